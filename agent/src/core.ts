@@ -65,6 +65,8 @@ export interface AgentCore {
   readonly deploys: DeployPages;
   /** To be told of every request to the boot services. */
   onNetboot(sighting: NetbootSighting): void;
+  /** To be told of every host whose system asks for an address. */
+  onAddressAsked(hostUid: string): void;
   /** Takes up what the last life left and dials the control plane, for ever. */
   start(): Promise<void>;
   stop(): void;
@@ -117,11 +119,12 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
     openDiscovery: (mac) => discovery.open(mac, journal.state.latestTimeMs),
     onNetboot: (sighting) => {
       watch.observe(sighting);
-      const { hostUid, stage, atMs } = sighting;
+      const { hostUid, stage } = sighting;
       if (hostUid === undefined) return;
       desk.sawNetboot(hostUid);
-      proofs.sawNetboot(hostUid, stage, atMs);
+      proofs.sawNetboot(hostUid, stage);
     },
+    onAddressAsked: (hostUid) => proofs.sawAddressAsked(hostUid),
     proofs,
     deploys: makeDeployPages({
       proofs,

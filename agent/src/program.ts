@@ -176,6 +176,7 @@ function startBootPath(
         images.blob(hex) ?? images.growing(hex) ?? (images.isBegun(hex) ? 'later' : undefined),
       openDiscovery: (mac) => core.openDiscovery(mac),
       onNetboot: (sighting) => core.onNetboot(sighting),
+      onAddressAsked: (hostUid) => core.onAddressAsked(hostUid),
     },
   );
 }

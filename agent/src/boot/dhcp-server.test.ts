@@ -12,7 +12,7 @@ import { MemoryDisk } from '../journal/testing/disk.ts';
 import { TestClock } from '../session/testing/clock.ts';
 import { addressPlanOf, dhcpListenDefault, type ReservationDhcpConfig } from './dhcp-config.ts';
 import { type DhcpFault, DhcpServer } from './dhcp-server.ts';
-import { makeGate, type NetbootObservation } from './observation.ts';
+import { makeAddressWatch, makeGate, type NetbootObservation } from './observation.ts';
 import { probeMac } from './probe.ts';
 
 const serverAddress = '10.77.0.1';
@@ -41,6 +41,8 @@ class Rig {
   readonly lines: string[] = [];
   readonly faults: DhcpFault[] = [];
   readonly observed: NetbootObservation[] = [];
+  /** Uids of the hosts whose systems have asked for an address. */
+  readonly asked: string[] = [];
   readonly sent: Sent[] = [];
   readonly socket: UdpSocket = {
     local: { address: '0.0.0.0', port: 67 },
@@ -60,6 +62,7 @@ class Rig {
     return DhcpServer.open({
       ...{ disk: this.disk.open().disk, clock, log, path: dhcp.leasesPath, memory, dhcp },
       gate: makeGate({ clock, log, memory, onNetboot }),
+      sawAddress: makeAddressWatch({ clock, log, memory }, (uid) => void this.asked.push(uid)),
       onFault: (fault) => void this.faults.push(fault),
       settings: {
         ...dhcpListenDefault,
@@ -137,6 +140,7 @@ test('a boot is observed once, when it begins, and a plain client never', async 
   expect(ack?.packet.bootFile).toBe('http://10.77.0.1/script.ipxe');
   rig.say(server, message('discover'));
   expect(rig.observed).toMatchObject([{ mac, hostUid: 'u1', stage: 'dhcp', permitted: false }]);
+  expect(rig.asked, 'the plain client').toEqual(['u1']);
 });
 
 describe('beside another server', () => {

@@ -29,7 +29,7 @@ import type { ReservationDhcpConfig } from './dhcp-config.ts';
 import { LeaseFile, type LeaseFileParts, readLeases, steadyTime } from './lease-file.ts';
 import { LineBudget } from './line-budget.ts';
 import type { BootMemory } from './memory.ts';
-import type { Gate } from './observation.ts';
+import type { AddressWatch, Gate } from './observation.ts';
 import { type BootDecision, bootDecision, isAboutHost, permissionOf } from './permission.ts';
 import { probeMac, probePacket } from './probe.ts';
 
@@ -41,6 +41,7 @@ export type DhcpFault = ServerNotice & {
 
 export interface DhcpServerParts extends LeaseFileParts {
   readonly gate: Gate;
+  readonly sawAddress: AddressWatch;
   /** Read at every request; returns at once. */
   memory(): BootMemory;
   /** Called synchronously; must be quick. */
@@ -88,6 +89,7 @@ export class DhcpServer {
       case 'asked': {
         // Our own broadcasts come back to us.
         if (read.request.mac === this.#ownProbe) return;
+        if (read.request.boot === undefined) this.#parts.sawAddress(read.request.mac);
         const { reply } = this.#decide(read.request);
         if (reply !== undefined) socket.send(encodeDhcp(reply.packet), reply.to);
       }

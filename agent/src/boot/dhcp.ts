@@ -13,6 +13,8 @@ import {
   type ProxyService,
   type ProxySettings,
   readBootRequest,
+  readServerRequest,
+  type ServerRequest,
 } from '@rackwright/dhcp';
 import type { Clock, Disk, Log, Udp, UdpPeer, UdpSocket } from '@rackwright/platform';
 import type { BootConfig } from './config.ts';
@@ -20,7 +22,7 @@ import { addressPlanOf, type ProxyDhcpConfig, type ReservationDhcpConfig } from 
 import { type DhcpFault, DhcpServer } from './dhcp-server.ts';
 import { LineBudget } from './line-budget.ts';
 import type { BootMemory } from './memory.ts';
-import type { Gate } from './observation.ts';
+import type { AddressWatch, Gate } from './observation.ts';
 import { permissionOf } from './permission.ts';
 import { type BootUrls, loaderPath } from './urls.ts';
 
@@ -36,6 +38,7 @@ export interface DhcpShellOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly gate: Gate;
+  readonly sawAddress: AddressWatch;
   readonly memory: () => BootMemory;
   readonly onFault: (fault: DhcpFault) => void;
   readonly urls: BootUrls;
@@ -81,7 +84,7 @@ export async function startDhcp(options: DhcpShellOptions): Promise<DhcpShell> {
 type Receive = (socket: UdpSocket, datagram: Uint8Array, from: UdpPeer) => void;
 
 function openServer(options: DhcpShellOptions, dhcp: ReservationDhcpConfig): Promise<DhcpServer> {
-  const { disk, clock, log, gate, memory, onFault, serverAddress } = options;
+  const { disk, clock, log, gate, sawAddress, memory, onFault, serverAddress } = options;
   const plan = addressPlanOf(dhcp, serverAddress);
   if (typeof plan === 'string') throw new Error(`boot configuration: dhcp.${plan}`);
   const { leaseSeconds, routers, dnsServers, domainName } = dhcp.subnet;
@@ -93,7 +96,18 @@ function openServer(options: DhcpShellOptions, dhcp: ReservationDhcpConfig): Pro
     declinedMs: dhcp.declinedMs,
   };
   const paths = { path: dhcp.leasesPath, formerPath: dhcp.formerLeasesPath };
-  return DhcpServer.open({ disk, clock, log, ...paths, gate, memory, onFault, settings, dhcp });
+  return DhcpServer.open({
+    disk,
+    clock,
+    log,
+    ...paths,
+    gate,
+    sawAddress,
+    memory,
+    onFault,
+    settings,
+    dhcp,
+  });
 }
 
 function proxySettings(options: DhcpShellOptions): ProxySettings {
@@ -153,18 +167,25 @@ class Shell {
 class ProxyAnswers {
   readonly #log: Log;
   readonly #gate: Gate;
+  readonly #sawAddress: AddressWatch;
   readonly #settings: ProxySettings;
 
   constructor(options: DhcpShellOptions) {
     this.#log = options.log;
     this.#gate = options.gate;
+    this.#sawAddress = options.sawAddress;
     this.#settings = proxySettings(options);
   }
 
   /** Throws DecodeError when the datagram is no DHCP packet. */
   receive(service: ProxyService, socket: UdpSocket, datagram: Uint8Array, from: UdpPeer): void {
-    const asked = readBootRequest(decodeDhcp(datagram), service, from);
-    if (asked.kind === 'silence') return;
+    const packet = decodeDhcp(datagram);
+    const asked = readBootRequest(packet, service, from);
+    if (asked.kind === 'silence') {
+      const other = readServerRequest(packet, from);
+      if (isBySystem(other)) this.#sawAddress(other.request.mac);
+      return;
+    }
     const { mac } = asked.request;
     const decision = this.#gate(mac, 'dhcp');
     const answer = answerBootRequest(asked.request, permissionOf(decision), this.#settings);
@@ -174,4 +195,11 @@ class ProxyAnswers {
     }
     socket.send(encodeDhcp(answer.packet), answer.to);
   }
+}
+
+/** Whoever asks for an address, and not to boot. */
+function isBySystem(
+  read: ReturnType<typeof readServerRequest>,
+): read is { readonly kind: 'asked'; readonly request: ServerRequest } {
+  return read.kind === 'asked' && read.request.boot === undefined;
 }

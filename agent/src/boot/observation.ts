@@ -60,6 +60,25 @@ export function makeGate(options: GateOptions): Gate {
   };
 }
 
+/** Reports that a system, and no boot firmware, has asked for an address. */
+export type AddressWatch = (mac: string) => void;
+
+/** `onAddressAsked` is told of known hosts alone, synchronously; one that throws costs a log line. */
+export function makeAddressWatch(
+  { clock, log, memory }: Pick<GateOptions, 'clock' | 'log' | 'memory'>,
+  onAddressAsked: (hostUid: string) => void,
+): AddressWatch {
+  return (mac) => {
+    const decision = bootDecision(memory(), mac, clock.nowMs());
+    if (!('hostUid' in decision)) return;
+    try {
+      onAddressAsked(decision.hostUid);
+    } catch (error) {
+      log.error({ mac, error: String(error) }, 'observer of address requests failed');
+    }
+  };
+}
+
 /** A boot for discovery begins with its script: a flood of mere offers opens nothing. */
 function decide(
   { memory, openDiscovery }: GateOptions,

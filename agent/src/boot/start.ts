@@ -18,7 +18,7 @@ import type { DhcpFault } from './dhcp-server.ts';
 import { type FindImageBlob, openFiles } from './files.ts';
 import { startHttp } from './http.ts';
 import type { BootMemory } from './memory.ts';
-import { makeGate, type NetbootObservation } from './observation.ts';
+import { makeAddressWatch, makeGate, type NetbootObservation } from './observation.ts';
 import { startTftp, type TftpListen } from './tftp.ts';
 import { type BootUrls, bootUrls } from './urls.ts';
 
@@ -32,6 +32,8 @@ export interface BootDependencies {
   readonly memory: () => BootMemory;
   /** Told of every request for a boot, synchronously. */
   readonly onNetboot: (observation: NetbootObservation) => void;
+  /** Told, synchronously, of every known host whose system asks for an address by DHCP. */
+  readonly onAddressAsked?: (hostUid: string) => void;
   /** Opens a boot for the inventory of a machine that is no host; `memory` has it at once. */
   readonly openDiscovery?: (mac: string) => void;
   /** Told, synchronously, of what keeps hosts from their addresses; all of it is logged as well. */
@@ -126,5 +128,7 @@ async function startDhcpIfOn(
   const log = name === undefined ? dependencies.log : dependencies.log.child({ interface: name });
   const where = name === undefined ? {} : { interface: name };
   const what = { loaders, serverAddress, dhcp, urls, ...where };
-  return startDhcp({ udp, disk, clock, log, gate, memory, onFault, ...what });
+  const { onAddressAsked = () => {} } = dependencies;
+  const sawAddress = makeAddressWatch({ clock, log, memory }, onAddressAsked);
+  return startDhcp({ udp, disk, clock, log, gate, sawAddress, memory, onFault, ...what });
 }

@@ -17,6 +17,7 @@ import {
   type Architecture,
   type CredentialOf,
   type HeldHostImage,
+  type HostImageProgress,
   type HostImages,
   pause,
   wantedImage,
@@ -128,10 +129,7 @@ export class NetbootImages {
     const asked = await wantedImage(from, architecture, 'netboot', credential);
     if ('type' in asked) throw new Error(asked.message);
     const held = await images.hold(who, asked, signal, (progress) => {
-      wanted.words =
-        progress.phase === 'queued'
-          ? `queued, place ${progress.place}`
-          : `${progress.fetchedBytes} of ${progress.allBytes} bytes are here`;
+      wanted.words = wordsOf(progress);
     });
     try {
       await held.whole;
@@ -160,4 +158,15 @@ function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     signal.addEventListener('abort', () => resolve(), { once: true });
   });
+}
+
+function wordsOf(progress: HostImageProgress): string {
+  switch (progress.phase) {
+    case 'queued':
+      return `queued, place ${progress.place}`;
+    case 'admitted':
+      return 'its registry is asked for it';
+    case 'fetching':
+      return `${progress.fetchedBytes} of ${progress.allBytes} bytes are here`;
+  }
 }

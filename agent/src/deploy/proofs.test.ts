@@ -1,3 +1,4 @@
+import { agent } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { Journal } from '../journal/index.ts';
 import { MemoryDisk } from '../journal/testing/disk.ts';
@@ -67,9 +68,8 @@ test('no neighbour proves a host: not without its token, nor with that of anothe
     expect(await proofs.phoneHome(id, own, '10.0.0.66')).toBe('wrong');
   }
   expect(appended).toEqual([]);
-  expect(proofs.seenSince(uid, 0)).toEqual([
-    expect.stringMatching(/^10\.0\.0\.9 phoned home for it with a wrong token, .* at 20/),
-  ]);
+  const { WRONG_TOKEN } = agent.HostSignKind;
+  expect(proofs.signsSince(uid, 0)).toMatchObject([{ kind: WRONG_TOKEN, detail: '10.0.0.9' }]);
 });
 
 test('the call of an older deployment proves nothing once a later one is proved', async () => {
@@ -115,6 +115,29 @@ test('of a host that is forgotten no proof is left, after a restart neither', as
   expect(proofs.isProved(`${uid}/3`)).toBe(false);
   await journal.close();
   expect((await setUp(platters, time)).proofs.isProved(`${uid}/3`)).toBe(false);
+});
+
+test('of all that is seen of a host the last of each kind is kept, and why a call was refused', async () => {
+  const { call, platters, proofs, time } = await setUp();
+  const Kind = agent.HostSignKind;
+  const kinds = (sinceMs: number) => proofs.signsSince(uid, sinceMs).map(({ kind }) => kind);
+  for (const stage of ['dhcp', 'script']) proofs.sawNetboot(uid, stage);
+  await time.run(1_000);
+  const { clock } = time.open();
+  const laterMs = clock.nowMs();
+  proofs.sawAddressAsked(uid);
+  proofs.sawFirstBoot(uid);
+  await call(9);
+  await call(3);
+  platters.failing = true;
+  await call(10);
+  expect(kinds(0)).toEqual([
+    ...[Kind.NETBOOT, Kind.ADDRESS_ASKED, Kind.FIRST_BOOT_FETCHED],
+    ...[Kind.OUTDATED_CALL, Kind.NOT_DURABLE],
+  ]);
+  expect(proofs.signsSince(uid, 0)[0]?.detail).toBe('script');
+  expect(kinds(laterMs)).not.toContain(Kind.NETBOOT);
+  expect(proofs.signsSince('cd'.repeat(16), 0)).toEqual([]);
 });
 
 test('a key of another length is not taken for one', async () => {

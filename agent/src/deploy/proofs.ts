@@ -7,7 +7,9 @@
  *    the one that is proved proves nothing any more.
  * P3 What is told twice is written once.
  */
+import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { agent } from '@rackwright/api';
 import type { Clock, Log } from '@rackwright/platform';
 import type { Journal } from '../journal/index.ts';
 import { idFromUrl, idInUrl, isTokenOf, readDeploymentId, tokenOf } from './token.ts';
@@ -25,10 +27,11 @@ export interface ProofsParts {
  */
 export type PhoneHomeAnswer = 'proved' | 'outdated' | 'wrong' | 'notDurable';
 
-/** What was last seen of a host that is waited for. */
-export interface Sighting {
+/** What was seen of a host, as the control plane says it in words. */
+interface Sighting {
+  readonly kind: agent.HostSignKind;
   readonly atMs: number;
-  readonly words: string;
+  readonly detail: string;
 }
 
 /** Hosts of which it is remembered what was seen last. */
@@ -37,9 +40,8 @@ const seenHostsMax = 10_000;
 export class Proofs {
   readonly #parts: ProofsParts;
   readonly #waiters = new Set<() => void>();
-  /** By host uid, the oldest first. */
-  readonly #seen = new Map<string, Sighting>();
-  readonly #refused = new Map<string, Sighting>();
+  /** By host uid, the one of which something was seen least lately first; the last of each kind. */
+  readonly #seen = new Map<string, Map<agent.HostSignKind, Sighting>>();
   /** By host uid: the proof that is being written. Never rejects. */
   readonly #writing = new Map<string, Promise<PhoneHomeAnswer>>();
 
@@ -68,7 +70,8 @@ export class Proofs {
     const deploymentId = this.deploymentOf(idText, token);
     const own = deploymentId === undefined ? undefined : readDeploymentId(deploymentId);
     if (deploymentId === undefined || own === undefined) {
-      this.#noteRefused(idText, from);
+      const claimed = readDeploymentId(idFromUrl(idText) ?? '')?.hostUid;
+      if (claimed !== undefined) this.#saw(claimed, agent.HostSignKind.WRONG_TOKEN, from);
       return 'wrong';
     }
     const { hostUid } = own;
@@ -81,7 +84,10 @@ export class Proofs {
     const known = this.#parts.journal.state.proved.get(hostUid);
     if (known?.deploymentId === deploymentId) return 'proved';
     // P2
-    if (known !== undefined && runOf(known.deploymentId) > own.run) return 'outdated';
+    if (known !== undefined && runOf(known.deploymentId) > own.run) {
+      this.#saw(hostUid, agent.HostSignKind.OUTDATED_CALL, from);
+      return 'outdated';
+    }
     const written = this.#write(hostUid, deploymentId, from);
     this.#writing.set(hostUid, written);
     try {
@@ -100,6 +106,7 @@ export class Proofs {
     } catch (error) {
       const words = 'a host has phoned home and it could not be written down';
       log.error({ ...fields, error: String(error) }, words);
+      this.#saw(hostUid, agent.HostSignKind.NOT_DURABLE, from);
       return 'notDurable';
     }
     log.info(fields, 'the host has phoned home');
@@ -134,44 +141,48 @@ export class Proofs {
   }
 
   /** The host has asked the boot services. */
-  sawNetboot(hostUid: string, stage: string, atMs: number): void {
-    remember(this.#seen, hostUid, { atMs, words: `it asked for a network boot (${stage})` });
+  sawNetboot(hostUid: string, stage: string): void {
+    this.#saw(hostUid, agent.HostSignKind.NETBOOT, stage);
   }
 
-  /** What is known of the host since then, for a person. */
-  seenSince(hostUid: string, sinceMs: number): readonly string[] {
-    const all = [this.#seen.get(hostUid), this.#refused.get(hostUid)];
-    return all.flatMap((sighting) => {
-      if (sighting === undefined || sighting.atMs < sinceMs) return [];
-      return [`${sighting.words} at ${new Date(sighting.atMs).toISOString()}`];
-    });
+  /** A system on the host has asked for an address. */
+  sawAddressAsked(hostUid: string): void {
+    this.#saw(hostUid, agent.HostSignKind.ADDRESS_ASKED, '');
+  }
+
+  /** It has been given the data of its first boot. */
+  sawFirstBoot(hostUid: string): void {
+    this.#saw(hostUid, agent.HostSignKind.FIRST_BOOT_FETCHED, '');
+  }
+
+  /** What is known of the host since then: the last of each kind. */
+  signsSince(hostUid: string, sinceMs: number): readonly agent.HostSign[] {
+    return [...(this.#seen.get(hostUid)?.values() ?? [])]
+      .filter(({ atMs }) => atMs >= sinceMs)
+      .map(({ kind, atMs, detail }) =>
+        create(agent.HostSignSchema, { kind, detail, time: timestampFromMs(atMs) }),
+      );
   }
 
   /** Nothing is left of it. Rejects when that cannot be made durable. */
   async forgetHost(hostUid: string): Promise<void> {
     const { journal } = this.#parts;
     this.#seen.delete(hostUid);
-    this.#refused.delete(hostUid);
     if (!journal.state.proved.has(hostUid)) return;
     await journal.append({ case: 'hostProved', value: { hostUid, deploymentId: '' } });
   }
 
-  #noteRefused(idText: string, from: string): void {
-    const hostUid = readDeploymentId(idFromUrl(idText) ?? '')?.hostUid;
-    if (hostUid === undefined) return;
-    const words = `${from} phoned home for it with a wrong token, and was not believed,`;
-    remember(this.#refused, hostUid, { atMs: this.#parts.clock.nowMs(), words });
+  /** Keeps the newest. */
+  #saw(hostUid: string, kind: agent.HostSignKind, detail: string): void {
+    const its = this.#seen.get(hostUid) ?? new Map<agent.HostSignKind, Sighting>();
+    its.set(kind, { kind, atMs: this.#parts.clock.nowMs(), detail });
+    this.#seen.delete(hostUid);
+    this.#seen.set(hostUid, its);
+    const [oldest] = this.#seen.keys();
+    if (this.#seen.size > seenHostsMax && oldest !== undefined) this.#seen.delete(oldest);
   }
 }
 
 function runOf(deploymentId: string): number {
   return readDeploymentId(deploymentId)?.run ?? 0;
-}
-
-/** Keeps the newest. */
-function remember(all: Map<string, Sighting>, hostUid: string, sighting: Sighting): void {
-  all.delete(hostUid);
-  all.set(hostUid, sighting);
-  const [oldest] = all.keys();
-  if (all.size > seenHostsMax && oldest !== undefined) all.delete(oldest);
 }

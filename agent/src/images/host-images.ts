@@ -60,6 +60,8 @@ export interface FromWeb
 export type HostImageProgress =
   /** 1 is next. */
   | { readonly phase: 'queued'; readonly place: number }
+  /** Its turn has come; told of who has waited as of who has not. */
+  | { readonly phase: 'admitted' }
   | { readonly phase: 'fetching'; readonly fetchedBytes: number; readonly allBytes: number };
 
 /** An image that stays until it is released. */
@@ -110,6 +112,7 @@ export class HostImages {
     const leave = await this.#admission.enter(host, signal, (place) =>
       told({ phase: 'queued', place }),
     );
+    told({ phase: 'admitted' });
     const stop = new AbortController();
     const either = AbortSignal.any([signal, stop.signal]);
     const held: Digest[] = [];

@@ -164,7 +164,7 @@ export class Prefetcher {
 }
 
 function fieldsOf(progress: HostImageProgress): Partial<agent.ImagePrefetched> {
-  if (progress.phase === 'queued') return {};
+  if (progress.phase !== 'fetching') return {};
   const { fetchedBytes, allBytes } = progress;
   return { fetchedBytes: BigInt(fetchedBytes), allBytes: BigInt(allBytes), problem: '' };
 }

@@ -2,7 +2,8 @@
  * Waits until a host has said that it runs what was put onto it. Nothing is done to the host: after
  * a restart it is waited for anew, and a proof that came meanwhile, or before, counts.
  */
-import { type agent, DeployProof } from '@rackwright/api';
+import { create } from '@bufbuild/protobuf';
+import { agent, DeployProof } from '@rackwright/api';
 import type { Clock } from '@rackwright/platform';
 import type { FinalResult } from '@rackwright/results';
 import type { Proofs } from '../deploy/index.ts';
@@ -12,12 +13,13 @@ import { failure } from './bmc-access.ts';
 export const awaitImageStep = 'deploy.await_image';
 
 export interface AwaitImageParts {
-  readonly proofs: Pick<Proofs, 'whenProved' | 'seenSince'>;
+  readonly proofs: Pick<Proofs, 'whenProved' | 'signsSince'>;
   readonly clock: Clock;
 }
 
-/** Longest timer; a later deadline is looked at again. */
-const timerMsMax = 24 * 3_600_000;
+const waitsForCall = 'waits until the host phones home';
+/** How often it is looked whether something else has been seen of the host. */
+const lookMs = 15_000;
 
 export async function awaitImage(
   { proofs, clock }: AwaitImageParts,
@@ -27,27 +29,25 @@ export async function awaitImage(
 ): Promise<FinalResult> {
   if (deployment === undefined) return failure('invalidArgument', `${step} names no deployment`);
   if (deployment.deploy?.proof === DeployProof.POWER_ON) return { kind: 'complete' };
-  const { hostUid } = operation;
   const sinceMs = clock.nowMs();
-  context.continuing({ step, text: 'waits until the host phones home' });
+  const signs = () => proofs.signsSince(operation.hostUid, sinceMs);
+  let told: string | undefined;
   for (;;) {
-    const waitMs = Math.min(context.remainingMs(), timerMsMax);
-    if (await proofs.whenProved(deployment.id, Math.max(0, waitMs), context.signal)) {
+    const seen = signs();
+    const news = seen.map(({ kind }) => kind).join();
+    if (news !== told) context.continuing({ step, text: waitsForCall, signs: seen });
+    told = news;
+    const waitMs = Math.max(0, Math.min(context.remainingMs(), lookMs));
+    if (await proofs.whenProved(deployment.id, waitMs, context.signal)) {
       return { kind: 'complete' };
     }
     if (context.signal.aborted) return failure('cancelled', 'It was cancelled.');
     if (context.remainingMs() <= 0) break;
   }
-  return failure('notProved', notProvedWords(sinceMs, proofs.seenSince(hostUid, sinceMs)));
-}
-
-function notProvedWords(sinceMs: number, seen: readonly string[]): string {
   const since = new Date(sinceMs).toISOString();
-  const sightings =
-    seen.length === 0 ? 'nothing was seen of it at the boot services since' : seen.join('; ');
-  return (
-    `the host was switched on and was waited for since ${since}, and has not phoned home; ` +
-    `${sightings}. Look at its console: whether it boots from the disk that was written, has an ` +
-    'address on the provisioning network, and runs cloud-init to the end'
-  );
+  const observations = create(agent.ObservationsSchema, { signs: [...signs()] });
+  return {
+    ...failure('notProved', `The host was waited for since ${since}, and has not phoned home.`),
+    observations,
+  };
 }

@@ -2,29 +2,39 @@
 import { isOciError, type OciError } from '@rackwright/oci';
 import type { FailureType, FinalResult } from '@rackwright/results';
 import type { HostImageProgress } from '../images/index.ts';
-import type { OperationContext } from '../session/index.ts';
+import type { OperationContext, Progress } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
 import { megabytes } from './command-image.ts';
+import type { TurnLimit } from './time-limit.ts';
 
 /** How far an image is on its way into the cache. */
-export function progressWords(progress: HostImageProgress): { text: string; percent?: number } {
-  if (progress.phase === 'queued') return { text: `queued for the image, place ${progress.place}` };
-  const { fetchedBytes, allBytes } = progress;
-  const percent = allBytes === 0 ? 100 : Math.floor((100 * fetchedBytes) / allBytes);
-  return {
-    percent,
-    text: `fetches the image: ${megabytes(fetchedBytes)} of ${megabytes(allBytes)} MB`,
-  };
+export function progressWords(progress: HostImageProgress): Omit<Progress, 'step'> {
+  switch (progress.phase) {
+    case 'queued':
+      return { text: `queued for the image, place ${progress.place}`, queuePlace: progress.place };
+    case 'admitted':
+      return { text: 'asks for the image' };
+    case 'fetching': {
+      const { fetchedBytes, allBytes } = progress;
+      const percent = allBytes === 0 ? 100 : Math.floor((100 * fetchedBytes) / allBytes);
+      const text = `fetches the image: ${megabytes(fetchedBytes)} of ${megabytes(allBytes)} MB`;
+      return { percent, text };
+    }
+  }
 }
 
 /** What `hold` has rejected with, as a result. */
 export function notHeld(
   error: unknown,
   { signal }: Pick<OperationContext, 'signal'>,
-  isLate: boolean,
+  limit: Pick<TurnLimit, 'isOver' | 'hadItsTurn'>,
 ): FinalResult {
   if (signal.aborted) return failure('cancelled', 'It was cancelled.');
-  if (isLate) return failure('deadline', 'Its deadline passed while its image was fetched.');
+  if (limit.isOver()) {
+    return limit.hadItsTurn()
+      ? failure('deadline', 'Its deadline passed while its image was fetched.')
+      : failure('queueTimeout', 'Its turn to get the image did not come in time.');
+  }
   if (isOciError(error)) return resultOfHostImage(error, false);
   throw error;
 }

@@ -1,4 +1,5 @@
 import { create } from '@bufbuild/protobuf';
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, DeployProof } from '@rackwright/api';
 import { type Digest, OciError, ociFailures } from '@rackwright/oci';
 import type { FinalResult } from '@rackwright/results';
@@ -209,6 +210,58 @@ test('its time is over while the image is fetched', async () => {
   );
   const ended = run(notOrdered);
   await time.run(60_000);
+  expect(await ended).toMatchObject({ kind: 'failed', type: 'deadline' });
+});
+
+const inTurn = { turnTimeout: durationFromMs(20_000) };
+
+test('what it waits for its turn is not taken from its own time', async () => {
+  const order = Promise.withResolvers<FinalResult>();
+  const { request, run, told, time } = setUp(async (_host, _wanted, _signal, tell) => {
+    tell({ phase: 'queued', place: 1 });
+    await new Promise<void>((resolve) => void time.open().clock.after(30_000, resolve));
+    tell({ phase: 'admitted' });
+    return heldImage(Promise.resolve());
+  });
+  Object.assign(request, inTurn);
+  let leftMs = 0;
+  const ended = run((_image, { remainingMs }) => {
+    leftMs = remainingMs();
+    return order.promise;
+  });
+  await time.run(30_000);
+  expect(leftMs, 'of 60 s to the deadline').toBe(20_000);
+  expect(told.map(({ queuePlace }) => queuePlace)).toEqual([1, undefined]);
+  order.resolve(done);
+  expect(await ended).toBe(done);
+});
+
+test('the wait for the turn is over so early that its own time would fit in', async () => {
+  const { request, run, time } = setUp((_host, _wanted, signal, tell) => {
+    tell({ phase: 'queued', place: 7 });
+    return new Promise((_resolve, reject) => {
+      signal.addEventListener('abort', () => reject(new OciError('unreachable', 'given up')));
+    });
+  });
+  Object.assign(request, inTurn);
+  let type = '';
+  void run(notOrdered).then((result) => (type = result.kind === 'failed' ? result.type : ''));
+  await time.run(39_000);
+  expect(type).toBe('');
+  await time.run(1_000);
+  expect(type).toBe('queueTimeout');
+});
+
+test('its own time is over while the image is fetched, however much the deadline leaves', async () => {
+  const { request, run, time } = setUp((_host, _wanted, signal, tell) => {
+    tell({ phase: 'admitted' });
+    return new Promise((_resolve, reject) => {
+      signal.addEventListener('abort', () => reject(new OciError('unreachable', 'given up')));
+    });
+  });
+  Object.assign(request, inTurn);
+  const ended = run(notOrdered);
+  await time.run(20_000);
   expect(await ended).toMatchObject({ kind: 'failed', type: 'deadline' });
 });
 

@@ -23,7 +23,7 @@ import type { ImageOfOrder } from '../runner-gateway/index.ts';
 import type { OperationContext } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
 import { notHeld, progressWords, resultOfHostImage } from './host-image-result.ts';
-import { aborted, pause, timeLimit } from './time-limit.ts';
+import { aborted, pause, turnLimit } from './time-limit.ts';
 
 export const writeImageStep = 'deploy.write_image';
 
@@ -64,15 +64,16 @@ export async function withHostImage(
   const wanted = await wantedDisk(parts, request, found, context);
   if ('type' in wanted) return wanted;
   let isOrdered = false;
+  const limit = turnLimit(parts.clock, request, context);
   const told = (progress: HostImageProgress): void => {
+    if (progress.phase !== 'queued') limit.begin();
     if (!isOrdered) context.continuing({ step: request.step, ...progressWords(progress) });
   };
-  const limit = timeLimit(parts.clock, context);
   let held: HeldHostImage;
   try {
     held = await parts.images.hold(operation.hostUid, wanted, limit.signal, told);
   } catch (error) {
-    return notHeld(error, context, limit.isOver());
+    return notHeld(error, context, limit);
   } finally {
     limit.end();
   }
@@ -80,7 +81,8 @@ export async function withHostImage(
     const image = imageOfOrder(parts, request, held);
     if (image === undefined) return failure('badImage', 'the image has no disk');
     isOrdered = true;
-    return await whileHeld(held, context, order, image);
+    const within = { ...context, remainingMs: () => limit.remainingMs() };
+    return await whileHeld(held, within, order, image);
   } finally {
     held.release();
   }

@@ -10,16 +10,17 @@ import type { OperationContext } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
 import type { HostImageParts } from './host-image.ts';
 import { notHeld, progressWords } from './host-image-result.ts';
-import { timeLimit } from './time-limit.ts';
+import { turnLimit } from './time-limit.ts';
 
 export const prepareNetbootStep = 'deploy.prepare_netboot';
 
 export async function prepareNetboot(
   parts: HostImageParts,
   operation: agent.Operation,
-  { step, deployment }: agent.RunStep,
+  request: agent.RunStep,
   context: OperationContext,
 ): Promise<FinalResult> {
+  const { step, deployment } = request;
   if (deployment?.image === undefined) return failure('invalidArgument', `${step} names no image`);
   const problem = firstBootProblem(deployment);
   if (problem !== undefined) return failure('invalidArgument', problem);
@@ -27,17 +28,18 @@ export async function prepareNetboot(
   const { credential } = context;
   const wanted = await wantedImage(deployment.image, architecture, 'netboot', credential);
   if ('type' in wanted) return wanted;
-  const limit = timeLimit(clock, context);
+  const limit = turnLimit(clock, request, context);
   let held: HeldHostImage | undefined;
   try {
-    held = await images.hold(operation.hostUid, wanted, limit.signal, (progress) =>
-      context.continuing({ step, ...progressWords(progress) }),
-    );
+    held = await images.hold(operation.hostUid, wanted, limit.signal, (progress) => {
+      if (progress.phase !== 'queued') limit.begin();
+      context.continuing({ step, ...progressWords(progress) });
+    });
     await held.whole;
     const words = netbootArguments(held.image.netboot?.kernelArguments ?? '');
     return words.kind === 'bad' ? failure('badImage', words.problem) : { kind: 'complete' };
   } catch (error) {
-    return notHeld(error, context, limit.isOver());
+    return notHeld(error, context, limit);
   } finally {
     limit.end();
     held?.release();

@@ -1,5 +1,7 @@
 /** The deadline of an operation as a signal, for what is done before a runner has it. */
-import type { Clock } from '@rackwright/platform';
+import { durationMs } from '@bufbuild/protobuf/wkt';
+import type { agent } from '@rackwright/api';
+import type { Cancel, Clock } from '@rackwright/platform';
 import type { OperationContext } from '../session/index.ts';
 
 /** Longest timer; a later deadline is another's to watch. */
@@ -24,6 +26,51 @@ export function timeLimit(
     signal: AbortSignal.any([signal, late.signal]),
     isOver: () => late.signal.aborted,
     end,
+  };
+}
+
+/** Of a step that may have to wait for its turn: what it waits is no time of its own. */
+export interface TurnLimit extends TimeLimit {
+  /** Its turn has come, and its own time begins. */
+  begin(): void;
+  /** Without a time of its own nobody knows: true. */
+  hadItsTurn(): boolean;
+  /** Of its own time; before its turn, of the wait for it. */
+  remainingMs(): number;
+}
+
+/** The two times of such a step (`RunStep.turn_timeout`); without them its deadline alone counts. */
+export function turnLimit(
+  clock: Clock,
+  { turnTimeout }: Pick<agent.RunStep, 'turnTimeout'>,
+  { remainingMs, signal }: Pick<OperationContext, 'remainingMs' | 'signal'>,
+): TurnLimit {
+  const turnMs = turnTimeout === undefined ? undefined : durationMs(turnTimeout);
+  const late = new AbortController();
+  let leftMs = (): number => remainingMs() - (turnMs ?? 0);
+  let hadItsTurn = turnMs === undefined;
+  const watch = (): Cancel => {
+    const delayMs = Math.max(0, Math.min(leftMs(), timerMsMax));
+    return clock.after(delayMs, () => {
+      if (leftMs() <= 0) late.abort();
+      else end = watch();
+    });
+  };
+  let end = watch();
+  return {
+    signal: AbortSignal.any([signal, late.signal]),
+    begin: () => {
+      if (hadItsTurn || late.signal.aborted) return;
+      hadItsTurn = true;
+      const dueAtMs = clock.suspendAwareMs() + (turnMs ?? Number.POSITIVE_INFINITY);
+      leftMs = () => Math.min(remainingMs(), dueAtMs - clock.suspendAwareMs());
+      end();
+      end = watch();
+    },
+    hadItsTurn: () => hadItsTurn,
+    remainingMs: () => leftMs(),
+    isOver: () => late.signal.aborted,
+    end: () => end(),
   };
 }
 

@@ -20,6 +20,10 @@ export interface Progress {
   readonly hintMs?: number;
   /** Whoever does it is known to have begun. */
   readonly begun?: true;
+  /** It waits for its turn: 1 is next. */
+  readonly queuePlace?: number;
+  /** What has been seen of a host that is waited for, the last of each kind. */
+  readonly signs?: readonly agent.HostSign[];
 }
 
 /** A secret, in memory only. Never log it, never put it into an error. */

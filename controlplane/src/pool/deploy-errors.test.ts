@@ -118,10 +118,10 @@ test('of a long message the pool keeps what is wrong, and a digest by its first 
 });
 
 test('notProved: its own words on host and pool, and what is on the disk', () => {
-  const message = 'the host was switched on, and has not phoned home';
-  const { host, run } = failedBy('deploy.await_image', { type: 'notProved', message });
+  const { host, run } = failedBy('deploy.await_image', { type: 'notProved', message: 'late' });
   const { status } = host.record.host ?? {};
-  expect(status?.faults[0]?.message).toContain(`${message}; on the disk: the whole of ${second}`);
+  expect(status?.faults[0]?.message).toContain(`to run ${second}, and has not phoned home in`);
+  expect(status?.faults[0]?.message).toContain(`to the end; on the disk: the whole of ${second}`);
   expect(status?.image).toBe(second);
   expect(failureOf(host, run, second)).toMatchObject({ counted: true });
   const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });

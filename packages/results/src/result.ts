@@ -47,6 +47,8 @@ export const failureTypes = [
   'noRootDisk',
   /** The host was switched on and has not said that it runs its image. */
   'notProved',
+  /** The turn that an order waited for did not come in the time that it was given. */
+  'queueTimeout',
   'notErased',
   'unverified',
   'noDevices',
@@ -93,6 +95,10 @@ export interface Continuing {
   readonly hintMs?: number;
   /** Something outside may have been changed already. */
   readonly begun?: true;
+  /** It waits for its turn, and has not begun: 1 is next. */
+  readonly queuePlace?: number;
+  /** What has been seen of a host that is waited for, the last of each kind. */
+  readonly signs?: readonly agent.HostSign[];
 }
 
 /** A conflict: nothing was done, it may be asked again after the delay. */

@@ -20,6 +20,9 @@ const evidence = fc
 const output = fc
   .record({ tail: someBytes, exit: fc.record({ code: fc.integer({ min: 0, max: 255 }) }) })
   .map((parts) => create(agent.StepOutputSchema, parts));
+const sign = fc
+  .record({ kind: fc.integer({ min: 1, max: 9 }), detail: fc.string({ maxLength: 9 }) })
+  .map(({ kind, detail }) => create(agent.HostSignSchema, { kind, detail }));
 const nonEmptyWord = fc.string({ minLength: 1, maxLength: 20 });
 
 const results: fc.Arbitrary<Result> = fc.oneof(
@@ -33,6 +36,8 @@ const results: fc.Arbitrary<Result> = fc.oneof(
       step: word,
       text: word,
       percent: fc.integer({ min: 0, max: 100 }),
+      queuePlace: fc.integer({ min: 1, max: 10_000 }),
+      signs: fc.array(sign, { minLength: 1, maxLength: 3 }),
       hintMs: durationMs,
     },
     { requiredKeys: ['kind', 'step', 'text'] },

@@ -48,11 +48,13 @@ export function resultToWire(result: Result): WireResult {
     case 'complete':
       return { case: 'complete', value: create(agent.CompleteSchema, outcome(result)) };
     case 'continuing': {
-      const { step, percent, text, hintMs, begun = false } = result;
+      const { step, percent, text, hintMs, begun = false, queuePlace = 0, signs = [] } = result;
       const value = create(agent.ContinuingSchema, {
         step,
         text,
         begun,
+        queuePlace,
+        signs: [...signs],
         ...(percent === undefined ? {} : { percent }),
         ...(hintMs === undefined ? {} : { hint: durationFromMs(hintMs) }),
       });
@@ -109,7 +111,7 @@ export function resultFromWire(report: agent.Report): Result | Unsupported {
 }
 
 function decodeContinuing(wire: agent.Continuing): Result | Unsupported {
-  const { step, percent, text, begun } = wire;
+  const { step, percent, text, begun, queuePlace, signs } = wire;
   const hintMs = delayOf(wire.hint);
   if (percent !== undefined && percent > 100) return unknown('continuing.percent', `${percent}`);
   if (hintMs !== undefined && hintMs < 0) return unknown('continuing.hint', `${hintMs} ms`);
@@ -120,6 +122,8 @@ function decodeContinuing(wire: agent.Continuing): Result | Unsupported {
     ...(percent === undefined ? {} : { percent }),
     ...(hintMs === undefined ? {} : { hintMs }),
     ...(begun ? { begun } : {}),
+    ...(queuePlace === 0 ? {} : { queuePlace }),
+    ...(signs.length === 0 ? {} : { signs }),
   };
 }
 

@@ -39,8 +39,16 @@ export function simHostImages(view: WorldView, process: SimProcess): HostImages 
     }
     return undefined;
   };
+  const waitForTurn = async (told: Parameters<HostImages['hold']>[3]): Promise<void> => {
+    view.count('waited for the turn to get an image');
+    for (let place = chance.happens(0.3) ? 3 : 1; place > 0; place -= 1) {
+      told({ phase: 'queued', place });
+      await process.answer(chance.around(40_000), () => undefined);
+    }
+  };
   const hold: HostImages['hold'] = async (_host, wanted, signal, told) => {
-    if (chance.happens(0.2)) told({ phase: 'queued', place: 1 });
+    if (chance.happens(0.2)) await waitForTurn(told);
+    told({ phase: 'admitted' });
     await process.answer(chance.around(2_000), () => undefined);
     signal.throwIfAborted();
     const refused = maybe(refusals);

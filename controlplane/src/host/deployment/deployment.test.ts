@@ -1,5 +1,5 @@
 import { create, equals, type MessageInitShape } from '@bufbuild/protobuf';
-import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { durationFromMs, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
   DeployProof,
@@ -125,17 +125,157 @@ test('a host that never proves itself is not in service, and what it holds is na
   const host = available();
   host.request({ kind: 'provision', image: first });
   driveTo(host, 'deploy.await_image');
-  host.nowMs += 21 * 60_000;
-  const { session } = host.context;
-  if (session === undefined) throw new Error('no session');
-  host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };
-  host.apply({ kind: 'tick' });
+  passTime(host, 21 * 60_000);
   const { run, faults, image, state } = status(host);
   expect(run?.error?.type).toBe('notProved');
   expect(run?.error?.message).toContain('was switched on at 2026-01-01T');
   expect(run?.error?.message).toContain('has not phoned home in 20 minutes');
+  expect(run?.error?.message).toContain('nothing was seen of it since');
   expect(faults[0]?.message).toContain(`on the disk: the whole of ${first}`);
   expect([state, image]).toEqual([HostState.MANAGEABLE, first]);
+});
+
+/** The agent has said something since. */
+function passTime(host: Bench, ms: number): void {
+  host.nowMs += ms;
+  const { session } = host.context;
+  if (session === undefined) throw new Error('no session');
+  host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };
+  host.apply({ kind: 'tick' });
+}
+
+function continuing(init: MessageInitShape<typeof agent.ContinuingSchema>): agent.Report['result'] {
+  return { case: 'continuing', value: create(agent.ContinuingSchema, init as agent.Continuing) };
+}
+
+const refusedCall = { kind: agent.HostSignKind.WRONG_TOKEN, detail: '10.0.0.66' };
+const netbooted = { kind: agent.HostSignKind.NETBOOT, detail: 'script' };
+
+test('one text says that a host is not proved, whoever says it first, with what was seen', () => {
+  const messages = ['the agent', 'our own deadline'].map((who) => {
+    const host = available();
+    const wanted = deploy({ proofTimeout: durationFromMs(60_000) });
+    host.request({ kind: 'provision', image: first, deploy: wanted });
+    driveTo(host, 'deploy.await_image');
+    const writtenDisk = { disk: 'DISK-1', bootEntryProblem: 'the firmware is full' };
+    Object.assign(status(host), { writtenDisk, poweredOn: false });
+    const signs = [
+      { ...refusedCall, time: timestampFromMs(host.nowMs + 30_000) },
+      { ...netbooted, time: timestampFromMs(host.nowMs + 10_000) },
+    ];
+    host.report(continuing({ step: 'deploy.await_image', signs }));
+    const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+    expect(told.causes.map(({ text }) => text)).toContain('it asked for a network boot (script)');
+    if (who === 'the agent') {
+      const observations = { signs };
+      const init = { type: 'notProved', message: 'it has not phoned home', observations };
+      host.report({ case: 'failed', value: create(agent.FailedSchema, init) });
+    } else passTime(host, 2 * 60_000);
+    return status(host).run?.error?.message ?? '';
+  });
+  expect(messages[0]).toBe(messages[1]);
+  expect(messages[0]).toMatch(
+    /phoned home in 1 minute; it asked for a network boot \(script\) at 2026-.*; 10\.0\.0\.66 phoned/,
+  );
+  expect(messages[0]).toContain(
+    '; it has been seen off since; it was to boot from its disk DISK-1',
+  );
+  expect(messages[0]).toContain('without a boot entry (the firmware is full)');
+});
+
+test('what is seen of a host is written down for each kind once, and whole at its end', () => {
+  const host = available();
+  host.request({ kind: 'provision', image: first });
+  driveTo(host, 'deploy.await_image');
+  const say = (seconds: number) => {
+    const time = timestampFromMs(host.nowMs + seconds * 1_000);
+    host.report(continuing({ step: 'deploy.await_image', signs: [{ ...netbooted, time }] }));
+    return host.record.signs[0]?.time;
+  };
+  const at = say(1);
+  expect(say(20)).toEqual(at);
+  const unknown = [{ kind: 99 as agent.HostSignKind }, ...Array(20).fill(netbooted)];
+  const observations = { signs: unknown };
+  const init = { type: 'notProved', message: '', observations };
+  host.report({ case: 'failed', value: create(agent.FailedSchema, init as agent.Failed) });
+  expect(host.record.signs).toHaveLength(8);
+  host.request({ kind: 'clean', steps: [] });
+  expect(host.record.signs).toEqual([]);
+});
+
+test('a step’s time begins when its turn to get the image has come', () => {
+  const host = inService();
+  host.request({ kind: 'reimage', image: second });
+  driveTo(host, 'deploy.write_image');
+  const sentMs = host.nowMs;
+  const hourMs = 3_600_000;
+  const deadlineMs = () => {
+    const { run } = status(host);
+    return timestampMs(run?.steps[run.currentStep]?.deadline ?? timestampFromMs(0)) - sentMs;
+  };
+  const graceMs = 15_000;
+  expect(orderOf(host).turnTimeout).toEqual(durationFromMs(2 * hourMs));
+  expect(host.operation().deadline).toEqual(timestampFromMs(sentMs + 26 * hourMs));
+  expect(deadlineMs()).toBe(2 * hourMs + graceMs);
+  host.report(continuing({ queuePlace: 3 }));
+  expect(deadlineMs()).toBe(24 * hourMs + graceMs);
+  passTime(host, 5 * hourMs);
+  const waiting = { reason: 'image', since: timestampFromMs(sentMs) };
+  expect(status(host).run).toMatchObject({ phase: RunPhase.WAITING, waiting });
+  const progress = create(ProgressSchema, { text: 'queued for the image, place 2' });
+  const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs }, { progress });
+  expect(told.causes.map(({ text }) => text)).toEqual([
+    `its turn to get ${second}`,
+    'queued for the image, place 2',
+  ]);
+  expect(told.deadline).toEqual(timestampFromMs(sentMs + 24 * hourMs + graceMs));
+  host.report(continuing({ text: 'asks for the image' }));
+  expect(status(host).run?.phase).toBe(RunPhase.RUNNING);
+  expect(deadlineMs()).toBe(7 * hourMs + graceMs);
+  host.report(continuing({ text: 'fetches the image' }));
+  expect(deadlineMs()).toBe(7 * hourMs + graceMs);
+  passTime(host, 2 * hourMs + 2 * graceMs);
+  expect(status(host).lastError?.failure?.type).toBe('deadline');
+});
+
+test('a turn that does not come ends the wait for it, in the same words from either side', () => {
+  const messages = ['the agent', 'our own deadline'].map((who) => {
+    const host = inService();
+    host.request({ kind: 'reimage', image: second });
+    driveTo(host, 'deploy.write_image');
+    host.report(continuing({ queuePlace: 3 }));
+    if (who === 'the agent') host.report(untouched('queueTimeout'));
+    else passTime(host, 25 * 3_600_000);
+    expect(status(host).lastError?.failure?.type).toBe('queueTimeout');
+    return status(host).lastError?.failure?.message;
+  });
+  expect(messages[0]).toBe(messages[1]);
+  expect(messages[0]).toContain(
+    `waited 1 day for its turn to get ${second}: the agent of racks/r1`,
+  );
+});
+
+test('an agent that was away while its order waited for its turn goes on with it', () => {
+  const host = inService();
+  host.request({ kind: 'reimage', image: second });
+  driveTo(host, 'deploy.write_image');
+  const { id } = host.operation();
+  host.report(continuing({ queuePlace: 3 }));
+  const { session } = host.context;
+  if (session === undefined) throw new Error('no session');
+  host.context = { ...host.context, session: undefined };
+  host.apply({ kind: 'tick' });
+  expect(status(host).run?.waiting?.reason).toBe('agent');
+  host.nowMs += 3 * 3_600_000;
+  host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };
+  const { journal } = session;
+  const { JOURNALLED: state } = agent.JournalledOperation_State;
+  const listed = [create(agent.JournalledOperationSchema, { operationId: id, state })];
+  host.apply({ kind: 'hello', journal, listed, grants: [] });
+  host.apply({ kind: 'tick' });
+  expect(host.operation().id).toBe(id);
+  host.report(continuing({ queuePlace: 1 }));
+  expect(status(host).run?.waiting?.reason).toBe('image');
 });
 
 test('an image that cannot be had leaves a host in service on the one before', () => {

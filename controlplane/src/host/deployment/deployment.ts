@@ -241,19 +241,6 @@ export function switchedOnMs(run: Run): number | undefined {
   return on?.endTime === undefined ? undefined : timestampMs(on.endTime);
 }
 
-/** Said where the agent's own word on it has not come. */
-export function notProvedText({ record, status }: Turn, run: Run): string {
-  const on = switchedOnMs(run);
-  const since = on === undefined ? '' : ` at ${new Date(on).toISOString()}`;
-  const minutes = Math.round(proofTimeoutMs(record.deploy) / 60_000);
-  const seen = status.poweredOn === false ? '; it has been seen off since' : '';
-  return (
-    `the host was switched on${since} to run ${record.image}, and has not phoned home in ` +
-    `${minutes} minutes${seen}; look at its console: whether it boots, has an address on the ` +
-    'provisioning network, and runs cloud-init to the end'
-  );
-}
-
 /** Time for an agent that has the proof to say so, however late it is asked. */
 const proofAskMinMs = 60_000;
 

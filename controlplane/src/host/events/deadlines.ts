@@ -3,7 +3,9 @@
  * waits for that is not its own. What hangs at its deadline is told to stop.
  */
 import { type Run, type RunFailure, RunKind, RunOutcome, type RunStep } from '@rackwright/api';
-import { awaitImageStep, notProvedText } from '../deployment/deployment.ts';
+import { awaitImageStep } from '../deployment/deployment.ts';
+import { turnMissed } from '../deployment/image-turn.ts';
+import { hostNotProved } from '../deployment/not-proved.ts';
 import { giveUpOperation } from '../operation/open-operations.ts';
 import { deadlineFires } from '../operation/operation.ts';
 import { endRun, failStep } from '../run/engine.ts';
@@ -21,7 +23,11 @@ export function foldDeadlines(turn: Turn): void {
   const step = currentStep(run);
   if (step !== undefined && stepIsOver(turn, step)) {
     if (step.name === awaitImageStep) {
-      endAttempt(turn, run, step, stepFailure('notProved', notProvedText(turn, run)));
+      endAttempt(turn, run, step, hostNotProved(turn, run));
+      return;
+    }
+    if (turn.record.operation?.queued === true) {
+      endAttempt(turn, run, step, turnMissed(turn));
       return;
     }
     const missing = step.name === 'runner.await' ? 'no runner reported from the host' : 'no result';

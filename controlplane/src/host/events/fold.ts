@@ -9,6 +9,7 @@ import {
   type Hold,
   HoldSchema,
   HoldScope,
+  lasting,
   RerunClass,
   type Run,
   type RunFailure,
@@ -17,6 +18,8 @@ import {
 import { backoffDelayMs, resultFromWire } from '@rackwright/results';
 import { bmcWorked, clearInBand, foldBmcFailure, foldSilence } from '../bmc/health.ts';
 import { bootImageStep, noteWriteTold } from '../deployment/deployment.ts';
+import { foldTurn, queueTimeout, turnMissed } from '../deployment/image-turn.ts';
+import { foldSigns, hostNotProved, notProved } from '../deployment/not-proved.ts';
 import { noteWritten } from '../deployment/written-disk.ts';
 import { ownerOf } from '../erasure/identity.ts';
 import { bootOperationId, isBootStep } from '../operation/boots.ts';
@@ -92,6 +95,8 @@ function foldResult(turn: Turn, report: agent.Report): AnswerVerdict | undefined
     case 'continuing':
       turn.effects.push({ kind: 'progress', continuing: result.value });
       if (result.value.begun) foldBegun(turn, attempt);
+      foldTurn(turn, attempt.run, attempt.step, result.value);
+      foldSigns(turn, attempt.step, result.value.signs, false);
       return undefined;
     case 'retryAfter':
       foldConflict(turn, attempt, result.value);
@@ -224,8 +229,7 @@ function foldConflict(turn: Turn, { run, step }: Attempt, result: agent.RetryAft
   const first = slot?.firstConflictTime ?? now(turn);
   const leftMs = timestampMs(first) + timing.conflictBudgetMs - nowMs;
   if (leftMs <= 0) {
-    const budget = Math.round(timing.conflictBudgetMs / 60_000);
-    const lasts = `still in conflict after ${budget} minutes: ${result.message}`;
+    const lasts = `still in conflict after ${lasting(timing.conflictBudgetMs)}: ${result.message}`;
     const text = `${calledStep(step)}: ${lasts}`;
     failStep(turn, run, step, stepFailure('conflict', text));
     return;
@@ -328,9 +332,24 @@ function foldFailed(turn: Turn, { run, step }: Attempt, result: agent.Failed): v
   }
   if (asksBmc(turn)) foldBmcFailure(turn, result.type, result.message);
   else clearInBand(turn);
+  foldSigns(turn, step, result.observations?.signs ?? [], true);
+  const own = inOurWords(turn, run, result);
+  if (own !== undefined) return failStep(turn, run, step, own);
   const words = result.message || `${calledStep(step)} failed; the agent did not say why`;
   const message = `${words}${namedOther(turn, result)}`;
   failStep(turn, run, step, stepFailure(result.type || 'failed', message, result.detail));
+}
+
+/** What is told in one text, whether the agent says it first or our own deadline. */
+function inOurWords(turn: Turn, run: Run, { type, message }: agent.Failed): RunFailure | undefined {
+  switch (type) {
+    case notProved:
+      return hostNotProved(turn, run, message);
+    case queueTimeout:
+      return turnMissed(turn, message);
+    default:
+      return undefined;
+  }
 }
 
 /** Whether the present operation is one that the BMC answers, not a runner. */
@@ -396,7 +415,7 @@ function foldSlot(
   const notBegun = known === undefined || known.state === JOURNALLED;
   if (!wentTo(slot, journal) || !notBegun) resend(turn, journal);
   else if (run.abort !== undefined && known === undefined) delete slot.sentTo;
-  else if (hasPassed(turn, slot.operation.deadline)) {
+  else if (!slot.queued && hasPassed(turn, step.deadline)) {
     retryStep(turn, run, step, checkAgain(turn), {});
   } else resend(turn, journal);
 }

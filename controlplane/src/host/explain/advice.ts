@@ -166,6 +166,11 @@ const advice: Readonly<Record<string, Advice>> = {
       'network, and runs cloud-init to the end',
     `then: ${again}`,
   ],
+  queueTimeout: ({ again }) => [
+    'let the agent of its rack serve more hosts at once (imagesAtOnceMax in its configuration), ' +
+      'or ask for fewer at a time',
+    `then: ${again}`,
+  ],
   writeError: replaceDisk,
   notErased: replaceDisk,
   unverified: replaceDisk,

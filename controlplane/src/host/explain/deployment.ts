@@ -7,6 +7,7 @@ import {
   switchedOnMs,
   writeImageStep,
 } from '../deployment/deployment.ts';
+import { signsSeen } from '../deployment/not-proved.ts';
 import { hostId, type Told } from './told.ts';
 
 /** Of a step that moves, or waits for the host's own word; undefined: it is none of these. */
@@ -36,7 +37,7 @@ export function tellDeployment(
       const since = on === undefined ? step.startTime : timestampFromMs(on);
       const text = `it was switched on to run ${image}, and has not phoned home yet`;
       return {
-        causes: [{ text, since }],
+        causes: [{ text, since }, ...signsSeen(record.signs)],
         blocker: 'the proof that the host runs its image',
         unblock: [
           'nothing, as long as its first boot may take',

@@ -124,13 +124,18 @@ function tellRun(
   const againTime = record.operation?.notBefore ?? record.call?.notBefore ?? pauseEnd(step);
   return {
     headline: `${display}: ${at}`,
-    causes: waits?.causes ?? [{ text: message, since }],
+    causes: [...(waits?.causes ?? [{ text: message, since }]), ...placeOf(run, progress)],
     blocker: waits?.blocker ?? '',
     since,
     nextAttemptTime: waits?.braked === undefined ? againTime : waits.braked.nextAttemptTime,
     deadline: step?.deadline ?? (waitsForOthers(run) ? undefined : run.deadline),
     unblock: waits?.unblock ?? [],
   };
+}
+
+/** Where it stands in the queue of its agent, as that said last. */
+function placeOf({ waiting }: Run, progress: Progress | undefined): { readonly text: string }[] {
+  return waiting?.reason === 'image' && progress !== undefined ? [{ text: progress.text }] : [];
 }
 
 /** Commands that are refused while a run holds the host. */

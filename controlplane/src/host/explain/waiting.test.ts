@@ -6,6 +6,7 @@ import {
   agent,
   FleetSpecSchema,
   HostGoal,
+  HostState,
   ProgressSchema,
   RunPhase,
   type TemplatePolicySchema,
@@ -103,6 +104,19 @@ function allow(host: Bench, templates: MessageInitShape<typeof TemplatePolicySch
 
 const frozen = { of: 'racks/r1', by: 'user:ann', reason: 'a drill', at: timestampFromMs(0) };
 
+/** A provision whose image is to be written next. */
+function atWrite(): Bench {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  tick(host);
+  host.report(verified());
+  Object.assign(host.record.host?.status ?? {}, { state: HostState.AVAILABLE, poweredOn: false });
+  host.request({ kind: 'provision', image: `registry.example/os@sha256:${'1'.repeat(64)}` });
+
+  driveToInspect(host);
+  host.report(inspected());
+  return host;
+}
+
 const webhook = rendered('tell', 'webhook', { arguments: { url: 'https://x.example/secret' } });
 
 const cases: { readonly [W in HostWait]: Case } = {
@@ -143,6 +157,17 @@ const cases: { readonly [W in HostWait]: Case } = {
       return silent('registry', host);
     },
     outside: later,
+  },
+  image: {
+    into: () => {
+      const host = atWrite();
+      host.report({ case: 'continuing', value: create(agent.ContinuingSchema, { queuePlace: 3 }) });
+      return host;
+    },
+    outside: (host) => {
+      const text = 'asks for the image';
+      return host.report({ case: 'continuing', value: create(agent.ContinuingSchema, { text }) });
+    },
   },
   conflict: {
     into: () => {

@@ -52,6 +52,10 @@ export const waitCells: { readonly [W in HostWait]: Cell } = {
       ...tryNow(record),
     ],
   }),
+  image: (record, run) => ({
+    blocker: `its turn among those that get an image in ${record.host?.spec?.rack}`,
+    unblock: ['nothing: it goes on by itself when its turn comes', ...endRun(record, run)],
+  }),
   conflict: (record, run) => ({
     blocker: 'a conflict on the host or its BMC',
     unblock: byItself(record, run),

@@ -18,6 +18,7 @@ export function isStuck({ context }: Turn, { phase, waiting }: Run): boolean {
   switch (waiting.reason) {
     case 'bmc':
     case 'capacity':
+    case 'image':
     case 'wipeBudget':
       return true;
     case 'hold':

@@ -6,8 +6,10 @@ import { create } from '@bufbuild/protobuf';
 import { durationMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent, type Run, RunPhase, type RunStep, store } from '@rackwright/api';
 import { asSent, missingAgentStep, noteWriteSent } from '../deployment/deployment.ts';
+import { graceMs, queueTimeoutMs } from '../deployment/image-turn.ts';
 import { isBraked } from '../turn/brake.ts';
 import {
+  activeRun,
   hasPassed,
   later,
   now,
@@ -108,10 +110,12 @@ export function ensureSent(turn: Turn, run: Run, timeoutMs: number): SendState {
   slot.sentTo = lifeOf(session.journal);
   slot.sendTime = now(turn);
   const step = run.steps[run.currentStep];
-  slot.operation.deadline = later(turn, ownTimeoutMs(step) ?? timeoutMs);
+  const ownMs = ownTimeoutMs(step) ?? timeoutMs;
+  const queueMs = step === undefined ? 0 : queueTimeoutMs(step, turn.context.timing);
+  slot.operation.deadline = later(turn, queueMs + ownMs);
   openGrantFromNow(turn, slot.operation);
   if (step !== undefined) {
-    step.deadline = slot.operation.deadline;
+    step.deadline = later(turn, ownMs + graceMs(step));
     noteWriteSent(turn, step);
   }
   // A BMC that did not answer is waited for until it has, also while it is asked again.
@@ -171,6 +175,9 @@ export function cancelOperation(turn: Turn): void {
   const slot = turn.record.operation;
   if (slot?.operation === undefined || slot.sentTo === undefined || slot.cancelId !== '') return;
   slot.cancelId = `${slot.operation.id}/cancel`;
+  const run = activeRun(turn.status);
+  // From here on it waits for its end, and for no turn.
+  if (run?.waiting?.reason === 'image') stopWaiting(turn, run);
   turn.effects.push({ kind: 'cancel', operationId: slot.operation.id, cancelId: slot.cancelId });
 }
 

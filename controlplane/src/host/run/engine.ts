@@ -93,6 +93,7 @@ export function enterRun(
   delete record.call;
   delete record.runner;
   delete record.runnerRefused;
+  record.signs = [];
   record.devicePlan = [];
   if (kind === RunKind.CLEAN) {
     record.certified = [];

@@ -3,6 +3,7 @@
  * show. A completion that does not show it is a failure, never a success (R8).
  */
 import { create, toBinary } from '@bufbuild/protobuf';
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
   HostState,
@@ -28,6 +29,7 @@ import {
   refusalOfDeployment,
   writeImageStep,
 } from '../deployment/deployment.ts';
+import { queueTimeoutMs } from '../deployment/image-turn.ts';
 import { beginWriteOver } from '../deployment/written-disk.ts';
 import { certifyErasure, checkCertified, uncertifiedDevice } from '../erasure/certify.ts';
 import { challengeSeed } from '../erasure/derive.ts';
@@ -441,10 +443,15 @@ function imageOf(turn: Turn, step: RunStep): agent.CommandImage | undefined {
 }
 
 /** What a step of a deployment is told of it; nothing for any other. */
-function deploymentFor(turn: Turn, run: Run, { name }: RunStep) {
+function deploymentFor(turn: Turn, run: Run, step: RunStep) {
+  const { name } = step;
   if (name !== writeImageStep && !isDeployStepOfAgent(name)) return {};
   const found = deploymentOf(turn, run);
-  return found.kind === 'ok' ? { deployment: found.deployment } : {};
+  if (found.kind === 'refused') return {};
+  const { deployment } = found;
+  const { timing } = turn.context;
+  if (queueTimeoutMs(step, timing) === 0) return { deployment };
+  return { deployment, turnTimeout: durationFromMs(timing.imageTimeoutMs) };
 }
 
 /** Why an image is not fetched, or a secret not given, as things stand now. */

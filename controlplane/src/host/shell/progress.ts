@@ -3,22 +3,35 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type agent, type Progress, ProgressSchema, type store as wire } from '@rackwright/api';
 
+interface Kept {
+  readonly operationId: string;
+  readonly progress: Progress;
+  /** Where it waits for its turn; 0: it does not. */
+  readonly queuePlace: number;
+}
+
 export class StepProgress {
-  readonly #byHost = new Map<string, { operationId: string; progress: Progress }>();
+  readonly #byHost = new Map<string, Kept>();
 
   of(hostId: string): Progress | undefined {
     return this.#byHost.get(hostId)?.progress;
   }
 
+  /** Its place in the queue of its agent, from 1. */
+  placeOf(hostId: string): number | undefined {
+    return this.#byHost.get(hostId)?.queuePlace || undefined;
+  }
+
   keep(
     hostId: string,
     record: wire.HostRecord,
-    { percent, text }: agent.Continuing,
+    { percent, text, queuePlace }: agent.Continuing,
     nowMs: number,
   ): void {
     const asOf = timestampFromMs(nowMs);
     this.#byHost.set(hostId, {
       operationId: operationIdOf(record),
+      queuePlace,
       progress: create(ProgressSchema, { percent: percent ?? 0, text, asOf }),
     });
   }

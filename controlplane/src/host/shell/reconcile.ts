@@ -207,7 +207,9 @@ export class Hosts {
 
   /** Where the host's run stands in the queue that it waits in, from 1. */
   queuePosition(record: wire.HostRecord): number | undefined {
-    return this.#limits.queuePosition(record);
+    const { name = '' } = record.host ?? {};
+    const atAgent = this.#progress.placeOf(name.replace(/^hosts\//, ''));
+    return this.#limits.queuePosition(record) ?? atAgent;
   }
 
   agentConnected(rackId: string): boolean {

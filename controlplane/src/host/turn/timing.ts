@@ -8,8 +8,10 @@ export interface EngineTiming {
   readonly operationTimeoutMs: number;
   /** One clean step, counted from when it was sent. */
   readonly cleanStepTimeoutMs: number;
-  /** One attempt to get an image, its turn in the queue of the rack included, and to write it. */
+  /** One attempt to get an image and to write it, from when its turn in the rack has come. */
   readonly imageTimeoutMs: number;
+  /** How long it may wait for that turn. */
+  readonly imageQueueTimeoutMs: number;
   /** One attempt of a webhook, calls that could not tell included. */
   readonly webhookTimeoutMs: number;
   /** How long a run may wait for its turn or for an absent agent before it is given up. */
@@ -45,7 +47,8 @@ export const defaultTiming: EngineTiming = Object.freeze({
   bootTimeoutMs: 20 * 60_000,
   operationTimeoutMs: 5 * 60_000,
   cleanStepTimeoutMs: 24 * 3_600_000,
-  imageTimeoutMs: 24 * 3_600_000,
+  imageTimeoutMs: 2 * 3_600_000,
+  imageQueueTimeoutMs: 24 * 3_600_000,
   webhookTimeoutMs: 5 * 60_000,
   runTimeoutMs: 7 * 24 * 3_600_000,
   contactDeadlineMs: 90_000,

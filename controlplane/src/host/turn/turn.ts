@@ -144,6 +144,7 @@ const notItsOwn: ReadonlySet<string> = new Set<HostWait>([
   'wait',
   'freeze',
   'capacity',
+  'image',
   'wipeBudget',
   'restored',
 ]);

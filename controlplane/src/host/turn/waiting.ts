@@ -9,6 +9,7 @@ export const hostWaits = [
   'runner',
   'bmc',
   'registry',
+  'image',
   'conflict',
   'retry',
   'webhook',

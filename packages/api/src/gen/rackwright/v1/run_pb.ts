@@ -215,9 +215,9 @@ export const AbortSchema: GenMessage<Abort> = /*@__PURE__*/
  */
 export type Waiting = Message<"rackwright.v1.Waiting"> & {
   /**
-   * A word of a closed list: agent, runner, bmc, registry, conflict, retry, webhook, hold, wait,
-   * freeze, wipeBudget, capacity, restored; before a host carries the run of a workflow: template,
-   * disabled, run, host.
+   * A word of a closed list: agent, runner, bmc, registry, image, conflict, retry, webhook, hold,
+   * wait, freeze, wipeBudget, capacity, restored; before a host carries the run of a workflow:
+   * template, disabled, run, host.
    *
    * @generated from field: string reason = 1;
    */

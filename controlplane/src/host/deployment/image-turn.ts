@@ -1,0 +1,54 @@
+/**
+ * An order that waits at its agent for its turn to get an image: the step's own time begins when
+ * that comes, and the wait for it has a bound of its own (R5). Pure.
+ */
+import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import type { agent, Run, RunFailure, RunStep } from '@rackwright/api';
+import { lasting } from '@rackwright/api';
+import { stepFailure } from '../turn/step-failure.ts';
+import type { EngineTiming } from '../turn/timing.ts';
+import { later, stopWaiting, type Turn, waitFor } from '../turn/turn.ts';
+import { isDeployStepOfAgent, prepareNetbootStep, writeImageStep } from './deployment.ts';
+
+/** A failure's type that says that the turn of an order did not come. */
+export const queueTimeout = 'queueTimeout';
+
+/** How long the agent has to say itself that a time is over which it keeps: it knows more. */
+const agentWordMs = 15_000;
+
+/** How long the order of a step may wait at its agent for its turn; 0: it waits for none. */
+export function queueTimeoutMs({ name }: RunStep, timing: EngineTiming): number {
+  return name === writeImageStep || name === prepareNetbootStep ? timing.imageQueueTimeoutMs : 0;
+}
+
+/** Beyond the time that its agent keeps, until ours is over. */
+export function graceMs(step: RunStep | undefined): number {
+  const isKept = step?.name === writeImageStep || isDeployStepOfAgent(step?.name ?? '');
+  return isKept ? agentWordMs : 0;
+}
+
+/** What an agent says of an order under way: its place in the queue, or that its turn has come. */
+export function foldTurn(turn: Turn, run: Run, step: RunStep, said: agent.Continuing): void {
+  const { operation: slot, image } = turn.record;
+  const { timing } = turn.context;
+  const queueMs = queueTimeoutMs(step, timing);
+  if (slot?.sendTime === undefined || slot.cancelId !== '' || queueMs === 0) return;
+  if (said.queuePlace > 0) {
+    slot.queued = true;
+    step.deadline = timestampFromMs(timestampMs(slot.sendTime) + queueMs + agentWordMs);
+    waitFor(turn, run, 'image', `its turn to get ${image}`, slot.sendTime);
+  } else if (slot.queued) {
+    slot.queued = false;
+    step.deadline = later(turn, timing.imageTimeoutMs + agentWordMs);
+    if (run.waiting?.reason === 'image') stopWaiting(turn, run);
+  }
+}
+
+/** The one text for it, whoever says so first; `detail`: the agent's own words. */
+export function turnMissed({ record, spec, context }: Turn, detail = ''): RunFailure {
+  const waited = lasting(context.timing.imageQueueTimeoutMs);
+  const text =
+    `waited ${waited} for its turn to get ${record.image}: the agent of ${spec.rack} serves as ` +
+    'many hosts at once as its imagesAtOnceMax says';
+  return stepFailure(queueTimeout, text, detail);
+}

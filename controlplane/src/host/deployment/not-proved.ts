@@ -1,0 +1,98 @@
+/**
+ * A host that was switched on to run its image and has not said that it does: the one text for it,
+ * made of all that is known, whoever finds first that its time is over. Pure.
+ */
+import { create } from '@bufbuild/protobuf';
+import { type Timestamp, timestampDate, timestampMs } from '@bufbuild/protobuf/wkt';
+import { agent, lasting, type Run, type RunFailure, type RunStep } from '@rackwright/api';
+import { cut, stepFailure } from '../turn/step-failure.ts';
+import type { Turn } from '../turn/turn.ts';
+import { awaitImageStep, proofTimeoutMs, switchedOnMs } from './deployment.ts';
+
+/** A failure's type that says so. */
+export const notProved = 'notProved';
+
+const { HostSignKind: Kind } = agent;
+
+/** What each kind of sign says, of the host or of who called for it. */
+const signWords: Readonly<Record<number, (detail: string) => string>> = {
+  [Kind.ADDRESS_ASKED]: () => 'a system on it asked for an address',
+  [Kind.NETBOOT]: (stage) => `it asked for a network boot (${stage})`,
+  [Kind.FIRST_BOOT_FETCHED]: () => 'it fetched the data of its first boot',
+  [Kind.WRONG_TOKEN]: (from) =>
+    `${from} phoned home for it with a token that is not this deployment’s, and was refused`,
+  [Kind.OUTDATED_CALL]: (from) =>
+    `${from} phoned home for an earlier deployment of it, and was refused`,
+  [Kind.NOT_DURABLE]: (from) =>
+    `${from} phoned home for it, and was told to call again: the agent’s disk did not take it`,
+};
+
+/** Signs that a record keeps, and characters of what each says more. */
+const signsMax = 8;
+const detailMax = 64;
+
+/** What a failed attempt, or one under way, says of the host that is waited for. */
+export function foldSigns(
+  { record }: Turn,
+  step: RunStep,
+  said: readonly agent.HostSign[],
+  isEnd: boolean,
+): void {
+  if (step.name !== awaitImageStep || said.length === 0) return;
+  const known = said.filter(({ kind }) => signWords[kind] !== undefined).slice(0, signsMax);
+  const kept = known.map(({ kind, time, detail }) => {
+    const words = { kind, detail: cut(detail, detailMax) };
+    return create(agent.HostSignSchema, time === undefined ? words : { ...words, time });
+  });
+  // Before the end only another kind is news: each writing is a revision.
+  if (isEnd || newsOf(kept) !== newsOf(record.signs)) record.signs = kept;
+}
+
+function newsOf(signs: readonly agent.HostSign[]): string {
+  return [...new Set(signs.map(({ kind }) => kind))].toSorted((a, b) => a - b).join();
+}
+
+/** "it asked for a network boot (script)", with when, the latest last. */
+export function signsSeen(
+  signs: readonly agent.HostSign[],
+): { readonly text: string; readonly since?: Timestamp }[] {
+  return signs
+    .toSorted((a, b) => msOf(a.time) - msOf(b.time))
+    .map(({ kind, detail, time }) => {
+      const text = signWords[kind]?.(detail) ?? '';
+      return time === undefined ? { text } : { text, since: time };
+    });
+}
+
+function msOf(time: Timestamp | undefined): number {
+  return time === undefined ? 0 : timestampMs(time);
+}
+
+/** `detail`: in the words of who waited for it. */
+export function hostNotProved(turn: Turn, run: Run, detail = ''): RunFailure {
+  const { record, status } = turn;
+  const on = switchedOnMs(run);
+  const since = on === undefined ? '' : ` at ${new Date(on).toISOString()}`;
+  const waited = lasting(proofTimeoutMs(record.deploy));
+  const seen = [
+    ...signsSeen(record.signs).map(({ text, since: at }) => {
+      return at === undefined ? text : `${text} at ${timestampDate(at).toISOString()}`;
+    }),
+    ...(record.signs.length === 0 ? ['nothing was seen of it since'] : []),
+    ...(status.poweredOn === false ? ['it has been seen off since'] : []),
+  ];
+  const text =
+    `the host was switched on${since} to run ${record.image}, and has not phoned home in ` +
+    `${waited}; ${seen.join('; ')}; ${bootedFrom(turn)}; look at its console: whether it boots ` +
+    'that, has an address on the provisioning network, and runs cloud-init to the end';
+  return stepFailure(notProved, text, detail);
+}
+
+/** What it was to boot, and what may keep its firmware from that. */
+function bootedFrom({ record, status }: Turn): string {
+  if (record.deploy?.netboot === true) return 'it was to boot over the network';
+  const { disk = '', bootEntryProblem = '' } = status.writtenDisk ?? {};
+  const from =
+    disk === '' ? 'it was to boot from its disk' : `it was to boot from its disk ${disk}`;
+  return bootEntryProblem === '' ? from : `${from}, without a boot entry (${bootEntryProblem})`;
+}
