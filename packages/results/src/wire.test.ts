@@ -20,8 +20,10 @@ const evidence = fc
 const output = fc
   .record({ tail: someBytes, exit: fc.record({ code: fc.integer({ min: 0, max: 255 }) }) })
   .map((parts) => create(agent.StepOutputSchema, parts));
+const { NETBOOT, ADDRESS_ASKED, WRONG_TOKEN } = agent.HostSignKind;
+const signKinds = [NETBOOT, ADDRESS_ASKED, WRONG_TOKEN];
 const sign = fc
-  .record({ kind: fc.integer({ min: 1, max: 9 }), detail: fc.string({ maxLength: 9 }) })
+  .record({ kind: fc.constantFrom(...signKinds), detail: fc.string({ maxLength: 9 }) })
   .map(({ kind, detail }) => create(agent.HostSignSchema, { kind, detail }));
 const nonEmptyWord = fc.string({ minLength: 1, maxLength: 20 });
 

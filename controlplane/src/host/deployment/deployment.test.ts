@@ -194,7 +194,10 @@ test('what is seen of a host is written down for each kind once, and whole at it
   };
   const at = say(1);
   expect(say(20)).toEqual(at);
-  const unknown = [{ kind: 99 as agent.HostSignKind }, ...Array(20).fill(netbooted)];
+  const unknown = [
+    { kind: 99 as agent.HostSignKind },
+    ...Array.from({ length: 20 }, () => netbooted),
+  ];
   const observations = { signs: unknown };
   const init = { type: 'notProved', message: '', observations };
   host.report({ case: 'failed', value: create(agent.FailedSchema, init as agent.Failed) });
