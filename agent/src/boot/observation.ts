@@ -63,7 +63,7 @@ export function makeGate(options: GateOptions): Gate {
 /** Reports that a system, and no boot firmware, has asked for an address. */
 export type AddressWatch = (mac: string) => void;
 
-/** `onAddressAsked` is told of known hosts alone, synchronously; one that throws costs a log line. */
+/** `onAddressAsked` is told of known hosts alone, at once; one that throws costs a log line. */
 export function makeAddressWatch(
   { clock, log, memory }: Pick<GateOptions, 'clock' | 'log' | 'memory'>,
   onAddressAsked: (hostUid: string) => void,

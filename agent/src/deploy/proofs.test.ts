@@ -117,7 +117,7 @@ test('of a host that is forgotten no proof is left, after a restart neither', as
   expect((await setUp(platters, time)).proofs.isProved(`${uid}/3`)).toBe(false);
 });
 
-test('of all that is seen of a host the last of each kind is kept, and why a call was refused', async () => {
+test('the last of each kind seen of a host is kept, and why a call was refused', async () => {
   const { call, platters, proofs, time } = await setUp();
   const Kind = agent.HostSignKind;
   const kinds = (sinceMs: number) => proofs.signsSince(uid, sinceMs).map(({ kind }) => kind);

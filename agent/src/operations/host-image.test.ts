@@ -252,7 +252,7 @@ test('the wait for the turn is over so early that its own time would fit in', as
   expect(type).toBe('queueTimeout');
 });
 
-test('its own time is over while the image is fetched, however much the deadline leaves', async () => {
+test('its own time ends while the image is fetched, though the deadline leaves more', async () => {
   const { request, run, time } = setUp((_host, _wanted, signal, tell) => {
     tell({ phase: 'admitted' });
     return new Promise((_resolve, reject) => {

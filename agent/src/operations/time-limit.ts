@@ -39,7 +39,7 @@ export interface TurnLimit extends TimeLimit {
   remainingMs(): number;
 }
 
-/** The two times of such a step (`RunStep.turn_timeout`); without them its deadline alone counts. */
+/** The two times of such a step (`RunStep.turn_timeout`); without, its deadline alone counts. */
 export function turnLimit(
   clock: Clock,
   { turnTimeout }: Pick<agent.RunStep, 'turnTimeout'>,

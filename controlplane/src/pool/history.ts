@@ -1,7 +1,8 @@
 /**
  * The deploy history: a query over the ledger, and nothing that anybody acts on. Pure.
  *
- * Invariant: an entry of the ledger that is there twice, or comes out of order, changes nothing.
+ * Invariant: an entry of the ledger that is there twice, comes out of order, or has been taken in
+ * by one that stands for many (`ledger-folding.ts`), changes nothing.
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
@@ -12,6 +13,11 @@ import {
 } from '@rackwright/api';
 import { compare } from './members.ts';
 import type { SeenHost } from './seen.ts';
+
+/** Order of the history, newest first; `a` and `b` are of different digests. */
+export function compareEntries(a: DeployHistoryEntry, b: DeployHistoryEntry): number {
+  return timeOf(b) - timeOf(a) || compare(a.digest, b.digest);
+}
 
 /** Entries that a pool shows of its history when nothing is said. */
 export const historyLimitDefault = 3;
@@ -32,7 +38,7 @@ export function historyOf(
 ): DeployHistoryEntry[] {
   const groups = Map.groupBy(ledger, ({ digest }) => digest);
   const entries = [...groups].map(([digest, group]) => entryOf(digest, group, members));
-  const sorted = entries.toSorted((a, b) => timeOf(b) - timeOf(a) || compare(a.digest, b.digest));
+  const sorted = entries.toSorted(compareEntries);
   return sorted.filter(
     ({ digest, currentHosts }, index) => index < limit || currentHosts > 0 || digest === target,
   );
@@ -48,10 +54,17 @@ function entryOf(
   return create(DeployHistoryEntrySchema, {
     digest,
     version: byTime.find(({ version }) => version !== '')?.version ?? '',
-    hostCount: new Set(group.map(({ hostUid }) => hostUid)).size,
+    hostCount: hostsOf(group),
     currentHosts: members.filter((host) => host.digest === digest).length,
     ...(last === undefined ? {} : { lastDeployed: last }),
   });
+}
+
+/** Different ones, of entries that stand for many as well. */
+function hostsOf(group: readonly wire.DeploymentRecord[]): number {
+  const uids = new Set(group.flatMap(({ foldedHostUids }) => foldedHostUids));
+  for (const { hostUid } of group) if (hostUid !== '') uids.add(hostUid);
+  return group.reduce((count, { foldedGoneHosts }) => count + foldedGoneHosts, uids.size);
 }
 
 function endOf({ endTime }: wire.DeploymentRecord): number {

@@ -2,8 +2,10 @@
 
 export { askNobody, type ResolveAnswer, type ResolveImage, resolveWith } from '../images/index.ts';
 export { explainPool, withPool } from './explain.ts';
-export { imageProblem, pinProblem } from './image-name.ts';
+export { compareEntries } from './history.ts';
+export { digestOf, imageProblem, pinProblem } from './image-name.ts';
 export { readLedger } from './ledger.ts';
+export { foldsOf, type LedgerEntry, type LedgerFold } from './ledger-folding.ts';
 export { type LookedPool, Pools, type PoolsDependencies } from './loop.ts';
 export { membersMax } from './members.ts';
 export { parsePoolName, poolKey } from './names.ts';

@@ -1,4 +1,10 @@
-import { create, type DescMessage, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import {
+  create,
+  type DescMessage,
+  fromBinary,
+  type MessageInitShape,
+  toBinary,
+} from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { store as wire } from '@rackwright/api';
 import type { Clock, Log } from '@rackwright/platform';
@@ -75,6 +81,32 @@ test('of what pools deployed, that goes which is old and of a pool that is gone'
     'deployments.here.h401.1',
     'pools.web',
   ]);
+});
+
+test('old entries of a living pool become one for each digest, by two replicas', async () => {
+  const schema = wire.DeploymentRecordSchema;
+  const digest = 'sha256:aa';
+  for (const [index, daysAgo] of [399, 401, 500, 600].entries()) {
+    const endTime = timestampFromMs(nowMs - daysAgo * dayMs);
+    const hostUid = index === 2 ? 'u2' : 'u1';
+    const entry = { poolUid: 'here', hostUid, digest, version: '1', endTime };
+    await put(`deployments.here.${hostUid}.${daysAgo}`, schema, entry);
+  }
+  await put('pools.web', wire.PoolRecordSchema, { pool: { uid: 'here' } });
+  await put('hosts.a', wire.HostRecordSchema, { host: { uid: 'u1' } });
+  const removed = await Promise.all([sweepOnce(deps), sweepOnce(deps)]);
+  expect(removed.toSorted()).toEqual([0, 3]);
+  const left = ['deployments.here.aa.0', 'deployments.here.u1.399', 'hosts.a', 'pools.web'];
+  expect(await keys()).toEqual(left);
+  const many = async () => {
+    const found = await store.get('deployments.here.aa.0');
+    return found.kind === 'found' ? fromBinary(schema, found.value) : undefined;
+  };
+  expect(await many()).toMatchObject({ digest, version: '1', foldedHostUids: ['u1', 'u2'] });
+  expect((await many())?.endTime).toEqual(timestampFromMs(nowMs - 401 * dayMs));
+  await sweepOnce(deps);
+  expect(await many(), 'u2 is gone').toMatchObject({ foldedHostUids: ['u1'], foldedGoneHosts: 1 });
+  expect(await keys()).toEqual(left);
 });
 
 test('facts go a day after their host, and never while it is there', async () => {

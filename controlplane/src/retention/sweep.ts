@@ -1,7 +1,7 @@
 /**
  * Lets go what nothing refers to any more and no driver lets go by itself: abandoned resources that
  * were resolved long ago, facts of hosts whose removal was cut short by a crash, and what was
- * deployed long ago by pools that are gone.
+ * deployed long ago: by pools that are gone all of it, by others what one entry can stand for.
  *
  * Invariants:
  * 1. Nothing goes that still fences a host, or that a host of the name may be about to need.
@@ -12,14 +12,15 @@ import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { store as wire } from '@rackwright/api';
 import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
 import type { Entry, StateStore } from '@rackwright/store';
-import { answered, deleteRecord } from '../records/index.ts';
+import { digestOf, foldsOf, type LedgerEntry, type LedgerFold } from '../pool/index.ts';
+import { answered, deleteRecord, sharedRecordOf, writeRecord } from '../records/index.ts';
 
 export interface RetentionDependencies {
   readonly store: StateStore;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  /** How long a resolved abandoned resource stays, and what a pool that is gone has deployed. */
+  /** How long a resolved abandoned resource stays, and each entry of the deploy ledger. */
   readonly resolvedDays: number;
 }
 
@@ -57,7 +58,8 @@ export async function sweepOnce(deps: RetentionDependencies): Promise<number> {
   const abandoned = (await answered(store.list('abandonedResources'))).entries;
   const outlived = abandoned.filter((entry) => isOutlived(deps, entry));
   const facts = await orphanedFacts(deps);
-  const deployed = await orphanedDeployments(deps);
+  const ledger = await readLedgers(deps);
+  const deployed = orphanedDeployments(deps, ledger);
   let removed = 0;
   for (const { key, revision } of [...outlived, ...facts, ...deployed].slice(
     0,
@@ -66,16 +68,17 @@ export async function sweepOnce(deps: RetentionDependencies): Promise<number> {
     const gone = await deleteRecord(deps, key, revision);
     if (gone.kind === 'ok') removed += 1;
   }
+  removed += await foldLedgers(deps, ledger, removalsPerPassMax - removed);
   if (removed > 0) deps.log.info({ removed }, 'records that nothing refers to were removed');
   return removed;
 }
 
 /** Invariant 1: one that fences stays, resolved or not. */
-function isOutlived({ clock, resolvedDays }: RetentionDependencies, { value }: Entry): boolean {
+function isOutlived(deps: RetentionDependencies, { value }: Entry): boolean {
   const { resource } = fromBinary(wire.AbandonedRecordSchema, value);
   const at = resource?.resolution?.at;
   if (resource?.fencePending !== false || at === undefined) return false;
-  return timestampMs(at) < clock.nowMs() - resolvedDays * dayMs;
+  return timestampMs(at) < oldBeforeMs(deps);
 }
 
 async function orphanedFacts({ store, clock }: RetentionDependencies): Promise<Entry[]> {
@@ -91,19 +94,83 @@ async function orphanedFacts({ store, clock }: RetentionDependencies): Promise<E
   return found;
 }
 
-/** Entries of the ledger by age, of pools that are gone alone: those of others are counted. */
-async function orphanedDeployments(deps: RetentionDependencies): Promise<Entry[]> {
-  const { store, clock, resolvedDays } = deps;
-  const ledger = (await answered(store.list('deployments'))).entries;
-  if (ledger.length === 0) return [];
-  // Read after the ledger: a pool that is made meanwhile has a uid that stands nowhere there.
-  const pools = (await answered(store.list('pools'))).entries;
-  const uids = new Set(
-    pools.map(({ value }) => fromBinary(wire.PoolRecordSchema, value).pool?.uid ?? ''),
-  );
-  return ledger.filter(({ value }) => {
-    const { poolUid, endTime } = fromBinary(wire.DeploymentRecordSchema, value);
-    if (uids.has(poolUid) || endTime === undefined) return false;
-    return timestampMs(endTime) < clock.nowMs() - resolvedDays * dayMs;
+/** The deploy ledger by the uid of its pool, and the pools, by theirs. */
+interface Ledgers {
+  readonly byPool: ReadonlyMap<string, readonly LedgerEntry[]>;
+  /** Read after the ledger: a pool that is made meanwhile has a uid that stands nowhere there. */
+  readonly pools: ReadonlyMap<string, wire.PoolRecord>;
+}
+
+async function readLedgers({ store }: RetentionDependencies): Promise<Ledgers> {
+  const { entries } = await answered(store.list('deployments'));
+  if (entries.length === 0) return { byPool: new Map(), pools: new Map() };
+  const ledger = entries.map(({ key, revision, value }) => {
+    return { key, revision, record: fromBinary(wire.DeploymentRecordSchema, value) };
   });
+  const pools = (await answered(store.list('pools'))).entries.map((entry) => {
+    const record = sharedRecordOf(store, wire.PoolRecordSchema, entry);
+    return [record.pool?.uid ?? '', record] as const;
+  });
+  return { byPool: Map.groupBy(ledger, ({ record }) => record.poolUid), pools: new Map(pools) };
+}
+
+/** By age, of pools that are gone alone: those of others are counted. */
+function orphanedDeployments(deps: RetentionDependencies, { byPool, pools }: Ledgers) {
+  const beforeMs = oldBeforeMs(deps);
+  const orphaned = [...byPool].filter(([uid]) => !pools.has(uid)).flatMap(([, each]) => each);
+  return orphaned.filter(({ record: { endTime } }) => {
+    return endTime !== undefined && timestampMs(endTime) < beforeMs;
+  });
+}
+
+/** Answers how many entries went. */
+async function foldLedgers(
+  deps: RetentionDependencies,
+  { byPool, pools }: Ledgers,
+  removalsMax: number,
+): Promise<number> {
+  const living = [...byPool].filter(([uid]) => pools.has(uid));
+  if (living.length === 0) return 0;
+  const { store } = deps;
+  const hosts = (await answered(store.list('hosts'))).entries.flatMap((entry) => {
+    return sharedRecordOf(store, wire.HostRecordSchema, entry).host ?? [];
+  });
+  const hostUids = new Set(hosts.map(({ uid }) => uid));
+  const targets = [...pools.values()].map(({ pool }) => pool?.status?.target?.digest ?? '');
+  const digestsInUse = new Set([
+    ...targets,
+    ...hosts.map(({ status }) => digestOf(status?.image ?? '')),
+  ]);
+  const facts = { beforeMs: oldBeforeMs(deps), hostUids, digestsInUse };
+  let removed = 0;
+  for (const [, ledger] of living) {
+    for (const fold of foldsOf(ledger, { ...facts, removalsMax: removalsMax - removed })) {
+      removed += await foldNow(deps, fold);
+    }
+    if (removed >= removalsMax) break;
+  }
+  return removed;
+}
+
+/** What another replica has folded meanwhile is left for the next pass. */
+async function foldNow(
+  deps: RetentionDependencies,
+  { write, removals }: LedgerFold,
+): Promise<number> {
+  if (write !== undefined) {
+    const { key, record, expected } = write;
+    const schema = wire.DeploymentRecordSchema;
+    const written = await writeRecord(deps, schema, key, record, expected);
+    if (written.kind === 'conflict') return 0;
+  }
+  let removed = 0;
+  for (const { key, revision } of removals) {
+    const gone = await deleteRecord(deps, key, revision);
+    if (gone.kind === 'ok') removed += 1;
+  }
+  return removed;
+}
+
+function oldBeforeMs({ clock, resolvedDays }: RetentionDependencies): number {
+  return clock.nowMs() - resolvedDays * dayMs;
 }

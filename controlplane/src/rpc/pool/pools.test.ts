@@ -180,6 +180,39 @@ test('the history is a query over the ledger, cut only in the view of the pool',
   expect(status?.deployHistory.map((each) => each.digest)).toEqual([digest]);
 });
 
+test('a history comes in pages, and what is deployed meanwhile repeats none', async () => {
+  const { pools, store } = fixture;
+  const { uid } = await pools.getPool({ name: 'pools/web' });
+  const deploy = async (hostUid: string, hex: string, seconds: number) => {
+    const record = create(wire.DeploymentRecordSchema, {
+      ...{ poolUid: uid, hostUid, run: 1n, digest: `sha256:${hex}` },
+      endTime: { seconds: BigInt(seconds), nanos: 0 },
+    });
+    const value = toBinary(wire.DeploymentRecordSchema, record);
+    const key = storeKey('deployments', uid, hostUid, `${seconds}-${hex}`);
+    await store.put(key, value, 'absent', undefined);
+  };
+  // Two at a time, which only their digests set in order.
+  for (let at = 0; at < 5; at += 1) await deploy('u1', `a${at}`, 10 + (at >> 1));
+  const parent = 'pools/web';
+  const seen: string[] = [];
+  let pageToken = '';
+  do {
+    const page = await pools.listDeployHistory({ parent, pageSize: 2, pageToken });
+    seen.push(...page.entries.map((each) => each.digest));
+    pageToken = page.nextPageToken;
+    if (seen.length === 2) await deploy('u2', 'b0', 99);
+  } while (pageToken !== '');
+  const own = seen.filter((each) => /^sha256:..$/.test(each));
+  expect(own).toEqual(['a4', 'a2', 'a3', 'a0', 'a1'].map((hex) => `sha256:${hex}`));
+  const asked = pools.listDeployHistory({ parent, pageSize: 2 });
+  const { nextPageToken } = await asked;
+  const ofAnother = pools.listDeployHistory({ parent: 'pools/db', pageToken: nextPageToken });
+  await expect(ofAnother).rejects.toThrow();
+  await expect(pools.listDeployHistory({ parent, pageSize: 1_001 })).rejects.toThrow(/page_size/);
+  await expect(pools.listDeployHistory({ parent, pageToken: 'x' })).rejects.toThrow(/page_token/);
+});
+
 test('a pause is said, and an approval needs somebody who waits for that very digest', async () => {
   const { pools } = fixture;
   const paused = await pools.pausePool({ name: 'pools/web' });

@@ -5,6 +5,7 @@ import {
   bind,
   type CallContext,
   WatchPoolsResponse_Kind as Kind,
+  ListDeployHistoryResponseSchema,
   type ListPoolsRequest,
   type ListPoolsResponse,
   ListPoolsResponseSchema,
@@ -29,6 +30,7 @@ import { isDirectlyBelow, listPage } from '../call/paging.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { formatPosition, revisionOfPosition } from '../call/position.ts';
 import { approvePool, createPool, deletePool, setPaused, updatePool } from './change-pool.ts';
+import { historyPage } from '../deploy-history.ts';
 import { existingPool, type KeptPool, presentPool, viewedPool } from './pool-view.ts';
 import { addDisks } from './rollout-disks.ts';
 
@@ -55,9 +57,11 @@ export function createPoolService(deps: RpcDependencies): BoundService {
       const view = await viewed(parent, 'parent');
       return { hosts: shownHosts(view, view.others) };
     },
-    listDeployHistory: async ({ parent }) => ({
-      entries: shownHistory(await viewed(parent, 'parent'), Number.POSITIVE_INFINITY),
-    }),
+    listDeployHistory: async (request) => {
+      const view = await viewed(request.parent, 'parent');
+      const entries = shownHistory(view, Number.POSITIVE_INFINITY);
+      return create(ListDeployHistoryResponseSchema, historyPage(deps.store, request, entries));
+    },
     planRollout: async ({ name }) => {
       const view = await viewed(name);
       return addDisks(deps, rolloutPlan(view), view);

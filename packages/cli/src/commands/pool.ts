@@ -104,11 +104,16 @@ const showHistory = oneCommand({
   brief: 'What was deployed: each digest, on how many hosts, when last',
   ...one,
   call: (world, flags, parent) =>
-    withPools(world, flags, (pools) => pools.listDeployHistory({ parent })),
-  show: (world, { output }, answer) => {
+    withPools(world, flags, (pools) =>
+      allPages(
+        (pageToken) => pools.listDeployHistory({ parent, pageSize: 1_000, pageToken }),
+        (page) => page.entries,
+      ),
+    ),
+  show: (world, { output }, entries) => {
     const schema = ListDeployHistoryResponseSchema;
-    if (output === 'json') printJson(world, schema, create(schema, answer));
-    else printTable(world, deployHistoryColumns(world.clock), answer.entries);
+    if (output === 'json') printJson(world, schema, create(schema, { entries }));
+    else printTable(world, deployHistoryColumns(world.clock), entries);
   },
 });
 
