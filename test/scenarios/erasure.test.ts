@@ -84,7 +84,7 @@ test('ironic-59: of ten disks, four at a time, nine are erased and one is named'
   const end = await host.erase(await host.plan());
   expect(end.result).toMatchObject({
     kind: 'failed',
-    message: expect.stringMatching(/^1 of 10 devices are not proved erased: S-d7 \(d7\): /),
+    message: expect.stringMatching(/^1 of 10 devices is not proved erased: S-d7 \(d7\): /),
   });
   const names = Array.from({ length: 10 }, (_, index) => `d${index}`);
   expect(names.filter((name) => host.hasOldData(name))).toEqual([bad]);

@@ -50,7 +50,7 @@ test('metal3-1: a host that is registered waits for a place before it is inspect
   expect(status?.state).toBe(HostState.MANAGEABLE);
   expect(status?.run).toMatchObject({ kind: RunKind.INSPECT, phase: RunPhase.WAITING });
   expect(place(replica, site, 'h2')).toBe(1);
-  expect(waiting(site, 'h2')?.message).toContain('racks/r1 lets one host be in the runner');
+  expect(waiting(site, 'h2')?.message).toContain('racks/r1 lets 1 host be in the runner');
   const explained = await replica.hosts.explain('h2');
   expect(explained).toMatchObject({ blocker: 'the limit of runs', causes: [expect.anything()] });
   expect(explained?.unblock.join('\n')).toContain('rackwright rack update r1 --runs N');

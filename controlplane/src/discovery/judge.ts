@@ -13,6 +13,7 @@ import { create } from '@bufbuild/protobuf';
 import {
   type AcceptanceRule,
   BmcIdentitySchema,
+  counted,
   type DiscoveredMachine,
   type ExpectedHost,
   type HostSpec,
@@ -242,7 +243,9 @@ function byRules(kept: KeptMachine, world: World): Decision {
   const most = rule.hostsMax ?? hostsMaxDefault;
   const made = world.hosts.filter(({ acceptedByRule }) => acceptedByRule === ruleName).length;
   if (made >= most) {
-    return waiting(`${by} fits, but has made ${made} hosts already, of ${most}: see its hostsMax`);
+    return waiting(
+      `${by} fits, but has made ${counted(made, 'host')} already, of ${most}: see its hostsMax`,
+    );
   }
   const unsafe = credentialWords(rule.spec, kept, world);
   if (unsafe !== undefined) return waiting(`${by} fits, but ${unsafe}`);

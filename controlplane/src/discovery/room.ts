@@ -1,5 +1,6 @@
 /** Room in the list of a rack's discovered machines, and names there. Pure. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
+import { counted } from '@rackwright/api';
 import { judge } from './judge.ts';
 import { identitiesOf, identityInRack } from './traits.ts';
 import type { KeptMachine, World } from './world.ts';
@@ -11,6 +12,11 @@ export function machinesMaxOf(
   policy: { readonly machinesMax?: number | undefined } | undefined,
 ): number {
   return policy?.machinesMax ?? machinesMaxDefault;
+}
+
+/** Why a machine is not listed where all places are wanted. */
+export function noRoomText(rack: string, listed: number, most: number): string {
+  return `${rack} lists ${counted(listed, 'machine')} already, of ${most}: accept some`;
 }
 
 /** What leaves a full list first; a machine that is taken at once may drive out whatever waits. */

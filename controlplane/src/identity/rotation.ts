@@ -12,6 +12,7 @@ import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   type AuthorityWait,
   AuthorityWaitSchema,
+  counted,
   Authority_Stage as Stage,
   store as wire,
 } from '@rackwright/api';
@@ -227,6 +228,7 @@ export function trustFaults(
   if (nowMs >= endMs - warningMs) {
     const when = new Date(endMs).toISOString();
     const days = Math.max(0, Math.floor((endMs - nowMs) / dayMs));
+    const left = days === 0 ? 'less than a day' : counted(days, 'day');
     const act =
       next === undefined
         ? 'Make the next one: rackwright trust rotate --reason WHY'
@@ -234,7 +236,7 @@ export function trustFaults(
     faults.push(
       nowMs >= endMs
         ? `The authority that signs ended at ${when}: no agent can connect. ${act}`
-        : `The authority that signs ends at ${when}, in ${days} days. ${act}`,
+        : `The authority that signs ends at ${when}, in ${left}. ${act}`,
     );
   }
   if (next !== undefined) {

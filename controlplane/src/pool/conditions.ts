@@ -7,9 +7,11 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  counted,
   type PoolCondition,
   PoolConditionSchema,
   RolloutSlotState,
+  verbFor,
   type store as wire,
 } from '@rackwright/api';
 import { wantsApproval } from './gate.ts';
@@ -63,7 +65,7 @@ function upToDate(record: wire.PoolRecord, surveyed: Survey): Verdict {
   const no = (reason: string, message: string): Verdict => ({ status: false, reason, message });
   if (standings.length === 0) return no('NoHosts', 'it holds no host');
   const current = standings.filter(({ stand }) => stand === 'current').length;
-  const count = `${current} of ${standings.length} hosts are on their image`;
+  const count = onTheirImage(current, standings.length);
   if (current === standings.length) return { status: true, reason: 'AllUpdated', message: count };
   if (held !== undefined) return no(capital(held.reason), `${count}; ${held.text}`);
   const { slots } = surveyed;
@@ -76,6 +78,11 @@ function upToDate(record: wire.PoolRecord, surveyed: Survey): Verdict {
   }
   const isShut = slots.length === 0 && queueOf(surveyed).length > 0 && !opening.isOpen;
   return no(isShut ? 'WaitingForWindow' : 'RolloutInProgress', count);
+}
+
+function onTheirImage(current: number, all: number): string {
+  if (all === 1) return `its only host is ${current === 1 ? '' : 'not '}on its image`;
+  return `${current} of ${all} hosts ${verbFor(current)} on their image`;
 }
 
 /** The worst is named. */
@@ -98,7 +105,7 @@ function degraded(
   }
   const failed = standings.filter(({ stand }) => stand === 'failed');
   if (failed.length === 0) {
-    return { status: false, reason: 'Healthy', message: `${failedCount} hosts failed` };
+    return { status: false, reason: 'Healthy', message: `${counted(failedCount, 'host')} failed` };
   }
   const named = failed.slice(0, hostsNamedMax).map(({ name, why }) => `${name}: ${why}`);
   const more = failed.length > named.length ? `; ${failed.length} in all` : '';

@@ -13,6 +13,7 @@
 import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  counted,
   HostState,
   type RolloutSlot,
   type RolloutTarget,
@@ -190,7 +191,8 @@ function heldBecause(
     if (!isAnyIn) return { reason: 'wavesEmpty', text: 'its waves select none of its hosts' };
   }
   if (!isBack && failedCount >= threshold) {
-    const text = `${failedCount} hosts failed on ${target.image}; ${threshold} stop the rollout`;
+    const stopped = `${threshold} ${threshold === 1 ? 'stops' : 'stop'} the rollout`;
+    const text = `${counted(failedCount, 'host')} failed on ${target.image}; ${stopped}`;
     return { reason: 'halted', text };
   }
   if (spec?.rollout?.paused === true) return { reason: 'paused', text: 'it is paused' };

@@ -1,6 +1,6 @@
 /** How the change of the secrets key stands, in numbers and words. Pure. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import type { SecretsKeySchema, store as wire } from '@rackwright/api';
+import { counted, type SecretsKeySchema, verbFor, type store as wire } from '@rackwright/api';
 import type { KeyUse } from './census.ts';
 import type { Reader } from './keeper.ts';
 
@@ -51,7 +51,7 @@ export function waitingFor(
     ...others.map(([id, { records, names }]) => {
       const known = readers.some(({ record }) => record.keyIds.includes(id));
       const some = names.join(', ');
-      const count = records === 1 ? '1 record is' : `${records} records are`;
+      const count = `${counted(records, 'record')} ${verbFor(records)}`;
       if (known) return `${count} still under key ${id} (${some})`;
       return (
         `${count} under key ${id}, which no replica has (${some}): put it behind ` +

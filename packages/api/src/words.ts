@@ -25,3 +25,8 @@ export function lasting(durationMs: number): string {
   const [unitMs, name] = units.find(([each]) => wholeMs % each === 0) ?? [secondMs, 'second'];
   return counted(wholeMs / unitMs, name);
 }
+
+/** The verb for so many: "1 host is", "2 hosts are". */
+export function verbFor(count: number | bigint): 'is' | 'are' {
+  return Number(count) === 1 ? 'is' : 'are';
+}

@@ -5,7 +5,7 @@
  *     1 refused         5 not allowed          6 not reachable     7 a certificate does not verify
  *     70 an error of the control plane or of this command
  */
-import { type ApiError, ApiFailure } from '@rackwright/api';
+import { type ApiError, ApiFailure, counted, verbFor } from '@rackwright/api';
 import { clean } from './output/text.ts';
 
 export const exitCodes = {
@@ -79,8 +79,7 @@ function exitCodeOfApi(error: ApiError): number {
 function describeApi(error: ApiError): string {
   const violations = 'violations' in error ? error.violations : [];
   if (violations.length === 0) return `rackwright: ${clean(error.message)}`;
-  const count =
-    violations.length === 1 ? '1 field is wrong' : `${violations.length} fields are wrong`;
+  const count = `${counted(violations.length, 'field')} ${verbFor(violations.length)} wrong`;
   const lines = violations.map(
     ({ field, description }) => `  ${clean(field)} ${clean(description)}`,
   );

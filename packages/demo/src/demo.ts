@@ -2,7 +2,9 @@
  * The demo from its first line to its last: builds the machine room, shows it, tells the story or
  * runs a script, stays up when wanted, and takes everything down again.
  */
+
 import { readFileSync } from 'node:fs';
+import { counted } from '@rackwright/api';
 import { type Fleet, planFleet } from './fleet.ts';
 import type { DemoOptions } from './options.ts';
 import { makeFolder, removeStaleFolders } from './site/folder.ts';
@@ -57,7 +59,7 @@ export class Demo {
     const { check, script, racks } = this.#options;
     const commands = script === undefined ? undefined : readScript(script);
     const fleet = planFleet(this.#options);
-    this.#say(`Rackwright: ${count(racks, 'rack')}, ${machinesOf(fleet)}, on loopback`);
+    this.#say(`Rackwright: ${counted(racks, 'rack')}, ${machinesOf(fleet)}, on loopback`);
     const stage = await this.#build(fleet);
     await this.#perform(stage, commands);
     announce(stage, `All of it held, after ${seconds(stage.elapsedMs()).trim()}.`);
@@ -68,7 +70,7 @@ export class Demo {
 
   async #build(fleet: Fleet): Promise<Stage> {
     const removed = await removeStaleFolders();
-    if (removed > 0) this.#say(`Removed what ${count(removed, 'killed demo')} had left behind`);
+    if (removed > 0) this.#say(`Removed what ${counted(removed, 'killed demo')} had left behind`);
     const site = new Site(makeFolder(), fleet);
     this.#site = site;
     this.#say('Bundling control plane, agent, runner and command');
@@ -145,10 +147,6 @@ function wordsOf(error: unknown): string {
 /** "8 machines and 4 with broken BMCs" */
 function machinesOf({ machines }: Fleet): string {
   const broken = machines.filter(({ isExample }) => isExample).length;
-  const rest = count(machines.length - broken, 'machine');
+  const rest = counted(machines.length - broken, 'machine');
   return broken === 0 ? rest : `${rest} and ${broken} with broken BMCs`;
-}
-
-function count(number: number, what: string): string {
-  return `${number} ${what}${number === 1 ? '' : 's'}`;
 }

@@ -1,7 +1,7 @@
 /** Explains what a clean waits for that a person, or only time, brings: holds, pauses, resuming. */
 import { toJson } from '@bufbuild/protobuf';
 import { type Timestamp, TimestampSchema, timestampFromMs } from '@bufbuild/protobuf/wkt';
-import type { Run, RunStep, store } from '@rackwright/api';
+import { counted, type Run, type RunStep, type store } from '@rackwright/api';
 import { pauseEndsMs } from '../turn/pause.ts';
 import { currentStep } from '../turn/turn.ts';
 import { hostId } from './told.ts';
@@ -49,7 +49,7 @@ export function stayOf(record: store.HostRecord): {
       ? `it is switched on only into the ${stay.bootOnly} or rescue, or with a reason`
       : `it stays in the runner until ${toJson(TimestampSchema, until)}, then it goes off`;
   const again = record.host?.status?.automaticRecleans ?? 0;
-  const times = again === 1 ? 'once' : `${again} times`;
+  const times = again === 1 ? 'once' : counted(again, 'time');
   return {
     causes: [{ text }, ...(again === 0 ? [] : [{ text: `cleaned again ${times} by itself` }])],
     unblock: [`or go on from the step that failed: rackwright host resume ${id}`],

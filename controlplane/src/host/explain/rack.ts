@@ -3,6 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   CauseSchema,
+  counted,
   type Explanation,
   ExplanationSchema,
   type HostStatus,
@@ -48,7 +49,7 @@ export function explainRack(
 }
 
 function headline(joined: boolean, connected: boolean, hosts: number): string {
-  const count = `${hosts} ${hosts === 1 ? 'host' : 'hosts'}`;
+  const count = counted(hosts, 'host');
   if (connected) return `its agent is connected; ${count}`;
   return joined ? `its agent is not connected; ${count}` : `no agent has joined yet; ${count}`;
 }

@@ -5,6 +5,7 @@
 import { create, equals } from '@bufbuild/protobuf';
 import {
   BmcEndpointSchema,
+  counted,
   GoalBackoffSchema,
   HostGoal,
   type HostSpec,
@@ -140,11 +141,13 @@ function reasonToGiveUp({ context, status }: Turn, run: Run, failures: number): 
   if (step?.rerunClass === RerunClass.NEVER_TWICE && step.attempt > 0) {
     return `${step.name} never runs twice by itself`;
   }
-  if (failures >= context.timing.goalFailuresMax) return `${failures} attempts in a row failed`;
+  if (failures >= context.timing.goalFailuresMax) {
+    return `${counted(failures, 'attempt')} in a row failed`;
+  }
   const { automaticRecleans } = status;
   const isSpent = automaticRecleans >= context.timing.automaticRecleansMax;
   return run.kind === RunKind.CLEAN && isSpent
-    ? `it has been cleaned again ${automaticRecleans} times by itself`
+    ? `it has been cleaned again ${counted(automaticRecleans, 'time')} by itself`
     : undefined;
 }
 

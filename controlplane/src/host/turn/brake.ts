@@ -10,7 +10,7 @@
  */
 import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
-import { agent, type Run, RunKind, StepState } from '@rackwright/api';
+import { agent, counted, type Run, RunKind, StepState } from '@rackwright/api';
 import type { QuotaName, SlotChange, Standing } from './quota.ts';
 import { activeRun, stopWaiting, type Turn, waitFor } from './turn.ts';
 import type { FreezeInForce } from './types.ts';
@@ -30,7 +30,7 @@ export function hasRunnerPlace(turn: Turn, run: Run): boolean {
   const begun = run.currentStep > 0 || run.steps[0]?.state !== StepState.PENDING;
   ask(turn, 'runner', { kind: begun ? 'occupy' : 'take', who: whose(turn, run) });
   if (begun) return true;
-  const hosts = quota.hosts === 1 ? 'one host' : `${quota.hosts} hosts`;
+  const hosts = counted(quota.hosts, 'host');
   const limit = `${turn.spec.rack} lets ${hosts} be in the runner at once`;
   waitFor(turn, run, 'capacity', `${limit}; this one waits for its place`);
   return false;
@@ -79,7 +79,7 @@ function hasWipePlaces(turn: Turn, run: Run): boolean {
 function budgetText(turn: Turn, { name, quota }: Standing): string {
   const of = name === 'rackWipes' ? turn.spec.rack : 'the fleet';
   if (quota?.kind !== 'inStretch') return `${of} has a wipe budget`;
-  const hosts = quota.hosts === 1 ? 'one host' : `${quota.hosts} hosts`;
+  const hosts = counted(quota.hosts, 'host');
   return `${of} lets ${hosts} begin to be wiped in ${quota.stretchMs / 1_000} s`;
 }
 

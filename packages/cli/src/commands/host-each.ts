@@ -6,7 +6,7 @@
  *    has agreed.
  * 2. A host that refuses keeps none of the others waiting; each has its line in the report.
  */
-import { ApiFailure, HoldScope, type Host } from '@rackwright/api';
+import { ApiFailure, counted, HoldScope, type Host } from '@rackwright/api';
 import { buildCommand } from '@stricli/core';
 import { SomeRefused, UsageError } from '../failure.ts';
 import { inParallel } from '../files/plan.ts';
@@ -121,7 +121,8 @@ export const eachHost = buildCommand({
       );
       printTable(world, columns, report);
       const refused = report.filter(({ isRefused }) => isRefused).length;
-      if (refused > 0) throw new SomeRefused(`${refused} of ${report.length} hosts refused`);
+      if (refused > 0)
+        throw new SomeRefused(`${refused} of ${counted(report.length, 'host')} refused`);
     });
   },
 });

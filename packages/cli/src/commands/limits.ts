@@ -1,5 +1,5 @@
 /** Flags of limits and brakes, as racks and the fleet have them. */
-import type { Freeze, WipeBudget } from '@rackwright/api';
+import { counted, type Freeze, type WipeBudget } from '@rackwright/api';
 import { UsageError } from '../failure.ts';
 import { requestFlag } from '../flags.ts';
 import { ago } from '../output/time.ts';
@@ -50,7 +50,9 @@ export function parseRuns(text: string): number | undefined {
 
 /** "8 hosts in 3600 s" */
 export function budgetText(budget: Budget | undefined): string {
-  return budget === undefined ? '' : `${budget.hosts} hosts in ${budget.seconds ?? 3600} s`;
+  return budget === undefined
+    ? ''
+    : `${counted(budget.hosts, 'host')} in ${budget.seconds ?? 3600} s`;
 }
 
 /** Who froze it, why and since when; nothing while it is not frozen. */

@@ -1,5 +1,6 @@
 /** How rack commands reach RackService, and how they show a rack. */
 import {
+  counted,
   type Rack,
   RackSchema,
   RackService,
@@ -84,5 +85,5 @@ function powerSyncText({ spec }: Rack): string {
 }
 
 function hostsText(count: number): string {
-  return count === 0 ? '' : `${count} ${count === 1 ? 'host' : 'hosts'} removed by force`;
+  return count === 0 ? '' : `${counted(count, 'host')} removed by force`;
 }

@@ -1,5 +1,5 @@
 /** rackwright secrets … */
-import { type SecretsKey, SecretsKeySchema, SecretsService } from '@rackwright/api';
+import { counted, type SecretsKey, SecretsKeySchema, SecretsService } from '@rackwright/api';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { connectionFlags, outputFlag, requestFlag, type SharedFlags } from '../flags.ts';
 import { printFields, printJson, printLines } from '../output/show.ts';
@@ -66,10 +66,7 @@ function print(world: World, { output }: SharedFlags, key: SecretsKey): void {
     ['source', key.source],
     ...key.uses.map(
       ({ keyId, records, here }) =>
-        [
-          `under ${keyId}`,
-          `${records} record${records === 1 ? '' : 's'}${here ? '' : ', key not here'}`,
-        ] as const,
+        [`under ${keyId}`, `${counted(records, 'record')}${here ? '' : ', key not here'}`] as const,
     ),
     ...key.replicas.map(
       ({ replica, keyIds, problem, lastSeenTime }) =>

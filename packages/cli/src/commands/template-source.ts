@@ -1,5 +1,5 @@
 /** The text of a template: from a file or standard input, and what is wrong with it. */
-import { ApiFailure, type FieldViolation } from '@rackwright/api';
+import { ApiFailure, counted, type FieldViolation } from '@rackwright/api';
 import { UsageError } from '../failure.ts';
 import { clean } from '../output/text.ts';
 import type { World } from '../world.ts';
@@ -39,7 +39,7 @@ export async function tellingPlaces<T>(
     for (const line of lines) world.err.write(`${line}\n`);
     const others = violations.filter((violation) => placed(file, violation) === undefined);
     if (others.length > 0) throw new ApiFailure({ ...error.error, violations: others }, error);
-    const count = lines.length === 1 ? 'one problem' : `${lines.length} problems`;
+    const count = counted(lines.length, 'problem');
     throw new UsageError(`${file} has ${count}`, { cause: error });
   }
 }

@@ -1,6 +1,6 @@
 /** A plan as people read it. */
 import { type Duration, durationMs } from '@bufbuild/protobuf/wkt';
-import { type Plan, type PlannedDevice, type PlannedStep, shownArguments } from '@rackwright/api';
+import { counted, type Plan, type PlannedDevice, type PlannedStep, shownArguments } from '@rackwright/api';
 import { sizeText } from '@rackwright/disk-image/size';
 import type { Clock } from '@rackwright/platform';
 import { enumName } from './enum-name.ts';
@@ -13,7 +13,7 @@ export function planLines(plan: Plan, clock: Clock, columns: number | undefined)
   const { name, kind, steps, devices, dataLoss, notes, stages, refused } = plan;
   const [, host = '', , hash = ''] = name.split('/');
   const usual = plan.usualDuration === undefined ? '' : `, usually ${text(plan.usualDuration)}`;
-  const count = `${steps.length} ${steps.length === 1 ? 'step' : 'steps'}`;
+  const count = counted(steps.length, 'step');
   return [
     `hosts/${host}: ${enumName('RunKind', kind)}, ${count}${usual}; nothing has been started`,
     ...section('In this order:', stages),

@@ -1,5 +1,5 @@
 /** What a person wants to see of a host: how far it is, what it does, what is wrong. Pure. */
-import { type Host, HostState, type Rack, RunKind, RunPhase } from '@rackwright/api';
+import { counted, type Host, HostState, type Rack, RunKind, RunPhase } from '@rackwright/api';
 
 export interface HostProgress {
   readonly name: string;
@@ -76,5 +76,5 @@ function stepText({ status }: Host): string {
 
 function certificatesText({ status }: Host): string {
   const count = status?.lastCleaned?.certificates.length ?? 0;
-  return `clean, ${count} ${count === 1 ? 'certificate' : 'certificates'}`;
+  return `clean, ${counted(count, 'certificate')}`;
 }

@@ -190,7 +190,7 @@ test.each<[string, object]>([
   const end = await run();
   expect(end.result).toMatchObject({ kind: 'failed', type: 'notErased' });
   expect(end.result).toMatchObject({
-    message: expect.stringMatching(/^1 of 2 devices are not proved erased: S-bad \(bad\): /),
+    message: expect.stringMatching(/^1 of 2 devices is not proved erased: S-bad \(bad\): /),
   });
   expect(verdicts(end)).toEqual([agent.VerdictKind.NOT_ERASED, agent.VerdictKind.ERASED]);
 });
@@ -245,7 +245,7 @@ test('fails for a read-only disk, by name, and erases the others', async () => {
   addDisk('ro', { readOnly: true });
   const end = await run();
   expect(end.result).toMatchObject({
-    message: '1 of 2 devices are not proved erased: S-ro (ro): not erased: is read-only',
+    message: '1 of 2 devices is not proved erased: S-ro (ro): not erased: is read-only',
   });
   expect(verdicts(end)).toEqual([1, 3]);
   expect(logExists('ro')).toBe(false);

@@ -10,7 +10,7 @@
  *    lab's switch takes the verdict away, and then evidence says so.
  * E4 When the step has ended, however it ended, nothing of it writes any more.
  */
-import { agent, RerunClass } from '@rackwright/api';
+import { agent, counted, RerunClass, verbFor } from '@rackwright/api';
 import { type ErasureMethod, seedBytesMax, seedBytesMin } from '@rackwright/erasure';
 import type { Complete, Failed, RetryAfter } from '@rackwright/results';
 import { guardIdentity } from '../guard.ts';
@@ -162,7 +162,8 @@ function resultOf(context: StepContext, results: readonly DeviceResult[]): Compl
   });
   if (bad.length === 0) return { kind: 'complete' };
   const named = bad.map((result) => `${result.identity} (${result.name}): ${words(result)}`);
-  const count = `${bad.length} of ${results.length} devices are not proved erased`;
+  const devices = counted(results.length, 'device');
+  const count = `${bad.length} of ${devices} ${verbFor(bad.length)} not proved erased`;
   const message = `${count}: ${named.join('; ')}`;
   return { kind: 'failed', type: failureType(context, bad), message };
 }
