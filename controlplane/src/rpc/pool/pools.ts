@@ -30,7 +30,7 @@ import { isDirectlyBelow, listPage } from '../call/paging.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { formatPosition, revisionOfPosition } from '../call/position.ts';
 import { approvePool, createPool, deletePool, setPaused, updatePool } from './change-pool.ts';
-import { historyPage } from '../deploy-history.ts';
+import { historyPage } from './deploy-history.ts';
 import { existingPool, type KeptPool, presentPool, viewedPool } from './pool-view.ts';
 import { addDisks } from './rollout-disks.ts';
 

@@ -1,6 +1,12 @@
 /** A plan as people read it. */
 import { type Duration, durationMs } from '@bufbuild/protobuf/wkt';
-import { counted, type Plan, type PlannedDevice, type PlannedStep, shownArguments } from '@rackwright/api';
+import {
+  counted,
+  type Plan,
+  type PlannedDevice,
+  type PlannedStep,
+  shownArguments,
+} from '@rackwright/api';
 import { sizeText } from '@rackwright/disk-image/size';
 import type { Clock } from '@rackwright/platform';
 import { enumName } from './enum-name.ts';

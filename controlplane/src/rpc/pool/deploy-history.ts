@@ -7,9 +7,9 @@ import {
   type ListDeployHistoryRequest,
 } from '@rackwright/api';
 import type { StateStore } from '@rackwright/store';
-import { compareEntries } from '../pool/index.ts';
-import { checkPageSize } from './call/paging.ts';
-import { formatPageToken, parsePageToken } from './call/position.ts';
+import { compareEntries } from '../../pool/index.ts';
+import { checkPageSize } from '../call/paging.ts';
+import { formatPageToken, parsePageToken } from '../call/position.ts';
 
 /** `entries` is the whole of it; what is deployed meanwhile moves to the first page. */
 export function historyPage(
