@@ -35,7 +35,7 @@ type Speak = (connection: Duplex) => void;
 type Handle = (request: HttpRequest) => HttpResponse | Promise<HttpResponse>;
 
 /** Larger pieces cost fewer turns; each client holds a few of them. */
-const fileBytesAtOnce = 128 * 1024;
+const fileBytesAtOnce = 256 * 1024;
 /** Of a request: the keys of a host and its names are some thousand. */
 const bodyBytesMax = 64 * 1024;
 /** How often Node looks for requests that take too long, milliseconds. */
@@ -202,20 +202,49 @@ async function sendFile(
       response.end();
       return;
     }
-    const stream = file.createReadStream({
-      start: slice.start,
-      end: slice.end,
-      autoClose: false,
-      highWaterMark: fileBytesAtOnce,
-    });
-    await pipeline(stream, response, { end: false });
-    if (stream.bytesRead < length) response.destroy();
-    else response.end();
+    await sendSlice(response, file, slice);
+    response.end();
   } catch {
     response.destroy();
   } finally {
     await file.close();
   }
+}
+
+/**
+ * Reads a piece while the one before is sent, in two pieces of memory: what is allocated for each,
+ * the collector would have to find. Rejects when the file is shorter, or the client is gone.
+ */
+async function sendSlice(
+  response: ServerResponse,
+  file: FileHandle,
+  { start, end }: FileSlice,
+): Promise<void> {
+  let [spare, used] = [Buffer.allocUnsafe(fileBytesAtOnce), Buffer.allocUnsafe(fileBytesAtOnce)];
+  let sent: Promise<void> = Promise.resolve();
+  for (let at = start; at <= end; ) {
+    const wanted = Math.min(fileBytesAtOnce, end + 1 - at);
+    const { bytesRead } = await file.read(spare, 0, wanted, at);
+    if (bytesRead === 0) throw new Error('the file is shorter than its slice');
+    await sent;
+    at += bytesRead;
+    sent = written(response, spare.subarray(0, bytesRead));
+    sent.catch(() => {});
+    [spare, used] = [used, spare];
+  }
+  await sent;
+}
+
+/** Resolves when the bytes are the kernel's. */
+function written(response: ServerResponse, bytes: Uint8Array): Promise<void> {
+  return new Promise((resolve, reject) => {
+    response.once('close', reject);
+    response.write(bytes, (error) => {
+      response.off('close', reject);
+      if (error == null) resolve();
+      else reject(error);
+    });
+  });
 }
 
 /** H3, for what is still being made. */
