@@ -95,7 +95,7 @@ test('old entries of a living pool become one for each digest, by two replicas',
   await put('pools.web', wire.PoolRecordSchema, { pool: { uid: 'here' } });
   await put('hosts.a', wire.HostRecordSchema, { host: { uid: 'u1' } });
   const removed = await Promise.all([sweepOnce(deps), sweepOnce(deps)]);
-  expect(removed.toSorted()).toEqual([0, 3]);
+  expect(removed.toSorted((a, b) => a - b)).toEqual([0, 3]);
   const left = ['deployments.here.aa.0', 'deployments.here.u1.399', 'hosts.a', 'pools.web'];
   expect(await keys()).toEqual(left);
   const many = async () => {

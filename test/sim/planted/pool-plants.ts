@@ -127,7 +127,7 @@ export const poolPlants: readonly Plant[] = [
     name: 'hostsCountedTwice',
     breaks: 'P4: the history counts different hosts',
     file: 'controlplane/src/pool/history.ts',
-    find: 'hostCount: new Set(group.map(({ hostUid }) => hostUid)).size,',
+    find: 'hostCount: hostsOf(group),',
     replace: 'hostCount: group.length,',
     caughtBy: test('controlplane/src/pool/rollout.test.ts', 'H1, H3'),
   },
