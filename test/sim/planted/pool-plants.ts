@@ -131,4 +131,20 @@ export const poolPlants: readonly Plant[] = [
     replace: 'hostCount: group.length,',
     caughtBy: test('controlplane/src/pool/rollout.test.ts', 'H1, H3'),
   },
+  {
+    name: 'goneHostCountedTwice',
+    breaks: 'P4: what an entry for many has taken in counts once, whoever dies meanwhile',
+    file: 'controlplane/src/pool/ledger-folding.ts',
+    find: '!facts.hostUids.has(uid) && !here.has(uid)',
+    replace: '!facts.hostUids.has(uid) && here.size >= 0',
+    caughtBy: test('controlplane/src/pool/ledger-folding.test.ts', 'L1, L2'),
+  },
+  {
+    name: 'queueTimeCounted',
+    breaks: 'R5: what an order waits for its turn is no time of its step',
+    file: 'controlplane/src/host/deployment/image-turn.ts',
+    find: 'step.deadline = later(turn, timing.imageTimeoutMs + agentWordMs);',
+    replace: 'step.deadline = slot.sendTime && later(turn, agentWordMs);',
+    caughtBy: test('controlplane/src/host/deployment/deployment.test.ts', 'a step’s time begins'),
+  },
 ];

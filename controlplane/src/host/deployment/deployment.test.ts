@@ -2,6 +2,7 @@ import { create, equals, type MessageInitShape } from '@bufbuild/protobuf';
 import { durationFromMs, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
+  DeletionMode,
   DeployProof,
   type DeploySpec,
   DeploySpecSchema,
@@ -17,6 +18,7 @@ import {
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
 import { type Bench, bench, done, failed, inspected, verified } from '../testing/bench.ts';
+import { displayOf } from '../turn/display.ts';
 import { netbootOf } from './deployment.ts';
 
 const first = `registry.example/os@sha256:${'1'.repeat(64)}`;
@@ -256,6 +258,24 @@ test('a turn that does not come ends the wait for it, in the same words from eit
   expect(messages[0]).toContain(
     `waited 1 day for its turn to get ${second}: the agent of racks/r1`,
   );
+});
+
+test('what waits for its turn can be deleted: the order is called off', () => {
+  const host = available();
+  host.request({ kind: 'provision', image: first });
+  driveTo(host, 'deploy.write_image');
+  const { id } = host.operation();
+  const remove = { kind: 'delete', mode: DeletionMode.NORMAL, reason: '' } as const;
+  expect(host.try({ kind: 'request', request: remove, by: { actor: 'a' } })).toMatchObject({
+    kind: 'refused',
+  });
+  host.report(continuing({ queuePlace: 3 }));
+  expect(displayOf(status(host))).toBe('provisioning, queued for its image');
+  const effects = host.request(remove);
+  expect(effects.find(({ kind }) => kind === 'cancel')).toMatchObject({ operationId: id });
+  // Its place is told once more meanwhile: what is called off waits for no turn.
+  host.report(continuing({ queuePlace: 2 }));
+  expect(status(host).run).toMatchObject({ phase: RunPhase.RUNNING });
 });
 
 test('an agent that was away while its order waited for its turn goes on with it', () => {

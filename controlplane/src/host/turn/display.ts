@@ -37,7 +37,7 @@ const runNames: Readonly<Record<number, string>> = {
 const waitingNames: Readonly<Record<string, string>> = {
   hold: 'held for a person',
   wait: 'pausing',
-  image: 'waiting for its turn to get the image',
+  image: 'queued for its image',
 };
 
 /** "cleaning", "cleaning, waiting for agent", "pending force delete", "provisioned, in rescue". */
