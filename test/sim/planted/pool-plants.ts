@@ -30,7 +30,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/survey.ts',
     find: 'if (this.#slots >= max)',
     replace: 'if (this.#slots > max)',
-    caughtBy: seeded(103),
+    caughtBy: seeded(115),
   },
   {
     name: 'illHostsNotCounted',
