@@ -2,8 +2,14 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { bootEntryWrites } from '@rackwright/disk-image';
+import type { Exec } from '@rackwright/platform';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { readEfiVariables, readFirstEntry, writeEfiVariables } from './efi-variables.ts';
+import {
+  mountEfiVariables,
+  readEfiVariables,
+  readFirstEntry,
+  writeEfiVariables,
+} from './efi-variables.ts';
 
 const vendor = '8be4df61-93ca-11d2-aa0d-00e098032b8c';
 let folder = '';
@@ -49,4 +55,25 @@ test('names the entry that comes first', () => {
     'Boot010A',
   );
   expect(readFirstEntry(new Map())).toBe('');
+});
+
+/** A kernel that does not load modules by itself. */
+function kernel(): { readonly exec: Exec; readonly mounted: () => boolean } {
+  let isLoaded = false;
+  let isMounted = false;
+  const exec: Exec = {
+    run: async ({ file, args }) => {
+      if (file === 'modprobe') isLoaded = args.includes('efivarfs');
+      isMounted = file === 'mount' && isLoaded;
+      const stderr = isLoaded ? '' : 'mounting efivarfs failed: No such device';
+      return { kind: 'exited', code: isLoaded ? 0 : 255, stdout: '', stderr };
+    },
+  };
+  return { exec, mounted: () => isMounted };
+}
+
+test('mounts them also where the kernel does not know them yet', async () => {
+  const { exec, mounted } = kernel();
+  await mountEfiVariables(exec, folder);
+  expect(mounted()).toBe(true);
 });

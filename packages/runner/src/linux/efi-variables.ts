@@ -22,6 +22,8 @@ const mountTimeoutMs = 30_000;
 /** Mounts them unless they are. Rejects with `DeviceError` when there are none. */
 export async function mountEfiVariables(exec: Exec, folder = efiVariablesFolder): Promise<void> {
   if ((await namesIn(folder)).length > 0) return;
+  // The kernel asks for /sbin/modprobe, which a ramdisk need not have. Built in: the mount tells.
+  await runTool(exec, 'modprobe', ['-q', 'efivarfs'], mountTimeoutMs).catch(() => undefined);
   await runTool(exec, 'mount', ['-t', 'efivarfs', 'efivarfs', folder], mountTimeoutMs);
 }
 
