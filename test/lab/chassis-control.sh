@@ -3,9 +3,10 @@
 #
 #   chassis-control.sh FOLDER MC get|set power|boot|reset|shutdown|identify [VALUE]
 #
-# FOLDER holds the machine: qemu-pxe.args and qemu-disk.args (one argument a line; @BOOT@ stands for
-# the number of the power-on), logs to be made empty for each power-on (boot-files), and our state:
-# qemu.pid, boot-device, boots. Every call is written to chassis.log.
+# FOLDER holds the machine: qemu-pxe.args and qemu-disk.args, qemu-own.args for firmware that keeps an
+# order of its own (one argument a line; @BOOT@ stands for the number of the power-on), logs to be
+# made empty for each power-on (boot-files), and our state: qemu.pid, boot-device, boots. Every call
+# is written to chassis.log.
 folder=$1
 verb="$3 $4"
 value=$5
@@ -31,11 +32,15 @@ off() {
 on() {
   running && return 0
   device=$(cat "$folder/boot-device" 2>/dev/null)
-  echo default >"$folder/boot-device" # the override holds for one boot
+  echo none >"$folder/boot-device" # the override holds for one boot
   boot=$(($(cat "$folder/boots" 2>/dev/null || echo 0) + 1))
   echo "$boot" >"$folder/boots"
   sed "s/@BOOT@/$boot/g" "$folder/boot-files" | while read -r file; do : >"$file"; done
-  [ "$device" = pxe ] || device=disk
+  case $device in
+    pxe) ;;
+    default) device=disk ;; # what the simulator calls an order for the disk
+    *) if [ -e "$folder/qemu-own.args" ]; then device=own; else device=disk; fi ;;
+  esac
   echo "$(date +%s.%N) on $device boot $boot" >>"$folder/chassis.log"
   sed "s/@BOOT@/$boot/g" "$folder/qemu-$device.args" |
     xargs -d '\n' qemu-system-x86_64 >>"$folder/qemu.log" 2>&1
@@ -50,7 +55,7 @@ done 2>/dev/null
 echo "$(date +%s.%N) $verb $value" >>"$folder/chassis.log"
 case "$verb" in
   'get power') if running; then echo power:1; else echo power:0; fi ;;
-  'get boot') echo "boot:$(cat "$folder/boot-device" 2>/dev/null || echo default)" ;;
+  'get boot') echo "boot:$(cat "$folder/boot-device" 2>/dev/null || echo none)" ;;
   'set power') if [ "$value" = 1 ]; then on; else off; fi ;;
   'set boot') echo "$value" >"$folder/boot-device" ;;
   'set reset') running && off && on ;;

@@ -52,12 +52,13 @@ export function boardArgs(firmware: LabFirmware, folder: string): string[] {
 
 /**
  * QEMU arguments for what the BMC has ordered, `n` network or `c` disk, and what they add to the
- * network card. UEFI knows no order of device classes, only the index of a device; its card has no
- * option ROM, which would be iPXE instead of the firmware's own network stack.
+ * network card; `own`: nothing was ordered, and UEFI goes by the order in its variables. UEFI knows
+ * no order of device classes, only the index of a device; its card has no option ROM, which would
+ * be iPXE instead of the firmware's own network stack.
  */
 export function bootOrder(
   firmware: LabFirmware,
-  order: 'n' | 'c',
+  order: 'n' | 'c' | 'own',
 ): { readonly args: readonly string[]; readonly card: string; readonly firstDisk: string } {
   if (firmware === 'bios') return { args: ['-boot', `order=${order}`], card: '', firstDisk: '' };
   const first = ',bootindex=1';

@@ -1,8 +1,9 @@
 /**
  * `npm run lab -- --check | --crossed | --bad-disk | --lying-disk | --agent-away | --workflow |
- *     --deploy | --packages | --kill [all]`
+ *     --deploy | --deploy-one [--rebuild | --netboot | --silent] | --packages | --kill [all]`
  *
- * `--check` takes `--firmware` and `--dhcp`: one run with each firmware and giver of addresses.
+ * `--check` and `--deploy-one` take `--firmware` and `--dhcp`: one run with each firmware and giver
+ * of addresses.
  *
  * Each scenario stands up a laboratory of its own, prints what it found line by line, and leaves
  * nothing behind. The exit code is 0 only when everything holds; the last line is
@@ -19,6 +20,7 @@ import { badDiskScenario } from './scenarios/bad-disk.ts';
 import { checkScenario } from './scenarios/check.ts';
 import { crossedScenario } from './scenarios/crossed.ts';
 import { deployScenario } from './scenarios/deploy.ts';
+import { deployOneScenario, type OneImage, oneImages } from './scenarios/deploy-one.ts';
 import { killScenarios } from './scenarios/kill.ts';
 import { lyingDiskScenario } from './scenarios/lying-disk.ts';
 import { workflowScenario } from './scenarios/workflow.ts';
@@ -35,14 +37,20 @@ const names = [
   'agent-away',
   'workflow',
   'deploy',
+  'deploy-one',
   'packages',
   'kill',
 ] as const;
 type Name = (typeof names)[number];
 
+const WITH_BOOTS = '--check or --deploy-one';
+
 const usage = `usage: npm run lab -- ${names.map((name) => `[--${name}]`).join(' ')}
-  --firmware LIST of bios, uefi, uefi-http: with --check, a run with each; default bios
-  --dhcp LIST     of proxy, reservation: with --check, a run with each; default proxy
+  --firmware LIST of bios, uefi, uefi-http: with ${WITH_BOOTS}, a run with each; default bios
+  --dhcp LIST     of proxy, reservation: likewise; default proxy
+  --rebuild       with --deploy-one: rescue, and the image anew with a disk kept
+  --netboot       with --deploy-one: the image is booted over the network, without a disk
+  --silent        with --deploy-one: the image never phones home
   --kill all      every kill that the lab can do, not one for each process
   --verdict-off   with --lying-disk: the runner does not read back, so the scenario must fail
   --keep FOLDER   copy all logs there at the end
@@ -52,15 +60,17 @@ interface Options {
   readonly chosen: readonly Name[];
   readonly verdict: 'on' | 'off';
   readonly kills: 'one' | 'all';
-  /** How the machine of `--check` boots, one run each. */
+  /** How the machine of `--check` and `--deploy-one` boots, one run each. */
   readonly boots: readonly BootWay[];
+  /** What the machine of `--deploy-one` gets. */
+  readonly image: OneImage;
   readonly keep?: string;
 }
 
 /** The scenarios behind a name, by title. */
 function scenariosOf(
   name: Name,
-  { verdict, kills, boots }: Options,
+  { verdict, kills, boots, image }: Options,
 ): ReadonlyMap<string, Scenario> {
   switch (name) {
     case 'check':
@@ -77,6 +87,12 @@ function scenariosOf(
       return new Map([[name, workflowScenario]]);
     case 'deploy':
       return new Map([[name, deployScenario]]);
+    case 'deploy-one': {
+      const scenario = deployOneScenario(image);
+      return new Map(
+        boots.map((boot) => [bootTitle(`${name}, ${image}`, boot), { ...scenario, boot }]),
+      );
+    }
     case 'packages':
       return new Map([[name, packagesScenario()]]);
     case 'kill':
@@ -84,7 +100,7 @@ function scenariosOf(
   }
 }
 
-function bootTitle(name: Name, { firmware, dhcp }: BootWay): string {
+function bootTitle(name: string, { firmware, dhcp }: BootWay): string {
   return `${name}: ${firmware}, DHCP ${dhcp}`;
 }
 
@@ -118,6 +134,9 @@ function parseOptions(words: readonly string[]): Options {
     options: {
       ...flags,
       'verdict-off': { type: 'boolean' },
+      rebuild: { type: 'boolean' },
+      netboot: { type: 'boolean' },
+      silent: { type: 'boolean' },
       keep: { type: 'string' },
       firmware: { type: 'string' },
       dhcp: { type: 'string' },
@@ -131,7 +150,12 @@ function parseOptions(words: readonly string[]): Options {
     throw new Error(`"${positionals.join(' ')}" is not understood`);
   const chosen = names.filter((name) => set.get(name) === true);
   for (const way of ['firmware', 'dhcp']) {
-    if (set.has(way) && !chosen.includes('check')) throw new Error(`--${way} goes with --check`);
+    const fits = chosen.includes('check') || chosen.includes('deploy-one');
+    if (set.has(way) && !fits) throw new Error(`--${way} goes with ${WITH_BOOTS}`);
+  }
+  const images = oneImages.filter((image) => set.get(image) === true);
+  if (images.length > 1 || (images.length > 0 && !chosen.includes('deploy-one'))) {
+    throw new Error('one of --rebuild, --netboot, --silent goes with --deploy-one');
   }
   const modes = chosenOf('dhcp', dhcpModes, set.get('dhcp') ?? USUAL_BOOT.dhcp);
   const chosenFirmwares = chosenOf(
@@ -142,6 +166,7 @@ function parseOptions(words: readonly string[]): Options {
   return {
     chosen,
     boots: chosenFirmwares.flatMap((firmware) => modes.map((dhcp) => ({ firmware, dhcp }))),
+    image: images[0] ?? 'disk',
     verdict: set.get('verdict-off') === true ? 'off' : 'on',
     kills: all ? 'all' : 'one',
     ...(typeof keep === 'string' ? { keep } : {}),

@@ -124,7 +124,9 @@ export function makeMachine(options: {
   for (const [device, order] of [
     ['pxe', 'n'],
     ['disk', 'c'],
+    ['own', 'own'],
   ] as const) {
+    if (order === 'own' && options.firmware === 'bios') continue; // it has none
     const { card, firstDisk, args: orderArgs } = bootOrder(options.firmware, order);
     const args = [
       ...qemuArgs(machine, options.accelerator, options.inBandPort, card),

@@ -1,10 +1,11 @@
 /**
  * Builds the bootable Debian of the lab: a disk with a GPT, a partition that BIOS (syslinux) and
- * UEFI (systemd-boot) boot from, and the root file system. No loop device and no mount is needed.
+ * UEFI (systemd-boot) boot from, and the root file system; or, to be booted over the network, its
+ * kernel and the root as an initial ramdisk. No loop device and no mount is needed.
  */
 import { createHash } from 'node:crypto';
 import { createReadStream, mkdirSync, readdirSync, statSync } from 'node:fs';
-import { rm, writeFile } from 'node:fs/promises';
+import { copyFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type Digest, parseDigest } from '@rackwright/oci';
 import { debianRoot } from '../debian-root.ts';
@@ -14,6 +15,8 @@ import {
   ENABLED,
   FILES,
   MASKED,
+  NETBOOT_FILES,
+  NETBOOT_WORDS,
   ROOT_UUID,
   ROOT_WORDS,
   VERSION_FILE,
@@ -43,19 +46,26 @@ export interface LabImage {
   readonly packed: DigestedFile;
 }
 
+/** The same as a qcow2 file, of which only the clusters that it has are fetched. */
+export interface LabQcow2 extends Omit<LabImage, 'packed'> {
+  readonly qcow2: DigestedFile;
+}
+
+/** A root in memory: nothing of it is on a disk. */
+export interface LabNetbootImage {
+  readonly version: string;
+  readonly kernel: DigestedFile;
+  readonly initrd: DigestedFile;
+  readonly kernelArguments: string;
+}
+
 /** Builds an image for each version in `folder`; they differ by one file. */
 export async function buildImages(
   folder: string,
   versions: readonly string[],
+  files = FILES,
 ): Promise<LabImage[]> {
-  const recipe = createHash('sha256').update(JSON.stringify(ROOT_WORDS)).digest('hex').slice(0, 12);
-  const archive = join(CACHE, `debian-${recipe}.tar`);
-  await debianRoot(archive, ROOT_WORDS);
-  mkdirSync(folder, { recursive: true });
-  const root = join(folder, 'root');
-  mkdirSync(root);
-  await runProgram('tar', ['-xf', archive, '-C', root]);
-  await configure(root);
+  const root = await unpackRoot(folder, files);
   const boot = await makeBootPartition(folder, root);
   const images: LabImage[] = [];
   for (const version of versions) {
@@ -66,13 +76,51 @@ export async function buildImages(
   return images;
 }
 
-async function configure(root: string): Promise<void> {
+/** Puts the disk of an image into another form. */
+export async function asQcow2({ version, disk }: LabImage): Promise<LabQcow2> {
+  const path = `${disk.path}.qcow2`;
+  await runProgram('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', disk.path, path]);
+  return { version, disk, qcow2: await digested(path) };
+}
+
+/** Builds an image without a disk in `folder`. */
+export async function buildNetbootImage(folder: string, version: string): Promise<LabNetbootImage> {
+  const root = await unpackRoot(folder, NETBOOT_FILES);
+  await writeFile(join(root, VERSION_FILE), `${version}\n`);
+  const [kernel, initrd] = [join(folder, 'vmlinuz'), join(folder, 'root.cpio.zst')];
+  for (const name of readdirSync(join(root, 'boot'))) {
+    if (name.startsWith('vmlinuz-')) await copyFile(join(root, 'boot', name), kernel);
+  }
+  await rm(join(root, 'boot'), { recursive: true });
+  const pack = 'cd "$0" && find . | cpio --quiet --create --format=newc | zstd -q -3 -o "$1"';
+  await runProgram('bash', ['-o', 'pipefail', '-c', pack, root, initrd]);
+  await rm(root, { recursive: true });
+  const digests = { kernel: await digested(kernel), initrd: await digested(initrd) };
+  return { version, ...digests, kernelArguments: NETBOOT_WORDS };
+}
+
+async function unpackRoot(
+  folder: string,
+  files: Readonly<Record<string, string>>,
+): Promise<string> {
+  const recipe = createHash('sha256').update(JSON.stringify(ROOT_WORDS)).digest('hex').slice(0, 12);
+  const archive = join(CACHE, `debian-${recipe}.tar`);
+  await debianRoot(archive, ROOT_WORDS);
+  mkdirSync(folder, { recursive: true });
+  const root = join(folder, 'root');
+  mkdirSync(root);
+  await runProgram('tar', ['-xf', archive, '-C', root]);
+  await configure(root, files);
+  return root;
+}
+
+async function configure(root: string, files: Readonly<Record<string, string>>): Promise<void> {
   for (const name of readdirSync(join(root, 'etc/cloud/cloud.cfg.d'))) {
     if (name.endsWith('.cfg') && !name.includes('logging')) {
       await rm(join(root, 'etc/cloud/cloud.cfg.d', name));
     }
   }
-  for (const [path, text] of Object.entries(FILES)) {
+  for (const [path, text] of Object.entries(files)) {
     mkdirSync(dirname(join(root, path)), { recursive: true });
     await writeFile(join(root, path), text);
   }

@@ -1,6 +1,6 @@
 /**
  * What the bootable Debian of the lab consists of: packages, the files that make it quick where
- * every instruction is emulated, and its two ways to boot.
+ * every instruction is emulated, and its ways to boot.
  *
  * 1. It is Debian's own kernel, systemd and cloud-init, configured as an operator could; nothing in
  *    it is of this tree.
@@ -57,12 +57,9 @@ export const ROOT_WORDS: readonly string[] = [
   `--customize-hook=chroot "$1" sh -c '${INITRD}'`,
 ];
 
-/** Files of the image, by path. */
-export const FILES: Readonly<Record<string, string>> = {
-  'etc/fstab': 'LABEL=root / ext4 defaults 0 1\n',
-  'etc/machine-id': '', // each machine makes its own
-  // The modules that the lab looks at: each one left out is Python that is not emulated.
-  'etc/cloud/cloud.cfg': `datasource_list: [NoCloud]
+const CLOUD_CONFIG = 'etc/cloud/cloud.cfg';
+// The modules that the lab looks at: each one left out is Python that is not emulated.
+const CLOUD_CONFIG_TEXT = `datasource_list: [NoCloud]
 users: []
 disable_root: false
 preserve_hostname: false
@@ -72,7 +69,13 @@ cloud_final_modules: [scripts-user, phone-home]
 system_info:
   distro: debian
   network: {renderers: [networkd]}
-`,
+`;
+
+/** Files of the image, by path. */
+export const FILES: Readonly<Record<string, string>> = {
+  'etc/fstab': 'LABEL=root / ext4 defaults 0 1\n',
+  'etc/machine-id': '', // each machine makes its own
+  [CLOUD_CONFIG]: CLOUD_CONFIG_TEXT,
   'etc/systemd/system/systemd-networkd-wait-online.service.d/any.conf': `[Service]
 ExecStart=
 ExecStart=/lib/systemd/systemd-networkd-wait-online --any --ipv4 --timeout=60
@@ -97,9 +100,21 @@ export const MASKED = [
   ...['cloud-config.service', 'cloud-init-hotplugd.socket'],
 ];
 
-const KERNEL_WORDS =
-  `root=UUID=${ROOT_UUID} ro console=ttyS0 quiet systemd.show_status=0 ` +
-  'mitigations=off tsc=reliable random.trust_cpu=on audit=0';
+/** An image that applies its first-boot data, and does not know how to phone home. */
+export const SILENT_FILES: Readonly<Record<string, string>> = {
+  ...FILES,
+  [CLOUD_CONFIG]: CLOUD_CONFIG_TEXT.replace(', phone-home]', ']'),
+};
+
+/** An image whose root is its initial ramdisk. */
+export const NETBOOT_FILES: Readonly<Record<string, string>> = { ...FILES, 'etc/fstab': '' };
+
+const USUAL_WORDS =
+  'console=ttyS0 quiet systemd.show_status=0 mitigations=off tsc=reliable random.trust_cpu=on ' +
+  'audit=0';
+const KERNEL_WORDS = `root=UUID=${ROOT_UUID} ro ${USUAL_WORDS}`;
+/** What the kernel is told where there is no root to be mounted. */
+export const NETBOOT_WORDS = `rdinit=/sbin/init no_timer_check ${USUAL_WORDS}`;
 
 /** Files beside kernel and initrd on the partition that both firmwares boot from. */
 export const BOOT_FILES: Readonly<Record<string, string>> = {

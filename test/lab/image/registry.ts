@@ -11,13 +11,17 @@ import {
   emptyConfig,
   hexOf,
   indexMediaType,
+  type WrittenLayer,
   writeHostIndex,
   writeHostManifest,
 } from '@rackwright/oci';
 import type { Lab } from '../lab.ts';
 import { LAB_ADDRESS } from '../netns.ts';
 import { runProgram, type Started, startProcess, until } from '../processes.ts';
-import type { LabImage } from './build.ts';
+import type { DigestedFile, LabImage, LabNetbootImage, LabQcow2 } from './build.ts';
+
+/** What can be published. */
+export type PushedImage = LabImage | LabQcow2 | LabNetbootImage;
 
 const PORT = 5000;
 const START_WAIT_MS = 60_000;
@@ -39,7 +43,7 @@ export interface LabRegistry {
   readonly authority: string;
   readonly program: Started;
   /** Pushes an image under a tag; answers the digest that the tag stands for from then on. */
-  push(image: LabImage, tag: string): Promise<Digest>;
+  push(image: PushedImage, tag: string): Promise<Digest>;
 }
 
 /** Starts it, empty. */
@@ -105,7 +109,7 @@ interface Place {
 }
 
 /** As an OCI layout on disk, copied by skopeo with its digests as they are. */
-async function push(place: Place, image: LabImage, tag: string): Promise<Digest> {
+async function push(place: Place, image: PushedImage, tag: string): Promise<Digest> {
   const { lab, folder, repository } = place;
   const layout = join(folder, `layout-${image.version}-${tag}`);
   const blobs = join(layout, 'blobs/sha256');
@@ -115,20 +119,13 @@ async function push(place: Place, image: LabImage, tag: string): Promise<Digest>
     await writeFile(join(blobs, hexOf(digest)), bytes);
     return digest;
   };
-  const { packed, disk, version } = image;
-  const blob = join(blobs, hexOf(packed.digest));
-  await link(packed.path, blob).catch(() => copyFile(packed.path, blob));
+  const layers = layersOf(image);
+  for (const { digest, path } of layers) {
+    const blob = join(blobs, hexOf(digest));
+    await link(path, blob).catch(() => copyFile(path, blob));
+  }
   await keep(emptyConfig);
-  const manifest = writeHostManifest({
-    layers: [
-      {
-        ...{ digest: packed.digest, sizeBytes: packed.bytes, title: 'debian.raw.zst' },
-        role: { role: 'disk', format: 'raw', compression: 'zstd' },
-        ...{ contentBytes: disk.bytes, contentDigest: disk.digest },
-      },
-    ],
-    ...{ version, architecture: 'amd64' },
-  });
+  const manifest = writeHostManifest({ layers, version: image.version, architecture: 'amd64' });
   const child = { digest: await keep(manifest), sizeBytes: manifest.length };
   const index = writeHostIndex([{ ...child, architecture: 'amd64' }]);
   const digest = await keep(index);
@@ -152,4 +149,30 @@ async function push(place: Place, image: LabImage, tag: string): Promise<Digest>
   );
   await rm(layout, { recursive: true });
   return digest;
+}
+
+interface FileLayer extends WrittenLayer {
+  readonly path: string;
+}
+
+function layersOf(image: PushedImage): readonly FileLayer[] {
+  if ('kernel' in image) {
+    const { kernel, initrd, kernelArguments } = image;
+    return [
+      { ...layerOf(kernel, 'vmlinuz'), role: { role: 'kernel' }, kernelArguments },
+      { ...layerOf(initrd, 'root.cpio.zst'), role: { role: 'initrd' } },
+    ];
+  }
+  const { digest: contentDigest, bytes: contentBytes } = image.disk;
+  const content = { contentDigest, contentBytes };
+  if ('qcow2' in image) {
+    const role = { role: 'disk', format: 'qcow2', compression: 'none' } as const;
+    return [{ ...layerOf(image.qcow2, 'debian.qcow2'), role, ...content }];
+  }
+  const role = { role: 'disk', format: 'raw', compression: 'zstd' } as const;
+  return [{ ...layerOf(image.packed, 'debian.raw.zst'), role, ...content }];
+}
+
+function layerOf({ path, bytes, digest }: DigestedFile, title: string) {
+  return { path, digest, sizeBytes: bytes, title };
 }

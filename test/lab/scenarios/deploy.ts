@@ -11,19 +11,28 @@ import { describeHost, type HostView } from '../host-watch.ts';
 import { buildImages, type LabImage } from '../image/build.ts';
 import { type LabRegistry, startRegistry } from '../image/registry.ts';
 import { conditionOf, type HistoryView, type PoolView, watchPool } from '../pool-watch.ts';
-import { createHost, powerOff, RUN_LIMIT_MS, type Scenario, type Site } from '../site.ts';
+import type { LabMachine } from '../qemu.ts';
+import {
+  createHost,
+  type Findings,
+  powerOff,
+  RUN_LIMIT_MS,
+  type Scenario,
+  type Site,
+} from '../site.ts';
 import { printStages } from '../stages.ts';
 import { type CertificateView, isVerifiedByOpenssl, isVerifiedByUs } from './check.ts';
 import { checkBoots, checkNotBootable, checkOneOut, checkWrittenDisks } from './deploy-judge.ts';
 
-const POOL = 'web';
-const TAG = 'stable';
+export const POOL = 'web';
+export const TAG = 'stable';
 const CREDENTIAL = 'registry';
 /** The image is a fourth of it. */
-const DISK_MIB = 1024;
+export const DISK_MIB = 1024;
 /** From the pool's first look to both machines running an image. */
 const ROLLOUT_LIMIT_MS = 2 * RUN_LIMIT_MS;
-const USER_DATA = `#cloud-config
+/** At each boot the machine says on its serial port what became of this. */
+export const USER_DATA = `#cloud-config
 write_files:
   - path: /etc/lab-word
     content: "applied\\n"
@@ -79,12 +88,12 @@ export const deployScenario: Scenario = {
   },
 };
 
-function isAvailable({ status }: HostView): boolean {
+export function isAvailable({ status }: HostView): boolean {
   return status.state === 'HOST_STATE_AVAILABLE';
 }
 
 /** The registry's authority and password, as an operator gives them. */
-async function introduce({ lab, stack }: Site, registry: LabRegistry): Promise<void> {
+export async function introduce({ lab, stack }: Site, registry: LabRegistry): Promise<void> {
   const password = join(lab.folder, 'registry-password');
   writeFileSync(password, registry.password, { mode: 0o600 });
   const secret = ['--username', registry.user, '--password-file', password];
@@ -93,14 +102,19 @@ async function introduce({ lab, stack }: Site, registry: LabRegistry): Promise<v
   await stack.cli(['fleet', 'registry', 'set', registry.name, ...asked]);
 }
 
-async function createPool({ lab, stack }: Site, registry: LabRegistry): Promise<void> {
+/** Of all machines, one at a time; halted by the first that fails. */
+export async function createPool(
+  { lab, stack }: Site,
+  registry: LabRegistry,
+  proofTimeout = '600s',
+): Promise<void> {
   const file = join(lab.folder, 'pool.yaml');
   const spec = {
     hosts: { names: lab.machines.map(({ name }) => `hosts/${name}`) },
     image: `${registry.repository}:${TAG}`,
     pollInterval: '10s',
     rollout: { maxUnavailable: { count: 1 }, failureThreshold: { count: 1 } },
-    deploy: { firstBoot: { userData: USER_DATA }, proofTimeout: '600s' },
+    deploy: { firstBoot: { userData: USER_DATA }, proofTimeout },
   };
   // JSON is YAML.
   writeFileSync(file, JSON.stringify({ kind: 'Pool', name: `pools/${POOL}`, spec }));
@@ -184,7 +198,8 @@ async function haltAndCheck(story: Story, before: Deployed): Promise<void> {
   findings.check('explain names the host', explained.includes(machine.name), explained);
 }
 
-async function historyOf({ stack }: Site): Promise<readonly HistoryView[]> {
+/** As `rackwright pool history` tells it. */
+export async function historyOf({ stack }: Site): Promise<readonly HistoryView[]> {
   const text = await stack.cli(['pool', 'history', POOL, '-o', 'json']);
   const { entries = [] } = JSON.parse(text) as { entries?: readonly HistoryView[] };
   return entries;
@@ -263,11 +278,16 @@ async function giveBack({ site, pool }: Story): Promise<void> {
   await stack.cli(['host', 'release', name]);
   await watch.waitFor(name, `${name} is available again`, RUN_LIMIT_MS, isAvailable);
   await powerOff(site, bmc);
-  for (const disk of machine.disks) {
-    const verdict = inspectDisk(disk.image, disk.patternName);
+  checkErased(findings, machine);
+  for (const { serial } of machine.disks) await checkLastCertificate(site, name, serial);
+}
+
+/** Nothing is on its disks. The machine must be off. */
+export function checkErased(findings: Findings, { name, disks }: LabMachine): void {
+  for (const { image, patternName } of disks) {
+    const verdict = inspectDisk(image, patternName);
     const isZero = verdict.allZero === verdict.blocks;
     findings.check(`${name}: its disk is all zeros`, isZero, JSON.stringify(verdict));
-    await checkLastCertificate(site, name, disk.serial);
   }
 }
 
@@ -275,7 +295,12 @@ function hasOneHost({ status }: PoolView): boolean {
   return status?.hostCount === 1;
 }
 
-async function checkLastCertificate(site: Site, host: string, serial: string): Promise<void> {
+/** The disk was erased twice, and each certificate holds. */
+export async function checkLastCertificate(
+  site: Site,
+  host: string,
+  serial: string,
+): Promise<void> {
   const { lab, stack, findings } = site;
   const trust = join(lab.folder, 'trust.pem');
   writeFileSync(trust, await stack.cli(['erasure', 'trust']));
