@@ -10,6 +10,7 @@ import {
   fetchByTftp,
   type Mailbox,
   openMailbox,
+  plainDiscover,
   relayedDiscover,
 } from './test-clients.ts';
 import { type BootRig, grantedMac, knownMac, startRig, unknownMac } from './test-rig.ts';
@@ -69,6 +70,15 @@ describe('a host without a grant', () => {
     await discover(mailbox, dhcpPort, relayedDiscover(grantedMac, 7));
     expect(await mailbox.next(50)).toBeUndefined();
     expect(rig.observed[0]).toMatchObject({ mac: knownMac, hostUid: 'u1', permitted: false });
+  });
+
+  test('is heard when its system asks for an address, and hears nothing', async () => {
+    const { rig, mailbox, dhcpPort } = await rigWithMailbox();
+    mailbox.send(plainDiscover(knownMac), dhcpPort);
+    await discover(mailbox, dhcpPort, relayedDiscover(grantedMac, 7));
+    expect(await mailbox.next(50)).toBeUndefined();
+    expect(rig.asked).toEqual(['u1']);
+    expect(rig.observed.some(({ mac }) => mac === knownMac)).toBe(false);
   });
 
   test('is offered a loader by URL as UEFI HTTP firmware, and sent to its disk', async () => {

@@ -52,6 +52,18 @@ export async function openMailbox(): Promise<Mailbox> {
 /** A DISCOVER that came through a relay on loopback, so that its answer comes back there. */
 export function relayedDiscover(mac: string, architecture: number): Uint8Array {
   const vendorClass = architecture >= 15 ? 'HTTPClient' : 'PXEClient';
+  return relayed(mac, [
+    writeOption(dhcpOption.vendorClass, vendorClass),
+    writeOption(dhcpOption.architectures, [architecture]),
+  ]);
+}
+
+/** The same of a system, which boots nothing. */
+export function plainDiscover(mac: string): Uint8Array {
+  return relayed(mac, []);
+}
+
+function relayed(mac: string, more: readonly (readonly [number, Uint8Array])[]): Uint8Array {
   return encodeDhcp({
     op: 'request',
     hardwareType: 1,
@@ -66,11 +78,7 @@ export function relayedDiscover(mac: string, architecture: number): Uint8Array {
     hardwareAddress: Uint8Array.from(mac.split(':'), (pair) => Number.parseInt(pair, 16)),
     serverName: '',
     bootFile: '',
-    options: new Map([
-      writeOption(dhcpOption.messageType, 'discover'),
-      writeOption(dhcpOption.vendorClass, vendorClass),
-      writeOption(dhcpOption.architectures, [architecture]),
-    ]),
+    options: new Map([writeOption(dhcpOption.messageType, 'discover'), ...more]),
   });
 }
 

@@ -16,6 +16,8 @@ export const unknownMac = '52:54:00:77:00:99';
 export interface BootRig {
   readonly services: BootServices;
   readonly observed: NetbootObservation[];
+  /** Hosts whose system has asked for an address. */
+  readonly asked: string[];
   readonly lines: string[];
   readonly contents: Readonly<Record<string, Uint8Array>>;
   url(path: string): string;
@@ -48,6 +50,7 @@ export async function startRig(options: {
   }
   const named = (name: string) => ({ name, path: join(folder, name) });
   const observed: NetbootObservation[] = [];
+  const asked: string[] = [];
   const lines: string[] = [];
   const config: BootConfig = {
     interfaces: [
@@ -79,6 +82,7 @@ export async function startRig(options: {
     log: logInto(lines),
     memory: () => rigMemory(options.discovery?.memory()),
     onNetboot: (observation) => observed.push(observation),
+    onAddressAsked: (hostUid) => asked.push(hostUid),
     openDiscovery: (mac) => options.discovery?.open(mac),
   });
   const services = await started.catch(async (error: unknown) => {
@@ -90,7 +94,7 @@ export async function startRig(options: {
     await rm(folder, { recursive: true });
   };
   const url = (path: string) => `http://127.0.0.1:${services.httpPort}${path}`;
-  return { services, observed, lines, contents, url, close };
+  return { services, observed, asked, lines, contents, url, close };
 }
 
 /** DHCP beside another server, on ports that the system chooses. */
