@@ -95,7 +95,10 @@ function degraded(
   const { held, standings, failedCount } = surveyed;
   if (resolveFailure !== undefined) return yes('ResolutionFailed', resolveFailure.message);
   if (held?.reason === 'wavesEmpty') return yes('WavesEmpty', held.text);
-  if (held?.reason === 'halted') return yes('RolloutHalted', held.text);
+  const failed = standings.filter(({ stand }) => stand === 'failed');
+  const whose = failed.slice(0, hostsNamedMax).map(({ name, why }) => `${name}: ${why}`);
+  if (failed.length > whose.length) whose.push(`${failed.length} in all`);
+  if (held?.reason === 'halted') return yes('RolloutHalted', [held.text, ...whose].join('; '));
   const back = pool?.status?.rolledBackFrom ?? '';
   if (back !== '') return yes('RolledBack', `hosts failed on ${back}; it went back from it`);
   if (contested.size > 0) {
@@ -103,13 +106,8 @@ function degraded(
     const more = contested.size > named.length ? `; ${contested.size} in all` : '';
     return yes('HostConflict', `${named.join('; ')}${more}`);
   }
-  const failed = standings.filter(({ stand }) => stand === 'failed');
-  if (failed.length === 0) {
-    return { status: false, reason: 'Healthy', message: `${counted(failedCount, 'host')} failed` };
-  }
-  const named = failed.slice(0, hostsNamedMax).map(({ name, why }) => `${name}: ${why}`);
-  const more = failed.length > named.length ? `; ${failed.length} in all` : '';
-  return yes('HostFailed', `${named.join('; ')}${more}`);
+  if (failed.length > 0) return yes('HostFailed', whose.join('; '));
+  return { status: false, reason: 'Healthy', message: `${counted(failedCount, 'host')} failed` };
 }
 
 function capital(text: string): string {

@@ -190,6 +190,7 @@ test('R15: who is not healthy in time has failed, and counts; a late return heal
   pool.nowMs += 16 * 60_000;
   pool.look();
   expect(pool.condition('UpToDate')).toBe('Halted');
+  expect(pool.messageOf('Degraded')).toMatch(/; hosts\/h\d: .*powerLost: it went off$/);
   expect([pool.out, pool.ledger.size]).toEqual(['', 0]);
   pool.set(Number(name.slice(1)), { illness: undefined });
   pool.look();
