@@ -25,6 +25,7 @@ import { Outbox, type Outlet } from './outbox.ts';
 import { inOwnTime } from './own-time.ts';
 import {
   afterBegin,
+  beforeBegin,
   cancelled,
   handingOff,
   interrupted,
@@ -218,19 +219,20 @@ export class Attempts {
 
   async #take(attempt: Attempt, refusal: FinalResult | undefined): Promise<void> {
     const { journal, crashPoint, log } = this.#deps;
-    if (refusal !== undefined) return this.outbox.end(attempt, refusal);
+    const refuse = (result: FinalResult) => this.outbox.end(attempt, beforeBegin(attempt, result));
+    if (refusal !== undefined) return refuse(refusal);
     const { operation } = attempt;
     try {
       await journal.append({ case: 'received', value: { operation } });
     } catch (error) {
       log.error({ operation: attempt.id, error: String(error) }, 'an operation is not durable');
-      return this.outbox.end(attempt, notDurable());
+      return refuse(notDurable());
     }
     attempt.journalled = true;
     attempt.phase = 'waiting';
     crashPoint('agent.journalled');
     log.info({ operation: attempt.id, host: attempt.hostUid }, `received ${operation.kind.case}`);
-    if (attempt.signal.aborted) return this.outbox.end(attempt, cancelled);
+    if (attempt.signal.aborted) return refuse(cancelled);
     this.#start(attempt);
   }
 

@@ -4,6 +4,7 @@ import type { Log } from '@rackwright/platform';
 import { describe, expect, test } from 'vitest';
 import { Journal } from '../journal/index.ts';
 import { AttemptEnd } from './executor.ts';
+import { notDurable } from './results.ts';
 import { AgentSession } from './session.ts';
 import { journalPath, snapshotPath, type Work, World } from './testing/world.ts';
 
@@ -166,6 +167,22 @@ describe('R4: no destructive step without a durable intent', () => {
     expect(world.touched).toEqual([]);
     expect(world.passed).not.toContain('agent.journalled');
     expect(world.controlPlane.outcome('h/1/1/1')).toMatchObject({ type: 'internal' });
+  });
+
+  test('of an image that it does not accept says that no disk was touched', async () => {
+    const world = await connected();
+    const deployment = { id: 'h/1', hostName: 'h' };
+    const write = (id: string) => world.erase(id, { step: 'deploy.write_image', deployment });
+    await world.issue(write('h/1/1/1'));
+    world.disk.failing = true;
+    await world.issue(write('h/1/1/2'));
+    await world.issue(world.erase('h/1/1/3'));
+    const outcomes = ['h/1/1/1', 'h/1/1/2', 'h/1/1/3'].map((id) => world.controlPlane.outcome(id));
+    expect(outcomes).toEqual([
+      { kind: 'complete' },
+      { ...notDurable(), disksUntouched: true },
+      notDurable(),
+    ]);
   });
 
   test('writes a report down later that the disk did not take', async () => {

@@ -50,6 +50,19 @@ export function afterBegin({ operation, begun }: Attempt, result: FinalResult): 
   return { ...interrupted(''), message: `It was cut short after it had begun: ${result.message}` };
 }
 
+/**
+ * Of an image that was to be written, and of which nobody has been told yet: a host whose disk is as
+ * it was goes on with what it runs.
+ */
+export function beforeBegin({ operation, begun }: Attempt, result: FinalResult): FinalResult {
+  const { kind } = operation;
+  const isWrite =
+    kind.case === 'runStep' && kind.value.deployment !== undefined && kind.value.destructive;
+  return result.kind === 'failed' && isWrite === true && !begun
+    ? { ...result, disksUntouched: true }
+    : result;
+}
+
 export function deadlinePassed(): Failed {
   return {
     kind: 'failed',
