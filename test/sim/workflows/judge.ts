@@ -31,7 +31,7 @@ import {
 } from '@rackwright/api';
 import type { JudgedHost, JudgeParts } from '../judged.ts';
 import type { WorkEvent } from './programs.ts';
-import { burnTitle, type RecipeStep } from './recipes.ts';
+import { burnTitle, type Recipe, type RecipeStep } from './recipes.ts';
 
 /** A pending run may stay for so long after its deadline, when nothing goes wrong. */
 const deadlineSlackMs = 5 * 60_000;
@@ -50,6 +50,8 @@ interface WorkedRun {
   readonly codes: Map<string, number | undefined>;
   /** By title. */
   readonly attempts: Map<string, Attempts>;
+  /** What a run of this number ran in a stretch that the store has lost; it may still be at work. */
+  readonly lostDigest?: string;
 }
 
 /** How often something has begun in a run, and how often it may. */
@@ -73,6 +75,8 @@ export class WorkflowJudge {
   readonly #carriers = new Map<string, bigint>();
   /** "<host uid>/<run>" → what its machine did. */
   readonly #runs = new Map<string, WorkedRun>();
+  /** Those of them that a store which was put back knows nothing of. */
+  readonly #lost = new Set<string>();
   /** Orders that stood in a record. */
   readonly #orders = new Set<string>();
   /** Host uid → since when there is no such host. */
@@ -101,7 +105,7 @@ export class WorkflowJudge {
   /** Nobody can know that orders were lost: their numbers are used again. */
   forgetOrders(): void {
     for (const kept of [this.#keys, this.#carriers, this.#begun]) kept.clear();
-    for (const kept of [this.#orders, this.#recorded]) kept.clear();
+    for (const kept of [this.#orders, this.#recorded, this.#lost]) kept.clear();
     const counts = new Map(
       [...this.#hosts.values()].map(({ record }) => [record.host?.uid ?? '', record.runCount]),
     );
@@ -124,7 +128,11 @@ export class WorkflowJudge {
   }
 
   /** The same of a host. */
-  reloaded({ host, operation, call, finishedRuns }: store.HostRecord): void {
+  reloaded({ host, operation, call, finishedRuns, runCount }: store.HostRecord): void {
+    for (const ofRun of this.#runs.keys()) {
+      const [uid, number = '0'] = ofRun.split('/');
+      if (uid === host?.uid && BigInt(number) > runCount) this.#lost.add(ofRun);
+    }
     for (const run of [host?.status?.run, ...finishedRuns]) {
       if (run?.kind !== RunKind.WORKFLOW) continue;
       const ofRun = `${host?.uid}/${run.number}`;
@@ -268,12 +276,13 @@ export class WorkflowJudge {
   #noteCarrier(uid: string, run: Run): void {
     const ofRun = `${uid}/${run.number}`;
     const { templateDigest: digest } = run;
+    const lostDigest = this.#numberedAgain(ofRun);
     const known = this.#runs.get(ofRun);
     if (known !== undefined && known.digest !== digest) {
       this.#found('W5', `${run.workflowRun}: run ${run.number} has another template now`);
     }
     if (known !== undefined) return;
-    this.#runs.set(ofRun, newRun(digest));
+    this.#runs.set(ofRun, { ...newRun(digest), ...(lostDigest !== undefined && { lostDigest }) });
     const [, hostId, , templateId = '', , number] = run.workflowRun.split('/');
     const workflow = this.#workflows.get(`workflows.${hostId}.${templateId}`)?.workflow;
     if (this.#parts.view.heap.nowMs < this.#backUntilMs) return;
@@ -294,6 +303,22 @@ export class WorkflowJudge {
     const inForce = digests.filter((_, at) => (digests[at + 1]?.atMs ?? Infinity) >= sinceMs);
     if (inForce.some((each) => each.digest === digest)) return;
     this.#found('W5', `${run.workflowRun} runs a template that was not in force: ${digest}`);
+  }
+
+  /**
+   * That a store was put back is known once the agent says what it has seen. Until then a number
+   * of the lost stretch may be given again; it names another run now, that goes nowhere before the
+   * agent is there. Answers what ran under it.
+   */
+  #numberedAgain(ofRun: string): string | undefined {
+    if (!this.#lost.delete(ofRun)) return undefined;
+    const lostDigest = this.#runs.get(ofRun)?.digest;
+    this.#runs.delete(ofRun);
+    for (const kept of [this.#keys, this.#recorded]) {
+      for (const id of kept.keys()) if (id.startsWith(`${ofRun}/`)) kept.delete(id);
+    }
+    this.#parts.view.count('number of a lost run given again');
+    return lostDigest;
   }
 
   #judge(event: WorkEvent): void {
@@ -317,10 +342,12 @@ export class WorkflowJudge {
       if (!isBack) this.#found('W6', `${machine} ${act} ${operationId}, which no host's run names`);
       return;
     }
-    const recipe = this.#parts.view.book.byDigest(run.digest);
-    const step = recipe?.steps.find(({ title }) => title === event.title);
-    const isSame = recipe?.version === event.version && recipe.templateId === event.templateId;
-    if (step === undefined || !isSame) {
+    const { book } = this.#parts.view;
+    const recipe = book.byDigest(run.digest);
+    const step = stepOf(recipe, event);
+    if (step === undefined) {
+      const isLost = isBack && stepOf(book.byDigest(run.lostDigest ?? ''), event) !== undefined;
+      if (isLost) return;
       this.#found('W5', `${operationId}: ${event.title} of version ${event.version} is done`);
       return;
     }
@@ -415,6 +442,12 @@ export class WorkflowJudge {
     }
     this.#keys.set(operationId, what);
   }
+}
+
+/** The step that an event is of, as its recipe has it; undefined: it has none such. */
+function stepOf(recipe: Recipe | undefined, event: WorkEvent): RecipeStep | undefined {
+  const isSame = recipe?.version === event.version && recipe.templateId === event.templateId;
+  return isSame ? recipe.steps.find(({ title }) => title === event.title) : undefined;
 }
 
 function newRun(digest: string): WorkedRun {
