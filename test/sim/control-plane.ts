@@ -152,7 +152,7 @@ export class ControlPlaneReplica {
     process.whenKilled(() => discovery?.stop());
     discovery?.start();
     const resolve = resolveWith(simResolve(this.#view, process));
-    const pools = this.#view.pools ? new Pools({ ...timed, resolve }) : undefined;
+    const pools = this.#view.pools ? new Pools({ ...timed, resolve, callWebhook }) : undefined;
     process.whenKilled(() => pools?.stop());
     await pools?.start();
     if (!process.alive) return;

@@ -247,6 +247,7 @@ export class Judge {
     this.#workflows.removed(gone.record);
     this.#discovery.removed(gone);
     this.#batches.removed(gone.record);
+    this.#pools.removed(gone.record);
   }
 
   #readHost(key: string, revision: number, value: Uint8Array, bytes?: Uint8Array): void {

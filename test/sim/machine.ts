@@ -6,6 +6,7 @@ import { type Gate, makeGate } from '@rackwright/agent';
 import { type BmcSwitch, type BootFlags, SimBmc } from './bmc.ts';
 import type { DiskImage, DriveEvent, DriveTraits } from './drives.ts';
 import { SimDrive } from './drives.ts';
+import { netbootedImage } from './pools/netboot.ts';
 import { phoneHome } from './pools/phone-home.ts';
 import { behaviourOf } from './pools/registry.ts';
 import { RunnerBox } from './runner-box.ts';
@@ -27,11 +28,12 @@ export interface ImageEvent {
   readonly atMs: number;
   readonly machine: string;
   /**
-   * `begun`: a disk is being written; `written`: wholly. `booted`, `proved`: that very image runs,
+   * `begun`: a disk is being written; `written`: wholly; `fetched`: what runs without a disk.
+   * `booted`, `proved`: that very image runs,
    * and has said so for the first time. `stopped`: one that had proved itself runs no more.
    * `opened`: a person has changed the disks.
    */
-  readonly act: 'begun' | 'written' | 'booted' | 'proved' | 'stopped' | 'opened';
+  readonly act: 'begun' | 'written' | 'fetched' | 'booted' | 'proved' | 'stopped' | 'opened';
   readonly digest: string;
   readonly deployment: string;
   readonly by: PowerEvent['by'] | 'itself';
@@ -100,6 +102,8 @@ export class SimMachine implements BmcSwitch {
   readonly #logs: MachineLogs;
   #power = 0;
   #boots = 0;
+  /** The image that it got over the network last. */
+  netbooted: DiskImage | undefined;
   /** The image that runs and has proved itself. */
   #serving: DiskImage | undefined;
   /** Deployments that run here, or did, and those of which the agent has heard it. */
@@ -200,8 +204,10 @@ export class SimMachine implements BmcSwitch {
 
   #netboot(): void {
     for (const agent of this.#view.agents()) {
-      const token = this.#ask(agent);
-      if (token === undefined) continue;
+      const decision = askGate(this.#view, agent, this.bootMac);
+      if (decision.kind === 'image') return this.#fetchImage(agent, decision.hostUid);
+      if (decision.kind !== 'runner' && decision.kind !== 'discovery') continue;
+      const token = decision.bootToken;
       this.#view.trace(`${this.name} boots the runner from ${agent.box}`);
       this.#later(6_000, () => this.#startRunner(agent.box, token));
       return;
@@ -209,11 +215,19 @@ export class SimMachine implements BmcSwitch {
     this.#later(10_000, () => this.#bootDisk());
   }
 
-  /** The boot token, if this agent lets the machine boot the runner. */
-  #ask(agent: LiveAgent): string | undefined {
-    const decision = askGate(this.#view, agent, this.bootMac);
-    const isPermitted = decision.kind === 'runner' || decision.kind === 'discovery';
-    return isPermitted ? decision.bootToken : undefined;
+  /** As its script says: what is not here yet is asked for again. */
+  #fetchImage(agent: LiveAgent, hostUid: string): void {
+    const image = netbootedImage(agent, hostUid);
+    if (image === undefined) {
+      this.#later(15_000, () => this.#netboot());
+      return;
+    }
+    this.#later(6_000, () => {
+      this.booted = { kind: 'disk' };
+      this.netbooted = image;
+      this.#noteImage('fetched', image, 'itself');
+      this.#runImage(image);
+    });
   }
 
   #bootDisk(): void {

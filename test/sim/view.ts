@@ -7,6 +7,7 @@ import type { MemoryDisk, StateStore } from '@rackwright/store';
 import type { Chance } from './chance.ts';
 import type { SimMachine } from './machine.ts';
 import type { PlantedFault } from './planted.ts';
+import type { GateBook } from './pools/gate-hook.ts';
 import type { TagBook } from './pools/registry.ts';
 import type { TemplateBook } from './workflows/recipes.ts';
 
@@ -21,8 +22,16 @@ export interface WorldView {
   readonly batches: boolean;
   /** Whether there are pools of hosts. */
   readonly pools: boolean;
+  /** Whether the hosts of pools boot their image over the network. */
+  readonly netboot: boolean;
+  /** Whether only that goes wrong which a rack soon comes back from. */
+  readonly isMild: boolean;
   /** What the tags of images of hosts mean. */
   readonly tags: TagBook;
+  /** What the receiver of their gates has been asked and has said. */
+  readonly gates: GateBook;
+  /** What clocks show when the world begins. */
+  readonly wallStartMs: number;
   /** What they have written. */
   readonly book: TemplateBook;
   /** Whether there are machines that nobody knows. */

@@ -17,7 +17,7 @@ import { Operators } from './operators/operators.ts';
 import { startPerson } from './person.ts';
 import type { PlantedFault } from './planted.ts';
 import { PoolPeople } from './pools/people.ts';
-import { TagBook } from './pools/registry.ts';
+import { poolWorld } from './pools/world.ts';
 import { AgentBox } from './rack-agent.ts';
 import { type StoreReach, writtenPoint } from './slow-store.ts';
 import { StoreBox } from './store-box.ts';
@@ -62,7 +62,6 @@ export interface WorldResult {
 const settleMs = 3 * 3_600_000;
 /** Where batches wait for one host after another, each until it is timed out. */
 const settleBatchesMs = 8 * 3_600_000;
-const wallStartMs = Date.UTC(2026, 0, 1);
 /** How often something goes wrong, and for how long things go wrong, milliseconds. */
 const troubleEveryMs = [6_000, 15_000, 30_000] as const;
 const faultsForMs = [120_000, 150_000, 200_000, 400_000] as const;
@@ -138,8 +137,8 @@ class World {
     this.#view = this.#makeView(random, chance);
     const isLarge = this.#view.batches || this.#view.pools;
     this.#hosts = options.hosts + (isLarge ? 1 + random.below(hostsMoreMax) : 0);
-    const longerMs =
-      (this.#view.workflows ? workflowsForMs : 0) + (this.#view.pools ? poolsForMs : 0);
+    const poolsMs = this.#view.pools ? poolsForMs : 0;
+    const longerMs = (this.#view.workflows ? workflowsForMs : 0) + poolsMs;
     this.#faultsUntilMs = chance.around(chance.pick(faultsForMs)) + longerMs;
     for (let index = 1; index <= this.#hosts; index++) this.#addMachine(index);
     if (this.#view.discovery) this.#addStrangers(this.#hosts);
@@ -160,7 +159,7 @@ class World {
   }
 
   #makeView(random: WorldView['random'], chance: WorldView['chance']): WorldView {
-    const { seed, workflows = seed % 3 === 0 } = this.#options;
+    const { seed, workflows = seed % 3 === 0, pools = seed % 11 === 5 } = this.#options;
     const view: WorldView = {
       heap: this.#heap,
       random,
@@ -168,8 +167,8 @@ class World {
       planted: this.#options.planted,
       workflows,
       batches: workflows && (this.#options.batches ?? Math.floor(seed / 6) % 4 === 0),
-      pools: this.#options.pools ?? seed % 11 === 5,
-      tags: new TagBook(),
+      pools,
+      ...poolWorld(seed, pools),
       book: new TemplateBook(),
       discovery: this.#options.discovery ?? seed % 7 === 2,
       strangers: () => this.#strangers,
@@ -193,14 +192,19 @@ class World {
   }
 
   #makeProcess(name: string, wallNowMs?: () => number): SimProcess {
-    const process = new SimProcess(name, this.#heap, wallNowMs ?? wallStartMs, (point) => {
-      const crash = this.#view.chance.happens(crashChanceAt(point));
-      if (crash) {
-        this.#view.trace(`${name} crashes at ${point}`);
-        this.#view.count(`crash at ${point}`);
-      }
-      return crash;
-    });
+    const process = new SimProcess(
+      name,
+      this.#heap,
+      wallNowMs ?? this.#view.wallStartMs,
+      (point) => {
+        const crash = this.#view.chance.happens(crashChanceAt(point));
+        if (crash) {
+          this.#view.trace(`${name} crashes at ${point}`);
+          this.#view.count(`crash at ${point}`);
+        }
+        return crash;
+      },
+    );
     process.whenKilled(() => {
       this.#crashes += 1;
     });
@@ -209,7 +213,7 @@ class World {
 
   #addMachine(index: number): void {
     const { random, planted } = this.#view;
-    const machine = new SimMachine(this.#view, this.#logs, index, wallStartMs);
+    const machine = new SimMachine(this.#view, this.#logs, index, this.#view.wallStartMs);
     const lies = planted === 'lyingDevice' && index === 1;
     machine.addDrive({ serial: `D${index}A`, kind: 'sata', lies, failsUntilMs: 0 }, true);
     if (random.fraction() < 0.5) {
@@ -236,7 +240,12 @@ class World {
   #makeDiscoverers(): DiscoveryPeople {
     const isThere = this.#view.random.fraction() < 0.3;
     // No cable leads to its BMC, and nobody accepts it.
-    const chameleon = new SimMachine(this.#view, this.#logs, chameleonIndex, wallStartMs);
+    const chameleon = new SimMachine(
+      this.#view,
+      this.#logs,
+      chameleonIndex,
+      this.#view.wallStartMs,
+    );
     chameleon.addDrive({ serial: 'DX', kind: 'sata', lies: false, failsUntilMs: 0 }, true);
     return new DiscoveryPeople(this.#view, isThere ? chameleon : undefined);
   }
@@ -279,7 +288,7 @@ class World {
         },
         onUp: (message, deliver) => this.#hostile(message, deliver),
       },
-      wallStartMs,
+      this.#view.wallStartMs,
     );
   }
 
@@ -318,7 +327,7 @@ class World {
     const store = await openMemoryStore({ random: this.#view.random, disk: this.#storage.disk });
     await putRack(store);
     await putCredential(store, this.#view.random);
-    if (this.#view.workflows) await putFleet(store);
+    if (this.#view.workflows || this.#view.pools) await putFleet(store);
     for (let index = 1; index <= this.#hosts; index++) {
       // Who is only looked at has time for templates from the beginning.
       const isKept = this.#view.workflows && this.#view.random.fraction() < 0.8;
@@ -436,14 +445,14 @@ class World {
   #judgeWorkflows(): void {
     if (!this.#view.workflows || this.#faulty()) return;
     const { nowMs } = this.#heap;
-    this.#judge.workflows.judgeDeadlines(this.#faultsUntilMs, wallStartMs + nowMs);
+    this.#judge.workflows.judgeDeadlines(this.#faultsUntilMs, this.#view.wallStartMs + nowMs);
   }
 
   /** J7, as long as nothing has been written since it was looked at last. */
   #isStable(): boolean {
     if (!this.#judge.workflows.isSettled()) return false;
     if (!this.#judge.discovery.isSettled() || !this.#judge.batches.isSettled()) return false;
-    if (!this.#judge.pools.isSettled()) return false;
+    if (!this.#judge.pools.isSettled() || this.#poolPeople?.isDone() === false) return false;
     if (this.#operators !== undefined) return this.#operators.isStable();
     if (this.#judgedStable === this.#judge.revision) return false;
     this.#judgedStable = this.#judge.revision;

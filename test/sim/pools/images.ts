@@ -65,7 +65,10 @@ export function simHostImages(view: WorldView, process: SimProcess): HostImages 
     whole.catch(() => undefined);
     const blob = { mediaType: 'application/octet-stream', digest, sizeBytes: imageBytes };
     const disk = { blob, architecture: undefined };
-    const image = { disk, version: '' } as Awaited<ReturnType<HostImages['hold']>>['image'];
+    const netboot = { kernel: blob, initrds: [blob], kernelArguments: '' };
+    const image = { disk, netboot, version: '' } as Awaited<
+      ReturnType<HostImages['hold']>
+    >['image'];
     const rest = { digests: [digest], endTurn: () => undefined, release: () => undefined };
     return { image, whole, ...rest };
   };

@@ -16,6 +16,7 @@
  * P9 What people have changed of a pool is not lost by what the pool itself writes.
  * P10 A host whose failed reimage has written nothing keeps its image in its status, is no more ill
  *     by that than before, and is switched on again (`untouched.ts`).
+ * P11 to P16: when a host is taken (`policy.ts`).
  */
 import { equals, fromBinary } from '@bufbuild/protobuf';
 import {
@@ -31,6 +32,7 @@ import {
 } from '@rackwright/api';
 import { type JudgedHost, type JudgeParts, machineOf } from '../judged.ts';
 import type { ImageEvent, SimMachine } from '../machine.ts';
+import { PolicyRules } from './policy.ts';
 import { digestOf, UntouchedRule, wasInterrupted } from './untouched.ts';
 
 const requestIdsKept = 32;
@@ -62,6 +64,7 @@ export class PoolJudge {
   /** Machines whose disks people have changed since their image was written. */
   readonly #opened = new Set<string>();
   readonly #untouched: UntouchedRule;
+  readonly #policy: PolicyRules;
   #imagesRead = 0;
   /** The store went back: nothing of before has to hold any more. */
   #isBack = false;
@@ -77,6 +80,7 @@ export class PoolJudge {
     const wasBegun = (what: string) => this.#begun.has(what);
     const count = (what: string) => parts.view.count(what);
     this.#untouched = new UntouchedRule({ wasBegun, found, count });
+    this.#policy = new PolicyRules({ view: parts.view, found });
   }
 
   /** An older state of the store stands there now: what it says is noted next. */
@@ -86,6 +90,7 @@ export class PoolJudge {
     this.#ledger.clear();
     this.#out.clear();
     this.#untouched.reload();
+    this.#policy.reload();
   }
 
   /** Takes in what an older state of the store says. */
@@ -114,21 +119,31 @@ export class PoolJudge {
     this.#pools.set(name, record);
     const isSame = before?.pool?.uid === record.pool?.uid;
     this.#noteSlots(isSame ? before : undefined, record);
+    const [threshold, most] = [thresholdOf(record), unavailableMax(record)];
+    const facts = { isBack: this.#isBack, threshold, most };
+    this.#policy.written(isSame ? before : undefined, record, facts);
     if (isSame && before !== undefined) this.#judgeChange(before, record);
   }
 
   /** Takes in a written record of a host, before it takes its place. */
   changed(before: store.HostRecord | undefined, record: store.HostRecord): void {
-    if (!this.#parts.view.pools || this.#isBack) return;
+    if (!this.#parts.view.pools) return;
+    this.#policy.changed(record);
+    if (this.#isBack) return;
     const was = before?.host?.uid === record.host?.uid ? before : undefined;
     const [old, run] = [was?.host?.status?.run, record.host?.status?.run];
     if (run === undefined) return;
-    if (was !== undefined) this.#untouched.changed(was, record);
+    if (was !== undefined && !this.#parts.view.netboot) this.#untouched.changed(was, record);
     const isNew = old === undefined || old.number < run.number;
     if (isNew) this.#judgeStart(was, record, run);
     const hadEnded = !isNew && old.phase === RunPhase.ENDED;
     const hasSucceeded = run.phase === RunPhase.ENDED && run.outcome === RunOutcome.SUCCEEDED;
     if (isDeployment(run) && hasSucceeded && !hadEnded) this.#judgeEnd(record, run);
+  }
+
+  /** A host is gone. */
+  removed(record: store.HostRecord): void {
+    this.#policy.removed(record);
   }
 
   look(): void {
@@ -153,11 +168,16 @@ export class PoolJudge {
     }
   }
 
-  #noteImage({ act, machine, digest, deployment, by }: ImageEvent): void {
+  #noteImage({ act, machine, digest, deployment, by, atMs }: ImageEvent): void {
     const what = `${deployment} ${digest}`;
     switch (act) {
       case 'begun':
         this.#begun.add(what);
+        return;
+      case 'fetched':
+        this.#begun.add(what);
+        this.#written.add(what);
+        this.#parts.view.count('image fetched');
         return;
       case 'written':
         this.#written.add(what);
@@ -168,6 +188,7 @@ export class PoolJudge {
         return;
       case 'proved':
         this.#proved.add(what);
+        this.#policy.proved(what, atMs);
         this.#out.delete(machine);
         this.#parts.view.count('image proved');
         return;
@@ -346,7 +367,8 @@ export class PoolJudge {
     const { record } = host ?? {};
     const runs = [record?.host?.status?.run, ...(record?.finishedRuns ?? [])];
     const run = runs.find((each) => each?.number === number);
-    return run !== undefined && wasInterrupted(run);
+    const isBooted = run?.steps.some((step) => step.name === 'power.bootImage' && step.attempt > 0);
+    return run !== undefined && (isBooted === true || wasInterrupted(run));
   }
 
   /** P9: only an asked-for change moves the spec, and no request is forgotten. */
@@ -399,7 +421,7 @@ export class PoolJudge {
     for (const { hostUid, host } of record.members) {
       const found = [...this.#hosts.values()].find((each) => each.record.host?.uid === hostUid);
       const machine = found === undefined ? undefined : this.#machineOf(found);
-      const { image } = machine?.drives[0] ?? {};
+      const { image = machine?.netbooted } = machine?.drives[0] ?? {};
       const isOpened = machine !== undefined && this.#opened.has(machine.name);
       if (!isOpened && (image?.whole !== true || image.digest !== digest)) {
         this.#found('P8', `${name}: ${host} shall run ${digest}, its disk holds ${image?.digest}`);

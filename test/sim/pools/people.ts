@@ -9,7 +9,10 @@ import { ask, type Counter, counterOf } from '../operators/counter.ts';
 import { keptHosts } from '../operators/records.ts';
 import type { WorldView } from '../view.ts';
 import { auditHistory } from './audit.ts';
+import { Encore } from './encore.ts';
+import { gateUrl } from './gate-hook.ts';
 import { badImage, digestOfImage, goodImages, imageReferenceOf, tagReference } from './registry.ts';
+import { windows, wordsOf } from './windows.ts';
 
 /** Between two acts, for as long as there are faults. */
 const pauseMs = 12_000;
@@ -90,9 +93,42 @@ const acts: readonly PoolAct[] = [
     const soak = scene.pick([{ seconds: 0n }, { seconds: 30n }]);
     return update('spec.rollout.soak', { rollout: { soak } })(scene);
   }),
-  act('change the gate', 2, (scene) => {
-    const gate = scene.pick([{ approval: true, deadline: { seconds: 120n } }, { approval: false }]);
+  act('change the gate', 3, (scene) => {
+    const deadline = { seconds: 120n };
+    const gate = scene.pick([
+      { approval: true, deadline },
+      { webhookUrl: gateUrl },
+      { webhookUrl: gateUrl, approval: true, deadline: { seconds: 300n } },
+      { webhookUrl: gateUrl, deadline },
+      { approval: false },
+    ]);
     return update('spec.rollout.gate', { rollout: { gate } })(scene);
+  }),
+  act('change the windows', 3, (scene) => {
+    const chosen = scene.pick([[], [0], [0], [1], [2], [3], [1, 2]]);
+    const open = chosen.flatMap((at) => windows.slice(at, at + 1)).map(wordsOf);
+    return update('spec.rollout.windows', { rollout: { windows: open } })(scene);
+  }),
+  act('change the waves', 3, (scene) => {
+    const { view, pick } = scene;
+    const [one = '', two = '', ...more] = keptHosts(view).map(({ host }) => host.name);
+    const rest = { name: 'rest', hosts: { rack: 'racks/r1' } };
+    const waves = pick([
+      [],
+      [{ name: 'first', hosts: { names: [one] } }, rest],
+      [{ name: 'first', hosts: { names: [two, ...more] } }],
+      [
+        { name: 'nobody', hosts: { names: ['hosts/none'] } },
+        { name: 'first', hosts: { names: [two] } },
+        rest,
+      ],
+    ]);
+    return update('spec.rollout.waves', { rollout: { waves } })(scene);
+  }),
+  act('change how many of a rack may be out', 2, (scene) => {
+    const maxUnavailablePerRack = scene.pick([undefined, 1, 1, 2]);
+    const rollout = maxUnavailablePerRack === undefined ? {} : { maxUnavailablePerRack };
+    return update('spec.rollout.max_unavailable_per_rack', { rollout })(scene);
   }),
   act('let it go back by itself', 1, (scene) => {
     return update('spec.rollout.rollback', { rollout: { rollback: scene.pick([true, false]) } })(
@@ -157,7 +193,9 @@ const createAct = act('make a pool', 1, (scene) => {
   const value = pick([1, 1, 2]);
   const rollout = { maxUnavailable: { amount: { case: 'count' as const, value } } };
   const pollInterval = { seconds: 60n };
-  const spec = { hosts: selector(scene), image: pick(images), rollout, pollInterval };
+  const { netboot } = scene.view;
+  const wanted = { hosts: selector(scene), image: pick(images), rollout, pollInterval };
+  const spec = { ...wanted, deploy: { netboot } };
   return ({ pools }) => pools.createPool({ poolId, pool: { spec }, requestId });
 });
 
@@ -165,9 +203,16 @@ export class PoolPeople {
   readonly #view: WorldView;
   #asked = firstRequest;
   readonly #rescues = new Map<string, { readonly count: number; readonly atMs: number }>();
+  readonly #encore: Encore;
 
   constructor(view: WorldView) {
     this.#view = view;
+    this.#encore = new Encore(view);
+  }
+
+  /** Whether they want nothing more. */
+  isDone(): boolean {
+    return this.#encore.isOver;
   }
 
   start(): void {
@@ -220,16 +265,19 @@ export class PoolPeople {
       if (record?.pool === undefined || record.deletion !== undefined) continue;
       const name = `pools/${poolId}`;
       const { spec } = record.pool;
+      const { rollout } = spec ?? {};
       const isClear =
-        spec?.rollout?.paused !== true &&
-        spec?.rollout?.gate?.approval !== true &&
-        spec?.rollout?.maxUnavailable?.amount.value !== 0 &&
+        rollout?.paused !== true &&
+        rollout?.gate?.approval !== true &&
+        rollout?.maxUnavailable?.amount.value !== 0 &&
+        (rollout?.windows ?? []).length + (rollout?.waves ?? []).length === 0 &&
         Object.keys(spec?.pins ?? {}).length === 0;
       const requestId = this.#nextId();
-      if (!isClear) {
+      const isPlayed = poolId === 'p1' && this.#encore.isRunning;
+      if (!isClear && !isPlayed) {
         const maxUnavailable = { amount: { case: 'count' as const, value: 1 } };
-        const rollout = { paused: false, gate: {}, maxUnavailable, rollback: false };
-        const pool = { name, spec: { pins: {}, rollout } };
+        const cleared = { paused: false, gate: {}, maxUnavailable, rollback: false };
+        const pool = { name, spec: { pins: {}, rollout: cleared } };
         const updateMask = { paths: ['spec.pins', 'spec.rollout'] };
         this.#ask('clear', poolId, ({ pools }) =>
           pools.updatePool({ pool, updateMask, requestId }),
@@ -248,8 +296,32 @@ export class PoolPeople {
       const request = { pool, updateMask: { paths: ['spec.image'] }, requestId };
       this.#ask('rescue', poolId, ({ pools }) => pools.updatePool(request));
     }
+    this.#playEncore();
     this.#mendHosts();
     for (const poolId of poolIds) void auditHistory(this.#view, poolId);
+  }
+
+  /** The other pool must not want the same hosts. */
+  #playEncore(): void {
+    if (this.#encore.isOver) return;
+    const [record, other] = poolIds.map((poolId) => poolOf(this.#view, poolId));
+    if (record === undefined && !this.#encore.isRunning) {
+      const hosts = { rack: 'racks/r1' };
+      const deploy = { netboot: this.#view.netboot };
+      const pool = { spec: { hosts, image: imageReferenceOf('a'), deploy } };
+      const requestId = this.#nextId();
+      this.#ask('make', 'p1', ({ pools }) => pools.createPool({ poolId: 'p1', pool, requestId }));
+    }
+    if (other !== undefined && other.deletion === undefined) {
+      const request = { name: 'pools/p2', reason: 'of no use', requestId: this.#nextId() };
+      this.#ask('delete', 'p2', ({ pools }) => pools.deletePool(request));
+    }
+    const spec = this.#encore.look(record?.deletion === undefined ? record : undefined);
+    if (spec === undefined) return;
+    const pool = { name: 'pools/p1', spec };
+    const updateMask = { paths: ['spec.image', 'spec.rollout'] };
+    const requestId = this.#nextId();
+    this.#ask('encore', 'p1', ({ pools }) => pools.updatePool({ pool, updateMask, requestId }));
   }
 
   /** A host in service that is off is switched on; one that was left dirty is cleaned. */

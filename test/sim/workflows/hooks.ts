@@ -1,6 +1,7 @@
 /** The server that simulated webhooks call, with a log of what it was asked and under which key. */
 import type { WebAnswer, WebClient, WebOutcome } from '@rackwright/platform';
 import type { SimProcess } from '@rackwright/sim';
+import { answerGate, gateUrl } from '../pools/gate-hook.ts';
 import type { WorldView } from '../view.ts';
 import type { WorkEvent } from './programs.ts';
 import { readMark } from './recipes.ts';
@@ -13,11 +14,15 @@ export function simHooks(
 ): WebClient {
   const { chance, heap } = view;
   return {
-    send: async ({ headers, body = new Uint8Array() }) => {
+    send: async ({ url, headers, body = new Uint8Array() }) => {
       await process.answer(chance.around(40), () => undefined);
       if (chance.happens(0.1)) return unreachable(false);
       const key = headers['idempotency-key'] ?? '';
-      const mark = readMark(new TextDecoder().decode(body));
+      const text = new TextDecoder().decode(body);
+      if (url === gateUrl) {
+        return answerGate(view, key, text, (ms) => process.answer(ms, () => undefined));
+      }
+      const mark = readMark(text);
       if (mark !== undefined) {
         const called = { machine: '', boot: '', operationId: key, act: 'called' } as const;
         log({ ...mark, ...called, atMs: heap.nowMs, code: undefined });

@@ -19,7 +19,7 @@ import { makeChance } from '../chance.ts';
 import { ControlPlaneReplica } from '../control-plane.ts';
 import { putCredential, putFleet, putRack } from '../furnish.ts';
 import { counterOf } from '../operators/counter.ts';
-import { TagBook } from '../pools/registry.ts';
+import { poolWorld } from '../pools/world.ts';
 import { StoreBox } from '../store-box.ts';
 import type { WorldView } from '../view.ts';
 import { hooksUrl, TemplateBook } from './recipes.ts';
@@ -49,7 +49,7 @@ function calmView(heap: EventHeap, storage: StoreBox): WorldView {
       batches: true,
       discovery: false,
       pools: false,
-      tags: new TagBook(),
+      ...poolWorld(0, false),
       book: new TemplateBook(),
     },
     machines: new Map(),
