@@ -130,7 +130,7 @@ test('a blob that is another never ends for its readers, and they learn it', asy
   expect(sizeOf(parts)).toBeLessThan(bytes.length);
 });
 
-test('what a mirror has altered is fetched anew from the next place', async () => {
+test('T10: what a mirror has altered is fetched anew from the next place', async () => {
   const [bad, good] = [new GatedSource(Buffer.alloc(bytes.length, 'x')), new GatedSource()];
   bad.letTo(bytes.length);
   let current: BlobSource = bad;

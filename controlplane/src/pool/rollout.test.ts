@@ -441,6 +441,14 @@ test('T8: hosts that the image does not fit fail by themselves; the others go on
   pool.end(first, 'failedBefore').finish();
   expect(pool.countOn('B')).toBe(3);
   expect(pool.condition('UpToDate')).toBe('RolloutInProgress');
+  for (let again = 0; again < 2; again++) {
+    pool.nowMs += hourMs;
+    pool.look().end(first, 'failedBefore');
+  }
+  pool.nowMs += hourMs;
+  expect(pool.look().out).toBe('');
+  expect([pool.countOn('B'), pool.surveyed().failedCount]).toEqual([3, 0]);
+  expect(pool.messageOf('Degraded')).toContain(`hosts/${first}`);
 });
 
 test('conditions keep their time while nothing about them changes', () => {

@@ -5,7 +5,8 @@
  * P1 Never more machines out of service that a pool took out than may be out.
  * P2 A host is provisioned by a run only if its machine got that very image wholly, by that very
  *    run, and has proved itself since.
- * P3 The ledger has entries of such runs alone, and none ever changes or goes.
+ * P3 The ledger has entries of such runs alone, as of when the control plane has heard of it, and
+ *    none ever changes or goes.
  * P4 The history that each replica tells is the ledger's, counted (`audit.ts`); the ledger has an
  *    entry for whoever a pool brought to its image.
  * P5 A pool acts only on hosts whose claim it holds, and begins nothing without a slot.
@@ -19,6 +20,7 @@
  * P11 to P16: when a host is taken (`policy.ts`).
  */
 import { equals, fromBinary } from '@bufbuild/protobuf';
+import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   HostState,
   PoolSpecSchema,
@@ -283,6 +285,11 @@ export class PoolJudge {
     else if (!this.#proved.has(what)) {
       this.#found('P3', `${key} tells of ${what}, which has proved nothing`);
     }
+    // Whatever the clock of the agent shows.
+    const { heap, wallStartMs } = this.#parts.view;
+    const atMs = (entry.endTime === undefined ? 0 : timestampMs(entry.endTime)) - wallStartMs;
+    const isHeard = atMs >= this.#policy.provedAtMs(what) && atMs <= heap.nowMs;
+    if (!isHeard) this.#found('P3', `${key} is told as of ${atMs} ms, at ${heap.nowMs} ms`);
   }
 
   /** P6: what is taken. */
