@@ -68,7 +68,7 @@ const faultsForMs = [120_000, 150_000, 200_000, 400_000] as const;
 /** How much longer where people run workflows. */
 const workflowsForMs = 120_000;
 /** How much longer where there are pools, whose hosts have to become available first. */
-const poolsForMs = 600_000;
+const poolsForMs = 400_000;
 /** The chance that a process dies at one of its crash points. */
 const crashChance = 0.02;
 /** The same where programs of templates are at work, which is rare. */
