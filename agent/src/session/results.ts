@@ -51,8 +51,8 @@ export function afterBegin({ operation, begun }: Attempt, result: FinalResult): 
 }
 
 /**
- * Of an image that was to be written, and of which nobody has been told yet: a host whose disk is as
- * it was goes on with what it runs.
+ * Of an image that was to be written, and of which nobody has been told yet: a host whose disk is
+ * as it was goes on with what it runs.
  */
 export function beforeBegin({ operation, begun }: Attempt, result: FinalResult): FinalResult {
   const { kind } = operation;

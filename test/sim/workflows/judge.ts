@@ -30,6 +30,7 @@ import {
   WorkflowRunState,
 } from '@rackwright/api';
 import type { JudgedHost, JudgeParts } from '../judged.ts';
+import type { WorldView } from '../view.ts';
 import type { WorkEvent } from './programs.ts';
 import { burnTitle, type Recipe, type RecipeStep } from './recipes.ts';
 
@@ -41,6 +42,12 @@ const leaseSlackMs = 5_000;
 /** What was ordered before its host went may still begin for so long. */
 const goneSlackMs = 60_000;
 
+/** What it looks at. */
+export interface WorkflowJudgeParts extends Pick<JudgeParts, 'leaseUntilMs'> {
+  readonly view: Pick<WorldView, 'heap' | 'book' | 'count'>;
+  readonly logs: Pick<JudgeParts['logs'], 'work'>;
+}
+
 /** A run of a host as its machine went through it. */
 interface WorkedRun {
   readonly digest: string;
@@ -50,7 +57,7 @@ interface WorkedRun {
   readonly codes: Map<string, number | undefined>;
   /** By title. */
   readonly attempts: Map<string, Attempts>;
-  /** What a run of this number ran in a stretch that the store has lost; it may still be at work. */
+  /** What a run of this number ran in a stretch that is lost; it may still be at work. */
   readonly lostDigest?: string;
 }
 
@@ -63,7 +70,7 @@ interface Attempts {
 }
 
 export class WorkflowJudge {
-  readonly #parts: JudgeParts;
+  readonly #parts: WorkflowJudgeParts;
   readonly #hosts: ReadonlyMap<string, JudgedHost>;
   readonly #found: (rule: string, text: string) => void;
   readonly #workflows = new Map<string, store.WorkflowRecord>();
@@ -93,7 +100,7 @@ export class WorkflowJudge {
   #read = 0;
 
   constructor(
-    parts: JudgeParts,
+    parts: WorkflowJudgeParts,
     hosts: ReadonlyMap<string, JudgedHost>,
     found: (rule: string, text: string) => void,
   ) {
