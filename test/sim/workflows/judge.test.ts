@@ -1,8 +1,8 @@
 /** What the judge of workflows makes of a store that went back. */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { RunKind, RunPhase, store } from '@rackwright/api';
+import { EventHeap } from '@rackwright/sim';
 import { expect, test } from 'vitest';
-import type { JudgeParts } from '../judged.ts';
 import { WorkflowJudge } from './judge.ts';
 import type { WorkEvent } from './programs.ts';
 import { type Recipe, TemplateBook } from './recipes.ts';
@@ -14,12 +14,10 @@ const [first, second] = [book.write('t1', 0), book.write('t1', 1)];
 function seen() {
   const found: string[] = [];
   const work: WorkEvent[] = [];
-  const view = { heap: { nowMs: 0 }, book, count: () => undefined };
+  const view = { heap: new EventHeap(), book, count: () => undefined };
   const logs = { work };
-  const parts = { view, logs, machines: new Map(), leaseUntilMs: () => 0 };
-  const judge = new WorkflowJudge(parts as unknown as JudgeParts, new Map(), (rule, text) =>
-    found.push(`${rule} ${text}`),
-  );
+  const parts = { view, logs, leaseUntilMs: () => 0 };
+  const judge = new WorkflowJudge(parts, new Map(), (rule, text) => found.push(`${rule} ${text}`));
   const template = create(store.TemplateRecordSchema, { template: { source: first.source } });
   judge.note('templates.t1', toBinary(store.TemplateRecordSchema, template));
   const status = { hostUid: 'u1', runCount: 1n, run: { number: 1n } };
@@ -53,7 +51,7 @@ function ending({ templateId, version, steps }: Recipe): WorkEvent {
   return { ...place, templateId, version, title, act: 'ended', code: 0 };
 }
 
-test('a number of the lost stretch may be given to another run, and what was lost still ends', () => {
+test('a lost number may be given to another run, and what was lost still ends', () => {
   const { judge, found, work } = seen();
   goBack(judge);
   judge.changed(carrying(second));
