@@ -81,7 +81,7 @@ class ThreadHash implements RunningHash {
     answer.promise.catch(() => {});
     if (this.#waiting.length === 0) this.#worker.ref();
     this.#waiting.push(answer);
-    this.#worker.postMessage(asked);
+    this.#worker.postMessage(asked, []);
     return answer.promise;
   }
 
@@ -100,10 +100,10 @@ function hashInThread(): void {
   const hash = process.getBuiltinModule('node:crypto').createHash('sha256');
   parentPort?.on('message', (asked: Asked) => {
     if (asked === null) {
-      parentPort.postMessage(hash.digest('hex') satisfies Answered);
+      parentPort.postMessage(hash.digest('hex') satisfies Answered, []);
       return;
     }
     hash.update(asked);
-    parentPort.postMessage(null satisfies Answered);
+    parentPort.postMessage(null satisfies Answered, []);
   });
 }

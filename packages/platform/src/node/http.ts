@@ -241,8 +241,8 @@ function written(response: ServerResponse, bytes: Uint8Array): Promise<void> {
     response.once('close', reject);
     response.write(bytes, (error) => {
       response.off('close', reject);
-      if (error == null) resolve();
-      else reject(error);
+      if (error instanceof Error) reject(error);
+      else resolve();
     });
   });
 }
