@@ -33,6 +33,7 @@ import { idProblem, nameProblem, requireName } from '../call/names.ts';
 import { listPage } from '../call/paging.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { checkEtag, etagMismatch, formatPosition } from '../call/position.ts';
+import { untilWritten } from '../call/rounds.ts';
 import { checkRequestId, controlCharacters } from '../call/texts.ts';
 import { Violations } from '../call/violations.ts';
 import { destinationProblem } from '../host/destination.ts';
@@ -172,9 +173,6 @@ function sameCredential(
   return present(deps, record, revision);
 }
 
-/** Compare-and-sets that a change without an etag may lose before it is given up. */
-const roundsMax = 16;
-
 async function updateCredential(
   deps: RpcDependencies,
   request: UpdateCredentialRequest,
@@ -184,12 +182,7 @@ async function updateCredential(
     const description = 'is missing; give its name and what changes';
     throw invalidArgument([{ field: 'credential', description }]);
   }
-  // Who names no etag does not mind what stood there before.
-  for (let round = wanted.etag === '' ? 1 : roundsMax; round <= roundsMax; round++) {
-    const changed = await changeCredential(deps, request, wanted);
-    if (changed !== undefined) return changed;
-  }
-  throw etagMismatch(wanted.name);
+  return untilWritten(wanted.name, () => changeCredential(deps, request, wanted));
 }
 
 /** Undefined when another change was faster. */

@@ -39,13 +39,8 @@ import {
 import { answered, readRecord, writeRecord } from '../../records/index.ts';
 import { checkPageSize } from '../call/paging.ts';
 import { appliedId, type RpcDependencies } from '../call/ports.ts';
-import {
-  checkEtag,
-  etagMismatch,
-  formatPageToken,
-  formatPosition,
-  parsePageToken,
-} from '../call/position.ts';
+import { checkEtag, formatPageToken, formatPosition, parsePageToken } from '../call/position.ts';
+import { untilWritten } from '../call/rounds.ts';
 import { checkReason } from '../call/texts.ts';
 import { Violations } from '../call/violations.ts';
 import { checkToken, requireTokenName } from '../spec/token-spec.ts';
@@ -53,7 +48,6 @@ import { checkToken, requireTokenName } from '../spec/token-spec.ts';
 const schema = wire.TokenRecordSchema;
 /** Tokens that are kept at once, those that are over included. */
 const tokensMax = 2_000;
-const roundsMax = 8;
 
 interface Kept {
   readonly record: wire.TokenRecord;
@@ -209,7 +203,7 @@ async function deleteToken(
   checkReason('reason', reason, violations);
   violations.throwIfAny();
   const tokenId = requireTokenName(name);
-  for (let round = 0; round < roundsMax; round += 1) {
+  return untilWritten(name, async () => {
     const { record, revision } = await existing(deps, tokenId);
     checkEtag(deps.store, etag, revision, name);
     if (isFullAdmin(record)) await announceDeletion(deps, name, record);
@@ -219,11 +213,10 @@ async function deleteToken(
     if (tokenId === firstTokenId) await revokeFirst(deps, next);
     const expected = revision === 0 ? 'absent' : revision;
     const written = await writeRecord(deps, schema, tokenKey(tokenId), next, expected);
-    if (written.kind === 'conflict') continue;
+    if (written.kind === 'conflict') return undefined;
     deps.log.info({ token: name, actor: deps.actor, reason }, 'token revoked');
     return present(deps, next, written.revision);
-  }
-  throw etagMismatch(name);
+  });
 }
 
 /** Said of the very text of the token, for as long as there is a store. */

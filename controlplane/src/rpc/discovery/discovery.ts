@@ -3,7 +3,6 @@ import { clone, create, equals, fromBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   type AcceptDiscoveredMachineRequest,
-  aborted,
   alreadyExists,
   type BoundService,
   bind,
@@ -29,6 +28,7 @@ import { idProblem, nameProblem, requireName } from '../call/names.ts';
 import { listPage } from '../call/paging.ts';
 import { appliedId, type RpcDependencies } from '../call/ports.ts';
 import { checkEtag, etagMismatch, formatPosition, revisionOfEtag } from '../call/position.ts';
+import { untilWritten } from '../call/rounds.ts';
 import { checkRequestId } from '../call/texts.ts';
 import { Violations } from '../call/violations.ts';
 import { checkReferences } from '../host/create-host.ts';
@@ -215,7 +215,6 @@ function sameLine(
 }
 
 const linePaths = ['match', 'match.serial', 'match.mac', 'match.bmc_address', 'labels', 'spec'];
-const roundsMax = 8;
 
 async function updateLine(
   deps: LineDependencies,
@@ -226,12 +225,7 @@ async function updateLine(
     const description = 'is missing; give its name and fields';
     throw invalidArgument([{ field: 'expected_host', description }]);
   }
-  for (let round = 0; round < roundsMax; round += 1) {
-    const updated = await tryUpdateLine(deps, request, wanted);
-    if (updated !== undefined) return updated;
-    if (wanted.etag !== '') throw etagMismatch(wanted.name);
-  }
-  throw aborted('TOO_BUSY', `${wanted.name} changes all the time; try again.`);
+  return untilWritten(wanted.name, () => tryUpdateLine(deps, request, wanted));
 }
 
 async function tryUpdateLine(

@@ -25,7 +25,8 @@ import { answered, readRecord, writeRecord } from '../../records/index.ts';
 import { applyMask, maskPaths } from '../call/field-mask.ts';
 import { idProblem, nameProblem, requireName } from '../call/names.ts';
 import { appliedId, type RpcDependencies } from '../call/ports.ts';
-import { checkEtag, etagMismatch } from '../call/position.ts';
+import { checkEtag } from '../call/position.ts';
+import { untilWritten } from '../call/rounds.ts';
 import { checkLabels, checkReason, checkRequestId } from '../call/texts.ts';
 import { quote, Violations } from '../call/violations.ts';
 import { checkGate, checkPoolSpec } from '../spec/pool-spec.ts';
@@ -36,7 +37,6 @@ const schema = wire.PoolRecordSchema;
 const poolsMax = 200;
 /** Request ids that a pool remembers. */
 const requestIdsMax = 32;
-const roundsMax = 16;
 
 const updatablePaths = [
   'labels',
@@ -225,7 +225,7 @@ async function change(
   violations.throwIfAny();
   const id = appliedId(method, requestId);
   const name = `pools/${poolId}`;
-  for (let round = 0; round < roundsMax; round++) {
+  return untilWritten(name, async () => {
     const kept = await readRecord(deps.store, schema, poolKey(poolId));
     const before = kept ?? (await lastPool(deps, poolId));
     const isRepeated = id !== undefined && before?.record.requestIds.includes(id) === true;
@@ -238,11 +238,10 @@ async function change(
     if (next.pool !== undefined) next.pool.updateTime = timestampFromMs(deps.clock.nowMs());
     if (validateOnly) return presentPool(deps, { record: next, revision: kept.revision });
     const written = await writeRecord(deps, schema, poolKey(poolId), next, kept.revision);
-    if (written.kind === 'conflict') continue;
+    if (written.kind === 'conflict') return undefined;
     deps.log.info({ pool: name, actor: deps.actor, change: method }, 'pool changed');
     return looked(deps, poolId, { record: next, revision: written.revision });
-  }
-  throw etagMismatch(name);
+  });
 }
 
 /** The pool after a look; one that is gone by that as it was. */

@@ -2,7 +2,6 @@
 import { clone, create, equals } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
-  aborted,
   agent,
   FreezeSchema,
   failedPrecondition,
@@ -16,6 +15,7 @@ import { storeKey } from '@rackwright/store';
 import { readRecord, writeRecord } from '../../records/index.ts';
 import { nameProblem, requireName } from '../call/names.ts';
 import type { RpcDependencies } from '../call/ports.ts';
+import { untilWritten } from '../call/rounds.ts';
 import { checkReason, checkRequestId } from '../call/texts.ts';
 import { Violations } from '../call/violations.ts';
 import { reasonMissing } from './fleet.ts';
@@ -26,8 +26,6 @@ export interface BrakeCall {
   readonly requestId: string;
 }
 
-/** Compare-and-sets that one call may lose before it gives up. */
-const roundsMax = 16;
 /** How many request ids a rack remembers. */
 const requestIdsMax = 32;
 
@@ -101,7 +99,7 @@ export async function changeRack(
   violations.throwIfAny();
   const key = storeKey('racks', requireName('racks', name));
   const id = requestId === '' ? '' : `${method}:${requestId}`;
-  for (let round = 0; round < roundsMax; round++) {
+  return untilWritten(name, async () => {
     const kept = await readRecord(deps.store, wire.RackRecordSchema, key);
     if (kept?.record.rack === undefined) throw notFound(name);
     if (id !== '' && kept.record.requestIds.includes(id)) return kept;
@@ -115,9 +113,8 @@ export async function changeRack(
     if (id !== '') record.requestIds = [...record.requestIds, id].slice(-requestIdsMax);
     rack.updateTime = timestampFromMs(deps.clock.nowMs());
     const written = await writeRecord(deps, wire.RackRecordSchema, key, record, kept.revision);
-    if (written.kind === 'conflict') continue;
+    if (written.kind === 'conflict') return undefined;
     deps.log.info({ rack: name, actor: deps.actor, reason }, method);
     return { record, revision: written.revision };
-  }
-  throw aborted('TOO_BUSY', `${name} changes all the time; try again.`);
+  });
 }

@@ -2,7 +2,6 @@
 import { clone, create, equals } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
-  aborted,
   type BoundService,
   bind,
   type Fleet,
@@ -23,6 +22,7 @@ import { policyProblems } from '../../steps/index.ts';
 import { applyMask, maskPaths } from '../call/field-mask.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { checkEtag, formatPosition } from '../call/position.ts';
+import { untilWritten } from '../call/rounds.ts';
 import { checkReason, checkRequestId } from '../call/texts.ts';
 import { Violations } from '../call/violations.ts';
 import { checkOverrides } from '../spec/host-spec.ts';
@@ -45,8 +45,6 @@ const updatablePaths = [
   'spec.templates.credentials',
   'spec.registries',
 ];
-/** Compare-and-sets that one call may lose before it gives up. */
-const roundsMax = 16;
 /** How many request ids the fleet remembers. */
 const requestIdsMax = 32;
 /** Pools with priorities of their own. */
@@ -183,7 +181,7 @@ async function change(
   method: string,
   apply: (record: wire.FleetRecord, revision: Revision) => 'write' | 'only look',
 ): Promise<Fleet> {
-  for (let round = 0; round < roundsMax; round++) {
+  return untilWritten(fleetName, async () => {
     const { record, revision } = await kept(deps);
     const next = clone(wire.FleetRecordSchema, record);
     const verdict = apply(next, revision);
@@ -191,11 +189,10 @@ async function change(
     const expected = revision === 0 ? 'absent' : revision;
     const schema = wire.FleetRecordSchema;
     const written = await writeRecord(deps, schema, fleetKey, next, expected);
-    if (written.kind === 'conflict') continue;
+    if (written.kind === 'conflict') return undefined;
     deps.log.info({ actor: deps.actor }, `fleet: ${method}`);
     return present(deps, next, written.revision);
-  }
-  throw aborted('TOO_BUSY', 'The fleet changes all the time; try again.');
+  });
 }
 
 /** What nothing has changed is not written, for the id of the call alone. */

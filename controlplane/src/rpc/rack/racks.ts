@@ -2,7 +2,6 @@
 import { clone, create, equals, fromBinary, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
-  aborted,
   alreadyExists,
   type BoundService,
   bind,
@@ -37,14 +36,13 @@ import { idProblem, nameProblem, parseName, requireName } from '../call/names.ts
 import { isDirectlyBelow, listPage } from '../call/paging.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { checkEtag, etagMismatch, formatPosition, revisionOfPosition } from '../call/position.ts';
+import { untilWritten } from '../call/rounds.ts';
 import { checkLabels, checkReason, checkRequestId } from '../call/texts.ts';
 import { Violations } from '../call/violations.ts';
 import { checkRackSpec, rackPaths } from '../spec/rack-spec.ts';
 import { acceptRestoredStore, type ChangedRack, freezeRack, thawRack } from './brakes.ts';
 import { dropPrefetched, listPrefetched, prefetchImage } from './prefetch.ts';
 
-/** Compare-and-sets that one update without an etag may lose. */
-const roundsMax = 16;
 /** Hosts named in a refusal to delete their rack. */
 const hostsNamedMax = 5;
 
@@ -199,13 +197,7 @@ async function updateRack(deps: RpcDependencies, request: UpdateRackRequest): Pr
   if (wanted === undefined) {
     throw invalidArgument([{ field: 'rack', description: 'is missing; give its name and fields' }]);
   }
-  for (let round = 0; round < roundsMax; round++) {
-    const updated = await tryUpdate(deps, request, wanted);
-    if (updated !== undefined) return updated;
-    // Who names no etag means the rack as it is, and its limits' places change all the time.
-    if (wanted.etag !== '') throw etagMismatch(wanted.name);
-  }
-  throw aborted('TOO_BUSY', `${wanted.name} changes all the time; try again.`);
+  return untilWritten(wanted.name, () => tryUpdate(deps, request, wanted));
 }
 
 /** Undefined when another writer was faster. */

@@ -2,7 +2,6 @@
 import { clone, create, equals } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
-  aborted,
   alreadyExists,
   type CreateTemplateRequest,
   invalidArgument,
@@ -22,7 +21,8 @@ import {
 } from '../../workflow/templates/index.ts';
 import { applyMask, maskPaths } from '../call/field-mask.ts';
 import { idProblem, nameProblem, requireName } from '../call/names.ts';
-import { checkEtag, etagMismatch } from '../call/position.ts';
+import { checkEtag } from '../call/position.ts';
+import { untilWritten } from '../call/rounds.ts';
 import { checkLabels, checkRequestId } from '../call/texts.ts';
 import { Violations } from '../call/violations.ts';
 import {
@@ -36,8 +36,6 @@ import {
 } from './template-view.ts';
 
 const updatablePaths = ['labels', 'source'];
-/** Compare-and-sets that one change without an etag may lose. */
-const roundsMax = 16;
 /** Problems of one source that are told; trailers are bounded. */
 const problemsToldMax = 30;
 
@@ -102,12 +100,7 @@ export async function updateTemplate(
   const violations = new Violations();
   checkRequestId(requestId, violations);
   violations.throwIfAny();
-  for (let round = 0; round < roundsMax; round++) {
-    const updated = await tryUpdate(deps, request, wanted);
-    if (updated !== undefined) return updated;
-    if (wanted.etag !== '') throw etagMismatch(wanted.name);
-  }
-  throw aborted('TOO_BUSY', `${wanted.name} changes all the time; try again.`);
+  return untilWritten(wanted.name, () => tryUpdate(deps, request, wanted));
 }
 
 /** Undefined when another writer was faster. */

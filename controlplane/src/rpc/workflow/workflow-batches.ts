@@ -27,7 +27,8 @@ import { batchKey, isOver, parseBatchName, shownBatch } from '../../workflow/ind
 import { idProblem } from '../call/names.ts';
 import { listPage } from '../call/paging.ts';
 import { appliedId, type RpcDependencies } from '../call/ports.ts';
-import { checkEtag, etagMismatch, formatPosition } from '../call/position.ts';
+import { checkEtag, formatPosition } from '../call/position.ts';
+import { untilWritten } from '../call/rounds.ts';
 import { checkReason, checkRequestId } from '../call/texts.ts';
 import { quote, Violations } from '../call/violations.ts';
 import { checkBatchSpec, type SelectedHost, selectHosts } from '../spec/batch-spec.ts';
@@ -38,7 +39,6 @@ const schema = wire.WorkflowBatchRecordSchema;
 const batchesMax = 1_000;
 /** What the record gains for each host while the batch runs: a run's number and a message. */
 const bytesPerHostMax = 140;
-const roundsMax = 16;
 
 /** The service over these dependencies. */
 export function createWorkflowBatchService(deps: RpcDependencies): BoundService {
@@ -192,7 +192,7 @@ async function cancelBatch(
   checkRequestId(requestId, violations);
   violations.throwIfAny();
   const batchId = requireBatchName(name);
-  for (let round = 0; round < roundsMax; round++) {
+  return untilWritten(name, async () => {
     const { record, revision } = await existing(deps, batchId);
     if (isOver(record) || record.cancelled !== undefined) return looked(deps, batchId);
     const next = clone(schema, record);
@@ -200,9 +200,8 @@ async function cancelBatch(
     next.cancelled = create(AbortSchema, { by: deps.actor, reason, at });
     if (equals(schema, record, next)) return looked(deps, batchId);
     const written = await writeRecord(deps, schema, batchKey(batchId), next, revision);
-    if (written.kind === 'ok') return looked(deps, batchId);
-  }
-  throw etagMismatch(name);
+    return written.kind === 'ok' ? looked(deps, batchId) : undefined;
+  });
 }
 
 /** Pending runs that it owns go with it: the loop of workflows starts nothing without its owner. */
@@ -211,13 +210,12 @@ async function deleteBatch(
   { name, etag }: DeleteWorkflowBatchRequest,
 ): Promise<WorkflowBatch> {
   const batchId = requireBatchName(name);
-  for (let round = 0; round < roundsMax; round++) {
+  return untilWritten(name, async () => {
     const { record, revision } = await existing(deps, batchId);
     checkEtag(deps.store, etag, revision, name);
     const gone = await deleteRecord(deps, storeKey('workflowBatches', batchId), revision);
-    if (gone.kind === 'conflict') continue;
+    if (gone.kind === 'conflict') return undefined;
     deps.log.info({ batch: name, actor: deps.actor }, 'batch deleted');
     return present(deps, record, revision);
-  }
-  throw etagMismatch(name);
+  });
 }
