@@ -10,8 +10,8 @@ import { agent, RerunClass } from '@rackwright/api';
 import type { Asserted, BmcDriver, BmcResult } from '@rackwright/bmc';
 import type { FinalResult } from '@rackwright/results';
 import type { OperationContext } from '../session/index.ts';
-import { type BmcDrivers, failure, identityToWire, openBmc, resultOfBmc } from './bmc-access.ts';
-import { bmcIdentityDifference } from './bmc-identity.ts';
+import { type BmcDrivers, failure, resultOfBmc } from './bmc-access.ts';
+import { openExpectedBmc } from './expected-bmc.ts';
 
 export interface OutOfBandStep {
   readonly description: agent.StepDescription;
@@ -46,17 +46,9 @@ export async function runOutOfBand(
   if (request.mode !== agent.StepMode.RUN) {
     return failure('unsupported', `${request.step} can be run again, and has nothing to check`);
   }
-  const driver = await openBmc(drivers, request.bmc, context, request.expectedIdentity);
-  const identity = await driver.readIdentity(context.signal);
-  if (identity.kind !== 'ok') return resultOfBmc(identity);
-  const bmcIdentity = identityToWire(identity.value);
-  const difference = bmcIdentityDifference(request.expectedIdentity, bmcIdentity);
-  if (difference !== undefined) {
-    const message = `another BMC answers at ${request.bmc?.address}: ${difference}`;
-    const observations = create(agent.ObservationsSchema, { bmcIdentity });
-    return { ...failure('identityMismatch', message), observations };
-  }
+  const bmc = await openExpectedBmc(drivers, request, context);
+  if ('kind' in bmc) return bmc;
   await context.begin();
-  const done = await step.run(driver, context.signal);
+  const done = await step.run(bmc.driver, context.signal);
   return done.kind === 'ok' ? { kind: 'complete' } : resultOfBmc(done);
 }

@@ -15,8 +15,8 @@ import { agent } from '@rackwright/api';
 import type { BmcDriver, BootDevice } from '@rackwright/bmc';
 import type { FinalResult } from '@rackwright/results';
 import type { OperationContext } from '../session/index.ts';
-import { type BmcDrivers, failure, identityToWire, openBmc, resultOfBmc } from './bmc-access.ts';
-import { bmcIdentityDifference } from './bmc-identity.ts';
+import { type BmcDrivers, failure, resultOfBmc } from './bmc-access.ts';
+import { openExpectedBmc } from './expected-bmc.ts';
 
 /** When to ask again for a host that has to be switched off first. */
 const alreadyOnRetryMs = 10_000;
@@ -27,16 +27,9 @@ export async function setPower(
   context: OperationContext,
 ): Promise<FinalResult> {
   if (request.on === undefined) return failure('invalidArgument', 'SetPower says no state');
-  const driver = await openBmc(drivers, request.bmc, context, request.expectedIdentity);
-  const identity = await driver.readIdentity(context.signal);
-  if (identity.kind !== 'ok') return resultOfBmc(identity);
-  const bmcIdentity = identityToWire(identity.value);
-  const difference = bmcIdentityDifference(request.expectedIdentity, bmcIdentity);
-  if (difference !== undefined) {
-    const message = `another BMC answers at ${request.bmc?.address}: ${difference}`;
-    const observations = create(agent.ObservationsSchema, { bmcIdentity });
-    return { ...failure('identityMismatch', message), observations };
-  }
+  const bmc = await openExpectedBmc(drivers, request, context);
+  if ('kind' in bmc) return bmc;
+  const { driver, bmcIdentity } = bmc;
   const end = request.on
     ? await switchOn(driver, drivers, request, context)
     : await switchOff(driver, context);

@@ -10,16 +10,11 @@
  * A5 While an exclusive operation may still run on a host, another is answered `locked` (R12).
  */
 import { agent } from '@rackwright/api';
-import type { Clock, CrashPoint, Log } from '@rackwright/platform';
 import type { FinalResult } from '@rackwright/results';
-import type { Journal } from '../journal/index.ts';
 import { Attempt } from './attempt.ts';
-import { makeContext } from './attempt-context.ts';
-import type { Credentials } from './credentials.ts';
+import { type ContextDependencies, makeContext } from './attempt-context.ts';
 import { AttemptEnd, type Executor } from './executor.ts';
-import type { Grants } from './grants.ts';
 import { type HandOff, handOffOf } from './hand-off.ts';
-import type { SessionLimits } from './limits.ts';
 import { checkOperation } from './operation-check.ts';
 import { Outbox, type Outlet } from './outbox.ts';
 import { inOwnTime } from './own-time.ts';
@@ -36,20 +31,11 @@ import {
   tooManyOperations,
   unsupported,
 } from './results.ts';
-import type { WorkLease } from './work-lease.ts';
 
 /** A Cancel without a deadline, or with a far one, is answered after this at the latest. */
 const cancelWaitMaxMs = 24 * 60 * 60_000;
 
-export interface AttemptsDependencies {
-  readonly journal: Journal;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly crashPoint: CrashPoint;
-  readonly limits: SessionLimits;
-  readonly lease: WorkLease;
-  readonly credentials: Credentials;
-  readonly grants: Grants;
+export interface AttemptsDependencies extends Omit<ContextDependencies, 'tellProgress'> {
   readonly outlet: Outlet;
   readonly executor: Executor;
 }

@@ -8,7 +8,6 @@
  * 3. Without a token that is good, or a key that is registered, nobody makes us look at all racks
  *    each time, sign, or write.
  */
-import { createHash } from 'node:crypto';
 import { clone, equals } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -55,6 +54,7 @@ import {
   refusedForever,
   retiredBy,
   revoke,
+  sha256,
   type TokenUse,
   unknownKey,
   unknownToken,
@@ -422,10 +422,6 @@ function violation(field: string, description: string): ApiFailure {
 
 function rackKey(rackId: string): string {
   return storeKey('racks', rackId);
-}
-
-function sha256(bytes: Uint8Array | string): Uint8Array {
-  return new Uint8Array(createHash('sha256').update(bytes).digest());
 }
 
 function hex(bytes: Uint8Array): string {

@@ -385,7 +385,8 @@ function refused(reason: EnrolmentRefusal, message: string): Refused {
   return { kind: 'refused', reason, message };
 }
 
-function sha256(bytes: Uint8Array): Uint8Array {
+/** How keys and the secrets of tokens are kept. */
+export function sha256(bytes: Uint8Array | string): Uint8Array {
   return new Uint8Array(createHash('sha256').update(bytes).digest());
 }
 

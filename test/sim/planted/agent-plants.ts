@@ -95,7 +95,7 @@ export const agentPlants: readonly Plant[] = [
   {
     name: 'identityNotRead',
     breaks: 'a BMC that is not the expected one is told nothing',
-    file: 'agent/src/operations/set-power.ts',
+    file: 'agent/src/operations/expected-bmc.ts',
     find: 'if (difference !== undefined) {',
     replace: 'if (difference === "") {',
     caughtBy: test('agent/src/operations/operations.test.ts', 'tells another BMC nothing'),

@@ -1,0 +1,36 @@
+/**
+ * The BMC that an operation means, proved to be that one by what it says of itself now: another
+ * one is never told anything.
+ */
+import { create } from '@bufbuild/protobuf';
+import { agent, type BmcIdentity } from '@rackwright/api';
+import type { BmcDriver } from '@rackwright/bmc';
+import type { FinalResult } from '@rackwright/results';
+import type { OperationContext } from '../session/index.ts';
+import { type BmcDrivers, failure, identityToWire, openBmc, resultOfBmc } from './bmc-access.ts';
+import { bmcIdentityDifference } from './bmc-identity.ts';
+
+export interface ExpectedBmc {
+  readonly driver: BmcDriver;
+  /** As it says it now. */
+  readonly bmcIdentity: Omit<BmcIdentity, '$typeName'>;
+}
+
+/** Reads its identity live; how the attempt ends when it is another one, or does not say. */
+export async function openExpectedBmc(
+  drivers: BmcDrivers,
+  { bmc, expectedIdentity }: Pick<agent.SetPower, 'bmc' | 'expectedIdentity'>,
+  context: OperationContext,
+): Promise<ExpectedBmc | FinalResult> {
+  const driver = await openBmc(drivers, bmc, context, expectedIdentity);
+  const identity = await driver.readIdentity(context.signal);
+  if (identity.kind !== 'ok') return resultOfBmc(identity);
+  const bmcIdentity = identityToWire(identity.value);
+  const difference = bmcIdentityDifference(expectedIdentity, bmcIdentity);
+  if (difference !== undefined) {
+    const message = `another BMC answers at ${bmc?.address}: ${difference}`;
+    const observations = create(agent.ObservationsSchema, { bmcIdentity });
+    return { ...failure('identityMismatch', message), observations };
+  }
+  return { driver, bmcIdentity };
+}
