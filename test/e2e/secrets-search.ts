@@ -3,6 +3,7 @@
  * in what processes show of themselves. A secret is found as it is, in base64 at any offset, in hex
  * and in a URL.
  */
+import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import type { DescMethod, DescService } from '@bufbuild/protobuf';
@@ -10,6 +11,11 @@ import { ApiFailure } from '@rackwright/api';
 
 /** What is looked for, by the name under which a finding is told. */
 export type Planted = Readonly<Record<string, string | Uint8Array>>;
+
+/** A secret of this name, with letters that each encoding writes in its own way. */
+export function secret(name: string): string {
+  return `${name}/${randomBytes(12).toString('hex')}+"é&`;
+}
 
 /** One place where a secret was found. */
 export interface Finding {

@@ -3,7 +3,7 @@
  * for everywhere: arguments and environments of processes, logs, answers of every reading method,
  * refusals, and every file that the programs keep.
  */
-import { execFile, spawn } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -23,17 +23,14 @@ import {
   RunKind,
   RunPhase,
 } from '@rackwright/api';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { programOf } from './programs.ts';
 import { eventually, Rack } from './rack.ts';
-import { ProcessWatch, SecretSearch, sweepReads } from './secrets-search.ts';
+import { ProcessWatch, SecretSearch, secret, sweepReads } from './secrets-search.ts';
 
 const run = promisify(execFile);
 const [controlPlaneProgram, agentProgram] = [programOf('controlplane'), programOf('agent')];
 const command = programOf('rackwright');
-
-/** With letters that each encoding writes in its own way. */
-const secret = (name: string) => `${name}/${randomBytes(12).toString('hex')}+"é&`;
 
 /** IPMI takes at most 20 bytes. */
 const bmcSecret = () => `+/&${randomBytes(8).toString('hex')}`;
@@ -65,66 +62,6 @@ steps:
     timeout: 20s
     onFailure: continue
 `;
-
-describe('the search', () => {
-  const planted = secret('planted');
-  const bytes = Buffer.from(planted);
-  const found = (text: string) => {
-    const search = new SecretSearch({ planted });
-    search.text('here', text);
-    return search.findings.length > 0;
-  };
-
-  test.each([
-    ['as it is', `before ${planted} after`],
-    ['in base64', `x${bytes.toString('base64')}`],
-    ['in base64 at an odd place', Buffer.from(`ab${planted}cd`).toString('base64')],
-    ['in base64 at another', Buffer.from(`a${planted}cd`).toString('base64')],
-    ['in base64 for URLs', bytes.toString('base64url')],
-    ['in hex', bytes.toString('hex')],
-    ['in a URL', `https://x.example/?q=${encodeURIComponent(planted)}`],
-    ['in JSON', JSON.stringify({ a: planted })],
-  ])('finds a secret %s', (_, text) => expect(found(text)).toBe(true));
-
-  test('finds nothing where there is nothing, and what may stand there', () => {
-    expect(found('planted/0123456789abcdef')).toBe(false);
-    const search = new SecretSearch({ planted });
-    search.text('here', planted, ['planted']);
-    expect(search.findings).toEqual([]);
-  });
-
-  test('finds a secret in arguments and in the environment of a child of a child', async () => {
-    for (const inEnvironment of [false, true]) {
-      const search = new SecretSearch({ planted });
-      const args = ['-c', 'sleep 20 & wait', 'sh', ...(inEnvironment ? [] : [planted])];
-      const env = inEnvironment ? { PATH: '/usr/bin:/bin', TOKEN: planted } : {};
-      const child = spawn('/bin/sh', args, {
-        env: { PATH: '/usr/bin:/bin', ...env },
-        detached: true,
-      });
-      const watch = new ProcessWatch(search, () => [process.pid]);
-      await eventually('the child to be seen', () => {
-        if (![...watch.seen].some((line) => line.startsWith('sleep 20')))
-          throw new Error('not yet');
-      });
-      watch.stop();
-      if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
-      const where = inEnvironment ? 'environment of' : 'arguments of';
-      expect(search.findings.map((finding) => finding.where).join()).toContain(where);
-    }
-  });
-
-  test('finds a secret in a file, and in bytes of a message', () => {
-    const folder = mkdtempSync(join(tmpdir(), 'rackwright-planted-'));
-    writeFileSync(join(folder, 'a.db-wal'), Buffer.concat([Buffer.alloc(5), bytes]));
-    const search = new SecretSearch({ planted });
-    expect(search.folder(folder)).toBe(1);
-    expect(search.findings).toHaveLength(1);
-    rmSync(folder, { recursive: true });
-    search.message('answer', { tail: new Uint8Array(bytes) });
-    expect(search.findings).toHaveLength(2);
-  });
-});
 
 /** Tells whoever calls what it was sent, as some receivers do in errors. */
 async function startReceiver() {
@@ -377,7 +314,7 @@ async function changeKey(scene: Scene): Promise<void> {
   const { stdout: rotated } = await run(process.execPath, [command, 'secrets', 'rotate'], {
     env: rack.commandEnvironment,
   });
-  expect(rotated).toMatch(/^under [0-9a-f]{16} +0 records$/m);
+  expect(rotated).toMatch(/^under [0-9a-f]{16} +no records$/m);
   expect(rotated).toMatch(/^keep +key [0-9a-f]{16} elsewhere/m);
   writeFileSync(keyFile, lineOf(nextKey), { mode: 0o600 });
   await rack.pause('controlplane');
