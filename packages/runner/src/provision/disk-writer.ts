@@ -91,7 +91,7 @@ export class DiskWriter {
     this.#account(taken);
     if (content.kind === 'bytes') this.head.set(content.bytes.subarray(0, taken), this.#at);
     this.#at += taken;
-    if (this.headIsFull) this.#hash.update(this.head);
+    if (this.headIsFull) void this.#hash.update(this.head);
     if (taken === length) return undefined;
     return content.kind === 'bytes'
       ? { kind: 'bytes', bytes: content.bytes.subarray(taken) }
@@ -128,7 +128,7 @@ export class DiskWriter {
       const length = Math.ceil(filled / this.#disk.blockBytes) * this.#disk.blockBytes;
       this.#transfer.bytes.fill(0, filled, length);
       await this.#emit(length, filled);
-    } else if (!this.headIsFull) this.#hash.update(this.head.subarray(0, this.#at));
+    } else if (!this.headIsFull) void this.#hash.update(this.head.subarray(0, this.#at));
     await this.#flushZeros(this.#at - filled);
     await this.#pending;
     await this.#disk.open.flush();
@@ -160,7 +160,7 @@ export class DiskWriter {
   }
 
   #passZeros(): void {
-    this.#hash.update(this.#zeros);
+    void this.#hash.update(this.#zeros);
     this.#zeroBytes += transferBytesMax;
   }
 
