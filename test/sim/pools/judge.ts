@@ -471,7 +471,7 @@ function fixedOf({ host, hostUid, image, kind, takeTime }: RolloutSlot): string 
   return [host, hostUid, image, kind, takeTime?.seconds, takeTime?.nanos].join(' ');
 }
 
-/** How many of its hosts may be out at once, as OPERATING.md and proto say it. */
+/** How many of its hosts may be out at once, as controlplane/OPERATING.md and proto say it. */
 function unavailableMax({ pool, members }: store.PoolRecord): number {
   const { case: unit, value = 0 } = pool?.spec?.rollout?.maxUnavailable?.amount ?? {};
   if (unit === undefined) return 1;
