@@ -12,7 +12,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/slots.ts',
     find: 'if (run.phase !== RunPhase.ENDED) return true;',
     replace: 'if (run.phase !== RunPhase.ENDED) return run.waiting === undefined;',
-    caughtBy: seeded(103),
+    caughtBy: seeded(2010),
   },
   {
     name: 'poolOverwritten',
@@ -22,7 +22,7 @@ export const poolPlants: readonly Plant[] = [
     replace:
       'const now = (await readShared(this.#deps.store, schema, key))?.revision ?? kept.revision;\n' +
       '    const written = await writeShared(this.#deps, schema, key, step.record, now);',
-    caughtBy: seeded(102),
+    caughtBy: seeded(2010),
   },
   {
     name: 'oneMoreOut',
@@ -30,7 +30,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/survey.ts',
     find: 'if (this.#slots >= max)',
     replace: 'if (this.#slots > max)',
-    caughtBy: seeded(115),
+    caughtBy: seeded(2010),
   },
   {
     name: 'illHostsNotCounted',
@@ -46,7 +46,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'agent/src/operations/await-image.ts',
     find: 'if (deployment.deploy?.proof === DeployProof.POWER_ON) return',
     replace: 'if (deployment.deploy?.proof !== DeployProof.UNSPECIFIED - 1) return',
-    caughtBy: seeded(103),
+    caughtBy: seeded(2010),
   },
   {
     name: 'olderProofAccepted',
@@ -54,7 +54,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'agent/src/deploy/proofs.ts',
     find: 'return this.#parts.journal.state.proved.get(hostUid)?.deploymentId === deploymentId;',
     replace: 'return this.#parts.journal.state.proved.get(hostUid) !== undefined;',
-    caughtBy: seeded(107),
+    caughtBy: seeded(2010),
   },
   {
     name: 'toldBeforeTheProof',
@@ -64,7 +64,7 @@ export const poolPlants: readonly Plant[] = [
     replace:
       '  slot.state = RUNNING;\n  slot.run = run.number;\n' +
       '  draft.deployments.push(deploymentOf(draft.record, slot));',
-    caughtBy: seeded(103),
+    caughtBy: seeded(2010),
   },
   {
     name: 'everyFailureCounts',
@@ -72,7 +72,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/slots.ts',
     find: 'fail(draft, slot, { message, counted: hasLeft(run) });',
     replace: 'fail(draft, slot, { message, counted: true });',
-    caughtBy: seeded(181),
+    caughtBy: seeded(2010),
   },
   {
     name: 'haltIgnored',
@@ -88,7 +88,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/survey.ts',
     find: "if (host.claimedBy !== record.pool?.name) return stands('unclaimed'",
     replace: "if (host.claimedBy === '') return stands('unclaimed'",
-    caughtBy: seeded(103),
+    caughtBy: seeded(2010),
   },
   {
     name: 'untouchedHeldForIll',
@@ -153,7 +153,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/survey.ts',
     find: 'if (isOpen) return undefined;',
     replace: 'if (isOpen || untilMs !== undefined) return undefined;',
-    caughtBy: seeded(2001),
+    caughtBy: seeded(2011),
   },
   {
     name: 'noIsYes',
@@ -161,7 +161,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/gate.ts',
     find: "'proceed' in said && said.proceed === true;",
     replace: "'proceed' in said;",
-    caughtBy: seeded(2001),
+    caughtBy: seeded(2011),
   },
   {
     name: 'wavesAtOnce',
@@ -169,7 +169,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/survey.ts',
     find: 'if (isOfTarget && wave > currentWave)',
     replace: 'if (isOfTarget && wave > currentWave + 9)',
-    caughtBy: seeded(2001),
+    caughtBy: test('controlplane/src/pool/rollout.test.ts', 'R25'),
   },
   {
     name: 'firstNotAlone',
@@ -177,7 +177,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/survey.ts',
     find: 'if (isOfTarget && !isProven && this.#ofTarget > 0)',
     replace: 'if (isOfTarget && !isProven && this.#ofTarget > 9)',
-    caughtBy: seeded(2001),
+    caughtBy: seeded(3004),
   },
   {
     name: 'pauseIgnored',
@@ -185,7 +185,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/survey.ts',
     find: 'if (spec?.rollout?.paused === true)',
     replace: 'if (spec?.rollout?.paused === undefined)',
-    caughtBy: seeded(2001),
+    caughtBy: test('controlplane/src/pool/rollout.test.ts', 'R3: none may be out'),
   },
   {
     name: 'pinIgnored',
@@ -193,7 +193,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/target.ts',
     find: 'if (pin !== undefined) return { image: pin',
     replace: "if (pin === '') return { image: pin",
-    caughtBy: seeded(2001),
+    caughtBy: test('controlplane/src/pool/rollout.test.ts', 'a pin keeps a host'),
   },
   {
     name: 'rackCapIgnored',
@@ -201,7 +201,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/survey.ts',
     find: 'this.inRack(host.rack) >= perRackMax',
     replace: 'this.inRack(host.rack) > perRackMax',
-    caughtBy: seeded(2001),
+    caughtBy: test('controlplane/src/pool/rollout.test.ts', 'no more of a rack are out'),
   },
   {
     name: 'soakSkipped',
@@ -209,7 +209,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/slots.ts',
     find: 'if (nowMs < timestampMs(slot.healthySince) + soakMs) return true;',
     replace: 'if (nowMs + soakMs < timestampMs(slot.healthySince)) return true;',
-    caughtBy: seeded(2001),
+    caughtBy: test('controlplane/src/pool/rollout.test.ts', 'soak: a slot is free'),
   },
   {
     name: 'goesBackUnasked',
