@@ -31,7 +31,7 @@ import { isOpenAt } from './windows.ts';
 const decidedMs = 120_000;
 
 interface Parts {
-  readonly view: WorldView;
+  readonly view: Pick<WorldView, 'heap' | 'gates' | 'wallStartMs' | 'count'>;
   readonly found: (rule: string, text: string) => void;
 }
 
