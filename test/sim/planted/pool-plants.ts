@@ -153,7 +153,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/survey.ts',
     find: 'if (isOpen) return undefined;',
     replace: 'if (isOpen || untilMs !== undefined) return undefined;',
-    caughtBy: seeded(2011),
+    caughtBy: test('controlplane/src/pool/rollout.test.ts', 'R23: outside its windows'),
   },
   {
     name: 'noIsYes',
@@ -161,7 +161,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/gate.ts',
     find: "'proceed' in said && said.proceed === true;",
     replace: "'proceed' in said;",
-    caughtBy: seeded(2011),
+    caughtBy: seeded(3008),
   },
   {
     name: 'wavesAtOnce',
