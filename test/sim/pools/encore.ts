@@ -12,7 +12,7 @@ import { windows, wordsOf } from './windows.ts';
 /** Open for three minutes of six. */
 const shortWindow = wordsOf(windows[0]);
 /** Who has no host, or does not come to rest, does without. */
-const looksMax = 200;
+const looksMax = 40;
 /** A policy that keeps it from its end for longer is taken back. */
 const patienceMs = 15 * 60_000;
 
@@ -59,20 +59,21 @@ export class Encore {
     const { pick } = this.#view.chance;
     const image = imageReferenceOf(pick(goodImages));
     const other = goodImages.map(imageReferenceOf).find((each) => each !== pool?.spec?.image);
-    const [first] = members;
+    // The very first host goes alone anyway: a wave is one only with a second.
+    const names = members.slice(0, 2).map(({ host }) => host);
     const waves = [
-      { name: 'first', hosts: { names: [first?.host ?? ''] } },
+      { name: 'first', hosts: { names } },
       { name: 'rest', hosts: { rack: 'racks/r1' } },
     ];
     return {
       image: image === pool?.spec?.image ? (other ?? image) : image,
       rollout: {
-        maxUnavailable: { amount: { case: 'count', value: pick([1, 2, 3]) } },
+        maxUnavailable: { amount: { case: 'count', value: pick([1, 3, 3]) } },
         soak: { seconds: pick([0n, 60n]) },
         waves: pick([[], waves]),
         windows: pick([[], [shortWindow], [shortWindow]]),
         gate: pick([{}, { webhookUrl: gateUrl }]),
-        ...(this.#view.random.fraction() < 0.3 ? { maxUnavailablePerRack: 1 } : {}),
+        ...(this.#view.random.fraction() < 0.5 ? { maxUnavailablePerRack: 1 } : {}),
       },
     };
   }

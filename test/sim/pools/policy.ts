@@ -50,7 +50,7 @@ export class PolicyRules {
   /** By host's uid. */
   readonly #hosts = new Map<string, Known>();
   /** Deployment and digest → when its machine first said that it runs it. */
-  readonly #provedAtMs = new Map<string, number>();
+  readonly #proved = new Map<string, number>();
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -63,7 +63,12 @@ export class PolicyRules {
 
   /** A machine says that it runs what a deployment has brought. */
   proved(what: string, atMs: number): void {
-    if (!this.#provedAtMs.has(what)) this.#provedAtMs.set(what, atMs);
+    if (!this.#proved.has(what)) this.#proved.set(what, atMs);
+  }
+
+  /** When it said so first; now, if it has not. */
+  provedAtMs(what: string): number {
+    return this.#proved.get(what) ?? this.#parts.view.heap.nowMs;
   }
 
   /** A host's record was written. */
@@ -215,9 +220,8 @@ export class PolicyRules {
     if (isKept || !isMember || hasFailed || record.deletion !== undefined) return;
     if (slot.state !== RolloutSlotState.PROVING) return;
     const soakMs = Number(record.pool?.spec?.rollout?.soak?.seconds ?? 0n) * 1_000;
-    const { heap } = this.#parts.view;
     const what = `${slot.hostUid}/${slot.run} ${digestOf(slot.image)}`;
-    const goodMs = heap.nowMs - (this.#provedAtMs.get(what) ?? heap.nowMs);
+    const goodMs = this.#parts.view.heap.nowMs - this.provedAtMs(what);
     if (soakMs > 0) this.#parts.view.count('host soaked');
     if (goodMs >= soakMs) return;
     const text = `slot ${slot.number} of ${slot.host} is free after ${goodMs} ms, not ${soakMs}`;
