@@ -172,8 +172,7 @@ function startBootPath(
     },
     {
       ...{ udp, http, disk, clock, log, memory: core.bootMemory, deploys: core.deploys },
-      imageBlob: (hex) =>
-        images.blob(hex) ?? images.growing(hex) ?? (images.isBegun(hex) ? 'later' : undefined),
+      imageBlob: (hex) => images.blob(hex) ?? (images.isBegun(hex) ? 'later' : undefined),
       openDiscovery: (mac) => core.openDiscovery(mac),
       onNetboot: (sighting) => core.onNetboot(sighting),
       onAddressAsked: (hostUid) => core.onAddressAsked(hostUid),

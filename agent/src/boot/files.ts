@@ -7,22 +7,17 @@ import { type BootConfig, loaderBytesMaxDefault } from './config.ts';
 
 export type ServedFile =
   | { readonly kind: 'memory'; readonly bytes: Uint8Array }
-  | { readonly kind: 'disk'; readonly path: string; readonly sizeBytes: number }
-  | ({ readonly kind: 'growing' } & GrowingFile);
+  | { readonly kind: 'disk'; readonly path: string; readonly sizeBytes: number };
 
-/** What is still being fetched. */
-export interface GrowingFile {
+/** A blob of an image, whole on the disk. */
+export interface ImageBlob {
+  readonly path: string;
   readonly sizeBytes: number;
-  /** The bytes from `start` to `end`, both inclusive, as they come. */
-  read(start: number, end: number, signal: AbortSignal): AsyncIterable<Uint8Array>;
 }
 
-/** A blob of an image, whole on the disk or still growing. */
-export type ImageBlob = { readonly path: string; readonly sizeBytes: number } | GrowingFile;
-
 /**
- * The blob of this hash; `later`: some of it is here, and nobody fetches the rest at this moment,
- * as after a restart of ours.
+ * The blob of this hash; `later`: it is on its way, or was, and whoever reads it shall wait: what
+ * our disk has lost while a runner was at work is fetched again.
  */
 export type FindImageBlob = (hex: string) => ImageBlob | 'later' | undefined;
 

@@ -7,7 +7,6 @@
  * Z2 A file is served by the name under which it was listed at the start, or not at all.
  */
 import type {
-  ByteStream,
   Clock,
   FileSlice,
   Http,
@@ -18,7 +17,7 @@ import type {
 } from '@rackwright/platform';
 import type { HttpLimits, RunnerBootConfig } from './config.ts';
 import type { DeployPages } from './deploy-pages.ts';
-import type { FindImageBlob, ImageBlob, ServedFile } from './files.ts';
+import type { FindImageBlob, ServedFile } from './files.ts';
 import { imageScript, waitingScript } from './image-script.ts';
 import { LineBudget } from './line-budget.ts';
 import type { Gate } from './observation.ts';
@@ -123,7 +122,7 @@ class BootPages {
         const blob = this.#options.imageBlob?.(target.hex);
         // Its reader asks again where it was.
         if (blob === 'later') return refusal(503, { 'retry-after': '2' });
-        return this.#file(request, blob && servedBlob(blob));
+        return this.#file(request, blob && { kind: 'disk', ...blob });
       }
       case 'seed':
         return this.#seed(request, target);
@@ -238,18 +237,10 @@ class BootPages {
 }
 
 /** Bytes `start` to `end`, both inclusive; an empty file has end -1. */
-function part(file: ServedFile, start: number, end: number): Uint8Array | FileSlice | ByteStream {
+function part(file: ServedFile, start: number, end: number): Uint8Array | FileSlice {
   if (file.kind === 'memory') return file.bytes.subarray(start, end + 1);
   if (end < start) return new Uint8Array();
-  if (file.kind === 'growing') {
-    const open = (signal: AbortSignal) => file.read(start, end, signal);
-    return { kind: 'stream', lengthBytes: end - start + 1, open };
-  }
   return { kind: 'file', path: file.path, start, end };
-}
-
-function servedBlob(blob: ImageBlob): ServedFile {
-  return 'path' in blob ? { kind: 'disk', ...blob } : { kind: 'growing', ...blob };
 }
 
 const phoneHomeAnswers = {

@@ -37,7 +37,7 @@ function setUp() {
     const kernel = { mediaType: 'x', digest, sizeBytes: 5 };
     return {
       image: { version: '', netboot: { kernel, initrds: [], kernelArguments: name } },
-      ...{ whole: Promise.resolve(), digests: [digest] },
+      digests: [digest],
       endTurn: () => void (world.turns -= 1),
       release: () => void world.held.delete(name),
     };

@@ -131,12 +131,6 @@ export class NetbootImages {
     const held = await images.hold(who, asked, signal, (progress) => {
       wanted.words = wordsOf(progress);
     });
-    try {
-      await held.whole;
-    } catch (error) {
-      held.release();
-      throw error;
-    }
     held.endTurn();
     if (held.image.netboot !== undefined) wanted.image = held.image.netboot;
     return held;

@@ -8,7 +8,6 @@
  * B3 The files together, parts and what is on its way included, have at most `bytesMax` bytes. Who
  *    was not used for the longest time goes first, what is preferred last; what is held stays.
  * B4 A blob that several want is fetched once; it is given up when none of them wants it any more.
- * B5 A blob on its way may be read already (`growth.ts` says what that is worth).
  */
 import {
   type BlobSource,
@@ -21,7 +20,6 @@ import {
 } from '@rackwright/oci';
 import type { Clock, LargeFiles, Log } from '@rackwright/platform';
 import { type BlobFetch, fetchBlob } from './blob-fetch.ts';
-import { Growth, readGrowing } from './growth.ts';
 
 export interface BlobCacheParts {
   readonly files: LargeFiles;
@@ -38,13 +36,6 @@ export interface BlobFile {
   readonly sizeBytes: number;
 }
 
-/** A blob that is on its way, for whoever serves it. */
-export interface GrowingBlob {
-  readonly sizeBytes: number;
-  /** The bytes from `start` to `end`, both inclusive, as they come. */
-  read(start: number, end: number, signal: AbortSignal): AsyncIterable<Uint8Array>;
-}
-
 type Wanted = Pick<Descriptor, 'digest' | 'sizeBytes'>;
 
 interface Entry {
@@ -59,7 +50,8 @@ interface Entry {
 
 interface Fetching {
   readonly sizeBytes: number;
-  readonly growth: Growth;
+  /** How much of it is here. */
+  bytes: number;
   readonly done: Promise<void>;
   readonly stop: AbortController;
   readonly listeners: Set<(bytes: number) => void>;
@@ -109,19 +101,6 @@ export class BlobCache {
     return bytes;
   }
 
-  /** The blob, if it is on its way. */
-  growing(digest: Digest): GrowingBlob | undefined {
-    const fetching = this.#fetching.get(digest);
-    if (fetching === undefined || fetching.stop.signal.aborted) return undefined;
-    const { growth, sizeBytes } = fetching;
-    const finalPath = this.#path(digest);
-    const place = { files: this.#parts.files, partPath: partOf(finalPath), finalPath };
-    return {
-      sizeBytes,
-      read: (start, end, signal) => readGrowing(place, growth, start, end, signal),
-    };
-  }
-
   /** Whether some of it is here, and whoever fetches it goes on with that. */
   isBegun(digest: Digest): boolean {
     return (this.#left.get(digest) ?? 0) > 0 || this.#fetching.has(digest);
@@ -147,8 +126,8 @@ export class BlobCache {
 
   /**
    * Fetches the blob if it is not here, and keeps it until `release`. Rejects with `OciError`, and
-   * then holds nothing. `onBytes` is called first when the blob can be read while it grows. The one
-   * that begins the fetch says how it is tried again: `retryDelaysMs`, see `BlobFetch`.
+   * then holds nothing. `onBytes` is told how much of it is here. The one that begins the fetch
+   * says how it is tried again: `retryDelaysMs`, see `BlobFetch`.
    */
   async hold(
     wanted: Wanted,
@@ -221,43 +200,33 @@ export class BlobCache {
   #begin(wanted: Wanted, source: BlobSource, retryDelaysMs: readonly number[]): Fetching {
     const { digest, sizeBytes } = wanted;
     const stop = new AbortController();
-    const growth = new Growth(sizeBytes);
     // What is in the map counts for the room, so it is there before room is made (B3).
     const started = Promise.withResolvers<void>();
     const done = started.promise
       .then(() => this.#makeRoom())
-      .then(() => this.#fetch({ wanted, source, growth, signal: stop.signal, retryDelaysMs }))
-      .finally(() => {
-        if (growth.state === 'growing') growth.end('failed');
-        this.#fetching.delete(digest);
-      });
-    const fetching: Fetching = { sizeBytes, growth, done, stop, listeners: new Set() };
+      .then(() => this.#fetch({ wanted, source, onBytes, signal: stop.signal, retryDelaysMs }))
+      .finally(() => this.#fetching.delete(digest));
+    const fetching: Fetching = { sizeBytes, bytes: 0, done, stop, listeners: new Set() };
+    const onBytes = (bytes: number): void => {
+      fetching.bytes = bytes;
+      // That is what stays should it end here.
+      this.#left.set(digest, bytes);
+      for (const listener of fetching.listeners) listener(bytes);
+    };
     this.#fetching.set(digest, fetching);
-    void this.#tell(fetching);
     started.resolve();
     return fetching;
   }
 
-  /** Lets all who wait for a fetch hear how far it is, until it is over. */
-  async #tell({ growth, listeners }: Fetching): Promise<void> {
-    let told = 0;
-    while (growth.state === 'growing') {
-      await growth.change(forever);
-      if (growth.bytes === told) continue;
-      told = growth.bytes;
-      for (const listener of listeners) listener(told);
-    }
-  }
-
   /** Waits with the others; the last one that goes stops it (B4). */
   async #follow(
-    { done, growth, listeners, stop }: Fetching,
+    { bytes, done, listeners, stop }: Fetching,
     signal: AbortSignal,
     onBytes: (bytes: number) => void,
   ): Promise<void> {
     const listener = (bytes: number): void => onBytes(bytes);
     listeners.add(listener);
-    onBytes(growth.bytes);
+    onBytes(bytes);
     const gone = Promise.withResolvers<never>();
     const leave = (): void => {
       listeners.delete(listener);
@@ -278,22 +247,15 @@ export class BlobCache {
   /** B1. */
   async #fetch(fetch: BlobFetch): Promise<void> {
     const { clock, files, folder, log } = this.#parts;
-    const { growth, wanted } = fetch;
-    const { digest, sizeBytes } = wanted;
+    const { digest, sizeBytes } = fetch.wanted;
     const finalPath = this.#path(digest);
     const path = partOf(finalPath);
-    try {
-      const dropOldest = () => this.#dropOldest();
-      await fetchBlob({ ...{ clock, files, folder, log, path }, dropOldest }, fetch);
-      await files.rename(path, finalPath);
-    } catch (error) {
-      this.#left.set(digest, growth.bytes);
-      throw error;
-    }
+    const dropOldest = () => this.#dropOldest();
+    await fetchBlob({ ...{ clock, files, folder, log, path }, dropOldest }, fetch);
+    await files.rename(path, finalPath);
     this.#left.delete(digest);
     const usedAtMs = clock.nowMs();
     this.#entries.set(digest, { sizeBytes, usedAtMs, isProved: true, holds: 0 });
-    growth.end('whole');
   }
 
   /** B3: drops what is not needed until all of it fits. */
@@ -347,8 +309,6 @@ export class BlobCache {
 function partOf(path: string): string {
   return `${path}${partSuffix}`;
 }
-
-const forever = new AbortController().signal;
 
 /** Whoever is whole needs nothing more. */
 const nowhere: BlobSource = {

@@ -5,7 +5,7 @@
  *    When the whole turns out to be another blob it is begun anew, once from the same source, then
  *    from each other one that there is.
  * F2 What may pass is waited for as often and as long as the caller says, and as long as the other
- *    side asks for; readers of the growing file wait along.
+ *    side asks for.
  * F3 A disk that is full is said to be full, after all that is not held has been dropped.
  */
 
@@ -18,7 +18,6 @@ import {
   verifiedBlob,
 } from '@rackwright/oci';
 import type { Clock, LargeFiles, Log, PartFile } from '@rackwright/platform';
-import type { Growth } from './growth.ts';
 import { pause } from './pause.ts';
 
 export interface BlobFetchParts {
@@ -35,7 +34,8 @@ export interface BlobFetchParts {
 export interface BlobFetch {
   readonly wanted: Pick<Descriptor, 'digest' | 'sizeBytes'>;
   readonly source: BlobSource;
-  readonly growth: Growth;
+  /** Told how much of it is in the part file. */
+  readonly onBytes: (bytes: number) => void;
   readonly signal: AbortSignal;
   /** How long is waited before each further try of what may pass; empty: not at all. */
   readonly retryDelaysMs: readonly number[];
@@ -95,17 +95,17 @@ class PartOfNoUse extends Error {}
 
 async function write(parts: BlobFetchParts, fetch: BlobFetch): Promise<void> {
   const { files, path } = parts;
-  const { growth, signal, source, wanted } = fetch;
+  const { onBytes, signal, source, wanted } = fetch;
   const part = await files.openPart(path);
   try {
     let bytes = part.sizeBytes;
     if (bytes > wanted.sizeBytes) {
-      await emptied(part, growth);
+      await emptied(part, onBytes);
       bytes = 0;
     }
-    growth.grow(bytes);
+    onBytes(bytes);
     const already = bytes > 0 ? { already: files.read(path) } : {};
-    const writer = new GatheringWriter(part, growth, bytes);
+    const writer = new GatheringWriter(part, onBytes, bytes);
     try {
       for await (const piece of verifiedBlob(source, wanted, { ...already, signal })) {
         await writer.write(piece);
@@ -117,16 +117,16 @@ async function write(parts: BlobFetchParts, fetch: BlobFetch): Promise<void> {
     await part.sync();
   } catch (error) {
     if (!isOciError(error, 'digestMismatch')) throw error;
-    await emptied(part, growth);
+    await emptied(part, onBytes);
     throw part.sizeBytes === 0 ? error : new PartOfNoUse();
   } finally {
     await part.close();
   }
 }
 
-async function emptied(part: PartFile, growth: Growth): Promise<void> {
-  growth.beginAnew();
+async function emptied(part: PartFile, onBytes: BlobFetch['onBytes']): Promise<void> {
   await part.empty();
+  onBytes(0);
 }
 
 /** Two of these at most are filled at any time. */
@@ -137,7 +137,7 @@ const syncBytes = 32 * 1024 * 1024;
 /** Writes what came last while the next pieces come. */
 class GatheringWriter {
   readonly #part: PartFile;
-  readonly #growth: Growth;
+  readonly #onBytes: BlobFetch['onBytes'];
   #buffers: [Buffer, Buffer] = [Buffer.alloc(gatherBytes), Buffer.alloc(gatherBytes)];
   #filled = 0;
   #written: number;
@@ -145,9 +145,9 @@ class GatheringWriter {
   #syncing: Promise<void> = Promise.resolve();
   #sinceSync = 0;
 
-  constructor(part: PartFile, growth: Growth, writtenBytes: number) {
+  constructor(part: PartFile, onBytes: BlobFetch['onBytes'], writtenBytes: number) {
     this.#part = part;
-    this.#growth = growth;
+    this.#onBytes = onBytes;
     this.#written = writtenBytes;
   }
 
@@ -174,7 +174,7 @@ class GatheringWriter {
     this.#filled = 0;
     this.#writing = this.#part.write(bytes).then(() => {
       this.#written += bytes.length;
-      this.#growth.grow(this.#written);
+      this.#onBytes(this.#written);
     });
     // Whoever writes next, or flushes, hears of it.
     this.#writing.catch(() => {});

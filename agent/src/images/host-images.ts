@@ -5,8 +5,8 @@
  * 1. What is named by no digest is not fetched.
  * 2. Hosts are admitted in turns, so many at once (`Admission`): who is admitted has its part of
  *    the rack's network and disk until it lets go.
- * 3. A host may read while the image is still on its way; `whole` tells when it is proved, or why
- *    it will not be.
+ * 3. Nobody is shown what is not proved: an image is held when all that is needed of it is here
+ *    and is what its digests name. What a mirror has altered comes onto no disk.
  */
 import {
   type Architecture,
@@ -67,9 +67,7 @@ export type HostImageProgress =
 /** An image that stays until it is released. */
 export interface HeldHostImage {
   readonly image: HostImage;
-  /** Rejects with `OciError`. */
-  readonly whole: Promise<void>;
-  /** All that is held of it once it is whole, manifests included. */
+  /** All that is held of it, manifests included. */
   readonly digests: readonly Digest[];
   /** It stays, and whoever waits for its turn may have this one's. */
   endTurn(): void;
@@ -100,8 +98,7 @@ export class HostImages {
   }
 
   /**
-   * Resolves when the image can be read, which may be long before it is whole. Rejects with
-   * `OciError`, and then holds nothing; so does `whole`, but then `release` is still to be called.
+   * Resolves when the image is here whole. Rejects with `OciError`, and then holds nothing.
    */
   async hold(
     host: string,
@@ -129,10 +126,8 @@ export class HostImages {
     };
     try {
       const { image, source } = await this.#find(wanted, either, held);
-      const blobs = blobsOf(image, wanted.needs);
-      const { begun, whole } = this.#fetch(blobs, source, either, told, keep);
-      await begun;
-      return { image, whole, digests: held, endTurn: leave, release };
+      await this.#fetch(blobsOf(image, wanted.needs), source, either, told, keep);
+      return { image, digests: held, endTurn: leave, release };
     } catch (error) {
       release();
       throw error;
@@ -149,12 +144,9 @@ export class HostImages {
     told: Told,
   ): Promise<readonly Digest[]> {
     const held = await this.hold(prefetcher, wanted, signal, told);
-    try {
-      await held.whole;
-      return [...held.digests];
-    } finally {
-      held.release();
-    }
+    const digests = [...held.digests];
+    held.release();
+    return digests;
   }
 
   /** Whether all of it is here whole. */
@@ -196,14 +188,13 @@ export class HostImages {
     return { image, source: registry.blobs(repository) };
   }
 
-  /** `begun`: every blob is here or grows. */
-  #fetch(
+  async #fetch(
     blobs: readonly Descriptor[],
     source: BlobSource,
     signal: AbortSignal,
     told: Told,
     keep: (digest: Digest) => void,
-  ): { begun: Promise<unknown>; whole: Promise<void> } {
+  ): Promise<void> {
     const { cache, retryDelaysMs } = this.#parts;
     const allBytes = blobs.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
     if (allBytes > cache.bytesMax) {
@@ -216,23 +207,14 @@ export class HostImages {
       const fetchedBytes = [...fetched.values()].reduce((sum, each) => sum + each, 0);
       told({ phase: 'fetching', fetchedBytes, allBytes });
     };
-    const fetches = blobs.map((blob) => {
+    const fetches = blobs.map(async (blob) => {
       const { digest, sizeBytes } = blob;
-      const begun = Promise.withResolvers<void>();
-      const onBytes = (bytes: number): void => {
-        begun.resolve();
-        tell(digest, bytes);
-      };
-      const whole = cache.hold(blob, source, signal, onBytes, retryDelaysMs).then(() => {
-        keep(digest);
-        tell(digest, sizeBytes);
-      });
-      return { whole, begun: Promise.race([begun.promise, whole]) };
+      const onBytes = (bytes: number): void => tell(digest, bytes);
+      await cache.hold(blob, source, signal, onBytes, retryDelaysMs);
+      keep(digest);
+      tell(digest, sizeBytes);
     });
-    const whole = Promise.all(fetches.map((each) => each.whole)).then(() => {});
-    // Whoever waits for it hears of it; nobody may.
-    whole.catch(() => {});
-    return { begun: Promise.all(fetches.map(({ begun }) => begun)), whole };
+    await Promise.all(fetches);
   }
 }
 

@@ -24,7 +24,7 @@ import {
   type RegistryCredential,
 } from '@rackwright/oci';
 import type { WebClient } from '@rackwright/platform';
-import type { BlobCache, BlobFile, GrowingBlob } from './blob-cache.ts';
+import type { BlobCache, BlobFile } from './blob-cache.ts';
 import { cachedManifest, readSmall } from './cached-manifest.ts';
 
 export interface ImagesParts {
@@ -60,12 +60,6 @@ export class Images {
   blob(hex: string): BlobFile | undefined {
     const digest = parseDigest(`sha256:${hex}`);
     return digest && this.#parts.cache.find(digest);
-  }
-
-  /** A blob that is on its way into the cache, likewise. */
-  growing(hex: string): GrowingBlob | undefined {
-    const digest = parseDigest(`sha256:${hex}`);
-    return digest && this.#parts.cache.growing(digest);
   }
 
   /** Whether some of it is here, and more may come; likewise. */

@@ -4,7 +4,6 @@ export {
   BlobCache,
   type BlobCacheParts,
   type BlobFile,
-  type GrowingBlob,
 } from './blob-cache.ts';
 export {
   defaultRetryDelaysMs,

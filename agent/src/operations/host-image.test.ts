@@ -65,13 +65,12 @@ function setUp(
   };
 }
 
-function heldImage(whole: Promise<void>, released: string[] = []): HeldHostImage {
-  whole.catch(() => {});
+function heldImage(released: string[] = []): HeldHostImage {
   const digest = `sha256:${hex}` as Digest;
   const blob = { mediaType: 'x', digest, sizeBytes: 5 };
   return {
     image: { version: '', disk: { blob, format: 'raw', architecture: 'arm64', contentBytes: 9 } },
-    ...{ whole, digests: [], endTurn: () => {}, release: () => void released.push('released') },
+    ...{ digests: [], endTurn: () => {}, release: () => void released.push('released') },
   };
 }
 
@@ -83,12 +82,12 @@ const untilStopped = (within: OperationContext): Promise<FinalResult> =>
     within.signal.addEventListener('abort', () => resolve(stopped));
   });
 
-test('the runner is ordered while the image is still on its way, and the image held', async () => {
+test('the runner is ordered when the image is here, and the image held meanwhile', async () => {
   const released: string[] = [];
   const { asked, run, told } = setUp(async (_host, _wanted, _signal, tell) => {
     tell({ phase: 'queued', place: 3 });
     tell({ phase: 'fetching', fetchedBytes: 1_500_000, allBytes: 3_000_000 });
-    return heldImage(new Promise(() => {}), released);
+    return heldImage(released);
   });
   const ended = await run(async (image) => {
     expect(released).toEqual([]);
@@ -127,46 +126,11 @@ test('the runner is ordered while the image is still on its way, and the image h
 });
 
 test('a host whose proof is its power is told no place to call', async () => {
-  const { run } = setUp(async () => heldImage(Promise.resolve()), DeployProof.POWER_ON);
+  const { run } = setUp(async () => heldImage(), DeployProof.POWER_ON);
   await run(async ({ phoneHomePath }) => {
     expect(phoneHomePath).toBe('');
     return done;
   });
-});
-
-test('an image that turns out wrong stops the runner, and is what is told', async () => {
-  const whole = Promise.withResolvers<void>();
-  const { run } = setUp(async () => heldImage(whole.promise));
-  const ended = run((_, within) => untilStopped(within));
-  whole.reject(new OciError('digestMismatch', 'other bytes came'));
-  expect(await ended).toEqual({
-    ...{ kind: 'failed', type: 'imageDigestMismatch', message: 'other bytes came' },
-  });
-});
-
-test('an image that turns out wrong halfway still names the disk that is lost to it', async () => {
-  const whole = Promise.withResolvers<void>();
-  const { run } = setUp(async () => heldImage(whole.promise));
-  const writtenImage = { serial: 'DISK-1', whole: false };
-  const observations = create(agent.ObservationsSchema, { writtenImage });
-  const ended = run(async (_, within) => {
-    const stopped = await untilStopped(within);
-    return stopped.kind === 'failed' ? { ...stopped, observations } : stopped;
-  });
-  whole.reject(new OciError('digestMismatch', 'other bytes came'));
-  const message = 'other bytes came; what the disk DISK-1 held is lost';
-  const type = 'imageDigestMismatch';
-  expect(await ended).toEqual({ kind: 'failed', type, message, observations });
-});
-
-test('what is cancelled by a person is cancelled, whatever its image comes to', async () => {
-  const whole = Promise.withResolvers<void>();
-  const { run, stop } = setUp(async () => heldImage(whole.promise));
-  const ended = run((_, within) => untilStopped(within));
-  await Promise.resolve();
-  stop.abort();
-  whole.reject(new OciError('unreachable', 'given up'));
-  expect(await ended).toMatchObject({ type: 'cancelled' });
 });
 
 const refuse = (kind: OciError['kind'], retryAfterMs?: number) =>
@@ -221,7 +185,7 @@ test('what it waits for its turn is not taken from its own time', async () => {
     tell({ phase: 'queued', place: 1 });
     await new Promise<void>((resolve) => void time.open().clock.after(30_000, resolve));
     tell({ phase: 'admitted' });
-    return heldImage(Promise.resolve());
+    return heldImage();
   });
   Object.assign(request, inTurn);
   let leftMs = 0;
@@ -265,27 +229,13 @@ test('its own time ends while the image is fetched, though the deadline leaves m
   expect(await ended).toMatchObject({ kind: 'failed', type: 'deadline' });
 });
 
-test('a registry that goes away before the first write has touched no disk', async () => {
-  for (const disksUntouched of [true, undefined]) {
-    const whole = Promise.withResolvers<void>();
-    const { run } = setUp(async () => heldImage(whole.promise));
-    const ended = run(async (_, within) => {
-      whole.reject(new OciError('unreachable', 'no route'));
-      const stopped = await untilStopped(within);
-      return { ...stopped, ...(disksUntouched && { disksUntouched }) };
-    });
-    const told = { kind: 'transientError', cause: 'registry', message: 'no route' };
-    expect(await ended).toEqual(disksUntouched ? { ...told, disksUntouched } : told);
-  }
-});
-
 test('after a restart the image is held again, however long its registry is away', async () => {
   const released: string[] = [];
   let tries = 0;
   const rig = setUp(async () => {
     tries += 1;
     if (tries < 3) throw new OciError('unreachable', 'no route');
-    return heldImage(Promise.resolve(), released);
+    return heldImage(released);
   });
   rig.withholdCredentials(true);
   const over = Promise.withResolvers<FinalResult>();

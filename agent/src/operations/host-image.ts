@@ -1,9 +1,8 @@
 /**
  * An image on its way onto a host's disk: held in the rack's cache while the runner writes it.
  *
- * W1 The runner is ordered as soon as the image can be read, which may be long before it is whole.
- *    An image that turns out wrong, or cannot be had to its end, stops the runner; what was wrong
- *    with it is the result, not what the runner made of that.
+ * W1 The runner is ordered when the image is here whole and proved, and not before: an image that
+ *    turns out wrong, or cannot be had to its end, costs no disk.
  * W2 After a restart of ours the image is held again while the runner that still has the order is
  *    looked for: it reads on where it was, and is not stopped for what may pass.
  */
@@ -63,11 +62,10 @@ export async function withHostImage(
   if (parts === undefined) return noImagesKept();
   const wanted = await wantedDisk(parts, request, found, context);
   if ('type' in wanted) return wanted;
-  let isOrdered = false;
   const limit = turnLimit(parts.clock, request, context);
   const told = (progress: HostImageProgress): void => {
     if (progress.phase !== 'queued') limit.begin();
-    if (!isOrdered) context.continuing({ step: request.step, ...progressWords(progress) });
+    context.continuing({ step: request.step, ...progressWords(progress) });
   };
   let held: HeldHostImage;
   try {
@@ -80,9 +78,7 @@ export async function withHostImage(
   try {
     const image = imageOfOrder(parts, request, held);
     if (image === undefined) return failure('badImage', 'the image has no disk');
-    isOrdered = true;
-    const within = { ...context, remainingMs: () => limit.remainingMs() };
-    return await whileHeld(held, within, order, image);
+    return await order(image, { ...context, remainingMs: () => limit.remainingMs() });
   } finally {
     held.release();
   }
@@ -145,7 +141,6 @@ async function holdAgain(
       if ('type' in wanted) return;
       held = await parts.images.hold(hostUid, wanted, signal, () => {});
       ears.held(held);
-      await held.whole;
       await aborted(signal);
     } catch (error) {
       const isFinal = isOciError(error) && resultOfHostImage(error, true).kind === 'failed';
@@ -156,26 +151,6 @@ async function holdAgain(
       held?.release();
     }
   }
-}
-
-/** W1. */
-async function whileHeld(
-  held: HeldHostImage,
-  context: OperationContext,
-  order: OrderWithImage,
-  image: ImageOfOrder,
-): Promise<FinalResult> {
-  const stop = new AbortController();
-  let broken: OciError | undefined;
-  held.whole.catch((error: unknown) => {
-    // Whoever is over, or let go of it, need not be stopped.
-    if (!isOciError(error)) return;
-    broken = error;
-    stop.abort();
-  });
-  const signal = AbortSignal.any([context.signal, stop.signal]);
-  const result = await order(image, { ...context, signal });
-  return broken === undefined || context.signal.aborted ? result : because(broken, result);
 }
 
 /** What was wrong with the image, in place of what the runner has made of that. */

@@ -35,7 +35,6 @@ export async function prepareNetboot(
       if (progress.phase !== 'queued') limit.begin();
       context.continuing({ step, ...progressWords(progress) });
     });
-    await held.whole;
     const words = netbootArguments(held.image.netboot?.kernelArguments ?? '');
     return words.kind === 'bad' ? failure('badImage', words.problem) : { kind: 'complete' };
   } catch (error) {

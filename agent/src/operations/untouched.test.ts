@@ -17,7 +17,7 @@ const digest = `sha256:${'cd'.repeat(32)}` as Digest;
 const disk = { blob: { mediaType: 'x', digest, sizeBytes: 5 } };
 const held = {
   image: { version: '', disk: { ...disk, architecture: 'amd64' as const } },
-  ...{ whole: Promise.resolve(), digests: [], endTurn: () => {}, release: () => {} },
+  ...{ digests: [], endTurn: () => {}, release: () => {} },
 };
 
 interface Change {

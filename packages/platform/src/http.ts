@@ -20,23 +20,11 @@ export interface FileSlice {
   readonly end: number;
 }
 
-/** Bytes that are still being made. */
-export interface ByteStream {
-  readonly kind: 'stream';
-  /** So many come, or the connection is broken. */
-  readonly lengthBytes: number;
-  /**
-   * Called once, not for HEAD. What it throws, or too few bytes, break the connection: nobody takes
-   * a part for the whole. `signal` is aborted when the client is gone.
-   */
-  open(signal: AbortSignal): AsyncIterable<Uint8Array>;
-}
-
 export interface HttpResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** Text and bytes are sent whole; a file slice or a stream is streamed. Not sent for HEAD. */
-  readonly body?: string | Uint8Array | FileSlice | ByteStream;
+  /** Text and bytes are sent whole; a file slice is streamed. Not sent for HEAD. */
+  readonly body?: string | Uint8Array | FileSlice;
 }
 
 export interface HttpServer {

@@ -16,7 +16,6 @@ export type { AppendFile, Disk, FileStat } from './disk.ts';
 export type { Exec, ExecRequest, ExecResult } from './exec.ts';
 export { callersHashes, type Hashes, type RunningHash } from './hashes.ts';
 export type {
-  ByteStream,
   FileSlice,
   Http,
   HttpListen,
@@ -32,7 +31,7 @@ export type {
   HttpsRequest,
   HttpsTarget,
 } from './https-client.ts';
-export type { LargeFile, LargeFiles, PartFile, ReadFile } from './large-files.ts';
+export type { LargeFile, LargeFiles, PartFile } from './large-files.ts';
 export type { HeldAnswer, LocalCalls, LocalListener } from './local-calls.ts';
 export type { Log, LogFields } from './log.ts';
 export { nodeVersionProblem } from './node-version.ts';

@@ -18,8 +18,6 @@ export interface LargeFiles {
   openPart(path: string): Promise<PartFile>;
   /** The contents from the start; throws when the file cannot be read. */
   read(path: string): AsyncIterable<Uint8Array>;
-  /** A file to be read in places; what it is named or removed meanwhile changes nothing. */
-  openRead(path: string): Promise<ReadFile>;
   /** How many bytes the file system of an existing folder still takes from this program. */
   freeBytes(folder: string): Promise<number>;
   /** Gives a file that was synced its final name, durably; one of that name is replaced. */
@@ -48,12 +46,5 @@ export interface PartFile {
   empty(): Promise<void>;
   /** Resolves when all that was written is durable. */
   sync(): Promise<void>;
-  close(): Promise<void>;
-}
-
-/** An open file, read in any places. */
-export interface ReadFile {
-  /** At most `bytes` from `start` on; fewer only where the file ends. */
-  read(start: number, bytes: number): Promise<Uint8Array>;
   close(): Promise<void>;
 }

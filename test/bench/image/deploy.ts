@@ -18,8 +18,7 @@ export interface DeployTimes {
   readonly fetched: number;
   readonly written: number;
   readonly readBack: number;
-  /** From the beginning until all disks were written, and until all were read back. */
-  readonly untilWritten: number;
+  /** From the beginning until all disks were read back. */
   readonly untilReadBack: number;
   readonly rackPeakMib: number;
   readonly writerPeakMib: number;
@@ -28,15 +27,11 @@ export interface DeployTimes {
 type Rack = Part<RackTold, RackSaid>;
 type Writer = Part<WriterTold, WriterSaid>;
 
-/**
- * `atOnce`: as in a rack, hosts write what is still being fetched. Otherwise one stage after the
- * other.
- */
+/** As in a rack: hosts write when the image is whole. */
 export async function deploy(
   { registry, repository, digest }: PublishedImage,
   cacheFolder: string,
   disks: readonly string[],
-  atOnce: boolean,
 ): Promise<DeployTimes> {
   const rack: Rack = new Part('rack.ts', [cacheFolder, registry, repository, digest]);
   const writers = disks.map((disk): Writer => new Part('write.ts', [disk]));
@@ -45,21 +40,16 @@ export async function deploy(
     for (const writer of writers) await expectWord(writer, 'ready');
     const startedMs = performance.now();
     rack.tell({ hosts: disks.length });
-    const { disk } = await expectSaid(rack, 'begun');
-    const whole = expectSaid(rack, 'whole').then(() => since(startedMs));
-    if (!atOnce) await whole;
+    const { disk } = await expectSaid(rack, 'whole');
+    const fetched = since(startedMs);
     const url = `http://127.0.0.1:${port}/v2/blobs/sha256/${hexOf(disk.blob.digest)}`;
     const told = { url, image: fileOf(disk) };
-    const [fetched, ...hosts] = await Promise.all([
-      whole,
-      ...writers.map((writer) => write(writer, told, startedMs)),
-    ]);
+    const hosts = await Promise.all(writers.map((writer) => write(writer, told, startedMs)));
     const most = (of: (host: HostTimes) => number): number => Math.max(...hosts.map(of));
     return {
       fetched,
       written: most(({ written }) => written),
       readBack: most(({ readBack }) => readBack),
-      untilWritten: most(({ untilWritten }) => untilWritten),
       untilReadBack: most(({ untilReadBack }) => untilReadBack),
       rackPeakMib: rack.peakMib(),
       writerPeakMib: Math.max(...writers.map((writer) => writer.peakMib())),
@@ -70,16 +60,16 @@ export async function deploy(
   }
 }
 
-type HostTimes = Pick<DeployTimes, 'written' | 'readBack' | 'untilWritten' | 'untilReadBack'>;
+type HostTimes = Pick<DeployTimes, 'written' | 'readBack' | 'untilReadBack'>;
 
 async function write(writer: Writer, told: WriterTold, startedMs: number): Promise<HostTimes> {
   const toldMs = performance.now();
   writer.tell(told);
   await expectWord(writer, 'written');
   const writtenMs = performance.now();
-  const [written, untilWritten] = [since(toldMs), since(startedMs)];
+  const written = since(toldMs);
   await expectWord(writer, 'readBack');
-  return { written, untilWritten, readBack: since(writtenMs), untilReadBack: since(startedMs) };
+  return { written, readBack: since(writtenMs), untilReadBack: since(startedMs) };
 }
 
 function since(startedMs: number): number {

@@ -3,8 +3,8 @@
  * [--writers N] [--rounds N] [--compression zstd|gzip] [--folder PATH] [--memory]`.
  *
  * A packed disk is published to a registry, fetched into a cache by the agent, and written by N
- * processes of the runner off the agent's HTTP, each onto a file past the page cache; first one
- * stage after the other, then all at once, as in a rack. All rates are MB/s of what stands on the
+ * processes of the runner off the agent's HTTP, each onto a file past the page cache; one stage
+ * after the other, as in a rack. All rates are MB/s of what stands on the
  * disks, of all hosts together, medians of the rounds. Beside each stage stand Debian's tools for
  * what it does, on the same bytes in the same rounds, each of them alone: N at once where ours are
  * N. Writing hashes the file and what it holds, so the tool for that hashes both. What is read back
@@ -101,30 +101,26 @@ async function compareSpeed(from: Registry, by: Compression, mib: number): Promi
       { name: names[name as ToolName], many, rates: [] as number[] },
     ]),
   );
-  const apart: DeployTimes[] = [];
-  const together: DeployTimes[] = [];
+  const times: DeployTimes[] = [];
   for (let round = 0; round < rounds; round += 1) {
     for (const [name, row] of alone) {
       await settle();
       row.rates.push(rate(mib, row.many, await runTool(tools[name], disks)));
       await rm(to, { force: true });
     }
-    for (const [times, atOnce] of [[apart, false] as const, [together, true] as const]) {
-      await settle();
-      times.push(await deploy(image, join(folder, 'cache'), disks, atOnce));
-    }
+    await settle();
+    times.push(await deploy(image, join(folder, 'cache'), disks));
   }
   console.log(`${mib} MiB on each of ${writers} disks, ${statSync(packed).size} bytes packed by`);
   console.log(`${compressions[by].pack}; ${availableParallelism()} processors; ${rounds} rounds.`);
-  report(mib, alone, apart, together);
+  report(mib, alone, times);
 }
 
 /** MB/s of content, as the medians of the rounds; and how many at once. */
 function report(
   mib: number,
   alone: ReadonlyMap<ToolName, Row>,
-  apart: readonly DeployTimes[],
-  together: readonly DeployTimes[],
+  times: readonly DeployTimes[],
 ): void {
   console.log(`\n${'alone'.padEnd(43)}N   MB/s`);
   for (const row of alone.values()) console.log(lineOf(row));
@@ -134,21 +130,18 @@ function report(
   const reading = rows('hashContent', 'ddRead');
   // What is fetched once is for all of them.
   const forAll = fetching.map((row) => ({ ...row, rates: row.rates.map((one) => one * writers) }));
-  const all = [...forAll, ...writing];
   const stage = (
     name: string,
     many: number,
     seconds: readonly number[],
     ...passes: readonly (readonly Row[])[]
   ): StageRow => ({ name, many, rates: seconds.map((each) => rate(mib, many, each)), passes });
-  const of = (times: readonly DeployTimes[], which: keyof DeployTimes): number[] =>
-    times.map((each) => each[which]);
+  const of = (which: keyof DeployTimes): number[] => times.map((each) => each[which]);
   const stages = [
-    stage('registry → cache', 1, of(apart, 'fetched'), fetching),
-    stage('cache → disks: unpack, hash, write', writers, of(apart, 'written'), writing),
-    stage('disks read back and hashed', writers, of(apart, 'readBack'), reading),
-    stage('at once: registry → disks', writers, of(together, 'untilWritten'), all),
-    stage('at once, and read back', writers, of(together, 'untilReadBack'), all, reading),
+    stage('registry → cache', 1, of('fetched'), fetching),
+    stage('cache → disks: unpack, hash, write', writers, of('written'), writing),
+    stage('disks read back and hashed', writers, of('readBack'), reading),
+    stage('all: registry → last disk', writers, of('untilReadBack'), forAll, writing, reading),
   ];
   console.log(`\n${'rackwright'.padEnd(43)}N   MB/s`);
   for (const each of stages) {
@@ -166,7 +159,7 @@ async function compareMemory(from: Registry, by: Compression): Promise<void> {
     const { image } = await publish(from, by, mib, gibibytes);
     await rm(packed);
     for (const disk of disks) await shell(`rm -f ${disk}; fallocate -l ${mib + 2}MiB ${disk}`);
-    const times = await deploy(image, join(folder, 'cache'), disks, true);
+    const times = await deploy(image, join(folder, 'cache'), disks);
     peaks.push(times);
     const speed = rate(mib, writers, times.untilReadBack).toFixed(0);
     const most = `agent at most ${times.rackPeakMib.toFixed(0)} MiB`;

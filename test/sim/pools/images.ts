@@ -10,7 +10,7 @@ import { registryName } from '../workflows/images.ts';
 
 const imageBytes = 64_000_000;
 
-/** What goes wrong before anything can be read, and how often. */
+/** What goes wrong before anything has come, and how often. */
 const refusals = [
   [0.06, 'unreachable', 'does not answer'],
   [0.03, 'notFound', 'has no such image'],
@@ -19,7 +19,7 @@ const refusals = [
   [0.02, 'noSpace', 'has it, and the cache has no room'],
 ] as const;
 
-/** What goes wrong while it is read. */
+/** What goes wrong while it comes. */
 const breaks = [
   [0.04, 'digestMismatch', 'sends something else'],
   [0.04, 'unreachable', 'is away in the middle of it'],
@@ -30,7 +30,7 @@ type HostImages = NonNullable<CoreParts['hostImages']>;
 
 /** The cache of one life of an agent. */
 export function simHostImages(view: WorldView, process: SimProcess): HostImages {
-  const { chance, heap } = view;
+  const { chance } = view;
   const maybe = (troubles: typeof refusals | typeof breaks): OciError | undefined => {
     for (const [probability, kind, words] of troubles) {
       if (!chance.happens(probability)) continue;
@@ -56,13 +56,9 @@ export function simHostImages(view: WorldView, process: SimProcess): HostImages 
     const digest = digestOf(wanted);
     told({ phase: 'fetching', fetchedBytes: 1, allBytes: imageBytes });
     const broken = maybe(breaks);
-    const whole = new Promise<void>((resolve, reject) => {
-      // It goes on while it is written, and may break then.
-      heap.after(chance.around(4_000), () => {
-        process.enter(() => (broken === undefined ? resolve() : reject(broken)));
-      });
-    });
-    whole.catch(() => undefined);
+    await process.answer(chance.around(4_000), () => undefined);
+    signal.throwIfAborted();
+    if (broken !== undefined) throw broken;
     const blob = { mediaType: 'application/octet-stream', digest, sizeBytes: imageBytes };
     const disk = { blob, architecture: undefined };
     const netboot = { kernel: blob, initrds: [blob], kernelArguments: '' };
@@ -70,13 +66,12 @@ export function simHostImages(view: WorldView, process: SimProcess): HostImages 
       ReturnType<HostImages['hold']>
     >['image'];
     const rest = { digests: [digest], endTurn: () => undefined, release: () => undefined };
-    return { image, whole, ...rest };
+    return { image, ...rest };
   };
   return {
     hold,
     prefetch: async (wanted, signal, told) => {
       const held = await hold('', wanted, signal, told);
-      await held.whole;
       return held.digests;
     },
     prefer: () => undefined,

@@ -2,7 +2,7 @@ import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { HttpListen, HttpRequest, HttpResponse, HttpServer } from '../http.ts';
 import { nodeHttp } from './http.ts';
 
@@ -111,56 +111,6 @@ test('breaks the connection when a file is shorter than was promised', async () 
   }));
   await truncate(path, 100_000);
   await expect(get(server).then((response) => response.arrayBuffer())).rejects.toThrow();
-});
-
-describe('what is still being made', () => {
-  const streamed = (
-    lengthBytes: number,
-    open: (signal: AbortSignal) => AsyncIterable<Uint8Array>,
-  ) => serve(() => ({ status: 200, headers: {}, body: { kind: 'stream', lengthBytes, open } }));
-
-  test('is sent as it comes, and for HEAD only its length', async () => {
-    let opened = 0;
-    const server = await streamed(6, async function* () {
-      opened += 1;
-      yield Buffer.from('abc');
-      yield Buffer.from('def');
-    });
-    expect(await (await get(server)).text()).toBe('abcdef');
-    const heard = await exchange(server, 'HEAD / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
-    expect(heard).toContain('content-length: 6');
-    expect(heard.endsWith('\r\n\r\n')).toBe(true);
-    expect(opened).toBe(1);
-  });
-
-  test.each([
-    ['ends too early', ''],
-    ['throws', 'the fetch failed'],
-    ['does not end where it should', 'x'.repeat(100)],
-  ])('breaks the connection when it %s', async (_, more) => {
-    const server = await streamed(10, async function* () {
-      yield Buffer.from('abc');
-      if (more.startsWith('the')) throw new Error(more);
-      yield Buffer.from(more);
-    });
-    await expect(get(server).then((response) => response.text())).rejects.toThrow();
-  });
-
-  test('is given up when nobody reads it any more', async () => {
-    const gone = Promise.withResolvers<void>();
-    const server = await streamed(10, async function* (signal) {
-      yield Buffer.from('abc');
-      await new Promise((resolve) => signal.addEventListener('abort', resolve));
-      gone.resolve();
-    });
-    const stop = new AbortController();
-    const { body } = await fetch(`http://${server.address}:${server.port}/`, {
-      signal: stop.signal,
-    });
-    await body?.getReader().read();
-    stop.abort();
-    await gone.promise;
-  });
 });
 
 test.each([

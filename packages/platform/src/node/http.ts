@@ -19,9 +19,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { type Duplex, duplexPair } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import type {
-  ByteStream,
   FileSlice,
   Http,
   HttpListen,
@@ -171,8 +169,7 @@ async function answer(
     return;
   }
   if (typeof body === 'object' && 'kind' in body) {
-    if (body.kind === 'file') await sendFile(request, response, decided, body);
-    else await sendStream(request, response, decided, body);
+    await sendFile(request, response, decided, body);
     return;
   }
   const bytes = typeof body === 'string' ? Buffer.from(body) : body;
@@ -245,37 +242,6 @@ function written(response: ServerResponse, bytes: Uint8Array): Promise<void> {
       else resolve();
     });
   });
-}
-
-/** H3, for what is still being made. */
-async function sendStream(
-  request: IncomingMessage,
-  response: ServerResponse,
-  decided: HttpResponse,
-  { lengthBytes, open: begin }: ByteStream,
-): Promise<void> {
-  response.writeHead(decided.status, { 'content-length': String(lengthBytes), ...decided.headers });
-  if (request.method === 'HEAD') {
-    response.end();
-    return;
-  }
-  const gone = new AbortController();
-  response.once('close', () => gone.abort());
-  let sentBytes = 0;
-  async function* counted(): AsyncGenerator<Uint8Array> {
-    for await (const part of begin(gone.signal)) {
-      sentBytes += part.length;
-      if (sentBytes > lengthBytes) throw new Error('more bytes than were promised');
-      yield part;
-    }
-  }
-  try {
-    await pipeline(counted(), response, { end: false });
-    if (sentBytes < lengthBytes) response.destroy();
-    else response.end();
-  } catch {
-    response.destroy();
-  }
 }
 
 function readRequest(request: IncomingMessage): HttpRequest {

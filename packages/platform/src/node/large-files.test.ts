@@ -87,22 +87,6 @@ test('names folders too, and removes one with all that is in it', async () => {
   expect(await files.names(join(folder, 'none'))).toEqual([]);
 });
 
-test('reads a file in places while it grows and is given another name', async () => {
-  const path = join(folder, 'a.part');
-  const part = await files.openPart(path);
-  await part.write(Buffer.from('one two'));
-  const reading = await files.openRead(path);
-  expect(String(await reading.read(4, 3))).toBe('two');
-  expect(String(await reading.read(4, 100))).toBe('two');
-  await part.write(Buffer.from(' three'));
-  await part.close();
-  await files.rename(path, join(folder, 'a'));
-  await files.remove(join(folder, 'a'));
-  expect(String(await reading.read(8, 5))).toBe('three');
-  await reading.close();
-  await expect(files.openRead(path)).rejects.toThrow('ENOENT');
-});
-
 test('tells how many bytes its file system takes', async () => {
   expect(await files.freeBytes(folder)).toBeGreaterThan(0);
   await expect(files.freeBytes(join(folder, 'none'))).rejects.toThrow('ENOENT');

@@ -7,7 +7,7 @@
 import { createReadStream } from 'node:fs';
 import { link, open, readdir, rename, rm, stat, statfs, utimes } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { LargeFile, LargeFiles, PartFile, ReadFile } from '../large-files.ts';
+import type { LargeFile, LargeFiles, PartFile } from '../large-files.ts';
 
 const ownerOnlyMode = 0o600;
 const readBytesAtOnce = 256 * 1024;
@@ -20,7 +20,6 @@ export function nodeLargeFiles(): LargeFiles {
     createPart: (path) => partAt(path, 'ax'),
     openPart: (path) => partAt(path, 'a'),
     read: (path) => createReadStream(path, { highWaterMark: readBytesAtOnce }),
-    openRead,
     freeBytes: async (folder) => {
       const { bavail, bsize } = await statfs(folder);
       return bavail * bsize;
@@ -90,23 +89,6 @@ async function partAt(path: string, flags: 'a' | 'ax'): Promise<PartFile> {
     write: (bytes) => file.writeFile(bytes),
     empty: () => file.truncate(0),
     sync: () => file.sync(),
-    close: () => file.close(),
-  };
-}
-
-async function openRead(path: string): Promise<ReadFile> {
-  const file = await open(path, 'r');
-  return {
-    read: async (start, bytes) => {
-      const buffer = Buffer.allocUnsafe(bytes);
-      let filled = 0;
-      while (filled < bytes) {
-        const { bytesRead } = await file.read(buffer, filled, bytes - filled, start + filled);
-        if (bytesRead === 0) break;
-        filled += bytesRead;
-      }
-      return buffer.subarray(0, filled);
-    },
     close: () => file.close(),
   };
 }

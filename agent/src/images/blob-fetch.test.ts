@@ -1,7 +1,7 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type BlobSource, digestOf, hexOf, OciError } from '@rackwright/oci';
+import { type BlobSource, digestOf, OciError } from '@rackwright/oci';
 import { type LargeFiles, WebBroken } from '@rackwright/platform';
 import { nodeLargeFiles } from '@rackwright/platform/node';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -12,13 +12,12 @@ const bytes = Buffer.from(Array.from({ length: 3_000_000 }, (_, at) => (at * 31)
 const digest = digestOf(bytes);
 const wanted = { digest, sizeBytes: bytes.length };
 const never = new AbortController().signal;
-const last = bytes.length - 1;
 
 let folder = '';
 let waits: number[] = [];
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'rackwright-growing-'));
+  folder = await mkdtemp(join(tmpdir(), 'rackwright-blob-fetch-'));
   waits = [];
 });
 
@@ -78,57 +77,11 @@ class GatedSource implements BlobSource {
   }
 }
 
-/** Begins a fetch, and waits until what grows can be read. */
-async function begin(cache: BlobCache, source: BlobSource, retryDelaysMs: number[] = []) {
-  const begun = Promise.withResolvers<void>();
-  const whole = cache.hold(wanted, source, never, () => begun.resolve(), retryDelaysMs);
-  whole.catch(() => {});
-  await begun.promise;
-  const growing = cache.growing(digest);
-  if (growing === undefined) throw new Error('nothing grows');
-  return { growing, whole };
-}
-
-async function gathered(
-  from: AsyncIterable<Uint8Array> | undefined,
-  parts: Uint8Array[] = [],
-): Promise<Buffer> {
-  if (from === undefined) throw new Error('nothing grows');
+async function gathered(from: AsyncIterable<Uint8Array>): Promise<Buffer> {
+  const parts: Uint8Array[] = [];
   for await (const part of from) parts.push(part);
   return Buffer.concat(parts);
 }
-
-const sizeOf = (parts: readonly Uint8Array[]): number =>
-  parts.reduce((sum, { length }) => sum + length, 0);
-
-test('a blob is read while it comes, and its last byte only once it is proved', async () => {
-  const source = new GatedSource();
-  const { growing, whole } = await begin(await open(), source);
-  expect(growing.sizeBytes).toBe(bytes.length);
-  const parts: Uint8Array[] = [];
-  const reading = gathered(growing.read(0, last, never), parts);
-  const middle = gathered(growing.read(1_500_000, 1_599_999, never));
-  source.letTo(2_500_000);
-  // Two of the pieces that are written at once have come.
-  await expect.poll(() => sizeOf(parts)).toBe(2 * 1024 * 1024);
-  expect((await middle).equals(bytes.subarray(1_500_000, 1_600_000))).toBe(true);
-  source.letTo(bytes.length);
-  expect((await reading).equals(bytes)).toBe(true);
-  await whole;
-});
-
-test('a blob that is another never ends for its readers, and they learn it', async () => {
-  const other = Buffer.from(bytes).fill(0, 2_999_990, 2_999_991);
-  const source = new GatedSource(other);
-  const { growing, whole } = await begin(await open(), source);
-  const parts: Uint8Array[] = [];
-  const reading = gathered(growing.read(0, last, never), parts);
-  reading.catch(() => {});
-  source.letTo(other.length);
-  await expect(whole).rejects.toMatchObject({ kind: 'digestMismatch' });
-  await expect(reading).rejects.toBeInstanceOf(OciError);
-  expect(sizeOf(parts)).toBeLessThan(bytes.length);
-});
 
 test('T10: what a mirror has altered is fetched anew from the next place', async () => {
   const [bad, good] = [new GatedSource(Buffer.alloc(bytes.length, 'x')), new GatedSource()];
@@ -143,45 +96,13 @@ test('T10: what a mirror has altered is fetched anew from the next place', async
     },
   };
   const cache = await open();
-  const { growing, whole } = await begin(cache, source);
-  const reading = gathered(growing.read(0, last, never));
-  await expect(reading).rejects.toMatchObject({ kind: 'digestMismatch' });
-  const again = cache.growing(digest);
   good.letTo(bytes.length);
-  await whole;
-  expect((await gathered(again?.read(0, last, never))).equals(bytes)).toBe(true);
+  const told: number[] = [];
+  await cache.hold(wanted, source, never, (each) => told.push(each));
+  expect((await gathered(cache.read(digest))).equals(bytes)).toBe(true);
+  expect(told.at(-1)).toBe(bytes.length);
+  expect(told.lastIndexOf(0), 'begun anew').toBeGreaterThan(0);
   expect([bad.asked, good.asked]).toEqual([[0], [0]]);
-});
-
-test('a reader that goes, or a fetch that is given up, ends the reading', async () => {
-  const source = new GatedSource();
-  const stop = new AbortController();
-  const cache = await open();
-  const begun = Promise.withResolvers<void>();
-  const whole = cache.hold(wanted, source, stop.signal, () => begun.resolve());
-  whole.catch(() => {});
-  await begun.promise;
-  const leaves = new AbortController();
-  const one = gathered(cache.growing(digest)?.read(0, last, leaves.signal));
-  const other = gathered(cache.growing(digest)?.read(0, last, never));
-  other.catch(() => {});
-  leaves.abort();
-  expect(await one).toHaveLength(0);
-  stop.abort();
-  await expect(whole).rejects.toThrow('given up');
-  await expect(other).rejects.toThrow('its fetch was given up');
-  expect(cache.growing(digest)).toBeUndefined();
-});
-
-test('what a dead agent left is readable at once', async () => {
-  await writeFile(join(folder, `${hexOf(digest)}.part`), bytes.subarray(0, 1_000_000));
-  const source = new GatedSource();
-  const { growing, whole } = await begin(await open(), source);
-  const head = await gathered(growing.read(0, 999_999, never));
-  expect(head.equals(bytes.subarray(0, 1_000_000))).toBe(true);
-  source.letTo(bytes.length);
-  await whole;
-  expect(source.asked).toEqual([1_000_000]);
 });
 
 describe('a registry that has trouble', () => {
