@@ -24,7 +24,7 @@ export type WriterSaid = 'ready' | 'written' | 'readBack';
 const [path = ''] = process.argv.slice(2);
 const say = (said: WriterSaid): void => void process.send?.(said);
 const open = await openDirect(path, nodeExec(undefined, 'ours'));
-const disk = { open, sizeBytes: statSync(path).size, blockBytes: 512, isZero: false };
+const disk = { open, sizeBytes: statSync(path).size, blockBytes: 512 };
 const order = once(process, 'message');
 say('ready');
 const [{ url, image }] = (await order) as [WriterTold];

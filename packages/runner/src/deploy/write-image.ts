@@ -132,7 +132,7 @@ async function provision(work: Work): Promise<ProvisionEnd> {
   const source = place.sourceAt(work.url);
   const tell = progressOf(context, device);
   try {
-    return await withImageDisk(context.devices, device, false, (disk) =>
+    return await withImageDisk(context.devices, device, (disk) =>
       provisionDisk(plan, source, disk, tell, context.signal, parts),
     );
   } catch (error) {

@@ -11,7 +11,6 @@ const rereadTimeoutMs = 60_000;
 export async function withImageDisk<T>(
   devices: BlockDevices,
   device: DeviceFacts,
-  isZero: boolean,
   use: (disk: ImageDisk) => Promise<T>,
 ): Promise<T> {
   const [region] = device.regions;
@@ -22,7 +21,7 @@ export async function withImageDisk<T>(
   const open = await devices.open(device, region);
   try {
     const { sizeBytes, logicalBlockBytes: blockBytes } = region;
-    return await use({ open, sizeBytes, blockBytes, isZero });
+    return await use({ open, sizeBytes, blockBytes });
   } finally {
     await open.close();
   }

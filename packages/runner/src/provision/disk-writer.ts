@@ -5,8 +5,9 @@
  *    counts.
  * W2 While one transfer is written and hashed the next ones are filled, in a ring of few: all the
  *    memory that a disk of any size needs.
- * W3 Zeros are written like everything else, unless the disk is known to hold zeros, or has zeroed
- *    a long run by itself: the reading after tells whether that was true.
+ * W3 Zeros are written like everything else, unless the disk has zeroed a long run by itself: the
+ *    reading after tells whether that was true.
+ * W4 However long a run of zeros is, all else has its turn meanwhile, and it can be cancelled.
  */
 import { createHash } from 'node:crypto';
 import { type Content, ImageError } from '@rackwright/disk-image';
@@ -19,8 +20,6 @@ export interface ImageDisk {
   readonly open: OpenRegion;
   readonly sizeBytes: number;
   readonly blockBytes: number;
-  /** The disk reads as zeros, as far as is known: a certified erasure came before. */
-  readonly isZero: boolean;
 }
 
 export interface Written {
@@ -32,6 +31,8 @@ export interface Written {
 export const headBytes = transferBytesMax;
 /** From so long a run on the device is asked to make the zeros itself. */
 const zeroOutBytesMin = 16 * 1024 * 1024;
+/** What it makes at once, bytes: it cannot be stopped meanwhile. */
+const zeroOutBytesMax = 256 * 1024 * 1024;
 
 /** Told how many bytes are done. */
 export type ByteProgress = (bytes: number) => void;
@@ -61,6 +62,7 @@ export class DiskWriter {
   #at = 0;
   /** A run of zeros before the transfer that is being filled. */
   #zeroBytes = 0;
+  #zerosHashed: Promise<unknown> = Promise.resolve();
 
   /** `sizeBytes` of the content, as far as it is known. */
   constructor(disk: ImageDisk, sizeBytes: number | undefined, hashes: Hashes, signal: AbortSignal) {
@@ -116,7 +118,8 @@ export class DiskWriter {
       this.#at += part;
       done += part;
       if (filled + part < transferBytesMax) continue;
-      if (isZero || Buffer.compare(this.#transfer.bytes, this.#zeros) === 0) this.#passZeros();
+      const holdsZeros = isZero || Buffer.compare(this.#transfer.bytes, this.#zeros) === 0;
+      if (holdsZeros) await this.#passZeros();
       else await this.#emit(transferBytesMax, transferBytesMax);
     }
   }
@@ -142,7 +145,7 @@ export class DiskWriter {
   }
 
   #account(length: number): void {
-    if (this.#signal.aborted) throw new DeviceError('cancelled before it was done');
+    this.#throwIfStopped();
     if (this.#at + length > this.#disk.sizeBytes) {
       const sizes = `at least ${this.#at + length} bytes, the disk ${this.#disk.sizeBytes}`;
       throw new ImageError('tooLarge', `the image is larger than the disk: it has ${sizes}`);
@@ -159,8 +162,11 @@ export class DiskWriter {
     return this.#transfer;
   }
 
-  #passZeros(): void {
-    void this.#hash.update(this.#zeros);
+  /** Waits for those before, so that no more is asked of the hash than it does (W4). */
+  async #passZeros(): Promise<void> {
+    await this.#zerosHashed;
+    this.#throwIfStopped();
+    this.#zerosHashed = this.#hash.update(this.#zeros);
     this.#zeroBytes += transferBytesMax;
   }
 
@@ -181,15 +187,23 @@ export class DiskWriter {
   async #flushZeros(end: number): Promise<void> {
     const length = this.#zeroBytes;
     this.#zeroBytes = 0;
-    if (length === 0 || this.#disk.isZero) return;
+    if (length === 0) return;
     await this.#pending;
     const { open } = this.#disk;
-    const start = end - length;
-    if (length >= zeroOutBytesMin && (await hasZeroed(open, start, length))) return;
-    for (let at = start; at < end; at += transferBytesMax) {
-      if (this.#signal.aborted) throw new DeviceError('cancelled before it was done');
-      await open.writeZeros(at, Math.min(transferBytesMax, end - at));
+    let at = end - length;
+    let isAsked = length >= zeroOutBytesMin;
+    while (at < end) {
+      this.#throwIfStopped();
+      const much = Math.min(zeroOutBytesMax, end - at);
+      isAsked &&= await hasZeroed(open, at, much);
+      const done = isAsked ? much : Math.min(transferBytesMax, end - at);
+      if (!isAsked) await open.writeZeros(at, done);
+      at += done;
     }
+  }
+
+  #throwIfStopped(): void {
+    if (this.#signal.aborted) throw new DeviceError('cancelled before it was done');
   }
 }
 

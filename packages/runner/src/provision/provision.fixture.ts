@@ -1,6 +1,6 @@
 /** A disk made of a file, an image in memory, and what is asked of them in most tests. */
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ByteSource, ImageError } from '@rackwright/disk-image';
@@ -55,7 +55,6 @@ export interface Change {
   readonly parts?: Partial<ProvisionParts>;
   readonly source?: ByteSource;
   readonly signal?: AbortSignal;
-  readonly isZero?: boolean;
   /** Stands between the writer and the disk. */
   readonly within?: (open: OpenRegion) => OpenRegion;
   readonly progress?: (fraction: number, what: string) => void;
@@ -74,6 +73,11 @@ export class TestDisk {
 
   fill(): void {
     writeFileSync(join(this.folder, 'd.img'), Buffer.alloc(this.#sizeBytes, 'PATTERN!'));
+  }
+
+  /** As large, and a hole. */
+  sparse(sizeBytes: number): void {
+    truncateSync(join(this.folder, 'd.img'), sizeBytes);
   }
 
   read(): Buffer {
@@ -103,6 +107,6 @@ export class TestDisk {
       const wrapped = { ...disk, open: within(disk.open) };
       return provisionDisk(plan, source, wrapped, progress, signal, parts);
     };
-    return await withImageDisk(devices, device, change.isZero ?? false, use);
+    return await withImageDisk(devices, device, use);
   }
 }

@@ -107,7 +107,7 @@ function made(name: string, file: string, args: readonly string[]): string {
 async function provision(file: Uint8Array, digest = sha256(file)): Promise<ProvisionEnd> {
   const open = await openDirect(loop, exec);
   try {
-    const disk = { open, sizeBytes: diskBytes, blockBytes: 512, isZero: false };
+    const disk = { open, sizeBytes: diskBytes, blockBytes: 512 };
     const image = { sha256: digest, contentSha256: sha256(raw) };
     const plan = { image, grow: true, seed, firmware: 'uefi' as const };
     return await provisionDisk(plan, sourceOf(file), disk, () => {}, new AbortController().signal, {

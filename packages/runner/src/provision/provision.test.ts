@@ -190,26 +190,28 @@ test('stops where it can when it is cancelled, and counts for nothing', async ()
   }
 });
 
-test('does not believe a disk that lies, or is said to hold zeros', async () => {
-  const end = await disk.provision(image, { isZero: true });
+test('does not believe a disk that lies, or says that it has made zeros', async () => {
+  const lying = { zeroOut: async () => [] };
+  disk.remove();
+  disk = new TestDisk(24 * mib);
+  const sparse = Buffer.concat([noise(mib), Buffer.alloc(20 * mib), noise(mib)]);
+  const end = await disk.provision(sparse, { within: (open) => ({ ...open, ...lying }) });
   expect(end).toMatchObject({ fault: 'notReadBack', begun: true });
   expect(headIsZero()).toBe(true);
   disk.remove();
   disk = new TestDisk(6 * mib, { faults: [{ kind: 'lying', operation: 'write' }] });
-  const lied = await disk.provision(image);
-  expect(lied).toMatchObject({ fault: 'notReadBack', message: expect.stringContaining('zeros') });
+  const other = await disk.provision(image);
+  expect(other).toMatchObject({ fault: 'notReadBack', message: expect.stringContaining('zeros') });
 });
 
-test('skips zeros on a disk that holds them, and has long runs made by the device', async () => {
+test('has long runs of zeros made by the device, which may refuse that', async () => {
   const sparse = Buffer.concat([noise(mib), Buffer.alloc(20 * mib), noise(mib)]);
-  for (const isZero of [true, false]) {
+  for (const refuses of [true, false]) {
     disk.remove();
     disk = new TestDisk(24 * mib);
-    if (isZero) await disk.provision(Buffer.alloc(24 * mib));
     const zeroed: number[] = [];
     const written: number[] = [];
     const end = await disk.provision(sparse, {
-      isZero,
       within: (open) => ({
         ...open,
         write: (offset, bytes) => {
@@ -218,13 +220,60 @@ test('skips zeros on a disk that holds them, and has long runs made by the devic
         },
         zeroOut: async (offset, length) => {
           zeroed.push(offset / mib, length / mib);
+          if (refuses) throw new DeviceError('it cannot');
           return await open.discard(offset, length);
         },
       }),
     });
     expect(end).toMatchObject({ kind: 'complete' });
-    expect(zeroed).toEqual(isZero ? [] : [1, 20]);
+    expect(zeroed).toEqual([1, 20]);
     expect(written).toEqual([21, 0]);
     expect(disk.read().subarray(0, sparse.length).equals(sparse)).toBe(true);
   }
+});
+
+/** A qcow2 file that holds nothing: two clusters, header and table. */
+function emptyQcow2(sizeBytes: number): Buffer {
+  const clusterBits = 16;
+  const entries = sizeBytes / 2 ** (2 * clusterBits - 3);
+  const file = Buffer.alloc(2 * 2 ** clusterBits);
+  file.write('QFI\xfb', 'latin1');
+  file.writeUInt32BE(2, 4);
+  file.writeUInt32BE(clusterBits, 20);
+  file.writeBigUInt64BE(BigInt(sizeBytes), 24);
+  file.writeUInt32BE(entries, 36);
+  file.writeBigUInt64BE(BigInt(2 ** clusterBits), 40);
+  return file;
+}
+
+test('hears of a cancellation within a run of zeros that would take an hour', async () => {
+  const sizeBytes = 4 * 2 ** 40;
+  disk.sparse(sizeBytes);
+  const stop = new AbortController();
+  const reached = (point: string): void => {
+    if (point === 'writing') setImmediate(() => stop.abort());
+  };
+  const { signal } = stop;
+  const end = await disk.provision(emptyQcow2(sizeBytes), { signal, parts: { reached } });
+  expect(end).toMatchObject({ kind: 'failed', fault: 'cancelled', begun: true });
+});
+
+test('has the device make zeros in pieces, between which it can be cancelled', async () => {
+  const sizeBytes = 1024 * mib;
+  disk.sparse(sizeBytes);
+  const stop = new AbortController();
+  const zeroed: number[] = [];
+  const end = await disk.provision(emptyQcow2(sizeBytes), {
+    signal: stop.signal,
+    within: (open) => ({
+      ...open,
+      zeroOut: async (offset, length) => {
+        zeroed.push(offset / mib, length / mib);
+        if (zeroed.length === 4) stop.abort();
+        return [];
+      },
+    }),
+  });
+  expect(end).toMatchObject({ kind: 'failed', fault: 'cancelled' });
+  expect(zeroed).toEqual([1, 256, 257, 256]);
 });

@@ -62,6 +62,9 @@ export interface ProvisionParts {
   reached?(point: 'begun' | 'writing' | 'readBack'): void;
 }
 
+/** A run of zeros is taken in such pieces, so that it is told how far they are. */
+const zerosBytesMax = 16 * 1024 * 1024;
+
 /** Told how much is done, 0 to 1, and what is being done. */
 export type ProvisionProgress = (fraction: number, what: string) => void;
 
@@ -215,8 +218,15 @@ async function* joined(
   first: Content | undefined,
   content: AsyncIterable<Content>,
 ): AsyncGenerator<Content, void, undefined> {
-  if (first !== undefined) yield first;
-  yield* content;
+  if (first !== undefined) yield* inPieces(first);
+  for await (const piece of content) yield* inPieces(piece);
+}
+
+function* inPieces(content: Content): Generator<Content, void, undefined> {
+  if (content.kind === 'bytes') return yield content;
+  for (let left = content.length; left > 0; left -= zerosBytesMax) {
+    yield { kind: 'zeros', length: Math.min(left, zerosBytesMax) };
+  }
 }
 
 async function write(
