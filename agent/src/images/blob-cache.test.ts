@@ -1,7 +1,7 @@
 import { appendFile, mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type BlobSource, type Digest, digestOf, hexOf } from '@rackwright/oci';
+import { type BlobSource, type Digest, digestOf, hexOf, OciError } from '@rackwright/oci';
 import { WebBroken } from '@rackwright/platform';
 import { nodeLargeFiles } from '@rackwright/platform/node';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -21,9 +21,9 @@ afterEach(() => rm(folder, { recursive: true }));
 const bytesOf = (seed: string, length = 10_000): Buffer => Buffer.alloc(length, seed);
 const never = new AbortController().signal;
 
-function open(bytesMax = 100_000): Promise<BlobCache> {
+function open(bytesMax = 100_000, files = nodeLargeFiles()): Promise<BlobCache> {
   const clock = { nowMs: () => nowMs, suspendAwareMs: () => nowMs, after: () => () => {} };
-  return BlobCache.open({ files: nodeLargeFiles(), clock, log: quietLog, folder, bytesMax });
+  return BlobCache.open({ files, clock, log: quietLog, folder, bytesMax });
 }
 
 interface Served {
@@ -221,4 +221,46 @@ describe('several who want one blob', () => {
     await hold(cache, other);
     expect(cache.find(digestOf(other))).toBeDefined();
   });
+
+  test('are not refused for the registry of the one who came first', async () => {
+    const bytes = bytesOf('a');
+    const cache = await open();
+    const asked: string[] = [];
+    const refused = Promise.withResolvers<void>();
+    const refusing: BlobSource = {
+      open: async () => {
+        asked.push('first');
+        await refused.promise;
+        throw new OciError('unauthorized', 'not for you');
+      },
+    };
+    const [own, other] = [served(bytes), served(bytes)];
+    const outcomes = Promise.allSettled(
+      [{ source: refusing, asked: [] }, own, other].map((each) => hold(cache, bytes, each)),
+    );
+    await expect.poll(() => asked).toEqual(['first']);
+    refused.resolve();
+    const ends = (await outcomes).map(({ status }) => status);
+    expect(ends).toEqual(['rejected', 'fulfilled', 'fulfilled']);
+    expect([...own.asked, ...other.asked]).toEqual([0]);
+  });
+});
+
+test('what is held stays although it cannot be noted that it was used', async () => {
+  const files = nodeLargeFiles();
+  let isFailing = false;
+  const touch: typeof files.touch = async (...note) => {
+    if (isFailing) throw new Error('EIO: utimes');
+    await files.touch(...note);
+  };
+  const cache = await open(20_000, { ...files, touch });
+  const digest = await hold(cache, bytesOf('a'));
+  isFailing = true;
+  const again = served(bytesOf('a'));
+  await hold(cache, bytesOf('a'), again);
+  expect(again.asked).toEqual([]);
+  cache.release(digest);
+  await hold(cache, bytesOf('b'));
+  await expect(hold(cache, bytesOf('c'))).rejects.toThrow('full of images that are in use');
+  expect(cache.find(digest)).toBeDefined();
 });

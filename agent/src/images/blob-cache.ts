@@ -8,13 +8,17 @@
  * B3 The files together, parts and what is on its way included, have at most `bytesMax` bytes. Who
  *    was not used for the longest time goes first, what is preferred last; what is held stays.
  * B4 A blob that several want is fetched once; it is given up when none of them wants it any more.
+ *    Who has joined another's fetch is not refused for that one's registry: it asks its own.
+ * B5 What is held was found right in this life, and nothing drops it.
  */
 import {
   type BlobSource,
   type Descriptor,
   type Digest,
   hexOf,
+  isOciError,
   OciError,
+  type OciFailureKind,
   parseDigest,
   verifiedBlob,
 } from '@rackwright/oci';
@@ -60,6 +64,15 @@ interface Fetching {
 const partSuffix = '.part';
 /** However small they are. */
 const blobsMax = 10_000;
+/** What another registry may not say; all else may pass, or is of this machine. */
+const refusals = [
+  'unauthorized',
+  'untrusted',
+  'notFound',
+  'digestMismatch',
+  'truncated',
+  'malformed',
+] as const satisfies readonly OciFailureKind[];
 
 export class BlobCache {
   readonly #parts: BlobCacheParts;
@@ -139,10 +152,16 @@ export class BlobCache {
     const { digest } = wanted;
     while (!(await this.holdIfHere(digest))) {
       if (signal.aborted) throw new OciError('unreachable', 'given up');
-      const fetching = this.#fetching.get(digest) ?? this.#begin(wanted, source, retryDelaysMs);
-      // One that the last who wanted it has left is not joined but waited out.
-      if (fetching.stop.signal.aborted) await fetching.done.catch(() => {});
-      else await this.#follow(fetching, signal, onBytes);
+      const joined = this.#fetching.get(digest);
+      const fetching = joined ?? this.#begin(wanted, source, retryDelaysMs);
+      try {
+        // One that the last who wanted it has left is not joined but waited out.
+        if (fetching.stop.signal.aborted) await fetching.done.catch(() => {});
+        else await this.#follow(fetching, signal, onBytes);
+      } catch (error) {
+        const isOthers = joined !== undefined && isOciError(error, ...refusals);
+        if (!isOthers || signal.aborted) throw error;
+      }
     }
   }
 
@@ -182,12 +201,17 @@ export class BlobCache {
         entry.proving ??= this.#hash(digest, entry);
         await entry.proving;
       }
-      await files.touch(this.#path(digest), nowMs);
-      return true;
     } catch (error) {
       log.warn({ blob: digest, error: String(error) }, 'a cached blob was damaged; dropped it');
       return false;
     }
+    try {
+      await files.touch(this.#path(digest), nowMs);
+    } catch (error) {
+      // After a restart it is taken for older than it is; others may hold it (B5).
+      log.warn({ blob: digest, error: String(error) }, 'when a blob was used is not noted');
+    }
+    return true;
   }
 
   async #hash(digest: Digest, entry: Entry): Promise<void> {
