@@ -68,6 +68,7 @@ const blobsMax = 10_000;
 const refusals = [
   'unauthorized',
   'untrusted',
+  'refused',
   'notFound',
   'digestMismatch',
   'truncated',

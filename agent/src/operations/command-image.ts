@@ -81,6 +81,7 @@ export function resultOfOci({ kind, message }: OciError): FinalResult {
       return failure('imageUnusable', `${message}: ${remedy}`);
     }
     case 'untrusted':
+    case 'refused':
     case 'notFound':
     case 'noPlatform':
     case 'digestMismatch':

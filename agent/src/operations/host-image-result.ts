@@ -42,6 +42,7 @@ export function notHeld(
 const failureOf = {
   unauthorized: 'registryUnauthorized',
   untrusted: 'registryUnreachable',
+  refused: 'registryUnreachable',
   notFound: 'imageNotFound',
   noPlatform: 'wrongArchitecture',
   digestMismatch: 'imageDigestMismatch',
@@ -55,6 +56,8 @@ const failureOf = {
 const remedies: { readonly [Kind in OciError['kind']]?: string } = {
   unauthorized: 'correct its credential among the registries of the fleet',
   untrusted: 'give its authority among the registries of the fleet',
+  refused:
+    'see how the registries of the fleet say to ask it: by plain HTTP or not, and its mirrors',
 };
 
 /** Without a word of the registry's own. */

@@ -147,6 +147,7 @@ test('each trouble of a registry is told as its own, before a runner is ordered'
   expect(told).toEqual({
     unauthorized: 'registryUnauthorized',
     untrusted: 'registryUnreachable',
+    refused: 'registryUnreachable',
     notFound: 'imageNotFound',
     noPlatform: 'wrongArchitecture',
     digestMismatch: 'imageDigestMismatch',

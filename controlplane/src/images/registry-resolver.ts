@@ -145,6 +145,8 @@ function remedyOf({ kind }: OciError, registry: string): string {
       return `; give it a credential: rackwright fleet registry set ${registry} --credential ID`;
     case 'untrusted':
       return `; name its authority: rackwright fleet registry set ${registry} --authority FILE`;
+    case 'refused':
+      return `; if it has no TLS: rackwright fleet registry set ${registry} --plain-http`;
     case 'notFound':
       return '; see that the name is right and the tag has been pushed';
     case 'unreachable':

@@ -45,6 +45,7 @@ const rows: readonly Row[] = [
   refused('keepDisk', 'hints that fit a disk that is kept', '--root-disk serial=SERIAL'),
   refused('noRootDisk', 'hints that fit no disk', '--root-disk serial=SERIAL'),
   ofAgent('registryUnreachable', 'untrusted', 'answers the agent'),
+  ofAgent('registryUnreachable', 'refused', 'fleet registry set registry.ex'),
   ofAgent('registryUnauthorized', 'unauthorized', 'fleet registry set registry.ex'),
   ofAgent('imageNotFound', 'notFound', 'see that registry.example has'),
   ofAgent('imageDigestMismatch', 'digestMismatch', 'pushed anew'),

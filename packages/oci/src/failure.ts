@@ -19,6 +19,11 @@ export const ociFailures = [
   'tooMany',
   /** It does not answer, or has trouble of its own: it may pass. */
   'unreachable',
+  /**
+   * It does not answer as a registry does: no TLS, a proxy, a redirect to nowhere. The image may be
+   * as it should; how it is asked for is to be looked at.
+   */
+  'refused',
   /** The disk of this machine takes no more. */
   'noSpace',
   /** What came is not what the standard says, or not what we take. */

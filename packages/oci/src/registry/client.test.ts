@@ -50,8 +50,8 @@ describe('a manifest', () => {
     [404, 'notFound', 'has no tools/check@'],
     [429, 'tooMany', 'answers 429'],
     [503, 'unreachable', 'answers 503'],
-    [418, 'malformed', 'answers 418'],
-    [204, 'malformed', 'answers 204'],
+    [418, 'refused', 'answers 418'],
+    [204, 'refused', 'answers 204'],
   ])('with status %i is %s', async (status, kind, words) => {
     const body = JSON.stringify({ errors: [{ code: 'CODE', message: 'the words\n' }, null] });
     const { pull } = clientOf(() => ({ status, body }));
@@ -105,9 +105,9 @@ describe('a registry with tokens', () => {
   });
 
   test.each([
-    ['over plain HTTP', 'Bearer realm="http://auth.example.org/token"', 'malformed'],
-    ['nowhere', 'Bearer service="x"', 'malformed'],
-    ['with a user', 'Bearer realm="https://a:b@auth.example.org/"', 'malformed'],
+    ['over plain HTTP', 'Bearer realm="http://auth.example.org/token"', 'refused'],
+    ['nowhere', 'Bearer service="x"', 'refused'],
+    ['with a user', 'Bearer realm="https://a:b@auth.example.org/"', 'refused'],
   ])('that sends %s is not followed', async (_, header, kind) => {
     const headers = { 'www-authenticate': header };
     const { pull, requests } = clientOf(() => ({ status: 401, headers }), { credential });
@@ -118,8 +118,8 @@ describe('a registry with tokens', () => {
   test.each([
     [{ status: 401 }, 'unauthorized'],
     [{ status: 500 }, 'unreachable'],
-    [{ body: '{}' }, 'malformed'],
-    [{ body: '{"token":"a\\r\\nb"}' }, 'malformed'],
+    [{ body: '{}' }, 'refused'],
+    [{ body: '{"token":"a\\r\\nb"}' }, 'refused'],
     [{ body: 'x'.repeat(100_000) }, 'tooLarge'],
   ])('whose token service answers %# ends in words without the secret', async (page, kind) => {
     const { pull } = clientOf(
@@ -191,6 +191,24 @@ describe('a redirect', () => {
     expect(sentTo(requests).at(-1)).toBe('https://storage.example.org/x?signed -');
   });
 
+  test('to one that wants a credential is told as that, and it is shown none', async () => {
+    const tempting = 'Bearer realm="https://storage.example.org/token", Basic realm="x"';
+    const { pull, requests } = clientOf(
+      (request) => {
+        const page = to('https://storage.example.org/x')(request);
+        const headers = { 'www-authenticate': tempting };
+        return page.status === 307 ? page : { status: 401, headers };
+      },
+      { credential },
+    );
+    await expect(pull()).rejects.toMatchObject({
+      kind: 'refused',
+      message: expect.stringContaining(`storage.example.org, to which ${registry} redirects,`),
+    });
+    expect(sentTo(requests).at(-1)).toBe('https://storage.example.org/x -');
+    expect(requests).toHaveLength(2);
+  });
+
   test.each([
     ['http://storage.example.org/x', 'over plain HTTP'],
     ['https://a:b@storage.example.org/x', 'no address'],
@@ -225,7 +243,7 @@ describe('a blob', () => {
     [{ status: 206 }],
     [{ status: 416 }],
   ])('from another place is refused (%#)', async (page) => {
-    await expect(read(() => page, 1_000)).rejects.toMatchObject({ kind: 'malformed' });
+    await expect(read(() => page, 1_000)).rejects.toMatchObject({ kind: 'refused' });
   });
 
   test('of an agent lies below /v2/blobs/', async () => {
@@ -243,7 +261,7 @@ describe('a blob', () => {
 test.each([
   [{ kind: 'unreachable', message: 'nobody', mayHaveArrived: false }, 'unreachable'],
   [{ kind: 'untrusted', message: 'self-signed' }, 'untrusted'],
-  [{ kind: 'noHttp', message: 'what' }, 'malformed'],
+  [{ kind: 'noHttp', message: 'what' }, 'refused'],
   [{ kind: 'cancelled' }, 'unreachable'],
 ] as const)('no answer %# is told as what it is', async (outcome, kind) => {
   const { web } = pagesWeb(() => outcome);

@@ -10,7 +10,12 @@ import { type Digest, digestOf, parseDigest } from '../digest.ts';
 import { OciError } from '../failure.ts';
 import { manifestBytesMax, manifestMediaTypes } from '../manifest.ts';
 import { readBody } from './body.ts';
-import { defaultWebLimits, type RegistryAccess, RegistryExchange } from './exchange.ts';
+import {
+  defaultWebLimits,
+  type RegistryAccess,
+  type RegistryAnswer,
+  RegistryExchange,
+} from './exchange.ts';
 import type { BlobSource, OpenBlob } from './source.ts';
 
 /** What a tag names now. */
@@ -84,7 +89,7 @@ export class RegistryClient implements Pulling {
     name: string,
     signal: AbortSignal | undefined,
     known?: Digest,
-  ): Promise<WebAnswer> {
+  ): Promise<RegistryAnswer> {
     const condition = known === undefined ? {} : { 'if-none-match': `"${known}"` };
     return this.#exchange.ask({
       ...{ method, repository, path: `manifests/${name}`, scope: 'pull', signal },
@@ -92,7 +97,7 @@ export class RegistryClient implements Pulling {
     });
   }
 
-  async #readManifest(answer: WebAnswer, what: string): Promise<Uint8Array> {
+  async #readManifest(answer: RegistryAnswer, what: string): Promise<Uint8Array> {
     if (answer.status !== 200) throw await this.#exchange.refusal(answer, what);
     return readBody(answer, manifestBytesMax, 'manifest');
   }
@@ -103,7 +108,7 @@ export class RegistryClient implements Pulling {
     from: number,
     signal: AbortSignal | undefined,
   ): Promise<OpenBlob> {
-    const ask = (headers: Readonly<Record<string, string>>): Promise<WebAnswer> =>
+    const ask = (headers: Readonly<Record<string, string>>): Promise<RegistryAnswer> =>
       this.#exchange.ask({
         ...{ method: 'GET', repository, path: `blobs/${digest}`, headers, scope: 'pull', signal },
       });

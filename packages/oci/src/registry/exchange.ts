@@ -2,7 +2,7 @@
  * Requests to one registry: who asks, where it redirects to, and what its refusals mean.
  *
  * 1. A credential is shown to the registry's own origin and to its token service, to nobody to
- *    whom either redirects.
+ *    whom either redirects: what such a one wants to be shown is not looked at.
  * 2. A redirect never leads from HTTPS to plain HTTP.
  * 3. A refused authorization is asked for anew once, and no more.
  */
@@ -48,6 +48,11 @@ export interface RegistryAsk {
   readonly signal: AbortSignal | undefined;
 }
 
+/** What came, and from whom: the registry, or where it has redirected. */
+export interface RegistryAnswer extends WebAnswer {
+  readonly from: URL;
+}
+
 /** Asks one registry. */
 export class RegistryExchange {
   readonly #web: WebClient;
@@ -71,10 +76,10 @@ export class RegistryExchange {
   }
 
   /** One request with its authorization and its redirects; any final status is answered. */
-  async ask(ask: RegistryAsk): Promise<WebAnswer> {
+  async ask(ask: RegistryAsk): Promise<RegistryAnswer> {
     const url = this.#urlOf(ask);
     const first = await this.#follow(url, ask);
-    if (first.status !== 401) return first;
+    if (first.status !== 401 || !this.#isOwn(first.from)) return first;
     const authorization = await this.#authorize(first, ask);
     if (authorization === undefined) return first;
     first.close();
@@ -83,17 +88,19 @@ export class RegistryExchange {
   }
 
   /** The error that an answer is; its body is read for the registry's words. */
-  async refusal(answer: WebAnswer, what: string): Promise<OciError> {
+  async refusal(answer: RegistryAnswer, what: string): Promise<OciError> {
     const { registry, credential } = this.#access;
-    const { status, headers } = answer;
+    const { status, headers, from } = answer;
     const words = await refusalWords(answer);
-    if (status === 401 || status === 403) {
+    const isOwn = this.#isOwn(from);
+    const who = isOwn ? registry : `${from.host}, to which ${registry} redirects,`;
+    if (isOwn && (status === 401 || status === 403)) {
       const whom = credential === undefined ? 'without a credential' : `to ${credential.username}`;
-      const message = `${registry} does not give ${what} ${whom}: ${status}${words}`;
+      const message = `${who} does not give ${what} ${whom}: ${status}${words}`;
       return new OciError('unauthorized', message);
     }
-    if (status === 404) return new OciError('notFound', `${registry} has no ${what}${words}`);
-    return refusedFor(status, headers, `${registry} answers ${status} to ${what}${words}`);
+    if (status === 404) return new OciError('notFound', `${who} has no ${what}${words}`);
+    return refusedFor(status, headers, `${who} answers ${status} to ${what}${words}`);
   }
 
   #urlOf({ repository, path }: RegistryAsk): URL {
@@ -104,22 +111,22 @@ export class RegistryExchange {
     return redirected(base, path);
   }
 
-  async #follow(url: URL, ask: RegistryAsk): Promise<WebAnswer> {
+  async #follow(url: URL, ask: RegistryAsk): Promise<RegistryAnswer> {
     let at = url;
     for (let hops = 0; hops <= redirectsMax; hops += 1) {
       const answer = await this.#send(at, ask);
       const { location } = answer.headers;
       const isRead = ask.method === 'GET' || ask.method === 'HEAD';
       const isRedirect = answer.status > 300 && answer.status < 400 && answer.status !== 304;
-      if (!isRead || !isRedirect || location === undefined) return answer;
+      if (!isRead || !isRedirect || location === undefined) return { ...answer, from: at };
       answer.close();
       at = redirected(at, location);
     }
-    throw new OciError('malformed', `${this.#access.registry} redirects in a circle`);
+    throw new OciError('refused', `${this.#access.registry} redirects in a circle`);
   }
 
   async #send(url: URL, ask: RegistryAsk): Promise<WebAnswer> {
-    const shown = url.origin === this.#base() ? this.#authorizations.get(keyOf(ask)) : undefined;
+    const shown = this.#isOwn(url) ? this.#authorizations.get(keyOf(ask)) : undefined;
     const authorization = shown === undefined ? {} : { authorization: shown };
     const { method, body } = ask;
     const { caPem } = this.#access;
@@ -131,8 +138,8 @@ export class RegistryExchange {
     return answerOf(await this.#web.send(request, this.#limits, ask.signal), url.host);
   }
 
-  #base(): string {
-    return new URL(this.#origin).origin;
+  #isOwn({ origin }: URL): boolean {
+    return origin === new URL(this.#origin).origin;
   }
 
   /** What the next request shall carry; undefined when nothing new can be shown. */

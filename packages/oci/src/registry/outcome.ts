@@ -14,7 +14,7 @@ export function answerOf(outcome: WebOutcome, host: string): WebAnswer {
     case 'cancelled':
       throw new OciError('unreachable', 'given up');
     case 'noHttp':
-      throw new OciError('malformed', `${host} speaks no HTTP here: ${outcome.message}`);
+      throw new OciError('refused', `${host} cannot be asked so: ${outcome.message}`);
     case 'untrusted': {
       const message = `the certificate of ${host} is not trusted: ${outcome.message}`;
       throw new OciError('untrusted', message);
@@ -33,7 +33,7 @@ export function refusedFor(
   if (status === 429) return new OciError('tooMany', message, retryAfterMs(headers));
   const mayPass = status === 408 || status >= 500;
   if (mayPass) return new OciError('unreachable', message, retryAfterMs(headers));
-  return new OciError('malformed', message);
+  return new OciError('refused', message);
 }
 
 /** Where a redirect leads. Throws when it must not be followed. */
@@ -41,11 +41,11 @@ export function redirected(from: URL, location: string): URL {
   const to = URL.parse(location, from.href);
   const isWeb = to?.protocol === 'https:' || to?.protocol === 'http:';
   if (to === null || !isWeb || to.username !== '' || to.password !== '') {
-    throw new OciError('malformed', `${from.host} redirects to what is no address`);
+    throw new OciError('refused', `${from.host} redirects to what is no address`);
   }
   if (from.protocol === 'https:' && to.protocol === 'http:') {
     const message = `${from.host} redirects to ${to.host} over plain HTTP, which is not safe`;
-    throw new OciError('malformed', message);
+    throw new OciError('refused', message);
   }
   return to;
 }

@@ -94,12 +94,8 @@ describe('a blob is not pushed', () => {
   });
 
   test.each([
-    ['says nowhere to push to', { status: 202 }, 'malformed'],
-    [
-      'points to what is not safe',
-      { status: 202, headers: { location: 'http://x/' } },
-      'malformed',
-    ],
+    ['says nowhere to push to', { status: 202 }, 'refused'],
+    ['points to what is not safe', { status: 202, headers: { location: 'http://x/' } }, 'refused'],
     ['refuses', { status: 403 }, 'unauthorized'],
     ['is full', { status: 507 }, 'unreachable'],
     ['is asked too often', { status: 429, headers: { 'retry-after': '2' } }, 'tooMany'],

@@ -5,11 +5,16 @@
  * 1. A blob that the registry has is not sent again.
  * 2. The registry checks each digest; a manifest is pushed after all that it names.
  */
-import type { WebAnswer, WebClient, WebLimits } from '@rackwright/platform';
+import type { WebClient, WebLimits } from '@rackwright/platform';
 import { type Digest, digestOf } from '../digest.ts';
 import { OciError } from '../failure.ts';
 import type { Descriptor } from '../manifest.ts';
-import { type RegistryAccess, type RegistryAsk, RegistryExchange } from './exchange.ts';
+import {
+  type RegistryAccess,
+  type RegistryAnswer,
+  type RegistryAsk,
+  RegistryExchange,
+} from './exchange.ts';
 
 export const defaultPushLimits: WebLimits = {
   // A piece has to be sent in it.
@@ -87,7 +92,7 @@ export class RegistryPublisher {
     answer.close();
     const { location = '' } = answer.headers;
     if (status === 202 && location === '') {
-      throw new OciError('malformed', `${this.#exchange.registry} does not say where to push`);
+      throw new OciError('refused', `${this.#exchange.registry} does not say where to push`);
     }
     return location;
   }
@@ -98,7 +103,7 @@ export class RegistryPublisher {
     path: string,
     body?: Uint8Array,
     headers: Readonly<Record<string, string>> = {},
-  ): Promise<WebAnswer> {
+  ): Promise<RegistryAnswer> {
     const isPiece = method === 'PATCH';
     return this.#exchange.ask({
       ...{ repository, method, path, scope: 'pull,push', signal },

@@ -80,7 +80,7 @@ test.each([
   [401, {}, 'unauthorized', undefined],
   [429, { 'retry-after': '7' }, 'tooMany', 7_000],
   [503, { 'retry-after': '3' }, 'unreachable', 3_000],
-  [304, {}, 'malformed', undefined],
+  [304, {}, 'refused', undefined],
 ])('%i %j is %s', async (status, headers, kind, retryAfterMs) => {
   const { resolve } = clientOf(() => ({ status, headers }));
   await expect(resolve()).rejects.toMatchObject({ kind, retryAfterMs });

@@ -27,11 +27,11 @@ export function tokenUrl(
 ): string {
   const url = URL.parse(parameters['realm'] ?? '');
   if (url === null || !['http:', 'https:'].includes(url.protocol) || url.username !== '') {
-    throw new OciError('malformed', 'the registry names no token service that can be asked');
+    throw new OciError('refused', 'the registry names no token service that can be asked');
   }
   if (url.protocol === 'http:' && !plainHttp) {
     const message = 'the registry sends its callers to a token service over plain HTTP';
-    throw new OciError('malformed', `${message}, which is not safe`);
+    throw new OciError('refused', `${message}, which is not safe`);
   }
   const { service } = parameters;
   if (service !== undefined) url.searchParams.set('service', service);
@@ -71,7 +71,7 @@ export async function fetchToken(web: WebClient, ask: TokenAsk): Promise<string>
   const body = parseJson(await readBody(answer, tokenBodyBytesMax, 'token'), 'token');
   const token = textAt(body, 'token') || textAt(body, 'access_token');
   if (!tokenForm.test(token)) {
-    throw new OciError('malformed', `the token service ${host} answers without a token`);
+    throw new OciError('refused', `the token service ${host} answers without a token`);
   }
   return token;
 }

@@ -91,7 +91,7 @@ test.each([
   [410, 'notFound'],
   [429, 'tooMany'],
   [502, 'unreachable'],
-  [418, 'malformed'],
+  [418, 'refused'],
 ])('%i is %s', async (status, kind) => {
   const { file } = fileOf(() => ({ status }));
   await expect(file.sizeBytes()).rejects.toMatchObject({ kind });

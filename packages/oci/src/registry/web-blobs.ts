@@ -81,7 +81,7 @@ export class WebFile implements BlobSource {
     if (answer.status !== 200) throw this.#refusal(answer);
     const length = answer.headers['content-length'] ?? '';
     if (/^\d{1,15}$/.test(length)) return Number(length);
-    throw new OciError('malformed', `${this.#host()} does not say how long the image is`);
+    throw new OciError('refused', `${this.#host()} does not say how long the image is`);
   }
 
   async open(_: unknown, from: number, signal: AbortSignal | undefined) {
@@ -125,7 +125,7 @@ export class WebFile implements BlobSource {
       answer.close();
       at = redirected(at, location);
     }
-    throw new OciError('malformed', `${this.#host()} redirects in a circle`);
+    throw new OciError('refused', `${this.#host()} redirects in a circle`);
   }
 
   #refusal({ status, headers }: WebAnswer): OciError {

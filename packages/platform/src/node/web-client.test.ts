@@ -131,6 +131,13 @@ test('trusts a certificate by its authority and its name, and sends nothing befo
   expect(requests).toBe(2);
 });
 
+test('says of what speaks HTTP without TLS that it does so', async () => {
+  const url = await serve((_, response) => void response.end('plain'));
+  expect(await get(url.replace(/^http:/, 'https:'))).toEqual({
+    ...{ kind: 'noHttp', message: 'it does not speak TLS' },
+  });
+});
+
 test.each(['ftp://127.0.0.1/', 'http://user:word@127.0.0.1/', 'nonsense'])(
   'sends nothing to %s',
   async (url) => {

@@ -173,8 +173,23 @@ function outcomeOf(
   const words = message.split('\n')[0] ?? code;
   if (distrust.test(code)) return { kind: 'untrusted', message: words };
   if (code.startsWith('HPE_') || code.startsWith('ERR_SSL_') || code === 'EPROTO') {
-    return { kind: 'noHttp', message: code.startsWith('ERR_SSL_') ? code : words };
+    return { kind: 'noHttp', message: code.startsWith('HPE_') ? words : tlsWords(code, words) };
   }
   const refused = code === 'ENOTFOUND' || code === 'ECONNREFUSED';
   return { kind: 'unreachable', message: words, mayHaveArrived: mayHaveArrived && !refused };
+}
+
+/** What TLS says to an answer that is none of its own. */
+const noTls = /^(wrong version number|packet length too long|http request)$/;
+
+/** OpenSSL's reason alone, out of a line with the places of its sources. */
+function tlsWords(code: string, words: string): string {
+  const told = /:SSL routines:[^:]*:([^:]+)/.exec(words)?.[1];
+  const reason =
+    told ??
+    code
+      .replace(/^ERR_SSL_/, '')
+      .replaceAll('_', ' ')
+      .toLowerCase();
+  return noTls.test(reason) ? 'it does not speak TLS' : `TLS is refused: ${reason}`;
 }
