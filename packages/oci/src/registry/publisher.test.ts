@@ -53,8 +53,9 @@ test('sends a blob in pieces, each where the registry points to, and names it la
     'PATCH /v2/os/x/uploads/1 0-8388607',
     'PATCH /v2/os/x/uploads/2 8388608-9999999',
     'PUT /v2/os/x/uploads/3',
+    `HEAD /v2/os/x/blobs/${digest}`,
   ]);
-  const last = new URL(requests.at(-1)?.url ?? '');
+  const last = new URL(requests.at(-2)?.url ?? '');
   expect(last.searchParams.get('digest')).toBe(digest);
   expect(last.searchParams.get('state')).toBe('1');
 });
@@ -81,10 +82,25 @@ test('asks its token service for the right to push, and shows it to nobody else'
 describe('a blob is not pushed', () => {
   test('when it is there', async () => {
     const { push, requests } = publisherOf(({ method }) =>
-      method === 'HEAD' ? { status: 200 } : undefined,
+      method === 'HEAD' ? { headers: { 'content-length': String(bytes.length) } } : undefined,
     );
     await push();
     expect(requests).toHaveLength(1);
+  });
+
+  test('with success to a registry that keeps a part of it all the same', async () => {
+    for (const isMended of [true, false]) {
+      let heads = 0;
+      const { push, sent } = publisherOf(({ method }) => {
+        if (method !== 'HEAD') return undefined;
+        const length = isMended && (heads += 1) > 1 ? bytes.length : 500_000;
+        return { headers: { 'content-length': String(length) } };
+      });
+      const pushing = push();
+      if (isMended) await pushing;
+      else await expect(pushing).rejects.toThrow('with 500000 of its 10000000 bytes');
+      expect(Buffer.concat(sent).equals(bytes)).toBe(true);
+    }
   });
 
   test('when its file is shorter than was said', async () => {

@@ -2,7 +2,8 @@
  * Pushes to one registry (distribution-spec 1.1, "Push"): blobs in pieces, so that none has to fit
  * into memory, then the manifest that names them.
  *
- * 1. A blob that the registry has is not sent again.
+ * 1. A blob that the registry has whole is not sent again; one that it has otherwise is, and when
+ *    it keeps what it had, that is said.
  * 2. The registry checks each digest; a manifest is pushed after all that it names.
  */
 import type { WebClient, WebLimits } from '@rackwright/platform';
@@ -43,9 +44,7 @@ export class RegistryPublisher {
   /** Sends a blob; `chunks` are not read when the registry has it. Rejects with `OciError`. */
   async blob(blob: PushedBlob, chunks: AsyncIterable<Uint8Array>): Promise<void> {
     const { digest, onBytes } = blob;
-    const there = await this.#ask(blob, 'HEAD', `blobs/${digest}`);
-    there.close();
-    if (there.status === 200) return;
+    if ((await this.#keptBytes(blob)) === blob.sizeBytes) return;
     let at = await this.#expect(blob, 202, 'POST', 'blobs/uploads/', new Uint8Array());
     let sent = 0;
     for await (const piece of inPieces(chunks)) {
@@ -59,6 +58,19 @@ export class RegistryPublisher {
     }
     const end = `${at}${at.includes('?') ? '&' : '?'}digest=${encodeURIComponent(digest)}`;
     await this.#expect(blob, 201, 'PUT', end, new Uint8Array());
+    const kept = await this.#keptBytes(blob);
+    if (kept === undefined || kept === blob.sizeBytes) return;
+    const { registry } = this.#exchange;
+    const problem = `keeps blob ${digest} with ${kept} of its ${blob.sizeBytes} bytes`;
+    throw new OciError('truncated', `${registry} ${problem}, whatever is pushed: delete it there`);
+  }
+
+  /** How long the registry says that the blob is; undefined: it is not there, or nobody knows. */
+  async #keptBytes(blob: PushedBlob): Promise<number | undefined> {
+    const there = await this.#ask(blob, 'HEAD', `blobs/${blob.digest}`);
+    there.close();
+    const length = there.headers['content-length'] ?? '';
+    return there.status === 200 && /^\d{1,15}$/.test(length) ? Number(length) : undefined;
   }
 
   /** Pushes a manifest or index under a tag, or under its own digest. Answers the digest. */

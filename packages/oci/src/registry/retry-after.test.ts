@@ -7,6 +7,8 @@ test.each([
   ['0', 0],
   [' 12 ', 12_000],
   ['9999999999', retryAfterMsMax],
+  ['99999999999', retryAfterMsMax],
+  ['9'.repeat(400), retryAfterMsMax],
   ['Sun, 22 Nov 2026 08:00:30 GMT', 30_000],
   ['Sun, 22 Nov 2026 07:59:00 GMT', 0],
   ['Mon, 22 Nov 2027 08:00:00 GMT', retryAfterMsMax],

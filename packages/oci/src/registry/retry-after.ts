@@ -9,7 +9,7 @@ export const retryAfterMsMax = 3_600_000;
  */
 export function retryAfterMs(headers: Readonly<Record<string, string>>): number | undefined {
   const text = headers['retry-after']?.trim() ?? '';
-  if (/^\d{1,10}$/.test(text)) return Math.min(Number(text) * 1_000, retryAfterMsMax);
+  if (/^\d+$/.test(text)) return Math.min(Number(text) * 1_000, retryAfterMsMax);
   // The other forms of dates are obsolete, and Node would read almost anything.
   if (!/^[A-Z][a-z]{2}, .{1,40} GMT$/.test(text)) return undefined;
   const wait = Date.parse(text) - Date.parse(headers['date'] ?? '');
