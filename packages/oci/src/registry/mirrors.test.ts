@@ -49,6 +49,22 @@ describe('a manifest', () => {
     expect(requests[1]?.url).toMatch(/^http:/);
   });
 
+  test('is asked of no mirror again that did not answer, until the registry fails too', async () => {
+    let status = 200;
+    const origin = (): Page => ({ status, body: bytes });
+    const { registry, requests } = registryOf({ two: { status: 404 }, origin });
+    await registry.manifest('os/x', digest);
+    await registry.manifest('os/x', digest);
+    const two = ['two.example.org', 'origin.example.org'];
+    expect(hosts(requests)).toEqual(['one.example.org', ...two, ...two]);
+    status = 500;
+    for (const asked of [two, ['one.example.org', ...two]]) {
+      requests.length = 0;
+      await expect(registry.manifest('os/x', digest)).rejects.toThrow('answers 500');
+      expect(hosts(requests)).toEqual(asked);
+    }
+  });
+
   test('that nobody has is told as the registry tells it, and what the mirrors said', async () => {
     const { registry } = registryOf({ two: { status: 401 }, origin: { status: 404 } });
     await expect(registry.manifest('os/x', digest)).rejects.toMatchObject({

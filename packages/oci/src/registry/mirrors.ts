@@ -4,7 +4,9 @@
  * 1. Mirrors are asked in their order, then the registry itself.
  * 2. No mirror is trusted: it is asked for digests only, and what it sends is checked as all is.
  *    One that sends something else is not asked for that blob again.
- * 3. What a tag names only the registry says: a mirror could answer with what it named long ago.
+ * 3. A mirror that does not answer is passed over from then on, for each question would wait as long
+ *    for it again, until nobody else has an answer either.
+ * 4. What a tag names only the registry says: a mirror could answer with what it named long ago.
  */
 import type { WebClient, WebLimits } from '@rackwright/platform';
 import type { Digest } from '../digest.ts';
@@ -33,6 +35,8 @@ export class MirroredRegistry implements Pulling {
   readonly #origin: RegistryClient;
   /** The registry itself is the last. */
   readonly #places: readonly Place[];
+  /** Names of mirrors. */
+  readonly #away = new Set<string>();
 
   constructor(
     web: WebClient,
@@ -53,10 +57,9 @@ export class MirroredRegistry implements Pulling {
   }
 
   async manifest(repository: string, digest: Digest, signal?: AbortSignal): Promise<Uint8Array> {
-    const tried = await firstThatHas(this.#places, 0, signal, ({ client, prefix }) =>
-      client.manifest(at(prefix, repository), digest, signal),
-    );
-    return tried.value;
+    const ask = ({ client, prefix }: Place): Promise<Uint8Array> =>
+      client.manifest(at(prefix, repository), digest, signal);
+    return (await firstThatHas(this.#places, 0, this.#away, signal, ask)).value;
   }
 
   /** See `RegistryClient.resolve`. */
@@ -78,9 +81,9 @@ export class MirroredRegistry implements Pulling {
     const first = (digest: Digest): number => from.get(digest) ?? 0;
     return {
       open: async (digest, start, signal): Promise<OpenBlob> => {
-        const tried = await firstThatHas(sources, first(digest), signal, ({ blobs }) =>
-          blobs.open(digest, start, signal),
-        );
+        const ask = ({ blobs }: (typeof sources)[number]): Promise<OpenBlob> =>
+          blobs.open(digest, start, signal);
+        const tried = await firstThatHas(sources, first(digest), this.#away, signal, ask);
         from.set(digest, tried.place);
         return tried.value;
       },
@@ -102,17 +105,21 @@ function at(prefix: string, repository: string): string {
 async function firstThatHas<P extends { readonly name: string }, T>(
   places: readonly P[],
   first: number,
+  away: Set<string>,
   signal: AbortSignal | undefined,
   ask: (place: P) => Promise<T>,
 ): Promise<{ readonly value: T; readonly place: number }> {
   const problems: string[] = [];
   for (const [index, place] of places.entries()) {
-    if (index < first) continue;
+    const isOrigin = index === places.length - 1;
+    if (index < first || (away.has(place.name) && !isOrigin)) continue;
     try {
       return { value: await ask(place), place: index };
     } catch (error) {
       if (!isOciError(error)) throw error;
-      const isLast = index === places.length - 1 || signal?.aborted === true;
+      if (error.kind === 'unreachable' && signal?.aborted !== true) away.add(place.name);
+      if (isOrigin) away.clear();
+      const isLast = isOrigin || signal?.aborted === true;
       if (isLast && problems.length === 0) throw error;
       if (isLast) {
         const message = `${error.message}; its mirrors: ${problems.join('; ')}`;
