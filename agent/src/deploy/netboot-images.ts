@@ -15,6 +15,7 @@ import type { NetbootSet } from '@rackwright/oci';
 import type { Clock, Log } from '@rackwright/platform';
 import {
   type Architecture,
+  aborted,
   type CredentialOf,
   type HeldHostImage,
   type HostImageProgress,
@@ -145,13 +146,6 @@ function askAs(wanted: Wanted, from: agent.HostImage): void {
   const { changed } = wanted;
   wanted.changed = new AbortController();
   changed.abort();
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => {
-    signal.addEventListener('abort', () => resolve(), { once: true });
-  });
 }
 
 function wordsOf(progress: HostImageProgress): string {

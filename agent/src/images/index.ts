@@ -16,6 +16,6 @@ export {
   type WantedHostImage,
 } from './host-images.ts';
 export { type FetchProgress, type HeldImage, Images, type WantedImage } from './images.ts';
-export { pause } from './pause.ts';
+export { aborted, pause } from './pause.ts';
 export { Prefetcher, type PrefetcherParts } from './prefetcher.ts';
 export { type Architecture, architectureNamed, type CredentialOf, wantedImage } from './source.ts';

@@ -1,5 +1,13 @@
 import type { Clock } from '@rackwright/platform';
 
+/** Resolves when it is aborted; never rejects. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
+
 /** Resolves after `delayMs`, or as soon as `signal` aborts; never rejects. */
 export async function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
   const over = Promise.withResolvers<void>();

@@ -12,9 +12,11 @@ import type { Clock } from '@rackwright/platform';
 import type { Failed, FinalResult } from '@rackwright/results';
 import {
   type Architecture,
+  aborted,
   type HeldHostImage,
   type HostImageProgress,
   type HostImages,
+  pause,
   type WantedHostImage,
   wantedImage,
 } from '../images/index.ts';
@@ -22,7 +24,7 @@ import type { ImageOfOrder } from '../runner-gateway/index.ts';
 import type { OperationContext } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
 import { notHeld, progressWords, resultOfHostImage } from './host-image-result.ts';
-import { aborted, pause, turnLimit } from './time-limit.ts';
+import { turnLimit } from './time-limit.ts';
 
 export const writeImageStep = 'deploy.write_image';
 

@@ -73,25 +73,3 @@ export function turnLimit(
     end: () => end(),
   };
 }
-
-/** Resolves after `waitMs`, or when the signal is aborted. */
-export function pause(clock: Clock, waitMs: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => {
-    const settle = (): void => {
-      cancel();
-      signal.removeEventListener('abort', settle);
-      resolve();
-    };
-    const cancel = clock.after(waitMs, settle);
-    signal.addEventListener('abort', settle, { once: true });
-  });
-}
-
-/** Resolves when it is aborted. */
-export function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => {
-    signal.addEventListener('abort', () => resolve(), { once: true });
-  });
-}

@@ -11,6 +11,7 @@ export {
   nearestName,
   readConfiguration,
 } from './config-reader.ts';
+export { type ContentRange, parseContentRange } from './content-range.ts';
 export type { CrashPoint } from './crash-point.ts';
 export type { AppendFile, Disk, FileStat } from './disk.ts';
 export type { Exec, ExecRequest, ExecResult } from './exec.ts';

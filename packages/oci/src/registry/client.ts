@@ -5,7 +5,12 @@
  *    it, as it comes (`verifiedBlob`).
  * 2. What a tag names is known by the hash of what comes, never by a header alone.
  */
-import type { WebAnswer, WebClient, WebLimits } from '@rackwright/platform';
+import {
+  parseContentRange,
+  type WebAnswer,
+  type WebClient,
+  type WebLimits,
+} from '@rackwright/platform';
 import { type Digest, digestOf, parseDigest } from '../digest.ts';
 import { OciError } from '../failure.ts';
 import { manifestBytesMax, manifestMediaTypes } from '../manifest.ts';
@@ -135,6 +140,5 @@ function told256({ headers }: WebAnswer): Digest | undefined {
 export function startOf({ status, headers }: WebAnswer, from: number): number | undefined {
   if (status === 200) return 0;
   if (status !== 206 || from === 0) return undefined;
-  const found = /^bytes (\d{1,15})-\d{1,15}\/(?:\d{1,15}|\*)$/.exec(headers['content-range'] ?? '');
-  return found !== null && Number(found[1]) === from ? from : undefined;
+  return parseContentRange(headers['content-range'])?.start === from ? from : undefined;
 }

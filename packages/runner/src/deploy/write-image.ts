@@ -12,7 +12,14 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { agent, RerunClass, type runner } from '@rackwright/api';
-import { type Firmware, ImageError, removableLoader, type Seed } from '@rackwright/disk-image';
+import {
+  compressions,
+  diskFormats,
+  type Firmware,
+  ImageError,
+  removableLoader,
+  type Seed,
+} from '@rackwright/disk-image';
 import { type DeviceFacts, deviceIdentity } from '@rackwright/erasure';
 import type { Failed } from '@rackwright/results';
 import { DeviceError } from '../block-devices.ts';
@@ -220,9 +227,6 @@ function readWanted(context: StepContext): Read<Wanted> {
   return value({ deployment, file, image: image.value, url, seed: seed.value });
 }
 
-const formats = ['raw', 'qcow2'] as const;
-const compressions = ['none', 'gzip', 'zstd', 'xz'] as const;
-
 function imageOf(file: runner.ImageFile): Read<ImageFile> {
   const sha256 = hexIn(file.digest);
   if (sha256 === undefined) return bad('image_file.digest: must be sha256: and 64 hex digits');
@@ -230,9 +234,9 @@ function imageOf(file: runner.ImageFile): Read<ImageFile> {
   if (contentSha256 === undefined && file.contentDigest !== '') {
     return bad('image_file.content_digest: must be sha256: and 64 hex digits');
   }
-  const format = formats.find((each) => each === file.format);
+  const format = diskFormats.find((each) => each === file.format);
   if (format === undefined && file.format !== '') {
-    return bad(`image_file.format: must be one of ${formats.join(', ')}`);
+    return bad(`image_file.format: must be one of ${diskFormats.join(', ')}`);
   }
   const compression = compressions.find((each) => each === file.compression);
   if (compression === undefined && file.compression !== '') {

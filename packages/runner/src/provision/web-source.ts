@@ -8,6 +8,7 @@ import {
 } from '@rackwright/disk-image';
 import {
   type Clock,
+  parseContentRange,
   type WebAnswer,
   WebBroken,
   type WebClient,
@@ -105,10 +106,10 @@ function readAnswer(answer: WebAnswer, from: number): OpenBytes {
     const size = sizeIn(headers['content-length']);
     return { start: 0, ...(size === undefined ? {} : { sizeBytes: size }), ...bodyOf(answer) };
   }
-  const [, first, whole] = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(headers['content-range'] ?? '') ?? [];
-  if (status === 206 && Number(first) === from) {
-    const size = sizeIn(whole);
-    return { start: from, ...(size === undefined ? {} : { sizeBytes: size }), ...bodyOf(answer) };
+  const range = status === 206 ? parseContentRange(headers['content-range']) : undefined;
+  if (range?.start === from) {
+    const { sizeBytes } = range;
+    return { start: from, ...(sizeBytes === undefined ? {} : { sizeBytes }), ...bodyOf(answer) };
   }
   answer.close();
   if (passingStatuses.has(status)) throw new SourceBroken(`the server answers ${status}`);
