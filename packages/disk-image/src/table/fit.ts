@@ -20,6 +20,7 @@ import {
 import {
   extendedTypes,
   freeMbrNumber,
+  type MbrPartition,
   mbrBlocksMax,
   mbrTypes,
   parseMbr,
@@ -77,7 +78,7 @@ export function fitTable(request: FitRequest): Fitted {
   if (partitions.some(({ type }) => type === mbrTypes.protective)) {
     throw new ImageError('malformed', 'the image should have a GUID partition table, but has none');
   }
-  if (partitions.length > 0 && blockBytes === 512) return fitMbr(request);
+  if (partitions.length > 0) return fitMbr(request, partitions);
   if (request.seed !== undefined) {
     const problem = 'the image has no partition table, so there is no place for first-boot data';
     throw new ImageError('unsupported', problem);
@@ -189,9 +190,12 @@ function spanProtective(head: Uint8Array, diskBlocks: number): void {
   );
 }
 
-function fitMbr(request: FitRequest): Fitted {
+function fitMbr(request: FitRequest, partitions: readonly MbrPartition[]): Fitted {
   const { blockBytes, diskBytes, grow, seed } = request;
-  const partitions = parseMbr(request.head);
+  if (blockBytes !== 512) {
+    const problem = `the disk has blocks of ${blockBytes} bytes, and an MBR counts in those of 512`;
+    throw new ImageError('unsupported', `${problem}: use an image with a GUID partition table`);
+  }
   const diskBlocks = Math.min(Math.floor(diskBytes / blockBytes), mbrBlocksMax - 1);
   const last = partitions.reduce((found, each) =>
     each.lastBlock > found.lastBlock ? each : found,
@@ -204,7 +208,8 @@ function fitMbr(request: FitRequest): Fitted {
     [mbrTypes.efiSystem]: 'an EFI system partition',
     [mbrTypes.swap]: 'swap',
   };
-  const reason = extendedTypes.includes(last.type) ? 'an extended partition' : fixed[last.type];
+  const kind = extendedTypes.includes(last.type) ? 'an extended partition' : fixed[last.type];
+  const reason = partitions.some((each) => overlaps(each, last)) ? 'in another one too' : kind;
   const growth = growthOf(last, room.lastBlock, grow, reason);
   const head = new Uint8Array(request.head);
   const fitted = partitions.map((each) => ({ ...each, ...grownEnd(each, growth) }));
@@ -233,6 +238,11 @@ function fitMbr(request: FitRequest): Fitted {
     ...describeGrowth(growth, blockBytes),
     ...seedOf(described, seedNumber),
   };
+}
+
+function overlaps(one: Extent, other: Extent): boolean {
+  if (one.number === other.number) return false;
+  return one.firstBlock <= other.lastBlock && other.firstBlock <= one.lastBlock;
 }
 
 type Growth =
