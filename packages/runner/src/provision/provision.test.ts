@@ -82,6 +82,7 @@ test.each([
   ['tooLarge', noise(7 * mib), { sizeBytes: 7 * mib }, 'it has 7340032 bytes, the disk 6291456'],
   ['tooLarge', gzipSync(image), { contentSizeBytes: 7 * mib }, 'larger than the disk'],
   ['tooLong', image, { sizeBytes: 100 }, 'more came than the 100 bytes'],
+  ['tooLong', packed, { contentSizeBytes: 100 }, 'more than the declared 100 bytes'],
   ['truncated', gzipSync(image.subarray(0, mib)).subarray(0, 9_000), {}, 'ends within a frame'],
   ['malformed', Buffer.from('514649fb00000003', 'hex'), {}, 'qcow2 header'],
 ] as const)('finds %s before anything is written', async (fault, file, declared, words) => {
@@ -100,7 +101,7 @@ test.each([
   ['truncated', cut(zstdCompressSync(image)), {}, 'ends within a frame'],
   ['truncated', image, { sizeBytes: image.length + 1 }, 'ends after'],
   ['truncated', packed, { contentSizeBytes: image.length + 1 }, 'not the declared'],
-  ['tooLong', packed, { contentSizeBytes: image.length - 1 }, 'not the declared'],
+  ['tooLong', packed, { contentSizeBytes: image.length - 1 }, 'more than the declared'],
   ['malformed', Buffer.concat([zstd(image), image]), {}, 'the zstd file is broken'],
   ['tooLarge', gzipSync(noise(7 * mib)), {}, 'the disk 6291456'],
 ] as const)('finds %s while writing, and leaves nothing bootable', async (...given) => {
@@ -109,6 +110,14 @@ test.each([
   const message = expect.stringContaining(words);
   expect(end).toEqual({ kind: 'failed', fault, message, begun: true });
   expect(headIsZero()).toBe(true);
+});
+
+test('writes nothing behind the end that an image declares, however much it holds', async () => {
+  const bomb = gzipSync(Buffer.concat([image.subarray(0, 2 * mib), Buffer.alloc(3 * mib)]));
+  const end = await disk.provision(bomb, { image: { contentSizeBytes: 2 * mib } });
+  expect(end).toMatchObject({ kind: 'failed', fault: 'tooLong', begun: true });
+  const behind = disk.read().subarray(2 * mib, 5 * mib);
+  expect(behind.equals(Buffer.alloc(behind.length, 'PATTERN!'))).toBe(true);
 });
 
 function broken(bytes: Buffer): Buffer {

@@ -132,14 +132,15 @@ async function install(work: Work, image: PreparedImage): Promise<Installed> {
   const sizeBytes = image.sizeBytes ?? plan.image.contentSizeBytes;
   checkFits(sizeBytes, disk);
   const seed = plan.seed === undefined ? undefined : makeSeed(plan.seed, disk.blockBytes);
+  const content = noLonger(image.content, plan.image.contentSizeBytes);
   const writer = new DiskWriter(disk, sizeBytes, parts.hashes, signal);
   let fitted: Fitted;
   let written: Written;
   try {
-    const rest = await takeHead(writer, image.content);
+    const rest = await takeHead(writer, content);
     fitted = fit(work, writer.head);
     await begin(work);
-    written = await write(work, writer, joined(rest, image.content), sizeBytes);
+    written = await write(work, writer, joined(rest, content), sizeBytes);
   } finally {
     await writer.settled();
   }
@@ -214,6 +215,22 @@ async function wipeEnds({ open, sizeBytes }: ImageDisk): Promise<void> {
   }
 }
 
+/** An image that holds more than it says is given up at that byte, not at the end of the disk. */
+async function* noLonger(
+  content: AsyncIterable<Content>,
+  declared = Number.POSITIVE_INFINITY,
+): AsyncGenerator<Content, void, undefined> {
+  let sizeBytes = 0;
+  for await (const piece of content) {
+    sizeBytes += piece.kind === 'bytes' ? piece.bytes.length : piece.length;
+    if (sizeBytes > declared) {
+      const sizes = `more than the declared ${declared} bytes`;
+      throw new ImageError('tooLong', `the content of the image has ${sizes}`);
+    }
+    yield piece;
+  }
+}
+
 async function* joined(
   first: Content | undefined,
   content: AsyncIterable<Content>,
@@ -248,10 +265,9 @@ async function write(
 
 function checkContent(image: ImageFile, { sizeBytes, sha256 }: Written): void {
   const declared = image.contentSizeBytes;
-  if (declared !== undefined && sizeBytes !== declared) {
-    const fault = sizeBytes < declared ? 'truncated' : 'tooLong';
+  if (declared !== undefined && sizeBytes < declared) {
     const sizes = `${sizeBytes} bytes, not the declared ${declared}`;
-    throw new ImageError(fault, `the content of the image has ${sizes}`);
+    throw new ImageError('truncated', `the content of the image has ${sizes}`);
   }
   if (image.contentSha256 !== undefined) checkDigest(sha256, image.contentSha256);
 }
