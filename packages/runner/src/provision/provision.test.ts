@@ -83,6 +83,7 @@ test.each([
   ['tooLarge', gzipSync(image), { contentSizeBytes: 7 * mib }, 'larger than the disk'],
   ['tooLong', image, { sizeBytes: 100 }, 'more came than the 100 bytes'],
   ['tooLong', packed, { contentSizeBytes: 100 }, 'more than the declared 100 bytes'],
+  ['tooLong', emptyQcow2(2 ** 30), { contentSizeBytes: mib }, 'more than the declared'],
   ['truncated', gzipSync(image.subarray(0, mib)).subarray(0, 9_000), {}, 'ends within a frame'],
   ['malformed', Buffer.from('514649fb00000003', 'hex'), {}, 'qcow2 header'],
 ] as const)('finds %s before anything is written', async (fault, file, declared, words) => {

@@ -130,9 +130,11 @@ export async function provisionDisk(
 async function install(work: Work, image: PreparedImage): Promise<Installed> {
   const { plan, disk, signal, parts } = work;
   const sizeBytes = image.sizeBytes ?? plan.image.contentSizeBytes;
+  const declared = plan.image.contentSizeBytes;
+  if ((sizeBytes ?? 0) > (declared ?? Infinity)) throw tooLong(declared);
   checkFits(sizeBytes, disk);
   const seed = plan.seed === undefined ? undefined : makeSeed(plan.seed, disk.blockBytes);
-  const content = noLonger(image.content, plan.image.contentSizeBytes);
+  const content = noLonger(image.content, declared);
   const writer = new DiskWriter(disk, sizeBytes, parts.hashes, signal);
   let fitted: Fitted;
   let written: Written;
@@ -223,12 +225,14 @@ async function* noLonger(
   let sizeBytes = 0;
   for await (const piece of content) {
     sizeBytes += piece.kind === 'bytes' ? piece.bytes.length : piece.length;
-    if (sizeBytes > declared) {
-      const sizes = `more than the declared ${declared} bytes`;
-      throw new ImageError('tooLong', `the content of the image has ${sizes}`);
-    }
+    if (sizeBytes > declared) throw tooLong(declared);
     yield piece;
   }
+}
+
+function tooLong(declared: number | undefined): ImageError {
+  const sizes = `more than the declared ${declared} bytes`;
+  return new ImageError('tooLong', `the content of the image has ${sizes}`);
 }
 
 async function* joined(
