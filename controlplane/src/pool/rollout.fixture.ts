@@ -106,7 +106,7 @@ export class Rollout {
   }
 
   set(n: number, change: Partial<SeenHost>): void {
-    this.hosts[n - 1] = { ...this.host(n), ...change };
+    this.hosts[n - 1] = { ...this.host(n), ...withService(change) };
   }
 
   /** Looks until nothing changes; claims and asks in between, as the loop does. */
@@ -151,7 +151,7 @@ export class Rollout {
       steps: [{ name: writeImageStep, attempt: how === 'failedBefore' ? 0 : 1 }],
     });
     run.steps = wrote.steps;
-    this.hosts[index] = { ...host, ...after(slot, host, how), ...left, run };
+    this.hosts[index] = { ...host, ...withService({ ...after(slot, host, how), ...left }), run };
     return this.look();
   }
 
@@ -243,14 +243,21 @@ export function seen(n: number, change: Partial<SeenHost> = {}): SeenHost {
     digest: digest('A'),
     claimedBy: undefined,
     illness: undefined,
+    service: 'in',
     keptBy: undefined,
     runCount: 0n,
     run: undefined,
     wantsClean: false,
     cleanAfterMs: undefined,
     isDeleting: false,
-    ...change,
+    ...withService(change),
   };
+}
+
+/** Who is ill is out, where nothing else is said. */
+function withService(change: Partial<SeenHost>): Partial<SeenHost> {
+  if (!('illness' in change)) return change;
+  return { service: change.illness === undefined ? 'in' : 'out', ...change };
 }
 
 /** What a run leaves of its host. */

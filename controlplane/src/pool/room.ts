@@ -5,8 +5,8 @@
  * Invariant: what waits at the gate itself is not out. So of two that wait there the first one
  * goes, where only one may, and neither waits for the other.
  */
-import { HostState, type RolloutSlot, RolloutSlotState } from '@rackwright/api';
-import type { SeenHost } from './seen.ts';
+import { type RolloutSlot, RolloutSlotState } from '@rackwright/api';
+import { isBroken, isMissed, type SeenHost } from './seen.ts';
 import type { Survey } from './survey.ts';
 
 /** Hosts that a slot's message names. */
@@ -24,15 +24,15 @@ export class Room {
   constructor({ standings, slots, unavailableMax, perRackMax, held }: Survey) {
     this.#max = unavailableMax;
     this.#perRackMax = perRackMax;
-    for (const { host } of standings) if (isIll(host)) this.#out.set(host.uid, host);
+    for (const { host } of standings) if (isMissed(host)) this.#out.set(host.uid, host);
     for (const { hostUid, host: name, rack, state } of slots) {
       if (state !== RolloutSlotState.GATE) this.#out.set(hostUid, { name, rack });
     }
-    const wants = standings.some(({ stand, host }) => stand === 'waiting' && isIll(host));
+    const wants = standings.some(({ stand, host }) => stand === 'waiting' && isBroken(host));
     this.#isWanted = wants && held === undefined;
   }
 
-  /** A host that is ill could be healed by a slot. */
+  /** A host that is out could be healed by a slot. */
   get isWanted(): boolean {
     return this.#isWanted;
   }
@@ -50,10 +50,6 @@ export class Room {
   take({ uid, name, rack }: SeenHost): void {
     this.#out.set(uid, { name, rack });
   }
-}
-
-function isIll({ state, illness }: SeenHost): boolean {
-  return state === HostState.PROVISIONED && illness !== undefined;
 }
 
 function textOf(out: readonly { readonly name: string }[]): string {

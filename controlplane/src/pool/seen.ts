@@ -1,6 +1,13 @@
-/** A host as a pool looks at it: only what the rollout is decided by. Pure. */
+/**
+ * A host as a pool looks at it: only what the rollout is decided by. Pure.
+ *
+ * Invariant: *healthy* and *in service* are two things. Healthy is who nothing is wrong with: that
+ * proves an image. In service is who may be used by somebody, whatever is wrong with it: that is
+ * what gate and windows protect. A fault takes a host out of service only where it says so itself.
+ */
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
+  type Fault,
   FaultSeverity,
   HoldScope,
   type Host,
@@ -13,8 +20,14 @@ import {
   RunPhase,
   type store as wire,
 } from '@rackwright/api';
-import { heldBy } from '../host/index.ts';
+import { bmcFaults, bmcUnreachable, heldBy } from '../host/index.ts';
 import { digestOf } from './image-name.ts';
+
+/**
+ * What users have of a provisioned host. `unseen`: it may serve, and may be gone with its BMC; so it
+ * is asked for like one that serves, and counts like one that is out.
+ */
+export type Service = 'in' | 'unseen' | 'out';
 
 export interface SeenHost {
   /** "hosts/HOST" */
@@ -31,6 +44,8 @@ export interface SeenHost {
   readonly claimedBy: string | undefined;
   /** Why it is not in good service; undefined: it is. Of a provisioned host only. */
   readonly illness: string | undefined;
+  /** Of a provisioned host only. */
+  readonly service: Service;
   /** What keeps it from being written now, whoever asks; undefined: nothing. */
   readonly keptBy: string | undefined;
   readonly runCount: bigint;
@@ -57,6 +72,7 @@ export function seenHost({ host, runCount }: wire.HostRecord): SeenHost | undefi
     digest: digestOf(status.image),
     claimedBy: status.claim?.by,
     illness: status.state === HostState.PROVISIONED ? illnessOf(host) : undefined,
+    service: serviceOf(host),
     keptBy: keptBy(host),
     runCount,
     run,
@@ -80,12 +96,23 @@ function timeOf(time: Timestamp | undefined): number | undefined {
 
 /** Whether it runs this image in good health. */
 export function isHealthyOn(host: SeenHost, digest: string): boolean {
-  return isServing(host) && host.digest === digest;
+  const isHealthy = host.state === HostState.PROVISIONED && host.illness === undefined;
+  return isHealthy && host.digest === digest;
 }
 
-/** Whether taking it out would be a loss. */
-export function isServing({ state, illness }: SeenHost): boolean {
-  return state === HostState.PROVISIONED && illness === undefined;
+/** Whether taking it out may be a loss. */
+export function isServing({ state, service }: SeenHost): boolean {
+  return state === HostState.PROVISIONED && service !== 'out';
+}
+
+/** Whether it surely serves nobody, and a slot may heal it. */
+export function isBroken({ state, service }: SeenHost): boolean {
+  return state === HostState.PROVISIONED && service === 'out';
+}
+
+/** Whether it counts as one that is out. */
+export function isMissed({ state, service }: SeenHost): boolean {
+  return state === HostState.PROVISIONED && service !== 'in';
 }
 
 /** Whether a selector means the host; an empty one means none. */
@@ -115,13 +142,36 @@ function illnessOf({ status }: Host): string | undefined {
   return status?.inRescue === true ? 'it is in rescue' : undefined;
 }
 
+/** Its image is lost, or has not proved that it runs. */
+const imageLost = 'reimageFailed';
+
+/** All other faults, and those to come, say nothing of what runs on the host. */
+function serviceOf({ status }: Host): Service {
+  if (status === undefined || status.poweredOn === false || status.inRescue) return 'out';
+  const faults = status.faults.filter(({ severity }) => severity !== FaultSeverity.WARNING);
+  if (faults.some(({ type }) => type === imageLost)) return 'out';
+  return faults.some(({ type }) => type === bmcUnreachable) ? 'unseen' : 'in';
+}
+
+/** A run of a pool switches the host and takes it over: a hold of either keeps it. */
+const holdsOfPools: ReadonlyMap<HoldScope, string> = new Map([
+  [HoldScope.WORK, 'work'],
+  [HoldScope.POWER, 'power'],
+]);
+
 function keptBy({ status }: Host): string | undefined {
   if (status === undefined) return undefined;
   if (status.deletion !== undefined) return `${status.deletion.by} asked for its deletion`;
-  const hold = status.holds.find(({ scope }) => scope === HoldScope.WORK);
-  if (hold !== undefined) return `its work is held by ${hold.by}: ${hold.reason}`;
+  const hold = status.holds.find(({ scope }) => holdsOfPools.has(scope));
+  if (hold !== undefined) {
+    return `its ${holdsOfPools.get(hold.scope)} is held by ${hold.by}: ${hold.reason}`;
+  }
   const run = runUnderWay({ run: status.run });
-  return run === undefined ? undefined : heldBy(run);
+  if (run !== undefined) return heldBy(run);
+  const isOfBmc = ({ type, severity }: Fault) =>
+    bmcFaults.has(type) && severity !== FaultSeverity.WARNING;
+  const fault = status.faults.find(isOfBmc);
+  return fault === undefined ? undefined : `its BMC, ${fault.type}: ${fault.message}`;
 }
 
 const stateNames = new Map<number, string>(

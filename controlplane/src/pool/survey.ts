@@ -6,7 +6,7 @@
  * 1. No more slots at once than hosts may be out. A host in service is taken only while those that
  *    are out, for whatever reason, are fewer than that; so are those of its rack.
  * 2. What is out already, or was never in service, costs nobody anything: no window, no gate, and
- *    it goes first when it is broken.
+ *    it goes first when it is broken. What is ill in another way is in service still (`seen.ts`).
  * 3. The first host of a target goes alone, and a wave goes when those before it are done.
  * 4. The order follows from names and digest alone, the same on every replica and after a crash.
  */
@@ -21,7 +21,15 @@ import {
 } from '@rackwright/api';
 import { failureThreshold, unavailableMax } from './amounts.ts';
 import { compare, orderKey } from './members.ts';
-import { isHealthyOn, isSelected, isServing, type SeenHost, stateName } from './seen.ts';
+import {
+  isBroken,
+  isHealthyOn,
+  isMissed,
+  isSelected,
+  isServing,
+  type SeenHost,
+  stateName,
+} from './seen.ts';
 import { msOf } from './slots.ts';
 import { isPinned, targetOf, type Wanted, wantedBy } from './target.ts';
 import { type Opening, opening } from './windows.ts';
@@ -214,8 +222,7 @@ export class Outage {
     const { target } = surveyed;
     this.#ofTarget = surveyed.slots.filter(({ image }) => image === target?.image).length;
     for (const { host, slot } of surveyed.standings) {
-      const isIll = host.state === HostState.PROVISIONED && host.illness !== undefined;
-      if (slot !== undefined || isIll) this.#out.set(host.uid, host.rack);
+      if (slot !== undefined || isMissed(host)) this.#out.set(host.uid, host.rack);
     }
     // The slot of a host that is no member any more is one still.
     for (const { hostUid, rack } of surveyed.slots) this.#out.set(hostUid, rack);
@@ -282,7 +289,7 @@ function inOrder(a: Standing, b: Standing): number {
 
 /** What is broken goes first. */
 function rank({ host }: Standing): number {
-  return host.state === HostState.PROVISIONED && host.illness !== undefined ? 0 : 1;
+  return isBroken(host) ? 0 : 1;
 }
 
 /** The next one to go: among equals from the rack of which the fewest are out. */

@@ -27,6 +27,9 @@ const byCause: Readonly<Record<string, string>> = {
 };
 const types = [...Object.values(byCause), bmcBusy];
 
+/** Faults of a host's BMC: while one stands, nothing can be asked of the host. */
+export const bmcFaults: ReadonlySet<string> = new Set(types);
+
 /** A silent BMC is a warning first, and an error when it has been silent for this long. */
 export const silenceErrorMs = 10 * 60_000;
 
