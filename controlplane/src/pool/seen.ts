@@ -57,8 +57,8 @@ export interface SeenHost {
   readonly isDeleting: boolean;
 }
 
-/** The host as pools see it; undefined when the record has none. */
-export function seenHost({ host, runCount }: wire.HostRecord): SeenHost | undefined {
+/** The host as pools see it; undefined when the record has none. `brake`: what stops its rack. */
+export function seenHost({ host, runCount }: wire.HostRecord, brake = ''): SeenHost | undefined {
   if (host?.status === undefined) return undefined;
   const { status } = host;
   const { run } = status;
@@ -73,7 +73,7 @@ export function seenHost({ host, runCount }: wire.HostRecord): SeenHost | undefi
     claimedBy: status.claim?.by,
     illness: status.state === HostState.PROVISIONED ? illnessOf(host) : undefined,
     service: serviceOf(host),
-    keptBy: keptBy(host),
+    keptBy: keptBy(host, brake),
     runCount,
     run,
     wantsClean:
@@ -159,7 +159,7 @@ const holdsOfPools: ReadonlyMap<HoldScope, string> = new Map([
   [HoldScope.POWER, 'power'],
 ]);
 
-function keptBy({ status }: Host): string | undefined {
+function keptBy({ status }: Host, brake: string): string | undefined {
   if (status === undefined) return undefined;
   if (status.deletion !== undefined) return `${status.deletion.by} asked for its deletion`;
   const hold = status.holds.find(({ scope }) => holdsOfPools.has(scope));
@@ -168,6 +168,7 @@ function keptBy({ status }: Host): string | undefined {
   }
   const run = runUnderWay({ run: status.run });
   if (run !== undefined) return heldBy(run);
+  if (brake !== '') return brake;
   const isOfBmc = ({ type, severity }: Fault) =>
     bmcFaults.has(type) && severity !== FaultSeverity.WARNING;
   const fault = status.faults.find(isOfBmc);

@@ -7,13 +7,20 @@ import {
   HostState,
   type HostStatusSchema,
   RolloutSlotState,
+  RunKind,
+  RunPhase,
+  RunSchema,
   store as wire,
 } from '@rackwright/api';
+import { seededRandom } from '@rackwright/sim';
+import { openMemoryStore, storeKey } from '@rackwright/store';
 import { expect, test } from 'vitest';
-import { bmcFaults } from '../host/index.ts';
+import { bmcFaults, fleetKey } from '../host/index.ts';
 import { landings } from '../host/life/machine-tables.ts';
+import { Rig } from '../host/testing/rig.ts';
 import { image, Rollout } from './rollout.fixture.ts';
 import { type SeenHost, seenHost } from './seen.ts';
+import { readWorld } from './world.ts';
 
 const failures = Object.values(landings)
   .flatMap((each) => Object.values(each))
@@ -84,4 +91,47 @@ test.each([
   [undefined, HoldScope.RELEASE],
 ])('what a pool says of a hold: %s', (why, scope) => {
   expect(seenWith({ holds: [{ scope, by: 'ann', reason: 'disks' }] }).keptBy).toBe(why);
+});
+
+test('a host of a frozen rack or fleet is kept, and none waits at the gate for it', async () => {
+  const rig = new Rig();
+  for (const [index, rackId] of ['r1', 'r2'].entries()) {
+    rig.addRack(rackId);
+    rig.addHost(index + 1, { rack: `racks/${rackId}` });
+  }
+  const freeze = { by: 'user:ann', reason: 'a drill' };
+  const rack = { name: 'racks/r2', status: { freeze } };
+  rig.put(storeKey('racks', 'r2'), wire.RackRecordSchema, { rack });
+  const store = await openMemoryStore({ random: seededRandom(1), disk: rig.disk });
+  const kept = async () => {
+    const { hosts } = await readWorld(store, 'p');
+    return hosts.map(({ keptBy }) => keptBy);
+  };
+  const why = 'racks/r2 is frozen by user:ann: a drill';
+  expect(await kept()).toEqual([undefined, why]);
+  rig.put(fleetKey, wire.FleetRecordSchema, { fleet: { status: { freeze } } });
+  expect(await kept()).toEqual(Array(2).fill('the fleet is frozen by user:ann: a drill'));
+
+  const pool = new Rollout(2, { rollout: { gate: { approval: true } } }).push('A').push('B');
+  const first = pool.out;
+  pool.set(Number(first.slice(1)), { keptBy: why });
+  pool.look();
+  expect(pool.out).not.toBe(first);
+  expect(pool.surveyed().standings.find(({ stand }) => stand === 'kept')?.why).toBe(why);
+});
+
+test('an approval outlasts a run that holds its host for a while', () => {
+  const pool = new Rollout(2, { rollout: { gate: { approval: true } } }).push('A').push('B');
+  const first = pool.out;
+  const run = create(RunSchema, { kind: RunKind.POWER, phase: RunPhase.RUNNING });
+  for (const slot of pool.slots) slot.approvedBy = 'user:ann';
+  pool.set(Number(first.slice(1)), { run, keptBy: 'busy: power 3 holds the host' });
+  pool.look();
+  expect(pool.slots[0]).toMatchObject({
+    ...{ host: `hosts/${first}`, state: RolloutSlotState.GATE, approvedBy: 'user:ann' },
+    message: 'let through, and waits: busy: power 3 holds the host',
+  });
+  pool.set(Number(first.slice(1)), { run: undefined, keptBy: undefined });
+  pool.look();
+  expect([pool.out, pool.slots[0]?.state]).toEqual([first, RolloutSlotState.RUNNING]);
 });

@@ -27,7 +27,7 @@ import { bootImageStep, writeImageStep } from '../host/index.ts';
 import { type GateFacts, needsGate, wantsApproval, whatGateWants } from './gate.ts';
 import { digestOf } from './image-name.ts';
 import type { Room } from './room.ts';
-import { isHealthyOn, isServing, type SeenHost } from './seen.ts';
+import { isHealthyOn, isServing, runUnderWay, type SeenHost } from './seen.ts';
 import { targetOf, wantedBy } from './target.ts';
 
 /** What is known of a slot's run. */
@@ -165,6 +165,8 @@ export function passGates(
     const isWanted = wantedBy(record, slot.host)?.image === slot.image;
     // R5, R27: another image asks for another approval, and who leaves needs none.
     if (host === undefined || !members.has(slot.hostUid) || !isWanted) return false;
+    // What keeps a host may last; but a run ends by itself, and is worth no other approval.
+    if (host.keptBy !== undefined && runUnderWay(host) === undefined) return false;
     const stays = isServing(host) ? room.whyStays(host) : undefined;
     // Who is ill goes first: one that may not go itself does not keep the slot from it.
     if (stays !== undefined && room.isWanted) return false;
@@ -174,8 +176,11 @@ export function passGates(
       : undefined;
     const wants = asked === undefined || wantsApproval(record, slot) ? asked : (stays ?? asked);
     if (wants === undefined) {
-      if (!isFree) slot.message = stays ?? 'let through, and waits for its turn';
-      if (!isFree) return host.keptBy === undefined;
+      if (!isFree) {
+        const turn = host.keptBy === undefined ? ' for its turn' : `: ${host.keptBy}`;
+        slot.message = cut(stays ?? `let through, and waits${turn}`);
+        return true;
+      }
       room.take(host);
       slot.state = STARTING;
       slot.runsBefore = host.runCount;

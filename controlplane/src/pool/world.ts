@@ -1,7 +1,7 @@
 /** Everything that a decision about a pool is made of, as it stands in the store now. */
 import { store as wire } from '@rackwright/api';
-import type { StateStore } from '@rackwright/store';
-import { fleetKey } from '../host/index.ts';
+import type { Entry, StateStore } from '@rackwright/store';
+import { fleetKey, whyNothingDestructive } from '../host/index.ts';
 import { answered, readShared, sharedRecordOf } from '../records/index.ts';
 import type { Policy } from '../steps/index.ts';
 import type { OtherPool } from './members.ts';
@@ -21,16 +21,18 @@ export interface World {
 
 /** Reads it for one pool. Throws `unavailable`. */
 export async function readWorld(store: StateStore, poolId: string): Promise<World> {
-  const [listed, pools, fleet] = await Promise.all([
+  const [listed, racks, pools, fleet] = await Promise.all([
     answered(store.list('hosts')),
+    answered(store.list('racks')),
     answered(store.list('pools')),
     readShared(store, wire.FleetRecordSchema, fleetKey),
   ]);
+  const brakes = brakesOf(store, racks.entries, fleet?.record);
   const kept = new Map<string, KeptHost>();
   const hosts: SeenHost[] = [];
   for (const entry of listed.entries) {
     const record = sharedRecordOf(store, wire.HostRecordSchema, entry);
-    const host = seenHost(record);
+    const host = seenHost(record, brakes(record.host?.spec?.rack ?? ''));
     if (host === undefined) continue;
     hosts.push(host);
     kept.set(host.uid, { record, revision: entry.revision });
@@ -41,4 +43,18 @@ export async function readWorld(store: StateStore, poolId: string): Promise<Worl
     .filter(({ deletion }) => deletion === undefined)
     .map(({ pool }) => ({ name: pool?.name ?? '', spec: pool?.spec }));
   return { hosts, kept, others, policy: fleet?.record.fleet?.spec?.templates };
+}
+
+/** Why nothing destructive begins in a rack now, by its name; empty: it may. */
+function brakesOf(
+  store: StateStore,
+  racks: readonly Entry[],
+  fleet: wire.FleetRecord | undefined,
+): (rack: string) => string {
+  const records = racks.map((entry) => sharedRecordOf(store, wire.RackRecordSchema, entry));
+  const texts = new Map(
+    records.map((record) => [record.rack?.name ?? '', whyNothingDestructive(record, fleet)]),
+  );
+  const elsewhere = whyNothingDestructive(undefined, fleet);
+  return (rack) => texts.get(rack) ?? elsewhere;
 }

@@ -123,3 +123,16 @@ test('what had failed beside is over once a reimage has succeeded', () => {
   expect(status(host)).toMatchObject({ state: HostState.PROVISIONED, image: second });
   expect(status(host).faults.map(({ type }) => type)).toEqual(['bmcTrouble']);
 });
+
+test('under a freeze a reimage begins with nothing: its host stays on, and goes after the thaw', () => {
+  const host = inService();
+  const freeze = { of: 'racks/r1', by: 'user:ann', reason: 'a drill', at: undefined };
+  host.context = { ...host.context, freeze };
+  host.request({ kind: 'reimage', image: second });
+  expect(status(host)).toMatchObject({ poweredOn: true, image: first });
+  expect(status(host).run).toMatchObject({ currentStep: 0, waiting: { reason: 'freeze' } });
+  expect(host.record.operation?.sentTo).toBeUndefined();
+  host.context = { ...host.context, freeze: undefined };
+  host.apply({ kind: 'tick' });
+  expect(status(host).run?.phase).toBe(RunPhase.RUNNING);
+});

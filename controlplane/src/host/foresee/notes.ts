@@ -4,7 +4,7 @@ import { TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { RunKind, type RunStep } from '@rackwright/api';
 import { erasesAtLevel } from '../erasure/certify.ts';
 import { decideDevices, unseenStorage } from '../erasure/device-plan.ts';
-import { freezeText } from '../turn/brake.ts';
+import { freezeText, stepBraked } from '../turn/brake.ts';
 import { isErasure } from '../turn/step-failure.ts';
 import type { Turn } from '../turn/turn.ts';
 import { foreseeRoot, problemOfRoot } from './deployment.ts';
@@ -18,7 +18,7 @@ export function notesOn(turn: Turn, kind: RunKind, steps: readonly RunStep[]): s
     ...deployNotes(turn, kind),
     ...cleanNotes(turn, kind, steps),
     ...personNotes(steps),
-    ...brakeNotes(turn, steps),
+    ...brakeNotes(turn, kind, steps),
   ];
 }
 
@@ -74,13 +74,13 @@ function personNotes(steps: readonly RunStep[]): string[] {
   return [`waits for a person at step ${held.join(', ')} (rackwright host resume)`];
 }
 
-function brakeNotes({ context }: Turn, steps: readonly RunStep[]): string[] {
+function brakeNotes({ context }: Turn, kind: RunKind, steps: readonly RunStep[]): string[] {
   const { freeze, restored } = context;
-  const destructive = steps.findIndex((step) => step.destructive);
+  const braked = stepBraked(kind, steps);
   return [
     ...(restored === undefined ? [] : [`nothing is ordered now: ${restored}`]),
-    ...(freeze === undefined || destructive === -1
+    ...(freeze === undefined || braked === -1
       ? []
-      : [`waits before step ${destructive + 1}: ${freezeText(freeze)}`]),
+      : [`waits before step ${braked + 1}: ${freezeText(freeze)}`]),
   ];
 }

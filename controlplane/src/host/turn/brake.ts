@@ -5,12 +5,13 @@
  * Invariants:
  * B1 Nothing destructive is sent while the rack or the fleet is frozen, or without a place in every
  *    wipe budget that is set. Who sent it before is stopped by its agent, which knows the freeze.
+ *    A reimage waits for the end of a freeze before its first step, in service.
  * B2 While a store that has lost something is not accepted (`restored.ts`), nothing is sent but
  *    for a removal.
  */
 import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
-import { agent, counted, type Run, RunKind, StepState } from '@rackwright/api';
+import { agent, counted, type Run, RunKind, type RunStep, StepState } from '@rackwright/api';
 import type { QuotaName, SlotChange, Standing } from './quota.ts';
 import { activeRun, stopWaiting, type Turn, waitFor } from './turn.ts';
 import type { FreezeInForce } from './types.ts';
@@ -43,12 +44,23 @@ export function isBraked(turn: Turn, run: Run, operation: agent.Operation): bool
     waitFor(turn, run, 'restored', restored);
     return true;
   }
-  if (!destroys(operation)) return false;
+  const { kind, currentStep, steps } = run;
+  const takesOut = kind === RunKind.REIMAGE && currentStep === stepBraked(kind, steps);
+  if (!destroys(operation) && !(takesOut && freeze !== undefined)) return false;
   if (freeze !== undefined) {
     waitFor(turn, run, 'freeze', freezeText(freeze));
     return true;
   }
   return !hasWipePlaces(turn, run);
+}
+
+/**
+ * The step before which a freeze stops a run; -1: none. A reimage is stopped while its host is in
+ * service still: nobody is switched off for what may not be written yet.
+ */
+export function stepBraked(kind: RunKind, steps: readonly RunStep[]): number {
+  const first = steps.findIndex(({ destructive }) => destructive);
+  return kind === RunKind.REIMAGE ? Math.min(first, 0) : first;
 }
 
 /** "racks/r1 is frozen by user:ann since 2026-01-01T00:00:00Z: a fire drill" */
