@@ -41,7 +41,8 @@ export function failureOf(
   const pool = create(wire.PoolRecordSchema, { pool: { name: 'pools/p1', uid: 'p', status } });
   const seen = seenHost(record);
   if (seen === undefined) throw new Error('the host is seen');
-  const draft = { record: pool, status, hosts: new Map([['u1', seen]]), nowMs, deployments: [] };
+  const hosts = new Map([['u1', seen]]);
+  const draft = { record: pool, status, hosts, nowMs, registries: [], deployments: [] };
   foldSlots(draft, new Map([[1n, { kind: 'run', run }]]));
   return pool.failures[0];
 }

@@ -156,8 +156,8 @@ export class Pools {
       const resolved = this.#lookingUp.take(poolId, kept.record);
       const { news, isStale } = await this.#newsOf(kept.record, world);
       const gate = this.#questions.take(poolId, world.policy);
-      const facts = { hosts: world.hosts, others: world.others, news, nowMs: clock.nowMs(), gate };
-      const step = stepPool(kept.record, { ...facts, resolved });
+      const facts = { ...world, news, nowMs: clock.nowMs(), gate, resolved };
+      const step = stepPool(kept.record, facts);
       const putBack = () => {
         this.#lookingUp.putBack(poolId, resolved);
         this.#questions.putBack(poolId, gate);

@@ -41,7 +41,7 @@ export function membersOf(
   const spec = pool?.spec;
   if (pool === undefined || spec === undefined) return { members: [], contested: new Map() };
   const bound = new Set(record.members.filter(hasRun(record)).map(({ hostUid }) => hostUid));
-  const before = new Set(record.members.map(({ hostUid }) => hostUid));
+  const before = new Map(record.members.map((member) => [member.hostUid, member]));
   const contested = new Map<string, string>();
   const kept: SeenHost[] = [];
   const fitting: SeenHost[] = [];
@@ -66,7 +66,10 @@ export function membersOf(
     contested.set(name, `one too many: a pool holds ${membersMax} hosts`);
   const members = [...kept, ...chosen]
     .toSorted((a, b) => compare(a.name, b.name))
-    .map(({ name, uid }) => create(wire.PoolMemberSchema, { host: name, hostUid: uid }));
+    .map(({ name, uid }) => {
+      const { notReady = false } = before.get(uid) ?? {};
+      return create(wire.PoolMemberSchema, { host: name, hostUid: uid, notReady });
+    });
   return { members, contested };
 }
 
@@ -107,7 +110,11 @@ function whyNot(host: SeenHost, pool: string, others: readonly OtherPool[]): str
 }
 
 /** Who is in stays in; then what needs the least work. */
-function rankOf(host: SeenHost, before: ReadonlySet<string>, { pool }: wire.PoolRecord): number {
+function rankOf(
+  host: SeenHost,
+  before: ReadonlyMap<string, unknown>,
+  { pool }: wire.PoolRecord,
+): number {
   const isCurrent = host.digest !== '' && host.digest === pool?.status?.target?.digest;
   if (before.has(host.uid)) return isCurrent ? 0 : 1;
   if (host.claimedBy === pool?.name) return 2;

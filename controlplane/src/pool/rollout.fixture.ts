@@ -6,6 +6,7 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   HostState,
+  type ImageRegistry,
   PoolSchema,
   type PoolSpec,
   type PoolSpecSchema,
@@ -59,6 +60,7 @@ export class Rollout {
   outMax = 0;
   nextLookMs: number | undefined;
   gate: GateFacts | undefined;
+  registries: readonly ImageRegistry[] = [];
   /** To the gate's webhook, as the last step has them. */
   questions: readonly GateOrder[] = [];
   readonly #runs = new Map<string, Run>();
@@ -180,6 +182,7 @@ export class Rollout {
   #step(resolved?: Resolved): PoolStep {
     const step = stepPool(this.record, {
       ...{ hosts: this.hosts, others: this.others, nowMs: this.nowMs, resolved },
+      registries: this.registries,
       ...(this.gate === undefined ? {} : { gate: this.gate }),
       news: new Map(this.slots.flatMap((slot) => this.#newsOf(slot))),
     });
@@ -245,6 +248,7 @@ export function seen(n: number, change: Partial<SeenHost> = {}): SeenHost {
     illness: undefined,
     service: 'in',
     keptBy: undefined,
+    spec: undefined,
     runCount: 0n,
     run: undefined,
     wantsClean: false,

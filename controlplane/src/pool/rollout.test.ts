@@ -169,19 +169,6 @@ test('R13: who failed before it left its image does not count, and is tried agai
   expect(pool.countOn('B')).toBe(4);
 });
 
-test('what fails before it has begun is tried a bounded number of times', () => {
-  const pool = settled(1);
-  pool.push('B');
-  let tries = 0;
-  for (; tries < 10 && pool.out !== ''; tries++) {
-    pool.end(pool.out, 'failedBefore');
-    pool.nowMs += hourMs;
-    pool.look();
-  }
-  expect(tries).toBe(3);
-  expect(pool.condition('Degraded')).toBe('HostFailed');
-});
-
 test('R15: who is not healthy in time has failed, and counts; a late return heals it', () => {
   const pool = settled(3, { rollout: { maxUnavailable: count(3), failureThreshold: count(1) } });
   pool.push('B');

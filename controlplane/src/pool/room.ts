@@ -21,10 +21,12 @@ export class Room {
   readonly #out = new Map<string, { readonly name: string; readonly rack: string }>();
   readonly #isWanted: boolean;
 
-  constructor({ standings, slots, unavailableMax, perRackMax, held }: Survey) {
+  constructor({ standings, slots, unavailableMax, perRackMax, held, isBack }: Survey) {
     this.#max = unavailableMax;
     this.#perRackMax = perRackMax;
-    for (const { host } of standings) if (isMissed(host)) this.#out.set(host.uid, host);
+    for (const { host } of standings) {
+      if (isMissed(host) && !isBack) this.#out.set(host.uid, host);
+    }
     for (const { hostUid, host: name, rack, state } of slots) {
       if (state !== RolloutSlotState.GATE) this.#out.set(hostUid, { name, rack });
     }

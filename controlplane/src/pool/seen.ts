@@ -13,6 +13,7 @@ import {
   type Host,
   HostGoal,
   type HostSelector,
+  type HostSpec,
   HostState,
   type Run,
   RunKind,
@@ -48,6 +49,8 @@ export interface SeenHost {
   readonly service: Service;
   /** What keeps it from being written now, whoever asks; undefined: nothing. */
   readonly keptBy: string | undefined;
+  /** Undefined: it has none. */
+  readonly spec: HostSpec | undefined;
   readonly runCount: bigint;
   readonly run: Run | undefined;
   /** Data may be left on its disks, and no clean that failed was given up. */
@@ -74,6 +77,7 @@ export function seenHost({ host, runCount }: wire.HostRecord, brake = ''): SeenH
     illness: status.state === HostState.PROVISIONED ? illnessOf(host) : undefined,
     service: serviceOf(host),
     keptBy: keptBy(host, brake),
+    spec: host.spec,
     runCount,
     run,
     wantsClean:

@@ -7,12 +7,16 @@
  * 2. A host that was written keeps its slot until it is healthy for as long as it has to be, or has
  *    taken too long (R9, R15).
  * 3. A deployment is told once the host is on the image and healthy, before its slot is free. It
- *    follows from the host's record alone, so that whoever tells it tells the same.
+ *    follows from the host's record alone, so that whoever tells it tells the same. One that is
+ *    late is told as long as its host has not been written again.
+ * 4. A slot for an image that is not wanted any more ends with its run: what is wanted now does not
+ *    wait for it.
  */
 import { create } from '@bufbuild/protobuf';
 import { durationMs, type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   HostState,
+  type ImageRegistry,
   type PoolStatus,
   type RolloutSlot,
   RolloutSlotSchema,
@@ -24,6 +28,7 @@ import {
   store as wire,
 } from '@rackwright/api';
 import { bootImageStep, writeImageStep } from '../host/index.ts';
+import { failureBasis, isOfOther } from './basis.ts';
 import { type GateFacts, needsGate, wantsApproval, whatGateWants } from './gate.ts';
 import { digestOf } from './image-name.ts';
 import type { Room } from './room.ts';
@@ -40,9 +45,11 @@ export type SlotNews =
 
 const healthTimeoutDefaultMs = 15 * 60_000;
 const gateDeadlineDefaultMs = 24 * 3_600_000;
-/** What failed before the host had left its image is tried again so often, after such a pause. */
-const attemptsMax = 3;
+/** What failed before the host had left its image is tried again after such a pause, and longer. */
 const retryPauseMs = 5 * 60_000;
+const retryPauseLongestMs = 4 * 3_600_000;
+/** Who has failed so often is said to have failed, and waited for no longer, until it is tried. */
+export const attemptsMany = 3;
 /** What a slot says, and the failures of most hosts: of each may stand one in the record. */
 const messageCharsMax = 240;
 const oldMessageCharsMax = 120;
@@ -60,6 +67,8 @@ export interface Draft {
   readonly status: PoolStatus;
   readonly hosts: ReadonlyMap<string, SeenHost>;
   readonly nowMs: number;
+  /** How the fleet's registries are asked. */
+  readonly registries: readonly ImageRegistry[];
   /** To be written before the record. */
   readonly deployments: wire.DeploymentRecord[];
 }
@@ -113,17 +122,22 @@ function hasLeft({ steps }: Run): boolean {
   });
 }
 
-/** Invariants 2 and 3; false: the slot is free. */
+/** Invariants 2, 3 and 4; false: the slot is free. */
 function prove(draft: Draft, slot: RolloutSlot, host: SeenHost): boolean {
   const { record, nowMs } = draft;
   const policy = record.pool?.spec?.rollout;
-  if (isHealthyOn(host, digestOf(slot.image))) {
+  const digest = digestOf(slot.image);
+  const wanted = wantedBy(record, slot.host);
+  const isOver = wanted !== undefined && wanted.digest !== digest;
+  if (isHealthyOn(host, digest)) {
     draft.deployments.push(deploymentOf(record, slot));
-    if (record.deletion !== undefined) return false;
-    slot.healthySince ??= timestampFromMs(nowMs);
+    if (record.deletion !== undefined || isOver) return false;
+    const since = msOf(slot.healthySince);
+    // A clock that was put back takes nothing from what is still to come.
+    if (since === undefined || since > nowMs) slot.healthySince = timestampFromMs(nowMs);
     slot.message = 'healthy; it has to stay so for a while';
     const soakMs = policy?.soak === undefined ? 0 : durationMs(policy.soak);
-    if (nowMs < timestampMs(slot.healthySince) + soakMs) return true;
+    if (nowMs < (msOf(slot.healthySince) ?? nowMs) + soakMs) return true;
     forgive(draft, host.uid);
     return false;
   }
@@ -131,9 +145,9 @@ function prove(draft: Draft, slot: RolloutSlot, host: SeenHost): boolean {
   const ill = host.illness ?? `its disk holds ${host.image || 'nothing that is known'}`;
   slot.message = cut(inShort(ill, slot));
   if (record.deletion !== undefined) return false;
-  if (nowMs < healthDeadlineMs(record, slot)) return true;
+  if (!isOver && nowMs < healthDeadlineMs(record, slot)) return true;
   const message = `written, and not healthy in time: ${slot.message}`;
-  fail(draft, slot, { message, counted: true });
+  fail(draft, slot, { message, counted: !isOver });
   return false;
 }
 
@@ -229,13 +243,16 @@ interface Failing {
   readonly counted: boolean;
 }
 
-function fail({ record, nowMs }: Draft, slot: RolloutSlot, { message, counted }: Failing): void {
+function fail(draft: Draft, slot: RolloutSlot, { message, counted }: Failing): void {
+  const { record, nowMs, hosts, registries } = draft;
   const digest = digestOf(slot.image);
+  const host = hosts.get(slot.hostUid);
   const before = record.failures.find((each) => each.hostUid === slot.hostUid);
   const attempts = (before?.digest === digest ? before.attempts : 0) + 1;
   const isGate = slot.state === GATE;
-  const isTriedAgain = !counted && (isGate || attempts < attemptsMax);
-  const pauseMs = retryPauseMs * (isGate ? 1 : 2 ** (attempts - 1));
+  const pauseMs = Math.min(retryPauseLongestMs, retryPauseMs * (isGate ? 1 : 2 ** (attempts - 1)));
+  // Only a run that has written the whole image may be a deployment yet.
+  const written = slot.state === PROVING ? slot : before;
   record.failures = record.failures.filter((each) => each.hostUid !== slot.hostUid);
   record.failures.push(
     create(wire.PoolFailureSchema, {
@@ -243,9 +260,9 @@ function fail({ record, nowMs }: Draft, slot: RolloutSlot, { message, counted }:
       message: cut(inShort(message, slot), failureCharsMax),
       attempts: isGate ? attempts - 1 : attempts,
       time: timestampFromMs(nowMs),
-      ...(isTriedAgain ? { retryTime: timestampFromMs(nowMs + pauseMs) } : {}),
-      // Only such a run has written the whole image, and may be a deployment yet.
-      ...(slot.state === PROVING ? writtenBy(slot) : {}),
+      ...(host === undefined ? {} : { basis: failureBasis(record, host, registries) }),
+      ...(counted ? {} : { retryTime: timestampFromMs(nowMs + pauseMs) }),
+      ...(written === undefined || written.run === 0n ? {} : writtenBy(written)),
     }),
   );
   for (const older of record.failures.slice(0, -newestFailures)) {
@@ -257,18 +274,37 @@ function forgive({ record }: Draft, hostUid: string): void {
   record.failures = record.failures.filter((each) => each.hostUid !== hostUid);
 }
 
-/** Failures of another image are forgotten (R11), and of a host that is well after all (R15). */
+/**
+ * Failures of another image are forgotten (R11), of a host that is well after all (R15), and of
+ * what a person has changed since.
+ */
 export function healFailures(draft: Draft): void {
-  const { record, hosts } = draft;
+  const { record, hosts, registries } = draft;
   const members = new Set(record.members.map(({ hostUid }) => hostUid));
   record.failures = record.failures.filter((failure) => {
     const host = hosts.get(failure.hostUid);
     if (host === undefined || !members.has(failure.hostUid)) return false;
-    if (wantedBy(record, failure.host)?.digest !== failure.digest) return false;
-    if (!isHealthyOn(host, failure.digest)) return true;
-    if (failure.run > 0n) draft.deployments.push(deploymentOf(record, failure));
+    tellLate(draft, failure, host);
+    if (wantedBy(record, failure.host)?.digest !== failure.digest) return mayBeLate(failure, host);
+    const isWell = isHealthyOn(host, failure.digest);
+    if (!isWell && !isOfOther(failure, failureBasis(record, host, registries))) return true;
+    // The halt is judged anew without it.
+    if (failure.counted) delete record.halt;
     return false;
   });
+}
+
+function tellLate(draft: Draft, failure: wire.PoolFailure, host: SeenHost): void {
+  if (failure.run === 0n || !isHealthyOn(host, digestOf(failure.image))) return;
+  draft.deployments.push(deploymentOf(draft.record, failure));
+  failure.run = 0n;
+}
+
+/** Kept for the history alone, until the host is written again. */
+function mayBeLate(failure: wire.PoolFailure, host: SeenHost): boolean {
+  if (failure.run === 0n || host.digest !== digestOf(failure.image)) return false;
+  Object.assign(failure, { counted: false, attempts: 0, basis: '', retryTime: failure.time });
+  return true;
 }
 
 /** The entry of the ledger: nothing in it depends on when or by whom it is made. */
@@ -282,7 +318,7 @@ function deploymentOf({ pool }: wire.PoolRecord, from: Written): wire.Deployment
   });
 }
 
-function writtenBy({ run, image, version, reference, runEndTime }: RolloutSlot) {
+function writtenBy({ run, image, version, reference, runEndTime }: Written) {
   const end = runEndTime === undefined ? {} : { runEndTime };
   return { run, image, version, reference, ...end };
 }

@@ -8,7 +8,12 @@
  * 2. The deploy ledger is never looked at.
  */
 import { clone, create } from '@bufbuild/protobuf';
-import { PoolStatusSchema, RolloutSlotState, store as wire } from '@rackwright/api';
+import {
+  type ImageRegistry,
+  PoolStatusSchema,
+  RolloutSlotState,
+  store as wire,
+} from '@rackwright/api';
 import { conditionsOf } from './conditions.ts';
 import {
   foldGateCalls,
@@ -18,9 +23,10 @@ import {
   gateTimes,
   noGate,
 } from './gate.ts';
+import { failedOn, noteHalt } from './held.ts';
 import { type Membership, membersOf, type OtherPool } from './members.ts';
 import { Room } from './room.ts';
-import type { SeenHost } from './seen.ts';
+import { isMissed, type SeenHost } from './seen.ts';
 import {
   type Draft,
   foldSlots,
@@ -32,7 +38,7 @@ import {
   type SlotNews,
   soakEndMs,
 } from './slots.ts';
-import { nextOf, Outage, queueOf, type Survey, survey } from './survey.ts';
+import { isSettled, nextOf, Outage, queueOf, type Survey, survey } from './survey.ts';
 import { foldResolved, type Resolved } from './target.ts';
 
 export interface PoolFacts {
@@ -44,6 +50,8 @@ export interface PoolFacts {
   readonly news: ReadonlyMap<bigint, SlotNews>;
   /** What became of looking the image up, if it was. */
   readonly resolved?: Resolved | undefined;
+  /** How the fleet's registries are asked. */
+  readonly registries?: readonly ImageRegistry[];
   /** Missing: no webhook is asked. */
   readonly gate?: GateFacts;
   readonly nowMs: number;
@@ -60,22 +68,24 @@ export interface PoolStep {
 }
 
 /** One look at the pool. */
-export function stepPool(before: wire.PoolRecord, facts: PoolFacts): PoolStep {
-  const record = clone(wire.PoolRecordSchema, before);
+export function stepPool(kept: wire.PoolRecord, facts: PoolFacts): PoolStep {
+  const record = clone(wire.PoolRecordSchema, kept);
   const { pool } = record;
   if (pool === undefined) throw new Error('a pool record without pool is none of ours');
   pool.status ??= create(PoolStatusSchema);
   const { status } = pool;
-  const { nowMs, gate = noGate } = facts;
+  const { nowMs, gate = noGate, registries = [] } = facts;
   const hosts = new Map(facts.hosts.map((host) => [host.uid, host]));
-  const draft: Draft = { record, status, hosts, nowMs, deployments: [] };
+  const draft: Draft = { record, status, hosts, nowMs, registries, deployments: [] };
   const members = record.members.flatMap(({ hostUid }) => hosts.get(hostUid) ?? []);
   foldResolved(record, status, facts.resolved, members, nowMs);
   foldSlots(draft, facts.news);
   const membership = membersOf(record, facts.hosts, facts.others);
   record.members = [...membership.members];
   healFailures(draft);
-  rollBack(draft);
+  const before = survey(record, hosts, nowMs);
+  noteHalt(record, before.target, before.held);
+  rollBack(draft, before);
   const first = survey(record, hosts, nowMs);
   const { held, opening } = first;
   foldGateCalls(draft, gate);
@@ -83,6 +93,7 @@ export function stepPool(before: wire.PoolRecord, facts: PoolFacts): PoolStep {
   passGates(draft, { mayBegin, room: new Room(first) }, gate);
   takeSlots(draft);
   const surveyed = survey(record, hosts, nowMs);
+  if (isSettled(surveyed, record)) record.targetSettled = true;
   status.conditions = conditionsOf(record, surveyed, membership, nowMs);
   status.deleting = record.deletion !== undefined;
   const questions = gateOrders(record, hosts, gate);
@@ -99,13 +110,19 @@ export function contestedOf(
 }
 
 /** A person has wanted it: the image before takes the target's place, once for each target. */
-function rollBack({ record, status, hosts, nowMs }: Draft): void {
-  const { previousTarget } = record;
+function rollBack({ record, status, hosts }: Draft, { held }: Survey): void {
+  const { previousTarget, members } = record;
   const { target } = status;
+  if (status.rolledBackFrom !== '') return;
+  for (const member of members) member.notReady = false;
   const isWanted = record.pool?.spec?.rollout?.rollback === true && record.deletion === undefined;
-  if (!isWanted || target === undefined || status.rolledBackFrom !== '') return;
+  if (!isWanted || target === undefined || held?.reason !== 'halted') return;
   if (previousTarget === undefined || previousTarget.digest === target.digest) return;
-  if (survey(record, hosts, nowMs).held?.reason !== 'halted') return;
+  const failed = failedOn(record, target, false);
+  for (const member of members) {
+    const host = hosts.get(member.hostUid);
+    member.notReady = failed.has(member.hostUid) || (host !== undefined && isMissed(host));
+  }
   status.rolledBackFrom = target.digest;
 }
 

@@ -4,22 +4,24 @@
  *
  * Invariants:
  * 1. No more slots at once than hosts may be out. A host in service is taken only while those that
- *    are out, for whatever reason, are fewer than that; so are those of its rack.
+ *    are out, for whatever reason, are fewer than that; so are those of its rack. While the pool
+ *    goes back from an image, who is out without a slot is not counted.
  * 2. What is out already, or was never in service, costs nobody anything: no window, no gate, and
  *    it goes first when it is broken. What is ill in another way is in service still (`seen.ts`).
- * 3. The first host of a target goes alone, and a wave goes when those before it are done.
+ * 3. The first host of a target goes alone, and a wave goes when those before it are done: nobody
+ *    of them could still go, and somebody runs the image.
  * 4. The order follows from names and digest alone, the same on every replica and after a crash.
  */
 import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
-  counted,
   HostState,
   type RolloutSlot,
   type RolloutTarget,
   type store as wire,
 } from '@rackwright/api';
 import { failureThreshold, unavailableMax } from './amounts.ts';
+import { failedOn, type Held, heldBecause, waveName } from './held.ts';
 import { compare, orderKey } from './members.ts';
 import {
   isBroken,
@@ -30,7 +32,7 @@ import {
   type SeenHost,
   stateName,
 } from './seen.ts';
-import { msOf } from './slots.ts';
+import { attemptsMany, msOf } from './slots.ts';
 import { isPinned, targetOf, type Wanted, wantedBy } from './target.ts';
 import { type Opening, opening } from './windows.ts';
 
@@ -63,12 +65,6 @@ export interface Standing {
   readonly order: string;
 }
 
-/** What keeps the whole pool from beginning anything. */
-export interface Held {
-  readonly reason: string;
-  readonly text: string;
-}
-
 export interface Survey {
   readonly target: RolloutTarget | undefined;
   readonly standings: readonly Standing[];
@@ -81,8 +77,12 @@ export interface Survey {
   readonly opening: Opening;
   /** Hosts of later waves wait. */
   readonly currentWave: number;
+  /** For whom: "hosts/h1 of wave canary"; empty: there is no such wave. */
+  readonly waveWaitsFor: string;
   /** A host of the pool runs the target in good health, and has done so long enough. */
   readonly isProven: boolean;
+  /** The pool goes back from what failed: who is not ready is not waited for. */
+  readonly isBack: boolean;
 }
 
 /** Looks at everything, as it is in the record now. */
@@ -102,25 +102,38 @@ export function survey(
     return standingOf(record, host, slotOf.get(host.uid), failureOf.get(host.uid), nowMs);
   });
   const target = targetOf(record);
-  const failedCount = record.failures.filter(
-    ({ counted, digest, host }) => counted && digest === target?.digest && !isPinned(record, host),
-  ).length;
   const threshold = failureThreshold(policy?.failureThreshold, record.members.length);
   const isBack = (status?.rolledBackFrom ?? '') !== '';
+  const failed = failedOn(record, target, isBack);
   const ofPool = standings.filter(({ name }) => !isPinned(record, name));
-  const unsettled = ofPool.filter(({ stand }) => stand !== 'current' && stand !== 'failed');
   const allowed = unavailableMax(policy?.maxUnavailable, record.members.length);
   const max = Math.min(allowed, slotsMax);
-  const parts = { target, failedCount, threshold, isBack, max };
+  const parts = { target, failed, threshold, isBack, max };
+  const waits = isBack ? undefined : firstUndone(ofPool);
   return {
-    ...{ target, standings, slots, failedCount, threshold },
+    ...{ target, standings, slots, threshold, isBack, failedCount: failed.size },
     unavailableMax: max,
     perRackMax: policy?.maxUnavailablePerRack,
     held: heldBecause(record, standings, parts),
     opening: opening(policy?.windows ?? [], nowMs),
-    currentWave: isBack ? Infinity : Math.min(...unsettled.map(({ wave }) => wave)),
+    currentWave: waits?.wave ?? Infinity,
+    waveWaitsFor: waits === undefined ? '' : `${waits.name} of ${waveName(record, waits.wave)}`,
     isProven: isBack || ofPool.some(({ stand }) => stand === 'current'),
   };
+}
+
+/**
+ * A host that its wave waits for, of the first wave that is not done: where somebody could still
+ * go, or nobody has come to run the image.
+ */
+function firstUndone(ofPool: readonly Standing[]): Standing | undefined {
+  const waves = [...Map.groupBy(ofPool, ({ wave }) => wave)].toSorted(([a], [b]) => a - b);
+  for (const [, hosts] of waves) {
+    const open = hosts.find(({ stand }) => stand !== 'current' && stand !== 'failed');
+    if (open !== undefined) return open;
+    if (!hosts.some(({ stand }) => stand === 'current')) return hosts[0];
+  }
+  return undefined;
 }
 
 function standingOf(
@@ -145,13 +158,13 @@ function standingOf(
   if (isHealthyOn(host, wanted.digest)) return stands('current');
   const isOfImage = failure?.digest === wanted.digest;
   if (isOfImage && failure.counted) return stands('failed', failure.message);
-  if (isOfImage && retryMs === undefined) return stands('failed', failure.message);
   if (host.digest === wanted.digest && host.state === HostState.PROVISIONED) {
     return stands('kept', `it runs the image, but: ${host.illness}`);
   }
   if (host.keptBy !== undefined) return stands('kept', host.keptBy);
   if (isOfImage && retryMs !== undefined && retryMs > nowMs) {
-    return stands('kept', `tried again after a pause: ${failure.message}`, retryMs);
+    const stand = failure.attempts < attemptsMany ? 'kept' : 'failed';
+    return stands(stand, `tried again after a pause: ${failure.message}`, retryMs);
   }
   const mayGo = host.state === HostState.AVAILABLE || host.state === HostState.PROVISIONED;
   return mayGo ? stands('waiting') : stands('kept', `it is ${stateText(host)}`);
@@ -172,42 +185,6 @@ function waveOf({ pool }: wire.PoolRecord, host: SeenHost): number {
   return index === -1 ? waves.length : index;
 }
 
-interface Parts {
-  readonly target: RolloutTarget | undefined;
-  readonly failedCount: number;
-  readonly threshold: number;
-  readonly isBack: boolean;
-  readonly max: number;
-}
-
-function heldBecause(
-  record: wire.PoolRecord,
-  standings: readonly Standing[],
-  { target, failedCount, threshold, isBack, max }: Parts,
-): Held | undefined {
-  const { spec } = record.pool ?? {};
-  if (record.deletion !== undefined) {
-    return { reason: 'deleting', text: `${record.deletion.by} asked for its deletion` };
-  }
-  if (target === undefined) {
-    const why = record.resolveFailure?.message ?? 'it is being looked up';
-    return { reason: 'noTarget', text: `${spec?.image || 'its image'} is not resolved: ${why}` };
-  }
-  const waves = spec?.rollout?.waves ?? [];
-  if (waves.length > 0 && standings.length > 0) {
-    const isAnyIn = standings.some(({ wave }) => wave < waves.length);
-    if (!isAnyIn) return { reason: 'wavesEmpty', text: 'its waves select none of its hosts' };
-  }
-  if (!isBack && failedCount >= threshold) {
-    const stopped = `${threshold} ${threshold === 1 ? 'stops' : 'stop'} the rollout`;
-    const text = `${counted(failedCount, 'host')} failed on ${target.image}; ${stopped}`;
-    return { reason: 'halted', text };
-  }
-  if (spec?.rollout?.paused === true) return { reason: 'paused', text: 'it is paused' };
-  if (max === 0) return { reason: 'stopped', text: 'no host may be unavailable' };
-  return undefined;
-}
-
 /** What is out while slots are given, one after the other. */
 export class Outage {
   readonly #survey: Survey;
@@ -222,7 +199,8 @@ export class Outage {
     const { target } = surveyed;
     this.#ofTarget = surveyed.slots.filter(({ image }) => image === target?.image).length;
     for (const { host, slot } of surveyed.standings) {
-      if (slot !== undefined || isMissed(host)) this.#out.set(host.uid, host.rack);
+      if (slot !== undefined || (isMissed(host) && !surveyed.isBack))
+        this.#out.set(host.uid, host.rack);
     }
     // The slot of a host that is no member any more is one still.
     for (const { hostUid, rack } of surveyed.slots) this.#out.set(hostUid, rack);
@@ -252,7 +230,7 @@ export class Outage {
     const max = this.#survey.unavailableMax;
     if (held !== undefined) return held.text;
     const isOfTarget = wanted?.image === target?.image;
-    if (isOfTarget && wave > currentWave) return `its wave waits for wave ${currentWave}`;
+    if (isOfTarget && wave > currentWave) return `its wave waits for ${this.#survey.waveWaitsFor}`;
     if (isOfTarget && !isProven && this.#ofTarget > 0) {
       return 'the first host goes alone, and is not healthy on the image yet';
     }
@@ -306,4 +284,13 @@ export function nextOf(queue: readonly Standing[], outage: Outage): Standing | u
 /** "2026-01-01T00:00:00Z" */
 export function timeText(ms: number): string {
   return toJson(TimestampSchema, timestampFromMs(ms));
+}
+
+/** Whether the pool was led to its target as a whole, as far as nothing keeps or has lost a host. */
+export function isSettled({ standings, target, held, isBack }: Survey, record: wire.PoolRecord) {
+  if (target === undefined || isBack || held?.reason === 'halted') return false;
+  const ofPool = standings.filter(({ name }) => !isPinned(record, name));
+  const current = ofPool.filter(({ stand }) => stand === 'current').length;
+  const rests = (stand: Stand) => stand === 'current' || stand === 'failed' || stand === 'kept';
+  return ofPool.every(({ stand }) => rests(stand)) && current * 2 > ofPool.length;
 }

@@ -87,19 +87,23 @@ export function foldResolved(
     if (before.since !== undefined) next.since = before.since;
   } else {
     rememberPrevious(draft, status, before, members);
+    draft.targetSettled = false;
     status.rolledBackFrom = '';
   }
   status.target = next;
 }
 
-/** What the pool could go back to: an image that runs in good health here. */
+/**
+ * What the pool could go back to: an image that it was led to as a whole, and that runs in good
+ * health here. One that only some had got stays behind the one before it.
+ */
 function rememberPrevious(
   draft: wire.PoolRecord,
   { rolledBackFrom }: PoolStatus,
   before: RolloutTarget | undefined,
   members: readonly SeenHost[],
 ): void {
-  if (before === undefined || rolledBackFrom === before.digest) return;
+  if (before === undefined || rolledBackFrom === before.digest || !draft.targetSettled) return;
   if (!members.some((host) => isHealthyOn(host, before.digest))) return;
   draft.previousTarget = clone(RolloutTargetSchema, before);
 }

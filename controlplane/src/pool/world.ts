@@ -1,5 +1,5 @@
 /** Everything that a decision about a pool is made of, as it stands in the store now. */
-import { store as wire } from '@rackwright/api';
+import { type ImageRegistry, store as wire } from '@rackwright/api';
 import type { Entry, StateStore } from '@rackwright/store';
 import { fleetKey, whyNothingDestructive } from '../host/index.ts';
 import { answered, readShared, sharedRecordOf } from '../records/index.ts';
@@ -17,6 +17,8 @@ export interface World {
   readonly others: readonly OtherPool[];
   /** What webhooks the fleet allows. */
   readonly policy: Policy;
+  /** How the fleet's registries are asked. */
+  readonly registries: readonly ImageRegistry[];
 }
 
 /** Reads it for one pool. Throws `unavailable`. */
@@ -42,7 +44,8 @@ export async function readWorld(store: StateStore, poolId: string): Promise<Worl
     .map((entry) => sharedRecordOf(store, wire.PoolRecordSchema, entry))
     .filter(({ deletion }) => deletion === undefined)
     .map(({ pool }) => ({ name: pool?.name ?? '', spec: pool?.spec }));
-  return { hosts, kept, others, policy: fleet?.record.fleet?.spec?.templates };
+  const { spec } = fleet?.record.fleet ?? {};
+  return { hosts, kept, others, policy: spec?.templates, registries: spec?.registries ?? [] };
 }
 
 /** Why nothing destructive begins in a rack now, by its name; empty: it may. */

@@ -1,0 +1,255 @@
+/** What stops a rollout, what lifts that, and the way back. */
+import { create } from '@bufbuild/protobuf';
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  DeploySpecSchema,
+  HostSpecSchema,
+  HostState,
+  ImageRegistrySchema,
+  PoolAmountSchema,
+  RolloutSlotState,
+} from '@rackwright/api';
+import { expect, test } from 'vitest';
+import { digest, image, Rollout, seen } from './rollout.fixture.ts';
+import { Outage, queueOf } from './survey.ts';
+
+const hourMs = 3_600_000;
+const count = (value: number) => ({ amount: { case: 'count' as const, value } });
+const percent = (value: number) => ({ amount: { case: 'percent' as const, value } });
+const available = { state: HostState.AVAILABLE, image: '', digest: '' };
+
+function settled(hosts: number, spec: ConstructorParameters<typeof Rollout>[1] = {}): Rollout {
+  return new Rollout(hosts, spec).push('A');
+}
+
+const policyOf = (pool: Rollout) => pool.spec.rollout ?? missing();
+const numberOf = (name: string) => Number(name.replace(/^(hosts\/)?h/, ''));
+const firstOut = (pool: Rollout) => pool.out.split(' ')[0] ?? missing();
+
+/** The first of those that are out fails in writing; its name. */
+function failFirst(pool: Rollout): string {
+  const first = firstOut(pool);
+  pool.end(first, 'failedWriting');
+  return first;
+}
+
+test.each([
+  ['with the defaults', 10, {}],
+  ['two at once, and a threshold that they never reach', 40, twoAtOnce()],
+])('who failed are as many as may be out: that is a halt, %s', (_, hosts, policy) => {
+  const pool = settled(hosts, { rollout: policy }).push('B');
+  while (pool.out !== '') failFirst(pool);
+  const failed = pool.surveyed().failedCount;
+  expect(failed).toBe(hosts === 40 ? 2 : 1);
+  expect(pool.condition('UpToDate')).toBe('Halted');
+  expect(pool.messageOf('Degraded')).toContain('out, as many as may be');
+  expect(pool.messageOf('Degraded')).toContain(`failed on ${image('B')}`);
+});
+
+function twoAtOnce() {
+  return { maxUnavailable: count(2), failureThreshold: percent(10) };
+}
+
+test('with the defaults and the wish the pool goes back from an image that loses its host', () => {
+  const pool = settled(10, { rollout: { rollback: true } }).push('B');
+  failFirst(pool);
+  expect(pool.condition('Degraded')).toBe('RolledBack');
+  pool.finish();
+  expect(pool.countOn('A')).toBe(10);
+});
+
+test('on the way back neither who fails again nor who is ill by itself keeps the others', () => {
+  const rollout = { failureThreshold: count(1), rollback: true };
+  const pool = settled(6, { rollout }).push('B');
+  pool.end(pool.out).end(pool.out);
+  const onA = pool.hosts.filter((host) => host.digest === digest('A'));
+  const broken = firstOut(pool);
+  const ill = onA.find(({ name }) => name !== `hosts/${broken}`) ?? missing();
+  pool.set(numberOf(ill.name), { illness: 'powerLost: it is off' });
+  pool.end(broken, 'failedWriting');
+  expect(pool.condition('Degraded')).toBe('RolledBack');
+  expect(pool.out).toBe(broken);
+  failFirst(pool);
+  pool.finish();
+  expect([pool.countOn('B'), pool.countOn('A')]).toEqual([0, 5]);
+  expect(pool.outMax).toBe(1);
+});
+
+test('the way back stops, too, when it loses hosts that were ready', () => {
+  const rollout = { maxUnavailable: count(2), failureThreshold: count(2), rollback: true };
+  const pool = settled(20, { rollout }).push('B');
+  for (let good = 0; good < 8; good++) pool.end(firstOut(pool));
+  failFirst(pool);
+  failFirst(pool);
+  expect(pool.condition('Degraded')).toBe('RolledBack');
+  let lost = 0;
+  for (; pool.out !== ''; lost++) failFirst(pool);
+  // The two that were lost on B, two on the way back, and who was out with the last of them.
+  expect(lost).toBeLessThanOrEqual(5);
+  expect(pool.condition('Degraded')).toBe('RolloutHalted');
+});
+
+test('nobody is led back to an image that only some had got', () => {
+  const rollout = { maxUnavailable: count(2), failureThreshold: count(2), rollback: true };
+  const pool = settled(20, { rollout }).push('B');
+  for (let done = 0; done < 5; done++) pool.end(firstOut(pool));
+  for (const { host } of pool.slots) pool.end(host.replace('hosts/', ''), 'failedBefore');
+  policyOf(pool).paused = true;
+  pool.look().push('C').finish();
+  policyOf(pool).paused = false;
+  pool.look();
+  expect(pool.countOn('B')).toBeGreaterThanOrEqual(5);
+  failFirst(pool);
+  failFirst(pool);
+  expect(pool.condition('Degraded')).toBe('RolledBack');
+  pool.finish();
+  expect(pool.countOn('A')).toBe(20);
+});
+
+test('a halt outlasts the hosts that failed, and those that come; a changed policy lifts it', () => {
+  const rollout = { maxUnavailable: count(5), failureThreshold: percent(20) };
+  const pool = settled(10, { rollout }).push('B');
+  const first = failFirst(pool);
+  while (pool.condition('UpToDate') !== 'Halted') failFirst(pool);
+  while (pool.out !== '') pool.end(firstOut(pool));
+  const before = pool.countOn('B');
+  pool.hosts.push(...Array.from({ length: 15 }, (_, index) => seen(20 + index)));
+  pool.set(numberOf(first), { labels: {} });
+  expect([pool.look().out, pool.condition('UpToDate')]).toEqual(['', 'Halted']);
+  expect(pool.countOn('B')).toBe(before);
+  policyOf(pool).failureThreshold = create(PoolAmountSchema, count(4));
+  pool.look();
+  expect(pool.condition('UpToDate')).toBe('RolloutInProgress');
+});
+
+test('a wave that is lost as a whole opens no other; one that waits names its host', () => {
+  const waves = [{ name: 'canary', hosts: { names: ['hosts/h1', 'hosts/h2'] } }];
+  const rollout = { waves, maxUnavailable: count(3), failureThreshold: count(4) };
+  const pool = settled(6, { rollout }).push('B');
+  failFirst(pool);
+  failFirst(pool);
+  expect([pool.out, pool.condition('UpToDate')]).toEqual(['', 'Halted']);
+  expect(pool.messageOf('Degraded')).toBe(`all hosts of wave canary failed on ${image('B')}`);
+
+  const held = settled(6, { rollout });
+  held.set(2, { keptBy: 'its work is held by ann: disks' });
+  held.push('B').finish();
+  const surveyed = held.surveyed();
+  const [next] = queueOf(surveyed);
+  const why = new Outage(surveyed).whyWaits(next ?? missing());
+  expect(why).toBe('its wave waits for hosts/h2 of wave canary');
+});
+
+test('an image that is wanted no more holds no slot: not in its soak, nor while its host is ill', () => {
+  const rollout = {
+    soak: durationFromMs(7 * 24 * hourMs),
+    healthTimeout: durationFromMs(24 * hourMs),
+  };
+  for (const left of [{}, { illness: 'powerLost: it is off' }]) {
+    const pool = settled(3, { rollout }).push('B');
+    const first = pool.out;
+    pool.end(first, 'succeeded', left);
+    expect(pool.slots[0]?.state).toBe(RolloutSlotState.PROVING);
+    pool.push('C');
+    expect(pool.slots.map((slot) => slot.image)).toEqual([image('C')]);
+    expect(pool.surveyed().failedCount).toBe(0);
+    expect(pool.ledger.size).toBe('illness' in left ? 0 : 1);
+    // Who is ill goes first.
+    if ('illness' in left) expect(pool.out).toBe(first);
+  }
+});
+
+test('who comes up on B when C is wanted already is in the history, until it is written again', () => {
+  const rollout = { maxUnavailable: count(3), failureThreshold: count(3) };
+  for (const isLate of [false, true]) {
+    const pool = settled(4, { rollout }).push('B');
+    const name = pool.out;
+    pool.end(name, 'succeeded', { illness: 'powerLost: it is off' });
+    pool.nowMs += hourMs;
+    pool.look();
+    policyOf(pool).paused = true;
+    if (!isLate) pool.set(numberOf(name), { illness: undefined });
+    pool.push('C');
+    if (isLate) pool.set(numberOf(name), { illness: undefined });
+    pool.look();
+    const told = [...pool.ledger.values()].filter((each) => each.digest === digest('B'));
+    expect(told.map(({ host }) => host)).toContain(`hosts/${name}`);
+    policyOf(pool).paused = false;
+    pool.look().finish();
+    expect([pool.countOn('C'), pool.record.failures]).toEqual([4, []]);
+  }
+});
+
+test('what fails before it has begun is tried again and again, ever more seldom', () => {
+  const pool = settled(1).push('B');
+  const pauses: number[] = [];
+  for (let tries = 0; tries < 9; tries++) {
+    pool.end(pool.out, 'failedBefore');
+    expect(pool.out).toBe('');
+    if (tries >= 2) expect(pool.condition('Degraded')).toBe('HostFailed');
+    pauses.push(((pool.nextLookMs ?? 0) - pool.nowMs) / 60_000);
+    pool.nowMs = pool.nextLookMs ?? 0;
+    pool.look();
+  }
+  expect(pauses).toEqual([5, 10, 20, 40, 80, 160, 240, 240, 240]);
+});
+
+test.each([
+  ['the disk that its host says', (pool: Rollout) => pool.set(1, { spec: withDisk('S1') })],
+  ['how the pool deploys', (pool: Rollout) => deployed(pool)],
+])('what failed is tried at once when a person changes %s', (_, change) => {
+  for (const how of ['failedBefore', 'failedWriting'] as const) {
+    const pool = settled(1).push('B');
+    pool.end(pool.out, how);
+    pool.look();
+    expect(pool.out).toBe('');
+    change(pool);
+    expect(pool.look().out).toBe('h1');
+    pool.finish();
+    expect(pool.condition('UpToDate')).toBe('AllUpdated');
+  }
+});
+
+test('another registry of the same digest is asked at once; a lost host is not written for it', () => {
+  const tries = (how: 'failedBefore' | 'failedWriting') => {
+    const pool = settled(1).push('B');
+    pool.end(pool.out, how);
+    pool.registries = [create(ImageRegistrySchema, { registry: 'registry.example' })];
+    return pool.look().out;
+  };
+  expect([tries('failedBefore'), tries('failedWriting')]).toEqual(['h1', '']);
+});
+
+test('a clock that is put back in the soak makes it no longer', () => {
+  const pool = settled(2, { rollout: { soak: durationFromMs(hourMs) } }).push('B');
+  const first = pool.out;
+  pool.end(first);
+  pool.nowMs -= 24 * hourMs;
+  pool.look();
+  pool.nowMs += hourMs;
+  expect(pool.look().out).not.toBe(first);
+});
+
+test('provisioning that fails everywhere ends at the threshold', () => {
+  const pool = new Rollout(
+    30,
+    { rollout: { maxUnavailable: count(5), rollback: true } },
+    available,
+  );
+  pool.push('A');
+  let runs = 0;
+  for (; pool.out !== ''; runs++) failFirst(pool);
+  expect(runs).toBeLessThanOrEqual(2 + 5);
+});
+
+function withDisk(serial: string) {
+  return create(HostSpecSchema, { rootDisk: { serial } });
+}
+
+function deployed(pool: Rollout): void {
+  pool.spec.deploy = create(DeploySpecSchema, { grow: false });
+}
+
+function missing(): never {
+  throw new Error('there is none');
+}
