@@ -12,7 +12,8 @@
  * P5 A pool acts only on hosts whose claim it holds, and begins nothing without a slot.
  * P6 No more slots than hosts may be out, no host twice; numbers rise, what a slot says stays, and
  *    it goes only once the host's run has ended.
- * P7 Whom a pool says to have failed has lost its image by that, and as many of them stop it.
+ * P7 Whom a pool says to have failed has lost its image by that, and as many of them stop it: until
+ *    one comes back, or people want another image or say otherwise, whoever leaves or joins.
  * P8 When the faults stop every pool comes to rest, its hosts on its image.
  * P9 What people have changed of a pool is not lost by what the pool itself writes.
  * P10 A host whose failed reimage has written nothing keeps its image in its status, is no more ill
@@ -67,6 +68,8 @@ export class PoolJudge {
   readonly #opened = new Set<string>();
   readonly #untouched: UntouchedRule;
   readonly #policy: PolicyRules;
+  /** By uid of the pool: what its rollout was stopped for. */
+  readonly #halts = new Map<string, string>();
   #imagesRead = 0;
   /** The store went back: nothing of before has to hold any more. */
   #isBack = false;
@@ -91,6 +94,7 @@ export class PoolJudge {
     this.#pools.clear();
     this.#ledger.clear();
     this.#out.clear();
+    this.#halts.clear();
     this.#untouched.reload();
     this.#policy.reload();
   }
@@ -120,6 +124,7 @@ export class PoolJudge {
     const record = fromBinary(store.PoolRecordSchema, value);
     this.#pools.set(name, record);
     const isSame = before?.pool?.uid === record.pool?.uid;
+    this.#noteHalt(isSame ? before : undefined, record);
     this.#noteSlots(isSame ? before : undefined, record);
     const [threshold, most] = [thresholdOf(record), unavailableMax(record)];
     const facts = { isBack: this.#isBack, threshold, most };
@@ -314,19 +319,26 @@ export class PoolJudge {
     if (fresh.length > 0 && !this.#isBack) this.#judgeHalt(record, fresh);
   }
 
+  /** P7: what is forgotten of a host that stays is one that came back. */
+  #noteHalt(before: store.PoolRecord | undefined, record: store.PoolRecord): void {
+    const uid = record.pool?.uid ?? '';
+    const failed = failedOn(record);
+    const stay = new Set(record.members.map(({ hostUid }) => hostUid));
+    const isBack = failedOn(before).some(({ hostUid }) => {
+      return stay.has(hostUid) && !failed.some((each) => each.hostUid === hostUid);
+    });
+    if (isBack) this.#halts.delete(uid);
+    if (failed.length >= thresholdOf(record)) this.#halts.set(uid, haltOf(record));
+  }
+
   /** P7: whoever failed on this image stops it, once there are so many. */
   #judgeHalt(record: store.PoolRecord, fresh: readonly RolloutSlot[]): void {
     const target = record.pool?.status?.target;
     if (target === undefined || record.pool?.status?.rolledBackFrom === target.digest) return;
     const pins = record.pool?.spec?.pins ?? {};
-    const failed = record.failures.filter(
-      ({ counted, digest, host }) => counted && digest === target.digest && !(host in pins),
-    );
-    const threshold = thresholdOf(record);
     const taken = fresh.find(({ image, host }) => image === target.image && !(host in pins));
-    if (taken === undefined || failed.length < threshold) return;
-    const many = `${failed.length} of ${threshold} have failed`;
-    this.#found('P7', `${record.pool?.name}: ${taken.host} is taken although ${many}`);
+    if (taken === undefined || this.#halts.get(record.pool?.uid ?? '') !== haltOf(record)) return;
+    this.#found('P7', `${record.pool?.name}: ${taken.host} is taken although so many have failed`);
   }
 
   #judgeChange(before: store.PoolRecord, record: store.PoolRecord): void {
@@ -464,6 +476,21 @@ function slotsOf(record: store.PoolRecord | undefined): readonly RolloutSlot[] {
 
 function slotKey({ pool }: store.PoolRecord, { number }: RolloutSlot): string {
   return `${pool?.uid} ${number}`;
+}
+
+/** Who has failed on the image that the pool is led to. */
+function failedOn(record: store.PoolRecord | undefined): readonly store.PoolFailure[] {
+  const { spec, status } = record?.pool ?? {};
+  return (record?.failures ?? []).filter(({ counted, digest, host }) => {
+    return counted && digest === status?.target?.digest && !(host in (spec?.pins ?? {}));
+  });
+}
+
+/** A halt for something else is another one. */
+function haltOf({ pool }: store.PoolRecord): string {
+  const { maxUnavailable: max, failureThreshold: threshold } = pool?.spec?.rollout ?? {};
+  const amounts = [max, threshold].map((each) => `${each?.amount.case} ${each?.amount.value}`);
+  return [pool?.status?.target?.digest, ...amounts].join(', ');
 }
 
 /** What of a slot never changes. */
