@@ -82,7 +82,7 @@ function blockerOf(record: wire.PoolRecord, surveyed: Survey): string {
   if (atGate.length > 0) return `the webhook at ${originOf(gateUrlOf(record))}`;
   if (slots.length > 0) return `${slots.length} of its hosts that are out`;
   if (standings.length === 0) return 'hosts that it may hold';
-  return opening.isOpen ? 'its hosts' : 'its window';
+  return opening.isOpen ? surveyed.waveWaitsFor || 'its hosts' : 'its window';
 }
 
 /** What a person can do, by what keeps it. */

@@ -10,6 +10,7 @@ import {
   RolloutSlotState,
 } from '@rackwright/api';
 import { expect, test } from 'vitest';
+import { explainPool } from './explain.ts';
 import { digest, image, Rollout, seen } from './rollout.fixture.ts';
 import { Outage, queueOf } from './survey.ts';
 
@@ -106,7 +107,7 @@ test('nobody is led back to an image that only some had got', () => {
   expect(pool.countOn('A')).toBe(20);
 });
 
-test('a halt outlasts the hosts that failed, and those that come; a changed policy lifts it', () => {
+test('a halt outlasts hosts that leave, and those that come; a changed policy lifts it', () => {
   const rollout = { maxUnavailable: count(5), failureThreshold: percent(20) };
   const pool = settled(10, { rollout }).push('B');
   const first = failFirst(pool);
@@ -138,9 +139,11 @@ test('a wave that is lost as a whole opens no other; one that waits names its ho
   const [next] = queueOf(surveyed);
   const why = new Outage(surveyed).whyWaits(next ?? missing());
   expect(why).toBe('its wave waits for hosts/h2 of wave canary');
+  const told = explainPool(held.record, held.hosts, new Map(), held.nowMs);
+  expect(told.blocker).toBe('hosts/h2 of wave canary');
 });
 
-test('an image that is wanted no more holds no slot: not in its soak, nor while its host is ill', () => {
+test('an image that is wanted no more holds no slot, neither in its soak nor while it is ill', () => {
   const rollout = {
     soak: durationFromMs(7 * 24 * hourMs),
     healthTimeout: durationFromMs(24 * hourMs),
@@ -159,7 +162,7 @@ test('an image that is wanted no more holds no slot: not in its soak, nor while 
   }
 });
 
-test('who comes up on B when C is wanted already is in the history, until it is written again', () => {
+test('who comes up on B when C is wanted already is in the history', () => {
   const rollout = { maxUnavailable: count(3), failureThreshold: count(3) };
   for (const isLate of [false, true]) {
     const pool = settled(4, { rollout }).push('B');
@@ -210,7 +213,7 @@ test.each([
   }
 });
 
-test('another registry of the same digest is asked at once; a lost host is not written for it', () => {
+test('another registry is asked at once; who has lost its image is not written for that', () => {
   const tries = (how: 'failedBefore' | 'failedWriting') => {
     const pool = settled(1).push('B');
     pool.end(pool.out, how);

@@ -25,8 +25,8 @@ import { bmcFaults, bmcUnreachable, heldBy } from '../host/index.ts';
 import { digestOf } from './image-name.ts';
 
 /**
- * What users have of a provisioned host. `unseen`: it may serve, and may be gone with its BMC; so it
- * is asked for like one that serves, and counts like one that is out.
+ * What users have of a provisioned host. `unseen`: it may serve, and may be gone with its BMC; so
+ * it is asked for like one that serves, and counts like one that is out.
  */
 export type Service = 'in' | 'unseen' | 'out';
 

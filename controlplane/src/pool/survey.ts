@@ -77,7 +77,7 @@ export interface Survey {
   readonly opening: Opening;
   /** Hosts of later waves wait. */
   readonly currentWave: number;
-  /** For whom: "hosts/h1 of wave canary"; empty: there is no such wave. */
+  /** For whom: "hosts/h1", with " of wave canary" where there are waves; empty: for nobody. */
   readonly waveWaitsFor: string;
   /** A host of the pool runs the target in good health, and has done so long enough. */
   readonly isProven: boolean;
@@ -117,9 +117,14 @@ export function survey(
     held: heldBecause(record, standings, parts),
     opening: opening(policy?.windows ?? [], nowMs),
     currentWave: waits?.wave ?? Infinity,
-    waveWaitsFor: waits === undefined ? '' : `${waits.name} of ${waveName(record, waits.wave)}`,
+    waveWaitsFor: waits === undefined ? '' : `${waits.name}${ofWave(record, waits)}`,
     isProven: isBack || ofPool.some(({ stand }) => stand === 'current'),
   };
+}
+
+function ofWave(record: wire.PoolRecord, { wave }: Standing): string {
+  const { length } = record.pool?.spec?.rollout?.waves ?? [];
+  return length === 0 ? '' : ` of ${waveName(record, wave)}`;
 }
 
 /**
@@ -129,7 +134,9 @@ export function survey(
 function firstUndone(ofPool: readonly Standing[]): Standing | undefined {
   const waves = [...Map.groupBy(ofPool, ({ wave }) => wave)].toSorted(([a], [b]) => a - b);
   for (const [, hosts] of waves) {
-    const open = hosts.find(({ stand }) => stand !== 'current' && stand !== 'failed');
+    const open =
+      hosts.find(({ stand }) => stand === 'kept') ??
+      hosts.find(({ stand }) => stand !== 'current' && stand !== 'failed');
     if (open !== undefined) return open;
     if (!hosts.some(({ stand }) => stand === 'current')) return hosts[0];
   }
@@ -286,7 +293,7 @@ export function timeText(ms: number): string {
   return toJson(TimestampSchema, timestampFromMs(ms));
 }
 
-/** Whether the pool was led to its target as a whole, as far as nothing keeps or has lost a host. */
+/** Whether all were led to the target, but for a few that something keeps, or that have failed. */
 export function isSettled({ standings, target, held, isBack }: Survey, record: wire.PoolRecord) {
   if (target === undefined || isBack || held?.reason === 'halted') return false;
   const ofPool = standings.filter(({ name }) => !isPinned(record, name));

@@ -124,7 +124,7 @@ test('what had failed beside is over once a reimage has succeeded', () => {
   expect(status(host).faults.map(({ type }) => type)).toEqual(['bmcTrouble']);
 });
 
-test('under a freeze a reimage begins with nothing: its host stays on, and goes after the thaw', () => {
+test('under a freeze a reimage begins with nothing: its host stays on until the thaw', () => {
   const host = inService();
   const freeze = { of: 'racks/r1', by: 'user:ann', reason: 'a drill', at: undefined };
   host.context = { ...host.context, freeze };

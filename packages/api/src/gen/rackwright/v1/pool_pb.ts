@@ -180,7 +180,8 @@ export type RolloutPolicy = Message<"rackwright.v1.RolloutPolicy"> & {
   paused: boolean;
 
   /**
-   * So many hosts that failed on the target stop the rollout; unset: 5 percent, but at least 2.
+   * So many hosts that failed on the target stop the rollout; unset: 5 percent, but at least 2. As
+   * many as may be out, or all of a wave that others wait for, stop it in any case.
    *
    * @generated from field: rackwright.v1.PoolAmount failure_threshold = 5;
    */
@@ -201,7 +202,7 @@ export type RolloutPolicy = Message<"rackwright.v1.RolloutPolicy"> & {
   windows: RolloutWindow[];
 
   /**
-   * Go back to the image before when the threshold is reached.
+   * Go back, when failed hosts stop the rollout, to the last image that all were led to.
    *
    * @generated from field: bool rollback = 8;
    */
