@@ -40,17 +40,19 @@ export function haltBasis(record: wire.PoolRecord): string {
  */
 export function failureBasis(
   record: wire.PoolRecord,
-  { name, spec }: SeenHost,
   registries: readonly ImageRegistry[],
-): string {
-  const { rootDisk, bootMacs = [] } = spec ?? {};
-  const place = create(HostSpecSchema, {
-    ...(rootDisk === undefined ? {} : { rootDisk }),
-    bootMacs: [...bootMacs],
-  });
-  const written = fingerprint(deployBytes(record), toBinary(HostSpecSchema, place));
-  const sources = registries.map((each) => toBinary(ImageRegistrySchema, each));
-  return `${written}.${fingerprint(wantedBy(record, name)?.image ?? '', ...sources)}`;
+): (host: SeenHost) => string {
+  const deploy = fingerprint(deployBytes(record));
+  const sources = fingerprint(...registries.map((each) => toBinary(ImageRegistrySchema, each)));
+  return ({ name, spec }) => {
+    const { rootDisk, bootMacs = [] } = spec ?? {};
+    const place = create(HostSpecSchema, {
+      ...(rootDisk === undefined ? {} : { rootDisk }),
+      bootMacs: [...bootMacs],
+    });
+    const written = fingerprint(deploy, toBinary(HostSpecSchema, place));
+    return `${written}.${fingerprint(wantedBy(record, name)?.image ?? '', sources)}`;
+  };
 }
 
 /**

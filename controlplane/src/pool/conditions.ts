@@ -116,5 +116,5 @@ function capital(text: string): string {
 
 /** How many hosts are out of service, whatever for. */
 export function unavailableCount(surveyed: Survey): number {
-  return new Outage(surveyed).count;
+  return new Outage({ ...surveyed, isBack: false }).count;
 }

@@ -143,11 +143,9 @@ test('a wave that is lost as a whole opens no other; one that waits names its ho
   expect(told.blocker).toBe('hosts/h2 of wave canary');
 });
 
-test('an image that is wanted no more holds no slot, neither in its soak nor while it is ill', () => {
-  const rollout = {
-    soak: durationFromMs(7 * 24 * hourMs),
-    healthTimeout: durationFromMs(24 * hourMs),
-  };
+test('an image that is wanted no more holds no slot, in its soak or while it is ill', () => {
+  const soak = durationFromMs(7 * 24 * hourMs);
+  const rollout = { soak, healthTimeout: durationFromMs(24 * hourMs) };
   for (const left of [{}, { illness: 'powerLost: it is off' }]) {
     const pool = settled(3, { rollout }).push('B');
     const first = pool.out;

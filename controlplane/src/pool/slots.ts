@@ -260,7 +260,7 @@ function fail(draft: Draft, slot: RolloutSlot, { message, counted }: Failing): v
       message: cut(inShort(message, slot), failureCharsMax),
       attempts: isGate ? attempts - 1 : attempts,
       time: timestampFromMs(nowMs),
-      ...(host === undefined ? {} : { basis: failureBasis(record, host, registries) }),
+      ...(host === undefined ? {} : { basis: failureBasis(record, registries)(host) }),
       ...(counted ? {} : { retryTime: timestampFromMs(nowMs + pauseMs) }),
       ...(written === undefined || written.run === 0n ? {} : writtenBy(written)),
     }),
@@ -281,13 +281,14 @@ function forgive({ record }: Draft, hostUid: string): void {
 export function healFailures(draft: Draft): void {
   const { record, hosts, registries } = draft;
   const members = new Set(record.members.map(({ hostUid }) => hostUid));
+  const basisOf = failureBasis(record, registries);
   record.failures = record.failures.filter((failure) => {
     const host = hosts.get(failure.hostUid);
     if (host === undefined || !members.has(failure.hostUid)) return false;
     tellLate(draft, failure, host);
     if (wantedBy(record, failure.host)?.digest !== failure.digest) return mayBeLate(failure, host);
     const isWell = isHealthyOn(host, failure.digest);
-    if (!isWell && !isOfOther(failure, failureBasis(record, host, registries))) return true;
+    if (!isWell && !isOfOther(failure, basisOf(host))) return true;
     // The halt is judged anew without it.
     if (failure.counted) delete record.halt;
     return false;
