@@ -35,6 +35,7 @@ import {
 } from '@rackwright/api';
 import { type JudgedHost, type JudgeParts, machineOf } from '../judged.ts';
 import type { ImageEvent, SimMachine } from '../machine.ts';
+import { HaltRule } from './halts.ts';
 import { PolicyRules } from './policy.ts';
 import { digestOf, UntouchedRule, wasInterrupted } from './untouched.ts';
 
@@ -68,8 +69,7 @@ export class PoolJudge {
   readonly #opened = new Set<string>();
   readonly #untouched: UntouchedRule;
   readonly #policy: PolicyRules;
-  /** By uid of the pool: what its rollout was stopped for. */
-  readonly #halts = new Map<string, string>();
+  readonly #halts: HaltRule;
   #imagesRead = 0;
   /** The store went back: nothing of before has to hold any more. */
   #isBack = false;
@@ -85,6 +85,7 @@ export class PoolJudge {
     const wasBegun = (what: string) => this.#begun.has(what);
     const count = (what: string) => parts.view.count(what);
     this.#untouched = new UntouchedRule({ wasBegun, found, count });
+    this.#halts = new HaltRule(found);
     this.#policy = new PolicyRules({ view: parts.view, found });
   }
 
@@ -94,7 +95,7 @@ export class PoolJudge {
     this.#pools.clear();
     this.#ledger.clear();
     this.#out.clear();
-    this.#halts.clear();
+    this.#halts.reload();
     this.#untouched.reload();
     this.#policy.reload();
   }
@@ -124,7 +125,7 @@ export class PoolJudge {
     const record = fromBinary(store.PoolRecordSchema, value);
     this.#pools.set(name, record);
     const isSame = before?.pool?.uid === record.pool?.uid;
-    this.#noteHalt(isSame ? before : undefined, record);
+    this.#halts.written(isSame ? before : undefined, record, thresholdOf(record));
     this.#noteSlots(isSame ? before : undefined, record);
     const [threshold, most] = [thresholdOf(record), unavailableMax(record)];
     const facts = { isBack: this.#isBack, threshold, most };
@@ -316,29 +317,7 @@ export class PoolJudge {
     if (new Set(slots.map(({ hostUid }) => hostUid)).size < slots.length) {
       this.#found('P6', `${record.pool?.name}: a host has two slots`);
     }
-    if (fresh.length > 0 && !this.#isBack) this.#judgeHalt(record, fresh);
-  }
-
-  /** P7: what is forgotten of a host that stays is one that came back. */
-  #noteHalt(before: store.PoolRecord | undefined, record: store.PoolRecord): void {
-    const uid = record.pool?.uid ?? '';
-    const failed = failedOn(record);
-    const stay = new Set(record.members.map(({ hostUid }) => hostUid));
-    const isBack = failedOn(before).some(({ hostUid }) => {
-      return stay.has(hostUid) && !failed.some((each) => each.hostUid === hostUid);
-    });
-    if (isBack) this.#halts.delete(uid);
-    if (failed.length >= thresholdOf(record)) this.#halts.set(uid, haltOf(record));
-  }
-
-  /** P7: whoever failed on this image stops it, once there are so many. */
-  #judgeHalt(record: store.PoolRecord, fresh: readonly RolloutSlot[]): void {
-    const target = record.pool?.status?.target;
-    if (target === undefined || record.pool?.status?.rolledBackFrom === target.digest) return;
-    const pins = record.pool?.spec?.pins ?? {};
-    const taken = fresh.find(({ image, host }) => image === target.image && !(host in pins));
-    if (taken === undefined || this.#halts.get(record.pool?.uid ?? '') !== haltOf(record)) return;
-    this.#found('P7', `${record.pool?.name}: ${taken.host} is taken although so many have failed`);
+    if (fresh.length > 0 && !this.#isBack) this.#halts.judge(record, fresh);
   }
 
   #judgeChange(before: store.PoolRecord, record: store.PoolRecord): void {
@@ -476,21 +455,6 @@ function slotsOf(record: store.PoolRecord | undefined): readonly RolloutSlot[] {
 
 function slotKey({ pool }: store.PoolRecord, { number }: RolloutSlot): string {
   return `${pool?.uid} ${number}`;
-}
-
-/** Who has failed on the image that the pool is led to. */
-function failedOn(record: store.PoolRecord | undefined): readonly store.PoolFailure[] {
-  const { spec, status } = record?.pool ?? {};
-  return (record?.failures ?? []).filter(({ counted, digest, host }) => {
-    return counted && digest === status?.target?.digest && !(host in (spec?.pins ?? {}));
-  });
-}
-
-/** A halt for something else is another one. */
-function haltOf({ pool }: store.PoolRecord): string {
-  const { maxUnavailable: max, failureThreshold: threshold } = pool?.spec?.rollout ?? {};
-  const amounts = [max, threshold].map((each) => `${each?.amount.case} ${each?.amount.value}`);
-  return [pool?.status?.target?.digest, ...amounts].join(', ');
 }
 
 /** What of a slot never changes. */

@@ -87,6 +87,11 @@ test('P13: the first host goes alone, and a wave after those before it', async (
   const third = recordOf(spec, [{ host: 3 }]);
   expect(await found(none(spec), third, { onTarget: [1] })).toEqual(['P13']);
   expect(await found(none(spec), third, { onTarget: [1, 2] })).toEqual([]);
+  const failures = [1, 2].map((host) => ({ hostUid: uidOf(host), digest: digestOfImage('b') }));
+  const one = recordOf(spec, [{ host: 3 }], { failures: failures.slice(1) });
+  expect(await found(none(spec), one, { onTarget: [1] })).toEqual([]);
+  const both = recordOf(spec, [{ host: 3 }], { failures });
+  expect(new Set(await found(none(spec), both))).toEqual(new Set(['P13']));
 });
 
 test('P14: a paused pool takes nobody, and a pinned host gets its pin', async () => {
@@ -112,6 +117,8 @@ test('P16: a slot is free after the soak, and nothing goes back unasked', async 
   const proving = recordOf(spec, [{ host: 1, state: PROVING }]);
   expect(await found(proving, none(spec), { provedMsAgo: 59_000 })).toEqual(['P16']);
   expect(await found(proving, none(spec), { provedMsAgo: 60_000 })).toEqual([]);
+  const another = recordOf({ ...spec, pins: { 'hosts/h1': old } }, []);
+  expect(await found(proving, another, { provedMsAgo: 59_000 })).toEqual([]);
   const goneBack = (rollback: boolean, failures: object[]) => {
     const record = recordOf({ rollout: { rollback } }, [], { failures });
     if (record.pool?.status !== undefined) record.pool.status.rolledBackFrom = digestOfImage('b');

@@ -2,15 +2,17 @@
  * The judge's rules about when a pool takes a host, by its own record as it stood in that write, by
  * hosts' records, by machines' own log, and by the log of the gate's receiver.
  *
- * P11 A host in service is taken out only while a window of the pool is open.
+ * P11 A host in service, whatever else is wrong with it, is taken out only while a window of the
+ *     pool is open.
  * P12 Where a gate's webhook is wanted, a host in service is taken out only once its receiver has
  *     let this slot's host through to this image; a key names one question.
  * P13 The first host of a target goes alone, and no host while one of a wave before its own is
- *     neither on the target nor has failed on it.
+ *     neither on the target nor has failed on it, or when all of such a wave have failed.
  * P14 A pool that is paused, stopped or being deleted takes nobody; a pinned host gets its pin.
  * P15 No more of a rack are taken than may be out there.
- * P16 A slot is given back for good health only after the soak; nothing goes back to the image
- *     before unless somebody wants that, and as many have failed as stop the rollout.
+ * P16 A slot for an image that is still wanted is given back for good health only after the soak;
+ *     nothing goes back to the image before unless somebody wants that, and as many have failed as
+ *     stop the rollout, or as may be out, or of a wave.
  */
 import {
   FaultSeverity,
@@ -38,8 +40,9 @@ interface Parts {
 /** What is known of a host from its records. */
 interface Known {
   readonly name: string;
-  /** In good health since; undefined: it is not in service. */
+  /** In service since, perhaps with faults; undefined: it is not. */
   readonly servingSinceMs: number | undefined;
+  /** What it runs in good health; empty: nothing. */
   readonly digest: string;
   /** What it ran before, and until when. */
   readonly before: { readonly digest: string; readonly untilMs: number };
@@ -51,6 +54,8 @@ export class PolicyRules {
   readonly #hosts = new Map<string, Known>();
   /** Deployment and digest → when its machine first said that it runs it. */
   readonly #proved = new Map<string, number>();
+  /** "POOL-UID DIGEST" → hosts that have failed on it, whatever became of them. */
+  readonly #failed = new Map<string, Set<string>>();
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -76,12 +81,13 @@ export class PolicyRules {
     const { name = '', uid = '', status } = host ?? {};
     const { nowMs } = this.#parts.view.heap;
     const known = this.#hosts.get(uid);
-    const isIll =
-      (status?.faults ?? []).some(({ severity }) => severity !== FaultSeverity.WARNING) ||
-      status?.poweredOn === false ||
-      status?.inRescue === true;
-    const isServing = status?.state === HostState.PROVISIONED && !isIll;
-    const digest = isServing ? digestOf(status.image) : '';
+    const errors = (status?.faults ?? []).filter(
+      ({ severity }) => severity !== FaultSeverity.WARNING,
+    );
+    const isLost = errors.some(({ type }) => type === 'reimageFailed');
+    const isOut = isLost || status?.poweredOn === false || status?.inRescue === true;
+    const isServing = status?.state === HostState.PROVISIONED && !isOut;
+    const digest = isServing && errors.length === 0 ? digestOf(status.image) : '';
     const isSame = known?.digest === digest;
     const before = isSame ? known.before : { digest: known?.digest ?? '', untilMs: nowMs };
     const servingSinceMs = isServing ? (known?.servingSinceMs ?? nowMs) : undefined;
@@ -106,17 +112,27 @@ export class PolicyRules {
       if (isOut && !wasOut) this.#judgeOut(record, slot, most);
       if (was === undefined && !isBack) this.#judgeTurn(record, slot);
     }
+    this.#noteFailures(record);
     if (before === undefined || isBack) return;
     for (const slot of slotsOf(before)) this.#judgeSoak(record, slot);
     const [went, goes] = [before, record].map(({ pool }) => pool?.status?.rolledBackFrom ?? '');
     if (went !== '' || goes === undefined || goes === '') return;
     this.#parts.view.count('pool went back');
-    const failed = [...before.failures, ...record.failures].filter(({ digest }) => digest === goes);
-    const many = new Set(failed.map(({ hostUid }) => hostUid)).size;
+    const many = this.#failed.get(`${record.pool?.uid} ${goes}`)?.size ?? 0;
+    const hasWaves = (record.pool?.spec?.rollout?.waves ?? []).length > 0;
+    const enough = hasWaves ? 1 : Math.max(1, Math.min(threshold, most));
     const isWanted = record.pool?.spec?.rollout?.rollback === true;
-    if (isWanted && many >= threshold) return;
-    const why = isWanted ? `${many} of ${threshold} have failed` : 'nobody wants that';
+    if (isWanted && many >= enough) return;
+    const why = isWanted ? `${many} of ${enough} have failed` : 'nobody wants that';
     this.#found('P16', record, `goes back from ${goes}, and ${why}`);
+  }
+
+  #noteFailures({ pool, failures }: store.PoolRecord): void {
+    for (const { counted, digest, hostUid } of failures) {
+      if (!counted) continue;
+      const key = `${pool?.uid} ${digest}`;
+      this.#failed.set(key, (this.#failed.get(key) ?? new Set()).add(hostUid));
+    }
   }
 
   #found(rule: string, { pool }: store.PoolRecord, text: string): void {
@@ -198,7 +214,13 @@ export class PolicyRules {
       const hasFailed = record.failures.some(
         (each) => each.hostUid === hostUid && each.digest === target.digest,
       );
-      if (hasFailed) continue;
+      const isLost = !members.some((each) => {
+        return (
+          waveOf(spec, each.host, slot.rack) === waveOf(spec, host, slot.rack) &&
+          isReady(each.hostUid)
+        );
+      });
+      if (hasFailed && !isLost) continue;
       this.#found('P13', record, `${slot.host} is taken, and ${host} of a wave before is not done`);
     }
     if (wave > 0) this.#parts.view.count('host of a later wave taken');
@@ -218,7 +240,7 @@ export class PolicyRules {
     const isMember = record.members.some(({ hostUid }) => hostUid === slot.hostUid);
     const hasFailed = record.failures.some(({ hostUid }) => hostUid === slot.hostUid);
     if (isKept || !isMember || hasFailed || record.deletion !== undefined) return;
-    if (slot.state !== RolloutSlotState.PROVING) return;
+    if (slot.state !== RolloutSlotState.PROVING || !isStillWanted(record, slot)) return;
     const soakMs = Number(record.pool?.spec?.rollout?.soak?.seconds ?? 0n) * 1_000;
     const what = `${slot.hostUid}/${slot.run} ${digestOf(slot.image)}`;
     const goodMs = this.#parts.view.heap.nowMs - this.provedAtMs(what);
@@ -227,6 +249,14 @@ export class PolicyRules {
     const text = `slot ${slot.number} of ${slot.host} is free after ${goodMs} ms, not ${soakMs}`;
     this.#found('P16', record, text);
   }
+}
+
+/** Whether it is the digest that the pool leads the slot's host to. */
+function isStillWanted({ pool, previousTarget }: store.PoolRecord, slot: RolloutSlot): boolean {
+  const { target, rolledBackFrom } = pool?.status ?? {};
+  const inForce = rolledBackFrom === target?.digest ? previousTarget : target;
+  const wanted = pool?.spec?.pins[slot.host] ?? inForce?.image ?? '';
+  return digestOf(wanted) === digestOf(slot.image);
 }
 
 /** Why nothing may begin; undefined: it may. */
