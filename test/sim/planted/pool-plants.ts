@@ -206,7 +206,7 @@ export const poolPlants: readonly Plant[] = [
   {
     name: 'pauseIgnored',
     breaks: 'P14: a paused pool takes nobody',
-    file: 'controlplane/src/pool/survey.ts',
+    file: 'controlplane/src/pool/held.ts',
     find: 'if (spec?.rollout?.paused === true)',
     replace: 'if (spec?.rollout?.paused === undefined)',
     caughtBy: test('controlplane/src/pool/rollout.test.ts', 'R3: none may be out'),
@@ -231,8 +231,8 @@ export const poolPlants: readonly Plant[] = [
     name: 'soakSkipped',
     breaks: 'P16: a slot is free once its host has been healthy for so long',
     file: 'controlplane/src/pool/slots.ts',
-    find: 'if (nowMs < timestampMs(slot.healthySince) + soakMs) return true;',
-    replace: 'if (nowMs + soakMs < timestampMs(slot.healthySince)) return true;',
+    find: 'if (nowMs < (msOf(slot.healthySince) ?? nowMs) + soakMs) return true;',
+    replace: 'if (nowMs + soakMs < (msOf(slot.healthySince) ?? nowMs)) return true;',
     caughtBy: test('controlplane/src/pool/rollout.test.ts', 'soak: a slot is free'),
   },
   {
