@@ -86,10 +86,14 @@ export function parseLabels(texts: readonly string[]): Record<string, string> {
 }
 
 /** The parts of "name=value". Throws `UsageError`. */
-export function parsePair(flag: string, text: string): readonly [string, string] {
+export function parsePair(
+  flag: string,
+  text: string,
+  shape = 'NAME=VALUE',
+): readonly [string, string] {
   const at = text.indexOf('=');
   if (at > 0) return [text.slice(0, at), text.slice(at + 1)];
-  throw new UsageError(`${flag} is "${text}"; it must be NAME=VALUE`);
+  throw new UsageError(`${flag} is "${text}"; it must be ${shape}`);
 }
 
 /** A whole number. Throws for anything else; Stricli prints it with the flag. */

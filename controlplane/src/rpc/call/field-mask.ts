@@ -6,6 +6,8 @@
  *    violation that names it.
  * 2. A field that the mask names and the source leaves unset becomes unset: presence is respected.
  * 3. Without a mask, the fields that the source has set are meant (AIP-134).
+ * 4. One entry of a map that is allowed is named by its key in backticks, "spec.pins.`hosts/h1`"
+ *    (AIP-161): the others stay.
  */
 import type { DescField, DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { type ReflectMessage, reflect } from '@bufbuild/protobuf/reflect';
@@ -14,6 +16,8 @@ import { quote, type Violations } from './violations.ts';
 
 /** Paths that one mask may have. */
 const pathsMax = 64;
+/** The path of a map, and one of its keys. */
+const entryShape = /^([^`]+)\.`([^`]+)`$/;
 
 /** The paths to apply. `allowed` are leaves and messages, proto names joined by ".". */
 export function maskPaths<D extends DescMessage>(
@@ -33,15 +37,16 @@ export function maskPaths<D extends DescMessage>(
     if (paths.length === 1) return topmost(allowed);
     violations.add('update_mask', '"*" stands for all fields; it cannot be combined with others');
   }
+  const isAllowed = (path: string) => allowed.includes(mapOfEntry(schema, path) ?? path);
   for (const path of paths) {
-    if (path === '*' || allowed.includes(path)) continue;
+    if (path === '*' || isAllowed(path)) continue;
     const choice = `it can be "*" or one of ${allowed.join(', ')}`;
     violations.add(
       'update_mask',
       `has the path ${quote(path)}, which cannot be updated; ${choice}`,
     );
   }
-  return paths.filter((path) => allowed.includes(path));
+  return paths.filter(isAllowed);
 }
 
 /** Replaces the fields at `paths` of `target` by those of `source` (invariant 2). */
@@ -52,14 +57,29 @@ export function applyMask<D extends DescMessage>(
   paths: readonly string[],
 ): void {
   for (const path of paths) {
-    replaceAt(reflect(schema, target), reflect(schema, source), path.split('.'));
+    const [, map, key] = entryShape.exec(path) ?? [];
+    const steps = map === undefined || key === undefined ? path.split('.') : map.split('.');
+    replaceAt(reflect(schema, target), reflect(schema, source), steps, key);
   }
+}
+
+/** The path of the map of which the path names an entry; undefined: it does not. */
+function mapOfEntry(schema: DescMessage, path: string): string | undefined {
+  const [, map] = entryShape.exec(path) ?? [];
+  let desc: DescMessage | undefined = schema;
+  let field: DescField | undefined;
+  for (const name of map?.split('.') ?? []) {
+    field = desc?.fields.find((each) => each.name === name);
+    desc = field?.fieldKind === 'message' ? field.message : undefined;
+  }
+  return field?.fieldKind === 'map' ? map : undefined;
 }
 
 function replaceAt(
   target: ReflectMessage,
   source: ReflectMessage | undefined,
   path: string[],
+  key: string | undefined,
 ): void {
   const [name, ...rest] = path;
   const field = fieldOf(target.desc, name ?? '');
@@ -68,8 +88,14 @@ function replaceAt(
     // Nothing to clear below a message that neither side has.
     if (below === undefined && !target.isSet(field)) return;
     const own = target.get(field);
-    replaceAt(own, below, rest);
+    replaceAt(own, below, rest, key);
     target.set(field, own);
+    return;
+  }
+  if (key !== undefined && field.fieldKind === 'map') {
+    const value = source?.get(field).get(key);
+    if (value === undefined) target.get(field).delete(key);
+    else target.get(field).set(key, value);
     return;
   }
   if (source?.isSet(field)) target.set(field, source.get(field));

@@ -20,7 +20,7 @@ import {
 } from '@rackwright/api';
 import { randomId } from '@rackwright/platform';
 import { readFleet } from '../../host/index.ts';
-import { parsePoolName, poolKey } from '../../pool/index.ts';
+import { poolKey } from '../../pool/index.ts';
 import { answered, readRecord, writeRecord } from '../../records/index.ts';
 import { applyMask, maskPaths } from '../call/field-mask.ts';
 import { idProblem, nameProblem, requireName } from '../call/names.ts';
@@ -42,6 +42,9 @@ const updatablePaths = [
   'labels',
   'spec',
   'spec.hosts',
+  'spec.hosts.names',
+  'spec.hosts.rack',
+  'spec.hosts.labels',
   'spec.size',
   'spec.image',
   'spec.rollout',
@@ -54,6 +57,9 @@ const updatablePaths = [
   'spec.rollout.windows',
   'spec.rollout.rollback',
   'spec.rollout.gate',
+  'spec.rollout.gate.approval',
+  'spec.rollout.gate.webhook_url',
+  'spec.rollout.gate.deadline',
   'spec.rollout.health_timeout',
   'spec.pins',
   'spec.poll_interval',
@@ -251,10 +257,7 @@ async function looked(deps: RpcDependencies, poolId: string, last?: KeptPool): P
   return presentPool(deps, after);
 }
 
-function checkPool({ name, labels, spec }: Pool, violations: Violations): void {
-  if (parsePoolName(name) === undefined && name !== 'pools/') {
-    violations.addIf('pool.name', nameProblem('pools', name));
-  }
+function checkPool({ labels, spec }: Pool, violations: Violations): void {
   checkLabels('pool.labels', labels, violations);
   checkPoolSpec('pool.spec', spec ?? create(PoolSpecSchema), violations);
 }

@@ -115,6 +115,9 @@ test('what is wrong with a pool is said by its field, and nothing is kept of it'
     'pool.spec.rollout.windows[0].time_zone',
   ]);
   expect((await failureOf(pools.getPool({ name: 'pools/bad' }))).kind).toBe('notFound');
+  const named = { hosts: { labels }, image };
+  const create = pools.createPool({ poolId: 'Web', pool: { spec: named } });
+  expect(await violatedFields(create)).toEqual(['pool_id']);
 });
 
 test('it claims its hosts, and says of each why it does not go', async () => {
@@ -317,4 +320,30 @@ test('a gate asks only what the fleet allows; one that stood there before stays'
   expect(await violatedFields(pools.updatePool({ pool: { name, spec: elsewhere } }))).toEqual([
     field,
   ]);
+});
+
+test('of a selector, a gate and pins only the part that is named is changed', async () => {
+  const { pools } = fixture;
+  const name = 'pools/parts';
+  const gate = { approval: true, deadline: durationFromMs(8 * 3_600_000) };
+  const spec = { hosts: { labels: { pool: 'parts' }, rack: 'racks/r1' }, image };
+  const pins = { 'hosts/h3': image, 'hosts/h4': image };
+  await pools.createPool({ poolId: 'parts', pool: { spec: { ...spec, pins, rollout: { gate } } } });
+  const update = async (changed: object, ...paths: string[]) =>
+    (await pools.updatePool({ pool: { name, spec: changed }, updateMask: { paths } })).spec;
+  const racked = await update({ hosts: { rack: 'racks/r2' } }, 'spec.hosts.rack');
+  expect(racked?.hosts).toMatchObject({ labels: { pool: 'parts' }, rack: 'racks/r2' });
+  const asked = await update({ rollout: { gate: {} } }, 'spec.rollout.gate.approval');
+  expect(asked?.rollout?.gate).toMatchObject({ approval: false, deadline: gate.deadline });
+  const pin = `registry.example/os@${other}`;
+  const entries = ['spec.pins.`hosts/h3`', 'spec.pins.`hosts/h5`'];
+  const pinned = await update({ pins: { 'hosts/h5': pin } }, ...entries);
+  expect(pinned?.pins).toEqual({ 'hosts/h4': image, 'hosts/h5': pin });
+  // Without a mask: what is set.
+  const unmasked = await update({ hosts: { rack: 'racks/r1' } });
+  expect(unmasked?.hosts).toMatchObject({ labels: { pool: 'parts' }, rack: 'racks/r1' });
+  for (const path of ['spec.hosts.`rack`', 'spec.pins.``', 'spec.deploy.`x`']) {
+    expect(await violatedFields(update({}, path))).toContain('update_mask');
+  }
+  await pools.deletePool({ name });
 });

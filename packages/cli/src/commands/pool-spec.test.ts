@@ -14,8 +14,9 @@ test('flags become the fields that they name, and nothing else is changed', () =
     pin: ['h7=registry.example/os@sha256:ab'],
   });
   expect(paths).toEqual([
-    ...['spec.hosts', 'spec.image', 'spec.pins', 'spec.rollout.max_unavailable'],
-    ...['spec.rollout.soak', 'spec.rollout.windows', 'spec.rollout.gate'],
+    ...['spec.hosts.labels', 'spec.image', 'spec.pins.`hosts/h7`'],
+    ...['spec.rollout.max_unavailable', 'spec.rollout.soak', 'spec.rollout.windows'],
+    ...['spec.rollout.gate.approval', 'spec.rollout.gate.deadline'],
   ]);
   const { rollout, pins } = pool.spec ?? {};
   expect(pins).toEqual({ 'hosts/h7': 'registry.example/os@sha256:ab' });
@@ -37,7 +38,10 @@ test('what is no amount, window or duration is refused with its flag', () => {
   expect(() => poolOf('', { maxUnavailable: 'many' })).toThrow('--max-unavailable is "many"');
   expect(() => poolOf('', { window: ['at night'] })).toThrow('--window is "at night"');
   expect(() => poolOf('', { soak: 'long' })).toThrow('--soak is "long"');
-  expect(() => poolOf('', { gateDeadline: '1h' })).toThrow('--gate-deadline needs --gate');
+  expect(() => poolOf('', { gate: 'webhook' })).toThrow('--gate is "webhook"; it must be');
+  expect(() => poolOf('', { gate: 'none', gateDeadline: '1h' })).toThrow('--gate none leaves');
+  expect(() => poolOf('', { pin: ['h1'] })).toThrow('--pin is "h1"; it must be HOST=IMAGE');
+  expect(() => poolOf('', { pin: ['h1=a@b'], unpin: ['h1'] })).toThrow('both name hosts/h1');
 });
 
 test('each command on pools says what it is for', async () => {
@@ -65,5 +69,31 @@ test('a gate may be a person, a webhook, or both', () => {
   const gateOf = (flags: PoolFlags) => poolOf('', flags).pool.spec?.rollout?.gate;
   expect(gateOf({ gateWebhook: url })).toMatchObject({ approval: false, webhookUrl: url });
   expect(gateOf({ gate: 'approval', gateWebhook: url })).toMatchObject({ approval: true });
-  expect(gateOf({ gate: 'none' })).toMatchObject({ approval: false, webhookUrl: '' });
+  expect(gateOf({ gate: 'none' })).toBeUndefined();
+});
+
+test('a part of a selector or a gate that is not said is not among what is changed', () => {
+  const pathsOf = (flags: PoolFlags) => poolOf('pools/web', flags).paths;
+  expect(pathsOf({ rack: 'r1' })).toEqual(['spec.hosts.rack']);
+  expect(pathsOf({ gate: 'approval' })).toEqual(['spec.rollout.gate.approval']);
+  expect(pathsOf({ gateWebhook: 'none' })).toEqual(['spec.rollout.gate.webhook_url']);
+  expect(pathsOf({ gateDeadline: '8h' })).toEqual(['spec.rollout.gate.deadline']);
+  expect(pathsOf({ gate: 'none' })).toEqual(['spec.rollout.gate']);
+  expect(pathsOf({ unpin: ['h3'] })).toEqual(['spec.pins.`hosts/h3`']);
+});
+
+test('words take away what limits a pool', () => {
+  const flags: PoolFlags = {
+    ...{ host: ['none'], rack: 'none', label: ['none'], size: 'all', perRack: 'none' },
+  };
+  const { pool, paths } = poolOf('pools/web', flags);
+  expect(paths).toEqual([
+    ...['spec.hosts.names', 'spec.hosts.rack', 'spec.hosts.labels', 'spec.size'],
+    'spec.rollout.max_unavailable_per_rack',
+  ]);
+  expect(pool.spec?.hosts).toMatchObject({ names: [], rack: '', labels: {} });
+  expect([pool.spec?.size, pool.spec?.rollout?.maxUnavailablePerRack]).toEqual([
+    undefined,
+    undefined,
+  ]);
 });

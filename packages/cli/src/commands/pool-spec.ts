@@ -7,8 +7,10 @@ import {
   type PoolAmount,
   PoolAmountSchema,
   PoolSchema,
+  type PoolSpec,
   PoolSpecSchema,
   RolloutGateSchema,
+  type RolloutPolicy,
   RolloutPolicySchema,
   RolloutWindowSchema,
 } from '@rackwright/api';
@@ -24,30 +26,26 @@ const texts = (brief: string, placeholder: string) =>
 /** Flags that say what a pool shall be. */
 export const poolFlags = {
   image: textFlag('OCI image by tag or digest', 'image'),
-  host: texts('Id of a host that it may hold', 'host'),
-  rack: textFlag('Id of the rack whose hosts it may hold', 'rack'),
-  label: texts('Label of the hosts that it may hold, NAME=VALUE', 'name=value'),
-  size: { ...textFlag('So many of them; unset means all', 'count'), parse: parseWhole },
+  host: texts('Id of a host that it may hold; none: any of the others', 'host'),
+  rack: textFlag('Id of the rack whose hosts it may hold; none: of any rack', 'rack'),
+  label: texts('Label of the hosts that it may hold, NAME=VALUE; none: whatever', 'name=value'),
+  size: { ...textFlag('So many of them; unset or all means all', 'count'), parse: wholeOr('all') },
   maxUnavailable: textFlag('Hosts out at once, as 2 or 25%; unset means 1, 0 stops', 'amount'),
-  perRack: { ...textFlag('The same within one rack', 'count'), parse: parseWhole },
+  perRack: { ...textFlag('The same within one rack, or none', 'count'), parse: wholeOr('none') },
   failureThreshold: textFlag('Failed hosts that stop the rollout, as 2 or 5%', 'amount'),
   soak: textFlag('How long a host has to be healthy, as 10m', 'duration'),
   window: texts('When hosts may be taken out: "0 2 * * 6 for 4h in Europe/Berlin"', 'window'),
-  gate: {
-    kind: 'enum',
-    values: ['approval', 'none'],
-    optional: true,
-    brief: 'Whether a person is asked before a host in service is taken out',
-  },
+  gate: textFlag('"approval": a person is asked before each host in service; or none', 'gate'),
   gateDeadline: textFlag('How long the gate is waited for, as 8h', 'duration'),
   rollback: {
     kind: 'boolean',
     optional: true,
     brief: 'Go back to the image before when too many hosts fail',
   },
-  gateWebhook: textFlag('URL that is asked before each host in service is taken out', 'url'),
+  gateWebhook: textFlag('URL that is asked before each host in service; or none', 'url'),
   ...deployFlags,
-  pin: texts('Keep a host to an image by digest, HOST=IMAGE', 'host=image'),
+  pin: texts('Keep a host to an image by digest, HOST=IMAGE; none: no host', 'host=image'),
+  unpin: texts('Id of a host that keeps to no image of its own any more', 'host'),
 } as const;
 
 /** Values of `poolFlags`. */
@@ -56,17 +54,18 @@ export interface PoolFlags extends DeployFlags {
   readonly host?: readonly string[];
   readonly rack?: string;
   readonly label?: readonly string[];
-  readonly size?: number;
+  readonly size?: number | 'all';
   readonly maxUnavailable?: string;
-  readonly perRack?: number;
+  readonly perRack?: number | 'none';
   readonly failureThreshold?: string;
   readonly soak?: string;
   readonly window?: readonly string[];
-  readonly gate?: 'approval' | 'none';
+  readonly gate?: string;
   readonly gateDeadline?: string;
   readonly gateWebhook?: string;
   readonly rollback?: boolean;
   readonly pin?: readonly string[];
+  readonly unpin?: readonly string[];
 }
 
 export interface WantedPool {
@@ -89,28 +88,22 @@ export function poolOf(name: string, flags: PoolFlags): WantedPool {
   const paths: string[] = [];
   const spec = create(PoolSpecSchema);
   const policy = create(RolloutPolicySchema);
-  const said = <T>(value: T | undefined, path: string, set: (value: T) => void): void => {
+  const said: Said = (value, path, set) => {
     if (value === undefined) return;
     set(value);
     paths.push(path);
   };
-  const { host, rack, label } = flags;
-  if (host !== undefined || rack !== undefined || label !== undefined) {
-    spec.hosts = create(HostSelectorSchema, {
-      names: (host ?? []).map((each) => resourceName('hosts', each)),
-      rack: rack === undefined ? '' : resourceName('racks', rack),
-      labels: parseLabels(label ?? []),
-    });
-    paths.push('spec.hosts');
-  }
+  sayHosts(spec, flags, said);
   said(flags.image, 'spec.image', (image) => (spec.image = image));
-  said(flags.size, 'spec.size', (size) => (spec.size = size));
-  said(flags.pin, 'spec.pins', (pins) => (spec.pins = pinsOf(pins)));
+  said(flags.size, 'spec.size', (size) => {
+    if (size !== 'all') spec.size = size;
+  });
+  sayPins(spec, flags, paths);
   said(flags.maxUnavailable, 'spec.rollout.max_unavailable', (amount) => {
     policy.maxUnavailable = amountOf('--max-unavailable', amount);
   });
   said(flags.perRack, 'spec.rollout.max_unavailable_per_rack', (count) => {
-    policy.maxUnavailablePerRack = count;
+    if (count !== 'none') policy.maxUnavailablePerRack = count;
   });
   said(flags.failureThreshold, 'spec.rollout.failure_threshold', (amount) => {
     policy.failureThreshold = amountOf('--failure-threshold', amount);
@@ -119,33 +112,88 @@ export function poolOf(name: string, flags: PoolFlags): WantedPool {
     policy.soak = durationOf('--soak', soak);
   });
   said(flags.window, 'spec.rollout.windows', (windows) => {
-    policy.windows = windows.join() === 'none' ? [] : windows.map(windowOf);
+    policy.windows = unlessNone(windows).map(windowOf);
   });
   said(flags.rollback, 'spec.rollout.rollback', (rollback) => (policy.rollback = rollback));
-  said(flags.gate ?? flags.gateWebhook ?? flags.gateDeadline, 'spec.rollout.gate', () => {
-    policy.gate = gateOf(flags);
-  });
+  sayGate(policy, flags, said);
   if (paths.some((path) => path.startsWith('spec.rollout'))) spec.rollout = policy;
   return { pool: create(PoolSchema, { name, spec }), paths };
 }
 
-function gateOf({ gate, gateDeadline, gateWebhook }: PoolFlags) {
-  if (gate === undefined && gateWebhook === undefined) {
-    throw new UsageError('--gate-deadline needs --gate approval or --gate-webhook URL');
-  }
-  return create(RolloutGateSchema, {
-    approval: gate === 'approval',
-    webhookUrl: gateWebhook === 'none' ? '' : (gateWebhook ?? ''),
-    ...(gateDeadline === undefined
-      ? {}
-      : { deadline: durationOf('--gate-deadline', gateDeadline) }),
+/** Takes a value that was given, and notes its path. */
+type Said = <T>(value: T | undefined, path: string, set: (value: T) => void) => void;
+
+/** Each part by itself: what is left unsaid of a selector still narrows it. */
+function sayHosts(spec: PoolSpec, { host, rack, label }: PoolFlags, said: Said): void {
+  if (host === undefined && rack === undefined && label === undefined) return;
+  const hosts = create(HostSelectorSchema);
+  said(host, 'spec.hosts.names', (names) => {
+    hosts.names = unlessNone(names).map((each) => resourceName('hosts', each));
   });
+  said(
+    rack,
+    'spec.hosts.rack',
+    (id) => (hosts.rack = id === 'none' ? '' : resourceName('racks', id)),
+  );
+  said(label, 'spec.hosts.labels', (labels) => (hosts.labels = parseLabels(unlessNone(labels))));
+  spec.hosts = hosts;
 }
 
-function pinsOf(pins: readonly string[]): Record<string, string> {
-  if (pins.join() === 'none') return {};
-  const pairs = pins.map((pin) => parsePair('--pin', pin));
-  return Object.fromEntries(pairs.map(([host, image]) => [resourceName('hosts', host), image]));
+/** Host by host: the pins of others stay. */
+function sayPins(spec: PoolSpec, { pin = [], unpin = [] }: PoolFlags, paths: string[]): void {
+  if (pin.join() === 'none') {
+    paths.push('spec.pins');
+    return;
+  }
+  const pinned = pin.map((each) => {
+    const [host, image] = parsePair('--pin', each, 'HOST=IMAGE, or none');
+    return [resourceName('hosts', host), image] as const;
+  });
+  const freed = unpin.map((host) => resourceName('hosts', host));
+  spec.pins = Object.fromEntries(pinned);
+  const both = freed.find((host) => spec.pins[host] !== undefined);
+  if (both !== undefined) throw new UsageError(`--pin and --unpin both name ${both}`);
+  for (const host of [...Object.keys(spec.pins), ...freed]) paths.push(`spec.pins.\`${host}\``);
+}
+
+function sayGate(
+  policy: RolloutPolicy,
+  { gate, gateDeadline, gateWebhook }: PoolFlags,
+  said: Said,
+): void {
+  if (gate !== undefined && gate !== 'approval' && gate !== 'none') {
+    const right = 'it must be approval or none; a webhook is given by --gate-webhook URL';
+    throw new UsageError(`--gate is "${gate}"; ${right}`);
+  }
+  // Nobody is asked any more, unless a webhook is named at once.
+  const isGone = gate === 'none' && (gateWebhook ?? 'none') === 'none';
+  if (isGone && gateDeadline !== undefined) {
+    throw new UsageError('--gate none leaves nothing that --gate-deadline is for');
+  }
+  if (isGone) {
+    said(gate, 'spec.rollout.gate', () => {});
+    return;
+  }
+  const wanted = create(RolloutGateSchema);
+  const path = 'spec.rollout.gate';
+  said(gate, `${path}.approval`, (who) => (wanted.approval = who === 'approval'));
+  said(
+    gateWebhook,
+    `${path}.webhook_url`,
+    (url) => (wanted.webhookUrl = url === 'none' ? '' : url),
+  );
+  said(gateDeadline, `${path}.deadline`, (deadline) => {
+    wanted.deadline = durationOf('--gate-deadline', deadline);
+  });
+  if ((gate ?? gateWebhook ?? gateDeadline) !== undefined) policy.gate = wanted;
+}
+
+function unlessNone(given: readonly string[]): readonly string[] {
+  return given.join() === 'none' ? [] : given;
+}
+
+function wholeOr<W extends string>(word: W) {
+  return (text: string): number | W => (text === word ? word : parseWhole(text));
 }
 
 function amountOf(flag: string, given: string): PoolAmount {
