@@ -10,13 +10,13 @@ import {
   counted,
   type PoolCondition,
   PoolConditionSchema,
+  type RolloutSlot,
   RolloutSlotState,
   verbFor,
   type store as wire,
 } from '@rackwright/api';
-import { wantsApproval } from './gate.ts';
+import { type GateWait, gateWait } from './approval.ts';
 import type { Membership } from './members.ts';
-import { waitsForOthers } from './room.ts';
 import { Outage, queueOf, type Survey } from './survey.ts';
 
 /** Hosts that a text names; the rest are counted. */
@@ -69,16 +69,31 @@ function upToDate(record: wire.PoolRecord, surveyed: Survey): Verdict {
   if (current === standings.length) return { status: true, reason: 'AllUpdated', message: count };
   if (held !== undefined) return no(capital(held.reason), `${count}; ${held.text}`);
   const { slots } = surveyed;
-  const atGate = slots.filter(({ state }) => state === RolloutSlotState.GATE).length;
-  const isOthers = slots.some((slot) => waitsForOthers(slot));
-  if (atGate > 0 && atGate === slots.length && !isOthers) {
-    return slots.some((slot) => wantsApproval(record, slot))
-      ? no('WaitingForApproval', `${count}; ${atGate} wait for an approval`)
-      : no('WaitingForWebhook', `${count}; ${atGate} wait for the gate’s webhook`);
+  const atGate = slots.filter(({ state }) => state === RolloutSlotState.GATE);
+  if (atGate.length > 0 && atGate.length === slots.length) {
+    const waits = atGate.map((slot) => gateWait(record, slot, opening.isOpen));
+    const found = gateVerdicts.find(({ wait }) => waits.includes(wait));
+    if (found?.reason !== undefined) {
+      const waiting = waits.filter((wait) => wait === found.wait).length;
+      const verb = waiting === 1 ? 'waits' : 'wait';
+      return no(found.reason, `${count}; ${waiting} ${verb} for ${found.text}`);
+    }
   }
   const isShut = slots.length === 0 && queueOf(surveyed).length > 0 && !opening.isOpen;
   return no(isShut ? 'WaitingForWindow' : 'RolloutInProgress', count);
 }
+
+/** Of several the first one is told; without a reason it says nothing of its own. */
+const gateVerdicts: readonly {
+  readonly wait: GateWait;
+  readonly reason?: string;
+  readonly text?: string;
+}[] = [
+  { wait: 'others' },
+  { wait: 'approval', reason: 'WaitingForApproval', text: 'an approval' },
+  { wait: 'webhook', reason: 'WaitingForWebhook', text: 'the gate’s webhook' },
+  { wait: 'window', reason: 'WaitingForWindow', text: 'a window' },
+];
 
 function onTheirImage(current: number, all: number): string {
   if (all === 1) return `its only host is ${current === 1 ? '' : 'not '}on its image`;
@@ -114,7 +129,12 @@ function capital(text: string): string {
   return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
 }
 
-/** How many hosts are out of service, whatever for. */
+/** How many hosts are out of service, whatever for; at the gate they are not yet. */
 export function unavailableCount(surveyed: Survey): number {
-  return new Outage({ ...surveyed, isBack: false }).count;
+  const isOut = (slot: RolloutSlot) => slot.state !== RolloutSlotState.GATE;
+  const standings = surveyed.standings.map((each) =>
+    each.slot === undefined || isOut(each.slot) ? each : { ...each, slot: undefined },
+  );
+  return new Outage({ ...surveyed, standings, slots: surveyed.slots.filter(isOut), isBack: false })
+    .count;
 }

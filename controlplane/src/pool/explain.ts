@@ -5,12 +5,14 @@ import {
   CauseSchema,
   type Explanation,
   ExplanationSchema,
+  type RolloutSlot,
   RolloutSlotState,
   type store as wire,
 } from '@rackwright/api';
-import { originOf, wantsApproval } from './gate.ts';
-import { waitsForOthers } from './room.ts';
-import type { SeenHost } from './seen.ts';
+import { type GateWait, gateWait } from './approval.ts';
+import { originOf } from './gate.ts';
+import { digestOf } from './image-name.ts';
+import { isServing, type SeenHost } from './seen.ts';
 import { Outage, queueOf, type Standing, type Survey, survey } from './survey.ts';
 
 /** Lines of one kind that are told; the rest are counted. */
@@ -38,11 +40,24 @@ export function explainPool(
     if (upToDate?.since !== undefined) told.since = upToDate.since;
     told.unblock = adviceOf(record, surveyed, contested);
   }
-  const { untilMs, isOpen } = surveyed.opening;
-  const times = surveyed.standings.flatMap((each) => each.untilMs ?? []);
-  if (!isOpen && untilMs !== undefined) times.push(untilMs);
+  const times = attemptTimes(record, surveyed);
   if (times.length > 0) told.nextAttemptTime = timestampFromMs(Math.min(...times));
   return told;
+}
+
+/** When hosts are tried again, and the next opening while one waits for it; nothing of what is held. */
+function attemptTimes(record: wire.PoolRecord, surveyed: Survey): number[] {
+  const { held, opening, standings, slots } = surveyed;
+  if (held !== undefined) return [];
+  const times = standings.flatMap((each) => each.untilMs ?? []);
+  const waits = slots.some((slot) => isAtGate(slot) && gateWait(record, slot, false) === 'window');
+  const isAwaited = waits || queueOf(surveyed).some(({ host }) => isServing(host));
+  if (!opening.isOpen && opening.untilMs !== undefined && isAwaited) times.push(opening.untilMs);
+  return times;
+}
+
+function isAtGate({ state }: RolloutSlot): boolean {
+  return state === RolloutSlotState.GATE;
 }
 
 function causesOf(surveyed: Survey, contested: ReadonlyMap<string, string>) {
@@ -51,9 +66,9 @@ function causesOf(surveyed: Survey, contested: ReadonlyMap<string, string>) {
   const [next] = queueOf(surveyed);
   const lines = [
     ...(held === undefined ? [] : [{ text: held.text }]),
-    ...slots.map(({ host, image, message, takeTime }) => ({
-      text: `${host} is out for ${image}${message === '' ? '' : `: ${message}`}`,
-      since: takeTime,
+    ...slots.map((slot) => ({
+      text: `${slotText(slot)}${slot.message === '' ? '' : `: ${slot.message}`}`,
+      since: slot.takeTime,
     })),
     ...standings
       .filter(({ stand }) => stand === 'kept' || stand === 'failed')
@@ -68,6 +83,10 @@ function causesOf(surveyed: Survey, contested: ReadonlyMap<string, string>) {
   return more > 0 ? [...shown, causeOf({ text: `and ${more} more` })] : shown;
 }
 
+function slotText(slot: RolloutSlot): string {
+  return `${slot.host} ${isAtGate(slot) ? 'is at the gate' : 'is out'} for ${slot.image}`;
+}
+
 function causeOf({ text, since }: { text: string; since?: wire.PoolFailure['time'] }) {
   return create(CauseSchema, since === undefined ? { text } : { text, since });
 }
@@ -75,11 +94,14 @@ function causeOf({ text, since }: { text: string; since?: wire.PoolFailure['time
 function blockerOf(record: wire.PoolRecord, surveyed: Survey): string {
   const { held, slots, opening, standings } = surveyed;
   if (held !== undefined) return held.text;
-  const atGate = slots.filter(({ state }) => state === RolloutSlotState.GATE);
-  if (atGate.some((slot) => wantsApproval(record, slot))) return 'an approval';
-  const named = atGate.find((slot) => waitsForOthers(slot));
-  if (named !== undefined) return named.message.replace('waits for ', '');
-  if (atGate.length > 0) return `the webhook at ${originOf(gateUrlOf(record))}`;
+  const atGate = slots.filter(isAtGate);
+  const waiting = (wait: GateWait) =>
+    atGate.find((slot) => gateWait(record, slot, opening.isOpen) === wait);
+  const others = waiting('others');
+  if (waiting('approval') !== undefined) return 'an approval';
+  if (others !== undefined) return others.message.replace('waits for ', '');
+  if (waiting('webhook') !== undefined) return `the webhook at ${originOf(gateUrlOf(record))}`;
+  if (waiting('window') !== undefined) return 'its window';
   if (slots.length > 0) return `${slots.length} of its hosts that are out`;
   if (standings.length === 0) return 'hosts that it may hold';
   return opening.isOpen ? surveyed.waveWaitsFor || 'its hosts' : 'its window';
@@ -95,7 +117,8 @@ function adviceOf(
   const id = (pool?.name ?? '').replace('pools/', '');
   const failed = standings.find(({ stand }) => stand === 'failed');
   const kept = standings.find(({ stand }) => stand === 'kept');
-  const gate = slots.find(({ state }) => state === RolloutSlotState.GATE);
+  const atGate = slots.filter(isAtGate);
+  const waits = atGate.map((slot) => gateWait(record, slot, opening.isOpen));
   const advice: string[] = [];
   if (held?.reason === 'paused') advice.push(`let it go on: rackwright pool resume ${id}`);
   if (held?.reason === 'halted' || failed !== undefined) {
@@ -109,15 +132,16 @@ function adviceOf(
       `see to the registry, or name a digest: rackwright pool update ${id} --image IMAGE`,
     );
   }
-  if (gate !== undefined && wantsApproval(record, gate)) {
-    const digest = gate.image.slice(gate.image.indexOf('@') + 1);
+  const asked = atGate.filter((_, index) => waits[index] === 'approval');
+  for (const digest of new Set(asked.map(({ image }) => digestOf(image)))) {
     advice.push(`approve them: rackwright pool approve ${id} ${digest}`);
-  } else if (gate !== undefined && !waitsForOthers(gate)) {
+  }
+  if (held === undefined && waits.includes('webhook')) {
     const receiver = originOf(gateUrlOf(record));
     const instead = `ask nobody: rackwright pool update ${id} --gate none`;
     advice.push(`see what ${receiver} wants, or ${instead}`);
   }
-  const named = failed ?? kept ?? slots.find((slot) => slot !== gate);
+  const named = failed ?? kept ?? slots.find((slot) => !isAtGate(slot));
   if (named !== undefined) advice.push(`see the host: rackwright host explain ${hostIdOf(named)}`);
   if (!opening.isOpen) advice.push('wait for its window, or change its windows');
   if (contested.size > 0) advice.push(`see who has its hosts: rackwright pool hosts ${id}`);

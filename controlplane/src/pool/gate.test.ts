@@ -1,4 +1,5 @@
 import { create } from '@bufbuild/protobuf';
+import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   type PoolSpec,
   RolloutSlotState,
@@ -7,8 +8,11 @@ import {
 } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import type { CallResult } from '../host/index.ts';
+import { approve as approveSlots } from './approval.ts';
 import { explainPool } from './explain.ts';
+import { digestOf } from './image-name.ts';
 import { image, Rollout } from './rollout.fixture.ts';
+import { shownHosts, shownPool } from './view.ts';
 
 const url = 'https://hooks.example/rack/gate?token=1';
 const policy = create(TemplatePolicySchema, { webhookUrls: ['https://hooks.example/rack/'] });
@@ -101,14 +105,11 @@ test('another replica does not ask while one does, and takes over from one that 
 
 test('a yes that comes while the pool may not begin is asked for anew', () => {
   const rollout = atGate();
-  const pause = (paused: boolean) => {
-    if (rollout.spec.rollout !== undefined) rollout.spec.rollout.paused = paused;
-  };
-  pause(true);
+  setPaused(rollout, true);
   answer(rollout, answered('{"proceed": true}'));
   expect(rollout.slots[0]?.state).toBe(RolloutSlotState.GATE);
   expect(rollout.questions).toEqual([]);
-  pause(false);
+  setPaused(rollout, false);
   rollout.nowMs += 60_000;
   rollout.look();
   expect(rollout.questions[0]?.id).toBe(`pool-uid/${rollout.slots[0]?.number}/2`);
@@ -246,4 +247,104 @@ test('of two let through at once no more go than may be out, nor than a rack all
     if (maxUnavailablePerRack === undefined) expect(running).toHaveLength(1);
     else expect([running.length, gone.length]).toEqual([1, 0]);
   }
+});
+
+/** A digest that ends a URL, as images that come by HTTP are named. */
+const byUrl = `http://images.example/os.qcow2#sha256=${'65'.repeat(32)}`;
+
+function explained({ record, hosts, nowMs }: Rollout) {
+  return explainPool(record, hosts, new Map(), nowMs);
+}
+
+test('what is advised at the gate is accepted: of an image by URL, and of a pin beside it', () => {
+  const gate = { approval: true };
+  const pins = { 'hosts/h1': byUrl };
+  const rollout = new Rollout(3, {
+    rollout: { gate, maxUnavailable: { amount: { case: 'count', value: 3 } } },
+  });
+  rollout.push('A');
+  rollout.spec.pins = pins;
+  rollout.push('B');
+  const waiting = new Set(rollout.slots.map(({ image: wanted }) => wanted));
+  expect(waiting).toEqual(new Set([byUrl, image('B')]));
+  const advised = explained(rollout).unblock.flatMap(
+    (text) => /pool approve p (\S+)/.exec(text)?.[1] ?? [],
+  );
+  expect(advised).toHaveLength(2);
+  for (const digest of advised) {
+    expect(approveSlots(rollout.record, { hosts: [], digest, by: 'user:ann' })).toBeUndefined();
+  }
+  expect(rollout.slots.map(({ approvedBy }) => approvedBy)).toEqual(
+    rollout.slots.map(() => 'user:ann'),
+  );
+});
+
+test('an approval of another digest, or where only a webhook is asked, is refused', () => {
+  const rollout = atGate({ approval: true });
+  const [slot] = rollout.slots;
+  const by = 'user:ann';
+  const wrong = { hosts: [slot?.host ?? ''], digest: digestOf(image('C')), by };
+  for (const hosts of [[], wrong.hosts]) {
+    expect(approveSlots(rollout.record, { ...wrong, hosts })).toContain('waits for an approval of');
+  }
+  expect(slot?.approvedBy).toBe('');
+  const asked = { hosts: [], digest: digestOf(image('B')), by };
+  expect(approveSlots(atGate().record, asked)).toContain('its gate asks nobody for one');
+});
+
+const weekly = { cron: '0 2 * * 6', duration: durationFromMs(2 * 3_600_000), timeZone: '' };
+
+function setPaused({ spec }: Rollout, paused: boolean): void {
+  if (spec.rollout !== undefined) spec.rollout.paused = paused;
+}
+
+/** Two on A and the first one at the gate for B, since a window opened. */
+function inWindow(deadlineHours: number): Rollout {
+  const gate = { approval: true, deadline: durationFromMs(deadlineHours * 3_600_000) };
+  const rollout = new Rollout(2, { rollout: { gate, windows: [weekly] } }).push('A');
+  rollout.nowMs = Date.UTC(2026, 10, 28, 2);
+  rollout.push('B');
+  expect(rollout.slots).toHaveLength(1);
+  return rollout;
+}
+
+test('approved when the window is shut, it waits for that, and nobody is told of a webhook', () => {
+  const rollout = inWindow(24);
+  rollout.nowMs += 7 * 3_600_000;
+  approve(rollout);
+  expect(rollout.slots[0]).toMatchObject({ message: 'let through, and waits for a window' });
+  expect(rollout.condition('UpToDate')).toBe('WaitingForWindow');
+  const told = explained(rollout);
+  expect(told.blocker).toBe('its window');
+  expect(told.unblock.join()).not.toContain('--gate none');
+  expect(told.nextAttemptTime).toEqual(timestampFromMs(Date.UTC(2026, 11, 5, 2)));
+  // The next window may be further away than the deadline: it is what was approved.
+  rollout.nowMs = Date.UTC(2026, 11, 5, 2);
+  expect(rollout.look().slots[0]?.state).toBe(RolloutSlotState.RUNNING);
+});
+
+test('approved and then paused for longer than the deadline, it is asked for anew', () => {
+  const rollout = inWindow(1);
+  setPaused(rollout, true);
+  approve(rollout);
+  expect(rollout.slots).toHaveLength(1);
+  expect(explained(rollout)).toMatchObject({ blocker: 'it is paused' });
+  expect(explained(rollout).nextAttemptTime).toBeUndefined();
+  rollout.nowMs += 3_600_000;
+  expect(rollout.look().slots).toEqual([]);
+  expect(rollout.record.failures[0]).toMatchObject({ counted: false });
+  rollout.nowMs = Date.UTC(2026, 11, 5, 2);
+  setPaused(rollout, false);
+  const [slot] = rollout.look().slots;
+  expect(slot).toMatchObject({ state: RolloutSlotState.GATE, approvedBy: '' });
+});
+
+test('who waits at the gate is in service, and counts as that', () => {
+  const rollout = atGate({ approval: true });
+  const view = { ...rollout, record: rollout.record, ledger: [], nowMs: rollout.nowMs };
+  expect(shownPool(view).status?.unavailableCount).toBe(0);
+  const host = rollout.slots[0]?.host ?? '';
+  const shown = () => shownHosts(view, []).find((each) => each.host === host);
+  expect(shown()).toMatchObject({ state: 'atGate', healthy: true });
+  expect(explained(rollout).causes[0]?.text).toContain(`${host} is at the gate for`);
 });

@@ -1,6 +1,7 @@
 /** Pools: hosts that are kept on one image; others import from here. */
 
 export { askNobody, type ResolveAnswer, type ResolveImage, resolveWith } from '../images/index.ts';
+export { approve } from './approval.ts';
 export { explainPool, withPool } from './explain.ts';
 export { compareEntries } from './history.ts';
 export { digestOf, imageProblem, pinProblem } from './image-name.ts';
@@ -8,7 +9,7 @@ export { readLedger } from './ledger.ts';
 export { foldsOf, type LedgerEntry, type LedgerFold } from './ledger-folding.ts';
 export { type LookedPool, Pools, type PoolsDependencies } from './loop.ts';
 export { membersMax } from './members.ts';
-export { parsePoolName, poolKey } from './names.ts';
+export { poolKey } from './names.ts';
 export { contestedOf } from './step.ts';
 export { rolloutPlan, shownHistory, shownHosts, shownPool, type Viewed } from './view.ts';
 export { windowProblems } from './windows.ts';

@@ -1,13 +1,6 @@
 /** Names of pools, and the keys of their records. Pure. */
 import { storeKey } from '@rackwright/store';
 
-const poolShape = /^pools\/([a-z](?:[a-z0-9-]{0,61}[a-z0-9])?)$/;
-
-/** The id in "pools/ID"; undefined when the text names no pool. */
-export function parsePoolName(name: string): string | undefined {
-  return poolShape.exec(name)?.[1];
-}
-
 /** Key of a pool's record. */
 export function poolKey(poolId: string): string {
   return storeKey('pools', poolId);

@@ -432,7 +432,7 @@ test('T8: hosts that the image does not fit fail by themselves; the others go on
     pool.nowMs += hourMs;
     pool.look().end(first, 'failedBefore');
   }
-  pool.nowMs += hourMs;
+  // It is tried again, but not at once.
   expect(pool.look().out).toBe('');
   expect([pool.countOn('B'), pool.surveyed().failedCount]).toEqual([3, 0]);
   expect(pool.messageOf('Degraded')).toContain(`hosts/${first}`);

@@ -165,13 +165,20 @@ export function soakEndMs({ pool }: wire.PoolRecord, slot: RolloutSlot): number 
   return since === undefined || soak === undefined ? since : since + durationMs(soak);
 }
 
+export interface Passing {
+  readonly mayBegin: boolean;
+  /** Nothing but its windows keeps the pool from beginning. */
+  readonly isShut: boolean;
+  readonly room: Room;
+}
+
 /** The gate: what waits there has nothing to lose, and goes when it is not wanted any more. */
 export function passGates(
   draft: Draft,
-  { mayBegin, room }: { readonly mayBegin: boolean; readonly room: Room },
+  { mayBegin, isShut, room }: Passing,
   facts: GateFacts,
 ): void {
-  const { record, status, hosts, nowMs } = draft;
+  const { record, status, hosts } = draft;
   const members = new Set(record.members.map(({ hostUid }) => hostUid));
   status.slots = status.slots.filter((slot) => {
     if (slot.state !== GATE) return true;
@@ -189,12 +196,8 @@ export function passGates(
       ? whatGateWants(draft, slot, isFree, facts)
       : undefined;
     const wants = asked === undefined || wantsApproval(record, slot) ? asked : (stays ?? asked);
+    if (wants === undefined && !isFree) return waitsOn(draft, slot, host, stays, isShut);
     if (wants === undefined) {
-      if (!isFree) {
-        const turn = host.keptBy === undefined ? ' for its turn' : `: ${host.keptBy}`;
-        slot.message = cut(stays ?? `let through, and waits${turn}`);
-        return true;
-      }
       room.take(host);
       slot.state = STARTING;
       slot.runsBefore = host.runCount;
@@ -202,10 +205,30 @@ export function passGates(
       return true;
     }
     slot.message = cut(wants);
-    const isOver = (msOf(slot.gateDeadline) ?? nowMs) <= nowMs;
-    if (isOver) fail(draft, slot, { message: lateText(record, slot), counted: false });
-    return !isOver;
+    return !isLate(draft, slot, lateText(record, slot));
   });
+}
+
+/** Who was let through, and may not go yet: whether it keeps its slot. */
+function waitsOn(
+  draft: Draft,
+  slot: RolloutSlot,
+  { keptBy }: SeenHost,
+  stays: string | undefined,
+  isShut: boolean,
+): boolean {
+  const isForWindow = isShut && stays === undefined && keptBy === undefined;
+  const turn = keptBy === undefined ? ' for its turn' : `: ${keptBy}`;
+  slot.message = cut(stays ?? `let through, and waits${isForWindow ? ' for a window' : turn}`);
+  // Windows may be rarer than deadlines are long.
+  return isForWindow || !isLate(draft, slot, 'let through, and could not go in time');
+}
+
+/** Whether it has waited at the gate too long, which ends its wait. */
+function isLate(draft: Draft, slot: RolloutSlot, message: string): boolean {
+  const isOver = (msOf(slot.gateDeadline) ?? draft.nowMs) <= draft.nowMs;
+  if (isOver) fail(draft, slot, { message, counted: false });
+  return isOver;
 }
 
 function lateText(record: wire.PoolRecord, slot: RolloutSlot): string {

@@ -90,7 +90,8 @@ export function stepPool(kept: wire.PoolRecord, facts: PoolFacts): PoolStep {
   const { held, opening } = first;
   foldGateCalls(draft, gate);
   const mayBegin = held === undefined && opening.isOpen;
-  passGates(draft, { mayBegin, room: new Room(first) }, gate);
+  const isShut = held === undefined && !opening.isOpen;
+  passGates(draft, { mayBegin, isShut, room: new Room(first) }, gate);
   takeSlots(draft);
   const surveyed = survey(record, hosts, nowMs);
   if (isSettled(surveyed, record)) record.targetSettled = true;

@@ -10,13 +10,14 @@ import {
   PoolStatusSchema,
   type RolloutPlan,
   RolloutPlanSchema,
+  RolloutSlotState,
   RunKind,
   type store as wire,
 } from '@rackwright/api';
 import { unavailableCount } from './conditions.ts';
 import { historyLimitDefault, historyOf } from './history.ts';
 import { compare, type OtherPool } from './members.ts';
-import type { SeenHost } from './seen.ts';
+import { isServing, type SeenHost } from './seen.ts';
 import { contestedOf } from './step.ts';
 import { nextOf, Outage, queueOf, type Standing, survey } from './survey.ts';
 import { targetOf } from './target.ts';
@@ -68,12 +69,15 @@ export function shownHosts(
   const surveyed = survey(record, byUid(hosts), nowMs);
   const outage = new Outage(surveyed);
   const held = surveyed.standings.map((standing) => {
-    const { name, host, stand, wanted, why } = standing;
+    const { name, host, stand, wanted, why, slot } = standing;
+    const isAtGate = slot?.state === RolloutSlotState.GATE;
+    const isTaken = slot !== undefined && !isAtGate && slot.state !== RolloutSlotState.PROVING;
     const message = stand === 'waiting' ? (outage.whyWaits(standing) ?? 'goes next') : why;
     return create(PoolHostSchema, {
       ...{ host: name, rack: host.rack, image: host.image, wantedImage: wanted?.image ?? '' },
-      ...{ healthy: host.state === HostState.PROVISIONED && host.illness === undefined },
-      ...{ state: stand, message },
+      // Neither while it boots into the runner, whatever is on its disk yet.
+      ...{ healthy: isServing(host) && !isTaken },
+      ...{ state: isAtGate ? 'atGate' : stand, message },
     });
   });
   const contested = [...contestedOf(record, { hosts, others })].map(([name, message]) => {

@@ -14,13 +14,12 @@ import {
   PoolSchema,
   PoolSpecSchema,
   RolloutPolicySchema,
-  RolloutSlotState,
   type UpdatePoolRequest,
   store as wire,
 } from '@rackwright/api';
 import { randomId } from '@rackwright/platform';
 import { readFleet } from '../../host/index.ts';
-import { poolKey } from '../../pool/index.ts';
+import { approve, poolKey } from '../../pool/index.ts';
 import { answered, readRecord, writeRecord } from '../../records/index.ts';
 import { applyMask, maskPaths } from '../call/field-mask.ts';
 import { idProblem, nameProblem, requireName } from '../call/names.ts';
@@ -30,7 +29,7 @@ import { untilWritten } from '../call/rounds.ts';
 import { checkLabels, checkReason, checkRequestId } from '../call/texts.ts';
 import { quote, Violations } from '../call/violations.ts';
 import { checkGate, checkPoolSpec } from '../spec/pool-spec.ts';
-import { existingPool, type KeptPool, lastPool, presentPool } from './pool-view.ts';
+import { existingPool, goneWith, type KeptPool, presentPool } from './pool-view.ts';
 
 const schema = wire.PoolRecordSchema;
 /** Pools that are kept at once. */
@@ -96,6 +95,8 @@ export async function createPool(deps: RpcDependencies, request: CreatePoolReque
   const id = appliedId('createPool', requestId);
   const before = await readRecord(deps.store, schema, key);
   if (before !== undefined) return samePool(deps, before, id);
+  const gone = id === undefined ? undefined : await goneWith(deps, poolId, id);
+  if (gone !== undefined) return presentPool(deps, gone);
   checkGate('pool.spec', pool, undefined, await policyOf(deps), violations);
   violations.throwIfAny();
   const { entries } = await answered(deps.store.list('pools'));
@@ -177,23 +178,11 @@ export async function approvePool(
   }
   violations.throwIfAny();
   const asked = { method: 'approvePool', requestId, etag: '' };
-  return change(deps, poolId, asked, false, ({ pool }) => {
-    const slots = pool?.status?.slots ?? [];
-    const atGate = slots.filter(({ state }) => state === RolloutSlotState.GATE);
-    const named = hosts.length === 0 ? atGate.map(({ host }) => host) : hosts;
-    if (named.length === 0) refuseApproval(name, 'no host waits for an approval');
-    for (const host of named) {
-      const slot = atGate.find((each) => each.host === host);
-      if (slot === undefined) refuseApproval(name, `${host} does not wait for an approval`);
-      else if (!slot.image.endsWith(`@${digest}`)) {
-        refuseApproval(name, `${host} waits for an approval of ${slot.image}, not of ${digest}`);
-      } else if (slot.approvedBy === '') slot.approvedBy = deps.actor;
-    }
+  return change(deps, poolId, asked, false, (record) => {
+    const refused = approve(record, { hosts, digest, by: deps.actor });
+    if (refused === undefined) return;
+    throw failedPrecondition('NOTHING_TO_APPROVE', `${name}: ${refused}.`, { resource: name });
   });
-}
-
-function refuseApproval(name: string, why: string): never {
-  throw failedPrecondition('NOTHING_TO_APPROVE', `${name}: ${why}.`, { resource: name });
 }
 
 /** Handles one DeletePool: an intent, which the loop carries out. */
@@ -233,10 +222,13 @@ async function change(
   const name = `pools/${poolId}`;
   return untilWritten(name, async () => {
     const kept = await readRecord(deps.store, schema, poolKey(poolId));
-    const before = kept ?? (await lastPool(deps, poolId));
-    const isRepeated = id !== undefined && before?.record.requestIds.includes(id) === true;
-    if (isRepeated && before !== undefined) return presentPool(deps, before);
-    if (kept === undefined) throw notFound(name);
+    const isRepeated = id !== undefined && kept?.record.requestIds.includes(id) === true;
+    if (isRepeated && kept !== undefined) return presentPool(deps, kept);
+    if (kept === undefined) {
+      const gone = id === undefined ? undefined : await goneWith(deps, poolId, id);
+      if (gone === undefined) throw notFound(name);
+      return presentPool(deps, gone);
+    }
     checkEtag(deps.store, etag, kept.revision, name);
     const next = clone(schema, kept.record);
     edit(next);

@@ -29,15 +29,19 @@ export async function existingPool({ store }: RpcDependencies, poolId: string): 
   return kept;
 }
 
-/** The pool as it was before it went; undefined when nothing of it is kept. */
-export async function lastPool(
+/** A pool that is gone as it was at last, which this request had changed; undefined: none. */
+export async function goneWith(
   { store }: RpcDependencies,
   poolId: string,
+  requestId: string,
 ): Promise<KeptPool | undefined> {
   const changes = await answered(store.history(poolKey(poolId)));
-  const last = changes.findLast(({ kind }) => kind === 'put');
-  if (last?.kind !== 'put') return undefined;
-  return { record: fromBinary(schema, last.value), revision: last.revision };
+  for (const change of changes.toReversed()) {
+    if (change.kind !== 'put') continue;
+    const record = fromBinary(schema, change.value);
+    if (record.requestIds.includes(requestId)) return { record, revision: change.revision };
+  }
+  return undefined;
 }
 
 /** Everything that the views of a pool are made of. */

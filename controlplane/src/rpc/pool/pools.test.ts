@@ -260,6 +260,27 @@ test('a watch sends every pool, then each change, and the end', async () => {
   expect((await pools.deletePool({ name: 'pools/tagged', requestId: 'd1' })).uid).toBe(gone.uid);
 });
 
+test('a creation that is repeated after its pool is gone makes no other one', async () => {
+  const { pools } = fixture;
+  const spec = { hosts: { labels: { pool: 'short' } }, image };
+  const asked = { poolId: 'short', requestId: 's1', pool: { spec } };
+  const made = await pools.createPool(asked);
+  const name = 'pools/short';
+  const isGone = async () => (await failureOf(pools.getPool({ name }))).kind === 'notFound';
+  const goes = async () => {
+    await pools.deletePool({ name });
+    await expect.poll(isGone).toBe(true);
+  };
+  await goes();
+  expect((await pools.createPool(asked)).uid).toBe(made.uid);
+  expect(await isGone()).toBe(true);
+  // Nor after another one of its name.
+  expect((await pools.createPool({ ...asked, requestId: 's2' })).uid).not.toBe(made.uid);
+  await goes();
+  expect((await pools.createPool(asked)).uid).toBe(made.uid);
+  expect(await isGone()).toBe(true);
+});
+
 test('a pool that is deleted gives its hosts back, and what they are stays', async () => {
   const { pools, hosts } = fixture;
   const { hosts: listed } = await pools.listPoolHosts({ parent: 'pools/web' });

@@ -285,7 +285,8 @@ export const RolloutWaveSchema: GenMessage<RolloutWave> = /*@__PURE__*/
 
 /**
  * RolloutWindow opens at each time of `cron` in its zone. A time that a change of the clock leaves
- * out opens it right after the change, one that comes twice the first time.
+ * out, 02:30 of 02:00 to 03:00, opens it as much later, at 03:30; one that comes twice the first
+ * time.
  *
  * @generated from message rackwright.v1.RolloutWindow
  */
@@ -337,7 +338,8 @@ export type RolloutGate = Message<"rackwright.v1.RolloutGate"> & {
   webhookUrl: string;
 
   /**
-   * A host that has waited so long gives its slot back; unset: 24 hours.
+   * A host that has waited so long gives its slot back; unset: 24 hours. One that was let through,
+   * and waits for the next window alone, keeps it.
    *
    * @generated from field: google.protobuf.Duration deadline = 2;
    */
@@ -422,7 +424,7 @@ export type PoolStatus = Message<"rackwright.v1.PoolStatus"> & {
   currentCount: number;
 
   /**
-   * Out of service now, whatever for.
+   * Out of service now, whatever for; a host that waits at the gate is in service still.
    *
    * @generated from field: uint32 unavailable_count = 4;
    */
@@ -711,7 +713,7 @@ export type PoolHost = Message<"rackwright.v1.PoolHost"> & {
   healthy: boolean;
 
   /**
-   * "current", "waiting", "out", "failed", "unclaimed" …
+   * "current", "waiting", "atGate", "out", "kept", "failed", "unclaimed", "contested", "notReady"
    *
    * @generated from field: string state = 5;
    */
@@ -1153,14 +1155,14 @@ export type ApprovePoolRequest = Message<"rackwright.v1.ApprovePoolRequest"> & {
   name: string;
 
   /**
-   * "hosts/HOST"; empty: all that wait at the gate.
+   * "hosts/HOST"; empty: all that wait for an approval of the digest.
    *
    * @generated from field: repeated string hosts = 2;
    */
   hosts: string[];
 
   /**
-   * The digest that is approved; refused when a host waits for another one.
+   * The digest that is approved; refused when a host that is named waits for another one.
    *
    * @generated from field: string digest = 3;
    */
