@@ -1,8 +1,9 @@
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { type RolloutWindow, RolloutWindowSchema } from '@rackwright/api';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { opening, windowProblems } from './windows.ts';
+import { momentsOf, wallOf } from './zone.ts';
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
@@ -98,4 +99,47 @@ test('what is wrong with a window is said by its field', () => {
   }
   expect(fields(windowOf('0 0 31 4 *', 2))).toEqual(['cron']);
   expect(fields(windowOf('0 2 * * *', 0, 'Mars/Olympus'))).toEqual(['duration', 'time_zone']);
+});
+
+test('the moments of a day are those at which a clock there shows its times', () => {
+  const days: readonly (readonly [zone: string, year: number, month: number, day: number])[] = [
+    ['Europe/Berlin', 2026, 2, 29],
+    ['Europe/Berlin', 2026, 9, 25],
+    ['Europe/Berlin', 2026, 5, 1],
+    ['Australia/Lord_Howe', 2026, 3, 5],
+    ['Australia/Lord_Howe', 2026, 9, 4],
+    ['Pacific/Apia', 2011, 11, 30],
+    ['America/St_Johns', 2026, 2, 8],
+    ['', 2026, 0, 1],
+  ];
+  for (const [zone, year, month, date] of days) {
+    const midnight = Date.UTC(year, month, date);
+    for (const day of [midnight - dayMs, midnight, midnight + dayMs]) {
+      const momentOf = momentsOf(zone, day / dayMs);
+      // Which moments show which time, asked one by one.
+      const shows = Map.groupBy(
+        Array.from({ length: 3 * 96 }, (_, n) => day - dayMs + n * quarterMs),
+        (ms) => wallOf(zone, ms),
+      );
+      for (let wall = day; wall < day + dayMs; wall += quarterMs) {
+        const moment = momentOf(wall);
+        const [first] = shows.get(wall) ?? [];
+        if (first === undefined) expect(wallOf(zone, moment)).toBeGreaterThan(wall);
+        else expect([zone, wall, moment]).toEqual([zone, wall, first]);
+      }
+    }
+  }
+});
+
+test('windows that open at each minute cost no more questions to the zone than rare ones', () => {
+  const windows = Array.from({ length: 10 }, (_, n) => {
+    return windowOf('* * * 2 *', 1, n % 2 === 0 ? 'Europe/Vienna' : 'Asia/Tokyo');
+  });
+  const asked = vi.spyOn(Intl.DateTimeFormat.prototype, 'formatToParts');
+  // Shut, with the change to summer time ahead; open; and on the day of a change.
+  for (const ms of [Date.UTC(2026, 10, 1), Date.UTC(2026, 1, 3), Date.UTC(2026, 2, 29)]) {
+    for (let look = 0; look < 5; look++) opening(windows, ms + look);
+  }
+  expect(asked.mock.calls.length).toBeLessThan(1_000);
+  asked.mockRestore();
 });

@@ -5,7 +5,7 @@
  */
 import { durationMs } from '@bufbuild/protobuf/wkt';
 import type { RolloutWindow } from '@rackwright/api';
-import { dateOf, isZone, momentOf, wallOf } from './zone.ts';
+import { dateOf, isZone, momentsOf, wallOf } from './zone.ts';
 
 const dayMs = 86_400_000;
 const durationMaxMs = 7 * dayMs;
@@ -13,6 +13,7 @@ const durationMinMs = 60_000;
 /** How far ahead an opening is looked for: 29 February comes at least every eight years. */
 const aheadMaxDays = 3_000;
 const cronCharsMax = 200;
+const zoneCharsShown = 80;
 
 interface Cron {
   readonly minutes: readonly number[];
@@ -46,8 +47,9 @@ export function windowProblems({ cron, duration, timeZone }: RolloutWindow) {
     problems.push({ field: 'duration', description: 'must be from 1 minute to 7 days' });
   }
   if (!isZone(timeZone)) {
-    const description = 'is no zone of the IANA database, as "Europe/Berlin"; empty means UTC';
-    problems.push({ field: 'time_zone', description });
+    const shown = JSON.stringify(timeZone.slice(0, zoneCharsShown));
+    const right = 'give a zone of the IANA database, as "Europe/Berlin"; empty means UTC';
+    problems.push({ field: 'time_zone', description: `is ${shown}; ${right}` });
   }
   return problems;
 }
@@ -100,7 +102,7 @@ function startsOf({ hours, minutes }: Cron, zone: string, day: number): number[]
   const walls = hours.flatMap((hour) =>
     minutes.map((minute) => day * dayMs + hour * 3_600_000 + minute * 60_000),
   );
-  return walls.map((wall) => momentOf(zone, wall)).toSorted((a, b) => a - b);
+  return walls.map(momentsOf(zone, day)).toSorted((a, b) => a - b);
 }
 
 function fitsDay({ days, months, weekdays, isEither }: Cron, days1970: number): boolean {

@@ -34,14 +34,54 @@ export function wallOf(zone: string, ms: number): WallMs {
   return day * dayMs + seconds * 1_000 + (((ms % 1_000) + 1_000) % 1_000);
 }
 
-/** The moment of a wall time. */
-export function momentOf(zone: string, wall: WallMs): number {
-  const offset = (ms: number) => wallOf(zone, ms) - ms;
-  // No zone changes twice within two days, or lies further than a day from UTC.
-  const before = wall - offset(wall - dayMs);
-  const after = wall - offset(wall + dayMs);
-  const fitting = [before, after].filter((ms) => wallOf(zone, ms) === wall);
-  return fitting.length > 0 ? Math.min(...fitting) : before;
+/** Gives the moments of the wall times of a day (counted from 1970-01-01) in the zone. */
+export function momentsOf(zone: string, day: number): (wall: WallMs) => number {
+  const offset = offsetsAround(zone, day);
+  return (wall) => {
+    // No zone changes twice within two days, or lies further than a day from UTC.
+    const before = wall - offset(wall - dayMs);
+    const after = wall - offset(wall + dayMs);
+    const fitting = [before, after].filter((ms) => ms + offset(ms) === wall);
+    return fitting.length > 0 ? Math.min(...fitting) : before;
+  };
+}
+
+type OffsetAt = (ms: number) => number;
+
+const offsets = new Map<string, OffsetAt>();
+/** Days of zones of which the offsets are kept. */
+const offsetsMax = 2_000;
+
+/**
+ * How far the zone is from UTC, from a day before to a day after that day. Asking for a moment's
+ * wall time is slow, and a window may open at each minute: so only for whole days, and where two of
+ * them differ for the moment of the change.
+ */
+function offsetsAround(zone: string, day: number): OffsetAt {
+  const key = `${zone}/${day}`;
+  const known = offsets.get(key);
+  if (known !== undefined) return known;
+  const ask = (ms: number) => wallOf(zone, ms) - ms;
+  const firstMs = (day - 1) * dayMs;
+  const first = ask(firstMs);
+  const changes: { readonly fromMs: number; readonly offset: number }[] = [];
+  let before = first;
+  for (const fromMs of [firstMs, firstMs + dayMs, firstMs + 2 * dayMs]) {
+    const after = ask(fromMs + dayMs);
+    if (after === before) continue;
+    let [low, high] = [fromMs, fromMs + dayMs];
+    while (high - low > 1) {
+      const middle = Math.floor((low + high) / 2);
+      if (ask(middle) === before) low = middle;
+      else high = middle;
+    }
+    changes.push({ fromMs: high, offset: after });
+    before = after;
+  }
+  const found: OffsetAt = (ms) => changes.findLast(({ fromMs }) => fromMs <= ms)?.offset ?? first;
+  if (offsets.size >= offsetsMax) offsets.clear();
+  offsets.set(key, found);
+  return found;
 }
 
 /** Days from 1970-01-01 to a day of the Gregorian calendar. */
