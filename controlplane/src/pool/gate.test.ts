@@ -1,11 +1,13 @@
-import { create } from '@bufbuild/protobuf';
+import { create, toBinary } from '@bufbuild/protobuf';
 import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   type PoolSpec,
   RolloutSlotState,
   StepExitSchema,
   TemplatePolicySchema,
+  store as wire,
 } from '@rackwright/api';
+import { VALUE_BYTES_MAX } from '@rackwright/store';
 import { expect, test } from 'vitest';
 import type { CallResult } from '../host/index.ts';
 import { approve as approveSlots } from './approval.ts';
@@ -347,4 +349,20 @@ test('who waits at the gate is in service, and counts as that', () => {
   const shown = () => shownHosts(view, []).find((each) => each.host === host);
   expect(shown()).toMatchObject({ state: 'atGate', healthy: true });
   expect(explained(rollout).causes[0]?.text).toContain(`${host} is at the gate for`);
+});
+
+test('a hundred hosts that wait for a long URL stand in one record', () => {
+  const webhookUrl = `https://hooks.example/rack/${'g'.repeat(1_900)}`;
+  const maxUnavailable = { amount: { case: 'count' as const, value: 100 } };
+  const rollout = new Rollout(300, { rollout: { maxUnavailable, gate: { webhookUrl } } });
+  rollout.hosts = rollout.hosts.map((host) => {
+    return { ...host, name: `${host.name.padEnd('hosts/'.length + 60, 'x')}${host.uid.slice(1)}` };
+  });
+  rollout.gate = { replica: 'one', policy, answers: new Map() };
+  rollout.push('A').push('B');
+  answer(rollout, answered('{"proceed": true}')).end(rollout.out);
+  expect(rollout.questions).toHaveLength(100);
+  expect(rollout.questions[99]?.arguments['url']).toBe(webhookUrl);
+  const bytes = toBinary(wire.PoolRecordSchema, rollout.record).byteLength;
+  expect(bytes).toBeLessThan(VALUE_BYTES_MAX);
 });

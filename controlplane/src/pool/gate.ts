@@ -9,6 +9,7 @@
  *    begin: a yes that comes when it may not is asked for anew.
  * 3. It is asked once a person has approved, where both are wanted: its answer is the last word.
  */
+import { createHash } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { type RolloutSlot, RolloutSlotState, RunKind, store as wire } from '@rackwright/api';
@@ -140,12 +141,21 @@ export function whatGateWants(
 /** The question for a slot; another URL is another question. */
 function callFor(record: wire.PoolRecord, slot: RolloutSlot, url: string): wire.PoolGateCall {
   const found = record.gateCalls.find(({ slotNumber }) => slotNumber === slot.number);
-  if (found?.url === url) return found;
+  const urlDigest = digestOfUrl(url);
+  if (found !== undefined && (found.urlDigest === urlDigest || found.url === url)) {
+    Object.assign(found, { urlDigest, url: '' });
+    return found;
+  }
   record.gateCalls = record.gateCalls.filter((each) => each !== found);
   const number = (found?.number ?? 0) + 1;
-  const made = create(wire.PoolGateCallSchema, { slotNumber: slot.number, url, number });
+  const made = create(wire.PoolGateCallSchema, { slotNumber: slot.number, urlDigest, number });
   record.gateCalls.push(made);
   return made;
+}
+
+/** A URL may be long, and as many questions as slots have to fit in the record. */
+function digestOfUrl(url: string): string {
+  return createHash('sha256').update(url).digest('hex');
 }
 
 function takeOverAtMs({ callTime }: wire.PoolGateCall): number {
@@ -175,9 +185,12 @@ export function gateOrders(
   { replica }: GateFacts,
 ): GateOrder[] {
   const slots = record.pool?.status?.slots ?? [];
+  const url = record.pool?.spec?.rollout?.gate?.webhookUrl ?? '';
+  const urlDigest = digestOfUrl(url);
   return record.gateCalls.flatMap((call) => {
     const slot = slots.find(({ number }) => number === call.slotNumber);
-    const isOurs = call.callTime !== undefined && call.caller === replica;
+    const isOf = call.urlDigest === urlDigest;
+    const isOurs = isOf && call.callTime !== undefined && call.caller === replica;
     if (!isOurs || slot === undefined) return [];
     const body = JSON.stringify({
       ...{ pool: record.pool?.name, host: slot.host, rack: slot.rack },
@@ -187,7 +200,7 @@ export function gateOrders(
     });
     return {
       ...{ id: keyOf(record, call), slot: slot.number, rack: slot.rack },
-      arguments: { url: call.url, method: 'POST', body },
+      arguments: { url, method: 'POST', body },
       deadlineMs: (msOf(call.callTime) ?? 0) + callTimeoutMs,
     };
   });
