@@ -1,5 +1,7 @@
 import { create } from '@bufbuild/protobuf';
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { store as wire } from '@rackwright/api';
+import type { Clock } from '@rackwright/platform';
 import { nodeClock } from '@rackwright/platform/node';
 import { expect, test } from 'vitest';
 import type { ResolveAnswer } from '../images/index.ts';
@@ -47,4 +49,36 @@ test('hosts on B stay there, whatever was answered while the target was A', () =
   // A tag that was set back is an answer of now.
   pool.look({ ...old, known: digest('B') });
   expect(pool.slots[0]?.image).toBe(image('A'));
+});
+
+test('an interval that is made shorter counts at once, from the last answer', async () => {
+  let nowMs = 0;
+  const waits = new Set<number>();
+  const clock: Clock = {
+    nowMs: () => nowMs,
+    suspendAwareMs: () => nowMs,
+    after: (delayMs) => {
+      waits.add(delayMs);
+      return () => waits.delete(delayMs);
+    },
+  };
+  const found = Promise.withResolvers<void>();
+  const resolve = async (): Promise<ResolveAnswer> => ({ kind: 'unchanged' });
+  const lookingUp = new LookingUp({ clock, resolve }, () => found.resolve());
+  const record = recordAt('A');
+  const poll = (ms: number) => {
+    if (record.pool?.spec !== undefined) record.pool.spec.pollInterval = durationFromMs(ms);
+    return lookingUp.take('p', record);
+  };
+  poll(86_400_000);
+  await found.promise;
+  expect(poll(86_400_000)).toMatchObject({ digest: digest('A') });
+  expect([...waits]).toEqual([86_400_000]);
+  nowMs += 20_000;
+  poll(60_000);
+  expect([...waits]).toEqual([40_000]);
+  nowMs += 60_000;
+  poll(70_000);
+  expect([...waits]).toEqual([0]);
+  lookingUp.stop();
 });

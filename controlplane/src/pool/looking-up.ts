@@ -22,6 +22,16 @@ interface Lookup {
   /** The newest answer, until it was handed over. */
   answer: Resolved | undefined;
   timer: Cancel | undefined;
+  /** Undefined: it was not answered yet. */
+  answered: Answered | undefined;
+  /** By which the timer was set. */
+  intervalMs: number;
+}
+
+interface Answered {
+  readonly atMs: number;
+  /** Of one that failed: how long the registry wants to be left alone; undefined: it did not. */
+  readonly retryAfterMs: number | undefined;
 }
 
 export interface LookingUpDependencies {
@@ -53,11 +63,16 @@ export class LookingUp {
     const answer = lookup?.answer;
     const isOld = answer !== undefined && isOutdated(answer, record);
     if (lookup?.reference === reference && !isOld) {
+      // A tag that is to be looked at more often is so from now on, not after the long wait.
+      if (lookup.intervalMs !== intervalOf(record)) this.#arm(poolId, lookup, record);
       lookup.answer = undefined;
       return answer;
     }
     lookup?.timer?.();
-    const begun: Lookup = { reference, answer: undefined, timer: undefined };
+    const begun: Lookup = {
+      ...{ reference, answer: undefined, timer: undefined, answered: undefined },
+      intervalMs: intervalOf(record),
+    };
     this.#lookups.set(poolId, begun);
     void this.#ask(poolId, begun, record);
     return undefined;
@@ -89,16 +104,32 @@ export class LookingUp {
     const told =
       answer.kind === 'unchanged' ? ({ kind: 'digest', digest: known, version } as const) : answer;
     lookup.answer = told.kind === 'failed' ? { ...told, reference } : { ...told, reference, known };
+    lookup.answered = {
+      atMs: this.#deps.clock.nowMs(),
+      retryAfterMs: answer.kind === 'failed' ? (answer.retryAfterMs ?? 0) : undefined,
+    };
     this.#found(poolId);
+    this.#arm(poolId, lookup, record);
+  }
+
+  /** Asks again when that is due, reckoned from the last answer. */
+  #arm(poolId: string, lookup: Lookup, record: wire.PoolRecord): void {
+    const { answered, reference } = lookup;
+    lookup.intervalMs = intervalOf(record);
     // What a digest names does not change.
-    if (digestOf(reference) !== '') return;
-    const interval = record.pool?.spec?.pollInterval;
-    const intervalMs = interval === undefined ? pollIntervalDefaultMs : durationMs(interval);
+    if (answered === undefined || digestOf(reference) !== '') return;
+    lookup.timer?.();
+    const { intervalMs } = lookup;
+    const { atMs, retryAfterMs } = answered;
+    const { clock } = this.#deps;
     const delayMs =
-      answer.kind === 'failed'
-        ? Math.max(Math.min(retryDelayMs, intervalMs), answer.retryAfterMs ?? 0)
-        : intervalMs;
-    lookup.timer = this.#deps.clock.after(delayMs, () => this.#again(poolId, lookup));
+      retryAfterMs === undefined
+        ? intervalMs
+        : Math.max(Math.min(retryDelayMs, intervalMs), retryAfterMs);
+    const leftMs = atMs + delayMs - clock.nowMs();
+    // A clock that was set back makes no wait longer.
+    const waitMs = Math.max(0, Math.min(delayMs, leftMs));
+    lookup.timer = clock.after(waitMs, () => this.#again(poolId, lookup));
   }
 
   /** With the pool as it then is, which whoever is told reads. */
@@ -107,4 +138,9 @@ export class LookingUp {
     this.#lookups.delete(poolId);
     this.#found(poolId);
   }
+}
+
+function intervalOf({ pool }: wire.PoolRecord): number {
+  const interval = pool?.spec?.pollInterval;
+  return interval === undefined ? pollIntervalDefaultMs : durationMs(interval);
 }
