@@ -141,10 +141,10 @@ function summary(steps: readonly Step[]): string {
 /** Throws `UsageError` once each refusal has been printed. */
 function refuse(world: World, path: string, refusals: readonly Refusal[]): void {
   if (refusals.length === 0) return;
-  for (const { object, words } of refusals) {
-    for (const message of words) {
-      const { line, column } = object;
-      const text = problemLine(path, { line, column, message: `${object.name}: ${message}` });
+  for (const { object, problems } of refusals) {
+    for (const problem of problems) {
+      const message = `${object.name}: ${problem.message}`;
+      const text = problemLine(path, { ...problem, message });
       world.err.write(`${text}\n`);
     }
   }

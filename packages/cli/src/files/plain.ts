@@ -74,7 +74,7 @@ export function enumWord(localName: string): string {
 }
 
 /** Messages that are one value in JSON. */
-export function isPlainMessage({ typeName }: DescMessage): boolean {
+function isPlainMessage({ typeName }: DescMessage): boolean {
   return typeName === 'google.protobuf.Timestamp' || typeName === 'google.protobuf.Duration';
 }
 

@@ -14,7 +14,8 @@ import { ApiFailure, type FieldViolation } from '@rackwright/api';
 import type { FileClients } from './clients.ts';
 import { differences } from './compare.ts';
 import { type Existing, kinds, type Wanted } from './kinds.ts';
-import type { FileObject } from './read.ts';
+import { type FileObject, placeOfField } from './read.ts';
+import type { Problem } from './yaml.ts';
 
 /** Calls at once. */
 const widthMax = 8;
@@ -32,7 +33,7 @@ export interface Step {
 /** What is wrong with one object. */
 export interface Refusal {
   readonly object: FileObject;
-  readonly words: readonly string[];
+  readonly problems: readonly Problem[];
 }
 
 /** Compares the objects with what is there, in the order in which they will be written. */
@@ -69,15 +70,15 @@ export async function validate(
     const { object } = step;
     if (step.action === 'unchanged') return undefined;
     if (object.kind.name === 'Credential' && step.action === 'create' && !step.wanted.password) {
-      const words = ['has no password; give it as password: {file: PATH} or {env: VARIABLE}'];
-      return { object, words };
+      const right = 'give it as password: {file: PATH} or {env: VARIABLE}';
+      return { object, problems: [problemOf(object, `has no password; ${right}`)] };
     }
     try {
       await write(clients, step, { validateOnly: true, requestId: '' });
       return undefined;
     } catch (error) {
-      const words = wordsOf(error, step, made);
-      return words.length > 0 ? { object, words } : undefined;
+      const problems = problemsOf(error, step, made);
+      return problems.length > 0 ? { object, problems } : undefined;
     }
   });
   return refusals.filter((each) => each !== undefined);
@@ -121,29 +122,35 @@ async function requestIdOf(clients: FileClients, step: Step): Promise<string> {
  * What a refusal says that will still hold when the file is applied: what names an object that the
  * file makes itself is none.
  */
-function wordsOf(error: unknown, step: Step, made: ReadonlySet<string>): readonly string[] {
+function problemsOf(error: unknown, step: Step, made: ReadonlySet<string>): readonly Problem[] {
+  const { object } = step;
   if (!(error instanceof ApiFailure)) throw error;
   const { error: failure } = error;
-  const named = step.object.kind.references(step.wanted).filter(({ name }) => made.has(name));
+  const named = object.kind.references(step.wanted).filter(({ name }) => made.has(name));
   if ('violations' in failure && failure.violations.length > 0) {
     const stays = (violation: FieldViolation) =>
       named.every(({ field }) => !violation.field.startsWith(field));
-    return failure.violations
-      .filter(stays)
-      .map(({ field, description }) => `${field} ${description}`);
+    return failure.violations.filter(stays).map(({ field, description }) => ({
+      ...placeOfField(object, field),
+      message: `${field} ${description}`,
+    }));
   }
   switch (failure.kind) {
     case 'notFound':
     case 'failedPrecondition':
-      return named.length > 0 ? [] : [failure.message];
+      return named.length > 0 ? [] : [problemOf(object, failure.message)];
     case 'unauthenticated':
     case 'permissionDenied':
     case 'unavailable':
     case 'internal':
       throw error;
     default:
-      return [failure.message];
+      return [problemOf(object, failure.message)];
   }
+}
+
+function problemOf({ line, column }: FileObject, message: string): Problem {
+  return { line, column, message };
 }
 
 async function ifThere<T>(ask: () => Promise<T>): Promise<T | undefined> {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readObjects } from './read.ts';
+import { placeOfField, readObjects } from './read.ts';
 import { fileObject, jsonText, yamlText } from './write.ts';
 import type { Problem } from './yaml.ts';
 
@@ -156,7 +156,7 @@ test.each([
   ],
   [
     'kind: Workflow\nname: hosts/h/workflows/t\nspec: {pendingTimeout: 1 hour}',
-    '1:1 cannot decode',
+    '3:24 spec.pendingTimeout is "1 hour"',
   ],
 ])('refuses %j', (text, message) => {
   expect(problems(text).join('\n')).toContain(message);
@@ -218,4 +218,51 @@ test('is bounded in problems and bytes', () => {
 test('is bounded in objects', () => {
   const text = 'kind: Rack\nname: r1\n---\n'.repeat(10_001);
   expect(problems(text)).toEqual(['1:1 has 10001 objects; at most 10000 are read at once']);
+});
+
+const pool = (policy: string) => `kind: Pool
+name: web
+spec:
+  hosts: { labels: { pool: web } }
+  image: registry.example/os:stable
+  pollInterval: 1m
+  rollout:
+${policy}`;
+
+test('durations and amounts are read as flags take them, and as JSON has them', () => {
+  const short = pool(`    soak: 10m
+    maxUnavailable: 25%
+    failureThreshold: 2
+    windows: [{ cron: 0 2 * * 6, duration: 4h, timeZone: Europe/Berlin }]`);
+  const long = pool(`    soak: 600s
+    maxUnavailable: { percent: 25 }
+    failureThreshold: { count: 2 }
+    windows: [{ cron: 0 2 * * 6, duration: 14400s, timeZone: Europe/Berlin }]`);
+  expect(objects(short)[0]?.value).toEqual(objects(long)[0]?.value);
+  expect(objects(short)[0]?.value['spec']).toMatchObject({
+    ...{ pollInterval: '60s', rollout: { soak: '600s', maxUnavailable: { percent: 25 } } },
+  });
+});
+
+test('what is no duration or amount is told with its field, its line and what would be right', () => {
+  const wrong = pool(`    soak: long
+    healthTimeout: 5
+    maxUnavailable: many
+    failureThreshold: { count: 2, percent: 5 }`);
+  expect(problems(wrong)).toEqual([
+    '8:11 spec.rollout.soak is "long"; it must be text as 90s, 30m, 2h or 3d',
+    '9:20 spec.rollout.healthTimeout is "5"; it must be text as 90s, 30m, 2h or 3d',
+    '10:21 spec.rollout.maxUnavailable is "many"; it must be 2, 25%, {count: 2} or {percent: 25}',
+    '11:23 spec.rollout.failureThreshold has count and percent; give one of them',
+  ]);
+});
+
+test('what the control plane finds stands where its field does', () => {
+  const [read] = objects(pool('    windows: [{ cron: 0 2 * * 6, duration: 4h, timeZone: Mars }]'));
+  if (read === undefined) throw new Error('it has no object');
+  const place = (field: string) => Object.values(placeOfField(read, field)).join(':');
+  expect(place('pool.spec.rollout.windows[0].time_zone')).toBe('8:58');
+  expect(place('pool.spec.rollout.gate.webhook_url')).toBe('8:5');
+  expect(place('pool.spec.pins["hosts/h1"]')).toBe('4:3');
+  expect(place('pool_id')).toBe('1:1');
 });

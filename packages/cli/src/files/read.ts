@@ -13,14 +13,8 @@ import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf
 import { nearestName } from '@rackwright/platform';
 import { isAlias, isMap, isScalar, isSeq, type Node, type YAMLMap } from 'yaml';
 import { fullName, type Kind, kindNamed, kindNames, kinds, nameShape } from './kinds.ts';
-import {
-  enumWord,
-  isPlainMessage,
-  messageFrom,
-  type Plain,
-  type PlainObject,
-  plainOf,
-} from './plain.ts';
+import { enumWord, messageFrom, type Plain, type PlainObject, plainOf } from './plain.ts';
+import { readShort } from './short-values.ts';
 import { listed, type Place, type Problem, writtenAs, YamlText } from './yaml.ts';
 
 /** Largest file, in bytes. */
@@ -40,6 +34,8 @@ export interface FileObject extends Place {
   readonly password?: PasswordSource;
   /** Fields that are left out (invariant 2). */
   readonly ignored: readonly string[];
+  /** Where each field stands, by names as in the file: "spec.windows[0].cron". */
+  readonly places: ReadonlyMap<string, Place>;
 }
 
 export type ReadFile =
@@ -54,10 +50,28 @@ export function readObjects(text: string): ReadFile {
   return isSound ? { kind: 'ok', objects } : { kind: 'bad', problems };
 }
 
+/**
+ * Where the field of a violation stands, "pool.spec.windows[0].time_zone"; of one that the file
+ * leaves out, what is nearest around it.
+ */
+export function placeOfField({ places, line, column }: FileObject, field: string): Place {
+  const path = field.replaceAll('"', '').replace(/_([a-z])/g, (_, c: string) => c.toUpperCase());
+  for (let rest of [path, path.slice(path.indexOf('.') + 1)]) {
+    while (rest !== '') {
+      const place = places.get(rest);
+      if (place !== undefined) return place;
+      rest = rest.slice(0, Math.max(0, rest.lastIndexOf('.'), rest.lastIndexOf('[')));
+    }
+  }
+  return { line, column };
+}
+
 const madeByServer = ['uid', 'etag', 'createTime', 'updateTime', 'status'];
 
 class Reader {
   readonly yaml: YamlText;
+  /** Of the object that is being read. */
+  #places = new Map<string, Place>();
 
   constructor(text: string) {
     this.yaml = new YamlText(text, fileBytesMax);
@@ -83,6 +97,7 @@ class Reader {
     const kind = this.#kind(node);
     const name = kind === undefined ? undefined : this.#name(node, kind);
     if (kind === undefined || name === undefined) return undefined;
+    this.#places = new Map();
     const found: Record<string, Plain> = {};
     const ignored: string[] = [];
     let password: PasswordSource | undefined;
@@ -103,7 +118,8 @@ class Reader {
     const value = this.#canonical(node, kind, found);
     if (value === undefined) return undefined;
     const place = this.yaml.placeOf(node);
-    return { kind, name, value, ignored, ...(password ? { password } : {}), ...place };
+    const places = this.#places;
+    return { kind, name, value, ignored, places, ...(password ? { password } : {}), ...place };
   }
 
   #kind(node: YAMLMap): Kind | undefined {
@@ -153,6 +169,7 @@ class Reader {
 
   #field(field: DescField, node: Node | null, path: string): Plain | undefined {
     if (isAlias(node)) return this.#wrong(node, `${path} is an alias (*); write it out`);
+    if (node !== null) this.#places.set(path, this.yaml.placeOf(node));
     if (node === null || (isScalar(node) && node.value === null)) {
       return this.#wrong(node, `${path} is empty; leave it out, or give it a value`);
     }
@@ -180,18 +197,25 @@ class Reader {
 
   #member(field: DescField, node: Node | null, path: string): Plain | undefined {
     if (isAlias(node)) return this.#wrong(node, `${path} is an alias (*); write it out`);
+    if (node !== null) this.#places.set(path, this.yaml.placeOf(node));
     return field.message === undefined
       ? this.#scalar(field, node, path)
       : this.#message(field.message, node, path);
   }
 
   #message(desc: DescMessage, node: Node | null, path: string): Plain | undefined {
-    if (isPlainMessage(desc)) {
-      if (isScalar(node) && typeof node.value === 'string') return node.value;
-      const example = desc.typeName.endsWith('Duration') ? '"90s"' : '"2026-01-31T12:00:00Z"';
-      return this.#wrong(node, `${path} must be text as ${example}`);
+    const short = readShort(desc, isScalar(node) ? node.value : undefined);
+    if (short?.kind === 'ok') return short.plain;
+    if (short !== undefined) {
+      const given = isScalar(node) ? `is "${writtenAs(node)}"; it ` : '';
+      return this.#wrong(node, `${path} ${given}must be ${short.right}`);
     }
     if (!isMap(node)) return this.#wrong(node, `${path} must be an object`);
+    for (const { fields } of desc.oneofs) {
+      const given = fields.map(({ jsonName }) => jsonName).filter((name) => node.has(name));
+      if (given.length > 1)
+        this.#wrong(node, `${path} has ${given.join(' and ')}; give one of them`);
+    }
     const found: Record<string, Plain> = {};
     for (const [key, keyNode, value] of this.yaml.entries(node)) {
       const field = desc.fields.find(({ jsonName }) => jsonName === key);

@@ -1,0 +1,49 @@
+/** Messages that people write as one value in files, as they do in flags. Pure. */
+import { type DescMessage, toJson } from '@bufbuild/protobuf';
+import { DurationSchema, durationFromMs } from '@bufbuild/protobuf/wkt';
+import { PoolAmountSchema } from '@rackwright/api';
+import { parseDuration, parseInstant } from '../output/time.ts';
+import type { Plain } from './plain.ts';
+
+/** A value read, or what would be right. */
+export type ReadShort =
+  | { readonly kind: 'ok'; readonly plain: Plain }
+  | { readonly kind: 'bad'; readonly right: string };
+
+const durationShape = /^\d{1,12}(\.\d{1,9})?s$/;
+
+/** What stands there for a message, as JSON has it; undefined: it has to be an object. */
+export function readShort({ typeName }: DescMessage, value: unknown): ReadShort | undefined {
+  switch (typeName) {
+    case 'google.protobuf.Duration':
+      return readDuration(value);
+    case 'google.protobuf.Timestamp': {
+      const isTime = typeof value === 'string' && parseInstant(value) !== undefined;
+      if (isTime) return { kind: 'ok', plain: value };
+      return { kind: 'bad', right: 'text as "2026-01-31T12:00:00Z"' };
+    }
+    case PoolAmountSchema.typeName:
+      return readAmount(value);
+    default:
+      return undefined;
+  }
+}
+
+function readDuration(value: unknown): ReadShort {
+  const text = typeof value === 'string' ? value : '';
+  const ms = parseDuration(text);
+  if (ms !== undefined) return { kind: 'ok', plain: toJson(DurationSchema, durationFromMs(ms)) };
+  // As `get` prints it.
+  if (durationShape.test(text)) return { kind: 'ok', plain: text };
+  return { kind: 'bad', right: 'text as 90s, 30m, 2h or 3d' };
+}
+
+/** 2 or 25%; what is none may be an object still. */
+function readAmount(value: unknown): ReadShort | undefined {
+  if (value === undefined) return undefined;
+  const [, digits, sign] = /^(\d{1,4})(%?)$/.exec(String(value)) ?? [];
+  if (digits === undefined) {
+    return { kind: 'bad', right: '2, 25%, {count: 2} or {percent: 25}' };
+  }
+  return { kind: 'ok', plain: { [sign === '%' ? 'percent' : 'count']: Number(digits) } };
+}
