@@ -17,7 +17,8 @@ import {
 } from '@rackwright/api';
 import { type GateWait, gateWait } from './approval.ts';
 import type { Membership } from './members.ts';
-import { Outage, queueOf, type Survey } from './survey.ts';
+import type { SeenHost } from './seen.ts';
+import { Outage, queueOf, type Survey, stateText } from './survey.ts';
 
 /** Hosts that a text names; the rest are counted. */
 const hostsNamedMax = 3;
@@ -32,12 +33,12 @@ interface Verdict {
 export function conditionsOf(
   record: wire.PoolRecord,
   surveyed: Survey,
-  { contested }: Pick<Membership, 'contested'>,
+  { contested, unready }: Pick<Membership, 'contested' | 'unready'>,
   nowMs: number,
 ): PoolCondition[] {
   const verdicts: readonly (readonly [string, Verdict])[] = [
     ['Resolved', resolved(record, surveyed)],
-    ['UpToDate', upToDate(record, surveyed)],
+    ['UpToDate', upToDate(record, surveyed, unready)],
     ['Degraded', degraded(record, surveyed, contested)],
   ];
   const before = record.pool?.status?.conditions ?? [];
@@ -60,10 +61,14 @@ function resolved({ resolveFailure, pool }: wire.PoolRecord, { target }: Survey)
   return { status: false, reason: 'Unresolved', message };
 }
 
-function upToDate(record: wire.PoolRecord, surveyed: Survey): Verdict {
+function upToDate(
+  record: wire.PoolRecord,
+  surveyed: Survey,
+  unready: readonly SeenHost[],
+): Verdict {
   const { standings, held, opening } = surveyed;
   const no = (reason: string, message: string): Verdict => ({ status: false, reason, message });
-  if (standings.length === 0) return no('NoHosts', 'it holds no host');
+  if (standings.length === 0) return no('NoHosts', noHosts(unready));
   const current = standings.filter(({ stand }) => stand === 'current').length;
   const count = onTheirImage(current, standings.length);
   if (current === standings.length) return { status: true, reason: 'AllUpdated', message: count };
@@ -81,6 +86,14 @@ function upToDate(record: wire.PoolRecord, surveyed: Survey): Verdict {
   }
   const isShut = slots.length === 0 && queueOf(surveyed).length > 0 && !opening.isOpen;
   return no(isShut ? 'WaitingForWindow' : 'RolloutInProgress', count);
+}
+
+function noHosts(unready: readonly SeenHost[]): string {
+  if (unready.length === 0) return 'it holds no host';
+  const named = unready.slice(0, hostsNamedMax);
+  const texts = named.map((host) => `${host.name} is ${stateText(host)}`);
+  const more = unready.length > named.length ? `; ${unready.length} in all` : '';
+  return `it holds no host; what it selects is not ready: ${texts.join('; ')}${more}`;
 }
 
 /** Of several the first one is told; without a reason it says nothing of its own. */

@@ -13,4 +13,4 @@ export { poolKey } from './names.ts';
 export { contestedOf } from './step.ts';
 export { rolloutPlan, shownHistory, shownHosts, shownPool, type Viewed } from './view.ts';
 export { windowProblems } from './windows.ts';
-export { readWorld, type World } from './world.ts';
+export { readWorld, readWorlds, type World } from './world.ts';

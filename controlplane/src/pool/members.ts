@@ -27,6 +27,8 @@ export interface Membership {
   readonly members: readonly wire.PoolMember[];
   /** Hosts that are selected and not held, with the reason. */
   readonly contested: ReadonlyMap<string, string>;
+  /** Hosts that are selected, that nobody holds, and that are in no state to be held yet. */
+  readonly unready: readonly SeenHost[];
 }
 
 const states: ReadonlySet<HostState> = new Set([HostState.AVAILABLE, HostState.PROVISIONED]);
@@ -39,12 +41,15 @@ export function membersOf(
 ): Membership {
   const pool = record.pool;
   const spec = pool?.spec;
-  if (pool === undefined || spec === undefined) return { members: [], contested: new Map() };
+  if (pool === undefined || spec === undefined) {
+    return { members: [], contested: new Map(), unready: [] };
+  }
   const bound = new Set(record.members.filter(hasRun(record)).map(({ hostUid }) => hostUid));
   const before = new Map(record.members.map((member) => [member.hostUid, member]));
   const contested = new Map<string, string>();
   const kept: SeenHost[] = [];
   const fitting: SeenHost[] = [];
+  const unready: SeenHost[] = [];
   for (const host of hosts) {
     const isIn = isSelected(spec.hosts, host) && !host.isDeleting && record.deletion === undefined;
     if (bound.has(host.uid)) kept.push(host);
@@ -53,6 +58,7 @@ export function membersOf(
       const why = isHeld ? undefined : whyNot(host, pool.name, others);
       if (why !== undefined) contested.set(host.name, why);
       else if (isHeld || host.claimedBy === pool.name || isFree(host)) fitting.push(host);
+      else unready.push(host);
     }
   }
   const room = Math.max(0, Math.min(spec.size ?? membersMax, membersMax) - kept.length);
@@ -70,7 +76,7 @@ export function membersOf(
       const { notReady = false } = before.get(uid) ?? {};
       return create(wire.PoolMemberSchema, { host: name, hostUid: uid, notReady });
     });
-  return { members, contested };
+  return { members, contested, unready };
 }
 
 /** The same for every replica and after every crash; nobody can choose to be first. */

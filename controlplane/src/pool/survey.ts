@@ -177,7 +177,8 @@ function standingOf(
   return mayGo ? stands('waiting') : stands('kept', `it is ${stateText(host)}`);
 }
 
-function stateText(host: SeenHost): string {
+/** "manageable and is cleaned first": why a host cannot be written yet. */
+export function stateText(host: SeenHost): string {
   const name = stateName(host);
   if (host.state !== HostState.MANAGEABLE) return name;
   return host.wantsClean

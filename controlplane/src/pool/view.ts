@@ -16,10 +16,9 @@ import {
 } from '@rackwright/api';
 import { unavailableCount } from './conditions.ts';
 import { historyLimitDefault, historyOf } from './history.ts';
-import { compare, type OtherPool } from './members.ts';
+import { compare, membersOf, type OtherPool } from './members.ts';
 import { isServing, type SeenHost } from './seen.ts';
-import { contestedOf } from './step.ts';
-import { nextOf, Outage, queueOf, type Standing, survey } from './survey.ts';
+import { nextOf, Outage, queueOf, type Standing, stateText, survey } from './survey.ts';
 import { targetOf } from './target.ts';
 
 /** What a view is made of. */
@@ -80,14 +79,21 @@ export function shownHosts(
       ...{ state: isAtGate ? 'atGate' : stand, message },
     });
   });
-  const contested = [...contestedOf(record, { hosts, others })].map(([name, message]) => {
+  const { contested, unready } = membersOf(record, hosts, others);
+  const taken = [...contested].map(([name, message]) => {
     const host = hosts.find((each) => each.name === name);
     return create(PoolHostSchema, {
       ...{ host: name, rack: host?.rack ?? '', image: host?.image ?? '' },
       ...{ state: 'contested', message },
     });
   });
-  return [...held, ...contested].toSorted((a, b) => compare(a.host, b.host));
+  const notReady = unready.map((host) =>
+    create(PoolHostSchema, {
+      ...{ host: host.name, rack: host.rack, image: host.image },
+      ...{ state: 'notReady', message: `it is ${stateText(host)}` },
+    }),
+  );
+  return [...held, ...taken, ...notReady].toSorted((a, b) => compare(a.host, b.host));
 }
 
 /** In which order the hosts would go, as things stand; those that something keeps come last. */

@@ -5,7 +5,6 @@ import { fleetKey, whyNothingDestructive } from '../host/index.ts';
 import { answered, readShared, sharedRecordOf } from '../records/index.ts';
 import type { Policy } from '../steps/index.ts';
 import type { OtherPool } from './members.ts';
-import { poolIdOf } from './names.ts';
 import { type SeenHost, seenHost } from './seen.ts';
 import type { KeptHost } from './slot-run.ts';
 
@@ -23,6 +22,11 @@ export interface World {
 
 /** Reads it for one pool. Throws `unavailable`. */
 export async function readWorld(store: StateStore, poolId: string): Promise<World> {
+  return (await readWorlds(store))(poolId);
+}
+
+/** Reads it once for all pools: what is given makes each one's of it. Throws `unavailable`. */
+export async function readWorlds(store: StateStore): Promise<(poolId: string) => World> {
   const [listed, racks, pools, fleet] = await Promise.all([
     answered(store.list('hosts')),
     answered(store.list('racks')),
@@ -39,13 +43,14 @@ export async function readWorld(store: StateStore, poolId: string): Promise<Worl
     hosts.push(host);
     kept.set(host.uid, { record, revision: entry.revision });
   }
-  const others = pools.entries
-    .filter(({ key }) => poolIdOf(key) !== poolId)
+  const staying = pools.entries
     .map((entry) => sharedRecordOf(store, wire.PoolRecordSchema, entry))
     .filter(({ deletion }) => deletion === undefined)
     .map(({ pool }) => ({ name: pool?.name ?? '', spec: pool?.spec }));
+  const othersOf = (poolId: string) => staying.filter(({ name }) => name !== `pools/${poolId}`);
   const { spec } = fleet?.record.fleet ?? {};
-  return { hosts, kept, others, policy: spec?.templates, registries: spec?.registries ?? [] };
+  const shared = { hosts, kept, policy: spec?.templates, registries: spec?.registries ?? [] };
+  return (poolId) => ({ ...shared, others: othersOf(poolId) });
 }
 
 /** Why nothing destructive begins in a rack now, by its name; empty: it may. */

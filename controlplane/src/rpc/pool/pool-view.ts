@@ -6,6 +6,7 @@ import {
   poolKey,
   readLedger,
   readWorld,
+  type readWorlds,
   shownPool,
   type Viewed,
   type World,
@@ -44,14 +45,18 @@ export async function goneWith(
   return undefined;
 }
 
+/** What was read once for the views of several pools. */
+export type WorldOf = Awaited<ReturnType<typeof readWorlds>>;
+
 /** Everything that the views of a pool are made of. */
 export async function viewedPool(
   { store, clock }: RpcDependencies,
   record: wire.PoolRecord,
+  worldOf?: WorldOf,
 ): Promise<Viewed & Pick<World, 'others'>> {
   const poolId = (record.pool?.name ?? '').replace('pools/', '');
   const [{ hosts, others }, ledger] = await Promise.all([
-    readWorld(store, poolId),
+    worldOf?.(poolId) ?? readWorld(store, poolId),
     readLedger(store, record.pool?.uid ?? ''),
   ]);
   return { record, hosts, others, ledger, nowMs: clock.nowMs() };
@@ -61,8 +66,9 @@ export async function viewedPool(
 export async function presentPool(
   deps: RpcDependencies,
   { record, revision }: KeptPool,
+  worldOf?: WorldOf,
 ): Promise<Pool> {
-  const pool = shownPool(await viewedPool(deps, record));
+  const pool = shownPool(await viewedPool(deps, record, worldOf));
   pool.etag = formatPosition(deps.store, revision);
   return pool;
 }

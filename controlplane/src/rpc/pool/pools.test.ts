@@ -2,7 +2,7 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { HostState, InventorySchema, Transport, store as wire } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import {
   addSurroundings,
   type Fixture,
@@ -367,4 +367,31 @@ test('of a selector, a gate and pins only the part that is named is changed', as
     expect(await violatedFields(update({}, path))).toContain('update_mask');
   }
   await pools.deletePool({ name });
+});
+
+test('pools are listed over one reading of the hosts, however many there are', async () => {
+  const { pools, store } = fixture;
+  const spec = { hosts: { labels: { pool: 'nobody' } }, image };
+  for (const poolId of ['many1', 'many2', 'many3'])
+    await pools.createPool({ poolId, pool: { spec } });
+  const list = vi.spyOn(store, 'list');
+  const readings = async () => {
+    list.mockClear();
+    await pools.listPools({});
+    return list.mock.calls.filter(([prefix]) => prefix === 'hosts').length;
+  };
+  // Other work looks at hosts now and then.
+  await expect.poll(readings, patience).toBe(1);
+  list.mockRestore();
+});
+
+test('a host that is selected and not ready is listed, and a pool without hosts names it', async () => {
+  const { pools, hosts } = fixture;
+  await hosts.createHost({ hostId: 'h9', host: { labels: { pool: 'early' }, spec: specOf(9) } });
+  const spec = { hosts: { labels: { pool: 'early' } }, image };
+  const made = await pools.createPool({ poolId: 'early', pool: { spec } });
+  const { message } = made.status?.conditions.find(({ type }) => type === 'UpToDate') ?? {};
+  expect(message).toBe('it holds no host; what it selects is not ready: hosts/h9 is new');
+  const { hosts: listed } = await pools.listPoolHosts({ parent: made.name });
+  expect(listed).toMatchObject([{ host: 'hosts/h9', state: 'notReady', message: 'it is new' }]);
 });

@@ -19,6 +19,7 @@ import type { Revision } from '@rackwright/store';
 import {
   contestedOf,
   explainPool,
+  readWorlds,
   rolloutPlan,
   shownHistory,
   shownHosts,
@@ -81,7 +82,8 @@ async function listPools(
   const page = await listPage(deps.store, 'pools', request, '', ({ value, revision }): KeptPool => {
     return { record: fromBinary(schema, value), revision };
   });
-  const pools = await Promise.all(page.items.map((kept) => presentPool(deps, kept)));
+  const worldOf = await readWorlds(deps.store);
+  const pools = await Promise.all(page.items.map((kept) => presentPool(deps, kept, worldOf)));
   return create(ListPoolsResponseSchema, { pools, nextPageToken: page.nextPageToken });
 }
 
@@ -98,9 +100,11 @@ async function* watchPools(
   let from: Revision;
   if (position === '') {
     const { entries, before } = await answered(store.list('pools'));
+    const worldOf = await readWorlds(store);
     for (const { key, value, revision } of entries) {
       if (!isWatched(key)) continue;
-      const pool = await presentPool(deps, { record: fromBinary(schema, value), revision });
+      const record = fromBinary(schema, value);
+      const pool = await presentPool(deps, { record, revision }, worldOf);
       yield { kind: Kind.UPDATED, pool, position: '' };
     }
     yield { kind: Kind.SYNCED, position: formatPosition(store, before) };
