@@ -2,6 +2,7 @@
 import { toBinary } from '@bufbuild/protobuf';
 import { type Duration, durationMs } from '@bufbuild/protobuf/wkt';
 import {
+  counted,
   type Pool,
   type PoolAmount,
   type PoolSpec,
@@ -139,5 +140,17 @@ function checkDuration(
   if (duration === undefined) return;
   const ms = durationMs(duration);
   if (ms >= minMs && ms <= maxMs) return;
-  violations.add(field, `must be from ${minMs / 1_000} to ${maxMs / 1_000} seconds`);
+  violations.add(field, `must be from ${durationText(minMs)} to ${durationText(maxMs)}`);
+}
+
+/** "7 days", in the largest unit that is whole. */
+function durationText(ms: number): string {
+  const units = [
+    ['day', dayMs],
+    ['hour', 3_600_000],
+    ['minute', minuteMs],
+    ['second', 1_000],
+  ] as const;
+  const [name, unitMs] = units.find(([, each]) => ms > 0 && ms % each === 0) ?? ['second', 1_000];
+  return counted(ms / unitMs, name);
 }

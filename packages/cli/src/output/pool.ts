@@ -2,6 +2,7 @@
 import { durationMs } from '@bufbuild/protobuf/wkt';
 import type {
   DeployHistoryEntry,
+  HostSelector,
   PlannedRollout,
   Pool,
   PoolAmount,
@@ -18,6 +19,8 @@ import { ago, duration } from './time.ts';
 
 /** Digits of a digest that tell images apart for people. */
 const digestShown = 12;
+/** So that of two images the ends of their digests show that they differ. */
+const imageCell = { keepsEnds: true, widthMin: 18 } as const;
 
 /** Columns of `pool list`. */
 export function poolColumns(): Column<Pool>[] {
@@ -38,7 +41,7 @@ export const poolHostColumns: Column<PoolHost>[] = [
   { title: 'RACK', value: ({ rack }) => rack, dropOrder: 2 },
   { title: 'STATE', value: ({ state }) => state },
   { title: 'HEALTHY', value: ({ healthy }) => (healthy ? 'yes' : 'no'), dropOrder: 3 },
-  { title: 'IMAGE', value: ({ image }) => shortImage(image), dropOrder: 1, widthMin: 16 },
+  { title: 'IMAGE', ...imageCell, value: ({ image }) => shortImage(image), dropOrder: 1 },
   { title: 'SAYS', value: ({ message }) => message, widthMin: 20 },
 ];
 
@@ -46,7 +49,7 @@ export const poolHostColumns: Column<PoolHost>[] = [
 export function slotColumns(clock: Clock): Column<RolloutSlot>[] {
   return [
     { title: 'OUT', value: ({ host }) => host },
-    { title: 'FOR', value: ({ image }) => shortImage(image), widthMin: 16 },
+    { title: 'FOR', ...imageCell, value: ({ image }) => shortImage(image) },
     { title: 'STATE', value: ({ state }) => enumName('RolloutSlotState', state) },
     { title: 'SINCE', value: ({ takeTime }) => ago(clock, takeTime) },
     { title: 'SAYS', value: ({ message }) => message, widthMin: 20 },
@@ -69,8 +72,8 @@ export const plannedRolloutColumns: Column<PlannedRollout>[] = [
   { title: 'HOST', value: ({ host }) => host },
   { title: 'WAVE', value: ({ wave }) => String(wave), dropOrder: 3 },
   { title: 'RUN', value: ({ kind }) => enumName('RunKind', kind) },
-  { title: 'FROM', value: ({ fromImage }) => shortImage(fromImage), dropOrder: 2, widthMin: 16 },
-  { title: 'TO', value: ({ toImage }) => shortImage(toImage), dropOrder: 1, widthMin: 16 },
+  { title: 'FROM', ...imageCell, value: ({ fromImage }) => shortImage(fromImage), dropOrder: 2 },
+  { title: 'TO', ...imageCell, value: ({ toImage }) => shortImage(toImage), dropOrder: 1 },
   { title: 'LOSES', value: ({ lostDisks }) => lostDisks.join(' '), dropOrder: 4 },
   { title: 'KEEPS', value: ({ keptDisks }) => keptDisks.join(' '), dropOrder: 5 },
   { title: 'KEPT BY', value: ({ blockedBecause }) => blockedBecause, widthMin: 16 },
@@ -82,13 +85,14 @@ export function poolFields(
   clock: Clock,
 ): (readonly [string, string])[] {
   const { target, rolledBackFrom = '', conditions = [] } = status ?? {};
-  const { names = [], rack = '', labels: wanted = {} } = spec?.hosts ?? {};
   return [
     ['name', name],
     ['labels', labelText(labels)],
-    ['hosts', [...names, rack, labelText(wanted)].filter((text) => text !== '').join(' ')],
+    ['hosts', selectorText(spec?.hosts)],
     ['size', spec?.size === undefined ? 'all of them' : String(spec.size)],
     ['image', spec?.image ?? ''],
+    ['looked at every', durationText(spec?.pollInterval, '5m')],
+    ...Object.entries(spec?.pins ?? {}).map(([host, image]) => [`pin of ${host}`, image] as const),
     ['target', target === undefined ? 'not resolved yet' : target.image],
     ['version', target?.version ?? ''],
     ['went back from', rolledBackFrom],
@@ -104,12 +108,12 @@ export function poolFields(
 }
 
 /** "web: 3 of 40 on the image, 2 of 2 out; RolloutInProgress", as a watch prints it. */
-export function poolLine({ name, status }: Pool): string {
+export function poolLine(pool: Pool): string {
+  const { name, status } = pool;
   const failed = (status?.failedCount ?? 0) > 0 ? `, ${status?.failedCount} failed` : '';
   const digest = status?.target?.digest ?? '';
   const target = digest === '' ? '' : `  ${shortDigest(digest)}`;
-  const state = status?.deleting === true ? 'deleting' : stateOf(status);
-  return `${name}  ${countsText(status)}${failed}  ${state}${target}`;
+  return `${name}  ${countsText(status)}${failed}  ${stateText(pool)}${target}`;
 }
 
 function countsText(status: Pool['status']): string {
@@ -124,19 +128,23 @@ function countsText(status: Pool['status']): string {
 }
 
 function rolloutFields(policy: RolloutPolicy | undefined): (readonly [string, string])[] {
-  const { waves = [], windows = [], soak, gate } = policy ?? {};
-  const lasts = (each: { duration?: RolloutPolicy['soak'] }) =>
-    each.duration === undefined ? '' : duration(durationMs(each.duration));
+  const { waves = [], windows = [], soak, gate, healthTimeout } = policy ?? {};
   return [
     ['out at once', amountText(policy?.maxUnavailable, '1')],
     ['out per rack', String(policy?.maxUnavailablePerRack ?? '')],
     ['failures at most', amountText(policy?.failureThreshold, '5%, but at least 2')],
-    ['soak', soak === undefined ? '' : duration(durationMs(soak))],
-    ['waves', waves.map(({ name }, index) => name || String(index)).join(', ')],
+    ['soak', durationText(soak, '')],
+    ['healthy within', durationText(healthTimeout, '15m')],
+    ...waves.map(({ name, hosts }, index): readonly [string, string] => {
+      return [`wave ${index}${name === '' ? '' : ` (${name})`}`, selectorText(hosts)];
+    }),
     [
       'windows',
       windows
-        .map((each) => `${each.cron} for ${lasts(each)} in ${each.timeZone || 'UTC'}`)
+        .map(
+          (each) =>
+            `${each.cron} for ${durationText(each.duration, '')} in ${each.timeZone || 'UTC'}`,
+        )
         .join('; '),
     ],
     ['gate', gateText(gate)],
@@ -147,7 +155,18 @@ function rolloutFields(policy: RolloutPolicy | undefined): (readonly [string, st
 
 function gateText(gate: RolloutPolicy['gate']): string {
   const { approval = false, webhookUrl = '' } = gate ?? {};
-  return [approval ? 'approval' : '', webhookUrl].filter((each) => each !== '').join(' and ');
+  const asked = [approval ? 'approval' : '', webhookUrl].filter((each) => each !== '');
+  if (asked.length === 0) return '';
+  return `${asked.join(' and ')}, waited for ${durationText(gate?.deadline, '1d')}`;
+}
+
+function selectorText(selector: HostSelector | undefined): string {
+  const { names = [], rack = '', labels = {} } = selector ?? {};
+  return [...names, rack, labelText(labels)].filter((text) => text !== '').join(' ');
+}
+
+function durationText(given: RolloutPolicy['soak'], unset: string): string {
+  return given === undefined ? unset : duration(durationMs(given));
 }
 
 function amountText(given: PoolAmount | undefined, unset: string): string {
@@ -172,10 +191,9 @@ function stateOf(status: Pool['status']): string {
   return status?.conditions.find(({ type }) => type === 'UpToDate')?.reason ?? '';
 }
 
-/** "registry.example/os@sha256:0123456789ab" */
+/** "registry.example/os@sha256:0123456789ab", or a URL with its digest as short. */
 function shortImage(image: string): string {
-  const at = image.indexOf('@');
-  return at === -1 ? image : `${image.slice(0, at)}@${shortDigest(image.slice(at + 1))}`;
+  return image.replace(/([@#]sha256[:=][0-9a-f]{12})[0-9a-f]{52}$/, '$1');
 }
 
 function shortDigest(digest: string): string {

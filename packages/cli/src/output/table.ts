@@ -5,7 +5,7 @@
  * 1. On a terminal no line is wider than it, as long as the columns that stay can be cut to fit.
  * 2. Without a terminal nothing is left out or cut: what reads it is a program or a file.
  */
-import { clean, fit, pad, widthOf } from './text.ts';
+import { clean, fit, fitEnds, pad, widthOf } from './text.ts';
 
 export interface Column<T> {
   readonly title: string;
@@ -14,6 +14,8 @@ export interface Column<T> {
   readonly dropOrder?: number;
   /** May be cut down to this many characters before a line gets too wide. */
   readonly widthMin?: number;
+  /** Its end says more than its middle, where it is cut then. */
+  readonly keepsEnds?: boolean;
 }
 
 const gap = '  ';
@@ -38,7 +40,10 @@ export function formatTable<T>(
   }
   return Array.from({ length: rows.length + 1 }, (_, line) =>
     kept
-      .map(({ texts, width }) => pad(fit(texts[line] ?? '', width), width))
+      .map(({ column, texts, width }) => {
+        const cut = column.keepsEnds === true ? fitEnds : fit;
+        return pad(cut(texts[line] ?? '', width), width);
+      })
       .join(gap)
       .trimEnd(),
   );

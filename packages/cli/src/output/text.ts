@@ -34,6 +34,27 @@ export function fit(text: string, width: number): string {
   return `${kept}…`;
 }
 
+/** The same with "…" in the middle: of names that differ at their ends, as digests do. */
+export function fitEnds(text: string, width: number): string {
+  if (widthOf(text) <= width) return text;
+  const characters = [...text];
+  // Two thirds are the end's.
+  const tail: string[] = [];
+  let used = 1;
+  for (const character of characters.toReversed()) {
+    if (used + widthOf(character) > 1 + Math.ceil(((width - 1) * 2) / 3)) break;
+    used += widthOf(character);
+    tail.unshift(character);
+  }
+  const head: string[] = [];
+  for (const character of characters) {
+    used += widthOf(character);
+    if (used > width) break;
+    head.push(character);
+  }
+  return `${head.join('')}…${tail.join('')}`;
+}
+
 /** The text filled with blanks to `width` columns. */
 export function pad(text: string, width: number): string {
   return text + ' '.repeat(Math.max(0, width - widthOf(text)));
