@@ -100,8 +100,8 @@ test('a bad file changes nothing, and each of its mistakes has its place', async
   const wrong = site.replace('52:54:00:00:00:01', '01:54:00:00:00:01').replace('wait:', 'wiat:');
   const refused = await rackwright('apply -f - --yes', wrong);
   expect(refused.code).toBe(2);
-  expect(refused.err).toMatch(/^-:6:1: hosts\/h1: host\.spec\.boot_macs\[0\] .*group address/m);
-  expect(refused.err).toMatch(/^-:\d+:1: templates\/settle: /m);
+  expect(refused.err).toMatch(/^-:12:14: hosts\/h1: host\.spec\.boot_macs\[0\] .*group address/m);
+  expect(refused.err).toMatch(/^-:\d+:9: templates\/settle: /m);
   expect(refused.err).toContain('nothing was changed');
   expect((await rackwright('rack list')).out).not.toContain('r1');
   const unasked = await rackwright('apply -f -', site);

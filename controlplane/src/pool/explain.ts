@@ -45,7 +45,7 @@ export function explainPool(
   return told;
 }
 
-/** When hosts are tried again, and the next opening while one waits for it; nothing of what is held. */
+/** When hosts are tried again, and the next opening while one waits for it; none while held. */
 function attemptTimes(record: wire.PoolRecord, surveyed: Survey): number[] {
   const { held, opening, standings, slots } = surveyed;
   if (held !== undefined) return [];

@@ -385,7 +385,7 @@ test('pools are listed over one reading of the hosts, however many there are', a
   list.mockRestore();
 });
 
-test('a host that is selected and not ready is listed, and a pool without hosts names it', async () => {
+test('a selected host that is not ready is listed, and told where there is no other', async () => {
   const { pools, hosts } = fixture;
   await hosts.createHost({ hostId: 'h9', host: { labels: { pool: 'early' }, spec: specOf(9) } });
   const spec = { hosts: { labels: { pool: 'early' } }, image };

@@ -244,7 +244,7 @@ test('durations and amounts are read as flags take them, and as JSON has them', 
   });
 });
 
-test('what is no duration or amount is told with its field, its line and what would be right', () => {
+test('what is no duration or amount is told by field and line, with what would be right', () => {
   const wrong = pool(`    soak: long
     healthTimeout: 5
     maxUnavailable: many

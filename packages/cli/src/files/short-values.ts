@@ -41,7 +41,8 @@ function readDuration(value: unknown): ReadShort {
 /** 2 or 25%; what is none may be an object still. */
 function readAmount(value: unknown): ReadShort | undefined {
   if (value === undefined) return undefined;
-  const [, digits, sign] = /^(\d{1,4})(%?)$/.exec(String(value)) ?? [];
+  const text = typeof value === 'string' || typeof value === 'number' ? `${value}` : '';
+  const [, digits, sign] = /^(\d{1,4})(%?)$/.exec(text) ?? [];
   if (digits === undefined) {
     return { kind: 'bad', right: '2, 25%, {count: 2} or {percent: 25}' };
   }
