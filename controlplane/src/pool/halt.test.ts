@@ -184,7 +184,7 @@ test('who comes up on B when C is wanted already is in the history', () => {
 test('what fails before it has begun is tried again and again, ever more seldom', () => {
   const pool = settled(1).push('B');
   const pauses: number[] = [];
-  for (let tries = 0; tries < 9; tries++) {
+  for (let tries = 0; tries < 11; tries++) {
     pool.end(pool.out, 'failedBefore');
     expect(pool.out).toBe('');
     if (tries >= 2) expect(pool.condition('Degraded')).toBe('HostFailed');
@@ -192,7 +192,7 @@ test('what fails before it has begun is tried again and again, ever more seldom'
     pool.nowMs = pool.nextLookMs ?? 0;
     pool.look();
   }
-  expect(pauses).toEqual([5, 10, 20, 40, 80, 160, 240, 240, 240]);
+  expect(pauses).toEqual([5, 10, 20, 40, 80, 160, 320, 640, 1_280, 1_440, 1_440]);
 });
 
 test.each([

@@ -45,9 +45,12 @@ export type SlotNews =
 
 const healthTimeoutDefaultMs = 15 * 60_000;
 const gateDeadlineDefaultMs = 24 * 3_600_000;
-/** What failed before the host had left its image is tried again after such a pause, and longer. */
+/**
+ * What failed before the host had left its image is tried again after such a pause, and longer:
+ * each try takes a host in service out for a while.
+ */
 const retryPauseMs = 5 * 60_000;
-const retryPauseLongestMs = 4 * 3_600_000;
+const retryPauseLongestMs = 24 * 3_600_000;
 /** Who has failed so often is said to have failed, and waited for no longer, until it is tried. */
 export const attemptsMany = 3;
 /** What a slot says, and the failures of most hosts: of each may stand one in the record. */
