@@ -38,4 +38,11 @@ export {
 } from './source.ts';
 export { checkBootable, efiSystemPartition, type Firmware } from './table/bootable.ts';
 export { type Fitted, type FittedPartition, fitTable } from './table/fit.ts';
+export {
+  chooseTarget,
+  isKeptDisk,
+  type KeptHints,
+  type TargetCandidate,
+  type TargetChoice,
+} from './target.ts';
 export { type Filter, unpack } from './unpack.ts';

@@ -1,6 +1,6 @@
 /** Which disk a deployment would write over, and which it leaves, by the last inventory. Pure. */
 import type { DeploySpec, RootDiskHints } from '@rackwright/api';
-import { ImageError, rootDisk } from '@rackwright/disk-image';
+import { chooseTarget, isKeptDisk } from '@rackwright/disk-image';
 import type { ScopeDecision } from '@rackwright/erasure';
 import { writeImageStep } from '../deployment/deployment.ts';
 
@@ -13,32 +13,15 @@ export type RootForesight =
   | { readonly kind: 'unknown' }
   | { readonly kind: 'none'; readonly problem: string };
 
-/** The disk, as the runner would choose it. */
+/** The disk, by the very function by which the runner chooses it. */
 export function foreseeRoot(
   decisions: readonly ScopeDecision[],
   hints: RootDiskHints | undefined,
+  deploy: DeploySpec | undefined,
 ): RootForesight {
   if (hints !== undefined && hints.byPath !== '') return { kind: 'unknown' };
-  const disks = decisions.filter(({ kind }) => kind !== 'listed').map(({ device }) => device);
-  try {
-    return { kind: 'disk', device: rootDisk(disks, givenOf(hints)) };
-  } catch (error) {
-    if (!(error instanceof ImageError)) throw error;
-    return { kind: 'none', problem: error.message };
-  }
-}
-
-function givenOf(hints: RootDiskHints | undefined) {
-  const { serial = '', wwn = '', model = '', rotational, sizeBytes = 0n } = hints ?? {};
-  const { minSizeBytes = 0n } = hints ?? {};
-  return {
-    ...(serial === '' ? {} : { serial }),
-    ...(wwn === '' ? {} : { wwn }),
-    ...(model === '' ? {} : { model }),
-    ...(rotational === undefined ? {} : { rotational }),
-    ...(sizeBytes === 0n ? {} : { sizeBytes: Number(sizeBytes) }),
-    ...(minSizeBytes === 0n ? {} : { minSizeBytes: Number(minSizeBytes) }),
-  };
+  const chosen = chooseTarget(decisions, hints, deploy?.keepDisks ?? []);
+  return chosen.kind === 'disk' ? chosen : { kind: 'none', problem: chosen.message };
 }
 
 /** How a fate begins that loses what is on the disk to an image. */
@@ -55,20 +38,16 @@ export function fateOf(
   deploy: DeploySpec | undefined,
 ): string {
   if (deploy?.netboot === true) return 'kept: the host boots over the network';
-  const isNamed = isKept(device, deploy);
-  if (root.kind === 'unknown') {
-    return isNamed ? 'kept: keep_disks names it' : `may be written by ${writeImageStep}`;
+  if (isKeptDisk(device, deploy?.keepDisks ?? [])) return 'kept: keep_disks names it';
+  switch (root.kind) {
+    case 'unknown':
+      return `may be written by ${writeImageStep}`;
+    case 'none':
+      // No word of "kept": who asks again with the same may find it chosen.
+      return 'not known: no disk is chosen, and the run would fail';
+    case 'disk':
+      return root.device === device ? `${writtenOver}${writeImageStep}` : 'kept';
   }
-  if (root.kind === 'none') return 'kept: no disk is chosen, and the run would fail';
-  if (root.device !== device) return isNamed ? 'kept: keep_disks names it' : 'kept';
-  return isNamed
-    ? 'kept: keep_disks names it, and the image would come onto it; the run would fail'
-    : `${writtenOver}${writeImageStep}`;
-}
-
-function isKept({ serial, wwn }: Device, deploy: DeploySpec | undefined): boolean {
-  const named = deploy?.keepDisks ?? [];
-  return [serial, wwn].some((name) => name !== '' && named.includes(name));
 }
 
 /** Why the run would fail by what is known of the disks; undefined: nothing is. */
@@ -76,9 +55,6 @@ export function problemOfRoot(
   root: RootForesight,
   deploy: DeploySpec | undefined,
 ): string | undefined {
-  if (deploy?.netboot === true || root.kind === 'unknown') return undefined;
-  if (root.kind === 'none') return `the run would fail: ${root.problem}`;
-  if (!isKept(root.device, deploy)) return undefined;
-  const { serial, wwn } = root.device;
-  return `the run would fail: the image would come onto disk ${serial || wwn}, which is kept`;
+  if (deploy?.netboot === true || root.kind !== 'none') return undefined;
+  return `the run would fail: ${root.problem}`;
 }

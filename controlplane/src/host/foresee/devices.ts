@@ -59,7 +59,7 @@ export function foreseeDevices(
   const metadataOnly = erasures.every(({ name }) => name === eraseMetadataStep);
   const decisions = decideDevices(inventory, erasures.length > 0 && metadataOnly);
   const isDeployment = kind === RunKind.PROVISION || kind === RunKind.REIMAGE;
-  const root = foreseeRoot(decisions, spec.rootDisk);
+  const root = foreseeRoot(decisions, spec.rootDisk, record.deploy);
   const keptFate = (decision: ScopeDecision): string => {
     if (decision.kind === 'listed') return `${leftAlone}${decision.reason}`;
     return isDeployment ? fateOf(decision.device, root, record.deploy) : fateBeside(steps);

@@ -57,7 +57,7 @@ function deployNotes({ context, spec, record }: Turn, kind: RunKind): string[] {
   if (kind !== RunKind.PROVISION && kind !== RunKind.REIMAGE) return [];
   const { inventory } = context.facts;
   if (record.deploy?.netboot === true || inventory === undefined) return [];
-  const root = foreseeRoot(decideDevices(inventory, false), spec.rootDisk);
+  const root = foreseeRoot(decideDevices(inventory, false), spec.rootDisk, record.deploy);
   const problem = problemOfRoot(root, record.deploy);
   return problem === undefined ? [] : [problem];
 }

@@ -13,6 +13,7 @@
 import { create } from '@bufbuild/protobuf';
 import { agent, RerunClass, type runner } from '@rackwright/api';
 import {
+  chooseTarget,
   compressions,
   diskFormats,
   type Firmware,
@@ -20,7 +21,7 @@ import {
   removableLoader,
   type Seed,
 } from '@rackwright/disk-image';
-import { type DeviceFacts, deviceIdentity } from '@rackwright/erasure';
+import { type DeviceFacts, decideScope, deviceIdentity } from '@rackwright/erasure';
 import type { Failed } from '@rackwright/results';
 import { DeviceError } from '../block-devices.ts';
 import { guardIdentity } from '../guard.ts';
@@ -32,7 +33,6 @@ import type { Step, StepContext, StepEnd } from '../step.ts';
 import { bad, type Read, value } from '../steps/arguments.ts';
 import { firstBootOf } from './first-boot.ts';
 import type { ImagePlace } from './place.ts';
-import { chooseDisk } from './target.ts';
 import { writtenImage } from './written.ts';
 
 /** What the menu of UEFI firmware shows, and what our entries are known by. */
@@ -106,7 +106,8 @@ async function run(context: StepContext, place: ImagePlace): Promise<StepEnd> {
     return failed('wrongArchitecture', message);
   }
   const keep = deployment.deploy?.keepDisks ?? [];
-  const chosen = chooseDisk(await context.devices.list(), deployment.rootDisk, keep);
+  const { devices } = await context.devices.list();
+  const chosen = chooseTarget(decideScope(devices), deployment.rootDisk, keep);
   if (chosen.kind === 'refused') return failed(chosen.type, chosen.message);
   const { device } = chosen;
   const work = { ...wanted.value, context, place, device, firmware: await place.firmware() };
