@@ -6,15 +6,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { create } from '@bufbuild/protobuf';
 import { agent, RerunClass } from '@rackwright/api';
 
+const fetchImage = 'deploy.fetch_image';
 const writeImage = 'deploy.write_image';
 const awaitImage = 'deploy.await_image';
 /** What the agent of such machines says that it does itself. */
-export const ownSteps: readonly agent.StepDescription[] = [
-  create(agent.StepDescriptionSchema, {
-    ...{ name: awaitImage, description: 'Waits until the host says that it runs.' },
-    ...{ rerunClass: RerunClass.SAFE, abortable: true },
-  }),
-];
+export const ownSteps: readonly agent.StepDescription[] = [fetchImage, awaitImage].map((name) =>
+  create(agent.StepDescriptionSchema, { name, rerunClass: RerunClass.SAFE, abortable: true }),
+);
 const powerMs = 20;
 const writeMs = 150;
 const firstBootMs = 150;

@@ -52,6 +52,7 @@ function availableForImages(): Bench {
 
 /** From the start of a run that writes an image to the order to write it. */
 function driveToWrite(host: Bench): void {
+  host.report(done);
   driveToInspect(host);
   host.report(inspected());
   expect(orderOf(host.operation())?.step).toBe('deploy.write_image');

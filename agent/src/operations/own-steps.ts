@@ -4,6 +4,7 @@ import { agent, RerunClass } from '@rackwright/api';
 import type { FinalResult } from '@rackwright/results';
 import type { OperationContext } from '../session/index.ts';
 import { type AwaitImageParts, awaitImage, awaitImageStep } from './await-image.ts';
+import { fetchImage, fetchImageStep } from './fetch-image.ts';
 import type { HostImageParts } from './host-image.ts';
 import { prepareNetboot, prepareNetbootStep } from './prepare-netboot.ts';
 
@@ -32,6 +33,11 @@ export function ownSteps(parts: OwnStepParts): ReadonlyMap<string, OwnStep> {
   }
   const { hostImages } = parts;
   if (hostImages !== undefined) {
+    const fetches = 'Fetches the image of the host into the cache of its rack.';
+    steps.push({
+      description: describe(fetchImageStep, fetches),
+      run: (...asked) => fetchImage(hostImages, ...asked),
+    });
     const words = 'Fetches what the host is to boot over the network into the cache of its rack.';
     const description = describe(prepareNetbootStep, words);
     steps.push({ description, run: (...asked) => prepareNetboot(hostImages, ...asked) });

@@ -2,7 +2,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { agent, DeploySpecSchema, FleetSchema, HostState, store as wire } from '@rackwright/api';
 import { expect, test } from 'vitest';
-import { awaitImageStep } from '../host/index.ts';
+import { awaitImageStep, fetchImageStep } from '../host/index.ts';
 import {
   complete,
   connectAgent,
@@ -20,12 +20,14 @@ async function prepared() {
   const rig = rigWith({});
   const replica = await rig.replica();
   const plain = await connectAgent(rig, replica);
-  change(rig, [awaitImageStep, prepareStep]);
+  change(rig, [fetchImageStep, awaitImageStep, prepareStep]);
   await rig.advance(10);
   await toAvailable(rig, plain);
   expect(rig.status()).toMatchObject({ state: HostState.AVAILABLE });
   const deploy = create(DeploySpecSchema, { netboot: true });
   await replica.request({ kind: 'provision', image, deploy });
+  expect(stepOf(plain)).toBe(fetchImageStep);
+  await plain.report(complete());
   await plain.report(complete());
   expect(stepOf(plain)).toBe(prepareStep);
   return { rig, replica, plain };

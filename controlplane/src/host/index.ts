@@ -5,6 +5,7 @@ export { fenceHold } from './deletion/fence-hold.ts';
 export {
   awaitImageStep,
   bootImageStep,
+  fetchImageStep,
   netbootOf,
   netbootProblem,
   writeImageStep,

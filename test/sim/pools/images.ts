@@ -31,6 +31,7 @@ type HostImages = NonNullable<CoreParts['hostImages']>;
 /** The cache of one life of an agent. */
 export function simHostImages(view: WorldView, process: SimProcess): HostImages {
   const { chance } = view;
+  const kept = new Set<Digest>();
   const maybe = (troubles: typeof refusals | typeof breaks): OciError | undefined => {
     for (const [probability, kind, words] of troubles) {
       if (!chance.happens(probability)) continue;
@@ -51,14 +52,17 @@ export function simHostImages(view: WorldView, process: SimProcess): HostImages 
     told({ phase: 'admitted' });
     await process.answer(chance.around(2_000), () => undefined);
     signal.throwIfAborted();
-    const refused = maybe(refusals);
-    if (refused !== undefined) throw refused;
     const digest = digestOf(wanted);
+    // What was fetched before may have made room for others since.
+    const isHere = kept.has(digest) && !chance.happens(0.2);
+    const refused = isHere ? undefined : maybe(refusals);
+    if (refused !== undefined) throw refused;
     told({ phase: 'fetching', fetchedBytes: 1, allBytes: imageBytes });
-    const broken = maybe(breaks);
+    const broken = isHere ? undefined : maybe(breaks);
     await process.answer(chance.around(4_000), () => undefined);
     signal.throwIfAborted();
     if (broken !== undefined) throw broken;
+    kept.add(digest);
     const blob = { mediaType: 'application/octet-stream', digest, sizeBytes: imageBytes };
     const disk = { blob, architecture: undefined };
     const netboot = { kernel: blob, initrds: [blob], kernelArguments: '' };

@@ -6,6 +6,7 @@ import {
   DeployProof,
   type DeploySpec,
   DeploySpecSchema,
+  FaultSeverity,
   FleetSpecSchema,
   HostGoal,
   HostState,
@@ -208,6 +209,34 @@ test('what is seen of a host is written down for each kind once, and whole at it
   expect(host.record.signs).toEqual([]);
 });
 
+test.each([{ netboot: false }, { netboot: true }])(
+  'a host in service runs on until its next image is in its rack, %j',
+  ({ netboot }) => {
+    const host = inService();
+    const { status: of } = host.record.host ?? {};
+    if (netboot && of !== undefined) of.deploy = deploy({ netboot });
+    host.request({ kind: 'reimage', image: second });
+    const { run } = status(host);
+    expect(run?.steps[0]?.name).toBe('deploy.fetch_image');
+    expect(orderOf(host)).toMatchObject({
+      ...{ step: 'deploy.fetch_image', destructive: false, bootOperationId: '' },
+      deployment: { image: { reference: second } },
+      turnTimeout: durationFromMs(2 * 3_600_000),
+    });
+    expect(status(host)).toMatchObject({ poweredOn: true, image: first });
+    host.report(failed('imageNotFound', 'the registry has no such image'));
+    expect(status(host).run).toMatchObject({ kind: RunKind.REIMAGE, phase: RunPhase.ENDED });
+    expect(status(host)).toMatchObject({ state: HostState.PROVISIONED, poweredOn: true });
+    expect(status(host)).toMatchObject({ image: first, deploy: { netboot } });
+    expect(host.record.pendingPower).toBeUndefined();
+    const power = run?.steps.filter(({ name, attempt }) => /^power/.test(name) && attempt > 0);
+    expect(power).toEqual([]);
+    expect(status(host).faults).toMatchObject([
+      { type: 'reimageFailed', severity: FaultSeverity.WARNING },
+    ]);
+  },
+);
+
 test('a step’s time begins when its turn to get the image has come', () => {
   const host = inService();
   host.request({ kind: 'reimage', image: second });
@@ -382,6 +411,7 @@ test('a host without a disk boots its image over the network while it is in serv
   host.request({ kind: 'provision', image: first, deploy: deploy({ netboot: true }) });
   const names = status(host).run?.steps.map(({ name }) => name);
   expect(names).toEqual([
+    'deploy.fetch_image',
     'power.off',
     'deploy.prepare_netboot',
     'power.bootImage',

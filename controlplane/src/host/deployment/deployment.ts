@@ -26,8 +26,10 @@ import {
 } from '@rackwright/api';
 import { hostImageOf } from '../../images/index.ts';
 import { activeRun, type Turn } from '../turn/turn.ts';
-import type { HostContext } from '../turn/types.ts';
+import type { HostContext, RequestedStep } from '../turn/types.ts';
 
+/** The agent fetches the image while the host still runs what it ran. */
+export const fetchImageStep = 'deploy.fetch_image';
 /** The step of the runner that writes an image; never one of a list that people write. */
 export const writeImageStep = 'deploy.write_image';
 /** The agent fetches what the host boots over the network. */
@@ -37,7 +39,7 @@ export const bootImageStep = 'power.bootImage';
 export const awaitImageStep = 'deploy.await_image';
 
 /** Steps of deployments that the agent takes itself; it names them in its Hello (R8). */
-const ofAgent: ReadonlySet<string> = new Set([prepareNetbootStep, awaitImageStep]);
+const ofAgent: ReadonlySet<string> = new Set([fetchImageStep, prepareNetbootStep, awaitImageStep]);
 
 export function isDeployStepOfAgent(name: string): boolean {
   return ofAgent.has(name);
@@ -52,14 +54,16 @@ export function proofTimeoutMs(deploy: DeploySpec | undefined): number {
   return given === undefined ? proofTimeoutDefaultMs : durationMs(given);
 }
 
-/** Which step of the agent's own a deployment would lack; undefined: none, or nobody knows yet. */
+/** Which of these steps the agent would have to know and does not; undefined: none, or unknown. */
 export function missingAgentStep(
   { agentSteps }: Pick<HostContext, 'agentSteps'>,
-  deploy: DeploySpec | undefined,
+  steps: readonly Pick<RequestedStep, 'step'>[],
 ): string | undefined {
   if (agentSteps === undefined) return undefined;
-  const needed = deploy?.netboot === true ? [prepareNetbootStep, awaitImageStep] : [awaitImageStep];
-  return needed.find((step) => !agentSteps.some(({ name }) => name === step));
+  const missing = steps.find(({ step }) => {
+    return isDeployStepOfAgent(step) && !agentSteps.some(({ name }) => name === step);
+  });
+  return missing?.step;
 }
 
 export type DeploymentResult =

@@ -8,7 +8,12 @@ import { lasting } from '@rackwright/api';
 import { stepFailure } from '../turn/step-failure.ts';
 import type { EngineTiming } from '../turn/timing.ts';
 import { later, stopWaiting, type Turn, waitFor } from '../turn/turn.ts';
-import { isDeployStepOfAgent, prepareNetbootStep, writeImageStep } from './deployment.ts';
+import {
+  fetchImageStep,
+  isDeployStepOfAgent,
+  prepareNetbootStep,
+  writeImageStep,
+} from './deployment.ts';
 
 /** A failure's type that says that the turn of an order did not come. */
 export const queueTimeout = 'queueTimeout';
@@ -16,9 +21,15 @@ export const queueTimeout = 'queueTimeout';
 /** How long the agent has to say itself that a time is over which it keeps: it knows more. */
 const agentWordMs = 15_000;
 
+const takesTurns: ReadonlySet<string> = new Set([
+  fetchImageStep,
+  writeImageStep,
+  prepareNetbootStep,
+]);
+
 /** How long the order of a step may wait at its agent for its turn; 0: it waits for none. */
 export function queueTimeoutMs({ name }: RunStep, timing: EngineTiming): number {
-  return name === writeImageStep || name === prepareNetbootStep ? timing.imageQueueTimeoutMs : 0;
+  return takesTurns.has(name) ? timing.imageQueueTimeoutMs : 0;
 }
 
 /** Beyond the time that its agent keeps, until ours is over. */

@@ -3,6 +3,7 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { DeployProof, type Progress, type Run, type RunStep, type store } from '@rackwright/api';
 import {
   awaitImageStep,
+  fetchImageStep,
   prepareNetbootStep,
   switchedOnMs,
   writeImageStep,
@@ -20,6 +21,7 @@ export function tellDeployment(
   const { image, deploy } = record;
   const abort = `or end the run: rackwright host abort ${hostId(record)}`;
   switch (step?.name) {
+    case fetchImageStep:
     case writeImageStep:
     case prepareNetbootStep: {
       const verb = step.name === writeImageStep ? 'written' : 'fetched';

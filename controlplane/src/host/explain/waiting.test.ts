@@ -15,6 +15,7 @@ import { expect, test } from 'vitest';
 import {
   type Bench,
   bench,
+  done,
   driveToErase,
   driveToInspect,
   failed,
@@ -111,7 +112,7 @@ function atWrite(): Bench {
   host.report(verified());
   Object.assign(host.record.host?.status ?? {}, { state: HostState.AVAILABLE, poweredOn: false });
   host.request({ kind: 'provision', image: `registry.example/os@sha256:${'1'.repeat(64)}` });
-
+  host.report(done);
   driveToInspect(host);
   host.report(inspected());
   return host;

@@ -394,8 +394,9 @@ test('an external host is never booted, written, wiped or switched off by a dele
 test('provision is refused by an agent that knows no deployments; else it writes', () => {
   const host = available();
   host.context = { ...host.context, agentSteps: [] };
-  expect(refusal(host, provision)).toContain('does not know deploy.await_image; update it first');
-  host.context = { ...host.context, agentSteps: [harmless('deploy.await_image')] };
+  expect(refusal(host, provision)).toContain('does not know deploy.fetch_image; update it first');
+  const agentSteps = [harmless('deploy.fetch_image'), harmless('deploy.await_image')];
+  host.context = { ...host.context, agentSteps };
   const epoch = status(host).useEpoch;
   host.request(provision);
   expect(status(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });

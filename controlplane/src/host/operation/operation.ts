@@ -127,7 +127,11 @@ export function ensureSent(turn: Turn, run: Run, timeoutMs: number): SendState {
 /** R8: which step of a deployment the agent has not named; undefined: none. */
 function missingOf(turn: Turn, { kind }: agent.Operation): string | undefined {
   if (kind.case !== 'runStep' || kind.value.deployment === undefined) return undefined;
-  return missingAgentStep(turn.context, turn.record.deploy);
+  const { steps = [] } = activeRun(turn.status) ?? {};
+  return missingAgentStep(
+    turn.context,
+    steps.map(({ name }) => ({ step: name })),
+  );
 }
 
 /** How long one attempt of a step may take, where its template says so. */

@@ -7,6 +7,7 @@ import { kindOfDeployment, takeDeployment, wantedDeploy } from '../deployment/ta
 import { claimedText, refused } from '../life/refusal.ts';
 import { dropSystemPower } from '../power/pending-power.ts';
 import { startRun } from '../run/engine.ts';
+import { deploySteps } from '../run/skeletons.ts';
 import { startWorkflow } from '../run/template-run.ts';
 import { isErasure } from '../turn/step-failure.ts';
 import { activeRun, causedBy, now, type Turn } from '../turn/turn.ts';
@@ -61,7 +62,10 @@ export function image(
   by: Requester,
 ): Refusal | undefined {
   const { record, status, context } = turn;
-  const lacks = missingAgentStep(context, wantedDeploy(turn, request));
+  const lacks = missingAgentStep(
+    context,
+    deploySteps({ image: request.image, deploy: wantedDeploy(turn, request) }),
+  );
   if (lacks !== undefined) {
     const { rack } = turn.spec;
     return refused(turn, `the agent of ${rack} does not know ${lacks}; update it first`);

@@ -8,6 +8,7 @@ import { HostState, RunKind } from '@rackwright/api';
 import {
   awaitImageStep,
   bootImageStep,
+  fetchImageStep,
   prepareNetbootStep,
   writeImageStep,
 } from '../deployment/deployment.ts';
@@ -17,6 +18,8 @@ import { knownSteps } from './known-steps.ts';
 import { cleanSteps, named, needsRunner, renderBody } from './render.ts';
 
 const intoRunner = ['power.off', 'power.bootRunner', 'runner.await'] as const;
+
+type Deployed = Pick<Turn['record'], 'image' | 'deploy'>;
 
 /** All steps of a run; `requested` are those that somebody listed; undefined: automatic. */
 export function stepsOfRun(
@@ -35,7 +38,7 @@ export function stepsOfRun(
       return cleanSteps(turn, requested);
     case RunKind.PROVISION:
     case RunKind.REIMAGE:
-      return deploySteps(turn);
+      return deploySteps(turn.record);
     case RunKind.SERVICE:
       return serviceSteps(turn, variable);
     case RunKind.RELEASE:
@@ -49,17 +52,22 @@ export function stepsOfRun(
   }
 }
 
-/** The host is in use once it has proved that it runs its image. */
-function deploySteps({ record }: Turn): RequestedStep[] {
-  const { image, deploy } = record;
+/**
+ * The image is in the rack before the host is switched off, and the host in use once it has proved
+ * that it runs it.
+ */
+export function deploySteps({ image, deploy }: Deployed): RequestedStep[] {
+  const fetched = { step: fetchImageStep, arguments: { image } };
   if (deploy?.netboot === true) {
     return [
+      fetched,
       ...named('power.off'),
       { step: prepareNetbootStep, arguments: { image } },
       ...named(bootImageStep, awaitImageStep),
     ];
   }
   return [
+    fetched,
     ...named(...intoRunner, 'runner.inspect'),
     { step: writeImageStep, arguments: { image } },
     ...named('power.off', 'power.on', awaitImageStep),

@@ -1,0 +1,81 @@
+import { create } from '@bufbuild/protobuf';
+import { agent } from '@rackwright/api';
+import { type Digest, OciError } from '@rackwright/oci';
+import { expect, test } from 'vitest';
+import type { HostImages } from '../images/index.ts';
+import type { OperationContext } from '../session/index.ts';
+import { TestClock } from '../session/testing/clock.ts';
+import { fetchImageStep } from './fetch-image.ts';
+import { ownSteps } from './own-steps.ts';
+
+const digest = `sha256:${'cd'.repeat(32)}` as Digest;
+const reference = `registry.example.org/os@${digest}`;
+const blob = { mediaType: 'x', digest, sizeBytes: 5 };
+
+/** The step as the agent takes it; `whole` ends how the image's way into the cache ends. */
+function fetching(netboot: boolean, kernelArguments = '') {
+  const whole = Promise.withResolvers<void>();
+  whole.promise.catch(() => {});
+  const told: string[] = [];
+  const asked: string[] = [];
+  const hold: HostImages['hold'] = async (host, { needs }, _signal, tell) => {
+    asked.push(`${host} ${needs}`);
+    tell({ phase: 'fetching', fetchedBytes: 1_500_000, allBytes: 3_000_000 });
+    await whole.promise;
+    const disk = { blob, format: 'raw', architecture: 'amd64' } as const;
+    const set = { kernel: blob, initrds: [], kernelArguments };
+    const image = { version: '', ...(netboot ? { netboot: set } : { disk }) };
+    const release = () => void asked.push('released');
+    return { image, digests: [], endTurn: () => {}, release };
+  };
+  const clock = new TestClock().open().clock;
+  const phoneHomePath = (id: string) => `/phone-home/${id}`;
+  const parts = { images: { hold }, clock, architecture: 'amd64', phoneHomePath } as const;
+  const step = ownSteps({ hostImages: parts }).get(fetchImageStep);
+  if (step === undefined) throw new Error('the agent has no such step');
+  const deployment = { id: 'u1/3', image: { reference }, deploy: { netboot } };
+  const request = create(agent.RunStepSchema, { step: fetchImageStep, deployment });
+  const context: OperationContext = {
+    signal: new AbortController().signal,
+    begin: async () => {},
+    continuing: ({ text }) => void told.push(text ?? ''),
+    credential: () => Promise.reject(new Error('none is needed')),
+    leaseValid: () => true,
+    leaseLeftMs: () => 9_000,
+    frozen: () => '',
+    remainingMs: () => 60_000,
+    openGrant: () => Promise.reject(new Error('no boot is opened')),
+    closeGrants: async () => {},
+  };
+  const operation = create(agent.OperationSchema, { id: 'u1/3/0/1', hostUid: 'u1' });
+  let isOver = false;
+  const result = step.run(operation, request, context).finally(() => {
+    isOver = true;
+  });
+  return { asked, told, whole, result, isOver: () => isOver };
+}
+
+test.each([
+  [false, 'u1 disk'],
+  [true, 'u1 netboot'],
+])('the step ends once all of the image is proved, netboot %s', async (netboot, needs) => {
+  const { asked, told, whole, result, isOver } = fetching(netboot);
+  await expect.poll(() => told).toEqual(['fetches the image: 1.5 of 3.0 MB']);
+  expect([isOver(), asked]).toEqual([false, [needs]]);
+  whole.resolve();
+  expect(await result).toEqual({ kind: 'complete' });
+  expect(asked).toEqual([needs, 'released']);
+});
+
+test('what turns out wrong at its end is told in place of success', async () => {
+  const { asked, whole, result } = fetching(false);
+  whole.reject(new OciError('digestMismatch', 'other bytes came'));
+  expect(await result).toMatchObject({ kind: 'failed', type: 'imageDigestMismatch' });
+  expect(asked).toEqual(['u1 disk']);
+});
+
+test('a kernel that could not be booted is told before any host is switched off', async () => {
+  const { whole, result } = fetching(true, 'quiet ; poweroff');
+  whole.resolve();
+  expect(await result).toMatchObject({ kind: 'failed', type: 'badImage' });
+});
