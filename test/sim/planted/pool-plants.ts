@@ -118,8 +118,8 @@ export const poolPlants: readonly Plant[] = [
     name: 'untouchedHeldForIll',
     breaks: 'P10: a host whose failed reimage has written nothing is in service as before',
     file: 'controlplane/src/host/events/landing.ts',
-    find: 'if (isBack) setFault(turn, type, cause, anySuccess, FaultSeverity.WARNING);',
-    replace: 'if (isBack) setFault(turn, type, cause, anySuccess);',
+    find: 'setFault(turn, type, cause, anySuccess, FaultSeverity.WARNING);',
+    replace: 'setFault(turn, type, cause, anySuccess);',
     caughtBy: test(
       'controlplane/src/host/deployment/untouched-disk.test.ts',
       'that was not written',

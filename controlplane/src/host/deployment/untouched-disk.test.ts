@@ -8,9 +8,23 @@ import {
   HostState,
   RunKind,
   RunPhase,
+  StorageDeviceSchema,
 } from '@rackwright/api';
 import { expect, test } from 'vitest';
-import { type Bench, bench, done, failed, inspected, verified } from '../testing/bench.ts';
+import { suspectUse } from '../erasure/use.ts';
+import { explainHost } from '../explain/explain.ts';
+import {
+  type Bench,
+  bench,
+  done,
+  driveToErase,
+  erased,
+  failed,
+  inspected,
+  verified,
+  virtioDisk,
+} from '../testing/bench.ts';
+import { beginTurn } from '../turn/turn.ts';
 
 const image = (digit: string) => `registry.example/os@sha256:${digit.repeat(64)}`;
 const first = image('1');
@@ -48,16 +62,21 @@ function finish(host: Bench): void {
 /** A reimage of which the step that writes ends so, and whatever follows by itself. */
 function reimage(host: Bench, to: string, end: agent.Report['result']): void {
   host.request({ kind: 'reimage', image: to });
+  driveTo(host, 'deploy.write_image');
+  host.report(end);
+  finish(host);
+}
+
+function driveTo(host: Bench, name: string): void {
   const stepAt = () => {
     const { run } = status(host);
     return run?.steps[run.currentStep]?.name;
   };
-  for (let count = 0; count < 20 && stepAt() !== 'deploy.write_image'; count++) {
+  for (let count = 0; count < 20 && stepAt() !== name; count++) {
     if (stepAt() === 'runner.await') host.runnerReady();
     else host.report(stepAt() === 'runner.inspect' ? inspected() : done);
   }
-  host.report(end);
-  finish(host);
+  expect(stepAt()).toBe(name);
 }
 
 function faults(host: Bench) {
@@ -135,4 +154,97 @@ test('under a freeze a reimage begins with nothing: its host stays on until the 
   host.context = { ...host.context, freeze: undefined };
   host.apply({ kind: 'tick' });
   expect(status(host).run?.phase).toBe(RunPhase.RUNNING);
+});
+
+/** Cleaned by its goal, each disk with its certificate. */
+function ready(): Bench {
+  const host = bench();
+  driveToErase(host);
+  host.report(erasedWell(host));
+  host.report(inspected());
+  host.report(done);
+  expect(status(host)).toMatchObject({ state: HostState.AVAILABLE, dirty: false });
+  return host;
+}
+
+function erasedWell(host: Bench): agent.Report['result'] {
+  const evidence = host.evidence([erased(virtioDisk)]);
+  return { case: 'complete', value: create(agent.CompleteSchema, { evidence }) };
+}
+
+/** Each ending of a provision, by the step that it ends in. */
+const beforeTheWrite = ['deploy.fetch_image', 'power.off', 'runner.inspect', 'deploy.write_image'];
+
+test.each(beforeTheWrite)(
+  'a host not provisioned at %s is as ready as before, and says why',
+  (at) => {
+    const host = ready();
+    const { useEpoch } = status(host);
+    host.request({ kind: 'provision', image: first });
+    driveTo(host, at);
+    host.report(untouched('imageNotFound'));
+    finish(host);
+    expect(status(host)).toMatchObject({ state: HostState.AVAILABLE, dirty: false, useEpoch });
+    expect(status(host).poweredOn).toBe(false);
+    expect(status(host).backoff).toBeUndefined();
+    expect(faults(host)).toEqual([['provisionFailed', FaultSeverity.WARNING]]);
+    expect(status(host).faults[0]).toMatchObject({
+      message: 'imageNotFound; nothing was written',
+      clearedBy: 'a provision or adopt run that succeeds',
+    });
+    expect(status(host).lastError?.failure?.type).toBe('imageNotFound');
+    const { headline } = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+    expect(headline).toMatch(/^available: provision \d+ failed, and nothing tries it again/);
+    host.request({ kind: 'provision', image: first });
+    expect(status(host).run?.phase).toBe(RunPhase.RUNNING);
+  },
+);
+
+test('a host that was written in part is erased, and still says what had failed', () => {
+  const host = ready();
+  const { useEpoch } = status(host);
+  host.request({ kind: 'provision', image: first });
+  driveTo(host, 'deploy.write_image');
+  host.report(failed('writeError'));
+  expect(status(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
+  expect(status(host).useEpoch).toBeGreaterThan(useEpoch);
+  expect(faults(host)).toEqual([['provisionFailed', FaultSeverity.ERROR]]);
+  host.nowMs += 3_600_000;
+  host.apply({ kind: 'tick' });
+  driveTo(host, 'deploy.erase_devices');
+  host.report(erasedWell(host));
+  host.report(inspected());
+  host.report(done);
+  expect(status(host)).toMatchObject({ state: HostState.AVAILABLE, dirty: false });
+  expect(faults(host)).toEqual([['provisionFailed', FaultSeverity.WARNING]]);
+  expect(status(host).lastError?.failure?.type).toBe('writeError');
+  host.request({ kind: 'provision', image: first });
+  driveTo(host, 'deploy.await_image');
+  host.report(done);
+  expect(faults(host)).toEqual([]);
+  expect(status(host).lastError).toBeUndefined();
+});
+
+test('a host whose disks nothing speaks for any more is erased, though nothing was written', () => {
+  const another = create(StorageDeviceSchema, { ...virtioDisk, serial: 'DISK-2', device: 'vdb' });
+  const reasons: Readonly<Record<string, (host: Bench) => void>> = {
+    'another machine': (host) => host.report(inspected([virtioDisk], { serial: 'SN-9' })),
+    'another disk': (host) => {
+      host.report(inspected([virtioDisk, another]));
+      host.report(untouched('noRootDisk'));
+    },
+    'a use that nobody ordered': (host) => {
+      const turn = beginTurn(host.record, { ...host.context, nowMs: host.nowMs });
+      suspectUse(turn, 'seen on');
+      host.record = turn.record;
+      host.report(untouched('imageNotFound'));
+    },
+  };
+  for (const [reason, happens] of Object.entries(reasons)) {
+    const host = ready();
+    host.request({ kind: 'provision', image: first });
+    driveTo(host, 'runner.inspect');
+    happens(host);
+    expect(status(host), reason).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
+  }
 });

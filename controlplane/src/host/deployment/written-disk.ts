@@ -7,7 +7,13 @@
  * 2. What an attempt has left in part is told as such.
  */
 import { create } from '@bufbuild/protobuf';
-import { type agent, type RunStep, type WrittenDisk, WrittenDiskSchema } from '@rackwright/api';
+import {
+  type agent,
+  HostState,
+  type RunStep,
+  type WrittenDisk,
+  WrittenDiskSchema,
+} from '@rackwright/api';
 import { cut } from '../turn/step-failure.ts';
 import type { Turn } from '../turn/turn.ts';
 import { beginWrite, type DiskAfter, forgetImage, writeImageStep } from './deployment.ts';
@@ -20,6 +26,7 @@ const problemMax = 512;
 export function beginWriteOver(turn: Turn): void {
   beginWrite(turn);
   const { status, record } = turn;
+  if (status.state === HostState.AVAILABLE) status.state = HostState.MANAGEABLE;
   if (record.replaced !== undefined && status.writtenDisk !== undefined) {
     record.replaced.writtenDisk = status.writtenDisk;
   }

@@ -14,7 +14,7 @@ import {
 import { clearInBand } from '../bmc/health.ts';
 import { type DiskAfter, settleDisk, switchedOnMs } from '../deployment/deployment.ts';
 import { forgetDisks, settleWritten } from '../deployment/written-disk.ts';
-import { erasesAsAsked, lastCleaned } from '../erasure/certify.ts';
+import { erasesAsAsked, lastCleaned, uncertifiedDevice } from '../erasure/certify.ts';
 import { deletionActor } from '../life/busy.ts';
 import { backOff, wantsAvailable } from '../life/goal.ts';
 import {
@@ -23,6 +23,7 @@ import {
   type Landing,
   landings,
   type Outcome,
+  provisionFailed,
   recoveryOf,
   type State,
 } from '../life/machine-tables.ts';
@@ -65,9 +66,14 @@ export function land(turn: Turn, run: Run): void {
   const { replaced } = turn.record;
   const disk = deploys(run) ? settleDisk(turn, run) : undefined;
   if (disk !== undefined) settleWritten(turn, replaced, disk);
-  status.state = landingState(turn, run, landing);
-  if (before === HostState.PROVISIONED || hasRun(turn, run)) turn.record.eraseBeforeRemoval = true;
-  if (landing.disks === 'dirty') status.dirty = true;
+  const ready = disk === 'untouched' && isReadyStill(turn, run) ? landing.untouched : undefined;
+  status.state = ready ?? landingState(turn, run, landing);
+  if (before === HostState.PROVISIONED || hasRun(turn, run, disk)) {
+    turn.record.eraseBeforeRemoval = true;
+  }
+  if (landing.disks === 'dirty') status.dirty = ready === undefined;
+  // Of what it may have written the certificates of before say nothing.
+  if (disk !== undefined && ready === undefined) status.useEpoch += 1n;
   if (landing.disks === 'clean' && erasesAsAsked(turn, run)) {
     status.dirty = false;
     forgetDisks(turn);
@@ -84,9 +90,21 @@ function deploys({ kind }: Run): boolean {
   return kind === RunKind.PROVISION || kind === RunKind.REIMAGE;
 }
 
+/**
+ * Whether a host that was not provisioned after all is as ready as before: nothing has been written
+ * or booted, and each of its disks has a certificate of this use.
+ */
+function isReadyStill(turn: Turn, { error }: Run): boolean {
+  if (error?.type.startsWith('identity') === true) return false;
+  const { inventory } = turn.context.facts;
+  if (inventory === undefined || !mayBeKeptReady(turn)) return false;
+  return uncertifiedDevice(turn, inventory) === undefined;
+}
+
 /** Whether the disks hold an image now, or a part of one, or what a template has left. */
-function hasRun({ status }: Turn, { kind, steps }: Run): boolean {
-  if (status.state === HostState.PROVISIONED || kind === RunKind.PROVISION) return true;
+function hasRun({ status }: Turn, { kind, steps }: Run, disk: DiskAfter | undefined): boolean {
+  if (status.state === HostState.PROVISIONED) return true;
+  if (kind === RunKind.PROVISION) return disk !== 'untouched';
   if (kind !== RunKind.WORKFLOW) return false;
   return steps.some(({ attempt, destructive, handOff, title, name }) => {
     const boots = handOff || (title !== '' && name === 'power.on');
@@ -110,9 +128,13 @@ function landingState(turn: Turn, run: Run, landing: Landing): State {
   }
 }
 
-/** What is about to be removed is kept ready for nobody. */
 function mayBecomeAvailable(turn: Turn, run: Run): boolean {
-  return wantsAvailable(turn.spec) && !run.manual && turn.status.deletion === undefined;
+  return mayBeKeptReady(turn) && !run.manual;
+}
+
+/** What is about to be removed is kept ready for nobody. */
+function mayBeKeptReady({ spec, status }: Turn): boolean {
+  return wantsAvailable(spec) && status.deletion === undefined;
 }
 
 function landWell(turn: Turn, run: Run): void {
@@ -125,8 +147,9 @@ function landWell(turn: Turn, run: Run): void {
   const towardsGoal = !isBeside(run);
   const sameWork = status.lastError?.run.startsWith(`${runKindName(run.kind)} `) === true;
   if (towardsGoal) delete status.backoff;
-  if (towardsGoal || sameWork) delete status.lastError;
   for (const fault of faultsHealedBy(run.kind as Kind)) clearFault(turn, fault);
+  if (run.kind === RunKind.CLEAN) keepAsWarning(turn, provisionFailed);
+  if (sameWork || (towardsGoal && !isErrorOfFault(turn))) delete status.lastError;
   if (run.requestedBy !== system) clearWarnings(turn);
   if (run.kind === RunKind.ADOPT) record.adoptTo = HostState.UNSPECIFIED;
   // Who gave the host back uses it no more.
@@ -161,7 +184,7 @@ function landBadly(turn: Turn, run: Run, landing: Landing, disk: DiskAfter | und
     });
   }
   if (landing.fault !== undefined) setLandingFault(turn, landing.fault, cause, disk);
-  if (!beside) backOff(turn, run);
+  if (!beside && status.state !== HostState.AVAILABLE) backOff(turn, run);
   const isBmcOpen = run.kind === RunKind.VERIFY && run.outcome !== RunOutcome.CANCELLED;
   if (isBmcOpen) dropPower(turn, `${runName(run)} failed: it is open whose BMC that is`);
   restorePower(turn, run, disk);
@@ -179,9 +202,24 @@ function setLandingFault(
 ): void {
   const { state, faults } = turn.status;
   const stands = faults.find((fault) => fault.type === type)?.severity === FaultSeverity.ERROR;
-  const isBack = disk === 'untouched' && state === HostState.PROVISIONED && !stands;
-  if (isBack) setFault(turn, type, cause, anySuccess, FaultSeverity.WARNING);
-  else setFault(turn, type, cause, recoveryOf(type));
+  const isBack = disk === 'untouched' && !stands;
+  if (isBack && state === HostState.PROVISIONED) {
+    setFault(turn, type, cause, anySuccess, FaultSeverity.WARNING);
+  } else if (isBack && state === HostState.AVAILABLE) {
+    setFault(turn, type, cause, recoveryOf(type), FaultSeverity.WARNING);
+  } else setFault(turn, type, cause, recoveryOf(type));
+}
+
+/** Made ready anew, the host is not ill; why it does not run what it was to run is still told. */
+function keepAsWarning({ status }: Turn, type: string): void {
+  const fault = status.faults.find((each) => each.type === type);
+  if (fault !== undefined) fault.severity = FaultSeverity.WARNING;
+}
+
+/** Whether the last error is of a provision that still stands as a fault. */
+function isErrorOfFault({ status }: Turn): boolean {
+  const stands = status.faults.some(({ type }) => type === provisionFailed);
+  return stands && status.lastError?.run.startsWith(`${runKindName(RunKind.PROVISION)} `) === true;
 }
 
 const anySuccess = 'the next run that succeeds, whatever it does';

@@ -399,9 +399,10 @@ test('provision is refused by an agent that knows no deployments; else it writes
   host.context = { ...host.context, agentSteps };
   const epoch = status(host).useEpoch;
   host.request(provision);
-  expect(status(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
-  expect(status(host).useEpoch).toBe(epoch + 1n);
+  driveTo(host, 'runner.inspect');
+  expect(status(host)).toMatchObject({ state: HostState.AVAILABLE, dirty: false });
   driveTo(host, 'deploy.write_image');
+  expect(status(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
   const { kind } = host.operation();
   expect(kind.case === 'runStep' && kind.value).toMatchObject({
     step: 'deploy.write_image',
@@ -409,6 +410,7 @@ test('provision is refused by an agent that knows no deployments; else it writes
     arguments: { image: provision.image },
   });
   finish(host);
+  expect(status(host).useEpoch).toBeGreaterThan(epoch);
   expect(status(host)).toMatchObject({ state: HostState.PROVISIONED, image: provision.image });
   expect(status(host).poweredOn).toBe(true);
 });

@@ -20,6 +20,8 @@ export interface Landing {
   readonly to: 'same' | 'proved' | 'goal' | 'adopted' | State;
   /** Unset: as it was. `clean`: no longer dirty if the run erased as the policy asks. */
   readonly disks?: 'clean' | 'dirty';
+  /** Where it is instead, when nothing was written and every disk is certified as before. */
+  readonly untouched?: State;
   /** A fault of this type stands until the same kind of run succeeds. */
   readonly fault?: string;
 }
@@ -37,6 +39,8 @@ function landing(succeeded: Landing, failed: Landing): Landings {
   };
 }
 
+export const provisionFailed = 'provisionFailed';
+
 /** Run kind × outcome. */
 export const landings: { readonly [K in Kind]: Landings } = {
   [RunKind.VERIFY]: landing({ to: 'proved' }, { to: 'same', fault: verifyFailed }),
@@ -47,7 +51,10 @@ export const landings: { readonly [K in Kind]: Landings } = {
   ),
   [RunKind.PROVISION]: landing(
     { to: HostState.PROVISIONED, disks: 'dirty' },
-    { to: HostState.MANAGEABLE, disks: 'dirty', fault: 'provisionFailed' },
+    {
+      ...{ to: HostState.MANAGEABLE, disks: 'dirty', untouched: HostState.AVAILABLE },
+      fault: provisionFailed,
+    },
   ),
   [RunKind.REIMAGE]: landing(
     { to: HostState.PROVISIONED, disks: 'dirty' },
@@ -70,7 +77,8 @@ const recoveries: Readonly<Record<string, readonly Kind[]>> = {
   [verifyFailed]: [RunKind.VERIFY, RunKind.ADOPT],
   inspectFailed: [RunKind.INSPECT, RunKind.CLEAN],
   cleanFailed: [RunKind.CLEAN],
-  provisionFailed: [RunKind.PROVISION, RunKind.CLEAN],
+  // What it was for has not come about, however often the host is made ready anew.
+  [provisionFailed]: [RunKind.PROVISION, RunKind.ADOPT],
   reimageFailed: [RunKind.REIMAGE, RunKind.RELEASE],
   serviceFailed: [RunKind.SERVICE, RunKind.CLEAN, RunKind.REIMAGE],
   workflowFailed: [RunKind.WORKFLOW, RunKind.CLEAN, RunKind.REIMAGE],

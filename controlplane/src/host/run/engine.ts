@@ -125,8 +125,10 @@ const leavesIntents: ReadonlySet<RunKind> = new Set([
 function leavesAvailable({ kind, steps }: Run): boolean {
   switch (kind) {
     case RunKind.CLEAN:
-    case RunKind.PROVISION:
       return true;
+    case RunKind.PROVISION:
+      // Once its image may be written, or booted: until then its certificates speak for it.
+      return false;
     case RunKind.WORKFLOW:
       return steps.some(({ destructive, handOff, name, skippedBecause }) => {
         return skippedBecause === '' && (destructive || handOff || name === 'power.on');

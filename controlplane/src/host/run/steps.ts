@@ -11,7 +11,6 @@ import {
   InventorySchema,
   type Run,
   type RunFailure,
-  RunKind,
   type RunStep,
   type store,
 } from '@rackwright/api';
@@ -123,6 +122,7 @@ const powerOff: OperationStep = {
  * no clean of before can be gone on with.
  */
 export function beginUse(turn: Turn): void {
+  if (turn.status.state === HostState.AVAILABLE) turn.status.state = HostState.MANAGEABLE;
   turn.status.useEpoch += 1n;
   turn.status.dirty = true;
   forgetFailure(turn);
@@ -213,7 +213,7 @@ const inspect: OperationStep = {
     if (inventory === undefined) return invalidResult('the inspection brought no inventory');
     const tooLarge = keepInventory(turn, inventory);
     if (tooLarge !== undefined) return tooLarge;
-    if (run.kind === RunKind.INSPECT) leaveIfUncertified(turn, inventory);
+    leaveIfUncertified(turn, inventory);
     return planDevices(turn, run, inventory);
   },
 };
