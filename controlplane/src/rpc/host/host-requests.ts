@@ -17,8 +17,9 @@ import { answerOf } from '../call/outcome.ts';
 import { appliedId, type RpcDependencies, requester } from '../call/ports.ts';
 import { checkReason, checkRequestId } from '../call/texts.ts';
 import { Violations } from '../call/violations.ts';
+import { imageByDigest } from '../spec/image-by-digest.ts';
 import { deleteHost, lastSeen } from './delete-host.ts';
-import { checkDeployment, deployRequest, imageByDigest, isApplied } from './deploy-request.ts';
+import { checkDeployment, deployRequest, isApplied } from './deploy-request.ts';
 
 const cleanStepsMax = 64;
 

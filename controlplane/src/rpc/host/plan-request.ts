@@ -13,8 +13,9 @@ import { nextRun, type WorkflowId } from '../../workflow/index.ts';
 import { isKnown, nameProblem, requireName } from '../call/names.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { Violations } from '../call/violations.ts';
+import { imageByDigest } from '../spec/image-by-digest.ts';
 import { checkVariables } from '../spec/workflow-spec.ts';
-import { checkDeployment, deployRequest, imageByDigest } from './deploy-request.ts';
+import { checkDeployment, deployRequest } from './deploy-request.ts';
 import { stepsOf } from './host-requests.ts';
 
 /** A request that follows from the host as it stands. */

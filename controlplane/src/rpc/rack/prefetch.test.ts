@@ -52,6 +52,19 @@ test('what is wrong is said by its field, and nothing is kept of it', async () =
   expect((await racks.listPrefetchedImages({ name })).images).toEqual([]);
 });
 
+test('an image that the fleet keeps from agents is refused at once, as a deployment is', async () => {
+  const { racks } = fixture;
+  const file = `http://files.example/os.raw#sha256=${'1'.repeat(64)}`;
+  const refused = await failureOf(racks.prefetchImage({ name, image: file }));
+  expect(refused).toMatchObject({
+    kind: 'invalidArgument',
+    violations: [
+      { field: 'image', description: expect.stringContaining('set files.example --plain-http') },
+    ],
+  });
+  expect((await racks.listPrefetchedImages({ name })).images).toEqual([]);
+});
+
 test('a request id answers the same again, and never what is not there any more', async () => {
   const { racks } = fixture;
   const made = await racks.prefetchImage({ name, image: image(1), requestId: 'r1' });

@@ -4,6 +4,7 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   type DropPrefetchedImageRequest,
   failedPrecondition,
+  invalidArgument,
   type ListPrefetchedImagesResponse,
   ListPrefetchedImagesResponseSchema,
   notFound,
@@ -13,18 +14,19 @@ import {
   store as wire,
 } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
-import { byDigest, imageNameProblem, readImageName, withoutTag } from '../../images/index.ts';
+import { isUnscoped } from '../../access/index.ts';
+import { credentialVersions, readFleet } from '../../host/index.ts';
+import { credentialsOfRegistries, hostImageOf, imageNameProblem } from '../../images/index.ts';
 import { readRecord } from '../../records/index.ts';
 import { requireName } from '../call/names.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { checkRequestId } from '../call/texts.ts';
 import { quote, Violations } from '../call/violations.ts';
+import { imageByDigest } from '../spec/image-by-digest.ts';
 import { changeRack, type Draft } from './brakes.ts';
 
 /** Images that one rack is asked to have. */
 const imagesMax = 16;
-/** Longest time that a registry is asked for a tag. */
-const resolveTimeoutMs = 20_000;
 
 /** Handles one PrefetchImage; what is there already is answered as it is. */
 export async function prefetchImage(
@@ -125,23 +127,18 @@ function notAnyMore(name: string, requestId: string, image: string): Error {
   return failedPrecondition('REQUEST_ID_USED', `${words}; ask with another request id.`);
 }
 
-async function referenceOf({ resolve, clock }: RpcDependencies, image: string): Promise<string> {
-  const exact = withoutTag(image);
-  const read = readImageName(image);
-  if (exact !== undefined || read.kind === 'bad' || read.name.kind === 'file') {
-    return exact ?? image;
-  }
-  const late = new AbortController();
-  const cancel = clock.after(resolveTimeoutMs, () => late.abort());
-  try {
-    const answer = await resolve?.(image, '', late.signal);
-    if (answer?.kind === 'digest') return byDigest(read.name, answer.digest);
-    const why = answer?.kind === 'failed' ? answer.message : 'no registry was asked';
-    const words = `${image} could not be looked up: ${why}; try again, or name its digest.`;
-    throw failedPrecondition('IMAGE_UNRESOLVED', words);
-  } finally {
-    cancel();
-  }
+/** The image by digest, which the agent could be told as the fleet stands. Throws else. */
+async function referenceOf(deps: RpcDependencies, image: string): Promise<string> {
+  const reference = await imageByDigest(deps, image);
+  const fleet = await readFleet(deps.store);
+  const registries = fleet?.fleet?.spec?.registries;
+  // Who sees a part of the fleet sees no credential of registries: the agent will say what it lacks.
+  const versions = isUnscoped(deps.principal.scope)
+    ? await credentialVersions(deps, fleet)
+    : new Map(credentialsOfRegistries(registries).map((name) => [name, 0n]));
+  const told = hostImageOf(reference, registries, versions);
+  if (told.kind === 'ok') return reference;
+  throw invalidArgument([{ field: 'image', description: told.problem }]);
 }
 
 /** Handles one ListPrefetchedImages. */
