@@ -1,5 +1,5 @@
 /** rackwright fleet registry …: how registries are asked for images of hosts. */
-import { create } from '@bufbuild/protobuf';
+import { clone, create } from '@bufbuild/protobuf';
 import {
   type Fleet,
   FleetSchema,
@@ -20,7 +20,7 @@ import { readSource } from './template-source.ts';
 
 interface RegistryFlags extends SharedFlags {
   readonly credential?: string;
-  readonly plainHttp: boolean;
+  readonly plainHttp?: boolean;
   readonly authority?: string;
   readonly mirror?: readonly string[];
 }
@@ -29,9 +29,10 @@ const positional = idArgument('registry', 'HOST or HOST:PORT, as references name
 
 const setRegistry = buildCommand({
   docs: {
-    brief: 'Say how a registry is asked for images of hosts, in place of what was said',
+    brief: 'Say how a registry is asked for images of hosts; what is not given stays',
     fullDescription:
-      'Say how a registry is asked for images of hosts, in place of what was said of it. One ' +
+      'Say how a registry is asked for images of hosts. What is not given stays as it was said; ' +
+      'none takes it back, and --no-plain-http says TLS again. A registry ' +
       'that is not named is asked by HTTPS, as nobody. Mirrors are asked before it, in the order ' +
       'given, for what is named by digest: HOST[:PORT][/PREFIX], and after commas plain-http, ' +
       'credential=ID and authority=FILE, as box.example:5000/cache,plain-http.',
@@ -43,20 +44,19 @@ const setRegistry = buildCommand({
         kind: 'parsed',
         parse: String,
         optional: true,
-        brief: 'Credential that it is shown',
+        brief: 'Credential that it is shown; none: no more',
         placeholder: 'id',
       },
       plainHttp: {
         kind: 'boolean',
-        default: false,
-        withNegated: false,
+        optional: true,
         brief: 'Ask it without TLS',
       },
       authority: {
         kind: 'parsed',
         parse: String,
         optional: true,
-        brief: 'File with the certificates of its own authorities (PEM)',
+        brief: 'File with the certificates of its own authorities (PEM); none: no more',
         placeholder: 'file',
       },
       mirror: {
@@ -64,7 +64,7 @@ const setRegistry = buildCommand({
         parse: String,
         variadic: true,
         optional: true,
-        brief: 'Mirror to be asked first; may be repeated',
+        brief: 'Mirror to be asked first; may be repeated, all are given anew; none: no more',
         placeholder: 'mirror',
       },
     },
@@ -72,26 +72,45 @@ const setRegistry = buildCommand({
     aliases,
   },
   async func(this: CliContext, flags: RegistryFlags, registry: string) {
-    const wanted = await registryOf(this.world, flags, registry);
-    await change(this.world, flags, (now) => [
-      ...now.filter((each) => each.registry !== registry),
-      wanted,
-    ]);
+    const said = await saidOf(this.world, flags);
+    await change(this.world, flags, (now) => withSaid(now, registry, said));
   },
 });
 
-async function registryOf(
-  world: World,
-  { credential, plainHttp, authority, mirror }: RegistryFlags,
+/** What takes back what was said. */
+const none = 'none';
+
+type Said = Partial<Pick<ImageRegistry, 'credential' | 'plainHttp' | 'caPem' | 'mirrors'>>;
+
+/** What is said now of one registry; the rest of it stays, and so do the others. */
+export function withSaid(
+  now: readonly ImageRegistry[],
   registry: string,
-): Promise<ImageRegistry> {
+  said: Said,
+): ImageRegistry[] {
+  const before = now.find((each) => each.registry === registry);
+  const wanted = clone(ImageRegistrySchema, before ?? create(ImageRegistrySchema, { registry }));
+  return [...now.filter((each) => each !== before), Object.assign(wanted, said)];
+}
+
+/** The flags' meaning. Throws `UsageError`. */
+export async function saidOf(
+  world: World,
+  { credential, plainHttp, authority, mirror }: Omit<RegistryFlags, keyof SharedFlags>,
+): Promise<Said> {
+  const named = mirror?.join() === none ? [] : mirror;
   const mirrors: ImageMirror[] = [];
-  for (const text of mirror ?? []) mirrors.push(await mirrorOf(world, text));
-  return create(ImageRegistrySchema, {
-    ...{ registry, plainHttp, mirrors },
-    ...(credential === undefined ? {} : { credential: resourceName('credentials', credential) }),
-    ...(authority === undefined ? {} : { caPem: await readSource(world, authority) }),
-  });
+  for (const text of named ?? []) mirrors.push(await mirrorOf(world, text));
+  return {
+    ...(plainHttp === undefined ? {} : { plainHttp }),
+    ...(named === undefined ? {} : { mirrors }),
+    ...(credential === undefined
+      ? {}
+      : { credential: credential === none ? '' : resourceName('credentials', credential) }),
+    ...(authority === undefined
+      ? {}
+      : { caPem: authority === none ? '' : await readSource(world, authority) }),
+  };
 }
 
 /** "box.example:5000/cache,plain-http,credential=pull". Throws `UsageError`. */
