@@ -62,15 +62,19 @@ test.each([
 });
 
 test('hints of a root disk are read, shown, and lifted', () => {
-  const hints = parseRootDisk(['serial=S1', 'rotational=no', 'min-size=480GB', 'size=1GiB']);
+  const hints = parseRootDisk(['serial=S1', 'rotational=no', 'min-size=480GB', 'size=1073741824']);
   expect(hints).toMatchObject({
     ...{ serial: 'S1', rotational: false },
     ...{ minSizeBytes: 480_000_000_000n, sizeBytes: 1_073_741_824n },
   });
-  expect(rootDiskText(hints)).toBe('serial=S1, rotational=no, size=1.1 GB, at least 480 GB');
+  expect(rootDiskText(hints)).toBe('serial=S1, rotational=no, size=1073741824, at least 480 GB');
   expect(parseRootDisk(['none'])).toBeUndefined();
   expect(() => parseRootDisk(['serail=S1'])).toThrow('--root-disk knows no "serail"; there are');
-  expect(() => parseRootDisk(['size=big'])).toThrow('--root-disk size is "big"; it must be');
+  for (const size of ['big', '480GB']) {
+    const words = `--root-disk size is "${size}"; it must be the exact number of bytes`;
+    expect(() => parseRootDisk([`size=${size}`])).toThrow(words);
+  }
+  expect(() => parseRootDisk(['min-size=480Gb'])).toThrow('it must be a number of bytes, or with');
   expect(() => parseRootDisk(['rotational=1'])).toThrow('it must be yes or no');
 });
 

@@ -12,7 +12,7 @@ export const rootDiskFlag = {
     variadic: true,
     optional: true,
     brief:
-      'Disk of the image: serial=, wwn=, model=, by-path=, rotational=yes|no, size= or ' +
+      'Disk of the image: serial=, wwn=, model=, by-path=, rotational=yes|no, size=BYTES, ' +
       'min-size= as 480GB; all that is given must fit just one; none lifts it',
     placeholder: 'hint=value',
   },
@@ -58,7 +58,7 @@ function setHint(hints: RootDiskHints, name: string, value: string): void {
       hints.rotational = value === 'yes';
       return;
     case 'size':
-      hints.sizeBytes = bytesOf(name, value);
+      hints.sizeBytes = exactBytes(value);
       return;
     case 'min-size':
       hints.minSizeBytes = bytesOf(name, value);
@@ -68,6 +68,13 @@ function setHint(hints: RootDiskHints, name: string, value: string): void {
       throw new UsageError(`--root-disk knows no "${name}"; there are ${known}`);
     }
   }
+}
+
+/** A disk that is sold as 480 GB has some other number of bytes: a unit would fit none. */
+function exactBytes(value: string): bigint {
+  if (/^\d{1,19}$/.test(value)) return BigInt(value);
+  const right = 'the exact number of bytes, as `rackwright host get HOST -o json` shows it';
+  throw new UsageError(`--root-disk size is "${value}"; it must be ${right}, or use min-size`);
 }
 
 function bytesOf(name: string, value: string): bigint {

@@ -63,7 +63,7 @@ export function rootDiskText(hints: RootDiskHints | undefined): string {
   const parts = [
     ...Object.entries(named).map(([name, value]) => (value === '' ? '' : `${name}=${value}`)),
     rotational === undefined ? '' : `rotational=${rotational ? 'yes' : 'no'}`,
-    sizeBytes === 0n ? '' : `size=${sizeText(sizeBytes)}`,
+    sizeBytes === 0n ? '' : `size=${sizeBytes}`,
     minSizeBytes === 0n ? '' : `at least ${sizeText(minSizeBytes)}`,
   ];
   return parts.filter((part) => part !== '').join(', ');
