@@ -4,7 +4,7 @@
  */
 import { HoldScope, HostState, type store } from '@rackwright/api';
 import { wantsAvailable } from '../life/goal.ts';
-import { displayOf } from '../turn/display.ts';
+import { displayOf, isInRescue } from '../turn/display.ts';
 import { adviceFor } from './advice.ts';
 import { hostId, type Told } from './told.ts';
 
@@ -73,11 +73,25 @@ export function tellRest(record: store.HostRecord): Told | undefined {
       };
     case HostState.PROVISIONED: {
       const what = image === '' ? 'what it was adopted with' : image;
+      if (isInRescue(status)) return tellRescued(record, `${displayOf(status)}${user}`, what);
       return { headline: `${displayOf(status)}${user}: it runs ${what}; nothing waits` };
     }
     default:
       return undefined;
   }
+}
+
+/** What it runs otherwise is not running: our runner is, until a person has done. */
+function tellRescued(record: store.HostRecord, display: string, image: string): Told {
+  const id = hostId(record);
+  return {
+    headline: `${display}: it runs the runner, and not ${image}, until a person is done with it`,
+    blocker: 'the person who asked for rescue',
+    unblock: [
+      `to run ${image} again: rackwright host power reset ${id}`,
+      `or to put another one there: rackwright host reimage ${id} IMAGE`,
+    ],
+  };
 }
 
 /** Work that a person asked for beside the goal, and that failed: nobody tries it again. */

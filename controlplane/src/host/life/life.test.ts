@@ -286,6 +286,8 @@ test('rescue boots the runner by a grant of its own, and no certificate survives
   host.runnerReady();
   expect(status(host).run?.outcome).toBe(RunOutcome.SUCCEEDED);
   expect(displayOf(status(host))).toBe('provisioned, in rescue');
+  expect(explained(host).headline).toContain(`it runs the runner, and not ${first}`);
+  expect(explained(host).unblock[0]).toContain('rackwright host power reset h1');
 });
 
 test('what is being rescued is not erased by the goal, also when the boot fails', () => {

@@ -66,7 +66,8 @@ function pendingName({ mode }: Deletion): string {
 }
 
 /** Not while it is only wanted: the boot may have failed, or another run have come after it. */
-function isInRescue({ inRescue, run, poweredOn }: HostStatus): boolean {
+/** Whether the runner was booted for a person, and may be up still. */
+export function isInRescue({ inRescue, run, poweredOn }: HostStatus): boolean {
   const booted = run?.kind === RunKind.RESCUE && run.outcome === RunOutcome.SUCCEEDED;
   return inRescue && booted && poweredOn !== false;
 }
