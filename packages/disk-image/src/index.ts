@@ -42,6 +42,7 @@ export {
   chooseTarget,
   isKeptDisk,
   type KeptHints,
+  namesOfNone,
   type TargetCandidate,
   type TargetChoice,
 } from './target.ts';

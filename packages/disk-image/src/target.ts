@@ -70,6 +70,14 @@ export function isKeptDisk(
   return keep.some((name) => own.includes(plain(name)));
 }
 
+/** Names of disks to be kept that no disk has: they protect nothing. */
+export function namesOfNone(
+  disks: readonly Pick<DiskFacts, 'serial' | 'wwn'>[],
+  keep: readonly string[],
+): string[] {
+  return keep.filter((name) => !disks.some((disk) => isKeptDisk(disk, [name])));
+}
+
 function judged<Disk extends TargetFacts>(
   own: readonly TargetCandidate<Disk>[],
   others: readonly Disk[],

@@ -2,6 +2,7 @@
 import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { RunKind, type RunStep } from '@rackwright/api';
+import { namesOfNone } from '@rackwright/disk-image';
 import { erasesAtLevel } from '../erasure/certify.ts';
 import { decideDevices, unseenStorage } from '../erasure/device-plan.ts';
 import { freezeText, stepBraked } from '../turn/brake.ts';
@@ -59,7 +60,15 @@ function deployNotes({ context, spec, record }: Turn, kind: RunKind): string[] {
   if (record.deploy?.netboot === true || inventory === undefined) return [];
   const root = foreseeRoot(decideDevices(inventory, false), spec.rootDisk, record.deploy);
   const problem = problemOfRoot(root, record.deploy);
-  return problem === undefined ? [] : [problem];
+  const strange = namesOfNone(inventory.devices, record.deploy?.keepDisks ?? []);
+  return [
+    ...(problem === undefined ? [] : [problem]),
+    ...(strange.length === 0
+      ? []
+      : [
+          `keep_disks names ${strange.join(', ')}, which no disk of the host has: nothing is kept by it`,
+        ]),
+  ];
 }
 
 function cleanNotes(turn: Turn, kind: RunKind, steps: readonly RunStep[]): string[] {

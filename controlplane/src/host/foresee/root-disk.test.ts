@@ -98,6 +98,14 @@ test.each(cases)('of %s disk, hints %s, kept %s, the plan says what the runner d
   if (keepDisks.length === 0 && chosen.kind === 'refused') expect(stays).toEqual([]);
 });
 
+test('a name of a disk to be kept that no disk has is told', () => {
+  const deploy = create(DeploySpecSchema, { keepDisks: ['naa.5000c500a1', 'DISK-l'] });
+  const { notes } = planned([disk, nvmeDisk], undefined, deploy);
+  expect(notes).toContain(
+    'keep_disks names DISK-l, which no disk of the host has: nothing is kept by it',
+  );
+});
+
 test('a disk that is kept takes itself out of the choice, in the plan as in the run', () => {
   const deploy = create(DeploySpecSchema, { keepDisks: ['disk-1'] });
   const { devices, dataLoss } = planned([disk, nvmeDisk], undefined, deploy);

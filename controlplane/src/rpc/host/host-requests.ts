@@ -2,6 +2,7 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   type CleanStepRequest,
+  type DeploySpec,
   type Handlers,
   HoldScope,
   type Host,
@@ -9,14 +10,16 @@ import {
   HostState,
   PowerAction,
   type ProvisionHostRequest,
+  type store as wire,
 } from '@rackwright/api';
+import { namesOfNone } from '@rackwright/disk-image';
 import type { HostRequest } from '../../host/index.ts';
 import { presentHost, readFacts, readHost } from '../call/host-view.ts';
 import { isKnown, nameProblem, requireName } from '../call/names.ts';
 import { answerOf } from '../call/outcome.ts';
 import { appliedId, type RpcDependencies, requester } from '../call/ports.ts';
 import { checkReason, checkRequestId } from '../call/texts.ts';
-import { Violations } from '../call/violations.ts';
+import { quote, Violations } from '../call/violations.ts';
 import { imageByDigest } from '../spec/image-by-digest.ts';
 import { deleteHost, lastSeen } from './delete-host.ts';
 import { checkDeployment, deployRequest, isApplied } from './deploy-request.ts';
@@ -150,8 +153,29 @@ async function askForImage(
   const found = await readHost(deps, requireName('hosts', name));
   const isKnown = isApplied(found?.record, appliedId(kind, requestId));
   const isAsked = found !== undefined && !isKnown;
+  if (isAsked && deploy !== undefined) await checkKeptDisks(deps, found.record, deploy);
   const named = isAsked ? await imageByDigest(deps, image) : image;
   return ask(deps, call, deployRequest(kind, named, deploy));
+}
+
+/** A name that no disk of its last inventory has would protect nothing. Throws `invalidArgument`. */
+async function checkKeptDisks(
+  { store }: RpcDependencies,
+  { host }: wire.HostRecord,
+  { keepDisks }: DeploySpec,
+): Promise<void> {
+  const facts = await readFacts({ store }, host?.name.replace(/^hosts\//, '') ?? '');
+  const { inventory, hostUid } = facts ?? {};
+  if (inventory === undefined || hostUid !== host?.uid) return;
+  const strange = namesOfNone(inventory.devices, keepDisks);
+  const violations = new Violations();
+  for (const [index, name] of keepDisks.entries()) {
+    if (!strange.includes(name)) continue;
+    const own = inventory.devices.map(({ serial, wwn }) => serial || wwn).join(', ');
+    const why = `is ${quote(name)}, which no disk of the host has; leave it out, or name one of ${own}`;
+    violations.add(`deploy.keep_disks[${index}]`, why.slice(0, 512));
+  }
+  violations.throwIfAny();
 }
 
 /** A list of steps. Throws `invalidArgument`. */

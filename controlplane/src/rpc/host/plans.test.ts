@@ -191,6 +191,18 @@ test('provisioning is planned with what refuses it', async () => {
   expect(plan.steps.map(({ step }) => step)).toContain('deploy.write_image');
 });
 
+test('a disk to be kept that the host has not is refused by its field', async () => {
+  const image = `registry.example/os@sha256:${'1'.repeat(64)}`;
+  const deploy = { keepDisks: ['disk-1', 'DISK-2'] };
+  const failure = await failureOf(fixture.hosts.provisionHost({ name: parent, image, deploy }));
+  expect(failure).toMatchObject({
+    kind: 'invalidArgument',
+    violations: [
+      { field: 'deploy.keep_disks[1]', description: expect.stringContaining('one of DISK-1') },
+    ],
+  });
+});
+
 test('a deletion is planned, and started as any other', async () => {
   const value = { mode: DeletionMode.NORMAL };
   const plan = await fixture.plans.planRun({ parent, run: { case: 'delete', value } });
