@@ -1,7 +1,25 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { agent, DeploySpecSchema, HostGoal, HostState, RunPhase } from '@rackwright/api';
+import {
+  agent,
+  DeploySpecSchema,
+  HostGoal,
+  HostState,
+  InventorySchema,
+  RootDiskHintsSchema,
+  RunKind,
+  RunPhase,
+  store,
+} from '@rackwright/api';
 import { expect, test } from 'vitest';
-import { type Bench, bench, done, inspected, verified } from '../testing/bench.ts';
+import {
+  type Bench,
+  bench,
+  done,
+  inspected,
+  nvmeDisk,
+  verified,
+  virtioDisk,
+} from '../testing/bench.ts';
 
 const first = `registry.example/os@sha256:${'1'.repeat(64)}`;
 const second = `registry.example/os@sha256:${'2'.repeat(64)}`;
@@ -106,4 +124,42 @@ test('a host whose disk boots comes to netboot only over a release and a clean',
   expect(askReimage(inService(true), false)).toBe('kept');
   expect(askReimage(inService(true), true)).toBe('kept');
   expect(askReimage(inService(), false)).toBe('kept');
+});
+
+function see(host: Bench, devices: (typeof virtioDisk)[]): void {
+  const inventory = create(InventorySchema, { devices });
+  const facts = create(store.HostFactsSchema, { ...host.context.facts, inventory });
+  host.context = { ...host.context, facts };
+}
+
+test('a host is not reimaged onto another disk while the one written before may still boot', () => {
+  const host = inService();
+  const { spec } = host.record.host ?? {};
+  if (spec === undefined) throw new Error('a host has a spec');
+  see(host, [virtioDisk, nvmeDisk]);
+  spec.rootDisk = create(RootDiskHintsSchema, { serial: 'NVME-1' });
+  expect(() => host.request({ kind: 'reimage', image: second })).toThrow(
+    `its image would come onto disk NVME-1, and disk DISK-1 may still boot ${first}`,
+  );
+  const deploy = create(DeploySpecSchema, { keepDisks: ['DISK-1'] });
+  delete spec.rootDisk;
+  expect(() => host.request({ kind: 'reimage', image: second, deploy })).toThrow(
+    'onto disk NVME-1',
+  );
+  spec.rootDisk = create(RootDiskHintsSchema, { serial: 'DISK-1' });
+  host.request({ kind: 'reimage', image: second });
+  expect(status(host).run?.kind).toBe(RunKind.REIMAGE);
+});
+
+test('a disk that was taken out, or holds a part of an image, keeps no host from another disk', () => {
+  for (const devices of [[nvmeDisk], [virtioDisk, nvmeDisk]]) {
+    const host = inService();
+    see(host, devices);
+    const { spec } = host.record.host ?? {};
+    if (spec !== undefined) spec.rootDisk = create(RootDiskHintsSchema, { serial: 'NVME-1' });
+    const { writtenDisk } = status(host);
+    if (devices.length > 1 && writtenDisk !== undefined) writtenDisk.whole = false;
+    host.request({ kind: 'reimage', image: second });
+    expect(status(host).run?.kind).toBe(RunKind.REIMAGE);
+  }
 });

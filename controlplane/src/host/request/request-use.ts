@@ -1,9 +1,18 @@
 /** Requests about what a host is used for: who uses it, what runs on it, what is kept from it. */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { ClaimSchema, HoldSchema, HoldScope, HostState, RunKind } from '@rackwright/api';
+import {
+  ClaimSchema,
+  type DeploySpec,
+  HoldSchema,
+  HoldScope,
+  HostState,
+  RunKind,
+} from '@rackwright/api';
+import { chooseTarget, isKeptDisk } from '@rackwright/disk-image';
 import { deploymentOf, missingAgentStep } from '../deployment/deployment.ts';
 import { kindOfDeployment, takeDeployment, wantedDeploy } from '../deployment/take-deployment.ts';
+import { decideDevices } from '../erasure/device-plan.ts';
 import { claimedText, refused } from '../life/refusal.ts';
 import { dropSystemPower } from '../power/pending-power.ts';
 import { startRun } from '../run/engine.ts';
@@ -90,13 +99,33 @@ function refusalOfOldDisk(
   turn: Turn,
   request: Extract<HostRequest, { image: string }>,
 ): string | undefined {
-  if (request.kind !== 'reimage' || !wantedDeploy(turn, request).netboot) return undefined;
+  if (request.kind !== 'reimage') return undefined;
+  const wanted = wantedDeploy(turn, request);
   const { image: runs, deploy } = turn.status;
   if (deploy?.netboot === true) return undefined;
+  const boots = `may still boot ${runs || 'what was written there'} whenever the host restarts`;
+  if (wanted.netboot) {
+    return `its disk ${boots}; release it, let it be cleaned, and provision it with netboot then`;
+  }
+  const disks = diskLeft(turn, wanted);
+  if (disks === undefined) return undefined;
+  const { left, chosen } = disks;
   return (
-    `its disk may still boot ${runs || 'what was written there'} whenever the host restarts; ` +
-    'release it, let it be cleaned, and provision it with netboot then'
+    `its image would come onto disk ${chosen}, and disk ${left} ${boots}; ` +
+    `name that by --root-disk, or release the host, let it be cleaned, and provision it then`
   );
+}
+
+/** The disk that holds the image, where another one would be: by the inventory, as the runner. */
+function diskLeft({ context, spec, status }: Turn, { keepDisks }: DeploySpec) {
+  const { inventory } = context.facts;
+  const { disk: left = '', whole = false } = status.writtenDisk ?? {};
+  if (inventory === undefined || left === '' || !whole) return undefined;
+  const decisions = decideDevices(inventory, false);
+  const found = chooseTarget(decisions, spec.rootDisk, keepDisks);
+  const isThere = decisions.some(({ device }) => isKeptDisk(device, [left]));
+  if (found.kind !== 'disk' || !isThere || isKeptDisk(found.device, [left])) return undefined;
+  return { left, chosen: found.device.serial || found.device.wwn };
 }
 
 /** Gives a host back; a clean follows by its goal. */
