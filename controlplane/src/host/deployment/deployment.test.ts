@@ -229,7 +229,7 @@ test.each([{ netboot: false }, { netboot: true }])(
     expect(status(host)).toMatchObject({ state: HostState.PROVISIONED, poweredOn: true });
     expect(status(host)).toMatchObject({ image: first, deploy: { netboot } });
     expect(host.record.pendingPower).toBeUndefined();
-    const power = run?.steps.filter(({ name, attempt }) => /^power/.test(name) && attempt > 0);
+    const power = run?.steps.filter(({ name, attempt }) => name.startsWith('power') && attempt > 0);
     expect(power).toEqual([]);
     expect(status(host).faults).toMatchObject([
       { type: 'reimageFailed', severity: FaultSeverity.WARNING },
