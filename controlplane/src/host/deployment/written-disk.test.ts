@@ -151,7 +151,7 @@ test('a host is not reimaged onto another disk while the one written before may 
   expect(status(host).run?.kind).toBe(RunKind.REIMAGE);
 });
 
-test('a disk that was taken out, or holds a part of an image, keeps no host from another disk', () => {
+test('a disk that is gone, or holds a part of an image, keeps no host from another disk', () => {
   for (const devices of [[nvmeDisk], [virtioDisk, nvmeDisk]]) {
     const host = inService();
     see(host, devices);

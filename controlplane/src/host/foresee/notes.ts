@@ -65,9 +65,7 @@ function deployNotes({ context, spec, record }: Turn, kind: RunKind): string[] {
     ...(problem === undefined ? [] : [problem]),
     ...(strange.length === 0
       ? []
-      : [
-          `keep_disks names ${strange.join(', ')}, which no disk of the host has: nothing is kept by it`,
-        ]),
+      : [`keep_disks names ${strange.join(', ')}, which no disk of the host has: it keeps none`]),
   ];
 }
 

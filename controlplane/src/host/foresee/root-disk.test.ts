@@ -101,9 +101,7 @@ test.each(cases)('of %s disk, hints %s, kept %s, the plan says what the runner d
 test('a name of a disk to be kept that no disk has is told', () => {
   const deploy = create(DeploySpecSchema, { keepDisks: ['naa.5000c500a1', 'DISK-l'] });
   const { notes } = planned([disk, nvmeDisk], undefined, deploy);
-  expect(notes).toContain(
-    'keep_disks names DISK-l, which no disk of the host has: nothing is kept by it',
-  );
+  expect(notes).toContain('keep_disks names DISK-l, which no disk of the host has: it keeps none');
 });
 
 test('a disk that is kept takes itself out of the choice, in the plan as in the run', () => {

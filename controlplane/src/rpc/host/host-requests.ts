@@ -158,7 +158,7 @@ async function askForImage(
   return ask(deps, call, deployRequest(kind, named, deploy));
 }
 
-/** A name that no disk of its last inventory has would protect nothing. Throws `invalidArgument`. */
+/** A name that no disk of the inventory has would protect nothing. Throws `invalidArgument`. */
 async function checkKeptDisks(
   { store }: RpcDependencies,
   { host }: wire.HostRecord,
@@ -172,7 +172,8 @@ async function checkKeptDisks(
   for (const [index, name] of keepDisks.entries()) {
     if (!strange.includes(name)) continue;
     const own = inventory.devices.map(({ serial, wwn }) => serial || wwn).join(', ');
-    const why = `is ${quote(name)}, which no disk of the host has; leave it out, or name one of ${own}`;
+    const right = `leave it out, or name one of ${own}`;
+    const why = `is ${quote(name)}, which no disk of the host has; ${right}`;
     violations.add(`deploy.keep_disks[${index}]`, why.slice(0, 512));
   }
   violations.throwIfAny();

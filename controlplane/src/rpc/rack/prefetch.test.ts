@@ -52,7 +52,7 @@ test('what is wrong is said by its field, and nothing is kept of it', async () =
   expect((await racks.listPrefetchedImages({ name })).images).toEqual([]);
 });
 
-test('an image that the fleet keeps from agents is refused at once, as a deployment is', async () => {
+test('an image that the fleet keeps from agents is refused, as a deployment is', async () => {
   const { racks } = fixture;
   const file = `http://files.example/os.raw#sha256=${'1'.repeat(64)}`;
   const refused = await failureOf(racks.prefetchImage({ name, image: file }));

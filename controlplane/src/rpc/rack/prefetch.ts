@@ -132,7 +132,7 @@ async function referenceOf(deps: RpcDependencies, image: string): Promise<string
   const reference = await imageByDigest(deps, image);
   const fleet = await readFleet(deps.store);
   const registries = fleet?.fleet?.spec?.registries;
-  // Who sees a part of the fleet sees no credential of registries: the agent will say what it lacks.
+  // Who sees a part of the fleet sees no credential of registries: the agent says what it lacks.
   const versions = isUnscoped(deps.principal.scope)
     ? await credentialVersions(deps, fleet)
     : new Map(credentialsOfRegistries(registries).map((name) => [name, 0n]));

@@ -11,7 +11,7 @@ const before = create(ImageRegistrySchema, {
   mirrors: [{ registry: 'mirror.example' }],
 });
 
-test('what is not said of a registry stays, as an advice that names one thing expects', async () => {
+test('what is not said of a registry stays, as advice of one thing expects', async () => {
   const said = await saidOf(world, { credential: 'pull' });
   const [first, changed] = withSaid([before, other], 'a.example', said);
   expect(first).toBe(other);
