@@ -112,7 +112,9 @@ export const classes: Readonly<Record<string, Readonly<Record<string, NameClass>
     percent: 'free',
     text: 'free',
     begun: 'free',
+    queue_place: 'free',
   },
+  [`${agentPackage}.HostSign`]: { kind: 'free', detail: 'free' },
   [`${agentPackage}.RetryAfter`]: { reason: 'free', message: 'free' },
   [`${agentPackage}.Failed`]: {
     type: 'free',
