@@ -1,5 +1,4 @@
 /** SHA-256 of what comes piece by piece, made where it hinders least. */
-import { createHash } from 'node:crypto';
 
 /** One SHA-256 that is being made. */
 export interface RunningHash {
@@ -19,25 +18,3 @@ export interface Hashes {
   /** `bytesMax`: no more than so many will come, as far as is known. */
   start(bytesMax: number): RunningHash;
 }
-
-/** After so many bytes all else has its turn, if whoever asks waits for it. */
-const bytesAtOnce = 16 * 1024 * 1024;
-
-/** Hashes where it is called, and lets everything else wait meanwhile. */
-export const callersHashes: Hashes = {
-  start: () => {
-    const hash = createHash('sha256');
-    let bytesInTurn = 0;
-    return {
-      update: async (bytes) => {
-        hash.update(bytes);
-        bytesInTurn += bytes.length;
-        if (bytesInTurn < bytesAtOnce) return;
-        bytesInTurn = 0;
-        await new Promise<void>((resolve) => setImmediate(resolve));
-      },
-      digest: async () => hash.digest('hex'),
-      close: () => {},
-    };
-  },
-};

@@ -15,7 +15,7 @@ export { type ContentRange, parseContentRange } from './content-range.ts';
 export type { CrashPoint } from './crash-point.ts';
 export type { AppendFile, Disk, FileStat } from './disk.ts';
 export type { Exec, ExecRequest, ExecResult } from './exec.ts';
-export { callersHashes, type Hashes, type RunningHash } from './hashes.ts';
+export type { Hashes, RunningHash } from './hashes.ts';
 export type {
   FileSlice,
   Http,

@@ -49,7 +49,7 @@ describe('a manifest', () => {
     expect(requests[1]?.url).toMatch(/^http:/);
   });
 
-  test('is asked of no mirror again that did not answer, until the registry fails too', async () => {
+  test('is asked of no mirror again that is away, until the registry fails too', async () => {
     let status = 200;
     const origin = (): Page => ({ status, body: bytes });
     const { registry, requests } = registryOf({ two: { status: 404 }, origin });

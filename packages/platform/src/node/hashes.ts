@@ -5,14 +5,37 @@
  * H2 A thread that ends before its time fails the hash: no digest is made up.
  * H3 A thread that nothing waits for keeps no process from its end.
  */
+import { createHash } from 'node:crypto';
 import { Worker } from 'node:worker_threads';
-import { callersHashes, type Hashes, type RunningHash } from '../hashes.ts';
+import type { Hashes, RunningHash } from '../hashes.ts';
 
 /** Below that a thread costs more than it brings. */
 const threadedBytesMin = 32 * 1024 * 1024;
 /** More at once would only take turns; what comes then is hashed where it is called. */
 const threadsMax = 4;
 const heapMib = 16;
+
+/** After so many bytes all else has its turn, if whoever asks waits for it. */
+const bytesAtOnce = 16 * 1024 * 1024;
+
+/** Hashes where it is called, and lets everything else wait meanwhile. */
+export const callersHashes: Hashes = {
+  start: () => {
+    const hash = createHash('sha256');
+    let bytesInTurn = 0;
+    return {
+      update: async (bytes) => {
+        hash.update(bytes);
+        bytesInTurn += bytes.length;
+        if (bytesInTurn < bytesAtOnce) return;
+        bytesInTurn = 0;
+        await new Promise<void>((resolve) => setImmediate(resolve));
+      },
+      digest: async () => hash.digest('hex'),
+      close: () => {},
+    };
+  },
+};
 
 /** Large content is hashed in threads of its own, the rest where it is called. */
 export function nodeHashes(threadedFromBytes = threadedBytesMin): Hashes {

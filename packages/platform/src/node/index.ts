@@ -7,7 +7,7 @@ export { type ArmedCrash, makeCrashPoint } from './crash-point.ts';
 export { nodeDisk } from './disk.ts';
 export { type ExecGroup, nodeExec } from './exec.ts';
 export { type FailedStarts, nodeFailedStarts } from './failed-starts.ts';
-export { nodeHashes } from './hashes.ts';
+export { callersHashes, nodeHashes } from './hashes.ts';
 export { nodeHttp } from './http.ts';
 export { nodeHttpClient } from './https-client.ts';
 export { type InheritedSockets, inheritedDescriptors, openInherited } from './inherited.ts';

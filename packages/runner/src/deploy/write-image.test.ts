@@ -2,8 +2,7 @@
 import { create, type MessageInitShape, toJson } from '@bufbuild/protobuf';
 import { agent, BmcIdentitySchema, FirstBootFormat, runner } from '@rackwright/api';
 import { SourceBroken } from '@rackwright/disk-image';
-import { callersHashes } from '@rackwright/platform';
-import { nodeClock, nodeWebClient } from '@rackwright/platform/node';
+import { callersHashes, nodeClock, nodeWebClient } from '@rackwright/platform/node';
 import { boundResult, resultToWire } from '@rackwright/results';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { DeviceError } from '../block-devices.ts';

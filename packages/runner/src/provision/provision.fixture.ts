@@ -4,8 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from '
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ByteSource, ImageError } from '@rackwright/disk-image';
-import { callersHashes } from '@rackwright/platform';
-import { nodeClock } from '@rackwright/platform/node';
+import { callersHashes, nodeClock } from '@rackwright/platform/node';
 import type { OpenRegion } from '../block-devices.ts';
 import { fileDisks } from '../linux/file-disks.ts';
 import { withImageDisk } from '../linux/image-disk.ts';
