@@ -26,6 +26,7 @@ import { expect, test } from 'vitest';
 import {
   agentLeaves,
   driveToAvailable,
+  driveToWrite,
   explained,
   pass,
   refusalOf,
@@ -161,7 +162,8 @@ test('garm-D19: a provisioning beyond its deadline ends, and what remains is cle
   const host = bench();
   driveToAvailable(host);
   host.request({ kind: 'provision', image: `registry.example/os@sha256:${'1'.repeat(64)}` });
-  pass(host, 6 * minuteMs);
+  driveToWrite(host);
+  pass(host, 3 * 60 * minuteMs);
   expect(runOf(host)).toMatchObject({ kind: RunKind.PROVISION, outcome: RunOutcome.TIMED_OUT });
   expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
   pass(host, 60 * minuteMs);
@@ -176,6 +178,7 @@ test('garm-D21: after a failed provisioning none comes before a clean has succee
     image: `registry.example/os@sha256:${'1'.repeat(64)}`,
   } as const;
   host.request(provision);
+  driveToWrite(host);
   host.report(failed('internal'));
   pass(host, 60 * minuteMs);
   expect(runOf(host).kind).toBe(RunKind.CLEAN);

@@ -25,11 +25,11 @@ import {
 import { expect, test } from 'vitest';
 import {
   driveToAvailable,
+  driveToWrite,
   explained,
   faultsOf,
   finishClean,
   observed,
-  orderOf,
   pass,
   refusalOf,
   runOf,
@@ -48,14 +48,6 @@ function availableForImages(): Bench {
   const host = bench();
   driveToAvailable(host);
   return host;
-}
-
-/** From the start of a run that writes an image to the order to write it. */
-function driveToWrite(host: Bench): void {
-  host.report(done);
-  driveToInspect(host);
-  host.report(inspected());
-  expect(orderOf(host.operation())?.step).toBe('deploy.write_image');
 }
 
 function finishImage(host: Bench): void {

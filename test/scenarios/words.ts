@@ -6,6 +6,7 @@ import {
   type Bench,
   done,
   driveToErase,
+  driveToInspect,
   erased,
   explainHost,
   inspected,
@@ -125,6 +126,13 @@ export function erasedWell(host: Bench, devices = [virtioDisk]): Result {
 export function driveToAvailable(host: Bench): void {
   driveToErase(host);
   finishClean(host);
+}
+
+/** From the start of a run that writes an image to the order to write it. */
+export function driveToWrite(host: Bench): void {
+  host.report(done);
+  driveToInspect(host);
+  host.report(inspected());
 }
 
 /** From the erase step to the end of a clean. */

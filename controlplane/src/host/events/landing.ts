@@ -184,7 +184,8 @@ function landBadly(turn: Turn, run: Run, landing: Landing, disk: DiskAfter | und
     });
   }
   if (landing.fault !== undefined) setLandingFault(turn, landing.fault, cause, disk);
-  if (!beside && status.state !== HostState.AVAILABLE) backOff(turn, run);
+  const isReady = run.kind === RunKind.PROVISION && status.state === HostState.AVAILABLE;
+  if (!beside && !isReady) backOff(turn, run);
   const isBmcOpen = run.kind === RunKind.VERIFY && run.outcome !== RunOutcome.CANCELLED;
   if (isBmcOpen) dropPower(turn, `${runName(run)} failed: it is open whose BMC that is`);
   restorePower(turn, run, disk);
