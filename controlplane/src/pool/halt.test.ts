@@ -123,6 +123,19 @@ test('a halt outlasts hosts that leave, and those that come; a changed policy li
   expect(pool.condition('UpToDate')).toBe('RolloutInProgress');
 });
 
+test('a halt stands, too, when no wave selects anybody any more', () => {
+  const waves = [{ name: 'canary', hosts: { labels: { role: 'canary' } } }];
+  const pool = settled(4, { rollout: { waves, failureThreshold: count(1) } });
+  pool.set(1, { labels: { ...pool.hosts[0]?.labels, role: 'canary' } });
+  pool.look().push('B');
+  const failed = failFirst(pool);
+  expect([failed, pool.condition('UpToDate')]).toEqual(['h1', 'Halted']);
+  pool.set(1, { labels: {} });
+  pool.look();
+  pool.set(2, { labels: { ...pool.hosts[1]?.labels, role: 'canary' } });
+  expect([pool.look().out, pool.condition('UpToDate')]).toEqual(['', 'Halted']);
+});
+
 test('a wave that is lost as a whole opens no other; one that waits names its host', () => {
   const waves = [{ name: 'canary', hosts: { names: ['hosts/h1', 'hosts/h2'] } }];
   const rollout = { waves, maxUnavailable: count(3), failureThreshold: count(4) };

@@ -58,13 +58,13 @@ export function heldBecause(
     const why = record.resolveFailure?.message ?? 'it is being looked up';
     return { reason: 'noTarget', text: `${spec?.image || 'its image'} is not resolved: ${why}` };
   }
+  const halt = whyHalts(record, standings, parts) ?? haltInForce(record, parts.target);
+  if (halt !== undefined) return { reason: 'halted', text: halt };
   const waves = spec?.rollout?.waves ?? [];
   if (waves.length > 0 && standings.length > 0) {
     const isAnyIn = standings.some(({ wave }) => wave < waves.length);
     if (!isAnyIn) return { reason: 'wavesEmpty', text: 'its waves select none of its hosts' };
   }
-  const halt = whyHalts(record, standings, parts) ?? haltInForce(record, parts.target);
-  if (halt !== undefined) return { reason: 'halted', text: halt };
   if (spec?.rollout?.paused === true) return { reason: 'paused', text: 'it is paused' };
   if (parts.max === 0) return { reason: 'stopped', text: 'no host may be unavailable' };
   return undefined;

@@ -316,7 +316,7 @@ export function healFailures(draft: Draft): void {
     const isWell = isHealthyOn(host, failure.digest);
     if (!isWell && !isOfOther(failure, basisOf(host))) return true;
     // The halt is judged anew without it.
-    if (failure.counted) delete record.halt;
+    if (failure.counted && failure.digest === record.halt?.digest) delete record.halt;
     return false;
   });
 }

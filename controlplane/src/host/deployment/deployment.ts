@@ -25,11 +25,11 @@ import {
   store,
 } from '@rackwright/api';
 import { hostImageOf } from '../../images/index.ts';
+import { fetchImageStep } from '../turn/brake.ts';
 import { activeRun, type Turn } from '../turn/turn.ts';
 import type { HostContext, RequestedStep } from '../turn/types.ts';
 
-/** The agent fetches the image while the host still runs what it ran. */
-export const fetchImageStep = 'deploy.fetch_image';
+export { fetchImageStep };
 /** The step of the runner that writes an image; never one of a list that people write. */
 export const writeImageStep = 'deploy.write_image';
 /** The agent fetches what the host boots over the network. */

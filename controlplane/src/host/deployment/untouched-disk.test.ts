@@ -143,17 +143,38 @@ test('what had failed beside is over once a reimage has succeeded', () => {
   expect(status(host).faults.map(({ type }) => type)).toEqual(['bmcTrouble']);
 });
 
-test('under a freeze a reimage begins with nothing: its host stays on until the thaw', () => {
-  const host = inService();
-  const freeze = { of: 'racks/r1', by: 'user:ann', reason: 'a drill', at: undefined };
-  host.context = { ...host.context, freeze };
-  host.request({ kind: 'reimage', image: second });
-  expect(status(host)).toMatchObject({ poweredOn: true, image: first });
-  expect(status(host).run).toMatchObject({ currentStep: 0, waiting: { reason: 'freeze' } });
-  expect(host.record.operation?.sentTo).toBeUndefined();
-  host.context = { ...host.context, freeze: undefined };
-  host.apply({ kind: 'tick' });
-  expect(status(host).run?.phase).toBe(RunPhase.RUNNING);
+test.each(['before it', 'while its image is fetched'])(
+  'a reimage under a freeze set %s waits for the thaw with its host in service',
+  (when) => {
+    const host = inService();
+    const freeze = { of: 'racks/r1', by: 'user:ann', reason: 'a drill', at: undefined };
+    if (when === 'before it') host.context = { ...host.context, freeze };
+    host.request({ kind: 'reimage', image: second });
+    driveTo(host, 'deploy.fetch_image');
+    host.context = { ...host.context, freeze };
+    host.report(done);
+    expect(status(host)).toMatchObject({ poweredOn: true, image: first });
+    expect(status(host).run).toMatchObject({ currentStep: 1, waiting: { reason: 'freeze' } });
+    expect(host.record.operation?.sentTo).toBeUndefined();
+    host.context = { ...host.context, freeze: undefined };
+    host.apply({ kind: 'tick' });
+    expect(host.operation().kind.case).toBe('setPower');
+  },
+);
+
+test('who only fetches an image takes no place in the runner, and then waits for one', () => {
+  const host = ready();
+  const quota = { kind: 'atOnce', hosts: 1 } as const;
+  const full = { name: 'runner', quota, own: [], nextPlaceMs: undefined } as const;
+  host.context = { ...host.context, standings: [full] };
+  const asked = host.request({ kind: 'provision', image: first });
+  expect(asked.filter(({ kind }) => kind === 'quota')).toEqual([]);
+  expect(host.operation().kind.case).toBe('runStep');
+  const next = host.report(done);
+  expect(next).toContainEqual(
+    expect.objectContaining({ kind: 'quota', change: expect.objectContaining({ kind: 'take' }) }),
+  );
+  expect(status(host).run).toMatchObject({ currentStep: 1, waiting: { reason: 'capacity' } });
 });
 
 /** Cleaned by its goal, each disk with its certificate. */

@@ -73,7 +73,7 @@ export function image(
   const { record, status, context } = turn;
   const lacks = missingAgentStep(
     context,
-    deploySteps({ image: request.image, deploy: wantedDeploy(turn, request) }),
+    deploySteps({ image: request.image, deploy: wantedDeploy(turn, request) }, context),
   );
   if (lacks !== undefined) {
     const { rack } = turn.spec;

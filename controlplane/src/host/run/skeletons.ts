@@ -13,7 +13,7 @@ import {
   writeImageStep,
 } from '../deployment/deployment.ts';
 import type { Turn } from '../turn/turn.ts';
-import type { RequestedStep } from '../turn/types.ts';
+import type { HostContext, RequestedStep } from '../turn/types.ts';
 import { knownSteps } from './known-steps.ts';
 import { cleanSteps, named, needsRunner, renderBody } from './render.ts';
 
@@ -38,7 +38,7 @@ export function stepsOfRun(
       return cleanSteps(turn, requested);
     case RunKind.PROVISION:
     case RunKind.REIMAGE:
-      return deploySteps(turn.record);
+      return deploySteps(turn.record, turn.context);
     case RunKind.SERVICE:
       return serviceSteps(turn, variable);
     case RunKind.RELEASE:
@@ -56,18 +56,23 @@ export function stepsOfRun(
  * The image is in the rack before the host is switched off, and the host in use once it has proved
  * that it runs it.
  */
-export function deploySteps({ image, deploy }: Deployed): RequestedStep[] {
-  const fetched = { step: fetchImageStep, arguments: { image } };
+export function deploySteps(
+  { image, deploy }: Deployed,
+  { agentSteps }: Pick<HostContext, 'agentSteps'>,
+): RequestedStep[] {
+  // An agent that is older than this step fetches with the host off.
+  const isKnown = agentSteps?.some(({ name }) => name === fetchImageStep) ?? true;
+  const fetched = isKnown ? [{ step: fetchImageStep, arguments: { image } }] : [];
   if (deploy?.netboot === true) {
     return [
-      fetched,
+      ...fetched,
       ...named('power.off'),
       { step: prepareNetbootStep, arguments: { image } },
       ...named(bootImageStep, awaitImageStep),
     ];
   }
   return [
-    fetched,
+    ...fetched,
     ...named(...intoRunner, 'runner.inspect'),
     { step: writeImageStep, arguments: { image } },
     ...named('power.off', 'power.on', awaitImageStep),

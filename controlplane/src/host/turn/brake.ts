@@ -5,7 +5,7 @@
  * Invariants:
  * B1 Nothing destructive is sent while the rack or the fleet is frozen, or without a place in every
  *    wipe budget that is set. Who sent it before is stopped by its agent, which knows the freeze.
- *    A reimage waits for the end of a freeze before its first step, in service.
+ *    A reimage waits for the end of a freeze in service, with its image fetched.
  * B2 While a store that has lost something is not accepted (`restored.ts`), nothing is sent but
  *    for a removal.
  */
@@ -19,16 +19,25 @@ import type { FreezeInForce } from './types.ts';
 /** Steps after which a host is in the runner. */
 const bootSteps: ReadonlySet<string> = new Set(['power.bootRunner', 'power.bootRescue']);
 
-/** Whether a run may begin: one that boots the runner needs a place where the rack has a limit. */
+/** The agent fetches the image while the host still runs what it ran. */
+export const fetchImageStep = 'deploy.fetch_image';
+
+/** The first step that does something to the host itself. */
+function firstOnHost(steps: readonly RunStep[]): number {
+  return steps.findIndex(({ name }) => name !== fetchImageStep);
+}
+
+/** Whether a run may go on to the host: one that boots the runner needs a place where the rack has a limit. */
 export function hasRunnerPlace(turn: Turn, run: Run): boolean {
   const standing = standingIn(turn, 'runner');
   const { quota } = standing ?? {};
+  const first = firstOnHost(run.steps);
   const free = standing === undefined || quota === undefined || hasPlace(standing, run);
-  if (free || !run.steps.some(({ name }) => bootSteps.has(name))) {
+  if (free || run.currentStep < first || !run.steps.some(({ name }) => bootSteps.has(name))) {
     if (run.waiting?.reason === 'capacity') stopWaiting(turn, run);
     return true;
   }
-  const begun = run.currentStep > 0 || run.steps[0]?.state !== StepState.PENDING;
+  const begun = run.currentStep > first || run.steps[first]?.state !== StepState.PENDING;
   ask(turn, 'runner', { kind: begun ? 'occupy' : 'take', who: whose(turn, run) });
   if (begun) return true;
   const hosts = counted(quota.hosts, 'host');
@@ -60,7 +69,7 @@ export function isBraked(turn: Turn, run: Run, operation: agent.Operation): bool
  */
 export function stepBraked(kind: RunKind, steps: readonly RunStep[]): number {
   const first = steps.findIndex(({ destructive }) => destructive);
-  return kind === RunKind.REIMAGE ? Math.min(first, 0) : first;
+  return kind === RunKind.REIMAGE ? Math.min(first, firstOnHost(steps)) : first;
 }
 
 /** "racks/r1 is frozen by user:ann since 2026-01-01T00:00:00Z: a fire drill" */

@@ -67,6 +67,23 @@ test('a hash that was closed gives no digest, and makes room for another thread'
   }
 });
 
+test('nobody has to listen to what a hash that has failed is still given', async () => {
+  const unheard: unknown[] = [];
+  const hear = (error: unknown): void => void unheard.push(error);
+  process.on('unhandledRejection', hear);
+  try {
+    const hash = nodeHashes(0).start(content.length);
+    void hash.update(content);
+    hash.close();
+    void hash.update(content);
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    await expect(hash.digest()).rejects.toThrow('the thread that hashes has ended');
+    expect(unheard).toEqual([]);
+  } finally {
+    process.off('unhandledRejection', hear);
+  }
+});
+
 test('hashes beyond the threads that there may be are right too', async () => {
   const hashes = nodeHashes(0);
   const many = Array.from({ length: 6 }, () => hashes.start(content.length));

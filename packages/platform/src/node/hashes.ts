@@ -98,10 +98,13 @@ class ThreadHash implements RunningHash {
   }
 
   #ask(asked: Asked): Promise<Answered> {
-    if (this.#failure !== undefined) return Promise.reject(this.#failure);
     const answer = Promise.withResolvers<Answered>();
-    // Whoever asked hears of it, now or later.
+    // Whoever asked hears of it, now or later, or at the digest.
     answer.promise.catch(() => {});
+    if (this.#failure !== undefined) {
+      answer.reject(this.#failure);
+      return answer.promise;
+    }
     if (this.#waiting.length === 0) this.#worker.ref();
     this.#waiting.push(answer);
     this.#worker.postMessage(asked, []);

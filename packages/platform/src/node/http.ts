@@ -217,10 +217,11 @@ async function sendSlice(
   file: FileHandle,
   { start, end }: FileSlice,
 ): Promise<void> {
-  let [spare, used] = [Buffer.allocUnsafe(fileBytesAtOnce), Buffer.allocUnsafe(fileBytesAtOnce)];
+  const bytes = Math.min(fileBytesAtOnce, end + 1 - start);
+  let [spare, used] = [Buffer.allocUnsafe(bytes), Buffer.allocUnsafe(bytes)];
   let sent: Promise<void> = Promise.resolve();
   for (let at = start; at <= end; ) {
-    const wanted = Math.min(fileBytesAtOnce, end + 1 - at);
+    const wanted = Math.min(bytes, end + 1 - at);
     const { bytesRead } = await file.read(spare, 0, wanted, at);
     if (bytesRead === 0) throw new Error('the file is shorter than its slice');
     await sent;
