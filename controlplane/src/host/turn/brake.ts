@@ -27,7 +27,10 @@ function firstOnHost(steps: readonly RunStep[]): number {
   return steps.findIndex(({ name }) => name !== fetchImageStep);
 }
 
-/** Whether a run may go on to the host: one that boots the runner needs a place where the rack has a limit. */
+/**
+ * Whether a run may go on to its host: one that boots the runner needs a place where the rack has a
+ * limit.
+ */
 export function hasRunnerPlace(turn: Turn, run: Run): boolean {
   const standing = standingIn(turn, 'runner');
   const { quota } = standing ?? {};
