@@ -10,6 +10,7 @@ export {
   netbootProblem,
   writeImageStep,
 } from './deployment/deployment.ts';
+export { isStillIn } from './deployment/still-in.ts';
 export { explainRack } from './explain/rack.ts';
 export { explainEndedRun, howItEnded } from './explain/run.ts';
 export { changeAbandoned, fencesAround, hostsFencedBy } from './fleet/fences.ts';

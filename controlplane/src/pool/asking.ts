@@ -1,6 +1,7 @@
 /**
  * What a pool asks of hosts beside the runs of its slots: claims of those that it holds, giving
- * back those that it does not hold any more, and cleaning those whose image failed.
+ * back those that it does not hold any more, cleaning those whose image failed, and the end of a
+ * reimage that is called off.
  *
  * Invariant: asked is only for what the pool's durable record says, of the very host that was
  * looked at: one that has changed since is looked at again.
@@ -8,6 +9,7 @@
 import type { store as wire } from '@rackwright/api';
 import type { Clock, Log } from '@rackwright/platform';
 import type { HostRequest } from '../host/index.ts';
+import type { CallOffs } from './call-off.ts';
 import type { SeenHost } from './seen.ts';
 import type { PoolHosts } from './slot-run.ts';
 import type { World } from './world.ts';
@@ -23,12 +25,17 @@ export async function askForHosts(
   { hosts, log, clock }: AskingDependencies,
   record: wire.PoolRecord,
   world: World,
+  callOffs: CallOffs,
 ): Promise<number> {
   const pool = record.pool?.name ?? '';
   const members = new Set(record.members.map(({ hostUid }) => hostUid));
   let changed = 0;
   for (const host of world.hosts) {
-    const request = wantedOf(host, pool, members.has(host.uid), clock.nowMs());
+    const reason = callOffs.get(host.uid);
+    const request: HostRequest | undefined =
+      reason === undefined
+        ? wantedOf(host, pool, members.has(host.uid), clock.nowMs())
+        : { kind: 'abort', reason };
     if (request === undefined) continue;
     const by = {
       actor: pool,

@@ -254,6 +254,7 @@ export function seen(n: number, change: Partial<SeenHost> = {}): SeenHost {
     wantsClean: false,
     cleanAfterMs: undefined,
     isDeleting: false,
+    isStillIn: false,
     ...withService(change),
   };
 }

@@ -21,7 +21,7 @@ import {
   RunPhase,
   type store as wire,
 } from '@rackwright/api';
-import { bmcFaults, bmcUnreachable, heldBy } from '../host/index.ts';
+import { bmcFaults, bmcUnreachable, heldBy, isStillIn } from '../host/index.ts';
 import { digestOf } from './image-name.ts';
 
 /**
@@ -58,10 +58,13 @@ export interface SeenHost {
   /** A clean that failed is tried again then; undefined: there is none, or a person has looked. */
   readonly cleanAfterMs: number | undefined;
   readonly isDeleting: boolean;
+  /** A reimage is under way, and has not begun to take it out of service. */
+  readonly isStillIn: boolean;
 }
 
 /** The host as pools see it; undefined when the record has none. `brake`: what stops its rack. */
-export function seenHost({ host, runCount }: wire.HostRecord, brake = ''): SeenHost | undefined {
+export function seenHost(record: wire.HostRecord, brake = ''): SeenHost | undefined {
+  const { host, runCount, operation } = record;
   if (host?.status === undefined) return undefined;
   const { status } = host;
   const { run } = status;
@@ -87,6 +90,7 @@ export function seenHost({ host, runCount }: wire.HostRecord, brake = ''): SeenH
       !(hasFailedToClean(run) && (status.backoff?.givenUpReason ?? '') !== ''),
     cleanAfterMs: hasFailedToClean(run) ? timeOf(status.backoff?.nextAttemptTime) : undefined,
     isDeleting: status.deletion !== undefined,
+    isStillIn: run !== undefined && isStillIn(run, operation),
   };
 }
 

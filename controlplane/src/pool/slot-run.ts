@@ -14,11 +14,14 @@ import {
   RunKind,
   store as wire,
 } from '@rackwright/api';
+import type { Clock } from '@rackwright/platform';
 import type { Revision, StateStore } from '@rackwright/store';
 import { storeKey } from '@rackwright/store';
 import type { HostRequest, Requester, RequestOutcome } from '../host/index.ts';
 import { readShared } from '../records/index.ts';
+import { isServing, seenHost } from './seen.ts';
 import type { SlotNews } from './slots.ts';
+import { opening } from './windows.ts';
 
 /** The host loop, as far as pools use it. */
 export interface PoolHosts {
@@ -38,6 +41,7 @@ export interface KeptHost {
 interface SlotRunDependencies {
   readonly store: StateStore;
   readonly hosts: PoolHosts;
+  readonly clock: Pick<Clock, 'nowMs'>;
 }
 
 /** Runs of a host that are looked through for the slot's. */
@@ -62,6 +66,7 @@ export async function newsOfSlot(
       kind: slot.kind === RunKind.REIMAGE ? 'reimage' : 'provision',
       image: slot.image,
       deploy: pool.pool?.spec?.deploy ?? create(DeploySpecSchema),
+      ...beginsBefore(deps, pool, kept),
     },
     {
       actor: pool.pool?.name ?? '',
@@ -78,6 +83,21 @@ export async function newsOfSlot(
     default:
       return undefined;
   }
+}
+
+/** The end of the open window, for a host in service: its image may come too late for it. */
+function beginsBefore(
+  { clock }: Pick<SlotRunDependencies, 'clock'>,
+  { pool }: wire.PoolRecord,
+  { record }: KeptHost,
+): { readonly notAfterMs?: number } {
+  const windows = pool?.spec?.rollout?.windows ?? [];
+  const host = seenHost(record);
+  if (windows.length === 0 || host === undefined || !isServing(host)) return {};
+  const nowMs = clock.nowMs();
+  const { isOpen, untilMs } = opening(windows, nowMs);
+  if (!isOpen) return { notAfterMs: nowMs };
+  return untilMs === undefined ? {} : { notAfterMs: untilMs };
 }
 
 function runNews(run: Run | undefined): SlotNews {

@@ -29,6 +29,7 @@ import {
 } from '@rackwright/api';
 import { bootImageStep, writeImageStep } from '../host/index.ts';
 import { failureBasis, isOfOther } from './basis.ts';
+import { isCalledOff } from './call-off.ts';
 import { type GateFacts, needsGate, wantsApproval, whatGateWants } from './gate.ts';
 import { digestOf } from './image-name.ts';
 import type { Room } from './room.ts';
@@ -107,6 +108,8 @@ function foldNews(draft: Draft, slot: RolloutSlot, news: SlotNews): boolean {
     slot.runEndTime = run.endTime ?? timestampFromMs(draft.nowMs);
     return true;
   }
+  // It goes again when it may: nothing has failed.
+  if (!hasLeft(run) && isCalledOff(run, draft.record.pool?.name ?? '')) return false;
   const message = run.error?.message ?? endText(run);
   fail(draft, slot, { message, counted: hasLeft(run) });
   return false;

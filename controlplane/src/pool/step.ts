@@ -14,6 +14,7 @@ import {
   RolloutSlotState,
   store as wire,
 } from '@rackwright/api';
+import { type CallOffs, callOffs } from './call-off.ts';
 import { conditionsOf } from './conditions.ts';
 import {
   foldGateCalls,
@@ -63,6 +64,8 @@ export interface PoolStep {
   readonly deployments: readonly wire.DeploymentRecord[];
   /** Questions to the gate's webhook, to be put once the record is written. */
   readonly questions: readonly GateOrder[];
+  /** Reimages to be called off, once the record is written. */
+  readonly callOffs: CallOffs;
   /** When time alone may change something. */
   readonly nextLookMs: number | undefined;
 }
@@ -99,7 +102,8 @@ export function stepPool(kept: wire.PoolRecord, facts: PoolFacts): PoolStep {
   status.deleting = record.deletion !== undefined;
   const questions = gateOrders(record, hosts, gate);
   const nextLookMs = nextLook(draft, surveyed);
-  return { record, deployments: draft.deployments, questions, nextLookMs };
+  const orders = { questions, callOffs: callOffs(record, hosts, surveyed) };
+  return { record, deployments: draft.deployments, ...orders, nextLookMs };
 }
 
 /** Who is selected and not held, with the reason; for whoever explains. */

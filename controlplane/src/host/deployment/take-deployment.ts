@@ -1,5 +1,6 @@
 /** What is asked for of a deployment becomes what the next run of the host carries out. Pure. */
 import { clone, create } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type DeploySpec, DeploySpecSchema, RunKind } from '@rackwright/api';
 import type { Turn } from '../turn/turn.ts';
 import type { HostRequest } from '../turn/types.ts';
@@ -21,6 +22,9 @@ function keptDeploy({ record, status }: Turn): DeploySpec | undefined {
 export function takeDeployment(turn: Turn, request: Deployment): void {
   turn.record.deploy = wantedDeploy(turn, request);
   turn.record.image = request.image;
+  delete turn.record.deployNotAfter;
+  const { notAfterMs } = request;
+  if (notAfterMs !== undefined) turn.record.deployNotAfter = timestampFromMs(notAfterMs);
 }
 
 /** The run of a deployment. */

@@ -19,6 +19,7 @@ import {
   StepState,
 } from '@rackwright/api';
 import { reachProblem } from '../../steps/index.ts';
+import { stayIn, tooLateToTakeOut } from '../deployment/still-in.ts';
 import { usedSinceErased } from '../erasure/certify.ts';
 import { bootAfterLoss, bootOnceMore, isBootStep } from '../operation/boots.ts';
 import { ensureCalled, putCall } from '../operation/calls.ts';
@@ -142,7 +143,15 @@ function leavesAvailable({ kind, steps }: Run): boolean {
 export function driveRun(turn: Turn, run: Run): void {
   while (run.phase !== RunPhase.ENDED) {
     if (run.abort !== undefined && mayEndAborted(turn)) {
-      endRun(turn, run, RunOutcome.CANCELLED, abortFailure(run));
+      const failure = abortFailure(run);
+      stayIn(turn, run);
+      endRun(turn, run, RunOutcome.CANCELLED, failure);
+      return;
+    }
+    const tooLate = tooLateToTakeOut(turn, run);
+    if (tooLate !== undefined) {
+      stayIn(turn, run);
+      endRun(turn, run, RunOutcome.CANCELLED, tooLate);
       return;
     }
     const step = currentStep(run);

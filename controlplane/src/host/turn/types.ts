@@ -48,6 +48,8 @@ type Asked =
       readonly image: string;
       /** Unset: as it was deployed before, else as is usual. */
       readonly deploy?: DeploySpec;
+      /** Wall time: a host in service that has not been taken out by then is not any more. */
+      readonly notAfterMs?: number;
     }
   | { readonly kind: 'release' | 'rescue'; readonly reason: string }
   | { readonly kind: 'adopt'; readonly to: HostState; readonly reason: string }

@@ -1,0 +1,52 @@
+/**
+ * How long a reimage leaves its host in service: while the image is fetched, and until the order
+ * that takes the host out has left. Until then the run may end, and nothing has happened.
+ */
+import { toJson } from '@bufbuild/protobuf';
+import { TimestampSchema } from '@bufbuild/protobuf/wkt';
+import {
+  type Run,
+  type RunFailure,
+  RunKind,
+  RunPhase,
+  StepState,
+  type store,
+} from '@rackwright/api';
+import { stepFailure } from '../turn/step-failure.ts';
+import { hasPassed, type Turn } from '../turn/turn.ts';
+import { fetchImageStep } from './deployment.ts';
+
+/** Whether this run is a reimage that has not begun to take its host out. */
+export function isStillIn(run: Run, operation: store.OperationRecord | undefined): boolean {
+  if (run.kind !== RunKind.REIMAGE || run.phase === RunPhase.ENDED) return false;
+  const out = takesOutAt(run);
+  if (run.currentStep !== out) return run.currentStep < out;
+  const { attempt = 0 } = run.steps[out] ?? {};
+  // It may wait for the end of a freeze, or for its agent.
+  return attempt === 0 || (attempt === 1 && operation?.sendTime === undefined);
+}
+
+/** Why the host is not taken out any more; undefined: it may be, or it is out already. */
+export function tooLateToTakeOut(turn: Turn, run: Run): RunFailure | undefined {
+  const { record } = turn;
+  const end = record.deployNotAfter;
+  if (end === undefined || !hasPassed(turn, end)) return undefined;
+  if (run.currentStep !== takesOutAt(run) || !isStillIn(run, record.operation)) return undefined;
+  const by = toJson(TimestampSchema, end);
+  return stepFailure('tooLate', `the host could not be taken out before ${by}, and stays as it is`);
+}
+
+/** The step that would take the host out has not begun, whatever it waited for. */
+export function stayIn({ record }: Turn, run: Run): void {
+  const step = run.steps[takesOutAt(run)];
+  if (step === undefined || run.currentStep !== takesOutAt(run)) return;
+  if (!isStillIn(run, record.operation)) return;
+  Object.assign(step, { state: StepState.PENDING, attempt: 0 });
+  delete step.startTime;
+  delete record.operation;
+}
+
+/** The first step that is not the fetch. */
+function takesOutAt({ steps }: Run): number {
+  return steps.findIndex(({ name }) => name !== fetchImageStep);
+}
