@@ -16,15 +16,15 @@ import type { World } from './world.ts';
 
 export interface AskingDependencies {
   readonly hosts: PoolHosts;
-  readonly log: Log;
-  readonly clock: Clock;
+  readonly log: Pick<Log, 'debug'>;
+  readonly clock: Pick<Clock, 'nowMs'>;
 }
 
 /** Asks each host for what it owes; answers how many of them changed by that. */
 export async function askForHosts(
   { hosts, log, clock }: AskingDependencies,
   record: wire.PoolRecord,
-  world: World,
+  world: Pick<World, 'hosts' | 'kept'>,
   callOffs: CallOffs,
 ): Promise<number> {
   const pool = record.pool?.name ?? '';

@@ -195,7 +195,8 @@ export type RolloutPolicy = Message<"rackwright.v1.RolloutPolicy"> & {
   soak?: Duration | undefined;
 
   /**
-   * A host that is in service is taken out only while one of them is open; empty: at any time.
+   * A host that is in service is taken out only while one of them is open; empty: at any time. One
+   * whose image comes after the end stays in service, and goes in the next one.
    *
    * @generated from field: repeated rackwright.v1.RolloutWindow windows = 7;
    */

@@ -1,0 +1,207 @@
+/** A pool and a host of its own whose image is being fetched, by the host's real record. */
+import { create } from '@bufbuild/protobuf';
+import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  AbortSchema,
+  HostGoal,
+  HostState,
+  PoolAmountSchema,
+  RolloutSlotState,
+  RolloutWindowSchema,
+  RunKind,
+  RunOutcome,
+  RunPhase,
+  store as wire,
+} from '@rackwright/api';
+import { expect, test } from 'vitest';
+import { type Bench, bench, done, inspected, verified } from '../host/testing/bench.ts';
+import { askForHosts } from './asking.ts';
+import { digest, image } from './rollout.fixture.ts';
+import { seenHost } from './seen.ts';
+import type { PoolHosts } from './slot-run.ts';
+import { stepPool } from './step.ts';
+
+const pool = 'pools/p';
+const hourMs = 3_600_000;
+
+function status({ record }: Bench) {
+  const found = record.host?.status;
+  if (found === undefined) throw new Error('a host has a status');
+  return found;
+}
+
+const runOf = (host: Bench) => status(host).run;
+
+function stepAt(host: Bench): string {
+  const run = runOf(host);
+  return run?.phase === RunPhase.ENDED ? '' : (run?.steps[run.currentStep]?.name ?? '');
+}
+
+/** Runs image A, and the pool's reimage to B has begun. */
+function fetching(notAfterMs?: number): Bench {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  const runs = { state: HostState.PROVISIONED, image: image('A'), poweredOn: true };
+  Object.assign(status(host), runs);
+  const ends = notAfterMs === undefined ? {} : { notAfterMs };
+  const deploy = { kind: 'reimage', image: image('B'), ...ends } as const;
+  for (const request of [{ kind: 'claim', reason: 'the pool’s' } as const, deploy]) {
+    host.apply({ kind: 'request', request, by: { actor: pool } });
+  }
+  expect(stepAt(host)).toBe('deploy.fetch_image');
+  return host;
+}
+
+/** The pool of that host, which has a slot. */
+function poolOf(host: Bench, change: (record: wire.PoolRecord) => void = () => {}) {
+  const { name = '', uid = '' } = host.record.host ?? {};
+  const wanted = { image: image('B'), reference: image('B'), digest: digest('B') };
+  const run = runOf(host)?.number ?? 0n;
+  const slot = {
+    ...{ number: 1n, host: name, hostUid: uid, image: image('B'), run },
+    ...{ kind: RunKind.REIMAGE, state: RolloutSlotState.RUNNING, runsBefore: run - 1n },
+    takeTime: timestampFromMs(host.nowMs),
+  };
+  const record = create(wire.PoolRecordSchema, {
+    pool: {
+      ...{ name: pool, uid: 'p' },
+      spec: { image: image('B'), hosts: { names: [name] }, rollout: {} },
+      status: { target: wanted, slots: [slot] },
+    },
+    members: [{ host: name, hostUid: uid }],
+    slotCount: 1n,
+  });
+  change(record);
+  return record;
+}
+
+/** One look of the pool, and what it asks of its host then. */
+async function look(host: Bench, kept: wire.PoolRecord, nowMs = host.nowMs) {
+  const seen = seenHost(host.record);
+  const run = runOf(host);
+  if (seen === undefined || run === undefined) throw new Error('the host is seen, with a run');
+  const news = new Map([[1n, { kind: 'run', run } as const]]);
+  const step = stepPool(kept, { hosts: [seen], others: [], news, nowMs });
+  const asked: string[] = [];
+  const request: PoolHosts['request'] = async (_, wanted, by) => {
+    asked.push(wanted.kind);
+    host.apply({ kind: 'request', request: wanted, by });
+    return { kind: 'accepted', record: host.record, revision: 1 };
+  };
+  const asking = { hosts: { request }, clock: { nowMs: () => nowMs }, log: { debug: () => {} } };
+  await askForHosts(asking, step.record, { hosts: [seen], kept: new Map() }, step.callOffs);
+  return { record: step.record, asked, nextLookMs: step.nextLookMs };
+}
+
+/** Each reason, and what it is called. */
+const changes: Readonly<Record<string, (record: wire.PoolRecord, host: Bench) => void>> = {
+  'it is paused': ({ pool: changed }) => {
+    if (changed?.spec?.rollout !== undefined) changed.spec.rollout.paused = true;
+  },
+  'no host may be unavailable': ({ pool: changed }) => {
+    const { rollout } = changed?.spec ?? {};
+    const amount = { case: 'count', value: 0 } as const;
+    if (rollout !== undefined) rollout.maxUnavailable = create(PoolAmountSchema, { amount });
+  },
+  'user:ann asked for its deletion': (record, host) => {
+    const at = timestampFromMs(host.nowMs);
+    record.deletion = create(AbortSchema, { by: 'user:ann', at });
+  },
+  'its image is not wanted any more': ({ pool: changed }) => {
+    const wanted = { image: image('C'), reference: image('C'), digest: digest('C') };
+    if (changed?.status?.target !== undefined) Object.assign(changed.status.target, wanted);
+    if (changed?.spec !== undefined) changed.spec.image = image('C');
+  },
+  'the window has shut': ({ pool: changed }, host) => {
+    changed?.spec?.rollout?.windows.push(windowOf(host, -2));
+  },
+};
+
+/** Of an hour, that begins so many hours from now. */
+function windowOf({ nowMs }: Bench, inHours: number) {
+  const start = new Date(nowMs + inHours * hourMs);
+  const cron = `${start.getUTCMinutes()} ${start.getUTCHours()} * * *`;
+  return create(RolloutWindowSchema, { cron, duration: durationFromMs(hourMs) });
+}
+
+test.each(Object.entries(changes))(
+  'a host whose image is still fetched is not taken out any more: %s',
+  async (reason, change) => {
+    const host = fetching();
+    const { record, asked } = await look(
+      host,
+      poolOf(host, (each) => change(each, host)),
+    );
+    expect(asked).toEqual(['abort']);
+    expect(runOf(host)?.abort).toMatchObject({ by: pool, reason });
+    // Once is enough, and the slot stays until the run has ended.
+    const again = await look(host, record);
+    expect(again.asked).toEqual([]);
+    expect(again.record.pool?.status?.slots).toHaveLength(1);
+    host.report(done);
+    expect(runOf(host)).toMatchObject({ phase: RunPhase.ENDED, outcome: RunOutcome.CANCELLED });
+    expect(status(host)).toMatchObject({ image: image('A'), poweredOn: true, faults: [] });
+    expect(host.record.pendingPower).toBeUndefined();
+    const after = await look(host, again.record);
+    expect(after.record.failures).toEqual([]);
+    expect(after.record.pool?.status?.slots.filter(({ number }) => number === 1n)).toEqual([]);
+  },
+);
+
+test('whose pool may go on is left to go on, and so is who is being switched off', async () => {
+  const host = fetching();
+  expect((await look(host, poolOf(host))).asked).toEqual([]);
+  host.report(done);
+  expect(stepAt(host)).toBe('power.off');
+  const paused = poolOf(host, (record) => changes['it is paused']?.(record, host));
+  expect((await look(host, paused)).asked).toEqual([]);
+});
+
+test('a person’s abort of a fetch still is a try that failed', async () => {
+  const host = fetching();
+  host.request({ kind: 'abort', reason: 'not now' });
+  host.report(done);
+  const { record } = await look(host, poolOf(host));
+  expect(record.failures).toMatchObject([{ attempts: 1, counted: false }]);
+});
+
+test('an image that comes after the end of its window takes nobody out, and is no failure', async () => {
+  const host = fetching(bench().nowMs + hourMs);
+  const record = poolOf(host);
+  host.nowMs += hourMs;
+  host.report(done);
+  expect(runOf(host)).toMatchObject({ phase: RunPhase.ENDED, outcome: RunOutcome.CANCELLED });
+  expect(runOf(host)?.steps[1]).toMatchObject({ name: 'power.off', attempt: 0 });
+  expect(runOf(host)?.error?.message).toContain('could not be taken out before');
+  expect(status(host)).toMatchObject({ image: image('A'), faults: [] });
+  expect(host.record.pendingPower).toBeUndefined();
+  expect((await look(host, record)).record.failures).toEqual([]);
+});
+
+test('an image that comes within its window takes the host out, however long that lasts', () => {
+  const host = fetching(bench().nowMs + hourMs);
+  host.nowMs += hourMs - 1;
+  host.report(done);
+  expect(stepAt(host)).toBe('power.off');
+  host.nowMs += hourMs;
+  host.report(done);
+  for (let at = stepAt(host); at !== 'deploy.write_image'; at = stepAt(host)) {
+    if (at === 'runner.await') host.runnerReady();
+    else host.report(at === 'runner.inspect' ? inspected() : done);
+  }
+});
+
+test('who waited for the agent past the window’s end stays in service', () => {
+  const host = fetching(bench().nowMs + hourMs);
+  const { context } = host;
+  // The order to switch it off does not leave.
+  host.context = { ...context, session: undefined };
+  host.report(done);
+  expect(runOf(host)?.phase).not.toBe(RunPhase.ENDED);
+  host.nowMs += hourMs;
+  host.context = context;
+  host.apply({ kind: 'tick' });
+  expect(runOf(host)).toMatchObject({ phase: RunPhase.ENDED, outcome: RunOutcome.CANCELLED });
+  expect(host.record.pendingPower).toBeUndefined();
+});
