@@ -7,18 +7,22 @@ import {
   HostState,
   PoolAmountSchema,
   RolloutSlotState,
+  type RolloutWindow,
   RolloutWindowSchema,
   RunKind,
   RunOutcome,
   RunPhase,
   store as wire,
 } from '@rackwright/api';
+import { seededRandom } from '@rackwright/sim';
+import { openMemoryStore } from '@rackwright/store';
 import { expect, test } from 'vitest';
+import type { HostRequest } from '../host/index.ts';
 import { type Bench, bench, done, inspected, verified } from '../host/testing/bench.ts';
 import { askForHosts } from './asking.ts';
 import { digest, image } from './rollout.fixture.ts';
 import { seenHost } from './seen.ts';
-import type { PoolHosts } from './slot-run.ts';
+import { newsOfSlot, type PoolHosts } from './slot-run.ts';
 import { stepPool } from './step.ts';
 
 const pool = 'pools/p';
@@ -37,18 +41,23 @@ function stepAt(host: Bench): string {
   return run?.phase === RunPhase.ENDED ? '' : (run?.steps[run.currentStep]?.name ?? '');
 }
 
-/** Runs image A, and the pool's reimage to B has begun. */
-function fetching(notAfterMs?: number): Bench {
+/** Runs image A, for the pool. */
+function provisioned(): Bench {
   const host = bench({ goal: HostGoal.MANAGEABLE });
   host.apply({ kind: 'tick' });
   host.report(verified());
   const runs = { state: HostState.PROVISIONED, image: image('A'), poweredOn: true };
   Object.assign(status(host), runs);
+  host.apply({ kind: 'request', request: { kind: 'claim', reason: 'its' }, by: { actor: pool } });
+  return host;
+}
+
+/** Its reimage to B has begun. */
+function fetching(notAfterMs?: number): Bench {
+  const host = provisioned();
   const ends = notAfterMs === undefined ? {} : { notAfterMs };
-  const deploy = { kind: 'reimage', image: image('B'), ...ends } as const;
-  for (const request of [{ kind: 'claim', reason: 'the pool’s' } as const, deploy]) {
-    host.apply({ kind: 'request', request, by: { actor: pool } });
-  }
+  const request = { kind: 'reimage', image: image('B'), ...ends } as const;
+  host.apply({ kind: 'request', request, by: { actor: pool } });
   expect(stepAt(host)).toBe('deploy.fetch_image');
   return host;
 }
@@ -166,7 +175,7 @@ test('a person’s abort of a fetch still is a try that failed', async () => {
   expect(record.failures).toMatchObject([{ attempts: 1, counted: false }]);
 });
 
-test('an image that comes after the end of its window takes nobody out, and is no failure', async () => {
+test('an image that comes after its window takes nobody out, and is no failure', async () => {
   const host = fetching(bench().nowMs + hourMs);
   const record = poolOf(host);
   host.nowMs += hourMs;
@@ -204,4 +213,38 @@ test('who waited for the agent past the window’s end stays in service', () => 
   host.apply({ kind: 'tick' });
   expect(runOf(host)).toMatchObject({ phase: RunPhase.ENDED, outcome: RunOutcome.CANCELLED });
   expect(host.record.pendingPower).toBeUndefined();
+});
+
+test('the request carries the end of the open window, of a host in service alone', async () => {
+  const store = await openMemoryStore({ random: seededRandom(1) });
+  const askedOf = async (windows: RolloutWindow[], poweredOn: boolean) => {
+    const host = provisioned();
+    status(host).poweredOn = poweredOn;
+    const record = poolOf(host, ({ pool: { spec, status: told } = {} }) => {
+      spec?.rollout?.windows.push(...windows);
+      for (const slot of told?.slots ?? []) {
+        Object.assign(slot, { state: RolloutSlotState.STARTING, run: 0n });
+        slot.runsBefore = host.record.runCount;
+      }
+    });
+    const found: HostRequest[] = [];
+    const request: PoolHosts['request'] = async (_, wanted) => {
+      found.push(wanted);
+      return { kind: 'refused', code: 'failedPrecondition', message: 'not asked of it here' };
+    };
+    const [slot] = record.pool?.status?.slots ?? [];
+    if (slot === undefined) throw new Error('the pool has a slot');
+    const deps = { store, hosts: { request }, clock: { nowMs: () => host.nowMs } };
+    await newsOfSlot(deps, record, slot, { record: host.record, revision: 1 });
+    const [asked] = found;
+    if (asked?.kind !== 'reimage') throw new Error('a reimage is asked for');
+    return asked.notAfterMs === undefined ? undefined : asked.notAfterMs - host.nowMs;
+  };
+  const host = bench();
+  const open = windowOf(host, 0);
+  const sinceMinuteMs = host.nowMs % 60_000;
+  expect(await askedOf([], true)).toBeUndefined();
+  expect(await askedOf([open], true)).toBe(hourMs - sinceMinuteMs);
+  expect(await askedOf([windowOf(host, -2)], true)).toBe(0);
+  expect(await askedOf([open], false)).toBeUndefined();
 });
