@@ -201,17 +201,37 @@ test('an image that comes within its window takes the host out, however long tha
   }
 });
 
-test('who waited for the agent past the window’s end stays in service', () => {
-  const host = fetching(bench().nowMs + hourMs);
-  const { context } = host;
-  // The order to switch it off does not leave.
-  host.context = { ...context, session: undefined };
+const frozen = { of: 'racks/r1', by: 'user:ann', reason: 'a drill', at: timestampFromMs(0) };
+/** What keeps the order to switch a host off from leaving. */
+const waits = { agent: { session: undefined }, freeze: { freeze: frozen } };
+
+test.each(Object.entries(waits))(
+  'who has waited for the end of its %s past that of its window stays in service',
+  (reason, wait) => {
+    const host = fetching(bench().nowMs + hourMs);
+    const { context } = host;
+    host.context = { ...context, ...wait };
+    host.report(done);
+    expect(runOf(host)?.waiting?.reason).toBe(reason);
+    host.nowMs += hourMs;
+    host.context = context;
+    host.apply({ kind: 'tick' });
+    expect(runOf(host)).toMatchObject({ phase: RunPhase.ENDED, outcome: RunOutcome.CANCELLED });
+    expect(host.record.pendingPower).toBeUndefined();
+  },
+);
+
+test('who is called off while a freeze keeps it in service is not switched at all', async () => {
+  const host = fetching();
+  host.context = { ...host.context, freeze: frozen };
   host.report(done);
-  expect(runOf(host)?.phase).not.toBe(RunPhase.ENDED);
-  host.nowMs += hourMs;
-  host.context = context;
-  host.apply({ kind: 'tick' });
+  expect(stepAt(host)).toBe('power.off');
+  const paused = poolOf(host, (record) => changes['it is paused']?.(record, host));
+  expect((await look(host, paused)).asked).toEqual(['abort']);
   expect(runOf(host)).toMatchObject({ phase: RunPhase.ENDED, outcome: RunOutcome.CANCELLED });
+  expect(runOf(host)?.steps.map(({ attempt }) => attempt)).toEqual(
+    runOf(host)?.steps.map((_, index) => (index === 0 ? 1 : 0)),
+  );
   expect(host.record.pendingPower).toBeUndefined();
 });
 
