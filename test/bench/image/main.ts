@@ -4,11 +4,15 @@
  *
  * A packed disk is published to a registry, fetched into a cache by the agent, and written by N
  * processes of the runner off the agent's HTTP, each onto a file past the page cache; one stage
- * after the other, as in a rack. All rates are MB/s of what stands on the
- * disks, of all hosts together, medians of the rounds. Beside each stage stand Debian's tools for
- * what it does, on the same bytes in the same rounds, each of them alone: N at once where ours are
- * N. Writing hashes the file and what it holds, so the tool for that hashes both. What is read back
- * has been over the bytes twice, and is compared with the slowest tool of each pass.
+ * after the other, as in a rack. All rates are MB/s of what stands on the disks, of all hosts
+ * together, medians of the rounds. Beside each stage stand Debian's tools for what it does, on the
+ * same bytes in the same rounds, each of them alone: N at once where ours are N. Writing hashes the
+ * file and what it holds, so the tool for that hashes both. What is read back has been over the
+ * bytes twice, and is compared with the slowest tool of each pass.
+ *
+ * A writer unpacks, hashes and writes at once, so N is one for every two processors unless it is
+ * said. With more, the tools say less: each of them has all processors for itself. What they reach
+ * together is told by the pipe.
  *
  * Ends with 1 when a stage is slower than half of the slowest tool.
  *
@@ -51,7 +55,7 @@ const memoryMibMax = 32;
 const { values } = parseArgs({
   options: {
     mib: { type: 'string', default: '1024' },
-    writers: { type: 'string', default: '2' },
+    writers: { type: 'string', default: String(Math.max(1, availableParallelism() >> 1)) },
     rounds: { type: 'string', default: '3' },
     compression: { type: 'string', default: 'zstd' },
     folder: { type: 'string', default: tmpdir() },
