@@ -12,14 +12,14 @@ import {
   StepState,
   type store,
 } from '@rackwright/api';
+import { firstOnHost } from '../turn/brake.ts';
 import { stepFailure } from '../turn/step-failure.ts';
 import { hasPassed, type Turn } from '../turn/turn.ts';
-import { fetchImageStep } from './deployment.ts';
 
 /** Whether this run is a reimage that has not begun to take its host out. */
 export function isStillIn(run: Run, operation: store.OperationRecord | undefined): boolean {
   if (run.kind !== RunKind.REIMAGE || run.phase === RunPhase.ENDED) return false;
-  const out = takesOutAt(run);
+  const out = firstOnHost(run.steps);
   if (run.currentStep !== out) return run.currentStep < out;
   const { attempt = 0 } = run.steps[out] ?? {};
   // It may wait for the end of a freeze, or for its agent.
@@ -31,22 +31,18 @@ export function tooLateToTakeOut(turn: Turn, run: Run): RunFailure | undefined {
   const { record } = turn;
   const end = record.deployNotAfter;
   if (end === undefined || !hasPassed(turn, end)) return undefined;
-  if (run.currentStep !== takesOutAt(run) || !isStillIn(run, record.operation)) return undefined;
+  if (run.currentStep !== firstOnHost(run.steps) || !isStillIn(run, record.operation))
+    return undefined;
   const by = toJson(TimestampSchema, end);
   return stepFailure('tooLate', `the host could not be taken out before ${by}, and stays as it is`);
 }
 
 /** The step that would take the host out has not begun, whatever it waited for. */
 export function stayIn({ record }: Turn, run: Run): void {
-  const step = run.steps[takesOutAt(run)];
-  if (step === undefined || run.currentStep !== takesOutAt(run)) return;
+  const step = run.steps[firstOnHost(run.steps)];
+  if (step === undefined || run.currentStep !== firstOnHost(run.steps)) return;
   if (!isStillIn(run, record.operation)) return;
   Object.assign(step, { state: StepState.PENDING, attempt: 0 });
   delete step.startTime;
   delete record.operation;
-}
-
-/** The first step that is not the fetch. */
-function takesOutAt({ steps }: Run): number {
-  return steps.findIndex(({ name }) => name !== fetchImageStep);
 }

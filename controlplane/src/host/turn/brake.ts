@@ -23,7 +23,7 @@ const bootSteps: ReadonlySet<string> = new Set(['power.bootRunner', 'power.bootR
 export const fetchImageStep = 'deploy.fetch_image';
 
 /** The first step that does something to the host itself. */
-function firstOnHost(steps: readonly RunStep[]): number {
+export function firstOnHost(steps: readonly RunStep[]): number {
   return steps.findIndex(({ name }) => name !== fetchImageStep);
 }
 
