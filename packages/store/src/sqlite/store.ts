@@ -47,6 +47,8 @@ export const GROUP_WRITES_MAX = 256;
 const SQLITE_FULL = 13;
 /** Pages copied before others have their turn. */
 const COPY_PAGES_AT_ONCE = 256;
+/** A copy that has failed is begun anew. */
+const COPY_ATTEMPTS_MAX = 3;
 
 export interface SqliteStoreOptions {
   /** The database file; its folder must exist. Beside it SQLite keeps `-wal`. */
@@ -286,8 +288,16 @@ class SqliteStore implements StateStore {
 
   /** A few pages at a time: what is written meanwhile by this process is taken along. */
   async copyTo(path: string): Promise<void> {
-    this.#checkOpen();
-    await backup(this.#file, path, { rate: COPY_PAGES_AT_ONCE });
+    for (let attempt = 1; ; attempt += 1) {
+      this.#checkOpen();
+      try {
+        await backup(this.#file, path, { rate: COPY_PAGES_AT_ONCE });
+        return;
+      } catch (error) {
+        // A step that meets a write at a bad moment fails with "not an error"; the next may not.
+        if (attempt === COPY_ATTEMPTS_MAX) throw error;
+      }
+    }
   }
 
   #read<T>(query: () => T): T {
