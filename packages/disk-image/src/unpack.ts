@@ -112,7 +112,7 @@ async function* unpackFrame(
   try {
     for await (const piece of decoder as AsyncIterable<Uint8Array>) {
       yield piece;
-      giveBack(piece);
+      giveBackFull(piece);
     }
     await feeding;
     const leftBytes = fedBytes - decoder.bytesWritten;
@@ -130,7 +130,7 @@ async function* unpackFrame(
  * U3. A decoder fills a buffer to its end, in pieces, and then takes another: with the last piece
  * of it nobody needs it.
  */
-function giveBack({ buffer, byteOffset, length }: Uint8Array): void {
+function giveBackFull({ buffer, byteOffset, length }: Uint8Array): void {
   const isWhole = buffer.byteLength === outputBytes && byteOffset + length === outputBytes;
   if (isWhole && buffer instanceof ArrayBuffer) buffer.transfer(0);
 }

@@ -108,12 +108,10 @@ export class DiskWriter {
       const filled = this.#at % transferBytesMax;
       const part = Math.min(length - done, transferBytesMax - filled);
       const isZero = part === transferBytesMax && content.kind === 'zeros';
-      if (content.kind === 'bytes') {
+      if (!isZero) {
         const { bytes } = await this.#free();
-        bytes.set(content.bytes.subarray(done, done + part), filled);
-      } else if (!isZero) {
-        const { bytes } = await this.#free();
-        bytes.fill(0, filled, filled + part);
+        if (content.kind === 'zeros') bytes.fill(0, filled, filled + part);
+        else bytes.set(content.bytes.subarray(done, done + part), filled);
       }
       this.#at += part;
       done += part;
