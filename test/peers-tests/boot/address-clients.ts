@@ -68,8 +68,8 @@ export class AddressClient {
 
   /** The reports of one kind of event, oldest first. */
   reports(event: string): Report[] {
-    const blocks = readFileSync(this.#path('reports'), 'utf8').split('\n\n');
-    return blocks.map(reportOf).filter((report) => report['event'] === event);
+    const reports = reportsIn(readFileSync(this.#path('reports'), 'utf8'));
+    return reports.filter((report) => report['event'] === event);
   }
 
   async addresses(): Promise<string[]> {
@@ -80,6 +80,12 @@ export class AddressClient {
   #path(suffix: string): string {
     return join(this.#folder, `${this.#name}.${suffix}`);
   }
+}
+
+/** What the scripts wrote down to its end: each report ends with an empty line. */
+export function reportsIn(text: string): Report[] {
+  // The script of a client that runs on may be in the middle of its last one.
+  return text.split('\n\n').slice(0, -1).map(reportOf);
 }
 
 function reportOf(block: string): Report {

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, type TestContext, test } from 
 import { runProgram, type Started, startProcess, until } from '../../lab/processes.ts';
 import { createUndo, type Undo } from '../../lab/undo.ts';
 import { peer } from '../peer.ts';
-import { AddressClient } from './address-clients.ts';
+import { AddressClient, reportsIn } from './address-clients.ts';
 import { makeWire, serverAddress, type Wire } from './wire.ts';
 
 const mac = {
@@ -219,6 +219,14 @@ describe('dhclient', () => {
     const output = await stranger.dhclient(here.path, [], 'timeout 3;');
     expect(output).toContain('No DHCPOFFERS received');
   });
+});
+
+test("a client's report that is still being written down is none yet", () => {
+  const whole = 'event=bound\nip=10.77.0.100\nserverid=10.77.0.1\n\n';
+  const bound = { event: 'bound', ip: '10.77.0.100', serverid: '10.77.0.1' };
+  expect(reportsIn('event=bound\n')).toEqual([]);
+  expect(reportsIn(`${whole}event=ren`)).toEqual([bound]);
+  expect(reportsIn(whole + whole)).toEqual([bound, bound]);
 });
 
 describe('udhcpc', () => {
