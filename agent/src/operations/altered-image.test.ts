@@ -9,14 +9,14 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
-import { agent, DeployProof } from '@rackwright/api';
+import { agent, DeployProof, writeImageStep } from '@rackwright/api';
 import { digestOf, writeHostManifest } from '@rackwright/oci';
 import { nodeClock, nodeLargeFiles, nodeWebClient } from '@rackwright/platform/node';
 import { expect, test } from 'vitest';
 import { BlobCache, defaultAdmissionLimits, HostImages } from '../images/index.ts';
 import { quietLog } from '../runner-gateway/testing.ts';
 import type { OperationContext, Progress } from '../session/index.ts';
-import { withHostImage, writeImageStep } from './host-image.ts';
+import { withHostImage } from './host-image.ts';
 
 const disk = Buffer.alloc(4_000_000, 'a good disk');
 const nearlyAll = 3_500_000;

@@ -10,8 +10,6 @@ import type { Proofs } from '../deploy/index.ts';
 import type { OperationContext } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
 
-export const awaitImageStep = 'deploy.await_image';
-
 export interface AwaitImageParts {
   readonly proofs: Pick<Proofs, 'whenProved' | 'signsSince'>;
   readonly clock: Clock;

@@ -1,11 +1,10 @@
 import { create } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent, fetchImageStep } from '@rackwright/api';
 import { type Digest, OciError } from '@rackwright/oci';
 import { expect, test } from 'vitest';
 import type { HostImages } from '../images/index.ts';
 import type { OperationContext } from '../session/index.ts';
 import { TestClock } from '../session/testing/clock.ts';
-import { fetchImageStep } from './fetch-image.ts';
 import { ownSteps } from './own-steps.ts';
 
 const digest = `sha256:${'cd'.repeat(32)}` as Digest;

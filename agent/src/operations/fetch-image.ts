@@ -10,8 +10,6 @@ import { bringImage } from './bring-image.ts';
 import type { HostImageParts } from './host-image.ts';
 import { prepareNetboot } from './prepare-netboot.ts';
 
-export const fetchImageStep = 'deploy.fetch_image';
-
 /** The image's disk, or what a host boots over the network in place of one. */
 export function fetchImage(
   parts: HostImageParts,

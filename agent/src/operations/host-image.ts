@@ -26,8 +26,6 @@ import { failure } from './bmc-access.ts';
 import { notHeld, progressWords, resultOfHostImage } from './host-image-result.ts';
 import { turnLimit } from './time-limit.ts';
 
-export const writeImageStep = 'deploy.write_image';
-
 export interface HostImageParts {
   readonly images: Pick<HostImages, 'hold'>;
   readonly clock: Clock;

@@ -1,10 +1,10 @@
 /** Steps that the agent carries out by itself, with neither a runner nor the BMC. */
 import { create } from '@bufbuild/protobuf';
-import { agent, RerunClass } from '@rackwright/api';
+import { agent, awaitImageStep, fetchImageStep, RerunClass } from '@rackwright/api';
 import type { FinalResult } from '@rackwright/results';
 import type { OperationContext } from '../session/index.ts';
-import { type AwaitImageParts, awaitImage, awaitImageStep } from './await-image.ts';
-import { fetchImage, fetchImageStep } from './fetch-image.ts';
+import { type AwaitImageParts, awaitImage } from './await-image.ts';
+import { fetchImage } from './fetch-image.ts';
 import type { HostImageParts } from './host-image.ts';
 import { prepareNetboot, prepareNetbootStep } from './prepare-netboot.ts';
 

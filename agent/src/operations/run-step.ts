@@ -1,5 +1,5 @@
 /** Steps that the runner of a boot carries out, and what is brought here for them before. */
-import { agent } from '@rackwright/api';
+import { agent, writeImageStep } from '@rackwright/api';
 import type { FinalResult } from '@rackwright/results';
 import { architectureNamed } from '../images/index.ts';
 import type { RunnerOrders } from '../runner-gateway/index.ts';
@@ -11,7 +11,6 @@ import {
   type OrderWithImage,
   withHostImage,
   withHostImageAgain,
-  writeImageStep,
 } from './host-image.ts';
 
 export interface StepImages {

@@ -1,6 +1,6 @@
 /** An image that is to be written: what is told of the disks, whoever ends it and when. */
 import { create, toJson } from '@bufbuild/protobuf';
-import { agent, DeployProof } from '@rackwright/api';
+import { agent, DeployProof, writeImageStep } from '@rackwright/api';
 import { VirtualClock } from '@rackwright/bmc/conformance';
 import { type Digest, OciError, ociFailures } from '@rackwright/oci';
 import { type FinalResult, type Result, resultToWire } from '@rackwright/results';
@@ -8,7 +8,6 @@ import { expect, test } from 'vitest';
 import { defaultDeskLimits, noHandOffs, RunnerDesk } from '../runner-gateway/index.ts';
 import { quietLog, testSigner } from '../runner-gateway/testing.ts';
 import { AttemptEnd, type OperationContext, type Progress } from '../session/index.ts';
-import { writeImageStep } from './host-image.ts';
 import { runStep } from './run-step.ts';
 
 const boot = 'h/1/1/1';

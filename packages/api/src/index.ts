@@ -63,6 +63,17 @@ export * as runner from './runner.ts';
 export { shownArguments } from './shown-arguments.ts';
 export { createHealthBoard, type HealthBoard } from './standard/health.ts';
 export { createReflection } from './standard/reflection.ts';
+export {
+  awaitImageStep,
+  commandStep,
+  eraseMetadataStep,
+  eraseStep,
+  fetchImageStep,
+  fileStep,
+  scriptStep,
+  webhookStep,
+  writeImageStep,
+} from './step-names.ts';
 export * as store from './store.ts';
 export {
   checkCertificateProof,

@@ -2,7 +2,7 @@
  * What steps can do: for each action its field, what goes with it, and the arguments that the
  * engine gets.
  */
-import { RerunClass } from '@rackwright/api';
+import { commandStep, fileStep, RerunClass, scriptStep, webhookStep } from '@rackwright/api';
 import {
   argumentName,
   base64Problem,
@@ -79,7 +79,7 @@ const script: ActionKind = {
   beside: ['interpreter', 'environment', 'idempotent', 'destructive', 'handOff'],
   rerunClass: undefined,
   read: (place) => ({
-    step: 'run.script',
+    step: scriptStep,
     arguments: [
       ...text(place, 'script', place.field, someUpTo(sourceBytesMax)),
       ...text(
@@ -102,7 +102,7 @@ const command: ActionKind = {
     const known = ['image', 'arguments', 'environment', 'directory'];
     const fields = mapWith(place, known, 'image');
     return {
-      step: 'run.command',
+      step: commandStep,
       arguments: [
         ...text(place, 'image', fields.get('image'), imageProblem),
         ...list(place, 'arguments', fields.get('arguments'), commandArgumentsMax),
@@ -143,7 +143,7 @@ const file: ActionKind = {
       encodingField && choice(place.reading, encodingField, ['text', 'base64'] as const);
     const content = encoding === 'base64' ? base64Problem : anyText;
     return {
-      step: 'run.file',
+      step: fileStep,
       arguments: [
         ...text(place, 'path', fields.get('path'), pathProblem),
         ...text(place, 'content', fields.get('content'), content),
@@ -220,7 +220,7 @@ const webhook: ActionKind = {
   read: (place) => {
     const fields = mapWith(place, ['url', 'method', 'body', 'headers'], 'url');
     return {
-      step: 'webhook',
+      step: webhookStep,
       arguments: [
         ...text(place, 'url', fields.get('url'), urlProblem),
         ...text(place, 'method', fields.get('method'), oneOf(['POST', 'PUT']), 'POST'),

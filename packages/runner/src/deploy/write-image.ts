@@ -11,7 +11,7 @@
  *    interrupts the step, and is no fault of the image.
  */
 import { create } from '@bufbuild/protobuf';
-import { agent, RerunClass, type runner } from '@rackwright/api';
+import { agent, RerunClass, type runner, writeImageStep } from '@rackwright/api';
 import {
   chooseTarget,
   compressions,
@@ -83,7 +83,7 @@ interface Work extends Wanted {
 export function writeImage(place: ImagePlace): Step {
   return {
     description: {
-      name: 'deploy.write_image',
+      name: writeImageStep,
       priority: 0,
       rerunClass: RerunClass.SAFE,
       destructive: true,

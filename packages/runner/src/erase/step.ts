@@ -10,7 +10,7 @@
  *    lab's switch takes the verdict away, and then evidence says so.
  * E4 When the step has ended, however it ended, nothing of it writes any more.
  */
-import { agent, counted, RerunClass, verbFor } from '@rackwright/api';
+import { agent, counted, eraseMetadataStep, eraseStep, RerunClass, verbFor } from '@rackwright/api';
 import { type ErasureMethod, seedBytesMax, seedBytesMin } from '@rackwright/erasure';
 import type { Complete, Failed, RetryAfter } from '@rackwright/results';
 import { guardIdentity } from '../guard.ts';
@@ -28,7 +28,7 @@ const busyDelayMs = 30_000;
 
 export const eraseDevices: Step = {
   description: {
-    name: 'deploy.erase_devices',
+    name: eraseStep,
     priority: 10,
     rerunClass: RerunClass.CHECK_FIRST,
     destructive: true,
@@ -41,7 +41,7 @@ export const eraseDevices: Step = {
 
 export const eraseDevicesMetadata: Step = {
   description: {
-    name: 'deploy.erase_devices_metadata',
+    name: eraseMetadataStep,
     priority: 0,
     rerunClass: RerunClass.SAFE,
     destructive: true,

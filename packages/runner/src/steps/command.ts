@@ -9,7 +9,7 @@
 
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
-import { agent, RerunClass } from '@rackwright/api';
+import { agent, commandStep, RerunClass } from '@rackwright/api';
 import {
   type Architecture,
   type BlobSource,
@@ -77,7 +77,7 @@ interface Command {
 export function runCommand(place: CommandPlace | string): Step {
   return {
     description: {
-      name: 'run.command',
+      name: commandStep,
       priority: 0,
       rerunClass: RerunClass.NEVER_TWICE,
       destructive: true,

@@ -7,7 +7,7 @@
  *    the host's own is written to.
  * 3. Success is what was read back.
  */
-import { ArgumentType, agent, RerunClass } from '@rackwright/api';
+import { ArgumentType, agent, fileStep, RerunClass } from '@rackwright/api';
 import { type DeviceFacts, decideScope } from '@rackwright/erasure';
 import type { Failed } from '@rackwright/results';
 import {
@@ -42,7 +42,7 @@ interface WantedFile {
 export function runFile(files: MachineFiles): Step {
   return {
     description: {
-      name: 'run.file',
+      name: fileStep,
       priority: 0,
       rerunClass: RerunClass.NEVER_TWICE,
       destructive: true,

@@ -1,0 +1,22 @@
+/**
+ * Names of steps that more than one program knows: who orders a step and who takes it must spell it
+ * alike, for a name that nobody knows is refused only when its turn comes.
+ */
+
+/** The agent fetches the image while the host still runs what it ran. */
+export const fetchImageStep = 'deploy.fetch_image';
+/** The runner writes an image; never a step of a list that people write. */
+export const writeImageStep = 'deploy.write_image';
+/** The agent waits until the host has said that it runs its image. */
+export const awaitImageStep = 'deploy.await_image';
+
+/** The runner erases the devices of the plan, or, the weaker level, their metadata only. */
+export const eraseStep = 'deploy.erase_devices';
+export const eraseMetadataStep = 'deploy.erase_devices_metadata';
+
+/** What steps of templates come to in the runner. */
+export const scriptStep = 'run.script';
+export const commandStep = 'run.command';
+export const fileStep = 'run.file';
+/** The control plane calls somebody outside for a template. */
+export const webhookStep = 'webhook';
