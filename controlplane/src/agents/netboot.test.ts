@@ -1,8 +1,15 @@
 /** What the agent is told of hosts without a disk, and when, from the host's step to its list. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { agent, DeploySpecSchema, FleetSchema, HostState, store as wire } from '@rackwright/api';
+import {
+  agent,
+  awaitImageStep,
+  DeploySpecSchema,
+  FleetSchema,
+  fetchImageStep,
+  HostState,
+  store as wire,
+} from '@rackwright/api';
 import { expect, test } from 'vitest';
-import { awaitImageStep, fetchImageStep } from '../host/index.ts';
 import {
   complete,
   connectAgent,

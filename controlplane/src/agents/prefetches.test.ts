@@ -2,13 +2,13 @@
 import { create } from '@bufbuild/protobuf';
 import {
   agent,
+  awaitImageStep,
   FleetSchema,
   FleetSpecSchema,
   PrefetchedImageSchema,
   store as wire,
 } from '@rackwright/api';
 import { expect, test } from 'vitest';
-import { awaitImageStep } from '../host/index.ts';
 import { connectAgent, type PlainAgent } from '../host/testing/plain-agent.ts';
 import { type Rig, rigWith } from '../host/testing/rig.ts';
 

@@ -10,11 +10,12 @@
 import { create, equals } from '@bufbuild/protobuf';
 import {
   agent,
+  awaitImageStep,
   type ImageRegistry,
   type PrefetchedImage,
   type store as wire,
 } from '@rackwright/api';
-import { awaitImageStep, credentialVersions } from '../host/index.ts';
+import { credentialVersions } from '../host/index.ts';
 import {
   credentialsOfRegistries,
   hostImageOf,

@@ -2,14 +2,7 @@
 export { accessTo } from './bmc/access.ts';
 export { bmcFaults, bmcUnreachable } from './bmc/health.ts';
 export { fenceHold } from './deletion/fence-hold.ts';
-export {
-  awaitImageStep,
-  bootImageStep,
-  fetchImageStep,
-  netbootOf,
-  netbootProblem,
-  writeImageStep,
-} from './deployment/deployment.ts';
+export { netbootOf, netbootProblem } from './deployment/deployment.ts';
 export { isStillIn } from './deployment/still-in.ts';
 export { explainRack } from './explain/rack.ts';
 export { explainEndedRun, howItEnded } from './explain/run.ts';
@@ -40,6 +33,7 @@ export { credentialVersions, whyNothingDestructive } from './shell/surroundings.
 export { settleMs } from './shell/wake.ts';
 export { displayOf } from './turn/display.ts';
 export { placesMax } from './turn/quota.ts';
+export { engineSteps } from './turn/step-names.ts';
 export { defaultTiming, type EngineTiming } from './turn/timing.ts';
 export type { RequestOutcome, TurnResult } from './turn/turn-result.ts';
 export type {

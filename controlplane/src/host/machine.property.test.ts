@@ -1,4 +1,5 @@
 /** Whatever is asked of a host and reported of it, in whatever order: what must always hold. */
+
 import { create, equals } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -16,7 +17,6 @@ import {
 } from '@rackwright/api';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { isBootStep } from './operation/boots.ts';
 import { nextWakeMs } from './shell/wake.ts';
 import {
   type Bench,
@@ -29,6 +29,7 @@ import {
   virtioDisk,
 } from './testing/bench.ts';
 import { rendered, script, workflowRun } from './testing/templates.ts';
+import { isBootStep } from './turn/step-names.ts';
 import type { HostEvent, HostRequest } from './turn/types.ts';
 
 const people = ['user:ann', 'user:bob'] as const;

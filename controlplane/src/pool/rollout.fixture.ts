@@ -19,8 +19,8 @@ import {
   RunSchema,
   StepState,
   store as wire,
+  writeImageStep,
 } from '@rackwright/api';
-import { writeImageStep } from '../host/index.ts';
 import type { GateFacts, GateOrder } from './gate.ts';
 import { digestOf } from './image-name.ts';
 import type { OtherPool } from './members.ts';

@@ -26,8 +26,9 @@ import {
   RunOutcome,
   RunPhase,
   store as wire,
+  writeImageStep,
 } from '@rackwright/api';
-import { bootImageStep, writeImageStep } from '../host/index.ts';
+import { engineSteps } from '../host/index.ts';
 import { failureBasis, isOfOther } from './basis.ts';
 import { isCalledOff } from './call-off.ts';
 import { type GateFacts, needsGate, wantsApproval, whatGateWants } from './gate.ts';
@@ -124,7 +125,7 @@ function endText({ outcome }: Run): string {
 function hasLeft({ steps }: Run): boolean {
   return steps.some(({ name, attempt, disksUntouched }) => {
     if (attempt === 0) return false;
-    return name === bootImageStep || (name === writeImageStep && !disksUntouched);
+    return name === engineSteps.bootImage || (name === writeImageStep && !disksUntouched);
   });
 }
 

@@ -9,8 +9,6 @@ export {
   builtInSteps,
   type CleanPlan,
   cleanPlan,
-  eraseMetadataStep,
-  eraseStep,
   type KnownStep,
   type PlanInput,
 } from './plan.ts';

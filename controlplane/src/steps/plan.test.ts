@@ -3,11 +3,13 @@ import {
   agent,
   CleaningPolicySchema,
   ErasureLevel,
+  eraseMetadataStep,
+  eraseStep,
   FleetSpecSchema,
   RerunClass,
 } from '@rackwright/api';
 import { expect, test } from 'vitest';
-import { builtInSteps, cleanPlan, eraseMetadataStep, eraseStep, type KnownStep } from './plan.ts';
+import { builtInSteps, cleanPlan, type KnownStep } from './plan.ts';
 
 test.each([
   [undefined, true],

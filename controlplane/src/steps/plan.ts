@@ -9,6 +9,8 @@ import {
   type CleanStep,
   CleanStepSchema,
   ErasureLevel,
+  eraseMetadataStep,
+  eraseStep,
   type FleetSpec,
   RerunClass,
 } from '@rackwright/api';
@@ -16,9 +18,6 @@ import { describedArguments, isMandatory } from './arguments.ts';
 
 /** Interfaces from first to last among steps of the same priority. */
 const interfaceOrder = ['vendor', 'power', 'management', 'firmware', 'deploy', 'bios', 'raid'];
-
-export const eraseStep = 'deploy.erase_devices';
-export const eraseMetadataStep = 'deploy.erase_devices_metadata';
 
 /** Priority that an erasure has in the automatic plan. */
 const erasePriority = 10;

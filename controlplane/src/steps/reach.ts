@@ -8,7 +8,7 @@
  *    and whole parts of its path. What could be read in two ways is refused.
  */
 import { create } from '@bufbuild/protobuf';
-import { agent, type TemplatePolicy } from '@rackwright/api';
+import { agent, commandStep, type TemplatePolicy, webhookStep } from '@rackwright/api';
 import { isRegistry, isRepository, parseReference } from '@rackwright/oci';
 import { secretsProblem } from './step-secrets.ts';
 
@@ -26,8 +26,6 @@ export interface ReachingStep {
   readonly skippedBecause?: string;
 }
 
-const commandStep = 'run.command';
-const webhookStep = 'webhook';
 const shownCharactersMax = 200;
 const urlCharactersMax = 2_048;
 

@@ -7,6 +7,7 @@
  * 2. The mode is read when something is decided (`forced.ts`).
  * 3. What an external host's power is stays as it is.
  */
+
 import { clone, create } from '@bufbuild/protobuf';
 import {
   AbandonedResourceSchema,
@@ -29,6 +30,7 @@ import { cancelOperation } from '../operation/operation.ts';
 import { endRun, startRun } from '../run/engine.ts';
 import { isForced, leaveBehind, limitCall, whyNotWaited } from '../run/forced.ts';
 import { stepFailure } from '../turn/step-failure.ts';
+import { engineSteps } from '../turn/step-names.ts';
 import { activeRun, causedBy, currentStep, now, runName, type Turn } from '../turn/turn.ts';
 import type { HostRequest, Refusal, RequestedStep, Requester } from '../turn/types.ts';
 import { isFenceHold } from './fence-hold.ts';
@@ -169,7 +171,7 @@ export function whatKeeps({ status, record }: Going): Hold | undefined {
   return kept ?? (record.fences.length > 0 ? status.holds.find(isFenceHold) : undefined);
 }
 
-const powerOff: RequestedStep = { step: 'power.off', arguments: {} };
+const powerOff: RequestedStep = { step: engineSteps.off, arguments: {} };
 
 /** A host that is known to be on, and whose BMC we know, is switched off before it is forgotten. */
 function stepsBeforeRemoval(turn: Turn): RequestedStep[] {

@@ -11,6 +11,7 @@
  *    are put in as an operation leaves. Once a run is over they
  *    stand there for one image at most: for what the host runs, if it runs any.
  */
+
 import { clone, create } from '@bufbuild/protobuf';
 import { durationMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -23,27 +24,12 @@ import {
   RunKind,
   type RunStep,
   store,
+  writeImageStep,
 } from '@rackwright/api';
 import { hostImageOf } from '../../images/index.ts';
-import { fetchImageStep } from '../turn/brake.ts';
+import { isDeployStepOfAgent, switchesOnImage } from '../turn/step-names.ts';
 import { activeRun, type Turn } from '../turn/turn.ts';
 import type { HostContext, RequestedStep } from '../turn/types.ts';
-
-export { fetchImageStep };
-/** The step of the runner that writes an image; never one of a list that people write. */
-export const writeImageStep = 'deploy.write_image';
-/** The agent fetches what the host boots over the network. */
-export const prepareNetbootStep = 'deploy.prepare_netboot';
-export const bootImageStep = 'power.bootImage';
-/** The agent waits until the host has said that it runs its image. */
-export const awaitImageStep = 'deploy.await_image';
-
-/** Steps of deployments that the agent takes itself; it names them in its Hello (R8). */
-const ofAgent: ReadonlySet<string> = new Set([fetchImageStep, prepareNetbootStep, awaitImageStep]);
-
-export function isDeployStepOfAgent(name: string): boolean {
-  return ofAgent.has(name);
-}
 
 const proofTimeoutDefaultMs = 20 * 60_000;
 const versionsOfNone: ReadonlyMap<string, bigint> = new Map();
@@ -240,7 +226,7 @@ export function forgetImage({ status, record }: Turn): void {
 /** When the host was switched on to boot its image; undefined: it was not, in this run. */
 export function switchedOnMs(run: Run): number | undefined {
   const on = run.steps.findLast(({ name }, at) => {
-    return at < run.currentStep && (name === 'power.on' || name === bootImageStep);
+    return at < run.currentStep && switchesOnImage(name);
   });
   return on?.endTime === undefined ? undefined : timestampMs(on.endTime);
 }

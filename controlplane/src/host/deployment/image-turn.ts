@@ -2,18 +2,14 @@
  * An order that waits at its agent for its turn to get an image: the step's own time begins when
  * that comes, and the wait for it has a bound of its own (R5). Pure.
  */
+
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import type { agent, Run, RunFailure, RunStep } from '@rackwright/api';
-import { lasting } from '@rackwright/api';
+import { fetchImageStep, lasting, writeImageStep } from '@rackwright/api';
 import { stepFailure } from '../turn/step-failure.ts';
+import { isDeployStepOfAgent, prepareNetbootStep } from '../turn/step-names.ts';
 import type { EngineTiming } from '../turn/timing.ts';
 import { later, stopWaiting, type Turn, waitFor } from '../turn/turn.ts';
-import {
-  fetchImageStep,
-  isDeployStepOfAgent,
-  prepareNetbootStep,
-  writeImageStep,
-} from './deployment.ts';
 
 /** A failure's type that says that the turn of an order did not come. */
 export const queueTimeout = 'queueTimeout';

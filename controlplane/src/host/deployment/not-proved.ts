@@ -4,10 +4,17 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampDate, timestampMs } from '@bufbuild/protobuf/wkt';
-import { agent, lasting, type Run, type RunFailure, type RunStep } from '@rackwright/api';
+import {
+  agent,
+  awaitImageStep,
+  lasting,
+  type Run,
+  type RunFailure,
+  type RunStep,
+} from '@rackwright/api';
 import { cut, stepFailure } from '../turn/step-failure.ts';
 import type { Turn } from '../turn/turn.ts';
-import { awaitImageStep, proofTimeoutMs, switchedOnMs } from './deployment.ts';
+import { proofTimeoutMs, switchedOnMs } from './deployment.ts';
 
 /** A failure's type that says so. */
 export const notProved = 'notProved';

@@ -13,10 +13,11 @@ import {
   type RunStep,
   type WrittenDisk,
   WrittenDiskSchema,
+  writeImageStep,
 } from '@rackwright/api';
 import { cut } from '../turn/step-failure.ts';
 import type { Turn } from '../turn/turn.ts';
-import { beginWrite, type DiskAfter, forgetImage, writeImageStep } from './deployment.ts';
+import { beginWrite, type DiskAfter, forgetImage } from './deployment.ts';
 
 /** Longest texts that the status keeps of it, in characters. */
 const nameMax = 128;

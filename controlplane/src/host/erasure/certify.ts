@@ -3,10 +3,13 @@
  * host is erased" (invariant H6). A device counts only with the verdict `erased`, this run, this
  * use epoch.
  */
+
 import { create } from '@bufbuild/protobuf';
 import {
   agent,
   ErasureLevel,
+  eraseMetadataStep,
+  eraseStep,
   type Inventory,
   type LastCleaned,
   LastCleanedSchema,
@@ -29,8 +32,8 @@ import {
   statementSha256,
   verdictOf,
 } from '@rackwright/erasure';
-import { eraseMetadataStep, eraseStep } from '../../steps/index.ts';
 import { invalidResult, isErasure, stepFailure } from '../turn/step-failure.ts';
+import { engineSteps } from '../turn/step-names.ts';
 import { now, type Turn } from '../turn/turn.ts';
 import type { CertificateDraft } from '../turn/types.ts';
 import { decideDevices, missingDevice, unseenStorage } from './device-plan.ts';
@@ -205,7 +208,7 @@ function isOfSession({ record, status }: Turn, { runnerSession }: Inventory): bo
 function isProvenBefore({ steps, currentStep }: Run): boolean {
   const erased = steps.findLastIndex(({ name }, at) => at < currentStep && isErasure(name));
   return steps.slice(erased + 1, currentStep).some(({ name, state }) => {
-    return name === 'runner.inspectAgain' && state === StepState.SUCCEEDED;
+    return name === engineSteps.inspectAgain && state === StepState.SUCCEEDED;
   });
 }
 

@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import {
   agent,
+  eraseMetadataStep,
   type Inventory,
   RerunClass,
   type Run,
@@ -20,7 +21,6 @@ import {
   type ScopeDecision,
   storageDeviceOf,
 } from '@rackwright/erasure';
-import { eraseMetadataStep } from '../../steps/index.ts';
 import { isErasure, stepFailure } from '../turn/step-failure.ts';
 import type { Turn } from '../turn/turn.ts';
 import { checkMachine } from './identity.ts';

@@ -2,9 +2,9 @@
  * Signs that a host has been used without an order of ours: then data may have come onto its disks,
  * and what was certified before says nothing of them (DESIGN §5, `useEpoch`).
  */
+
 import { HostState, type RunStep, StepState } from '@rackwright/api';
-import { bootImageStep } from '../deployment/deployment.ts';
-import { isBootStep } from '../operation/boots.ts';
+import { engineSteps, isBootStep, switchesOn } from '../turn/step-names.ts';
 import { activeRun, causedBy, type Turn } from '../turn/turn.ts';
 
 /** A host that is on although nobody here switched it on may have booted anything. */
@@ -38,7 +38,7 @@ export function suspectUse(turn: Turn, cause: string): void {
 function isOnByOrder(turn: Turn, seenOff: boolean): boolean {
   const latest = latestPower(turn);
   if (latest === undefined) return false;
-  if (latest.name !== 'power.off') return mayHaveActed(turn, latest);
+  if (latest.name !== engineSteps.off) return mayHaveActed(turn, latest);
   // Until it is off, it is on from the boot before.
   if (latest.state === StepState.SUCCEEDED || seenOff) return false;
   const steps = activeRun(turn.status)?.steps ?? [];
@@ -50,7 +50,9 @@ export function isBootOrdered(turn: Turn): boolean {
   const latest = latestPower(turn);
   if (latest === undefined || !isBootStep(latest.name) || !mayHaveActed(turn, latest)) return false;
   const { steps = [] } = activeRun(turn.status) ?? {};
-  const up = steps.slice(steps.indexOf(latest)).find(({ name }) => name === 'runner.await');
+  const up = steps
+    .slice(steps.indexOf(latest))
+    .find(({ name }) => name === engineSteps.awaitRunner);
   return up?.state !== StepState.SUCCEEDED;
 }
 
@@ -60,12 +62,8 @@ function latestPower({ status }: Turn): RunStep | undefined {
   return run?.steps.findLast(({ name, state, attempt }, at) => {
     const wasSkipped = state === StepState.SKIPPED && attempt === 0;
     const began = at <= run.currentStep && state !== StepState.PENDING && !wasSkipped;
-    return began && (name === 'power.off' || switchesOn(name));
+    return began && (name === engineSteps.off || switchesOn(name));
   });
-}
-
-function switchesOn(name: string): boolean {
-  return name === 'power.on' || name === bootImageStep || isBootStep(name);
 }
 
 /** What has not been sent has done nothing. */

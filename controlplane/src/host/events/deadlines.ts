@@ -2,8 +2,15 @@
  * Stored deadlines (R5): each fires once, and never because of silence alone, nor of what a run
  * waits for that is not its own. What hangs at its deadline is told to stop.
  */
-import { type Run, type RunFailure, RunKind, RunOutcome, type RunStep } from '@rackwright/api';
-import { awaitImageStep } from '../deployment/deployment.ts';
+
+import {
+  awaitImageStep,
+  type Run,
+  type RunFailure,
+  RunKind,
+  RunOutcome,
+  type RunStep,
+} from '@rackwright/api';
 import { turnMissed } from '../deployment/image-turn.ts';
 import { hostNotProved } from '../deployment/not-proved.ts';
 import { giveUpOperation } from '../operation/open-operations.ts';
@@ -14,6 +21,7 @@ import { calledStep } from '../run/step-parts.ts';
 import { timedOut } from '../run/step-policy.ts';
 import { stepDefinition } from '../run/steps.ts';
 import { stepFailure } from '../turn/step-failure.ts';
+import { engineSteps } from '../turn/step-names.ts';
 import { activeRun, currentStep, hasPassed, type Turn, waitsForOthers } from '../turn/turn.ts';
 
 export function foldDeadlines(turn: Turn): void {
@@ -30,7 +38,8 @@ export function foldDeadlines(turn: Turn): void {
       endAttempt(turn, run, step, turnMissed(turn));
       return;
     }
-    const missing = step.name === 'runner.await' ? 'no runner reported from the host' : 'no result';
+    const missing =
+      step.name === engineSteps.awaitRunner ? 'no runner reported from the host' : 'no result';
     const text = `${calledStep(step)}: ${missing} before its deadline`;
     endAttempt(turn, run, step, stepFailure(timedOut, text));
     return;

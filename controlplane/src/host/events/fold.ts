@@ -2,6 +2,7 @@
  * Folds in what the agent says. Every report gets a verdict (R7); only a result of the operation
  * in the slot moves the run, and the six kinds do what DESIGN §3 lets them do, no more.
  */
+
 import { create } from '@bufbuild/protobuf';
 import { durationMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -17,12 +18,12 @@ import {
 } from '@rackwright/api';
 import { backoffDelayMs, resultFromWire } from '@rackwright/results';
 import { bmcWorked, clearInBand, foldBmcFailure, foldSilence } from '../bmc/health.ts';
-import { bootImageStep, noteWriteTold } from '../deployment/deployment.ts';
+import { noteWriteTold } from '../deployment/deployment.ts';
 import { foldTurn, queueTimeout, turnMissed } from '../deployment/image-turn.ts';
 import { foldSigns, hostNotProved, notProved } from '../deployment/not-proved.ts';
 import { noteWritten } from '../deployment/written-disk.ts';
 import { ownerOf } from '../erasure/identity.ts';
-import { bootOperationId, isBootStep } from '../operation/boots.ts';
+import { bootOperationId } from '../operation/boots.ts';
 import { closeOpen } from '../operation/open-operations.ts';
 import { operationParts, resend, wentTo } from '../operation/operation.ts';
 import { late, noteSettled, tooLateToAct, verdictBefore } from '../operation/settled.ts';
@@ -34,6 +35,7 @@ import { timedOut } from '../run/step-policy.ts';
 import { stepDefinition } from '../run/steps.ts';
 import { noteBegun } from '../turn/brake.ts';
 import { cut, stepFailure } from '../turn/step-failure.ts';
+import { engineSteps, isBootStep, switchesOnImage } from '../turn/step-names.ts';
 import {
   activeRun,
   causedBy,
@@ -216,8 +218,7 @@ function foldConflict(turn: Turn, { run, step }: Attempt, result: agent.RetryAft
     // The host is on, or the boot that the order was for is over.
     const boots = definition.kind === 'operation' && definition.inBand === true;
     if (boots || isBootStep(step.name)) return bootAgain(turn, run, step, result.message);
-    if (step.name === 'power.on' || step.name === bootImageStep)
-      return foldOnAlready(turn, run, step);
+    if (switchesOnImage(step.name)) return foldOnAlready(turn, run, step);
   }
   if (result.reason === agent.ConflictReason.FROZEN) return foldFrozen(turn, run, step, result);
   // It was begun under this very id before, and what came of it has got lost.
@@ -392,7 +393,7 @@ export function foldHello(
 function foldGrants(turn: Turn, grants: readonly string[]): void {
   const run = activeRun(turn.status);
   const step = run === undefined ? undefined : currentStep(run);
-  if (run === undefined || step?.name !== 'runner.await') return;
+  if (run === undefined || step?.name !== engineSteps.awaitRunner) return;
   if (grants.includes(bootOperationId(turn, run))) return;
   bootAgain(turn, run, step, 'the agent has lost the grant of this boot');
   causedBy(turn, 'agent', 'the grant of the boot was lost; the host is booted again');

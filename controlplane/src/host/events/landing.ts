@@ -1,4 +1,5 @@
 /** Where the end of a run leaves the host: applies the tables (`machine-tables.ts`). */
+
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -27,11 +28,11 @@ import {
   recoveryOf,
   type State,
 } from '../life/machine-tables.ts';
-import { isBootStep } from '../operation/boots.ts';
 import { dropPower, system } from '../power/pending-power.ts';
 import { landAfterFailure } from '../run/after-failure.ts';
 import { movesRunner } from '../run/step-parts.ts';
 import { clearFault, setFault } from '../turn/fault.ts';
+import { engineSteps, isBootStep } from '../turn/step-names.ts';
 import {
   causedBy,
   leaveAvailable,
@@ -107,7 +108,7 @@ function hasRun({ status }: Turn, { kind, steps }: Run, disk: DiskAfter | undefi
   if (kind === RunKind.PROVISION) return disk !== 'untouched';
   if (kind !== RunKind.WORKFLOW) return false;
   return steps.some(({ attempt, destructive, handOff, title, name }) => {
-    const boots = handOff || (title !== '' && name === 'power.on');
+    const boots = handOff || (title !== '' && name === engineSteps.on);
     return attempt > 0 && (destructive || boots);
   });
 }
@@ -254,7 +255,7 @@ function leftOnDisk({ status, record }: Turn, disk: DiskAfter | undefined): stri
  * disk, unless that holds half an image; an available one is off.
  */
 function restorePower({ status, record }: Turn, run: Run, disk: DiskAfter | undefined): void {
-  if (!run.steps.some(({ name, attempt }) => name === 'power.off' && attempt > 0)) return;
+  if (!run.steps.some(({ name, attempt }) => name === engineSteps.off && attempt > 0)) return;
   const steps = powerAfter(status.state, run, disk);
   if (steps.length === 0) return;
   record.pendingPower = create(store.PendingPowerSchema, { steps, by: system });
@@ -264,17 +265,17 @@ function powerAfter(state: HostState, run: Run, disk: DiskAfter | undefined): st
   switch (state) {
     case HostState.AVAILABLE:
       return run.steps.some(({ name, attempt }) => isBootStep(name) && attempt > 0)
-        ? ['power.off']
+        ? [engineSteps.off]
         : [];
     case HostState.PROVISIONED: {
-      const wasOn = run.steps.some(({ name }) => name === 'power.on');
-      if (run.kind === RunKind.SERVICE) return wasOn ? ['power.off', 'power.on'] : [];
+      const wasOn = run.steps.some(({ name }) => name === engineSteps.on);
+      if (run.kind === RunKind.SERVICE) return wasOn ? [engineSteps.off, engineSteps.on] : [];
       if (run.kind === RunKind.WORKFLOW) return powerAfterWorkflow(run);
       if (disk === undefined) return [];
-      if (disk === 'lost') return ['power.off'];
+      if (disk === 'lost') return [engineSteps.off];
       // What has come up from its image may still prove itself, or be looked at.
       const isUp = disk === 'whole' && switchedOnMs(run) !== undefined;
-      return isUp ? [] : ['power.off', 'power.on'];
+      return isUp ? [] : [engineSteps.off, engineSteps.on];
     }
     default:
       return [];
@@ -283,11 +284,11 @@ function powerAfter(state: HostState, run: Run, disk: DiskAfter | undefined): st
 
 /** What the template itself has switched last, or handed over, stays as it left it. */
 function powerAfterWorkflow({ steps }: Run): string[] {
-  const wasOn = steps.some(({ title, name }) => title === '' && name === 'power.on');
+  const wasOn = steps.some(({ title, name }) => title === '' && name === engineSteps.on);
   const last = steps.findLast((step) => step.attempt > 0 && movesRunner(step));
   const power = last?.arguments['power'];
   const isTheirs = last?.handOff === true || power === 'powerOff' || power === 'bootDisk';
-  return wasOn && !isTheirs ? ['power.off', 'power.on'] : [];
+  return wasOn && !isTheirs ? [engineSteps.off, engineSteps.on] : [];
 }
 
 function outcomeName(outcome: RunOutcome): string {

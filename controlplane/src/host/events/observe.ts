@@ -2,6 +2,7 @@
  * Takes in what was observed of a host without an order: power, netboots, inventories, runners.
  * Facts never change what is wanted; but a host that may have been used is not clean any more.
  */
+
 import { create, equals } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { agent, type store } from '@rackwright/api';
@@ -15,6 +16,7 @@ import { offered } from '../run/known-steps.ts';
 import { replan } from '../run/replan.ts';
 import { factsWith } from '../run/steps.ts';
 import { cut, messageMax, stepFailure } from '../turn/step-failure.ts';
+import { engineSteps } from '../turn/step-names.ts';
 import { activeRun, causedBy, currentStep, now, type Turn } from '../turn/turn.ts';
 
 /** Observed facts: never desired state, progress or errors. `toldAt` is the agent's clock. */
@@ -74,7 +76,7 @@ function foldRunnerReady(turn: Turn, ready: agent.RunnerReady): void {
 /** Its run goes on waiting: the boot's deadline ends that, or a runner that is taken. */
 function foldRefusal(turn: Turn, { bootOperationId: boot, message }: agent.RunnerRefused): void {
   const run = activeRun(turn.status);
-  const isWaiting = run !== undefined && currentStep(run)?.name === 'runner.await';
+  const isWaiting = run !== undefined && currentStep(run)?.name === engineSteps.awaitRunner;
   if (!isWaiting || boot !== bootOperationId(turn, run)) return;
   const said = { bootOperationId: boot, message: cut(message, messageMax) };
   turn.record.runnerRefused = create(agent.RunnerRefusedSchema, said);
@@ -104,7 +106,7 @@ function foldNetboot(turn: Turn, netboot: agent.UnexpectedNetboot): void {
   const step = run === undefined ? undefined : currentStep(run);
   if (run === undefined || step === undefined) return;
   const ordered = operationParts(host.uid, netboot.insteadOfOperationId);
-  if (ordered?.runNumber !== run.number || step.name !== 'runner.await') return;
+  if (ordered?.runNumber !== run.number || step.name !== engineSteps.awaitRunner) return;
   const message =
     `the BMC at ${turn.spec.bmc?.address ?? '?'} switched on ${netboot.hostName} ` +
     `(${netboot.mac}) instead of ${host.name}: the two BMC addresses are crossed`;

@@ -2,8 +2,10 @@
  * What a person can do about each kind of failure. Each line is one action; a command in it works
  * as it stands once the words in capitals are filled in.
  */
+
 import {
   BmcProtocol,
+  eraseStep,
   HostState,
   type Run,
   RunKind,
@@ -11,8 +13,8 @@ import {
   type store,
 } from '@rackwright/api';
 import { readImageName } from '../../images/index.ts';
-import { eraseStep } from '../../steps/index.ts';
 import { isEngineStep } from '../run/steps.ts';
+import { engineSteps } from '../turn/step-names.ts';
 import { activeRun } from '../turn/turn.ts';
 import { hostId } from './told.ts';
 
@@ -263,9 +265,9 @@ function pairsOf({ arguments: given }: RunStep): string[] {
 
 function powerAction(run: Run | undefined): string {
   const names = run?.steps.map(({ name }) => name) ?? [];
-  if (!names.includes('power.on')) return 'off';
+  if (!names.includes(engineSteps.on)) return 'off';
   // A host that is on already boots its disk only when it is switched off before.
-  return names.includes('power.off') || run?.error?.type === 'conflict' ? 'reset' : 'on';
+  return names.includes(engineSteps.off) || run?.error?.type === 'conflict' ? 'reset' : 'on';
 }
 
 /** The fingerprint in the failure's words that is not the pinned one. */

@@ -1,14 +1,19 @@
 /** Explains a deployment under way: what the agent does for it now, or whom it waits for. Pure. */
+
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { DeployProof, type Progress, type Run, type RunStep, type store } from '@rackwright/api';
 import {
   awaitImageStep,
+  DeployProof,
   fetchImageStep,
-  prepareNetbootStep,
-  switchedOnMs,
+  type Progress,
+  type Run,
+  type RunStep,
+  type store,
   writeImageStep,
-} from '../deployment/deployment.ts';
+} from '@rackwright/api';
+import { switchedOnMs } from '../deployment/deployment.ts';
 import { signsSeen } from '../deployment/not-proved.ts';
+import { prepareNetbootStep } from '../turn/step-names.ts';
 import { hostId, type Told } from './told.ts';
 
 /** Of a step that moves, or waits for the host's own word; undefined: it is none of these. */

@@ -1,8 +1,10 @@
 /** Explains what a clean waits for that a person, or only time, brings: holds, pauses, resuming. */
+
 import { toJson } from '@bufbuild/protobuf';
 import { type Timestamp, TimestampSchema, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { counted, type Run, type RunStep, type store } from '@rackwright/api';
 import { pauseEndsMs } from '../turn/pause.ts';
+import { engineSteps } from '../turn/step-names.ts';
 import { currentStep } from '../turn/turn.ts';
 import { hostId } from './told.ts';
 
@@ -14,7 +16,7 @@ export function personAdvice(record: store.HostRecord, reason: 'hold' | 'wait'):
   if (reason === 'wait') {
     return ['nothing: it goes on by itself', `or at once: rackwright host skip ${id}`];
   }
-  const isControl = step?.name === 'hold';
+  const isControl = step?.name === engineSteps.hold;
   return [
     `${isControl ? 'go on' : 'let it run again'}: rackwright host resume ${id}`,
     `or ${isControl ? 'the same' : 'go on without it'}: rackwright host skip ${id}`,

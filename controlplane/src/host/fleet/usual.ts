@@ -3,12 +3,14 @@
  * host itself or, where it has none, on the hosts of its rack. Read from the finished runs that are
  * kept; what is remembered here can be read again.
  */
+
 import { fromBinary } from '@bufbuild/protobuf';
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import { type Run, RunOutcome, type RunStep, StepState, store as wire } from '@rackwright/api';
 import type { Clock } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { answered } from '../../records/index.ts';
+import { engineSteps } from '../turn/step-names.ts';
 import { runKindName } from '../turn/turn.ts';
 import type { HostIndex } from './host-index.ts';
 
@@ -120,7 +122,7 @@ function keyOfStep(run: RunLike, { name, title }: StepLike): string {
 
 /** How long a pause is stands in its arguments. */
 function stepText({ name, arguments: given }: RunLike['steps'][number]): string {
-  return name === 'wait' ? `wait=${given['seconds']}` : name;
+  return name === engineSteps.wait ? `wait=${given['seconds']}` : name;
 }
 
 /** Of "hosts/h1/workflows/t/runs/3" the "t"; empty for every other run. */

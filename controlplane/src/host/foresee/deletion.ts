@@ -2,6 +2,7 @@
  * The runs of a deletion, one after the other, each as if the one before had succeeded: on a copy
  * of the record, by the functions that delete hosts. Pure.
  */
+
 import {
   type HostSpec,
   HostState,
@@ -16,6 +17,7 @@ import { endpointText } from '../bmc/endpoint.ts';
 import { leaveRemains, remove, startStage } from '../deletion/deletion.ts';
 import { land } from '../events/landing.ts';
 import { isForced } from '../run/forced.ts';
+import { engineSteps, switchesOn } from '../turn/step-names.ts';
 import { now, runKindName, type Turn } from '../turn/turn.ts';
 import type { HostRequest } from '../turn/types.ts';
 
@@ -61,10 +63,8 @@ function endWhatIs({ status, record }: Turn): void {
 function succeed(turn: Turn, run: Run): void {
   for (const step of run.steps) {
     step.state = StepState.SUCCEEDED;
-    if (step.name === 'power.off') turn.status.poweredOn = false;
-    if (step.name.startsWith('power.boot') || step.name === 'power.on') {
-      turn.status.poweredOn = true;
-    }
+    if (step.name === engineSteps.off) turn.status.poweredOn = false;
+    if (switchesOn(step.name)) turn.status.poweredOn = true;
   }
   run.phase = RunPhase.ENDED;
   run.outcome = RunOutcome.SUCCEEDED;
@@ -74,7 +74,7 @@ function succeed(turn: Turn, run: Run): void {
 
 /** "release: registry.example/os:1 stops, the host is switched off" */
 function stageText({ kind, steps }: Run, image: string): string {
-  const off = steps.some(({ name }) => name === 'power.off');
+  const off = steps.some(({ name }) => name === engineSteps.off);
   const said: Readonly<Record<number, readonly string[]>> = {
     [RunKind.RELEASE]: [`${image} stops`, ...(off ? ['the host is switched off'] : [])],
     [RunKind.CLEAN]: ['the host is erased', ...(off ? ['and switched off'] : [])],

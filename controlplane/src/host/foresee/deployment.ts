@@ -1,8 +1,9 @@
 /** Which disk a deployment would write over, and which it leaves, by the last inventory. Pure. */
+
 import type { DeploySpec, RootDiskHints } from '@rackwright/api';
+import { writeImageStep } from '@rackwright/api';
 import { chooseTarget, isKeptDisk } from '@rackwright/disk-image';
 import type { ScopeDecision } from '@rackwright/erasure';
-import { writeImageStep } from '../deployment/deployment.ts';
 
 type Device = ScopeDecision['device'];
 

@@ -2,16 +2,16 @@
 
 import { create } from '@bufbuild/protobuf';
 import {
+  eraseMetadataStep,
   type PlannedDevice,
   PlannedDeviceSchema,
   RunKind,
   type RunStep,
   StepState,
+  writeImageStep,
 } from '@rackwright/api';
 import { sizeText } from '@rackwright/disk-image/size';
 import type { ErasureMethod, ScopeDecision } from '@rackwright/erasure';
-import { eraseMetadataStep } from '../../steps/index.ts';
-import { writeImageStep } from '../deployment/deployment.ts';
 import { decideDevices } from '../erasure/device-plan.ts';
 import { isErasure } from '../turn/step-failure.ts';
 import type { Turn } from '../turn/turn.ts';

@@ -1,4 +1,5 @@
 /** What to know of a run before it is started, beside its steps and devices. Pure. */
+
 import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { RunKind, type RunStep } from '@rackwright/api';
@@ -7,12 +8,13 @@ import { erasesAtLevel } from '../erasure/certify.ts';
 import { decideDevices, unseenStorage } from '../erasure/device-plan.ts';
 import { freezeText, stepBraked } from '../turn/brake.ts';
 import { isErasure } from '../turn/step-failure.ts';
+import { engineSteps } from '../turn/step-names.ts';
 import type { Turn } from '../turn/turn.ts';
 import { foreseeRoot, problemOfRoot } from './deployment.ts';
 
 /** True at the time of looking; nothing here is part of what the run follows from. */
 export function notesOn(turn: Turn, kind: RunKind, steps: readonly RunStep[]): string[] {
-  const inBand = steps.some(({ name }) => name === 'runner.await');
+  const inBand = steps.some(({ name }) => name === engineSteps.awaitRunner);
   return [
     ...(inBand ? runnerNotes(turn) : []),
     ...(steps.some(({ name }) => isErasure(name)) ? deviceNotes(turn, kind) : []),
@@ -76,7 +78,7 @@ function cleanNotes(turn: Turn, kind: RunKind, steps: readonly RunStep[]): strin
 }
 
 function personNotes(steps: readonly RunStep[]): string[] {
-  const held = steps.flatMap(({ name }, index) => (name === 'hold' ? [index + 1] : []));
+  const held = steps.flatMap(({ name }, index) => (name === engineSteps.hold ? [index + 1] : []));
   if (held.length === 0) return [];
   return [`waits for a person at step ${held.join(', ')} (rackwright host resume)`];
 }

@@ -8,15 +8,20 @@
  *    left in its memory is lost, but no file on a disk, which later steps may have changed since;
  *    once a handler has been called, nothing but the boot.
  */
-import { RerunClass, type Run, RunKind, type RunStep, StepState } from '@rackwright/api';
+
+import {
+  fileStep,
+  RerunClass,
+  type Run,
+  RunKind,
+  type RunStep,
+  StepState,
+  webhookStep,
+} from '@rackwright/api';
 import { isErasure } from '../turn/step-failure.ts';
+import { engineSteps, isBootStep } from '../turn/step-names.ts';
 import { isStepOver, type Turn } from '../turn/turn.ts';
 import { operationId } from './operation.ts';
-
-/** Whether a step boots the host into the runner, for work or for rescue. */
-export function isBootStep(name: string): boolean {
-  return name === 'power.bootRunner' || name === 'power.bootRescue';
-}
 
 /**
  * The power-on that the runner of the present step came up from; empty before the first. A resumed
@@ -53,7 +58,7 @@ function startOfBoot({ steps }: Run, index: number): number {
   const boot = steps.findLastIndex((step, at) => {
     return at <= index && isBootStep(step.name) && step.state !== StepState.SKIPPED;
   });
-  return steps.findLastIndex(({ name }, at) => at < boot && name === 'power.off');
+  return steps.findLastIndex(({ name }, at) => at < boot && name === engineSteps.off);
 }
 
 /** Nothing to go back to leaves the run where it is. */
@@ -73,16 +78,18 @@ function rewind(turn: Turn, run: Run, index: number): void {
 function staysInTemplate({ kind, error }: Run, step: RunStep): boolean {
   if (kind !== RunKind.WORKFLOW) return false;
   const { state, name } = step;
-  if (state !== StepState.SUCCEEDED || name === 'webhook' || isOnDisk(step)) return true;
-  const isOfBoot = name === 'power.off' || isBootStep(name) || name === 'runner.await';
+  if (state !== StepState.SUCCEEDED || name === webhookStep || isOnDisk(step)) return true;
+  const isOfBoot = name === engineSteps.off || isBootStep(name) || name === engineSteps.awaitRunner;
   return error !== undefined && !isOfBoot;
 }
 
 function isOnDisk({ name, arguments: given }: RunStep): boolean {
-  return name === 'run.file' && (given['disk'] ?? '') !== '';
+  return name === fileStep && (given['disk'] ?? '') !== '';
 }
 
 function stays({ name, rerunClass, outOfBand, skip }: RunStep): boolean {
   if (skip !== undefined || outOfBand) return true;
-  return rerunClass === RerunClass.NEVER_TWICE || name === 'hold' || name === 'wait';
+  return (
+    rerunClass === RerunClass.NEVER_TWICE || name === engineSteps.hold || name === engineSteps.wait
+  );
 }

@@ -4,10 +4,12 @@
  *
  * Must not: decide when it begins (`machine.ts`).
  */
+
 import { create } from '@bufbuild/protobuf';
 import { HostState, RunKind, store } from '@rackwright/api';
 import { refusalOf } from '../life/refusal.ts';
 import { startRun } from '../run/engine.ts';
+import { engineSteps } from '../turn/step-names.ts';
 import { causedBy, type Turn } from '../turn/turn.ts';
 import type { HostRequest, Refusal } from '../turn/types.ts';
 
@@ -17,9 +19,9 @@ export const system = 'system';
 type PowerRequest = Extract<HostRequest, { kind: 'powerOn' | 'powerOff' | 'powerReset' }>;
 
 const stepsOf: Readonly<Record<PowerRequest['kind'], readonly string[]>> = {
-  powerOff: ['power.off'],
-  powerOn: ['power.on'],
-  powerReset: ['power.off', 'power.on'],
+  powerOff: [engineSteps.off],
+  powerOn: [engineSteps.on],
+  powerReset: [engineSteps.off, engineSteps.on],
 };
 
 /** Starts as soon as no run holds the host: at once, or after the verify that does. */
@@ -65,7 +67,7 @@ export function startPower(turn: Turn, pending: store.PendingPower): boolean {
 }
 
 function requestOf({ steps, bootOldDiskReason }: store.PendingPower): PowerRequest {
-  if (!steps.includes('power.on')) return { kind: 'powerOff' };
+  if (!steps.includes(engineSteps.on)) return { kind: 'powerOff' };
   return { kind: steps.length > 1 ? 'powerReset' : 'powerOn', bootOldDiskReason };
 }
 

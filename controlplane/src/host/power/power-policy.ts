@@ -9,6 +9,7 @@
  *    is what runs there.
  * 3. Each such run waits longer than the one before, until there has been peace for long.
  */
+
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -25,6 +26,7 @@ import { hasWhatRunsNeed, wantedRun } from '../life/goal.ts';
 import { refusalOf } from '../life/refusal.ts';
 import { startRun } from '../run/engine.ts';
 import { clearFault, setFault } from '../turn/fault.ts';
+import { engineSteps } from '../turn/step-names.ts';
 import { activeRun, causedBy, hasPassed, later, type Turn } from '../turn/turn.ts';
 
 export const powerMismatch = 'powerMismatch';
@@ -80,7 +82,7 @@ export function enforcePower(turn: Turn): boolean {
     runs: attempt,
     nextTime: later(turn, delayMs),
   });
-  const step = wanted ? 'power.on' : 'power.off';
+  const step = wanted ? engineSteps.on : engineSteps.off;
   startRun(turn, RunKind.POWER, asker.actor, [{ step, arguments: {} }]);
   causedBy(turn, asker.actor, `switched ${onOff(wanted)}, as its spec wants it`);
   return true;

@@ -1,4 +1,5 @@
 /** From a clean that ended badly on: going on with it, or switching off the host that it left. */
+
 import {
   HoldScope,
   HostState,
@@ -10,9 +11,10 @@ import {
 } from '@rackwright/api';
 import { hasWhatRunsNeed } from '../life/goal.ts';
 import { holdOf } from '../life/refusal.ts';
-import { bootAfterLoss, isBootStep } from '../operation/boots.ts';
+import { bootAfterLoss } from '../operation/boots.ts';
 import { settle, stayOver } from '../run/after-failure.ts';
 import { startRun } from '../run/engine.ts';
+import { engineSteps, isBootStep } from '../turn/step-names.ts';
 import { activeRun, causedBy, hasPassed, runName, type Turn } from '../turn/turn.ts';
 import type { Refusal, Requester } from '../turn/types.ts';
 
@@ -25,7 +27,7 @@ export function endStay(turn: Turn): boolean {
   // Who uses the host, or works on it in rescue, decides when it goes off.
   if (status.inRescue || status.claim !== undefined) return false;
   if (holdOf(turn, HoldScope.POWER) !== undefined || !hasWhatRunsNeed(turn)) return false;
-  startRun(turn, RunKind.POWER, stayOver, [{ step: 'power.off', arguments: {} }]);
+  startRun(turn, RunKind.POWER, stayOver, [{ step: engineSteps.off, arguments: {} }]);
   causedBy(turn, 'system', `its stay in the runner after ${status.afterFailure?.run} is over`);
   return true;
 }
@@ -58,7 +60,7 @@ export function resumeFailed(turn: Turn, reason: string, by: Requester): Refusal
   run.planHash = failed.planHash;
   if (plannedErasure !== undefined) record.plannedErasure = plannedErasure;
   const step = run.steps[run.currentStep];
-  const isBooting = step?.name === 'runner.await' || isBootStep(step?.name ?? '');
+  const isBooting = step?.name === engineSteps.awaitRunner || isBootStep(step?.name ?? '');
   if (runner === undefined || isBooting) bootAfterLoss(turn, run);
   else record.runner = runner;
   const why = reason === '' ? '' : `: ${reason}`;

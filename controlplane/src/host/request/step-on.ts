@@ -1,10 +1,12 @@
 /** A person lets a run go on that waits for one: with its present step, or without it. */
+
 import { create } from '@bufbuild/protobuf';
 import { type Run, RunPhase, type RunStep, SkipSchema, StepState } from '@rackwright/api';
 import { refused } from '../life/refusal.ts';
 import { completeStep, restartStep } from '../run/engine.ts';
 import { calledStep, partOf } from '../run/step-parts.ts';
 import { skipSteps } from '../run/step-turn.ts';
+import { engineSteps } from '../turn/step-names.ts';
 import { activeRun, causedBy, currentStep, now, stopWaiting, type Turn } from '../turn/turn.ts';
 import type { HostRequest, Refusal, Requester } from '../turn/types.ts';
 import { resumeFailed } from './resume-failed.ts';
@@ -20,7 +22,7 @@ export function stepOn(turn: Turn, request: StepOn, by: Requester): Refusal | un
   const step = currentStep(run);
   if (step === undefined || !isHeld(run, step)) return refusedAt(turn, request, step);
   if (request.kind === 'skip') skipStep(turn, run, step, request.reason, by);
-  else if (step.name === 'hold') completeStep(turn, run, step);
+  else if (step.name === engineSteps.hold) completeStep(turn, run, step);
   else restartStep(turn, run, step, {});
   stopWaiting(turn, run);
   const why = request.reason === '' ? '' : `: ${request.reason}`;
@@ -35,7 +37,9 @@ export function stepOn(turn: Turn, request: StepOn, by: Requester): Refusal | un
 /** A control step, or one that must not run twice by itself and was cut short. */
 function isHeld({ phase, waiting }: Run, step: RunStep): boolean {
   if (step.state !== StepState.RUNNING) return false;
-  return step.name === 'wait' || (phase === RunPhase.WAITING && waiting?.reason === 'hold');
+  return (
+    step.name === engineSteps.wait || (phase === RunPhase.WAITING && waiting?.reason === 'hold')
+  );
 }
 
 function refusedAt(turn: Turn, request: StepOn, step: RunStep | undefined): Refusal {

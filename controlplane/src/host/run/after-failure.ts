@@ -5,6 +5,7 @@
  *
  * Must not: decide when the goal is tried again (`goal.ts`).
  */
+
 import { clone, create } from '@bufbuild/protobuf';
 import {
   AfterFailureSchema,
@@ -14,7 +15,7 @@ import {
   RunOutcome,
   RunSchema,
 } from '@rackwright/api';
-import { isBootStep } from '../operation/boots.ts';
+import { isBootStep } from '../turn/step-names.ts';
 import { later, runName, type Turn } from '../turn/turn.ts';
 
 /** Who asks for the switching off at the end of the stay. */

@@ -4,6 +4,7 @@
  *
  * Must not: fold in results (`fold.ts`) or decide where a run leaves the host (`landing.ts`).
  */
+
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
   HostState,
@@ -21,7 +22,7 @@ import {
 import { reachProblem } from '../../steps/index.ts';
 import { stayIn, tooLateToTakeOut } from '../deployment/still-in.ts';
 import { usedSinceErased } from '../erasure/certify.ts';
-import { bootAfterLoss, bootOnceMore, isBootStep } from '../operation/boots.ts';
+import { bootAfterLoss, bootOnceMore } from '../operation/boots.ts';
 import { ensureCalled, putCall } from '../operation/calls.ts';
 import { leaveOpen } from '../operation/open-operations.ts';
 import {
@@ -32,6 +33,7 @@ import {
 } from '../operation/operation.ts';
 import { hasRunnerPlace } from '../turn/brake.ts';
 import { stepFailure } from '../turn/step-failure.ts';
+import { engineSteps, isBootStep } from '../turn/step-names.ts';
 import {
   currentStep,
   isStepOver,
@@ -132,7 +134,7 @@ function leavesAvailable({ kind, steps }: Run): boolean {
       return false;
     case RunKind.WORKFLOW:
       return steps.some(({ destructive, handOff, name, skippedBecause }) => {
-        return skippedBecause === '' && (destructive || handOff || name === 'power.on');
+        return skippedBecause === '' && (destructive || handOff || name === engineSteps.on);
       });
     default:
       return steps.some((step) => step.destructive);

@@ -3,11 +3,13 @@
  *
  * Must not: decide which policy applies (`step-policy.ts`) or begin anything (`engine.ts`).
  */
+
 import { type Run, type RunFailure, RunPhase, type RunStep, StepState } from '@rackwright/api';
 import { backoffDelayMs } from '@rackwright/results';
 import { leaveOpen } from '../operation/open-operations.ts';
 import type { Postponement } from '../operation/operation.ts';
 import { cut } from '../turn/step-failure.ts';
+import { engineSteps } from '../turn/step-names.ts';
 import { later, now, stopWaiting, type Turn, waitFor } from '../turn/turn.ts';
 import { calledStep, partOf } from './step-parts.ts';
 import { afterAttempt } from './step-policy.ts';
@@ -19,7 +21,10 @@ const errorCharactersMax = 256;
 /** Whether a failed step waits for a person: nothing of it goes on by itself. */
 export function isHeldAfter({ phase, waiting }: Run, { name, title }: RunStep): boolean {
   return (
-    title !== '' && name !== 'hold' && phase === RunPhase.WAITING && waiting?.reason === 'hold'
+    title !== '' &&
+    name !== engineSteps.hold &&
+    phase === RunPhase.WAITING &&
+    waiting?.reason === 'hold'
   );
 }
 

@@ -10,8 +10,10 @@
  *
  * Must not: start or end runs; the engine and `deletion.ts` do.
  */
+
 import { DeletionMode, type Run, RunKind, type RunStep, StepState } from '@rackwright/api';
 import { cut, messageMax } from '../turn/step-failure.ts';
+import { engineSteps } from '../turn/step-names.ts';
 import { hasPassed, later, now, stopWaiting, type Turn } from '../turn/turn.ts';
 
 /** Lines that a record keeps of what was left behind. */
@@ -62,8 +64,8 @@ export function giveUpStep(turn: Turn, run: Run, step: RunStep, why: string): vo
 }
 
 const undoneBy: Readonly<Record<string, string>> = {
-  'power.off': 'power: the host could not be switched off',
-  'host.forget':
+  [engineSteps.off]: 'power: the host could not be switched off',
+  [engineSteps.forget]:
     'agent: it has not confirmed that it dropped addresses, credentials, leases and boot grants',
 };
 

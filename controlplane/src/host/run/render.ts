@@ -4,16 +4,24 @@
  *
  * Must not: check what people wrote (`requested-steps.ts`) or start anything (`engine.ts`).
  */
+
 import { create } from '@bufbuild/protobuf';
-import { RerunClass, RunKind, type RunStep, RunStepSchema, StepState } from '@rackwright/api';
+import {
+  RerunClass,
+  RunKind,
+  type RunStep,
+  RunStepSchema,
+  StepState,
+  writeImageStep,
+} from '@rackwright/api';
 import { controlSteps, type KnownStep, withDefaults } from '../../steps/index.ts';
-import { writeImageStep } from '../deployment/deployment.ts';
 import { isErasure } from '../turn/step-failure.ts';
+import { engineSteps, intoRunner } from '../turn/step-names.ts';
 import type { Turn } from '../turn/turn.ts';
 import type { RequestedStep } from '../turn/types.ts';
 import { knownSteps, planOf } from './known-steps.ts';
 
-const boot = ['power.bootRunner', 'runner.await'] as const;
+const [, ...boot] = intoRunner;
 
 /** The steps of a clean; `listed` is what a person wrote, undefined: automatic. */
 export function cleanSteps(
@@ -24,11 +32,11 @@ export function cleanSteps(
   const wanted = listed ?? automaticSteps(turn);
   const body = renderBody(RunKind.CLEAN, wanted, known);
   if (listed?.some(({ step }) => needsRunner(step, known)) === false) return body;
-  const head = named('power.off', ...boot, 'runner.inspect');
-  const look = named('runner.inspectAgain');
+  const head = named(...intoRunner, engineSteps.inspect);
+  const look = named(engineSteps.inspectAgain);
   // What is switched off at the end is looked at before that.
   const off = endOfLastRunner(body);
-  if (off === undefined) return [...head, ...body, ...look, ...named('power.off')];
+  if (off === undefined) return [...head, ...body, ...look, ...named(engineSteps.off)];
   return [...head, ...body.slice(0, off), ...look, ...body.slice(off)];
 }
 
@@ -47,17 +55,17 @@ export function renderBody(
     const later = wanted.slice(index + 1);
     // Devices may be named otherwise after a boot: what is erased is found anew.
     const looks = kind === RunKind.CLEAN && later.some(({ step }) => isErasure(step));
-    const bootAgain = named(...boot, ...(looks ? ['runner.inspect'] : []));
+    const bootAgain = named(...boot, ...(looks ? [engineSteps.inspect] : []));
     switch (each.step) {
       case 'powerOff':
-        return named('power.off');
+        return named(engineSteps.off);
       case 'powerOn':
         return bootAgain;
       case 'reboot':
-        return [...named('power.off'), ...bootAgain];
+        return [...named(engineSteps.off), ...bootAgain];
       default:
         return describe(known, each.step)?.description.rebootAfter === true
-          ? [each, ...named('power.off'), ...bootAgain]
+          ? [each, ...named(engineSteps.off), ...bootAgain]
           : [each];
     }
   });
@@ -67,17 +75,17 @@ export function renderBody(
 /** Only the session that erased can show that nothing came between: it looks before it ends. */
 function withLookBeforeReboot(body: readonly RequestedStep[]): RequestedStep[] {
   const erased = body.findLastIndex(({ step }) => isErasure(step));
-  const off = body.findIndex(({ step }, at) => at > erased && step === 'power.off');
-  const bootsAgain = body.some(({ step }, at) => at > off && step === 'runner.await');
+  const off = body.findIndex(({ step }, at) => at > erased && step === engineSteps.off);
+  const bootsAgain = body.some(({ step }, at) => at > off && step === engineSteps.awaitRunner);
   if (erased === -1 || off === -1 || !bootsAgain) return [...body];
-  return [...body.slice(0, off), ...named('runner.inspectAgain'), ...body.slice(off)];
+  return [...body.slice(0, off), ...named(engineSteps.inspectAgain), ...body.slice(off)];
 }
 
 /** Whether a step of a list asks for a booted runner. */
 export function needsRunner(step: string, known: readonly KnownStep[]): boolean {
   switch (step) {
-    case 'hold':
-    case 'wait':
+    case engineSteps.hold:
+    case engineSteps.wait:
     case 'powerOff':
       return false;
     case 'powerOn':
@@ -92,8 +100,8 @@ export function needsRunner(step: string, known: readonly KnownStep[]): boolean 
 
 /** Where the list ends the runner for good; undefined when it is up at the end. */
 function endOfLastRunner(body: readonly RequestedStep[]): number | undefined {
-  const off = body.findLastIndex(({ step }) => step === 'power.off');
-  const up = body.findLastIndex(({ step }) => step === 'runner.await');
+  const off = body.findLastIndex(({ step }) => step === engineSteps.off);
+  const up = body.findLastIndex(({ step }) => step === engineSteps.awaitRunner);
   return off > up ? off : undefined;
 }
 

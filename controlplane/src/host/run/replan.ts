@@ -6,6 +6,7 @@
  * 1. A place keeps the count of its attempts, whatever step takes it: ids are not used twice.
  * 2. A list that a person wrote keeps its steps; one that the new runner lacks ends the run.
  */
+
 import {
   type agent,
   type Run,
@@ -13,9 +14,10 @@ import {
   RunKind,
   type RunStep,
   StepState,
+  writeImageStep,
 } from '@rackwright/api';
-import { writeImageStep } from '../deployment/deployment.ts';
 import { stepFailure } from '../turn/step-failure.ts';
+import { engineSteps } from '../turn/step-names.ts';
 import { causedBy, isStepOver, runName, type Turn } from '../turn/turn.ts';
 import { knownSteps, offered, templateOnly } from './known-steps.ts';
 import { automaticSteps, newStep, renderBody } from './render.ts';
@@ -100,7 +102,7 @@ function describedAnew({ context }: Turn, pending: readonly RunStep[]): RunStep[
 }
 
 /** What still belongs to the boot under way. */
-const leading: ReadonlySet<string> = new Set(['runner.await', 'runner.inspect']);
+const leading: ReadonlySet<string> = new Set([engineSteps.awaitRunner, engineSteps.inspect]);
 
 /** The automatic plan of the new runner, without what is done; frame and order as at the start. */
 function plannedAnew(turn: Turn, run: Run, pending: readonly RunStep[]): RunStep[] {
@@ -114,7 +116,7 @@ function plannedAnew(turn: Turn, run: Run, pending: readonly RunStep[]): RunStep
   const body = renderBody(RunKind.CLEAN, wanted, known).map((each) => newStep(known, each));
   const first = pending.findIndex(({ name }) => !leading.has(name));
   const head = pending.slice(0, first === -1 ? pending.length : first);
-  const end = pending.findLastIndex(({ name }) => name === 'runner.inspectAgain');
+  const end = pending.findLastIndex(({ name }) => name === engineSteps.inspectAgain);
   const frame = end === -1 ? [] : pending.slice(end);
   return [...head, ...body, ...frame].map((step) => ({ ...step }));
 }

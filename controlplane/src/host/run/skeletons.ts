@@ -4,20 +4,19 @@
  * A service boots the runner only for a step that needs it, and leaves a host that is in use as it
  * was: on, from its disk. Everything else that was booted into the runner is off in the end.
  */
-import { HostState, RunKind } from '@rackwright/api';
+
 import {
   awaitImageStep,
-  bootImageStep,
   fetchImageStep,
-  prepareNetbootStep,
+  HostState,
+  RunKind,
   writeImageStep,
-} from '../deployment/deployment.ts';
+} from '@rackwright/api';
+import { engineSteps, intoRunner, prepareNetbootStep } from '../turn/step-names.ts';
 import type { Turn } from '../turn/turn.ts';
 import type { HostContext, RequestedStep } from '../turn/types.ts';
 import { knownSteps } from './known-steps.ts';
 import { cleanSteps, named, needsRunner, renderBody } from './render.ts';
-
-const intoRunner = ['power.off', 'power.bootRunner', 'runner.await'] as const;
 
 type Deployed = Pick<Turn['record'], 'image' | 'deploy'>;
 
@@ -31,9 +30,9 @@ export function stepsOfRun(
   switch (kind) {
     case RunKind.VERIFY:
     case RunKind.ADOPT:
-      return named('bmc.verifyAccess');
+      return named(engineSteps.verifyAccess);
     case RunKind.INSPECT:
-      return named(...intoRunner, 'runner.inspect', 'power.off');
+      return named(...intoRunner, engineSteps.inspect, engineSteps.off);
     case RunKind.CLEAN:
       return cleanSteps(turn, requested);
     case RunKind.PROVISION:
@@ -42,11 +41,11 @@ export function stepsOfRun(
     case RunKind.SERVICE:
       return serviceSteps(turn, variable);
     case RunKind.RELEASE:
-      return named('power.off');
+      return named(engineSteps.off);
     case RunKind.RESCUE:
-      return named('power.off', 'power.bootRescue', 'runner.await');
+      return named(engineSteps.off, engineSteps.bootRescue, engineSteps.awaitRunner);
     case RunKind.DELETE:
-      return [...variable, ...named('host.forget')];
+      return [...variable, ...named(engineSteps.forget)];
     default:
       return [...variable];
   }
@@ -66,16 +65,16 @@ export function deploySteps(
   if (deploy?.netboot === true) {
     return [
       ...fetched,
-      ...named('power.off'),
+      ...named(engineSteps.off),
       { step: prepareNetbootStep, arguments: { image } },
-      ...named(bootImageStep, awaitImageStep),
+      ...named(engineSteps.bootImage, awaitImageStep),
     ];
   }
   return [
     ...fetched,
-    ...named(...intoRunner, 'runner.inspect'),
+    ...named(...intoRunner, engineSteps.inspect),
     { step: writeImageStep, arguments: { image } },
-    ...named('power.off', 'power.on', awaitImageStep),
+    ...named(engineSteps.off, engineSteps.on, awaitImageStep),
   ];
 }
 
@@ -86,7 +85,7 @@ function serviceSteps(turn: Turn, listed: readonly RequestedStep[]): RequestedSt
   return [
     ...named(...intoRunner),
     ...body,
-    ...named('power.off', ...(isOnInUse(turn) ? ['power.on'] : [])),
+    ...named(engineSteps.off, ...(isOnInUse(turn) ? [engineSteps.on] : [])),
   ];
 }
 

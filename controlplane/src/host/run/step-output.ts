@@ -5,10 +5,17 @@
  * Invariant: both are bounded, and so is their sum over a run: a host's record is one value.
  */
 import { create } from '@bufbuild/protobuf';
-import { type Run, type RunStep, type StepExit, StepExitSchema } from '@rackwright/api';
+import {
+  commandStep,
+  type Run,
+  type RunStep,
+  type StepExit,
+  StepExitSchema,
+  scriptStep,
+  webhookStep,
+} from '@rackwright/api';
 import { cut } from '../turn/step-failure.ts';
 import type { Turn } from '../turn/turn.ts';
-import { commandStep } from './steps.ts';
 
 /** Most that is kept of what one attempt wrote. */
 export const outputBytesMax = 64 * 1024;
@@ -18,7 +25,7 @@ const lastBytesOfRunMax = 64 * 1024;
 const signalCharactersMax = 32;
 
 /** Steps that write anything. */
-const writing: ReadonlySet<string> = new Set(['run.script', commandStep, 'webhook']);
+const writing: ReadonlySet<string> = new Set([scriptStep, commandStep, webhookStep]);
 
 interface Output {
   readonly exit?: StepExit | undefined;

@@ -2,8 +2,9 @@
  * Parts of a workflow's list: steps that stand and fall together. Those of one title are one step
  * of the template; between them stand boots, and at the end what leaves the host as it was. Pure.
  */
+
 import { type Run, type RunStep, StepState } from '@rackwright/api';
-import { isBootStep } from '../operation/boots.ts';
+import { engineSteps, isBootStep } from '../turn/step-names.ts';
 
 /** Places in a list, both included. */
 export interface Part {
@@ -15,7 +16,7 @@ export interface Part {
 export function partOf(steps: readonly RunStep[], index: number): Part {
   const title = steps[index]?.title ?? '';
   const isStart = (at: number) =>
-    steps[at - 1]?.title !== title || (title === '' && steps[at]?.name === 'power.off');
+    steps[at - 1]?.title !== title || (title === '' && steps[at]?.name === engineSteps.off);
   let from = index;
   while (!isStart(from)) from -= 1;
   let to = index;
@@ -26,12 +27,12 @@ export function partOf(steps: readonly RunStep[], index: number): Part {
 /** Whether the runner is up when the turn of the step at `index` comes, as far as is known. */
 export function isRunnerUp({ steps }: Run, index: number): boolean {
   const last = steps.findLast((step, at) => at < index && step.attempt > 0 && movesRunner(step));
-  return last?.name === 'runner.await' && last.state === StepState.SUCCEEDED;
+  return last?.name === engineSteps.awaitRunner && last.state === StepState.SUCCEEDED;
 }
 
 /** Whether a step brings the runner or takes it away. */
 export function movesRunner({ name, handOff }: RunStep): boolean {
-  return handOff || name.startsWith('power.') || name === 'runner.await';
+  return handOff || name.startsWith('power.') || name === engineSteps.awaitRunner;
 }
 
 /** How people read a step: by its own name, where it has one. */

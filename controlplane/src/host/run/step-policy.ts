@@ -9,7 +9,9 @@
  *    tried again: only its policy is followed.
  * 3. A handler calls no other: one that fails ends the run, which ends with what called it.
  */
+
 import { RerunClass, type Run, type RunFailure, RunKind, type RunStep } from '@rackwright/api';
+import { engineSteps } from '../turn/step-names.ts';
 import { partOf } from './step-parts.ts';
 
 export type NextStep =
@@ -65,7 +67,11 @@ function callOf({ steps }: Run, { handler }: RunStep, title: string): NextStep {
 /** A boot that stands before the step belongs to it. */
 function beginOf(steps: readonly RunStep[], at: number): number {
   const { from } = partOf(steps, at);
-  if (from === 0 || steps[from - 1]?.name !== 'runner.await' || steps[from - 1]?.title !== '') {
+  if (
+    from === 0 ||
+    steps[from - 1]?.name !== engineSteps.awaitRunner ||
+    steps[from - 1]?.title !== ''
+  ) {
     return from;
   }
   return partOf(steps, from - 1).from;

@@ -2,10 +2,14 @@
  * What each step of a run asks of the agent, how long it may take, and what its completion must
  * show. A completion that does not show it is a failure, never a success (R8).
  */
+
 import { create, toBinary } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
+  awaitImageStep,
+  commandStep,
+  fetchImageStep,
   HostState,
   type Inventory,
   InventorySchema,
@@ -13,21 +17,17 @@ import {
   type RunFailure,
   type RunStep,
   type store,
+  webhookStep,
+  writeImageStep,
 } from '@rackwright/api';
 import { commandImageOf, missingSecret, reachProblem, secretUses } from '../../steps/index.ts';
 import { accessTo } from '../bmc/access.ts';
 import {
-  awaitImageStep,
-  bootImageStep,
   bootsOverNetwork,
   deploymentOf,
-  fetchImageStep,
-  isDeployStepOfAgent,
   noteDeployed,
-  prepareNetbootStep,
   proofLeftMs,
   refusalOfDeployment,
-  writeImageStep,
 } from '../deployment/deployment.ts';
 import { queueTimeoutMs } from '../deployment/image-turn.ts';
 import { beginWriteOver } from '../deployment/written-disk.ts';
@@ -39,6 +39,12 @@ import { bootOperationId } from '../operation/boots.ts';
 import { operationId } from '../operation/operation.ts';
 import { pauseEndsMs } from '../turn/pause.ts';
 import { invalidResult, isErasure } from '../turn/step-failure.ts';
+import {
+  type EngineStep,
+  engineSteps,
+  isDeployStepOfAgent,
+  prepareNetbootStep,
+} from '../turn/step-names.ts';
 import type { EngineTiming } from '../turn/timing.ts';
 import { activeRun, later, leaveAvailable, type Turn } from '../turn/turn.ts';
 import type { HostWait } from '../turn/waiting.ts';
@@ -91,9 +97,6 @@ export interface CallStep {
 }
 
 export type StepDefinition = OperationStep | ConditionStep | CallStep;
-
-/** The step of the runner that runs a program out of an image. */
-export const commandStep = 'run.command';
 
 const operationTimeout = (timing: EngineTiming) => timing.operationTimeoutMs;
 
@@ -349,33 +352,34 @@ const wait: ConditionStep = {
 
 const webhook: CallStep = { kind: 'call', timeoutMs: (timing) => timing.webhookTimeoutMs };
 
-const definitions: Readonly<Record<string, StepDefinition>> = {
-  'bmc.verifyAccess': verifyAccess,
-  'power.off': powerOff,
-  'power.on': powerOn,
-  'power.bootRunner': bootRunner,
-  'power.bootRescue': bootRescue,
-  [bootImageStep]: bootImage,
-  'runner.await': awaitRunner,
-  'runner.inspect': inspect,
-  'runner.inspectAgain': inspectAgain,
+const definitions: Readonly<Record<EngineStep, StepDefinition>> = {
+  [engineSteps.verifyAccess]: verifyAccess,
+  [engineSteps.off]: powerOff,
+  [engineSteps.on]: powerOn,
+  [engineSteps.bootRunner]: bootRunner,
+  [engineSteps.bootRescue]: bootRescue,
+  [engineSteps.bootImage]: bootImage,
+  [engineSteps.awaitRunner]: awaitRunner,
+  [engineSteps.inspect]: inspect,
+  [engineSteps.inspectAgain]: inspectAgain,
   [fetchImageStep]: deployStepOfAgent,
   [writeImageStep]: writeImage,
   [prepareNetbootStep]: prepareNetboot,
   [awaitImageStep]: awaitImage,
-  'host.forget': forget,
-  hold,
-  wait,
-  webhook,
+  [engineSteps.forget]: forget,
+  [engineSteps.hold]: hold,
+  [engineSteps.wait]: wait,
+  [webhookStep]: webhook,
 };
 
 /** The engine's own steps by name; every other step is one of the agent or of the runner. */
 export function stepDefinition({ name, outOfBand }: RunStep): StepDefinition {
-  return definitions[name] ?? (outOfBand ? outOfBandStep : runnerStep);
+  if (isEngineStep(name)) return definitions[name];
+  return outOfBand ? outOfBandStep : runnerStep;
 }
 
-export function isEngineStep(name: string): boolean {
-  return name in definitions;
+export function isEngineStep(name: string): name is EngineStep {
+  return Object.hasOwn(definitions, name);
 }
 
 export function factsWith(turn: Turn, change: Partial<store.HostFacts>): store.HostFacts {

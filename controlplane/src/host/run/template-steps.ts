@@ -10,11 +10,12 @@
  *
  * Must not: check what people wrote (`requested-workflow.ts`).
  */
+
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { RerunClass, type RunStep, RunStepSchema, StepState } from '@rackwright/api';
 import type { KnownStep } from '../../steps/index.ts';
-import { isBootStep } from '../operation/boots.ts';
+import { engineSteps, intoRunner, isBootStep } from '../turn/step-names.ts';
 import type { WorkflowStep } from '../turn/types.ts';
 import { oldDiskArgument } from './old-disk.ts';
 import { describe } from './render.ts';
@@ -32,14 +33,12 @@ export interface WorkflowSurroundings {
 /** Where the runner is before a step: `open` when that depends on what is skipped or fails. */
 type RunnerIs = 'up' | 'down' | 'open';
 
-const intoRunner = ['power.off', 'power.bootRunner', 'runner.await'] as const;
-
 /** The power steps of templates, as the engine takes them. */
 const powerSteps: Readonly<Record<string, readonly string[]>> = {
-  powerOff: ['power.off'],
+  powerOff: [engineSteps.off],
   powerOn: intoRunner,
   reboot: intoRunner,
-  bootDisk: ['power.off', 'power.on'],
+  bootDisk: [engineSteps.off, engineSteps.on],
 };
 
 /** All steps of the run, in their order. */
@@ -62,7 +61,7 @@ export function stepsOfWorkflow(
       ...stepsOf(surroundings, each),
     ]);
   const boots = [...main, ...handlers].some(({ name }) => isBootStep(name));
-  const end = frame(boots ? ['power.off', ...(isOnInUse ? ['power.on'] : [])] : []);
+  const end = frame(boots ? [engineSteps.off, ...(isOnInUse ? [engineSteps.on] : [])] : []);
   return [...main, ...end, ...handlers];
 }
 
@@ -144,7 +143,7 @@ function stepOf(
 }
 
 function powerArguments(name: string, { step }: WorkflowStep, isDirty: boolean) {
-  const isAsked = isDirty && name === 'power.on';
+  const isAsked = isDirty && name === engineSteps.on;
   return { power: step, ...(isAsked ? { [oldDiskArgument]: 'true' } : {}) };
 }
 

@@ -2,6 +2,7 @@
  * A host on the bench: drives the pure machine by hand-made events, with a real agent key and real
  * evidence. For tests of the machine only.
  */
+
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -20,7 +21,7 @@ import {
   Transport,
 } from '@rackwright/api';
 import { step } from '../machine.ts';
-import { isBootStep } from '../operation/boots.ts';
+import { isBootStep } from '../turn/step-names.ts';
 import { defaultTiming } from '../turn/timing.ts';
 import type {
   HostContext,

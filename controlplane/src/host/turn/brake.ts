@@ -9,18 +9,22 @@
  * B2 While a store that has lost something is not accepted (`restored.ts`), nothing is sent but
  *    for a removal.
  */
+
 import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
-import { agent, counted, type Run, RunKind, type RunStep, StepState } from '@rackwright/api';
+import {
+  agent,
+  counted,
+  fetchImageStep,
+  type Run,
+  RunKind,
+  type RunStep,
+  StepState,
+} from '@rackwright/api';
 import type { QuotaName, SlotChange, Standing } from './quota.ts';
+import { isBootStep } from './step-names.ts';
 import { activeRun, stopWaiting, type Turn, waitFor } from './turn.ts';
 import type { FreezeInForce } from './types.ts';
-
-/** Steps after which a host is in the runner. */
-const bootSteps: ReadonlySet<string> = new Set(['power.bootRunner', 'power.bootRescue']);
-
-/** The agent fetches the image while the host still runs what it ran. */
-export const fetchImageStep = 'deploy.fetch_image';
 
 /** The first step that does something to the host itself. */
 export function firstOnHost(steps: readonly RunStep[]): number {
@@ -36,7 +40,7 @@ export function hasRunnerPlace(turn: Turn, run: Run): boolean {
   const { quota } = standing ?? {};
   const first = firstOnHost(run.steps);
   const free = standing === undefined || quota === undefined || hasPlace(standing, run);
-  if (free || run.currentStep < first || !run.steps.some(({ name }) => bootSteps.has(name))) {
+  if (free || run.currentStep < first || !run.steps.some(({ name }) => isBootStep(name))) {
     if (run.waiting?.reason === 'capacity') stopWaiting(turn, run);
     return true;
   }

@@ -1,9 +1,11 @@
 /** The control step `wait`: when it ends, from what is stored of it. */
+
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { RunStep } from '@rackwright/api';
+import { engineSteps } from './step-names.ts';
 
 /** Wall time in milliseconds; undefined for a step that is no pause, or has not begun. */
 export function pauseEndsMs({ name, startTime, arguments: given }: RunStep): number | undefined {
-  if (name !== 'wait' || startTime === undefined) return undefined;
+  if (name !== engineSteps.wait || startTime === undefined) return undefined;
   return timestampMs(startTime) + Number(given['seconds'] ?? 0) * 1_000;
 }

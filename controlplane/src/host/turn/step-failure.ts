@@ -1,7 +1,6 @@
 /** How steps fail, and which of them erase: what every judgement about a step shares. */
 import { create } from '@bufbuild/protobuf';
-import { type RunFailure, RunFailureSchema } from '@rackwright/api';
-import { eraseMetadataStep, eraseStep } from '../../steps/index.ts';
+import { eraseMetadataStep, eraseStep, type RunFailure, RunFailureSchema } from '@rackwright/api';
 
 export function isErasure(stepName: string): boolean {
   return stepName === eraseStep || stepName === eraseMetadataStep;

@@ -1,0 +1,63 @@
+/**
+ * Names of the engine's own steps, and what is asked of steps by their names. A name that is not
+ * among them means a step of the agent or of the runner: one that is mistyped would be sent there.
+ */
+import {
+  awaitImageStep,
+  fetchImageStep,
+  type webhookStep,
+  type writeImageStep,
+} from '@rackwright/api';
+
+export const engineSteps = {
+  verifyAccess: 'bmc.verifyAccess',
+  off: 'power.off',
+  on: 'power.on',
+  bootRunner: 'power.bootRunner',
+  bootRescue: 'power.bootRescue',
+  bootImage: 'power.bootImage',
+  awaitRunner: 'runner.await',
+  inspect: 'runner.inspect',
+  inspectAgain: 'runner.inspectAgain',
+  forget: 'host.forget',
+  hold: 'hold',
+  wait: 'wait',
+} as const;
+
+/** The agent fetches what the host boots over the network. */
+export const prepareNetbootStep = 'deploy.prepare_netboot';
+
+/** Steps of deployments that the agent takes itself; it names them in its Hello (R8). */
+const ofAgent = [fetchImageStep, prepareNetbootStep, awaitImageStep] as const;
+
+/** Every name that the engine has a definition for (`run/steps.ts`). */
+export type EngineStep =
+  | (typeof engineSteps)[keyof typeof engineSteps]
+  | (typeof ofAgent)[number]
+  | typeof writeImageStep
+  | typeof webhookStep;
+
+/** From whatever the host runs into the runner. */
+export const intoRunner = [
+  engineSteps.off,
+  engineSteps.bootRunner,
+  engineSteps.awaitRunner,
+] as const;
+
+/** Whether a step boots the host into the runner, for work or for rescue. */
+export function isBootStep(name: string): boolean {
+  return name === engineSteps.bootRunner || name === engineSteps.bootRescue;
+}
+
+/** Whether a step boots what the host is to run, from its disk or over the network. */
+export function switchesOnImage(name: string): boolean {
+  return name === engineSteps.on || name === engineSteps.bootImage;
+}
+
+export function switchesOn(name: string): boolean {
+  return switchesOnImage(name) || isBootStep(name);
+}
+
+export function isDeployStepOfAgent(name: string): boolean {
+  return ofAgent.some((each) => each === name);
+}
