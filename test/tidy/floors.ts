@@ -22,6 +22,7 @@ const host: House = {
     'operation',
     'erasure',
     'fleet',
+    'run/steps',
     'run',
     'life',
     'deletion',

@@ -14,7 +14,7 @@ import { dropSystemPower } from '../power/pending-power.ts';
 import { failStep } from '../run/engine.ts';
 import { offered } from '../run/known-steps.ts';
 import { replan } from '../run/replan.ts';
-import { factsWith } from '../run/steps.ts';
+import { factsWith } from '../run/steps/look.ts';
 import { cut, messageMax, stepFailure } from '../turn/step-failure.ts';
 import { engineSteps } from '../turn/step-names.ts';
 import { activeRun, causedBy, currentStep, now, type Turn } from '../turn/turn.ts';

@@ -16,7 +16,7 @@ import {
   RunSchema,
 } from '@rackwright/api';
 import { isBootStep } from '../turn/step-names.ts';
-import { later, runName, type Turn } from '../turn/turn.ts';
+import { forgetFailure, later, runName, type Turn } from '../turn/turn.ts';
 
 /** Who asks for the switching off at the end of the stay. */
 export const stayOver = 'system';
@@ -67,10 +67,4 @@ export function beginClean({ status, record }: Turn, requestedBy: string): void 
   delete status.afterFailure;
   delete record.failedRun;
   delete record.lookFirstSince;
-}
-
-/** The host has been used since: nothing of the failed clean can be gone on with. */
-export function forgetFailure({ status, record }: Turn): void {
-  delete status.afterFailure;
-  delete record.failedRun;
 }

@@ -1,6 +1,6 @@
 /**
  * The one step engine: starts runs, begins their steps, and ends them. What each step asks of the
- * agent and what its completion must show stands in `steps.ts`.
+ * agent and what its completion must show stands in `steps.ts` and `steps/`.
  *
  * Must not: fold in results (`fold.ts`) or decide where a run leaves the host (`landing.ts`).
  */
@@ -56,7 +56,10 @@ import { stepsOfRun } from './skeletons.ts';
 import { calledStep, partOf } from './step-parts.ts';
 import { timedOut } from './step-policy.ts';
 import { skipUnneeded } from './step-turn.ts';
-import { beginUse, type OperationOptions, refusalOfImage, stepDefinition } from './steps.ts';
+import { refusalOfImage } from './steps/image-of-step.ts';
+import { beginUse } from './steps/power.ts';
+import type { OperationOptions } from './steps/step-definition.ts';
+import { stepDefinition } from './steps.ts';
 
 /** Starts a run. `requested` are the steps that somebody listed; undefined means automatic. */
 export function startRun(

@@ -209,3 +209,9 @@ export function leaveAvailable(turn: Turn): void {
   turn.status.dirty = true;
   turn.status.useEpoch += 1n;
 }
+
+/** The host has been used since: nothing of a clean that failed can be gone on with. */
+export function forgetFailure({ status, record }: Turn): void {
+  delete status.afterFailure;
+  delete record.failedRun;
+}

@@ -1,0 +1,33 @@
+/** Images and secrets that steps need, as the fleet lets them have these now. */
+import { type agent, commandStep, type Run, type RunStep } from '@rackwright/api';
+import { commandImageOf, missingSecret, reachProblem } from '../../../steps/index.ts';
+import { refusalOfDeployment } from '../../deployment/deployment.ts';
+import type { Turn } from '../../turn/turn.ts';
+
+/** The image that a command comes in, for the agent to fetch; undefined: it comes in none. */
+export function imageOf(turn: Turn, step: RunStep): agent.CommandImage | undefined {
+  const found = commandImage(turn, step);
+  return found?.kind === 'ok' ? found.image : undefined;
+}
+
+/** Why an image is not fetched, or a secret not given, as things stand now. */
+export function refusalOfImage(turn: Turn, run: Run, step: RunStep): string | undefined {
+  const deploys = refusalOfDeployment(turn, run, step);
+  if (deploys !== undefined) return deploys;
+  const found = commandImage(turn, step);
+  if (found?.kind === 'refused') return found.problem;
+  return (
+    reachProblem(turn.context.fleet?.templates, { step: step.name, arguments: step.arguments }) ??
+    missingSecret(step.arguments, credentialVersions(turn))
+  );
+}
+
+function commandImage(turn: Turn, step: RunStep) {
+  if (step.name !== commandStep) return undefined;
+  return commandImageOf(step, turn.context.fleet?.templates, credentialVersions(turn));
+}
+
+/** Of the credentials that the fleet names for templates and registries. */
+export function credentialVersions({ context }: Turn): ReadonlyMap<string, bigint> {
+  return context.registryCredentials ?? new Map<string, bigint>();
+}

@@ -1,0 +1,78 @@
+/** Steps that the runner of the run's boot takes, and what it is told of them. */
+import { create } from '@bufbuild/protobuf';
+import { agent, type Run, type RunStep } from '@rackwright/api';
+import { secretUses } from '../../../steps/index.ts';
+import { noteDeployed } from '../../deployment/deployment.ts';
+import { beginWriteOver } from '../../deployment/written-disk.ts';
+import { certifyErasure } from '../../erasure/certify.ts';
+import { challengeSeed } from '../../erasure/derive.ts';
+import { bootOperationId } from '../../operation/boots.ts';
+import { operationId } from '../../operation/operation.ts';
+import { isErasure } from '../../turn/step-failure.ts';
+import type { Turn } from '../../turn/turn.ts';
+import { credentialVersions, imageOf } from './image-of-step.ts';
+import { deploymentFor, orderOf } from './of-agent.ts';
+import { expectedIdentity } from './power.ts';
+import type { OperationOptions, OperationStep } from './step-definition.ts';
+
+export const runnerStep: OperationStep = {
+  kind: 'operation',
+  inBand: true,
+  timeoutMs: (timing) => timing.cleanStepTimeoutMs,
+  operation: (turn, run, step, options) => ({
+    case: 'runStep',
+    value: runStep(turn, run, step, options),
+  }),
+  complete: (turn, run, step, result) =>
+    isErasure(step.name) ? certifyErasure(turn, run, step, result.evidence) : undefined,
+};
+
+/** While it writes, the disk holds no whole image. */
+export const writeImage: OperationStep = {
+  ...runnerStep,
+  timeoutMs: (timing) => timing.imageTimeoutMs,
+  begin: beginWriteOver,
+  complete: (turn, run) => {
+    noteDeployed(turn, run);
+    return undefined;
+  },
+};
+
+function runStep(
+  turn: Turn,
+  run: Run,
+  step: RunStep,
+  { checkOf, lastProgress }: OperationOptions,
+): agent.RunStep {
+  const checked = checkOf?.kind.case === 'runStep' ? checkOf.kind.value : undefined;
+  const image = imageOf(turn, step);
+  const id = operationId(turn, run, run.currentStep, step.attempt);
+  return create(agent.RunStepSchema, {
+    ...orderOf(step, checked === undefined ? agent.StepMode.RUN : agent.StepMode.CHECK),
+    arguments: {
+      ...step.arguments,
+      ...checked?.arguments,
+      ...(lastProgress === undefined || lastProgress === '' ? {} : { lastProgress }),
+    },
+    bootOperationId: bootOperationId(turn, run),
+    runnerSession: runnerSession(turn, run),
+    devices: isErasure(step.name) ? [...turn.record.devicePlan] : [],
+    challengeSeed: checked?.challengeSeed ?? challengeSeed(turn.context.incarnation, id),
+    allowUnprovenIdentity: turn.spec.cleaning?.allowUnprovenIdentity ?? false,
+    allowDiskless: turn.spec.cleaning?.allowDiskless ?? false,
+    ...(step.handOff ? { handOff: true } : {}),
+    ...(image === undefined ? {} : { image }),
+    ...deploymentFor(turn, run, step),
+    secrets: secretUses(step.arguments, credentialVersions(turn)),
+    ...expectedIdentity(turn),
+  });
+}
+
+/**
+ * The runner of the present boot. An agent whose disk was put back to an older copy knows neither
+ * which runner has had the boot nor what that one has begun: it must not hand that to the next.
+ */
+function runnerSession(turn: Turn, run: Run): string {
+  const { runner } = turn.record;
+  return runner?.bootOperationId === bootOperationId(turn, run) ? runner.runnerSession : '';
+}

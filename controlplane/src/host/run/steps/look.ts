@@ -1,0 +1,69 @@
+/** Steps that look at the host from the runner, and what is kept of what they see. */
+import { create, toBinary } from '@bufbuild/protobuf';
+import {
+  agent,
+  HostState,
+  type Inventory,
+  InventorySchema,
+  type RunFailure,
+  type store,
+} from '@rackwright/api';
+import { checkCertified, uncertifiedDevice } from '../../erasure/certify.ts';
+import { planDevices } from '../../erasure/device-plan.ts';
+import { bootOperationId } from '../../operation/boots.ts';
+import { invalidResult } from '../../turn/step-failure.ts';
+import { leaveAvailable, type Turn } from '../../turn/turn.ts';
+import { type OperationStep, operationTimeout } from './step-definition.ts';
+
+/** The first inventory of a run; in a clean it also fixes which devices are erased. */
+export const inspect: OperationStep = {
+  kind: 'operation',
+  inBand: true,
+  timeoutMs: operationTimeout,
+  operation: (turn, run) => ({
+    case: 'inspect',
+    value: create(agent.InspectSchema, { bootOperationId: bootOperationId(turn, run) }),
+  }),
+  complete: (turn, run, _step, result) => {
+    const inventory = result.observations?.inventory;
+    if (inventory === undefined) return invalidResult('the inspection brought no inventory');
+    const tooLarge = keepInventory(turn, inventory);
+    if (tooLarge !== undefined) return tooLarge;
+    leaveIfUncertified(turn, inventory);
+    return planDevices(turn, run, inventory);
+  },
+};
+
+/** Largest inventory that is kept, in bytes on the wire: facts are one bounded record. */
+const inventoryBytesMax = 128 * 1024;
+
+function keepInventory(turn: Turn, inventory: Inventory): RunFailure | undefined {
+  const { length } = toBinary(InventorySchema, inventory);
+  if (length > inventoryBytesMax) {
+    return invalidResult(
+      `the inventory has ${length} bytes; at most ${inventoryBytesMax} are kept`,
+    );
+  }
+  turn.effects.push({ kind: 'facts', facts: factsWith(turn, { inventory }) });
+  return undefined;
+}
+
+/** A disk that nobody erased has come into an available host: it is available no more. */
+function leaveIfUncertified(turn: Turn, inventory: Inventory): void {
+  if (turn.status.state !== HostState.AVAILABLE) return;
+  if (uncertifiedDevice(turn, inventory) !== undefined) leaveAvailable(turn);
+}
+
+/** The inventory after the last erase: every device must be certified for this epoch (H6). */
+export const inspectAgain: OperationStep = {
+  ...inspect,
+  complete: (turn, run, _step, result) => {
+    const inventory = result.observations?.inventory;
+    if (inventory === undefined) return invalidResult('the inspection brought no inventory');
+    return keepInventory(turn, inventory) ?? checkCertified(turn, run, inventory);
+  },
+};
+
+export function factsWith(turn: Turn, change: Partial<store.HostFacts>): store.HostFacts {
+  return { ...turn.context.facts, hostUid: turn.host.uid, ...change };
+}

@@ -1,0 +1,71 @@
+/** Steps that the rack's agent takes itself, and what it is told of a deployment. */
+import { create } from '@bufbuild/protobuf';
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
+import { agent, type Run, type RunStep, writeImageStep } from '@rackwright/api';
+import { deploymentOf, noteDeployed, proofLeftMs } from '../../deployment/deployment.ts';
+import { queueTimeoutMs } from '../../deployment/image-turn.ts';
+import { isDeployStepOfAgent } from '../../turn/step-names.ts';
+import type { Turn } from '../../turn/turn.ts';
+import { bmcAccess, expectedIdentity } from './power.ts';
+import { type OperationStep, operationTimeout } from './step-definition.ts';
+
+/** A step of a deployment that the agent takes by itself; nothing is asked of the BMC. */
+export const deployStepOfAgent: OperationStep = {
+  kind: 'operation',
+  timeoutMs: (timing) => timing.imageTimeoutMs,
+  operation: (turn, run, step) => ({
+    case: 'runStep',
+    value: create(agent.RunStepSchema, {
+      ...orderOf(step),
+      destructive: false,
+      ...deploymentFor(turn, run, step),
+    }),
+  }),
+  complete: () => undefined,
+};
+
+export const prepareNetboot: OperationStep = {
+  ...deployStepOfAgent,
+  complete: (turn, run) => {
+    noteDeployed(turn, run);
+    return undefined;
+  },
+};
+
+export const awaitImage: OperationStep = { ...deployStepOfAgent, leftMs: proofLeftMs };
+
+/** A step that the rack's agent runs itself, on the BMC; no runner takes part. */
+export const outOfBandStep: OperationStep = {
+  kind: 'operation',
+  timeoutMs: operationTimeout,
+  operation: (turn, _run, step) => ({
+    case: 'runStep',
+    value: create(agent.RunStepSchema, {
+      ...orderOf(step),
+      arguments: { ...step.arguments },
+      bmc: bmcAccess(turn),
+      ...expectedIdentity(turn),
+    }),
+  }),
+  complete: () => undefined,
+};
+
+/** What every order of a step says of it. */
+export function orderOf(
+  { name, destructive, rerunClass }: RunStep,
+  mode: agent.StepMode = agent.StepMode.RUN,
+) {
+  return { step: name, mode, destructive, rerunClass };
+}
+
+/** What a step of a deployment is told of it; nothing for any other. */
+export function deploymentFor(turn: Turn, run: Run, step: RunStep) {
+  const { name } = step;
+  if (name !== writeImageStep && !isDeployStepOfAgent(name)) return {};
+  const found = deploymentOf(turn, run);
+  if (found.kind === 'refused') return {};
+  const { deployment } = found;
+  const { timing } = turn.context;
+  if (queueTimeoutMs(step, timing) === 0) return { deployment };
+  return { deployment, turnTimeout: durationFromMs(timing.imageTimeoutMs) };
+}

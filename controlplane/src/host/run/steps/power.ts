@@ -1,0 +1,125 @@
+/** Steps on the host's BMC that every kind of run shares: who it is, its power, and its boots. */
+import { create } from '@bufbuild/protobuf';
+import { agent, HostState } from '@rackwright/api';
+import { accessTo } from '../../bmc/access.ts';
+import { bootsOverNetwork } from '../../deployment/deployment.ts';
+import { recordIdentity } from '../../erasure/identity.ts';
+import { bootOperationId } from '../../operation/boots.ts';
+import { activeRun, forgetFailure, later, type Turn } from '../../turn/turn.ts';
+import { type ConditionStep, type OperationStep, operationTimeout } from './step-definition.ts';
+
+export const verifyAccess: OperationStep = {
+  kind: 'operation',
+  timeoutMs: operationTimeout,
+  operation: (turn) => ({
+    case: 'verifyAccess',
+    value: create(agent.VerifyAccessSchema, { bmc: bmcAccess(turn) }),
+  }),
+  complete: (turn, _run, _step, result) => recordIdentity(turn, result.observations),
+};
+
+export const powerOff: OperationStep = {
+  kind: 'operation',
+  timeoutMs: operationTimeout,
+  operation: (turn) => ({ case: 'setPower', value: setPower(turn, false) }),
+  complete: (turn) => {
+    turn.status.poweredOn = false;
+    return undefined;
+  },
+};
+
+/**
+ * What boots from here on may write: certificates of before say nothing of the disks after it, and
+ * no clean of before can be gone on with.
+ */
+export function beginUse(turn: Turn): void {
+  if (turn.status.state === HostState.AVAILABLE) turn.status.state = HostState.MANAGEABLE;
+  turn.status.useEpoch += 1n;
+  turn.status.dirty = true;
+  forgetFailure(turn);
+}
+
+export const powerOn: OperationStep = {
+  kind: 'operation',
+  begin: beginUse,
+  timeoutMs: operationTimeout,
+  operation: (turn) => {
+    const value = setPower(turn, true);
+    value.bootFrom = agent.BootTarget.DISK;
+    // What it runs may not be on its disk.
+    if (bootsOverNetwork(turn.record)) bootOverNetwork(turn, value);
+    return { case: 'setPower', value };
+  },
+  complete: (turn) => {
+    turn.status.poweredOn = true;
+    return undefined;
+  },
+};
+
+export const bootImage: OperationStep = {
+  ...powerOn,
+  operation: (turn) => {
+    const value = setPower(turn, true);
+    bootOverNetwork(turn, value);
+    return { case: 'setPower', value };
+  },
+};
+
+function bootOverNetwork({ spec }: Turn, value: agent.SetPower): void {
+  value.bootFrom = agent.BootTarget.IMAGE;
+  value.bootMacs = [...spec.bootMacs];
+}
+
+export const bootRunner = bootStep(agent.BootTarget.RUNNER);
+
+/** A person works on the host there: it may be written, though not by a step of ours. */
+export const bootRescue: OperationStep = { ...bootStep(agent.BootTarget.RESCUE), begin: beginUse };
+
+function bootStep(target: agent.BootTarget): OperationStep {
+  return {
+    kind: 'operation',
+    timeoutMs: operationTimeout,
+    operation: (turn) => {
+      const value = setPower(turn, true);
+      value.bootFrom = target;
+      value.bootMacs = [...turn.spec.bootMacs];
+      value.grantExpireTime = later(turn, turn.context.timing.bootTimeoutMs);
+      return { case: 'setPower', value };
+    },
+    complete: (turn) => {
+      turn.status.poweredOn = true;
+      return undefined;
+    },
+  };
+}
+
+export const awaitRunner: ConditionStep = {
+  kind: 'condition',
+  timeoutMs: (timing) => timing.bootTimeoutMs,
+  waiting: { reason: 'runner', message: 'the host is booting into the runner' },
+  sees: (turn) => {
+    if (turn.status.poweredOn === false) {
+      return 'the host is off: it was switched on to boot the runner, and has been seen off since';
+    }
+    const run = activeRun(turn.status);
+    const { runnerRefused: refused } = turn.record;
+    if (run === undefined || refused?.bootOperationId !== bootOperationId(turn, run))
+      return undefined;
+    return `its runner was refused: ${refused.message}`;
+  },
+  met: (turn, run) => turn.record.runner?.bootOperationId === bootOperationId(turn, run),
+};
+
+export function bmcAccess({ spec, status, context }: Turn): agent.BmcAccess {
+  return accessTo(spec.bmc, status.bmcIdentity, context.credentialVersion ?? 0n);
+}
+
+function setPower(turn: Turn, on: boolean): agent.SetPower {
+  return create(agent.SetPowerSchema, { bmc: bmcAccess(turn), on, ...expectedIdentity(turn) });
+}
+
+/** What the BMC must still say of itself before anything is done by it. */
+export function expectedIdentity({ status }: Turn) {
+  const { bmcIdentity } = status;
+  return bmcIdentity === undefined ? {} : { expectedIdentity: bmcIdentity };
+}
