@@ -235,28 +235,44 @@ test('who is called off while a freeze keeps it in service is not switched at al
   expect(host.record.pendingPower).toBeUndefined();
 });
 
-test('the request carries the end of the open window, of a host in service alone', async () => {
+/** Asks the host for the run of a slot that was just taken. */
+async function begin(host: Bench, windows: readonly RolloutWindow[] = []) {
   const store = await openMemoryStore({ random: seededRandom(1) });
+  const record = poolOf(host, ({ pool: { spec, status: told } = {} }) => {
+    spec?.rollout?.windows.push(...windows);
+    for (const slot of told?.slots ?? []) {
+      Object.assign(slot, { state: RolloutSlotState.STARTING, run: 0n });
+      slot.runsBefore = host.record.runCount;
+    }
+  });
+  const found: HostRequest[] = [];
+  const request: PoolHosts['request'] = async (_, wanted) => {
+    found.push(wanted);
+    return { kind: 'refused', code: 'failedPrecondition', message: 'not asked of it here' };
+  };
+  const [slot] = record.pool?.status?.slots ?? [];
+  if (slot === undefined) throw new Error('the pool has a slot');
+  const deps = { store, hosts: { request }, clock: { nowMs: () => host.nowMs } };
+  const news = await newsOfSlot(deps, record, slot, { record: host.record, revision: 1 });
+  return { news, asked: found[0] };
+}
+
+test('who is rescued between its slot and the request for its run is not written', async () => {
+  const host = provisioned();
+  status(host).inRescue = true;
+  const { news, asked } = await begin(host);
+  expect(asked).toBeUndefined();
+  expect(news).toEqual({
+    kind: 'refused',
+    message: 'it is in rescue; when all is saved: rackwright host retry h1',
+  });
+});
+
+test('the request carries the end of the open window, of a host in service alone', async () => {
   const askedOf = async (windows: RolloutWindow[], poweredOn: boolean) => {
     const host = provisioned();
     status(host).poweredOn = poweredOn;
-    const record = poolOf(host, ({ pool: { spec, status: told } = {} }) => {
-      spec?.rollout?.windows.push(...windows);
-      for (const slot of told?.slots ?? []) {
-        Object.assign(slot, { state: RolloutSlotState.STARTING, run: 0n });
-        slot.runsBefore = host.record.runCount;
-      }
-    });
-    const found: HostRequest[] = [];
-    const request: PoolHosts['request'] = async (_, wanted) => {
-      found.push(wanted);
-      return { kind: 'refused', code: 'failedPrecondition', message: 'not asked of it here' };
-    };
-    const [slot] = record.pool?.status?.slots ?? [];
-    if (slot === undefined) throw new Error('the pool has a slot');
-    const deps = { store, hosts: { request }, clock: { nowMs: () => host.nowMs } };
-    await newsOfSlot(deps, record, slot, { record: host.record, revision: 1 });
-    const [asked] = found;
+    const { asked } = await begin(host, windows);
     if (asked?.kind !== 'reimage') throw new Error('a reimage is asked for');
     return asked.notAfterMs === undefined ? undefined : asked.notAfterMs - host.nowMs;
   };

@@ -102,8 +102,8 @@ function mayHold({ claimedBy }: SeenHost, pool: string): boolean {
 }
 
 /** A host on its way to be available is left to its goal, which a claim would stop. */
-function isFree({ claimedBy, state }: SeenHost): boolean {
-  return claimedBy === undefined && states.has(state);
+function isFree({ claimedBy, state, isInRescue }: SeenHost): boolean {
+  return claimedBy === undefined && states.has(state) && !isInRescue;
 }
 
 function whyNot(host: SeenHost, pool: string, others: readonly OtherPool[]): string | undefined {

@@ -248,6 +248,7 @@ export function seen(n: number, change: Partial<SeenHost> = {}): SeenHost {
     illness: undefined,
     service: 'in',
     keptBy: undefined,
+    isInRescue: false,
     spec: undefined,
     runCount: 0n,
     run: undefined,

@@ -49,6 +49,8 @@ export interface SeenHost {
   readonly service: Service;
   /** What keeps it from being written now, whoever asks; undefined: nothing. */
   readonly keptBy: string | undefined;
+  /** A person saves what is on its disks, until that person says that it is over. */
+  readonly isInRescue: boolean;
   /** Undefined: it has none. */
   readonly spec: HostSpec | undefined;
   readonly runCount: bigint;
@@ -80,6 +82,7 @@ export function seenHost(record: wire.HostRecord, brake = ''): SeenHost | undefi
     illness: status.state === HostState.PROVISIONED ? illnessOf(host) : undefined,
     service: serviceOf(host),
     keptBy: keptBy(host, brake),
+    isInRescue: status.inRescue,
     spec: host.spec,
     runCount,
     run,
@@ -167,7 +170,12 @@ const holdsOfPools: ReadonlyMap<HoldScope, string> = new Map([
   [HoldScope.POWER, 'power'],
 ]);
 
-function keptBy({ status }: Host, brake: string): string | undefined {
+/** Nobody but a person writes over what a person saves. */
+export function rescueText(host: string): string {
+  return `it is in rescue; when all is saved: rackwright host retry ${host.replace('hosts/', '')}`;
+}
+
+function keptBy({ name, status }: Host, brake: string): string | undefined {
   if (status === undefined) return undefined;
   if (status.deletion !== undefined) return `${status.deletion.by} asked for its deletion`;
   const hold = status.holds.find(({ scope }) => holdsOfPools.has(scope));
@@ -176,6 +184,7 @@ function keptBy({ status }: Host, brake: string): string | undefined {
   }
   const run = runUnderWay({ run: status.run });
   if (run !== undefined) return heldBy(run);
+  if (status.inRescue) return rescueText(name);
   if (brake !== '') return brake;
   const isOfBmc = ({ type, severity }: Fault) =>
     bmcFaults.has(type) && severity !== FaultSeverity.WARNING;

@@ -31,12 +31,12 @@ const faults = [...new Set([...failures, ...bmcFaults, ...lacks])];
 /** A host that runs A, is on, and has this about it. */
 function seenWith(
   about: MessageInitShape<typeof HostStatusSchema>,
-): Pick<SeenHost, 'illness' | 'service' | 'keptBy'> {
+): Pick<SeenHost, 'illness' | 'service' | 'keptBy' | 'isInRescue'> {
   const status = { state: HostState.PROVISIONED, image: image('A'), poweredOn: true, ...about };
   const seen = seenHost(create(wire.HostRecordSchema, { host: { name: 'hosts/h1', status } }));
   if (seen === undefined) throw new Error('it has a status');
-  const { illness, service, keptBy } = seen;
-  return { illness, service, keptBy };
+  const { illness, service, keptBy, isInRescue } = seen;
+  return { illness, service, keptBy, isInRescue };
 }
 
 /** Its pool has a gate and a window that is shut, and wants B. */
@@ -66,11 +66,31 @@ test.each(faults.filter((type) => type !== 'reimageFailed'))(
 test.each([
   { faults: [{ type: 'reimageFailed', message: 'm', severity: FaultSeverity.ERROR }] },
   { poweredOn: false },
-  { inRescue: true },
 ])('a host that serves nobody is healed at once: %j', (about) => {
   expect(wantsB(seenWith(about)).slots.map(({ state }) => state)).toEqual([
     RolloutSlotState.RUNNING,
   ]);
+});
+
+test('who is in rescue is taken in by no pool, and written by none, until all is saved', () => {
+  const inRescue = seenWith({ inRescue: true });
+  const why = 'it is in rescue; when all is saved: rackwright host retry h1';
+  // Given back before, and selected by nobody until now.
+  const pool = new Rollout(2, { size: 2 }, { claimedBy: 'user:ann' });
+  pool.set(1, { ...inRescue, claimedBy: undefined });
+  pool.push('B');
+  expect([pool.record.members, pool.host(1).claimedBy]).toEqual([[], undefined]);
+  expect(pool.messageOf('UpToDate')).toContain(`hosts/h1 is provisioned, and ${why}`);
+
+  // A member stays one, counts as out, and another image does not touch it either.
+  const own = new Rollout(2).push('A');
+  own.set(1, inRescue);
+  own.push('B');
+  expect(own.out).toBe('');
+  expect(own.surveyed().standings[0]).toMatchObject({ stand: 'kept', why });
+  own.set(1, seenWith({}));
+  own.look().finish();
+  expect(own.countOn('B')).toBe(2);
 });
 
 test('hosts whose BMC refuses keep nobody else; one whose BMC is silent counts as out', () => {

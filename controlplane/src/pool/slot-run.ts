@@ -19,7 +19,7 @@ import type { Revision, StateStore } from '@rackwright/store';
 import { storeKey } from '@rackwright/store';
 import type { HostRequest, Requester, RequestOutcome } from '../host/index.ts';
 import { readShared } from '../records/index.ts';
-import { isServing, seenHost } from './seen.ts';
+import { isServing, rescueText, seenHost } from './seen.ts';
 import type { SlotNews } from './slots.ts';
 import { opening } from './windows.ts';
 
@@ -60,6 +60,10 @@ export async function newsOfSlot(
   // The host forgets requests after a while; its runs it does not.
   const begun = await firstRun(deps, kept.record, slot, pool.pool?.name ?? '');
   if (begun !== undefined) return runNews(begun);
+  // Who asked for it did so after the slot was taken.
+  if (kept.record.host?.status?.inRescue === true) {
+    return { kind: 'refused', message: rescueText(slot.host) };
+  }
   const outcome = await deps.hosts.request(
     slot.host.replace('hosts/', ''),
     {

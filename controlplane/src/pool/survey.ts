@@ -29,6 +29,7 @@ import {
   isMissed,
   isSelected,
   isServing,
+  rescueText,
   type SeenHost,
   stateName,
 } from './seen.ts';
@@ -180,6 +181,7 @@ function standingOf(
 /** "manageable and is cleaned first": why a host cannot be written yet. */
 export function stateText(host: SeenHost): string {
   const name = stateName(host);
+  if (host.isInRescue) return `${name}, and ${rescueText(host.name)}`;
   if (host.state !== HostState.MANAGEABLE) return name;
   return host.wantsClean
     ? `${name} and is cleaned first`

@@ -9,7 +9,8 @@
  *    none ever changes or goes.
  * P4 The history that each replica tells is the ledger's, counted (`audit.ts`); the ledger has an
  *    entry for whoever a pool brought to its image.
- * P5 A pool acts only on hosts whose claim it holds, and begins nothing without a slot.
+ * P5 A pool acts only on hosts whose claim it holds, begins nothing without a slot, and nothing on
+ *    who is in rescue.
  * P6 No more slots than hosts may be out, no host twice; numbers rise, what a slot says stays, and
  *    it goes only once the host's run has ended.
  * P7 Whom a pool says to have failed has lost its image by that, and as many of them stop it: until
@@ -254,6 +255,9 @@ export class PoolJudge {
     const claims = [before, record].map((each) => each?.host?.status?.claim?.by);
     if (!claims.includes(pool)) {
       this.#found('P5', `${pool} begins run ${run.number} of ${name}, which ${claims[1]} claims`);
+    }
+    if (before?.host?.status?.inRescue === true) {
+      this.#found('P5', `${pool} begins run ${run.number} of ${name}, which is in rescue`);
     }
     if (!isDeployment(run)) return;
     const slot = slotsOf(this.#pools.get(pool)).find(({ hostUid }) => hostUid === host?.uid);
