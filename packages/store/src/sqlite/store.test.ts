@@ -216,6 +216,7 @@ test('is copied while it is written, as it was at one moment of that', async () 
   const copied = store.copyTo?.(copy).finally(() => {
     copying = false;
   });
+  copied?.catch(() => {}); // told below, once nothing is written any more
   let written = 0;
   while (copying) {
     await store.put(`hosts.later${written}`, value, 'absent');
@@ -234,6 +235,36 @@ test('is copied while it is written, as it was at one moment of that', async () 
   expect((await opened.list('hosts')).entries).toHaveLength(revision);
   await opened.close();
   await store.close();
+});
+
+test('is copied whenever it is asked, however much is written just then', async () => {
+  const store = await openSqliteStore({ path, random, clock });
+  const value = new Uint8Array(20_000).fill(1);
+  for (let index = 0; index < 100; index += 1) await store.put(`hosts.h${index}`, value, 'absent');
+  let copying = true;
+  const writing = (async (): Promise<number> => {
+    let written = 0;
+    for (; copying; written += 1) await store.put(`hosts.later${written}`, value, 'absent');
+    return written;
+  })();
+  try {
+    for (let copy = 0; copy < 12; copy += 1) await store.copyTo?.(join(folder, `copy${copy}.db`));
+  } finally {
+    copying = false;
+  }
+  expect(await writing).toBeGreaterThan(12);
+  expect(await store.latestRevision()).toBe(100 + (await writing));
+  expect(sqliteFileProblem(join(folder, 'copy11.db'))).toBeUndefined();
+  await store.close();
+});
+
+test('is closed while a copy of it begins, and loses no write', async () => {
+  const store = await openSqliteStore({ path, random, clock });
+  const copying = store.copyTo?.(join(folder, 'copy.db')).catch(() => {});
+  const written = store.put('hosts.h1', new Uint8Array(10), 'absent');
+  await store.close();
+  expect(await written).toMatchObject({ kind: 'ok' });
+  await copying;
 });
 
 test('tells a file that is none of its own, or damaged', async () => {

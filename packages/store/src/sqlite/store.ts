@@ -47,8 +47,6 @@ export const GROUP_WRITES_MAX = 256;
 const SQLITE_FULL = 13;
 /** Pages copied before others have their turn. */
 const COPY_PAGES_AT_ONCE = 256;
-/** A copy that has failed is begun anew. */
-const COPY_ATTEMPTS_MAX = 3;
 
 export interface SqliteStoreOptions {
   /** The database file; its folder must exist. Beside it SQLite keeps `-wal`. */
@@ -99,6 +97,8 @@ class SqliteStore implements StateStore {
   readonly #clock: Pick<Clock, 'nowMs'>;
   readonly #bell = new Bell();
   readonly #pending: Pending[] = [];
+  /** Copies whose first pages are not read yet: writes wait for these. */
+  #copiesBeginning = 0;
 
   constructor(opened: OpenedDatabase, options: SqliteStoreOptions) {
     this.incarnation = opened.incarnation;
@@ -227,14 +227,20 @@ class SqliteStore implements StateStore {
         },
         fail: (reason) => answer(unknown(reason)),
       });
-      if (this.#pending.length === 1) setImmediate(() => this.#commitGroup());
+      if (this.#pending.length === 1) this.#commitSoon();
+    });
+  }
+
+  #commitSoon(): void {
+    setImmediate(() => {
+      if (this.#copiesBeginning === 0) this.#commitGroup();
     });
   }
 
   #commitGroup(): void {
     const group = this.#pending.splice(0, GROUP_WRITES_MAX);
     if (group.length === 0) return;
-    if (this.#pending.length > 0) setImmediate(() => this.#commitGroup());
+    if (this.#pending.length > 0) this.#commitSoon();
     const answers: (() => void)[] = [];
     const nowMs = this.#clock.nowMs();
     try {
@@ -286,17 +292,24 @@ class SqliteStore implements StateStore {
     this.#end();
   }
 
-  /** A few pages at a time: what is written meanwhile by this process is taken along. */
+  /**
+   * A few pages at a time: what is written meanwhile by this process is taken along. Only the first
+   * of them must not meet a write: Node takes that for a failure, and calls it "not an error".
+   */
   async copyTo(path: string): Promise<void> {
-    for (let attempt = 1; ; attempt += 1) {
-      this.#checkOpen();
-      try {
-        await backup(this.#file, path, { rate: COPY_PAGES_AT_ONCE });
-        return;
-      } catch (error) {
-        // A step that meets a write at a bad moment fails with "not an error"; the next may not.
-        if (attempt === COPY_ATTEMPTS_MAX) throw error;
-      }
+    this.#checkOpen();
+    this.#copiesBeginning += 1;
+    let isBeginning = true;
+    const hasBegun = (): void => {
+      if (!isBeginning) return;
+      isBeginning = false;
+      this.#copiesBeginning -= 1;
+      if (this.#pending.length > 0) this.#commitSoon();
+    };
+    try {
+      await backup(this.#file, path, { rate: COPY_PAGES_AT_ONCE, progress: hasBegun });
+    } finally {
+      hasBegun();
     }
   }
 
