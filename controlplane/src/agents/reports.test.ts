@@ -1,6 +1,13 @@
 /** Reports that cannot be folded in: too large, or while the store is away (R7). */
 import { create } from '@bufbuild/protobuf';
-import { agent, HostState, InventorySchema, RunKind, RunPhase } from '@rackwright/api';
+import {
+  agent,
+  HostState,
+  InventorySchema,
+  RunKind,
+  RunPhase,
+  store as wire,
+} from '@rackwright/api';
 import type { MemoryCall, MemoryFault } from '@rackwright/store';
 import { describe, expect, test } from 'vitest';
 import { failed, inspected, nvmeDisk, virtioDisk } from '../host/testing/bench.ts';
@@ -198,5 +205,42 @@ describe('while the store is away', () => {
     await again.report(complete({ bmcIdentity }), first);
     expect(again.ended).toBe(false);
     expect(rig.status().run?.phase).toBe(RunPhase.ENDED);
+  });
+});
+
+describe('while others change a record all the time', () => {
+  /** As often as one change of a record may lose. */
+  const roundsMax = 16;
+
+  test.each<[string, (rig: Rig) => void]>([
+    ['hosts.h1', (rig) => rig.put('hosts.h1', wire.HostRecordSchema, rig.record())],
+    ['facts.h1', (rig) => rig.put('facts.h1', wire.HostFactsSchema, { hostUid: 'other' })],
+  ])('of %s, a report is not called applied, and comes again', async (contended, push) => {
+    let rivals = 0;
+    const { rig, replica, plain } = await started(({ kind, key }) => {
+      if (rivals > 0 && kind === 'put' && key === contended) {
+        rivals -= 1;
+        push(rig);
+      }
+      return { kind: 'none' };
+    });
+    await plain.report(proved(), first);
+    await orderedOf(rig, plain);
+    const inspection = plain.last('u1');
+    expect(inspection.kind.case).toBe('inspect');
+    const answers = plain.of('reportAnswer').length;
+    rivals = roundsMax;
+    await plain.report(inspected([virtioDisk]), inspection);
+    expect(plain.ended).toBe(true);
+    expect(plain.of('reportAnswer')).toHaveLength(answers);
+    expect(rig.record().operation?.operation?.id).toBe(inspection.id);
+    expect(rig.status().lastError).toBeUndefined();
+    expect(rivals).toBe(0);
+    const operations = [{ operationId: inspection.id, hostUid: 'u1', state: ENDED }];
+    const again = await connectAgent(rig, replica, { operations });
+    await again.report(inspected([virtioDisk]), inspection);
+    expect(again.of('reportAnswer').at(-1)).toMatchObject({ verdict: APPLIED });
+    const facts = rig.read('facts.h1', wire.HostFactsSchema);
+    expect(facts?.inventory?.devices.map(({ model }) => model)).toEqual([virtioDisk.model]);
   });
 });

@@ -5,7 +5,7 @@
 import type { agent } from '@rackwright/api';
 import type { CrashPoint, Log } from '@rackwright/platform';
 import type { Hosts } from '../host/index.ts';
-import { isAway } from '../records/index.ts';
+import { isAway, isBusy } from '../records/index.ts';
 import { answerOf, Settlement } from './settlement.ts';
 import type { SessionSink } from './sink.ts';
 import type { StepLogs } from './step-logs.ts';
@@ -75,8 +75,9 @@ export class Reports {
   }
 
   /**
-   * A store that is away leaves the report unanswered. What no repetition can mend ends the attempt
-   * instead, or it would come back for ever and take the rack with it; facts are dropped.
+   * A store that is away, or others who were faster all the time, leave the report unanswered. What
+   * no repetition can mend ends the attempt instead, or it would come back for ever and take the
+   * rack with it; facts are dropped.
    */
   async #couldNotFold(
     report: agent.Report,
@@ -84,7 +85,7 @@ export class Reports {
     error: unknown,
   ): Promise<void> {
     const { log, hosts } = this.#deps;
-    if (isAway(error) || hostId === undefined) throw error;
+    if (isAway(error) || isBusy(error) || hostId === undefined) throw error;
     const fields = { rack: this.#rackId, operation: report.operationId, error: textOf(error) };
     log.error(fields, 'a report cannot be folded in');
     if (report.operationId === '') return;

@@ -29,6 +29,7 @@ import {
 import type { Cancel } from '@rackwright/platform';
 import type { Revision } from '@rackwright/store';
 import type { AuditTrail } from '../audit/index.ts';
+import { isAway, isBusy, untilWritten } from '../records/index.ts';
 import { SeenElsewhere } from './elsewhere.ts';
 import { Intake, type IntakeDependencies } from './intake.ts';
 import { type Acceptance, hostOf, judge } from './judge.ts';
@@ -60,8 +61,6 @@ export interface DiscoveryDependencies extends IntakeDependencies {
 /** Boots of unknown machines that an agent has under way at once, and lets begin in an hour. */
 const bootsMax = 64;
 const bootsPerHourMax = 512;
-/** Compare-and-sets that one change may lose. */
-const roundsMax = 8;
 const resyncMsMin = 10_000;
 
 export class Discovery {
@@ -191,14 +190,11 @@ export class Discovery {
   async #takeIn(rack: string, finding: agent.Discovered): Promise<string> {
     const problem = problemOf(finding);
     if (problem !== undefined) return problem;
-    for (let round = 0; round < roundsMax; round += 1) {
-      const world = await this.#reader.read();
-      const answer = await this.#intake.takeIn(rack, finding, world);
-      if (answer === undefined) continue;
-      if (answer === '') await this.#lookAtAll();
-      return answer;
-    }
-    throw new Error(`a discovered machine of ${rack} changes all the time`);
+    const answer = await untilWritten(`a discovered machine of ${rack}`, async () => {
+      return this.#intake.takeIn(rack, finding, await this.#reader.read());
+    });
+    if (answer === '') await this.#lookAtAll();
+    return answer;
   }
 
   /** D1 */
@@ -255,7 +251,8 @@ export class Discovery {
       await this.#settle(kept, host, expectedUid);
       return true;
     } catch (error) {
-      if (!(error instanceof ApiFailure) || error.error.kind === 'unavailable') throw error;
+      // What passes by itself is nothing that a person should read at the machine.
+      if (!(error instanceof ApiFailure) || isAway(error) || isBusy(error)) throw error;
       await noteWords(
         this.#deps,
         kept,

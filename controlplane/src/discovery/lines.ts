@@ -1,21 +1,19 @@
 /** What is written of a line of the manifest: which host it has become, and who contests it. */
-import { clone } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { type ExpectedHost, ExpectedHostSchema, store as wire } from '@rackwright/api';
+import { store as wire } from '@rackwright/api';
 import type { Clock } from '@rackwright/platform';
 import { storeKey } from '@rackwright/store';
-import { type RecordWriter, readRecord, writeRecord } from '../records/index.ts';
+import { changeRecord, type RecordWriter, readRecord, writeRecord } from '../records/index.ts';
 import { conflictOf } from './judge.ts';
 import { lineRequestId } from './request.ts';
-import type { World } from './world.ts';
+import type { KeptExpected, World } from './world.ts';
 
 /** What writing them needs. */
 export interface LineDependencies extends RecordWriter {
   readonly clock: Clock;
 }
 
-/** Compare-and-sets that one change may lose. */
-const roundsMax = 8;
+const schema = wire.ExpectedHostRecordSchema;
 
 /** Lines whose host was made before a crash, and what the others say (R2: if it differs). */
 export async function markTaken(deps: LineDependencies, world: World): Promise<void> {
@@ -29,9 +27,7 @@ export async function markTaken(deps: LineDependencies, world: World): Promise<v
     }
     const conflict = conflictOf(line, world);
     if (conflict === expected.conflict) continue;
-    const next = clone(ExpectedHostSchema, expected);
-    next.conflict = conflict;
-    await writeLine(deps, id, next, line.revision);
+    await markConflict(deps, line, conflict);
   }
 }
 
@@ -42,31 +38,26 @@ export async function markLine(
   uid: string,
   host: string,
 ): Promise<void> {
-  const { store, clock } = deps;
-  for (let round = 0; round < roundsMax; round += 1) {
-    const kept = await readRecord(store, wire.ExpectedHostRecordSchema, lineKey(id));
-    const line = kept?.record.expectedHost;
-    if (kept === undefined || line?.uid !== uid || line.host === host) return;
-    const next = clone(ExpectedHostSchema, line);
-    next.host = host;
-    next.acceptTime = timestampFromMs(clock.nowMs());
-    next.conflict = '';
-    if (await writeLine(deps, id, next, kept.revision)) return;
-  }
+  await changeRecord(deps, schema, lineKey(id), (record) => {
+    const line = record.expectedHost;
+    if (line?.uid !== uid || line.host === host) return undefined;
+    line.host = host;
+    line.acceptTime = timestampFromMs(deps.clock.nowMs());
+    line.conflict = '';
+    return record;
+  });
 }
 
-async function writeLine(
+/** A line that has changed since is looked at again. */
+async function markConflict(
   deps: LineDependencies,
-  id: string,
-  expectedHost: ExpectedHost,
-  revision: number,
-): Promise<boolean> {
-  const schema = wire.ExpectedHostRecordSchema;
+  { id, revision }: Pick<KeptExpected, 'id' | 'revision'>,
+  conflict: string,
+): Promise<void> {
   const kept = await readRecord(deps.store, schema, lineKey(id));
-  if (kept?.revision !== revision) return false;
-  const record = clone(schema, kept.record);
-  record.expectedHost = expectedHost;
-  return (await writeRecord(deps, schema, lineKey(id), record, revision)).kind === 'ok';
+  if (kept?.revision !== revision || kept.record.expectedHost === undefined) return;
+  kept.record.expectedHost.conflict = conflict;
+  await writeRecord(deps, schema, lineKey(id), kept.record, revision);
 }
 
 function lineKey(id: string): string {

@@ -8,7 +8,7 @@
  * 3. Without a token that is good, or a key that is registered, nobody makes us look at all racks
  *    each time, sign, or write.
  */
-import { clone, equals } from '@bufbuild/protobuf';
+import { clone } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   ApiFailure,
@@ -26,14 +26,13 @@ import {
   proofNonceBytesMin,
   readP256PublicKey,
   unauthenticated,
-  unavailable,
   store as wire,
 } from '@rackwright/api';
 import type { Random } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import {
   answered,
-  type Kept,
+  changeRecord,
   type RecordWriter,
   readRecord,
   sharedRecordOf,
@@ -50,6 +49,7 @@ import {
   hasUsed,
   isJoined,
   isRegistered,
+  joinTokenLifetimeMs,
   otherRack,
   refusedForever,
   retiredBy,
@@ -63,8 +63,6 @@ import {
 import type { Identity } from './identity.ts';
 import { type Issued, RecentCertificates } from './recent-certificates.ts';
 
-/** Rounds of losing a compare-and-set on one rack's record. */
-const roundsMax = 8;
 /** How many request ids a rack remembers. */
 const requestIdsMax = 32;
 
@@ -121,15 +119,14 @@ export async function createJoinToken(
   const { caSha256 } = identity;
   const token = formatJoinToken(caSha256, rackId, secret);
   const secretSha256 = sha256(Buffer.from(secret).toString('base64url'));
+  const expireTime = timestampFromMs(identity.issuer.clock.nowMs() + joinTokenLifetimeMs);
   const made = await changeRack(writer, rackId, (record) => {
-    const nowMs = identity.issuer.clock.nowMs();
-    const added = addJoinToken(record, { secretSha256, nowMs, replaceAgent, by, caSha256 });
+    const added = addJoinToken(record, { secretSha256, expireTime, replaceAgent, by, caSha256 });
     if (added.kind === 'refused') throw failedPrecondition(added.reason, added.message);
-    return { next: added.next, result: added };
+    return added.next;
   });
-  const replaces = made.next.joinTokens.at(-1)?.replacesSha256 ?? new Uint8Array();
-  const replacesSha256 = Buffer.from(replaces).toString('hex');
-  return { token, expireTime: made.expireTime, replacesSha256 };
+  const replacesSha256 = hex(made.joinTokens.at(-1)?.replacesSha256 ?? new Uint8Array());
+  return { token, expireTime, replacesSha256 };
 }
 
 /** Enrolment, renewal and return after expiry. Throws what refuses it. */
@@ -244,7 +241,7 @@ async function join(
     if (!isRegistered(record, key) && decision.next.rack !== undefined) {
       decision.next.rack.updateTime = timestampFromMs(nowMs);
     }
-    return { next: decision.next, result: undefined };
+    return decision.next;
   });
   return use.rackId;
 }
@@ -267,17 +264,14 @@ async function renew(
   }
   const kept = await readRecord(writer.store, wire.RackRecordSchema, rackKey(rackId));
   await refuseRevoked(writer.store, key, kept?.record);
-  const renewed = await changeRack(
-    writer,
-    rackId,
-    (record) => {
-      const decision = decideRenewal(rackId, record, key, plan);
-      if (decision.kind === 'refused') throw refusal(decision);
-      return { next: decision.next, result: rackId };
-    },
-    () => refusal(decideRenewal(rackId, undefined, key, plan)),
-  );
-  return renewed;
+  const change = (record: wire.RackRecord) => {
+    const decision = decideRenewal(rackId, record, key, plan);
+    if (decision.kind === 'refused') throw refusal(decision);
+    return decision.next;
+  };
+  const missing = () => refusal(decideRenewal(rackId, undefined, key, plan));
+  await changeRack(writer, rackId, change, missing);
+  return rackId;
 }
 
 /**
@@ -371,7 +365,7 @@ export async function revokeAgent(
 ): Promise<void> {
   const id = requestId === '' ? '' : `revokeAgent:${requestId}`;
   await changeRack(writer, rackId, (record) => {
-    if (id !== '' && record.requestIds.includes(id)) return { next: record, result: undefined };
+    if (id !== '' && record.requestIds.includes(id)) return record;
     if (!isJoined(record)) {
       throw failedPrecondition(
         'NO_AGENT',
@@ -383,31 +377,21 @@ export async function revokeAgent(
     const next = revoke(record, by, reason, nowMs);
     if (id !== '') next.requestIds = [...next.requestIds, id].slice(-requestIdsMax);
     if (next.rack !== undefined) next.rack.updateTime = timestampFromMs(nowMs);
-    return { next, result: undefined };
+    return next;
   });
 }
 
-async function changeRack<T>(
+async function changeRack(
   writer: RecordWriter,
   rackId: string,
-  change: (record: wire.RackRecord) => { readonly next: wire.RackRecord; readonly result: T },
+  change: (record: wire.RackRecord) => wire.RackRecord,
   missing: () => Error = () => notFound(`racks/${rackId}`),
-): Promise<T> {
-  const key = rackKey(rackId);
-  for (let round = 0; round < roundsMax; round += 1) {
-    const kept: Kept<wire.RackRecord> | undefined = await readRecord(
-      writer.store,
-      wire.RackRecordSchema,
-      key,
-    );
-    if (kept === undefined) throw missing();
-    const { next, result } = change(kept.record);
-    if (equals(wire.RackRecordSchema, kept.record, next)) return result;
-    await keepRevoked(writer, rackId, kept.record, next);
-    const written = await writeRecord(writer, wire.RackRecordSchema, key, next, kept.revision);
-    if (written.kind === 'ok') return result;
-  }
-  throw unavailable('RACK_CONTENDED', `racks/${rackId} is being changed by others; try again.`);
+): Promise<wire.RackRecord> {
+  const changed = await changeRecord(writer, wire.RackRecordSchema, rackKey(rackId), change, {
+    evidence: (before, next) => keepRevoked(writer, rackId, before, next),
+  });
+  if (changed === undefined) throw missing();
+  return changed.record;
 }
 
 function refusal(decision: EnrolmentDecision): ApiFailure {

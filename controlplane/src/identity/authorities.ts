@@ -8,7 +8,7 @@
  * 2. Nothing is shown to others before it is durable in the store.
  * 3. Whoever listens is told after our own certificate and the operators' file have followed.
  */
-import { clone, fromBinary } from '@bufbuild/protobuf';
+import { fromBinary } from '@bufbuild/protobuf';
 import {
   type KeyAndChain,
   Authority_Stage as Stage,
@@ -18,7 +18,7 @@ import {
 import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
 import type { Revision, StateStore } from '@rackwright/store';
 import { type FollowedValues, type Following, followValues } from '../following/index.ts';
-import { answered, readRecord, writeRecord } from '../records/index.ts';
+import { answered, changeRecord, readRecord, writeRecord } from '../records/index.ts';
 import { SecretError } from '../secrets/index.ts';
 import { halfLifeMs, type Issuer } from './authority.ts';
 import {
@@ -244,26 +244,12 @@ export class Authorities {
   async change(
     change: (record: wire.TrustRecord) => Promise<wire.TrustRecord | undefined>,
   ): Promise<TrustNow> {
-    for (let round = 0; round < roundsMax; round += 1) {
-      const kept = await readRecord(this.#options.store, wire.TrustRecordSchema, trustKey);
-      if (kept === undefined) throw lost(this.#options.folder);
-      const next = await change(clone(wire.TrustRecordSchema, kept.record));
-      if (next === undefined) {
-        await this.#take(kept.record, kept.revision);
-        return this.#now;
-      }
-      const written = await writeRecord(
-        this.#options,
-        wire.TrustRecordSchema,
-        trustKey,
-        next,
-        kept.revision,
-      );
-      if (written.kind === 'conflict') continue;
-      await this.#take(next, written.revision);
-      return this.#now;
-    }
-    throw new Error(`${trustKey}: lost ${roundsMax} compare-and-sets in a row`);
+    const words = { name: 'the trust in certificate authorities' };
+    const schema = wire.TrustRecordSchema;
+    const changed = await changeRecord(this.#options, schema, trustKey, change, words);
+    if (changed === undefined) throw lost(this.#options.folder);
+    await this.#take(changed.record, changed.revision);
+    return this.#now;
   }
 
   /**

@@ -79,7 +79,7 @@ export type EnrolmentRefusal =
 /** What a new join token is made with. */
 export interface NewToken {
   readonly secretSha256: Uint8Array;
-  readonly nowMs: number;
+  readonly expireTime: Timestamp;
   /** The token may replace the registered key. */
   readonly replaceAgent: boolean;
   readonly by: string;
@@ -90,18 +90,15 @@ export interface NewToken {
 /** The record with a new token added (invariant 1), unless the rack has an agent (invariant 3). */
 export function addJoinToken(
   record: store.RackRecord,
-  { secretSha256, nowMs, replaceAgent, by, caSha256 }: NewToken,
-):
-  | { readonly kind: 'added'; readonly next: store.RackRecord; readonly expireTime: Timestamp }
-  | Refused {
+  { secretSha256, expireTime, replaceAgent, by, caSha256 }: NewToken,
+): { readonly kind: 'added'; readonly next: store.RackRecord } | Refused {
   if (isJoined(record) && !replaceAgent) return registered(record);
   const next = clone(store.RackRecordSchema, record);
-  const expireTime = timestampFromMs(nowMs + joinTokenLifetimeMs);
   const replacesSha256 = isJoined(record) ? sha256(record.agentPublicKey) : new Uint8Array();
   const token = { secretSha256, expireTime, replacesSha256, by, caSha256 };
   next.joinTokens.push(create(store.JoinTokenRecordSchema, token));
   next.joinTokens.splice(0, next.joinTokens.length - joinTokensKeptMax);
-  return { kind: 'added', next, expireTime };
+  return { kind: 'added', next };
 }
 
 /** Decides on a join token presented by `key` for the rack with this record. */

@@ -1,143 +1,15 @@
-/**
- * Records of the store as protobuf messages: typed reads, and writes whose outcome is known.
- *
- * Invariants:
- * 1. A write ends `ok` or `conflict`, or throws `unavailable`; "unknown" is settled here by
- *    repeating the same write id.
- * 2. Unknown fields of a record survive a read and a write (a newer replica may have put them).
- *
- * Must not: decide anything about a record's content.
- */
-import { type DescMessage, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
-import { ApiFailure, unavailable } from '@rackwright/api';
-import {
-  type Expected,
-  type Revision,
-  type StateStore,
-  StoreError,
-  type WriteResult,
-} from '@rackwright/store';
-import { keepShared, sharedRecordOf } from './decoded.ts';
-
+/** The records of the store: reading, writing and changing them. */
+export { type Changed, changeRecord, isBusy, tooBusy, untilWritten } from './change.ts';
 export { copyOf, freezeShared, sharedRecordOf } from './decoded.ts';
-
-/** How often a write of unknown outcome is repeated before the caller is told so. */
-const settleAttemptsMax = 4;
-
-/** A record with the revision that an update of it must expect. */
-export interface Kept<T> {
-  readonly record: T;
-  readonly revision: Revision;
-}
-
-export type Written =
-  | { readonly kind: 'ok'; readonly revision: Revision; readonly writeId: string }
-  | { readonly kind: 'conflict' };
-
-/** The record at `key`; undefined when there is none. Throws `unavailable`. */
-export async function readRecord<D extends DescMessage>(
-  store: StateStore,
-  schema: D,
-  key: string,
-): Promise<Kept<MessageShape<D>> | undefined> {
-  const found = await answered(store.get(key));
-  if (found.kind === 'absent') return undefined;
-  return { record: fromBinary(schema, found.value), revision: found.revision };
-}
-
-/** As `readRecord`, but shared with everybody who reads it: it must not be changed. */
-export async function readShared<D extends DescMessage>(
-  store: StateStore,
-  schema: D,
-  key: string,
-): Promise<Kept<MessageShape<D>> | undefined> {
-  const found = await answered(store.get(key));
-  if (found.kind === 'absent') return undefined;
-  return { record: sharedRecordOf(store, schema, found), revision: found.revision };
-}
-
-/** Writes the record if the key is as `expected`. Throws `unavailable`. */
-export function writeRecord<D extends DescMessage>(
-  { store }: RecordWriter,
-  schema: D,
-  key: string,
-  record: MessageShape<D>,
-  expected: Expected,
-): Promise<Written> {
-  const value = toBinary(schema, record);
-  return settle(key, (writeId) => store.put(key, value, expected, writeId));
-}
-
-/** As `writeRecord`; the record is shared then, and must not be changed any more. */
-export async function writeShared<D extends DescMessage>(
-  { store }: Pick<RecordWriter, 'store'>,
-  schema: D,
-  key: string,
-  record: MessageShape<D>,
-  expected: Expected,
-): Promise<Written> {
-  const value = toBinary(schema, record);
-  const written = await settle(key, (writeId) => store.put(key, value, expected, writeId));
-  if (written.kind === 'ok') {
-    keepShared(store, schema, { key, ...written, bytes: value.length }, record);
-  }
-  return written;
-}
-
-/** Deletes the key if its last write has revision `expected`. Throws `unavailable`. */
-export function deleteRecord(
-  { store }: RecordWriter,
-  key: string,
-  expected: Revision,
-): Promise<Written> {
-  return settle(key, (writeId) => store.delete(key, expected, writeId));
-}
-
-/** What writing needs. */
-export interface RecordWriter {
-  readonly store: StateStore;
-}
-
-/** The answer of a read; a store that cannot answer now becomes `unavailable`. */
-export async function answered<T>(reading: Promise<T>): Promise<T> {
-  try {
-    return await reading;
-  } catch (error) {
-    if (error instanceof StoreError && (error.code === 'unavailable' || error.code === 'closed')) {
-      throw unavailable(
-        'STORE_UNAVAILABLE',
-        'The state store does not answer now; try again.',
-        undefined,
-        error,
-      );
-    }
-    throw error;
-  }
-}
-
-/** Whether an error says that the store does not answer now, and may later. */
-export function isAway(error: unknown): boolean {
-  return error instanceof ApiFailure && error.error.kind === 'unavailable';
-}
-
-/** The store names the write; what it cannot answer is repeated under that name. */
-async function settle(
-  key: string,
-  write: (writeId: string | undefined) => Promise<WriteResult>,
-): Promise<Written> {
-  let writeId: string | undefined;
-  let reason = '';
-  for (let attempt = 0; attempt < settleAttemptsMax; attempt += 1) {
-    const result = await answered(write(writeId));
-    if (result.kind === 'conflict') return { kind: 'conflict' };
-    writeId = result.writeId;
-    if (result.kind === 'ok') return { kind: 'ok', revision: result.revision, writeId };
-    reason = result.reason;
-  }
-  throw unavailable(
-    'OUTCOME_UNKNOWN',
-    'The state store did not confirm the change: it may or may not have been made. Read again.',
-    undefined,
-    new Error(`write ${writeId} of ${key}: ${reason}`),
-  );
-}
+export {
+  answered,
+  deleteRecord,
+  isAway,
+  type Kept,
+  type RecordWriter,
+  readRecord,
+  readShared,
+  type Written,
+  writeRecord,
+  writeShared,
+} from './record.ts';

@@ -14,7 +14,7 @@
  * 2. No key that a record needs is given up: keys that are read again must hold it.
  * 3. All of it may be cut short, raced and repeated: what is left to do follows from the store.
  */
-import { clone, create, equals, fromBinary } from '@bufbuild/protobuf';
+import { create, fromBinary } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   failedPrecondition,
@@ -25,7 +25,15 @@ import {
 import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { type FollowedValues, type Following, followValues } from '../following/index.ts';
-import { answered, deleteRecord, type Kept, readRecord, writeRecord } from '../records/index.ts';
+import {
+  answered,
+  changeRecord,
+  deleteRecord,
+  type Kept,
+  readRecord,
+  untilWritten,
+  writeRecord,
+} from '../records/index.ts';
 import { countByKey, resealAll } from './census.ts';
 import type { KeySource } from './key-source.ts';
 import { SecretError, type Secrets, secretsKeyId } from './secrets.ts';
@@ -47,12 +55,13 @@ export interface KeeperParts {
 }
 
 const recordKey = storeKey('secrets', 'key');
+/** What it is called in errors. */
+const keyWords = 'the secrets key';
 const readersPrefix = storeKey('secrets', 'readers');
 /** A replica says so often that it is up, milliseconds. */
 const readerRenewMs = 60_000;
 /** One that has not said so for this long is gone, and waited for no more. */
 const readerGoneMs = 200_000;
-const roundsMax = 16;
 const requestIdsMax = 16;
 /** Pause before another look while replicas are waited for. */
 const waitMs = 2_000;
@@ -317,31 +326,29 @@ export class SecretsKeeper {
     }
   }
 
-  async #record(): Promise<Kept<wire.SecretsKeyRecord>> {
+  #record(): Promise<Kept<wire.SecretsKeyRecord>> {
     const { store, clock, secrets } = this.#parts;
     const schema = wire.SecretsKeyRecordSchema;
-    for (let round = 0; round < roundsMax; round += 1) {
+    return untilWritten(keyWords, async () => {
       const kept = await readRecord(store, schema, recordKey);
       if (kept !== undefined) return kept;
       const activeTime = timestampFromMs(clock.nowMs());
       const record = create(schema, { keyId: secrets.keyId, activeTime });
       const written = await writeRecord(this.#parts, schema, recordKey, record, 'absent');
-      if (written.kind === 'ok') return { record, revision: written.revision };
-    }
-    throw new Error(`${recordKey}: lost ${roundsMax} compare-and-sets in a row`);
+      return written.kind === 'ok' ? { record, revision: written.revision } : undefined;
+    });
   }
 
   async #change(edit: (next: wire.SecretsKeyRecord) => void): Promise<wire.SecretsKeyRecord> {
-    const schema = wire.SecretsKeyRecordSchema;
-    for (let round = 0; round < roundsMax; round += 1) {
-      const { record, revision } = await this.#record();
-      const next = clone(schema, record);
+    const { record } = await this.#record();
+    const edited = (next: wire.SecretsKeyRecord) => {
       edit(next);
-      if (equals(schema, record, next)) return record;
-      const written = await writeRecord(this.#parts, schema, recordKey, next, revision);
-      if (written.kind === 'ok') return next;
-    }
-    throw new Error(`${recordKey}: lost ${roundsMax} compare-and-sets in a row`);
+      return next;
+    };
+    const schema = wire.SecretsKeyRecordSchema;
+    const words = { name: keyWords };
+    const changed = await changeRecord(this.#parts, schema, recordKey, edited, words);
+    return changed?.record ?? record;
   }
 
   #arm(delayMs: number): void {

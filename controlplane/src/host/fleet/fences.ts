@@ -8,10 +8,10 @@
  * 2. A fence is lifted by the agent's word, or by a person who says that the machine is
  *    disconnected; nothing else.
  */
-import { clone, fromBinary } from '@bufbuild/protobuf';
+import { fromBinary } from '@bufbuild/protobuf';
 import { type AbandonedResource, type HostSpec, store as wire } from '@rackwright/api';
 import { type Revision, type StateStore, storeKey } from '@rackwright/store';
-import { answered, type RecordWriter, readRecord, writeRecord } from '../../records/index.ts';
+import { answered, changeRecord, type RecordWriter, readRecord } from '../../records/index.ts';
 import { mayBeSameBmc } from '../bmc/endpoint.ts';
 
 const collection = 'abandonedResources';
@@ -45,12 +45,9 @@ export async function fencesPending(
   return pending;
 }
 
-/** Compare-and-sets on one record that may be lost in a row. */
-const roundsMax = 16;
-
 /**
  * Changes what stands of an abandoned resource, if `change` changes anything. Undefined when there
- * is none. Throws `unavailable`.
+ * is none. Throws `aborted` and `unavailable`.
  */
 export async function changeAbandoned(
   writer: RecordWriter,
@@ -58,17 +55,12 @@ export async function changeAbandoned(
   change: (resource: AbandonedResource) => boolean,
 ): Promise<{ resource: AbandonedResource; revision: Revision } | undefined> {
   const key = storeKey(collection, uid);
-  const schema = wire.AbandonedRecordSchema;
-  for (let round = 0; round < roundsMax; round++) {
-    const kept = await readRecord(writer.store, schema, key);
-    if (kept?.record.resource === undefined) return undefined;
-    const record = clone(schema, kept.record);
-    const resource = record.resource as AbandonedResource;
-    if (!change(resource)) return { resource, revision: kept.revision };
-    const written = await writeRecord(writer, schema, key, record, kept.revision);
-    if (written.kind === 'ok') return { resource, revision: written.revision };
-  }
-  throw new Error(`${key}: lost ${roundsMax} compare-and-sets in a row`);
+  const changed = await changeRecord(writer, wire.AbandonedRecordSchema, key, (record) => {
+    const { resource } = record;
+    return resource !== undefined && change(resource) ? record : undefined;
+  });
+  const { resource } = changed?.record ?? {};
+  return changed && resource && { resource, revision: changed.revision };
 }
 
 /** Ids of the hosts that `uid` fences off, so that they can be looked at again. */

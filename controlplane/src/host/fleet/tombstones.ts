@@ -7,11 +7,11 @@
  *    between leaves the host, and its removal begins again under the same names.
  * 2. First the fence is lifted, then the tombstone goes: a crash in between asks the agent again.
  */
-import { clone, create, equals } from '@bufbuild/protobuf';
+import { create } from '@bufbuild/protobuf';
 import { store as wire } from '@rackwright/api';
 import type { CrashPoint } from '@rackwright/platform';
 import { storeKey } from '@rackwright/store';
-import { type RecordWriter, readRecord, writeRecord } from '../../records/index.ts';
+import { changeRecord, type RecordWriter, readRecord, writeRecord } from '../../records/index.ts';
 import type { HostEffect } from '../turn/types.ts';
 import { changeAbandoned } from './fences.ts';
 import { rackIdOf } from './host-index.ts';
@@ -71,16 +71,10 @@ async function changeRack(
   rackId: string,
   change: (rack: wire.RackRecord) => void,
 ): Promise<void> {
+  const edit = (rack: wire.RackRecord) => {
+    change(rack);
+    return rack;
+  };
   const key = storeKey('racks', rackId);
-  const schema = wire.RackRecordSchema;
-  for (let round = 0; round < roundsMax; round++) {
-    const kept = await readRecord(deps.store, schema, key);
-    if (kept === undefined) return;
-    const record = clone(schema, kept.record);
-    change(record);
-    if (equals(schema, kept.record, record)) return;
-    const written = await writeRecord(deps, schema, key, record, kept.revision);
-    if (written.kind === 'ok') return;
-  }
-  throw new Error(`rack ${rackId}: lost ${roundsMax} compare-and-sets in a row`);
+  await changeRecord(deps, wire.RackRecordSchema, key, edit, { roundsMax });
 }

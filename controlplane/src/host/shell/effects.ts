@@ -6,14 +6,12 @@ import { create, equals } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, store as wire } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
-import { copyOf, readShared, writeRecord, writeShared } from '../../records/index.ts';
+import { copyOf, readShared, untilWritten, writeRecord, writeShared } from '../../records/index.ts';
 import { type GivenFor, noteGiven, openNamed } from '../../secrets/index.ts';
 import { writeAbandoned, writeTombstone } from '../fleet/tombstones.ts';
 import type { HostEffect } from '../turn/types.ts';
 import type { HostsDependencies } from './reconcile.ts';
 
-/** Compare-and-sets on one host's facts that may be lost in a row. */
-const factsRoundsMax = 16;
 /** A cancel that an agent has not begun by then is of no use any more. */
 const cancelDeadlineMs = 3_600_000;
 
@@ -75,12 +73,12 @@ export async function writeFacts(
   const key = storeKey('facts', hostId);
   const schema = wire.HostFactsSchema;
   const next = copyOf(facts);
-  for (let round = 0; round < factsRoundsMax; round++) {
+  await untilWritten(`what is known of hosts/${hostId}`, async () => {
     const kept = await readShared(deps.store, schema, key);
-    if (kept !== undefined && equals(schema, kept.record, next)) return;
+    if (kept !== undefined && equals(schema, kept.record, next)) return true;
     const written = await writeShared(deps, schema, key, next, kept?.revision ?? 'absent');
-    if (written.kind === 'ok') return;
-  }
+    return written.kind === 'ok' || undefined;
+  });
 }
 
 /**

@@ -8,11 +8,11 @@
  * 2. What becomes free by time is given out by a timer of every replica; the first one wins.
  * 3. Nothing is read or written while no limit is set and no place is taken.
  */
-import { clone, create, equals } from '@bufbuild/protobuf';
+import { create } from '@bufbuild/protobuf';
 import { store as wire } from '@rackwright/api';
 import type { Cancel } from '@rackwright/platform';
 import { storeKey } from '@rackwright/store';
-import { readRecord, writeRecord } from '../../records/index.ts';
+import { changeRecord } from '../../records/index.ts';
 import { type Followed, fleetKey } from '../fleet/followed.ts';
 import {
   changedSlots,
@@ -28,8 +28,6 @@ import {
 } from '../turn/quota.ts';
 import type { HostsDependencies } from './reconcile.ts';
 
-/** Compare-and-sets on one record that may be lost in a row. */
-const roundsMax = 32;
 const secondMs = 1_000;
 const stretchSecondsDefault = 3_600;
 /** A timer never waits longer than this, so that a step of the wall clock does no lasting harm. */
@@ -213,49 +211,29 @@ export class Places {
   async #writeRack(rackId: string, wanted: readonly Wanted[]): Promise<void> {
     const key = storeKey('racks', rackId);
     const schema = wire.RackRecordSchema;
-    for (let round = 0; round < roundsMax; round++) {
-      const kept = await readRecord(this.#deps.store, schema, key);
-      if (kept === undefined) return;
-      const next = clone(schema, kept.record);
-      this.#apply(next, wanted);
-      if (equals(schema, kept.record, next)) {
-        this.#followed.noteRack(rackId, next, kept.revision);
-        return;
-      }
-      const written = await writeRecord(this.#deps, schema, key, next, kept.revision);
-      if (written.kind === 'conflict') continue;
-      this.#followed.noteRack(rackId, next, written.revision);
-      return;
-    }
-    throw new Error(`racks/${rackId}: lost ${roundsMax} compare-and-sets in a row`);
+    const changed = await changeRecord(this.#deps, schema, key, (record) => {
+      return this.#apply(record, wanted);
+    });
+    if (changed) this.#followed.noteRack(rackId, changed.record, changed.revision);
   }
 
   async #writeFleet(wanted: readonly Wanted[]): Promise<void> {
     const schema = wire.FleetRecordSchema;
-    for (let round = 0; round < roundsMax; round++) {
-      const kept = await readRecord(this.#deps.store, schema, fleetKey);
-      const before = kept?.record ?? create(schema);
-      const next = clone(schema, before);
-      this.#apply(next, wanted);
-      if (equals(schema, before, next)) {
-        if (kept !== undefined) this.#followed.noteFleet(next, kept.revision);
-        return;
-      }
-      const expected = kept?.revision ?? 'absent';
-      const written = await writeRecord(this.#deps, schema, fleetKey, next, expected);
-      if (written.kind === 'conflict') continue;
-      this.#followed.noteFleet(next, written.revision);
-      return;
-    }
-    throw new Error(`the fleet: lost ${roundsMax} compare-and-sets in a row`);
+    const apply = (record: wire.FleetRecord) => this.#apply(record, wanted);
+    const changed = await changeRecord(this.#deps, schema, fleetKey, apply, {
+      absent: () => create(schema),
+      name: 'the fleet',
+    });
+    if (changed) this.#followed.noteFleet(changed.record, changed.revision);
   }
 
-  #apply(record: Limited, wanted: readonly Wanted[]): void {
+  #apply<R extends Limited>(record: R, wanted: readonly Wanted[]): R {
     const nowMs = this.#deps.clock.nowMs();
     for (const { name, change } of wanted) {
       const slots = slotsOf(record, name);
       putSlots(record, name, changedSlots(slots, change, quotaIn(record, name), nowMs));
     }
+    return record;
   }
 }
 

@@ -15,7 +15,7 @@ import { type Listing, type StateStore, storeKey } from '@rackwright/store';
 import type { LiveSession, SessionRegistry } from '../../agents/registry.ts';
 import type { AuditSink } from '../../audit/index.ts';
 import type { Follower, Following } from '../../following/index.ts';
-import { isAway, readShared, sharedRecordOf, writeShared } from '../../records/index.ts';
+import { isAway, readShared, sharedRecordOf, tooBusy, writeShared } from '../../records/index.ts';
 import { whyNotGiven } from '../../secrets/index.ts';
 import { explainHost } from '../explain/explain.ts';
 import { HostIndex, hostIdOfKey, rackIdOf } from '../fleet/host-index.ts';
@@ -294,7 +294,7 @@ export class Hosts {
       this.#decided.set(hostId, revision);
       return this.#act(hostId, found.record, outcome, revision);
     }
-    throw new Error(`host ${hostId}: lost ${roundsMax} compare-and-sets in a row`);
+    throw tooBusy(`hosts/${hostId}`);
   }
 
   async #decide(

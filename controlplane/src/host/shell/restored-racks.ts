@@ -2,16 +2,13 @@
  * A store that was restored or imported is a new incarnation: every rack that was worked for in
  * another one waits for a person, whether its agent is there or not (DESIGN §10).
  */
-import { clone, create } from '@bufbuild/protobuf';
+import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { RackStatusSchema, RestoredStoreSchema, store as wire } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
-import { readRecord, writeRecord } from '../../records/index.ts';
+import { changeRecord } from '../../records/index.ts';
 import type { Followed } from '../fleet/followed.ts';
 import type { HostsDependencies } from './reconcile.ts';
-
-/** Compare-and-sets on one rack that may be lost in a row. */
-const roundsMax = 16;
 
 /** Marks every such rack; its hosts are then held one by one, each in its next turn. */
 export async function holdForNewIncarnation(
@@ -31,29 +28,25 @@ function isOfOtherIncarnation(record: wire.RackRecord, incarnation: string): boo
 
 async function mark(deps: HostsDependencies, followed: Followed, rackId: string): Promise<void> {
   const { store, clock, log } = deps;
+  const { incarnation } = store;
   const key = storeKey('racks', rackId);
-  const schema = wire.RackRecordSchema;
-  for (let round = 0; round < roundsMax; round++) {
-    const kept = await readRecord(store, schema, key);
-    if (kept === undefined || !isOfOtherIncarnation(kept.record, store.incarnation)) return;
-    const next = clone(schema, kept.record);
-    if (next.rack === undefined) return;
-    next.rack.status ??= create(RackStatusSchema);
-    next.rack.status.restoredStore = create(RestoredStoreSchema, {
+  const marked = await changeRecord(deps, wire.RackRecordSchema, key, async (record) => {
+    const { rack } = record;
+    if (rack === undefined || !isOfOtherIncarnation(record, incarnation)) return undefined;
+    rack.status ??= create(RackStatusSchema);
+    rack.status.restoredStore = create(RestoredStoreSchema, {
       since: timestampFromMs(clock.nowMs()),
-      seenIncarnation: kept.record.incarnation,
-      incarnation: store.incarnation,
+      seenIncarnation: record.incarnation,
+      incarnation,
       revision: BigInt(await store.latestRevision()),
     });
-    delete next.acceptedStore;
+    delete record.acceptedStore;
     // The agent will say how much.
-    next.lostBefore += next.lostRevisions;
-    next.lostRevisions = 0n;
-    const written = await writeRecord(deps, schema, key, next, kept.revision);
-    if (written.kind === 'conflict') continue;
-    followed.noteRack(rackId, next, written.revision);
-    log.warn({ rack: `racks/${rackId}` }, 'the store is another incarnation: its hosts are held');
-    return;
-  }
-  throw new Error(`racks/${rackId}: lost ${roundsMax} compare-and-sets in a row`);
+    record.lostBefore += record.lostRevisions;
+    record.lostRevisions = 0n;
+    return record;
+  });
+  if (marked?.isWritten !== true) return;
+  followed.noteRack(rackId, marked.record, marked.revision);
+  log.warn({ rack: `racks/${rackId}` }, 'the store is another incarnation: its hosts are held');
 }

@@ -26,14 +26,19 @@ import { isUnscoped } from '../../access/index.ts';
 import { networkProblem } from '../../discovery/index.ts';
 import { fleetKey } from '../../host/index.ts';
 import { credentialsOfRegistries } from '../../images/index.ts';
-import { answered, deleteRecord, readRecord, writeRecord } from '../../records/index.ts';
+import {
+  answered,
+  deleteRecord,
+  readRecord,
+  untilWritten,
+  writeRecord,
+} from '../../records/index.ts';
 import { maskPaths } from '../call/field-mask.ts';
 import { hostRecordOf } from '../call/host-view.ts';
 import { idProblem, nameProblem, requireName } from '../call/names.ts';
 import { listPage } from '../call/paging.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { checkEtag, etagMismatch, formatPosition } from '../call/position.ts';
-import { untilWritten } from '../call/rounds.ts';
 import { checkRequestId, controlCharacters } from '../call/texts.ts';
 import { Violations } from '../call/violations.ts';
 import { destinationProblem } from '../host/destination.ts';

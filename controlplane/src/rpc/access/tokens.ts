@@ -36,11 +36,10 @@ import {
   roleText,
   tokenKey,
 } from '../../access/index.ts';
-import { answered, readRecord, writeRecord } from '../../records/index.ts';
+import { answered, readRecord, untilWritten, writeRecord } from '../../records/index.ts';
 import { checkPageSize } from '../call/paging.ts';
 import { appliedId, type RpcDependencies } from '../call/ports.ts';
 import { checkEtag, formatPageToken, formatPosition, parsePageToken } from '../call/position.ts';
-import { untilWritten } from '../call/rounds.ts';
 import { checkReason } from '../call/texts.ts';
 import { Violations } from '../call/violations.ts';
 import { checkToken, requireTokenName } from '../spec/token-spec.ts';

@@ -21,14 +21,13 @@ import {
 } from '@rackwright/api';
 import { randomId } from '@rackwright/platform';
 import { type Revision, storeKey } from '@rackwright/store';
-import { deleteRecord, readRecord, writeRecord } from '../../records/index.ts';
+import { deleteRecord, readRecord, untilWritten, writeRecord } from '../../records/index.ts';
 import { applyMask, maskPaths } from '../call/field-mask.ts';
 import { readHost } from '../call/host-view.ts';
 import { idProblem, nameProblem, requireName } from '../call/names.ts';
 import { listPage } from '../call/paging.ts';
 import { appliedId, type RpcDependencies } from '../call/ports.ts';
 import { checkEtag, etagMismatch, formatPosition, revisionOfEtag } from '../call/position.ts';
-import { untilWritten } from '../call/rounds.ts';
 import { checkRequestId } from '../call/texts.ts';
 import { Violations } from '../call/violations.ts';
 import { checkReferences } from '../host/create-host.ts';

@@ -4,7 +4,6 @@
  */
 import { clone, create } from '@bufbuild/protobuf';
 import {
-  failedPrecondition,
   type Host,
   HostSchema,
   type HostSpec,
@@ -14,6 +13,7 @@ import {
   type UpdateHostRequest,
 } from '@rackwright/api';
 import { fencesAround, release, reserve, reservedValues } from '../../host/index.ts';
+import { untilWritten } from '../../records/index.ts';
 import { applyMask, maskPaths } from '../call/field-mask.ts';
 import { presentHost, readFacts, readHost } from '../call/host-view.ts';
 import { requireName } from '../call/names.ts';
@@ -52,9 +52,6 @@ const updatablePaths = [
   'spec.deletion.keep_data',
 ] as const;
 
-/** Merges anew when the host changed meanwhile and the caller gave no etag. */
-const roundsMax = 5;
-
 /** Handles one UpdateHost. */
 export async function updateHost(deps: RpcDependencies, request: UpdateHostRequest): Promise<Host> {
   const { host } = request;
@@ -63,30 +60,23 @@ export async function updateHost(deps: RpcDependencies, request: UpdateHostReque
   }
   const hostId = requireName('hosts', host.name, 'host.name');
   const expected = revisionOfEtag(deps.store, host.etag);
-  for (let round = 0; round < roundsMax; round += 1) {
-    const outcome = await updateOnce(deps, request, host, hostId, expected);
-    if (outcome !== 'changedMeanwhile') return outcome;
-    if (expected !== undefined) throw etagMismatch(host.name);
-  }
-  throw failedPrecondition(
-    'HOST_CONTENDED',
-    `${host.name} is being changed all the time; try again.`,
-  );
+  return untilWritten(host.name, () => updateOnce(deps, request, host, hostId, expected));
 }
 
+/** Undefined when the host changed meanwhile: then it merges anew, if the caller gave no etag. */
 async function updateOnce(
   deps: RpcDependencies,
   request: UpdateHostRequest,
   wanted: Host,
   hostId: string,
   expected: number | undefined,
-): Promise<Host | 'changedMeanwhile'> {
+): Promise<Host | undefined> {
   const before = await readHost(deps, hostId);
   if (before === undefined) throw notFound(wanted.name);
   const by = requester(deps, 'update', request.requestId);
   // Applied before: neither its addresses nor its old etag count again.
   if (before.record.requestIds.includes(by.requestId ?? '')) return before.host;
-  if (expected !== undefined && expected !== before.revision) return 'changedMeanwhile';
+  if (expected !== undefined && expected !== before.revision) throw etagMismatch(wanted.name);
   const merged = await mergeChecked(deps, request, wanted, before.host);
   const { spec } = merged;
   if (spec === undefined) throw new Error('a checked host has a spec');
@@ -99,7 +89,7 @@ async function updateOnce(
   const change = { kind: 'update', spec, labels, ...fences } as const;
   const outcome = await deps.hosts.request(hostId, change, by, before.revision);
   await releaseUnnamed(deps, hostId, before.host, values);
-  if (outcome.kind === 'refused' && outcome.code === 'aborted') return 'changedMeanwhile';
+  if (outcome.kind === 'refused' && outcome.code === 'aborted') return undefined;
   const { record, revision } = answerOf(outcome, wanted.name);
   return presentHost(deps, record, revision, await readFacts(deps, hostId));
 }

@@ -20,12 +20,11 @@ import {
 import { randomId } from '@rackwright/platform';
 import { readFleet } from '../../host/index.ts';
 import { approve, poolKey } from '../../pool/index.ts';
-import { answered, readRecord, writeRecord } from '../../records/index.ts';
+import { answered, readRecord, untilWritten, writeRecord } from '../../records/index.ts';
 import { applyMask, maskPaths } from '../call/field-mask.ts';
 import { idProblem, nameProblem, requireName } from '../call/names.ts';
 import { appliedId, type RpcDependencies } from '../call/ports.ts';
 import { checkEtag } from '../call/position.ts';
-import { untilWritten } from '../call/rounds.ts';
 import { checkLabels, checkReason, checkRequestId } from '../call/texts.ts';
 import { quote, Violations } from '../call/violations.ts';
 import { checkGate, checkPoolSpec } from '../spec/pool-spec.ts';

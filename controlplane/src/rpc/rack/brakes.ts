@@ -12,10 +12,9 @@ import {
   store as wire,
 } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
-import { readRecord, writeRecord } from '../../records/index.ts';
+import { readRecord, untilWritten, writeRecord } from '../../records/index.ts';
 import { nameProblem, requireName } from '../call/names.ts';
 import type { RpcDependencies } from '../call/ports.ts';
-import { untilWritten } from '../call/rounds.ts';
 import { checkReason, checkRequestId } from '../call/texts.ts';
 import { Violations } from '../call/violations.ts';
 import { reasonMissing } from './fleet.ts';

@@ -17,12 +17,11 @@ import {
 } from '@rackwright/api';
 import type { Revision } from '@rackwright/store';
 import { fleetKey } from '../../host/index.ts';
-import { readRecord, writeRecord } from '../../records/index.ts';
+import { readRecord, untilWritten, writeRecord } from '../../records/index.ts';
 import { policyProblems } from '../../steps/index.ts';
 import { applyMask, maskPaths } from '../call/field-mask.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { checkEtag, formatPosition } from '../call/position.ts';
-import { untilWritten } from '../call/rounds.ts';
 import { checkReason, checkRequestId } from '../call/texts.ts';
 import { Violations } from '../call/violations.ts';
 import { checkOverrides } from '../spec/host-spec.ts';

@@ -28,7 +28,13 @@ import { randomId } from '@rackwright/platform';
 import { type Revision, storeKey } from '@rackwright/store';
 import { explainRack } from '../../host/index.ts';
 import { createJoinToken, revokeAgent } from '../../identity/index.ts';
-import { answered, deleteRecord, readRecord, writeRecord } from '../../records/index.ts';
+import {
+  answered,
+  deleteRecord,
+  readRecord,
+  untilWritten,
+  writeRecord,
+} from '../../records/index.ts';
 import { applyMask, maskPaths } from '../call/field-mask.ts';
 import { follow } from '../call/follow.ts';
 import { hostRecordOf } from '../call/host-view.ts';
@@ -36,7 +42,6 @@ import { idProblem, nameProblem, parseName, requireName } from '../call/names.ts
 import { isDirectlyBelow, listPage } from '../call/paging.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { checkEtag, etagMismatch, formatPosition, revisionOfPosition } from '../call/position.ts';
-import { untilWritten } from '../call/rounds.ts';
 import { checkLabels, checkReason, checkRequestId } from '../call/texts.ts';
 import { Violations } from '../call/violations.ts';
 import { checkRackSpec, rackPaths } from '../spec/rack-spec.ts';

@@ -12,7 +12,7 @@ import {
 } from '@rackwright/api';
 import { randomId } from '@rackwright/platform';
 import { parseTemplate } from '@rackwright/template';
-import { writeRecord } from '../../records/index.ts';
+import { untilWritten, writeRecord } from '../../records/index.ts';
 import {
   builtInPrefix,
   type KeptTemplate,
@@ -22,7 +22,6 @@ import {
 import { applyMask, maskPaths } from '../call/field-mask.ts';
 import { idProblem, nameProblem, requireName } from '../call/names.ts';
 import { checkEtag } from '../call/position.ts';
-import { untilWritten } from '../call/rounds.ts';
 import { checkLabels, checkRequestId } from '../call/texts.ts';
 import { Violations } from '../call/violations.ts';
 import {

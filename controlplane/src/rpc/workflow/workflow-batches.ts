@@ -22,13 +22,18 @@ import {
 } from '@rackwright/api';
 import { randomId } from '@rackwright/platform';
 import { type Revision, storeKey, VALUE_BYTES_MAX } from '@rackwright/store';
-import { answered, deleteRecord, readRecord, writeRecord } from '../../records/index.ts';
+import {
+  answered,
+  deleteRecord,
+  readRecord,
+  untilWritten,
+  writeRecord,
+} from '../../records/index.ts';
 import { batchKey, isOver, parseBatchName, shownBatch } from '../../workflow/index.ts';
 import { idProblem } from '../call/names.ts';
 import { listPage } from '../call/paging.ts';
 import { appliedId, type RpcDependencies } from '../call/ports.ts';
 import { checkEtag, formatPosition } from '../call/position.ts';
-import { untilWritten } from '../call/rounds.ts';
 import { checkReason, checkRequestId } from '../call/texts.ts';
 import { quote, Violations } from '../call/violations.ts';
 import { checkBatchSpec, type SelectedHost, selectHosts } from '../spec/batch-spec.ts';
