@@ -13,12 +13,12 @@ import {
   WorkflowSpecSchema,
   store as wire,
 } from '@rackwright/api';
-import { writeRecord } from '../records/index.ts';
+import { untilWritten, writeRecord } from '../records/index.ts';
 import { type Turn, workflowIdOf } from './batch-rules.ts';
 import { carrierOf } from './decide.ts';
 import { cancelWorkflow } from './endings.ts';
-import { type WorkflowId, workflowKey } from './names.ts';
-import { isRepeated, type RequestDependencies, readWorkflow, roundsMax, tooBusy } from './read.ts';
+import { type WorkflowId, workflowKey, workflowName } from './names.ts';
+import { isRepeated, type RequestDependencies, readWorkflow } from './read.ts';
 import { acceptRun, isOpen, keptRuns, latestRun, type RunOrder } from './record.ts';
 import { newWorkflow, whyAboveLimit } from './requests.ts';
 import { presentRunOf } from './view.ts';
@@ -35,7 +35,7 @@ export async function takeTurn(
   const entry = batch?.status?.hosts[index];
   if (batch === undefined || entry === undefined) throw new Error('no such place in the batch');
   const id = workflowIdOf(batch.spec?.template ?? '', entry.host);
-  for (let round = 0; round < roundsMax; round++) {
+  return untilWritten(workflowName(id), async () => {
     const found = await readHostWorkflow(deps, id, record.hostUids[index] ?? '');
     if (found === undefined) return { kind: 'refused', message: `${entry.host} is gone` };
     const { host, kept, standsAt } = found;
@@ -50,7 +50,7 @@ export async function takeTurn(
     if (isOpen(latest)) {
       // Its host has ended it already: that is written down before another one takes its place.
       await deps.workflows.look(id);
-      continue;
+      return undefined;
     }
     const above = kept === undefined ? await whyAboveLimit(deps.store, id) : undefined;
     if (above !== undefined) return { kind: 'refused', message: above };
@@ -59,11 +59,10 @@ export async function takeTurn(
     const before = kept?.record ?? (await newWorkflow(deps, id, spec, host, nowMs));
     const next = acceptRun(before, id, orderOf(record), nowMs);
     const written = await writeRecord(deps, schema, workflowKey(id), next, standsAt);
-    if (written.kind === 'conflict') continue;
+    if (written.kind === 'conflict') return undefined;
     const looked = await deps.workflows.look(id);
     return turnOf(deps, record, id, host, looked?.record ?? next);
-  }
-  throw tooBusy(id);
+  });
 }
 
 async function readHostWorkflow(deps: RequestDependencies, id: WorkflowId, hostUid: string) {

@@ -2,18 +2,11 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import { failedPrecondition, RunPhase, WorkflowRunState, store as wire } from '@rackwright/api';
 import type { Requester } from '../host/index.ts';
-import { answered, deleteRecord, writeRecord } from '../records/index.ts';
+import { answered, deleteRecord, untilWritten, writeRecord } from '../records/index.ts';
 import { carrierOf } from './decide.ts';
 import type { Looked } from './loop.ts';
 import { type WorkflowId, workflowKey, workflowName } from './names.ts';
-import {
-  existingWorkflow,
-  isRepeated,
-  lookedAt,
-  type RequestDependencies,
-  roundsMax,
-  tooBusy,
-} from './read.ts';
+import { existingWorkflow, isRepeated, lookedAt, type RequestDependencies } from './read.ts';
 import { endedBy, hostRunOf, isOpen, keptRuns, latestRun, withRequestId } from './record.ts';
 import { removeFinishedRun } from './remove-run.ts';
 
@@ -28,7 +21,7 @@ export async function cancelWorkflow(
   only?: bigint,
 ): Promise<Looked> {
   const requestId = by.requestId ?? '';
-  for (let round = 0; round < roundsMax; round++) {
+  return untilWritten(workflowName(id), async () => {
     const { record, revision, host, hostRevision } = await existingWorkflow(deps, id);
     const run = latestRun(record);
     const done = requestId !== '' && host.requestIds.includes(requestId);
@@ -41,15 +34,14 @@ export async function cancelWorkflow(
       const abort = { kind: 'abort', reason } as const;
       // Of this very state of the host: another run of it is nobody's to end.
       const outcome = await deps.hosts.request(id.hostId, abort, by, hostRevision);
-      if (outcome.kind === 'refused') continue;
+      if (outcome.kind === 'refused') return undefined;
       return lookedAt(deps, id);
     }
     if (carrier !== undefined || run.state === WorkflowRunState.RUNNING) return lookedAt(deps, id);
     const next = withRequestId(cancelled(record, reason, by, deps.clock.nowMs()), requestId);
     const written = await writeRecord(deps, schema, workflowKey(id), next, revision);
-    if (written.kind === 'ok') return lookedAt(deps, id);
-  }
-  throw tooBusy(id);
+    return written.kind === 'conflict' ? undefined : lookedAt(deps, id);
+  });
 }
 
 function cancelled(
@@ -72,7 +64,7 @@ export async function deleteWorkflow(
 ): Promise<Looked> {
   // Under a name of its own: the id of what was asked otherwise is no deletion.
   const requestId = givenId === '' ? '' : `delete:${givenId}`;
-  for (let round = 0; round < roundsMax; round++) {
+  return untilWritten(workflowName(id), async () => {
     const before = await deletedBefore(deps, id, requestId);
     if (before !== undefined) return before;
     const { record, revision, host } = await existingWorkflow(deps, id);
@@ -84,15 +76,14 @@ export async function deleteWorkflow(
       requestId === ''
         ? ({ kind: 'ok', revision } as const)
         : await writeRecord(deps, schema, key, withRequestId(record, requestId), revision);
-    if (marked.kind === 'conflict') continue;
+    if (marked.kind === 'conflict') return undefined;
     const gone = await deleteRecord(deps, key, marked.revision);
-    if (gone.kind === 'conflict') continue;
+    if (gone.kind === 'conflict') return undefined;
     for (const run of keptRuns(record)) {
       await removeFinishedRun(deps, host.host?.uid ?? '', hostRunOf(run));
     }
     return { record, revision };
-  }
-  throw tooBusy(id);
+  });
 }
 
 function refuseWhileOpen(record: wire.WorkflowRecord, id: WorkflowId): void {

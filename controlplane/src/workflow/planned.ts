@@ -3,11 +3,11 @@ import { create, fromBinary } from '@bufbuild/protobuf';
 import { failedPrecondition, type Host, WorkflowSpecSchema, store as wire } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
 import type { Requester } from '../host/index.ts';
-import { answered, writeRecord } from '../records/index.ts';
+import { answered, untilWritten, writeRecord } from '../records/index.ts';
 import { refusalOfStart } from './holder.ts';
 import type { Looked } from './loop.ts';
 import { type WorkflowId, workflowKey, workflowName, workflowRunName } from './names.ts';
-import { isRepeated, type RequestDependencies, readWorkflow, roundsMax, tooBusy } from './read.ts';
+import { isRepeated, type RequestDependencies, readWorkflow } from './read.ts';
 import { acceptRun } from './record.ts';
 import { type Rendering, renderRun } from './rendering.ts';
 import { newWorkflow, orderOf, startedOrTakenBack } from './requests.ts';
@@ -55,7 +55,7 @@ export async function startPlanned(
   by: Requester,
   plan: { readonly hash: string; readonly reason: string },
 ): Promise<Looked> {
-  for (let round = 0; round < roundsMax; round++) {
+  return untilWritten(workflowName(id), async () => {
     const { kept, host, standsAt } = await readWorkflow(deps, id);
     if (kept !== undefined && isRepeated(kept.record, by.requestId)) return kept;
     const message = refusalOfSwitch(kept, id) ?? (await refusalOfStart(deps.store, id, host));
@@ -68,10 +68,9 @@ export async function startPlanned(
     const next = acceptRun(base, id, order, deps.clock.nowMs());
     const schema = wire.WorkflowRecordSchema;
     const written = await writeRecord(deps, schema, workflowKey(id), next, standsAt);
-    if (written.kind !== 'ok') continue;
+    if (written.kind !== 'ok') return undefined;
     return startedOrTakenBack(deps, id, next, by.requestId, kept === undefined);
-  }
-  throw tooBusy(id);
+  });
 }
 
 /** Whether a request with this id has started a run of one of the host's workflows. */

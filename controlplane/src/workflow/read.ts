@@ -1,5 +1,5 @@
 /** Reading a workflow together with the host that it belongs to. */
-import { type ApiFailure, aborted, notFound, store as wire } from '@rackwright/api';
+import { notFound, store as wire } from '@rackwright/api';
 import type { Random } from '@rackwright/platform';
 import { type Expected, type Revision, type StateStore, storeKey } from '@rackwright/store';
 import type { Hosts } from '../host/index.ts';
@@ -16,9 +16,6 @@ export interface RequestDependencies {
   readonly hosts: Pick<Hosts, 'request'>;
   readonly workflows: Pick<Workflows, 'look' | 'inTurn'>;
 }
-
-/** Compare-and-sets that one request may lose. */
-export const roundsMax = 16;
 
 export interface ReadHost {
   readonly host: wire.HostRecord;
@@ -74,8 +71,4 @@ export async function lookedAt(deps: RequestDependencies, id: WorkflowId): Promi
 /** Whether this request was applied before. */
 export function isRepeated(record: wire.WorkflowRecord, requestId: string | undefined): boolean {
   return requestId !== undefined && requestId !== '' && record.requestIds.includes(requestId);
-}
-
-export function tooBusy(id: WorkflowId): ApiFailure {
-  return aborted('TOO_BUSY', `${workflowName(id)} changes all the time; try again.`);
 }

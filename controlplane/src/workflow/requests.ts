@@ -21,7 +21,7 @@ import { randomId } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import type { Requester } from '../host/index.ts';
 import { isExpired, readPlan } from '../plan/index.ts';
-import { answered, deleteRecord, writeRecord } from '../records/index.ts';
+import { answered, deleteRecord, untilWritten, writeRecord } from '../records/index.ts';
 import { carrierOf, presentRun } from './decide.ts';
 import { refusalOfStart } from './holder.ts';
 import type { Looked } from './loop.ts';
@@ -32,8 +32,6 @@ import {
   lookedAt,
   type RequestDependencies,
   readWorkflow,
-  roundsMax,
-  tooBusy,
 } from './read.ts';
 import { acceptRun, dropRuns, isOpen, latestRun, type RunOrder, withRequestId } from './record.ts';
 import { finishedRuns } from './surroundings.ts';
@@ -74,7 +72,7 @@ export async function runWorkflow(
   by: Requester,
   planHash: string,
 ): Promise<Looked> {
-  for (let round = 0; round < roundsMax; round++) {
+  return untilWritten(workflowName(id), async () => {
     const { record, revision, host } = await existingWorkflow(deps, id);
     if (isRepeated(record, by.requestId)) return { record, revision };
     await refuseStart(deps.store, id, host);
@@ -82,13 +80,13 @@ export async function runWorkflow(
     if (isOpen(latestRun(record))) {
       // Its host has ended it already: that is written down before another one takes its place.
       await lookedAt(deps, id);
-      continue;
+      return undefined;
     }
     const next = acceptRun(record, id, orderOf(record, by, planHash), deps.clock.nowMs());
     const written = await writeRecord(deps, schema, workflowKey(id), next, revision);
-    if (written.kind === 'ok') return startedOrTakenBack(deps, id, next, by.requestId, false);
-  }
-  throw tooBusy(id);
+    if (written.kind === 'conflict') return undefined;
+    return startedOrTakenBack(deps, id, next, by.requestId, false);
+  });
 }
 
 /** Changes the record as `change` says, which throws what refuses it. */
@@ -98,14 +96,13 @@ export async function changeWorkflow(
   requestId: string,
   change: (kept: Looked) => wire.WorkflowRecord,
 ): Promise<Looked> {
-  for (let round = 0; round < roundsMax; round++) {
+  return untilWritten(workflowName(id), async () => {
     const kept = await existingWorkflow(deps, id);
     if (isRepeated(kept.record, requestId)) return kept;
     const next = withRequestId(change(kept), requestId);
     const written = await writeRecord(deps, schema, workflowKey(id), next, kept.revision);
-    if (written.kind === 'ok') return lookedAt(deps, id);
-  }
-  throw tooBusy(id);
+    return written.kind === 'conflict' ? undefined : lookedAt(deps, id);
+  });
 }
 
 /** A workflow without runs. Its numbers go on where those of a deleted one of its name ended. */
@@ -215,17 +212,16 @@ export async function startedOrTakenBack(
   isNew: boolean,
 ): Promise<Looked> {
   const number = latestRun(accepted)?.number;
-  for (let round = 0; round < roundsMax; round++) {
+  return untilWritten(workflowName(id), async () => {
     const looked = await lookedAt(deps, id);
     if (refusedRun(looked.record, number) === undefined) return looked;
     // Another look may be asking the host right now: what it answers counts.
     const message = await deps.workflows.inTurn(id, () =>
       takeBack(deps, id, { number, requestId, isNew }),
     );
-    if (message === undefined) continue;
+    if (message === undefined) return undefined;
     throw failedPrecondition('HOST_REFUSED', message, { resource: `hosts/${id.hostId}` });
-  }
-  throw tooBusy(id);
+  });
 }
 
 interface TakenBack {
