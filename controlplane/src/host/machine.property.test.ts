@@ -1,5 +1,4 @@
 /** Whatever is asked of a host and reported of it, in whatever order: what must always hold. */
-
 import { create, equals } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {

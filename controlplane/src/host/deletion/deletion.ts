@@ -7,7 +7,6 @@
  * 2. The mode is read when something is decided (`forced.ts`).
  * 3. What an external host's power is stays as it is.
  */
-
 import { clone, create } from '@bufbuild/protobuf';
 import {
   AbandonedResourceSchema,

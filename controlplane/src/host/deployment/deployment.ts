@@ -11,7 +11,6 @@
  *    are put in as an operation leaves. Once a run is over they
  *    stand there for one image at most: for what the host runs, if it runs any.
  */
-
 import { clone, create } from '@bufbuild/protobuf';
 import { durationMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {

@@ -2,7 +2,6 @@
  * An order that waits at its agent for its turn to get an image: the step's own time begins when
  * that comes, and the wait for it has a bound of its own (R5). Pure.
  */
-
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import type { agent, Run, RunFailure, RunStep } from '@rackwright/api';
 import { fetchImageStep, lasting, writeImageStep } from '@rackwright/api';

@@ -3,7 +3,6 @@
  * host is erased" (invariant H6). A device counts only with the verdict `erased`, this run, this
  * use epoch.
  */
-
 import { create } from '@bufbuild/protobuf';
 import {
   agent,

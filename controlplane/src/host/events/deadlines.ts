@@ -2,7 +2,6 @@
  * Stored deadlines (R5): each fires once, and never because of silence alone, nor of what a run
  * waits for that is not its own. What hangs at its deadline is told to stop.
  */
-
 import {
   awaitImageStep,
   type Run,

@@ -2,7 +2,6 @@
  * Folds in what the agent says. Every report gets a verdict (R7); only a result of the operation
  * in the slot moves the run, and the six kinds do what DESIGN §3 lets them do, no more.
  */
-
 import { create } from '@bufbuild/protobuf';
 import { durationMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import {

@@ -1,5 +1,4 @@
 /** Where the end of a run leaves the host: applies the tables (`machine-tables.ts`). */
-
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {

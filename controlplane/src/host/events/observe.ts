@@ -2,7 +2,6 @@
  * Takes in what was observed of a host without an order: power, netboots, inventories, runners.
  * Facts never change what is wanted; but a host that may have been used is not clean any more.
  */
-
 import { create, equals } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { agent, type store } from '@rackwright/api';

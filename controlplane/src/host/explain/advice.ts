@@ -2,7 +2,6 @@
  * What a person can do about each kind of failure. Each line is one action; a command in it works
  * as it stands once the words in capitals are filled in.
  */
-
 import {
   BmcProtocol,
   eraseStep,

@@ -1,5 +1,4 @@
 /** Explains a deployment under way: what the agent does for it now, or whom it waits for. Pure. */
-
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   awaitImageStep,

@@ -1,5 +1,4 @@
 /** Explains what a clean waits for that a person, or only time, brings: holds, pauses, resuming. */
-
 import { toJson } from '@bufbuild/protobuf';
 import { type Timestamp, TimestampSchema, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { counted, type Run, type RunStep, type store } from '@rackwright/api';

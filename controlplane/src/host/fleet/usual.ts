@@ -3,7 +3,6 @@
  * host itself or, where it has none, on the hosts of its rack. Read from the finished runs that are
  * kept; what is remembered here can be read again.
  */
-
 import { fromBinary } from '@bufbuild/protobuf';
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import { type Run, RunOutcome, type RunStep, StepState, store as wire } from '@rackwright/api';

@@ -2,7 +2,6 @@
  * The runs of a deletion, one after the other, each as if the one before had succeeded: on a copy
  * of the record, by the functions that delete hosts. Pure.
  */
-
 import {
   type HostSpec,
   HostState,

@@ -1,5 +1,4 @@
 /** Which disk a deployment would write over, and which it leaves, by the last inventory. Pure. */
-
 import type { DeploySpec, RootDiskHints } from '@rackwright/api';
 import { writeImageStep } from '@rackwright/api';
 import { chooseTarget, isKeptDisk } from '@rackwright/disk-image';

@@ -1,5 +1,4 @@
 /** What to know of a run before it is started, beside its steps and devices. Pure. */
-
 import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { RunKind, type RunStep } from '@rackwright/api';

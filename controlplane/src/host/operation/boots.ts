@@ -8,7 +8,6 @@
  *    left in its memory is lost, but no file on a disk, which later steps may have changed since;
  *    once a handler has been called, nothing but the boot.
  */
-
 import {
   fileStep,
   RerunClass,

@@ -4,7 +4,6 @@
  *
  * Must not: decide when it begins (`machine.ts`).
  */
-
 import { create } from '@bufbuild/protobuf';
 import { HostState, RunKind, store } from '@rackwright/api';
 import { refusalOf } from '../life/refusal.ts';

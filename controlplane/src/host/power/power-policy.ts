@@ -9,7 +9,6 @@
  *    is what runs there.
  * 3. Each such run waits longer than the one before, until there has been peace for long.
  */
-
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {

@@ -1,5 +1,4 @@
 /** From a clean that ended badly on: going on with it, or switching off the host that it left. */
-
 import {
   HoldScope,
   HostState,

@@ -1,5 +1,4 @@
 /** A person lets a run go on that waits for one: with its present step, or without it. */
-
 import { create } from '@bufbuild/protobuf';
 import { type Run, RunPhase, type RunStep, SkipSchema, StepState } from '@rackwright/api';
 import { refused } from '../life/refusal.ts';

@@ -5,7 +5,6 @@
  *
  * Must not: decide when the goal is tried again (`goal.ts`).
  */
-
 import { clone, create } from '@bufbuild/protobuf';
 import {
   AfterFailureSchema,

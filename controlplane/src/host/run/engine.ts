@@ -4,7 +4,6 @@
  *
  * Must not: fold in results (`fold.ts`) or decide where a run leaves the host (`landing.ts`).
  */
-
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
   HostState,

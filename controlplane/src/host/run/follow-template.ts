@@ -3,7 +3,6 @@
  *
  * Must not: decide which policy applies (`step-policy.ts`) or begin anything (`engine.ts`).
  */
-
 import { type Run, type RunFailure, RunPhase, type RunStep, StepState } from '@rackwright/api';
 import { backoffDelayMs } from '@rackwright/results';
 import { leaveOpen } from '../operation/open-operations.ts';

@@ -10,7 +10,6 @@
  *
  * Must not: start or end runs; the engine and `deletion.ts` do.
  */
-
 import { DeletionMode, type Run, RunKind, type RunStep, StepState } from '@rackwright/api';
 import { cut, messageMax } from '../turn/step-failure.ts';
 import { engineSteps } from '../turn/step-names.ts';

@@ -4,7 +4,6 @@
  *
  * Must not: check what people wrote (`requested-steps.ts`) or start anything (`engine.ts`).
  */
-
 import { create } from '@bufbuild/protobuf';
 import {
   RerunClass,

@@ -6,7 +6,6 @@
  * 1. A place keeps the count of its attempts, whatever step takes it: ids are not used twice.
  * 2. A list that a person wrote keeps its steps; one that the new runner lacks ends the run.
  */
-
 import {
   type agent,
   type Run,

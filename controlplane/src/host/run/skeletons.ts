@@ -4,7 +4,6 @@
  * A service boots the runner only for a step that needs it, and leaves a host that is in use as it
  * was: on, from its disk. Everything else that was booted into the runner is off in the end.
  */
-
 import {
   awaitImageStep,
   fetchImageStep,

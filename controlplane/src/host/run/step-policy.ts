@@ -9,7 +9,6 @@
  *    tried again: only its policy is followed.
  * 3. A handler calls no other: one that fails ends the run, which ends with what called it.
  */
-
 import { RerunClass, type Run, type RunFailure, RunKind, type RunStep } from '@rackwright/api';
 import { engineSteps } from '../turn/step-names.ts';
 import { partOf } from './step-parts.ts';

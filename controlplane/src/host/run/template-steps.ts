@@ -10,7 +10,6 @@
  *
  * Must not: check what people wrote (`requested-workflow.ts`).
  */
-
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { RerunClass, type RunStep, RunStepSchema, StepState } from '@rackwright/api';

@@ -2,7 +2,6 @@
  * A host on the bench: drives the pure machine by hand-made events, with a real agent key and real
  * evidence. For tests of the machine only.
  */
-
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';

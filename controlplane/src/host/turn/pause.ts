@@ -1,5 +1,4 @@
 /** The control step `wait`: when it ends, from what is stored of it. */
-
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { RunStep } from '@rackwright/api';
 import { engineSteps } from './step-names.ts';
