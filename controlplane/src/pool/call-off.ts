@@ -5,9 +5,10 @@
  * Invariant: nobody who is out is kept from coming back; what has begun goes on to its end.
  */
 import { type RolloutSlot, type Run, RunOutcome, type store as wire } from '@rackwright/api';
+import { heldOf } from './held.ts';
 import { isServing, runUnderWay, type SeenHost } from './seen.ts';
 import type { Survey } from './survey.ts';
-import { wantedBy } from './target.ts';
+import { isPinned, wantedBy } from './target.ts';
 
 /** Why, by the uids of the hosts. */
 export type CallOffs = ReadonlyMap<string, string>;
@@ -15,7 +16,7 @@ export type CallOffs = ReadonlyMap<string, string>;
 export function callOffs(
   record: wire.PoolRecord,
   hosts: ReadonlyMap<string, SeenHost>,
-  surveyed: Pick<Survey, 'held' | 'opening' | 'slots'>,
+  surveyed: Pick<Survey, 'held' | 'heldByHand' | 'opening' | 'slots'>,
 ): CallOffs {
   const found = new Map<string, string>();
   for (const slot of surveyed.slots) {
@@ -37,11 +38,12 @@ function isCallable({ run: number }: RolloutSlot, host: SeenHost): boolean {
 function whyNotNow(
   record: wire.PoolRecord,
   { host, image }: RolloutSlot,
-  { held, opening }: Pick<Survey, 'held' | 'opening'>,
+  surveyed: Pick<Survey, 'held' | 'heldByHand' | 'opening'>,
 ): string | undefined {
+  const held = heldOf(surveyed, { isPinned: isPinned(record, host) });
   if (held !== undefined) return held.text;
   if (wantedBy(record, host)?.image !== image) return 'its image is not wanted any more';
-  return opening.isOpen ? undefined : 'the window has shut';
+  return surveyed.opening.isOpen ? undefined : 'the window has shut';
 }
 
 /** Whether a run has ended because the pool wanted so, or its window had shut. */

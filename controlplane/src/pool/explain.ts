@@ -11,6 +11,7 @@ import {
 } from '@rackwright/api';
 import { type GateWait, gateWait } from './approval.ts';
 import { originOf } from './gate.ts';
+import { heldOf } from './held.ts';
 import { digestOf } from './image-name.ts';
 import { isServing, type SeenHost } from './seen.ts';
 import { Outage, queueOf, type Standing, type Survey, survey } from './survey.ts';
@@ -45,13 +46,15 @@ export function explainPool(
   return told;
 }
 
-/** When hosts are tried again, and the next opening while one waits for it; none while held. */
+/** When hosts are tried again, and the next opening while one waits for it; none of who is held. */
 function attemptTimes(record: wire.PoolRecord, surveyed: Survey): number[] {
-  const { held, opening, standings, slots } = surveyed;
-  if (held !== undefined) return [];
-  const times = standings.flatMap((each) => each.untilMs ?? []);
-  const waits = slots.some((slot) => isAtGate(slot) && gateWait(record, slot, false) === 'window');
-  const isAwaited = waits || queueOf(surveyed).some(({ host }) => isServing(host));
+  const { opening } = surveyed;
+  const free = surveyed.standings.filter((each) => heldOf(surveyed, each) === undefined);
+  const times = free.flatMap(({ untilMs }) => untilMs ?? []);
+  const isAwaited = free.some(({ slot, stand, host }) => {
+    if (slot === undefined) return stand === 'waiting' && isServing(host);
+    return isAtGate(slot) && gateWait(record, slot, false) === 'window';
+  });
   if (!opening.isOpen && opening.untilMs !== undefined && isAwaited) times.push(opening.untilMs);
   return times;
 }

@@ -123,6 +123,29 @@ test('a halt outlasts hosts that leave, and those that come; a changed policy li
   expect(pool.condition('UpToDate')).toBe('RolloutInProgress');
 });
 
+test('a pin brings a failed host back in a halted rollout, but not in a paused one', () => {
+  const pool = settled(4, { rollout: { failureThreshold: count(1) } }).push('B');
+  const failed = failFirst(pool);
+  policyOf(pool).paused = true;
+  pool.spec.pins = { [`hosts/${failed}`]: image('A') };
+  expect(pool.look().out).toBe('');
+  const mine = pool.surveyed().standings.find(({ isPinned }) => isPinned);
+  expect(mine && new Outage(pool.surveyed()).whyWaits(mine)).toBe('it is paused');
+  policyOf(pool).paused = false;
+  expect(pool.look().out).toBe(failed);
+  pool.end(failed);
+  expect([pool.countOn('A'), pool.out, pool.condition('UpToDate')]).toEqual([4, '', 'Halted']);
+});
+
+test('a pin goes while the tag is not resolved, through the gate as the others', () => {
+  const gate = { approval: true };
+  const pool = new Rollout(2, { rollout: { gate }, pins: { 'hosts/h2': image('P') } }).look();
+  expect([pool.out, pool.condition('UpToDate')]).toEqual(['h2', 'NoTarget']);
+  for (const slot of pool.slots) slot.approvedBy = 'user:ann';
+  pool.look().end('h2');
+  expect([pool.countOn('P'), pool.out]).toEqual([1, '']);
+});
+
 test('a halt stands, too, when no wave selects anybody any more', () => {
   const waves = [{ name: 'canary', hosts: { labels: { role: 'canary' } } }];
   const pool = settled(4, { rollout: { waves, failureThreshold: count(1) } });

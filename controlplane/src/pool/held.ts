@@ -8,12 +8,13 @@
  * 2. Nobody waits for what cannot come: when those that failed are as many as may be out, or all of
  *    a wave that others wait for, that is a halt, whatever the threshold.
  * 3. While the pool goes back, only those that were ready before count.
+ * 4. A pinned host is in neither rollout nor threshold: only a person stops it.
  */
 import { create } from '@bufbuild/protobuf';
 import { counted, type RolloutTarget, store as wire } from '@rackwright/api';
 import { haltBasis } from './basis.ts';
 import { isMissed } from './seen.ts';
-import type { Standing } from './survey.ts';
+import type { Standing, Survey } from './survey.ts';
 import { isPinned } from './target.ts';
 
 /** What keeps the whole pool from beginning anything. */
@@ -50,10 +51,38 @@ export function heldBecause(
   standings: readonly Standing[],
   parts: Parts,
 ): Held | undefined {
-  const { spec } = record.pool ?? {};
-  if (record.deletion !== undefined) {
-    return { reason: 'deleting', text: `${record.deletion.by} asked for its deletion` };
+  const byHand = heldByHand(record, parts.max);
+  return byHand?.reason === 'deleting' ? byHand : (whyStops(record, standings, parts) ?? byHand);
+}
+
+/** What people have said that stops everybody, pinned hosts, too; undefined: nothing. */
+export function heldByHand(
+  { deletion, pool }: wire.PoolRecord,
+  unavailableMax: number,
+): Held | undefined {
+  if (deletion !== undefined) {
+    return { reason: 'deleting', text: `${deletion.by} asked for its deletion` };
   }
+  if (pool?.spec?.rollout?.paused === true) return { reason: 'paused', text: 'it is paused' };
+  if (unavailableMax === 0) return { reason: 'stopped', text: 'no host may be unavailable' };
+  return undefined;
+}
+
+/** What stops one host of the pool, as far as it is not its own. */
+export function heldOf(
+  { held, heldByHand: byHand }: Pick<Survey, 'held' | 'heldByHand'>,
+  { isPinned: isApart }: Pick<Standing, 'isPinned'>,
+): Held | undefined {
+  return isApart ? byHand : held;
+}
+
+/** What stops the rollout by itself. */
+function whyStops(
+  record: wire.PoolRecord,
+  standings: readonly Standing[],
+  parts: Parts,
+): Held | undefined {
+  const { spec } = record.pool ?? {};
   if (parts.target === undefined) {
     const why = record.resolveFailure?.message ?? 'it is being looked up';
     return { reason: 'noTarget', text: `${spec?.image || 'its image'} is not resolved: ${why}` };
@@ -65,8 +94,6 @@ export function heldBecause(
     const isAnyIn = standings.some(({ wave }) => wave < waves.length);
     if (!isAnyIn) return { reason: 'wavesEmpty', text: 'its waves select none of its hosts' };
   }
-  if (spec?.rollout?.paused === true) return { reason: 'paused', text: 'it is paused' };
-  if (parts.max === 0) return { reason: 'stopped', text: 'no host may be unavailable' };
   return undefined;
 }
 
@@ -92,7 +119,7 @@ function whyHalts(
   if (max > 0 && out >= max) {
     return `${counted(out, 'host')} ${on} and ${out === 1 ? 'is' : 'are'} out, as many as may be`;
   }
-  const ofPool = standings.filter(({ name }) => !isPinned(record, name));
+  const ofPool = standings.filter(({ isPinned: isApart }) => !isApart);
   const last = Math.max(...ofPool.map(({ wave }) => wave));
   const waves = Map.groupBy(ofPool, ({ wave }) => wave);
   const lost = [...waves].find(([wave, hosts]) => {

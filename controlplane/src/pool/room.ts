@@ -6,6 +6,7 @@
  * goes, where only one may, and neither waits for the other.
  */
 import { type RolloutSlot, RolloutSlotState } from '@rackwright/api';
+import { heldOf } from './held.ts';
 import { isBroken, isMissed, type SeenHost } from './seen.ts';
 import type { Survey } from './survey.ts';
 
@@ -21,7 +22,8 @@ export class Room {
   readonly #out = new Map<string, { readonly name: string; readonly rack: string }>();
   readonly #isWanted: boolean;
 
-  constructor({ standings, slots, unavailableMax, perRackMax, held, isBack }: Survey) {
+  constructor(surveyed: Survey) {
+    const { standings, slots, unavailableMax, perRackMax, isBack } = surveyed;
     this.#max = unavailableMax;
     this.#perRackMax = perRackMax;
     for (const { host } of standings) {
@@ -30,8 +32,10 @@ export class Room {
     for (const { hostUid, host: name, rack, state } of slots) {
       if (state !== RolloutSlotState.GATE) this.#out.set(hostUid, { name, rack });
     }
-    const wants = standings.some(({ stand, host }) => stand === 'waiting' && isBroken(host));
-    this.#isWanted = wants && held === undefined;
+    this.#isWanted = standings.some((each) => {
+      const isIll = each.stand === 'waiting' && isBroken(each.host);
+      return isIll && heldOf(surveyed, each) === undefined;
+    });
   }
 
   /** A host that is out could be healed by a slot. */

@@ -32,10 +32,12 @@ import { engineSteps } from '../host/index.ts';
 import { failureBasis, isOfOther } from './basis.ts';
 import { isCalledOff } from './call-off.ts';
 import { type GateFacts, needsGate, wantsApproval, whatGateWants } from './gate.ts';
+import { heldOf } from './held.ts';
 import { digestOf } from './image-name.ts';
 import type { Room } from './room.ts';
 import { isHealthyOn, isServing, runUnderWay, type SeenHost } from './seen.ts';
-import { targetOf, wantedBy } from './target.ts';
+import type { Survey } from './survey.ts';
+import { isPinned, targetOf, wantedBy } from './target.ts';
 
 /** What is known of a slot's run. */
 export type SlotNews =
@@ -173,18 +175,12 @@ export function soakEndMs({ pool }: wire.PoolRecord, slot: RolloutSlot): number 
 }
 
 export interface Passing {
-  readonly mayBegin: boolean;
-  /** Nothing but its windows keeps the pool from beginning. */
-  readonly isShut: boolean;
+  readonly surveyed: Pick<Survey, 'held' | 'heldByHand' | 'opening'>;
   readonly room: Room;
 }
 
 /** The gate: what waits there has nothing to lose, and goes when it is not wanted any more. */
-export function passGates(
-  draft: Draft,
-  { mayBegin, isShut, room }: Passing,
-  facts: GateFacts,
-): void {
+export function passGates(draft: Draft, { surveyed, room }: Passing, facts: GateFacts): void {
   const { record, status, hosts } = draft;
   const members = new Set(record.members.map(({ hostUid }) => hostUid));
   status.slots = status.slots.filter((slot) => {
@@ -198,12 +194,17 @@ export function passGates(
     const stays = isServing(host) ? room.whyStays(host) : undefined;
     // Who is ill goes first: one that may not go itself does not keep the slot from it.
     if (stays !== undefined && room.isWanted) return false;
+    const held = heldOf(surveyed, { isPinned: isPinned(record, slot.host) });
+    const { isOpen } = surveyed.opening;
+    const mayBegin = held === undefined && isOpen;
     const isFree = mayBegin && host.keptBy === undefined && stays === undefined;
     const asked = needsGate(record, isServing(host))
       ? whatGateWants(draft, slot, isFree, facts)
       : undefined;
     const wants = asked === undefined || wantsApproval(record, slot) ? asked : (stays ?? asked);
-    if (wants === undefined && !isFree) return waitsOn(draft, slot, host, stays, isShut);
+    if (wants === undefined && !isFree) {
+      return waitsOn(draft, slot, host, stays, held === undefined && !isOpen);
+    }
     if (wants === undefined) {
       room.take(host);
       slot.state = STARTING;

@@ -90,14 +90,11 @@ export function stepPool(kept: wire.PoolRecord, facts: PoolFacts): PoolStep {
   noteHalt(record, before.target, before.held);
   rollBack(draft, before);
   const first = survey(record, hosts, nowMs);
-  const { held, opening } = first;
   foldGateCalls(draft, gate);
-  const mayBegin = held === undefined && opening.isOpen;
-  const isShut = held === undefined && !opening.isOpen;
-  passGates(draft, { mayBegin, isShut, room: new Room(first) }, gate);
+  passGates(draft, { surveyed: first, room: new Room(first) }, gate);
   takeSlots(draft);
   const surveyed = survey(record, hosts, nowMs);
-  if (isSettled(surveyed, record)) record.targetSettled = true;
+  if (isSettled(surveyed)) record.targetSettled = true;
   status.conditions = conditionsOf(record, surveyed, membership, nowMs);
   status.deleting = record.deletion !== undefined;
   const questions = gateOrders(record, hosts, gate);

@@ -21,7 +21,7 @@ import {
   type store as wire,
 } from '@rackwright/api';
 import { failureThreshold, unavailableMax } from './amounts.ts';
-import { failedOn, type Held, heldBecause, waveName } from './held.ts';
+import { failedOn, type Held, heldBecause, heldByHand, heldOf, waveName } from './held.ts';
 import { compare, orderKey } from './members.ts';
 import {
   isBroken,
@@ -58,6 +58,8 @@ export interface Standing {
   readonly host: SeenHost;
   readonly stand: Stand;
   readonly wanted: Wanted | undefined;
+  /** To an image of its own: it is no part of the rollout. */
+  readonly isPinned: boolean;
   readonly slot: RolloutSlot | undefined;
   readonly wave: number;
   /** What keeps it, or why it failed; empty when its turn does. */
@@ -74,7 +76,10 @@ export interface Survey {
   readonly perRackMax: number | undefined;
   readonly failedCount: number;
   readonly threshold: number;
+  /** What stops all that are not pinned. */
   readonly held: Held | undefined;
+  /** What stops those that are, too. */
+  readonly heldByHand: Held | undefined;
   readonly opening: Opening;
   /** Hosts of later waves wait. */
   readonly currentWave: number;
@@ -106,7 +111,7 @@ export function survey(
   const threshold = failureThreshold(policy?.failureThreshold, record.members.length);
   const isBack = (status?.rolledBackFrom ?? '') !== '';
   const failed = failedOn(record, target, isBack);
-  const ofPool = standings.filter(({ name }) => !isPinned(record, name));
+  const ofPool = standings.filter((each) => !each.isPinned);
   const allowed = unavailableMax(policy?.maxUnavailable, record.members.length);
   const max = Math.min(allowed, slotsMax);
   const parts = { target, failed, threshold, isBack, max };
@@ -116,6 +121,7 @@ export function survey(
     unavailableMax: max,
     perRackMax: policy?.maxUnavailablePerRack,
     held: heldBecause(record, standings, parts),
+    heldByHand: heldByHand(record, max),
     opening: opening(policy?.windows ?? [], nowMs),
     currentWave: waits?.wave ?? Infinity,
     waveWaitsFor: waits === undefined ? '' : `${waits.name}${ofWave(record, waits)}`,
@@ -155,6 +161,7 @@ function standingOf(
   const retryMs = msOf(failure?.retryTime);
   const base = {
     ...{ name: host.name, host, wanted, slot, wave: waveOf(record, host) },
+    isPinned: isPinned(record, host.name),
     order: orderKey(record.pool?.uid ?? '', host, wanted?.digest ?? ''),
   };
   const stands = (stand: Stand, why = '', untilMs?: number): Standing => {
@@ -235,9 +242,11 @@ export class Outage {
   }
 
   /** Why a host that could go waits for its turn; undefined: it may go. */
-  whyWaits({ host, wave, wanted }: Standing): string | undefined {
-    const { held, target, perRackMax, isProven, currentWave } = this.#survey;
+  whyWaits(standing: Standing): string | undefined {
+    const { host, wave, wanted } = standing;
+    const { target, perRackMax, isProven, currentWave } = this.#survey;
     const max = this.#survey.unavailableMax;
+    const held = heldOf(this.#survey, standing);
     if (held !== undefined) return held.text;
     const isOfTarget = wanted?.image === target?.image;
     if (isOfTarget && wave > currentWave) return `its wave waits for ${this.#survey.waveWaitsFor}`;
@@ -297,9 +306,9 @@ export function timeText(ms: number): string {
 }
 
 /** Whether all were led to the target, but for a few that something keeps, or that have failed. */
-export function isSettled({ standings, target, held, isBack }: Survey, record: wire.PoolRecord) {
+export function isSettled({ standings, target, held, isBack }: Survey): boolean {
   if (target === undefined || isBack || held?.reason === 'halted') return false;
-  const ofPool = standings.filter(({ name }) => !isPinned(record, name));
+  const ofPool = standings.filter((each) => !each.isPinned);
   const current = ofPool.filter(({ stand }) => stand === 'current').length;
   const rests = (stand: Stand) => stand === 'current' || stand === 'failed' || stand === 'kept';
   return ofPool.every(({ stand }) => rests(stand)) && current * 2 > ofPool.length;
