@@ -23,9 +23,9 @@ const config = parseConfig(
     serverAddress: '127.0.0.1',
     bmc: {
       spacingMs: 0,
-      readBackWindowMs: 1_000,
+      readBackWindowMs: 10_000,
       readBackPollMs: 50,
-      redfishRequestTimeoutMs: 2_000,
+      redfishRequestTimeoutMs: 10_000,
       authenticationFailuresMax: 100,
     },
   }),

@@ -56,7 +56,7 @@ class DeafStream {
 }
 
 async function until(isSo: () => Promise<boolean>): Promise<void> {
-  await expect.poll(isSo, { timeout: 10_000 }).toBe(true);
+  await expect.poll(isSo).toBe(true);
 }
 
 const isConnected = async () => {

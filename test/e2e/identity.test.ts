@@ -9,7 +9,7 @@ import { executedTwice, Site, type SiteOptions, troubleIn, until } from './ident
 
 const timeout = 300_000;
 const lives = {
-  agentCertificateMs: 10_000,
+  agentCertificateMs: 20_000,
   caLifetimeMs: 3_600_000,
   nextStayMs: 0,
   retiredStayMs: 500,

@@ -17,8 +17,6 @@ const other = `sha256:${'cd'.repeat(32)}`;
 const image = `registry.example/os@${digest}`;
 const labels = { pool: 'web' };
 
-const patience = { timeout: 10_000 };
-
 let fixture: Fixture;
 
 beforeAll(async () => {
@@ -134,7 +132,7 @@ test('it claims its hosts, and says of each why it does not go', async () => {
     .poll(async () => {
       const { hosts: listed } = await pools.listPoolHosts({ parent: 'pools/web' });
       return listed.map(({ state, message }) => `${state} ${message}`).toSorted();
-    }, patience)
+    })
     .toEqual([
       `out ${away}`,
       'waiting the first host goes alone, and is not healthy on the image yet',
@@ -290,7 +288,7 @@ test('a pool that is deleted gives its hosts back, and what they are stays', asy
   // It goes once what it has begun has ended.
   await hosts.abortRun({ name: out, reason: 'no agent here' });
   await expect
-    .poll(async () => (await pools.listPools({})).pools.map(({ name }) => name), patience)
+    .poll(async () => (await pools.listPools({})).pools.map(({ name }) => name))
     .toEqual([]);
   const { status } = await hosts.getHost({ name: other });
   expect([status?.claim, status?.state]).toEqual([undefined, HostState.AVAILABLE]);
@@ -381,7 +379,7 @@ test('pools are listed over one reading of the hosts, however many there are', a
     return list.mock.calls.filter(([prefix]) => prefix === 'hosts').length;
   };
   // Other work looks at hosts now and then.
-  await expect.poll(readings, patience).toBe(1);
+  await expect.poll(readings).toBe(1);
   list.mockRestore();
 });
 

@@ -5,6 +5,9 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { preparedHost, putHost } from '../prepared.fixture.ts';
 import { addSurroundings, type Fixture, failureOf, startFixture } from '../rpc.fixture.ts';
 
+/** vitest's own is one second, which a loaded machine does not keep. */
+const patienceMs = 60_000;
+
 let fixture: Fixture;
 
 beforeEach(async () => {
@@ -70,5 +73,5 @@ test('what a host carries of a workflow that is gone is ended', async () => {
   await vi.waitFor(async () => {
     const { status } = await hosts.getHost({ name: parent });
     expect(status?.run?.abort).toMatchObject({ by: 'system', reason: `${name} is gone` });
-  });
+  }, patienceMs);
 });

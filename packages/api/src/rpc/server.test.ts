@@ -157,7 +157,7 @@ describe('a unary call', () => {
         return {};
       }),
     ]);
-    const deadlineMs = clock.nowMs() + 1_000;
+    const deadlineMs = clock.nowMs() + 5_000;
     const call = createClient(Health, dial(server)).check(
       {},
       { headers: { 'x-request': '7' }, deadlineMs },

@@ -160,7 +160,10 @@ describe('the HTTPS client', () => {
 });
 
 /** A device that speaks something else. */
-async function tcp(onConnection: (socket: Socket) => void): Promise<HttpsPeer> {
+async function tcp(
+  onConnection: (socket: Socket) => void,
+  connectTimeoutMs: number = limits.connectTimeoutMs,
+): Promise<HttpsPeer> {
   const server = createTcp((socket) => {
     socket.on('error', () => {});
     onConnection(socket);
@@ -169,7 +172,7 @@ async function tcp(onConnection: (socket: Socket) => void): Promise<HttpsPeer> {
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   const target = { address: '127.0.0.1', port, certificateSha256: undefined };
-  const made = nodeHttpClient().peer(target, { ...limits, connectTimeoutMs: 300 });
+  const made = nodeHttpClient().peer(target, { ...limits, connectTimeoutMs });
   closers.push(() => {
     made.close();
     server.close();
@@ -181,7 +184,7 @@ describe('a device that does not speak HTTPS', () => {
   test('is told from a silent one', async () => {
     const plain = await tcp((socket) => socket.end('HTTP/1.0 400 Bad Request\r\n\r\n'));
     expect(await plain.request(get)).toMatchObject({ kind: 'noTls' });
-    const silent = await tcp((socket) => closers.push(() => socket.destroy()));
+    const silent = await tcp((socket) => closers.push(() => socket.destroy()), 300);
     const outcome = await silent.request(get);
     expect(outcome).toEqual({
       kind: 'timedOut',

@@ -1,7 +1,7 @@
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Log } from '../log.ts';
 import { nodeSupervision, watchdogIntervalMs } from './supervision.ts';
 
@@ -22,7 +22,8 @@ beforeEach(async () => {
   await writeFile(program, `#!/bin/sh\necho "$NOTIFY_SOCKET $*" >> ${heard}\n`);
   await chmod(program, 0o755);
 });
-afterEach(() => rm(folder, { recursive: true }));
+// A sign of life that was under way may still be written down meanwhile.
+afterEach(() => rm(folder, { recursive: true, maxRetries: 5 }));
 
 const supervised = (watchdogMicroseconds?: number) =>
   nodeSupervision(
@@ -56,7 +57,7 @@ describe('what a program tells its supervisor', () => {
 
   test('is a sign of life again and again while it is well', async () => {
     const end = supervised(30_000).watch(async () => undefined);
-    await vi.waitFor(async () => expect((await words()).length).toBeGreaterThan(2));
+    await expect.poll(async () => (await words()).length).toBeGreaterThan(2);
     end();
     expect(new Set(await words())).toEqual(new Set(['/run/x WATCHDOG=1']));
   });
@@ -67,7 +68,7 @@ describe('what a program tells its supervisor', () => {
     ['never answers', () => new Promise<undefined>(() => {}), 'no answer within'],
   ])('is silence, and a line in the log, while the program %s', async (_, problem, line) => {
     const end = supervised(30_000).watch(problem);
-    await vi.waitFor(() => expect(logged.join()).toContain(line));
+    await expect.poll(() => logged.join()).toContain(line);
     end();
     expect(await words()).toEqual([]);
   });

@@ -314,7 +314,7 @@ test('checks without writing anything', async () => {
   expect(end.result).toEqual({ kind: 'complete' });
   expect(end.evidence?.devices?.[0]?.challengeBlocksWritten).toBe(64n);
   const after = deviceLog('vda').slice(lines);
-  expect(after.every(({ kind }) => kind === 'open')).toBe(true);
+  expect(new Set(after.map(({ kind }) => kind))).toEqual(new Set(['open']));
 });
 
 const otherSeed = JSON.stringify({ seed: '00'.repeat(32), devices: { 'S-disk': 'erased' } });

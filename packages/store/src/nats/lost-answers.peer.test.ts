@@ -70,7 +70,7 @@ beforeEach(async (context) => {
   relay = new Relay(cluster.addresses[0] ?? '');
   options = clusterOptions(cluster);
   direct = await openNatsStore(options);
-  options = { ...options, servers: [await relay.listen()], attemptTimeoutMs: 300 };
+  options = { ...options, servers: [await relay.listen()], attemptTimeoutMs: 1_000 };
 });
 
 afterEach(async () => {
@@ -100,7 +100,7 @@ test('a write whose acknowledgement is lost is ok by its id once the server answ
 });
 
 test('a write that nobody answers in time is unknown, and ok when repeated by its id', async () => {
-  const store = await openNatsStore({ ...options, callTimeoutMs: 1_000 });
+  const store = await openNatsStore({ ...options, callTimeoutMs: 4_000 });
   relay.deaf = true;
   const result = await store.put('hosts.a', bytes('one'), 'absent', 'write-1');
   expect(result).toMatchObject({
@@ -137,7 +137,7 @@ test('a lost acknowledgement is found although another write and a delete follow
 });
 
 test('a read that nobody answers in time is unavailable', async () => {
-  const store = await openNatsStore({ ...options, callTimeoutMs: 600 });
+  const store = await openNatsStore({ ...options, callTimeoutMs: 3_000 });
   relay.deaf = true;
   await expect(store.get('hosts.a')).rejects.toMatchObject({ code: 'unavailable' });
   relay.deaf = false;

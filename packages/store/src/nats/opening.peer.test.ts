@@ -11,6 +11,7 @@ import { NatsCluster, SYSTEM_USER, serverMissing } from '../testing/nats-cluster
 import { streamName } from './message.ts';
 import { openNatsStore } from './open.ts';
 import { clusterOptions } from './subject.ts';
+import { timelineName } from './timeline.ts';
 
 let durable: NatsCluster;
 let late: NatsCluster;
@@ -214,7 +215,11 @@ test('goes on with its timeline under another age, begins a new one when restore
   let store = await openNatsStore(options);
   // Before it follows, a timeline misses what comes faster than the bucket keeps it.
   await store.put('hosts.first', bytes('x'), 'absent');
-  await new Promise((resolve) => setTimeout(resolve, 5_000));
+  const { connection, manager } = await asAnother(durable);
+  const timeline = timelineName(options.bucket ?? '', store.incarnation);
+  const followed = async () => (await manager.streams.info(timeline)).state.messages;
+  await expect.poll(followed).toBe(1);
+  await connection.close();
   const written = 80;
   let revision: number | 'absent' = 'absent';
   for (let at = 0; at < written; at += 1) {
@@ -222,7 +227,7 @@ test('goes on with its timeline under another age, begins a new one when restore
     revision = put.kind === 'ok' ? put.revision : revision;
   }
   const whole = async () => (await store.past('hosts.a', 256)).changes.length;
-  await expect.poll(whole, { timeout: 10_000 }).toBe(written);
+  await expect.poll(whole).toBe(written);
   await store.log.append('e1', bytes('x'));
   await store.close();
   const longer = { ...retention, historyAgeMs: 7_200_000, logAgeMs: 7_200_000 };
