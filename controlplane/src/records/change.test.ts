@@ -105,7 +105,7 @@ describe('a record', () => {
     expect(await stands()).toBeUndefined();
   });
 
-  test('that is not there is begun where that is said, unless it is left as it begins', async () => {
+  test('that is not there begins where that is said, unless it is left so', async () => {
     const absent = () => create(schema, { tombstones: ['first'] });
     const leave = (record: wire.RackRecord) => record;
     expect(await changeRecord({ store }, schema, key, leave, { absent })).toBeUndefined();
