@@ -3,15 +3,15 @@ import { Buckets, type Clock } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import { BootLists } from './boot-lists.ts';
 import { type AgentLimits, defaultAgentLimits } from './limits.ts';
-import { Turns } from './turns.ts';
+import { RackTurns } from './turns.ts';
 
 /** What the sessions of all racks have in common. */
 export interface SharedBySessions {
   readonly limits: AgentLimits;
   /** For what agents tell. */
-  readonly turns: Turns;
+  readonly turns: RackTurns;
   /** For Hellos, each of which is much work. */
-  readonly hellos: Turns;
+  readonly hellos: RackTurns;
   readonly bootLists: BootLists;
   /** How many machines that nobody knows a rack may tell of. */
   readonly findings: Buckets;
@@ -47,8 +47,8 @@ export function sharedBySessions({
   const findings = { perSecond: limits.discoveredPerMinute / 60, most: limits.discoveredBurst };
   return {
     limits,
-    turns: new Turns(reports, clock),
-    hellos: new Turns(hellos, clock),
+    turns: new RackTurns(reports, clock),
+    hellos: new RackTurns(hellos, clock),
     bootLists: new BootLists(store),
     findings: new Buckets(findings, rackBucketsMax),
     trustWrites: new Buckets(trustWrites, rackBucketsMax),

@@ -32,7 +32,7 @@ interface Waiting {
   readonly begin: (over: TurnOver) => void;
 }
 
-export class Turns {
+export class RackTurns {
   readonly #limits: TurnLimits;
   readonly #clock: Pick<Clock, 'nowMs'>;
   /** When each rack had its last turn, the latest one last. */

@@ -26,10 +26,10 @@ import {
   type Rack,
   type store as wire,
 } from '@rackwright/api';
-import type { Cancel } from '@rackwright/platform';
 import type { Revision } from '@rackwright/store';
 import type { AuditTrail } from '../audit/index.ts';
 import { isAway, isBusy, untilWritten } from '../records/index.ts';
+import { resyncLater } from '../waking/index.ts';
 import { SeenElsewhere } from './elsewhere.ts';
 import { Intake, type IntakeDependencies } from './intake.ts';
 import { type Acceptance, hostOf, judge } from './judge.ts';
@@ -72,8 +72,7 @@ export class Discovery {
   readonly #intake: Intake;
   #last: Promise<unknown> = Promise.resolve();
   #lookWaits = false;
-  #stopped = false;
-  #cancelResync: Cancel = () => {};
+  readonly #stopping = new AbortController();
 
   constructor(deps: DiscoveryDependencies) {
     this.#deps = deps;
@@ -83,12 +82,13 @@ export class Discovery {
 
   start(): void {
     this.wake();
-    this.#resyncLater();
+    const resyncIntervalMs = Math.max(this.#deps.resyncIntervalMs, resyncMsMin);
+    const parts = { ...this.#deps, resyncIntervalMs };
+    resyncLater(parts, () => this.wake(), this.#stopping.signal);
   }
 
   stop(): void {
-    this.#stopped = true;
-    this.#cancelResync();
+    this.#stopping.abort();
   }
 
   /** Machines of a rack ("racks/r1") that are listed and not accepted, as of the last look. */
@@ -123,7 +123,7 @@ export class Discovery {
 
   /** Something has changed that a machine may have waited for: everything is looked at soon. */
   wake(): void {
-    if (this.#lookWaits || this.#stopped) return;
+    if (this.#lookWaits || this.#stopping.signal.aborted) return;
     this.#lookWaits = true;
     this.#queue(() => {
       this.#lookWaits = false;
@@ -172,14 +172,6 @@ export class Discovery {
     });
   }
 
-  #resyncLater(): void {
-    const { clock, resyncIntervalMs } = this.#deps;
-    this.#cancelResync = clock.after(Math.max(resyncIntervalMs, resyncMsMin), () => {
-      this.wake();
-      this.#resyncLater();
-    });
-  }
-
   /** D3 */
   #queue<T>(act: () => Promise<T>): Promise<T> {
     const mine = this.#last.then(act);
@@ -205,7 +197,7 @@ export class Discovery {
     }
     let left = await this.#reader.read();
     for (const kept of left.machines) {
-      if (this.#stopped) return;
+      if (this.#stopping.signal.aborted) return;
       // What became a host counts for the next one: by its name, and for what a rule may make.
       if (await this.#lookAt(kept, left)) left = await this.#reader.read();
     }

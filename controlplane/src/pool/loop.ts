@@ -10,7 +10,7 @@
  */
 import { equals } from '@bufbuild/protobuf';
 import { PoolSpecSchema, type RolloutSlot, RolloutSlotState, store as wire } from '@rackwright/api';
-import type { Cancel, Clock, Log } from '@rackwright/platform';
+import type { Clock, Log } from '@rackwright/platform';
 import type { Entry, Revision, StateStore } from '@rackwright/store';
 import type { Follower, Following } from '../following/index.ts';
 import type { CallWebhook } from '../host/index.ts';
@@ -22,7 +22,7 @@ import {
   writeRecord,
   writeShared,
 } from '../records/index.ts';
-import { Turns } from '../workflow/index.ts';
+import { Alarms, OneByOne, resyncLater } from '../waking/index.ts';
 import { askForHosts } from './asking.ts';
 import { LookingUp } from './looking-up.ts';
 import { deploymentKey, poolIdOf, poolKey } from './names.ts';
@@ -61,23 +61,22 @@ const passesMax = 5_000;
 const staleMax = 16;
 /** Entries of the ledger that are known to be written; more are written once again. */
 const rememberedMax = 100_000;
-/** Longest wait that timers are asked for. */
-const delayMaxMs = 24 * 3_600_000;
 
 export class Pools {
   readonly #deps: PoolsDependencies;
-  readonly #turns = new Turns();
+  readonly #turns = new OneByOne();
   readonly #lookingUp: LookingUp;
   readonly #questions: Questions;
   readonly #known = new Map<string, wire.PoolRecord>();
   /** Pools whose next look has not begun. */
   readonly #queued = new Set<string>();
-  readonly #timers = new Map<string, Cancel>();
+  readonly #alarms: Alarms;
   readonly #written = new Set<string>();
   readonly #stopping = new AbortController();
 
   constructor(deps: PoolsDependencies) {
     this.#deps = deps;
+    this.#alarms = new Alarms(deps.clock);
     this.#lookingUp = new LookingUp(deps, (poolId) => this.wake(poolId));
     this.#questions = new Questions(deps, (poolId) => this.wake(poolId));
   }
@@ -108,14 +107,13 @@ export class Pools {
       },
     };
     await following.follow('hosts', hosts, signal);
-    this.#resyncLater();
+    resyncLater(this.#deps, () => this.#wakeAll(), signal);
   }
 
   stop(): void {
     this.#stopping.abort();
     this.#lookingUp.stop();
-    for (const cancel of this.#timers.values()) cancel();
-    this.#timers.clear();
+    this.#alarms.stop();
   }
 
   /** Pools that this replica has seen, by id. */
@@ -177,7 +175,7 @@ export class Pools {
       const asked = await askForHosts(asking, kept.record, world, step.callOffs);
       if (asked > 0) continue;
       if (await this.#endDeleted(poolId, kept, world)) return kept;
-      this.#lookAt(poolId, step.nextLookMs);
+      this.#alarms.set(poolId, step.nextLookMs, () => this.wake(poolId));
       return kept;
     }
     throw new Error(`pools/${poolId}: not settled, and looked at again later`);
@@ -241,18 +239,6 @@ export class Pools {
     return gone.kind === 'ok';
   }
 
-  #lookAt(poolId: string, atMs: number | undefined): void {
-    this.#timers.get(poolId)?.();
-    this.#timers.delete(poolId);
-    if (atMs === undefined || this.#stopping.signal.aborted) return;
-    const { clock } = this.#deps;
-    const delayMs = Math.min(delayMaxMs, Math.max(0, atMs - clock.nowMs()));
-    this.#timers.set(
-      poolId,
-      clock.after(delayMs, () => this.wake(poolId)),
-    );
-  }
-
   #note(entry: Entry): void {
     const poolId = poolIdOf(entry.key);
     this.#known.set(poolId, sharedRecordOf(this.#deps.store, schema, entry));
@@ -263,7 +249,7 @@ export class Pools {
     this.#known.delete(poolId);
     this.#lookingUp.forget(poolId);
     this.#questions.forget(poolId);
-    this.#lookAt(poolId, undefined);
+    this.#alarms.clear(poolId);
   }
 
   #hostChanged(entry: Entry): void {
@@ -277,15 +263,6 @@ export class Pools {
 
   #wakeAll(): void {
     for (const poolId of this.#known.keys()) this.wake(poolId);
-  }
-
-  /** The slow resync finds what a lost watch or a lost wake missed. */
-  #resyncLater(): void {
-    if (this.#stopping.signal.aborted) return;
-    this.#deps.clock.after(this.#deps.resyncIntervalMs, () => {
-      this.#wakeAll();
-      this.#resyncLater();
-    });
   }
 }
 

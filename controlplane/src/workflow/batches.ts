@@ -11,6 +11,7 @@ import type { Clock, Log } from '@rackwright/platform';
 import type { Entry } from '@rackwright/store';
 import type { Follower, Following } from '../following/index.ts';
 import { answered, readShared, sharedRecordOf, writeShared } from '../records/index.ts';
+import { OneByOne, resyncLater } from '../waking/index.ts';
 import { foldBatch, hostsAtTurn, isOver, type Turn } from './batch-rules.ts';
 import { takeTurn } from './batch-turn.ts';
 import { holderText } from './decide.ts';
@@ -18,7 +19,6 @@ import type { Looked, Workflows } from './loop.ts';
 import { batchKey, parseBatchName } from './names.ts';
 import type { RequestDependencies } from './read.ts';
 import { keptRuns } from './record.ts';
-import { Turns } from './turns.ts';
 
 export interface BatchesDependencies extends RequestDependencies {
   /** Of the same store. */
@@ -41,7 +41,7 @@ const passesMax = 2_000;
 
 export class Batches {
   readonly #deps: BatchesDependencies;
-  readonly #turns = new Turns();
+  readonly #turns = new OneByOne();
   /** Batches that are not over. */
   readonly #open = new Set<string>();
   /** Batches whose next look has not begun. */
@@ -66,8 +66,9 @@ export class Batches {
         else this.#open.delete(batchIdOf(change.key));
       },
     };
-    await this.#deps.following.follow('workflowBatches', follower, this.#stopping.signal);
-    this.#resyncLater();
+    const { signal } = this.#stopping;
+    await this.#deps.following.follow('workflowBatches', follower, signal);
+    resyncLater(this.#deps, () => this.#wakeOpen(), signal);
   }
 
   stop(): void {
@@ -167,13 +168,8 @@ export class Batches {
     }
   }
 
-  #resyncLater(): void {
-    const { clock, resyncIntervalMs } = this.#deps;
-    if (this.#stopping.signal.aborted) return;
-    clock.after(resyncIntervalMs, () => {
-      for (const batchId of this.#open) this.wake(batchId);
-      this.#resyncLater();
-    });
+  #wakeOpen(): void {
+    for (const batchId of this.#open) this.wake(batchId);
   }
 }
 

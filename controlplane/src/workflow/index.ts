@@ -22,6 +22,5 @@ export { draftOf, keptRuns, latestRun } from './record.ts';
 export { renderRun, type TemplateText } from './rendering.ts';
 export { changeWorkflow, createWorkflow, runWorkflow } from './requests.ts';
 export { defaultSweepTiming, type SweepTiming } from './sweep-rules.ts';
-export { Turns } from './turns.ts';
 export { presentRunOf, presentWorkflow } from './view.ts';
 export { createWebhookCaller } from './webhook.ts';

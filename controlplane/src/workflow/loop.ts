@@ -13,11 +13,12 @@
 import { equals } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { RunPhase, WorkflowRunState, store as wire } from '@rackwright/api';
-import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
+import type { Clock, Log, Random } from '@rackwright/platform';
 import { type Change, type Entry, type StateStore, storeKey } from '@rackwright/store';
 import type { Follower, Following } from '../following/index.ts';
 import type { Hosts } from '../host/index.ts';
 import { deleteRecord, readShared, sharedRecordOf, writeShared } from '../records/index.ts';
+import { Alarms, OneByOne, resyncLater } from '../waking/index.ts';
 import { type Action, decide, presentRun } from './decide.ts';
 import {
   parseWorkflowRunName,
@@ -30,7 +31,6 @@ import { endedBy, isOpen, latestRun, started, told, waitFor } from './record.ts'
 import type { StartOrder } from './rendering.ts';
 import { SeenWorkflows } from './seen.ts';
 import { gatherSurroundings } from './surroundings.ts';
-import { Turns } from './turns.ts';
 
 export interface WorkflowsDependencies {
   readonly store: StateStore;
@@ -56,14 +56,15 @@ const passesMax = 16;
 
 export class Workflows {
   readonly #deps: WorkflowsDependencies;
-  readonly #turns = new Turns();
-  readonly #wakes = new Map<string, Cancel>();
+  readonly #turns = new OneByOne();
+  readonly #alarms: Alarms;
   readonly #seen = new SeenWorkflows();
   readonly #listeners: ((record: wire.WorkflowRecord) => void)[] = [];
   readonly #stopping = new AbortController();
 
   constructor(deps: WorkflowsDependencies) {
     this.#deps = deps;
+    this.#alarms = new Alarms(deps.clock);
   }
 
   /** Loads every workflow, then follows the store. */
@@ -90,13 +91,12 @@ export class Workflows {
     await following.follow('hosts', hosts, signal);
     await following.follow('templates', templates, signal);
     await following.follow('workflowBatches', batches, signal);
-    this.#resyncLater();
+    resyncLater(this.#deps, () => this.#resync(), signal);
   }
 
   stop(): void {
     this.#stopping.abort();
-    for (const cancel of this.#wakes.values()) cancel();
-    this.#wakes.clear();
+    this.#alarms.stop();
   }
 
   /** Calls `listener` with every workflow that was looked at. */
@@ -116,9 +116,7 @@ export class Workflows {
 
   /** Looks at the workflow again soon. */
   wake(id: WorkflowId): void {
-    const key = workflowKey(id);
-    this.#wakes.get(key)?.();
-    this.#wakes.delete(key);
+    this.#alarms.clear(workflowKey(id));
     if (this.#stopping.signal.aborted) return;
     this.look(id).catch((error: unknown) => {
       const workflow = workflowName(id);
@@ -248,14 +246,7 @@ export class Workflows {
   }
 
   #wakeAt(id: WorkflowId, atMs: number): void {
-    const key = workflowKey(id);
-    this.#wakes.get(key)?.();
-    if (this.#stopping.signal.aborted) return;
-    const delayMs = Math.min(Math.max(0, atMs - this.#deps.clock.nowMs()), delayMaxMs);
-    this.#wakes.set(
-      key,
-      this.#deps.clock.after(delayMs, () => this.wake(id)),
-    );
+    this.#alarms.set(workflowKey(id), atMs, () => this.wake(id));
   }
 
   #listed(entries: readonly Entry[]): void {
@@ -304,23 +295,11 @@ export class Workflows {
     for (const id of this.#seen.open()) if (wanted(id)) this.wake(id);
   }
 
-  /** The slow resync finds what a lost watch or a lost wake missed. */
-  #resyncLater(): void {
-    const { clock, resyncIntervalMs, log, store } = this.#deps;
-    if (this.#stopping.signal.aborted) return;
-    clock.after(resyncIntervalMs, () => {
-      if (this.#stopping.signal.aborted) return;
-      store
-        .list('workflows')
-        .then(({ entries }) => this.#listed(entries))
-        .catch((error: unknown) => log.warn({ error: String(error) }, 'the resync failed'))
-        .finally(() => this.#resyncLater());
-    });
+  async #resync(): Promise<void> {
+    const { entries } = await this.#deps.store.list('workflows');
+    this.#listed(entries);
   }
 }
-
-/** Longest wait that timers are asked for; deadlines further away are looked at in between. */
-const delayMaxMs = 24 * 3_600_000;
 
 function putOf(change: Change): Entry | undefined {
   return change.kind === 'put' ? change : undefined;

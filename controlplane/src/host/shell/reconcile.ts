@@ -10,13 +10,14 @@
  */
 import { create, equals } from '@bufbuild/protobuf';
 import { agent, type Explanation, type Progress, store as wire } from '@rackwright/api';
-import type { Cancel, Clock, CrashPoint, Log, Random } from '@rackwright/platform';
+import type { Clock, CrashPoint, Log, Random } from '@rackwright/platform';
 import { type Listing, type StateStore, storeKey } from '@rackwright/store';
 import type { LiveSession, SessionRegistry } from '../../agents/registry.ts';
 import type { AuditSink } from '../../audit/index.ts';
 import type { Follower, Following } from '../../following/index.ts';
 import { isAway, readShared, sharedRecordOf, tooBusy, writeShared } from '../../records/index.ts';
 import { whyNotGiven } from '../../secrets/index.ts';
+import { Alarms, OneByOne, resyncLater } from '../../waking/index.ts';
 import { explainHost } from '../explain/explain.ts';
 import { HostIndex, hostIdOfKey, rackIdOf } from '../fleet/host-index.ts';
 import { identityReservation, releaseEverything, removeRecord } from '../fleet/removal.ts';
@@ -84,8 +85,8 @@ const roundsMax = 16;
 export class Hosts {
   readonly #deps: HostsDependencies;
   readonly #finished: FinishedRuns;
-  readonly #queues = new Map<string, Promise<unknown>>();
-  readonly #wakes = new Map<string, Cancel>();
+  readonly #turns = new OneByOne();
+  readonly #alarms: Alarms;
   readonly #progress = new StepProgress();
   readonly #index = new HostIndex();
   readonly #limits: Limits;
@@ -97,6 +98,7 @@ export class Hosts {
 
   constructor(deps: HostsDependencies) {
     this.#deps = deps;
+    this.#alarms = new Alarms(deps.clock);
     this.#finished = new FinishedRuns(deps);
     this.#usual = new UsualDurations(deps, this.#index);
     this.#waits = new WaitLog(deps.log);
@@ -123,9 +125,9 @@ export class Hosts {
       },
       changed: ({ key, revision }) => once(() => this.#changed(hostIdOfKey(key), revision)),
     };
-    const followed = this.#deps.following.follow('hosts', follower, this.#stopping.signal);
-    await Promise.all([known, followed]);
-    this.#resyncLater();
+    const { signal } = this.#stopping;
+    await Promise.all([known, this.#deps.following.follow('hosts', follower, signal)]);
+    resyncLater(this.#deps, () => this.#resync(), signal);
   }
 
   /** Indexes every host; whoever asks for a host by its uid afterwards finds it. */
@@ -147,8 +149,7 @@ export class Hosts {
   stop(): void {
     this.#stopping.abort();
     this.#limits.stop();
-    for (const cancel of this.#wakes.values()) cancel();
-    this.#wakes.clear();
+    this.#alarms.stop();
   }
 
   /** Applies what a person asks; refuses without writing anything. */
@@ -164,12 +165,12 @@ export class Hosts {
 
   /** Looks at the host again soon. */
   wake(hostId: string, event: HostEvent = { kind: 'tick' }): void {
-    this.#wakes.get(hostId)?.();
-    this.#wakes.delete(hostId);
+    this.#alarms.clear(hostId);
     if (this.#stopping.signal.aborted) return;
     this.#post(hostId, event).catch((error: unknown) => {
       this.#deps.log.warn({ host: hostId, error: String(error) }, 'a look at the host failed');
-      this.#wakeAt(hostId, this.#deps.clock.nowMs() + this.#deps.timing.retryDelayMs, event);
+      const againMs = this.#deps.clock.nowMs() + this.#deps.timing.retryDelayMs;
+      this.#alarms.set(hostId, againMs, () => this.wake(hostId, event));
     });
   }
 
@@ -259,18 +260,7 @@ export class Hosts {
   }
 
   #post(hostId: string, event: HostEvent, expectedRevision?: number): Promise<TurnResult> {
-    return this.#enqueue(hostId, () => this.#turn(hostId, event, expectedRevision));
-  }
-
-  #enqueue<T>(hostId: string, work: () => Promise<T>): Promise<T> {
-    const before = this.#queues.get(hostId) ?? Promise.resolve();
-    const turn = before.then(work);
-    const settled = turn.catch(() => undefined);
-    this.#queues.set(hostId, settled);
-    void settled.then(() => {
-      if (this.#queues.get(hostId) === settled) this.#queues.delete(hostId);
-    });
-    return turn;
+    return this.#turns.take(hostId, () => this.#turn(hostId, event, expectedRevision));
   }
 
   async #turn(hostId: string, event: HostEvent, expected?: number): Promise<TurnResult> {
@@ -359,7 +349,8 @@ export class Hosts {
       return this.#gone(hostId, { kind: 'removed' });
     }
     this.#progress.settle(hostId, record);
-    this.#wakeAt(hostId, nextWakeMs(record, this.#deps.clock.nowMs()));
+    const nextMs = nextWakeMs(record, this.#deps.clock.nowMs());
+    this.#alarms.set(hostId, nextMs, () => this.wake(hostId));
     return { kind: 'kept', record, revision, ...(verdict === undefined ? {} : { verdict }) };
   }
 
@@ -428,7 +419,7 @@ export class Hosts {
     };
     this.#deps.clock.after(this.#deps.timing.retryDelayMs, () => {
       if (this.#stopping.signal.aborted) return;
-      this.#enqueue(hostId, again).catch(() => this.#sendLater(hostId, rackId, operation));
+      this.#turns.take(hostId, again).catch(() => this.#sendLater(hostId, rackId, operation));
     });
   }
 
@@ -449,25 +440,13 @@ export class Hosts {
     this.#progress.drop(hostId);
     this.#waits.drop(hostId);
     this.#decided.delete(hostId);
-    this.#wakes.get(hostId)?.();
-    this.#wakes.delete(hostId);
+    this.#alarms.clear(hostId);
     return result;
-  }
-
-  #wakeAt(hostId: string, atMs: number | undefined, event?: HostEvent): void {
-    this.#wakes.get(hostId)?.();
-    this.#wakes.delete(hostId);
-    if (atMs === undefined || this.#stopping.signal.aborted) return;
-    const delayMs = Math.max(0, atMs - this.#deps.clock.nowMs());
-    this.#wakes.set(
-      hostId,
-      this.#deps.clock.after(delayMs, () => this.wake(hostId, event)),
-    );
   }
 
   /** Somebody wrote the host; what we wrote ourselves has been decided on already. */
   #changed(hostId: string, revision: number): void {
-    void this.#enqueue(hostId, async () => {
+    void this.#turns.take(hostId, async () => {
       if (this.#isNews(hostId, revision)) this.#lookAt(hostId, revision);
     });
   }
@@ -478,17 +457,6 @@ export class Hosts {
 
   #lookAt(hostId: string, revision: number): void {
     this.wake(hostId, { kind: this.#isNews(hostId, revision) ? 'written' : 'tick' });
-  }
-
-  /** The slow resync finds what a lost watch or a lost wake missed. */
-  #resyncLater(): void {
-    const { clock, resyncIntervalMs, log } = this.#deps;
-    if (this.#stopping.signal.aborted) return;
-    clock.after(resyncIntervalMs, () => {
-      this.#resync()
-        .catch((error: unknown) => log.warn({ error: String(error) }, 'the resync failed'))
-        .finally(() => this.#resyncLater());
-    });
   }
 
   async #resync(): Promise<void> {

@@ -1,6 +1,6 @@
 /** One queue per key, so that what happens to one thing happens one after the other. */
 
-export class Turns {
+export class OneByOne {
   readonly #queues = new Map<string, Promise<unknown>>();
 
   /** Runs `work` after everything that was put in before under this key. */

@@ -1,0 +1,29 @@
+/** The slow resync: a look at everything, for what a lost watch or a lost wake has missed. */
+import type { Clock, Log } from '@rackwright/platform';
+
+export interface ResyncParts {
+  readonly clock: Pick<Clock, 'after'>;
+  readonly log: Pick<Log, 'warn'>;
+  readonly resyncIntervalMs: number;
+}
+
+/** Looks an interval from now, and again an interval after each look, until `signal` aborts. */
+export function resyncLater(
+  parts: ResyncParts,
+  look: () => Promise<void> | void,
+  signal: AbortSignal,
+): void {
+  if (signal.aborted) return;
+  const { clock, log, resyncIntervalMs } = parts;
+  const again = async () => {
+    signal.removeEventListener('abort', cancel);
+    try {
+      await look();
+    } catch (error) {
+      log.warn({ error: String(error) }, 'the resync failed');
+    }
+    resyncLater(parts, look, signal);
+  };
+  const cancel = clock.after(resyncIntervalMs, () => void again());
+  signal.addEventListener('abort', cancel, { once: true });
+}
