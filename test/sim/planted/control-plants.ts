@@ -22,7 +22,7 @@ export const controlPlants: readonly Plant[] = [
     file: 'controlplane/src/host/shell/reconcile.ts',
     find: '      const revision = await this.#write(key,',
     replace:
-      "      for (const e of outcome.effects) if (e.kind === 'send') await this.#perform(hostId, found.record, e);\n" +
+      "      for (const e of outcome.effects) if (e.kind === 'send') await this.#performing.perform(hostId, found.record, e);\n" +
       '      const revision = await this.#write(key,',
     caughtBy: test('controlplane/src/agents/hello.test.ts', 'sent again under its id'),
   },

@@ -10,7 +10,7 @@ import { copyOf, readShared, untilWritten, writeRecord, writeShared } from '../.
 import { type GivenFor, noteGiven, openNamed } from '../../secrets/index.ts';
 import { writeAbandoned, writeTombstone } from '../fleet/tombstones.ts';
 import type { HostEffect } from '../turn/types.ts';
-import type { HostsDependencies } from './reconcile.ts';
+import type { HostsDependencies } from './dependencies.ts';
 
 /** A cancel that an agent has not begun by then is of no use any more. */
 const cancelDeadlineMs = 3_600_000;

@@ -14,8 +14,8 @@ import {
 import { Followed, type FollowedListener } from '../fleet/followed.ts';
 import { type HostIndex, rackIdOf } from '../fleet/host-index.ts';
 import type { HostEffect } from '../turn/types.ts';
+import type { HostsDependencies } from './dependencies.ts';
 import { type HeldPlace, Places, queuePosition, wokenBy } from './places.ts';
-import type { HostsDependencies } from './reconcile.ts';
 import { holdForNewIncarnation } from './restored-racks.ts';
 
 export class Limits {

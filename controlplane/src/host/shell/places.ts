@@ -26,7 +26,7 @@ import {
   type Standing,
   standingOf,
 } from '../turn/quota.ts';
-import type { HostsDependencies } from './reconcile.ts';
+import type { HostsDependencies } from './dependencies.ts';
 
 const secondMs = 1_000;
 const stretchSecondsDefault = 3_600;

@@ -8,23 +8,17 @@
  * 3. A lost compare-and-set repeats the whole decision on what stands there now.
  * 4. Nothing is kept here that the store cannot rebuild, percent of progress excepted.
  */
-import { create, equals } from '@bufbuild/protobuf';
-import { agent, type Explanation, type Progress, store as wire } from '@rackwright/api';
-import type { Clock, CrashPoint, Log, Random } from '@rackwright/platform';
-import { type Listing, type StateStore, storeKey } from '@rackwright/store';
-import type { LiveSession, SessionRegistry } from '../../agents/registry.ts';
-import type { AuditSink } from '../../audit/index.ts';
-import type { Follower, Following } from '../../following/index.ts';
-import { isAway, readShared, sharedRecordOf, tooBusy, writeShared } from '../../records/index.ts';
-import { whyNotGiven } from '../../secrets/index.ts';
-import { Alarms, OneByOne, resyncLater } from '../../waking/index.ts';
+import { equals } from '@bufbuild/protobuf';
+import { type agent, type Explanation, type Progress, store as wire } from '@rackwright/api';
+import { storeKey } from '@rackwright/store';
+import type { LiveSession } from '../../agents/registry.ts';
+import { readShared, tooBusy, writeShared } from '../../records/index.ts';
+import { Alarms, OneByOne } from '../../waking/index.ts';
 import { explainHost } from '../explain/explain.ts';
 import { HostIndex, hostIdOfKey, rackIdOf } from '../fleet/host-index.ts';
-import { identityReservation, releaseEverything, removeRecord } from '../fleet/removal.ts';
-import { release } from '../fleet/reservations.ts';
+import { releaseEverything, removeRecord } from '../fleet/removal.ts';
 import { UsualDurations, type UsualTimes } from '../fleet/usual.ts';
 import { step } from '../machine.ts';
-import type { EngineTiming } from '../turn/timing.ts';
 import {
   isRepeated,
   type RequestOutcome,
@@ -34,50 +28,23 @@ import {
 } from '../turn/turn-result.ts';
 import type {
   AnswerVerdict,
-  CallResult,
   HostContext,
-  HostEffect,
   HostEvent,
   HostOutcome,
   HostRequest,
   Requester,
 } from '../turn/types.ts';
-import { type CallWebhook, callNobody, type WebhookOrder } from '../turn/webhook-order.ts';
 import { logChange } from './change-log.ts';
-import { sendCancel, sendForget, sendOperation, writeEvidence, writeFacts } from './effects.ts';
+import type { HostsDependencies } from './dependencies.ts';
+import { writeEvidence, writeFacts } from './effects.ts';
+import { HostFeed } from './feed.ts';
 import { FinishedRuns } from './finished-runs.ts';
 import { Limits } from './limits.ts';
-import type { HeldPlace } from './places.ts';
+import { failedReport, Performing } from './perform.ts';
 import { StepProgress } from './progress.ts';
 import { gatherContext, reserveIdentity } from './surroundings.ts';
 import { WaitLog } from './wait-log.ts';
 import { nextWakeMs } from './wake.ts';
-
-export interface HostsDependencies {
-  readonly store: StateStore;
-  /** Of the same store. */
-  readonly following: Following;
-  readonly random: Random;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly crashPoint: CrashPoint;
-  readonly timing: EngineTiming;
-  readonly registry: SessionRegistry;
-  /** Signs the exact bytes of an erasure statement; DER. */
-  readonly signStatement: (statement: Uint8Array) => Uint8Array;
-  /** Opens a credential for the session that is about to need it. */
-  readonly openCredential: (record: wire.CredentialRecord) => {
-    username: string;
-    password: string;
-  };
-  /** Told which secret went to which operation. */
-  readonly audit?: AuditSink;
-  readonly resyncIntervalMs: number;
-  /** Names this replica; the same at each start where there can be only one. */
-  readonly replicaId: string;
-  /** Makes the calls of webhook steps. Unset: they fail. */
-  readonly callWebhook?: CallWebhook;
-}
 
 /** Compare-and-sets that one event may lose before it is given up with an error. */
 const roundsMax = 16;
@@ -90,8 +57,8 @@ export class Hosts {
   readonly #progress = new StepProgress();
   readonly #index = new HostIndex();
   readonly #limits: Limits;
-  /** The newest revision of each host that this replica has decided on. */
-  readonly #decided = new Map<string, number>();
+  readonly #feed: HostFeed;
+  readonly #performing: Performing;
   readonly #stopping = new AbortController();
   readonly #usual: UsualDurations;
   readonly #waits: WaitLog;
@@ -103,47 +70,25 @@ export class Hosts {
     this.#usual = new UsualDurations(deps, this.#index);
     this.#waits = new WaitLog(deps.log);
     this.#limits = new Limits(deps, this.#index, (hostId) => this.wake(hostId));
+    this.#feed = new HostFeed(deps, {
+      index: this.#index,
+      limits: this.#limits,
+      turns: this.#turns,
+      wake: (hostId, event) => this.wake(hostId, event),
+    });
+    this.#performing = new Performing(deps, {
+      limits: this.#limits,
+      progress: this.#progress,
+      turns: this.#turns,
+      post: (hostId, event) => this.#post(hostId, event),
+      signal: this.#stopping.signal,
+    });
     deps.registry.onChange((rackId) => this.wakeRack(rackId));
   }
 
   /** Loads every host, then follows the store: other replicas and rpc write hosts too. */
-  async start(): Promise<void> {
-    // No host is looked at before it is known what racks and the fleet say about it.
-    const known = this.#limits.start();
-    const once = (look: () => void) => void known.then(look, () => undefined);
-    let isFirst = true;
-    // A resync may list at the same time: each listing has its own.
-    let held: readonly HeldPlace[] = [];
-    const follower: Follower = {
-      listing: () => {
-        held = isFirst ? [] : this.#limits.held();
-      },
-      listed: (listing) => {
-        isFirst = false;
-        this.#takeIn(listing, held);
-        once(() => this.#lookAtAll(listing));
-      },
-      changed: ({ key, revision }) => once(() => this.#changed(hostIdOfKey(key), revision)),
-    };
-    const { signal } = this.#stopping;
-    await Promise.all([known, this.#deps.following.follow('hosts', follower, signal)]);
-    resyncLater(this.#deps, () => this.#resync(), signal);
-  }
-
-  /** Indexes every host; whoever asks for a host by its uid afterwards finds it. */
-  #takeIn({ entries }: Listing, held: readonly HeldPlace[]): void {
-    for (const entry of entries) {
-      const record = sharedRecordOf(this.#deps.store, wire.HostRecordSchema, entry);
-      this.#index.note(hostIdOfKey(entry.key), record);
-    }
-    this.#limits.afterListing(held);
-  }
-
-  #lookAtAll({ entries }: Listing): void {
-    const listed = new Map(entries.map(({ key, revision }) => [hostIdOfKey(key), revision]));
-    for (const hostId of new Set([...this.#index.hostIds(), ...listed.keys()])) {
-      this.#lookAt(hostId, listed.get(hostId) ?? 0);
-    }
+  start(): Promise<void> {
+    return this.#feed.start(this.#stopping.signal);
   }
 
   stop(): void {
@@ -246,6 +191,16 @@ export class Hosts {
     return this.#post(hostId, { kind: 'report', report });
   }
 
+  /** Ends an attempt that went wrong on our side. */
+  fail(
+    hostId: string,
+    operation: { readonly id: string; readonly hostUid: string },
+    type: string,
+    message: string,
+  ): Promise<TurnResult> {
+    return this.report(hostId, failedReport(operation, type, message));
+  }
+
   hello(
     hostId: string,
     journal: agent.Journal,
@@ -274,14 +229,14 @@ export class Hosts {
       const stale = expected !== undefined && found.revision !== expected;
       if (stale && !isRepeated(found.record, event)) return staleEtag(hostId);
       this.#index.note(hostId, found.record);
-      this.#decided.set(hostId, found.revision);
+      this.#feed.decided(hostId, found.revision);
       const session = knownRack === rackIdOf(found.record) ? before : this.#session(found.record);
       const { outcome, context } = await this.#decide(found.record, event, session);
       if (outcome.kind === 'refused') return { kind: 'refused', refusal: outcome.refusal };
       const revision = await this.#write(key, found.record, found.revision, outcome, event);
       if (revision === undefined) continue;
       if (revision !== found.revision) this.#waits.note(hostId, outcome.record, context);
-      this.#decided.set(hostId, revision);
+      this.#feed.decided(hostId, revision);
       return this.#act(hostId, found.record, outcome, revision);
     }
     throw tooBusy(`hosts/${hostId}`);
@@ -342,7 +297,7 @@ export class Hosts {
     let verdict: AnswerVerdict | undefined;
     for (const effect of outcome.effects) {
       if (effect.kind === 'answer') verdict = effect.verdict;
-      else await this.#perform(hostId, record, effect);
+      else await this.#performing.perform(hostId, record, effect);
     }
     if (outcome.kind === 'removed') {
       await releaseEverything(this.#deps, hostId, before);
@@ -354,115 +309,12 @@ export class Hosts {
     return { kind: 'kept', record, revision, ...(verdict === undefined ? {} : { verdict }) };
   }
 
-  async #perform(hostId: string, record: wire.HostRecord, effect: HostEffect): Promise<void> {
-    const rackId = rackIdOf(record);
-    switch (effect.kind) {
-      case 'certify':
-      case 'answer':
-      case 'abandon':
-      case 'facts':
-      case 'stepOutput':
-        return;
-      case 'callWebhook':
-        this.#callWebhook(hostId, effect);
-        return;
-      case 'send':
-        await this.#sendOrFail(hostId, rackId, effect.operation);
-        return;
-      case 'releaseIdentity':
-        if (record.host !== undefined) {
-          await release(this.#deps, record.host, [identityReservation(effect.guid)]);
-        }
-        return;
-      case 'cancel':
-        sendCancel(this.#deps, rackId, record, effect);
-        return;
-      case 'progress':
-        this.#progress.keep(hostId, record, effect.continuing, this.#deps.clock.nowMs());
-        return;
-      case 'quota':
-        this.#limits.change(record, effect);
-        return;
-      case 'tombstone':
-      case 'forget':
-        sendForget(this.#deps, rackId, record);
-    }
-  }
-
-  #callWebhook(hostId: string, order: WebhookOrder): void {
-    const answer = (result: CallResult) =>
-      this.#post(hostId, { kind: 'webhookResult', id: order.id, result });
-    (this.#deps.callWebhook ?? callNobody)(order, answer);
-  }
-
-  /** What cannot be sent at all ends as a failure of its host, and is nobody else's matter. */
-  async #sendOrFail(hostId: string, rackId: string, operation: agent.Operation): Promise<void> {
-    try {
-      await sendOperation(this.#deps, rackId, operation);
-    } catch (error) {
-      this.#deps.log.error({ host: hostId, error: String(error) }, 'an operation cannot be sent');
-      const message = whyNotGiven(error);
-      const ended = isAway(error)
-        ? Promise.reject(error)
-        : this.fail(hostId, operation, 'credentialUnusable', message);
-      ended.catch(() => this.#sendLater(hostId, rackId, operation));
-    }
-  }
-
-  /** The store was away; what has not been sent is tried again while it is what shall be sent. */
-  #sendLater(hostId: string, rackId: string, operation: agent.Operation): void {
-    const again = async () => {
-      const key = storeKey('hosts', hostId);
-      const kept = await readShared(this.#deps.store, wire.HostRecordSchema, key);
-      if (kept?.record.operation?.operation?.id !== operation.id) return;
-      await this.#sendOrFail(hostId, rackId, operation);
-    };
-    this.#deps.clock.after(this.#deps.timing.retryDelayMs, () => {
-      if (this.#stopping.signal.aborted) return;
-      this.#turns.take(hostId, again).catch(() => this.#sendLater(hostId, rackId, operation));
-    });
-  }
-
-  /** Ends an attempt that went wrong on our side, as the agent would have reported it. */
-  fail(
-    hostId: string,
-    { id, hostUid }: { readonly id: string; readonly hostUid: string },
-    type: string,
-    message: string,
-  ): Promise<TurnResult> {
-    const value = create(agent.FailedSchema, { type, message });
-    const result = { case: 'failed' as const, value };
-    return this.report(hostId, create(agent.ReportSchema, { operationId: id, hostUid, result }));
-  }
-
   #gone(hostId: string, result: TurnResult = { kind: 'notFound' }): TurnResult {
     this.#index.drop(hostId);
     this.#progress.drop(hostId);
     this.#waits.drop(hostId);
-    this.#decided.delete(hostId);
+    this.#feed.drop(hostId);
     this.#alarms.clear(hostId);
     return result;
-  }
-
-  /** Somebody wrote the host; what we wrote ourselves has been decided on already. */
-  #changed(hostId: string, revision: number): void {
-    void this.#turns.take(hostId, async () => {
-      if (this.#isNews(hostId, revision)) this.#lookAt(hostId, revision);
-    });
-  }
-
-  #isNews(hostId: string, revision: number): boolean {
-    return (this.#decided.get(hostId) ?? 0) < revision;
-  }
-
-  #lookAt(hostId: string, revision: number): void {
-    this.wake(hostId, { kind: this.#isNews(hostId, revision) ? 'written' : 'tick' });
-  }
-
-  async #resync(): Promise<void> {
-    const held = this.#limits.held();
-    const listing = await this.#deps.store.list('hosts');
-    this.#takeIn(listing, held);
-    this.#lookAtAll(listing);
   }
 }

@@ -8,7 +8,7 @@ import { RackStatusSchema, RestoredStoreSchema, store as wire } from '@rackwrigh
 import { storeKey } from '@rackwright/store';
 import { changeRecord } from '../../records/index.ts';
 import type { Followed } from '../fleet/followed.ts';
-import type { HostsDependencies } from './reconcile.ts';
+import type { HostsDependencies } from './dependencies.ts';
 
 /** Marks every such rack; its hosts are then held one by one, each in its next turn. */
 export async function holdForNewIncarnation(

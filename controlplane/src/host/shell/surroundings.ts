@@ -15,8 +15,8 @@ import { isSameLife } from '../operation/lineage.ts';
 import { freezeText } from '../turn/brake.ts';
 import { activeRun } from '../turn/turn.ts';
 import type { FreezeInForce, HostContext, HostEvent, SessionContext } from '../turn/types.ts';
+import type { HostsDependencies } from './dependencies.ts';
 import { standings } from './places.ts';
-import type { HostsDependencies } from './reconcile.ts';
 
 const nothing: ReadonlySet<string> = new Set();
 

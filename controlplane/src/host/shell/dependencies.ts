@@ -1,0 +1,35 @@
+/** What the shell of hosts is made of; every file of it takes what it needs of this. */
+import type { store as wire } from '@rackwright/api';
+import type { Clock, CrashPoint, Log, Random } from '@rackwright/platform';
+import type { StateStore } from '@rackwright/store';
+import type { SessionRegistry } from '../../agents/registry.ts';
+import type { AuditSink } from '../../audit/index.ts';
+import type { Following } from '../../following/index.ts';
+import type { EngineTiming } from '../turn/timing.ts';
+import type { CallWebhook } from '../turn/webhook-order.ts';
+
+export interface HostsDependencies {
+  readonly store: StateStore;
+  /** Of the same store. */
+  readonly following: Following;
+  readonly random: Random;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly crashPoint: CrashPoint;
+  readonly timing: EngineTiming;
+  readonly registry: SessionRegistry;
+  /** Signs the exact bytes of an erasure statement; DER. */
+  readonly signStatement: (statement: Uint8Array) => Uint8Array;
+  /** Opens a credential for the session that is about to need it. */
+  readonly openCredential: (record: wire.CredentialRecord) => {
+    username: string;
+    password: string;
+  };
+  /** Told which secret went to which operation. */
+  readonly audit?: AuditSink;
+  readonly resyncIntervalMs: number;
+  /** Names this replica; the same at each start where there can be only one. */
+  readonly replicaId: string;
+  /** Makes the calls of webhook steps. Unset: they fail. */
+  readonly callWebhook?: CallWebhook;
+}

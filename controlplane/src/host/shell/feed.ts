@@ -1,0 +1,110 @@
+/**
+ * What is news of hosts to this replica: every host at the start and at each slow resync, then what
+ * other replicas and rpc write.
+ *
+ * Invariants:
+ * 1. What this replica has decided on already is no news: its own writes come back by the watch.
+ * 2. No host is looked at before it is known what racks and the fleet say about it.
+ * 3. Whoever was not in a listing gives back the places that it held before that listing.
+ */
+import { store as wire } from '@rackwright/api';
+import type { Listing } from '@rackwright/store';
+import type { Follower } from '../../following/index.ts';
+import { sharedRecordOf } from '../../records/index.ts';
+import { type OneByOne, resyncLater } from '../../waking/index.ts';
+import { type HostIndex, hostIdOfKey } from '../fleet/host-index.ts';
+import type { HostEvent } from '../turn/types.ts';
+import type { HostsDependencies } from './dependencies.ts';
+import type { Limits } from './limits.ts';
+import type { HeldPlace } from './places.ts';
+
+export interface FeedParts {
+  readonly index: HostIndex;
+  readonly limits: Limits;
+  readonly turns: OneByOne;
+  /** Looks at the host again soon. */
+  readonly wake: (hostId: string, event: HostEvent) => void;
+}
+
+export class HostFeed {
+  readonly #deps: HostsDependencies;
+  readonly #parts: FeedParts;
+  /** The newest revision of each host that this replica has decided on. */
+  readonly #decided = new Map<string, number>();
+
+  constructor(deps: HostsDependencies, parts: FeedParts) {
+    this.#deps = deps;
+    this.#parts = parts;
+  }
+
+  /** Loads every host, then follows the store until `signal` aborts. */
+  async start(signal: AbortSignal): Promise<void> {
+    const { limits } = this.#parts;
+    const known = limits.start();
+    const once = (look: () => void) => void known.then(look, () => undefined);
+    let isFirst = true;
+    // A resync may list at the same time: each listing has its own.
+    let held: readonly HeldPlace[] = [];
+    const follower: Follower = {
+      listing: () => {
+        held = isFirst ? [] : limits.held();
+      },
+      listed: (listing) => {
+        isFirst = false;
+        this.#takeIn(listing, held);
+        once(() => this.#lookAtAll(listing));
+      },
+      changed: ({ key, revision }) => once(() => this.#changed(hostIdOfKey(key), revision)),
+    };
+    await Promise.all([known, this.#deps.following.follow('hosts', follower, signal)]);
+    resyncLater(this.#deps, () => this.#resync(), signal);
+  }
+
+  /** This replica has decided on the host as of this revision. */
+  decided(hostId: string, revision: number): void {
+    this.#decided.set(hostId, revision);
+  }
+
+  /** There is no such host any more. */
+  drop(hostId: string): void {
+    this.#decided.delete(hostId);
+  }
+
+  /** Indexes every host; whoever asks for a host by its uid afterwards finds it. */
+  #takeIn({ entries }: Listing, held: readonly HeldPlace[]): void {
+    for (const entry of entries) {
+      const record = sharedRecordOf(this.#deps.store, wire.HostRecordSchema, entry);
+      this.#parts.index.note(hostIdOfKey(entry.key), record);
+    }
+    this.#parts.limits.afterListing(held);
+  }
+
+  #lookAtAll({ entries }: Listing): void {
+    const listed = new Map(entries.map(({ key, revision }) => [hostIdOfKey(key), revision]));
+    for (const hostId of new Set([...this.#parts.index.hostIds(), ...listed.keys()])) {
+      this.#lookAt(hostId, listed.get(hostId) ?? 0);
+    }
+  }
+
+  /** Somebody wrote the host; what we wrote ourselves has been decided on already. */
+  #changed(hostId: string, revision: number): void {
+    void this.#parts.turns.take(hostId, async () => {
+      if (this.#isNews(hostId, revision)) this.#lookAt(hostId, revision);
+    });
+  }
+
+  #isNews(hostId: string, revision: number): boolean {
+    return (this.#decided.get(hostId) ?? 0) < revision;
+  }
+
+  #lookAt(hostId: string, revision: number): void {
+    this.#parts.wake(hostId, { kind: this.#isNews(hostId, revision) ? 'written' : 'tick' });
+  }
+
+  async #resync(): Promise<void> {
+    const held = this.#parts.limits.held();
+    const listing = await this.#deps.store.list('hosts');
+    this.#takeIn(listing, held);
+    this.#lookAtAll(listing);
+  }
+}

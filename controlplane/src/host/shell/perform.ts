@@ -1,0 +1,124 @@
+/**
+ * Does what a turn has decided once the record that says so is durable: sends, calls, gives back.
+ *
+ * Invariants:
+ * 1. What can never be sent ends its attempt; what the store's absence kept back is sent later,
+ *    while the record still says so.
+ * 2. What comes of it is folded in by a turn of the host, as everything is.
+ */
+import { create } from '@bufbuild/protobuf';
+import { agent, store as wire } from '@rackwright/api';
+import { storeKey } from '@rackwright/store';
+import { isAway, readShared } from '../../records/index.ts';
+import { whyNotGiven } from '../../secrets/index.ts';
+import type { OneByOne } from '../../waking/index.ts';
+import { rackIdOf } from '../fleet/host-index.ts';
+import { identityReservation } from '../fleet/removal.ts';
+import { release } from '../fleet/reservations.ts';
+import type { TurnResult } from '../turn/turn-result.ts';
+import type { CallResult, HostEffect, HostEvent } from '../turn/types.ts';
+import { callNobody, type WebhookOrder } from '../turn/webhook-order.ts';
+import type { HostsDependencies } from './dependencies.ts';
+import { sendCancel, sendForget, sendOperation } from './effects.ts';
+import type { Limits } from './limits.ts';
+import type { StepProgress } from './progress.ts';
+
+export interface PerformingParts {
+  readonly limits: Limits;
+  readonly progress: StepProgress;
+  readonly turns: OneByOne;
+  /** Folds an event in, in its turn. */
+  readonly post: (hostId: string, event: HostEvent) => Promise<TurnResult>;
+  /** Nothing is sent later once it aborts. */
+  readonly signal: AbortSignal;
+}
+
+export class Performing {
+  readonly #deps: HostsDependencies;
+  readonly #parts: PerformingParts;
+
+  constructor(deps: HostsDependencies, parts: PerformingParts) {
+    this.#deps = deps;
+    this.#parts = parts;
+  }
+
+  async perform(hostId: string, record: wire.HostRecord, effect: HostEffect): Promise<void> {
+    const rackId = rackIdOf(record);
+    switch (effect.kind) {
+      case 'certify':
+      case 'answer':
+      case 'abandon':
+      case 'facts':
+      case 'stepOutput':
+        return;
+      case 'callWebhook':
+        this.#callWebhook(hostId, effect);
+        return;
+      case 'send':
+        await this.#sendOrFail(hostId, rackId, effect.operation);
+        return;
+      case 'releaseIdentity':
+        if (record.host !== undefined) {
+          await release(this.#deps, record.host, [identityReservation(effect.guid)]);
+        }
+        return;
+      case 'cancel':
+        sendCancel(this.#deps, rackId, record, effect);
+        return;
+      case 'progress':
+        this.#parts.progress.keep(hostId, record, effect.continuing, this.#deps.clock.nowMs());
+        return;
+      case 'quota':
+        this.#parts.limits.change(record, effect);
+        return;
+      case 'tombstone':
+      case 'forget':
+        sendForget(this.#deps, rackId, record);
+    }
+  }
+
+  #callWebhook(hostId: string, order: WebhookOrder): void {
+    const answer = (result: CallResult) =>
+      this.#parts.post(hostId, { kind: 'webhookResult', id: order.id, result });
+    (this.#deps.callWebhook ?? callNobody)(order, answer);
+  }
+
+  /** What cannot be sent at all ends as a failure of its host, and is nobody else's matter. */
+  async #sendOrFail(hostId: string, rackId: string, operation: agent.Operation): Promise<void> {
+    try {
+      await sendOperation(this.#deps, rackId, operation);
+    } catch (error) {
+      this.#deps.log.error({ host: hostId, error: String(error) }, 'an operation cannot be sent');
+      const report = failedReport(operation, 'credentialUnusable', whyNotGiven(error));
+      const ended = isAway(error)
+        ? Promise.reject(error)
+        : this.#parts.post(hostId, { kind: 'report', report });
+      ended.catch(() => this.#sendLater(hostId, rackId, operation));
+    }
+  }
+
+  /** The store was away; what has not been sent is tried again while it is what shall be sent. */
+  #sendLater(hostId: string, rackId: string, operation: agent.Operation): void {
+    const again = async () => {
+      const key = storeKey('hosts', hostId);
+      const kept = await readShared(this.#deps.store, wire.HostRecordSchema, key);
+      if (kept?.record.operation?.operation?.id !== operation.id) return;
+      await this.#sendOrFail(hostId, rackId, operation);
+    };
+    this.#deps.clock.after(this.#deps.timing.retryDelayMs, () => {
+      if (this.#parts.signal.aborted) return;
+      this.#parts.turns.take(hostId, again).catch(() => this.#sendLater(hostId, rackId, operation));
+    });
+  }
+}
+
+/** The end of an attempt that went wrong on our side, as the agent would have reported it. */
+export function failedReport(
+  { id, hostUid }: { readonly id: string; readonly hostUid: string },
+  type: string,
+  message: string,
+): agent.Report {
+  const value = create(agent.FailedSchema, { type, message });
+  const result = { case: 'failed' as const, value };
+  return create(agent.ReportSchema, { operationId: id, hostUid, result });
+}
