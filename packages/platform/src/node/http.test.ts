@@ -1,4 +1,4 @@
-import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readlink, rm, truncate, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -93,6 +93,64 @@ test('streams a slice of a file, and for HEAD only its length', async () => {
   const heard = await exchange(server, 'HEAD / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
   expect(heard).toContain('content-length: 4');
   expect(heard.endsWith('\r\n\r\n')).toBe(true);
+});
+
+/** How often this process has the file open. */
+async function timesOpen(path: string): Promise<number> {
+  const descriptors = await readdir('/proc/self/fd');
+  const targets = descriptors.map((name) => readlink(`/proc/self/fd/${name}`).catch(() => ''));
+  return (await Promise.all(targets)).filter((target) => target === path).length;
+}
+
+/** Asks so often in one write, and reads nothing until it is resumed. */
+function pipeline(server: HttpServer, requests: number) {
+  const socket = connect(server.port, server.address).pause();
+  let bytes = 0;
+  socket.on('data', (part) => {
+    bytes += part.length;
+  });
+  socket.on('error', () => undefined);
+  const closed = new Promise<number>((resolve) => socket.once('close', () => resolve(bytes)));
+  const each = 'GET /kernel HTTP/1.1\r\nHost: x\r\n\r\n';
+  socket.write(
+    each.repeat(requests - 1) + each.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'),
+  );
+  return { socket, closed };
+}
+
+/** A file that no socket takes whole, and who serves it. */
+async function serveLarge() {
+  const path = join(folder, 'large');
+  const sizeBytes = 16 * 1024 * 1024;
+  await writeFile(path, '');
+  await truncate(path, sizeBytes);
+  const asked: string[] = [];
+  const server = await serve(({ target }) => {
+    asked.push(target);
+    return { status: 200, headers: {}, body: { kind: 'file', path, start: 0, end: sizeBytes - 1 } };
+  });
+  return { path, sizeBytes, asked, server };
+}
+
+test('opens the files of one connection one after another, however much it asks for', async () => {
+  const { path, sizeBytes, asked, server } = await serveLarge();
+  const { socket, closed } = pipeline(server, 4);
+  await expect.poll(() => timesOpen(path)).toBe(1);
+  // Whatever was asked with it has been read by then.
+  expect((await get(server, '/other')).status).toBe(200);
+  expect(asked).toEqual(['/kernel', '/other']);
+  socket.resume();
+  expect(await closed).toBeGreaterThan(4 * sizeBytes);
+  expect(asked.filter((target) => target === '/kernel')).toHaveLength(4);
+});
+
+test('closes a connection that asks for more than it reads, and keeps nothing of it', async () => {
+  const { path, sizeBytes, asked, server } = await serveLarge();
+  const { socket, closed } = pipeline(server, 1_000);
+  socket.resume();
+  expect(await closed).toBeLessThan(sizeBytes);
+  await expect.poll(() => timesOpen(path)).toBe(0);
+  expect(asked.length).toBeLessThan(2);
 });
 
 test('says 404 for a file that is gone', async () => {

@@ -13,6 +13,8 @@
  * H4 A handler that throws costs its request, not the server.
  * H5 Whether it answers is asked over a connection within this process, which is served as the
  *    others are and takes the place of none.
+ * H6 One answer of a connection is under way at a time, whatever it has asked for meanwhile: what a
+ *    client costs, in files and in memory, is bounded by its connections.
  */
 import { once } from 'node:events';
 import { type FileHandle, open } from 'node:fs/promises';
@@ -36,6 +38,8 @@ type Handle = (request: HttpRequest) => HttpResponse | Promise<HttpResponse>;
 const fileBytesAtOnce = 256 * 1024;
 /** Of a request: the keys of a host and its names are some thousand. */
 const bodyBytesMax = 64 * 1024;
+/** Of one connection, behind the request that is being answered; one more closes it. */
+const waitingRequestsMax = 8;
 /** How often Node looks for requests that take too long, milliseconds. */
 const timeoutCheckMs = 1_000;
 
@@ -148,13 +152,46 @@ const reasons: Readonly<Record<number, string>> = {
   431: 'Request Header Fields Too Large',
 };
 
-/** Answers one request; never rejects (H4). */
+/** What a connection has asked for (H6). */
+interface Pipeline {
+  unanswered: number;
+  /** Resolves when all of it is answered, or the client is gone. */
+  answered: Promise<void>;
+}
+
+const pipelines = new WeakMap<Duplex, Pipeline>();
+
+/** Answers one request when those before it on its connection have been (H6). */
 function serve(request: IncomingMessage, response: ServerResponse, handle: Handle): void {
+  const { socket } = request;
+  const pipeline = pipelines.get(socket) ?? { unanswered: 0, answered: Promise.resolve() };
+  pipelines.set(socket, pipeline);
+  if (pipeline.unanswered > waitingRequestsMax) socket.destroy();
+  // A connection that was closed after an answer may have asked for more.
+  const answered = pipeline.answered.then(() =>
+    socket.writable ? answerWhole(request, response, handle) : undefined,
+  );
+  pipeline.unanswered += 1;
+  pipeline.answered = answered.finally(() => {
+    pipeline.unanswered -= 1;
+  });
+}
+
+/** Resolves when the answer is the kernel's, or cannot be; never rejects (H4). */
+async function answerWhole(
+  request: IncomingMessage,
+  response: ServerResponse,
+  handle: Handle,
+): Promise<void> {
   if (hasBody(request)) response.shouldKeepAlive = false;
-  answer(request, response, handle).catch(() => {
+  const closed = new Promise<void>((resolve) => response.once('close', resolve));
+  try {
+    await answer(request, response, handle);
+  } catch {
     if (response.headersSent) response.destroy();
     else response.writeHead(500, { connection: 'close', 'content-length': 0 }).end();
-  });
+  }
+  await closed;
 }
 
 async function answer(
