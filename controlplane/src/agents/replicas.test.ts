@@ -1,12 +1,13 @@
 /** Two replicas on one store: one holds the agent's stream, and neither writes for nothing. */
 
+import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { HostGoal, HostState, RunOutcome, RunPhase } from '@rackwright/api';
+import { agent, HostGoal, HostState, RunOutcome, RunPhase } from '@rackwright/api';
 import type { MemoryCall, MemoryFault } from '@rackwright/store';
 import { describe, expect, test } from 'vitest';
 import { failed } from '../host/testing/bench.ts';
 import { connectAgent, type PlainAgent, proved, toAvailable } from '../host/testing/plain-agent.ts';
-import { type Rig, rigWith } from '../host/testing/rig.ts';
+import { type Replica, type Rig, rigWith } from '../host/testing/rig.ts';
 
 const minuteMs = 60_000;
 const resyncIntervalMs = minuteMs;
@@ -24,6 +25,11 @@ async function writtenWhile(rig: Rig, work: Promise<void> | (() => Promise<void>
   await (typeof work === 'function' ? work() : work);
   return rig.lastRevision('hosts') - before;
 }
+
+const stillAtIt = {
+  case: 'continuing' as const,
+  value: create(agent.ContinuingSchema, { text: '10 %', percent: 10 }),
+};
 
 const waiting = (rig: Rig) => rig.status().run?.waiting?.reason;
 
@@ -87,6 +93,23 @@ describe('while one replica holds the stream', () => {
     away = false;
     await rig.advance(10_000);
     expect(plain.ids()).toContain('u1/1/0/1/cancel');
+  });
+
+  test.each([
+    ['a report', (plain: PlainAgent) => plain.report(stillAtIt, plain.last('u1'))],
+    ['a look', (_plain: PlainAgent, { hosts }: Replica) => hosts.wake('h1')],
+  ])('an abort reaches the agent once, also when %s finds it first', async (_name, finds) => {
+    const rig = rigWith({ goal: HostGoal.MANAGEABLE });
+    const a = await rig.replica({ id: 'a', resyncIntervalMs, deaf: true });
+    const b = await rig.replica({ id: 'b', resyncIntervalMs });
+    const plain = await connectAgent(rig, a);
+    await b.request({ kind: 'abort', reason: 'wrong host' });
+    expect(plain.ids()).toEqual(['u1/1/0/1']);
+    await finds(plain, a);
+    await rig.advance(100);
+    expect(plain.ids()).toEqual(['u1/1/0/1', 'u1/1/0/1/cancel']);
+    await plain.beat(2 * minuteMs);
+    expect(plain.ids()).toHaveLength(2);
   });
 
   test('a deletion that the other one takes is asked of the agent, and carried out', async () => {

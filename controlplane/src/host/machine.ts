@@ -33,7 +33,7 @@ import { foldNewer } from './life/newer.ts';
 import { holdOf, refusalOf } from './life/refusal.ts';
 import { guardRestored } from './life/restored.ts';
 import { callAgain } from './operation/calls.ts';
-import { askToForget, sendForOthers } from './operation/operation.ts';
+import { askToForget, repeatCancel } from './operation/operation.ts';
 import { withdrawHandOffs } from './operation/settled.ts';
 import { startPower } from './power/pending-power.ts';
 import { enforcePower, notePowerMismatch } from './power/power-policy.ts';
@@ -68,6 +68,7 @@ export function step(
   foldForce(turn);
   foldDeadlines(turn);
   proceed(turn);
+  repeatCancel(turn);
   withdrawHandOffs(turn, event.kind === 'report' ? event.report.operationId : undefined);
   raiseFaults(turn);
   noteNetbootAccess(turn);
@@ -85,7 +86,7 @@ function fold(turn: Turn, event: HostEvent): Refusal | undefined {
       callAgain(turn);
       return undefined;
     case 'written':
-      sendForOthers(turn);
+      askToForget(turn);
       return undefined;
     case 'report':
       foldReport(turn, event.report);

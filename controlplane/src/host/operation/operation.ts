@@ -185,23 +185,20 @@ export function cancelOperation(turn: Turn): void {
   turn.effects.push({ kind: 'cancel', operationId: slot.operation.id, cancelId: slot.cancelId });
 }
 
-/** A Cancel or Forget that another replica has written, but may have had no session to send by. */
-export function sendForOthers({ record, context, effects }: Turn): void {
+/**
+ * An abort is asked for in every turn until what it names has ended, for another replica may have
+ * written it with no session to send it by. The shell sends it once by each session.
+ */
+export function repeatCancel({ record, context, effects }: Turn): void {
   const slot = record.operation;
-  const { session } = context;
-  if (session === undefined) return;
-  if (slot?.operation !== undefined && slot.cancelId !== '' && wentTo(slot, session.journal)) {
-    effects.push({ kind: 'cancel', operationId: slot.operation.id, cancelId: slot.cancelId });
-  }
-  askToForget({ record, context, effects });
+  if (slot?.operation === undefined || slot.cancelId === '') return;
+  if (context.session === undefined || !wentTo(slot, context.session.journal)) return;
+  if (effects.some(({ kind }) => kind === 'cancel')) return;
+  effects.push({ kind: 'cancel', operationId: slot.operation.id, cancelId: slot.cancelId });
 }
 
 /** The agent may have been unable to forget, or its word be lost: it is asked until it has. */
-export function askToForget({
-  record,
-  context,
-  effects,
-}: Pick<Turn, 'record' | 'context' | 'effects'>): void {
+export function askToForget({ record, context, effects }: Turn): void {
   if (record.forgetting && context.session !== undefined) effects.push({ kind: 'forget' });
 }
 

@@ -6,6 +6,7 @@ import { create, equals } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, store as wire } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
+import type { LiveSession } from '../../agents/registry.ts';
 import { copyOf, readShared, untilWritten, writeRecord, writeShared } from '../../records/index.ts';
 import { type GivenFor, noteGiven, openNamed } from '../../secrets/index.ts';
 import { writeAbandoned, writeTombstone } from '../fleet/tombstones.ts';
@@ -117,20 +118,31 @@ async function sendCredential(
   noteGiven(deps.audit, opened, `the agent of racks/${rackId}`, operationId);
 }
 
+/** What was sent last by each session, by host: it is decided in every turn, and sent once. */
+const cancelsSent = new WeakMap<LiveSession, Map<string, string>>();
+
+/** A session that breaks off with it is followed by another, with whose Hello it goes again. */
 export function sendCancel(
   deps: HostsDependencies,
   rackId: string,
   record: wire.HostRecord,
   { cancelId, operationId }: Extract<HostEffect, { kind: 'cancel' }>,
 ): void {
+  const session = deps.registry.sessionOf(rackId);
+  if (session === undefined) return;
+  const sent = cancelsSent.get(session) ?? new Map<string, string>();
+  cancelsSent.set(session, sent);
+  const hostUid = record.host?.uid ?? '';
+  if (sent.get(hostUid) === cancelId) return;
+  sent.set(hostUid, cancelId);
   const value = create(agent.OperationSchema, {
     id: cancelId,
-    hostUid: record.host?.uid ?? '',
+    hostUid,
     hostName: record.host?.name ?? '',
     deadline: timestampFromMs(deps.clock.nowMs() + cancelDeadlineMs),
     kind: { case: 'cancel', value: create(agent.CancelSchema, { operationId }) },
   });
-  send(deps, rackId, { case: 'operation', value: stamped(deps, value) });
+  session.send({ case: 'operation', value: stamped(deps, value) });
 }
 
 /** With our time at this sending, so that an agent whose clock differs counts as we do. */

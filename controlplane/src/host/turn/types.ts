@@ -144,7 +144,7 @@ export interface Refusal {
 export type HostEvent =
   /** A timer, a change elsewhere, the slow resync: look again. */
   | { readonly kind: 'tick' }
-  /** Another replica wrote the host: what it had no session to send by goes out from here. */
+  /** Another replica wrote the host: it may have had no session to send by. */
   | { readonly kind: 'written' }
   | { readonly kind: 'request'; readonly request: HostRequest; readonly by: Requester }
   /** A result or facts from the rack's agent. */
