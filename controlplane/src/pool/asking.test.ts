@@ -13,6 +13,7 @@ import { wantedOf } from './asking.ts';
 import { seenHost } from './seen.ts';
 
 const pool = 'pools/p';
+const record = create(wire.PoolRecordSchema, { pool: { name: pool } });
 
 /** A host of the pool that was left dirty, and what it did last. */
 function dirty(kind: RunKind, backoff: { nextMs?: number; givenUp?: string } | undefined) {
@@ -39,15 +40,15 @@ function dirty(kind: RunKind, backoff: { nextMs?: number; givenUp?: string } | u
 
 test('a host that a deployment has left dirty is cleaned at once', () => {
   const host = dirty(RunKind.PROVISION, { nextMs: 9_000, givenUp: '3 attempts in a row failed' });
-  expect(wantedOf(host, pool, true, 1_000)?.kind).toBe('clean');
+  expect(wantedOf(record, host, true, 1_000)?.kind).toBe('clean');
 });
 
 test('a clean that failed is tried again as the host would, and when a person says so', () => {
   const waiting = dirty(RunKind.CLEAN, { nextMs: 9_000 });
-  expect(wantedOf(waiting, pool, true, 8_999)).toBeUndefined();
-  expect(wantedOf(waiting, pool, true, 9_000)?.kind).toBe('clean');
+  expect(wantedOf(record, waiting, true, 8_999)).toBeUndefined();
+  expect(wantedOf(record, waiting, true, 9_000)?.kind).toBe('clean');
   const givenUp = dirty(RunKind.CLEAN, { givenUp: '3 attempts in a row failed' });
-  expect(wantedOf(givenUp, pool, true, 9_000)).toBeUndefined();
+  expect(wantedOf(record, givenUp, true, 9_000)).toBeUndefined();
   // "rackwright host retry" forgets that it was given up.
-  expect(wantedOf(dirty(RunKind.CLEAN, undefined), pool, true, 0)?.kind).toBe('clean');
+  expect(wantedOf(record, dirty(RunKind.CLEAN, undefined), true, 0)?.kind).toBe('clean');
 });

@@ -10,7 +10,7 @@ import type { store as wire } from '@rackwright/api';
 import type { Clock, Log } from '@rackwright/platform';
 import type { HostRequest } from '../host/index.ts';
 import type { CallOffs } from './call-off.ts';
-import type { SeenHost } from './seen.ts';
+import { isSelected, type SeenHost } from './seen.ts';
 import type { PoolHosts } from './slot-run.ts';
 import type { World } from './world.ts';
 
@@ -34,7 +34,7 @@ export async function askForHosts(
     const reason = callOffs.get(host.uid);
     const request: HostRequest | undefined =
       reason === undefined
-        ? wantedOf(host, pool, members.has(host.uid), clock.nowMs())
+        ? wantedOf(record, host, members.has(host.uid), clock.nowMs())
         : { kind: 'abort', reason };
     if (request === undefined) continue;
     const by = {
@@ -55,14 +55,18 @@ export async function askForHosts(
 
 /** What the pool wants of a host now; undefined: nothing. Pure. */
 export function wantedOf(
+  { pool, deletion }: wire.PoolRecord,
   host: SeenHost,
-  pool: string,
   isMember: boolean,
   nowMs: number,
 ): HostRequest | undefined {
-  const isClaimed = host.claimedBy === pool;
+  const isClaimed = host.claimedBy !== undefined && host.claimedBy === pool?.name;
   if (!isMember) return isClaimed ? { kind: 'unclaim', reason: 'it left the pool' } : undefined;
-  if (host.claimedBy === undefined) return { kind: 'claim', reason: 'a host of the pool' };
+  if (host.claimedBy === undefined) {
+    // Who stays for its run alone may be given up by a person, and that lasts.
+    const isIn = deletion === undefined && isSelected(pool?.spec?.hosts, host);
+    return isIn ? { kind: 'claim', reason: 'a host of the pool' } : undefined;
+  }
   // Its goal leaves a host alone that is claimed.
   const isDue = (host.cleanAfterMs ?? nowMs) <= nowMs;
   const wantsClean = isClaimed && host.wantsClean && isDue && host.keptBy === undefined;

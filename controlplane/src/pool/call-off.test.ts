@@ -3,6 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   AbortSchema,
+  DeletionMode,
   HostGoal,
   HostState,
   PoolAmountSchema,
@@ -60,6 +61,14 @@ function fetching(notAfterMs?: number): Bench {
   host.apply({ kind: 'request', request, by: { actor: pool } });
   expect(stepAt(host)).toBe('deploy.fetch_image');
   return host;
+}
+
+/** Up to the step that writes the image. */
+function write(host: Bench): void {
+  for (let at = stepAt(host); at !== 'deploy.write_image'; at = stepAt(host)) {
+    if (at === 'runner.await') host.runnerReady();
+    else host.report(at === 'runner.inspect' ? inspected() : done);
+  }
 }
 
 /** The pool of that host, which has a slot. */
@@ -194,11 +203,7 @@ test('an image that comes within its window takes the host out, however long tha
   host.report(done);
   expect(stepAt(host)).toBe('power.off');
   host.nowMs += hourMs;
-  host.report(done);
-  for (let at = stepAt(host); at !== 'deploy.write_image'; at = stepAt(host)) {
-    if (at === 'runner.await') host.runnerReady();
-    else host.report(at === 'runner.inspect' ? inspected() : done);
-  }
+  write(host);
 });
 
 const frozen = { of: 'racks/r1', by: 'user:ann', reason: 'a drill', at: timestampFromMs(0) };
@@ -233,6 +238,60 @@ test('who is called off while a freeze keeps it in service is not switched at al
     runOf(host)?.steps.map((_, index) => (index === 0 ? 1 : 0)),
   );
   expect(host.record.pendingPower).toBeUndefined();
+});
+
+const burnt = { kind: 'delete', mode: DeletionMode.FORCE, reason: 'burnt' } as const;
+
+/** Its agent goes for good while it is written, and a person aborts the run. */
+function orphaned(): Bench {
+  const host = fetching();
+  write(host);
+  expect(triedToDelete(host)).toContain('claimed by pools/p');
+  host.context = { ...host.context, session: undefined, agentSeenMs: host.nowMs };
+  host.nowMs += 24 * hourMs;
+  host.apply({ kind: 'tick' });
+  host.request({ kind: 'abort', reason: 'its rack has burnt' });
+  host.nowMs += hourMs;
+  host.apply({ kind: 'tick' });
+  expect(runOf(host)?.phase).not.toBe(RunPhase.ENDED);
+  return host;
+}
+
+function triedToDelete(host: Bench): string {
+  const by = { actor: 'user:ann' };
+  const outcome = host.try({ kind: 'request', request: burnt, by });
+  return outcome.kind === 'refused' ? outcome.refusal.message : '';
+}
+
+test('a host whose agent is gone in mid-run goes by force, and its pool after it', async () => {
+  const host = orphaned();
+  const kept = poolOf(host, (each) => changes['user:ann asked for its deletion']?.(each, host));
+  const { record } = await look(host, kept);
+  expect(record.members).toHaveLength(1);
+  host.request(burnt);
+  for (let calls = 0; !host.removed && calls < 3; calls++) {
+    host.nowMs += 60_000;
+    host.apply({ kind: 'tick' });
+  }
+  expect(host.removed).toBe(true);
+  const after = stepPool(record, { hosts: [], others: [], news: new Map(), nowMs: host.nowMs });
+  expect(after.record).toMatchObject({ members: [], pool: { status: { slots: [] } } });
+});
+
+test('a claim that a person ends is not taken again of who stays for its run alone', async () => {
+  const host = orphaned();
+  host.request({ kind: 'unclaim', reason: 'the pool cannot' });
+  expect((await look(host, poolOf(host))).asked).toEqual(['claim']);
+  host.request({ kind: 'unclaim', reason: 'the pool cannot' });
+  const left = poolOf(host, ({ pool: { spec } = {} }) => {
+    if (spec?.hosts !== undefined) spec.hosts.names = ['hosts/other'];
+  });
+  const deleted = poolOf(host, (each) => changes['user:ann asked for its deletion']?.(each, host));
+  for (const kept of [left, deleted]) {
+    const { record, asked } = await look(host, kept);
+    expect(record.members).toHaveLength(1);
+    expect(asked).toEqual([]);
+  }
 });
 
 /** Asks the host for the run of a slot that was just taken. */

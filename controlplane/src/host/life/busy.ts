@@ -9,7 +9,7 @@ import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { HoldScope, type Run, RunKind } from '@rackwright/api';
 import { placeOf } from '../run/step-parts.ts';
 import { activeRun, hasPassed, runName, type Turn } from '../turn/turn.ts';
-import { isStuck } from './stuck.ts';
+import { isAgentGone, isStuck } from './stuck.ts';
 
 /** Who holds the host, since when, and what would end it. */
 export interface Busy {
@@ -34,7 +34,7 @@ const work: ReadonlySet<RunKind> = new Set([
 /** What makes the host busy now; undefined when nothing does. A claim comes first. */
 export function busyWith(turn: Turn): Busy | undefined {
   const { claim, holds } = turn.status;
-  if (claim !== undefined) {
+  if (claim !== undefined && !isClaimVoid(turn)) {
     const holder = `claimed by ${claim.by} (${claim.reason || 'no reason given'})`;
     return { holder, since: claim.at, instead: 'it must be unclaimed first' };
   }
@@ -49,6 +49,17 @@ export function busyWith(turn: Turn): Busy | undefined {
   if (run === undefined || !work.has(run.kind) || isStuck(turn, run)) return undefined;
   // Once a deletion stands, what runs is its own, or is being aborted for it.
   return turn.status.deletion === undefined ? busyRun(run) : undefined;
+}
+
+/**
+ * A pool keeps a host, selected or not, until its own run has ended. With the agent gone for good
+ * that never comes: then the claim protects work that nobody can do.
+ */
+function isClaimVoid(turn: Turn): boolean {
+  const { claim } = turn.status;
+  const run = activeRun(turn.status);
+  if (claim === undefined || run === undefined || !claim.by.startsWith('pools/')) return false;
+  return run.requestedBy === claim.by && isAgentGone(turn, run);
 }
 
 /** "busy: clean 3 holds the host (at X) since 2026-01-01T00:00:00Z; wait for its end or …". */

@@ -10,17 +10,21 @@ import type { Turn } from '../turn/turn.ts';
  * True when nobody does the run's work now: its agent has been silent beyond the contact deadline,
  * its BMC is silent, or it has not got its place yet.
  */
-export function isStuck({ context }: Turn, { phase, waiting }: Run): boolean {
+export function isStuck(turn: Turn, run: Run): boolean {
+  if (isAgentGone(turn, run)) return true;
+  if (run.phase !== RunPhase.WAITING || run.waiting?.since === undefined) return false;
+  return waitsForNobody.has(run.waiting.reason);
+}
+
+const waitsForNobody: ReadonlySet<string> = new Set(['bmc', 'capacity', 'image', 'wipeBudget']);
+
+/** Whether the agent that would do the run's work has been silent beyond the contact deadline. */
+export function isAgentGone({ context }: Turn, { phase, waiting }: Run): boolean {
   const { session, sessionElsewhere, agentSeenMs, timing, nowMs } = context;
   const contactMs = session === undefined ? undefined : session.lastMessageMs;
   if (contactMs !== undefined && contactMs + timing.contactDeadlineMs <= nowMs) return true;
   if (phase !== RunPhase.WAITING || waiting?.since === undefined) return false;
   switch (waiting.reason) {
-    case 'bmc':
-    case 'capacity':
-    case 'image':
-    case 'wipeBudget':
-      return true;
     case 'hold':
       // Nothing is under way at a hold, and what a person lets go on has nobody to do it.
       if (session !== undefined || sessionElsewhere || agentSeenMs === undefined) return false;
