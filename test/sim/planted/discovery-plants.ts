@@ -18,7 +18,7 @@ export const discoveryPlants: readonly Plant[] = [
     file: 'controlplane/src/discovery/discovery.ts',
     find: '        await seedFacts(this.#deps, decision.host, kept.machine);\n        await removeMachine(this.#deps, kept);',
     replace: '        await seedFacts(this.#deps, decision.host, kept.machine);',
-    caughtBy: { ...bySimulation, from: 11 },
+    caughtBy: { ...bySimulation, from: 24 },
   },
   {
     name: 'unknownMachineIsFlashed',
@@ -30,7 +30,7 @@ export const discoveryPlants: readonly Plant[] = [
       "    const value = { step: 'firmware.flash', mode: 1, bootOperationId: operationId };\n" +
       '    const flash = { operationId: `${operationId}/x`, kind: { case: "runStep", value } };\n' +
       "    outgoing.push({ message: { case: 'order', value: flash as never } });",
-    caughtBy: { ...bySimulation, from: 10 },
+    caughtBy: { ...bySimulation, from: 12 },
   },
   {
     name: 'identityNotRecorded',
@@ -38,7 +38,7 @@ export const discoveryPlants: readonly Plant[] = [
     file: 'controlplane/src/rpc/host/create-host.ts',
     find: '...(identity === undefined ? {} : { acceptedIdentity: identity }),',
     replace: '...(identity === undefined ? {} : {}),',
-    caughtBy: bySimulation,
+    caughtBy: { ...bySimulation, from: 2 },
   },
   {
     name: 'listWithoutEnd',
@@ -54,7 +54,7 @@ export const discoveryPlants: readonly Plant[] = [
     file: 'agent/src/boot/permission.ts',
     find: "if (underWay >= limits.bootsMax) return unknown('tooManyAtOnce');",
     replace: 'if (limits.bootsMax === 0) return unknown("tooManyAtOnce");',
-    caughtBy: bySimulation,
+    caughtBy: { ...bySimulation, from: 2 },
   },
   {
     name: 'bootsWithoutAPolicy',

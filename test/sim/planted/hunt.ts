@@ -11,26 +11,26 @@ export type Found =
   | { readonly kind: 'violation'; readonly seed: number; readonly text: string }
   | { readonly kind: 'survived'; readonly seeds: number };
 
-/** Names the code as it is: what it violates, no planted fault can be blamed for. */
-export const nothing = 'nothing';
-
-async function hunt(
-  name: string,
-  first: number,
-  seeds: number,
+/** What the code, as it has been loaded, violates in the world of that seed. */
+export async function violationIn(
+  seed: number,
   { from: _from, ...more }: Hunted,
-): Promise<Found> {
-  const plant = plants.find((each) => each.name === name);
-  if (plant === undefined && name !== nothing)
-    throw new Error(`no planted fault is called ${name}`);
-  const isLoaded = plant === undefined ? () => true : plantAtLoad(plant);
+): Promise<string | undefined> {
   const { runWorld } = await import('../world.ts');
-  if (!isLoaded()) throw new Error(`${name}: the simulation does not use ${plant?.file}`);
+  const world = { seed, hosts: 2, batches: false, discovery: false, pools: false, ...more };
+  const [violation] = (await runWorld(world)).violations;
+  return violation && `${violation.rule} ${violation.text}`;
+}
+
+async function hunt(name: string, first: number, seeds: number, worlds: Hunted): Promise<Found> {
+  const plant = plants.find((each) => each.name === name);
+  if (plant === undefined) throw new Error(`no planted fault is called ${name}`);
+  const isLoaded = plantAtLoad(plant);
+  await import('../world.ts');
+  if (!isLoaded()) throw new Error(`${name}: the simulation does not use ${plant.file}`);
   for (let seed = first; seed < first + seeds; seed++) {
-    const world = { seed, hosts: 2, batches: false, discovery: false, pools: false, ...more };
-    const [violation] = (await runWorld(world)).violations;
-    if (violation === undefined) continue;
-    return { kind: 'violation', seed, text: `${violation.rule} ${violation.text}` };
+    const text = await violationIn(seed, worlds);
+    if (text !== undefined) return { kind: 'violation', seed, text };
   }
   return { kind: 'survived', seeds };
 }

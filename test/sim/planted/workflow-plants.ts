@@ -25,7 +25,7 @@ export const workflowPlants: readonly Plant[] = [
     replace:
       "        link.send({ case: 'reportReceived', value: { operationId, handOff: true } });\n" +
       '        return;',
-    caughtBy: { ...bySimulation, from: 7 },
+    caughtBy: { ...bySimulation, from: 39 },
   },
   {
     name: 'interruptedScriptRunsAgain',
@@ -49,7 +49,7 @@ export const workflowPlants: readonly Plant[] = [
     file: 'controlplane/src/host/run/step-turn.ts',
     find: "if (step.condition !== '' && !conditionHolds(",
     replace: "if (step.condition === ' ' && !conditionHolds(",
-    caughtBy: { ...bySimulation, from: 20 },
+    caughtBy: { ...bySimulation, from: 40 },
   },
   {
     name: 'handlerNotCalled',
@@ -67,7 +67,7 @@ export const workflowPlants: readonly Plant[] = [
     replace:
       '    ((globalThis as never as Record<string, never>)[`stale ${id.templateId}`] ??=\n' +
       '      readTemplate(store, id.templateId) as never) as ReturnType<typeof readTemplate>,',
-    caughtBy: { ...bySimulation, from: 6 },
+    caughtBy: { ...bySimulation, from: 7 },
   },
   {
     name: 'sweepsWhatRuns',
@@ -85,7 +85,7 @@ export const workflowPlants: readonly Plant[] = [
     file: 'controlplane/src/host/operation/calls.ts',
     find: 'id: operationId(turn, run, run.currentStep, step.attempt),',
     replace: 'id: operationId(turn, run, 0, 1),',
-    caughtBy: { ...bySimulation, from: 10 },
+    caughtBy: { ...bySimulation, from: 28 },
   },
   {
     name: 'secondStartAccepted',
@@ -112,7 +112,7 @@ export const workflowPlants: readonly Plant[] = [
     file: 'controlplane/src/workflow/webhook.ts',
     find: "const own = { 'idempotency-key': id,",
     replace: "const own = { 'idempotency-key': `${id}/again`,",
-    caughtBy: { ...bySimulation, from: 7 },
+    caughtBy: { ...bySimulation, from: 8 },
   },
   {
     name: 'pendingForEver',
@@ -165,7 +165,7 @@ export const workflowPlants: readonly Plant[] = [
     file: 'controlplane/src/workflow/batch-rules.ts',
     find: "host.state = FAILED;\n      host.message = cut(run.error?.message ?? 'its run",
     replace: "host.state = SUCCEEDED;\n      host.message = cut(run.error?.message ?? 'its run",
-    caughtBy: { ...byBatches, from: 3 },
+    caughtBy: { ...byBatches, from: 13 },
   },
   {
     name: 'turnsAfterTheStop',
@@ -173,7 +173,7 @@ export const workflowPlants: readonly Plant[] = [
     file: 'controlplane/src/workflow/batch-rules.ts',
     find: "if (reason === '') giveTurns(batch, isHeld);",
     replace: 'giveTurns(batch, isHeld);',
-    caughtBy: { ...byBatches, from: 6 },
+    caughtBy: { ...byBatches, from: 8 },
   },
   {
     name: 'stoppedNeverOver',
@@ -181,6 +181,6 @@ export const workflowPlants: readonly Plant[] = [
     file: 'controlplane/src/workflow/batch-rules.ts',
     find: 'if (!isMoving && !isWaiting) status.endTime',
     replace: "if (!isMoving && !isWaiting && reason === '') status.endTime",
-    caughtBy: { ...byBatches, from: 2 },
+    caughtBy: { ...byBatches, from: 5 },
   },
 ];

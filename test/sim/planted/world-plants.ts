@@ -10,6 +10,6 @@ export const worldPlants: readonly Plant[] = [
     file: 'test/sim/world.ts',
     find: "if (this.#options.planted === 'storeForgets') this.#forgetLater();",
     replace: 'this.#forgetLater();',
-    caughtBy: bySimulation,
+    caughtBy: { ...bySimulation, from: 2 },
   },
 ];
