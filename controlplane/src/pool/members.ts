@@ -54,7 +54,8 @@ export function membersOf(
     const isIn = isSelected(spec.hosts, host) && !host.isDeleting && record.deletion === undefined;
     if (bound.has(host.uid)) kept.push(host);
     else if (isIn) {
-      const isHeld = before.has(host.uid) && mayHold(host, pool.name);
+      const mayBeOthers = host.waitsForLook && host.claimedBy === undefined;
+      const isHeld = before.has(host.uid) && mayHold(host, pool.name) && !mayBeOthers;
       const why = isHeld ? undefined : whyNot(host, pool.name, others);
       if (why !== undefined) contested.set(host.name, why);
       else if (isHeld || host.claimedBy === pool.name || isFree(host)) fitting.push(host);
@@ -101,9 +102,12 @@ function mayHold({ claimedBy }: SeenHost, pool: string): boolean {
   return claimedBy === undefined || claimedBy === pool;
 }
 
-/** A host on its way to be available is left to its goal, which a claim would stop. */
-function isFree({ claimedBy, state, isInRescue }: SeenHost): boolean {
-  return claimedBy === undefined && states.has(state) && !isInRescue;
+/**
+ * A host on its way to be available is left to its goal, which a claim would stop; and to whom it
+ * may have been given, what a restored store shows as nobody's.
+ */
+function isFree({ claimedBy, state, isInRescue, waitsForLook }: SeenHost): boolean {
+  return claimedBy === undefined && states.has(state) && !isInRescue && !waitsForLook;
 }
 
 function whyNot(host: SeenHost, pool: string, others: readonly OtherPool[]): string | undefined {

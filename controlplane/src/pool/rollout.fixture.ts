@@ -255,6 +255,7 @@ export function seen(n: number, change: Partial<SeenHost> = {}): SeenHost {
     wantsClean: false,
     cleanAfterMs: undefined,
     isDeleting: false,
+    waitsForLook: false,
     isStillIn: false,
     ...withService(change),
   };

@@ -21,7 +21,7 @@ import {
   RunPhase,
   type store as wire,
 } from '@rackwright/api';
-import { bmcFaults, bmcUnreachable, heldBy, isStillIn } from '../host/index.ts';
+import { bmcFaults, bmcUnreachable, heldBy, isStillIn, lookFirstReason } from '../host/index.ts';
 import { digestOf } from './image-name.ts';
 
 /**
@@ -60,6 +60,8 @@ export interface SeenHost {
   /** A clean that failed is tried again then; undefined: there is none, or a person has looked. */
   readonly cleanAfterMs: number | undefined;
   readonly isDeleting: boolean;
+  /** Whether somebody uses it is not known here: a person looks first (`restored.ts`, G3). */
+  readonly waitsForLook: boolean;
   /** A reimage is under way, and has not begun to take it out of service. */
   readonly isStillIn: boolean;
 }
@@ -70,6 +72,7 @@ export function seenHost(record: wire.HostRecord, brake = ''): SeenHost | undefi
   if (host?.status === undefined) return undefined;
   const { status } = host;
   const { run } = status;
+  const waitsForLook = record.lookFirstSince !== undefined;
   return {
     name: host.name,
     uid: host.uid,
@@ -81,7 +84,7 @@ export function seenHost(record: wire.HostRecord, brake = ''): SeenHost | undefi
     claimedBy: status.claim?.by,
     illness: status.state === HostState.PROVISIONED ? illnessOf(host) : undefined,
     service: serviceOf(host),
-    keptBy: keptBy(host, brake),
+    keptBy: keptBy(host, brake) ?? (waitsForLook ? lookFirstReason : undefined),
     isInRescue: status.inRescue,
     spec: host.spec,
     runCount,
@@ -93,6 +96,7 @@ export function seenHost(record: wire.HostRecord, brake = ''): SeenHost | undefi
       !(hasFailedToClean(run) && (status.backoff?.givenUpReason ?? '') !== ''),
     cleanAfterMs: hasFailedToClean(run) ? timeOf(status.backoff?.nextAttemptTime) : undefined,
     isDeleting: status.deletion !== undefined,
+    waitsForLook,
     isStillIn: run !== undefined && isStillIn(run, operation),
   };
 }

@@ -189,6 +189,7 @@ function standingOf(
 export function stateText(host: SeenHost): string {
   const name = stateName(host);
   if (host.isInRescue) return `${name}, and ${rescueText(host.name)}`;
+  if (host.waitsForLook) return `${name}; ${host.keptBy}`;
   if (host.state !== HostState.MANAGEABLE) return name;
   return host.wantsClean
     ? `${name} and is cleaned first`

@@ -82,8 +82,7 @@ export function land(turn: Turn, run: Run): void {
   else landBadly(turn, run, landing, disk);
   landAfterFailure(turn, run);
   // A person has said what it is.
-  const open = status.state === HostState.NEW || status.state === HostState.MANAGEABLE;
-  if (!open) delete turn.record.lookFirstSince;
+  if (landing.to === 'adopted') delete turn.record.lookFirstSince;
 }
 
 function deploys({ kind }: Run): boolean {
@@ -255,6 +254,8 @@ function leftOnDisk({ status, record }: Turn, disk: DiskAfter | undefined): stri
  */
 function restorePower({ status, record }: Turn, run: Run, disk: DiskAfter | undefined): void {
   if (!run.steps.some(({ name, attempt }) => name === engineSteps.off && attempt > 0)) return;
+  // G3: a run of a restored store may have ended since, and the host be somebody's.
+  if (record.lookFirstSince !== undefined) return;
   const steps = powerAfter(status.state, run, disk);
   if (steps.length === 0) return;
   record.pendingPower = create(store.PendingPowerSchema, { steps, by: system });

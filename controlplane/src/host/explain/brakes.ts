@@ -1,7 +1,8 @@
 /** Explains what brakes make a host or a rack wait for, and what lets it go on. Pure. */
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
-import type { Run, store } from '@rackwright/api';
+import { HostState, type Run, type store } from '@rackwright/api';
 import { lookFirstReason } from '../life/goal.ts';
+import { isPool } from '../life/refusal.ts';
 import { isRestoredHold } from '../life/restored.ts';
 import { freezeText } from '../turn/brake.ts';
 import type { HostContext } from '../turn/types.ts';
@@ -79,11 +80,16 @@ export function tellRestored(record: store.HostRecord, context: HostContext) {
   };
 }
 
-/** After the acceptance: a goal that leaves a host alone which may have been taken into use. */
+/** After the acceptance: a host that is left alone, for it may have been taken into use. */
 export function tellLookFirst(record: store.HostRecord) {
   const { host, lookFirstSince } = record;
-  const reason = host?.status?.backoff?.givenUpReason;
-  if (lookFirstSince === undefined || reason !== lookFirstReason) return undefined;
+  const { state, claim, backoff, inRescue = false } = host?.status ?? {};
+  const isOfPool = claim !== undefined && isPool(claim.by);
+  const isUsed = inRescue || (claim !== undefined && !isOfPool);
+  if (lookFirstSince === undefined || isUsed) return undefined;
+  const isLeft = isOfPool || state === HostState.PROVISIONED;
+  const isGivenUp = backoff?.givenUpReason === lookFirstReason;
+  if (!isGivenUp && (backoff !== undefined || !isLeft)) return undefined;
   const id = hostId(record);
   const text = 'what it was used for in the stretch that the store has lost is not known here';
   return {
@@ -94,7 +100,9 @@ export function tellLookFirst(record: store.HostRecord) {
     unblock: [
       'find out whether somebody has been given this host since the backup',
       `if nobody has: rackwright host retry ${id}`,
-      `or keep it: rackwright host claim ${id} --reason WHY`,
+      isOfPool
+        ? `or keep it from ${claim.by}: take it out of what that selects, and it gives it up`
+        : `or keep it: rackwright host claim ${id} --reason WHY`,
     ],
   };
 }

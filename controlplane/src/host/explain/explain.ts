@@ -195,10 +195,9 @@ function tellGoal(record: store.HostRecord, context: HostContext): Told {
   const status = record.host?.status;
   const { backoff, lastError } = status ?? {};
   const goal = goalName(record);
-  const used = status?.deletion === undefined ? tellUse(record) : undefined;
-  if (used !== undefined) return used;
-  const unseen = status?.deletion === undefined ? tellLookFirst(record) : undefined;
-  if (unseen !== undefined) return unseen;
+  const left =
+    status?.deletion === undefined ? (tellLookFirst(record) ?? tellUse(record)) : undefined;
+  if (left !== undefined) return left;
   if (status === undefined || backoff === undefined) {
     if (!context.agentRegistered) return tellNoAgent(record);
     const rest = tellPower(record) ?? tellRest(record);

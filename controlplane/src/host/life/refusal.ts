@@ -9,7 +9,7 @@ import { type Hold, HoldScope, type Run } from '@rackwright/api';
 import { placeOf } from '../run/step-parts.ts';
 import { activeRun, runName, type Turn } from '../turn/turn.ts';
 import type { HostRequest, Refusal, Requester, RequestKind } from '../turn/types.ts';
-import { missing } from './goal.ts';
+import { lookFirstReason, missing } from './goal.ts';
 import { type Kind, requests, requestsDuringRun, type State } from './machine-tables.ts';
 
 /** Requests that are about the run itself: where the host stands does not matter. */
@@ -85,6 +85,9 @@ function refusedByPeople(turn: Turn, kind: RequestKind, by: Requester): string |
   const erases = kind === 'resume' && activeRun(turn.status) === undefined;
   const interrupts = interrupting.has(kind) || erases;
   if (claim !== undefined && claim.by !== by.actor && interrupts) return claimedText(turn);
+  // G3 of `restored.ts`.
+  const waitsForLook = turn.record.lookFirstSince !== undefined;
+  if (waitsForLook && isPool(by.actor) && interrupts) return lookFirstReason;
   if (kind === 'release') {
     const kept = holdOf(turn, HoldScope.RELEASE);
     if (kept !== undefined) return holdText(kept, 'release');
@@ -124,9 +127,14 @@ export function claimedText({ status }: Turn): string {
   const reason = claim.reason === '' ? '' : ` (${claim.reason})`;
   const held = `claimed by ${claim.by} ${sinceText(claim.at)}${reason}`;
   // A pool takes back what it selects: giving up its claim for it would not last.
-  return claim.by.startsWith('pools/')
+  return isPool(claim.by)
     ? `${held}; take it out of what ${claim.by} selects first, and it gives the host up`
     : `${held}; it must be unclaimed first`;
+}
+
+/** Whether a claim or a request is a pool's. */
+export function isPool(actor: string): boolean {
+  return actor.startsWith('pools/');
 }
 
 /** "busy: clean 3 holds the host (at power.off) since …" */

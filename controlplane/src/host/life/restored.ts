@@ -7,8 +7,9 @@
  *    are taken in.
  * G2 Afterwards nothing goes on under a number that the lost stretch may have used, and no host is
  *    available on what was known before it.
- * G3 Afterwards no goal boots or erases a host by itself that may have been taken into use in the
- *    lost stretch, until a person has looked and says `retry` (or asks for a clean).
+ * G3 Afterwards nothing boots, erases or rewrites a host by itself that may have been taken into use
+ *    in the lost stretch, no goal and no pool, until a person has looked and says `retry` (or asks
+ *    for the clean, the release or the image).
  */
 import { create } from '@bufbuild/protobuf';
 import {
@@ -79,8 +80,15 @@ function acceptLoss(turn: Turn, listed: readonly agent.JournalledOperation[]): v
   if (run !== undefined && run.kind !== RunKind.DELETE) endLost(turn, run);
   // Nobody knows what happened to it since.
   if (status.state === HostState.AVAILABLE) leaveAvailable(turn);
-  if (status.state === HostState.NEW || status.state === HostState.MANAGEABLE) lookFirst(turn);
+  if (mayBeInUse.has(status.state)) lookFirst(turn);
 }
+
+/** What ran there in the backup may have been given back since, and the host to somebody else. */
+const mayBeInUse: ReadonlySet<HostState> = new Set([
+  HostState.NEW,
+  HostState.MANAGEABLE,
+  HostState.PROVISIONED,
+]);
 
 /** G3. Whoever was given the host in the lost stretch still has it: only a person can know. */
 function lookFirst(turn: Turn): void {

@@ -65,5 +65,4 @@ export function beginClean({ status, record }: Turn, requestedBy: string): void 
   status.automaticRecleans = again ? status.automaticRecleans + 1 : 0;
   delete status.afterFailure;
   delete record.failedRun;
-  delete record.lookFirstSince;
 }

@@ -94,6 +94,7 @@ export function enterRun(
     ...more,
   });
   if (kind === RunKind.CLEAN) beginClean(turn, status.run.requestedBy);
+  if (endsLook.has(kind)) delete record.lookFirstSince;
   delete record.operation;
   delete record.call;
   delete record.runner;
@@ -111,6 +112,9 @@ export function enterRun(
   record.adoptTo = HostState.UNSPECIFIED;
   status.inRescue = false;
 }
+
+/** Runs that only who has looked asks for (`restored.ts`, G3). */
+const endsLook: ReadonlySet<RunKind> = new Set([RunKind.CLEAN, RunKind.REIMAGE, RunKind.RELEASE]);
 
 /** Runs that say nothing of what a person wanted of the host before them. */
 const leavesIntents: ReadonlySet<RunKind> = new Set([

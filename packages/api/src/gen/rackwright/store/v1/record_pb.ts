@@ -249,7 +249,8 @@ export type HostRecord = Message<"rackwright.store.v1.HostRecord"> & {
 
   /**
    * Since then a restored store has been accepted, which does not know whether this host was taken
-   * into use in the lost stretch: its goal neither boots nor erases it before a person says so.
+   * into use in the lost stretch: neither goal nor pool boots, erases or rewrites it before a person
+   * says so.
    *
    * @generated from field: google.protobuf.Timestamp look_first_since = 50;
    */
