@@ -1,10 +1,11 @@
 /**
  * J13: a freeze lets nothing destructive begin any more, one lease period after it was written.
  * J16: neither does anything after the store was put back to an older state than agents have seen,
- * until a person accepts that. Reads records of rack and fleet, and the beginning from the disks.
+ * until a person accepts that; nor afterwards by itself, before a person has looked. Reads records
+ * of hosts, rack and fleet, and the beginning from the disks.
  */
 import { fromBinary } from '@bufbuild/protobuf';
-import { store } from '@rackwright/api';
+import { RunKind, store } from '@rackwright/api';
 import type { DriveEvent } from './drives.ts';
 
 /** The lease of `control-plane.ts`, and the way from the agent's last look at it to the disk. */
@@ -53,6 +54,17 @@ export class BrakeJudge {
     if (frozen === undefined) return;
     if (!frozen) this.#frozenSinceMs.delete(key);
     else if (!this.#frozenSinceMs.has(key)) this.#frozenSinceMs.set(key, nowMs);
+  }
+
+  /** A host's record is followed by the next one. */
+  changed(before: store.HostRecord, { host }: store.HostRecord): void {
+    const { kind, number = 0n, requestedBy = '' } = host?.status?.run ?? {};
+    const isNew = number > (before.host?.status?.run?.number ?? 0n);
+    if (before.lookFirstSince === undefined || !isNew) return;
+    const writes = kind === RunKind.CLEAN || kind === RunKind.REIMAGE || kind === RunKind.PROVISION;
+    if (writes && (requestedBy === 'goal' || requestedBy.startsWith('pools/'))) {
+      this.#found('J16', `${host?.name}: run ${number} of ${requestedBy}, and nobody has looked`);
+    }
   }
 
   /** Something destructive has begun. */

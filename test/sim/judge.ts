@@ -276,6 +276,7 @@ export class Judge {
     const is = record.host?.status?.run;
     if (was !== undefined && is !== undefined) this.#judgeRun(key, was, is, before, record);
     this.#judgeCause(key, before, record);
+    this.#brakes.changed(before, record);
   }
 
   /** J4. */

@@ -25,7 +25,9 @@ export function startPerson(view: WorldView, judge: Judge): void {
       if (status.run?.phase === RunPhase.WAITING && status.run.waiting?.reason === 'hold') {
         ask(key, { kind: view.random.fraction() < 0.5 ? 'resume' : 'skip', reason: 'looked' });
       }
-      const givenUp = (status.backoff?.givenUpReason ?? '') !== '';
+      // Pools leave a host alone that nobody has looked at since a restore, as its goal does.
+      const isUnlooked = record.lookFirstSince !== undefined && view.random.fraction() < 0.5;
+      const givenUp = isUnlooked || (status.backoff?.givenUpReason ?? '') !== '';
       // Whose BMC turned out to be another one's is proved anew.
       const isOther = status.run?.error?.type === 'identityMismatch';
       if (givenUp) ask(key, { kind: isOther && view.random.fraction() < 0.5 ? 'verify' : 'retry' });
