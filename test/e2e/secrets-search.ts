@@ -124,16 +124,15 @@ export class ProcessWatch {
     this.#timer = setInterval(() => this.sample(), intervalMs);
   }
 
+  /** Down from the roots: all of /proc, as often as this, is most of a processor. */
   sample(): void {
-    const parents = new Map<number, number>();
-    for (const name of readdirSync('/proc')) {
-      const stat = /^\d+$/.test(name) ? contents(`/proc/${name}/stat`).toString('latin1') : '';
-      if (stat === '') continue;
-      parents.set(Number(name), Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]));
-    }
-    const roots = new Set(this.#roots());
-    for (const pid of parents.keys()) {
-      if (descends(pid, roots, parents)) this.#look(pid);
+    const waiting = [...this.#roots()];
+    const met = new Set<number>();
+    for (let pid = waiting.pop(); pid !== undefined; pid = waiting.pop()) {
+      if (met.has(pid)) continue;
+      met.add(pid);
+      this.#look(pid);
+      waiting.push(...childrenOf(pid));
     }
   }
 
@@ -154,16 +153,10 @@ export class ProcessWatch {
   }
 }
 
-function descends(
-  pid: number,
-  roots: ReadonlySet<number>,
-  parents: ReadonlyMap<number, number>,
-): boolean {
-  for (let at = pid, steps = 0; at > 1 && steps < 64; steps += 1) {
-    if (roots.has(at)) return true;
-    at = parents.get(at) ?? 0;
-  }
-  return false;
+/** What its main thread has started; no program that is watched starts others from elsewhere. */
+function childrenOf(pid: number): number[] {
+  const line = contents(`/proc/${pid}/task/${pid}/children`).toString('latin1').trim();
+  return line === '' ? [] : line.split(' ').map(Number);
 }
 
 /** Empty when the process is gone. */

@@ -1,8 +1,8 @@
 /**
  * Roots of Debian that `mmdebstrap` makes from this machine's own package sources. Made once, and
- * kept as archives.
+ * kept as archives: of laboratories that need the same one at once, one makes it, the others wait.
  */
-import { existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { openArchive } from '@rackwright/runner/ramdisk';
 import { runProgram } from './processes.ts';
@@ -19,8 +19,9 @@ export async function debianRoot(file: string, words: readonly string[]): Promis
   const sources = join(folder, 'sources.list');
   const suite = /^deb (?:\[.*\] )?\S+ (\S+) /m.exec(readFileSync(sources, 'utf8'))?.[1] ?? '';
   const fresh = `${file}.new-${process.pid}.tar`;
-  await runProgram('mmdebstrap', ['--quiet', ...words, suite, fresh, sources], {
+  const making = ['mmdebstrap', '--quiet', ...words, suite, fresh, sources];
+  const unlessThere = 'test -e "$0" || { fresh=$1; shift; "$@" && mv "$fresh" "$0"; }';
+  await runProgram('flock', [`${file}.lock`, 'sh', '-c', unlessThere, file, fresh, ...making], {
     timeoutMs: MAKE_TIMEOUT_MS,
   });
-  renameSync(fresh, file);
 }

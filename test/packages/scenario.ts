@@ -122,6 +122,7 @@ async function build(lab: Lab, version: string, ramdisk: boolean): Promise<Built
     architectures: ['amd64'],
     ramdisk,
     outputFolder: join(lab.folder, 'packages'),
+    hurried: true,
     now: Date.now(),
   });
   const built: Built[] = [];
