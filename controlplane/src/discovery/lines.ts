@@ -5,7 +5,7 @@ import type { Clock } from '@rackwright/platform';
 import { storeKey } from '@rackwright/store';
 import { changeRecord, type RecordWriter, readRecord, writeRecord } from '../records/index.ts';
 import { conflictOf } from './judge.ts';
-import { lineRequestId } from './request.ts';
+import { isMadeBy, lineRequestId } from './request.ts';
 import type { KeptExpected, World } from './world.ts';
 
 /** What writing them needs. */
@@ -21,7 +21,7 @@ export async function markTaken(deps: LineDependencies, world: World): Promise<v
     const { expected, id } = line;
     if (expected.host !== '') continue;
     const host = world.hosts.find(({ hostId }) => hostId === id);
-    if (host?.requestIds.includes(`create:${lineRequestId(expected.uid)}`) === true) {
+    if (host !== undefined && isMadeBy(host, lineRequestId(expected.uid))) {
       await markLine(deps, id, expected.uid, host.name);
       continue;
     }

@@ -9,6 +9,8 @@ import {
   type SystemIdentity,
 } from '@rackwright/api';
 import type { AuditEvent } from '../audit/index.ts';
+import { createMethod } from '../host/index.ts';
+import { appliedId, hasApplied } from '../records/index.ts';
 import type { Acceptance } from './judge.ts';
 import { unicastMac } from './traits.ts';
 import type { KeptMachine, KnownHost, World } from './world.ts';
@@ -38,6 +40,11 @@ export function machineRequestId(machineUid: string): string {
 /** Under which the host of a line of the manifest is made. */
 export function lineRequestId(expectedUid: string): string {
   return `expected.${expectedUid}`;
+}
+
+/** Whether CreateHost made the host under this id. */
+export function isMadeBy(host: KnownHost, requestId: string): boolean {
+  return hasApplied(host, appliedId(createMethod, requestId));
 }
 
 /** Why a finding cannot be taken in whatever is listed. */
@@ -89,15 +96,13 @@ function completed(spec: HostSpec | undefined, { machine, traits }: KeptMachine)
 /** "racks/RACK rule NAME" or "expectedHosts/LINE" that made this machine the host, if one did. */
 export function acceptedBy(
   { machine }: KeptMachine,
-  { hostId, requestIds, acceptedByRule }: KnownHost,
+  host: KnownHost,
   { expected }: World,
 ): string | undefined {
-  if (requestIds.includes(`create:${machineRequestId(machine.uid)}`)) {
-    return acceptedByRule || undefined;
-  }
-  const line = expected.find(({ id }) => id === hostId)?.expected;
+  if (isMadeBy(host, machineRequestId(machine.uid))) return host.acceptedByRule || undefined;
+  const line = expected.find(({ id }) => id === host.hostId)?.expected;
   if (line === undefined) return undefined;
-  return requestIds.includes(`create:${lineRequestId(line.uid)}`) ? line.name : undefined;
+  return isMadeBy(host, lineRequestId(line.uid)) ? line.name : undefined;
 }
 
 /** What the audit stream says of a machine that was accepted without a person. */

@@ -27,7 +27,7 @@ export { lookFirstReason } from './life/goal.ts';
 export { heldBy } from './life/refusal.ts';
 export { descends, isSameLife, lifeOf } from './operation/lineage.ts';
 export { planFor } from './plan-for.ts';
-export { createMethod, isCreation, keptIds } from './request/request-ids.ts';
+export { createMethod, isCreation } from './request/request-ids.ts';
 export { agentStepsOf, offered, planOf } from './run/known-steps.ts';
 export type { HostsDependencies } from './shell/dependencies.ts';
 export { Hosts } from './shell/reconcile.ts';

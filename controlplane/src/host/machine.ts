@@ -12,6 +12,7 @@
  */
 import { equals } from '@bufbuild/protobuf';
 import { HoldScope, HostState, type Run, store } from '@rackwright/api';
+import { hasApplied } from '../records/index.ts';
 import { raiseFaults } from './bmc/health.ts';
 import { driveDeletion, foldForce, leaveRemains } from './deletion/deletion.ts';
 import { foldFences } from './deletion/fence-hold.ts';
@@ -102,7 +103,7 @@ function fold(turn: Turn, event: HostEvent): Refusal | undefined {
       foldCall(turn, event.id, event.result);
       return undefined;
     case 'request':
-      if (isRepeated(turn, event.by)) return undefined;
+      if (hasApplied(turn.record, event.by.requestId)) return undefined;
       return foldAsked(turn, event.request, event.by);
   }
 }
@@ -125,11 +126,6 @@ function keepDisplaced({ record, displaced }: Turn, before: store.HostRecord): v
   else if (record.finishedRuns.length > 0 && !equals(store.HostRecordSchema, record, before)) {
     record.finishedRuns = [];
   }
-}
-
-/** A request id that was applied before answers the same and changes nothing. */
-function isRepeated(turn: Turn, { requestId = '' }: Requester): boolean {
-  return requestId !== '' && turn.record.requestIds.includes(requestId);
 }
 
 /** Turns that a single pass may take; more would be a loop in the tables. */

@@ -32,10 +32,13 @@ import type { Random } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import {
   answered,
+  appliedId,
   changeRecord,
+  hasApplied,
   type RecordWriter,
   readRecord,
   sharedRecordOf,
+  withApplied,
   writeRecord,
 } from '../records/index.ts';
 import { type Issuer, issueAgentCertificate, rackOfUris } from './authority.ts';
@@ -62,9 +65,6 @@ import {
 } from './enrolment.ts';
 import type { Identity } from './identity.ts';
 import { type Issued, RecentCertificates } from './recent-certificates.ts';
-
-/** How many request ids a rack remembers. */
-const requestIdsMax = 32;
 
 export interface AgentTrust {
   readonly writer: RecordWriter & { readonly random: Random };
@@ -363,9 +363,9 @@ export async function revokeAgent(
   { writer, identity }: AgentTrust,
   { rackId, by, reason, requestId }: Revocation,
 ): Promise<void> {
-  const id = requestId === '' ? '' : `revokeAgent:${requestId}`;
+  const id = appliedId('revokeAgent', requestId);
   await changeRack(writer, rackId, (record) => {
-    if (id !== '' && record.requestIds.includes(id)) return record;
+    if (hasApplied(record, id)) return record;
     if (!isJoined(record)) {
       throw failedPrecondition(
         'NO_AGENT',
@@ -375,7 +375,7 @@ export async function revokeAgent(
     }
     const nowMs = identity.issuer.clock.nowMs();
     const next = revoke(record, by, reason, nowMs);
-    if (id !== '') next.requestIds = [...next.requestIds, id].slice(-requestIdsMax);
+    next.requestIds = withApplied(next.requestIds, id);
     if (next.rack !== undefined) next.rack.updateTime = timestampFromMs(nowMs);
     return next;
   });

@@ -1,4 +1,4 @@
-/** The records of the store: reading, writing and changing them. */
+/** The records of the store: reading, writing and changing them, each request once. */
 export { type Changed, changeRecord, isBusy, tooBusy, untilWritten } from './change.ts';
 export { copyOf, freezeShared, sharedRecordOf } from './decoded.ts';
 export {
@@ -13,3 +13,4 @@ export {
   writeRecord,
   writeShared,
 } from './record.ts';
+export { appliedId, hasApplied, withApplied } from './request-ids.ts';

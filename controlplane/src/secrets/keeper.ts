@@ -29,9 +29,11 @@ import {
   answered,
   changeRecord,
   deleteRecord,
+  hasApplied,
   type Kept,
   readRecord,
   untilWritten,
+  withApplied,
   writeRecord,
 } from '../records/index.ts';
 import { countByKey, resealAll } from './census.ts';
@@ -62,7 +64,6 @@ const readersPrefix = storeKey('secrets', 'readers');
 const readerRenewMs = 60_000;
 /** One that has not said so for this long is gone, and waited for no more. */
 const readerGoneMs = 200_000;
-const requestIdsMax = 16;
 /** Pause before another look while replicas are waited for. */
 const waitMs = 2_000;
 /** Pauses before keys are read again while one that is wanted is missing. */
@@ -155,9 +156,7 @@ export class SecretsKeeper {
   /** Reads the keys again and asks for the first of them; goes on where it was cut short. */
   async rotate(actor: string, requestId: string): Promise<SecretsKey> {
     const { record } = await this.#record();
-    if (requestId === '' || !record.requestIds.includes(requestId)) {
-      await this.#ask(actor, requestId);
-    }
+    if (!hasApplied(record, requestId)) await this.#ask(actor, requestId);
     await this.#turn();
     return this.look();
   }
@@ -176,7 +175,7 @@ export class SecretsKeeper {
       next.askedTime = timestampFromMs(this.#parts.clock.nowMs());
       next.askedBy = actor;
       next.nextKeyId = target === next.keyId ? '' : target;
-      if (requestId !== '') next.requestIds = [...next.requestIds, requestId].slice(-requestIdsMax);
+      next.requestIds = withApplied(next.requestIds, requestId);
     });
     log.info({ secretsKey: target, source: source.described, actor }, 'secrets key asked for');
     this.#readForMs = timestampMs((await this.#record()).record.askedTime ?? timestampFromMs(0));

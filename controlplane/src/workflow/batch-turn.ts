@@ -13,12 +13,12 @@ import {
   WorkflowSpecSchema,
   store as wire,
 } from '@rackwright/api';
-import { untilWritten, writeRecord } from '../records/index.ts';
+import { hasApplied, untilWritten, writeRecord } from '../records/index.ts';
 import { type Turn, workflowIdOf } from './batch-rules.ts';
 import { carrierOf } from './decide.ts';
 import { cancelWorkflow } from './endings.ts';
 import { type WorkflowId, workflowKey, workflowName } from './names.ts';
-import { isRepeated, type RequestDependencies, readWorkflow } from './read.ts';
+import { type RequestDependencies, readWorkflow } from './read.ts';
 import { acceptRun, isOpen, keptRuns, latestRun, type RunOrder } from './record.ts';
 import { newWorkflow, whyAboveLimit } from './requests.ts';
 import { presentRunOf } from './view.ts';
@@ -104,7 +104,7 @@ async function turnOf(
 
 /** The request is forgotten sooner than its run, and the run may be swept before the request. */
 function hasHadTurn(workflow: wire.WorkflowRecord, batch: wire.WorkflowBatchRecord): boolean {
-  return runOf(workflow, batch) !== undefined || isRepeated(workflow, requestIdOf(batch));
+  return runOf(workflow, batch) !== undefined || hasApplied(workflow, requestIdOf(batch));
 }
 
 /** By the uid: an earlier batch may have had the name. */

@@ -2,11 +2,11 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import { failedPrecondition, RunPhase, WorkflowRunState, store as wire } from '@rackwright/api';
 import type { Requester } from '../host/index.ts';
-import { answered, deleteRecord, untilWritten, writeRecord } from '../records/index.ts';
+import { answered, deleteRecord, hasApplied, untilWritten, writeRecord } from '../records/index.ts';
 import { carrierOf } from './decide.ts';
 import type { Looked } from './loop.ts';
 import { type WorkflowId, workflowKey, workflowName } from './names.ts';
-import { existingWorkflow, isRepeated, lookedAt, type RequestDependencies } from './read.ts';
+import { existingWorkflow, lookedAt, type RequestDependencies } from './read.ts';
 import { endedBy, hostRunOf, isOpen, keptRuns, latestRun, withRequestId } from './record.ts';
 import { removeFinishedRun } from './remove-run.ts';
 
@@ -24,9 +24,9 @@ export async function cancelWorkflow(
   return untilWritten(workflowName(id), async () => {
     const { record, revision, host, hostRevision } = await existingWorkflow(deps, id);
     const run = latestRun(record);
-    const done = requestId !== '' && host.requestIds.includes(requestId);
+    const done = hasApplied(host, requestId);
     const another = only !== undefined && run?.number !== only;
-    if (isRepeated(record, requestId) || done || another || !isOpen(run)) {
+    if (hasApplied(record, requestId) || done || another || !isOpen(run)) {
       return { record, revision };
     }
     const carrier = carrierOf(run, host, []);
@@ -109,7 +109,7 @@ async function deletedBefore(
   for (const [index, last] of changes.entries()) {
     if (last.kind !== 'put' || changes[index + 1]?.kind !== 'delete') continue;
     const record = fromBinary(schema, last.value);
-    if (isRepeated(record, requestId)) return { record, revision: last.revision };
+    if (hasApplied(record, requestId)) return { record, revision: last.revision };
   }
   return undefined;
 }

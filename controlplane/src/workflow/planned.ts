@@ -3,11 +3,11 @@ import { create, fromBinary } from '@bufbuild/protobuf';
 import { failedPrecondition, type Host, WorkflowSpecSchema, store as wire } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
 import type { Requester } from '../host/index.ts';
-import { answered, untilWritten, writeRecord } from '../records/index.ts';
+import { answered, hasApplied, untilWritten, writeRecord } from '../records/index.ts';
 import { refusalOfStart } from './holder.ts';
 import type { Looked } from './loop.ts';
 import { type WorkflowId, workflowKey, workflowName, workflowRunName } from './names.ts';
-import { isRepeated, type RequestDependencies, readWorkflow } from './read.ts';
+import { type RequestDependencies, readWorkflow } from './read.ts';
 import { acceptRun } from './record.ts';
 import { type Rendering, renderRun } from './rendering.ts';
 import { newWorkflow, orderOf, startedOrTakenBack } from './requests.ts';
@@ -57,7 +57,7 @@ export async function startPlanned(
 ): Promise<Looked> {
   return untilWritten(workflowName(id), async () => {
     const { kept, host, standsAt } = await readWorkflow(deps, id);
-    if (kept !== undefined && isRepeated(kept.record, by.requestId)) return kept;
+    if (kept !== undefined && hasApplied(kept.record, by.requestId)) return kept;
     const message = refusalOfSwitch(kept, id) ?? (await refusalOfStart(deps.store, id, host));
     if (message !== undefined) {
       throw failedPrecondition('HOST_REFUSED', message, { resource: `hosts/${id.hostId}` });
@@ -81,7 +81,7 @@ export async function wasStartedBy(
 ): Promise<boolean> {
   const { entries } = await answered(deps.store.list(storeKey('workflows', hostId)));
   return entries.some(({ value }) =>
-    isRepeated(fromBinary(wire.WorkflowRecordSchema, value), requestId),
+    hasApplied(fromBinary(wire.WorkflowRecordSchema, value), requestId),
   );
 }
 

@@ -67,8 +67,3 @@ export async function lookedAt(deps: RequestDependencies, id: WorkflowId): Promi
   if (looked === undefined) throw notFound(workflowName(id));
   return looked;
 }
-
-/** Whether this request was applied before. */
-export function isRepeated(record: wire.WorkflowRecord, requestId: string | undefined): boolean {
-  return requestId !== undefined && requestId !== '' && record.requestIds.includes(requestId);
-}

@@ -24,6 +24,7 @@ import {
   store as wire,
 } from '@rackwright/api';
 import type { PendingWait } from '../host/index.ts';
+import { withApplied } from '../records/index.ts';
 import type { WorkflowId } from './names.ts';
 import { workflowRunName } from './names.ts';
 
@@ -31,8 +32,6 @@ import { workflowRunName } from './names.ts';
 export const runsKeptMax = 10;
 /** How long a run may be pending when nothing else is said. */
 export const pendingTimeoutDefaultMs = 3_600_000;
-/** Request ids that a workflow remembers. */
-const requestIdsMax = 32;
 const messageCharsMax = 2_000;
 
 /** Pending or running: what may still change. */
@@ -123,7 +122,7 @@ export function acceptRun(
 export function withRequestId(record: wire.WorkflowRecord, requestId: string): wire.WorkflowRecord {
   if (requestId === '') return record;
   const draft = clone(wire.WorkflowRecordSchema, record);
-  draft.requestIds = [...draft.requestIds, requestId].slice(-requestIdsMax);
+  draft.requestIds = withApplied(draft.requestIds, requestId);
   return draft;
 }
 

@@ -21,18 +21,12 @@ import { randomId } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import type { Requester } from '../host/index.ts';
 import { isExpired, readPlan } from '../plan/index.ts';
-import { answered, deleteRecord, untilWritten, writeRecord } from '../records/index.ts';
+import { answered, deleteRecord, hasApplied, untilWritten, writeRecord } from '../records/index.ts';
 import { carrierOf, presentRun } from './decide.ts';
 import { refusalOfStart } from './holder.ts';
 import type { Looked } from './loop.ts';
 import { parseWorkflowRunName, type WorkflowId, workflowKey, workflowName } from './names.ts';
-import {
-  existingWorkflow,
-  isRepeated,
-  lookedAt,
-  type RequestDependencies,
-  readWorkflow,
-} from './read.ts';
+import { existingWorkflow, lookedAt, type RequestDependencies, readWorkflow } from './read.ts';
 import { acceptRun, dropRuns, isOpen, latestRun, type RunOrder, withRequestId } from './record.ts';
 import { finishedRuns } from './surroundings.ts';
 
@@ -74,7 +68,7 @@ export async function runWorkflow(
 ): Promise<Looked> {
   return untilWritten(workflowName(id), async () => {
     const { record, revision, host } = await existingWorkflow(deps, id);
-    if (isRepeated(record, by.requestId)) return { record, revision };
+    if (hasApplied(record, by.requestId)) return { record, revision };
     await refuseStart(deps.store, id, host);
     await refuseUnknownPlan(deps, host, planHash);
     if (isOpen(latestRun(record))) {
@@ -98,7 +92,7 @@ export async function changeWorkflow(
 ): Promise<Looked> {
   return untilWritten(workflowName(id), async () => {
     const kept = await existingWorkflow(deps, id);
-    if (isRepeated(kept.record, requestId)) return kept;
+    if (hasApplied(kept.record, requestId)) return kept;
     const next = withRequestId(change(kept), requestId);
     const written = await writeRecord(deps, schema, workflowKey(id), next, kept.revision);
     return written.kind === 'conflict' ? undefined : lookedAt(deps, id);
@@ -196,7 +190,7 @@ export async function whyAboveLimit(
 
 /** The workflow that the same request made before; any other one is in the way. */
 function sameWorkflow({ record, revision }: Looked, id: WorkflowId, by: Requester): Looked {
-  if (isRepeated(record, by.requestId)) return { record, revision };
+  if (hasApplied(record, by.requestId)) return { record, revision };
   throw alreadyExists(
     `${workflowName(id)} exists already; run it again: ` +
       `rackwright workflow run ${id.hostId} ${id.templateId}`,

@@ -1,6 +1,7 @@
 /** What an accepted request writes. Whether it is accepted stands in `machine-tables.ts`. */
 import { clone, create } from '@bufbuild/protobuf';
 import { AbortSchema, type Hold, HostSpecSchema, RunKind } from '@rackwright/api';
+import { withApplied } from '../../records/index.ts';
 import { cancelDelete, isDeletionStanding, remove } from '../deletion/deletion.ts';
 import { fencePending, isFenceHold, refusalOfFence, setFences } from '../deletion/fence-hold.ts';
 import { isRestoredHold } from '../life/restored.ts';
@@ -9,7 +10,7 @@ import { keepPower, refusalOfOldDisk } from '../power/pending-power.ts';
 import { startRun } from '../run/engine.ts';
 import { activeRun, causedBy, currentStep, now, type Turn } from '../turn/turn.ts';
 import type { HostRequest, Refusal, RequestedStep, Requester } from '../turn/types.ts';
-import { keptIds } from './request-ids.ts';
+import { isCreation } from './request-ids.ts';
 import {
   adopt,
   claim,
@@ -27,9 +28,7 @@ import { stepOn } from './step-on.ts';
 /** Applies a request, or refuses it for what it says. */
 export function foldRequest(turn: Turn, request: HostRequest, by: Requester): Refusal | undefined {
   const { requestId } = by;
-  if (requestId !== undefined && requestId !== '') {
-    turn.record.requestIds = keptIds(turn.record.requestIds, requestId);
-  }
+  turn.record.requestIds = withApplied(turn.record.requestIds, requestId, isCreation);
   if (request.kind === 'delete' && isDeletionStanding(turn, request)) {
     // Another plan than the one that failed: what is edited is tried at once.
     if (request.plan !== undefined) delete turn.status.backoff;

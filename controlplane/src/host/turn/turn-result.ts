@@ -1,5 +1,6 @@
 /** What a turn over one host came to, and what of that is told to who asked for it. */
 import type { store } from '@rackwright/api';
+import { hasApplied } from '../../records/index.ts';
 import type { AnswerVerdict, HostEvent, Refusal } from './types.ts';
 
 export type RequestOutcome =
@@ -34,8 +35,7 @@ export function requestOutcome(result: TurnResult): RequestOutcome {
 
 /** A request that was applied before answers the same, also to its old etag. */
 export function isRepeated(record: store.HostRecord, event: HostEvent): boolean {
-  const requestId = event.kind === 'request' ? (event.by.requestId ?? '') : '';
-  return requestId !== '' && record.requestIds.includes(requestId);
+  return event.kind === 'request' && hasApplied(record, event.by.requestId);
 }
 
 /** The host is not as its reader saw it any more. */

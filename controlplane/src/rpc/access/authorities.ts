@@ -23,6 +23,7 @@ import {
   trustFaults,
   waitsOf,
 } from '../../identity/index.ts';
+import { appliedId, hasApplied, withApplied } from '../../records/index.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { formatPosition } from '../call/position.ts';
 import { checkReason, checkRequestId } from '../call/texts.ts';
@@ -30,8 +31,6 @@ import { Violations } from '../call/violations.ts';
 
 /** Waits of one authority that are told; their number is told in any case. */
 const waitsShownMax = 200;
-/** How many request ids are remembered. */
-const requestIdsMax = 32;
 /** Digits of a fingerprint that name an authority. */
 const prefixCharsMin = 8;
 const racksNamedMax = 5;
@@ -74,9 +73,9 @@ async function rotate(
   checkCall(reason, requestId);
   const { authorities, secrets } = deps.identity;
   const { caLifetimeMs } = authorities.timing;
-  const id = requestId === '' ? '' : `rotate:${requestId}`;
+  const id = appliedId('rotate', requestId);
   const now = await authorities.change(async (record) => {
-    if (id !== '' && record.requestIds.includes(id)) return undefined;
+    if (hasApplied(record, id)) return undefined;
     const refused = whyNoRotation(record);
     if (refused !== undefined) throw failedPrecondition('ROTATION_UNDER_WAY', refused);
     const making = { ...deps, sealer: secrets, caLifetimeMs };
@@ -108,15 +107,15 @@ async function advance(
 ): Promise<TrustNow> {
   checkCall(reason, requestId, named);
   const { authorities } = deps.identity;
-  const id = requestId === '' ? '' : `advance:${requestId}`;
+  const id = appliedId('advance', requestId);
   const racks = await authorities.readRacks();
   const now = await authorities.change(async (record) => {
-    if (id !== '' && record.requestIds.includes(id)) return undefined;
+    if (hasApplied(record, id)) return undefined;
     const one = findAuthority(record, named);
     const nowMs = deps.clock.nowMs();
     checkGivenUp(record, one, racks, giveUp, nowMs, deps);
     const next = advanced(record, one.authority?.sha256 ?? '', giveUp, nowMs);
-    next.requestIds = [...next.requestIds, ...(id === '' ? [] : [id])].slice(-requestIdsMax);
+    next.requestIds = withApplied(next.requestIds, id);
     return next;
   });
   deps.log.warn({ actor: deps.actor, reason, giveUp: giveUp.join(' ') }, 'a rotation was forced');
@@ -176,9 +175,9 @@ function checkCall(reason: string, requestId: string, authority?: string): void 
   violations.throwIfAny();
 }
 
-function noted(record: wire.TrustRecord, id: string): wire.TrustRecord {
+function noted(record: wire.TrustRecord, id: string | undefined): wire.TrustRecord {
   record.generation += 1n;
-  record.requestIds = [...record.requestIds, ...(id === '' ? [] : [id])].slice(-requestIdsMax);
+  record.requestIds = withApplied(record.requestIds, id);
   return record;
 }
 

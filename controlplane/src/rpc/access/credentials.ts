@@ -29,8 +29,10 @@ import { credentialsOfRegistries } from '../../images/index.ts';
 import {
   answered,
   deleteRecord,
+  hasApplied,
   readRecord,
   untilWritten,
+  withApplied,
   writeRecord,
 } from '../../records/index.ts';
 import { maskPaths } from '../call/field-mask.ts';
@@ -152,7 +154,7 @@ async function createCredential(
       bmcNetworks: [...given.bmcNetworks],
       racks: [...given.racks],
     },
-    requestIds: requestId === '' ? [] : [requestId],
+    requestIds: withApplied([], requestId),
     ...sealed(deps, name, version, given.password),
   });
   const key = credentialKey(name);
@@ -173,8 +175,9 @@ function sameCredential(
   { record, revision }: { record: wire.CredentialRecord; revision: Revision },
   requestId: string,
 ): Credential {
-  const same = requestId !== '' && record.requestIds.includes(requestId);
-  if (!same) throw alreadyExists(`${record.credential?.name ?? ''} exists already.`);
+  if (!hasApplied(record, requestId)) {
+    throw alreadyExists(`${record.credential?.name ?? ''} exists already.`);
+  }
   return present(deps, record, revision);
 }
 

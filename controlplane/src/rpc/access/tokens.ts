@@ -36,9 +36,17 @@ import {
   roleText,
   tokenKey,
 } from '../../access/index.ts';
-import { answered, readRecord, untilWritten, writeRecord } from '../../records/index.ts';
+import {
+  answered,
+  appliedId,
+  hasApplied,
+  readRecord,
+  untilWritten,
+  withApplied,
+  writeRecord,
+} from '../../records/index.ts';
 import { checkPageSize } from '../call/paging.ts';
-import { appliedId, type RpcDependencies } from '../call/ports.ts';
+import type { RpcDependencies } from '../call/ports.ts';
 import { checkEtag, formatPageToken, formatPosition, parsePageToken } from '../call/position.ts';
 import { checkReason } from '../call/texts.ts';
 import { Violations } from '../call/violations.ts';
@@ -113,9 +121,8 @@ async function createToken(deps: RpcDependencies, request: CreateTokenRequest) {
   const before = await readRecord(deps.store, schema, tokenKey(tokenId));
   const applied = appliedId('createToken', requestId);
   if (before !== undefined && before.record.revokeTime === undefined) {
-    const isSame = applied !== undefined && before.record.requestIds.includes(applied);
     throw alreadyExists(
-      isSame
+      hasApplied(before.record, applied)
         ? `${name} was made by this very request; its secret was told once. Delete it and make ` +
             'another if the answer was lost.'
         : `${name} exists already.`,
@@ -135,7 +142,7 @@ async function createToken(deps: RpcDependencies, request: CreateTokenRequest) {
       purpose: wanted.purpose,
     },
     secretSha256: made.secretSha256,
-    requestIds: applied === undefined ? [] : [applied],
+    requestIds: withApplied([], applied),
   });
   if (validateOnly) return { token: present(deps, record, 0), secret: '' };
   const expected = before?.revision ?? 'absent';

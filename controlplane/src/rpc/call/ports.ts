@@ -12,6 +12,7 @@ import type { Discovery } from '../../discovery/index.ts';
 import type { HostContext, HostRequest, Refusal, Requester, UsualTimes } from '../../host/index.ts';
 import type { Identity } from '../../identity/index.ts';
 import type { Pools, ResolveImage } from '../../pool/index.ts';
+import { appliedId } from '../../records/index.ts';
 import type { SecretsKeeper } from '../../secrets/index.ts';
 import type { Batches, Workflows } from '../../workflow/index.ts';
 
@@ -99,7 +100,7 @@ export interface RpcDependencies {
   readonly enrolmentEndpoint?: string;
 }
 
-/** Who asks. Request ids of different methods are kept apart, so that one cannot answer another. */
+/** Who asks, and under which id the record remembers it. */
 export function requester(
   { actor }: Pick<RpcDependencies, 'actor'>,
   method: string,
@@ -107,9 +108,4 @@ export function requester(
 ): Requester {
   const applied = appliedId(method, requestId);
   return applied === undefined ? { actor } : { actor, requestId: applied };
-}
-
-/** A request id as records remember it; undefined when none was given. */
-export function appliedId(method: string, requestId: string): string | undefined {
-  return requestId === '' ? undefined : `${method}:${requestId}`;
 }

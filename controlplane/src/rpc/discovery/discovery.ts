@@ -21,12 +21,20 @@ import {
 } from '@rackwright/api';
 import { randomId } from '@rackwright/platform';
 import { type Revision, storeKey } from '@rackwright/store';
-import { deleteRecord, readRecord, untilWritten, writeRecord } from '../../records/index.ts';
+import {
+  appliedId,
+  deleteRecord,
+  hasApplied,
+  readRecord,
+  untilWritten,
+  withApplied,
+  writeRecord,
+} from '../../records/index.ts';
 import { applyMask, maskPaths } from '../call/field-mask.ts';
 import { readHost } from '../call/host-view.ts';
 import { idProblem, nameProblem, requireName } from '../call/names.ts';
 import { listPage } from '../call/paging.ts';
-import { appliedId, type RpcDependencies } from '../call/ports.ts';
+import type { RpcDependencies } from '../call/ports.ts';
 import { checkEtag, etagMismatch, formatPosition, revisionOfEtag } from '../call/position.ts';
 import { checkRequestId } from '../call/texts.ts';
 import { Violations } from '../call/violations.ts';
@@ -145,7 +153,7 @@ async function accept(
   const id = requireName(machines, name);
   const made = await readHost(deps, hostId);
   const before = appliedId('create', requestId);
-  if (before !== undefined && made?.record.requestIds.includes(before)) return made.host;
+  if (made !== undefined && hasApplied(made.record, before)) return made.host;
   const acceptance = {
     ...{ hostId, labels: host?.labels ?? {}, spec: host?.spec, by: 'hand' },
     ...{ requestId, actor: deps.actor, lookedAt: revisionOfEtag(deps.store, etag) },
@@ -187,7 +195,7 @@ async function createLine(
   await deps.rivals.refuse(line);
   await checkMayPoint(deps, 'expected_host.spec', undefined, destinationOf(line));
   if (validateOnly) return presentLine(deps, line, 0);
-  const requestIds = requestId === '' ? [] : [`create:${requestId}`];
+  const requestIds = withApplied([], appliedId('create', requestId));
   const schema = wire.ExpectedHostRecordSchema;
   const record = create(schema, { expectedHost: line, requestIds });
   const written = await writeRecord(deps, schema, lineKey(name), record, 'absent');
@@ -208,7 +216,7 @@ function sameLine(
   name: string,
   requestId: string,
 ): ExpectedHost {
-  const same = requestId !== '' && record.requestIds.includes(`create:${requestId}`);
+  const same = hasApplied(record, appliedId('create', requestId));
   if (!same || record.expectedHost === undefined) throw alreadyExists(`${name} exists already.`);
   return presentLine(deps, record.expectedHost, revision);
 }

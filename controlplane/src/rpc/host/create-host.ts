@@ -26,16 +26,22 @@ import {
   fenceHold,
   fencesAround,
   isCreation,
-  keptIds,
   type ReserveOutcome,
   release,
   reserve,
   reservedValues,
 } from '../../host/index.ts';
-import { answered, deleteRecord, writeRecord } from '../../records/index.ts';
+import {
+  answered,
+  appliedId,
+  deleteRecord,
+  hasApplied,
+  withApplied,
+  writeRecord,
+} from '../../records/index.ts';
 import { hostKey, presentHost, readHost } from '../call/host-view.ts';
 import { idProblem, nameProblem, parseName } from '../call/names.ts';
-import { appliedId, type RpcDependencies } from '../call/ports.ts';
+import type { RpcDependencies } from '../call/ports.ts';
 import { checkLabels, checkRequestId } from '../call/texts.ts';
 import { Violations } from '../call/violations.ts';
 import { checkHostSpec } from '../spec/host-spec.ts';
@@ -222,7 +228,7 @@ function initialRecord(
     change: { actor, cause, requestId, time },
     ...(identity === undefined ? {} : { acceptedIdentity: identity }),
     acceptedByRule: rule,
-    requestIds: keptIds(
+    requestIds: withApplied(
       earlierIds.filter((id) => !isCreation(id)),
       requestIdOf(request),
     ),
@@ -239,7 +245,6 @@ function sameRequest(
   { requestId, hostId }: CreateHostRequest,
   existing: { host: Host; record: wire.HostRecord },
 ): Host {
-  const id = requestIdOf({ requestId });
-  if (id !== undefined && existing.record.requestIds.includes(id)) return existing.host;
+  if (hasApplied(existing.record, requestIdOf({ requestId }))) return existing.host;
   throw alreadyExists(`hosts/${hostId} exists already.`);
 }

@@ -9,7 +9,7 @@ import {
   HostState,
   notFound,
 } from '@rackwright/api';
-import { answered } from '../../records/index.ts';
+import { answered, hasApplied } from '../../records/index.ts';
 import { hostKey, hostRecordOf, presentHost, readHost } from '../call/host-view.ts';
 import { isKnown, nameProblem, requireName } from '../call/names.ts';
 import { answerOf } from '../call/outcome.ts';
@@ -62,7 +62,7 @@ export async function answeredBefore(
   const last = await lastRecord(deps, hostId);
   // Without a deletion it never was: its creation did not come to an end.
   if (last?.record.host?.status?.deletion === undefined) return undefined;
-  return last.record.requestIds.includes(requestId) ? asGone(deps, last) : undefined;
+  return hasApplied(last.record, requestId) ? asGone(deps, last) : undefined;
 }
 
 /** Ids of what was asked of the last host of this name: none of it is done again to the next. */

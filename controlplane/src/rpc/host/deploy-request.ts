@@ -1,7 +1,7 @@
 /**
  * A deployment as people ask for it, to what a host is told: checked whole.
  */
-import type { DeploySpec, store as wire } from '@rackwright/api';
+import type { DeploySpec } from '@rackwright/api';
 import type { HostRequest } from '../../host/index.ts';
 import { imageNameProblem } from '../../images/index.ts';
 import { Violations } from '../call/violations.ts';
@@ -34,9 +34,4 @@ export function deployRequest(
   deploy: DeploySpec | undefined,
 ): Extract<HostRequest, { readonly image: string }> {
   return { kind, image, ...(deploy === undefined ? {} : { deploy }) };
-}
-
-/** Whether this very request has been applied: then nothing is looked up for it again. */
-export function isApplied(record: wire.HostRecord | undefined, id: string | undefined): boolean {
-  return id !== undefined && record?.requestIds.includes(id) === true;
 }

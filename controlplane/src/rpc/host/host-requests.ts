@@ -14,15 +14,16 @@ import {
 } from '@rackwright/api';
 import { namesOfNone } from '@rackwright/disk-image';
 import type { HostRequest } from '../../host/index.ts';
+import { appliedId, hasApplied } from '../../records/index.ts';
 import { presentHost, readFacts, readHost } from '../call/host-view.ts';
 import { isKnown, nameProblem, requireName } from '../call/names.ts';
 import { answerOf } from '../call/outcome.ts';
-import { appliedId, type RpcDependencies, requester } from '../call/ports.ts';
+import { type RpcDependencies, requester } from '../call/ports.ts';
 import { checkReason, checkRequestId } from '../call/texts.ts';
 import { quote, Violations } from '../call/violations.ts';
 import { imageByDigest } from '../spec/image-by-digest.ts';
 import { deleteHost, lastSeen } from './delete-host.ts';
-import { checkDeployment, deployRequest, isApplied } from './deploy-request.ts';
+import { checkDeployment, deployRequest } from './deploy-request.ts';
 
 const cleanStepsMax = 64;
 
@@ -151,7 +152,7 @@ async function askForImage(
   checkRequestId(requestId, violations);
   violations.throwIfAny();
   const found = await readHost(deps, requireName('hosts', name));
-  const isKnown = isApplied(found?.record, appliedId(kind, requestId));
+  const isKnown = hasApplied(found?.record, appliedId(kind, requestId));
   const isAsked = found !== undefined && !isKnown;
   if (isAsked && deploy !== undefined) await checkKeptDisks(deps, found.record, deploy);
   const named = isAsked ? await imageByDigest(deps, image) : image;

@@ -21,6 +21,7 @@ import {
 } from '@rackwright/api';
 import { type DraftPlan, planChangedText, planFor, type Refusal } from '../../host/index.ts';
 import { addUsualDurations, isExpired, keepPlan, readPlan } from '../../plan/index.ts';
+import { hasApplied } from '../../records/index.ts';
 import { startPlanned, wasStartedBy } from '../../workflow/index.ts';
 import { presentHost, readFacts, readHost } from '../call/host-view.ts';
 import { parseName, requireName } from '../call/names.ts';
@@ -136,9 +137,7 @@ async function startPlan(
   const gone = found === undefined && (await answeredBefore(deps, hostId, by.requestId));
   if (gone) return gone;
   if (found === undefined) throw notFound(hostName);
-  if (by.requestId !== undefined && found.record.requestIds.includes(by.requestId)) {
-    return found.host;
-  }
+  if (hasApplied(found.record, by.requestId)) return found.host;
   const kept = await readPlan(deps, found.host.uid, hash);
   const asked = kept?.basis?.request;
   if (kept === undefined || asked === undefined) {

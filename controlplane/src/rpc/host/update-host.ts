@@ -13,7 +13,7 @@ import {
   type UpdateHostRequest,
 } from '@rackwright/api';
 import { fencesAround, release, reserve, reservedValues } from '../../host/index.ts';
-import { untilWritten } from '../../records/index.ts';
+import { hasApplied, untilWritten } from '../../records/index.ts';
 import { applyMask, maskPaths } from '../call/field-mask.ts';
 import { presentHost, readFacts, readHost } from '../call/host-view.ts';
 import { requireName } from '../call/names.ts';
@@ -75,7 +75,7 @@ async function updateOnce(
   if (before === undefined) throw notFound(wanted.name);
   const by = requester(deps, 'update', request.requestId);
   // Applied before: neither its addresses nor its old etag count again.
-  if (before.record.requestIds.includes(by.requestId ?? '')) return before.host;
+  if (hasApplied(before.record, by.requestId)) return before.host;
   if (expected !== undefined && expected !== before.revision) throw etagMismatch(wanted.name);
   const merged = await mergeChecked(deps, request, wanted, before.host);
   const { spec } = merged;

@@ -20,10 +20,18 @@ import {
 import { randomId } from '@rackwright/platform';
 import { readFleet } from '../../host/index.ts';
 import { approve, poolKey } from '../../pool/index.ts';
-import { answered, readRecord, untilWritten, writeRecord } from '../../records/index.ts';
+import {
+  answered,
+  appliedId,
+  hasApplied,
+  readRecord,
+  untilWritten,
+  withApplied,
+  writeRecord,
+} from '../../records/index.ts';
 import { applyMask, maskPaths } from '../call/field-mask.ts';
 import { idProblem, nameProblem, requireName } from '../call/names.ts';
-import { appliedId, type RpcDependencies } from '../call/ports.ts';
+import type { RpcDependencies } from '../call/ports.ts';
 import { checkEtag } from '../call/position.ts';
 import { checkLabels, checkReason, checkRequestId } from '../call/texts.ts';
 import { quote, Violations } from '../call/violations.ts';
@@ -33,8 +41,7 @@ import { existingPool, goneWith, type KeptPool, presentPool } from './pool-view.
 const schema = wire.PoolRecordSchema;
 /** Pools that are kept at once. */
 const poolsMax = 200;
-/** Request ids that a pool remembers. */
-const requestIdsMax = 32;
+const createMethod = 'createPool';
 
 const updatablePaths = [
   'labels',
@@ -91,7 +98,7 @@ export async function createPool(deps: RpcDependencies, request: CreatePoolReque
   checkPool(pool, violations);
   violations.throwIfAny();
   const key = poolKey(poolId);
-  const id = appliedId('createPool', requestId);
+  const id = appliedId(createMethod, requestId);
   const before = await readRecord(deps.store, schema, key);
   if (before !== undefined) return samePool(deps, before, id);
   const gone = id === undefined ? undefined : await goneWith(deps, poolId, id);
@@ -103,7 +110,7 @@ export async function createPool(deps: RpcDependencies, request: CreatePoolReque
     const message = `There are ${entries.length} pools; at most ${poolsMax} are kept.`;
     throw failedPrecondition('TOO_MANY_POOLS', message);
   }
-  const record = create(schema, { pool, createdBy: deps.actor, requestIds: keptIds([], id) });
+  const record = create(schema, { pool, createdBy: deps.actor, requestIds: withApplied([], id) });
   if (validateOnly === true) return presentPool(deps, { record, revision: 0 });
   const written = await writeRecord(deps, schema, key, record, 'absent');
   if (written.kind === 'conflict') return samePool(deps, await existingPool(deps, poolId), id);
@@ -113,7 +120,7 @@ export async function createPool(deps: RpcDependencies, request: CreatePoolReque
 
 /** The pool that the same request made before; any other one is in the way. */
 function samePool(deps: RpcDependencies, kept: KeptPool, id: string | undefined): Promise<Pool> {
-  if (id !== undefined && kept.record.requestIds.includes(id)) return presentPool(deps, kept);
+  if (hasApplied(kept.record, id)) return presentPool(deps, kept);
   const { pool, deletion } = kept.record;
   const going = deletion === undefined ? '' : ', and is being deleted';
   throw alreadyExists(`${pool?.name ?? ''} exists already${going}.`);
@@ -221,17 +228,16 @@ async function change(
   const name = `pools/${poolId}`;
   return untilWritten(name, async () => {
     const kept = await readRecord(deps.store, schema, poolKey(poolId));
-    const isRepeated = id !== undefined && kept?.record.requestIds.includes(id) === true;
-    if (isRepeated && kept !== undefined) return presentPool(deps, kept);
     if (kept === undefined) {
       const gone = id === undefined ? undefined : await goneWith(deps, poolId, id);
       if (gone === undefined) throw notFound(name);
       return presentPool(deps, gone);
     }
+    if (hasApplied(kept.record, id)) return presentPool(deps, kept);
     checkEtag(deps.store, etag, kept.revision, name);
     const next = clone(schema, kept.record);
     edit(next);
-    next.requestIds = keptIds(next.requestIds, id);
+    next.requestIds = withApplied(next.requestIds, id, isCreation);
     if (next.pool !== undefined) next.pool.updateTime = timestampFromMs(deps.clock.nowMs());
     if (validateOnly) return presentPool(deps, { record: next, revision: kept.revision });
     const written = await writeRecord(deps, schema, poolKey(poolId), next, kept.revision);
@@ -254,9 +260,6 @@ function checkPool({ labels, spec }: Pool, violations: Violations): void {
 }
 
 /** That of the creation stays beside the newest ones. */
-function keptIds(before: readonly string[], id: string | undefined): string[] {
-  if (id === undefined) return [...before];
-  const isFirst = (each: string) => each.startsWith('createPool:');
-  const others = [...before, id].filter((each) => !isFirst(each)).slice(-requestIdsMax);
-  return [...[...before, id].filter(isFirst), ...others];
+function isCreation(id: string): boolean {
+  return id.startsWith(`${createMethod}:`);
 }

@@ -12,7 +12,7 @@ import {
   type World,
   withPool,
 } from '../../pool/index.ts';
-import { answered, readRecord } from '../../records/index.ts';
+import { answered, hasApplied, readRecord } from '../../records/index.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { formatPosition } from '../call/position.ts';
 
@@ -40,7 +40,7 @@ export async function goneWith(
   for (const change of changes.toReversed()) {
     if (change.kind !== 'put') continue;
     const record = fromBinary(schema, change.value);
-    if (record.requestIds.includes(requestId)) return { record, revision: change.revision };
+    if (hasApplied(record, requestId)) return { record, revision: change.revision };
   }
   return undefined;
 }

@@ -12,7 +12,14 @@ import {
   store as wire,
 } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
-import { readRecord, untilWritten, writeRecord } from '../../records/index.ts';
+import {
+  appliedId,
+  hasApplied,
+  readRecord,
+  untilWritten,
+  withApplied,
+  writeRecord,
+} from '../../records/index.ts';
 import { nameProblem, requireName } from '../call/names.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { checkReason, checkRequestId } from '../call/texts.ts';
@@ -24,9 +31,6 @@ export interface BrakeCall {
   readonly reason: string;
   readonly requestId: string;
 }
-
-/** How many request ids a rack remembers. */
-const requestIdsMax = 32;
 
 /** What a change of a rack's record came to. */
 export interface ChangedRack {
@@ -97,11 +101,11 @@ export async function changeRack(
   checkRequestId(requestId, violations);
   violations.throwIfAny();
   const key = storeKey('racks', requireName('racks', name));
-  const id = requestId === '' ? '' : `${method}:${requestId}`;
+  const id = appliedId(method, requestId);
   return untilWritten(name, async () => {
     const kept = await readRecord(deps.store, wire.RackRecordSchema, key);
     if (kept?.record.rack === undefined) throw notFound(name);
-    if (id !== '' && kept.record.requestIds.includes(id)) return kept;
+    if (hasApplied(kept.record, id)) return kept;
     const record = clone(wire.RackRecordSchema, kept.record);
     const { rack } = record;
     if (rack === undefined) throw notFound(name);
@@ -109,7 +113,7 @@ export async function changeRack(
     apply({ rack, status: rack.status, record });
     // What nothing has changed is not written, for the id of the call alone.
     if (equals(wire.RackRecordSchema, kept.record, record)) return kept;
-    if (id !== '') record.requestIds = [...record.requestIds, id].slice(-requestIdsMax);
+    record.requestIds = withApplied(record.requestIds, id);
     rack.updateTime = timestampFromMs(deps.clock.nowMs());
     const written = await writeRecord(deps, wire.RackRecordSchema, key, record, kept.revision);
     if (written.kind === 'conflict') return undefined;

@@ -17,7 +17,14 @@ import {
 } from '@rackwright/api';
 import type { Revision } from '@rackwright/store';
 import { fleetKey } from '../../host/index.ts';
-import { readRecord, untilWritten, writeRecord } from '../../records/index.ts';
+import {
+  appliedId,
+  hasApplied,
+  readRecord,
+  untilWritten,
+  withApplied,
+  writeRecord,
+} from '../../records/index.ts';
 import { policyProblems } from '../../steps/index.ts';
 import { applyMask, maskPaths } from '../call/field-mask.ts';
 import type { RpcDependencies } from '../call/ports.ts';
@@ -44,8 +51,6 @@ const updatablePaths = [
   'spec.templates.credentials',
   'spec.registries',
 ];
-/** How many request ids the fleet remembers. */
-const requestIdsMax = 32;
 /** Pools with priorities of their own. */
 const poolsMax = 100;
 const poolCharsMax = 63;
@@ -163,13 +168,13 @@ function brake(
   checkReason('reason', reason, violations);
   checkRequestId(requestId, violations);
   violations.throwIfAny();
-  const id = requestId === '' ? '' : `${method}:${requestId}`;
+  const id = appliedId(method, requestId);
   return change(deps, method, (record) => {
-    if (id !== '' && record.requestIds.includes(id)) return 'only look';
+    if (hasApplied(record, id)) return 'only look';
     const fleet = record.fleet ?? create(FleetSchema, { name: fleetName });
     record.fleet = fleet;
     apply(fleet);
-    if (id !== '') record.requestIds = [...record.requestIds, id].slice(-requestIdsMax);
+    record.requestIds = withApplied(record.requestIds, id);
     return 'write';
   });
 }

@@ -17,7 +17,7 @@ import { storeKey } from '@rackwright/store';
 import { isUnscoped } from '../../access/index.ts';
 import { credentialVersions, readFleet } from '../../host/index.ts';
 import { credentialsOfRegistries, hostImageOf, imageNameProblem } from '../../images/index.ts';
-import { readRecord } from '../../records/index.ts';
+import { appliedId, hasApplied, readRecord } from '../../records/index.ts';
 import { requireName } from '../call/names.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { checkRequestId } from '../call/texts.ts';
@@ -82,9 +82,7 @@ async function prefetchedBefore(
   asked: Asked,
 ): Promise<PrefetchedImage | undefined> {
   const record = await rackOf(deps, name);
-  if (requestId === '' || !record.requestIds.includes(`prefetchImage:${requestId}`)) {
-    return undefined;
-  }
+  if (!hasApplied(record, appliedId('prefetchImage', requestId))) return undefined;
   const told = recall(record, 'prefetched', requestId);
   const isAsked = told === undefined || isSameQuestion(told, asked);
   const found = record.prefetchedImages.find((each) => {

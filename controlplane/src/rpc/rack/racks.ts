@@ -30,9 +30,12 @@ import { explainRack } from '../../host/index.ts';
 import { createJoinToken, revokeAgent } from '../../identity/index.ts';
 import {
   answered,
+  appliedId,
   deleteRecord,
+  hasApplied,
   readRecord,
   untilWritten,
+  withApplied,
   writeRecord,
 } from '../../records/index.ts';
 import { applyMask, maskPaths } from '../call/field-mask.ts';
@@ -167,7 +170,7 @@ async function createRack(deps: RpcDependencies, request: CreateRackRequest): Pr
       spec: rack?.spec ?? create(RackSpecSchema),
       status: {},
     },
-    requestIds: requestId === '' ? [] : [creationId(requestId)],
+    requestIds: withApplied([], appliedId('create', requestId)),
     incarnation: deps.store.incarnation,
   });
   const made = await readRecord(deps.store, wire.RackRecordSchema, rackKey(name));
@@ -181,10 +184,6 @@ async function createRack(deps: RpcDependencies, request: CreateRackRequest): Pr
   return present(deps, record, written.revision);
 }
 
-function creationId(requestId: string): string {
-  return `create:${requestId}`;
-}
-
 /** The rack that the same request made before; any other one is in the way. */
 function sameRack(
   deps: RpcDependencies,
@@ -192,7 +191,7 @@ function sameRack(
   name: string,
   requestId: string,
 ): Rack {
-  const same = requestId !== '' && record.requestIds.includes(creationId(requestId));
+  const same = hasApplied(record, appliedId('create', requestId));
   if (!same) throw alreadyExists(`${name} exists already.`);
   return present(deps, record, revision);
 }

@@ -12,7 +12,13 @@ import {
 } from '@rackwright/api';
 import { randomId } from '@rackwright/platform';
 import { parseTemplate } from '@rackwright/template';
-import { untilWritten, writeRecord } from '../../records/index.ts';
+import {
+  appliedId,
+  hasApplied,
+  untilWritten,
+  withApplied,
+  writeRecord,
+} from '../../records/index.ts';
 import {
   builtInPrefix,
   type KeptTemplate,
@@ -30,7 +36,6 @@ import {
   madeAndGone,
   present,
   refuseBuiltIn,
-  remember,
   type TemplatesDependencies,
 } from './template-view.ts';
 
@@ -54,14 +59,14 @@ export async function createTemplate(
   checkTemplate(given, violations);
   violations.throwIfAny();
   const name = `templates/${templateId}`;
-  const id = requestId === '' ? '' : `create:${requestId}`;
+  const id = appliedId('create', requestId);
   const before = (await existingOr(deps, templateId)) ?? (await madeAndGone(deps, templateId, id));
   if (before !== undefined) return sameTemplate(deps, before, name, id);
   const time = timestampFromMs(deps.clock.nowMs());
   const template = { name, uid: randomId(deps.random), createTime: time, updateTime: time };
   const record = create(wire.TemplateRecordSchema, {
     template: { ...template, labels: { ...given.labels }, source: given.source },
-    requestIds: id === '' ? [] : [id],
+    requestIds: withApplied([], id),
   });
   if (request.validateOnly) return present(deps, record, 0);
   const key = templateKey(templateId);
@@ -78,10 +83,9 @@ function sameTemplate(
   deps: TemplatesDependencies,
   { record, revision }: KeptTemplate,
   name: string,
-  id: string,
+  id: string | undefined,
 ): Template {
-  const same = id !== '' && record.requestIds.includes(id);
-  if (!same) throw alreadyExists(`${name} exists already.`);
+  if (!hasApplied(record, id)) throw alreadyExists(`${name} exists already.`);
   return present(deps, record, revision);
 }
 
@@ -109,8 +113,8 @@ async function tryUpdate(
   wanted: Template,
 ): Promise<Template | undefined> {
   const { record, revision } = await existing(deps, wanted.name);
-  const id = requestId === '' ? '' : `update:${requestId}`;
-  if (id !== '' && record.requestIds.includes(id)) return present(deps, record, revision);
+  const id = appliedId('update', requestId);
+  if (hasApplied(record, id)) return present(deps, record, revision);
   checkEtag(deps.store, wanted.etag, revision, wanted.name);
   const violations = new Violations();
   const paths = maskPaths(TemplateSchema, updateMask, wanted, updatablePaths, violations);
@@ -125,7 +129,7 @@ async function tryUpdate(
   const changes = !equals(wire.TemplateRecordSchema, record, next);
   if (validateOnly === true || !changes) return present(deps, next, revision);
   template.updateTime = timestampFromMs(deps.clock.nowMs());
-  remember(next, id);
+  next.requestIds = withApplied(next.requestIds, id);
   const key = templateKey(requireName('templates', wanted.name));
   const written = await writeRecord(deps, wire.TemplateRecordSchema, key, next, revision);
   if (written.kind === 'conflict') return undefined;

@@ -7,7 +7,14 @@ import {
   store as wire,
 } from '@rackwright/api';
 import type { Revision } from '@rackwright/store';
-import { answered, deleteRecord, writeRecord } from '../../records/index.ts';
+import {
+  answered,
+  appliedId,
+  deleteRecord,
+  hasApplied,
+  withApplied,
+  writeRecord,
+} from '../../records/index.ts';
 import { type KeptTemplate, templateKey } from '../../workflow/templates/index.ts';
 import { requireName } from '../call/names.ts';
 import { checkEtag, etagMismatch } from '../call/position.ts';
@@ -18,7 +25,6 @@ import {
   existingOr,
   present,
   refuseBuiltIn,
-  remember,
   type TemplatesDependencies,
 } from './template-view.ts';
 
@@ -35,14 +41,14 @@ export async function deleteTemplate(
   const violations = new Violations();
   checkRequestId(requestId, violations);
   violations.throwIfAny();
-  const id = requestId === '' ? '' : `delete:${requestId}`;
+  const id = appliedId('delete', requestId);
   const before = await deletedBefore(deps, templateId, id);
   if (before !== undefined) return present(deps, before.record, before.revision);
   const kept = await existingOr(deps, templateId);
   if (kept === undefined) throw notFound(name);
   const { record } = kept;
   // What was begun under this id is finished whatever the etag says: it was written then.
-  const begun = id !== '' && record.requestIds.includes(id);
+  const begun = hasApplied(record, id);
   if (!begun) checkEtag(deps.store, etag, kept.revision, name);
   if (keepRuns !== true) await refuseWithWorkflows(deps, templateId);
   const revision = begun ? kept.revision : await markDeleted(deps, templateId, kept, id);
@@ -57,10 +63,10 @@ async function markDeleted(
   deps: TemplatesDependencies,
   templateId: string,
   { record, revision }: KeptTemplate,
-  id: string,
+  id: string | undefined,
 ): Promise<Revision> {
-  if (id === '') return revision;
-  remember(record, id);
+  if (id === undefined) return revision;
+  record.requestIds = withApplied(record.requestIds, id);
   const key = templateKey(templateId);
   const written = await writeRecord(deps, wire.TemplateRecordSchema, key, record, revision);
   if (written.kind === 'conflict') throw etagMismatch(`templates/${templateId}`);

@@ -8,7 +8,7 @@ import {
   store as wire,
 } from '@rackwright/api';
 import type { Revision } from '@rackwright/store';
-import { answered, readRecord } from '../../records/index.ts';
+import { answered, hasApplied, readRecord } from '../../records/index.ts';
 import {
   builtInTemplate,
   derive,
@@ -19,9 +19,6 @@ import {
 import { requireName } from '../call/names.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { formatPosition } from '../call/position.ts';
-
-/** How many request ids a template remembers. */
-const requestIdsMax = 32;
 
 export type TemplatesDependencies = Pick<
   RpcDependencies,
@@ -56,35 +53,30 @@ export function existingOr({ store }: TemplatesDependencies, templateId: string)
 export async function madeAndGone(
   { store }: TemplatesDependencies,
   templateId: string,
-  id: string,
+  id: string | undefined,
 ): Promise<KeptTemplate | undefined> {
-  if (id === '') return undefined;
+  if (id === undefined) return undefined;
   const changes = await answered(store.history(templateKey(templateId)));
   const last = changes.findLast((change) => change.kind === 'put');
   if (last === undefined) return undefined;
   const record = fromBinary(wire.TemplateRecordSchema, last.value);
-  return record.requestIds.includes(id) ? { record, revision: last.revision } : undefined;
+  return hasApplied(record, id) ? { record, revision: last.revision } : undefined;
 }
 
 /** What the same deletion took away before, also when a template of its name was made since. */
 export async function deletedBefore(
   { store }: TemplatesDependencies,
   templateId: string,
-  id: string,
+  id: string | undefined,
 ): Promise<KeptTemplate | undefined> {
-  if (id === '') return undefined;
+  if (id === undefined) return undefined;
   const changes = await answered(store.history(templateKey(templateId)));
   for (const [index, last] of changes.entries()) {
     if (last.kind !== 'put' || changes[index + 1]?.kind !== 'delete') continue;
     const record = fromBinary(wire.TemplateRecordSchema, last.value);
-    if (record.requestIds.includes(id)) return { record, revision: last.revision };
+    if (hasApplied(record, id)) return { record, revision: last.revision };
   }
   return undefined;
-}
-
-/** Keeps the id of a request that has been applied. */
-export function remember(record: wire.TemplateRecord, id: string): void {
-  if (id !== '') record.requestIds = [...record.requestIds, id].slice(-requestIdsMax);
 }
 
 /** Throws `invalidArgument` for what cannot be changed. */

@@ -24,15 +24,18 @@ import { randomId } from '@rackwright/platform';
 import { type Revision, storeKey, VALUE_BYTES_MAX } from '@rackwright/store';
 import {
   answered,
+  appliedId,
   deleteRecord,
+  hasApplied,
   readRecord,
   untilWritten,
+  withApplied,
   writeRecord,
 } from '../../records/index.ts';
 import { batchKey, isOver, parseBatchName, shownBatch } from '../../workflow/index.ts';
 import { idProblem } from '../call/names.ts';
 import { listPage } from '../call/paging.ts';
-import { appliedId, type RpcDependencies } from '../call/ports.ts';
+import type { RpcDependencies } from '../call/ports.ts';
 import { checkEtag, formatPosition } from '../call/position.ts';
 import { checkReason, checkRequestId } from '../call/texts.ts';
 import { quote, Violations } from '../call/violations.ts';
@@ -40,6 +43,7 @@ import { checkBatchSpec, type SelectedHost, selectHosts } from '../spec/batch-sp
 import { pageOfHosts } from './batch-hosts.ts';
 
 const schema = wire.WorkflowBatchRecordSchema;
+const createMethod = 'createWorkflowBatch';
 /** Batches that are kept at once. */
 const batchesMax = 1_000;
 /** What the record gains for each host while the batch runs: a run's number and a message. */
@@ -144,14 +148,9 @@ function newBatch(
       status: { hosts: hosts.map(({ name }) => ({ host: name, state: WorkflowRunState.PENDING })) },
     },
     hostUids: hosts.map(({ uid }) => uid),
-    requestIds: idsOf('createWorkflowBatch', requestId),
+    requestIds: withApplied([], appliedId(createMethod, requestId)),
     createdBy: deps.actor,
   });
-}
-
-function idsOf(method: string, requestId: string): string[] {
-  const id = appliedId(method, requestId);
-  return id === undefined ? [] : [id];
 }
 
 /** The record grows while the batch runs, and must fit to its end. */
@@ -176,8 +175,8 @@ function sameBatch(
   { record, revision }: { record: wire.WorkflowBatchRecord; revision: Revision },
   requestId: string,
 ): WorkflowBatch {
-  const [id] = idsOf('createWorkflowBatch', requestId);
-  if (id !== undefined && record.requestIds.includes(id)) return present(deps, record, revision);
+  const id = appliedId(createMethod, requestId);
+  if (hasApplied(record, id)) return present(deps, record, revision);
   throw alreadyExists(`${record.workflowBatch?.name ?? ''} exists already.`);
 }
 

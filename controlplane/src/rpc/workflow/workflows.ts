@@ -19,7 +19,7 @@ import {
   store as wire,
 } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
-import { answered, readRecord } from '../../records/index.ts';
+import { answered, appliedId, readRecord } from '../../records/index.ts';
 import {
   cancelWorkflow,
   changeWorkflow,
@@ -42,7 +42,7 @@ import {
 import { applyMask, maskPaths } from '../call/field-mask.ts';
 import { nameProblem, parseName, requireName } from '../call/names.ts';
 import { checkPageSize, listPage } from '../call/paging.ts';
-import { appliedId, type RpcDependencies, requester } from '../call/ports.ts';
+import { type RpcDependencies, requester } from '../call/ports.ts';
 import { checkEtag, formatPageToken, formatPosition, parsePageToken } from '../call/position.ts';
 import { checkReason, checkRequestId } from '../call/texts.ts';
 import { quote, Violations } from '../call/violations.ts';
