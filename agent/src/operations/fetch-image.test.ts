@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { agent, fetchImageStep } from '@rackwright/api';
+import { agent, fetchImageStep, prepareNetbootStep } from '@rackwright/api';
 import { type Digest, OciError } from '@rackwright/oci';
 import { expect, test } from 'vitest';
 import type { HostImages } from '../images/index.ts';
@@ -12,7 +12,7 @@ const reference = `registry.example.org/os@${digest}`;
 const blob = { mediaType: 'x', digest, sizeBytes: 5 };
 
 /** The step as the agent takes it; `whole` ends how the image's way into the cache ends. */
-function fetching(netboot: boolean, kernelArguments = '') {
+function fetching(netboot: boolean, kernelArguments = '', name: string = fetchImageStep) {
   const whole = Promise.withResolvers<void>();
   whole.promise.catch(() => {});
   const told: string[] = [];
@@ -30,10 +30,10 @@ function fetching(netboot: boolean, kernelArguments = '') {
   const clock = new TestClock().open().clock;
   const phoneHomePath = (id: string) => `/phone-home/${id}`;
   const parts = { images: { hold }, clock, architecture: 'amd64', phoneHomePath } as const;
-  const step = ownSteps({ hostImages: parts }).get(fetchImageStep);
+  const step = ownSteps({ hostImages: parts }).get(name);
   if (step === undefined) throw new Error('the agent has no such step');
   const deployment = { id: 'u1/3', image: { reference }, deploy: { netboot } };
-  const request = create(agent.RunStepSchema, { step: fetchImageStep, deployment });
+  const request = create(agent.RunStepSchema, { step: name, deployment });
   const context: OperationContext = {
     signal: new AbortController().signal,
     begin: async () => {},
@@ -55,10 +55,11 @@ function fetching(netboot: boolean, kernelArguments = '') {
 }
 
 test.each([
-  [false, 'u1 disk'],
-  [true, 'u1 netboot'],
-])('the step ends once all of the image is proved, netboot %s', async (netboot, needs) => {
-  const { asked, told, whole, result, isOver } = fetching(netboot);
+  [fetchImageStep, false, 'u1 disk'],
+  [fetchImageStep, true, 'u1 netboot'],
+  [prepareNetbootStep, true, 'u1 netboot'],
+])('%s ends once all of the image is proved, netboot %s', async (name, netboot, needs) => {
+  const { asked, told, whole, result, isOver } = fetching(netboot, '', name);
   await expect.poll(() => told).toEqual(['fetches the image: 1.5 of 3.0 MB']);
   expect([isOver(), asked]).toEqual([false, [needs]]);
   whole.resolve();

@@ -1,23 +1,45 @@
 /**
  * Brings the image of a deployment into the rack's cache while its host still runs what it ran:
- * what cannot be had, or is not for the machines of this rack, takes no host out of service, and
- * the time that it takes to come is no time without service.
+ * what cannot be had, cannot be booted, or is not for the machines of this rack, takes no host out
+ * of service, and the time that it takes to come is no time without service.
  */
-import type { agent } from '@rackwright/api';
+import { type agent, DeployProof, FirstBootFormat } from '@rackwright/api';
 import type { FinalResult } from '@rackwright/results';
+import { isNoCloud, netbootArguments } from '../deploy/index.ts';
+import type { HeldHostImage } from '../images/index.ts';
 import type { OperationContext } from '../session/index.ts';
+import { failure } from './bmc-access.ts';
 import { bringImage } from './bring-image.ts';
 import type { HostImageParts } from './host-image.ts';
-import { prepareNetboot } from './prepare-netboot.ts';
 
 /** The image's disk, or what a host boots over the network in place of one. */
-export function fetchImage(
+export async function fetchImage(
   parts: HostImageParts,
   operation: agent.Operation,
   request: agent.RunStep,
   context: OperationContext,
 ): Promise<FinalResult> {
-  return request.deployment?.deploy?.netboot === true
-    ? prepareNetboot(parts, operation, request, context)
-    : bringImage(parts, operation, request, 'disk', context, () => ({ kind: 'complete' }));
+  const { deployment } = request;
+  if (deployment?.deploy?.netboot !== true) {
+    return bringImage(parts, operation, request, 'disk', context, () => ({ kind: 'complete' }));
+  }
+  const problem = firstBootProblem(deployment);
+  if (problem !== undefined) return failure('invalidArgument', problem);
+  return bringImage(parts, operation, request, 'netboot', context, judgeNetboot);
+}
+
+function judgeNetboot({ image }: HeldHostImage): FinalResult {
+  const words = netbootArguments(image.netboot?.kernelArguments ?? '');
+  return words.kind === 'bad' ? failure('badImage', words.problem) : { kind: 'complete' };
+}
+
+function firstBootProblem(deployment: agent.Deployment): string | undefined {
+  if (isNoCloud(deployment)) return undefined;
+  const { deploy } = deployment;
+  const none = deploy?.firstBoot?.format === FirstBootFormat.NONE;
+  if (none && deploy?.proof === DeployProof.POWER_ON) return undefined;
+  return none
+    ? 'deploy.first_boot.format: without first-boot data the host cannot be told where to phone ' +
+        'home; choose NoCloud, or the proof POWER_ON'
+    : 'deploy.first_boot.format: a host without a disk reads NoCloud over HTTP, no config drive';
 }

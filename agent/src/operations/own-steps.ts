@@ -1,12 +1,17 @@
 /** Steps that the agent carries out by itself, with neither a runner nor the BMC. */
 import { create } from '@bufbuild/protobuf';
-import { agent, awaitImageStep, fetchImageStep, RerunClass } from '@rackwright/api';
+import {
+  agent,
+  awaitImageStep,
+  fetchImageStep,
+  prepareNetbootStep,
+  RerunClass,
+} from '@rackwright/api';
 import type { FinalResult } from '@rackwright/results';
 import type { OperationContext } from '../session/index.ts';
 import { type AwaitImageParts, awaitImage } from './await-image.ts';
 import { fetchImage } from './fetch-image.ts';
 import type { HostImageParts } from './host-image.ts';
-import { prepareNetboot, prepareNetbootStep } from './prepare-netboot.ts';
 
 /** Each may be absent: then its step is neither named nor run here. */
 export interface OwnStepParts {
@@ -33,14 +38,12 @@ export function ownSteps(parts: OwnStepParts): ReadonlyMap<string, OwnStep> {
   }
   const { hostImages } = parts;
   if (hostImages !== undefined) {
-    const fetches = 'Fetches the image of the host into the cache of its rack.';
-    steps.push({
-      description: describe(fetchImageStep, fetches),
-      run: (...asked) => fetchImage(hostImages, ...asked),
-    });
-    const words = 'Fetches what the host is to boot over the network into the cache of its rack.';
-    const description = describe(prepareNetbootStep, words);
-    steps.push({ description, run: (...asked) => prepareNetboot(hostImages, ...asked) });
+    const words = 'Fetches the image of the host into the cache of its rack.';
+    // A control plane of the version before netboots no host where the second one is not named.
+    for (const name of [fetchImageStep, prepareNetbootStep]) {
+      const description = describe(name, words);
+      steps.push({ description, run: (...asked) => fetchImage(hostImages, ...asked) });
+    }
   }
   return new Map(steps.map((step) => [step.description.name, step]));
 }

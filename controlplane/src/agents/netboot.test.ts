@@ -20,14 +20,13 @@ import { type Rig, rigWith } from '../host/testing/rig.ts';
 import { listOf } from './boot-lists.ts';
 
 const image = `registry.example/os@sha256:${'ab'.repeat(32)}`;
-const prepareStep = 'deploy.prepare_netboot';
 
-/** A host that is to run its image without a disk, and whose agent has just fetched that. */
-async function prepared() {
+/** A host that is to run its image without a disk, and that its agent is switching off for that. */
+async function switchingOff() {
   const rig = rigWith({});
   const replica = await rig.replica();
   const plain = await connectAgent(rig, replica);
-  change(rig, [fetchImageStep, awaitImageStep, prepareStep]);
+  change(rig, [fetchImageStep, awaitImageStep]);
   await rig.advance(10);
   await toAvailable(rig, plain);
   expect(rig.status()).toMatchObject({ state: HostState.AVAILABLE });
@@ -35,8 +34,7 @@ async function prepared() {
   await replica.request({ kind: 'provision', image, deploy });
   expect(stepOf(plain)).toBe(fetchImageStep);
   await plain.report(complete());
-  await plain.report(complete());
-  expect(stepOf(plain)).toBe(prepareStep);
+  expect(plain.last().kind).toMatchObject({ case: 'setPower', value: { on: false } });
   return { rig, replica, plain };
 }
 
@@ -76,7 +74,7 @@ const named = (plain: PlainAgent) => {
 };
 
 test('a list names what a host boots before the order to boot it, until it is freed', async () => {
-  const { rig, replica, plain } = await prepared();
+  const { rig, replica, plain } = await switchingOff();
   expect(netboots(plain).filter((each) => each !== undefined)).toEqual([]);
   await plain.report(complete());
   expect(netboots(plain).at(-1)).toMatchObject({ reference: image });
@@ -94,7 +92,7 @@ test('a list names what a host boots before the order to boot it, until it is fr
 });
 
 test('what the fleet changes of a registry comes with the next heartbeat', async () => {
-  const { rig, plain } = await prepared();
+  const { rig, plain } = await switchingOff();
   await plain.report(complete());
   setFleet(rig, { registries: [{ registry: 'registry.example', plainHttp: true }] });
   await plain.heartbeat();
@@ -121,7 +119,7 @@ const versionsGiven = (plain: PlainAgent) => {
 };
 
 test('an agent gets the secret before the list that names it, in each session', async () => {
-  const { rig, replica, plain } = await prepared();
+  const { rig, replica, plain } = await switchingOff();
   setCredential(rig, 1n);
   setFleet(rig, fleetWithCredential);
   await plain.report(complete());
@@ -140,7 +138,7 @@ test('an agent gets the secret before the list that names it, in each session', 
 });
 
 test('a host keeps its image where the way to it is gone, and says so', async () => {
-  const { rig, plain } = await prepared();
+  const { rig, plain } = await switchingOff();
   await plain.report(complete());
   await plain.report(complete());
   await plain.report(complete());
@@ -159,7 +157,7 @@ test('a host keeps its image where the way to it is gone, and says so', async ()
 });
 
 test('a host whose image the list has no room for is not ordered to boot it', async () => {
-  const { rig, plain } = await prepared();
+  const { rig, plain } = await switchingOff();
   // More than is accepted: what was written before there was a bound.
   const caPem = 'x'.repeat(4 * 1024 * 1024);
   setFleet(rig, { registries: [{ registry: 'registry.example', caPem }] });

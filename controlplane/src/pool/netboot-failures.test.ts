@@ -23,7 +23,8 @@ function failedAt(step: string): { readonly host: Bench; readonly run: Run } {
 }
 
 test.each([
-  ['deploy.prepare_netboot', false],
+  ['deploy.fetch_image', false],
+  ['power.off', false],
   ['power.bootImage', true],
   ['deploy.await_image', true],
 ])('a netboot that fails at %s counts: %s', (step, counted) => {

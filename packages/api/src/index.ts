@@ -70,6 +70,7 @@ export {
   eraseStep,
   fetchImageStep,
   fileStep,
+  prepareNetbootStep,
   scriptStep,
   webhookStep,
   writeImageStep,

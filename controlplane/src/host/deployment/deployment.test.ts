@@ -20,7 +20,6 @@ import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
 import { type Bench, bench, done, failed, inspected, verified } from '../testing/bench.ts';
 import { displayOf } from '../turn/display.ts';
-import { netbootOf } from './deployment.ts';
 
 const first = `registry.example/os@sha256:${'1'.repeat(64)}`;
 const second = `registry.example/os@sha256:${'2'.repeat(64)}`;
@@ -402,40 +401,6 @@ test('a reimage without a word of how keeps how it was deployed', () => {
   host.report(done);
   host.request({ kind: 'reimage', image: first });
   expect(host.record.deploy?.proof).toBe(DeployProof.POWER_ON);
-});
-
-test('a host without a disk boots its image over the network while it is in service', () => {
-  const host = available();
-  const none: ReadonlyMap<string, bigint> = new Map();
-  const named = () => netbootOf(host.record, undefined, none);
-  host.request({ kind: 'provision', image: first, deploy: deploy({ netboot: true }) });
-  const names = status(host).run?.steps.map(({ name }) => name);
-  expect(names).toEqual([
-    'deploy.fetch_image',
-    'power.off',
-    'deploy.prepare_netboot',
-    'power.bootImage',
-    'deploy.await_image',
-  ]);
-  driveTo(host, 'deploy.prepare_netboot');
-  expect(orderOf(host).deployment?.image?.reference).toBe(first);
-  expect(named()).toBeUndefined();
-  host.report(done);
-  expect(named()).toMatchObject({ id: `u1/${status(host).run?.number}`, hostName: 'h1' });
-  const { kind } = host.operation();
-  expect(kind).toMatchObject({ case: 'setPower', value: { on: true, bootFrom: 4 } });
-  driveTo(host, 'deploy.await_image');
-  host.report(done);
-  expect(status(host)).toMatchObject({ state: HostState.PROVISIONED, image: first });
-  host.request({ kind: 'powerReset', bootOldDiskReason: '' });
-  host.report(done);
-  const again = host.operation().kind;
-  expect(again).toMatchObject({ value: { on: true, bootFrom: agent.BootTarget.IMAGE } });
-  host.report(done);
-  host.request({ kind: 'release', reason: 'over' });
-  host.report(done);
-  expect(status(host).state).toBe(HostState.MANAGEABLE);
-  expect(named()).toBeUndefined();
 });
 
 test('what the agent says of an image on its way is told', () => {

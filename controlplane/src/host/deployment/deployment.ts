@@ -149,7 +149,7 @@ export function beginWrite({ status, record }: Turn): void {
   status.dirty = true;
 }
 
-/** The image is whole, or ready to be booted. */
+/** The image is whole, or the host is about to boot it over the network. */
 export function noteDeployed({ status, record }: Turn, run: Run): void {
   delete record.replaced;
   status.image = record.image;

@@ -6,7 +6,7 @@ import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import type { agent, Run, RunFailure, RunStep } from '@rackwright/api';
 import { fetchImageStep, lasting, writeImageStep } from '@rackwright/api';
 import { stepFailure } from '../turn/step-failure.ts';
-import { isDeployStepOfAgent, prepareNetbootStep } from '../turn/step-names.ts';
+import { isDeployStepOfAgent } from '../turn/step-names.ts';
 import type { EngineTiming } from '../turn/timing.ts';
 import { later, stopWaiting, type Turn, waitFor } from '../turn/turn.ts';
 
@@ -16,11 +16,7 @@ export const queueTimeout = 'queueTimeout';
 /** How long the agent has to say itself that a time is over which it keeps: it knows more. */
 const agentWordMs = 15_000;
 
-const takesTurns: ReadonlySet<string> = new Set([
-  fetchImageStep,
-  writeImageStep,
-  prepareNetbootStep,
-]);
+const takesTurns: ReadonlySet<string> = new Set([fetchImageStep, writeImageStep]);
 
 /** How long the order of a step may wait at its agent for its turn; 0: it waits for none. */
 export function queueTimeoutMs({ name }: RunStep, timing: EngineTiming): number {

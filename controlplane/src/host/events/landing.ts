@@ -243,6 +243,7 @@ function leftOnDisk({ status, record }: Turn, disk: DiskAfter | undefined): stri
         : `; on the disk: the whole of ${status.image}`;
     case 'untouched': {
       if (status.state !== HostState.PROVISIONED) return '; nothing was written';
+      if (netboots) return `; it boots ${status.image} over the network, as before`;
       return `; on the disk: ${status.image || 'what ran there before'}, untouched`;
     }
   }

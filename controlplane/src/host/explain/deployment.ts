@@ -12,7 +12,6 @@ import {
 } from '@rackwright/api';
 import { switchedOnMs } from '../deployment/deployment.ts';
 import { signsSeen } from '../deployment/not-proved.ts';
-import { prepareNetbootStep } from '../turn/step-names.ts';
 import { hostId, type Told } from './told.ts';
 
 /** Of a step that moves, or waits for the host's own word; undefined: it is none of these. */
@@ -26,8 +25,7 @@ export function tellDeployment(
   const abort = `or end the run: rackwright host abort ${hostId(record)}`;
   switch (step?.name) {
     case fetchImageStep:
-    case writeImageStep:
-    case prepareNetbootStep: {
+    case writeImageStep: {
       const verb = step.name === writeImageStep ? 'written' : 'fetched';
       const text = `${image} is being ${verb}`;
       const far = progress === undefined ? [] : [{ text: progressText(progress) }];

@@ -201,7 +201,7 @@ function beginStep(turn: Turn, run: Run, step: RunStep): void {
   step.attempt += 1;
   step.startTime = now(turn);
   const definition = stepDefinition(step);
-  if (definition.kind === 'operation') definition.begin?.(turn);
+  if (definition.kind === 'operation') definition.begin?.(turn, run);
   if (isForcedRemoval(turn, run)) limitCall(turn);
   issueOperation(turn, run, step, {}, {});
 }

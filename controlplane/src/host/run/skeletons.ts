@@ -11,7 +11,7 @@ import {
   RunKind,
   writeImageStep,
 } from '@rackwright/api';
-import { engineSteps, intoRunner, prepareNetbootStep } from '../turn/step-names.ts';
+import { engineSteps, intoRunner } from '../turn/step-names.ts';
 import type { Turn } from '../turn/turn.ts';
 import type { HostContext, RequestedStep } from '../turn/types.ts';
 import { knownSteps } from './known-steps.ts';
@@ -58,19 +58,14 @@ export function deploySteps(
   { image, deploy }: Deployed,
   { agentSteps }: Pick<HostContext, 'agentSteps'>,
 ): RequestedStep[] {
-  // An agent that is older than this step fetches with the host off.
-  const isKnown = agentSteps?.some(({ name }) => name === fetchImageStep) ?? true;
-  const fetched = isKnown ? [{ step: fetchImageStep, arguments: { image } }] : [];
+  const fetches = { step: fetchImageStep, arguments: { image } };
   if (deploy?.netboot === true) {
-    return [
-      ...fetched,
-      ...named(engineSteps.off),
-      { step: prepareNetbootStep, arguments: { image } },
-      ...named(engineSteps.bootImage, awaitImageStep),
-    ];
+    return [fetches, ...named(engineSteps.off, engineSteps.bootImage, awaitImageStep)];
   }
+  // For a disk an agent that is older than this step fetches with the host off.
+  const isKnown = agentSteps?.some(({ name }) => name === fetchImageStep) ?? true;
   return [
-    ...fetched,
+    ...(isKnown ? [fetches] : []),
     ...named(...intoRunner, engineSteps.inspect),
     { step: writeImageStep, arguments: { image } },
     ...named(engineSteps.off, engineSteps.on, awaitImageStep),

@@ -5,15 +5,16 @@
 import {
   awaitImageStep,
   fetchImageStep,
+  prepareNetbootStep,
   type RunStep,
   webhookStep,
   writeImageStep,
 } from '@rackwright/api';
 import { pauseEndsMs } from '../turn/pause.ts';
-import { type EngineStep, engineSteps, prepareNetbootStep } from '../turn/step-names.ts';
+import { type EngineStep, engineSteps } from '../turn/step-names.ts';
 import { runnerStep, writeImage } from './steps/in-runner.ts';
 import { inspect, inspectAgain } from './steps/look.ts';
-import { awaitImage, deployStepOfAgent, outOfBandStep, prepareNetboot } from './steps/of-agent.ts';
+import { awaitImage, deployStepOfAgent, outOfBandStep } from './steps/of-agent.ts';
 import {
   awaitRunner,
   bootImage,
@@ -55,6 +56,15 @@ const wait: ConditionStep = {
   met: (turn, _run, step) => (pauseEndsMs(step) ?? 0) <= turn.context.nowMs,
 };
 
+/** Of a netboot that the version before began: its first step has fetched the image. */
+const fetchedBefore: ConditionStep = {
+  kind: 'condition',
+  timeoutMs: () => undefined,
+  waiting: { reason: 'agent', message: 'the image on its way' },
+  needsNoAgent: true,
+  met: () => true,
+};
+
 const webhook: CallStep = { kind: 'call', timeoutMs: (timing) => timing.webhookTimeoutMs };
 
 const definitions: Readonly<Record<EngineStep, StepDefinition>> = {
@@ -69,7 +79,7 @@ const definitions: Readonly<Record<EngineStep, StepDefinition>> = {
   [engineSteps.inspectAgain]: inspectAgain,
   [fetchImageStep]: deployStepOfAgent,
   [writeImageStep]: writeImage,
-  [prepareNetbootStep]: prepareNetboot,
+  [prepareNetbootStep]: fetchedBefore,
   [awaitImageStep]: awaitImage,
   [engineSteps.forget]: forget,
   [engineSteps.hold]: hold,

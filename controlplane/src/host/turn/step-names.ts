@@ -5,6 +5,7 @@
 import {
   awaitImageStep,
   fetchImageStep,
+  type prepareNetbootStep,
   type webhookStep,
   type writeImageStep,
 } from '@rackwright/api';
@@ -24,17 +25,15 @@ export const engineSteps = {
   wait: 'wait',
 } as const;
 
-/** The agent fetches what the host boots over the network. */
-export const prepareNetbootStep = 'deploy.prepare_netboot';
-
 /** Steps of deployments that the agent takes itself; it names them in its Hello (R8). */
-const ofAgent = [fetchImageStep, prepareNetbootStep, awaitImageStep] as const;
+const ofAgent = [fetchImageStep, awaitImageStep] as const;
 
 /** Every name that the engine has a definition for (`run/steps.ts`). */
 export type EngineStep =
   | (typeof engineSteps)[keyof typeof engineSteps]
   | (typeof ofAgent)[number]
   | typeof writeImageStep
+  | typeof prepareNetbootStep
   | typeof webhookStep;
 
 /** From whatever the host runs into the runner. */

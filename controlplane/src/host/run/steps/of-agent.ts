@@ -2,7 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, type Run, type RunStep, writeImageStep } from '@rackwright/api';
-import { deploymentOf, noteDeployed, proofLeftMs } from '../../deployment/deployment.ts';
+import { deploymentOf, proofLeftMs } from '../../deployment/deployment.ts';
 import { queueTimeoutMs } from '../../deployment/image-turn.ts';
 import { isDeployStepOfAgent } from '../../turn/step-names.ts';
 import type { Turn } from '../../turn/turn.ts';
@@ -22,14 +22,6 @@ export const deployStepOfAgent: OperationStep = {
     }),
   }),
   complete: () => undefined,
-};
-
-export const prepareNetboot: OperationStep = {
-  ...deployStepOfAgent,
-  complete: (turn, run) => {
-    noteDeployed(turn, run);
-    return undefined;
-  },
 };
 
 export const awaitImage: OperationStep = { ...deployStepOfAgent, leftMs: proofLeftMs };

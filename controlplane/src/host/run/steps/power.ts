@@ -2,7 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import { agent, HostState } from '@rackwright/api';
 import { accessTo } from '../../bmc/access.ts';
-import { bootsOverNetwork } from '../../deployment/deployment.ts';
+import { bootsOverNetwork, noteDeployed } from '../../deployment/deployment.ts';
 import { recordIdentity } from '../../erasure/identity.ts';
 import { bootOperationId } from '../../operation/boots.ts';
 import { activeRun, forgetFailure, later, type Turn } from '../../turn/turn.ts';
@@ -56,8 +56,13 @@ export const powerOn: OperationStep = {
   },
 };
 
+/** From here on the host's image is what it asks for; an agent is told of that before the order. */
 export const bootImage: OperationStep = {
   ...powerOn,
+  begin: (turn, run) => {
+    beginUse(turn);
+    noteDeployed(turn, run);
+  },
   operation: (turn) => {
     const value = setPower(turn, true);
     bootOverNetwork(turn, value);

@@ -17,7 +17,7 @@ export interface OperationStep {
   /** Done by the runner of the run's boot, not by the agent itself. */
   readonly inBand?: true;
   /** What the host is from here on, whatever comes of the step; once for each beginning of it. */
-  begin?(turn: Turn): void;
+  begin?(turn: Turn, run: Run): void;
   timeoutMs(timing: EngineTiming): number;
   /** Where the time that is left does not follow from the configuration alone. */
   leftMs?(turn: Turn, run: Run): number;

@@ -355,7 +355,7 @@ export type RunStep = Message<"rackwright.agent.v1.RunStep"> & {
   runnerSession: string;
 
   /**
-   * For deploy.write_image, deploy.prepare_netboot and deploy.await_image.
+   * For deploy.fetch_image, deploy.write_image and deploy.await_image.
    *
    * @generated from field: rackwright.agent.v1.Deployment deployment = 17;
    */
