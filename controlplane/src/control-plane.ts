@@ -30,19 +30,13 @@ import {
 } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import { type Access, HostPlaces, openAccess } from './access/index.ts';
-import {
-  createAgentService,
-  createSessionRegistry,
-  PrefetchProgress,
-  Quotas,
-  StepLogs,
-} from './agents/index.ts';
+import { createAgentService, PrefetchProgress, Quotas, StepLogs } from './agents/index.ts';
 import { type AuditTrail, auditedGuard, createAuditTrail, identified } from './audit/index.ts';
 import { openDesk } from './backup/index.ts';
 import type { ControlPlaneConfig } from './config.ts';
 import { Discovery } from './discovery/index.ts';
 import { Following } from './following/index.ts';
-import { Hosts, readFleet } from './host/index.ts';
+import { createSessionRegistry, Hosts, readFleet } from './host/index.ts';
 import {
   createSessionTrust,
   defaultTrustTiming,

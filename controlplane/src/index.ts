@@ -4,7 +4,6 @@ export { trustedSignIn } from './access/index.ts';
 export {
   type AgentService,
   createAgentService,
-  createSessionRegistry,
   defaultSessionTiming,
   RackSession,
   type SessionDependencies,
@@ -19,6 +18,7 @@ export { Discovery } from './discovery/index.ts';
 export { Following } from './following/index.ts';
 export { stateDiagram } from './host/diagram.ts';
 export {
+  createSessionRegistry,
   defaultTiming,
   type EngineTiming,
   Hosts,

@@ -12,6 +12,13 @@ test.each([
   ['controlplane/src/host/run/a.ts', '../nowhere/b.ts'],
   ['controlplane/src/host/nowhere/a.ts', '../turn/b.ts'],
   ['controlplane/src/rpc/spec/a.ts', '../host/b.ts'],
+  ['controlplane/src/host/shell/a.ts', '../../agents/index.ts'],
+  ['controlplane/src/secrets/a.ts', '../discovery/b.ts'],
+  ['controlplane/src/retention/a.ts', '../config.ts'],
+  ['controlplane/src/backup/a.ts', '../control-plane.ts'],
+  ['controlplane/src/nowhere/a.ts', '../records/index.ts'],
+  ['agent/src/session/a.ts', '../operations/b.ts'],
+  ['agent/src/images/deeper/a.ts', '../../session/b.ts'],
 ])('finds in %s the way up to %s', (path, specifier) => {
   expect(faults(path, specifier)).toBe(1);
 });
@@ -23,6 +30,11 @@ test.each([
   ['controlplane/src/host/index.ts', './shell/reconcile.ts'],
   ['controlplane/src/host/turn/a.ts', '../../steps/index.ts'],
   ['controlplane/src/pool/a.ts', '../host/index.ts'],
+  ['controlplane/src/backup/a.ts', '../config.ts'],
+  ['controlplane/src/main.ts', './control-plane.ts'],
+  ['controlplane/src/index.ts', './rpc/index.ts'],
+  ['agent/src/operations/a.ts', '../images/deeper/b.ts'],
+  ['agent/src/core.ts', './operations/b.ts'],
 ])('lets %s import %s', (path, specifier) => {
   expect(faults(path, specifier)).toBe(0);
 });

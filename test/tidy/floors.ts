@@ -9,7 +9,7 @@ import { isTestCode } from './sources.ts';
 
 interface House {
   readonly folder: string;
-  /** Lowest first; `.` stands for the files of the folder itself. */
+  /** Lowest first. A file stands on a floor by its name; `.`: the other files of the folder. */
   readonly floors: readonly string[];
 }
 
@@ -52,10 +52,58 @@ const rpc: House = {
   ],
 };
 
-/** Imports of one file that lead up to a higher floor of its house, or to one that has no place. */
+const controlPlane: House = {
+  folder: 'controlplane/src',
+  floors: [
+    'records',
+    'audit',
+    'following',
+    'waking',
+    'steps',
+    'secrets',
+    'images',
+    'host',
+    'plan',
+    'workflow',
+    'pool',
+    'discovery',
+    'access',
+    'agents',
+    'identity',
+    'retention',
+    'config.ts',
+    'backup',
+    'rpc',
+    '.',
+  ],
+};
+
+const agent: House = {
+  folder: 'agent/src',
+  floors: [
+    'journal',
+    'images',
+    'boot',
+    'session',
+    'deploy',
+    'discovery',
+    'identity',
+    'runner-gateway',
+    'operations',
+    '.',
+  ],
+};
+
+const houses = [controlPlane, host, rpc, agent];
+
+/** Imports of one file that lead up to a higher floor of a house, or to one that has no place. */
 export function findStairs(file: SourceFile): Finding[] {
-  const house = [host, rpc].find(({ folder }) => file.path.startsWith(`${folder}/`));
-  if (house === undefined || isTestCode(file.path)) return [];
+  if (isTestCode(file.path)) return [];
+  const around = houses.filter(({ folder }) => file.path.startsWith(`${folder}/`));
+  return around.flatMap((house) => stairsIn(house, file));
+}
+
+function stairsIn(house: House, file: SourceFile): Finding[] {
   const own = floorOf(house, file.path);
   if (own === undefined) {
     const message = `the folder has no floor among those of ${house.folder}`;
@@ -74,6 +122,8 @@ export function findStairs(file: SourceFile): Finding[] {
 
 /** Undefined when the folder has no place in the order. */
 function floorOf({ folder, floors }: House, path: string): number | undefined {
-  const place = floors.indexOf(posix.dirname(posix.relative(folder, path)));
-  return place < 0 ? undefined : place;
+  const [first = '', ...deeper] = posix.relative(folder, path).split('/');
+  const place = floors.indexOf(first);
+  if (place >= 0) return place;
+  return deeper.length > 0 ? undefined : floors.indexOf('.');
 }

@@ -2,10 +2,9 @@
 import type { Clock, CrashPoint, Log, Random } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import type { AuditSink } from '../audit/index.ts';
-import type { Hosts } from '../host/index.ts';
+import type { Hosts, SessionRegistry } from '../host/index.ts';
 import type { DiscoveriesDependencies } from './discoveries.ts';
 import type { PrefetchProgress } from './prefetch-progress.ts';
-import type { SessionRegistry } from './registry.ts';
 import type { StepLogs } from './step-logs.ts';
 import type { SessionTiming } from './timing.ts';
 import type { SessionTrust } from './trust.ts';

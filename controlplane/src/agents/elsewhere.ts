@@ -9,8 +9,7 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { agent, store as wire } from '@rackwright/api';
 import type { Clock } from '@rackwright/platform';
-import { descends, isSameLife } from '../host/index.ts';
-import type { LiveSession } from './registry.ts';
+import { descends, isSameLife, type LiveSession } from '../host/index.ts';
 
 /** How often a session says in the rack's record that it stands. */
 export const hintIntervalMs = 60_000;

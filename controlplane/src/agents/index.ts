@@ -5,7 +5,6 @@ export { type AgentLimits, defaultAgentLimits } from './limits.ts';
 export { type Prefetched, PrefetchProgress } from './prefetch-progress.ts';
 export { Quotas } from './quota.ts';
 export { RackSession } from './rack-session.ts';
-export { createSessionRegistry, type LiveSession, type SessionRegistry } from './registry.ts';
 export {
   type AgentService,
   type AgentServiceDependencies,

@@ -15,7 +15,7 @@
 import { create } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/api';
 import { randomId } from '@rackwright/platform';
-import { settleMs } from '../host/index.ts';
+import { type LiveSession, settleMs } from '../host/index.ts';
 import { BootSnapshots } from './boot-snapshots.ts';
 import type { SessionDependencies } from './dependencies.ts';
 import { Discoveries } from './discoveries.ts';
@@ -29,7 +29,6 @@ import { SessionHint } from './hint.ts';
 import { PowerSyncs } from './power-sync.ts';
 import { Prefetches } from './prefetches.ts';
 import { type Recorded, recordHello } from './record-hello.ts';
-import type { LiveSession } from './registry.ts';
 import { readForRenewal, renewalOf } from './renewal.ts';
 import { Reports } from './reports.ts';
 import type { SharedBySessions } from './shared.ts';

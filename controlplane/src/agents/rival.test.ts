@@ -1,8 +1,8 @@
 import { create } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/api';
 import { expect, test } from 'vitest';
+import type { LiveSession } from '../host/index.ts';
 import { rivalHere } from './elsewhere.ts';
-import type { LiveSession } from './registry.ts';
 import { trustedOf } from './trust.ts';
 
 const nowMs = 1_000_000;

@@ -1,4 +1,3 @@
 /** Machines that netbooted and are no hosts, and how they become hosts. */
 
 export { Discovery, type DiscoveryDependencies } from './discovery.ts';
-export { liesWithin, networkProblem } from './networks.ts';

@@ -26,8 +26,8 @@ import {
   witnessOfBmc,
   witnessOfSystem,
 } from '@rackwright/erasure';
+import { liesWithin } from '../secrets/index.ts';
 import { hostsNear, isHostId, linesNear } from './lookup.ts';
-import { liesWithin } from './networks.ts';
 import { isSameMachine } from './traits.ts';
 import type { KeptExpected, KeptMachine, KnownHost, World } from './world.ts';
 

@@ -31,6 +31,7 @@ export { createMethod, isCreation } from './request/request-ids.ts';
 export { agentStepsOf, offered, planOf } from './run/known-steps.ts';
 export type { HostsDependencies } from './shell/dependencies.ts';
 export { Hosts } from './shell/reconcile.ts';
+export { createSessionRegistry, type LiveSession, type SessionRegistry } from './shell/sessions.ts';
 export { credentialVersions, whyNothingDestructive } from './shell/surroundings.ts';
 export { settleMs } from './shell/wake.ts';
 export { displayOf } from './turn/display.ts';

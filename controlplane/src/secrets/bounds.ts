@@ -3,7 +3,7 @@
  * Judged again each time that it goes out, for it and the host are two records, which change apart.
  */
 import type { Credential } from '@rackwright/api';
-import { liesWithin } from '../discovery/networks.ts';
+import { liesWithin } from './networks.ts';
 
 /** Where one goes. */
 export interface GivenFor {

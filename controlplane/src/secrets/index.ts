@@ -21,5 +21,6 @@ export {
   shownConfig,
 } from './key-source.ts';
 export { formatKey, parseKeys } from './key-text.ts';
+export { liesWithin, networkProblem } from './networks.ts';
 export { keyBytes as secretsKeyBytes } from './seal.ts';
 export { createSecrets, SecretError, type Secrets, secretsKeyId } from './secrets.ts';

@@ -2,11 +2,11 @@
 import type { store as wire } from '@rackwright/api';
 import type { Clock, CrashPoint, Log, Random } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
-import type { SessionRegistry } from '../../agents/registry.ts';
 import type { AuditSink } from '../../audit/index.ts';
 import type { Following } from '../../following/index.ts';
 import type { EngineTiming } from '../turn/timing.ts';
 import type { CallWebhook } from '../turn/webhook-order.ts';
+import type { SessionRegistry } from './sessions.ts';
 
 export interface HostsDependencies {
   readonly store: StateStore;

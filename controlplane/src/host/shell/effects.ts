@@ -6,12 +6,12 @@ import { create, equals } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, store as wire } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
-import type { LiveSession } from '../../agents/registry.ts';
 import { copyOf, readShared, untilWritten, writeRecord, writeShared } from '../../records/index.ts';
 import { type GivenFor, noteGiven, openNamed } from '../../secrets/index.ts';
 import { writeAbandoned, writeTombstone } from '../fleet/tombstones.ts';
 import type { HostEffect } from '../turn/types.ts';
 import type { HostsDependencies } from './dependencies.ts';
+import type { LiveSession } from './sessions.ts';
 
 /** A cancel that an agent has not begun by then is of no use any more. */
 const cancelDeadlineMs = 3_600_000;

@@ -11,7 +11,6 @@
 import { equals } from '@bufbuild/protobuf';
 import { type agent, type Explanation, type Progress, store as wire } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
-import type { LiveSession } from '../../agents/registry.ts';
 import { readShared, tooBusy, writeShared } from '../../records/index.ts';
 import { Alarms, OneByOne } from '../../waking/index.ts';
 import { explainHost } from '../explain/explain.ts';
@@ -42,6 +41,7 @@ import { FinishedRuns } from './finished-runs.ts';
 import { Limits } from './limits.ts';
 import { failedReport, Performing } from './perform.ts';
 import { StepProgress } from './progress.ts';
+import type { LiveSession } from './sessions.ts';
 import { gatherContext, reserveIdentity } from './surroundings.ts';
 import { WaitLog } from './wait-log.ts';
 import { nextWakeMs } from './wake.ts';

@@ -4,7 +4,6 @@ import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { type agent, type Freeze, PowerMismatchPolicy, store as wire } from '@rackwright/api';
 import { meaningfulUuid } from '@rackwright/erasure';
 import { storeKey } from '@rackwright/store';
-import type { LiveSession } from '../../agents/registry.ts';
 import { credentialsOfRegistries } from '../../images/index.ts';
 import { type RecordWriter, readShared } from '../../records/index.ts';
 import { identityHex } from '../erasure/identity.ts';
@@ -17,6 +16,7 @@ import { activeRun } from '../turn/turn.ts';
 import type { FreezeInForce, HostContext, HostEvent, SessionContext } from '../turn/types.ts';
 import type { HostsDependencies } from './dependencies.ts';
 import { standings } from './places.ts';
+import type { LiveSession } from './sessions.ts';
 
 const nothing: ReadonlySet<string> = new Set();
 

@@ -26,7 +26,6 @@ import {
   type StateStore,
   storeKey,
 } from '@rackwright/store';
-import { createSessionRegistry, type SessionRegistry } from '../../agents/registry.ts';
 import { type AgentService, createAgentService } from '../../agents/service.ts';
 import { defaultSessionTiming } from '../../agents/timing.ts';
 import type { SessionTrust } from '../../agents/trust.ts';
@@ -36,6 +35,7 @@ import { freezeShared } from '../../records/index.ts';
 import { reservedValues } from '../fleet/reservations.ts';
 import type { HostsDependencies } from '../shell/dependencies.ts';
 import { Hosts } from '../shell/reconcile.ts';
+import { createSessionRegistry, type SessionRegistry } from '../shell/sessions.ts';
 import { defaultTiming } from '../turn/timing.ts';
 import type { RequestOutcome } from '../turn/turn-result.ts';
 import type { HostRequest } from '../turn/types.ts';

@@ -23,7 +23,6 @@ import {
 import { randomId } from '@rackwright/platform';
 import { type Revision, storeKey } from '@rackwright/store';
 import { isUnscoped } from '../../access/index.ts';
-import { networkProblem } from '../../discovery/index.ts';
 import { fleetKey } from '../../host/index.ts';
 import { credentialsOfRegistries } from '../../images/index.ts';
 import {
@@ -35,6 +34,7 @@ import {
   withApplied,
   writeRecord,
 } from '../../records/index.ts';
+import { networkProblem } from '../../secrets/index.ts';
 import { maskPaths } from '../call/field-mask.ts';
 import { hostRecordOf } from '../call/host-view.ts';
 import { idProblem, nameProblem, requireName } from '../call/names.ts';

@@ -21,8 +21,8 @@ import {
 } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
 import { type Principal, roleTooSmall } from '../../access/index.ts';
-import { liesWithin } from '../../discovery/index.ts';
 import { readRecord } from '../../records/index.ts';
+import { liesWithin } from '../../secrets/index.ts';
 import { parseName } from '../call/names.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import type { Violations } from '../call/violations.ts';

@@ -9,7 +9,7 @@ import {
   type MachineMatch,
 } from '@rackwright/api';
 import { meaningfulSerial } from '@rackwright/erasure';
-import { networkProblem } from '../../discovery/index.ts';
+import { networkProblem } from '../../secrets/index.ts';
 import { idProblem } from '../call/names.ts';
 import { checkLabels, controlCharacters } from '../call/texts.ts';
 import { quote, type Violations } from '../call/violations.ts';

@@ -1,6 +1,6 @@
 /**
- * Which rack's agent is connected here, and how to reach it. Sessions write into it, the host loop
- * reads from it; neither imports the other.
+ * Which rack's agent is connected here, and how to reach it. The host loop reads from it and knows
+ * nothing else of sessions, which stand above hosts and write into it.
  */
 import type { agent } from '@rackwright/api';
 
