@@ -17,8 +17,8 @@ import {
 } from '@rackwright/api';
 import { type GateWait, gateWait } from './approval.ts';
 import type { Membership } from './members.ts';
-import type { SeenHost } from './seen.ts';
-import { Outage, queueOf, type Survey, stateText } from './survey.ts';
+import { runUnderWay, type SeenHost } from './seen.ts';
+import { Outage, queueOf, type Standing, type Survey, stateText } from './survey.ts';
 
 /** Hosts that a text names; the rest are counted. */
 const hostsNamedMax = 3;
@@ -74,18 +74,57 @@ function upToDate(
   if (current === standings.length) return { status: true, reason: 'AllUpdated', message: count };
   if (held !== undefined) return no(capital(held.reason), `${count}; ${held.text}`);
   const { slots } = surveyed;
+  if (slots.length === 0) {
+    const { reason, text } = whyNobody(surveyed);
+    return no(reason, text === '' ? count : `${count}; ${text}`);
+  }
   const atGate = slots.filter(({ state }) => state === RolloutSlotState.GATE);
   if (atGate.length > 0 && atGate.length === slots.length) {
     const waits = atGate.map((slot) => gateWait(record, slot, opening.isOpen));
     const found = gateVerdicts.find(({ wait }) => waits.includes(wait));
-    if (found?.reason !== undefined) {
+    if (found?.wait === 'others') {
+      // Who has no slot, so that nobody is about to come back by one.
+      const slot = atGate[waits.indexOf('others')];
+      return no(found.reason, `${count}; ${slot?.host}: ${slot?.message}`);
+    }
+    if (found !== undefined) {
       const waiting = waits.filter((wait) => wait === found.wait).length;
       const verb = waiting === 1 ? 'waits' : 'wait';
       return no(found.reason, `${count}; ${waiting} ${verb} for ${found.text}`);
     }
   }
-  const isShut = slots.length === 0 && queueOf(surveyed).length > 0 && !opening.isOpen;
-  return no(isShut ? 'WaitingForWindow' : 'RolloutInProgress', count);
+  return no('RolloutInProgress', count);
+}
+
+/** Why nobody is out, although not all are on their image. */
+function whyNobody(surveyed: Survey): { readonly reason: string; readonly text: string } {
+  const { standings } = surveyed;
+  const outage = new Outage(surveyed);
+  const waits = queueOf(surveyed).map((each) => ({ ...each, wait: outage.waitOf(each) }));
+  // Taken or claimed next, by another look.
+  const goes = waits.some(({ wait }) => wait === undefined);
+  if (goes || standings.some(({ stand }) => stand === 'unclaimed')) {
+    return { reason: 'RolloutInProgress', text: '' };
+  }
+  const late = waits.find(({ wait }) => typeof wait === 'object');
+  if (late !== undefined) return { reason: 'WaitingForWindow', text: '' };
+  const [first] = waits;
+  if (first !== undefined) return { reason: 'Waiting', text: `${first.name}: ${first.wait}` };
+  const still = standings.filter(({ stand }) => stand === 'kept' || stand === 'failed');
+  return { reason: 'Waiting', text: namedWhy(still) };
+}
+
+/** The first few with what keeps them; the rest are counted. */
+function namedWhy(standings: readonly Pick<Standing, 'name' | 'why'>[]): string {
+  const texts = standings.slice(0, hostsNamedMax).map(({ name, why }) => `${name}: ${why}`);
+  if (standings.length > texts.length) texts.push(`${standings.length} in all`);
+  return texts.join('; ');
+}
+
+/** By what does not end by itself, as a pause, a run and the clean before the image do. */
+function isKept({ stand, host, untilMs }: Standing): boolean {
+  const isCleaned = host.wantsClean && host.cleanAfterMs === undefined && host.keptBy === undefined;
+  return stand === 'kept' && untilMs === undefined && runUnderWay(host) === undefined && !isCleaned;
 }
 
 function noHosts(unready: readonly SeenHost[]): string {
@@ -96,13 +135,13 @@ function noHosts(unready: readonly SeenHost[]): string {
   return `it holds no host; what it selects is not ready: ${texts.join('; ')}${more}`;
 }
 
-/** Of several the first one is told; without a reason it says nothing of its own. */
+/** Of several the first one is told. */
 const gateVerdicts: readonly {
   readonly wait: GateWait;
-  readonly reason?: string;
+  readonly reason: string;
   readonly text?: string;
 }[] = [
-  { wait: 'others' },
+  { wait: 'others', reason: 'Waiting' },
   { wait: 'approval', reason: 'WaitingForApproval', text: 'an approval' },
   { wait: 'webhook', reason: 'WaitingForWebhook', text: 'the gate’s webhook' },
   { wait: 'window', reason: 'WaitingForWindow', text: 'a window' },
@@ -124,9 +163,10 @@ function degraded(
   if (resolveFailure !== undefined) return yes('ResolutionFailed', resolveFailure.message);
   if (held?.reason === 'wavesEmpty') return yes('WavesEmpty', held.text);
   const failed = standings.filter(({ stand }) => stand === 'failed');
-  const whose = failed.slice(0, hostsNamedMax).map(({ name, why }) => `${name}: ${why}`);
-  if (failed.length > whose.length) whose.push(`${failed.length} in all`);
-  if (held?.reason === 'halted') return yes('RolloutHalted', [held.text, ...whose].join('; '));
+  const whose = namedWhy(failed);
+  if (held?.reason === 'halted') {
+    return yes('RolloutHalted', whose === '' ? held.text : `${held.text}; ${whose}`);
+  }
   const back = pool?.status?.rolledBackFrom ?? '';
   if (back !== '') return yes('RolledBack', `hosts failed on ${back}; it went back from it`);
   if (contested.size > 0) {
@@ -134,7 +174,9 @@ function degraded(
     const more = contested.size > named.length ? `; ${contested.size} in all` : '';
     return yes('HostConflict', `${named.join('; ')}${more}`);
   }
-  if (failed.length > 0) return yes('HostFailed', whose.join('; '));
+  if (failed.length > 0) return yes('HostFailed', whose);
+  const kept = standings.filter(isKept);
+  if (kept.length > 0) return yes('HostKept', namedWhy(kept));
   return { status: false, reason: 'Healthy', message: `${counted(failedCount, 'host')} failed` };
 }
 

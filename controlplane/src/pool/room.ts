@@ -10,7 +10,7 @@ import { heldOf } from './held.ts';
 import { isBroken, isMissed, type SeenHost } from './seen.ts';
 import type { Survey } from './survey.ts';
 
-/** Hosts that a slot's message names. */
+/** Hosts that a text names; the rest are counted. */
 const namedMax = 3;
 const waitsFor = 'waits for hosts/';
 
@@ -59,11 +59,16 @@ export class Room {
 }
 
 function textOf(out: readonly { readonly name: string }[]): string {
+  if (out.length === 0) return 'waits: no host may be out';
+  const verb = out.length === 1 ? 'is' : 'are';
+  return `waits for ${namesText(out)}, which ${verb} out`;
+}
+
+/** "hosts/h1, hosts/h2, hosts/h3 and 4 more" */
+export function namesText(out: readonly { readonly name: string }[]): string {
   const names = out.map(({ name }) => name).toSorted();
-  if (names.length === 0) return 'waits: no host may be out';
   const more = names.length > namedMax ? ` and ${names.length - namedMax} more` : '';
-  const verb = names.length === 1 ? 'is' : 'are';
-  return `waits for ${names.slice(0, namedMax).join(', ')}${more}, which ${verb} out`;
+  return `${names.slice(0, namedMax).join(', ')}${more}`;
 }
 
 /** Whether what keeps a slot at the gate is that others are out. */

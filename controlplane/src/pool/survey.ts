@@ -23,6 +23,7 @@ import {
 import { failureThreshold, unavailableMax } from './amounts.ts';
 import { failedOn, type Held, heldBecause, heldByHand, heldOf, waveName } from './held.ts';
 import { compare, orderKey } from './members.ts';
+import { namesText } from './room.ts';
 import {
   isBroken,
   isHealthyOn,
@@ -208,8 +209,11 @@ export class Outage {
   readonly #survey: Survey;
   #slots: number;
   #ofTarget: number;
-  readonly #out = new Map<string, string>();
+  /** By uid. */
+  readonly #out = new Map<string, { readonly name: string; readonly rack: string }>();
   readonly #racks = new Map<string, number>();
+  /** Made once for all who wait, by rack. */
+  readonly #names = new Map<string, string>();
 
   constructor(surveyed: Survey) {
     this.#survey = surveyed;
@@ -217,12 +221,13 @@ export class Outage {
     const { target } = surveyed;
     this.#ofTarget = surveyed.slots.filter(({ image }) => image === target?.image).length;
     for (const { host, slot } of surveyed.standings) {
-      if (slot !== undefined || (isMissed(host) && !surveyed.isBack))
-        this.#out.set(host.uid, host.rack);
+      if (slot !== undefined || (isMissed(host) && !surveyed.isBack)) this.#out.set(host.uid, host);
     }
     // The slot of a host that is no member any more is one still.
-    for (const { hostUid, rack } of surveyed.slots) this.#out.set(hostUid, rack);
-    for (const rack of this.#out.values()) this.#racks.set(rack, this.inRack(rack) + 1);
+    for (const { hostUid, host: name, rack } of surveyed.slots) {
+      this.#out.set(hostUid, { name, rack });
+    }
+    for (const { rack } of this.#out.values()) this.#racks.set(rack, this.inRack(rack) + 1);
   }
 
   get count(): number {
@@ -238,12 +243,19 @@ export class Outage {
     this.#slots += 1;
     if (wanted?.image === this.#survey.target?.image) this.#ofTarget += 1;
     if (this.#out.has(host.uid)) return;
-    this.#out.set(host.uid, host.rack);
+    this.#out.set(host.uid, host);
+    this.#names.clear();
     this.#racks.set(host.rack, this.inRack(host.rack) + 1);
   }
 
   /** Why a host that could go waits for its turn; undefined: it may go. */
   whyWaits(standing: Standing): string | undefined {
+    const wait = this.waitOf(standing);
+    return typeof wait === 'string' ? wait : wait?.window;
+  }
+
+  /** The same; of a window that nothing else keeps it from, apart. */
+  waitOf(standing: Standing): string | { readonly window: string } | undefined {
     const { host, wave, wanted } = standing;
     const { target, perRackMax, isProven, currentWave } = this.#survey;
     const max = this.#survey.unavailableMax;
@@ -258,21 +270,31 @@ export class Outage {
     const isOut = this.#out.has(host.uid);
     if (!isOut && perRackMax !== undefined && this.inRack(host.rack) >= perRackMax) {
       const out = `${this.inRack(host.rack)} of ${perRackMax} out there`;
-      return `waits for a slot in ${host.rack}: ${out}`;
+      return `waits for a slot in ${host.rack}: ${out}${this.#named(host.rack)}`;
     }
     if (!isServing(host)) return undefined;
     if (this.count >= max) return `waits for a slot: ${this.#taken(max)}`;
     const { isOpen, untilMs } = this.#survey.opening;
     if (isOpen) return undefined;
     const opens = untilMs === undefined ? '' : `, which opens at ${timeText(untilMs)}`;
-    return `waits for a window${opens}`;
+    return { window: `waits for a window${opens}` };
   }
 
-  /** "2 of 2 out, oldest since …" */
+  /** "2 of 2 out (hosts/h1, hosts/h2), oldest since …" */
   #taken(max: number): string {
     const times = this.#survey.slots.flatMap(({ takeTime }) => msOf(takeTime) ?? []);
     const oldest = times.length === 0 ? '' : `, oldest since ${timeText(Math.min(...times))}`;
-    return `${this.count} of ${max} out${oldest}`;
+    return `${this.count} of ${max} out${this.#named()}${oldest}`;
+  }
+
+  /** " (hosts/h1, hosts/h2)": who is out, in one rack or at all. */
+  #named(rack = ''): string {
+    const known = this.#names.get(rack);
+    if (known !== undefined) return known;
+    const out = [...this.#out.values()].filter((each) => rack === '' || each.rack === rack);
+    const text = out.length === 0 ? '' : ` (${namesText(out)})`;
+    this.#names.set(rack, text);
+    return text;
   }
 }
 

@@ -207,8 +207,8 @@ export const poolPlants: readonly Plant[] = [
     name: 'pauseIgnored',
     breaks: 'P14: a paused pool takes nobody',
     file: 'controlplane/src/pool/held.ts',
-    find: 'if (spec?.rollout?.paused === true)',
-    replace: 'if (spec?.rollout?.paused === undefined)',
+    find: 'if (pool?.spec?.rollout?.paused === true)',
+    replace: 'if (pool?.spec?.rollout?.paused === undefined)',
     caughtBy: test('controlplane/src/pool/rollout.test.ts', 'R3: none may be out'),
   },
   {
