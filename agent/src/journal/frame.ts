@@ -1,6 +1,7 @@
 /**
  * The journal's file format: frames, one for each append, so that a torn write can only be the
- * last frame.
+ * last frame. A file that is written anew, and is there whole or not at all, has as many as its
+ * records need.
  *
  *   "RWJ1" | payload length, uint32 | CRC-32 of length and payload, uint32 | payload
  *
@@ -9,13 +10,14 @@
 import { crc32 } from 'node:zlib';
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/api';
-import { ByteReader, ByteWriter } from '@rackwright/bytes';
+import { ByteReader, ByteWriter, EncodeError } from '@rackwright/bytes';
 
 const magic = Uint8Array.of(0x52, 0x57, 0x4a, 0x31);
 const headerBytes = 12;
 
-/** A frame is one batch of records; a report with its evidence stays far below. */
+/** A report with its evidence stays far below. */
 export const framePayloadBytesMax = 64 * 1024 * 1024;
+const lengthBytes = 4;
 
 /** What a journal file holds. */
 export type JournalContents =
@@ -29,17 +31,34 @@ export type JournalContents =
   /** What had been durable is damaged or not ours to read: the journal must count as lost (R9). */
   | { readonly kind: 'damaged'; readonly problem: string };
 
-/** One frame with `records`. */
-export function encodeFrame(records: readonly agent.JournalRecord[]): Uint8Array {
-  const payload = new ByteWriter(framePayloadBytesMax);
+/** As few frames with `records` as hold them; one also for none. */
+export function encodeFrames(
+  records: readonly agent.JournalRecord[],
+  payloadBytesMax: number,
+): Uint8Array[] {
+  const payloads: Uint8Array[][] = [[]];
+  let filled = 0;
   for (const record of records) {
     const bytes = toBinary(agent.JournalRecordSchema, record);
-    payload.uint32(bytes.length).bytes(bytes);
+    const length = new ByteWriter(lengthBytes).uint32(bytes.length).finish();
+    const added = length.length + bytes.length;
+    if (filled > 0 && filled + added > payloadBytesMax) {
+      payloads.push([]);
+      filled = 0;
+    }
+    payloads.at(-1)?.push(length, bytes);
+    filled += added;
   }
-  const body = payload.finish();
-  const frame = new ByteWriter(headerBytes + body.length);
-  frame.bytes(magic).uint32(body.length).uint32(checksum(body)).bytes(body);
-  return frame.finish();
+  return payloads.map(frameOf);
+}
+
+function frameOf(parts: readonly Uint8Array[]): Uint8Array {
+  const payload = Buffer.concat(parts);
+  if (payload.length > framePayloadBytesMax) {
+    throw new EncodeError(`a record of ${payload.length} bytes is not read again`);
+  }
+  const header = new ByteWriter(headerBytes).bytes(magic).uint32(payload.length);
+  return Buffer.concat([header.uint32(checksum(payload)).finish(), payload]);
 }
 
 /** Reads a journal file, telling a torn end from damage. Never throws. */

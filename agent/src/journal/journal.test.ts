@@ -3,7 +3,7 @@ import { agent } from '@rackwright/api';
 import type { Clock, Log, Random } from '@rackwright/platform';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { encodeFrame, readFrames } from './frame.ts';
+import { encodeFrames, framePayloadBytesMax, readFrames } from './frame.ts';
 import { Journal } from './journal.ts';
 import {
   applyRecord,
@@ -50,9 +50,12 @@ const random = countingRandom();
 const clock = clockAt(1_000_000);
 
 /** One life of a program that uses the journal. */
-async function start(disk: MemoryDisk, rewriteAtBytes = 1024 * 1024) {
+async function start(disk: MemoryDisk, rewriteAtBytes = 1024 * 1024, frameBytesMax?: number) {
   const life = disk.open();
-  const options = { disk: life.disk, path, clock, random, log: noLog, rewriteAtBytes };
+  const options = {
+    ...{ disk: life.disk, path, clock, random, log: noLog, rewriteAtBytes },
+    ...(frameBytesMax === undefined ? {} : { frameBytesMax }),
+  };
   return { journal: await Journal.open(options), kill: life.kill };
 }
 
@@ -67,6 +70,11 @@ function received(id: string): RecordInit {
 function ended(id: string, sequence: bigint): RecordInit {
   const result = { case: 'complete', value: {} } as const;
   return { case: 'ended', value: { report: { operationId: id, sequence, result } } };
+}
+
+/** In one frame. */
+function framed(records: readonly agent.JournalRecord[]): Uint8Array {
+  return Buffer.concat(encodeFrames(records, framePayloadBytesMax));
 }
 
 function phases(journal: Journal): Record<string, string> {
@@ -144,7 +152,7 @@ describe('R9: identity', () => {
     const first = await start(disk);
     const life = disk.open();
     const file = await life.disk.openAppend(path);
-    await file.append(encodeFrame([create(agent.JournalRecordSchema, {})]));
+    await file.append(framed([create(agent.JournalRecordSchema, {})]));
     const second = await start(disk);
     expect(second.journal.state.id).not.toBe(first.journal.state.id);
   });
@@ -237,6 +245,25 @@ describe('rewriting', () => {
     expect(state.grants.get('h/1/1/1')?.publicKey).toEqual(bound.publicKey);
     expect(state.lastSequence).toBe(199n);
   });
+
+  test('keeps a state that is larger than a frame, and takes records that are', async () => {
+    const disk = new MemoryDisk();
+    const frameBytesMax = 4096;
+    const { journal } = await start(disk, undefined, frameBytesMax);
+    const ids = Array.from({ length: 900 }, (_, at) => `h/1/${at}/1`);
+    await journal.append(...ids.slice(0, 300).map(received));
+    await Promise.all(ids.slice(300).map((id) => journal.append(received(id))));
+    const sizeBytes = (disk.bytes(path) as Uint8Array).length;
+    expect(sizeBytes).toBeGreaterThan(2 * frameBytesMax);
+    const again = (await start(disk, undefined, frameBytesMax)).journal;
+    expect([...again.state.operations.keys()]).toEqual(ids);
+    await again.append(...ids.map((operationId, at) => ended(operationId, BigInt(at))));
+    const forgotten = ids.slice(1).map((operationId) => ({ operationId }));
+    await again.append(...forgotten.map((value) => ({ case: 'forgotten', value }) as const));
+    const { state } = (await start(disk, undefined, frameBytesMax)).journal;
+    expect([...state.operations.keys()]).toEqual(ids.slice(0, 1));
+    expect(state.lastSequence).toBe(899n);
+  });
 });
 
 const ids = fc.constantFrom('h/1/1/1', 'h/1/1/2', 'g/4/2/1');
@@ -292,7 +319,8 @@ test('reads back any batch, and takes any cut for a torn end and no longer frame
   fc.assert(
     fc.property(fc.array(bodies, { minLength: 1, maxLength: 5 }), fc.nat(), (list, seed) => {
       const records = list.map((body) => makeRecord(77, body));
-      const [first, second] = [encodeFrame(records), encodeFrame(records)];
+      const first = framed(records);
+      const second = first;
       const file = Uint8Array.of(...first, ...second);
       const whole = readFrames(file);
       if (whole.kind !== 'intact') throw new Error(whole.kind);

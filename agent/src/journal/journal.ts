@@ -1,8 +1,8 @@
 /**
  * The agent's journal: what must outlive a crash, on a file that only grows until it is rewritten.
  *
- * J1 `append` resolves only once its records are durable; they become `state` at that moment. Its
- *    records are one frame: all of them or none.
+ * J1 `append` resolves only once its records are durable; they become `state` at that moment. They
+ *    stand in one frame, or come with a rewrite: all of them or none.
  * J2 After a failed append nothing is added behind it, because what the disk kept is unknown: the
  *    next append replaces the whole file (R4: no fsync, no destructive step).
  * J3 The id is random and made once; a journal that is lost or damaged gets a new one. The
@@ -19,7 +19,7 @@ import {
   type Random,
   randomId,
 } from '@rackwright/platform';
-import { encodeFrame, readFrames } from './frame.ts';
+import { encodeFrames, framePayloadBytesMax, readFrames } from './frame.ts';
 import {
   applyRecords,
   emptyJournal,
@@ -43,6 +43,8 @@ export interface JournalOptions {
   readonly random: Random;
   readonly log: Log;
   readonly rewriteAtBytes?: number;
+  /** What a frame holds at most. */
+  readonly frameBytesMax?: number;
 }
 
 interface Waiting {
@@ -115,12 +117,11 @@ export class Journal {
 
   async #write(records: readonly agent.JournalRecord[]): Promise<void> {
     const next = applyRecords(this.#state, records);
-    const frame = encodeFrame(records);
-    if (this.#file === undefined || this.#sizeBytes + frame.length > this.#rewriteAtBytes) {
-      await this.#rewrite(next);
-    } else {
-      await this.#add(this.#file, frame);
-    }
+    const [frame, ...more] = this.#encoded(records);
+    const sizeBytes = this.#sizeBytes + (frame?.length ?? 0);
+    const fits = more.length === 0 && sizeBytes <= this.#rewriteAtBytes;
+    if (fits && frame !== undefined && this.#file !== undefined) await this.#add(this.#file, frame);
+    else await this.#rewrite(next);
     this.#state = next;
   }
 
@@ -137,11 +138,15 @@ export class Journal {
   async #rewrite(next: JournalState): Promise<void> {
     const { disk, path, rewriteAtBytes = rewriteAtBytesDefault } = this.#options;
     await this.#letGo();
-    const frame = encodeFrame(recordsOf(next));
-    await disk.writeAtomic(path, frame, ownerOnlyMode);
+    const file = Buffer.concat(this.#encoded(recordsOf(next)));
+    await disk.writeAtomic(path, file, ownerOnlyMode);
     this.#file = await disk.openAppend(path);
-    this.#sizeBytes = frame.length;
-    this.#rewriteAtBytes = Math.max(rewriteAtBytes, 2 * frame.length);
+    this.#sizeBytes = file.length;
+    this.#rewriteAtBytes = Math.max(rewriteAtBytes, 2 * file.length);
+  }
+
+  #encoded(records: readonly agent.JournalRecord[]): Uint8Array[] {
+    return encodeFrames(records, this.#options.frameBytesMax ?? framePayloadBytesMax);
   }
 
   async #letGo(): Promise<void> {
