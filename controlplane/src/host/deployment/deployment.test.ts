@@ -7,6 +7,7 @@ import {
   type DeploySpec,
   DeploySpecSchema,
   FaultSeverity,
+  FirstBootFormat,
   FleetSpecSchema,
   HostGoal,
   HostState,
@@ -102,6 +103,20 @@ test('a deployment is told whole as it leaves; its first boot stands once in the
     deploy: { keepDisks: ['D2'], firstBoot: { userData: '#cloud-config\n' } },
   });
   expect(orderOf(host).deployment?.deploy).toBeUndefined();
+});
+
+test('the agent is sent no first-boot data for what it does itself, only what it goes by', () => {
+  const format = FirstBootFormat.NO_CLOUD;
+  const firstBoot = { format, userData: '#cloud-config\n', metaData: { a: 'b' } };
+  for (const netboot of [false, true]) {
+    const host = available();
+    const proof = DeployProof.PHONE_HOME;
+    const wanted = deploy({ firstBoot, netboot, proof, keepDisks: ['D2'] });
+    const effects = host.request({ kind: 'provision', image: first, deploy: wanted });
+    const narrow = deploy({ firstBoot: { format }, netboot, proof });
+    const told = sent(effects)?.deployment?.deploy;
+    expect(told && equals(DeploySpecSchema, told, narrow)).toBe(true);
+  }
 });
 
 test('a host is in service once it has proved itself, in the time that it is given', () => {

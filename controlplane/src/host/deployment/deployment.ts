@@ -8,8 +8,8 @@
  * 2. What stood there before stays named as long as every attempt has said that it left the disks
  *    untouched.
  * 3. The first boot's data stand in the record once for each image, and not in its operations: they
- *    are put in as an operation leaves. Once a run is over they
- *    stand there for one image at most: for what the host runs, if it runs any.
+ *    are put in as the one leaves that writes the image. Once a run is over they stand there for
+ *    one image at most: for what the host runs, if it runs any.
  */
 import { clone, create } from '@bufbuild/protobuf';
 import { durationMs, timestampMs } from '@bufbuild/protobuf/wkt';
@@ -17,6 +17,7 @@ import {
   agent,
   type DeploySpec,
   DeploySpecSchema,
+  FirstBootFormat,
   HostState,
   type ImageRegistry,
   type Run,
@@ -83,9 +84,19 @@ export function asSent(
   }
   const sent = clone(agent.OperationSchema, operation);
   if (sent.kind.case === 'runStep' && sent.kind.value.deployment !== undefined) {
-    sent.kind.value.deployment.deploy = clone(DeploySpecSchema, deploy ?? create(DeploySpecSchema));
+    const { step, deployment } = sent.kind.value;
+    const whole = deploy ?? create(DeploySpecSchema);
+    deployment.deploy = isDeployStepOfAgent(step)
+      ? forAgent(whole)
+      : clone(DeploySpecSchema, whole);
   }
   return sent;
+}
+
+/** What the agent's own steps read: it journals each of them for as long as they wait. */
+function forAgent({ netboot, proof, firstBoot }: DeploySpec): DeploySpec {
+  const format = firstBoot?.format ?? FirstBootFormat.UNSPECIFIED;
+  return create(DeploySpecSchema, { netboot, proof, firstBoot: { format } });
 }
 
 /** Why the deployment of this step cannot be ordered as things stand now. */
