@@ -1,6 +1,6 @@
 /**
- * A host that a restored store shows as a pool's, or as nobody's: it may have been given to somebody
- * in the lost stretch, and its pool leaves it alone until a person has looked.
+ * A host that a restored store shows as a pool's, or as nobody's: it may have been given to
+ * somebody in the lost stretch, and its pool leaves it alone until a person has looked.
  */
 import {
   HostState,

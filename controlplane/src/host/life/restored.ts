@@ -7,9 +7,9 @@
  *    are taken in.
  * G2 Afterwards nothing goes on under a number that the lost stretch may have used, and no host is
  *    available on what was known before it.
- * G3 Afterwards nothing boots, erases or rewrites a host by itself that may have been taken into use
- *    in the lost stretch, no goal and no pool, until a person has looked and says `retry` (or asks
- *    for the clean, the release or the image).
+ * G3 Afterwards no goal and no pool boots, erases or rewrites a host by itself that may have been
+ *    taken into use in the lost stretch, until a person has looked and says `retry` (or asks for
+ *    the clean, the release or the image).
  */
 import { create } from '@bufbuild/protobuf';
 import {
