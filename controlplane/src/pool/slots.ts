@@ -13,7 +13,13 @@
  *    wait for it.
  */
 import { create } from '@bufbuild/protobuf';
-import { durationMs, type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import {
+  durationFromMs,
+  durationMs,
+  type Timestamp,
+  timestampFromMs,
+  timestampMs,
+} from '@bufbuild/protobuf/wkt';
 import {
   HostState,
   type ImageRegistry,
@@ -144,27 +150,41 @@ function prove(draft: Draft, slot: RolloutSlot, host: SeenHost): boolean {
     const since = msOf(slot.healthySince);
     // A clock that was put back takes nothing from what is still to come.
     if (since === undefined || since > nowMs) slot.healthySince = timestampFromMs(nowMs);
+    slot.deployedTime ??= timestampFromMs(nowMs);
     slot.message = 'healthy; it has to stay so for a while';
     const soakMs = policy?.soak === undefined ? 0 : durationMs(policy.soak);
     if (nowMs < (msOf(slot.healthySince) ?? nowMs) + soakMs) return true;
     forgive(draft, host.uid);
     return false;
   }
-  delete slot.healthySince;
+  endHealth(slot, nowMs);
   const ill = host.illness ?? `its disk holds ${host.image || 'nothing that is known'}`;
   slot.message = cut(inShort(ill, slot));
   if (record.deletion !== undefined) return false;
   if (!isOver && nowMs < healthDeadlineMs(record, slot)) return true;
-  const message = `written, and not healthy in time: ${slot.message}`;
-  fail(draft, slot, { message, counted: !isOver });
+  const how = slot.deployedTime === undefined ? 'not healthy in time' : 'too long ill since';
+  fail(draft, slot, { message: `written, and ${how}: ${slot.message}`, counted: !isOver });
   return false;
 }
 
-/** When a written host has taken too long. */
+/** It is healthy no more; how long it was is not counted against it. */
+function endHealth(slot: RolloutSlot, nowMs: number): void {
+  const since = msOf(slot.healthySince);
+  delete slot.healthySince;
+  if (since === undefined) return;
+  const beforeMs = slot.healthyFor === undefined ? 0 : durationMs(slot.healthyFor);
+  slot.healthyFor = durationFromMs(beforeMs + Math.max(0, nowMs - since));
+}
+
+/**
+ * When a written host has taken too long: to become healthy, or, once it was, by all the time that
+ * it has been ill since. So one bad look ends no soak, and none goes on for ever.
+ */
 export function healthDeadlineMs({ pool }: wire.PoolRecord, slot: RolloutSlot): number {
   const timeout = pool?.spec?.rollout?.healthTimeout;
-  const endMs = msOf(slot.runEndTime) ?? 0;
-  return endMs + (timeout === undefined ? healthTimeoutDefaultMs : durationMs(timeout));
+  const timeoutMs = timeout === undefined ? healthTimeoutDefaultMs : durationMs(timeout);
+  const healthyMs = slot.healthyFor === undefined ? 0 : durationMs(slot.healthyFor);
+  return (msOf(slot.deployedTime ?? slot.runEndTime) ?? 0) + timeoutMs + healthyMs;
 }
 
 /** When a slot may be free by time alone. */
