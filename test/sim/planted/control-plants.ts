@@ -156,12 +156,12 @@ export const controlPlants: readonly Plant[] = [
     name: 'anyOrderOfTheRunCounts',
     breaks: 'a host that somebody else switches on while a clean holds it off is not clean',
     file: 'controlplane/src/host/erasure/use.ts',
-    find: "  if (latest === undefined) return false;\n  if (latest.name !== 'power.off')",
+    find: '  if (latest === undefined) return false;\n  if (latest.name !== engineSteps.off)',
     replace:
       '  if (latest === undefined) return false;\n' +
       '  const all = activeRun(turn.status)?.steps ?? [];\n' +
       '  if (all.some(({ name, attempt }) => switchesOn(name) && attempt > 0)) return true;\n' +
-      "  if (latest.name !== 'power.off')",
+      '  if (latest.name !== engineSteps.off)',
     caughtBy: test('controlplane/src/host/erasure/use.test.ts', 'while the list holds it off'),
   },
   {

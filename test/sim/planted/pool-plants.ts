@@ -129,8 +129,8 @@ export const poolPlants: readonly Plant[] = [
     name: 'untouchedLeftOff',
     breaks: 'P10: a host whose failed reimage has written nothing is switched on again',
     file: 'controlplane/src/host/events/landing.ts',
-    find: "if (disk === 'lost') return ['power.off'];",
-    replace: "if (disk !== 'whole') return ['power.off'];",
+    find: "if (disk === 'lost') return [engineSteps.off];",
+    replace: "if (disk !== 'whole') return [engineSteps.off];",
     caughtBy: test(
       'controlplane/src/host/deployment/untouched-disk.test.ts',
       'that was not written',
@@ -207,8 +207,8 @@ export const poolPlants: readonly Plant[] = [
     name: 'pauseIgnored',
     breaks: 'P14: a paused pool takes nobody',
     file: 'controlplane/src/pool/held.ts',
-    find: 'if (pool?.spec?.rollout?.paused === true)',
-    replace: 'if (pool?.spec?.rollout?.paused === undefined)',
+    find: 'if (pool?.spec?.rollout?.paused === true) return',
+    replace: 'if (pool?.spec?.rollout?.paused === undefined) return',
     caughtBy: test('controlplane/src/pool/rollout.test.ts', 'R3: none may be out'),
   },
   {
