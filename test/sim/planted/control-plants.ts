@@ -214,8 +214,8 @@ export const controlPlants: readonly Plant[] = [
     name: 'requestActsTwice',
     breaks: 'a request id that comes again acts once',
     file: 'controlplane/src/host/machine.ts',
-    find: "return requestId !== '' && turn.record.requestIds.includes(requestId);",
-    replace: "return requestId === ' ';",
+    find: 'if (hasApplied(turn.record, event.by.requestId)) return undefined;',
+    replace: "if (event.by.requestId === ' ') return undefined;",
     caughtBy: test('controlplane/src/host/machine.test.ts', 'repeated request id'),
   },
   {

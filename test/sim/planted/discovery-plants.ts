@@ -68,8 +68,8 @@ export const discoveryPlants: readonly Plant[] = [
     name: 'takenLineIsForgotten',
     breaks: 'D6: a line says which host it has made, whoever died between the two',
     file: 'controlplane/src/discovery/lines.ts',
-    find: 'if (host?.requestIds.includes(`create:${lineRequestId(expected.uid)}`) === true) {',
-    replace: 'if (host?.requestIds.includes(lineRequestId(expected.uid)) === true) {',
+    find: 'if (host !== undefined && isMadeBy(host, lineRequestId(expected.uid))) {',
+    replace: 'if (host !== undefined && isMadeBy(host, expected.uid)) {',
     caughtBy: { ...bySimulation, from: 410 },
   },
 ];

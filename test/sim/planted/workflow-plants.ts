@@ -153,9 +153,9 @@ export const workflowPlants: readonly Plant[] = [
     name: 'secondTurn',
     breaks: 'B2: a batch gives a host one run',
     file: 'controlplane/src/workflow/batch-turn.ts',
-    find: 'return runOf(workflow, batch) !== undefined || isRepeated(workflow, requestIdOf(batch));',
+    find: 'return runOf(workflow, batch) !== undefined || hasApplied(workflow, requestIdOf(batch));',
     replace:
-      'return isOpen(runOf(workflow, batch)) || (isRepeated(workflow, requestIdOf(batch)) && ' +
+      'return isOpen(runOf(workflow, batch)) || (hasApplied(workflow, requestIdOf(batch)) && ' +
       'workflow.requestIds.length > 1e9);',
     caughtBy: byBatches,
   },
