@@ -10,7 +10,7 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import { type Host, store as wire } from '@rackwright/api';
 import { type Entry, type StateStore, StoreError, storeKey } from '@rackwright/store';
-import { answered } from '../records/index.ts';
+import { answered, idOf } from '../records/index.ts';
 import { type HostPlace, type HostPlaces, hostPlaceOf } from './host-places.ts';
 import { includes, includesRack, placeOf, type Scope } from './principal.ts';
 
@@ -39,7 +39,7 @@ const rules: Readonly<Record<string, Rule>> = {
   workflows: async (_scope, { key }, hosts) => (await hosts.get(segment(key, 1))) !== undefined,
   erasureCertificates: async (_scope, { key, value }, hosts) => {
     const { host } = fromBinary(wire.CertificateRecordSchema, value);
-    const uid = (await hosts.get(host.replace('hosts/', '')))?.uid;
+    const uid = (await hosts.get(idOf(host)))?.uid;
     return uid !== undefined && segment(key, 1).startsWith(`${uid}-`);
   },
   abandonedResources: (scope, { value }) =>
@@ -54,7 +54,7 @@ const rules: Readonly<Record<string, Rule>> = {
     const batch = fromBinary(wire.WorkflowBatchRecordSchema, value).workflowBatch;
     const rows = batch?.status?.hosts ?? [];
     for (const { host } of rows) {
-      if ((await hosts.get(host.replace('hosts/', ''))) === undefined) return false;
+      if ((await hosts.get(idOf(host))) === undefined) return false;
     }
     return rows.length > 0;
   },
@@ -62,7 +62,7 @@ const rules: Readonly<Record<string, Rule>> = {
   pools: async (_scope, { value }, hosts) => {
     const { members } = fromBinary(wire.PoolRecordSchema, value);
     for (const { host } of members) {
-      if ((await hosts.get(host.replace('hosts/', ''))) === undefined) return false;
+      if ((await hosts.get(idOf(host))) === undefined) return false;
     }
     return members.length > 0;
   },

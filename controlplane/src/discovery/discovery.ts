@@ -28,7 +28,7 @@ import {
 } from '@rackwright/api';
 import type { Revision } from '@rackwright/store';
 import type { AuditTrail } from '../audit/index.ts';
-import { isAway, isBusy, untilWritten } from '../records/index.ts';
+import { idOf, isAway, isBusy, untilWritten } from '../records/index.ts';
 import { resyncLater } from '../waking/index.ts';
 import { SeenElsewhere } from './elsewhere.ts';
 import { Intake, type IntakeDependencies } from './intake.ts';
@@ -267,7 +267,7 @@ export class Discovery {
 
   /** D2: what follows once the host stands. */
   async #settle(kept: KeptMachine, host: Host, expectedUid: string | undefined): Promise<void> {
-    const hostId = host.name.replace('hosts/', '');
+    const hostId = idOf(host.name);
     await seedFacts(this.#deps, { hostId, uid: host.uid, hasInventory: false }, kept.machine);
     if (expectedUid !== undefined) await markLine(this.#deps, hostId, expectedUid, host.name);
     await removeMachine(this.#deps, kept);

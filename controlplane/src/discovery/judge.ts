@@ -26,6 +26,7 @@ import {
   witnessOfBmc,
   witnessOfSystem,
 } from '@rackwright/erasure';
+import { idOf } from '../records/index.ts';
 import { liesWithin } from '../secrets/index.ts';
 import { hostsNear, isHostId, linesNear } from './lookup.ts';
 import { isSameMachine } from './traits.ts';
@@ -210,7 +211,7 @@ function elsewhereWords({ spec }: ExpectedHost, { machine }: KeptMachine): strin
 }
 
 function byLine(expected: ExpectedHost, kept: KeptMachine, world: World): Decision {
-  const hostId = expected.name.replace('expectedHosts/', '');
+  const hostId = idOf(expected.name);
   const elsewhere = elsewhereWords(expected, kept);
   if (elsewhere !== undefined) return waiting(`${expected.name}: ${elsewhere}`);
   if (isHostId(hostId, world.hosts)) {
@@ -269,7 +270,7 @@ function credentialWords(
   const networks = world.racks.get(rack)?.spec?.discovery?.bmcNetworks ?? [];
   if (liesWithin(bmcAddress, networks)) return undefined;
   const flags = [...networks, 'NETWORK'].map((each) => `--bmc-network ${each}`).join(' ');
-  const id = rack.replace('racks/', '');
+  const id = idOf(rack);
   return (
     `its BMC says ${bmcAddress}, which lies in no BMC network of ${rack}: accept it by hand, or ` +
     `name the network by \`rackwright rack update ${id} ${flags}\``

@@ -9,7 +9,7 @@ import {
   store as wire,
 } from '@rackwright/api';
 import type { Entry, Revision, StateStore } from '@rackwright/store';
-import { answered } from '../records/index.ts';
+import { answered, idOfKey } from '../records/index.ts';
 import { type MachineTraits, traitsOf } from './traits.ts';
 
 /** A host, as far as a machine may turn out to be it. */
@@ -183,8 +183,4 @@ function keptExpected({ key, value, revision }: Entry): KeptExpected | undefined
 function rackOf({ value }: Entry): [string, Rack][] {
   const { rack } = fromBinary(wire.RackRecordSchema, value);
   return rack === undefined ? [] : [[rack.name, rack]];
-}
-
-function idOfKey(key: string): string {
-  return key.slice(key.indexOf('.') + 1);
 }

@@ -35,6 +35,7 @@ import {
   appliedId,
   changeRecord,
   hasApplied,
+  idOf,
   type RecordWriter,
   readRecord,
   sharedRecordOf,
@@ -286,7 +287,7 @@ async function refuseRevoked(
   if (record !== undefined && isRegistered(record, key)) return;
   const kept = await readRecord(store, wire.RevokedKeyRecordSchema, revokedKey(key.sha256));
   if (kept === undefined) return;
-  throw refusal(refusedForever(kept.record.rack.replace('racks/', ''), kept.record));
+  throw refusal(refusedForever(idOf(kept.record.rack), kept.record));
 }
 
 /** Before the rack's own record: what is retired is known to be so whatever comes after. */
@@ -343,7 +344,7 @@ async function allRacks(store: StateStore): Promise<readonly wire.RackRecord[]> 
 
 async function findRackOfKey(store: StateStore, key: AgentKey): Promise<string | undefined> {
   const found = (await allRacks(store)).find((record) => isRegistered(record, key));
-  return found?.rack?.name.replace(/^racks\//, '');
+  return found && idOf(found.rack?.name);
 }
 
 /** The rack of each key that is registered, or was. */
@@ -351,7 +352,7 @@ async function racksOfKeys(store: StateStore): Promise<Map<string, string>> {
   const registered = new Map<string, string>();
   const past = new Map<string, string>();
   for (const record of await allRacks(store)) {
-    const rackId = record.rack?.name.replace(/^racks\//, '') ?? '';
+    const rackId = idOf(record.rack?.name);
     if (isJoined(record)) registered.set(hex(sha256(record.agentPublicKey)), rackId);
     for (const { keySha256 } of record.revokedKeys) past.set(hex(keySha256), rackId);
   }

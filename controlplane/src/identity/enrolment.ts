@@ -24,6 +24,7 @@ import {
   RevokedAgentSchema,
   store,
 } from '@rackwright/api';
+import { idOf } from '../records/index.ts';
 
 /** How long a join token can be used, milliseconds. */
 export const joinTokenLifetimeMs = 15 * 60_000;
@@ -316,7 +317,7 @@ function registered(record: store.RackRecord): Refused {
     'AGENT_REGISTERED',
     `${name} has an agent (key ${key}…${since}), which another one must not push aside unasked. ` +
       'If its box is dead or the agent was set up anew, say so: rackwright rack join-token ' +
-      `${name.replace('racks/', '')} --replace`,
+      `${idOf(name)} --replace`,
   );
 }
 

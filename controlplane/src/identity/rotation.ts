@@ -16,6 +16,7 @@ import {
   Authority_Stage as Stage,
   store as wire,
 } from '@rackwright/api';
+import { idOf } from '../records/index.ts';
 
 /** What certificates live, and how long each stage lasts at least; milliseconds. */
 export interface TrustTiming {
@@ -126,7 +127,7 @@ function waitsOfNext(
       const seen = seenMs === undefined ? 'never' : new Date(seenMs).toISOString();
       const message =
         `its agent, last heard ${seen}, does not believe it yet: start the agent, or revoke it ` +
-        `(rackwright rack revoke ${rack.replace('racks/', '')} --reason WHY), or give the rack up`;
+        `(rackwright rack revoke ${idOf(rack)} --reason WHY), or give the rack up`;
       waits.push(wait(rack, message));
     }
     const token = tokens.find(

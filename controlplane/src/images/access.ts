@@ -1,6 +1,7 @@
 /** How an image of hosts is asked for, as the fleet says of its registry. Pure. */
 import { create } from '@bufbuild/protobuf';
 import { agent, type ImageRegistry } from '@rackwright/api';
+import { idOf } from '../records/index.ts';
 import { readImageName } from './name.ts';
 
 export type HostImageResult =
@@ -47,7 +48,7 @@ export function hostImageOf(
     (credential) => !versions.has(credential),
   );
   if (missing !== undefined) {
-    const id = missing.replace(/^credentials\//, '');
+    const id = idOf(missing);
     const command = `rackwright credential create ${id} --username USER`;
     const whose = `${missing}, which the fleet names for ${name.registry}`;
     return refuse(`${whose}, does not exist; create it by \`${command}\``);

@@ -18,6 +18,7 @@ import {
 import type { Clock, WebClient } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import type { AuditSink } from '../audit/index.ts';
+import { idOf } from '../records/index.ts';
 import {
   credentialRecord,
   noteGiven,
@@ -125,7 +126,7 @@ async function accessTo(parts: RegistryResolverParts, registry: string, tag: str
     const rack = record?.credential?.racks[0] ?? '';
     const opened = await openNamed(parts, name, { rack });
     if (opened === undefined) {
-      const id = name.replace(/^credentials\//, '');
+      const id = idOf(name);
       const command = `rackwright credential create ${id} --username USER`;
       const text = `${name}, which the fleet names for ${registry}, does not exist`;
       return failed('unauthorized', `${text}; create it: ${command}`);

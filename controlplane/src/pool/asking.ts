@@ -9,6 +9,7 @@
 import type { store as wire } from '@rackwright/api';
 import type { Clock, Log } from '@rackwright/platform';
 import type { HostRequest } from '../host/index.ts';
+import { idOf } from '../records/index.ts';
 import type { CallOffs } from './call-off.ts';
 import { isSelected, type SeenHost } from './seen.ts';
 import type { PoolHosts } from './slot-run.ts';
@@ -41,7 +42,7 @@ export async function askForHosts(
       actor: pool,
       ...(request.kind === 'clean' ? { requestId: cleanId(record, host) } : {}),
     };
-    const hostId = host.name.replace('hosts/', '');
+    const hostId = idOf(host.name);
     const outcome = await hosts.request(hostId, request, by, world.kept.get(host.uid)?.revision);
     const isChanged = outcome.kind === 'accepted' || outcome.kind === 'removed';
     // One that has changed in between wakes the pool by that.

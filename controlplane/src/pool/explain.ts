@@ -9,6 +9,7 @@ import {
   RolloutSlotState,
   type store as wire,
 } from '@rackwright/api';
+import { idOf } from '../records/index.ts';
 import { type GateWait, gateWait } from './approval.ts';
 import { originOf } from './gate.ts';
 import { heldOf } from './held.ts';
@@ -117,7 +118,7 @@ function adviceOf(
   contested: ReadonlyMap<string, string>,
 ): string[] {
   const { pool, resolveFailure } = record;
-  const id = (pool?.name ?? '').replace('pools/', '');
+  const id = idOf(pool?.name);
   const failed = standings.find(({ stand }) => stand === 'failed');
   const kept = standings.find(({ stand }) => stand === 'kept');
   const atGate = slots.filter(isAtGate);
@@ -159,7 +160,7 @@ function gateUrlOf({ pool }: wire.PoolRecord): string {
 }
 
 function hostIdOf(named: { readonly name: string } | { readonly host: string }): string {
-  return ('name' in named ? named.name : named.host).replace('hosts/', '');
+  return idOf('name' in named ? named.name : named.host);
 }
 
 /** A host's own explanation, with what its pool has to do with it. */
@@ -179,7 +180,7 @@ export function withPool(
   // What else keeps the host goes on keeping it.
   if (told.blocker !== '') return told;
   told.blocker = `its turn in ${pool}`;
-  told.unblock.push(`see what it waits for: rackwright pool explain ${pool.replace('pools/', '')}`);
+  told.unblock.push(`see what it waits for: rackwright pool explain ${idOf(pool)}`);
   return told;
 }
 

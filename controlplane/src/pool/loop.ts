@@ -17,6 +17,7 @@ import type { CallWebhook } from '../host/index.ts';
 import type { ResolveImage } from '../images/index.ts';
 import {
   deleteRecord,
+  idOfKey,
   readShared,
   sharedRecordOf,
   writeRecord,
@@ -25,7 +26,7 @@ import {
 import { Alarms, OneByOne, resyncLater } from '../waking/index.ts';
 import { askForHosts } from './asking.ts';
 import { LookingUp } from './looking-up.ts';
-import { deploymentKey, poolIdOf, poolKey } from './names.ts';
+import { deploymentKey, poolKey } from './names.ts';
 import { Questions } from './questions.ts';
 import { isSelected, seenHost } from './seen.ts';
 import { newsOfSlot, type PoolHosts } from './slot-run.ts';
@@ -86,16 +87,16 @@ export class Pools {
     const { signal } = this.#stopping;
     const pools: Follower = {
       listed: ({ entries }) => {
-        const there = new Set(entries.map(({ key }) => poolIdOf(key)));
+        const there = new Set(entries.map(({ key }) => idOfKey(key)));
         for (const poolId of this.#known.keys()) if (!there.has(poolId)) this.#forget(poolId);
         for (const entry of entries) this.#note(entry);
       },
       changed: (change) => {
-        const before = this.#known.get(poolIdOf(change.key));
+        const before = this.#known.get(idOfKey(change.key));
         if (change.kind === 'put') this.#note(change);
-        else this.#forget(poolIdOf(change.key));
+        else this.#forget(idOfKey(change.key));
         // What one pool selects may be free for another now.
-        if (selectsOthers(before, this.#known.get(poolIdOf(change.key)))) this.#wakeAll();
+        if (selectsOthers(before, this.#known.get(idOfKey(change.key)))) this.#wakeAll();
       },
     };
     await following.follow('pools', pools, signal);
@@ -240,7 +241,7 @@ export class Pools {
   }
 
   #note(entry: Entry): void {
-    const poolId = poolIdOf(entry.key);
+    const poolId = idOfKey(entry.key);
     this.#known.set(poolId, sharedRecordOf(this.#deps.store, schema, entry));
     this.wake(poolId);
   }

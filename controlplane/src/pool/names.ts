@@ -6,11 +6,6 @@ export function poolKey(poolId: string): string {
   return storeKey('pools', poolId);
 }
 
-/** The pool whose record a key is for. */
-export function poolIdOf(key: string): string {
-  return key.slice('pools.'.length);
-}
-
 /** Under which all entries of a pool's ledger stand. */
 export function ledgerPrefix(poolUid: string): string {
   return storeKey('deployments', poolUid);

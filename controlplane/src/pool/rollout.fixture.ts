@@ -21,6 +21,7 @@ import {
   store as wire,
   writeImageStep,
 } from '@rackwright/api';
+import { idOf } from '../records/index.ts';
 import type { GateFacts, GateOrder } from './gate.ts';
 import { digestOf } from './image-name.ts';
 import type { OtherPool } from './members.ts';
@@ -88,7 +89,7 @@ export class Rollout {
 
   /** "h1 h2": the hosts with a slot, in the order in which they got it. */
   get out(): string {
-    return this.slots.map(({ host }) => host.replace('hosts/', '')).join(' ');
+    return this.slots.map(({ host }) => idOf(host)).join(' ');
   }
 
   condition(type: string): string {
@@ -163,7 +164,7 @@ export class Rollout {
       const running = this.slots.find(({ state }) => state === RolloutSlotState.RUNNING);
       if (running === undefined) return this;
       this.nowMs += 60_000;
-      this.end(running.host.replace('hosts/', ''));
+      this.end(idOf(running.host));
     }
     throw new Error('the rollout does not end');
   }

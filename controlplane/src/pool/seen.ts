@@ -22,6 +22,7 @@ import {
   type store as wire,
 } from '@rackwright/api';
 import { bmcFaults, bmcUnreachable, heldBy, isStillIn, lookFirstReason } from '../host/index.ts';
+import { idOf } from '../records/index.ts';
 import { digestOf } from './image-name.ts';
 
 /**
@@ -176,7 +177,7 @@ const holdsOfPools: ReadonlyMap<HoldScope, string> = new Map([
 
 /** Nobody but a person writes over what a person saves. */
 export function rescueText(host: string): string {
-  return `it is in rescue; when all is saved: rackwright host retry ${host.replace('hosts/', '')}`;
+  return `it is in rescue; when all is saved: rackwright host retry ${idOf(host)}`;
 }
 
 function keptBy({ name, status }: Host, brake: string): string | undefined {

@@ -18,7 +18,7 @@ import type { Clock } from '@rackwright/platform';
 import type { Revision, StateStore } from '@rackwright/store';
 import { storeKey } from '@rackwright/store';
 import type { HostRequest, Requester, RequestOutcome } from '../host/index.ts';
-import { readShared } from '../records/index.ts';
+import { idOf, readShared } from '../records/index.ts';
 import { isServing, rescueText, seenHost } from './seen.ts';
 import type { SlotNews } from './slots.ts';
 import { opening } from './windows.ts';
@@ -65,7 +65,7 @@ export async function newsOfSlot(
     return { kind: 'refused', message: rescueText(slot.host) };
   }
   const outcome = await deps.hosts.request(
-    slot.host.replace('hosts/', ''),
+    idOf(slot.host),
     {
       kind: slot.kind === RunKind.REIMAGE ? 'reimage' : 'provision',
       image: slot.image,

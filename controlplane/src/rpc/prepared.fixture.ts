@@ -25,6 +25,7 @@ import {
 import { nodeClock } from '@rackwright/platform/node';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { reservedValues } from '../host/index.ts';
+import { idOf } from '../records/index.ts';
 
 export interface Situation {
   readonly state: HostState;
@@ -155,7 +156,7 @@ export async function putHost(store: StateStore, record: wire.HostRecord): Promi
   for (const { key } of reservedValues(host.spec)) {
     await put(key, toBinary(wire.ReservationSchema, reservation));
   }
-  const id = host.name.replace('hosts/', '');
+  const id = idOf(host.name);
   await put(storeKey('hosts', id), toBinary(wire.HostRecordSchema, record));
 }
 

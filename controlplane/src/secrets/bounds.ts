@@ -3,6 +3,7 @@
  * Judged again each time that it goes out, for it and the host are two records, which change apart.
  */
 import type { Credential } from '@rackwright/api';
+import { idOf } from '../records/index.ts';
 import { liesWithin } from './networks.ts';
 
 /** Where one goes. */
@@ -21,9 +22,9 @@ export function boundsProblem(
   { name, bmcNetworks, racks }: Pick<Credential, 'name' | 'bmcNetworks' | 'racks'>,
   { rack, bmcAddress }: GivenFor,
 ): string | undefined {
-  const id = name.replace('credentials/', '');
+  const id = idOf(name);
   if (racks.length > 0 && !racks.includes(rack)) {
-    const all = [...racks, rack].map((each) => each.replace('racks/', '')).join(' --rack ');
+    const all = [...racks, rack].map((each) => idOf(each)).join(' --rack ');
     return (
       `${name} is for hosts of ${racks.join(', ')} alone, and this is one of ${rack}; use ` +
       `another credential, or name the rack as well: rackwright credential update ` +

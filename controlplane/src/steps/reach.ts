@@ -10,6 +10,7 @@
 import { create } from '@bufbuild/protobuf';
 import { agent, commandStep, type TemplatePolicy, webhookStep } from '@rackwright/api';
 import { isRegistry, isRepository, parseReference } from '@rackwright/oci';
+import { idOf } from '../records/index.ts';
 import { secretsProblem } from './step-secrets.ts';
 
 /** The fleet's word; undefined: nothing has been let in. */
@@ -145,7 +146,7 @@ export function commandImageOf(
   const credential = Object.hasOwn(credentials, registry) ? (credentials[registry] ?? '') : '';
   const credentialVersion = versions.get(credential);
   if (credential !== '' && credentialVersion === undefined) {
-    const id = credential.replace(/^credentials\//, '');
+    const id = idOf(credential);
     const command = `rackwright credential create ${id} --username USER`;
     const text = `${credential}, which the fleet names for ${registry}, does not exist`;
     return { kind: 'refused', problem: `${text}; create it by \`${command}\`` };

@@ -5,6 +5,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/api';
+import { idOf } from '../records/index.ts';
 import type { Policy } from './reach.ts';
 
 /** A value that is a secret, under the name of a variable or a header. */
@@ -53,7 +54,7 @@ export function secretsProblem(policy: Policy, given: Given): string | undefined
   const allowed = policy?.credentials ?? [];
   const refused = secrets.find(({ credential }) => !allowed.includes(credential));
   if (refused === undefined) return undefined;
-  const id = refused.credential.replace(/^credentials\//, '');
+  const id = idOf(refused.credential);
   const flag = `rackwright fleet update --template-credential ${id}`;
   return `the fleet gives ${refused.credential} to no step; allow it by \`${flag}\``;
 }
@@ -65,7 +66,7 @@ export function missingSecret(
 ): string | undefined {
   const missing = (secretsOf(given) ?? []).find(({ credential }) => !versions.has(credential));
   if (missing === undefined) return undefined;
-  const id = missing.credential.replace(/^credentials\//, '');
+  const id = idOf(missing.credential);
   const command = `rackwright credential create ${id} --username USER`;
   return `${missing.credential}, which it names, does not exist; create it by \`${command}\``;
 }

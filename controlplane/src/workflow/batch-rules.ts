@@ -17,6 +17,7 @@ import {
   WorkflowRunState,
   store as wire,
 } from '@rackwright/api';
+import { idOf } from '../records/index.ts';
 import { type WorkflowId, workflowRunName } from './names.ts';
 
 /** Characters of what is said of one host. */
@@ -176,8 +177,8 @@ function runNameOf({ spec }: WorkflowBatch, { host, run }: WorkflowBatchHost): s
 /** The workflow that a batch runs on a host. */
 export function workflowIdOf(template: string, host: string): WorkflowId {
   return {
-    hostId: host.replace(/^hosts\//, ''),
-    templateId: template.replace(/^templates\//, ''),
+    hostId: idOf(host),
+    templateId: idOf(template),
   };
 }
 

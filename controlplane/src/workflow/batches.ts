@@ -10,7 +10,7 @@ import { ApiFailure, store as wire } from '@rackwright/api';
 import type { Clock, Log } from '@rackwright/platform';
 import type { Entry } from '@rackwright/store';
 import type { Follower, Following } from '../following/index.ts';
-import { answered, readShared, sharedRecordOf, writeShared } from '../records/index.ts';
+import { answered, idOfKey, readShared, sharedRecordOf, writeShared } from '../records/index.ts';
 import { OneByOne, resyncLater } from '../waking/index.ts';
 import { foldBatch, hostsAtTurn, isOver, type Turn } from './batch-rules.ts';
 import { takeTurn } from './batch-turn.ts';
@@ -63,7 +63,7 @@ export class Batches {
       listed: ({ entries }) => this.#listed(entries),
       changed: (change) => {
         if (change.kind === 'put') this.#note(change);
-        else this.#open.delete(batchIdOf(change.key));
+        else this.#open.delete(idOfKey(change.key));
       },
     };
     const { signal } = this.#stopping;
@@ -154,13 +154,13 @@ export class Batches {
   }
 
   #listed(entries: readonly Entry[]): void {
-    const there = new Set(entries.map(({ key }) => batchIdOf(key)));
+    const there = new Set(entries.map(({ key }) => idOfKey(key)));
     for (const batchId of this.#open) if (!there.has(batchId)) this.#open.delete(batchId);
     for (const entry of entries) this.#note(entry);
   }
 
   #note(entry: Entry): void {
-    const batchId = batchIdOf(entry.key);
+    const batchId = idOfKey(entry.key);
     if (isOver(sharedRecordOf(this.#deps.store, schema, entry))) this.#open.delete(batchId);
     else {
       this.#open.add(batchId);
@@ -171,8 +171,4 @@ export class Batches {
   #wakeOpen(): void {
     for (const batchId of this.#open) this.wake(batchId);
   }
-}
-
-function batchIdOf(key: string): string {
-  return key.slice('workflowBatches.'.length);
 }

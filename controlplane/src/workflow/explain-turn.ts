@@ -9,7 +9,7 @@ import {
   store as wire,
 } from '@rackwright/api';
 import type { StateStore } from '@rackwright/store';
-import { readShared } from '../records/index.ts';
+import { idOf, readShared } from '../records/index.ts';
 import { hostsAtTurn, isOver } from './batch-rules.ts';
 import type { Batches } from './batches.ts';
 import { batchKey, type WorkflowId, workflowName } from './names.ts';
@@ -97,7 +97,7 @@ function causeOf({ batch, since, hostsAtTurn: count, parallelMax }: AwaitedTurn)
 }
 
 function adviceOf({ batch }: AwaitedTurn): string[] {
-  const batchId = batch.replace(/^workflowBatches\//, '');
+  const batchId = idOf(batch);
   return [
     `see whose turn it is: rackwright workflow batch get ${batchId}`,
     `or give it up: rackwright workflow batch cancel ${batchId} --reason WHY`,

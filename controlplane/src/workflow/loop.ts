@@ -17,7 +17,13 @@ import type { Clock, Log, Random } from '@rackwright/platform';
 import { type Change, type Entry, type StateStore, storeKey } from '@rackwright/store';
 import type { Follower, Following } from '../following/index.ts';
 import type { Hosts } from '../host/index.ts';
-import { deleteRecord, readShared, sharedRecordOf, writeShared } from '../records/index.ts';
+import {
+  deleteRecord,
+  idOfKey,
+  readShared,
+  sharedRecordOf,
+  writeShared,
+} from '../records/index.ts';
 import { Alarms, OneByOne, resyncLater } from '../waking/index.ts';
 import { type Action, decide, presentRun } from './decide.ts';
 import {
@@ -271,8 +277,8 @@ export class Workflows {
   }
 
   /** What is under way on the host, known or not, and all of it when the host is gone. */
-  #hostChanged(hostKey: string, entry: Entry | undefined): void {
-    const hostId = hostKey.slice('hosts.'.length);
+  #hostChanged(key: string, entry: Entry | undefined): void {
+    const hostId = idOfKey(key);
     const carried = entry === undefined ? undefined : this.#carriedBy(entry);
     const there = this.#seen.ofHost(hostId);
     if (carried !== undefined && !there.has(carried)) {

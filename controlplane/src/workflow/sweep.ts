@@ -18,6 +18,7 @@ import type { Follower, Following } from '../following/index.ts';
 import {
   answered,
   deleteRecord,
+  idOfKey,
   readRecord,
   sharedRecordOf,
   writeRecord,
@@ -90,7 +91,7 @@ export class Sweeper {
     await this.#sweepLate();
     const workflows = (await answered(store.list('workflows'))).entries;
     const hosts = (await answered(store.list('hosts'))).entries;
-    const there = new Map(hosts.map((entry) => [hostIdOf(entry.key), this.#hostOf(entry)]));
+    const there = new Map(hosts.map((entry) => [idOfKey(entry.key), this.#hostOf(entry)]));
     for (const { key, value } of workflows) {
       const id = workflowOfKey(key);
       if (id === undefined) continue;
@@ -157,7 +158,7 @@ export class Sweeper {
   }
 
   #note(key: string, entry: Entry | undefined): void {
-    const hostId = hostIdOf(key);
+    const hostId = idOfKey(key);
     const before = this.#uids.get(hostId);
     const uid = entry === undefined ? undefined : this.#hostOf(entry).host?.uid;
     if (uid === undefined) this.#uids.delete(hostId);
@@ -211,8 +212,4 @@ export class Sweeper {
       },
     );
   }
-}
-
-function hostIdOf(key: string): string {
-  return key.slice('hosts.'.length);
 }

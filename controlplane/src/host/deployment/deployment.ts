@@ -27,6 +27,7 @@ import {
   writeImageStep,
 } from '@rackwright/api';
 import { hostImageOf } from '../../images/index.ts';
+import { idOf } from '../../records/index.ts';
 import { isDeployStepOfAgent, switchesOnImage } from '../turn/step-names.ts';
 import { activeRun, type Turn } from '../turn/turn.ts';
 import type { HostContext, RequestedStep } from '../turn/types.ts';
@@ -67,7 +68,7 @@ export function deploymentOf(turn: Turn, run: Pick<Run, 'number'>): DeploymentRe
   if (found.kind === 'refused') return found;
   const deployment = create(agent.DeploymentSchema, {
     id: `${host.uid}/${run.number}`,
-    hostName: host.name.replace(/^hosts\//, ''),
+    hostName: idOf(host.name),
     image: found.image,
     ...(spec.rootDisk === undefined ? {} : { rootDisk: spec.rootDisk }),
   });
@@ -122,7 +123,7 @@ export function netbootOf(
     found.kind === 'ok' ? found.image : create(agent.HostImageSchema, { reference: status.image });
   return create(agent.DeploymentSchema, {
     id: `${host.uid}/${deployedRun}`,
-    hostName: host.name.replace(/^hosts\//, ''),
+    hostName: idOf(host.name),
     image,
     deploy: clone(DeploySpecSchema, status.deploy ?? create(DeploySpecSchema)),
   });

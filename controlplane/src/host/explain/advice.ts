@@ -12,6 +12,7 @@ import {
   type store,
 } from '@rackwright/api';
 import { readImageName } from '../../images/index.ts';
+import { idOf } from '../../records/index.ts';
 import { isEngineStep } from '../run/steps.ts';
 import { engineSteps } from '../turn/step-names.ts';
 import { activeRun } from '../turn/turn.ts';
@@ -201,7 +202,7 @@ function namesOf(record: store.HostRecord): Named {
   const port = bmc?.port ?? (redfish ? 443 : 623);
   return {
     host,
-    credential: bmc?.credential.replace(/^credentials\//, '') ?? 'CREDENTIAL',
+    credential: bmc === undefined ? 'CREDENTIAL' : idOf(bmc.credential),
     place: `${bmc?.address ?? '?'}:${port} (${redfish ? 'Redfish' : 'IPMI'})`,
     endpoint: bmc?.port === undefined ? 'ADDRESS' : `ADDRESS:${bmc.port}`,
     again: `rackwright host ${failedCommand(record, host)}`,

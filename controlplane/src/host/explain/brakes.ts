@@ -1,6 +1,7 @@
 /** Explains what brakes make a host or a rack wait for, and what lets it go on. Pure. */
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { HostState, type Run, type store } from '@rackwright/api';
+import { idOf } from '../../records/index.ts';
 import { lookFirstReason } from '../life/goal.ts';
 import { isPool } from '../life/refusal.ts';
 import { isRestoredHold } from '../life/restored.ts';
@@ -158,8 +159,4 @@ export function rackBrakes({ rack, acceptedStore }: store.RackRecord): {
 
 function rackOf(record: store.HostRecord): string {
   return record.host?.spec?.rack ?? '';
-}
-
-function idOf(rack: string): string {
-  return rack.replace(/^racks\//, '');
 }

@@ -17,6 +17,7 @@ import {
   RunPhase,
   type store,
 } from '@rackwright/api';
+import { idOf } from '../../records/index.ts';
 import { noUsualTimes, type UsualTimes } from '../fleet/usual.ts';
 import { displayOf } from '../turn/display.ts';
 import { activeRun, currentStep, runName, waitsForOthers } from '../turn/turn.ts';
@@ -169,7 +170,7 @@ function failureCauses(record: store.HostRecord): NonNullable<Told['causes']> {
 /** What keeps the control plane from ordering anything at all. */
 function tellMissing(record: store.HostRecord, context: HostContext): Told | undefined {
   const { host } = record;
-  const name = host?.name.replace(/^hosts\//, '') ?? '';
+  const name = idOf(host?.name);
   if (!context.reservationsHeld) {
     return {
       headline: 'nothing starts: another host holds one of its MAC or BMC addresses',
@@ -181,7 +182,7 @@ function tellMissing(record: store.HostRecord, context: HostContext): Told | und
     };
   }
   if (context.credentialVersion === undefined) {
-    const credential = host?.spec?.bmc?.credential.replace(/^credentials\//, '') || 'CREDENTIAL';
+    const credential = idOf(host?.spec?.bmc?.credential) || 'CREDENTIAL';
     return {
       headline: 'nothing starts: its credential does not exist',
       blocker: `the credential ${credential}`,
@@ -226,7 +227,7 @@ function tellNoAgent(record: store.HostRecord): Told {
   return {
     headline: `${displayed(record)}: no agent has ever joined ${rack}`,
     blocker: 'the agent of the rack',
-    unblock: [`join one: rackwright rack join-token ${rack.replace(/^racks\//, '')}`],
+    unblock: [`join one: rackwright rack join-token ${idOf(rack)}`],
   };
 }
 

@@ -9,6 +9,7 @@ import {
   type HostStatus,
   type store,
 } from '@rackwright/api';
+import { idOf } from '../../records/index.ts';
 import { activeRun } from '../turn/turn.ts';
 import { rackBrakes } from './brakes.ts';
 import { troubleOf } from './power.ts';
@@ -24,7 +25,7 @@ export function explainRack(
   remarks: readonly string[] = [],
 ): Explanation {
   const name = record.rack?.name ?? '';
-  const id = name.replace(/^racks\//, '');
+  const id = idOf(name);
   const status = record.rack?.status;
   const brakes = rackBrakes(record);
   const causes = [
@@ -120,7 +121,7 @@ function hostCauses(hosts: readonly store.HostRecord[]): Cause[] {
     const reason = reasonOf(host.status);
     if (reason === undefined) continue;
     const same = byReason.get(reason) ?? { names: [], since: undefined };
-    same.names.push(host.name.replace(/^hosts\//, ''));
+    same.names.push(idOf(host.name));
     same.since = earlier(same.since, activeRun(host.status)?.waiting?.since);
     byReason.set(reason, same);
   }

@@ -1,6 +1,7 @@
 /** What explanations are made of. Pure. */
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import type { store } from '@rackwright/api';
+import { idOf } from '../../records/index.ts';
 
 /** What an explanation says; fields that are unset do not apply. */
 export interface Told {
@@ -15,5 +16,5 @@ export interface Told {
 
 /** The host as a command names it; of a record without one, the word to be replaced. */
 export function hostId({ host }: store.HostRecord): string {
-  return host?.name.replace(/^hosts\//, '') ?? 'HOST';
+  return host === undefined ? 'HOST' : idOf(host.name);
 }

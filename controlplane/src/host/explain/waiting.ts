@@ -6,6 +6,7 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { type Run, RunKind, type store } from '@rackwright/api';
 import { readImageName } from '../../images/index.ts';
+import { idOf } from '../../records/index.ts';
 import { currentStep } from '../turn/turn.ts';
 import type { HostContext } from '../turn/types.ts';
 import type { HostWait } from '../turn/waiting.ts';
@@ -104,7 +105,7 @@ export function tellWaiting(
 function agentAdvice(record: store.HostRecord, context: HostContext): string[] {
   const rack = record.host?.spec?.rack ?? '';
   if (!context.agentRegistered) {
-    return [`join an agent: rackwright rack join-token ${rack.replace(/^racks\//, '')}`];
+    return [`join an agent: rackwright rack join-token ${idOf(rack)}`];
   }
   if (context.session !== undefined) {
     return [`update the agent of ${rack}: it is connected and does not know what is asked of it`];

@@ -11,7 +11,13 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import { type AbandonedResource, type HostSpec, store as wire } from '@rackwright/api';
 import { type Revision, type StateStore, storeKey } from '@rackwright/store';
-import { answered, changeRecord, type RecordWriter, readRecord } from '../../records/index.ts';
+import {
+  answered,
+  changeRecord,
+  idOfKey,
+  type RecordWriter,
+  readRecord,
+} from '../../records/index.ts';
 import { mayBeSameBmc } from '../bmc/endpoint.ts';
 
 const collection = 'abandonedResources';
@@ -68,5 +74,5 @@ export async function hostsFencedBy(store: StateStore, uid: string): Promise<str
   const { entries } = await answered(store.list('hosts'));
   return entries
     .filter(({ value }) => fromBinary(wire.HostRecordSchema, value).fences.includes(uid))
-    .map(({ key }) => key.slice('hosts.'.length));
+    .map(({ key }) => idOfKey(key));
 }

@@ -10,6 +10,7 @@ import {
   BmcIdentitySchema,
   type store as wire,
 } from '@rackwright/api';
+import { idOf } from '../../records/index.ts';
 import { bootsOverNetwork } from '../deployment/deployment.ts';
 
 /** What power sync needs of a host. */
@@ -147,10 +148,5 @@ function sameIdentity(a: BmcIdentity | undefined, b: BmcIdentity | undefined): b
 
 /** "r1" of a host in "racks/r1". */
 export function rackIdOf(record: wire.HostRecord): string {
-  return (record.host?.spec?.rack ?? '').replace(/^racks\//, '');
-}
-
-/** "h1" of "hosts.h1". */
-export function hostIdOfKey(key: string): string {
-  return key.slice('hosts.'.length);
+  return idOf(record.host?.spec?.rack);
 }

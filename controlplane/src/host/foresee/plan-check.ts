@@ -4,6 +4,7 @@
  */
 import { create, equals } from '@bufbuild/protobuf';
 import { RunKind, store } from '@rackwright/api';
+import { idOf } from '../../records/index.ts';
 import { refused } from '../life/refusal.ts';
 import { isErasure } from '../turn/step-failure.ts';
 import { activeRun, causedBy, runName, type Turn } from '../turn/turn.ts';
@@ -55,7 +56,7 @@ function refusalWhileErased(turn: Turn, kept: store.PlanRecord): Refusal | undef
     wanted !== undefined &&
     equals(store.PlannedErasureSchema, bound, wanted);
   if (isBound) return undefined;
-  const hostId = host.name.replace(/^hosts\//, '');
+  const hostId = idOf(host.name);
   const first = `take the deletion back first (rackwright host cancel-delete ${hostId})`;
   const words = `${runName(run)} of the deletion is under way and does not follow this plan`;
   return refused(turn, `${words}; ${first}, then plan it anew and start that`);

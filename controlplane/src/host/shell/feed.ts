@@ -10,9 +10,9 @@
 import { store as wire } from '@rackwright/api';
 import type { Listing } from '@rackwright/store';
 import type { Follower } from '../../following/index.ts';
-import { sharedRecordOf } from '../../records/index.ts';
+import { idOfKey, sharedRecordOf } from '../../records/index.ts';
 import { type OneByOne, resyncLater } from '../../waking/index.ts';
-import { type HostIndex, hostIdOfKey } from '../fleet/host-index.ts';
+import { type HostIndex } from '../fleet/host-index.ts';
 import type { HostEvent } from '../turn/types.ts';
 import type { HostsDependencies } from './dependencies.ts';
 import type { Limits } from './limits.ts';
@@ -54,7 +54,7 @@ export class HostFeed {
         this.#takeIn(listing, held);
         once(() => this.#lookAtAll(listing));
       },
-      changed: ({ key, revision }) => once(() => this.#changed(hostIdOfKey(key), revision)),
+      changed: ({ key, revision }) => once(() => this.#changed(idOfKey(key), revision)),
     };
     await Promise.all([known, this.#deps.following.follow('hosts', follower, signal)]);
     resyncLater(this.#deps, () => this.#resync(), signal);
@@ -74,13 +74,13 @@ export class HostFeed {
   #takeIn({ entries }: Listing, held: readonly HeldPlace[]): void {
     for (const entry of entries) {
       const record = sharedRecordOf(this.#deps.store, wire.HostRecordSchema, entry);
-      this.#parts.index.note(hostIdOfKey(entry.key), record);
+      this.#parts.index.note(idOfKey(entry.key), record);
     }
     this.#parts.limits.afterListing(held);
   }
 
   #lookAtAll({ entries }: Listing): void {
-    const listed = new Map(entries.map(({ key, revision }) => [hostIdOfKey(key), revision]));
+    const listed = new Map(entries.map(({ key, revision }) => [idOfKey(key), revision]));
     for (const hostId of new Set([...this.#parts.index.hostIds(), ...listed.keys()])) {
       this.#lookAt(hostId, listed.get(hostId) ?? 0);
     }

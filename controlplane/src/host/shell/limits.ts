@@ -11,6 +11,7 @@ import {
   RunPhase,
   type store as wire,
 } from '@rackwright/api';
+import { idOf } from '../../records/index.ts';
 import { Followed, type FollowedListener } from '../fleet/followed.ts';
 import { type HostIndex, rackIdOf } from '../fleet/host-index.ts';
 import type { HostEffect } from '../turn/types.ts';
@@ -77,7 +78,7 @@ export class Limits {
   queuePosition({ host }: wire.HostRecord): number | undefined {
     const run = host?.status?.run;
     if (host === undefined || run?.phase !== RunPhase.WAITING) return undefined;
-    const rackId = host.spec?.rack.replace(/^racks\//, '') ?? '';
+    const rackId = idOf(host.spec?.rack);
     const who = { hostUid: host.uid, run: run.number };
     return queuePosition(who, this.#followed.rack(rackId), this.#followed.fleet);
   }

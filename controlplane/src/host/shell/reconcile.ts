@@ -11,10 +11,10 @@
 import { equals } from '@bufbuild/protobuf';
 import { type agent, type Explanation, type Progress, store as wire } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
-import { readShared, tooBusy, writeShared } from '../../records/index.ts';
+import { idOf, idOfKey, readShared, tooBusy, writeShared } from '../../records/index.ts';
 import { Alarms, OneByOne } from '../../waking/index.ts';
 import { explainHost } from '../explain/explain.ts';
-import { HostIndex, hostIdOfKey, rackIdOf } from '../fleet/host-index.ts';
+import { HostIndex, rackIdOf } from '../fleet/host-index.ts';
 import { releaseEverything, removeRecord } from '../fleet/removal.ts';
 import { UsualDurations, type UsualTimes } from '../fleet/usual.ts';
 import { step } from '../machine.ts';
@@ -154,7 +154,7 @@ export class Hosts {
   /** Where the host's run stands in the queue that it waits in, from 1. */
   queuePosition(record: wire.HostRecord): number | undefined {
     const { name = '' } = record.host ?? {};
-    const atAgent = this.#progress.placeOf(name.replace(/^hosts\//, ''));
+    const atAgent = this.#progress.placeOf(idOf(name));
     return this.#limits.queuePosition(record) ?? atAgent;
   }
 
@@ -270,7 +270,7 @@ export class Hosts {
       return removeRecord(this.#deps, key, outcome.record, revision, event);
     }
     for (const effect of outcome.effects) {
-      if (effect.kind === 'facts') await writeFacts(this.#deps, hostIdOfKey(key), effect.facts);
+      if (effect.kind === 'facts') await writeFacts(this.#deps, idOfKey(key), effect.facts);
     }
     if (equals(wire.HostRecordSchema, before, outcome.record)) return revision;
     const schema = wire.HostRecordSchema;

@@ -5,7 +5,7 @@ import { type agent, type Freeze, PowerMismatchPolicy, store as wire } from '@ra
 import { meaningfulUuid } from '@rackwright/erasure';
 import { storeKey } from '@rackwright/store';
 import { credentialsOfRegistries } from '../../images/index.ts';
-import { type RecordWriter, readShared } from '../../records/index.ts';
+import { idOf, type RecordWriter, readShared } from '../../records/index.ts';
 import { identityHex } from '../erasure/identity.ts';
 import { fencesPending } from '../fleet/fences.ts';
 import { identityReservation } from '../fleet/removal.ts';
@@ -29,8 +29,8 @@ export async function gatherContext(
 ): Promise<HostContext> {
   const { store } = deps;
   const { host } = record;
-  const rackId = (host?.spec?.rack ?? '').replace(/^racks\//, '');
-  const hostId = (host?.name ?? '').replace(/^hosts\//, '');
+  const rackId = idOf(host?.spec?.rack);
+  const hostId = idOf(host?.name);
   const credential = host?.spec?.bmc?.credential ?? '';
   const [rack, facts, secret, fences, reservationsHeld, registryCredentials] = await Promise.all([
     rackId === '' ? undefined : readShared(store, wire.RackRecordSchema, storeKey('racks', rackId)),

@@ -29,6 +29,8 @@ import {
   answered,
   deleteRecord,
   hasApplied,
+  idOf,
+  idOfKey,
   readRecord,
   untilWritten,
   withApplied,
@@ -263,7 +265,7 @@ async function deleteCredential(
     throw failedPrecondition('CREDENTIAL_IN_USE', `${text}. ${first}`);
   }
   if (await isForTemplates(deps, name)) {
-    const id = name.slice('credentials/'.length);
+    const id = idOf(name);
     const drop = `rackwright fleet update --no-template-credential ${id}`;
     throw failedPrecondition(
       'CREDENTIAL_IN_USE',
@@ -284,7 +286,7 @@ async function specsWith(deps: RpcDependencies, credential: string) {
   const { entries } = await answered(deps.store.list('hosts'));
   return entries.flatMap((entry) => {
     const spec = hostRecordOf(entry).host?.spec;
-    const hostId = entry.key.slice('hosts.'.length);
+    const hostId = idOfKey(entry.key);
     return spec?.bmc?.credential === credential ? [{ hostId, spec }] : [];
   });
 }

@@ -28,7 +28,7 @@ import {
 } from '@rackwright/api';
 import { type Change, PAST_CHANGES_MAX, type Past, type Revision } from '@rackwright/store';
 import { displayOf } from '../../host/index.ts';
-import { answered } from '../../records/index.ts';
+import { answered, idOfKey } from '../../records/index.ts';
 import { factsKey, hostKey, hostRecordOf } from '../call/host-view.ts';
 import { requireName } from '../call/names.ts';
 import { checkPageSize, pageBytesMax } from '../call/paging.ts';
@@ -239,7 +239,7 @@ function tooOld(name: string, oldest: number | undefined): ApiFailure {
 
 /** Invariant 3. */
 function tooFar(key: string, since: number): ApiFailure {
-  const id = key.slice(key.indexOf('.') + 1);
+  const id = idOfKey(key);
   const count = `${changesBackMax} changes since ${instant(since)}`;
   return new ApiFailure({
     kind: 'outOfRange',

@@ -21,7 +21,7 @@ import {
 } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
 import { type Principal, roleTooSmall } from '../../access/index.ts';
-import { readRecord } from '../../records/index.ts';
+import { idOf, readRecord } from '../../records/index.ts';
 import { liesWithin } from '../../secrets/index.ts';
 import { parseName } from '../call/names.ts';
 import type { RpcDependencies } from '../call/ports.ts';
@@ -80,7 +80,7 @@ export async function checkMayPoint(
   if (credential === undefined || credential.bmcNetworks.length > 0) return;
   const { name } = credential;
   const refused = roleTooSmall(principal, `To say to which BMC ${name} goes`, Role.ADMIN).error;
-  const id = name.replace('credentials/', '');
+  const id = idOf(name);
   throw new ApiFailure({
     ...refused,
     message:

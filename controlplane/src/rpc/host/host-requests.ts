@@ -14,7 +14,7 @@ import {
 } from '@rackwright/api';
 import { namesOfNone } from '@rackwright/disk-image';
 import type { HostRequest } from '../../host/index.ts';
-import { appliedId, hasApplied } from '../../records/index.ts';
+import { appliedId, hasApplied, idOf } from '../../records/index.ts';
 import { presentHost, readFacts, readHost } from '../call/host-view.ts';
 import { isKnown, nameProblem, requireName } from '../call/names.ts';
 import { answerOf } from '../call/outcome.ts';
@@ -165,7 +165,7 @@ async function checkKeptDisks(
   { host }: wire.HostRecord,
   { keepDisks }: DeploySpec,
 ): Promise<void> {
-  const facts = await readFacts({ store }, host?.name.replace(/^hosts\//, '') ?? '');
+  const facts = await readFacts({ store }, idOf(host?.name));
   const { inventory, hostUid } = facts ?? {};
   if (inventory === undefined || hostUid !== host?.uid) return;
   const strange = namesOfNone(inventory.devices, keepDisks);

@@ -12,7 +12,7 @@ import {
 } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
 import { planOf } from '../../host/index.ts';
-import { readRecord } from '../../records/index.ts';
+import { idOfKey, readRecord } from '../../records/index.ts';
 import { awaitedTurns, withAwaitedTurns } from '../../workflow/index.ts';
 import {
   factsKey,
@@ -71,7 +71,7 @@ async function listHosts(deps: RpcDependencies, request: ListHostsRequest) {
   const page = await listPage(deps.store, 'hosts', request, rack, (entry) => {
     const record = hostRecordOf(entry);
     if (rack !== '' && record.host?.spec?.rack !== rack) return undefined;
-    const hostId = entry.key.slice('hosts.'.length);
+    const hostId = idOfKey(entry.key);
     return presentHost(deps, record, entry.revision, facts.get(factsKey(hostId)));
   });
   return { hosts: [...page.items], nextPageToken: page.nextPageToken };

@@ -21,7 +21,7 @@ import {
 } from '@rackwright/api';
 import { type DraftPlan, planChangedText, planFor, type Refusal } from '../../host/index.ts';
 import { addUsualDurations, isExpired, keepPlan, readPlan } from '../../plan/index.ts';
-import { hasApplied } from '../../records/index.ts';
+import { hasApplied, idOf } from '../../records/index.ts';
 import { startPlanned, wasStartedBy } from '../../workflow/index.ts';
 import { presentHost, readFacts, readHost } from '../call/host-view.ts';
 import { parseName, requireName } from '../call/names.ts';
@@ -84,7 +84,7 @@ async function withUsualDurations(
 ): Promise<Plan> {
   const answer = clone(PlanSchema, plan);
   const manual = run.case === 'clean' && run.value.steps.length > 0;
-  const template = run.case === 'workflow' ? run.value.template.replace('templates/', '') : '';
+  const template = run.case === 'workflow' ? idOf(run.value.template) : '';
   const workflowRun = template === '' ? '' : `${parent}/workflows/${template}/runs/0`;
   const usual = await deps.hosts.usualOf(hostId);
   addUsualDurations(answer, usual, { manual, workflowRun });

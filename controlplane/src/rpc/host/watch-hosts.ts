@@ -18,7 +18,7 @@ import {
   store as wire,
 } from '@rackwright/api';
 import type { Change, Entry, Revision } from '@rackwright/store';
-import { answered, sharedRecordOf } from '../../records/index.ts';
+import { answered, idOf, idOfKey, sharedRecordOf } from '../../records/index.ts';
 import { follow, withTicks } from '../call/follow.ts';
 import { factsKey, presentHost, readAllFacts, readFacts, readHost } from '../call/host-view.ts';
 import { requireName } from '../call/names.ts';
@@ -65,7 +65,7 @@ async function* sendPresent(watching: Watching): AsyncGenerator<Response, Revisi
   const { entries, before } = await answered(deps.store.list('hosts'));
   const facts = await readAllFacts(deps);
   for (const entry of entries) {
-    const hostId = idOf('hosts', entry.key);
+    const hostId = idBelow('hosts', entry.key);
     if (hostId === undefined || !isWatched(watching, hostId)) continue;
     const host = presentHost(
       deps,
@@ -85,13 +85,13 @@ async function* sendChange(
 ): AsyncGenerator<Response, void, undefined> {
   const { deps, sent } = watching;
   const position = formatPosition(deps.store, change.revision);
-  const ofFacts = idOf('facts', change.key);
+  const ofFacts = idBelow('facts', change.key);
   if (ofFacts !== undefined && isWatched(watching, ofFacts)) {
     const found = await readHost(deps, ofFacts);
     if (found !== undefined) yield updated(watching, ofFacts, found.host, position);
     return;
   }
-  const hostId = idOf('hosts', change.key);
+  const hostId = idBelow('hosts', change.key);
   if (hostId === undefined || !isWatched(watching, hostId)) return;
   if (change.kind === 'delete') {
     sent.delete(hostId);
@@ -119,7 +119,7 @@ function updated(
   host: NonNullable<WatchHostsResponse['host']>,
   position: string,
 ): Response {
-  const rackId = (host.spec?.rack ?? '').replace(/^racks\//, '');
+  const rackId = idOf(host.spec?.rack);
   sent.set(hostId, { rackId, served: servedKey(deps, hostId, rackId) });
   return { kind: Kind.UPDATED, host, position };
 }
@@ -138,6 +138,6 @@ function recordOf({ store }: RpcDependencies, entry: Entry): wire.HostRecord {
   return sharedRecordOf(store, wire.HostRecordSchema, entry);
 }
 
-function idOf(collection: 'hosts' | 'facts', key: string): string | undefined {
-  return isDirectlyBelow(collection, key) ? key.slice(collection.length + 1) : undefined;
+function idBelow(collection: 'hosts' | 'facts', key: string): string | undefined {
+  return isDirectlyBelow(collection, key) ? idOfKey(key) : undefined;
 }

@@ -12,7 +12,7 @@ import {
   type World,
   withPool,
 } from '../../pool/index.ts';
-import { answered, hasApplied, readRecord } from '../../records/index.ts';
+import { answered, hasApplied, idOf, readRecord } from '../../records/index.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { formatPosition } from '../call/position.ts';
 
@@ -54,7 +54,7 @@ export async function viewedPool(
   record: wire.PoolRecord,
   worldOf?: WorldOf,
 ): Promise<Viewed & Pick<World, 'others'>> {
-  const poolId = (record.pool?.name ?? '').replace('pools/', '');
+  const poolId = idOf(record.pool?.name);
   const [{ hosts, others }, ledger] = await Promise.all([
     worldOf?.(poolId) ?? readWorld(store, poolId),
     readLedger(store, record.pool?.uid ?? ''),

@@ -3,6 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { DeploySpecSchema, type PlannedRollout, type RolloutPlan, RunKind } from '@rackwright/api';
 import { isWrittenOver, planFor, staysAsItIs } from '../../host/index.ts';
 import type { Viewed } from '../../pool/index.ts';
+import { idOf } from '../../records/index.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 
 /**
@@ -28,7 +29,7 @@ async function addDisksOf(
 ): Promise<void> {
   const kind = planned.kind === RunKind.REIMAGE ? 'reimage' : 'provision';
   const request = { kind, image: planned.toImage, deploy } as const;
-  const draft = await hosts.consider(planned.host.replace('hosts/', ''), (record, context) => {
+  const draft = await hosts.consider(idOf(planned.host), (record, context) => {
     return planFor(record, context, request, undefined, { actor });
   });
   if (draft === undefined || 'code' in draft) return;

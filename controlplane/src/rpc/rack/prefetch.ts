@@ -17,7 +17,7 @@ import { storeKey } from '@rackwright/store';
 import { isUnscoped } from '../../access/index.ts';
 import { credentialVersions, readFleet } from '../../host/index.ts';
 import { credentialsOfRegistries, hostImageOf, imageNameProblem } from '../../images/index.ts';
-import { appliedId, hasApplied, readRecord } from '../../records/index.ts';
+import { appliedId, hasApplied, idOf, readRecord } from '../../records/index.ts';
 import { requireName } from '../call/names.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { checkRequestId } from '../call/texts.ts';
@@ -56,7 +56,7 @@ export async function prefetchImage(
     remember(draft, 'prefetched', requestId, wanted);
     if (there !== undefined) return;
     if (images.length >= imagesMax) {
-      const id = name.replace('racks/', '');
+      const id = idOf(name);
       const list = `\`rackwright image prefetched --rack ${id}\``;
       const words = `${name} has ${images.length} images to fetch beforehand, and no more are kept`;
       throw failedPrecondition('TOO_MANY_IMAGES', `${words}; see ${list}, and drop one.`);
@@ -191,7 +191,7 @@ function shown(
   name: string,
   image: PrefetchedImage,
 ): PrefetchedImage {
-  const told = prefetched?.of(name.replace('racks/', ''), image);
+  const told = prefetched?.of(idOf(name), image);
   if (told === undefined) return image;
   const answer = clone(PrefetchedImageSchema, image);
   const { fetchedBytes, allBytes, done, problem, atMs } = told;

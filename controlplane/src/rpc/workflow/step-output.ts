@@ -22,7 +22,7 @@ import {
   store as wire,
 } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
-import { readRecord } from '../../records/index.ts';
+import { idOf, readRecord } from '../../records/index.ts';
 import {
   existingWorkflow,
   keptRuns,
@@ -129,7 +129,7 @@ async function findAttempt(
   const hostUid = host.host?.uid ?? '';
   return {
     hostUid,
-    rackId: (host.host?.spec?.rack ?? '').replace(/^racks\//, ''),
+    rackId: idOf(host.host?.spec?.rack),
     step,
     attempt,
     operationId: `${hostUid}/${run.number}/${index}/${attempt}`,

@@ -19,7 +19,7 @@ import {
   store as wire,
 } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
-import { answered, appliedId, readRecord } from '../../records/index.ts';
+import { answered, appliedId, idOfKey, readRecord } from '../../records/index.ts';
 import {
   cancelWorkflow,
   changeWorkflow,
@@ -224,9 +224,7 @@ async function hostsBy(
   const schema = wire.HostRecordSchema;
   if (hostId === undefined) {
     const { entries } = await answered(store.list('hosts'));
-    return new Map(
-      entries.map(({ key, value }) => [key.slice('hosts.'.length), fromBinary(schema, value)]),
-    );
+    return new Map(entries.map(({ key, value }) => [idOfKey(key), fromBinary(schema, value)]));
   }
   const kept = await readRecord(store, schema, storeKey('hosts', hostId));
   if (kept === undefined) throw notFound(`hosts/${hostId}`);

@@ -2,6 +2,7 @@
 import type { Host, Inventory, NetworkInterface, StorageDevice } from '@rackwright/api';
 import { meaningfulSerial } from '@rackwright/erasure';
 import type { TemplateDisk, TemplateHost, TemplateInterface } from '@rackwright/template';
+import { idOf } from '../../records/index.ts';
 
 /** Without an inventory, or where firmware says nothing of use, a field is not known. */
 export function templateHostOf(host: Host, inventory: Inventory | undefined): TemplateHost {
@@ -10,9 +11,9 @@ export function templateHostOf(host: Host, inventory: Inventory | undefined): Te
   const memory = inventory?.memoryBytes ?? 0n;
   return {
     name: host.name,
-    id: host.name.replace(/^hosts\//, ''),
+    id: idOf(host.name),
     uid: host.uid,
-    rack: host.spec?.rack.replace(/^racks\//, '') ?? '',
+    rack: idOf(host.spec?.rack),
     labels: { ...host.labels },
     bmc: { address: said(host.spec?.bmc?.address) },
     bootMacs: [...(host.spec?.bootMacs ?? [])],
