@@ -40,7 +40,8 @@ beforeEach(async () => {
 afterEach(async () => {
   for (const stop of stops) stop();
   await store.close();
-  await rm(root, { recursive: true });
+  // A replica that was just stopped may be in the middle of a copy.
+  await rm(root, { recursive: true, maxRetries: 5 });
 });
 
 interface Replica {
