@@ -18,8 +18,9 @@ import { driveDeletion, foldForce, leaveRemains } from './deletion/deletion.ts';
 import { foldFences } from './deletion/fence-hold.ts';
 import { noteNetbootAccess } from './deployment/netboot-access.ts';
 import { foldDeadlines } from './events/deadlines.ts';
-import { foldForgotten, foldHello, foldReport } from './events/fold.ts';
+import { foldReport } from './events/fold.ts';
 import { foldCall } from './events/fold-call.ts';
+import { foldForgotten, foldHello } from './events/fold-hello.ts';
 import { land } from './events/landing.ts';
 import { notePlan, refusalOfPlan } from './foresee/plan-check.ts';
 import {

@@ -31,19 +31,21 @@ import {
   RunKind,
   RunOutcome,
   RunPhase,
-  store as wire,
+  type store as wire,
   writeImageStep,
 } from '@rackwright/api';
 import { engineSteps } from '../host/index.ts';
-import { failureBasis, isOfOther } from './basis.ts';
 import { isCalledOff } from './call-off.ts';
+import { fail, forgive } from './failures.ts';
 import { type GateFacts, needsGate, wantsApproval, whatGateWants } from './gate.ts';
 import { heldOf } from './held.ts';
 import { digestOf } from './image-name.ts';
 import type { Room } from './room.ts';
 import { isHealthyOn, isServing, runUnderWay, type SeenHost } from './seen.ts';
+import { cut, inShort } from './slot-words.ts';
 import type { Survey } from './survey.ts';
 import { isPinned, targetOf, wantedBy } from './target.ts';
+import { deploymentOf } from './written-run.ts';
 
 /** What is known of a slot's run. */
 export type SlotNews =
@@ -55,22 +57,6 @@ export type SlotNews =
 
 const healthTimeoutDefaultMs = 15 * 60_000;
 const gateDeadlineDefaultMs = 24 * 3_600_000;
-/**
- * What failed before the host had left its image is tried again after such a pause, and longer:
- * each try takes a host in service out for a while.
- */
-const retryPauseMs = 5 * 60_000;
-const retryPauseLongestMs = 24 * 3_600_000;
-/** Who has failed so often is said to have failed, and waited for no longer, until it is tried. */
-export const attemptsMany = 3;
-/** What a slot says, and the failures of most hosts: of each may stand one in the record. */
-const messageCharsMax = 240;
-const oldMessageCharsMax = 120;
-/** The newest failures say more. */
-const failureCharsMax = 500;
-const newestFailures = 50;
-
-const digestShape = /(sha256:[0-9a-f]{12})[0-9a-f]{52}/g;
 
 const { GATE, STARTING, RUNNING, PROVING } = RolloutSlotState;
 
@@ -289,112 +275,7 @@ export function newSlot(draft: Draft, host: SeenHost, image: string): void {
   );
 }
 
-interface Failing {
-  readonly message: string;
-  readonly counted: boolean;
-}
-
-function fail(draft: Draft, slot: RolloutSlot, { message, counted }: Failing): void {
-  const { record, nowMs, hosts, registries } = draft;
-  const digest = digestOf(slot.image);
-  const host = hosts.get(slot.hostUid);
-  const before = record.failures.find((each) => each.hostUid === slot.hostUid);
-  const attempts = (before?.digest === digest ? before.attempts : 0) + 1;
-  const isGate = slot.state === GATE;
-  const pauseMs = Math.min(retryPauseLongestMs, retryPauseMs * (isGate ? 1 : 2 ** (attempts - 1)));
-  // Only a run that has written the whole image may be a deployment yet.
-  const written = slot.state === PROVING ? slot : before;
-  record.failures = record.failures.filter((each) => each.hostUid !== slot.hostUid);
-  record.failures.push(
-    create(wire.PoolFailureSchema, {
-      ...{ host: slot.host, hostUid: slot.hostUid, digest, counted },
-      message: cut(inShort(message, slot), failureCharsMax),
-      attempts: isGate ? attempts - 1 : attempts,
-      time: timestampFromMs(nowMs),
-      ...(host === undefined ? {} : { basis: failureBasis(record, registries)(host) }),
-      ...(counted ? {} : { retryTime: timestampFromMs(nowMs + pauseMs) }),
-      ...(written === undefined || written.run === 0n ? {} : writtenBy(written)),
-    }),
-  );
-  for (const older of record.failures.slice(0, -newestFailures)) {
-    older.message = cut(older.message, oldMessageCharsMax);
-  }
-}
-
-function forgive({ record }: Draft, hostUid: string): void {
-  record.failures = record.failures.filter((each) => each.hostUid !== hostUid);
-}
-
-/**
- * Failures of another image are forgotten (R11), of a host that is well after all (R15), and of
- * what a person has changed since.
- */
-export function healFailures(draft: Draft): void {
-  const { record, hosts, registries } = draft;
-  const members = new Set(record.members.map(({ hostUid }) => hostUid));
-  const basisOf = failureBasis(record, registries);
-  record.failures = record.failures.filter((failure) => {
-    const host = hosts.get(failure.hostUid);
-    if (host === undefined || !members.has(failure.hostUid)) return false;
-    tellLate(draft, failure, host);
-    if (wantedBy(record, failure.host)?.digest !== failure.digest) return mayBeLate(failure, host);
-    const isWell = isHealthyOn(host, failure.digest);
-    if (!isWell && !isOfOther(failure, basisOf(host))) return true;
-    // The halt is judged anew without it.
-    if (failure.counted && failure.digest === record.halt?.digest) delete record.halt;
-    return false;
-  });
-}
-
-function tellLate(draft: Draft, failure: wire.PoolFailure, host: SeenHost): void {
-  if (failure.run === 0n || !isHealthyOn(host, digestOf(failure.image))) return;
-  draft.deployments.push(deploymentOf(draft.record, failure));
-  failure.run = 0n;
-}
-
-/** Kept for the history alone, until the host is written again. */
-function mayBeLate(failure: wire.PoolFailure, host: SeenHost): boolean {
-  if (failure.run === 0n || host.digest !== digestOf(failure.image)) return false;
-  Object.assign(failure, { counted: false, attempts: 0, basis: '', retryTime: failure.time });
-  return true;
-}
-
-/** The entry of the ledger: nothing in it depends on when or by whom it is made. */
-function deploymentOf({ pool }: wire.PoolRecord, from: Written): wire.DeploymentRecord {
-  const { host, hostUid, image, run, version, reference, runEndTime } = from;
-  return create(wire.DeploymentRecordSchema, {
-    ...{ pool: pool?.name ?? '', poolUid: pool?.uid ?? '' },
-    ...{ host, hostUid, image, run, version, reference },
-    digest: digestOf(image),
-    ...(runEndTime === undefined ? {} : { endTime: runEndTime }),
-  });
-}
-
-function writtenBy({ run, image, version, reference, runEndTime }: Written) {
-  const end = runEndTime === undefined ? {} : { runEndTime };
-  return { run, image, version, reference, ...end };
-}
-
-/** A run that wrote an image. */
-type Written = Pick<
-  RolloutSlot,
-  'host' | 'hostUid' | 'image' | 'run' | 'version' | 'reference' | 'runEndTime'
->;
-
 /** Milliseconds of a stored time. */
 export function msOf(time: Timestamp | undefined): number | undefined {
   return time === undefined ? undefined : timestampMs(time);
-}
-
-/**
- * Words on a host without what stands beside them, so that the reason is not cut off: the image,
- * and most of any digest.
- */
-function inShort(text: string, { image }: RolloutSlot): string {
-  const named = image === '' ? text : text.replaceAll(image, 'its image');
-  return named.replaceAll(digestShape, '$1…');
-}
-
-function cut(text: string, charsMax = messageCharsMax): string {
-  return text.length <= charsMax ? text : `${text.slice(0, charsMax - 1)}…`;
 }

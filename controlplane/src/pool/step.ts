@@ -16,6 +16,7 @@ import {
 } from '@rackwright/api';
 import { type CallOffs, callOffs } from './call-off.ts';
 import { conditionsOf } from './conditions.ts';
+import { healFailures } from './failures.ts';
 import {
   foldGateCalls,
   type GateFacts,
@@ -31,7 +32,6 @@ import { isMissed, type SeenHost } from './seen.ts';
 import {
   type Draft,
   foldSlots,
-  healFailures,
   healthDeadlineMs,
   msOf,
   newSlot,

@@ -21,6 +21,7 @@ import {
   type store as wire,
 } from '@rackwright/api';
 import { failureThreshold, unavailableMax } from './amounts.ts';
+import { attemptsMany } from './failures.ts';
 import { failedOn, type Held, heldBecause, heldByHand, heldOf, waveName } from './held.ts';
 import { compare, orderKey } from './members.ts';
 import { namesText } from './room.ts';
@@ -34,7 +35,7 @@ import {
   type SeenHost,
   stateName,
 } from './seen.ts';
-import { attemptsMany, msOf } from './slots.ts';
+import { msOf } from './slots.ts';
 import { isPinned, targetOf, type Wanted, wantedBy } from './target.ts';
 import { type Opening, opening } from './windows.ts';
 

@@ -6,7 +6,6 @@ import { create } from '@bufbuild/protobuf';
 import { durationMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
-  type Hold,
   HoldSchema,
   HoldScope,
   lasting,
@@ -24,7 +23,7 @@ import { noteWritten } from '../deployment/written-disk.ts';
 import { ownerOf } from '../erasure/identity.ts';
 import { bootOperationId } from '../operation/boots.ts';
 import { closeOpen } from '../operation/open-operations.ts';
-import { operationParts, resend, wentTo } from '../operation/operation.ts';
+import { operationParts } from '../operation/operation.ts';
 import { late, noteSettled, tooLateToAct, verdictBefore } from '../operation/settled.ts';
 import { bootAgain, completeStep, failStep, interruptStep, retryStep } from '../run/engine.ts';
 import { giveUpStep, isForcedRemoval } from '../run/forced.ts';
@@ -34,7 +33,7 @@ import { timedOut } from '../run/step-policy.ts';
 import { stepDefinition } from '../run/steps.ts';
 import { noteBegun } from '../turn/brake.ts';
 import { cut, stepFailure } from '../turn/step-failure.ts';
-import { engineSteps, isBootStep, switchesOnImage } from '../turn/step-names.ts';
+import { isBootStep, switchesOnImage } from '../turn/step-names.ts';
 import {
   activeRun,
   causedBy,
@@ -50,8 +49,6 @@ import type { AnswerVerdict } from '../turn/types.ts';
 import type { HostWait } from '../turn/waiting.ts';
 import { foldFacts } from './observe.ts';
 
-const unknownWork = 'unknownWork: the agent has';
-const { JOURNALLED } = agent.JournalledOperation_State;
 /** Longest progress of an interrupted step that is kept, in characters. */
 const progressMax = 16_384;
 
@@ -313,7 +310,7 @@ function conflictSince({ record }: Turn): { readonly firstConflictTime?: Timesta
 }
 
 /** A check that could not be made stays a check. */
-function checkAgain(turn: Turn): { readonly checkOf?: agent.Operation } {
+export function checkAgain(turn: Turn): { readonly checkOf?: agent.Operation } {
   const operation = turn.record.operation?.operation;
   const kind = operation?.kind;
   const isCheck = kind?.case === 'runStep' && kind.value.mode === agent.StepMode.CHECK;
@@ -373,73 +370,4 @@ function namedOther(turn: Turn, result: agent.Failed): string {
     ownerOf(turn, result.observations?.bmcIdentity) ??
     result.observations?.unexpectedNetboot?.hostName;
   return owner === undefined || result.message.includes(owner) ? '' : `; it is ${owner}`;
-}
-
-/** R10: the agent's journal against the slot of this host. */
-export function foldHello(
-  turn: Turn,
-  journal: agent.Journal,
-  listed: readonly agent.JournalledOperation[],
-  grants?: readonly string[],
-): void {
-  foldSlot(turn, journal, listed);
-  if (grants !== undefined) foldGrants(turn, grants);
-  holdUnknownWork(turn, listed);
-  if (turn.record.forgetting) turn.effects.push({ kind: 'forget' });
-}
-
-/** A host that boots under a grant that its agent has lost boots into nothing. */
-function foldGrants(turn: Turn, grants: readonly string[]): void {
-  const run = activeRun(turn.status);
-  const step = run === undefined ? undefined : currentStep(run);
-  if (run === undefined || step?.name !== engineSteps.awaitRunner) return;
-  if (grants.includes(bootOperationId(turn, run))) return;
-  bootAgain(turn, run, step, 'the agent has lost the grant of this boot');
-  causedBy(turn, 'agent', 'the grant of the boot was lost; the host is booted again');
-}
-
-/**
- * What has not begun and whose time is over gets a new attempt, for waiting was not its fault; what
- * has not begun and was aborted never begins. Everything else goes on under its id.
- */
-function foldSlot(
-  turn: Turn,
-  journal: agent.Journal,
-  listed: readonly agent.JournalledOperation[],
-): void {
-  const slot = turn.record.operation;
-  const run = activeRun(turn.status);
-  const step = run === undefined ? undefined : currentStep(run);
-  if (slot?.operation === undefined || run === undefined || step === undefined) return;
-  const known = listed.find(({ operationId }) => operationId === slot.operation?.id);
-  const notBegun = known === undefined || known.state === JOURNALLED;
-  if (!wentTo(slot, journal) || !notBegun) resend(turn, journal);
-  else if (run.abort !== undefined && known === undefined) delete slot.sentTo;
-  else if (!slot.queued && hasPassed(turn, step.deadline)) {
-    retryStep(turn, run, step, checkAgain(turn), {});
-  } else resend(turn, journal);
-}
-
-/** Work that was never ordered from here holds the host, for as long as the agent lists it. */
-function holdUnknownWork(turn: Turn, listed: readonly agent.JournalledOperation[]): void {
-  const { status, host, record } = turn;
-  const unknown = listed.filter(({ operationId }) => {
-    const parts = operationParts(host.uid, operationId);
-    return parts !== undefined && parts.runNumber > record.runCount;
-  });
-  const reasons = unknown.map(({ operationId }) => `${unknownWork} ${operationId}`);
-  const isOurs = ({ by, reason }: Hold) => by === 'system' && reason.startsWith(unknownWork);
-  status.holds = status.holds.filter((hold) => !isOurs(hold) || reasons.includes(hold.reason));
-  for (const reason of reasons) {
-    if (status.holds.some((hold) => isOurs(hold) && hold.reason === reason)) continue;
-    status.holds.push(
-      create(HoldSchema, { scope: HoldScope.WORK, by: 'system', reason, since: now(turn) }),
-    );
-    causedBy(turn, 'agent', 'the agent works on what was never ordered from here');
-  }
-}
-
-/** The agent has dropped everything of this host. */
-export function foldForgotten(turn: Turn): void {
-  turn.record.forgetting = false;
 }

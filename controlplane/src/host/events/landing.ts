@@ -9,10 +9,9 @@ import {
   type Run,
   RunKind,
   RunOutcome,
-  store,
 } from '@rackwright/api';
 import { clearInBand } from '../bmc/health.ts';
-import { type DiskAfter, settleDisk, switchedOnMs } from '../deployment/deployment.ts';
+import { type DiskAfter, settleDisk } from '../deployment/deployment.ts';
 import { forgetDisks, settleWritten } from '../deployment/written-disk.ts';
 import { erasesAsAsked, lastCleaned, uncertifiedDevice } from '../erasure/certify.ts';
 import { deletionActor } from '../life/busy.ts';
@@ -29,9 +28,8 @@ import {
 } from '../life/machine-tables.ts';
 import { dropPower, system } from '../power/pending-power.ts';
 import { landAfterFailure } from '../run/after-failure.ts';
-import { movesRunner } from '../run/step-parts.ts';
 import { clearFault, setFault } from '../turn/fault.ts';
-import { engineSteps, isBootStep } from '../turn/step-names.ts';
+import { engineSteps } from '../turn/step-names.ts';
 import {
   causedBy,
   leaveAvailable,
@@ -41,6 +39,7 @@ import {
   runNameForEver,
   type Turn,
 } from '../turn/turn.ts';
+import { restorePower } from './power-after.ts';
 
 /** Kinds whose end says nothing of the goal: what it waits for stays as it was. */
 const besideTheGoal: ReadonlySet<RunKind> = new Set([
@@ -247,49 +246,6 @@ function leftOnDisk({ status, record }: Turn, disk: DiskAfter | undefined): stri
       return `; on the disk: ${status.image || 'what ran there before'}, untouched`;
     }
   }
-}
-
-/**
- * A run that failed on its way leaves the power as it found it: a host in use runs again from its
- * disk, unless that holds half an image; an available one is off.
- */
-function restorePower({ status, record }: Turn, run: Run, disk: DiskAfter | undefined): void {
-  if (!run.steps.some(({ name, attempt }) => name === engineSteps.off && attempt > 0)) return;
-  // G3: a run of a restored store may have ended since, and the host be somebody's.
-  if (record.lookFirstSince !== undefined) return;
-  const steps = powerAfter(status.state, run, disk);
-  if (steps.length === 0) return;
-  record.pendingPower = create(store.PendingPowerSchema, { steps, by: system });
-}
-
-function powerAfter(state: HostState, run: Run, disk: DiskAfter | undefined): string[] {
-  switch (state) {
-    case HostState.AVAILABLE:
-      return run.steps.some(({ name, attempt }) => isBootStep(name) && attempt > 0)
-        ? [engineSteps.off]
-        : [];
-    case HostState.PROVISIONED: {
-      const wasOn = run.steps.some(({ name }) => name === engineSteps.on);
-      if (run.kind === RunKind.SERVICE) return wasOn ? [engineSteps.off, engineSteps.on] : [];
-      if (run.kind === RunKind.WORKFLOW) return powerAfterWorkflow(run);
-      if (disk === undefined) return [];
-      if (disk === 'lost') return [engineSteps.off];
-      // What has come up from its image may still prove itself, or be looked at.
-      const isUp = disk === 'whole' && switchedOnMs(run) !== undefined;
-      return isUp ? [] : [engineSteps.off, engineSteps.on];
-    }
-    default:
-      return [];
-  }
-}
-
-/** What the template itself has switched last, or handed over, stays as it left it. */
-function powerAfterWorkflow({ steps }: Run): string[] {
-  const wasOn = steps.some(({ title, name }) => title === '' && name === engineSteps.on);
-  const last = steps.findLast((step) => step.attempt > 0 && movesRunner(step));
-  const power = last?.arguments['power'];
-  const isTheirs = last?.handOff === true || power === 'powerOff' || power === 'bootDisk';
-  return wasOn && !isTheirs ? [engineSteps.off, engineSteps.on] : [];
 }
 
 function outcomeName(outcome: RunOutcome): string {

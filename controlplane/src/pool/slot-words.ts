@@ -1,0 +1,21 @@
+/** What slots and failures say: bounded, and without what stands beside them. Pure. */
+import type { RolloutSlot } from '@rackwright/api';
+
+/** What a slot says: of most hosts of a pool may stand one in its record. */
+const messageCharsMax = 240;
+
+const digestShape = /(sha256:[0-9a-f]{12})[0-9a-f]{52}/g;
+
+/**
+ * Words on a host without what stands beside them, so that the reason is not cut off: the image,
+ * and most of any digest.
+ */
+export function inShort(text: string, { image }: RolloutSlot): string {
+  const named = image === '' ? text : text.replaceAll(image, 'its image');
+  return named.replaceAll(digestShape, '$1…');
+}
+
+/** A text that a record keeps. */
+export function cut(text: string, charsMax = messageCharsMax): string {
+  return text.length <= charsMax ? text : `${text.slice(0, charsMax - 1)}…`;
+}
