@@ -78,6 +78,27 @@ describe('racks', () => {
     ]);
   });
 
+  test('are watched on from where an earlier watch has come to', async () => {
+    const { racks } = fixture;
+    await racks.createRack({ rackId: 'r1' });
+    let position = '';
+    for await (const told of racks.watchRacks({})) {
+      position = told.position;
+      if (told.kind === Kind.SYNCED) break;
+    }
+    await racks.createRack({ rackId: 'r2' });
+    await racks.deleteRack({ name: 'racks/r1' });
+    const seen: [Kind, string][] = [];
+    for await (const { kind, rack } of racks.watchRacks({ position })) {
+      seen.push([kind, rack?.name ?? '']);
+      if (kind === Kind.DELETED) break;
+    }
+    expect(seen).toEqual([
+      [Kind.UPDATED, 'racks/r2'],
+      [Kind.DELETED, 'racks/r1'],
+    ]);
+  });
+
   test('give join tokens that carry the fingerprint of the CA', async () => {
     const { racks, controlPlane } = fixture;
     await racks.createRack({ rackId: 'r1' });

@@ -15,7 +15,6 @@ import {
   type WatchPoolsResponseSchema,
   store as wire,
 } from '@rackwright/api';
-import type { Revision } from '@rackwright/store';
 import {
   contestedOf,
   explainPool,
@@ -24,15 +23,13 @@ import {
   shownHistory,
   shownHosts,
 } from '../../pool/index.ts';
-import { answered } from '../../records/index.ts';
-import { follow } from '../call/follow.ts';
 import { requireName } from '../call/names.ts';
-import { isDirectlyBelow, listPage } from '../call/paging.ts';
+import { listPage } from '../call/paging.ts';
 import type { RpcDependencies } from '../call/ports.ts';
-import { formatPosition, revisionOfPosition } from '../call/position.ts';
+import { watchCollection } from '../call/watch-collection.ts';
 import { approvePool, createPool, deletePool, setPaused, updatePool } from './change-pool.ts';
 import { historyPage } from './deploy-history.ts';
-import { existingPool, type KeptPool, presentPool, viewedPool } from './pool-view.ts';
+import { existingPool, type KeptPool, presentPool, viewedPool, type WorldOf } from './pool-view.ts';
 import { addDisks } from './rollout-disks.ts';
 
 const schema = wire.PoolRecordSchema;
@@ -87,41 +84,25 @@ async function listPools(
   return create(ListPoolsResponseSchema, { pools, nextPageToken: page.nextPageToken });
 }
 
-/** No gap: the listing says from where to follow; what cannot be followed ends the stream. */
 async function* watchPools(
   deps: RpcDependencies,
   { name, position }: WatchPoolsRequest,
   { signal }: CallContext,
 ): AsyncGenerator<MessageInitShape<typeof WatchPoolsResponseSchema>, void, undefined> {
-  const { store } = deps;
-  const only = name === '' ? undefined : `pools.${requireName('pools', name)}`;
-  const isWatched = (key: string) =>
-    isDirectlyBelow('pools', key) && (only === undefined || key === only);
-  let from: Revision;
-  if (position === '') {
-    const { entries, before } = await answered(store.list('pools'));
-    const worldOf = await readWorlds(store);
-    for (const { key, value, revision } of entries) {
-      if (!isWatched(key)) continue;
-      const record = fromBinary(schema, value);
-      const pool = await presentPool(deps, { record, revision }, worldOf);
-      yield { kind: Kind.UPDATED, pool, position: '' };
-    }
-    yield { kind: Kind.SYNCED, position: formatPosition(store, before) };
-    from = before;
-  } else {
-    from = revisionOfPosition(store, position);
-  }
-  for await (const change of follow(store, from, ['pools'], signal)) {
-    if (!isWatched(change.key)) continue;
-    const at = formatPosition(store, change.revision);
-    if (change.kind === 'delete') {
-      const gone = create(PoolSchema, { name: change.key.replace('.', '/') });
-      yield { kind: Kind.DELETED, pool: gone, position: at };
-    } else {
-      const record = fromBinary(schema, change.value);
-      const pool = await presentPool(deps, { record, revision: change.revision });
-      yield { kind: Kind.UPDATED, pool, position: at };
-    }
-  }
+  const shown = async (kept: KeptPool, worldOf?: WorldOf) => ({
+    pool: await presentPool(deps, kept, worldOf),
+  });
+  const pools = {
+    collection: 'pools',
+    schema,
+    only: name === '' ? undefined : requireName('pools', name),
+    kinds: Kind,
+    show: (kept: KeptPool) => shown(kept),
+    showListed: async () => {
+      const worldOf = await readWorlds(deps.store);
+      return (kept: KeptPool) => shown(kept, worldOf);
+    },
+    gone: (poolName: string) => ({ pool: create(PoolSchema, { name: poolName }) }),
+  };
+  yield* watchCollection(deps.store, pools, position, signal);
 }

@@ -39,14 +39,14 @@ import {
   writeRecord,
 } from '../../records/index.ts';
 import { applyMask, maskPaths } from '../call/field-mask.ts';
-import { follow } from '../call/follow.ts';
 import { hostRecordOf } from '../call/host-view.ts';
 import { idProblem, nameProblem, parseName, requireName } from '../call/names.ts';
-import { isDirectlyBelow, listPage } from '../call/paging.ts';
+import { listPage } from '../call/paging.ts';
 import type { RpcDependencies } from '../call/ports.ts';
-import { checkEtag, etagMismatch, formatPosition, revisionOfPosition } from '../call/position.ts';
+import { checkEtag, etagMismatch, formatPosition } from '../call/position.ts';
 import { checkLabels, checkReason, checkRequestId } from '../call/texts.ts';
 import { Violations } from '../call/violations.ts';
+import { watchCollection } from '../call/watch-collection.ts';
 import { checkRackSpec, rackPaths } from '../spec/rack-spec.ts';
 import { acceptRestoredStore, type ChangedRack, freezeRack, thawRack } from './brakes.ts';
 import { dropPrefetched, listPrefetched, prefetchImage } from './prefetch.ts';
@@ -286,31 +286,14 @@ async function* watchRacks(
   { position }: WatchRacksRequest,
   { signal }: CallContext,
 ): AsyncGenerator<MessageInitShape<typeof WatchRacksResponseSchema>, void, undefined> {
-  const { store } = deps;
-  let from: Revision;
-  if (position === '') {
-    const { entries, before } = await answered(store.list('racks'));
-    for (const { key, value, revision } of entries) {
-      if (!isDirectlyBelow('racks', key)) continue;
-      const rack = present(deps, fromBinary(wire.RackRecordSchema, value), revision);
-      yield { kind: Kind.UPDATED, rack, position: '' };
-    }
-    yield { kind: Kind.SYNCED, position: formatPosition(store, before) };
-    from = before;
-  } else {
-    from = revisionOfPosition(store, position);
-  }
-  for await (const change of follow(store, from, ['racks'], signal)) {
-    if (!isDirectlyBelow('racks', change.key)) continue;
-    const at = formatPosition(store, change.revision);
-    if (change.kind === 'delete') {
-      const name = change.key.replace('.', '/');
-      yield { kind: Kind.DELETED, rack: create(RackSchema, { name }), position: at };
-    } else {
-      const record = fromBinary(wire.RackRecordSchema, change.value);
-      yield { kind: Kind.UPDATED, rack: present(deps, record, change.revision), position: at };
-    }
-  }
+  const racks = {
+    collection: 'racks',
+    schema: wire.RackRecordSchema,
+    kinds: Kind,
+    show: ({ record, revision }: ChangedRack) => ({ rack: present(deps, record, revision) }),
+    gone: (name: string) => ({ rack: create(RackSchema, { name }) }),
+  };
+  yield* watchCollection(deps.store, racks, position, signal);
 }
 
 function checkRack(rack: Rack, violations: Violations): void {
