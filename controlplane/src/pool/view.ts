@@ -11,6 +11,7 @@ import {
   type RolloutPlan,
   RolloutPlanSchema,
   RolloutSlotState,
+  RolloutTargetSchema,
   RunKind,
   type store as wire,
 } from '@rackwright/api';
@@ -38,6 +39,11 @@ export function shownPool(viewed: Viewed): Pool {
   const { record, hosts, nowMs } = viewed;
   const pool = clone(PoolSchema, record.pool ?? create(PoolSchema));
   pool.status ??= create(PoolStatusSchema);
+  const { target, rolledBackFrom } = pool.status;
+  // The record keeps the one that hosts failed on, by which another one is known.
+  if (rolledBackFrom !== '' && rolledBackFrom === target?.digest && record.previousTarget) {
+    pool.status.target = clone(RolloutTargetSchema, record.previousTarget);
+  }
   const surveyed = survey(record, byUid(hosts), nowMs);
   const { standings } = surveyed;
   pool.status.hostCount = record.members.length;

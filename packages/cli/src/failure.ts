@@ -35,11 +35,16 @@ export class SomeRefused extends Error {
   override readonly name = 'SomeRefused';
 }
 
+/** What was waited for does not come by itself any more. */
+export class NeverReached extends Error {
+  override readonly name = 'NeverReached';
+}
+
 /** The exit code for what a command threw. */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof UsageError) return exitCodes.usage;
   if (error instanceof NotVerified) return exitCodes.notVerified;
-  if (error instanceof SomeRefused) return exitCodes.refused;
+  if (error instanceof SomeRefused || error instanceof NeverReached) return exitCodes.refused;
   return error instanceof ApiFailure ? exitCodeOfApi(error.error) : exitCodes.internal;
 }
 

@@ -1,11 +1,12 @@
 /** rackwright pool watch: what changes, as it changes. */
 import {
   WatchPoolsResponse_Kind as Kind,
+  type Pool,
   type WatchPoolsResponse,
   WatchPoolsResponseSchema,
 } from '@rackwright/api';
 import { buildCommand } from '@stricli/core';
-import { UsageError } from '../failure.ts';
+import { NeverReached, UsageError } from '../failure.ts';
 import { parseWhole, resourceName, type SharedFlags } from '../flags.ts';
 import { poolLine } from '../output/pool.ts';
 import { printJsonLine, printLines } from '../output/show.ts';
@@ -36,7 +37,8 @@ export const watchPool = buildCommand({
         kind: 'enum',
         values: ['current', 'deleted'],
         optional: true,
-        brief: 'End when all hosts of the one pool are on their image, or it is gone',
+        brief:
+          'End when all hosts of the one pool are on their image (1: they fail), or it is gone',
       },
       timeout: {
         kind: 'parsed',
@@ -85,6 +87,19 @@ function isOver(watch: Watch, { kind, pool, position, ...rest }: WatchPoolsRespo
   } else if (lastLines.get(pool.name) !== line) printLines(world, [line]);
   lastLines.set(pool.name, line);
   if (flags.until === 'deleted') return deleted;
-  const upToDate = pool.status?.conditions.find(({ type }) => type === 'UpToDate');
-  return flags.until === 'current' && !deleted && upToDate?.status === true;
+  return flags.until === 'current' && !deleted && isCurrent(pool);
+}
+
+/**
+ * Whether its hosts are on its image. Throws `NeverReached` once they do not come there by
+ * themselves: the rollout is halted, or the pool has gone back from the image.
+ */
+export function isCurrent({ name, status }: Pool): boolean {
+  const upToDate = status?.conditions.find(({ type }) => type === 'UpToDate');
+  if (upToDate?.reason === 'Halted') throw new NeverReached(`${name}: ${upToDate.message}`);
+  if (upToDate?.status !== true) return false;
+  const { rolledBackFrom = '', target } = status ?? {};
+  if (rolledBackFrom === '') return true;
+  const back = `back from ${rolledBackFrom}, on which hosts failed`;
+  throw new NeverReached(`${name}: its hosts are on ${target?.image}: the pool went ${back}`);
 }

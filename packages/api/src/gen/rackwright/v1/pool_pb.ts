@@ -356,7 +356,7 @@ export const RolloutGateSchema: GenMessage<RolloutGate> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_pool, 6);
 
 /**
- * RolloutTarget is the image that the pool leads its hosts to.
+ * RolloutTarget is the image that the pool leads its hosts to: after it went back, the one before.
  *
  * @generated from message rackwright.v1.RolloutTarget
  */
@@ -462,7 +462,7 @@ export type PoolStatus = Message<"rackwright.v1.PoolStatus"> & {
   deployHistory: DeployHistoryEntry[];
 
   /**
-   * The digest that the pool went back from; empty: none.
+   * The digest that hosts failed on, and that the pool went back from; empty: none.
    *
    * @generated from field: string rolled_back_from = 10;
    */
