@@ -16,6 +16,7 @@ import {
   type store as wire,
 } from '@rackwright/api';
 import { unavailableCount } from './conditions.ts';
+import { needsGate } from './gate.ts';
 import { historyLimitDefault, historyOf } from './history.ts';
 import { compare, membersOf, type OtherPool } from './members.ts';
 import { isServing, type SeenHost } from './seen.ts';
@@ -107,14 +108,20 @@ export function rolloutPlan({ record, hosts, nowMs }: Viewed): RolloutPlan {
   const surveyed = survey(record, byUid(hosts), nowMs);
   const { target, held, standings, unavailableMax } = surveyed;
   const outage = new Outage(surveyed);
+  const waits = (each: Standing) => outage.whyWaits(each) ?? '';
+  const queue = inTurn(queueOf(surveyed), new Outage(surveyed));
   const blocked = standings.filter(({ stand }) => stand === 'kept' || stand === 'failed');
+  const planned = [
+    ...queue.map((each) => plannedOf(record, each, waits(each))),
+    ...blocked.map((each) => plannedOf(record, each, each.why)),
+  ];
+  const [first] = planned;
+  const isAnyFree = first?.blockedBecause === '';
+  const firstWaits = first === undefined ? '' : `${first.host}: ${first.blockedBecause}`;
   return create(RolloutPlanSchema, {
-    ...{ pool: record.pool?.name ?? '', unavailableMax, heldBecause: held?.text ?? '' },
+    ...{ pool: record.pool?.name ?? '', unavailableMax, hosts: planned },
     ...(target === undefined ? {} : { target }),
-    hosts: [
-      ...inTurn(queueOf(surveyed), outage).map((each) => plannedOf(each, '')),
-      ...blocked.map((each) => plannedOf(each, each.why)),
-    ],
+    heldBecause: isAnyFree ? '' : (held?.text ?? firstWaits),
   });
 }
 
@@ -131,10 +138,15 @@ function inTurn(queue: readonly Standing[], outage: Outage): Standing[] {
   }
 }
 
-function plannedOf({ name, host, wave, wanted }: Standing, blockedBecause: string) {
+function plannedOf(
+  record: wire.PoolRecord,
+  { name, host, wave, wanted }: Standing,
+  blockedBecause: string,
+) {
   return {
     ...{ host: name, wave, blockedBecause, fromImage: host.image },
     toImage: wanted?.image ?? '',
+    askedAtGate: needsGate(record, isServing(host)),
     kind: host.state === HostState.PROVISIONED ? RunKind.REIMAGE : RunKind.PROVISION,
   };
 }

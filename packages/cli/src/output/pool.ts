@@ -76,6 +76,7 @@ export const plannedRolloutColumns: Column<PlannedRollout>[] = [
   { title: 'TO', ...imageCell, value: ({ toImage }) => shortImage(toImage), dropOrder: 1 },
   { title: 'LOSES', value: ({ lostDisks }) => lostDisks.join(' '), dropOrder: 4 },
   { title: 'KEEPS', value: ({ keptDisks }) => keptDisks.join(' '), dropOrder: 5 },
+  { title: 'GATE', value: ({ askedAtGate }) => (askedAtGate ? 'asked' : ''), dropOrder: 6 },
   { title: 'KEPT BY', value: ({ blockedBecause }) => blockedBecause, widthMin: 16 },
 ];
 
