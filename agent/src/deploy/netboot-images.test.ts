@@ -17,6 +17,7 @@ function setUp() {
   const log: string[] = [];
   const warn = (_: object, message: string): void => void log.push(message);
   const world = { isAway: false, held: new Set<string>(), turns: 0, asked: 0, caNeeded: '' };
+  const lost = new Set<string>();
   const hold: HostImages['hold'] = async (_, { from, needs }: WantedHostImage, signal) => {
     world.asked += 1;
     const name = from.kind === 'registry' ? from.reference : from.url;
@@ -39,6 +40,7 @@ function setUp() {
       image: { version: '', netboot: { kernel, initrds: [], kernelArguments: name } },
       digests: [digest],
       endTurn: () => void (world.turns -= 1),
+      ...{ isWhole: async () => !lost.delete(name), doubt: () => {} },
       release: () => void world.held.delete(name),
     };
   };
@@ -46,7 +48,7 @@ function setUp() {
     ...{ clock, log: { ...quietLog, warn }, images: { hold }, architecture: 'amd64' },
     credential: async () => undefined,
   });
-  return { images, log, time, world };
+  return { images, log, lost, time, world };
 }
 
 test('what hosts boot is here and held, and takes no turn of who fetches', async () => {
@@ -104,4 +106,20 @@ test('what cannot be had is tried again for ever, and says why', async () => {
   world.isAway = false;
   await time.run(20_000);
   expect(images.find(deployment('a', '1')).kind).toBe('ready');
+});
+
+test('what our disk has lost is fetched again, and nothing boots it meanwhile', async () => {
+  const { images, lost, time, world } = setUp();
+  images.want([deployment('a', '1')]);
+  await time.run(600_000);
+  expect(world.asked).toBe(1);
+  world.isAway = true;
+  lost.add(reference('1'));
+  await time.run(60_000);
+  expect(images.find(deployment('a', '1')).kind).toBe('waiting');
+  expect([...world.held]).toEqual([]);
+  world.isAway = false;
+  await time.run(20_000);
+  expect(images.find(deployment('a', '1')).kind).toBe('ready');
+  expect([...world.held]).toEqual([reference('1')]);
 });

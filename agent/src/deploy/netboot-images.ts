@@ -6,6 +6,7 @@
  * N1 What a host boots is what its snapshot names, and nothing until it is here whole.
  * N2 What is wanted and not here is fetched until it is, however long that takes; whoever asks
  *    meanwhile is told why it has to wait.
+ *    So is what is found lost or damaged on our disk, which is looked at now and then.
  * N3 It is asked for as the newest snapshot says: another authority or credential holds from then
  *    on. What is here stays here.
  */
@@ -15,7 +16,6 @@ import type { NetbootSet } from '@rackwright/oci';
 import type { Clock, Log } from '@rackwright/platform';
 import {
   type Architecture,
-  aborted,
   type CredentialOf,
   type HeldHostImage,
   type HostImageProgress,
@@ -35,6 +35,8 @@ export interface NetbootImagesParts {
 
 /** Between two tries of what could not be had. */
 const retryMs = 20_000;
+/** Between two looks at what is here. */
+const lookAgainMs = 60_000;
 
 export type NetbootImage =
   | { readonly kind: 'ready'; readonly image: NetbootSet }
@@ -47,7 +49,7 @@ interface Wanted {
   /** Ends a try that asks as it was said before. */
   changed: AbortController;
   /** Once it is here. */
-  image?: NetbootSet;
+  image?: NetbootSet | undefined;
   words: string;
 }
 
@@ -104,7 +106,10 @@ export class NetbootImages {
       const trying = AbortSignal.any([signal, changed.signal]);
       try {
         const held = await this.#hold(from, who, wanted, trying);
-        await aborted(signal);
+        do await pause(this.#parts.clock, lookAgainMs, signal);
+        while (!signal.aborted && (await held.isWhole()));
+        wanted.image = undefined;
+        wanted.words = 'it was lost from the disk of the agent';
         held.release();
       } catch (error) {
         const words = error instanceof Error ? error.message : String(error);

@@ -1,4 +1,14 @@
-import { appendFile, mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import {
+  appendFile,
+  mkdtemp,
+  readdir,
+  readFile,
+  rm,
+  stat,
+  truncate,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type BlobSource, type Digest, digestOf, hexOf, OciError } from '@rackwright/oci';
@@ -243,6 +253,52 @@ describe('several who want one blob', () => {
     const ends = (await outcomes).map(({ status }) => status);
     expect(ends).toEqual(['rejected', 'fulfilled', 'fulfilled']);
     expect([...own.asked, ...other.asked]).toEqual([0]);
+  });
+});
+
+describe('what was found right in this life', () => {
+  const damage = (path: string) => writeFile(path, Buffer.alloc(10_000));
+
+  test.each([
+    ['lost', (path: string) => rm(path)],
+    ['cut', (path: string) => truncate(path, 9_999)],
+    ['written over', damage],
+  ])('is fetched again when it was %s since', async (_, harm) => {
+    const bytes = bytesOf('a');
+    const cache = await open(20_000);
+    const digest = await hold(cache, bytes);
+    const path = join(folder, hexOf(digest));
+    await harm(path);
+    const again = served(bytes);
+    await Promise.all([hold(cache, bytes, again), hold(cache, bytes, again)]);
+    expect(again.asked).toEqual([0]);
+    expect((await readFile(path)).equals(bytes)).toBe(true);
+    // Who held what was lost holds what took its place.
+    cache.release(digest);
+    cache.release(digest);
+    await hold(cache, bytesOf('b'));
+    await expect(hold(cache, bytesOf('c'))).rejects.toThrow('full of images that are in use');
+    cache.release(digest);
+    await hold(cache, bytesOf('c'));
+  });
+
+  test('is hashed again when a reader has spoken against it, and only then', async () => {
+    const bytes = bytesOf('a');
+    const cache = await open();
+    const digest = await hold(cache, bytes);
+    const path = join(folder, hexOf(digest));
+    const { mtime } = await stat(path);
+    await damage(path);
+    await utimes(path, mtime, mtime);
+    expect(await cache.holdIfHere(digest)).toBe(true);
+    cache.doubt(digest);
+    const again = served(bytes);
+    await hold(cache, bytes, again);
+    expect(again.asked).toEqual([0]);
+    expect((await readFile(path)).equals(bytes)).toBe(true);
+    cache.doubt(digest);
+    await hold(cache, bytes, again);
+    expect(again.asked).toEqual([0]);
   });
 });
 

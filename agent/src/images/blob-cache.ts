@@ -4,12 +4,14 @@
  * B1 A file has its final name only after its digest was found right and its bytes are durable: no
  *    crash leaves a part that is taken for the whole. A part that was left is hashed and gone on
  *    with; one that leads to another digest is begun anew.
- * B2 A blob of an earlier life is hashed once before it is used in this one.
+ * B2 A blob of an earlier life is hashed before it is used in this one, and so is one that does not
+ *    look as it did when it was last found right, or that a reader has spoken against.
  * B3 The files together, parts and what is on its way included, have at most `bytesMax` bytes. Who
  *    was not used for the longest time goes first, what is preferred last; what is held stays.
  * B4 A blob that several want is fetched once; it is given up when none of them wants it any more.
  *    Who has joined another's fetch is not refused for that one's registry: it asks its own.
- * B5 What is held was found right in this life, and nothing drops it.
+ * B5 What is held was found right in this life, and nothing drops it but that it is lost or damaged
+ *    all the same, which is seen when it is asked for the next time; then it is fetched again.
  */
 import {
   type BlobSource,
@@ -45,12 +47,13 @@ type Wanted = Pick<Descriptor, 'digest' | 'sizeBytes'>;
 interface Entry {
   readonly sizeBytes: number;
   usedAtMs: number;
-  /** Its bytes were hashed in this life (B2). */
-  isProved: boolean;
-  /** Who comes while it is hashed waits for that. */
-  proving?: Promise<void>;
-  holds: number;
+  /** How its file looked when it was last found right (B2); undefined: that is not known. */
+  proved?: Look | undefined;
+  /** Who comes while it is looked at waits for that. */
+  proving?: Promise<boolean> | undefined;
 }
+
+type Look = Awaited<ReturnType<LargeFiles['find']>>;
 
 interface Fetching {
   readonly sizeBytes: number;
@@ -78,6 +81,8 @@ const refusals = [
 export class BlobCache {
   readonly #parts: BlobCacheParts;
   readonly #entries = new Map<Digest, Entry>();
+  /** Of these alone, also while one that was lost is fetched again. */
+  readonly #holds = new Map<Digest, number>();
   readonly #fetching = new Map<Digest, Fetching>();
   /** Parts that an earlier life or a failure left, and their sizes. */
   readonly #left = new Map<Digest, number>();
@@ -108,8 +113,8 @@ export class BlobCache {
   /** What could come without that anything goes which is held, preferred or on its way. */
   get roomBytes(): number {
     let bytes = this.#parts.bytesMax;
-    for (const [digest, { holds, sizeBytes }] of this.#entries) {
-      if (holds > 0 || this.#preferred.has(digest)) bytes -= sizeBytes;
+    for (const [digest, { sizeBytes }] of this.#entries) {
+      if (this.#holds.has(digest) || this.#preferred.has(digest)) bytes -= sizeBytes;
     }
     for (const { sizeBytes } of this.#fetching.values()) bytes -= sizeBytes;
     return bytes;
@@ -129,8 +134,11 @@ export class BlobCache {
   async holdIfHere(digest: Digest): Promise<boolean> {
     const entry = this.#entries.get(digest);
     if (entry === undefined) return false;
-    entry.holds += 1;
-    if (await this.#prove(digest, entry)) return true;
+    this.#holds.set(digest, (this.#holds.get(digest) ?? 0) + 1);
+    entry.usedAtMs = this.#parts.clock.nowMs();
+    entry.proving ??= this.#prove(digest, entry);
+    if (await entry.proving) return true;
+    this.release(digest);
     // Others who have waited for the same proof find it gone, or fetched anew.
     if (this.#entries.get(digest) !== entry) return false;
     this.#entries.delete(digest);
@@ -168,8 +176,15 @@ export class BlobCache {
 
   /** Ends one `hold`. */
   release(digest: Digest): void {
+    const holds = (this.#holds.get(digest) ?? 0) - 1;
+    if (holds > 0) this.#holds.set(digest, holds);
+    else this.#holds.delete(digest);
+  }
+
+  /** Whoever has read it found it wrong, or could not: it is hashed before it is used again. */
+  doubt(digest: Digest): void {
     const entry = this.#entries.get(digest);
-    if (entry !== undefined && entry.holds > 0) entry.holds -= 1;
+    if (entry !== undefined) entry.proved = undefined;
   }
 
   /** These go only when nothing else can; those of before go like any other. */
@@ -185,7 +200,7 @@ export class BlobCache {
       const digest = parseDigest(`sha256:${hex}`);
       if (digest === undefined) continue;
       if (isPart) this.#left.set(digest, sizeBytes);
-      else this.#entries.set(digest, { sizeBytes, usedAtMs, isProved: false, holds: 0 });
+      else this.#entries.set(digest, { sizeBytes, usedAtMs });
     }
     // The limit may have been lowered.
     await this.#makeRoom();
@@ -194,32 +209,34 @@ export class BlobCache {
 
   /** B2. What cannot be read is as good as wrong. */
   async #prove(digest: Digest, entry: Entry): Promise<boolean> {
-    const { clock, files, log } = this.#parts;
-    const nowMs = clock.nowMs();
-    entry.usedAtMs = nowMs;
+    const { files, log } = this.#parts;
+    const path = this.#path(digest);
     try {
-      if (!entry.isProved) {
-        entry.proving ??= this.#hash(digest, entry);
-        await entry.proving;
-      }
+      const found = await files.find(path);
+      if (!looksAlike(found, entry.proved)) await this.#hash(digest, entry);
+      entry.proved = await this.#touched(path, entry);
+      return true;
     } catch (error) {
       log.warn({ blob: digest, error: String(error) }, 'a cached blob was damaged; dropped it');
       return false;
+    } finally {
+      entry.proving = undefined;
     }
-    try {
-      await files.touch(this.#path(digest), nowMs);
-    } catch (error) {
-      // After a restart it is taken for older than it is; others may hold it (B5).
-      log.warn({ blob: digest, error: String(error) }, 'when a blob was used is not noted');
-    }
-    return true;
   }
 
-  async #hash(digest: Digest, entry: Entry): Promise<void> {
+  /** How it looks now that it is noted when it was used. */
+  async #touched(path: string, { usedAtMs }: Entry): Promise<Look> {
+    const { files, log } = this.#parts;
+    await files.touch(path, usedAtMs).catch((error: unknown) => {
+      // After a restart it is taken for older than it is.
+      log.warn({ path, error: String(error) }, 'when a blob was used is not noted');
+    });
+    return files.find(path);
+  }
+
+  async #hash(digest: Digest, { sizeBytes }: Entry): Promise<void> {
     const already = this.read(digest);
-    const { sizeBytes } = entry;
     for await (const _ of verifiedBlob(nowhere, { digest, sizeBytes }, { already }));
-    entry.isProved = true;
   }
 
   #begin(wanted: Wanted, source: BlobSource, retryDelaysMs: readonly number[]): Fetching {
@@ -280,7 +297,7 @@ export class BlobCache {
     await files.rename(path, finalPath);
     this.#left.delete(digest);
     const usedAtMs = clock.nowMs();
-    this.#entries.set(digest, { sizeBytes, usedAtMs, isProved: true, holds: 0 });
+    this.#entries.set(digest, { sizeBytes, usedAtMs, proved: await files.find(finalPath) });
   }
 
   /** B3: drops what is not needed until all of it fits. */
@@ -299,7 +316,7 @@ export class BlobCache {
   }
 
   async #dropOldest(): Promise<boolean> {
-    const free = [...this.#entries].filter(([, { holds }]) => holds === 0);
+    const free = [...this.#entries].filter(([digest]) => !this.#holds.has(digest));
     const isPreferred = (digest: Digest): number => (this.#preferred.has(digest) ? 1 : 0);
     const [oldest] = free.sort(
       ([one, a], [other, b]) => isPreferred(one) - isPreferred(other) || a.usedAtMs - b.usedAtMs,
@@ -329,6 +346,11 @@ export class BlobCache {
   #path(digest: Digest): string {
     return `${this.#parts.folder}/${hexOf(digest)}`;
   }
+}
+
+function looksAlike(one: Look, other: Look): boolean {
+  if (one === undefined || other === undefined) return false;
+  return one.sizeBytes === other.sizeBytes && one.usedAtMs === other.usedAtMs;
 }
 
 function partOf(path: string): string {

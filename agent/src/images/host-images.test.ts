@@ -128,6 +128,17 @@ test('who waits hears its place, and is let in when another lets go', async () =
   held.release();
 });
 
+test('an image that was lost is not whole, and whole again when it is held anew', async () => {
+  const { cache, images, tell } = await setUp();
+  const held = await images.hold('h1', wanted(), never, tell);
+  held.endTurn();
+  expect(await held.isWhole()).toBe(true);
+  await rm(cache.find(raw.digest)?.path ?? '');
+  expect(await held.isWhole()).toBe(false);
+  const again = await images.hold('h1', wanted(), never, tell);
+  expect([await held.isWhole(), await again.isWhole()]).toEqual([true, true]);
+});
+
 test('what is held stays, and what is let go makes room', async () => {
   const { cache, images, tell } = await setUp(22_000);
   const held = await images.hold('h1', wanted(), never, tell);

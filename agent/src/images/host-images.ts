@@ -71,6 +71,10 @@ export interface HeldHostImage {
   readonly digests: readonly Digest[];
   /** It stays, and whoever waits for its turn may have this one's. */
   endTurn(): void;
+  /** False when some of it was lost or damaged meanwhile: who holds it again fetches that. */
+  isWhole(): Promise<boolean>;
+  /** Whoever has read it found it wrong, or could not: see `BlobCache.doubt`. */
+  doubt(): void;
   release(): void;
 }
 
@@ -106,6 +110,7 @@ export class HostImages {
     signal: AbortSignal,
     told: Told,
   ): Promise<HeldHostImage> {
+    const { cache } = this.#parts;
     const leave = await this.#admission.enter(host, signal, (place) =>
       told({ phase: 'queued', place }),
     );
@@ -117,17 +122,19 @@ export class HostImages {
     const release = (): void => {
       isOver = true;
       stop.abort();
-      for (const each of held.splice(0)) this.#parts.cache.release(each);
+      for (const each of held.splice(0)) cache.release(each);
       leave();
     };
     const keep = (digest: Digest): void => {
-      if (isOver) this.#parts.cache.release(digest);
+      if (isOver) cache.release(digest);
       else held.push(digest);
     };
     try {
       const { image, source } = await this.#find(wanted, either, held);
       await this.#fetch(blobsOf(image, wanted.needs), source, either, told, keep);
-      return { image, digests: held, endTurn: leave, release };
+      const doubt = (): void => held.forEach((each) => void cache.doubt(each));
+      const isWhole = () => this.#isWhole(held);
+      return { image, digests: held, endTurn: leave, isWhole, doubt, release };
     } catch (error) {
       release();
       throw error;
@@ -162,6 +169,15 @@ export class HostImages {
   /** These stay before all that nobody holds, while there is room; no others do. */
   prefer(digests: Iterable<Digest>): void {
     this.#parts.cache.prefer(digests);
+  }
+
+  async #isWhole(digests: readonly Digest[]): Promise<boolean> {
+    const { cache } = this.#parts;
+    for (const digest of digests) {
+      if (!(await cache.holdIfHere(digest))) return false;
+      cache.release(digest);
+    }
+    return true;
   }
 
   async #find(

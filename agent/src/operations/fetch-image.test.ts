@@ -25,7 +25,8 @@ function fetching(netboot: boolean, kernelArguments = '', name: string = fetchIm
     const set = { kernel: blob, initrds: [], kernelArguments };
     const image = { version: '', ...(netboot ? { netboot: set } : { disk }) };
     const release = () => void asked.push('released');
-    return { image, digests: [], endTurn: () => {}, release };
+    const isWhole = async (): Promise<boolean> => true;
+    return { image, digests: [], endTurn: () => {}, isWhole, doubt: () => {}, release };
   };
   const clock = new TestClock().open().clock;
   const phoneHomePath = (id: string) => `/phone-home/${id}`;

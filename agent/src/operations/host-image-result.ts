@@ -23,6 +23,18 @@ export function progressWords(progress: HostImageProgress): Omit<Progress, 'step
   }
 }
 
+const againstImage: ReadonlySet<string> = new Set<FailureType>([
+  'imageDigestMismatch',
+  'imageTruncated',
+  'registryUnreachable',
+]);
+
+/** Whether what a runner has read here was wrong, or could not be read. */
+export function speaksAgainstImage(result: unknown): boolean {
+  const isFailure = typeof result === 'object' && result !== null && 'type' in result;
+  return isFailure && againstImage.has(String(result.type));
+}
+
 /** What `hold` has rejected with, as a result. */
 export function notHeld(
   error: unknown,

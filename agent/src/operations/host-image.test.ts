@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, DeployProof } from '@rackwright/api';
 import { type Digest, OciError, ociFailures } from '@rackwright/oci';
-import type { FinalResult } from '@rackwright/results';
+import type { FailureType, FinalResult } from '@rackwright/results';
 import { expect, test } from 'vitest';
 import type { HeldHostImage, HostImages } from '../images/index.ts';
 import type { ImageOfOrder } from '../runner-gateway/index.ts';
@@ -71,6 +71,7 @@ function heldImage(released: string[] = []): HeldHostImage {
   return {
     image: { version: '', disk: { blob, format: 'raw', architecture: 'arm64', contentBytes: 9 } },
     ...{ digests: [], endTurn: () => {}, release: () => void released.push('released') },
+    ...{ isWhole: async () => true, doubt: () => void released.push('doubted') },
   };
 }
 
@@ -267,4 +268,23 @@ test('after a restart the runner is stopped when its image can be had no more', 
   );
   await time.run(10);
   expect(await ended).toMatchObject({ type: 'imageNotFound', message: 'it is gone' });
+});
+
+test.each<[FailureType, string[]]>([
+  ['imageDigestMismatch', ['doubted', 'released']],
+  ['imageTruncated', ['doubted', 'released']],
+  ['registryUnreachable', ['doubted', 'released']],
+  ['ioError', ['released']],
+])('what a runner has read here is looked at again after %s', async (type, done) => {
+  const end: FinalResult = { kind: 'failed', type, message: 'as the runner says' };
+  const released: string[] = [];
+  expect(await setUp(async () => heldImage(released)).run(async () => end)).toBe(end);
+  expect(released).toEqual(done);
+  const resumed: string[] = [];
+  const { parts, operation, request, context } = setUp(async () => heldImage(resumed));
+  await withHostImageAgain(parts, operation, request, context, async (image) => {
+    await expect.poll(image).toBeDefined();
+    return end;
+  });
+  expect(resumed).toEqual(done);
 });

@@ -23,7 +23,12 @@ import {
 import type { ImageOfOrder } from '../runner-gateway/index.ts';
 import type { OperationContext } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
-import { notHeld, progressWords, resultOfHostImage } from './host-image-result.ts';
+import {
+  notHeld,
+  progressWords,
+  resultOfHostImage,
+  speaksAgainstImage,
+} from './host-image-result.ts';
 import { turnLimit } from './time-limit.ts';
 
 export interface HostImageParts {
@@ -78,7 +83,9 @@ export async function withHostImage(
   try {
     const image = imageOfOrder(parts, request, held);
     if (image === undefined) return failure('badImage', 'the image has no disk');
-    return await order(image, { ...context, remainingMs: () => limit.remainingMs() });
+    const result = await order(image, { ...context, remainingMs: () => limit.remainingMs() });
+    if (speaksAgainstImage(result)) held.doubt();
+    return result;
   } finally {
     held.release();
   }
@@ -97,9 +104,11 @@ export async function withHostImageAgain<Result>(
   const over = new AbortController();
   let broken: OciError | undefined;
   let image: ImageOfOrder | undefined;
+  let again: HeldHostImage | undefined;
   const within = { ...context, signal: AbortSignal.any([context.signal, over.signal]) };
   const holding = holdAgain(parts, operation, request, within, {
     held: (held) => {
+      again = held;
       image = imageOfOrder(parts, request, held);
     },
     broken: (error) => {
@@ -110,6 +119,7 @@ export async function withHostImageAgain<Result>(
   try {
     const signal = AbortSignal.any([context.signal, stop.signal]);
     const result = await resume(() => image, { ...context, signal });
+    if (speaksAgainstImage(result)) again?.doubt();
     return broken === undefined || context.signal.aborted ? result : because(broken, result);
   } finally {
     over.abort();

@@ -17,6 +17,7 @@ const disk = { blob: { mediaType: 'x', digest, sizeBytes: 5 } };
 const held = {
   image: { version: '', disk: { ...disk, architecture: 'amd64' as const } },
   ...{ digests: [], endTurn: () => {}, release: () => {} },
+  ...{ isWhole: async () => true, doubt: () => {} },
 };
 
 interface Change {

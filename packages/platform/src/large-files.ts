@@ -12,6 +12,8 @@ export interface LargeFiles {
   list(folder: string): Promise<readonly LargeFile[]>;
   /** The names of all that is in a folder; empty when the folder does not exist. */
   names(folder: string): Promise<readonly string[]>;
+  /** One that is there; undefined: there is none. */
+  find(path: string): Promise<Omit<LargeFile, 'name'> | undefined>;
   /** Creates a file (mode 0600); throws when anything of that name exists. */
   createPart(path: string): Promise<PartFile>;
   /** Opens a file at its end, creating it (mode 0600) if needed. */

@@ -69,7 +69,9 @@ export function simHostImages(view: WorldView, process: SimProcess): HostImages 
     const image = { disk, netboot, version: '' } as Awaited<
       ReturnType<HostImages['hold']>
     >['image'];
-    const rest = { digests: [digest], endTurn: () => undefined, release: () => undefined };
+    const looks = { isWhole: async () => true, doubt: () => undefined };
+    const ends = { endTurn: () => undefined, release: () => undefined };
+    const rest = { digests: [digest], ...looks, ...ends };
     return { image, ...rest };
   };
   return {

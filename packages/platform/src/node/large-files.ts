@@ -17,6 +17,7 @@ export function nodeLargeFiles(): LargeFiles {
   return {
     list,
     names: async (folder) => (await entriesOf(folder)).map(({ name }) => name),
+    find,
     createPart: (path) => partAt(path, 'ax'),
     openPart: (path) => partAt(path, 'a'),
     read: (path) => createReadStream(path, { highWaterMark: readBytesAtOnce }),
@@ -46,17 +47,27 @@ async function list(folder: string): Promise<LargeFile[]> {
   const found: LargeFile[] = [];
   for (const entry of await entriesOf(folder)) {
     if (!entry.isFile()) continue;
-    const { size, mtimeMs } = await stat(join(folder, entry.name));
-    found.push({ name: entry.name, sizeBytes: size, usedAtMs: mtimeMs });
+    const file = await find(join(folder, entry.name));
+    if (file !== undefined) found.push({ name: entry.name, ...file });
   }
   return found;
+}
+
+async function find(path: string): Promise<Omit<LargeFile, 'name'> | undefined> {
+  try {
+    const { size: sizeBytes, mtimeMs: usedAtMs } = await stat(path);
+    return { sizeBytes, usedAtMs };
+  } catch (error) {
+    if (isAbsent(error)) return undefined;
+    throw error;
+  }
 }
 
 async function entriesOf(folder: string) {
   try {
     return await readdir(folder, { withFileTypes: true });
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return [];
+    if (isAbsent(error)) return [];
     throw error;
   }
 }
@@ -72,9 +83,13 @@ async function placeOf(path: string): Promise<string | undefined> {
     const { dev, ino } = await stat(path, { bigint: true });
     return `${dev}:${ino}`;
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    if (isAbsent(error)) return undefined;
     throw error;
   }
+}
+
+function isAbsent(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
 }
 
 async function exists(path: string): Promise<boolean> {
