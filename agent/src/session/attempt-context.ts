@@ -13,6 +13,7 @@ import type { Credentials } from './credentials.ts';
 import { AttemptEnd, type OperationContext, type Progress } from './executor.ts';
 import type { Grants } from './grants.ts';
 import type { SessionLimits } from './limits.ts';
+import { paced } from './progress-pace.ts';
 import { cancelled, deadlinePassed, frozen, noCredential, noLease, notDurable } from './results.ts';
 import type { WorkLease } from './work-lease.ts';
 
@@ -37,6 +38,7 @@ export interface ContextDependencies {
 /** The context of one attempt. */
 export function makeContext(attempt: Attempt, deps: ContextDependencies): OperationContext {
   const { credentials, grants, lease, limits, tellProgress } = deps;
+  const tell = paced(deps.clock, () => tellProgress(attempt));
   let beginning: Promise<void> | undefined;
   return {
     signal: attempt.signal,
@@ -46,7 +48,7 @@ export function makeContext(attempt: Attempt, deps: ContextDependencies): Operat
     },
     continuing: (progress: Progress) => {
       attempt.progress = progress;
-      tellProgress(attempt);
+      tell(progress);
     },
     credential: async (name, version) => {
       const { signal } = attempt;

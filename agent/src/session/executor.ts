@@ -71,7 +71,7 @@ export interface OperationContext {
    * (R11). Idempotent. Rejects with `AttemptEnd`: then touch nothing and let it propagate.
    */
   begin(): Promise<void>;
-  /** Says how far it is: latest wins, never stored. */
+  /** Says how far it is: latest wins, told now and then, never stored. */
   continuing(progress: Progress): void;
   /**
    * The secret by name, in this version or a newer one. Waits a bounded time for it to come, then

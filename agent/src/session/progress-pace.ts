@@ -1,0 +1,49 @@
+/**
+ * How often an attempt tells how far it is.
+ *
+ * 1. At once what changes who does what: its step, that it has begun, that its turn has come.
+ * 2. All else, the latest of it, at most once in a while: the places of a long queue, or the bytes
+ *    of a fetch that many wait for, would take the stream that reports and the lease need.
+ */
+import type { Clock } from '@rackwright/platform';
+import type { Progress } from './executor.ts';
+
+/** Between two words of an attempt that change nothing but how far it is. */
+export const progressPaceMs = 1_000;
+
+/** What thins out what `tell` is given, by the rules above. */
+export function paced(
+  clock: Pick<Clock, 'suspendAwareMs' | 'after'>,
+  tell: (progress: Progress) => void,
+): (progress: Progress) => void {
+  let latest: Progress | undefined;
+  let told: Progress | undefined;
+  let nextAtMs = Number.NEGATIVE_INFINITY;
+  let isWaiting = false;
+  const tellLatest = (): void => {
+    if (latest === undefined || latest === told) return;
+    told = latest;
+    nextAtMs = clock.suspendAwareMs() + progressPaceMs;
+    tell(latest);
+  };
+  return (progress) => {
+    latest = progress;
+    const waitMs = nextAtMs - clock.suspendAwareMs();
+    if (waitMs <= 0 || told === undefined || isNews(told, progress)) return tellLatest();
+    if (isWaiting) return;
+    isWaiting = true;
+    clock.after(waitMs, () => {
+      isWaiting = false;
+      tellLatest();
+    });
+  };
+}
+
+function isNews(before: Progress, now: Progress): boolean {
+  return phaseOf(before) !== phaseOf(now);
+}
+
+function phaseOf({ step, begun, queuePlace, signs = [] }: Progress): string {
+  const seen = signs.map(({ kind }) => kind);
+  return JSON.stringify([step, begun === true, queuePlace === undefined, seen]);
+}
