@@ -44,7 +44,9 @@ export {
   type WebAnswer,
   WebBroken,
   type WebClient,
+  type WebFloor,
   type WebLimits,
   type WebOutcome,
   type WebRequest,
+  WebTooSlow,
 } from './web-client.ts';

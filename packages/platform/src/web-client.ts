@@ -19,7 +19,15 @@ export interface WebLimits {
   readonly answerTimeoutMs: number;
   /** The connection may bring nothing for so long while the body is read. */
   readonly silenceMs: number;
+  /** A body that is not over brings at least so much in each such time. */
+  readonly floor?: WebFloor;
   readonly headerBytesMax: number;
+}
+
+/** `bytes` without end: the whole body comes within the time. */
+export interface WebFloor {
+  readonly bytes: number;
+  readonly everyMs: number;
 }
 
 /** An answer whose body is still on its way. Read it to its end, or close it. */
@@ -49,6 +57,9 @@ export type WebOutcome =
 export class WebBroken extends Error {
   override readonly name = 'WebBroken';
 }
+
+/** Whoever answers keeps the connection busy with next to nothing (`WebLimits.floor`). */
+export class WebTooSlow extends WebBroken {}
 
 /** Follows no redirect and repeats nothing by itself. */
 export interface WebClient {

@@ -1,4 +1,4 @@
-import type { WebRequest } from '@rackwright/platform';
+import type { WebClient, WebLimits, WebRequest } from '@rackwright/platform';
 import { describe, expect, test } from 'vitest';
 import { digestOf } from '../digest.ts';
 import { writeImage } from '../testing/tar-writer.ts';
@@ -267,4 +267,25 @@ test.each([
   const { web } = pagesWeb(() => outcome);
   const client = new RegistryClient(web, { registry, plainHttp: false, credential });
   await expect(client.manifest('a', image.manifest)).rejects.toMatchObject({ kind });
+});
+
+test('what is small comes whole in a minute; a blob may take long, but not for ever', async () => {
+  const pages = pagesWeb(({ url, headers }) => {
+    if (url.startsWith(tokens)) return { body: '{"token":"t"}' };
+    if (headers['authorization'] === undefined) return { status: 401, headers: bearer };
+    return { body: manifest };
+  });
+  const floors: (WebLimits['floor'] | undefined)[] = [];
+  const web: WebClient = {
+    send: (request, limits, signal) => {
+      floors.push(limits.floor);
+      return pages.web.send(request, limits, signal);
+    },
+  };
+  const client = new RegistryClient(web, { registry, plainHttp: false, credential });
+  await client.manifest('tools/check', image.manifest);
+  const whole = { bytes: Number.POSITIVE_INFINITY, everyMs: 60_000 };
+  expect(floors).toEqual([whole, whole, whole]);
+  await client.blobs('tools/check').open(image.manifest, 0, undefined);
+  expect(floors.at(-1)).toEqual({ bytes: 65_536, everyMs: 60_000 });
 });

@@ -116,6 +116,7 @@ export class RegistryClient implements Pulling {
     const ask = (headers: Readonly<Record<string, string>>): Promise<RegistryAnswer> =>
       this.#exchange.ask({
         ...{ method: 'GET', repository, path: `blobs/${digest}`, headers, scope: 'pull', signal },
+        isBlob: true,
       });
     let answer = await ask(from === 0 ? {} : { range: `bytes=${from}-` });
     if (answer.status === 416) {

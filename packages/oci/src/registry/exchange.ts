@@ -6,7 +6,7 @@
  * 2. A redirect never leads from HTTPS to plain HTTP.
  * 3. A refused authorization is asked for anew once, and no more.
  */
-import type { WebAnswer, WebClient, WebLimits, WebRequest } from '@rackwright/platform';
+import type { WebAnswer, WebClient, WebFloor, WebLimits, WebRequest } from '@rackwright/platform';
 import { OciError } from '../failure.ts';
 import { refusalWords } from './body.ts';
 import { parseChallenges } from './challenge.ts';
@@ -27,7 +27,10 @@ export const defaultWebLimits: WebLimits = {
   answerTimeoutMs: 30_000,
   silenceMs: 30_000,
   headerBytesMax: 32 * 1024,
+  floor: { bytes: 64 * 1024, everyMs: 60_000 },
 };
+/** All that is no blob is small: it comes whole in this time. */
+const small: WebFloor = { bytes: Number.POSITIVE_INFINITY, everyMs: 60_000 };
 
 /** Docker's registry answers under another name than the one in its references. */
 const servers: Readonly<Record<string, string>> = { 'docker.io': 'registry-1.docker.io' };
@@ -45,6 +48,8 @@ export interface RegistryAsk {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Uint8Array;
   readonly scope: RegistryScope;
+  /** The answer may take its time as long as it comes; others are small. */
+  readonly isBlob?: true;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -58,6 +63,7 @@ export class RegistryExchange {
   readonly #web: WebClient;
   readonly #access: RegistryAccess;
   readonly #limits: WebLimits;
+  readonly #smallLimits: WebLimits;
   readonly #origin: string;
   /** Scope and repository → what its requests carry. */
   readonly #authorizations = new Map<string, string>();
@@ -67,6 +73,7 @@ export class RegistryExchange {
     this.#web = web;
     this.#access = access;
     this.#limits = limits;
+    this.#smallLimits = { ...limits, floor: small };
     this.#origin = `${access.plainHttp ? 'http' : 'https'}://${server}`;
   }
 
@@ -135,7 +142,8 @@ export class RegistryExchange {
       ...(body === undefined ? {} : { body }),
       ...(caPem === undefined ? {} : { caPem }),
     };
-    return answerOf(await this.#web.send(request, this.#limits, ask.signal), url.host);
+    const limits = ask.isBlob === true ? this.#limits : this.#smallLimits;
+    return answerOf(await this.#web.send(request, limits, ask.signal), url.host);
   }
 
   #isOwn({ origin }: URL): boolean {
@@ -149,7 +157,7 @@ export class RegistryExchange {
     const bearer = challenges.find(({ scheme }) => scheme === 'bearer');
     if (bearer !== undefined) {
       const url = tokenUrl(bearer, ask.repository, ask.scope, plainHttp);
-      const asking = { url, credential, caPem, limits: this.#limits, signal: ask.signal };
+      const asking = { url, credential, caPem, limits: this.#smallLimits, signal: ask.signal };
       return `Bearer ${await fetchToken(this.#web, asking)}`;
     }
     const isBasic = challenges.some(({ scheme }) => scheme === 'basic');

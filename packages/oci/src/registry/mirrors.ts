@@ -3,7 +3,7 @@
  *
  * 1. Mirrors are asked in their order, then the registry itself.
  * 2. No mirror is trusted: it is asked for digests only, and what it sends is checked as all is.
- *    One that sends something else is not asked for that blob again.
+ *    One that sends something else, or next to nothing, is not asked for that blob again.
  * 3. A mirror that does not answer is passed over from then on, for each question would wait as
  *    long for it again, until nobody else has an answer either.
  * 4. What a tag names only the registry says: a mirror could answer with what it named long ago.

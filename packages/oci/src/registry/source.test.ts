@@ -1,4 +1,4 @@
-import { WebBroken } from '@rackwright/platform';
+import { WebBroken, WebTooSlow } from '@rackwright/platform';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { digestOf } from '../digest.ts';
@@ -67,6 +67,31 @@ test('gives up connections that bring nothing', async () => {
   const { source, asked } = sourceOf({ breaks: Array(20).fill(0) });
   await expect(read(source)).rejects.toMatchObject({ kind: 'unreachable' });
   expect(asked).toHaveLength(3);
+});
+
+test('takes who drips for who brings nothing, and asks elsewhere where it can', async () => {
+  const other = sourceOf();
+  let isElsewhere = false;
+  const asked: number[] = [];
+  const mirrored = (others: number): BlobSource => ({
+    open: async (digest, from, signal) => {
+      if (isElsewhere) return other.source.open(digest, from, signal);
+      asked.push(from);
+      async function* chunks() {
+        yield whole.subarray(from, from + 1);
+        throw new WebTooSlow('drips');
+      }
+      return { start: from, chunks: chunks(), close: () => {} };
+    },
+    elsewhere: () => {
+      isElsewhere = others > 0;
+      return isElsewhere;
+    },
+  });
+  await expect(read(mirrored(0))).rejects.toMatchObject({ kind: 'unreachable' });
+  expect(asked).toEqual([0, 1, 2]);
+  expect((await read(mirrored(1))).equals(whole)).toBe(true);
+  expect(other.asked).toEqual([3]);
 });
 
 test('gives up connections that bring a little each time, in the end', async () => {

@@ -5,7 +5,7 @@
  * 2. The last piece has been handed on before the digest is known: who reads must throw away what
  *    it has made when the reading throws.
  */
-import { WebBroken } from '@rackwright/platform';
+import { WebBroken, WebTooSlow } from '@rackwright/platform';
 import { type Digest, RunningDigest } from '../digest.ts';
 import { OciError } from '../failure.ts';
 import type { Descriptor } from '../manifest.ts';
@@ -23,8 +23,8 @@ export interface BlobSource {
   /** Rejects with `OciError`. `chunks` throws `WebBroken` when the connection breaks. */
   open(digest: Digest, from: number, signal: AbortSignal | undefined): Promise<OpenBlob>;
   /**
-   * To be told when what came is not the blob: true when there is somebody else to be asked from
-   * now on.
+   * To be told when what came is not the blob, or nearly nothing comes: true when there is
+   * somebody else to be asked from now on.
    */
   elsewhere?(digest: Digest): boolean;
 }
@@ -33,7 +33,7 @@ export interface BlobReading {
   /** What is there already, from the start on; it is hashed and not handed on. */
   readonly already?: AsyncIterable<Uint8Array>;
   readonly signal?: AbortSignal;
-  /** Connections that may break without having brought anything; then it is given up. */
+  /** Connections that may break without having brought anything, or too slowly. */
   readonly emptyBreaksMax?: number;
 }
 
@@ -57,10 +57,14 @@ export async function* verifiedBlob(
     const before = running.bytes;
     const broken = yield* pieces(source, { digest, sizeBytes }, running, signal);
     if (broken === undefined) break;
-    emptyBreaks = running.bytes > before ? 0 : emptyBreaks + 1;
-    if (emptyBreaks >= emptyBreaksMax || breaks >= breaksMax || signal?.aborted === true) {
-      throw new OciError('unreachable', `blob ${digest}: ${broken}`);
+    const isEmpty = running.bytes === before || broken instanceof WebTooSlow;
+    emptyBreaks = isEmpty ? emptyBreaks + 1 : 0;
+    const isGivenUp = emptyBreaks >= emptyBreaksMax || breaks >= breaksMax;
+    if (!isGivenUp && signal?.aborted !== true) continue;
+    if (signal?.aborted === true || source.elsewhere?.(digest) !== true) {
+      throw new OciError('unreachable', `blob ${digest}: ${broken.message}`);
     }
+    [breaks, emptyBreaks] = [0, 0];
   }
   if (running.bytes < sizeBytes) {
     const sizes = `ends after ${running.bytes} of its ${sizeBytes} bytes`;
@@ -78,7 +82,7 @@ async function* pieces(
   { digest, sizeBytes }: Pick<Descriptor, 'digest' | 'sizeBytes'>,
   running: RunningDigest,
   signal: AbortSignal | undefined,
-): AsyncGenerator<Uint8Array, string | undefined, undefined> {
+): AsyncGenerator<Uint8Array, WebBroken | undefined, undefined> {
   const blob = await source.open(digest, running.bytes, signal);
   // Sent once more by who serves no ranges.
   let known = running.bytes - blob.start;
@@ -96,7 +100,7 @@ async function* pieces(
     }
     return undefined;
   } catch (error) {
-    if (error instanceof WebBroken) return error.message;
+    if (error instanceof WebBroken) return error;
     throw error;
   } finally {
     blob.close();

@@ -3,7 +3,7 @@ import { createServer as createHttp, type RequestListener } from 'node:http';
 import { createServer as createHttps } from 'node:https';
 import { type AddressInfo, createServer as createTcp } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
-import { WebBroken, type WebLimits, type WebOutcome } from '../web-client.ts';
+import { WebBroken, type WebLimits, type WebOutcome, WebTooSlow } from '../web-client.ts';
 import { testCertificate } from './test-certificate.ts';
 import { nodeWebClient } from './web-client.ts';
 
@@ -73,6 +73,19 @@ test('gives up a body that falls silent, and one that nobody wants any more', as
   const outcome = await get(url, {}, stop.signal);
   setTimeout(() => stop.abort(), 20);
   await expect(textOf(outcome)).rejects.toThrow(WebBroken);
+});
+
+test('gives up a body that comes too slowly, and takes one that is quick enough', async () => {
+  const url = await serve((_, response) => {
+    response.writeHead(200, { 'content-length': 12 });
+    const drip = setInterval(() => response.write('x'), 50);
+    response.once('close', () => clearInterval(drip));
+  });
+  const slow = get(url, { floor: { bytes: 1_000, everyMs: 100 } });
+  await expect(slow.then(textOf)).rejects.toThrow(WebTooSlow);
+  const late = get(url, { floor: { bytes: Number.POSITIVE_INFINITY, everyMs: 100 } });
+  await expect(late.then(textOf)).rejects.toThrow('the answer not whole in 0.1 s');
+  expect(await textOf(await get(url, { floor: { bytes: 1, everyMs: 400 } }))).toHaveLength(12);
 });
 
 test('bounds the wait for an answer, and its headers', async () => {

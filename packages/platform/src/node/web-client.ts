@@ -4,7 +4,8 @@
  * W1 A certificate is trusted when an authority of this machine (or one that comes with Node) has
  *    signed it for the name of the URL. Nothing is sent before.
  * W2 Every connection serves one request, so that nothing of an answer meets another request.
- * W3 Headers, the wait for them and every silence after them are bounded.
+ * W3 Headers, the wait for them and every silence after them are bounded; so is how slowly a body
+ *    may come.
  */
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
@@ -14,9 +15,11 @@ import {
   type WebAnswer,
   WebBroken,
   type WebClient,
+  type WebFloor,
   type WebLimits,
   type WebOutcome,
   type WebRequest,
+  WebTooSlow,
 } from '../web-client.ts';
 
 /** Sets of authorities that are kept; what is asked for most has one of its own. */
@@ -124,7 +127,7 @@ function answerOf(sent: ClientRequest, body: Uint8Array | undefined): Promise<In
 function answered(
   sent: ClientRequest,
   answer: IncomingMessage,
-  { silenceMs }: WebLimits,
+  { silenceMs, floor }: WebLimits,
   end: () => void,
 ): WebAnswer {
   const headers: Record<string, string> = {};
@@ -136,9 +139,25 @@ function answered(
   sent.setTimeout(silenceMs, () => {
     answer.destroy(new WebBroken(`nothing came for ${silenceMs / 1_000} s`));
   });
+  if (floor !== undefined) keepAbove(floor, answer);
   const { statusCode: status = 0 } = answer;
   const close = (): void => void sent.destroy();
   return { kind: 'answered', status, headers, body: bodyOf(answer), close };
+}
+
+/** Who reads slowly is not taken for who sends slowly as long as he takes that much himself. */
+function keepAbove({ bytes, everyMs }: WebFloor, answer: IncomingMessage): void {
+  const { socket } = answer;
+  let before = socket.bytesRead;
+  const look = setInterval(() => {
+    const now = socket.bytesRead;
+    if (now - before < bytes) {
+      const much = Number.isFinite(bytes) ? `less than ${bytes} bytes` : 'the answer not whole';
+      answer.destroy(new WebTooSlow(`${much} in ${everyMs / 1_000} s`));
+    }
+    before = now;
+  }, everyMs);
+  answer.once('close', () => clearInterval(look));
 }
 
 async function* bodyOf(answer: IncomingMessage): AsyncGenerator<Uint8Array> {
