@@ -3,6 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   AbortSchema,
+  agent,
   DeletionMode,
   HostGoal,
   HostState,
@@ -19,7 +20,16 @@ import { seededRandom } from '@rackwright/sim';
 import { openMemoryStore } from '@rackwright/store';
 import { expect, test } from 'vitest';
 import type { HostRequest } from '../host/index.ts';
-import { type Bench, bench, done, inspected, verified } from '../host/testing/bench.ts';
+import {
+  type Bench,
+  bench,
+  done,
+  driveToErase,
+  erased,
+  inspected,
+  verified,
+  virtioDisk,
+} from '../host/testing/bench.ts';
 import { askForHosts } from './asking.ts';
 import { digest, image } from './rollout.fixture.ts';
 import { seenHost } from './seen.ts';
@@ -63,6 +73,22 @@ function fetching(notAfterMs?: number): Bench {
   return host;
 }
 
+/** Its provision with B has begun. */
+function provisioning(): Bench {
+  const host = bench();
+  driveToErase(host);
+  const evidence = host.evidence([erased(virtioDisk)]);
+  host.report({ case: 'complete', value: create(agent.CompleteSchema, { evidence }) });
+  host.report(inspected());
+  host.report(done);
+  expect(status(host).state).toBe(HostState.AVAILABLE);
+  host.apply({ kind: 'request', request: { kind: 'claim', reason: 'its' }, by: { actor: pool } });
+  const request = { kind: 'provision', image: image('B') } as const;
+  host.apply({ kind: 'request', request, by: { actor: pool } });
+  expect(stepAt(host)).toBe('deploy.fetch_image');
+  return host;
+}
+
 /** Up to the step that writes the image. */
 function write(host: Bench): void {
   for (let at = stepAt(host); at !== 'deploy.write_image'; at = stepAt(host)) {
@@ -76,9 +102,12 @@ function poolOf(host: Bench, change: (record: wire.PoolRecord) => void = () => {
   const { name = '', uid = '' } = host.record.host ?? {};
   const wanted = { image: image('B'), reference: image('B'), digest: digest('B') };
   const run = runOf(host)?.number ?? 0n;
+  const isFirst = runOf(host)?.kind === RunKind.PROVISION;
+  const kind = isFirst ? RunKind.PROVISION : RunKind.REIMAGE;
   const slot = {
     ...{ number: 1n, host: name, hostUid: uid, image: image('B'), run },
-    ...{ kind: RunKind.REIMAGE, state: RolloutSlotState.RUNNING, runsBefore: run - 1n },
+    ...{ kind, state: RolloutSlotState.RUNNING },
+    runsBefore: run - 1n,
     takeTime: timestampFromMs(host.nowMs),
   };
   const record = create(wire.PoolRecordSchema, {
@@ -134,6 +163,9 @@ const changes: Readonly<Record<string, (record: wire.PoolRecord, host: Bench) =>
   'the window has shut': ({ pool: changed }, host) => {
     changed?.spec?.rollout?.windows.push(windowOf(host, -2));
   },
+  'it has left the pool': ({ pool: changed }) => {
+    if (changed?.spec?.hosts !== undefined) changed.spec.hosts.names = ['hosts/other'];
+  },
 };
 
 /** Of an hour, that begins so many hours from now. */
@@ -166,6 +198,44 @@ test.each(Object.entries(changes))(
     expect(after.record.pool?.status?.slots.filter(({ number }) => number === 1n)).toEqual([]);
   },
 );
+
+const { 'the window has shut': shut, ...others } = changes;
+
+test.each(Object.entries(others))(
+  'garm-R5, garm-R31: nor is a host written that is available: %s',
+  async (reason, change) => {
+    const host = provisioning();
+    const { record, asked } = await look(
+      host,
+      poolOf(host, (each) => change(each, host)),
+    );
+    expect([asked, runOf(host)?.abort?.reason]).toEqual([['abort'], reason]);
+    host.report(done);
+    expect(runOf(host)).toMatchObject({ phase: RunPhase.ENDED, outcome: RunOutcome.CANCELLED });
+    expect(status(host)).toMatchObject({ state: HostState.AVAILABLE, image: '', faults: [] });
+    const after = await look(host, record);
+    expect(after.record.failures).toEqual([]);
+    expect(after.record.pool?.status?.slots.filter(({ number }) => number === 1n)).toEqual([]);
+  },
+);
+
+test('windows are nothing to who is available, nor what holds a pool to who is out', async () => {
+  const host = provisioning();
+  const late = poolOf(host, (each) => shut?.(each, host));
+  expect((await look(host, late)).asked).toEqual([]);
+  const asked: Record<string, readonly string[]> = {};
+  for (const [reason, change] of Object.entries(changes)) {
+    const broken = fetching();
+    status(broken).poweredOn = false;
+    const record = poolOf(broken, (each) => change(each, broken));
+    asked[reason] = (await look(broken, record)).asked;
+  }
+  expect(asked).toEqual({
+    ...Object.fromEntries(Object.keys(changes).map((reason) => [reason, []])),
+    'its image is not wanted any more': ['abort'],
+    'it has left the pool': ['abort'],
+  });
+});
 
 test('whose pool may go on is left to go on, and so is who is being switched off', async () => {
   const host = fetching();
@@ -283,9 +353,7 @@ test('a claim that a person ends is not taken again of who stays for its run alo
   host.request({ kind: 'unclaim', reason: 'the pool cannot' });
   expect((await look(host, poolOf(host))).asked).toEqual(['claim']);
   host.request({ kind: 'unclaim', reason: 'the pool cannot' });
-  const left = poolOf(host, ({ pool: { spec } = {} }) => {
-    if (spec?.hosts !== undefined) spec.hosts.names = ['hosts/other'];
-  });
+  const left = poolOf(host, (each) => changes['it has left the pool']?.(each, host));
   const deleted = poolOf(host, (each) => changes['user:ann asked for its deletion']?.(each, host));
   for (const kept of [left, deleted]) {
     const { record, asked } = await look(host, kept);

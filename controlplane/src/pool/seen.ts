@@ -63,7 +63,7 @@ export interface SeenHost {
   readonly isDeleting: boolean;
   /** Whether somebody uses it is not known here: a person looks first (`restored.ts`, G3). */
   readonly waitsForLook: boolean;
-  /** A reimage is under way, and has not begun to take it out of service. */
+  /** A deployment is under way, and has not begun anything on the host: it is in, if it was. */
   readonly isStillIn: boolean;
 }
 

@@ -64,7 +64,7 @@ export interface PoolStep {
   readonly deployments: readonly wire.DeploymentRecord[];
   /** Questions to the gate's webhook, to be put once the record is written. */
   readonly questions: readonly GateOrder[];
-  /** Reimages to be called off, once the record is written. */
+  /** Deployments to be called off, once the record is written. */
   readonly callOffs: CallOffs;
   /** When time alone may change something. */
   readonly nextLookMs: number | undefined;

@@ -1,6 +1,7 @@
 /**
- * How long a reimage leaves its host in service: while the image is fetched, and until the order
- * that takes the host out has left. Until then the run may end, and nothing has happened.
+ * How long a deployment leaves its host as it was, a reimage in service: while the image is
+ * fetched, and until the order that takes the host out has left. Until then the run may end, and
+ * nothing has happened.
  */
 import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
@@ -16,9 +17,11 @@ import { firstOnHost } from '../turn/brake.ts';
 import { stepFailure } from '../turn/step-failure.ts';
 import { hasPassed, type Turn } from '../turn/turn.ts';
 
-/** Whether this run is a reimage that has not begun to take its host out. */
+const deploying: ReadonlySet<RunKind> = new Set([RunKind.PROVISION, RunKind.REIMAGE]);
+
+/** Whether this run is a deployment that has not begun anything on its host. */
 export function isStillIn(run: Run, operation: store.OperationRecord | undefined): boolean {
-  if (run.kind !== RunKind.REIMAGE || run.phase === RunPhase.ENDED) return false;
+  if (!deploying.has(run.kind) || run.phase === RunPhase.ENDED) return false;
   const out = firstOnHost(run.steps);
   if (run.currentStep !== out) return run.currentStep < out;
   const { attempt = 0 } = run.steps[out] ?? {};
