@@ -70,6 +70,6 @@ export const discoveryPlants: readonly Plant[] = [
     file: 'controlplane/src/discovery/lines.ts',
     find: 'if (host !== undefined && isMadeBy(host, lineRequestId(expected.uid))) {',
     replace: 'if (host !== undefined && isMadeBy(host, expected.uid)) {',
-    caughtBy: { ...bySimulation, from: 410 },
+    caughtBy: { ...bySimulation, from: 498 },
   },
 ];
