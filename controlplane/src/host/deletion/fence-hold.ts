@@ -3,9 +3,9 @@
  * by force, and the agent may still act on that one (DESIGN §7). Pure; whose fences stand is
  * looked up by `fences.ts`.
  */
-import { create } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { type Hold, HoldSchema, HoldScope } from '@rackwright/api';
+import type { Hold } from '@rackwright/api';
+import { isSystemHold, systemHold } from '../turn/system-holds.ts';
 import { causedBy, now, type Turn } from '../turn/turn.ts';
 import type { Refusal } from '../turn/types.ts';
 
@@ -18,14 +18,14 @@ const namedMax = 3;
 export function fenceHold(uids: readonly string[], since: Timestamp): Hold {
   const names = uids.slice(0, namedMax).map((uid) => `abandonedResources/${uid}`);
   const more = uids.length > namedMax ? ` and ${uids.length - namedMax} more` : '';
-  const reason =
-    `${fencePending}: an agent has still to forget ${names.join(', ')}${more}, ` +
+  const text =
+    `an agent has still to forget ${names.join(', ')}${more}, ` +
     'removed by force, which had an address of this host';
-  return create(HoldSchema, { scope: HoldScope.WORK, by: 'system', reason, since });
+  return systemHold(fencePending, text, since);
 }
 
-export function isFenceHold({ by, reason }: Hold): boolean {
-  return by === 'system' && reason.startsWith(`${fencePending}:`);
+export function isFenceHold(hold: Hold): boolean {
+  return isSystemHold(hold, fencePending);
 }
 
 /** A fence is not lifted in passing: who lifts it says that the machine can reach nothing. */

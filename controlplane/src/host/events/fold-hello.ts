@@ -2,16 +2,15 @@
  * R10: folds in what an agent's Hello says of a host. What its journal lists, and what it lists no
  * more, is held against the slot: what has not begun may go anew, everything else goes on.
  */
-import { create } from '@bufbuild/protobuf';
-import { agent, type Hold, HoldSchema, HoldScope } from '@rackwright/api';
+import { agent } from '@rackwright/api';
 import { bootOperationId } from '../operation/boots.ts';
 import { operationParts, resend, wentTo } from '../operation/operation.ts';
 import { bootAgain, retryStep } from '../run/engine.ts';
 import { engineSteps } from '../turn/step-names.ts';
-import { activeRun, causedBy, currentStep, hasPassed, now, type Turn } from '../turn/turn.ts';
+import { keepSystemHolds } from '../turn/system-holds.ts';
+import { activeRun, causedBy, currentStep, hasPassed, type Turn } from '../turn/turn.ts';
 import { checkAgain } from './fold.ts';
 
-const unknownWork = 'unknownWork: the agent has';
 const { JOURNALLED } = agent.JournalledOperation_State;
 
 /** The agent's journal against the slot of this host. */
@@ -61,21 +60,14 @@ function foldSlot(
 
 /** Work that was never ordered from here holds the host, for as long as the agent lists it. */
 function holdUnknownWork(turn: Turn, listed: readonly agent.JournalledOperation[]): void {
-  const { status, host, record } = turn;
+  const { host, record } = turn;
   const unknown = listed.filter(({ operationId }) => {
     const parts = operationParts(host.uid, operationId);
     return parts !== undefined && parts.runNumber > record.runCount;
   });
-  const reasons = unknown.map(({ operationId }) => `${unknownWork} ${operationId}`);
-  const isOurs = ({ by, reason }: Hold) => by === 'system' && reason.startsWith(unknownWork);
-  status.holds = status.holds.filter((hold) => !isOurs(hold) || reasons.includes(hold.reason));
-  for (const reason of reasons) {
-    if (status.holds.some((hold) => isOurs(hold) && hold.reason === reason)) continue;
-    status.holds.push(
-      create(HoldSchema, { scope: HoldScope.WORK, by: 'system', reason, since: now(turn) }),
-    );
-    causedBy(turn, 'agent', 'the agent works on what was never ordered from here');
-  }
+  const texts = unknown.map(({ operationId }) => `the agent has ${operationId}`);
+  if (!keepSystemHolds(turn, 'unknownWork', texts)) return;
+  causedBy(turn, 'agent', 'the agent works on what was never ordered from here');
 }
 
 /** The agent has dropped everything of this host. */

@@ -2,12 +2,9 @@
  * Folds in what the agent says. Every report gets a verdict (R7); only a result of the operation
  * in the slot moves the run, and the six kinds do what DESIGN §3 lets them do, no more.
  */
-import { create } from '@bufbuild/protobuf';
 import { durationMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
-  HoldSchema,
-  HoldScope,
   lasting,
   RerunClass,
   type Run,
@@ -34,6 +31,7 @@ import { stepDefinition } from '../run/steps.ts';
 import { noteBegun } from '../turn/brake.ts';
 import { cut, stepFailure } from '../turn/step-failure.ts';
 import { isBootStep, switchesOnImage } from '../turn/step-names.ts';
+import { holdBySystem } from '../turn/system-holds.ts';
 import {
   activeRun,
   causedBy,
@@ -164,9 +162,7 @@ function foldUnsupported(
 ): AnswerVerdict {
   causedBy(turn, 'agent', resultText(report, step));
   const reason = `the agent sent a result that this control plane does not understand: ${problem}`;
-  turn.status.holds.push(
-    create(HoldSchema, { scope: HoldScope.WORK, by: 'system', reason, since: now(turn) }),
-  );
+  turn.status.holds.push(holdBySystem(reason, now(turn)));
   failStep(turn, run, step, stepFailure('unsupported', `${calledStep(step)}: ${reason}`));
   return { kind: 'refused', reason: 'unsupported' };
 }

@@ -11,28 +11,17 @@
  *    taken into use in the lost stretch, until a person has looked and says `retry` (or asks for
  *    the clean, the release or the image).
  */
-import { create } from '@bufbuild/protobuf';
-import {
-  type agent,
-  type Hold,
-  HoldSchema,
-  HoldScope,
-  HostState,
-  type Run,
-  RunKind,
-  RunOutcome,
-} from '@rackwright/api';
+import { type agent, type Hold, HostState, type Run, RunKind, RunOutcome } from '@rackwright/api';
 import { operationParts } from '../operation/operation.ts';
 import { endRun } from '../run/engine.ts';
 import { stepFailure } from '../turn/step-failure.ts';
+import { isSystemHold, keepSystemHolds } from '../turn/system-holds.ts';
 import { activeRun, causedBy, leaveAvailable, now, type Turn } from '../turn/turn.ts';
 import type { HostEvent } from '../turn/types.ts';
 
-const restoredPrefix = 'restored: ';
-
 /** Whether a hold is the guard's own: only the acceptance of the store lifts it. */
-export function isRestoredHold({ by, reason }: Hold): boolean {
-  return by === 'system' && reason.startsWith(restoredPrefix);
+export function isRestoredHold(hold: Hold): boolean {
+  return isSystemHold(hold, 'restored');
 }
 
 /** Holds every host of a rack whose store has lost something, until that has been accepted (G1). */
@@ -42,10 +31,7 @@ export function guardRestored(turn: Turn, event: HostEvent): void {
   if (context.restored !== undefined) {
     passLostRuns(turn);
     if (held) return;
-    const reason = `${restoredPrefix}${context.restored}`;
-    status.holds.push(
-      create(HoldSchema, { scope: HoldScope.WORK, by: 'system', reason, since: now(turn) }),
-    );
+    keepSystemHolds(turn, 'restored', [context.restored]);
     causedBy(turn, 'system', 'held: the store was restored');
   } else if (held && (event.kind === 'hello' || !context.agentRegistered)) {
     acceptLoss(turn, event.kind === 'hello' ? event.listed : []);
@@ -69,7 +55,7 @@ function passLostRuns({ context, record }: Turn): void {
 function acceptLoss(turn: Turn, listed: readonly agent.JournalledOperation[]): void {
   const { status, record, host } = turn;
   passLostRuns(turn);
-  status.holds = status.holds.filter((hold) => !isRestoredHold(hold));
+  keepSystemHolds(turn, 'restored', []);
   for (const { operationId } of listed) {
     const parts = operationParts(host.uid, operationId);
     if (parts !== undefined && parts.runNumber > record.runCount) record.runCount = parts.runNumber;
