@@ -137,8 +137,8 @@ async function openImages(
   { clock, disk, largeFiles: files, log, webClient: web }: Platform,
 ): Promise<KeptImages> {
   const folder = `${stateFolder}/images`;
-  await disk.makeFolder(folder, ownerOnlyFolder);
-  const cache = await BlobCache.open({ files, clock, log, folder, bytesMax });
+  const prepare = () => disk.makeFolder(folder, ownerOnlyFolder);
+  const cache = await BlobCache.open({ files, clock, log, folder, prepare, bytesMax });
   const admission = { ...defaultAdmissionLimits, atOnceMax: imagesAtOnceMax };
   const retryDelaysMs = defaultRetryDelaysMs;
   return {

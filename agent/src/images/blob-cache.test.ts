@@ -1,5 +1,6 @@
 import {
   appendFile,
+  mkdir,
   mkdtemp,
   readdir,
   readFile,
@@ -299,6 +300,68 @@ describe('what was found right in this life', () => {
     cache.doubt(digest);
     await hold(cache, bytes, again);
     expect(again.asked).toEqual([0]);
+  });
+});
+
+describe('a folder that cannot be used', () => {
+  const broken = () => Object.assign(new Error('EIO: i/o error'), { errno: -5, code: 'EIO' });
+  const refusal = {
+    kind: 'noSpace',
+    message: expect.stringMatching(/^the image cache in .* cannot be used: EIO/),
+  };
+
+  test('is empty until it can be, and then all is there again', async () => {
+    const bytes = bytesOf('a');
+    await hold(await open(), bytes);
+    const files = nodeLargeFiles();
+    let isBroken = true;
+    const list: typeof files.list = async (path) => {
+      if (isBroken) throw broken();
+      return files.list(path);
+    };
+    const cache = await open(20_000, { ...files, list });
+    const again = served(bytes);
+    await expect(hold(cache, bytes, again)).rejects.toMatchObject(refusal);
+    expect(cache.find(digestOf(bytes))).toBeUndefined();
+    isBroken = false;
+    await hold(cache, bytes, again);
+    expect(again.asked).toEqual([]);
+  });
+
+  test('costs what is fetched into it, and is used again as soon as it can be', async () => {
+    const files = nodeLargeFiles();
+    let isBroken = true;
+    const harmed =
+      <Given extends unknown[], Done>(work: (...given: Given) => Promise<Done>) =>
+      async (...given: Given): Promise<Done> => {
+        if (isBroken) throw broken();
+        return work(...given);
+      };
+    const [openPart, remove] = [harmed(files.openPart), harmed(files.remove)];
+    const [old, bytes] = [bytesOf('o'), bytesOf('a')];
+    await hold(await open(), old);
+    const cache = await open(10_000, { ...files, openPart, remove });
+    await expect(hold(cache, bytes)).rejects.toMatchObject(refusal);
+    isBroken = false;
+    await hold(cache, bytes);
+    expect(cache.find(digestOf(bytes))).toBeDefined();
+  });
+
+  test('is made when it is missing, also later', async () => {
+    const below = join(folder, 'images');
+    const clock = { nowMs: () => nowMs, suspendAwareMs: () => nowMs, after: () => () => {} };
+    const prepare = async (): Promise<void> => void (await mkdir(below, { recursive: true }));
+    await writeFile(below, 'in its place');
+    const parts = { files: nodeLargeFiles(), clock, log: quietLog, bytesMax: 100_000 };
+    const cache = await BlobCache.open({ ...parts, folder: below, prepare });
+    const bytes = bytesOf('a');
+    await expect(hold(cache, bytes)).rejects.toMatchObject({ kind: 'noSpace' });
+    await rm(below);
+    await hold(cache, bytes);
+    await rm(below, { recursive: true });
+    await expect(hold(cache, bytes)).rejects.toMatchObject({ kind: 'noSpace' });
+    await hold(cache, bytes);
+    expect(await readdir(below)).toEqual([hexOf(digestOf(bytes))]);
   });
 });
 

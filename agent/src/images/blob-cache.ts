@@ -12,6 +12,7 @@
  *    Who has joined another's fetch is not refused for that one's registry: it asks its own.
  * B5 What is held was found right in this life, and nothing drops it but that it is lost or damaged
  *    all the same, which is seen when it is asked for the next time; then it is fetched again.
+ * B6 A folder that cannot be used costs what is to be held, until it can be, and nothing else.
  */
 import {
   type BlobSource,
@@ -31,8 +32,10 @@ export interface BlobCacheParts {
   readonly files: LargeFiles;
   readonly clock: Clock;
   readonly log: Log;
-  /** A folder of its own; exists. */
+  /** A folder of its own. */
   readonly folder: string;
+  /** Sees to it that the folder exists; absent: it does. */
+  readonly prepare?: () => Promise<void>;
   readonly bytesMax: number;
 }
 
@@ -87,15 +90,17 @@ export class BlobCache {
   /** Parts that an earlier life or a failure left, and their sizes. */
   readonly #left = new Map<Digest, number>();
   #preferred: ReadonlySet<Digest> = new Set();
+  /** Undefined as long as nobody could look into the folder (B6). */
+  #loaded: Promise<void> | undefined;
 
   private constructor(parts: BlobCacheParts) {
     this.#parts = parts;
   }
 
-  /** Takes up what is in the folder. */
+  /** Takes up what is in the folder, as soon as that can be read (B6). */
   static async open(parts: BlobCacheParts): Promise<BlobCache> {
     const cache = new BlobCache(parts);
-    await cache.#load();
+    await cache.#load().catch(({ message }: Error) => parts.log.error({}, message));
     return cache;
   }
 
@@ -142,7 +147,7 @@ export class BlobCache {
     // Others who have waited for the same proof find it gone, or fetched anew.
     if (this.#entries.get(digest) !== entry) return false;
     this.#entries.delete(digest);
-    await this.#parts.files.remove(this.#path(digest));
+    await this.#remove(this.#path(digest));
     return false;
   }
 
@@ -159,6 +164,7 @@ export class BlobCache {
     retryDelaysMs: readonly number[] = [],
   ): Promise<void> {
     const { digest } = wanted;
+    await this.#load();
     while (!(await this.holdIfHere(digest))) {
       if (signal.aborted) throw new OciError('unreachable', 'given up');
       const joined = this.#fetching.get(digest);
@@ -192,8 +198,17 @@ export class BlobCache {
     this.#preferred = new Set(digests);
   }
 
-  async #load(): Promise<void> {
-    const { files, folder, log } = this.#parts;
+  #load(): Promise<void> {
+    this.#loaded ??= this.#takeUp().catch((error: unknown) => {
+      this.#loaded = undefined;
+      throw this.#failureOf(error);
+    });
+    return this.#loaded;
+  }
+
+  async #takeUp(): Promise<void> {
+    const { files, folder, log, prepare } = this.#parts;
+    await prepare?.();
     for (const { name, sizeBytes, usedAtMs } of await files.list(folder)) {
       const isPart = name.endsWith(partSuffix);
       const hex = isPart ? name.slice(0, -partSuffix.length) : name;
@@ -247,6 +262,11 @@ export class BlobCache {
     const done = started.promise
       .then(() => this.#makeRoom())
       .then(() => this.#fetch({ wanted, source, onBytes, signal: stop.signal, retryDelaysMs }))
+      .catch(async (error: unknown) => {
+        // The next try may find it there.
+        if (!isOciError(error)) await this.#parts.prepare?.().catch(() => {});
+        throw this.#failureOf(error);
+      })
       .finally(() => this.#fetching.delete(digest));
     const fetching: Fetching = { sizeBytes, bytes: 0, done, stop, listeners: new Set() };
     const onBytes = (bytes: number): void => {
@@ -302,12 +322,12 @@ export class BlobCache {
 
   /** B3: drops what is not needed until all of it fits. */
   async #makeRoom(): Promise<void> {
-    const { bytesMax, files } = this.#parts;
+    const { bytesMax } = this.#parts;
     for (const [digest, sizeBytes] of [...this.#left]) {
       if (this.#fits()) return;
       if (this.#fetching.has(digest) || sizeBytes === 0) continue;
       this.#left.delete(digest);
-      await files.remove(partOf(this.#path(digest)));
+      await this.#remove(partOf(this.#path(digest)));
     }
     while (!this.#fits() && (await this.#dropOldest()));
     if (this.#fits()) return;
@@ -324,8 +344,23 @@ export class BlobCache {
     if (oldest === undefined) return false;
     const [digest] = oldest;
     this.#entries.delete(digest);
-    await this.#parts.files.remove(this.#path(digest));
+    await this.#remove(this.#path(digest));
     return true;
+  }
+
+  /** What cannot be removed is of no use all the same. */
+  async #remove(path: string): Promise<void> {
+    const { files, log } = this.#parts;
+    await files.remove(path).catch((error: unknown) => {
+      log.warn({ path, error: String(error) }, 'a file of the image cache cannot be removed');
+    });
+  }
+
+  /** What our disk refuses, as those hear it who wait for an image (B6). */
+  #failureOf(error: unknown): unknown {
+    if (!(error instanceof Error && 'errno' in error)) return error;
+    const message = `the image cache in ${this.#parts.folder} cannot be used: ${error.message}`;
+    return new OciError('noSpace', message);
   }
 
   #fits(): boolean {
