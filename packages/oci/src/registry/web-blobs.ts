@@ -74,7 +74,7 @@ export class WebFile implements BlobSource {
   async sizeBytes(signal?: AbortSignal): Promise<number> {
     let answer = await this.#ask('HEAD', {}, signal);
     answer.close();
-    if (answer.status === 405 || answer.status === 501) {
+    if (isOfHead(answer.status)) {
       answer = await this.#ask('GET', {}, signal);
       answer.close();
     }
@@ -138,6 +138,12 @@ export class WebFile implements BlobSource {
   #host(): string {
     return new URL(this.#access.url).host;
   }
+}
+
+/** Whether a GET may be answered otherwise: a signed URL is often signed for that alone. */
+function isOfHead(status: number): boolean {
+  const ofAny = [404, 407, 410, 429].includes(status);
+  return status === 501 || (status >= 400 && status < 500 && !ofAny);
 }
 
 const plainly = { 'accept-encoding': 'identity', 'user-agent': 'rackwright' };
