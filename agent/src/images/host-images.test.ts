@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, truncate } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
@@ -107,6 +107,22 @@ test('a disk by its URL is fetched once, and named as it was declared', async ()
   expect(cache.find(raw.digest)?.sizeBytes).toBe(20_000);
   await images.prefetch(ask, never, tell);
   expect(requests.map(({ method }) => method)).toEqual(['HEAD', 'GET']);
+});
+
+test('a disk by its URL is fetched anew when it was cut on our disk', async () => {
+  const before = await setUp();
+  await before.images.prefetch(byUrl(), never, before.tell);
+  await truncate(before.cache.find(raw.digest)?.path ?? '', 15_000);
+  const { cache, images, tell } = await setUp();
+  const held = await images.hold('h', byUrl(), never, tell);
+  expect(held.image.disk?.blob.sizeBytes).toBe(20_000);
+  expect(cache.find(raw.digest)?.sizeBytes).toBe(20_000);
+  held.release();
+  // Nothing stays held.
+  const other = Buffer.alloc(100_000, 'o');
+  const source = { open: async () => ({ start: 0, chunks: pieces(other), close: () => {} }) };
+  const wants = { digest: digestOf(other), sizeBytes: other.length };
+  await cache.hold(wants, source, never, () => {});
 });
 
 test('who waits hears its place, and is let in when another lets go', async () => {

@@ -188,6 +188,7 @@ export class HostImages {
     const { cache, web } = this.#parts;
     if (from.kind === 'web') {
       const source = new WebFile(web, from);
+      if (await cache.holdIfHere(from.digest)) held.push(from.digest);
       const sizeBytes = cache.find(from.digest)?.sizeBytes ?? (await source.sizeBytes(signal));
       return { image: imageOf(from, sizeBytes, architecture), source };
     }
