@@ -7,6 +7,7 @@ import { nodeLargeFiles } from '@rackwright/platform/node';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { quietLog } from '../runner-gateway/testing.ts';
 import { BlobCache } from './blob-cache.ts';
+import { cachedManifest } from './cached-manifest.ts';
 
 const bytes = Buffer.from(Array.from({ length: 3_000_000 }, (_, at) => (at * 31) & 0xff));
 const digest = digestOf(bytes);
@@ -181,10 +182,10 @@ describe('a disk that is full', () => {
     expect(cache.find(otherWanted.digest)).toBeUndefined();
   });
 
-  test('and fills up in the middle costs what is not held, and then the fetch', async () => {
+  let refusals = 0;
+  function filling(): LargeFiles {
     const files = nodeLargeFiles();
-    let refusals = 0;
-    const filling: LargeFiles = {
+    return {
       ...files,
       openPart: async (path) => {
         const part = await files.openPart(path);
@@ -196,7 +197,25 @@ describe('a disk that is full', () => {
         return { ...part, write };
       },
     };
-    const cache = await open(100_000_000, filling);
+  }
+
+  test('and fills up under a manifest, which is there to be written once more', async () => {
+    const cache = await open(100_000_000, filling());
+    await withOther(cache);
+    cache.release(otherWanted.digest);
+    refusals = 1;
+    const manifest = bytes.slice(0, 100_000);
+    const registry = {
+      manifest: async () => new Uint8Array(manifest),
+      blobs: () => new GatedSource(),
+    };
+    const ask = { cache, registry, repository: 'x', signal: never, held: [] };
+    const found = await cachedManifest(ask, digestOf(manifest));
+    expect(Buffer.from(found).equals(manifest)).toBe(true);
+  });
+
+  test('and fills up in the middle costs what is not held, and then the fetch', async () => {
+    const cache = await open(100_000_000, filling());
     await withOther(cache);
     const source = new GatedSource();
     source.letTo(bytes.length);

@@ -52,7 +52,8 @@ export async function readSmall(
 
 function inMemory(bytes: Uint8Array): BlobSource {
   async function* chunks(from: number) {
-    yield bytes.subarray(from);
+    // Who reads it owns it, and may ask for it once more.
+    yield bytes.slice(from);
   }
   return { open: async (_, from) => ({ start: from, chunks: chunks(from), close: () => {} }) };
 }
