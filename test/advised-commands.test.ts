@@ -24,8 +24,9 @@ const values: readonly (readonly [RegExp, string])[] = [
 /** What is put into a text there and is more than one word. */
 const computed: Readonly<Record<string, string>> = {
   action: 'on',
+  end: '--goal available --no-retired',
   drops: ' --no-registry-credential x',
-  'failedCommand(record, host)': 'retry x',
+  'failedCommand(record, host)': 'host retry x',
   flags: '--bmc-network 10.0.0.0/24',
   ids: 'x x',
   macs: '--mac 52:54:00:00:00:01',

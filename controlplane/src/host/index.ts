@@ -23,7 +23,7 @@ export { staysAsItIs } from './foresee/devices.ts';
 export type { PlannableRequest } from './foresee/foresee.ts';
 export type { DraftPlan } from './foresee/plan-basis.ts';
 export { planChangedText } from './foresee/plan-check.ts';
-export { lookFirstReason } from './life/goal.ts';
+export { lookFirstReason, wantsAvailable } from './life/goal.ts';
 export { heldBy } from './life/refusal.ts';
 export { descends, isSameLife, lifeOf } from './operation/lineage.ts';
 export { planFor } from './plan-for.ts';

@@ -1,13 +1,13 @@
 /**
  * What a pool asks of hosts beside the runs of its slots: claims of those that it holds, giving
- * back those that it does not hold any more, cleaning those whose image failed, and the end of a
- * reimage that is called off.
+ * back those that it does not hold any more, and the end of a reimage that is called off. Who is
+ * left dirty is cleaned by its own goal.
  *
  * Invariant: asked is only for what the pool's durable record says, of the very host that was
  * looked at: one that has changed since is looked at again.
  */
 import type { store as wire } from '@rackwright/api';
-import type { Clock, Log } from '@rackwright/platform';
+import type { Log } from '@rackwright/platform';
 import type { HostRequest } from '../host/index.ts';
 import { idOf } from '../records/index.ts';
 import type { CallOffs } from './call-off.ts';
@@ -18,12 +18,11 @@ import type { World } from './world.ts';
 export interface AskingDependencies {
   readonly hosts: PoolHosts;
   readonly log: Pick<Log, 'debug'>;
-  readonly clock: Pick<Clock, 'nowMs'>;
 }
 
 /** Asks each host for what it owes; answers how many of them changed by that. */
 export async function askForHosts(
-  { hosts, log, clock }: AskingDependencies,
+  { hosts, log }: AskingDependencies,
   record: wire.PoolRecord,
   world: Pick<World, 'hosts' | 'kept'>,
   callOffs: CallOffs,
@@ -35,13 +34,10 @@ export async function askForHosts(
     const reason = callOffs.get(host.uid);
     const request: HostRequest | undefined =
       reason === undefined
-        ? wantedOf(record, host, members.has(host.uid), clock.nowMs())
+        ? wantedOf(record, host, members.has(host.uid))
         : { kind: 'abort', reason };
     if (request === undefined) continue;
-    const by = {
-      actor: pool,
-      ...(request.kind === 'clean' ? { requestId: cleanId(record, host) } : {}),
-    };
+    const by = { actor: pool };
     const hostId = idOf(host.name);
     const outcome = await hosts.request(hostId, request, by, world.kept.get(host.uid)?.revision);
     const isChanged = outcome.kind === 'accepted' || outcome.kind === 'removed';
@@ -59,22 +55,11 @@ export function wantedOf(
   { pool, deletion }: wire.PoolRecord,
   host: SeenHost,
   isMember: boolean,
-  nowMs: number,
 ): HostRequest | undefined {
   const isClaimed = host.claimedBy !== undefined && host.claimedBy === pool?.name;
   if (!isMember) return isClaimed ? { kind: 'unclaim', reason: 'it left the pool' } : undefined;
-  if (host.claimedBy === undefined) {
-    // Who stays for its run alone may be given up by a person, and that lasts.
-    const isIn = deletion === undefined && isSelected(pool?.spec?.hosts, host);
-    return isIn ? { kind: 'claim', reason: 'a host of the pool' } : undefined;
-  }
-  // Its goal leaves a host alone that is claimed.
-  const isDue = (host.cleanAfterMs ?? nowMs) <= nowMs;
-  const wantsClean = isClaimed && host.wantsClean && isDue && host.keptBy === undefined;
-  return wantsClean ? { kind: 'clean', steps: [] } : undefined;
-}
-
-/** One clean for each state of the host; what failed is repeated as the host's goal would be. */
-function cleanId({ pool }: wire.PoolRecord, { runCount }: SeenHost): string {
-  return `pool:${pool?.uid ?? ''}/clean/${runCount}`;
+  if (host.claimedBy !== undefined) return undefined;
+  // Who stays for its run alone may be given up by a person, and that lasts.
+  const isIn = deletion === undefined && isSelected(pool?.spec?.hosts, host);
+  return isIn ? { kind: 'claim', reason: 'a host of the pool' } : undefined;
 }

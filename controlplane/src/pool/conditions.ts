@@ -8,6 +8,7 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   counted,
+  HostState,
   type PoolCondition,
   PoolConditionSchema,
   type RolloutSlot,
@@ -123,8 +124,9 @@ function namedWhy(standings: readonly Pick<Standing, 'name' | 'why'>[]): string 
 
 /** By what does not end by itself, as a pause, a run and the clean before the image do. */
 function isKept({ stand, host, untilMs }: Standing): boolean {
-  const isCleaned = host.wantsClean && host.cleanAfterMs === undefined && host.keptBy === undefined;
-  return stand === 'kept' && untilMs === undefined && runUnderWay(host) === undefined && !isCleaned;
+  const { state, goalStopped, keptBy } = host;
+  const isLed = state === HostState.MANAGEABLE && goalStopped === undefined && keptBy === undefined;
+  return stand === 'kept' && untilMs === undefined && runUnderWay(host) === undefined && !isLed;
 }
 
 function noHosts(unready: readonly SeenHost[]): string {

@@ -172,7 +172,7 @@ export class Pools {
       this.#questions.put(poolId, step.questions);
       stale = isStale ? stale + 1 : 0;
       if (!equals(schema, kept.record, step.record) || isStale) continue;
-      const asking = { hosts, log: this.#deps.log, clock };
+      const asking = { hosts, log: this.#deps.log };
       const asked = await askForHosts(asking, kept.record, world, step.callOffs);
       if (asked > 0) continue;
       if (await this.#endDeleted(poolId, kept, world)) return kept;

@@ -227,8 +227,8 @@ export class Rollout {
       if (!members.has(host.uid) && host.claimedBy === 'pools/p') {
         return { ...host, claimedBy: undefined };
       }
-      if (members.has(host.uid) && host.wantsClean) {
-        return { ...host, state: HostState.AVAILABLE, wantsClean: false };
+      if (host.state === HostState.MANAGEABLE && host.goalStopped === undefined) {
+        return { ...host, state: HostState.AVAILABLE };
       }
       return host;
     });
@@ -253,8 +253,7 @@ export function seen(n: number, change: Partial<SeenHost> = {}): SeenHost {
     spec: undefined,
     runCount: 0n,
     run: undefined,
-    wantsClean: false,
-    cleanAfterMs: undefined,
+    goalStopped: undefined,
     isDeleting: false,
     waitsForLook: false,
     isStillIn: false,
@@ -279,7 +278,7 @@ function after(slot: RolloutSlot, { state }: SeenHost, how: End): Partial<SeenHo
       };
     case 'failedWriting':
       if (slot.kind === RunKind.PROVISION) {
-        return { ...free, state: HostState.MANAGEABLE, wantsClean: true };
+        return { ...free, state: HostState.MANAGEABLE };
       }
       return { ...free, image: '', digest: '', illness: 'reimageFailed: write error' };
     case 'failedBefore':

@@ -5,23 +5,26 @@
  * proves an image. In service is who may be used by somebody, whatever is wrong with it: that is
  * what gate and windows protect. A fault takes a host out of service only where it says so itself.
  */
-import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   type Fault,
   FaultSeverity,
   HoldScope,
   type Host,
-  HostGoal,
   type HostSelector,
   type HostSpec,
   HostState,
   type Run,
-  RunKind,
-  RunOutcome,
   RunPhase,
   type store as wire,
 } from '@rackwright/api';
-import { bmcFaults, bmcUnreachable, heldBy, isStillIn, lookFirstReason } from '../host/index.ts';
+import {
+  bmcFaults,
+  bmcUnreachable,
+  heldBy,
+  isStillIn,
+  lookFirstReason,
+  wantsAvailable,
+} from '../host/index.ts';
 import { idOf } from '../records/index.ts';
 import { digestOf } from './image-name.ts';
 
@@ -56,10 +59,8 @@ export interface SeenHost {
   readonly spec: HostSpec | undefined;
   readonly runCount: bigint;
   readonly run: Run | undefined;
-  /** Data may be left on its disks, and no clean that failed was given up. */
-  readonly wantsClean: boolean;
-  /** A clean that failed is tried again then; undefined: there is none, or a person has looked. */
-  readonly cleanAfterMs: number | undefined;
+  /** Why its goal does not lead it to be available; undefined: it does. */
+  readonly goalStopped: string | undefined;
   readonly isDeleting: boolean;
   /** Whether somebody uses it is not known here: a person looks first (`restored.ts`, G3). */
   readonly waitsForLook: boolean;
@@ -90,24 +91,21 @@ export function seenHost(record: wire.HostRecord, brake = ''): SeenHost | undefi
     spec: host.spec,
     runCount,
     run,
-    wantsClean:
-      status.state === HostState.MANAGEABLE &&
-      status.dirty &&
-      host.spec?.goal !== HostGoal.MANAGEABLE &&
-      !(hasFailedToClean(run) && (status.backoff?.givenUpReason ?? '') !== ''),
-    cleanAfterMs: hasFailedToClean(run) ? timeOf(status.backoff?.nextAttemptTime) : undefined,
+    goalStopped: goalStopped(host),
     isDeleting: status.deletion !== undefined,
     waitsForLook,
     isStillIn: run !== undefined && isStillIn(run, operation),
   };
 }
 
-function hasFailedToClean(run: Run | undefined): boolean {
-  return run?.kind === RunKind.CLEAN && run.outcome !== RunOutcome.SUCCEEDED;
-}
-
-function timeOf(time: Timestamp | undefined): number | undefined {
-  return time === undefined ? undefined : timestampMs(time);
+function goalStopped({ name, spec, status }: Host): string | undefined {
+  const host = idOf(name);
+  if (!wantsAvailable(spec)) {
+    const end = '--goal available --no-retired';
+    return `its goal is less; change that: rackwright host update ${host} ${end}`;
+  }
+  const givenUp = status?.backoff?.givenUpReason ?? '';
+  return givenUp === '' ? undefined : `${givenUp}; see to it: rackwright host explain ${host}`;
 }
 
 /** Whether it runs this image in good health. */

@@ -72,11 +72,11 @@ test('what goes on by itself is not degraded: a pause before another try, and a 
   expect(pool.condition('Degraded')).toBe('Healthy');
   pool.end(pool.out);
   const other = first === 'h1' ? 2 : 1;
-  const dirty = { state: HostState.MANAGEABLE, image: '', digest: '', wantsClean: true };
+  const dirty = { state: HostState.MANAGEABLE, image: '', digest: '' };
   pool.set(other, dirty);
   pool.lookOnce();
   expect(pool.condition('Degraded')).toBe('Healthy');
-  pool.set(other, { ...dirty, cleanAfterMs: pool.nowMs + dayMs });
+  pool.set(other, { ...dirty, goalStopped: '3 attempts in a row failed' });
   pool.lookOnce();
   expect(pool.condition('Degraded')).toBe('HostKept');
 });

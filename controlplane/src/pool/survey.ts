@@ -187,15 +187,13 @@ function standingOf(
   return mayGo ? stands('waiting') : stands('kept', `it is ${stateText(host)}`);
 }
 
-/** "manageable and is cleaned first": why a host cannot be written yet. */
+/** "manageable: its goal leads it to be available first": why a host cannot be written yet. */
 export function stateText(host: SeenHost): string {
   const name = stateName(host);
   if (host.isInRescue) return `${name}, and ${rescueText(host.name)}`;
   if (host.waitsForLook) return `${name}; ${host.keptBy}`;
   if (host.state !== HostState.MANAGEABLE) return name;
-  return host.wantsClean
-    ? `${name} and is cleaned first`
-    : `${name}: clean it, with the goal available`;
+  return `${name}: ${host.goalStopped ?? 'its goal leads it to be available first'}`;
 }
 
 /** The first wave that selects it; those that none selects come last. */

@@ -48,7 +48,7 @@ test.each([normal, force])('a claimed host is busy for a deletion ($mode)', (req
   });
   expect(refusalOf(host, request)).toBe(
     'hosts/h1: busy: claimed by pools/web (wave 2) since 2026-01-01T00:00:00Z; ' +
-      'it must be unclaimed first',
+      'take it out of what pools/web selects first, and it gives the host up',
   );
 });
 

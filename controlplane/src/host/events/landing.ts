@@ -15,6 +15,7 @@ import { type DiskAfter, settleDisk } from '../deployment/deployment.ts';
 import { forgetDisks, settleWritten } from '../deployment/written-disk.ts';
 import { erasesAsAsked, lastCleaned, uncertifiedDevice } from '../erasure/certify.ts';
 import { deletionActor } from '../life/busy.ts';
+import { isPool } from '../life/claim.ts';
 import { backOff, wantsAvailable } from '../life/goal.ts';
 import {
   faultsHealedBy,
@@ -182,11 +183,19 @@ function landBadly(turn: Turn, run: Run, landing: Landing, disk: DiskAfter | und
     });
   }
   if (landing.fault !== undefined) setLandingFault(turn, landing.fault, cause, disk);
-  const isReady = run.kind === RunKind.PROVISION && status.state === HostState.AVAILABLE;
-  if (!beside && !isReady) backOff(turn, run);
+  if (!beside && !leavesGoal(turn, run)) backOff(turn, run);
   const isBmcOpen = run.kind === RunKind.VERIFY && run.outcome !== RunOutcome.CANCELLED;
   if (isBmcOpen) dropPower(turn, `${runName(run)} failed: it is open whose BMC that is`);
   restorePower(turn, run, disk);
+}
+
+/**
+ * A deployment that left the host ready; or a pool's: it says itself when to try that again, and
+ * the clean that comes first has not failed.
+ */
+function leavesGoal({ status }: Turn, { kind, requestedBy }: Run): boolean {
+  if (kind !== RunKind.PROVISION) return false;
+  return status.state === HostState.AVAILABLE || isPool(requestedBy);
 }
 
 /**

@@ -13,6 +13,7 @@ import {
 } from '@rackwright/api';
 import { readImageName } from '../../images/index.ts';
 import { idOf } from '../../records/index.ts';
+import { isPool } from '../life/claim.ts';
 import { isEngineStep } from '../run/steps.ts';
 import { engineSteps } from '../turn/step-names.ts';
 import { activeRun } from '../turn/turn.ts';
@@ -205,7 +206,7 @@ function namesOf(record: store.HostRecord): Named {
     credential: bmc === undefined ? 'CREDENTIAL' : idOf(bmc.credential),
     place: `${bmc?.address ?? '?'}:${port} (${redfish ? 'Redfish' : 'IPMI'})`,
     endpoint: bmc?.port === undefined ? 'ADDRESS' : `ADDRESS:${bmc.port}`,
-    again: `rackwright host ${failedCommand(record, host)}`,
+    again: `rackwright ${failedCommand(record, host)}`,
     shownCertificate: shownCertificate(record),
     registry: registryOfImage(record.image),
     isDeleted: record.host?.status?.deletion !== undefined,
@@ -226,27 +227,33 @@ function ownerNamed(record: store.HostRecord): string {
 
 /** The command that starts what failed last. */
 function failedCommand(record: store.HostRecord, host: string): string {
-  const { lastError, run, deletion } = record.host?.status ?? {};
+  const { lastError, run, deletion, claim, state } = record.host?.status ?? {};
+  const retry = `host retry ${host}`;
   // What was asked for last is what goes on, not the work that failed on the way to it.
-  if (deletion !== undefined || record.adoptTo !== HostState.UNSPECIFIED) return `retry ${host}`;
+  if (deletion !== undefined || record.adoptTo !== HostState.UNSPECIFIED) return retry;
   const kind = lastError?.run.split(' ')[0] ?? '';
+  const isWritten = kind === 'reimage' || (kind === 'provision' && state === HostState.AVAILABLE);
+  if (claim !== undefined && isPool(claim.by)) {
+    // Only the pool writes it or has it cleaned, and its goal leads it there.
+    if (isWritten) return `pool explain ${idOf(claim.by)}`;
+    if (kind === 'clean' || kind === 'provision') return retry;
+  }
+  if (isWritten) return `host ${kind} ${host} ${record.image || 'IMAGE'}`;
   switch (kind) {
     case 'verify':
     case 'inspect':
     case 'clean':
     case 'release':
     case 'rescue':
-      return `${kind} ${host}`;
+      return `host ${kind} ${host}`;
     case 'provision':
-      return `clean ${host}`;
-    case 'reimage':
-      return `reimage ${host} ${record.image || 'IMAGE'}`;
+      return `host clean ${host}`;
     case 'service':
-      return `service ${host} ${stepFlags(run)}`;
+      return `host service ${host} ${stepFlags(run)}`;
     case 'power':
-      return `power ${powerAction(run)} ${host}`;
+      return `host power ${powerAction(run)} ${host}`;
     default:
-      return `retry ${host}`;
+      return retry;
   }
 }
 

@@ -2,8 +2,8 @@
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { HostState, type Run, type store } from '@rackwright/api';
 import { idOf } from '../../records/index.ts';
+import { isPool } from '../life/claim.ts';
 import { lookFirstReason } from '../life/goal.ts';
-import { isPool } from '../life/refusal.ts';
 import { isRestoredHold } from '../life/restored.ts';
 import { freezeText } from '../turn/brake.ts';
 import type { HostContext } from '../turn/types.ts';

@@ -3,6 +3,7 @@
  * care; and what of it failed beside the goal. Pure.
  */
 import { HoldScope, HostState, type store } from '@rackwright/api';
+import { claimOfUse } from '../life/claim.ts';
 import { wantsAvailable } from '../life/goal.ts';
 import { displayOf, isInRescue } from '../turn/display.ts';
 import { adviceFor } from './advice.ts';
@@ -34,7 +35,7 @@ export function tellUse(record: store.HostRecord): Told | undefined {
   const status = record.host?.status;
   if (status?.state !== HostState.MANAGEABLE || !wantsAvailable(record.host?.spec))
     return undefined;
-  const { claim } = status;
+  const claim = claimOfUse(status);
   const display = displayOf(status);
   if (claim !== undefined) {
     return {

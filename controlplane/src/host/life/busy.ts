@@ -9,6 +9,7 @@ import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { HoldScope, type Run, RunKind } from '@rackwright/api';
 import { placeOf } from '../run/step-parts.ts';
 import { activeRun, hasPassed, runName, type Turn } from '../turn/turn.ts';
+import { endOfClaim, isPool } from './claim.ts';
 import { isAgentGone, isStuck } from './stuck.ts';
 
 /** Who holds the host, since when, and what would end it. */
@@ -36,7 +37,7 @@ export function busyWith(turn: Turn): Busy | undefined {
   const { claim, holds } = turn.status;
   if (claim !== undefined && !isClaimVoid(turn)) {
     const holder = `claimed by ${claim.by} (${claim.reason || 'no reason given'})`;
-    return { holder, since: claim.at, instead: 'it must be unclaimed first' };
+    return { holder, since: claim.at, instead: endOfClaim(claim) };
   }
   const hold = holds.find(({ scope, until }) => {
     return scope === HoldScope.RELEASE && !hasPassed(turn, until);
@@ -58,7 +59,7 @@ export function busyWith(turn: Turn): Busy | undefined {
 function isClaimVoid(turn: Turn): boolean {
   const { claim } = turn.status;
   const run = activeRun(turn.status);
-  if (claim === undefined || run === undefined || !claim.by.startsWith('pools/')) return false;
+  if (claim === undefined || run === undefined || !isPool(claim.by)) return false;
   return run.requestedBy === claim.by && isAgentGone(turn, run);
 }
 

@@ -20,6 +20,7 @@ import { isForced } from '../run/forced.ts';
 import { clearFault, setFault } from '../turn/fault.ts';
 import { currentStep, hasPassed, later, runName, type Turn } from '../turn/turn.ts';
 import { deletionActor } from './busy.ts';
+import { claimOfUse } from './claim.ts';
 
 /** Stands until a verify succeeds; as long as it does, a verify is what comes next. */
 export const verifyFailed = 'verifyFailed';
@@ -66,7 +67,7 @@ export function wantedRun(turn: Turn): RunKind | undefined {
   if (status.faults.some(({ type }) => type === verifyFailed)) return RunKind.VERIFY;
   if (status.state !== HostState.MANAGEABLE || !wantsAvailable(turn.spec)) return undefined;
   // Who uses the host, or works on it in rescue, decides when it may be erased.
-  if (status.claim !== undefined || status.inRescue) return undefined;
+  if (claimOfUse(status) !== undefined || status.inRescue) return undefined;
   return context.facts.inventory === undefined ? RunKind.INSPECT : RunKind.CLEAN;
 }
 

@@ -9,6 +9,7 @@ import { type Hold, HoldScope, type Run } from '@rackwright/api';
 import { placeOf } from '../run/step-parts.ts';
 import { activeRun, runName, type Turn } from '../turn/turn.ts';
 import type { HostRequest, Refusal, Requester, RequestKind } from '../turn/types.ts';
+import { claimedText, isPool } from './claim.ts';
 import { lookFirstReason, missing } from './goal.ts';
 import { type Kind, requests, requestsDuringRun, type State } from './machine-tables.ts';
 
@@ -84,7 +85,7 @@ function refusedByPeople(turn: Turn, kind: RequestKind, by: Requester): string |
   // A failed clean that is gone on with erases like any other.
   const erases = kind === 'resume' && activeRun(turn.status) === undefined;
   const interrupts = interrupting.has(kind) || erases;
-  if (claim !== undefined && claim.by !== by.actor && interrupts) return claimedText(turn);
+  if (claim !== undefined && claim.by !== by.actor && interrupts) return claimedText(claim);
   // G3 of `restored.ts`.
   const waitsForLook = turn.record.lookFirstSince !== undefined;
   if (waitsForLook && isPool(by.actor) && interrupts) return lookFirstReason;
@@ -118,23 +119,6 @@ function holdText({ by, since, until, reason }: Hold, scope: string): string {
   const end = until === undefined ? '' : `, until ${timeText(until)}`;
   const held = `its ${scope} is held by ${by} ${sinceText(since)}${end}: ${reason}`;
   return `${held}; release the hold first`;
-}
-
-/** Who claims the host, and what would end it. */
-export function claimedText({ status }: Turn): string {
-  const { claim } = status;
-  if (claim === undefined) return 'nobody claims it';
-  const reason = claim.reason === '' ? '' : ` (${claim.reason})`;
-  const held = `claimed by ${claim.by} ${sinceText(claim.at)}${reason}`;
-  // A pool takes back what it selects: giving up its claim for it would not last.
-  return isPool(claim.by)
-    ? `${held}; take it out of what ${claim.by} selects first, and it gives the host up`
-    : `${held}; it must be unclaimed first`;
-}
-
-/** Whether a claim or a request is a pool's. */
-export function isPool(actor: string): boolean {
-  return actor.startsWith('pools/');
 }
 
 /** "busy: clean 3 holds the host (at power.off) since …" */

@@ -13,7 +13,8 @@ import { chooseTarget, isKeptDisk } from '@rackwright/disk-image';
 import { deploymentOf, missingAgentStep } from '../deployment/deployment.ts';
 import { kindOfDeployment, takeDeployment, wantedDeploy } from '../deployment/take-deployment.ts';
 import { decideDevices } from '../erasure/device-plan.ts';
-import { claimedText, refused } from '../life/refusal.ts';
+import { claimedText } from '../life/claim.ts';
+import { refused } from '../life/refusal.ts';
 import { dropSystemPower } from '../power/pending-power.ts';
 import { startRun } from '../run/engine.ts';
 import { deploySteps } from '../run/skeletons.ts';
@@ -163,7 +164,7 @@ export function adopt(turn: Turn, to: HostState, by: Requester): Refusal | undef
 export function claim(turn: Turn, reason: string, by: Requester): Refusal | undefined {
   const { status } = turn;
   if (status.claim !== undefined && status.claim.by !== by.actor) {
-    return refused(turn, claimedText(turn));
+    return refused(turn, claimedText(status.claim));
   }
   if (status.deletion !== undefined) {
     return refused(turn, 'it is to be deleted; take that back first (cancel-delete)');

@@ -8,6 +8,7 @@ import {
   type RunStep,
   StepState,
 } from '@rackwright/api';
+import { claimOfUse } from '../life/claim.ts';
 import { hasWhatRunsNeed } from '../life/goal.ts';
 import { holdOf } from '../life/refusal.ts';
 import { bootAfterLoss } from '../operation/boots.ts';
@@ -24,7 +25,7 @@ export function endStay(turn: Turn): boolean {
   const until = status.afterFailure?.runnerUntil;
   if (status.state !== HostState.MANAGEABLE || !hasPassed(turn, until)) return false;
   // Who uses the host, or works on it in rescue, decides when it goes off.
-  if (status.inRescue || status.claim !== undefined) return false;
+  if (status.inRescue || claimOfUse(status) !== undefined) return false;
   if (holdOf(turn, HoldScope.POWER) !== undefined || !hasWhatRunsNeed(turn)) return false;
   startRun(turn, RunKind.POWER, stayOver, [{ step: engineSteps.off, arguments: {} }]);
   causedBy(turn, 'system', `its stay in the runner after ${status.afterFailure?.run} is over`);
