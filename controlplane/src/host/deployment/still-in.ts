@@ -25,7 +25,7 @@ export function isStillIn(run: Run, operation: store.OperationRecord | undefined
   const out = firstOnHost(run.steps);
   if (run.currentStep !== out) return run.currentStep < out;
   const { attempt = 0 } = run.steps[out] ?? {};
-  // It may wait for the end of a freeze, or for its agent.
+  // It may wait for the end of a freeze, for a place in a wipe budget, or for its agent.
   return attempt === 0 || (attempt === 1 && operation?.sendTime === undefined);
 }
 

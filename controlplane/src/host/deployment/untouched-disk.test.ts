@@ -24,7 +24,9 @@ import {
   verified,
   virtioDisk,
 } from '../testing/bench.ts';
+import type { OwnSlot, Standing } from '../turn/quota.ts';
 import { beginTurn } from '../turn/turn.ts';
+import type { HostEffect } from '../turn/types.ts';
 
 const image = (digit: string) => `registry.example/os@sha256:${digit.repeat(64)}`;
 const first = image('1');
@@ -67,16 +69,18 @@ function reimage(host: Bench, to: string, end: agent.Report['result']): void {
   finish(host);
 }
 
-function driveTo(host: Bench, name: string): void {
+function driveTo(host: Bench, name: string): HostEffect[] {
+  const effects: HostEffect[] = [];
   const stepAt = () => {
     const { run } = status(host);
     return run?.steps[run.currentStep]?.name;
   };
   for (let count = 0; count < 20 && stepAt() !== name; count++) {
     if (stepAt() === 'runner.await') host.runnerReady();
-    else host.report(stepAt() === 'runner.inspect' ? inspected() : done);
+    else effects.push(...host.report(stepAt() === 'runner.inspect' ? inspected() : done));
   }
   expect(stepAt()).toBe(name);
+  return effects;
 }
 
 function faults(host: Bench) {
@@ -161,6 +165,31 @@ test.each(['before it', 'while its image is fetched'])(
     expect(host.operation().kind.case).toBe('setPower');
   },
 );
+
+test('a reimage waits for its place in the wipe budget in service, and keeps it to its write', () => {
+  const host = inService();
+  const wipes = (...own: OwnSlot[]): Standing[] => {
+    const quota = { kind: 'inStretch', hosts: 1, stretchMs: 3_600_000 } as const;
+    return [{ name: 'rackWipes', quota, own, nextPlaceMs: undefined }];
+  };
+  const changes = (effects: readonly HostEffect[]) =>
+    effects.flatMap((effect) => (effect.kind === 'quota' ? [effect.change.kind] : []));
+  host.context = { ...host.context, standings: wipes() };
+  host.request({ kind: 'reimage', image: second });
+  driveTo(host, 'deploy.fetch_image');
+  expect(changes(host.report(done))).toEqual(['take']);
+  expect(status(host)).toMatchObject({ poweredOn: true, image: first });
+  expect(status(host).run).toMatchObject({ currentStep: 1, waiting: { reason: 'wipeBudget' } });
+  expect(host.record.operation?.sentTo).toBeUndefined();
+  const run = status(host).run?.number ?? 0n;
+  host.context = { ...host.context, standings: wipes({ run, kind: 'open' }) };
+  expect(changes(host.apply({ kind: 'tick' }))).toEqual([]);
+  expect(host.operation().kind.case).toBe('setPower');
+  expect(changes(driveTo(host, 'deploy.write_image'))).toEqual([]);
+  expect(host.record.operation?.sentTo, 'it is written without another wait').toBeDefined();
+  const value = create(agent.ContinuingSchema, { step: 'deploy.write_image', begun: true });
+  expect(changes(host.report({ case: 'continuing', value }))).toEqual(['leave']);
+});
 
 test('who only fetches an image takes no place in the runner, and then waits for one', () => {
   const host = ready();

@@ -5,7 +5,7 @@
  * Invariants:
  * B1 Nothing destructive is sent while the rack or the fleet is frozen, or without a place in every
  *    wipe budget that is set. Who sent it before is stopped by its agent, which knows the freeze.
- *    A reimage waits for the end of a freeze in service, with its image fetched.
+ *    A reimage waits for both in service, with its image fetched, and keeps its place from there.
  * B2 While a store that has lost something is not accepted (`restored.ts`), nothing is sent but
  *    for a removal.
  */
@@ -61,7 +61,7 @@ export function isBraked(turn: Turn, run: Run, operation: agent.Operation): bool
   }
   const { kind, currentStep, steps } = run;
   const takesOut = kind === RunKind.REIMAGE && currentStep === stepBraked(kind, steps);
-  if (!destroys(operation) && !(takesOut && freeze !== undefined)) return false;
+  if (!destroys(operation) && !takesOut) return false;
   if (freeze !== undefined) {
     waitFor(turn, run, 'freeze', freezeText(freeze));
     return true;
@@ -70,7 +70,7 @@ export function isBraked(turn: Turn, run: Run, operation: agent.Operation): bool
 }
 
 /**
- * The step before which a freeze stops a run; -1: none. A reimage is stopped while its host is in
+ * The step before which brakes stop a run; -1: none. A reimage is stopped while its host is in
  * service still: nobody is switched off for what may not be written yet.
  */
 export function stepBraked(kind: RunKind, steps: readonly RunStep[]): number {
@@ -118,6 +118,8 @@ function destroys({ kind }: agent.Operation): boolean {
 
 /** The operation under way has begun: from here on the wipe counts for its stretch only. */
 export function noteBegun(turn: Turn, run: Run): void {
+  const operation = turn.record.operation?.operation;
+  if (operation === undefined || !destroys(operation)) return;
   for (const standing of turn.context.standings) {
     if (standing.name === 'runner' || !hasPlace(standing, run)) continue;
     ask(turn, standing.name, { kind: 'leave', who: whose(turn, run) });
@@ -128,7 +130,7 @@ export function noteBegun(turn: Turn, run: Run): void {
 export function leavePlaces(turn: Turn): void {
   const run = turn.removed ? undefined : activeRun(turn.status);
   const operation = turn.record.operation?.operation;
-  const mayWipe = operation !== undefined && destroys(operation);
+  const mayWipe = (operation !== undefined && destroys(operation)) || isOnWayToWrite(run);
   for (const { name, own } of turn.context.standings) {
     for (const slot of own) {
       const needed = run?.number === slot.run && (name === 'runner' || mayWipe);
@@ -136,6 +138,14 @@ export function leavePlaces(turn: Turn): void {
       ask(turn, name, { kind: 'leave', who: { hostUid: turn.host.uid, run: slot.run } });
     }
   }
+}
+
+/** A reimage that has been let go to its host, and has not written it yet. */
+function isOnWayToWrite(run: Run | undefined): boolean {
+  if (run?.kind !== RunKind.REIMAGE) return false;
+  const { kind, currentStep, steps } = run;
+  const isLetGo = currentStep >= stepBraked(kind, steps);
+  return isLetGo && steps.some(({ destructive }, index) => destructive && index >= currentStep);
 }
 
 function standingIn({ context }: Turn, name: QuotaName): Standing | undefined {
