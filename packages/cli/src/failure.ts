@@ -6,6 +6,7 @@
  *     70 an error of the control plane or of this command
  */
 import { type ApiError, ApiFailure, counted, verbFor } from '@rackwright/api';
+import type { OciError, OciFailureKind } from '@rackwright/oci';
 import { clean } from './output/text.ts';
 
 export const exitCodes = {
@@ -40,9 +41,29 @@ export class NeverReached extends Error {
   override readonly name = 'NeverReached';
 }
 
+/** A registry did not take an image. */
+export class NotPushed extends Error {
+  override readonly name = 'NotPushed';
+  readonly kind: OciFailureKind;
+
+  constructor(cause: OciError) {
+    super(`not pushed: ${cause.message}`, { cause });
+    this.kind = cause.kind;
+  }
+}
+
+/** Of what is not just refused. */
+const notPushedCodes: Partial<Record<OciFailureKind, number>> = {
+  unauthorized: exitCodes.notAllowed,
+  notFound: exitCodes.notFound,
+  unreachable: exitCodes.unreachable,
+  tooMany: exitCodes.unreachable,
+};
+
 /** The exit code for what a command threw. */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof UsageError) return exitCodes.usage;
+  if (error instanceof NotPushed) return notPushedCodes[error.kind] ?? exitCodes.refused;
   if (error instanceof NotVerified) return exitCodes.notVerified;
   if (error instanceof SomeRefused || error instanceof NeverReached) return exitCodes.refused;
   return error instanceof ApiFailure ? exitCodeOfApi(error.error) : exitCodes.internal;

@@ -191,9 +191,9 @@ function shown(
   name: string,
   image: PrefetchedImage,
 ): PrefetchedImage {
+  const answer = Object.assign(clone(PrefetchedImageSchema, image), { rack: name });
   const told = prefetched?.of(idOf(name), image);
-  if (told === undefined) return image;
-  const answer = clone(PrefetchedImageSchema, image);
+  if (told === undefined) return answer;
   const { fetchedBytes, allBytes, done, problem, atMs } = told;
   return Object.assign(answer, {
     ...{ fetchedBytes, allBytes, done, problem, asOfTime: timestampFromMs(atMs) },

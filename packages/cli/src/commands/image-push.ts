@@ -25,7 +25,7 @@ import {
   writeHostManifest,
 } from '@rackwright/oci';
 import { buildCommand } from '@stricli/core';
-import { UsageError } from '../failure.ts';
+import { NotPushed, UsageError } from '../failure.ts';
 import { outputFlag, textFlag } from '../flags.ts';
 import type { OutputKind } from '../output/show.ts';
 import type { CliContext, World } from '../world.ts';
@@ -103,7 +103,7 @@ export const pushImage = buildCommand({
         world.out.write(`${JSON.stringify({ image: named, digest, tag }, undefined, 2)}\n`);
       } else world.out.write(`${named}\n`);
     } catch (error) {
-      if (isOciError(error)) throw new UsageError(`not pushed: ${error.message}`, { cause: error });
+      if (isOciError(error)) throw new NotPushed(error);
       throw error;
     }
   },

@@ -1,11 +1,8 @@
 /** rackwright image … */
-import {
-  ListPrefetchedImagesResponseSchema,
-  type PrefetchedImage,
-  PrefetchedImageSchema,
-} from '@rackwright/api';
+import { create } from '@bufbuild/protobuf';
+import { counted, ListPrefetchedImagesResponseSchema, type PrefetchedImage } from '@rackwright/api';
 import { buildCommand, buildRouteMap } from '@stricli/core';
-import { UsageError } from '../failure.ts';
+import { describeFailure, SomeRefused, UsageError } from '../failure.ts';
 import { requestFlag, resourceName, type SharedFlags } from '../flags.ts';
 import { prefetchedColumns } from '../output/prefetched.ts';
 import { printJson, printTable } from '../output/show.ts';
@@ -66,15 +63,18 @@ const prefetchImage = buildCommand({
   async func(this: CliContext, flags: PrefetchFlags, image: string) {
     const { architecture, netboot, requestId } = flags;
     const names = await racksOf(this.world, flags);
-    const made = await withRacks(this.world, flags, (racks) =>
-      Promise.all(
-        names.map(async (name) => {
-          const call = { name, image, architecture, netboot, requestId };
-          return [name, await racks.prefetchImage(call)] as const;
-        }),
+    const answers = await withRacks(this.world, flags, (racks) =>
+      Promise.allSettled(
+        names.map((name) => racks.prefetchImage({ name, image, architecture, netboot, requestId })),
       ),
     );
-    show(this.world, flags, made);
+    const images = answers.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
+    const refusals = answers.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []));
+    if (images.length === 0) throw refusals[0];
+    show(this.world, flags, images);
+    if (refusals.length === 0) return;
+    for (const refusal of refusals) this.world.err.write(`${describeFailure(refusal)}\n`);
+    throw new SomeRefused(`${refusals.length} of ${counted(names.length, 'rack')} refused`);
   },
 });
 
@@ -90,11 +90,13 @@ async function racksOf(world: World, flags: PrefetchFlags): Promise<readonly str
   return [...racks].toSorted();
 }
 
-type Placed = readonly [rack: string, image: PrefetchedImage];
-
-function show(world: World, { output }: SharedFlags, made: readonly Placed[]): void {
-  if (output === 'table') printTable(world, prefetchedColumns(world.clock), made);
-  else for (const [, image] of made) printJson(world, PrefetchedImageSchema, image);
+/** As JSON one document, with the rack of each. */
+function show(world: World, { output }: SharedFlags, images: PrefetchedImage[]): void {
+  if (output === 'table') printTable(world, prefetchedColumns(world.clock), images);
+  else {
+    const all = create(ListPrefetchedImagesResponseSchema, { images });
+    printJson(world, ListPrefetchedImagesResponseSchema, all);
+  }
 }
 
 const listPrefetched = buildCommand({
@@ -102,16 +104,10 @@ const listPrefetched = buildCommand({
   parameters: { flags: { ...sharedFlags, rack: rackFlag }, aliases },
   async func(this: CliContext, flags: SharedFlags & { rack: string }) {
     const name = resourceName('racks', flags.rack);
-    const answer = await withRacks(this.world, flags, (racks) =>
+    const { images } = await withRacks(this.world, flags, (racks) =>
       racks.listPrefetchedImages({ name }),
     );
-    if (flags.output === 'json') printJson(this.world, ListPrefetchedImagesResponseSchema, answer);
-    else
-      show(
-        this.world,
-        flags,
-        answer.images.map((image): Placed => [name, image]),
-      );
+    show(this.world, flags, images);
   },
 });
 
@@ -135,7 +131,7 @@ const dropImage = buildCommand({
     const dropped = await withRacks(this.world, flags, (racks) =>
       racks.dropPrefetchedImage({ name, image, requestId }),
     );
-    show(this.world, flags, [[name, dropped]]);
+    show(this.world, flags, [dropped]);
   },
 });
 

@@ -5,16 +5,14 @@ import type { Clock } from '@rackwright/platform';
 import type { Column } from './table.ts';
 import { ago } from './time.ts';
 
-type Placed = readonly [rack: string, image: PrefetchedImage];
-
 /** Columns of `image prefetched`. */
-export function prefetchedColumns(clock: Clock): Column<Placed>[] {
+export function prefetchedColumns(clock: Clock): Column<PrefetchedImage>[] {
   return [
-    { title: 'RACK', value: ([rack]) => rack },
-    { title: 'IMAGE', value: ([, { reference }]) => reference, widthMin: 30 },
-    { title: 'FOR', value: ([, image]) => forText(image), dropOrder: 2 },
-    { title: 'FETCHED', value: ([, image]) => stateText(image), widthMin: 12 },
-    { title: 'SAID', value: ([, { asOfTime }]) => ago(clock, asOfTime), dropOrder: 1 },
+    { title: 'RACK', value: ({ rack }) => rack },
+    { title: 'IMAGE', value: ({ reference }) => reference, widthMin: 30 },
+    { title: 'FOR', value: forText, dropOrder: 2 },
+    { title: 'FETCHED', value: stateText, widthMin: 12 },
+    { title: 'SAID', value: ({ asOfTime }) => ago(clock, asOfTime), dropOrder: 1 },
   ];
 }
 
