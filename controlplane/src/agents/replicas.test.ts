@@ -97,7 +97,7 @@ describe('while one replica holds the stream', () => {
 
   test.each([
     ['a report', (plain: PlainAgent) => plain.report(stillAtIt, plain.last('u1'))],
-    ['a look', (_plain: PlainAgent, { hosts }: Replica) => hosts.wake('h1')],
+    ['a look', async (_plain: PlainAgent, { hosts }: Replica) => hosts.wake('h1')],
   ])('an abort reaches the agent once, also when %s finds it first', async (_name, finds) => {
     const rig = rigWith({ goal: HostGoal.MANAGEABLE });
     const a = await rig.replica({ id: 'a', resyncIntervalMs, deaf: true });

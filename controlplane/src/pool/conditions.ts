@@ -110,7 +110,9 @@ function whyNobody(surveyed: Survey): { readonly reason: string; readonly text: 
   const late = waits.find(({ wait }) => typeof wait === 'object');
   if (late !== undefined) return { reason: 'WaitingForWindow', text: '' };
   const [first] = waits;
-  if (first !== undefined) return { reason: 'Waiting', text: `${first.name}: ${first.wait}` };
+  if (typeof first?.wait === 'string') {
+    return { reason: 'Waiting', text: `${first.name}: ${first.wait}` };
+  }
   const still = standings.filter(({ stand }) => stand === 'kept' || stand === 'failed');
   return { reason: 'Waiting', text: namedWhy(still) };
 }
