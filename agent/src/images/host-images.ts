@@ -132,7 +132,7 @@ export class HostImages {
     try {
       const { image, source } = await this.#find(wanted, either, held);
       await this.#fetch(blobsOf(image, wanted.needs), source, either, told, keep);
-      const doubt = (): void => held.forEach((each) => void cache.doubt(each));
+      const doubt = (): void => held.forEach((each) => cache.doubt(each));
       const isWhole = () => this.#isWhole(held);
       return { image, digests: held, endTurn: leave, isWhole, doubt, release };
     } catch (error) {
