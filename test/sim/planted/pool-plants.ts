@@ -128,7 +128,7 @@ export const poolPlants: readonly Plant[] = [
   {
     name: 'untouchedLeftOff',
     breaks: 'P10: a host whose failed reimage has written nothing is switched on again',
-    file: 'controlplane/src/host/events/landing.ts',
+    file: 'controlplane/src/host/events/power-after.ts',
     find: "if (disk === 'lost') return [engineSteps.off];",
     replace: "if (disk !== 'whole') return [engineSteps.off];",
     caughtBy: test(
