@@ -57,10 +57,13 @@ export class BrakeJudge {
   }
 
   /** A host's record is followed by the next one. */
-  changed(before: store.HostRecord, { host }: store.HostRecord): void {
+  changed(before: store.HostRecord, { host, change }: store.HostRecord): void {
     const { kind, number = 0n, requestedBy = '' } = host?.status?.run ?? {};
     const isNew = number > (before.host?.status?.run?.number ?? 0n);
     if (before.lookFirstSince === undefined || !isNew) return;
+    // Who looked says so by that, and the goal may go on in the same write.
+    const isPerson = change?.actor.startsWith('user:') === true;
+    if (isPerson && change?.cause.includes('retry requested') === true) return;
     const writes = kind === RunKind.CLEAN || kind === RunKind.REIMAGE || kind === RunKind.PROVISION;
     if (writes && (requestedBy === 'goal' || requestedBy.startsWith('pools/'))) {
       this.#found('J16', `${host?.name}: run ${number} of ${requestedBy}, and nobody has looked`);
