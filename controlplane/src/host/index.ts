@@ -23,6 +23,7 @@ export { staysAsItIs } from './foresee/devices.ts';
 export type { PlannableRequest } from './foresee/foresee.ts';
 export type { DraftPlan } from './foresee/plan-basis.ts';
 export { planChangedText } from './foresee/plan-check.ts';
+export { isPerson } from './life/ends-use.ts';
 export { lookFirstReason, wantsAvailable } from './life/goal.ts';
 export { heldBy } from './life/refusal.ts';
 export { descends, isSameLife, lifeOf } from './operation/lineage.ts';
@@ -36,7 +37,7 @@ export { credentialVersions, whyNothingDestructive } from './shell/surroundings.
 export { settleMs } from './shell/wake.ts';
 export { displayOf } from './turn/display.ts';
 export { placesMax } from './turn/quota.ts';
-export { engineSteps } from './turn/step-names.ts';
+export { engineSteps, switchesOn } from './turn/step-names.ts';
 export { defaultTiming, type EngineTiming } from './turn/timing.ts';
 export type { RequestOutcome, TurnResult } from './turn/turn-result.ts';
 export type {

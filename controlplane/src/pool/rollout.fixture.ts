@@ -250,6 +250,7 @@ export function seen(n: number, change: Partial<SeenHost> = {}): SeenHost {
     service: 'in',
     keptBy: undefined,
     isInRescue: false,
+    switchedOffBy: undefined,
     spec: undefined,
     runCount: 0n,
     run: undefined,

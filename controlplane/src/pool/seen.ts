@@ -5,6 +5,7 @@
  * proves an image. In service is who may be used by somebody, whatever is wrong with it: that is
  * what gate and windows protect. A fault takes a host out of service only where it says so itself.
  */
+import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   type Fault,
   FaultSeverity,
@@ -13,16 +14,21 @@ import {
   type HostSelector,
   type HostSpec,
   HostState,
+  type HostStatus,
   type Run,
   RunPhase,
+  StepState,
   type store as wire,
 } from '@rackwright/api';
 import {
   bmcFaults,
   bmcUnreachable,
+  engineSteps,
   heldBy,
+  isPerson,
   isStillIn,
   lookFirstReason,
+  switchesOn,
   wantsAvailable,
 } from '../host/index.ts';
 import { idOf } from '../records/index.ts';
@@ -55,6 +61,8 @@ export interface SeenHost {
   readonly keptBy: string | undefined;
   /** A person saves what is on its disks, until that person says that it is over. */
   readonly isInRescue: boolean;
+  /** A person has switched it off since its pool holds it, and it is off still. */
+  readonly switchedOffBy: string | undefined;
   /** Undefined: it has none. */
   readonly spec: HostSpec | undefined;
   readonly runCount: bigint;
@@ -88,6 +96,7 @@ export function seenHost(record: wire.HostRecord, brake = ''): SeenHost | undefi
     service: serviceOf(host),
     keptBy: keptBy(host, brake) ?? (waitsForLook ? lookFirstReason : undefined),
     isInRescue: status.inRescue,
+    switchedOffBy: switchedOffBy(status),
     spec: host.spec,
     runCount,
     run,
@@ -167,6 +176,23 @@ function serviceOf({ status }: Host): Service {
   return faults.some(({ type }) => type === bmcUnreachable) ? 'unseen' : 'in';
 }
 
+/** What was asked for before the claim is nothing that was said to the pool. */
+function switchedOffBy({ run, claim, poweredOn }: HostStatus): string | undefined {
+  if (run === undefined || claim === undefined || poweredOn !== false) return undefined;
+  if (run.phase !== RunPhase.ENDED || !isPerson(run.requestedBy)) return undefined;
+  const ms = (time: Timestamp | undefined) => (time === undefined ? 0 : timestampMs(time));
+  if (ms(run.startTime) < ms(claim.at)) return undefined;
+  const last = run.steps.findLast(({ name, state }) => {
+    return state === StepState.SUCCEEDED && (name === engineSteps.off || switchesOn(name));
+  });
+  return last?.name === engineSteps.off ? run.requestedBy : undefined;
+}
+
+/** A person works on it, and says when that is over. */
+export function isInHands({ isInRescue, switchedOffBy: by }: SeenHost): boolean {
+  return isInRescue || by !== undefined;
+}
+
 /** A run of a pool switches the host and takes it over: a hold of either keeps it. */
 const holdsOfPools: ReadonlyMap<HoldScope, string> = new Map([
   [HoldScope.WORK, 'work'],
@@ -188,6 +214,10 @@ function keptBy({ name, status }: Host, brake: string): string | undefined {
   const run = runUnderWay({ run: status.run });
   if (run !== undefined) return heldBy(run);
   if (status.inRescue) return rescueText(name);
+  const by = switchedOffBy(status);
+  if (by !== undefined) {
+    return `${by} has switched it off; when that is over: rackwright host power on ${idOf(name)}`;
+  }
   if (brake !== '') return brake;
   const isOfBmc = ({ type, severity }: Fault) =>
     bmcFaults.has(type) && severity !== FaultSeverity.WARNING;

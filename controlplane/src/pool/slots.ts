@@ -41,7 +41,7 @@ import { type GateFacts, needsGate, wantsApproval, whatGateWants } from './gate.
 import { heldOf } from './held.ts';
 import { digestOf } from './image-name.ts';
 import type { Room } from './room.ts';
-import { isHealthyOn, isServing, runUnderWay, type SeenHost } from './seen.ts';
+import { isHealthyOn, isInHands, isServing, runUnderWay, type SeenHost } from './seen.ts';
 import { cut, inShort } from './slot-words.ts';
 import type { Survey } from './survey.ts';
 import { isPinned, targetOf, wantedBy } from './target.ts';
@@ -149,7 +149,10 @@ function prove(draft: Draft, slot: RolloutSlot, host: SeenHost): boolean {
   if (record.deletion !== undefined) return false;
   if (!isOver && nowMs < healthDeadlineMs(record, slot)) return true;
   const how = slot.deployedTime === undefined ? 'not healthy in time' : 'too long ill since';
-  fail(draft, slot, { message: `written, and ${how}: ${slot.message}`, counted: !isOver });
+  fail(draft, slot, {
+    message: `written, and ${how}: ${slot.message}`,
+    counted: !isOver && !isInHands(host),
+  });
   return false;
 }
 

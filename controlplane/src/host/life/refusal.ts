@@ -10,6 +10,7 @@ import { placeOf } from '../run/step-parts.ts';
 import { activeRun, runName, type Turn } from '../turn/turn.ts';
 import type { HostRequest, Refusal, Requester, RequestKind } from '../turn/types.ts';
 import { claimedText, isPool } from './claim.ts';
+import { endsUse, isPerson } from './ends-use.ts';
 import { lookFirstReason, missing } from './goal.ts';
 import { type Kind, requests, requestsDuringRun, type State } from './machine-tables.ts';
 
@@ -54,7 +55,7 @@ export function refused({ host }: Turn, text: string): Refusal {
 /** Why a request is refused, or undefined. */
 export function refusalOf(turn: Turn, request: HostRequest, by: Requester): Refusal | undefined {
   const { kind } = request;
-  const text = refusedByTables(turn, kind) ?? refusedByPeople(turn, kind, by);
+  const text = refusedByTables(turn, kind) ?? refusedByPeople(turn, request, by);
   const reason = text ?? (startsWork(turn, kind) ? missing(turn)?.message : undefined);
   if (reason === undefined) return undefined;
   return { code: 'failedPrecondition', message: `${turn.host.name}: ${reason}` };
@@ -72,7 +73,8 @@ function refusedByTables(turn: Turn, kind: RequestKind): string | undefined {
   return run === undefined || byRun === 'accept' ? cell.refuse : `${heldBy(run)}; ${cell.refuse}`;
 }
 
-function refusedByPeople(turn: Turn, kind: RequestKind, by: Requester): string | undefined {
+function refusedByPeople(turn: Turn, request: HostRequest, by: Requester): string | undefined {
+  const { kind } = request;
   const { deletion, claim } = turn.status;
   // Who is busy is judged where the intent is written down (`deletion.ts`).
   if (kind === 'delete') return undefined;
@@ -85,7 +87,10 @@ function refusedByPeople(turn: Turn, kind: RequestKind, by: Requester): string |
   // A failed clean that is gone on with erases like any other.
   const erases = kind === 'resume' && activeRun(turn.status) === undefined;
   const interrupts = interrupting.has(kind) || erases;
-  if (claim !== undefined && claim.by !== by.actor && interrupts) return claimedText(claim);
+  if (claim !== undefined && claim.by !== by.actor && interrupts) {
+    const isLetThrough = isPool(claim.by) && isPerson(by.actor) && !endsUse(turn, request);
+    if (!isLetThrough) return claimedText(claim);
+  }
   // G3 of `restored.ts`.
   const waitsForLook = turn.record.lookFirstSince !== undefined;
   if (waitsForLook && isPool(by.actor) && interrupts) return lookFirstReason;

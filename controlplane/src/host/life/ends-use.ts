@@ -1,0 +1,36 @@
+/**
+ * What a person may do by hand with a host that a pool holds: what neither ends its use nor writes
+ * a disk. The pool leaves alone whoever has a run, is in rescue, or was switched off. Pure.
+ */
+import { knownSteps } from '../run/known-steps.ts';
+import { newStep } from '../run/render.ts';
+import { workflowSteps } from '../run/template-run.ts';
+import type { Turn } from '../turn/turn.ts';
+import type { HostRequest } from '../turn/types.ts';
+
+/** A person or a program with a token; not a pool, a policy, or the system itself. */
+const person = /^(user|oidc|token):/;
+
+export function isPerson(actor: string): boolean {
+  return person.test(actor);
+}
+
+/** Whether the host is another one afterwards, or may be. */
+export function endsUse(turn: Turn, request: HostRequest): boolean {
+  switch (request.kind) {
+    case 'powerOff':
+    case 'powerReset':
+    case 'rescue':
+      return false;
+    case 'service': {
+      const known = knownSteps(turn.context);
+      return request.steps.some((wanted) => newStep(known, wanted).destructive);
+    }
+    case 'workflow':
+      return workflowSteps(turn, request).some(({ destructive, handOff, skippedBecause }) => {
+        return skippedBecause === '' && (destructive || handOff);
+      });
+    default:
+      return true;
+  }
+}
