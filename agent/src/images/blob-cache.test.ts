@@ -152,6 +152,18 @@ describe('the limit', () => {
     expect(await readdir(folder)).toHaveLength(3);
   });
 
+  test('costs nothing that is here what would not fit all the same', async () => {
+    const cache = await open(30_000);
+    const [held, free, large] = [bytesOf('a'), bytesOf('b'), bytesOf('c', 20_001)];
+    await hold(cache, held);
+    cache.release(await hold(cache, free));
+    await expect(hold(cache, large)).rejects.toThrow('full of images that are in use');
+    expect(cache.find(digestOf(free))).toBeDefined();
+    cache.release(digestOf(held));
+    await hold(cache, large);
+    expect(cache.find(digestOf(free))).toBeUndefined();
+  });
+
   test('is kept by dropping what is preferred last, however long ago it was used', async () => {
     const cache = await open(30_000);
     const [first, second, third] = [bytesOf('a'), bytesOf('b'), bytesOf('c')];

@@ -8,6 +8,7 @@
  *    look as it did when it was last found right, or that a reader has spoken against.
  * B3 The files together, parts and what is on its way included, have at most `bytesMax` bytes. Who
  *    was not used for the longest time goes first, what is preferred last; what is held stays.
+ *    Nothing goes for what would not fit all the same.
  * B4 A blob that several want is fetched once; it is given up when none of them wants it any more.
  *    Who has joined another's fetch is not refused for that one's registry: it asks its own.
  * B5 What is held was found right in this life, and nothing drops it but that it is lost or damaged
@@ -117,10 +118,12 @@ export class BlobCache {
 
   /** What could come without that anything goes which is held, preferred or on its way. */
   get roomBytes(): number {
+    return this.#roomBeside((digest) => this.#holds.has(digest) || this.#preferred.has(digest));
+  }
+
+  #roomBeside(stays: (digest: Digest) => boolean): number {
     let bytes = this.#parts.bytesMax;
-    for (const [digest, { sizeBytes }] of this.#entries) {
-      if (this.#holds.has(digest) || this.#preferred.has(digest)) bytes -= sizeBytes;
-    }
+    for (const [digest, { sizeBytes }] of this.#entries) if (stays(digest)) bytes -= sizeBytes;
     for (const { sizeBytes } of this.#fetching.values()) bytes -= sizeBytes;
     return bytes;
   }
@@ -312,8 +315,11 @@ export class BlobCache {
     const { digest, sizeBytes } = fetch.wanted;
     const finalPath = this.#path(digest);
     const path = partOf(finalPath);
-    const dropOldest = () => this.#dropOldest();
-    await fetchBlob({ ...{ clock, files, folder, log, path }, dropOldest }, fetch);
+    const drops = {
+      dropOldest: () => this.#dropOldest(),
+      droppableBytes: () => this.#free().reduce((sum, [, entry]) => sum + entry.sizeBytes, 0),
+    };
+    await fetchBlob({ clock, files, folder, log, path, ...drops }, fetch);
     await files.rename(path, finalPath);
     this.#left.delete(digest);
     const usedAtMs = clock.nowMs();
@@ -323,6 +329,10 @@ export class BlobCache {
   /** B3: drops what is not needed until all of it fits. */
   async #makeRoom(): Promise<void> {
     const { bytesMax } = this.#parts;
+    const message = `the image cache of ${bytesMax} bytes is full of images that are in use`;
+    if (this.#roomBeside((digest) => this.#holds.has(digest)) < 0) {
+      throw new OciError('unreachable', message);
+    }
     for (const [digest, sizeBytes] of [...this.#left]) {
       if (this.#fits()) return;
       if (this.#fetching.has(digest) || sizeBytes === 0) continue;
@@ -331,14 +341,12 @@ export class BlobCache {
     }
     while (!this.#fits() && (await this.#dropOldest()));
     if (this.#fits()) return;
-    const message = `the image cache of ${bytesMax} bytes is full of images that are in use`;
     throw new OciError('unreachable', message);
   }
 
   async #dropOldest(): Promise<boolean> {
-    const free = [...this.#entries].filter(([digest]) => !this.#holds.has(digest));
     const isPreferred = (digest: Digest): number => (this.#preferred.has(digest) ? 1 : 0);
-    const [oldest] = free.sort(
+    const [oldest] = this.#free().sort(
       ([one, a], [other, b]) => isPreferred(one) - isPreferred(other) || a.usedAtMs - b.usedAtMs,
     );
     if (oldest === undefined) return false;
@@ -346,6 +354,11 @@ export class BlobCache {
     this.#entries.delete(digest);
     await this.#remove(this.#path(digest));
     return true;
+  }
+
+  /** What nobody holds. */
+  #free(): [Digest, Entry][] {
+    return [...this.#entries].filter(([digest]) => !this.#holds.has(digest));
   }
 
   /** What cannot be removed is of no use all the same. */

@@ -177,6 +177,10 @@ describe('a disk that is full', () => {
     });
     expect(source.asked).toEqual([]);
     cache.release(otherWanted.digest);
+    // Nothing goes for what does not fit all the same.
+    const larger = { ...wanted, sizeBytes: 4_000_000 };
+    await expect(cache.hold(larger, source, never, () => {})).rejects.toThrow('needs 4000000');
+    expect(cache.find(otherWanted.digest)).toBeDefined();
     source.letTo(bytes.length);
     await cache.hold(wanted, source, never, () => {});
     expect(cache.find(otherWanted.digest)).toBeUndefined();

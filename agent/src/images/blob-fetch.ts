@@ -29,6 +29,8 @@ export interface BlobFetchParts {
   readonly folder: string;
   /** Drops what was not used for the longest time and is not held; false: there is nothing. */
   dropOldest(): Promise<boolean>;
+  /** What all of that comes to. */
+  droppableBytes(): number;
 }
 
 export interface BlobFetch {
@@ -193,9 +195,10 @@ async function makeSpace(parts: BlobFetchParts, { wanted }: BlobFetch): Promise<
   const part = await files.openPart(path);
   await part.close();
   const needed = wanted.sizeBytes - Math.min(part.sizeBytes, wanted.sizeBytes);
-  while ((await files.freeBytes(folder)) < needed) {
-    if (await parts.dropOldest()) continue;
+  for (;;) {
     const free = await files.freeBytes(folder);
+    if (free >= needed) return;
+    if (free + parts.droppableBytes() >= needed && (await parts.dropOldest())) continue;
     const message = `the image needs ${needed} bytes in ${folder}, whose disk has ${free} left`;
     throw new OciError('noSpace', message);
   }
