@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { agent, fetchImageStep, prepareNetbootStep } from '@rackwright/api';
-import { type Digest, OciError } from '@rackwright/oci';
+import { type Digest, type DiskImage, OciError } from '@rackwright/oci';
 import { expect, test } from 'vitest';
 import type { HostImages } from '../images/index.ts';
 import type { OperationContext } from '../session/index.ts';
@@ -12,7 +12,12 @@ const reference = `registry.example.org/os@${digest}`;
 const blob = { mediaType: 'x', digest, sizeBytes: 5 };
 
 /** The step as the agent takes it; `whole` ends how the image's way into the cache ends. */
-function fetching(netboot: boolean, kernelArguments = '', name: string = fetchImageStep) {
+function fetching(
+  netboot: boolean,
+  kernelArguments = '',
+  name: string = fetchImageStep,
+  declared: Partial<DiskImage> = {},
+) {
   const whole = Promise.withResolvers<void>();
   whole.promise.catch(() => {});
   const told: string[] = [];
@@ -21,7 +26,7 @@ function fetching(netboot: boolean, kernelArguments = '', name: string = fetchIm
     asked.push(`${host} ${needs}`);
     tell({ phase: 'fetching', fetchedBytes: 1_500_000, allBytes: 3_000_000 });
     await whole.promise;
-    const disk = { blob, format: 'raw', architecture: 'amd64' } as const;
+    const disk = { blob, format: 'raw', architecture: 'amd64', ...declared } as const;
     const set = { kernel: blob, initrds: [], kernelArguments };
     const image = { version: '', ...(netboot ? { netboot: set } : { disk }) };
     const release = () => void asked.push('released');
@@ -54,6 +59,18 @@ function fetching(netboot: boolean, kernelArguments = '', name: string = fetchIm
   });
   return { asked, told, whole, result, isOver: () => isOver };
 }
+
+test.each<[string | undefined, Partial<DiskImage>]>([
+  [undefined, { compression: 'none', contentBytes: 5, contentDigest: digest }],
+  [undefined, { compression: 'zstd', contentBytes: 6 }],
+  [undefined, { contentBytes: 6 }],
+  ['badImage', { compression: 'none', contentBytes: 6 }],
+  ['badImage', { compression: 'none', contentDigest: `sha256:${'ef'.repeat(32)}` as Digest }],
+])('what a raw image says of itself must be so: %s of %j', async (type, declared) => {
+  const { whole, result } = fetching(false, '', fetchImageStep, declared);
+  whole.resolve();
+  expect(await result).toMatchObject(type === undefined ? { kind: 'complete' } : { type });
+});
 
 test.each([
   [fetchImageStep, false, 'u1 disk'],

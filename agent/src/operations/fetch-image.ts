@@ -21,11 +21,25 @@ export async function fetchImage(
 ): Promise<FinalResult> {
   const { deployment } = request;
   if (deployment?.deploy?.netboot !== true) {
-    return bringImage(parts, operation, request, 'disk', context, () => ({ kind: 'complete' }));
+    return bringImage(parts, operation, request, 'disk', context, judgeDisk);
   }
   const problem = firstBootProblem(deployment);
   if (problem !== undefined) return failure('invalidArgument', problem);
   return bringImage(parts, operation, request, 'netboot', context, judgeNetboot);
+}
+
+/** A file that is its content is what is declared of that; what is not said, the runner finds. */
+function judgeDisk({ image: { disk } }: HeldHostImage): FinalResult {
+  if (disk?.format !== 'raw' || disk.compression !== 'none') return { kind: 'complete' };
+  const { blob, contentBytes = blob.sizeBytes, contentDigest = blob.digest } = disk;
+  const isSame = contentBytes === blob.sizeBytes && contentDigest === blob.digest;
+  if (isSame) return { kind: 'complete' };
+  const file = `${blob.sizeBytes} bytes and ${blob.digest}`;
+  const declared = `${contentBytes} bytes and ${contentDigest}`;
+  return failure(
+    'badImage',
+    `the image is raw, of ${file}, but declares as its content ${declared}`,
+  );
 }
 
 function judgeNetboot({ image }: HeldHostImage): FinalResult {

@@ -21,6 +21,7 @@ import {
   magicBytes,
   openQcow2,
   pieceMemory,
+  type Qcow2Image,
   type ReadingLimits,
   rangesOf,
   readFrom,
@@ -84,6 +85,10 @@ export async function prepareImage(
       return await prepareQcow2(file, watched, found, sizeBytes, preparation);
     }
     const isPlain = found.compression === 'none';
+    if (isPlain) {
+      checkSize(sizeBytes, file);
+      checkDigest(file.sha256, file.contentSha256 ?? file.sha256);
+    }
     return {
       found,
       sizeBytes: file.contentSizeBytes ?? (isPlain ? sizeBytes : undefined),
@@ -93,6 +98,17 @@ export async function prepareImage(
     await chunks.return();
     throw error;
   }
+}
+
+/** Whether what is to stand on the disk is as long as was declared (P1). */
+function checkSize(
+  sizeBytes: number | undefined,
+  { contentSizeBytes = sizeBytes }: Pick<ImageFile, 'contentSizeBytes'>,
+): void {
+  if (sizeBytes === undefined || sizeBytes === contentSizeBytes) return;
+  const fault = sizeBytes > (contentSizeBytes ?? 0) ? 'tooLong' : 'truncated';
+  const sizes = `${sizeBytes} bytes, not the declared ${contentSizeBytes}`;
+  throw new ImageError(fault, `the content of the image has ${sizes}`);
 }
 
 /** Enough to tell the format, or all that there is. */
@@ -170,10 +186,14 @@ async function prepareQcow2(
   const declared = { sha256: file.sha256, sizeBytes };
   const pieces = await digestPieces(source, declared, { signal, limits, progress });
   const ranges = rangesOf(source, pieces, { signal, limits });
-  const image = await openQcow2(ranges).catch(async (error: unknown) => {
+  let image: Qcow2Image;
+  try {
+    image = await openQcow2(ranges);
+    checkSize(image.header.sizeBytes, file);
+  } catch (error) {
     await ranges.close();
     throw error;
-  });
+  }
   const content = (async function* () {
     try {
       yield* image.content();

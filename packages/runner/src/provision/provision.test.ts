@@ -75,6 +75,7 @@ const headIsZero = (): boolean =>
 const untouched = (): boolean => disk.read().equals(Buffer.alloc(6 * mib, 'PATTERN!'));
 const cut = (bytes: Buffer): Buffer => bytes.subarray(0, bytes.length - 20);
 const packed = gzipSync(image);
+const whole = { sizeBytes: image.length };
 
 test.each([
   ['wrongFormat', packed, { compression: 'zstd' }, 'declared as zstd, but is gzip'],
@@ -83,7 +84,11 @@ test.each([
   ['tooLarge', gzipSync(image), { contentSizeBytes: 7 * mib }, 'larger than the disk'],
   ['tooLong', image, { sizeBytes: 100 }, 'more came than the 100 bytes'],
   ['tooLong', packed, { contentSizeBytes: 100 }, 'more than the declared 100 bytes'],
-  ['tooLong', emptyQcow2(2 ** 30), { contentSizeBytes: mib }, 'more than the declared'],
+  ['tooLong', emptyQcow2(2 ** 30), { contentSizeBytes: mib }, 'not the declared 1048576'],
+  ['truncated', emptyQcow2(2 ** 30), { contentSizeBytes: 2 ** 31 }, 'not the declared 2147'],
+  ['tooLong', image, { ...whole, contentSizeBytes: image.length - 1 }, 'not the declared'],
+  ['truncated', image, { ...whole, contentSizeBytes: image.length + 1 }, 'not the declared'],
+  ['digestMismatch', image, { contentSha256: sha256(packed) }, sha256(image)],
   ['truncated', gzipSync(image.subarray(0, mib)).subarray(0, 9_000), {}, 'ends within a frame'],
   ['malformed', Buffer.from('514649fb00000003', 'hex'), {}, 'qcow2 header'],
 ] as const)('finds %s before anything is written', async (fault, file, declared, words) => {
@@ -95,7 +100,7 @@ test.each([
 
 test.each([
   ['digestMismatch', image, { sha256: sha256(packed) }, sha256(image)],
-  ['digestMismatch', image, { contentSha256: sha256(packed) }, sha256(image)],
+  ['digestMismatch', packed, { contentSha256: sha256(packed) }, sha256(image)],
   ['digestMismatch', broken(packed), { sha256: sha256(packed) }, sha256(broken(packed))],
   ['malformed', broken(packed), {}, 'the gzip file is broken'],
   ['truncated', cut(packed), { sha256: sha256(packed) }, 'ends within a frame'],

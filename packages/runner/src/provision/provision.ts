@@ -131,7 +131,6 @@ async function install(work: Work, image: PreparedImage): Promise<Installed> {
   const { plan, disk, signal, parts } = work;
   const sizeBytes = image.sizeBytes ?? plan.image.contentSizeBytes;
   const declared = plan.image.contentSizeBytes;
-  if ((sizeBytes ?? 0) > (declared ?? Infinity)) throw tooLong(declared);
   checkFits(sizeBytes, disk);
   const seed = plan.seed === undefined ? undefined : makeSeed(plan.seed, disk.blockBytes);
   const content = noLonger(image.content, declared);
