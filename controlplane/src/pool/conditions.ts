@@ -39,7 +39,7 @@ export function conditionsOf(
 ): PoolCondition[] {
   const verdicts: readonly (readonly [string, Verdict])[] = [
     ['Resolved', resolved(record, surveyed)],
-    ['UpToDate', upToDate(record, surveyed, unready)],
+    ['UpToDate', warned(upToDate(record, surveyed, unready), surveyed)],
     ['Degraded', degraded(record, surveyed, contested)],
   ];
   const before = record.pool?.status?.conditions ?? [];
@@ -60,6 +60,10 @@ function resolved({ resolveFailure, pool }: wire.PoolRecord, { target }: Survey)
   if (target !== undefined) return { status: true, reason: 'Resolved', message: target.image };
   const message = `${pool?.spec?.image} has not been looked up yet`;
   return { status: false, reason: 'Unresolved', message };
+}
+
+function warned(verdict: Verdict, { warnings }: Survey): Verdict {
+  return { ...verdict, message: [verdict.message, ...warnings].join('; ') };
 }
 
 function upToDate(

@@ -12,6 +12,7 @@ import { expect, test } from 'vitest';
 import { historyOf } from './history.ts';
 import { digest, image, Rollout, reference, seen, startMs } from './rollout.fixture.ts';
 import { Outage, queueOf } from './survey.ts';
+import { rolloutPlan } from './view.ts';
 
 const hourMs = 3_600_000;
 const count = (value: number) => ({ amount: { case: 'count' as const, value } });
@@ -251,6 +252,8 @@ test('R25: waves go one after the other, an empty one is skipped; all empty, it 
   const pool = settled(6, { rollout: { waves, maxUnavailable: count(6) } });
   pool.push('B');
   expect(['h3', 'h4']).toContain(pool.out);
+  expect(pool.messageOf('UpToDate')).toMatch(/^0 of 6 hosts .*; no host goes in wave none$/);
+  expect(rolloutPlan({ ...pool, ledger: [] }).warnings).toEqual(['no host goes in wave none']);
   pool.end(pool.out);
   expect(['h3', 'h4']).toContain(pool.out);
   pool.end(pool.out);

@@ -22,7 +22,15 @@ import {
 } from '@rackwright/api';
 import { failureThreshold, unavailableMax } from './amounts.ts';
 import { attemptsMany } from './failures.ts';
-import { failedOn, type Held, heldBecause, heldByHand, heldOf, waveName } from './held.ts';
+import {
+  emptyWaves,
+  failedOn,
+  type Held,
+  heldBecause,
+  heldByHand,
+  heldOf,
+  waveName,
+} from './held.ts';
 import { compare, orderKey } from './members.ts';
 import { namesText } from './room.ts';
 import {
@@ -83,6 +91,8 @@ export interface Survey {
   /** What stops those that are, too. */
   readonly heldByHand: Held | undefined;
   readonly opening: Opening;
+  /** What is likely not meant so. */
+  readonly warnings: readonly string[];
   /** Hosts of later waves wait. */
   readonly currentWave: number;
   /** For whom: "hosts/h1", with " of wave canary" where there are waves; empty: for nobody. */
@@ -125,6 +135,7 @@ export function survey(
     held: heldBecause(record, standings, parts),
     heldByHand: heldByHand(record, max),
     opening: opening(policy?.windows ?? [], nowMs),
+    warnings: emptyWaves(record, standings),
     currentWave: waits?.wave ?? Infinity,
     waveWaitsFor: waits === undefined ? '' : `${waits.name}${ofWave(record, waits)}`,
     isProven: isBack || ofPool.some(({ stand }) => stand === 'current'),

@@ -106,7 +106,7 @@ export function shownHosts(
 /** In which order the hosts would go, as things stand; those that something keeps come last. */
 export function rolloutPlan({ record, hosts, nowMs }: Viewed): RolloutPlan {
   const surveyed = survey(record, byUid(hosts), nowMs);
-  const { target, held, standings, unavailableMax } = surveyed;
+  const { target, held, standings, unavailableMax, warnings } = surveyed;
   const outage = new Outage(surveyed);
   const waits = (each: Standing) => outage.whyWaits(each) ?? '';
   const queue = inTurn(queueOf(surveyed), new Outage(surveyed));
@@ -122,6 +122,7 @@ export function rolloutPlan({ record, hosts, nowMs }: Viewed): RolloutPlan {
     ...{ pool: record.pool?.name ?? '', unavailableMax, hosts: planned },
     ...(target === undefined ? {} : { target }),
     heldBecause: isAnyFree ? '' : (held?.text ?? firstWaits),
+    warnings: [...warnings],
   });
 }
 

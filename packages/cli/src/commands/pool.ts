@@ -128,7 +128,8 @@ const planRollout = oneCommand({
     }
     const target = plan.target?.image ?? 'an image that is not resolved yet';
     const held = plan.heldBecause === '' ? '' : `; nothing begins now: ${plan.heldBecause}`;
-    printLines(world, [`${plan.pool} to ${target}, ${plan.unavailableMax} at once${held}`, '']);
+    const headline = `${plan.pool} to ${target}, ${plan.unavailableMax} at once${held}`;
+    printLines(world, [headline, ...plan.warnings.map((text) => `Note: ${text}`), '']);
     printTable(world, plannedRolloutColumns, plan.hosts);
   },
 });
