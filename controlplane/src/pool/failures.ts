@@ -42,8 +42,9 @@ export function fail(draft: Draft, slot: RolloutSlot, { message, counted }: Fail
   const attempts = (before?.digest === digest ? before.attempts : 0) + 1;
   const isGate = slot.state === GATE;
   const pauseMs = Math.min(retryPauseLongestMs, retryPauseMs * (isGate ? 1 : 2 ** (attempts - 1)));
-  // Only a run that has written the whole image may be a deployment yet.
-  const written = slot.state === PROVING ? slot : before;
+  // Only a run that has written the whole image, and was not told, may be a deployment yet.
+  const isTold = slot.deployedTime !== undefined;
+  const written = slot.state === PROVING ? (isTold ? undefined : slot) : before;
   record.failures = record.failures.filter((each) => each.hostUid !== slot.hostUid);
   record.failures.push(
     create(wire.PoolFailureSchema, {
@@ -89,7 +90,7 @@ export function healFailures(draft: Draft): void {
 
 function tellLate(draft: Draft, failure: wire.PoolFailure, host: SeenHost): void {
   if (failure.run === 0n || !isHealthyOn(host, digestOf(failure.image))) return;
-  draft.deployments.push(deploymentOf(draft.record, failure));
+  draft.deployments.push(deploymentOf(draft.record, failure, draft.nowMs));
   failure.run = 0n;
 }
 

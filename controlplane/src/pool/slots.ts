@@ -6,9 +6,9 @@
  *    of the host yet. So a crash at any point leaves the same slots.
  * 2. A host that was written keeps its slot until it is healthy for as long as it has to be, or has
  *    taken too long (R9, R15).
- * 3. A deployment is told once the host is on the image and healthy, before its slot is free. It
- *    follows from the host's record alone, so that whoever tells it tells the same. One that is
- *    late is told as long as its host has not been written again.
+ * 3. A deployment is told once the host is on the image and healthy, before its slot is free. Who
+ *    told it first has said when; whoever tells it again changes nothing. One that is late is told
+ *    as long as its host has not been written again.
  * 4. A slot for an image that is not wanted any more ends with its run: what is wanted now does not
  *    wait for it.
  */
@@ -131,12 +131,13 @@ function prove(draft: Draft, slot: RolloutSlot, host: SeenHost): boolean {
   const wanted = wantedBy(record, slot.host);
   const isOver = wanted !== undefined && wanted.digest !== digest;
   if (isHealthyOn(host, digest)) {
-    draft.deployments.push(deploymentOf(record, slot));
+    const deployedMs = msOf(slot.deployedTime) ?? nowMs;
+    slot.deployedTime = timestampFromMs(deployedMs);
+    draft.deployments.push(deploymentOf(record, slot, deployedMs));
     if (record.deletion !== undefined || isOver) return false;
     const since = msOf(slot.healthySince);
     // A clock that was put back takes nothing from what is still to come.
     if (since === undefined || since > nowMs) slot.healthySince = timestampFromMs(nowMs);
-    slot.deployedTime ??= timestampFromMs(nowMs);
     slot.message = 'healthy; it has to stay so for a while';
     const soakMs = policy?.soak === undefined ? 0 : durationMs(policy.soak);
     if (nowMs < (msOf(slot.healthySince) ?? nowMs) + soakMs) return true;

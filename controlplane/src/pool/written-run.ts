@@ -1,26 +1,29 @@
 /** Runs that wrote an image, as the ledger and the failures of a pool keep them. Pure. */
 import { create } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type RolloutSlot, store as wire } from '@rackwright/api';
 import { digestOf } from './image-name.ts';
 
 /** A run that wrote an image. */
 export type Written = Pick<
   RolloutSlot,
-  'host' | 'hostUid' | 'image' | 'run' | 'version' | 'reference' | 'runEndTime'
+  'host' | 'hostUid' | 'image' | 'run' | 'version' | 'reference'
 >;
 
-/** The entry of the ledger: nothing in it depends on when or by whom it is made. */
-export function deploymentOf({ pool }: wire.PoolRecord, from: Written): wire.DeploymentRecord {
-  const { host, hostUid, image, run, version, reference, runEndTime } = from;
+/** The entry of the ledger, as of when the host was first seen healthy on the image. */
+export function deploymentOf(
+  { pool }: wire.PoolRecord,
+  { host, hostUid, image, run, version, reference }: Written,
+  atMs: number,
+): wire.DeploymentRecord {
   return create(wire.DeploymentRecordSchema, {
     ...{ pool: pool?.name ?? '', poolUid: pool?.uid ?? '' },
     ...{ host, hostUid, image, run, version, reference },
     digest: digestOf(image),
-    ...(runEndTime === undefined ? {} : { endTime: runEndTime }),
+    endTime: timestampFromMs(atMs),
   });
 }
 
-export function writtenBy({ run, image, version, reference, runEndTime }: Written) {
-  const end = runEndTime === undefined ? {} : { runEndTime };
-  return { run, image, version, reference, ...end };
+export function writtenBy({ run, image, version, reference }: Written) {
+  return { run, image, version, reference };
 }

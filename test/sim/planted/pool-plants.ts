@@ -63,7 +63,7 @@ export const poolPlants: readonly Plant[] = [
     find: '  slot.state = RUNNING;\n  slot.run = run.number;',
     replace:
       '  slot.state = RUNNING;\n  slot.run = run.number;\n' +
-      '  draft.deployments.push(deploymentOf(draft.record, slot));',
+      '  draft.deployments.push(deploymentOf(draft.record, slot, draft.nowMs));',
     caughtBy: seeded(2010),
   },
   {
