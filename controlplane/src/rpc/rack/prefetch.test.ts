@@ -26,6 +26,7 @@ test('an image stands in the list of its rack, once for each way of having it', 
   const { racks } = fixture;
   const made = await racks.prefetchImage({ name, image: image(1), requestId: 'p1' });
   expect(made).toMatchObject({
+    rack: name,
     ...{ image: image(1), reference: image(1), architecture: 'amd64', netboot: false },
     ...{ requestedBy: 'user:admin', done: false, problem: '' },
   });
@@ -77,7 +78,7 @@ test('a request id answers the same again, and never what is not there any more'
     'ask with another request id',
   );
   const { images } = await racks.listPrefetchedImages({ name });
-  expect(images.map(({ reference }) => reference)).toEqual([image(1)]);
+  expect(images.map(({ reference, rack }) => [reference, rack])).toEqual([[image(1), name]]);
   const drop = { name, image: image(1), requestId: 'd1' };
   const dropped = await racks.dropPrefetchedImage(drop);
   expect(dropped).toMatchObject({ image: image(1), reference: image(1), architecture: 'amd64' });
