@@ -101,7 +101,9 @@ export class BlobCache {
   /** Takes up what is in the folder, as soon as that can be read (B6). */
   static async open(parts: BlobCacheParts): Promise<BlobCache> {
     const cache = new BlobCache(parts);
-    await cache.#load().catch(({ message }: Error) => parts.log.error({}, message));
+    await cache.#load().catch((error: unknown) => {
+      parts.log.error({}, error instanceof Error ? error.message : String(error));
+    });
     return cache;
   }
 

@@ -166,7 +166,7 @@ test.each(['before it', 'while its image is fetched'])(
   },
 );
 
-test('a reimage waits for its place in the wipe budget in service, and keeps it to its write', () => {
+test('a reimage waits in service for a place in the wipe budget, and keeps it to its write', () => {
   const host = inService();
   const wipes = (...own: OwnSlot[]): Standing[] => {
     const quota = { kind: 'inStretch', hosts: 1, stretchMs: 3_600_000 } as const;
