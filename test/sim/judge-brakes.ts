@@ -63,7 +63,7 @@ export class BrakeJudge {
     if (before.lookFirstSince === undefined || !isNew) return;
     // Who looked says so by that, and the goal may go on in the same write.
     const isPerson = change?.actor.startsWith('user:') === true;
-    if (isPerson && change?.cause.includes('retry requested') === true) return;
+    if (isPerson && change.cause.includes('retry requested')) return;
     const writes = kind === RunKind.CLEAN || kind === RunKind.REIMAGE || kind === RunKind.PROVISION;
     if (writes && (requestedBy === 'goal' || requestedBy.startsWith('pools/'))) {
       this.#found('J16', `${host?.name}: run ${number} of ${requestedBy}, and nobody has looked`);
