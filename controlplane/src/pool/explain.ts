@@ -15,7 +15,8 @@ import { originOf } from './gate.ts';
 import { heldOf } from './held.ts';
 import { digestOf } from './image-name.ts';
 import { isServing, type SeenHost } from './seen.ts';
-import { Outage, queueOf, type Standing, type Survey, survey } from './survey.ts';
+import { msOf } from './slots.ts';
+import { Outage, queueOf, type Stand, type Standing, type Survey, survey } from './survey.ts';
 
 /** Lines of one kind that are told; the rest are counted. */
 const linesMax = 5;
@@ -64,34 +65,68 @@ function isAtGate({ state }: RolloutSlot): boolean {
   return state === RolloutSlotState.GATE;
 }
 
+interface Line {
+  readonly text: string;
+  readonly since?: wire.PoolFailure['time'];
+}
+
+/** What is wrong first: of a large rollout who is out is the lesser news. */
 function causesOf(surveyed: Survey, contested: ReadonlyMap<string, string>) {
   const { standings, slots, held } = surveyed;
   const outage = new Outage(surveyed);
   const [next] = queueOf(surveyed);
-  const lines = [
+  const linesOf = (stand: Stand) =>
+    standings
+      .filter((each) => each.stand === stand)
+      .map(({ name, why }): Line => ({ text: `${name}: ${why}` }));
+  const taken = [...contested].map(([host, why]): Line => ({ text: `${host} is ${why}` }));
+  const lines: Line[] = [
     ...(held === undefined ? [] : [{ text: held.text }]),
-    ...slots.map((slot) => ({
-      text: `${slotText(slot)}${slot.message === '' ? '' : `: ${slot.message}`}`,
-      since: slot.takeTime,
-    })),
-    ...standings
-      .filter(({ stand }) => stand === 'kept' || stand === 'failed')
-      .map(({ name, why }) => ({ text: `${name}: ${why}` })),
-    ...[...contested].map(([host, why]) => ({ text: `${host} is ${why}` })),
-    ...(next === undefined
-      ? []
-      : [{ text: `${next.name} ${outage.whyWaits(next) ?? 'goes next'}` }]),
+    ...few(linesOf('failed'), 'that failed'),
+    ...few(linesOf('kept'), 'that something keeps'),
+    ...few(taken, 'that it does not get'),
+    ...slotLines(slots),
   ];
-  const shown = lines.slice(0, linesMax).map((line) => causeOf(line));
-  const more = lines.length - shown.length;
-  return more > 0 ? [...shown, causeOf({ text: `and ${more} more` })] : shown;
+  if (next !== undefined) {
+    lines.push({ text: `${next.name} ${outage.whyWaits(next) ?? 'goes next'}` });
+  }
+  return lines.map((line) => causeOf(line));
 }
+
+function few(lines: readonly Line[], which: string): Line[] {
+  const more = lines.length - linesMax;
+  const shown = lines.slice(0, linesMax);
+  return more > 0 ? [...shown, { text: `and ${more} more ${which}` }] : shown;
+}
+
+/** As counts, where they are many, with the one that has been out for longest. */
+function slotLines(slots: readonly RolloutSlot[]): Line[] {
+  const lineOf = (slot: RolloutSlot): Line => ({
+    text: `${slotText(slot)}${slot.message === '' ? '' : `: ${slot.message}`}`,
+    ...(slot.takeTime === undefined ? {} : { since: slot.takeTime }),
+  });
+  if (slots.length <= linesMax) return slots.map(lineOf);
+  const counts = slotStates.flatMap(([state, text]) => {
+    const count = slots.filter((slot) => slot.state === state).length;
+    return count === 0 ? [] : `${count} ${text}`;
+  });
+  const oldest = slots.toSorted((a, b) => (msOf(a.takeTime) ?? 0) - (msOf(b.takeTime) ?? 0))[0];
+  const text = `of ${slots.length} slots ${counts.join(', ')}; the oldest:`;
+  return [{ text }, ...(oldest === undefined ? [] : [lineOf(oldest)])];
+}
+
+const slotStates: readonly (readonly [RolloutSlotState, string])[] = [
+  [RolloutSlotState.GATE, 'at the gate'],
+  [RolloutSlotState.STARTING, 'about to begin'],
+  [RolloutSlotState.RUNNING, 'at work'],
+  [RolloutSlotState.PROVING, 'written, and proving that they run'],
+];
 
 function slotText(slot: RolloutSlot): string {
   return `${slot.host} ${isAtGate(slot) ? 'is at the gate' : 'is out'} for ${slot.image}`;
 }
 
-function causeOf({ text, since }: { text: string; since?: wire.PoolFailure['time'] }) {
+function causeOf({ text, since }: Line) {
   return create(CauseSchema, since === undefined ? { text } : { text, since });
 }
 

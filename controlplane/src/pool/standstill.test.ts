@@ -2,6 +2,7 @@
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { HostState, RolloutSlotState } from '@rackwright/api';
 import { expect, test } from 'vitest';
+import { explainPool } from './explain.ts';
 import { Rollout } from './rollout.fixture.ts';
 
 const dayMs = 24 * 3_600_000;
@@ -79,4 +80,28 @@ test('what goes on by itself is not degraded: a pause before another try, and a 
   pool.set(other, { ...dirty, goalStopped: '3 attempts in a row failed' });
   pool.lookOnce();
   expect(pool.condition('Degraded')).toBe('HostKept');
+});
+
+test('of a large rollout is told first what failed, is kept or belongs to others', () => {
+  const maxUnavailable = { amount: { case: 'count' as const, value: 100 } };
+  const failureThreshold = { amount: { case: 'count' as const, value: 50 } };
+  const pool = new Rollout(110, { rollout: { maxUnavailable, failureThreshold } }).push('A');
+  const why = 'its work is held by ann: disks';
+  for (let n = 1; n <= 7; n++) pool.set(n, { keptBy: why });
+  pool.push('B').end(pool.out);
+  const [first = '', second = ''] = pool.out.split(' ');
+  pool.end(first, 'failedWriting');
+  pool.end(second);
+  const contested = new Map([['hosts/x', 'claimed by user:ann']]);
+  const told = explainPool(pool.record, pool.hosts, contested, pool.nowMs);
+  const texts = told.causes.map(({ text }) => text);
+  expect(texts[0]).toMatch(new RegExp(`^hosts/${first}: `));
+  expect(texts.filter((text) => text.endsWith(why))).toHaveLength(5);
+  expect(texts).toContain('and 2 more that something keeps');
+  expect(texts).toContain('hosts/x is claimed by user:ann');
+  const slots = texts.findIndex((text) => text.startsWith(`of ${pool.slots.length} slots `));
+  expect(texts[slots]).toMatch(/^of \d+ slots \d+ at work; the oldest:$/);
+  expect(texts[slots + 1]).toContain(' is out for ');
+  expect(told.causes[slots + 1]?.since).toBeDefined();
+  expect(slots).toBeGreaterThan(texts.indexOf('hosts/x is claimed by user:ann'));
 });
