@@ -67,7 +67,7 @@ export function shownHistory(
   return historyOf(ledger, members, { limit, target: targetOf(record)?.digest ?? '' });
 }
 
-/** Each host of the pool, and those that it selects and does not get. */
+/** Each host of the pool, and those that it selects or names and does not get. */
 export function shownHosts(
   { record, hosts, nowMs }: Viewed,
   others: readonly OtherPool[],
@@ -100,7 +100,20 @@ export function shownHosts(
       ...{ state: 'notReady', message: `it is ${stateText(host)}` },
     }),
   );
-  return [...held, ...taken, ...notReady].toSorted((a, b) => compare(a.host, b.host));
+  const missing = missingOf(record, hosts).map((host) =>
+    create(PoolHostSchema, { host, state: 'missing', message: 'there is no such host' }),
+  );
+  return [...held, ...taken, ...notReady, ...missing].toSorted((a, b) => compare(a.host, b.host));
+}
+
+/** Hosts that the pool names, to select or to pin, and that there are not. */
+function missingOf({ pool }: wire.PoolRecord, hosts: readonly SeenHost[]): string[] {
+  const known = new Set(hosts.map(({ name }) => name));
+  const named = new Set([
+    ...(pool?.spec?.hosts?.names ?? []),
+    ...Object.keys(pool?.spec?.pins ?? {}),
+  ]);
+  return [...named].filter((name) => !known.has(name));
 }
 
 /** In which order the hosts would go, as things stand; those that something keeps come last. */

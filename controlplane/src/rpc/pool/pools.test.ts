@@ -342,6 +342,36 @@ test('a gate asks only what the fleet allows; one that stood there before stays'
   ]);
 });
 
+test('a gate that asks nobody is refused; one that its webhook is taken from is not', async () => {
+  const { pools } = fixture;
+  const hosts = { labels: { pool: 'nobody' } };
+  const made = (gate: object) =>
+    pools.createPool({ poolId: 'nobody', pool: { spec: { hosts, image, rollout: { gate } } } });
+  const deadline = durationFromMs(8 * 3_600_000);
+  expect(await violatedFields(made({ deadline }))).toEqual(['pool.spec.rollout.gate']);
+  const { name } = await made({ deadline, approval: true });
+  const update = (gate: object, ...paths: string[]) =>
+    pools.updatePool({ pool: { name, spec: { rollout: { gate } } }, updateMask: { paths } });
+  const path = 'spec.rollout.gate';
+  const { spec } = await update({ approval: false }, `${path}.approval`);
+  expect(spec?.rollout?.gate).toMatchObject({ approval: false, deadline });
+  const other = { deadline: durationFromMs(3_600_000) };
+  expect(await violatedFields(update(other, `${path}.deadline`))).toEqual([
+    'pool.spec.rollout.gate',
+  ]);
+});
+
+test('hosts that a pool names and that there are not are listed as missing', async () => {
+  const { pools } = fixture;
+  const spec = { hosts: { names: ['hosts/h1x', 'hosts/h2x'] }, image };
+  const pins = { 'hosts/h3x': image };
+  const { name } = await pools.createPool({ poolId: 'named', pool: { spec: { ...spec, pins } } });
+  const { hosts } = await pools.listPoolHosts({ parent: name });
+  expect(hosts.map(({ host, state }) => `${host} ${state}`)).toEqual(
+    [1, 2, 3].map((n) => `hosts/h${n}x missing`),
+  );
+});
+
 test('of a selector, a gate and pins only the part that is named is changed', async () => {
   const { pools } = fixture;
   const name = 'pools/parts';

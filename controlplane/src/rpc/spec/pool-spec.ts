@@ -47,7 +47,9 @@ export function checkPoolSpec(field: string, spec: PoolSpec, violations: Violati
   }
 }
 
-/** Adds that the fleet does not allow what a new gate would ask; one that was there stays. */
+/**
+ * Adds that a new gate asks nobody, or what the fleet does not allow; one that was there stays.
+ */
 export function checkGate(
   field: string,
   { spec }: Pool,
@@ -55,7 +57,13 @@ export function checkGate(
   policy: Policy,
   violations: Violations,
 ): void {
-  const { webhookUrl: url = '' } = spec?.rollout?.gate ?? {};
+  const { webhookUrl: url = '', approval = false, deadline } = spec?.rollout?.gate ?? {};
+  const known = before?.rollout?.gate?.deadline;
+  const isNew = deadline !== undefined && deadline.seconds !== known?.seconds;
+  if (isNew && url === '' && !approval) {
+    const description = 'asks nobody, whatever its deadline: set approval or webhook_url';
+    violations.add(`${field}.rollout.gate`, description);
+  }
   if (url === '' || url === before?.rollout?.gate?.webhookUrl) return;
   if (urlProblem(url) !== undefined) return;
   const problem = reachProblem(policy, { step: 'webhook', arguments: { url } });

@@ -161,7 +161,7 @@ export type RolloutPolicy = Message<"rackwright.v1.RolloutPolicy"> & {
   waves: RolloutWave[];
 
   /**
-   * How many hosts may be out at once; unset: 1.
+   * How many hosts may be out at once; unset: 1. Never more than 100, whatever is said.
    *
    * @generated from field: rackwright.v1.PoolAmount max_unavailable = 2;
    */
@@ -729,7 +729,8 @@ export type PoolHost = Message<"rackwright.v1.PoolHost"> & {
   healthy: boolean;
 
   /**
-   * "current", "waiting", "atGate", "out", "kept", "failed", "unclaimed", "contested", "notReady"
+   * "current", "waiting", "atGate", "out", "kept", "failed", "unclaimed", "contested", "notReady",
+   * "missing"
    *
    * @generated from field: string state = 5;
    */
