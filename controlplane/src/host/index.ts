@@ -28,6 +28,7 @@ export { lookFirstReason, wantsAvailable } from './life/goal.ts';
 export { heldBy } from './life/refusal.ts';
 export { descends, isSameLife, lifeOf } from './operation/lineage.ts';
 export { planFor } from './plan-for.ts';
+export { powerBack } from './power/pending-power.ts';
 export { createMethod, isCreation } from './request/request-ids.ts';
 export { agentStepsOf, offered, planOf } from './run/known-steps.ts';
 export type { HostsDependencies } from './shell/dependencies.ts';

@@ -79,9 +79,9 @@ test.each(rows)('$type, $what: its own words', ({ type, what, untouched, advice 
   expect(status?.image).toBe(untouched ? first : '');
   expect(status?.state).toBe(HostState.PROVISIONED);
   expect(status?.lastError?.failure).toMatchObject({ type, message });
-  expect(failureOf(host, run, second)).toMatchObject({ message, counted: !untouched });
-  // Once its power is as it was.
+  expect(failureOf(host, run, second), 'until its power is as it was').toBeUndefined();
   while (host.record.operation?.operation !== undefined) host.report(done);
+  expect(failureOf(host, run, second)).toMatchObject({ message, counted: !untouched });
   const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
   expect(JSON.stringify(told.causes.map(({ text }) => text))).toContain(message);
   expect(told.unblock.join('; ')).toContain(advice);
@@ -113,6 +113,7 @@ test('of a long message the pool keeps what is wrong, and a digest by its first 
     'x',
   );
   const { host, run } = failedBy('deploy.write_image', { type: 'registryUnauthorized', message });
+  while (host.record.operation?.operation !== undefined) host.report(done);
   const kept = failureOf(host, run, second)?.message ?? '';
   expect(kept).toMatch(/^its image: https:.*sha256:c{12}… was answered by 401 although a user/);
   expect(kept).toHaveLength(500);

@@ -248,6 +248,7 @@ export function seen(n: number, change: Partial<SeenHost> = {}): SeenHost {
     claimedBy: undefined,
     illness: undefined,
     service: 'in',
+    isComingBack: false,
     keptBy: undefined,
     isInRescue: false,
     switchedOffBy: undefined,

@@ -3,7 +3,8 @@
  *
  * Invariant: *healthy* and *in service* are two things. Healthy is who nothing is wrong with: that
  * proves an image. In service is who may be used by somebody, whatever is wrong with it: that is
- * what gate and windows protect. A fault takes a host out of service only where it says so itself.
+ * what gate and windows protect. A fault takes a host out of service only where it says so itself;
+ * so does a run, from its power off until the power is as it was.
  */
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -28,6 +29,7 @@ import {
   isPerson,
   isStillIn,
   lookFirstReason,
+  powerBack,
   switchesOn,
   wantsAvailable,
 } from '../host/index.ts';
@@ -57,6 +59,8 @@ export interface SeenHost {
   readonly illness: string | undefined;
   /** Of a provisioned host only. */
   readonly service: Service;
+  /** A run of it has failed, and its power is not as it was before yet. */
+  readonly isComingBack: boolean;
   /** What keeps it from being written now, whoever asks; undefined: nothing. */
   readonly keptBy: string | undefined;
   /** A person saves what is on its disks, until that person says that it is over. */
@@ -92,8 +96,9 @@ export function seenHost(record: wire.HostRecord, brake = ''): SeenHost | undefi
     image: status.image,
     digest: digestOf(status.image),
     claimedBy: status.claim?.by,
-    illness: status.state === HostState.PROVISIONED ? illnessOf(host) : undefined,
-    service: serviceOf(host),
+    illness: status.state === HostState.PROVISIONED ? illnessOf(record, host) : undefined,
+    service: serviceOf(record, host),
+    isComingBack: powerBack(record) === 'owed',
     keptBy: keptBy(host, brake) ?? (waitsForLook ? lookFirstReason : undefined),
     isInRescue: status.inRescue,
     switchedOffBy: switchedOffBy(status),
@@ -158,21 +163,34 @@ export function runUnderWay({ run }: Pick<SeenHost, 'run'>): Run | undefined {
   return run !== undefined && run.phase !== RunPhase.ENDED ? run : undefined;
 }
 
-function illnessOf({ status }: Host): string | undefined {
+/** Why a run keeps it from everybody, whatever its power is; undefined: none does. */
+function awayBecause(record: wire.HostRecord, { status }: Host): string | undefined {
+  const run = runUnderWay({ run: status?.run });
+  const isOff = run?.steps.some(({ name, attempt }) => name === engineSteps.off && attempt > 0);
+  if (run !== undefined && isOff === true && !isStillIn(run, record.operation)) return heldBy(run);
+  return powerBack(record) === 'owed' ? 'it is in the runner, and is switched back' : undefined;
+}
+
+function illnessOf(record: wire.HostRecord, host: Host): string | undefined {
+  const { status } = host;
   const fault = status?.faults.find(({ severity }) => severity !== FaultSeverity.WARNING);
   if (fault !== undefined) return `${fault.type}: ${fault.message}`;
   if (status?.poweredOn === false) return 'it is off';
-  return status?.inRescue === true ? 'it is in rescue' : undefined;
+  return status?.inRescue === true ? 'it is in rescue' : awayBecause(record, host);
 }
 
 /** Its image is lost, or has not proved that it runs. */
 const imageLost = 'reimageFailed';
 
 /** All other faults, and those to come, say nothing of what runs on the host. */
-function serviceOf({ status }: Host): Service {
+function serviceOf(record: wire.HostRecord, host: Host): Service {
+  const { status } = host;
   if (status === undefined || status.poweredOn === false || status.inRescue) return 'out';
+  if (awayBecause(record, host) !== undefined) return 'out';
   const faults = status.faults.filter(({ severity }) => severity !== FaultSeverity.WARNING);
   if (faults.some(({ type }) => type === imageLost)) return 'out';
+  // Nobody knows what it was left in.
+  if (powerBack(record) === 'failed') return 'unseen';
   return faults.some(({ type }) => type === bmcUnreachable) ? 'unseen' : 'in';
 }
 

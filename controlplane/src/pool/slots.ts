@@ -81,13 +81,14 @@ export function foldSlots(draft: Draft, news: ReadonlyMap<bigint, SlotNews>): vo
     if (host === undefined) return false;
     if (slot.state === GATE) return true;
     const told = news.get(slot.number);
-    const isKept = slot.state === PROVING || told === undefined || foldNews(draft, slot, told);
+    const isKept =
+      slot.state === PROVING || told === undefined || foldNews(draft, slot, host, told);
     return isKept && (slot.state !== PROVING || prove(draft, slot, host));
   });
 }
 
 /** False: the slot is given back. */
-function foldNews(draft: Draft, slot: RolloutSlot, news: SlotNews): boolean {
+function foldNews(draft: Draft, slot: RolloutSlot, host: SeenHost, news: SlotNews): boolean {
   if (news.kind !== 'run') {
     fail(draft, slot, { message: news.message, counted: news.kind === 'lost' });
     return false;
@@ -103,9 +104,14 @@ function foldNews(draft: Draft, slot: RolloutSlot, news: SlotNews): boolean {
     slot.runEndTime = run.endTime ?? timestampFromMs(draft.nowMs);
     return true;
   }
+  const message = run.error?.message ?? endText(run);
+  // Until then it is out, whoever of the others may go.
+  if (host.isComingBack) {
+    slot.message = cut(inShort(`its power is given back: ${message}`, slot));
+    return true;
+  }
   // It goes again when it may: nothing has failed.
   if (!hasLeft(run) && isCalledOff(run, draft.record.pool?.name ?? '')) return false;
-  const message = run.error?.message ?? endText(run);
   fail(draft, slot, { message, counted: hasLeft(run) });
   return false;
 }

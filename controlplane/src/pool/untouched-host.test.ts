@@ -1,14 +1,27 @@
 /** A pool and a host of its own whose reimage has failed, by the host's real record. */
 import { create } from '@bufbuild/protobuf';
-import { agent, HostGoal, HostState, RunPhase, store as wire } from '@rackwright/api';
+import {
+  agent,
+  HostGoal,
+  HostState,
+  type HostStatus,
+  RerunClass,
+  RolloutSlotState,
+  type Run,
+  RunKind,
+  store as wire,
+} from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { type Bench, bench, done, failed, inspected, verified } from '../host/testing/bench.ts';
+import { failRun, stepAt } from './failed-run.fixture.ts';
 import { isHealthyOn, type SeenHost, seenHost } from './seen.ts';
+import { stepPool } from './step.ts';
 import { Outage, survey } from './survey.ts';
 
 const digest = (digit: string) => `sha256:${digit.repeat(64)}`;
 const image = (digit: string) => `registry.example/os@${digest(digit)}`;
 const value = { type: 'imageNotFound', message: '404', disksUntouched: true };
+const ofPool = { actor: 'pools/p' };
 const untouched = { case: 'failed', value: create(agent.FailedSchema, value) } as const;
 
 test('a host that was not written is in service, and current once its image is wanted', () => {
@@ -26,28 +39,107 @@ test('a host whose image is lost is out of service, whatever is wanted of it', (
   expect(poolWith(host, '1')).toEqual({ out: 1, stand: 'waiting' });
 });
 
+test('until its power is as it was it is out, and keeps its slot: no other host goes', () => {
+  const host = reimaging();
+  const { number = 0n } = statusOf(host).run ?? {};
+  const second = { ...seenOf(inUse()), name: 'hosts/h2', uid: 'u2' };
+  let record = poolOf(number);
+  const look = (run: Run | undefined) => {
+    if (run === undefined) throw new Error('the host has a run');
+    const hosts = [seenOf(host), second];
+    const news = new Map([[1n, { kind: 'run', run } as const]]);
+    ({ record } = stepPool(record, { hosts, others: [], news, nowMs: host.nowMs }));
+    const slots = record.pool?.status?.slots.map((slot) => slot.host).join();
+    return [stepAt(host), seenOf(host).service, slots];
+  };
+  expect(look(statusOf(host).run)).toEqual(['deploy.write_image', 'out', 'hosts/h1']);
+  const run = failRun(host, value);
+  expect(look(run)).toEqual(['power.off', 'out', 'hosts/h1']);
+  host.report(done);
+  expect(look(run)).toEqual(['power.on', 'out', 'hosts/h1']);
+  host.report(done);
+  expect(look(run)).toEqual(['', 'in', 'hosts/h2']);
+});
+
+test('where it was not switched back nobody knows whether it serves', () => {
+  const host = reimaging();
+  host.report(untouched);
+  host.request({ kind: 'abort', reason: 'I look at it' });
+  host.report(failed('cancelled'));
+  expect([stepAt(host), statusOf(host).poweredOn]).toEqual(['', true]);
+  expect(seenOf(host).service).toBe('unseen');
+});
+
+test('a host in use is out as well while a person has work done on it in the runner', () => {
+  const host = inUse();
+  const known = { name: 'bios.set', rerunClass: RerunClass.SAFE };
+  const runnerSteps = [create(agent.StepDescriptionSchema, known)];
+  host.context = { ...host.context, facts: { ...host.context.facts, runnerSteps } };
+  const steps = [{ step: 'bios.set', arguments: {} }];
+  host.apply({ kind: 'request', request: { kind: 'service', steps }, by: ofPool });
+  for (let at = stepAt(host); at !== 'bios.set'; at = stepAt(host)) advance(host, at);
+  expect([statusOf(host).poweredOn, seenOf(host).service]).toEqual([true, 'out']);
+});
+
+/** Two hosts, one of which may be out; the first one's run is this. */
+function poolOf(run: bigint): wire.PoolRecord {
+  const target = { image: image('2'), reference: image('2'), digest: digest('2') };
+  const slot = { number: 1n, host: 'hosts/h1', hostUid: 'u1', image: target.image, run };
+  const names = ['hosts/h1', 'hosts/h2'];
+  return create(wire.PoolRecordSchema, {
+    pool: {
+      ...{ name: 'pools/p', uid: 'p', spec: { image: target.image, hosts: { names } } },
+      status: {
+        target,
+        slots: [{ ...slot, kind: RunKind.REIMAGE, state: RolloutSlotState.RUNNING }],
+      },
+    },
+    members: names.map((host) => ({ host, hostUid: host.replace('hosts/h', 'u') })),
+    slotCount: 1n,
+  });
+}
+
+/** At the step that writes the second image. */
+function reimaging(): Bench {
+  const host = inUse();
+  host.apply({ kind: 'request', request: { kind: 'reimage', image: image('2') }, by: ofPool });
+  for (let at = stepAt(host); at !== 'deploy.write_image'; at = stepAt(host)) advance(host, at);
+  return host;
+}
+
 /** From the first image to the second one, as far as it comes; then nothing runs any more. */
 function reimaged(end: agent.Report['result']): SeenHost {
+  const host = reimaging();
+  host.report(end);
+  for (let at = stepAt(host); at !== ''; at = stepAt(host)) advance(host, at);
+  return seenOf(host);
+}
+
+function advance(host: Bench, at: string): void {
+  if (at === 'runner.await') host.runnerReady();
+  else host.report(at === 'runner.inspect' ? inspected() : done);
+}
+
+/** A host of the pool’s that runs the first image. */
+function inUse(): Bench {
   const host = bench({ goal: HostGoal.MANAGEABLE });
   host.apply({ kind: 'tick' });
   host.report(verified());
   const status = { state: HostState.PROVISIONED, image: image('1'), poweredOn: true };
-  Object.assign(host.record.host?.status ?? {}, status);
-  host.request({ kind: 'claim', reason: 'the pool’s' });
-  host.request({ kind: 'reimage', image: image('2') });
-  for (let at = stepAt(host); at !== ''; at = stepAt(host)) {
-    if (at === 'runner.await') host.runnerReady();
-    else if (at === 'deploy.write_image') host.report(end);
-    else host.report(at === 'runner.inspect' ? inspected() : done);
-  }
-  const seen = seenHost(host.record);
-  if (seen === undefined) throw new Error('the host is seen');
-  return { ...seen, claimedBy: 'pools/p' };
+  Object.assign(statusOf(host), status);
+  host.apply({ kind: 'request', request: { kind: 'claim', reason: 'its own' }, by: ofPool });
+  return host;
 }
 
-function stepAt({ record }: Bench): string {
-  const run = record.host?.status?.run;
-  return run?.phase === RunPhase.ENDED ? '' : (run?.steps[run.currentStep]?.name ?? '');
+function statusOf({ record }: Bench): HostStatus {
+  if (record.host?.status === undefined) throw new Error('a host has a status');
+  return record.host.status;
+}
+
+function seenOf({ record }: Bench): SeenHost {
+  const seen = seenHost(record);
+  if (seen === undefined) throw new Error('the host is seen');
+  return seen;
 }
 
 /** Where the host stands in a pool of its own on this image, and how many are out there. */

@@ -5,7 +5,7 @@
  * Must not: decide when it begins (`machine.ts`).
  */
 import { create } from '@bufbuild/protobuf';
-import { HostState, RunKind, store } from '@rackwright/api';
+import { HostState, RunKind, RunOutcome, RunPhase, store } from '@rackwright/api';
 import { refusalOf } from '../life/refusal.ts';
 import { startRun } from '../run/engine.ts';
 import { engineSteps } from '../turn/step-names.ts';
@@ -45,6 +45,18 @@ export function refusalOfOldDisk(
     'clean it first, boot it into rescue (the runner, which touches nothing), ' +
     'or give boot_old_disk_reason';
   return { code: 'failedPrecondition', message };
+}
+
+/** What has become of the power that a run which failed has to give back as it was. */
+export type PowerBack = 'done' | 'owed' | 'failed';
+
+/** `done` also where no run owes it. */
+export function powerBack({ host, pendingPower }: store.HostRecord): PowerBack {
+  if (pendingPower?.by === system) return 'owed';
+  const run = host?.status?.run;
+  if (run?.kind !== RunKind.POWER || run.requestedBy !== system) return 'done';
+  if (run.phase !== RunPhase.ENDED) return 'owed';
+  return run.outcome === RunOutcome.SUCCEEDED ? 'done' : 'failed';
 }
 
 /** Begins the command that waits, or drops it when it would be refused by now; whether it began. */
