@@ -39,6 +39,36 @@ test('a host whose image is lost is out of service, whatever is wanted of it', (
   expect(poolWith(host, '1')).toEqual({ out: 1, stand: 'waiting' });
 });
 
+test('a host whose reimage was aborted in mid-write is out, also once it is switched on', () => {
+  const host = reimaging();
+  const begun = create(agent.ContinuingSchema, { begun: true, percent: 40 });
+  host.report({ case: 'continuing', value: begun });
+  host.request({ kind: 'abort', reason: 'not that one' });
+  host.report(failed('cancelled'));
+  host.report(done);
+  expect(stepAt(host)).toBe('');
+  expect(seenOf(host).illness).toContain('on the disk: a part of');
+  host.apply({
+    kind: 'request',
+    request: { kind: 'powerOn', bootOldDiskReason: '' },
+    by: { actor: 'user:test' },
+  });
+  host.report(done);
+  expect([statusOf(host).poweredOn, seenOf(host).service]).toEqual([true, 'out']);
+  expect(poolWith(seenOf(host), '2')).toEqual({ out: 1, stand: 'waiting' });
+});
+
+test('one that was aborted before its disk was touched has no fault', () => {
+  const host = inUse();
+  host.apply({ kind: 'request', request: { kind: 'reimage', image: image('2') }, by: ofPool });
+  for (let at = stepAt(host); at !== 'runner.inspect'; at = stepAt(host)) advance(host, at);
+  host.request({ kind: 'abort', reason: 'not that one' });
+  host.report(failed('cancelled'));
+  for (let at = stepAt(host); at !== ''; at = stepAt(host)) advance(host, at);
+  expect(statusOf(host).faults).toEqual([]);
+  expect(seenOf(host).service).toBe('in');
+});
+
 test('until its power is as it was it is out, and keeps its slot: no other host goes', () => {
   const host = reimaging();
   const { number = 0n } = statusOf(host).run ?? {};

@@ -182,7 +182,8 @@ function landBadly(turn: Turn, run: Run, landing: Landing, disk: DiskAfter | und
       run: runName(run),
     });
   }
-  if (landing.fault !== undefined) setLandingFault(turn, landing.fault, cause, disk);
+  const isStopped = run.outcome === RunOutcome.CANCELLED && disk === 'untouched';
+  if (landing.fault !== undefined && !isStopped) setLandingFault(turn, landing.fault, cause, disk);
   if (!beside && !leavesGoal(turn, run)) backOff(turn, run);
   const isBmcOpen = run.kind === RunKind.VERIFY && run.outcome !== RunOutcome.CANCELLED;
   if (isBmcOpen) dropPower(turn, `${runName(run)} failed: it is open whose BMC that is`);

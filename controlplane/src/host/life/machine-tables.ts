@@ -22,7 +22,10 @@ export interface Landing {
   readonly disks?: 'clean' | 'dirty';
   /** Where it is instead, when nothing was written and every disk is certified as before. */
   readonly untouched?: State;
-  /** A fault of this type stands until the same kind of run succeeds. */
+  /**
+   * A fault of this type stands until the same kind of run succeeds. Not of a run that was stopped
+   * before it had touched a disk.
+   */
   readonly fault?: string;
 }
 
@@ -31,6 +34,10 @@ type Landings = { readonly [O in Outcome]: Landing };
 /** Success leads somewhere; every bad end leads to one place, a cancelled one without a fault. */
 function landing(succeeded: Landing, failed: Landing): Landings {
   const { fault: _, ...cancelled } = failed;
+  return landingOf(succeeded, failed, cancelled);
+}
+
+function landingOf(succeeded: Landing, failed: Landing, cancelled = failed): Landings {
   return {
     [RunOutcome.SUCCEEDED]: succeeded,
     [RunOutcome.FAILED]: failed,
@@ -56,7 +63,8 @@ export const landings: { readonly [K in Kind]: Landings } = {
       fault: provisionFailed,
     },
   ),
-  [RunKind.REIMAGE]: landing(
+  // Whoever ends it half-way leaves half an image.
+  [RunKind.REIMAGE]: landingOf(
     { to: HostState.PROVISIONED, disks: 'dirty' },
     { to: HostState.PROVISIONED, disks: 'dirty', fault: 'reimageFailed' },
   ),
