@@ -1,179 +1,37 @@
-/** A pool and a host of its own whose image is being fetched, by the host's real record. */
+/** Which deployments are called off while the image is fetched. */
 import { create } from '@bufbuild/protobuf';
-import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   AbortSchema,
-  agent,
   DeletionMode,
-  HostGoal,
   HostState,
   PoolAmountSchema,
+  RolloutSlotSchema,
   RolloutSlotState,
-  type RolloutWindow,
-  RolloutWindowSchema,
   RunKind,
   RunOutcome,
   RunPhase,
+  RunSchema,
   store as wire,
 } from '@rackwright/api';
-import { seededRandom } from '@rackwright/sim';
-import { openMemoryStore } from '@rackwright/store';
 import { expect, test } from 'vitest';
-import type { HostRequest } from '../host/index.ts';
+import { type Bench, bench, done } from '../host/testing/bench.ts';
 import {
-  type Bench,
-  bench,
-  done,
-  driveToErase,
-  erased,
-  inspected,
-  verified,
-  virtioDisk,
-} from '../host/testing/bench.ts';
-import { askForHosts } from './asking.ts';
-import { digest, image } from './rollout.fixture.ts';
-import { seenHost } from './seen.ts';
-import { newsOfSlot, type PoolHosts } from './slot-run.ts';
+  changes,
+  fetching,
+  hourMs,
+  look,
+  pool,
+  poolOf,
+  provisioning,
+  runOf,
+  status,
+  stepAt,
+  write,
+} from './call-off.fixture.ts';
+import { image, Rollout, seen as seenAs } from './rollout.fixture.ts';
+import { type SeenHost, seenHost } from './seen.ts';
 import { stepPool } from './step.ts';
-
-const pool = 'pools/p';
-const hourMs = 3_600_000;
-
-function status({ record }: Bench) {
-  const found = record.host?.status;
-  if (found === undefined) throw new Error('a host has a status');
-  return found;
-}
-
-const runOf = (host: Bench) => status(host).run;
-
-function stepAt(host: Bench): string {
-  const run = runOf(host);
-  return run?.phase === RunPhase.ENDED ? '' : (run?.steps[run.currentStep]?.name ?? '');
-}
-
-/** Runs image A, for the pool. */
-function provisioned(): Bench {
-  const host = bench({ goal: HostGoal.MANAGEABLE });
-  host.apply({ kind: 'tick' });
-  host.report(verified());
-  const runs = { state: HostState.PROVISIONED, image: image('A'), poweredOn: true };
-  Object.assign(status(host), runs);
-  host.apply({ kind: 'request', request: { kind: 'claim', reason: 'its' }, by: { actor: pool } });
-  return host;
-}
-
-/** Its reimage to B has begun. */
-function fetching(notAfterMs?: number): Bench {
-  const host = provisioned();
-  const ends = notAfterMs === undefined ? {} : { notAfterMs };
-  const request = { kind: 'reimage', image: image('B'), ...ends } as const;
-  host.apply({ kind: 'request', request, by: { actor: pool } });
-  expect(stepAt(host)).toBe('deploy.fetch_image');
-  return host;
-}
-
-/** Its provision with B has begun. */
-function provisioning(): Bench {
-  const host = bench();
-  driveToErase(host);
-  const evidence = host.evidence([erased(virtioDisk)]);
-  host.report({ case: 'complete', value: create(agent.CompleteSchema, { evidence }) });
-  host.report(inspected());
-  host.report(done);
-  expect(status(host).state).toBe(HostState.AVAILABLE);
-  host.apply({ kind: 'request', request: { kind: 'claim', reason: 'its' }, by: { actor: pool } });
-  const request = { kind: 'provision', image: image('B') } as const;
-  host.apply({ kind: 'request', request, by: { actor: pool } });
-  expect(stepAt(host)).toBe('deploy.fetch_image');
-  return host;
-}
-
-/** Up to the step that writes the image. */
-function write(host: Bench): void {
-  for (let at = stepAt(host); at !== 'deploy.write_image'; at = stepAt(host)) {
-    if (at === 'runner.await') host.runnerReady();
-    else host.report(at === 'runner.inspect' ? inspected() : done);
-  }
-}
-
-/** The pool of that host, which has a slot. */
-function poolOf(host: Bench, change: (record: wire.PoolRecord) => void = () => {}) {
-  const { name = '', uid = '' } = host.record.host ?? {};
-  const wanted = { image: image('B'), reference: image('B'), digest: digest('B') };
-  const run = runOf(host)?.number ?? 0n;
-  const isFirst = runOf(host)?.kind === RunKind.PROVISION;
-  const kind = isFirst ? RunKind.PROVISION : RunKind.REIMAGE;
-  const slot = {
-    ...{ number: 1n, host: name, hostUid: uid, image: image('B'), run },
-    ...{ kind, state: RolloutSlotState.RUNNING },
-    runsBefore: run - 1n,
-    takeTime: timestampFromMs(host.nowMs),
-  };
-  const record = create(wire.PoolRecordSchema, {
-    pool: {
-      ...{ name: pool, uid: 'p' },
-      spec: { image: image('B'), hosts: { names: [name] }, rollout: {} },
-      status: { target: wanted, slots: [slot] },
-    },
-    members: [{ host: name, hostUid: uid }],
-    slotCount: 1n,
-  });
-  change(record);
-  return record;
-}
-
-/** One look of the pool, and what it asks of its host then. */
-async function look(host: Bench, kept: wire.PoolRecord, nowMs = host.nowMs) {
-  const seen = seenHost(host.record);
-  const run = runOf(host);
-  if (seen === undefined || run === undefined) throw new Error('the host is seen, with a run');
-  const news = new Map([[1n, { kind: 'run', run } as const]]);
-  const step = stepPool(kept, { hosts: [seen], others: [], news, nowMs });
-  const asked: string[] = [];
-  const request: PoolHosts['request'] = async (_, wanted, by) => {
-    asked.push(wanted.kind);
-    host.apply({ kind: 'request', request: wanted, by });
-    return { kind: 'accepted', record: host.record, revision: 1 };
-  };
-  const asking = { hosts: { request }, clock: { nowMs: () => nowMs }, log: { debug: () => {} } };
-  await askForHosts(asking, step.record, { hosts: [seen], kept: new Map() }, step.callOffs);
-  return { record: step.record, asked, nextLookMs: step.nextLookMs };
-}
-
-/** Each reason, and what it is called. */
-const changes: Readonly<Record<string, (record: wire.PoolRecord, host: Bench) => void>> = {
-  'it is paused': ({ pool: changed }) => {
-    if (changed?.spec?.rollout !== undefined) changed.spec.rollout.paused = true;
-  },
-  'no host may be unavailable': ({ pool: changed }) => {
-    const { rollout } = changed?.spec ?? {};
-    const amount = { case: 'count', value: 0 } as const;
-    if (rollout !== undefined) rollout.maxUnavailable = create(PoolAmountSchema, { amount });
-  },
-  'user:ann asked for its deletion': (record, host) => {
-    const at = timestampFromMs(host.nowMs);
-    record.deletion = create(AbortSchema, { by: 'user:ann', at });
-  },
-  'its image is not wanted any more': ({ pool: changed }) => {
-    const wanted = { image: image('C'), reference: image('C'), digest: digest('C') };
-    if (changed?.status?.target !== undefined) Object.assign(changed.status.target, wanted);
-    if (changed?.spec !== undefined) changed.spec.image = image('C');
-  },
-  'the window has shut': ({ pool: changed }, host) => {
-    changed?.spec?.rollout?.windows.push(windowOf(host, -2));
-  },
-  'it has left the pool': ({ pool: changed }) => {
-    if (changed?.spec?.hosts !== undefined) changed.spec.hosts.names = ['hosts/other'];
-  },
-};
-
-/** Of an hour, that begins so many hours from now. */
-function windowOf({ nowMs }: Bench, inHours: number) {
-  const start = new Date(nowMs + inHours * hourMs);
-  const cron = `${start.getUTCMinutes()} ${start.getUTCHours()} * * *`;
-  return create(RolloutWindowSchema, { cron, duration: durationFromMs(hourMs) });
-}
 
 test.each(Object.entries(changes))(
   'a host whose image is still fetched is not taken out any more: %s',
@@ -244,6 +102,71 @@ test('whose pool may go on is left to go on, and so is who is being switched off
   expect(stepAt(host)).toBe('power.off');
   const paused = poolOf(host, (record) => changes['it is paused']?.(record, host));
   expect((await look(host, paused)).asked).toEqual([]);
+});
+
+/** The pool of that host and of others, some of which may be out. */
+function poolWith(host: Bench, others: readonly SeenHost[], max = 1) {
+  return poolOf(host, ({ members, pool: { spec } = {} }) => {
+    for (const { name, uid } of others) {
+      members.push(create(wire.PoolMemberSchema, { host: name, hostUid: uid }));
+      spec?.hosts?.names.push(name);
+    }
+    const amount = { case: 'count', value: max } as const;
+    if (spec?.rollout) spec.rollout.maxUnavailable = create(PoolAmountSchema, { amount });
+  });
+}
+
+/** Another one, that runs A as well and has this about it. */
+const other = (n: number, about: Partial<SeenHost> = {}) =>
+  seenAs(n, { claimedBy: pool, keptBy: 'busy: its own', ...about });
+
+test('who is fetched for stays while others are out, and goes when they are back', async () => {
+  const host = fetching();
+  const out = other(2, { illness: 'it is off' });
+  const { record, asked } = await look(host, poolWith(host, [out]), host.nowMs, [out]);
+  expect(asked).toEqual(['abort']);
+  expect(runOf(host)?.abort?.reason).toBe('waits for hosts/h2, which is out');
+  host.report(done);
+  expect([runOf(host)?.outcome, status(host).poweredOn]).toEqual([RunOutcome.CANCELLED, true]);
+  const after = await look(host, record, host.nowMs, [out]);
+  expect([after.record.pool?.status?.slots, after.record.failures]).toEqual([[], []]);
+  const back = await look(host, after.record, host.nowMs, [other(2)]);
+  expect(back.record.pool?.status?.slots).toMatchObject([{ host: 'hosts/h1' }]);
+});
+
+test('of two that are fetched for the later one makes room, and the other goes on', async () => {
+  const host = fetching();
+  const run = create(RunSchema, { number: 7n, phase: RunPhase.RUNNING, kind: RunKind.REIMAGE });
+  const later = other(2, { run, isStillIn: true });
+  const out = other(3, { illness: 'it is off' });
+  const record = poolWith(host, [later, out], 2);
+  const slot = { number: 2n, host: later.name, hostUid: later.uid, image: image('B'), run: 7n };
+  record.pool?.status?.slots.push(
+    create(RolloutSlotSchema, { ...slot, state: RolloutSlotState.RUNNING }),
+  );
+  const called = (about: SeenHost) => {
+    const hosts = [seenHost(host.record), about, out].flatMap((each) => each ?? []);
+    const step = stepPool(record, { hosts, others: [], news: new Map(), nowMs: host.nowMs });
+    return [...step.callOffs.keys()];
+  };
+  expect(called(later)).toEqual([later.uid]);
+  const abort = create(AbortSchema, { by: pool });
+  const aborted = create(RunSchema, { ...run, abort });
+  expect(called({ ...later, run: aborted })).toEqual([]);
+  expect(called({ ...later, isStillIn: false, service: 'out' })).toEqual(['u1']);
+});
+
+test('a silent host waits for the others of its rack, as it does once its image is fetched', () => {
+  const rollout = {
+    maxUnavailable: create(PoolAmountSchema, { amount: { case: 'count', value: 3 } }),
+    maxUnavailablePerRack: 1,
+  };
+  const fleet = new Rollout(4, { rollout }).push('A');
+  for (const n of [1, 3]) fleet.set(n, { service: 'unseen', rack: 'racks/r1' });
+  fleet.set(3, { keptBy: 'its BMC is silent' });
+  for (const n of [2, 4]) fleet.set(n, { keptBy: 'held' });
+  fleet.push('B');
+  expect(fleet.out).toBe('');
 });
 
 test('a person’s abort of a fetch still is a try that failed', async () => {
@@ -360,54 +283,4 @@ test('a claim that a person ends is not taken again of who stays for its run alo
     expect(record.members).toHaveLength(1);
     expect(asked).toEqual([]);
   }
-});
-
-/** Asks the host for the run of a slot that was just taken. */
-async function begin(host: Bench, windows: readonly RolloutWindow[] = []) {
-  const store = await openMemoryStore({ random: seededRandom(1) });
-  const record = poolOf(host, ({ pool: { spec, status: told } = {} }) => {
-    spec?.rollout?.windows.push(...windows);
-    for (const slot of told?.slots ?? []) {
-      Object.assign(slot, { state: RolloutSlotState.STARTING, run: 0n });
-      slot.runsBefore = host.record.runCount;
-    }
-  });
-  const found: HostRequest[] = [];
-  const request: PoolHosts['request'] = async (_, wanted) => {
-    found.push(wanted);
-    return { kind: 'refused', code: 'failedPrecondition', message: 'not asked of it here' };
-  };
-  const [slot] = record.pool?.status?.slots ?? [];
-  if (slot === undefined) throw new Error('the pool has a slot');
-  const deps = { store, hosts: { request }, clock: { nowMs: () => host.nowMs } };
-  const news = await newsOfSlot(deps, record, slot, { record: host.record, revision: 1 });
-  return { news, asked: found[0] };
-}
-
-test('who is rescued between its slot and the request for its run is not written', async () => {
-  const host = provisioned();
-  status(host).inRescue = true;
-  const { news, asked } = await begin(host);
-  expect(asked).toBeUndefined();
-  expect(news).toEqual({
-    kind: 'refused',
-    message: 'it is in rescue; when all is saved: rackwright host retry h1',
-  });
-});
-
-test('the request carries the end of the open window, of a host in service alone', async () => {
-  const askedOf = async (windows: RolloutWindow[], poweredOn: boolean) => {
-    const host = provisioned();
-    status(host).poweredOn = poweredOn;
-    const { asked } = await begin(host, windows);
-    if (asked?.kind !== 'reimage') throw new Error('a reimage is asked for');
-    return asked.notAfterMs === undefined ? undefined : asked.notAfterMs - host.nowMs;
-  };
-  const host = bench();
-  const open = windowOf(host, 0);
-  const sinceMinuteMs = host.nowMs % 60_000;
-  expect(await askedOf([], true)).toBeUndefined();
-  expect(await askedOf([open], true)).toBe(hourMs - sinceMinuteMs);
-  expect(await askedOf([windowOf(host, -2)], true)).toBe(0);
-  expect(await askedOf([open], false)).toBeUndefined();
 });

@@ -1,14 +1,15 @@
 /**
- * Which deployments of a pool are called off: a host that stands as it was, because its image is
- * being fetched, is left so when the pool would not begin that any more. Pure.
+ * Which deployments of a pool are called off, or not even asked for: a host that stands as it was,
+ * because its image is being fetched, is left so when the pool would not begin that any more. Pure.
  *
  * Invariant: who is out is kept from coming back by nothing that holds the pool, for its slot may
  * heal it; what has begun goes on to its end.
  */
-import { type RolloutSlot, type Run, RunOutcome, type store as wire } from '@rackwright/api';
+import { type RolloutSlot, RolloutSlotState, type store as wire } from '@rackwright/api';
 import { heldOf } from './held.ts';
+import { Room } from './room.ts';
 import { isBroken, isSelected, isServing, runUnderWay, type SeenHost } from './seen.ts';
-import type { Survey } from './survey.ts';
+import { type Survey, survey } from './survey.ts';
 import { isPinned, wantedBy } from './target.ts';
 
 /** Why, by the uids of the hosts. */
@@ -17,22 +18,72 @@ export type CallOffs = ReadonlyMap<string, string>;
 export function callOffs(
   record: wire.PoolRecord,
   hosts: ReadonlyMap<string, SeenHost>,
-  surveyed: Pick<Survey, 'held' | 'heldByHand' | 'opening' | 'slots'>,
+  surveyed: Survey,
 ): CallOffs {
-  const found = new Map<string, string>();
-  for (const slot of surveyed.slots) {
-    const host = hosts.get(slot.hostUid);
-    if (host === undefined || !isCallable(slot, host)) continue;
-    const why = whyNotNow(record, slot, host, surveyed);
-    if (why !== undefined) found.set(host.uid, why);
-  }
-  return found;
+  const fetching = slotsWith(surveyed.slots, hosts, isFetching);
+  const under = fetching.filter(({ host }) => host.run?.abort === undefined);
+  if (under.length === 0) return new Map();
+  const room = new Room(surveyed);
+  for (const { host } of fetching) if (host.run?.abort !== undefined) room.stay(host);
+  return new Map(staying(record, under, surveyed, room).map(({ host, why }) => [host.uid, why]));
 }
 
-function isCallable({ run: number }: RolloutSlot, host: SeenHost): boolean {
-  const run = runUnderWay(host);
-  const isOwn = run !== undefined && run.number === number && run.abort === undefined;
-  return isOwn && host.isStillIn;
+/**
+ * Why hosts are not asked for the runs of slots that they have got: by the slots' numbers. A crash
+ * may lie between the one and the other, and everything be different by now.
+ */
+export function notBegun(
+  record: wire.PoolRecord,
+  hosts: ReadonlyMap<string, SeenHost>,
+  nowMs: number,
+): ReadonlyMap<bigint, string> {
+  const beginning = slotsWith(record.pool?.status?.slots ?? [], hosts, isBeginning);
+  if (beginning.length === 0) return new Map();
+  const surveyed = survey(record, hosts, nowMs);
+  const kept = staying(record, beginning, surveyed, new Room(surveyed));
+  return new Map(kept.map(({ slot, why }) => [slot.number, why]));
+}
+
+interface SlotHost {
+  readonly slot: RolloutSlot;
+  readonly host: SeenHost;
+}
+
+function slotsWith(
+  slots: readonly RolloutSlot[],
+  hosts: ReadonlyMap<string, SeenHost>,
+  isMeant: (slot: RolloutSlot, host: SeenHost) => boolean,
+): SlotHost[] {
+  return slots.flatMap((slot) => {
+    const host = hosts.get(slot.hostUid);
+    return host !== undefined && isMeant(slot, host) ? [{ slot, host }] : [];
+  });
+}
+
+function isFetching({ run: number }: RolloutSlot, host: SeenHost): boolean {
+  return runUnderWay(host)?.number === number && host.isStillIn;
+}
+
+/** Its host is to be asked for its run, or has just been. */
+export function isBeginning({ run, state }: RolloutSlot): boolean {
+  return run === 0n && state === RolloutSlotState.STARTING;
+}
+
+/** The last one first: by staying it makes room for those that have had their slots for longer. */
+function staying(
+  record: wire.PoolRecord,
+  slots: readonly SlotHost[],
+  surveyed: Survey,
+  room: Room,
+): (SlotHost & { readonly why: string })[] {
+  return slots.toReversed().flatMap(({ slot, host }) => {
+    const why =
+      whyNotNow(record, slot, host, surveyed) ??
+      (isServing(host) ? room.whyStays(host) : undefined);
+    if (why === undefined) return [];
+    room.stay(host);
+    return [{ slot, host, why }];
+  });
 }
 
 function whyNotNow(
@@ -50,10 +101,4 @@ function whyNotNow(
   if (wanted !== undefined && wanted.image !== image) return 'its image is not wanted any more';
   // Of who is in service windows are asked, and of nobody else.
   return surveyed.opening.isOpen || !isServing(host) ? undefined : 'the window has shut';
-}
-
-/** Whether a run has ended because the pool wanted so, or its window had shut. */
-export function isCalledOff({ outcome, abort, error }: Run, pool: string): boolean {
-  if (outcome !== RunOutcome.CANCELLED) return false;
-  return abort === undefined ? error?.type === 'tooLate' : abort.by === pool;
 }

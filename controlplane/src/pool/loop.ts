@@ -9,7 +9,7 @@
  * 3. Nothing is kept here that the store, or a registry, cannot tell anew.
  */
 import { equals } from '@bufbuild/protobuf';
-import { PoolSpecSchema, type RolloutSlot, RolloutSlotState, store as wire } from '@rackwright/api';
+import { PoolSpecSchema, store as wire } from '@rackwright/api';
 import type { Clock, Log } from '@rackwright/platform';
 import type { Entry, Revision, StateStore } from '@rackwright/store';
 import type { Follower, Following } from '../following/index.ts';
@@ -25,6 +25,7 @@ import {
 } from '../records/index.ts';
 import { Alarms, OneByOne, resyncLater } from '../waking/index.ts';
 import { askForHosts } from './asking.ts';
+import { isBeginning, notBegun } from './call-off.ts';
 import { LookingUp } from './looking-up.ts';
 import { deploymentKey, poolKey } from './names.ts';
 import { Questions } from './questions.ts';
@@ -184,15 +185,18 @@ export class Pools {
 
   async #newsOf(
     record: wire.PoolRecord,
-    { kept }: World,
+    { kept, hosts }: World,
   ): Promise<{ readonly news: ReadonlyMap<bigint, SlotNews>; readonly isStale: boolean }> {
     const news = new Map<bigint, SlotNews>();
+    const byUid = new Map(hosts.map((host) => [host.uid, host]));
+    const notNow = notBegun(record, byUid, this.#deps.clock.nowMs());
     let isStale = false;
     for (const slot of record.pool?.status?.slots ?? []) {
       const host = kept.get(slot.hostUid);
       if (host === undefined) continue;
-      const told = await newsOfSlot(this.#deps, record, slot, host);
+      const told = await newsOfSlot(this.#deps, record, slot, host, notNow.get(slot.number));
       if (told !== undefined) news.set(slot.number, told);
+      // Its host was to be asked, and had changed in between.
       else isStale ||= isBeginning(slot);
     }
     return { news, isStale };
@@ -265,11 +269,6 @@ export class Pools {
   #wakeAll(): void {
     for (const poolId of this.#known.keys()) this.wake(poolId);
   }
-}
-
-/** Its host was to be asked, and had changed in between. */
-function isBeginning({ run, state }: RolloutSlot): boolean {
-  return run === 0n && state === RolloutSlotState.STARTING;
 }
 
 /** Whether a pool may select other hosts than before. */

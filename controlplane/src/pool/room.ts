@@ -1,6 +1,6 @@
 /**
- * Whether a host that was let through at the gate may still go: others may have gone out, or have
- * fallen ill, while it waited. Pure but for its own count.
+ * Whether a host that was let through at the gate, or whose image is being fetched, may still go:
+ * others may have gone out, or have fallen ill, while it waited. Pure but for its own count.
  *
  * Invariant: what waits at the gate itself is not out. So of two that wait there the first one
  * goes, where only one may, and neither waits for the other.
@@ -50,6 +50,11 @@ export class Room {
     const there = others.filter((out) => out.rack === rack);
     const isFull = this.#perRackMax !== undefined && there.length >= this.#perRackMax;
     return isFull ? textOf(there) : undefined;
+  }
+
+  /** Whatever slot it has, the host stays as it is. */
+  stay(host: SeenHost): void {
+    if (!isMissed(host)) this.#out.delete(host.uid);
   }
 
   /** The host goes. */

@@ -47,12 +47,16 @@ interface SlotRunDependencies {
 /** Runs of a host that are looked through for the slot's. */
 const runsMax = 64n;
 
-/** What is known of the slot's run now; undefined: the host has just changed, look again. */
+/**
+ * What is known of the slot's run now; undefined: the host has just changed, look again. `notNow`:
+ * why the host is not asked any more, if it has not been.
+ */
 export async function newsOfSlot(
   deps: SlotRunDependencies,
   pool: wire.PoolRecord,
   slot: RolloutSlot,
   kept: KeptHost,
+  notNow?: string,
 ): Promise<SlotNews | undefined> {
   const { GATE, PROVING, STARTING } = RolloutSlotState;
   if (slot.state === GATE || slot.state === PROVING) return undefined;
@@ -60,6 +64,7 @@ export async function newsOfSlot(
   // The host forgets requests after a while; its runs it does not.
   const begun = await firstRun(deps, kept.record, slot, pool.pool?.name ?? '');
   if (begun !== undefined) return runNews(begun);
+  if (notNow !== undefined) return { kind: 'recalled' };
   // Who asked for it did so after the slot was taken.
   if (kept.record.host?.status?.inRescue === true) {
     return { kind: 'refused', message: rescueText(slot.host) };

@@ -35,7 +35,6 @@ import {
   writeImageStep,
 } from '@rackwright/api';
 import { engineSteps } from '../host/index.ts';
-import { isCalledOff } from './call-off.ts';
 import { fail, forgive } from './failures.ts';
 import { type GateFacts, needsGate, wantsApproval, whatGateWants } from './gate.ts';
 import { heldOf } from './held.ts';
@@ -52,6 +51,8 @@ export type SlotNews =
   | { readonly kind: 'run'; readonly run: Run }
   /** The host does not begin it. */
   | { readonly kind: 'refused'; readonly message: string }
+  /** The host stays in service, and was not asked: it goes again when it may. */
+  | { readonly kind: 'recalled' }
   /** The run is no longer kept. */
   | { readonly kind: 'lost'; readonly message: string };
 
@@ -89,6 +90,7 @@ export function foldSlots(draft: Draft, news: ReadonlyMap<bigint, SlotNews>): vo
 
 /** False: the slot is given back. */
 function foldNews(draft: Draft, slot: RolloutSlot, host: SeenHost, news: SlotNews): boolean {
+  if (news.kind === 'recalled') return false;
   if (news.kind !== 'run') {
     fail(draft, slot, { message: news.message, counted: news.kind === 'lost' });
     return false;
@@ -114,6 +116,12 @@ function foldNews(draft: Draft, slot: RolloutSlot, host: SeenHost, news: SlotNew
   if (!hasLeft(run) && isCalledOff(run, draft.record.pool?.name ?? '')) return false;
   fail(draft, slot, { message, counted: hasLeft(run) });
   return false;
+}
+
+/** Whether a run has ended because the pool wanted so, or its window had shut. */
+function isCalledOff({ outcome, abort, error }: Run, pool: string): boolean {
+  if (outcome !== RunOutcome.CANCELLED) return false;
+  return abort === undefined ? error?.type === 'tooLate' : abort.by === pool;
 }
 
 function endText({ outcome }: Run): string {

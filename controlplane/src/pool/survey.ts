@@ -277,9 +277,11 @@ export class Outage {
       return 'the first host goes alone, and is not healthy on the image yet';
     }
     if (this.#slots >= max) return `waits for a slot: ${this.#taken(max)}`;
+    // One that counts already, and may serve, has to wait for the others (`room.ts`).
     const isOut = this.#out.has(host.uid);
-    if (!isOut && perRackMax !== undefined && this.inRack(host.rack) >= perRackMax) {
-      const out = `${this.inRack(host.rack)} of ${perRackMax} out there`;
+    const there = this.inRack(host.rack) - (isOut ? 1 : 0);
+    if (perRackMax !== undefined && there >= perRackMax && (!isOut || isServing(host))) {
+      const out = `${there} of ${perRackMax} out there`;
       return `waits for a slot in ${host.rack}: ${out}${this.#named(host.rack)}`;
     }
     if (!isServing(host)) return undefined;
