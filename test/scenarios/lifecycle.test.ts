@@ -373,22 +373,33 @@ test('metal3-63: an inspection ends well only with an inventory, and anew when c
   expect(runOf(cut).phase).toBe(RunPhase.RUNNING);
 });
 
-test('metal3-67: a fault behind the agent delays the step and changes no state', () => {
-  const host = bench();
-  driveToErase(host);
-  const before = statusOf(host);
-  host.report(conflict('the desk is full', 10_000, agent.ConflictReason.FAULT));
-  const { state, dirty, faults, lastError, backoff } = statusOf(host);
-  expect({ state, dirty, faults, lastError, backoff }).toEqual({
-    state: before.state,
-    dirty: before.dirty,
-    faults: before.faults,
-    lastError: before.lastError,
-    backoff: before.backoff,
-  });
-  expect(sentBy(pass(host, 9_000))).toEqual([]);
-  expect(sentBy(pass(host, 1_000))).toHaveLength(1);
-});
+const works: Readonly<Record<string, (host: Bench) => void>> = {
+  'a clean': driveToErase,
+  'a provision': (host) => {
+    driveToAvailable(host);
+    host.request({ kind: 'provision', image: `registry.example/os@sha256:${'1'.repeat(64)}` });
+  },
+};
+
+test.each(Object.entries(works))(
+  'metal3-67: a fault behind the agent delays the step of %s and changes no state',
+  (_, begin) => {
+    const host = bench();
+    begin(host);
+    const before = statusOf(host);
+    host.report(conflict('the desk is full', 10_000, agent.ConflictReason.FAULT));
+    const { state, dirty, faults, lastError, backoff } = statusOf(host);
+    expect({ state, dirty, faults, lastError, backoff }).toEqual({
+      state: before.state,
+      dirty: before.dirty,
+      faults: before.faults,
+      lastError: before.lastError,
+      backoff: before.backoff,
+    });
+    expect(sentBy(pass(host, 9_000))).toEqual([]);
+    expect(sentBy(pass(host, 1_000))).toHaveLength(1);
+  },
+);
 
 test('metal3-67: a hold for work that nobody ordered goes away with that work', () => {
   const host = bench({ goal: HostGoal.MANAGEABLE });

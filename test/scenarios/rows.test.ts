@@ -5,14 +5,24 @@ import { expect, test } from 'vitest';
 import { scenarioIds } from './ids.ts';
 
 const folder = import.meta.dirname;
-const testFiles = readdirSync(folder).filter((name) => name.endsWith('.test.ts'));
-const testTexts = testFiles.map((name) => readFileSync(join(folder, name), 'utf8'));
+/** Rows of images and pools are shown beside what they are about. */
+const folders = [
+  folder,
+  ...['controlplane/src/pool', 'agent/src/images', 'agent/src/operations'].map((path) =>
+    join(folder, '../..', path),
+  ),
+];
+const testTexts = folders.flatMap((path) =>
+  readdirSync(path)
+    .filter((name) => name.endsWith('.test.ts'))
+    .map((name) => readFileSync(join(path, name), 'utf8')),
+);
 const readme = readFileSync(join(folder, 'README.md'), 'utf8');
 
 /** Ids that the names of tests in `text` start with. */
 function testedIn(text: string): string[] {
-  const names = /(?:\btest|\]\))\(\s*['"`]([a-z0-9]+-[A-Z]?\d+):/g;
-  return [...text.matchAll(names)].map((found) => found[1] ?? '');
+  const names = /(?:\btest|[\])]\))\(\s*['"`]((?:[a-z0-9]+-[A-Z]?\d+, )*[a-z0-9]+-[A-Z]?\d+):/g;
+  return [...text.matchAll(names)].flatMap((found) => found[1]?.split(', ') ?? []);
 }
 
 /** Ids of the lines under a heading of the README. */
@@ -49,10 +59,10 @@ test('finds the ids in names of tests and in lists, and nothing else', () => {
   const text = [
     `test(${quote}ironic-1: runs`,
     `test.each<[string]>([[${quote}nvme0${quote}]])(${quote}ironic-53: erases`,
-    `test(\n  ${quote}metal3-23: waits`,
+    `test(\n  ${quote}metal3-23, garm-T2: waits`,
     `const id = ${quote}ironic-2: no test`,
   ].join('\n');
-  expect(testedIn(text)).toEqual(['ironic-1', 'ironic-53', 'metal3-23']);
+  expect(testedIn(text)).toEqual(['ironic-1', 'ironic-53', 'metal3-23', 'garm-T2']);
   const list =
     '## Not yet\n\n- `ironic-9`: later\n- `ironic-10`:\n\n## Other\n\n- `ironic-11`: x\n';
   expect(listedUnder(list, 'Not yet')).toEqual(['ironic-9']);

@@ -48,7 +48,7 @@ test.for<[string, string, (response: ServerResponse) => void]>([
     (to) => to.end(Buffer.alloc(disk.length - nearlyAll)),
   ],
   ['ends too early', 'imageTruncated', (to) => to.end()],
-])('T10: an image that %s comes onto no disk', async ([, type, end]) => {
+])('garm-T10: an image that %s comes onto no disk', async ([, type, end]) => {
   const registry = await startRegistry(end);
   const folder = await mkdtemp(join(tmpdir(), 'rackwright-altered-'));
   const [clock, web] = [nodeClock(), nodeWebClient()];

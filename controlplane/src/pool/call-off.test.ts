@@ -34,7 +34,7 @@ import { type SeenHost, seenHost } from './seen.ts';
 import { stepPool } from './step.ts';
 
 test.each(Object.entries(changes))(
-  'a host whose image is still fetched is not taken out any more: %s',
+  'garm-R5, garm-R27, garm-R31: a host whose image is still fetched stays in service: %s',
   async (reason, change) => {
     const host = fetching();
     const { record, asked } = await look(
@@ -256,7 +256,7 @@ function triedToDelete(host: Bench): string {
   return outcome.kind === 'refused' ? outcome.refusal.message : '';
 }
 
-test('a host whose agent is gone in mid-run goes by force, and its pool after it', async () => {
+test('garm-D13: a host whose agent is gone in mid-run goes by force, then its pool', async () => {
   const host = orphaned();
   const kept = poolOf(host, (each) => changes['user:ann asked for its deletion']?.(each, host));
   const { record } = await look(host, kept);

@@ -10,6 +10,7 @@ import { expect, test } from 'vitest';
 import { explainHost } from '../host/explain/explain.ts';
 import { type Bench, bench, done, inspected, verified } from '../host/testing/bench.ts';
 import { failRun, failureOf, stepAt } from './failed-run.fixture.ts';
+import { seenHost } from './seen.ts';
 
 const first = `registry.example/os@sha256:${'1'.repeat(64)}`;
 const second = `registry.example/os@sha256:${'2'.repeat(64)}`;
@@ -85,6 +86,16 @@ test.each(rows)('$type, $what: its own words', ({ type, what, untouched, advice 
   const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
   expect(JSON.stringify(told.causes.map(({ text }) => text))).toContain(message);
   expect(told.unblock.join('; ')).toContain(advice);
+});
+
+test('garm-T8: whose architecture an image lacks stays in service, and does not count', () => {
+  const failure = sent.get('noPlatform');
+  if (failure === undefined) throw new Error('no agent says that');
+  const host = reimagedTo('deploy.fetch_image');
+  const run = failRun(host, failure);
+  expect(run.error).toMatchObject({ type: 'wrongArchitecture', message: failure.message });
+  expect(seenHost(host.record)).toMatchObject({ image: first, illness: undefined, service: 'in' });
+  expect(failureOf(host, run, second)).toMatchObject({ counted: false, message: failure.message });
 });
 
 test('notProved, as the control plane says it: the pool keeps why, and not the name alone', () => {

@@ -14,7 +14,7 @@ function deployment(digest: string, host: string, minute: number, version = '', 
 
 const digestsOf = (entries: ReturnType<typeof historyOf>) => entries.map(({ digest }) => digest);
 
-test('H5: the cap cuts the view, but neither what hosts run now nor the target', () => {
+test('garm-H5: the cap cuts the view, but neither what hosts run now nor the target', () => {
   const ledger = ['a', 'b', 'c', 'd', 'e'].map((digest, index) => deployment(digest, 'h', index));
   const none = { limit: 2, target: '' };
   expect(digestsOf(historyOf(ledger, [], none))).toEqual(['e', 'd']);
@@ -22,7 +22,7 @@ test('H5: the cap cuts the view, but neither what hosts run now nor the target',
   expect(digestsOf(historyOf(ledger, [], { limit: 2, target: 'b' }))).toEqual(['e', 'd', 'b']);
 });
 
-test('H7: two digests of one version are two entries, one digest under two tags is one', () => {
+test('garm-H7: two digests of one version are two entries, one under two tags is one', () => {
   const ledger = [
     deployment('a', 'h1', 1, '1.0', 'os:stable'),
     deployment('b', 'h2', 2, '1.0', 'os:stable'),
@@ -35,7 +35,7 @@ test('H7: two digests of one version are two entries, one digest under two tags 
   ]);
 });
 
-test('H9: entries that come out of order make the same history', () => {
+test('garm-H9: entries that come out of order make the same history', () => {
   const ledger = [deployment('a', 'h1', 5), deployment('b', 'h1', 3), deployment('a', 'h2', 1)];
   const view = { limit: 3, target: '' };
   const forwards = historyOf(ledger, [], view);

@@ -24,7 +24,7 @@ function settled(hosts: number, spec: ConstructorParameters<typeof Rollout>[1] =
   return new Rollout(hosts, spec).push('A');
 }
 
-test('R1: of three hosts never more than one is out, and all reach the new image', () => {
+test('garm-R1: of three hosts never more than one is out, and all reach the new image', () => {
   const pool = settled(3);
   expect(pool.condition('UpToDate')).toBe('AllUpdated');
   pool.push('B').finish();
@@ -45,7 +45,7 @@ test('the first host goes alone, then as many as may; percent round down, to at 
   expect(small.push('B').slots).toHaveLength(1);
 });
 
-test('R3: none may be out, or paused: the image is resolved and nobody is taken out', () => {
+test('garm-R3: none may be out, or paused: the image is resolved and nobody is taken out', () => {
   for (const amount of [count(0), percent(0)]) {
     const pool = settled(3, { rollout: { maxUnavailable: amount } });
     pool.push('B');
@@ -70,7 +70,7 @@ test('a pause lets what is under way end, and takes no new slot', () => {
   expect([pool.out, pool.countOn('B')]).toEqual(['', 1]);
 });
 
-test('R5: who is approved for B and has not begun goes to C, with an approval of its own', () => {
+test('garm-R5: who is approved for B and has not begun goes to C, approved anew', () => {
   const pool = settled(3, { rollout: { gate: { approval: true } } });
   pool.push('B');
   const [slot] = pool.slots;
@@ -104,7 +104,7 @@ test('an approved host goes; one that nobody approves gives its slot back, and w
   expect(pool.surveyed().failedCount).toBe(0);
 });
 
-test('R7: who joins on an older image waits for its turn; the history of that image stays', () => {
+test('garm-R7: who joins on an older image waits for its turn; its history stays', () => {
   const pool = new Rollout(3, { rollout: { maxUnavailable: count(1) } }, available);
   pool.push('A').finish();
   pool.push('B').finish();
@@ -121,7 +121,7 @@ test('R7: who joins on an older image waits for its turn; the history of that im
   expect([pool.countOn('B'), pool.condition('UpToDate')]).toEqual([5, 'AllUpdated']);
 });
 
-test('R9: a host that is written and not healthy keeps its slot, and is not in the history', () => {
+test('garm-R9: who is written and not healthy keeps its slot, and is not in the history', () => {
   const pool = settled(3);
   pool.push('B');
   const name = pool.out;
@@ -134,7 +134,7 @@ test('R9: a host that is written and not healthy keeps its slot, and is not in t
   expect(pool.ledger.size).toBe(1);
 });
 
-test('R11: a new image lifts the halt, and what is broken goes first', () => {
+test('garm-R11: a new image lifts the halt, and what is broken goes first', () => {
   const pool = settled(6, {
     rollout: { maxUnavailable: count(2), failureThreshold: count(2) },
   });
@@ -156,7 +156,7 @@ test('R11: a new image lifts the halt, and what is broken goes first', () => {
   expect(pool.condition('Degraded')).toBe('Healthy');
 });
 
-test('R13: who failed before it left its image does not count, and is tried again', () => {
+test('garm-R13: who failed before it left its image does not count, and is tried again', () => {
   const pool = settled(4, { rollout: { failureThreshold: count(1) } });
   pool.push('B');
   const first = pool.out;
@@ -170,7 +170,7 @@ test('R13: who failed before it left its image does not count, and is tried agai
   expect(pool.countOn('B')).toBe(4);
 });
 
-test('R15: who is not healthy in time has failed, and counts; a late return heals it', () => {
+test('garm-R15: who is not healthy in time has failed, and counts; a late return heals it', () => {
   const pool = settled(3, { rollout: { maxUnavailable: count(3), failureThreshold: count(1) } });
   pool.push('B');
   const name = pool.out;
@@ -200,7 +200,7 @@ test('a host that failed on an image is not tried on it again by itself', () => 
   expect(pool.messageOf('Degraded')).toContain(`hosts/${first}`);
 });
 
-test('R19: a look that is repeated, from the record alone, changes no slot and adds none', () => {
+test('garm-R19: a look repeated, from the record alone, changes no slot and adds none', () => {
   const pool = settled(8, { rollout: { maxUnavailable: count(3) } });
   pool.push('B');
   pool.end(pool.out);
@@ -225,7 +225,7 @@ test('the order follows from names and digest: two pools that see the same go th
   expect(order(two)[0]).toBe(again.out);
 });
 
-test('R23: outside its windows nobody in service is taken; who never ran may be written', () => {
+test('garm-R23: outside its windows nobody in service is taken; who never ran may be', () => {
   const windows = [{ cron: '0 2 * * *', duration: durationFromMs(hourMs), timeZone: '' }];
   const pool = settled(2, { rollout: { windows } });
   pool.push('B');
@@ -244,7 +244,7 @@ test('R23: outside its windows nobody in service is taken; who never ran may be 
   expect([pool.out, pool.countOn('B')]).toEqual(['', 2]);
 });
 
-test('R25: waves go one after the other, an empty one is skipped; all empty, it stops', () => {
+test('garm-R25: waves go one after the other, an empty one is skipped; all empty, it stops', () => {
   const waves = [
     { name: 'none', hosts: { labels: { pool: 'q' } } },
     { name: 'two', hosts: { names: ['hosts/h3', 'hosts/h4'] } },
@@ -306,7 +306,7 @@ test('what is broken is written first, for it is out already', () => {
   expect(pool.push('B').out).toBe('h2');
 });
 
-test('R27: who leaves while at the gate goes at once; who runs leaves when that has ended', () => {
+test('garm-R27: who leaves while at the gate goes at once; who runs, when that has ended', () => {
   const pool = settled(2, { rollout: { gate: { approval: true } } });
   pool.push('B');
   const n = Number(pool.out.slice(1));
@@ -325,7 +325,7 @@ test('R27: who leaves while at the gate goes at once; who runs leaves when that 
   expect(pool.ledger.size).toBe(1);
 });
 
-test('R29: a host that two pools want whole is held by neither; the others go on', () => {
+test('garm-R29: a host that two pools want whole is held by neither; the others go on', () => {
   const pool = new Rollout(3);
   const spec = create(PoolSpecSchema, { hosts: { names: ['hosts/h2'] } });
   pool.others = [{ name: 'pools/q', spec }];
@@ -353,7 +353,7 @@ test('a pool never takes what somebody else claims, and one with a size takes no
   expect(pool.countOn('A')).toBe(3);
 });
 
-test('R31: a pool that is deleted lets runs end, keeps no slot and gives its hosts back', () => {
+test('garm-R31: a pool that is deleted lets runs end, keeps no slot, gives hosts back', () => {
   const pool = settled(3);
   pool.push('B');
   const first = pool.out;
@@ -397,7 +397,7 @@ test('without the wish there is no rollback', () => {
   expect([pool.condition('UpToDate'), pool.out]).toEqual(['Halted', '']);
 });
 
-test('T2, T6: while the tag cannot be resolved the target stays, and the rollout goes on', () => {
+test('garm-T2, garm-T6: while a tag is not resolved the target stays, the rollout goes on', () => {
   for (const type of ['registryDown', 'notFound']) {
     const pool = settled(3);
     pool.push('B');
@@ -411,7 +411,7 @@ test('T2, T6: while the tag cannot be resolved the target stays, and the rollout
   }
 });
 
-test('T4: a changed reference never meets the old digest; it waits until it is resolved', () => {
+test('garm-T4: a changed reference never meets the old digest; it waits to be resolved', () => {
   const pool = settled(3);
   pool.spec.image = 'registry.example/other:next';
   pool.look();
@@ -424,7 +424,7 @@ test('T4: a changed reference never meets the old digest; it waits until it is r
   expect(pool.slots[0]?.image).toBe(`registry.example/other@${digest('B')}`);
 });
 
-test('T8: hosts that the image does not fit fail by themselves; the others go on', () => {
+test('garm-T8: hosts that the image does not fit fail by themselves; the others go on', () => {
   const pool = settled(4, { rollout: { failureThreshold: count(1) } });
   pool.push('B');
   const first = pool.out;
@@ -453,7 +453,7 @@ test('conditions keep their time while nothing about them changes', () => {
   expect(pool.record.pool?.status?.target?.since?.seconds).toBe(BigInt(startMs / 1_000));
 });
 
-test('H1, H3: the history counts each host once, and when it was deployed last', () => {
+test('garm-H1, garm-H3: the history counts each host once, and when it was deployed last', () => {
   const pool = new Rollout(12, { rollout: { maxUnavailable: count(4) } }, available);
   pool.push('A').finish();
   pool.push('B').finish();

@@ -46,7 +46,7 @@ test('without windows it may begin at any time; with several, while one is open'
   expect([0.5, 1.5, 3, 5.5, 7].map(isOpenAt)).toEqual([false, true, false, true, false]);
 });
 
-test('R23: a start that the change to summer time leaves out comes right after it, once', () => {
+test('garm-R23: a start that summer time leaves out comes right after the change, once', () => {
   const berlin = windowOf('30 2 * * *', 1, 'Europe/Berlin');
   const from = Date.UTC(2026, 2, 28);
   expect(starts(berlin, from, from + 3 * dayMs)).toEqual([
@@ -56,7 +56,7 @@ test('R23: a start that the change to summer time leaves out comes right after i
   ]);
 });
 
-test('R23: a start that the change to winter time brings twice opens the first time only', () => {
+test('garm-R23: a start that winter time brings twice opens the first time only', () => {
   const berlin = windowOf('30 2 * * *', 0.5, 'Europe/Berlin');
   const from = Date.UTC(2026, 9, 24);
   expect(starts(berlin, from, from + 3 * dayMs)).toEqual([

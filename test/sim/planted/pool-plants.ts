@@ -153,7 +153,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/history.ts',
     find: 'hostCount: hostsOf(group),',
     replace: 'hostCount: group.length,',
-    caughtBy: test('controlplane/src/pool/rollout.test.ts', 'H1, H3'),
+    caughtBy: test('controlplane/src/pool/rollout.test.ts', 'garm-H1, garm-H3'),
   },
   {
     name: 'goneHostCountedTwice',
