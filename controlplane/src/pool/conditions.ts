@@ -162,10 +162,11 @@ function onTheirImage(current: number, all: number): string {
 
 /** The worst is named. */
 function degraded(
-  { resolveFailure, pool }: wire.PoolRecord,
+  record: wire.PoolRecord,
   surveyed: Survey,
   contested: ReadonlyMap<string, string>,
 ): Verdict {
+  const { resolveFailure, pool } = record;
   const yes = (reason: string, message: string): Verdict => ({ status: true, reason, message });
   const { held, standings, failedCount } = surveyed;
   if (resolveFailure !== undefined) return yes('ResolutionFailed', resolveFailure.message);
@@ -173,7 +174,8 @@ function degraded(
   const failed = standings.filter(({ stand }) => stand === 'failed');
   const whose = namedWhy(failed);
   if (held?.reason === 'halted') {
-    return yes('RolloutHalted', whose === '' ? held.text : `${held.text}; ${whose}`);
+    const parts = [held.text, ...(whose === '' ? [] : [whose]), ...whyNotBack(record)];
+    return yes('RolloutHalted', parts.join('; '));
   }
   const back = pool?.status?.rolledBackFrom ?? '';
   if (back !== '') return yes('RolledBack', `hosts failed on ${back}; it went back from it`);
@@ -185,7 +187,23 @@ function degraded(
   if (failed.length > 0) return yes('HostFailed', whose);
   const kept = standings.filter(isKept);
   if (kept.length > 0) return yes('HostKept', namedWhy(kept));
-  return { status: false, reason: 'Healthy', message: `${counted(failedCount, 'host')} failed` };
+  const failures = `${counted(failedCount, 'host')} failed`;
+  // R13: what fails before a host is touched counts for nothing, and is made again.
+  const tried = namedWhy(standings.filter(({ untilMs }) => untilMs !== undefined));
+  const message = tried === '' ? failures : `${failures}; ${tried}`;
+  return { status: false, reason: 'Healthy', message };
+}
+
+/** Why a pool that is to go back has not. */
+function whyNotBack({ pool, previousTarget }: wire.PoolRecord): string[] {
+  const { spec, status } = pool ?? {};
+  const isWanted = spec?.rollout?.rollback === true && status?.rolledBackFrom === '';
+  if (
+    !isWanted ||
+    (previousTarget !== undefined && previousTarget.digest !== status.target?.digest)
+  )
+    return [];
+  return ['it cannot go back: it was led to no other image as a whole'];
 }
 
 function capital(text: string): string {

@@ -227,7 +227,8 @@ export function passGates(draft: Draft, { surveyed, room }: Passing, facts: Gate
       : undefined;
     const wants = asked === undefined || wantsApproval(record, slot) ? asked : (stays ?? asked);
     if (wants === undefined && !isFree) {
-      return waitsOn(draft, slot, host, stays, held === undefined && !isOpen);
+      const isShut = held === undefined && !isOpen;
+      return waitsOn(draft, slot, stays, { why: host.keptBy ?? held?.text, isShut });
     }
     if (wants === undefined) {
       room.take(host);
@@ -241,19 +242,26 @@ export function passGates(draft: Draft, { surveyed, room }: Passing, facts: Gate
   });
 }
 
+interface Kept {
+  /** What keeps the host, or the pool; undefined: nothing but its turn, or a window. */
+  readonly why: string | undefined;
+  readonly isShut: boolean;
+}
+
 /** Who was let through, and may not go yet: whether it keeps its slot. */
 function waitsOn(
   draft: Draft,
   slot: RolloutSlot,
-  { keptBy }: SeenHost,
   stays: string | undefined,
-  isShut: boolean,
+  { why, isShut }: Kept,
 ): boolean {
-  const isForWindow = isShut && stays === undefined && keptBy === undefined;
-  const turn = keptBy === undefined ? ' for its turn' : `: ${keptBy}`;
+  const isForWindow = isShut && stays === undefined && why === undefined;
+  const turn = why === undefined ? ' for its turn' : `: ${why}`;
   slot.message = cut(stays ?? `let through, and waits${isForWindow ? ' for a window' : turn}`);
-  // Windows may be rarer than deadlines are long.
-  return isForWindow || !isLate(draft, slot, 'let through, and could not go in time');
+  const because = stays ?? why;
+  const late = `let through, and could not go in time${because === undefined ? '' : `: ${because}`}`;
+  // Windows may be rarer than deadlines are long; an approval is not for ever.
+  return isForWindow || !isLate(draft, slot, late);
 }
 
 /** Whether it has waited at the gate too long, which ends its wait. */

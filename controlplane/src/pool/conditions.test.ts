@@ -1,0 +1,48 @@
+/** What a pool says of trouble that neither halts it nor is over. */
+import { create } from '@bufbuild/protobuf';
+import { PoolAmountSchema } from '@rackwright/api';
+import { expect, test } from 'vitest';
+import { Rollout } from './rollout.fixture.ts';
+
+const minuteMs = 60_000;
+const one = create(PoolAmountSchema, { amount: { case: 'count', value: 1 } });
+
+test('what fails before a host is touched does not count, and is told from the first time', () => {
+  const pool = new Rollout(2).push('A').push('B');
+  const host = pool.out;
+  pool.end(host, 'failedBefore');
+  expect(pool.condition('Degraded')).toBe('Healthy');
+  const told = `no hosts failed; hosts/${host}: tried again after a pause: its run failed`;
+  expect(pool.messageOf('Degraded')).toBe(told);
+  pool.nowMs += 5 * minuteMs;
+  pool.look().finish();
+  expect(pool.messageOf('Degraded')).toBe('no hosts failed');
+});
+
+test('a pool that is to go back, and has nothing to go back to, says so', () => {
+  const rollout = { rollback: true, failureThreshold: one };
+  const first = new Rollout(2, { rollout }, { image: '', digest: '' }).push('A');
+  first.end(first.out, 'failedWriting');
+  expect(first.condition('Degraded')).toBe('RolloutHalted');
+  expect(first.messageOf('Degraded')).toContain('it cannot go back: it was led to no other image');
+  const second = new Rollout(2, { rollout }).push('A').push('B');
+  second.end(second.out, 'failedWriting');
+  expect([second.condition('Degraded'), second.messageOf('Degraded')]).toEqual([
+    'RolledBack',
+    expect.not.stringContaining('cannot go back'),
+  ]);
+});
+
+test('a pause that outlasts the deadline of who was approved is named as what it waited for', () => {
+  const pool = new Rollout(2, { rollout: { gate: { approval: true } } }).push('A').push('B');
+  const [slot] = pool.slots;
+  if (slot === undefined || pool.spec.rollout === undefined) throw new Error('one waits');
+  slot.approvedBy = 'user:ann';
+  pool.spec.rollout.paused = true;
+  pool.look();
+  expect(pool.slots[0]?.message).toBe('let through, and waits: it is paused');
+  pool.nowMs += 24 * 60 * minuteMs;
+  pool.look();
+  const late = pool.record.failures.map(({ message }) => message);
+  expect(late).toEqual(['let through, and could not go in time: it is paused']);
+});
