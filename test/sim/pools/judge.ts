@@ -10,7 +10,7 @@
  * P4 The history that each replica tells is the ledger's, counted (`audit.ts`); the ledger has an
  *    entry for whoever a pool brought to its image.
  * P5 A pool acts only on hosts whose claim it holds, begins nothing without a slot, and nothing on
- *    who is in rescue.
+ *    whom a person works on.
  * P6 No more slots than hosts may be out, no host twice; numbers rise, what a slot says stays, and
  *    it goes only once the host's run has ended.
  * P7 Whom a pool says to have failed has lost its image by that, and as many of them stop it: until
@@ -37,6 +37,7 @@ import {
 import { type JudgedHost, type JudgeParts, machineOf } from '../judged.ts';
 import type { ImageEvent, SimMachine } from '../machine.ts';
 import { HaltRule } from './halts.ts';
+import { inHands } from './in-hands.ts';
 import { PolicyRules } from './policy.ts';
 import { digestOf, UntouchedRule, wasInterrupted } from './untouched.ts';
 
@@ -256,8 +257,9 @@ export class PoolJudge {
     if (!claims.includes(pool)) {
       this.#found('P5', `${pool} begins run ${run.number} of ${name}, which ${claims[1]} claims`);
     }
-    if (before?.host?.status?.inRescue === true) {
-      this.#found('P5', `${pool} begins run ${run.number} of ${name}, which is in rescue`);
+    const hands = inHands(before, pool);
+    if (hands !== undefined) {
+      this.#found('P5', `${pool} begins run ${run.number} of ${name}, which ${hands}`);
     }
     if (!isDeployment(run)) return;
     const slot = slotsOf(this.#pools.get(pool)).find(({ hostUid }) => hostUid === host?.uid);
