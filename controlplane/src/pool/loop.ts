@@ -7,6 +7,7 @@
  *    of hosts is asked only for what stands in the record.
  * 2. A lost compare-and-set repeats the whole decision on what stands there now.
  * 3. Nothing is kept here that the store, or a registry, cannot tell anew.
+ * 4. No host stays claimed by a pool that is gone (`orphans.ts`).
  */
 import { equals } from '@bufbuild/protobuf';
 import { PoolSpecSchema, store as wire } from '@rackwright/api';
@@ -16,6 +17,7 @@ import type { Follower, Following } from '../following/index.ts';
 import type { CallWebhook } from '../host/index.ts';
 import type { ResolveImage } from '../images/index.ts';
 import {
+  answered,
   deleteRecord,
   idOfKey,
   readShared,
@@ -28,6 +30,7 @@ import { askForHosts } from './asking.ts';
 import { isBeginning, notBegun } from './call-off.ts';
 import { LookingUp } from './looking-up.ts';
 import { deploymentKey, poolKey } from './names.ts';
+import { claimingPool, endClaimsOf } from './orphans.ts';
 import { Questions } from './questions.ts';
 import { isSelected, seenHost } from './seen.ts';
 import { newsOfSlot, type PoolHosts } from './slot-run.ts';
@@ -102,14 +105,21 @@ export class Pools {
     };
     await following.follow('pools', pools, signal);
     const hosts: Follower = {
-      listed: () => this.#wakeAll(),
+      listed: ({ entries }) => {
+        this.#wakeAll();
+        this.#wakeOrphans(entries);
+      },
       changed: (change) => {
         if (change.kind === 'put') this.#hostChanged(change);
         else this.#wakeAll();
       },
     };
     await following.follow('hosts', hosts, signal);
-    resyncLater(this.#deps, () => this.#wakeAll(), signal);
+    const resync = async () => {
+      this.#wakeAll();
+      this.#wakeOrphans((await answered(this.#deps.store.list('hosts'))).entries);
+    };
+    resyncLater(this.#deps, resync, signal);
   }
 
   stop(): void {
@@ -149,6 +159,7 @@ export class Pools {
       const kept = await readShared(store, schema, key);
       if (kept === undefined) {
         this.#forget(poolId);
+        await endClaimsOf(this.#deps, poolId);
         return undefined;
       }
       if (this.#stopping.signal.aborted) return kept;
@@ -258,11 +269,20 @@ export class Pools {
   }
 
   #hostChanged(entry: Entry): void {
+    this.#wakeOrphans([entry]);
     const host = seenHost(sharedRecordOf(this.#deps.store, wire.HostRecordSchema, entry));
     for (const [poolId, { pool, members }] of this.#known) {
       const isHeld = members.some(({ host: name }) => name === host?.name);
       const isWanted = host !== undefined && isSelected(pool?.spec?.hosts, host);
       if (isHeld || isWanted || host?.claimedBy === pool?.name) this.wake(poolId);
+    }
+  }
+
+  /** Looks for pools that claim hosts, and that are not known here. */
+  #wakeOrphans(hosts: readonly Entry[]): void {
+    const claiming = new Set(hosts.map((entry) => claimingPool(this.#deps.store, entry)));
+    for (const poolId of claiming) {
+      if (poolId !== undefined && !this.#known.has(poolId)) this.wake(poolId);
     }
   }
 
