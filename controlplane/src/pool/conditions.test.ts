@@ -33,7 +33,7 @@ test('a pool that is to go back, and has nothing to go back to, says so', () => 
   ]);
 });
 
-test('a pause that outlasts the deadline of who was approved is named as what it waited for', () => {
+test('a pause that outlasts the deadline of who was approved is what it waited for', () => {
   const pool = new Rollout(2, { rollout: { gate: { approval: true } } }).push('A').push('B');
   const [slot] = pool.slots;
   if (slot === undefined || pool.spec.rollout === undefined) throw new Error('one waits');

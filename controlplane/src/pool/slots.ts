@@ -259,7 +259,8 @@ function waitsOn(
   const turn = why === undefined ? ' for its turn' : `: ${why}`;
   slot.message = cut(stays ?? `let through, and waits${isForWindow ? ' for a window' : turn}`);
   const because = stays ?? why;
-  const late = `let through, and could not go in time${because === undefined ? '' : `: ${because}`}`;
+  const told = because === undefined ? '' : `: ${because}`;
+  const late = `let through, and could not go in time${told}`;
   // Windows may be rarer than deadlines are long; an approval is not for ever.
   return isForWindow || !isLate(draft, slot, late);
 }

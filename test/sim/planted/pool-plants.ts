@@ -223,8 +223,8 @@ export const poolPlants: readonly Plant[] = [
     name: 'rackCapIgnored',
     breaks: 'P15: no more of a rack are taken than may be out there',
     file: 'controlplane/src/pool/survey.ts',
-    find: 'this.inRack(host.rack) >= perRackMax',
-    replace: 'this.inRack(host.rack) > perRackMax',
+    find: 'there >= perRackMax && (!isOut',
+    replace: 'there > perRackMax && (!isOut',
     caughtBy: test('controlplane/src/pool/rollout.test.ts', 'no more of a rack are out'),
   },
   {
