@@ -33,6 +33,11 @@ function statusOf({ record }: Bench) {
   return record.host.status;
 }
 
+function stepOf(host: Bench): string {
+  const { run } = statusOf(host);
+  return run?.phase === RunPhase.ENDED ? '' : (run?.steps[run.currentStep]?.name ?? '');
+}
+
 /** Asks for it, which is accepted. */
 function asked(host: Bench, request: HostRequest, actor = ann): void {
   host.apply({ kind: 'request', request, by: { actor } });
@@ -113,6 +118,23 @@ test('who was switched off by a person is left off until the power is on again',
   before.nowMs += 1_000;
   asked(before, { kind: 'claim', reason: 'its' }, 'pools/p');
   expect(seenOf(before)).toMatchObject({ claimedBy: 'pools/p', keptBy: undefined });
+});
+
+test('after its rescue a host serves nobody until it has booted what it runs', () => {
+  const host = provisioned();
+  asked(host, { kind: 'rescue', reason: 'lost its root file system' });
+  for (let at = stepOf(host); at !== ''; at = stepOf(host)) {
+    if (at === 'runner.await') host.runnerReady();
+    else host.report(done);
+  }
+  expect(seenOf(host)).toMatchObject({ service: 'out', keptBy: expect.stringContaining('retry') });
+  asked(host, { kind: 'retry' });
+  const left = seenOf(host);
+  expect(left).toMatchObject({ service: 'out', keptBy: undefined });
+  expect(left.illness).toContain('rackwright host power reset h1');
+  asked(host, reset);
+  for (let at = stepOf(host); at !== ''; at = stepOf(host)) host.report(done);
+  expect(seenOf(host)).toMatchObject({ service: 'in', illness: undefined });
 });
 
 test('what a person does to a host that proves its image is no failure of the image', () => {

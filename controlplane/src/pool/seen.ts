@@ -17,6 +17,8 @@ import {
   HostState,
   type HostStatus,
   type Run,
+  RunKind,
+  RunOutcome,
   RunPhase,
   StepState,
   type store as wire,
@@ -99,7 +101,7 @@ export function seenHost(record: wire.HostRecord, brake = ''): SeenHost | undefi
     illness: status.state === HostState.PROVISIONED ? illnessOf(record, host) : undefined,
     service: serviceOf(record, host),
     isComingBack: powerBack(record) === 'owed',
-    keptBy: keptBy(host, brake) ?? (waitsForLook ? lookFirstReason : undefined),
+    keptBy: keptBy(host, brake) ?? comesFirst(record),
     isInRescue: status.inRescue,
     switchedOffBy: switchedOffBy(status),
     spec: host.spec,
@@ -163,13 +165,21 @@ export function runUnderWay({ run }: Pick<SeenHost, 'run'>): Run | undefined {
   return run !== undefined && run.phase !== RunPhase.ENDED ? run : undefined;
 }
 
-/** Why a run keeps it from everybody, whatever its power is; undefined: none does. */
-function awayBecause(record: wire.HostRecord, { status }: Host): string | undefined {
+/** Why it runs nothing for anybody, whatever its power is; undefined: it may. */
+function awayBecause(record: wire.HostRecord, { name, status }: Host): string | undefined {
   const run = runUnderWay({ run: status?.run });
-  const isOff = run?.steps.some(({ name, attempt }) => name === engineSteps.off && attempt > 0);
+  const isOff = run?.steps.some(({ name: step, attempt }) => {
+    return step === engineSteps.off && attempt > 0;
+  });
   if (run !== undefined && isOff === true && !isStillIn(run, record.operation)) return heldBy(run);
-  return powerBack(record) === 'owed' ? 'it is in the runner, and is switched back' : undefined;
+  if (powerBack(record) === 'owed') return switchedBack;
+  // A person has said that all is saved, and nothing has been booted since.
+  const last = status?.run;
+  if (last?.kind !== RunKind.RESCUE || last.outcome !== RunOutcome.SUCCEEDED) return undefined;
+  return `it is in the runner since its rescue; boot it: rackwright host power reset ${idOf(name)}`;
 }
+
+const switchedBack = 'it is in the runner, and is switched back';
 
 function illnessOf(record: wire.HostRecord, host: Host): string | undefined {
   const { status } = host;
@@ -216,6 +226,12 @@ const holdsOfPools: ReadonlyMap<HoldScope, string> = new Map([
   [HoldScope.WORK, 'work'],
   [HoldScope.POWER, 'power'],
 ]);
+
+/** What the host itself is about to do, or waits for. */
+function comesFirst(record: wire.HostRecord): string | undefined {
+  if (record.lookFirstSince !== undefined) return lookFirstReason;
+  return powerBack(record) === 'owed' ? switchedBack : undefined;
+}
 
 /** Nobody but a person writes over what a person saves. */
 export function rescueText(host: string): string {
