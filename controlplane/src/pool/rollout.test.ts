@@ -340,6 +340,28 @@ test('garm-R29: a host that two pools want whole is held by neither; the others 
   expect(pool.countOn('B')).toBe(3);
 });
 
+test.each([
+  { own: undefined, theirs: undefined, takes: false },
+  { own: undefined, theirs: 1, takes: true },
+  { own: 3, theirs: undefined, takes: false },
+  { own: 3, theirs: 1, takes: true },
+])('of hosts that another pool selects too: own size $own, theirs $theirs', (row) => {
+  const pool = new Rollout(3, row.own === undefined ? {} : { size: row.own }, available);
+  const size = row.theirs === undefined ? {} : { size: row.theirs };
+  const spec = create(PoolSpecSchema, { hosts: { names: ['hosts/h2'] }, ...size });
+  pool.others = [{ name: 'pools/q', spec }];
+  pool.push('A').finish();
+  expect(pool.host(2).claimedBy).toBe(row.takes ? 'pools/p' : undefined);
+  // Who holds it keeps it.
+  pool.others = [];
+  pool.look().finish();
+  pool.others = [
+    { name: 'pools/q', spec: create(PoolSpecSchema, { hosts: { names: ['hosts/h2'] } }) },
+  ];
+  pool.look();
+  expect(pool.host(2).claimedBy).toBe('pools/p');
+});
+
 test('a pool never takes what somebody else claims, and one with a size takes no more', () => {
   const pool = new Rollout(5, { size: 2 }, available);
   pool.set(1, { claimedBy: 'user:ann' });

@@ -92,7 +92,7 @@ const updateFleet = buildCommand({
   docs: {
     brief: 'Change what holds for every rack; what is not named stays',
     fullDescription:
-      'A host’s own priorities go before those of its pool (the label "pool"), and these before ' +
+      'A host’s own priorities go before those of its label "pool", and these before ' +
       'the fleet’s. --priority replaces all of the fleet’s, --pool-priority those of all pools. ' +
       'Commands and webhooks of templates reach only what is let in here: each of these flags ' +
       'adds to what is there, its --no- form takes one back, and "none" alone takes all back.',

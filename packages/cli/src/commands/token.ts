@@ -79,7 +79,7 @@ const createToken = buildCommand({
         parse: String,
         optional: true,
         variadic: true,
-        brief: 'Only for hosts with this label "pool"; may be repeated',
+        brief: 'Only for hosts with this label "pool", which no pool sets; may be repeated',
         placeholder: 'pool',
       },
       purpose: {

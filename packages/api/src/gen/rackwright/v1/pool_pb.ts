@@ -85,8 +85,9 @@ export const PoolSchema: GenMessage<Pool> = /*@__PURE__*/
  */
 export type PoolSpec = Message<"rackwright.v1.PoolSpec"> & {
   /**
-   * Which hosts it may hold. A host that another pool selects too is held by neither, unless this
-   * one has a size and the other one has, too.
+   * Which hosts it may hold. Of those that another pool selects too it keeps what it holds. Of two
+   * without a size neither takes such a host; one with a size leaves it to one without; of two with
+   * a size the first one has it.
    *
    * @generated from field: rackwright.v1.HostSelector hosts = 1;
    */
