@@ -11,8 +11,10 @@ export { fleetKey, readFleet } from './fleet/followed.ts';
 export { type IndexedHost, rackIdOf } from './fleet/host-index.ts';
 export {
   confirm,
+  type ReservedValue,
   type ReserveOutcome,
   release,
+  releaseUnnamed,
   reserve,
   reservedValues,
 } from './fleet/reservations.ts';

@@ -11,6 +11,7 @@ import {
   holdsReservations,
   release,
   releaseReservations,
+  releaseUnnamed,
   reserve,
   reservedValues,
 } from './reservations.ts';
@@ -72,6 +73,31 @@ describe('reservations', () => {
     expect((await reserve(writer, h2, values)).kind).toBe('held');
     await writeHost({ ...h2, uid: 'u2-again' });
     expect((await reserve(writer, h1, values)).kind).toBe('held');
+  });
+
+  test('of a change that never came, or was left behind by one, are taken over', async () => {
+    const other = create(HostSpecSchema, {
+      bmc: { address: '192.0.2.8' },
+      bootMacs: ['52:54:00:00:00:03'],
+    });
+    await reserve(writer, h1, reservedValues(other));
+    await reserve(writer, h1, values);
+    await writeHost(h1);
+    expect((await reserve(writer, h2, reservedValues(other))).kind).toBe('held');
+    expect((await reserve(writer, h2, values)).kind).toBe('taken');
+  });
+
+  test('that are named meanwhile are not released', async () => {
+    await reserve(writer, h1, values);
+    const record = await writeHost(h1);
+    await releaseUnnamed(writer, h1, values, async () => record);
+    expect(await holdsReservations(writer.store, h1.uid, spec)).toBe(true);
+    const late = async () => {
+      expect(await confirm(writer, h1, values)).toBe(true);
+      return undefined;
+    };
+    await releaseUnnamed(writer, h1, values, late);
+    expect(await holdsReservations(writer.store, h1.uid, spec)).toBe(true);
   });
 
   test('whose release was lost are taken over when their holder shows another value', async () => {

@@ -4,9 +4,9 @@
  *
  * Invariants:
  * 1. Of several hosts that claim a value, at most one has it confirmed and its record written.
- * 2. A reservation is stale when its holder's record is missing, has another uid, or, where the
- *    value can tell, shows that it is the holder's no more (its release was lost in a crash); only
- *    then may another host take it, by compare-and-set.
+ * 2. A reservation is stale when its holder's record is missing, has another uid, or does not show
+ *    that the value is, or becomes, its own (its release was lost in a crash, or the change that
+ *    it was for); only then may another host take it, by compare-and-set.
  * 3. Who reserves confirms as soon as its record shows that it will have the value: the
  *    confirmation writes each reservation again, so that a rival who judged it stale before loses.
  * 4. Only reservations of one's own uid are released.
@@ -31,8 +31,8 @@ export interface ReservedValue {
   readonly value: string;
   /** Path in Host, e.g. "spec.boot_macs[0]". */
   readonly field: string;
-  /** Whether the holder's record says that the value is, or may become, its own; unset: it is. */
-  readonly belongsTo?: (record: wire.HostRecord) => boolean;
+  /** Whether the holder's record says that the value is, or may become, its own. */
+  readonly belongsTo: (record: wire.HostRecord) => boolean;
 }
 
 export interface Holder {
@@ -56,6 +56,7 @@ export function reservedValues(spec: HostSpec): ReservedValue[] {
     key: storeKey('reservations', 'mac', keySegment(mac)),
     value: mac,
     field: `spec.boot_macs[${index}]`,
+    belongsTo: ({ host }: wire.HostRecord) => host?.spec?.bootMacs.includes(mac) === true,
   }));
   if (spec.bmc === undefined) return macs;
   const endpoint = endpointText(spec.bmc);
@@ -63,6 +64,8 @@ export function reservedValues(spec: HostSpec): ReservedValue[] {
     key: storeKey('reservations', 'bmc', keySegment(endpoint)),
     value: endpoint,
     field: 'spec.bmc.address',
+    belongsTo: ({ host }: wire.HostRecord) =>
+      host?.spec?.bmc !== undefined && endpointText(host.spec.bmc) === endpoint,
   };
   return [...macs, bmc];
 }
@@ -119,10 +122,24 @@ export async function release(
   holder: Holder,
   values: readonly ReservedValue[],
 ): Promise<void> {
-  for (const { key } of values) {
-    const kept = await readReservation(writer.store, key);
-    // A conflict means that it has passed to somebody else meanwhile: then it is theirs.
-    if (kept?.record.holderUid === holder.uid) await deleteRecord(writer, key, kept.revision);
+  await releaseUnnamed(writer, holder, values, async () => undefined);
+}
+
+/** Of `values`, those that the holder's record does not name; it is read after the reservations. */
+export async function releaseUnnamed(
+  writer: RecordWriter,
+  holder: Holder,
+  values: readonly ReservedValue[],
+  readHolder: () => Promise<wire.HostRecord | undefined>,
+): Promise<void> {
+  const found = await Promise.all(values.map(({ key }) => readReservation(writer.store, key)));
+  const record = await readHolder();
+  for (const [index, { key, belongsTo }] of values.entries()) {
+    const kept = found[index];
+    if (kept?.record.holderUid !== holder.uid) continue;
+    if (record?.host?.uid === holder.uid && belongsTo(record)) continue;
+    // A conflict: it was confirmed (3), or has passed to somebody else, meanwhile.
+    await deleteRecord(writer, key, kept.revision);
   }
 }
 
@@ -190,5 +207,5 @@ export async function isStale(
   if (found.kind === 'absent') return true;
   const record = fromBinary(wire.HostRecordSchema, found.value);
   if (record.host?.uid !== reservation.holderUid) return true;
-  return belongsTo !== undefined && !belongsTo(record);
+  return !belongsTo(record);
 }

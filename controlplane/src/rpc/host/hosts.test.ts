@@ -1,12 +1,17 @@
+import { create as createMessage } from '@bufbuild/protobuf';
 import {
   BmcProtocol,
   type ErasureLevel,
   HostGoal,
   HostPower,
+  HostSpecSchema,
   HostState,
   WatchHostsResponse_Kind as Kind,
 } from '@rackwright/api';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { storeKey } from '@rackwright/store';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { holdsReservations } from '../../host/fleet/reservations.ts';
+import { release, reservedValues } from '../../host/index.ts';
 import {
   addSurroundings,
   type Fixture,
@@ -233,6 +238,21 @@ describe('UpdateHost', () => {
     await move(2, specOf(1).bootMacs);
     expect((await failureOf(move(2, specOf(9).bootMacs))).kind).toBe('alreadyExists');
     expect((await hosts.getHost({ name: 'hosts/h2' })).spec?.bootMacs).toEqual(specOf(1).bootMacs);
+  });
+
+  test('keeps a new address that an update which was refused gives back meanwhile', async () => {
+    const { uid } = await create(1);
+    const { store } = fixture;
+    const spec = createMessage(HostSpecSchema, { bootMacs: specOf(9).bootMacs });
+    const put = store.put.bind(store);
+    vi.spyOn(store, 'put').mockImplementation(async (...given) => {
+      const isHost = given[0] === storeKey('hosts', 'h1');
+      if (isHost) await release({ store }, { name: 'hosts/h1', uid }, reservedValues(spec));
+      return put(...given);
+    });
+    const updateMask = { paths: ['spec.boot_macs'] };
+    await hosts.updateHost({ host: { name: 'hosts/h1', spec }, updateMask });
+    expect(await holdsReservations(store, uid, spec)).toBe(true);
   });
 
   test('of many at once without etag loses none', async () => {

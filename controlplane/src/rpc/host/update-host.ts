@@ -1,6 +1,6 @@
 /**
  * UpdateHost: merge by mask, check the whole, reserve what is new, hand over to the host loop,
- * release what is no longer named.
+ * release what is no longer named, and confirm what is new.
  */
 import { clone, create } from '@bufbuild/protobuf';
 import {
@@ -12,7 +12,14 @@ import {
   notFound,
   type UpdateHostRequest,
 } from '@rackwright/api';
-import { fencesAround, release, reserve, reservedValues } from '../../host/index.ts';
+import {
+  confirm,
+  fencesAround,
+  type ReservedValue,
+  releaseUnnamed,
+  reserve,
+  reservedValues,
+} from '../../host/index.ts';
 import { hasApplied, untilWritten } from '../../records/index.ts';
 import { applyMask, maskPaths } from '../call/field-mask.ts';
 import { presentHost, readFacts, readHost } from '../call/host-view.ts';
@@ -88,9 +95,10 @@ async function updateOnce(
   const fences = await fencesOfNew(deps, before.host, values, spec);
   const change = { kind: 'update', spec, labels, ...fences } as const;
   const outcome = await deps.hosts.request(hostId, change, by, before.revision);
-  await releaseUnnamed(deps, hostId, before.host, values);
+  await settleReservations(deps, hostId, before.host, values);
   if (outcome.kind === 'refused' && outcome.code === 'aborted') return undefined;
   const { record, revision } = answerOf(outcome, wanted.name);
+  await keepNew(deps, before.host, values);
   return presentHost(deps, record, revision, await readFacts(deps, hostId));
 }
 
@@ -137,16 +145,30 @@ async function mergeChecked(
  * Of what the host named before and what was wanted, releases all that its record does not name
  * now: after an accepted update the old values, after a refused one the new.
  */
-async function releaseUnnamed(
+async function settleReservations(
   deps: RpcDependencies,
   hostId: string,
   before: Host,
-  wanted: ReturnType<typeof reservedValues>,
+  wanted: readonly ReservedValue[],
 ): Promise<void> {
-  const now = await readHost(deps, hostId);
   const old = before.spec === undefined ? [] : reservedValues(before.spec);
-  const named = now?.host.uid === before.uid && now.host.spec ? reservedValues(now.host.spec) : [];
-  const kept = new Set(named.map(({ key }) => key));
-  const unnamed = [...old, ...wanted].filter(({ key }) => !kept.has(key));
-  await release(deps, before, unnamed);
+  const named = async () => (await readHost(deps, hostId))?.record;
+  await releaseUnnamed(deps, before, [...old, ...wanted], named);
+}
+
+/**
+ * After its record names them: from here on nobody takes them any more. Before that another host
+ * may have, or another update of this one that was refused may have given them back.
+ */
+async function keepNew(
+  deps: RpcDependencies,
+  before: Host,
+  wanted: readonly ReservedValue[],
+): Promise<void> {
+  const old = new Set((before.spec ? reservedValues(before.spec) : []).map(({ key }) => key));
+  const added = wanted.filter(({ key }) => !old.has(key));
+  if (await confirm(deps, before, added)) return;
+  const again = await reserve(deps, before, added);
+  if (again.kind === 'taken') throw takenFailure(again);
+  await confirm(deps, before, added);
 }
