@@ -9,6 +9,7 @@ import { storeKey } from '@rackwright/store';
 import { copyOf, readShared, untilWritten, writeRecord, writeShared } from '../../records/index.ts';
 import { type GivenFor, noteGiven, openNamed } from '../../secrets/index.ts';
 import { writeAbandoned, writeTombstone } from '../fleet/tombstones.ts';
+import { isSameLife } from '../operation/lineage.ts';
 import type { HostEffect } from '../turn/types.ts';
 import type { HostsDependencies } from './dependencies.ts';
 import type { LiveSession } from './sessions.ts';
@@ -82,40 +83,52 @@ export async function writeFacts(
   });
 }
 
+/** An operation on its way to the journal that the record names. */
+export interface Sending {
+  readonly rackId: string;
+  readonly operation: agent.Operation;
+  readonly sentTo: agent.Journal | undefined;
+}
+
 /**
  * The secret goes first, in a message of its own. Rejects with nothing sent of the operation when
  * one of its credentials does not open, or may not go there.
  */
-export async function sendOperation(
-  deps: HostsDependencies,
-  rackId: string,
-  operation: agent.Operation,
-): Promise<void> {
+export async function sendOperation(deps: HostsDependencies, sending: Sending): Promise<void> {
+  const { rackId, operation } = sending;
   const rack = `racks/${rackId}`;
   const bmc = bmcOf(operation);
   if (bmc !== undefined) {
-    const givenFor = { rack, bmcAddress: bmc.address };
-    await sendCredential(deps, rackId, bmc.credential, givenFor, operation.id);
+    await sendCredential(deps, sending, bmc.credential, { rack, bmcAddress: bmc.address });
   }
   for (const name of [...ofRegistries(operation), ...secretsOf(operation)]) {
-    await sendCredential(deps, rackId, name, { rack }, operation.id);
+    await sendCredential(deps, sending, name, { rack });
   }
-  send(deps, rackId, { case: 'operation', value: stamped(deps, operation) });
+  sessionFor(deps, sending)?.send({ case: 'operation', value: stamped(deps, operation) });
   deps.crashPoint('cp.operationSent');
 }
 
 async function sendCredential(
   deps: HostsDependencies,
-  rackId: string,
+  sending: Sending,
   name: string,
   givenFor: GivenFor,
-  operationId: string,
 ): Promise<void> {
   const opened = await openNamed(deps, name, givenFor);
-  if (opened === undefined || deps.registry.sessionOf(rackId) === undefined) return;
-  const value = create(agent.CredentialValueSchema, opened);
-  send(deps, rackId, { case: 'credentialValue', value });
-  noteGiven(deps.audit, opened, `the agent of racks/${rackId}`, operationId);
+  const session = sessionFor(deps, sending);
+  if (opened === undefined || session === undefined) return;
+  session.send({ case: 'credentialValue', value: create(agent.CredentialValueSchema, opened) });
+  noteGiven(deps.audit, opened, `the agent of racks/${sending.rackId}`, sending.operation.id);
+}
+
+/** R9. To an agent that has come back as another one meanwhile, the turn of its Hello sends. */
+function sessionFor(
+  { registry }: HostsDependencies,
+  { rackId, sentTo }: Sending,
+): LiveSession | undefined {
+  const session = registry.sessionOf(rackId);
+  const isIt = session !== undefined && sentTo !== undefined && isSameLife(session.journal, sentTo);
+  return isIt ? session : undefined;
 }
 
 /** What was sent last by each session, by host: it is decided in every turn, and sent once. */

@@ -19,7 +19,7 @@ import type { TurnResult } from '../turn/turn-result.ts';
 import type { CallResult, HostEffect, HostEvent } from '../turn/types.ts';
 import { callNobody, type WebhookOrder } from '../turn/webhook-order.ts';
 import type { HostsDependencies } from './dependencies.ts';
-import { sendCancel, sendForget, sendOperation } from './effects.ts';
+import { type Sending, sendCancel, sendForget, sendOperation } from './effects.ts';
 import type { Limits } from './limits.ts';
 import type { StepProgress } from './progress.ts';
 
@@ -55,7 +55,7 @@ export class Performing {
         this.#callWebhook(hostId, effect);
         return;
       case 'send':
-        await this.#sendOrFail(hostId, rackId, effect.operation);
+        await this.#sendOrFail(hostId, sendingOf(record, effect.operation));
         return;
       case 'releaseIdentity':
         if (record.host !== undefined) {
@@ -84,32 +84,36 @@ export class Performing {
   }
 
   /** What cannot be sent at all ends as a failure of its host, and is nobody else's matter. */
-  async #sendOrFail(hostId: string, rackId: string, operation: agent.Operation): Promise<void> {
+  async #sendOrFail(hostId: string, sending: Sending): Promise<void> {
     try {
-      await sendOperation(this.#deps, rackId, operation);
+      await sendOperation(this.#deps, sending);
     } catch (error) {
       this.#deps.log.error({ host: hostId, error: String(error) }, 'an operation cannot be sent');
-      const report = failedReport(operation, 'credentialUnusable', whyNotGiven(error));
+      const report = failedReport(sending.operation, 'credentialUnusable', whyNotGiven(error));
       const ended = isAway(error)
         ? Promise.reject(error)
         : this.#parts.post(hostId, { kind: 'report', report });
-      ended.catch(() => this.#sendLater(hostId, rackId, operation));
+      ended.catch(() => this.#sendLater(hostId, sending.operation));
     }
   }
 
   /** The store was away; what has not been sent is tried again while it is what shall be sent. */
-  #sendLater(hostId: string, rackId: string, operation: agent.Operation): void {
+  #sendLater(hostId: string, operation: agent.Operation): void {
     const again = async () => {
       const key = storeKey('hosts', hostId);
       const kept = await readShared(this.#deps.store, wire.HostRecordSchema, key);
       if (kept?.record.operation?.operation?.id !== operation.id) return;
-      await this.#sendOrFail(hostId, rackId, operation);
+      await this.#sendOrFail(hostId, sendingOf(kept.record, operation));
     };
     this.#deps.clock.after(this.#deps.timing.retryDelayMs, () => {
       if (this.#parts.signal.aborted) return;
-      this.#parts.turns.take(hostId, again).catch(() => this.#sendLater(hostId, rackId, operation));
+      this.#parts.turns.take(hostId, again).catch(() => this.#sendLater(hostId, operation));
     });
   }
+}
+
+function sendingOf(record: wire.HostRecord, operation: agent.Operation): Sending {
+  return { rackId: rackIdOf(record), operation, sentTo: record.operation?.sentTo };
 }
 
 /** The end of an attempt that went wrong on our side, as the agent would have reported it. */

@@ -16,7 +16,10 @@ async function sending(limits: MessageInitShape<typeof CredentialSchema> = {}) {
   const events: AuditEvent[] = [];
   const sent: string[] = [];
   const agents = { connected: true };
-  const session = { send: (message: { case?: string }) => void sent.push(message.case ?? '') };
+  const session = {
+    journal: create(agent.JournalSchema, { id: 'j1', generation: 1n }),
+    send: (message: { case?: string }) => void sent.push(message.case ?? ''),
+  };
   const deps = {
     store,
     clock: nodeClock(),
@@ -25,8 +28,10 @@ async function sending(limits: MessageInitShape<typeof CredentialSchema> = {}) {
     registry: { sessionOf: () => (agents.connected ? session : undefined) },
     audit: { note: (event: AuditEvent) => void events.push(event) },
   };
-  const send = (kind: Kind, rackId = 'r1') =>
-    sendOperation(deps as never, rackId, create(agent.OperationSchema, { id: 'u1/1/0/1', kind }));
+  const send = (kind: Kind, rackId = 'r1', sentTo = session.journal) => {
+    const operation = create(agent.OperationSchema, { id: 'u1/1/0/1', kind });
+    return sendOperation(deps as never, { rackId, operation, sentTo });
+  };
   return { agents, events, send, sent };
 }
 
@@ -58,6 +63,12 @@ test('the credential of an operation is on record by name and version', async ()
     },
   ]);
   expect(JSON.stringify(events)).not.toContain('sesame');
+});
+
+test('nothing goes to an agent that has come back as another one meanwhile', async () => {
+  const { events, send, sent } = await sending();
+  await send(verify, 'r1', create(agent.JournalSchema, { id: 'j1', generation: 0n }));
+  expect([events, sent]).toEqual([[], []]);
 });
 
 test.each([
