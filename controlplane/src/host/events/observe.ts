@@ -4,7 +4,7 @@
  */
 import { create, equals } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { agent, type store } from '@rackwright/api';
+import { agent } from '@rackwright/api';
 import { foldBmcHealth } from '../bmc/health.ts';
 import { isBootOrdered, observePower, suspectUse } from '../erasure/use.ts';
 import { bootOperationId } from '../operation/boots.ts';
@@ -13,7 +13,6 @@ import { dropSystemPower } from '../power/pending-power.ts';
 import { failStep } from '../run/engine.ts';
 import { offered } from '../run/known-steps.ts';
 import { replan } from '../run/replan.ts';
-import { factsWith } from '../run/steps/look.ts';
 import { cut, messageMax, stepFailure } from '../turn/step-failure.ts';
 import { engineSteps } from '../turn/step-names.ts';
 import { activeRun, causedBy, currentStep, now, type Turn } from '../turn/turn.ts';
@@ -30,8 +29,7 @@ export function foldFacts(
   if (observations.runnerReady !== undefined) foldRunnerReady(turn, observations.runnerReady);
   if (observations.runnerRefused !== undefined) foldRefusal(turn, observations.runnerRefused);
   if (observations.inventory !== undefined) {
-    const facts = factsWith(turn, { inventory: observations.inventory });
-    turn.effects.push({ kind: 'facts', facts });
+    turn.effects.push({ kind: 'facts', facts: { inventory: observations.inventory } });
   }
   if (observations.unexpectedNetboot !== undefined) {
     foldNetboot(turn, observations.unexpectedNetboot);
@@ -58,15 +56,12 @@ function foldRunnerReady(turn: Turn, ready: agent.RunnerReady): void {
   // What is listed is what runs: neither knows a runner's step under an engine step's name.
   const runnerSteps = offered(ready.steps);
   if (runnerSteps.length === 0) return;
-  const facts = factsWith(turn, {
-    runnerSteps,
-    runnerVersion: ready.runnerVersion,
-    runnerStepsAt: now(turn),
-  });
-  const { context } = turn;
-  const isNews =
-    context.facts.runnerVersion !== ready.runnerVersion || !sameSteps(context.facts, facts);
-  if (isNews) turn.effects.push({ kind: 'facts', facts });
+  const { runnerVersion } = ready;
+  const known = turn.context.facts;
+  if (known.runnerVersion !== runnerVersion || !sameSteps(known.runnerSteps, runnerSteps)) {
+    const facts = { runnerSteps, runnerVersion, runnerStepsAt: now(turn) };
+    turn.effects.push({ kind: 'facts', facts });
+  }
   const failure = replan(turn, run, ready);
   const step = currentStep(run);
   if (failure !== undefined && step !== undefined) failStep(turn, run, step, failure);
@@ -81,11 +76,13 @@ function foldRefusal(turn: Turn, { bootOperationId: boot, message }: agent.Runne
   turn.record.runnerRefused = create(agent.RunnerRefusedSchema, said);
 }
 
-function sameSteps(a: store.HostFacts, b: store.HostFacts): boolean {
+type Steps = readonly agent.StepDescription[];
+
+function sameSteps(a: Steps, b: Steps): boolean {
   return (
-    a.runnerSteps.length === b.runnerSteps.length &&
-    a.runnerSteps.every((step, index) => {
-      const other = b.runnerSteps[index];
+    a.length === b.length &&
+    a.every((step, index) => {
+      const other = b[index];
       return other !== undefined && equals(agent.StepDescriptionSchema, step, other);
     })
   );

@@ -66,17 +66,20 @@ async function mustBeSame(
   throw new Error(`${key} holds another statement than the one to be certified`);
 }
 
-/** Observed facts, only when they differ from what is known (R2). */
+/** Observed facts, only when they differ from what is known (R2); what else is known stays. */
 export async function writeFacts(
   deps: HostsDependencies,
   hostId: string,
-  facts: wire.HostFacts,
+  hostUid: string,
+  facts: Partial<wire.HostFacts>,
 ): Promise<void> {
   const key = storeKey('facts', hostId);
   const schema = wire.HostFactsSchema;
-  const next = copyOf(facts);
   await untilWritten(`what is known of hosts/${hostId}`, async () => {
     const kept = await readShared(deps.store, schema, key);
+    // Of another host that had its name nothing stays.
+    const known = kept?.record.hostUid === hostUid ? kept.record : create(schema, { hostUid });
+    const next = copyOf({ ...known, ...facts });
     if (kept !== undefined && equals(schema, kept.record, next)) return true;
     const written = await writeShared(deps, schema, key, next, kept?.revision ?? 'absent');
     return written.kind === 'ok' || undefined;

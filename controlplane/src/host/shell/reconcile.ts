@@ -269,8 +269,9 @@ export class Hosts {
     if (outcome.kind === 'removed') {
       return removeRecord(this.#deps, key, outcome.record, revision, event);
     }
+    const { uid = '' } = before.host ?? {};
     for (const effect of outcome.effects) {
-      if (effect.kind === 'facts') await writeFacts(this.#deps, idOfKey(key), effect.facts);
+      if (effect.kind === 'facts') await writeFacts(this.#deps, idOfKey(key), uid, effect.facts);
     }
     if (equals(wire.HostRecordSchema, before, outcome.record)) return revision;
     const schema = wire.HostRecordSchema;

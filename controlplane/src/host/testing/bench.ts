@@ -130,7 +130,9 @@ export function bench(
       if (outcome.kind === 'kept') self.record = outcome.record;
       else self.removed = true;
       for (const effect of outcome.effects) {
-        if (effect.kind === 'facts') self.context = { ...self.context, facts: effect.facts };
+        if (effect.kind !== 'facts') continue;
+        const facts = { ...self.context.facts, ...effect.facts };
+        self.context = { ...self.context, facts };
       }
       return outcome.effects;
     },

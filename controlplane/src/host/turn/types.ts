@@ -279,8 +279,8 @@ export type HostEffect =
       /** Of the host: what its secrets are given for. */
       readonly rack: string;
     }
-  /** Observed facts; written only when they differ. */
-  | { readonly kind: 'facts'; readonly facts: store.HostFacts }
+  /** What was observed anew, beside which all else stands; written only when it differs. */
+  | { readonly kind: 'facts'; readonly facts: Partial<store.HostFacts> }
   /** After the record is durable (rule R3). */
   | { readonly kind: 'send'; readonly operation: agent.Operation }
   /** Asks the agent to stop an operation; stored as an intent in the record already. */

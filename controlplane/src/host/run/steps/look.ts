@@ -6,7 +6,6 @@ import {
   type Inventory,
   InventorySchema,
   type RunFailure,
-  type store,
 } from '@rackwright/api';
 import { checkCertified, uncertifiedDevice } from '../../erasure/certify.ts';
 import { planDevices } from '../../erasure/device-plan.ts';
@@ -44,7 +43,7 @@ function keepInventory(turn: Turn, inventory: Inventory): RunFailure | undefined
       `the inventory has ${length} bytes; at most ${inventoryBytesMax} are kept`,
     );
   }
-  turn.effects.push({ kind: 'facts', facts: factsWith(turn, { inventory }) });
+  turn.effects.push({ kind: 'facts', facts: { inventory } });
   return undefined;
 }
 
@@ -63,7 +62,3 @@ export const inspectAgain: OperationStep = {
     return keepInventory(turn, inventory) ?? checkCertified(turn, run, inventory);
   },
 };
-
-export function factsWith(turn: Turn, change: Partial<store.HostFacts>): store.HostFacts {
-  return { ...turn.context.facts, hostUid: turn.host.uid, ...change };
-}

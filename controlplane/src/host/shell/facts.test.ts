@@ -1,0 +1,44 @@
+/** What is known of a host, as two replicas write it. */
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import { store as wire } from '@rackwright/api';
+import { nodeRandom } from '@rackwright/platform/node';
+import { openMemoryStore, storeKey } from '@rackwright/store';
+import { expect, test, vi } from 'vitest';
+import { readShared } from '../../records/index.ts';
+import { writeFacts } from './effects.ts';
+
+type Known = Exclude<MessageInitShape<typeof wire.HostFactsSchema>, wire.HostFacts>;
+
+const schema = wire.HostFactsSchema;
+const key = storeKey('facts', 'h1');
+const bytesOf = (known: Known) => toBinary(schema, create(schema, known));
+const inventory = { memoryBytes: 64n };
+
+async function opened(known: Known) {
+  const store = await openMemoryStore({ random: nodeRandom() });
+  await store.put(key, bytesOf(known), 'absent');
+  const write = (hostUid: string, facts: Partial<wire.HostFacts>) =>
+    writeFacts({ store } as never, 'h1', hostUid, facts);
+  const read = async () => (await readShared(store, schema, key))?.record;
+  return { store, write, read };
+}
+
+test('what another replica has learned meanwhile stays', async () => {
+  const { store, write, read } = await opened({ hostUid: 'u1', runnerVersion: '1' });
+  const put = store.put.bind(store);
+  vi.spyOn(store, 'put').mockImplementationOnce(async (...given) => {
+    const learned = { hostUid: 'u1', runnerVersion: '1', inventory };
+    await put(key, bytesOf(learned), given[2]);
+    return put(...given);
+  });
+  await write('u1', { runnerVersion: '2' });
+  expect(await read()).toMatchObject({ runnerVersion: '2', inventory });
+});
+
+test('of another host that had its name nothing stays', async () => {
+  const { write, read } = await opened({ hostUid: 'u0', inventory });
+  await write('u1', { runnerVersion: '2' });
+  const known = await read();
+  expect(known).toMatchObject({ hostUid: 'u1', runnerVersion: '2' });
+  expect(known?.inventory).toBeUndefined();
+});
