@@ -1,0 +1,56 @@
+/** What a pool makes of the answers of registries, and of an image that does not fit all hosts. */
+import { expect, test } from 'vitest';
+import { digest, image, Rollout, reference } from './rollout.fixture.ts';
+
+const hourMs = 3_600_000;
+const one = { amount: { case: 'count' as const, value: 1 } };
+
+/** Three hosts on A, which is the target; nothing is under way. */
+function settled(): Rollout {
+  return new Rollout(3).push('A');
+}
+
+test('garm-T2, garm-T6: while a tag is not resolved the target stays, the rollout goes on', () => {
+  for (const type of ['registryDown', 'notFound']) {
+    const pool = settled();
+    pool.push('B');
+    pool.look({ kind: 'failed', reference, type, message: 'no answer' });
+    expect(pool.condition('Resolved')).toBe('ResolutionFailed');
+    expect(pool.messageOf('Resolved')).toBe(`${type}: no answer`);
+    pool.finish();
+    expect(pool.countOn('B')).toBe(3);
+    pool.push('B');
+    expect(pool.condition('Resolved')).toBe('Resolved');
+  }
+});
+
+test('garm-T4: a changed reference never meets the old digest; it waits to be resolved', () => {
+  const pool = settled();
+  pool.spec.image = 'registry.example/other:next';
+  pool.look();
+  expect(pool.condition('UpToDate')).toBe('NoTarget');
+  expect(pool.record.pool?.status?.target?.image).toBe(image('A'));
+  // An answer for the old name comes too late.
+  pool.look({ kind: 'digest', reference, digest: digest('X'), version: '', known: '' });
+  expect([pool.out, pool.countOn('A')]).toEqual(['', 3]);
+  pool.push('B');
+  expect(pool.slots[0]?.image).toBe(`registry.example/other@${digest('B')}`);
+});
+
+test('garm-T8: hosts that the image does not fit fail by themselves; the others go on', () => {
+  const pool = new Rollout(4, { rollout: { failureThreshold: one } }).push('A');
+  pool.push('B');
+  const first = pool.out;
+  pool.end(first, 'failedBefore').finish();
+  expect(pool.countOn('B')).toBe(3);
+  expect([pool.condition('UpToDate'), pool.condition('Degraded')]).toEqual(['Waiting', 'Healthy']);
+  expect(pool.messageOf('UpToDate')).toContain('tried again after a pause');
+  for (let again = 0; again < 2; again++) {
+    pool.nowMs += hourMs;
+    pool.look().end(first, 'failedBefore');
+  }
+  // It is tried again, but not at once.
+  expect(pool.look().out).toBe('');
+  expect([pool.countOn('B'), pool.surveyed().failedCount]).toEqual([3, 0]);
+  expect(pool.messageOf('Degraded')).toContain(`hosts/${first}`);
+});
