@@ -197,7 +197,8 @@ export const accessTable: Readonly<Record<string, Row>> = {
     ApprovePool: asks(resource()),
     ListPoolHosts: read,
     ListDeployHistory: read,
-    PlanRollout: read,
+    // Of one that is not there yet, a registry is asked for its tag.
+    PlanRollout: { ...read, raised: ({ pool }) => (pool === undefined ? undefined : operator) },
     ExplainPool: read,
   }),
   ...under('rackwright.v1.SecretsService', {

@@ -2,6 +2,7 @@
 
 export { askNobody, type ResolveAnswer, type ResolveImage, resolveWith } from '../images/index.ts';
 export { approve } from './approval.ts';
+export { draftPlan, needsLookup } from './draft.ts';
 export { explainPool, withPool } from './explain.ts';
 export { compareEntries } from './history.ts';
 export { digestOf, imageProblem, pinProblem } from './image-name.ts';

@@ -1,6 +1,6 @@
 /** What changes a pool: each call is one change of its record, and a look at what follows of it. */
 import { clone, create } from '@bufbuild/protobuf';
-import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { type FieldMask, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   AbortSchema,
   type ApprovePoolRequest,
@@ -10,6 +10,7 @@ import {
   failedPrecondition,
   invalidArgument,
   notFound,
+  type PlanRolloutRequest,
   type Pool,
   PoolSchema,
   PoolSpecSchema,
@@ -88,13 +89,7 @@ export async function createPool(deps: RpcDependencies, request: CreatePoolReque
   const violations = new Violations();
   violations.addIf('pool_id', idProblem(poolId));
   checkRequestId(requestId, violations);
-  const pool = create(PoolSchema, {
-    name: `pools/${poolId}`,
-    uid: randomId(deps.random),
-    createTime: timestampFromMs(deps.clock.nowMs()),
-    labels: { ...request.pool?.labels },
-    spec: clone(PoolSpecSchema, request.pool?.spec ?? create(PoolSpecSchema)),
-  });
+  const pool = newPool(deps, poolId, request.pool);
   checkPool(pool, violations);
   violations.throwIfAny();
   const key = poolKey(poolId);
@@ -121,9 +116,12 @@ export async function createPool(deps: RpcDependencies, request: CreatePoolReque
 /** The pool that the same request made before; any other one is in the way. */
 function samePool(deps: RpcDependencies, kept: KeptPool, id: string | undefined): Promise<Pool> {
   if (hasApplied(kept.record, id)) return presentPool(deps, kept);
-  const { pool, deletion } = kept.record;
+  throw inTheWay(kept);
+}
+
+function inTheWay({ record: { pool, deletion } }: KeptPool): Error {
   const going = deletion === undefined ? '' : ', and is being deleted';
-  throw alreadyExists(`${pool?.name ?? ''} exists already${going}.`);
+  return alreadyExists(`${pool?.name ?? ''} exists already${going}.`);
 }
 
 /** Handles one UpdatePool. */
@@ -134,8 +132,14 @@ export async function updatePool(deps: RpcDependencies, request: UpdatePoolReque
   }
   const poolId = requireName('pools', wanted.name, 'pool.name');
   const asked = { method: 'updatePool', requestId, etag: wanted.etag };
+  const edit = await editorOf(deps, wanted, updateMask);
+  return change(deps, poolId, asked, validateOnly === true, edit);
+}
+
+/** What changes a record as asked. It throws what is wrong with that. */
+async function editorOf(deps: RpcDependencies, wanted: Pool, updateMask: FieldMask | undefined) {
   const policy = await policyOf(deps);
-  return change(deps, poolId, asked, validateOnly === true, (record) => {
+  return (record: wire.PoolRecord): void => {
     const violations = new Violations();
     const paths = maskPaths(PoolSchema, updateMask, wanted, updatablePaths, violations);
     const { pool } = record;
@@ -146,7 +150,39 @@ export async function updatePool(deps: RpcDependencies, request: UpdatePoolReque
     checkPool(pool, violations);
     checkGate('pool.spec', pool, before, policy, violations);
     violations.throwIfAny();
+  };
+}
+
+function newPool({ random, clock }: RpcDependencies, poolId: string, asked: Pool | undefined) {
+  return create(PoolSchema, {
+    name: `pools/${poolId}`,
+    uid: randomId(random),
+    createTime: timestampFromMs(clock.nowMs()),
+    labels: { ...asked?.labels },
+    spec: clone(PoolSpecSchema, asked?.spec ?? create(PoolSpecSchema)),
   });
+}
+
+/** What a pool would be, checked as if it were written; nothing is. */
+export async function draftPool(
+  deps: RpcDependencies,
+  { name, pool: wanted = create(PoolSchema), updateMask }: PlanRolloutRequest,
+): Promise<{ readonly record: wire.PoolRecord; readonly before: wire.PoolRecord | undefined }> {
+  if (name !== '') {
+    const { record: before } = await existingPool(deps, requireName('pools', name));
+    const record = clone(schema, before);
+    (await editorOf(deps, wanted, updateMask))(record);
+    return { record, before };
+  }
+  const poolId = requireName('pools', wanted.name, 'pool.name');
+  const kept = await readRecord(deps.store, schema, poolKey(poolId));
+  if (kept !== undefined) throw inTheWay(kept);
+  const violations = new Violations();
+  const pool = newPool(deps, poolId, wanted);
+  checkPool(pool, violations);
+  checkGate('pool.spec', pool, undefined, await policyOf(deps), violations);
+  violations.throwIfAny();
+  return { record: create(schema, { pool }), before: undefined };
 }
 
 /** What webhooks the fleet allows now. */

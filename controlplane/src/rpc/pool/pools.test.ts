@@ -424,3 +424,31 @@ test('a selected host that is not ready is listed, and told where there is no ot
   const { hosts: listed } = await pools.listPoolHosts({ parent: made.name });
   expect(listed).toMatchObject([{ host: 'hosts/h9', state: 'notReady', message: 'it is new' }]);
 });
+
+test('a pool is looked at before it is made or changed, and nothing comes of looking', async () => {
+  const { pools, hosts, store } = fixture;
+  await hosts.createHost({ hostId: 'h8', host: { labels: { pool: 'ahead' }, spec: specOf(8) } });
+  const spec = { hosts: { labels: { pool: 'ahead' } }, image };
+  const pool = { name: 'pools/ahead', spec };
+  const planned = await pools.planRollout({ pool });
+  expect(planned).toMatchObject({ pool: 'pools/ahead', hosts: [], target: { image } });
+  expect(planned.warnings).toEqual([
+    'it would hold no host',
+    'hosts/h8 is new: taken once it is ready',
+  ]);
+  expect((await store.get(storeKey('pools', 'ahead'))).kind).not.toBe('found');
+  const wrong = { name: 'pools/ahead', spec: { ...spec, size: 0 } };
+  expect(await violatedFields(pools.planRollout({ pool: wrong }))).toEqual(['pool.spec.size']);
+  const tagged = { name: 'pools/ahead', spec: { ...spec, image: 'registry.example/os:1' } };
+  const untold = await failureOf(pools.planRollout({ pool: tagged }));
+  expect(untold.message).toContain('registry.example/os:1 could not be looked up');
+  const { name, etag } = await pools.createPool({ poolId: 'ahead', pool });
+  expect((await failureOf(pools.planRollout({ pool }))).kind).toBe('alreadyExists');
+  const updateMask = { paths: ['spec.image'] };
+  const next = { spec: { image: `registry.example/os@${other}` } };
+  const changed = await pools.planRollout({ name, pool: next, updateMask });
+  expect(changed.target?.digest).toBe(other);
+  expect((await pools.getPool({ name })).etag).toBe(etag);
+  const refused = pools.planRollout({ name, pool: next, updateMask: { paths: ['status'] } });
+  expect(await violatedFields(refused)).toEqual(['update_mask']);
+});

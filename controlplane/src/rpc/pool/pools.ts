@@ -9,6 +9,7 @@ import {
   type ListPoolsRequest,
   type ListPoolsResponse,
   ListPoolsResponseSchema,
+  type PlanRolloutRequest,
   PoolSchema,
   PoolService,
   type WatchPoolsRequest,
@@ -17,17 +18,30 @@ import {
 } from '@rackwright/api';
 import {
   contestedOf,
+  digestOf,
+  draftPlan,
   explainPool,
+  needsLookup,
+  readWorld,
   readWorlds,
   rolloutPlan,
   shownHistory,
   shownHosts,
 } from '../../pool/index.ts';
+import { idOf } from '../../records/index.ts';
 import { requireName } from '../call/names.ts';
 import { listPage } from '../call/paging.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { watchCollection } from '../call/watch-collection.ts';
-import { approvePool, createPool, deletePool, setPaused, updatePool } from './change-pool.ts';
+import { imageByDigest } from '../spec/image-by-digest.ts';
+import {
+  approvePool,
+  createPool,
+  deletePool,
+  draftPool,
+  setPaused,
+  updatePool,
+} from './change-pool.ts';
 import { historyPage } from './deploy-history.ts';
 import { existingPool, type KeptPool, presentPool, viewedPool, type WorldOf } from './pool-view.ts';
 import { addDisks } from './rollout-disks.ts';
@@ -60,16 +74,29 @@ export function createPoolService(deps: RpcDependencies): BoundService {
       const entries = shownHistory(view, Number.POSITIVE_INFINITY);
       return create(ListDeployHistoryResponseSchema, historyPage(deps.store, request, entries));
     },
-    planRollout: async ({ name }) => {
-      const view = await viewed(name);
-      return addDisks(deps, rolloutPlan(view), view);
-    },
+    planRollout: (request) => planRollout(deps, request),
     explainPool: async ({ name }) => {
       const view = await viewed(name);
       const contested = contestedOf(view.record, view);
       return explainPool(view.record, view.hosts, contested, view.nowMs);
     },
   });
+}
+
+async function planRollout(deps: RpcDependencies, request: PlanRolloutRequest) {
+  if (request.pool === undefined) {
+    const { record } = await existingPool(deps, requireName('pools', request.name));
+    const view = await viewedPool(deps, record);
+    return addDisks(deps, rolloutPlan(view), record);
+  }
+  const draft = await draftPool(deps, request);
+  const { record } = draft;
+  const { name = '', spec } = record.pool ?? {};
+  const field = 'pool.spec.image';
+  const image = needsLookup(record) ? await imageByDigest(deps, spec?.image ?? '', field) : '';
+  const world = await readWorld(deps.store, idOf(name));
+  const plan = draftPlan({ ...draft, digest: digestOf(image) }, world, deps.clock.nowMs());
+  return addDisks(deps, plan, record);
 }
 
 async function listPools(

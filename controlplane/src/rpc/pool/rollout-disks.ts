@@ -13,7 +13,7 @@ import type { RpcDependencies } from '../call/ports.ts';
 export async function addDisks(
   deps: Pick<RpcDependencies, 'hosts' | 'actor'>,
   plan: RolloutPlan,
-  { record }: Pick<Viewed, 'record'>,
+  record: Viewed['record'],
 ): Promise<RolloutPlan> {
   const deploy = record.pool?.spec?.deploy ?? create(DeploySpecSchema);
   for (const planned of plan.hosts) {
