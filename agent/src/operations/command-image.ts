@@ -70,12 +70,14 @@ export function megabytes(bytes: number): string {
 }
 
 /** What may pass is tried again; the rest needs a person, in words that say what. */
-export function resultOfOci({ kind, message }: OciError): FinalResult {
+export function resultOfOci({ kind, message, retryAfterMs }: OciError): FinalResult {
   switch (kind) {
     case 'unreachable':
     case 'tooMany':
-    case 'noSpace':
-      return { kind: 'transientError', cause: 'registry', message };
+    case 'noSpace': {
+      const delay = retryAfterMs === undefined ? {} : { delayMs: retryAfterMs };
+      return { kind: 'transientError', cause: 'registry', message, ...delay };
+    }
     case 'unauthorized': {
       const remedy = 'correct its credential among the registry credentials of the fleet';
       return failure('imageUnusable', `${message}: ${remedy}`);

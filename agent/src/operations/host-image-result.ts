@@ -47,7 +47,7 @@ export function notHeld(
       ? failure('deadline', 'Its deadline passed while its image was fetched.')
       : failure('queueTimeout', 'Its turn to get the image did not come in time.');
   }
-  if (isOciError(error)) return resultOfHostImage(error, false);
+  if (isOciError(error)) return resultOfHostImage(error);
   throw error;
 }
 
@@ -72,20 +72,14 @@ const remedies: { readonly [Kind in OciError['kind']]?: string } = {
     'see how the registries of the fleet say to ask it: by plain HTTP or not, and its mirrors',
 };
 
-/** Without a word of the registry's own. */
-const tooManyDelayMs = 30_000;
-
 /** What may pass is tried again; the rest needs a person, in words that say what. */
-export function resultOfHostImage(error: OciError, hasBegun: boolean): FinalResult {
-  const { kind, message, retryAfterMs } = error;
+export function resultOfHostImage({ kind, message, retryAfterMs }: OciError): FinalResult {
   switch (kind) {
-    case 'tooMany': {
-      if (hasBegun) return { kind: 'transientError', cause: 'registry', message };
-      const delayMs = retryAfterMs ?? tooManyDelayMs;
-      return { kind: 'retryAfter', reason: 'fault', message, delayMs };
+    case 'tooMany':
+    case 'unreachable': {
+      const delay = retryAfterMs === undefined ? {} : { delayMs: retryAfterMs };
+      return { kind: 'transientError', cause: 'registry', message, ...delay };
     }
-    case 'unreachable':
-      return { kind: 'transientError', cause: 'registry', message };
     default: {
       const remedy = remedies[kind];
       return failure(failureOf[kind], remedy === undefined ? message : `${message}: ${remedy}`);

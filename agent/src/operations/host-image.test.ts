@@ -9,7 +9,6 @@ import type { ImageOfOrder } from '../runner-gateway/index.ts';
 import type { OperationContext, Progress } from '../session/index.ts';
 import { TestClock } from '../session/testing/clock.ts';
 import { withHostImage, withHostImageAgain } from './host-image.ts';
-import { resultOfHostImage } from './host-image-result.ts';
 
 const uid = 'ab'.repeat(16);
 const hex = 'cd'.repeat(32);
@@ -156,15 +155,14 @@ test('each trouble of a registry is told as its own, before a runner is ordered'
     tooLarge: 'noSpace',
     noSpace: 'noSpace',
     malformed: 'badImage',
-    tooMany: 'retryAfter',
+    tooMany: 'transientError',
     unreachable: 'transientError',
   });
 });
 
 test('a registry that wants to be left alone says for how long', async () => {
-  expect(await refuse('tooMany', 7_000).run(notOrdered)).toMatchObject({ delayMs: 7_000 });
-  const begun = resultOfHostImage(new OciError('tooMany', 'the words', 7_000), true);
-  expect(begun).toMatchObject({ kind: 'transientError', cause: 'registry' });
+  const told = await refuse('tooMany', 7_000).run(notOrdered);
+  expect(told).toMatchObject({ kind: 'transientError', cause: 'registry', delayMs: 7_000 });
 });
 
 test('its time is over while the image is fetched', async () => {

@@ -153,7 +153,7 @@ async function holdAgain(
       ears.held(held);
       await aborted(signal);
     } catch (error) {
-      const isFinal = isOciError(error) && resultOfHostImage(error, true).kind === 'failed';
+      const isFinal = isOciError(error) && resultOfHostImage(error).kind === 'failed';
       if (isFinal && !signal.aborted) return ears.broken(error);
       // A registry that is away, or a credential that has not come yet.
       await pause(parts.clock, holdAgainMs, signal);
@@ -166,7 +166,7 @@ async function holdAgain(
 /** What was wrong with the image, in place of what the runner has made of that. */
 function because<Result>(broken: OciError, result: FinalResult | Result): FinalResult | Result {
   if (isFinal(result) && result.kind === 'complete') return result;
-  const its = resultOfHostImage(broken, true);
+  const its = resultOfHostImage(broken);
   // The runner was stopped: before it had begun, as it says itself, or nobody knows.
   if (!isFinal(result) || result.kind !== 'failed') return its;
   if (result.disksUntouched === true) {

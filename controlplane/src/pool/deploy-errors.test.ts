@@ -144,26 +144,27 @@ test('notProved: its own words on host and pool, and what is on the disk', () =>
 
 test('429: its Retry-After is waited for, and the host says so', () => {
   const host = reimagedTo('deploy.write_image');
-  const value = create(agent.RetryAfterSchema, {
-    reason: agent.ConflictReason.FAULT,
+  const value = create(agent.TransientErrorSchema, {
+    cause: 'registry',
     message: 'registry.example says 429',
     delay: durationFromMs(120_000),
+    disksUntouched: true,
   });
-  host.report({ case: 'retryAfter', value });
+  host.report({ case: 'transientError', value });
   const { run } = host.record.host?.status ?? {};
-  expect(run?.waiting?.message).toBe('registry.example says 429');
+  expect(run?.waiting).toMatchObject({ reason: 'registry', message: 'registry.example says 429' });
   expect(host.record.operation?.notBefore).toEqual(timestampFromMs(host.nowMs + 120_000));
   expect(host.record.operation?.sentTo).toBeUndefined();
   host.nowMs += 120_000;
   const sent = host.apply({ kind: 'tick' });
   expect(sent.map(({ kind }) => kind)).toContain('send');
-  for (let minutes = 0; minutes < 20 && stepAt(host) === 'deploy.write_image'; minutes++) {
-    host.report({ case: 'retryAfter', value });
+  for (let minutes = 0; minutes < 40 && stepAt(host) === 'deploy.write_image'; minutes++) {
+    host.report({ case: 'transientError', value });
     host.nowMs += 120_000;
     host.apply({ kind: 'tick' });
   }
   const { status } = host.record.host ?? {};
-  expect(status?.faults[0]?.message).toContain('after 15 minutes: registry.example says 429');
+  expect(status?.faults[0]?.message).toContain('registry.example says 429');
   expect(status?.image).toBe(first);
 });
 

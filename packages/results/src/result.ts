@@ -140,6 +140,8 @@ export interface TransientError {
   readonly kind: 'transientError';
   readonly cause: TransientCause;
   readonly message: string;
+  /** How long whoever it is wants to be left alone, when it says so: milliseconds. */
+  readonly delayMs?: number;
   /** As in `Failed`. */
   readonly disksUntouched?: true;
 }

@@ -70,6 +70,7 @@ const results: fc.Arbitrary<Result> = fc.oneof(
       kind: fc.constant('transientError' as const),
       cause: fc.constantFrom(...transientCauses),
       message: word,
+      delayMs: durationMs,
       disksUntouched: fc.constant(true as const),
     },
     { requiredKeys: ['kind', 'cause', 'message'] },

@@ -76,9 +76,10 @@ export function resultToWire(result: Result): WireResult {
       return { case: 'failed', value: create(agent.FailedSchema, fields) };
     }
     case 'transientError': {
-      const { cause, message, disksUntouched = false } = result;
-      const value = create(agent.TransientErrorSchema, { cause, message, disksUntouched });
-      return { case: 'transientError', value };
+      const { cause, message, delayMs, disksUntouched = false } = result;
+      const delay = delayMs === undefined ? {} : { delay: durationFromMs(delayMs) };
+      const fields = { cause, message, disksUntouched, ...delay };
+      return { case: 'transientError', value: create(agent.TransientErrorSchema, fields) };
     }
   }
 }
@@ -100,11 +101,8 @@ export function resultFromWire(report: agent.Report): Result | Unsupported {
     }
     case 'failed':
       return decodeFailed(result.value);
-    case 'transientError': {
-      const { cause, message, disksUntouched } = result.value;
-      if (!isCause(cause)) return unknown('transient_error.cause', cause);
-      return { kind: 'transientError', cause, message, ...(disksUntouched && { disksUntouched }) };
-    }
+    case 'transientError':
+      return decodeTransient(result.value);
     case undefined:
       return missing('result');
   }
@@ -134,6 +132,21 @@ function decodeRetryAfter(wire: agent.RetryAfter): Result | Unsupported {
   if (delayMs === undefined) return missing('retry_after.delay');
   if (delayMs < 0) return unknown('retry_after.delay', `${delayMs} ms`);
   return { kind: 'retryAfter', reason, message: wire.message, delayMs };
+}
+
+function decodeTransient(wire: agent.TransientError): Result | Unsupported {
+  const { cause, message, disksUntouched } = wire;
+  const delayMs = delayOf(wire.delay);
+  if (!isCause(cause)) return unknown('transient_error.cause', cause);
+  if (delayMs !== undefined && delayMs < 0)
+    return unknown('transient_error.delay', `${delayMs} ms`);
+  return {
+    kind: 'transientError',
+    cause,
+    message,
+    ...(delayMs === undefined ? {} : { delayMs }),
+    ...(disksUntouched && { disksUntouched }),
+  };
 }
 
 function decodeFailed(wire: agent.Failed): Result | Unsupported {

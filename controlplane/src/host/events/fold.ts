@@ -279,7 +279,10 @@ function foldTransient(turn: Turn, { run, step }: Attempt, result: agent.Transie
   }
   const key = `${turn.host.uid}/${run.number}/${run.currentStep}`;
   const { retryDelayMs: firstMs, retryDelayMaxMs: longestMs } = timing;
-  const delayMs = backoffDelayMs({ attempt: count, firstMs, longestMs, key });
+  const backoffMs = backoffDelayMs({ attempt: count, firstMs, longestMs, key });
+  const askedMs = result.delay === undefined ? 0 : durationMs(result.delay);
+  // The last time at the end of the budget, however late it was asked for.
+  const delayMs = Math.max(backoffMs, Math.min(askedMs, timing.registryBudgetMs - lastedMs));
   const postponement = {
     notBefore: later(turn, delayMs),
     transientCount: count,
