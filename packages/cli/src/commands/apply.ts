@@ -55,7 +55,7 @@ export const applyFile = buildCommand({
   },
   async func(this: CliContext, flags: ApplyFlags) {
     const { world } = this;
-    const objects = await readFile(world, flags.filename);
+    const objects = await readObjectFile(world, flags.filename);
     const passwords = await readPasswords(world, objects);
     await withClient(openConnection(world, flags), fileClients, async (clients) => {
       const steps = await planSteps(clients, objects, passwords, flags.setPasswords);
@@ -70,8 +70,8 @@ export const applyFile = buildCommand({
   },
 });
 
-/** Throws `UsageError` once all that is wrong has been printed. */
-async function readFile(world: World, path: string): Promise<readonly FileObject[]> {
+/** The objects of a file. Throws `UsageError` once all that is wrong has been printed. */
+export async function readObjectFile(world: World, path: string): Promise<readonly FileObject[]> {
   const text = path === '-' ? await world.readInput() : await fileText(world, path);
   if (text === undefined) throw new UsageError('--filename is -, and standard input is a terminal');
   const read = readObjects(text);

@@ -6,17 +6,12 @@ import {
   ListPoolsResponseSchema,
   type Pool,
   PoolSchema,
-  RolloutPlanSchema,
+  RolloutPolicySchema,
 } from '@rackwright/api';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { UsageError } from '../failure.ts';
 import { idArgument, requestFlag, resourceName, type SharedFlags } from '../flags.ts';
-import {
-  deployHistoryColumns,
-  plannedRolloutColumns,
-  poolColumns,
-  poolHostColumns,
-} from '../output/pool.ts';
+import { deployHistoryColumns, poolColumns, poolHostColumns } from '../output/pool.ts';
 import { printJson, printLines, printTable } from '../output/show.ts';
 import type { CliContext, World } from '../world.ts';
 import { allPages } from './calls.ts';
@@ -24,6 +19,7 @@ import { showExplanation } from './explain.ts';
 import { sharedAliases as aliases, listCommand, oneCommand, sharedFlags } from './frames.ts';
 import { reasonFlag } from './host-client.ts';
 import { type PoolClient, showPool, withPools } from './pool-client.ts';
+import { planRollout, showDraft } from './pool-plan.ts';
 import { type PoolFlags, poolFlags, poolFrom } from './pool-spec.ts';
 import { watchPool } from './pool-watch.ts';
 
@@ -31,7 +27,15 @@ const positional = idArgument('pool', 'Id of the pool');
 const argument = ['pool', 'Id of the pool'] as const;
 const one = { collection: 'pools', argument };
 
+const dryRun = {
+  kind: 'boolean',
+  default: false,
+  brief: 'Only show which hosts would go, in which order, and what they lose',
+} as const;
+const changeFlags = { ...sharedFlags, ...poolFlags, dryRun, ...requestFlag };
+
 interface ChangeFlags extends SharedFlags, PoolFlags {
+  readonly dryRun: boolean;
   readonly requestId: string;
 }
 
@@ -41,11 +45,30 @@ const createPool = buildCommand({
     fullDescription:
       'The pool holds hosts that fit all of --host, --rack and --label. What it may hold is ' +
       'written over: hosts that are available, and those that run something and that nobody ' +
-      'claims. Waves and health timeouts are given in a file, for `rackwright apply -f`.',
+      'claims. --dry-run shows whom that means; --paused makes a pool that claims its hosts and ' +
+      'writes nothing until it is resumed. Waves, the health timeout, labels, how ' +
+      'often a tag is looked at and how much history is shown are given in a file, for ' +
+      '`rackwright apply -f`.',
   },
-  parameters: { flags: { ...sharedFlags, ...poolFlags, ...requestFlag }, positional, aliases },
-  async func(this: CliContext, flags: ChangeFlags, id: string) {
-    const { pool } = await poolFrom(this.world, '', flags);
+  parameters: {
+    flags: {
+      ...changeFlags,
+      paused: { kind: 'boolean', default: false, brief: 'Write nothing until it is resumed' },
+    },
+    positional,
+    aliases,
+  },
+  async func(this: CliContext, flags: ChangeFlags & { paused: boolean }, id: string) {
+    const name = resourceName('pools', id);
+    const { pool } = await poolFrom(this.world, name, flags);
+    if (flags.paused && pool.spec !== undefined) {
+      pool.spec.rollout ??= create(RolloutPolicySchema);
+      pool.spec.rollout.paused = true;
+    }
+    if (flags.dryRun) {
+      await showDraft(this.world, flags, { pool });
+      return;
+    }
     const { requestId } = flags;
     const made = await withPools(this.world, flags, (pools) =>
       pools.createPool({ poolId: id, pool, requestId }),
@@ -56,10 +79,15 @@ const createPool = buildCommand({
 
 const updatePool = buildCommand({
   docs: { brief: 'Change what a pool shall be; only what is named changes' },
-  parameters: { flags: { ...sharedFlags, ...poolFlags, ...requestFlag }, positional, aliases },
+  parameters: { flags: changeFlags, positional, aliases },
   async func(this: CliContext, flags: ChangeFlags, id: string) {
-    const { pool, paths } = await poolFrom(this.world, resourceName('pools', id), flags);
+    const name = resourceName('pools', id);
+    const { pool, paths } = await poolFrom(this.world, name, flags);
     if (paths.length === 0) throw new UsageError('nothing is to be changed; see --help');
+    if (flags.dryRun) {
+      await showDraft(this.world, flags, { name, pool, updateMask: { paths } });
+      return;
+    }
     const { requestId } = flags;
     const changed = await withPools(this.world, flags, (pools) =>
       pools.updatePool({ pool, updateMask: { paths }, requestId }),
@@ -69,7 +97,7 @@ const updatePool = buildCommand({
 });
 
 const getPool = oneCommand<Pool>({
-  brief: 'Show one pool, who is out, and the newest of its history',
+  brief: 'Show one pool, who has a slot, and the newest of its history',
   ...one,
   call: (world, flags, name) => withPools(world, flags, (pools) => pools.getPool({ name })),
   show: showPool,
@@ -114,23 +142,6 @@ const showHistory = oneCommand({
     const schema = ListDeployHistoryResponseSchema;
     if (output === 'json') printJson(world, schema, create(schema, { entries }));
     else printTable(world, deployHistoryColumns(world.clock), entries);
-  },
-});
-
-const planRollout = oneCommand({
-  brief: 'Show in which order the hosts would go; changes nothing',
-  ...one,
-  call: (world, flags, name) => withPools(world, flags, (pools) => pools.planRollout({ name })),
-  show: (world, { output }, plan) => {
-    if (output === 'json') {
-      printJson(world, RolloutPlanSchema, plan);
-      return;
-    }
-    const target = plan.target?.image ?? 'an image that is not resolved yet';
-    const held = plan.heldBecause === '' ? '' : `; nothing begins now: ${plan.heldBecause}`;
-    const headline = `${plan.pool} to ${target}, ${plan.unavailableMax} at once${held}`;
-    printLines(world, [headline, ...plan.warnings.map((text) => `Note: ${text}`), '']);
-    printTable(world, plannedRolloutColumns, plan.hosts);
   },
 });
 

@@ -153,7 +153,8 @@ function problemOf({ line, column }: FileObject, message: string): Problem {
   return { line, column, message };
 }
 
-async function ifThere<T>(ask: () => Promise<T>): Promise<T | undefined> {
+/** What is asked for; undefined: it is not there. */
+export async function ifThere<T>(ask: () => Promise<T>): Promise<T | undefined> {
   try {
     return await ask();
   } catch (error) {
