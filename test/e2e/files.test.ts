@@ -245,6 +245,33 @@ test('a person is asked first, and only yes is yes', async () => {
   expect((await answered(undefined)).out).toContain('1 unchanged');
 });
 
+test('the pool of the manual is planned from its file, made, and planned again', async () => {
+  const manual = await readFile(
+    join(import.meta.dirname, '../../controlplane/OPERATING.md'),
+    'utf8',
+  );
+  const [, shown = ''] = /```yaml\n(kind: Pool\n[^`]*`[^`]*`[^`]*)```/.exec(manual) ?? [];
+  expect(shown).toContain('waves:');
+  const checked = await rackwright('apply -f - --dry-run', shown);
+  expect([checked.code, checked.err]).toEqual([0, '']);
+  // Here is no registry to look the tag up in.
+  const file = shown.replace('os:stable', `os@sha256:${'ab'.repeat(32)}`);
+  const planned = await rackwright('pool plan web -f -', file);
+  expect([planned.code, planned.err]).toEqual([0, '']);
+  expect(planned.out).toContain('it would hold no host');
+  expect((await rackwright('pool list')).out).not.toContain('pools/web');
+  expect((await rackwright('apply -f - --yes', file)).code).toBe(0);
+  const changed = file.replace('role: web', 'role: db');
+  expect((await rackwright('pool plan web -f -', changed)).out).toContain('hosts/h1 is ');
+  const asked = 'pool update web --label role=db --dry-run';
+  expect((await rackwright(asked)).out).toContain('hosts/h1 is ');
+  const [, image = ''] = /image: (\S+)/.exec(file) ?? [];
+  const made = `pool create web2 --label role=none --paused --image ${image}`;
+  expect((await rackwright(`${made} --dry-run`)).out).toContain('nothing begins now: it is paused');
+  expect((await rackwright(made)).out).toMatch(/^paused +yes$/m);
+  for (const id of ['web', 'web2']) expect((await rackwright(`pool delete ${id}`)).code).toBe(0);
+});
+
 test('a password is set anew only when that is asked for', async () => {
   const file = 'kind: Credential\nname: bmc\nusername: root\npassword: { env: BMC_PASSWORD }\n';
   expect((await rackwright('apply -f - --yes', file)).out).toContain('1 unchanged');

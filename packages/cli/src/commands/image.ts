@@ -56,7 +56,13 @@ const prefetchImage = buildCommand({
     },
     positional: {
       kind: 'tuple',
-      parameters: [{ parse: String, brief: 'Image by tag or digest', placeholder: 'image' }],
+      parameters: [
+        {
+          parse: String,
+          brief: 'OCI reference by tag or digest, or https://HOST/PATH#sha256=HEX',
+          placeholder: 'image',
+        },
+      ],
     },
     aliases,
   },

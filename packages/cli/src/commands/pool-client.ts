@@ -11,7 +11,7 @@ export type PoolClient = Client<typeof PoolService>;
 /** Runs `work` with a client of PoolService. */
 export const withPools = callsOf(PoolService);
 
-/** Prints one pool, with who is out and the newest of its history. */
+/** Prints one pool, with who has a slot and the newest of its history. */
 export function showPool(world: World, { output }: SharedFlags, pool: Pool): void {
   if (output === 'json') {
     printJson(world, PoolSchema, pool);

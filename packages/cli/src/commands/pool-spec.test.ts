@@ -85,12 +85,18 @@ test('a part of a selector or a gate that is not said is not among what is chang
 test('words take away what limits a pool', () => {
   const flags: PoolFlags = {
     ...{ host: ['none'], rack: 'none', label: ['none'], size: 'all', perRack: 'none' },
+    ...{ maxUnavailable: 'none', failureThreshold: 'none', soak: 'none', gateDeadline: 'none' },
   };
   const { pool, paths } = poolOf('pools/web', flags);
   expect(paths).toEqual([
     ...['spec.hosts.names', 'spec.hosts.rack', 'spec.hosts.labels', 'spec.size'],
-    'spec.rollout.max_unavailable_per_rack',
+    ...['spec.rollout.max_unavailable', 'spec.rollout.max_unavailable_per_rack'],
+    ...['spec.rollout.failure_threshold', 'spec.rollout.soak', 'spec.rollout.gate.deadline'],
   ]);
+  const { maxUnavailable, failureThreshold, soak, gate } = pool.spec?.rollout ?? {};
+  expect([maxUnavailable, failureThreshold, soak, gate?.deadline]).toEqual(
+    Array(4).fill(undefined),
+  );
   expect(pool.spec?.hosts).toMatchObject({ names: [], rack: '', labels: {} });
   expect([pool.spec?.size, pool.spec?.rollout?.maxUnavailablePerRack]).toEqual([
     undefined,

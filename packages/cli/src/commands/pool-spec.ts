@@ -25,18 +25,21 @@ const texts = (brief: string, placeholder: string) =>
 
 /** Flags that say what a pool shall be. */
 export const poolFlags = {
-  image: textFlag('OCI image by tag or digest', 'image'),
+  image: textFlag('OCI reference by tag or digest, or https://HOST/PATH#sha256=HEX', 'image'),
   host: texts('Id of a host that it may hold; none: any of the others', 'host'),
   rack: textFlag('Id of the rack whose hosts it may hold; none: of any rack', 'rack'),
   label: texts('Label of the hosts that it may hold, NAME=VALUE; none: whatever', 'name=value'),
   size: { ...textFlag('So many of them; unset or all means all', 'count'), parse: wholeOr('all') },
-  maxUnavailable: textFlag('Hosts out at once, as 2 or 25%; unset means 1, 0 stops', 'amount'),
+  maxUnavailable: textFlag('Hosts out at once, as 2 or 25%; none means 1, 0 stops', 'amount'),
   perRack: { ...textFlag('The same within one rack, or none', 'count'), parse: wholeOr('none') },
-  failureThreshold: textFlag('Failed hosts that stop the rollout, as 2 or 5%', 'amount'),
-  soak: textFlag('How long a host has to be healthy, as 10m', 'duration'),
+  failureThreshold: textFlag(
+    'Failed hosts that stop the rollout, as 2 or 5%; none means 5%, but at least 2',
+    'amount',
+  ),
+  soak: textFlag('How long a host has to be healthy, as 10m, or none', 'duration'),
   window: texts('When hosts may be taken out: "0 2 * * 6 for 4h in Europe/Berlin"', 'window'),
   gate: textFlag('"approval": a person is asked before each host in service; or none', 'gate'),
-  gateDeadline: textFlag('How long the gate is waited for, as 8h', 'duration'),
+  gateDeadline: textFlag('How long the gate is waited for, as 8h; none means 24h', 'duration'),
   rollback: {
     kind: 'boolean',
     optional: true,
@@ -44,7 +47,10 @@ export const poolFlags = {
   },
   gateWebhook: textFlag('URL that is asked before each host in service; or none', 'url'),
   ...deployFlags,
-  pin: texts('Keep a host to an image by digest, HOST=IMAGE; none: no host', 'host=image'),
+  pin: texts(
+    'Keep a host to an image by digest, OCI or URL, HOST=IMAGE; none: no host',
+    'host=image',
+  ),
   unpin: texts('Id of a host that keeps to no image of its own any more', 'host'),
 } as const;
 
@@ -100,16 +106,18 @@ export function poolOf(name: string, flags: PoolFlags): WantedPool {
   });
   sayPins(spec, flags, paths);
   said(flags.maxUnavailable, 'spec.rollout.max_unavailable', (amount) => {
-    policy.maxUnavailable = amountOf('--max-unavailable', amount);
+    const wanted = amountOf('--max-unavailable', amount);
+    if (wanted !== undefined) policy.maxUnavailable = wanted;
   });
   said(flags.perRack, 'spec.rollout.max_unavailable_per_rack', (count) => {
     if (count !== 'none') policy.maxUnavailablePerRack = count;
   });
   said(flags.failureThreshold, 'spec.rollout.failure_threshold', (amount) => {
-    policy.failureThreshold = amountOf('--failure-threshold', amount);
+    const wanted = amountOf('--failure-threshold', amount);
+    if (wanted !== undefined) policy.failureThreshold = wanted;
   });
   said(flags.soak, 'spec.rollout.soak', (soak) => {
-    policy.soak = durationOf('--soak', soak);
+    if (soak !== 'none') policy.soak = durationOf('--soak', soak);
   });
   said(flags.window, 'spec.rollout.windows', (windows) => {
     policy.windows = unlessNone(windows).map(windowOf);
@@ -183,7 +191,7 @@ function sayGate(
     (url) => (wanted.webhookUrl = url === 'none' ? '' : url),
   );
   said(gateDeadline, `${path}.deadline`, (deadline) => {
-    wanted.deadline = durationOf('--gate-deadline', deadline);
+    if (deadline !== 'none') wanted.deadline = durationOf('--gate-deadline', deadline);
   });
   if ((gate ?? gateWebhook ?? gateDeadline) !== undefined) policy.gate = wanted;
 }
@@ -196,10 +204,13 @@ function wholeOr<W extends string>(word: W) {
   return (text: string): number | W => (text === word ? word : parseWhole(text));
 }
 
-function amountOf(flag: string, given: string): PoolAmount {
+function amountOf(flag: string, given: string): PoolAmount | undefined {
+  if (given === 'none') return undefined;
   const [, digits, sign] = /^(\d{1,4})(%?)$/.exec(given) ?? [];
   if (digits === undefined) {
-    throw new UsageError(`${flag} is "${given}"; it must be a number or a percentage, 2 or 25%`);
+    throw new UsageError(
+      `${flag} is "${given}"; it must be a number or a percentage, 2 or 25%, or none`,
+    );
   }
   const value = Number(digits);
   const amount =

@@ -48,7 +48,7 @@ export const poolHostColumns: Column<PoolHost>[] = [
 /** Columns of the slots of a pool. */
 export function slotColumns(clock: Clock): Column<RolloutSlot>[] {
   return [
-    { title: 'OUT', value: ({ host }) => host },
+    { title: 'SLOT OF', value: ({ host }) => host },
     { title: 'FOR', ...imageCell, value: ({ image }) => shortImage(image) },
     { title: 'STATE', value: ({ state }) => enumName('RolloutSlotState', state) },
     { title: 'SINCE', value: ({ takeTime }) => ago(clock, takeTime) },

@@ -101,7 +101,8 @@ export type PoolSpec = Message<"rackwright.v1.PoolSpec"> & {
   size?: number | undefined;
 
   /**
-   * OCI reference by tag, which is looked at again and again, or by digest.
+   * OCI reference by tag, which is looked at again and again, or by digest; or the URL of a disk
+   * image with its digest, "https://HOST/PATH#sha256=HEX".
    *
    * @generated from field: string image = 3;
    */
@@ -113,7 +114,7 @@ export type PoolSpec = Message<"rackwright.v1.PoolSpec"> & {
   rollout?: RolloutPolicy | undefined;
 
   /**
-   * By "hosts/HOST": an OCI reference by digest that this host keeps to instead of the pool's.
+   * By "hosts/HOST": an image by digest, as above, that this host keeps to instead of the pool's.
    *
    * @generated from field: map<string, string> pins = 5;
    */
@@ -1368,7 +1369,7 @@ export const RolloutSlotState = {
   UNSPECIFIED: 0,
 
   /**
-   * Waits for an approval; the host is in service still.
+   * Waits for an approval, or for its webhook; the host is in service still.
    *
    * @generated from enum value: ROLLOUT_SLOT_STATE_GATE = 1;
    */
