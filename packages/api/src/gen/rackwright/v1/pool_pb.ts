@@ -383,7 +383,7 @@ export type RolloutTarget = Message<"rackwright.v1.RolloutTarget"> & {
   digest: string;
 
   /**
-   * The image's own label; empty: it has none that was read.
+   * The image's own label; empty: it has none, or is named by its digest: then no registry is asked.
    *
    * @generated from field: string version = 4;
    */
@@ -624,7 +624,7 @@ export type RolloutSlot = Message<"rackwright.v1.RolloutSlot"> & {
   message: string;
 
   /**
-   * Of the target that it was taken for; empty for a pin.
+   * Of the target that it was taken for; empty for a pin, and where the target has none.
    *
    * @generated from field: string version = 16;
    */
@@ -669,6 +669,8 @@ export type DeployHistoryEntry = Message<"rackwright.v1.DeployHistoryEntry"> & {
   digest: string;
 
   /**
+   * As its deployments had it; empty: the image says none, or was named by its digest alone.
+   *
    * @generated from field: string version = 2;
    */
   version: string;
