@@ -251,6 +251,17 @@ test('what holds for the fleet is for callers without a scope', async () => {
   expect((await ofRack.fleet.getFleet({})).name).toBe('fleet');
 });
 
+test('a draft of a pool is planned for operators, over hosts of their scope alone', async () => {
+  const image = `registry.example/os@sha256:${'ab'.repeat(32)}`;
+  const pool = { name: 'pools/ahead', spec: { image, hosts: { names: [aa.host, zz.host] } } };
+  const wall = operatorClients(fixture.channel, await tokenFor(fixture, 'wall', Role.VIEWER));
+  expect((await failureOf(wall.pools.planRollout({ pool }))).kind).toBe('permissionDenied');
+  const told = JSON.stringify(await ofRack.pools.planRollout({ pool }), plain);
+  expect(told).toContain(aa.host);
+  expect(told).not.toContain(zz.host);
+  expect(JSON.stringify(await fixture.pools.planRollout({ pool }), plain)).toContain(zz.host);
+});
+
 test('who asks again about a host that is gone is answered again, in its scope alone', async () => {
   const spec = specOf('aa', 9);
   const made = { hostId: 'leaves', host: { spec, labels: { pool: aa.pool } } };
