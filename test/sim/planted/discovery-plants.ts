@@ -46,7 +46,7 @@ export const discoveryPlants: readonly Plant[] = [
     file: 'controlplane/src/discovery/intake.ts',
     find: "const room = listed < most ? 'made'",
     replace: "const room = listed < 1e9 ? 'made'",
-    caughtBy: { ...bySimulation, from: 88 },
+    caughtBy: { ...bySimulation, from: 108 },
   },
   {
     name: 'floodBoots',

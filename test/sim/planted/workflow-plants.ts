@@ -25,7 +25,7 @@ export const workflowPlants: readonly Plant[] = [
     replace:
       "        link.send({ case: 'reportReceived', value: { operationId, handOff: true } });\n" +
       '        return;',
-    caughtBy: { ...bySimulation, from: 39 },
+    caughtBy: { ...bySimulation, from: 44 },
   },
   {
     name: 'interruptedScriptRunsAgain',
@@ -41,7 +41,7 @@ export const workflowPlants: readonly Plant[] = [
     file: 'controlplane/src/host/run/step-policy.ts',
     find: 'if (step.failures < step.retries && mayTryAgain',
     replace: 'if (step.failures < 9 && mayTryAgain',
-    caughtBy: { ...bySimulation, from: 90 },
+    caughtBy: { ...bySimulation, from: 134 },
   },
   {
     name: 'conditionIgnored',
@@ -67,7 +67,7 @@ export const workflowPlants: readonly Plant[] = [
     replace:
       '    ((globalThis as never as Record<string, never>)[`stale ${id.templateId}`] ??=\n' +
       '      readTemplate(store, id.templateId) as never) as ReturnType<typeof readTemplate>,',
-    caughtBy: { ...bySimulation, from: 7 },
+    caughtBy: { ...bySimulation, from: 9 },
   },
   {
     name: 'sweepsWhatRuns',
@@ -77,7 +77,7 @@ export const workflowPlants: readonly Plant[] = [
     replace:
       'if (run.state === WorkflowRunState.RUNNING) return true;\n' +
       '    if (run.state !== WorkflowRunState.TIMED_OUT) return false;',
-    caughtBy: { ...bySimulation, from: 7 },
+    caughtBy: { ...bySimulation, from: 9 },
   },
   {
     name: 'oneKeyForAllCalls',
@@ -131,7 +131,7 @@ export const workflowPlants: readonly Plant[] = [
     file: 'controlplane/src/workflow/decide.ts',
     find: 'return carrier.phase === RunPhase.ENDED ? write(record, endedAs(record, carrier)) : none;',
     replace: 'return carrier.phase === undefined ? write(record, endedAs(record, carrier)) : none;',
-    caughtBy: bySimulation,
+    caughtBy: { ...bySimulation, from: 4 },
   },
   {
     name: 'beginsUnasked',
@@ -147,7 +147,7 @@ export const workflowPlants: readonly Plant[] = [
     file: 'controlplane/src/workflow/batch-rules.ts',
     find: 'const free = Math.max(0, (spec?.maxParallel ?? 1) - atTurn);',
     replace: 'const free = Math.max(0, spec?.maxParallel ?? 1) + atTurn * 0;',
-    caughtBy: byBatches,
+    caughtBy: { ...byBatches, from: 3 },
   },
   {
     name: 'secondTurn',
@@ -181,6 +181,6 @@ export const workflowPlants: readonly Plant[] = [
     file: 'controlplane/src/workflow/batch-rules.ts',
     find: 'if (!isMoving && !isWaiting) status.endTime',
     replace: "if (!isMoving && !isWaiting && reason === '') status.endTime",
-    caughtBy: { ...byBatches, from: 5 },
+    caughtBy: { ...byBatches, from: 8 },
   },
 ];
