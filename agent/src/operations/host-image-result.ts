@@ -23,16 +23,28 @@ export function progressWords(progress: HostImageProgress): Omit<Progress, 'step
   }
 }
 
-const againstImage: ReadonlySet<string> = new Set<FailureType>([
-  'imageDigestMismatch',
-  'imageTruncated',
-  'registryUnreachable',
+/** Failures that are not the image's, whatever was read of it. */
+const ofTheHost: ReadonlySet<string> = new Set<FailureType>([
+  'ioError',
+  'writeError',
+  'noRootDisk',
+  'keepDisk',
+  'imageTooLarge',
+  'wrongArchitecture',
+  'notBootable',
+  'deviceChanged',
+  'identityMismatch',
+  'identityUnproven',
+  'invalidArgument',
 ]);
 
-/** Whether what a runner has read here was wrong, or could not be read. */
-export function speaksAgainstImage(result: unknown): boolean {
-  const isFailure = typeof result === 'object' && result !== null && 'type' in result;
-  return isFailure && againstImage.has(String(result.type));
+/**
+ * Whether what a runner has read here may have been wrong, or could not be read: then it ends as
+ * interrupted, or late, as well. A doubt costs one look through the file.
+ */
+export function mayBeTheImage(result: FinalResult): boolean {
+  if (result.kind === 'complete') return false;
+  return result.kind !== 'failed' || !ofTheHost.has(result.type);
 }
 
 /** What `hold` has rejected with, as a result. */

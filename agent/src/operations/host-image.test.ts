@@ -268,13 +268,22 @@ test('after a restart the runner is stopped when its image can be had no more', 
   expect(await ended).toMatchObject({ type: 'imageNotFound', message: 'it is gone' });
 });
 
-test.each<[FailureType, string[]]>([
-  ['imageDigestMismatch', ['doubted', 'released']],
-  ['imageTruncated', ['doubted', 'released']],
-  ['registryUnreachable', ['doubted', 'released']],
-  ['ioError', ['released']],
-])('what a runner has read here is looked at again after %s', async (type, done) => {
-  const end: FinalResult = { kind: 'failed', type, message: 'as the runner says' };
+const told = (type: FailureType): FinalResult => ({ kind: 'failed', type, message: 'its words' });
+
+test.each<[string, FinalResult, string[]]>([
+  ['another digest', told('imageDigestMismatch'), ['doubted', 'released']],
+  ['a format that is none', told('badImage'), ['doubted', 'released']],
+  ['being cut short', told('interrupted'), ['doubted', 'released']],
+  ['its deadline', told('deadline'), ['doubted', 'released']],
+  [
+    'having read nothing',
+    { kind: 'retryAfter', reason: 'fault', message: 'it does not come', delayMs: 1 },
+    ['doubted', 'released'],
+  ],
+  ['an error of the disk', told('ioError'), ['released']],
+  ['a disk that is too small', told('imageTooLarge'), ['released']],
+  ['success', { kind: 'complete' }, ['released']],
+])('what a runner has read here is looked at again after %s', async (_, end, done) => {
   const released: string[] = [];
   expect(await setUp(async () => heldImage(released)).run(async () => end)).toBe(end);
   expect(released).toEqual(done);

@@ -23,12 +23,7 @@ import {
 import type { ImageOfOrder } from '../runner-gateway/index.ts';
 import type { OperationContext } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
-import {
-  notHeld,
-  progressWords,
-  resultOfHostImage,
-  speaksAgainstImage,
-} from './host-image-result.ts';
+import { mayBeTheImage, notHeld, progressWords, resultOfHostImage } from './host-image-result.ts';
 import { turnLimit } from './time-limit.ts';
 
 export interface HostImageParts {
@@ -84,7 +79,7 @@ export async function withHostImage(
     const image = imageOfOrder(parts, request, held);
     if (image === undefined) return failure('badImage', 'the image has no disk');
     const result = await order(image, { ...context, remainingMs: () => limit.remainingMs() });
-    if (speaksAgainstImage(result)) held.doubt();
+    if (mayBeTheImage(result)) held.doubt();
     return result;
   } finally {
     held.release();
@@ -119,7 +114,7 @@ export async function withHostImageAgain<Result>(
   try {
     const signal = AbortSignal.any([context.signal, stop.signal]);
     const result = await resume(() => image, { ...context, signal });
-    if (speaksAgainstImage(result)) again?.doubt();
+    if (isFinal(result) && mayBeTheImage(result)) again?.doubt();
     return broken === undefined || context.signal.aborted ? result : because(broken, result);
   } finally {
     over.abort();
