@@ -335,7 +335,11 @@ describe('a folder that cannot be used', () => {
     const again = served(bytes);
     await expect(hold(cache, bytes, again)).rejects.toMatchObject(refusal);
     expect(cache.find(digestOf(bytes))).toBeUndefined();
+    expect(await cache.holdIfHere(digestOf(bytes))).toBe(false);
     isBroken = false;
+    // Whoever asks only what is here need not fetch anything first.
+    expect(await cache.holdIfHere(digestOf(bytes))).toBe(true);
+    cache.release(digestOf(bytes));
     await hold(cache, bytes, again);
     expect(again.asked).toEqual([]);
   });

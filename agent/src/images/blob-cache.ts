@@ -142,6 +142,8 @@ export class BlobCache {
 
   /** True when the blob is here whole, or now held; see `hold`. */
   async holdIfHere(digest: Digest): Promise<boolean> {
+    // What cannot be looked at is not here; whoever fetches is told why.
+    await this.#load().catch(() => {});
     const entry = this.#entries.get(digest);
     if (entry === undefined) return false;
     this.#holds.set(digest, (this.#holds.get(digest) ?? 0) + 1);

@@ -47,7 +47,8 @@ async function list(folder: string): Promise<LargeFile[]> {
   const found: LargeFile[] = [];
   for (const entry of await entriesOf(folder)) {
     if (!entry.isFile()) continue;
-    const file = await find(join(folder, entry.name));
+    // One that cannot be looked at is as good as none; the others are well.
+    const file = await find(join(folder, entry.name)).catch(() => undefined);
     if (file !== undefined) found.push({ name: entry.name, ...file });
   }
   return found;
