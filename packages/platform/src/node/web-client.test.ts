@@ -77,7 +77,7 @@ test('gives up a body that falls silent, and one that nobody wants any more', as
 
 test('gives up a body that comes too slowly, and takes one that is quick enough', async () => {
   const url = await serve((_, response) => {
-    response.writeHead(200, { 'content-length': 12 });
+    response.writeHead(200, { 'content-length': 40 });
     const drip = setInterval(() => response.write('x'), 50);
     response.once('close', () => clearInterval(drip));
   });
@@ -85,7 +85,7 @@ test('gives up a body that comes too slowly, and takes one that is quick enough'
   await expect(slow.then(textOf)).rejects.toThrow(WebTooSlow);
   const late = get(url, { floor: { bytes: Number.POSITIVE_INFINITY, everyMs: 100 } });
   await expect(late.then(textOf)).rejects.toThrow('the answer not whole in 0.1 s');
-  expect(await textOf(await get(url, { floor: { bytes: 1, everyMs: 400 } }))).toHaveLength(12);
+  expect(await textOf(await get(url, { floor: { bytes: 1, everyMs: 1_500 } }))).toHaveLength(40);
 });
 
 test('bounds the wait for an answer, and its headers', async () => {

@@ -150,6 +150,7 @@ function keepAbove({ bytes, everyMs }: WebFloor, answer: IncomingMessage): void 
   const { socket } = answer;
   let before = socket.bytesRead;
   const look = setInterval(() => {
+    if (answer.complete) return;
     const now = socket.bytesRead;
     if (now - before < bytes) {
       const much = Number.isFinite(bytes) ? `less than ${bytes} bytes` : 'the answer not whole';
