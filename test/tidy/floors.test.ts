@@ -8,6 +8,7 @@ test.each([
   ['controlplane/src/host/turn/a.ts', '../run/b.ts'],
   ['controlplane/src/host/run/a.ts', '../machine.ts'],
   ['controlplane/src/host/run/a.ts', '../index.ts'],
+  ['controlplane/src/host/run/steps/a.ts', '../engine.ts'],
   ['controlplane/src/host/machine.ts', './shell/reconcile.ts'],
   ['controlplane/src/host/run/a.ts', '../nowhere/b.ts'],
   ['controlplane/src/host/nowhere/a.ts', '../turn/b.ts'],
@@ -26,6 +27,7 @@ test.each([
 test.each([
   ['controlplane/src/host/run/a.ts', '../turn/b.ts'],
   ['controlplane/src/host/run/a.ts', './b.ts'],
+  ['controlplane/src/host/run/a.ts', './steps/b.ts'],
   ['controlplane/src/host/run/a.test.ts', '../shell/reconcile.ts'],
   ['controlplane/src/host/index.ts', './shell/reconcile.ts'],
   ['controlplane/src/host/turn/a.ts', '../../steps/index.ts'],

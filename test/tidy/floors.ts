@@ -123,7 +123,8 @@ function stairsIn(house: House, file: SourceFile): Finding[] {
 /** Undefined when the folder has no place in the order. */
 function floorOf({ folder, floors }: House, path: string): number | undefined {
   const [first = '', ...deeper] = posix.relative(folder, path).split('/');
-  const place = floors.indexOf(first);
+  const within = floors.indexOf(`${first}/${deeper[0]}`);
+  const place = within >= 0 ? within : floors.indexOf(first);
   if (place >= 0) return place;
   return deeper.length > 0 ? undefined : floors.indexOf('.');
 }
