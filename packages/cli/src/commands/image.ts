@@ -74,7 +74,9 @@ const prefetchImage = buildCommand({
         names.map((name) => racks.prefetchImage({ name, image, architecture, netboot, requestId })),
       ),
     );
-    const images = answers.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
+    const images = answers.flatMap((each, at) => {
+      return each.status === 'fulfilled' ? [inRack(names[at], each.value)] : [];
+    });
     const refusals = answers.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []));
     if (images.length === 0) throw refusals[0];
     show(this.world, flags, images);
@@ -96,6 +98,11 @@ async function racksOf(world: World, flags: PrefetchFlags): Promise<readonly str
   return [...racks].toSorted();
 }
 
+/** A control plane of before does not say whose it is. */
+function inRack(name = '', image: PrefetchedImage): PrefetchedImage {
+  return image.rack === '' ? { ...image, rack: name } : image;
+}
+
 /** As JSON one document, with the rack of each. */
 function show(world: World, { output }: SharedFlags, images: PrefetchedImage[]): void {
   if (output === 'table') printTable(world, prefetchedColumns(world.clock), images);
@@ -113,7 +120,11 @@ const listPrefetched = buildCommand({
     const { images } = await withRacks(this.world, flags, (racks) =>
       racks.listPrefetchedImages({ name }),
     );
-    show(this.world, flags, images);
+    show(
+      this.world,
+      flags,
+      images.map((image) => inRack(name, image)),
+    );
   },
 });
 
@@ -137,7 +148,7 @@ const dropImage = buildCommand({
     const dropped = await withRacks(this.world, flags, (racks) =>
       racks.dropPrefetchedImage({ name, image, requestId }),
     );
-    show(this.world, flags, [dropped]);
+    show(this.world, flags, [inRack(name, dropped)]);
   },
 });
 
