@@ -1,9 +1,17 @@
 /** What a person may do by hand with a host of a pool, by the host's real record. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, HostGoal, HostState, RerunClass, RunKind, RunPhase } from '@rackwright/api';
+import {
+  agent,
+  HostGoal,
+  HostState,
+  RerunClass,
+  RunKind,
+  RunOutcome,
+  RunPhase,
+} from '@rackwright/api';
 import { expect, test } from 'vitest';
-import { type Bench, bench, done, verified } from '../host/testing/bench.ts';
+import { type Bench, bench, done, inspected, verified } from '../host/testing/bench.ts';
 import { rendered } from '../host/testing/templates.ts';
 import type { HostRequest } from '../host/turn/types.ts';
 import { image, Rollout } from './rollout.fixture.ts';
@@ -15,11 +23,15 @@ const reset = { kind: 'powerReset', bootOldDiskReason: '' } as const;
 
 /** Runs image A, for the pool. */
 function provisioned(): Bench {
+  return heldByPool({ state: HostState.PROVISIONED, image: image('A'), poweredOn: true });
+}
+
+function heldByPool(status: { readonly state: HostState; readonly [field: string]: unknown }) {
   const host = bench({ goal: HostGoal.MANAGEABLE });
   host.apply({ kind: 'tick' });
   host.report(verified());
-  const runs = { state: HostState.PROVISIONED, image: image('A'), poweredOn: true };
-  Object.assign(statusOf(host), runs);
+  Object.assign(statusOf(host), status);
+  Object.assign(host.record.host?.spec ?? {}, { goal: HostGoal.AVAILABLE });
   asked(host, { kind: 'claim', reason: 'its' }, 'pools/p');
   const step = (name: string, destructive: boolean) =>
     create(agent.StepDescriptionSchema, { name, destructive, rerunClass: RerunClass.SAFE });
@@ -43,6 +55,14 @@ function asked(host: Bench, request: HostRequest, actor = ann): void {
   host.apply({ kind: 'request', request, by: { actor } });
 }
 
+/** Every step of the run succeeds. */
+function finished(host: Bench): void {
+  for (let at = stepOf(host); at !== ''; at = stepOf(host)) {
+    if (at === 'runner.await') host.runnerReady();
+    else host.report(at === 'runner.inspect' ? inspected([]) : done);
+  }
+}
+
 function refusal(host: Bench, request: HostRequest, actor = ann): string {
   const outcome = host.try({ kind: 'request', request, by: { actor } });
   if (outcome.kind !== 'refused') throw new Error(`${request.kind} was accepted`);
@@ -62,10 +82,10 @@ const service = (step: string): HostRequest => ({
   steps: [{ step, arguments: {} }],
 });
 
-const workflow = (more: Parameters<typeof rendered>[2]): HostRequest => ({
+const workflow = (more: Parameters<typeof rendered>[2], step = 'run.script'): HostRequest => ({
   ...{ kind: 'workflow', workflowRun: 'hosts/h1/workflows/t/runs/1', workflowUid: 'w1' },
   ...{ templateDigest: 'd1', timeoutMs: undefined },
-  steps: [rendered('one', 'run.script', more)],
+  steps: [rendered('one', step, more)],
 });
 
 test.each([
@@ -120,20 +140,55 @@ test('who was switched off by a person is left off until the power is on again',
   expect(seenOf(before)).toMatchObject({ claimedBy: 'pools/p', keptBy: undefined });
 });
 
+test.each([
+  ['an inspection', { kind: 'inspect' }],
+  ['a service', service('bios.set')],
+  ['a workflow', workflow({ destructive: false })],
+  ['a power off', { kind: 'powerOff' }],
+] as const)('one that is available is off anyway, and goes also after %s', (_, request) => {
+  const host = heldByPool({ state: HostState.AVAILABLE, dirty: false, poweredOn: false });
+  host.nowMs += 1_000;
+  asked(host, request);
+  finished(host);
+  const { state, poweredOn, run } = statusOf(host);
+  expect({ state, poweredOn }).toEqual({ state: HostState.AVAILABLE, poweredOn: false });
+  expect(run).toMatchObject({ outcome: RunOutcome.SUCCEEDED, requestedBy: ann });
+  // Nobody could switch it on for the pool to go.
+  expect(refusal(host, on)).toContain('an available host stays off');
+  expect(seenOf(host)).toMatchObject({ switchedOffBy: undefined, keptBy: undefined });
+});
+
+test.each([
+  ['a service', service('bios.set')],
+  ['a workflow', workflow({ destructive: false })],
+] as const)(
+  'one that was off is left so by %s, which nobody has switched it off by',
+  (_, request) => {
+    const host = provisioned();
+    statusOf(host).poweredOn = false;
+    asked(host, request);
+    finished(host);
+    expect(statusOf(host).poweredOn).toBe(false);
+    expect(seenOf(host)).toMatchObject({ service: 'out', keptBy: undefined });
+    // A template that switches off is the word of who has asked for it.
+    statusOf(host).poweredOn = true;
+    asked(host, workflow({}, 'powerOff'));
+    finished(host);
+    expect(seenOf(host).switchedOffBy).toBe(ann);
+  },
+);
+
 test('after its rescue a host serves nobody until it has booted what it runs', () => {
   const host = provisioned();
   asked(host, { kind: 'rescue', reason: 'lost its root file system' });
-  for (let at = stepOf(host); at !== ''; at = stepOf(host)) {
-    if (at === 'runner.await') host.runnerReady();
-    else host.report(done);
-  }
+  finished(host);
   expect(seenOf(host)).toMatchObject({ service: 'out', keptBy: expect.stringContaining('retry') });
   asked(host, { kind: 'retry' });
   const left = seenOf(host);
   expect(left).toMatchObject({ service: 'out', keptBy: undefined });
   expect(left.illness).toContain('rackwright host power reset h1');
   asked(host, reset);
-  for (let at = stepOf(host); at !== ''; at = stepOf(host)) host.report(done);
+  finished(host);
   expect(seenOf(host)).toMatchObject({ service: 'in', illness: undefined });
 });
 

@@ -204,8 +204,12 @@ function serviceOf(record: wire.HostRecord, host: Host): Service {
   return faults.some(({ type }) => type === bmcUnreachable) ? 'unseen' : 'in';
 }
 
-/** What was asked for before the claim is nothing that was said to the pool. */
-function switchedOffBy({ run, claim, poweredOn }: HostStatus): string | undefined {
+/**
+ * What was asked for before the claim is nothing that was said to the pool. Who is available is off
+ * in any case, and cannot be switched on.
+ */
+function switchedOffBy({ state, run, claim, poweredOn }: HostStatus): string | undefined {
+  if (state !== HostState.PROVISIONED) return undefined;
   if (run === undefined || claim === undefined || poweredOn !== false) return undefined;
   if (run.phase !== RunPhase.ENDED || !isPerson(run.requestedBy)) return undefined;
   const ms = (time: Timestamp | undefined) => (time === undefined ? 0 : timestampMs(time));
@@ -213,7 +217,15 @@ function switchedOffBy({ run, claim, poweredOn }: HostStatus): string | undefine
   const last = run.steps.findLast(({ name, state }) => {
     return state === StepState.SUCCEEDED && (name === engineSteps.off || switchesOn(name));
   });
-  return last?.name === engineSteps.off ? run.requestedBy : undefined;
+  return last?.name === engineSteps.off && !wasFoundOff(run) ? run.requestedBy : undefined;
+}
+
+/** Work in the runner ends by switching on a host that was on, and leaves off who was off. */
+function wasFoundOff({ kind, steps }: Run): boolean {
+  if (kind !== RunKind.SERVICE && kind !== RunKind.WORKFLOW) return false;
+  // Those of a template have a title.
+  const own = steps.filter(({ title }) => title === '').map(({ name }) => name);
+  return own.includes(engineSteps.off) && !own.includes(engineSteps.on);
 }
 
 /** A person works on it, and says when that is over. */
