@@ -45,6 +45,20 @@ test('who is out without a slot is named, where no other may be', () => {
   expect(told).toContain(`${slot?.host}: waits for hosts/h${other}, which is out`);
 });
 
+test('who may serve or not, and that nothing keeps, does not wait for itself', () => {
+  const windows = [{ cron: '0 2 * * *', duration: durationFromMs(3_600_000), timeZone: '' }];
+  const pool = new Rollout(1, { rollout: { gate: { approval: true }, windows } }).push('A');
+  pool.set(1, { service: 'unseen', keptBy: undefined });
+  pool.push('B');
+  expect([pool.out, pool.condition('UpToDate')]).toEqual(['', 'WaitingForWindow']);
+  pool.nowMs += 14 * 3_600_000;
+  pool.look();
+  const [slot] = pool.slots;
+  expect(slot).toMatchObject({ host: 'hosts/h1', state: RolloutSlotState.GATE });
+  if (slot !== undefined) slot.approvedBy = 'user:ann';
+  expect(pool.look().slots).toMatchObject([{ state: RolloutSlotState.RUNNING }]);
+});
+
 test('the last host runs the image, and is ill', () => {
   const pool = new Rollout(2).push('A');
   pool.set(1, { illness: 'it is off' });

@@ -285,7 +285,8 @@ export class Outage {
       return `waits for a slot in ${host.rack}: ${out}${this.#named(host.rack)}`;
     }
     if (!isServing(host)) return undefined;
-    if (this.count >= max) return `waits for a slot: ${this.#taken(max)}`;
+    const others = this.count - (isOut ? 1 : 0);
+    if (others >= max) return `waits for a slot: ${this.#taken(max)}`;
     const { isOpen, untilMs } = this.#survey.opening;
     if (isOpen) return undefined;
     const opens = untilMs === undefined ? '' : `, which opens at ${timeText(untilMs)}`;
