@@ -150,3 +150,24 @@ test.each([StepState.PENDING, StepState.RUNNING])(
     expect(status(host)).toMatchObject({ state: HostState.PROVISIONED, image: first });
   },
 );
+
+test('an order of the step that an earlier version knew is stopped, so that the host can boot', () => {
+  const host = available();
+  host.request(provision);
+  driveTo(host, 'power.bootImage');
+  const { run } = status(host);
+  const boot = run?.steps[2];
+  const { operation } = host.record.operation ?? {};
+  if (boot === undefined || operation === undefined) throw new Error('the host is being booted');
+  const old = { name: 'deploy.prepare_netboot', rerunClass: boot.rerunClass, abortable: true };
+  Object.assign(boot, { state: StepState.PENDING, attempt: 0 });
+  run?.steps.splice(2, 0, create(RunStepSchema, { ...old, state: StepState.RUNNING, attempt: 1 }));
+  const effects = host.apply({ kind: 'tick' });
+  const cancelId = `${operation.id}/cancel`;
+  expect(effects).toContainEqual({ kind: 'cancel', operationId: operation.id, cancelId });
+  expect(stepAt(host)).toBe('power.bootImage');
+  expect(host.record.openOperations).toEqual([operation.id]);
+  host.report(failed('cancelled'), operation.id);
+  expect(stepAt(host)).toBe('power.bootImage');
+  driveTo(host, 'deploy.await_image');
+});

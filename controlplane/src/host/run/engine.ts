@@ -23,7 +23,7 @@ import { stayIn, tooLateToTakeOut } from '../deployment/still-in.ts';
 import { usedSinceErased } from '../erasure/certify.ts';
 import { bootAfterLoss, bootOnceMore } from '../operation/boots.ts';
 import { ensureCalled, putCall } from '../operation/calls.ts';
-import { leaveOpen } from '../operation/open-operations.ts';
+import { giveUpOperation, leaveOpen } from '../operation/open-operations.ts';
 import {
   ensureSent,
   ownTimeoutMs,
@@ -289,8 +289,11 @@ function driveStep(turn: Turn, run: Run, step: RunStep): boolean {
   if (definition.kind === 'condition') {
     const met = definition.met(turn, run, step);
     const isAgentMissing = definition.needsNoAgent !== true && turn.context.session === undefined;
-    if (met) completeStep(turn, run, step);
-    else if (isAgentMissing) waitForAgent(turn, run);
+    if (met) {
+      // Only of a step that was an order in the version before; the next one needs the host.
+      giveUpOperation(turn);
+      completeStep(turn, run, step);
+    } else if (isAgentMissing) waitForAgent(turn, run);
     else {
       const { reason, message } = definition.waiting;
       waitFor(turn, run, reason, definition.sees?.(turn, step) ?? message);

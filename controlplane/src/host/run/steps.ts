@@ -56,7 +56,10 @@ const wait: ConditionStep = {
   met: (turn, _run, step) => (pauseEndsMs(step) ?? 0) <= turn.context.nowMs,
 };
 
-/** Of a netboot that the version before began: its first step has fetched the image. */
+/**
+ * Of a netboot that the version before began: its first step has fetched the image, where the
+ * agent could do that by then; where not, an image that cannot be had shows by its missing proof.
+ */
 const fetchedBefore: ConditionStep = {
   kind: 'condition',
   timeoutMs: () => undefined,
