@@ -34,6 +34,7 @@ import { endHolds } from './life/holds.ts';
 import { foldNewer } from './life/newer.ts';
 import { holdOf, refusalOf } from './life/refusal.ts';
 import { guardRestored } from './life/restored.ts';
+import { isAgentGone } from './life/stuck.ts';
 import { callAgain } from './operation/calls.ts';
 import { askToForget, repeatCancel } from './operation/operation.ts';
 import { withdrawHandOffs } from './operation/settled.ts';
@@ -74,7 +75,8 @@ export function step(
   withdrawHandOffs(turn, event.kind === 'report' ? event.report.operationId : undefined);
   raiseFaults(turn);
   noteNetbootAccess(turn);
-  leavePlaces(turn);
+  const run = activeRun(turn.status);
+  leavePlaces(turn, run !== undefined && isAgentGone(turn, run));
   if (turn.removed) return { kind: 'removed', record: turn.record, effects: turn.effects };
   notePowerMismatch(turn);
   keepDisplaced(turn, record);

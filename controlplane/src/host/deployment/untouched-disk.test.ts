@@ -13,6 +13,7 @@ import {
 import { expect, test } from 'vitest';
 import { suspectUse } from '../erasure/use.ts';
 import { explainHost } from '../explain/explain.ts';
+import { nextWakeMs } from '../shell/wake.ts';
 import {
   type Bench,
   bench,
@@ -166,14 +167,16 @@ test.each(['before it', 'while its image is fetched'])(
   },
 );
 
+const wipes = (...own: OwnSlot[]): Standing[] => {
+  const quota = { kind: 'inStretch', hosts: 1, stretchMs: 3_600_000 } as const;
+  return [{ name: 'rackWipes', quota, own, nextPlaceMs: undefined }];
+};
+
+const changes = (effects: readonly HostEffect[]) =>
+  effects.flatMap((effect) => (effect.kind === 'quota' ? [effect.change.kind] : []));
+
 test('a reimage waits in service for a place in the wipe budget, and keeps it to its write', () => {
   const host = inService();
-  const wipes = (...own: OwnSlot[]): Standing[] => {
-    const quota = { kind: 'inStretch', hosts: 1, stretchMs: 3_600_000 } as const;
-    return [{ name: 'rackWipes', quota, own, nextPlaceMs: undefined }];
-  };
-  const changes = (effects: readonly HostEffect[]) =>
-    effects.flatMap((effect) => (effect.kind === 'quota' ? [effect.change.kind] : []));
   host.context = { ...host.context, standings: wipes() };
   host.request({ kind: 'reimage', image: second });
   driveTo(host, 'deploy.fetch_image');
@@ -190,6 +193,30 @@ test('a reimage waits in service for a place in the wipe budget, and keeps it to
   const value = create(agent.ContinuingSchema, { step: 'deploy.write_image', begun: true });
   expect(changes(host.report({ case: 'continuing', value }))).toEqual(['leave']);
 });
+
+test.each(['power.off', 'runner.await', 'deploy.write_image'])(
+  'a reimage of which the agent goes at %s leaves its place to others, unless it may write',
+  (name) => {
+    const host = inService();
+    host.request({ kind: 'reimage', image: second });
+    const run = status(host).run?.number ?? 0n;
+    host.context = { ...host.context, standings: wipes({ run, kind: 'open' }) };
+    driveTo(host, name);
+    const { session } = host.context;
+    host.context = { ...host.context, session: undefined };
+    expect(changes(host.apply({ kind: 'tick' })), 'it may be back at once').toEqual([]);
+    const goneMs = host.nowMs + host.context.timing.contactDeadlineMs;
+    expect(nextWakeMs(host.record, host.nowMs)).toBeLessThanOrEqual(goneMs);
+    host.nowMs = goneMs;
+    const mayWrite = name === 'deploy.write_image';
+    expect(changes(host.apply({ kind: 'tick' }))).toEqual(mayWrite ? [] : ['leave']);
+    if (session === undefined || mayWrite) return;
+    const back = { ...session, lastMessageMs: host.nowMs };
+    host.context = { ...host.context, session: back, standings: wipes({ run, kind: 'closed' }) };
+    expect(changes(driveTo(host, 'deploy.write_image'))).toContain('take');
+    expect(host.record.operation?.sentTo, 'it waits for a place anew').toBeUndefined();
+  },
+);
 
 test('who only fetches an image takes no place in the runner, and then waits for one', () => {
   const host = ready();

@@ -305,7 +305,7 @@ export class Hosts {
       return this.#gone(hostId, { kind: 'removed' });
     }
     this.#progress.settle(hostId, record);
-    const nextMs = nextWakeMs(record, this.#deps.clock.nowMs());
+    const nextMs = nextWakeMs(record, this.#deps.clock.nowMs(), this.#deps.timing);
     this.#alarms.set(hostId, nextMs, () => this.wake(hostId));
     return { kind: 'kept', record, revision, ...(verdict === undefined ? {} : { verdict }) };
   }

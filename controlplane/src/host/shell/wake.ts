@@ -4,10 +4,15 @@ import { FaultSeverity, type store } from '@rackwright/api';
 import { bmcUnreachable, silenceErrorMs } from '../bmc/health.ts';
 import { takeOverAtMs } from '../operation/calls.ts';
 import { pauseEndsMs } from '../turn/pause.ts';
+import { defaultTiming } from '../turn/timing.ts';
 import { activeRun } from '../turn/turn.ts';
 
 /** Wall time in milliseconds; undefined when only an event can move the host. */
-export function nextWakeMs(record: store.HostRecord, nowMs: number): number | undefined {
+export function nextWakeMs(
+  record: store.HostRecord,
+  nowMs: number,
+  { contactDeadlineMs } = defaultTiming,
+): number | undefined {
   const status = record.host?.status;
   if (status === undefined) return undefined;
   const run = activeRun(status);
@@ -18,6 +23,7 @@ export function nextWakeMs(record: store.HostRecord, nowMs: number): number | un
     record.powerEnforcement?.nextTime,
   ];
   const deadlines: (Timestamp | undefined)[] = [];
+  const waiting = run?.waiting?.reason === 'agent' ? [run.waiting.since] : [];
   let pauseMs: number | undefined;
   if (run === undefined) times.push(status.afterFailure?.runnerUntil);
   else {
@@ -36,6 +42,7 @@ export function nextWakeMs(record: store.HostRecord, nowMs: number): number | un
     ...(takeOverMs === undefined ? [] : [takeOverMs]),
     ...inMs(deadlines),
     ...inMs(deadlines).map((at) => at + settleMs),
+    ...inMs(waiting).map((since) => since + contactDeadlineMs),
     ...inMs(silences).map((since) => since + silenceErrorMs),
   ].filter((timeMs) => timeMs > nowMs);
   return future.length === 0 ? undefined : Math.min(...future);

@@ -5,7 +5,8 @@
  * Invariants:
  * B1 Nothing destructive is sent while the rack or the fleet is frozen, or without a place in every
  *    wipe budget that is set. Who sent it before is stopped by its agent, which knows the freeze.
- *    A reimage waits for both in service, with its image fetched, and keeps its place from there.
+ *    A reimage waits for both in service, with its image fetched, and keeps its place from there,
+ *    for as long as somebody can do its work.
  * B2 While a store that has lost something is not accepted (`restored.ts`), nothing is sent but
  *    for a removal.
  */
@@ -126,11 +127,16 @@ export function noteBegun(turn: Turn, run: Run): void {
   }
 }
 
-/** Gives back what the host's present run does not need (any more), whoever took it. */
-export function leavePlaces(turn: Turn): void {
+/**
+ * Gives back what the host's present run does not need (any more), whoever took it. `isAgentGone`:
+ * what has not been sent cannot begin now; the place is asked for again when it can.
+ */
+export function leavePlaces(turn: Turn, isAgentGone: boolean): void {
   const run = turn.removed ? undefined : activeRun(turn.status);
-  const operation = turn.record.operation?.operation;
-  const mayWipe = (operation !== undefined && destroys(operation)) || isOnWayToWrite(run);
+  const { operation, sentTo } = turn.record.operation ?? {};
+  const isWipe = operation !== undefined && destroys(operation);
+  const isSent = isWipe && sentTo !== undefined;
+  const mayWipe = isSent || (!isAgentGone && (isWipe || isOnWayToWrite(run)));
   for (const { name, own } of turn.context.standings) {
     for (const slot of own) {
       const needed = run?.number === slot.run && (name === 'runner' || mayWipe);
