@@ -6,6 +6,7 @@ import {
   HostGoal,
   HostState,
   RerunClass,
+  RolloutSlotState,
   RunKind,
   RunOutcome,
   RunPhase,
@@ -178,15 +179,20 @@ test.each([
   },
 );
 
-test('after its rescue a host serves nobody until it has booted what it runs', () => {
+test('after its rescue a host counts as out, and may serve: nobody takes it unasked', () => {
   const host = provisioned();
   asked(host, { kind: 'rescue', reason: 'lost its root file system' });
   finished(host);
   expect(seenOf(host)).toMatchObject({ service: 'out', keptBy: expect.stringContaining('retry') });
   asked(host, { kind: 'retry' });
   const left = seenOf(host);
-  expect(left).toMatchObject({ service: 'out', keptBy: undefined });
+  expect(left).toMatchObject({ service: 'unseen', keptBy: undefined });
   expect(left.illness).toContain('rackwright host power reset h1');
+  // It may have been rebooted in the runner, which is seen by nobody.
+  const pool = new Rollout(2, { rollout: { gate: { approval: true } } }).push('A');
+  pool.set(1, { ...left, name: 'hosts/h1', uid: 'u1', labels: { pool: 'p' } });
+  pool.push('B');
+  expect(pool.slots).toMatchObject([{ host: 'hosts/h1', state: RolloutSlotState.GATE }]);
   asked(host, reset);
   finished(host);
   expect(seenOf(host)).toMatchObject({ service: 'in', illness: undefined });

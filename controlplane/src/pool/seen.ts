@@ -39,8 +39,8 @@ import { idOf } from '../records/index.ts';
 import { digestOf } from './image-name.ts';
 
 /**
- * What users have of a provisioned host. `unseen`: it may serve, and may be gone with its BMC; so
- * it is asked for like one that serves, and counts like one that is out.
+ * What users have of a provisioned host. `unseen`: it may serve, and may be gone with its BMC, or
+ * stand in the runner; so it is asked for like one that serves, and counts like one that is out.
  */
 export type Service = 'in' | 'unseen' | 'out';
 
@@ -166,17 +166,24 @@ export function runUnderWay({ run }: Pick<SeenHost, 'run'>): Run | undefined {
 }
 
 /** Why it runs nothing for anybody, whatever its power is; undefined: it may. */
-function awayBecause(record: wire.HostRecord, { name, status }: Host): string | undefined {
+function awayBecause(record: wire.HostRecord, { status }: Host): string | undefined {
   const run = runUnderWay({ run: status?.run });
   const isOff = run?.steps.some(({ name: step, attempt }) => {
     return step === engineSteps.off && attempt > 0;
   });
   if (run !== undefined && isOff === true && !isStillIn(run, record.operation)) return heldBy(run);
-  if (powerBack(record) === 'owed') return switchedBack;
-  // A person has said that all is saved, and nothing has been booted since.
+  return powerBack(record) === 'owed' ? switchedBack : undefined;
+}
+
+/**
+ * A person has said that all is saved, and nothing has been booted since that is known here: a
+ * reboot in the runner, or by the BMC's own page, is no run. Undefined: it is no such host.
+ */
+function leftInRunner({ name, status }: Host): string | undefined {
   const last = status?.run;
   if (last?.kind !== RunKind.RESCUE || last.outcome !== RunOutcome.SUCCEEDED) return undefined;
-  return `it is in the runner since its rescue; boot it: rackwright host power reset ${idOf(name)}`;
+  const reset = `rackwright host power reset ${idOf(name)}`;
+  return `it may be in the runner since its rescue; boot it: ${reset}`;
 }
 
 const switchedBack = 'it is in the runner, and is switched back';
@@ -186,7 +193,8 @@ function illnessOf(record: wire.HostRecord, host: Host): string | undefined {
   const fault = status?.faults.find(({ severity }) => severity !== FaultSeverity.WARNING);
   if (fault !== undefined) return `${fault.type}: ${fault.message}`;
   if (status?.poweredOn === false) return 'it is off';
-  return status?.inRescue === true ? 'it is in rescue' : awayBecause(record, host);
+  if (status?.inRescue === true) return 'it is in rescue';
+  return awayBecause(record, host) ?? leftInRunner(host);
 }
 
 /** Its image is lost, or has not proved that it runs. */
@@ -200,7 +208,7 @@ function serviceOf(record: wire.HostRecord, host: Host): Service {
   const faults = status.faults.filter(({ severity }) => severity !== FaultSeverity.WARNING);
   if (faults.some(({ type }) => type === imageLost)) return 'out';
   // Nobody knows what it was left in.
-  if (powerBack(record) === 'failed') return 'unseen';
+  if (powerBack(record) === 'failed' || leftInRunner(host) !== undefined) return 'unseen';
   return faults.some(({ type }) => type === bmcUnreachable) ? 'unseen' : 'in';
 }
 
