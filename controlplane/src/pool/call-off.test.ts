@@ -29,7 +29,7 @@ import {
   stepAt,
   write,
 } from './call-off.fixture.ts';
-import { image, Rollout, seen as seenAs } from './rollout.fixture.ts';
+import { digest, image, Rollout, seen as seenAs } from './rollout.fixture.ts';
 import { type SeenHost, seenHost } from './seen.ts';
 import { stepPool } from './step.ts';
 
@@ -154,6 +154,28 @@ test('of two that are fetched for the later one makes room, and the other goes o
   const aborted = create(RunSchema, { ...run, abort });
   expect(called({ ...later, run: aborted })).toEqual([]);
   expect(called({ ...later, isStillIn: false, service: 'out' })).toEqual(['u1']);
+});
+
+test('who is in service is called off by none that never was, while that is well', async () => {
+  const host = fetching();
+  const out = other(2, { illness: 'it is off' });
+  const onTarget = other(3, { image: image('B'), digest: digest('B') });
+  const free = { state: HostState.AVAILABLE, service: 'out', image: '', digest: '' } as const;
+  const next = other(4, { ...free, keptBy: undefined });
+  const record = poolWith(host, [out, onTarget, next], 2);
+  const first = await look(host, record, host.nowMs, [out, onTarget, next]);
+  const slots = first.record.pool?.status?.slots;
+  expect(slots).toMatchObject([{ host: 'hosts/h1' }, { host: next.name, kind: RunKind.PROVISION }]);
+  expect([first.asked, runOf(host)?.abort]).toEqual([[], undefined]);
+  // Nor does it once it runs the image, and has to prove it; but it does if it is out then.
+  for (const slot of slots?.slice(1) ?? []) slot.state = RolloutSlotState.PROVING;
+  const on = { ...next, ...onTarget, name: next.name, uid: next.uid };
+  const soaking = await look(host, first.record, host.nowMs, [out, onTarget, on]);
+  expect(soaking.asked).toEqual([]);
+  const ill = { ...on, illness: 'it is off', service: 'out' } as const;
+  expect((await look(host, first.record, host.nowMs, [out, onTarget, ill])).asked).toEqual([
+    'abort',
+  ]);
 });
 
 test('a silent host waits for the others of its rack, as it does once its image is fetched', () => {

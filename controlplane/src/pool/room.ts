@@ -2,10 +2,13 @@
  * Whether a host that was let through at the gate, or whose image is being fetched, may still go:
  * others may have gone out, or have fallen ill, while it waited. Pure but for its own count.
  *
- * Invariant: what waits at the gate itself is not out. So of two that wait there the first one
- * goes, where only one may, and neither waits for the other.
+ * Invariants:
+ * 1. What waits at the gate itself is not out. So of two that wait there the first one goes, where
+ *    only one may, and neither waits for the other.
+ * 2. Whose slot is for its provision was never in service: it is not out before it runs an image
+ *    and then is missed.
  */
-import { type RolloutSlot, RolloutSlotState } from '@rackwright/api';
+import { type RolloutSlot, RolloutSlotState, RunKind } from '@rackwright/api';
 import { heldOf } from './held.ts';
 import { isBroken, isMissed, type SeenHost } from './seen.ts';
 import type { Survey } from './survey.ts';
@@ -29,8 +32,9 @@ export class Room {
     for (const { host } of standings) {
       if (isMissed(host) && !isBack) this.#out.set(host.uid, host);
     }
-    for (const { hostUid, host: name, rack, state } of slots) {
-      if (state !== RolloutSlotState.GATE) this.#out.set(hostUid, { name, rack });
+    for (const { hostUid, host: name, rack, state, kind } of slots) {
+      const wasServing = kind !== RunKind.PROVISION;
+      if (state !== RolloutSlotState.GATE && wasServing) this.#out.set(hostUid, { name, rack });
     }
     this.#isWanted = standings.some((each) => {
       const isIll = each.stand === 'waiting' && isBroken(each.host);
