@@ -44,6 +44,16 @@ test('with a size, a new pool shows all that it may come to take', () => {
   expect(first).toBe('it would hold 2 hosts of these 5, which ones is settled when it is made');
 });
 
+test('with a size, a share of the hosts is one of those that a new pool takes', () => {
+  const maxUnavailable = { amount: { case: 'percent' as const, value: 20 } };
+  const pool = new Rollout(20, { size: 10, rollout: { maxUnavailable } });
+  expect(drafted(pool, 'B').unavailableMax).toBe(2);
+  pool.push('B');
+  expect(pool.surveyed().unavailableMax).toBe(2);
+  // Of one that takes all it is the same.
+  expect(drafted(new Rollout(20, { rollout: { maxUnavailable } }), 'B').unavailableMax).toBe(4);
+});
+
 test('a change shows what it would do to the pool that is there, by its own rules', () => {
   const pool = new Rollout(4).push('A').finish();
   const before = pool.record;

@@ -3,7 +3,14 @@
  * that are. Pure.
  */
 import { clone, create } from '@bufbuild/protobuf';
-import { counted, PoolStatusSchema, type RolloutPlan, store as wire } from '@rackwright/api';
+import {
+  counted,
+  PoolAmountSchema,
+  PoolStatusSchema,
+  type RolloutPlan,
+  store as wire,
+} from '@rackwright/api';
+import { unavailableMax } from './amounts.ts';
 import { healFailures } from './failures.ts';
 import { type Membership, membersOf } from './members.ts';
 import { namesText } from './room.ts';
@@ -52,6 +59,12 @@ export function draftPlan(
   const membership = membersOf(record, hosts, others);
   const takes = membership.members.length;
   record.members = [...(all ?? membership).members];
+  // A share is one of the hosts that it takes, not of those it chooses from.
+  const { rollout } = spec;
+  if (rollout?.maxUnavailable !== undefined) {
+    const value = unavailableMax(rollout.maxUnavailable, takes);
+    rollout.maxUnavailable = create(PoolAmountSchema, { amount: { case: 'count', value } });
+  }
   const mayHave = new Set(record.members.map(({ hostUid }) => hostUid));
   healFailures({ record, status, hosts: byUid, nowMs, registries, deployments: [] });
   const claimed = hosts.map((host) => {
