@@ -128,12 +128,15 @@ function whyHalts(
   return lost === undefined ? undefined : `all hosts of ${waveName(record, lost[0])} ${on}`;
 }
 
-/** R25: waves that are skipped, maybe by a mistake in a selector; not when all are (`held`). */
+/**
+ * R25: waves that are skipped, maybe by a mistake in a selector; not when none selects any host,
+ * which stops the rollout (`whyStops`).
+ */
 export function emptyWaves(record: wire.PoolRecord, standings: readonly Standing[]): string[] {
+  const waves = record.pool?.spec?.rollout?.waves ?? [];
+  if (!standings.some(({ wave }) => wave < waves.length)) return [];
   const ofPool = standings.filter(({ name }) => !isPinned(record, name));
   const filled = new Set(ofPool.map(({ wave }) => wave));
-  const waves = record.pool?.spec?.rollout?.waves ?? [];
-  if (!waves.some((_, wave) => filled.has(wave))) return [];
   const empty = [...waves.keys()].filter((wave) => !filled.has(wave));
   return empty.map((wave) => `no host goes in ${waveName(record, wave)}`);
 }

@@ -244,6 +244,16 @@ test('garm-R23: outside its windows nobody in service is taken; who never ran ma
   expect([pool.out, pool.countOn('B')]).toEqual(['', 2]);
 });
 
+test('garm-R25: waves that select pinned hosts alone are empty ones, and told as such', () => {
+  const waves = [{ name: 'canary', hosts: { names: ['hosts/h2'] } }];
+  const pool = settled(3, { rollout: { waves }, pins: { 'hosts/h2': image('A') } });
+  pool.push('B');
+  expect(pool.surveyed()).toMatchObject({
+    held: undefined,
+    warnings: ['no host goes in wave canary'],
+  });
+});
+
 test('garm-R25: waves go one after the other, an empty one is skipped; all empty, it stops', () => {
   const waves = [
     { name: 'none', hosts: { labels: { pool: 'q' } } },
