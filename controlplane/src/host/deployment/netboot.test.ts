@@ -151,7 +151,7 @@ test.each([StepState.PENDING, StepState.RUNNING])(
   },
 );
 
-test('an order of the step that an earlier version knew is stopped, so that the host can boot', () => {
+test('an order of the step that the version before knew is stopped, for the host to boot', () => {
   const host = available();
   host.request(provision);
   driveTo(host, 'power.bootImage');
