@@ -4,6 +4,7 @@
  */
 import { clone, create } from '@bufbuild/protobuf';
 import {
+  alreadyExists,
   type Host,
   HostSchema,
   type HostSpec,
@@ -93,24 +94,37 @@ async function updateOnce(
   if (reserved.kind === 'taken') throw takenFailure(reserved);
   const labels = { ...merged.labels };
   const fences = await fencesOfNew(deps, before.host, values, spec);
+  const added = newOf(before.host, values);
+  if (!(await confirm(deps, before.host, added))) {
+    await settleReservations(deps, hostId, before.host, values);
+    throw alreadyExists(`${takenMeanwhile(wanted.name)}; nothing was changed. Try again.`);
+  }
   const change = { kind: 'update', spec, labels, ...fences } as const;
   const outcome = await deps.hosts.request(hostId, change, by, before.revision);
   await settleReservations(deps, hostId, before.host, values);
   if (outcome.kind === 'refused' && outcome.code === 'aborted') return undefined;
   const { record, revision } = answerOf(outcome, wanted.name);
-  await keepNew(deps, before.host, values);
+  await keepNew(deps, before.host, added);
   return presentHost(deps, record, revision, await readFacts(deps, hostId));
+}
+
+function newOf(before: Host, values: readonly ReservedValue[]): ReservedValue[] {
+  const old = new Set((before.spec ? reservedValues(before.spec) : []).map(({ key }) => key));
+  return values.filter(({ key }) => !old.has(key));
+}
+
+function takenMeanwhile(name: string): string {
+  return `Another host took one of the new addresses of ${name} at the same moment`;
 }
 
 /** An address that the host had before has been judged before. */
 async function fencesOfNew(
   { store }: RpcDependencies,
   before: Host,
-  values: ReturnType<typeof reservedValues>,
+  values: readonly ReservedValue[],
   spec: HostSpec,
 ): Promise<{ readonly fences?: readonly string[] }> {
-  const old = new Set((before.spec ? reservedValues(before.spec) : []).map(({ key }) => key));
-  if (values.every(({ key }) => old.has(key))) return {};
+  if (newOf(before, values).length === 0) return {};
   return { fences: await fencesAround(store, spec) };
 }
 
@@ -157,18 +171,22 @@ async function settleReservations(
 }
 
 /**
- * After its record names them: from here on nobody takes them any more. Before that another host
- * may have, or another update of this one that was refused may have given them back.
+ * After its record names them: from here on nobody takes them any more. Since they were confirmed
+ * another host may have, or another update of this one that was refused may have given them back.
  */
 async function keepNew(
   deps: RpcDependencies,
   before: Host,
-  wanted: readonly ReservedValue[],
+  added: readonly ReservedValue[],
 ): Promise<void> {
-  const old = new Set((before.spec ? reservedValues(before.spec) : []).map(({ key }) => key));
-  const added = wanted.filter(({ key }) => !old.has(key));
   if (await confirm(deps, before, added)) return;
   const again = await reserve(deps, before, added);
-  if (again.kind === 'taken') throw takenFailure(again);
+  if (again.kind === 'taken') {
+    const [first] = again.taken;
+    throw alreadyExists(
+      `${takenMeanwhile(before.name)}, which names it now, too: ${first?.value.value} belongs to ` +
+        `${first?.by}. Nothing starts on ${before.name} until one of them is given another.`,
+    );
+  }
   await confirm(deps, before, added);
 }
