@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import {
   agent,
+  HoldScope,
   HostGoal,
   HostState,
   type HostStatus,
@@ -98,6 +99,24 @@ test('where it was not switched back nobody knows whether it serves', () => {
   host.report(failed('cancelled'));
   expect([stepAt(host), statusOf(host).poweredOn]).toEqual(['', true]);
   expect(seenOf(host).service).toBe('unseen');
+});
+
+test('one that was left in the runner for a person may serve again once that has booted it', () => {
+  const host = reimaging();
+  const hold = { kind: 'hold', scope: HoldScope.WORK, untilMs: undefined } as const;
+  host.request({ ...hold, reason: 'a look' });
+  host.report(untouched);
+  expect(seenOf(host).isComingBack).toBe(true);
+  host.request({ ...hold, reason: 'a longer look' });
+  host.request({ kind: 'releaseHold', hold: '', reason: 'seen' });
+  expect([stepAt(host), host.record.pendingPower]).toEqual(['', undefined]);
+  expect([statusOf(host).poweredOn, seenOf(host).service]).toEqual([true, 'unseen']);
+  expect(poolWith(seenOf(host), '2')).toEqual({ out: 1, stand: 'waiting' });
+  const request = { kind: 'powerOn', bootOldDiskReason: '' } as const;
+  host.apply({ kind: 'request', request, by: { actor: 'pools/p' } });
+  expect(stepAt(host), 'it is on, and not of its disk').toBe('power.off');
+  for (let at = stepAt(host); at !== ''; at = stepAt(host)) advance(host, at);
+  expect([statusOf(host).poweredOn, seenOf(host).service]).toEqual([true, 'in']);
 });
 
 test('a host in use is out as well while a person has work done on it in the runner', () => {

@@ -5,10 +5,10 @@
  * Must not: decide when it begins (`machine.ts`).
  */
 import { create } from '@bufbuild/protobuf';
-import { HostState, RunKind, RunOutcome, RunPhase, store } from '@rackwright/api';
+import { HostState, type HostStatus, RunKind, RunOutcome, RunPhase, store } from '@rackwright/api';
 import { refusalOf } from '../life/refusal.ts';
 import { startRun } from '../run/engine.ts';
-import { engineSteps } from '../turn/step-names.ts';
+import { engineSteps, isBootStep, switchesOn } from '../turn/step-names.ts';
 import { causedBy, type Turn } from '../turn/turn.ts';
 import type { HostRequest, Refusal } from '../turn/types.ts';
 
@@ -25,11 +25,13 @@ const stepsOf: Readonly<Record<PowerRequest['kind'], readonly string[]>> = {
 
 /** Starts as soon as no run holds the host: at once, or after the verify that does. */
 export function keepPower(turn: Turn, request: PowerRequest, by: string): void {
-  const { kind } = request;
+  // One that stands in the runner is on already, and is to boot its disk.
+  const isReset = request.kind === 'powerOn' && standsInRunner(turn.record);
+  const kind = isReset ? 'powerReset' : request.kind;
   turn.record.pendingPower = create(store.PendingPowerSchema, {
     steps: [...stepsOf[kind]],
     by,
-    bootOldDiskReason: kind === 'powerOff' ? '' : request.bootOldDiskReason,
+    bootOldDiskReason: request.kind === 'powerOff' ? '' : request.bootOldDiskReason,
   });
 }
 
@@ -54,9 +56,26 @@ export type PowerBack = 'done' | 'owed' | 'failed';
 export function powerBack({ host, pendingPower }: store.HostRecord): PowerBack {
   if (pendingPower?.by === system) return 'owed';
   const run = host?.status?.run;
+  if (host?.status !== undefined && isLeftInRunner(host.status)) return 'failed';
   if (run?.kind !== RunKind.POWER || run.requestedBy !== system) return 'done';
   if (run.phase !== RunPhase.ENDED) return 'owed';
   return run.outcome === RunOutcome.SUCCEEDED ? 'done' : 'failed';
+}
+
+/** Its restart is owed, or was dropped for somebody who looked after it. */
+function standsInRunner({ host, pendingPower }: store.HostRecord): boolean {
+  if (pendingPower?.by === system && pendingPower.steps.includes(engineSteps.on)) return true;
+  return host?.status !== undefined && isLeftInRunner(host.status);
+}
+
+/** In use, its last run failed in the runner, and no run has booted its image since. */
+function isLeftInRunner({ state, run, poweredOn }: HostStatus): boolean {
+  if (state !== HostState.PROVISIONED || poweredOn === false) return false;
+  if (run?.phase !== RunPhase.ENDED || run.outcome === RunOutcome.SUCCEEDED) return false;
+  const last = run.steps.findLast(({ name, attempt }) => {
+    return attempt > 0 && (name === engineSteps.off || switchesOn(name));
+  });
+  return last !== undefined && isBootStep(last.name);
 }
 
 /** Begins the command that waits, or drops it when it would be refused by now; whether it began. */
