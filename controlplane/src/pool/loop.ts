@@ -222,7 +222,7 @@ export class Pools {
     return written.kind === 'ok';
   }
 
-  /** Create-only: one that is there says the same. */
+  /** Create-only: one that is there is of the same run, and was first to say when. */
   async #keepDeployment(deployment: wire.DeploymentRecord): Promise<void> {
     const { poolUid, hostUid, run } = deployment;
     const key = deploymentKey(poolUid, hostUid, run);

@@ -103,8 +103,8 @@ function mayHold({ claimedBy }: SeenHost, pool: string): boolean {
 }
 
 /**
- * A host on its way to be available is left to its goal, which a claim would stop; and to whom it
- * may have been given, what a restored store shows as nobody's.
+ * A host on its way to be available cannot be written yet: until its goal has led it there, it is
+ * anybody's. What a restored store shows as nobody's is left to whom it may have been given.
  */
 function isFree({ claimedBy, state, isInRescue, waitsForLook }: SeenHost): boolean {
   return claimedBy === undefined && states.has(state) && !isInRescue && !waitsForLook;
