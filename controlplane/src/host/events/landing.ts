@@ -27,7 +27,7 @@ import {
   recoveryOf,
   type State,
 } from '../life/machine-tables.ts';
-import { dropPower, system } from '../power/pending-power.ts';
+import { dropPower } from '../power/pending-power.ts';
 import { landAfterFailure } from '../run/after-failure.ts';
 import { clearFault, setFault } from '../turn/fault.ts';
 import { engineSteps } from '../turn/step-names.ts';
@@ -38,6 +38,7 @@ import {
   runKindName,
   runName,
   runNameForEver,
+  system,
   type Turn,
 } from '../turn/turn.ts';
 import { restorePower } from './power-after.ts';

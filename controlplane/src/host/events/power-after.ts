@@ -2,10 +2,9 @@
 import { create } from '@bufbuild/protobuf';
 import { HostState, type Run, RunKind, store } from '@rackwright/api';
 import { type DiskAfter, switchedOnMs } from '../deployment/deployment.ts';
-import { system } from '../power/pending-power.ts';
 import { movesRunner } from '../run/step-parts.ts';
 import { engineSteps, isBootStep } from '../turn/step-names.ts';
-import type { Turn } from '../turn/turn.ts';
+import { system, type Turn } from '../turn/turn.ts';
 
 /**
  * A run that failed on its way leaves the power as it found it: a host in use runs again from its

@@ -9,11 +9,8 @@ import { HostState, type HostStatus, RunKind, RunOutcome, RunPhase, store } from
 import { refusalOf } from '../life/refusal.ts';
 import { startRun } from '../run/engine.ts';
 import { engineSteps, isBootStep, switchesOn } from '../turn/step-names.ts';
-import { causedBy, type Turn } from '../turn/turn.ts';
+import { causedBy, system, type Turn } from '../turn/turn.ts';
 import type { HostRequest, Refusal } from '../turn/types.ts';
-
-/** Who asks for the power as it was. */
-export const system = 'system';
 
 type PowerRequest = Extract<HostRequest, { kind: 'powerOn' | 'powerOff' | 'powerReset' }>;
 

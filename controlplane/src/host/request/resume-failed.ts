@@ -12,10 +12,10 @@ import { claimOfUse } from '../life/claim.ts';
 import { hasWhatRunsNeed } from '../life/goal.ts';
 import { holdOf } from '../life/refusal.ts';
 import { bootAfterLoss } from '../operation/boots.ts';
-import { settle, stayOver } from '../run/after-failure.ts';
+import { settle } from '../run/after-failure.ts';
 import { startRun } from '../run/engine.ts';
 import { engineSteps, isBootStep } from '../turn/step-names.ts';
-import { activeRun, causedBy, hasPassed, runName, type Turn } from '../turn/turn.ts';
+import { activeRun, causedBy, hasPassed, runName, system, type Turn } from '../turn/turn.ts';
 import type { Refusal, Requester } from '../turn/types.ts';
 
 /** Switches the host off whose stay in the runner is over. Whether a run was started. */
@@ -27,8 +27,8 @@ export function endStay(turn: Turn): boolean {
   // Who uses the host, or works on it in rescue, decides when it goes off.
   if (status.inRescue || claimOfUse(status) !== undefined) return false;
   if (holdOf(turn, HoldScope.POWER) !== undefined || !hasWhatRunsNeed(turn)) return false;
-  startRun(turn, RunKind.POWER, stayOver, [{ step: engineSteps.off, arguments: {} }]);
-  causedBy(turn, 'system', `its stay in the runner after ${status.afterFailure?.run} is over`);
+  startRun(turn, RunKind.POWER, system, [{ step: engineSteps.off, arguments: {} }]);
+  causedBy(turn, system, `its stay in the runner after ${status.afterFailure?.run} is over`);
   return true;
 }
 

@@ -15,10 +15,7 @@ import {
   RunSchema,
 } from '@rackwright/api';
 import { isBootStep } from '../turn/step-names.ts';
-import { forgetFailure, later, runName, type Turn } from '../turn/turn.ts';
-
-/** Who asks for the switching off at the end of the stay. */
-export const stayOver = 'system';
+import { forgetFailure, later, runName, system, type Turn } from '../turn/turn.ts';
 
 /** Applies the end of a run to what the last failed clean left. */
 export function landAfterFailure(turn: Turn, run: Run): void {
@@ -35,7 +32,7 @@ export function landAfterFailure(turn: Turn, run: Run): void {
     });
   } else if (run.kind === RunKind.CLEAN) {
     status.automaticRecleans = 0;
-  } else if (run.requestedBy === stayOver && afterFailure?.runnerUntil !== undefined) {
+  } else if (run.requestedBy === system && afterFailure?.runnerUntil !== undefined) {
     // Switching off has failed, which is a fault of its own: tried again, but not at once.
     afterFailure.runnerUntil = later(turn, context.timing.runnerKeepMs);
   }

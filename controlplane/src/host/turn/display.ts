@@ -65,8 +65,10 @@ function pendingName({ mode }: Deletion): string {
   return mode === DeletionMode.FORCE ? 'pending force delete' : 'pending delete';
 }
 
-/** Not while it is only wanted: the boot may have failed, or another run have come after it. */
-/** Whether the runner was booted for a person, and may be up still. */
+/**
+ * Whether the runner was booted for a person, and may be up still. Not while it is only wanted: the
+ * boot may have failed, or another run have come after it.
+ */
 export function isInRescue({ inRescue, run, poweredOn }: HostStatus): boolean {
   const booted = run?.kind === RunKind.RESCUE && run.outcome === RunOutcome.SUCCEEDED;
   return inRescue && booted && poweredOn !== false;

@@ -7,7 +7,7 @@
 import { create } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { type Hold, HoldSchema, HoldScope } from '@rackwright/api';
-import { now, type Turn } from './turn.ts';
+import { now, system, type Turn } from './turn.ts';
 
 /** The first word of the reason, by which it is found again. */
 export type SystemHold =
@@ -17,8 +17,6 @@ export type SystemHold =
   | 'restored'
   /** Its agent works on what was never ordered from here. */
   | 'unknownWork';
-
-const system = 'system';
 
 /** Of no kind, it is lifted by a person alone. */
 export function holdBySystem(reason: string, since: Timestamp): Hold {

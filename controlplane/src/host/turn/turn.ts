@@ -21,6 +21,9 @@ import { cut, messageMax } from './step-failure.ts';
 import type { HostContext, HostEffect } from './types.ts';
 import type { HostWait } from './waiting.ts';
 
+/** Who acts, or asks, where neither a person nor a pool does. */
+export const system = 'system';
+
 export interface Turn {
   readonly record: store.HostRecord;
   readonly host: Host;
