@@ -147,4 +147,11 @@ export const regressions: readonly Regression[] = [
     pools: true,
     was: 'a host that ran its new image was held for ill by a power command that had failed before',
   },
+  {
+    seed: 93,
+    hosts: 2,
+    discovery: true,
+    pools: true,
+    was: 'a host whose making was cut short had some of its addresses, and nobody had the others',
+  },
 ];

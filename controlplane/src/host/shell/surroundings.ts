@@ -1,7 +1,13 @@
 /** Gathers the frozen surroundings in which one step is decided. */
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { type agent, type Freeze, PowerMismatchPolicy, store as wire } from '@rackwright/api';
+import {
+  type agent,
+  type Freeze,
+  type Host,
+  PowerMismatchPolicy,
+  store as wire,
+} from '@rackwright/api';
 import { meaningfulUuid } from '@rackwright/erasure';
 import { storeKey } from '@rackwright/store';
 import { credentialsOfRegistries } from '../../images/index.ts';
@@ -9,7 +15,13 @@ import { idOf, type RecordWriter, readShared } from '../../records/index.ts';
 import { identityHex } from '../erasure/identity.ts';
 import { fencesPending } from '../fleet/fences.ts';
 import { identityReservation } from '../fleet/removal.ts';
-import { confirm, holdsReservations, isStale, reserve } from '../fleet/reservations.ts';
+import {
+  confirm,
+  holdsReservations,
+  isStale,
+  reserve,
+  reservedValues,
+} from '../fleet/reservations.ts';
 import { isSameLife } from '../operation/lineage.ts';
 import { freezeText } from '../turn/brake.ts';
 import { activeRun } from '../turn/turn.ts';
@@ -39,8 +51,7 @@ export async function gatherContext(
       ? undefined
       : readShared(store, wire.CredentialRecordSchema, storeKey(...credential.split('/'))),
     record.fences.length === 0 ? nothing : fencesPending(store, record),
-    startsNothingNow(record) ||
-      (host?.spec !== undefined && holdsReservations(store, host.uid, host.spec)),
+    startsNothingNow(record) || holdsItsAddresses(deps, host),
     credentialVersions(deps, fleet),
   ]);
   const publicKey = rack?.record.agentPublicKey;
@@ -72,6 +83,22 @@ export async function gatherContext(
     standings: standings(host?.uid ?? '', rack?.record, fleet),
     replica: deps.replicaId,
   };
+}
+
+/**
+ * Addresses that nobody holds any more are taken again: who made the host may have died before it
+ * had them all, and whoever took them from it, before there was another host.
+ */
+async function holdsItsAddresses(
+  deps: HostsDependencies,
+  host: Host | undefined,
+): Promise<boolean> {
+  const { spec, uid = '', name = '' } = host ?? {};
+  if (spec === undefined) return false;
+  if (await holdsReservations(deps.store, uid, spec)) return true;
+  const values = reservedValues(spec);
+  const { kind } = await reserve(deps, { name, uid }, values);
+  return kind === 'held' && (await confirm(deps, { name, uid }, values));
 }
 
 /** Of the credentials that the fleet names for registries and steps; a handful each. */

@@ -6,7 +6,7 @@ import { USUAL_LIMITS } from './subject.ts';
 import { conformanceCases, runCase } from './suite.ts';
 
 /** Broken stores answer at once or never; the same calls each time fail the same cases. */
-const LIMITS = { ...USUAL_LIMITS, patienceMs: 300, seed: 1 };
+const LIMITS = { ...USUAL_LIMITS, patienceMs: 2_000, seed: 1 };
 
 async function failures(makeSubject: BrokenStore['makeSubject']): Promise<Map<string, string>> {
   const failed = new Map<string, string>();
