@@ -36,8 +36,8 @@ export const poolPlants: readonly Plant[] = [
     name: 'illHostsNotCounted',
     breaks: 'P1: a host in service is taken only while fewer than may be are out for any reason',
     file: 'controlplane/src/pool/survey.ts',
-    find: 'if (this.count >= max) return',
-    replace: 'if (this.count >= max + 9) return',
+    find: 'if (others >= max) return',
+    replace: 'if (others >= max + 9) return',
     caughtBy: test('controlplane/src/pool/rollout.test.ts', 'out for another reason counts'),
   },
   {

@@ -7,6 +7,7 @@ import {
   RunKind,
   RunOutcome,
   RunPhase,
+  store as wire,
 } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
 import { describe, expect, test } from 'vitest';
@@ -148,9 +149,8 @@ describe.each(ordering)('a request to $kind', (request) => {
 
   test('is refused on a host whose address another host has', async () => {
     const { rig, replica } = await proven();
-    const spec = rig.record().host?.spec;
-    const [first] = spec === undefined ? [] : reservedValues(spec);
-    rig.remove(first?.key ?? '');
+    rig.addHost(2, { bootMacs: rig.record().host?.spec?.bootMacs ?? [] });
+    await rig.advance(1_000);
     await expectRefused(rig, replica, request, 'another host');
   });
 
@@ -159,6 +159,16 @@ describe.each(ordering)('a request to $kind', (request) => {
     rig.remove(storeKey('credentials', 'c1'));
     await expectRefused(rig, replica, request, 'credentials/c1');
   });
+});
+
+test('a host takes an address again that nobody holds any more', async () => {
+  const { rig, replica } = await proven();
+  const spec = rig.record().host?.spec;
+  const [first] = spec === undefined ? [] : reservedValues(spec);
+  rig.remove(first?.key ?? '');
+  expect(await replica.request({ kind: 'inspect' })).toMatchObject({ kind: 'accepted' });
+  const held = rig.read(first?.key ?? '', wire.ReservationSchema);
+  expect(held).toMatchObject({ holder: 'hosts/h1', holderUid: 'u1' });
 });
 
 async function expectRefused(rig: Rig, replica: Replica, request: HostRequest, naming: string) {
