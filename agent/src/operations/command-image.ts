@@ -69,15 +69,20 @@ export function megabytes(bytes: number): string {
   return (bytes / 1e6).toFixed(1);
 }
 
+/** What may pass: when the registry wants it to be tried again, if it says so. */
+export function registryLater({ message, retryAfterMs }: OciError): FinalResult {
+  const delay = retryAfterMs === undefined ? {} : { delayMs: retryAfterMs };
+  return { kind: 'transientError', cause: 'registry', message, ...delay };
+}
+
 /** What may pass is tried again; the rest needs a person, in words that say what. */
-export function resultOfOci({ kind, message, retryAfterMs }: OciError): FinalResult {
+export function resultOfOci(error: OciError): FinalResult {
+  const { kind, message } = error;
   switch (kind) {
     case 'unreachable':
     case 'tooMany':
-    case 'noSpace': {
-      const delay = retryAfterMs === undefined ? {} : { delayMs: retryAfterMs };
-      return { kind: 'transientError', cause: 'registry', message, ...delay };
-    }
+    case 'noSpace':
+      return registryLater(error);
     case 'unauthorized': {
       const remedy = 'correct its credential among the registry credentials of the fleet';
       return failure('imageUnusable', `${message}: ${remedy}`);

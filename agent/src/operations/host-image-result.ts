@@ -4,7 +4,7 @@ import type { FailureType, FinalResult } from '@rackwright/results';
 import type { HostImageProgress } from '../images/index.ts';
 import type { OperationContext, Progress } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
-import { megabytes } from './command-image.ts';
+import { megabytes, registryLater } from './command-image.ts';
 import type { TurnLimit } from './time-limit.ts';
 
 /** How far an image is on its way into the cache. */
@@ -85,13 +85,12 @@ const remedies: { readonly [Kind in OciError['kind']]?: string } = {
 };
 
 /** What may pass is tried again; the rest needs a person, in words that say what. */
-export function resultOfHostImage({ kind, message, retryAfterMs }: OciError): FinalResult {
+export function resultOfHostImage(error: OciError): FinalResult {
+  const { kind, message } = error;
   switch (kind) {
     case 'tooMany':
-    case 'unreachable': {
-      const delay = retryAfterMs === undefined ? {} : { delayMs: retryAfterMs };
-      return { kind: 'transientError', cause: 'registry', message, ...delay };
-    }
+    case 'unreachable':
+      return registryLater(error);
     default: {
       const remedy = remedies[kind];
       return failure(failureOf[kind], remedy === undefined ? message : `${message}: ${remedy}`);
