@@ -2,18 +2,11 @@
  * A host that a restored store shows as a pool's, or as nobody's: it may have been given to
  * somebody in the lost stretch, and its pool leaves it alone until a person has looked.
  */
-import {
-  HostState,
-  type HostStatus,
-  type Run,
-  RunKind,
-  RunOutcome,
-  RunPhase,
-} from '@rackwright/api';
+import { HostState, type Run, RunKind, RunOutcome, RunPhase } from '@rackwright/api';
 import { describe, expect, test } from 'vitest';
 import { explainHost } from '../host/explain/explain.ts';
 import type { HostRequest } from '../host/index.ts';
-import { type Bench, bench, done, inspected, verified } from '../host/testing/bench.ts';
+import { type Bench, bench, done, inspected, statusOf, verified } from '../host/testing/bench.ts';
 import { wantedOf } from './asking.ts';
 import { image, Rollout } from './rollout.fixture.ts';
 import { type SeenHost, seenHost } from './seen.ts';
@@ -52,12 +45,6 @@ function asks(host: Bench, actor: string, request: HostRequest): string {
   if (outcome.kind === 'refused') return outcome.refusal.message;
   if (outcome.kind === 'kept') host.record = outcome.record;
   return 'accepted';
-}
-
-function statusOf({ record }: Bench): HostStatus {
-  const status = record.host?.status;
-  if (status === undefined) throw new Error('a host has a status');
-  return status;
 }
 
 function seenOf({ record }: Bench): SeenHost {

@@ -9,7 +9,6 @@ import {
   FaultSeverity,
   FirstBootFormat,
   FleetSpecSchema,
-  HostGoal,
   HostState,
   ProgressSchema,
   RunKind,
@@ -19,30 +18,19 @@ import {
 } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
-import { type Bench, bench, done, failed, inspected, verified } from '../testing/bench.ts';
+import {
+  availableHost,
+  type Bench,
+  done,
+  failed,
+  inspected,
+  statusOf,
+  stepAt,
+} from '../testing/bench.ts';
 import { displayOf } from '../turn/display.ts';
 
 const first = `registry.example/os@sha256:${'1'.repeat(64)}`;
 const second = `registry.example/os@sha256:${'2'.repeat(64)}`;
-
-function status({ record }: Bench) {
-  const found = record.host?.status;
-  if (found === undefined) throw new Error('a host has a status');
-  return found;
-}
-
-function available(): Bench {
-  const host = bench({ goal: HostGoal.MANAGEABLE });
-  host.apply({ kind: 'tick' });
-  host.report(verified());
-  Object.assign(status(host), { state: HostState.AVAILABLE, dirty: false, poweredOn: false });
-  return host;
-}
-
-function stepAt(host: Bench): string {
-  const { run } = status(host);
-  return run?.phase === RunPhase.ENDED ? '' : (run?.steps[run.currentStep]?.name ?? '');
-}
 
 function driveTo(host: Bench, name: string): void {
   for (let count = 0; count < 20 && stepAt(host) !== name; count++) {
@@ -58,11 +46,11 @@ function deploy(init: MessageInitShape<typeof DeploySpecSchema>): DeploySpec {
 
 /** In service with the first image, and claimed. */
 function inService(): Bench {
-  const host = available();
+  const host = availableHost();
   host.request({ kind: 'provision', image: first });
   driveTo(host, 'deploy.await_image');
   host.report(done);
-  expect(status(host)).toMatchObject({ state: HostState.PROVISIONED, image: first });
+  expect(statusOf(host)).toMatchObject({ state: HostState.PROVISIONED, image: first });
   host.request({ kind: 'claim', reason: 'mine' });
   return host;
 }
@@ -85,7 +73,7 @@ function sent(effects: ReturnType<Bench['apply']>): agent.RunStep | undefined {
 }
 
 test('a deployment is told whole as it leaves; its first boot stands once in the record', () => {
-  const host = available();
+  const host = availableHost();
   const { spec } = host.record.host ?? {};
   if (spec !== undefined) Object.assign(spec, { rootDisk: { serial: 'DISK-1' } });
   const registries = [{ registry: 'registry.example', plainHttp: true }];
@@ -96,7 +84,7 @@ test('a deployment is told whole as it leaves; its first boot stands once in the
   const order = sent(host.report(inspected()));
   expect(order).toMatchObject({ step: 'deploy.write_image', destructive: true });
   expect(order?.deployment).toMatchObject({
-    id: `u1/${status(host).run?.number}`,
+    id: `u1/${statusOf(host).run?.number}`,
     hostName: 'h1',
     image: { reference: first, plainHttp: true },
     rootDisk: { serial: 'DISK-1' },
@@ -109,7 +97,7 @@ test('the agent is sent no first-boot data for what it does itself, only what it
   const format = FirstBootFormat.NO_CLOUD;
   const firstBoot = { format, userData: '#cloud-config\n', metaData: { a: 'b' } };
   for (const netboot of [false, true]) {
-    const host = available();
+    const host = availableHost();
     const proof = DeployProof.PHONE_HOME;
     const wanted = deploy({ firstBoot, netboot, proof, keepDisks: ['D2'] });
     const effects = host.request({ kind: 'provision', image: first, deploy: wanted });
@@ -120,11 +108,11 @@ test('the agent is sent no first-boot data for what it does itself, only what it
 });
 
 test('a host is in service once it has proved itself, in the time that it is given', () => {
-  const host = available();
+  const host = availableHost();
   const wanted = deploy({ proofTimeout: durationFromMs(3_600_000) });
   host.request({ kind: 'provision', image: first, deploy: wanted });
   driveTo(host, 'deploy.await_image');
-  expect(status(host)).toMatchObject({ state: HostState.MANAGEABLE, image: first });
+  expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE, image: first });
   const { deadline } = host.operation();
   expect(deadline).toEqual(timestampFromMs(host.nowMs + 3_600_000));
   expect(orderOf(host)).toMatchObject({ bootOperationId: '', destructive: false });
@@ -133,17 +121,17 @@ test('a host is in service once it has proved itself, in the time that it is giv
   expect(told.blocker).toBe('the proof that the host runs its image');
   expect(told.causes[0]?.text).toContain('has not phoned home yet');
   host.report(done);
-  expect(status(host)).toMatchObject({ state: HostState.PROVISIONED, dirty: true });
-  const kept = status(host).deploy;
+  expect(statusOf(host)).toMatchObject({ state: HostState.PROVISIONED, dirty: true });
+  const kept = statusOf(host).deploy;
   expect(kept && equals(DeploySpecSchema, kept, wanted)).toBe(true);
 });
 
 test('a host that never proves itself is not in service, and what it holds is named', () => {
-  const host = available();
+  const host = availableHost();
   host.request({ kind: 'provision', image: first });
   driveTo(host, 'deploy.await_image');
   passTime(host, 21 * 60_000);
-  const { run, faults, image, state } = status(host);
+  const { run, faults, image, state } = statusOf(host);
   expect(run?.error?.type).toBe('notProved');
   expect(run?.error?.message).toContain('was switched on at 2026-01-01T');
   expect(run?.error?.message).toContain('has not phoned home in 20 minutes');
@@ -170,12 +158,12 @@ const netbooted = { kind: agent.HostSignKind.NETBOOT, detail: 'script' };
 
 test('one text says that a host is not proved, whoever says it first, with what was seen', () => {
   const messages = ['the agent', 'our own deadline'].map((who) => {
-    const host = available();
+    const host = availableHost();
     const wanted = deploy({ proofTimeout: durationFromMs(60_000) });
     host.request({ kind: 'provision', image: first, deploy: wanted });
     driveTo(host, 'deploy.await_image');
     const writtenDisk = { disk: 'DISK-1', bootEntryProblem: 'the firmware is full' };
-    Object.assign(status(host), { writtenDisk, poweredOn: false });
+    Object.assign(statusOf(host), { writtenDisk, poweredOn: false });
     const signs = [
       { ...refusedCall, time: timestampFromMs(host.nowMs + 30_000) },
       { ...netbooted, time: timestampFromMs(host.nowMs + 10_000) },
@@ -188,7 +176,7 @@ test('one text says that a host is not proved, whoever says it first, with what 
       const init = { type: 'notProved', message: 'it has not phoned home', observations };
       host.report({ case: 'failed', value: create(agent.FailedSchema, init) });
     } else passTime(host, 2 * 60_000);
-    return status(host).run?.error?.message ?? '';
+    return statusOf(host).run?.error?.message ?? '';
   });
   expect(messages[0]).toBe(messages[1]);
   expect(messages[0]).toMatch(
@@ -201,7 +189,7 @@ test('one text says that a host is not proved, whoever says it first, with what 
 });
 
 test('what is seen of a host is written down for each kind once, and whole at its end', () => {
-  const host = available();
+  const host = availableHost();
   host.request({ kind: 'provision', image: first });
   driveTo(host, 'deploy.await_image');
   const say = (seconds: number) => {
@@ -230,22 +218,22 @@ test.each([{ netboot: false }, { netboot: true }])(
     const { status: of } = host.record.host ?? {};
     if (netboot && of !== undefined) of.deploy = deploy({ netboot });
     host.request({ kind: 'reimage', image: second });
-    const { run } = status(host);
+    const { run } = statusOf(host);
     expect(run?.steps[0]?.name).toBe('deploy.fetch_image');
     expect(orderOf(host)).toMatchObject({
       ...{ step: 'deploy.fetch_image', destructive: false, bootOperationId: '' },
       deployment: { image: { reference: second } },
       turnTimeout: durationFromMs(2 * 3_600_000),
     });
-    expect(status(host)).toMatchObject({ poweredOn: true, image: first });
+    expect(statusOf(host)).toMatchObject({ poweredOn: true, image: first });
     host.report(failed('imageNotFound', 'the registry has no such image'));
-    expect(status(host).run).toMatchObject({ kind: RunKind.REIMAGE, phase: RunPhase.ENDED });
-    expect(status(host)).toMatchObject({ state: HostState.PROVISIONED, poweredOn: true });
-    expect(status(host)).toMatchObject({ image: first, deploy: { netboot } });
+    expect(statusOf(host).run).toMatchObject({ kind: RunKind.REIMAGE, phase: RunPhase.ENDED });
+    expect(statusOf(host)).toMatchObject({ state: HostState.PROVISIONED, poweredOn: true });
+    expect(statusOf(host)).toMatchObject({ image: first, deploy: { netboot } });
     expect(host.record.pendingPower).toBeUndefined();
     const power = run?.steps.filter(({ name, attempt }) => name.startsWith('power') && attempt > 0);
     expect(power).toEqual([]);
-    expect(status(host).faults).toMatchObject([
+    expect(statusOf(host).faults).toMatchObject([
       { type: 'reimageFailed', severity: FaultSeverity.WARNING },
     ]);
   },
@@ -258,7 +246,7 @@ test('a step’s time begins when its turn to get the image has come', () => {
   const sentMs = host.nowMs;
   const hourMs = 3_600_000;
   const deadlineMs = () => {
-    const { run } = status(host);
+    const { run } = statusOf(host);
     return timestampMs(run?.steps[run.currentStep]?.deadline ?? timestampFromMs(0)) - sentMs;
   };
   const graceMs = 15_000;
@@ -269,7 +257,7 @@ test('a step’s time begins when its turn to get the image has come', () => {
   expect(deadlineMs()).toBe(24 * hourMs + graceMs);
   passTime(host, 5 * hourMs);
   const waiting = { reason: 'image', since: timestampFromMs(sentMs) };
-  expect(status(host).run).toMatchObject({ phase: RunPhase.WAITING, waiting });
+  expect(statusOf(host).run).toMatchObject({ phase: RunPhase.WAITING, waiting });
   const progress = create(ProgressSchema, { text: 'queued for the image, place 2' });
   const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs }, { progress });
   expect(told.causes.map(({ text }) => text)).toEqual([
@@ -278,12 +266,12 @@ test('a step’s time begins when its turn to get the image has come', () => {
   ]);
   expect(told.deadline).toEqual(timestampFromMs(sentMs + 24 * hourMs + graceMs));
   host.report(continuing({ text: 'asks for the image' }));
-  expect(status(host).run?.phase).toBe(RunPhase.RUNNING);
+  expect(statusOf(host).run?.phase).toBe(RunPhase.RUNNING);
   expect(deadlineMs()).toBe(7 * hourMs + graceMs);
   host.report(continuing({ text: 'fetches the image' }));
   expect(deadlineMs()).toBe(7 * hourMs + graceMs);
   passTime(host, 2 * hourMs + 2 * graceMs);
-  expect(status(host).lastError?.failure?.type).toBe('deadline');
+  expect(statusOf(host).lastError?.failure?.type).toBe('deadline');
 });
 
 test('a turn that does not come ends the wait for it, in the same words from either side', () => {
@@ -294,8 +282,8 @@ test('a turn that does not come ends the wait for it, in the same words from eit
     host.report(continuing({ queuePlace: 3 }));
     if (who === 'the agent') host.report(untouched('queueTimeout'));
     else passTime(host, 25 * 3_600_000);
-    expect(status(host).lastError?.failure?.type).toBe('queueTimeout');
-    return status(host).lastError?.failure?.message;
+    expect(statusOf(host).lastError?.failure?.type).toBe('queueTimeout');
+    return statusOf(host).lastError?.failure?.message;
   });
   expect(messages[0]).toBe(messages[1]);
   expect(messages[0]).toContain(
@@ -304,7 +292,7 @@ test('a turn that does not come ends the wait for it, in the same words from eit
 });
 
 test('what waits for its turn can be deleted: the order is called off', () => {
-  const host = available();
+  const host = availableHost();
   host.request({ kind: 'provision', image: first });
   driveTo(host, 'deploy.write_image');
   const { id } = host.operation();
@@ -313,12 +301,12 @@ test('what waits for its turn can be deleted: the order is called off', () => {
     kind: 'refused',
   });
   host.report(continuing({ queuePlace: 3 }));
-  expect(displayOf(status(host))).toBe('provisioning, queued for its image');
+  expect(displayOf(statusOf(host))).toBe('provisioning, queued for its image');
   const effects = host.request(remove);
   expect(effects.find(({ kind }) => kind === 'cancel')).toMatchObject({ operationId: id });
   // Its place is told once more meanwhile: what is called off waits for no turn.
   host.report(continuing({ queuePlace: 2 }));
-  expect(status(host).run).toMatchObject({ phase: RunPhase.RUNNING });
+  expect(statusOf(host).run).toMatchObject({ phase: RunPhase.RUNNING });
 });
 
 test('an agent that was away while its order waited for its turn goes on with it', () => {
@@ -331,7 +319,7 @@ test('an agent that was away while its order waited for its turn goes on with it
   if (session === undefined) throw new Error('no session');
   host.context = { ...host.context, session: undefined };
   host.apply({ kind: 'tick' });
-  expect(status(host).run?.waiting?.reason).toBe('agent');
+  expect(statusOf(host).run?.waiting?.reason).toBe('agent');
   host.nowMs += 3 * 3_600_000;
   host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };
   const { journal } = session;
@@ -341,7 +329,7 @@ test('an agent that was away while its order waited for its turn goes on with it
   host.apply({ kind: 'tick' });
   expect(host.operation().id).toBe(id);
   host.report(continuing({ queuePlace: 1 }));
-  expect(status(host).run?.waiting?.reason).toBe('image');
+  expect(statusOf(host).run?.waiting?.reason).toBe('image');
 });
 
 test('an image that cannot be had leaves a host in service on the one before', () => {
@@ -349,14 +337,14 @@ test('an image that cannot be had leaves a host in service on the one before', (
   const before = host.record.deployedRun;
   host.request({ kind: 'reimage', image: second });
   driveTo(host, 'deploy.write_image');
-  expect(status(host).image).toBe('');
+  expect(statusOf(host).image).toBe('');
   host.report(untouched('imageNotFound'));
-  expect(status(host)).toMatchObject({ state: HostState.PROVISIONED, image: first });
+  expect(statusOf(host)).toMatchObject({ state: HostState.PROVISIONED, image: first });
   expect(host.record.deployedRun).toBe(before);
-  expect(status(host).faults[0]?.message).toContain(`on the disk: ${first}, untouched`);
-  expect(status(host).run?.kind).toBe(RunKind.POWER);
-  expect(status(host).run?.steps.map(({ name }) => name)).toEqual(['power.off', 'power.on']);
-  const ended = host.record.finishedRuns[0] ?? status(host).run;
+  expect(statusOf(host).faults[0]?.message).toContain(`on the disk: ${first}, untouched`);
+  expect(statusOf(host).run?.kind).toBe(RunKind.POWER);
+  expect(statusOf(host).run?.steps.map(({ name }) => name)).toEqual(['power.off', 'power.on']);
+  const ended = host.record.finishedRuns[0] ?? statusOf(host).run;
   const writing = ended?.steps.find(({ name }) => name === 'deploy.write_image');
   expect(writing).toMatchObject({ disksUntouched: true, state: StepState.FAILED });
 });
@@ -368,10 +356,10 @@ test('one attempt that may have written counts, whatever a later one says', () =
     driveTo(host, 'deploy.write_image');
     host.report(cut);
     if (stepAt(host) === 'deploy.write_image') host.report(untouched('imageNotFound'));
-    expect(status(host).image).toBe('');
-    expect(status(host).deploy).toBeUndefined();
-    expect(status(host).faults[0]?.message).toContain(`a part of ${second}`);
-    expect(status(host).run?.steps.map(({ name }) => name)).toEqual(['power.off']);
+    expect(statusOf(host).image).toBe('');
+    expect(statusOf(host).deploy).toBeUndefined();
+    expect(statusOf(host).faults[0]?.message).toContain(`a part of ${second}`);
+    expect(statusOf(host).run?.steps.map(({ name }) => name)).toEqual(['power.off']);
   }
 });
 
@@ -384,8 +372,8 @@ test('an order that left and of which no word has come may have written', () => 
   if (session === undefined) throw new Error('no session');
   host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };
   host.apply({ kind: 'tick' });
-  expect(status(host).image).toBe('');
-  expect(status(host).faults[0]?.message).toContain('a part of');
+  expect(statusOf(host).image).toBe('');
+  expect(statusOf(host).faults[0]?.message).toContain('a part of');
 });
 
 test('a registry that stays away for too long gives the host back to what it ran', () => {
@@ -398,12 +386,12 @@ test('a registry that stays away for too long gives the host back to what it ran
     host.nowMs += 60_000;
     host.apply({ kind: 'tick' });
   }
-  expect(status(host).lastError?.failure?.type).toBe('registryUnreachable');
-  expect(status(host).image).toBe(first);
+  expect(statusOf(host).lastError?.failure?.type).toBe('registryUnreachable');
+  expect(statusOf(host).image).toBe(first);
 });
 
 test('a reimage without a word of how keeps how it was deployed', () => {
-  const host = available();
+  const host = availableHost();
   const wanted = deploy({ proof: DeployProof.POWER_ON });
   host.request({ kind: 'provision', image: first, deploy: wanted });
   driveTo(host, 'deploy.await_image');
@@ -419,7 +407,7 @@ test('a reimage without a word of how keeps how it was deployed', () => {
 });
 
 test('what the agent says of an image on its way is told', () => {
-  const host = available();
+  const host = availableHost();
   host.request({ kind: 'provision', image: first });
   driveTo(host, 'deploy.write_image');
   const progress = create(ProgressSchema, { percent: 0, text: 'queued for the image, place 3' });
@@ -429,7 +417,7 @@ test('what the agent says of an image on its way is told', () => {
 });
 
 test('an image by tag, or over plain HTTP that nobody has allowed, comes onto no host', () => {
-  const host = available();
+  const host = availableHost();
   const ask = (image: string) => {
     const request = { kind: 'provision', image } as const;
     const outcome = host.try({ kind: 'request', request, by: { actor: 'user:test' } });
@@ -452,8 +440,8 @@ test('a deployment that is aborted before it writes leaves the host to what it r
   driveTo(host, 'runner.inspect');
   host.request({ kind: 'abort', reason: 'no' });
   host.report(failed('cancelled'));
-  expect(host.record.finishedRuns[0]?.outcome ?? status(host).run?.outcome).not.toBe(
+  expect(host.record.finishedRuns[0]?.outcome ?? statusOf(host).run?.outcome).not.toBe(
     RunOutcome.SUCCEEDED,
   );
-  expect(status(host).image).toBe(first);
+  expect(statusOf(host).image).toBe(first);
 });

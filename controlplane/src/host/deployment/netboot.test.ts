@@ -1,16 +1,8 @@
 /** Hosts that run their image without a disk: the way of that into service, and out of it early. */
 import { clone, create } from '@bufbuild/protobuf';
-import {
-  agent,
-  DeploySpecSchema,
-  HostGoal,
-  HostState,
-  RunPhase,
-  RunStepSchema,
-  StepState,
-} from '@rackwright/api';
+import { agent, DeploySpecSchema, HostState, RunStepSchema, StepState } from '@rackwright/api';
 import { expect, test } from 'vitest';
-import { type Bench, bench, done, failed, verified } from '../testing/bench.ts';
+import { availableHost, type Bench, done, failed, statusOf, stepAt } from '../testing/bench.ts';
 import { netbootOf } from './deployment.ts';
 
 const first = `registry.example/os@sha256:${'1'.repeat(64)}`;
@@ -18,32 +10,13 @@ const second = `registry.example/os@sha256:${'2'.repeat(64)}`;
 const deploy = create(DeploySpecSchema, { netboot: true });
 const provision = { kind: 'provision', image: first, deploy } as const;
 
-function status({ record }: Bench) {
-  const found = record.host?.status;
-  if (found === undefined) throw new Error('a host has a status');
-  return found;
-}
-
-function available(): Bench {
-  const host = bench({ goal: HostGoal.MANAGEABLE });
-  host.apply({ kind: 'tick' });
-  host.report(verified());
-  Object.assign(status(host), { state: HostState.AVAILABLE, dirty: false, poweredOn: false });
-  return host;
-}
-
-function stepAt(host: Bench): string {
-  const { run } = status(host);
-  return run?.phase === RunPhase.ENDED ? '' : (run?.steps[run.currentStep]?.name ?? '');
-}
-
 function driveTo(host: Bench, name: string): void {
   for (let count = 0; count < 5 && stepAt(host) !== name; count++) host.report(done);
   expect(stepAt(host)).toBe(name);
 }
 
 function inService(): Bench {
-  const host = available();
+  const host = availableHost();
   host.request(provision);
   driveTo(host, 'deploy.await_image');
   host.report(done);
@@ -54,9 +27,9 @@ function inService(): Bench {
 const named = ({ record }: Bench) => netbootOf(record, undefined, new Map());
 
 test('a host without a disk boots its image over the network while it is in service', () => {
-  const host = available();
+  const host = availableHost();
   host.request(provision);
-  const names = status(host).run?.steps.map(({ name }) => name);
+  const names = statusOf(host).run?.steps.map(({ name }) => name);
   expect(names).toEqual([
     'deploy.fetch_image',
     'power.off',
@@ -68,12 +41,12 @@ test('a host without a disk boots its image over the network while it is in serv
   host.report(done);
   expect(named(host)).toBeUndefined();
   host.report(done);
-  expect(named(host)).toMatchObject({ id: `u1/${status(host).run?.number}`, hostName: 'h1' });
+  expect(named(host)).toMatchObject({ id: `u1/${statusOf(host).run?.number}`, hostName: 'h1' });
   const { kind } = host.operation();
   expect(kind).toMatchObject({ case: 'setPower', value: { on: true, bootFrom: 4 } });
   driveTo(host, 'deploy.await_image');
   host.report(done);
-  expect(status(host)).toMatchObject({ state: HostState.PROVISIONED, image: first });
+  expect(statusOf(host)).toMatchObject({ state: HostState.PROVISIONED, image: first });
   host.request({ kind: 'powerReset', bootOldDiskReason: '' });
   host.report(done);
   const again = host.operation().kind;
@@ -81,7 +54,7 @@ test('a host without a disk boots its image over the network while it is in serv
   host.report(done);
   host.request({ kind: 'release', reason: 'over' });
   host.report(done);
-  expect(status(host).state).toBe(HostState.MANAGEABLE);
+  expect(statusOf(host).state).toBe(HostState.MANAGEABLE);
   expect(named(host)).toBeUndefined();
 });
 
@@ -93,9 +66,9 @@ test.each(['deploy.fetch_image', 'power.off'])(
     host.request({ kind: 'reimage', image: second });
     driveTo(host, step);
     host.report(failed('badImage'));
-    expect(status(host)).toMatchObject({ state: HostState.PROVISIONED, image: first });
+    expect(statusOf(host)).toMatchObject({ state: HostState.PROVISIONED, image: first });
     expect(named(host)).toEqual(before);
-    const { message } = status(host).faults[0] ?? {};
+    const { message } = statusOf(host).faults[0] ?? {};
     expect(message).toContain(`; it boots ${first} over the network, as before`);
     if (step !== 'power.off') return;
     // It was being switched off: it comes back by itself, from where it came.
@@ -107,7 +80,7 @@ test.each(['deploy.fetch_image', 'power.off'])(
 );
 
 test('an agent that fetches for a netboot only with the host off is to be updated first', () => {
-  const host = available();
+  const host = availableHost();
   const agentSteps = ['deploy.prepare_netboot', 'deploy.await_image'].map((name) =>
     create(agent.StepDescriptionSchema, { name }),
   );
@@ -122,10 +95,10 @@ test('an agent that fetches for a netboot only with the host off is to be update
 test.each([StepState.PENDING, StepState.RUNNING])(
   'a netboot that an earlier version began goes on past the step it knew, in state %s',
   (state) => {
-    const host = available();
+    const host = availableHost();
     host.request(provision);
     driveTo(host, 'power.off');
-    const { run } = status(host);
+    const { run } = statusOf(host);
     const off = run?.steps[1];
     if (run === undefined || off === undefined) throw new Error('the host is being switched off');
     const old = { name: 'deploy.prepare_netboot', rerunClass: off.rerunClass, abortable: true };
@@ -147,15 +120,15 @@ test.each([StepState.PENDING, StepState.RUNNING])(
     expect(named(host)).toMatchObject({ image: { reference: first } });
     driveTo(host, 'deploy.await_image');
     host.report(done);
-    expect(status(host)).toMatchObject({ state: HostState.PROVISIONED, image: first });
+    expect(statusOf(host)).toMatchObject({ state: HostState.PROVISIONED, image: first });
   },
 );
 
 test('an order of the step that the version before knew is stopped, for the host to boot', () => {
-  const host = available();
+  const host = availableHost();
   host.request(provision);
   driveTo(host, 'power.bootImage');
-  const { run } = status(host);
+  const { run } = statusOf(host);
   const boot = run?.steps[2];
   const { operation } = host.record.operation ?? {};
   if (boot === undefined || operation === undefined) throw new Error('the host is being booted');

@@ -22,6 +22,7 @@ import {
   erased,
   failed,
   inspected,
+  statusOf,
   verified,
   virtioDisk,
 } from '../testing/bench.ts';
@@ -34,12 +35,6 @@ const first = image('1');
 const second = image('2');
 const unavailable = untouched('imageNotFound');
 
-function status({ record }: Bench) {
-  const found = record.host?.status;
-  if (found === undefined) throw new Error('a host has a status');
-  return found;
-}
-
 function untouched(type: string): agent.Report['result'] {
   const value = create(agent.FailedSchema, { type, message: type, disksUntouched: true });
   return { case: 'failed', value };
@@ -49,17 +44,17 @@ function inService(): Bench {
   const host = bench({ goal: HostGoal.MANAGEABLE });
   host.apply({ kind: 'tick' });
   host.report(verified());
-  Object.assign(status(host), { state: HostState.PROVISIONED, image: first, poweredOn: true });
+  Object.assign(statusOf(host), { state: HostState.PROVISIONED, image: first, poweredOn: true });
   host.request({ kind: 'claim', reason: 'mine' });
   return host;
 }
 
 /** Until nothing runs. */
 function finish(host: Bench): void {
-  for (let count = 0; count < 20 && status(host).run?.phase !== RunPhase.ENDED; count++) {
+  for (let count = 0; count < 20 && statusOf(host).run?.phase !== RunPhase.ENDED; count++) {
     host.report(done);
   }
-  expect(status(host).run?.phase).toBe(RunPhase.ENDED);
+  expect(statusOf(host).run?.phase).toBe(RunPhase.ENDED);
 }
 
 /** A reimage of which the step that writes ends so, and whatever follows by itself. */
@@ -73,7 +68,7 @@ function reimage(host: Bench, to: string, end: agent.Report['result']): void {
 function driveTo(host: Bench, name: string): HostEffect[] {
   const effects: HostEffect[] = [];
   const stepAt = () => {
-    const { run } = status(host);
+    const { run } = statusOf(host);
     return run?.steps[run.currentStep]?.name;
   };
   for (let count = 0; count < 20 && stepAt() !== name; count++) {
@@ -85,18 +80,18 @@ function driveTo(host: Bench, name: string): HostEffect[] {
 }
 
 function faults(host: Bench) {
-  return status(host).faults.map(({ type, severity }) => [type, severity]);
+  return statusOf(host).faults.map(({ type, severity }) => [type, severity]);
 }
 
 test('a host that was not written is warned of, back in service on what it ran', () => {
   const host = inService();
   reimage(host, second, unavailable);
-  expect(status(host)).toMatchObject({ state: HostState.PROVISIONED, image: first });
-  expect(status(host).run).toMatchObject({ kind: RunKind.POWER, requestedBy: 'system' });
-  expect(status(host).poweredOn).toBe(true);
+  expect(statusOf(host)).toMatchObject({ state: HostState.PROVISIONED, image: first });
+  expect(statusOf(host).run).toMatchObject({ kind: RunKind.POWER, requestedBy: 'system' });
+  expect(statusOf(host).poweredOn).toBe(true);
   expect(faults(host)).toEqual([['reimageFailed', FaultSeverity.WARNING]]);
-  expect(status(host).faults[0]?.message).toContain(`on the disk: ${first}, untouched`);
-  expect(status(host).faults[0]?.clearedBy).toBe('the next run that succeeds, whatever it does');
+  expect(statusOf(host).faults[0]?.message).toContain(`on the disk: ${first}, untouched`);
+  expect(statusOf(host).faults[0]?.clearedBy).toBe('the next run that succeeds, whatever it does');
 });
 
 test('the warning of a host that was not written goes with the next run that succeeds', () => {
@@ -128,7 +123,7 @@ test('a host that was warned of and then lost is ill until an image stands there
   reimage(host, second, unavailable);
   reimage(host, second, failed('writeError'));
   expect(faults(host)).toEqual([['reimageFailed', FaultSeverity.ERROR]]);
-  expect(status(host).faults[0]?.clearedBy).toBe('a reimage or release run that succeeds');
+  expect(statusOf(host).faults[0]?.clearedBy).toBe('a reimage or release run that succeeds');
   host.request({ kind: 'powerReset', bootOldDiskReason: '' });
   finish(host);
   expect(faults(host)).toEqual([['reimageFailed', FaultSeverity.ERROR]]);
@@ -140,12 +135,14 @@ test('what had failed beside is over once a reimage has succeeded', () => {
   const host = inService();
   const message = 'it has failed';
   for (const type of ['powerFailed', 'rescueFailed', 'serviceFailed', 'workflowFailed']) {
-    status(host).faults.push(create(FaultSchema, { type, message, severity: FaultSeverity.ERROR }));
+    statusOf(host).faults.push(
+      create(FaultSchema, { type, message, severity: FaultSeverity.ERROR }),
+    );
   }
-  status(host).faults.push(create(FaultSchema, { type: 'bmcTrouble', message }));
+  statusOf(host).faults.push(create(FaultSchema, { type: 'bmcTrouble', message }));
   reimage(host, second, done);
-  expect(status(host)).toMatchObject({ state: HostState.PROVISIONED, image: second });
-  expect(status(host).faults.map(({ type }) => type)).toEqual(['bmcTrouble']);
+  expect(statusOf(host)).toMatchObject({ state: HostState.PROVISIONED, image: second });
+  expect(statusOf(host).faults.map(({ type }) => type)).toEqual(['bmcTrouble']);
 });
 
 test.each(['before it', 'while its image is fetched'])(
@@ -158,8 +155,8 @@ test.each(['before it', 'while its image is fetched'])(
     driveTo(host, 'deploy.fetch_image');
     host.context = { ...host.context, freeze };
     host.report(done);
-    expect(status(host)).toMatchObject({ poweredOn: true, image: first });
-    expect(status(host).run).toMatchObject({ currentStep: 1, waiting: { reason: 'freeze' } });
+    expect(statusOf(host)).toMatchObject({ poweredOn: true, image: first });
+    expect(statusOf(host).run).toMatchObject({ currentStep: 1, waiting: { reason: 'freeze' } });
     expect(host.record.operation?.sentTo).toBeUndefined();
     host.context = { ...host.context, freeze: undefined };
     host.apply({ kind: 'tick' });
@@ -181,10 +178,10 @@ test('a reimage waits in service for a place in the wipe budget, and keeps it to
   host.request({ kind: 'reimage', image: second });
   driveTo(host, 'deploy.fetch_image');
   expect(changes(host.report(done))).toEqual(['take']);
-  expect(status(host)).toMatchObject({ poweredOn: true, image: first });
-  expect(status(host).run).toMatchObject({ currentStep: 1, waiting: { reason: 'wipeBudget' } });
+  expect(statusOf(host)).toMatchObject({ poweredOn: true, image: first });
+  expect(statusOf(host).run).toMatchObject({ currentStep: 1, waiting: { reason: 'wipeBudget' } });
   expect(host.record.operation?.sentTo).toBeUndefined();
-  const run = status(host).run?.number ?? 0n;
+  const run = statusOf(host).run?.number ?? 0n;
   host.context = { ...host.context, standings: wipes({ run, kind: 'open' }) };
   expect(changes(host.apply({ kind: 'tick' }))).toEqual([]);
   expect(host.operation().kind.case).toBe('setPower');
@@ -199,7 +196,7 @@ test.each(['power.off', 'runner.await', 'deploy.write_image'])(
   (name) => {
     const host = inService();
     host.request({ kind: 'reimage', image: second });
-    const run = status(host).run?.number ?? 0n;
+    const run = statusOf(host).run?.number ?? 0n;
     host.context = { ...host.context, standings: wipes({ run, kind: 'open' }) };
     driveTo(host, name);
     const { session } = host.context;
@@ -230,7 +227,7 @@ test('who only fetches an image takes no place in the runner, and then waits for
   expect(next).toContainEqual(
     expect.objectContaining({ kind: 'quota', change: expect.objectContaining({ kind: 'take' }) }),
   );
-  expect(status(host).run).toMatchObject({ currentStep: 1, waiting: { reason: 'capacity' } });
+  expect(statusOf(host).run).toMatchObject({ currentStep: 1, waiting: { reason: 'capacity' } });
 });
 
 /** Cleaned by its goal, each disk with its certificate. */
@@ -240,7 +237,7 @@ function ready(): Bench {
   host.report(erasedWell(host));
   host.report(inspected());
   host.report(done);
-  expect(status(host)).toMatchObject({ state: HostState.AVAILABLE, dirty: false });
+  expect(statusOf(host)).toMatchObject({ state: HostState.AVAILABLE, dirty: false });
   return host;
 }
 
@@ -256,35 +253,35 @@ test.each(beforeTheWrite)(
   'a host not provisioned at %s is as ready as before, and says why',
   (at) => {
     const host = ready();
-    const { useEpoch } = status(host);
+    const { useEpoch } = statusOf(host);
     host.request({ kind: 'provision', image: first });
     driveTo(host, at);
     host.report(untouched('imageNotFound'));
     finish(host);
-    expect(status(host)).toMatchObject({ state: HostState.AVAILABLE, dirty: false, useEpoch });
-    expect(status(host).poweredOn).toBe(false);
-    expect(status(host).backoff).toBeUndefined();
+    expect(statusOf(host)).toMatchObject({ state: HostState.AVAILABLE, dirty: false, useEpoch });
+    expect(statusOf(host).poweredOn).toBe(false);
+    expect(statusOf(host).backoff).toBeUndefined();
     expect(faults(host)).toEqual([['provisionFailed', FaultSeverity.WARNING]]);
-    expect(status(host).faults[0]).toMatchObject({
+    expect(statusOf(host).faults[0]).toMatchObject({
       message: 'imageNotFound; nothing was written',
       clearedBy: 'a provision or adopt run that succeeds',
     });
-    expect(status(host).lastError?.failure?.type).toBe('imageNotFound');
+    expect(statusOf(host).lastError?.failure?.type).toBe('imageNotFound');
     const { headline } = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
     expect(headline).toMatch(/^available: provision \d+ failed, and nothing tries it again/);
     host.request({ kind: 'provision', image: first });
-    expect(status(host).run?.phase).toBe(RunPhase.RUNNING);
+    expect(statusOf(host).run?.phase).toBe(RunPhase.RUNNING);
   },
 );
 
 test('a host that was written in part is erased, and still says what had failed', () => {
   const host = ready();
-  const { useEpoch } = status(host);
+  const { useEpoch } = statusOf(host);
   host.request({ kind: 'provision', image: first });
   driveTo(host, 'deploy.write_image');
   host.report(failed('writeError'));
-  expect(status(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
-  expect(status(host).useEpoch).toBeGreaterThan(useEpoch);
+  expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
+  expect(statusOf(host).useEpoch).toBeGreaterThan(useEpoch);
   expect(faults(host)).toEqual([['provisionFailed', FaultSeverity.ERROR]]);
   host.nowMs += 3_600_000;
   host.apply({ kind: 'tick' });
@@ -292,14 +289,14 @@ test('a host that was written in part is erased, and still says what had failed'
   host.report(erasedWell(host));
   host.report(inspected());
   host.report(done);
-  expect(status(host)).toMatchObject({ state: HostState.AVAILABLE, dirty: false });
+  expect(statusOf(host)).toMatchObject({ state: HostState.AVAILABLE, dirty: false });
   expect(faults(host)).toEqual([['provisionFailed', FaultSeverity.WARNING]]);
-  expect(status(host).lastError?.failure?.type).toBe('writeError');
+  expect(statusOf(host).lastError?.failure?.type).toBe('writeError');
   host.request({ kind: 'provision', image: first });
   driveTo(host, 'deploy.await_image');
   host.report(done);
   expect(faults(host)).toEqual([]);
-  expect(status(host).lastError).toBeUndefined();
+  expect(statusOf(host).lastError).toBeUndefined();
 });
 
 test('a host whose disks nothing speaks for any more is erased, though nothing was written', () => {
@@ -322,6 +319,6 @@ test('a host whose disks nothing speaks for any more is erased, though nothing w
     host.request({ kind: 'provision', image: first });
     driveTo(host, 'runner.inspect');
     happens(host);
-    expect(status(host), reason).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
+    expect(statusOf(host), reason).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
   }
 });

@@ -17,6 +17,7 @@ import {
   done,
   inspected,
   nvmeDisk,
+  statusOf,
   verified,
   virtioDisk,
 } from '../testing/bench.ts';
@@ -25,15 +26,9 @@ const first = `registry.example/os@sha256:${'1'.repeat(64)}`;
 const second = `registry.example/os@sha256:${'2'.repeat(64)}`;
 const contentDigest = `sha256:${'c'.repeat(64)}`;
 
-function status({ record }: Bench) {
-  const found = record.host?.status;
-  if (found === undefined) throw new Error('a host has a status');
-  return found;
-}
-
 function driveTo(host: Bench, name: string): void {
   const stepAt = () => {
-    const { run } = status(host);
+    const { run } = statusOf(host);
     return run?.phase === RunPhase.ENDED ? '' : (run?.steps[run.currentStep]?.name ?? '');
   };
   for (let count = 0; count < 20 && stepAt() !== name; count++) {
@@ -57,7 +52,7 @@ function inService(netboot = false): Bench {
   const host = bench({ goal: HostGoal.MANAGEABLE });
   host.apply({ kind: 'tick' });
   host.report(verified());
-  Object.assign(status(host), { state: HostState.AVAILABLE, dirty: false, poweredOn: false });
+  Object.assign(statusOf(host), { state: HostState.AVAILABLE, dirty: false, poweredOn: false });
   const deploy = create(DeploySpecSchema, { netboot });
   host.request({ kind: 'provision', image: first, deploy });
   if (!netboot) {
@@ -69,26 +64,26 @@ function inService(netboot = false): Bench {
   driveTo(host, 'deploy.await_image');
   host.report(done);
   host.request({ kind: 'claim', reason: 'mine' });
-  expect(status(host).state).toBe(HostState.PROVISIONED);
+  expect(statusOf(host).state).toBe(HostState.PROVISIONED);
   return host;
 }
 
 test('which disk was written, with what, and what firmware made of it stands in the status', () => {
   const host = inService();
-  expect(status(host).writtenDisk).toMatchObject({
+  expect(statusOf(host).writtenDisk).toMatchObject({
     ...{ disk: 'DISK-1', whole: true, contentDigest, grownBytes: 5_000n },
     bootEntryProblem: 'the firmware’s store is full',
   });
-  expect(status(host).writtenDisk?.notGrown.length).toBeLessThan(600);
+  expect(statusOf(host).writtenDisk?.notGrown.length).toBeLessThan(600);
 });
 
 test('nothing is told of a disk that is being written, and the old again if it was not', () => {
   const host = inService();
   host.request({ kind: 'reimage', image: second });
   driveTo(host, 'deploy.write_image');
-  expect(status(host).writtenDisk).toBeUndefined();
+  expect(statusOf(host).writtenDisk).toBeUndefined();
   host.report(failed({ type: 'imageNotFound', disksUntouched: true }));
-  expect(status(host)).toMatchObject({ image: first, writtenDisk: { disk: 'DISK-1' } });
+  expect(statusOf(host)).toMatchObject({ image: first, writtenDisk: { disk: 'DISK-1' } });
 });
 
 test('a write that failed halfway names the disk that is lost', () => {
@@ -97,8 +92,8 @@ test('a write that failed halfway names the disk that is lost', () => {
   driveTo(host, 'deploy.write_image');
   const observations = { writtenImage: { wwn: '0x5000c500a1b2c3d4' } };
   host.report(failed({ type: 'imageDigestMismatch', observations }));
-  expect(status(host).image).toBe('');
-  expect(status(host).writtenDisk).toMatchObject({ disk: '0x5000c500a1b2c3d4', whole: false });
+  expect(statusOf(host).image).toBe('');
+  expect(statusOf(host).writtenDisk).toMatchObject({ disk: '0x5000c500a1b2c3d4', whole: false });
 });
 
 test('what may be on a disk of which no word came is not told as what was', () => {
@@ -106,7 +101,7 @@ test('what may be on a disk of which no word came is not told as what was', () =
   host.request({ kind: 'reimage', image: second });
   driveTo(host, 'deploy.write_image');
   host.report(failed({ type: 'writeError' }));
-  expect(status(host).writtenDisk).toBeUndefined();
+  expect(statusOf(host).writtenDisk).toBeUndefined();
 });
 
 function askReimage(host: Bench, netboot: boolean): string {
@@ -148,7 +143,7 @@ test('a host is not reimaged onto another disk while the one written before may 
   );
   spec.rootDisk = create(RootDiskHintsSchema, { serial: 'DISK-1' });
   host.request({ kind: 'reimage', image: second });
-  expect(status(host).run?.kind).toBe(RunKind.REIMAGE);
+  expect(statusOf(host).run?.kind).toBe(RunKind.REIMAGE);
 });
 
 test('a disk that is gone, or holds a part of an image, keeps no host from another disk', () => {
@@ -157,9 +152,9 @@ test('a disk that is gone, or holds a part of an image, keeps no host from anoth
     see(host, devices);
     const { spec } = host.record.host ?? {};
     if (spec !== undefined) spec.rootDisk = create(RootDiskHintsSchema, { serial: 'NVME-1' });
-    const { writtenDisk } = status(host);
+    const { writtenDisk } = statusOf(host);
     if (devices.length > 1 && writtenDisk !== undefined) writtenDisk.whole = false;
     host.request({ kind: 'reimage', image: second });
-    expect(status(host).run?.kind).toBe(RunKind.REIMAGE);
+    expect(statusOf(host).run?.kind).toBe(RunKind.REIMAGE);
   }
 });

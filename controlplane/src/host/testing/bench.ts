@@ -8,12 +8,15 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
   BmcIdentitySchema,
+  HostGoal,
   type HostSpec,
   HostSpecSchema,
   HostState,
+  type HostStatus,
   InventorySchema,
   PowerMismatchPolicy,
   type Run,
+  RunPhase,
   StorageDeviceSchema,
   SystemIdentitySchema,
   store,
@@ -277,4 +280,26 @@ export function driveToInspect(self: Bench): void {
   self.report(done);
   self.report(done);
   self.runnerReady();
+}
+
+/** What the host says of itself now. */
+export function statusOf({ record }: Bench): HostStatus {
+  const status = record.host?.status;
+  if (status === undefined) throw new Error('a host has a status');
+  return status;
+}
+
+/** The step that its run has come to; empty: no run is under way. */
+export function stepAt(host: Bench): string {
+  const { run } = statusOf(host);
+  return run?.phase === RunPhase.ENDED ? '' : (run?.steps[run.currentStep]?.name ?? '');
+}
+
+/** A host whose BMC is proved, clean and off, as if it had been erased. */
+export function availableHost(): Bench {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  Object.assign(statusOf(host), { state: HostState.AVAILABLE, dirty: false, poweredOn: false });
+  return host;
 }
