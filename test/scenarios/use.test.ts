@@ -1,6 +1,7 @@
 /** What a host is used for against its life: images, adoption, someone else's care, holds. */
-import { equals } from '@bufbuild/protobuf';
+import { create, equals } from '@bufbuild/protobuf';
 import {
+  CleaningPolicySchema,
   ErasureLevel,
   HoldScope,
   HostGoal,
@@ -180,11 +181,7 @@ test('metal3-69: what a release erases is what the policy says when the clean be
   host.request(release);
   const { spec } = host.record.host ?? {};
   if (spec === undefined) throw new Error('no spec');
-  const cleaning = {
-    $typeName: 'rackwright.v1.CleaningPolicy',
-    level: ErasureLevel.METADATA_ONLY,
-    priorityOverrides: {},
-  } as const;
+  const cleaning = create(CleaningPolicySchema, { level: ErasureLevel.METADATA_ONLY });
   host.request({ kind: 'update', spec: { ...spec, cleaning }, labels: {} });
   expect(runOf(host)).toMatchObject({ kind: RunKind.RELEASE, phase: RunPhase.RUNNING });
   host.report(done);

@@ -18,6 +18,8 @@ export const awaitImageStep = 'deploy.await_image';
 /** The runner erases the devices of the plan, or, the weaker level, their metadata only. */
 export const eraseStep = 'deploy.erase_devices';
 export const eraseMetadataStep = 'deploy.erase_devices_metadata';
+/** The runner reads again what was certified, after a power cycle; it writes nothing. */
+export const verifyErasedStep = 'deploy.verify_erased';
 
 /** What steps of templates come to in the runner. */
 export const scriptStep = 'run.script';

@@ -52,7 +52,14 @@ export const failureTypes = [
   'notErased',
   'unverified',
   'noDevices',
+  /** Another device than the planned one stands in its place, or a planned one says otherwise. */
   'deviceChanged',
+  /** A planned device was unplugged, or answers nothing any more. */
+  'deviceVanished',
+  /** The device hides capacity that the policy does not let it keep. */
+  'hiddenArea',
+  /** What was erased and verified has come back: after a delay or a power cycle. */
+  'dataReturned',
   'ioError',
   'cancelled',
   'deadline',

@@ -2,17 +2,159 @@
 // @generated from file rackwright/v1/erasure.proto (package rackwright.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { Message } from "@bufbuild/protobuf";
+import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file rackwright/v1/erasure.proto.
  */
 export const file_rackwright_v1_erasure: GenFile = /*@__PURE__*/
-  fileDesc("ChtyYWNrd3JpZ2h0L3YxL2VyYXN1cmUucHJvdG8SDXJhY2t3cmlnaHQudjEi+AEKEkVyYXN1cmVDZXJ0aWZpY2F0ZRIMCgRuYW1lGAEgASgJEi8KC2NyZWF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglzdGF0ZW1lbnQYAyABKAwSEQoJc2lnbmF0dXJlGAQgASgMEgwKBGhvc3QYBSABKAkSEAoIaG9zdF91aWQYBiABKAkSFQoNZGV2aWNlX3NlcmlhbBgHIAEoCRIUCgxkZXZpY2VfbW9kZWwYCCABKAkSDgoGbWV0aG9kGAkgASgJEg0KBWxldmVsGAogASgJEhEKCXVzZV9lcG9jaBgLIAEoBCIsChxHZXRFcmFzdXJlQ2VydGlmaWNhdGVSZXF1ZXN0EgwKBG5hbWUYASABKAkiaAoeTGlzdEVyYXN1cmVDZXJ0aWZpY2F0ZXNSZXF1ZXN0EgwKBGhvc3QYASABKAkSFgoJcGFnZV9zaXplGAIgASgNSACIAQESEgoKcGFnZV90b2tlbhgDIAEoCUIMCgpfcGFnZV9zaXplInsKH0xpc3RFcmFzdXJlQ2VydGlmaWNhdGVzUmVzcG9uc2USPwoUZXJhc3VyZV9jZXJ0aWZpY2F0ZXMYASADKAsyIS5yYWNrd3JpZ2h0LnYxLkVyYXN1cmVDZXJ0aWZpY2F0ZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiEQoPR2V0VHJ1c3RSZXF1ZXN0IkMKBVRydXN0Eh4KFmVyYXN1cmVfcHVibGljX2tleV9wZW0YASABKAkSGgoSY2FfY2VydGlmaWNhdGVfcGVtGAIgASgJMsACChlFcmFzdXJlQ2VydGlmaWNhdGVTZXJ2aWNlEmcKFUdldEVyYXN1cmVDZXJ0aWZpY2F0ZRIrLnJhY2t3cmlnaHQudjEuR2V0RXJhc3VyZUNlcnRpZmljYXRlUmVxdWVzdBohLnJhY2t3cmlnaHQudjEuRXJhc3VyZUNlcnRpZmljYXRlEngKF0xpc3RFcmFzdXJlQ2VydGlmaWNhdGVzEi0ucmFja3dyaWdodC52MS5MaXN0RXJhc3VyZUNlcnRpZmljYXRlc1JlcXVlc3QaLi5yYWNrd3JpZ2h0LnYxLkxpc3RFcmFzdXJlQ2VydGlmaWNhdGVzUmVzcG9uc2USQAoIR2V0VHJ1c3QSHi5yYWNrd3JpZ2h0LnYxLkdldFRydXN0UmVxdWVzdBoULnJhY2t3cmlnaHQudjEuVHJ1c3RiBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("ChtyYWNrd3JpZ2h0L3YxL2VyYXN1cmUucHJvdG8SDXJhY2t3cmlnaHQudjEi8QEKD0VyYXN1cmVEb2N1bWVudBIMCgRuYW1lGAEgASgJEi8KC2NyZWF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIwCgRraW5kGAMgASgOMiIucmFja3dyaWdodC52MS5FcmFzdXJlRG9jdW1lbnRLaW5kEhEKCXN0YXRlbWVudBgEIAEoDBIRCglzaWduYXR1cmUYBSABKAwSDAoEaG9zdBgGIAEoCRIQCghob3N0X3VpZBgHIAEoCRIUCgxjZXJ0aWZpY2F0ZXMYCCADKAkSEQoJdXNlX2Vwb2NoGAkgASgEIikKGUdldEVyYXN1cmVEb2N1bWVudFJlcXVlc3QSDAoEbmFtZRgBIAEoCSKXAQobTGlzdEVyYXN1cmVEb2N1bWVudHNSZXF1ZXN0EgwKBGhvc3QYASABKAkSMAoEa2luZBgCIAEoDjIiLnJhY2t3cmlnaHQudjEuRXJhc3VyZURvY3VtZW50S2luZBIWCglwYWdlX3NpemUYAyABKA1IAIgBARISCgpwYWdlX3Rva2VuGAQgASgJQgwKCl9wYWdlX3NpemUicgocTGlzdEVyYXN1cmVEb2N1bWVudHNSZXNwb25zZRI5ChFlcmFzdXJlX2RvY3VtZW50cxgBIAMoCzIeLnJhY2t3cmlnaHQudjEuRXJhc3VyZURvY3VtZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKzAgoSRXJhc3VyZUNlcnRpZmljYXRlEgwKBG5hbWUYASABKAkSLwoLY3JlYXRlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCXN0YXRlbWVudBgDIAEoDBIRCglzaWduYXR1cmUYBCABKAwSDAoEaG9zdBgFIAEoCRIQCghob3N0X3VpZBgGIAEoCRIVCg1kZXZpY2Vfc2VyaWFsGAcgASgJEhQKDGRldmljZV9tb2RlbBgIIAEoCRIOCgZtZXRob2QYCSABKAkSDQoFbGV2ZWwYCiABKAkSEQoJdXNlX2Vwb2NoGAsgASgEEjkKEXBvd2VyX2N5Y2xlX3Byb29mGAwgASgOMh4ucmFja3dyaWdodC52MS5Qb3dlckN5Y2xlUHJvb2YiLAocR2V0RXJhc3VyZUNlcnRpZmljYXRlUmVxdWVzdBIMCgRuYW1lGAEgASgJImgKHkxpc3RFcmFzdXJlQ2VydGlmaWNhdGVzUmVxdWVzdBIMCgRob3N0GAEgASgJEhYKCXBhZ2Vfc2l6ZRgCIAEoDUgAiAEBEhIKCnBhZ2VfdG9rZW4YAyABKAlCDAoKX3BhZ2Vfc2l6ZSJ7Ch9MaXN0RXJhc3VyZUNlcnRpZmljYXRlc1Jlc3BvbnNlEj8KFGVyYXN1cmVfY2VydGlmaWNhdGVzGAEgAygLMiEucmFja3dyaWdodC52MS5FcmFzdXJlQ2VydGlmaWNhdGUSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIhEKD0dldFRydXN0UmVxdWVzdCJDCgVUcnVzdBIeChZlcmFzdXJlX3B1YmxpY19rZXlfcGVtGAEgASgJEhoKEmNhX2NlcnRpZmljYXRlX3BlbRgCIAEoCSqQAQoPUG93ZXJDeWNsZVByb29mEiEKHVBPV0VSX0NZQ0xFX1BST09GX1VOU1BFQ0lGSUVEEAASHQoZUE9XRVJfQ1lDTEVfUFJPT0ZfTk9UX1lFVBABEhwKGFBPV0VSX0NZQ0xFX1BST09GX1BST1ZFRBACEh0KGVBPV0VSX0NZQ0xFX1BST09GX1JFRlVURUQQAyqqAQoTRXJhc3VyZURvY3VtZW50S2luZBIlCiFFUkFTVVJFX0RPQ1VNRU5UX0tJTkRfVU5TUEVDSUZJRUQQABIiCh5FUkFTVVJFX0RPQ1VNRU5UX0tJTkRfTUFOSUZFU1QQARIiCh5FUkFTVVJFX0RPQ1VNRU5UX0tJTkRfQURERU5EVU0QAhIkCiBFUkFTVVJFX0RPQ1VNRU5UX0tJTkRfUkVWT0NBVElPThADMsACChlFcmFzdXJlQ2VydGlmaWNhdGVTZXJ2aWNlEmcKFUdldEVyYXN1cmVDZXJ0aWZpY2F0ZRIrLnJhY2t3cmlnaHQudjEuR2V0RXJhc3VyZUNlcnRpZmljYXRlUmVxdWVzdBohLnJhY2t3cmlnaHQudjEuRXJhc3VyZUNlcnRpZmljYXRlEngKF0xpc3RFcmFzdXJlQ2VydGlmaWNhdGVzEi0ucmFja3dyaWdodC52MS5MaXN0RXJhc3VyZUNlcnRpZmljYXRlc1JlcXVlc3QaLi5yYWNrd3JpZ2h0LnYxLkxpc3RFcmFzdXJlQ2VydGlmaWNhdGVzUmVzcG9uc2USQAoIR2V0VHJ1c3QSHi5yYWNrd3JpZ2h0LnYxLkdldFRydXN0UmVxdWVzdBoULnJhY2t3cmlnaHQudjEuVHJ1c3RiBnByb3RvMw", [file_google_protobuf_timestamp]);
+
+/**
+ * ErasureDocument is a signed document about erasures that is no certificate.
+ *
+ * @generated from message rackwright.v1.ErasureDocument
+ */
+export type ErasureDocument = Message<"rackwright.v1.ErasureDocument"> & {
+  /**
+   * "erasureDocuments/ID"
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp create_time = 2;
+   */
+  createTime?: Timestamp | undefined;
+
+  /**
+   * @generated from field: rackwright.v1.ErasureDocumentKind kind = 3;
+   */
+  kind: ErasureDocumentKind;
+
+  /**
+   * The exact bytes that are signed (JSON).
+   *
+   * @generated from field: bytes statement = 4;
+   */
+  statement: Uint8Array;
+
+  /**
+   * Detached ECDSA P-256 / SHA-256 signature over statement, DER.
+   *
+   * @generated from field: bytes signature = 5;
+   */
+  signature: Uint8Array;
+
+  /**
+   * @generated from field: string host = 6;
+   */
+  host: string;
+
+  /**
+   * @generated from field: string host_uid = 7;
+   */
+  hostUid: string;
+
+  /**
+   * The certificates it is about: of a manifest all of its devices', else one.
+   *
+   * @generated from field: repeated string certificates = 8;
+   */
+  certificates: string[];
+
+  /**
+   * @generated from field: uint64 use_epoch = 9;
+   */
+  useEpoch: bigint;
+};
+
+/**
+ * Describes the message rackwright.v1.ErasureDocument.
+ * Use `create(ErasureDocumentSchema)` to create a new message.
+ */
+export const ErasureDocumentSchema: GenMessage<ErasureDocument> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_erasure, 0);
+
+/**
+ * @generated from message rackwright.v1.GetErasureDocumentRequest
+ */
+export type GetErasureDocumentRequest = Message<"rackwright.v1.GetErasureDocumentRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message rackwright.v1.GetErasureDocumentRequest.
+ * Use `create(GetErasureDocumentRequestSchema)` to create a new message.
+ */
+export const GetErasureDocumentRequestSchema: GenMessage<GetErasureDocumentRequest> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_erasure, 1);
+
+/**
+ * @generated from message rackwright.v1.ListErasureDocumentsRequest
+ */
+export type ListErasureDocumentsRequest = Message<"rackwright.v1.ListErasureDocumentsRequest"> & {
+  /**
+   * "hosts/HOST" to list one host's.
+   *
+   * @generated from field: string host = 1;
+   */
+  host: string;
+
+  /**
+   * Unspecified: all kinds.
+   *
+   * @generated from field: rackwright.v1.ErasureDocumentKind kind = 2;
+   */
+  kind: ErasureDocumentKind;
+
+  /**
+   * @generated from field: optional uint32 page_size = 3;
+   */
+  pageSize?: number | undefined;
+
+  /**
+   * @generated from field: string page_token = 4;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message rackwright.v1.ListErasureDocumentsRequest.
+ * Use `create(ListErasureDocumentsRequestSchema)` to create a new message.
+ */
+export const ListErasureDocumentsRequestSchema: GenMessage<ListErasureDocumentsRequest> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_erasure, 2);
+
+/**
+ * @generated from message rackwright.v1.ListErasureDocumentsResponse
+ */
+export type ListErasureDocumentsResponse = Message<"rackwright.v1.ListErasureDocumentsResponse"> & {
+  /**
+   * @generated from field: repeated rackwright.v1.ErasureDocument erasure_documents = 1;
+   */
+  erasureDocuments: ErasureDocument[];
+
+  /**
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message rackwright.v1.ListErasureDocumentsResponse.
+ * Use `create(ListErasureDocumentsResponseSchema)` to create a new message.
+ */
+export const ListErasureDocumentsResponseSchema: GenMessage<ListErasureDocumentsResponse> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_erasure, 3);
 
 /**
  * @generated from message rackwright.v1.ErasureCertificate
@@ -80,6 +222,11 @@ export type ErasureCertificate = Message<"rackwright.v1.ErasureCertificate"> & {
    * @generated from field: uint64 use_epoch = 11;
    */
   useEpoch: bigint;
+
+  /**
+   * @generated from field: rackwright.v1.PowerCycleProof power_cycle_proof = 12;
+   */
+  powerCycleProof: PowerCycleProof;
 };
 
 /**
@@ -87,7 +234,7 @@ export type ErasureCertificate = Message<"rackwright.v1.ErasureCertificate"> & {
  * Use `create(ErasureCertificateSchema)` to create a new message.
  */
 export const ErasureCertificateSchema: GenMessage<ErasureCertificate> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_erasure, 0);
+  messageDesc(file_rackwright_v1_erasure, 4);
 
 /**
  * @generated from message rackwright.v1.GetErasureCertificateRequest
@@ -104,7 +251,7 @@ export type GetErasureCertificateRequest = Message<"rackwright.v1.GetErasureCert
  * Use `create(GetErasureCertificateRequestSchema)` to create a new message.
  */
 export const GetErasureCertificateRequestSchema: GenMessage<GetErasureCertificateRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_erasure, 1);
+  messageDesc(file_rackwright_v1_erasure, 5);
 
 /**
  * @generated from message rackwright.v1.ListErasureCertificatesRequest
@@ -133,7 +280,7 @@ export type ListErasureCertificatesRequest = Message<"rackwright.v1.ListErasureC
  * Use `create(ListErasureCertificatesRequestSchema)` to create a new message.
  */
 export const ListErasureCertificatesRequestSchema: GenMessage<ListErasureCertificatesRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_erasure, 2);
+  messageDesc(file_rackwright_v1_erasure, 6);
 
 /**
  * @generated from message rackwright.v1.ListErasureCertificatesResponse
@@ -155,7 +302,7 @@ export type ListErasureCertificatesResponse = Message<"rackwright.v1.ListErasure
  * Use `create(ListErasureCertificatesResponseSchema)` to create a new message.
  */
 export const ListErasureCertificatesResponseSchema: GenMessage<ListErasureCertificatesResponse> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_erasure, 3);
+  messageDesc(file_rackwright_v1_erasure, 7);
 
 /**
  * @generated from message rackwright.v1.GetTrustRequest
@@ -168,7 +315,7 @@ export type GetTrustRequest = Message<"rackwright.v1.GetTrustRequest"> & {
  * Use `create(GetTrustRequestSchema)` to create a new message.
  */
 export const GetTrustRequestSchema: GenMessage<GetTrustRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_erasure, 4);
+  messageDesc(file_rackwright_v1_erasure, 8);
 
 /**
  * @generated from message rackwright.v1.Trust
@@ -194,7 +341,91 @@ export type Trust = Message<"rackwright.v1.Trust"> & {
  * Use `create(TrustSchema)` to create a new message.
  */
 export const TrustSchema: GenMessage<Trust> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_erasure, 5);
+  messageDesc(file_rackwright_v1_erasure, 9);
+
+/**
+ * PowerCycleProof is whether a disk has shown again, after a power cycle, that it is erased.
+ *
+ * @generated from enum rackwright.v1.PowerCycleProof
+ */
+export const PowerCycleProof = {
+  /**
+   * @generated from enum value: POWER_CYCLE_PROOF_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * @generated from enum value: POWER_CYCLE_PROOF_NOT_YET = 1;
+   */
+  NOT_YET: 1,
+
+  /**
+   * @generated from enum value: POWER_CYCLE_PROOF_PROVED = 2;
+   */
+  PROVED: 2,
+
+  /**
+   * Data has come back: the certificate is revoked.
+   *
+   * @generated from enum value: POWER_CYCLE_PROOF_REFUTED = 3;
+   */
+  REFUTED: 3,
+} as const;
+
+/**
+ * PowerCycleProof is whether a disk has shown again, after a power cycle, that it is erased.
+ *
+ * @generated from enum rackwright.v1.PowerCycleProof
+ */
+export type PowerCycleProof = (typeof PowerCycleProof)[keyof typeof PowerCycleProof] | UnknownEnum;
+
+/**
+ * Describes the enum rackwright.v1.PowerCycleProof.
+ */
+export const PowerCycleProofSchema: GenEnum<PowerCycleProof> = /*@__PURE__*/
+  enumDesc(file_rackwright_v1_erasure, 0);
+
+/**
+ * @generated from enum rackwright.v1.ErasureDocumentKind
+ */
+export const ErasureDocumentKind = {
+  /**
+   * @generated from enum value: ERASURE_DOCUMENT_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * Every storage device of a host, what was done to it and why.
+   *
+   * @generated from enum value: ERASURE_DOCUMENT_KIND_MANIFEST = 1;
+   */
+  MANIFEST: 1,
+
+  /**
+   * A disk was read again after a power cycle, and what its certificate says still holds.
+   *
+   * @generated from enum value: ERASURE_DOCUMENT_KIND_ADDENDUM = 2;
+   */
+  ADDENDUM: 2,
+
+  /**
+   * A certificate does not hold any more.
+   *
+   * @generated from enum value: ERASURE_DOCUMENT_KIND_REVOCATION = 3;
+   */
+  REVOCATION: 3,
+} as const;
+
+/**
+ * @generated from enum rackwright.v1.ErasureDocumentKind
+ */
+export type ErasureDocumentKind = (typeof ErasureDocumentKind)[keyof typeof ErasureDocumentKind] | UnknownEnum;
+
+/**
+ * Describes the enum rackwright.v1.ErasureDocumentKind.
+ */
+export const ErasureDocumentKindSchema: GenEnum<ErasureDocumentKind> = /*@__PURE__*/
+  enumDesc(file_rackwright_v1_erasure, 1);
 
 /**
  * ErasureCertificateService reads the signed evidence of erasures. Certificates are never changed.

@@ -6,6 +6,8 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { FieldMask } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_field_mask } from "@bufbuild/protobuf/wkt";
+import type { VerificationPolicy } from "./erasure_policy_pb.ts";
+import { file_rackwright_v1_erasure_policy } from "./erasure_policy_pb.ts";
 import type { Freeze, WipeBudget } from "./rack_pb.ts";
 import { file_rackwright_v1_rack } from "./rack_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
@@ -14,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rackwright/v1/fleet.proto.
  */
 export const file_rackwright_v1_fleet: GenFile = /*@__PURE__*/
-  fileDesc("ChlyYWNrd3JpZ2h0L3YxL2ZsZWV0LnByb3RvEg1yYWNrd3JpZ2h0LnYxIncKBUZsZWV0EgwKBG5hbWUYASABKAkSDAoEZXRhZxgCIAEoCRImCgRzcGVjGAMgASgLMhgucmFja3dyaWdodC52MS5GbGVldFNwZWMSKgoGc3RhdHVzGAQgASgLMhoucmFja3dyaWdodC52MS5GbGVldFN0YXR1cyLSAgoJRmxlZXRTcGVjEksKEnByaW9yaXR5X292ZXJyaWRlcxgBIAMoCzIvLnJhY2t3cmlnaHQudjEuRmxlZXRTcGVjLlByaW9yaXR5T3ZlcnJpZGVzRW50cnkSKgoFcG9vbHMYAiADKAsyGy5yYWNrd3JpZ2h0LnYxLlBvb2xDbGVhbmluZxIuCgt3aXBlX2J1ZGdldBgDIAEoCzIZLnJhY2t3cmlnaHQudjEuV2lwZUJ1ZGdldBIwCgl0ZW1wbGF0ZXMYBCABKAsyHS5yYWNrd3JpZ2h0LnYxLlRlbXBsYXRlUG9saWN5EjAKCnJlZ2lzdHJpZXMYBSADKAsyHC5yYWNrd3JpZ2h0LnYxLkltYWdlUmVnaXN0cnkaOAoWUHJpb3JpdHlPdmVycmlkZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKA06AjgBIoYBCg1JbWFnZVJlZ2lzdHJ5EhAKCHJlZ2lzdHJ5GAEgASgJEhIKCmNyZWRlbnRpYWwYAiABKAkSEgoKcGxhaW5faHR0cBgDIAEoCBIOCgZjYV9wZW0YBCABKAkSKwoHbWlycm9ycxgFIAMoCzIaLnJhY2t3cmlnaHQudjEuSW1hZ2VNaXJyb3IiZwoLSW1hZ2VNaXJyb3ISEAoIcmVnaXN0cnkYASABKAkSDgoGcHJlZml4GAIgASgJEhIKCmNyZWRlbnRpYWwYAyABKAkSEgoKcGxhaW5faHR0cBgEIAEoCBIOCgZjYV9wZW0YBSABKAkiiAIKDlRlbXBsYXRlUG9saWN5EhoKEmltYWdlX3JlcG9zaXRvcmllcxgBIAMoCRIdChVwbGFpbl9odHRwX3JlZ2lzdHJpZXMYAiADKAkSFAoMd2ViaG9va191cmxzGAMgAygJElQKFHJlZ2lzdHJ5X2NyZWRlbnRpYWxzGAQgAygLMjYucmFja3dyaWdodC52MS5UZW1wbGF0ZVBvbGljeS5SZWdpc3RyeUNyZWRlbnRpYWxzRW50cnkSEwoLY3JlZGVudGlhbHMYBSADKAkaOgoYUmVnaXN0cnlDcmVkZW50aWFsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEipgEKDFBvb2xDbGVhbmluZxIMCgRwb29sGAEgASgJEk4KEnByaW9yaXR5X292ZXJyaWRlcxgCIAMoCzIyLnJhY2t3cmlnaHQudjEuUG9vbENsZWFuaW5nLlByaW9yaXR5T3ZlcnJpZGVzRW50cnkaOAoWUHJpb3JpdHlPdmVycmlkZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKA06AjgBIjQKC0ZsZWV0U3RhdHVzEiUKBmZyZWV6ZRgBIAEoCzIVLnJhY2t3cmlnaHQudjEuRnJlZXplIhEKD0dldEZsZWV0UmVxdWVzdCKYAQoSVXBkYXRlRmxlZXRSZXF1ZXN0EiMKBWZsZWV0GAEgASgLMhQucmFja3dyaWdodC52MS5GbGVldBIvCgt1cGRhdGVfbWFzaxgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sSGgoNdmFsaWRhdGVfb25seRgDIAEoCEgAiAEBQhAKDl92YWxpZGF0ZV9vbmx5IjgKEkZyZWV6ZUZsZWV0UmVxdWVzdBIOCgZyZWFzb24YASABKAkSEgoKcmVxdWVzdF9pZBgCIAEoCSI2ChBUaGF3RmxlZXRSZXF1ZXN0Eg4KBnJlYXNvbhgBIAEoCRISCgpyZXF1ZXN0X2lkGAIgASgJMqQCCgxGbGVldFNlcnZpY2USQAoIR2V0RmxlZXQSHi5yYWNrd3JpZ2h0LnYxLkdldEZsZWV0UmVxdWVzdBoULnJhY2t3cmlnaHQudjEuRmxlZXQSRgoLVXBkYXRlRmxlZXQSIS5yYWNrd3JpZ2h0LnYxLlVwZGF0ZUZsZWV0UmVxdWVzdBoULnJhY2t3cmlnaHQudjEuRmxlZXQSRgoLRnJlZXplRmxlZXQSIS5yYWNrd3JpZ2h0LnYxLkZyZWV6ZUZsZWV0UmVxdWVzdBoULnJhY2t3cmlnaHQudjEuRmxlZXQSQgoJVGhhd0ZsZWV0Eh8ucmFja3dyaWdodC52MS5UaGF3RmxlZXRSZXF1ZXN0GhQucmFja3dyaWdodC52MS5GbGVldGIGcHJvdG8z", [file_google_protobuf_field_mask, file_rackwright_v1_rack]);
+  fileDesc("ChlyYWNrd3JpZ2h0L3YxL2ZsZWV0LnByb3RvEg1yYWNrd3JpZ2h0LnYxIncKBUZsZWV0EgwKBG5hbWUYASABKAkSDAoEZXRhZxgCIAEoCRImCgRzcGVjGAMgASgLMhgucmFja3dyaWdodC52MS5GbGVldFNwZWMSKgoGc3RhdHVzGAQgASgLMhoucmFja3dyaWdodC52MS5GbGVldFN0YXR1cyLBAwoJRmxlZXRTcGVjEksKEnByaW9yaXR5X292ZXJyaWRlcxgBIAMoCzIvLnJhY2t3cmlnaHQudjEuRmxlZXRTcGVjLlByaW9yaXR5T3ZlcnJpZGVzRW50cnkSKgoFcG9vbHMYAiADKAsyGy5yYWNrd3JpZ2h0LnYxLlBvb2xDbGVhbmluZxIuCgt3aXBlX2J1ZGdldBgDIAEoCzIZLnJhY2t3cmlnaHQudjEuV2lwZUJ1ZGdldBIwCgl0ZW1wbGF0ZXMYBCABKAsyHS5yYWNrd3JpZ2h0LnYxLlRlbXBsYXRlUG9saWN5EjAKCnJlZ2lzdHJpZXMYBSADKAsyHC5yYWNrd3JpZ2h0LnYxLkltYWdlUmVnaXN0cnkSNwoMdmVyaWZpY2F0aW9uGAYgASgLMiEucmFja3dyaWdodC52MS5WZXJpZmljYXRpb25Qb2xpY3kSNAoOZXJhc3VyZV9yZXBvcnQYByABKAsyHC5yYWNrd3JpZ2h0LnYxLkVyYXN1cmVSZXBvcnQaOAoWUHJpb3JpdHlPdmVycmlkZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKA06AjgBIksKDUVyYXN1cmVSZXBvcnQSFAoMb3JnYW5pc2F0aW9uGAEgASgJEhAKCGN1c3RvbWVyGAIgASgJEhIKCnRlY2huaWNpYW4YAyABKAkihgEKDUltYWdlUmVnaXN0cnkSEAoIcmVnaXN0cnkYASABKAkSEgoKY3JlZGVudGlhbBgCIAEoCRISCgpwbGFpbl9odHRwGAMgASgIEg4KBmNhX3BlbRgEIAEoCRIrCgdtaXJyb3JzGAUgAygLMhoucmFja3dyaWdodC52MS5JbWFnZU1pcnJvciJnCgtJbWFnZU1pcnJvchIQCghyZWdpc3RyeRgBIAEoCRIOCgZwcmVmaXgYAiABKAkSEgoKY3JlZGVudGlhbBgDIAEoCRISCgpwbGFpbl9odHRwGAQgASgIEg4KBmNhX3BlbRgFIAEoCSKIAgoOVGVtcGxhdGVQb2xpY3kSGgoSaW1hZ2VfcmVwb3NpdG9yaWVzGAEgAygJEh0KFXBsYWluX2h0dHBfcmVnaXN0cmllcxgCIAMoCRIUCgx3ZWJob29rX3VybHMYAyADKAkSVAoUcmVnaXN0cnlfY3JlZGVudGlhbHMYBCADKAsyNi5yYWNrd3JpZ2h0LnYxLlRlbXBsYXRlUG9saWN5LlJlZ2lzdHJ5Q3JlZGVudGlhbHNFbnRyeRITCgtjcmVkZW50aWFscxgFIAMoCRo6ChhSZWdpc3RyeUNyZWRlbnRpYWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKmAQoMUG9vbENsZWFuaW5nEgwKBHBvb2wYASABKAkSTgoScHJpb3JpdHlfb3ZlcnJpZGVzGAIgAygLMjIucmFja3dyaWdodC52MS5Qb29sQ2xlYW5pbmcuUHJpb3JpdHlPdmVycmlkZXNFbnRyeRo4ChZQcmlvcml0eU92ZXJyaWRlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDToCOAEiNAoLRmxlZXRTdGF0dXMSJQoGZnJlZXplGAEgASgLMhUucmFja3dyaWdodC52MS5GcmVlemUiEQoPR2V0RmxlZXRSZXF1ZXN0IpgBChJVcGRhdGVGbGVldFJlcXVlc3QSIwoFZmxlZXQYASABKAsyFC5yYWNrd3JpZ2h0LnYxLkZsZWV0Ei8KC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIaCg12YWxpZGF0ZV9vbmx5GAMgASgISACIAQFCEAoOX3ZhbGlkYXRlX29ubHkiOAoSRnJlZXplRmxlZXRSZXF1ZXN0Eg4KBnJlYXNvbhgBIAEoCRISCgpyZXF1ZXN0X2lkGAIgASgJIjYKEFRoYXdGbGVldFJlcXVlc3QSDgoGcmVhc29uGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkypAIKDEZsZWV0U2VydmljZRJACghHZXRGbGVldBIeLnJhY2t3cmlnaHQudjEuR2V0RmxlZXRSZXF1ZXN0GhQucmFja3dyaWdodC52MS5GbGVldBJGCgtVcGRhdGVGbGVldBIhLnJhY2t3cmlnaHQudjEuVXBkYXRlRmxlZXRSZXF1ZXN0GhQucmFja3dyaWdodC52MS5GbGVldBJGCgtGcmVlemVGbGVldBIhLnJhY2t3cmlnaHQudjEuRnJlZXplRmxlZXRSZXF1ZXN0GhQucmFja3dyaWdodC52MS5GbGVldBJCCglUaGF3RmxlZXQSHy5yYWNrd3JpZ2h0LnYxLlRoYXdGbGVldFJlcXVlc3QaFC5yYWNrd3JpZ2h0LnYxLkZsZWV0YgZwcm90bzM", [file_google_protobuf_field_mask, file_rackwright_v1_erasure_policy, file_rackwright_v1_rack]);
 
 /**
  * Fleet is the one resource of its kind, named "fleet".
@@ -88,6 +90,20 @@ export type FleetSpec = Message<"rackwright.v1.FleetSpec"> & {
    * @generated from field: repeated rackwright.v1.ImageRegistry registries = 5;
    */
   registries: ImageRegistry[];
+
+  /**
+   * How disks are read back, unless a host says otherwise.
+   *
+   * @generated from field: rackwright.v1.VerificationPolicy verification = 6;
+   */
+  verification?: VerificationPolicy | undefined;
+
+  /**
+   * What certificates say beside what was seen.
+   *
+   * @generated from field: rackwright.v1.ErasureReport erasure_report = 7;
+   */
+  erasureReport?: ErasureReport | undefined;
 };
 
 /**
@@ -96,6 +112,35 @@ export type FleetSpec = Message<"rackwright.v1.FleetSpec"> & {
  */
 export const FleetSpecSchema: GenMessage<FleetSpec> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_fleet, 1);
+
+/**
+ * ErasureReport is what a site has its certificates say; empty fields are left out.
+ *
+ * @generated from message rackwright.v1.ErasureReport
+ */
+export type ErasureReport = Message<"rackwright.v1.ErasureReport"> & {
+  /**
+   * @generated from field: string organisation = 1;
+   */
+  organisation: string;
+
+  /**
+   * @generated from field: string customer = 2;
+   */
+  customer: string;
+
+  /**
+   * @generated from field: string technician = 3;
+   */
+  technician: string;
+};
+
+/**
+ * Describes the message rackwright.v1.ErasureReport.
+ * Use `create(ErasureReportSchema)` to create a new message.
+ */
+export const ErasureReportSchema: GenMessage<ErasureReport> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_fleet, 2);
 
 /**
  * ImageRegistry is how one registry is asked for images of hosts.
@@ -144,7 +189,7 @@ export type ImageRegistry = Message<"rackwright.v1.ImageRegistry"> & {
  * Use `create(ImageRegistrySchema)` to create a new message.
  */
 export const ImageRegistrySchema: GenMessage<ImageRegistry> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_fleet, 2);
+  messageDesc(file_rackwright_v1_fleet, 3);
 
 /**
  * @generated from message rackwright.v1.ImageMirror
@@ -185,7 +230,7 @@ export type ImageMirror = Message<"rackwright.v1.ImageMirror"> & {
  * Use `create(ImageMirrorSchema)` to create a new message.
  */
 export const ImageMirrorSchema: GenMessage<ImageMirror> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_fleet, 3);
+  messageDesc(file_rackwright_v1_fleet, 4);
 
 /**
  * TemplatePolicy is what the steps of templates may reach outside.
@@ -235,7 +280,7 @@ export type TemplatePolicy = Message<"rackwright.v1.TemplatePolicy"> & {
  * Use `create(TemplatePolicySchema)` to create a new message.
  */
 export const TemplatePolicySchema: GenMessage<TemplatePolicy> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_fleet, 4);
+  messageDesc(file_rackwright_v1_fleet, 5);
 
 /**
  * @generated from message rackwright.v1.PoolCleaning
@@ -259,7 +304,7 @@ export type PoolCleaning = Message<"rackwright.v1.PoolCleaning"> & {
  * Use `create(PoolCleaningSchema)` to create a new message.
  */
 export const PoolCleaningSchema: GenMessage<PoolCleaning> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_fleet, 5);
+  messageDesc(file_rackwright_v1_fleet, 6);
 
 /**
  * @generated from message rackwright.v1.FleetStatus
@@ -278,7 +323,7 @@ export type FleetStatus = Message<"rackwright.v1.FleetStatus"> & {
  * Use `create(FleetStatusSchema)` to create a new message.
  */
 export const FleetStatusSchema: GenMessage<FleetStatus> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_fleet, 6);
+  messageDesc(file_rackwright_v1_fleet, 7);
 
 /**
  * @generated from message rackwright.v1.GetFleetRequest
@@ -291,7 +336,7 @@ export type GetFleetRequest = Message<"rackwright.v1.GetFleetRequest"> & {
  * Use `create(GetFleetRequestSchema)` to create a new message.
  */
 export const GetFleetRequestSchema: GenMessage<GetFleetRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_fleet, 7);
+  messageDesc(file_rackwright_v1_fleet, 8);
 
 /**
  * @generated from message rackwright.v1.UpdateFleetRequest
@@ -318,7 +363,7 @@ export type UpdateFleetRequest = Message<"rackwright.v1.UpdateFleetRequest"> & {
  * Use `create(UpdateFleetRequestSchema)` to create a new message.
  */
 export const UpdateFleetRequestSchema: GenMessage<UpdateFleetRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_fleet, 8);
+  messageDesc(file_rackwright_v1_fleet, 9);
 
 /**
  * @generated from message rackwright.v1.FreezeFleetRequest
@@ -340,7 +385,7 @@ export type FreezeFleetRequest = Message<"rackwright.v1.FreezeFleetRequest"> & {
  * Use `create(FreezeFleetRequestSchema)` to create a new message.
  */
 export const FreezeFleetRequestSchema: GenMessage<FreezeFleetRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_fleet, 9);
+  messageDesc(file_rackwright_v1_fleet, 10);
 
 /**
  * @generated from message rackwright.v1.ThawFleetRequest
@@ -362,7 +407,7 @@ export type ThawFleetRequest = Message<"rackwright.v1.ThawFleetRequest"> & {
  * Use `create(ThawFleetRequestSchema)` to create a new message.
  */
 export const ThawFleetRequestSchema: GenMessage<ThawFleetRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_fleet, 10);
+  messageDesc(file_rackwright_v1_fleet, 11);
 
 /**
  * FleetService keeps what holds for every rack.

@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/v1/inventory.proto.
  */
 export const file_rackwright_v1_inventory: GenFile = /*@__PURE__*/
-  fileDesc("Ch1yYWNrd3JpZ2h0L3YxL2ludmVudG9yeS5wcm90bxINcmFja3dyaWdodC52MSLLAgoJSW52ZW50b3J5EjAKDGNvbGxlY3RlZF9hdBgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoGc3lzdGVtGAIgASgLMh0ucmFja3dyaWdodC52MS5TeXN0ZW1JZGVudGl0eRIgCgRjcHVzGAMgAygLMhIucmFja3dyaWdodC52MS5DcHUSFAoMbWVtb3J5X2J5dGVzGAQgASgEEi0KB2RldmljZXMYBSADKAsyHC5yYWNrd3JpZ2h0LnYxLlN0b3JhZ2VEZXZpY2USMwoKaW50ZXJmYWNlcxgGIAMoCzIfLnJhY2t3cmlnaHQudjEuTmV0d29ya0ludGVyZmFjZRIWCg5ydW5uZXJfc2Vzc2lvbhgHIAEoCRIPCgdib290X2lkGAggASgJEhgKEHVuZHJpdmVuX3N0b3JhZ2UYCSADKAkilQEKDlN5c3RlbUlkZW50aXR5EhQKDG1hbnVmYWN0dXJlchgBIAEoCRIPCgdwcm9kdWN0GAIgASgJEg4KBnNlcmlhbBgDIAEoCRIMCgR1dWlkGAQgASgMEhAKCGJtY19ndWlkGAUgASgMEhYKDmNoYXNzaXNfc2VyaWFsGAYgASgJEhQKDGJvYXJkX3NlcmlhbBgHIAEoCSK2AQoLQm1jSWRlbnRpdHkSDAoEZ3VpZBgBIAEoDBIOCgZzZXJpYWwYAiABKAkSFAoMbWFudWZhY3R1cmVyGAMgASgJEg8KB3Byb2R1Y3QYBCABKAkSGAoQZmlybXdhcmVfdmVyc2lvbhgFIAEoCRIWCg5jaGFzc2lzX3NlcmlhbBgGIAEoCRIUCgxib2FyZF9zZXJpYWwYByABKAkSGgoSY2VydGlmaWNhdGVfc2hhMjU2GAggASgJIjQKA0NwdRINCgVtb2RlbBgBIAEoCRINCgVjb3JlcxgCIAEoDRIPCgd0aHJlYWRzGAMgASgNItoDCg1TdG9yYWdlRGV2aWNlEg4KBmRldmljZRgBIAEoCRIrCgl0cmFuc3BvcnQYAiABKA4yGC5yYWNrd3JpZ2h0LnYxLlRyYW5zcG9ydBINCgVtb2RlbBgDIAEoCRIOCgZzZXJpYWwYBCABKAkSCwoDd3duGAUgASgJEhAKCGZpcm13YXJlGAYgASgJEhIKCnNpemVfYnl0ZXMYByABKAQSEgoKcm90YXRpb25hbBgIIAEoCBIRCglyZWFkX29ubHkYCSABKAgSEQoJcmVtb3ZhYmxlGAogASgIEhkKEWRpc2NhcmRfc3VwcG9ydGVkGAsgASgIEhMKC3JhaWRfdm9sdW1lGAwgASgIEg8KB2hvbGRlcnMYDSADKAkSLQoHcmVnaW9ucxgOIAMoCzIcLnJhY2t3cmlnaHQudjEuU3RvcmFnZVJlZ2lvbhIrCgRudm1lGA8gASgLMh0ucmFja3dyaWdodC52MS5Odm1lQ29udHJvbGxlchIzCgpwYXJ0aXRpb25zGBAgAygLMh8ucmFja3dyaWdodC52MS5TdG9yYWdlUGFydGl0aW9uEhsKDmRpc2NhcmRfemVyb2VzGBEgASgISACIAQFCEQoPX2Rpc2NhcmRfemVyb2VzInEKDVN0b3JhZ2VSZWdpb24SDAoEbmFtZRgBIAEoCRISCgpzaXplX2J5dGVzGAIgASgEEhsKE2xvZ2ljYWxfYmxvY2tfYnl0ZXMYAyABKA0SIQoZZGlzY2FyZF9ncmFudWxhcml0eV9ieXRlcxgEIAEoBCJMChBTdG9yYWdlUGFydGl0aW9uEg4KBnJlZ2lvbhgBIAEoCRIUCgxvZmZzZXRfYnl0ZXMYAiABKAQSEgoKc2l6ZV9ieXRlcxgDIAEoBCKMAgoOTnZtZUNvbnRyb2xsZXISGAoQZm9ybWF0X3N1cHBvcnRlZBgBIAEoCBIeChZjcnlwdG9fZXJhc2Vfc3VwcG9ydGVkGAIgASgIEh4KFmZvcm1hdHNfYWxsX25hbWVzcGFjZXMYAyABKAgSHQoQZGVhbGxvY2F0ZWRfYnl0ZRgEIAEoDUgAiAEBEhkKEWhpZGRlbl9uYW1lc3BhY2VzGAUgAygNEhsKE25hbWVzcGFjZXNfdW5saXN0ZWQYBiABKAgSHgoRdW5hbGxvY2F0ZWRfYnl0ZXMYByABKARIAYgBAUITChFfZGVhbGxvY2F0ZWRfYnl0ZUIUChJfdW5hbGxvY2F0ZWRfYnl0ZXMiUgoQTmV0d29ya0ludGVyZmFjZRIMCgRuYW1lGAEgASgJEgsKA21hYxgCIAEoCRISCgpzcGVlZF9tYnBzGAMgASgNEg8KB2xpbmtfdXAYBCABKAgq/QIKCVRyYW5zcG9ydBIZChVUUkFOU1BPUlRfVU5TUEVDSUZJRUQQABISCg5UUkFOU1BPUlRfU0FUQRABEhIKDlRSQU5TUE9SVF9OVk1FEAISEQoNVFJBTlNQT1JUX1NBUxADEhQKEFRSQU5TUE9SVF9WSVJUSU8QBBIRCg1UUkFOU1BPUlRfTU1DEAUSEQoNVFJBTlNQT1JUX1VTQhAGEhsKF1RSQU5TUE9SVF9GSUJSRV9DSEFOTkVMEAcSEwoPVFJBTlNQT1JUX0lTQ1NJEAgSGgoWVFJBTlNQT1JUX05WTUVfRkFCUklDUxAJEhcKE1RSQU5TUE9SVF9NVUxUSVBBVEgQChIbChdUUkFOU1BPUlRfVklSVFVBTF9NRURJQRALEhUKEVRSQU5TUE9SVF9PUFRJQ0FMEAwSFAoQVFJBTlNQT1JUX0tFUk5FTBANEhUKEVRSQU5TUE9SVF9VTktOT1dOEA4SFgoSVFJBTlNQT1JUX01NQ19CT09UEA9iBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("Ch1yYWNrd3JpZ2h0L3YxL2ludmVudG9yeS5wcm90bxINcmFja3dyaWdodC52MSL+AgoJSW52ZW50b3J5EjAKDGNvbGxlY3RlZF9hdBgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoGc3lzdGVtGAIgASgLMh0ucmFja3dyaWdodC52MS5TeXN0ZW1JZGVudGl0eRIgCgRjcHVzGAMgAygLMhIucmFja3dyaWdodC52MS5DcHUSFAoMbWVtb3J5X2J5dGVzGAQgASgEEi0KB2RldmljZXMYBSADKAsyHC5yYWNrd3JpZ2h0LnYxLlN0b3JhZ2VEZXZpY2USMwoKaW50ZXJmYWNlcxgGIAMoCzIfLnJhY2t3cmlnaHQudjEuTmV0d29ya0ludGVyZmFjZRIWCg5ydW5uZXJfc2Vzc2lvbhgHIAEoCRIPCgdib290X2lkGAggASgJEhgKEHVuZHJpdmVuX3N0b3JhZ2UYCSADKAkSMQoNc3RvcmFnZV9zaWducxgKIAMoCzIaLnJhY2t3cmlnaHQudjEuU3RvcmFnZVNpZ24iywEKC1N0b3JhZ2VTaWduEiwKBnNvdXJjZRgBIAEoDjIcLnJhY2t3cmlnaHQudjEuU3RvcmFnZVNvdXJjZRIsCgRraW5kGAIgASgOMh4ucmFja3dyaWdodC52MS5TdG9yYWdlU2lnbktpbmQSDAoEbmFtZRgDIAEoCRINCgVtb2RlbBgEIAEoCRIOCgZzZXJpYWwYBSABKAkSEgoKc2l6ZV9ieXRlcxgGIAEoBBIOCgZkZXRhaWwYByABKAkSDwoHZGV2aWNlcxgIIAMoCSKJAQoNQ2FwYWNpdHlGYWN0cxIQCghleGFtaW5lZBgBIAEoCBIbChNub3RfZXhhbWluZWRfcmVhc29uGAIgASgJEhQKDG5hdGl2ZV9ieXRlcxgDIAEoBBIcChRob3N0X3Byb3RlY3RlZF9ieXRlcxgEIAEoBBIVCg1vdmVybGF5X2J5dGVzGAUgASgEItwCCgxEZXZpY2VIZWFsdGgSEwoGcGFzc2VkGAEgASgISACIAQESGwoOcG93ZXJfb25faG91cnMYAiABKARIAYgBARIgChNyZWFsbG9jYXRlZF9zZWN0b3JzGAMgASgESAKIAQESHAoPcGVuZGluZ19zZWN0b3JzGAQgASgESAOIAQESGQoMbWVkaWFfZXJyb3JzGAUgASgESASIAQESGQoMcGVyY2VudF91c2VkGAYgASgNSAWIAQESIAoTdGVtcGVyYXR1cmVfY2Vsc2l1cxgHIAEoBUgGiAEBQgkKB19wYXNzZWRCEQoPX3Bvd2VyX29uX2hvdXJzQhYKFF9yZWFsbG9jYXRlZF9zZWN0b3JzQhIKEF9wZW5kaW5nX3NlY3RvcnNCDwoNX21lZGlhX2Vycm9yc0IPCg1fcGVyY2VudF91c2VkQhYKFF90ZW1wZXJhdHVyZV9jZWxzaXVzIrwBCg1TYW5pdGl6ZUZhY3RzEhMKC2Jsb2NrX2VyYXNlGAEgASgIEhcKD2NyeXB0b19zY3JhbWJsZRgCIAEoCBIRCglvdmVyd3JpdGUYAyABKAgSGgoSYXRhX3NlY3VyaXR5X2VyYXNlGAQgASgIEhoKEmF0YV9lbmhhbmNlZF9lcmFzZRgFIAEoCBIyCgxhdGFfc2VjdXJpdHkYBiABKA4yHC5yYWNrd3JpZ2h0LnYxLlNlY3VyaXR5U3RhdGUilQEKDlN5c3RlbUlkZW50aXR5EhQKDG1hbnVmYWN0dXJlchgBIAEoCRIPCgdwcm9kdWN0GAIgASgJEg4KBnNlcmlhbBgDIAEoCRIMCgR1dWlkGAQgASgMEhAKCGJtY19ndWlkGAUgASgMEhYKDmNoYXNzaXNfc2VyaWFsGAYgASgJEhQKDGJvYXJkX3NlcmlhbBgHIAEoCSK2AQoLQm1jSWRlbnRpdHkSDAoEZ3VpZBgBIAEoDBIOCgZzZXJpYWwYAiABKAkSFAoMbWFudWZhY3R1cmVyGAMgASgJEg8KB3Byb2R1Y3QYBCABKAkSGAoQZmlybXdhcmVfdmVyc2lvbhgFIAEoCRIWCg5jaGFzc2lzX3NlcmlhbBgGIAEoCRIUCgxib2FyZF9zZXJpYWwYByABKAkSGgoSY2VydGlmaWNhdGVfc2hhMjU2GAggASgJIjQKA0NwdRINCgVtb2RlbBgBIAEoCRINCgVjb3JlcxgCIAEoDRIPCgd0aHJlYWRzGAMgASgNItsFCg1TdG9yYWdlRGV2aWNlEg4KBmRldmljZRgBIAEoCRIrCgl0cmFuc3BvcnQYAiABKA4yGC5yYWNrd3JpZ2h0LnYxLlRyYW5zcG9ydBINCgVtb2RlbBgDIAEoCRIOCgZzZXJpYWwYBCABKAkSCwoDd3duGAUgASgJEhAKCGZpcm13YXJlGAYgASgJEhIKCnNpemVfYnl0ZXMYByABKAQSEgoKcm90YXRpb25hbBgIIAEoCBIRCglyZWFkX29ubHkYCSABKAgSEQoJcmVtb3ZhYmxlGAogASgIEhkKEWRpc2NhcmRfc3VwcG9ydGVkGAsgASgIEhMKC3JhaWRfdm9sdW1lGAwgASgIEg8KB2hvbGRlcnMYDSADKAkSLQoHcmVnaW9ucxgOIAMoCzIcLnJhY2t3cmlnaHQudjEuU3RvcmFnZVJlZ2lvbhIrCgRudm1lGA8gASgLMh0ucmFja3dyaWdodC52MS5Odm1lQ29udHJvbGxlchIzCgpwYXJ0aXRpb25zGBAgAygLMh8ucmFja3dyaWdodC52MS5TdG9yYWdlUGFydGl0aW9uEhsKDmRpc2NhcmRfemVyb2VzGBEgASgISACIAQESFAoMbWFudWZhY3R1cmVyGBIgASgJEiwKCm1lZGlhX3R5cGUYEyABKA4yGC5yYWNrd3JpZ2h0LnYxLk1lZGlhVHlwZRIuCghjYXBhY2l0eRgUIAEoCzIcLnJhY2t3cmlnaHQudjEuQ2FwYWNpdHlGYWN0cxIuCgt3cml0ZV9jYWNoZRgVIAEoDjIZLnJhY2t3cmlnaHQudjEuV3JpdGVDYWNoZRIrCgZoZWFsdGgYFiABKAsyGy5yYWNrd3JpZ2h0LnYxLkRldmljZUhlYWx0aBIuCghzYW5pdGl6ZRgXIAEoCzIcLnJhY2t3cmlnaHQudjEuU2FuaXRpemVGYWN0c0IRCg9fZGlzY2FyZF96ZXJvZXMicQoNU3RvcmFnZVJlZ2lvbhIMCgRuYW1lGAEgASgJEhIKCnNpemVfYnl0ZXMYAiABKAQSGwoTbG9naWNhbF9ibG9ja19ieXRlcxgDIAEoDRIhChlkaXNjYXJkX2dyYW51bGFyaXR5X2J5dGVzGAQgASgEIkwKEFN0b3JhZ2VQYXJ0aXRpb24SDgoGcmVnaW9uGAEgASgJEhQKDG9mZnNldF9ieXRlcxgCIAEoBBISCgpzaXplX2J5dGVzGAMgASgEIowCCg5Odm1lQ29udHJvbGxlchIYChBmb3JtYXRfc3VwcG9ydGVkGAEgASgIEh4KFmNyeXB0b19lcmFzZV9zdXBwb3J0ZWQYAiABKAgSHgoWZm9ybWF0c19hbGxfbmFtZXNwYWNlcxgDIAEoCBIdChBkZWFsbG9jYXRlZF9ieXRlGAQgASgNSACIAQESGQoRaGlkZGVuX25hbWVzcGFjZXMYBSADKA0SGwoTbmFtZXNwYWNlc191bmxpc3RlZBgGIAEoCBIeChF1bmFsbG9jYXRlZF9ieXRlcxgHIAEoBEgBiAEBQhMKEV9kZWFsbG9jYXRlZF9ieXRlQhQKEl91bmFsbG9jYXRlZF9ieXRlcyJSChBOZXR3b3JrSW50ZXJmYWNlEgwKBG5hbWUYASABKAkSCwoDbWFjGAIgASgJEhIKCnNwZWVkX21icHMYAyABKA0SDwoHbGlua191cBgEIAEoCCqXAQoNU3RvcmFnZVNvdXJjZRIeChpTVE9SQUdFX1NPVVJDRV9VTlNQRUNJRklFRBAAEhkKFVNUT1JBR0VfU09VUkNFX0tFUk5FTBABEhYKElNUT1JBR0VfU09VUkNFX0JVUxACEhsKF1NUT1JBR0VfU09VUkNFX0ZJUk1XQVJFEAMSFgoSU1RPUkFHRV9TT1VSQ0VfQk1DEAQq7AIKD1N0b3JhZ2VTaWduS2luZBIhCh1TVE9SQUdFX1NJR05fS0lORF9VTlNQRUNJRklFRBAAEi8KK1NUT1JBR0VfU0lHTl9LSU5EX0NPTlRST0xMRVJfV0lUSE9VVF9EUklWRVIQARIkCiBTVE9SQUdFX1NJR05fS0lORF9SRU1BUFBFRF9EUklWRRACEicKI1NUT1JBR0VfU0lHTl9LSU5EX1BFUlNJU1RFTlRfTUVNT1JZEAMSIAocU1RPUkFHRV9TSUdOX0tJTkRfRkxBU0hfQ0hJUBAEEisKJ1NUT1JBR0VfU0lHTl9LSU5EX0RFVklDRV9XSVRIT1VUX0JMT0NLUxAFEiYKIlNUT1JBR0VfU0lHTl9LSU5EX1JFUExBWV9QUk9URUNURUQQBhIiCh5TVE9SQUdFX1NJR05fS0lORF9FTVBUWV9SRUFERVIQBxIbChdTVE9SQUdFX1NJR05fS0lORF9EUklWRRAIKrwBCglNZWRpYVR5cGUSGgoWTUVESUFfVFlQRV9VTlNQRUNJRklFRBAAEhIKDk1FRElBX1RZUEVfSEREEAESEgoOTUVESUFfVFlQRV9TU0QQAhIZChVNRURJQV9UWVBFX0ZMQVNIX0NBUkQQAxIgChxNRURJQV9UWVBFX1BFUlNJU1RFTlRfTUVNT1JZEAQSFgoSTUVESUFfVFlQRV9PUFRJQ0FMEAUSFgoSTUVESUFfVFlQRV9WSVJUVUFMEAYqggEKCldyaXRlQ2FjaGUSGwoXV1JJVEVfQ0FDSEVfVU5TUEVDSUZJRUQQABIUChBXUklURV9DQUNIRV9OT05FEAESEgoOV1JJVEVfQ0FDSEVfT04QAhITCg9XUklURV9DQUNIRV9PRkYQAxIYChRXUklURV9DQUNIRV9GSVhFRF9PThAEKp4BCg1TZWN1cml0eVN0YXRlEh4KGlNFQ1VSSVRZX1NUQVRFX1VOU1BFQ0lGSUVEEAASGwoXU0VDVVJJVFlfU1RBVEVfRElTQUJMRUQQARIZChVTRUNVUklUWV9TVEFURV9GUk9aRU4QAhIZChVTRUNVUklUWV9TVEFURV9MT0NLRUQQAxIaChZTRUNVUklUWV9TVEFURV9FTkFCTEVEEAQqkQMKCVRyYW5zcG9ydBIZChVUUkFOU1BPUlRfVU5TUEVDSUZJRUQQABISCg5UUkFOU1BPUlRfU0FUQRABEhIKDlRSQU5TUE9SVF9OVk1FEAISEQoNVFJBTlNQT1JUX1NBUxADEhQKEFRSQU5TUE9SVF9WSVJUSU8QBBIRCg1UUkFOU1BPUlRfTU1DEAUSEQoNVFJBTlNQT1JUX1VTQhAGEhsKF1RSQU5TUE9SVF9GSUJSRV9DSEFOTkVMEAcSEwoPVFJBTlNQT1JUX0lTQ1NJEAgSGgoWVFJBTlNQT1JUX05WTUVfRkFCUklDUxAJEhcKE1RSQU5TUE9SVF9NVUxUSVBBVEgQChIbChdUUkFOU1BPUlRfVklSVFVBTF9NRURJQRALEhUKEVRSQU5TUE9SVF9PUFRJQ0FMEAwSFAoQVFJBTlNQT1JUX0tFUk5FTBANEhUKEVRSQU5TUE9SVF9VTktOT1dOEA4SFgoSVFJBTlNQT1JUX01NQ19CT09UEA8SEgoOVFJBTlNQT1JUX1BNRU0QEGIGcHJvdG8z", [file_google_protobuf_timestamp]);
 
 /**
  * Inventory is what the runner saw in band.
@@ -70,6 +70,13 @@ export type Inventory = Message<"rackwright.v1.Inventory"> & {
    * @generated from field: repeated string undriven_storage = 9;
    */
   undrivenStorage: string[];
+
+  /**
+   * Storage that something other than a block device shows.
+   *
+   * @generated from field: repeated rackwright.v1.StorageSign storage_signs = 10;
+   */
+  storageSigns: StorageSign[];
 };
 
 /**
@@ -78,6 +85,217 @@ export type Inventory = Message<"rackwright.v1.Inventory"> & {
  */
 export const InventorySchema: GenMessage<Inventory> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_inventory, 0);
+
+/**
+ * StorageSign is storage, or a sign of it, beside the block devices of the inventory. One that no
+ * block device accounts for is a gap until somebody decides about it.
+ *
+ * @generated from message rackwright.v1.StorageSign
+ */
+export type StorageSign = Message<"rackwright.v1.StorageSign"> & {
+  /**
+   * @generated from field: rackwright.v1.StorageSource source = 1;
+   */
+  source: StorageSource;
+
+  /**
+   * @generated from field: rackwright.v1.StorageSignKind kind = 2;
+   */
+  kind: StorageSignKind;
+
+  /**
+   * As its source names it: "0000:00:17.0 (8086:2822)", "nmem0", "Drive 3".
+   *
+   * @generated from field: string name = 3;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string model = 4;
+   */
+  model: string;
+
+  /**
+   * @generated from field: string serial = 5;
+   */
+  serial: string;
+
+  /**
+   * 0: its source does not say.
+   *
+   * @generated from field: uint64 size_bytes = 6;
+   */
+  sizeBytes: bigint;
+
+  /**
+   * What a person needs to know to find or remove it.
+   *
+   * @generated from field: string detail = 7;
+   */
+  detail: string;
+
+  /**
+   * Kernel names of the devices of the inventory that account for it.
+   *
+   * @generated from field: repeated string devices = 8;
+   */
+  devices: string[];
+};
+
+/**
+ * Describes the message rackwright.v1.StorageSign.
+ * Use `create(StorageSignSchema)` to create a new message.
+ */
+export const StorageSignSchema: GenMessage<StorageSign> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_inventory, 1);
+
+/**
+ * CapacityFacts is what a device says of capacity behind that which can be addressed.
+ *
+ * @generated from message rackwright.v1.CapacityFacts
+ */
+export type CapacityFacts = Message<"rackwright.v1.CapacityFacts"> & {
+  /**
+   * The device was asked for its native size and has answered.
+   *
+   * @generated from field: bool examined = 1;
+   */
+  examined: boolean;
+
+  /**
+   * Why it was not examined.
+   *
+   * @generated from field: string not_examined_reason = 2;
+   */
+  notExaminedReason: string;
+
+  /**
+   * Size by the device's own answer (READ NATIVE MAX ADDRESS EXT, READ CAPACITY(16), TNVMCAP).
+   *
+   * @generated from field: uint64 native_bytes = 3;
+   */
+  nativeBytes: bigint;
+
+  /**
+   * Bytes behind a host protected area or an accessible max address.
+   *
+   * @generated from field: uint64 host_protected_bytes = 4;
+   */
+  hostProtectedBytes: bigint;
+
+  /**
+   * Bytes that a device configuration overlay hides.
+   *
+   * @generated from field: uint64 overlay_bytes = 5;
+   */
+  overlayBytes: bigint;
+};
+
+/**
+ * Describes the message rackwright.v1.CapacityFacts.
+ * Use `create(CapacityFactsSchema)` to create a new message.
+ */
+export const CapacityFactsSchema: GenMessage<CapacityFacts> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_inventory, 2);
+
+/**
+ * DeviceHealth is what a device says of its own health (SMART, NVMe health log).
+ *
+ * @generated from message rackwright.v1.DeviceHealth
+ */
+export type DeviceHealth = Message<"rackwright.v1.DeviceHealth"> & {
+  /**
+   * Its own overall judgement; unset: it makes none.
+   *
+   * @generated from field: optional bool passed = 1;
+   */
+  passed?: boolean | undefined;
+
+  /**
+   * @generated from field: optional uint64 power_on_hours = 2;
+   */
+  powerOnHours?: bigint | undefined;
+
+  /**
+   * @generated from field: optional uint64 reallocated_sectors = 3;
+   */
+  reallocatedSectors?: bigint | undefined;
+
+  /**
+   * @generated from field: optional uint64 pending_sectors = 4;
+   */
+  pendingSectors?: bigint | undefined;
+
+  /**
+   * @generated from field: optional uint64 media_errors = 5;
+   */
+  mediaErrors?: bigint | undefined;
+
+  /**
+   * NVMe: percentage used; may exceed 100.
+   *
+   * @generated from field: optional uint32 percent_used = 6;
+   */
+  percentUsed?: number | undefined;
+
+  /**
+   * @generated from field: optional int32 temperature_celsius = 7;
+   */
+  temperatureCelsius?: number | undefined;
+};
+
+/**
+ * Describes the message rackwright.v1.DeviceHealth.
+ * Use `create(DeviceHealthSchema)` to create a new message.
+ */
+export const DeviceHealthSchema: GenMessage<DeviceHealth> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_inventory, 3);
+
+/**
+ * SanitizeFacts is what a device offers to erase itself with, beside NVMe format.
+ *
+ * @generated from message rackwright.v1.SanitizeFacts
+ */
+export type SanitizeFacts = Message<"rackwright.v1.SanitizeFacts"> & {
+  /**
+   * @generated from field: bool block_erase = 1;
+   */
+  blockErase: boolean;
+
+  /**
+   * @generated from field: bool crypto_scramble = 2;
+   */
+  cryptoScramble: boolean;
+
+  /**
+   * @generated from field: bool overwrite = 3;
+   */
+  overwrite: boolean;
+
+  /**
+   * ATA SECURITY ERASE UNIT.
+   *
+   * @generated from field: bool ata_security_erase = 4;
+   */
+  ataSecurityErase: boolean;
+
+  /**
+   * @generated from field: bool ata_enhanced_erase = 5;
+   */
+  ataEnhancedErase: boolean;
+
+  /**
+   * @generated from field: rackwright.v1.SecurityState ata_security = 6;
+   */
+  ataSecurity: SecurityState;
+};
+
+/**
+ * Describes the message rackwright.v1.SanitizeFacts.
+ * Use `create(SanitizeFactsSchema)` to create a new message.
+ */
+export const SanitizeFactsSchema: GenMessage<SanitizeFacts> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_inventory, 4);
 
 /**
  * SystemIdentity is the SMBIOS type 1 structure, raw.
@@ -130,7 +348,7 @@ export type SystemIdentity = Message<"rackwright.v1.SystemIdentity"> & {
  * Use `create(SystemIdentitySchema)` to create a new message.
  */
 export const SystemIdentitySchema: GenMessage<SystemIdentity> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_inventory, 1);
+  messageDesc(file_rackwright_v1_inventory, 5);
 
 /**
  * BmcIdentity is what the BMC says of itself out of band.
@@ -190,7 +408,7 @@ export type BmcIdentity = Message<"rackwright.v1.BmcIdentity"> & {
  * Use `create(BmcIdentitySchema)` to create a new message.
  */
 export const BmcIdentitySchema: GenMessage<BmcIdentity> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_inventory, 2);
+  messageDesc(file_rackwright_v1_inventory, 6);
 
 /**
  * @generated from message rackwright.v1.Cpu
@@ -217,7 +435,7 @@ export type Cpu = Message<"rackwright.v1.Cpu"> & {
  * Use `create(CpuSchema)` to create a new message.
  */
 export const CpuSchema: GenMessage<Cpu> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_inventory, 3);
+  messageDesc(file_rackwright_v1_inventory, 7);
 
 /**
  * StorageDevice is one disk, or one NVMe controller with all its namespaces.
@@ -322,6 +540,36 @@ export type StorageDevice = Message<"rackwright.v1.StorageDevice"> & {
    * @generated from field: optional bool discard_zeroes = 17;
    */
   discardZeroes?: boolean | undefined;
+
+  /**
+   * @generated from field: string manufacturer = 18;
+   */
+  manufacturer: string;
+
+  /**
+   * @generated from field: rackwright.v1.MediaType media_type = 19;
+   */
+  mediaType: MediaType;
+
+  /**
+   * @generated from field: rackwright.v1.CapacityFacts capacity = 20;
+   */
+  capacity?: CapacityFacts | undefined;
+
+  /**
+   * @generated from field: rackwright.v1.WriteCache write_cache = 21;
+   */
+  writeCache: WriteCache;
+
+  /**
+   * @generated from field: rackwright.v1.DeviceHealth health = 22;
+   */
+  health?: DeviceHealth | undefined;
+
+  /**
+   * @generated from field: rackwright.v1.SanitizeFacts sanitize = 23;
+   */
+  sanitize?: SanitizeFacts | undefined;
 };
 
 /**
@@ -329,7 +577,7 @@ export type StorageDevice = Message<"rackwright.v1.StorageDevice"> & {
  * Use `create(StorageDeviceSchema)` to create a new message.
  */
 export const StorageDeviceSchema: GenMessage<StorageDevice> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_inventory, 4);
+  messageDesc(file_rackwright_v1_inventory, 8);
 
 /**
  * StorageRegion is one addressable range of blocks: a disk, or one namespace.
@@ -365,7 +613,7 @@ export type StorageRegion = Message<"rackwright.v1.StorageRegion"> & {
  * Use `create(StorageRegionSchema)` to create a new message.
  */
 export const StorageRegionSchema: GenMessage<StorageRegion> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_inventory, 5);
+  messageDesc(file_rackwright_v1_inventory, 9);
 
 /**
  * @generated from message rackwright.v1.StoragePartition
@@ -392,7 +640,7 @@ export type StoragePartition = Message<"rackwright.v1.StoragePartition"> & {
  * Use `create(StoragePartitionSchema)` to create a new message.
  */
 export const StoragePartitionSchema: GenMessage<StoragePartition> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_inventory, 6);
+  messageDesc(file_rackwright_v1_inventory, 10);
 
 /**
  * @generated from message rackwright.v1.NvmeController
@@ -449,7 +697,7 @@ export type NvmeController = Message<"rackwright.v1.NvmeController"> & {
  * Use `create(NvmeControllerSchema)` to create a new message.
  */
 export const NvmeControllerSchema: GenMessage<NvmeController> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_inventory, 7);
+  messageDesc(file_rackwright_v1_inventory, 11);
 
 /**
  * @generated from message rackwright.v1.NetworkInterface
@@ -481,7 +729,274 @@ export type NetworkInterface = Message<"rackwright.v1.NetworkInterface"> & {
  * Use `create(NetworkInterfaceSchema)` to create a new message.
  */
 export const NetworkInterfaceSchema: GenMessage<NetworkInterface> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_inventory, 8);
+  messageDesc(file_rackwright_v1_inventory, 12);
+
+/**
+ * StorageSource is who shows storage.
+ *
+ * @generated from enum rackwright.v1.StorageSource
+ */
+export const StorageSource = {
+  /**
+   * @generated from enum value: STORAGE_SOURCE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * @generated from enum value: STORAGE_SOURCE_KERNEL = 1;
+   */
+  KERNEL: 1,
+
+  /**
+   * @generated from enum value: STORAGE_SOURCE_BUS = 2;
+   */
+  BUS: 2,
+
+  /**
+   * ACPI and SMBIOS tables.
+   *
+   * @generated from enum value: STORAGE_SOURCE_FIRMWARE = 3;
+   */
+  FIRMWARE: 3,
+
+  /**
+   * @generated from enum value: STORAGE_SOURCE_BMC = 4;
+   */
+  BMC: 4,
+} as const;
+
+/**
+ * StorageSource is who shows storage.
+ *
+ * @generated from enum rackwright.v1.StorageSource
+ */
+export type StorageSource = (typeof StorageSource)[keyof typeof StorageSource] | UnknownEnum;
+
+/**
+ * Describes the enum rackwright.v1.StorageSource.
+ */
+export const StorageSourceSchema: GenEnum<StorageSource> = /*@__PURE__*/
+  enumDesc(file_rackwright_v1_inventory, 0);
+
+/**
+ * @generated from enum rackwright.v1.StorageSignKind
+ */
+export const StorageSignKind = {
+  /**
+   * @generated from enum value: STORAGE_SIGN_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * A storage function on a bus without a driver: its disks are not seen.
+   *
+   * @generated from enum value: STORAGE_SIGN_KIND_CONTROLLER_WITHOUT_DRIVER = 1;
+   */
+  CONTROLLER_WITHOUT_DRIVER: 1,
+
+  /**
+   * NVMe drives that the chipset hides behind its SATA controller (Intel RST).
+   *
+   * @generated from enum value: STORAGE_SIGN_KIND_REMAPPED_DRIVE = 2;
+   */
+  REMAPPED_DRIVE: 2,
+
+  /**
+   * Persistent memory: an NVDIMM, a region or a namespace.
+   *
+   * @generated from enum value: STORAGE_SIGN_KIND_PERSISTENT_MEMORY = 3;
+   */
+  PERSISTENT_MEMORY: 3,
+
+  /**
+   * A flash chip of the board (MTD): firmware, not user data.
+   *
+   * @generated from enum value: STORAGE_SIGN_KIND_FLASH_CHIP = 4;
+   */
+  FLASH_CHIP: 4,
+
+  /**
+   * A device of a storage bus that has no block device.
+   *
+   * @generated from enum value: STORAGE_SIGN_KIND_DEVICE_WITHOUT_BLOCKS = 5;
+   */
+  DEVICE_WITHOUT_BLOCKS: 5,
+
+  /**
+   * The replay-protected memory block of an eMMC device.
+   *
+   * @generated from enum value: STORAGE_SIGN_KIND_REPLAY_PROTECTED = 6;
+   */
+  REPLAY_PROTECTED: 6,
+
+  /**
+   * A reader or drive without a medium.
+   *
+   * @generated from enum value: STORAGE_SIGN_KIND_EMPTY_READER = 7;
+   */
+  EMPTY_READER: 7,
+
+  /**
+   * A drive that the BMC lists.
+   *
+   * @generated from enum value: STORAGE_SIGN_KIND_DRIVE = 8;
+   */
+  DRIVE: 8,
+} as const;
+
+/**
+ * @generated from enum rackwright.v1.StorageSignKind
+ */
+export type StorageSignKind = (typeof StorageSignKind)[keyof typeof StorageSignKind] | UnknownEnum;
+
+/**
+ * Describes the enum rackwright.v1.StorageSignKind.
+ */
+export const StorageSignKindSchema: GenEnum<StorageSignKind> = /*@__PURE__*/
+  enumDesc(file_rackwright_v1_inventory, 1);
+
+/**
+ * @generated from enum rackwright.v1.MediaType
+ */
+export const MediaType = {
+  /**
+   * @generated from enum value: MEDIA_TYPE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * @generated from enum value: MEDIA_TYPE_HDD = 1;
+   */
+  HDD: 1,
+
+  /**
+   * @generated from enum value: MEDIA_TYPE_SSD = 2;
+   */
+  SSD: 2,
+
+  /**
+   * SD card or eMMC.
+   *
+   * @generated from enum value: MEDIA_TYPE_FLASH_CARD = 3;
+   */
+  FLASH_CARD: 3,
+
+  /**
+   * @generated from enum value: MEDIA_TYPE_PERSISTENT_MEMORY = 4;
+   */
+  PERSISTENT_MEMORY: 4,
+
+  /**
+   * @generated from enum value: MEDIA_TYPE_OPTICAL = 5;
+   */
+  OPTICAL: 5,
+
+  /**
+   * A virtual disk, or a volume of a RAID controller.
+   *
+   * @generated from enum value: MEDIA_TYPE_VIRTUAL = 6;
+   */
+  VIRTUAL: 6,
+} as const;
+
+/**
+ * @generated from enum rackwright.v1.MediaType
+ */
+export type MediaType = (typeof MediaType)[keyof typeof MediaType] | UnknownEnum;
+
+/**
+ * Describes the enum rackwright.v1.MediaType.
+ */
+export const MediaTypeSchema: GenEnum<MediaType> = /*@__PURE__*/
+  enumDesc(file_rackwright_v1_inventory, 2);
+
+/**
+ * @generated from enum rackwright.v1.WriteCache
+ */
+export const WriteCache = {
+  /**
+   * The device does not say.
+   *
+   * @generated from enum value: WRITE_CACHE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * @generated from enum value: WRITE_CACHE_NONE = 1;
+   */
+  NONE: 1,
+
+  /**
+   * It is on, and can be switched off.
+   *
+   * @generated from enum value: WRITE_CACHE_ON = 2;
+   */
+  ON: 2,
+
+  /**
+   * @generated from enum value: WRITE_CACHE_OFF = 3;
+   */
+  OFF: 3,
+
+  /**
+   * It is on, and the device gives no way to switch it off.
+   *
+   * @generated from enum value: WRITE_CACHE_FIXED_ON = 4;
+   */
+  FIXED_ON: 4,
+} as const;
+
+/**
+ * @generated from enum rackwright.v1.WriteCache
+ */
+export type WriteCache = (typeof WriteCache)[keyof typeof WriteCache] | UnknownEnum;
+
+/**
+ * Describes the enum rackwright.v1.WriteCache.
+ */
+export const WriteCacheSchema: GenEnum<WriteCache> = /*@__PURE__*/
+  enumDesc(file_rackwright_v1_inventory, 3);
+
+/**
+ * @generated from enum rackwright.v1.SecurityState
+ */
+export const SecurityState = {
+  /**
+   * @generated from enum value: SECURITY_STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * @generated from enum value: SECURITY_STATE_DISABLED = 1;
+   */
+  DISABLED: 1,
+
+  /**
+   * @generated from enum value: SECURITY_STATE_FROZEN = 2;
+   */
+  FROZEN: 2,
+
+  /**
+   * @generated from enum value: SECURITY_STATE_LOCKED = 3;
+   */
+  LOCKED: 3,
+
+  /**
+   * @generated from enum value: SECURITY_STATE_ENABLED = 4;
+   */
+  ENABLED: 4,
+} as const;
+
+/**
+ * @generated from enum rackwright.v1.SecurityState
+ */
+export type SecurityState = (typeof SecurityState)[keyof typeof SecurityState] | UnknownEnum;
+
+/**
+ * Describes the enum rackwright.v1.SecurityState.
+ */
+export const SecurityStateSchema: GenEnum<SecurityState> = /*@__PURE__*/
+  enumDesc(file_rackwright_v1_inventory, 4);
 
 /**
  * @generated from enum rackwright.v1.Transport
@@ -568,6 +1083,13 @@ export const Transport = {
    * @generated from enum value: TRANSPORT_MMC_BOOT = 15;
    */
   MMC_BOOT: 15,
+
+  /**
+   * Persistent memory on the memory bus.
+   *
+   * @generated from enum value: TRANSPORT_PMEM = 16;
+   */
+  PMEM: 16,
 } as const;
 
 /**
@@ -579,5 +1101,5 @@ export type Transport = (typeof Transport)[keyof typeof Transport] | UnknownEnum
  * Describes the enum rackwright.v1.Transport.
  */
 export const TransportSchema: GenEnum<Transport> = /*@__PURE__*/
-  enumDesc(file_rackwright_v1_inventory, 0);
+  enumDesc(file_rackwright_v1_inventory, 5);
 

@@ -18,7 +18,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/agent/v1/operation.proto.
  */
 export const file_rackwright_agent_v1_operation: GenFile = /*@__PURE__*/
-  fileDesc("CiNyYWNrd3JpZ2h0L2FnZW50L3YxL29wZXJhdGlvbi5wcm90bxITcmFja3dyaWdodC5hZ2VudC52MSKjAwoJT3BlcmF0aW9uEgoKAmlkGAEgASgJEhAKCGhvc3RfdWlkGAIgASgJEhEKCWhvc3RfbmFtZRgDIAEoCRIsCghkZWFkbGluZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASOgoNdmVyaWZ5X2FjY2VzcxgFIAEoCzIhLnJhY2t3cmlnaHQuYWdlbnQudjEuVmVyaWZ5QWNjZXNzSAASMgoJc2V0X3Bvd2VyGAYgASgLMh0ucmFja3dyaWdodC5hZ2VudC52MS5TZXRQb3dlckgAEi8KB2luc3BlY3QYByABKAsyHC5yYWNrd3JpZ2h0LmFnZW50LnYxLkluc3BlY3RIABIwCghydW5fc3RlcBgIIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuUnVuU3RlcEgAEi0KBmNhbmNlbBgJIAEoCzIbLnJhY2t3cmlnaHQuYWdlbnQudjEuQ2FuY2VsSAASLQoJc2VuZF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGCgRraW5kIsIBCglCbWNBY2Nlc3MSDwoHYWRkcmVzcxgBIAEoCRIRCgRwb3J0GAIgASgNSACIAQESGQoMY2lwaGVyX3N1aXRlGAMgASgNSAGIAQESEgoKY3JlZGVudGlhbBgEIAEoCRIaChJjcmVkZW50aWFsX3ZlcnNpb24YBSABKAQSEAoIcHJvdG9jb2wYBiABKAkSGgoSY2VydGlmaWNhdGVfc2hhMjU2GAcgASgJQgcKBV9wb3J0Qg8KDV9jaXBoZXJfc3VpdGUiOwoMVmVyaWZ5QWNjZXNzEisKA2JtYxgBIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuQm1jQWNjZXNzIoQCCghTZXRQb3dlchIrCgNibWMYASABKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLkJtY0FjY2VzcxIPCgJvbhgCIAEoCEgAiAEBEjIKCWJvb3RfZnJvbRgDIAEoDjIfLnJhY2t3cmlnaHQuYWdlbnQudjEuQm9vdFRhcmdldBI1ChFleHBlY3RlZF9pZGVudGl0eRgEIAEoCzIaLnJhY2t3cmlnaHQudjEuQm1jSWRlbnRpdHkSEQoJYm9vdF9tYWNzGAUgAygJEjUKEWdyYW50X2V4cGlyZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIFCgNfb24iJAoHSW5zcGVjdBIZChFib290X29wZXJhdGlvbl9pZBgBIAEoCSLQBgoHUnVuU3RlcBIMCgRzdGVwGAEgASgJEisKBG1vZGUYAiABKA4yHS5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0ZXBNb2RlEj4KCWFyZ3VtZW50cxgDIAMoCzIrLnJhY2t3cmlnaHQuYWdlbnQudjEuUnVuU3RlcC5Bcmd1bWVudHNFbnRyeRIYCgtkZXN0cnVjdGl2ZRgEIAEoCEgAiAEBEi4KC3JlcnVuX2NsYXNzGAUgASgOMhkucmFja3dyaWdodC52MS5SZXJ1bkNsYXNzEhkKEWJvb3Rfb3BlcmF0aW9uX2lkGAYgASgJEjAKB2RldmljZXMYByADKAsyHy5yYWNrd3JpZ2h0LmFnZW50LnYxLkRldmljZVBsYW4SFgoOY2hhbGxlbmdlX3NlZWQYCCABKAwSNQoRZXhwZWN0ZWRfaWRlbnRpdHkYCSABKAsyGi5yYWNrd3JpZ2h0LnYxLkJtY0lkZW50aXR5EiQKF2FsbG93X3VucHJvdmVuX2lkZW50aXR5GAogASgISAGIAQESGwoOYWxsb3dfZGlza2xlc3MYCyABKAhIAogBARIrCgNibWMYDCABKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLkJtY0FjY2VzcxIVCghoYW5kX29mZhgNIAEoCEgDiAEBEjAKBWltYWdlGA4gASgLMiEucmFja3dyaWdodC5hZ2VudC52MS5Db21tYW5kSW1hZ2USLwoHc2VjcmV0cxgPIAMoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuU2VjcmV0VXNlEhYKDnJ1bm5lcl9zZXNzaW9uGBAgASgJEjMKCmRlcGxveW1lbnQYESABKAsyHy5yYWNrd3JpZ2h0LmFnZW50LnYxLkRlcGxveW1lbnQSLwoMdHVybl90aW1lb3V0GBIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uGjAKDkFyZ3VtZW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCDgoMX2Rlc3RydWN0aXZlQhoKGF9hbGxvd191bnByb3Zlbl9pZGVudGl0eUIRCg9fYWxsb3dfZGlza2xlc3NCCwoJX2hhbmRfb2ZmIrYBCgpEZXBsb3ltZW50EgoKAmlkGAEgASgJEhEKCWhvc3RfbmFtZRgCIAEoCRItCgVpbWFnZRgDIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuSG9zdEltYWdlEi8KCXJvb3RfZGlzaxgEIAEoCzIcLnJhY2t3cmlnaHQudjEuUm9vdERpc2tIaW50cxIpCgZkZXBsb3kYBSABKAsyGS5yYWNrd3JpZ2h0LnYxLkRlcGxveVNwZWMiqQEKCUhvc3RJbWFnZRIRCglyZWZlcmVuY2UYASABKAkSEgoKY3JlZGVudGlhbBgCIAEoCRIaChJjcmVkZW50aWFsX3ZlcnNpb24YAyABKAQSEgoKcGxhaW5faHR0cBgEIAEoCBIOCgZjYV9wZW0YBSABKAkSNQoHbWlycm9ycxgGIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuSG9zdEltYWdlTWlycm9yIocBCg9Ib3N0SW1hZ2VNaXJyb3ISEAoIcmVnaXN0cnkYASABKAkSDgoGcHJlZml4GAIgASgJEhIKCmNyZWRlbnRpYWwYAyABKAkSGgoSY3JlZGVudGlhbF92ZXJzaW9uGAQgASgEEhIKCnBsYWluX2h0dHAYBSABKAgSDgoGY2FfcGVtGAYgASgJIsQBCglTZWNyZXRVc2USEAoIdmFyaWFibGUYASABKAkSEgoKY3JlZGVudGlhbBgCIAEoCRIaChJjcmVkZW50aWFsX3ZlcnNpb24YAyABKAQSMQoEcGFydBgEIAEoDjIjLnJhY2t3cmlnaHQuYWdlbnQudjEuU2VjcmV0VXNlLlBhcnQiQgoEUGFydBIUChBQQVJUX1VOU1BFQ0lGSUVEEAASEQoNUEFSVF9QQVNTV09SRBABEhEKDVBBUlRfVVNFUk5BTUUQAiJlCgxDb21tYW5kSW1hZ2USEQoJcmVmZXJlbmNlGAEgASgJEhIKCmNyZWRlbnRpYWwYAiABKAkSGgoSY3JlZGVudGlhbF92ZXJzaW9uGAMgASgEEhIKCnBsYWluX2h0dHAYBCABKAgibgoKRGV2aWNlUGxhbhIsCgZkZXZpY2UYASABKAsyHC5yYWNrd3JpZ2h0LnYxLlN0b3JhZ2VEZXZpY2USMgoGbWV0aG9kGAIgASgOMiIucmFja3dyaWdodC5hZ2VudC52MS5FcmFzdXJlTWV0aG9kIh4KBkNhbmNlbBIUCgxvcGVyYXRpb25faWQYASABKAkqhgEKCkJvb3RUYXJnZXQSGwoXQk9PVF9UQVJHRVRfVU5TUEVDSUZJRUQQABIUChBCT09UX1RBUkdFVF9ESVNLEAESFgoSQk9PVF9UQVJHRVRfUlVOTkVSEAISFgoSQk9PVF9UQVJHRVRfUkVTQ1VFEAMSFQoRQk9PVF9UQVJHRVRfSU1BR0UQBCpNCghTdGVwTW9kZRIZChVTVEVQX01PREVfVU5TUEVDSUZJRUQQABIRCg1TVEVQX01PREVfUlVOEAESEwoPU1RFUF9NT0RFX0NIRUNLEAIq0gEKDUVyYXN1cmVNZXRob2QSHgoaRVJBU1VSRV9NRVRIT0RfVU5TUEVDSUZJRUQQABIeChpFUkFTVVJFX01FVEhPRF9OVk1FX0ZPUk1BVBABEiUKIUVSQVNVUkVfTUVUSE9EX05WTUVfRk9STUFUX0NSWVBUTxACEhoKFkVSQVNVUkVfTUVUSE9EX0RJU0NBUkQQAxIcChhFUkFTVVJFX01FVEhPRF9PVkVSV1JJVEUQBBIgChxFUkFTVVJFX01FVEhPRF9NRVRBREFUQV9PTkxZEAViBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_rackwright_v1_deploy, file_rackwright_v1_inventory, file_rackwright_v1_run]);
+  fileDesc("CiNyYWNrd3JpZ2h0L2FnZW50L3YxL29wZXJhdGlvbi5wcm90bxITcmFja3dyaWdodC5hZ2VudC52MSKjAwoJT3BlcmF0aW9uEgoKAmlkGAEgASgJEhAKCGhvc3RfdWlkGAIgASgJEhEKCWhvc3RfbmFtZRgDIAEoCRIsCghkZWFkbGluZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASOgoNdmVyaWZ5X2FjY2VzcxgFIAEoCzIhLnJhY2t3cmlnaHQuYWdlbnQudjEuVmVyaWZ5QWNjZXNzSAASMgoJc2V0X3Bvd2VyGAYgASgLMh0ucmFja3dyaWdodC5hZ2VudC52MS5TZXRQb3dlckgAEi8KB2luc3BlY3QYByABKAsyHC5yYWNrd3JpZ2h0LmFnZW50LnYxLkluc3BlY3RIABIwCghydW5fc3RlcBgIIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuUnVuU3RlcEgAEi0KBmNhbmNlbBgJIAEoCzIbLnJhY2t3cmlnaHQuYWdlbnQudjEuQ2FuY2VsSAASLQoJc2VuZF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGCgRraW5kIsIBCglCbWNBY2Nlc3MSDwoHYWRkcmVzcxgBIAEoCRIRCgRwb3J0GAIgASgNSACIAQESGQoMY2lwaGVyX3N1aXRlGAMgASgNSAGIAQESEgoKY3JlZGVudGlhbBgEIAEoCRIaChJjcmVkZW50aWFsX3ZlcnNpb24YBSABKAQSEAoIcHJvdG9jb2wYBiABKAkSGgoSY2VydGlmaWNhdGVfc2hhMjU2GAcgASgJQgcKBV9wb3J0Qg8KDV9jaXBoZXJfc3VpdGUiOwoMVmVyaWZ5QWNjZXNzEisKA2JtYxgBIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuQm1jQWNjZXNzIoQCCghTZXRQb3dlchIrCgNibWMYASABKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLkJtY0FjY2VzcxIPCgJvbhgCIAEoCEgAiAEBEjIKCWJvb3RfZnJvbRgDIAEoDjIfLnJhY2t3cmlnaHQuYWdlbnQudjEuQm9vdFRhcmdldBI1ChFleHBlY3RlZF9pZGVudGl0eRgEIAEoCzIaLnJhY2t3cmlnaHQudjEuQm1jSWRlbnRpdHkSEQoJYm9vdF9tYWNzGAUgAygJEjUKEWdyYW50X2V4cGlyZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIFCgNfb24iJAoHSW5zcGVjdBIZChFib290X29wZXJhdGlvbl9pZBgBIAEoCSLQBgoHUnVuU3RlcBIMCgRzdGVwGAEgASgJEisKBG1vZGUYAiABKA4yHS5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0ZXBNb2RlEj4KCWFyZ3VtZW50cxgDIAMoCzIrLnJhY2t3cmlnaHQuYWdlbnQudjEuUnVuU3RlcC5Bcmd1bWVudHNFbnRyeRIYCgtkZXN0cnVjdGl2ZRgEIAEoCEgAiAEBEi4KC3JlcnVuX2NsYXNzGAUgASgOMhkucmFja3dyaWdodC52MS5SZXJ1bkNsYXNzEhkKEWJvb3Rfb3BlcmF0aW9uX2lkGAYgASgJEjAKB2RldmljZXMYByADKAsyHy5yYWNrd3JpZ2h0LmFnZW50LnYxLkRldmljZVBsYW4SFgoOY2hhbGxlbmdlX3NlZWQYCCABKAwSNQoRZXhwZWN0ZWRfaWRlbnRpdHkYCSABKAsyGi5yYWNrd3JpZ2h0LnYxLkJtY0lkZW50aXR5EiQKF2FsbG93X3VucHJvdmVuX2lkZW50aXR5GAogASgISAGIAQESGwoOYWxsb3dfZGlza2xlc3MYCyABKAhIAogBARIrCgNibWMYDCABKAsyHi5yYWNrd3JpZ2h0LmFnZW50LnYxLkJtY0FjY2VzcxIVCghoYW5kX29mZhgNIAEoCEgDiAEBEjAKBWltYWdlGA4gASgLMiEucmFja3dyaWdodC5hZ2VudC52MS5Db21tYW5kSW1hZ2USLwoHc2VjcmV0cxgPIAMoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuU2VjcmV0VXNlEhYKDnJ1bm5lcl9zZXNzaW9uGBAgASgJEjMKCmRlcGxveW1lbnQYESABKAsyHy5yYWNrd3JpZ2h0LmFnZW50LnYxLkRlcGxveW1lbnQSLwoMdHVybl90aW1lb3V0GBIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uGjAKDkFyZ3VtZW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCDgoMX2Rlc3RydWN0aXZlQhoKGF9hbGxvd191bnByb3Zlbl9pZGVudGl0eUIRCg9fYWxsb3dfZGlza2xlc3NCCwoJX2hhbmRfb2ZmIrYBCgpEZXBsb3ltZW50EgoKAmlkGAEgASgJEhEKCWhvc3RfbmFtZRgCIAEoCRItCgVpbWFnZRgDIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuSG9zdEltYWdlEi8KCXJvb3RfZGlzaxgEIAEoCzIcLnJhY2t3cmlnaHQudjEuUm9vdERpc2tIaW50cxIpCgZkZXBsb3kYBSABKAsyGS5yYWNrd3JpZ2h0LnYxLkRlcGxveVNwZWMiqQEKCUhvc3RJbWFnZRIRCglyZWZlcmVuY2UYASABKAkSEgoKY3JlZGVudGlhbBgCIAEoCRIaChJjcmVkZW50aWFsX3ZlcnNpb24YAyABKAQSEgoKcGxhaW5faHR0cBgEIAEoCBIOCgZjYV9wZW0YBSABKAkSNQoHbWlycm9ycxgGIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuSG9zdEltYWdlTWlycm9yIocBCg9Ib3N0SW1hZ2VNaXJyb3ISEAoIcmVnaXN0cnkYASABKAkSDgoGcHJlZml4GAIgASgJEhIKCmNyZWRlbnRpYWwYAyABKAkSGgoSY3JlZGVudGlhbF92ZXJzaW9uGAQgASgEEhIKCnBsYWluX2h0dHAYBSABKAgSDgoGY2FfcGVtGAYgASgJIsQBCglTZWNyZXRVc2USEAoIdmFyaWFibGUYASABKAkSEgoKY3JlZGVudGlhbBgCIAEoCRIaChJjcmVkZW50aWFsX3ZlcnNpb24YAyABKAQSMQoEcGFydBgEIAEoDjIjLnJhY2t3cmlnaHQuYWdlbnQudjEuU2VjcmV0VXNlLlBhcnQiQgoEUGFydBIUChBQQVJUX1VOU1BFQ0lGSUVEEAASEQoNUEFSVF9QQVNTV09SRBABEhEKDVBBUlRfVVNFUk5BTUUQAiJlCgxDb21tYW5kSW1hZ2USEQoJcmVmZXJlbmNlGAEgASgJEhIKCmNyZWRlbnRpYWwYAiABKAkSGgoSY3JlZGVudGlhbF92ZXJzaW9uGAMgASgEEhIKCnBsYWluX2h0dHAYBCABKAgiVQoMVmVyaWZpY2F0aW9uEjUKBWxldmVsGAEgASgOMiYucmFja3dyaWdodC5hZ2VudC52MS5WZXJpZmljYXRpb25MZXZlbBIOCgZwbGFjZXMYAiABKAQiugIKCkRldmljZVBsYW4SLAoGZGV2aWNlGAEgASgLMhwucmFja3dyaWdodC52MS5TdG9yYWdlRGV2aWNlEjIKBm1ldGhvZBgCIAEoDjIiLnJhY2t3cmlnaHQuYWdlbnQudjEuRXJhc3VyZU1ldGhvZBI3Cgx2ZXJpZmljYXRpb24YAyABKAsyIS5yYWNrd3JpZ2h0LmFnZW50LnYxLlZlcmlmaWNhdGlvbhIfChJyZW1vdmVfaGlkZGVuX2FyZWEYBCABKAhIAIgBARIvCgxyZXJlYWRfZGVsYXkYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEwoLZXJhc2VkX3NlZWQYBiABKAwSEwoLY2VydGlmaWNhdGUYByABKAlCFQoTX3JlbW92ZV9oaWRkZW5fYXJlYSIeCgZDYW5jZWwSFAoMb3BlcmF0aW9uX2lkGAEgASgJKoYBCgpCb290VGFyZ2V0EhsKF0JPT1RfVEFSR0VUX1VOU1BFQ0lGSUVEEAASFAoQQk9PVF9UQVJHRVRfRElTSxABEhYKEkJPT1RfVEFSR0VUX1JVTk5FUhACEhYKEkJPT1RfVEFSR0VUX1JFU0NVRRADEhUKEUJPT1RfVEFSR0VUX0lNQUdFEAQqTQoIU3RlcE1vZGUSGQoVU1RFUF9NT0RFX1VOU1BFQ0lGSUVEEAASEQoNU1RFUF9NT0RFX1JVThABEhMKD1NURVBfTU9ERV9DSEVDSxACKowDCg1FcmFzdXJlTWV0aG9kEh4KGkVSQVNVUkVfTUVUSE9EX1VOU1BFQ0lGSUVEEAASHgoaRVJBU1VSRV9NRVRIT0RfTlZNRV9GT1JNQVQQARIlCiFFUkFTVVJFX01FVEhPRF9OVk1FX0ZPUk1BVF9DUllQVE8QAhIaChZFUkFTVVJFX01FVEhPRF9ESVNDQVJEEAMSHAoYRVJBU1VSRV9NRVRIT0RfT1ZFUldSSVRFEAQSIAocRVJBU1VSRV9NRVRIT0RfTUVUQURBVEFfT05MWRAFEiIKHkVSQVNVUkVfTUVUSE9EX1NBTklUSVpFX0NSWVBUTxAGEiEKHUVSQVNVUkVfTUVUSE9EX1NBTklUSVpFX0JMT0NLEAcSJQohRVJBU1VSRV9NRVRIT0RfU0FOSVRJWkVfT1ZFUldSSVRFEAgSIwofRVJBU1VSRV9NRVRIT0RfQVRBX1NFQ1VSRV9FUkFTRRAJEiUKIUVSQVNVUkVfTUVUSE9EX0FUQV9FTkhBTkNFRF9FUkFTRRAKKnQKEVZlcmlmaWNhdGlvbkxldmVsEiIKHlZFUklGSUNBVElPTl9MRVZFTF9VTlNQRUNJRklFRBAAEhsKF1ZFUklGSUNBVElPTl9MRVZFTF9GVUxMEAESHgoaVkVSSUZJQ0FUSU9OX0xFVkVMX1NBTVBMRUQQAmIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_rackwright_v1_deploy, file_rackwright_v1_inventory, file_rackwright_v1_run]);
 
 /**
  * Operation is one attempt: its id is never used for another (DESIGN §3). It holds a narrow copy
@@ -620,6 +620,32 @@ export const CommandImageSchema: GenMessage<CommandImage> = /*@__PURE__*/
   messageDesc(file_rackwright_agent_v1_operation, 10);
 
 /**
+ * Verification is how a device is read back.
+ *
+ * @generated from message rackwright.agent.v1.Verification
+ */
+export type Verification = Message<"rackwright.agent.v1.Verification"> & {
+  /**
+   * @generated from field: rackwright.agent.v1.VerificationLevel level = 1;
+   */
+  level: VerificationLevel;
+
+  /**
+   * Sampled: blocks of 4 KiB that are drawn over the whole device, beside the challenge.
+   *
+   * @generated from field: uint64 places = 2;
+   */
+  places: bigint;
+};
+
+/**
+ * Describes the message rackwright.agent.v1.Verification.
+ * Use `create(VerificationSchema)` to create a new message.
+ */
+export const VerificationSchema: GenMessage<Verification> = /*@__PURE__*/
+  messageDesc(file_rackwright_agent_v1_operation, 11);
+
+/**
  * @generated from message rackwright.agent.v1.DevicePlan
  */
 export type DevicePlan = Message<"rackwright.agent.v1.DevicePlan"> & {
@@ -634,6 +660,42 @@ export type DevicePlan = Message<"rackwright.agent.v1.DevicePlan"> & {
    * @generated from field: rackwright.agent.v1.ErasureMethod method = 2;
    */
   method: ErasureMethod;
+
+  /**
+   * Unset: full.
+   *
+   * @generated from field: rackwright.agent.v1.Verification verification = 3;
+   */
+  verification?: Verification | undefined;
+
+  /**
+   * Remove a host protected area or device configuration overlay before the first write. Unset: a
+   * device that has one is refused.
+   *
+   * @generated from field: optional bool remove_hidden_area = 4;
+   */
+  removeHiddenArea?: boolean | undefined;
+
+  /**
+   * What discards or formats is read again so long after its verdict; unset: at once only.
+   *
+   * @generated from field: google.protobuf.Duration reread_delay = 5;
+   */
+  rereadDelay?: Duration | undefined;
+
+  /**
+   * deploy.verify_erased: the challenge seed of the erasure whose places are read again.
+   *
+   * @generated from field: bytes erased_seed = 6;
+   */
+  erasedSeed: Uint8Array;
+
+  /**
+   * deploy.verify_erased: the certificate ("erasureCertificates/ID") that is put to the test.
+   *
+   * @generated from field: string certificate = 7;
+   */
+  certificate: string;
 };
 
 /**
@@ -641,7 +703,7 @@ export type DevicePlan = Message<"rackwright.agent.v1.DevicePlan"> & {
  * Use `create(DevicePlanSchema)` to create a new message.
  */
 export const DevicePlanSchema: GenMessage<DevicePlan> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_operation, 11);
+  messageDesc(file_rackwright_agent_v1_operation, 12);
 
 /**
  * Cancel stops what can be stopped of another operation; answered when that is over.
@@ -660,7 +722,7 @@ export type Cancel = Message<"rackwright.agent.v1.Cancel"> & {
  * Use `create(CancelSchema)` to create a new message.
  */
 export const CancelSchema: GenMessage<Cancel> = /*@__PURE__*/
-  messageDesc(file_rackwright_agent_v1_operation, 12);
+  messageDesc(file_rackwright_agent_v1_operation, 13);
 
 /**
  * @generated from enum rackwright.agent.v1.BootTarget
@@ -773,6 +835,31 @@ export const ErasureMethod = {
    * @generated from enum value: ERASURE_METHOD_METADATA_ONLY = 5;
    */
   METADATA_ONLY: 5,
+
+  /**
+   * @generated from enum value: ERASURE_METHOD_SANITIZE_CRYPTO = 6;
+   */
+  SANITIZE_CRYPTO: 6,
+
+  /**
+   * @generated from enum value: ERASURE_METHOD_SANITIZE_BLOCK = 7;
+   */
+  SANITIZE_BLOCK: 7,
+
+  /**
+   * @generated from enum value: ERASURE_METHOD_SANITIZE_OVERWRITE = 8;
+   */
+  SANITIZE_OVERWRITE: 8,
+
+  /**
+   * @generated from enum value: ERASURE_METHOD_ATA_SECURE_ERASE = 9;
+   */
+  ATA_SECURE_ERASE: 9,
+
+  /**
+   * @generated from enum value: ERASURE_METHOD_ATA_ENHANCED_ERASE = 10;
+   */
+  ATA_ENHANCED_ERASE: 10,
 } as const;
 
 /**
@@ -785,4 +872,39 @@ export type ErasureMethod = (typeof ErasureMethod)[keyof typeof ErasureMethod] |
  */
 export const ErasureMethodSchema: GenEnum<ErasureMethod> = /*@__PURE__*/
   enumDesc(file_rackwright_agent_v1_operation, 2);
+
+/**
+ * @generated from enum rackwright.agent.v1.VerificationLevel
+ */
+export const VerificationLevel = {
+  /**
+   * @generated from enum value: VERIFICATION_LEVEL_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * Every byte is read back.
+   *
+   * @generated from enum value: VERIFICATION_LEVEL_FULL = 1;
+   */
+  FULL: 1,
+
+  /**
+   * Places spread over the whole device, one drawn from each of as many equal parts.
+   *
+   * @generated from enum value: VERIFICATION_LEVEL_SAMPLED = 2;
+   */
+  SAMPLED: 2,
+} as const;
+
+/**
+ * @generated from enum rackwright.agent.v1.VerificationLevel
+ */
+export type VerificationLevel = (typeof VerificationLevel)[keyof typeof VerificationLevel] | UnknownEnum;
+
+/**
+ * Describes the enum rackwright.agent.v1.VerificationLevel.
+ */
+export const VerificationLevelSchema: GenEnum<VerificationLevel> = /*@__PURE__*/
+  enumDesc(file_rackwright_agent_v1_operation, 3);
 
