@@ -21,7 +21,7 @@ type Journal = { readonly id: string; readonly generation: bigint };
 const spki = { type: 'spki', format: 'der' } as const;
 const operationKinds = ['verifyAccess', 'setPower', 'inspect', 'runStep', 'cancel'];
 /** Longest wait for an answer. */
-const answerMs = 10_000;
+const answerMs = 60_000;
 
 /** One stream of an agent, and all that came on it. */
 export class AgentStream {
@@ -58,7 +58,9 @@ export class AgentStream {
     const end = performance.now() + answerMs;
     while (!isEnough()) {
       if (this.isOver) return false;
-      if (performance.now() > end) throw new Error('an agent waited in vain');
+      if (performance.now() > end) {
+        throw new Error(`not within ${answerMs} ms: ${String(isEnough)}`);
+      }
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
         setTimeout(resolve, 100);

@@ -82,17 +82,21 @@ export async function startBmc(options: {
   return bmc;
 }
 
+/** Node gives a child a socket as standard input, which ipmitool cannot open by its name. */
+const throughPipe = 'cat | "$0" "$@"';
+
 /** Runs `ipmitool` against a BMC, as the agent does: cipher suite 3, password by standard input. */
 export async function ipmitool(
   network: LabNetwork,
   address: string,
   args: readonly string[],
 ): Promise<string> {
-  return await runProgram(
-    'ipmitool',
-    ['-I', 'lanplus', '-C', '3', '-H', address, '-U', BMC_USER, '-f', '/dev/stdin', ...args],
-    { namespace: network.namespace, input: `${BMC_PASSWORD}\n`, timeoutMs: 60_000 },
-  );
+  const session = ['-I', 'lanplus', '-C', '3', '-H', address, '-U', BMC_USER, '-f', '/dev/stdin'];
+  return await runProgram('/bin/sh', ['-c', throughPipe, 'ipmitool', ...session, ...args], {
+    namespace: network.namespace,
+    input: `${BMC_PASSWORD}\n`,
+    timeoutMs: 60_000,
+  });
 }
 
 function lanConfig(machine: LabMachine, address: string, inBandPort: number): string {

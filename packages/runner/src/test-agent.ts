@@ -4,6 +4,7 @@
  */
 import 'reflect-metadata';
 import { createPublicKey, verify, webcrypto } from 'node:crypto';
+import { inspect } from 'node:util';
 import {
   BasicConstraintsExtension,
   KeyUsageFlags,
@@ -48,7 +49,7 @@ export interface TestAgent {
   close(): Promise<void>;
 }
 
-const waitMs = 20_000;
+const waitMs = 60_000;
 const pollMs = 10;
 
 /** `imageEndpoint`: where images are served, as "host:port". */
@@ -98,12 +99,12 @@ export async function startTestAgent(bootToken: string, imageEndpoint = ''): Pro
     random: nodeRandom(),
     limits: { closeGraceMs: 100 },
   });
-  const until = async <T>(found: () => T | undefined): Promise<T> => {
+  const until = async <T>(found: () => T | undefined, asked: unknown = found): Promise<T> => {
     const endMs = Date.now() + waitMs;
     for (;;) {
       const value = found();
       if (value !== undefined) return value;
-      if (Date.now() > endMs) throw new Error(`not within ${waitMs} ms: ${JSON.stringify(heard)}`);
+      if (Date.now() > endMs) throw new Error(waitedInVain(asked, heard));
       await pause(pollMs);
     }
   };
@@ -120,7 +121,7 @@ export async function startTestAgent(bootToken: string, imageEndpoint = ''): Pro
     hangUp: () => {
       hungUp = true;
     },
-    until: (found) => until(() => found(heard)),
+    until: (found) => until(() => found(heard), found),
     close: () => server.close(),
   };
 }
@@ -171,6 +172,11 @@ async function makeCertificate() {
     certificateChainPem: certificate.toString('pem'),
     fingerprint: sha256Hex(new Uint8Array(certificate.rawData)),
   };
+}
+
+/** What was waited for, as its code says it, and what came instead. */
+function waitedInVain(asked: unknown, heard: Heard): string {
+  return `${String(asked)} did not hold within ${waitMs} ms; heard: ${inspect(heard)}`;
 }
 
 function pause(delayMs: number): Promise<void> {
