@@ -84,6 +84,37 @@ test('fetches a blob once, and finds it again after a restart', async () => {
   expect((await readFile(found?.path ?? '')).equals(bytes)).toBe(true);
 });
 
+test('gives a blob its final name only after all its bytes are durable (B1)', async () => {
+  const files = nodeLargeFiles();
+  const durable = new Map<string, boolean>();
+  const renamed: (boolean | undefined)[] = [];
+  const watched: typeof files = {
+    ...files,
+    openPart: async (path) => {
+      const part = await files.openPart(path);
+      const changes = (change: () => Promise<void>) => async () => {
+        durable.set(path, false);
+        await change();
+      };
+      return {
+        ...part,
+        write: (bytes) => changes(() => part.write(bytes))(),
+        empty: changes(part.empty),
+        sync: async () => {
+          await part.sync();
+          durable.set(path, true);
+        },
+      };
+    },
+    rename: async (from, to) => {
+      renamed.push(durable.get(from));
+      await files.rename(from, to);
+    },
+  };
+  await hold(await open(100_000, watched), bytesOf('a'));
+  expect(renamed).toEqual([true]);
+});
+
 describe('what a dead agent left', () => {
   test('is gone on with, and has no name before it is whole', async () => {
     const bytes = bytesOf('a');

@@ -7,26 +7,28 @@
  * D3 After a failed append the file takes no more: what the kernel kept of it is unknown, and a
  *    later fsync may claim success for pages that were dropped. Reopen and check the tail.
  */
-import { type FileHandle, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { AppendFile, Disk, FileStat } from '../disk.ts';
+import { type FileCalls, type FileCallsHandle, nodeFileCalls } from './file-calls.ts';
+import { syncFolder } from './sync-folder.ts';
 
 const ownerOnlyMode = 0o600;
 const permissionBits = 0o7777;
 
-/** The disk of this machine. */
-export function nodeDisk(): Disk {
+/** The disk of this machine, reached by `calls`. */
+export function nodeDisk(calls: FileCalls = nodeFileCalls): Disk {
   const lastWrites = new Map<string, Promise<void>>();
   return {
-    read: (path) => orMissing(readBytes(path)),
+    read: (path) => orMissing(readBytes(calls, path)),
     writeAtomic: (path, contents, mode) =>
-      inTurn(lastWrites, path, () => replace(path, contents, mode)),
-    openAppend,
+      inTurn(lastWrites, path, () => replace(calls, path, contents, mode)),
+    openAppend: (path) => openAppend(calls, path),
     stat: (path) => orMissing(statOf(path)),
-    makeFolder,
+    makeFolder: (path, mode) => makeFolder(calls, path, mode),
     remove: async (path) => {
-      await rm(path, { force: true });
-      await orMissing(syncFolder(dirname(path)));
+      await calls.rm(path, { force: true });
+      await orMissing(syncFolder(calls, dirname(path)));
     },
   };
 }
@@ -47,21 +49,31 @@ async function inTurn(
   }
 }
 
-async function replace(path: string, contents: Uint8Array, mode: number): Promise<void> {
+async function replace(
+  calls: FileCalls,
+  path: string,
+  contents: Uint8Array,
+  mode: number,
+): Promise<void> {
   const temporary = `${path}.tmp`;
-  await rm(temporary, { force: true });
+  await calls.rm(temporary, { force: true });
   try {
-    await writeNew(temporary, contents, mode);
-    await rename(temporary, path);
+    await writeNew(calls, temporary, contents, mode);
+    await calls.rename(temporary, path);
   } catch (error) {
-    await rm(temporary, { force: true });
+    await calls.rm(temporary, { force: true });
     throw error;
   }
-  await syncFolder(dirname(path));
+  await syncFolder(calls, dirname(path));
 }
 
-async function writeNew(path: string, contents: Uint8Array, mode: number): Promise<void> {
-  const file = await open(path, 'wx', mode);
+async function writeNew(
+  calls: FileCalls,
+  path: string,
+  contents: Uint8Array,
+  mode: number,
+): Promise<void> {
+  const file = await calls.open(path, 'wx', mode);
   try {
     // The mode given to open is narrowed by the umask.
     await file.chmod(mode);
@@ -72,10 +84,10 @@ async function writeNew(path: string, contents: Uint8Array, mode: number): Promi
   }
 }
 
-async function openAppend(path: string): Promise<AppendFile> {
-  const file = await open(path, 'a', ownerOnlyMode);
+async function openAppend(calls: FileCalls, path: string): Promise<AppendFile> {
+  const file = await calls.open(path, 'a', ownerOnlyMode);
   try {
-    await syncFolder(dirname(path));
+    await syncFolder(calls, dirname(path));
   } catch (error) {
     await file.close();
     throw error;
@@ -83,7 +95,7 @@ async function openAppend(path: string): Promise<AppendFile> {
   return appendFile(path, file);
 }
 
-function appendFile(path: string, file: FileHandle): AppendFile {
+function appendFile(path: string, file: FileCallsHandle): AppendFile {
   let last: Promise<void> = Promise.resolve();
   let refusal: string | undefined;
   const write = async (bytes: Uint8Array): Promise<void> => {
@@ -110,27 +122,18 @@ function appendFile(path: string, file: FileHandle): AppendFile {
 }
 
 /** Creates from the top, and makes each new entry durable in the folder that holds it. */
-async function makeFolder(path: string, mode: number): Promise<void> {
+async function makeFolder(calls: FileCalls, path: string, mode: number): Promise<void> {
   const topmost = await mkdir(path, { recursive: true, mode });
   if (topmost === undefined) return;
   let folder = path;
   while (folder.length >= topmost.length && folder !== dirname(folder)) {
     folder = dirname(folder);
-    await syncFolder(folder);
+    await syncFolder(calls, folder);
   }
 }
 
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r');
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
-  }
-}
-
-async function readBytes(path: string): Promise<Uint8Array> {
-  return new Uint8Array(await readFile(path));
+async function readBytes(calls: FileCalls, path: string): Promise<Uint8Array> {
+  return new Uint8Array(await calls.readFile(path));
 }
 
 async function statOf(path: string): Promise<FileStat> {

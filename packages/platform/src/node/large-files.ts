@@ -5,40 +5,42 @@
  * L2 Nothing is held in memory but the piece that is being read or written.
  */
 import { createReadStream } from 'node:fs';
-import { link, open, readdir, rename, rm, stat, statfs, utimes } from 'node:fs/promises';
+import { readdir, rm, stat, statfs, utimes } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { LargeFile, LargeFiles, PartFile } from '../large-files.ts';
+import { type FileCalls, nodeFileCalls } from './file-calls.ts';
+import { syncFolder } from './sync-folder.ts';
 
 const ownerOnlyMode = 0o600;
 const readBytesAtOnce = 256 * 1024;
 
-/** The large files of this machine. */
-export function nodeLargeFiles(): LargeFiles {
+/** The large files of this machine, reached by `calls`. */
+export function nodeLargeFiles(calls: FileCalls = nodeFileCalls): LargeFiles {
   return {
     list,
     names: async (folder) => (await entriesOf(folder)).map(({ name }) => name),
     find,
-    createPart: (path) => partAt(path, 'ax'),
-    openPart: (path) => partAt(path, 'a'),
+    createPart: (path) => partAt(calls, path, 'ax'),
+    openPart: (path) => partAt(calls, path, 'a'),
     read: (path) => createReadStream(path, { highWaterMark: readBytesAtOnce }),
     freeBytes: async (folder) => {
       const { bavail, bsize } = await statfs(folder);
       return bavail * bsize;
     },
     rename: async (from, to) => {
-      await rename(from, to);
-      await syncFolder(dirname(to));
+      await calls.rename(from, to);
+      await syncFolder(calls, dirname(to));
     },
     link: async (from, to) => {
-      await link(from, to);
-      await syncFolder(dirname(to));
+      await calls.link(from, to);
+      await syncFolder(calls, dirname(to));
     },
     isSame,
     touch: async (path, atMs) => utimes(path, new Date(atMs), new Date(atMs)),
     remove: async (path) => rm(path, { force: true }),
     removeFolder: async (path) => {
       await rm(path, { force: true, recursive: true });
-      if (await exists(dirname(path))) await syncFolder(dirname(path));
+      if (await exists(dirname(path))) await syncFolder(calls, dirname(path));
     },
   };
 }
@@ -97,8 +99,8 @@ async function exists(path: string): Promise<boolean> {
   return (await placeOf(path)) !== undefined;
 }
 
-async function partAt(path: string, flags: 'a' | 'ax'): Promise<PartFile> {
-  const file = await open(path, flags, ownerOnlyMode);
+async function partAt(calls: FileCalls, path: string, flags: 'a' | 'ax'): Promise<PartFile> {
+  const file = await calls.open(path, flags, ownerOnlyMode);
   const { size: sizeBytes } = await file.stat();
   return {
     sizeBytes,
@@ -107,13 +109,4 @@ async function partAt(path: string, flags: 'a' | 'ax'): Promise<PartFile> {
     sync: () => file.sync(),
     close: () => file.close(),
   };
-}
-
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r');
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
-  }
 }

@@ -1,0 +1,103 @@
+/**
+ * File calls over a disk that forgets: what was not synced is gone at a power cut. Killing a
+ * process cannot show a missing sync, because the kernel keeps the page cache.
+ *
+ * Model: a file's bytes are durable after `sync` or `datasync` of the file, and a folder's entries
+ * (names that were made, renamed or removed) after `sync` of the folder. The strictest file system
+ * that POSIX allows does no more.
+ */
+import type { FileCalls, FileCallsHandle } from './file-calls.ts';
+
+interface Inode {
+  bytes: Buffer;
+  durable: Buffer;
+  mode: number;
+}
+
+type Entries = Map<string, Inode>;
+
+/** Files by full path. Folders exist as soon as anything is in them. */
+export class ForgetfulFiles implements FileCalls {
+  #names: Entries = new Map();
+  readonly #durableNames: Entries = new Map();
+
+  /** The machine loses its power and starts again: only what was synced is there. */
+  cutPower(): void {
+    for (const inode of this.#durableNames.values()) inode.bytes = Buffer.from(inode.durable);
+    this.#names = new Map(this.#durableNames);
+  }
+
+  open = async (path: string, flags: string, mode = 0o600): Promise<FileCallsHandle> => {
+    if (path.endsWith('/')) throw failure('EISDIR', path);
+    const found = this.#names.get(path);
+    if (found === undefined && flags === 'r') return this.#folder(path);
+    if (found !== undefined && flags.includes('x')) throw failure('EEXIST', path);
+    const inode = found ?? { bytes: Buffer.alloc(0), durable: Buffer.alloc(0), mode };
+    this.#names.set(path, inode);
+    return this.#handle(inode);
+  };
+
+  rename = async (from: string, to: string): Promise<void> => {
+    this.#names.set(to, this.#existing(from));
+    this.#names.delete(from);
+  };
+
+  link = async (from: string, to: string): Promise<void> => {
+    if (this.#names.has(to)) throw failure('EEXIST', to);
+    this.#names.set(to, this.#existing(from));
+  };
+
+  rm = async (path: string): Promise<void> => {
+    this.#names.delete(path);
+  };
+
+  readFile = async (path: string): Promise<Buffer> => Buffer.from(this.#existing(path).bytes);
+
+  #existing(path: string): Inode {
+    const inode = this.#names.get(path);
+    if (inode === undefined) throw failure('ENOENT', path);
+    return inode;
+  }
+
+  #handle(inode: Inode): FileCallsHandle {
+    const sync = async () => {
+      inode.durable = Buffer.from(inode.bytes);
+    };
+    return {
+      chmod: async (mode) => {
+        inode.mode = mode;
+      },
+      writeFile: async (bytes) => {
+        inode.bytes = Buffer.concat([inode.bytes, bytes]);
+      },
+      truncate: async (length) => {
+        inode.bytes = Buffer.from(inode.bytes.subarray(0, length));
+      },
+      stat: async () => ({ size: inode.bytes.length }),
+      sync,
+      datasync: sync,
+      close: async () => {},
+    };
+  }
+
+  /** A folder that is open: syncing it makes the names in it durable. */
+  #folder(path: string): FileCallsHandle {
+    const isIn = (name: string) => name.slice(0, name.lastIndexOf('/')) === path;
+    const refuse = async () => {
+      throw failure('EISDIR', path);
+    };
+    const sync = async () => {
+      for (const name of this.#durableNames.keys()) if (isIn(name)) this.#durableNames.delete(name);
+      for (const [name, inode] of this.#names) if (isIn(name)) this.#durableNames.set(name, inode);
+    };
+    return {
+      ...{ chmod: refuse, writeFile: refuse, truncate: refuse, sync, datasync: sync },
+      stat: async () => ({ size: 0 }),
+      close: async () => {},
+    };
+  }
+}
+
+function failure(code: string, path: string): Error {
+  return Object.assign(new Error(`${code}: ${path}`), { code });
+}
