@@ -182,7 +182,7 @@ export function blockDevices(around: DriveSurroundings): BlockDevices {
   return {
     list: async () => {
       around.listed();
-      return { devices: drives().map((each) => each.facts(nameOf(each))), undriven: [] };
+      return { devices: drives().map((each) => each.facts(nameOf(each))), signs: [] };
     },
     open: async (device, region) => {
       const drive = driveOf(device);

@@ -11,6 +11,7 @@ export type Transport =
   | 'virtio'
   | 'mmc'
   | 'mmcBoot'
+  | 'pmem'
   | 'usb'
   | 'fibreChannel'
   | 'iscsi'
@@ -28,6 +29,7 @@ export const transports: readonly Transport[] = [
   'virtio',
   'mmc',
   'mmcBoot',
+  'pmem',
   'usb',
   'fibreChannel',
   'iscsi',
@@ -69,6 +71,51 @@ export interface NvmeFacts {
   readonly unallocatedBytes?: number;
 }
 
+/** What stores the bits. */
+export type MediaType = 'hdd' | 'ssd' | 'flashCard' | 'persistentMemory' | 'optical' | 'virtual';
+
+/** What a device says of capacity behind that which can be addressed. */
+export type CapacityFacts =
+  | {
+      readonly kind: 'examined';
+      /** By the device's own answer: READ NATIVE MAX ADDRESS EXT, READ CAPACITY(16), TNVMCAP. */
+      readonly nativeBytes: number;
+      /** Behind a host protected area or an accessible max address. */
+      readonly hostProtectedBytes: number;
+      /** Hidden by a device configuration overlay. */
+      readonly overlayBytes: number;
+    }
+  | { readonly kind: 'notExamined'; readonly reason: string };
+
+/** `fixedOn`: it is on, and the device gives no way to switch it off. */
+export type WriteCache = 'none' | 'on' | 'off' | 'fixedOn';
+
+/** What a device says of its own health; what it does not say is left out. */
+export interface HealthFacts {
+  readonly passed?: boolean;
+  readonly powerOnHours?: number;
+  readonly reallocatedSectors?: number;
+  readonly pendingSectors?: number;
+  readonly mediaErrors?: number;
+  /** NVMe: percentage used; may exceed 100. */
+  readonly percentUsed?: number;
+  readonly temperatureCelsius?: number;
+}
+
+/** ATA security (ACS-3 §4.18): what of it keeps a SECURITY ERASE UNIT from being obeyed. */
+export type SecurityState = 'disabled' | 'frozen' | 'locked' | 'enabled';
+
+/** What a device offers to erase itself with, beside NVMe format. */
+export interface SanitizeFacts {
+  readonly blockErase: boolean;
+  readonly cryptoScramble: boolean;
+  readonly overwrite: boolean;
+  readonly ataSecurityErase: boolean;
+  readonly ataEnhancedErase: boolean;
+  /** Absent: the device has no ATA security. */
+  readonly ataSecurity?: SecurityState;
+}
+
 /** A partition inside a region, used by metadata erasure only. */
 export interface Partition {
   readonly region: string;
@@ -105,6 +152,15 @@ export interface DeviceFacts {
   readonly regions: readonly Region[];
   readonly partitions: readonly Partition[];
   readonly nvme?: NvmeFacts;
+  readonly manufacturer?: string;
+  /** Absent: nothing tells. */
+  readonly mediaType?: MediaType;
+  /** Absent: by a runner of the previous release, which asked no device. */
+  readonly capacity?: CapacityFacts;
+  /** Absent: the device does not say. */
+  readonly writeCache?: WriteCache;
+  readonly health?: HealthFacts;
+  readonly sanitize?: SanitizeFacts;
   /** Its names under /dev/disk/by-path, by the place where it is plugged in. Not in inventories. */
   readonly paths?: readonly string[];
 }

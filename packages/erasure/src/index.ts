@@ -21,13 +21,19 @@ export {
   seedBytesMin,
 } from './challenge.ts';
 export {
+  type CapacityFacts,
   type DeviceFacts,
   deviceIdentity,
+  type HealthFacts,
+  type MediaType,
   type NvmeFacts,
   type Partition,
   type Region,
+  type SanitizeFacts,
+  type SecurityState,
   type Transport,
   transports,
+  type WriteCache,
 } from './facts.ts';
 export {
   type IdentityVerdict,
@@ -47,7 +53,14 @@ export {
   rerunClassOfAll,
 } from './method.ts';
 export { describePresence, type PresenceDifference, presenceDifferences } from './present.ts';
-export { decideScope, defaultScopePolicy, type ScopeDecision, type ScopePolicy } from './scope.ts';
+export { type ListedKind, type RefusalKind, refusalActions } from './refusal.ts';
+export {
+  decideScope,
+  defaultScopePolicy,
+  hiddenBytes,
+  type ScopeDecision,
+  type ScopePolicy,
+} from './scope.ts';
 export { ShapeError } from './shape.ts';
 export {
   KeyError,
@@ -57,6 +70,16 @@ export {
   signatureFits,
   signBytes,
 } from './signature.ts';
+export {
+  decideSigns,
+  describeGap,
+  type SignDecision,
+  type SignGap,
+  type SignKind,
+  type SignSource,
+  type StorageSign,
+  signGaps,
+} from './signs.ts';
 export { boundDeviceLog, type ErasureStatement, parseStatement } from './statement.ts';
 export {
   type BlockRead,
@@ -85,3 +108,4 @@ export {
   witnessOfBmc,
   witnessOfSystem,
 } from './wire.ts';
+export { healthOf, healthOnWire, storageSignsOf, storageSignToWire } from './wire-facts.ts';

@@ -1,26 +1,27 @@
 /**
- * DESIGN §5, Scope: *present* is the union of what the runner sees, storage functions without a
- * driver, and the list that the plan or the BMC gives. A difference fails the clean, since a disk
- * that nobody looked at is a disk with data. Pure.
+ * DESIGN §5, Scope: *present* is the union of what the runner sees, other signs of storage, and the
+ * list that the plan or the BMC gives. A difference fails the clean, since a disk that nobody
+ * looked at is a disk with data. Pure.
  */
 import { type DeviceFacts, deviceIdentity } from './facts.ts';
+import { describeGap, type SignGap } from './signs.ts';
 
 export type PresenceDifference =
-  | { readonly kind: 'noDriver'; readonly name: string }
+  | { readonly kind: 'gap'; readonly gap: SignGap }
   | { readonly kind: 'missing'; readonly identity: string }
   | { readonly kind: 'unexpected'; readonly identity: string; readonly name: string };
 
 /**
  * Differences between what is seen and what is expected. `expected` holds identities
- * (`deviceIdentity`); undefined means that nobody made a list, and then only storage functions
- * without a driver count. Devices outside the scope are left out by the caller.
+ * (`deviceIdentity`); undefined means that nobody made a list, and then only gaps count. Devices
+ * outside the scope are left out by the caller; gaps come from all of them (`signGaps`).
  */
 export function presenceDifferences(
   seen: readonly DeviceFacts[],
-  undriven: readonly string[],
+  gaps: readonly SignGap[],
   expected: readonly string[] | undefined,
 ): PresenceDifference[] {
-  const differences: PresenceDifference[] = undriven.map((name) => ({ kind: 'noDriver', name }));
+  const differences: PresenceDifference[] = gaps.map((gap) => ({ kind: 'gap', gap }));
   if (expected === undefined) return differences;
   const seenIdentities = new Set(seen.map((device) => deviceIdentity(device)));
   for (const identity of expected) {
@@ -38,8 +39,8 @@ export function presenceDifferences(
 /** One sentence per difference, for the step's message. */
 export function describePresence(difference: PresenceDifference): string {
   switch (difference.kind) {
-    case 'noDriver':
-      return `storage controller ${difference.name} has no driver, so its disks are not seen`;
+    case 'gap':
+      return describeGap(difference.gap);
     case 'missing':
       return `disk ${difference.identity} of the plan is not there`;
     case 'unexpected':

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import type { DeviceFacts, Transport } from './facts.ts';
 import { describePresence, presenceDifferences } from './present.ts';
 import { decideScope, defaultScopePolicy, type ScopeDecision } from './scope.ts';
+import { type StorageSign, signGaps } from './signs.ts';
 
 const gib = 1024 ** 3;
 
@@ -103,7 +104,7 @@ test.each<[string, Partial<DeviceFacts>, RegExp]>([
 
 test('refuses a controller with hidden namespaces, unless its format reaches them', () => {
   const hidden = { ...nvme, hiddenNamespaces: [2, 5] };
-  const reason = 'refused: has namespaces that are not attached (2, 5): attach or delete them';
+  const reason = 'refused: has namespaces that are not attached (2, 5)';
   expect(brief(decide({ transport: 'nvme', nvme: hidden }))).toBe(reason);
   const noFormat = { ...hidden, formatSupported: false, formatsAllNamespaces: true };
   expect(brief(decide({ transport: 'nvme', nvme: noFormat }))).toBe(reason);
@@ -139,10 +140,61 @@ test('certifies a RAID volume as a volume only', () => {
   expect(decide({ raidVolume: true })).toMatchObject({ kind: 'inScope', certifiedAs: 'volume' });
 });
 
+test('chooses discard on cards and USB only where they declare zeros', () => {
+  for (const transport of ['mmc', 'usb'] as const) {
+    const policy = { ...defaultScopePolicy, eraseUsb: true };
+    const card = { transport, discardSupported: true };
+    expect(brief(decide(card, policy))).toBe('overwrite');
+    expect(brief(decide({ ...card, discardZeroes: true }, policy))).toBe('discard');
+  }
+});
+
+test('refuses a disk that hides capacity, unless the policy has it removed', () => {
+  const capacity = {
+    kind: 'examined',
+    nativeBytes: gib + 3072,
+    hostProtectedBytes: 1024,
+    overlayBytes: 2048,
+  } as const;
+  expect(decide({ capacity })).toMatchObject({
+    why: 'hiddenArea',
+    reason:
+      'hides 1024 bytes in a host protected area and 2048 bytes in a device configuration ' +
+      'overlay of its 1073744896 bytes',
+    action: 'set cleaning.hidden_areas to remove, or take the device out',
+  });
+  const remove = { ...defaultScopePolicy, hiddenAreas: 'remove' } as const;
+  expect(decide({ capacity }, remove)).toMatchObject({
+    kind: 'inScope',
+    hiddenBytesToRemove: 3072,
+  });
+  const silent = { kind: 'notExamined', reason: 'it answers nothing' } as const;
+  expect(decide({ capacity: silent }).kind).toBe('inScope');
+});
+
+test('lists a reader without a medium, and refuses a fixed disk without one', () => {
+  const empty = { regions: [], sizeBytes: 0 };
+  expect(decide({ ...empty, removable: true })).toMatchObject({ why: 'emptyReader' });
+  expect(decide(empty)).toMatchObject({ kind: 'refused', why: 'noMedium' });
+});
+
+const controller: StorageSign = {
+  source: 'bus',
+  kind: 'controllerWithoutDriver',
+  name: '0000:00:01.1',
+  model: '',
+  serial: '',
+  sizeBytes: 0,
+  detail: '',
+  devices: [],
+};
+
 test('names disks that are missing, unexpected or behind a controller without driver', () => {
   const seen = [disk({ name: 'sda', serial: 'A' }), disk({ name: 'sdb', serial: 'B' })];
-  expect(presenceDifferences(seen, ['0000:00:01.1'], ['A', 'C']).map(describePresence)).toEqual([
-    'storage controller 0000:00:01.1 has no driver, so its disks are not seen',
+  const gaps = signGaps([controller], seen);
+  expect(presenceDifferences(seen, gaps, ['A', 'C']).map(describePresence)).toEqual([
+    'storage controller 0000:00:01.1 has no driver, so its disks are not seen: ' +
+      'switch it off in the firmware setup, or take it out',
     'disk C of the plan is not there',
     'disk B (sdb) is not in the plan',
   ]);

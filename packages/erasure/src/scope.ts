@@ -9,6 +9,7 @@
  */
 import { type DeviceFacts, deviceIdentity, type Transport } from './facts.ts';
 import type { ErasureMethod } from './method.ts';
+import { type ListedKind, type RefusalKind, refusalActions } from './refusal.ts';
 
 /** Smallest region that the challenge can be laid out on: its first and its last block. */
 export const regionBytesMin = 8192;
@@ -20,6 +21,8 @@ export interface ScopePolicy {
   readonly eraseRemoteWwns: readonly string[];
   /** `strongest` takes the first of NVMe format, discard, overwrite that the device offers. */
   readonly method: 'strongest' | ErasureMethod;
+  /** What becomes of a disk that hides capacity; absent: `refuse`. */
+  readonly hiddenAreas?: 'refuse' | 'remove';
 }
 
 export const defaultScopePolicy: ScopePolicy = {
@@ -35,9 +38,27 @@ export type ScopeDecision =
       readonly method: ErasureMethod;
       /** A RAID volume says nothing about the disks behind it, and neither does its certificate. */
       readonly certifiedAs: 'disk' | 'volume';
+      /** Capacity that has to be made visible before the first write, bytes; 0: none. */
+      readonly hiddenBytesToRemove: number;
     }
-  | { readonly kind: 'listed'; readonly device: DeviceFacts; readonly reason: string }
-  | { readonly kind: 'refused'; readonly device: DeviceFacts; readonly reason: string };
+  | {
+      readonly kind: 'listed';
+      readonly device: DeviceFacts;
+      readonly why: ListedKind;
+      readonly reason: string;
+    }
+  | {
+      readonly kind: 'refused';
+      readonly device: DeviceFacts;
+      readonly why: RefusalKind;
+      /** Fits "the disk …". */
+      readonly reason: string;
+      /** What fixes it. */
+      readonly action: string;
+    };
+
+type Outside = readonly [ListedKind, string];
+type Refusal = readonly [RefusalKind, string];
 
 type MethodChoice =
   | { readonly kind: 'method'; readonly method: ErasureMethod }
@@ -55,32 +76,41 @@ export function decideScope(
   }
   return devices.map((device) => {
     const outside = reasonOutside(device, policy);
-    if (outside !== undefined) return { kind: 'listed', device, reason: outside };
+    if (outside !== undefined) {
+      const [why, reason] = outside;
+      return { kind: 'listed', device, why, reason };
+    }
     const identity = deviceIdentity(device);
     if (identity !== '' && (seen.get(identity) ?? 0) > 1) {
       const reason = `several devices say they are ${identity}: probably two paths to one disk`;
-      return { kind: 'refused', device, reason };
+      return refused(device, ['twoPaths', reason]);
     }
     return decideOwnDevice(device, policy);
   });
 }
 
+function refused(device: DeviceFacts, [why, reason]: Refusal): ScopeDecision {
+  return { kind: 'refused', device, why, reason, action: refusalActions[why] };
+}
+
 function decideOwnDevice(device: DeviceFacts, policy: ScopePolicy): ScopeDecision {
   const refusal = reasonToRefuse(device);
-  if (refusal !== undefined) return { kind: 'refused', device, reason: refusal };
+  if (refusal !== undefined) return refused(device, refusal);
   const choice = chooseMethod(device, policy.method);
-  if (choice.kind === 'none') return { kind: 'refused', device, reason: choice.reason };
-  const hidden = reasonOfHiddenNamespaces(device, choice.method);
-  if (hidden !== undefined) return { kind: 'refused', device, reason: hidden };
+  if (choice.kind === 'none') return refused(device, ['methodNotOffered', choice.reason]);
+  const hidden =
+    reasonOfHiddenNamespaces(device, choice.method) ?? reasonOfHiddenArea(device, policy);
+  if (hidden !== undefined) return refused(device, hidden);
   const certifiedAs = device.raidVolume ? 'volume' : 'disk';
-  return { kind: 'inScope', device, method: choice.method, certifiedAs };
+  const hiddenBytesToRemove = hiddenBytes(device);
+  return { kind: 'inScope', device, method: choice.method, certifiedAs, hiddenBytesToRemove };
 }
 
 /** A namespace that nobody sees is data that nobody erases, unless the format reaches it too. */
 function reasonOfHiddenNamespaces(
   { nvme }: DeviceFacts,
   method: ErasureMethod,
-): string | undefined {
+): Refusal | undefined {
   if (nvme === undefined) return undefined;
   const isFormat = method === 'nvmeFormat' || method === 'nvmeFormatCrypto';
   if (isFormat && nvme.formatsAllNamespaces) return undefined;
@@ -89,32 +119,58 @@ function reasonOfHiddenNamespaces(
     const shown = hidden.slice(0, hiddenNamedMax).join(', ');
     const more =
       hidden.length > hiddenNamedMax ? ` and ${hidden.length - hiddenNamedMax} more` : '';
-    return `has namespaces that are not attached (${shown}${more}): attach or delete them`;
+    return ['hiddenNamespaces', `has namespaces that are not attached (${shown}${more})`];
   }
   return nvme.namespacesUnlisted === true
-    ? 'does not say which namespaces it has, so some may not be attached'
+    ? ['namespacesUnlisted', 'does not say which namespaces it has, so some may not be attached']
     : undefined;
+}
+
+/** Capacity that a device says it has and does not let anybody address, bytes. */
+export function hiddenBytes({ capacity }: Pick<DeviceFacts, 'capacity'>): number {
+  return capacity?.kind === 'examined' ? capacity.hostProtectedBytes + capacity.overlayBytes : 0;
+}
+
+function reasonOfHiddenArea(device: DeviceFacts, policy: ScopePolicy): Refusal | undefined {
+  const { capacity } = device;
+  if (capacity?.kind !== 'examined' || hiddenBytes(device) === 0) return undefined;
+  if (policy.hiddenAreas === 'remove') return undefined;
+  const areas = [
+    ['a host protected area', capacity.hostProtectedBytes] as const,
+    ['a device configuration overlay', capacity.overlayBytes] as const,
+  ];
+  const named = areas
+    .filter(([, bytes]) => bytes > 0)
+    .map(([name, bytes]) => `${bytes} bytes in ${name}`);
+  return ['hiddenArea', `hides ${named.join(' and ')} of its ${capacity.nativeBytes} bytes`];
 }
 
 /** Hidden namespaces that a refusal names. */
 const hiddenNamedMax = 16;
 
-const neverOurs: Partial<Record<Transport, string>> = {
-  multipath: 'a multipath device: other hosts may use the same disk',
-  virtualMedia: 'virtual media of the BMC',
-  optical: 'an optical drive',
+const neverOurs: Partial<Record<Transport, Outside>> = {
+  multipath: ['multipath', 'a multipath device: other hosts may use the same disk'],
+  virtualMedia: ['virtualMedia', 'virtual media of the BMC'],
+  optical: ['optical', 'an optical drive'],
   // JESD84-B51 §6.2: apart from the user area, read-only to Linux, and what the board boots from.
-  mmcBoot: 'a boot partition of an eMMC device: it holds firmware of the board, not user data',
-  kernel: 'made by the kernel, without a medium of its own',
+  mmcBoot: [
+    'bootPartition',
+    'a boot partition of an eMMC device: it holds firmware of the board, not user data',
+  ],
+  kernel: ['kernelDevice', 'made by the kernel, without a medium of its own'],
 };
 
 /** Why a device is none of the host's own storage, or undefined when it is. */
-function reasonOutside(device: DeviceFacts, policy: ScopePolicy): string | undefined {
-  if (device.transport === 'usb') {
-    return policy.eraseUsb ? undefined : 'on USB, which the policy does not erase';
+function reasonOutside(device: DeviceFacts, policy: ScopePolicy): Outside | undefined {
+  const rule = neverOurs[device.transport];
+  if (rule !== undefined) return rule;
+  if (device.removable && device.regions.length === 0) {
+    return ['emptyReader', 'a reader without a medium'];
   }
-  if (device.transport in remoteNames) return reasonRemote(device, policy);
-  return neverOurs[device.transport];
+  if (device.transport === 'usb') {
+    return policy.eraseUsb ? undefined : ['usb', 'on USB, which the policy does not erase'];
+  }
+  return device.transport in remoteNames ? reasonRemote(device, policy) : undefined;
 }
 
 const remoteNames: Partial<Record<Transport, string>> = {
@@ -123,23 +179,28 @@ const remoteNames: Partial<Record<Transport, string>> = {
   nvmeFabrics: 'NVMe over fabrics',
 };
 
-function reasonRemote(device: DeviceFacts, policy: ScopePolicy): string | undefined {
+function reasonRemote(device: DeviceFacts, policy: ScopePolicy): Outside | undefined {
   if (device.wwn !== '' && policy.eraseRemoteWwns.includes(device.wwn)) return undefined;
   const by = remoteNames[device.transport] ?? device.transport;
-  return `remote (${by}), and the plan does not name its WWN ${device.wwn || '(it says none)'}`;
+  const wwn = device.wwn || '(it says none)';
+  return ['remote', `remote (${by}), and the plan does not name its WWN ${wwn}`];
 }
 
-function reasonToRefuse(device: DeviceFacts): string | undefined {
-  if (device.transport === 'unknown') return 'cannot tell how the device is attached';
-  if (deviceIdentity(device) === '') {
-    return 'says neither a serial number nor a WWN, so no certificate could name it';
+function reasonToRefuse(device: DeviceFacts): Refusal | undefined {
+  if (device.transport === 'unknown') {
+    return ['unknownTransport', 'gives no sign of how it is attached'];
   }
-  if (device.readOnly) return 'is read-only';
-  if (device.holders.length > 0) return `is in use by ${device.holders.join(', ')}`;
-  if (device.regions.length === 0) return 'has no namespace or medium that could be erased';
+  if (deviceIdentity(device) === '') {
+    return ['unnamed', 'says neither a serial number nor a WWN, so no certificate could name it'];
+  }
+  if (device.readOnly) return ['readOnly', 'is read-only'];
+  if (device.holders.length > 0) return ['inUse', `is in use by ${device.holders.join(', ')}`];
+  if (device.regions.length === 0) {
+    return ['noMedium', 'has no namespace or medium that could be erased'];
+  }
   for (const region of device.regions) {
-    const refusal = reasonToRefuseRegion(region.name, region.sizeBytes, region.logicalBlockBytes);
-    if (refusal !== undefined) return refusal;
+    const unfit = reasonToRefuseRegion(region.name, region.sizeBytes, region.logicalBlockBytes);
+    if (unfit !== undefined) return ['unfitRegion', unfit];
   }
   return undefined;
 }
@@ -182,7 +243,15 @@ export function methodsOffered(device: DeviceFacts): ErasureMethod[] {
     if (device.nvme.cryptoEraseSupported) offered.push('nvmeFormatCrypto');
     offered.push('nvmeFormat');
   }
-  if (device.discardSupported && device.discardZeroes !== false) offered.push('discard');
+  if (offersDiscard(device)) offered.push('discard');
   offered.push('overwrite', 'metadataOnly');
   return offered;
+}
+
+/** Cards and bridges to USB often leave 0xff or old data behind: they have to declare zeros. */
+const discardMustDeclare: ReadonlySet<Transport> = new Set(['mmc', 'usb']);
+
+function offersDiscard({ transport, discardSupported, discardZeroes }: DeviceFacts): boolean {
+  if (!discardSupported || discardZeroes === false) return false;
+  return discardZeroes === true || !discardMustDeclare.has(transport);
 }

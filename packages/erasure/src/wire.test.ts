@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { agent, Transport as WireTransport } from '@rackwright/api';
 import { expect, test } from 'vitest';
-import { type DeviceFacts, transports } from './facts.ts';
+import { type DeviceFacts, type MediaType, transports, type WriteCache } from './facts.ts';
 import { erasureMethods } from './method.ts';
 import {
   deviceFactsOf,
@@ -47,6 +47,32 @@ const nvme: DeviceFacts = {
     namespacesUnlisted: true,
     unallocatedBytes: 2 ** 40,
   },
+  manufacturer: 'ACME',
+  mediaType: 'ssd',
+  capacity: {
+    kind: 'examined',
+    nativeBytes: 2 ** 41 + 4096,
+    hostProtectedBytes: 4096,
+    overlayBytes: 512,
+  },
+  writeCache: 'fixedOn',
+  health: {
+    passed: false,
+    powerOnHours: 7,
+    reallocatedSectors: 0,
+    pendingSectors: 1,
+    mediaErrors: 2,
+    percentUsed: 120,
+    temperatureCelsius: -3,
+  },
+  sanitize: {
+    blockErase: true,
+    cryptoScramble: false,
+    overwrite: true,
+    ataSecurityErase: true,
+    ataEnhancedErase: false,
+    ataSecurity: 'frozen',
+  },
 };
 
 test('carries every fact of a device over the wire and back', () => {
@@ -54,7 +80,27 @@ test('carries every fact of a device over the wire and back', () => {
   for (const transport of transports) {
     expect(deviceFactsOf(storageDeviceOf({ ...nvme, transport })).transport).toBe(transport);
   }
+  const changes: Partial<DeviceFacts>[] = [
+    ...mediaTypes.map((mediaType) => ({ mediaType })),
+    ...writeCaches.map((writeCache) => ({ writeCache })),
+    { capacity: { kind: 'notExamined', reason: 'behind a bridge' } },
+    { health: {} },
+  ];
+  for (const change of changes) {
+    const device = { ...nvme, ...change };
+    expect(deviceFactsOf(storageDeviceOf(device))).toEqual(device);
+  }
 });
+
+const mediaTypes: readonly MediaType[] = [
+  'hdd',
+  'ssd',
+  'flashCard',
+  'persistentMemory',
+  'optical',
+  'virtual',
+];
+const writeCaches: readonly WriteCache[] = ['none', 'on', 'off', 'fixedOn'];
 
 test('takes transports and methods that it does not know for none', () => {
   expect(transportOf(99 as WireTransport)).toBe('unknown');

@@ -15,6 +15,7 @@ import {
 import { type DeviceFacts, type NvmeFacts, type Transport, transports } from './facts.ts';
 import type { MachineWitness } from './identity.ts';
 import type { ErasureMethod } from './method.ts';
+import { addedFactsOf, addedFieldsOf } from './wire-facts.ts';
 
 const transportsOnWire: Readonly<Record<Transport, WireTransport>> = {
   sata: WireTransport.SATA,
@@ -23,6 +24,7 @@ const transportsOnWire: Readonly<Record<Transport, WireTransport>> = {
   virtio: WireTransport.VIRTIO,
   mmc: WireTransport.MMC,
   mmcBoot: WireTransport.MMC_BOOT,
+  pmem: WireTransport.PMEM,
   usb: WireTransport.USB,
   fibreChannel: WireTransport.FIBRE_CHANNEL,
   iscsi: WireTransport.ISCSI,
@@ -88,6 +90,7 @@ export function deviceFactsOf(device: StorageDevice): DeviceFacts {
       sizeBytes: Number(partition.sizeBytes),
     })),
     ...(device.nvme === undefined ? {} : { nvme: nvmeFactsOf(device.nvme) }),
+    ...addedFactsOf(device),
   };
 }
 
@@ -136,6 +139,7 @@ export function storageDeviceOf(facts: DeviceFacts): StorageDevice {
   };
   return create(StorageDeviceSchema, {
     ...init,
+    ...addedFieldsOf(facts),
     ...(facts.nvme === undefined ? {} : { nvme: nvmeOnWire(facts.nvme) }),
   });
 }

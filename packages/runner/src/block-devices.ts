@@ -10,7 +10,7 @@
  * B4 A rejected call rejects with `DeviceError`. Success of an erasing call proves nothing; the
  *    verdict does.
  */
-import type { DeviceFacts, Region } from '@rackwright/erasure';
+import type { DeviceFacts, Region, StorageSign } from '@rackwright/erasure';
 
 /** What a device, or the program that drives it, answered instead of doing its work. */
 export class DeviceError extends Error {
@@ -19,8 +19,8 @@ export class DeviceError extends Error {
 
 export interface DeviceListing {
   readonly devices: readonly DeviceFacts[];
-  /** Storage controllers without a driver, so that their disks are not seen. */
-  readonly undriven: readonly string[];
+  /** Storage that something other than a block device shows. */
+  readonly signs: readonly StorageSign[];
 }
 
 /** How NVMe format treats user data: Secure Erase Settings 1 and 2. */

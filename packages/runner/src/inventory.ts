@@ -2,7 +2,7 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type Inventory, InventorySchema } from '@rackwright/api';
-import { storageDeviceOf } from '@rackwright/erasure';
+import { storageDeviceOf, storageSignToWire } from '@rackwright/erasure';
 import type { BlockDevices } from './block-devices.ts';
 import type { Machine } from './machine.ts';
 
@@ -41,16 +41,16 @@ export async function takeInventory(
     interfaces: hardware.interfaces,
     runnerSession,
     bootId,
-    undrivenStorage: [...listing.undriven],
+    storageSigns: listing.signs.map(storageSignToWire),
   });
   mustFit(inventory);
   return inventory;
 }
 
 function mustFit(inventory: Inventory): void {
-  const { devices, interfaces, cpus, undrivenStorage } = inventory;
+  const { devices, interfaces, cpus, storageSigns } = inventory;
   const lists = { 'block devices': devices, 'network cards': interfaces, processors: cpus };
-  const all = { ...lists, 'storage controllers without a driver': undrivenStorage };
+  const all = { ...lists, 'other signs of storage': storageSigns };
   for (const [what, { length }] of Object.entries(all)) {
     if (length <= inventoryEntriesMax) continue;
     throw new InventoryTooLarge(

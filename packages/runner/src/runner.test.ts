@@ -257,11 +257,11 @@ test('ends when its record cannot be saved, rather than going on without one', a
 test('says so when the machine has more than an inventory holds', async () => {
   const devices = fileDisks(folder, clock);
   addDisk('vda');
-  const { devices: found, undriven } = await devices.list();
+  const { devices: found, signs } = await devices.list();
   const [vda] = found;
   if (vda === undefined) throw new Error('no disk');
   const many = Array.from({ length: 257 }, (_, at) => ({ ...vda, name: `vd${at}` }));
-  startRunner({ devices: { ...devices, list: async () => ({ devices: many, undriven }) } });
+  startRunner({ devices: { ...devices, list: async () => ({ devices: many, signs }) } });
   const value = create(agent.InspectSchema, {});
   const order = { operationId: 'i', kind: { case: 'inspect' as const, value } };
   await testAgent.send({ case: 'order', value: create(runner.OrderSchema, order) });

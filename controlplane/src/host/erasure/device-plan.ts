@@ -12,6 +12,7 @@ import {
 import {
   decideScope,
   defaultScopePolicy,
+  describeGap,
   describePresence,
   deviceFactsOf,
   deviceIdentity,
@@ -19,7 +20,9 @@ import {
   presenceDifferences,
   rerunClassOfAll,
   type ScopeDecision,
+  signGaps,
   storageDeviceOf,
+  storageSignsOf,
 } from '@rackwright/erasure';
 import { isErasure, stepFailure } from '../turn/step-failure.ts';
 import type { Turn } from '../turn/turn.ts';
@@ -87,9 +90,10 @@ function differsFromPlan({ record }: Turn, found: readonly string[]): RunFailure
 }
 
 /** Why there may be disks that the runner does not see, or undefined. */
-export function unseenStorage({ undrivenStorage }: Inventory): RunFailure | undefined {
-  const unseen = presenceDifferences([], undrivenStorage, undefined)[0];
-  return unseen && stepFailure('deviceRefused', describePresence(unseen));
+export function unseenStorage(inventory: Inventory): RunFailure | undefined {
+  const gaps = signGaps(storageSignsOf(inventory), inventory.devices.map(deviceFactsOf));
+  if (gaps.length === 0) return undefined;
+  return stepFailure('deviceRefused', gaps.map(describeGap).join('; '));
 }
 
 /** Why the machine that was erased is not whole any more: a disk of the plan is gone from it. */

@@ -1,6 +1,13 @@
 /** What must hold before a host counts as erased: the right machine, every disk, every proof. */
 import { create } from '@bufbuild/protobuf';
-import { agent, BmcIdentitySchema, HostState, type store } from '@rackwright/api';
+import {
+  agent,
+  BmcIdentitySchema,
+  HostState,
+  StorageSignKind,
+  StorageSignSchema,
+  type store,
+} from '@rackwright/api';
 import { expect, test } from 'vitest';
 import {
   bench,
@@ -69,7 +76,12 @@ function erasedHost() {
 function inspectedUndriven() {
   const look = inspected();
   if (look.case === 'complete' && look.value.observations?.inventory !== undefined) {
-    look.value.observations.inventory.undrivenStorage = ['0000:03:00.0'];
+    look.value.observations.inventory.storageSigns = [
+      create(StorageSignSchema, {
+        kind: StorageSignKind.CONTROLLER_WITHOUT_DRIVER,
+        name: '0000:03:00.0',
+      }),
+    ];
   }
   return look;
 }

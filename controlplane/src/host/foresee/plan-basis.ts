@@ -112,6 +112,7 @@ export function stable(inventory: Inventory): Inventory {
   kept.devices.sort(byText(({ serial, wwn, model }) => `${serial} ${wwn} ${model}`));
   kept.interfaces.sort(byText(({ mac }) => mac));
   kept.undrivenStorage.sort();
+  kept.storageSigns.sort(byText(({ name, serial }) => `${name} ${serial}`));
   return kept;
 }
 
@@ -131,6 +132,7 @@ function forgetNames(device: StorageDevice): void {
   device.device = '';
   device.holders = [];
   device.partitions = [];
+  delete device.health;
   for (const region of device.regions) region.name = '';
 }
 

@@ -17,6 +17,7 @@ import {
   type store,
 } from '@rackwright/api';
 import { sizeText } from '@rackwright/disk-image/size';
+import { storageSignsOf } from '@rackwright/erasure';
 import { stateName } from '../turn/display.ts';
 import { deviceText } from './devices.ts';
 import type { DraftPlan } from './plan-basis.ts';
@@ -58,11 +59,7 @@ function inventoryDifferences(before: Inventory | undefined, now: Inventory | un
     ...machineDifferences(before, now),
     ...diskDifferences(before.devices, now.devices),
     ...setDifferences('network card', macs(before), macs(now)),
-    ...setDifferences(
-      'storage controller without driver',
-      before.undrivenStorage,
-      now.undrivenStorage,
-    ),
+    ...setDifferences('sign of storage', signNames(before), signNames(now)),
   ];
 }
 
@@ -109,6 +106,10 @@ function changeOf(before: StorageDevice, now: StorageDevice): string[] {
     return [`${disk} had firmware ${before.firmware || 'unknown'}, now ${now.firmware}`];
   }
   return [`${disk} says of itself something else than before`];
+}
+
+function signNames(inventory: Inventory): string[] {
+  return storageSignsOf(inventory).map(({ name }) => name);
 }
 
 function macs({ interfaces }: Inventory): string[] {

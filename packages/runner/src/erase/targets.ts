@@ -17,6 +17,7 @@ import {
   type ErasureMethod,
   methodOf,
   presenceDifferences,
+  signGaps,
 } from '@rackwright/erasure';
 import type { DeviceListing } from '../block-devices.ts';
 
@@ -53,7 +54,8 @@ export function findTargets(
     plans.map(({ facts }) => facts),
   );
   const expected = plans.map(({ facts }) => (facts === undefined ? '' : deviceIdentity(facts)));
-  const differences = presenceDifferences(own, listing.undriven, expected).map(describePresence);
+  const gaps = signGaps(listing.signs, listing.devices);
+  const differences = presenceDifferences(own, gaps, expected).map(describePresence);
   const targets: Target[] = [];
   for (const { facts, method } of plans) {
     const identity = facts === undefined ? '' : deviceIdentity(facts);

@@ -1,6 +1,6 @@
 /** The block devices of the Linux machine we run on. */
 import { join } from 'node:path';
-import type { DeviceFacts } from '@rackwright/erasure';
+import type { DeviceFacts, StorageSign } from '@rackwright/erasure';
 import type { Exec } from '@rackwright/platform';
 import type { BlockDevices, DeviceListing } from '../block-devices.ts';
 import { openDirect } from './direct-region.ts';
@@ -33,19 +33,24 @@ async function list(exec: Exec, roots: SysRoots): Promise<DeviceListing> {
   );
   const devices = await Promise.all(names.map((name) => readBlockDevice(roots, name, inUse)));
   const nvme = await readNvmeDevices(roots, exec, inUse);
-  return { devices: [...devices, ...nvme], undriven: await readUndriven(roots) };
+  return { devices: [...devices, ...nvme], signs: await readUndriven(roots) };
 }
 
 /** Storage functions on PCI without a driver: "0000:00:01.1 (8086:7010)". */
-async function readUndriven(roots: SysRoots): Promise<string[]> {
-  const undriven: string[] = [];
+async function readUndriven(roots: SysRoots): Promise<StorageSign[]> {
+  const undriven: StorageSign[] = [];
   for (const address of await namesIn(roots.sys, 'bus/pci/devices')) {
     const folder = join(roots.sys, 'bus/pci/devices', address);
     if (!storageClass.test(await readText(folder, 'class'))) continue;
     if ((await resolvePath(folder, 'driver')) !== '') continue;
     const vendor = (await readText(folder, 'vendor')).replace('0x', '');
     const device = (await readText(folder, 'device')).replace('0x', '');
-    undriven.push(`${address} (${vendor}:${device})`);
+    undriven.push({
+      source: 'bus',
+      kind: 'controllerWithoutDriver',
+      name: `${address} (${vendor}:${device})`,
+      ...{ model: '', serial: '', sizeBytes: 0, detail: '', devices: [] },
+    });
   }
   return undriven;
 }

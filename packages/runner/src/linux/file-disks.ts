@@ -64,7 +64,7 @@ export function fileDisks(folder: string, clock: Clock): BlockDevices {
 
 function listFolder(folder: string): DeviceListing {
   const devices: DeviceFacts[] = namesIn(folder).map((name) => describe(folder, name).facts);
-  return { devices, undriven: [] };
+  return { devices, signs: [] };
 }
 
 function namesIn(folder: string): string[] {

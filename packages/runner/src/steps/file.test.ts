@@ -56,7 +56,7 @@ function withDisks(
       return readBack(file);
     },
   };
-  const change = { devices: { ...noDevices, list: async () => ({ devices, undriven: [] }) } };
+  const change = { devices: { ...noDevices, list: async () => ({ devices, signs: [] }) } };
   const run = async (
     given: Record<string, string>,
     ofBmc: Uint8Array = guid,

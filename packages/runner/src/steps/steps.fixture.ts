@@ -12,7 +12,7 @@ import { silentLog } from '../test-agent.ts';
 export const guid = Buffer.from('00112233445566778899aabbccddeeff', 'hex');
 
 export const noDevices: BlockDevices = {
-  list: async () => ({ devices: [], undriven: [] }),
+  list: async () => ({ devices: [], signs: [] }),
   open: () => Promise.reject(new Error('no device')),
   nvmeFormat: () => Promise.reject(new Error('no device')),
   busyWith: async () => undefined,

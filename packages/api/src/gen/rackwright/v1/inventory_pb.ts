@@ -65,7 +65,7 @@ export type Inventory = Message<"rackwright.v1.Inventory"> & {
   bootId: string;
 
   /**
-   * Storage controllers that have no driver, so that their disks are not seen.
+   * Read only: runners of the previous release list storage controllers without a driver here.
    *
    * @generated from field: repeated string undriven_storage = 9;
    */

@@ -1,0 +1,45 @@
+/** Why a device is refused or left alone, and what a person does about a refusal. Pure tables. */
+
+/** Why a device that is the host's own storage cannot be erased. */
+export type RefusalKind =
+  | 'twoPaths'
+  | 'unknownTransport'
+  | 'unnamed'
+  | 'readOnly'
+  | 'inUse'
+  | 'noMedium'
+  | 'unfitRegion'
+  | 'methodNotOffered'
+  | 'hiddenNamespaces'
+  | 'namespacesUnlisted'
+  | 'hiddenArea'
+  | 'securityFrozen'
+  | 'securityLocked';
+
+/** What fixes it; a main clause in the imperative, without a full stop. */
+export const refusalActions: Readonly<Record<RefusalKind, string>> = {
+  twoPaths: 'leave one path to the disk, or replace one of two disks with the same serial number',
+  unknownTransport: 'take the device out, or report how it is attached',
+  unnamed: 'take the device out, or replace it with one that says a serial number',
+  readOnly: 'lift its write protection, or take it out',
+  inUse: 'end what uses it in the runner, or start the runner anew',
+  noMedium: 'give the controller a namespace, or take the device out',
+  unfitRegion: 'format it with blocks of 512 or 4096 bytes, or take it out',
+  methodNotOffered: 'choose a method that the device offers',
+  hiddenNamespaces: 'attach or delete these namespaces, or erase by a method that reaches them',
+  namespacesUnlisted: 'erase by a method that reaches all namespaces, or update its firmware',
+  hiddenArea: 'set cleaning.hidden_areas to remove, or take the device out',
+  securityFrozen: 'power the host off and on so that the firmware does not freeze it, or unplug it',
+  securityLocked: 'unlock it with its password, or take it out',
+};
+
+/** Why a device is none of the host's own storage. */
+export type ListedKind =
+  | 'multipath'
+  | 'virtualMedia'
+  | 'optical'
+  | 'bootPartition'
+  | 'kernelDevice'
+  | 'usb'
+  | 'remote'
+  | 'emptyReader';
