@@ -7,7 +7,6 @@ import { create } from '@bufbuild/protobuf';
 import {
   agent,
   ErasureLevel,
-  eraseMetadataStep,
   eraseStep,
   type Inventory,
   type LastCleaned,
@@ -35,7 +34,14 @@ import { invalidResult, isErasure, stepFailure } from '../turn/step-failure.ts';
 import { engineSteps } from '../turn/step-names.ts';
 import { now, type Turn } from '../turn/turn.ts';
 import type { CertificateDraft } from '../turn/types.ts';
-import { decideDevices, missingDevice, unseenStorage } from './device-plan.ts';
+import {
+  decideDevices,
+  erasesAtLevel,
+  missingDevice,
+  plansOfStep,
+  tooWeakFor,
+  unseenStorage,
+} from './device-plan.ts';
 
 /** Certifies every device of the plan from one step's evidence, or says why it cannot. */
 export function certifyErasure(
@@ -48,7 +54,7 @@ export function certifyErasure(
   const problem = signatureProblem(turn, evidence);
   if (problem !== undefined) return invalidResult(problem);
   try {
-    return certifyDevices(turn, evidence);
+    return certifyDevices(turn, step, evidence);
   } catch (error) {
     if (!(error instanceof ShapeError)) throw error;
     return invalidResult(`${step.name}: ${error.message}`);
@@ -65,16 +71,45 @@ function signatureProblem(turn: Turn, evidence: agent.Evidence): string | undefi
   return fits ? undefined : 'the signature of the evidence does not fit';
 }
 
-function certifyDevices(turn: Turn, evidence: agent.Evidence): RunFailure | undefined {
+function certifyDevices(
+  turn: Turn,
+  step: RunStep,
+  evidence: agent.Evidence,
+): RunFailure | undefined {
   const parsed = parseEvidence(evidence.payload);
-  for (const plan of turn.record.devicePlan) {
-    const problem = deviceProblem(turn, parsed, plan);
-    if (problem !== undefined) return problem;
+  const plans = plansOfStep(turn.record.devicePlan, step.name);
+  const problem =
+    (parsed.ofFailedStep
+      ? invalidResult(`${step.name}: the evidence says that the step failed`)
+      : undefined) ?? strangerIn(parsed, plans);
+  if (problem !== undefined) return problem;
+  for (const plan of plans) {
+    const unproved = deviceProblem(turn, parsed, plan);
+    if (unproved !== undefined) return unproved;
   }
   const certificates = parsed.devices.map((device, index) =>
     draft(turn, evidence, device, index, parsed.runnerSession),
   );
   turn.effects.push({ kind: 'certify', certificates });
+  return undefined;
+}
+
+/** Evidence speaks of the devices of the plan, once of each: nothing else is ever signed. */
+function strangerIn(
+  { devices }: agent.StepEvidence,
+  plans: readonly agent.DevicePlan[],
+): RunFailure | undefined {
+  if (devices.length > plans.length) {
+    return invalidResult(
+      `the evidence speaks of ${devices.length} devices, and the plan has ${plans.length}`,
+    );
+  }
+  const planned = new Set(plans.map(({ device }) => deviceKey(device)));
+  for (const { device } of devices) {
+    const key = deviceKey(device);
+    if (planned.delete(key)) continue;
+    return invalidResult(`the evidence speaks of disk ${key || 'without a name'}, out of the plan`);
+  }
   return undefined;
 }
 
@@ -154,6 +189,7 @@ function draft(
       certificate: `erasureCertificates/${id}`,
       useEpoch: status.useEpoch,
       runnerSession,
+      metadataOnly: outcome.method === agent.ErasureMethod.METADATA_ONLY,
     }),
   );
   return { id, host: host.name, statement };
@@ -165,15 +201,16 @@ function certificateId(turn: Turn, { payload }: agent.Evidence, deviceIndex: num
   return `${attempt}-${deviceIndex + 1}-${sha256Hex(payload).slice(0, 8)}`;
 }
 
-/** Whether a step erases at the level of the policy; a weaker one does not count. */
-export function erasesAtLevel({ spec }: Turn, { name }: RunStep): boolean {
-  const weakEnough = spec.cleaning?.level === ErasureLevel.METADATA_ONLY;
-  return name === eraseStep || (weakEnough && name === eraseMetadataStep);
-}
-
-/** Whether the run has erased at the level of the policy. */
-export function erasesAsAsked(turn: Turn, run: Run): boolean {
-  return run.steps.some((step) => step.state === StepState.SUCCEEDED && erasesAtLevel(turn, step));
+/** Whether the run has erased at the level of the policy, and each device that it has erased. */
+export function erasesAsAsked({ spec, record, status }: Turn, run: Run): boolean {
+  const counting = run.steps.filter((step) => {
+    return step.state === StepState.SUCCEEDED && erasesAtLevel(spec, step);
+  });
+  if (counting.length === 0) return false;
+  if (spec.cleaning?.level === ErasureLevel.METADATA_ONLY) return true;
+  const ofUse = record.certified.filter(({ useEpoch }) => useEpoch === status.useEpoch);
+  const erased = new Set(ofUse.flatMap((each) => (each.metadataOnly ? [] : [each.deviceKey])));
+  return ofUse.every(({ deviceKey }) => erased.has(deviceKey));
 }
 
 /**
@@ -181,12 +218,8 @@ export function erasesAsAsked(turn: Turn, run: Run): boolean {
  * automatic clean must also have erased at the level of the policy.
  */
 export function checkCertified(turn: Turn, run: Run, inventory: Inventory): RunFailure | undefined {
-  if (!run.manual && !erasesAsAsked(turn, run)) {
-    return stepFailure(
-      'notCertified',
-      'the plan has no erasure at the level of the cleaning policy: correct priority_overrides',
-    );
-  }
+  const tooWeak = tooWeakFor(turn.spec, run);
+  if (tooWeak !== undefined) return tooWeak;
   if (!run.steps.some((step) => isErasure(step.name))) return undefined;
   if (inventory.runnerSession !== turn.record.runner?.runnerSession) {
     return stepFailure('interrupted', 'the runner was replaced between erasing and looking again');

@@ -2,12 +2,16 @@
 import { create } from '@bufbuild/protobuf';
 import {
   agent,
+  ErasureLevel,
   eraseMetadataStep,
+  eraseStep,
+  type HostSpec,
   type Inventory,
   RerunClass,
   type Run,
   type RunFailure,
   RunKind,
+  type RunStep,
 } from '@rackwright/api';
 import {
   decideScope,
@@ -16,6 +20,7 @@ import {
   describePresence,
   deviceFactsOf,
   deviceIdentity,
+  type ErasureMethod,
   methodToWire,
   presenceDifferences,
   rerunClassOfAll,
@@ -33,18 +38,20 @@ const writes: ReadonlySet<RunKind> = new Set([RunKind.CLEAN, RunKind.PROVISION, 
 
 /**
  * Writes the device plan into the record, or returns why this host cannot be cleaned: not the
- * right machine, a disk that nobody can see or erase, no disk at all.
+ * right machine, a disk that nobody can see or erase, no disk at all, or a list of steps after
+ * which the host would not count as erased.
  */
 export function planDevices(turn: Turn, run: Run, inventory: Inventory): RunFailure | undefined {
   if (!writes.has(run.kind)) return undefined;
   const wrongMachine = checkMachine(turn, inventory.system);
   if (wrongMachine !== undefined || run.kind !== RunKind.CLEAN) return wrongMachine;
+  const tooWeak = tooWeakFor(turn.spec, run);
+  if (tooWeak !== undefined) return tooWeak;
   const erasures = run.steps.filter((step) => isErasure(step.name));
   if (erasures.length === 0) return undefined;
-  const metadataOnly = erasures.every((step) => step.name === eraseMetadataStep);
   const unseen = unseenStorage(inventory);
   if (unseen !== undefined) return unseen;
-  const decisions = decideDevices(inventory, metadataOnly);
+  const decisions = decideForSteps(inventory, erasures);
   const refused = decisions.find((decision) => decision.kind === 'refused');
   if (refused !== undefined) {
     const name = refused.device.serial || refused.device.name;
@@ -68,11 +75,46 @@ export function planDevices(turn: Turn, run: Run, inventory: Inventory): RunFail
       method: methodToWire(decision.method),
     }),
   );
-  const careful = rerunClassOfAll(inScope.map((decision) => decision.method)) === 'checkFirst';
   for (const step of erasures) {
+    const methods = inScope.map(({ method }) => methodIn(step.name, method));
+    const careful = rerunClassOfAll(methods) === 'checkFirst';
     step.rerunClass = careful ? RerunClass.CHECK_FIRST : RerunClass.SAFE;
   }
   return undefined;
+}
+
+/**
+ * What one step does to the devices of the run's plan: a list may erase metadata and whole devices,
+ * each by a method of its own. Ordered, and judged, by this alone.
+ */
+export function plansOfStep(plans: readonly agent.DevicePlan[], step: string): agent.DevicePlan[] {
+  if (step !== eraseMetadataStep) return [...plans];
+  const method = methodToWire('metadataOnly');
+  return plans.map((plan) => create(agent.DevicePlanSchema, { ...plan, method }));
+}
+
+function methodIn(step: string, method: ErasureMethod): ErasureMethod {
+  return step === eraseMetadataStep ? 'metadataOnly' : method;
+}
+
+type StepByName = Pick<RunStep, 'name'>;
+
+/** Whether a step erases at the level of the policy; a weaker one does not count. */
+export function erasesAtLevel(spec: Pick<HostSpec, 'cleaning'>, { name }: StepByName): boolean {
+  const weakEnough = spec.cleaning?.level === ErasureLevel.METADATA_ONLY;
+  return name === eraseStep || (weakEnough && name === eraseMetadataStep);
+}
+
+/** Why an automatic clean would write, and still not leave the host erased; or undefined. */
+export function tooWeakFor(
+  spec: Pick<HostSpec, 'cleaning'>,
+  { manual, steps }: { readonly manual: boolean; readonly steps: readonly StepByName[] },
+): RunFailure | undefined {
+  if (manual || steps.some((step) => erasesAtLevel(spec, step))) return undefined;
+  return stepFailure(
+    'notCertified',
+    'the plan has no erasure at the level of the cleaning policy: correct priority_overrides',
+  );
 }
 
 /** A run that was started by a plan erases what that plan names, and nothing else. */
@@ -106,7 +148,25 @@ export function missingDevice({ record }: Turn, inventory: Inventory): RunFailur
   return missing && stepFailure('deviceChanged', describePresence(missing));
 }
 
-/** The decision over every device of an inventory. */
+/**
+ * The decision over every device for all the erasures of a run: refused where one of them cannot
+ * erase it. The method is that of the strongest.
+ */
+export function decideForSteps(
+  inventory: Inventory,
+  erasures: readonly StepByName[],
+): ScopeDecision[] {
+  const isMetadata = ({ name }: StepByName) => name === eraseMetadataStep;
+  if (!erasures.some(isMetadata)) return decideDevices(inventory, false);
+  const weak = decideDevices(inventory, true);
+  if (erasures.every(isMetadata)) return weak;
+  return decideDevices(inventory, false).map((strong, index) => {
+    const other = weak[index];
+    return other?.kind === 'refused' ? other : strong;
+  });
+}
+
+/** The decision over every device of an inventory for one method. */
 export function decideDevices(inventory: Inventory, metadataOnly: boolean): ScopeDecision[] {
   return decideScope(inventory.devices.map(deviceFactsOf), {
     ...defaultScopePolicy,

@@ -129,11 +129,20 @@ test('H6: evidence signed by another key, or with a changed byte, certifies noth
   expect(stateOf(host.record)).toBe(HostState.MANAGEABLE);
 });
 
-test('H6: a plan that erases less than the policy asks cannot end in available', () => {
+test('a clean that erases less than the policy asks is refused before anything is written', () => {
   const host = bench({ cleaning: { priorityOverrides: { 'deploy.erase_devices': 0 } } });
   driveToErase(host);
-  host.report(inspected());
-  expect(host.record.host?.status?.lastError?.failure?.type).toBe('notCertified');
+  const { run, lastError } = host.record.host?.status ?? {};
+  expect(lastError?.failure?.type).toBe('notCertified');
+  expect(run?.steps.filter(({ attempt }) => attempt > 0).map(({ name }) => name)).toEqual([
+    'power.off',
+    'power.bootRunner',
+    'runner.await',
+    'runner.inspect',
+  ]);
+  const request = { kind: 'clean', steps: [] } as const;
+  const outcome = host.try({ kind: 'request', request, by: { actor: 'user:ann' } });
+  expect(outcome.kind === 'refused' && outcome.refusal.message).toContain('priority_overrides');
 });
 
 test('a netboot that nobody ordered makes an available host dirty again', () => {

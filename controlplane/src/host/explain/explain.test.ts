@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, BmcEndpointSchema, HostGoal, store } from '@rackwright/api';
 import { expect, test } from 'vitest';
-import { type Bench, bench, driveToErase, failed, inspected, verified } from '../testing/bench.ts';
+import { type Bench, bench, driveToErase, failed, verified } from '../testing/bench.ts';
 import { explainHost } from './explain.ts';
 import { explainRack } from './rack.ts';
 
@@ -165,7 +165,6 @@ test('an address that leads nowhere is corrected by the command that explain nam
 test('a policy that lets nothing be erased is named with the command that changes it', () => {
   const host = bench({ cleaning: { priorityOverrides: { 'deploy.erase_devices': 0 } } });
   driveToErase(host);
-  host.report(inspected());
   expect(host.record.host?.status?.lastError?.failure?.type).toBe('notCertified');
   expect(explain(host).unblock[0]).toContain('--priority deploy.erase_devices=');
 });

@@ -2,7 +2,6 @@
 
 import { create } from '@bufbuild/protobuf';
 import {
-  eraseMetadataStep,
   type PlannedDevice,
   PlannedDeviceSchema,
   RunKind,
@@ -12,7 +11,7 @@ import {
 } from '@rackwright/api';
 import { sizeText } from '@rackwright/disk-image/size';
 import type { ErasureMethod, ScopeDecision } from '@rackwright/erasure';
-import { decideDevices } from '../erasure/device-plan.ts';
+import { decideForSteps } from '../erasure/device-plan.ts';
 import { isErasure } from '../turn/step-failure.ts';
 import type { Turn } from '../turn/turn.ts';
 import { fateOf, foreseeRoot, isWrittenOver } from './deployment.ts';
@@ -56,8 +55,7 @@ export function foreseeDevices(
   const { inventory } = context.facts;
   if (inventory === undefined) return [];
   const erasures = steps.filter(({ name }) => isErasure(name));
-  const metadataOnly = erasures.every(({ name }) => name === eraseMetadataStep);
-  const decisions = decideDevices(inventory, erasures.length > 0 && metadataOnly);
+  const decisions = decideForSteps(inventory, erasures);
   const isDeployment = kind === RunKind.PROVISION || kind === RunKind.REIMAGE;
   const root = foreseeRoot(decisions, spec.rootDisk, record.deploy);
   const keptFate = (decision: ScopeDecision): string => {

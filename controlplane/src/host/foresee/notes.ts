@@ -3,8 +3,7 @@ import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { RunKind, type RunStep } from '@rackwright/api';
 import { namesOfNone } from '@rackwright/disk-image';
-import { erasesAtLevel } from '../erasure/certify.ts';
-import { decideDevices, unseenStorage } from '../erasure/device-plan.ts';
+import { decideDevices, tooWeakFor, unseenStorage } from '../erasure/device-plan.ts';
 import { freezeText, stepBraked } from '../turn/brake.ts';
 import { isErasure } from '../turn/step-failure.ts';
 import { engineSteps } from '../turn/step-names.ts';
@@ -71,9 +70,10 @@ function deployNotes({ context, spec, record }: Turn, kind: RunKind): string[] {
 }
 
 function cleanNotes(turn: Turn, kind: RunKind, steps: readonly RunStep[]): string[] {
-  if (kind !== RunKind.CLEAN || turn.status.run?.manual === true) return [];
-  if (steps.some((step) => erasesAtLevel(turn, step))) return [];
-  return ['the run would fail: the plan has no erasure at the level of the cleaning policy'];
+  if (kind !== RunKind.CLEAN) return [];
+  const manual = turn.status.run?.manual === true;
+  const tooWeak = tooWeakFor(turn.spec, { manual, steps });
+  return tooWeak === undefined ? [] : [`it would be refused: ${tooWeak.message}`];
 }
 
 function personNotes(steps: readonly RunStep[]): string[] {

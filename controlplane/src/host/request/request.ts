@@ -4,10 +4,13 @@ import { AbortSchema, type Hold, HostSpecSchema, RunKind } from '@rackwright/api
 import { withApplied } from '../../records/index.ts';
 import { cancelDelete, isDeletionStanding, remove } from '../deletion/deletion.ts';
 import { fencePending, isFenceHold, refusalOfFence, setFences } from '../deletion/fence-hold.ts';
+import { tooWeakFor } from '../erasure/device-plan.ts';
+import { refused } from '../life/refusal.ts';
 import { isRestoredHold } from '../life/restored.ts';
 import { cancelOperation } from '../operation/operation.ts';
 import { keepPower, refusalOfOldDisk } from '../power/pending-power.ts';
 import { startRun } from '../run/engine.ts';
+import { automaticSteps } from '../run/render.ts';
 import { activeRun, causedBy, currentStep, now, type Turn } from '../turn/turn.ts';
 import type { HostRequest, Refusal, RequestedStep, Requester } from '../turn/types.ts';
 import { isCreation } from './request-ids.ts';
@@ -103,6 +106,8 @@ function start(turn: Turn, kind: RunKind, by: Requester): undefined {
 function clean(turn: Turn, steps: readonly RequestedStep[], by: Requester): Refusal | undefined {
   delete turn.status.backoff;
   if (steps.length === 0) {
+    const tooWeak = tooWeakFor(turn.spec, { manual: false, steps: automaticNames(turn) });
+    if (tooWeak !== undefined) return refused(turn, tooWeak.message);
     startRun(turn, RunKind.CLEAN, by.actor);
     return undefined;
   }
@@ -110,6 +115,10 @@ function clean(turn: Turn, steps: readonly RequestedStep[], by: Requester): Refu
   if (refusal !== undefined) return refusal;
   startRun(turn, RunKind.CLEAN, by.actor, steps);
   return undefined;
+}
+
+function automaticNames(turn: Turn) {
+  return automaticSteps(turn).map(({ step }) => ({ name: step }));
 }
 
 /** A reason to boot the old disk stands in the timeline. */

@@ -160,7 +160,9 @@ test('a resumed clean begins to wipe only with a place of its own in the budget'
   host.request({ kind: 'clean', steps: steps.map((step) => ({ step, arguments: {} })) });
   driveToInspect(host);
   host.report(inspected());
-  host.report(erasedWell(host));
+  const { METADATA_ONLY } = agent.ErasureMethod;
+  const evidence = host.evidence([erased(virtioDisk, METADATA_ONLY)]);
+  host.report({ case: 'complete', value: create(agent.CompleteSchema, { evidence }) });
   host.report(failed('ioError'));
   const quota = { kind: 'inStretch', hosts: 1, stretchMs: 600_000 } as const;
   const standings = [{ name: 'rackWipes', quota, own: [], nextPlaceMs: undefined }] as const;
@@ -244,8 +246,9 @@ test('a step that never runs twice and failed is not run again by an automatic c
     priority: 50,
     rerunClass: RerunClass.NEVER_TWICE,
   });
+  const erase = create(agent.StepDescriptionSchema, { name: 'deploy.erase_devices', priority: 10 });
   const { facts } = host.context;
-  host.context = { ...host.context, facts: { ...facts, runnerSteps: [flash] } };
+  host.context = { ...host.context, facts: { ...facts, runnerSteps: [flash, erase] } };
   host.request({ kind: 'clean', steps: [] });
   driveToInspect(host);
   host.report(inspected());

@@ -6,6 +6,7 @@ import { noteDeployed } from '../../deployment/deployment.ts';
 import { beginWriteOver } from '../../deployment/written-disk.ts';
 import { certifyErasure } from '../../erasure/certify.ts';
 import { challengeSeed } from '../../erasure/derive.ts';
+import { plansOfStep } from '../../erasure/device-plan.ts';
 import { bootOperationId } from '../../operation/boots.ts';
 import { operationId } from '../../operation/operation.ts';
 import { isErasure } from '../../turn/step-failure.ts';
@@ -56,7 +57,7 @@ function runStep(
     },
     bootOperationId: bootOperationId(turn, run),
     runnerSession: runnerSession(turn, run),
-    devices: isErasure(step.name) ? [...turn.record.devicePlan] : [],
+    devices: isErasure(step.name) ? plansOfStep(turn.record.devicePlan, step.name) : [],
     challengeSeed: checked?.challengeSeed ?? challengeSeed(turn.context.incarnation, id),
     allowUnprovenIdentity: turn.spec.cleaning?.allowUnprovenIdentity ?? false,
     allowDiskless: turn.spec.cleaning?.allowDiskless ?? false,
