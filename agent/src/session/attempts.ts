@@ -8,6 +8,9 @@
  * A4 What was received and not begun starts after a restart only when the control plane says so:
  *    it may have moved on meanwhile.
  * A5 While an exclusive operation may still run on a host, another is answered `locked` (R12).
+ * A6 It knows the journal's operations from its construction on. Runners connect while the agent
+ *    starts. An operation that looked unknown for a moment let a runner forget its final report,
+ *    and the step ran a second time.
  */
 import { agent } from '@rackwright/api';
 import type { FinalResult } from '@rackwright/results';
@@ -53,6 +56,17 @@ export class Attempts {
       deps.executor.handOffAnswered?.(handOff, acts);
     };
     this.outbox = new Outbox({ ...deps, attempts: this.#byId, onSafe, onHandOff });
+    this.#readJournal();
+  }
+
+  /** A6. */
+  #readJournal(): void {
+    const { journal, executor, clock } = this.#deps;
+    for (const known of journal.state.operations.values()) {
+      const check = checkOperation(known.operation, executor.operationKinds);
+      this.#byId.set(known.operation.id, Attempt.fromJournal(known, check, clock));
+      this.#noteCredential(known.operation);
+    }
   }
 
   /**
@@ -60,12 +74,6 @@ export class Attempts {
    * the first Hello tells it.
    */
   async recover(): Promise<void> {
-    const { journal, executor, clock } = this.#deps;
-    for (const known of journal.state.operations.values()) {
-      const check = checkOperation(known.operation, executor.operationKinds);
-      this.#byId.set(known.operation.id, Attempt.fromJournal(known, check, clock));
-      this.#noteCredential(known.operation);
-    }
     const left = [...this.#byId.values()].filter(({ phase }) => phase === 'waiting');
     await Promise.all(left.filter(({ begun }) => begun).map((attempt) => this.#resume(attempt)));
     // To stop something never does harm, and must come before anything starts.

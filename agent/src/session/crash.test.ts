@@ -43,6 +43,21 @@ describe('killed at a boundary', () => {
     expect(world.passed).toEqual(Object.keys(kills));
   });
 
+  test('what had begun is never unknown while the next life starts', async () => {
+    const world = new World();
+    await world.bootAndConnect();
+    world.crashAt = { name: 'agent.begun', occurrence: 1 };
+    await world.issue(world.erase('h/1/1/1'));
+    world.resume = () => new Promise(() => {});
+    world.boot();
+    const states: (string | undefined)[] = [];
+    for (let ms = 0; ms < 50; ms += 1) {
+      states.push(world.session?.operationState('h/1/1/1'));
+      await world.run(1);
+    }
+    expect(new Set(states)).toEqual(new Set([undefined, 'begun']));
+  });
+
   test('again and again: at each restart the next boundary, and still told once', async () => {
     const world = new World();
     await world.bootAndConnect();
