@@ -59,6 +59,8 @@ export interface RackOptions {
   readonly bmcPassword?: string;
   /** What the programs are started from; bundles without it. */
   readonly programs?: ProgramForm;
+  /** From a program's end to its next start, milliseconds. */
+  readonly restartDelayMs?: number;
   /** A second control plane on the same store; the agent knows only the first. */
   readonly replica?: boolean;
   /** Puts what both programs kept in an earlier life into the folder; nobody is enrolled then. */
@@ -297,7 +299,7 @@ export class Rack {
     this.#children.set(role, child);
     child.once('exit', () => {
       if (this.#stopping || this.#paused.has(role)) return;
-      setTimeout(() => void this.#restart(role), 200);
+      setTimeout(() => void this.#restart(role), this.#options.restartDelayMs ?? 200);
     });
   }
 
