@@ -20,7 +20,7 @@ import { type EvidenceSigner, signEvidence } from './evidence.ts';
 import { type HandOffSession, HandOffs } from './hand-offs.ts';
 import type { MayBegin, RunnerLink, RunnerOrder, RunnerOrders } from './link.ts';
 import { LogBudget } from './log-budget.ts';
-import { cancelOf, Outstanding } from './outstanding.ts';
+import { cancelOf, inItsTime, Outstanding } from './outstanding.ts';
 
 export interface DeskLimits {
   /** How long an operation waits for its runner to be connected before it has begun. */
@@ -112,7 +112,8 @@ export class RunnerDesk implements RunnerOrders {
     const closed =
       this.#disowned.get(order.bootOperationId) ?? this.#handOffs.whyOver(order.bootOperationId);
     if (closed !== undefined) return bootIsOver(order, closed);
-    const linked = await this.#linked(order, runnerWaitMs, context);
+    const waitMs = Math.max(0, Math.min(runnerWaitMs, context.remainingMs()));
+    const linked = await this.#linked(order, waitMs, context);
     if (linked === 'aborted') return failed('cancelled', 'cancelled before it was ordered');
     const over = this.#over.get(order.bootOperationId);
     if (linked === 'tooLate' && over !== undefined) return bootIsOver(order, over);
@@ -137,8 +138,10 @@ export class RunnerDesk implements RunnerOrders {
   ): Promise<FinalResult | 'interrupted'> {
     const { id } = order.operation;
     if (!this.#unclaimed.has(id)) {
-      const { resumeWaitMs } = this.#parts.limits;
-      const linked = await this.#linked(order, resumeWaitMs, context);
+      const { cancelGraceMs, resumeWaitMs } = this.#parts.limits;
+      // The runner may have its end ready, also of a step whose time has passed meanwhile.
+      const leftMs = Math.max(0, context.remainingMs()) + cancelGraceMs;
+      const linked = await this.#linked(order, Math.min(resumeWaitMs, leftMs), context);
       if (linked === 'aborted') return failed('cancelled', 'cancelled while its runner was away');
       if (linked === 'tooLate' && !this.#unclaimed.has(id)) return 'interrupted';
     }
@@ -356,7 +359,7 @@ export class RunnerDesk implements RunnerOrders {
     const unclaimed = this.#unclaimed.get(id);
     if (unclaimed !== undefined) {
       this.#unclaimed.delete(id);
-      return Promise.resolve(unclaimed);
+      return Promise.resolve(inItsTime(unclaimed, context));
     }
     const { clock, limits } = this.#parts;
     return new Promise((resolve) => {
@@ -382,7 +385,7 @@ export class RunnerDesk implements RunnerOrders {
   #linked(
     order: RunnerOrder,
     waitMs: number,
-    { signal, remainingMs }: Pick<OperationContext, 'signal' | 'remainingMs'>,
+    { signal }: Pick<OperationContext, 'signal'>,
   ): Promise<'linked' | 'tooLate' | 'aborted'> {
     const isThere = (): boolean =>
       this.#links.has(order.bootOperationId) || this.#unclaimed.has(order.operation.id);
@@ -405,8 +408,7 @@ export class RunnerDesk implements RunnerOrders {
       const abort = (): void => settle('aborted');
       this.#waiters.add(look);
       signal.addEventListener('abort', abort, { once: true });
-      const delayMs = Math.max(0, Math.min(waitMs, remainingMs()));
-      cancelTimer = this.#parts.clock.after(delayMs, () => settle('tooLate'));
+      cancelTimer = this.#parts.clock.after(waitMs, () => settle('tooLate'));
     });
   }
 }

@@ -31,6 +31,19 @@ export function cancelOf(operationId: string): string {
   return `${operationId}/cancel`;
 }
 
+/**
+ * The result of an order that was stopped because its time was over. A runner cannot tell why it is
+ * stopped, and says that it was cancelled. A step that a person stopped stays cancelled.
+ */
+export function inItsTime(
+  result: FinalResult,
+  { remainingMs, signal }: Pick<OperationContext, 'remainingMs' | 'signal'>,
+): FinalResult {
+  if (result.kind !== 'failed' || result.type !== 'cancelled') return result;
+  if (signal.aborted || remainingMs() > 0) return result;
+  return { ...result, type: 'deadline', message: `its deadline has passed: ${result.message}` };
+}
+
 /** Longest timer that is asked for: later deadlines are looked at again. */
 const timerMsMax = 24 * 3_600_000;
 
@@ -206,7 +219,7 @@ export class Outstanding {
     this.#cancelDeadline();
     this.#cancelOffer();
     this.#parts.context.signal.removeEventListener('abort', this.#onAbort);
-    this.#parts.onEnd(result);
+    this.#parts.onEnd(inItsTime(result, this.#parts.context));
   }
 
   #step(): string {
