@@ -78,7 +78,12 @@ export function agentLeaves(host: Bench): void {
 /** The agent is back with the same journal, as after a cut; `begun` are operations it works on. */
 export function agentReturns(host: Bench, begun: readonly string[] = []): Effects {
   const journal = create(agent.JournalSchema, { id: 'j1', generation: 1n });
-  const session = { journal, lastMessageMs: host.nowMs, awaitsReport: false };
+  const session = {
+    journal,
+    lastMessageMs: host.nowMs,
+    openedMs: host.nowMs,
+    awaitsReport: false,
+  };
   host.context = { ...host.context, session };
   const state = agent.JournalledOperation_State.BEGUN;
   const listed = begun.map((operationId) =>

@@ -15,7 +15,7 @@
 import { create } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/api';
 import { randomId } from '@rackwright/platform';
-import { type LiveSession, settleMs } from '../host/index.ts';
+import { agentBackMs, type LiveSession, settleMs } from '../host/index.ts';
 import { BootSnapshots } from './boot-snapshots.ts';
 import type { SessionDependencies } from './dependencies.ts';
 import { Discoveries } from './discoveries.ts';
@@ -49,6 +49,9 @@ export class RackSession {
   readonly #forgetting: Forgetting;
   #live: LiveSession | undefined;
   #lastMessageMs = 0;
+  #openedMs = 0;
+  /** Hosts whose deadlines passed before it was opened have been looked at. */
+  #hadItsWord = false;
   readonly #snapshots: BootSnapshots;
   readonly #powerSyncs: PowerSyncs;
   readonly #discoveries: Discoveries;
@@ -101,12 +104,17 @@ export class RackSession {
     const silentMs = this.#deps.clock.nowMs() - this.#lastMessageMs;
     this.#lastMessageMs += silentMs;
     if (this.#live === undefined) {
+      this.#openedMs = this.#lastMessageMs;
       if (message.case === 'hello') await this.#welcomeInTurn(message.value);
       else this.#refuse('badHello', 'the first message of a session must be Hello');
       return;
     }
     // Deadlines that passed meanwhile could not fire (R5).
-    if (silentMs >= settleMs) this.#deps.hosts.wakeRack(this.#rackId);
+    const hasItsWord = this.#lastMessageMs >= this.#openedMs + agentBackMs;
+    if (silentMs >= settleMs || (hasItsWord && !this.#hadItsWord)) {
+      this.#deps.hosts.wakeRack(this.#rackId);
+    }
+    this.#hadItsWord ||= hasItsWord;
     await this.#heard(message);
   }
 
@@ -282,6 +290,7 @@ export class RackSession {
       journal,
       operationKinds,
       lastMessageMs: () => this.#lastMessageMs,
+      openedMs: this.#openedMs,
       awaitsReport: (operationId) => this.#reports.isAwaited(operationId),
       send: (message) => this.#snapshots.pass(message),
       end: () => this.#end(),

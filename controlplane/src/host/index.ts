@@ -29,6 +29,7 @@ export { isPerson } from './life/ends-use.ts';
 export { lookFirstReason, wantsAvailable } from './life/goal.ts';
 export { heldBy } from './life/refusal.ts';
 export { descends, isSameLife, lifeOf } from './operation/lineage.ts';
+export { agentBackMs } from './operation/operation.ts';
 export { planFor } from './plan-for.ts';
 export { powerBack } from './power/pending-power.ts';
 export { createMethod, isCreation } from './request/request-ids.ts';

@@ -73,7 +73,7 @@ test('R3: a Hello that does not list the operation has it sent again under its i
   const journal = create(agent.JournalSchema, { id: 'j1', generation: 2n });
   host.context = {
     ...host.context,
-    session: { journal, lastMessageMs: startMs, awaitsReport: false },
+    session: { journal, lastMessageMs: startMs, openedMs: startMs, awaitsReport: false },
   };
   const effects = host.apply({ kind: 'hello', journal, listed: [] });
   expect(effects).toContainEqual(expect.objectContaining({ kind: 'send' }));
@@ -115,7 +115,7 @@ test('R9: an operation sent to a journal that is lost is interrupted, not sent a
   const journal = create(agent.JournalSchema, { id: 'j2', generation: 1n });
   host.context = {
     ...host.context,
-    session: { journal, lastMessageMs: startMs, awaitsReport: false },
+    session: { journal, lastMessageMs: startMs, openedMs: startMs, awaitsReport: false },
   };
   const effects = host.apply({ kind: 'hello', journal, listed: [] });
   const sent = effects.flatMap((effect) => (effect.kind === 'send' ? [effect.operation] : []));
@@ -167,7 +167,7 @@ test('R5: a report that Hello announced is awaited beyond the deadline', () => {
   const journal = create(agent.JournalSchema, { id: 'j1', generation: 1n });
   host.context = {
     ...host.context,
-    session: { journal, lastMessageMs: host.nowMs, awaitsReport: true },
+    session: { journal, lastMessageMs: host.nowMs, openedMs: host.nowMs, awaitsReport: true },
   };
   host.apply({ kind: 'tick' });
   expect(runOf(host.record)?.phase).toBe(RunPhase.RUNNING);

@@ -42,7 +42,12 @@ const happenings: Readonly<Record<string, (host: Bench) => HostEvent | undefined
     return { kind: 'tick' };
   },
   agentReturns: (host) => {
-    const session = { journal, lastMessageMs: host.nowMs, awaitsReport: false };
+    const session = {
+      journal,
+      lastMessageMs: host.nowMs,
+      openedMs: host.nowMs,
+      awaitsReport: false,
+    };
     host.context = { ...host.context, session };
     return { kind: 'hello', journal, listed: [] };
   },

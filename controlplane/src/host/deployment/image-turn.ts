@@ -6,27 +6,17 @@ import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import type { agent, Run, RunFailure, RunStep } from '@rackwright/api';
 import { fetchImageStep, lasting, writeImageStep } from '@rackwright/api';
 import { stepFailure } from '../turn/step-failure.ts';
-import { isDeployStepOfAgent } from '../turn/step-names.ts';
 import type { EngineTiming } from '../turn/timing.ts';
 import { later, stopWaiting, type Turn, waitFor } from '../turn/turn.ts';
 
 /** A failure's type that says that the turn of an order did not come. */
 export const queueTimeout = 'queueTimeout';
 
-/** How long the agent has to say itself that a time is over which it keeps: it knows more. */
-const agentWordMs = 15_000;
-
 const takesTurns: ReadonlySet<string> = new Set([fetchImageStep, writeImageStep]);
 
 /** How long the order of a step may wait at its agent for its turn; 0: it waits for none. */
 export function queueTimeoutMs({ name }: RunStep, timing: EngineTiming): number {
   return takesTurns.has(name) ? timing.imageQueueTimeoutMs : 0;
-}
-
-/** Beyond the time that its agent keeps, until ours is over. */
-export function graceMs(step: RunStep | undefined): number {
-  const isKept = step?.name === writeImageStep || isDeployStepOfAgent(step?.name ?? '');
-  return isKept ? agentWordMs : 0;
 }
 
 /** What an agent says of an order under way: its place in the queue, or that its turn has come. */
@@ -37,11 +27,11 @@ export function foldTurn(turn: Turn, run: Run, step: RunStep, said: agent.Contin
   if (slot?.sendTime === undefined || slot.cancelId !== '' || queueMs === 0) return;
   if (said.queuePlace > 0) {
     slot.queued = true;
-    step.deadline = timestampFromMs(timestampMs(slot.sendTime) + queueMs + agentWordMs);
+    step.deadline = timestampFromMs(timestampMs(slot.sendTime) + queueMs);
     waitFor(turn, run, 'image', `its turn to get ${image}`, slot.sendTime);
   } else if (slot.queued) {
     slot.queued = false;
-    step.deadline = later(turn, timing.imageTimeoutMs + agentWordMs);
+    step.deadline = later(turn, timing.imageTimeoutMs);
     if (run.waiting?.reason === 'image') stopWaiting(turn, run);
   }
 }

@@ -4,6 +4,7 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent, HostGoal, RunOutcome, RunPhase } from '@rackwright/api';
 import { describe, expect, test } from 'vitest';
+import { agentBackMs, agentWordMs } from '../operation/operation.ts';
 import {
   type Bench,
   bench,
@@ -48,11 +49,38 @@ test.each([
   expect(outcome(rig)).toBe(RunOutcome.SUCCEEDED);
 });
 
-test('an operation that had begun has had its time', async () => {
-  const { rig, replica } = await overWhileAway();
-  const operations = [{ operationId: first, hostUid: 'u1', state: BEGUN }];
-  await connectAgent(rig, replica, { operations });
-  expect(outcome(rig)).toBe(RunOutcome.TIMED_OUT);
+describe('an operation that had begun', () => {
+  async function backAgain() {
+    const { rig, replica } = await overWhileAway();
+    const operations = [{ operationId: first, hostUid: 'u1', state: BEGUN }];
+    const after = await connectAgent(rig, replica, { operations });
+    return { rig, after };
+  }
+
+  test('counts with a result that its agent had ready when it was back', async () => {
+    const { rig, after } = await backAgain();
+    await after.beat(12_000);
+    await after.report(proved(), { id: first, hostUid: 'u1' });
+    expect(outcome(rig)).toBe(RunOutcome.SUCCEEDED);
+  });
+
+  test('has had its time where its agent says nothing of it once it is back', async () => {
+    const { rig, after } = await backAgain();
+    await after.beat(agentBackMs - 6_000);
+    expect(rig.status().run?.phase).not.toBe(RunPhase.ENDED);
+    await after.beat(12_000);
+    expect(outcome(rig)).toBe(RunOutcome.TIMED_OUT);
+  });
+});
+
+test('the word of an agent that stops an operation itself comes before ours', async () => {
+  const rig = rigWith(manageable);
+  const replica = await rig.replica();
+  const plain = await connectAgent(rig, replica);
+  await plain.beat(operationTimeoutMs + 6_000);
+  expect(rig.status().run?.phase).toBe(RunPhase.RUNNING);
+  await plain.report(proved());
+  expect(outcome(rig)).toBe(RunOutcome.SUCCEEDED);
 });
 
 test('a result that Hello announces counts, however late it comes', async () => {
@@ -110,7 +138,7 @@ test('a deadline that passes between two heartbeats fires with the next one', as
   const rig = rigWith(manageable);
   const replica = await rig.replica();
   const plain = await connectAgent(rig, replica);
-  await plain.beat(operationTimeoutMs - 3_000);
+  await plain.beat(operationTimeoutMs + agentWordMs - 3_000);
   expect(rig.status().run?.phase).toBe(RunPhase.RUNNING);
   await plain.beat(9_000);
   expect(outcome(rig)).toBe(RunOutcome.TIMED_OUT);

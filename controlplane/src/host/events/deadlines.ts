@@ -58,7 +58,9 @@ function stepIsOver(turn: Turn, step: RunStep): boolean {
   const isOurOwn =
     definition.kind === 'call' ||
     (definition.kind === 'condition' && definition.needsNoAgent === true);
-  return isOurOwn ? hasPassed(turn, step.deadline) : deadlineFires(turn, step.deadline);
+  return isOurOwn
+    ? hasPassed(turn, step.deadline)
+    : deadlineFires(turn, step.deadline, { agentStops: true });
 }
 
 function endAttempt(turn: Turn, run: Run, step: RunStep, failure: RunFailure): void {

@@ -6,7 +6,7 @@ import { create } from '@bufbuild/protobuf';
 import { durationMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent, type Run, RunPhase, type RunStep, store } from '@rackwright/api';
 import { asSent, missingAgentStep, noteWriteSent } from '../deployment/deployment.ts';
-import { graceMs, queueTimeoutMs } from '../deployment/image-turn.ts';
+import { queueTimeoutMs } from '../deployment/image-turn.ts';
 import { isBraked } from '../turn/brake.ts';
 import {
   activeRun,
@@ -115,7 +115,7 @@ export function ensureSent(turn: Turn, run: Run, timeoutMs: number): SendState {
   slot.operation.deadline = later(turn, queueMs + ownMs);
   openGrantFromNow(turn, slot.operation);
   if (step !== undefined) {
-    step.deadline = later(turn, ownMs + graceMs(step));
+    step.deadline = later(turn, ownMs);
     noteWriteSent(turn, step);
   }
   // A BMC that did not answer is waited for until it has, also while it is asked again.
@@ -202,15 +202,33 @@ export function askToForget({ record, context, effects }: Turn): void {
   if (record.forgetting && context.session !== undefined) effects.push({ kind: 'forget' });
 }
 
+/** How long an agent that stops an order at its deadline has to say what came of it. */
+export const agentWordMs = 15_000;
+
+/**
+ * How long an agent that is back has to say what happened while it was away. Longer than the 30 s
+ * for which it waits for a runner that may have its last word ready.
+ */
+export const agentBackMs = 45_000;
+
 /**
  * R5: true when the deadline has passed and silence is not the reason: either the operation was
- * never sent, or the session has spoken since.
+ * never sent, or the agent has been heard since and has had time for its word.
+ * `agentStops`: the deadline is one that the agent keeps too, where the operation was sent.
  */
-export function deadlineFires(turn: Turn, deadline: Timestamp | undefined): boolean {
+export function deadlineFires(
+  turn: Turn,
+  deadline: Timestamp | undefined,
+  { agentStops = false } = {},
+): boolean {
   if (deadline === undefined || !hasPassed(turn, deadline)) return false;
   const { session } = turn.context;
-  if (turn.record.operation !== undefined && turn.record.operation.sentTo === undefined)
-    return true;
+  const { operation: slot } = turn.record;
+  if (slot !== undefined && slot.sentTo === undefined) return true;
   if (session === undefined || session.awaitsReport) return false;
-  return session.lastMessageMs >= timestampMs(deadline);
+  const deadlineMs = timestampMs(deadline);
+  const ownWordMs = agentStops && slot !== undefined ? agentWordMs : 0;
+  const wasAway = session.openedMs > deadlineMs;
+  const dueMs = wasAway ? session.openedMs + agentBackMs : deadlineMs + ownWordMs;
+  return session.lastMessageMs >= dueMs;
 }

@@ -5,6 +5,7 @@ import { expect, test } from 'vitest';
 import { type Bench, done } from '../testing/bench.ts';
 import {
   bootNow,
+  passOrder,
   passTime,
   runOf,
   script,
@@ -62,7 +63,7 @@ test.each([
   ['continue', RunOutcome.UNSPECIFIED],
 ])('after its time it never acts, however often it is told (onTimeout: %s)', (policy, outcome) => {
   const { host, id } = ordered({ timeoutMs: 60_000, onTimeout: policy });
-  passTime(host, 60_000);
+  passOrder(host, 60_000);
   expect(runOf(host).outcome).toBe(outcome);
   const answers = [answered(host, id), answered(host, id), answered(host, id)];
   expect(answers).toEqual([['stale'], ['stale'], ['stale']]);

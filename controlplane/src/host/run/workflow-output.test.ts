@@ -16,6 +16,7 @@ import { type Bench, failed } from '../testing/bench.ts';
 import {
   bootNow,
   exited,
+  passOrder,
   passTime,
   rendered,
   runOf,
@@ -194,7 +195,7 @@ test('a report after timedOut is told in the timeline once, and changes nothing 
   startOn(host, [script('a', { timeoutMs: 60_000 })]);
   bootNow(host);
   const { id } = host.operation();
-  passTime(host, 60_000);
+  passOrder(host, 60_000);
   expect(runOf(host).outcome).toBe(RunOutcome.TIMED_OUT);
   const before = host.record;
   const effects = host.report(wrote('done after all'), id);
@@ -234,7 +235,7 @@ test('a late report of an attempt that was given up does not end the next one', 
   startOn(host, [script('a', { timeoutMs: 60_000, retries: 1 })]);
   bootNow(host);
   const { id } = host.operation();
-  passTime(host, 60_000);
+  passOrder(host, 60_000);
   host.report(wrote('late'), id);
   expect(stepNow(host)).toMatchObject({ state: StepState.RUNNING, attempt: 2 });
   expect(stepNow(host)?.exit).toBeUndefined();

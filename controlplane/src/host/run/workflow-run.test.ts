@@ -3,6 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { durationFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent, HostState, RerunClass, RunKind, RunOutcome, RunPhase } from '@rackwright/api';
 import { expect, test } from 'vitest';
+import { agentWordMs } from '../operation/operation.ts';
 import { nextWakeMs } from '../shell/wake.ts';
 import { done, failed } from '../testing/bench.ts';
 import { statusOf } from '../testing/deleting.ts';
@@ -10,6 +11,7 @@ import {
   bmcStep,
   bootNow,
   exited,
+  passOrder,
   passTime,
   rendered,
   runOf,
@@ -219,7 +221,9 @@ test('an attempt has its template’s time, is stopped then, and the run ends ti
   bootNow(host);
   const { id, deadline } = host.operation();
   expect(deadline && timestampMs(deadline)).toBe(host.nowMs + 60_000);
-  const effects = passTime(host, 60_000);
+  passTime(host, 60_000);
+  expect(runOf(host).phase, 'the agent stops it, and may say so').toBe(RunPhase.RUNNING);
+  const effects = passTime(host, agentWordMs);
   expect(effects).toContainEqual(expect.objectContaining({ kind: 'cancel', operationId: id }));
   expect(runOf(host)).toMatchObject({ outcome: RunOutcome.TIMED_OUT, error: { type: 'deadline' } });
   expect(told(host)).toEqual(['a failed']);
@@ -230,7 +234,7 @@ test('what must not run twice is not tried again when nothing was heard of it', 
   const silent = workable();
   startOn(silent, [script('a', never)]);
   bootNow(silent);
-  passTime(silent, 60_000);
+  passOrder(silent, 60_000);
   expect(runOf(silent).outcome).toBe(RunOutcome.TIMED_OUT);
   const heard = workable();
   startOn(heard, [script('a', never)]);

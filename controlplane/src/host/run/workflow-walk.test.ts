@@ -7,6 +7,7 @@ import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, HostState, RerunClass, RunOutcome, RunPhase, StepState } from '@rackwright/api';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { agentWordMs } from '../operation/operation.ts';
 import { type Bench, bootOfRunner, done, failed } from '../testing/bench.ts';
 import {
   bmcStep,
@@ -215,7 +216,7 @@ function walk(host: Bench, lucks: readonly Luck[]): Told {
     else {
       const { id } = host.operation();
       const said = machine.carryOut(host, left.shift() ?? 'done');
-      if (said === undefined) pass(host, 24 * 3_600_000);
+      if (said === undefined) pass(host, 24 * 3_600_000 + agentWordMs);
       else host.report(said, id);
     }
     host.apply({ kind: 'tick' });

@@ -14,6 +14,8 @@ export interface LiveSession {
   readonly operationKinds: readonly string[];
   /** When its last message came, wall time. */
   lastMessageMs(): number;
+  /** When its Hello came, wall time. */
+  readonly openedMs: number;
   /** Whether Hello announced a final report of this operation that has not come yet. */
   awaitsReport(operationId: string): boolean;
   /** Never throws: what cannot be sent now is sent again after the next Hello. */

@@ -194,6 +194,7 @@ function sessionContext(session: LiveSession, record: wire.HostRecord): SessionC
   return {
     journal: session.journal,
     lastMessageMs: session.lastMessageMs(),
+    openedMs: session.openedMs,
     awaitsReport: session.awaitsReport(record.operation?.operation?.id ?? ''),
     operationKinds: session.operationKinds,
   };

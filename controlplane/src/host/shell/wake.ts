@@ -3,6 +3,7 @@ import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import { FaultSeverity, type store } from '@rackwright/api';
 import { bmcUnreachable, silenceErrorMs } from '../bmc/health.ts';
 import { takeOverAtMs } from '../operation/calls.ts';
+import { agentWordMs } from '../operation/operation.ts';
 import { pauseEndsMs } from '../turn/pause.ts';
 import { defaultTiming } from '../turn/timing.ts';
 import { activeRun } from '../turn/turn.ts';
@@ -41,7 +42,7 @@ export function nextWakeMs(
     ...(pauseMs === undefined ? [] : [pauseMs]),
     ...(takeOverMs === undefined ? [] : [takeOverMs]),
     ...inMs(deadlines),
-    ...inMs(deadlines).map((at) => at + settleMs),
+    ...inMs(deadlines).flatMap((at) => [at + settleMs, at + agentWordMs + settleMs]),
     ...inMs(waiting).map((since) => since + contactDeadlineMs),
     ...inMs(silences).map((since) => since + silenceErrorMs),
   ].filter((timeMs) => timeMs > nowMs);
@@ -50,7 +51,7 @@ export function nextWakeMs(
 
 /**
  * A deadline fires once the agent has spoken after it, which may be a heartbeat later (R5). Whoever
- * hears an agent that was silent for longer wakes its hosts.
+ * hears an agent that was silent for longer wakes its hosts, then and when it has had its word.
  */
 export const settleMs = 5_000;
 

@@ -107,6 +107,7 @@ export function bench(
       session: {
         journal: create(agent.JournalSchema, { id: 'j1', generation: 1n }),
         lastMessageMs: startMs,
+        openedMs: startMs,
         awaitsReport: false,
       },
       sessionElsewhere: false,

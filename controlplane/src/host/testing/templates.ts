@@ -9,6 +9,7 @@ import {
   type RunStep,
   StepState,
 } from '@rackwright/api';
+import { agentWordMs } from '../operation/operation.ts';
 import type { WorkflowStep } from '../turn/types.ts';
 import { type Bench, bench, done, verified } from './bench.ts';
 import { statusOf } from './deleting.ts';
@@ -159,4 +160,9 @@ export function passTime(host: Bench, ms: number) {
     host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };
   }
   return host.apply({ kind: 'tick' });
+}
+
+/** Lets the time of an order pass, and that which its agent has for its word. */
+export function passOrder(host: Bench, ms: number) {
+  return passTime(host, ms + agentWordMs);
 }

@@ -186,6 +186,8 @@ export interface SessionContext {
   readonly journal: agent.Journal;
   /** When the last message of the session came. */
   readonly lastMessageMs: number;
+  /** When the session began: before, the agent was away. */
+  readonly openedMs: number;
   /** Hello announced a final report of the present operation that has not come yet. */
   readonly awaitsReport: boolean;
   /** What Hello named: nothing else is sent (R8). Unset: it is not known. */
