@@ -2,8 +2,13 @@
  * The simulated disks of a machine. Each keeps a log of its own, which the judge reads: it knows
  * nothing of who gave the orders, nor of operations.
  */
-import type { DeviceFacts, Region } from '@rackwright/erasure';
-import { type BlockDevices, DeviceError, type OpenRegion } from '@rackwright/runner';
+import type { DeviceFacts } from '@rackwright/erasure';
+import {
+  type BlockDevices,
+  DeviceError,
+  type HeldDevice,
+  type OpenRegion,
+} from '@rackwright/runner';
 import type { EventHeap, SimProcess } from '@rackwright/sim';
 import type { Chance } from './chance.ts';
 
@@ -172,7 +177,7 @@ export interface DriveSurroundings {
 
 /** The disks as one life of the runner reaches them. */
 export function blockDevices(around: DriveSurroundings): BlockDevices {
-  const { heap, chance, process, drives } = around;
+  const { process, drives } = around;
   const nameOf = (drive: SimDrive) => `disk${drives().indexOf(drive)}`;
   const driveOf = ({ serial }: DeviceFacts): SimDrive => {
     const drive = drives().find((each) => each.serial === serial);
@@ -184,32 +189,48 @@ export function blockDevices(around: DriveSurroundings): BlockDevices {
       around.listed();
       return { devices: drives().map((each) => each.facts(nameOf(each))), signs: [] };
     },
-    open: async (device, region) => {
+    hold: async (device) => {
       const drive = driveOf(device);
       drive.open(process);
-      return openRegion(around, drive, region);
+      return holdDrive(around, drive, device);
     },
-    nvmeFormat: async (device) => {
-      const drive = driveOf(device);
+  };
+}
+
+function holdDrive(around: DriveSurroundings, drive: SimDrive, device: DeviceFacts): HeldDevice {
+  const { heap, chance, process, drives } = around;
+  const present = async (): Promise<void> => {
+    if (drives().includes(drive)) return;
+    throw new DeviceError(`${device.name} is gone`, { loss: 'vanished' });
+  };
+  return {
+    regions: device.regions.map(() => openRegion(around, drive)),
+    present,
+    confirm: present,
+    nvmeFormat: async () => {
       const tookMs = chance.around(8_000);
       note(around, drive, 'format');
       failIfBroken(around, drive);
       drive.beginFormat(heap, tookMs, () => note(around, drive, 'settled'));
       return process.answer(tookMs + 1, () => ['formatted']);
     },
-    busyWith: async (device) =>
-      driveOf(device).busyMs(heap.nowMs) > 0 ? 'a format is under way' : undefined,
+    busyWith: async () => (drive.busyMs(heap.nowMs) > 0 ? 'a format is under way' : undefined),
     readLog: async () => [],
+    close: async () => drive.close(),
   };
 }
 
-function openRegion(around: DriveSurroundings, drive: SimDrive, _region: Region): OpenRegion {
+function openRegion(around: DriveSurroundings, drive: SimDrive): OpenRegion {
   const { process, chance } = around;
   let challenged = false;
   return {
     read: async (offset, length) => {
       if (chance.happens(0.001)) throw new DeviceError('I/O error: read');
       return drive.read(offset, length);
+    },
+    readInto: async (offset, target) => {
+      if (chance.happens(0.001)) throw new DeviceError('I/O error: read');
+      target.set(drive.read(offset, target.length));
     },
     write: async (offset, bytes) => {
       if (!challenged) note(around, drive, 'challenge');
@@ -232,7 +253,6 @@ function openRegion(around: DriveSurroundings, drive: SimDrive, _region: Region)
       throw new DeviceError('no discard here');
     },
     flush: () => process.answer(chance.around(20), () => undefined),
-    close: async () => drive.close(),
   };
 }
 

@@ -51,6 +51,11 @@ export interface Region {
   readonly logicalBlockBytes: number;
   /** Only whole units of this size are discarded; what is left at the end keeps its content. */
   readonly discardGranularityBytes?: number;
+  /**
+   * Which attachment of a disk this is, counted by the kernel since its start: another disk in the
+   * same place has another number. Unset where nobody counts. Not in inventories.
+   */
+  readonly attachment?: number;
 }
 
 /** What an NVMe controller says about erasing itself (NVMe base specification, Identify). */

@@ -1,9 +1,17 @@
+/** The child's number for the first of `ExecRequest.descriptors`. */
+export const firstInheritedDescriptor = 3;
+
 /** One run of a program, bounded in time and output. */
 export interface ExecRequest {
   readonly file: string;
   readonly args: readonly string[];
   /** Written to standard input, which is then closed. Secrets go here, never into `args`. */
   readonly stdin?: string;
+  /**
+   * Open descriptors of ours that the child gets too, numbered from `firstInheritedDescriptor` on:
+   * the first one is its `/dev/fd/3`. They stay open here.
+   */
+  readonly descriptors?: readonly number[];
   /** The child is killed (SIGKILL, with its process group) when this much time has passed. */
   readonly timeoutMs: number;
   /** Output beyond this is cut and marked. */

@@ -4,17 +4,32 @@
  *
  * Invariants of every implementation:
  * B1 `list` names every device; nothing is left out because it looks odd.
- * B2 A region is open at most once and exclusively: who uses the device otherwise makes `open`
- *    fail, and nobody else can start to while it is open.
+ * B2 A device is held at most once and exclusively: who uses it otherwise makes `hold` fail, and
+ *    nobody else can start to while it is held.
  * B3 Reads come from the device, never from a cache of ours or the kernel's.
  * B4 A rejected call rejects with `DeviceError`. Success of an erasing call proves nothing; the
  *    verdict does.
+ * B5 A held device is opened once. Everything that is done to it goes through that opening. A
+ *    device that takes its place, its name or its number is never written.
  */
-import type { DeviceFacts, Region, StorageSign } from '@rackwright/erasure';
+import type { DeviceFacts, StorageSign } from '@rackwright/erasure';
+
+/**
+ * Why a device is given up: it was unplugged or answers nothing any more, or what answers says
+ * that it is another one.
+ */
+export type DeviceLoss = 'vanished' | 'changed';
 
 /** What a device, or the program that drives it, answered instead of doing its work. */
 export class DeviceError extends Error {
   override readonly name = 'DeviceError';
+  /** Set when the device is lost: nothing more can be done to it. */
+  readonly loss: DeviceLoss | undefined;
+
+  constructor(message: string, options: { cause?: unknown; loss?: DeviceLoss } = {}) {
+    super(message, options);
+    this.loss = options.loss;
+  }
 }
 
 export interface DeviceListing {
@@ -28,25 +43,51 @@ export type NvmeEraseMode = 'userData' | 'crypto';
 
 export interface BlockDevices {
   list(): Promise<DeviceListing>;
-  open(device: DeviceFacts, region: Region): Promise<OpenRegion>;
   /**
-   * Formats all namespaces of an NVMe controller; none of its regions may be open. Cannot be
-   * stopped. Resolves with what the tool said, line by line.
+   * Opens every region of the device, exclusively, and confirms that what was opened is the device
+   * that `device` describes. Rejects with `DeviceError`; `loss` is set when it is gone or another.
    */
-  nvmeFormat(device: DeviceFacts, mode: NvmeEraseMode): Promise<string[]>;
+  hold(device: DeviceFacts): Promise<HeldDevice>;
+}
+
+/** One device, opened once and exclusively until it is closed. */
+export interface HeldDevice {
+  /** One for each of the device's regions, in their order. */
+  readonly regions: readonly OpenRegion[];
+  /**
+   * Asks the device itself for its serial, name and size again, as far as a tool can, besides what
+   * `present` does. Rejects with a `DeviceError` that has a `loss`.
+   */
+  confirm(): Promise<void>;
+  /**
+   * Asks the kernel alone whether what is open is still attached and the same: cheap enough to be
+   * asked every few seconds. Rejects with a `DeviceError` that has a `loss`.
+   */
+  present(): Promise<void>;
+  /**
+   * Formats all namespaces of an NVMe controller. Cannot be stopped. Resolves with what the tool
+   * said, line by line.
+   */
+  nvmeFormat(mode: NvmeEraseMode): Promise<string[]>;
   /** Why the device is still at work on its own (a format, a sanitize); undefined when idle. */
-  busyWith(device: DeviceFacts): Promise<string | undefined>;
+  busyWith(): Promise<string | undefined>;
   /** The device's own log, newest last; empty when it keeps none. */
-  readLog(device: DeviceFacts): Promise<string[]>;
+  readLog(): Promise<string[]>;
+  close(): Promise<void>;
 }
 
 /** Offsets and lengths are multiples of the region's logical block. */
 export interface OpenRegion {
-  /** The bytes are valid until the next call. At most `transferBytesMax`. */
+  /** The bytes are valid until the next call. At most `transferBytesMax`. One at a time. */
   read(offset: number, length: number): Promise<Uint8Array>;
+  /**
+   * Fills `target`, which stands in transfer memory. Several may be under way, each with memory of
+   * its own. At most `transferBytesMax`.
+   */
+  readInto(offset: number, target: Uint8Array): Promise<void>;
   /** At most `transferBytesMax`. What stands in transfer memory need not be copied. */
   write(offset: number, bytes: Uint8Array): Promise<void>;
-  /** Writes zeros as ordinary data. At most `transferBytesMax`. */
+  /** Writes zeros as ordinary data. At most `transferBytesMax`. Several may be under way. */
   writeZeros(offset: number, length: number): Promise<void>;
   /** Resolves with what the tool said, line by line. */
   discard(offset: number, length: number): Promise<string[]>;
@@ -57,7 +98,6 @@ export interface OpenRegion {
   zeroOut?(offset: number, length: number): Promise<string[]>;
   /** Durable on the device when it resolves. */
   flush(): Promise<void>;
-  close(): Promise<void>;
 }
 
 /** Largest single read or write, bytes. */

@@ -8,13 +8,13 @@ import { judgeIdentity, witnessOfBmc, witnessOfSystem } from '@rackwright/erasur
 import type { Failed } from '@rackwright/results';
 import type { StepContext, StepEnd } from './step.ts';
 
-export type GuardResult =
-  | {
-      readonly kind: 'passed';
-      readonly witnesses: readonly string[];
-      readonly system: Awaited<ReturnType<StepContext['machine']['identity']>>;
-    }
-  | { readonly kind: 'failed'; readonly end: StepEnd };
+export interface GuardPassed {
+  readonly kind: 'passed';
+  readonly witnesses: readonly string[];
+  readonly system: Awaited<ReturnType<StepContext['machine']['identity']>>;
+}
+
+export type GuardResult = GuardPassed | { readonly kind: 'failed'; readonly end: StepEnd };
 
 /** The machine must be the one whose BMC was switched on. */
 export async function guardIdentity(context: StepContext): Promise<GuardResult> {

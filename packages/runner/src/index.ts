@@ -9,6 +9,8 @@ export {
   type BlockDevices,
   DeviceError,
   type DeviceListing,
+  type DeviceLoss,
+  type HeldDevice,
   type NvmeEraseMode,
   type OpenRegion,
 } from './block-devices.ts';

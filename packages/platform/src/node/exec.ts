@@ -10,9 +10,9 @@
  * X4 At most `outputBytesMax` bytes of each output are kept; the rest is read and dropped, so
  *    that a chatty child does not block.
  */
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { constants } from 'node:os';
-import type { Readable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
 import type { Exec, ExecRequest, ExecResult } from '../exec.ts';
 
 const defaultPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
@@ -42,13 +42,16 @@ async function run(
   signal?: AbortSignal,
 ): Promise<ExecResult> {
   if (signal?.aborted === true) return { kind: 'notStarted', message: 'aborted before the start' };
-  let child: ChildProcessWithoutNullStreams;
+  let child: PipedChild;
   try {
-    child = spawn(request.file, request.args, {
+    const spawned = spawn(request.file, request.args, {
       cwd: '/',
       env: { PATH: path, LC_ALL: 'C' },
       detached: group === 'own',
+      stdio: ['pipe', 'pipe', 'pipe', ...(request.descriptors ?? [])],
     });
+    // Its outputs are pipes, as just said; the types of Node do not follow that.
+    child = spawned as PipedChild;
   } catch (error) {
     return { kind: 'notStarted', message: messageOf(error) };
   }
@@ -68,6 +71,12 @@ async function run(
   }
 }
 
+type PipedChild = ChildProcess & {
+  readonly stdin: Writable;
+  readonly stdout: Readable;
+  readonly stderr: Readable;
+};
+
 type End =
   | { readonly kind: 'exited'; readonly code: number }
   | { readonly kind: 'timedOut' }
@@ -75,7 +84,7 @@ type End =
 
 /** Settles when outputs are closed and the child is gone, or `killGraceMs` after the kill. */
 function ended(
-  child: ChildProcessWithoutNullStreams,
+  child: PipedChild,
   timeoutMs: number,
   group: ExecGroup,
   signal: AbortSignal | undefined,

@@ -5,6 +5,8 @@
  * D1 Always answers an outcome; what the device refuses becomes the outcome's words.
  * D2 The verdict is read after the erasing call, whatever that call said, unless it failed.
  * D3 `mode: check` writes nothing, and proves nothing without an earlier attempt's challenge.
+ * D5 Everything is done to the device as it is held. It is confirmed before each phase; once it is
+ *    lost, nothing more is written and the outcome says so.
  * D4 The outcome counts challenge blocks only when they were read back as written.
  */
 import type { MessageInitShape } from '@bufbuild/protobuf';
@@ -21,10 +23,18 @@ import {
   verdictToWire,
 } from '@rackwright/erasure';
 import { boundText } from '@rackwright/results';
-import { DeviceError, type OpenRegion, transferBytesMax } from '../block-devices.ts';
-import type { StepContext } from '../step.ts';
-import type { Target } from './targets.ts';
 import {
+  DeviceError,
+  type DeviceLoss,
+  type HeldDevice,
+  type OpenRegion,
+  transferBytesMax,
+} from '../block-devices.ts';
+import type { StepContext } from '../step.ts';
+import type { Grip } from './grip.ts';
+import {
+  deviceErrorOf,
+  pairRegions,
   planDevice,
   type RegionChallenge,
   readVerdict,
@@ -41,6 +51,7 @@ export interface DeviceResult {
   readonly verdict: RecordedVerdict;
   /** The device or its tool failed while it was erased, rather than in the reading after. */
   readonly erasingFailed: boolean;
+  readonly loss: DeviceLoss | undefined;
   readonly outcome: MessageInitShape<typeof agent.DeviceOutcomeSchema>;
 }
 
@@ -49,17 +60,20 @@ export type DeviceProgress = (fraction: number, what: string) => void;
 
 interface Work {
   readonly context: StepContext;
-  readonly target: Target;
+  readonly identity: string;
+  readonly held: HeldDevice;
+  readonly device: DeviceFacts;
   readonly challenges: readonly RegionChallenge[];
   readonly method: ErasureMethod;
   readonly log: string[];
   readonly progress: DeviceProgress;
   /** The challenge has been read back as written, by this attempt or the one that is checked. */
   challenged: boolean;
+  loss: DeviceLoss | undefined;
 }
 
 export interface DeviceTask {
-  readonly target: Target;
+  readonly grip: Grip;
   /** For checks: an earlier attempt wrote the challenge. */
   readonly challengeProved: boolean;
   /** The device's share of the log lines that one step's evidence may hold. */
@@ -70,36 +84,31 @@ export interface DeviceTask {
 /** Erases or checks one target. */
 export async function eraseDevice(
   context: StepContext,
-  { target, challengeProved, logLinesMax, progress }: DeviceTask,
+  { grip, challengeProved, logLinesMax, progress }: DeviceTask,
 ): Promise<DeviceResult> {
   const startMs = context.clock.nowMs();
   const log: string[] = [];
-  const { plan, device, identity } = target;
-  let verdict: RecordedVerdict = { kind: 'unverified', reason: 'nothing was done' };
-  let erasingFailed = false;
-  let blocksWritten = 0;
-  if (plan.kind === 'refused') {
-    verdict = { kind: 'unverified', reason: `not erased: ${plan.reason}` };
-  } else {
+  const { plan, device, identity } = grip.target;
+  let end: DeviceEnd = { verdict: { kind: 'unverified', reason: 'nothing was done' } };
+  if (grip.kind === 'refused') {
+    end = { verdict: { kind: 'unverified', reason: `not erased: ${grip.reason}` } };
+  } else if (grip.kind === 'failed') {
+    end = failedEnd(grip.error);
+  } else if (plan.kind === 'erase') {
     const { method } = plan;
+    const { held } = grip;
     const challenges = planDevice(device, identity, method, context.order.challengeSeed);
-    const work = { context, target, challenges, method, log, progress, challenged: false };
-    if (context.order.mode === agent.StepMode.CHECK) {
-      work.challenged = challengeProved;
-      verdict = await check(work);
-    } else {
-      const failure = await erase(work);
-      erasingFailed = failure !== undefined;
-      verdict = failure ?? (await judge(work));
-    }
-    if (work.challenged) blocksWritten = challengeBlocks(challenges);
+    const work = { context, identity, held, device, challenges, method, log, progress };
+    end = await handle({ ...work, challenged: challengeProved, loss: undefined });
+    log.push(...(await deviceLog(held)));
   }
-  log.push(...(await deviceLog(context, device)));
+  const { verdict, erasingFailed = false, blocksWritten = 0, loss } = end;
   return {
     identity,
     name: device.name,
     verdict,
     erasingFailed,
+    loss,
     outcome: {
       device: storageDeviceOf(device),
       ...(plan.kind === 'erase' ? { method: methodToWire(plan.method) } : {}),
@@ -109,8 +118,69 @@ export async function eraseDevice(
       endTime: timestampFromMs(context.clock.nowMs()),
       log: boundDeviceLog(log, logLinesMax),
       challengeSeed: context.order.challengeSeed,
+      ...(loss === undefined ? {} : { loss: lossesOnWire[loss] }),
     },
   };
+}
+
+const lossesOnWire: Readonly<Record<DeviceLoss, agent.DeviceLoss>> = {
+  vanished: agent.DeviceLoss.VANISHED,
+  changed: agent.DeviceLoss.CHANGED,
+};
+
+/** How the work on one device ended. */
+interface DeviceEnd {
+  readonly verdict: RecordedVerdict;
+  readonly erasingFailed?: boolean;
+  readonly blocksWritten?: number;
+  readonly loss?: DeviceLoss | undefined;
+}
+
+function failedEnd(error: DeviceError): DeviceEnd {
+  const verdict = { kind: 'unverified' as const, reason: `not erased: ${error.message}` };
+  return { verdict, erasingFailed: true, loss: error.loss };
+}
+
+async function handle(work: Work): Promise<DeviceEnd> {
+  let verdict: RecordedVerdict;
+  let erasingFailed = false;
+  if (work.context.order.mode === agent.StepMode.CHECK) {
+    verdict = await check(work);
+  } else {
+    work.challenged = false;
+    const failure = await erase(work);
+    erasingFailed = failure !== undefined;
+    verdict = failure ?? (await judge(work));
+  }
+  const lost = await whatIsLost(work, verdict);
+  const blocksWritten = work.challenged ? challengeBlocks(work.challenges) : 0;
+  return { verdict: lost ?? verdict, erasingFailed, blocksWritten, loss: work.loss };
+}
+
+/**
+ * The last look at the device: what was read counts only for the device that is still there. A
+ * device that is proved not to be erased stays so.
+ */
+async function whatIsLost(
+  work: Work,
+  verdict: RecordedVerdict,
+): Promise<RecordedVerdict | undefined> {
+  if (work.loss !== undefined) return undefined;
+  try {
+    await work.held.confirm();
+    return undefined;
+  } catch (error) {
+    const reason = noteFailure(work, error);
+    return verdict.kind === 'notErased' ? undefined : { kind: 'unverified', reason };
+  }
+}
+
+/** Keeps the loss, and answers the words. */
+function noteFailure(work: Work, error: unknown): string {
+  const { message, loss } = deviceErrorOf(error);
+  work.loss ??= loss;
+  work.log.push(message);
+  return message;
 }
 
 /** What evidence and certificates carry of a verdict. */
@@ -122,8 +192,7 @@ function bounded(verdict: RecordedVerdict): RecordedVerdict {
 
 /** Challenge and method. Answers the failure, or undefined when the verdict may be read. */
 async function erase(work: Work): Promise<RecordedVerdict | undefined> {
-  const { context, target, log } = work;
-  const { identity } = target;
+  const { context, identity } = work;
   try {
     stopIfCancelled(context);
     await context.stage(identity, 'begun');
@@ -131,37 +200,38 @@ async function erase(work: Work): Promise<RecordedVerdict | undefined> {
     const may = await context.mayBegin();
     if (may.kind === 'over') throw new DeviceError(`not begun: ${may.reason}`);
     stopIfCancelled(context);
+    await work.held.confirm();
     await challengeRegions(work);
     work.challenged = true;
     await context.stage(identity, 'challenged');
     context.crashPoint('runner.challenged');
+    await work.held.confirm();
     await applyMethod(work);
+    await work.held.confirm();
     await context.stage(identity, 'erased');
     context.crashPoint('runner.erased');
     return undefined;
   } catch (error) {
-    const words = wordsOf(error);
-    log.push(words);
-    return { kind: 'unverified', reason: words };
+    return { kind: 'unverified', reason: noteFailure(work, error) };
   }
 }
 
 async function judge(work: Work): Promise<RecordedVerdict> {
-  const { context, target, challenges, method } = work;
+  const { context, identity, held, challenges, method } = work;
   if (context.verdictSwitchedOff) {
-    context.log.warn({ device: target.identity }, 'THE VERDICT IS SWITCHED OFF: nothing is proved');
+    context.log.warn({ device: identity }, 'THE VERDICT IS SWITCHED OFF: nothing is proved');
     return { kind: 'switchedOff' };
   }
   work.progress(0.95, 'reading back');
-  const verdict = await readVerdict(context.devices, target.device, challenges, method, true);
-  await context.stage(target.identity, 'verified');
+  const verdict = await readVerdict(held, work.device, challenges, method, true);
+  await context.stage(identity, 'verified');
   context.crashPoint('runner.verified');
   return verdict;
 }
 
 async function check(work: Work): Promise<RecordedVerdict> {
-  const { context, target, challenges, method, challenged } = work;
-  return await readVerdict(context.devices, target.device, challenges, method, challenged);
+  const { held, device, challenges, method, challenged } = work;
+  return await readVerdict(held, device, challenges, method, challenged);
 }
 
 function challengeBlocks(challenges: readonly RegionChallenge[]): number {
@@ -170,26 +240,28 @@ function challengeBlocks(challenges: readonly RegionChallenge[]): number {
 
 async function challengeRegions(work: Work): Promise<void> {
   work.progress(0, 'challenge');
-  for (const challenge of work.challenges) {
-    await withRegion(work, challenge, (open) => writeChallenge(open, challenge));
+  for (const [open, challenge] of openRegions(work)) {
+    await writeChallenge(open, challenge);
     const count = challenge.plan.challenges.length;
     work.log.push(`${challenge.region.name}: ${count} challenge blocks written and read back`);
   }
 }
 
 async function applyMethod(work: Work): Promise<void> {
-  const { context, target, method, log } = work;
+  const { context, held, method, log } = work;
   switch (method) {
     case 'nvmeFormatCrypto':
     case 'nvmeFormat': {
       const mode = method === 'nvmeFormatCrypto' ? 'crypto' : 'userData';
       work.progress(0.05, method);
       stopIfCancelled(context);
-      log.push(...(await context.devices.nvmeFormat(target.device, mode)));
+      log.push(...(await held.nvmeFormat(mode)));
       return;
     }
     case 'discard':
-      for (const challenge of work.challenges) await discardRegion(work, challenge);
+      for (const [open, challenge] of openRegions(work)) {
+        await discardRegion(work, open, challenge);
+      }
       return;
     case 'overwrite':
     case 'metadataOnly':
@@ -198,19 +270,21 @@ async function applyMethod(work: Work): Promise<void> {
   }
 }
 
-async function discardRegion(work: Work, challenge: RegionChallenge): Promise<void> {
+async function discardRegion(
+  work: Work,
+  open: OpenRegion,
+  { region }: RegionChallenge,
+): Promise<void> {
   work.progress(0.05, 'discard');
   stopIfCancelled(work.context);
-  await withRegion(work, challenge, async (open) => {
-    const { sizeBytes, discardGranularityBytes = 1 } = challenge.region;
-    work.log.push(...(await open.discard(0, sizeBytes)));
-    const tailBytes = sizeBytes % discardGranularityBytes;
-    if (tailBytes > 0) {
-      await writeZeros(work, open, { offset: sizeBytes - tailBytes, length: tailBytes });
-      work.log.push(`${challenge.region.name}: ${tailBytes} bytes at its end overwritten`);
-    }
-    await open.flush();
-  });
+  const { sizeBytes, discardGranularityBytes = 1 } = region;
+  work.log.push(...(await open.discard(0, sizeBytes)));
+  const tailBytes = sizeBytes % discardGranularityBytes;
+  if (tailBytes > 0) {
+    await writeZeros(work, open, { offset: sizeBytes - tailBytes, length: tailBytes });
+    work.log.push(`${region.name}: ${tailBytes} bytes at its end overwritten`);
+  }
+  await open.flush();
 }
 
 /** Stops between two transfers when it is cancelled. `tell` gets what one transfer wrote. */
@@ -233,41 +307,31 @@ async function overwriteSpans(work: Work): Promise<void> {
     .flatMap(({ spans }) => spans)
     .reduce((sum, span) => sum + span.length, 0);
   let done = 0;
-  for (const challenge of work.challenges) {
-    await withRegion(work, challenge, async (open) => {
-      for (const span of challenge.spans) {
-        await writeZeros(work, open, span, (bytes) => {
-          done += bytes;
-          work.progress(0.05 + (0.9 * done) / total, work.method);
-        });
-      }
-      await open.flush();
-    });
+  for (const [open, challenge] of openRegions(work)) {
+    for (const span of challenge.spans) {
+      await writeZeros(work, open, span, (bytes) => {
+        done += bytes;
+        work.progress(0.05 + (0.9 * done) / total, work.method);
+      });
+    }
+    await open.flush();
     const bytes = challenge.spans.reduce((sum, span) => sum + span.length, 0);
     work.log.push(`${challenge.region.name}: ${bytes} bytes overwritten with zeros`);
   }
 }
 
-async function withRegion(
-  work: Work,
-  challenge: RegionChallenge,
-  use: (open: OpenRegion) => Promise<void>,
-): Promise<void> {
-  const open = await work.context.devices.open(work.target.device, challenge.region);
-  try {
-    await use(open);
-  } finally {
-    await open.close();
-  }
+/** Every region of the device with what is planned for it. */
+function openRegions({ held, challenges }: Work): [OpenRegion, RegionChallenge][] {
+  return pairRegions(held, challenges);
 }
 
 function stopIfCancelled(context: StepContext): void {
   if (context.signal.aborted) throw new DeviceError('cancelled before it was done');
 }
 
-async function deviceLog(context: StepContext, device: DeviceFacts): Promise<string[]> {
+async function deviceLog(held: HeldDevice): Promise<string[]> {
   try {
-    return await context.devices.readLog(device);
+    return await held.readLog();
   } catch (error) {
     return [`the device's own log cannot be read: ${wordsOf(error)}`];
   }

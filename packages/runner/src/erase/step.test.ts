@@ -358,6 +358,40 @@ test('checks a cryptographic erase only against a challenge that was written', a
   expect(told.result).toEqual({ kind: 'complete' });
 });
 
+/** Another disk in the place of `name`, full of what is not ours to erase. */
+function swap(name: string, serial: string): void {
+  rmSync(join(folder, `${name}.img`));
+  addDisk(name, { serial, discardSupported: false });
+}
+
+test('never writes to a disk that is put in the place of one that waits', async () => {
+  const names = ['sda', 'sdb', 'sdc', 'sdd', 'sde', 'sdf', 'sdg', 'sdh', 'sdi', 'sdj'];
+  for (const name of names) addDisk(name, { discardSupported: false });
+  const stage = async (identity: string, reached: DeviceStage) => {
+    if (identity === 'S-sda' && reached === 'begun') swap('sdj', 'FOREIGN');
+  };
+  const end = await run({ context: { stage } });
+  expect(end.result).toMatchObject({ kind: 'failed', type: 'deviceChanged' });
+  expect(image('sdj')).toEqual(Buffer.alloc(2 * mib, 'PATTERN!'));
+  expect(deviceLog('sdj').filter(({ kind }) => kind !== 'open')).toEqual([]);
+  const [foreign] = (end.evidence?.devices ?? []).slice(-1);
+  expect(foreign).toMatchObject({ loss: agent.DeviceLoss.CHANGED, challengeBlocksWritten: 0n });
+});
+
+test.each<[DeviceStage, string]>([
+  ['challenged', 'before its method'],
+  ['erased', 'before its verdict'],
+])('ends as vanished when the disk is pulled after "%s"', async (at) => {
+  addDisk('sda', { discardSupported: false });
+  const stage = async (_identity: string, reached: DeviceStage) => {
+    if (reached === at) rmSync(join(folder, 'sda.json'));
+  };
+  const end = await run({ context: { stage } });
+  expect(end.result).toMatchObject({ kind: 'failed', type: 'deviceVanished' });
+  expect(end.evidence?.devices?.[0]).toMatchObject({ loss: agent.DeviceLoss.VANISHED });
+  expect(verdicts(end)).toEqual([agent.VerdictKind.UNVERIFIED]);
+});
+
 test('stops an overwrite that is cancelled', async () => {
   addDisk('sda', { discardSupported: false });
   const cancel = new AbortController();
@@ -375,7 +409,8 @@ test('writes nothing at all when it is cancelled before it began', async () => {
   addDisk('nvme0', nvme);
   const end = await run({ context: { signal: AbortSignal.abort() } });
   expect(end.result).toMatchObject({ kind: 'failed', type: 'cancelled' });
-  expect([logExists('sda'), logExists('nvme0')]).toEqual([false, false]);
+  const acts = [...deviceLog('sda'), ...deviceLog('nvme0')].map(({ kind }) => kind);
+  expect(new Set(acts)).toEqual(new Set(['open']));
 });
 
 test('writes nothing any more when it has ended by a fault that is no device’s', async () => {

@@ -8,15 +8,18 @@
  * E2 One device's failure stops no other device, and no success of others hides it.
  * E3 `complete` needs the verdict `erased` for every device, and at least one device. Only the
  *    lab's switch takes the verdict away, and then evidence says so.
+ * E5 Every device is held before the first write to any of them: what waits for its turn cannot be
+ *    taken for another.
  * E4 When the step has ended, however it ended, nothing of it writes any more.
  */
 import { agent, counted, eraseMetadataStep, eraseStep, RerunClass, verbFor } from '@rackwright/api';
 import { type ErasureMethod, seedBytesMax, seedBytesMin } from '@rackwright/erasure';
 import type { Complete, Failed, RetryAfter } from '@rackwright/results';
-import { guardIdentity } from '../guard.ts';
+import { type GuardPassed, guardIdentity } from '../guard.ts';
 import { parseProgress, type StagesByDevice } from '../progress-text.ts';
 import type { Step, StepContext, StepEnd } from '../step.ts';
 import { type DeviceResult, eraseDevice } from './device.ts';
+import { type Grip, holdTargets, releaseTargets } from './grip.ts';
 import { findTargets, type Target } from './targets.ts';
 
 /** Devices erased at the same time. */
@@ -67,15 +70,29 @@ async function runErase(
     return failed('noDevices', 'the order names no device to erase');
   }
   const targets = found.kind === 'none' ? [] : found.targets;
+  const grips = await holdTargets(context.devices, targets);
+  try {
+    return await eraseHeld(context, guard, grips);
+  } finally {
+    await releaseTargets(grips);
+  }
+}
+
+async function eraseHeld(
+  context: StepContext,
+  guard: GuardPassed,
+  grips: readonly Grip[],
+): Promise<StepEnd> {
   if (context.order.mode === agent.StepMode.CHECK) {
-    const busy = await busyTargets(context, targets);
+    const busy = await busyTargets(grips);
     if (busy.length > 0) return { result: waitFor(busy) };
   }
+  const targets = grips.map(({ target }) => target);
   context.log.info({ devices: targets.map(describeTarget).join(', ') }, 'erasure begins');
   context.crashPoint('runner.begun');
   const { arguments: asked, challengeSeed } = context.order;
   const lastProgress = parseProgress(asked['lastProgress'] ?? '', challengeSeed);
-  const results = await eraseAll(context, targets, lastProgress);
+  const results = await eraseAll(context, grips, lastProgress);
   const evidence = {
     operationId: context.operationId,
     bootId: await context.machine.bootId(),
@@ -90,10 +107,12 @@ async function runErase(
 }
 
 /** Devices that are still at work on their own, with what they do: nothing can be read yet. */
-async function busyTargets(context: StepContext, targets: readonly Target[]): Promise<string[]> {
+async function busyTargets(grips: readonly Grip[]): Promise<string[]> {
   const busy: string[] = [];
-  for (const { device, identity } of targets) {
-    const work = await context.devices.busyWith(device);
+  for (const grip of grips) {
+    if (grip.kind !== 'held') continue;
+    const { device, identity } = grip.target;
+    const work = await grip.held.busyWith();
     if (work !== undefined) busy.push(`${identity} (${device.name}): ${work}`);
   }
   return busy;
@@ -121,20 +140,21 @@ function malformedOrder(order: agent.RunStep): string | undefined {
  */
 async function eraseAll(
   step: StepContext,
-  targets: readonly Target[],
+  grips: readonly Grip[],
   lastProgress: StagesByDevice,
 ): Promise<DeviceResult[]> {
   const results: DeviceResult[] = [];
   const broken = new AbortController();
   const context = { ...step, signal: AbortSignal.any([step.signal, broken.signal]) };
-  const logLinesMax = Math.max(1, Math.floor(evidenceLogLinesMax / targets.length));
-  const fractions = targets.map(() => 0);
-  const weights = targets.map((target) => Math.max(target.device.sizeBytes, 1));
+  const logLinesMax = Math.max(1, Math.floor(evidenceLogLinesMax / grips.length));
+  const fractions = grips.map(() => 0);
+  const weights = grips.map(({ target }) => Math.max(target.device.sizeBytes, 1));
   const total = weights.reduce((sum, weight) => sum + weight, 0);
-  const waiting = [...targets.entries()];
+  const waiting = [...grips.entries()];
   const work = async (): Promise<void> => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-      const [index, target] = next;
+      const [index, grip] = next;
+      const { target } = grip;
       const tell = (fraction: number, what: string): void => {
         fractions[index] = fraction;
         const done = fractions.reduce((sum, each, at) => sum + each * (weights[at] ?? 0), 0);
@@ -143,12 +163,12 @@ async function eraseAll(
       };
       const stage = lastProgress.get(target.identity);
       const challengeProved = stage !== undefined && stage !== 'begun';
-      const task = { target, challengeProved, logLinesMax, progress: tell };
+      const task = { grip, challengeProved, logLinesMax, progress: tell };
       results[index] = await eraseDevice(context, task);
       tell(1, 'done');
     }
   };
-  const workers = Array.from({ length: Math.min(erasuresAtOnceMax, targets.length) }, () =>
+  const workers = Array.from({ length: Math.min(erasuresAtOnceMax, grips.length) }, () =>
     work().catch((error: unknown) => broken.abort(error)),
   );
   await Promise.all(workers);
@@ -171,6 +191,8 @@ function resultOf(context: StepContext, results: readonly DeviceResult[]): Compl
 function failureType(context: StepContext, bad: readonly DeviceResult[]): Failed['type'] {
   if (context.signal.aborted) return 'cancelled';
   if (bad.some(({ verdict }) => verdict.kind === 'notErased')) return 'notErased';
+  if (bad.some(({ loss }) => loss === 'changed')) return 'deviceChanged';
+  if (bad.some(({ loss }) => loss === 'vanished')) return 'deviceVanished';
   if (bad.some(({ erasingFailed }) => erasingFailed)) return 'ioError';
   return 'unverified';
 }

@@ -19,7 +19,7 @@ import {
   startVerdict,
   type Verdict,
 } from '@rackwright/erasure';
-import { type BlockDevices, DeviceError, type OpenRegion } from '../block-devices.ts';
+import { DeviceError, type HeldDevice, type OpenRegion } from '../block-devices.ts';
 
 /** What is written and read in one region of a device. */
 export interface RegionChallenge {
@@ -65,21 +65,33 @@ export async function writeChallenge(open: OpenRegion, challenge: RegionChalleng
 
 /** Reads all planned places of a device and judges them. */
 export async function readVerdict(
-  devices: BlockDevices,
+  held: HeldDevice,
   device: DeviceFacts,
   challenges: readonly RegionChallenge[],
   method: ErasureMethod,
   challengeProved: boolean,
 ): Promise<Verdict> {
   const verdicts: Verdict[] = [];
-  for (const challenge of challenges) {
-    verdicts.push(await judgeRegion(devices, device, challenge, method, challengeProved));
+  for (const [open, challenge] of pairRegions(held, challenges)) {
+    verdicts.push(await judgeRegion(open, device, challenge, method, challengeProved));
   }
   return combineVerdicts(verdicts);
 }
 
+/** Every region of a held device with what is planned for it. */
+export function pairRegions(
+  held: HeldDevice,
+  challenges: readonly RegionChallenge[],
+): [OpenRegion, RegionChallenge][] {
+  return challenges.map((challenge, index) => {
+    const open = held.regions[index];
+    if (open === undefined) throw new DeviceError(`${challenge.region.name} is not open`);
+    return [open, challenge];
+  });
+}
+
 async function judgeRegion(
-  devices: BlockDevices,
+  open: OpenRegion,
   device: DeviceFacts,
   challenge: RegionChallenge,
   method: ErasureMethod,
@@ -93,18 +105,8 @@ async function judgeRegion(
     challengeProved,
     ...(deallocatedByte === undefined ? {} : { deallocatedByte }),
   });
-  let open: OpenRegion;
-  try {
-    open = await devices.open(device, challenge.region);
-  } catch (error) {
-    return { kind: 'unverified', reason: `cannot be opened for the verdict: ${wordsOf(error)}` };
-  }
-  try {
-    for (const offset of challenge.plan.readBacks) {
-      if (!reader.add(await readBlock(open, offset))) break;
-    }
-  } finally {
-    await open.close();
+  for (const offset of challenge.plan.readBacks) {
+    if (!reader.add(await readBlock(open, offset))) break;
   }
   return reader.finish();
 }
@@ -119,7 +121,12 @@ async function readBlock(open: OpenRegion, offset: number) {
 
 /** The words of a device's error. Anything else is a fault of ours and goes on. */
 export function wordsOf(error: unknown): string {
-  if (error instanceof DeviceError) return error.message;
+  return deviceErrorOf(error).message;
+}
+
+/** A device's error. Anything else is a fault of ours and goes on. */
+export function deviceErrorOf(error: unknown): DeviceError {
+  if (error instanceof DeviceError) return error;
   throw error;
 }
 

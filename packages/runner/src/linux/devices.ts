@@ -1,10 +1,9 @@
 /** The block devices of the Linux machine we run on. */
 import { join } from 'node:path';
-import type { DeviceFacts, StorageSign } from '@rackwright/erasure';
+import type { StorageSign } from '@rackwright/erasure';
 import type { Exec } from '@rackwright/platform';
 import type { BlockDevices, DeviceListing } from '../block-devices.ts';
-import { openDirect } from './direct-region.ts';
-import { formatNamespaces, nvmeBusyWith, readNvmeLog } from './nvme.ts';
+import { holdDevice } from './held-device.ts';
 import { isReplayProtected, readBlockDevice, readInUse, type SysRoots } from './sys-block.ts';
 import { namesIn, readText, resolvePath } from './sys-files.ts';
 import { isNvmeBlock, readNvmeDevices } from './sys-nvme.ts';
@@ -15,14 +14,9 @@ export const realRoots: SysRoots = { sys: '/sys', proc: '/proc' };
 const storageClass = /^0x01/;
 
 export function linuxDevices(exec: Exec, roots: SysRoots = realRoots): BlockDevices {
-  const namespacesOf = (device: DeviceFacts): string[] => device.regions.map(({ name }) => name);
   return {
     list: () => list(exec, roots),
-    open: (_device, region) => openDirect(`/dev/${region.name}`, exec),
-    nvmeFormat: (device, mode) => formatNamespaces(exec, namespacesOf(device), mode),
-    busyWith: async (device) =>
-      device.nvme === undefined ? undefined : nvmeBusyWith(exec, device.name, namespacesOf(device)),
-    readLog: async (device) => (device.nvme === undefined ? [] : readNvmeLog(exec, device.name)),
+    hold: (device) => holdDevice(device, exec, roots),
   };
 }
 

@@ -5,15 +5,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { nodeExec } from '@rackwright/platform/node';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { OpenRegion } from '../block-devices.ts';
-import { openDirect } from './direct-region.ts';
+import { type DirectRegion, openDirect } from './direct-region.ts';
 
 const mib = 1024 * 1024;
 const exec = nodeExec(undefined, 'ours');
 let folder = '';
 let loop = '';
 let missing: string | undefined;
-const open: OpenRegion[] = [];
+const open: DirectRegion[] = [];
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'rackwright-loop-'));
@@ -37,7 +36,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-async function openLoop(): Promise<OpenRegion> {
+async function openLoop(): Promise<DirectRegion> {
   const region = await openDirect(loop, exec);
   open.push(region);
   return region;

@@ -4,26 +4,62 @@
  * Invariants:
  * 1. Reads and writes bypass the kernel's cache (O_DIRECT), so a read is the device's answer.
  * 2. On a block device O_EXCL makes `open` fail while anybody has mounted or claimed it.
+ * 3. The path is resolved once, by `openDirect`. Tools get the descriptor (`/dev/fd/3`). The kernel
+ *    opens that by device number, and gives the number of an open device to no other device.
  */
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import type { Exec } from '@rackwright/platform';
 import { DeviceError, type OpenRegion, transferBytesMax } from '../block-devices.ts';
 import { isTransferMemory, transferMemory } from '../transfer-memory.ts';
-import { runTool } from './tool.ts';
+import { inheritedPath, runTool } from './tool.ts';
 
 /** Discarding a large device may take long; beyond this it is given up. */
 const discardTimeoutMs = 3_600_000;
 
-/** Opens `path` for direct access. Rejects with `DeviceError`. */
-export async function openDirect(path: string, exec: Exec): Promise<OpenRegion> {
-  const exclusive = constants.O_DIRECT | constants.O_EXCL;
-  const file = await attempt(path, 'open', () => open(path, constants.O_RDWR | exclusive));
-  return directRegion(path, file, exec);
+/** One open device or file. */
+export interface DirectRegion extends OpenRegion {
+  /** Of this process; open until `close`. */
+  readonly descriptor: number;
+  /** Device number as the kernel writes it ("8:0"); empty for a plain file. */
+  readonly deviceNumber: string;
+  close(): Promise<void>;
 }
 
-function directRegion(path: string, file: FileHandle, exec: Exec): OpenRegion {
-  const [buffer = new Uint8Array()] = transferMemory(1);
+/** Opens `path` for direct access. Rejects with `DeviceError`. */
+export async function openDirect(path: string, exec: Exec): Promise<DirectRegion> {
+  const exclusive = constants.O_DIRECT | constants.O_EXCL;
+  const file = await attempt(path, 'open', () => open(path, constants.O_RDWR | exclusive));
+  try {
+    const status = await attempt(path, 'stat', () => file.stat());
+    const deviceNumber = status.isBlockDevice() ? deviceNumberOf(status.rdev) : '';
+    return directRegion(path, file, deviceNumber, exec);
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}
+
+/** glibc's gnu_dev_major and gnu_dev_minor. */
+function deviceNumberOf(rdev: number): string {
+  const bits = BigInt(rdev);
+  const major = ((bits >> 8n) & 0xfffn) | ((bits >> 32n) & 0xffff_f000n);
+  const minor = (bits & 0xffn) | ((bits >> 12n) & 0xffff_ff00n);
+  return `${major}:${minor}`;
+}
+
+/** All zeros, for every region, and never written. */
+const [zeros = new Uint8Array()] = transferMemory(1);
+
+function directRegion(
+  path: string,
+  file: FileHandle,
+  deviceNumber: string,
+  exec: Exec,
+): DirectRegion {
+  let own: Uint8Array | undefined;
+  /** Made when it is needed: many held devices wait, and few are read. */
+  const ownMemory = (): Uint8Array => (own ??= transferMemory(1)[0] ?? new Uint8Array());
   const writeFrom = async (bytes: Uint8Array, length: number, offset: number): Promise<void> => {
     const what = `write of ${length} bytes at ${offset}`;
     const { bytesWritten } = await attempt(path, what, () => file.write(bytes, 0, length, offset));
@@ -31,29 +67,36 @@ function directRegion(path: string, file: FileHandle, exec: Exec): OpenRegion {
       throw new DeviceError(`${path}: ${what}: only ${bytesWritten} bytes were taken`);
     }
   };
+  const readTo = async (target: Uint8Array, length: number, offset: number): Promise<void> => {
+    checkLength(path, length);
+    const what = `read of ${length} bytes at ${offset}`;
+    const { bytesRead } = await attempt(path, what, () => file.read(target, 0, length, offset));
+    if (bytesRead !== length) {
+      throw new DeviceError(`${path}: ${what}: only ${bytesRead} bytes came`);
+    }
+  };
+  const discard = (how: readonly string[], offset: number, length: number): Promise<string[]> =>
+    blkdiscard(exec, file.fd, how, offset, length);
   return {
+    descriptor: file.fd,
+    deviceNumber,
     read: async (offset, length) => {
-      checkLength(path, length);
-      const what = `read of ${length} bytes at ${offset}`;
-      const { bytesRead } = await attempt(path, what, () => file.read(buffer, 0, length, offset));
-      if (bytesRead !== length) {
-        throw new DeviceError(`${path}: ${what}: only ${bytesRead} bytes came`);
-      }
-      return buffer.subarray(0, length);
+      await readTo(ownMemory(), length, offset);
+      return ownMemory().subarray(0, length);
     },
+    readInto: (offset, target) => readTo(target, target.length, offset),
     write: async (offset, bytes) => {
       checkLength(path, bytes.length);
       const isThere = isTransferMemory(bytes);
-      if (!isThere) buffer.set(bytes);
-      await writeFrom(isThere ? bytes : buffer, bytes.length, offset);
+      if (!isThere) ownMemory().set(bytes);
+      await writeFrom(isThere ? bytes : ownMemory(), bytes.length, offset);
     },
     writeZeros: async (offset, length) => {
       checkLength(path, length);
-      buffer.fill(0, 0, length);
-      await writeFrom(buffer, length, offset);
+      await writeFrom(zeros, length, offset);
     },
-    discard: (offset, length) => blkdiscard(exec, path, [], offset, length),
-    zeroOut: (offset, length) => blkdiscard(exec, path, ['--zeroout'], offset, length),
+    discard: (offset, length) => discard([], offset, length),
+    zeroOut: (offset, length) => discard(['--zeroout'], offset, length),
     flush: async () => {
       await attempt(path, 'flush', () => file.sync());
     },
@@ -64,13 +107,14 @@ function directRegion(path: string, file: FileHandle, exec: Exec): OpenRegion {
 /** Forced, for it is we who hold the device exclusively. */
 function blkdiscard(
   exec: Exec,
-  path: string,
+  descriptor: number,
   how: readonly string[],
   offset: number,
   length: number,
 ): Promise<string[]> {
   const range = ['--offset', String(offset), '--length', String(length)];
-  return runTool(exec, 'blkdiscard', ['--force', ...how, ...range, path], discardTimeoutMs);
+  const args = ['--force', ...how, ...range, inheritedPath(0)];
+  return runTool(exec, 'blkdiscard', args, discardTimeoutMs, [descriptor]);
 }
 
 function checkLength(path: string, length: number): void {
@@ -78,11 +122,16 @@ function checkLength(path: string, length: number): void {
   throw new DeviceError(`${path}: ${length} bytes at once, at most ${transferBytesMax}`);
 }
 
+/** What the kernel answers for a device that is gone (open(2), and a disk that was removed). */
+const goneCodes: readonly unknown[] = ['ENXIO', 'ENODEV', 'ENOENT', 'ENOMEDIUM'];
+
 async function attempt<T>(path: string, what: string, act: () => Promise<T>): Promise<T> {
   try {
     return await act();
   } catch (cause) {
     const words = cause instanceof Error ? cause.message : String(cause);
-    throw new DeviceError(`${path}: ${what}: ${words}`, { cause });
+    const isGone = cause instanceof Error && 'code' in cause && goneCodes.includes(cause.code);
+    const loss = isGone ? ({ loss: 'vanished' } as const) : {};
+    throw new DeviceError(`${path}: ${what}: ${words}`, { cause, ...loss });
   }
 }

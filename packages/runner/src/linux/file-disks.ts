@@ -7,6 +7,8 @@
  *    calls that have returned: a kill between them leaves a `begin` without its `end`.
  * L2 Log lines are JSON objects: time (ms), phase, kind (open, write, zero, discard, format,
  *    flush), region, offset, length, sha256 of what was written, outcome (ok, EIO, lied).
+ * L3 An image that is removed or replaced is a disk that is pulled or swapped: what was opened
+ *    stays the old file.
  */
 import { createHash } from 'node:crypto';
 import {
@@ -21,12 +23,14 @@ import {
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import type { DeviceFacts, Region } from '@rackwright/erasure';
+import { type DeviceFacts, deviceIdentity, type Region } from '@rackwright/erasure';
 import type { Clock } from '@rackwright/platform';
 import {
   type BlockDevices,
   DeviceError,
   type DeviceListing,
+  type HeldDevice,
+  type NvmeEraseMode,
   type OpenRegion,
   transferBytesMax,
 } from '../block-devices.ts';
@@ -52,13 +56,13 @@ interface Act {
 /** Opens a folder; descriptions are read anew by every `list`. */
 export function fileDisks(folder: string, clock: Clock): BlockDevices {
   const open = new Set<string>();
-  const disk = (name: string): FileDisk => new FileDisk(folder, name, clock, open);
   return {
     list: async () => listFolder(folder),
-    open: async (device, region) => disk(device.name).open(region),
-    nvmeFormat: async (device, mode) => disk(device.name).format(mode === 'crypto'),
-    busyWith: async (device) => disk(device.name).description.busyWith || undefined,
-    readLog: async (device) => disk(device.name).readLog(),
+    hold: async (device) => {
+      const disk = new FileDisk(folder, device, clock, open);
+      disk.open();
+      return disk;
+    },
   };
 }
 
@@ -79,54 +83,116 @@ function describe(folder: string, name: string): FileDiskDescription {
   return describeFileDisk(name, text, (region) => statSync(join(folder, `${region}.img`)).size);
 }
 
-class FileDisk {
-  readonly description: FileDiskDescription;
+class FileDisk implements HeldDevice {
   readonly #folder: string;
-  readonly #name: string;
+  readonly #facts: DeviceFacts;
   readonly #clock: Clock;
+  /** Names of all regions that anybody holds. */
   readonly #open: Set<string>;
+  readonly #regions: { readonly region: Region; readonly fd: number }[] = [];
+  #description: FileDiskDescription;
 
-  constructor(folder: string, name: string, clock: Clock, open: Set<string>) {
+  constructor(folder: string, facts: DeviceFacts, clock: Clock, open: Set<string>) {
     this.#folder = folder;
-    this.#name = name;
+    this.#facts = facts;
     this.#clock = clock;
     this.#open = open;
-    this.description = describe(folder, name);
+    this.#description = this.#describe();
   }
 
-  open(region: Region): OpenRegion {
-    if (this.#open.has(region.name)) throw new DeviceError(`${region.name} is in use`);
-    const act = { kind: 'open' as const, region: region.name, offset: 0, length: 0 };
-    const fd = this.#logged(act, undefined, () => openSync(this.#image(region.name), 'r+'));
-    if (fd === undefined) throw new DeviceError(`${region.name} cannot be opened`);
-    this.#open.add(region.name);
-    return this.#operations(region, fd);
+  open(): void {
+    try {
+      for (const region of this.#facts.regions) this.#openRegion(region);
+      this.#mustBeSame();
+    } catch (error) {
+      this.#close();
+      throw error;
+    }
+  }
+
+  get regions(): OpenRegion[] {
+    return this.#regions.map(({ region, fd }) => this.#operations(region, fd));
+  }
+
+  async confirm(): Promise<void> {
+    this.#mustBeSame();
+  }
+
+  async present(): Promise<void> {
+    this.#mustBeSame();
+  }
+
+  async busyWith(): Promise<string | undefined> {
+    return this.#description.busyWith || undefined;
+  }
+
+  async close(): Promise<void> {
+    this.#close();
   }
 
   /** Zeros for a user data erase, noise for a cryptographic one. */
-  async format(crypto: boolean): Promise<string[]> {
-    for (const region of this.description.facts.regions) {
+  async nvmeFormat(mode: NvmeEraseMode): Promise<string[]> {
+    for (const { region, fd } of this.#regions) {
       const length = region.sizeBytes;
       await this.#slow('format');
-      this.#logged({ kind: 'format', region: region.name, offset: 0, length }, 'format', () => {
-        const fd = openSync(this.#image(region.name), 'r+');
-        try {
-          fill(fd, 0, length, crypto ? noiseFor(region.name) : undefined);
-        } finally {
-          closeSync(fd);
-        }
+      const act = { kind: 'format' as const, region: region.name, offset: 0, length };
+      this.#logged(act, 'format', () => {
+        fill(fd, 0, length, mode === 'crypto' ? noiseFor(region.name) : undefined);
       });
     }
-    return [`formatted ${this.description.facts.regions.length} namespace(s)`];
+    return [`formatted ${this.#regions.length} namespace(s)`];
   }
 
-  readLog(): string[] {
+  async readLog(): Promise<string[]> {
     try {
       const lines = readFileSync(this.#logPath(), 'utf8').trimEnd().split('\n');
       return lines.slice(-logLinesShown);
     } catch {
       return [];
     }
+  }
+
+  #openRegion(region: Region): void {
+    if (this.#open.has(region.name)) throw new DeviceError(`${region.name} is in use`);
+    const act = { kind: 'open' as const, region: region.name, offset: 0, length: 0 };
+    const fd = this.#logged(act, undefined, () => openSync(this.#image(region.name), 'r+'));
+    if (fd === undefined) throw new DeviceError(`${region.name} cannot be opened`);
+    this.#open.add(region.name);
+    this.#regions.push({ region, fd });
+  }
+
+  #close(): void {
+    for (const { region, fd } of this.#regions.splice(0)) {
+      closeSync(fd);
+      this.#open.delete(region.name);
+    }
+  }
+
+  #describe(): FileDiskDescription {
+    try {
+      return describe(this.#folder, this.#facts.name);
+    } catch (cause) {
+      if (!(cause instanceof Error && 'code' in cause && cause.code === 'ENOENT')) throw cause;
+      throw new DeviceError(`${this.#facts.name} is not there any more`, {
+        cause,
+        loss: 'vanished',
+      });
+    }
+  }
+
+  /** The description is read anew, with its faults; each image must be the one that is open. */
+  #mustBeSame(): void {
+    this.#description = this.#describe();
+    const found = this.#description.facts;
+    const { name, serial, wwn, sizeBytes } = this.#facts;
+    const isSame = found.serial === serial && found.wwn === wwn && found.sizeBytes === sizeBytes;
+    const isOpen = this.#regions.every(
+      ({ region, fd }) => statSync(this.#image(region.name)).ino === fstatSync(fd).ino,
+    );
+    if (isSame && isOpen) return;
+    throw new DeviceError(`${name} is another device: ${deviceIdentity(found)}`, {
+      loss: 'changed',
+    });
   }
 
   #operations(region: Region, fd: number): OpenRegion {
@@ -137,15 +203,19 @@ class FileDisk {
       const act = { kind, region: name, offset, length: bytes.length, sha256: sha256(bytes) };
       this.#logged(act, 'write', () => writeSync(fd, bytes, 0, bytes.length, offset));
     };
+    const readInto = async (offset: number, target: Uint8Array): Promise<void> => {
+      checkRange(region, offset, target.length);
+      await this.#slow('read');
+      this.#failIfFaulty('read', offset, target.length);
+      readSync(fd, target, 0, target.length, offset);
+    };
     return {
       read: async (offset, length) => {
-        checkRange(region, offset, length);
-        await this.#slow('read');
-        this.#failIfFaulty('read', offset, length);
         const bytes = new Uint8Array(length);
-        readSync(fd, bytes, 0, length, offset);
+        await readInto(offset, bytes);
         return bytes;
       },
+      readInto,
       write: (offset, bytes) => write('write', offset, bytes),
       writeZeros: (offset, length) => write('zero', offset, new Uint8Array(length)),
       discard: async (offset, length) => {
@@ -161,10 +231,6 @@ class FileDisk {
         const act = { kind: 'flush' as const, region: name, offset: 0, length: 0 };
         this.#logged(act, undefined, () => fstatSync(fd));
       },
-      close: async () => {
-        closeSync(fd);
-        this.#open.delete(name);
-      },
     };
   }
 
@@ -174,7 +240,7 @@ class FileDisk {
     let outcome = 'EIO';
     try {
       if (operation !== undefined) this.#failIfFaulty(operation, act.offset, act.length);
-      const { faults } = this.description;
+      const { faults } = this.#description;
       const lies = faults.some((each) => each.kind === 'lying' && each.operation === operation);
       const result = lies ? undefined : perform();
       outcome = lies ? 'lied' : 'ok';
@@ -185,17 +251,17 @@ class FileDisk {
   }
 
   #failIfFaulty(operation: FaultyOperation, offset: number, length: number): void {
-    for (const fault of this.description.faults) {
+    for (const fault of this.#description.faults) {
       if (fault.kind !== 'ioError' || fault.operation !== operation) continue;
       if (offset + length <= fault.offset || offset >= fault.offset + fault.length) continue;
       throw new DeviceError(
-        `${this.#name}: I/O error: ${operation} of ${length} bytes at ${offset}`,
+        `${this.#facts.name}: I/O error: ${operation} of ${length} bytes at ${offset}`,
       );
     }
   }
 
   async #slow(operation: FaultyOperation): Promise<void> {
-    for (const fault of this.description.faults) {
+    for (const fault of this.#description.faults) {
       if (fault.kind !== 'slow' || fault.operation !== operation) continue;
       await new Promise<void>((resolve) => {
         this.#clock.after(fault.delayMs, resolve);
@@ -209,7 +275,7 @@ class FileDisk {
   }
 
   #logPath(): string {
-    return join(this.#folder, `${this.#name}.log`);
+    return join(this.#folder, `${this.#facts.name}.log`);
   }
 
   #image(region: string): string {

@@ -7,7 +7,7 @@ import { runTool } from './tool.ts';
 
 const rereadTimeoutMs = 60_000;
 
-/** Opens the disk, closes it when `use` has ended. Rejects with `DeviceError`. */
+/** Holds the disk, and lets it go when `use` has ended. Rejects with `DeviceError`. */
 export async function withImageDisk<T>(
   devices: BlockDevices,
   device: DeviceFacts,
@@ -18,12 +18,14 @@ export async function withImageDisk<T>(
     const count = `${device.regions.length} namespaces`;
     throw new DeviceError(`${device.name} has ${count}: an image goes onto a disk with one`);
   }
-  const open = await devices.open(device, region);
+  const held = await devices.hold(device);
   try {
+    const [open] = held.regions;
+    if (open === undefined) throw new DeviceError(`${device.name} cannot be opened`);
     const { sizeBytes, logicalBlockBytes: blockBytes } = region;
-    return await use({ open, sizeBytes, blockBytes });
+    return await use({ open, sizeBytes, blockBytes, present: () => held.present() });
   } finally {
-    await open.close();
+    await held.close();
   }
 }
 

@@ -7,8 +7,8 @@ function nvmeCli(answers: Record<string, object | ExecResult>): Exec & { asked: 
   const asked: string[] = [];
   return {
     asked,
-    run: async ({ args }) => {
-      asked.push(args.join(' '));
+    run: async ({ args, descriptors = [] }) => {
+      asked.push([...descriptors, ...args].join(' '));
       const answer = answers[args.slice(0, 2).join(' ')];
       if (answer === undefined) return { kind: 'exited', code: 1, stdout: '', stderr: 'no such' };
       if ('kind' in answer) return answer;
@@ -17,58 +17,60 @@ function nvmeCli(answers: Record<string, object | ExecResult>): Exec & { asked: 
   };
 }
 
+/** Two namespaces that are held open. */
+const namespaces = [
+  { name: 'nvme0n1', descriptor: 20 },
+  { name: 'nvme0n2', descriptor: 21 },
+];
+
 test('formats each namespace with the setting that was asked for', async () => {
   const done: ExecResult = { kind: 'exited', code: 0, stdout: 'Success\n', stderr: '' };
-  const exec = nvmeCli({ 'format /dev/nvme0n1': done, 'format /dev/nvme0n2': done });
-  const lines = await formatNamespaces(exec, ['nvme0n1', 'nvme0n2'], 'crypto');
-  expect(exec.asked.map((each) => each.split(' ').slice(0, 3).join(' '))).toEqual([
-    'format /dev/nvme0n1 --ses=2',
-    'format /dev/nvme0n2 --ses=2',
+  const exec = nvmeCli({ 'format /dev/fd/3': done });
+  const lines = await formatNamespaces(exec, namespaces, 'crypto');
+  expect(exec.asked.map((each) => each.split(' ').slice(0, 4).join(' '))).toEqual([
+    '20 format /dev/fd/3 --ses=2',
+    '21 format /dev/fd/3 --ses=2',
   ]);
   expect(lines.filter((line) => line === 'Success')).toHaveLength(2);
 });
 
 test("gives the tool's words when a format fails", async () => {
   const failed: ExecResult = { kind: 'exited', code: 1, stdout: '', stderr: 'INTERNAL(0x6)\n' };
-  const exec = nvmeCli({ 'format /dev/nvme0n1': failed });
-  await expect(formatNamespaces(exec, ['nvme0n1'], 'userData')).rejects.toThrow(
+  const exec = nvmeCli({ 'format /dev/fd/3': failed });
+  await expect(formatNamespaces(exec, namespaces.slice(0, 1), 'userData')).rejects.toThrow(
     /exit 1: INTERNAL\(0x6\)/,
   );
 });
 
 test('keeps only so much of what a failed tool said', async () => {
   const stderr = 'the same complaint again\n'.repeat(10_000);
-  const exec = nvmeCli({ 'format /dev/nvme0n1': { kind: 'exited', code: 1, stdout: '', stderr } });
-  const error = await formatNamespaces(exec, ['nvme0n1'], 'crypto').catch(String);
+  const exec = nvmeCli({ 'format /dev/fd/3': { kind: 'exited', code: 1, stdout: '', stderr } });
+  const error = await formatNamespaces(exec, namespaces.slice(0, 1), 'crypto').catch(String);
   expect(String(error).length).toBeLessThan(1024);
   expect(error).toContain('exit 1: the same complaint again');
 });
 
 test.each<[string, Record<string, object>, string | undefined]>([
-  ['an idle device', { 'id-ns /dev/nvme0n1': { fpi: 0x80 } }, undefined],
+  ['an idle device', { 'id-ns /dev/fd/3': { fpi: 0x80 } }, undefined],
   ['a device that cannot say', {}, undefined],
   [
     'a format under way',
-    { 'id-ns /dev/nvme0n1': { fpi: 0x80 | 40 } },
+    { 'id-ns /dev/fd/3': { fpi: 0x80 | 40 } },
     'nvme0n1 has 40 % of a format left',
   ],
   [
     'a sanitize under way',
-    { 'sanitize-log /dev/nvme0': { nvme0: { sprog: 1, sstat: 2 } } },
+    { 'sanitize-log /dev/fd/3': { nvme0: { sprog: 1, sstat: 2 } } },
     'a sanitize is in progress',
   ],
-  [
-    'a sanitize that is over',
-    { 'sanitize-log /dev/nvme0': { nvme0: { sstat: 0x101 } } },
-    undefined,
-  ],
+  ['a sanitize that is over', { 'sanitize-log /dev/fd/3': { nvme0: { sstat: 0x101 } } }, undefined],
 ])('knows %s', async (_name, answers, busy) => {
-  expect(await nvmeBusyWith(nvmeCli(answers), 'nvme0', ['nvme0n1'])).toBe(busy);
+  expect(await nvmeBusyWith(nvmeCli(answers), namespaces.slice(0, 1))).toBe(busy);
 });
 
 test('reads health and errors from the SMART log', async () => {
-  const exec = nvmeCli({ 'smart-log /dev/nvme0': { media_errors: '0', critical_warning: 4 } });
-  expect(await readNvmeLog(exec, 'nvme0')).toEqual([
+  const exec = nvmeCli({ 'smart-log /dev/fd/3': { media_errors: '0', critical_warning: 4 } });
+  expect(await readNvmeLog(exec, namespaces)).toEqual([
     'smart-log critical_warning: 4',
     'smart-log media_errors: 0',
   ]);

@@ -2,7 +2,8 @@
 import type { NvmeFacts } from '@rackwright/erasure';
 import type { Exec } from '@rackwright/platform';
 import type { NvmeEraseMode } from '../block-devices.ts';
-import { askTool, runTool } from './tool.ts';
+import { cleanText } from './sys-block.ts';
+import { askTool, inheritedPath, runTool } from './tool.ts';
 
 const askTimeoutMs = 30_000;
 /** A format with overwriting takes hours on a large device. */
@@ -23,6 +24,13 @@ const formatProgressSupported = 1 << 7;
 /** Sanitize status, bits 2:0: 2 is in progress. */
 const sanitizeStateBits = 0b111;
 const sanitizeInProgress = 2;
+
+/** A namespace that is held open; tools get its descriptor. */
+export interface OpenNamespace {
+  /** Kernel name, for words only. */
+  readonly name: string;
+  readonly descriptor: number;
+}
 
 /**
  * Facts of a controller; without an answer it offers nothing. `shownIds` are the ids of the
@@ -75,18 +83,30 @@ async function readHidden(
   return hidden.length === 0 ? {} : { hiddenNamespaces: hidden };
 }
 
-/** Formats each namespace, keeping its LBA format. Rejects with `DeviceError`. */
+/** The serial that the controller of an open namespace answers now; undefined without an answer. */
+export async function readNvmeSerial(
+  exec: Exec,
+  namespace: OpenNamespace,
+): Promise<string | undefined> {
+  const serial = (await askOpen(exec, namespace, ['id-ctrl', inheritedPath(0)]))?.['sn'];
+  return typeof serial === 'string' ? cleanText(serial) : undefined;
+}
+
+/**
+ * Formats each namespace, keeping its LBA format. Forced, for it is we who hold it exclusively.
+ * Rejects with `DeviceError`.
+ */
 export async function formatNamespaces(
   exec: Exec,
-  namespaces: readonly string[],
+  namespaces: readonly OpenNamespace[],
   mode: NvmeEraseMode,
 ): Promise<string[]> {
   const setting = mode === 'crypto' ? '2' : '1';
   const lines: string[] = [];
-  for (const namespace of namespaces) {
-    const args = ['format', `/dev/${namespace}`, `--ses=${setting}`, '--force'];
+  for (const { descriptor } of namespaces) {
+    const args = ['format', inheritedPath(0), `--ses=${setting}`, '--force'];
     const timeout = `--timeout=${formatTimeoutMs}`;
-    lines.push(...(await runTool(exec, 'nvme', [...args, timeout], formatTimeoutMs)));
+    lines.push(...(await runTool(exec, 'nvme', [...args, timeout], formatTimeoutMs, [descriptor])));
   }
   return lines;
 }
@@ -94,17 +114,18 @@ export async function formatNamespaces(
 /** What a controller is still doing by itself; undefined when it is idle or cannot say. */
 export async function nvmeBusyWith(
   exec: Exec,
-  controller: string,
-  namespaces: readonly string[],
+  namespaces: readonly OpenNamespace[],
 ): Promise<string | undefined> {
-  const sanitize = await ask(exec, ['sanitize-log', `/dev/${controller}`]);
+  const [first] = namespaces;
+  if (first === undefined) return undefined;
+  const sanitize = await askOpen(exec, first, ['sanitize-log', inheritedPath(0)]);
   const status = numberOf(sanitize, 'sstat') || numberOf(nested(sanitize), 'sstat');
   if ((status & sanitizeStateBits) === sanitizeInProgress) return 'a sanitize is in progress';
   for (const namespace of namespaces) {
-    const fpi = numberOf(await ask(exec, ['id-ns', `/dev/${namespace}`]), 'fpi');
+    const fpi = numberOf(await askOpen(exec, namespace, ['id-ns', inheritedPath(0)]), 'fpi');
     const left = fpi & ~formatProgressSupported;
     if ((fpi & formatProgressSupported) !== 0 && left > 0) {
-      return `${namespace} has ${left} % of a format left`;
+      return `${namespace.name} has ${left} % of a format left`;
     }
   }
   return undefined;
@@ -113,8 +134,12 @@ export async function nvmeBusyWith(
 const smartFields = ['critical_warning', 'percent_used', 'media_errors', 'num_err_log_entries'];
 
 /** The controller's SMART log, as far as it speaks of its health and errors. */
-export async function readNvmeLog(exec: Exec, controller: string): Promise<string[]> {
-  const log = await ask(exec, ['smart-log', `/dev/${controller}`]);
+export async function readNvmeLog(
+  exec: Exec,
+  [first]: readonly OpenNamespace[],
+): Promise<string[]> {
+  if (first === undefined) return [];
+  const log = await askOpen(exec, first, ['smart-log', inheritedPath(0)]);
   if (log === undefined) return [];
   return smartFields
     .map((field) => [field, log[field]] as const)
@@ -122,8 +147,12 @@ export async function readNvmeLog(exec: Exec, controller: string): Promise<strin
     .map(([field, value]) => `smart-log ${field}: ${String(value)}`);
 }
 
-function ask(exec: Exec, args: readonly string[]) {
-  return askTool(exec, 'nvme', [...args, '--output-format=json'], askTimeoutMs);
+function ask(exec: Exec, args: readonly string[], descriptors: readonly number[] = []) {
+  return askTool(exec, 'nvme', [...args, '--output-format=json'], askTimeoutMs, descriptors);
+}
+
+function askOpen(exec: Exec, { descriptor }: OpenNamespace, args: readonly string[]) {
+  return ask(exec, args, [descriptor]);
 }
 
 function numberOf(object: Readonly<Record<string, unknown>> | undefined, key: string): number {

@@ -21,6 +21,8 @@ const textBytesMax = 256;
 export interface SysRoots {
   readonly sys: string;
   readonly proc: string;
+  /** Unset: /dev. */
+  readonly dev?: string;
 }
 
 /** Device numbers ("8:1") that are mounted or swapped on, with what for. */
@@ -33,16 +35,14 @@ export async function readBlockDevice(
   inUse: InUse,
 ): Promise<DeviceFacts> {
   const folder = join(roots.sys, 'block', name);
-  const region = await readRegion(roots, name);
+  const region = await readRegion(folder, name);
   const place = await resolvePath(folder);
   const model = [await readText(folder, 'device/vendor'), await readText(folder, 'device/model')];
   return {
     name,
     transport: transportOf(name, place, await readText(folder, 'dm/uuid')),
     model: cleanText(model.join(' ')),
-    // A boot partition answers with the serial of its device, and is none.
-    serial: isMmcBoot(name) ? '' : cleanText(await readSerial(folder)),
-    wwn: worldWideName((await readText(folder, 'device/wwid')) || (await readText(folder, 'wwid'))),
+    ...(await readNames(folder, name)),
     firmware: cleanText(await readText(folder, 'device/rev')),
     sizeBytes: region.sizeBytes,
     rotational: (await readText(folder, 'queue/rotational')) === '1',
@@ -59,6 +59,26 @@ export async function readBlockDevice(
   };
 }
 
+/** By what a device is told from all others; empty where it does not say. */
+export async function readNames(
+  folder: string,
+  name: string,
+): Promise<Pick<DeviceFacts, 'serial' | 'wwn'>> {
+  return {
+    // A boot partition answers with the serial of its device, and is none.
+    serial: isMmcBoot(name) ? '' : cleanText(await readSerial(folder)),
+    wwn: worldWideName((await readText(folder, 'device/wwid')) || (await readText(folder, 'wwid'))),
+  };
+}
+
+/**
+ * Which attachment of a disk this is, counted since the kernel's start: no two have one number.
+ * Undefined for a kernel that does not count (before Linux 5.15).
+ */
+export async function readAttachment(folder: string): Promise<number | undefined> {
+  return (await readNumber(folder, 'diskseq')) || undefined;
+}
+
 /**
  * The SCSI layer (ATA included) writes zeros by discarding only where the device declares that
  * discarded blocks read as zero: LBPRZ, which libata sets for DZAT drives that keep the promise.
@@ -70,14 +90,16 @@ async function readDiscardZeroes(folder: string): Promise<Pick<DeviceFacts, 'dis
   return mode === '' ? {} : { discardZeroes: mode.endsWith('_unmap') };
 }
 
-export async function readRegion(roots: SysRoots, name: string): Promise<Region> {
-  const folder = join(roots.sys, 'block', name);
+/** `folder` is the place of the region in /sys. */
+export async function readRegion(folder: string, name: string): Promise<Region> {
+  const attachment = await readAttachment(folder);
   const discardGranularityBytes = await readNumber(folder, 'queue/discard_granularity');
   return {
     name,
     sizeBytes: (await readNumber(folder, 'size')) * sectorBytes,
     logicalBlockBytes: (await readNumber(folder, 'queue/logical_block_size')) || sectorBytes,
     ...(discardGranularityBytes === 0 ? {} : { discardGranularityBytes }),
+    ...(attachment === undefined ? {} : { attachment }),
   };
 }
 

@@ -80,8 +80,10 @@ async function readController(
 ): Promise<DeviceFacts> {
   const [controller = ''] = controllers;
   const folder = join(roots.sys, 'class/nvme', controller);
-  const regions = await Promise.all(namespaces.map((name) => readRegion(roots, name)));
   const perNamespace = namespaces.map((name) => join(roots.sys, 'block', name));
+  const regions = await Promise.all(
+    perNamespace.map((place, at) => readRegion(place, namespaces[at] ?? '')),
+  );
   const flags = async (file: string): Promise<string[]> =>
     Promise.all(perNamespace.map((place) => readText(place, file)));
   const discards = await Promise.all(

@@ -1,21 +1,31 @@
 /** Running a disk tool. Its exit code only says whether it thought it worked. */
-import type { Exec } from '@rackwright/platform';
+import { type Exec, firstInheritedDescriptor } from '@rackwright/platform';
 import { boundText } from '@rackwright/results';
 import { DeviceError } from '../block-devices.ts';
+
+/** How a tool names the descriptor that it gets as number `index` of `descriptors`. */
+export function inheritedPath(index: number): string {
+  return `/dev/fd/${firstInheritedDescriptor + index}`;
+}
 
 /** Output kept of one tool, bytes. */
 export const toolOutputBytesMax = 256 * 1024;
 /** Of what a failed tool said, in the words of its failure; outcomes and certificates hold them. */
 const wordsBytesMax = 768;
 
-/** What the tool said, line by line. Rejects with `DeviceError` unless it ended with 0. */
+/**
+ * What the tool said, line by line. Rejects with `DeviceError` unless it ended with 0. The tool
+ * gets `descriptors` as its `/dev/fd/3` and so on.
+ */
 export async function runTool(
   exec: Exec,
   file: string,
   args: readonly string[],
   timeoutMs: number,
+  descriptors: readonly number[] = [],
 ): Promise<string[]> {
-  const result = await exec.run({ file, args, timeoutMs, outputBytesMax: toolOutputBytesMax });
+  const outputBytesMax = toolOutputBytesMax;
+  const result = await exec.run({ file, args, timeoutMs, outputBytesMax, descriptors });
   const command = [file, ...args].join(' ');
   switch (result.kind) {
     case 'notStarted':
@@ -37,8 +47,10 @@ export async function askTool(
   file: string,
   args: readonly string[],
   timeoutMs: number,
+  descriptors: readonly number[] = [],
 ): Promise<Readonly<Record<string, unknown>> | undefined> {
-  const result = await exec.run({ file, args, timeoutMs, outputBytesMax: toolOutputBytesMax });
+  const outputBytesMax = toolOutputBytesMax;
+  const result = await exec.run({ file, args, timeoutMs, outputBytesMax, descriptors });
   if (result.kind !== 'exited' || result.code !== 0) return undefined;
   try {
     const value: unknown = JSON.parse(result.stdout);

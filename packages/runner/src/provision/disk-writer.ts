@@ -18,6 +18,8 @@ import { transferMemory } from '../transfer-memory.ts';
 /** The disk that is written, and held by nobody else. */
 export interface ImageDisk {
   readonly open: OpenRegion;
+  /** Rejects with `DeviceError` when what is open is not attached any more. Absent: not known. */
+  present?(): Promise<void>;
   readonly sizeBytes: number;
   readonly blockBytes: number;
 }

@@ -13,10 +13,7 @@ export const guid = Buffer.from('00112233445566778899aabbccddeeff', 'hex');
 
 export const noDevices: BlockDevices = {
   list: async () => ({ devices: [], signs: [] }),
-  open: () => Promise.reject(new Error('no device')),
-  nvmeFormat: () => Promise.reject(new Error('no device')),
-  busyWith: async () => undefined,
-  readLog: async () => [],
+  hold: () => Promise.reject(new Error('no device')),
 };
 
 const machine: Machine = {

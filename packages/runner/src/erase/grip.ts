@@ -1,0 +1,40 @@
+/** The targets of a step, each held open from before the first write to any until the end. */
+import { type BlockDevices, DeviceError, type HeldDevice } from '../block-devices.ts';
+import type { Target } from './targets.ts';
+
+/** A target that is held, or is not to be, or could not be. */
+export type Grip =
+  | { readonly kind: 'refused'; readonly target: Target; readonly reason: string }
+  | { readonly kind: 'held'; readonly target: Target; readonly held: HeldDevice }
+  | { readonly kind: 'failed'; readonly target: Target; readonly error: DeviceError };
+
+/** Holds each target; one that cannot be held stops no other. */
+export async function holdTargets(
+  devices: BlockDevices,
+  targets: readonly Target[],
+): Promise<Grip[]> {
+  const grips: Grip[] = [];
+  for (const target of targets) {
+    if (target.plan.kind === 'refused') {
+      grips.push({ kind: 'refused', target, reason: target.plan.reason });
+      continue;
+    }
+    try {
+      grips.push({ kind: 'held', target, held: await devices.hold(target.device) });
+    } catch (error) {
+      if (!(error instanceof DeviceError)) {
+        await releaseTargets(grips);
+        throw error;
+      }
+      grips.push({ kind: 'failed', target, error });
+    }
+  }
+  return grips;
+}
+
+/** Closes what is held. */
+export async function releaseTargets(grips: readonly Grip[]): Promise<void> {
+  for (const grip of grips) {
+    if (grip.kind === 'held') await grip.held.close();
+  }
+}

@@ -1,0 +1,190 @@
+/**
+ * One device of this machine, opened once and known by what the kernel and the device itself say of
+ * what is open, never by a name.
+ *
+ * Node has no ioctl. What is open is found by its device number in /sys/dev/block. The kernel keeps
+ * a number for as long as the device is open, and counts attachments in `diskseq` (Linux 5.15), so
+ * that another disk in the same place shows.
+ *
+ * Invariants:
+ * H1 A region is opened by its kernel name once, in `holdDevice`. Nothing resolves that name again.
+ * H2 What cannot be told is not confirmed: a kernel that counts no attachments is refused.
+ */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { DeviceFacts, Region } from '@rackwright/erasure';
+import type { Exec } from '@rackwright/platform';
+import { DeviceError, type HeldDevice } from '../block-devices.ts';
+import { type DirectRegion, openDirect } from './direct-region.ts';
+import { formatNamespaces, nvmeBusyWith, readNvmeLog, readNvmeSerial } from './nvme.ts';
+import { readAttachment, readNames, readRegion, type SysRoots } from './sys-block.ts';
+import { readText, resolvePath } from './sys-files.ts';
+
+/** What must stay as it was while a region is open. */
+interface RegionIdentity {
+  /** Number of the attachment, counted by the kernel since its start. */
+  readonly attachment: number;
+  readonly sizeBytes: number;
+  readonly serial: string;
+  readonly wwn: string;
+  /** NVMe: number of the namespace; empty for other devices. */
+  readonly namespaceId: string;
+}
+
+interface HeldRegion {
+  readonly region: Region;
+  readonly open: DirectRegion;
+  /** As it was when it was opened. */
+  readonly identity: RegionIdentity;
+}
+
+/** Opens all regions of a device. Rejects with `DeviceError`, and then holds nothing. */
+export async function holdDevice(
+  device: DeviceFacts,
+  exec: Exec,
+  roots: SysRoots,
+): Promise<HeldDevice> {
+  const held: HeldRegion[] = [];
+  try {
+    for (const region of device.regions) {
+      const open = await openDirect(join(roots.dev ?? '/dev', region.name), exec);
+      const found = await readIdentity(roots, open, region).catch(async (error: unknown) => {
+        await open.close();
+        throw error;
+      });
+      held.push({ region, open, identity: found });
+      mustBePlanned(device, region, found, held.length === 1);
+    }
+    const result = heldDevice(device, held, exec, roots);
+    await result.confirm();
+    return result;
+  } catch (error) {
+    for (const { open } of held) await open.close();
+    throw error;
+  }
+}
+
+function heldDevice(
+  device: DeviceFacts,
+  held: readonly HeldRegion[],
+  exec: Exec,
+  roots: SysRoots,
+): HeldDevice {
+  const tools = held.map(({ region, open }) => {
+    return { name: region.name, descriptor: open.descriptor };
+  });
+  const present = async (): Promise<void> => {
+    for (const { region, open, identity } of held) {
+      mustBeSame(region, identity, await readIdentity(roots, open, region));
+    }
+  };
+  return {
+    regions: held.map(({ open }) => open),
+    present,
+    confirm: async () => {
+      await askDevice(device, held, exec, roots);
+      await present();
+    },
+    nvmeFormat: (mode) => formatNamespaces(exec, tools, mode),
+    busyWith: async () => (device.nvme === undefined ? undefined : nvmeBusyWith(exec, tools)),
+    readLog: async () => (device.nvme === undefined ? [] : readNvmeLog(exec, tools)),
+    close: async () => {
+      for (const { open } of held) await open.close();
+    },
+  };
+}
+
+/** What the kernel says of an open region. Rejects as vanished when it knows it no more. */
+async function readIdentity(
+  roots: SysRoots,
+  { deviceNumber }: DirectRegion,
+  region: Region,
+): Promise<RegionIdentity> {
+  const folder = await resolvePath(roots.sys, 'dev/block', deviceNumber);
+  if (deviceNumber === '' || folder === '') {
+    throw new DeviceError(`${region.name} (${deviceNumber}) is not attached any more`, {
+      loss: 'vanished',
+    });
+  }
+  const attachment = await readAttachment(folder);
+  if (attachment === undefined) {
+    throw new DeviceError(`${region.name}: the kernel does not count attachments (diskseq)`);
+  }
+  const { serial, wwn } = await readNames(folder, region.name);
+  const { sizeBytes } = await readRegion(folder, region.name);
+  return { attachment, sizeBytes, serial, wwn, namespaceId: await readText(folder, 'nsid') };
+}
+
+/** A controller's name in the world is that of its first namespace. */
+function mustBePlanned(
+  device: DeviceFacts,
+  region: Region,
+  found: RegionIdentity,
+  isFirst: boolean,
+): void {
+  const planned = {
+    attachment: region.attachment ?? found.attachment,
+    sizeBytes: region.sizeBytes,
+    serial: device.serial,
+    wwn: isFirst ? device.wwn : found.wwn,
+    namespaceId: found.namespaceId,
+  };
+  mustBeSame(region, planned, found);
+}
+
+const identityWords: Readonly<Record<keyof RegionIdentity, string>> = {
+  attachment: 'attachment',
+  sizeBytes: 'size',
+  serial: 'serial',
+  wwn: 'WWN',
+  namespaceId: 'namespace id',
+};
+
+function mustBeSame(region: Region, wanted: RegionIdentity, found: RegionIdentity): void {
+  for (const field of Object.keys(identityWords) as (keyof RegionIdentity)[]) {
+    if (wanted[field] === found[field]) continue;
+    throw changed(region.name, identityWords[field], found[field], wanted[field]);
+  }
+}
+
+function changed(
+  name: string,
+  what: string,
+  found: string | number,
+  wanted: string | number,
+): DeviceError {
+  const words = `${name} has the ${what} "${found}", not "${wanted}": it is another device`;
+  return new DeviceError(words, { loss: 'changed' });
+}
+
+/**
+ * Has the device itself answer again. NVMe: Identify Controller. SCSI: the kernel reads the vital
+ * product pages and the capacity again, which `present` then sees. Of others the kernel asks anew
+ * by itself (virtio), or nobody can.
+ */
+async function askDevice(
+  device: DeviceFacts,
+  held: readonly HeldRegion[],
+  exec: Exec,
+  roots: SysRoots,
+): Promise<void> {
+  for (const { region, open } of held) {
+    if (device.nvme !== undefined) {
+      const tool = { name: region.name, descriptor: open.descriptor };
+      const serial = await readNvmeSerial(exec, tool);
+      if (serial === undefined || serial === device.serial) continue;
+      throw changed(region.name, 'serial', serial, device.serial);
+    }
+    const folder = await resolvePath(roots.sys, 'dev/block', open.deviceNumber);
+    if ((await resolvePath(folder, 'device/scsi_disk')) === '') continue;
+    try {
+      await writeFile(join(folder, 'device/rescan'), '1');
+    } catch (cause) {
+      const words = cause instanceof Error ? cause.message : String(cause);
+      throw new DeviceError(`${region.name} does not answer: ${words}`, {
+        cause,
+        loss: 'vanished',
+      });
+    }
+  }
+}
