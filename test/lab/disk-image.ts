@@ -20,14 +20,17 @@ export interface DiskVerdict {
   readonly other: number;
 }
 
-/** Makes the file `path` of `bytes` (a multiple of 4096) and fills it with `disk`'s pattern. */
-export function writePattern(path: string, disk: string, bytes: number): void {
+/**
+ * Makes the file `path` and fills `bytes` of it (a multiple of 4096) with `disk`'s pattern, from
+ * byte `start` on (a multiple of 4096 too).
+ */
+export function writePattern(path: string, disk: string, bytes: number, start = 0): void {
   if (bytes % PATTERN_BLOCK_BYTES !== 0) {
     throw new Error(`a disk of ${bytes} bytes is no multiple of ${PATTERN_BLOCK_BYTES}`);
   }
   const file = openSync(path, 'w');
   try {
-    for (let at = 0; at < bytes; at += PATTERN_BLOCK_BYTES) {
+    for (let at = start; at < start + bytes; at += PATTERN_BLOCK_BYTES) {
       writeSync(file, patternBlock(disk, at / PATTERN_BLOCK_BYTES), 0, PATTERN_BLOCK_BYTES, at);
     }
   } finally {
@@ -35,17 +38,18 @@ export function writePattern(path: string, disk: string, bytes: number): void {
   }
 }
 
-/** Reads the whole file and counts what is in its blocks. */
-export function inspectDisk(path: string, disk: string): DiskVerdict {
+/** Reads the file from byte `start` on and counts what is in its blocks. */
+export function inspectDisk(path: string, disk: string, start = 0): DiskVerdict {
   const file = openSync(path, 'r');
   try {
-    const blocks = Math.ceil(fstatSync(file).size / PATTERN_BLOCK_BYTES);
+    const blocks = Math.ceil((fstatSync(file).size - start) / PATTERN_BLOCK_BYTES);
     const marker = Buffer.from(patternMarker(disk));
     const block = Buffer.alloc(PATTERN_BLOCK_BYTES);
     let withPattern = 0;
     let allZero = 0;
     for (let index = 0; index < blocks; index += 1) {
-      const length = readSync(file, block, 0, PATTERN_BLOCK_BYTES, index * PATTERN_BLOCK_BYTES);
+      const at = start + index * PATTERN_BLOCK_BYTES;
+      const length = readSync(file, block, 0, PATTERN_BLOCK_BYTES, at);
       const content = block.subarray(0, length);
       if (content.includes(marker)) withPattern += 1;
       else if (content.every((byte) => byte === 0)) allZero += 1;

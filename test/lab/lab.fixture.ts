@@ -1,7 +1,7 @@
 /** A lab with one machine that is on; it runs until it gets a signal. Used by lab.test.ts. */
 import { ipmitool } from './ipmi-sim.ts';
 import { startLab } from './lab.ts';
-import { usualDisks } from './qemu.ts';
+import { usualDisks } from './qemu-disks.ts';
 
 const lab = await startLab({ machines: [{ name: 'a', disks: usualDisks(8) }] });
 const [bmc] = lab.bmcs;

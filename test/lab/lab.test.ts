@@ -7,7 +7,7 @@ import { ipmitool } from './ipmi-sim.ts';
 import { crossBmcs, type Lab, startLab } from './lab.ts';
 import { labNamespaces } from './netns.ts';
 import { until } from './processes.ts';
-import { usualDisks } from './qemu.ts';
+import { usualDisks } from './qemu-disks.ts';
 
 const POWER_WAIT_MS = 120_000;
 const PROGRAMS = ['qemu-system-x86_64', 'ipmi_sim', 'ipmitool', 'dnsmasq', 'radvd', 'setpriv'];

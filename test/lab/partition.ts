@@ -1,6 +1,6 @@
 /** A partition with a file system on a disk file, made and read from outside of the machine. */
 import { runProgram, tryProgram } from './processes.ts';
-import type { LabDisk } from './qemu.ts';
+import type { LabDisk } from './qemu-disks.ts';
 
 const START_BYTES = 1024 * 1024;
 const SECTOR_BYTES = 512;

@@ -11,7 +11,7 @@ import type { LabBmc } from '../lab/ipmi-sim.ts';
 import type { Lab } from '../lab/lab.ts';
 import { LAB_ADDRESS } from '../lab/netns.ts';
 import { tryProgram, until } from '../lab/processes.ts';
-import { usualDisks } from '../lab/qemu.ts';
+import { usualDisks } from '../lab/qemu-disks.ts';
 import { checkCertificates, checkDisks } from '../lab/scenarios/check.ts';
 import { createHost, powerOff, RUN_LIMIT_MS, type Scenario, type Site } from '../lab/site.ts';
 import { commandLine, KERNEL_ARGUMENTS, type Program, RACK, type Stack } from '../lab/stack.ts';

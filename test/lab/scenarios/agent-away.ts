@@ -6,7 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { watchBootPath } from '../boot-path.ts';
 import { describeHost, type HostView } from '../host-watch.ts';
-import { usualDisks } from '../qemu.ts';
+import { usualDisks } from '../qemu-disks.ts';
 import { createHost, powerOff, RUN_LIMIT_MS, type Scenario, type Site } from '../site.ts';
 import { checkCertificates, checkDisks, checkFull } from './check.ts';
 

@@ -3,7 +3,7 @@
  * it; the host stays dirty.
  */
 import { isUntouched } from '../disk-image.ts';
-import { type DiskSpec, usualDisks } from '../qemu.ts';
+import { type DiskSpec, usualDisks } from '../qemu-disks.ts';
 import {
   createHost,
   hasEnded,

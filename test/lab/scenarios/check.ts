@@ -8,7 +8,8 @@ import { readBlockLog, touchedBytes } from '../blocklog.ts';
 import { watchBootPath } from '../boot-path.ts';
 import { inspectDisk, isUntouched } from '../disk-image.ts';
 import { tryProgram } from '../processes.ts';
-import { type LabMachine, usualDisks } from '../qemu.ts';
+import { type LabMachine } from '../qemu.ts';
+import { usualDisks } from '../qemu-disks.ts';
 import { createHost, powerOff, RUN_LIMIT_MS, type Scenario, type Site } from '../site.ts';
 import { printStages } from '../stages.ts';
 

@@ -7,7 +7,7 @@
 import { isUntouched } from '../disk-image.ts';
 import type { HostView } from '../host-watch.ts';
 import { crossBmcs } from '../lab.ts';
-import { usualDisks } from '../qemu.ts';
+import { usualDisks } from '../qemu-disks.ts';
 import { createHost, hasEnded, isEnded, RUN_LIMIT_MS, type Scenario, type Site } from '../site.ts';
 
 /** The scenario. */

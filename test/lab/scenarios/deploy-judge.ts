@@ -6,7 +6,8 @@ import { closeSync, openSync, readFileSync, readSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LabImage } from '../image/build.ts';
 import { tryProgram } from '../processes.ts';
-import type { LabDisk, LabMachine } from '../qemu.ts';
+import type { LabMachine } from '../qemu.ts';
+import type { LabDisk } from '../qemu-disks.ts';
 import type { Findings, Site } from '../site.ts';
 import { firstDifference, firstSectorCameLast, rebuildDisk } from '../written-disk.ts';
 

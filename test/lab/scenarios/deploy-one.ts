@@ -8,7 +8,7 @@ import { readBlockLog, touchedBytes } from '../blocklog.ts';
 import { buildNetbootImage, type LabImage, type LabNetbootImage } from '../image/build.ts';
 import { SILENT_FILES } from '../image/recipe.ts';
 import { ipmitool } from '../ipmi-sim.ts';
-import type { DiskSpec } from '../qemu.ts';
+import type { DiskSpec } from '../qemu-disks.ts';
 import { createHost, isEnded, powerOff, type Scenario } from '../site.ts';
 import { printStages } from '../stages.ts';
 import { checkErased, DISK_MIB, USER_DATA } from './deploy.ts';

@@ -5,7 +5,8 @@
 import { readBlockLog, touchedBytes } from '../blocklog.ts';
 import { isUntouched, writePattern } from '../disk-image.ts';
 import { asQcow2, type LabImage } from '../image/build.ts';
-import type { LabDisk, LabMachine } from '../qemu.ts';
+import type { LabMachine } from '../qemu.ts';
+import type { LabDisk } from '../qemu-disks.ts';
 import { hasEnded, isEnded, powerOff, RUN_LIMIT_MS } from '../site.ts';
 import { TAG, USER_DATA } from './deploy.ts';
 import { checkWrittenDisks } from './deploy-judge.ts';

@@ -8,7 +8,8 @@
  */
 import { boundaries, killTable } from '../../e2e/kill-table.ts';
 import { type BlockLogEntry, isZeroWrite, readBlockLog } from '../blocklog.ts';
-import { type LabDisk, type LabMachine, usualDisks } from '../qemu.ts';
+import { type LabMachine } from '../qemu.ts';
+import { type LabDisk, usualDisks } from '../qemu-disks.ts';
 import {
   createHost,
   hasEnded,

@@ -4,7 +4,7 @@
  * host stays dirty even so, because the control plane certifies nothing without a verdict.
  */
 import { inspectDisk } from '../disk-image.ts';
-import { usualDisks } from '../qemu.ts';
+import { usualDisks } from '../qemu-disks.ts';
 import type { Scenario } from '../site.ts';
 import { cleanFailsNaming } from './bad-disk.ts';
 

@@ -12,7 +12,7 @@ import type { HostView, StepView } from '../host-watch.ts';
 import { ipmitool, type LabBmc } from '../ipmi-sim.ts';
 import { makePartition, readFromPartition } from '../partition.ts';
 import { until } from '../processes.ts';
-import type { LabDisk } from '../qemu.ts';
+import type { LabDisk } from '../qemu-disks.ts';
 import { type ResetWatch, watchResets } from '../qmp.ts';
 import { createHost, isEnded, RUN_LIMIT_MS, type Scenario, type Site } from '../site.ts';
 import { RACK } from '../stack.ts';
