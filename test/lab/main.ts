@@ -1,6 +1,7 @@
 /**
  * `npm run lab -- --check | --crossed | --bad-disk | --lying-disk | --agent-away | --workflow |
- *     --deploy | --deploy-one [--rebuild | --netboot | --silent] | --packages | --kill [all]`
+ *     --deploy | --deploy-one [--rebuild | --netboot | --silent] | --packages | --kill [all] |
+ *     --liars [--only NAME]`
  *
  * `--check` and `--deploy-one` take `--firmware` and `--dhcp`: one run with each firmware and giver
  * of addresses.
@@ -22,6 +23,8 @@ import { crossedScenario } from './scenarios/crossed.ts';
 import { deployScenario } from './scenarios/deploy.ts';
 import { deployOneScenario, type OneImage, oneImages } from './scenarios/deploy-one.ts';
 import { killScenarios } from './scenarios/kill.ts';
+import type { LiarName } from './scenarios/liars/cases.ts';
+import { liarNames, liarScenarios } from './scenarios/liars/liars.ts';
 import { lyingDiskScenario } from './scenarios/lying-disk.ts';
 import { workflowScenario } from './scenarios/workflow.ts';
 import { createFindings, type Findings, openSite, type Scenario } from './site.ts';
@@ -40,6 +43,7 @@ const names = [
   'deploy-one',
   'packages',
   'kill',
+  'liars',
 ] as const;
 type Name = (typeof names)[number];
 
@@ -53,6 +57,7 @@ const usage = `usage: npm run lab -- ${names.map((name) => `[--${name}]`).join('
   --silent        with --deploy-one: the image never phones home
   --kill all      every kill that the lab can do, not one for each process
   --verdict-off   with --lying-disk: the runner does not read back, so the scenario must fail
+  --only LIST     of ${liarNames.join(', ')}: with --liars, these machines alone
   --keep FOLDER   copy all logs there at the end
 `;
 
@@ -64,13 +69,15 @@ interface Options {
   readonly boots: readonly BootWay[];
   /** What the machine of `--deploy-one` gets. */
   readonly image: OneImage;
+  /** The machines of `--liars`. */
+  readonly liars: readonly LiarName[];
   readonly keep?: string;
 }
 
 /** The scenarios behind a name, by title. */
 function scenariosOf(
   name: Name,
-  { verdict, kills, boots, image }: Options,
+  { verdict, kills, boots, image, liars }: Options,
 ): ReadonlyMap<string, Scenario> {
   switch (name) {
     case 'check':
@@ -97,6 +104,8 @@ function scenariosOf(
       return new Map([[name, packagesScenario()]]);
     case 'kill':
       return killScenarios(kills);
+    case 'liars':
+      return liarScenarios(liars);
   }
 }
 
@@ -140,6 +149,7 @@ function parseOptions(words: readonly string[]): Options {
       keep: { type: 'string' },
       firmware: { type: 'string' },
       dhcp: { type: 'string' },
+      only: { type: 'string' },
     },
     allowPositionals: true,
   });
@@ -153,6 +163,7 @@ function parseOptions(words: readonly string[]): Options {
     const fits = chosen.includes('check') || chosen.includes('deploy-one');
     if (set.has(way) && !fits) throw new Error(`--${way} goes with ${WITH_BOOTS}`);
   }
+  if (set.has('only') && !chosen.includes('liars')) throw new Error('--only goes with --liars');
   const images = oneImages.filter((image) => set.get(image) === true);
   if (images.length > 1 || (images.length > 0 && !chosen.includes('deploy-one'))) {
     throw new Error('one of --rebuild, --netboot, --silent goes with --deploy-one');
@@ -167,6 +178,7 @@ function parseOptions(words: readonly string[]): Options {
     chosen,
     boots: chosenFirmwares.flatMap((firmware) => modes.map((dhcp) => ({ firmware, dhcp }))),
     image: images[0] ?? 'disk',
+    liars: chosenOf('only', liarNames, set.get('only') ?? liarNames.join(',')),
     verdict: set.get('verdict-off') === true ? 'off' : 'on',
     kills: all ? 'all' : 'one',
     ...(typeof keep === 'string' ? { keep } : {}),

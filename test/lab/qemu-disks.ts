@@ -7,6 +7,7 @@
 import { truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { writePattern } from './disk-image.ts';
+import type { QmpCommand } from './qmp-command.ts';
 
 const MIB = 1024 * 1024;
 /** Where the targets of `scsiGeneric` disks listen in the lab's namespace; one more for each. */
@@ -36,6 +37,8 @@ export interface DiskSpec {
   readonly failing?: readonly DiskFault[];
   /** A block server shows it, at `LabDisk.socket`; the scenario starts that before the machine. */
   readonly isServed?: boolean;
+  /** It lies on the shelf at first: its file is there, and no device. */
+  readonly isSpare?: boolean;
   /** Absent: one of its own. */
   readonly serial?: string;
 }
@@ -82,7 +85,11 @@ export function fillDisk(disk: LabDisk): void {
 
 /** Whether QEMU keeps a log of what arrives at the disk. */
 export function hasBlockLog(disk: LabDisk): boolean {
-  return disk.isServed !== true && (disk.bus === 'virtio' || disk.bus === 'nvme');
+  return (
+    disk.isServed !== true &&
+    disk.isSpare !== true &&
+    (disk.bus === 'virtio' || disk.bus === 'nvme')
+  );
 }
 
 /** The log of what arrived at the disk after the power-on `boot`. */
@@ -98,7 +105,8 @@ export function memoryArgs(mebibytes: number, disks: readonly LabDisk[]): string
 }
 
 /** All disks of a machine. `firstDisk` is what the first one's device gets in addition. */
-export function diskArgs(disks: readonly LabDisk[], firstDisk: string): string[] {
+export function diskArgs(all: readonly LabDisk[], firstDisk: string): string[] {
+  const disks = all.filter(({ isSpare }) => isSpare !== true);
   const needsScsi = disks.some(({ bus }) => bus === 'scsi' || bus === 'scsiGeneric');
   const targets = disks.filter(({ bus }) => bus === 'scsiGeneric');
   return [
@@ -168,25 +176,39 @@ function fileChain(disk: LabDisk): string[] {
 
 function deviceArgs(disk: LabDisk, firstDisk: string): string[] {
   const sd = disk.bus === 'sd' ? ['-device', `sdhci-pci,id=${disk.name}-reader`] : [];
-  return [...sd, '-device', `${deviceOf(disk)}${firstDisk}`];
+  const { driver, ...properties } = deviceOf(disk);
+  const words = [driver, ...Object.entries(properties).map(([key, value]) => `${key}=${value}`)];
+  return [...sd, '-device', `${words.join(',')}${firstDisk}`];
 }
 
+/** A device as `device_add` takes it. */
+export type DeviceProperties = Readonly<Record<string, string>> & { readonly driver: string };
+
 /** The device that shows the disk's node to the machine; its id is `NAME-device`. */
-export function deviceOf({ bus, name, serial }: LabDisk): string {
-  const id = `id=${name}-device`;
-  const drive = `drive=${name}`;
+export function deviceOf({ bus, name, serial }: LabDisk): DeviceProperties {
+  const id = `${name}-device`;
   switch (bus) {
     case 'virtio':
-      return `virtio-blk-pci,${id},${drive},serial=${serial}`;
+      return { driver: 'virtio-blk-pci', id, drive: name, serial };
     case 'nvme':
-      return `nvme,${id},${drive},serial=${serial}`;
+      return { driver: 'nvme', id, drive: name, serial };
     case 'scsi':
-      return `scsi-hd,bus=scsi0.0,${id},${drive},serial=${serial}`;
+      return { driver: 'scsi-hd', bus: 'scsi0.0', id, drive: name, serial };
     case 'scsiGeneric':
-      return `scsi-generic,bus=scsi0.0,${id},${drive}`;
+      return { driver: 'scsi-generic', bus: 'scsi0.0', id, drive: name };
     case 'sd':
-      return `sd-card,${id},bus=${name}-reader.sd-bus,${drive}`;
+      return { driver: 'sd-card', id, drive: name }; // into the reader before it
     case 'pmem':
-      return `nvdimm,${id},memdev=${name}`;
+      return { driver: 'nvdimm', id, memdev: name };
   }
+}
+
+/** Commands that plug a spare, whose file is as it is, into a running machine. */
+export function plugCommands(disk: LabDisk): QmpCommand[] {
+  const file = { driver: 'file', filename: disk.image, discard: 'unmap' };
+  const node = { driver: 'raw', 'node-name': disk.name, discard: 'unmap', file };
+  return [
+    { execute: 'blockdev-add', arguments: node },
+    { execute: 'device_add', arguments: deviceOf(disk) },
+  ];
 }

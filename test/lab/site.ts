@@ -77,15 +77,16 @@ export async function openSite(
   return { lab, stack, watch: watchHosts(stack), findings };
 }
 
-/** Makes a machine known under its own name, to be led to `goal`. */
+/** Makes a machine known under its own name, to be led to `goal`; `policy`: further options. */
 export async function createHost(
   site: Site,
   bmc: LabBmc,
   goal: 'available' | 'manageable',
+  policy: readonly string[] = [],
 ): Promise<void> {
   const { name, mac } = bmc.machine;
   const bmcWords = ['--bmc', bmc.address(), '--credential', CREDENTIAL, '--cipher-suite', '3'];
-  const words = ['--rack', RACK, ...bmcWords, '--mac', mac, '--goal', goal];
+  const words = ['--rack', RACK, ...bmcWords, '--mac', mac, '--goal', goal, ...policy];
   await site.stack.cli(['host', 'create', name, ...words]);
 }
 

@@ -53,7 +53,7 @@ test('a disk without a lie is empty once it is wiped', () => {
   expect([isZero(store), left()]).toEqual([true, 0]);
 });
 
-test('a stretch that keeps what it has ignores the parts of a write that meet it, and no others', () => {
+test('a stretch that keeps what it has ignores the part of a write that meets it', () => {
   const store = disk({ kind: 'keeps', span: { offset: 8 * KIB, length: 16 * KIB } });
   store.change({ kind: 'write', offset: 4 * KIB, bytes: Buffer.alloc(24 * KIB, 0x11) });
   const file = readFileSync(path);

@@ -21,8 +21,8 @@ const REPLY_MAGIC = 0x67446698;
 const HANDSHAKE_FLAGS = 0b11; // fixed newstyle, no zeroes
 const OPTION = { exportName: 1, abort: 2, list: 3, info: 6, go: 7 } as const;
 const OPTION_REPLY = { ack: 1, server: 2, info: 3, unsupported: 0x80000001 } as const;
-const INFO_EXPORT = 0;
-const INFO_BLOCK_SIZE = 3;
+/** What an answer to the options info and go tells. */
+const TELLS = { export: 0, blockSize: 3 } as const;
 const BLOCK_BYTES = { least: 512, preferred: 4096, most: 32 * 1024 * 1024 } as const;
 /** Has flags, flush, forced unit access, trim, write zeroes. */
 const TRANSMISSION_FLAGS = 0b1101101;
@@ -166,7 +166,7 @@ async function shakeHands(socket: Socket, take: Take, store: BlockStore): Promis
         break;
       case OPTION.info:
       case OPTION.go:
-        reply(OPTION_REPLY.info, Buffer.concat([uint16(INFO_EXPORT), exportWords(store)]));
+        reply(OPTION_REPLY.info, Buffer.concat([uint16(TELLS.export), exportWords(store)]));
         reply(OPTION_REPLY.info, blockSizeWords());
         reply(OPTION_REPLY.ack);
         if (option === OPTION.go) return true;
@@ -196,7 +196,7 @@ function exportWords(store: BlockStore): Buffer {
 
 function blockSizeWords(): Buffer {
   const words = Buffer.alloc(14);
-  words.writeUInt16BE(INFO_BLOCK_SIZE, 0);
+  words.writeUInt16BE(TELLS.blockSize, 0);
   words.writeUInt32BE(BLOCK_BYTES.least, 2);
   words.writeUInt32BE(BLOCK_BYTES.preferred, 6);
   words.writeUInt32BE(BLOCK_BYTES.most, 10);

@@ -1,0 +1,29 @@
+/** What Rackwright says of a host and its disks, asked with the operators' command. */
+import type { Site } from '../../site.ts';
+import type { Claims, StatementView } from './judge.ts';
+
+interface CertificateList {
+  readonly erasureCertificates?: readonly { readonly name: string; readonly statement: string }[];
+}
+
+/** Everything that is claimed of the host now. */
+export async function readClaims({ stack, watch }: Site, host: string): Promise<Claims> {
+  const listed = JSON.parse(
+    await stack.cli(['erasure', 'list', '--host', host, '-o', 'json']),
+  ) as CertificateList;
+  const statements = (listed.erasureCertificates ?? []).map(
+    ({ statement }) =>
+      JSON.parse(Buffer.from(statement, 'base64').toString('utf8')) as StatementView,
+  );
+  const status = watch.latest(host)?.status;
+  const failure = status?.lastError?.failure;
+  const words = [
+    failure === undefined ? '' : `${failure.type}: ${failure.message} ${failure.detail ?? ''}`,
+    await stack.cli(['host', 'explain', host]),
+  ];
+  return {
+    isAvailable: status?.state === 'HOST_STATE_AVAILABLE',
+    statements,
+    words: words.join('\n'),
+  };
+}

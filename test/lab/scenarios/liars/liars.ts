@@ -1,0 +1,154 @@
+/**
+ * `--liars`: disks that hide, lie, and are swapped, in machines with real firmware. Prints a table:
+ * the lie, what caught it, the final state. Judged by the disks' files.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { HostView } from '../../host-watch.ts';
+import type { LabBmc } from '../../ipmi-sim.ts';
+import { until } from '../../processes.ts';
+import type { LabMachine } from '../../qemu.ts';
+import { type LabDisk, plugCommands } from '../../qemu-disks.ts';
+import { pullDevice, tellQemu } from '../../qmp-command.ts';
+import {
+  createHost,
+  hasEnded,
+  powerOff,
+  RUN_LIMIT_MS,
+  type Scenario,
+  type Site,
+} from '../../site.ts';
+import {
+  type LiarDisk,
+  type LiarMachine,
+  type LiarName,
+  liarMachines,
+  type Swap,
+} from './cases.ts';
+import { readClaims } from './claims.ts';
+import { isGood, type Judgement, judgeDisk } from './judge.ts';
+import { type ServedDisk, type Servers, serveDisks } from './serve.ts';
+
+const HOST = 'h1';
+/** Each request to a disk of a machine with swaps; long enough to pull others meanwhile. */
+const SLOW_MS = 150;
+
+interface Row {
+  readonly machine: string;
+  readonly disk: LiarDisk;
+  readonly judgement: Judgement;
+  readonly state: string;
+}
+
+/** All machines of liars. */
+export const liarNames = Object.keys(liarMachines) as readonly LiarName[];
+
+/** The scenarios of these machines; the last one prints the table. */
+export function liarScenarios(names: readonly LiarName[]): ReadonlyMap<string, Scenario> {
+  const rows: Row[] = [];
+  return new Map(
+    names.map((name) => {
+      const machine: LiarMachine = liarMachines[name];
+      const run = async (site: Site): Promise<void> => {
+        rows.push(...(await tryMachine(site, name, machine)));
+        if (name === names.at(-1)) printTable(site, rows);
+      };
+      return [`liars, ${name}`, { machines: [{ name: HOST, disks: machine.disks }], run }];
+    }),
+  );
+}
+
+async function tryMachine(site: Site, name: string, spec: LiarMachine): Promise<Row[]> {
+  const [bmc] = site.lab.bmcs;
+  if (bmc === undefined) throw new Error('the scenario has one machine');
+  const { machine } = bmc;
+  const disks = machine.disks.map((disk): ServedDisk => {
+    const own = spec.disks.find((one) => one.name === disk.name);
+    return { ...disk, says: own?.says ?? '', ...own, serial: disk.serial };
+  });
+  const servers = await serveDisks(site.lab, disks);
+  if (spec.swaps !== undefined) for (const server of servers.values()) server.slowDown(SLOW_MS);
+  await createHost(site, bmc, 'available', spec.policy);
+  const swapping = swapDisks(site, machine, disks, servers, spec.swaps ?? []);
+  const ended = await site.watch.waitFor(HOST, 'the end of the clean', RUN_LIMIT_MS, (host) =>
+    hasEnded(host, 'CLEAN'),
+  );
+  await swapping;
+  site.findings.say(`the clean: ${ended.status.run?.outcome}, ${ended.status.state}`);
+  await stopWhereItIs(site, ended);
+  if (spec.bootsAgain === true && isAvailable(ended)) await bootRunnerAgain(site, bmc);
+  const claims = await readClaims(site, HOST);
+  await powerOff(site, bmc);
+  site.findings.say(claims.words);
+  const state = site.watch.latest(HOST)?.status.state.replace('HOST_STATE_', '') ?? '';
+  return disks.map((disk) => {
+    const judgement = judgeDisk(disk, claims);
+    const { ending, leftBytes } = judgement;
+    const words = `${ending}, ${leftBytes} bytes of its pattern are left`;
+    site.findings.check(`${disk.name}: ${disk.says}`, isGood(ending), words);
+    return { machine: name, disk, judgement, state };
+  });
+}
+
+/** A host whose clean has failed is not to be cleaned again while we look. */
+async function stopWhereItIs(site: Site, ended: HostView): Promise<void> {
+  if (isAvailable(ended)) return;
+  await site.stack.cli(['host', 'update', HOST, '--goal', 'manageable']);
+}
+
+function isAvailable(host: HostView): boolean {
+  return host.status.run?.outcome === 'RUN_OUTCOME_SUCCEEDED';
+}
+
+/** Once something is being written: pulls what is to be pulled and plugs the foreign disks. */
+async function swapDisks(
+  site: Site,
+  machine: LabMachine,
+  disks: readonly LabDisk[],
+  servers: Servers,
+  swaps: readonly Swap[],
+): Promise<void> {
+  if (swaps.length === 0) return;
+  const written = (name: string): number => servers.get(name)?.changedBytes() ?? 0;
+  const begun = swaps.filter(({ when }) => when === 'writing');
+  await until('the first write', RUN_LIMIT_MS, () =>
+    begun.every((one) => written(one.planned) > 0),
+  );
+  for (const { planned, foreign, when } of swaps) {
+    if (when === 'queued') {
+      const bytes = written(planned);
+      site.findings.check(`${planned} waits when it is pulled`, bytes === 0, `${bytes} bytes`);
+    }
+    await pullDevice(machine, `${planned}-device`);
+    const disk = disks.find(({ name }) => name === foreign);
+    if (disk === undefined) throw new Error(`there is no spare ${foreign}`);
+    await tellQemu(machine, plugCommands(disk));
+    site.findings.say(`pulled ${planned}, plugged ${foreign}`);
+  }
+  await sleep(SLOW_MS * 10);
+  for (const server of servers.values()) server.slowDown(0);
+}
+
+/** The next boot of the runner, whatever it is for. */
+async function bootRunnerAgain(site: Site, bmc: LabBmc): Promise<void> {
+  await powerOff(site, bmc);
+  await site.stack.cli(['host', 'inspect', HOST]);
+  const ended = await site.watch.waitFor(HOST, 'the end of the inspection', RUN_LIMIT_MS, (host) =>
+    hasEnded(host, 'INSPECT'),
+  );
+  site.findings.say(`the next boot: ${ended.status.run?.outcome}, ${ended.status.state}`);
+}
+
+function printTable(site: Site, rows: readonly Row[]): void {
+  const line = (cells: readonly string[]): void => site.findings.say(`| ${cells.join(' | ')} |`);
+  line(['machine', 'bus', 'lie', 'final state', 'left', 'ending', 'caught by']);
+  line(['---', '---', '---', '---', '---', '---', '---']);
+  for (const { machine, disk, judgement, state } of rows) {
+    const { ending, leftBytes, caughtBy } = judgement;
+    const { bus, says } = disk;
+    line([machine, bus, says, state.toLowerCase(), `${leftBytes}`, ending, caughtBy]);
+  }
+  for (const [what, where] of byFixtures) line(['—', what, 'by fixtures', where, '', '', '']);
+}
+
+/** What no emulated device can do, and the tests that have it from recorded answers. */
+const byFixtures: readonly (readonly [string, string])[] = [];
