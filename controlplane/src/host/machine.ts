@@ -17,6 +17,7 @@ import { raiseFaults } from './bmc/health.ts';
 import { driveDeletion, foldForce, leaveRemains } from './deletion/deletion.ts';
 import { foldFences } from './deletion/fence-hold.ts';
 import { noteNetbootAccess } from './deployment/netboot-access.ts';
+import { isDue, stayDue } from './erasure/power-cycle.ts';
 import { foldDeadlines } from './events/deadlines.ts';
 import { foldReport } from './events/fold.ts';
 import { foldCall } from './events/fold-call.ts';
@@ -160,8 +161,10 @@ function proceed(turn: Turn): void {
 function leaveUnwanted(turn: Turn): void {
   const { status } = turn;
   if (status.state !== HostState.AVAILABLE || wantsAvailable(turn.spec)) return;
+  const wasDue = isDue(turn);
   status.state = HostState.MANAGEABLE;
   status.useEpoch += 1n;
+  if (wasDue) stayDue(turn);
   causedBy(turn, 'system', 'no longer available: its goal is manageable');
 }
 

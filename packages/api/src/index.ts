@@ -24,6 +24,7 @@ export * from './gen/rackwright/v1/credential_pb.ts';
 export * from './gen/rackwright/v1/deploy_pb.ts';
 export * from './gen/rackwright/v1/discovery_pb.ts';
 export * from './gen/rackwright/v1/erasure_pb.ts';
+export * from './gen/rackwright/v1/erasure_policy_pb.ts';
 export * from './gen/rackwright/v1/explanation_pb.ts';
 export * from './gen/rackwright/v1/fleet_pb.ts';
 export * from './gen/rackwright/v1/history_pb.ts';
@@ -72,6 +73,7 @@ export {
   fileStep,
   prepareNetbootStep,
   scriptStep,
+  verifyErasedStep,
   webhookStep,
   writeImageStep,
 } from './step-names.ts';

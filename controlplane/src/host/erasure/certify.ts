@@ -23,10 +23,8 @@ import {
   deviceFactsOf,
   deviceIdentity,
   parseEvidence,
-  pemOfPublicKey,
   ShapeError,
   sha256Hex,
-  signatureFits,
   statementSha256,
   verdictOf,
 } from '@rackwright/erasure';
@@ -42,6 +40,8 @@ import {
   tooWeakFor,
   unseenStorage,
 } from './device-plan.ts';
+import { signatureProblem } from './evidence.ts';
+import { noteUnproved, unprovedDevice } from './power-cycle.ts';
 
 /** Certifies every device of the plan from one step's evidence, or says why it cannot. */
 export function certifyErasure(
@@ -59,16 +59,6 @@ export function certifyErasure(
     if (!(error instanceof ShapeError)) throw error;
     return invalidResult(`${step.name}: ${error.message}`);
   }
-}
-
-function signatureProblem(turn: Turn, evidence: agent.Evidence): string | undefined {
-  const registered = turn.context.agentPublicKey;
-  if (registered === undefined) return 'the rack has no registered agent key';
-  if (!Buffer.from(evidence.publicKey).equals(registered)) {
-    return 'the evidence is signed by a key that is not the registered one of the rack';
-  }
-  const fits = signatureFits(evidence.payload, evidence.signature, pemOfPublicKey(registered));
-  return fits ? undefined : 'the signature of the evidence does not fit';
 }
 
 function certifyDevices(
@@ -91,6 +81,16 @@ function certifyDevices(
     draft(turn, evidence, device, index, parsed.runnerSession),
   );
   turn.effects.push({ kind: 'certify', certificates });
+  noteUnproved(
+    turn,
+    parsed.devices.flatMap((outcome, index) => {
+      const plan = plans.find(({ device }) => deviceKey(device) === deviceKey(outcome.device));
+      if (plan === undefined) return [];
+      const certificate = `erasureCertificates/${certificates[index]?.id ?? ''}`;
+      const more = { seed: outcome.challengeSeed, certificate, bootId: parsed.bootId };
+      return [unprovedDevice(turn, plan, more)];
+    }),
+  );
   return undefined;
 }
 

@@ -10,6 +10,7 @@ import {
   type Run,
   type RunFailure,
   type RunStep,
+  verifyErasedStep,
 } from '@rackwright/api';
 import { backoffDelayMs, resultFromWire } from '@rackwright/results';
 import { bmcWorked, clearInBand, foldBmcFailure, foldSilence } from '../bmc/health.ts';
@@ -18,12 +19,14 @@ import { foldTurn, queueTimeout, turnMissed } from '../deployment/image-turn.ts'
 import { foldSigns, hostNotProved, notProved } from '../deployment/not-proved.ts';
 import { noteWritten } from '../deployment/written-disk.ts';
 import { ownerOf } from '../erasure/identity.ts';
+import { nameOfNotProved, noteNotProved } from '../erasure/power-cycle.ts';
 import { bootOperationId } from '../operation/boots.ts';
 import { closeOpen } from '../operation/open-operations.ts';
 import { operationParts } from '../operation/operation.ts';
 import { late, noteSettled, tooLateToAct, verdictBefore } from '../operation/settled.ts';
 import { bootAgain, completeStep, failStep, interruptStep, retryStep } from '../run/engine.ts';
 import { giveUpStep, isForcedRemoval } from '../run/forced.ts';
+import { addProofAtEnd } from '../run/proof-steps.ts';
 import { takeOutput } from '../run/step-output.ts';
 import { calledStep } from '../run/step-parts.ts';
 import { timedOut } from '../run/step-policy.ts';
@@ -174,8 +177,10 @@ function foldComplete(turn: Turn, { run, step }: Attempt, result: agent.Complete
   if (definition.kind !== 'operation') return { kind: 'applied' };
   keepOutput(turn, { run, step }, result.output);
   const failure = whyNotToAct(turn, run, step) ?? definition.complete(turn, run, step, result);
-  if (failure === undefined) completeStep(turn, run, step);
-  else if ('checkOf' in checkAgain(turn)) retryStep(turn, run, step, {}, {});
+  if (failure === undefined) {
+    addProofAtEnd(turn, run);
+    completeStep(turn, run, step);
+  } else if ('checkOf' in checkAgain(turn)) retryStep(turn, run, step, {}, {});
   else if (failure.type === 'interrupted') interruptStep(turn, run, step, failure.message);
   else failStep(turn, run, step, failure);
   return failure !== undefined && step.handOff ? tooLateToAct : { kind: 'applied' };
@@ -329,7 +334,8 @@ function foldFailed(turn: Turn, { run, step }: Attempt, result: agent.Failed): v
   if (asksBmc(turn)) foldBmcFailure(turn, result.type, result.message);
   else clearInBand(turn);
   foldSigns(turn, step, result.observations?.signs ?? [], true);
-  const own = inOurWords(turn, run, result);
+  if (step.name === verifyErasedStep) noteNotProved(turn, result);
+  const own = inOurWords(turn, run, step, result);
   if (own !== undefined) return failStep(turn, run, step, own);
   const words = result.message || `${calledStep(step)} failed; the agent did not say why`;
   const message = `${words}${namedOther(turn, result)}`;
@@ -337,7 +343,13 @@ function foldFailed(turn: Turn, { run, step }: Attempt, result: agent.Failed): v
 }
 
 /** What is told in one text, whether the agent says it first or our own deadline. */
-function inOurWords(turn: Turn, run: Run, { type, message }: agent.Failed): RunFailure | undefined {
+function inOurWords(
+  turn: Turn,
+  run: Run,
+  step: RunStep,
+  { type, message }: agent.Failed,
+): RunFailure | undefined {
+  if (step.name === verifyErasedStep) return nameOfNotProved({ type, message });
   switch (type) {
     case notProved:
       return hostNotProved(turn, run, message);

@@ -107,6 +107,10 @@ const advice: Readonly<Record<string, Advice>> = {
     `or accept it as it is: rackwright host update ${host} --allow-unproven-identity`,
     `then: ${again}`,
   ],
+  dataReturned: ({ host }) => [
+    'the disk that is named does not keep an erasure: take it out of the host, or replace it',
+    `then have its disks erased, and read again after a power cycle: rackwright host clean ${host}`,
+  ],
   noDevices: ({ host, again }) => [
     `see why no disk is there, or accept it: rackwright host update ${host} --allow-diskless`,
     `then: ${again}`,

@@ -128,6 +128,7 @@ const hopeless: ReadonlySet<string> = new Set([
   'notErased',
   'noDevices',
   'deviceRefused',
+  'dataReturned',
   'planChanged',
 ]);
 

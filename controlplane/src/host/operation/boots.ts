@@ -15,6 +15,7 @@ import {
   RunKind,
   type RunStep,
   StepState,
+  verifyErasedStep,
   webhookStep,
 } from '@rackwright/api';
 import { isErasure } from '../turn/step-failure.ts';
@@ -48,8 +49,18 @@ export function bootAfterLoss(turn: Turn, run: Run): void {
   const erased = run.steps.findIndex(
     ({ name, state }) => isErasure(name) && state === StepState.SUCCEEDED,
   );
-  const from = erased === -1 ? run.currentStep : Math.min(erased, run.currentStep);
-  rewind(turn, run, startOfBoot(run, from));
+  const here = startOfBoot(run, run.currentStep);
+  // What the reading after a power cycle is to show is shown by another boot as well.
+  if (erased === -1 || readsAtEnd(run, here)) return rewind(turn, run, here);
+  rewind(turn, run, startOfBoot(run, Math.min(erased, run.currentStep)));
+}
+
+/** Whether the boot that begins at `index` is that of the reading at the end of a clean. */
+function readsAtEnd({ steps }: Run, index: number): boolean {
+  const erased = steps.findLastIndex(({ name }) => isErasure(name));
+  if (index < erased) return false;
+  const [, , next] = steps.slice(index + 1);
+  return next?.name === verifyErasedStep;
 }
 
 /** The switching off that comes before the boot which the step at `index` runs under. */
@@ -66,7 +77,10 @@ function rewind(turn: Turn, run: Run, index: number): void {
   if (index === -1) return;
   for (const step of run.steps.slice(index, run.currentStep + 1)) {
     if (isStepOver(step) && (stays(step) || staysInTemplate(run, step))) continue;
-    if (isErasure(step.name)) turn.record.certified = [];
+    if (isErasure(step.name)) {
+      turn.record.certified = [];
+      turn.record.unproved = [];
+    }
     step.state = StepState.PENDING;
     delete step.deadline;
     delete step.endTime;

@@ -21,6 +21,7 @@ import {
 import { reachProblem } from '../../steps/index.ts';
 import { stayIn, tooLateToTakeOut } from '../deployment/still-in.ts';
 import { usedSinceErased } from '../erasure/certify.ts';
+import { dropUsed, stayDue } from '../erasure/power-cycle.ts';
 import { bootAfterLoss, bootOnceMore } from '../operation/boots.ts';
 import { ensureCalled, putCall } from '../operation/calls.ts';
 import { giveUpOperation, leaveOpen } from '../operation/open-operations.ts';
@@ -50,6 +51,7 @@ import { followTemplate, isHeldAfter } from './follow-template.ts';
 import { giveUpStep, giveUpWaiting, isForcedRemoval, limitCall } from './forced.ts';
 import { knownSteps } from './known-steps.ts';
 import { refusalOfUnwritten } from './old-disk.ts';
+import { addProofAtEnd, skipProof, withProof } from './proof-steps.ts';
 import { newStep } from './render.ts';
 import { stepsOfRun } from './skeletons.ts';
 import { calledStep, partOf } from './step-parts.ts';
@@ -81,6 +83,7 @@ export function enterRun(
   timeoutMs = turn.context.timing.runTimeoutMs,
 ): void {
   const { record, status, context } = turn;
+  dropUsed(turn);
   record.runCount += 1n;
   const last = status.run;
   if (last?.phase === RunPhase.ENDED && last.number !== turn.endedBefore) turn.displaced.push(last);
@@ -92,7 +95,9 @@ export function enterRun(
     deadline: later(turn, timeoutMs),
     runnerVersion: context.facts.runnerVersion,
     ...more,
+    steps: withProof(turn, kind, (more.steps ?? []) as RunStep[]),
   });
+  addProofAtEnd(turn, status.run);
   if (kind === RunKind.CLEAN) beginClean(turn, status.run.requestedBy);
   if (endsLook.has(kind)) delete record.lookFirstSince;
   delete record.operation;
@@ -108,6 +113,7 @@ export function enterRun(
   const writes = leavesAvailable(status.run);
   if (writes && status.state === HostState.AVAILABLE) leaveAvailable(turn);
   else if (writes && kind === RunKind.WORKFLOW) beginUse(turn);
+  stayDue(turn);
   if (!leavesIntents.has(kind)) return;
   record.adoptTo = HostState.UNSPECIFIED;
   status.inRescue = false;
@@ -176,7 +182,7 @@ export function driveRun(turn: Turn, run: Run): void {
     if (isStepOver(step)) run.currentStep += 1;
     else if (!hasRunnerPlace(turn, run)) return;
     else if (step.state === StepState.PENDING) {
-      if (!skipUnneeded(run)) beginStep(turn, run, step);
+      if (!skipUnneeded(run) && !skipProof(turn, run, step)) beginStep(turn, run, step);
     } else if (!driveStep(turn, run, step) && !giveUpWaiting(turn, run, step)) return;
   }
 }

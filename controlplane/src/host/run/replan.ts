@@ -13,6 +13,7 @@ import {
   RunKind,
   type RunStep,
   StepState,
+  verifyErasedStep,
   writeImageStep,
 } from '@rackwright/api';
 import { stepFailure } from '../turn/step-failure.ts';
@@ -26,7 +27,9 @@ import { isEngineStep } from './steps.ts';
 export function replan(turn: Turn, run: Run, ready: agent.RunnerReady): RunFailure | undefined {
   if (ready.steps.length === 0) return undefined;
   if (run.kind === RunKind.WORKFLOW) return lackOf(run, ready);
-  if (lacksWriting(run, ready)) return lacks(ready, writeImageStep);
+  for (const name of [writeImageStep, verifyErasedStep]) {
+    if (isLacking(run, ready, name)) return lacks(ready, name);
+  }
   if (run.runnerVersion === ready.runnerVersion) return undefined;
   const before = run.runnerVersion;
   run.runnerVersion = ready.runnerVersion;
@@ -72,10 +75,10 @@ function lacks({ runnerVersion }: agent.RunnerReady, step: string): RunFailure {
   return stepFailure('unsupported', `${runner} has no step ${step}; build its ramdisk anew`);
 }
 
-/** R8: an image is given to no runner that has not named the step. */
-function lacksWriting(run: Run, { steps }: agent.RunnerReady): boolean {
-  const comes = run.steps.some(({ name }, at) => at > run.currentStep && name === writeImageStep);
-  return comes && !steps.some(({ name }) => name === writeImageStep);
+/** R8: what this release orders without asking goes to no runner that has not named the step. */
+function isLacking(run: Run, { steps }: agent.RunnerReady, wanted: string): boolean {
+  const comes = run.steps.some(({ name }, at) => at > run.currentStep && name === wanted);
+  return comes && !steps.some(({ name }) => name === wanted);
 }
 
 /** The turn as it is once this runner's list is what is known. */
@@ -101,7 +104,11 @@ function describedAnew({ context }: Turn, pending: readonly RunStep[]): RunStep[
 }
 
 /** What still belongs to the boot under way. */
-const leading: ReadonlySet<string> = new Set([engineSteps.awaitRunner, engineSteps.inspect]);
+const leading: ReadonlySet<string> = new Set([
+  engineSteps.awaitRunner,
+  engineSteps.inspect,
+  verifyErasedStep,
+]);
 
 /** The automatic plan of the new runner, without what is done; frame and order as at the start. */
 function plannedAnew(turn: Turn, run: Run, pending: readonly RunStep[]): RunStep[] {

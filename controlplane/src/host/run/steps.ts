@@ -7,12 +7,13 @@ import {
   fetchImageStep,
   prepareNetbootStep,
   type RunStep,
+  verifyErasedStep,
   webhookStep,
   writeImageStep,
 } from '@rackwright/api';
 import { pauseEndsMs } from '../turn/pause.ts';
 import { type EngineStep, engineSteps } from '../turn/step-names.ts';
-import { runnerStep, writeImage } from './steps/in-runner.ts';
+import { runnerStep, verifyErased, writeImage } from './steps/in-runner.ts';
 import { inspect, inspectAgain } from './steps/look.ts';
 import { awaitImage, deployStepOfAgent, outOfBandStep } from './steps/of-agent.ts';
 import {
@@ -93,6 +94,7 @@ const definitions: Readonly<Record<EngineStep, StepDefinition>> = {
 /** The engine's own steps by name; every other step is one of the agent or of the runner. */
 export function stepDefinition({ name, outOfBand }: RunStep): StepDefinition {
   if (isEngineStep(name)) return definitions[name];
+  if (name === verifyErasedStep) return verifyErased;
   return outOfBand ? outOfBandStep : runnerStep;
 }
 

@@ -1,12 +1,13 @@
 /** Steps that the runner of the run's boot takes, and what it is told of them. */
 import { create } from '@bufbuild/protobuf';
-import { agent, type Run, type RunStep } from '@rackwright/api';
+import { agent, type Run, type RunStep, verifyErasedStep } from '@rackwright/api';
 import { secretUses } from '../../../steps/index.ts';
 import { noteDeployed } from '../../deployment/deployment.ts';
 import { beginWriteOver } from '../../deployment/written-disk.ts';
 import { certifyErasure } from '../../erasure/certify.ts';
 import { challengeSeed } from '../../erasure/derive.ts';
 import { plansOfStep } from '../../erasure/device-plan.ts';
+import { plansToProve, proveErased } from '../../erasure/power-cycle.ts';
 import { bootOperationId } from '../../operation/boots.ts';
 import { operationId } from '../../operation/operation.ts';
 import { isErasure } from '../../turn/step-failure.ts';
@@ -26,6 +27,12 @@ export const runnerStep: OperationStep = {
   }),
   complete: (turn, run, step, result) =>
     isErasure(step.name) ? certifyErasure(turn, run, step, result.evidence) : undefined,
+};
+
+/** Reads again what was erased before a power cycle; it writes nothing. */
+export const verifyErased: OperationStep = {
+  ...runnerStep,
+  complete: (turn, run, step, result) => proveErased(turn, run, step, result.evidence),
 };
 
 /** While it writes, the disk holds no whole image. */
@@ -57,7 +64,7 @@ function runStep(
     },
     bootOperationId: bootOperationId(turn, run),
     runnerSession: runnerSession(turn, run),
-    devices: isErasure(step.name) ? plansOfStep(turn.record.devicePlan, step.name) : [],
+    devices: devicesOf(turn, run, step),
     challengeSeed: checked?.challengeSeed ?? challengeSeed(turn.context.incarnation, id),
     allowUnprovenIdentity: turn.spec.cleaning?.allowUnprovenIdentity ?? false,
     allowDiskless: turn.spec.cleaning?.allowDiskless ?? false,
@@ -67,6 +74,12 @@ function runStep(
     secrets: secretUses(step.arguments, credentialVersions(turn)),
     ...expectedIdentity(turn),
   });
+}
+
+/** The devices that a step may touch, and how; none where it is about none. */
+function devicesOf(turn: Turn, run: Run, { name }: RunStep): agent.DevicePlan[] {
+  if (name === verifyErasedStep) return plansToProve(turn, run);
+  return isErasure(name) ? plansOfStep(turn.record.devicePlan, name) : [];
 }
 
 /**

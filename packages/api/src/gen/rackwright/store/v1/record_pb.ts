@@ -52,7 +52,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rackwright/store/v1/record.proto.
  */
 export const file_rackwright_store_v1_record: GenFile = /*@__PURE__*/
-  fileDesc("CiByYWNrd3JpZ2h0L3N0b3JlL3YxL3JlY29yZC5wcm90bxITcmFja3dyaWdodC5zdG9yZS52MSLWDAoKSG9zdFJlY29yZBIhCgRob3N0GAEgASgLMhMucmFja3dyaWdodC52MS5Ib3N0EisKBmNoYW5nZRgCIAEoCzIbLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2hhbmdlEjcKCW9wZXJhdGlvbhgDIAEoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuT3BlcmF0aW9uUmVjb3JkEhEKCXJ1bl9jb3VudBgEIAEoBBIwCgZydW5uZXIYBSABKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJ1bm5lclJlYWR5EjQKC2RldmljZV9wbGFuGAYgAygLMh8ucmFja3dyaWdodC5hZ2VudC52MS5EZXZpY2VQbGFuEjcKCWNlcnRpZmllZBgHIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2VydGlmaWVkRGV2aWNlEh0KFWxhc3Rfc3RhdGVtZW50X3NoYTI1NhgIIAEoDBITCgtyZXF1ZXN0X2lkcxgJIAMoCRISCgpmb3JnZXR0aW5nGAogASgIEjgKDXBlbmRpbmdfcG93ZXIYDCABKAsyIS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlBlbmRpbmdQb3dlchImChlmYWlsZWRfY3JlZGVudGlhbF92ZXJzaW9uGA0gASgESACIAQESMAoMdmVyaWZpZWRfYm1jGA4gASgLMhoucmFja3dyaWdodC52MS5CbWNFbmRwb2ludBIqCghhZG9wdF90bxgQIAEoDjIYLnJhY2t3cmlnaHQudjEuSG9zdFN0YXRlEg0KBWltYWdlGBEgASgJEikKBmRlcGxveRhQIAEoCzIZLnJhY2t3cmlnaHQudjEuRGVwbG95U3BlYxI0ChBkZXBsb3lfbm90X2FmdGVyGFMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIUCgxkZXBsb3llZF9ydW4YUSABKAQSNAoIcmVwbGFjZWQYUiABKAsyIi5yYWNrd3JpZ2h0LnN0b3JlLnYxLlJlcGxhY2VkSW1hZ2USJgoKZmFpbGVkX3J1bhgSIAEoCzISLnJhY2t3cmlnaHQudjEuUnVuEhwKFGVyYXNlX2JlZm9yZV9yZW1vdmFsGB4gASgIEhMKC2xlZnRfYmVoaW5kGB8gAygJEjAKDGZvcmNlZF91bnRpbBggIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGZmVuY2VzGCEgAygJEkAKEXBvd2VyX2VuZm9yY2VtZW50GCggASgLMiUucmFja3dyaWdodC5zdG9yZS52MS5Qb3dlckVuZm9yY2VtZW50EhoKEnNldHRsZWRfb3BlcmF0aW9ucxgpIAMoCRI0ChBsb29rX2ZpcnN0X3NpbmNlGDIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIdChVsb3N0X3JldmlzaW9uc19wYXNzZWQYMyABKAQSOAoRYWNjZXB0ZWRfaWRlbnRpdHkYPSABKAsyHS5yYWNrd3JpZ2h0LnYxLlN5c3RlbUlkZW50aXR5EhgKEGFjY2VwdGVkX2J5X3J1bGUYPyABKAkSPAoPcGxhbm5lZF9lcmFzdXJlGD4gASgLMiMucmFja3dyaWdodC5zdG9yZS52MS5QbGFubmVkRXJhc3VyZRI9ChBwbGFubmVkX2RlbGV0aW9uGEAgASgLMiMucmFja3dyaWdodC5zdG9yZS52MS5QbGFubmVkRXJhc3VyZRIpCg1maW5pc2hlZF9ydW5zGEYgAygLMhIucmFja3dyaWdodC52MS5SdW4SLgoEY2FsbBhHIAEoCzIgLnJhY2t3cmlnaHQuc3RvcmUudjEuV2ViaG9va0NhbGwSFwoPb3Blbl9vcGVyYXRpb25zGEggAygJEjoKDnJ1bm5lcl9yZWZ1c2VkGEkgASgLMiIucmFja3dyaWdodC5hZ2VudC52MS5SdW5uZXJSZWZ1c2VkEiwKBXNpZ25zGEogAygLMh0ucmFja3dyaWdodC5hZ2VudC52MS5Ib3N0U2lnbkIcChpfZmFpbGVkX2NyZWRlbnRpYWxfdmVyc2lvbkoECAsQDEoECA8QEFIRY2VydGlmaWNhdGVfY291bnRSC2luY2FybmF0aW9uInMKDVJlcGxhY2VkSW1hZ2USDQoFaW1hZ2UYASABKAkSCwoDcnVuGAIgASgEEhQKDGF0dGVtcHRfb3BlbhgDIAEoCBIwCgx3cml0dGVuX2Rpc2sYBCABKAsyGi5yYWNrd3JpZ2h0LnYxLldyaXR0ZW5EaXNrItsBCgtXZWJob29rQ2FsbBIKCgJpZBgBIAEoCRIuCgpub3RfYmVmb3JlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCgljYWxsX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmNhbGxlchgEIAEoCRIXCg90cmFuc2llbnRfY291bnQYBSABKA0SOAoUZmlyc3RfdHJhbnNpZW50X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIiEKDlBsYW5uZWRFcmFzdXJlEg8KB2RldmljZXMYASADKAkiTwoQUG93ZXJFbmZvcmNlbWVudBIMCgRydW5zGAEgASgNEi0KCW5leHRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiRwoMUGVuZGluZ1Bvd2VyEg0KBXN0ZXBzGAEgAygJEgoKAmJ5GAIgASgJEhwKFGJvb3Rfb2xkX2Rpc2tfcmVhc29uGAMgASgJInoKBkNoYW5nZRINCgVhY3RvchgBIAEoCRINCgVjYXVzZRgCIAEoCRIUCgxvcGVyYXRpb25faWQYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIoCgR0aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLBAwoPT3BlcmF0aW9uUmVjb3JkEjEKCW9wZXJhdGlvbhgBIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuT3BlcmF0aW9uEi8KC2NyZWF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCgdzZW50X3RvGAMgASgLMhwucmFja3dyaWdodC5hZ2VudC52MS5Kb3VybmFsEi0KCXNlbmRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKbm90X2JlZm9yZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNwoTZmlyc3RfY29uZmxpY3RfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoPdHJhbnNpZW50X2NvdW50GAcgASgNEjgKFGZpcnN0X3RyYW5zaWVudF90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCgljYW5jZWxfaWQYCSABKAkSDQoFYmVndW4YCiABKAgSDgoGcXVldWVkGAsgASgIInwKD0NlcnRpZmllZERldmljZRISCgpkZXZpY2Vfa2V5GAEgASgJEhMKC2NlcnRpZmljYXRlGAIgASgJEhEKCXVzZV9lcG9jaBgDIAEoBBIWCg5ydW5uZXJfc2Vzc2lvbhgEIAEoCRIVCg1tZXRhZGF0YV9vbmx5GAUgASgIIo4CCglIb3N0RmFjdHMSEAoIaG9zdF91aWQYASABKAkSKwoJaW52ZW50b3J5GAIgASgLMhgucmFja3dyaWdodC52MS5JbnZlbnRvcnkSOgoMcnVubmVyX3N0ZXBzGAMgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24SMwoPcnVubmVyX3N0ZXBzX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg5ydW5uZXJfdmVyc2lvbhgFIAEoCRI5CgthZ2VudF9zdGVwcxgGIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uIqIBCgtGbGVldFJlY29yZBIjCgVmbGVldBgBIAEoCzIULnJhY2t3cmlnaHQudjEuRmxlZXQSKAoFd2lwZXMYAiADKAsyGS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlNsb3QSEwoLcmVxdWVzdF9pZHMYAyADKAkSLwoMd2lwZXNfcXVldWVkGAQgAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90Il0KBFNsb3QSEAoIaG9zdF91aWQYASABKAkSCwoDcnVuGAIgASgEEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBG9wZW4YBCABKAgibgoPQWJhbmRvbmVkUmVjb3JkEjIKCHJlc291cmNlGAEgASgLMiAucmFja3dyaWdodC52MS5BYmFuZG9uZWRSZXNvdXJjZRInCgNibWMYAiABKAsyGi5yYWNrd3JpZ2h0LnYxLkJtY0VuZHBvaW50IsQGCgpSYWNrUmVjb3JkEiEKBHJhY2sYASABKAsyEy5yYWNrd3JpZ2h0LnYxLlJhY2sSGAoQYWdlbnRfcHVibGljX2tleRgCIAEoDBI5Cgtqb2luX3Rva2VucxgDIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuSm9pblRva2VuUmVjb3JkEhIKCnRvbWJzdG9uZXMYBCADKAkSLQoHam91cm5hbBgFIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuSm91cm5hbBIXCg9zZXNzaW9uX3JlcGxpY2EYBiABKAkSMAoMc2Vzc2lvbl90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIqCgdydW5uaW5nGAggAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90EikKBnF1ZXVlZBgJIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBIoCgV3aXBlcxgKIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBI5CgthZ2VudF9zdGVwcxgLIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uEhMKC3JlcXVlc3RfaWRzGAwgAygJEjoKDmFjY2VwdGVkX3N0b3JlGA0gASgLMiIucmFja3dyaWdodC5hZ2VudC52MS5TdG9yZUFjY2VwdGVkEi8KDHdpcGVzX3F1ZXVlZBgOIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBITCgtpbmNhcm5hdGlvbhgPIAEoCRIWCg5sb3N0X3JldmlzaW9ucxgQIAEoBBITCgtsb3N0X2JlZm9yZRgRIAEoBBI7CgxyZXZva2VkX2tleXMYEiADKAsyJS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlJldm9rZWRLZXlSZWNvcmQSHQoVY2VydGlmaWNhdGVfY2Ffc2hhMjU2GBMgASgJEhkKEXRydXN0ZWRfY2Ffc2hhMjU2GBQgAygJEjkKEXByZWZldGNoZWRfaW1hZ2VzGBUgAygLMh4ucmFja3dyaWdodC52MS5QcmVmZXRjaGVkSW1hZ2UijAEKEFJldm9rZWRLZXlSZWNvcmQSEgoKa2V5X3NoYTI1NhgBIAEoDBIoCgR0aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIKCgJieRgDIAEoCRIOCgZyZWFzb24YBCABKAkSEAoIcmVwbGFjZWQYBSABKAgSDAoEcmFjaxgGIAEoCSJxCgtUcnVzdFJlY29yZBI5CgthdXRob3JpdGllcxgBIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuQXV0aG9yaXR5UmVjb3JkEhIKCmdlbmVyYXRpb24YAiABKAQSEwoLcmVxdWVzdF9pZHMYAyADKAkiiQEKD0F1dGhvcml0eVJlY29yZBIrCglhdXRob3JpdHkYASABKAsyGC5yYWNrd3JpZ2h0LnYxLkF1dGhvcml0eRITCgtjZXJ0aWZpY2F0ZRgCIAEoDBI0CgpzZWFsZWRfa2V5GAMgASgLMiAucmFja3dyaWdodC5zdG9yZS52MS5TZWFsZWRWYWx1ZSKpAQoPSm9pblRva2VuUmVjb3JkEhUKDXNlY3JldF9zaGEyNTYYASABKAwSLwoLZXhwaXJlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDnVzZWRfYnlfc2hhMjU2GAMgASgMEhcKD3JlcGxhY2VzX3NoYTI1NhgEIAEoDBIKCgJieRgFIAEoCRIRCgljYV9zaGEyNTYYBiABKAkisQEKEENyZWRlbnRpYWxSZWNvcmQSLQoKY3JlZGVudGlhbBgBIAEoCzIZLnJhY2t3cmlnaHQudjEuQ3JlZGVudGlhbBIXCg9zZWFsZWRfcGFzc3dvcmQYAiABKAwSDgoGa2V5X2lkGAMgASgJEhMKC3JlcXVlc3RfaWRzGAQgAygJEjAKBnNlYWxlZBgFIAEoCzIgLnJhY2t3cmlnaHQuc3RvcmUudjEuU2VhbGVkVmFsdWUiSgoLU2VhbGVkVmFsdWUSEgoKY2lwaGVydGV4dBgBIAEoDBIXCg9zZWFsZWRfZGF0YV9rZXkYAiABKAwSDgoGa2V5X2lkGAMgASgJIr8BChBTZWNyZXRzS2V5UmVjb3JkEg4KBmtleV9pZBgBIAEoCRITCgtuZXh0X2tleV9pZBgCIAEoCRIuCgphc2tlZF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghhc2tlZF9ieRgEIAEoCRIvCgthY3RpdmVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLcmVxdWVzdF9pZHMYBiADKAkiYQoTU2VjcmV0c1JlYWRlclJlY29yZBIPCgdrZXlfaWRzGAEgAygJEigKBHRpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3Byb2JsZW0YAyABKAkiMQoLUmVzZXJ2YXRpb24SDgoGaG9sZGVyGAEgASgJEhIKCmhvbGRlcl91aWQYAiABKAkieAoRQ2VydGlmaWNhdGVSZWNvcmQSEQoJc3RhdGVtZW50GAEgASgMEhEKCXNpZ25hdHVyZRgCIAEoDBIvCgtjcmVhdGVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEaG9zdBgEIAEoCSJQCg5UZW1wbGF0ZVJlY29yZBIpCgh0ZW1wbGF0ZRgBIAEoCzIXLnJhY2t3cmlnaHQudjEuVGVtcGxhdGUSEwoLcmVxdWVzdF9pZHMYAiADKAki8wEKDldvcmtmbG93UmVjb3JkEikKCHdvcmtmbG93GAEgASgLMhcucmFja3dyaWdodC52MS5Xb3JrZmxvdxITCgtyZXF1ZXN0X2lkcxgCIAMoCRIQCghob3N0X3J1bhgDIAEoBBINCgVhY3RvchgEIAEoCRIRCglvd25lcl91aWQYBSABKAkSMAoMZWFybGllcl9ydW5zGAYgAygLMhoucmFja3dyaWdodC52MS5Xb3JrZmxvd1J1bhITCgt1bnRvbGRfcnVucxgHIAMoBBIRCglwbGFuX2hhc2gYCCABKAkSEwoLcGxhbl9yZWFzb24YCSABKAkiVAoRRmluaXNoZWRSdW5SZWNvcmQSDAoEaG9zdBgBIAEoCRIQCghob3N0X3VpZBgCIAEoCRIfCgNydW4YAyABKAsyEi5yYWNrd3JpZ2h0LnYxLlJ1biJdChBTdGVwT3V0cHV0UmVjb3JkEhQKDG9wZXJhdGlvbl9pZBgBIAEoCRIlCgRleGl0GAIgASgLMhcucmFja3dyaWdodC52MS5TdGVwRXhpdBIMCgR0YWlsGAMgASgMIrABChNXb3JrZmxvd0JhdGNoUmVjb3JkEjQKDndvcmtmbG93X2JhdGNoGAEgASgLMhwucmFja3dyaWdodC52MS5Xb3JrZmxvd0JhdGNoEhMKC3JlcXVlc3RfaWRzGAIgAygJEicKCWNhbmNlbGxlZBgDIAEoCzIULnJhY2t3cmlnaHQudjEuQWJvcnQSEgoKY3JlYXRlZF9ieRgEIAEoCRIRCglob3N0X3VpZHMYBSADKAkiXgoKUGxhblJlY29yZBIhCgRwbGFuGAEgASgLMhMucmFja3dyaWdodC52MS5QbGFuEi0KBWJhc2lzGAIgASgLMh4ucmFja3dyaWdodC5zdG9yZS52MS5QbGFuQmFzaXMi4wEKCVBsYW5CYXNpcxIQCghob3N0X3VpZBgBIAEoCRIuCgdyZXF1ZXN0GAIgASgLMh0ucmFja3dyaWdodC52MS5QbGFuUnVuUmVxdWVzdBIrCglpbnZlbnRvcnkYAyABKAsyGC5yYWNrd3JpZ2h0LnYxLkludmVudG9yeRIXCg90ZW1wbGF0ZV9kaWdlc3QYBCABKAkSJwoFc3RhdGUYBSABKA4yGC5yYWNrd3JpZ2h0LnYxLkhvc3RTdGF0ZRIlCgRzcGVjGAYgASgLMhcucmFja3dyaWdodC52MS5Ib3N0U3BlYyJMChdEaXNjb3ZlcmVkTWFjaGluZVJlY29yZBIxCgdtYWNoaW5lGAEgASgLMiAucmFja3dyaWdodC52MS5EaXNjb3ZlcmVkTWFjaGluZSJdChJFeHBlY3RlZEhvc3RSZWNvcmQSMgoNZXhwZWN0ZWRfaG9zdBgBIAEoCzIbLnJhY2t3cmlnaHQudjEuRXhwZWN0ZWRIb3N0EhMKC3JlcXVlc3RfaWRzGAIgAygJIlMKFFRva2VuRGVsZXRpb25zUmVjb3JkEjsKCWRlbGV0aW9ucxgBIAMoCzIoLnJhY2t3cmlnaHQuc3RvcmUudjEuVG9rZW5EZWxldGlvblJlY29yZCJlChNUb2tlbkRlbGV0aW9uUmVjb3JkEg0KBXRva2VuGAEgASgJEhUKDXNlY3JldF9zaGEyNTYYAiABKAwSKAoEdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiowEKC1Rva2VuUmVjb3JkEiMKBXRva2VuGAEgASgLMhQucmFja3dyaWdodC52MS5Ub2tlbhIVCg1zZWNyZXRfc2hhMjU2GAIgASgMEi8KC3Jldm9rZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpyZXZva2VkX2J5GAQgASgJEhMKC3JlcXVlc3RfaWRzGAUgAygJIk0KEEF1ZGl0RW50cnlSZWNvcmQSKgoGcmVjb3JkGAEgASgLMhoucmFja3dyaWdodC52MS5BdWRpdFJlY29yZBINCgViZWd1bhgCIAEoCCLhAwoKUG9vbFJlY29yZBIhCgRwb29sGAEgASgLMhMucmFja3dyaWdodC52MS5Qb29sEjAKB21lbWJlcnMYAiADKAsyHy5yYWNrd3JpZ2h0LnN0b3JlLnYxLlBvb2xNZW1iZXISMgoIZmFpbHVyZXMYAyADKAsyIC5yYWNrd3JpZ2h0LnN0b3JlLnYxLlBvb2xGYWlsdXJlEhMKC3JlcXVlc3RfaWRzGAQgAygJEhIKCmNyZWF0ZWRfYnkYBSABKAkSJgoIZGVsZXRpb24YBiABKAsyFC5yYWNrd3JpZ2h0LnYxLkFib3J0EjUKD3ByZXZpb3VzX3RhcmdldBgHIAEoCzIcLnJhY2t3cmlnaHQudjEuUm9sbG91dFRhcmdldBISCgpzbG90X2NvdW50GAggASgEEjIKD3Jlc29sdmVfZmFpbHVyZRgJIAEoCzIZLnJhY2t3cmlnaHQudjEuUnVuRmFpbHVyZRI1CgpnYXRlX2NhbGxzGAogAygLMiEucmFja3dyaWdodC5zdG9yZS52MS5Qb29sR2F0ZUNhbGwSKwoEaGFsdBgLIAEoCzIdLnJhY2t3cmlnaHQuc3RvcmUudjEuUG9vbEhhbHQSFgoOdGFyZ2V0X3NldHRsZWQYDCABKAgiOgoIUG9vbEhhbHQSDgoGZGlnZXN0GAEgASgJEg0KBWJhc2lzGAIgASgJEg8KB21lc3NhZ2UYAyABKAki9QEKDFBvb2xHYXRlQ2FsbBITCgtzbG90X251bWJlchgBIAEoBBILCgN1cmwYAiABKAkSDgoGbnVtYmVyGAMgASgNEi0KCWNhbGxfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGY2FsbGVyGAUgASgJEi4KCm5vdF9iZWZvcmUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBHNhaWQYByABKAkSEAoIcHJvY2VlZHMYCCABKAgSEAoIYXR0ZW1wdHMYCSABKA0SEgoKdXJsX2RpZ2VzdBgKIAEoCSI/CgpQb29sTWVtYmVyEgwKBGhvc3QYASABKAkSEAoIaG9zdF91aWQYAiABKAkSEQoJbm90X3JlYWR5GAMgASgIIq4CCgtQb29sRmFpbHVyZRIMCgRob3N0GAEgASgJEhAKCGhvc3RfdWlkGAIgASgJEg4KBmRpZ2VzdBgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEg8KB2NvdW50ZWQYBSABKAgSEAoIYXR0ZW1wdHMYBiABKA0SKAoEdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKcmV0cnlfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASCwoDcnVuGAkgASgEEg0KBWltYWdlGAsgASgJEg8KB3ZlcnNpb24YDCABKAkSEQoJcmVmZXJlbmNlGA0gASgJEg0KBWJhc2lzGA4gASgJSgQIChALUgxydW5fZW5kX3RpbWUihQIKEERlcGxveW1lbnRSZWNvcmQSDAoEcG9vbBgBIAEoCRIQCghwb29sX3VpZBgCIAEoCRIMCgRob3N0GAMgASgJEhAKCGhvc3RfdWlkGAQgASgJEgsKA3J1bhgFIAEoBBINCgVpbWFnZRgGIAEoCRIOCgZkaWdlc3QYByABKAkSDwoHdmVyc2lvbhgIIAEoCRIRCglyZWZlcmVuY2UYCSABKAkSLAoIZW5kX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhgKEGZvbGRlZF9ob3N0X3VpZHMYCyADKAkSGQoRZm9sZGVkX2dvbmVfaG9zdHMYDCABKA1iBnByb3RvMw", [file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report, file_rackwright_agent_v1_session, file_rackwright_v1_abandoned, file_rackwright_v1_access, file_rackwright_v1_audit, file_rackwright_v1_authority, file_rackwright_v1_credential, file_rackwright_v1_deploy, file_rackwright_v1_discovery, file_rackwright_v1_fleet, file_rackwright_v1_host, file_rackwright_v1_inventory, file_rackwright_v1_plan, file_rackwright_v1_pool, file_rackwright_v1_rack, file_rackwright_v1_run, file_rackwright_v1_template, file_rackwright_v1_workflow]);
+  fileDesc("CiByYWNrd3JpZ2h0L3N0b3JlL3YxL3JlY29yZC5wcm90bxITcmFja3dyaWdodC5zdG9yZS52MSKlDQoKSG9zdFJlY29yZBIhCgRob3N0GAEgASgLMhMucmFja3dyaWdodC52MS5Ib3N0EisKBmNoYW5nZRgCIAEoCzIbLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2hhbmdlEjcKCW9wZXJhdGlvbhgDIAEoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuT3BlcmF0aW9uUmVjb3JkEhEKCXJ1bl9jb3VudBgEIAEoBBIwCgZydW5uZXIYBSABKAsyIC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJ1bm5lclJlYWR5EjQKC2RldmljZV9wbGFuGAYgAygLMh8ucmFja3dyaWdodC5hZ2VudC52MS5EZXZpY2VQbGFuEjcKCWNlcnRpZmllZBgHIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuQ2VydGlmaWVkRGV2aWNlEh0KFWxhc3Rfc3RhdGVtZW50X3NoYTI1NhgIIAEoDBITCgtyZXF1ZXN0X2lkcxgJIAMoCRISCgpmb3JnZXR0aW5nGAogASgIEjgKDXBlbmRpbmdfcG93ZXIYDCABKAsyIS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlBlbmRpbmdQb3dlchImChlmYWlsZWRfY3JlZGVudGlhbF92ZXJzaW9uGA0gASgESACIAQESMAoMdmVyaWZpZWRfYm1jGA4gASgLMhoucmFja3dyaWdodC52MS5CbWNFbmRwb2ludBIqCghhZG9wdF90bxgQIAEoDjIYLnJhY2t3cmlnaHQudjEuSG9zdFN0YXRlEg0KBWltYWdlGBEgASgJEikKBmRlcGxveRhQIAEoCzIZLnJhY2t3cmlnaHQudjEuRGVwbG95U3BlYxI0ChBkZXBsb3lfbm90X2FmdGVyGFMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIUCgxkZXBsb3llZF9ydW4YUSABKAQSNAoIcmVwbGFjZWQYUiABKAsyIi5yYWNrd3JpZ2h0LnN0b3JlLnYxLlJlcGxhY2VkSW1hZ2USJgoKZmFpbGVkX3J1bhgSIAEoCzISLnJhY2t3cmlnaHQudjEuUnVuEhwKFGVyYXNlX2JlZm9yZV9yZW1vdmFsGB4gASgIEhMKC2xlZnRfYmVoaW5kGB8gAygJEjAKDGZvcmNlZF91bnRpbBggIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGZmVuY2VzGCEgAygJEkAKEXBvd2VyX2VuZm9yY2VtZW50GCggASgLMiUucmFja3dyaWdodC5zdG9yZS52MS5Qb3dlckVuZm9yY2VtZW50EhoKEnNldHRsZWRfb3BlcmF0aW9ucxgpIAMoCRI0ChBsb29rX2ZpcnN0X3NpbmNlGDIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIdChVsb3N0X3JldmlzaW9uc19wYXNzZWQYMyABKAQSOAoRYWNjZXB0ZWRfaWRlbnRpdHkYPSABKAsyHS5yYWNrd3JpZ2h0LnYxLlN5c3RlbUlkZW50aXR5EhgKEGFjY2VwdGVkX2J5X3J1bGUYPyABKAkSPAoPcGxhbm5lZF9lcmFzdXJlGD4gASgLMiMucmFja3dyaWdodC5zdG9yZS52MS5QbGFubmVkRXJhc3VyZRI9ChBwbGFubmVkX2RlbGV0aW9uGEAgASgLMiMucmFja3dyaWdodC5zdG9yZS52MS5QbGFubmVkRXJhc3VyZRIpCg1maW5pc2hlZF9ydW5zGEYgAygLMhIucmFja3dyaWdodC52MS5SdW4SLgoEY2FsbBhHIAEoCzIgLnJhY2t3cmlnaHQuc3RvcmUudjEuV2ViaG9va0NhbGwSFwoPb3Blbl9vcGVyYXRpb25zGEggAygJEjoKDnJ1bm5lcl9yZWZ1c2VkGEkgASgLMiIucmFja3dyaWdodC5hZ2VudC52MS5SdW5uZXJSZWZ1c2VkEiwKBXNpZ25zGEogAygLMh0ucmFja3dyaWdodC5hZ2VudC52MS5Ib3N0U2lnbhI1Cgh1bnByb3ZlZBhLIAMoCzIjLnJhY2t3cmlnaHQuc3RvcmUudjEuVW5wcm92ZWREZXZpY2USFgoOdW5wcm92ZWRfZXBvY2gYTCABKARCHAoaX2ZhaWxlZF9jcmVkZW50aWFsX3ZlcnNpb25KBAgLEAxKBAgPEBBSEWNlcnRpZmljYXRlX2NvdW50UgtpbmNhcm5hdGlvbiJjCg5VbnByb3ZlZERldmljZRItCgRwbGFuGAEgASgLMh8ucmFja3dyaWdodC5hZ2VudC52MS5EZXZpY2VQbGFuEhEKCXVzZV9lcG9jaBgCIAEoBBIPCgdib290X2lkGAMgASgJInMKDVJlcGxhY2VkSW1hZ2USDQoFaW1hZ2UYASABKAkSCwoDcnVuGAIgASgEEhQKDGF0dGVtcHRfb3BlbhgDIAEoCBIwCgx3cml0dGVuX2Rpc2sYBCABKAsyGi5yYWNrd3JpZ2h0LnYxLldyaXR0ZW5EaXNrItsBCgtXZWJob29rQ2FsbBIKCgJpZBgBIAEoCRIuCgpub3RfYmVmb3JlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCgljYWxsX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmNhbGxlchgEIAEoCRIXCg90cmFuc2llbnRfY291bnQYBSABKA0SOAoUZmlyc3RfdHJhbnNpZW50X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIiEKDlBsYW5uZWRFcmFzdXJlEg8KB2RldmljZXMYASADKAkiTwoQUG93ZXJFbmZvcmNlbWVudBIMCgRydW5zGAEgASgNEi0KCW5leHRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiRwoMUGVuZGluZ1Bvd2VyEg0KBXN0ZXBzGAEgAygJEgoKAmJ5GAIgASgJEhwKFGJvb3Rfb2xkX2Rpc2tfcmVhc29uGAMgASgJInoKBkNoYW5nZRINCgVhY3RvchgBIAEoCRINCgVjYXVzZRgCIAEoCRIUCgxvcGVyYXRpb25faWQYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIoCgR0aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLBAwoPT3BlcmF0aW9uUmVjb3JkEjEKCW9wZXJhdGlvbhgBIAEoCzIeLnJhY2t3cmlnaHQuYWdlbnQudjEuT3BlcmF0aW9uEi8KC2NyZWF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCgdzZW50X3RvGAMgASgLMhwucmFja3dyaWdodC5hZ2VudC52MS5Kb3VybmFsEi0KCXNlbmRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKbm90X2JlZm9yZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNwoTZmlyc3RfY29uZmxpY3RfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoPdHJhbnNpZW50X2NvdW50GAcgASgNEjgKFGZpcnN0X3RyYW5zaWVudF90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCgljYW5jZWxfaWQYCSABKAkSDQoFYmVndW4YCiABKAgSDgoGcXVldWVkGAsgASgIInwKD0NlcnRpZmllZERldmljZRISCgpkZXZpY2Vfa2V5GAEgASgJEhMKC2NlcnRpZmljYXRlGAIgASgJEhEKCXVzZV9lcG9jaBgDIAEoBBIWCg5ydW5uZXJfc2Vzc2lvbhgEIAEoCRIVCg1tZXRhZGF0YV9vbmx5GAUgASgIIo4CCglIb3N0RmFjdHMSEAoIaG9zdF91aWQYASABKAkSKwoJaW52ZW50b3J5GAIgASgLMhgucmFja3dyaWdodC52MS5JbnZlbnRvcnkSOgoMcnVubmVyX3N0ZXBzGAMgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24SMwoPcnVubmVyX3N0ZXBzX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg5ydW5uZXJfdmVyc2lvbhgFIAEoCRI5CgthZ2VudF9zdGVwcxgGIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uIqIBCgtGbGVldFJlY29yZBIjCgVmbGVldBgBIAEoCzIULnJhY2t3cmlnaHQudjEuRmxlZXQSKAoFd2lwZXMYAiADKAsyGS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlNsb3QSEwoLcmVxdWVzdF9pZHMYAyADKAkSLwoMd2lwZXNfcXVldWVkGAQgAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90Il0KBFNsb3QSEAoIaG9zdF91aWQYASABKAkSCwoDcnVuGAIgASgEEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBG9wZW4YBCABKAgibgoPQWJhbmRvbmVkUmVjb3JkEjIKCHJlc291cmNlGAEgASgLMiAucmFja3dyaWdodC52MS5BYmFuZG9uZWRSZXNvdXJjZRInCgNibWMYAiABKAsyGi5yYWNrd3JpZ2h0LnYxLkJtY0VuZHBvaW50IsQGCgpSYWNrUmVjb3JkEiEKBHJhY2sYASABKAsyEy5yYWNrd3JpZ2h0LnYxLlJhY2sSGAoQYWdlbnRfcHVibGljX2tleRgCIAEoDBI5Cgtqb2luX3Rva2VucxgDIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuSm9pblRva2VuUmVjb3JkEhIKCnRvbWJzdG9uZXMYBCADKAkSLQoHam91cm5hbBgFIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuSm91cm5hbBIXCg9zZXNzaW9uX3JlcGxpY2EYBiABKAkSMAoMc2Vzc2lvbl90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIqCgdydW5uaW5nGAggAygLMhkucmFja3dyaWdodC5zdG9yZS52MS5TbG90EikKBnF1ZXVlZBgJIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBIoCgV3aXBlcxgKIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBI5CgthZ2VudF9zdGVwcxgLIAMoCzIkLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcERlc2NyaXB0aW9uEhMKC3JlcXVlc3RfaWRzGAwgAygJEjoKDmFjY2VwdGVkX3N0b3JlGA0gASgLMiIucmFja3dyaWdodC5hZ2VudC52MS5TdG9yZUFjY2VwdGVkEi8KDHdpcGVzX3F1ZXVlZBgOIAMoCzIZLnJhY2t3cmlnaHQuc3RvcmUudjEuU2xvdBITCgtpbmNhcm5hdGlvbhgPIAEoCRIWCg5sb3N0X3JldmlzaW9ucxgQIAEoBBITCgtsb3N0X2JlZm9yZRgRIAEoBBI7CgxyZXZva2VkX2tleXMYEiADKAsyJS5yYWNrd3JpZ2h0LnN0b3JlLnYxLlJldm9rZWRLZXlSZWNvcmQSHQoVY2VydGlmaWNhdGVfY2Ffc2hhMjU2GBMgASgJEhkKEXRydXN0ZWRfY2Ffc2hhMjU2GBQgAygJEjkKEXByZWZldGNoZWRfaW1hZ2VzGBUgAygLMh4ucmFja3dyaWdodC52MS5QcmVmZXRjaGVkSW1hZ2UijAEKEFJldm9rZWRLZXlSZWNvcmQSEgoKa2V5X3NoYTI1NhgBIAEoDBIoCgR0aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIKCgJieRgDIAEoCRIOCgZyZWFzb24YBCABKAkSEAoIcmVwbGFjZWQYBSABKAgSDAoEcmFjaxgGIAEoCSJxCgtUcnVzdFJlY29yZBI5CgthdXRob3JpdGllcxgBIAMoCzIkLnJhY2t3cmlnaHQuc3RvcmUudjEuQXV0aG9yaXR5UmVjb3JkEhIKCmdlbmVyYXRpb24YAiABKAQSEwoLcmVxdWVzdF9pZHMYAyADKAkiiQEKD0F1dGhvcml0eVJlY29yZBIrCglhdXRob3JpdHkYASABKAsyGC5yYWNrd3JpZ2h0LnYxLkF1dGhvcml0eRITCgtjZXJ0aWZpY2F0ZRgCIAEoDBI0CgpzZWFsZWRfa2V5GAMgASgLMiAucmFja3dyaWdodC5zdG9yZS52MS5TZWFsZWRWYWx1ZSKpAQoPSm9pblRva2VuUmVjb3JkEhUKDXNlY3JldF9zaGEyNTYYASABKAwSLwoLZXhwaXJlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDnVzZWRfYnlfc2hhMjU2GAMgASgMEhcKD3JlcGxhY2VzX3NoYTI1NhgEIAEoDBIKCgJieRgFIAEoCRIRCgljYV9zaGEyNTYYBiABKAkisQEKEENyZWRlbnRpYWxSZWNvcmQSLQoKY3JlZGVudGlhbBgBIAEoCzIZLnJhY2t3cmlnaHQudjEuQ3JlZGVudGlhbBIXCg9zZWFsZWRfcGFzc3dvcmQYAiABKAwSDgoGa2V5X2lkGAMgASgJEhMKC3JlcXVlc3RfaWRzGAQgAygJEjAKBnNlYWxlZBgFIAEoCzIgLnJhY2t3cmlnaHQuc3RvcmUudjEuU2VhbGVkVmFsdWUiSgoLU2VhbGVkVmFsdWUSEgoKY2lwaGVydGV4dBgBIAEoDBIXCg9zZWFsZWRfZGF0YV9rZXkYAiABKAwSDgoGa2V5X2lkGAMgASgJIr8BChBTZWNyZXRzS2V5UmVjb3JkEg4KBmtleV9pZBgBIAEoCRITCgtuZXh0X2tleV9pZBgCIAEoCRIuCgphc2tlZF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghhc2tlZF9ieRgEIAEoCRIvCgthY3RpdmVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLcmVxdWVzdF9pZHMYBiADKAkiYQoTU2VjcmV0c1JlYWRlclJlY29yZBIPCgdrZXlfaWRzGAEgAygJEigKBHRpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3Byb2JsZW0YAyABKAkiMQoLUmVzZXJ2YXRpb24SDgoGaG9sZGVyGAEgASgJEhIKCmhvbGRlcl91aWQYAiABKAkieAoRQ2VydGlmaWNhdGVSZWNvcmQSEQoJc3RhdGVtZW50GAEgASgMEhEKCXNpZ25hdHVyZRgCIAEoDBIvCgtjcmVhdGVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEaG9zdBgEIAEoCSJQCg5UZW1wbGF0ZVJlY29yZBIpCgh0ZW1wbGF0ZRgBIAEoCzIXLnJhY2t3cmlnaHQudjEuVGVtcGxhdGUSEwoLcmVxdWVzdF9pZHMYAiADKAki8wEKDldvcmtmbG93UmVjb3JkEikKCHdvcmtmbG93GAEgASgLMhcucmFja3dyaWdodC52MS5Xb3JrZmxvdxITCgtyZXF1ZXN0X2lkcxgCIAMoCRIQCghob3N0X3J1bhgDIAEoBBINCgVhY3RvchgEIAEoCRIRCglvd25lcl91aWQYBSABKAkSMAoMZWFybGllcl9ydW5zGAYgAygLMhoucmFja3dyaWdodC52MS5Xb3JrZmxvd1J1bhITCgt1bnRvbGRfcnVucxgHIAMoBBIRCglwbGFuX2hhc2gYCCABKAkSEwoLcGxhbl9yZWFzb24YCSABKAkiVAoRRmluaXNoZWRSdW5SZWNvcmQSDAoEaG9zdBgBIAEoCRIQCghob3N0X3VpZBgCIAEoCRIfCgNydW4YAyABKAsyEi5yYWNrd3JpZ2h0LnYxLlJ1biJdChBTdGVwT3V0cHV0UmVjb3JkEhQKDG9wZXJhdGlvbl9pZBgBIAEoCRIlCgRleGl0GAIgASgLMhcucmFja3dyaWdodC52MS5TdGVwRXhpdBIMCgR0YWlsGAMgASgMIrABChNXb3JrZmxvd0JhdGNoUmVjb3JkEjQKDndvcmtmbG93X2JhdGNoGAEgASgLMhwucmFja3dyaWdodC52MS5Xb3JrZmxvd0JhdGNoEhMKC3JlcXVlc3RfaWRzGAIgAygJEicKCWNhbmNlbGxlZBgDIAEoCzIULnJhY2t3cmlnaHQudjEuQWJvcnQSEgoKY3JlYXRlZF9ieRgEIAEoCRIRCglob3N0X3VpZHMYBSADKAkiXgoKUGxhblJlY29yZBIhCgRwbGFuGAEgASgLMhMucmFja3dyaWdodC52MS5QbGFuEi0KBWJhc2lzGAIgASgLMh4ucmFja3dyaWdodC5zdG9yZS52MS5QbGFuQmFzaXMi4wEKCVBsYW5CYXNpcxIQCghob3N0X3VpZBgBIAEoCRIuCgdyZXF1ZXN0GAIgASgLMh0ucmFja3dyaWdodC52MS5QbGFuUnVuUmVxdWVzdBIrCglpbnZlbnRvcnkYAyABKAsyGC5yYWNrd3JpZ2h0LnYxLkludmVudG9yeRIXCg90ZW1wbGF0ZV9kaWdlc3QYBCABKAkSJwoFc3RhdGUYBSABKA4yGC5yYWNrd3JpZ2h0LnYxLkhvc3RTdGF0ZRIlCgRzcGVjGAYgASgLMhcucmFja3dyaWdodC52MS5Ib3N0U3BlYyJMChdEaXNjb3ZlcmVkTWFjaGluZVJlY29yZBIxCgdtYWNoaW5lGAEgASgLMiAucmFja3dyaWdodC52MS5EaXNjb3ZlcmVkTWFjaGluZSJdChJFeHBlY3RlZEhvc3RSZWNvcmQSMgoNZXhwZWN0ZWRfaG9zdBgBIAEoCzIbLnJhY2t3cmlnaHQudjEuRXhwZWN0ZWRIb3N0EhMKC3JlcXVlc3RfaWRzGAIgAygJIlMKFFRva2VuRGVsZXRpb25zUmVjb3JkEjsKCWRlbGV0aW9ucxgBIAMoCzIoLnJhY2t3cmlnaHQuc3RvcmUudjEuVG9rZW5EZWxldGlvblJlY29yZCJlChNUb2tlbkRlbGV0aW9uUmVjb3JkEg0KBXRva2VuGAEgASgJEhUKDXNlY3JldF9zaGEyNTYYAiABKAwSKAoEdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiowEKC1Rva2VuUmVjb3JkEiMKBXRva2VuGAEgASgLMhQucmFja3dyaWdodC52MS5Ub2tlbhIVCg1zZWNyZXRfc2hhMjU2GAIgASgMEi8KC3Jldm9rZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpyZXZva2VkX2J5GAQgASgJEhMKC3JlcXVlc3RfaWRzGAUgAygJIk0KEEF1ZGl0RW50cnlSZWNvcmQSKgoGcmVjb3JkGAEgASgLMhoucmFja3dyaWdodC52MS5BdWRpdFJlY29yZBINCgViZWd1bhgCIAEoCCLhAwoKUG9vbFJlY29yZBIhCgRwb29sGAEgASgLMhMucmFja3dyaWdodC52MS5Qb29sEjAKB21lbWJlcnMYAiADKAsyHy5yYWNrd3JpZ2h0LnN0b3JlLnYxLlBvb2xNZW1iZXISMgoIZmFpbHVyZXMYAyADKAsyIC5yYWNrd3JpZ2h0LnN0b3JlLnYxLlBvb2xGYWlsdXJlEhMKC3JlcXVlc3RfaWRzGAQgAygJEhIKCmNyZWF0ZWRfYnkYBSABKAkSJgoIZGVsZXRpb24YBiABKAsyFC5yYWNrd3JpZ2h0LnYxLkFib3J0EjUKD3ByZXZpb3VzX3RhcmdldBgHIAEoCzIcLnJhY2t3cmlnaHQudjEuUm9sbG91dFRhcmdldBISCgpzbG90X2NvdW50GAggASgEEjIKD3Jlc29sdmVfZmFpbHVyZRgJIAEoCzIZLnJhY2t3cmlnaHQudjEuUnVuRmFpbHVyZRI1CgpnYXRlX2NhbGxzGAogAygLMiEucmFja3dyaWdodC5zdG9yZS52MS5Qb29sR2F0ZUNhbGwSKwoEaGFsdBgLIAEoCzIdLnJhY2t3cmlnaHQuc3RvcmUudjEuUG9vbEhhbHQSFgoOdGFyZ2V0X3NldHRsZWQYDCABKAgiOgoIUG9vbEhhbHQSDgoGZGlnZXN0GAEgASgJEg0KBWJhc2lzGAIgASgJEg8KB21lc3NhZ2UYAyABKAki9QEKDFBvb2xHYXRlQ2FsbBITCgtzbG90X251bWJlchgBIAEoBBILCgN1cmwYAiABKAkSDgoGbnVtYmVyGAMgASgNEi0KCWNhbGxfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGY2FsbGVyGAUgASgJEi4KCm5vdF9iZWZvcmUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBHNhaWQYByABKAkSEAoIcHJvY2VlZHMYCCABKAgSEAoIYXR0ZW1wdHMYCSABKA0SEgoKdXJsX2RpZ2VzdBgKIAEoCSI/CgpQb29sTWVtYmVyEgwKBGhvc3QYASABKAkSEAoIaG9zdF91aWQYAiABKAkSEQoJbm90X3JlYWR5GAMgASgIIq4CCgtQb29sRmFpbHVyZRIMCgRob3N0GAEgASgJEhAKCGhvc3RfdWlkGAIgASgJEg4KBmRpZ2VzdBgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEg8KB2NvdW50ZWQYBSABKAgSEAoIYXR0ZW1wdHMYBiABKA0SKAoEdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKcmV0cnlfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASCwoDcnVuGAkgASgEEg0KBWltYWdlGAsgASgJEg8KB3ZlcnNpb24YDCABKAkSEQoJcmVmZXJlbmNlGA0gASgJEg0KBWJhc2lzGA4gASgJSgQIChALUgxydW5fZW5kX3RpbWUihQIKEERlcGxveW1lbnRSZWNvcmQSDAoEcG9vbBgBIAEoCRIQCghwb29sX3VpZBgCIAEoCRIMCgRob3N0GAMgASgJEhAKCGhvc3RfdWlkGAQgASgJEgsKA3J1bhgFIAEoBBINCgVpbWFnZRgGIAEoCRIOCgZkaWdlc3QYByABKAkSDwoHdmVyc2lvbhgIIAEoCRIRCglyZWZlcmVuY2UYCSABKAkSLAoIZW5kX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhgKEGZvbGRlZF9ob3N0X3VpZHMYCyADKAkSGQoRZm9sZGVkX2dvbmVfaG9zdHMYDCABKA1iBnByb3RvMw", [file_google_protobuf_timestamp, file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report, file_rackwright_agent_v1_session, file_rackwright_v1_abandoned, file_rackwright_v1_access, file_rackwright_v1_audit, file_rackwright_v1_authority, file_rackwright_v1_credential, file_rackwright_v1_deploy, file_rackwright_v1_discovery, file_rackwright_v1_fleet, file_rackwright_v1_host, file_rackwright_v1_inventory, file_rackwright_v1_plan, file_rackwright_v1_pool, file_rackwright_v1_rack, file_rackwright_v1_run, file_rackwright_v1_template, file_rackwright_v1_workflow]);
 
 /**
  * HostRecord is the one record of a host (key "hosts.HOST"): what people see, and what the engine
@@ -329,6 +329,19 @@ export type HostRecord = Message<"rackwright.store.v1.HostRecord"> & {
    * @generated from field: repeated rackwright.agent.v1.HostSign signs = 74;
    */
   signs: HostSign[];
+
+  /**
+   * Devices that were erased and have not shown after a power cycle that they still are. The next
+   * boot of the runner reads them again, while unproved_epoch is the host's use epoch.
+   *
+   * @generated from field: repeated rackwright.store.v1.UnprovedDevice unproved = 75;
+   */
+  unproved: UnprovedDevice[];
+
+  /**
+   * @generated from field: uint64 unproved_epoch = 76;
+   */
+  unprovedEpoch: bigint;
 };
 
 /**
@@ -337,6 +350,41 @@ export type HostRecord = Message<"rackwright.store.v1.HostRecord"> & {
  */
 export const HostRecordSchema: GenMessage<HostRecord> = /*@__PURE__*/
   messageDesc(file_rackwright_store_v1_record, 0);
+
+/**
+ * UnprovedDevice is an erased device that is to be read again after a power cycle.
+ *
+ * @generated from message rackwright.store.v1.UnprovedDevice
+ */
+export type UnprovedDevice = Message<"rackwright.store.v1.UnprovedDevice"> & {
+  /**
+   * As it was erased, with the seed and the certificate of that.
+   *
+   * @generated from field: rackwright.agent.v1.DevicePlan plan = 1;
+   */
+  plan?: DevicePlan | undefined;
+
+  /**
+   * Of the certificate.
+   *
+   * @generated from field: uint64 use_epoch = 2;
+   */
+  useEpoch: bigint;
+
+  /**
+   * The boot that erased it: the same one shows nothing.
+   *
+   * @generated from field: string boot_id = 3;
+   */
+  bootId: string;
+};
+
+/**
+ * Describes the message rackwright.store.v1.UnprovedDevice.
+ * Use `create(UnprovedDeviceSchema)` to create a new message.
+ */
+export const UnprovedDeviceSchema: GenMessage<UnprovedDevice> = /*@__PURE__*/
+  messageDesc(file_rackwright_store_v1_record, 1);
 
 /**
  * ReplacedImage is a deployment that another one is about to replace.
@@ -372,7 +420,7 @@ export type ReplacedImage = Message<"rackwright.store.v1.ReplacedImage"> & {
  * Use `create(ReplacedImageSchema)` to create a new message.
  */
 export const ReplacedImageSchema: GenMessage<ReplacedImage> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 1);
+  messageDesc(file_rackwright_store_v1_record, 2);
 
 /**
  * WebhookCall is the slot of a webhook's call: written before it is made, as an operation is.
@@ -424,7 +472,7 @@ export type WebhookCall = Message<"rackwright.store.v1.WebhookCall"> & {
  * Use `create(WebhookCallSchema)` to create a new message.
  */
 export const WebhookCallSchema: GenMessage<WebhookCall> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 2);
+  messageDesc(file_rackwright_store_v1_record, 3);
 
 /**
  * PlannedErasure is what a plan says of the devices: a run that finds others erases nothing.
@@ -443,7 +491,7 @@ export type PlannedErasure = Message<"rackwright.store.v1.PlannedErasure"> & {
  * Use `create(PlannedErasureSchema)` to create a new message.
  */
 export const PlannedErasureSchema: GenMessage<PlannedErasure> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 3);
+  messageDesc(file_rackwright_store_v1_record, 4);
 
 /**
  * PowerEnforcement is the pause between runs that switch a host as its spec says.
@@ -471,7 +519,7 @@ export type PowerEnforcement = Message<"rackwright.store.v1.PowerEnforcement"> &
  * Use `create(PowerEnforcementSchema)` to create a new message.
  */
 export const PowerEnforcementSchema: GenMessage<PowerEnforcement> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 4);
+  messageDesc(file_rackwright_store_v1_record, 5);
 
 /**
  * @generated from message rackwright.store.v1.PendingPower
@@ -502,7 +550,7 @@ export type PendingPower = Message<"rackwright.store.v1.PendingPower"> & {
  * Use `create(PendingPowerSchema)` to create a new message.
  */
 export const PendingPowerSchema: GenMessage<PendingPower> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 5);
+  messageDesc(file_rackwright_store_v1_record, 6);
 
 /**
  * @generated from message rackwright.store.v1.Change
@@ -539,7 +587,7 @@ export type Change = Message<"rackwright.store.v1.Change"> & {
  * Use `create(ChangeSchema)` to create a new message.
  */
 export const ChangeSchema: GenMessage<Change> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 6);
+  messageDesc(file_rackwright_store_v1_record, 7);
 
 /**
  * OperationRecord is the slot of the exclusive operation (rule R3: written before it is sent).
@@ -622,7 +670,7 @@ export type OperationRecord = Message<"rackwright.store.v1.OperationRecord"> & {
  * Use `create(OperationRecordSchema)` to create a new message.
  */
 export const OperationRecordSchema: GenMessage<OperationRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 7);
+  messageDesc(file_rackwright_store_v1_record, 8);
 
 /**
  * @generated from message rackwright.store.v1.CertifiedDevice
@@ -663,7 +711,7 @@ export type CertifiedDevice = Message<"rackwright.store.v1.CertifiedDevice"> & {
  * Use `create(CertifiedDeviceSchema)` to create a new message.
  */
 export const CertifiedDeviceSchema: GenMessage<CertifiedDevice> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 8);
+  messageDesc(file_rackwright_store_v1_record, 9);
 
 /**
  * HostFacts is what was observed of a host (key "facts.HOST"), written only when it differs.
@@ -709,7 +757,7 @@ export type HostFacts = Message<"rackwright.store.v1.HostFacts"> & {
  * Use `create(HostFactsSchema)` to create a new message.
  */
 export const HostFactsSchema: GenMessage<HostFacts> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 9);
+  messageDesc(file_rackwright_store_v1_record, 10);
 
 /**
  * FleetRecord is the fleet (key "fleet.fleet").
@@ -747,7 +795,7 @@ export type FleetRecord = Message<"rackwright.store.v1.FleetRecord"> & {
  * Use `create(FleetRecordSchema)` to create a new message.
  */
 export const FleetRecordSchema: GenMessage<FleetRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 10);
+  messageDesc(file_rackwright_store_v1_record, 11);
 
 /**
  * Slot is a place that a run of a host takes in a limit, or waits for.
@@ -786,7 +834,7 @@ export type Slot = Message<"rackwright.store.v1.Slot"> & {
  * Use `create(SlotSchema)` to create a new message.
  */
 export const SlotSchema: GenMessage<Slot> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 11);
+  messageDesc(file_rackwright_store_v1_record, 12);
 
 /**
  * AbandonedRecord is what a forced removal left (key "abandonedResources.HOST_UID").
@@ -812,7 +860,7 @@ export type AbandonedRecord = Message<"rackwright.store.v1.AbandonedRecord"> & {
  * Use `create(AbandonedRecordSchema)` to create a new message.
  */
 export const AbandonedRecordSchema: GenMessage<AbandonedRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 12);
+  messageDesc(file_rackwright_store_v1_record, 13);
 
 /**
  * RackRecord is a rack (key "racks.RACK").
@@ -964,7 +1012,7 @@ export type RackRecord = Message<"rackwright.store.v1.RackRecord"> & {
  * Use `create(RackRecordSchema)` to create a new message.
  */
 export const RackRecordSchema: GenMessage<RackRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 13);
+  messageDesc(file_rackwright_store_v1_record, 14);
 
 /**
  * RevokedKeyRecord is an agent's key that may never be a rack's again.
@@ -1015,7 +1063,7 @@ export type RevokedKeyRecord = Message<"rackwright.store.v1.RevokedKeyRecord"> &
  * Use `create(RevokedKeyRecordSchema)` to create a new message.
  */
 export const RevokedKeyRecordSchema: GenMessage<RevokedKeyRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 14);
+  messageDesc(file_rackwright_store_v1_record, 15);
 
 /**
  * TrustRecord holds the certificate authorities (key "trust.authorities").
@@ -1048,7 +1096,7 @@ export type TrustRecord = Message<"rackwright.store.v1.TrustRecord"> & {
  * Use `create(TrustRecordSchema)` to create a new message.
  */
 export const TrustRecordSchema: GenMessage<TrustRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 15);
+  messageDesc(file_rackwright_store_v1_record, 16);
 
 /**
  * @generated from message rackwright.store.v1.AuthorityRecord
@@ -1081,7 +1129,7 @@ export type AuthorityRecord = Message<"rackwright.store.v1.AuthorityRecord"> & {
  * Use `create(AuthorityRecordSchema)` to create a new message.
  */
 export const AuthorityRecordSchema: GenMessage<AuthorityRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 16);
+  messageDesc(file_rackwright_store_v1_record, 17);
 
 /**
  * @generated from message rackwright.store.v1.JoinTokenRecord
@@ -1133,7 +1181,7 @@ export type JoinTokenRecord = Message<"rackwright.store.v1.JoinTokenRecord"> & {
  * Use `create(JoinTokenRecordSchema)` to create a new message.
  */
 export const JoinTokenRecordSchema: GenMessage<JoinTokenRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 17);
+  messageDesc(file_rackwright_store_v1_record, 18);
 
 /**
  * CredentialRecord is a credential (key "credentials.CREDENTIAL").
@@ -1183,7 +1231,7 @@ export type CredentialRecord = Message<"rackwright.store.v1.CredentialRecord"> &
  * Use `create(CredentialRecordSchema)` to create a new message.
  */
 export const CredentialRecordSchema: GenMessage<CredentialRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 18);
+  messageDesc(file_rackwright_store_v1_record, 19);
 
 /**
  * SealedValue is a secret under a data key of its own, which is sealed by the secrets key.
@@ -1219,7 +1267,7 @@ export type SealedValue = Message<"rackwright.store.v1.SealedValue"> & {
  * Use `create(SealedValueSchema)` to create a new message.
  */
 export const SealedValueSchema: GenMessage<SealedValue> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 19);
+  messageDesc(file_rackwright_store_v1_record, 20);
 
 /**
  * SecretsKeyRecord says which secrets key seals (key "secrets.key").
@@ -1273,7 +1321,7 @@ export type SecretsKeyRecord = Message<"rackwright.store.v1.SecretsKeyRecord"> &
  * Use `create(SecretsKeyRecordSchema)` to create a new message.
  */
 export const SecretsKeyRecordSchema: GenMessage<SecretsKeyRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 20);
+  messageDesc(file_rackwright_store_v1_record, 21);
 
 /**
  * SecretsReaderRecord is a replica with the keys that it has (key "secrets.readers.REPLICA").
@@ -1306,7 +1354,7 @@ export type SecretsReaderRecord = Message<"rackwright.store.v1.SecretsReaderReco
  * Use `create(SecretsReaderRecordSchema)` to create a new message.
  */
 export const SecretsReaderRecordSchema: GenMessage<SecretsReaderRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 21);
+  messageDesc(file_rackwright_store_v1_record, 22);
 
 /**
  * Reservation makes a value unique (key "reservations.KIND.VALUE").
@@ -1332,7 +1380,7 @@ export type Reservation = Message<"rackwright.store.v1.Reservation"> & {
  * Use `create(ReservationSchema)` to create a new message.
  */
 export const ReservationSchema: GenMessage<Reservation> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 22);
+  messageDesc(file_rackwright_store_v1_record, 23);
 
 /**
  * CertificateRecord is an erasure certificate (key "erasureCertificates.ID"), create-only.
@@ -1366,7 +1414,7 @@ export type CertificateRecord = Message<"rackwright.store.v1.CertificateRecord">
  * Use `create(CertificateRecordSchema)` to create a new message.
  */
 export const CertificateRecordSchema: GenMessage<CertificateRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 23);
+  messageDesc(file_rackwright_store_v1_record, 24);
 
 /**
  * TemplateRecord is a template (key "templates.TEMPLATE").
@@ -1392,7 +1440,7 @@ export type TemplateRecord = Message<"rackwright.store.v1.TemplateRecord"> & {
  * Use `create(TemplateRecordSchema)` to create a new message.
  */
 export const TemplateRecordSchema: GenMessage<TemplateRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 24);
+  messageDesc(file_rackwright_store_v1_record, 25);
 
 /**
  * WorkflowRecord is a workflow (key "workflows.HOST.TEMPLATE"). Its run is pending here, or names
@@ -1469,7 +1517,7 @@ export type WorkflowRecord = Message<"rackwright.store.v1.WorkflowRecord"> & {
  * Use `create(WorkflowRecordSchema)` to create a new message.
  */
 export const WorkflowRecordSchema: GenMessage<WorkflowRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 25);
+  messageDesc(file_rackwright_store_v1_record, 26);
 
 /**
  * FinishedRunRecord is a run that has ended (key "runs.HOST_UID.NUMBER"), create-only, written from
@@ -1499,7 +1547,7 @@ export type FinishedRunRecord = Message<"rackwright.store.v1.FinishedRunRecord">
  * Use `create(FinishedRunRecordSchema)` to create a new message.
  */
 export const FinishedRunRecordSchema: GenMessage<FinishedRunRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 26);
+  messageDesc(file_rackwright_store_v1_record, 27);
 
 /**
  * StepOutputRecord is what a step's program wrote last (key "stepOutputs.HOST_UID.RUN.STEP.ATTEMPT"),
@@ -1529,7 +1577,7 @@ export type StepOutputRecord = Message<"rackwright.store.v1.StepOutputRecord"> &
  * Use `create(StepOutputRecordSchema)` to create a new message.
  */
 export const StepOutputRecordSchema: GenMessage<StepOutputRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 27);
+  messageDesc(file_rackwright_store_v1_record, 28);
 
 /**
  * WorkflowBatchRecord is a batch (key "workflowBatches.BATCH").
@@ -1574,7 +1622,7 @@ export type WorkflowBatchRecord = Message<"rackwright.store.v1.WorkflowBatchReco
  * Use `create(WorkflowBatchRecordSchema)` to create a new message.
  */
 export const WorkflowBatchRecordSchema: GenMessage<WorkflowBatchRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 28);
+  messageDesc(file_rackwright_store_v1_record, 29);
 
 /**
  * PlanRecord is a plan (key "plans.HOST_UID.HASH"), create-only.
@@ -1600,7 +1648,7 @@ export type PlanRecord = Message<"rackwright.store.v1.PlanRecord"> & {
  * Use `create(PlanRecordSchema)` to create a new message.
  */
 export const PlanRecordSchema: GenMessage<PlanRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 29);
+  messageDesc(file_rackwright_store_v1_record, 30);
 
 /**
  * PlanBasis is all that a plan follows from.
@@ -1646,7 +1694,7 @@ export type PlanBasis = Message<"rackwright.store.v1.PlanBasis"> & {
  * Use `create(PlanBasisSchema)` to create a new message.
  */
 export const PlanBasisSchema: GenMessage<PlanBasis> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 30);
+  messageDesc(file_rackwright_store_v1_record, 31);
 
 /**
  * DiscoveredMachineRecord is a machine that is no host (key "discoveredMachines.ID").
@@ -1665,7 +1713,7 @@ export type DiscoveredMachineRecord = Message<"rackwright.store.v1.DiscoveredMac
  * Use `create(DiscoveredMachineRecordSchema)` to create a new message.
  */
 export const DiscoveredMachineRecordSchema: GenMessage<DiscoveredMachineRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 31);
+  messageDesc(file_rackwright_store_v1_record, 32);
 
 /**
  * ExpectedHostRecord is a line of the manifest (key "expectedHosts.HOST").
@@ -1689,7 +1737,7 @@ export type ExpectedHostRecord = Message<"rackwright.store.v1.ExpectedHostRecord
  * Use `create(ExpectedHostRecordSchema)` to create a new message.
  */
 export const ExpectedHostRecordSchema: GenMessage<ExpectedHostRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 32);
+  messageDesc(file_rackwright_store_v1_record, 33);
 
 /**
  * TokenDeletionsRecord has what is being deleted (key "access.deletions"), so that of administrators
@@ -1709,7 +1757,7 @@ export type TokenDeletionsRecord = Message<"rackwright.store.v1.TokenDeletionsRe
  * Use `create(TokenDeletionsRecordSchema)` to create a new message.
  */
 export const TokenDeletionsRecordSchema: GenMessage<TokenDeletionsRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 33);
+  messageDesc(file_rackwright_store_v1_record, 34);
 
 /**
  * @generated from message rackwright.store.v1.TokenDeletionRecord
@@ -1740,7 +1788,7 @@ export type TokenDeletionRecord = Message<"rackwright.store.v1.TokenDeletionReco
  * Use `create(TokenDeletionRecordSchema)` to create a new message.
  */
 export const TokenDeletionRecordSchema: GenMessage<TokenDeletionRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 34);
+  messageDesc(file_rackwright_store_v1_record, 35);
 
 /**
  * TokenRecord is an operator's token (key "tokens.TOKEN"). What was revoked stays until it would have
@@ -1782,7 +1830,7 @@ export type TokenRecord = Message<"rackwright.store.v1.TokenRecord"> & {
  * Use `create(TokenRecordSchema)` to create a new message.
  */
 export const TokenRecordSchema: GenMessage<TokenRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 35);
+  messageDesc(file_rackwright_store_v1_record, 36);
 
 /**
  * AuditEntryRecord is one entry of the store's log, which is the audit stream; its id is its position.
@@ -1809,7 +1857,7 @@ export type AuditEntryRecord = Message<"rackwright.store.v1.AuditEntryRecord"> &
  * Use `create(AuditEntryRecordSchema)` to create a new message.
  */
 export const AuditEntryRecordSchema: GenMessage<AuditEntryRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 36);
+  messageDesc(file_rackwright_store_v1_record, 37);
 
 /**
  * PoolRecord is the one record of a pool (key "pools.POOL"): its slots and all that they are counted
@@ -1902,7 +1950,7 @@ export type PoolRecord = Message<"rackwright.store.v1.PoolRecord"> & {
  * Use `create(PoolRecordSchema)` to create a new message.
  */
 export const PoolRecordSchema: GenMessage<PoolRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 37);
+  messageDesc(file_rackwright_store_v1_record, 38);
 
 /**
  * PoolHalt stops a rollout until a person acts, even if the hosts that failed are gone meanwhile.
@@ -1933,7 +1981,7 @@ export type PoolHalt = Message<"rackwright.store.v1.PoolHalt"> & {
  * Use `create(PoolHaltSchema)` to create a new message.
  */
 export const PoolHaltSchema: GenMessage<PoolHalt> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 38);
+  messageDesc(file_rackwright_store_v1_record, 39);
 
 /**
  * PoolGateCall is the question for one slot; each time that it is asked and answered has a number,
@@ -2014,7 +2062,7 @@ export type PoolGateCall = Message<"rackwright.store.v1.PoolGateCall"> & {
  * Use `create(PoolGateCallSchema)` to create a new message.
  */
 export const PoolGateCallSchema: GenMessage<PoolGateCall> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 39);
+  messageDesc(file_rackwright_store_v1_record, 40);
 
 /**
  * PoolMember is a host that the pool holds, or is about to claim.
@@ -2048,7 +2096,7 @@ export type PoolMember = Message<"rackwright.store.v1.PoolMember"> & {
  * Use `create(PoolMemberSchema)` to create a new message.
  */
 export const PoolMemberSchema: GenMessage<PoolMember> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 40);
+  messageDesc(file_rackwright_store_v1_record, 41);
 
 /**
  * PoolFailure is what went wrong with a host on its way to an image; forgotten with that image.
@@ -2139,7 +2187,7 @@ export type PoolFailure = Message<"rackwright.store.v1.PoolFailure"> & {
  * Use `create(PoolFailureSchema)` to create a new message.
  */
 export const PoolFailureSchema: GenMessage<PoolFailure> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 41);
+  messageDesc(file_rackwright_store_v1_record, 42);
 
 /**
  * DeploymentRecord is one entry of the deploy ledger (key "deployments.POOL-UID.HOST-UID.RUN"):
@@ -2227,5 +2275,5 @@ export type DeploymentRecord = Message<"rackwright.store.v1.DeploymentRecord"> &
  * Use `create(DeploymentRecordSchema)` to create a new message.
  */
 export const DeploymentRecordSchema: GenMessage<DeploymentRecord> = /*@__PURE__*/
-  messageDesc(file_rackwright_store_v1_record, 42);
+  messageDesc(file_rackwright_store_v1_record, 43);
 

@@ -1,0 +1,15 @@
+/** Whose evidence is it? Only the registered agent of the rack speaks for its runners. */
+import type { agent } from '@rackwright/api';
+import { pemOfPublicKey, signatureFits } from '@rackwright/erasure';
+import type { Turn } from '../turn/turn.ts';
+
+/** Why evidence is not believed, or undefined. */
+export function signatureProblem(turn: Turn, evidence: agent.Evidence): string | undefined {
+  const registered = turn.context.agentPublicKey;
+  if (registered === undefined) return 'the rack has no registered agent key';
+  if (!Buffer.from(evidence.publicKey).equals(registered)) {
+    return 'the evidence is signed by a key that is not the registered one of the rack';
+  }
+  const fits = signatureFits(evidence.payload, evidence.signature, pemOfPublicKey(registered));
+  return fits ? undefined : 'the signature of the evidence does not fit';
+}

@@ -1,0 +1,311 @@
+/** Erased disks are read again after a power cycle, before anything is written or used. */
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  agent,
+  HostGoal,
+  HostState,
+  PowerCycleCheck,
+  RunKind,
+  RunOutcome,
+  StepState,
+  StorageDeviceSchema,
+  WriteCache,
+} from '@rackwright/api';
+import { describe, expect, test } from 'vitest';
+import {
+  type Bench,
+  bench,
+  bootOfRunner,
+  done,
+  erased,
+  inspected,
+  statusOf,
+  stepAt,
+  verified,
+  virtioDisk,
+} from '../testing/bench.ts';
+
+const whole = 'deploy.erase_devices';
+const again = 'deploy.verify_erased';
+type Spec = Parameters<typeof bench>[0];
+type Outcome = MessageInitShape<typeof agent.DeviceOutcomeSchema>;
+
+/** The runner comes up, and names its steps; each boot has an id of its own. */
+function runnerUp(host: Bench, names = [whole, again]): void {
+  const bootOperationId = bootOfRunner(statusOf(host).run);
+  const steps = names.map((name) => create(agent.StepDescriptionSchema, { name, priority: 10 }));
+  for (const each of steps) if (each.name !== whole) each.priority = 0;
+  const runnerReady = { hostUid: 'u1', bootOperationId, runnerSession: 's1', bootId: 'b1', steps };
+  const observations = create(agent.ObservationsSchema, { runnerReady });
+  const value = create(agent.HostUpdatedSchema, { observations });
+  const result = { case: 'hostUpdated' as const, value };
+  host.apply({ kind: 'report', report: create(agent.ReportSchema, { hostUid: 'u1', result }) });
+}
+
+function boot(host: Bench, names?: string[]): void {
+  host.report(done);
+  host.report(done);
+  runnerUp(host, names);
+}
+
+function brings(host: Bench, outcome: Outcome, more: { bootId?: string; ofFailedStep?: boolean }) {
+  const evidence = host.evidence([outcome], more);
+  return host.report({ case: 'complete', value: create(agent.CompleteSchema, { evidence }) });
+}
+
+/** A host whose first clean is at its erasure. */
+function atErase(spec: Spec = {}, disk = virtioDisk, names?: string[]): Bench {
+  const host = bench(spec);
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  boot(host, names);
+  host.report(inspected([disk]));
+  host.report(done);
+  boot(host, names);
+  host.report(inspected([disk]));
+  expect(stepAt(host)).toBe(whole);
+  return host;
+}
+
+function available(names?: string[]): Bench {
+  const host = atErase({}, virtioDisk, names);
+  brings(host, erased(virtioDisk), { bootId: 'b1' });
+  host.report(inspected());
+  host.report(done);
+  expect(statusOf(host).state).toBe(HostState.AVAILABLE);
+  return host;
+}
+
+/** What the order names, read again. */
+function reread(host: Bench, change: Outcome = {}): Outcome {
+  const { kind } = host.operation();
+  if (kind.case !== 'runStep') throw new Error('a step was to be ordered');
+  const [plan] = kind.value.devices;
+  return {
+    ...{ device: virtioDisk, certificate: plan?.certificate ?? '' },
+    ...{ verdict: agent.VerdictKind.ERASED, placesRead: 9n, ...change },
+  };
+}
+
+const proves = (host: Bench, bootId = 'b2') => brings(host, reread(host), { bootId });
+
+function fails(host: Bench, type: string) {
+  const failed = reread(host, {
+    verdict: agent.VerdictKind.NOT_ERASED,
+    verdictReason: 'it is back',
+  });
+  const evidence = host.evidence([failed], { bootId: 'b2', ofFailedStep: true });
+  const value = create(agent.FailedSchema, { type, message: `disk DISK-1: ${type}`, evidence });
+  return host.report({ case: 'failed', value });
+}
+
+const image = `r.example/os@sha256:${'ab'.repeat(32)}`;
+const provision = { kind: 'provision', image } as const;
+const names = (host: Bench) => statusOf(host).run?.steps.map(({ name }) => name) ?? [];
+
+describe('the first boot of the runner after a clean', () => {
+  test('reads again before an image is written', () => {
+    const host = available();
+    host.request(provision);
+    expect(names(host).slice(-6)).toEqual([
+      ...['runner.inspect', again, 'deploy.write_image', 'power.off', 'power.on'],
+      'deploy.await_image',
+    ]);
+    if (stepAt(host) === 'deploy.fetch_image') host.report(done);
+    boot(host, [whole, again, 'deploy.write_image']);
+    host.report(inspected());
+    expect(stepAt(host)).toBe(again);
+    const { kind } = host.operation();
+    expect(kind.value).toMatchObject({
+      destructive: false,
+      devices: [{ certificate: expect.stringMatching(/^erasureCertificates\//) }],
+    });
+    proves(host);
+    expect(stepAt(host)).toBe('deploy.write_image');
+    expect(host.record.unproved).toEqual([]);
+  });
+
+  test('reads again in an inspection and in the next clean, and only once', () => {
+    const host = available();
+    host.request({ kind: 'inspect' });
+    boot(host);
+    host.report(inspected());
+    proves(host);
+    host.report(done);
+    expect(statusOf(host).state).toBe(HostState.AVAILABLE);
+    host.request({ kind: 'inspect' });
+    expect(names(host)).not.toContain(again);
+  });
+
+  test('a clean that was lost before it read still reads', () => {
+    const host = available();
+    host.request({ kind: 'clean', steps: [] });
+    host.report(done);
+    host.report({ case: 'failed', value: create(agent.FailedSchema, { type: 'internal' }) });
+    expect(statusOf(host).run?.outcome).toBe(RunOutcome.FAILED);
+    host.request({ kind: 'clean', steps: [] });
+    expect(names(host).slice(0, 6)).toEqual([
+      ...['power.off', 'power.bootRunner', 'runner.await', 'runner.inspect', again, whole],
+    ]);
+  });
+
+  test('does not read what was used since', () => {
+    const host = available();
+    const observations = create(agent.ObservationsSchema, { poweredOn: true });
+    const value = create(agent.HostUpdatedSchema, { observations });
+    const result = { case: 'hostUpdated' as const, value };
+    host.apply({ kind: 'report', report: create(agent.ReportSchema, { hostUid: 'u1', result }) });
+    expect(statusOf(host).run).toMatchObject({ kind: RunKind.CLEAN });
+    expect(names(host)).not.toContain(again);
+  });
+
+  test('leaves out a disk that is not there any more', () => {
+    const host = available();
+    host.request({ kind: 'inspect' });
+    boot(host);
+    host.report(inspected([]));
+    const reading = statusOf(host).run?.steps.find(({ name }) => name === again);
+    expect(reading?.state).toBe(StepState.SKIPPED);
+  });
+
+  test('R8: a runner that cannot read again writes nothing', () => {
+    const host = available();
+    host.request(provision);
+    if (stepAt(host) === 'deploy.fetch_image') host.report(done);
+    boot(host, [whole, 'deploy.write_image']);
+    expect(statusOf(host).lastError?.failure?.type).toBe('unsupported');
+    expect(statusOf(host).state).toBe(HostState.AVAILABLE);
+    expect(host.record.unproved).toHaveLength(1);
+  });
+
+  test('is ordered nothing that the runner which erased could not do', () => {
+    const host = available([whole]);
+    host.request({ kind: 'inspect' });
+    expect(names(host)).not.toContain(again);
+  });
+});
+
+describe('data that has come back', () => {
+  test('stops a deployment before it writes, and takes the host out of available', () => {
+    const host = available();
+    host.request(provision);
+    if (stepAt(host) === 'deploy.fetch_image') host.report(done);
+    boot(host, [whole, again, 'deploy.write_image']);
+    host.report(inspected());
+    const epoch = statusOf(host).useEpoch;
+    fails(host, 'dataReturned');
+    const status = statusOf(host);
+    expect(status).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
+    expect(status.useEpoch).toBeGreaterThan(epoch);
+    expect(status.faults.map(({ type }) => type)).toContain('dataReturned');
+    expect(status.run?.steps.find(({ name }) => name === 'deploy.write_image')?.attempt).toBe(0);
+    expect(status.backoff?.givenUpReason).toContain('dataReturned');
+  });
+
+  test('makes the next clean read again at its end, which takes the fault away', () => {
+    const host = available();
+    host.request({ kind: 'inspect' });
+    boot(host);
+    host.report(inspected());
+    fails(host, 'notErased');
+    host.request({ kind: 'clean', steps: [] });
+    expect(names(host).slice(-4)).toEqual(['power.bootRunner', 'runner.await', again, 'power.off']);
+    boot(host);
+    host.report(inspected());
+    brings(host, erased(virtioDisk), { bootId: 'b3' });
+    host.report(inspected());
+    boot(host);
+    expect(statusOf(host).faults.map(({ type }) => type)).toContain('dataReturned');
+    proves(host, 'b4');
+    host.report(done);
+    expect(statusOf(host)).toMatchObject({ state: HostState.AVAILABLE, faults: [] });
+  });
+});
+
+describe('a reading that shows nothing', () => {
+  test.each([
+    ['ioError', HostState.MANAGEABLE],
+    ['deviceChanged', HostState.MANAGEABLE],
+    ['internal', HostState.AVAILABLE],
+    ['unsupported', HostState.AVAILABLE],
+  ])('because of %s leaves the host %i', (type, state) => {
+    const host = available();
+    host.request({ kind: 'inspect' });
+    boot(host);
+    host.report(inspected());
+    fails(host, type);
+    expect(statusOf(host).state).toBe(state);
+    expect(statusOf(host).faults.map((fault) => fault.type)).not.toContain('dataReturned');
+    expect(host.record.unproved).toHaveLength(state === HostState.AVAILABLE ? 1 : 0);
+  });
+
+  test.each<[string, (host: Bench) => unknown]>([
+    ['of the boot that erased', (host) => proves(host, 'b1')],
+    ['of another certificate', (host) => brings(host, reread(host, { certificate: 'x' }), {})],
+    ['of a step that failed', (host) => brings(host, reread(host), { ofFailedStep: true })],
+    ['that read nothing', (host) => brings(host, reread(host, { placesRead: 0n }), {})],
+    ['without evidence', (host) => host.report(done)],
+  ])('%s is no proof', (_text, bring) => {
+    const host = available();
+    host.request({ kind: 'inspect' });
+    boot(host);
+    host.report(inspected());
+    bring(host);
+    expect(statusOf(host).lastError?.failure?.type).toMatch(/^(invalidResult|unverified)$/);
+    expect(host.record.unproved).toHaveLength(1);
+  });
+});
+
+describe('a clean reads again at its end', () => {
+  const cached = create(StorageDeviceSchema, { ...virtioDisk, writeCache: WriteCache.FIXED_ON });
+  const immediate = { powerCycleCheck: PowerCycleCheck.IMMEDIATE };
+  test.each<[string, Spec, typeof virtioDisk]>([
+    ['by its policy', { cleaning: immediate }, virtioDisk],
+    ['of a host that is retired', { retired: true, goal: HostGoal.AVAILABLE }, virtioDisk],
+    ['where a write cache cannot be switched off', {}, cached],
+  ])('%s', (_text, spec, disk) => {
+    const host = bench(spec);
+    host.apply({ kind: 'tick' });
+    host.report(verified());
+    if (stepAt(host) === '') host.request({ kind: 'inspect' });
+    boot(host);
+    host.report(inspected([disk]));
+    host.report(done);
+    if (statusOf(host).run?.kind !== RunKind.CLEAN) host.request({ kind: 'clean', steps: [] });
+    boot(host);
+    host.report(inspected([disk]));
+    brings(host, erased(disk), { bootId: 'b1' });
+    host.report(inspected([disk]));
+    boot(host);
+    expect(statusOf(host).dirty).toBe(true);
+    proves(host);
+    host.report(done);
+    expect(statusOf(host).run?.outcome).toBe(RunOutcome.SUCCEEDED);
+    expect(statusOf(host).dirty).toBe(false);
+  });
+
+  test('not where the policy leaves it to the next boot', () => {
+    const cleaning = { powerCycleCheck: PowerCycleCheck.NEXT_BOOT };
+    expect(names(atErase({ cleaning, retired: false }, cached))).not.toContain(again);
+  });
+
+  test('in another boot, without erasing again, when the runner of the first is lost', () => {
+    const host = atErase({ cleaning: immediate });
+    brings(host, erased(virtioDisk), { bootId: 'b1' });
+    host.report(inspected());
+    boot(host);
+    const value = create(agent.RetryAfterSchema, {
+      reason: agent.ConflictReason.INVALID_STATE,
+      message: 'the grant is lost',
+      delay: durationFromMs(1_000),
+    });
+    host.report({ case: 'retryAfter', value });
+    expect(stepAt(host)).toBe('power.off');
+    boot(host);
+    expect(stepAt(host)).toBe(again);
+    proves(host);
+    host.report(done);
+    expect(statusOf(host)).toMatchObject({ state: HostState.AVAILABLE });
+  });
+});

@@ -1,0 +1,234 @@
+/**
+ * Disks prove themselves again after a power cycle: the first boot of the runner after an erasure
+ * reads the same places again, and new ones, before anything is written or used (DESIGN §5).
+ *
+ * Invariants:
+ * P1 A device is read again only while nobody can have written to it: in the use of the host that
+ *    its certificate is for. After that its certificate stays unproved for ever.
+ * P2 Only evidence of another boot than the one that erased proves anything.
+ * P3 Without success nothing is written in its run; and where it says something of the disks, an
+ *    available host is available no more.
+ */
+import { create } from '@bufbuild/protobuf';
+import {
+  agent,
+  HostState,
+  type Inventory,
+  PowerCycleCheck,
+  type Run,
+  type RunFailure,
+  type RunStep,
+  StepState,
+  store,
+  verifyErasedStep,
+  WriteCache,
+} from '@rackwright/api';
+import { deviceFactsOf, deviceIdentity, parseEvidence, ShapeError } from '@rackwright/erasure';
+import { clearFault, setFault } from '../turn/fault.ts';
+import { invalidResult, stepFailure } from '../turn/step-failure.ts';
+import { engineSteps } from '../turn/step-names.ts';
+import { leaveAvailable, type Turn } from '../turn/turn.ts';
+import { signatureProblem } from './evidence.ts';
+
+/** Data that was erased has come back: the fault, and the failure of the run that saw it. */
+export const contentReturned = 'dataReturned';
+
+const clearedBy = 'a clean whose disks still are erased after a power cycle';
+
+/** Failures of the reading that say nothing of the disks. */
+const saysNothing: ReadonlySet<string> = new Set([
+  'cancelled',
+  'deadline',
+  'identityMismatch',
+  'identityUnproven',
+  'interrupted',
+  'internal',
+  'invalidArgument',
+  'unsupported',
+]);
+
+/** Failures that say that something is left on a disk. */
+const saysLeft: ReadonlySet<string> = new Set([contentReturned, 'notErased']);
+
+/** Whether the runner that is up, or was last, can read again. */
+export function canReadAgain({ record, context }: Turn): boolean {
+  const steps = record.runner?.steps ?? [];
+  const known = steps.length > 0 ? steps : context.facts.runnerSteps;
+  return known.some(({ name }) => name === verifyErasedStep);
+}
+
+/**
+ * Remembers what has just been erased, to be read again after a power cycle. A runner that cannot
+ * read again erases nothing that could be proved later (R8): its certificates stay as they are.
+ */
+export function noteUnproved(turn: Turn, unproved: readonly store.UnprovedDevice[]): void {
+  const { record, status } = turn;
+  if (!canReadAgain(turn)) return;
+  if (!isDue(turn)) record.unproved = [];
+  // Of two erasures of one device the one that reached all of it is read again.
+  const weak = ({ plan }: store.UnprovedDevice) =>
+    plan?.method === agent.ErasureMethod.METADATA_ONLY;
+  for (const each of unproved) {
+    const at = record.unproved.findIndex((other) => keyOf(other.plan) === keyOf(each.plan));
+    const before = record.unproved[at];
+    if (before === undefined) record.unproved.push(each);
+    else if (weak(before) || !weak(each)) record.unproved[at] = each;
+  }
+  record.unprovedEpoch = status.useEpoch;
+}
+
+/** P1: whether something is to be read again when the runner boots next. */
+export function isDue({ record, status }: Pick<Turn, 'record' | 'status'>): boolean {
+  return record.unproved.length > 0 && record.unprovedEpoch === status.useEpoch;
+}
+
+/** P1: what the host was used since is not read again. */
+export function dropUsed(turn: Turn): void {
+  if (!isDue(turn)) turn.record.unproved = [];
+}
+
+/** The epoch of the host has risen by our own doing, and nothing has been written yet. */
+export function stayDue({ record, status }: Turn): void {
+  if (record.unproved.length > 0) record.unprovedEpoch = status.useEpoch;
+}
+
+/** What the reading of a run is about: of disks that are not there any more nothing can be told. */
+export function plansToProve(turn: Turn, run: Run): agent.DevicePlan[] {
+  const hasLooked = run.steps.some(({ name, state }, at) => {
+    const looks = name === engineSteps.inspect || name === engineSteps.inspectAgain;
+    return at < run.currentStep && looks && state === StepState.SUCCEEDED;
+  });
+  const present = new Set(
+    inventoryNow(turn)?.devices.map((device) => deviceIdentity(deviceFactsOf(device))),
+  );
+  return turn.record.unproved.flatMap(({ plan }) => {
+    return plan === undefined || (hasLooked && !present.has(keyOf(plan))) ? [] : [plan];
+  });
+}
+
+/** Whether an automatic clean reads again by itself, before the host counts as erased. */
+export function provesAtOnce(turn: Turn): boolean {
+  const { spec, status } = turn;
+  switch (spec.cleaning?.powerCycleCheck ?? PowerCycleCheck.UNSPECIFIED) {
+    case PowerCycleCheck.IMMEDIATE:
+      return true;
+    case PowerCycleCheck.NEXT_BOOT:
+      return false;
+    default: {
+      const noMoreBoots = spec.retired || status.deletion !== undefined;
+      const distrusted = status.faults.some(({ type }) => type === contentReturned);
+      const cached = inventoryNow(turn)?.devices.some(
+        ({ writeCache }) => writeCache === WriteCache.FIXED_ON,
+      );
+      return canReadAgain(turn) && (noMoreBoots || distrusted || cached === true);
+    }
+  }
+}
+
+/** Takes in what reading again has shown; returns why that is no proof, or undefined. */
+export function proveErased(
+  turn: Turn,
+  run: Run,
+  step: RunStep,
+  evidence: agent.Evidence | undefined,
+): RunFailure | undefined {
+  if (evidence === undefined) return invalidResult(`${step.name} brought no evidence`);
+  const problem = signatureProblem(turn, evidence);
+  if (problem !== undefined) return invalidResult(problem);
+  try {
+    const parsed = parseEvidence(evidence.payload);
+    const lack = whyNoProof(turn, run, parsed);
+    if (lack !== undefined) return lack;
+  } catch (error) {
+    if (!(error instanceof ShapeError)) throw error;
+    return invalidResult(`${step.name}: ${error.message}`);
+  }
+  turn.record.unproved = [];
+  clearFault(turn, contentReturned);
+  return undefined;
+}
+
+function whyNoProof(turn: Turn, run: Run, parsed: agent.StepEvidence): RunFailure | undefined {
+  const { operation } = turn.record;
+  const ordered = operation?.operation;
+  if (parsed.operationId !== ordered?.id || parsed.hostUid !== turn.host.uid) {
+    return invalidResult(`the evidence is of ${parsed.operationId || 'no operation'}`);
+  }
+  if (parsed.ofFailedStep) return invalidResult('the evidence says that the step failed');
+  const plans = plansToProve(turn, run);
+  if (parsed.devices.length !== plans.length) {
+    const count = `${parsed.devices.length} devices instead of ${plans.length}`;
+    return invalidResult(`the evidence speaks of ${count}`);
+  }
+  for (const plan of plans) {
+    const key = keyOf(plan);
+    const outcome = parsed.devices.find((each) => keyOf(each) === key);
+    if (outcome === undefined) return invalidResult(`the evidence says nothing of disk ${key}`);
+    if (outcome.verdict !== agent.VerdictKind.ERASED || outcome.placesRead === 0n) {
+      return stepFailure(
+        'unverified',
+        `disk ${key}: ${outcome.verdictReason || 'nothing was read'}`,
+      );
+    }
+    if (outcome.certificate !== plan.certificate) {
+      return invalidResult(`disk ${key}: the evidence is about another certificate`);
+    }
+    if (bootOf(turn, plan) === parsed.bootId) {
+      return invalidResult(`disk ${key} was read by the boot that had erased it`);
+    }
+  }
+  return undefined;
+}
+
+/** The last inventory, also one that has come in this very turn. */
+function inventoryNow({ effects, context }: Turn): Inventory | undefined {
+  const told = effects.flatMap((effect) =>
+    effect.kind === 'facts' && effect.facts.inventory !== undefined ? [effect.facts.inventory] : [],
+  );
+  return told.at(-1) ?? context.facts.inventory;
+}
+
+/** P2 */
+function bootOf({ record }: Turn, { certificate }: agent.DevicePlan): string {
+  return record.unproved.find(({ plan }) => plan?.certificate === certificate)?.bootId ?? '';
+}
+
+/** P3: a reading that failed, by what it says of the disks. */
+export function noteNotProved(turn: Turn, result: agent.Failed): void {
+  const { type, message } = result;
+  if (saysNothing.has(type)) return;
+  const { status, record } = turn;
+  if (saysLeft.has(type)) setFault(turn, contentReturned, message, clearedBy);
+  record.unproved = [];
+  if (status.state === HostState.AVAILABLE) leaveAvailable(turn);
+  else if (!status.dirty) {
+    status.dirty = true;
+    status.useEpoch += 1n;
+  }
+}
+
+/** The same failure under one name, whoever named it. */
+export function nameOfNotProved({
+  type,
+  message,
+}: Pick<agent.Failed, 'type' | 'message'>): RunFailure | undefined {
+  return saysLeft.has(type) ? stepFailure(contentReturned, message) : undefined;
+}
+
+/** What an erasure leaves to be read again: the device as it was ordered, and what names it. */
+export function unprovedDevice(
+  turn: Turn,
+  plan: agent.DevicePlan,
+  more: { readonly seed: Uint8Array; readonly certificate: string; readonly bootId: string },
+): store.UnprovedDevice {
+  const { seed, certificate, bootId } = more;
+  return create(store.UnprovedDeviceSchema, {
+    plan: { ...plan, erasedSeed: seed, certificate },
+    useEpoch: turn.status.useEpoch,
+    bootId,
+  });
+}
+
+function keyOf(of: { readonly device?: agent.DevicePlan['device'] } | undefined): string {
+  return of?.device === undefined ? '' : deviceIdentity(deviceFactsOf(of.device));
+}

@@ -1,0 +1,78 @@
+/**
+ * Where reading again after a power cycle stands in the list of a run (`erasure/power-cycle.ts`):
+ * behind the first boot of the runner, before anything else; and, where a clean does it itself, in
+ * a boot of its own at the end. Pure.
+ */
+import {
+  RerunClass,
+  type Run,
+  RunKind,
+  type RunStep,
+  StepState,
+  verifyErasedStep,
+} from '@rackwright/api';
+import { isDue, plansToProve, provesAtOnce } from '../erasure/power-cycle.ts';
+import { isErasure } from '../turn/step-failure.ts';
+import { engineSteps } from '../turn/step-names.ts';
+import { isStepOver, type Turn } from '../turn/turn.ts';
+import { knownSteps } from './known-steps.ts';
+import { named, newStep } from './render.ts';
+
+/** What a clean that reads again itself does once its host is off. */
+const frame = [
+  engineSteps.bootRunner,
+  engineSteps.awaitRunner,
+  verifyErasedStep,
+  engineSteps.off,
+] as const;
+
+/** The steps of a run, with the reading that is due. */
+export function withProof(turn: Turn, kind: RunKind, steps: readonly RunStep[]): RunStep[] {
+  if (!isDue(turn)) return [...steps];
+  // Which of its boots a template takes is not known: each may be the first.
+  const everywhere = kind === RunKind.WORKFLOW;
+  let placed = false;
+  return steps.flatMap((step, at) => {
+    const isUp = step.name === engineSteps.awaitRunner;
+    const looked = step.name === engineSteps.inspect && isUpBefore(steps, at);
+    const looksNext = steps[at + 1]?.name === engineSteps.inspect;
+    if (!((isUp && !looksNext) || looked) || (placed && !everywhere)) return [step];
+    placed = true;
+    return [step, ...stepsNamed(turn, verifyErasedStep)];
+  });
+}
+
+function isUpBefore(steps: readonly RunStep[], at: number): boolean {
+  return steps[at - 1]?.name === engineSteps.awaitRunner;
+}
+
+/**
+ * Has an automatic clean read again itself at its end, where that is wanted. Asked once more when
+ * its disks are known: what is learnt of them may ask for it.
+ */
+export function addProofAtEnd(turn: Turn, run: Run): void {
+  if (run.kind !== RunKind.CLEAN || run.manual || !provesAtOnce(turn)) return;
+  const erased = run.steps.findLastIndex(({ name }) => isErasure(name));
+  const isReading = ({ name }: RunStep, at: number) => at > erased && name === verifyErasedStep;
+  if (erased === -1 || run.steps.some(isReading)) return;
+  run.steps.push(...stepsNamed(turn, ...frame));
+}
+
+/** Reading is what it is, whatever a runner says of it. */
+function stepsNamed({ context }: Turn, ...names: readonly string[]): RunStep[] {
+  const known = knownSteps(context);
+  const reading = { destructive: false, abortable: true, rerunClass: RerunClass.SAFE };
+  return named(...names).map((wanted) => {
+    const step = newStep(known, wanted);
+    return wanted.step === verifyErasedStep ? { ...step, ...reading } : step;
+  });
+}
+
+/** Leaves out a reading with nothing to read; whether it did. */
+export function skipProof(turn: Turn, run: Run, step: RunStep): boolean {
+  if (step.name !== verifyErasedStep || isStepOver(step) || step.attempt > 0) return false;
+  if (plansToProve(turn, run).length > 0) return false;
+  step.state = StepState.SKIPPED;
+  step.skippedBecause = 'nothing that was erased has to be read again';
+  return true;
+}
