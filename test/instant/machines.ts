@@ -152,6 +152,8 @@ function evidence(
         verdict: agent.VerdictKind.ERASED,
         placesRead: 1088n,
         bytesRead: 4_456_448n,
+        verification: { level: agent.VerificationLevel.SAMPLED, places: 1024n },
+        bytesExamined: plan.device?.sizeBytes ?? 0n,
         challengeBlocksWritten: 64n,
         startTime: time,
         endTime: time,

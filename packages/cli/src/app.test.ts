@@ -218,6 +218,8 @@ describe('erasure verify', () => {
       verdict: agent.VerdictKind.ERASED,
       placesRead: 1088n,
       bytesRead: 4_456_448n,
+      verification: { level: agent.VerificationLevel.SAMPLED, places: 1024n },
+      bytesExamined: 1_000_000n,
       challengeBlocksWritten: 64n,
       startTime: timestampFromMs(1_700_000_000_000),
       endTime: timestampFromMs(1_700_000_009_000),

@@ -1,6 +1,13 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { blockBytes, challengeContent, planChallenge, regionSeed, type Span } from './challenge.ts';
+import {
+  blockBytes,
+  type ChallengePlan,
+  challengeContent,
+  planChallenge,
+  regionSeed,
+  type Span,
+} from './challenge.ts';
 import { metadataSpanBytes, metadataSpans } from './metadata.ts';
 
 const seed = regionSeed(new Uint8Array(32).fill(7), 'SERIAL', '0');
@@ -9,25 +16,61 @@ function whole(sizeBytes: number): Span[] {
   return [{ offset: 0, length: sizeBytes }];
 }
 
-test('challenges 64 places and reads 1,088, first and last among them', () => {
+const sampled = { level: 'sampled', places: 1024 } as const;
+
+function offsetsOf({ reading }: ChallengePlan): readonly number[] {
+  if (reading.level !== 'sampled') throw new Error('not sampled');
+  return reading.offsets;
+}
+
+test('challenges 64 places and reads one of each stratum beside them', () => {
   const size = 100 * 1024 ** 3;
-  const plan = planChallenge(seed, whole(size));
+  const plan = planChallenge(seed, whole(size), sampled);
+  const offsets = offsetsOf(plan);
   expect(plan.challenges).toHaveLength(64);
-  expect(plan.readBacks).toHaveLength(64 + 1024);
+  expect(offsets).toHaveLength(64 + 1024);
   expect(plan.challenges[0]).toBe(0);
   expect(plan.challenges.at(-1)).toBe(size - blockBytes);
-  expect(plan.challenges.every((offset) => plan.readBacks.includes(offset))).toBe(true);
+  expect(plan.challenges.every((offset) => offsets.includes(offset))).toBe(true);
+  const strata = offsets.filter((offset) => !plan.challenges.includes(offset));
+  const width = size / 1024;
+  expect(strata.map((offset) => Math.floor(offset / width))).toEqual([...Array(1024).keys()]);
+});
+
+test('reads whole spans at the full level', () => {
+  const plan = planChallenge(seed, whole(1024 ** 2), { level: 'full' });
+  expect(plan.challenges).toHaveLength(64);
+  expect(plan.reading).toEqual({ level: 'full', spans: whole(1024 ** 2) });
+  expect(plan.bytesExamined).toBe(1024 ** 2);
+});
+
+test('plans 46,050 places on 20 TB within a second', () => {
+  const start = performance.now();
+  const plan = planChallenge(seed, whole(20e12), { level: 'sampled', places: 46_050 });
+  expect(performance.now() - start).toBeLessThan(1000);
+  const offsets = offsetsOf(plan);
+  expect(offsets.length).toBeGreaterThan(46_100);
+  expect(offsets.length).toBeLessThanOrEqual(46_050 + 64);
+  for (let at = 1; at < offsets.length; at++) {
+    if ((offsets[at] ?? 0) <= (offsets[at - 1] ?? 0)) expect.fail(`not ascending at ${at}`);
+  }
 });
 
 test('is the same for the same seed and another for another seed', () => {
   const size = 10 * 1024 ** 3;
-  expect(planChallenge(seed, whole(size))).toEqual(planChallenge(seed, whole(size)));
+  expect(planChallenge(seed, whole(size), sampled)).toEqual(
+    planChallenge(seed, whole(size), sampled),
+  );
   const other = regionSeed(new Uint8Array(32).fill(7), 'OTHER', '0');
-  expect(planChallenge(other, whole(size))).not.toEqual(planChallenge(seed, whole(size)));
+  expect(planChallenge(other, whole(size), sampled)).not.toEqual(
+    planChallenge(seed, whole(size), sampled),
+  );
 });
 
 test('keeps to places that were drawn by an earlier version', () => {
-  expect(planChallenge(seed, whole(1024 ** 3)).challenges.slice(0, 4)).toMatchInlineSnapshot(`
+  expect(
+    planChallenge(seed, whole(1024 ** 3), sampled).challenges.slice(0, 4),
+  ).toMatchInlineSnapshot(`
     [
       0,
       2375680,
@@ -39,9 +82,9 @@ test('keeps to places that were drawn by an earlier version', () => {
 
 test('reads every byte of a small device', () => {
   for (const size of [8192, 8704, 63 * 4096, 64 * 4096, 65 * 4096, 1000 * 4096 + 512]) {
-    const { readBacks } = planChallenge(seed, whole(size));
+    const plan = planChallenge(seed, whole(size), sampled);
     const read = new Uint8Array(size);
-    for (const offset of readBacks) read.fill(1, offset, offset + blockBytes);
+    for (const offset of offsetsOf(plan)) read.fill(1, offset, offset + blockBytes);
     expect(read.indexOf(0)).toBe(-1);
   }
 });
@@ -51,7 +94,9 @@ test('never lets challenges overlap or leave the device, whatever its size', () 
   fc.assert(
     fc.property(sizes, fc.uint8Array({ minLength: 32, maxLength: 32 }), (sectors, bytes) => {
       const size = sectors * 512;
-      const { challenges, readBacks } = planChallenge(bytes, whole(size));
+      const plan = planChallenge(bytes, whole(size), sampled);
+      const { challenges } = plan;
+      const readBacks = offsetsOf(plan);
       for (const [index, offset] of challenges.entries()) {
         const next = challenges[index + 1] ?? size;
         expect(offset + blockBytes).toBeLessThanOrEqual(next);
@@ -93,11 +138,11 @@ test('lays metadata spans over both ends of disk and partitions, merged and in o
     { offset: 50 * mib, length: mib },
     { offset: 99 * mib, length: metadataSpanBytes },
   ]);
-  const plan = planChallenge(seed, spans);
+  const plan = planChallenge(seed, spans, sampled);
   const inside = (offset: number) =>
     spans.some((s) => offset >= s.offset && offset + blockBytes <= s.offset + s.length);
-  expect(plan.readBacks.every(inside)).toBe(true);
-  expect(plan.readBacks).toContain(99 * mib);
+  expect(offsetsOf(plan).every(inside)).toBe(true);
+  expect(offsetsOf(plan)).toContain(99 * mib);
 });
 
 test('covers a small disk by one metadata span', () => {

@@ -4,9 +4,12 @@
  *
  * Invariants:
  * C1 Challenge blocks never overlap each other, so each can be told apart after the erasure.
- * C2 Every challenge block is read back. Spans of fewer blocks than asked for are read whole.
+ * C2 Every challenge block is read back. Spans of fewer blocks than asked for are read whole, and
+ *    of each span the part after its last whole block.
  * C3 Offsets are multiples of 512 and of the block size, but for the last block of a span whose
  *    length is not a multiple of 4 KiB: that one ends where the span ends.
+ * C4 Sampled places are stratified: one block is drawn uniformly from each of n equal parts of the
+ *    blocks of all spans. Equal means exactly equal, also where n does not divide the blocks.
  */
 import { createHash } from 'node:crypto';
 import type { DeviceFacts } from './facts.ts';
@@ -15,8 +18,6 @@ import type { DeviceFacts } from './facts.ts';
 export const blockBytes = 4096;
 /** Seeded challenge blocks besides the first and the last one. */
 export const challengeSeededPlaces = 62;
-/** Seeded places that are only read. */
-export const readBackSeededPlaces = 1024;
 /** A seed has 16 to 64 bytes. */
 export const seedBytesMin = 16;
 export const seedBytesMax = 64;
@@ -27,11 +28,25 @@ export interface Span {
   readonly length: number;
 }
 
+/** How a device, or one region of it, is read back. */
+export type Verification =
+  | { readonly level: 'full' }
+  /** So many blocks of 4 KiB are drawn over all of it, beside the challenge. */
+  | { readonly level: 'sampled'; readonly places: number };
+
+/** What is read after the erasure. */
+export type ReadPlan =
+  /** Every byte of these spans, once. */
+  | { readonly level: 'full'; readonly spans: readonly Span[] }
+  /** Blocks at these offsets, ascending; contains the challenges. */
+  | { readonly level: 'sampled'; readonly offsets: readonly number[] };
+
 export interface ChallengePlan {
   /** Offsets of the blocks that are written, ascending. */
   readonly challenges: readonly number[];
-  /** Offsets of the blocks that are read afterwards, ascending; contains `challenges`. */
-  readonly readBacks: readonly number[];
+  readonly reading: ReadPlan;
+  /** Bytes of the spans: what a verdict by this plan speaks of. */
+  readonly bytesExamined: number;
 }
 
 /**
@@ -65,9 +80,14 @@ export function regionLabel(device: DeviceFacts, regionName: string): string {
 
 /**
  * Plans challenge and read-back for `spans`: ascending, not overlapping, each at least one block
- * long and all together at least two.
+ * long and all together at least two. Work and memory grow with the places, not with the spans'
+ * lengths.
  */
-export function planChallenge(seed: Uint8Array, spans: readonly Span[]): ChallengePlan {
+export function planChallenge(
+  seed: Uint8Array,
+  spans: readonly Span[],
+  verification: Verification,
+): ChallengePlan {
   const head = spans[0];
   const tail = spans.at(-1);
   if (head === undefined || tail === undefined) throw new RangeError('no span to challenge');
@@ -76,12 +96,14 @@ export function planChallenge(seed: Uint8Array, spans: readonly Span[]): Challen
   const candidates = pickBlocks(seed, 'challenge', spans, challengeSeededPlaces + 3);
   const apart = candidates.filter((offset) => ends.every((end) => !overlaps(offset, end)));
   const challenges = ascending([...ends, ...apart.slice(0, challengeSeededPlaces)]);
-  const written = new Set(challenges);
-  const wanted = readBackSeededPlaces + challenges.length;
-  const read = pickBlocks(seed, 'readback', spans, wanted).filter((offset) => !written.has(offset));
+  const bytesExamined = spans.reduce((sum, span) => sum + span.length, 0);
+  if (verification.level === 'full') {
+    return { challenges, reading: { level: 'full', spans }, bytesExamined };
+  }
+  const drawn = drawStratified(seed, spans, verification.places);
   const tails = spans.filter((span) => span.length % blockBytes !== 0).map(lastBlockOf);
-  const extra = read.slice(0, readBackSeededPlaces);
-  return { challenges, readBacks: ascending([...challenges, ...extra, ...tails]) };
+  const offsets = ascending([...challenges, ...drawn, ...tails]);
+  return { challenges, reading: { level: 'sampled', offsets }, bytesExamined };
 }
 
 /** The 4,096 bytes of the challenge at `offset`: no two offsets or seeds share a sector. */
@@ -129,9 +151,51 @@ function pickBlocks(
 
 /** Uniform in [0, limit) up to a bias below limit / 2^64, which no disk comes near. */
 function drawBelow(seed: Uint8Array, purpose: string, step: number, limit: number): number {
-  const hash = counterHash(seed, purpose, step);
-  const word = new DataView(hash.buffer, hash.byteOffset).getBigUint64(0);
+  return wordBelow(counterHash(seed, purpose, step), 0, limit);
+}
+
+function wordBelow(hash: Uint8Array, index: number, limit: number): number {
+  const word = new DataView(hash.buffer, hash.byteOffset).getBigUint64(8 * index);
   return Number(word % BigInt(limit));
+}
+
+/**
+ * One block from each of `places` equal strata (C4), ascending. A stratum is `total` units of a
+ * block's n-th part long, so it needs no rounding; the unit is drawn, and its block is read. Two
+ * neighbours may draw the block that both have a part of.
+ */
+function drawStratified(seed: Uint8Array, spans: readonly Span[], places: number): number[] {
+  const total = spans.reduce((sum, span) => sum + Math.floor(span.length / blockBytes), 0);
+  const strata = Math.min(places, total);
+  const whole = Math.floor(total / strata);
+  const part = total % strata;
+  const locate = ascendingOffsets(spans);
+  const drawn: number[] = [];
+  let words: Uint8Array = new Uint8Array();
+  for (let stratum = 0; stratum < strata; stratum++) {
+    // A hash has four words of 64 bits, and each is a draw.
+    if (stratum % 4 === 0) words = counterHash(seed, 'strata', stratum / 4);
+    const unit = wordBelow(words, stratum % 4, total);
+    // floor((stratum * total + unit) / strata), without a product beyond 2^53.
+    const block = stratum * whole + Math.floor((stratum * part + unit) / strata);
+    drawn.push(locate(block));
+  }
+  return drawn;
+}
+
+/** Turns ascending block numbers into offsets, walking the spans once. */
+function ascendingOffsets(spans: readonly Span[]): (block: number) => number {
+  let at = 0;
+  let before = 0;
+  return (block) => {
+    for (let span = spans[at]; span !== undefined; span = spans[at]) {
+      const blocks = Math.floor(span.length / blockBytes);
+      if (block - before < blocks) return span.offset + (block - before) * blockBytes;
+      before += blocks;
+      at += 1;
+    }
+    throw new RangeError(`block ${block} lies outside the spans`);
+  };
 }
 
 function offsetOf(spans: readonly Span[], block: number): number {

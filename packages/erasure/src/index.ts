@@ -14,11 +14,13 @@ export {
   type ChallengePlan,
   challengeContent,
   planChallenge,
+  type ReadPlan,
   regionLabel,
   regionSeed,
   type Span,
   seedBytesMax,
   seedBytesMin,
+  type Verification,
 } from './challenge.ts';
 export {
   type CapacityFacts,
@@ -48,6 +50,7 @@ export { metadataSpans } from './metadata.ts';
 export {
   type ErasureLevel,
   type ErasureMethod,
+  leavesContent,
   type RerunClass,
   rerunClass,
   rerunClassOfAll,
@@ -83,12 +86,35 @@ export {
 export { boundDeviceLog, type ErasureStatement, parseStatement } from './statement.ts';
 export {
   type BlockRead,
+  chunkBytesMax,
   combineVerdicts,
   startVerdict,
   type Verdict,
   type VerdictQuestion,
   type VerdictReader,
 } from './verdict.ts';
+export {
+  defaultVerificationPolicy,
+  describeVerification,
+  holeFound,
+  percent,
+  placesForHole,
+  placesForShare,
+  planVerification,
+  type ReadSpeed,
+  regionVerification,
+  shareFound,
+  type VerificationDescription,
+  type VerificationPolicy,
+  verifiesAtLeast,
+} from './verification.ts';
+export {
+  orderedVerification,
+  verificationOf,
+  verificationPolicyOf,
+  verificationPolicyProblem,
+  verificationToWire,
+} from './verification-wire.ts';
 export {
   type Certificate,
   type CertificateCheck,

@@ -37,6 +37,22 @@ export function erasureLevel(method: ErasureMethod): ErasureLevel {
   }
 }
 
+/**
+ * Whether a device may read as anything after the method: keys are gone, or the vendor chooses a
+ * pattern. Then only the challenge shows that the method worked, and other places prove nothing.
+ */
+export function leavesContent(method: ErasureMethod): boolean {
+  switch (method) {
+    case 'nvmeFormatCrypto':
+      return true;
+    case 'nvmeFormat':
+    case 'discard':
+    case 'overwrite':
+    case 'metadataOnly':
+      return false;
+  }
+}
+
 /** DESIGN R4: what the step engine may do with a step that was cut short. */
 export type RerunClass = 'safe' | 'checkFirst' | 'neverTwice';
 

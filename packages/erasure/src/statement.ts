@@ -59,7 +59,13 @@ const deviceShape = object({
 });
 
 const verdictShape = byKind({
-  erased: object({ kind: oneOf(['erased']), placesRead: integer(1), bytesRead: integer(1) }),
+  erased: object({
+    kind: oneOf(['erased']),
+    level: oneOf(['full', 'sampled']),
+    placesRead: integer(1),
+    bytesRead: integer(1),
+    bytesExamined: integer(1),
+  }),
   notErased: object({ kind: oneOf(['notErased']), reason: text(2048) }),
   unverified: object({ kind: oneOf(['unverified']), reason: text(2048) }),
   switchedOff: object({ kind: oneOf(['switchedOff']) }),

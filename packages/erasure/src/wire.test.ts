@@ -3,6 +3,7 @@ import { agent, Transport as WireTransport } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { type DeviceFacts, type MediaType, transports, type WriteCache } from './facts.ts';
 import { erasureMethods } from './method.ts';
+import { verificationToWire } from './verification-wire.ts';
 import {
   deviceFactsOf,
   methodOf,
@@ -110,15 +111,24 @@ test('takes transports and methods that it does not know for none', () => {
   for (const method of erasureMethods) expect(methodOf(methodToWire(method))).toBe(method);
 });
 
+const erased = {
+  kind: 'erased',
+  level: 'sampled',
+  placesRead: 1,
+  bytesRead: 4096,
+  bytesExamined: 8192,
+} as const;
+const verification = verificationToWire({ level: 'sampled', places: 1 });
+
 test('carries verdicts, and reads what it does not know as unverified', () => {
   const verdicts: RecordedVerdict[] = [
-    { kind: 'erased', placesRead: 1, bytesRead: 4096 },
+    erased,
     { kind: 'notErased', reason: 'r' },
     { kind: 'unverified', reason: 'u' },
     { kind: 'switchedOff' },
   ];
   for (const verdict of verdicts) {
-    const fields = { ...verdictToWire(verdict), challengeBlocksWritten: 64n };
+    const fields = { ...verdictToWire(verdict), verification, challengeBlocksWritten: 64n };
     expect(verdictOf(create(agent.DeviceOutcomeSchema, fields))).toEqual(verdict);
   }
   const newer = create(agent.DeviceOutcomeSchema, { verdict: 99 as agent.VerdictKind });
@@ -126,10 +136,13 @@ test('carries verdicts, and reads what it does not know as unverified', () => {
 });
 
 test('does not believe an erasure without places read or without a challenge', () => {
-  const erased = verdictToWire({ kind: 'erased', placesRead: 1, bytesRead: 4096 });
+  const message = { ...verdictToWire(erased), verification };
   const read = (fields: object) =>
-    verdictOf(create(agent.DeviceOutcomeSchema, { ...erased, ...fields })).kind;
+    verdictOf(create(agent.DeviceOutcomeSchema, { ...message, ...fields })).kind;
   expect(read({ challengeBlocksWritten: 64n })).toBe('erased');
   expect(read({ challengeBlocksWritten: 0n })).toBe('unverified');
   expect(read({ challengeBlocksWritten: 64n, placesRead: 0n })).toBe('unverified');
+  const challenged = { challengeBlocksWritten: 64n };
+  expect(read({ ...challenged, verification: undefined })).toBe('unverified');
+  expect(read({ ...challenged, bytesExamined: 0n })).toBe('unverified');
 });

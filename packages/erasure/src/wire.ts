@@ -15,6 +15,8 @@ import {
 import { type DeviceFacts, type NvmeFacts, type Transport, transports } from './facts.ts';
 import type { MachineWitness } from './identity.ts';
 import type { ErasureMethod } from './method.ts';
+import type { Verdict } from './verdict.ts';
+import { verificationOf } from './verification-wire.ts';
 import { addedFactsOf, addedFieldsOf } from './wire-facts.ts';
 
 const transportsOnWire: Readonly<Record<Transport, WireTransport>> = {
@@ -177,14 +179,15 @@ export function witnessOfBmc(bmc: BmcIdentity): MachineWitness {
 
 /** A verdict as outcomes carry it: also that there was none, because a test switched it off. */
 export type RecordedVerdict =
-  | { readonly kind: 'erased'; readonly placesRead: number; readonly bytesRead: number }
+  | (Verdict & { readonly kind: 'erased' })
   | { readonly kind: 'notErased'; readonly reason: string }
   | { readonly kind: 'unverified'; readonly reason: string }
   | { readonly kind: 'switchedOff' };
 
 /**
- * Anything but a known verdict is `unverified`, and so is `erased` without a place read or without
- * a challenge that was there before: zeros alone are no evidence of an erasure.
+ * Anything but a known verdict is `unverified`, and so is `erased` without a place read, without
+ * the way it was read back, or without a challenge that was there before: zeros alone are no
+ * evidence of an erasure.
  */
 export function verdictOf(outcome: agent.DeviceOutcome): RecordedVerdict {
   switch (outcome.verdict) {
@@ -197,7 +200,12 @@ export function verdictOf(outcome: agent.DeviceOutcome): RecordedVerdict {
       if (outcome.challengeBlocksWritten === 0n) {
         return { kind: 'unverified', reason: 'said to be erased, but no challenge was written' };
       }
-      return { kind: 'erased', placesRead, bytesRead };
+      const level = verificationOf(outcome.verification)?.level;
+      const bytesExamined = Number(outcome.bytesExamined);
+      if (level === undefined || bytesExamined === 0) {
+        return { kind: 'unverified', reason: 'said to be erased, but not how it was read back' };
+      }
+      return { kind: 'erased', level, placesRead, bytesRead, bytesExamined };
     }
     case agent.VerdictKind.NOT_ERASED:
       return { kind: 'notErased', reason: outcome.verdictReason };
@@ -210,8 +218,11 @@ export function verdictOf(outcome: agent.DeviceOutcome): RecordedVerdict {
 
 export function verdictToWire(
   verdict: RecordedVerdict,
-): Pick<agent.DeviceOutcome, 'verdict' | 'verdictReason' | 'placesRead' | 'bytesRead'> {
-  const nothingRead = { placesRead: 0n, bytesRead: 0n };
+): Pick<
+  agent.DeviceOutcome,
+  'verdict' | 'verdictReason' | 'placesRead' | 'bytesRead' | 'bytesExamined'
+> {
+  const nothingRead = { placesRead: 0n, bytesRead: 0n, bytesExamined: 0n };
   switch (verdict.kind) {
     case 'erased':
       return {
@@ -219,6 +230,7 @@ export function verdictToWire(
         verdictReason: '',
         placesRead: BigInt(verdict.placesRead),
         bytesRead: BigInt(verdict.bytesRead),
+        bytesExamined: BigInt(verdict.bytesExamined),
       };
     case 'notErased':
       return {

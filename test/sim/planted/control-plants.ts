@@ -176,9 +176,8 @@ export const controlPlants: readonly Plant[] = [
     name: 'exitCodeTrusted',
     breaks: 'exit codes are not evidence: the blocks that were read are',
     file: 'packages/erasure/src/verdict.ts',
-    find: '  function judgeBlock(offset: number, bytes: Uint8Array): void {\n    if (!planned.delete(offset)) return;',
-    replace:
-      '  function judgeBlock(offset: number, bytes: Uint8Array): void {\n    if (!planned.delete(offset)) return;\n    bytes = new Uint8Array(bytes.length);',
+    find: '    proof ??= judge(offset, bytes);',
+    replace: '    proof ??= judge(offset, new Uint8Array(bytes.length));',
     caughtBy: test('packages/runner/src/erase/step.test.ts', 'a disk that lies about its '),
   },
   {

@@ -229,6 +229,8 @@ export function erased(
     verdict: agent.VerdictKind.ERASED,
     placesRead: 1088n,
     bytesRead: 4_456_448n,
+    verification: { level: agent.VerificationLevel.SAMPLED, places: 1024n },
+    bytesExamined: device?.sizeBytes ?? 0n,
     challengeBlocksWritten: 64n,
     startTime: timestampFromMs(startMs),
     endTime: timestampFromMs(startMs + 1000),

@@ -21,6 +21,7 @@ import {
   type Span,
   storageDeviceOf,
   verdictToWire,
+  verificationToWire,
 } from '@rackwright/erasure';
 import { boundText } from '@rackwright/results';
 import {
@@ -97,7 +98,7 @@ export async function eraseDevice(
   } else if (plan.kind === 'erase') {
     const { method } = plan;
     const { held } = grip;
-    const challenges = planDevice(device, identity, method, context.order.challengeSeed);
+    const challenges = planDevice(grip.target, method, context.order.challengeSeed);
     const work = { context, identity, held, device, challenges, method, log, progress };
     end = await handle({ ...work, challenged: challengeProved, loss: undefined });
     log.push(...(await deviceLog(held)));
@@ -113,6 +114,7 @@ export async function eraseDevice(
       device: storageDeviceOf(device),
       ...(plan.kind === 'erase' ? { method: methodToWire(plan.method) } : {}),
       ...verdictToWire(bounded(verdict)),
+      verification: verificationToWire(grip.target.verification),
       challengeBlocksWritten: BigInt(blocksWritten),
       startTime: timestampFromMs(startMs),
       endTime: timestampFromMs(context.clock.nowMs()),

@@ -16,8 +16,10 @@ import {
   deviceIdentity,
   type ErasureMethod,
   methodOf,
+  orderedVerification,
   presenceDifferences,
   signGaps,
+  type Verification,
 } from '@rackwright/erasure';
 import type { DeviceListing } from '../block-devices.ts';
 
@@ -26,6 +28,8 @@ export interface Target {
   readonly device: DeviceFacts;
   readonly identity: string;
   readonly plan: { readonly kind: 'erase'; readonly method: ErasureMethod } | RefusedPlan;
+  /** How it is read back. */
+  readonly verification: Verification;
 }
 
 export interface RefusedPlan {
@@ -48,6 +52,7 @@ export function findTargets(
   const plans = ordered.map((plan) => ({
     facts: plan.device === undefined ? undefined : deviceFactsOf(plan.device),
     method: onlyMethod ?? methodOf(plan.method),
+    verification: orderedVerification(plan),
   }));
   const own = ownStorage(
     listing.devices,
@@ -57,12 +62,12 @@ export function findTargets(
   const gaps = signGaps(listing.signs, listing.devices);
   const differences = presenceDifferences(own, gaps, expected).map(describePresence);
   const targets: Target[] = [];
-  for (const { facts, method } of plans) {
+  for (const { facts, method, verification } of plans) {
     const identity = facts === undefined ? '' : deviceIdentity(facts);
     const device = own.find((each) => deviceIdentity(each) === identity);
     if (facts === undefined || device === undefined) continue;
     differences.push(...changes(facts, device));
-    targets.push({ device, identity, plan: planFor(device, own, method) });
+    targets.push({ device, identity, plan: planFor(device, own, method), verification });
   }
   if (differences.length > 0) return { kind: 'changed', differences };
   return targets.length === 0 ? { kind: 'none' } : { kind: 'targets', targets };

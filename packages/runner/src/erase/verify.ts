@@ -7,6 +7,7 @@ import {
   blockBytes,
   type ChallengePlan,
   challengeContent,
+  chunkBytesMax,
   combineVerdicts,
   type DeviceFacts,
   type ErasureMethod,
@@ -15,11 +16,18 @@ import {
   type Region,
   regionLabel,
   regionSeed,
+  regionVerification,
   type Span,
   startVerdict,
   type Verdict,
+  type Verification,
 } from '@rackwright/erasure';
-import { DeviceError, type HeldDevice, type OpenRegion } from '../block-devices.ts';
+import {
+  DeviceError,
+  type HeldDevice,
+  type OpenRegion,
+  transferBytesMax,
+} from '../block-devices.ts';
 
 /** What is written and read in one region of a device. */
 export interface RegionChallenge {
@@ -29,10 +37,15 @@ export interface RegionChallenge {
   readonly plan: ChallengePlan;
 }
 
+interface ChallengedDevice {
+  readonly device: DeviceFacts;
+  readonly identity: string;
+  readonly verification: Verification;
+}
+
 /** Plans the challenge of a device: over all of it, or over its metadata only. */
 export function planDevice(
-  device: DeviceFacts,
-  identity: string,
+  { device, identity, verification }: ChallengedDevice,
   method: ErasureMethod,
   operationSeed: Uint8Array,
 ): RegionChallenge[] {
@@ -42,7 +55,8 @@ export function planDevice(
       method === 'metadataOnly'
         ? metadataSpans(region, device.partitions)
         : [{ offset: 0, length: region.sizeBytes }];
-    return { region, spans, seed, plan: planChallenge(seed, spans) };
+    const ofRegion = regionVerification(verification, region.sizeBytes, device.sizeBytes);
+    return { region, spans, seed, plan: planChallenge(seed, spans, ofRegion) };
   });
 }
 
@@ -105,15 +119,29 @@ async function judgeRegion(
     challengeProved,
     ...(deallocatedByte === undefined ? {} : { deallocatedByte }),
   });
-  for (const offset of challenge.plan.readBacks) {
-    if (!reader.add(await readBlock(open, offset))) break;
+  for (const { offset, length } of pieces(challenge.plan)) {
+    if (!reader.add(await readPiece(open, offset, length))) break;
   }
   return reader.finish();
 }
 
-async function readBlock(open: OpenRegion, offset: number) {
+/** What is read, in order: the sampled blocks, or the spans cut into pieces. */
+function* pieces({ reading }: ChallengePlan): Generator<Span> {
+  if (reading.level === 'sampled') {
+    for (const offset of reading.offsets) yield { offset, length: blockBytes };
+    return;
+  }
+  const most = Math.min(chunkBytesMax, transferBytesMax);
+  for (const span of reading.spans) {
+    for (let at = 0; at < span.length; at += most) {
+      yield { offset: span.offset + at, length: Math.min(most, span.length - at) };
+    }
+  }
+}
+
+async function readPiece(open: OpenRegion, offset: number, length: number) {
   try {
-    return { kind: 'block' as const, offset, bytes: await open.read(offset, blockBytes) };
+    return { kind: 'block' as const, offset, bytes: await open.read(offset, length) };
   } catch (error) {
     return { kind: 'ioError' as const, offset, message: wordsOf(error) };
   }
