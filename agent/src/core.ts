@@ -172,7 +172,7 @@ function makeExecutor(
 ): Executor {
   const phoneHomePath = (deploymentId: string) => proofs.phoneHomePath(deploymentId);
   return createExecutor({
-    ...{ drivers, orders },
+    ...{ drivers, orders, clock },
     ...(images === undefined ? {} : { images: { images, clock } }),
     ...(hostImages === undefined
       ? {}

@@ -61,7 +61,7 @@ class Looking {
         handOffs: noHandOffs,
         limits: defaultDeskLimits,
       }));
-      const executor = createExecutor({ drivers, orders });
+      const executor = createExecutor({ drivers, orders, clock });
       world.work = (operation, context) => executor.execute(operation, context);
       return new PowerSync({ clock, random, log, drivers, session, orders });
     };

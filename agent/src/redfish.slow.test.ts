@@ -1,12 +1,13 @@
 /** Operations on Redfish BMCs: from the operation's own words to a machine that is switched. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent, StorageSignKind, StorageSource } from '@rackwright/api';
 import { nodeClock, nodeExec, nodeHttpClient } from '@rackwright/platform/node';
 import type { FinalResult } from '@rackwright/results';
 import {
   type BootChoice,
   type RedfishBmc,
   type RedfishFault,
+  type RedfishInventory,
   startRedfishBmc,
 } from '@rackwright/sim/redfish';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -36,7 +37,7 @@ afterEach(async () => {
   await Promise.all(bmcs.splice(0).map((bmc) => bmc.close()));
 });
 
-async function startHost(port = 0) {
+async function startHost(port = 0, inventory: RedfishInventory = {}) {
   const boots: BootChoice[] = [];
   let isOn = false;
   const bmc = await startRedfishBmc({
@@ -60,6 +61,7 @@ async function startHost(port = 0) {
       isOn: () => isOn,
     },
     habits: { powerDelayMs: [0, 200] },
+    inventory,
   });
   bmcs.push(bmc);
   return { bmc, boots };
@@ -68,6 +70,7 @@ async function startHost(port = 0) {
 function makeExecutor() {
   const parts = { clock, exec: nodeExec(), httpClient: nodeHttpClient(), log: quietLog };
   return createExecutor({
+    clock,
     drivers: createBmcDrivers(config.bmc, parts),
     orders: new RunnerDesk({
       clock,
@@ -96,6 +99,20 @@ const context: OperationContext = {
   closeGrants: async () => {},
 };
 
+const driveA = {
+  serial: 'DRIVE-A',
+  model: 'Round',
+  manufacturer: 'Maker',
+  capacityBytes: 1_000_000_000,
+  media: 'SSD',
+  protocol: 'NVMe',
+} as const;
+const driveB = { ...driveA, serial: 'DRIVE-B' } as const;
+
+function drivesOf(result: FinalResult): unknown {
+  return result.kind === 'complete' ? result.observations?.bmcDrives : result;
+}
+
 type Kind = NonNullable<MessageInitShape<typeof agent.OperationSchema>['kind']>;
 
 function execute(kind: Kind): Promise<FinalResult> {
@@ -120,6 +137,28 @@ describe('a Redfish BMC', () => {
         bmcIdentity: { guid, serial: 'HOST-1', certificateSha256 },
         poweredOn: false,
       },
+    });
+  });
+
+  test('is asked for its drives with the verification', async () => {
+    const { bmc } = await startHost(0, { drives: [driveB, driveA], emptyBays: 2 });
+    const result = await execute({ case: 'verifyAccess', value: { bmc: access(bmc, '') } });
+    expect(drivesOf(result)).toMatchObject({
+      available: true,
+      complete: true,
+      drives: [
+        { source: StorageSource.BMC, kind: StorageSignKind.DRIVE, serial: 'DRIVE-A' },
+        { name: 'Drive 1', serial: 'DRIVE-B', model: 'Round', sizeBytes: 1_000_000_000n },
+      ],
+    });
+  });
+
+  test('without drives has no list, which is no error', async () => {
+    const { bmc } = await startHost();
+    const result = await execute({ case: 'verifyAccess', value: { bmc: access(bmc, '') } });
+    expect(drivesOf(result)).toMatchObject({
+      available: false,
+      unavailableReason: 'the BMC lists no drives',
     });
   });
 

@@ -60,6 +60,7 @@ export class PoweredHost {
     const governor = new Governor(clock, defaultGovernorLimits, () => {});
     const exec = self.#exec(imitatedIpmitool(clock, self.bmc));
     const executor = createExecutor({
+      clock,
       orders: new RunnerDesk({
         clock,
         log: quietLog,

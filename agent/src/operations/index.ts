@@ -3,11 +3,13 @@
  * about it, is the session's; what a runner does is the gateway's.
  */
 import type { agent } from '@rackwright/api';
+import type { Clock } from '@rackwright/platform';
 import type { FinalResult } from '@rackwright/results';
 import type { RunnerOrders } from '../runner-gateway/index.ts';
 import type { ExecutedKind, Executor, OperationContext } from '../session/index.ts';
 import { type BmcDrivers, bmcAddress, failure } from './bmc-access.ts';
-import { inspect } from './inspect.ts';
+import { DriveLists } from './drive-lists.ts';
+import { type InspectParts, inspect, resumeInspect } from './inspect.ts';
 import { outOfBandSteps, runOutOfBand } from './out-of-band.ts';
 import { type OwnStepParts, ownSteps } from './own-steps.ts';
 import { resumeStep, runStep, type StepImages } from './run-step.ts';
@@ -20,6 +22,7 @@ export { bmcIdentityDifference } from './bmc-identity.ts';
 export interface ExecutorParts extends StepImages, OwnStepParts {
   readonly drivers: BmcDrivers;
   readonly orders: RunnerOrders;
+  readonly clock: Clock;
   /** Nothing is left of a host; rejects when that is not durable. */
   readonly forgetDeployments?: (hostUid: string) => Promise<void>;
 }
@@ -30,7 +33,9 @@ const operationKinds = ['verifyAccess', 'setPower', 'inspect', 'runStep'] as con
 const bmcAddressesMax = 10_000;
 
 export function createExecutor(parts: ExecutorParts): Executor {
-  const { drivers, orders, forgetDeployments } = parts;
+  const { drivers, orders, clock, forgetDeployments } = parts;
+  const looks = { orders, driveLists: new DriveLists(drivers, clock) };
+  const { driveLists } = looks;
   const own = ownSteps(parts);
   const bmcOfHost = new Map<string, { address: string; port: number }>();
   const remember = (operation: agent.Operation, access: agent.BmcAccess | undefined): void => {
@@ -45,12 +50,12 @@ export function createExecutor(parts: ExecutorParts): Executor {
       switch (kind.case) {
         case 'verifyAccess':
           remember(operation, kind.value.bmc);
-          return verifyAccess(drivers, kind.value, context);
+          return verifyAccess(drivers, driveLists, kind.value, context);
         case 'setPower':
           remember(operation, kind.value.bmc);
           return setPower(drivers, kind.value, context);
         case 'inspect':
-          return inspect(orders, operation, kind.value, context);
+          return inspect(looks, operation, kind.value, context);
         case 'runStep':
           if (kind.value.bmc !== undefined) {
             remember(operation, kind.value.bmc);
@@ -62,7 +67,7 @@ export function createExecutor(parts: ExecutorParts): Executor {
           return Promise.resolve(unsupported(operation));
       }
     },
-    resume: (operation, context) => resume(parts, operation, context),
+    resume: (operation, context) => resume(parts, looks, operation, context),
     ended: (operationId) => orders.ended(operationId),
     handOffAnswered: (handOff, acts) => orders.handOffAnswered(handOff, acts),
     handOffUnderWay: (hostUid) => orders.handOffUnderWay(hostUid),
@@ -74,6 +79,7 @@ export function createExecutor(parts: ExecutorParts): Executor {
         return other.address === bmc?.address && other.port === bmc.port;
       });
       if (bmc !== undefined && !shared) drivers.forget(bmc.address, bmc.port);
+      driveLists.forgetHost(hostUid);
       orders.forgetHost(hostUid);
       await forgetDeployments?.(hostUid);
     },
@@ -98,6 +104,7 @@ async function runWithoutBmc(
 
 function resume(
   parts: ExecutorParts,
+  looks: InspectParts,
   operation: agent.Operation,
   context: OperationContext,
 ): 'interrupted' | Promise<FinalResult | 'interrupted'> {
@@ -108,8 +115,7 @@ function resume(
     if (kind.value.bmc !== undefined || kind.value.bootOperationId === '') return 'interrupted';
     return resumeStep(parts.orders, operation, kind.value, context, parts);
   }
-  const { bootOperationId } = kind.value;
-  return parts.orders.resume({ operation, bootOperationId, order: kind }, context);
+  return resumeInspect(looks, operation, kind.value, context);
 }
 
 function unsupported(operation: agent.Operation): FinalResult {

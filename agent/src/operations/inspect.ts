@@ -1,15 +1,74 @@
-import type { agent } from '@rackwright/api';
+/** The inventory of a host: what its runner sees, and beside it what its BMC lists. */
+import { create } from '@bufbuild/protobuf';
+import { agent, type BmcDriveList } from '@rackwright/api';
 import type { FinalResult } from '@rackwright/results';
-import type { RunnerOrders } from '../runner-gateway/index.ts';
+import type { RunnerOrder, RunnerOrders } from '../runner-gateway/index.ts';
 import type { OperationContext } from '../session/index.ts';
+import type { DriveLists } from './drive-lists.ts';
+
+export interface InspectParts {
+  readonly orders: RunnerOrders;
+  readonly driveLists: DriveLists;
+}
 
 /** Takes the in-band inventory: the runner that the boot operation started does it. */
-export function inspect(
-  orders: RunnerOrders,
+export async function inspect(
+  parts: InspectParts,
   operation: agent.Operation,
   request: agent.Inspect,
   context: OperationContext,
 ): Promise<FinalResult> {
-  const order = { case: 'inspect', value: request } as const;
-  return orders.run({ operation, bootOperationId: request.bootOperationId, order }, context);
+  const beside = askForDrives(parts, operation, request, context);
+  try {
+    const result = await parts.orders.run(orderOf(operation, request), context);
+    return await withDrives(result, beside.drives);
+  } finally {
+    beside.end();
+  }
+}
+
+/** Takes up an inspection of before a restart. */
+export async function resumeInspect(
+  parts: InspectParts,
+  operation: agent.Operation,
+  request: agent.Inspect,
+  context: OperationContext,
+): Promise<FinalResult | 'interrupted'> {
+  const beside = askForDrives(parts, operation, request, context);
+  try {
+    const result = await parts.orders.resume(orderOf(operation, request), context);
+    return result === 'interrupted' ? result : await withDrives(result, beside.drives);
+  } finally {
+    beside.end();
+  }
+}
+
+/** How to reach the BMC is none of the runner's business. */
+function orderOf(operation: agent.Operation, { bootOperationId }: agent.Inspect): RunnerOrder {
+  const value = create(agent.InspectSchema, { bootOperationId });
+  return { operation, bootOperationId, order: { case: 'inspect', value } };
+}
+
+/** The BMC is asked while the runner looks; `end` gives up what is not needed any more. */
+function askForDrives(
+  { driveLists }: InspectParts,
+  { hostUid }: agent.Operation,
+  request: agent.Inspect,
+  context: OperationContext,
+): { readonly drives: Promise<BmcDriveList | undefined>; end(): void } {
+  const ended = new AbortController();
+  const signal = AbortSignal.any([context.signal, ended.signal]);
+  const drives = driveLists.during(hostUid, request, { ...context, signal });
+  return { drives, end: () => ended.abort() };
+}
+
+/** An inspection that has failed waits for no list. */
+async function withDrives(
+  result: FinalResult,
+  drives: Promise<BmcDriveList | undefined>,
+): Promise<FinalResult> {
+  if (result.kind !== 'complete' || result.observations === undefined) return result;
+  const bmcDrives = await drives;
+  if (bmcDrives === undefined) return result;
+  return { ...result, observations: { ...result.observations, bmcDrives } };
 }

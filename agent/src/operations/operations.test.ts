@@ -74,7 +74,7 @@ function setUp(changes: Partial<ImitatedBmc> = {}) {
     },
     closeGrants: async () => void calls.push(`close ${bmc.power}`),
   };
-  const executor = createExecutor({ drivers, orders });
+  const executor = createExecutor({ drivers, orders, clock });
   const execute = (kind: Kind, { hostUid } = { hostUid: 'uid' }): Promise<FinalResult> => {
     const operation = create(agent.OperationSchema, { id: 'op', hostUid, kind });
     return clock.settle(executor.execute(operation, context));

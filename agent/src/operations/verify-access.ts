@@ -3,10 +3,12 @@ import { agent } from '@rackwright/api';
 import type { FinalResult } from '@rackwright/results';
 import type { OperationContext } from '../session/index.ts';
 import { type BmcDrivers, identityToWire, openBmc, resultOfBmc } from './bmc-access.ts';
+import type { DriveLists } from './drive-lists.ts';
 
 /** Proves address, credential and identity of a BMC by reading; changes nothing. */
 export async function verifyAccess(
   drivers: BmcDrivers,
+  driveLists: DriveLists,
   request: agent.VerifyAccess,
   context: OperationContext,
 ): Promise<FinalResult> {
@@ -15,9 +17,11 @@ export async function verifyAccess(
   if (identity.kind !== 'ok') return resultOfBmc(identity);
   const power = await driver.powerState(context.signal);
   if (power.kind !== 'ok') return resultOfBmc(power);
+  const bmcDrives = await driveLists.ask(driver, context);
   const observations = create(agent.ObservationsSchema, {
     bmcIdentity: identityToWire(identity.value),
     poweredOn: power.value === 'on',
+    ...(bmcDrives === undefined ? {} : { bmcDrives }),
   });
   return { kind: 'complete', observations };
 }

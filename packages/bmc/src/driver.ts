@@ -118,6 +118,41 @@ export interface Asserted {
   readonly notes: readonly string[];
 }
 
+export interface BmcProcessor {
+  readonly manufacturer?: string;
+  readonly model?: string;
+  readonly cores?: number;
+  readonly threads?: number;
+}
+
+export interface BmcMemoryModule {
+  readonly capacityMiB: number;
+  readonly serial?: string;
+}
+
+export interface BmcDrive {
+  /** As the BMC calls it: "Disk Bay 3". */
+  readonly name?: string;
+  readonly manufacturer?: string;
+  readonly model?: string;
+  readonly serial?: string;
+  readonly capacityBytes?: number;
+  /** "HDD", "SSD" and so on, as the BMC says it. */
+  readonly media?: string;
+  /** "NVMe", "SATA" and so on. */
+  readonly protocol?: string;
+}
+
+export interface BmcInventory {
+  readonly processors: readonly BmcProcessor[];
+  readonly memory: readonly BmcMemoryModule[];
+  readonly drives: readonly BmcDrive[];
+  /** False: there were more parts than we ask for, or some could not be read. */
+  readonly complete: boolean;
+}
+
+export type BmcPart = 'processors' | 'memory' | 'drives';
+
 /** One BMC under one credential. */
 export interface BmcDriver {
   /** Reads identity live, proving address and credential by doing so. */
@@ -132,6 +167,11 @@ export interface BmcDriver {
    * the clearing itself.
    */
   clearEventLog(signal?: AbortSignal): Promise<BmcResult<Asserted>>;
+  /**
+   * The wanted parts as the BMC lists them; other lists stay empty. Absent: the protocol has no
+   * such lists.
+   */
+  readInventory?(parts: readonly BmcPart[], signal?: AbortSignal): Promise<BmcResult<BmcInventory>>;
 }
 
 export function ok<T>(value: T): BmcResult<T> {

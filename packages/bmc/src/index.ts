@@ -1,10 +1,15 @@
 /** BMCs: one driver interface, IPMI and Redfish behind it, and the governor of every call. */
 export {
   type Asserted,
+  type BmcDrive,
   type BmcDriver,
   type BmcFailed,
   type BmcFailureType,
   type BmcIdentity,
+  type BmcInventory,
+  type BmcMemoryModule,
+  type BmcPart,
+  type BmcProcessor,
   type BmcResult,
   type BmcTransient,
   type BmcTransientReason,
@@ -25,10 +30,4 @@ export {
   type RedfishDriverParts,
   type RedfishOptions,
 } from './redfish/driver.ts';
-export type {
-  BmcDrive,
-  BmcInventory,
-  BmcMemoryModule,
-  BmcProcessor,
-} from './redfish/inventory.ts';
 export type { ExpectedSystem } from './redfish/system.ts';

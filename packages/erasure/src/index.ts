@@ -4,6 +4,13 @@
  * `node:` module is `node:crypto`.
  */
 export {
+  compareBmcDrives,
+  type DriveFinding,
+  type DriveMatch,
+  type ListedDrive,
+  listedDriveOf,
+} from './bmc-drives.ts';
+export {
   buildStatement,
   parseEvidence,
   type StatementContext,

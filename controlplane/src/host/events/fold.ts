@@ -13,6 +13,7 @@ import {
   verifyErasedStep,
 } from '@rackwright/api';
 import { backoffDelayMs, resultFromWire } from '@rackwright/results';
+import { noteDrives } from '../bmc/drives.ts';
 import { bmcWorked, clearInBand, foldBmcFailure, foldSilence } from '../bmc/health.ts';
 import { noteWriteTold } from '../deployment/deployment.ts';
 import { foldTurn, queueTimeout, turnMissed } from '../deployment/image-turn.ts';
@@ -176,6 +177,7 @@ function foldComplete(turn: Turn, { run, step }: Attempt, result: agent.Complete
   const definition = stepDefinition(step);
   if (definition.kind !== 'operation') return { kind: 'applied' };
   keepOutput(turn, { run, step }, result.output);
+  noteDrives(turn, result.observations);
   const failure = whyNotToAct(turn, run, step) ?? definition.complete(turn, run, step, result);
   if (failure === undefined) {
     addProofAtEnd(turn, run);

@@ -6,8 +6,15 @@ import { create, equals } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, store as wire } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
-import { copyOf, readShared, untilWritten, writeRecord, writeShared } from '../../records/index.ts';
-import { type GivenFor, noteGiven, openNamed } from '../../secrets/index.ts';
+import {
+  copyOf,
+  isAway,
+  readShared,
+  untilWritten,
+  writeRecord,
+  writeShared,
+} from '../../records/index.ts';
+import { type GivenFor, noteGiven, openNamed, whyNotGiven } from '../../secrets/index.ts';
 import { writeAbandoned, writeTombstone } from '../fleet/tombstones.ts';
 import { isSameLife } from '../operation/lineage.ts';
 import type { HostEffect } from '../turn/types.ts';
@@ -104,11 +111,31 @@ export async function sendOperation(deps: HostsDependencies, sending: Sending): 
   if (bmc !== undefined) {
     await sendCredential(deps, sending, bmc.credential, { rack, bmcAddress: bmc.address });
   }
+  const { kind } = operation;
+  if (kind.case === 'inspect' && kind.value.bmc !== undefined) {
+    await sendForDrives(deps, sending, kind.value.bmc);
+  }
   for (const name of [...ofRegistries(operation), ...secretsOf(operation)]) {
     await sendCredential(deps, sending, name, { rack });
   }
   sessionFor(deps, sending)?.send({ case: 'operation', value: stamped(deps, operation) });
   deps.crashPoint('cp.operationSent');
+}
+
+/** An inspection goes on without the BMC's list of drives, so also without its credential. */
+async function sendForDrives(
+  deps: HostsDependencies,
+  sending: Sending,
+  { credential, address }: agent.BmcAccess,
+): Promise<void> {
+  const rack = `racks/${sending.rackId}`;
+  try {
+    await sendCredential(deps, sending, credential, { rack, bmcAddress: address });
+  } catch (error) {
+    if (isAway(error)) throw error;
+    const operation = sending.operation.id;
+    deps.log.warn({ operation, reason: whyNotGiven(error) }, 'no list of drives is asked for');
+  }
 }
 
 async function sendCredential(

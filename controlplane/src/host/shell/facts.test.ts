@@ -42,3 +42,11 @@ test('of another host that had its name nothing stays', async () => {
   expect(known).toMatchObject({ hostUid: 'u1', runnerVersion: '2' });
   expect(known?.inventory).toBeUndefined();
 });
+
+test('what is not known any more goes, and is written once', async () => {
+  const { store, write, read } = await opened({ hostUid: 'u1', bmcDrives: { available: true } });
+  const put = vi.spyOn(store, 'put');
+  for (let n = 0; n < 2; n += 1) await write('u1', { bmcDrives: undefined });
+  expect((await read())?.bmcDrives).toBeUndefined();
+  expect(put).toHaveBeenCalledTimes(1);
+});

@@ -277,9 +277,14 @@ test('inventory lists processors, memory and drives', async () => {
       },
     ],
   } as const;
-  const { driver } = await setUp({}, {}, { inventory });
-  expect(await driver.readInventory()).toEqual({
+  const { driver } = await setUp({}, {}, { inventory: { ...inventory, emptyBays: 2 } });
+  const drives = inventory.drives.map((drive) => ({ ...drive, name: 'Drive 1' }));
+  expect(await driver.readInventory(['processors', 'memory', 'drives'])).toEqual({
     kind: 'ok',
-    value: { ...inventory, complete: true },
+    value: { ...inventory, drives, complete: true },
+  });
+  expect(await driver.readInventory(['drives'])).toEqual({
+    kind: 'ok',
+    value: { processors: [], memory: [], drives, complete: true },
   });
 });

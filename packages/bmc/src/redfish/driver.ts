@@ -12,6 +12,8 @@ import {
   type Asserted,
   type BmcDriver,
   type BmcIdentity,
+  type BmcInventory,
+  type BmcPart,
   type BmcResult,
   type BootOverride,
   failed,
@@ -31,7 +33,7 @@ import {
 } from './choices.ts';
 import { Conversation, type RedfishTarget, type Resource } from './conversation.ts';
 import { entriesIn, findEventLog, type Get } from './event-log.ts';
-import { type BmcInventory, readInventory } from './inventory.ts';
+import { readInventory } from './inventory.ts';
 import { objectAt, pathOf, pathsAt, textAt } from './json.ts';
 import type { Refusal } from './refusal.ts';
 import {
@@ -164,12 +166,13 @@ export class RedfishDriver implements BmcDriver {
     }, signal);
   }
 
-  /** Processors, memory and drives as the BMC lists them; one turn per part. */
-  readInventory(signal?: AbortSignal): Promise<BmcResult<BmcInventory>> {
+  /** One turn per part. */
+  readInventory(parts: readonly BmcPart[], signal?: AbortSignal): Promise<BmcResult<BmcInventory>> {
     return this.#inTurns(async (turn) => {
       const system = await turn((talk) => this.#system(talk, signal));
       if (system.kind !== 'ok') return system;
-      return readInventory(system.value, (path) => turn((talk) => talk.get(path, signal)));
+      const read = (path: string) => turn((talk) => talk.get(path, signal));
+      return readInventory(system.value, read, parts);
     }, signal);
   }
 

@@ -1,38 +1,15 @@
 /** The parts of a system as its BMC lists them (DSP0268: Processor, Memory, Drive). Bounded. */
-import { type BmcResult, ok } from '../driver.ts';
+import {
+  type BmcDrive,
+  type BmcInventory,
+  type BmcMemoryModule,
+  type BmcPart,
+  type BmcProcessor,
+  type BmcResult,
+  ok,
+} from '../driver.ts';
 import type { Resource } from './conversation.ts';
 import { type JsonObject, numberAt, objectAt, pathOf, pathsAt, textAt } from './json.ts';
-
-export interface BmcProcessor {
-  readonly manufacturer?: string;
-  readonly model?: string;
-  readonly cores?: number;
-  readonly threads?: number;
-}
-
-export interface BmcMemoryModule {
-  readonly capacityMiB: number;
-  readonly serial?: string;
-}
-
-export interface BmcDrive {
-  readonly manufacturer?: string;
-  readonly model?: string;
-  readonly serial?: string;
-  readonly capacityBytes?: number;
-  /** "HDD", "SSD" and so on, as the BMC says it. */
-  readonly media?: string;
-  /** "NVMe", "SATA" and so on. */
-  readonly protocol?: string;
-}
-
-export interface BmcInventory {
-  readonly processors: readonly BmcProcessor[];
-  readonly memory: readonly BmcMemoryModule[];
-  readonly drives: readonly BmcDrive[];
-  /** False: there were more parts than we ask for, or some could not be read. */
-  readonly complete: boolean;
-}
 
 /** Parts of one kind that are read; each costs a request. */
 const partsMax = 64;
@@ -40,22 +17,29 @@ const storagesMax = 16;
 
 export type Read = (path: string) => Promise<BmcResult<Resource>>;
 
-/** Reads one part after another; only a BMC that falls silent ends it early. */
+/**
+ * Reads the wanted parts, one after another; the lists of others stay empty. Only a BMC that falls
+ * silent ends it early.
+ */
 export async function readInventory(
   system: Resource,
   read: Read,
+  wanted: readonly BmcPart[],
 ): Promise<BmcResult<BmcInventory>> {
   const reader = new PartReader(read);
-  const processors = await reader.members(pathIn(system.body, 'Processors'));
-  const memory = await reader.members(pathIn(system.body, 'Memory'));
-  const storages = await reader.members(pathIn(system.body, 'Storage'), storagesMax);
+  const path = (part: BmcPart, key: string): string | undefined => {
+    return wanted.includes(part) ? pathOf(objectAt(system.body, key)) : undefined;
+  };
+  const processors = await reader.members(path('processors', 'Processors'));
+  const memory = await reader.members(path('memory', 'Memory'));
+  const storages = await reader.members(path('drives', 'Storage'), storagesMax);
   const drivePaths = storages.flatMap((storage) => pathsAt(storage, 'Drives'));
   const drives = await reader.all([...new Set(drivePaths)], partsMax);
   if (reader.stopped !== undefined) return reader.stopped;
   return ok({
     processors: processors.filter(isProcessor).map(processorOf),
     memory: memory.flatMap(memoryModuleOf),
-    drives: drives.map(driveOf),
+    drives: drives.filter(isThere).map(driveOf),
     complete: reader.complete,
   });
 }
@@ -91,14 +75,14 @@ class PartReader {
   }
 }
 
-function pathIn(body: JsonObject, key: string): string | undefined {
-  return pathOf(objectAt(body, key));
+/** Sockets also hold accelerators. */
+function isProcessor(body: JsonObject): boolean {
+  return (textAt(body, 'ProcessorType') ?? 'CPU') === 'CPU' && isThere(body);
 }
 
-/** Sockets also hold accelerators; an empty one is listed as absent. */
-function isProcessor(body: JsonObject): boolean {
-  const state = textAt(objectAt(body, 'Status'), 'State');
-  return (textAt(body, 'ProcessorType') ?? 'CPU') === 'CPU' && state !== 'Absent';
+/** An empty socket or bay is listed as absent. */
+function isThere(body: JsonObject): boolean {
+  return textAt(objectAt(body, 'Status'), 'State') !== 'Absent';
 }
 
 function processorOf(body: JsonObject): BmcProcessor {
@@ -118,6 +102,7 @@ function memoryModuleOf(body: JsonObject): readonly BmcMemoryModule[] {
 
 function driveOf(body: JsonObject): BmcDrive {
   return {
+    ...text('name', textAt(body, 'Name') ?? textAt(body, 'Id')),
     ...text('manufacturer', textAt(body, 'Manufacturer')),
     ...text('model', textAt(body, 'Model')),
     ...text('serial', textAt(body, 'SerialNumber')),

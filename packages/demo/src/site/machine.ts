@@ -5,6 +5,7 @@ import type { BootNetwork } from '@rackwright/sim/firmware';
 import {
   type DiskPlan,
   describeDisk,
+  diskBytes,
   holdsPattern,
   makeDisk,
   SoftwareMachine,
@@ -55,6 +56,7 @@ export async function houseMachine(
   bootsWith('');
   for (const disk of plan.disks) makeDisk(folder, disk);
   const power = new SoftwareMachine({ folder, program: programPath(siteFolder, 'machine') });
+  const disks = [...plan.disks];
   const bmc = await startRedfishBmc({
     address: loopback,
     user: bmcUser,
@@ -74,14 +76,30 @@ export async function houseMachine(
       bootTargets: form === 'uefiHttp' ? ['None', 'UefiHttp', 'Hdd'] : ['None', 'Pxe', 'Hdd'],
       onceReadsBackAs: plan.seed % 2 === 0 ? 'Once' : 'Continuous',
     },
+    inventory: () => ({ drives: disks.map(driveOf), emptyBays: 1 }),
     seed: plan.seed,
   });
-  const housed = { plan, folder, disks: [...plan.disks], power, bmc, bootsWith };
+  const housed = { plan, folder, disks, power, bmc, bootsWith };
   // A password that is wrong from the start is the control plane's; the BMC is in order.
   if (plan.fault !== undefined && faults[plan.fault].kind !== 'credential') {
     setFault(housed, plan.fault);
   }
   return housed;
+}
+
+/** A disk as its BMC lists it: its own words for the same things. */
+function driveOf({ serial, model = '', kind }: DiskPlan) {
+  const [media, protocol] =
+    kind === 'format' ? (['SSD', 'NVMe'] as const) : (['HDD', 'SATA'] as const);
+  const padded = ` ${serial.toLowerCase()} `;
+  return {
+    serial: padded,
+    model,
+    manufacturer: 'Rackwright',
+    capacityBytes: diskBytes,
+    media,
+    protocol,
+  };
 }
 
 /**

@@ -46,6 +46,8 @@ export interface RedfishInventory {
     readonly media: 'SSD' | 'HDD';
     readonly protocol: 'NVMe' | 'SATA' | 'SAS';
   }[];
+  /** Bays that are listed after the drives, as absent. */
+  readonly emptyBays?: number;
 }
 
 export const bootTargets = ['None', 'Pxe', 'Hdd', 'UefiHttp'] as const;
@@ -121,7 +123,8 @@ export interface RedfishServiceOptions {
   readonly password: string;
   readonly identity: RedfishIdentity;
   readonly machine: SwitchedMachine;
-  readonly inventory?: RedfishInventory;
+  /** A function where parts come and go: asked for each answer. */
+  readonly inventory?: RedfishInventory | (() => RedfishInventory);
   /** Entries that its event log begins with; unset: none. */
   readonly logEntries?: number;
   /** Habits that are not named are `defaultHabits`. */

@@ -217,7 +217,7 @@ export function sessionResource({ id, user }: Session): JsonObject {
 function partAt(path: string, inventory: RedfishInventory): JsonObject | undefined {
   if (!path.startsWith(`${systemPath}/`)) return undefined;
   const [kind, id, below, drive] = path.slice(systemPath.length + 1).split('/');
-  const { processors = [], memory = [], drives = [] } = inventory;
+  const { processors = [], memory = [], drives = [], emptyBays = 0 } = inventory;
   const members = (count: number): string[] =>
     Array.from({ length: count }, (_, index) => `${path}/${index + 1}`);
   switch (kind) {
@@ -230,16 +230,18 @@ function partAt(path: string, inventory: RedfishInventory): JsonObject | undefin
     case 'Storage':
       if (id === undefined) return collection('Storage', path, members(1));
       if (id !== '1') return undefined;
-      if (below === undefined) return storage(drives.length);
+      if (below === undefined) return storage(drives.length + emptyBays);
       return below === 'Drives' && drive !== undefined
-        ? driveResource(path, drive, drives[Number(drive) - 1])
+        ? driveAt(path, drive, drives, emptyBays)
         : undefined;
     default:
       return undefined;
   }
 }
 
-type Part<K extends keyof RedfishInventory> = NonNullable<RedfishInventory[K]>[number] | undefined;
+type Part<K extends 'processors' | 'memory' | 'drives'> =
+  | NonNullable<RedfishInventory[K]>[number]
+  | undefined;
 
 function processor(path: string, id: string, part: Part<'processors'>): JsonObject | undefined {
   if (part === undefined) return undefined;
@@ -276,6 +278,18 @@ function storage(drives: number): JsonObject {
     'Drives@odata.count': drives,
     Status: working,
   };
+}
+
+function driveAt(
+  path: string,
+  id: string,
+  drives: NonNullable<RedfishInventory['drives']>,
+  emptyBays: number,
+): JsonObject | undefined {
+  const bay = Number(id) - drives.length;
+  if (bay < 1 || bay > emptyBays) return driveResource(path, id, drives[Number(id) - 1]);
+  const Status = { State: 'Absent' };
+  return { ...resource('Drive.v1_9_0.Drive', path, id, `Drive ${id}`), Status };
 }
 
 function driveResource(path: string, id: string, part: Part<'drives'>): JsonObject | undefined {

@@ -130,9 +130,10 @@ export class RedfishService {
   }
 
   #state(): ServiceState {
+    const { inventory = {} } = this.#options;
     return {
       identity: this.#options.identity,
-      inventory: this.#options.inventory ?? {},
+      inventory: typeof inventory === 'function' ? inventory() : inventory,
       habits: this.#habits,
       isOn: this.#power.isOn(),
       boot: this.#power.boot,

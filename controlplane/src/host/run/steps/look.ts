@@ -2,6 +2,7 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import {
   agent,
+  BmcProtocol,
   HostState,
   type Inventory,
   InventorySchema,
@@ -12,6 +13,7 @@ import { planDevices } from '../../erasure/device-plan.ts';
 import { bootOperationId } from '../../operation/boots.ts';
 import { invalidResult } from '../../turn/step-failure.ts';
 import { leaveAvailable, type Turn } from '../../turn/turn.ts';
+import { bmcAccess, expectedIdentity } from './power.ts';
 import { type OperationStep, operationTimeout } from './step-definition.ts';
 
 /** The first inventory of a run; in a clean it also fixes which devices are erased. */
@@ -21,7 +23,10 @@ export const inspect: OperationStep = {
   timeoutMs: operationTimeout,
   operation: (turn, run) => ({
     case: 'inspect',
-    value: create(agent.InspectSchema, { bootOperationId: bootOperationId(turn, run) }),
+    value: create(agent.InspectSchema, {
+      bootOperationId: bootOperationId(turn, run),
+      ...bmcOfDrives(turn),
+    }),
   }),
   complete: (turn, run, _step, result) => {
     const inventory = result.observations?.inventory;
@@ -32,6 +37,12 @@ export const inspect: OperationStep = {
     return planDevices(turn, run, inventory);
   },
 };
+
+/** The BMC is asked for its drives where its protocol has a list of them. */
+function bmcOfDrives(turn: Turn) {
+  if (turn.spec.bmc?.protocol !== BmcProtocol.REDFISH) return {};
+  return { bmc: bmcAccess(turn), ...expectedIdentity(turn) };
+}
 
 /** Largest inventory that is kept, in bytes on the wire: facts are one bounded record. */
 const inventoryBytesMax = 128 * 1024;

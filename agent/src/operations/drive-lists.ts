@@ -1,0 +1,161 @@
+/**
+ * What BMCs say of the drives in their machines, for a comparison with what the runner sees.
+ *
+ * D1 Nothing depends on the answer: a BMC that gives no list is told of as such, and ends nothing.
+ * D2 Only the BMC that is expected is believed: another one lists another machine's drives.
+ * D3 Bounded in time, and within one boot a list counts for a while, since each drive costs a
+ *    request. Of another boot none counts: many BMCs list only what they saw when it was on last.
+ */
+import { create } from '@bufbuild/protobuf';
+import {
+  type agent,
+  type BmcDriveList,
+  BmcDriveListSchema,
+  StorageSignKind,
+  StorageSignSchema,
+  StorageSource,
+} from '@rackwright/api';
+import type { BmcDrive, BmcDriver } from '@rackwright/bmc';
+import type { Clock } from '@rackwright/platform';
+import { boundText } from '@rackwright/results';
+import { AttemptEnd, type OperationContext } from '../session/index.ts';
+import { type BmcDrivers, openBmc } from './bmc-access.ts';
+import { openExpectedBmc } from './expected-bmc.ts';
+import { timeLimit } from './time-limit.ts';
+
+/** Longest reading of one list; an operation whose time is short gives it half of that. */
+const readingMsMax = 120_000;
+/** How long a list counts within one boot. */
+const freshMs = 300_000;
+const listsMax = 256;
+const reasonBytesMax = 512;
+
+type Context = Pick<OperationContext, 'credential' | 'remainingMs' | 'signal'>;
+
+interface Kept {
+  readonly bootOperationId: string;
+  readonly atMs: number;
+  readonly list: BmcDriveList;
+}
+
+export class DriveLists {
+  readonly #drivers: BmcDrivers;
+  readonly #clock: Clock;
+  /** By host uid, the oldest first. */
+  readonly #kept = new Map<string, Kept>();
+
+  constructor(drivers: BmcDrivers, clock: Clock) {
+    this.#drivers = drivers;
+    this.#clock = clock;
+  }
+
+  /** Asks a BMC that has just said who it is. Undefined: its protocol has no such list. */
+  async ask(driver: BmcDriver, context: Context): Promise<BmcDriveList | undefined> {
+    if (driver.readInventory === undefined) return undefined;
+    const limit = this.#limit(context);
+    try {
+      return await listOf(driver, limit.signal);
+    } finally {
+      limit.end();
+    }
+  }
+
+  /** The list for an inspection; never rejects. Undefined as above, or when nobody is asked. */
+  async during(
+    hostUid: string,
+    request: agent.Inspect,
+    context: OperationContext,
+  ): Promise<BmcDriveList | undefined> {
+    if (request.bmc === undefined) return undefined;
+    const { bootOperationId } = request;
+    const kept = this.#kept.get(hostUid);
+    const ageMs = this.#clock.suspendAwareMs() - (kept?.atMs ?? 0);
+    if (kept?.bootOperationId === bootOperationId && ageMs < freshMs) return kept.list;
+    const limit = this.#limit(context);
+    try {
+      const list = await this.#listOfExpected(request, { ...context, signal: limit.signal });
+      if (list?.available === true) this.#keep(hostUid, bootOperationId, list);
+      return list;
+    } catch (error) {
+      const why = error instanceof AttemptEnd ? endText(error) : String(error);
+      return unavailable(why);
+    } finally {
+      limit.end();
+    }
+  }
+
+  forgetHost(hostUid: string): void {
+    this.#kept.delete(hostUid);
+  }
+
+  async #listOfExpected(
+    request: agent.Inspect,
+    context: OperationContext,
+  ): Promise<BmcDriveList | undefined> {
+    const { bmc, expectedIdentity } = request;
+    const driver = await openBmc(this.#drivers, bmc, context, expectedIdentity);
+    if (driver.readInventory === undefined) return undefined;
+    const opened = await openExpectedBmc(this.#drivers, request, context);
+    if ('kind' in opened) return unavailable(messageOf(opened));
+    return listOf(opened.driver, context.signal);
+  }
+
+  #limit({ remainingMs, signal }: Context) {
+    const readingMs = (): number => Math.min(readingMsMax, remainingMs() / 2);
+    return timeLimit(this.#clock, { remainingMs: readingMs, signal });
+  }
+
+  #keep(hostUid: string, bootOperationId: string, list: BmcDriveList): void {
+    this.#kept.delete(hostUid);
+    this.#kept.set(hostUid, { bootOperationId, atMs: this.#clock.suspendAwareMs(), list });
+    const [oldest] = this.#kept.keys();
+    if (oldest !== undefined && this.#kept.size > listsMax) this.#kept.delete(oldest);
+  }
+}
+
+async function listOf(driver: BmcDriver, signal: AbortSignal): Promise<BmcDriveList | undefined> {
+  const read = await driver.readInventory?.(['drives'], signal);
+  if (read === undefined) return undefined;
+  if (read.kind !== 'ok') return unavailable(read.message);
+  const { drives, complete } = read.value;
+  if (drives.length === 0) return unavailable('the BMC lists no drives');
+  const signs = drives.map(signOf).toSorted((a, b) => compareTexts(orderOf(a), orderOf(b)));
+  return create(BmcDriveListSchema, { available: true, complete, drives: signs });
+}
+
+function signOf({ name, model, serial, capacityBytes = 0, ...drive }: BmcDrive) {
+  const { manufacturer, media, protocol } = drive;
+  const words = [manufacturer, media, protocol].filter((word) => word !== undefined);
+  const sizeBytes = Math.min(Math.max(0, Math.trunc(capacityBytes)), Number.MAX_SAFE_INTEGER);
+  return create(StorageSignSchema, {
+    source: StorageSource.BMC,
+    kind: StorageSignKind.DRIVE,
+    name: name ?? '',
+    model: model ?? '',
+    serial: serial ?? '',
+    sizeBytes: BigInt(sizeBytes),
+    detail: words.join(', '),
+  });
+}
+
+function orderOf({ serial, name }: { serial: string; name: string }): string {
+  return `${serial}\0${name}`;
+}
+
+function compareTexts(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}
+
+function unavailable(reason: string): BmcDriveList {
+  const unavailableReason = boundText(reason, reasonBytesMax);
+  return create(BmcDriveListSchema, { available: false, unavailableReason });
+}
+
+function endText({ result }: AttemptEnd): string {
+  return messageOf(result);
+}
+
+function messageOf(result: AttemptEnd['result']): string {
+  return 'message' in result ? result.message : result.kind;
+}

@@ -1,0 +1,89 @@
+/** The drives that a BMC lists: asked for, kept as facts, and dropped with the BMC they are of. */
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import {
+  type agent,
+  BmcDriveListSchema,
+  BmcProtocol,
+  HostGoal,
+  StorageSignKind,
+  StorageSource,
+} from '@rackwright/api';
+import { expect, test } from 'vitest';
+import { type Bench, bench, driveToInspect, inspected, uuid, verified } from '../testing/bench.ts';
+
+const redfish = {
+  goal: HostGoal.MANAGEABLE,
+  bmc: { address: '10.0.0.1', credential: 'credentials/c1', protocol: BmcProtocol.REDFISH },
+} as const;
+const known = ({ context }: Bench) => context.facts.bmcDrives;
+
+type Told = MessageInitShape<typeof BmcDriveListSchema>;
+
+/** A result as an agent gives it that has asked the BMC, too. */
+function withDrives(result: agent.Report['result'], told: Told): agent.Report['result'] {
+  if (result.case === 'complete' && result.value.observations !== undefined) {
+    result.value.observations.bmcDrives = create(BmcDriveListSchema, told);
+  }
+  return result;
+}
+
+function listed(...serials: string[]): Told {
+  const kind = StorageSignKind.DRIVE;
+  const drives = serials.map((serial) => ({ source: StorageSource.BMC, kind, serial }));
+  return { available: true, complete: true, drives };
+}
+
+/** A host that has come to the inspection that somebody asked for. */
+function toInspection(spec: Parameters<typeof bench>[0], told?: Told): Bench {
+  const host = bench(spec);
+  host.apply({ kind: 'tick' });
+  host.report(told === undefined ? verified() : withDrives(verified(), told));
+  host.request({ kind: 'inspect' });
+  driveToInspect(host);
+  return host;
+}
+
+test('a Redfish BMC is asked with the inspection, as the one that was proved', () => {
+  const host = toInspection(redfish, listed('A'));
+  expect(known(host)).toMatchObject(listed('A'));
+  expect(host.operation().kind).toMatchObject({
+    case: 'inspect',
+    value: {
+      bmc: { address: '10.0.0.1', protocol: 'redfish', credentialVersion: 1n },
+      expectedIdentity: { guid: uuid },
+    },
+  });
+  const effects = host.report(withDrives(inspected(), listed('A', 'B')));
+  expect(effects).toContainEqual({
+    kind: 'facts',
+    facts: { bmcDrives: expect.objectContaining({ available: true }) },
+  });
+  expect(known(host)).toMatchObject(listed('A', 'B'));
+});
+
+test('a BMC that gives no list fails nothing', () => {
+  const host = toInspection(redfish, listed('A'));
+  const told = { available: false, unavailableReason: 'it is asleep' };
+  host.report(withDrives(inspected(), told));
+  expect(known(host)).toMatchObject({ ...told, drives: [] });
+  expect(host.operation().kind.case).toBe('setPower');
+});
+
+test('an IPMI BMC is not asked, and a list of before it is dropped', () => {
+  const host = toInspection({ goal: HostGoal.MANAGEABLE });
+  const asked = host.operation().kind;
+  expect(asked.case === 'inspect' && asked.value.bmc === undefined).toBe(true);
+  const { facts } = host.context;
+  const bmcDrives = create(BmcDriveListSchema, listed('A'));
+  host.context = { ...host.context, facts: { ...facts, bmcDrives } };
+  host.report(inspected());
+  expect(known(host)).toBeUndefined();
+});
+
+test('a list is bounded, and says so', () => {
+  const host = toInspection(redfish, listed('x'.repeat(1_000), ...Array(300).fill('Y')));
+  const kept = known(host);
+  expect(kept).toMatchObject({ available: true, complete: false });
+  expect(kept?.drives).toHaveLength(256);
+  expect(kept?.drives[0]?.serial.length).toBeLessThan(300);
+});
