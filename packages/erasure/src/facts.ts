@@ -89,6 +89,8 @@ export type CapacityFacts =
       readonly hostProtectedBytes: number;
       /** Hidden by a device configuration overlay. */
       readonly overlayBytes: number;
+      /** The device has overlays and does not say what they hide; why. */
+      readonly overlayUnknown?: string;
     }
   | { readonly kind: 'notExamined'; readonly reason: string };
 

@@ -13,6 +13,7 @@ export type RefusalKind =
   | 'hiddenNamespaces'
   | 'namespacesUnlisted'
   | 'hiddenArea'
+  | 'fixedHiddenArea'
   | 'securityFrozen'
   | 'securityLocked';
 
@@ -29,6 +30,9 @@ export const refusalActions: Readonly<Record<RefusalKind, string>> = {
   hiddenNamespaces: 'attach or delete these namespaces, or erase by a method that reaches them',
   namespacesUnlisted: 'erase by a method that reaches all namespaces, or update its firmware',
   hiddenArea: 'set cleaning.hidden_areas to remove, or take the device out',
+  fixedHiddenArea:
+    'make all of it addressable (NVMe: a namespace over it; NVDIMM: a namespace in raw mode), ' +
+    'or take the device out',
   securityFrozen: 'power the host off and on so that the firmware does not freeze it, or unplug it',
   securityLocked: 'unlock it with its password, or take it out',
 };

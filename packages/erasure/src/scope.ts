@@ -131,18 +131,24 @@ export function hiddenBytes({ capacity }: Pick<DeviceFacts, 'capacity'>): number
   return capacity?.kind === 'examined' ? capacity.hostProtectedBytes + capacity.overlayBytes : 0;
 }
 
+/** Where commands of ATA make it visible; elsewhere a person has to. */
+const removableHiddenAreas: ReadonlySet<Transport> = new Set(['sata', 'sas', 'usb']);
+
 function reasonOfHiddenArea(device: DeviceFacts, policy: ScopePolicy): Refusal | undefined {
-  const { capacity } = device;
+  const { capacity, transport } = device;
   if (capacity?.kind !== 'examined' || hiddenBytes(device) === 0) return undefined;
-  if (policy.hiddenAreas === 'remove') return undefined;
+  const isRemovable = removableHiddenAreas.has(transport);
+  if (isRemovable && policy.hiddenAreas === 'remove') return undefined;
+  const first = isRemovable ? 'a host protected area' : 'no addressable place';
   const areas = [
-    ['a host protected area', capacity.hostProtectedBytes] as const,
+    [first, capacity.hostProtectedBytes] as const,
     ['a device configuration overlay', capacity.overlayBytes] as const,
   ];
   const named = areas
     .filter(([, bytes]) => bytes > 0)
     .map(([name, bytes]) => `${bytes} bytes in ${name}`);
-  return ['hiddenArea', `hides ${named.join(' and ')} of its ${capacity.nativeBytes} bytes`];
+  const reason = `hides ${named.join(' and ')} of its ${capacity.nativeBytes} bytes`;
+  return [isRemovable ? 'hiddenArea' : 'fixedHiddenArea', reason];
 }
 
 /** Hidden namespaces that a refusal names. */

@@ -140,11 +140,14 @@ const kindNames: Readonly<Record<SignKind, string>> = {
   drive: 'drive',
 };
 
-/** By the kernel names that the sign gives, or by a serial number that exactly one device has. */
+/**
+ * By the kernel names that the sign gives; a drive of the BMC's list by a serial number that
+ * exactly one device has. A part without a driver is none of what the other parts show.
+ */
 function devicesBehind(sign: StorageSign, devices: readonly DeviceFacts[]): string[] {
   const named = devices.filter(({ name }) => sign.devices.includes(name));
   if (named.length > 0) return named.map(nameOf);
-  if (sign.serial === '') return [];
+  if (sign.kind !== 'drive' || sign.serial === '') return [];
   const same = devices.filter(({ serial }) => serial === sign.serial);
   return same.length === 1 ? same.map(nameOf) : [];
 }

@@ -112,6 +112,9 @@ function capacityOf(capacity: NonNullable<StorageDevice['capacity']>): CapacityF
         nativeBytes: Number(capacity.nativeBytes),
         hostProtectedBytes: Number(capacity.hostProtectedBytes),
         overlayBytes: Number(capacity.overlayBytes),
+        ...(capacity.notExaminedReason === ''
+          ? {}
+          : { overlayUnknown: capacity.notExaminedReason }),
       }
     : { kind: 'notExamined', reason: capacity.notExaminedReason };
 }
@@ -126,6 +129,7 @@ function capacityOnWire(facts: CapacityFacts): MessageInitShape<typeof CapacityF
         nativeBytes: BigInt(facts.nativeBytes),
         hostProtectedBytes: BigInt(facts.hostProtectedBytes),
         overlayBytes: BigInt(facts.overlayBytes),
+        ...(facts.overlayUnknown === undefined ? {} : { notExaminedReason: facts.overlayUnknown }),
       };
   }
 }

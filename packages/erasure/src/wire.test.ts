@@ -55,6 +55,7 @@ const nvme: DeviceFacts = {
     nativeBytes: 2 ** 41 + 4096,
     hostProtectedBytes: 4096,
     overlayBytes: 512,
+    overlayUnknown: 'frozen',
   },
   writeCache: 'fixedOn',
   health: {

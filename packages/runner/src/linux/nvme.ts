@@ -1,9 +1,9 @@
 /** What nvme-cli says of a controller and its namespaces, and formatting them. */
-import type { NvmeFacts } from '@rackwright/erasure';
+import type { CapacityFacts, DeviceFacts, NvmeFacts, WriteCache } from '@rackwright/erasure';
 import type { Exec } from '@rackwright/platform';
 import type { NvmeEraseMode } from '../block-devices.ts';
 import { cleanText } from './sys-block.ts';
-import { askTool, inheritedPath, runTool } from './tool.ts';
+import { askTool, inheritedPath, runTool, sayTool } from './tool.ts';
 
 const askTimeoutMs = 30_000;
 /** A format with overwriting takes hours on a large device. */
@@ -129,6 +129,66 @@ export async function nvmeBusyWith(
     }
   }
   return undefined;
+}
+
+/** Identify Controller: VWC bit 0 says that there is a volatile write cache. */
+const cacheBit = 1;
+/** Features 06h: bit 0 says that it is on (NVMe 2.0 §5.27.1.4). */
+const cacheFeature = '6';
+/** SANICAP: which kinds of sanitize there are (NVMe 2.0 figure 275). */
+const sanitizeCryptoBit = 1;
+const sanitizeBlockBit = 2;
+const sanitizeOverwriteBit = 4;
+
+/** What the controller says of its cache, its size and how it erases itself. */
+export async function readNvmeAskedFacts(
+  exec: Exec,
+  controller: string,
+): Promise<Pick<DeviceFacts, 'writeCache' | 'capacity' | 'sanitize'>> {
+  const identity = await ask(exec, ['id-ctrl', `/dev/${controller}`]);
+  if (identity === undefined) {
+    return { capacity: { kind: 'notExamined', reason: 'the controller does not answer' } };
+  }
+  const writeCache = await readNvmeCache(exec, controller, numberOf(identity, 'vwc'));
+  const sanicap = numberOf(identity, 'sanicap');
+  return {
+    ...(writeCache === undefined ? {} : { writeCache }),
+    capacity: nvmeCapacity(Number(identity['tnvmcap']), Number(identity['unvmcap'])),
+    sanitize: {
+      cryptoScramble: (sanicap & sanitizeCryptoBit) !== 0,
+      blockErase: (sanicap & sanitizeBlockBit) !== 0,
+      overwrite: (sanicap & sanitizeOverwriteBit) !== 0,
+      ataSecurityErase: false,
+      ataEnhancedErase: false,
+    },
+  };
+}
+
+/** TNVMCAP and UNVMCAP, bytes; nvme-cli prints them as text, and 0 is what does not say. */
+export function nvmeCapacity(total: number, unallocated: number): CapacityFacts {
+  if (total === 0 || !Number.isSafeInteger(total) || !Number.isSafeInteger(unallocated)) {
+    return { kind: 'notExamined', reason: 'the controller does not say its total capacity' };
+  }
+  const hostProtectedBytes = unallocated;
+  return { kind: 'examined', nativeBytes: total, hostProtectedBytes, overlayBytes: 0 };
+}
+
+/** Every controller that has a cache has the feature; Set Features switches it off. */
+async function readNvmeCache(
+  exec: Exec,
+  controller: string,
+  vwc: number,
+): Promise<WriteCache | undefined> {
+  if ((vwc & cacheBit) === 0) return 'none';
+  const args = ['get-feature', `/dev/${controller}`, `--feature-id=${cacheFeature}`];
+  return parseCacheFeature(await sayTool(exec, 'nvme', args, askTimeoutMs));
+}
+
+/** `get-feature:0x06 (Volatile Write Cache), Current value:0x00000001` */
+export function parseCacheFeature(text: string): WriteCache | undefined {
+  const [, value = ''] = /value:\s*(?:0x)?([\da-f]+)\b/i.exec(text) ?? [];
+  if (value === '') return undefined;
+  return (Number.parseInt(value, 16) & cacheBit) === 0 ? 'off' : 'on';
 }
 
 const smartFields = ['critical_warning', 'percent_used', 'media_errors', 'num_err_log_entries'];

@@ -93,6 +93,8 @@ test('reads a SATA disk with its serial from VPD page 0x80, partitions and mount
     regions: [{ name: 'sda', sizeBytes: 1_048_576, logicalBlockBytes: 512 }],
     partitions: [{ region: 'sda', offsetBytes: 32_768, sizeBytes: 65_536 }],
     paths: [],
+    mediaType: 'hdd',
+    capacity: { kind: 'notExamined', reason: 'it does not answer IDENTIFY DEVICE' },
   });
 });
 

@@ -9,9 +9,10 @@
  * 2. A device that anybody uses (mount, swap, device mapper, md) names its users.
  */
 import { join } from 'node:path';
-import type { DeviceFacts, Partition, Region, Transport } from '@rackwright/erasure';
+import type { DeviceFacts, MediaType, Partition, Region, Transport } from '@rackwright/erasure';
 import { pathNames } from './path-names.ts';
 import { namesIn, readBytes, readNumber, readText, resolvePath } from './sys-files.ts';
+import { isMemoryBlock, readMemoryCapacity, readMemorySerial } from './sys-memory.ts';
 
 /** Sizes and starts in /sys are in sectors of 512 bytes, whatever the device's blocks are. */
 const sectorBytes = 512;
@@ -37,11 +38,14 @@ export async function readBlockDevice(
   const folder = join(roots.sys, 'block', name);
   const region = await readRegion(folder, name);
   const place = await resolvePath(folder);
-  const model = [await readText(folder, 'device/vendor'), await readText(folder, 'device/model')];
+  const transport = transportOf(name, place, await readText(folder, 'dm/uuid'));
+  const capacity =
+    transport === 'pmem' ? await readMemoryCapacity(place, region.sizeBytes) : undefined;
+  const type = mediaTypeOf(transport, await readText(folder, 'queue/rotational'));
   return {
     name,
-    transport: transportOf(name, place, await readText(folder, 'dm/uuid')),
-    model: cleanText(model.join(' ')),
+    transport,
+    model: await readModel(folder),
     ...(await readNames(folder, name)),
     firmware: cleanText(await readText(folder, 'device/rev')),
     sizeBytes: region.sizeBytes,
@@ -56,6 +60,9 @@ export async function readBlockDevice(
     regions: region.sizeBytes === 0 ? [] : [region],
     partitions: await readPartitions(folder, name),
     paths: await pathNames(place),
+    ...(await readManufacturer(folder)),
+    ...(type === undefined ? {} : { mediaType: type }),
+    ...(capacity === undefined ? {} : { capacity }),
   };
 }
 
@@ -66,8 +73,8 @@ export async function readNames(
 ): Promise<Pick<DeviceFacts, 'serial' | 'wwn'>> {
   return {
     // A boot partition answers with the serial of its device, and is none.
-    serial: isMmcBoot(name) ? '' : cleanText(await readSerial(folder)),
-    wwn: worldWideName((await readText(folder, 'device/wwid')) || (await readText(folder, 'wwid'))),
+    serial: isMmcBoot(name) ? '' : cleanText(await readSerial(folder, name)),
+    wwn: isMmcBoot(name) ? '' : await readWwn(folder),
   };
 }
 
@@ -77,6 +84,58 @@ export async function readNames(
  */
 export async function readAttachment(folder: string): Promise<number | undefined> {
   return (await readNumber(folder, 'diskseq')) || undefined;
+}
+
+/** SCSI and ATA say vendor and model; cards have a name. */
+async function readModel(folder: string): Promise<string> {
+  const model = [await readText(folder, 'device/vendor'), await readText(folder, 'device/model')];
+  const words = cleanText(model.join(' '));
+  return words === '' ? cleanText(await readText(folder, 'device/name')) : words;
+}
+
+/** A card's CID holds maker, name, serial number and date, and no two cards have the same. */
+async function readWwn(folder: string): Promise<string> {
+  const wwid = (await readText(folder, 'device/wwid')) || (await readText(folder, 'wwid'));
+  const cid = await readText(folder, 'device/cid');
+  return worldWideName(wwid) || (/^[\da-f]{32}$/.test(cid) ? `cid.${cid}` : '');
+}
+
+/** `ATA` stands for the maker where a bridge speaks for an ATA disk; virtio says an id. */
+async function readManufacturer(folder: string): Promise<Pick<DeviceFacts, 'manufacturer'>> {
+  const vendor = cleanText(await readText(folder, 'device/vendor'));
+  const card = await readText(folder, 'device/manfid');
+  const manufacturer = card === '' ? vendor : `MMC manufacturer ${card}`;
+  return manufacturer === '' || manufacturer === 'ATA' || manufacturer.startsWith('0x')
+    ? {}
+    : { manufacturer };
+}
+
+/** Undefined where nothing tells. What a bridge or RAID controller says of rotation counts. */
+export function mediaTypeOf(transport: Transport, rotational: string): MediaType | undefined {
+  switch (transport) {
+    case 'mmc':
+    case 'mmcBoot':
+      return 'flashCard';
+    case 'pmem':
+      return 'persistentMemory';
+    case 'optical':
+      return 'optical';
+    case 'virtio':
+    case 'virtualMedia':
+    case 'kernel':
+      return 'virtual';
+    case 'nvme':
+    case 'nvmeFabrics':
+      return 'ssd';
+    case 'sata':
+    case 'sas':
+    case 'usb':
+    case 'fibreChannel':
+    case 'iscsi':
+    case 'multipath':
+    case 'unknown':
+      return rotational === '1' ? 'hdd' : rotational === '0' ? 'ssd' : undefined;
+  }
 }
 
 /**
@@ -164,7 +223,8 @@ export function transportOf(name: string, place: string, mapperUuid: string): Tr
   if (/^(loop|ram|zram|nbd|md|drbd|dm-)/.test(name)) return 'kernel';
   if (/^(sr|fd)/.test(name)) return place.includes('/usb') ? 'virtualMedia' : 'optical';
   if (isMmcBoot(name)) return 'mmcBoot';
-  if (name.startsWith('mmcblk')) return 'mmc';
+  if (name.startsWith('mmcblk') || name.startsWith('mspblk')) return 'mmc';
+  if (isMemoryBlock(name)) return 'pmem';
   if (/\/rport-[\d:-]+\//.test(place)) return 'fibreChannel';
   if (/\/session\d+\//.test(place)) return 'iscsi';
   if (/\/usb\d+\//.test(place)) return 'usb';
@@ -184,14 +244,19 @@ function isRaidVolume(place: string, vendor: string): boolean {
   return plainScsi && raidVendors.test(vendor);
 }
 
-/** virtio and NVMe say it in `serial`; SCSI and ATA in vital product page 0x80. */
-async function readSerial(folder: string): Promise<string> {
+/** virtio and NVMe say it in `serial`; SCSI and ATA in vital product page 0x80; else its bridge. */
+async function readSerial(folder: string, name: string): Promise<string> {
+  const place = await resolvePath(folder);
+  if (isMemoryBlock(name)) return await readMemorySerial(place);
   const plain = (await readText(folder, 'serial')) || (await readText(folder, 'device/serial'));
   if (plain !== '') return plain;
   const page = await readBytes(folder, 'device/vpd_pg80');
   // SPC-4 §7.8.14: page code in byte 1, length in bytes 2 and 3, then the serial.
-  if (page.length <= 4 || page[1] !== 0x80) return '';
-  return new TextDecoder('latin1').decode(page.subarray(4));
+  if (page.length > 4 && page[1] === 0x80) {
+    return new TextDecoder('latin1').decode(page.subarray(4));
+  }
+  const [, usbDevice = ''] = /^(.*\/usb\d+\/(?:[\d.-]+\/)+)[\d.-]+:[\d.]+\//.exec(place) ?? [];
+  return usbDevice === '' ? '' : await readText(usbDevice, 'serial');
 }
 
 /** Only names that are unique in the world: not the "t10." names made of model and serial. */

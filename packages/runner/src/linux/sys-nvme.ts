@@ -118,6 +118,7 @@ async function readController(
     regions,
     partitions: partitions.flat(),
     nvme,
+    mediaType: 'ssd',
     paths: nvmePathNames(await resolvePath(folder), shownIds),
   };
 }

@@ -62,6 +62,17 @@ export async function askTool(
   }
 }
 
+/** What the tool wrote, however it ended; empty when it did not. Its exit code proves nothing. */
+export async function sayTool(
+  exec: Exec,
+  file: string,
+  args: readonly string[],
+  timeoutMs: number,
+): Promise<string> {
+  const result = await exec.run({ file, args, timeoutMs, outputBytesMax: toolOutputBytesMax });
+  return result.kind === 'exited' ? `${result.stdout}\n${result.stderr}` : '';
+}
+
 function linesOf(...outputs: readonly string[]): string[] {
   return outputs
     .join('\n')

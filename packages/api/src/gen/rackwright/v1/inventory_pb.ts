@@ -205,7 +205,7 @@ export type CapacityFacts = Message<"rackwright.v1.CapacityFacts"> & {
   examined: boolean;
 
   /**
-   * Why it was not examined.
+   * Why it was not examined; of one that was, why its device configuration overlay was not.
    *
    * @generated from field: string not_examined_reason = 2;
    */
