@@ -6,15 +6,26 @@
  *       "raidVolume": false, "holders": [], "busyWith": "",
  *       "regions": [{ "name": "nvme0n1", "logicalBlockBytes": 512, "discardGranularity": 0 }],
  *       "nvme": { "formatSupported": true, "cryptoEraseSupported": false,
- *                 "formatsAllNamespaces": false, "deallocatedByte": 0 },
+ *                 "formatsAllNamespaces": false, "deallocatedByte": 0,
+ *                 "hiddenNamespaces": [2] },
  *       "faults": [{ "kind": "ioError", "operation": "write", "offset": 0, "length": 4096 },
  *                  { "kind": "lying", "operation": "discard" },
- *                  { "kind": "slow", "operation": "write", "delayMs": 5 }] }
+ *                  { "kind": "slow", "operation": "write", "delayMs": 5 }],
+ *       "lies": [], "writeCache": "none", "tellsNativeSize": true }
  *
  * A disk with a discardGranularity keeps what does not fill a whole unit of it at its end.
  * Each region's content is `<region>.img` in the same folder; its length is the region's size.
+ * A region with `exposedBytes` shows only so much of its content, or more than it has. Lies are
+ * those of `file-disk-lies.ts`.
  */
-import { type DeviceFacts, type NvmeFacts, type Region, transports } from '@rackwright/erasure';
+import {
+  type CapacityFacts,
+  type DeviceFacts,
+  type NvmeFacts,
+  type Region,
+  transports,
+  type WriteCache,
+} from '@rackwright/erasure';
 import {
   asObject,
   flagAt,
@@ -24,6 +35,7 @@ import {
   parseObject,
   textAt,
 } from '../json-fields.ts';
+import { type Lie, readLie } from './file-disk-lies.ts';
 
 /** What a fault can meet. `write` includes writing zeros. */
 export type FaultyOperation = 'read' | 'write' | 'discard' | 'format';
@@ -43,6 +55,7 @@ export type Fault =
 export interface FileDiskDescription {
   readonly facts: DeviceFacts;
   readonly faults: readonly Fault[];
+  readonly lies: readonly Lie[];
   /** What the device says it is still doing; empty when idle. */
   readonly busyWith: string;
 }
@@ -63,7 +76,11 @@ const keys = [
   'regions',
   'nvme',
   'faults',
+  'lies',
+  'writeCache',
+  'tellsNativeSize',
 ];
+const writeCaches: readonly WriteCache[] = ['none', 'on', 'off', 'fixedOn'];
 const operations: readonly FaultyOperation[] = ['read', 'write', 'discard', 'format'];
 
 /** Reads a description. `sizeOf` answers the length of `<region>.img`. */
@@ -93,9 +110,28 @@ export function describeFileDisk(
     regions,
     partitions: [],
     ...(nvme === undefined ? {} : { nvme }),
+    writeCache: pick(writeCaches, textAt(object, 'writeCache', 'none'), source),
+    capacity: capacityOf(flagAt(object, 'tellsNativeSize', true), regions, sizeOf),
   };
   const faults = listAt(object, 'faults').map((each) => readFault(each, source));
-  return { facts, faults, busyWith: textAt(object, 'busyWith', '') };
+  const lies = listAt(object, 'lies').map((each) => readLie(each, source));
+  return { facts, faults, lies, busyWith: textAt(object, 'busyWith', '') };
+}
+
+/** A content that is longer than what is exposed stands behind a host protected area. */
+function capacityOf(
+  tells: boolean,
+  regions: readonly Region[],
+  sizeOf: (regionName: string) => number,
+): CapacityFacts {
+  if (!tells) return { kind: 'notExamined', reason: 'the file disk does not tell its native size' };
+  let [nativeBytes, hostProtectedBytes] = [0, 0];
+  for (const { name, sizeBytes } of regions) {
+    const native = Math.max(sizeOf(name), sizeBytes);
+    nativeBytes += native;
+    hostProtectedBytes += native - sizeBytes;
+  }
+  return { kind: 'examined', nativeBytes, hostProtectedBytes, overlayBytes: 0 };
 }
 
 function readRegions(
@@ -106,14 +142,15 @@ function readRegions(
 ): Region[] {
   const described = object['regions'] === undefined ? [{ name }] : listAt(object, 'regions');
   return described.map((each) => {
-    const known = ['name', 'logicalBlockBytes', 'discardGranularity'];
+    const known = ['name', 'logicalBlockBytes', 'discardGranularity', 'exposedBytes'];
     const region = asObject(each, `${source}, regions`, known);
     const regionName = textAt(region, 'name', name);
     const logicalBlockBytes = numberAt(region, 'logicalBlockBytes', 512);
     const discardGranularityBytes = numberAt(region, 'discardGranularity', 0);
+    const exposedBytes = numberAt(region, 'exposedBytes', 0);
     return {
       name: regionName,
-      sizeBytes: sizeOf(regionName),
+      sizeBytes: exposedBytes === 0 ? sizeOf(regionName) : exposedBytes,
       logicalBlockBytes,
       ...(discardGranularityBytes === 0 ? {} : { discardGranularityBytes }),
     };
@@ -126,7 +163,9 @@ function readNvme(value: unknown, source: string): NvmeFacts {
     'cryptoEraseSupported',
     'formatsAllNamespaces',
     'deallocatedByte',
+    'hiddenNamespaces',
   ];
+  const hiddenNamespaces = listAt(asObject(value, `${source}, nvme`, known), 'hiddenNamespaces');
   const object = asObject(value, `${source}, nvme`, known);
   const byte = object['deallocatedByte'];
   return {
@@ -134,6 +173,7 @@ function readNvme(value: unknown, source: string): NvmeFacts {
     cryptoEraseSupported: flagAt(object, 'cryptoEraseSupported', false),
     formatsAllNamespaces: flagAt(object, 'formatsAllNamespaces', false),
     ...(byte === 0x00 || byte === 0xff ? { deallocatedByte: byte } : {}),
+    ...(hiddenNamespaces.length === 0 ? {} : { hiddenNamespaces: hiddenNamespaces.map(Number) }),
   };
 }
 

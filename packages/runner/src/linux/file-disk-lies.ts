@@ -1,0 +1,164 @@
+/**
+ * How a file disk lies, by the entry `lies` of its description:
+ *
+ *     "lies": [{ "kind": "ignores", "operation": "write", "offset": 0, "length": 65536 },
+ *              { "kind": "losesAtPowerOff", "flushed": true }]
+ *
+ * A lie is success that is none, or an answer that is not true. What really stands on the medium is
+ * the image file once `switchOffFileDisks` has been called.
+ */
+import { asObject, flagAt, type JsonObject, numberAt, textAt } from '../json-fields.ts';
+
+/** What changes a medium, and reading. */
+export type MediumOperation = 'read' | 'write' | 'discard' | 'format';
+
+export const mediumOperations: readonly MediumOperation[] = ['read', 'write', 'discard', 'format'];
+
+/** Bytes from `offset`; all to the end where a description gives no length. */
+export interface Extent {
+  readonly offset: number;
+  readonly length: number;
+}
+
+export type Lie =
+  /** Changes in the range are confirmed and not made. */
+  | (Extent & { readonly kind: 'ignores' })
+  /** Addresses wrap: a disk that says that it is larger than it is. */
+  | { readonly kind: 'wraps'; readonly everyBytes: number }
+  /** Reads of the range, from the n-th read of each block on and so many times, answer this byte. */
+  | (Extent & {
+      readonly kind: 'answers';
+      readonly byte: number;
+      readonly fromRead: number;
+      readonly reads: number;
+    })
+  /** A write cache that is lost with the power: what was not flushed, or even what was. */
+  | { readonly kind: 'losesAtPowerOff'; readonly flushed: boolean }
+  /** What the operation removed is there again so long after it. */
+  | { readonly kind: 'comesBack'; readonly operation: MediumOperation; readonly afterMs: number }
+  /** The operation leaves this byte where it should leave zeros. */
+  | { readonly kind: 'leaves'; readonly operation: MediumOperation; readonly byte: number }
+  /** The operation reaches only the first bytes of what it was told. */
+  | { readonly kind: 'stopsAt'; readonly operation: MediumOperation; readonly bytes: number }
+  /** After so many changes none is made any more; it says so, or not. */
+  | {
+      readonly kind: 'writeProtects';
+      readonly afterChanges: number;
+      readonly silently: boolean;
+    }
+  | { readonly kind: 'flushFails' }
+  /** Reads of the range answer fewer bytes than were asked for. */
+  | (Extent & { readonly kind: 'shortReads'; readonly bytes: number })
+  /** Before its n-th operation it is pulled; the spare of that name takes its place. */
+  | {
+      readonly kind: 'pulled';
+      readonly afterOperations: number;
+      /** Empty: nothing takes its place. */
+      readonly replacedBy: string;
+    }
+  /** From the n-th time on that it is asked who it is, it says something else. */
+  | {
+      readonly kind: 'says';
+      readonly afterLooks: number;
+      readonly field: 'serial' | 'wwn' | 'model';
+      readonly text: string;
+    }
+  /** Listings from the n-th on, and so many, leave it out. */
+  | { readonly kind: 'unlisted'; readonly afterListings: number; readonly listings: number };
+
+type LieKind = Lie['kind'];
+
+const extentKeys = ['offset', 'length'];
+const keysOf: Readonly<Record<LieKind, readonly string[]>> = {
+  ignores: extentKeys,
+  wraps: ['everyBytes'],
+  answers: [...extentKeys, 'byte', 'fromRead', 'reads'],
+  losesAtPowerOff: ['flushed'],
+  comesBack: ['operation', 'afterMs'],
+  leaves: ['operation', 'byte'],
+  stopsAt: ['operation', 'bytes'],
+  writeProtects: ['afterChanges', 'silently'],
+  flushFails: [],
+  shortReads: [...extentKeys, 'bytes'],
+  pulled: ['afterOperations', 'replacedBy'],
+  says: ['afterLooks', 'field', 'text'],
+  unlisted: ['afterListings', 'listings'],
+};
+
+/** Reads one entry; throws for what is no lie. */
+export function readLie(value: unknown, source: string): Lie {
+  const kinds = Object.keys(keysOf) as LieKind[];
+  const all = ['kind', ...new Set(Object.values(keysOf).flat())];
+  const kind = pick(kinds, textAt(asObject(value, source, all), 'kind', ''), source);
+  const object = asObject(value, `${source}, ${kind}`, ['kind', ...keysOf[kind]]);
+  switch (kind) {
+    case 'ignores':
+      return { kind, ...extentOf(object) };
+    case 'wraps':
+      return { kind, everyBytes: numberAt(object, 'everyBytes', 0) };
+    case 'answers': {
+      const [byte, fromRead] = [numberAt(object, 'byte', 0), numberAt(object, 'fromRead', 0)];
+      return { kind, ...extentOf(object), byte, fromRead, reads: forEver(object, 'reads') };
+    }
+    case 'losesAtPowerOff':
+      return { kind, flushed: flagAt(object, 'flushed', false) };
+    case 'comesBack':
+      return {
+        kind,
+        operation: operationOf(object, source),
+        afterMs: numberAt(object, 'afterMs', 0),
+      };
+    case 'leaves':
+      return { kind, operation: operationOf(object, source), byte: numberAt(object, 'byte', 255) };
+    case 'stopsAt':
+      return { kind, operation: operationOf(object, source), bytes: numberAt(object, 'bytes', 0) };
+    case 'writeProtects': {
+      const afterChanges = numberAt(object, 'afterChanges', 0);
+      return { kind, afterChanges, silently: flagAt(object, 'silently', false) };
+    }
+    case 'flushFails':
+      return { kind };
+    case 'shortReads':
+      return { kind, ...extentOf(object), bytes: numberAt(object, 'bytes', 0) };
+    case 'pulled': {
+      const afterOperations = numberAt(object, 'afterOperations', 0);
+      return { kind, afterOperations, replacedBy: textAt(object, 'replacedBy', '') };
+    }
+    case 'says': {
+      const field = pick(['serial', 'wwn', 'model'] as const, textAt(object, 'field', ''), source);
+      const [afterLooks, text] = [numberAt(object, 'afterLooks', 0), textAt(object, 'text', '')];
+      return { kind, afterLooks, field, text };
+    }
+    case 'unlisted': {
+      const afterListings = numberAt(object, 'afterListings', 0);
+      return { kind, afterListings, listings: forEver(object, 'listings') };
+    }
+  }
+}
+
+/** The part of an extent that an operation meets; undefined: none. */
+export function meeting(extent: Extent, offset: number, length: number): Extent | undefined {
+  const from = Math.max(extent.offset, offset);
+  const to = Math.min(extent.offset + extent.length, offset + length);
+  return from < to ? { offset: from, length: to - from } : undefined;
+}
+
+function extentOf(object: JsonObject): Extent {
+  return { offset: numberAt(object, 'offset', 0), length: forEver(object, 'length') };
+}
+
+function forEver(object: JsonObject, key: string): number {
+  return numberAt(object, key, Number.MAX_SAFE_INTEGER);
+}
+
+function operationOf(object: JsonObject, source: string): MediumOperation {
+  return pick(mediumOperations, textAt(object, 'operation', ''), source);
+}
+
+function pick<T extends string>(allowed: readonly T[], text: string, source: string): T {
+  const found = allowed.find((each) => each === text);
+  if (found === undefined) {
+    throw new Error(`${source}: "${text}" must be one of ${allowed.join(', ')}`);
+  }
+  return found;
+}

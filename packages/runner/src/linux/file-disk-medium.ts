@@ -1,0 +1,273 @@
+/**
+ * What stands on one region of a file disk, and the lies that are told of it.
+ *
+ * Invariants:
+ * M1 The image file is what reads answer now. What the power takes away, or time brings back, is
+ *    kept beside it in `<image>.undo`, so that it survives the process that wrote.
+ * M2 Of each block the first content is kept: that is what a disk that never wrote still has.
+ */
+import {
+  appendFileSync,
+  closeSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import type { Clock } from '@rackwright/platform';
+import { DeviceError } from '../block-devices.ts';
+import { type Extent, type Lie, type MediumOperation, meeting } from './file-disk-lies.ts';
+
+/** What a disk has been asked since its description was read first; shared by its regions. */
+export interface DiskCounts {
+  looks: number;
+  listings: number;
+  operations: number;
+  changes: number;
+}
+
+export function noCounts(): DiskCounts {
+  return { looks: 0, listings: 0, operations: 0, changes: 0 };
+}
+
+/** Content for the bytes from `at` on, which is counted from the region's start. */
+export type ContentAt = (at: number, length: number) => Uint8Array;
+
+export const zeros: ContentAt = (_at, length) => new Uint8Array(length);
+
+const blockBytes = 4_096;
+
+/** A block as it was. `until`: the time at which it is there again; absent: at power-off. */
+interface Kept {
+  readonly offset: number;
+  readonly bytes: string;
+  readonly until?: number;
+}
+
+export interface MediumParts {
+  readonly fd: number;
+  readonly image: string;
+  readonly lies: readonly Lie[];
+  readonly clock: Clock;
+  readonly counts: DiskCounts;
+}
+
+export class Medium {
+  readonly #parts: MediumParts;
+  readonly #reads = new Map<number, number>();
+  /** Blocks of which something is kept: for the power, and for a time. */
+  readonly #kept: { readonly power: Set<number>; readonly time: Set<number> };
+
+  constructor(parts: MediumParts) {
+    this.#parts = parts;
+    const kept = readKept(parts.image);
+    const blocks = (timed: boolean) =>
+      new Set(
+        kept.flatMap(({ offset, until }) => ((until !== undefined) === timed ? [offset] : [])),
+      );
+    this.#kept = { power: blocks(false), time: blocks(true) };
+  }
+
+  /** Fills `target`; answers how many bytes were read. */
+  read(offset: number, target: Uint8Array): number {
+    this.#bringBack();
+    const { fd, lies } = this.#parts;
+    for (const part of this.#wrapped(offset, target.length)) {
+      readSync(fd, target, part.from, part.length, part.offset);
+    }
+    let bytes = target.length;
+    for (const lie of lies) {
+      if (lie.kind === 'answers') this.#answer(lie, offset, target);
+      if (lie.kind !== 'shortReads' || meeting(lie, offset, target.length) === undefined) continue;
+      bytes = Math.min(bytes, lie.bytes);
+    }
+    this.#countReads(offset, target.length);
+    return bytes;
+  }
+
+  change(
+    operation: Exclude<MediumOperation, 'read'>,
+    offset: number,
+    length: number,
+    content: ContentAt,
+  ): void {
+    this.#bringBack();
+    const { lies, counts, fd } = this.#parts;
+    counts.changes += 1;
+    let reach = length;
+    let told = content;
+    for (const lie of lies) {
+      if (lie.kind === 'writeProtects' && counts.changes > lie.afterChanges) {
+        if (lie.silently) return;
+        throw new DeviceError(`I/O error: ${operation} at ${offset}: write protected`);
+      }
+      if (lie.kind === 'stopsAt' && lie.operation === operation) reach = Math.min(reach, lie.bytes);
+      if (lie.kind === 'leaves' && lie.operation === operation) {
+        told = (_at, bytes) => new Uint8Array(bytes).fill(lie.byte);
+      }
+    }
+    for (const piece of this.#obeyed(offset, reach)) {
+      for (const part of this.#wrapped(piece.offset, piece.length)) {
+        this.#keep(operation, part.offset, part.length);
+        const bytes = told(piece.offset + part.from, part.length);
+        writeSync(fd, bytes, 0, part.length, part.offset);
+      }
+    }
+  }
+
+  flush(): void {
+    const { lies, image } = this.#parts;
+    if (lies.some(({ kind }) => kind === 'flushFails')) {
+      throw new DeviceError('I/O error: the flush failed');
+    }
+    if (!lies.some((lie) => lie.kind === 'losesAtPowerOff' && !lie.flushed)) return;
+    this.#kept.power.clear();
+    writeKept(
+      image,
+      readKept(image).filter(({ until }) => until !== undefined),
+    );
+  }
+
+  /** What of a change is made. */
+  #obeyed(offset: number, length: number): Extent[] {
+    let pieces: Extent[] = [{ offset, length }];
+    for (const lie of this.#parts.lies) {
+      if (lie.kind === 'ignores') pieces = pieces.flatMap((piece) => without(piece, lie));
+    }
+    return pieces;
+  }
+
+  /** Where the bytes stand; `from` counts from the first of them. */
+  #wrapped(offset: number, length: number): (Extent & { readonly from: number })[] {
+    const wraps = this.#parts.lies.find((lie) => lie.kind === 'wraps');
+    if (wraps === undefined || wraps.everyBytes === 0) return [{ offset, length, from: 0 }];
+    const parts: (Extent & { readonly from: number })[] = [];
+    for (let from = 0; from < length; ) {
+      const at = (offset + from) % wraps.everyBytes;
+      const bytes = Math.min(length - from, wraps.everyBytes - at);
+      parts.push({ offset: at, length: bytes, from });
+      from += bytes;
+    }
+    return parts;
+  }
+
+  #answer(lie: Lie & { readonly kind: 'answers' }, offset: number, target: Uint8Array): void {
+    for (const block of blocksOf({ offset, length: target.length })) {
+      const read = this.#reads.get(block) ?? 0;
+      if (read < lie.fromRead || read >= lie.fromRead + lie.reads) continue;
+      const inBlock = meeting({ offset: block, length: blockBytes }, offset, target.length);
+      const met = inBlock && meeting(lie, inBlock.offset, inBlock.length);
+      if (met === undefined) continue;
+      target.fill(lie.byte, met.offset - offset, met.offset - offset + met.length);
+    }
+  }
+
+  #countReads(offset: number, length: number): void {
+    for (const block of blocksOf({ offset, length })) {
+      this.#reads.set(block, (this.#reads.get(block) ?? 0) + 1);
+    }
+  }
+
+  #keep(operation: MediumOperation, offset: number, length: number): void {
+    const { lies, clock } = this.#parts;
+    for (const lie of lies) {
+      if (lie.kind === 'losesAtPowerOff') this.#keepBlocks(this.#kept.power, offset, length);
+      if (lie.kind !== 'comesBack' || lie.operation !== operation) continue;
+      this.#keepBlocks(this.#kept.time, offset, length, clock.nowMs() + lie.afterMs);
+    }
+  }
+
+  /** M2. */
+  #keepBlocks(known: Set<number>, offset: number, length: number, until?: number): void {
+    const { fd, image } = this.#parts;
+    for (const block of blocksOf({ offset, length })) {
+      if (known.has(block)) continue;
+      known.add(block);
+      const bytes = Buffer.alloc(blockBytes);
+      const count = readSync(fd, bytes, 0, blockBytes, block);
+      const kept = { offset: block, bytes: bytes.subarray(0, count).toString('base64') };
+      const line: Kept = until === undefined ? kept : { ...kept, until };
+      appendFileSync(undoPath(image), `${JSON.stringify(line)}\n`);
+    }
+  }
+
+  #bringBack(): void {
+    const { clock, image } = this.#parts;
+    if (this.#kept.time.size === 0) return;
+    if (restore(image, ({ until }) => until !== undefined && until <= clock.nowMs()) === 0) return;
+    this.#kept.time.clear();
+    for (const { offset, until } of readKept(image)) {
+      if (until !== undefined) this.#kept.time.add(offset);
+    }
+  }
+}
+
+/**
+ * The power of a machine made of software goes: its disks lose what only seemed to be written. What
+ * is due by `nowMs` is there again; `Infinity` lets all time pass.
+ */
+export function switchOffFileDisks(folder: string, nowMs: number): void {
+  for (const file of readdirSync(folder)) {
+    if (!file.endsWith(undoEnding)) continue;
+    const image = join(folder, file.slice(0, -undoEnding.length));
+    restore(image, ({ until }) => until === undefined || until <= nowMs);
+  }
+}
+
+const undoEnding = '.undo';
+
+function undoPath(image: string): string {
+  return `${image}${undoEnding}`;
+}
+
+/** Puts back what is due and forgets it; answers how many blocks that were. */
+function restore(image: string, isDue: (kept: Kept) => boolean): number {
+  const all = readKept(image);
+  const due = all.filter(isDue);
+  if (due.length === 0) return 0;
+  const fd = openSync(image, 'r+');
+  try {
+    for (const { offset, bytes } of due) {
+      const content = Buffer.from(bytes, 'base64');
+      writeSync(fd, content, 0, content.length, offset);
+    }
+  } finally {
+    closeSync(fd);
+  }
+  writeKept(
+    image,
+    all.filter((kept) => !isDue(kept)),
+  );
+  return due.length;
+}
+
+function readKept(image: string): Kept[] {
+  if (!existsSync(undoPath(image))) return [];
+  const lines = readFileSync(undoPath(image), 'utf8').trimEnd().split('\n');
+  return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as Kept);
+}
+
+function writeKept(image: string, kept: readonly Kept[]): void {
+  if (kept.length === 0) return rmSync(undoPath(image), { force: true });
+  writeFileSync(undoPath(image), kept.map((each) => `${JSON.stringify(each)}\n`).join(''));
+}
+
+function without(piece: Extent, hole: Extent): Extent[] {
+  const met = meeting(hole, piece.offset, piece.length);
+  if (met === undefined) return [piece];
+  const end = piece.offset + piece.length;
+  const before = { offset: piece.offset, length: met.offset - piece.offset };
+  const after = { offset: met.offset + met.length, length: end - met.offset - met.length };
+  return [before, after].filter(({ length }) => length > 0);
+}
+
+function blocksOf({ offset, length }: Extent): number[] {
+  const first = Math.floor(offset / blockBytes) * blockBytes;
+  const count = Math.ceil((offset + length - first) / blockBytes);
+  return Array.from({ length: count }, (_, index) => first + index * blockBytes);
+}
