@@ -56,6 +56,8 @@ export type Lie =
       /** Empty: nothing takes its place. */
       readonly replacedBy: string;
     }
+  /** Before its n-th operation somebody plugs in the spare of that name. */
+  | { readonly kind: 'brings'; readonly afterOperations: number; readonly disk: string }
   /** From the n-th time on that it is asked who it is, it says something else. */
   | {
       readonly kind: 'says';
@@ -81,6 +83,7 @@ const keysOf: Readonly<Record<LieKind, readonly string[]>> = {
   flushFails: [],
   shortReads: [...extentKeys, 'bytes'],
   pulled: ['afterOperations', 'replacedBy'],
+  brings: ['afterOperations', 'disk'],
   says: ['afterLooks', 'field', 'text'],
   unlisted: ['afterListings', 'listings'],
 };
@@ -123,6 +126,10 @@ export function readLie(value: unknown, source: string): Lie {
     case 'pulled': {
       const afterOperations = numberAt(object, 'afterOperations', 0);
       return { kind, afterOperations, replacedBy: textAt(object, 'replacedBy', '') };
+    }
+    case 'brings': {
+      const afterOperations = numberAt(object, 'afterOperations', 0);
+      return { kind, afterOperations, disk: textAt(object, 'disk', '') };
     }
     case 'says': {
       const field = pick(['serial', 'wwn', 'model'] as const, textAt(object, 'field', ''), source);

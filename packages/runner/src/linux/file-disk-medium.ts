@@ -18,9 +18,9 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { Clock } from '@rackwright/platform';
-import { DeviceError } from '../block-devices.ts';
+import { DeviceError, transferBytesMax } from '../block-devices.ts';
 import { type Extent, type Lie, type MediumOperation, meeting } from './file-disk-lies.ts';
 
 /** What a disk has been asked since its description was read first; shared by its regions. */
@@ -29,10 +29,12 @@ export interface DiskCounts {
   listings: number;
   operations: number;
   changes: number;
+  /** By image and block. */
+  readonly reads: Map<string, number>;
 }
 
 export function noCounts(): DiskCounts {
-  return { looks: 0, listings: 0, operations: 0, changes: 0 };
+  return { looks: 0, listings: 0, operations: 0, changes: 0, reads: new Map() };
 }
 
 /** Content for the bytes from `at` on, which is counted from the region's start. */
@@ -59,7 +61,6 @@ export interface MediumParts {
 
 export class Medium {
   readonly #parts: MediumParts;
-  readonly #reads = new Map<number, number>();
   /** Blocks of which something is kept: for the power, and for a time. */
   readonly #kept: { readonly power: Set<number>; readonly time: Set<number> };
 
@@ -142,14 +143,14 @@ export class Medium {
     return pieces;
   }
 
-  /** Where the bytes stand; `from` counts from the first of them. */
+  /** Where the bytes stand, one transfer each; `from` counts from the first of them. */
   #wrapped(offset: number, length: number): (Extent & { readonly from: number })[] {
     const wraps = this.#parts.lies.find((lie) => lie.kind === 'wraps');
-    if (wraps === undefined || wraps.everyBytes === 0) return [{ offset, length, from: 0 }];
+    const everyBytes = wraps?.everyBytes ?? Number.MAX_SAFE_INTEGER;
     const parts: (Extent & { readonly from: number })[] = [];
     for (let from = 0; from < length; ) {
-      const at = (offset + from) % wraps.everyBytes;
-      const bytes = Math.min(length - from, wraps.everyBytes - at);
+      const at = (offset + from) % everyBytes;
+      const bytes = Math.min(length - from, everyBytes - at, transferBytesMax);
       parts.push({ offset: at, length: bytes, from });
       from += bytes;
     }
@@ -158,7 +159,7 @@ export class Medium {
 
   #answer(lie: Lie & { readonly kind: 'answers' }, offset: number, target: Uint8Array): void {
     for (const block of blocksOf({ offset, length: target.length })) {
-      const read = this.#reads.get(block) ?? 0;
+      const read = this.#parts.counts.reads.get(this.#nameOf(block)) ?? 0;
       if (read < lie.fromRead || read >= lie.fromRead + lie.reads) continue;
       const inBlock = meeting({ offset: block, length: blockBytes }, offset, target.length);
       const met = inBlock && meeting(lie, inBlock.offset, inBlock.length);
@@ -168,9 +169,15 @@ export class Medium {
   }
 
   #countReads(offset: number, length: number): void {
+    const { reads } = this.#parts.counts;
     for (const block of blocksOf({ offset, length })) {
-      this.#reads.set(block, (this.#reads.get(block) ?? 0) + 1);
+      const name = this.#nameOf(block);
+      reads.set(name, (reads.get(name) ?? 0) + 1);
     }
+  }
+
+  #nameOf(block: number): string {
+    return `${basename(this.#parts.image)} ${block}`;
   }
 
   #keep(operation: MediumOperation, offset: number, length: number): void {

@@ -7,6 +7,7 @@
  *    calls that have returned: a kill between them leaves a `begin` without its `end`.
  * L2 Log lines are JSON objects: time (ms), phase, kind (open, write, zero, discard, format,
  *    flush), region, offset, length, sha256 of what was written, outcome (ok, EIO, lied).
+ *    What a disk keeps to itself is in no log.
  * L3 An image that is removed or replaced is a disk that is pulled or swapped: what was opened
  *    stays the old file.
  */
@@ -18,9 +19,8 @@ import {
   openSync,
   readdirSync,
   readFileSync,
-  readSync,
+  renameSync,
   statSync,
-  writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import { type DeviceFacts, deviceIdentity, type Region } from '@rackwright/erasure';
@@ -28,7 +28,6 @@ import type { Clock } from '@rackwright/platform';
 import {
   type BlockDevices,
   DeviceError,
-  type DeviceListing,
   type HeldDevice,
   type NvmeEraseMode,
   type OpenRegion,
@@ -39,9 +38,13 @@ import {
   type FaultyOperation,
   type FileDiskDescription,
 } from './file-disk-description.ts';
+import type { Lie } from './file-disk-lies.ts';
+import { type ContentAt, type DiskCounts, Medium, noCounts, zeros } from './file-disk-medium.ts';
 
 /** Lines of a disk's log that go into evidence. */
 const logLinesShown = 16;
+/** Noise is repeated after so many. */
+const noiseBytes = 65_536;
 
 type ActKind = 'open' | 'write' | 'zero' | 'discard' | 'format' | 'flush';
 
@@ -53,22 +56,52 @@ interface Act {
   readonly sha256?: string;
 }
 
+/** What disks have been asked so far, by name; who keeps it lets lies span several boots. */
+export type DiskMemory = Map<string, DiskCounts>;
+
 /** Opens a folder; descriptions are read anew by every `list`. */
-export function fileDisks(folder: string, clock: Clock): BlockDevices {
+export function fileDisks(
+  folder: string,
+  clock: Clock,
+  memory: DiskMemory = new Map(),
+): BlockDevices {
   const open = new Set<string>();
+  const box: Box = { folder, clock, open, countsOf: (name) => countsOf(memory, name) };
   return {
-    list: async () => listFolder(folder),
+    list: async () => ({ devices: listFolder(box), signs: [] }),
     hold: async (device) => {
-      const disk = new FileDisk(folder, device, clock, open);
+      const disk = new FileDisk(box, device);
       disk.open();
       return disk;
     },
   };
 }
 
-function listFolder(folder: string): DeviceListing {
-  const devices: DeviceFacts[] = namesIn(folder).map((name) => describe(folder, name).facts);
-  return { devices, signs: [] };
+interface Box {
+  readonly folder: string;
+  readonly clock: Clock;
+  /** Names of all regions that anybody holds. */
+  readonly open: Set<string>;
+  countsOf(name: string): DiskCounts;
+}
+
+function countsOf(memory: DiskMemory, name: string): DiskCounts {
+  const counts = memory.get(name) ?? noCounts();
+  memory.set(name, counts);
+  return counts;
+}
+
+function listFolder(box: Box): DeviceFacts[] {
+  return namesIn(box.folder).flatMap((name) => {
+    const { facts, lies } = describe(box, name);
+    const listing = box.countsOf(name).listings++;
+    return lies.some((lie) => isUnlisted(lie, listing)) ? [] : [facts];
+  });
+}
+
+function isUnlisted(lie: Lie, listing: number): boolean {
+  if (lie.kind !== 'unlisted') return false;
+  return listing >= lie.afterListings && listing < lie.afterListings + lie.listings;
 }
 
 function namesIn(folder: string): string[] {
@@ -78,26 +111,36 @@ function namesIn(folder: string): string[] {
     .sort();
 }
 
-function describe(folder: string, name: string): FileDiskDescription {
+function describe({ folder, countsOf }: Box, name: string): FileDiskDescription {
   const text = readFileSync(join(folder, `${name}.json`), 'utf8');
-  return describeFileDisk(name, text, (region) => statSync(join(folder, `${region}.img`)).size);
+  const described = describeFileDisk(name, text, (region) => {
+    return statSync(join(folder, `${region}.img`)).size;
+  });
+  const look = countsOf(name).looks++;
+  let { facts } = described;
+  for (const lie of described.lies) {
+    if (lie.kind === 'says' && look >= lie.afterLooks) facts = { ...facts, [lie.field]: lie.text };
+  }
+  return { ...described, facts };
 }
 
 class FileDisk implements HeldDevice {
-  readonly #folder: string;
+  readonly #box: Box;
   readonly #facts: DeviceFacts;
-  readonly #clock: Clock;
-  /** Names of all regions that anybody holds. */
-  readonly #open: Set<string>;
-  readonly #regions: { readonly region: Region; readonly fd: number }[] = [];
+  readonly #regions: { readonly region: Region; readonly fd: number; readonly medium: Medium }[] =
+    [];
   #description: FileDiskDescription;
+  /** Of the disk that was opened, whatever has taken its place since. */
+  readonly #lies: readonly Lie[];
+  readonly #counts: DiskCounts;
+  #pulled = false;
 
-  constructor(folder: string, facts: DeviceFacts, clock: Clock, open: Set<string>) {
-    this.#folder = folder;
+  constructor(box: Box, facts: DeviceFacts) {
+    this.#box = box;
     this.#facts = facts;
-    this.#clock = clock;
-    this.#open = open;
+    this.#counts = box.countsOf(facts.name);
     this.#description = this.#describe();
+    this.#lies = this.#description.lies;
   }
 
   open(): void {
@@ -111,7 +154,7 @@ class FileDisk implements HeldDevice {
   }
 
   get regions(): OpenRegion[] {
-    return this.#regions.map(({ region, fd }) => this.#operations(region, fd));
+    return this.#regions.map(({ region, medium }) => this.#operations(region, medium));
   }
 
   async confirm(): Promise<void> {
@@ -132,12 +175,12 @@ class FileDisk implements HeldDevice {
 
   /** Zeros for a user data erase, noise for a cryptographic one. */
   async nvmeFormat(mode: NvmeEraseMode): Promise<string[]> {
-    for (const { region, fd } of this.#regions) {
+    for (const { region, medium } of this.#regions) {
       const length = region.sizeBytes;
-      await this.#slow('format');
+      await this.#operate('format');
       const act = { kind: 'format' as const, region: region.name, offset: 0, length };
       this.#logged(act, 'format', () => {
-        fill(fd, 0, length, mode === 'crypto' ? noiseFor(region.name) : undefined);
+        medium.change('format', 0, length, mode === 'crypto' ? noiseFor(region.name) : zeros);
       });
     }
     return [`formatted ${this.#regions.length} namespace(s)`];
@@ -153,24 +196,27 @@ class FileDisk implements HeldDevice {
   }
 
   #openRegion(region: Region): void {
-    if (this.#open.has(region.name)) throw new DeviceError(`${region.name} is in use`);
+    const { open, clock } = this.#box;
+    if (open.has(region.name)) throw new DeviceError(`${region.name} is in use`);
     const act = { kind: 'open' as const, region: region.name, offset: 0, length: 0 };
     const fd = this.#logged(act, undefined, () => openSync(this.#image(region.name), 'r+'));
     if (fd === undefined) throw new DeviceError(`${region.name} cannot be opened`);
-    this.#open.add(region.name);
-    this.#regions.push({ region, fd });
+    open.add(region.name);
+    const parts = { fd, image: this.#image(region.name), clock };
+    const medium = new Medium({ ...parts, lies: this.#lies, counts: this.#counts });
+    this.#regions.push({ region, fd, medium });
   }
 
   #close(): void {
     for (const { region, fd } of this.#regions.splice(0)) {
       closeSync(fd);
-      this.#open.delete(region.name);
+      this.#box.open.delete(region.name);
     }
   }
 
   #describe(): FileDiskDescription {
     try {
-      return describe(this.#folder, this.#facts.name);
+      return describe(this.#box, this.#facts.name);
     } catch (cause) {
       if (!(cause instanceof Error && 'code' in cause && cause.code === 'ENOENT')) throw cause;
       throw new DeviceError(`${this.#facts.name} is not there any more`, {
@@ -195,19 +241,22 @@ class FileDisk implements HeldDevice {
     });
   }
 
-  #operations(region: Region, fd: number): OpenRegion {
+  #operations(region: Region, medium: Medium): OpenRegion {
     const name = region.name;
     const write = async (kind: 'write' | 'zero', offset: number, bytes: Uint8Array) => {
       checkRange(region, offset, bytes.length);
-      await this.#slow('write');
+      await this.#operate('write');
       const act = { kind, region: name, offset, length: bytes.length, sha256: sha256(bytes) };
-      this.#logged(act, 'write', () => writeSync(fd, bytes, 0, bytes.length, offset));
+      const content: ContentAt = (at, length) => bytes.subarray(at - offset, at - offset + length);
+      this.#logged(act, 'write', () => medium.change('write', offset, bytes.length, content));
     };
     const readInto = async (offset: number, target: Uint8Array): Promise<void> => {
       checkRange(region, offset, target.length);
-      await this.#slow('read');
+      await this.#operate('read');
       this.#failIfFaulty('read', offset, target.length);
-      readSync(fd, target, 0, target.length, offset);
+      const length = medium.read(offset, target);
+      if (length === target.length) return;
+      throw new DeviceError(`${name}: ${length} bytes instead of ${target.length} at ${offset}`);
     };
     return {
       read: async (offset, length) => {
@@ -219,19 +268,51 @@ class FileDisk implements HeldDevice {
       write: (offset, bytes) => write('write', offset, bytes),
       writeZeros: (offset, length) => write('zero', offset, new Uint8Array(length)),
       discard: async (offset, length) => {
-        await this.#slow('discard');
+        await this.#operate('discard');
         const act = { kind: 'discard' as const, region: name, offset, length };
         // What does not fill a unit stays as it is, and the disk says nothing about it.
         const { discardGranularityBytes: unit = 1 } = region;
         const reached = Math.floor((offset + length) / unit) * unit - offset;
-        this.#logged(act, 'discard', () => fill(fd, offset, reached, undefined));
+        this.#logged(act, 'discard', () => medium.change('discard', offset, reached, zeros));
         return [`discarded ${length} bytes from ${offset}`];
       },
       flush: async () => {
         const act = { kind: 'flush' as const, region: name, offset: 0, length: 0 };
-        this.#logged(act, undefined, () => fstatSync(fd));
+        this.#logged(act, undefined, () => medium.flush());
       },
     };
+  }
+
+  /** Takes its time, and may be pulled before it does what it is told. */
+  async #operate(operation: FaultyOperation): Promise<void> {
+    await this.#slow(operation);
+    const count = this.#counts.operations++;
+    for (const lie of this.#lies) {
+      if (lie.kind === 'pulled' && !this.#pulled && count >= lie.afterOperations) {
+        this.#pull(lie.replacedBy);
+      }
+      if (lie.kind === 'brings' && count === lie.afterOperations) this.#plugIn(lie.disk);
+    }
+    if (!this.#pulled) return;
+    throw new DeviceError(`${this.#facts.name}: I/O error: no such device`);
+  }
+
+  /** Its files step aside, and those of a spare may take their names. */
+  #pull(replacedBy: string): void {
+    this.#pulled = true;
+    const { name, regions } = this.#facts;
+    for (const file of [`${name}.json`, ...regions.map((region) => `${region.name}.img`)]) {
+      renameSync(this.#path(file), this.#path(`${file}.pulled`));
+    }
+    if (replacedBy === '') return;
+    renameSync(this.#path(`${replacedBy}.spare`), this.#path(`${name}.json`));
+    renameSync(this.#path(`${replacedBy}.spareimg`), this.#image(regions[0]?.name ?? name));
+  }
+
+  /** A spare becomes a disk of its own. */
+  #plugIn(spare: string): void {
+    renameSync(this.#path(`${spare}.spareimg`), this.#image(spare));
+    renameSync(this.#path(`${spare}.spare`), this.#path(`${spare}.json`));
   }
 
   /** Logs, meets the disk's faults, does, logs (L1). Undefined when the disk lied. */
@@ -264,22 +345,26 @@ class FileDisk implements HeldDevice {
     for (const fault of this.#description.faults) {
       if (fault.kind !== 'slow' || fault.operation !== operation) continue;
       await new Promise<void>((resolve) => {
-        this.#clock.after(fault.delayMs, resolve);
+        this.#box.clock.after(fault.delayMs, resolve);
       });
     }
   }
 
   #log(phase: 'begin' | 'end', act: Act, outcome: string | undefined): void {
-    const line = JSON.stringify({ time: this.#clock.nowMs(), phase, ...act, outcome });
+    const line = JSON.stringify({ time: this.#box.clock.nowMs(), phase, ...act, outcome });
     appendFileSync(this.#logPath(), `${line}\n`);
   }
 
   #logPath(): string {
-    return join(this.#folder, `${this.#facts.name}.log`);
+    return this.#path(`${this.#facts.name}.log`);
   }
 
   #image(region: string): string {
-    return join(this.#folder, `${region}.img`);
+    return this.#path(`${region}.img`);
+  }
+
+  #path(file: string): string {
+    return join(this.#box.folder, file);
   }
 }
 
@@ -293,20 +378,13 @@ function checkRange(region: Region, offset: number, length: number): void {
   }
 }
 
-function fill(fd: number, offset: number, length: number, content: Uint8Array | undefined): void {
-  const chunk = content ?? new Uint8Array(transferBytesMax);
-  for (let at = 0; at < length; at += chunk.length) {
-    writeSync(fd, chunk, 0, Math.min(chunk.length, length - at), offset + at);
-  }
-}
-
 /** What the old content looks like under a new key: bytes that mean nothing. */
-function noiseFor(region: string): Uint8Array {
-  const noise = new Uint8Array(transferBytesMax);
-  for (let at = 0; at < noise.length; at += 32) {
+function noiseFor(region: string): ContentAt {
+  const noise = Buffer.alloc(noiseBytes);
+  for (let at = 0; at < noiseBytes; at += 32) {
     noise.set(createHash('sha256').update(`noise ${region} ${at}`).digest(), at);
   }
-  return noise;
+  return (_at, length) => Buffer.alloc(length, noise);
 }
 
 function sha256(bytes: Uint8Array): string {
