@@ -15,6 +15,7 @@ import { createHash } from 'node:crypto';
 import {
   appendFileSync,
   closeSync,
+  existsSync,
   fstatSync,
   openSync,
   readdirSync,
@@ -23,7 +24,12 @@ import {
   statSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { type DeviceFacts, deviceIdentity, type Region } from '@rackwright/erasure';
+import {
+  type DeviceFacts,
+  deviceIdentity,
+  type Region,
+  type StorageSign,
+} from '@rackwright/erasure';
 import type { Clock } from '@rackwright/platform';
 import {
   type BlockDevices,
@@ -68,7 +74,7 @@ export function fileDisks(
   const open = new Set<string>();
   const box: Box = { folder, clock, open, countsOf: (name) => countsOf(memory, name) };
   return {
-    list: async () => ({ devices: listFolder(box), signs: [] }),
+    list: async () => ({ devices: listFolder(box), signs: readSigns(folder) }),
     hold: async (device) => {
       const disk = new FileDisk(box, device);
       disk.open();
@@ -97,6 +103,12 @@ function listFolder(box: Box): DeviceFacts[] {
     const listing = box.countsOf(name).listings++;
     return lies.some((lie) => isUnlisted(lie, listing)) ? [] : [facts];
   });
+}
+
+/** Other signs of storage, as JSON, in the file `signs`; it may be absent. */
+function readSigns(folder: string): StorageSign[] {
+  const path = join(folder, 'signs');
+  return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as StorageSign[]) : [];
 }
 
 function isUnlisted(lie: Lie, listing: number): boolean {
