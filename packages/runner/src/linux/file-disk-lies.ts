@@ -25,7 +25,7 @@ export type Lie =
   | (Extent & { readonly kind: 'ignores' })
   /** Addresses wrap: a disk that says that it is larger than it is. */
   | { readonly kind: 'wraps'; readonly everyBytes: number }
-  /** Reads of the range, from the n-th read of each block on and so many times, answer this byte. */
+  /** From the n-th read of a block in the range on, so many reads of it answer this byte. */
   | (Extent & {
       readonly kind: 'answers';
       readonly byte: number;
