@@ -28,6 +28,7 @@ export { planChangedText } from './foresee/plan-check.ts';
 export { isPerson } from './life/ends-use.ts';
 export { lookFirstReason, wantsAvailable } from './life/goal.ts';
 export { heldBy } from './life/refusal.ts';
+export { isInUseOf, useOf } from './life/use-of.ts';
 export { descends, isSameLife, lifeOf } from './operation/lineage.ts';
 export { agentBackMs } from './operation/operation.ts';
 export { planFor } from './plan-for.ts';

@@ -13,6 +13,7 @@ import {
   WorkflowSpecSchema,
   store as wire,
 } from '@rackwright/api';
+import { isInUseOf } from '../host/index.ts';
 import { hasApplied, untilWritten, writeRecord } from '../records/index.ts';
 import { type Turn, workflowIdOf } from './batch-rules.ts';
 import { carrierOf } from './decide.ts';
@@ -52,12 +53,16 @@ export async function takeTurn(
       await deps.workflows.look(id);
       return undefined;
     }
+    const use = record.hostUses[index];
+    if (use === undefined || !isInUseOf(host, use)) {
+      return { kind: 'refused', message: `${entry.host} has changed hands since` };
+    }
     const above = kept === undefined ? await whyAboveLimit(deps.store, id) : undefined;
     if (above !== undefined) return { kind: 'refused', message: above };
     const spec = create(WorkflowSpecSchema, { variables: batch.spec?.variables ?? {} });
     const nowMs = deps.clock.nowMs();
     const before = kept?.record ?? (await newWorkflow(deps, id, spec, host, nowMs));
-    const next = acceptRun(before, id, orderOf(record), nowMs);
+    const next = acceptRun(before, id, { ...orderOf(record), use }, nowMs);
     const written = await writeRecord(deps, schema, workflowKey(id), next, standsAt);
     if (written.kind === 'conflict') return undefined;
     const looked = await deps.workflows.look(id);
@@ -85,7 +90,10 @@ async function turnOf(
   const run = runOf(workflow, batch);
   if (run === undefined) {
     if (batch.cancelled !== undefined) return { kind: 'cancelled' };
-    return { kind: 'refused', message: 'its run timed out, and has been swept' };
+    return {
+      kind: 'refused',
+      message: 'its run timed out and was swept, or its host has changed hands',
+    };
   }
   const shown = await presentRunOf(deps.store, run, host);
   if (!isOpen(shown)) return { kind: 'run', run: shown };
@@ -120,7 +128,7 @@ function requestIdOf({ workflowBatch }: wire.WorkflowBatchRecord): string {
   return `batch:${workflowBatch?.uid}`;
 }
 
-function orderOf(record: wire.WorkflowBatchRecord): RunOrder {
+function orderOf(record: wire.WorkflowBatchRecord): Omit<RunOrder, 'use'> {
   const { workflowBatch: batch, createdBy } = record;
   return {
     requestedBy: batch?.name ?? '',

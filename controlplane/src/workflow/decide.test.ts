@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  ClaimSchema,
   HostState,
   RunKind,
   RunOutcome,
@@ -12,6 +13,7 @@ import {
 } from '@rackwright/api';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { useOf } from '../host/index.ts';
 import { type Action, decide, type Surroundings } from './decide.ts';
 import { acceptRun, endedBy, latestRun, runsKeptMax } from './record.ts';
 import type { StartOrder } from './rendering.ts';
@@ -33,7 +35,12 @@ function workflow(disabled = false): wire.WorkflowRecord {
     workflow: { name, uid: 'w1', spec: { disabled }, status: { hostUid: 'u1' } },
   });
   const by = { requestedBy: 'user:a', actor: 'user:a', ownerUid: '', variables: {} };
-  return acceptRun(made, id, { ...by, requestId: 'r1', planHash: '' }, nowMs);
+  return acceptRun(
+    made,
+    id,
+    { ...by, requestId: 'r1', planHash: '', use: useOf(hostWith()) },
+    nowMs,
+  );
 }
 
 const runOf = (workflowRun: string, outcome?: RunOutcome) =>
@@ -93,6 +100,15 @@ test('a run goes with its host and with its batch, before anything else is looke
   expect(stateAfter(dropped)).toBeUndefined();
 });
 
+test('a run goes with the use of its host in which it was asked for', () => {
+  const claimed = hostWith();
+  if (claimed.host?.status === undefined) throw new Error('no status');
+  claimed.host.status.claim = create(ClaimSchema, { by: 'user:b' });
+  const dropped = decide(workflow(), id, around({ host: claimed }));
+  expect(dropped).toMatchObject({ kind: 'orphan', number: 1n });
+  expect(dropped.kind === 'orphan' && dropped.record && latestRun(dropped.record)).toBeUndefined();
+});
+
 test('what was cancelled or timed out here while the host accepted it is ended there', () => {
   const cancelled = endedBy(workflow(), WorkflowRunState.CANCELLED, undefined, nowMs);
   const carried = around({ host: hostWith(runOf(`${name}/runs/1`)) });
@@ -129,7 +145,12 @@ test('deciding comes to rest, starts nothing late, and keeps bounded history', (
       for (let number = 0; number < earlier; number++) {
         const ended = endedBy(record, WorkflowRunState.SUCCEEDED, undefined, nowMs);
         const by = { requestedBy: 'user:a', actor: 'user:a', ownerUid: '', variables: {} };
-        record = acceptRun(ended, id, { ...by, requestId: '', planHash: '' }, nowMs);
+        record = acceptRun(
+          ended,
+          id,
+          { ...by, requestId: '', planHash: '', use: useOf(hostWith()) },
+          nowMs,
+        );
       }
       expect(record.earlierRuns.length).toBeLessThanOrEqual(runsKeptMax);
       const settled = endedBy(record, WorkflowRunState.SUCCEEDED, undefined, nowMs);

@@ -3,8 +3,8 @@
  * and the time (the shape of `host/machine.ts`, far smaller).
  *
  * Invariants:
- * 1. What is gone takes along what has not started: a pending run whose host or batch is gone never
- *    starts (DESIGN §6).
+ * 1. What is gone takes along what has not started: a pending run whose host, use of the host, or
+ *    batch is gone never starts (DESIGN §6).
  * 2. A run that the host carries already is never started again: the host's own record is looked at
  *    before anything is ordered.
  * 3. A pending run ends by its stored deadline, whatever it waits for.
@@ -17,7 +17,7 @@ import {
   WorkflowRunState,
   store as wire,
 } from '@rackwright/api';
-import { heldBy, type PendingWait } from '../host/index.ts';
+import { heldBy, isInUseOf, type PendingWait } from '../host/index.ts';
 import { parseWorkflowRunName, type WorkflowId, workflowName } from './names.ts';
 import {
   dropRuns,
@@ -53,6 +53,15 @@ export type Action =
   | { readonly kind: 'start'; readonly order: StartOrder }
   /** The host carries a run that nobody wants any more. */
   | { readonly kind: 'abort'; readonly hostRun: bigint; readonly reason: string }
+  /**
+   * The host has changed hands since the pending run was asked for: that goes, and the host's
+   * timeline says so. `record`: the workflow without it; undefined: the workflow goes with it.
+   */
+  | {
+      readonly kind: 'orphan';
+      readonly number: bigint;
+      readonly record: wire.WorkflowRecord | undefined;
+    }
   /** Put the end of a run that never started into the host's timeline. */
   | { readonly kind: 'tell'; readonly number: bigint };
 
@@ -134,6 +143,7 @@ function ofPending(
   const carrier = carrierOf(run, host, around.finished);
   if (carrier !== undefined) return write(record, started(record, carrier));
   if (around.ownerGone) return withoutPending(record);
+  if (!isInUseOf(host, record.ownerUse)) return orphaned(record, run.number);
   if (hasPassed(run.deadline, around.nowMs)) {
     const waited = run.waiting === undefined ? '' : `; it waited: ${run.waiting.message}`;
     const message = `it was pending for as long as it may, and never started${waited}`;
@@ -160,6 +170,13 @@ function withoutPending(record: wire.WorkflowRecord): Action {
   if (run === undefined) return none;
   const next = dropRuns(record, new Set([run.number]));
   return isMadeForRun(record) ? { kind: 'remove' } : write(record, next);
+}
+
+/** A workflow that a person made stays theirs: only its run is of a use of the host. */
+function orphaned(record: wire.WorkflowRecord, number: bigint): Action {
+  const goes = record.ownerUid !== '' && isMadeForRun(record);
+  const next = goes ? undefined : dropRuns(record, new Set([number]));
+  return { kind: 'orphan', number, record: next };
 }
 
 /** Whether nobody made the workflow before this run was wanted, and nothing else of it is kept. */

@@ -187,6 +187,12 @@ export class Workflows {
   ): Promise<void> {
     const { record, revision } = kept;
     switch (action.kind) {
+      case 'orphan': {
+        await this.#tellOrphan(id, record, action.number);
+        if (action.record !== undefined) return this.#write(id, kept, action.record);
+        await deleteRecord(this.#deps, workflowKey(id), revision);
+        return;
+      }
       case 'remove': {
         const gone = await deleteRecord(this.#deps, workflowKey(id), revision);
         if (gone.kind === 'ok') this.#log(id, 'the workflow went with its host or its batch');
@@ -219,7 +225,11 @@ export class Workflows {
     const nowMs = this.#deps.clock.nowMs();
     const requestId = startId(record);
     const by = { actor: record.actor, requestId };
-    const outcome = await this.#deps.hosts.request(id.hostId, order, by);
+    const outcome = await this.#deps.hosts.request(
+      id.hostId,
+      { ...order, use: record.ownerUse },
+      by,
+    );
     if (outcome.kind === 'refused') return waitFor(record, 'host', outcome.message, nowMs);
     if (outcome.kind !== 'accepted') return record;
     const present = presentRun(outcome.record);
@@ -234,6 +244,15 @@ export class Workflows {
     const text = `${workflowName(id)}/runs/${number} timed out before it started`;
     const by = { actor: 'system', requestId: `workflow:${uid}/${number}/timedOut` };
     await this.#deps.hosts.request(id.hostId, { kind: 'note', text }, by);
+  }
+
+  async #tellOrphan(id: WorkflowId, record: wire.WorkflowRecord, number: bigint): Promise<void> {
+    const uid = record.workflow?.uid ?? '';
+    const run = `${workflowName(id)}/runs/${number}`;
+    const text = `${run} went before it started: the host has changed hands since`;
+    const by = { actor: 'system', requestId: `workflow:${uid}/${number}/orphan` };
+    await this.#deps.hosts.request(id.hostId, { kind: 'note', text }, by);
+    this.#log(id, 'a pending run went with its tenant');
   }
 
   /** A conflict is no failure: the next pass decides on what stands there. */

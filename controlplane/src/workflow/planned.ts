@@ -64,7 +64,7 @@ export async function startPlanned(
     }
     const spec = create(WorkflowSpecSchema, { variables: { ...variables } });
     const base = kept?.record ?? (await newWorkflow(deps, id, spec, host));
-    const order = { ...orderOf(base, by, plan.hash), variables, planReason: plan.reason };
+    const order = { ...orderOf(base, host, by, plan.hash), variables, planReason: plan.reason };
     const next = acceptRun(base, id, order, deps.clock.nowMs());
     const schema = wire.WorkflowRecordSchema;
     const written = await writeRecord(deps, schema, workflowKey(id), next, standsAt);

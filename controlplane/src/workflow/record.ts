@@ -78,6 +78,8 @@ export interface RunOrder {
   readonly variables: Readonly<Record<string, string>>;
   /** Empty: it cannot be told from another. */
   readonly requestId: string;
+  /** The use of the host in which it is asked for. */
+  readonly use: wire.HostUse;
   /** The plan that it shall be started by; empty: none. */
   readonly planHash: string;
   /** Why it is started by that. */
@@ -113,6 +115,7 @@ export function acceptRun(
   draft.hostRun = 0n;
   draft.actor = order.actor;
   draft.ownerUid = order.ownerUid;
+  draft.ownerUse = order.use;
   draft.planHash = order.planHash;
   draft.planReason = order.planReason ?? '';
   return withRequestId(draft, order.requestId);

@@ -19,7 +19,7 @@ import {
 } from '@rackwright/api';
 import { randomId } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
-import type { Requester } from '../host/index.ts';
+import { type Requester, useOf } from '../host/index.ts';
 import { isExpired, readPlan } from '../plan/index.ts';
 import { answered, deleteRecord, hasApplied, untilWritten, writeRecord } from '../records/index.ts';
 import { carrierOf, presentRun } from './decide.ts';
@@ -52,7 +52,7 @@ export async function createWorkflow(
   const made = await newWorkflow(deps, id, spec, host, nowMs);
   const record = spec.disabled
     ? withRequestId(made, by.requestId ?? '')
-    : acceptRun(made, id, orderOf(made, by, ''), nowMs);
+    : acceptRun(made, id, orderOf(made, host, by, ''), nowMs);
   if (validateOnly) return { record, revision: 0 };
   const written = await writeRecord(deps, schema, workflowKey(id), record, standsAt);
   if (written.kind === 'conflict') return sameWorkflow(await existingWorkflow(deps, id), id, by);
@@ -76,7 +76,7 @@ export async function runWorkflow(
       await lookedAt(deps, id);
       return undefined;
     }
-    const next = acceptRun(record, id, orderOf(record, by, planHash), deps.clock.nowMs());
+    const next = acceptRun(record, id, orderOf(record, host, by, planHash), deps.clock.nowMs());
     const written = await writeRecord(deps, schema, workflowKey(id), next, revision);
     if (written.kind === 'conflict') return undefined;
     return startedOrTakenBack(deps, id, next, by.requestId, false);
@@ -143,6 +143,7 @@ async function numbersUsed(
 /** The order that a person gives for the next run. */
 export function orderOf(
   { workflow }: wire.WorkflowRecord,
+  host: wire.HostRecord,
   by: Requester,
   planHash: string,
 ): RunOrder {
@@ -152,6 +153,7 @@ export function orderOf(
     ownerUid: '',
     variables: workflow?.spec?.variables ?? {},
     requestId: by.requestId ?? '',
+    use: useOf(host),
     planHash,
   };
 }

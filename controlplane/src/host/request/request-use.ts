@@ -15,6 +15,7 @@ import { kindOfDeployment, takeDeployment, wantedDeploy } from '../deployment/ta
 import { decideDevices } from '../erasure/device-plan.ts';
 import { claimedText } from '../life/claim.ts';
 import { refused } from '../life/refusal.ts';
+import { isInUseOf } from '../life/use-of.ts';
 import { dropSystemPower } from '../power/pending-power.ts';
 import { startRun } from '../run/engine.ts';
 import { deploySteps } from '../run/skeletons.ts';
@@ -49,6 +50,9 @@ export function workflow(
   by: Requester,
 ): Refusal | undefined {
   if (request.steps.length === 0) return invalid('steps', 'is empty; name at least one step');
+  if (request.use !== undefined && !isInUseOf(turn.record, request.use)) {
+    return refused(turn, 'it has changed hands since this run was asked for');
+  }
   const refusal = refusalOfWorkflow(turn, request);
   if (refusal !== undefined) return refusal;
   startWorkflow(turn, request, by.actor);

@@ -109,6 +109,8 @@ export interface WorkflowRequest {
   readonly steps: readonly WorkflowStep[];
   /** How long the run may take; undefined: as long as any run. */
   readonly timeoutMs: number | undefined;
+  /** The use of the host that it was asked for in: it starts in no other. Undefined: in any. */
+  readonly use?: store.HostUse | undefined;
 }
 
 /** A step of a rendered template. */

@@ -2,6 +2,7 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import { type HostSelector, type WorkflowBatchSpec, store as wire } from '@rackwright/api';
 import type { StateStore } from '@rackwright/store';
+import { useOf } from '../../host/index.ts';
 import { answered } from '../../records/index.ts';
 import { readTemplate } from '../../workflow/templates/index.ts';
 import { nameProblem, parseName } from '../call/names.ts';
@@ -16,6 +17,7 @@ export interface SelectedHost {
   /** "hosts/HOST" */
   readonly name: string;
   readonly uid: string;
+  readonly use: wire.HostUse;
 }
 
 export function checkBatchSpec(
@@ -70,10 +72,11 @@ export async function selectHosts(
     violations.add(`${field}.template`, `names ${spec.template}, which does not exist; ${hint}`);
   }
   const { entries } = await answered(store.list('hosts'));
-  const hosts = entries
-    .map(({ value }) => fromBinary(wire.HostRecordSchema, value).host)
-    .filter((host) => host !== undefined);
-  const there = new Set(hosts.map(({ name }) => name));
+  const hosts = entries.flatMap(({ value }) => {
+    const record = fromBinary(wire.HostRecordSchema, value);
+    return record.host === undefined ? [] : [{ host: record.host, use: useOf(record) }];
+  });
+  const there = new Set(hosts.map(({ host }) => host.name));
   const wanted = new Set(spec.hosts?.names);
   for (const [index, name] of (spec.hosts?.names ?? []).entries()) {
     if (there.has(name)) continue;
@@ -82,7 +85,7 @@ export async function selectHosts(
   const labels = Object.entries(spec.hosts?.labels ?? {});
   const rack = spec.hosts?.rack ?? '';
   const selected = hosts.filter(
-    (host) =>
+    ({ host }) =>
       (wanted.size === 0 || wanted.has(host.name)) &&
       (rack === '' || host.spec?.rack === rack) &&
       labels.every(([key, value]) => host.labels[key] === value),
@@ -94,5 +97,5 @@ export async function selectHosts(
     violations.add(`${field}.hosts`, 'selects no host; see rackwright host list');
   }
   violations.throwIfAny();
-  return selected.map(({ name, uid }) => ({ name, uid }));
+  return selected.map(({ host: { name, uid }, use }) => ({ name, uid, use }));
 }

@@ -148,6 +148,7 @@ function newBatch(
       status: { hosts: hosts.map(({ name }) => ({ host: name, state: WorkflowRunState.PENDING })) },
     },
     hostUids: hosts.map(({ uid }) => uid),
+    hostUses: hosts.map(({ use }) => use),
     requestIds: withApplied([], appliedId(createMethod, requestId)),
     createdBy: deps.actor,
   });
