@@ -3,81 +3,20 @@ import { generateKeyPairSync } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { create, toBinary } from '@bufbuild/protobuf';
-import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, StorageDeviceSchema, Transport } from '@rackwright/api';
+import { agent } from '@rackwright/api';
 import { expect, test } from 'vitest';
-import { buildStatement, type StatementContext, statementSha256 } from './certificate.ts';
-import { publicKeyOf, signBytes } from './signature.ts';
+import { certify, context, evidence, trust, trustPem } from './certificate.fixture.ts';
+import {
+  buildStatement,
+  joinEvidence,
+  type StatementContext,
+  separatedEvidenceSha256,
+  separateEvidence,
+  statementSha256,
+} from './certificate.ts';
+import { signBytes } from './signature.ts';
 import { parseStatement, provesErasure } from './statement.ts';
 import { type Certificate, describeProblem, verifyCertificate, verifyChain } from './verify.ts';
-
-function newKey(): { privatePem: string; publicDer: Uint8Array } {
-  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  return {
-    privatePem: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
-    publicDer: new Uint8Array(publicKey.export({ type: 'spki', format: 'der' })),
-  };
-}
-
-const trust = newKey();
-const agentKey = newKey();
-const trustPem = publicKeyOf(trust.privatePem);
-
-function evidence(change: Partial<agent.DeviceOutcome> = {}): StatementContext['evidence'] {
-  const outcome = create(agent.DeviceOutcomeSchema, {
-    device: create(StorageDeviceSchema, {
-      device: 'sda',
-      transport: Transport.SATA,
-      model: 'Model',
-      serial: 'SER-1',
-      sizeBytes: 1_000_000n,
-    }),
-    method: agent.ErasureMethod.OVERWRITE,
-    verdict: agent.VerdictKind.ERASED,
-    placesRead: 1088n,
-    bytesRead: 4_456_448n,
-    verification: { level: agent.VerificationLevel.SAMPLED, places: 1024n },
-    bytesExamined: 1_000_000n,
-    challengeBlocksWritten: 64n,
-    startTime: timestampFromMs(1_700_000_000_000),
-    endTime: timestampFromMs(1_700_000_009_000),
-    log: ['write 0 1048576'],
-    challengeSeed: new Uint8Array(32).fill(1),
-  });
-  Object.assign(outcome, change);
-  const payload = toBinary(
-    agent.StepEvidenceSchema,
-    create(agent.StepEvidenceSchema, {
-      operationId: 'uid-1/1/2/1',
-      hostUid: 'uid-1',
-      runnerSession: 'session',
-      bootId: 'boot',
-      runnerVersion: '0.1.0',
-      devices: [outcome],
-      toolVersions: { node: '24.21.0', kernel: '6.1' },
-      mode: agent.StepMode.RUN,
-      identityWitnesses: ['uuid'],
-    }),
-  );
-  const signature = signBytes(payload, agentKey.privatePem);
-  return { payload, signature, publicKey: agentKey.publicDer };
-}
-
-function context(change: Partial<StatementContext> = {}): StatementContext {
-  return {
-    host: { name: 'hosts/h1', uid: 'uid-1' },
-    operationId: 'uid-1/1/2/1',
-    useEpoch: 3,
-    evidence: evidence(),
-    deviceIndex: 0,
-    ...change,
-  };
-}
-
-function certify(statement: Uint8Array): Certificate {
-  return { statement, signature: signBytes(statement, trust.privatePem) };
-}
 
 function problemsOf(certificate: Certificate, pem = trustPem): string[] {
   const check = verifyCertificate(certificate, pem);
@@ -227,4 +166,47 @@ test('says that a trusted key is none', () => {
   expect(problemsOf(certificate, otherCurve)).toEqual([
     'the trusted key is unusable: a public key on P-256 is needed, not secp384r1',
   ]);
+});
+
+test('says what was found with which confidence, derived from the places that were read', () => {
+  const { verification, host, powerCycle } = parseStatement(buildStatement(context()));
+  expect(verification).toEqual({
+    level: 'sampled',
+    places: 1024,
+    shareReadPpcm: 100_000_000,
+    findsSharePpcm: 448_714,
+    confidenceBp: 9900,
+  });
+  expect(host).toMatchObject({ serial: 'HOST-SERIAL', assetTag: 'A-77' });
+  expect(powerCycle).toBe('notYetVerified');
+  const method = agent.ErasureMethod.NVME_FORMAT_CRYPTO;
+  const crypto = parseStatement(buildStatement(context({ evidence: evidence({ method }) })));
+  expect(crypto.verification).toMatchObject({ findsSharePpcm: null, confidenceBp: null });
+  expect(crypto.methodProvenOnDevice).toBe(false);
+});
+
+test('evidence of a step that failed proves nothing, whatever it says of one disk', () => {
+  const failed = evidence({}, { ofFailedStep: true });
+  const statement = buildStatement(context({ evidence: failed }));
+  const parsed = parseStatement(statement);
+  expect(parsed).toMatchObject({ level: null, ofFailedStep: true, verdict: { kind: 'erased' } });
+  expect(provesErasure(parsed)).toBe(false);
+  const text = Buffer.from(statement).toString();
+  const lie = text
+    .replace('"ofFailedStep": true', '"ofFailedStep": false')
+    .replace('"level": null', '"level": "clear"');
+  expect(problemsOf(certify(Buffer.from(lie)))).toEqual([
+    'level says "clear", the agent signed null',
+    'ofFailedStep says false, the agent signed true',
+  ]);
+});
+
+test('is taken apart for the store and joined again to the very bytes that were signed', () => {
+  const statement = buildStatement(context({ orderedBy: 'user:\n  "evidence": "x",' }));
+  const { rest, evidence: payload, evidenceSha256 } = separateEvidence(statement);
+  expect(payload).toEqual(Buffer.from(evidence().payload));
+  expect(separatedEvidenceSha256(rest)).toBe(evidenceSha256);
+  expect(separatedEvidenceSha256(statement)).toBeUndefined();
+  expect(Buffer.from(joinEvidence(rest, payload))).toEqual(Buffer.from(statement));
+  expect(() => joinEvidence(rest, new Uint8Array(3))).toThrow('is named, not these bytes');
 });

@@ -4,24 +4,21 @@
  *
  *     openssl dgst -sha256 -verify trust.pem -signature N.json.sig N.json
  *
- * Invariant E3: what a statement says about the erasure is derived from the evidence alone, by
- * `derivedFields`; building and verifying use the same function.
+ * Invariant E3: what a statement says about the erasure and about the host's own serials is derived
+ * from the evidence alone, by `derivedFields` and `derivedHost`.
  */
 import { fromBinary } from '@bufbuild/protobuf';
-import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { agent } from '@rackwright/api';
-import { deviceIdentity } from './facts.ts';
+import { derivedFields, derivedHost } from './derived.ts';
 import { ShapeError } from './shape.ts';
 import { sha256Hex } from './signature.ts';
 import {
-  boundDeviceLog,
+  type Disposition,
   type ErasureStatement,
   erasureStandard,
   formatStatement,
-  reachedLevel,
   statementFormat,
 } from './statement.ts';
-import { deviceFactsOf, methodOf, verdictOf } from './wire.ts';
 
 /** What the control plane adds to an agent's signed evidence. */
 export interface StatementContext {
@@ -36,30 +33,22 @@ export interface StatementContext {
   readonly identityWaivedBy?: string;
   /** Lower-case hex; unset for the first statement of a chain. */
   readonly previousSha256?: string;
+  /** `fleet.erasure_report`. */
+  readonly report?: Partial<ErasureStatement['report']>;
+  /** Unset: the device remains in the host. */
+  readonly disposition?: Disposition;
+  /** Who asked for the erasure: "user:NAME", or what of Rackwright did. */
+  readonly orderedBy?: string;
+  readonly software?: { readonly version: string; readonly buildSha256?: string };
 }
-
-type DerivedField =
-  | 'device'
-  | 'method'
-  | 'level'
-  | 'verdict'
-  | 'mode'
-  | 'deviceLog'
-  | 'startedAt'
-  | 'endedAt'
-  | 'tools'
-  | 'challengeSeed'
-  | 'challengeBlocksWritten'
-  | 'runnerSession'
-  | 'bootId'
-  | 'operationId';
 
 /**
  * Builds the exact bytes of a statement. Throws `ShapeError` when the evidence does not hold what
  * a statement needs, or belongs to another host or operation.
  */
 export function buildStatement(context: StatementContext): Uint8Array {
-  const evidence = parseEvidence(context.evidence.payload);
+  const { payload, signature, publicKey } = context.evidence;
+  const evidence = parseEvidence(payload);
   mustEqual('operationId', evidence.operationId, context.operationId);
   mustEqual('hostUid', evidence.hostUid, context.host.uid);
   const outcome = evidence.devices[context.deviceIndex];
@@ -67,15 +56,25 @@ export function buildStatement(context: StatementContext): Uint8Array {
     const count = evidence.devices.length;
     throw new ShapeError('evidence.devices', `no device ${context.deviceIndex} of ${count}`);
   }
+  const { version, buildSha256 } = context.software ?? { version: '' };
   return formatStatement({
     format: statementFormat,
-    host: { name: context.host.name, uid: context.host.uid },
+    host: { name: context.host.name, uid: context.host.uid, ...derivedHost(evidence) },
+    report: { organisation: '', customer: '', technician: '', ...context.report },
     standard: erasureStandard,
+    powerCycle: 'notYetVerified',
+    disposition: context.disposition ?? 'remainsInHost',
+    software: { version, buildSha256: buildSha256 ?? null },
+    orderedBy: context.orderedBy ?? '',
+    verifiedBy: {
+      agentKeySha256: sha256Hex(publicKey),
+      runnerVersion: evidence.runnerVersion,
+    },
     identity: identityOf(evidence, context.identityWaivedBy),
     useEpoch: context.useEpoch,
-    evidence: base64(context.evidence.payload),
-    evidenceSignature: base64(context.evidence.signature),
-    agentPublicKey: base64(context.evidence.publicKey),
+    evidence: base64(payload),
+    evidenceSignature: base64(signature),
+    agentPublicKey: base64(publicKey),
     previousSha256: context.previousSha256 ?? null,
     ...derivedFields(evidence, outcome),
   });
@@ -96,52 +95,48 @@ export function statementSha256(statement: Uint8Array): string {
   return sha256Hex(statement);
 }
 
-/** The outcome that a statement is about, found by the device's identity. */
-export function outcomeFor(
-  evidence: agent.StepEvidence,
-  device: ErasureStatement['device'],
-): agent.DeviceOutcome | undefined {
-  return evidence.devices.find((outcome) => {
-    const facts = outcome.device;
-    return facts !== undefined && deviceIdentity(facts) === deviceIdentity(device);
-  });
+/** A statement whose evidence is kept apart, so that the devices of one step share it. */
+export interface SeparatedStatement {
+  /** The statement's bytes, with the evidence's SHA-256 in its place. */
+  readonly rest: Uint8Array;
+  /** The evidence's payload, and its SHA-256 in lower-case hex. */
+  readonly evidence: Uint8Array;
+  readonly evidenceSha256: string;
 }
 
-/** What follows from the evidence. Throws `ShapeError` for what evidence must not leave out. */
-export function derivedFields(
-  evidence: agent.StepEvidence,
-  outcome: agent.DeviceOutcome,
-): Pick<ErasureStatement, DerivedField> {
-  if (outcome.device === undefined) throw new ShapeError('evidence.device', 'missing');
-  const facts = deviceFactsOf(outcome.device);
-  const method = methodOf(outcome.method);
-  if (method === undefined) throw new ShapeError('evidence.method', 'missing or unknown');
-  const verdict = verdictOf(outcome);
-  return {
-    device: {
-      name: facts.name,
-      transport: facts.transport,
-      model: facts.model,
-      serial: facts.serial,
-      wwn: facts.wwn,
-      firmware: facts.firmware,
-      sizeBytes: facts.sizeBytes,
-      certifiedAs: facts.raidVolume ? 'volume' : 'disk',
-    },
-    method,
-    level: reachedLevel(method, verdict),
-    verdict,
-    mode: modeOf(evidence.mode),
-    deviceLog: boundDeviceLog(outcome.log),
-    startedAt: isoTime('startTime', outcome.startTime),
-    endedAt: isoTime('endTime', outcome.endTime),
-    tools: { ...evidence.toolVersions, runner: evidence.runnerVersion },
-    challengeSeed: Buffer.from(outcome.challengeSeed).toString('hex'),
-    challengeBlocksWritten: Number(outcome.challengeBlocksWritten),
-    runnerSession: evidence.runnerSession,
-    bootId: evidence.bootId,
-    operationId: evidence.operationId,
-  };
+// In canonical form each field stands on a line of its own, and no text holds a raw line feed.
+const evidenceLine = /^ {2}"evidence": "([A-Za-z0-9+/=]*)",$/m;
+const referenceLine = /^ {2}"evidence": "sha256:([0-9a-f]{64})",$/m;
+
+/** Takes the evidence out of a statement, to be stored once. Throws `ShapeError`. */
+export function separateEvidence(statement: Uint8Array): SeparatedStatement {
+  const json = Buffer.from(statement).toString();
+  const encoded = evidenceLine.exec(json)?.[1];
+  if (encoded === undefined) throw new ShapeError('evidence', 'missing');
+  const evidence = Buffer.from(encoded, 'base64');
+  const evidenceSha256 = sha256Hex(evidence);
+  const line = `  "evidence": "sha256:${evidenceSha256}",`;
+  const rest = Buffer.from(json.replace(evidenceLine, () => line));
+  return { rest, evidence, evidenceSha256 };
+}
+
+/** The digest of the evidence that was taken out; undefined for a whole statement. */
+export function separatedEvidenceSha256(rest: Uint8Array): string | undefined {
+  return referenceLine.exec(Buffer.from(rest).toString())?.[1];
+}
+
+/** The exact bytes that were signed. Throws `ShapeError` when this is not its evidence. */
+export function joinEvidence(rest: Uint8Array, evidence: Uint8Array): Uint8Array {
+  const wanted = separatedEvidenceSha256(rest);
+  if (wanted === undefined || wanted !== sha256Hex(evidence)) {
+    throw new ShapeError('evidence', `${wanted ?? 'none'} is named, not these bytes`);
+  }
+  const line = `  "evidence": "${base64(evidence)}",`;
+  return Buffer.from(
+    Buffer.from(rest)
+      .toString()
+      .replace(referenceLine, () => line),
+  );
 }
 
 function identityOf(
@@ -152,17 +147,6 @@ function identityOf(
   if (witnesses.length > 0) return { kind: 'proven', witnesses };
   if (waivedBy !== undefined) return { kind: 'waived', policy: waivedBy };
   throw new ShapeError('evidence.identityWitnesses', 'none, and no policy waives guard 0');
-}
-
-function modeOf(mode: agent.StepMode): 'run' | 'check' {
-  if (mode === agent.StepMode.RUN) return 'run';
-  if (mode === agent.StepMode.CHECK) return 'check';
-  throw new ShapeError('evidence.mode', 'missing or unknown');
-}
-
-function isoTime(field: string, time: agent.DeviceOutcome['startTime']): string {
-  if (time === undefined) throw new ShapeError(`evidence.${field}`, 'missing');
-  return timestampDate(time).toISOString();
 }
 
 function mustEqual(field: string, found: string, wanted: string): void {

@@ -79,6 +79,15 @@ export interface NvmeFacts {
 /** What stores the bits. */
 export type MediaType = 'hdd' | 'ssd' | 'flashCard' | 'persistentMemory' | 'optical' | 'virtual';
 
+export const mediaTypes: readonly MediaType[] = [
+  'hdd',
+  'ssd',
+  'flashCard',
+  'persistentMemory',
+  'optical',
+  'virtual',
+];
+
 /** What a device says of capacity behind that which can be addressed. */
 export type CapacityFacts =
   | {

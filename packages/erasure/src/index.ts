@@ -12,8 +12,12 @@ export {
 } from './bmc-drives.ts';
 export {
   buildStatement,
+  joinEvidence,
   parseEvidence,
+  type SeparatedStatement,
   type StatementContext,
+  separatedEvidenceSha256,
+  separateEvidence,
   statementSha256,
 } from './certificate.ts';
 export {
@@ -29,6 +33,17 @@ export {
   seedBytesMin,
   type Verification,
 } from './challenge.ts';
+export {
+  type AddendumContext,
+  buildAddendum,
+  buildManifest,
+  buildRevocation,
+  type ErasureAddendum,
+  type ErasureDocumentContent,
+  type ErasureManifest,
+  type ErasureRevocation,
+  parseDocument,
+} from './documents.ts';
 export {
   type CapacityFacts,
   type DeviceFacts,
@@ -58,10 +73,20 @@ export {
   type ErasureLevel,
   type ErasureMethod,
   leavesContent,
+  type MethodFacts,
+  methodFacts,
   type RerunClass,
   rerunClass,
   rerunClassOfAll,
 } from './method.ts';
+export {
+  describeImplausible,
+  impliedCounts,
+  type OrderedDevice,
+  type PlausibilityProblem,
+  plausibilityProblems,
+  speedMax,
+} from './plausibility.ts';
 export { describePresence, type PresenceDifference, presenceDifferences } from './present.ts';
 export { type ListedKind, type RefusalKind, refusalActions } from './refusal.ts';
 export {
@@ -90,7 +115,13 @@ export {
   type StorageSign,
   signGaps,
 } from './signs.ts';
-export { boundDeviceLog, type ErasureStatement, parseStatement } from './statement.ts';
+export {
+  boundDeviceLog,
+  type Disposition,
+  type ErasureStatement,
+  parseStatement,
+  provesErasure,
+} from './statement.ts';
 export {
   type BlockRead,
   chunkBytesMax,

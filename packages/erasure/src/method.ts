@@ -53,6 +53,24 @@ export function leavesContent(method: ErasureMethod): boolean {
   }
 }
 
+/** What certificates say of a method. */
+export interface MethodFacts {
+  readonly title: string;
+  /** False: proven by fixtures made from the specification only, not yet on a device. */
+  readonly provenOnDevice: boolean;
+}
+
+export const methodFacts: Readonly<Record<ErasureMethod, MethodFacts>> = {
+  nvmeFormatCrypto: {
+    title: 'NVMe Format NVM, cryptographic erase (SES 2)',
+    provenOnDevice: false,
+  },
+  nvmeFormat: { title: 'NVMe Format NVM, user data erase (SES 1)', provenOnDevice: true },
+  discard: { title: 'discard of all blocks (TRIM, UNMAP, deallocate)', provenOnDevice: true },
+  overwrite: { title: 'one overwrite with zeros', provenOnDevice: true },
+  metadataOnly: { title: 'overwrite of partition tables and metadata', provenOnDevice: true },
+};
+
 /** DESIGN R4: what the step engine may do with a step that was cut short. */
 export type RerunClass = 'safe' | 'checkFirst' | 'neverTwice';
 

@@ -37,6 +37,21 @@ export function matching(pattern: RegExp, what: string): Shape<string> {
   };
 }
 
+export const boolean: Shape<boolean> = (value, path) => {
+  if (typeof value === 'boolean') return value;
+  throw new ShapeError(path, `true or false, not ${describe(value)}`);
+};
+
+export const sha256Text = matching(/^[0-9a-f]{64}$/, 'a SHA-256 in lower-case hex');
+export const base64Text = matching(
+  /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/,
+  'base64',
+);
+export const timestamp = matching(
+  /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/,
+  'a time like 2026-01-31T12:00:00.000Z',
+);
+
 export function integer(min = 0): Shape<number> {
   return (value, path) => {
     if (typeof value === 'number' && Number.isSafeInteger(value) && value >= min) return value;
@@ -132,6 +147,16 @@ export function parseJson<T>(bytes: Uint8Array, shape: Shape<T>): T {
 /** The one form in which a shaped value is written: indented by two, ended by a line feed. */
 export function canonicalJson<T>(value: unknown, shape: Shape<T>): Uint8Array {
   return new TextEncoder().encode(`${JSON.stringify(shape(value, ''), undefined, 2)}\n`);
+}
+
+/** Throws `ShapeError`, naming the first byte that differs from the one form of a value. */
+export function mustBeCanonical<T>(bytes: Uint8Array, value: T, shape: Shape<T>): void {
+  const canonical = canonicalJson(value, shape);
+  if (Buffer.compare(bytes, canonical) === 0) return;
+  const length = Math.max(bytes.length, canonical.length);
+  let at = 0;
+  while (at < length && bytes[at] === canonical[at]) at++;
+  throw new ShapeError('', `not in canonical form from byte ${at} on`);
 }
 
 function asObject(value: unknown, path: string): Record<string, unknown> {

@@ -3,59 +3,86 @@
  * write them down. `certificate.ts` fills it, `verify.ts` checks it.
  *
  * Invariants:
- * E1 A statement claims a level only together with the verdict `erased`; any other verdict has
- *    the level null, and a statement that says otherwise does not parse.
+ * E1 A statement claims a level only together with the verdict `erased` of a step that did not
+ *    fail; any other has the level null, and a statement that says otherwise does not parse.
  * E2 A statement has exactly one form; other bytes with the same meaning are refused.
  */
-import { transports } from './facts.ts';
+import { mediaTypes, transports } from './facts.ts';
 import { type ErasureLevel, type ErasureMethod, erasureLevel, erasureMethods } from './method.ts';
 import {
+  base64Text,
+  boolean,
   byKind,
   canonicalJson,
   integer,
   list,
   matching,
+  mustBeCanonical,
   nullable,
   object,
   oneOf,
   parseJson,
   ShapeError,
   type ShapeOf,
+  sha256Text,
   text,
   textMap,
+  timestamp,
 } from './shape.ts';
 import type { RecordedVerdict } from './wire.ts';
 
-export const statementFormat = 'rackwright-erasure-certificate-1';
-/** The standard whose terms `level` uses. */
-export const erasureStandard = 'NIST SP 800-88 Rev. 2';
+export const statementFormat = 'rackwright-erasure-certificate-2';
+/** The standards whose terms `level` uses. */
+export const erasureStandard = 'NIST SP 800-88 Rev. 2; IEEE 2883-2022';
 /** A statement larger than this is neither built nor read. */
-export const statementBytesMax = 192 * 1024;
+export const statementBytesMax = 512 * 1024;
 /** Lines of the device's own log that a statement carries, and characters per line. */
 export const deviceLogLinesMax = 64;
 export const deviceLogLineCharactersMax = 512;
 
 const nameText = text(512);
-const sha256Text = matching(/^[0-9a-f]{64}$/, 'a SHA-256 in lower-case hex');
-const base64Text = matching(
-  /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/,
-  'base64',
-);
-const timestamp = matching(
-  /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/,
-  'a time like 2026-01-31T12:00:00.000Z',
-);
+const reasonText = text(2048);
+const count = nullable(integer());
+
+const hostShape = object({
+  name: nameText,
+  uid: nameText,
+  /** What the host says of itself (SMBIOS); empty when it does not say. */
+  manufacturer: nameText,
+  product: nameText,
+  serial: nameText,
+  chassisSerial: nameText,
+  boardSerial: nameText,
+  assetTag: nameText,
+});
 
 const deviceShape = object({
   name: nameText,
   transport: oneOf(transports),
+  manufacturer: nameText,
+  /** Null: nothing tells. */
+  mediaType: nullable(oneOf(mediaTypes)),
   model: nameText,
   serial: nameText,
   wwn: nameText,
   firmware: nameText,
+  /** The apparent size: what can be addressed. */
   sizeBytes: integer(),
   /** A RAID volume says nothing about the disks behind it. */
   certifiedAs: oneOf(['disk', 'volume']),
+});
+
+/** The real size, and areas behind that which can be addressed. */
+const capacityShape = byKind({
+  examined: object({
+    kind: oneOf(['examined']),
+    nativeBytes: integer(),
+    /** HPA, or an accessible max address. */
+    hostProtectedBytes: integer(),
+    /** DCO. */
+    overlayBytes: integer(),
+  }),
+  notExamined: object({ kind: oneOf(['notExamined']), reason: reasonText }),
 });
 
 const verdictShape = byKind({
@@ -66,25 +93,86 @@ const verdictShape = byKind({
     bytesRead: integer(1),
     bytesExamined: integer(1),
   }),
-  notErased: object({ kind: oneOf(['notErased']), reason: text(2048) }),
-  unverified: object({ kind: oneOf(['unverified']), reason: text(2048) }),
+  notErased: object({ kind: oneOf(['notErased']), reason: reasonText }),
+  unverified: object({ kind: oneOf(['unverified']), reason: reasonText }),
   switchedOff: object({ kind: oneOf(['switchedOff']) }),
 });
+
+/** Shares are in millionths of a percent, confidence in hundredths of a percent. */
+const verificationShape = object({
+  level: oneOf(['full', 'sampled', 'none']),
+  /** Blocks of 4 KiB that were drawn over the whole device; 0 at the full level. */
+  places: integer(),
+  /** Bytes read of those that can be addressed. */
+  shareReadPpcm: integer(),
+  /**
+   * The smallest share that would have been found, had it been left, with `confidenceBp`; 0: any
+   * byte. Null where other places than the challenge prove nothing, and where nothing was proved.
+   */
+  findsSharePpcm: count,
+  confidenceBp: count,
+});
+
+const healthShape = nullable(
+  object({
+    passed: nullable(boolean),
+    powerOnHours: count,
+    reallocatedSectors: count,
+    pendingSectors: count,
+    mediaErrors: count,
+    percentUsed: count,
+    temperatureCelsius: nullable(integer(-273)),
+  }),
+);
 
 const identityShape = byKind({
   proven: object({ kind: oneOf(['proven']), witnesses: list(text(64), 8) }),
   waived: object({ kind: oneOf(['waived']), policy: nameText }),
 });
 
+export const dispositions = ['remainsInHost', 'hostRetired', 'hostDeleted'] as const;
+/** What becomes of the device after its erasure. */
+export type Disposition = (typeof dispositions)[number];
+
 const statementShape = object({
   format: oneOf([statementFormat]),
-  host: object({ name: nameText, uid: nameText }),
+  host: hostShape,
+  /** As the site configured it; empty: not configured. */
+  report: object({ organisation: nameText, customer: nameText, technician: nameText }),
   device: deviceShape,
+  capacity: capacityShape,
   method: oneOf(erasureMethods),
-  /** What was reached; null unless the verdict is `erased`. */
+  methodTitle: nameText,
+  /** False: proven by fixtures made from the specification only, not yet on a device. */
+  methodProvenOnDevice: boolean,
+  /** The category that was reached; null unless the verdict is `erased`. */
   level: nullable(oneOf(['clear', 'purge', 'metadata'])),
   standard: oneOf([erasureStandard]),
+  verification: verificationShape,
   verdict: verdictShape,
+  /** The verdict holds as of now; whether it survives a power cycle, an addendum says. */
+  powerCycle: oneOf(['notYetVerified']),
+  /** Evidence of a step that failed proves nothing. */
+  ofFailedStep: boolean,
+  /** Why the device was given up. */
+  loss: nullable(oneOf(['vanished', 'changed'])),
+  disposition: oneOf(dispositions),
+  /** Times that the method was applied, and that the device was read back. */
+  rounds: integer(),
+  verifyPasses: integer(),
+  /** Written by the method, without the challenge; 0 when the device erased itself. */
+  bytesWritten: integer(),
+  hiddenBytesRemoved: integer(),
+  methodMs: integer(),
+  verifyMs: integer(),
+  /** Bytes per second; null when it was not measured. */
+  writeSpeed: count,
+  readSpeed: count,
+  errors: list(object({ kind: text(64), count: integer(1) }), 16),
+  healthBefore: healthShape,
+  healthAfter: healthShape,
+  notExamined: list(reasonText, 64),
+  dismantled: list(reasonText, 64),
   /** `check` only read: the erasure itself belongs to an earlier attempt. */
   mode: oneOf(['run', 'check']),
   /** How guard 0 was passed: by witnesses, or by a policy that waives it. */
@@ -93,7 +181,13 @@ const statementShape = object({
   startedAt: timestamp,
   endedAt: timestamp,
   tools: textMap(32, 256),
-  /** The seed in hex: from it every challenge place can be computed again. */
+  /** What made the statement: version and SHA-256 of its build; null when it does not know it. */
+  software: object({ version: nameText, buildSha256: nullable(sha256Text) }),
+  /** Who asked for the erasure, as the control plane knows them; empty: nobody did by name. */
+  orderedBy: nameText,
+  /** SHA-256 of the agent's key: the agent signed what the runner read. */
+  verifiedBy: object({ agentKeySha256: sha256Text, runnerVersion: nameText }),
+  /** The seed in hex: from it every place can be computed again. */
   challengeSeed: matching(/^([0-9a-f]{2}){16,64}$/, '16 to 64 bytes in lower-case hex'),
   challengeBlocksWritten: integer(),
   useEpoch: integer(),
@@ -121,21 +215,24 @@ export function formatStatement(statement: ErasureStatement): Uint8Array {
 export function parseStatement(bytes: Uint8Array): ErasureStatement {
   if (bytes.length > statementBytesMax) throw tooLarge(bytes.length);
   const statement = parseJson(bytes, statementShape);
-  const level = reachedLevel(statement.method, statement.verdict);
+  const { method, verdict, ofFailedStep } = statement;
+  const level = reachedLevel(method, verdict, ofFailedStep);
   if (statement.level !== level) {
-    const claim = `${statement.method} with the verdict ${statement.verdict.kind}`;
+    const failed = ofFailedStep ? ' in a step that failed' : '';
+    const claim = `${method} with the verdict ${verdict.kind}${failed}`;
     throw new ShapeError('level', `${level} is what ${claim} reaches, not ${statement.level}`);
   }
-  const different = firstDifference(bytes, canonicalJson(statement, statementShape));
-  if (different !== undefined) {
-    throw new ShapeError('', `not in canonical form from byte ${different} on`);
-  }
+  mustBeCanonical(bytes, statement, statementShape);
   return statement;
 }
 
-/** The level of a verdict: null unless it is `erased`. */
-export function reachedLevel(method: ErasureMethod, verdict: RecordedVerdict): ErasureLevel | null {
-  return verdict.kind === 'erased' ? erasureLevel(method) : null;
+/** The level of a verdict: null unless it is `erased`, in a step that did not fail. */
+export function reachedLevel(
+  method: ErasureMethod,
+  verdict: RecordedVerdict,
+  ofFailedStep: boolean,
+): ErasureLevel | null {
+  return verdict.kind === 'erased' && !ofFailedStep ? erasureLevel(method) : null;
 }
 
 /** True only for a statement whose verdict proves that the whole device was erased. */
@@ -163,10 +260,4 @@ export function boundDeviceLog(
 
 function tooLarge(length: number): ShapeError {
   return new ShapeError('', `${length} bytes, at most ${statementBytesMax} allowed`);
-}
-
-function firstDifference(left: Uint8Array, right: Uint8Array): number | undefined {
-  const length = Math.max(left.length, right.length);
-  for (let at = 0; at < length; at++) if (left[at] !== right[at]) return at;
-  return undefined;
 }

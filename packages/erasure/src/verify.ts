@@ -2,7 +2,8 @@
  * Offline verification of certificates: needs the statement, its signature and the trusted public
  * key, nothing else. Says what is wrong as precisely as the bytes allow.
  */
-import { derivedFields, outcomeFor, parseEvidence } from './certificate.ts';
+import { parseEvidence } from './certificate.ts';
+import { derivedFields, derivedHost, outcomeFor } from './derived.ts';
 import { ShapeError } from './shape.ts';
 import { KeyError, pemOfPublicKey, sha256Hex, signatureFits } from './signature.ts';
 import { type ErasureStatement, parseStatement } from './statement.ts';
@@ -130,6 +131,14 @@ function compareWithEvidence(
     problems.push({ kind: 'fieldDiffers', field, statement: left, evidence: right });
   };
   compare('host.uid', statement.host.uid, evidence.hostUid);
+  for (const [key, value] of Object.entries(derivedHost(evidence))) {
+    compare(`host.${key}`, valueAt(statement.host, key), value);
+  }
+  const verifiedBy = {
+    agentKeySha256: sha256Hex(Buffer.from(statement.agentPublicKey, 'base64')),
+    runnerVersion: evidence.runnerVersion,
+  };
+  compare('verifiedBy', statement.verifiedBy, verifiedBy);
   const outcome = outcomeFor(evidence, statement.device);
   if (outcome === undefined) {
     const devices = evidence.devices.map((each) => each.device?.serial ?? '');

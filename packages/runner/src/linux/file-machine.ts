@@ -2,8 +2,9 @@
  * The identity and hardware of a machine made of software, from a JSON file:
  *
  *     { "manufacturer": "…", "product": "…", "serial": "…", "uuid": "<32 hex digits, raw order>",
- *       "bmcGuid": "", "chassisSerial": "", "boardSerial": "", "cpuModel": "…", "cpuCores": 2,
- *       "memoryBytes": 1073741824, "interfaces": [{ "name": "eth0", "mac": "52:54:00:00:00:01" }],
+ *       "bmcGuid": "", "chassisSerial": "", "boardSerial": "", "assetTag": "", "cpuModel": "…",
+ *       "cpuCores": 2, "memoryBytes": 1073741824,
+ *       "interfaces": [{ "name": "eth0", "mac": "52:54:00:00:00:01" }],
  *       "bmcAddress": "127.0.0.1", "bootId": "…", "startedAtMs": 1700000000000 }
  *
  * A power cycle of such a machine is a new `bootId` (and `startedAtMs`) in the file.
@@ -31,6 +32,7 @@ const keys = [
   'bmcGuid',
   'chassisSerial',
   'boardSerial',
+  'assetTag',
   'cpuModel',
   'cpuCores',
   'memoryBytes',
@@ -57,6 +59,7 @@ export function fileMachine(path: string, clock: Clock): Machine {
         bmcGuid: bytesAt(object, 'bmcGuid'),
         chassisSerial: textAt(object, 'chassisSerial', ''),
         boardSerial: textAt(object, 'boardSerial', ''),
+        assetTag: textAt(object, 'assetTag', ''),
       });
     },
     hardware: async () => {

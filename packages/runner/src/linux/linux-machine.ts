@@ -31,6 +31,7 @@ export function linuxMachine(exec: Exec, roots: SysRoots = realRoots): Machine {
         bmcGuid: await readBmcGuid(exec, roots),
         chassisSerial: cleanText(await dmi('chassis_serial')),
         boardSerial: cleanText(await dmi('board_serial')),
+        assetTag: cleanText(await dmi('chassis_asset_tag')),
       }),
     hardware: () => readHardware(roots),
     // Asked once in a boot: each answer takes the BMC a while.

@@ -1,0 +1,224 @@
+/**
+ * What a certificate says about an erasure, derived from the evidence that the agent signed and
+ * from nothing else (E3). Building and verifying use the same function.
+ */
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import { agent } from '@rackwright/api';
+import { deviceIdentity } from './facts.ts';
+import { type ErasureMethod, leavesContent, methodFacts } from './method.ts';
+import { ShapeError } from './shape.ts';
+import { boundDeviceLog, type ErasureStatement, reachedLevel } from './statement.ts';
+import { shareFound } from './verification.ts';
+import { verificationOf } from './verification-wire.ts';
+import { deviceFactsOf, methodOf, type RecordedVerdict, verdictOf } from './wire.ts';
+
+/** Certificates state what was found with this confidence, in hundredths of a percent. */
+export const certificateConfidenceBp = 9900;
+const ppcmPerShare = 100_000_000;
+
+type GivenField =
+  | 'format'
+  | 'standard'
+  | 'report'
+  | 'identity'
+  | 'disposition'
+  | 'powerCycle'
+  | 'software'
+  | 'orderedBy'
+  | 'verifiedBy'
+  | 'useEpoch'
+  | 'evidence'
+  | 'evidenceSignature'
+  | 'agentPublicKey'
+  | 'previousSha256'
+  | 'host';
+export type DerivedFields = Omit<ErasureStatement, GivenField>;
+
+/** What follows from the evidence. Throws `ShapeError` for what evidence must not leave out. */
+export function derivedFields(
+  evidence: agent.StepEvidence,
+  outcome: agent.DeviceOutcome,
+): DerivedFields {
+  const method = methodOf(outcome.method);
+  if (method === undefined) throw new ShapeError('evidence.method', 'missing or unknown');
+  const { ofFailedStep } = evidence;
+  const verdict = verdictOf(outcome);
+  const { title, provenOnDevice } = methodFacts[method];
+  return {
+    ...deviceFields(outcome),
+    method,
+    methodTitle: title,
+    methodProvenOnDevice: provenOnDevice,
+    level: reachedLevel(method, verdict, ofFailedStep),
+    verification: verificationFields(outcome, method, verdict),
+    verdict,
+    ofFailedStep,
+    loss: lossOf(outcome.loss),
+    ...workFields(outcome, verdict),
+    healthBefore: healthFields(outcome.healthBefore),
+    healthAfter: healthFields(outcome.healthAfter),
+    mode: modeOf(evidence.mode),
+    deviceLog: boundDeviceLog(outcome.log),
+    startedAt: isoTime('startTime', outcome.startTime),
+    endedAt: isoTime('endTime', outcome.endTime),
+    tools: { ...evidence.toolVersions, runner: evidence.runnerVersion },
+    challengeSeed: Buffer.from(outcome.challengeSeed).toString('hex'),
+    challengeBlocksWritten: Number(outcome.challengeBlocksWritten),
+    runnerSession: evidence.runnerSession,
+    bootId: evidence.bootId,
+    operationId: evidence.operationId,
+  };
+}
+
+/** What the evidence says of the host itself. */
+export function derivedHost(
+  evidence: agent.StepEvidence,
+): Omit<ErasureStatement['host'], 'name' | 'uid'> {
+  const { system } = evidence;
+  return {
+    manufacturer: system?.manufacturer ?? '',
+    product: system?.product ?? '',
+    serial: system?.serial ?? '',
+    chassisSerial: system?.chassisSerial ?? '',
+    boardSerial: system?.boardSerial ?? '',
+    assetTag: system?.assetTag ?? '',
+  };
+}
+
+/** The outcome that a statement is about, found by the device's identity. */
+export function outcomeFor(
+  evidence: agent.StepEvidence,
+  device: Pick<ErasureStatement['device'], 'serial' | 'wwn'>,
+): agent.DeviceOutcome | undefined {
+  return evidence.devices.find((outcome) => {
+    const facts = outcome.device;
+    return facts !== undefined && deviceIdentity(facts) === deviceIdentity(device);
+  });
+}
+
+function deviceFields(outcome: agent.DeviceOutcome): Pick<DerivedFields, 'device' | 'capacity'> {
+  if (outcome.device === undefined) throw new ShapeError('evidence.device', 'missing');
+  const facts = deviceFactsOf(outcome.device);
+  return {
+    device: {
+      name: facts.name,
+      transport: facts.transport,
+      manufacturer: facts.manufacturer ?? '',
+      mediaType: facts.mediaType ?? null,
+      model: facts.model,
+      serial: facts.serial,
+      wwn: facts.wwn,
+      firmware: facts.firmware,
+      sizeBytes: facts.sizeBytes,
+      certifiedAs: facts.raidVolume ? 'volume' : 'disk',
+    },
+    capacity: facts.capacity ?? { kind: 'notExamined', reason: 'the device was not asked' },
+  };
+}
+
+function verificationFields(
+  outcome: agent.DeviceOutcome,
+  method: ErasureMethod,
+  verdict: RecordedVerdict,
+): ErasureStatement['verification'] {
+  const done = verificationOf(outcome.verification);
+  if (verdict.kind !== 'erased' || done === undefined) {
+    const nothing = { findsSharePpcm: null, confidenceBp: null };
+    return { level: 'none', places: 0, shareReadPpcm: 0, ...nothing };
+  }
+  const share = Math.min(1, verdict.bytesRead / verdict.bytesExamined);
+  const read = { shareReadPpcm: Math.floor(share * ppcmPerShare) };
+  const places = done.level === 'sampled' ? done.places : 0;
+  if (leavesContent(method) || method === 'metadataOnly') {
+    return { level: done.level, places, ...read, findsSharePpcm: null, confidenceBp: null };
+  }
+  if (done.level === 'full') {
+    return { level: 'full', places, ...read, findsSharePpcm: 0, confidenceBp: 10_000 };
+  }
+  const finds = Math.ceil(shareFound(places, certificateConfidenceBp / 10_000) * ppcmPerShare);
+  const confidenceBp = certificateConfidenceBp;
+  return { level: 'sampled', places, ...read, findsSharePpcm: finds, confidenceBp };
+}
+
+type WorkField =
+  | 'rounds'
+  | 'verifyPasses'
+  | 'bytesWritten'
+  | 'hiddenBytesRemoved'
+  | 'methodMs'
+  | 'verifyMs'
+  | 'writeSpeed'
+  | 'readSpeed'
+  | 'errors'
+  | 'notExamined'
+  | 'dismantled';
+
+function workFields(
+  outcome: agent.DeviceOutcome,
+  verdict: RecordedVerdict,
+): Pick<DerivedFields, WorkField> {
+  const methodMs = Number(outcome.methodMs);
+  const verifyMs = Number(outcome.verifyMs);
+  const bytesWritten = Number(outcome.bytesWritten);
+  const isRead = verdict.kind === 'erased';
+  const errors = Object.entries(outcome.errors)
+    .filter(([, count]) => count > 0n)
+    .sort(([left], [right]) => (left < right ? -1 : 1));
+  return {
+    rounds: isRead ? 1 : 0,
+    verifyPasses: isRead ? 1 : 0,
+    bytesWritten,
+    hiddenBytesRemoved: Number(outcome.hiddenBytesRemoved),
+    methodMs,
+    verifyMs,
+    writeSpeed: speed(bytesWritten, methodMs),
+    readSpeed: speed(isRead ? verdict.bytesRead : 0, verifyMs),
+    errors: errors.map(([kind, count]) => ({ kind, count: Number(count) })),
+    notExamined: outcome.notExamined,
+    dismantled: outcome.dismantled,
+  };
+}
+
+function speed(bytes: number, milliseconds: number): number | null {
+  return bytes === 0 || milliseconds === 0 ? null : Math.round((bytes * 1000) / milliseconds);
+}
+
+function healthFields(
+  health: agent.DeviceOutcome['healthBefore'],
+): ErasureStatement['healthBefore'] {
+  if (health === undefined) return null;
+  const counter = (value: bigint | undefined) => (value === undefined ? null : Number(value));
+  return {
+    passed: health.passed ?? null,
+    powerOnHours: counter(health.powerOnHours),
+    reallocatedSectors: counter(health.reallocatedSectors),
+    pendingSectors: counter(health.pendingSectors),
+    mediaErrors: counter(health.mediaErrors),
+    percentUsed: health.percentUsed ?? null,
+    temperatureCelsius: health.temperatureCelsius ?? null,
+  };
+}
+
+function lossOf(loss: agent.DeviceLoss): ErasureStatement['loss'] {
+  switch (loss) {
+    case agent.DeviceLoss.UNSPECIFIED:
+      return null;
+    case agent.DeviceLoss.VANISHED:
+      return 'vanished';
+    case agent.DeviceLoss.CHANGED:
+      return 'changed';
+    default:
+      throw new ShapeError('evidence.loss', 'unknown');
+  }
+}
+
+function modeOf(mode: agent.StepMode): 'run' | 'check' {
+  if (mode === agent.StepMode.RUN) return 'run';
+  if (mode === agent.StepMode.CHECK) return 'check';
+  throw new ShapeError('evidence.mode', 'missing or unknown');
+}
+
+function isoTime(field: string, time: agent.DeviceOutcome['startTime']): string {
+  if (time === undefined) throw new ShapeError(`evidence.${field}`, 'missing');
+  return timestampDate(time).toISOString();
+}

@@ -1,0 +1,208 @@
+/**
+ * Whether an agent's evidence of one device can be true: counts that follow from size, seed and
+ * order, and times that a device of its kind can keep. Pure. What is implausible is not certified;
+ * what is plausible is not thereby proved.
+ */
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import type { agent } from '@rackwright/api';
+import { planChallenge, regionLabel, regionSeed } from './challenge.ts';
+import { type DeviceFacts, deviceIdentity, type MediaType } from './facts.ts';
+import { metadataSpans } from './metadata.ts';
+import type { ErasureMethod } from './method.ts';
+import { regionVerification } from './verification.ts';
+import { orderedVerification, verificationOf } from './verification-wire.ts';
+import { deviceFactsOf, methodOf, verdictOf } from './wire.ts';
+
+/**
+ * Bytes per second that no device of a kind reads or writes, generously. A hard disk moves below
+ * 0.6 GB/s, with two actuators as well; a card below 1 GB/s; four lanes of PCIe 6.0 carry 30 GB/s,
+ * sixteen carry 121; memory and virtual disks are bounded by a host's memory.
+ */
+export const speedMax: Readonly<Record<MediaType | 'unknown', number>> = {
+  hdd: 2e9,
+  ssd: 20e9,
+  flashCard: 4e9,
+  persistentMemory: 400e9,
+  optical: 1e9,
+  virtual: 400e9,
+  unknown: 400e9,
+};
+
+/** How far clocks and rounding may be off, in milliseconds. */
+const slackMs = 1000;
+
+export type PlausibilityProblem =
+  | {
+      readonly kind: 'count';
+      readonly what: CountName;
+      readonly found: number;
+      readonly wanted: number;
+    }
+  | { readonly kind: 'verification'; readonly found: string; readonly wanted: string }
+  | {
+      readonly kind: 'speed';
+      readonly what: 'read' | 'write';
+      readonly found: number;
+      readonly most: number;
+    }
+  | { readonly kind: 'order'; readonly what: 'endBeforeStart' | 'longerThanItself' }
+  | { readonly kind: 'notPlanned'; readonly reason: string };
+export type CountName =
+  | 'placesRead'
+  | 'bytesRead'
+  | 'bytesExamined'
+  | 'challengeBlocks'
+  | 'bytesWritten';
+
+/** What the control plane had ordered for the device. */
+export type OrderedDevice = Pick<agent.DevicePlan, 'verification'>;
+
+/** All that cannot be true of an outcome that claims an erasure; empty for any other verdict. */
+export function plausibilityProblems(
+  outcome: agent.DeviceOutcome,
+  ordered: OrderedDevice,
+): PlausibilityProblem[] {
+  const verdict = verdictOf(outcome);
+  if (verdict.kind !== 'erased') return [];
+  const method = methodOf(outcome.method);
+  if (outcome.device === undefined || method === undefined) {
+    return [{ kind: 'notPlanned', reason: 'it names no device or no method' }];
+  }
+  const facts = deviceFactsOf(outcome.device);
+  return [
+    ...countProblems(outcome, facts, method, ordered),
+    ...timeProblems(outcome, facts, method),
+  ];
+}
+
+/** One sentence per problem. */
+export function describeImplausible(problem: PlausibilityProblem): string {
+  switch (problem.kind) {
+    case 'count':
+      return `${problem.what} is ${problem.found}; size, seed and order make it ${problem.wanted}`;
+    case 'verification':
+      return `it was read back ${problem.found}, and ${problem.wanted} was ordered`;
+    case 'speed': {
+      const verb = problem.what === 'read' ? 'reads' : 'writes';
+      return `no such device ${verb} ${problem.found} bytes per second, at most ${problem.most}`;
+    }
+    case 'order':
+      return problem.what === 'endBeforeStart'
+        ? 'it ended before it started'
+        : 'its parts took longer than the whole';
+    case 'notPlanned':
+      return `it cannot be checked: ${problem.reason}`;
+  }
+}
+
+/** What a reading by this plan counts. */
+interface ImpliedCounts {
+  readonly placesRead: number;
+  readonly bytesRead: number;
+  readonly bytesExamined: number;
+  readonly challengeBlocks: number;
+}
+
+/** What size, seed and verification make of an erasure; throws `RangeError` for unfit sizes. */
+export function impliedCounts(
+  facts: DeviceFacts,
+  method: ErasureMethod,
+  operationSeed: Uint8Array,
+  verification: ReturnType<typeof orderedVerification>,
+): ImpliedCounts {
+  const counts = { placesRead: 0, bytesRead: 0, bytesExamined: 0, challengeBlocks: 0 };
+  for (const region of facts.regions) {
+    const label = regionLabel(facts, region.name);
+    const seed = regionSeed(operationSeed, deviceIdentity(facts), label);
+    const spans =
+      method === 'metadataOnly'
+        ? metadataSpans(region, facts.partitions)
+        : [{ offset: 0, length: region.sizeBytes }];
+    const share = regionVerification(verification, region.sizeBytes, facts.sizeBytes);
+    const plan = planChallenge(seed, spans, share);
+    counts.challengeBlocks += plan.challenges.length;
+    counts.bytesExamined += plan.bytesExamined;
+    if (plan.reading.level === 'sampled') {
+      counts.placesRead += plan.reading.offsets.length;
+      counts.bytesRead += plan.reading.offsets.length * 4096;
+    } else {
+      counts.placesRead += spans.reduce((sum, { length }) => sum + Math.ceil(length / 4096), 0);
+      counts.bytesRead += plan.bytesExamined;
+    }
+  }
+  return counts;
+}
+
+function countProblems(
+  outcome: agent.DeviceOutcome,
+  facts: DeviceFacts,
+  method: ErasureMethod,
+  ordered: OrderedDevice,
+): PlausibilityProblem[] {
+  const wanted = orderedVerification(ordered);
+  const done = verificationOf(outcome.verification);
+  if (JSON.stringify(done) !== JSON.stringify(wanted)) {
+    return [{ kind: 'verification', found: JSON.stringify(done), wanted: JSON.stringify(wanted) }];
+  }
+  let implied: ImpliedCounts;
+  try {
+    implied = impliedCounts(facts, method, outcome.challengeSeed, wanted);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    return [{ kind: 'notPlanned', reason: error.message }];
+  }
+  const found: ImpliedCounts = {
+    placesRead: Number(outcome.placesRead),
+    bytesRead: Number(outcome.bytesRead),
+    bytesExamined: Number(outcome.bytesExamined),
+    challengeBlocks: Number(outcome.challengeBlocksWritten),
+  };
+  const names: readonly (keyof ImpliedCounts)[] = [
+    'placesRead',
+    'bytesRead',
+    'bytesExamined',
+    'challengeBlocks',
+  ];
+  const problems = names
+    .filter((name) => found[name] !== implied[name])
+    .map((name): PlausibilityProblem => {
+      return { kind: 'count', what: name, found: found[name], wanted: implied[name] };
+    });
+  const bytesWritten = Number(outcome.bytesWritten);
+  const wantsWrites = method === 'overwrite' || method === 'metadataOnly';
+  const isCheck = bytesWritten === 0;
+  if (wantsWrites && !isCheck && bytesWritten < implied.bytesExamined) {
+    const counts = { found: bytesWritten, wanted: implied.bytesExamined };
+    problems.push({ kind: 'count', what: 'bytesWritten', ...counts });
+  }
+  return problems;
+}
+
+function timeProblems(
+  outcome: agent.DeviceOutcome,
+  facts: DeviceFacts,
+  method: ErasureMethod,
+): PlausibilityProblem[] {
+  const { startTime, endTime } = outcome;
+  if (startTime === undefined || endTime === undefined) {
+    return [{ kind: 'notPlanned', reason: 'it names no start or no end' }];
+  }
+  const wholeMs = timestampMs(endTime) - timestampMs(startTime);
+  if (wholeMs < 0) return [{ kind: 'order', what: 'endBeforeStart' }];
+  const [methodMs, verifyMs] = [Number(outcome.methodMs), Number(outcome.verifyMs)];
+  const problems: PlausibilityProblem[] = [];
+  if (methodMs + verifyMs > wholeMs + slackMs) {
+    problems.push({ kind: 'order', what: 'longerThanItself' });
+  }
+  const most = speedMax[facts.mediaType ?? (facts.rotational ? 'hdd' : 'unknown')];
+  const check = (what: 'read' | 'write', bytes: number, milliseconds: number) => {
+    const found = Math.round((bytes * 1000) / (milliseconds + slackMs));
+    if (found > most) problems.push({ kind: 'speed', what, found, most });
+  };
+  // A runner that does not say how long its parts took has had the whole time for each.
+  check('read', Number(outcome.bytesRead), verifyMs === 0 ? wholeMs : verifyMs);
+  if (method === 'overwrite' || method === 'metadataOnly') {
+    check('write', Number(outcome.bytesWritten), methodMs === 0 ? wholeMs : methodMs);
+  }
+  return problems;
+}
