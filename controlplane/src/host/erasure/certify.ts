@@ -38,9 +38,9 @@ import {
   missingDevice,
   plansOfStep,
   tooWeakFor,
-  unseenStorage,
 } from './device-plan.ts';
 import { signatureProblem } from './evidence.ts';
+import { failureOf, gapsOf, refusalsOf } from './gaps.ts';
 import { noteUnproved, unprovedDevice } from './power-cycle.ts';
 
 /** Certifies every device of the plan from one step's evidence, or says why it cannot. */
@@ -149,7 +149,8 @@ export function lastCleaned(turn: Turn, run: Run): LastCleaned | undefined {
   if (erased.length === 0) return undefined;
   const full = erased.some((step) => step.name === eraseStep);
   const inventory = turn.context.facts.inventory;
-  const decisions = inventory === undefined ? [] : decideDevices(inventory, !full);
+  const decisions =
+    inventory === undefined ? [] : decideDevices(inventory, !full, turn.spec.cleaning);
   return create(LastCleanedSchema, {
     at: now(turn),
     level: full ? ErasureLevel.FULL : ErasureLevel.METADATA_ONLY,
@@ -255,23 +256,24 @@ export function usedSinceErased({ record, status }: Turn, run: Run): RunFailure 
 
 /** Why not every device in scope has a certificate of this use epoch, or undefined. */
 export function uncertifiedDevice(turn: Turn, inventory: Inventory): RunFailure | undefined {
-  const unseen = unseenStorage(inventory);
-  if (unseen !== undefined) return unseen;
   const weakEnough = turn.spec.cleaning?.level === ErasureLevel.METADATA_ONLY;
-  for (const decision of decideDevices(inventory, weakEnough)) {
-    if (decision.kind === 'listed') continue;
-    const key = deviceIdentity(decision.device);
-    if (decision.kind === 'refused') {
-      return stepFailure('deviceRefused', `disk ${key} cannot be erased: it ${decision.reason}`);
-    }
-    const certified = turn.record.certified.some(
-      (device) => device.deviceKey === key && device.useEpoch === turn.status.useEpoch,
-    );
-    if (!certified) {
-      return stepFailure('notCertified', `disk ${key} has no certificate of this use`);
-    }
-  }
-  return undefined;
+  const decisions = decideDevices(inventory, weakEnough, turn.spec.cleaning);
+  const refused = failureOf([...gapsOf(turn, inventory), ...refusalsOf(decisions)]);
+  if (refused !== undefined) return refused;
+  const certified = new Set(
+    turn.record.certified
+      .filter(({ useEpoch }) => useEpoch === turn.status.useEpoch)
+      .map((device) => device.deviceKey),
+  );
+  const lacking = decisions.flatMap(({ kind, device }) => {
+    const key = deviceIdentity(device);
+    return kind === 'listed' || certified.has(key) ? [] : [key];
+  });
+  if (lacking.length === 0) return undefined;
+  const have = lacking.length === 1 ? 'has' : 'have';
+  const disks = lacking.length === 1 ? 'disk' : 'disks';
+  const text = `${disks} ${lacking.join(', ')} ${have} no certificate of this use`;
+  return stepFailure('notCertified', text);
 }
 
 function deviceKey(device: agent.DevicePlan['device']): string {

@@ -1,5 +1,6 @@
 /** Which devices a clean erases and how, fixed by the run's first inventory (DESIGN §5, Scope). */
 import { create } from '@bufbuild/protobuf';
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
   ErasureLevel,
@@ -15,23 +16,24 @@ import {
 } from '@rackwright/api';
 import {
   decideScope,
-  defaultScopePolicy,
-  describeGap,
   describePresence,
   deviceFactsOf,
   deviceIdentity,
   type ErasureMethod,
   methodToWire,
+  planVerification,
   presenceDifferences,
   rerunClassOfAll,
   type ScopeDecision,
-  signGaps,
   storageDeviceOf,
-  storageSignsOf,
+  verificationToWire,
 } from '@rackwright/erasure';
 import { isErasure, stepFailure } from '../turn/step-failure.ts';
-import type { Turn } from '../turn/turn.ts';
+import { later, type Turn } from '../turn/turn.ts';
+import { failureOf, gapsOf, refusalsOf } from './gaps.ts';
 import { checkMachine } from './identity.ts';
+import { scopePolicy, verificationPolicy } from './policy.ts';
+import { eraseTimeoutMs } from './times.ts';
 
 /** Kinds of run that look at the machine before they write onto it. */
 const writes: ReadonlySet<RunKind> = new Set([RunKind.CLEAN, RunKind.PROVISION, RunKind.REIMAGE]);
@@ -49,14 +51,9 @@ export function planDevices(turn: Turn, run: Run, inventory: Inventory): RunFail
   if (tooWeak !== undefined) return tooWeak;
   const erasures = run.steps.filter((step) => isErasure(step.name));
   if (erasures.length === 0) return undefined;
-  const unseen = unseenStorage(inventory);
-  if (unseen !== undefined) return unseen;
-  const decisions = decideForSteps(inventory, erasures);
-  const refused = decisions.find((decision) => decision.kind === 'refused');
-  if (refused !== undefined) {
-    const name = refused.device.serial || refused.device.name;
-    return stepFailure('deviceRefused', `disk ${name} cannot be erased: it ${refused.reason}`);
-  }
+  const decisions = decideForSteps(inventory, erasures, turn.spec.cleaning);
+  const refused = failureOf([...gapsOf(turn, inventory), ...refusalsOf(decisions)]);
+  if (refused !== undefined) return refused;
   const inScope = decisions.filter((decision) => decision.kind === 'inScope');
   if (inScope.length === 0 && turn.spec.cleaning?.allowDiskless !== true) {
     return stepFailure(
@@ -69,18 +66,46 @@ export function planDevices(turn: Turn, run: Run, inventory: Inventory): RunFail
     inScope.map(({ device }) => deviceIdentity(device)),
   );
   if (unplanned !== undefined) return unplanned;
-  turn.record.devicePlan = inScope.map((decision) =>
-    create(agent.DevicePlanSchema, {
-      device: storageDeviceOf(decision.device),
-      method: methodToWire(decision.method),
-    }),
-  );
+  turn.record.devicePlan = inScope.map((decision) => planFor(turn, decision));
+  lengthenRun(turn, run, erasures);
   for (const step of erasures) {
     const methods = inScope.map(({ method }) => methodIn(step.name, method));
     const careful = rerunClassOfAll(methods) === 'checkFirst';
     step.rerunClass = careful ? RerunClass.CHECK_FIRST : RerunClass.SAFE;
   }
   return undefined;
+}
+
+/** What is done to one device, and how it is read back: fixed before the first write. */
+function planFor(
+  { spec, context }: Turn,
+  { device, method, hiddenBytesToRemove }: ScopeDecision & { kind: 'inScope' },
+): agent.DevicePlan {
+  const policy = verificationPolicy(spec, context.fleet);
+  const verification = planVerification({ method, sizeBytes: device.sizeBytes, policy });
+  const delayMs = isWritten(method) ? 0 : context.timing.rereadDelayMs;
+  return create(agent.DevicePlanSchema, {
+    device: storageDeviceOf(device),
+    method: methodToWire(method),
+    verification: verificationToWire(verification),
+    ...(hiddenBytesToRemove > 0 ? { removeHiddenArea: true } : {}),
+    ...(delayMs > 0 ? { rereadDelay: durationFromMs(delayMs) } : {}),
+  });
+}
+
+/** A run may last as long as its erasures may: large disks take days. */
+function lengthenRun(turn: Turn, run: Run, erasures: readonly RunStep[]): void {
+  const { timing } = turn.context;
+  const stepsMs = erasures.map(({ name }) =>
+    eraseTimeoutMs(plansOfStep(turn.record.devicePlan, name), timing.cleanStepTimeoutMs),
+  );
+  const neededMs = stepsMs.reduce((sum, ms) => sum + ms, timing.runTimeoutMs);
+  run.deadline = later(turn, neededMs);
+}
+
+/** What was written stands; what a device only says it has dropped may come back in a while. */
+function isWritten(method: ErasureMethod): boolean {
+  return method === 'overwrite' || method === 'metadataOnly';
 }
 
 /**
@@ -90,7 +115,9 @@ export function planDevices(turn: Turn, run: Run, inventory: Inventory): RunFail
 export function plansOfStep(plans: readonly agent.DevicePlan[], step: string): agent.DevicePlan[] {
   if (step !== eraseMetadataStep) return [...plans];
   const method = methodToWire('metadataOnly');
-  return plans.map((plan) => create(agent.DevicePlanSchema, { ...plan, method }));
+  return plans.map(({ device }) =>
+    create(agent.DevicePlanSchema, { ...(device === undefined ? {} : { device }), method }),
+  );
 }
 
 function methodIn(step: string, method: ErasureMethod): ErasureMethod {
@@ -131,13 +158,6 @@ function differsFromPlan({ record }: Turn, found: readonly string[]): RunFailure
   return stepFailure('planChanged', `nothing was erased: ${lines.join('; ')}`);
 }
 
-/** Why there may be disks that the runner does not see, or undefined. */
-export function unseenStorage(inventory: Inventory): RunFailure | undefined {
-  const gaps = signGaps(storageSignsOf(inventory), inventory.devices.map(deviceFactsOf));
-  if (gaps.length === 0) return undefined;
-  return stepFailure('deviceRefused', gaps.map(describeGap).join('; '));
-}
-
 /** Why the machine that was erased is not whole any more: a disk of the plan is gone from it. */
 export function missingDevice({ record }: Turn, inventory: Inventory): RunFailure | undefined {
   const planned = record.devicePlan.flatMap(({ device }) => {
@@ -155,21 +175,24 @@ export function missingDevice({ record }: Turn, inventory: Inventory): RunFailur
 export function decideForSteps(
   inventory: Inventory,
   erasures: readonly StepByName[],
+  cleaning: HostSpec['cleaning'],
 ): ScopeDecision[] {
   const isMetadata = ({ name }: StepByName) => name === eraseMetadataStep;
-  if (!erasures.some(isMetadata)) return decideDevices(inventory, false);
-  const weak = decideDevices(inventory, true);
+  if (!erasures.some(isMetadata)) return decideDevices(inventory, false, cleaning);
+  const weak = decideDevices(inventory, true, cleaning);
   if (erasures.every(isMetadata)) return weak;
-  return decideDevices(inventory, false).map((strong, index) => {
+  return decideDevices(inventory, false, cleaning).map((strong, index) => {
     const other = weak[index];
     return other?.kind === 'refused' ? other : strong;
   });
 }
 
 /** The decision over every device of an inventory for one method. */
-export function decideDevices(inventory: Inventory, metadataOnly: boolean): ScopeDecision[] {
-  return decideScope(inventory.devices.map(deviceFactsOf), {
-    ...defaultScopePolicy,
-    method: metadataOnly ? 'metadataOnly' : 'strongest',
-  });
+export function decideDevices(
+  inventory: Inventory,
+  metadataOnly: boolean,
+  cleaning: HostSpec['cleaning'],
+): ScopeDecision[] {
+  const policy = scopePolicy(cleaning, metadataOnly ? 'metadataOnly' : 'strongest');
+  return decideScope(inventory.devices.map(deviceFactsOf), policy);
 }

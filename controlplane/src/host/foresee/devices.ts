@@ -1,6 +1,7 @@
 /** Which devices a run would meet, what it does to each, and what is lost by that. Pure. */
 
 import { create } from '@bufbuild/protobuf';
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
   type PlannedDevice,
   PlannedDeviceSchema,
@@ -10,8 +11,16 @@ import {
   writeImageStep,
 } from '@rackwright/api';
 import { sizeText } from '@rackwright/disk-image/size';
-import type { ErasureMethod, ScopeDecision } from '@rackwright/erasure';
+import {
+  describeVerification,
+  type ErasureMethod,
+  planVerification,
+  type ScopeDecision,
+  type VerificationPolicy,
+} from '@rackwright/erasure';
 import { decideForSteps } from '../erasure/device-plan.ts';
+import { verificationPolicy } from '../erasure/policy.ts';
+import { usualSpeed } from '../erasure/times.ts';
 import { isErasure } from '../turn/step-failure.ts';
 import type { Turn } from '../turn/turn.ts';
 import { fateOf, foreseeRoot, isWrittenOver } from './deployment.ts';
@@ -55,13 +64,14 @@ export function foreseeDevices(
   const { inventory } = context.facts;
   if (inventory === undefined) return [];
   const erasures = steps.filter(({ name }) => isErasure(name));
-  const decisions = decideForSteps(inventory, erasures);
+  const decisions = decideForSteps(inventory, erasures, spec.cleaning);
   const isDeployment = kind === RunKind.PROVISION || kind === RunKind.REIMAGE;
   const root = foreseeRoot(decisions, spec.rootDisk, record.deploy);
   const keptFate = (decision: ScopeDecision): string => {
     if (decision.kind === 'listed') return `${leftAlone}${decision.reason}`;
     return isDeployment ? fateOf(decision.device, root, record.deploy) : fateBeside(steps);
   };
+  const policy = verificationPolicy(spec, context.fleet);
   return decisions.map((decision) => {
     const { serial, wwn, model, sizeBytes, name } = decision.device;
     return create(PlannedDeviceSchema, {
@@ -71,8 +81,27 @@ export function foreseeDevices(
       sizeBytes: BigInt(sizeBytes),
       kernelName: name,
       fate: erasures.length > 0 ? erasedFate(decision) : keptFate(decision),
+      ...(erasures.length > 0 ? readBack(decision, policy) : {}),
     });
   });
+}
+
+/** How an erased device is read back, what that costs, and what it can miss. */
+function readBack(decision: ScopeDecision, policy: VerificationPolicy) {
+  if (decision.kind !== 'inScope') return {};
+  const { device, method } = decision;
+  const { sizeBytes } = device;
+  const verification = planVerification({ method, sizeBytes, policy });
+  const speed = usualSpeed(device);
+  const { confidence } = policy;
+  const told = describeVerification({ verification, method, sizeBytes, speed, confidence });
+  const writtenSeconds = method === 'overwrite' ? sizeBytes / speed.bytesPerSecond : 0;
+  return {
+    verification: verification.level === 'full' ? 'whole' : `${verification.places} places`,
+    reads: BigInt(told.reads),
+    time: durationFromMs(Math.ceil(writtenSeconds + told.seconds) * 1_000),
+    canMiss: told.canMiss,
+  };
 }
 
 function erasedFate(decision: ScopeDecision): string {

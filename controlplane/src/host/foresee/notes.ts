@@ -3,7 +3,8 @@ import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { RunKind, type RunStep } from '@rackwright/api';
 import { namesOfNone } from '@rackwright/disk-image';
-import { decideDevices, tooWeakFor, unseenStorage } from '../erasure/device-plan.ts';
+import { decideDevices, tooWeakFor } from '../erasure/device-plan.ts';
+import { gapsOf } from '../erasure/gaps.ts';
 import { freezeText, stepBraked } from '../turn/brake.ts';
 import { isErasure } from '../turn/step-failure.ts';
 import { engineSteps } from '../turn/step-names.ts';
@@ -36,18 +37,19 @@ function runnerNotes({ context, record }: Turn): string[] {
   ];
 }
 
-function deviceNotes({ context, spec }: Turn, kind: RunKind): string[] {
+function deviceNotes(turn: Turn, kind: RunKind): string[] {
+  const { context, spec } = turn;
   const { inventory } = context.facts;
   if (inventory === undefined) {
     return ['the host has never been inspected: its disks are known once the runner is up'];
   }
-  const unseen = unseenStorage(inventory);
+  const gaps = gapsOf(turn, inventory);
   const at = inventory.collectedAt;
   const seen = at === undefined ? 'last' : `at ${toJson(TimestampSchema, at)}`;
   const others = kind === RunKind.CLEAN ? 'nothing is erased' : 'those are erased as well';
   return [
     `the disks are those that the runner saw ${seen}; if it finds others, ${others}`,
-    ...(unseen === undefined ? [] : [`the run would fail: ${unseen.message}`]),
+    ...gaps.map(({ text }) => `the run would fail: ${text}`),
     ...(inventory.devices.length === 0 && spec.cleaning?.allowDiskless !== true
       ? ['the run would fail: the host has no disk, and cleaning.allow_diskless is not set']
       : []),
@@ -58,7 +60,11 @@ function deployNotes({ context, spec, record }: Turn, kind: RunKind): string[] {
   if (kind !== RunKind.PROVISION && kind !== RunKind.REIMAGE) return [];
   const { inventory } = context.facts;
   if (record.deploy?.netboot === true || inventory === undefined) return [];
-  const root = foreseeRoot(decideDevices(inventory, false), spec.rootDisk, record.deploy);
+  const root = foreseeRoot(
+    decideDevices(inventory, false, spec.cleaning),
+    spec.rootDisk,
+    record.deploy,
+  );
   const problem = problemOfRoot(root, record.deploy);
   const strange = namesOfNone(inventory.devices, record.deploy?.keepDisks ?? []);
   return [

@@ -149,7 +149,7 @@ function hashOf({ plan, basis }: DraftPlan): string {
     steps: steps.map((step) => jsonOf(PlannedStepSchema, step)),
     devices: devices
       .filter((device) => !isLeftAlone(device))
-      .map(({ serial, wwn, fate }) => [serial, wwn, fate])
+      .map(({ serial, wwn, fate, verification }) => [serial, wwn, fate, verification])
       .sort(byText(String)),
     stages,
   });

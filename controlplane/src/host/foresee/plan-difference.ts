@@ -8,6 +8,7 @@ import {
   type HostSpec,
   type Inventory,
   type Plan,
+  type PlannedDevice,
   type PlannedStep,
   RootDiskHintsSchema,
   type StorageDevice,
@@ -143,13 +144,15 @@ function specDifferences(before: HostSpec | undefined, now: HostSpec | undefined
 
 function planDifferences(before: Plan | undefined, now: Plan): string[] {
   if (before === undefined) return [];
-  const fates = new Map(before.devices.map((device) => [deviceText(device), device.fate]));
+  const whole = ({ fate, verification }: PlannedDevice) =>
+    verification === '' ? fate : `${fate}, read back: ${verification}`;
+  const fates = new Map(before.devices.map((device) => [deviceText(device), whole(device)]));
   return [
     ...stepDifferences(before.steps, now.steps),
     ...now.devices.flatMap((device) => {
       const was = fates.get(deviceText(device));
-      if (was === undefined || was === device.fate) return [];
-      return [`${deviceText(device)} was “${was}” and is “${device.fate}”`];
+      if (was === undefined || was === whole(device)) return [];
+      return [`${deviceText(device)} was “${was}” and is “${whole(device)}”`];
     }),
     ...(before.stages.join('\n') === now.stages.join('\n')
       ? []

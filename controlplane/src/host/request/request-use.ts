@@ -126,7 +126,7 @@ function diskLeft({ context, spec, status }: Turn, { keepDisks }: DeploySpec) {
   const { inventory } = context.facts;
   const { disk: left = '', whole = false } = status.writtenDisk ?? {};
   if (inventory === undefined || left === '' || !whole) return undefined;
-  const decisions = decideDevices(inventory, false);
+  const decisions = decideDevices(inventory, false, spec.cleaning);
   const found = chooseTarget(decisions, spec.rootDisk, keepDisks);
   const isThere = decisions.some(({ device }) => isKeptDisk(device, [left]));
   if (found.kind !== 'disk' || !isThere || isKeptDisk(found.device, [left])) return undefined;

@@ -6,8 +6,10 @@ export interface EngineTiming {
   readonly bootTimeoutMs: number;
   /** Verify, power and inspect operations, counted from when they were sent. */
   readonly operationTimeoutMs: number;
-  /** One clean step, counted from when it was sent. */
+  /** One clean step that erases nothing, counted from when it was sent. */
   readonly cleanStepTimeoutMs: number;
+  /** How long after its verdict what was discarded or formatted is read again. */
+  readonly rereadDelayMs: number;
   /** One attempt to get an image and to write it, from when its turn in the rack has come. */
   readonly imageTimeoutMs: number;
   /** How long it may wait for that turn. */
@@ -47,6 +49,7 @@ export const defaultTiming: EngineTiming = Object.freeze({
   bootTimeoutMs: 20 * 60_000,
   operationTimeoutMs: 5 * 60_000,
   cleanStepTimeoutMs: 24 * 3_600_000,
+  rereadDelayMs: 10_000,
   imageTimeoutMs: 2 * 3_600_000,
   imageQueueTimeoutMs: 24 * 3_600_000,
   webhookTimeoutMs: 5 * 60_000,

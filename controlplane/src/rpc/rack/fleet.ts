@@ -4,6 +4,7 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   type BoundService,
   bind,
+  type ErasureReport,
   type Fleet,
   FleetSchema,
   FleetService,
@@ -31,7 +32,7 @@ import type { RpcDependencies } from '../call/ports.ts';
 import { checkEtag, formatPosition } from '../call/position.ts';
 import { checkReason, checkRequestId } from '../call/texts.ts';
 import { Violations } from '../call/violations.ts';
-import { checkOverrides } from '../spec/host-spec.ts';
+import { checkOverrides, checkVerification } from '../spec/host-spec.ts';
 import { checkBudget } from '../spec/rack-spec.ts';
 import { checkRegistries } from '../spec/registries-spec.ts';
 
@@ -50,6 +51,11 @@ const updatablePaths = [
   'spec.templates.registry_credentials',
   'spec.templates.credentials',
   'spec.registries',
+  'spec.verification',
+  'spec.erasure_report',
+  'spec.erasure_report.organisation',
+  'spec.erasure_report.customer',
+  'spec.erasure_report.technician',
 ];
 /** Pools with priorities of their own. */
 const poolsMax = 100;
@@ -142,6 +148,8 @@ function checkFleet({ spec }: Fleet, violations: Violations): void {
     violations.add(`fleet.spec.templates.${field}`, description);
   }
   checkRegistries('fleet.spec.registries', spec.registries, violations);
+  checkVerification('fleet.spec.verification', spec.verification, violations);
+  checkReport('fleet.spec.erasure_report', spec.erasureReport, violations);
   if (spec.pools.length > poolsMax) {
     violations.add('fleet.spec.pools', `has ${spec.pools.length}; at most ${poolsMax} are kept`);
   }
@@ -155,6 +163,21 @@ function checkFleet({ spec }: Fleet, violations: Violations): void {
     seen.add(pool);
     checkOverrides(`${path}.priority_overrides`, priorityOverrides, violations);
   });
+}
+
+/** Longest name that a certificate carries, in characters. */
+const reportCharsMax = 256;
+
+function checkReport(
+  path: string,
+  report: ErasureReport | undefined,
+  violations: Violations,
+): void {
+  const { organisation = '', customer = '', technician = '' } = report ?? {};
+  for (const [name, text] of Object.entries({ organisation, customer, technician })) {
+    if (text.length <= reportCharsMax && text.isWellFormed()) continue;
+    violations.add(`${path}.${name}`, `has ${text.length} characters; at most ${reportCharsMax}`);
+  }
 }
 
 /** A request id that was applied before answers without a change. */

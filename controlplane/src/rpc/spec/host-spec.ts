@@ -5,10 +5,14 @@ import {
   BmcProtocol,
   type CleaningPolicy,
   ErasureLevel,
+  HiddenAreas,
   HostGoal,
   HostPower,
   type HostSpec,
+  PowerCycleCheck,
+  type VerificationPolicy,
 } from '@rackwright/api';
+import { verificationPolicyProblem } from '@rackwright/erasure';
 import { nameProblem } from '../call/names.ts';
 import { quote, type Violations } from '../call/violations.ts';
 import { checkRootDisk } from './root-disk.ts';
@@ -122,6 +126,19 @@ function checkMacs(path: string, macs: readonly string[], violations: Violations
 function checkCleaning(path: string, cleaning: CleaningPolicy, violations: Violations): void {
   checkEnum(`${path}.level`, ErasureLevel, cleaning.level, violations);
   checkOverrides(`${path}.priority_overrides`, cleaning.priorityOverrides, violations);
+  checkEnum(`${path}.power_cycle_check`, PowerCycleCheck, cleaning.powerCycleCheck, violations);
+  checkEnum(`${path}.hidden_areas`, HiddenAreas, cleaning.hiddenAreas, violations);
+  checkVerification(`${path}.verification`, cleaning.verification, violations);
+}
+
+/** How disks are read back, of a host or the fleet. */
+export function checkVerification(
+  path: string,
+  policy: VerificationPolicy | undefined,
+  violations: Violations,
+): void {
+  if (policy === undefined) return;
+  violations.addIf(path, verificationPolicyProblem(policy));
 }
 
 /** Priorities by step, of a host, a pool or the fleet. */

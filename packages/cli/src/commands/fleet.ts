@@ -1,5 +1,12 @@
 /** rackwright fleet … */
-import { type Fleet, FleetSchema, type TemplatePolicy } from '@rackwright/api';
+import { toJson } from '@bufbuild/protobuf';
+import {
+  type Fleet,
+  FleetSchema,
+  type FleetSpec,
+  type TemplatePolicy,
+  VerificationPolicySchema,
+} from '@rackwright/api';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { UsageError } from '../failure.ts';
 import { connectionFlags, outputFlag, parsePriorities, type SharedFlags } from '../flags.ts';
@@ -17,6 +24,7 @@ import {
   wipeBudgetFlag,
 } from './limits.ts';
 import { type PolicyFlags, parsePolicy, policyFlags } from './template-policy.ts';
+import { parseVerification, verificationFlag } from './verification-spec.ts';
 
 const shared = { ...connectionFlags, ...outputFlag };
 const aliases = { o: 'output' } as const;
@@ -35,6 +43,7 @@ async function show(
     ['name', fleet.name],
     ['wipe budget', budgetText(fleet.spec?.wipeBudget)],
     ...priorityFields('priority', fleet.spec?.priorityOverrides ?? {}),
+    ...reportFields(fleet.spec),
     ...policyFields(fleet.spec?.templates),
     ...(fleet.spec?.registries ?? []).map((each): [string, string] => [
       `registry ${each.registry}`,
@@ -45,6 +54,19 @@ async function show(
     ),
     ...freezeFields(world, fleet.status?.freeze),
   ]);
+}
+
+/** How disks are read back, and what certificates say beside what was seen. */
+function reportFields(spec: FleetSpec | undefined): [string, string][] {
+  const { verification, erasureReport } = spec ?? {};
+  const asJson = verification && toJson(VerificationPolicySchema, verification);
+  const said = Object.entries({
+    verification: asJson === undefined ? '' : JSON.stringify(asJson),
+    organisation: erasureReport?.organisation ?? '',
+    customer: erasureReport?.customer ?? '',
+    technician: erasureReport?.technician ?? '',
+  });
+  return said.filter(([, value]) => value !== '');
 }
 
 function priorityFields(
@@ -82,10 +104,16 @@ function policyFields(policy: TemplatePolicy | undefined): [string, string][] {
   ];
 }
 
+const named = { kind: 'parsed', parse: String, optional: true, placeholder: 'name' } as const;
+
 interface UpdateFlags extends SharedFlags, PolicyFlags {
   readonly wipeBudget?: string;
   readonly priority?: readonly string[];
   readonly poolPriority?: readonly string[];
+  readonly verification?: readonly string[];
+  readonly organisation?: string;
+  readonly customer?: string;
+  readonly technician?: string;
 }
 
 const updateFleet = buildCommand({
@@ -117,6 +145,10 @@ const updateFleet = buildCommand({
         brief: 'POOL:INTERFACE.STEP=NUMBER for the hosts of a pool; may be repeated',
         placeholder: 'pool:step=number',
       },
+      ...verificationFlag,
+      organisation: { ...named, brief: 'Who erases, as certificates say it; "" leaves it out' },
+      customer: { ...named, brief: 'For whom, as certificates say it; "" leaves it out' },
+      technician: { ...named, brief: 'Which technician, as certificates say it; "" leaves it out' },
       ...policyFlags,
     },
     aliases,
@@ -127,17 +159,25 @@ const updateFleet = buildCommand({
     if (wipeBudget !== undefined) paths.push('spec.wipe_budget');
     if (priority !== undefined) paths.push('spec.priority_overrides');
     if (poolPriority !== undefined) paths.push('spec.pools');
+    const report = reportOf(flags);
+    paths.push(...Object.keys(report).map((key) => `spec.erasure_report.${key}`));
+    if (flags.verification !== undefined) paths.push('spec.verification');
     const policy = parsePolicy(flags);
     paths.push(...policy.paths);
     if (paths.length === 0) {
-      const flags = '--wipe-budget, --priority, --pool-priority, or what templates may reach';
+      const flags =
+        '--wipe-budget, --priority, --pool-priority, --verification, --organisation, --customer, ' +
+        '--technician, or what templates may reach';
       throw new UsageError(`nothing to change: give ${flags}`);
     }
     const budget = wipeBudget === undefined ? undefined : parseBudget(wipeBudget);
+    const verification = parseVerification(flags.verification ?? ['none']);
     const spec = {
       priorityOverrides: parsePriorities('--priority', priority ?? []),
       pools: pools(poolPriority ?? []),
       ...(budget === undefined ? {} : { wipeBudget: budget }),
+      ...(verification === undefined ? {} : { verification }),
+      erasureReport: report,
     };
     const updateMask = { paths };
     await show(this.world, flags, async (fleet) => {
@@ -149,6 +189,11 @@ const updateFleet = buildCommand({
     });
   },
 });
+
+function reportOf({ organisation, customer, technician }: UpdateFlags) {
+  const given = Object.entries({ organisation, customer, technician });
+  return Object.fromEntries(given.filter(([, value]) => value !== undefined));
+}
 
 function pools(texts: readonly string[]) {
   const byPool = new Map<string, string[]>();

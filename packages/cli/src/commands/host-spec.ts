@@ -4,6 +4,7 @@ import type { HostSpecSchema } from '@rackwright/api';
 import { parsePriorities, parseWhole, resourceName } from '../flags.ts';
 import { enumValue } from '../output/enum-name.ts';
 import { parseRootDisk, rootDiskFlag } from './root-disk.ts';
+import { parseVerification, verificationFlag } from './verification-spec.ts';
 
 const text = { kind: 'parsed', parse: String, optional: true } as const;
 const yesNo = { kind: 'boolean', optional: true } as const;
@@ -66,6 +67,19 @@ export const specFlags = {
   },
   allowDiskless: { ...yesNo, brief: 'Accept a host without any disk as clean' },
   allowUnprovenIdentity: { ...yesNo, brief: 'Accept a host without any proof of its identity' },
+  ...verificationFlag,
+  powerCycleCheck: {
+    kind: 'enum',
+    values: ['immediate', 'next-boot'],
+    optional: true,
+    brief: 'When erased disks are read again after a power cycle',
+  },
+  hiddenAreas: {
+    kind: 'enum',
+    values: ['refuse', 'remove'],
+    optional: true,
+    brief: 'What becomes of a disk that hides a part of its capacity',
+  },
   ...rootDiskFlag,
   retired: { ...yesNo, brief: 'End every clean in manageable' },
   deleteKeepsPower: { ...yesNo, brief: 'A deletion leaves the power as it is' },
@@ -93,6 +107,9 @@ export interface SpecFlags {
   readonly priority?: readonly string[];
   readonly allowDiskless?: boolean;
   readonly allowUnprovenIdentity?: boolean;
+  readonly verification?: readonly string[];
+  readonly powerCycleCheck?: 'immediate' | 'next-boot';
+  readonly hiddenAreas?: 'refuse' | 'remove';
   readonly rootDisk?: readonly string[];
   readonly retired?: boolean;
   readonly deleteKeepsPower?: boolean;
@@ -117,6 +134,12 @@ export function specFrom(flags: SpecFlags): { spec: SpecInit & object; paths: st
     ...set('priorityOverrides', flags.priority && parsePriorities('--priority', flags.priority)),
     ...set('allowDiskless', flags.allowDiskless),
     ...set('allowUnprovenIdentity', flags.allowUnprovenIdentity),
+    ...set('verification', flags.verification && parseVerification(flags.verification)),
+    ...set(
+      'powerCycleCheck',
+      flags.powerCycleCheck && enumValue('PowerCycleCheck', flags.powerCycleCheck),
+    ),
+    ...set('hiddenAreas', flags.hiddenAreas && enumValue('HiddenAreas', flags.hiddenAreas)),
   };
   const deletion = {
     ...set('keepPower', flags.deleteKeepsPower),
@@ -145,6 +168,7 @@ export function specFrom(flags: SpecFlags): { spec: SpecInit & object; paths: st
       .filter((key) => !['bmc', 'cleaning', 'deletion'].includes(key))
       .map((key) => `spec.${snake(key)}`),
     ...(flags.rootDisk?.join() === 'none' ? ['spec.root_disk'] : []),
+    ...(flags.verification?.join() === 'none' ? ['spec.cleaning.verification'] : []),
     ...(flags.label === undefined ? [] : ['labels']),
   ];
   return { spec: spec as SpecInit & object, paths };

@@ -74,7 +74,16 @@ const deviceColumns: Column<PlannedDevice>[] = [
   { title: 'MODEL', value: ({ model }) => model, dropOrder: 2 },
   { title: 'SEEN AS', value: ({ kernelName }) => kernelName, dropOrder: 3 },
   { title: 'WHAT HAPPENS', value: ({ fate }) => fate, widthMin: 20 },
+  { title: 'READ BACK', value: readBackText, dropOrder: 4 },
+  { title: 'ABOUT', value: ({ time }) => text(time), dropOrder: 5 },
+  { title: 'CAN MISS', value: ({ canMiss }) => canMiss, dropOrder: 6, widthMin: 20 },
 ];
+
+/** "whole, 16384 reads" */
+function readBackText({ verification, reads }: PlannedDevice): string {
+  if (verification === '') return '';
+  return verification === 'whole' ? `whole, ${reads} reads` : verification;
+}
 
 /** Characters of one value that a table shows. */
 const valueMax = 40;

@@ -8,10 +8,11 @@ import { certifyErasure } from '../../erasure/certify.ts';
 import { challengeSeed } from '../../erasure/derive.ts';
 import { plansOfStep } from '../../erasure/device-plan.ts';
 import { plansToProve, proveErased } from '../../erasure/power-cycle.ts';
+import { eraseTimeoutMs, readTimeoutMs } from '../../erasure/times.ts';
 import { bootOperationId } from '../../operation/boots.ts';
 import { operationId } from '../../operation/operation.ts';
 import { isErasure } from '../../turn/step-failure.ts';
-import type { Turn } from '../../turn/turn.ts';
+import { currentStep, type Turn } from '../../turn/turn.ts';
 import { credentialVersions, imageOf } from './image-of-step.ts';
 import { deploymentFor, orderOf } from './of-agent.ts';
 import { expectedIdentity } from './power.ts';
@@ -27,17 +28,27 @@ export const runnerStep: OperationStep = {
   }),
   complete: (turn, run, step, result) =>
     isErasure(step.name) ? certifyErasure(turn, run, step, result.evidence) : undefined,
+  leftMs: (turn, run) => {
+    const { cleanStepTimeoutMs } = turn.context.timing;
+    const name = currentStep(run)?.name ?? '';
+    if (!isErasure(name)) return cleanStepTimeoutMs;
+    return eraseTimeoutMs(plansOfStep(turn.record.devicePlan, name), cleanStepTimeoutMs);
+  },
 };
 
 /** Reads again what was erased before a power cycle; it writes nothing. */
 export const verifyErased: OperationStep = {
   ...runnerStep,
   complete: (turn, run, step, result) => proveErased(turn, run, step, result.evidence),
+  leftMs: (turn, run) =>
+    readTimeoutMs(plansToProve(turn, run), turn.context.timing.cleanStepTimeoutMs),
 };
 
 /** While it writes, the disk holds no whole image. */
 export const writeImage: OperationStep = {
-  ...runnerStep,
+  kind: 'operation',
+  inBand: true,
+  operation: runnerStep.operation,
   timeoutMs: (timing) => timing.imageTimeoutMs,
   begin: beginWriteOver,
   complete: (turn, run) => {

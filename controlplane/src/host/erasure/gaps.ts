@@ -1,0 +1,76 @@
+/**
+ * Every storage device that anybody shows needs a decision: the kernel and the bus, tables of the
+ * firmware, and the BMC. What nobody has decided about is a gap, and keeps a host from being erased
+ * and from `available` (DESIGN §5, Scope). Pure.
+ */
+import type { Inventory, RunFailure } from '@rackwright/api';
+import {
+  compareBmcDrives,
+  type DeviceFacts,
+  describeGap,
+  deviceFactsOf,
+  deviceIdentity,
+  listedDriveOf,
+  type ScopeDecision,
+  signGaps,
+  storageSignsOf,
+} from '@rackwright/erasure';
+import { knownDrives } from '../bmc/drives.ts';
+import { stepFailure } from '../turn/step-failure.ts';
+import type { Turn } from '../turn/turn.ts';
+
+/** One thing that a person has to put right, in one sentence that says how. */
+export interface StorageProblem {
+  readonly text: string;
+}
+
+/** Storage that nobody has decided about, all of it, whoever shows it. */
+export function gapsOf(turn: Turn, inventory: Inventory): StorageProblem[] {
+  const devices = inventory.devices.map(deviceFactsOf);
+  const signs = signGaps(storageSignsOf(inventory), devices);
+  return [...signs.map((gap) => ({ text: describeGap(gap) })), ...gapsOfBmc(turn, devices)];
+}
+
+function gapsOfBmc(turn: Turn, devices: readonly DeviceFacts[]): StorageProblem[] {
+  const drives = knownDrives(turn)?.drives ?? [];
+  return compareBmcDrives(drives.map(listedDriveOf), devices).flatMap((finding) => {
+    switch (finding.kind) {
+      case 'gap':
+        return [{ text: `${finding.reason}: ${finding.action}` }];
+      case 'accounted':
+        return hiddenByBmc(finding.device, finding.hiddenBytes);
+      case 'behindVolume':
+      case 'notStorage':
+        return [];
+    }
+  });
+}
+
+/** A device that can be asked for its native size knows better than its BMC. */
+function hiddenByBmc(device: DeviceFacts, hiddenBytes: number): StorageProblem[] {
+  if (hiddenBytes === 0 || device.capacity?.kind === 'examined') return [];
+  const name = deviceIdentity(device) || device.name;
+  const text =
+    `disk ${name} shows ${hiddenBytes} bytes less than its BMC lists: ` +
+    'look whether a part of it is hidden, or take it out';
+  return [{ text }];
+}
+
+/** Devices that cannot be erased, all of them. */
+export function refusalsOf(decisions: readonly ScopeDecision[]): StorageProblem[] {
+  return decisions.flatMap((decision) => {
+    if (decision.kind !== 'refused') return [];
+    const { device, reason, action } = decision;
+    const name = deviceIdentity(device) || device.name;
+    return [{ text: `disk ${name} cannot be erased: it ${reason}; ${action}` }];
+  });
+}
+
+/** One failure that names every problem, each with what fixes it; undefined: there is none. */
+export function failureOf(problems: readonly StorageProblem[]): RunFailure | undefined {
+  const [first] = problems;
+  if (first === undefined) return undefined;
+  const texts = problems.map(({ text }) => text);
+  const count = problems.length === 1 ? '' : `${problems.length} problems: `;
+  return stepFailure('deviceRefused', count + texts.join('. '), texts.join('\n'));
+}

@@ -1,0 +1,170 @@
+/** What a plan fixes before the first write: how disks are read back, how long that may take. */
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { durationMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import {
+  agent,
+  BmcDriveListSchema,
+  FleetSpecSchema,
+  HiddenAreas,
+  type StorageDevice,
+  StorageDeviceSchema,
+  StorageRegionSchema,
+  StorageSignKind,
+  StorageSignSchema,
+  StorageSource,
+  Transport,
+} from '@rackwright/api';
+import { expect, test } from 'vitest';
+import {
+  type Bench,
+  bench,
+  driveToErase,
+  driveToInspect,
+  inspected,
+  statusOf,
+  verified,
+  virtioDisk,
+} from '../testing/bench.ts';
+import { beginTurn } from '../turn/turn.ts';
+import { gapsOf } from './gaps.ts';
+
+const { FULL, SAMPLED } = agent.VerificationLevel;
+
+/** A disk of so many bytes. */
+function disk(
+  sizeBytes: number,
+  more: Exclude<MessageInitShape<typeof StorageDeviceSchema>, StorageDevice> = {},
+) {
+  const size = BigInt(sizeBytes);
+  const { device, transport, serial, discardSupported } = virtioDisk;
+  return create(StorageDeviceSchema, {
+    ...{ device, transport, serial, discardSupported, sizeBytes: size },
+    regions: [
+      create(StorageRegionSchema, { name: 'vda', sizeBytes: size, logicalBlockBytes: 512 }),
+    ],
+    ...more,
+  });
+}
+
+function plans(host: Bench): agent.DevicePlan[] {
+  const { kind } = host.operation();
+  if (kind.case !== 'runStep') throw new Error('a step was to be ordered');
+  return kind.value.devices;
+}
+
+const large = disk(1e12);
+
+test('a large disk is sampled so that 0.01 % is found with 99 %; the host’s policy decides', () => {
+  const host = bench();
+  driveToErase(host, [large]);
+  expect(plans(host)[0]?.verification).toMatchObject({ level: SAMPLED, places: 46_050n });
+  const whole = bench({ cleaning: { verification: { full: true } } });
+  driveToErase(whole, [large]);
+  expect(plans(whole)[0]?.verification).toMatchObject({ level: FULL });
+});
+
+test('the fleet’s policy holds where the host has none', () => {
+  const host = bench();
+  const fleet = create(FleetSpecSchema, { verification: { sharePpcm: 1_000_000 } });
+  host.context = { ...host.context, fleet };
+  driveToErase(host, [large]);
+  expect(plans(host)[0]?.verification).toMatchObject({ level: SAMPLED, places: 459n });
+});
+
+test('what a disk only says it has dropped is read again after a while', () => {
+  const host = bench();
+  driveToErase(host, [large]);
+  const { rereadDelay } = plans(host)[0] ?? {};
+  expect(rereadDelay && durationMs(rereadDelay)).toBe(host.context.timing.rereadDelayMs);
+  const written = bench();
+  driveToErase(written, [disk(1e9, { discardSupported: false })]);
+  expect(plans(written)[0]?.rereadDelay).toBeUndefined();
+});
+
+test('the deadline of an erasure follows from the size of its disks', () => {
+  const host = bench();
+  const slow = { discardSupported: false, rotational: true };
+  driveToErase(host, [disk(20e12, slow)]);
+  const hours = (run: Bench) => {
+    const { deadline } =
+      statusOf(run).run?.steps.find(({ attempt, name }) => {
+        return attempt > 0 && name === 'deploy.erase_devices';
+      }) ?? {};
+    return deadline === undefined ? 0 : (timestampMs(deadline) - run.nowMs) / 3_600_000;
+  };
+  // Written and read back at 180 MB/s it takes 62 h.
+  expect(hours(host)).toBeGreaterThan(62 * 1.5);
+  const small = bench();
+  driveToErase(small, [disk(1e9, slow)]);
+  expect(hours(small)).toBeLessThan(2);
+  const { run } = statusOf(host);
+  const ends = run?.deadline === undefined ? 0 : timestampMs(run.deadline);
+  expect(ends - host.nowMs, 'the run outlives its steps').toBeGreaterThan(hours(host) * 3_600_000);
+});
+
+test('every disk and every sign of storage in the way is named at once, with what fixes it', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  driveToInspect(host);
+  const bad = [
+    disk(1e9, { serial: 'RO-1', readOnly: true }),
+    disk(1e9, { serial: '', wwn: '' }),
+    disk(1e9, {
+      serial: 'HPA-1',
+      transport: Transport.SATA,
+      capacity: { examined: true, nativeBytes: 2_000_000_000n, hostProtectedBytes: 1_000_000_000n },
+    }),
+  ];
+  const look = inspected(bad);
+  const inventory = look.case === 'complete' ? look.value.observations?.inventory : undefined;
+  const sign = {
+    source: StorageSource.BUS,
+    kind: StorageSignKind.CONTROLLER_WITHOUT_DRIVER,
+    name: '0000:03:00.0',
+  };
+  inventory?.storageSigns.push(create(StorageSignSchema, sign));
+  host.report(look);
+  host.report({ case: 'complete', value: create(agent.CompleteSchema, {}) });
+  driveToInspect(host);
+  host.report(look);
+  const failure = statusOf(host).lastError?.failure;
+  expect(failure?.type).toBe('deviceRefused');
+  for (const word of ['RO-1', 'write protection', 'HPA-1', 'hidden_areas', '0000:03:00.0']) {
+    expect(failure?.message).toContain(word);
+  }
+  expect(failure?.message).toMatch(/^4 problems: /);
+});
+
+test('a hidden area is removed where the policy says so', () => {
+  const hidden = disk(1e9, {
+    transport: Transport.SATA,
+    capacity: { examined: true, nativeBytes: 2_000_000_000n, hostProtectedBytes: 1_000_000_000n },
+  });
+  const host = bench({ cleaning: { hiddenAreas: HiddenAreas.REMOVE } });
+  driveToErase(host, [hidden]);
+  expect(plans(host)[0]?.removeHiddenArea).toBe(true);
+});
+
+test('a drive that only the BMC lists keeps a host from being erased', () => {
+  const host = bench();
+  const drives = ['DISK-1', 'DISK-2'].map((serial) => ({
+    ...{ source: StorageSource.BMC, kind: StorageSignKind.DRIVE, name: `Bay ${serial}`, serial },
+  }));
+  const bmcDrives = create(BmcDriveListSchema, { available: true, complete: true, drives });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  const { facts } = host.context;
+  host.context = { ...host.context, facts: { ...facts, bmcDrives, inventory: looked() } };
+  const turn = beginTurn(host.record, { ...host.context, nowMs: host.nowMs });
+  const found = gapsOf(turn, looked());
+  expect(found).toHaveLength(1);
+  expect(found[0]?.text).toMatch(/DISK-2.*runner sees no such disk/);
+});
+
+function looked() {
+  const look = inspected();
+  const inventory = look.case === 'complete' ? look.value.observations?.inventory : undefined;
+  if (inventory === undefined) throw new Error('an inspection brings an inventory');
+  return inventory;
+}
