@@ -1,7 +1,7 @@
 /**
  * `npm run lab -- --check | --crossed | --bad-disk | --lying-disk | --agent-away | --workflow |
  *     --deploy | --deploy-one [--rebuild | --netboot | --silent] | --packages | --kill [all] |
- *     --liars [--only NAME]`
+ *     --liars [--only LIST] [--unchecked]`
  *
  * `--check` and `--deploy-one` take `--firmware` and `--dhcp`: one run with each firmware and giver
  * of addresses.
@@ -58,6 +58,7 @@ const usage = `usage: npm run lab -- ${names.map((name) => `[--${name}]`).join('
   --kill all      every kill that the lab can do, not one for each process
   --verdict-off   with --lying-disk: the runner does not read back, so the scenario must fail
   --only LIST     of ${liarNames.join(', ')}: with --liars, these machines alone
+  --unchecked     with --liars: without the check that catches them, so the table must be red
   --keep FOLDER   copy all logs there at the end
 `;
 
@@ -71,13 +72,15 @@ interface Options {
   readonly image: OneImage;
   /** The machines of `--liars`. */
   readonly liars: readonly LiarName[];
+  /** False: without the check that each is for. */
+  readonly checked: boolean;
   readonly keep?: string;
 }
 
 /** The scenarios behind a name, by title. */
 function scenariosOf(
   name: Name,
-  { verdict, kills, boots, image, liars }: Options,
+  { verdict, kills, boots, image, liars, checked }: Options,
 ): ReadonlyMap<string, Scenario> {
   switch (name) {
     case 'check':
@@ -105,7 +108,7 @@ function scenariosOf(
     case 'kill':
       return killScenarios(kills);
     case 'liars':
-      return liarScenarios(liars);
+      return liarScenarios(liars, checked);
   }
 }
 
@@ -150,6 +153,7 @@ function parseOptions(words: readonly string[]): Options {
       firmware: { type: 'string' },
       dhcp: { type: 'string' },
       only: { type: 'string' },
+      unchecked: { type: 'boolean' },
     },
     allowPositionals: true,
   });
@@ -163,7 +167,10 @@ function parseOptions(words: readonly string[]): Options {
     const fits = chosen.includes('check') || chosen.includes('deploy-one');
     if (set.has(way) && !fits) throw new Error(`--${way} goes with ${WITH_BOOTS}`);
   }
-  if (set.has('only') && !chosen.includes('liars')) throw new Error('--only goes with --liars');
+  const ofLiars = ['only', 'unchecked'].find((one) => set.has(one));
+  if (ofLiars !== undefined && !chosen.includes('liars')) {
+    throw new Error(`--${ofLiars} goes with --liars`);
+  }
   const images = oneImages.filter((image) => set.get(image) === true);
   if (images.length > 1 || (images.length > 0 && !chosen.includes('deploy-one'))) {
     throw new Error('one of --rebuild, --netboot, --silent goes with --deploy-one');
@@ -179,6 +186,7 @@ function parseOptions(words: readonly string[]): Options {
     boots: chosenFirmwares.flatMap((firmware) => modes.map((dhcp) => ({ firmware, dhcp }))),
     image: images[0] ?? 'disk',
     liars: chosenOf('only', liarNames, set.get('only') ?? liarNames.join(',')),
+    checked: set.get('unchecked') !== true,
     verdict: set.get('verdict-off') === true ? 'off' : 'on',
     kills: all ? 'all' : 'one',
     ...(typeof keep === 'string' ? { keep } : {}),

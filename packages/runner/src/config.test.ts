@@ -20,7 +20,7 @@ test('reads what the boot script wrote', () => {
       fingerprint,
       bootToken: 't0ken',
       stateFolder: defaultStateFolder,
-      lab: { verdictSwitchedOff: false },
+      lab: { verdictSwitchedOff: false, without: new Set() },
     },
   });
 });
@@ -54,6 +54,16 @@ test('names everything that is missing or wrong at once', () => {
   expect(problems(['--disks', 'x'])[0]).toMatch(/^"--disks" is not understood/);
   expect(problems([], `${line} rackwright.lab.verdit=off`)[0]).toMatch(/lab\.verdit is unknown/);
   expect(problems([], `${line} rackwright.lab.verdict=no`)[0]).toMatch(/must be on or off/);
+});
+
+test('reads which checks the laboratory takes away, and refuses one that there is not', () => {
+  const word = `${line} rackwright.lab.without=wholeRead,heldDevice`;
+  expect(readConfig([], word)).toMatchObject({
+    config: { lab: { without: new Set(['heldDevice', 'wholeRead']) } },
+  });
+  expect(problems([], `${line} rackwright.lab.without=wholeread`)[0]).toMatch(
+    /"wholeread" is none/,
+  );
 });
 
 test('refuses half a software machine, which would use the real disks', () => {

@@ -5,9 +5,12 @@
  * Words of the kernel command line that are ours:
  *   rackwright.agent=HOST:PORT  rackwright.fingerprint=SHA256  rackwright.token=TOKEN
  *   rackwright.mac=MAC (for init only)
- *   rackwright.lab.verdict=off, rackwright.lab.crash=POINT:N[:PIDFILE] (laboratory only)
+ *   rackwright.lab.verdict=off, rackwright.lab.crash=POINT:N[:PIDFILE],
+ *   rackwright.lab.without=CHECK[,CHECK…] (laboratory only)
  * Other words are left alone: a newer agent may write more.
  */
+
+import { type LabCheck, labChecks } from './without-checks.ts';
 
 export interface RunnerConfig {
   readonly agentHost: string;
@@ -24,6 +27,8 @@ export interface RunnerConfig {
 /** What only the laboratory may ask for; never set in production. */
 export interface LabConfig {
   readonly verdictSwitchedOff: boolean;
+  /** Checks that are taken away, to show what then gets through. */
+  readonly without: ReadonlySet<LabCheck>;
   /** End like `kill -9` when this point is passed for the n-th time in a boot's first runner. */
   readonly crashAt?: {
     readonly name: string;
@@ -42,7 +47,7 @@ export const defaultStateFolder = '/run/rackwright/runner';
 const usage = 'arguments: [--cmdline TEXT] [--state-dir DIR] [--file-disks DIR --dmi FILE]';
 const options = ['--cmdline', '--state-dir', '--file-disks', '--dmi'];
 /** A misspelt word of the laboratory would silently test something else. */
-const labWords = ['lab.verdict', 'lab.crash'];
+const labWords = ['lab.verdict', 'lab.crash', 'lab.without'];
 
 /** Reads arguments and the kernel's command line; `--cmdline` stands in for the latter. */
 export function readConfig(args: readonly string[], kernelCommandLine: string): ConfigResult {
@@ -128,12 +133,21 @@ function readLab(words: ReadonlyMap<string, string>, problems: string[]): LabCon
   }
   const crash = words.get('lab.crash');
   const verdictSwitchedOff = verdict === 'off';
-  if (crash === undefined) return { verdictSwitchedOff };
+  const without = readWithout(words.get('lab.without'), problems);
+  if (crash === undefined) return { verdictSwitchedOff, without };
   const [, name = '', count = '1', pidFile] = /^([\w.]+)(?::(\d+)(?::(\S+))?)?$/.exec(crash) ?? [];
   const occurrence = Number(count);
   if (name === '' || occurrence < 1) {
     problems.push(`rackwright.lab.crash is "${crash}"; it must be POINT or POINT:N[:PIDFILE]`);
   }
   const crashAt = { name, occurrence, ...(pidFile === undefined ? {} : { pidFile }) };
-  return { verdictSwitchedOff, crashAt };
+  return { verdictSwitchedOff, without, crashAt };
+}
+
+function readWithout(list: string | undefined, problems: string[]): ReadonlySet<LabCheck> {
+  const names = list === undefined ? [] : list.split(',');
+  for (const name of names.filter((one) => !labChecks.some((check) => check === one))) {
+    problems.push(`rackwright.lab.without: "${name}" is none of ${labChecks.join(', ')}`);
+  }
+  return new Set(labChecks.filter((check) => names.includes(check)));
 }

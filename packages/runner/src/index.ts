@@ -70,3 +70,4 @@ export { type CommandPlace, runCommand } from './steps/command.ts';
 export { runFile } from './steps/file.ts';
 export { interpreters, type ProgramPlace, runScript } from './steps/script.ts';
 export { runnerVersion } from './version.ts';
+export { devicesWithout, type LabCheck, labChecks, stepWithout } from './without-checks.ts';

@@ -2,6 +2,7 @@
  * The disks that lie, machine by machine: as few power-ons as the lies allow, for each takes
  * minutes. Every disk is a case of its own.
  */
+import type { LabCheck } from '@rackwright/runner';
 import type { Lie } from '../../liars/lies.ts';
 import type { ScsiDiskFacts } from '../../liars/scsi-disk.ts';
 import type { DiskSpec } from '../../qemu-disks.ts';
@@ -41,6 +42,8 @@ export interface Swap {
 export interface LiarMachine {
   readonly disks: readonly LiarDisk[];
   readonly swaps?: readonly Swap[];
+  /** The check that catches them: without it they get through. */
+  readonly check?: LabCheck;
   /** Words for `host create`: a policy that the case is about. */
   readonly policy?: readonly string[];
   /** Boots the runner once more after the clean: what is proved later has to be seen. */
@@ -73,6 +76,7 @@ const spare = (name: string, bus: DiskSpec['bus']): LiarDisk => ({
 export const liarMachines = {
   /** An SD card and an NVDIMM beside a usual disk. */
   beside: {
+    check: 'storageSigns',
     disks: [
       { name: 'disk0', bus: 'virtio', mebibytes: 64, says: 'honest' },
       {
@@ -93,6 +97,7 @@ export const liarMachines = {
   },
   /** Disks are pulled and others plugged in, on three buses, queued and in the midst of a write. */
   swap: {
+    check: 'heldDevice',
     disks: [
       slow('slow0'),
       slow('slow1'),
@@ -115,6 +120,7 @@ export const liarMachines = {
   },
   /** What is so only until the power goes, or until a while has passed. */
   time: {
+    check: 'powerCycleRead',
     disks: [
       liar({
         name: 'cache',
@@ -150,6 +156,7 @@ export const liarMachines = {
   },
   /** One stretch of 64 KiB ignores what is written to it. */
   hole: {
+    check: 'wholeRead',
     disks: [liar({ name: 'hole', bus: 'virtio', says: '64 KiB ignore writes', lie: PLACE }, 512)],
   },
   /** Lies about content that one reading can find. */

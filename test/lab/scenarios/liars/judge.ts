@@ -5,6 +5,7 @@
  * 1. The file decides what is left. What Rackwright says decides only whether it has promised
  *    something else, and whether it has named the disk.
  */
+import { shareFound } from '@rackwright/erasure';
 import { inspectDisk, isUntouched, PATTERN_BLOCK_BYTES } from '../../disk-image.ts';
 import type { LabDisk } from '../../qemu-disks.ts';
 import type { LiarDisk } from './cases.ts';
@@ -12,7 +13,12 @@ import type { LiarDisk } from './cases.ts';
 /** A certificate's statement, as far as it is judged here. */
 export interface StatementView {
   readonly device: { readonly name: string; readonly serial: string; readonly sizeBytes: number };
-  readonly verdict: { readonly kind: string };
+  readonly verdict: {
+    readonly kind: string;
+    /** Of an erased device: whether it was read whole, or at how many places. */
+    readonly level?: 'full' | 'sampled';
+    readonly placesRead?: number;
+  };
 }
 
 /** What Rackwright says of a host and its disks. */
@@ -103,9 +109,13 @@ function endingOf(found: {
   return leftBytes === 0 ? 'erasedBesideOthers' : 'notNamed';
 }
 
+/** A sample is worth so much: it may miss a share that it would find less surely. */
+const CONFIDENCE = 0.99;
+
 /** Whether a statement leaves room for so much to be left. */
-function allows(_statement: StatementView, _leftBytes: number): boolean {
-  return false; // statements say nothing about what was not looked at
+function allows({ device, verdict }: StatementView, leftBytes: number): boolean {
+  if (verdict.level !== 'sampled' || verdict.placesRead === undefined) return false;
+  return leftBytes / device.sizeBytes < shareFound(verdict.placesRead, CONFIDENCE);
 }
 
 /** The sentence or line that names a disk. */

@@ -42,8 +42,14 @@ interface Row {
 /** All machines of liars. */
 export const liarNames = Object.keys(liarMachines) as readonly LiarName[];
 
-/** The scenarios of these machines; the last one prints the table. */
-export function liarScenarios(names: readonly LiarName[]): ReadonlyMap<string, Scenario> {
+/**
+ * The scenarios of these machines; the last one prints the table. Not `checked`: each without the
+ * check that is to catch its lies, so that they must get through.
+ */
+export function liarScenarios(
+  names: readonly LiarName[],
+  checked: boolean,
+): ReadonlyMap<string, Scenario> {
   const rows: Row[] = [];
   return new Map(
     names.map((name) => {
@@ -52,9 +58,19 @@ export function liarScenarios(names: readonly LiarName[]): ReadonlyMap<string, S
         rows.push(...(await tryMachine(site, name, machine)));
         if (name === names.at(-1)) printTable(site, rows);
       };
-      return [`liars, ${name}`, { machines: [{ name: HOST, disks: machine.disks }], run }];
+      const scenario = {
+        machines: [{ name: HOST, disks: machine.disks }],
+        kernelArguments: checked ? [] : [`rackwright.lab.without=${checkOf(name, machine)}`],
+        run,
+      };
+      return [`liars, ${name}`, scenario];
     }),
   );
+}
+
+function checkOf(name: string, { check }: LiarMachine): string {
+  if (check === undefined) throw new Error(`no switch takes away what catches "${name}"`);
+  return check;
 }
 
 async function tryMachine(site: Site, name: string, spec: LiarMachine): Promise<Row[]> {
