@@ -35,6 +35,7 @@ export { planFor } from './plan-for.ts';
 export { powerBack } from './power/pending-power.ts';
 export { createMethod, isCreation } from './request/request-ids.ts';
 export { agentStepsOf, offered, planOf } from './run/known-steps.ts';
+export { agentAway, awayFromMs } from './shell/agent-away.ts';
 export type { HostsDependencies } from './shell/dependencies.ts';
 export { Hosts } from './shell/reconcile.ts';
 export { createSessionRegistry, type LiveSession, type SessionRegistry } from './shell/sessions.ts';

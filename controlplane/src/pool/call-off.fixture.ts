@@ -123,8 +123,9 @@ export async function look(
   kept: wire.PoolRecord,
   nowMs = host.nowMs,
   more: readonly SeenHost[] = [],
+  brake = '',
 ) {
-  const seen = seenHost(host.record);
+  const seen = seenHost(host.record, brake);
   const run = runOf(host);
   if (seen === undefined || run === undefined) throw new Error('the host is seen, with a run');
   const news = new Map([[1n, { kind: 'run', run } as const]]);

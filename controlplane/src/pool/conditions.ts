@@ -129,7 +129,9 @@ function namedWhy(standings: readonly Pick<Standing, 'name' | 'why'>[]): string 
 }
 
 /** By what does not end by itself, as a pause, a run and the clean before the image do. */
-function isKept({ stand, host, untilMs }: Standing): boolean {
+function isKept({ stand, host, untilMs, slot }: Standing): boolean {
+  const isUnderWay = slot !== undefined && slot.state !== RolloutSlotState.GATE;
+  if (isUnderWay && host.brake !== undefined) return true;
   const { state, goalStopped, keptBy } = host;
   const isLed = state === HostState.MANAGEABLE && goalStopped === undefined && keptBy === undefined;
   return stand === 'kept' && untilMs === undefined && runUnderWay(host) === undefined && !isLed;
@@ -185,7 +187,9 @@ function degraded(
     return yes('HostConflict', `${named.join('; ')}${more}`);
   }
   if (failed.length > 0) return yes('HostFailed', whose);
-  const kept = standings.filter(isKept);
+  const kept = standings
+    .filter(isKept)
+    .map((each) => (each.slot === undefined ? each : { ...each, why: each.host.brake ?? '' }));
   if (kept.length > 0) return yes('HostKept', namedWhy(kept));
   const failures = `${counted(failedCount, 'host')} failed`;
   // R13: what fails before a host is touched counts for nothing, and is made again.

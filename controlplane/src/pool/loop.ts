@@ -14,7 +14,7 @@ import { PoolSpecSchema, store as wire } from '@rackwright/api';
 import type { Clock, Log } from '@rackwright/platform';
 import type { Entry, Revision, StateStore } from '@rackwright/store';
 import type { Follower, Following } from '../following/index.ts';
-import type { CallWebhook } from '../host/index.ts';
+import { agentAway, awayFromMs, type CallWebhook, whyNothingDestructive } from '../host/index.ts';
 import type { ResolveImage } from '../images/index.ts';
 import {
   answered,
@@ -76,12 +76,17 @@ export class Pools {
   /** Pools whose next look has not begun. */
   readonly #queued = new Set<string>();
   readonly #alarms: Alarms;
+  /** By rack, for when its agent counts as away. */
+  readonly #absences: Alarms;
+  /** By rack: why nothing is begun there; empty: it may be. */
+  readonly #stopped = new Map<string, string>();
   readonly #written = new Set<string>();
   readonly #stopping = new AbortController();
 
   constructor(deps: PoolsDependencies) {
     this.#deps = deps;
     this.#alarms = new Alarms(deps.clock);
+    this.#absences = new Alarms(deps.clock);
     this.#lookingUp = new LookingUp(deps, (poolId) => this.wake(poolId));
     this.#questions = new Questions(deps, (poolId) => this.wake(poolId));
   }
@@ -115,6 +120,15 @@ export class Pools {
       },
     };
     await following.follow('hosts', hosts, signal);
+    const racks: Follower = {
+      listed: ({ entries }) => entries.forEach((entry) => this.#rackChanged(entry)),
+      changed: (change) => {
+        if (change.kind === 'put') return this.#rackChanged(change);
+        this.#stopped.delete(idOfKey(change.key));
+        this.#absences.clear(idOfKey(change.key));
+      },
+    };
+    await following.follow('racks', racks, signal);
     const resync = async () => {
       this.#wakeAll();
       this.#wakeOrphans((await answered(this.#deps.store.list('hosts'))).entries);
@@ -126,6 +140,7 @@ export class Pools {
     this.#stopping.abort();
     this.#lookingUp.stop();
     this.#alarms.stop();
+    this.#absences.stop();
   }
 
   /** Pools that this replica has seen, by id. */
@@ -163,7 +178,7 @@ export class Pools {
         return undefined;
       }
       if (this.#stopping.signal.aborted) return kept;
-      const world = await readWorld(store, poolId);
+      const world = await readWorld(store, poolId, clock.nowMs());
       const resolved = this.#lookingUp.take(poolId, kept.record);
       const { news, isStale } = await this.#newsOf(kept.record, world);
       const gate = this.#questions.take(poolId, world.policy);
@@ -276,6 +291,21 @@ export class Pools {
       const isWanted = host !== undefined && isSelected(pool?.spec?.hosts, host);
       if (isHeld || isWanted || host?.claimedBy === pool?.name) this.wake(poolId);
     }
+  }
+
+  /** Most changes of a rack say only that its agent is there still: those wake nobody. */
+  #rackChanged(entry: Entry): void {
+    const { clock, store } = this.#deps;
+    const rackId = idOfKey(entry.key);
+    const record = sharedRecordOf(store, wire.RackRecordSchema, entry);
+    const nowMs = clock.nowMs();
+    const stops = whyNothingDestructive(record, undefined) || agentAway(record, nowMs);
+    const before = this.#stopped.get(rackId);
+    this.#stopped.set(rackId, stops);
+    if (before !== undefined && before !== stops) this.#wakeAll();
+    const fromMs = awayFromMs(record);
+    const isAhead = fromMs !== undefined && fromMs > nowMs;
+    this.#absences.set(rackId, isAhead ? fromMs : undefined, () => this.#rackChanged(entry));
   }
 
   /** Looks for pools that claim hosts, and that are not known here. */

@@ -250,6 +250,7 @@ export function seen(n: number, change: Partial<SeenHost> = {}): SeenHost {
     service: 'in',
     isComingBack: false,
     keptBy: undefined,
+    brake: undefined,
     isInRescue: false,
     switchedOffBy: undefined,
     spec: undefined,

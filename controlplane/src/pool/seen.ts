@@ -65,6 +65,8 @@ export interface SeenHost {
   readonly isComingBack: boolean;
   /** What keeps it from being written now, whoever asks; undefined: nothing. */
   readonly keptBy: string | undefined;
+  /** Why nothing is begun in its rack now; undefined: it may be. */
+  readonly brake: string | undefined;
   /** A person saves what is on its disks, until that person says that it is over. */
   readonly isInRescue: boolean;
   /** A person has switched it off since its pool holds it, and it is off still. */
@@ -102,6 +104,7 @@ export function seenHost(record: wire.HostRecord, brake = ''): SeenHost | undefi
     service: serviceOf(record, host),
     isComingBack: powerBack(record) === 'owed',
     keptBy: keptBy(host, brake) ?? comesFirst(record),
+    brake: brake === '' ? undefined : brake,
     isInRescue: status.inRescue,
     switchedOffBy: switchedOffBy(status),
     spec: host.spec,

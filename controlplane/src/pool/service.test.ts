@@ -124,7 +124,7 @@ test('a host of a frozen rack or fleet is kept, and none waits at the gate for i
   rig.put(storeKey('racks', 'r2'), wire.RackRecordSchema, { rack });
   const store = await openMemoryStore({ random: seededRandom(1), disk: rig.disk });
   const kept = async () => {
-    const { hosts } = await readWorld(store, 'p');
+    const { hosts } = await readWorld(store, 'p', rig.clock.nowMs());
     return hosts.map(({ keptBy }) => keptBy);
   };
   const why = 'racks/r2 is frozen by user:ann: a drill';

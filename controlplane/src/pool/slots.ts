@@ -99,7 +99,9 @@ function foldNews(draft: Draft, slot: RolloutSlot, host: SeenHost, news: SlotNew
   slot.state = RUNNING;
   slot.run = run.number;
   slot.message = cut(inShort(run.waiting?.message ?? '', slot));
-  if (run.phase !== RunPhase.ENDED) return true;
+  // Called off before it began anything: whoever has to say so may be away for long.
+  const isOff = run.abort?.by === draft.record.pool?.name;
+  if (run.phase !== RunPhase.ENDED) return !(isOff && host.isStillIn && host.brake !== undefined);
   if (run.outcome === RunOutcome.SUCCEEDED) {
     slot.state = PROVING;
     slot.message = '';

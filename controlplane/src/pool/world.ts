@@ -1,7 +1,7 @@
 /** Everything that a decision about a pool is made of, as it stands in the store now. */
 import { type ImageRegistry, store as wire } from '@rackwright/api';
 import type { Entry, StateStore } from '@rackwright/store';
-import { fleetKey, whyNothingDestructive } from '../host/index.ts';
+import { agentAway, fleetKey, whyNothingDestructive } from '../host/index.ts';
 import { answered, readShared, sharedRecordOf } from '../records/index.ts';
 import type { Policy } from '../steps/index.ts';
 import type { OtherPool } from './members.ts';
@@ -21,19 +21,22 @@ export interface World {
 }
 
 /** Reads it for one pool. Throws `unavailable`. */
-export async function readWorld(store: StateStore, poolId: string): Promise<World> {
-  return (await readWorlds(store))(poolId);
+export async function readWorld(store: StateStore, poolId: string, nowMs: number): Promise<World> {
+  return (await readWorlds(store, nowMs))(poolId);
 }
 
 /** Reads it once for all pools: what is given makes each one's of it. Throws `unavailable`. */
-export async function readWorlds(store: StateStore): Promise<(poolId: string) => World> {
+export async function readWorlds(
+  store: StateStore,
+  nowMs: number,
+): Promise<(poolId: string) => World> {
   const [listed, racks, pools, fleet] = await Promise.all([
     answered(store.list('hosts')),
     answered(store.list('racks')),
     answered(store.list('pools')),
     readShared(store, wire.FleetRecordSchema, fleetKey),
   ]);
-  const brakes = brakesOf(store, racks.entries, fleet?.record);
+  const brakes = brakesOf(store, racks.entries, fleet?.record, nowMs);
   const kept = new Map<string, KeptHost>();
   const hosts: SeenHost[] = [];
   for (const entry of listed.entries) {
@@ -53,15 +56,19 @@ export async function readWorlds(store: StateStore): Promise<(poolId: string) =>
   return (poolId) => ({ ...shared, others: othersOf(poolId) });
 }
 
-/** Why nothing destructive begins in a rack now, by its name; empty: it may. */
+/** Why nothing destructive begins in a rack now, or can, by its name; empty: it may. */
 function brakesOf(
   store: StateStore,
   racks: readonly Entry[],
   fleet: wire.FleetRecord | undefined,
+  nowMs: number,
 ): (rack: string) => string {
   const records = racks.map((entry) => sharedRecordOf(store, wire.RackRecordSchema, entry));
   const texts = new Map(
-    records.map((record) => [record.rack?.name ?? '', whyNothingDestructive(record, fleet)]),
+    records.map((record) => [
+      record.rack?.name ?? '',
+      whyNothingDestructive(record, fleet) || agentAway(record, nowMs),
+    ]),
   );
   const elsewhere = whyNothingDestructive(undefined, fleet);
   return (rack) => texts.get(rack) ?? elsewhere;

@@ -26,6 +26,7 @@ import { isSameLife } from '../operation/lineage.ts';
 import { freezeText } from '../turn/brake.ts';
 import { activeRun } from '../turn/turn.ts';
 import type { FreezeInForce, HostContext, HostEvent, SessionContext } from '../turn/types.ts';
+import { sessionHintMs } from './agent-away.ts';
 import type { HostsDependencies } from './dependencies.ts';
 import { standings } from './places.ts';
 import type { LiveSession } from './sessions.ts';
@@ -164,9 +165,6 @@ function stands(
   if (sessionReplica !== '' && sessionReplica !== replicaId) return false;
   return journal === undefined || isSameLife(journal, session.journal);
 }
-
-/** A hint that its holder has not renewed for this long counts for nothing. */
-const sessionHintMs = 150_000;
 
 function isElsewhere(
   { replicaId, clock }: HostsDependencies,

@@ -56,7 +56,7 @@ export async function viewedPool(
 ): Promise<Viewed & Pick<World, 'others'>> {
   const poolId = idOf(record.pool?.name);
   const [{ hosts, others }, ledger] = await Promise.all([
-    worldOf?.(poolId) ?? readWorld(store, poolId),
+    worldOf?.(poolId) ?? readWorld(store, poolId, clock.nowMs()),
     readLedger(store, record.pool?.uid ?? ''),
   ]);
   return { record, hosts, others, ledger, nowMs: clock.nowMs() };
@@ -82,7 +82,7 @@ export async function withItsPool(
     if (!members.some(({ host }) => host === explanation.subject)) continue;
     const kept = await readRecord(deps.store, schema, poolKey(poolId));
     if (kept === undefined) continue;
-    const { hosts } = await readWorld(deps.store, poolId);
+    const { hosts } = await readWorld(deps.store, poolId, deps.clock.nowMs());
     return withPool(explanation, kept.record, hosts, deps.clock.nowMs());
   }
   return explanation;

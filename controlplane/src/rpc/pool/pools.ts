@@ -94,7 +94,7 @@ async function planRollout(deps: RpcDependencies, request: PlanRolloutRequest) {
   const { name = '', spec } = record.pool ?? {};
   const field = 'pool.spec.image';
   const image = needsLookup(record) ? await imageByDigest(deps, spec?.image ?? '', field) : '';
-  const world = await readWorld(deps.store, idOf(name));
+  const world = await readWorld(deps.store, idOf(name), deps.clock.nowMs());
   const plan = draftPlan({ ...draft, digest: digestOf(image) }, world, deps.clock.nowMs());
   return addDisks(deps, plan, record);
 }
@@ -106,7 +106,7 @@ async function listPools(
   const page = await listPage(deps.store, 'pools', request, '', ({ value, revision }): KeptPool => {
     return { record: fromBinary(schema, value), revision };
   });
-  const worldOf = await readWorlds(deps.store);
+  const worldOf = await readWorlds(deps.store, deps.clock.nowMs());
   const pools = await Promise.all(page.items.map((kept) => presentPool(deps, kept, worldOf)));
   return create(ListPoolsResponseSchema, { pools, nextPageToken: page.nextPageToken });
 }
@@ -126,7 +126,7 @@ async function* watchPools(
     kinds: Kind,
     show: (kept: KeptPool) => shown(kept),
     showListed: async () => {
-      const worldOf = await readWorlds(deps.store);
+      const worldOf = await readWorlds(deps.store, deps.clock.nowMs());
       return (kept: KeptPool) => shown(kept, worldOf);
     },
     gone: (poolName: string) => ({ pool: create(PoolSchema, { name: poolName }) }),
