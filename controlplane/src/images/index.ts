@@ -15,5 +15,6 @@ export {
   readImageName,
   withoutTag,
 } from './name.ts';
+export { areSamePlatforms, type PlatformDigests } from './platforms.ts';
 export { askRegistries, type RegistryResolverParts } from './registry-resolver.ts';
 export { askNobody, type ResolveAnswer, type ResolveImage, resolveWith } from './resolve.ts';

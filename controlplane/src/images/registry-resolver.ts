@@ -29,6 +29,7 @@ import {
 import { registryOf } from './access.ts';
 import { versionOf } from './image-version.ts';
 import { readImageName } from './name.ts';
+import { platformsOf } from './platforms.ts';
 import type { ResolveAnswer, ResolveImage } from './resolve.ts';
 
 export interface RegistryResolverParts {
@@ -102,7 +103,8 @@ async function ask(
     const read = (digest: Digest): Promise<Uint8Array> =>
       client.manifest(repository, digest, either);
     const version = await versionOf(found.bytes, read);
-    return { kind: 'digest', digest: found.digest, version };
+    const platforms = platformsOf(found.digest, found.bytes);
+    return { kind: 'digest', digest: found.digest, version, platforms };
   } catch (error) {
     if (late.signal.aborted) {
       const message = `${registry} has not answered in ${questionTimeoutMs / 1_000} s`;

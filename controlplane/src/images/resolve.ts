@@ -1,8 +1,15 @@
 /** How the digest behind an image's name is found: the port, and what needs no registry. */
 import { digestOfImage } from './name.ts';
+import type { PlatformDigests } from './platforms.ts';
 
 export type ResolveAnswer =
-  | { readonly kind: 'digest'; readonly digest: string; readonly version: string }
+  | {
+      readonly kind: 'digest';
+      readonly digest: string;
+      readonly version: string;
+      /** What it is for each platform; missing: nobody has looked. */
+      readonly platforms?: PlatformDigests;
+    }
   /** It is still the one that was known. */
   | { readonly kind: 'unchanged' }
   | {

@@ -51,7 +51,7 @@ test.each([
   expect(hosts.map(({ keptBy }) => keptBy)).toEqual([undefined, isAway ? words : undefined]);
 });
 
-test('the only slot goes to a host that can be worked on, and people are told of the others', () => {
+test('the only slot goes to a host that can be worked on; people are told of the others', () => {
   const pool = new Rollout(4, { rollout: oneAtOnce }).push('A');
   for (const n of [1, 3]) pool.set(n, { keptBy: away, brake: away });
   pool.push('B').finish();

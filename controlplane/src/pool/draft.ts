@@ -10,6 +10,7 @@ import {
   type RolloutPlan,
   store as wire,
 } from '@rackwright/api';
+import type { PlatformDigests } from '../images/index.ts';
 import { unavailableMax } from './amounts.ts';
 import { healFailures } from './failures.ts';
 import { type Membership, membersOf } from './members.ts';
@@ -30,6 +31,8 @@ export interface Drafted {
   readonly before: wire.PoolRecord | undefined;
   /** What its image names; empty: it needs no looking up. */
   readonly digest: string;
+  /** What that is for each platform; undefined: nobody has looked. */
+  readonly platforms?: PlatformDigests | undefined;
 }
 
 /** Whether its image has to be looked up to know where it would lead. */
@@ -39,7 +42,7 @@ export function needsLookup(record: wire.PoolRecord): boolean {
 
 /** In which order the hosts would go that it would have, and what else would become of hosts. */
 export function draftPlan(
-  { record: wanted, before, digest }: Drafted,
+  { record: wanted, before, digest, platforms }: Drafted,
   { hosts, others, registries }: Pick<World, 'hosts' | 'others' | 'registries'>,
   nowMs: number,
 ): RolloutPlan {
@@ -52,7 +55,8 @@ export function draftPlan(
   if (digest !== '') {
     const { image: reference } = spec;
     const answer = { reference, digest, version: '', known: knownDigest(record, reference) };
-    foldResolved(record, status, { kind: 'digest', ...answer }, old, nowMs);
+    const looked = platforms === undefined ? {} : { platforms };
+    foldResolved(record, status, { kind: 'digest', ...answer, ...looked }, old, nowMs);
   }
   // Which of a new one's hosts come first follows from its uid, and that is made with it.
   const all = before === undefined ? membersOf(withoutSize(record), hosts, others) : undefined;

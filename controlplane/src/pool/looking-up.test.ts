@@ -10,7 +10,10 @@ import { digest, image, Rollout, reference } from './rollout.fixture.ts';
 
 /** The pool as it stands with this target. */
 function recordAt(letter: string): wire.PoolRecord {
-  const target = { reference, digest: digest(letter), image: image(letter), version: letter };
+  const target = {
+    ...{ reference, digest: digest(letter), image: image(letter), version: letter },
+    platformDigests: { amd64: digest(letter) },
+  };
   const pool = { name: 'pools/p', spec: { image: reference }, status: { target } };
   return create(wire.PoolRecordSchema, { pool });
 }

@@ -95,7 +95,7 @@ export class LookingUp {
     const version = record.pool?.status?.target?.version ?? '';
     const known = knownDigest(record, reference);
     const answer = await this.#deps
-      .resolve(reference, known, this.#stopping.signal)
+      .resolve(reference, isLookedInto(record) ? known : '', this.#stopping.signal)
       .catch((error: unknown): ResolveAnswer => {
         return { kind: 'failed', type: 'internal', message: String(error) };
       });
@@ -138,6 +138,11 @@ export class LookingUp {
     this.#lookups.delete(poolId);
     this.#found(poolId);
   }
+}
+
+/** Whether it is known what the target is for each platform: only then is its digest enough. */
+function isLookedInto({ pool }: wire.PoolRecord): boolean {
+  return Object.keys(pool?.status?.target?.platformDigests ?? {}).length > 0;
 }
 
 function intervalOf({ pool }: wire.PoolRecord): number {

@@ -1,6 +1,7 @@
 /** What a pool makes of the answers of registries, and of an image that does not fit all hosts. */
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { digest, image, Rollout, reference } from './rollout.fixture.ts';
+import { knownDigest } from './target.ts';
 
 const hourMs = 3_600_000;
 const one = { amount: { case: 'count' as const, value: 1 } };
@@ -53,4 +54,41 @@ test('garm-T8: hosts that the image does not fit fail by themselves; the others 
   expect(pool.look().out).toBe('');
   expect([pool.countOn('B'), pool.surveyed().failedCount]).toEqual([3, 0]);
   expect(pool.messageOf('Degraded')).toContain(`hosts/${first}`);
+});
+
+describe('a tag that moves to another index', () => {
+  /** The registry names this digest now, and these manifests behind it. */
+  function moves(pool: Rollout, letter: string, platforms: Readonly<Record<string, string>>) {
+    const { image: named } = pool.spec;
+    const known = knownDigest(pool.record, named);
+    const answer = { reference: named, digest: digest(letter), version: '', known, platforms };
+    return pool.look({ kind: 'digest', ...answer });
+  }
+
+  test('of the same manifest for the platform moves no host', () => {
+    const pool = moves(settled(), 'B', { amd64: digest('m') }).finish();
+    expect(pool.countOn('B')).toBe(3);
+    moves(pool, 'C', { amd64: digest('m') });
+    expect([pool.out, pool.condition('UpToDate')]).toEqual(['', 'AllUpdated']);
+    moves(pool, 'D', { amd64: digest('m'), arm64: digest('n') });
+    expect(pool.out).toBe('');
+    moves(pool, 'E', { amd64: digest('o') }).finish();
+    expect(pool.countOn('E')).toBe(3);
+  });
+
+  test('of the same manifest under another tag of the repository moves no host either', () => {
+    const pool = moves(settled(), 'B', { amd64: digest('m') }).finish();
+    pool.spec.image = 'registry.example/os:next';
+    moves(pool, 'C', { amd64: digest('m') });
+    expect([pool.out, pool.condition('UpToDate')]).toEqual(['', 'AllUpdated']);
+    expect(pool.record.pool?.status?.target).toMatchObject({ image: image('B') });
+  });
+
+  test('forgets nothing of a rollout that was halted on these manifests', () => {
+    const pool = new Rollout(3, { rollout: { failureThreshold: one } }).push('A');
+    moves(pool, 'B', { amd64: digest('m') }).end(pool.out, 'failedWriting');
+    expect(pool.condition('Degraded')).toBe('RolloutHalted');
+    moves(pool, 'C', { amd64: digest('m') });
+    expect([pool.out, pool.condition('Degraded')]).toEqual(['', 'RolloutHalted']);
+  });
 });

@@ -3,7 +3,8 @@
  *
  * Invariants:
  * 1. A target is a reference as the spec names it and the digest that this very reference was
- *    resolved to: never a new name with an old digest (T4).
+ *    resolved to, or one before it of the same images for each platform: never a new name with an
+ *    old digest that it was not resolved to (T4).
  * 2. What cannot be resolved changes nothing: the target stays, and the rollout goes on (T2, T6).
  * 3. An answer that was asked for under another target than there is now never replaces this one:
  *    which of the two is newer, nobody can tell.
@@ -17,6 +18,7 @@ import {
   RunFailureSchema,
   type store as wire,
 } from '@rackwright/api';
+import { areSamePlatforms, type PlatformDigests } from '../images/index.ts';
 import { digestOf, imageByDigest } from './image-name.ts';
 import { isHealthyOn, type SeenHost } from './seen.ts';
 
@@ -29,6 +31,8 @@ export type Resolved =
       readonly version: string;
       /** The digest that the target had when it was asked; empty: there was none. */
       readonly known: string;
+      /** What it is for each platform; missing: nobody has looked. */
+      readonly platforms?: PlatformDigests;
     }
   | {
       readonly kind: 'failed';
@@ -81,7 +85,14 @@ export function foldResolved(
   if (image === undefined) return;
   delete draft.resolveFailure;
   const before = status.target;
-  const next = create(RolloutTargetSchema, { reference, image, digest, version });
+  if (before !== undefined && isSameImage(before, resolved)) {
+    // Under another name, too: what runs there stays, and so does what is known of it.
+    status.target = create(RolloutTargetSchema, { ...before, reference });
+    return;
+  }
+  const known = before?.digest === digest ? before.platformDigests : {};
+  const platformDigests = { ...known, ...resolved.platforms };
+  const next = create(RolloutTargetSchema, { reference, image, digest, version, platformDigests });
   next.since = timestampFromMs(nowMs);
   if (before?.digest === digest) {
     if (before.since !== undefined) next.since = before.since;
@@ -91,6 +102,18 @@ export function foldResolved(
     status.rolledBackFrom = '';
   }
   status.target = next;
+}
+
+/**
+ * Whether the name leads to another index of the same images, in the repository of the one before:
+ * no host would get anything else by it.
+ */
+function isSameImage(
+  { image, digest, platformDigests }: RolloutTarget,
+  { reference, digest: now, platforms = {} }: Extract<Resolved, { kind: 'digest' }>,
+): boolean {
+  if (digest === now || imageByDigest(reference, digest) !== image) return false;
+  return areSamePlatforms(platformDigests, platforms);
 }
 
 /**

@@ -6,7 +6,7 @@ export {
   type HostImage,
   type NetbootSet,
 } from './disk/disk-image.ts';
-export { type FoundImage, findHostImage, type ReadManifest } from './disk/find.ts';
+export { chooseEntry, type FoundImage, findHostImage, type ReadManifest } from './disk/find.ts';
 export {
   type DeclaredDisk,
   type DiskCompression,

@@ -33,7 +33,7 @@ import { requireName } from '../call/names.ts';
 import { listPage } from '../call/paging.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { watchCollection } from '../call/watch-collection.ts';
-import { imageByDigest } from '../spec/image-by-digest.ts';
+import { lookedUp } from '../spec/image-by-digest.ts';
 import {
   approvePool,
   createPool,
@@ -93,9 +93,15 @@ async function planRollout(deps: RpcDependencies, request: PlanRolloutRequest) {
   const { record } = draft;
   const { name = '', spec } = record.pool ?? {};
   const field = 'pool.spec.image';
-  const image = needsLookup(record) ? await imageByDigest(deps, spec?.image ?? '', field) : '';
+  const { image, platforms } = needsLookup(record)
+    ? await lookedUp(deps, spec?.image ?? '', field)
+    : { image: '' };
   const world = await readWorld(deps.store, idOf(name), deps.clock.nowMs());
-  const plan = draftPlan({ ...draft, digest: digestOf(image) }, world, deps.clock.nowMs());
+  const plan = draftPlan(
+    { ...draft, digest: digestOf(image), platforms },
+    world,
+    deps.clock.nowMs(),
+  );
   return addDisks(deps, plan, record);
 }
 

@@ -1,6 +1,11 @@
 /** What a tag names is looked up once, at the request, and kept: hosts are told digests. */
 import { failedPrecondition, invalidArgument, unavailable } from '@rackwright/api';
-import { atDigest, type ResolveAnswer, withoutTag } from '../../images/index.ts';
+import {
+  atDigest,
+  type PlatformDigests,
+  type ResolveAnswer,
+  withoutTag,
+} from '../../images/index.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 
 /** More than a registry is given for one question. */
@@ -10,18 +15,29 @@ type Resolving = Pick<RpcDependencies, 'resolve' | 'clock'>;
 
 /** The image by digest. Throws why it cannot be looked up now, naming the registry and a remedy. */
 export async function imageByDigest(
-  { resolve, clock }: Resolving,
+  resolving: Resolving,
   image: string,
   field = 'image',
 ): Promise<string> {
+  return (await lookedUp(resolving, image, field)).image;
+}
+
+/** The same, with what it is for each platform, where that was looked at. */
+export async function lookedUp(
+  { resolve, clock }: Resolving,
+  image: string,
+  field = 'image',
+): Promise<{ readonly image: string; readonly platforms?: PlatformDigests | undefined }> {
   const named = withoutTag(image);
-  if (named !== undefined) return named;
+  if (named !== undefined) return { image: named };
   const late = new AbortController();
   const cancel = clock.after(resolveTimeoutMs, () => late.abort());
   try {
     const answer = await resolve?.(image, '', late.signal);
     const found = answer?.kind === 'digest' ? atDigest(image, answer.digest) : undefined;
-    if (found !== undefined) return found;
+    if (found !== undefined && answer?.kind === 'digest') {
+      return { image: found, platforms: answer.platforms };
+    }
     throw failureOf(image, field, answer);
   } finally {
     cancel();
