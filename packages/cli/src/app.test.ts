@@ -2,7 +2,14 @@ import { generateKeyPairSync } from 'node:crypto';
 import { create, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, StorageDeviceSchema, Transport } from '@rackwright/api';
-import { buildStatement, publicKeyOf, signBytes } from '@rackwright/erasure';
+import {
+  buildManifest,
+  buildRevocation,
+  buildStatement,
+  publicKeyOf,
+  signBytes,
+  statementSha256,
+} from '@rackwright/erasure';
 import { describe, expect, test } from 'vitest';
 import { exitCodes } from './failure.ts';
 import { runOver } from './world.fixture.ts';
@@ -198,6 +205,51 @@ describe('erasure verify', () => {
     expect(err).toContain('1 of 2 do not verify');
   });
 
+  test('ends with a code of its own for each way to prove nothing', async () => {
+    const host = { name: 'hosts/h1', uid: 'uid-1' };
+    const run = async (statement: Uint8Array, document?: Uint8Array, flags: string[] = []) => {
+      const signed = (name: string, bytes: Uint8Array) => ({
+        [name]: bytes,
+        [`${name}.sig`]: signBytes(bytes, trust),
+      });
+      const files = {
+        ...signed('/1.json', statement),
+        ...(document === undefined ? {} : signed('/2.json', document)),
+        '/trust.pem': publicKeyOf(trust),
+      };
+      const names = document === undefined ? ['/1.json'] : ['/1.json', '/2.json'];
+      const args = ['erasure', 'verify', ...names, '--trust', '/trust.pem', ...flags];
+      return await runOver(args, { files });
+    };
+    const { METADATA_ONLY } = agent.ErasureMethod;
+    expect((await run(makeStatement({ method: METADATA_ONLY }))).code).toBe(8);
+    const { UNVERIFIED } = agent.VerdictKind;
+    expect((await run(makeStatement({ verdict: UNVERIFIED }))).code).toBe(9);
+    const createdAt = '2026-01-01T00:00:00.000Z';
+    const later = { host, createdAt, runnerSession: 's', devices: [], previousSha256: null };
+    const statement = makeStatement();
+    expect((await run(statement, buildManifest({ ...later, useEpoch: 4 }))).code).toBe(10);
+    const revocation = buildRevocation({
+      host,
+      certificate: 'erasureCertificates/c1',
+      certificateSha256: statementSha256(statement),
+      deviceSerial: 'SER-1',
+      reason: 'dataReturned',
+      detail: 'byte 0x5a is left',
+      offset: 4096,
+      useEpoch: 3,
+      createdAt,
+    });
+    expect(await run(statement, revocation)).toMatchObject({
+      code: 11,
+      out: expect.stringMatching(/REVOKED[\s\S]*dataReturned: byte 0x5a is left/),
+    });
+    const unknown = await run(statement, undefined, ['--require-revocations']);
+    expect(unknown).toMatchObject({ code: 12, err: expect.stringContaining('is not known') });
+    const known = ['--require-revocations', '--revocations-complete'];
+    expect((await run(statement, undefined, known)).code).toBe(0);
+  });
+
   test('names a file that is missing', async () => {
     const args = ['erasure', 'verify', '/1.json', '--trust', '/trust.pem'];
     expect(await runOver(args)).toMatchObject({ code: exitCodes.usage });
@@ -205,7 +257,7 @@ describe('erasure verify', () => {
     expect(code).toBe(exitCodes.usage);
   });
 
-  function makeStatement(): Uint8Array {
+  function makeStatement(change: Partial<agent.DeviceOutcome> = {}): Uint8Array {
     const outcome = create(agent.DeviceOutcomeSchema, {
       device: create(StorageDeviceSchema, {
         device: 'sda',
@@ -233,7 +285,7 @@ describe('erasure verify', () => {
         runnerSession: 'session',
         bootId: 'boot',
         runnerVersion: '0.1.0',
-        devices: [outcome],
+        devices: [Object.assign(outcome, change)],
         toolVersions: { node: '24.21.0' },
         mode: agent.StepMode.RUN,
         identityWitnesses: ['uuid'],

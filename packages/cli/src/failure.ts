@@ -3,9 +3,11 @@
  *
  *     0 done            2 wrong arguments      3 not found         4 conflict
  *     1 refused         5 not allowed          6 not reachable     7 a certificate does not verify
+ *     8 only metadata erased  9 void  10 superseded  11 revoked  12 revocations not known
  *     70 an error of the control plane or of this command
  */
 import { type ApiError, ApiFailure, counted, verbFor } from '@rackwright/api';
+import type { Standing } from '@rackwright/erasure';
 import type { OciError, OciFailureKind } from '@rackwright/oci';
 import { clean } from './output/text.ts';
 
@@ -18,6 +20,11 @@ export const exitCodes = {
   notAllowed: 5,
   unreachable: 6,
   notVerified: 7,
+  metadataOnly: 8,
+  voidCertificate: 9,
+  superseded: 10,
+  revoked: 11,
+  revocationsUnknown: 12,
   internal: 70,
 } as const;
 
@@ -26,10 +33,28 @@ export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** At least one certificate does not verify; what is wrong has been printed. */
+/** What keeps certificates from proving that a device is erased. */
+export type NotProved = Exclude<Standing, 'valid'> | 'revocationsUnknown';
+
+/** At least one certificate does not prove what it should; what is wrong has been printed. */
 export class NotVerified extends Error {
   override readonly name = 'NotVerified';
+  readonly standing: NotProved;
+
+  constructor(message: string, standing: NotProved) {
+    super(message);
+    this.standing = standing;
+  }
 }
+
+const standingCodes: Readonly<Record<NotProved, number>> = {
+  invalid: exitCodes.notVerified,
+  metadataOnly: exitCodes.metadataOnly,
+  void: exitCodes.voidCertificate,
+  superseded: exitCodes.superseded,
+  revoked: exitCodes.revoked,
+  revocationsUnknown: exitCodes.revocationsUnknown,
+};
 
 /** Some of many hosts refused what was asked; the report has been printed. */
 export class SomeRefused extends Error {
@@ -64,7 +89,7 @@ const notPushedCodes: Partial<Record<OciFailureKind, number>> = {
 export function exitCodeOf(error: unknown): number {
   if (error instanceof UsageError) return exitCodes.usage;
   if (error instanceof NotPushed) return notPushedCodes[error.kind] ?? exitCodes.refused;
-  if (error instanceof NotVerified) return exitCodes.notVerified;
+  if (error instanceof NotVerified) return standingCodes[error.standing];
   if (error instanceof SomeRefused || error instanceof NeverReached) return exitCodes.refused;
   return error instanceof ApiFailure ? exitCodeOfApi(error.error) : exitCodes.internal;
 }

@@ -213,6 +213,23 @@ const formatShape: Shape<string> = (value, path) => {
   throw new ShapeError(path === '' ? 'format' : `${path}.format`, 'missing');
 };
 
+const kindsByFormat: Readonly<Record<string, ErasureDocumentContent['kind']>> = {
+  [manifestFormat]: 'manifest',
+  [addendumFormat]: 'addendum',
+  [revocationFormat]: 'revocation',
+};
+
+/** What kind of document bytes say they are; undefined for certificates and all else. */
+export function kindOfDocument(bytes: Uint8Array): ErasureDocumentContent['kind'] | undefined {
+  if (bytes.length > documentBytesMax) return undefined;
+  try {
+    return kindsByFormat[parseJson(bytes, formatShape)];
+  } catch (error) {
+    if (error instanceof ShapeError) return undefined;
+    throw error;
+  }
+}
+
 /** Reads any document strictly. Throws `ShapeError`, naming the field or the byte. */
 export function parseDocument(bytes: Uint8Array): ErasureDocumentContent {
   if (bytes.length > documentBytesMax) throw tooLarge(bytes.length);

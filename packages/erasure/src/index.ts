@@ -42,6 +42,7 @@ export {
   type ErasureDocumentContent,
   type ErasureManifest,
   type ErasureRevocation,
+  kindOfDocument,
   parseDocument,
 } from './documents.ts';
 export {
@@ -116,12 +117,21 @@ export {
   signGaps,
 } from './signs.ts';
 export {
+  type CertificateReport,
+  judgeCertificates,
+  type Standing,
+  type StandingAnswer,
+  type StandingQuestion,
+  standings,
+} from './standing.ts';
+export {
   boundDeviceLog,
   type Disposition,
   type ErasureStatement,
   parseStatement,
   provesErasure,
 } from './statement.ts';
+export { type Trust, type TrustedKey, trustedKeys } from './trusted-keys.ts';
 export {
   type BlockRead,
   chunkBytesMax,
@@ -157,8 +167,10 @@ export {
   type Certificate,
   type CertificateCheck,
   type CertificateProblem,
+  type DocumentCheck,
   describeProblem,
   verifyCertificate,
+  verifyDocument,
 } from './verify.ts';
 export {
   deviceFactsOf,

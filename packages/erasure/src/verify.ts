@@ -1,12 +1,20 @@
 /**
- * Offline verification of certificates: needs the statement, its signature and the trusted public
- * key, nothing else. Says what is wrong as precisely as the bytes allow.
+ * Offline verification of certificates and documents: needs the statement, its signature and the
+ * trusted public keys, nothing else. Says what is wrong as precisely as the bytes allow.
  */
+import type { agent } from '@rackwright/api';
 import { parseEvidence } from './certificate.ts';
 import { derivedFields, derivedHost, outcomeFor } from './derived.ts';
+import {
+  addendumFields,
+  type ErasureAddendum,
+  type ErasureDocumentContent,
+  parseDocument,
+} from './documents.ts';
 import { ShapeError } from './shape.ts';
 import { KeyError, pemOfPublicKey, sha256Hex, signatureFits } from './signature.ts';
 import { type ErasureStatement, parseStatement } from './statement.ts';
+import { checkTrust, type Trust } from './trusted-keys.ts';
 
 export interface Certificate {
   /** Exact bytes of `N.json`. */
@@ -17,6 +25,7 @@ export interface Certificate {
 
 export type CertificateProblem =
   | { readonly kind: 'untrustedKey'; readonly message: string }
+  | { readonly kind: 'expiredKey'; readonly message: string }
   | { readonly kind: 'signature'; readonly message: string }
   | { readonly kind: 'malformed'; readonly field: string; readonly message: string }
   | { readonly kind: 'evidenceSignature'; readonly message: string }
@@ -33,9 +42,13 @@ export type CertificateCheck =
   | { readonly kind: 'valid'; readonly statement: ErasureStatement }
   | { readonly kind: 'invalid'; readonly problems: readonly CertificateProblem[] };
 
-/** Checks one certificate against the trusted public key (PEM); never throws. */
-export function verifyCertificate(certificate: Certificate, trustPem: string): CertificateCheck {
-  const problems: CertificateProblem[] = [...checkSignature(certificate, trustPem)];
+export type DocumentCheck =
+  | { readonly kind: 'valid'; readonly content: ErasureDocumentContent }
+  | { readonly kind: 'invalid'; readonly problems: readonly CertificateProblem[] };
+
+/** Checks one certificate against the trusted public keys; never throws. */
+export function verifyCertificate(certificate: Certificate, trust: Trust): CertificateCheck {
+  const problems: CertificateProblem[] = [];
   let statement: ErasureStatement | undefined;
   try {
     statement = parseStatement(certificate.statement);
@@ -43,7 +56,24 @@ export function verifyCertificate(certificate: Certificate, trustPem: string): C
   } catch (error) {
     problems.push(malformed(error));
   }
+  problems.unshift(...checkSignature(certificate, trust, statement?.endedAt));
   if (statement !== undefined && problems.length === 0) return { kind: 'valid', statement };
+  return { kind: 'invalid', problems };
+}
+
+/** Checks one manifest, addendum or revocation against the trusted public keys; never throws. */
+export function verifyDocument(document: Certificate, trust: Trust): DocumentCheck {
+  const problems: CertificateProblem[] = [];
+  let content: ErasureDocumentContent | undefined;
+  try {
+    content = parseDocument(document.statement);
+    if (content.kind === 'addendum') problems.push(...checkAddendum(content.addendum));
+  } catch (error) {
+    problems.push(malformed(error));
+  }
+  const createdAt = content === undefined ? undefined : createdAtOf(content);
+  problems.unshift(...checkSignature(document, trust, createdAt));
+  if (content !== undefined && problems.length === 0) return { kind: 'valid', content };
   return { kind: 'invalid', problems };
 }
 
@@ -54,10 +84,10 @@ export interface ChainCheck {
 }
 
 /** Checks certificates of one chain, oldest first: each one, and that each names the one before. */
-export function verifyChain(certificates: readonly Certificate[], trustPem: string): ChainCheck {
+export function verifyChain(certificates: readonly Certificate[], trust: Trust): ChainCheck {
   let before: Uint8Array | undefined;
   const checks = certificates.map((certificate): CertificateCheck => {
-    const check = verifyCertificate(certificate, trustPem);
+    const check = verifyCertificate(certificate, trust);
     const expected = before === undefined ? null : sha256Hex(before);
     before = certificate.statement;
     if (check.kind === 'invalid' || check.statement.previousSha256 === expected) return check;
@@ -72,12 +102,12 @@ export function describeProblem(problem: CertificateProblem): string {
   switch (problem.kind) {
     case 'untrustedKey':
       return `the trusted key is unusable: ${problem.message}`;
+    case 'expiredKey':
     case 'signature':
+    case 'evidenceSignature':
       return problem.message;
     case 'malformed':
       return `malformed: ${problem.message}`;
-    case 'evidenceSignature':
-      return problem.message;
     case 'fieldDiffers':
       return `${problem.field} says ${problem.statement}, the agent signed ${problem.evidence}`;
     case 'previous':
@@ -85,30 +115,50 @@ export function describeProblem(problem: CertificateProblem): string {
   }
 }
 
-function checkSignature(certificate: Certificate, trustPem: string): CertificateProblem[] {
-  try {
-    if (signatureFits(certificate.statement, certificate.signature, trustPem)) return [];
-  } catch (error) {
-    if (!(error instanceof KeyError)) throw error;
-    return [{ kind: 'untrustedKey', message: error.message }];
+function checkSignature(
+  { statement, signature }: Certificate,
+  trust: Trust,
+  signedAt: string | undefined,
+): CertificateProblem[] {
+  const check = checkTrust(statement, signature, trust, signedAt);
+  switch (check.kind) {
+    case 'fits':
+      return [];
+    case 'unusable':
+      return [{ kind: 'untrustedKey', message: check.message }];
+    case 'expired':
+      return [{ kind: 'expiredKey', message: check.message }];
+    case 'foreign':
+      return [{ kind: 'signature', message: check.message }];
   }
-  const digest = sha256Hex(certificate.statement);
-  const message = `the signature is not over this statement (SHA-256 ${digest}) by this key`;
-  return [{ kind: 'signature', message }];
 }
+
+type SignedEvidence = Pick<ErasureStatement, 'evidence' | 'evidenceSignature' | 'agentPublicKey'>;
 
 function checkEvidence(statement: ErasureStatement): CertificateProblem[] {
   const payload = Buffer.from(statement.evidence, 'base64');
   return [...checkAgentSignature(statement, payload), ...compareWithEvidence(statement, payload)];
 }
 
-function checkAgentSignature(
-  statement: ErasureStatement,
-  payload: Uint8Array,
-): CertificateProblem[] {
-  const signature = Buffer.from(statement.evidenceSignature, 'base64');
+function checkAddendum(addendum: ErasureAddendum): CertificateProblem[] {
+  const payload = Buffer.from(addendum.evidence, 'base64');
+  const evidence = parseEvidence(payload);
+  const { problems, compare } = comparison();
+  compare('host.uid', addendum.host.uid, evidence.hostUid);
+  const outcome = outcomeFor(evidence, addendum.device);
+  if (outcome === undefined) compare('device.serial', addendum.device.serial, serials(evidence));
+  else {
+    for (const [key, value] of Object.entries(addendumFields(evidence, outcome))) {
+      compare(key, valueAt(addendum, key), value);
+    }
+  }
+  return [...checkAgentSignature(addendum, payload), ...problems];
+}
+
+function checkAgentSignature(signed: SignedEvidence, payload: Uint8Array): CertificateProblem[] {
+  const signature = Buffer.from(signed.evidenceSignature, 'base64');
   try {
-    const key = pemOfPublicKey(Buffer.from(statement.agentPublicKey, 'base64'));
+    const key = pemOfPublicKey(Buffer.from(signed.agentPublicKey, 'base64'));
     if (signatureFits(payload, signature, key)) return [];
   } catch (error) {
     if (!(error instanceof KeyError)) throw error;
@@ -124,12 +174,7 @@ function compareWithEvidence(
   payload: Uint8Array,
 ): CertificateProblem[] {
   const evidence = parseEvidence(payload);
-  const problems: CertificateProblem[] = [];
-  const compare = (field: string, said: unknown, signed: unknown) => {
-    const [left, right] = [JSON.stringify(said), JSON.stringify(signed)];
-    if (left === right) return;
-    problems.push({ kind: 'fieldDiffers', field, statement: left, evidence: right });
-  };
+  const { problems, compare } = comparison();
   compare('host.uid', statement.host.uid, evidence.hostUid);
   for (const [key, value] of Object.entries(derivedHost(evidence))) {
     compare(`host.${key}`, valueAt(statement.host, key), value);
@@ -141,8 +186,7 @@ function compareWithEvidence(
   compare('verifiedBy', statement.verifiedBy, verifiedBy);
   const outcome = outcomeFor(evidence, statement.device);
   if (outcome === undefined) {
-    const devices = evidence.devices.map((each) => each.device?.serial ?? '');
-    compare('device.serial', statement.device.serial, devices);
+    compare('device.serial', statement.device.serial, serials(evidence));
     return problems;
   }
   const derived = derivedFields(evidence, outcome);
@@ -156,6 +200,31 @@ function compareWithEvidence(
     compare('identity.witnesses', statement.identity.witnesses, evidence.identityWitnesses);
   }
   return problems;
+}
+
+function comparison() {
+  const problems: CertificateProblem[] = [];
+  const compare = (field: string, said: unknown, signed: unknown) => {
+    const [left, right] = [JSON.stringify(said), JSON.stringify(signed)];
+    if (left === right) return;
+    problems.push({ kind: 'fieldDiffers', field, statement: left, evidence: right });
+  };
+  return { problems, compare };
+}
+
+function serials(evidence: agent.StepEvidence): string[] {
+  return evidence.devices.map((each) => each.device?.serial ?? '');
+}
+
+function createdAtOf(content: ErasureDocumentContent): string {
+  switch (content.kind) {
+    case 'manifest':
+      return content.manifest.createdAt;
+    case 'addendum':
+      return content.addendum.createdAt;
+    case 'revocation':
+      return content.revocation.createdAt;
+  }
 }
 
 function valueAt(from: object, key: string): unknown {

@@ -6,9 +6,7 @@ import {
   ErasureCertificateService,
   ListErasureCertificatesResponseSchema,
 } from '@rackwright/api';
-import { describeProblem, verifyCertificate } from '@rackwright/erasure';
 import { buildCommand, buildRouteMap } from '@stricli/core';
-import { NotVerified, UsageError } from '../failure.ts';
 import {
   connectionFlags,
   idArgument,
@@ -16,12 +14,12 @@ import {
   resourceName,
   type SharedFlags,
 } from '../flags.ts';
-import { printFields, printJson, printLines, printTable } from '../output/show.ts';
+import { printFields, printJson, printTable } from '../output/show.ts';
 import type { Column } from '../output/table.ts';
-import { clean } from '../output/text.ts';
 import { ago, instant } from '../output/time.ts';
 import type { CliContext, World } from '../world.ts';
 import { allPages, callsOf } from './calls.ts';
+import { verifyErasure } from './erasure-verify.ts';
 
 const shared = { ...connectionFlags, ...outputFlag };
 const aliases = { o: 'output' } as const;
@@ -93,79 +91,11 @@ const getTrust = buildCommand({
   },
 });
 
-const verifyErasure = buildCommand({
-  docs: { brief: 'Verify certificates offline: FILE.json with FILE.json.sig beside it' },
-  parameters: {
-    flags: {
-      trust: {
-        kind: 'parsed',
-        parse: String,
-        brief: 'Public key of the control plane (trust.pem)',
-        placeholder: 'file',
-      },
-      signature: {
-        kind: 'parsed',
-        parse: String,
-        optional: true,
-        brief: 'Signature, when it is not FILE.json.sig; for one certificate only',
-        placeholder: 'file',
-      },
-    },
-    positional: {
-      kind: 'array',
-      parameter: { parse: String, brief: 'Statement of a certificate', placeholder: 'file.json' },
-      minimum: 1,
-    },
-  },
-  async func(
-    this: CliContext,
-    flags: { trust: string; signature?: string },
-    ...files: readonly string[]
-  ) {
-    if (flags.signature !== undefined && files.length > 1) {
-      throw new UsageError('--signature fits one certificate only');
-    }
-    const trustPem = new TextDecoder().decode(await mustRead(this.world, flags.trust));
-    let invalid = 0;
-    for (const file of files) {
-      const verdict = await verifyFile(this.world, file, flags.signature, trustPem);
-      if (!verdict.valid) invalid += 1;
-      printLines(this.world, verdict.lines);
-    }
-    if (invalid > 0) throw new NotVerified(`${invalid} of ${files.length} do not verify`);
-  },
-});
-
 /** All commands on erasure certificates. */
 export const erasureRoutes = buildRouteMap({
   routes: { list: listErasures, get: getErasure, trust: getTrust, verify: verifyErasure },
   docs: { brief: 'Erasure certificates' },
 });
-
-async function verifyFile(
-  world: World,
-  file: string,
-  signatureFile: string | undefined,
-  trustPem: string,
-): Promise<{ valid: boolean; lines: string[] }> {
-  const statement = await mustRead(world, file);
-  const signature = await mustRead(world, signatureFile ?? `${file}.sig`);
-  const check = verifyCertificate({ statement, signature }, trustPem);
-  if (check.kind === 'invalid') {
-    const problems = check.problems.map((problem) => `  ${clean(describeProblem(problem))}`);
-    return { valid: false, lines: [`${clean(file)}: DOES NOT VERIFY`, ...problems] };
-  }
-  const { host, device, method, level, verdict } = check.statement;
-  const what = `${device.model} ${device.serial} of ${host.name}`;
-  const said = `${verdict.kind} by ${method}, level ${level ?? 'none'}`;
-  return { valid: true, lines: [`${clean(file)}: verified: ${clean(what)}: ${clean(said)}`] };
-}
-
-async function mustRead(world: World, path: string): Promise<Uint8Array> {
-  const bytes = await world.readFile(path);
-  if (bytes === undefined) throw new UsageError(`${path} does not exist`);
-  return bytes;
-}
 
 function columns({ clock }: World): Column<ErasureCertificate>[] {
   return [

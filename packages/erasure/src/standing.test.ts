@@ -1,0 +1,140 @@
+import { agent } from '@rackwright/api';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { certificateOf, certify, evidence, newKey, trustPem } from './certificate.fixture.ts';
+import { statementSha256 } from './certificate.ts';
+import { buildAddendum, buildManifest, buildRevocation } from './documents.ts';
+import { publicKeyOf } from './signature.ts';
+import { judgeCertificates, type StandingQuestion } from './standing.ts';
+import { type Certificate, describeProblem, verifyCertificate, verifyDocument } from './verify.ts';
+
+const createdAt = '2026-11-23T01:02:03.000Z';
+const host = { name: 'hosts/h1', uid: 'uid-1' };
+const plain = certificateOf();
+const sha256 = statementSha256(plain.statement);
+
+const revocation = certify(
+  buildRevocation({
+    host,
+    certificate: 'erasureCertificates/c1',
+    certificateSha256: sha256,
+    deviceSerial: 'SER-1',
+    reason: 'dataReturned',
+    detail: 'byte 0x5a is left',
+    offset: 4096,
+    useEpoch: 3,
+    createdAt,
+  }),
+);
+
+function addendum(bootId: string): Certificate {
+  const signed = evidence({ certificate: 'erasureCertificates/c1' }, { bootId });
+  const rest = { deviceIndex: 0, certificateSha256: sha256, createdAt };
+  return certify(buildAddendum({ host, useEpoch: 3, evidence: signed, ...rest }));
+}
+
+const manifest = certify(
+  buildManifest({
+    host,
+    useEpoch: 4,
+    createdAt,
+    runnerSession: 's',
+    devices: [],
+    previousSha256: null,
+  }),
+);
+
+function judge(
+  certificates: readonly Certificate[],
+  documents: readonly Certificate[] = [],
+  change: Partial<StandingQuestion> = {},
+) {
+  const rest = { trust: trustPem, revocationsKnown: true, ...change };
+  const { reports, documentProblems } = judgeCertificates({ certificates, documents, ...rest });
+  return { standings: reports.map(({ standing }) => standing), reports, documentProblems };
+}
+
+test('tells valid, void, metadata only, superseded, revoked and invalid apart', () => {
+  const of = (change: Partial<agent.DeviceOutcome>) => [
+    certificateOf({ evidence: evidence(change) }),
+  ];
+  expect(judge([plain]).standings).toEqual(['valid']);
+  expect(judge(of({ verdict: agent.VerdictKind.UNVERIFIED })).standings).toEqual(['void']);
+  const failed = certificateOf({ evidence: evidence({}, { ofFailedStep: true }) });
+  expect(judge([failed]).standings).toEqual(['void']);
+  const metadata = { method: agent.ErasureMethod.METADATA_ONLY };
+  expect(judge(of(metadata)).standings).toEqual(['metadataOnly']);
+  expect(judge([plain], [manifest]).standings).toEqual(['superseded']);
+  expect(judge([plain], [manifest, revocation]).standings).toEqual(['revoked']);
+  expect(judge([{ ...plain, signature: new Uint8Array(8) }]).standings).toEqual(['invalid']);
+});
+
+test('says what is not known without revocations and without an addendum of another boot', () => {
+  const notProved = (documents: Certificate[], known: boolean) =>
+    judge([plain], documents, { revocationsKnown: known }).reports[0]?.notProved.join('; ');
+  expect(notProved([], false)).toMatch(/whether it was revoked is not known/);
+  expect(notProved([], true)).not.toMatch(/revoked/);
+  expect(notProved([], true)).toMatch(/not yet verified after a power cycle/);
+  expect(notProved([addendum('boot')], true)).toMatch(/not yet verified after a power cycle/);
+  expect(notProved([addendum('boot-2')], true)).not.toMatch(/power cycle/);
+});
+
+test('follows the chain of a host, and refuses two certificates in one place of it', () => {
+  const second = certificateOf({ previousSha256: sha256 });
+  expect(judge([second, plain]).standings).toEqual(['valid', 'valid']);
+  expect(judge([second]).reports[0]?.notProved.join()).toMatch(/the certificate before it/);
+  const fork = certificateOf({ previousSha256: sha256, orderedBy: 'user:x' });
+  expect(judge([plain, second, fork]).standings).toEqual(['valid', 'invalid', 'invalid']);
+  const first = certificateOf({ orderedBy: 'user:x' });
+  expect(judge([plain, first]).standings).toEqual(['invalid', 'invalid']);
+  expect(judge([plain, plain]).standings).toEqual(['valid', 'valid']);
+});
+
+test('trusts several keys, each in its own time', () => {
+  const other = publicKeyOf(newKey().privatePem);
+  const keys = (limits: string) => `${other}\n${limits}\n${trustPem}`;
+  const kinds = (pem: string) => {
+    const check = verifyCertificate(plain, pem);
+    return check.kind === 'valid' ? [] : check.problems.map(({ kind }) => kind);
+  };
+  expect(kinds(keys(''))).toEqual([]);
+  expect(kinds(other)).toEqual(['signature']);
+  expect(kinds(keys('not-after: 2023-11-14T22:13:28Z'))).toEqual(['expiredKey']);
+  expect(kinds(keys('not-after: 2023-11-14T22:13:30Z'))).toEqual([]);
+  expect(kinds(keys('not-before: 2024-01-01T00:00:00Z'))).toEqual(['expiredKey']);
+  expect(kinds(keys('not-after: nonsense'))).toEqual(['expiredKey']);
+});
+
+test.each([
+  ['manifest', manifest],
+  ['addendum', addendum('boot-2')],
+  ['revocation', revocation],
+])('refuses a %s after any one byte of it is changed', (_name, document) => {
+  expect(verifyDocument(document, trustPem).kind).toBe('valid');
+  const length = document.statement.length;
+  fc.assert(
+    fc.property(fc.nat(length - 1), fc.integer({ min: 1, max: 255 }), (at, bits) => {
+      const statement = document.statement.slice();
+      statement[at] = (statement[at] ?? 0) ^ bits;
+      expect(verifyDocument({ ...document, statement }, trustPem).kind).toBe('invalid');
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test('names the field of an addendum that the agent did not sign, also when it is signed', () => {
+  const { statement } = addendum('boot-2');
+  const changed = Buffer.from(statement).toString().replace('"boot-2"', '"boot-3"');
+  const check = verifyDocument(certify(Buffer.from(changed)), trustPem);
+  if (check.kind === 'valid') throw new Error('valid');
+  expect(check.problems.map(describeProblem)).toEqual([
+    'bootId says "boot-3", the agent signed "boot-2"',
+  ]);
+});
+
+test('counts only documents that verify', () => {
+  const forged = { ...revocation, signature: manifest.signature };
+  const { standings, documentProblems } = judge([plain], [manifest, forged]);
+  expect(standings).toEqual(['superseded']);
+  expect([...documentProblems.keys()]).toEqual([1]);
+});

@@ -1,0 +1,217 @@
+/**
+ * What a certificate is worth among others: whether its chain holds, whether the host was used
+ * since, whether it was proved after a power cycle or revoked. Pure, and offline: what is not given
+ * is not known, and said to be so.
+ */
+import { sha256Hex } from './signature.ts';
+import { type ErasureStatement, provesErasure } from './statement.ts';
+import type { Trust } from './trusted-keys.ts';
+import { percent } from './verification.ts';
+import {
+  type Certificate,
+  type CertificateProblem,
+  describeProblem,
+  verifyCertificate,
+  verifyDocument,
+} from './verify.ts';
+
+/** The worst first: the first that holds is a certificate's standing. */
+export const standings = [
+  'invalid',
+  'revoked',
+  'void',
+  'metadataOnly',
+  'superseded',
+  'valid',
+] as const;
+/**
+ * `invalid`: not what was signed. `revoked`: does not hold any more. `void`: true, and proves no
+ * erasure. `metadataOnly`: only partition tables and metadata were overwritten. `superseded`: the
+ * host was used since.
+ */
+export type Standing = (typeof standings)[number];
+
+export interface StandingQuestion {
+  readonly certificates: readonly Certificate[];
+  /** Manifests, addenda and revocations that are at hand. */
+  readonly documents: readonly Certificate[];
+  readonly trust: Trust;
+  /** Whether `documents` holds every revocation that there is. */
+  readonly revocationsKnown: boolean;
+}
+
+export interface CertificateReport {
+  readonly standing: Standing;
+  /** Undefined when it cannot be read. */
+  readonly statement: ErasureStatement | undefined;
+  /** Sentences. */
+  readonly proved: readonly string[];
+  readonly notProved: readonly string[];
+  readonly problems: readonly string[];
+}
+
+export interface StandingAnswer {
+  /** In the order of the question. */
+  readonly reports: readonly CertificateReport[];
+  /** Problems of documents that do not verify, by their place in the question. */
+  readonly documentProblems: ReadonlyMap<number, readonly string[]>;
+}
+
+interface Known {
+  readonly question: StandingQuestion;
+  /** SHA-256 of every certificate at hand. */
+  readonly digests: ReadonlySet<string>;
+  /** Statements by the certificate they name as the one before. */
+  readonly followers: ReadonlyMap<string, readonly string[]>;
+  readonly latestEpoch: ReadonlyMap<string, number>;
+  /** By the SHA-256 of the certificate that they are about. */
+  readonly addenda: ReadonlyMap<string, { readonly bootId: string; readonly createdAt: string }>;
+  readonly revocations: ReadonlyMap<string, string>;
+}
+
+/** Judges certificates together with all that is at hand; never throws. */
+export function judgeCertificates(question: StandingQuestion): StandingAnswer {
+  const checks = question.certificates.map((each) => verifyCertificate(each, question.trust));
+  const statements = checks.map((check) => (check.kind === 'valid' ? check.statement : undefined));
+  const { documentProblems, ...documents } = readDocuments(question, statements);
+  const digests = question.certificates.map(({ statement }) => sha256Hex(statement));
+  const followers = new Map<string, string[]>();
+  for (const [index, statement] of statements.entries()) {
+    if (statement === undefined) continue;
+    // The first statement of a host's chain names none; there can be only one of them.
+    const before = statement.previousSha256 ?? `first of ${statement.host.uid}`;
+    const digest = digests[index] ?? '';
+    const known = followers.get(before) ?? [];
+    if (!known.includes(digest)) followers.set(before, [...known, digest]);
+  }
+  const known: Known = { question, digests: new Set(digests), followers, ...documents };
+  const reports = checks.map((check, index): CertificateReport => {
+    if (check.kind === 'invalid') return invalid(check.problems);
+    return judge(check.statement, digests[index] ?? '', known);
+  });
+  return { reports, documentProblems };
+}
+
+function readDocuments(
+  { documents, trust }: StandingQuestion,
+  statements: readonly (ErasureStatement | undefined)[],
+) {
+  const latestEpoch = new Map<string, number>();
+  const addenda = new Map<string, { bootId: string; createdAt: string }>();
+  const revocations = new Map<string, string>();
+  const documentProblems = new Map<number, string[]>();
+  const seen = (uid: string, epoch: number) => {
+    latestEpoch.set(uid, Math.max(epoch, latestEpoch.get(uid) ?? 0));
+  };
+  for (const statement of statements) {
+    if (statement !== undefined) seen(statement.host.uid, statement.useEpoch);
+  }
+  for (const [index, document] of documents.entries()) {
+    const check = verifyDocument(document, trust);
+    if (check.kind === 'invalid') {
+      documentProblems.set(index, check.problems.map(describeProblem));
+      continue;
+    }
+    const { content } = check;
+    switch (content.kind) {
+      case 'manifest':
+        seen(content.manifest.host.uid, content.manifest.useEpoch);
+        break;
+      case 'addendum':
+        addenda.set(content.addendum.certificateSha256, content.addendum);
+        break;
+      case 'revocation': {
+        const { certificateSha256, reason, detail, createdAt } = content.revocation;
+        revocations.set(certificateSha256, `revoked on ${createdAt}: ${reason}: ${detail}`);
+        break;
+      }
+    }
+  }
+  return { latestEpoch, addenda, revocations, documentProblems };
+}
+
+function judge(statement: ErasureStatement, digest: string, known: Known): CertificateReport {
+  const proved = [
+    `the control plane signed it, and its agent signed the evidence (${statement.operationId})`,
+    ...provedOf(statement),
+  ];
+  const notProved = notProvedOf(statement);
+  const addendum = known.addenda.get(digest);
+  // The boot that erased shows nothing: its caches may still hold what it wrote.
+  if (addendum !== undefined && addendum.bootId !== statement.bootId) {
+    proved.push(`read again after a power cycle on ${addendum.createdAt}`);
+  } else notProved.push('not yet verified after a power cycle, as far as is known here');
+  const chain = chainProblem(statement, known);
+  if (chain !== undefined) return { ...invalid([]), statement, problems: [chain] };
+  notProved.push(...chainLack(statement, known));
+  const revoked = known.revocations.get(digest);
+  if (revoked === undefined && !known.question.revocationsKnown) {
+    notProved.push('whether it was revoked is not known: no complete list of revocations is given');
+  }
+  const latest = known.latestEpoch.get(statement.host.uid) ?? 0;
+  if (latest > statement.useEpoch) {
+    const uses = `this is of use ${statement.useEpoch}, and use ${latest} is known`;
+    notProved.push(`that the device is still erased: ${uses}`);
+  }
+  const problems = revoked === undefined ? [] : [revoked];
+  const standing = standingOf(statement, revoked !== undefined, latest > statement.useEpoch);
+  return { standing, statement, proved, notProved, problems };
+}
+
+function standingOf(statement: ErasureStatement, revoked: boolean, used: boolean): Standing {
+  if (revoked) return 'revoked';
+  if (statement.level === null) return 'void';
+  if (!provesErasure(statement)) return 'metadataOnly';
+  return used ? 'superseded' : 'valid';
+}
+
+function provedOf(statement: ErasureStatement): string[] {
+  const { verdict, verification, level, methodTitle } = statement;
+  if (verdict.kind !== 'erased' || level === null) return [];
+  const read = `${verdict.placesRead} places of 4 KiB, ${verdict.bytesRead} bytes, were read back`;
+  const how = verification.level === 'full' ? 'every byte' : ppcm(verification.shareReadPpcm);
+  const found = foundText(verification);
+  return [`${level} by ${methodTitle}`, `${read}: ${how}${found}`];
+}
+
+function foundText({ findsSharePpcm, confidenceBp }: ErasureStatement['verification']): string {
+  if (findsSharePpcm === null || findsSharePpcm === 0 || confidenceBp === null) return '';
+  const sure = percent(confidenceBp / 10_000);
+  return `; a share of ${ppcm(findsSharePpcm)} left anywhere is found with ${sure} confidence`;
+}
+
+function notProvedOf(statement: ErasureStatement): string[] {
+  const { verdict, ofFailedStep, capacity, identity, device } = statement;
+  const said: string[] = [];
+  if (ofFailedStep) said.push('nothing: its step failed');
+  if ('reason' in verdict) said.push(`that it was erased: ${verdict.reason}`);
+  if (verdict.kind === 'switchedOff') said.push('that it was erased: the verdict was switched off');
+  if (statement.method === 'metadataOnly') said.push('that anything but metadata was erased');
+  if (!statement.methodProvenOnDevice) said.push('the method is not yet proven on a device');
+  if (capacity.kind === 'notExamined') said.push(`hidden areas: ${capacity.reason}`);
+  if (device.certifiedAs === 'volume') said.push('the disks behind this RAID volume');
+  if (identity.kind === 'waived') said.push(`which machine it was: waived by ${identity.policy}`);
+  return [...said, ...statement.notExamined.map((area) => `not examined: ${area}`)];
+}
+
+/** Two statements that name the same one before are a fork, and one of them is false. */
+function chainProblem({ previousSha256, host }: ErasureStatement, known: Known) {
+  const before = previousSha256 ?? `first of ${host.uid}`;
+  const count = known.followers.get(before)?.length ?? 0;
+  return count > 1 ? `${count} certificates follow ${previousSha256 ?? 'none'}` : undefined;
+}
+
+function chainLack({ previousSha256 }: ErasureStatement, { digests }: Known): string[] {
+  if (previousSha256 === null || digests.has(previousSha256)) return [];
+  return [`the certificate before it (SHA-256 ${previousSha256}) is not given`];
+}
+
+function invalid(problems: readonly CertificateProblem[]): CertificateReport {
+  const said = problems.map(describeProblem);
+  const nothing = { statement: undefined, proved: [], notProved: ['anything'] };
+  return { standing: 'invalid', ...nothing, problems: said };
+}
+
+function ppcm(share: number): string {
+  return percent(share / 100_000_000);
+}
