@@ -38,17 +38,22 @@ export function writePattern(path: string, disk: string, bytes: number, start = 
   }
 }
 
-/** Reads the file from byte `start` on and counts what is in its blocks. */
-export function inspectDisk(path: string, disk: string, start = 0): DiskVerdict {
+/** Reads the file, or what lies between two of its bytes, and counts what is in the blocks. */
+export function inspectDisk(
+  path: string,
+  disk: string,
+  part: { readonly from: number; readonly to: number } = { from: 0, to: Number.POSITIVE_INFINITY },
+): DiskVerdict {
   const file = openSync(path, 'r');
   try {
-    const blocks = Math.ceil((fstatSync(file).size - start) / PATTERN_BLOCK_BYTES);
+    const bytes = Math.min(fstatSync(file).size, part.to) - part.from;
+    const blocks = Math.ceil(bytes / PATTERN_BLOCK_BYTES);
     const marker = Buffer.from(patternMarker(disk));
     const block = Buffer.alloc(PATTERN_BLOCK_BYTES);
     let withPattern = 0;
     let allZero = 0;
     for (let index = 0; index < blocks; index += 1) {
-      const at = start + index * PATTERN_BLOCK_BYTES;
+      const at = part.from + index * PATTERN_BLOCK_BYTES;
       const length = readSync(file, block, 0, PATTERN_BLOCK_BYTES, at);
       const content = block.subarray(0, length);
       if (content.includes(marker)) withPattern += 1;

@@ -1,9 +1,14 @@
 /** What Rackwright says of a host and its disks, asked with the operators' command. */
+import { parseStatement } from '@rackwright/erasure';
 import type { Site } from '../../site.ts';
-import type { Claims, StatementView } from './judge.ts';
+import type { Claims } from './judge.ts';
 
 interface CertificateList {
-  readonly erasureCertificates?: readonly { readonly name: string; readonly statement: string }[];
+  readonly erasureCertificates?: readonly {
+    readonly name: string;
+    readonly statement: string;
+    readonly powerCycleProof?: string;
+  }[];
 }
 
 /** Everything that is claimed of the host now. */
@@ -11,10 +16,10 @@ export async function readClaims({ stack, watch }: Site, host: string): Promise<
   const listed = JSON.parse(
     await stack.cli(['erasure', 'list', '--host', host, '-o', 'json']),
   ) as CertificateList;
-  const statements = (listed.erasureCertificates ?? []).map(
-    ({ statement }) =>
-      JSON.parse(Buffer.from(statement, 'base64').toString('utf8')) as StatementView,
-  );
+  const statements = (listed.erasureCertificates ?? [])
+    .filter(({ powerCycleProof }) => powerCycleProof !== 'POWER_CYCLE_PROOF_REFUTED')
+    .map(({ statement }) => parseStatement(Buffer.from(statement, 'base64')))
+    .filter(({ level }) => level !== null);
   const status = watch.latest(host)?.status;
   const failure = status?.lastError?.failure;
   const words = [

@@ -5,27 +5,20 @@
  * 1. The file decides what is left. What Rackwright says decides only whether it has promised
  *    something else, and whether it has named the disk.
  */
-import { shareFound } from '@rackwright/erasure';
+import type { ErasureStatement } from '@rackwright/erasure';
 import { inspectDisk, isUntouched, PATTERN_BLOCK_BYTES } from '../../disk-image.ts';
 import type { LabDisk } from '../../qemu-disks.ts';
 import type { LiarDisk } from './cases.ts';
 
-/** A certificate's statement, as far as it is judged here. */
-export interface StatementView {
-  readonly device: { readonly name: string; readonly serial: string; readonly sizeBytes: number };
-  readonly verdict: {
-    readonly kind: string;
-    /** Of an erased device: whether it was read whole, or at how many places. */
-    readonly level?: 'full' | 'sampled';
-    readonly placesRead?: number;
-  };
-}
+const MIB = 1024 * 1024;
+/** Shares on certificates are in millionths of a percent. */
+const PPCM = 1e8;
 
 /** What Rackwright says of a host and its disks. */
 export interface Claims {
   readonly isAvailable: boolean;
-  /** Certificates that hold: neither revoked nor of a run that failed. */
-  readonly statements: readonly StatementView[];
+  /** Certificates that promise something: neither revoked nor of a step that failed. */
+  readonly statements: readonly ErasureStatement[];
   /** All its words about what is wrong with the host. */
   readonly words: string;
 }
@@ -78,44 +71,68 @@ export function judgeDisk(disk: LabDisk & LiarDisk, claims: Claims): Judgement {
       caughtBy: '',
     };
   }
-  const start = disk.bytes - (disk.patternMebibytes ?? disk.mebibytes) * 1024 * 1024;
-  const { withPattern } = inspectDisk(disk.image, disk.patternName, start);
-  const leftBytes = withPattern * PATTERN_BLOCK_BYTES;
   const handle = disk.handle ?? new RegExp(escapeWords(disk.serial));
   const statement = claims.statements.find(
-    ({ device, verdict }) =>
-      verdict.kind === 'erased' && (handle.test(device.serial) || handle.test(device.name)),
+    ({ device }) => handle.test(device.serial) || handle.test(device.name),
   );
+  const admitted = Math.min(statement?.device.sizeBytes ?? disk.bytes, disk.bytes);
+  const left = {
+    inside: leftIn(disk, patternStart(disk), admitted),
+    hidden: leftIn(disk, admitted, disk.bytes),
+  };
   const naming = namingWords(claims.words, handle);
   return {
-    ending: endingOf({ claims, leftBytes, statement, naming }),
-    leftBytes,
-    caughtBy: naming,
+    ending: endingOf({ claims, left, statement, naming }),
+    leftBytes: left.inside + left.hidden,
+    caughtBy: naming === '' && statement !== undefined ? promiseOf(statement) : naming,
   };
+}
+
+function patternStart({ bytes, mebibytes, patternMebibytes }: LabDisk): number {
+  return bytes - (patternMebibytes ?? mebibytes) * MIB;
+}
+
+/** Bytes of the disk's pattern between two offsets. */
+function leftIn({ image, patternName }: LabDisk, from: number, to: number): number {
+  return inspectDisk(image, patternName, { from, to }).withPattern * PATTERN_BLOCK_BYTES;
+}
+
+/** What is left: of what the certificate speaks of, and behind it. */
+interface Left {
+  readonly inside: number;
+  readonly hidden: number;
 }
 
 function endingOf(found: {
   readonly claims: Claims;
-  readonly leftBytes: number;
-  readonly statement: StatementView | undefined;
+  readonly left: Left;
+  readonly statement: ErasureStatement | undefined;
   readonly naming: string;
 }): Ending {
-  const { claims, leftBytes, statement, naming } = found;
+  const { claims, left, statement, naming } = found;
+  const leftBytes = left.inside + left.hidden;
   if (leftBytes > 0 && (claims.isAvailable || statement !== undefined)) {
-    return statement !== undefined && allows(statement, leftBytes) ? 'stated' : 'gotThrough';
+    return statement !== undefined && allows(statement, left) ? 'stated' : 'gotThrough';
   }
   if (claims.isAvailable) return statement === undefined ? 'notCertified' : 'erased';
   if (naming !== '') return 'refused';
   return leftBytes === 0 ? 'erasedBesideOthers' : 'notNamed';
 }
 
-/** A sample is worth so much: it may miss a share that it would find less surely. */
-const CONFIDENCE = 0.99;
+/** Whether a statement leaves room for so much to be left, and says so. */
+function allows({ device, verification, capacity }: ErasureStatement, left: Left): boolean {
+  const found = (verification.findsSharePpcm ?? 0) / PPCM;
+  const isSampled = verification.level === 'sampled' && left.inside / device.sizeBytes < found;
+  return (left.inside === 0 || isSampled) && (left.hidden === 0 || capacity.kind === 'notExamined');
+}
 
-/** Whether a statement leaves room for so much to be left. */
-function allows({ device, verdict }: StatementView, leftBytes: number): boolean {
-  if (verdict.level !== 'sampled' || verdict.placesRead === undefined) return false;
-  return leftBytes / device.sizeBytes < shareFound(verdict.placesRead, CONFIDENCE);
+/** The limits of what a statement promises. */
+function promiseOf({ verification, capacity, powerCycle }: ErasureStatement): string {
+  const { level, places, findsSharePpcm } = verification;
+  const share = `finds ${((findsSharePpcm ?? 0) / PPCM) * 100} %`;
+  const read = level === 'sampled' ? `${places} places, ${share}` : 'read whole';
+  const behind = capacity.kind === 'notExamined' ? `; capacity: ${capacity.reason}` : '';
+  return `${read}${behind}; ${powerCycle}`;
 }
 
 /** The sentence or line that names a disk. */
