@@ -200,14 +200,19 @@ export const liarMachines = {
       }),
     ],
   },
-  /** Disks whose commands pass through to a target of ours. */
-  scsi: {
+  /** A disk that shows by another command that it has more. */
+  capacity: {
     disks: [
       passed({
         name: 'admits',
         says: 'READ CAPACITY(10) admits 48 of its 64 MiB',
         scsi: { admittedBytes: 48 * MIB },
       }),
+    ],
+  },
+  /** Disks whose commands pass through to a target of ours. */
+  scsi: {
+    disks: [
       passed({ name: 'sanitizes', says: 'honest: SANITIZE erases', scsi: { sanitize: 'erases' } }),
       passed({
         name: 'pretends',
