@@ -57,9 +57,12 @@ class DecodedRecords {
 }
 
 /** By store, so that whoever reads one shares with all others who do. */
-const stores = new WeakMap<StateStore, DecodedRecords>();
+/** A store for whoever writes nothing: so it cannot be written by mistake. */
+export type ReadableStore = Omit<StateStore, 'put' | 'delete'>;
 
-function decodedOf(store: StateStore): DecodedRecords {
+const stores = new WeakMap<ReadableStore, DecodedRecords>();
+
+function decodedOf(store: ReadableStore): DecodedRecords {
   const known = stores.get(store);
   if (known !== undefined) return known;
   const decoded = new DecodedRecords();
@@ -69,7 +72,7 @@ function decodedOf(store: StateStore): DecodedRecords {
 
 /** The record of an entry, shared (invariant 1). */
 export function sharedRecordOf<D extends DescMessage>(
-  store: StateStore,
+  store: ReadableStore,
   schema: D,
   entry: Entry,
 ): MessageShape<D> {

@@ -17,7 +17,7 @@ import {
   StoreError,
   type WriteResult,
 } from '@rackwright/store';
-import { keepShared, sharedRecordOf } from './decoded.ts';
+import { keepShared, type ReadableStore, sharedRecordOf } from './decoded.ts';
 
 /** How often a write of unknown outcome is repeated before the caller is told so. */
 const settleAttemptsMax = 4;
@@ -34,7 +34,7 @@ export type Written =
 
 /** The record at `key`; undefined when there is none. Throws `unavailable`. */
 export async function readRecord<D extends DescMessage>(
-  store: StateStore,
+  store: ReadableStore,
   schema: D,
   key: string,
 ): Promise<Kept<MessageShape<D>> | undefined> {
@@ -45,7 +45,7 @@ export async function readRecord<D extends DescMessage>(
 
 /** As `readRecord`, but shared with everybody who reads it: it must not be changed. */
 export async function readShared<D extends DescMessage>(
-  store: StateStore,
+  store: ReadableStore,
   schema: D,
   key: string,
 ): Promise<Kept<MessageShape<D>> | undefined> {

@@ -12,7 +12,12 @@ import {
 } from '@rackwright/api';
 import type { Log, LogFields } from '@rackwright/platform';
 import { nodeClock, nodeDisk, nodeRandom } from '@rackwright/platform/node';
-import { openMemoryStore, RETENTION_DEFAULT, type StateStore } from '@rackwright/store';
+import {
+  type MemoryDisk,
+  openMemoryStore,
+  RETENTION_DEFAULT,
+  type StateStore,
+} from '@rackwright/store';
 import { parseConfig } from '../config.ts';
 import { type ControlPlane, type Platform, startControlPlane } from '../control-plane.ts';
 
@@ -25,13 +30,17 @@ export type Fixture = Awaited<ReturnType<typeof startFixture>>;
 export interface Extras {
   readonly config?: object;
   readonly platform?: Partial<Platform>;
+  /** Where the store in memory keeps what it has. */
+  readonly disk?: MemoryDisk;
 }
 
 /** Starts it with new folders and an empty store. */
 export async function startFixture(extras: Extras = {}) {
   const folder = await mkdtemp(join(tmpdir(), 'rackwright-rpc-'));
   const lines: { fields: LogFields; message: string }[] = [];
-  const store = await openMemoryStore({ random, clock: nodeClock(), retention });
+  const { disk } = extras;
+  const kept = { random, clock: nodeClock(), retention };
+  const store = await openMemoryStore(disk === undefined ? kept : { ...kept, disk });
   const controlPlane = await startOn(folder, store, recordingLog(lines), extras);
   const token = (await readFile(join(folder, 'identity/admin.token'), 'utf8')).trim();
   const channel = connect({

@@ -15,6 +15,7 @@ import {
   answered,
   changeRecord,
   idOfKey,
+  type ReadableStore,
   type RecordWriter,
   readRecord,
 } from '../../records/index.ts';
@@ -40,7 +41,7 @@ function fencesOff({ resource, bmc }: wire.AbandonedRecord, spec: HostSpec): boo
 
 /** Of the fences around a host, those that still stand. */
 export async function fencesPending(
-  store: StateStore,
+  store: ReadableStore,
   { fences }: wire.HostRecord,
 ): Promise<ReadonlySet<string>> {
   const pending = new Set<string>();

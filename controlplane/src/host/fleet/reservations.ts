@@ -18,6 +18,7 @@ import {
   answered,
   deleteRecord,
   type Kept,
+  type ReadableStore,
   type RecordWriter,
   readShared,
   writeRecord,
@@ -116,6 +117,20 @@ export async function holdsReservations(
   return true;
 }
 
+/** Whether `reserve` would find every value free, stale, or held already. Writes nothing. */
+export async function couldReserve(
+  store: ReadableStore,
+  uid: string,
+  values: readonly ReservedValue[],
+): Promise<boolean> {
+  for (const value of values) {
+    const kept = await readReservation(store, value.key);
+    if (kept === undefined || kept.record.holderUid === uid) continue;
+    if (!(await isStale(store, kept.record, value))) return false;
+  }
+  return true;
+}
+
 /** Releases those of `values` that `holder` has (invariant 4). */
 export async function release(
   writer: RecordWriter,
@@ -181,7 +196,7 @@ async function reserveOne(
 }
 
 function readReservation(
-  store: StateStore,
+  store: ReadableStore,
   key: string,
 ): Promise<Kept<wire.Reservation> | undefined> {
   return readShared(store, wire.ReservationSchema, key);
@@ -199,7 +214,7 @@ function put(
 
 /** Invariant 2. */
 export async function isStale(
-  store: StateStore,
+  store: ReadableStore,
   reservation: wire.Reservation,
   { belongsTo }: Pick<ReservedValue, 'belongsTo'>,
 ): Promise<boolean> {

@@ -9,7 +9,13 @@
  * 4. Nothing is kept here that the store cannot rebuild, percent of progress excepted.
  */
 import { equals } from '@bufbuild/protobuf';
-import { type agent, type Explanation, type Progress, store as wire } from '@rackwright/api';
+import {
+  type agent,
+  type Explanation,
+  type Host,
+  type Progress,
+  store as wire,
+} from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
 import { idOf, idOfKey, readShared, tooBusy, writeShared } from '../../records/index.ts';
 import { Alarms, OneByOne } from '../../waking/index.ts';
@@ -42,7 +48,7 @@ import { Limits } from './limits.ts';
 import { failedReport, Performing } from './perform.ts';
 import { StepProgress } from './progress.ts';
 import type { LiveSession } from './sessions.ts';
-import { gatherContext, reserveIdentity } from './surroundings.ts';
+import { gatherContext, mayHoldAddresses, reserveIdentity, takeAddresses } from './surroundings.ts';
 import { WaitLog } from './wait-log.ts';
 import { nextWakeMs } from './wake.ts';
 
@@ -128,7 +134,7 @@ export class Hosts {
     return this.consider(hostId, (record, context) => explainHost(record, context, more));
   }
 
-  /** Computes something of a host from what its next turn would be decided by. */
+  /** Computes something of a host from what its next turn would be decided by. Writes nothing. */
   async consider<T>(
     hostId: string,
     of: (record: wire.HostRecord, context: HostContext) => T,
@@ -139,7 +145,10 @@ export class Hosts {
     const { record } = found;
     const { fleet } = this.#limits;
     const session = this.#session(record);
-    return of(record, await gatherContext(this.#deps, record, new Map(), session, fleet));
+    const { store } = this.#deps;
+    const holdsAddresses = (host: Host | undefined) => mayHoldAddresses(store, host);
+    const reading = { session, fleet, identityOwners: new Map(), holdsAddresses };
+    return of(record, await gatherContext(this.#deps, record, reading));
   }
 
   /** How long runs of the host and their steps usually take. */
@@ -247,9 +256,11 @@ export class Hosts {
     event: HostEvent,
     session: LiveSession | undefined,
   ): Promise<{ readonly outcome: HostOutcome; readonly context: HostContext }> {
-    const owners = await reserveIdentity(this.#deps, record, event);
+    const identityOwners = await reserveIdentity(this.#deps, record, event);
     const { fleet } = this.#limits;
-    const context = await gatherContext(this.#deps, record, owners, session, fleet);
+    const holdsAddresses = (host: Host | undefined) => takeAddresses(this.#deps, host);
+    const gathering = { session, fleet, identityOwners, holdsAddresses };
+    const context = await gatherContext(this.#deps, record, gathering);
     return { outcome: step(record, event, context), context };
   }
 

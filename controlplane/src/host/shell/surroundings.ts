@@ -11,12 +11,13 @@ import {
 import { meaningfulUuid } from '@rackwright/erasure';
 import { storeKey } from '@rackwright/store';
 import { credentialsOfRegistries } from '../../images/index.ts';
-import { idOf, type RecordWriter, readShared } from '../../records/index.ts';
+import { idOf, type ReadableStore, type RecordWriter, readShared } from '../../records/index.ts';
 import { identityHex } from '../erasure/identity.ts';
 import { fencesPending } from '../fleet/fences.ts';
 import { identityReservation } from '../fleet/removal.ts';
 import {
   confirm,
+  couldReserve,
   holdsReservations,
   isStale,
   reserve,
@@ -33,12 +34,23 @@ import type { LiveSession } from './sessions.ts';
 
 const nothing: ReadonlySet<string> = new Set();
 
+/** What of the surroundings the caller knows, or finds out its own way. */
+export interface Gathering {
+  readonly session: LiveSession | undefined;
+  readonly fleet: wire.FleetRecord | undefined;
+  /** By identity that an event names; empty where there is no event. */
+  readonly identityOwners: ReadonlyMap<string, string>;
+  /** Whether the host may act under its addresses: taken in its turn, and only looked at else. */
+  readonly holdsAddresses: (host: Host | undefined) => Promise<boolean>;
+}
+
+/** Writes nothing by itself. */
 export async function gatherContext(
-  deps: HostsDependencies,
+  deps: Pick<HostsDependencies, 'clock' | 'replicaId' | 'timing'> & {
+    readonly store: ReadableStore;
+  },
   record: wire.HostRecord,
-  identityOwners: ReadonlyMap<string, string>,
-  session: LiveSession | undefined,
-  fleet: wire.FleetRecord | undefined,
+  { session, fleet, identityOwners, holdsAddresses }: Gathering,
 ): Promise<HostContext> {
   const { store } = deps;
   const { host } = record;
@@ -52,7 +64,7 @@ export async function gatherContext(
       ? undefined
       : readShared(store, wire.CredentialRecordSchema, storeKey(...credential.split('/'))),
     record.fences.length === 0 ? nothing : fencesPending(store, record),
-    startsNothingNow(record) || holdsItsAddresses(deps, host),
+    startsNothingNow(record) || holdsAddresses(host),
     credentialVersions(deps, fleet),
   ]);
   const publicKey = rack?.record.agentPublicKey;
@@ -90,10 +102,7 @@ export async function gatherContext(
  * Addresses that nobody holds any more are taken again: who made the host may have died before it
  * had them all, and whoever took them from it, before there was another host.
  */
-async function holdsItsAddresses(
-  deps: HostsDependencies,
-  host: Host | undefined,
-): Promise<boolean> {
+export async function takeAddresses(deps: RecordWriter, host: Host | undefined): Promise<boolean> {
   const { spec, uid = '', name = '' } = host ?? {};
   if (spec === undefined) return false;
   if (await holdsReservations(deps.store, uid, spec)) return true;
@@ -102,9 +111,18 @@ async function holdsItsAddresses(
   return kind === 'held' && (await confirm(deps, { name, uid }, values));
 }
 
+/** Whether the host holds its addresses, or would take them in its next turn. Writes nothing. */
+export async function mayHoldAddresses(
+  store: ReadableStore,
+  host: Host | undefined,
+): Promise<boolean> {
+  const { spec, uid = '' } = host ?? {};
+  return spec !== undefined && (await couldReserve(store, uid, reservedValues(spec)));
+}
+
 /** Of the credentials that the fleet names for registries and steps; a handful each. */
 export async function credentialVersions(
-  { store }: Pick<HostsDependencies, 'store'>,
+  { store }: { readonly store: ReadableStore },
   fleet: wire.FleetRecord | undefined,
 ): Promise<ReadonlyMap<string, bigint>> {
   const versions = new Map<string, bigint>();
@@ -167,7 +185,7 @@ function stands(
 }
 
 function isElsewhere(
-  { replicaId, clock }: HostsDependencies,
+  { replicaId, clock }: Pick<HostsDependencies, 'replicaId' | 'clock'>,
   rack: wire.RackRecord | undefined,
 ): boolean {
   const { sessionReplica: holder = '', sessionTime } = rack ?? {};

@@ -1,0 +1,75 @@
+/**
+ * What reads, reads: no method that changes nothing by the table of access leaves another revision
+ * in the store, whatever it finds there.
+ */
+import type { DescMethod } from '@bufbuild/protobuf';
+import { HostState, Role } from '@rackwright/api';
+import { nodeClock } from '@rackwright/platform/node';
+import { MemoryDisk } from '@rackwright/store';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { accessTable } from '../access/index.ts';
+import { addSide, type Names, tokenFor } from './access.fixture.ts';
+import { callOf, methods, pathOf, requestOf } from './every-method.fixture.ts';
+import { preparedHost, putHost } from './prepared.fixture.ts';
+import { type Fixture, startFixture } from './rpc.fixture.ts';
+
+let fixture: Fixture;
+let names: Names;
+let token: string;
+const disk = new MemoryDisk();
+const reading = methods.filter((method) => accessTable[pathOf(method)]?.changes === false);
+
+beforeAll(async () => {
+  fixture = await startFixture({ disk });
+  names = await addSide(fixture, 'aa');
+  // One without a run: what it needs to begin one is looked for.
+  const idle = preparedHost(7, { state: HostState.MANAGEABLE, kind: undefined });
+  const { rack, credential } = names;
+  if (idle.host?.spec?.bmc === undefined) throw new Error('no spec');
+  idle.host.spec.rack = rack;
+  idle.host.spec.bmc.credential = credential;
+  await putHost(fixture.store, idle);
+  names = { ...names, host: idle.host.name };
+  token = await tokenFor(fixture, 'viewer-everything', Role.ADMIN);
+  // That a token is used is noted from time to time, whatever it is used for.
+  for (const method of reading.slice(0, 1)) await read(method);
+  await settled();
+}, 60_000);
+
+afterAll(() => fixture.stop());
+
+/** Until nothing has been written for a while: what was made has been looked at by all loops. */
+async function settled(): Promise<void> {
+  for (let seen = -1; seen !== disk.latest(); ) {
+    seen = disk.latest();
+    await new Promise<void>((resolve) => nodeClock().after(300, resolve));
+  }
+}
+
+function read(method: DescMethod) {
+  return callOf(fixture.channel, method, requestOf(method, 'aa', names), token);
+}
+
+/** Takes from the host what its next turn would take again, and from a reader never. */
+async function loseAddresses(): Promise<void> {
+  for (const { key, revision } of (await fixture.store.list('reservations')).entries) {
+    await fixture.store.delete(key, revision);
+  }
+}
+
+test('there are such methods', () => {
+  expect(reading.length).toBeGreaterThan(30);
+  expect(reading.map(pathOf)).toContain('rackwright.v1.HostService/ExplainHost');
+});
+
+test.each(reading.map((method) => [pathOf(method), method] as const))(
+  '%s writes nothing',
+  async (_path, method) => {
+    await loseAddresses();
+    const before = disk.latest();
+    await read(method);
+    const written = disk.after(before, '', 100).map(({ key }) => key);
+    expect(written).toEqual([]);
+    expect(disk.latest()).toBe(before);
+  },
+);
