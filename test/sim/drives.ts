@@ -225,11 +225,11 @@ function openRegion(around: DriveSurroundings, drive: SimDrive): OpenRegion {
   let challenged = false;
   return {
     read: async (offset, length) => {
-      if (chance.happens(0.001)) throw new DeviceError('I/O error: read');
+      if (chance.happens(0.001)) throw new DeviceError('I/O error: read', { operation: 'read' });
       return drive.read(offset, length);
     },
     readInto: async (offset, target) => {
-      if (chance.happens(0.001)) throw new DeviceError('I/O error: read');
+      if (chance.happens(0.001)) throw new DeviceError('I/O error: read', { operation: 'read' });
       target.set(drive.read(offset, target.length));
     },
     write: async (offset, bytes) => {
@@ -262,6 +262,6 @@ function note({ heap, log, machine }: DriveSurroundings, drive: SimDrive, act: D
 
 function failIfBroken({ heap, chance }: DriveSurroundings, drive: SimDrive): void {
   if (heap.nowMs < drive.traits.failsUntilMs || chance.happens(0.004)) {
-    throw new DeviceError('I/O error: write');
+    throw new DeviceError('I/O error: write', { operation: 'write' });
   }
 }

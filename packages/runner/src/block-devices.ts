@@ -20,16 +20,28 @@ import type { DeviceFacts, StorageSign } from '@rackwright/erasure';
  */
 export type DeviceLoss = 'vanished' | 'changed';
 
+/** What of a device failed, as evidence counts errors. */
+export type DeviceOperation = 'read' | 'write' | 'flush' | 'tool';
+
 /** What a device, or the program that drives it, answered instead of doing its work. */
 export class DeviceError extends Error {
   override readonly name = 'DeviceError';
   /** Set when the device is lost: nothing more can be done to it. */
   readonly loss: DeviceLoss | undefined;
+  /** What it was that the device did not do; undefined when it is about none of these. */
+  readonly operation: DeviceOperation | undefined;
 
-  constructor(message: string, options: { cause?: unknown; loss?: DeviceLoss } = {}) {
+  constructor(message: string, options: DeviceErrorOptions = {}) {
     super(message, options);
     this.loss = options.loss;
+    this.operation = options.operation;
   }
+}
+
+interface DeviceErrorOptions {
+  readonly cause?: unknown;
+  readonly loss?: DeviceLoss;
+  readonly operation?: DeviceOperation;
 }
 
 export interface DeviceListing {
@@ -41,13 +53,17 @@ export interface DeviceListing {
 /** How NVMe format treats user data: Secure Erase Settings 1 and 2. */
 export type NvmeEraseMode = 'userData' | 'crypto';
 
+/** `read`: opened so that nothing can be written. */
+export type DeviceAccess = 'read' | 'write';
+
 export interface BlockDevices {
   list(): Promise<DeviceListing>;
   /**
    * Opens every region of the device, exclusively, and confirms that what was opened is the device
-   * that `device` describes. Rejects with `DeviceError`; `loss` is set when it is gone or another.
+   * that `device` describes. Unless `access` says otherwise it can be written. Rejects with
+   * `DeviceError`; `loss` is set when it is gone or another.
    */
-  hold(device: DeviceFacts): Promise<HeldDevice>;
+  hold(device: DeviceFacts, access?: DeviceAccess): Promise<HeldDevice>;
 }
 
 /** One device, opened once and exclusively until it is closed. */

@@ -7,6 +7,7 @@
 export { type Filter, unpack } from '@rackwright/disk-image';
 export {
   type BlockDevices,
+  type DeviceAccess,
   DeviceError,
   type DeviceListing,
   type DeviceLoss,
@@ -15,7 +16,9 @@ export {
   type OpenRegion,
 } from './block-devices.ts';
 export { type ConfigResult, type RunnerConfig, readConfig } from './config.ts';
-export { eraseDevices, eraseDevicesMetadata, erasuresAtOnceMax } from './erase/step.ts';
+export { erasuresAtOnceMax } from './erase/on-devices.ts';
+export { eraseDevices, eraseDevicesMetadata } from './erase/step.ts';
+export { verifyErased } from './erase/verify-erased.ts';
 export {
   type FileContent,
   FileError,

@@ -20,6 +20,7 @@ import type { BlockDevices } from './block-devices.ts';
 import { type RunnerConfig, readConfig } from './config.ts';
 import { writeImage } from './deploy/write-image.ts';
 import { eraseDevices, eraseDevicesMetadata } from './erase/step.ts';
+import { verifyErased } from './erase/verify-erased.ts';
 import type { MachineFiles } from './files.ts';
 import { linuxCommandRoots } from './linux/command-roots.ts';
 import { linuxDevices, realRoots } from './linux/devices.ts';
@@ -163,7 +164,7 @@ async function makeSteps(
       ? linuxImagePlace(nodeExec(undefined, 'ours'), web, clock, nodeHashes())
       : softwareImagePlace(web, clock, nodeHashes());
   return [
-    ...[eraseDevices, eraseDevicesMetadata, writeImage(imagePlace)],
+    ...[eraseDevices, eraseDevicesMetadata, verifyErased, writeImage(imagePlace)],
     ...[runScript(place), runFile(files), command],
   ];
 }

@@ -1,5 +1,10 @@
 /** The targets of a step, each held open from before the first write to any until the end. */
-import { type BlockDevices, DeviceError, type HeldDevice } from '../block-devices.ts';
+import {
+  type BlockDevices,
+  type DeviceAccess,
+  DeviceError,
+  type HeldDevice,
+} from '../block-devices.ts';
 import type { Target } from './targets.ts';
 
 /** A target that is held, or is not to be, or could not be. */
@@ -12,6 +17,7 @@ export type Grip =
 export async function holdTargets(
   devices: BlockDevices,
   targets: readonly Target[],
+  access: DeviceAccess,
 ): Promise<Grip[]> {
   const grips: Grip[] = [];
   for (const target of targets) {
@@ -20,7 +26,7 @@ export async function holdTargets(
       continue;
     }
     try {
-      grips.push({ kind: 'held', target, held: await devices.hold(target.device) });
+      grips.push({ kind: 'held', target, held: await devices.hold(target.device, access) });
     } catch (error) {
       if (!(error instanceof DeviceError)) {
         await releaseTargets(grips);

@@ -30,6 +30,8 @@ export interface Target {
   readonly plan: { readonly kind: 'erase'; readonly method: ErasureMethod } | RefusedPlan;
   /** How it is read back. */
   readonly verification: Verification;
+  /** What the order says of it. */
+  readonly asked: agent.DevicePlan;
 }
 
 export interface RefusedPlan {
@@ -39,7 +41,12 @@ export interface RefusedPlan {
 
 export type Targets =
   | { readonly kind: 'targets'; readonly targets: readonly Target[] }
-  | { readonly kind: 'changed'; readonly differences: readonly string[] }
+  | {
+      readonly kind: 'changed';
+      readonly differences: readonly string[];
+      /** All that is wrong is that devices are not there. */
+      readonly onlyMissing: boolean;
+    }
   | { readonly kind: 'none' };
 
 /** Matches the order's devices with those that are there. */
@@ -53,6 +60,7 @@ export function findTargets(
     facts: plan.device === undefined ? undefined : deviceFactsOf(plan.device),
     method: onlyMethod ?? methodOf(plan.method),
     verification: orderedVerification(plan),
+    asked: plan,
   }));
   const own = ownStorage(
     listing.devices,
@@ -60,16 +68,20 @@ export function findTargets(
   );
   const expected = plans.map(({ facts }) => (facts === undefined ? '' : deviceIdentity(facts)));
   const gaps = signGaps(listing.signs, listing.devices);
-  const differences = presenceDifferences(own, gaps, expected).map(describePresence);
+  const presence = presenceDifferences(own, gaps, expected);
+  const differences = presence.map(describePresence);
   const targets: Target[] = [];
-  for (const { facts, method, verification } of plans) {
+  for (const { facts, method, verification, asked } of plans) {
     const identity = facts === undefined ? '' : deviceIdentity(facts);
     const device = own.find((each) => deviceIdentity(each) === identity);
     if (facts === undefined || device === undefined) continue;
     differences.push(...changes(facts, device));
-    targets.push({ device, identity, plan: planFor(device, own, method), verification });
+    targets.push({ device, identity, plan: planFor(device, own, method), verification, asked });
   }
-  if (differences.length > 0) return { kind: 'changed', differences };
+  if (differences.length > 0) {
+    const missing = presence.filter(({ kind }) => kind === 'missing');
+    return { kind: 'changed', differences, onlyMissing: missing.length === differences.length };
+  }
   return targets.length === 0 ? { kind: 'none' } : { kind: 'targets', targets };
 }
 

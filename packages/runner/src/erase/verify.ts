@@ -7,7 +7,6 @@ import {
   blockBytes,
   type ChallengePlan,
   challengeContent,
-  chunkBytesMax,
   combineVerdicts,
   type DeviceFacts,
   type ErasureMethod,
@@ -22,12 +21,8 @@ import {
   type Verdict,
   type Verification,
 } from '@rackwright/erasure';
-import {
-  DeviceError,
-  type HeldDevice,
-  type OpenRegion,
-  transferBytesMax,
-} from '../block-devices.ts';
+import { DeviceError, type HeldDevice, type OpenRegion } from '../block-devices.ts';
+import { cut, type Gate, type ReadMemory, readPieces } from './transfers.ts';
 
 /** What is written and read in one region of a device. */
 export interface RegionChallenge {
@@ -37,7 +32,7 @@ export interface RegionChallenge {
   readonly plan: ChallengePlan;
 }
 
-interface ChallengedDevice {
+export interface ChallengedDevice {
   readonly device: DeviceFacts;
   readonly identity: string;
   readonly verification: Verification;
@@ -71,10 +66,31 @@ export async function writeChallenge(open: OpenRegion, challenge: RegionChalleng
   for (const { offset, content } of blocks) await open.write(offset, content);
   await open.flush();
   for (const { offset, content } of blocks) {
-    if (!equal(await open.read(offset, blockBytes), content)) {
-      throw new DeviceError(`the block just written at offset ${offset} reads back differently`);
-    }
+    if (Buffer.compare(await open.read(offset, blockBytes), content) === 0) continue;
+    throw new DeviceError(`the block just written at offset ${offset} reads back differently`);
   }
+}
+
+/** How the planned places are read. */
+export interface Reading {
+  readonly method: ErasureMethod;
+  /** The challenge was read back as written before the erasure began. */
+  readonly challengeProved: boolean;
+  readonly memory: ReadMemory;
+  readonly gate: Gate;
+  /** Told the bytes of each read that came. */
+  readonly tell: (bytes: number) => void;
+  /** Told each error of the device. */
+  readonly failed: (error: DeviceError) => void;
+}
+
+/** Bytes that reading back a device takes. */
+export function bytesToRead(challenges: readonly RegionChallenge[]): number {
+  return challenges.reduce((sum, { plan }) => sum + bytesOfPlan(plan), 0);
+}
+
+function bytesOfPlan({ reading, bytesExamined }: ChallengePlan): number {
+  return reading.level === 'full' ? bytesExamined : reading.offsets.length * blockBytes;
 }
 
 /** Reads all planned places of a device and judges them. */
@@ -82,12 +98,11 @@ export async function readVerdict(
   held: HeldDevice,
   device: DeviceFacts,
   challenges: readonly RegionChallenge[],
-  method: ErasureMethod,
-  challengeProved: boolean,
+  reading: Reading,
 ): Promise<Verdict> {
   const verdicts: Verdict[] = [];
   for (const [open, challenge] of pairRegions(held, challenges)) {
-    verdicts.push(await judgeRegion(open, device, challenge, method, challengeProved));
+    verdicts.push(await judgeRegion(open, device, challenge, reading));
   }
   return combineVerdicts(verdicts);
 }
@@ -108,8 +123,7 @@ async function judgeRegion(
   open: OpenRegion,
   device: DeviceFacts,
   challenge: RegionChallenge,
-  method: ErasureMethod,
-  challengeProved: boolean,
+  { method, challengeProved, memory, gate, tell, failed }: Reading,
 ): Promise<Verdict> {
   const deallocatedByte = device.nvme?.deallocatedByte;
   const reader = startVerdict({
@@ -119,32 +133,24 @@ async function judgeRegion(
     challengeProved,
     ...(deallocatedByte === undefined ? {} : { deallocatedByte }),
   });
-  for (const { offset, length } of pieces(challenge.plan)) {
-    if (!reader.add(await readPiece(open, offset, length))) break;
-  }
+  const take = (offset: number, read: Uint8Array | Error): boolean => {
+    if (read instanceof Error) {
+      const error = deviceErrorOf(read);
+      failed(error);
+      return reader.add({ kind: 'ioError', offset, message: error.message });
+    }
+    tell(read.length);
+    return reader.add({ kind: 'block', offset, bytes: read });
+  };
+  await readPieces(open, pieces(challenge.plan), memory, take, gate);
   return reader.finish();
 }
 
-/** What is read, in order: the sampled blocks, or the spans cut into pieces. */
-function* pieces({ reading }: ChallengePlan): Generator<Span> {
-  if (reading.level === 'sampled') {
-    for (const offset of reading.offsets) yield { offset, length: blockBytes };
-    return;
-  }
-  const most = Math.min(chunkBytesMax, transferBytesMax);
-  for (const span of reading.spans) {
-    for (let at = 0; at < span.length; at += most) {
-      yield { offset: span.offset + at, length: Math.min(most, span.length - at) };
-    }
-  }
-}
-
-async function readPiece(open: OpenRegion, offset: number, length: number) {
-  try {
-    return { kind: 'block' as const, offset, bytes: await open.read(offset, length) };
-  } catch (error) {
-    return { kind: 'ioError' as const, offset, message: wordsOf(error) };
-  }
+/** What is read, in order: the sampled blocks, or the spans cut into transfers. */
+function pieces({ reading }: ChallengePlan): Iterable<Span> {
+  return reading.level === 'full'
+    ? cut(reading.spans)
+    : reading.offsets.map((offset) => ({ offset, length: blockBytes }));
 }
 
 /** The words of a device's error. Anything else is a fault of ours and goes on. */
@@ -156,8 +162,4 @@ export function wordsOf(error: unknown): string {
 export function deviceErrorOf(error: unknown): DeviceError {
   if (error instanceof DeviceError) return error;
   throw error;
-}
-
-function equal(left: Uint8Array, right: Uint8Array): boolean {
-  return left.length === right.length && left.every((byte, index) => byte === right[index]);
 }

@@ -13,7 +13,7 @@ export const realRoots: SysRoots = { sys: '/sys', proc: '/proc' };
 export function linuxDevices(exec: Exec, roots: SysRoots = realRoots): BlockDevices {
   return {
     list: () => list(exec, roots),
-    hold: (device) => holdDevice(device, exec, roots),
+    hold: (device, access = 'write') => holdDevice(device, exec, roots, access),
   };
 }
 

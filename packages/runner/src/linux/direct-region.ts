@@ -10,12 +10,15 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import type { Exec } from '@rackwright/platform';
-import { DeviceError, type OpenRegion, transferBytesMax } from '../block-devices.ts';
+import {
+  type DeviceAccess,
+  DeviceError,
+  type DeviceOperation,
+  type OpenRegion,
+  transferBytesMax,
+} from '../block-devices.ts';
 import { isTransferMemory, transferMemory } from '../transfer-memory.ts';
-import { inheritedPath, runTool } from './tool.ts';
-
-/** Discarding a large device may take long; beyond this it is given up. */
-const discardTimeoutMs = 3_600_000;
+import { inheritedPath, longestWorkMs, runTool } from './tool.ts';
 
 /** One open device or file. */
 export interface DirectRegion extends OpenRegion {
@@ -27,11 +30,16 @@ export interface DirectRegion extends OpenRegion {
 }
 
 /** Opens `path` for direct access. Rejects with `DeviceError`. */
-export async function openDirect(path: string, exec: Exec): Promise<DirectRegion> {
-  const exclusive = constants.O_DIRECT | constants.O_EXCL;
-  const file = await attempt(path, 'open', () => open(path, constants.O_RDWR | exclusive));
+export async function openDirect(
+  path: string,
+  exec: Exec,
+  access: DeviceAccess = 'write',
+): Promise<DirectRegion> {
+  const mode = access === 'write' ? constants.O_RDWR : constants.O_RDONLY;
+  const flags = mode | constants.O_DIRECT | constants.O_EXCL;
+  const file = await attempt(path, 'open', undefined, () => open(path, flags));
   try {
-    const status = await attempt(path, 'stat', () => file.stat());
+    const status = await attempt(path, 'stat', undefined, () => file.stat());
     const deviceNumber = status.isBlockDevice() ? deviceNumberOf(status.rdev) : '';
     return directRegion(path, file, deviceNumber, exec);
   } catch (error) {
@@ -62,17 +70,25 @@ function directRegion(
   const ownMemory = (): Uint8Array => (own ??= transferMemory(1)[0] ?? new Uint8Array());
   const writeFrom = async (bytes: Uint8Array, length: number, offset: number): Promise<void> => {
     const what = `write of ${length} bytes at ${offset}`;
-    const { bytesWritten } = await attempt(path, what, () => file.write(bytes, 0, length, offset));
+    const { bytesWritten } = await attempt(path, what, 'write', () =>
+      file.write(bytes, 0, length, offset),
+    );
     if (bytesWritten !== length) {
-      throw new DeviceError(`${path}: ${what}: only ${bytesWritten} bytes were taken`);
+      throw new DeviceError(`${path}: ${what}: only ${bytesWritten} bytes were taken`, {
+        operation: 'write',
+      });
     }
   };
   const readTo = async (target: Uint8Array, length: number, offset: number): Promise<void> => {
     checkLength(path, length);
     const what = `read of ${length} bytes at ${offset}`;
-    const { bytesRead } = await attempt(path, what, () => file.read(target, 0, length, offset));
+    const { bytesRead } = await attempt(path, what, 'read', () =>
+      file.read(target, 0, length, offset),
+    );
     if (bytesRead !== length) {
-      throw new DeviceError(`${path}: ${what}: only ${bytesRead} bytes came`);
+      throw new DeviceError(`${path}: ${what}: only ${bytesRead} bytes came`, {
+        operation: 'read',
+      });
     }
   };
   const discard = (how: readonly string[], offset: number, length: number): Promise<string[]> =>
@@ -98,7 +114,7 @@ function directRegion(
     discard: (offset, length) => discard([], offset, length),
     zeroOut: (offset, length) => discard(['--zeroout'], offset, length),
     flush: async () => {
-      await attempt(path, 'flush', () => file.sync());
+      await attempt(path, 'flush', 'flush', () => file.sync());
     },
     close: () => file.close(),
   };
@@ -114,7 +130,7 @@ function blkdiscard(
 ): Promise<string[]> {
   const range = ['--offset', String(offset), '--length', String(length)];
   const args = ['--force', ...how, ...range, inheritedPath(0)];
-  return runTool(exec, 'blkdiscard', args, discardTimeoutMs, [descriptor]);
+  return runTool(exec, 'blkdiscard', args, longestWorkMs(length), [descriptor]);
 }
 
 function checkLength(path: string, length: number): void {
@@ -125,13 +141,21 @@ function checkLength(path: string, length: number): void {
 /** What the kernel answers for a device that is gone (open(2), and a disk that was removed). */
 const goneCodes: readonly unknown[] = ['ENXIO', 'ENODEV', 'ENOENT', 'ENOMEDIUM'];
 
-async function attempt<T>(path: string, what: string, act: () => Promise<T>): Promise<T> {
+async function attempt<T>(
+  path: string,
+  what: string,
+  operation: DeviceOperation | undefined,
+  act: () => Promise<T>,
+): Promise<T> {
   try {
     return await act();
   } catch (cause) {
     const words = cause instanceof Error ? cause.message : String(cause);
     const isGone = cause instanceof Error && 'code' in cause && goneCodes.includes(cause.code);
-    const loss = isGone ? ({ loss: 'vanished' } as const) : {};
-    throw new DeviceError(`${path}: ${what}: ${words}`, { cause, ...loss });
+    throw new DeviceError(`${path}: ${what}: ${words}`, {
+      cause,
+      ...(isGone ? { loss: 'vanished' } : {}),
+      ...(operation === undefined ? {} : { operation }),
+    });
   }
 }

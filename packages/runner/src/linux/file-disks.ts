@@ -33,6 +33,7 @@ import {
 import type { Clock } from '@rackwright/platform';
 import {
   type BlockDevices,
+  type DeviceAccess,
   DeviceError,
   type HeldDevice,
   type NvmeEraseMode,
@@ -75,9 +76,9 @@ export function fileDisks(
   const box: Box = { folder, clock, open, countsOf: (name) => countsOf(memory, name) };
   return {
     list: async () => ({ devices: listFolder(box), signs: readSigns(folder) }),
-    hold: async (device) => {
+    hold: async (device, access = 'write') => {
       const disk = new FileDisk(box, device);
-      disk.open();
+      disk.open(access);
       return disk;
     },
   };
@@ -155,9 +156,9 @@ class FileDisk implements HeldDevice {
     this.#lies = this.#description.lies;
   }
 
-  open(): void {
+  open(access: DeviceAccess): void {
     try {
-      for (const region of this.#facts.regions) this.#openRegion(region);
+      for (const region of this.#facts.regions) this.#openRegion(region, access);
       this.#mustBeSame();
     } catch (error) {
       this.#close();
@@ -207,11 +208,12 @@ class FileDisk implements HeldDevice {
     }
   }
 
-  #openRegion(region: Region): void {
+  #openRegion(region: Region, access: DeviceAccess): void {
     const { open, clock } = this.#box;
     if (open.has(region.name)) throw new DeviceError(`${region.name} is in use`);
     const act = { kind: 'open' as const, region: region.name, offset: 0, length: 0 };
-    const fd = this.#logged(act, undefined, () => openSync(this.#image(region.name), 'r+'));
+    const mode = access === 'write' ? 'r+' : 'r';
+    const fd = this.#logged(act, undefined, () => openSync(this.#image(region.name), mode));
     if (fd === undefined) throw new DeviceError(`${region.name} cannot be opened`);
     open.add(region.name);
     const parts = { fd, image: this.#image(region.name), clock };
@@ -347,9 +349,9 @@ class FileDisk implements HeldDevice {
     for (const fault of this.#description.faults) {
       if (fault.kind !== 'ioError' || fault.operation !== operation) continue;
       if (offset + length <= fault.offset || offset >= fault.offset + fault.length) continue;
-      throw new DeviceError(
-        `${this.#facts.name}: I/O error: ${operation} of ${length} bytes at ${offset}`,
-      );
+      const words = `I/O error: ${operation} of ${length} bytes at ${offset}`;
+      const kind = operation === 'read' || operation === 'write' ? operation : 'tool';
+      throw new DeviceError(`${this.#facts.name}: ${words}`, { operation: kind });
     }
   }
 

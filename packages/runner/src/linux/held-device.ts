@@ -14,9 +14,15 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DeviceFacts, Region } from '@rackwright/erasure';
 import type { Exec } from '@rackwright/platform';
-import { DeviceError, type HeldDevice } from '../block-devices.ts';
+import { type DeviceAccess, DeviceError, type HeldDevice } from '../block-devices.ts';
 import { type DirectRegion, openDirect } from './direct-region.ts';
-import { formatNamespaces, nvmeBusyWith, readNvmeLog, readNvmeSerial } from './nvme.ts';
+import {
+  formatNamespaces,
+  nvmeBusyWith,
+  type OpenNamespace,
+  readNvmeLog,
+  readNvmeSerial,
+} from './nvme.ts';
 import { readAttachment, readNames, readRegion, type SysRoots } from './sys-block.ts';
 import { readText, resolvePath } from './sys-files.ts';
 
@@ -43,11 +49,12 @@ export async function holdDevice(
   device: DeviceFacts,
   exec: Exec,
   roots: SysRoots,
+  access: DeviceAccess,
 ): Promise<HeldDevice> {
   const held: HeldRegion[] = [];
   try {
     for (const region of device.regions) {
-      const open = await openDirect(join(roots.dev ?? '/dev', region.name), exec);
+      const open = await openDirect(join(roots.dev ?? '/dev', region.name), exec, access);
       const found = await readIdentity(roots, open, region).catch(async (error: unknown) => {
         await open.close();
         throw error;
@@ -70,9 +77,7 @@ function heldDevice(
   exec: Exec,
   roots: SysRoots,
 ): HeldDevice {
-  const tools = held.map(({ region, open }) => {
-    return { name: region.name, descriptor: open.descriptor };
-  });
+  const tools = held.map(toolDevice);
   const present = async (): Promise<void> => {
     for (const { region, open, identity } of held) {
       mustBeSame(region, identity, await readIdentity(roots, open, region));
@@ -92,6 +97,10 @@ function heldDevice(
       for (const { open } of held) await open.close();
     },
   };
+}
+
+function toolDevice({ region, open }: Pick<HeldRegion, 'region' | 'open'>): OpenNamespace {
+  return { name: region.name, descriptor: open.descriptor, sizeBytes: region.sizeBytes };
 }
 
 /** What the kernel says of an open region. Rejects as vanished when it knows it no more. */
@@ -170,7 +179,7 @@ async function askDevice(
 ): Promise<void> {
   for (const { region, open } of held) {
     if (device.nvme !== undefined) {
-      const tool = { name: region.name, descriptor: open.descriptor };
+      const tool = toolDevice({ region, open });
       const serial = await readNvmeSerial(exec, tool);
       if (serial === undefined || serial === device.serial) continue;
       throw changed(region.name, 'serial', serial, device.serial);

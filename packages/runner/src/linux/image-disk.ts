@@ -18,7 +18,7 @@ export async function withImageDisk<T>(
     const count = `${device.regions.length} namespaces`;
     throw new DeviceError(`${device.name} has ${count}: an image goes onto a disk with one`);
   }
-  const held = await devices.hold(device);
+  const held = await devices.hold(device, 'write');
   try {
     const [open] = held.regions;
     if (open === undefined) throw new DeviceError(`${device.name} cannot be opened`);

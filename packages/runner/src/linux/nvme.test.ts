@@ -19,8 +19,8 @@ function nvmeCli(answers: Record<string, object | ExecResult>): Exec & { asked: 
 
 /** Two namespaces that are held open. */
 const namespaces = [
-  { name: 'nvme0n1', descriptor: 20 },
-  { name: 'nvme0n2', descriptor: 21 },
+  { name: 'nvme0n1', descriptor: 20, sizeBytes: 4096 },
+  { name: 'nvme0n2', descriptor: 21, sizeBytes: 4096 },
 ];
 
 test('formats each namespace with the setting that was asked for', async () => {

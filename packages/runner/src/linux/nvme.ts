@@ -3,11 +3,9 @@ import type { CapacityFacts, DeviceFacts, NvmeFacts, WriteCache } from '@rackwri
 import type { Exec } from '@rackwright/platform';
 import type { NvmeEraseMode } from '../block-devices.ts';
 import { cleanText } from './sys-block.ts';
-import { askTool, inheritedPath, runTool, sayTool } from './tool.ts';
+import { askTool, inheritedPath, longestWorkMs, runTool, sayTool } from './tool.ts';
 
 const askTimeoutMs = 30_000;
-/** A format with overwriting takes hours on a large device. */
-const formatTimeoutMs = 24 * 3_600_000;
 
 /**
  * Identify Controller: OACS bit 1 is Format NVM, bit 3 namespace management; FNA bit 1 says that a
@@ -30,6 +28,7 @@ export interface OpenNamespace {
   /** Kernel name, for words only. */
   readonly name: string;
   readonly descriptor: number;
+  readonly sizeBytes: number;
 }
 
 /**
@@ -103,10 +102,12 @@ export async function formatNamespaces(
 ): Promise<string[]> {
   const setting = mode === 'crypto' ? '2' : '1';
   const lines: string[] = [];
-  for (const { descriptor } of namespaces) {
+  for (const { descriptor, sizeBytes } of namespaces) {
+    // A format with overwriting takes hours on a large device.
+    const limitMs = longestWorkMs(sizeBytes);
     const args = ['format', inheritedPath(0), `--ses=${setting}`, '--force'];
-    const timeout = `--timeout=${formatTimeoutMs}`;
-    lines.push(...(await runTool(exec, 'nvme', [...args, timeout], formatTimeoutMs, [descriptor])));
+    const timeout = `--timeout=${limitMs}`;
+    lines.push(...(await runTool(exec, 'nvme', [...args, timeout], limitMs, [descriptor])));
   }
   return lines;
 }

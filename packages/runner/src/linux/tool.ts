@@ -8,6 +8,18 @@ export function inheritedPath(index: number): string {
   return `/dev/fd/${firstInheritedDescriptor + index}`;
 }
 
+/** No device that works is slower, bytes per millisecond: 20 MB/s. */
+const slowestBytesPerMs = 20_000;
+/** What even a small device may take, milliseconds. */
+const shortestLimitMs = 3_600_000;
+/** Timers take no longer delay, milliseconds. */
+const longestLimitMs = 2 ** 31 - 1;
+
+/** How long a tool may take over so many bytes before it is given up, milliseconds. */
+export function longestWorkMs(bytes: number): number {
+  return Math.min(longestLimitMs, shortestLimitMs + Math.ceil(bytes / slowestBytesPerMs));
+}
+
 /** Output kept of one tool, bytes. */
 export const toolOutputBytesMax = 256 * 1024;
 /** Of what a failed tool said, in the words of its failure; outcomes and certificates hold them. */
@@ -29,14 +41,16 @@ export async function runTool(
   const command = [file, ...args].join(' ');
   switch (result.kind) {
     case 'notStarted':
-      throw new DeviceError(`${command}: cannot be started: ${result.message}`);
+      throw new DeviceError(`${command}: cannot be started: ${result.message}`, {
+        operation: 'tool',
+      });
     case 'timedOut':
-      throw new DeviceError(`${command}: no end after ${timeoutMs} ms`);
+      throw new DeviceError(`${command}: no end after ${timeoutMs} ms`, { operation: 'tool' });
     case 'exited': {
       const lines = linesOf(result.stdout, result.stderr);
       if (result.code === 0) return [`${command}: exit 0`, ...lines];
       const words = boundText(lines.join(' | '), wordsBytesMax);
-      throw new DeviceError(`${command}: exit ${result.code}: ${words}`);
+      throw new DeviceError(`${command}: exit ${result.code}: ${words}`, { operation: 'tool' });
     }
   }
 }

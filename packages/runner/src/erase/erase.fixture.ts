@@ -1,0 +1,135 @@
+/** A machine with file disks whose steps over devices are run. Its folder lives for one test. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { create } from '@bufbuild/protobuf';
+import { agent, BmcIdentitySchema } from '@rackwright/api';
+import { decideScope, methodToWire, storageDeviceOf } from '@rackwright/erasure';
+import type { Log } from '@rackwright/platform';
+import { nodeClock } from '@rackwright/platform/node';
+import { afterEach, beforeEach } from 'vitest';
+import { fileDisks } from '../linux/file-disks.ts';
+import { fileMachine } from '../linux/file-machine.ts';
+import { formatProgress } from '../progress-text.ts';
+import type { DeviceStage, StepContext, StepEnd } from '../step.ts';
+import { eraseDevices } from './step.ts';
+
+export const clock = nodeClock();
+export const guid = '00112233445566778899aabbccddeeff';
+export const mib = 1024 * 1024;
+export const silent: Log = {
+  debug: () => {},
+  info: () => {},
+  warn: () => {},
+  error: () => {},
+  child: () => silent,
+};
+export let folder = '';
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'rackwright-erase-'));
+  writeFileSync(join(folder, 'dmi'), JSON.stringify({ uuid: guid, serial: 'HOST-1' }));
+});
+
+afterEach(() => rmSync(folder, { recursive: true }));
+
+/** A disk full of a pattern that must be gone afterwards. */
+export function addDisk(
+  name: string,
+  description: object = {},
+  regions = [name],
+  sizeBytes = 2 * mib,
+) {
+  const text = JSON.stringify({ serial: `S-${name}`, ...description });
+  writeFileSync(join(folder, `${name}.json`), text);
+  for (const region of regions) {
+    writeFileSync(join(folder, `${region}.img`), Buffer.alloc(sizeBytes, 'PATTERN!'));
+  }
+}
+
+export function image(region: string): Buffer {
+  return readFileSync(join(folder, `${region}.img`));
+}
+
+export function deviceLog(name: string): { kind: string; phase: string; outcome?: string }[] {
+  const text = readFileSync(join(folder, `${name}.log`), 'utf8');
+  return text
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+}
+
+export function logExists(name: string): boolean {
+  try {
+    return deviceLog(name).length > 0;
+  } catch {
+    return false;
+  }
+}
+
+export interface Change {
+  order?: Partial<agent.RunStep>;
+  context?: Partial<StepContext>;
+  step?: typeof eraseDevices;
+  /** What the host looks like when the step runs, after it was planned. */
+  afterPlan?: () => void;
+}
+
+export async function run(change: Change = {}): Promise<StepEnd & { stages: string[] }> {
+  const devices = fileDisks(folder, clock);
+  const decisions = decideScope((await devices.list()).devices);
+  const order = create(agent.RunStepSchema, {
+    step: 'deploy.erase_devices',
+    mode: agent.StepMode.RUN,
+    challengeSeed: new Uint8Array(32).fill(9),
+    expectedIdentity: create(BmcIdentitySchema, { guid: Buffer.from(guid, 'hex') }),
+    devices: decisions
+      .filter((decision) => decision.kind !== 'listed')
+      .map((decision) => ({
+        device: storageDeviceOf(decision.device),
+        ...(decision.kind === 'inScope' ? { method: methodToWire(decision.method) } : {}),
+      })),
+  });
+  Object.assign(order, change.order);
+  change.afterPlan?.();
+  const stages: string[] = [];
+  const end = await (change.step ?? eraseDevices).run({
+    operationId: 'u/1/1/1',
+    order,
+    devices,
+    machine: fileMachine(join(folder, 'dmi'), clock),
+    clock,
+    log: silent,
+    crashPoint: () => {},
+    signal: new AbortController().signal,
+    progress: () => {},
+    stage: async (identity, stage) => {
+      stages.push(`${identity} ${stage}`);
+    },
+    mayBegin: async () => ({ kind: 'granted' }),
+    verdictSwitchedOff: false,
+    output: () => {},
+    hostName: 'h',
+    imageEndpoint: '',
+    secretEnvironment: {},
+    runnerVersion: '0.1.0',
+    ...change.context,
+  });
+  return { ...end, stages };
+}
+
+export function verdicts(end: StepEnd): (agent.VerdictKind | undefined)[] {
+  return (end.evidence?.devices ?? []).map((outcome) => outcome.verdict);
+}
+
+/** What an interrupted attempt of `run` leaves behind as its last progress. */
+export function progressText(stage: DeviceStage, identity: string): string {
+  return formatProgress(new Map([[identity, stage]]), new Uint8Array(32).fill(9));
+}
+
+export function checkAfter(stage: DeviceStage, identity: string): Partial<agent.RunStep> {
+  const lastProgress = progressText(stage, identity);
+  return { mode: agent.StepMode.CHECK, arguments: { lastProgress } };
+}
+
+export const nvme = { transport: 'nvme', nvme: { formatSupported: true } };

@@ -1,0 +1,99 @@
+/** Carries out the method on a held device: challenge before, and whatever the method does. */
+import type { Span } from '@rackwright/erasure';
+import type { OpenRegion } from '../block-devices.ts';
+import { cut, writeZeros } from './transfers.ts';
+import { pairRegions, type RegionChallenge, writeChallenge } from './verify.ts';
+import { gateOf, stopIfCancelled, teller, tellProgress, type Work } from './work.ts';
+
+/** Discarded at once, bytes: between two such pieces it can be stopped. */
+const discardBytesMax = 64 * 1024 ** 3;
+
+/** Writes the challenge of every region and reads it back. Rejects with `DeviceError`. */
+export async function challengeRegions(work: Work): Promise<void> {
+  tellProgress(work, 'challenge');
+  for (const [open, challenge] of pairRegions(work.held, work.challenges)) {
+    await writeChallenge(open, challenge);
+    const count = challenge.plan.challenges.length;
+    work.log.push(`${challenge.region.name}: ${count} challenge blocks written and read back`);
+  }
+}
+
+/** Bytes that the method writes itself, before it begins. */
+export function bytesToWrite({ method, challenges }: Pick<Work, 'method' | 'challenges'>): number {
+  switch (method) {
+    case 'overwrite':
+    case 'metadataOnly':
+      return challenges.reduce((sum, { spans }) => sum + bytesOf(spans), 0);
+    case 'nvmeFormatCrypto':
+    case 'nvmeFormat':
+    case 'discard':
+      return 0;
+  }
+}
+
+/** Erases by the method of the plan. Rejects with `DeviceError`. */
+export async function applyMethod(work: Work): Promise<void> {
+  const { context, held, method, log } = work;
+  switch (method) {
+    case 'nvmeFormatCrypto':
+    case 'nvmeFormat': {
+      const mode = method === 'nvmeFormatCrypto' ? 'crypto' : 'userData';
+      tellProgress(work, method);
+      stopIfCancelled(context);
+      log.push(...(await held.nvmeFormat(mode)));
+      return;
+    }
+    case 'discard':
+      for (const [open, challenge] of pairRegions(held, work.challenges)) {
+        await discardRegion(work, open, challenge);
+      }
+      return;
+    case 'overwrite':
+    case 'metadataOnly':
+      for (const [open, challenge] of pairRegions(held, work.challenges)) {
+        await overwrite(work, open, challenge);
+      }
+      return;
+  }
+}
+
+async function discardRegion(
+  work: Work,
+  open: OpenRegion,
+  { region, spans }: RegionChallenge,
+): Promise<void> {
+  const gate = gateOf(work);
+  tellProgress(work, 'discard');
+  for (const { offset, length } of cut(spans, discardBytesMax)) {
+    await gate();
+    work.log.push(...(await open.discard(offset, length)));
+  }
+  const { sizeBytes, discardGranularityBytes = 1 } = region;
+  const tailBytes = sizeBytes % discardGranularityBytes;
+  if (tailBytes > 0) {
+    const tail = { offset: sizeBytes - tailBytes, length: tailBytes };
+    await writeZeros(open, [tail], gate, (bytes) => {
+      work.bytesWritten += bytes;
+    });
+    work.log.push(`${region.name}: ${tailBytes} bytes at its end overwritten`);
+  }
+  await open.flush();
+}
+
+async function overwrite(
+  work: Work,
+  open: OpenRegion,
+  { region, spans }: RegionChallenge,
+): Promise<void> {
+  const tell = teller(work, work.method);
+  await writeZeros(open, spans, gateOf(work), (bytes) => {
+    work.bytesWritten += bytes;
+    tell(bytes);
+  });
+  await open.flush();
+  work.log.push(`${region.name}: ${bytesOf(spans)} bytes overwritten with zeros`);
+}
+
+function bytesOf(spans: readonly Span[]): number {
+  return spans.reduce((sum, { length }) => sum + length, 0);
+}

@@ -1,0 +1,245 @@
+/**
+ * What the steps over devices share: guards first, then all devices held, then the devices side by
+ * side, then a look at everything that is attached, then one result that names every device that is
+ * not proved erased.
+ *
+ * Invariants:
+ * E1 Nothing is written before every guard has passed: the order is well-formed, this is the
+ *    right machine (guard 0), and the devices are exactly those of the order.
+ * E2 One device's failure stops no other device, and no success of others hides it.
+ * E3 `complete` needs the verdict `erased` for every device, and at least one device. Only the
+ *    lab's switch takes the verdict away, and then evidence says so.
+ * E4 When the step has ended, however it ended, nothing of it writes any more.
+ * E5 Every device is held before the first write to any of them: what waits for its turn cannot be
+ *    taken for another.
+ * E6 `complete` needs the devices of the order, and no others, to be there after the last verdict.
+ *    Evidence of a step that failed says so.
+ */
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { agent, counted, verbFor } from '@rackwright/api';
+import {
+  type ErasureMethod,
+  seedBytesMax,
+  seedBytesMin,
+  storageDeviceOf,
+} from '@rackwright/erasure';
+import type { Complete, Failed, RetryAfter } from '@rackwright/results';
+import type { DeviceAccess, DeviceListing } from '../block-devices.ts';
+import { type GuardPassed, guardIdentity } from '../guard.ts';
+import type { StepContext, StepEnd } from '../step.ts';
+import { type Grip, holdTargets, releaseTargets } from './grip.ts';
+import type { DeviceResult } from './outcome.ts';
+import { findTargets, type Target } from './targets.ts';
+import { Turns } from './turns.ts';
+import type { DeviceProgress } from './work.ts';
+
+/** Devices at work at the same time: each has transfers of its own in memory. */
+export const erasuresAtOnceMax = 16;
+/** Log lines of all devices of a step together: every certificate holds its whole evidence. */
+const evidenceLogLinesMax = 160;
+/** When to check again a device that is still formatting, milliseconds. */
+const busyDelayMs = 30_000;
+
+export interface DeviceTask {
+  readonly grip: Grip;
+  /** The device's share of the log lines that one step's evidence may hold. */
+  readonly logLinesMax: number;
+  readonly progress: DeviceProgress;
+  /** Limits how many devices are at work at once. */
+  readonly turns: Turns;
+}
+
+export interface DevicesStep {
+  /** The only method of the step, or undefined when the order says it per device. */
+  readonly onlyMethod?: ErasureMethod;
+  readonly access: DeviceAccess;
+  /** What is wrong with the order, besides what is checked for every step. */
+  malformed?(order: agent.RunStep): string | undefined;
+  /** Does what the step does to one target. Rejects only for what is no device's failure. */
+  handle(context: StepContext, task: DeviceTask): Promise<DeviceResult>;
+}
+
+/** Runs a step over the devices of its order. */
+export async function runOnDevices(context: StepContext, step: DevicesStep): Promise<StepEnd> {
+  const malformed = malformedOrder(context.order) ?? step.malformed?.(context.order);
+  if (malformed !== undefined) return failed('invalidArgument', malformed);
+  const guard = await guardIdentity(context);
+  if (guard.kind === 'failed') return guard.end;
+  const listing = await context.devices.list();
+  const found = findTargets(context.order.devices, listing, step.onlyMethod);
+  if (found.kind === 'changed') return failed('deviceChanged', found.differences.join('; '));
+  if (found.kind === 'none' && context.order.allowDiskless !== true) {
+    return failed('noDevices', 'the order names no device to erase');
+  }
+  const targets = found.kind === 'none' ? [] : found.targets;
+  const grips = await holdTargets(context.devices, targets, step.access);
+  try {
+    return await runHeld(context, step, guard, grips);
+  } finally {
+    await releaseTargets(grips);
+  }
+}
+
+async function runHeld(
+  context: StepContext,
+  step: DevicesStep,
+  guard: GuardPassed,
+  grips: readonly Grip[],
+): Promise<StepEnd> {
+  if (context.order.mode === agent.StepMode.CHECK) {
+    const busy = await busyTargets(grips);
+    if (busy.length > 0) return { result: waitFor(busy) };
+  }
+  const targets = grips.map(({ target }) => target);
+  context.log.info({ devices: targets.map(describeTarget).join(', ') }, 'the devices are held');
+  context.crashPoint('runner.begun');
+  const results = await handleAll(context, step, grips);
+  const after = await context.devices.list();
+  const result = resultOf(context, results, lossAfter(context.order, after, step));
+  const evidence: MessageInitShape<typeof agent.StepEvidenceSchema> = {
+    operationId: context.operationId,
+    bootId: await context.machine.bootId(),
+    runnerVersion: context.runnerVersion,
+    system: guard.system,
+    devices: results.map(({ outcome }) => outcome),
+    toolVersions: await context.machine.toolVersions(),
+    mode: context.order.mode,
+    identityWitnesses: [...guard.witnesses],
+    devicesAfter: after.devices.map(storageDeviceOf),
+    ofFailedStep: result.kind !== 'complete',
+  };
+  return { result, evidence };
+}
+
+/** Devices that are still at work on their own, with what they do: nothing can be read yet. */
+async function busyTargets(grips: readonly Grip[]): Promise<string[]> {
+  const busy: string[] = [];
+  for (const grip of grips) {
+    if (grip.kind !== 'held') continue;
+    const { device, identity } = grip.target;
+    const work = await grip.held.busyWith();
+    if (work !== undefined) busy.push(`${identity} (${device.name}): ${work}`);
+  }
+  return busy;
+}
+
+function waitFor(busy: readonly string[]): RetryAfter {
+  const message = `devices are busy: ${busy.join('; ')}`;
+  return { kind: 'retryAfter', reason: 'locked', message, delayMs: busyDelayMs };
+}
+
+function malformedOrder(order: agent.RunStep): string | undefined {
+  if (order.mode !== agent.StepMode.RUN && order.mode !== agent.StepMode.CHECK) {
+    return 'mode must be RUN or CHECK';
+  }
+  return seedProblem('challenge_seed', order.challengeSeed);
+}
+
+/** Why a challenge cannot be planned from these bytes. */
+export function seedProblem(name: string, { length }: Uint8Array): string | undefined {
+  if (length >= seedBytesMin && length <= seedBytesMax) return undefined;
+  return `${name} must have ${seedBytesMin} to ${seedBytesMax} bytes, not ${length}`;
+}
+
+/**
+ * Runs at most `erasuresAtOnceMax` targets at a time; results come in the order of targets. Rejects
+ * for what is no device's failure, after everything else has stopped (E4).
+ */
+async function handleAll(
+  outer: StepContext,
+  step: DevicesStep,
+  grips: readonly Grip[],
+): Promise<DeviceResult[]> {
+  const broken = new AbortController();
+  const context = { ...outer, signal: AbortSignal.any([outer.signal, broken.signal]) };
+  const logLinesMax = Math.max(1, Math.floor(evidenceLogLinesMax / grips.length));
+  const turns = new Turns(erasuresAtOnceMax);
+  const fractions = grips.map(() => 0);
+  const weights = grips.map(({ target }) => Math.max(target.device.sizeBytes, 1));
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  const results = await Promise.all(
+    grips.map(async (grip, index): Promise<DeviceResult | undefined> => {
+      const progress: DeviceProgress = (fraction, what) => {
+        fractions[index] = fraction;
+        const done = fractions.reduce((sum, each, at) => sum + each * (weights[at] ?? 0), 0);
+        const percent = Math.floor((100 * done) / total);
+        const own = Math.floor(100 * fraction);
+        context.progress(percent, `${grip.target.identity}: ${own} %, ${what}`);
+      };
+      try {
+        const result = await step.handle(context, { grip, logLinesMax, progress, turns });
+        progress(1, 'done');
+        return result;
+      } catch (error) {
+        broken.abort(error);
+        return undefined;
+      }
+    }),
+  );
+  if (broken.signal.aborted) throw broken.signal.reason;
+  return results.filter((result) => result !== undefined);
+}
+
+/** What the look after the last verdict shows. */
+interface LossAfter {
+  readonly type: 'deviceChanged' | 'deviceVanished';
+  readonly differences: readonly string[];
+}
+
+/** How what is there differs from the order; undefined when it does not. */
+function lossAfter(
+  order: agent.RunStep,
+  after: DeviceListing,
+  { onlyMethod }: DevicesStep,
+): LossAfter | undefined {
+  const found = findTargets(order.devices, after, onlyMethod);
+  if (found.kind !== 'changed') return undefined;
+  const type = found.onlyMissing ? 'deviceVanished' : 'deviceChanged';
+  return { type, differences: found.differences };
+}
+
+function resultOf(
+  context: StepContext,
+  results: readonly DeviceResult[],
+  after: LossAfter | undefined,
+): Complete | Failed {
+  const bad = results.filter(({ verdict }) => {
+    return verdict.kind === 'notErased' || verdict.kind === 'unverified';
+  });
+  const seen = after?.differences.map((each) => `seen at the end: ${each}`) ?? [];
+  if (bad.length === 0) {
+    if (after === undefined) return { kind: 'complete' };
+    return { kind: 'failed', type: after.type, message: seen.join('; ') };
+  }
+  const named = bad.map((result) => `${result.identity} (${result.name}): ${words(result)}`);
+  const devices = counted(results.length, 'device');
+  const count = `${bad.length} of ${devices} ${verbFor(bad.length)} not proved erased`;
+  const message = `${count}: ${[...named, ...seen].join('; ')}`;
+  return { kind: 'failed', type: failureType(context, bad), message };
+}
+
+/** The worst that is known. Proof that data is there outranks everything else. */
+function failureType(context: StepContext, bad: readonly DeviceResult[]): Failed['type'] {
+  if (bad.some(({ returned }) => returned)) return 'dataReturned';
+  if (context.signal.aborted) return 'cancelled';
+  if (bad.some(({ verdict }) => verdict.kind === 'notErased')) return 'notErased';
+  if (bad.some(({ loss }) => loss === 'changed')) return 'deviceChanged';
+  if (bad.some(({ loss }) => loss === 'vanished')) return 'deviceVanished';
+  if (bad.some(({ erasingFailed }) => erasingFailed)) return 'ioError';
+  return 'unverified';
+}
+
+function words({ verdict }: DeviceResult): string {
+  return verdict.kind === 'notErased' || verdict.kind === 'unverified'
+    ? verdict.reason
+    : verdict.kind;
+}
+
+function describeTarget(target: Target): string {
+  const how = target.plan.kind === 'erase' ? target.plan.method : 'refused';
+  return `${target.identity} (${target.device.name}) ${how}`;
+}
+
+function failed(type: Failed['type'], message: string): StepEnd {
+  return { result: { kind: 'failed', type, message } };
+}

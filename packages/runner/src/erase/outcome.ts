@@ -1,0 +1,127 @@
+/** What evidence says of one device: its outcome, and its part in the result of the step. */
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { agent } from '@rackwright/api';
+import {
+  boundDeviceLog,
+  methodToWire,
+  type RecordedVerdict,
+  storageDeviceOf,
+  verdictToWire,
+  verificationToWire,
+} from '@rackwright/erasure';
+import { boundText } from '@rackwright/results';
+import type { DeviceError, DeviceLoss, HeldDevice } from '../block-devices.ts';
+import type { StepContext } from '../step.ts';
+import type { Grip } from './grip.ts';
+import type { Target } from './targets.ts';
+import { type RegionChallenge, wordsOf } from './verify.ts';
+import type { Work } from './work.ts';
+
+/** Of a verdict's reason, in evidence. */
+const reasonBytesMax = 512;
+
+export type OutcomeInit = MessageInitShape<typeof agent.DeviceOutcomeSchema>;
+
+export interface DeviceResult {
+  readonly identity: string;
+  readonly name: string;
+  readonly verdict: RecordedVerdict;
+  /** The device or its tool failed while it was erased, rather than in the reading after. */
+  readonly erasingFailed: boolean;
+  /** It had been read as erased before. */
+  readonly returned: boolean;
+  readonly loss: DeviceLoss | undefined;
+  readonly outcome: OutcomeInit;
+}
+
+/** How the work on one device ended. */
+export interface DeviceEnd {
+  readonly verdict: RecordedVerdict;
+  readonly erasingFailed?: boolean;
+  readonly returned?: boolean;
+  /** Of a device that could not be held; else `Work.loss` says it. */
+  readonly loss?: DeviceLoss | undefined;
+}
+
+export interface ResultParts {
+  readonly startMs: number;
+  readonly logLinesMax: number;
+  /** Absent: nothing was done to it. */
+  readonly work?: Work;
+}
+
+/** The end of a target that is not to be touched. */
+export function unerased(grip: Grip): DeviceEnd {
+  const reason = grip.kind === 'refused' ? grip.reason : 'the plan names no method';
+  return { verdict: { kind: 'unverified', reason: `not erased: ${reason}` } };
+}
+
+/** The end of a target that could not be held. */
+export function cannotHold({ message, loss }: DeviceError): DeviceEnd {
+  const verdict = { kind: 'unverified' as const, reason: `not erased: ${message}` };
+  return { verdict, erasingFailed: true, loss };
+}
+
+/** Asks the device for its log, and puts everything together. */
+export async function resultOf(
+  { clock }: StepContext,
+  target: Target,
+  { verdict, erasingFailed = false, returned = false, loss: held }: DeviceEnd,
+  { startMs, logLinesMax, work }: ResultParts,
+): Promise<DeviceResult> {
+  const { plan, device, identity, asked } = target;
+  const loss = held ?? work?.loss;
+  const log = work === undefined ? [] : [...work.log, ...(await deviceLog(work.held))];
+  return {
+    ...{ identity, name: device.name, verdict, erasingFailed, returned, loss },
+    outcome: {
+      device: storageDeviceOf(device),
+      ...(plan.kind === 'erase' ? { method: methodToWire(plan.method) } : {}),
+      ...verdictToWire(bounded(verdict)),
+      verification: verificationToWire(target.verification),
+      startTime: timestampFromMs(startMs),
+      endTime: timestampFromMs(clock.nowMs()),
+      log: boundDeviceLog(log, logLinesMax),
+      ...(work === undefined ? {} : countsOf(work)),
+      ...(loss === undefined ? {} : { loss: lossesOnWire[loss] }),
+      certificate: asked.certificate,
+    },
+  };
+}
+
+/** What was counted on the way. */
+function countsOf(work: Work): OutcomeInit {
+  return {
+    challengeSeed: work.context.order.challengeSeed,
+    challengeBlocksWritten: BigInt(work.challenged ? challengeBlocks(work.challenges) : 0),
+    bytesWritten: BigInt(work.bytesWritten),
+    errors: work.errors,
+    methodMs: BigInt(work.methodMs),
+    verifyMs: BigInt(work.verifyMs),
+  };
+}
+
+function challengeBlocks(challenges: readonly RegionChallenge[]): number {
+  return challenges.reduce((sum, each) => sum + each.plan.challenges.length, 0);
+}
+
+const lossesOnWire: Readonly<Record<DeviceLoss, agent.DeviceLoss>> = {
+  vanished: agent.DeviceLoss.VANISHED,
+  changed: agent.DeviceLoss.CHANGED,
+};
+
+/** What evidence and certificates carry of a verdict. */
+function bounded(verdict: RecordedVerdict): RecordedVerdict {
+  return 'reason' in verdict
+    ? { ...verdict, reason: boundText(verdict.reason, reasonBytesMax) }
+    : verdict;
+}
+
+async function deviceLog(held: HeldDevice): Promise<string[]> {
+  try {
+    return await held.readLog();
+  } catch (error) {
+    return [`the device's own log cannot be read: ${wordsOf(error)}`];
+  }
+}

@@ -1,0 +1,99 @@
+import { expect, test } from 'vitest';
+import { durationWords, Pace } from './pace.ts';
+import { cut, inFlight, transfersInFlight } from './transfers.ts';
+import { Turns } from './turns.ts';
+
+function settled(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}
+
+test('keeps so many transfers under way, each in a slot of its own', async () => {
+  const slots = new Set<number>();
+  let most = 0;
+  await inFlight(Array.from({ length: 20 }).keys(), async (_item, slot) => {
+    expect(slots.has(slot)).toBe(false);
+    slots.add(slot);
+    most = Math.max(most, slots.size);
+    await settled();
+    slots.delete(slot);
+    return true;
+  });
+  expect(most).toBe(transfersInFlight);
+});
+
+test('ends with the first error, when nothing is under way any more', async () => {
+  let underWay = 0;
+  const begun: number[] = [];
+  const all = inFlight(Array.from({ length: 50 }).keys(), async (item) => {
+    begun.push(item);
+    underWay += 1;
+    await settled();
+    underWay -= 1;
+    if (item === 5) throw new Error('the fifth');
+    return true;
+  });
+  await expect(all).rejects.toThrow('the fifth');
+  expect(underWay).toBe(0);
+  expect(begun.length).toBeLessThan(5 + 2 * transfersInFlight);
+});
+
+test('stops where it is told that reading on is useless', async () => {
+  const begun: number[] = [];
+  await inFlight(Array.from({ length: 50 }).keys(), async (item) => {
+    begun.push(item);
+    await settled();
+    return item < 9;
+  });
+  expect(begun.length).toBeLessThan(10 + transfersInFlight);
+});
+
+test('cuts spans into transfers without a gap', () => {
+  const spans = [
+    { offset: 0, length: 10 },
+    { offset: 32, length: 4 },
+  ];
+  expect([...cut(spans, 4)]).toEqual([
+    { offset: 0, length: 4 },
+    { offset: 4, length: 4 },
+    { offset: 8, length: 2 },
+    { offset: 32, length: 4 },
+  ]);
+});
+
+test('gives the turn to who came first, also after a failure', async () => {
+  const turns = new Turns(2);
+  const order: number[] = [];
+  const all = [0, 1, 2, 3].map((each) =>
+    turns.run(async () => {
+      order.push(each);
+      await settled();
+      if (each === 0) throw new Error('failed');
+    }),
+  );
+  expect(order).toEqual([0, 1]);
+  await Promise.allSettled(all);
+  expect(order).toEqual([0, 1, 2, 3]);
+});
+
+test('says speed and time left, of a disk that takes longer than a day', () => {
+  let nowMs = 0;
+  const bytesPerMs = 180_000;
+  const pace = new Pace({ suspendAwareMs: () => nowMs }, 20e12);
+  expect(pace.words()).toBe('');
+  pace.add(0);
+  nowMs = 3_600_000;
+  pace.add(nowMs * bytesPerMs);
+  expect(pace.words()).toBe('180 MB/s, 29 h 52 min left');
+  expect(pace.fraction).toBeCloseTo(0.0324);
+});
+
+test.each([
+  [900, '1 s'],
+  [61_000, '2 min'],
+  [3_600_000, '1 h'],
+  [3_660_000, '1 h 1 min'],
+])('says %d ms as %s', (ms, words) => {
+  expect(durationWords(ms)).toBe(words);
+});

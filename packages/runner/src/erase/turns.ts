@@ -1,0 +1,22 @@
+/** At most so many at work at once; the others wait in the order in which they came. */
+export class Turns {
+  #free: number;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(atOnceMax: number) {
+    this.#free = atOnceMax;
+  }
+
+  /** Runs `act` when its turn has come. */
+  async run<T>(act: () => Promise<T>): Promise<T> {
+    if (this.#free > 0) this.#free -= 1;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    try {
+      return await act();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#free += 1;
+      else next();
+    }
+  }
+}

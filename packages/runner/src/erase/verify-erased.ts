@@ -1,0 +1,68 @@
+/**
+ * The step `deploy.verify_erased`: after a power cycle the devices that were certified are read
+ * again, in the same places and in new ones. It opens them for reading only.
+ *
+ * Invariant: what is found is judged as in the erasure whose certificate is put to the test. Its
+ * challenge was proved then; the certificate stands for that.
+ */
+import { agent, RerunClass, verifyErasedStep } from '@rackwright/api';
+import type { Step, StepContext } from '../step.ts';
+import { type DeviceTask, runOnDevices, seedProblem } from './on-devices.ts';
+import { cannotHold, type DeviceResult, resultOf, unerased } from './outcome.ts';
+import { Pace } from './pace.ts';
+import { newPlaces, readConfirmed } from './read-back.ts';
+import { bytesToRead, planDevice } from './verify.ts';
+import type { Work } from './work.ts';
+
+export const verifyErased: Step = {
+  description: {
+    name: verifyErasedStep,
+    priority: 0,
+    rerunClass: RerunClass.SAFE,
+    destructive: false,
+    abortable: true,
+    description: 'Reads erased disks again after a power cycle; writes nothing.',
+    arguments: {},
+  },
+  run: (context) => runOnDevices(context, { access: 'read', malformed, handle: verify }),
+};
+
+function malformed(order: agent.RunStep): string | undefined {
+  if (order.mode !== agent.StepMode.CHECK) return 'mode must be CHECK: the step writes nothing';
+  for (const { erasedSeed } of order.devices) {
+    const problem = seedProblem('erased_seed', erasedSeed);
+    if (problem !== undefined) return problem;
+  }
+  return undefined;
+}
+
+async function verify(context: StepContext, task: DeviceTask): Promise<DeviceResult> {
+  const { grip, logLinesMax, turns, progress } = task;
+  const { target } = grip;
+  const startMs = context.clock.nowMs();
+  if (grip.kind !== 'held' || target.plan.kind !== 'erase') {
+    const end = grip.kind === 'failed' ? cannotHold(grip.error) : unerased(grip);
+    return await resultOf(context, target, end, { startMs, logLinesMax });
+  }
+  const { method } = target.plan;
+  const same = planDevice(target, method, target.asked.erasedSeed);
+  const others = newPlaces(planDevice(target, method, context.order.challengeSeed));
+  const work: Work = {
+    ...{ context, target, held: grip.held, method, challenges: same, progress },
+    pace: new Pace(context.clock, bytesToRead(same) + bytesToRead(others)),
+    ...{ log: [], errors: {}, bytesWritten: 0, methodMs: 0, verifyMs: 0, loss: undefined },
+    challenged: true,
+  };
+  let beganMs = startMs;
+  const verdict = await turns.run(async () => {
+    beganMs = context.clock.nowMs();
+    return await readConfirmed(work, [same, others], 'reading again');
+  });
+  const returned = verdict.kind === 'notErased';
+  return await resultOf(
+    context,
+    target,
+    { verdict, returned },
+    { startMs: beganMs, logLinesMax, work },
+  );
+}

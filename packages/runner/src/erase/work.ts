@@ -1,0 +1,99 @@
+/** What is known and counted while one device is erased or read back. */
+import type { ErasureMethod } from '@rackwright/erasure';
+import { DeviceError, type DeviceLoss, type HeldDevice } from '../block-devices.ts';
+import type { StepContext } from '../step.ts';
+import type { Pace } from './pace.ts';
+import type { Target } from './targets.ts';
+import type { Gate } from './transfers.ts';
+import { deviceErrorOf, type RegionChallenge } from './verify.ts';
+
+/** Told how much of the device is done, 0 to 1, and what is being done. */
+export type DeviceProgress = (fraction: number, what: string) => void;
+
+export interface Work {
+  readonly context: StepContext;
+  readonly target: Target;
+  readonly held: HeldDevice;
+  readonly method: ErasureMethod;
+  readonly challenges: readonly RegionChallenge[];
+  readonly log: string[];
+  readonly pace: Pace;
+  readonly progress: DeviceProgress;
+  /** Errors by kind, as evidence names kinds. */
+  readonly errors: Record<string, bigint>;
+  /** By the method; challenges are not counted. */
+  bytesWritten: number;
+  /** The challenge has been read back as written, by this attempt or the one that is checked. */
+  challenged: boolean;
+  loss: DeviceLoss | undefined;
+  methodMs: number;
+  verifyMs: number;
+}
+
+/** Between two looks at the kernel while transfers go on, milliseconds. */
+const presentEveryMs = 3_000;
+/** Between two tellings of how far it is, milliseconds. */
+const tellEveryMs = 1_000;
+
+/** Before each transfer: the step still goes on, and, every few seconds, the device is there. */
+export function gateOf({ context, held }: Work): Gate {
+  let lookedMs = context.clock.suspendAwareMs();
+  return async () => {
+    stopIfCancelled(context);
+    const nowMs = context.clock.suspendAwareMs();
+    if (nowMs - lookedMs < presentEveryMs) return;
+    lookedMs = nowMs;
+    await held.present();
+  };
+}
+
+/** Counts bytes and tells how far it is, now and then. */
+export function teller(work: Work, what: string): (bytes: number) => void {
+  const { context, pace } = work;
+  const startBytes = pace.bytes;
+  let toldMs = context.clock.suspendAwareMs();
+  tellProgress(work, what);
+  return (bytes) => {
+    pace.add(bytes);
+    const nowMs = context.clock.suspendAwareMs();
+    if (nowMs - toldMs < tellEveryMs && pace.bytes - startBytes > bytes) return;
+    toldMs = nowMs;
+    tellProgress(work, what);
+  };
+}
+
+/** Tells what is being done and, as far as is known, how fast. */
+export function tellProgress({ pace, progress }: Work, what: string): void {
+  progress(pace.fraction, [what, pace.words()].filter((part) => part !== '').join(', '));
+}
+
+export function stopIfCancelled({ signal }: Pick<StepContext, 'signal'>): void {
+  if (signal.aborted) throw new DeviceError('cancelled before it was done');
+}
+
+/** Counts and keeps an error of the device, and answers its words. */
+export function noteFailure(work: Work, error: unknown): string {
+  const { message, loss, operation } = deviceErrorOf(error);
+  if (operation !== undefined) countError(work, operation);
+  work.loss ??= loss;
+  work.log.push(message);
+  return message;
+}
+
+export function countError({ errors }: Work, kind: string): void {
+  errors[kind] = (errors[kind] ?? 0n) + 1n;
+}
+
+/** Runs one phase and answers how long it took, milliseconds. */
+export async function timed(
+  { context }: Work,
+  act: () => Promise<void>,
+  took: (ms: number) => void,
+): Promise<void> {
+  const startMs = context.clock.suspendAwareMs();
+  try {
+    await act();
+  } finally {
+    took(Math.max(0, Math.round(context.clock.suspendAwareMs() - startMs)));
+  }
+}
