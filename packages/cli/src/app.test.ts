@@ -250,6 +250,31 @@ describe('erasure verify', () => {
     expect((await run(statement, undefined, known)).code).toBe(0);
   });
 
+  test('prints a page for host and device, and says what does not verify', async () => {
+    const statement = makeStatement();
+    const files: Record<string, Uint8Array | string> = {
+      '/1.json': statement,
+      '/1.json.sig': signBytes(statement, trust),
+      '/trust.pem': publicKeyOf(trust),
+    };
+    const args = ['erasure', 'print', '/1.json', '--trust', '/trust.pem', '--html', '/o.html'];
+    const { code, out } = await runOver([...args, '--pdf', '/o.pdf'], { files });
+    expect([code, out]).toEqual([exitCodes.done, '2 pages written to /o.html and /o.pdf\n']);
+    const html = Buffer.from(files['/o.html'] ?? '').toString();
+    expect(html).toContain('1 certificate, all valid; no manifest is given');
+    expect(html).toContain('Erased: clear, by one overwrite with zeros. Model SER-1');
+    expect(
+      Buffer.from(files['/o.pdf'] ?? '')
+        .subarray(0, 8)
+        .toString(),
+    ).toBe('%PDF-1.4');
+    files['/1.json.sig'] = signBytes(statement, privatePem());
+    await runOver(args, { files });
+    const refused = Buffer.from(files['/o.html'] ?? '').toString();
+    expect(refused).toContain('THE CERTIFICATE DOES NOT VERIFY');
+    expect((await runOver(args.slice(0, 5), { files })).code).toBe(exitCodes.usage);
+  });
+
   test('names a file that is missing', async () => {
     const args = ['erasure', 'verify', '/1.json', '--trust', '/trust.pem'];
     expect(await runOver(args)).toMatchObject({ code: exitCodes.usage });

@@ -14,6 +14,7 @@ import {
   separateEvidence,
   statementSha256,
 } from './certificate.ts';
+import { buildManifest } from './documents.ts';
 import { signBytes } from './signature.ts';
 import { parseStatement, provesErasure } from './statement.ts';
 import { type Certificate, describeProblem, verifyCertificate, verifyChain } from './verify.ts';
@@ -37,7 +38,19 @@ test('builds a statement that verifies and says what was reached', () => {
   expect(provesErasure(check.statement)).toBe(true);
 });
 
-test('agrees with openssl, before and after one byte is changed', (here) => {
+const manifest = buildManifest({
+  host: { name: 'hosts/h1', uid: 'uid-1' },
+  useEpoch: 3,
+  createdAt: '2026-11-23T01:02:03.000Z',
+  runnerSession: 's',
+  devices: [],
+  previousSha256: null,
+});
+
+test.for([
+  ['certificate', buildStatement(context())],
+  ['manifest', manifest],
+] as const)('openssl alone verifies a %s, and refuses one changed byte', ([, bytes], here) => {
   const folder = mkdtempSync(join(tmpdir(), 'rackwright-certificate-'));
   const verify = () => {
     const args = ['dgst', '-sha256', '-verify', 'trust.pem', '-signature', '1.json.sig', '1.json'];
@@ -49,7 +62,7 @@ test('agrees with openssl, before and after one byte is changed', (here) => {
     } catch {
       here.skip('peer missing: openssl');
     }
-    const { statement, signature } = certify(buildStatement(context()));
+    const { statement, signature } = certify(bytes);
     writeFileSync(join(folder, 'trust.pem'), trustPem);
     writeFileSync(join(folder, '1.json.sig'), signature);
     writeFileSync(join(folder, '1.json'), statement);

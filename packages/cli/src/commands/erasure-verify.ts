@@ -12,6 +12,7 @@ import { NotVerified, UsageError } from '../failure.ts';
 import { printLines } from '../output/show.ts';
 import { clean } from '../output/text.ts';
 import type { CliContext, World } from '../world.ts';
+import { readSigned, readTrust } from './erasure-files.ts';
 
 interface VerifyFlags {
   readonly trust: readonly string[];
@@ -82,15 +83,13 @@ export const verifyErasure = buildCommand({
 });
 
 async function verifyFiles(world: World, flags: VerifyFlags, files: readonly string[]) {
-  const keys = await Promise.all(flags.trust.map((file) => mustRead(world, file)));
-  const trust = keys.map((bytes) => new TextDecoder().decode(bytes)).join('\n');
+  const trust = await readTrust(world, flags.trust);
   const certificates: { file: string; content: Certificate }[] = [];
   const documents: { file: string; content: Certificate }[] = [];
   for (const file of files) {
-    const statement = await mustRead(world, file);
-    const signature = await mustRead(world, flags.signature ?? `${file}.sig`);
-    const isDocument = kindOfDocument(statement) !== undefined;
-    (isDocument ? documents : certificates).push({ file, content: { statement, signature } });
+    const content = await readSigned(world, file, flags.signature);
+    const isDocument = kindOfDocument(content.statement) !== undefined;
+    (isDocument ? documents : certificates).push({ file, content });
   }
   const answer = judgeCertificates({
     certificates: certificates.map(({ content }) => content),
@@ -150,10 +149,4 @@ function reportLines(file: string, report: CertificateReport): string[] {
   const what = `${device.model} ${device.serial} of ${host.name}`;
   const said = `${verdict.kind} by ${method}, level ${level ?? 'none'}`;
   return [`${heading}: ${clean(what)}: ${clean(said)}`, ...lines];
-}
-
-async function mustRead(world: World, path: string): Promise<Uint8Array> {
-  const bytes = await world.readFile(path);
-  if (bytes === undefined) throw new UsageError(`${path} does not exist`);
-  return bytes;
 }

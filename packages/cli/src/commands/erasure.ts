@@ -19,6 +19,8 @@ import type { Column } from '../output/table.ts';
 import { ago, instant } from '../output/time.ts';
 import type { CliContext, World } from '../world.ts';
 import { allPages, callsOf } from './calls.ts';
+import { exportErasures } from './erasure-export.ts';
+import { printErasure } from './erasure-print.ts';
 import { verifyErasure } from './erasure-verify.ts';
 
 const shared = { ...connectionFlags, ...outputFlag };
@@ -93,7 +95,14 @@ const getTrust = buildCommand({
 
 /** All commands on erasure certificates. */
 export const erasureRoutes = buildRouteMap({
-  routes: { list: listErasures, get: getErasure, trust: getTrust, verify: verifyErasure },
+  routes: {
+    list: listErasures,
+    get: getErasure,
+    trust: getTrust,
+    verify: verifyErasure,
+    print: printErasure,
+    export: exportErasures,
+  },
   docs: { brief: 'Erasure certificates' },
 });
 

@@ -1,0 +1,44 @@
+/** What a printed page says, before it is HTML or PDF. Pure. */
+
+export interface Page {
+  readonly title: string;
+  /** What the page comes to, in one line, and whether that is good. */
+  readonly result: { readonly text: string; readonly good: boolean };
+  readonly sections: readonly Section[];
+  readonly footer: string;
+}
+
+export type Section =
+  | {
+      readonly kind: 'fields';
+      readonly heading: string;
+      readonly fields: readonly (readonly [label: string, value: string])[];
+    }
+  | {
+      readonly kind: 'table';
+      readonly heading: string;
+      readonly columns: readonly string[];
+      /** Shares of the width. */
+      readonly widths: readonly number[];
+      readonly rows: readonly (readonly string[])[];
+    };
+
+/** A size as people read it and exactly: "1.00 TB (1,000,204,886,016 bytes)". */
+export function sizeText(bytes: number): string {
+  const exact = `${grouped(bytes)} bytes`;
+  const unit = units.find(({ size }) => bytes >= size);
+  return unit === undefined
+    ? exact
+    : `${(bytes / unit.size).toPrecision(3)} ${unit.name} (${exact})`;
+}
+
+/** With a comma after each three digits. */
+export function grouped(count: number): string {
+  return String(count).replaceAll(/\B(?=(\d{3})+$)/g, ',');
+}
+
+const units = [
+  { size: 1e12, name: 'TB' },
+  { size: 1e9, name: 'GB' },
+  { size: 1e6, name: 'MB' },
+];
