@@ -64,10 +64,26 @@ export class CertificateJudge {
     const key = certificate.replaceAll('/', '.');
     const change = this.#parts.view.storeDisk().changesOf(key).at(-1);
     if (change?.kind !== 'put') return `${certificate} does not exist`;
-    const { statement, signature } = fromBinary(store.CertificateRecordSchema, change.value);
+    const { statement: kept, signature } = fromBinary(store.CertificateRecordSchema, change.value);
+    const statement = this.#whole(kept, certificate);
+    if (statement === undefined) return `the evidence of ${certificate} does not exist`;
     if (!verify('sha256', statement, erasureKey, signature)) {
       return `the signature of ${certificate} does not fit`;
     }
     return JSON.parse(new TextDecoder().decode(statement));
+  }
+
+  /** The bytes that were signed: the evidence of a step is kept once, under its digest. */
+  #whole(kept: Uint8Array, certificate: string): Uint8Array | undefined {
+    const text = new TextDecoder().decode(kept);
+    const digest = /"evidence": "sha256:([0-9a-f]{64})"/.exec(text)?.[1];
+    const [, uid = ''] =
+      /^erasureCertificates\/(.+?)(?:-\d+){4}-[0-9a-f]{8}$/.exec(certificate) ?? [];
+    const disk = this.#parts.view.storeDisk();
+    const change = disk.changesOf(`erasureEvidence.${uid}.${digest}`).at(-1);
+    if (change?.kind !== 'put') return undefined;
+    const { payload } = fromBinary(store.EvidenceRecordSchema, change.value);
+    const encoded = Buffer.from(payload).toString('base64');
+    return Buffer.from(text.replace(`"sha256:${digest}"`, () => `"${encoded}"`));
   }
 }

@@ -42,6 +42,11 @@ const rules: Readonly<Record<string, Rule>> = {
     const uid = (await hosts.get(idOf(host)))?.uid;
     return uid !== undefined && segment(key, 1).startsWith(`${uid}-`);
   },
+  erasureDocuments: async (_scope, { key, value }, hosts) => {
+    const { document } = fromBinary(wire.ErasureDocumentRecordSchema, value);
+    const uid = (await hosts.get(idOf(document?.host)))?.uid;
+    return uid !== undefined && segment(key, 1) === uid;
+  },
   abandonedResources: (scope, { value }) =>
     includesRack(scope, fromBinary(wire.AbandonedRecordSchema, value).resource?.rack ?? ''),
   discoveredMachines: (scope, { value }) =>
@@ -76,6 +81,7 @@ const rules: Readonly<Record<string, Rule>> = {
   // Found only by the uid in the record of a host, or a pool, that is in sight.
   facts: always,
   runs: always,
+  erasureEvidence: always,
   stepOutputs: always,
   plans: always,
   deployments: always,

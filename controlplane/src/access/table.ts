@@ -141,6 +141,8 @@ export const accessTable: Readonly<Record<string, Row>> = {
   ...under('rackwright.v1.ErasureCertificateService', {
     GetErasureCertificate: read,
     ListErasureCertificates: read,
+    GetErasureDocument: read,
+    ListErasureDocuments: read,
     GetTrust: looks(self),
   }),
   ...under('rackwright.v1.FleetService', {

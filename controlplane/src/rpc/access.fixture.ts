@@ -29,6 +29,7 @@ export interface Names {
   readonly line: string;
   readonly abandoned: string;
   readonly certificate: string;
+  readonly document: string;
   readonly workflow: string;
   readonly batch: string;
   readonly plan: string;
@@ -84,6 +85,7 @@ export async function addSide(fixture: Fixture, side: Side): Promise<Names> {
     line: `expectedHosts/${side}-line`,
     abandoned: `abandonedResources/${side}-gone`,
     certificate: `erasureCertificates/${uid}-1`,
+    document: `erasureDocuments/${uid}-1-2-3-manifest`,
     workflow: `${host}/workflows/${template}`,
     batch: `workflowBatches/${side}-batch`,
     plan: plan.name,
@@ -125,6 +127,12 @@ async function putRecords({ store }: Fixture, side: Side, uid: string): Promise<
   });
   const signed = toBinary(wire.CertificateRecordSchema, certificate);
   await store.put(storeKey('erasureCertificates', `${uid}-1`), signed, 'absent');
+  const name = `erasureDocuments/${uid}-1-2-3-manifest`;
+  const document = create(wire.ErasureDocumentRecordSchema, {
+    document: { name, host, hostUid: uid },
+  });
+  const documentBytes = toBinary(wire.ErasureDocumentRecordSchema, document);
+  await store.put(storeKey('erasureDocuments', uid, '1-2-3-manifest'), documentBytes, 'absent');
 }
 
 /** A spec in one of the worlds. */

@@ -56,6 +56,7 @@ function specials(own: Names, side: Side): Readonly<Record<string, Record<string
     'HostService.UpdateHost': { host: { name: own.host }, updateMask: { paths: ['labels'] } },
     'RackService.UpdateRack': { rack: { name: own.rack } },
     'RackService.CreateJoinToken': { rack: own.rack },
+    'ErasureCertificateService.GetErasureDocument': { name: own.document },
     'CredentialService.UpdateCredential': { credential: { name: own.credential } },
     'DiscoveryService.GetDiscoveredMachine': { name: own.machine },
     'DiscoveryService.AcceptDiscoveredMachine': { name: own.machine, hostId: 'other' },

@@ -20,12 +20,13 @@ import {
 } from '@rackwright/api';
 import {
   buildStatement,
+  type Disposition,
   deviceFactsOf,
   deviceIdentity,
   parseEvidence,
   ShapeError,
   sha256Hex,
-  statementSha256,
+  statementSha256 as statementSha256Of,
   verdictOf,
 } from '@rackwright/erasure';
 import { invalidResult, isErasure, stepFailure } from '../turn/step-failure.ts';
@@ -41,6 +42,7 @@ import {
 } from './device-plan.ts';
 import { signatureProblem } from './evidence.ts';
 import { failureOf, gapsOf, refusalsOf } from './gaps.ts';
+import { writeManifest } from './manifest.ts';
 import { noteUnproved, unprovedDevice } from './power-cycle.ts';
 
 /** Certifies every device of the plan from one step's evidence, or says why it cannot. */
@@ -87,8 +89,12 @@ function certifyDevices(
       const plan = plans.find(({ device }) => deviceKey(device) === deviceKey(outcome.device));
       if (plan === undefined) return [];
       const certificate = `erasureCertificates/${certificates[index]?.id ?? ''}`;
-      const more = { seed: outcome.challengeSeed, certificate, bootId: parsed.bootId };
-      return [unprovedDevice(turn, plan, more)];
+      const statementSha256 = Buffer.from(
+        statementSha256Of(certificates[index]?.statement ?? new Uint8Array()),
+        'hex',
+      );
+      const named = { seed: outcome.challengeSeed, certificate, statementSha256 };
+      return [unprovedDevice(turn, plan, { ...named, bootId: parsed.bootId })];
     }),
   );
   return undefined;
@@ -178,11 +184,14 @@ function draft(
     evidence,
     deviceIndex,
     ...(previous.length === 0 ? {} : { previousSha256: Buffer.from(previous).toString('hex') }),
+    report: reportOf(turn),
+    disposition: dispositionOf(turn),
+    orderedBy: status.run?.requestedBy ?? '',
     ...(spec.cleaning?.allowUnprovenIdentity === true
       ? { identityWaivedBy: 'cleaning.allow_unproven_identity' }
       : {}),
   });
-  record.lastStatementSha256 = Buffer.from(statementSha256(statement), 'hex');
+  record.lastStatementSha256 = Buffer.from(statementSha256Of(statement), 'hex');
   const id = certificateId(turn, evidence, deviceIndex);
   record.certified.push(
     create(store.CertifiedDeviceSchema, {
@@ -190,10 +199,24 @@ function draft(
       certificate: `erasureCertificates/${id}`,
       useEpoch: status.useEpoch,
       runnerSession,
+      statementSha256: record.lastStatementSha256,
       metadataOnly: outcome.method === agent.ErasureMethod.METADATA_ONLY,
     }),
   );
   return { id, host: host.name, statement };
+}
+
+/** What the site has its certificates say. */
+function reportOf({ context }: Turn): {
+  [K in 'organisation' | 'customer' | 'technician']: string;
+} {
+  const { organisation = '', customer = '', technician = '' } = context.fleet?.erasureReport ?? {};
+  return { organisation, customer, technician };
+}
+
+function dispositionOf({ spec, status }: Turn): Disposition {
+  if (status.deletion !== undefined) return 'hostDeleted';
+  return spec.retired ? 'hostRetired' : 'remainsInHost';
 }
 
 /** Named by what it certifies, so that other evidence can never stand under the same name. */
@@ -226,7 +249,8 @@ export function checkCertified(turn: Turn, run: Run, inventory: Inventory): RunF
     return stepFailure('interrupted', 'the runner was replaced between erasing and looking again');
   }
   const lack = missingDevice(turn, inventory) ?? uncertifiedDevice(turn, inventory);
-  if (lack !== undefined || isProvenBefore(run) || isOfSession(turn, inventory)) return lack;
+  if (lack !== undefined) return lack;
+  if (isProvenBefore(run) || isOfSession(turn, inventory)) return writeManifest(turn, inventory);
   return stepFailure('interrupted', 'what erased and what looked again are two runners');
 }
 

@@ -3,6 +3,7 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
+  ErasureDocumentKind,
   HostGoal,
   HostState,
   PowerCycleCheck,
@@ -12,6 +13,7 @@ import {
   StorageDeviceSchema,
   WriteCache,
 } from '@rackwright/api';
+import { parseDocument } from '@rackwright/erasure';
 import { describe, expect, test } from 'vitest';
 import {
   type Bench,
@@ -25,11 +27,12 @@ import {
   verified,
   virtioDisk,
 } from '../testing/bench.ts';
+import type { DocumentDraft, HostEffect } from '../turn/types.ts';
 
 const whole = 'deploy.erase_devices';
 const again = 'deploy.verify_erased';
 type Spec = Parameters<typeof bench>[0];
-type Outcome = MessageInitShape<typeof agent.DeviceOutcomeSchema>;
+type Outcome = Exclude<MessageInitShape<typeof agent.DeviceOutcomeSchema>, agent.DeviceOutcome>;
 
 /** The runner comes up, and names its steps; each boot has an id of its own. */
 function runnerUp(host: Bench, names = [whole, again]): void {
@@ -49,7 +52,11 @@ function boot(host: Bench, names?: string[]): void {
   runnerUp(host, names);
 }
 
-function brings(host: Bench, outcome: Outcome, more: { bootId?: string; ofFailedStep?: boolean }) {
+function brings(
+  host: Bench,
+  outcome: MessageInitShape<typeof agent.DeviceOutcomeSchema>,
+  more: { bootId?: string; ofFailedStep?: boolean },
+) {
   const evidence = host.evidence([outcome], more);
   return host.report({ case: 'complete', value: create(agent.CompleteSchema, { evidence }) });
 }
@@ -83,9 +90,14 @@ function reread(host: Bench, change: Outcome = {}): Outcome {
   if (kind.case !== 'runStep') throw new Error('a step was to be ordered');
   const [plan] = kind.value.devices;
   return {
-    ...{ device: virtioDisk, certificate: plan?.certificate ?? '' },
-    ...{ verdict: agent.VerdictKind.ERASED, placesRead: 9n, ...change },
+    ...(erased(virtioDisk) as Outcome),
+    ...{ certificate: plan?.certificate ?? '', placesRead: 9n, ...change },
   };
+}
+
+/** The documents that a turn has signed. */
+function documentsOf(effects: readonly HostEffect[]): DocumentDraft[] {
+  return effects.flatMap((effect) => (effect.kind === 'document' ? effect.documents : []));
 }
 
 const proves = (host: Bench, bootId = 'b2') => brings(host, reread(host), { bootId });
@@ -121,7 +133,14 @@ describe('the first boot of the runner after a clean', () => {
       destructive: false,
       devices: [{ certificate: expect.stringMatching(/^erasureCertificates\//) }],
     });
-    proves(host);
+    const [certified] = host.record.certified;
+    expect(documentsOf(proves(host))).toMatchObject([
+      {
+        id: `${certified?.certificate.replace(/^.*\//, '')}-addendum`,
+        kind: ErasureDocumentKind.ADDENDUM,
+        certificates: [certified?.certificate],
+      },
+    ]);
     expect(stepAt(host)).toBe('deploy.write_image');
     expect(host.record.unproved).toEqual([]);
   });
@@ -194,7 +213,10 @@ describe('data that has come back', () => {
     boot(host, [whole, again, 'deploy.write_image']);
     host.report(inspected());
     const epoch = statusOf(host).useEpoch;
-    fails(host, 'dataReturned');
+    const [revocation] = documentsOf(fails(host, 'dataReturned'));
+    expect(revocation).toMatchObject({ kind: ErasureDocumentKind.REVOCATION, useEpoch: epoch });
+    const said = parseDocument(revocation?.statement ?? new Uint8Array());
+    expect(said).toMatchObject({ revocation: { reason: 'dataReturned', detail: 'it is back' } });
     const status = statusOf(host);
     expect(status).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
     expect(status.useEpoch).toBeGreaterThan(epoch);

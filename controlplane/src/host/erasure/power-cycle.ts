@@ -29,6 +29,7 @@ import { invalidResult, stepFailure } from '../turn/step-failure.ts';
 import { engineSteps } from '../turn/step-names.ts';
 import { leaveAvailable, type Turn } from '../turn/turn.ts';
 import { signatureProblem } from './evidence.ts';
+import { addenda, revocations } from './proof-documents.ts';
 
 /** Data that was erased has come back: the fault, and the failure of the run that saw it. */
 export const contentReturned = 'dataReturned';
@@ -139,6 +140,7 @@ export function proveErased(
     const parsed = parseEvidence(evidence.payload);
     const lack = whyNoProof(turn, run, parsed);
     if (lack !== undefined) return lack;
+    turn.effects.push({ kind: 'document', documents: addenda(turn, evidence, parsed) });
   } catch (error) {
     if (!(error instanceof ShapeError)) throw error;
     return invalidResult(`${step.name}: ${error.message}`);
@@ -195,10 +197,14 @@ function bootOf({ record }: Turn, { certificate }: agent.DevicePlan): string {
 
 /** P3: a reading that failed, by what it says of the disks. */
 export function noteNotProved(turn: Turn, result: agent.Failed): void {
-  const { type, message } = result;
+  const { type, message, evidence } = result;
   if (saysNothing.has(type)) return;
   const { status, record } = turn;
-  if (saysLeft.has(type)) setFault(turn, contentReturned, message, clearedBy);
+  if (saysLeft.has(type)) {
+    setFault(turn, contentReturned, message, clearedBy);
+    const documents = revocations(turn, evidence);
+    if (documents.length > 0) turn.effects.push({ kind: 'document', documents });
+  }
   record.unproved = [];
   if (status.state === HostState.AVAILABLE) leaveAvailable(turn);
   else if (!status.dirty) {
@@ -219,13 +225,19 @@ export function nameOfNotProved({
 export function unprovedDevice(
   turn: Turn,
   plan: agent.DevicePlan,
-  more: { readonly seed: Uint8Array; readonly certificate: string; readonly bootId: string },
+  more: {
+    readonly seed: Uint8Array;
+    readonly certificate: string;
+    readonly statementSha256: Uint8Array;
+    readonly bootId: string;
+  },
 ): store.UnprovedDevice {
-  const { seed, certificate, bootId } = more;
+  const { seed, certificate, bootId, statementSha256 } = more;
   return create(store.UnprovedDeviceSchema, {
     plan: { ...plan, erasedSeed: seed, certificate },
     useEpoch: turn.status.useEpoch,
     bootId,
+    statementSha256,
   });
 }
 

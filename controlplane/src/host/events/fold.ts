@@ -319,7 +319,10 @@ function conflictSince({ record }: Turn): { readonly firstConflictTime?: Timesta
 export function checkAgain(turn: Turn): { readonly checkOf?: agent.Operation } {
   const operation = turn.record.operation?.operation;
   const kind = operation?.kind;
-  const isCheck = kind?.case === 'runStep' && kind.value.mode === agent.StepMode.CHECK;
+  const isCheck =
+    kind?.case === 'runStep' &&
+    kind.value.mode === agent.StepMode.CHECK &&
+    kind.value.step !== verifyErasedStep;
   return operation !== undefined && isCheck ? { checkOf: operation } : {};
 }
 

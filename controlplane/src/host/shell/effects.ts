@@ -19,6 +19,7 @@ import { writeAbandoned, writeTombstone } from '../fleet/tombstones.ts';
 import { isSameLife } from '../operation/lineage.ts';
 import type { HostEffect } from '../turn/types.ts';
 import type { HostsDependencies } from './dependencies.ts';
+import { writeCertificates, writeDocuments } from './erasure-records.ts';
 import type { LiveSession } from './sessions.ts';
 
 /** A cancel that an agent has not begun by then is of no use any more. */
@@ -37,17 +38,9 @@ export async function writeEvidence(
     if (effect.kind === 'abandon') await writeAbandoned(deps, effect);
     if (effect.kind === 'tombstone') await writeTombstone(deps, before);
     if (effect.kind === 'stepOutput') await writeOutput(deps, effect);
-    if (effect.kind !== 'certify') continue;
-    for (const { id, host, statement } of effect.certificates) {
-      const record = create(wire.CertificateRecordSchema, {
-        statement,
-        signature: deps.signStatement(statement),
-        createTime: timestampFromMs(deps.clock.nowMs()),
-        host,
-      });
-      const key = storeKey('erasureCertificates', id);
-      const written = await writeRecord(deps, wire.CertificateRecordSchema, key, record, 'absent');
-      if (written.kind === 'conflict') await mustBeSame(deps, key, statement);
+    if (effect.kind === 'document') await writeDocuments(deps, effect.documents);
+    if (effect.kind === 'certify') {
+      await writeCertificates(deps, before.host?.uid ?? '', effect.certificates);
     }
   }
 }
@@ -60,17 +53,6 @@ async function writeOutput(
   const record = create(wire.StepOutputRecordSchema, { operationId, exit, tail });
   const key = storeKey('stepOutputs', ...operationId.split('/'));
   await writeRecord(deps, wire.StepOutputRecordSchema, key, record, 'absent');
-}
-
-/** A turn before a crash may have written the certificate already: then it says the same. */
-async function mustBeSame(
-  deps: HostsDependencies,
-  key: string,
-  statement: Uint8Array,
-): Promise<void> {
-  const kept = await readShared(deps.store, wire.CertificateRecordSchema, key);
-  if (kept !== undefined && Buffer.from(kept.record.statement).equals(statement)) return;
-  throw new Error(`${key} holds another statement than the one to be certified`);
 }
 
 /** Observed facts, only when they differ from what is known (R2); what else is known stays. */

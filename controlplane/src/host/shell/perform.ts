@@ -46,6 +46,7 @@ export class Performing {
     const rackId = rackIdOf(record);
     switch (effect.kind) {
       case 'certify':
+      case 'document':
       case 'answer':
       case 'abandon':
       case 'facts':

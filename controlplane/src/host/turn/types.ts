@@ -8,6 +8,7 @@ import type {
   BmcEndpoint,
   DeletionMode,
   DeploySpec,
+  ErasureDocumentKind,
   FleetSpec,
   Freeze,
   HoldScope,
@@ -256,6 +257,19 @@ export interface CertificateDraft {
   readonly statement: Uint8Array;
 }
 
+/** A signed document that is no certificate. */
+export interface DocumentDraft {
+  /** "HOST_UID-REST", of what it is about: written again after a crash it is the same. */
+  readonly id: string;
+  readonly kind: ErasureDocumentKind;
+  readonly host: string;
+  readonly hostUid: string;
+  readonly certificates: readonly string[];
+  readonly useEpoch: bigint;
+  /** The exact bytes to sign. */
+  readonly statement: Uint8Array;
+}
+
 export type AnswerVerdict =
   | { readonly kind: 'applied' }
   | { readonly kind: 'duplicate' }
@@ -265,6 +279,8 @@ export type AnswerVerdict =
 export type HostEffect =
   /** Create-only evidence; durable before the record that cites it. */
   | { readonly kind: 'certify'; readonly certificates: readonly CertificateDraft[] }
+  /** Create-only, durable before the record that follows from it. */
+  | { readonly kind: 'document'; readonly documents: readonly DocumentDraft[] }
   /** What a step's program wrote last; create-only, durable before the record that has it ended. */
   | {
       readonly kind: 'stepOutput';

@@ -8,6 +8,7 @@ export type Collection =
   | 'credentials'
   | 'templates'
   | 'erasureCertificates'
+  | 'erasureDocuments'
   | 'abandonedResources'
   | 'discoveredMachines'
   | 'expectedHosts'
@@ -23,6 +24,7 @@ const examples: Record<Collection, string> = {
   credentials: 'credentials/bmc-admin',
   templates: 'templates/set-clock',
   erasureCertificates: 'erasureCertificates/0f3c…-1',
+  erasureDocuments: 'erasureDocuments/0f3c…-3-4-1-manifest',
   abandonedResources: 'abandonedResources/0f3c…',
   discoveredMachines: 'discoveredMachines/m-525400000001',
   expectedHosts: 'expectedHosts/h1',
@@ -31,6 +33,7 @@ const examples: Record<Collection, string> = {
 
 const made: ReadonlySet<Collection> = new Set([
   'erasureCertificates',
+  'erasureDocuments',
   'abandonedResources',
   'discoveredMachines',
 ]);

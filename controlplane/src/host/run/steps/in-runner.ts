@@ -67,7 +67,7 @@ function runStep(
   const image = imageOf(turn, step);
   const id = operationId(turn, run, run.currentStep, step.attempt);
   return create(agent.RunStepSchema, {
-    ...orderOf(step, checked === undefined ? agent.StepMode.RUN : agent.StepMode.CHECK),
+    ...orderOf(step, checked === undefined ? modeOf(step) : agent.StepMode.CHECK),
     arguments: {
       ...step.arguments,
       ...checked?.arguments,
@@ -85,6 +85,11 @@ function runStep(
     secrets: secretUses(step.arguments, credentialVersions(turn)),
     ...expectedIdentity(turn),
   });
+}
+
+/** Reading again checks, and does nothing else. */
+function modeOf({ name }: RunStep): agent.StepMode {
+  return name === verifyErasedStep ? agent.StepMode.CHECK : agent.StepMode.RUN;
 }
 
 /** The devices that a step may touch, and how; none where it is about none. */

@@ -1,0 +1,160 @@
+/**
+ * The manifest of a host: every storage device that kernel, bus, firmware or BMC shows, and what
+ * became of each. Written when a clean has looked again at what it has erased; without one that
+ * has no gap no clean succeeds (H6).
+ */
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import {
+  ErasureDocumentKind,
+  ErasureLevel,
+  type Inventory,
+  type RunFailure,
+} from '@rackwright/api';
+import {
+  buildManifest,
+  compareBmcDrives,
+  type DeviceFacts,
+  type DriveFinding,
+  decideSigns,
+  deviceFactsOf,
+  deviceIdentity,
+  type ErasureManifest,
+  listedDriveOf,
+  type ScopeDecision,
+  ShapeError,
+  statementSha256,
+  storageSignsOf,
+} from '@rackwright/erasure';
+import { knownDrives } from '../bmc/drives.ts';
+import { invalidResult } from '../turn/step-failure.ts';
+import { activeRun, type Turn } from '../turn/turn.ts';
+import { decideDevices } from './device-plan.ts';
+
+type Entry = ErasureManifest['devices'][number];
+type Source = Entry['sources'][number];
+
+/** Writes the manifest of this look, or says why there can be none. */
+export function writeManifest(turn: Turn, inventory: Inventory): RunFailure | undefined {
+  const { host, status, record } = turn;
+  const before = record.lastManifestSha256;
+  try {
+    const statement = buildManifest({
+      host: { name: host.name, uid: host.uid },
+      useEpoch: Number(status.useEpoch),
+      createdAt: timeOf(turn, inventory),
+      runnerSession: inventory.runnerSession,
+      devices: [...devicesOf(turn, inventory), ...signsOf(inventory), ...drivesOf(turn, inventory)],
+      previousSha256: before.length === 0 ? null : Buffer.from(before).toString('hex'),
+    });
+    const attempt = record.operation?.operation?.id ?? `${host.uid}/0/0/0`;
+    const document = {
+      id: `${attempt.replaceAll('/', '-')}-manifest`,
+      kind: ErasureDocumentKind.MANIFEST,
+      host: host.name,
+      hostUid: host.uid,
+      certificates: record.certified.map(({ certificate }) => certificate),
+      useEpoch: status.useEpoch,
+      statement,
+    };
+    record.lastManifestSha256 = Buffer.from(statementSha256(statement), 'hex');
+    turn.effects.push({ kind: 'document', documents: [document] });
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof ShapeError)) throw error;
+    return invalidResult(`the host's storage fits into no manifest: ${error.message}`);
+  }
+}
+
+/** The same whoever writes it: the runner's clock, else when the run began. */
+function timeOf({ status }: Turn, { collectedAt }: Inventory): string {
+  const time = collectedAt ?? activeRun(status)?.startTime;
+  return time === undefined ? new Date(0).toISOString() : timestampDate(time).toISOString();
+}
+
+function devicesOf(turn: Turn, inventory: Inventory): Entry[] {
+  const weakEnough = turn.spec.cleaning?.level === ErasureLevel.METADATA_ONLY;
+  const byBmc = new Set(
+    findings(turn, inventory).flatMap((each) => (each.kind === 'accounted' ? [each.device] : [])),
+  );
+  const byName = new Set([...byBmc].map(({ name }) => name));
+  return decideDevices(inventory, weakEnough, turn.spec.cleaning).map((decision) => {
+    const { name, model, serial, wwn, sizeBytes } = decision.device;
+    const sources: Source[] = byName.has(name) ? ['kernel', 'bmc'] : ['kernel'];
+    return {
+      ...{ sources, kind: 'blockDevice', name, model, serial, wwn, sizeBytes },
+      decision: decisionOf(turn, decision),
+    };
+  });
+}
+
+/** What was done to a block device; a full erasure goes before one of its metadata. */
+function decisionOf({ record, status }: Turn, decision: ScopeDecision): Entry['decision'] {
+  if (decision.kind === 'listed') return { kind: 'listed', reason: decision.reason };
+  if (decision.kind === 'refused') {
+    return { kind: 'refused', reason: decision.reason, action: decision.action };
+  }
+  const key = deviceIdentity(decision.device);
+  const own = record.certified.filter(
+    ({ deviceKey, useEpoch }) => deviceKey === key && useEpoch === status.useEpoch,
+  );
+  const found = own.findLast(({ metadataOnly }) => !metadataOnly) ?? own.at(-1);
+  if (found === undefined || found.statementSha256.length === 0) {
+    const reason = 'it has no certificate of this use';
+    return { kind: 'gap', reason, action: 'clean the host again' };
+  }
+  return {
+    kind: 'erased',
+    certificate: found.certificate,
+    certificateSha256: Buffer.from(found.statementSha256).toString('hex'),
+  };
+}
+
+function signsOf(inventory: Inventory): Entry[] {
+  const devices = inventory.devices.map(deviceFactsOf);
+  return decideSigns(storageSignsOf(inventory), devices).map((decision): Entry => {
+    const { source, kind, name, model, serial, sizeBytes } = decision.sign;
+    const named = { sources: [source], kind, name, model, serial, wwn: '', sizeBytes };
+    switch (decision.kind) {
+      case 'accounted':
+        return { ...named, decision: listedAs(`it is seen as ${decision.by.join(', ')}`) };
+      case 'decided':
+        return { ...named, decision: listedAs(decision.reason) };
+      case 'gap': {
+        const { reason, action } = decision;
+        return { ...named, decision: { kind: 'gap', reason, action } };
+      }
+    }
+  });
+}
+
+/** Drives of the BMC that are no device of the inventory. */
+function drivesOf(turn: Turn, inventory: Inventory): Entry[] {
+  return findings(turn, inventory).flatMap((finding): Entry[] => {
+    const { name, model, serial, sizeBytes } = finding.drive;
+    const named = { sources: ['bmc' as const], kind: 'drive', name, model, serial, sizeBytes };
+    const entry = (decision: Entry['decision']): Entry[] => [{ ...named, wwn: '', decision }];
+    switch (finding.kind) {
+      case 'accounted':
+        return [];
+      case 'notStorage':
+        return entry(listedAs(finding.reason));
+      case 'behindVolume':
+        return entry(listedAs(`a volume stands for it: ${volumesOf(finding.volumes)}`));
+      case 'gap':
+        return entry({ kind: 'gap', reason: finding.reason, action: finding.action });
+    }
+  });
+}
+
+function findings(turn: Turn, inventory: Inventory): DriveFinding[] {
+  const drives = knownDrives(turn)?.drives ?? [];
+  return compareBmcDrives(drives.map(listedDriveOf), inventory.devices.map(deviceFactsOf));
+}
+
+function volumesOf(volumes: readonly DeviceFacts[]): string {
+  return volumes.map((volume) => deviceIdentity(volume) || volume.name).join(', ');
+}
+
+function listedAs(reason: string): Entry['decision'] {
+  return { kind: 'listed', reason };
+}

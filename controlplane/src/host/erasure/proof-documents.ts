@@ -1,0 +1,110 @@
+/**
+ * What comes of reading again after a power cycle, as signed documents: an addendum to each
+ * certificate that still holds, a revocation of each that does not. All that they say follows from
+ * the evidence, so that two replicas write the same.
+ */
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import { agent, ErasureDocumentKind, type store } from '@rackwright/api';
+import {
+  buildAddendum,
+  buildRevocation,
+  deviceFactsOf,
+  deviceIdentity,
+  parseEvidence,
+  ShapeError,
+} from '@rackwright/erasure';
+import type { Turn } from '../turn/turn.ts';
+import type { DocumentDraft } from '../turn/types.ts';
+import { signatureProblem } from './evidence.ts';
+
+/** One addendum for each device of evidence that proves. Throws `ShapeError`. */
+export function addenda(
+  turn: Turn,
+  evidence: agent.Evidence,
+  { devices }: agent.StepEvidence,
+): DocumentDraft[] {
+  return devices.map((outcome, deviceIndex) => {
+    const unproved = unprovedOf(turn, outcome);
+    const statement = buildAddendum({
+      ...{ host: turn.host, useEpoch: Number(unproved.useEpoch), evidence, deviceIndex },
+      certificateSha256: hex(unproved.statementSha256),
+      createdAt: timeOf(outcome),
+    });
+    return draft(turn, unproved, ErasureDocumentKind.ADDENDUM, statement);
+  });
+}
+
+/** One revocation for each device on which something is left, by evidence that is believed. */
+export function revocations(turn: Turn, evidence: agent.Evidence | undefined): DocumentDraft[] {
+  if (evidence === undefined || signatureProblem(turn, evidence) !== undefined) return [];
+  try {
+    const parsed = parseEvidence(evidence.payload);
+    const isOurs = parsed.operationId === turn.record.operation?.operation?.id;
+    return isOurs ? parsed.devices.flatMap((outcome) => revocationOf(turn, outcome)) : [];
+  } catch (error) {
+    if (!(error instanceof ShapeError)) throw error;
+    return [];
+  }
+}
+
+function revocationOf(turn: Turn, outcome: agent.DeviceOutcome): DocumentDraft[] {
+  const isNamed = turn.record.unproved.some(
+    ({ plan }) => plan?.certificate === outcome.certificate && isOf(plan, outcome),
+  );
+  if (outcome.verdict !== agent.VerdictKind.NOT_ERASED || !isNamed) return [];
+  const unproved = unprovedOf(turn, outcome);
+  const { name, uid } = turn.host;
+  const statement = buildRevocation({
+    host: { name, uid },
+    certificate: outcome.certificate,
+    certificateSha256: hex(unproved.statementSha256),
+    deviceSerial: outcome.device?.serial ?? '',
+    reason: 'dataReturned',
+    detail: outcome.verdictReason.slice(0, detailMax),
+    offset: null,
+    useEpoch: Number(unproved.useEpoch),
+    createdAt: timeOf(outcome),
+  });
+  return [draft(turn, unproved, ErasureDocumentKind.REVOCATION, statement)];
+}
+
+/** Characters of a reason that a document carries. */
+const detailMax = 2_048;
+
+const suffixes = {
+  [ErasureDocumentKind.ADDENDUM]: 'addendum',
+  [ErasureDocumentKind.REVOCATION]: 'revocation',
+} as const;
+
+function draft(
+  { host }: Turn,
+  { plan, useEpoch }: store.UnprovedDevice,
+  kind: keyof typeof suffixes,
+  statement: Uint8Array,
+): DocumentDraft {
+  const certificate = plan?.certificate ?? '';
+  const id = `${certificate.replace(/^erasureCertificates\//, '')}-${suffixes[kind]}`;
+  const about = { host: host.name, hostUid: host.uid, certificates: [certificate], useEpoch };
+  return { id, kind, ...about, statement };
+}
+
+function unprovedOf({ record }: Turn, outcome: agent.DeviceOutcome): store.UnprovedDevice {
+  const found = record.unproved.find(({ plan }) => plan !== undefined && isOf(plan, outcome));
+  if (found === undefined) throw new ShapeError('evidence.devices', 'a device out of the order');
+  return found;
+}
+
+function isOf({ device }: agent.DevicePlan, outcome: agent.DeviceOutcome): boolean {
+  if (device === undefined || outcome.device === undefined) return false;
+  return deviceIdentity(deviceFactsOf(device)) === deviceIdentity(deviceFactsOf(outcome.device));
+}
+
+/** By the runner's clock: the same whoever writes it down, and when. */
+function timeOf({ endTime }: agent.DeviceOutcome): string {
+  if (endTime === undefined) throw new ShapeError('evidence.endTime', 'missing');
+  return timestampDate(endTime).toISOString();
+}
+
+function hex(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('hex');
+}

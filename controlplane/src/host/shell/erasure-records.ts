@@ -1,0 +1,81 @@
+/**
+ * Signs and writes what an erasure leaves: certificates, the evidence that they share, and other
+ * documents. All are create-only, under names that follow from what they are about.
+ *
+ * Invariants:
+ * 1. Whoever writes one again, after a crash or as another replica, writes the same; a record that
+ *    says something else is never replaced, and stops the turn.
+ * 2. Evidence is durable before a certificate that names it by its digest.
+ */
+import { create } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { ErasureDocumentSchema, store as wire } from '@rackwright/api';
+import { separateEvidence } from '@rackwright/erasure';
+import { storeKey } from '@rackwright/store';
+import { readShared, writeRecord } from '../../records/index.ts';
+import type { CertificateDraft, DocumentDraft } from '../turn/types.ts';
+import type { HostsDependencies } from './dependencies.ts';
+
+export async function writeCertificates(
+  deps: HostsDependencies,
+  hostUid: string,
+  certificates: readonly CertificateDraft[],
+): Promise<void> {
+  const kept = new Set<string>();
+  for (const { id, host, statement } of certificates) {
+    const { rest, evidence, evidenceSha256 } = separateEvidence(statement);
+    if (!kept.has(evidenceSha256)) {
+      const key = storeKey('erasureEvidence', hostUid, evidenceSha256);
+      const record = create(wire.EvidenceRecordSchema, { payload: evidence });
+      await writeRecord(deps, wire.EvidenceRecordSchema, key, record, 'absent');
+      kept.add(evidenceSha256);
+    }
+    const record = create(wire.CertificateRecordSchema, {
+      statement: rest,
+      signature: deps.signStatement(statement),
+      createTime: timestampFromMs(deps.clock.nowMs()),
+      host,
+      evidenceBytes: evidence.length,
+    });
+    const key = storeKey('erasureCertificates', id);
+    const written = await writeRecord(deps, wire.CertificateRecordSchema, key, record, 'absent');
+    if (written.kind !== 'conflict') continue;
+    const found = await readShared(deps.store, wire.CertificateRecordSchema, key);
+    mustBeSame(key, found?.record.statement, rest);
+  }
+}
+
+export async function writeDocuments(
+  deps: HostsDependencies,
+  documents: readonly DocumentDraft[],
+): Promise<void> {
+  for (const { id, hostUid, certificates, statement, ...draft } of documents) {
+    const document = create(ErasureDocumentSchema, {
+      ...draft,
+      name: `erasureDocuments/${id}`,
+      createTime: timestampFromMs(deps.clock.nowMs()),
+      signature: deps.signStatement(statement),
+      hostUid,
+      statement,
+      certificates: [...certificates],
+    });
+    const record = create(wire.ErasureDocumentRecordSchema, { document });
+    const key = storeKey('erasureDocuments', hostUid, id.slice(hostUid.length + 1));
+    const written = await writeRecord(
+      deps,
+      wire.ErasureDocumentRecordSchema,
+      key,
+      record,
+      'absent',
+    );
+    if (written.kind !== 'conflict') continue;
+    const found = await readShared(deps.store, wire.ErasureDocumentRecordSchema, key);
+    mustBeSame(key, found?.record.document?.statement, statement);
+  }
+}
+
+/** A turn before a crash may have written it already: then it says the same. */
+function mustBeSame(key: string, found: Uint8Array | undefined, wanted: Uint8Array): void {
+  if (found !== undefined && Buffer.from(found).equals(wanted)) return;
+  throw new Error(`${key} holds another statement than the one to be written`);
+}
