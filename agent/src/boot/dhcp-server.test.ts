@@ -143,25 +143,92 @@ test('a boot is observed once, when it begins, and a plain client never', async 
   expect(rig.asked, 'the plain client').toEqual(['u1']);
 });
 
-describe('beside another server', () => {
-  test('is silent for as long as there are traces of it, and tells so once', async () => {
+const pxe = writeOption(dhcpOption.vendorClass, 'PXEClient');
+
+test.each([
+  ['93, empty', 93, []],
+  ['93 of one byte', 93, [7]],
+  ['77, empty', 77, []],
+  ['43 = 01 ff 00', 43, [0x01, 0xff, 0x00]],
+  ['60 that is no text', 60, [0xff, 0xfe]],
+  ['50 of one byte', 50, [10]],
+])('a host gets its address whatever it says beside: option %s', async (_what, code, bytes) => {
+  for (const kind of [[pxe], []]) {
     const rig = new Rig();
     const server = await rig.open();
-    rig.say(server, foreign);
+    const broken = [code, Uint8Array.from(bytes)] as const;
+    const offer = rig.say(server, message('discover', [...kind, broken]));
+    expect(offer?.packet.yourAddress).toBe('10.77.0.20');
+    rig.say(server, message('discover', [...kind, broken]));
+    expect(rig.lines.filter((line) => line.includes('ignored')).length).toBeLessThanOrEqual(1);
+  }
+});
+
+test('an option that is ignored is told once for each machine', async () => {
+  const rig = new Rig();
+  const server = await rig.open();
+  const broken = [93, Uint8Array.of(7)] as const;
+  for (let again = 0; again < 5; again++) rig.say(server, message('discover', [pxe, broken]));
+  const told = rig.lines.filter((line) => line.includes('ignored'));
+  expect(told).toEqual(['a DHCP option that cannot be decoded is ignored']);
+});
+
+describe('beside another server', () => {
+  /** The other server's answer to the question that was asked last. */
+  function answerOf(rig: Rig): DhcpPacket {
+    const probe = rig.sent.findLast(({ packet }) => packet.relayAddress === serverAddress)?.packet;
+    if (probe === undefined) throw new Error('nothing was asked');
+    const { transactionId, hardwareAddress } = probe;
+    const offer = message('offer', [writeOption(dhcpOption.serverIdentifier, '10.77.0.2')]);
+    return { ...offer, transactionId, hardwareAddress };
+  }
+
+  const other: UdpPeer = { address: '10.77.0.2', port: 67 };
+
+  test('is silent for as long as it answers, and tells so once', async () => {
+    const rig = new Rig();
+    const server = await rig.open();
     for (let minute = 0; minute < 10; minute += 1) {
+      rig.say(server, foreign);
+      rig.say(server, answerOf(rig), other);
       await rig.time.run(60_000);
       expect(rig.say(server, message('discover'))).toBeUndefined();
-      rig.say(server, foreign);
     }
     expect(rig.faults).toMatchObject([{ kind: 'otherServer', serverAddress: '10.77.0.2' }]);
-    await rig.time.run(299_999);
+    await rig.time.run(239_999);
     expect(rig.say(server, message('discover'))).toBeUndefined();
     await rig.time.run(2);
     expect(rig.say(server, message('discover'))).toBeDefined();
-    expect(rig.lines).toEqual([
+    const told = rig.lines.filter((line) => !line.includes('looked for'));
+    expect(told).toEqual([
       'another DHCP server gives addresses here: silent until it is gone',
       'no trace of the other DHCP server: serving again',
     ]);
+  });
+
+  test('serves on where a client names one that does not answer: anybody may say so', async () => {
+    const rig = new Rig();
+    const server = await rig.open();
+    rig.say(server, foreign);
+    expect(rig.sent.map(({ packet }) => packet.relayAddress)).toEqual([serverAddress]);
+    for (let again = 0; again < 20; again++) rig.say(server, foreign);
+    expect(rig.sent, 'not one question for each such request').toHaveLength(1);
+    expect(rig.say(server, message('discover'))).toBeDefined();
+    expect(rig.faults).toEqual([]);
+    await rig.time.run(2_000);
+    rig.say(server, foreign);
+    expect(rig.sent.filter(({ packet }) => packet.hops === 1)).toHaveLength(2);
+  });
+
+  test('takes no packet for an answer that answers no question of its own', async () => {
+    const rig = new Rig();
+    const server = await rig.open();
+    server.probe(rig.socket);
+    const answer = answerOf(rig);
+    rig.say(server, { ...answer, transactionId: answer.transactionId + 1 }, other);
+    rig.say(server, message('offer', [writeOption(dhcpOption.serverIdentifier, '10.77.0.2')]));
+    expect(rig.say(server, message('discover'))).toBeDefined();
+    expect(rig.faults).toEqual([]);
   });
 
   test('finds it by asking as a relay would, and does not answer itself', async () => {
@@ -172,8 +239,7 @@ describe('beside another server', () => {
     expect(probe?.to).toEqual({ address: '255.255.255.255', port: 67 });
     expect(probe?.packet).toMatchObject({ relayAddress: serverAddress, hops: 1 });
     expect(rig.say(server, probe?.packet ?? message('discover'))).toBeUndefined();
-    const offer = message('offer', [writeOption(dhcpOption.serverIdentifier, '10.77.0.2')]);
-    rig.say(server, offer, { address: '10.77.0.2', port: 67 });
+    rig.say(server, answerOf(rig), other);
     expect(rig.faults).toMatchObject([{ kind: 'otherServer', serverAddress: '10.77.0.2' }]);
     expect(rig.say(server, message('discover'))).toBeUndefined();
   });

@@ -4,8 +4,9 @@
  *
  * X1 Nothing is awaited between a request and its answer, and no packet can stop the next.
  * X2 While another server is at work this one is silent and says so; it comes back by itself.
- *    Two traces are visible here: a client that names the other server in its request, and the
- *    other's answer to our own question, which we ask as a relay would so that it comes to us.
+ *    It is at work when it answers our own question, which we ask as a relay would so that the
+ *    answer comes to us. A client that names another server in its request is no proof of one, for
+ *    anybody may send such a request: it only makes us ask at once.
  */
 import {
   afterSighting,
@@ -13,6 +14,7 @@ import {
   encodeDhcp,
   isQuiet,
   LeaseBook,
+  macOf,
   type OtherAnswer,
   type Quiet,
   readServerRequest,
@@ -26,6 +28,7 @@ import {
 } from '@rackwright/dhcp';
 import type { Cancel, UdpPeer, UdpSocket } from '@rackwright/platform';
 import type { ReservationDhcpConfig } from './dhcp-config.ts';
+import { IgnoredOptions } from './ignored-options.ts';
 import { LeaseFile, type LeaseFileParts, readLeases, steadyTime } from './lease-file.ts';
 import { LineBudget } from './line-budget.ts';
 import type { BootMemory } from './memory.ts';
@@ -52,6 +55,9 @@ export interface DhcpServerParts extends LeaseFileParts {
 
 const faultLinesPerMinuteMax = 30;
 
+/** How soon another question may follow one, whatever clients say. */
+const suspicionPauseMs = 2_000;
+
 export class DhcpServer {
   readonly #parts: DhcpServerParts;
   readonly #book: LeaseBook;
@@ -59,8 +65,11 @@ export class DhcpServer {
   readonly #nowMs: () => number;
   readonly #faultLines: LineBudget;
   readonly #ownProbe: string;
+  readonly #ignored: IgnoredOptions;
   #quiet: Quiet = serving;
   #probeTimer: Cancel | undefined;
+  /** The question that was asked last; its time is wall time, milliseconds. */
+  #asked: { readonly transactionId: number; readonly atMs: number } | undefined;
 
   /** Takes up the leases of the last life. */
   static async open(parts: DhcpServerParts): Promise<DhcpServer> {
@@ -76,6 +85,7 @@ export class DhcpServer {
     this.#file = new LeaseFile(parts, book, nowMs);
     this.#faultLines = new LineBudget(parts.clock, faultLinesPerMinuteMax, 60_000);
     this.#ownProbe = probeMac(parts.settings.serverAddress);
+    this.#ignored = new IgnoredOptions(parts);
   }
 
   /** Throws DecodeError when the datagram is no DHCP packet. */
@@ -89,8 +99,10 @@ export class DhcpServer {
       case 'asked': {
         // Our own broadcasts come back to us.
         if (read.request.mac === this.#ownProbe) return;
+        this.#ignored.tell(read.request.mac, read.request.ignored);
         if (read.request.boot === undefined) this.#parts.sawAddress(read.request.mac);
-        const { reply } = this.#decide(read.request);
+        const { reply, notice } = this.#decide(read.request);
+        if (notice?.kind === 'otherServer') this.#suspect(socket, notice.serverAddress);
         if (reply !== undefined) socket.send(encodeDhcp(reply.packet), reply.to);
       }
     }
@@ -98,11 +110,10 @@ export class DhcpServer {
 
   /** Asks again and again whether there is another server, from now on. */
   probe(socket: UdpSocket): void {
-    const { clock, dhcp, settings } = this.#parts;
+    const { clock, dhcp } = this.#parts;
     const { probeMs } = dhcp.otherServer;
     if (probeMs === 0) return;
-    const to = { address: dhcp.broadcastAddress, port: dhcp.relayPort };
-    socket.send(encodeDhcp(probePacket(settings.serverAddress, this.#nowMs())), to);
+    this.#ask(socket);
     this.#isQuiet();
     this.#probeTimer = clock.after(probeMs, () => this.probe(socket));
   }
@@ -125,7 +136,8 @@ export class DhcpServer {
     const decision = serve(request, state, settings);
     this.#book.apply(decision.changes);
     if (decision.changes.some(({ kind }) => kind !== 'offered')) this.#file.changed();
-    if (decision.notice !== undefined) this.#notice(decision.notice);
+    const { notice } = decision;
+    if (notice !== undefined && notice.kind !== 'otherServer') this.#notice(notice);
     log.debug({ mac, asked: asked.kind, reason: decision.reason }, 'address request');
     return decision;
   }
@@ -134,9 +146,29 @@ export class DhcpServer {
     return bootDecision(this.#parts.memory(), mac, this.#parts.clock.nowMs());
   }
 
-  #hearOther({ server, address }: OtherAnswer): void {
+  /** One question; its number is told from that of every other one. */
+  #ask(socket: UdpSocket): void {
+    const { dhcp, settings } = this.#parts;
+    const nowMs = this.#nowMs();
+    const packet = probePacket(settings.serverAddress, nowMs);
+    this.#asked = { transactionId: packet.transactionId, atMs: nowMs };
+    socket.send(encodeDhcp(packet), { address: dhcp.broadcastAddress, port: dhcp.relayPort });
+  }
+
+  /** A client says that there is another server: that one is asked for, and not too often. */
+  #suspect(socket: UdpSocket, serverAddress: string): void {
+    const sinceMs = this.#nowMs() - (this.#asked?.atMs ?? Number.NEGATIVE_INFINITY);
+    if (sinceMs < suspicionPauseMs) return;
+    this.#parts.log.info({ serverAddress }, 'a client names another DHCP server; it is looked for');
+    this.#ask(socket);
+  }
+
+  /** Only what answers our question counts, and no packet that nobody asked for. */
+  #hearOther({ packet, server, address }: OtherAnswer): void {
     const { plan, serverAddress } = this.#parts.settings;
     if (server === serverAddress || !subnetHas(plan.subnet, address)) return;
+    const isAnswer = packet.transactionId === this.#asked?.transactionId;
+    if (!isAnswer || macOf(packet) !== this.#ownProbe) return;
     this.#notice({ kind: 'otherServer', serverAddress: server });
   }
 

@@ -20,6 +20,7 @@ import type { Clock, Disk, Log, Udp, UdpPeer, UdpSocket } from '@rackwright/plat
 import type { BootConfig } from './config.ts';
 import { addressPlanOf, type ProxyDhcpConfig, type ReservationDhcpConfig } from './dhcp-config.ts';
 import { type DhcpFault, DhcpServer } from './dhcp-server.ts';
+import { IgnoredOptions } from './ignored-options.ts';
 import { LineBudget } from './line-budget.ts';
 import type { BootMemory } from './memory.ts';
 import type { AddressWatch, Gate } from './observation.ts';
@@ -169,9 +170,11 @@ class ProxyAnswers {
   readonly #gate: Gate;
   readonly #sawAddress: AddressWatch;
   readonly #settings: ProxySettings;
+  readonly #ignored: IgnoredOptions;
 
   constructor(options: DhcpShellOptions) {
     this.#log = options.log;
+    this.#ignored = new IgnoredOptions(options);
     this.#gate = options.gate;
     this.#sawAddress = options.sawAddress;
     this.#settings = proxySettings(options);
@@ -186,7 +189,8 @@ class ProxyAnswers {
       if (isBySystem(other)) this.#sawAddress(other.request.mac);
       return;
     }
-    const { mac } = asked.request;
+    const { mac, ignored } = asked.request;
+    this.#ignored.tell(mac, ignored);
     const decision = this.#gate(mac, 'dhcp');
     const answer = answerBootRequest(asked.request, permissionOf(decision), this.#settings);
     if (answer.kind === 'silence') {

@@ -160,10 +160,10 @@ test.each<[string, DhcpPacket, ProxyService, RegExp]>([
     /no boot client/,
   ],
   [
-    'a malformed option',
-    withOption(packetOf('edk2PxeDiscover'), [93, Uint8Array.of(1)]),
+    'a malformed message type',
+    withOption(packetOf('edk2PxeDiscover'), [53, Uint8Array.of(1, 1)]),
     'dhcp',
-    /option 93/,
+    /option 53/,
   ],
   [
     'an architecture without a loader',

@@ -6,7 +6,8 @@
  * A2 A discover is answered on the DHCP port, a request or inform on the PXE port, nothing else
  *    anywhere: requests on the DHCP port belong to the address server.
  * A3 Who has nothing to boot gets silence, and so waits no longer than for other offers.
- * A4 Pure and total over decoded packets: a malformed option is silence with a reason.
+ * A4 Pure and total over decoded packets: a malformed message type is silence with a reason, and
+ *    what a client says beside it counts as not there when it cannot be decoded.
  */
 import { DecodeError } from '@rackwright/bytes';
 import {
@@ -22,6 +23,7 @@ import { isEthernet, macOf, repeatedOptions } from './identifiers.ts';
 import type { MessageType } from './option/message-type.ts';
 import { dhcpOption, readOption, writeOption } from './options.ts';
 import type { DhcpPacket } from './packet.ts';
+import { type IgnoredOption, SideOptions } from './side-options.ts';
 
 /** Which of the two sockets a packet came to: DHCP (67) or PXE (4011). */
 export type ProxyService = 'dhcp' | 'pxe';
@@ -36,6 +38,8 @@ export interface BootRequest extends BootAsker {
   readonly packet: DhcpPacket;
   readonly service: ProxyService;
   readonly from: Peer;
+  /** Options that could not be decoded, and count as not there. */
+  readonly ignored: readonly IgnoredOption[];
 }
 
 export interface Silence {
@@ -71,10 +75,13 @@ export function readBootRequest(
     if (!isAsked(service, messageType)) {
       return silence(`${messageType ?? 'BOOTP'} on the ${service} port`);
     }
-    const client = bootClient(packet);
+    const side = new SideOptions(packet);
+    const client = bootClient(side);
     if (client === undefined) return silence('no boot client');
-    const pxe = readPxe(packet, client);
-    return { kind: 'asked', request: { packet, service, from, client, mac: macOf(packet), pxe } };
+    const pxe = readPxe(side, client);
+    const { ignored } = side;
+    const mac = macOf(packet);
+    return { kind: 'asked', request: { packet, service, from, client, mac, pxe, ignored } };
   } catch (error) {
     if (error instanceof DecodeError) return silence(error.message);
     throw error;

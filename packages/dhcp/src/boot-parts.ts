@@ -9,8 +9,8 @@
  */
 import type { BootClient, BootPlatform } from './client.ts';
 import { discoveryControl, type PxeOptions } from './option/pxe.ts';
-import { dhcpOption, readOption, writeOption } from './options.ts';
-import type { DhcpPacket } from './packet.ts';
+import { dhcpOption, writeOption } from './options.ts';
+import type { SideOptions } from './side-options.ts';
 
 export type BootPermission = 'runner' | 'localBoot' | 'unknownHost';
 
@@ -44,9 +44,9 @@ export interface BootParts {
 /** The one server in the list and menu of plain PXE; numbers from 0x8000 on are free to use. */
 const bootServerType = 0x8000;
 
-/** Throws DecodeError when an option that says what asks is malformed. */
-export function readPxe(packet: DhcpPacket, client: BootClient): PxeOptions | undefined {
-  return client.kind === 'httpBoot' ? undefined : readOption(packet, dhcpOption.pxe);
+/** Option 43 of a client to which it means PXE. */
+export function readPxe(side: SideOptions, client: BootClient): PxeOptions | undefined {
+  return client.kind === 'httpBoot' ? undefined : side.read(dhcpOption.pxe);
 }
 
 /** What the client is told of booting, or why it is told nothing. */

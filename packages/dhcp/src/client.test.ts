@@ -1,9 +1,12 @@
-import { DecodeError } from '@rackwright/bytes';
 import { expect, test } from 'vitest';
-import { bootClient } from './client.ts';
+import { type BootClient, bootClient as clientOf } from './client.ts';
 import { dhcpOption, writeOption } from './options.ts';
 import { type DhcpPacket, decodeDhcp } from './packet.ts';
+import { SideOptions } from './side-options.ts';
 import { captures } from './test-captures.ts';
+
+const bootClient = (packet: DhcpPacket): BootClient | undefined =>
+  clientOf(new SideOptions(packet));
 
 const bare = { ...decodeDhcp(captures.edk2PxeDiscover), options: new Map() };
 
@@ -62,10 +65,12 @@ test('reads the architecture out of the vendor class when option 93 is missing',
   expect(bootClient(withOptions(unnamed))?.platform).toBe('bios');
 });
 
-test('refuses a malformed architecture', () => {
+test('ignores a malformed architecture, and says so', () => {
   const packet = withOptions(writeOption(dhcpOption.vendorClass, 'PXEClient'), [
     93,
     Uint8Array.of(7),
   ]);
-  expect(() => bootClient(packet)).toThrow(DecodeError);
+  const side = new SideOptions(packet);
+  expect(clientOf(side)).toEqual({ kind: 'pxe', platform: 'bios' });
+  expect(side.ignored).toMatchObject([{ code: 93 }]);
 });

@@ -2,8 +2,8 @@
  * Which boot firmware a request comes from, by what it says of itself: vendor class (option 60),
  * user class (77), architecture (93), iPXE's own option (175).
  */
-import { dhcpOption, readOption } from './options.ts';
-import type { DhcpPacket } from './packet.ts';
+import { dhcpOption } from './options.ts';
+import type { SideOptions } from './side-options.ts';
 
 /** What a boot loader must be built for. `other` has none of ours. */
 export type BootPlatform = 'bios' | 'uefiX64' | 'uefiIa32' | 'uefiArm64' | 'other';
@@ -29,27 +29,24 @@ const platforms: ReadonlyMap<number, BootPlatform> = new Map([
   [19, 'uefiArm64'],
 ]);
 
-/**
- * The boot client behind a packet, or undefined when it is no network boot. Throws DecodeError
- * when one of the options that it reads is malformed.
- */
-export function bootClient(packet: DhcpPacket): BootClient | undefined {
-  const vendorClass = readOption(packet, dhcpOption.vendorClass) ?? '';
-  const platform = platformOf(packet, vendorClass);
+/** The boot client behind a packet, or undefined when it is no network boot. */
+export function bootClient(side: SideOptions): BootClient | undefined {
+  const vendorClass = side.read(dhcpOption.vendorClass) ?? '';
+  const platform = platformOf(side, vendorClass);
   // iPXE keeps the vendor class of the firmware that it replaces, so it is asked first.
-  if (isIpxe(packet)) return { kind: 'ipxe', platform };
+  if (isIpxe(side)) return { kind: 'ipxe', platform };
   if (vendorClass.startsWith('PXEClient')) return { kind: 'pxe', platform };
   if (vendorClass.startsWith('HTTPClient')) return { kind: 'httpBoot', platform };
   return undefined;
 }
 
-function isIpxe(packet: DhcpPacket): boolean {
-  const userClass = readOption(packet, dhcpOption.userClass);
-  return userClass?.classes.includes('iPXE') === true || packet.options.has(dhcpOption.ipxe.code);
+function isIpxe(side: SideOptions): boolean {
+  const userClass = side.read(dhcpOption.userClass);
+  return userClass?.classes.includes('iPXE') === true || side.has(dhcpOption.ipxe);
 }
 
-function platformOf(packet: DhcpPacket, vendorClass: string): BootPlatform {
-  const listed = readOption(packet, dhcpOption.architectures)?.[0];
+function platformOf(side: SideOptions, vendorClass: string): BootPlatform {
+  const listed = side.read(dhcpOption.architectures)?.[0];
   // Firmware without option 93 says it in its class: "PXEClient:Arch:00007:UNDI:003016".
   const named = /:Arch:(\d{5})/.exec(vendorClass)?.[1];
   const architecture = listed ?? (named === undefined ? 0 : Number(named));

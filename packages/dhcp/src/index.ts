@@ -12,6 +12,7 @@ export {
 } from './answer.ts';
 export type { BootAsker, BootPermission, BootSettings } from './boot-parts.ts';
 export { type BootClient, type BootClientKind, type BootPlatform } from './client.ts';
+export { macOf } from './identifiers.ts';
 export { dhcpOption, type OptionKind, readOption, writeOption } from './options.ts';
 export { type DhcpPacket, decodeDhcp, encodeDhcp } from './packet.ts';
 export {
@@ -39,6 +40,7 @@ export {
   type ServerState,
   serve,
 } from './server/serve.ts';
+export type { IgnoredOption } from './side-options.ts';
 export {
   type AddressRange,
   addressNumber,

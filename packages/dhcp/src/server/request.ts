@@ -9,6 +9,7 @@ import { bootClient } from '../client.ts';
 import { isEthernet, macOf } from '../identifiers.ts';
 import { dhcpOption, readOption } from '../options.ts';
 import type { DhcpPacket } from '../packet.ts';
+import { type IgnoredOption, SideOptions } from '../side-options.ts';
 
 const unset = '0.0.0.0';
 
@@ -31,6 +32,8 @@ export interface ServerRequest {
   readonly asked: Asked;
   /** Absent when it is no boot firmware. */
   readonly boot: BootAsker | undefined;
+  /** Options that could not be decoded, and count as not there. */
+  readonly ignored: readonly IgnoredOption[];
 }
 
 /** Where another server was seen: what it said to us, for example to a probe of ours. */
@@ -42,7 +45,10 @@ export interface OtherAnswer {
   readonly address: string;
 }
 
-/** Sorts a packet that came to the server's port. Total: a malformed option is silence. */
+/**
+ * Sorts a packet that came to the server's port. Total: it is silence when what is asked cannot be
+ * told; what is said beside that counts as not there when it cannot be decoded.
+ */
 export function readServerRequest(
   packet: DhcpPacket,
   from: Peer,
@@ -50,26 +56,30 @@ export function readServerRequest(
   if (!isEthernet(packet)) return silence('not Ethernet');
   try {
     if (packet.op === 'reply') return otherAnswer(packet);
-    const asked = readAsked(packet, from);
+    const side = new SideOptions(packet);
+    const asked = readAsked(packet, from, side);
     if (typeof asked === 'string') return silence(asked);
     const mac = macOf(packet);
-    const client = bootClient(packet);
-    const boot = client && { client, mac, pxe: readPxe(packet, client) };
-    return { kind: 'asked', request: { packet, from, mac, asked, boot } };
+    const client = bootClient(side);
+    const boot = client && { client, mac, pxe: readPxe(side, client) };
+    const { ignored } = side;
+    return { kind: 'asked', request: { packet, from, mac, asked, boot, ignored } };
   } catch (error) {
     if (error instanceof DecodeError) return silence(error.message);
     throw error;
   }
 }
 
-function readAsked(packet: DhcpPacket, from: Peer): Asked | string {
+function readAsked(packet: DhcpPacket, from: Peer, side: SideOptions): Asked | string {
   const messageType = readOption(packet, dhcpOption.messageType);
+  // Which address a client would like is no part of this question.
+  if (messageType === 'discover') {
+    return { kind: 'discover', wish: side.read(dhcpOption.requestedAddress) };
+  }
   const server = readOption(packet, dhcpOption.serverIdentifier);
   const requested = readOption(packet, dhcpOption.requestedAddress);
   const inUse = packet.clientAddress === unset ? undefined : packet.clientAddress;
   switch (messageType) {
-    case 'discover':
-      return { kind: 'discover', wish: requested };
     case 'request':
       return readRequest(server, requested, inUse);
     case 'decline':

@@ -1,0 +1,33 @@
+/** Tells once of each option that a machine sends and nobody can decode. */
+import type { IgnoredOption } from '@rackwright/dhcp';
+import type { Clock, Log } from '@rackwright/platform';
+import { LineBudget } from './line-budget.ts';
+
+/** Machines' options that are remembered; beyond that they are told anew. */
+const rememberedMax = 4_096;
+const linesPerMinuteMax = 30;
+
+export class IgnoredOptions {
+  readonly #log: Log;
+  readonly #lines: LineBudget;
+  /** "MAC CODE" */
+  readonly #told = new Set<string>();
+
+  constructor({ log, clock }: { readonly log: Log; readonly clock: Clock }) {
+    this.#log = log;
+    this.#lines = new LineBudget(clock, linesPerMinuteMax, 60_000);
+  }
+
+  tell(mac: string, ignored: readonly IgnoredOption[]): void {
+    for (const { code, problem } of ignored) {
+      const key = `${mac} ${code}`;
+      if (this.#told.has(key)) continue;
+      if (this.#told.size >= rememberedMax) this.#told.clear();
+      this.#told.add(key);
+      this.#lines.spend((suppressed) => {
+        const fields = { mac, option: code, problem, suppressed };
+        this.#log.warn(fields, 'a DHCP option that cannot be decoded is ignored');
+      });
+    }
+  }
+}

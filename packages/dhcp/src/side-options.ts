@@ -1,0 +1,46 @@
+/**
+ * What a client says beside its question: what it boots, how, and by which program. An option of
+ * these that cannot be decoded counts as not there, for the question is as clear without it; it is
+ * remembered, so that somebody is told.
+ */
+import { DecodeError } from '@rackwright/bytes';
+import { type OptionKind, readOption } from './options.ts';
+import type { DhcpPacket } from './packet.ts';
+
+/** An option that was ignored. */
+export interface IgnoredOption {
+  readonly code: number;
+  /** Why it cannot be decoded. */
+  readonly problem: string;
+}
+
+/** The side options of one packet. */
+export class SideOptions {
+  readonly #packet: DhcpPacket;
+  readonly #ignored = new Map<number, IgnoredOption>();
+
+  constructor(packet: DhcpPacket) {
+    this.#packet = packet;
+  }
+
+  /** The option's value; undefined when the packet has none, or one that cannot be decoded. */
+  read<Value>(kind: OptionKind<Value>): Value | undefined {
+    try {
+      return readOption(this.#packet, kind);
+    } catch (error) {
+      if (!(error instanceof DecodeError)) throw error;
+      this.#ignored.set(kind.code, { code: kind.code, problem: error.message });
+      return undefined;
+    }
+  }
+
+  /** Whether the packet has it, whatever it says. */
+  has({ code }: OptionKind<unknown>): boolean {
+    return this.#packet.options.has(code);
+  }
+
+  /** What has been ignored so far, each option once. */
+  get ignored(): readonly IgnoredOption[] {
+    return [...this.#ignored.values()];
+  }
+}
