@@ -13,6 +13,7 @@ import {
 } from '@rackwright/api';
 import { readImageName } from '../../images/index.ts';
 import { idOf } from '../../records/index.ts';
+import { tooWeakFor } from '../erasure/device-plan.ts';
 import { isPool } from '../life/claim.ts';
 import { isEngineStep } from '../run/steps.ts';
 import { engineSteps } from '../turn/step-names.ts';
@@ -29,6 +30,8 @@ interface Named {
   readonly endpoint: string;
   /** Its deletion is what goes on. */
   readonly isDeleted: boolean;
+  /** A clean by its policy would erase nothing, and is refused until that is another. */
+  readonly isTooWeak: boolean;
   /** The command that starts again what failed. */
   readonly again: string;
   /** Another certificate than the pinned one, when the failure shows one. */
@@ -115,11 +118,12 @@ const advice: Readonly<Record<string, Advice>> = {
     `see why no disk is there, or accept it: rackwright host update ${host} --allow-diskless`,
     `then: ${again}`,
   ],
-  notCertified: ({ host, again }) => [
-    `let a clean erase, if its policy keeps it from that: rackwright host update ${host} ` +
-      `--priority ${eraseStep}=10`,
-    `or erase what has been added since: ${again}`,
-  ],
+  notCertified: ({ host, again, isTooWeak }) => {
+    const erase =
+      'let a clean erase, if its policy keeps it from that: ' +
+      `rackwright host update ${host} --priority ${eraseStep}=10`;
+    return isTooWeak ? [erase] : [erase, `or erase what has been added since: ${again}`];
+  },
   planChanged: ({ host, again, isDeleted }) => [
     'find out why other disks are there than the plan has named',
     ...(isDeleted
@@ -215,7 +219,14 @@ function namesOf(record: store.HostRecord): Named {
     registry: registryOfImage(record.image),
     isDeleted: record.host?.status?.deletion !== undefined,
     owner: ownerNamed(record),
+    isTooWeak: isTooWeak(record),
   };
+}
+
+function isTooWeak({ host }: store.HostRecord): boolean {
+  const run = host?.status?.run;
+  if (host?.spec === undefined || run?.kind !== RunKind.CLEAN) return false;
+  return tooWeakFor(host.spec, run) !== undefined;
 }
 
 function registryOfImage(image: string): string {

@@ -167,6 +167,8 @@ test('a policy that lets nothing be erased is named with the command that change
   driveToErase(host);
   expect(host.record.host?.status?.lastError?.failure?.type).toBe('notCertified');
   expect(explain(host).unblock[0]).toContain('--priority deploy.erase_devices=');
+  // What would be refused moves nobody.
+  expect(explain(host).unblock.join()).not.toContain('rackwright host clean');
 });
 
 test('a rack that is frozen says so as what it waits for, and since when its hosts wait', () => {
