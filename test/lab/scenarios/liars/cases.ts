@@ -267,4 +267,23 @@ export const liarMachines = {
   },
 } as const satisfies Readonly<Record<string, LiarMachine>>;
 
+/** What no emulated device here can do, and the tests that have it from recorded answers. */
+export const byFixtures = [
+  {
+    bus: 'sata',
+    says: 'pulled while it is erased, replaced',
+    test: 'packages/runner/src/liars/liars.test.ts',
+  },
+  {
+    bus: 'sata',
+    says: 'a host protected area or a device configuration overlay (DCO)',
+    test: 'packages/runner/src/linux/ask-device.test.ts',
+  },
+  {
+    bus: 'eMMC',
+    says: 'boot partitions and the replay-protected block',
+    test: 'packages/runner/src/linux/sys-signs.test.ts',
+  },
+] as const;
+
 export type LiarName = keyof typeof liarMachines;

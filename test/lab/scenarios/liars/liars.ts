@@ -2,6 +2,8 @@
  * `--liars`: disks that hide, lie, and are swapped, in machines with real firmware. Prints a table:
  * the lie, what caught it, the final state. Judged by the disks' files.
  */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HostView } from '../../host-watch.ts';
 import type { LabBmc } from '../../ipmi-sim.ts';
@@ -18,6 +20,7 @@ import {
   type Site,
 } from '../../site.ts';
 import {
+  byFixtures,
   type LiarDisk,
   type LiarMachine,
   type LiarName,
@@ -28,6 +31,7 @@ import { readClaims } from './claims.ts';
 import { isGood, type Judgement, judgeDisk } from './judge.ts';
 import { type ServedDisk, type Servers, serveDisks } from './serve.ts';
 
+const ROOT = join(import.meta.dirname, '../../../..');
 const HOST = 'h1';
 /** Each request to a disk of a machine with swaps; long enough to pull others meanwhile. */
 const SLOW_MS = 150;
@@ -163,8 +167,8 @@ function printTable(site: Site, rows: readonly Row[]): void {
     const { bus, says } = disk;
     line([machine, bus, says, state.toLowerCase(), `${leftBytes}`, ending, caughtBy]);
   }
-  for (const [what, where] of byFixtures) line(['—', what, 'by fixtures', where, '', '', '']);
+  for (const { bus, says, test } of byFixtures) {
+    line(['—', bus, says, 'by fixtures', '', '', test]);
+    site.findings.check(`${test} is there`, existsSync(join(ROOT, test)));
+  }
 }
-
-/** What no emulated device can do, and the tests that have it from recorded answers. */
-const byFixtures: readonly (readonly [string, string])[] = [];
