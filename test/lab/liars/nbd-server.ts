@@ -29,6 +29,7 @@ const TRANSMISSION_FLAGS = 0b1101101;
 const OPTION_BYTES_MAX = 64 * 1024;
 
 const COMMAND = { read: 0, write: 1, disconnect: 2, flush: 3, trim: 4, writeZeroes: 6 } as const;
+const CHANGES: ReadonlySet<number> = new Set([COMMAND.write, COMMAND.trim, COMMAND.writeZeroes]);
 const FLAG_FORCED_UNIT_ACCESS = 1;
 const REQUEST_BYTES = 28;
 
@@ -42,7 +43,7 @@ const ERROR_OF_FAULT: Readonly<Record<MediumFault, number>> = {
 
 /** A running block server. */
 export interface NbdServer {
-  /** From now on each request waits so long before it is carried out, milliseconds. */
+  /** From now on each request that changes something waits so long first, milliseconds. */
   slowDown(milliseconds: number): void;
   /** Bytes that were written, zeroed or discarded so far, as asked for. */
   changedBytes(): number;
@@ -129,7 +130,7 @@ async function serve(socket: Socket, store: BlockStore, pause: () => Promise<voi
     }
     const payload = isWrite ? await take(request.length) : Buffer.alloc(0);
     if (payload === undefined) return;
-    await pause();
+    if (CHANGES.has(request.command)) await pause();
     socket.write(answer(store, request, payload));
   }
 }

@@ -33,8 +33,8 @@ import { type ServedDisk, type Servers, serveDisks } from './serve.ts';
 
 const ROOT = join(import.meta.dirname, '../../../..');
 const HOST = 'h1';
-/** Each request to a disk of a machine with swaps; long enough to pull others meanwhile. */
-const SLOW_MS = 150;
+/** Each write to a disk of a machine with swaps; long enough to pull others meanwhile. */
+const SLOW_MS = 400;
 
 interface Row {
   readonly machine: string;
@@ -144,7 +144,7 @@ async function swapDisks(
     await tellQemu(machine, plugCommands(disk));
     site.findings.say(`pulled ${planned}, plugged ${foreign}`);
   }
-  await sleep(SLOW_MS * 10);
+  await sleep(SLOW_MS * 4);
   for (const server of servers.values()) server.slowDown(0);
 }
 
