@@ -119,8 +119,9 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
     openDiscovery: (mac) => discovery.open(mac, journal.state.latestTimeMs),
     onNetboot: (sighting) => {
       watch.observe(sighting);
-      const { hostUid, stage } = sighting;
+      const { hostUid, stage, permitted } = sighting;
       if (hostUid === undefined) return;
+      if (!permitted) looks.lookNow(hostUid);
       desk.sawNetboot(hostUid);
       proofs.sawNetboot(hostUid, stage);
     },

@@ -39,6 +39,7 @@ class Looking {
   readonly calls: Call[] = [];
   readonly inFlight = { now: 0, most: 0 };
   #orders: RunnerDesk | undefined;
+  #looks: PowerSync | undefined;
   #generation = 0n;
 
   static async open(hosts: number): Promise<Looking> {
@@ -63,11 +64,17 @@ class Looking {
       }));
       const executor = createExecutor({ drivers, orders, clock });
       world.work = (operation, context) => executor.execute(operation, context);
-      return new PowerSync({ clock, random, log, drivers, session, orders });
+      self.#looks = new PowerSync({ clock, random, log, drivers, session, orders });
+      return self.#looks;
     };
     await world.bootAndConnect();
     world.controlPlane.send({ case: 'credentialValue', value: credential });
     return self;
+  }
+
+  get looks(): PowerSync {
+    if (this.#looks === undefined) throw new Error('the agent has not been started');
+    return this.#looks;
   }
 
   get orders(): RunnerDesk {
@@ -155,6 +162,21 @@ describe('power sync', () => {
     await looking.run();
     expect(looking.told('u2')).toEqual([{ on: true, reachable: undefined, cause: undefined }]);
     expect(looking.calls.some(({ switches }) => switches)).toBe(false);
+  });
+
+  test('looks at once at a host that is said to boot, and not as often as that is said', async () => {
+    const looking = await Looking.open(2);
+    await looking.sync();
+    await looking.run();
+    looking.told();
+    looking.bmc(1).power = 'on';
+    const { length } = looking.calls;
+    for (let n = 0; n < 100; n += 1) looking.looks.lookNow('u1');
+    looking.looks.lookNow('nobody');
+    await looking.world.run(5_000);
+    expect(looking.told()).toEqual([{ on: true, reachable: undefined, cause: undefined }]);
+    const asked = looking.calls.slice(length).filter(({ bmc }) => bmc === '10.0.0.1');
+    expect(asked.length).toBeLessThan(6);
   });
 
   test('spreads its looks over the period, a bounded number at once', async () => {

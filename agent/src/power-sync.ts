@@ -39,6 +39,8 @@ export interface PowerSyncLimits {
   /** The identity is read anew every so many rounds; and before any change of power is told. */
   readonly identityRounds: number;
   readonly hostsMax: number;
+  /** Looks at one host out of turn are at least this far apart. */
+  readonly outOfTurnMs: number;
 }
 
 export const defaultPowerSyncLimits: PowerSyncLimits = {
@@ -49,6 +51,7 @@ export const defaultPowerSyncLimits: PowerSyncLimits = {
   silentMs: 300_000,
   identityRounds: 10,
   hostsMax: 4_096,
+  outOfTurnMs: 30_000,
 };
 
 export interface PowerSyncParts {
@@ -87,6 +90,8 @@ interface Target {
   /** The round in which the BMC last said who it is; 0: not yet. */
   identifiedInRound: number;
   silence: { readonly sinceMs: number; readonly looks: number } | undefined;
+  /** When it was looked at out of turn last. */
+  outOfTurnAtMs: number;
 }
 
 const answers = 'answers';
@@ -140,6 +145,18 @@ export class PowerSync implements PowerLooks {
     target.readInRound = 0;
     target.silence = undefined;
     forgetTold(target);
+  }
+
+  /** Somebody claims that the host boots: its BMC is asked now. Strangers may claim it often. */
+  lookNow(hostUid: string): void {
+    const { clock } = this.#parts;
+    const target = this.#targets.get(hostUid);
+    if (target === undefined || target.abort !== undefined) return;
+    const nowMs = clock.suspendAwareMs();
+    if (nowMs - target.outOfTurnAtMs < this.#limits.outOfTurnMs) return;
+    target.outOfTurnAtMs = nowMs;
+    this.#due.unshift(target);
+    this.#pump();
   }
 
   forgetHost(hostUid: string): void {
@@ -362,6 +379,7 @@ function keptOrNew(before: ReadonlyMap<string, Target>, asked: agent.PowerSyncHo
     power: false,
     identifiedInRound: 0,
     silence: undefined,
+    outOfTurnAtMs: Number.NEGATIVE_INFINITY,
   };
 }
 

@@ -145,29 +145,7 @@ test('a clean that erases less than the policy asks is refused before anything i
   expect(outcome.kind === 'refused' && outcome.refusal.message).toContain('priority_overrides');
 });
 
-test('a netboot that nobody ordered makes an available host dirty again', () => {
-  const host = bench();
-  driveToErase(host);
-  host.report({
-    case: 'complete',
-    value: create(agent.CompleteSchema, { evidence: host.evidence([erased(virtioDisk)]) }),
-  });
-  host.report(inspected());
-  host.report(done);
-  host.context = { ...host.context, session: undefined };
-  const observations = { unexpectedNetboot: { hostUid: 'u1', mac: '52:54:00:00:00:01' } };
-  host.apply({
-    kind: 'report',
-    report: create(agent.ReportSchema, {
-      hostUid: 'u1',
-      result: { case: 'hostUpdated', value: create(agent.HostUpdatedSchema, { observations }) },
-    }),
-  });
-  expect(host.record.host?.status?.dirty).toBe(true);
-  expect(host.record.host?.status?.useEpoch).toBe(2n);
-});
-
-test('another host that netboots instead of this one ends the clean, naming it', () => {
+test('another host that netboots while this one is waited for accuses nobody', () => {
   const host = bench();
   host.apply({ kind: 'tick' });
   host.report(verified());
@@ -188,9 +166,17 @@ test('another host that netboots instead of this one ends the clean, naming it',
       result: { case: 'hostUpdated', value: create(agent.HostUpdatedSchema, { observations }) },
     }),
   });
-  const failure = host.record.host?.status?.lastError?.failure;
-  expect(failure?.type).toBe('identityMismatch');
-  expect(failure?.message).toContain('hosts/h2');
+  const suspicion = /h2 \(52:54:00:00:00:02\) netbooted meanwhile.* may be crossed/;
+  expect(host.record.host?.status?.lastError).toBeUndefined();
+  expect(host.record.host?.status?.run?.waiting?.message).toMatch(suspicion);
+  host.nowMs += 3_600_000;
+  const { session } = host.context;
+  if (session === undefined) throw new Error('the agent is connected');
+  host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };
+  host.apply({ kind: 'tick' });
+  const { failure } = host.record.host?.status?.lastError ?? {};
+  expect(failure?.type).not.toBe('identityMismatch');
+  expect(failure?.message).toMatch(suspicion);
 });
 
 test('a disk that cannot be erased fails the clean and is named', () => {

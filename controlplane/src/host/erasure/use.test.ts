@@ -72,15 +72,19 @@ function expectNotClean(host: Bench, epoch = 2n): void {
 }
 
 describe('a clean whose disks are erased', () => {
-  test.each([
-    ['is seen switched on', { poweredOn: true }],
-    ['netboots', netboot],
-  ])('does not end well when its host %s while the list holds it off', (_text, seen) => {
+  test('does not end well when its host is seen on while the list holds it off', () => {
     const host = heldAfterErasing();
-    observe(host, seen);
+    observe(host, { poweredOn: true });
     host.request({ kind: 'resume', reason: '' });
     expect(status(host).run?.outcome).toBe(RunOutcome.FAILED);
     expectNotClean(host);
+  });
+
+  test('ends well when a netboot is claimed of its host that its BMC says is off', () => {
+    const host = heldAfterErasing();
+    observe(host, netboot);
+    host.request({ kind: 'resume', reason: '' });
+    expect(status(host)).toMatchObject({ dirty: false, useEpoch: 1n });
   });
 
   test('ends well when nobody touches the host while the list holds it off', () => {
@@ -122,4 +126,13 @@ test('an available host switched on before its inspection has sent the order is 
   host.context = { ...alone, session };
   observe(host, { poweredOn: true });
   expect(status(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
+});
+
+test('anybody may claim a netboot of an available host: only its BMC makes it a used one', () => {
+  const host = atLastOff();
+  host.report(done);
+  observe(host, netboot);
+  expect(status(host)).toMatchObject({ state: HostState.AVAILABLE, dirty: false, useEpoch: 1n });
+  observe(host, { poweredOn: true });
+  expect(status(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true, useEpoch: 2n });
 });

@@ -18,6 +18,7 @@ import { endRun, failStep } from '../run/engine.ts';
 import { isForcedRemoval } from '../run/forced.ts';
 import { calledStep } from '../run/step-parts.ts';
 import { timedOut } from '../run/step-policy.ts';
+import { whyNoRunner } from '../run/steps/power.ts';
 import { stepDefinition } from '../run/steps.ts';
 import { stepFailure } from '../turn/step-failure.ts';
 import { engineSteps } from '../turn/step-names.ts';
@@ -39,8 +40,9 @@ export function foldDeadlines(turn: Turn): void {
     }
     const missing =
       step.name === engineSteps.awaitRunner ? 'no runner reported from the host' : 'no result';
+    const why = step.name === engineSteps.awaitRunner ? whyNoRunner(turn, run) : undefined;
     const text = `${calledStep(step)}: ${missing} before its deadline`;
-    endAttempt(turn, run, step, stepFailure(timedOut, text));
+    endAttempt(turn, run, step, stepFailure(timedOut, why === undefined ? text : `${text}: ${why}`));
     return;
   }
   if (!waitsForOthers(run) && deadlineFires(turn, run.deadline)) {

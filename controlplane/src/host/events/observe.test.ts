@@ -108,10 +108,12 @@ describe('an available host', () => {
     expectUsed(rig);
   });
 
-  test('that netboots without an order during a verify is available no more', async () => {
+  test('that somebody says has netbooted is ready until its BMC says that it is on', async () => {
     const { rig, replica, plain } = await available();
     await replica.request(verify);
     await plain.facts(netboot);
+    expectReady(rig);
+    await plain.report(proved(1, switchedOn));
     expectUsed(rig);
   });
 
@@ -124,14 +126,13 @@ describe('an available host', () => {
     expectReady(rig);
   });
 
-  test.each([
-    ['is seen switched on', switchedOn],
-    ['netboots', netboot],
-  ])('that %s before its inspection has ordered it is available no more', async (_text, facts) => {
+  test('that is seen on before its inspection has ordered it is available no more', async () => {
     const { rig, replica, plain } = await available();
     await replica.request(inspect);
     expect(plain.last().kind.value).toMatchObject({ on: false });
-    await plain.facts(facts);
+    await plain.facts(netboot);
+    expectReady(rig);
+    await plain.facts(switchedOn);
     expectUsed(rig);
   });
 
@@ -144,12 +145,11 @@ describe('an available host', () => {
 });
 
 describe('a clean manageable host', () => {
-  test.each([
-    ['that is seen switched on', switchedOn],
-    ['that netboots', netboot],
-  ])('%s without an order is dirty', async (_text, facts) => {
+  test('that is seen switched on without an order is dirty', async () => {
     const { rig, plain } = await cleanByHand();
-    await plain.facts(facts);
+    await plain.facts(netboot);
+    expect(rig.status()).toMatchObject({ dirty: false, useEpoch: 1n });
+    await plain.facts(switchedOn);
     expectUsed(rig);
   });
 

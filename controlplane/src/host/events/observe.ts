@@ -13,7 +13,7 @@ import { dropSystemPower } from '../power/pending-power.ts';
 import { failStep } from '../run/engine.ts';
 import { offered } from '../run/known-steps.ts';
 import { replan } from '../run/replan.ts';
-import { cut, messageMax, stepFailure } from '../turn/step-failure.ts';
+import { cut, messageMax } from '../turn/step-failure.ts';
 import { engineSteps } from '../turn/step-names.ts';
 import { activeRun, causedBy, currentStep, now, type Turn } from '../turn/turn.ts';
 
@@ -89,13 +89,16 @@ function sameSteps(a: Steps, b: Steps): boolean {
 }
 
 /**
- * A netboot that nobody ordered. Of this host: data may have come onto its disks. Of another host
- * instead of this one: the BMCs are crossed, and the run ends before anything is written.
+ * A netboot that nobody ordered. Anybody on the network that machines boot from can claim one, so
+ * it says something only together with what others say. Of this host: its BMC says that it is on.
+ * Of another host instead of this one: it is told as a possible cause while this one is waited for.
  */
 function foldNetboot(turn: Turn, netboot: agent.UnexpectedNetboot): void {
   const { status, host } = turn;
   if (netboot.hostUid === host.uid) {
-    if (!isBootOrdered(turn)) suspectUse(turn, `netbooted from ${netboot.mac} without an order`);
+    // One whose BMC says that it is off is looked at by its agent at once.
+    if (status.poweredOn !== true || isBootOrdered(turn)) return;
+    suspectUse(turn, `netbooted from ${netboot.mac} without an order`);
     return;
   }
   const run = activeRun(status);
@@ -103,9 +106,10 @@ function foldNetboot(turn: Turn, netboot: agent.UnexpectedNetboot): void {
   if (run === undefined || step === undefined) return;
   const ordered = operationParts(host.uid, netboot.insteadOfOperationId);
   if (ordered?.runNumber !== run.number || step.name !== engineSteps.awaitRunner) return;
-  const message =
-    `the BMC at ${turn.spec.bmc?.address ?? '?'} switched on ${netboot.hostName} ` +
-    `(${netboot.mac}) instead of ${host.name}: the two BMC addresses are crossed`;
-  causedBy(turn, 'agent', message);
-  failStep(turn, run, step, stepFailure('identityMismatch', message));
+  const { mac, hostName, insteadOfOperationId } = netboot;
+  const said = { mac: cut(mac, nameMax), hostName: cut(hostName, nameMax), insteadOfOperationId };
+  turn.record.netbootInstead = create(agent.UnexpectedNetbootSchema, said);
 }
+
+/** Longest name of a stranger that is kept, in characters. */
+const nameMax = 128;

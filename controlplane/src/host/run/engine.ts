@@ -104,6 +104,7 @@ export function enterRun(
   delete record.call;
   delete record.runner;
   delete record.runnerRefused;
+  delete record.netbootInstead;
   record.signs = [];
   record.devicePlan = [];
   if (kind === RunKind.CLEAN) {

@@ -1,6 +1,6 @@
 /** Steps on the host's BMC that every kind of run shares: who it is, its power, and its boots. */
 import { create } from '@bufbuild/protobuf';
-import { agent, HostState } from '@rackwright/api';
+import { agent, HostState, type Run } from '@rackwright/api';
 import { accessTo } from '../../bmc/access.ts';
 import { bootsOverNetwork, noteDeployed } from '../../deployment/deployment.ts';
 import { recordIdentity } from '../../erasure/identity.ts';
@@ -107,13 +107,23 @@ export const awaitRunner: ConditionStep = {
       return 'the host is off: it was switched on to boot the runner, and has been seen off since';
     }
     const run = activeRun(turn.status);
-    const { runnerRefused: refused } = turn.record;
-    if (run === undefined || refused?.bootOperationId !== bootOperationId(turn, run))
-      return undefined;
-    return `its runner was refused: ${refused.message}`;
+    return run === undefined ? undefined : whyNoRunner(turn, run);
   },
   met: (turn, run) => turn.record.runner?.bootOperationId === bootOperationId(turn, run),
 };
+
+/** What is known of a runner that does not come; undefined: nothing. */
+export function whyNoRunner(turn: Turn, run: Run): string | undefined {
+  const { runnerRefused: refused, netbootInstead: instead } = turn.record;
+  const boot = bootOperationId(turn, run);
+  if (refused?.bootOperationId === boot) return `its runner was refused: ${refused.message}`;
+  if (instead?.insteadOfOperationId !== boot) return undefined;
+  return (
+    `the host is booting into the runner, and has not been seen; ${instead.hostName} ` +
+    `(${instead.mac}) netbooted meanwhile without an order: if it was off before, the BMC ` +
+    `addresses of ${turn.host.name} and ${instead.hostName} may be crossed`
+  );
+}
 
 export function bmcAccess({ spec, status, context }: Turn): agent.BmcAccess {
   return accessTo(spec.bmc, status.bmcIdentity, context.credentialVersion ?? 0n);
