@@ -125,6 +125,7 @@ export function driveDeletion(turn: Turn): boolean {
   }
   if (!mayTryAgain(turn)) return false;
   if (whatComesFirst(turn) === undefined) {
+    if (whyNotRemoved(turn) !== undefined) return false;
     startStage(turn);
     return true;
   }
@@ -172,10 +173,23 @@ export function whatKeeps({ status, record }: Going): Hold | undefined {
 
 const powerOff: RequestedStep = { step: engineSteps.off, arguments: {} };
 
-/** A host that is known to be on, and whose BMC we know, is switched off before it is forgotten. */
+/** A host on its way out, and what is known around it. */
+type Leaving = Going & Pick<Turn, 'context'>;
+
+/** Why a host that is on waits with its removal: nobody can switch it off; undefined: it goes. */
+export function whyNotRemoved(leaving: Leaving): string | undefined {
+  if (leaving.status.deletion?.mode === DeletionMode.FORCE) return undefined;
+  if (whatComesFirst(leaving) !== undefined || !isToBeSwitchedOff(leaving)) return undefined;
+  return whyNotSwitched(leaving);
+}
+
+/** A host that is known to be on is switched off before it is forgotten. */
+function isToBeSwitchedOff(going: Going): boolean {
+  return going.status.poweredOn === true && isOursToSwitch(going);
+}
+
 function stepsBeforeRemoval(turn: Turn): RequestedStep[] {
-  const mayBeOn = turn.status.poweredOn === true;
-  return mayBeOn && isOursToSwitch(turn) && whyNotSwitched(turn) === undefined ? [powerOff] : [];
+  return isToBeSwitchedOff(turn) ? [powerOff] : [];
 }
 
 /** Forced, a host that runs an image is switched off as well, for nothing else stops it. */
@@ -190,12 +204,12 @@ function forcedSteps(turn: Turn): RequestedStep[] {
 }
 
 /** Invariant 3, and the policy that leaves the power alone. */
-function isOursToSwitch({ status, spec, record }: Turn): boolean {
+function isOursToSwitch({ status, spec, record }: Going): boolean {
   if (record.adoptTo === HostState.EXTERNAL) return false;
   return status.state !== HostState.EXTERNAL && spec.deletion?.keepPower !== true;
 }
 
-function whyNotSwitched({ status, context, record }: Turn): string | undefined {
+function whyNotSwitched({ status, context, record }: Leaving): string | undefined {
   if (!context.agentRegistered) return 'no agent has ever joined its rack';
   if (status.bmcIdentity === undefined) return 'its BMC was never verified';
   if (context.credentialVersion === undefined) return 'the credential of its BMC does not exist';

@@ -42,7 +42,12 @@ export function foldDeadlines(turn: Turn): void {
       step.name === engineSteps.awaitRunner ? 'no runner reported from the host' : 'no result';
     const why = step.name === engineSteps.awaitRunner ? whyNoRunner(turn, run) : undefined;
     const text = `${calledStep(step)}: ${missing} before its deadline`;
-    endAttempt(turn, run, step, stepFailure(timedOut, why === undefined ? text : `${text}: ${why}`));
+    endAttempt(
+      turn,
+      run,
+      step,
+      stepFailure(timedOut, why === undefined ? text : `${text}: ${why}`),
+    );
     return;
   }
   if (!waitsForOthers(run) && deadlineFires(turn, run.deadline)) {

@@ -1,9 +1,10 @@
 /** Explains a host that is to be deleted, and one that a forced removal fences off. Pure. */
 import { DeletionMode, HoldScope, type HostSpec, type Run, type store } from '@rackwright/api';
-import { whatComesFirst, whatKeeps } from '../deletion/deletion.ts';
+import { whatComesFirst, whatKeeps, whyNotRemoved } from '../deletion/deletion.ts';
 import { isFenceHold } from '../deletion/fence-hold.ts';
 import { whatIsNewer } from '../life/newer.ts';
 import { displayOf } from '../turn/display.ts';
+import type { HostContext } from '../turn/types.ts';
 import { hostId, type Told } from './told.ts';
 
 /** Somebody keeps a pending deletion from going on; undefined when nobody does. */
@@ -27,6 +28,23 @@ export function tellKeptDeletion(record: store.HostRecord): Told | undefined {
       `or take the deletion back: rackwright host cancel-delete ${hostId(record)}`,
     ],
   };
+}
+
+/** A pending deletion whose host is on and cannot be switched off; undefined: it can, or is off. */
+export function tellNotSwitched(record: store.HostRecord, context: HostContext): Told | undefined {
+  const { status, spec } = record.host ?? {};
+  if (status?.deletion === undefined || spec === undefined) return undefined;
+  const why = whyNotRemoved({ status, spec, record, context });
+  if (why === undefined) return undefined;
+  return withForce(record, {
+    headline: `${displayOf(status)}: the host is on, and cannot be switched off: ${why}`,
+    blocker: why,
+    unblock: [
+      'mend that; it is then switched off and removed by itself',
+      `or switch it off by hand, and it goes once its BMC says so, or leave it on: ` +
+        `rackwright host update ${hostId(record)} --delete-keeps-power`,
+    ],
+  });
 }
 
 /** Whether a pending deletion has still to release or erase the host. */

@@ -30,6 +30,7 @@ import {
   tellForced,
   tellKeptDeletion,
   tellNewer,
+  tellNotSwitched,
   withForce,
 } from './deletion.ts';
 import { tellDeployment } from './deployment.ts';
@@ -92,7 +93,8 @@ function tell(
   }
   if (status.deletion !== undefined) {
     const lack = needsWork(record, record.host?.spec) ? tellMissing(record, context) : undefined;
-    return tellKeptDeletion(record) ?? withForce(record, lack ?? tellGoal(record, context));
+    const kept = tellKeptDeletion(record) ?? tellNotSwitched(record, context);
+    return kept ?? withForce(record, lack ?? tellGoal(record, context));
   }
   const held = tellFence(record) ?? tellRestored(record, context) ?? tellHold(record);
   return held ?? tellMissing(record, context) ?? tellGoal(record, context);
@@ -200,7 +202,9 @@ function tellGoal(record: store.HostRecord, context: HostContext): Told {
     status?.deletion === undefined ? (tellLookFirst(record) ?? tellUse(record)) : undefined;
   if (left !== undefined) return left;
   if (status === undefined || backoff === undefined) {
-    if (!context.agentRegistered) return tellNoAgent(record);
+    if (!context.agentRegistered || context.agentRevoked === true) {
+      return tellNoAgent(record, context);
+    }
     const rest = tellPower(record) ?? tellRest(record);
     if (rest !== undefined) return rest;
     return { headline: `${displayed(record)}: it is where its goal (${goal}) wants it` };
@@ -222,10 +226,12 @@ function tellGoal(record: store.HostRecord, context: HostContext): Told {
   };
 }
 
-function tellNoAgent(record: store.HostRecord): Told {
+function tellNoAgent(record: store.HostRecord, { agentRevoked }: HostContext): Told {
   const rack = record.host?.spec?.rack ?? '';
+  const lack =
+    agentRevoked === true ? `the agent of ${rack} was revoked` : `no agent has ever joined ${rack}`;
   return {
-    headline: `${displayed(record)}: no agent has ever joined ${rack}`,
+    headline: `${displayed(record)}: ${lack}`,
     blocker: 'the agent of the rack',
     unblock: [`join one: rackwright rack join-token ${idOf(rack)}`],
   };

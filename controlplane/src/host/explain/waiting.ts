@@ -104,7 +104,7 @@ export function tellWaiting(
 
 function agentAdvice(record: store.HostRecord, context: HostContext): string[] {
   const rack = record.host?.spec?.rack ?? '';
-  if (!context.agentRegistered) {
+  if (!context.agentRegistered || context.agentRevoked === true) {
     return [`join an agent: rackwright rack join-token ${idOf(rack)}`];
   }
   if (context.session !== undefined) {

@@ -17,7 +17,7 @@ import { endRun } from '../run/engine.ts';
 import { stepFailure } from '../turn/step-failure.ts';
 import { isSystemHold, keepSystemHolds } from '../turn/system-holds.ts';
 import { activeRun, causedBy, leaveAvailable, now, type Turn } from '../turn/turn.ts';
-import type { HostEvent } from '../turn/types.ts';
+import type { HostContext, HostEvent } from '../turn/types.ts';
 
 /** Whether a hold is the guard's own: only the acceptance of the store lifts it. */
 export function isRestoredHold(hold: Hold): boolean {
@@ -33,9 +33,14 @@ export function guardRestored(turn: Turn, event: HostEvent): void {
     if (held) return;
     keepSystemHolds(turn, 'restored', [context.restored]);
     causedBy(turn, 'system', 'held: the store was restored');
-  } else if (held && (event.kind === 'hello' || !context.agentRegistered)) {
+  } else if (held && (event.kind === 'hello' || hasNoAgent(context))) {
     acceptLoss(turn, event.kind === 'hello' ? event.listed : []);
   }
+}
+
+/** Nobody is there who could say what it has seen. */
+function hasNoAgent({ agentRegistered, agentRevoked }: HostContext): boolean {
+  return !agentRegistered || agentRevoked === true;
 }
 
 /**

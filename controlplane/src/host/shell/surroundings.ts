@@ -77,7 +77,7 @@ export async function gatherContext(
       : undefined,
     sessionElsewhere: isElsewhere(deps, rack?.record),
     ...agentSeen(rack?.record),
-    agentRegistered: publicKey !== undefined && publicKey.length > 0,
+    ...joined(rack?.record),
     agentPublicKey: publicKey,
     credentialVersion: secret?.record.credential?.version,
     facts: mine ?? create(wire.HostFactsSchema, { hostUid: host?.uid ?? '' }),
@@ -96,6 +96,15 @@ export async function gatherContext(
     standings: standings(host?.uid ?? '', rack?.record, fleet),
     replica: deps.replicaId,
   };
+}
+
+/** One whose key was revoked may be at work still, and has everything to forget. */
+function joined(
+  rack: wire.RackRecord | undefined,
+): Pick<HostContext, 'agentRegistered' | 'agentRevoked'> {
+  const { agentPublicKey = new Uint8Array(), revokedKeys = [] } = rack ?? {};
+  const agentRevoked = agentPublicKey.length === 0 && revokedKeys.length > 0;
+  return { agentRegistered: agentPublicKey.length > 0 || agentRevoked, agentRevoked };
 }
 
 /**

@@ -214,6 +214,8 @@ export interface HostContext {
   readonly agentSeenMs?: number;
   /** False when no agent of the rack has ever joined: then nobody has anything to forget. */
   readonly agentRegistered: boolean;
+  /** Its key was taken away, and no other agent has joined since; unset: no. */
+  readonly agentRevoked?: boolean;
   /** The rack's registered agent key (SPKI, DER). */
   readonly agentPublicKey: Uint8Array | undefined;
   /** Undefined when the credential that the host names does not exist. */
