@@ -164,7 +164,7 @@ describe('power sync', () => {
     expect(looking.calls.some(({ switches }) => switches)).toBe(false);
   });
 
-  test('looks at once at a host that is said to boot, and not as often as that is said', async () => {
+  test('looks at once at a host that is said to boot, and not each time', async () => {
     const looking = await Looking.open(2);
     await looking.sync();
     await looking.run();

@@ -71,7 +71,9 @@ async function startCrossed(options: CrossedOptions): Promise<Rack> {
     machines: [machine(1), machine(2)],
     goal: HostGoal.MANAGEABLE,
     agent: { netboots: { missingAfterMs: 1_500 } },
-    ...(bootTimeoutMs === undefined ? {} : { controlplane: { engine: { ...soon, bootTimeoutMs } } }),
+    ...(bootTimeoutMs === undefined
+      ? {}
+      : { controlplane: { engine: { ...soon, bootTimeoutMs } } }),
     prepareMachine: witnesses ? () => undefined : takeWitnessesAway,
     ...(allowUnproven ? { cleaning: { allowUnprovenIdentity: true } } : {}),
   });

@@ -242,12 +242,16 @@ function foldConflict(turn: Turn, { run, step }: Attempt, result: agent.RetryAft
 }
 
 /**
- * A host that is on cannot be made to boot from its disk. After an attempt that was cut short that
- * is what it did; otherwise somebody else switched it on, and what it booted nobody knows.
+ * A host that is on cannot be made to boot from its disk. After an attempt of ours, in this run or
+ * since it was off last, that is what it did; otherwise somebody else switched it on, and what it
+ * booted nobody knows.
  */
 function foldOnAlready(turn: Turn, run: Run, step: RunStep): void {
-  turn.status.poweredOn = true;
-  if (step.attempt > 1) return completeStep(turn, run, step);
+  const { record, status } = turn;
+  status.poweredOn = true;
+  const isOurs = record.switchedOnRun !== 0n && record.switchedOnRun !== run.number;
+  if (step.attempt > 1 || isOurs) return completeStep(turn, run, step);
+  record.switchedOnRun = 0n;
   const text = 'the host is on already; ask for a reset to boot it from its disk';
   failStep(turn, run, step, stepFailure('conflict', `${calledStep(step)}: ${text}`));
 }

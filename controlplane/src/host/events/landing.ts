@@ -176,7 +176,9 @@ function landBadly(turn: Turn, run: Run, landing: Landing, disk: DiskAfter | und
   const beside = isBeside(run);
   // What fails beside the goal is a fault of its own; why the goal waits must stay to be read.
   const hidesGoal = beside && status.backoff !== undefined;
-  if (run.error !== undefined && !hidesGoal) {
+  // That a person stopped a look is no error of the host.
+  const isStoppedLook = run.kind === RunKind.INSPECT && run.outcome === RunOutcome.CANCELLED;
+  if (run.error !== undefined && !hidesGoal && !isStoppedLook) {
     status.lastError = create(HostErrorSchema, {
       failure: run.error,
       time: now(turn),

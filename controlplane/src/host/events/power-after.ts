@@ -1,6 +1,6 @@
 /** What power a run that ended badly leaves its host with. */
 import { create } from '@bufbuild/protobuf';
-import { HostState, type Run, RunKind, store } from '@rackwright/api';
+import { HostState, type Run, RunKind, RunOutcome, store } from '@rackwright/api';
 import { type DiskAfter, switchedOnMs } from '../deployment/deployment.ts';
 import { movesRunner } from '../run/step-parts.ts';
 import { engineSteps, isBootStep } from '../turn/step-names.ts';
@@ -40,7 +40,10 @@ function powerAfter(state: HostState, run: Run, disk: DiskAfter | undefined): st
       return isUp ? [] : [engineSteps.off, engineSteps.on];
     }
     default:
-      return [];
+      // Nobody looks at what an inspection that a person has stopped found so far.
+      return run.kind === RunKind.INSPECT && run.outcome === RunOutcome.CANCELLED
+        ? [engineSteps.off]
+        : [];
   }
 }
 

@@ -161,6 +161,7 @@ function tellLastFailure(record: store.HostRecord): Partial<Told> {
 /** What failed last, why, and in the backend's own words. */
 function failureCauses(record: store.HostRecord): NonNullable<Told['causes']> {
   const { lastError } = record.host?.status ?? {};
+  if (lastError === undefined) return [];
   const type = lastError?.failure?.type ?? 'unknown';
   return [
     { text: `${lastError?.run ?? 'the last run'} failed: ${type}`, since: lastError?.time },

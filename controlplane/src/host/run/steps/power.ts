@@ -24,6 +24,7 @@ export const powerOff: OperationStep = {
   operation: (turn) => ({ case: 'setPower', value: setPower(turn, false) }),
   complete: (turn) => {
     turn.status.poweredOn = false;
+    turn.record.switchedOnRun = 0n;
     return undefined;
   },
 };
@@ -41,7 +42,11 @@ export function beginUse(turn: Turn): void {
 
 export const powerOn: OperationStep = {
   kind: 'operation',
-  begin: beginUse,
+  begin: (turn, run) => {
+    beginUse(turn);
+    // Whatever comes of it: it may act although its answer is lost.
+    if (turn.record.switchedOnRun === 0n) turn.record.switchedOnRun = run.number;
+  },
   timeoutMs: operationTimeout,
   operation: (turn) => {
     const value = setPower(turn, true);
@@ -78,11 +83,20 @@ function bootOverNetwork({ spec }: Turn, value: agent.SetPower): void {
 export const bootRunner = bootStep(agent.BootTarget.RUNNER);
 
 /** A person works on the host there: it may be written, though not by a step of ours. */
-export const bootRescue: OperationStep = { ...bootStep(agent.BootTarget.RESCUE), begin: beginUse };
+export const bootRescue: OperationStep = {
+  ...bootStep(agent.BootTarget.RESCUE),
+  begin: (turn) => {
+    beginUse(turn);
+    turn.record.switchedOnRun = 0n;
+  },
+};
 
 function bootStep(target: agent.BootTarget): OperationStep {
   return {
     kind: 'operation',
+    begin: (turn) => {
+      turn.record.switchedOnRun = 0n;
+    },
     timeoutMs: operationTimeout,
     operation: (turn) => {
       const value = setPower(turn, true);
