@@ -121,6 +121,7 @@ export class Intake {
       mac: machine.bootMac,
       hostUid: host.uid,
       hostName: host.name,
+      seenInBand: true,
       ...(machine.lastSeenTime === undefined ? {} : { time: machine.lastSeenTime }),
     });
     const observations = create(agent.ObservationsSchema, { unexpectedNetboot });

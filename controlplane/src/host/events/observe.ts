@@ -90,14 +90,16 @@ function sameSteps(a: Steps, b: Steps): boolean {
 
 /**
  * A netboot that nobody ordered. Anybody on the network that machines boot from can claim one, so
- * it says something only together with what others say. Of this host: its BMC says that it is on.
+ * it says something only together with what others say. Of this host: its BMC says that it is on,
+ * or a runner ran there.
  * Of another host instead of this one: it is told as a possible cause while this one is waited for.
  */
 function foldNetboot(turn: Turn, netboot: agent.UnexpectedNetboot): void {
   const { status, host } = turn;
   if (netboot.hostUid === host.uid) {
     // One whose BMC says that it is off is looked at by its agent at once.
-    if (status.poweredOn !== true || isBootOrdered(turn)) return;
+    const wasOn = status.poweredOn === true || netboot.seenInBand;
+    if (!wasOn || isBootOrdered(turn)) return;
     suspectUse(turn, `netbooted from ${netboot.mac} without an order`);
     return;
   }

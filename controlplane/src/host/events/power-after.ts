@@ -26,9 +26,7 @@ export function restorePower(
 function powerAfter(state: HostState, run: Run, disk: DiskAfter | undefined): string[] {
   switch (state) {
     case HostState.AVAILABLE:
-      return run.steps.some(({ name, attempt }) => isBootStep(name) && attempt > 0)
-        ? [engineSteps.off]
-        : [];
+      return hasBooted(run) ? [engineSteps.off] : [];
     case HostState.PROVISIONED: {
       const wasOn = run.steps.some(({ name }) => name === engineSteps.on);
       if (run.kind === RunKind.SERVICE) return wasOn ? [engineSteps.off, engineSteps.on] : [];
@@ -41,10 +39,14 @@ function powerAfter(state: HostState, run: Run, disk: DiskAfter | undefined): st
     }
     default:
       // Nobody looks at what an inspection that a person has stopped found so far.
-      return run.kind === RunKind.INSPECT && run.outcome === RunOutcome.CANCELLED
+      return run.kind === RunKind.INSPECT && run.outcome === RunOutcome.CANCELLED && hasBooted(run)
         ? [engineSteps.off]
         : [];
   }
+}
+
+function hasBooted({ steps }: Run): boolean {
+  return steps.some(({ name, attempt }) => isBootStep(name) && attempt > 0);
 }
 
 /** What the template itself has switched last, or handed over, stays as it left it. */

@@ -210,8 +210,9 @@ function tellGoal(record: store.HostRecord, context: HostContext): Told {
     if (rest !== undefined) return rest;
     return { headline: `${displayed(record)}: it is where its goal (${goal}) wants it` };
   }
-  const type = lastError?.failure?.type ?? '';
   const givenUp = backoff.givenUpReason !== '';
+  // A look that a person stopped is no error, and still gives the goal up.
+  const type = lastError?.failure?.type ?? (givenUp ? 'cancelled' : '');
   const towards = record.adoptTo === HostState.UNSPECIFIED ? `the way to ${goal}` : 'its adoption';
   const stay = stayOf(record);
   const way = status.deletion === undefined ? towards : 'the deletion';

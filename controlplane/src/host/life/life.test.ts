@@ -440,10 +440,11 @@ test('a power-on that was cut short and happened is done; one of a host that is 
   host.report(failed('interrupted'));
   host.report(onAlready);
   expect(status(host).run?.outcome).toBe(RunOutcome.SUCCEEDED);
-  host.request({ kind: 'powerOn', bootOldDiskReason: '' });
-  host.report(onAlready);
-  expect(status(host).lastError?.failure?.message).toContain('ask for a reset');
-  expect(explained(host).unblock.at(-1)).toContain('rackwright host power reset h1');
+  const other = provisioned();
+  other.request({ kind: 'powerOn', bootOldDiskReason: '' });
+  other.report(onAlready);
+  expect(status(other).lastError?.failure?.message).toContain('ask for a reset');
+  expect(explained(other).unblock.at(-1)).toContain('rackwright host power reset h1');
 });
 
 test('a failed provision leaves the host manageable and dirty, to be cleaned after a pause', () => {
