@@ -214,6 +214,9 @@ function holdDrive(around: DriveSurroundings, drive: SimDrive, device: DeviceFac
       drive.beginFormat(heap, tookMs, () => note(around, drive, 'settled'));
       return process.answer(tookMs + 1, () => ['formatted']);
     },
+    eraseItself: async (method) => {
+      throw new DeviceError(`${device.name}: invalid opcode for ${method}`);
+    },
     busyWith: async () => (drive.busyMs(heap.nowMs) > 0 ? 'a format is under way' : undefined),
     readLog: async () => [],
     close: async () => drive.close(),

@@ -79,6 +79,7 @@ export {
   type RerunClass,
   rerunClass,
   rerunClassOfAll,
+  type SelfErasure,
 } from './method.ts';
 export {
   describeImplausible,

@@ -6,35 +6,87 @@ export type ErasureMethod =
   | 'nvmeFormat'
   | 'discard'
   | 'overwrite'
-  | 'metadataOnly';
-
-export const erasureMethods: readonly ErasureMethod[] = [
-  'nvmeFormatCrypto',
-  'nvmeFormat',
-  'discard',
-  'overwrite',
-  'metadataOnly',
-];
+  | 'metadataOnly'
+  | 'sanitizeCrypto'
+  | 'sanitizeBlock'
+  | 'sanitizeOverwrite'
+  | 'ataSecurityErase'
+  | 'ataEnhancedErase';
 
 /** Sanitization terms of NIST SP 800-88 Rev. 2 (and IEEE 2883), plus our name for less. */
 export type ErasureLevel = 'clear' | 'purge' | 'metadata';
 
+/** DESIGN R4: what the step engine may do with a step that was cut short. */
+export type RerunClass = 'safe' | 'checkFirst' | 'neverTwice';
+
+/** What is known of a method whatever the device; certificates say title and proof. */
+export interface MethodFacts {
+  /** What a *verified* erasure by it reaches. Deliberately modest: see the table. */
+  readonly level: ErasureLevel;
+  /** The technique by its name in the standards. */
+  readonly title: string;
+  readonly rerunClass: 'safe' | 'checkFirst';
+  /** The device may read as anything afterwards: only the challenge shows that it worked. */
+  readonly leavesContent: boolean;
+  /** False: proven by fixtures made from the specification only, not yet on a device. */
+  readonly provenOnDevice: boolean;
+}
+
 /**
- * The level that a *verified* erasure by this method reaches. Deliberately modest: a format with
- * user data erase may be carried out as a mere deallocation, so only the cryptographic erase
- * counts as purge.
+ * IEEE 2883 counts sanitize commands as purge. Lower than elsewhere: a format with user data erase
+ * may be carried out as a mere deallocation, and what SECURITY ERASE UNIT does is up to the maker.
+ * What goes on inside the device after its caller died is looked at first (`checkFirst`).
  */
+export const methodFacts: Readonly<Record<ErasureMethod, MethodFacts>> = {
+  nvmeFormatCrypto: {
+    ...{ level: 'purge', title: 'NVMe Format NVM, cryptographic erase (SES 2)' },
+    ...{ rerunClass: 'checkFirst', leavesContent: true, provenOnDevice: false },
+  },
+  nvmeFormat: {
+    ...{ level: 'clear', title: 'NVMe Format NVM, user data erase (SES 1)' },
+    ...{ rerunClass: 'checkFirst', leavesContent: false, provenOnDevice: true },
+  },
+  discard: {
+    ...{ level: 'clear', title: 'discard of all blocks (TRIM, UNMAP, deallocate)' },
+    ...{ rerunClass: 'safe', leavesContent: false, provenOnDevice: true },
+  },
+  overwrite: {
+    ...{ level: 'clear', title: 'one overwrite with zeros' },
+    ...{ rerunClass: 'safe', leavesContent: false, provenOnDevice: true },
+  },
+  metadataOnly: {
+    ...{ level: 'metadata', title: 'overwrite of partition tables and metadata' },
+    ...{ rerunClass: 'safe', leavesContent: false, provenOnDevice: true },
+  },
+  sanitizeCrypto: {
+    ...{ level: 'purge', title: 'sanitize, cryptographic erase' },
+    ...{ rerunClass: 'checkFirst', leavesContent: true, provenOnDevice: false },
+  },
+  sanitizeBlock: {
+    ...{ level: 'purge', title: 'sanitize, block erase' },
+    // The maker chooses what erased blocks read as (ACS-3 §7.36.3, NVMe 2.0 §8.21).
+    ...{ rerunClass: 'checkFirst', leavesContent: true, provenOnDevice: false },
+  },
+  sanitizeOverwrite: {
+    ...{ level: 'purge', title: 'sanitize, overwrite with zeros, one pass' },
+    ...{ rerunClass: 'checkFirst', leavesContent: false, provenOnDevice: false },
+  },
+  ataSecurityErase: {
+    ...{ level: 'clear', title: 'ATA SECURITY ERASE UNIT, normal' },
+    ...{ rerunClass: 'checkFirst', leavesContent: false, provenOnDevice: false },
+  },
+  ataEnhancedErase: {
+    ...{ level: 'clear', title: 'ATA SECURITY ERASE UNIT, enhanced' },
+    // Enhanced mode writes a pattern of the maker's (ACS-3 §7.37).
+    ...{ rerunClass: 'checkFirst', leavesContent: true, provenOnDevice: false },
+  },
+};
+
+export const erasureMethods = Object.keys(methodFacts) as readonly ErasureMethod[];
+
+/** The level that a *verified* erasure by this method reaches. */
 export function erasureLevel(method: ErasureMethod): ErasureLevel {
-  switch (method) {
-    case 'nvmeFormatCrypto':
-      return 'purge';
-    case 'nvmeFormat':
-    case 'discard':
-    case 'overwrite':
-      return 'clear';
-    case 'metadataOnly':
-      return 'metadata';
-  }
+  return methodFacts[method].level;
 }
 
 /**
@@ -42,52 +94,23 @@ export function erasureLevel(method: ErasureMethod): ErasureLevel {
  * pattern. Then only the challenge shows that the method worked, and other places prove nothing.
  */
 export function leavesContent(method: ErasureMethod): boolean {
-  switch (method) {
-    case 'nvmeFormatCrypto':
-      return true;
-    case 'nvmeFormat':
-    case 'discard':
-    case 'overwrite':
-    case 'metadataOnly':
-      return false;
-  }
+  return methodFacts[method].leavesContent;
 }
-
-/** What certificates say of a method. */
-export interface MethodFacts {
-  readonly title: string;
-  /** False: proven by fixtures made from the specification only, not yet on a device. */
-  readonly provenOnDevice: boolean;
-}
-
-export const methodFacts: Readonly<Record<ErasureMethod, MethodFacts>> = {
-  nvmeFormatCrypto: {
-    title: 'NVMe Format NVM, cryptographic erase (SES 2)',
-    provenOnDevice: false,
-  },
-  nvmeFormat: { title: 'NVMe Format NVM, user data erase (SES 1)', provenOnDevice: true },
-  discard: { title: 'discard of all blocks (TRIM, UNMAP, deallocate)', provenOnDevice: true },
-  overwrite: { title: 'one overwrite with zeros', provenOnDevice: true },
-  metadataOnly: { title: 'overwrite of partition tables and metadata', provenOnDevice: true },
-};
-
-/** DESIGN R4: what the step engine may do with a step that was cut short. */
-export type RerunClass = 'safe' | 'checkFirst' | 'neverTwice';
 
 /** A format goes on inside the device after its caller died, so it is looked at first. */
 export function rerunClass(method: ErasureMethod): RerunClass {
-  switch (method) {
-    case 'nvmeFormatCrypto':
-    case 'nvmeFormat':
-      return 'checkFirst';
-    case 'discard':
-    case 'overwrite':
-    case 'metadataOnly':
-      return 'safe';
-  }
+  return methodFacts[method].rerunClass;
 }
 
 /** The class of a step over several devices is the most careful class among them. */
-export function rerunClassOfAll(methods: readonly ErasureMethod[]): RerunClass {
-  return methods.some((method) => rerunClass(method) === 'checkFirst') ? 'checkFirst' : 'safe';
+export function rerunClassOfAll(all: readonly ErasureMethod[]): RerunClass {
+  return all.some((method) => rerunClass(method) === 'checkFirst') ? 'checkFirst' : 'safe';
 }
+
+/** Methods that the device carries out on its own, beside NVMe format. */
+export type SelfErasure =
+  | 'sanitizeCrypto'
+  | 'sanitizeBlock'
+  | 'sanitizeOverwrite'
+  | 'ataSecurityErase'
+  | 'ataEnhancedErase';

@@ -34,7 +34,7 @@ export const refusalActions: Readonly<Record<RefusalKind, string>> = {
     'make all of it addressable (NVMe: a namespace over it; NVDIMM: a namespace in raw mode), ' +
     'or take the device out',
   securityFrozen: 'power the host off and on so that the firmware does not freeze it, or unplug it',
-  securityLocked: 'unlock it with its password, or take it out',
+  securityLocked: 'remove its password (hdparm --security-disable), or take it out',
 };
 
 /** Why a device is none of the host's own storage. */

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import type { DeviceFacts, Transport } from './facts.ts';
+import type { DeviceFacts, SecurityState, Transport } from './facts.ts';
+import type { ErasureMethod } from './method.ts';
 import { describePresence, presenceDifferences } from './present.ts';
 import { decideScope, defaultScopePolicy, type ScopeDecision } from './scope.ts';
 import { type StorageSign, signGaps } from './signs.ts';
@@ -147,6 +148,48 @@ test('chooses discard on cards and USB only where they declare zeros', () => {
     expect(brief(decide(card, policy))).toBe('overwrite');
     expect(brief(decide({ ...card, discardZeroes: true }, policy))).toBe('discard');
   }
+});
+
+const sanitize = {
+  ...{ blockErase: true, cryptoScramble: false, overwrite: true },
+  ...{ ataSecurityErase: true, ataEnhancedErase: false },
+} as const;
+
+test('never chooses by itself what is not proven on a device, and offers it to who asks', () => {
+  expect(brief(decide({ sanitize }))).toBe('overwrite');
+  const wanted = (method: ErasureMethod) => ({ ...defaultScopePolicy, method });
+  expect(brief(decide({ sanitize }, wanted('sanitizeBlock')))).toBe('sanitizeBlock');
+  expect(brief(decide({ sanitize }, wanted('sanitizeCrypto')))).toMatch(/does not offer.*Block/);
+  expect(brief(decide({}, wanted('sanitizeBlock')))).toMatch(/does not offer/);
+  const volume = { sanitize, raidVolume: true };
+  expect(brief(decide(volume, wanted('sanitizeBlock')))).toMatch(/does not offer/);
+});
+
+test.each<[SecurityState, string, string]>([
+  ['disabled', 'overwrite', 'ataSecurityErase'],
+  ['enabled', 'overwrite', 'securityLocked'],
+  ['frozen', 'overwrite', 'securityFrozen'],
+  ['locked', 'securityLocked', 'securityLocked'],
+])('with ATA security %s: %s, and %s on request', (ataSecurity, usual, asked) => {
+  const outcome = (decision: ScopeDecision) =>
+    decision.kind === 'inScope' ? decision.method : decision.why;
+  const device = { sanitize: { ...sanitize, ataSecurity } };
+  expect(outcome(decide(device))).toBe(usual);
+  const policy = { ...defaultScopePolicy, method: 'ataSecurityErase' } as const;
+  expect(outcome(decide(device, policy))).toBe(asked);
+});
+
+test('lets a sanitize reach namespaces and space that nobody sees', () => {
+  const hidden = {
+    transport: 'nvme',
+    sanitize,
+    nvme: { ...nvme, hiddenNamespaces: [2] },
+    capacity: { kind: 'examined', nativeBytes: 9, hostProtectedBytes: 5, overlayBytes: 0 },
+  } as const;
+  expect(decide(hidden)).toMatchObject({ kind: 'refused', why: 'hiddenNamespaces' });
+  expect(decide({ ...hidden, nvme })).toMatchObject({ why: 'fixedHiddenArea' });
+  const policy = { ...defaultScopePolicy, method: 'sanitizeBlock' } as const;
+  expect(brief(decide(hidden, policy))).toBe('sanitizeBlock');
 });
 
 test('refuses a disk that hides capacity, unless the policy has it removed', () => {

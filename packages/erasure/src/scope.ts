@@ -99,11 +99,47 @@ function decideOwnDevice(device: DeviceFacts, policy: ScopePolicy): ScopeDecisio
   const choice = chooseMethod(device, policy.method);
   if (choice.kind === 'none') return refused(device, ['methodNotOffered', choice.reason]);
   const hidden =
-    reasonOfHiddenNamespaces(device, choice.method) ?? reasonOfHiddenArea(device, policy);
+    reasonOfSecurity(device, choice.method) ??
+    reasonOfHiddenNamespaces(device, choice.method) ??
+    reasonOfHiddenArea(device, policy, choice.method);
   if (hidden !== undefined) return refused(device, hidden);
   const certifiedAs = device.raidVolume ? 'volume' : 'disk';
   const hiddenBytesToRemove = hiddenBytes(device);
   return { kind: 'inScope', device, method: choice.method, certifiedAs, hiddenBytesToRemove };
+}
+
+/** Sanitize reaches all user data of the device, whatever is addressable. */
+function isSanitize(method: ErasureMethod): boolean {
+  switch (method) {
+    case 'sanitizeCrypto':
+    case 'sanitizeBlock':
+    case 'sanitizeOverwrite':
+      return true;
+    case 'nvmeFormatCrypto':
+    case 'nvmeFormat':
+    case 'discard':
+    case 'overwrite':
+    case 'metadataOnly':
+    case 'ataSecurityErase':
+    case 'ataEnhancedErase':
+      return false;
+  }
+}
+
+/** ACS-3 §4.18: a locked disk gives no access; a frozen one obeys no security command. */
+function reasonOfSecurity({ sanitize }: DeviceFacts, method: ErasureMethod): Refusal | undefined {
+  const isSecurity = method === 'ataSecurityErase' || method === 'ataEnhancedErase';
+  switch (sanitize?.ataSecurity) {
+    case undefined:
+    case 'disabled':
+      return undefined;
+    case 'locked':
+      return ['securityLocked', 'is locked by an ATA password'];
+    case 'enabled':
+      return isSecurity ? ['securityLocked', 'has an ATA password of somebody'] : undefined;
+    case 'frozen':
+      return isSecurity ? ['securityFrozen', 'has its ATA security frozen'] : undefined;
+  }
 }
 
 /** A namespace that nobody sees is data that nobody erases, unless the format reaches it too. */
@@ -113,7 +149,7 @@ function reasonOfHiddenNamespaces(
 ): Refusal | undefined {
   if (nvme === undefined) return undefined;
   const isFormat = method === 'nvmeFormat' || method === 'nvmeFormatCrypto';
-  if (isFormat && nvme.formatsAllNamespaces) return undefined;
+  if (isSanitize(method) || (isFormat && nvme.formatsAllNamespaces)) return undefined;
   const hidden = nvme.hiddenNamespaces ?? [];
   if (hidden.length > 0) {
     const shown = hidden.slice(0, hiddenNamedMax).join(', ');
@@ -134,8 +170,14 @@ export function hiddenBytes({ capacity }: Pick<DeviceFacts, 'capacity'>): number
 /** Where commands of ATA make it visible; elsewhere a person has to. */
 const removableHiddenAreas: ReadonlySet<Transport> = new Set(['sata', 'sas', 'usb']);
 
-function reasonOfHiddenArea(device: DeviceFacts, policy: ScopePolicy): Refusal | undefined {
+function reasonOfHiddenArea(
+  device: DeviceFacts,
+  policy: ScopePolicy,
+  method: ErasureMethod,
+): Refusal | undefined {
   const { capacity, transport } = device;
+  // A sanitize of an NVMe subsystem reaches what is in no namespace too (NVMe 2.0 §8.21).
+  if (transport === 'nvme' && isSanitize(method)) return undefined;
   if (capacity?.kind !== 'examined' || hiddenBytes(device) === 0) return undefined;
   const isRemovable = removableHiddenAreas.has(transport);
   if (isRemovable && policy.hiddenAreas === 'remove') return undefined;
@@ -228,10 +270,14 @@ function reasonToRefuseRegion(
   return undefined;
 }
 
-/** The method for one device: the strongest on offer, or the wanted one if it is on offer. */
+/**
+ * The method for one device: the strongest of the usual ones on offer, or the wanted one if it is
+ * on offer.
+ */
 export function chooseMethod(device: DeviceFacts, wanted: ScopePolicy['method']): MethodChoice {
-  const offered = methodsOffered(device);
-  if (wanted === 'strongest') return { kind: 'method', method: offered[0] ?? 'overwrite' };
+  const usual = methodsOffered(device);
+  if (wanted === 'strongest') return { kind: 'method', method: usual[0] ?? 'overwrite' };
+  const offered = [...usual, ...methodsOnRequest(device)];
   if (offered.includes(wanted)) return { kind: 'method', method: wanted };
   return {
     kind: 'none',
@@ -252,6 +298,19 @@ export function methodsOffered(device: DeviceFacts): ErasureMethod[] {
   if (offersDiscard(device)) offered.push('discard');
   offered.push('overwrite', 'metadataOnly');
   return offered;
+}
+
+/** What it offers besides, and nobody chooses unless asked: not yet proven on a device. */
+export function methodsOnRequest({ sanitize, raidVolume }: DeviceFacts): ErasureMethod[] {
+  if (sanitize === undefined || raidVolume) return [];
+  const offers: readonly (readonly [ErasureMethod, boolean])[] = [
+    ['sanitizeCrypto', sanitize.cryptoScramble],
+    ['sanitizeBlock', sanitize.blockErase],
+    ['sanitizeOverwrite', sanitize.overwrite],
+    ['ataEnhancedErase', sanitize.ataEnhancedErase],
+    ['ataSecurityErase', sanitize.ataSecurityErase],
+  ];
+  return offers.filter(([, isOffered]) => isOffered).map(([method]) => method);
 }
 
 /** Cards and bridges to USB often leave 0xff or old data behind: they have to declare zeros. */

@@ -44,6 +44,11 @@ const methodsOnWire: Readonly<Record<ErasureMethod, agent.ErasureMethod>> = {
   discard: agent.ErasureMethod.DISCARD,
   overwrite: agent.ErasureMethod.OVERWRITE,
   metadataOnly: agent.ErasureMethod.METADATA_ONLY,
+  sanitizeCrypto: agent.ErasureMethod.SANITIZE_CRYPTO,
+  sanitizeBlock: agent.ErasureMethod.SANITIZE_BLOCK,
+  sanitizeOverwrite: agent.ErasureMethod.SANITIZE_OVERWRITE,
+  ataSecurityErase: agent.ErasureMethod.ATA_SECURE_ERASE,
+  ataEnhancedErase: agent.ErasureMethod.ATA_ENHANCED_ERASE,
 };
 
 /** A transport of the wire; what is not known there is `unknown`, which is refused. */

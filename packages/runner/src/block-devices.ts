@@ -12,7 +12,7 @@
  * B5 A held device is opened once. Everything that is done to it goes through that opening. A
  *    device that takes its place, its name or its number is never written.
  */
-import type { DeviceFacts, StorageSign } from '@rackwright/erasure';
+import type { DeviceFacts, SelfErasure, StorageSign } from '@rackwright/erasure';
 
 /**
  * Why a device is given up: it was unplugged or answers nothing any more, or what answers says
@@ -85,6 +85,11 @@ export interface HeldDevice {
    * said, line by line.
    */
   nvmeFormat(mode: NvmeEraseMode): Promise<string[]>;
+  /**
+   * Has the device erase itself by a method that it offers, and waits for its end. Cannot be
+   * stopped. Resolves with what the tool said, line by line.
+   */
+  eraseItself(method: SelfErasure): Promise<string[]>;
   /** Why the device is still at work on its own (a format, a sanitize); undefined when idle. */
   busyWith(): Promise<string | undefined>;
   /** The device's own log, newest last; empty when it keeps none. */

@@ -102,6 +102,7 @@ function lateDevice(device: () => Promise<HeldDevice>): Omit<HeldDevice, 'region
       await (await device()).present();
     },
     nvmeFormat: async (mode) => await (await device()).nvmeFormat(mode),
+    eraseItself: async (method) => await (await device()).eraseItself(method),
     busyWith: async () => await (await device()).busyWith(),
     readLog: async () => await (await device()).readLog(),
     close: async () => {

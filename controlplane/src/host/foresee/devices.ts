@@ -31,6 +31,11 @@ const methodNames: Readonly<Record<ErasureMethod, string>> = {
   discard: 'discard',
   overwrite: 'overwrite',
   metadataOnly: 'metadata only',
+  sanitizeCrypto: 'sanitize, cryptographic',
+  sanitizeBlock: 'sanitize, block erase',
+  sanitizeOverwrite: 'sanitize, overwrite',
+  ataSecurityErase: 'ATA secure erase',
+  ataEnhancedErase: 'ATA secure erase, enhanced',
 };
 
 /** How a fate begins that loses what is on the device. */

@@ -27,6 +27,11 @@ export function bytesToWrite({ method, challenges }: Pick<Work, 'method' | 'chal
     case 'nvmeFormatCrypto':
     case 'nvmeFormat':
     case 'discard':
+    case 'sanitizeCrypto':
+    case 'sanitizeBlock':
+    case 'sanitizeOverwrite':
+    case 'ataSecurityErase':
+    case 'ataEnhancedErase':
       return 0;
   }
 }
@@ -43,6 +48,15 @@ export async function applyMethod(work: Work): Promise<void> {
       log.push(...(await held.nvmeFormat(mode)));
       return;
     }
+    case 'sanitizeCrypto':
+    case 'sanitizeBlock':
+    case 'sanitizeOverwrite':
+    case 'ataSecurityErase':
+    case 'ataEnhancedErase':
+      tellProgress(work, method);
+      stopIfCancelled(context);
+      log.push(...(await held.eraseItself(method)));
+      return;
     case 'discard':
       for (const [open, challenge] of pairRegions(held, work.challenges)) {
         await discardRegion(work, open, challenge);

@@ -9,17 +9,9 @@ import {
   parseRealMaxSectors,
 } from './capacity.ts';
 import { parseHealth } from './health.ts';
+import { identityText } from './identity.fixture.ts';
 import { nvmeCapacity, parseCacheFeature } from './nvme.ts';
 import { parseCachingPage } from './write-cache.ts';
-
-/** IDENTIFY DEVICE with these words, as `hdparm --Istdout` prints it: eight words a line. */
-function identity(words: Readonly<Record<number, number>>): string {
-  const hex = Array.from({ length: 256 }, (_, at) =>
-    (words[at] ?? 0).toString(16).padStart(4, '0'),
-  );
-  const lines = Array.from({ length: 32 }, (_, at) => hex.slice(8 * at, 8 * at + 8).join(' '));
-  return `\n/dev/sda:\n${lines.join('\n')}\n`;
-}
 
 test('reads cache, security, sanitize and hidden areas from the words of IDENTIFY DEVICE', () => {
   // ACS-3 table 45: word 59 sanitize, 82/83 feature sets, 85 what is on, 128 security.
@@ -35,7 +27,7 @@ test('reads cache, security, sanitize and hidden areas from the words of IDENTIF
     128: 0x0021,
     217: 7200,
   };
-  expect(parseAtaIdentity(identity(words))).toEqual({
+  expect(parseAtaIdentity(identityText(words))).toEqual({
     hostProtectedArea: true,
     accessibleMaxAddress: true,
     overlay: true,
@@ -60,16 +52,16 @@ test.each([
   [0x0009, 'frozen'],
   [0x000f, 'locked'],
 ])('takes security %x for %s', (word, state) => {
-  const found = parseAtaIdentity(identity({ 27: 0x4143, 82: 2, 128: word }));
+  const found = parseAtaIdentity(identityText({ 27: 0x4143, 82: 2, 128: word }));
   expect(found?.sanitize.ataSecurity).toBe(state);
 });
 
 test('reads nothing from a device without answer, or with half of one', () => {
   expect(parseAtaIdentity('\n/dev/sdb:\n')).toBeUndefined();
-  expect(parseAtaIdentity(identity({}).slice(0, -41))).toBeUndefined();
+  expect(parseAtaIdentity(identityText({}).slice(0, -41))).toBeUndefined();
   // Seen of a SCSI disk: zeros, exit code 0.
-  expect(parseAtaIdentity(identity({}))).toBeUndefined();
-  expect(parseAtaIdentity(identity({ 27: 0x4143 }))?.sanitize.ataSecurity).toBeUndefined();
+  expect(parseAtaIdentity(identityText({}))).toBeUndefined();
+  expect(parseAtaIdentity(identityText({ 27: 0x4143 }))?.sanitize.ataSecurity).toBeUndefined();
 });
 
 test('reads the native size where the device says it, and nothing where hdparm makes it up', () => {
@@ -165,7 +157,7 @@ test('gives a value or nothing for whatever a tool prints', () => {
     fc.json(),
     fc.bigInt({ min: 0n, max: 1n << 80n }).map((n) => ` max sectors   = ${n}/${n}, HPA`),
     fc.bigInt({ min: 0n, max: 1n << 80n }).map((n) => `Number of logical blocks=${n}`),
-    fc.uint8Array({ maxLength: 600 }).map((bytes) => identity({ ...bytes })),
+    fc.uint8Array({ maxLength: 600 }).map((bytes) => identityText({ ...bytes })),
   );
   fc.assert(
     fc.property(likely, fc.string(), (text, more) => {

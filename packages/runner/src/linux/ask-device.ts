@@ -13,6 +13,7 @@ import { type AtaIdentity, parseAtaIdentity } from './ata-identity.ts';
 import { notExamined, readAtaCapacity, readScsiCapacity } from './capacity.ts';
 import { readHealth } from './health.ts';
 import { readNvmeAskedFacts } from './nvme.ts';
+import { readScsiSanitize } from './self-erase.ts';
 import type { SysRoots } from './sys-block.ts';
 import { readText } from './sys-files.ts';
 import { sayTool } from './tool.ts';
@@ -107,7 +108,7 @@ async function askScsi(exec: Exec, roots: SysRoots, device: DeviceFacts): Promis
     ...(await cacheOf(exec, roots, device)),
     ...(await healthOf(exec, device.name)),
     capacity: await capacityOf(exec, device, isAta, identity),
-    ...(identity === undefined ? {} : { sanitize: identity.sanitize }),
+    sanitize: identity?.sanitize ?? (await readScsiSanitize(exec, path)),
   };
 }
 

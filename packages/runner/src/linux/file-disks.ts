@@ -27,7 +27,9 @@ import { join } from 'node:path';
 import {
   type DeviceFacts,
   deviceIdentity,
+  leavesContent,
   type Region,
+  type SelfErasure,
   type StorageSign,
 } from '@rackwright/erasure';
 import type { Clock } from '@rackwright/platform';
@@ -188,15 +190,24 @@ class FileDisk implements HeldDevice {
 
   /** Zeros for a user data erase, noise for a cryptographic one. */
   async nvmeFormat(mode: NvmeEraseMode): Promise<string[]> {
+    await this.#fillAll(mode === 'crypto');
+    return [`formatted ${this.#regions.length} namespace(s)`];
+  }
+
+  async eraseItself(method: SelfErasure): Promise<string[]> {
+    await this.#fillAll(leavesContent(method));
+    return [`erased itself: ${method}`];
+  }
+
+  async #fillAll(withNoise: boolean): Promise<void> {
     for (const { region, medium } of this.#regions) {
       const length = region.sizeBytes;
       await this.#operate('format');
       const act = { kind: 'format' as const, region: region.name, offset: 0, length };
       this.#logged(act, 'format', () => {
-        medium.change('format', 0, length, mode === 'crypto' ? noiseFor(region.name) : zeros);
+        medium.change('format', 0, length, withNoise ? noiseFor(region.name) : zeros);
       });
     }
-    return [`formatted ${this.#regions.length} namespace(s)`];
   }
 
   async readLog(): Promise<string[]> {

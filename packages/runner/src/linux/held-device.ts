@@ -23,6 +23,7 @@ import {
   readNvmeLog,
   readNvmeSerial,
 } from './nvme.ts';
+import { eraseItself, selfBusyWith } from './self-erase.ts';
 import { readAttachment, readNames, readRegion, type SysRoots } from './sys-block.ts';
 import { readText, resolvePath } from './sys-files.ts';
 
@@ -91,7 +92,16 @@ function heldDevice(
       await present();
     },
     nvmeFormat: (mode) => formatNamespaces(exec, tools, mode),
-    busyWith: async () => (device.nvme === undefined ? undefined : nvmeBusyWith(exec, tools)),
+    eraseItself: async (method) => {
+      const [first] = tools;
+      if (first === undefined) throw new DeviceError(`${device.name} has nothing that is open`);
+      return await eraseItself(exec, device, first, method, pause);
+    },
+    busyWith: async () => {
+      const [first] = tools;
+      if (device.nvme !== undefined) return await nvmeBusyWith(exec, tools);
+      return first === undefined ? undefined : await selfBusyWith(exec, device, first);
+    },
     readLog: async () => (device.nvme === undefined ? [] : readNvmeLog(exec, tools)),
     close: async () => {
       for (const { open } of held) await open.close();
@@ -196,4 +206,8 @@ async function askDevice(
       });
     }
   }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -95,6 +95,10 @@ test('reads a SATA disk with its serial from VPD page 0x80, partitions and mount
     paths: [],
     mediaType: 'hdd',
     capacity: { kind: 'notExamined', reason: 'it does not answer IDENTIFY DEVICE' },
+    sanitize: {
+      ...{ overwrite: false, blockErase: false, cryptoScramble: false },
+      ...{ ataSecurityErase: false, ataEnhancedErase: false },
+    },
   });
 });
 

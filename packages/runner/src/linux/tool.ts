@@ -82,8 +82,10 @@ export async function sayTool(
   file: string,
   args: readonly string[],
   timeoutMs: number,
+  descriptors: readonly number[] = [],
 ): Promise<string> {
-  const result = await exec.run({ file, args, timeoutMs, outputBytesMax: toolOutputBytesMax });
+  const outputBytesMax = toolOutputBytesMax;
+  const result = await exec.run({ file, args, timeoutMs, outputBytesMax, descriptors });
   return result.kind === 'exited' ? `${result.stdout}\n${result.stderr}` : '';
 }
 

@@ -1,0 +1,169 @@
+/**
+ * Devices that erase themselves, played by their tools: what hdparm, nvme-cli and sg3_utils print,
+ * by their own source and by the specifications. No device here offers any of it.
+ */
+import type { DeviceFacts, SelfErasure } from '@rackwright/erasure';
+import type { Exec, ExecRequest } from '@rackwright/platform';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { identityText } from './identity.fixture.ts';
+import {
+  eraseItself,
+  isCommandSupported,
+  parseAtaSanitize,
+  parseNvmeSanitize,
+  parseSanitizeSense,
+  selfBusyWith,
+} from './self-erase.ts';
+
+const open = { name: 'sda', descriptor: 20 };
+const instantly = async (): Promise<void> => {};
+
+function disk(change: Partial<DeviceFacts> = {}): DeviceFacts {
+  return {
+    ...{ name: 'sda', serial: 'S', transport: 'sata', model: 'M', wwn: '', firmware: '' },
+    ...{ sizeBytes: 1, rotational: false, removable: false, readOnly: false },
+    ...{ discardSupported: false, raidVolume: false, holders: [], regions: [], partitions: [] },
+    sanitize: {
+      ...{ blockErase: true, cryptoScramble: true, overwrite: true },
+      ...{ ataSecurityErase: true, ataEnhancedErase: true },
+    },
+    ...change,
+  };
+}
+
+const nvme = disk({
+  transport: 'nvme',
+  nvme: { formatSupported: false, cryptoEraseSupported: false, formatsAllNamespaces: false },
+});
+
+/** Tools that answer by what they are asked; what was asked is kept. */
+function tools(answer: (asked: string, times: number) => string | undefined) {
+  const asked: string[] = [];
+  const exec: Exec = {
+    run: async ({ file, args, descriptors }: ExecRequest) => {
+      const line = [file, ...args].join(' ');
+      expect(descriptors).toEqual([20]);
+      asked.push(line);
+      const stdout = answer(line, asked.filter((each) => each === line).length);
+      return {
+        kind: 'exited',
+        code: stdout === undefined ? 1 : 0,
+        stdout: stdout ?? '',
+        stderr: '',
+      };
+    },
+  };
+  return { exec, asked };
+}
+
+const erase = (exec: Exec, device: DeviceFacts, method: SelfErasure) =>
+  eraseItself(exec, device, open, method, instantly);
+
+test('starts NVMe sanitize on the held descriptor and waits for its end', async () => {
+  const { exec, asked } = tools((line, times) => {
+    if (line.startsWith('nvme sanitize ')) return '';
+    return JSON.stringify({ '/dev/nvme0': { sstat: times < 3 ? 2 : 257, sprog: 32_768 } });
+  });
+  const lines = await erase(exec, nvme, 'sanitizeCrypto');
+  expect(asked[0]).toBe('nvme sanitize /dev/fd/3 --sanact=4');
+  expect(asked).toHaveLength(4);
+  expect(lines.at(-1)).toBe('sanitize: completed, sstat 257');
+});
+
+test.each([
+  ['failed', { sstat: 3 }],
+  ['without a status', {}],
+])('an NVMe sanitize that ends %s is an error', async (_how, log) => {
+  const { exec } = tools((line) => (line.includes('sanitize-log') ? JSON.stringify(log) : ''));
+  await expect(erase(exec, nvme, 'sanitizeBlock')).rejects.toThrow(/sanitize/);
+});
+
+const ata = identityText({ 27: 0x4143, 59: 0xf000, 82: 2, 128: 0x0001 });
+const locked = identityText({ 27: 0x4143, 82: 2, 128: 0x0003 });
+
+test('starts ATA sanitize and asks its status until the disk is idle without error', async () => {
+  const { exec, asked } = tools((line, times) => {
+    if (line.includes('--Istdout')) return ata;
+    if (!line.includes('--sanitize-status')) return 'Operation started in background';
+    return times < 2
+      ? '    State:    SD2 Sanitize operation In Process\n    Progress: 0x8000 (50%)\n'
+      : '    State:    SD0 Sanitize Idle\n    Last Sanitize Operation Completed Without Error\n';
+  });
+  await erase(exec, disk(), 'sanitizeOverwrite');
+  expect(asked[1]).toBe(
+    'hdparm --yes-i-know-what-i-am-doing --sanitize-overwrite-passes 1 ' +
+      '--sanitize-overwrite hex:00000000 /dev/fd/3',
+  );
+  expect(asked.filter((line) => line.includes('status'))).toHaveLength(2);
+});
+
+test('starts SCSI sanitize, and does not take one that is still running for ended', async () => {
+  const scsi = (said: string) =>
+    tools((line) => (line.startsWith('sg_requests') ? said : line.includes('hdparm') ? '' : 'ok'));
+  const good = scsi('');
+  await erase(good.exec, disk(), 'sanitizeBlock');
+  expect(good.asked).toContain('sg_sanitize --quick --block /dev/fd/3');
+  const slow = scsi('Progress indication: 12.50% done');
+  await expect(erase(slow.exec, disk(), 'sanitizeBlock')).rejects.toThrow(/in progress \(12 %\)/);
+});
+
+test('sets a password, erases, and believes only the state that the disk shows', async () => {
+  const states = [ata, ata, locked, ata];
+  const { exec, asked } = tools((line) => (line.includes('Istdout') ? states.shift() : ''));
+  await erase(exec, disk(), 'ataEnhancedErase');
+  const writes = asked.filter((line) => !line.includes('Istdout'));
+  expect(writes.map((line) => line.replace(/^.*--user-master u /, ''))).toEqual([
+    '--security-set-pass rackwright /dev/fd/3',
+    '--security-erase-enhanced rackwright /dev/fd/3',
+  ]);
+});
+
+test('takes its password off a disk after a failed erase, or says that it is left', async () => {
+  const removed = [ata, ata, locked, locked, ata];
+  const first = tools((line) =>
+    line.includes('Istdout') ? removed.shift() : line.includes('-erase ') ? undefined : '',
+  );
+  await expect(erase(first.exec, disk(), 'ataSecurityErase')).rejects.toThrow(/exit 1/);
+  expect(first.asked.some((line) => line.includes('--security-disable rackwright'))).toBe(true);
+  const stuck = [ata, ata, locked, locked, locked];
+  const second = tools((line) => (line.includes('Istdout') ? stuck.shift() : ''));
+  await expect(erase(second.exec, disk(), 'ataSecurityErase')).rejects.toThrow(
+    /its password is still "rackwright"/,
+  );
+});
+
+test('sends no erase to a disk that is frozen', async () => {
+  const frozen = identityText({ 27: 0x4143, 82: 2, 128: 0x0009 });
+  const { exec, asked } = tools((line) => (line.includes('Istdout') ? frozen : ''));
+  await expect(erase(exec, disk(), 'ataSecurityErase')).rejects.toThrow(/frozen, not disabled/);
+  expect(asked.every((line) => line.includes('Istdout'))).toBe(true);
+});
+
+test('says what a disk is still doing on its own, and asks none that offers nothing', async () => {
+  const running = tools((line) =>
+    line.includes('Istdout') ? ata : '    State:    SD2 Sanitize\n    Progress: 0x1 (7%)',
+  );
+  expect(await selfBusyWith(running.exec, disk(), open)).toBe('a sanitize is in progress (7 %)');
+  const silent = tools(() => undefined);
+  expect(await selfBusyWith(silent.exec, { ...disk(), sanitize: undefined } as never, open)).toBe(
+    undefined,
+  );
+  expect(silent.asked).toEqual([]);
+});
+
+test('reads support, status and sense, and takes what it does not understand for a failure', () => {
+  expect(isCommandSupported('  Command is supported [conforming to SCSI standard]')).toBe(true);
+  expect(isCommandSupported('Report supported operation codes: Illegal request')).toBe(false);
+  expect(isCommandSupported('  Command is NOT supported')).toBe(false);
+  expect(parseAtaSanitize('State:    SD1 Sanitize Frozen').kind).toBe('failed');
+  expect(parseAtaSanitize('State:    SD0 Sanitize Idle').kind).toBe('failed');
+  expect(parseSanitizeSense('Additional sense: Sanitize command failed')).toMatch(/failed/);
+  fc.assert(
+    fc.property(fc.string(), (text) => {
+      expect(parseNvmeSanitize(text).kind).toBe('failed');
+      expect(parseAtaSanitize(text).kind).toBe('failed');
+      expect(parseSanitizeSense(text)).toBeUndefined();
+    }),
+  );
+});

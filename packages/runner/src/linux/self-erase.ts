@@ -1,0 +1,293 @@
+/**
+ * Methods that a device carries out on its own: sanitize of NVMe, ATA and SCSI, and ATA secure
+ * erase. They go on inside the device when their caller dies, so they are asked about first.
+ *
+ * Invariants:
+ * S1 A method is started on the held descriptor of the device, never by a name.
+ * S2 It resolves only when the device says that it has ended; what it has done, the verdict says.
+ * S3 A disk that keeps our password after a failed erase has it removed; if that fails, the error
+ *    names it.
+ */
+import type { DeviceFacts, SanitizeFacts, SelfErasure } from '@rackwright/erasure';
+import type { Exec } from '@rackwright/platform';
+import { DeviceError } from '../block-devices.ts';
+import { parseAtaIdentity } from './ata-identity.ts';
+import { inheritedPath, runTool, sayTool } from './tool.ts';
+
+/** A device as it is held: what tools get is the descriptor. */
+export interface OpenDevice {
+  readonly name: string;
+  readonly descriptor: number;
+}
+
+/** Waits so many milliseconds. */
+export type Pause = (ms: number) => Promise<void>;
+
+const askTimeoutMs = 30_000;
+/** Far beyond the largest disk: 1 TB takes about two hours, and none says more than weeks. */
+const eraseTimeoutMs = 21 * 24 * 3_600_000;
+const pollMs = 5_000;
+/** hdparm refuses what loses data without it. */
+const sure = '--yes-i-know-what-i-am-doing';
+/** No secret: it protects nothing, and whoever finds the disk locked must be able to unlock it. */
+const erasePassword = 'rackwright';
+
+/** Runs one method to its end. Rejects with `DeviceError`. Answers what the tools said. */
+export async function eraseItself(
+  exec: Exec,
+  device: DeviceFacts,
+  open: OpenDevice,
+  method: SelfErasure,
+  pause: Pause,
+): Promise<string[]> {
+  if (device.nvme !== undefined) return await sanitizeNvme(exec, open, method, pause);
+  const isAta = (await readAta(exec, open)) !== undefined;
+  switch (method) {
+    case 'ataSecurityErase':
+    case 'ataEnhancedErase':
+      return await eraseSecurely(exec, open, method);
+    case 'sanitizeCrypto':
+    case 'sanitizeBlock':
+    case 'sanitizeOverwrite':
+      return isAta
+        ? await sanitizeAta(exec, open, method, pause)
+        : await sanitizeScsi(exec, open, method);
+  }
+}
+
+/** Why a disk that is no NVMe device is at work on its own; undefined: idle, or it cannot say. */
+export async function selfBusyWith(
+  exec: Exec,
+  { sanitize }: DeviceFacts,
+  open: OpenDevice,
+): Promise<string | undefined> {
+  const offers = sanitize?.cryptoScramble || sanitize?.blockErase || sanitize?.overwrite;
+  if (offers !== true) return undefined;
+  if ((await readAta(exec, open)) !== undefined) {
+    const status = parseAtaSanitize(await tell(exec, open, 'hdparm', ['--sanitize-status']));
+    return status.kind === 'running' ? status.words : undefined;
+  }
+  return parseSanitizeSense(await tell(exec, open, 'sg_requests', ['--progress']));
+}
+
+/** What SCSI disks offer: REPORT SUPPORTED OPERATION CODES for SANITIZE (48h). */
+export async function readScsiSanitize(exec: Exec, path: string): Promise<SanitizeFacts> {
+  const offers = async (action: number): Promise<boolean> => {
+    const args = [`--opcode=0x48,0x${action}`, path];
+    return isCommandSupported(await sayTool(exec, 'sg_opcodes', args, askTimeoutMs));
+  };
+  return {
+    overwrite: await offers(1),
+    blockErase: await offers(2),
+    cryptoScramble: await offers(3),
+    ataSecurityErase: false,
+    ataEnhancedErase: false,
+  };
+}
+
+/** `Command is supported [conforming to SCSI standard]` */
+export function isCommandSupported(text: string): boolean {
+  return /\bis supported \[/i.test(text) && !/NOT supported/.test(text);
+}
+
+async function readAta(exec: Exec, open: OpenDevice) {
+  return parseAtaIdentity(await tell(exec, open, 'hdparm', ['--Istdout']));
+}
+
+async function tell(
+  exec: Exec,
+  { descriptor }: OpenDevice,
+  file: string,
+  args: readonly string[],
+): Promise<string> {
+  return await sayTool(exec, file, [...args, inheritedPath(0)], askTimeoutMs, [descriptor]);
+}
+
+async function command(
+  exec: Exec,
+  { descriptor }: OpenDevice,
+  file: string,
+  args: readonly string[],
+): Promise<string[]> {
+  return await runTool(exec, file, [...args, inheritedPath(0)], eraseTimeoutMs, [descriptor]);
+}
+
+/** SANACT (NVMe 2.0 figure 308): 2 block erase, 3 overwrite, 4 cryptographic erase. */
+async function sanitizeNvme(
+  exec: Exec,
+  open: OpenDevice,
+  method: SelfErasure,
+  pause: Pause,
+): Promise<string[]> {
+  const path = inheritedPath(0);
+  const run = (args: readonly string[]): Promise<string[]> =>
+    runTool(exec, 'nvme', ['sanitize', path, ...args], askTimeoutMs, [open.descriptor]);
+  const lines = await run(nvmeActions(method));
+  for (;;) {
+    const args = ['sanitize-log', path, '--output-format=json'];
+    const text = await sayTool(exec, 'nvme', args, askTimeoutMs, [open.descriptor]);
+    const status = parseNvmeSanitize(text);
+    if (status.kind === 'done') return [...lines, status.words];
+    if (status.kind === 'failed') throw new DeviceError(`${open.name}: ${status.words}`);
+    await pause(pollMs);
+  }
+}
+
+function nvmeActions(method: SelfErasure): readonly string[] {
+  switch (method) {
+    case 'sanitizeBlock':
+      return ['--sanact=2'];
+    case 'sanitizeOverwrite':
+      return ['--sanact=3', '--owpass=1', '--ovrpat=0'];
+    case 'sanitizeCrypto':
+      return ['--sanact=4'];
+    case 'ataSecurityErase':
+    case 'ataEnhancedErase':
+      throw new DeviceError(`an NVMe device does not know ${method}`);
+  }
+}
+
+/** What a device says of its sanitize. An answer that is not understood is a failure. */
+export type SanitizeStatus =
+  | { readonly kind: 'running'; readonly words: string }
+  | { readonly kind: 'done'; readonly words: string }
+  | { readonly kind: 'failed'; readonly words: string };
+
+/** SSTAT bits 2:0 (NVMe 2.0 figure 290): 1 and 4 completed, 2 in progress, 3 failed. */
+export function parseNvmeSanitize(text: string): SanitizeStatus {
+  const state = /"sstat"\s*:\s*(\d+)/.exec(text)?.[1];
+  const progress = Number(/"sprog"\s*:\s*(\d+)/.exec(text)?.[1] ?? 0);
+  switch (state === undefined ? undefined : Number(state) & 0b111) {
+    case 1:
+    case 4:
+      return { kind: 'done', words: `sanitize: completed, sstat ${state}` };
+    case 2:
+      return { kind: 'running', words: `sanitize: ${Math.floor((100 * progress) / 65_536)} %` };
+    case 3:
+      return { kind: 'failed', words: `sanitize failed, sstat ${state}` };
+    default:
+      return { kind: 'failed', words: `sanitize: no status (${state ?? 'no answer'})` };
+  }
+}
+
+async function sanitizeAta(
+  exec: Exec,
+  open: OpenDevice,
+  method: SelfErasure,
+  pause: Pause,
+): Promise<string[]> {
+  const lines = await command(exec, open, 'hdparm', [sure, ...ataActions(method)]);
+  for (;;) {
+    const status = parseAtaSanitize(await tell(exec, open, 'hdparm', ['--sanitize-status']));
+    if (status.kind === 'done') return [...lines, status.words];
+    if (status.kind === 'failed') throw new DeviceError(`${open.name}: ${status.words}`);
+    await pause(pollMs);
+  }
+}
+
+function ataActions(method: SelfErasure): readonly string[] {
+  switch (method) {
+    case 'sanitizeBlock':
+      return ['--sanitize-block-erase'];
+    case 'sanitizeOverwrite':
+      return ['--sanitize-overwrite-passes', '1', '--sanitize-overwrite', 'hex:00000000'];
+    case 'sanitizeCrypto':
+      return ['--sanitize-crypto-scramble'];
+    case 'ataSecurityErase':
+    case 'ataEnhancedErase':
+      throw new DeviceError(`${method} is no sanitize`);
+  }
+}
+
+/** SANITIZE STATUS EXT as hdparm prints it: SD0 idle, SD1 frozen, SD2 running, SD3 failed. */
+export function parseAtaSanitize(text: string): SanitizeStatus {
+  const [, state = ''] = /State:\s*(SD\d)\b/.exec(text) ?? [];
+  const isGood = /Completed Without Error/i.test(text);
+  switch (state) {
+    case 'SD0':
+      return isGood
+        ? { kind: 'done', words: 'sanitize: completed without error' }
+        : {
+            kind: 'failed',
+            words: 'sanitize: idle, and the last one is not said to have succeeded',
+          };
+    case 'SD1':
+      return { kind: 'failed', words: 'sanitize is frozen until the next power cycle' };
+    case 'SD2': {
+      const [, percent = '?'] = /\((\d+)%\)/.exec(text) ?? [];
+      return { kind: 'running', words: `a sanitize is in progress (${percent} %)` };
+    }
+    default:
+      return { kind: 'failed', words: `sanitize failed (${state || 'no status'})` };
+  }
+}
+
+/** sg_sanitize asks on until the device reports no progress any more. */
+async function sanitizeScsi(exec: Exec, open: OpenDevice, method: SelfErasure): Promise<string[]> {
+  const lines = await command(exec, open, 'sg_sanitize', ['--quick', ...scsiActions(method)]);
+  const left = parseSanitizeSense(await tell(exec, open, 'sg_requests', ['--progress']));
+  if (left !== undefined) throw new DeviceError(`${open.name}: ${left}`);
+  return lines;
+}
+
+function scsiActions(method: SelfErasure): readonly string[] {
+  switch (method) {
+    case 'sanitizeBlock':
+      return ['--block'];
+    case 'sanitizeOverwrite':
+      return ['--overwrite', '--zero', '--ipl=4', '--count=1'];
+    case 'sanitizeCrypto':
+      return ['--crypto'];
+    case 'ataSecurityErase':
+    case 'ataEnhancedErase':
+      throw new DeviceError(`a SCSI device does not know ${method}`);
+  }
+}
+
+/** Sense 02h/04h/1Bh: "sanitize in progress"; sense 03h/31h/03h: "sanitize command failed". */
+export function parseSanitizeSense(text: string): string | undefined {
+  if (/sanitize in progress/i.test(text) || /Progress indication: /.test(text)) {
+    const [, percent = '?'] = /Progress indication: (\d+)/.exec(text) ?? [];
+    return `a sanitize is in progress (${percent} %)`;
+  }
+  return /sanitize command failed/i.test(text) ? 'the last sanitize has failed' : undefined;
+}
+
+/**
+ * SECURITY SET PASSWORD, then SECURITY ERASE PREPARE and UNIT (ACS-3 §7.36 and on). The erase
+ * removes the password itself. hdparm's exit code proves nothing: the state is read again.
+ */
+async function eraseSecurely(
+  exec: Exec,
+  open: OpenDevice,
+  method: 'ataSecurityErase' | 'ataEnhancedErase',
+): Promise<string[]> {
+  await mustBe(exec, open, 'disabled', 'before the erase');
+  const user = ['--user-master', 'u'];
+  const erase = method === 'ataEnhancedErase' ? '--security-erase-enhanced' : '--security-erase';
+  const set = ['--security-set-pass', erasePassword];
+  const lines = await command(exec, open, 'hdparm', [sure, ...user, ...set]);
+  await mustBe(exec, open, 'enabled', 'after its password was set');
+  try {
+    lines.push(...(await command(exec, open, 'hdparm', [sure, ...user, erase, erasePassword])));
+    await mustBe(exec, open, 'disabled', 'after the erase');
+    return lines;
+  } catch (error) {
+    await removePassword(exec, open);
+    throw error;
+  }
+}
+
+async function removePassword(exec: Exec, open: OpenDevice): Promise<void> {
+  const state = (await readAta(exec, open))?.sanitize.ataSecurity;
+  if (state === 'disabled') return;
+  const args = [sure, '--user-master', 'u', '--security-disable', erasePassword];
+  await tell(exec, open, 'hdparm', args);
+  await mustBe(exec, open, 'disabled', `so its password is still "${erasePassword}"`);
+}
+
+async function mustBe(exec: Exec, open: OpenDevice, wanted: string, when: string): Promise<void> {
+  const state = (await readAta(exec, open))?.sanitize.ataSecurity ?? 'unknown';
+  if (state === wanted) return;
+  throw new DeviceError(`${open.name}: ATA security is ${state}, not ${wanted}, ${when}`);
+}
