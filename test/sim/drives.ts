@@ -194,6 +194,12 @@ export function blockDevices(around: DriveSurroundings): BlockDevices {
       drive.open(process);
       return holdDrive(around, drive, device);
     },
+    dismantle: async ({ name }) => {
+      throw new DeviceError(`${name} has no holders that could be taken down`);
+    },
+    unhide: async ({ name }) => {
+      throw new DeviceError(`${name} hides nothing`);
+    },
   };
 }
 

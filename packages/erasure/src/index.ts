@@ -95,6 +95,7 @@ export {
   decideScope,
   defaultScopePolicy,
   hiddenBytes,
+  isDismantlable,
   type ScopeDecision,
   type ScopePolicy,
 } from './scope.ts';

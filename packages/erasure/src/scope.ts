@@ -234,6 +234,11 @@ function reasonRemote(device: DeviceFacts, policy: ScopePolicy): Outside | undef
   return ['remote', `remote (${by}), and the plan does not name its WWN ${wwn}`];
 }
 
+/** md arrays and device mapper (LVM, LUKS, multipath) are taken down before the first write. */
+export function isDismantlable(holder: string): boolean {
+  return /^(md\d+|dm-\d+)$/.test(holder);
+}
+
 function reasonToRefuse(device: DeviceFacts): Refusal | undefined {
   if (device.transport === 'unknown') {
     return ['unknownTransport', 'gives no sign of how it is attached'];
@@ -242,7 +247,9 @@ function reasonToRefuse(device: DeviceFacts): Refusal | undefined {
     return ['unnamed', 'says neither a serial number nor a WWN, so no certificate could name it'];
   }
   if (device.readOnly) return ['readOnly', 'is read-only'];
-  if (device.holders.length > 0) return ['inUse', `is in use by ${device.holders.join(', ')}`];
+  if (!device.holders.every(isDismantlable)) {
+    return ['inUse', `is in use by ${device.holders.join(', ')}`];
+  }
   if (device.regions.length === 0) {
     return ['noMedium', 'has no namespace or medium that could be erased'];
   }

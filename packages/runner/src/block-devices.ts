@@ -64,6 +64,16 @@ export interface BlockDevices {
    * `DeviceError`; `loss` is set when it is gone or another.
    */
   hold(device: DeviceFacts, access?: DeviceAccess): Promise<HeldDevice>;
+  /**
+   * Takes down what stands on a device that is not held. Resolves with what it was: "md127
+   * (raid1)". Rejects with a `DeviceError` that names what stays.
+   */
+  dismantle(device: DeviceFacts): Promise<string[]>;
+  /**
+   * Makes hidden capacity of a device addressable that is not held. It may have another kernel name
+   * afterwards: list again. Resolves with what was done, line by line; rejects with `DeviceError`.
+   */
+  unhide(device: DeviceFacts): Promise<string[]>;
 }
 
 /** One device, opened once and exclusively until it is closed. */

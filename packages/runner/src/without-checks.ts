@@ -34,8 +34,8 @@ export function devicesWithout(devices: BlockDevices, off: ReadonlySet<LabCheck>
   const list: BlockDevices['list'] = off.has('storageSigns')
     ? async () => withoutSigns(devices)
     : () => devices.list();
-  if (!off.has('heldDevice')) return { list, hold: (device) => devices.hold(device) };
-  return { list, hold: (device) => Promise.resolve(heldLate(devices, device)) };
+  if (!off.has('heldDevice')) return { ...devices, list };
+  return { ...devices, list, hold: (device) => Promise.resolve(heldLate(devices, device)) };
 }
 
 /** A step as it is without these checks. */
@@ -133,7 +133,7 @@ function lateRegion(region: () => Promise<OpenRegion>): OpenRegion {
 /** Every region reads zeros, whatever is there. */
 function readingZeros(devices: BlockDevices): BlockDevices {
   return {
-    list: () => devices.list(),
+    ...devices,
     hold: async (device) => {
       const held = await devices.hold(device);
       const there = lateDevice(() => Promise.resolve(held));

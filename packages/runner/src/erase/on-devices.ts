@@ -29,6 +29,7 @@ import { type GuardPassed, guardIdentity } from '../guard.ts';
 import type { StepContext, StepEnd } from '../step.ts';
 import { type Grip, holdTargets, releaseTargets } from './grip.ts';
 import type { DeviceResult } from './outcome.ts';
+import { type Preparation, prepareDevices } from './prepare.ts';
 import { findTargets, type Target } from './targets.ts';
 import { Turns } from './turns.ts';
 import type { DeviceProgress } from './work.ts';
@@ -65,8 +66,9 @@ export async function runOnDevices(context: StepContext, step: DevicesStep): Pro
   if (malformed !== undefined) return failed('invalidArgument', malformed);
   const guard = await guardIdentity(context);
   if (guard.kind === 'failed') return guard.end;
-  const listing = await context.devices.list();
-  const found = findTargets(context.order.devices, listing, step.onlyMethod);
+  const prepared = await prepareDevices(context.devices, context.order, step.access);
+  if (prepared.kind === 'failed') return failed('ioError', prepared.message);
+  const found = findTargets(context.order.devices, prepared.listing, step.onlyMethod);
   if (found.kind === 'changed') return failed('deviceChanged', found.differences.join('; '));
   if (found.kind === 'none' && context.order.allowDiskless !== true) {
     return failed('noDevices', 'the order names no device to erase');
@@ -74,7 +76,7 @@ export async function runOnDevices(context: StepContext, step: DevicesStep): Pro
   const targets = found.kind === 'none' ? [] : found.targets;
   const grips = await holdTargets(context.devices, targets, step.access);
   try {
-    return await runHeld(context, step, guard, grips);
+    return await runHeld(context, step, guard, grips, prepared.done);
   } finally {
     await releaseTargets(grips);
   }
@@ -85,6 +87,7 @@ async function runHeld(
   step: DevicesStep,
   guard: GuardPassed,
   grips: readonly Grip[],
+  prepared: ReadonlyMap<string, Preparation>,
 ): Promise<StepEnd> {
   if (context.order.mode === agent.StepMode.CHECK) {
     const busy = await busyTargets(grips);
@@ -101,7 +104,7 @@ async function runHeld(
     bootId: await context.machine.bootId(),
     runnerVersion: context.runnerVersion,
     system: guard.system,
-    devices: results.map(({ outcome }) => outcome),
+    devices: results.map(({ outcome, identity }) => ({ ...outcome, ...prepared.get(identity) })),
     toolVersions: await context.machine.toolVersions(),
     mode: context.order.mode,
     identityWitnesses: [...guard.witnesses],

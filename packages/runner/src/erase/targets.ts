@@ -15,6 +15,7 @@ import {
   deviceFactsOf,
   deviceIdentity,
   type ErasureMethod,
+  hiddenBytes,
   methodOf,
   orderedVerification,
   presenceDifferences,
@@ -75,7 +76,7 @@ export function findTargets(
     const identity = facts === undefined ? '' : deviceIdentity(facts);
     const device = own.find((each) => deviceIdentity(each) === identity);
     if (facts === undefined || device === undefined) continue;
-    differences.push(...changes(facts, device));
+    differences.push(...changes(facts, device, asked.removeHiddenArea === true));
     targets.push({ device, identity, plan: planFor(device, own, method), verification, asked });
   }
   if (differences.length > 0) {
@@ -115,15 +116,20 @@ function planFor(
   return { kind: 'erase', method };
 }
 
-/** Facts that make a device the one that was planned; names, holders and partitions may differ. */
-function changes(ordered: DeviceFacts, found: DeviceFacts): string[] {
+/**
+ * Facts that make a device the one that was planned; names, holders and partitions may differ. One
+ * whose hidden area was to be removed has its native size.
+ */
+function changes(ordered: DeviceFacts, found: DeviceFacts, removesHidden: boolean): string[] {
   const identity = deviceIdentity(ordered);
+  const native = ordered.sizeBytes + hiddenBytes(ordered);
+  const isGrown = removesHidden && found.sizeBytes === native;
   const pairs: [string, string, string][] = [
     ['model', ordered.model, found.model],
     ['serial', ordered.serial, found.serial],
     ['WWN', ordered.wwn, found.wwn],
     ['transport', ordered.transport, found.transport],
-    ['size', sizes(ordered), sizes(found)],
+    ['size', isGrown ? sizes(found) : sizes(ordered), sizes(found)],
   ];
   return pairs
     .filter(([, wanted, present]) => wanted !== present)

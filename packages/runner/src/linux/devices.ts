@@ -3,6 +3,8 @@ import type { Exec } from '@rackwright/platform';
 import type { BlockDevices, DeviceListing } from '../block-devices.ts';
 import { askDevices } from './ask-device.ts';
 import { holdDevice } from './held-device.ts';
+import { unhide } from './hidden-area.ts';
+import { dismantle } from './holders.ts';
 import { isReplayProtected, readBlockDevice, readInUse, type SysRoots } from './sys-block.ts';
 import { namesIn } from './sys-files.ts';
 import { isNvmeBlock, readNvmeDevices } from './sys-nvme.ts';
@@ -14,6 +16,8 @@ export function linuxDevices(exec: Exec, roots: SysRoots = realRoots): BlockDevi
   return {
     list: () => list(exec, roots),
     hold: (device, access = 'write') => holdDevice(device, exec, roots, access),
+    dismantle: ({ regions }) => dismantle(exec, roots, regions),
+    unhide: (device) => unhide(exec, roots, device),
   };
 }
 

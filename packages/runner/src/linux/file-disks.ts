@@ -22,6 +22,7 @@ import {
   readFileSync,
   renameSync,
   statSync,
+  writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import {
@@ -83,7 +84,22 @@ export function fileDisks(
       disk.open(access);
       return disk;
     },
+    dismantle: async ({ name, holders }) => {
+      throw new DeviceError(`${name} is in use by ${holders.join(', ')}`);
+    },
+    unhide: async (device) => exposeAll(box, device.name),
   };
+}
+
+/** What stands behind a host protected area of a file disk is exposed from now on. */
+function exposeAll({ folder }: Box, name: string): string[] {
+  const path = join(folder, `${name}.json`);
+  const object = JSON.parse(readFileSync(path, 'utf8')) as {
+    regions?: { exposedBytes?: number }[];
+  };
+  for (const region of object.regions ?? []) delete region.exposedBytes;
+  writeFileSync(path, JSON.stringify(object));
+  return [`${name}: host protected area removed`];
 }
 
 interface Box {

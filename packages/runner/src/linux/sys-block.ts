@@ -180,16 +180,34 @@ export async function readInUse(roots: SysRoots): Promise<InUse> {
   return found;
 }
 
-/** The device and its partitions: holders in /sys, mounts, swaps. */
+/** What stands on what stands on a disk is followed so far: LVM on LUKS on md is three. */
+const holderDepthMax = 8;
+
+/** The device and its partitions: holders in /sys and theirs, mounts, swaps. */
 export async function readHolders(folder: string, name: string, inUse: InUse): Promise<string[]> {
+  const found = new Set<string>();
+  await addHolders(found, folder, name, inUse, holderDepthMax);
+  return [...found];
+}
+
+async function addHolders(
+  found: Set<string>,
+  folder: string,
+  name: string,
+  inUse: InUse,
+  depth: number,
+): Promise<void> {
   const parts = (await namesIn(folder)).filter((each) => each.startsWith(name));
-  const holders = new Set<string>();
   for (const place of [folder, ...parts.map((part) => join(folder, part))]) {
-    for (const holder of await namesIn(place, 'holders')) holders.add(holder);
+    for (const holder of await namesIn(place, 'holders')) {
+      if (found.has(holder)) continue;
+      found.add(holder);
+      const above = await resolvePath(place, 'holders', holder);
+      if (above !== '' && depth > 0) await addHolders(found, above, holder, inUse, depth - 1);
+    }
     const use = inUse.get(await readText(place, 'dev'));
-    if (use !== undefined) holders.add(use);
+    if (use !== undefined) found.add(use);
   }
-  return [...holders];
 }
 
 export async function readPartitions(folder: string, name: string): Promise<Partition[]> {

@@ -14,6 +14,8 @@ export const guid = Buffer.from('00112233445566778899aabbccddeeff', 'hex');
 export const noDevices: BlockDevices = {
   list: async () => ({ devices: [], signs: [] }),
   hold: () => Promise.reject(new Error('no device')),
+  dismantle: () => Promise.reject(new Error('no device')),
+  unhide: () => Promise.reject(new Error('no device')),
 };
 
 const machine: Machine = {

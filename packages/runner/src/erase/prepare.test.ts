@@ -1,0 +1,96 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { create } from '@bufbuild/protobuf';
+import { agent } from '@rackwright/api';
+import { storageDeviceOf } from '@rackwright/erasure';
+import { nodeClock } from '@rackwright/platform/node';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { type BlockDevices, DeviceError } from '../block-devices.ts';
+import { fileDisks } from '../linux/file-disks.ts';
+import { prepareDevices } from './prepare.ts';
+import { findTargets } from './targets.ts';
+
+const mib = 1024 * 1024;
+const { RUN, CHECK } = agent.StepMode;
+const method = agent.ErasureMethod.OVERWRITE;
+let folder = '';
+let devices: BlockDevices;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'rackwright-prepare-'));
+  devices = fileDisks(folder, nodeClock());
+});
+
+afterEach(() => rmSync(folder, { recursive: true }));
+
+/** A disk of 2 MiB that exposes one of them. */
+function addDisk(name: string, description: object = {}): void {
+  const regions = [{ name, exposedBytes: mib }];
+  const text = JSON.stringify({ transport: 'sata', serial: `S-${name}`, regions, ...description });
+  writeFileSync(join(folder, `${name}.json`), text);
+  writeFileSync(join(folder, `${name}.img`), Buffer.alloc(2 * mib, 'PATTERN!'));
+}
+
+async function order(
+  removeHiddenArea: boolean,
+  mode: agent.StepMode = RUN,
+): Promise<agent.RunStep> {
+  const found = (await devices.list()).devices;
+  const plans = found.map((each) => ({ device: storageDeviceOf(each), method, removeHiddenArea }));
+  return create(agent.RunStepSchema, { mode, devices: plans });
+}
+
+test('shows what a disk hides, and takes the larger disk for the planned one', async () => {
+  addDisk('sda');
+  const asked = await order(true);
+  const prepared = await prepareDevices(devices, asked, 'write');
+  if (prepared.kind === 'failed') throw new Error(prepared.message);
+  expect(prepared.done.get('S-sda')).toEqual({ dismantled: [], hiddenBytesRemoved: BigInt(mib) });
+  const found = findTargets(asked.devices, prepared.listing);
+  if (found.kind !== 'targets') throw new Error(JSON.stringify(found));
+  expect(found.targets.map(({ device, plan }) => [device.sizeBytes, plan.kind])).toEqual([
+    [2 * mib, 'erase'],
+  ]);
+});
+
+test('leaves a hidden area alone in a check and where it may not be removed', async () => {
+  addDisk('sda');
+  const before = readFileSync(join(folder, 'sda.json'), 'utf8');
+  for (const asked of [await order(false), await order(true, CHECK)]) {
+    const prepared = await prepareDevices(devices, asked, 'write');
+    if (prepared.kind === 'failed') throw new Error(prepared.message);
+    const found = findTargets(asked.devices, prepared.listing);
+    if (found.kind !== 'targets') throw new Error(JSON.stringify(found));
+    expect(found.targets[0]?.plan).toMatchObject({ kind: 'refused' });
+    expect(readFileSync(join(folder, 'sda.json'), 'utf8')).toBe(before);
+  }
+});
+
+test('takes a disk that has grown by anything else for another one', async () => {
+  addDisk('sda');
+  const asked = await order(true);
+  writeFileSync(join(folder, 'sda.img'), Buffer.alloc(3 * mib));
+  const prepared = await prepareDevices(devices, asked, 'write');
+  if (prepared.kind === 'failed') throw new Error(prepared.message);
+  expect(findTargets(asked.devices, prepared.listing).kind).toBe('changed');
+});
+
+test('names every disk that cannot be prepared, and touches none outside the order', async () => {
+  for (const name of ['sda', 'sdb', 'sdc']) addDisk(name, { holders: ['md127'] });
+  const asked = await order(false);
+  asked.devices.pop();
+  const tried: string[] = [];
+  const stubborn: BlockDevices = {
+    ...devices,
+    dismantle: async ({ name }) => {
+      tried.push(name);
+      throw new DeviceError(`${name} is still held by md127`);
+    },
+  };
+  expect(await prepareDevices(stubborn, asked, 'write')).toEqual({
+    kind: 'failed',
+    message: 'S-sda (sda): sda is still held by md127; S-sdb (sdb): sdb is still held by md127',
+  });
+  expect(tried).toEqual(['sda', 'sdb']);
+});

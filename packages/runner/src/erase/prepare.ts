@@ -1,0 +1,81 @@
+/**
+ * What an erase step does to disks before it holds them: takes down what stands on them, and makes
+ * hidden capacity addressable where the order says so.
+ *
+ * Invariants:
+ * P1 Only disks of the order are touched, and none in a check or by a step that only reads.
+ * P2 The devices are listed again after a change; who follows decides by that list alone.
+ */
+import { agent } from '@rackwright/api';
+import {
+  type DeviceFacts,
+  deviceFactsOf,
+  deviceIdentity,
+  hiddenBytes,
+  isDismantlable,
+} from '@rackwright/erasure';
+import {
+  type BlockDevices,
+  type DeviceAccess,
+  DeviceError,
+  type DeviceListing,
+} from '../block-devices.ts';
+
+/** What was done to one disk, for its outcome. */
+export interface Preparation {
+  readonly dismantled: string[];
+  readonly hiddenBytesRemoved: bigint;
+}
+
+export type Prepared =
+  | {
+      readonly kind: 'ready';
+      readonly listing: DeviceListing;
+      /** By identity. */
+      readonly done: ReadonlyMap<string, Preparation>;
+    }
+  | { readonly kind: 'failed'; readonly message: string };
+
+/** Every disk that cannot be prepared is named. */
+export async function prepareDevices(
+  devices: BlockDevices,
+  order: agent.RunStep,
+  access: DeviceAccess,
+): Promise<Prepared> {
+  const listing = await devices.list();
+  const done = new Map<string, Preparation>();
+  const isLookOnly = access === 'read' || order.mode === agent.StepMode.CHECK;
+  if (isLookOnly) return { kind: 'ready', listing, done };
+  const problems: string[] = [];
+  for (const plan of order.devices) {
+    if (plan.device === undefined) continue;
+    const identity = deviceIdentity(deviceFactsOf(plan.device));
+    const found = listing.devices.filter((each) => deviceIdentity(each) === identity);
+    const [device] = found;
+    // What is not exactly there is told by who compares the order with the list.
+    if (device === undefined || found.length > 1 || identity === '') continue;
+    try {
+      const preparation = await prepare(devices, device, plan.removeHiddenArea === true);
+      if (preparation !== undefined) done.set(identity, preparation);
+    } catch (error) {
+      if (!(error instanceof DeviceError)) throw error;
+      problems.push(`${identity} (${device.name}): ${error.message}`);
+    }
+  }
+  if (problems.length > 0) return { kind: 'failed', message: problems.join('; ') };
+  const after = done.size === 0 ? listing : await devices.list();
+  return { kind: 'ready', listing: after, done };
+}
+
+async function prepare(
+  devices: BlockDevices,
+  device: DeviceFacts,
+  removeHiddenArea: boolean,
+): Promise<Preparation | undefined> {
+  const isHeld = device.holders.length > 0 && device.holders.every(isDismantlable);
+  const hidden = removeHiddenArea ? hiddenBytes(device) : 0;
+  if (!isHeld && hidden === 0) return undefined;
+  const dismantled = isHeld ? await devices.dismantle(device) : [];
+  if (hidden > 0) await devices.unhide(device);
+  return { dismantled, hiddenBytesRemoved: BigInt(hidden) };
+}

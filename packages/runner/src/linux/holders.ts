@@ -1,0 +1,75 @@
+/**
+ * Takes down what the kernel has put together from disks: md arrays and device mapper (LVM, LUKS,
+ * multipath). What stands on top goes first.
+ *
+ * Invariants:
+ * H1 Only what holds the one device goes, and what holds that; nothing is looked up by content.
+ * H2 A holder has gone when /sys shows it no more; an exit code proves nothing.
+ * H3 What is mounted or swapped on is left alone: somebody uses it.
+ */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isDismantlable, type Region } from '@rackwright/erasure';
+import type { Exec } from '@rackwright/platform';
+import { DeviceError } from '../block-devices.ts';
+import { cleanText, readHolders, readInUse, type SysRoots } from './sys-block.ts';
+import { readText } from './sys-files.ts';
+import { sayTool } from './tool.ts';
+
+const removeTimeoutMs = 60_000;
+
+/**
+ * Resolves with what was taken down: "md127 (raid1)". Rejects with a `DeviceError` that names what
+ * stays and why.
+ */
+export async function dismantle(
+  exec: Exec,
+  roots: SysRoots,
+  regions: readonly Region[],
+): Promise<string[]> {
+  const done: string[] = [];
+  for (const { name } of regions) {
+    const holders = await holdersOf(roots, name);
+    const kept = holders.filter((holder) => !isDismantlable(holder));
+    if (kept.length > 0) throw new DeviceError(`${name} is in use by ${kept.join(', ')}`);
+    // In the order in which they were found each stands on one before it.
+    for (const holder of holders.reverse()) done.push(await takeDown(exec, roots, holder));
+    const left = await holdersOf(roots, name);
+    if (left.length > 0) throw new DeviceError(`${name} is still held by ${left.join(', ')}`);
+  }
+  return done;
+}
+
+async function holdersOf(roots: SysRoots, name: string): Promise<string[]> {
+  return await readHolders(join(roots.sys, 'block', name), name, await readInUse(roots));
+}
+
+async function takeDown(exec: Exec, roots: SysRoots, holder: string): Promise<string> {
+  const folder = join(roots.sys, 'block', holder);
+  return holder.startsWith('md')
+    ? await stopArray(folder, holder)
+    : await unmap(exec, folder, holder);
+}
+
+/** `clear` stops an array as STOP_ARRAY does (kernel documentation, admin-guide/md). */
+async function stopArray(folder: string, holder: string): Promise<string> {
+  const what = `${holder} (${cleanText(await readText(folder, 'md/level')) || 'md'})`;
+  try {
+    await writeFile(join(folder, 'md/array_state'), 'clear');
+  } catch (cause) {
+    const words = cause instanceof Error ? cause.message : String(cause);
+    throw new DeviceError(`the array ${what} cannot be stopped: ${words}`, { cause });
+  }
+  const state = await readText(folder, 'md/array_state');
+  if (state === '' || state === 'clear') return what;
+  throw new DeviceError(`the array ${what} is still ${state}`);
+}
+
+async function unmap(exec: Exec, folder: string, holder: string): Promise<string> {
+  const name = await readText(folder, 'dm/name');
+  const kind = /^([A-Z]+|mpath)-/i.exec(await readText(folder, 'dm/uuid'))?.[1] ?? 'device mapper';
+  const what = `${holder} (${kind}: ${cleanText(name)})`;
+  const said = await sayTool(exec, 'dmsetup', ['remove', '--retry', '--', name], removeTimeoutMs);
+  if ((await readText(folder, 'dm/name')) === '') return what;
+  throw new DeviceError(`${what} cannot be removed: ${cleanText(said) || 'dmsetup says nothing'}`);
+}
