@@ -16,9 +16,12 @@
  *    Evidence of a step that failed says so.
  */
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { agent, counted, verbFor } from '@rackwright/api';
+import { agent, counted, type DeviceHealthSchema, verbFor } from '@rackwright/api';
 import {
+  type DeviceFacts,
+  deviceIdentity,
   type ErasureMethod,
+  healthOnWire,
   seedBytesMax,
   seedBytesMin,
   storageDeviceOf,
@@ -104,7 +107,9 @@ async function runHeld(
     bootId: await context.machine.bootId(),
     runnerVersion: context.runnerVersion,
     system: guard.system,
-    devices: results.map(({ outcome, identity }) => ({ ...outcome, ...prepared.get(identity) })),
+    devices: results.map(({ outcome, identity }) =>
+      Object.assign(outcome, prepared.get(identity), healthOf(identity, targets, after.devices)),
+    ),
     toolVersions: await context.machine.toolVersions(),
     mode: context.order.mode,
     identityWitnesses: [...guard.witnesses],
@@ -112,6 +117,25 @@ async function runHeld(
     ofFailedStep: result.kind !== 'complete',
   };
   return { result, evidence };
+}
+
+interface Health {
+  readonly healthBefore?: MessageInitShape<typeof DeviceHealthSchema>;
+  readonly healthAfter?: MessageInitShape<typeof DeviceHealthSchema>;
+}
+
+/** What a device said of its health when it was listed, before and after the step. */
+function healthOf(
+  identity: string,
+  targets: readonly Target[],
+  after: readonly DeviceFacts[],
+): Health {
+  const before = targets.find((each) => each.identity === identity)?.device.health;
+  const now = after.find((each) => deviceIdentity(each) === identity)?.health;
+  return {
+    ...(before === undefined ? {} : { healthBefore: healthOnWire(before) }),
+    ...(now === undefined ? {} : { healthAfter: healthOnWire(now) }),
+  };
 }
 
 /** Devices that are still at work on their own, with what they do: nothing can be read yet. */
