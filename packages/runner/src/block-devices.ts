@@ -113,12 +113,12 @@ export interface OpenRegion {
   read(offset: number, length: number): Promise<Uint8Array>;
   /**
    * Fills `target`, which stands in transfer memory. Several may be under way, each with memory of
-   * its own. At most `transferBytesMax`.
+   * its own. At most `streamBytesMax`.
    */
   readInto(offset: number, target: Uint8Array): Promise<void>;
   /** At most `transferBytesMax`. What stands in transfer memory need not be copied. */
   write(offset: number, bytes: Uint8Array): Promise<void>;
-  /** Writes zeros as ordinary data. At most `transferBytesMax`. Several may be under way. */
+  /** Writes zeros as ordinary data. At most `streamBytesMax`. Several may be under way. */
   writeZeros(offset: number, length: number): Promise<void>;
   /** Resolves with what the tool said, line by line. */
   discard(offset: number, length: number): Promise<string[]>;
@@ -131,5 +131,7 @@ export interface OpenRegion {
   flush(): Promise<void>;
 }
 
-/** Largest single read or write, bytes. */
+/** Largest read or write that stands for itself, bytes. */
 export const transferBytesMax = 1024 * 1024;
+/** Largest transfer of a whole disk that is overwritten or read back, bytes. */
+export const streamBytesMax = 4 * transferBytesMax;

@@ -28,6 +28,7 @@ export {
   type PartitionPlace,
 } from './files.ts';
 export { linuxCommandRoots } from './linux/command-roots.ts';
+export { linuxDevices } from './linux/devices.ts';
 export { openDirect } from './linux/direct-region.ts';
 export {
   efiVariablesFolder,

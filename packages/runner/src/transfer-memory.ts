@@ -13,18 +13,21 @@ const alignmentBytes = 4096;
 
 const made = new WeakSet<ArrayBufferLike>();
 
-/** Room for so many largest transfers, all zeros. */
-export function transferMemory(count: number): readonly Uint8Array[] {
+/** Room for so many transfers of `bytesEach`, a multiple of 64 KiB; all zeros. */
+export function transferMemory(
+  count: number,
+  bytesEach: number = transferBytesMax,
+): readonly Uint8Array[] {
   // The types of Node declare no WebAssembly that could be constructed.
   const { Memory } = Reflect.get(globalThis, 'WebAssembly');
-  const pages = (count * transferBytesMax) / pageBytes;
+  const pages = (count * bytesEach) / pageBytes;
   const memory: { readonly buffer: SharedArrayBuffer } = new Memory({
     ...{ initial: pages, maximum: pages, shared: true },
   });
   made.add(memory.buffer);
   return Array.from(
     { length: count },
-    (_, index) => new Uint8Array(memory.buffer, index * transferBytesMax, transferBytesMax),
+    (_, index) => new Uint8Array(memory.buffer, index * bytesEach, bytesEach),
   );
 }
 

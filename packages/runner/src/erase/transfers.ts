@@ -5,11 +5,14 @@
  * Invariant: when a function of this module has settled, nothing of it is under way any more.
  */
 import type { Span } from '@rackwright/erasure';
-import { type OpenRegion, transferBytesMax } from '../block-devices.ts';
+import { type OpenRegion, streamBytesMax } from '../block-devices.ts';
 import { transferMemory } from '../transfer-memory.ts';
 
 /** Transfers of one device that are under way at once. */
 export const transfersInFlight = 4;
+
+/** Read at once, bytes; every device at work has memory for `transfersInFlight` of them. */
+export const readBytesMax = streamBytesMax / 2;
 
 /** Asked before each transfer; rejects to stop. */
 export type Gate = () => Promise<void>;
@@ -42,7 +45,7 @@ export async function inFlight<T>(
 }
 
 /** Cuts spans into transfers. */
-export function* cut(spans: Iterable<Span>, most = transferBytesMax): Generator<Span> {
+export function* cut(spans: Iterable<Span>, most = readBytesMax): Generator<Span> {
   for (const { offset, length } of spans) {
     for (let at = 0; at < length; at += most) {
       yield { offset: offset + at, length: Math.min(most, length - at) };
@@ -57,7 +60,7 @@ export async function writeZeros(
   gate: Gate,
   tell: (bytes: number) => void,
 ): Promise<void> {
-  await inFlight(cut(spans), async ({ offset, length }) => {
+  await inFlight(cut(spans, streamBytesMax), async ({ offset, length }) => {
     await gate();
     await open.writeZeros(offset, length);
     tell(length);
@@ -73,7 +76,7 @@ const spare: ReadMemory[] = [];
 
 /** As much memory as `readPieces` uses; it is given back when nothing reads into it any more. */
 export function borrowTransfers(): { readonly transfers: ReadMemory; giveBack(): void } {
-  const transfers = spare.pop() ?? transferMemory(transfersInFlight);
+  const transfers = spare.pop() ?? transferMemory(transfersInFlight, readBytesMax);
   return { transfers, giveBack: () => void spare.push(transfers) };
 }
 

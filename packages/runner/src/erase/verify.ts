@@ -7,6 +7,7 @@ import {
   blockBytes,
   type ChallengePlan,
   challengeContent,
+  chunkBytesMax,
   combineVerdicts,
   type DeviceFacts,
   type ErasureMethod,
@@ -140,7 +141,11 @@ async function judgeRegion(
       return reader.add({ kind: 'ioError', offset, message: error.message });
     }
     tell(read.length);
-    return reader.add({ kind: 'block', offset, bytes: read });
+    for (let at = 0; at < read.length; at += chunkBytesMax) {
+      const bytes = read.subarray(at, at + chunkBytesMax);
+      if (!reader.add({ kind: 'block', offset: offset + at, bytes })) return false;
+    }
+    return true;
   };
   await readPieces(open, pieces(challenge.plan), memory, take, gate);
   return reader.finish();

@@ -15,6 +15,7 @@ import {
   DeviceError,
   type DeviceOperation,
   type OpenRegion,
+  streamBytesMax,
   transferBytesMax,
 } from '../block-devices.ts';
 import { isTransferMemory, transferMemory } from '../transfer-memory.ts';
@@ -57,7 +58,7 @@ function deviceNumberOf(rdev: number): string {
 }
 
 /** All zeros, for every region, and never written. */
-const [zeros = new Uint8Array()] = transferMemory(1);
+const [zeros = new Uint8Array()] = transferMemory(1, streamBytesMax);
 
 function directRegion(
   path: string,
@@ -80,7 +81,6 @@ function directRegion(
     }
   };
   const readTo = async (target: Uint8Array, length: number, offset: number): Promise<void> => {
-    checkLength(path, length);
     const what = `read of ${length} bytes at ${offset}`;
     const { bytesRead } = await attempt(path, what, 'read', () =>
       file.read(target, 0, length, offset),
@@ -97,18 +97,22 @@ function directRegion(
     descriptor: file.fd,
     deviceNumber,
     read: async (offset, length) => {
+      checkLength(path, length, transferBytesMax);
       await readTo(ownMemory(), length, offset);
       return ownMemory().subarray(0, length);
     },
-    readInto: (offset, target) => readTo(target, target.length, offset),
+    readInto: async (offset, target) => {
+      checkLength(path, target.length, streamBytesMax);
+      await readTo(target, target.length, offset);
+    },
     write: async (offset, bytes) => {
-      checkLength(path, bytes.length);
+      checkLength(path, bytes.length, transferBytesMax);
       const isThere = isTransferMemory(bytes);
       if (!isThere) ownMemory().set(bytes);
       await writeFrom(isThere ? bytes : ownMemory(), bytes.length, offset);
     },
     writeZeros: async (offset, length) => {
-      checkLength(path, length);
+      checkLength(path, length, streamBytesMax);
       await writeFrom(zeros, length, offset);
     },
     discard: (offset, length) => discard([], offset, length),
@@ -133,9 +137,9 @@ function blkdiscard(
   return runTool(exec, 'blkdiscard', args, longestWorkMs(length), [descriptor]);
 }
 
-function checkLength(path: string, length: number): void {
-  if (length <= transferBytesMax) return;
-  throw new DeviceError(`${path}: ${length} bytes at once, at most ${transferBytesMax}`);
+function checkLength(path: string, length: number, most: number): void {
+  if (length <= most) return;
+  throw new DeviceError(`${path}: ${length} bytes at once, at most ${most}`);
 }
 
 /** What the kernel answers for a device that is gone (open(2), and a disk that was removed). */

@@ -41,7 +41,7 @@ import {
   type HeldDevice,
   type NvmeEraseMode,
   type OpenRegion,
-  transferBytesMax,
+  streamBytesMax,
 } from '../block-devices.ts';
 import {
   describeFileDisk,
@@ -411,7 +411,7 @@ class FileDisk implements HeldDevice {
 
 function checkRange(region: Region, offset: number, length: number): void {
   const block = region.logicalBlockBytes;
-  if (length > transferBytesMax || offset % block !== 0 || length % block !== 0) {
+  if (length > streamBytesMax || offset % block !== 0 || length % block !== 0) {
     throw new DeviceError(`${region.name}: ${length} bytes at ${offset} are not block-aligned`);
   }
   if (offset + length > region.sizeBytes) {
