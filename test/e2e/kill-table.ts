@@ -21,6 +21,7 @@ export const boundaries = [
   { name: 'runner.reported', occurrence: 2 },
   { name: 'agent.ended', occurrence: 5 },
   { name: 'agent.reported', occurrence: 5 },
+  { name: 'cp.certificatesStored', occurrence: 1 },
   { name: 'cp.reportStored', occurrence: 5 },
   { name: 'cp.reportAcknowledged', occurrence: 5 },
 ] as const;
@@ -53,6 +54,8 @@ export const killTable: { readonly [B in Boundary]: { readonly [V in Victim]: Ki
   'runner.reported': everybody(undisturbed),
   'agent.ended': everybody(undisturbed),
   'agent.reported': everybody(undisturbed),
+  // Certificates stand before the record that cites them: the turn after finds the same.
+  'cp.certificatesStored': everybody(undisturbed),
   'cp.reportStored': everybody(undisturbed),
   'cp.reportAcknowledged': everybody(undisturbed),
 };

@@ -42,6 +42,7 @@ export async function writeEvidence(
     if (effect.kind === 'certify') {
       await writeCertificates(deps, before.host?.uid ?? '', effect.certificates);
     }
+    deps.crashPoint('cp.certificatesStored');
   }
 }
 
