@@ -4,7 +4,9 @@ import {
   blockBytes,
   type ChallengePlan,
   challengeContent,
+  markContent,
   planChallenge,
+  planMarks,
   regionSeed,
   type Span,
 } from './challenge.ts';
@@ -148,4 +150,15 @@ test('lays metadata spans over both ends of disk and partitions, merged and in o
 test('covers a small disk by one metadata span', () => {
   const region = { name: 'sda', sizeBytes: 1_000_448, logicalBlockBytes: 512 };
   expect(metadataSpans(region, [])).toEqual([{ offset: 0, length: 1_000_448 }]);
+});
+
+test('marks lie in blocks of no challenge, and there are none where every block is one', () => {
+  const spans = [{ offset: 0, length: 200 * blockBytes }];
+  const plan = planChallenge(seed, spans, { level: 'full' });
+  const marks = planMarks(seed, spans, plan);
+  expect(marks).toHaveLength(16);
+  expect(marks.filter((mark) => plan.challenges.includes(mark))).toEqual([]);
+  expect(markContent(seed, marks[0] ?? 0)).not.toEqual(challengeContent(seed, marks[0] ?? 0));
+  const small = [{ offset: 0, length: 32 * blockBytes }];
+  expect(planMarks(seed, small, planChallenge(seed, small, { level: 'full' }))).toEqual([]);
 });

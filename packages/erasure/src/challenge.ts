@@ -18,6 +18,8 @@ import type { DeviceFacts } from './facts.ts';
 export const blockBytes = 4096;
 /** Seeded challenge blocks besides the first and the last one. */
 export const challengeSeededPlaces = 62;
+/** Blocks that are written after an erasure that leaves any content. */
+export const markPlaces = 16;
 /** A seed has 16 to 64 bytes. */
 export const seedBytesMin = 16;
 export const seedBytesMax = 64;
@@ -113,6 +115,26 @@ export function challengeContent(seed: Uint8Array, offset: number): Uint8Array {
     content.set(counterHash(seed, `content ${offset}`, part), part * 32);
   }
   return content;
+}
+
+/**
+ * Where marks are written after an erasure that leaves any content: blocks of no challenge, in
+ * drawn order. Empty where every block is one. What is lost with the power takes the challenge
+ * along; that a mark stays shows that the device keeps what it confirms.
+ */
+export function planMarks(
+  seed: Uint8Array,
+  spans: readonly Span[],
+  { challenges }: Pick<ChallengePlan, 'challenges'>,
+): number[] {
+  const candidates = pickBlocks(seed, 'mark', spans, markPlaces + 3 * challenges.length);
+  const free = candidates.filter((offset) => challenges.every((each) => !overlaps(offset, each)));
+  return free.slice(0, markPlaces);
+}
+
+/** The 4,096 bytes of the mark at `offset`. */
+export function markContent(seed: Uint8Array, offset: number): Uint8Array {
+  return challengeContent(createHash('sha256').update('mark\0').update(seed).digest(), offset);
 }
 
 /** Offset of the last block of a span: it ends where the span ends. */

@@ -1,8 +1,8 @@
 /** Carries out the method on a held device: challenge before, and whatever the method does. */
-import type { Span } from '@rackwright/erasure';
+import { leavesContent, type Span } from '@rackwright/erasure';
 import type { OpenRegion } from '../block-devices.ts';
 import { cut, writeZeros } from './transfers.ts';
-import { pairRegions, type RegionChallenge, writeChallenge } from './verify.ts';
+import { pairRegions, type RegionChallenge, writeChallenge, writeMarks } from './verify.ts';
 import { gateOf, stopIfCancelled, teller, tellProgress, type Work } from './work.ts';
 
 /** Discarded at once, bytes: between two such pieces it can be stopped. */
@@ -36,8 +36,20 @@ export function bytesToWrite({ method, challenges }: Pick<Work, 'method' | 'chal
   }
 }
 
-/** Erases by the method of the plan. Rejects with `DeviceError`. */
+/**
+ * Erases by the method of the plan, and marks what the method leaves with any content. Rejects
+ * with `DeviceError`.
+ */
 export async function applyMethod(work: Work): Promise<void> {
+  await eraseBy(work);
+  if (!leavesContent(work.method)) return;
+  for (const [open, challenge] of pairRegions(work.held, work.challenges)) {
+    await writeMarks(open, challenge);
+    work.log.push(`${challenge.region.name}: ${challenge.marks.length} marks written after it`);
+  }
+}
+
+async function eraseBy(work: Work): Promise<void> {
   const { context, held, method, log } = work;
   switch (method) {
     case 'nvmeFormatCrypto':

@@ -29,9 +29,10 @@ export async function readAgain(work: Work, when: string): Promise<Verdict> {
     : verdict;
 }
 
-/** Of a device that is read whole there are no other places. */
+/** Of a device that is read whole there are no other places. Nothing was marked in them. */
 export function newPlaces(challenges: readonly RegionChallenge[]): readonly RegionChallenge[] {
-  return challenges.every(({ plan }) => plan.reading.level === 'sampled') ? challenges : [];
+  if (!challenges.every(({ plan }) => plan.reading.level === 'sampled')) return [];
+  return challenges.map((challenge) => ({ ...challenge, marks: [] }));
 }
 
 /** Reads what several plans name, of the same device. Adds to `work.verifyMs`. */

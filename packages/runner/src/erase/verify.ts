@@ -11,8 +11,11 @@ import {
   combineVerdicts,
   type DeviceFacts,
   type ErasureMethod,
+  leavesContent,
+  markContent,
   metadataSpans,
   planChallenge,
+  planMarks,
   type Region,
   regionLabel,
   regionSeed,
@@ -31,6 +34,8 @@ export interface RegionChallenge {
   readonly spans: readonly Span[];
   readonly seed: Uint8Array;
   readonly plan: ChallengePlan;
+  /** Where marks are written after the method; none where zeros are expected. */
+  readonly marks: readonly number[];
 }
 
 export interface ChallengedDevice {
@@ -52,7 +57,9 @@ export function planDevice(
         ? metadataSpans(region, device.partitions)
         : [{ offset: 0, length: region.sizeBytes }];
     const ofRegion = regionVerification(verification, region.sizeBytes, device.sizeBytes);
-    return { region, spans, seed, plan: planChallenge(seed, spans, ofRegion) };
+    const plan = planChallenge(seed, spans, ofRegion);
+    const marks = leavesContent(method) ? planMarks(seed, spans, plan) : [];
+    return { region, spans, seed, plan, marks };
   });
 }
 
@@ -70,6 +77,16 @@ export async function writeChallenge(open: OpenRegion, challenge: RegionChalleng
     if (Buffer.compare(await open.read(offset, blockBytes), content) === 0) continue;
     throw new DeviceError(`the block just written at offset ${offset} reads back differently`);
   }
+}
+
+/** Writes the marks and flushes. Rejects with `DeviceError`. */
+export async function writeMarks(
+  open: OpenRegion,
+  { region, seed, marks }: RegionChallenge,
+): Promise<void> {
+  if (marks.length === 0) throw new DeviceError(`${region.name} is too small to be marked`);
+  for (const offset of marks) await open.write(offset, markContent(seed, offset));
+  await open.flush();
 }
 
 /** How the planned places are read. */
@@ -148,7 +165,26 @@ async function judgeRegion(
     return true;
   };
   await readPieces(open, pieces(challenge.plan), memory, take, gate);
-  return reader.finish();
+  const verdict = reader.finish();
+  return verdict.kind === 'erased' ? ((await lostMark(open, challenge)) ?? verdict) : verdict;
+}
+
+/** Whether a mark is not there: the erasure before it may be lost as well. */
+async function lostMark(
+  open: OpenRegion,
+  { seed, marks }: RegionChallenge,
+): Promise<Verdict | undefined> {
+  for (const offset of marks) {
+    try {
+      const bytes = await open.read(offset, blockBytes);
+      if (Buffer.compare(bytes, markContent(seed, offset)) === 0) continue;
+    } catch (error) {
+      return { kind: 'unverified', reason: `the mark at ${offset}: ${wordsOf(error)}` };
+    }
+    const reason = `the mark written at ${offset} after the erasure is lost, so that may be too`;
+    return { kind: 'unverified', reason };
+  }
+  return undefined;
 }
 
 /** What is read, in order: the sampled blocks, or the spans cut into transfers. */
