@@ -28,6 +28,10 @@ function fault(make: (disk: DiskDraft, draw: Draw) => object, kinds?: readonly D
   return kinds === undefined ? { apply } : { kinds, apply };
 }
 
+function says(afterLooks: number, field: 'serial' | 'wwn', text: string): Lie {
+  return { kind: 'says', afterLooks, afterOperations: 0, operations: everything, field, text };
+}
+
 /** A range of whole blocks inside the disk. */
 function range({ blocks }: DiskDraft, draw: Draw): { offset: number; length: number } {
   const count = between(draw, 1, 16);
@@ -66,11 +70,7 @@ export const cases = {
     },
   },
   'a range ignores writes': lie((disk, draw) => ({ kind: 'ignores', ...range(disk, draw) })),
-  // After a cryptographic erase any content is right, and the challenge is lost with the rest.
-  'cache loses even what was flushed': lie(
-    () => ({ kind: 'losesAtPowerOff', flushed: true }),
-    plain,
-  ),
+  'cache loses even what was flushed': lie(() => ({ kind: 'losesAtPowerOff', flushed: true })),
   'cache loses what was not flushed': lie(() => ({ kind: 'losesAtPowerOff', flushed: false })),
   'zeros for a while after it was erased': lie(
     (disk, draw) => ({
@@ -82,12 +82,12 @@ export const cases = {
   ),
   'hides a part and tells its native size': {
     apply: (disk, _box, draw) => {
-      disk.hiddenBlocks = between(draw, 1, 16);
+      if (disk.missingBlocks === 0) disk.hiddenBlocks = between(draw, 1, 16);
     },
   },
   'hides a part and tells nothing': {
     apply: (disk, _box, draw) => {
-      disk.hiddenBlocks = between(draw, 1, 16);
+      if (disk.missingBlocks === 0) disk.hiddenBlocks = between(draw, 1, 16);
       disk.extra['tellsNativeSize'] = false;
     },
   },
@@ -100,6 +100,7 @@ export const cases = {
   }),
   'says that it is larger than it is': {
     apply: (disk, _box, draw) => {
+      if (disk.hiddenBlocks > 0) return;
       disk.missingBlocks = between(draw, 1, disk.blocks / 2);
       const everyBytes = (disk.blocks - disk.missingBlocks) * blockBytes;
       disk.lies.push({ kind: 'wraps', everyBytes });
@@ -119,11 +120,10 @@ export const cases = {
     return { kind: 'writeProtects', afterChanges: between(draw, 0, 64), silently: true };
   }),
   'its serial changes': lie((disk, draw) => {
-    const afterLooks = between(draw, 1, 8);
-    return { kind: 'says', afterLooks, field: 'serial', text: `OTHER-${disk.name}` };
+    return says(between(draw, 1, 8), 'serial', `OTHER-${disk.name}`);
   }),
   'its WWN changes': lie((_disk, draw) => {
-    return { kind: 'says', afterLooks: between(draw, 1, 8), field: 'wwn', text: 'eui.1' };
+    return says(between(draw, 1, 8), 'wwn', 'eui.1');
   }),
   'first read correct, second not': {
     apply: (disk, _box, draw) => {

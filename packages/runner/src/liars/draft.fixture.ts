@@ -5,6 +5,8 @@ import { type Case, type CaseName, cases, type Draw } from './cases.fixture.ts';
 const kinds: readonly DiskKind[] = ['discard', 'overwrite', 'format', 'crypto'];
 /** Blocks of 4 KiB of a disk. */
 const sizes = [24, 48, 80] as const;
+/** A cryptographic erase needs room for marks beside the challenge. */
+const cryptoBlocks = 128;
 
 /**
  * Two disks, and each case on one of them: the second on the same disk as the first or on the
@@ -16,7 +18,9 @@ export function draftBox(names: readonly CaseName[], draw: Draw): BoxDraft {
   const wanted = [first, others.find((name) => !sharesKind(first, name))];
   for (const [index, name] of wanted.entries()) {
     const allowed = (name === undefined ? undefined : kindsOf(name)) ?? kinds;
-    box.disks.push(diskDraft(`d${index}`, pick(allowed, draw), pick(sizes, draw)));
+    const kind = pick(allowed, draw);
+    const blocks = pick(sizes, draw);
+    box.disks.push(diskDraft(`d${index}`, kind, kind === 'crypto' ? cryptoBlocks : blocks));
   }
   for (const [index, name] of names.entries()) {
     const fitting = box.disks.filter(({ kind }) => kindsOf(name).includes(kind));

@@ -1,30 +1,28 @@
 /**
  * Hostile disks against the production steps: every case, every pair of cases, and some at random.
- * The judge reads the disks' files from outside, after the power cycle.
+ * The judge reads the disks' files from outside, after the power cycle. A combination that failed
+ * once is named in `regressions`.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import {
-  type BoxDraft,
-  isUntouched,
-  makeBox,
-  removeBox,
-  shareLeft,
-  sparesWritten,
-} from './box.fixture.ts';
+import { shareFound } from '@rackwright/erasure';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { blockBytes, diskDraft, makeBox, removeBox } from './box.fixture.ts';
 import { type CaseName, caseNames, drawsOf } from './cases.fixture.ts';
 import { draftBox } from './draft.fixture.ts';
-import { type CleanEnd, clean } from './run.fixture.ts';
-
-/** Combinations beside all cases and all pairs. */
-const extraRuns = 60;
+import { judge } from './judge.fixture.ts';
+import { type CleanEnd, clean, siteOf } from './run.fixture.ts';
 
 interface Plan {
   readonly names: readonly CaseName[];
   readonly seed: number;
 }
+
+/** Combinations of three, beside all cases and all pairs. */
+const extraRuns = 60;
+/** In portions, so that a run shows how far it is. */
+const portion = 40;
 
 let root = '';
 
@@ -33,6 +31,15 @@ beforeAll(() => {
 });
 
 afterAll(() => rmSync(root, { recursive: true }));
+
+/** Found by this test, with what was wrong. */
+const regressions: readonly (Plan & { readonly was: string })[] = [
+  {
+    names: ['cache loses even what was flushed'],
+    seed: 5,
+    was: 'a cryptographic erase was lost with the power, its challenge too, and nobody noticed',
+  },
+];
 
 const singles: Plan[] = caseNames.map((name, index) => ({ names: [name], seed: 1 + index }));
 const pairs: Plan[] = caseNames.flatMap((left, index) =>
@@ -46,9 +53,10 @@ const extras: Plan[] = Array.from({ length: extraRuns }, (_, index) => {
   const names = [0, 1, 2].map(() => caseNames[Math.floor(draw() * caseNames.length)]);
   return { names: [...new Set(names.filter((name) => name !== undefined))], seed };
 });
+const many = [...pairs, ...extras];
 
 test('are at least 300', () => {
-  expect(singles.length + pairs.length + extras.length).toBeGreaterThanOrEqual(300);
+  expect(singles.length + many.length).toBeGreaterThanOrEqual(300);
 });
 
 test('an honest machine is certified', async () => {
@@ -57,59 +65,73 @@ test('an honest machine is certified', async () => {
   expect(end.certified).toEqual(['SN-d0', 'SN-d1']);
 });
 
-test.each(singles)('$names: certified only if it is erased', async (plan) => {
+test.each(regressions)('seed $seed: $was', async (plan) => {
   expect((await run(plan)).wrong).toEqual([]);
 });
 
-/** In portions, so that a failure names its seeds and a run shows how far it is. */
-const portion = 40;
-const many = [...pairs, ...extras];
-const portions = Array.from({ length: Math.ceil(many.length / portion) }, (_, index) =>
-  many.slice(index * portion, (index + 1) * portion),
-);
-
-test.each(portions.map((plans, index) => ({ plans, number: index + 1 })))(
-  'combinations, portion $number: certified only if erased',
-  { timeout: 60_000 },
-  async ({ plans }) => {
-    const failures: string[] = [];
-    for (const plan of plans) {
-      const { wrong, end } = await run(plan);
-      if (wrong.length === 0) continue;
-      failures.push(`${JSON.stringify(plan)}: ${wrong.join('; ')} (${end.words})`);
-    }
-    expect(failures).toEqual([]);
+test.each(singles.map((plan) => ({ plan, name: plan.names.join() })))(
+  '$name: certified only if erased',
+  async ({ plan }) => {
+    expect((await run(plan)).wrong).toEqual([]);
   },
 );
 
+describe('combinations', () => {
+  const portions = Array.from({ length: Math.ceil(many.length / portion) }, (_, index) => {
+    const plans = many.slice(index * portion, (index + 1) * portion);
+    return { plans, first: plans[0]?.seed, last: plans.at(-1)?.seed };
+  });
+  test.each(portions)(
+    'seeds $first to $last: certified only if erased',
+    { timeout: 60_000 },
+    async ({ plans }) => {
+      const failures: string[] = [];
+      for (const plan of plans) {
+        const { wrong, end } = await run(plan);
+        if (wrong.length === 0) continue;
+        failures.push(`${JSON.stringify(plan)}: ${wrong.join('; ')} (${end.words})`);
+      }
+      expect(failures).toEqual([]);
+    },
+  );
+});
+
+describe('sampled', () => {
+  const places = 96;
+  const confidence = 0.99;
+  const blocks = 1_024;
+  test('what is left of a certified disk is less than is found with 99 %', async () => {
+    const missed: string[] = [];
+    let certified = 0;
+    for (let seed = 1; seed <= 24; seed += 1) {
+      const draw = drawsOf(2_000_000 + seed);
+      const disk = diskDraft('d0', 'overwrite', blocks);
+      const hole = 1 + Math.floor(draw() * 200);
+      const offset = Math.floor(draw() * (blocks - hole)) * blockBytes;
+      disk.lies.push({ kind: 'ignores', offset, length: hole * blockBytes });
+      const box = { disks: [disk], spares: [], signs: [] };
+      const folder = join(root, `sampled-${seed}`);
+      makeBox(folder, box);
+      const verification = { level: 'sampled', places } as const;
+      const end = await clean(folder, { ...siteOf(seed), verification });
+      certified += end.certified.length;
+      missed.push(...judge(folder, box, end, () => shareFound(places, confidence)));
+      removeBox(folder);
+    }
+    // Small holes pass, as the certificate says.
+    expect(certified).toBeGreaterThan(0);
+    expect(missed).toEqual([]);
+  });
+});
+
 async function run({ names, seed }: Plan): Promise<{ end: CleanEnd; wrong: string[] }> {
-  const folder = join(root, `box-${seed}`);
+  const folder = join(root, `box-${seed}-${names.length}`);
   const box = draftBox(names, drawsOf(seed));
   makeBox(folder, box);
   try {
-    const end = await clean(folder);
+    const end = await clean(folder, siteOf(seed));
     return { end, wrong: judge(folder, box, end) };
   } finally {
     removeBox(folder);
   }
-}
-
-/** What must not be. */
-function judge(folder: string, box: BoxDraft, end: CleanEnd): string[] {
-  const wrong = sparesWritten(folder, box).map((name) => `wrote the foreign disk ${name}`);
-  for (const disk of box.disks) {
-    const { serial } = disk;
-    if (!end.planned.includes(serial) && !isUntouched(folder, disk)) {
-      wrong.push(`wrote ${serial}, which is in no plan`);
-    }
-    if (!end.certified.includes(serial)) continue;
-    const left = shareLeft(folder, disk, disk.extra['tellsNativeSize'] === false);
-    if (left > 0) wrong.push(`certified ${serial} with ${Math.round(100 * left)} % left`);
-  }
-  const names = [...box.disks, ...box.spares].map(({ serial }) => serial);
-  const named = [...names, ...box.signs.map(({ name }) => name)];
-  if (end.certified.length === 0 && !named.some((name) => end.words.includes(name))) {
-    wrong.push(`does not name the disk: "${end.words}"`);
-  }
-  return wrong;
 }

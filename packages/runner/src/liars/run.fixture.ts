@@ -1,20 +1,53 @@
 /** A clean of such a machine: plan, erasure, power cycle, reading again; and what it came to. */
 import { create } from '@bufbuild/protobuf';
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, BmcIdentitySchema, SystemIdentitySchema } from '@rackwright/api';
-import { decideScope, methodToWire, signGaps, storageDeviceOf } from '@rackwright/erasure';
+import {
+  decideScope,
+  methodToWire,
+  type ScopeDecision,
+  signGaps,
+  storageDeviceOf,
+  type Verification,
+  verificationToWire,
+} from '@rackwright/erasure';
 import type { Clock } from '@rackwright/platform';
+import type { BlockDevices } from '../block-devices.ts';
 import { eraseDevices } from '../erase/step.ts';
+import { verifyErased } from '../erase/verify-erased.ts';
 import { switchOffFileDisks } from '../linux/file-disk-medium.ts';
 import { type DiskMemory, fileDisks } from '../linux/file-disks.ts';
 import type { Machine } from '../machine.ts';
-import { formatProgress } from '../progress-text.ts';
-import type { StepContext, StepEnd } from '../step.ts';
+import type { Step, StepContext, StepEnd } from '../step.ts';
 import { silentLog } from '../test-agent.ts';
 
 const guid = Buffer.from('00112233445566778899aabbccddeeff', 'hex');
-const seed = new Uint8Array(32).fill(7);
 /** From power off to the next boot of the runner, milliseconds. */
 const powerCycleMs = 300_000;
+
+/** How the machine is cleaned. */
+export interface Site {
+  readonly seed: Uint8Array;
+  readonly verification: Verification;
+  /** Until what was discarded or formatted is read again; 0: it is not. */
+  readonly rereadDelayMs: number;
+  /** False: nobody reads again after the power cycle. */
+  readonly readsAfterPowerCycle: boolean;
+  /** What stands between the steps and the disks. */
+  readonly wrap: (devices: BlockDevices) => BlockDevices;
+  readonly change: Partial<StepContext>;
+}
+
+export function siteOf(seed: number): Site {
+  return {
+    seed: new Uint8Array(32).fill(seed % 251).fill(Math.floor(seed / 251) % 251, 16),
+    verification: { level: 'full' },
+    rereadDelayMs: 120_000,
+    readsAfterPowerCycle: true,
+    wrap: (devices) => devices,
+    change: {},
+  };
+}
 
 export interface CleanEnd {
   /** Serials of the disks that got a certificate that stands. */
@@ -23,11 +56,15 @@ export interface CleanEnd {
   readonly planned: readonly string[];
   /** Why it ended without certificates; empty when it did not. */
   readonly words: string;
+  /** What the disks were asked. */
+  readonly memory: DiskMemory;
+  /** Serials of the devices that are there at the end, as they say. */
+  readonly present: readonly string[];
 }
 
 /** Time that jumps to whatever is waited for. */
-export function hastyClock(startMs = 1_700_000_000_000): Clock & { pass(ms: number): void } {
-  let nowMs = startMs;
+function hastyClock(): Clock & { pass(ms: number): void } {
+  let nowMs = 1_700_000_000_000;
   return {
     nowMs: () => nowMs,
     suspendAwareMs: () => nowMs,
@@ -45,54 +82,75 @@ export function hastyClock(startMs = 1_700_000_000_000): Clock & { pass(ms: numb
 }
 
 /** Cleans the machine in `folder` as the control plane orders it. */
-export async function clean(folder: string, change: Partial<StepContext> = {}): Promise<CleanEnd> {
+export async function clean(folder: string, site: Site): Promise<CleanEnd> {
   const clock = hastyClock();
   const memory: DiskMemory = new Map();
-  const listing = await fileDisks(folder, clock, memory).list();
+  const boot = (): BlockDevices => site.wrap(fileDisks(folder, clock, memory));
+  const listing = await boot().list();
   const decisions = decideScope(listing.devices).filter(({ kind }) => kind !== 'listed');
-  const planned = decisions.flatMap((decision) =>
-    decision.kind === 'inScope' ? [decision.device.serial] : [],
-  );
   const refusals = [
-    ...decisions.flatMap((decision) =>
-      decision.kind === 'refused' ? [`${decision.device.serial} ${decision.reason}`] : [],
+    ...decisions.flatMap((each) =>
+      each.kind === 'refused' ? [`${each.device.serial} ${each.reason}`] : [],
     ),
     ...signGaps(listing.signs, listing.devices).map(({ sign, reason }) => `${sign.name} ${reason}`),
   ];
-  if (refusals.length > 0) return { certified: [], planned: [], words: refusals.join('; ') };
-  const devices = decisions.map((decision) => ({
-    device: storageDeviceOf(decision.device),
-    ...(decision.kind === 'inScope' ? { method: methodToWire(decision.method) } : {}),
-  }));
-  const order = create(agent.RunStepSchema, {
-    step: 'deploy.erase_devices',
-    mode: agent.StepMode.RUN,
-    challengeSeed: seed,
-    expectedIdentity: create(BmcIdentitySchema, { guid }),
-    devices,
-  });
-  const erased = await runIn(folder, clock, memory, order, change);
-  if (erased.result.kind !== 'complete') return { certified: [], planned, words: wordsOf(erased) };
-  clock.pass(powerCycleMs);
-  switchOffFileDisks(folder, clock.nowMs());
-  const lastProgress = formatProgress(new Map(planned.map((serial) => [serial, 'erased'])), seed);
-  const again = { ...order, mode: agent.StepMode.CHECK, arguments: { lastProgress } };
-  const proved = await runIn(folder, clock, memory, again, change);
-  const stands = proved.result.kind === 'complete';
-  return { certified: stands ? planned : [], planned, words: stands ? '' : wordsOf(proved) };
+  const planned = refusals.length > 0 ? [] : decisions.map(({ device }) => device.serial);
+  const words = refusals.join('; ') || (await cleanPlanned(boot, clock, folder, decisions, site));
+  const after = await fileDisks(folder, clock, memory).list();
+  const present = after.devices.map(({ serial }) => serial);
+  return { certified: words === '' ? planned : [], planned, words, memory, present };
 }
 
-async function runIn(
+/** Answers why it is not clean; empty: it is. */
+async function cleanPlanned(
+  boot: () => BlockDevices,
+  clock: ReturnType<typeof hastyClock>,
   folder: string,
-  clock: Clock,
-  memory: DiskMemory,
+  decisions: readonly ScopeDecision[],
+  site: Site,
+): Promise<string> {
+  const plans = decisions.map((decision) => ({
+    device: storageDeviceOf(decision.device),
+    ...(decision.kind === 'inScope' ? { method: methodToWire(decision.method) } : {}),
+    verification: verificationToWire(site.verification),
+    ...(site.rereadDelayMs > 0 && decision.kind === 'inScope' && decision.method !== 'overwrite'
+      ? { rereadDelay: durationFromMs(site.rereadDelayMs) }
+      : {}),
+  }));
+  const ordered = { expectedIdentity: create(BmcIdentitySchema, { guid }), devices: plans };
+  const order = create(agent.RunStepSchema, {
+    step: eraseDevices.description.name ?? '',
+    mode: agent.StepMode.RUN,
+    challengeSeed: site.seed,
+    ...ordered,
+  });
+  const erased = await runStep(eraseDevices, order, boot(), clock, site);
+  clock.pass(powerCycleMs);
+  switchOffFileDisks(folder, clock.nowMs());
+  if (erased.result.kind !== 'complete') return wordsOf(erased);
+  if (!site.readsAfterPowerCycle) return '';
+  const again = create(agent.RunStepSchema, {
+    step: verifyErased.description.name ?? '',
+    mode: agent.StepMode.CHECK,
+    challengeSeed: site.seed.map((byte) => byte ^ 0xff),
+    ...ordered,
+    devices: plans.map((plan) => ({ ...plan, erasedSeed: site.seed, certificate: 'c' })),
+  });
+  const proved = await runStep(verifyErased, again, boot(), clock, site);
+  return proved.result.kind === 'complete' ? '' : wordsOf(proved);
+}
+
+async function runStep(
+  step: Step,
   order: agent.RunStep,
-  change: Partial<StepContext>,
+  devices: BlockDevices,
+  clock: Clock,
+  { change }: Site,
 ): Promise<StepEnd> {
-  return await eraseDevices.run({
+  return await step.run({
     operationId: 'u/1/1/1',
     order,
-    devices: fileDisks(folder, clock, memory),
+    devices,
     machine,
     clock,
     log: silentLog,

@@ -56,12 +56,24 @@ export type Lie =
       /** Empty: nothing takes its place. */
       readonly replacedBy: string;
     }
+  /** Before its n-th operation another disk, of one region, is replaced by a spare. */
+  | {
+      readonly kind: 'swaps';
+      readonly afterOperations: number;
+      readonly disk: string;
+      readonly replacedBy: string;
+    }
   /** Before its n-th operation somebody plugs in the spare of that name. */
   | { readonly kind: 'brings'; readonly afterOperations: number; readonly disk: string }
-  /** From the n-th time on that it is asked who it is, it says something else. */
+  /**
+   * Asked who it is for the n-th time, and later, it says something else; so it does only between
+   * these of its operations.
+   */
   | {
       readonly kind: 'says';
       readonly afterLooks: number;
+      readonly afterOperations: number;
+      readonly operations: number;
       readonly field: 'serial' | 'wwn' | 'model';
       readonly text: string;
     }
@@ -83,8 +95,9 @@ const keysOf: Readonly<Record<LieKind, readonly string[]>> = {
   flushFails: [],
   shortReads: [...extentKeys, 'bytes'],
   pulled: ['afterOperations', 'replacedBy'],
+  swaps: ['afterOperations', 'disk', 'replacedBy'],
   brings: ['afterOperations', 'disk'],
-  says: ['afterLooks', 'field', 'text'],
+  says: ['afterLooks', 'afterOperations', 'operations', 'field', 'text'],
   unlisted: ['afterListings', 'listings'],
 };
 
@@ -127,14 +140,23 @@ export function readLie(value: unknown, source: string): Lie {
       const afterOperations = numberAt(object, 'afterOperations', 0);
       return { kind, afterOperations, replacedBy: textAt(object, 'replacedBy', '') };
     }
+    case 'swaps': {
+      const afterOperations = numberAt(object, 'afterOperations', 0);
+      const replacedBy = textAt(object, 'replacedBy', '');
+      return { kind, afterOperations, disk: textAt(object, 'disk', ''), replacedBy };
+    }
     case 'brings': {
       const afterOperations = numberAt(object, 'afterOperations', 0);
       return { kind, afterOperations, disk: textAt(object, 'disk', '') };
     }
     case 'says': {
       const field = pick(['serial', 'wwn', 'model'] as const, textAt(object, 'field', ''), source);
-      const [afterLooks, text] = [numberAt(object, 'afterLooks', 0), textAt(object, 'text', '')];
-      return { kind, afterLooks, field, text };
+      return {
+        ...{ kind, field, text: textAt(object, 'text', '') },
+        afterLooks: numberAt(object, 'afterLooks', 0),
+        afterOperations: numberAt(object, 'afterOperations', 0),
+        operations: forEver(object, 'operations'),
+      };
     }
     case 'unlisted': {
       const afterListings = numberAt(object, 'afterListings', 0);

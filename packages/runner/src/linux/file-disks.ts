@@ -147,10 +147,13 @@ function describe({ folder, countsOf }: Box, name: string): FileDiskDescription 
   const described = describeFileDisk(name, text, (region) => {
     return statSync(join(folder, `${region}.img`)).size;
   });
-  const look = countsOf(name).looks++;
+  const counts = countsOf(name);
+  const look = counts.looks++;
   let { facts } = described;
   for (const lie of described.lies) {
-    if (lie.kind === 'says' && look >= lie.afterLooks) facts = { ...facts, [lie.field]: lie.text };
+    if (lie.kind !== 'says' || look < lie.afterLooks) continue;
+    const past = counts.operations - lie.afterOperations;
+    if (past >= 0 && past < lie.operations) facts = { ...facts, [lie.field]: lie.text };
   }
   return { ...described, facts };
 }
@@ -330,7 +333,13 @@ class FileDisk implements HeldDevice {
     const count = this.#counts.operations++;
     for (const lie of this.#lies) {
       if (lie.kind === 'pulled' && !this.#pulled && count >= lie.afterOperations) {
-        this.#pull(lie.replacedBy);
+        this.#pulled = true;
+        const { name, regions } = this.#facts;
+        const names = regions.map((region) => region.name);
+        this.#swap(name, names, lie.replacedBy);
+      }
+      if (lie.kind === 'swaps' && count === lie.afterOperations) {
+        this.#swap(lie.disk, [lie.disk], lie.replacedBy);
       }
       if (lie.kind === 'brings' && count === lie.afterOperations) this.#plugIn(lie.disk);
     }
@@ -338,16 +347,14 @@ class FileDisk implements HeldDevice {
     throw new DeviceError(`${this.#facts.name}: I/O error: no such device`);
   }
 
-  /** Its files step aside, and those of a spare may take their names. */
-  #pull(replacedBy: string): void {
-    this.#pulled = true;
-    const { name, regions } = this.#facts;
-    for (const file of [`${name}.json`, ...regions.map((region) => `${region.name}.img`)]) {
+  /** A disk's files step aside, and those of a spare may take their names. */
+  #swap(name: string, regions: readonly string[], replacedBy: string): void {
+    for (const file of [`${name}.json`, ...regions.map((region) => `${region}.img`)]) {
       renameSync(this.#path(file), this.#path(`${file}.pulled`));
     }
     if (replacedBy === '') return;
     renameSync(this.#path(`${replacedBy}.spare`), this.#path(`${name}.json`));
-    renameSync(this.#path(`${replacedBy}.spareimg`), this.#image(regions[0]?.name ?? name));
+    renameSync(this.#path(`${replacedBy}.spareimg`), this.#image(regions[0] ?? name));
   }
 
   /** A spare becomes a disk of its own. */

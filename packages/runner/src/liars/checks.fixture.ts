@@ -1,0 +1,285 @@
+/**
+ * Each check that a clean has against lies, how it is taken away here, and the liar that only it
+ * catches. What is taken away is taken from around the steps: they have no switch for it.
+ */
+import { type DeviceFacts, planChallenge, regionSeed } from '@rackwright/erasure';
+import {
+  type BlockDevices,
+  DeviceError,
+  type HeldDevice,
+  type OpenRegion,
+} from '../block-devices.ts';
+import { type BoxDraft, blockBytes, diskDraft } from './box.fixture.ts';
+import { type Case, type CaseName, cases } from './cases.fixture.ts';
+import { type Site, siteOf } from './run.fixture.ts';
+
+/** The seed of every row. */
+export const rowSeed = 1;
+
+export const checkNames = [
+  'heldDevice',
+  'identityAskedAgain',
+  'lookAtTheEnd',
+  'storageSigns',
+  'nativeSize',
+  'challengeReadBack',
+  'verdict',
+  'wholeReading',
+  'readAgainAfterDelay',
+  'readAgainAfterPowerCycle',
+  'marks',
+] as const;
+
+export type CheckName = (typeof checkNames)[number];
+
+export interface CheckRow {
+  readonly takeAway: (site: Site) => Site;
+  /** The machine with the liar. */
+  readonly liar: () => BoxDraft;
+  /** What the clean of this row is without from the beginning: later checks that catch it too. */
+  readonly baseline?: (site: Site) => Site;
+  /** What gets through, in the judge's words. */
+  readonly red: RegExp;
+}
+
+/** More blocks than are challenged, so that something of what stood there is left. */
+function withLiar(kind: 'discard' | 'overwrite' | 'format' | 'crypto', name: CaseName): BoxDraft {
+  const box = { disks: [diskDraft('d0', kind, 128)], spares: [], signs: [] };
+  const [disk] = box.disks;
+  const chosen: Case = cases[name];
+  if (disk !== undefined) chosen.apply(disk, box, () => 0.5);
+  return box;
+}
+
+function boxWith(
+  kind: 'discard' | 'overwrite' | 'crypto',
+  blocks: number,
+  ...lies: Lies
+): BoxDraft {
+  return { disks: [{ ...diskDraft('d0', kind, blocks), lies }], spares: [], signs: [] };
+}
+type Lies = ReturnType<typeof diskDraft>['lies'];
+
+const leftOver = /certified SN-d0 with .* left/;
+
+export const checks: Readonly<Record<CheckName, CheckRow>> = {
+  heldDevice: {
+    takeAway: wrapped((devices) => ({
+      list: () => devices.list(),
+      hold: async (device) => namedAnew(devices, device),
+    })),
+    // While the first disk is written, the other is swapped.
+    liar: () => {
+      const [d0, d1] = [diskDraft('d0', 'overwrite', 128), diskDraft('d1', 'overwrite', 128)];
+      const replacedBy = 'foreign';
+      d0.lies.push({ kind: 'swaps', afterOperations: 0, disk: 'd1', replacedBy });
+      const spares = [{ name: replacedBy, serial: 'FOREIGN', inPlaceOf: d1 }];
+      return { disks: [d0, d1], spares, signs: [] };
+    },
+    red: /wrote the foreign disk/,
+  },
+  identityAskedAgain: {
+    takeAway: wrapped((devices) => changedHold(devices, unquestioned)),
+    // Another one only while its challenge has been written and nothing is erased yet.
+    liar: () => {
+      const during = { afterLooks: 0, afterOperations: 96, operations: 1 };
+      return boxWith('discard', 48, { kind: 'says', field: 'serial', text: 'OTHER', ...during });
+    },
+    red: /which said that it was another/,
+  },
+  lookAtTheEnd: {
+    takeAway: wrapped(listedOnce),
+    // Plugged in while the disk is read again: nobody looks later.
+    liar: () => {
+      const box = boxWith('overwrite', 48, { kind: 'brings', afterOperations: 98, disk: 'guest' });
+      return { ...box, spares: [{ name: 'guest', serial: 'GUEST', inPlaceOf: undefined }] };
+    },
+    red: /although GUEST is there/,
+  },
+  storageSigns: {
+    takeAway: wrapped((devices) => ({
+      ...holding(devices),
+      list: async () => ({ devices: (await devices.list()).devices, signs: [] }),
+    })),
+    liar: () => withLiar('overwrite', 'NVDIMM without a block device'),
+    red: /in spite of nmem0/,
+  },
+  nativeSize: {
+    takeAway: wrapped((devices) => ({
+      ...holding(devices),
+      list: async () => {
+        const listing = await devices.list();
+        return {
+          ...listing,
+          devices: listing.devices.map(({ capacity: _, ...facts }) => facts),
+        };
+      },
+    })),
+    liar: () => withLiar('overwrite', 'hides a part and tells its native size'),
+    red: leftOver,
+  },
+  challengeReadBack: {
+    takeAway: wrapped((devices) => changedHold(devices, (held) => echoing(held, new Map()))),
+    // It takes no challenge and erases nothing: nothing of a challenge is left afterwards.
+    liar: () => {
+      const ignored = challengesOf(128).map((offset) => {
+        return { kind: 'ignores', offset, length: blockBytes } as const;
+      });
+      const box = boxWith('crypto', 128, ...ignored);
+      for (const { faults } of box.disks) faults.push({ kind: 'lying', operation: 'format' });
+      return box;
+    },
+    red: leftOver,
+  },
+  verdict: {
+    takeAway: (site) => ({ ...site, change: { verdictSwitchedOff: true } }),
+    baseline: (site) => ({ ...site, readsAfterPowerCycle: false, rereadDelayMs: 0 }),
+    liar: () => withLiar('discard', 'erases nothing and says that it did'),
+    red: leftOver,
+  },
+  wholeReading: {
+    takeAway: (site) => ({ ...site, verification: { level: 'sampled', places: 16 } }),
+    liar: () => {
+      const hole = { offset: 700 * blockBytes, length: blockBytes };
+      return boxWith('overwrite', 1_024, { kind: 'ignores', ...hole });
+    },
+    red: leftOver,
+  },
+  readAgainAfterDelay: {
+    takeAway: (site) => ({ ...site, rereadDelayMs: 0 }),
+    // A certificate is there before the power cycle: what comes back until then is to be found.
+    baseline: (site) => ({ ...site, readsAfterPowerCycle: false }),
+    liar: () =>
+      boxWith('discard', 128, { kind: 'comesBack', operation: 'discard', afterMs: 90_000 }),
+    red: leftOver,
+  },
+  readAgainAfterPowerCycle: {
+    takeAway: (site) => ({ ...site, readsAfterPowerCycle: false }),
+    liar: () => withLiar('overwrite', 'cache loses even what was flushed'),
+    red: leftOver,
+  },
+  marks: {
+    takeAway: (site) => {
+      const written: Written = new Map();
+      return wrapped((devices) => changedHold(devices, (held) => echoing(held, written)))(site);
+    },
+    liar: () => withLiar('crypto', 'cache loses even what was flushed'),
+    red: leftOver,
+  },
+};
+
+/** Where the only region of the disk d0 is challenged. */
+function challengesOf(blocks: number): readonly number[] {
+  const seed = regionSeed(siteOf(rowSeed).seed, 'SN-d0', '0');
+  const spans = [{ offset: 0, length: blocks * blockBytes }];
+  return planChallenge(seed, spans, { level: 'full' }).challenges;
+}
+
+function wrapped(change: (devices: BlockDevices) => BlockDevices): (site: Site) => Site {
+  return (site) => ({ ...site, wrap: (devices) => change(site.wrap(devices)) });
+}
+
+function holding(devices: BlockDevices): Pick<BlockDevices, 'hold'> {
+  return { hold: (...asked) => devices.hold(...asked) };
+}
+
+function changedHold(
+  devices: BlockDevices,
+  change: (held: HeldDevice) => HeldDevice,
+): BlockDevices {
+  return {
+    list: () => devices.list(),
+    hold: async (...asked) => change(await devices.hold(...asked)),
+  };
+}
+
+/** The device as it is, with other regions or answers about itself. */
+function changed(held: HeldDevice, change: Partial<HeldDevice>): HeldDevice {
+  return {
+    regions: held.regions,
+    confirm: () => held.confirm(),
+    present: () => held.present(),
+    nvmeFormat: (mode) => held.nvmeFormat(mode),
+    busyWith: () => held.busyWith(),
+    readLog: () => held.readLog(),
+    close: () => held.close(),
+    ...change,
+  };
+}
+
+/** Whatever has the name is opened for each operation, and nobody asks who it is. */
+function namedAnew(devices: BlockDevices, { name, regions }: DeviceFacts): HeldDevice {
+  let last: Promise<unknown> = Promise.resolve();
+  const use = <T>(act: (held: HeldDevice) => Promise<T>): Promise<T> => {
+    const turn = last.then(async () => {
+      const found = (await devices.list()).devices.find((each) => each.name === name);
+      if (found === undefined) throw new DeviceError(`${name} is not there`);
+      const held = await devices.hold(found, 'write');
+      return await act(held).finally(() => held.close());
+    });
+    last = turn.catch(() => undefined);
+    return turn;
+  };
+  const region = (index: number): OpenRegion => {
+    const on = <T>(act: (open: OpenRegion) => Promise<T>): Promise<T> =>
+      use(async (held) => {
+        const open = held.regions[index];
+        if (open === undefined) throw new DeviceError(`${name} has no region ${index}`);
+        return await act(open);
+      });
+    return {
+      read: (offset, length) => on((open) => open.read(offset, length)),
+      readInto: (offset, target) => on((open) => open.readInto(offset, target)),
+      write: (offset, bytes) => on((open) => open.write(offset, bytes)),
+      writeZeros: (offset, length) => on((open) => open.writeZeros(offset, length)),
+      discard: (offset, length) => on((open) => open.discard(offset, length)),
+      flush: () => on((open) => open.flush()),
+    };
+  };
+  return {
+    regions: regions.map((_, index) => region(index)),
+    confirm: async () => {},
+    present: async () => {},
+    nvmeFormat: (mode) => use((held) => held.nvmeFormat(mode)),
+    busyWith: () => use((held) => held.busyWith()),
+    readLog: () => use((held) => held.readLog()),
+    close: async () => {},
+  };
+}
+
+function unquestioned(held: HeldDevice): HeldDevice {
+  return changed(held, { confirm: async () => {}, present: async () => {} });
+}
+
+function listedOnce(devices: BlockDevices): BlockDevices {
+  let first: ReturnType<BlockDevices['list']> | undefined;
+  return {
+    ...holding(devices),
+    list: () => {
+      first ??= devices.list();
+      return first;
+    },
+  };
+}
+
+/** What was written, by region and offset. */
+type Written = Map<string, Uint8Array>;
+
+/** Single blocks that were written read back as written. */
+function echoing(held: HeldDevice, written: Written): HeldDevice {
+  return changed(held, {
+    regions: held.regions.map((region, index): OpenRegion => {
+      const name = (offset: number): string => `${index} ${offset}`;
+      return {
+        ...region,
+        write: async (offset, bytes) => {
+          written.set(name(offset), bytes.slice());
+          await region.write(offset, bytes);
+        },
+        read: async (offset, length) => {
+          return written.get(name(offset)) ?? (await region.read(offset, length));
+        },
+      };
+    }),
+  });
+}
