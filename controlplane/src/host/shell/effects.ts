@@ -42,7 +42,6 @@ export async function writeEvidence(
     if (effect.kind === 'certify') {
       await writeCertificates(deps, before.host?.uid ?? '', effect.certificates);
     }
-    deps.crashPoint('cp.certificatesStored');
   }
 }
 

@@ -277,6 +277,9 @@ export class Hosts {
     event: HostEvent,
   ): Promise<number | undefined> {
     await writeEvidence(this.#deps, before, outcome.effects);
+    if (outcome.effects.some((effect) => effect.kind === 'certify')) {
+      this.#deps.crashPoint('cp.certificatesStored');
+    }
     if (outcome.kind === 'removed') {
       return removeRecord(this.#deps, key, outcome.record, revision, event);
     }
