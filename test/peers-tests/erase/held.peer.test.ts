@@ -54,7 +54,7 @@ test('never writes to a device that was attached between plan and hold', async (
   const { path, content } = foreign();
   const real = loops.devices();
   const devices: BlockDevices = {
-    list: () => real.list(),
+    ...real,
     hold: async (device, access) => {
       // The disk of before, of the same size and with the same serial, is another one.
       if (device.name === second.name) swap(second.path, path);

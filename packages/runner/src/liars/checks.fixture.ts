@@ -65,6 +65,7 @@ const leftOver = /certified SN-d0 with .* left/;
 export const checks: Readonly<Record<CheckName, CheckRow>> = {
   heldDevice: {
     takeAway: wrapped((devices) => ({
+      ...holding(devices),
       list: () => devices.list(),
       hold: async (device) => namedAnew(devices, device),
     })),
@@ -111,7 +112,7 @@ export const checks: Readonly<Record<CheckName, CheckRow>> = {
         const listing = await devices.list();
         return {
           ...listing,
-          devices: listing.devices.map(({ capacity: _, ...facts }) => facts),
+          devices: listing.devices.map((facts) => withoutCapacity(facts)),
         };
       },
     })),
@@ -179,8 +180,17 @@ function wrapped(change: (devices: BlockDevices) => BlockDevices): (site: Site) 
   return (site) => ({ ...site, wrap: (devices) => change(site.wrap(devices)) });
 }
 
-function holding(devices: BlockDevices): Pick<BlockDevices, 'hold'> {
-  return { hold: (...asked) => devices.hold(...asked) };
+function holding(devices: BlockDevices): Omit<BlockDevices, 'list'> {
+  return {
+    hold: (...asked) => devices.hold(...asked),
+    dismantle: (device) => devices.dismantle(device),
+    unhide: (device) => devices.unhide(device),
+  };
+}
+
+function withoutCapacity(facts: DeviceFacts): DeviceFacts {
+  const { capacity, ...rest } = facts;
+  return capacity === undefined ? facts : rest;
 }
 
 function changedHold(
@@ -188,6 +198,7 @@ function changedHold(
   change: (held: HeldDevice) => HeldDevice,
 ): BlockDevices {
   return {
+    ...holding(devices),
     list: () => devices.list(),
     hold: async (...asked) => change(await devices.hold(...asked)),
   };
@@ -200,6 +211,7 @@ function changed(held: HeldDevice, change: Partial<HeldDevice>): HeldDevice {
     confirm: () => held.confirm(),
     present: () => held.present(),
     nvmeFormat: (mode) => held.nvmeFormat(mode),
+    eraseItself: (method) => held.eraseItself(method),
     busyWith: () => held.busyWith(),
     readLog: () => held.readLog(),
     close: () => held.close(),
@@ -215,7 +227,11 @@ function namedAnew(devices: BlockDevices, { name, regions }: DeviceFacts): HeldD
       const found = (await devices.list()).devices.find((each) => each.name === name);
       if (found === undefined) throw new DeviceError(`${name} is not there`);
       const held = await devices.hold(found, 'write');
-      return await act(held).finally(() => held.close());
+      try {
+        return await act(held);
+      } finally {
+        await held.close();
+      }
     });
     last = turn.catch(() => undefined);
     return turn;
@@ -241,6 +257,7 @@ function namedAnew(devices: BlockDevices, { name, regions }: DeviceFacts): HeldD
     confirm: async () => {},
     present: async () => {},
     nvmeFormat: (mode) => use((held) => held.nvmeFormat(mode)),
+    eraseItself: (method) => use((held) => held.eraseItself(method)),
     busyWith: () => use((held) => held.busyWith()),
     readLog: () => use((held) => held.readLog()),
     close: async () => {},
