@@ -11,6 +11,7 @@ import {
   ClaimSchema,
   connect,
   DeletionSchema,
+  GoalBackoffSchema,
   HoldSchema,
   HoldScope,
   type Host,
@@ -98,6 +99,13 @@ const cases: Readonly<Record<string, Case>> = {
   abort: { situation: { state: MANAGEABLE, kind: RunKind.INSPECT } },
   resume: atHold,
   skip: atHold,
+  retry: {
+    ...idle,
+    prepare: ({ host }) => {
+      if (host?.status === undefined) return;
+      host.status.backoff = create(GoalBackoffSchema, { givenUpReason: 'tried often' });
+    },
+  },
   unclaim: {
     ...idle,
     prepare: ({ host }) => {

@@ -228,11 +228,9 @@ describe('retry', () => {
     expect(effects).toContainEqual(expect.objectContaining({ kind: 'send' }));
   });
 
-  test('changes nothing on a host that waits for nothing', () => {
+  test('is refused on a host that waits for nothing', () => {
     const host = manageable();
-    const { run } = status(host);
-    host.request({ kind: 'retry' });
-    expect(status(host).run).toEqual(run);
+    expect(refusal(host, { kind: 'retry' }).message).toContain('nothing of it waits to be retried');
   });
 });
 

@@ -13,7 +13,7 @@ import { chooseTarget, isKeptDisk } from '@rackwright/disk-image';
 import { deploymentOf, missingAgentStep } from '../deployment/deployment.ts';
 import { kindOfDeployment, takeDeployment, wantedDeploy } from '../deployment/take-deployment.ts';
 import { decideDevices } from '../erasure/device-plan.ts';
-import { claimedText } from '../life/claim.ts';
+import { claimedText, isPool } from '../life/claim.ts';
 import { refused } from '../life/refusal.ts';
 import { isInUseOf } from '../life/use-of.ts';
 import { dropSystemPower } from '../power/pending-power.ts';
@@ -178,8 +178,13 @@ export function claim(turn: Turn, reason: string, by: Requester): Refusal | unde
 }
 
 export function unclaim(turn: Turn, reason: string, by: Requester): Refusal | undefined {
-  if (turn.status.claim === undefined)
-    return refused(turn, 'nobody claims it; there is nothing to give up');
+  const { claim } = turn.status;
+  if (claim === undefined) return refused(turn, 'nobody claims it; there is nothing to give up');
+  const isOthers = claim.by !== by.actor && !isPool(claim.by);
+  if (isOthers && by.mayEndOthersUse !== true) {
+    const text = `${claimedText(claim)}: by ${claim.by}, or by an administrator`;
+    return refused(turn, text);
+  }
   delete turn.status.claim;
   causedBy(turn, by.actor, `claim given up: ${reason}`);
   return undefined;

@@ -90,12 +90,40 @@ export function foldRequest(turn: Turn, request: HostRequest, by: Requester): Re
 }
 
 /** What waits for a time or for a person goes on now: the goal, and what is under way. */
-function retry({ status, record }: Turn): undefined {
+function retry(turn: Turn): Refusal | undefined {
+  const { status, record } = turn;
+  if (!isRetried(turn)) return refused(turn, whatHelps(turn));
   delete status.backoff;
   delete record.operation?.notBefore;
   delete record.call?.notBefore;
   delete record.lookFirstSince;
   status.inRescue = false;
+  return undefined;
+}
+
+/** Whether anything waits that a retry sets going, or is being tried again at this moment. */
+function isRetried({ status, record }: Turn): boolean {
+  const { operation, call } = record;
+  const isTriedAgain =
+    (operation?.transientCount ?? 0) > 0 || operation?.firstConflictTime !== undefined;
+  const waits = operation?.notBefore ?? call?.notBefore ?? record.lookFirstSince;
+  return status.backoff !== undefined || status.inRescue || waits !== undefined || isTriedAgain;
+}
+
+/** Why a retry would change nothing, and what would. */
+function whatHelps({ status, host, context }: Turn): string {
+  const id = host.name.split('/')[1] ?? '';
+  if (activeRun(status) !== undefined) {
+    const why = 'its run goes on by itself, or waits for something else';
+    return `nothing is to be retried: ${why}; see rackwright host explain ${id}`;
+  }
+  const failed = status.lastError?.run.split(' ')[0] ?? '';
+  const fault = status.faults[0];
+  const what =
+    failed === '' ? 'what you want (verify, inspect, clean, power)' : `the ${failed} itself again`;
+  const stands = fault === undefined ? '' : `; ${fault.type} stands until ${fault.clearedBy}`;
+  const away = context.session === undefined ? '; the agent of its rack is not connected' : '';
+  return `nothing of it waits to be retried${stands}${away}; ask for ${what}`;
 }
 
 function start(turn: Turn, kind: RunKind, by: Requester): undefined {

@@ -27,6 +27,8 @@ export interface Requester {
   readonly actor: string;
   /** Given again, the same request answers the same and is applied once. */
   readonly requestId?: string;
+  /** May end what another person uses a host for; unset: no. */
+  readonly mayEndOthersUse?: boolean;
 }
 
 /** What a person may ask of a host. With a plan: refused unless it would do what the plan says. */

@@ -2,7 +2,7 @@
  * What the services need of the rest of the control plane: the host loop behind one interface, so
  * that nothing here can start work or write a host's state by itself.
  */
-import type { Explanation, Progress, store as wire } from '@rackwright/api';
+import { type Explanation, type Progress, Role, type store as wire } from '@rackwright/api';
 import type { Clock, Log, Random } from '@rackwright/platform';
 import type { Revision, StateStore } from '@rackwright/store';
 import type { Principal } from '../../access/index.ts';
@@ -102,10 +102,14 @@ export interface RpcDependencies {
 
 /** Who asks, and under which id the record remembers it. */
 export function requester(
-  { actor }: Pick<RpcDependencies, 'actor'>,
+  {
+    actor,
+    principal,
+  }: Pick<RpcDependencies, 'actor'> & Partial<Pick<RpcDependencies, 'principal'>>,
   method: string,
   requestId = '',
 ): Requester {
   const applied = appliedId(method, requestId);
-  return applied === undefined ? { actor } : { actor, requestId: applied };
+  const mayEndOthersUse = principal?.role === Role.ADMIN;
+  return { actor, mayEndOthersUse, ...(applied === undefined ? {} : { requestId: applied }) };
 }

@@ -1,0 +1,78 @@
+/** A retry that changes nothing, and what only an administrator does to a host somebody uses. */
+
+import { create } from '@bufbuild/protobuf';
+import { agent, HostGoal } from '@rackwright/api';
+import { describe, expect, test } from 'vitest';
+import { type Bench, bench, failed, statusOf, verified } from '../testing/bench.ts';
+import type { HostRequest, Requester } from '../turn/types.ts';
+
+const retry = { kind: 'retry' } as const;
+const unclaim = { kind: 'unclaim', reason: 'it is in the way' } as const;
+
+function manageable(): Bench {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  return host;
+}
+
+function refusalTo(host: Bench, request: HostRequest, by: Requester): string | undefined {
+  const outcome = host.try({ kind: 'request', request, by });
+  return outcome.kind === 'refused' ? outcome.refusal.message : undefined;
+}
+
+const ann = { actor: 'user:ann' };
+const bob = { actor: 'user:bob' };
+
+describe('a retry', () => {
+  test('of a host that waits for nothing is refused, and says what would help', () => {
+    expect(refusalTo(manageable(), retry, ann)).toContain('ask for what you want (verify');
+  });
+
+  test('of a run that goes on by itself is refused, and says so', () => {
+    const host = bench();
+    host.apply({ kind: 'tick' });
+    expect(refusalTo(host, retry, ann)).toContain('see rackwright host explain h1');
+  });
+
+  test('of what failed beside the goal names the work to ask for again', () => {
+    const host = manageable();
+    host.request({ kind: 'powerOff' });
+    host.report(failed('notApplied'));
+    const refusal = refusalTo(host, retry, ann);
+    expect(refusal).toContain('powerFailed stands until');
+    expect(refusal).toContain('ask for the power itself again');
+  });
+
+  test('is accepted after a failure, and while something is tried again', () => {
+    const host = bench();
+    host.apply({ kind: 'tick' });
+    const value = create(agent.TransientErrorSchema, { cause: 'unreachable', message: 'silent' });
+    host.report({ case: 'transientError', value });
+    expect(refusalTo(host, retry, ann)).toBeUndefined();
+    host.report(failed('authentication'));
+    expect(statusOf(host).backoff).toBeDefined();
+    expect(refusalTo(host, retry, ann)).toBeUndefined();
+  });
+});
+
+describe('a host that somebody claims', () => {
+  function claimed(): Bench {
+    const host = manageable();
+    host.apply({ kind: 'request', request: { kind: 'claim', reason: 'mine' }, by: ann });
+    return host;
+  }
+
+  test('is given up by who claims it, or by an administrator', () => {
+    expect(refusalTo(claimed(), unclaim, bob)).toContain('claimed by user:ann');
+    expect(refusalTo(claimed(), unclaim, ann)).toBeUndefined();
+    expect(refusalTo(claimed(), unclaim, { ...bob, mayEndOthersUse: true })).toBeUndefined();
+  });
+
+  test.each(['powerOff', 'powerReset'] as const)('gets no %s from others', (kind) => {
+    const request =
+      kind === 'powerOff' ? ({ kind } as const) : ({ kind, bootOldDiskReason: 'a look' } as const);
+    expect(refusalTo(claimed(), request, bob)).toContain('claimed by user:ann');
+    expect(refusalTo(claimed(), request, ann)).toBeUndefined();
+  });
+});
