@@ -14,6 +14,13 @@ import {
   SystemIdentitySchema,
   Transport,
 } from '@rackwright/api';
+import {
+  deviceFactsOf,
+  impliedReading,
+  methodOf,
+  orderedVerification,
+  verificationToWire,
+} from '@rackwright/erasure';
 import type { Clock } from '@rackwright/platform';
 import type { FinalResult } from '@rackwright/results';
 
@@ -150,11 +157,7 @@ function evidence(
         ...(plan.device === undefined ? {} : { device: plan.device }),
         method: plan.method,
         verdict: agent.VerdictKind.ERASED,
-        placesRead: 1088n,
-        bytesRead: 4_456_448n,
-        verification: { level: agent.VerificationLevel.SAMPLED, places: 1024n },
-        bytesExamined: plan.device?.sizeBytes ?? 0n,
-        challengeBlocksWritten: 64n,
+        ...countsOf(plan, order.challengeSeed),
         startTime: time,
         endTime: time,
         challengeSeed: order.challengeSeed,
@@ -163,4 +166,21 @@ function evidence(
   );
   const signature = sign('sha256', payload, { key: key.privateKey, dsaEncoding: 'der' });
   return create(agent.EvidenceSchema, { payload, signature, publicKey: key.publicKeyDer });
+}
+
+/** What reading back as ordered counts. */
+function countsOf(plan: agent.DevicePlan, seed: Uint8Array) {
+  if (plan.device === undefined) throw new Error('the order names no device');
+  const verification = orderedVerification(plan);
+  const method = methodOf(plan.method) ?? 'overwrite';
+  const mode = agent.StepMode.RUN;
+  const ordered = { ...plan, mode };
+  const counts = impliedReading(deviceFactsOf(plan.device), method, seed, ordered);
+  return {
+    verification: verificationToWire(verification),
+    placesRead: BigInt(counts.placesRead),
+    bytesRead: BigInt(counts.bytesRead),
+    bytesExamined: BigInt(counts.bytesExamined),
+    challengeBlocksWritten: BigInt(counts.challengeBlocks),
+  };
 }

@@ -86,6 +86,7 @@ export {
 export {
   describeImplausible,
   impliedCounts,
+  impliedReading,
   type OrderedDevice,
   type PlausibilityProblem,
   plausibilityProblems,

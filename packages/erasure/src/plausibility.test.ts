@@ -1,11 +1,12 @@
 import { create } from '@bufbuild/protobuf';
-import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, MediaType, StorageDeviceSchema } from '@rackwright/api';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
   describeImplausible,
   impliedCounts,
+  impliedReading,
   type PlausibilityProblem,
   plausibilityProblems,
 } from './plausibility.ts';
@@ -90,6 +91,20 @@ test('refuses a 2 TB hard disk that was overwritten in a minute, and times out o
   expect(problems({ verifyMs: 1_000_000_000n })).toEqual([
     { kind: 'order', what: 'longerThanItself' },
   ]);
+});
+
+test('counts the other places of a run that reads again after a delay, and of no check', () => {
+  const again = { ...ordered, rereadDelay: durationFromMs(1000) };
+  const facts = deviceFactsOf(outcome(size).device ?? create(StorageDeviceSchema));
+  const { placesRead, bytesRead } = impliedReading(facts, 'overwrite', seed, {
+    ...again,
+    mode: agent.StepMode.RUN,
+  });
+  expect(placesRead).toBeGreaterThan(1100);
+  const twice = outcome(size, { placesRead: BigInt(placesRead), bytesRead: BigInt(bytesRead) });
+  expect(plausibilityProblems(twice, again)).toEqual([]);
+  expect(plausibilityProblems(outcome(size), again)).not.toEqual([]);
+  expect(plausibilityProblems(outcome(size), again, agent.StepMode.CHECK)).toEqual([]);
 });
 
 test('says nothing of an outcome that claims no erasure', () => {

@@ -4,7 +4,7 @@
  * what is plausible is not thereby proved.
  */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import type { agent } from '@rackwright/api';
+import { agent } from '@rackwright/api';
 import { planChallenge, regionLabel, regionSeed } from './challenge.ts';
 import { type DeviceFacts, deviceIdentity, type MediaType } from './facts.ts';
 import { metadataSpans } from './metadata.ts';
@@ -55,12 +55,13 @@ export type CountName =
   | 'bytesWritten';
 
 /** What the control plane had ordered for the device. */
-export type OrderedDevice = Pick<agent.DevicePlan, 'verification'>;
+export type OrderedDevice = Pick<agent.DevicePlan, 'verification' | 'rereadDelay'>;
 
 /** All that cannot be true of an outcome that claims an erasure; empty for any other verdict. */
 export function plausibilityProblems(
   outcome: agent.DeviceOutcome,
   ordered: OrderedDevice,
+  mode: agent.StepMode = agent.StepMode.RUN,
 ): PlausibilityProblem[] {
   const verdict = verdictOf(outcome);
   if (verdict.kind !== 'erased') return [];
@@ -70,7 +71,7 @@ export function plausibilityProblems(
   }
   const facts = deviceFactsOf(outcome.device);
   return [
-    ...countProblems(outcome, facts, method, ordered),
+    ...countProblems(outcome, facts, method, { ...ordered, mode }),
     ...timeProblems(outcome, facts, method),
   ];
 }
@@ -133,11 +134,33 @@ export function impliedCounts(
   return counts;
 }
 
+/**
+ * What a whole step counts. A run that reads again after a delay reads other places as well, drawn
+ * from a seed of their own; where all was read there are no other places.
+ */
+export function impliedReading(
+  facts: DeviceFacts,
+  method: ErasureMethod,
+  operationSeed: Uint8Array,
+  ordered: OrderedDevice & { readonly mode: agent.StepMode },
+): ImpliedCounts {
+  const verification = orderedVerification(ordered);
+  const first = impliedCounts(facts, method, operationSeed, verification);
+  const delay = ordered.rereadDelay;
+  const isReadAgain = delay !== undefined && (delay.seconds > 0n || delay.nanos > 0);
+  const isRun = ordered.mode === agent.StepMode.RUN;
+  if (!isReadAgain || !isRun || verification.level === 'full') return first;
+  const seed = regionSeed(operationSeed, deviceIdentity(facts), 'again');
+  const again = impliedCounts(facts, method, seed, verification);
+  const placesRead = first.placesRead + again.placesRead;
+  return { ...first, placesRead, bytesRead: first.bytesRead + again.bytesRead };
+}
+
 function countProblems(
   outcome: agent.DeviceOutcome,
   facts: DeviceFacts,
   method: ErasureMethod,
-  ordered: OrderedDevice,
+  ordered: OrderedDevice & { readonly mode: agent.StepMode },
 ): PlausibilityProblem[] {
   const wanted = orderedVerification(ordered);
   const done = verificationOf(outcome.verification);
@@ -146,7 +169,7 @@ function countProblems(
   }
   let implied: ImpliedCounts;
   try {
-    implied = impliedCounts(facts, method, outcome.challengeSeed, wanted);
+    implied = impliedReading(facts, method, outcome.challengeSeed, ordered);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     return [{ kind: 'notPlanned', reason: error.message }];

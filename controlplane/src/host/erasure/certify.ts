@@ -40,7 +40,7 @@ import {
   plansOfStep,
   tooWeakFor,
 } from './device-plan.ts';
-import { signatureProblem } from './evidence.ts';
+import { signatureProblem, whyUntrue } from './evidence.ts';
 import { failureOf, gapsOf, refusalsOf } from './gaps.ts';
 import { writeManifest } from './manifest.ts';
 import { noteUnproved, unprovedDevice } from './power-cycle.ts';
@@ -139,7 +139,9 @@ function deviceProblem(
   const ordered = turn.record.operation?.operation?.kind;
   const seed = ordered?.case === 'runStep' ? ordered.value.challengeSeed : new Uint8Array();
   const asOrdered = outcome.method === plan.method && sameBytes(outcome.challengeSeed, seed);
-  return asOrdered ? undefined : invalidResult(`disk ${key} was not erased as it was ordered`);
+  if (!asOrdered) return invalidResult(`disk ${key} was not erased as it was ordered`);
+  const untrue = whyUntrue(outcome, plan, mode);
+  return untrue === undefined ? undefined : invalidResult(`disk ${key}: ${untrue}`);
 }
 
 function sameBytes(a: Uint8Array, b: Uint8Array): boolean {

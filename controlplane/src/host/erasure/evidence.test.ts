@@ -1,5 +1,6 @@
 /** Evidence of an erasure: of what was ordered, named by what it says, and written once (H6). */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { agent, HostState, RunKind, RunOutcome, store as wire } from '@rackwright/api';
 import type { MemoryCall, MemoryFault } from '@rackwright/store';
 import { describe, expect, test } from 'vitest';
@@ -105,11 +106,21 @@ describe('evidence', () => {
     expect(certificates(rig)).toEqual([]);
   });
 
+  test.each([
+    ['reads fewer places than size and order imply', { placesRead: 16_383n }],
+    ['ends before it starts', { endTime: create(TimestampSchema, { seconds: 1n }) }],
+  ])('evidence that %s cannot be true and certifies nothing', async (_text, change) => {
+    const { rig, plain } = await atErase();
+    await brings(plain, plain.evidence([{ ...planned(plain), ...change }]));
+    expect(errorType(rig)).toBe('invalidResult');
+    expect(certificates(rig)).toEqual([]);
+  });
+
   test('names its certificates: other evidence never stands under the same name', async () => {
     const names: string[] = [];
-    for (const bytesRead of [4_456_448n, 4_456_449n]) {
+    for (const log of [['a'], ['b']]) {
       const { rig, plain } = await atErase();
-      await brings(plain, plain.evidence([{ ...planned(plain), bytesRead }]));
+      await brings(plain, plain.evidence([{ ...planned(plain), log }]));
       names.push(...certificates(rig));
     }
     const attempt = /^erasureCertificates\.u1-3-4-1-1-[0-9a-f]{8}$/;

@@ -1,6 +1,11 @@
 /** Whose evidence is it? Only the registered agent of the rack speaks for its runners. */
 import type { agent } from '@rackwright/api';
-import { pemOfPublicKey, signatureFits } from '@rackwright/erasure';
+import {
+  describeImplausible,
+  pemOfPublicKey,
+  plausibilityProblems,
+  signatureFits,
+} from '@rackwright/erasure';
 import type { Turn } from '../turn/turn.ts';
 
 /** Why evidence is not believed, or undefined. */
@@ -12,4 +17,14 @@ export function signatureProblem(turn: Turn, evidence: agent.Evidence): string |
   }
   const fits = signatureFits(evidence.payload, evidence.signature, pemOfPublicKey(registered));
   return fits ? undefined : 'the signature of the evidence does not fit';
+}
+
+/** Why what evidence says of a device cannot be true, or undefined. */
+export function whyUntrue(
+  outcome: agent.DeviceOutcome,
+  plan: agent.DevicePlan,
+  mode: agent.StepMode,
+): string | undefined {
+  const problems = plausibilityProblems(outcome, plan, mode).map(describeImplausible);
+  return problems.length === 0 ? undefined : `the evidence cannot be true: ${problems.join('; ')}`;
 }

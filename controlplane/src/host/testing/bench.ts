@@ -17,11 +17,13 @@ import {
   PowerMismatchPolicy,
   type Run,
   RunPhase,
+  type StorageDevice,
   StorageDeviceSchema,
   SystemIdentitySchema,
   store,
   Transport,
 } from '@rackwright/api';
+import { deviceFactsOf, impliedCounts, methodOf } from '@rackwright/erasure';
 import { step } from '../machine.ts';
 import { isBootStep } from '../turn/step-names.ts';
 import { defaultTiming } from '../turn/timing.ts';
@@ -218,20 +220,29 @@ export function signEvidence(
   return create(agent.EvidenceSchema, { payload, signature, publicKey });
 }
 
+/** Counts of a device that was read back whole; they do not depend on the seed. */
+function readWhole(device: StorageDevice, method: agent.ErasureMethod) {
+  const facts = deviceFactsOf(device);
+  const seed = new Uint8Array(32);
+  const counts = impliedCounts(facts, methodOf(method) ?? 'overwrite', seed, { level: 'full' });
+  return {
+    placesRead: BigInt(counts.placesRead),
+    bytesRead: BigInt(counts.bytesRead),
+    bytesExamined: BigInt(counts.bytesExamined),
+    challengeBlocksWritten: BigInt(counts.challengeBlocks),
+    verification: { level: agent.VerificationLevel.FULL },
+  };
+}
+
 /** What an agent reports of a device that was erased and read back. */
 export function erased(
   device: agent.DevicePlan['device'],
   method: agent.ErasureMethod = agent.ErasureMethod.DISCARD,
 ): MessageInitShape<typeof agent.DeviceOutcomeSchema> {
   return {
-    ...(device === undefined ? {} : { device }),
+    ...(device === undefined ? {} : { device, ...readWhole(device, method) }),
     method,
     verdict: agent.VerdictKind.ERASED,
-    placesRead: 1088n,
-    bytesRead: 4_456_448n,
-    verification: { level: agent.VerificationLevel.SAMPLED, places: 1024n },
-    bytesExamined: device?.sizeBytes ?? 0n,
-    challengeBlocksWritten: 64n,
     startTime: timestampFromMs(startMs),
     endTime: timestampFromMs(startMs + 1000),
   };
