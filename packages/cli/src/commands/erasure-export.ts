@@ -1,5 +1,5 @@
 /** rackwright erasure export: many certificates as files, by rack, label and time. */
-import { timestampMs } from '@bufbuild/protobuf/wkt';
+import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import { counted, ErasureCertificateService, HostService } from '@rackwright/api';
 import { buildCommand } from '@stricli/core';
 import { connectionFlags, parseLabels, resourceName } from '../flags.ts';
@@ -25,7 +25,8 @@ export const exportErasures = buildCommand({
     brief: 'Write many certificates to files: by rack, label and time',
     fullDescription:
       'Writes ID.json and ID.json.sig for each certificate, and trust.pem, into a folder that ' +
-      'exists. Without --rack and --selector also certificates of hosts that are gone. ' +
+      'exists; manifests, addenda and revocations too, whenever they were made. Without --rack ' +
+      'and --selector also of hosts that are gone. ' +
       '"erasure verify" and "erasure print" take the files.',
   },
   parameters: {
@@ -51,31 +52,59 @@ export const exportErasures = buildCommand({
     const fromMs = startTime === undefined ? Number.NEGATIVE_INFINITY : timestampMs(startTime);
     const toMs = endTime === undefined ? Number.POSITIVE_INFINITY : timestampMs(endTime);
     const chosen = await chosenHosts(world, flags);
+    const isChosen = (host: string) => chosen === undefined || chosen.has(host);
     const written = await withErasures(world, flags, async (erasures) => {
       const trust = await erasures.getTrust({});
       const pem = new TextEncoder().encode(trust.erasurePublicKeyPem);
       await world.writeFile(`${flags.folder}/trust.pem`, pem);
-      let count = 0;
-      let pageToken = '';
-      do {
-        // Page by page: all certificates of a fleet need not fit into memory.
+      const inTime = ({ createTime }: Signed) => {
+        const atMs = createTime === undefined ? Number.NaN : timestampMs(createTime);
+        return atMs >= fromMs && atMs < toMs;
+      };
+      const certificates = await writeAll(world, flags.folder, async (pageToken) => {
         const page = await erasures.listErasureCertificates({ pageToken });
-        for (const { name, host, createTime, statement, signature } of page.erasureCertificates) {
-          const atMs = createTime === undefined ? Number.NaN : timestampMs(createTime);
-          const isWanted = chosen === undefined || chosen.has(host);
-          if (!isWanted || atMs < fromMs || atMs >= toMs) continue;
-          const path = `${flags.folder}/${name.replace('erasureCertificates/', '')}.json`;
-          await world.writeFile(path, statement);
-          await world.writeFile(`${path}.sig`, signature);
-          count += 1;
-        }
-        pageToken = page.nextPageToken;
-      } while (pageToken !== '');
-      return count;
+        const wanted = page.erasureCertificates.filter(({ host }) => isChosen(host));
+        return { signed: wanted.filter(inTime), nextPageToken: page.nextPageToken };
+      });
+      // Whenever they were made: what was proved or revoked later counts for a certificate.
+      const documents = await writeAll(world, flags.folder, async (pageToken) => {
+        const page = await erasures.listErasureDocuments({ pageToken });
+        const wanted = page.erasureDocuments.filter(({ host }) => isChosen(host));
+        return { signed: wanted, nextPageToken: page.nextPageToken };
+      });
+      return `${counted(certificates, 'certificate')} and ${counted(documents, 'document')}`;
     });
-    printLines(world, [`${counted(written, 'certificate')} written to ${flags.folder}`]);
+    printLines(world, [`${written} written to ${flags.folder}`]);
   },
 });
+
+interface Signed {
+  readonly name: string;
+  readonly createTime?: Timestamp | undefined;
+  readonly statement: Uint8Array;
+  readonly signature: Uint8Array;
+}
+
+/** Page by page: all certificates of a fleet need not fit into memory. Answers how many. */
+async function writeAll(
+  world: World,
+  folder: string,
+  fetch: (pageToken: string) => Promise<{ signed: readonly Signed[]; nextPageToken: string }>,
+): Promise<number> {
+  let count = 0;
+  let pageToken = '';
+  do {
+    const page = await fetch(pageToken);
+    for (const { name, statement, signature } of page.signed) {
+      const path = `${folder}/${name.replace(/^.*\//, '')}.json`;
+      await world.writeFile(path, statement);
+      await world.writeFile(`${path}.sig`, signature);
+      count += 1;
+    }
+    pageToken = page.nextPageToken;
+  } while (pageToken !== '');
+  return count;
+}
 
 /** Names of the hosts that are asked for; undefined: all, also those that are gone. */
 async function chosenHosts(
