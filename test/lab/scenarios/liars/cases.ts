@@ -2,7 +2,7 @@
  * The disks that lie, machine by machine: as few power-ons as the lies allow, for each takes
  * minutes. Every disk is a case of its own.
  */
-import type { LabCheck } from '@rackwright/runner';
+import { erasuresAtOnceMax, type LabCheck } from '@rackwright/runner';
 import type { Lie } from '../../liars/lies.ts';
 import type { ScsiDiskFacts } from '../../liars/scsi-disk.ts';
 import type { DiskSpec } from '../../qemu-disks.ts';
@@ -62,7 +62,10 @@ const passed = (disk: Omit<LiarDisk, 'mebibytes' | 'isServed' | 'bus'>): LiarDis
 
 /** Occupies a place of the runner while others wait behind it. */
 const slow = (name: string): LiarDisk =>
-  liar({ name, bus: 'scsi', says: 'honest, and slow: others wait behind it' }, 16);
+  liar({ name, bus: 'scsi', says: 'honest, and slow: others wait behind it' }, 4);
+
+/** So many that, with the one that is pulled while it is written, no place is left. */
+const slowDisks = Array.from({ length: erasuresAtOnceMax - 1 }, (_, n) => slow(`slow${n}`));
 
 const spare = (name: string, bus: DiskSpec['bus']): LiarDisk => ({
   name,
@@ -99,9 +102,7 @@ export const liarMachines = {
   swap: {
     check: 'heldDevice',
     disks: [
-      slow('slow0'),
-      slow('slow1'),
-      slow('slow2'),
+      ...slowDisks,
       liar({ name: 'written', bus: 'scsi', says: 'pulled in the midst of a write, replaced' }, 16),
       liar({ name: 'queued0', bus: 'scsi', says: 'SCSI: pulled while it waits, replaced' }, 16),
       liar({ name: 'queued1', bus: 'virtio', says: 'virtio: pulled while it waits, replaced' }, 16),
