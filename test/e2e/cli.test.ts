@@ -205,7 +205,9 @@ describe('rackwright', () => {
       expect(refused.code, refused.out).toBe(1);
       expect(refused.err).toContain(why);
     }
-    expect((await rackwright(words('host retry h9'))).code).toBe(0);
+    const retried = await rackwright(words('host retry h9'));
+    expect(retried.code, retried.out).toBe(1);
+    expect(retried.err).toContain('see rackwright host explain h9');
     expect((await rackwright(words('host delete h9'))).code).toBe(0);
   });
 

@@ -96,7 +96,8 @@ async function type(stage: Stage, name: string, args: readonly string[]): Promis
   const refusal = await eventually(`"${command}" to be accepted`, mendedTimeoutMs, async () => {
     const { code, output } = await site.rackwright(args, `${bmcPassword}\n`);
     if (code === 0) return '';
-    if (!output.includes('busy')) return `"${command}" was refused: ${output}`;
+    const isUnderWay = output.includes('busy') || output.includes('to be retried');
+    if (!isUnderWay) return `"${command}" was refused: ${output}`;
     // It has just been tried again by itself, and may get through this time.
     const host = await site.clients.hosts.getHost({ name: `hosts/${name}` });
     return isTroubled(host) ? undefined : '';
