@@ -407,6 +407,7 @@ const notHere = new Set([
   'DiscoveryService.GetDiscoveredMachine',
   'DiscoveryService.GetExpectedHost',
   'ErasureCertificateService.GetErasureCertificate',
+  'ErasureCertificateService.GetErasureDocument',
   'PlanService.GetPlan',
   'PoolService.ExplainPool',
   'PoolService.GetPool',
