@@ -32,7 +32,19 @@ export function devicesWithout(devices: BlockDevices, off: ReadonlySet<LabCheck>
     ? async () => withoutSigns(devices)
     : () => devices.list();
   if (!off.has('heldDevice')) return { ...devices, list };
-  return { ...devices, list, hold: (device) => Promise.resolve(heldLate(devices, device)) };
+  const late = { ...devices, list: sharedWhileItRuns(list) };
+  return { ...devices, list, hold: (device) => Promise.resolve(heldLate(late, device)) };
+}
+
+/** Devices that are opened at once share one look at the machine, which takes long. */
+function sharedWhileItRuns(list: BlockDevices['list']): BlockDevices['list'] {
+  let running: ReturnType<BlockDevices['list']> | undefined;
+  return () => {
+    running ??= list().finally(() => {
+      running = undefined;
+    });
+    return running;
+  };
 }
 
 /** A step as it is without these checks. */
