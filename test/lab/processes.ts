@@ -11,7 +11,7 @@ import { promisify } from 'node:util';
 import type { Undo } from './undo.ts';
 
 const execFileAsync = promisify(execFile);
-const RUN_TIMEOUT_MS = 120_000;
+const RUN_TIMEOUT_MS = 300_000;
 const STOP_GRACE_MS = 5_000;
 const LOOK_PERIOD_MS = 50;
 const LOOK_PERIOD_MAX_MS = 3_000;
