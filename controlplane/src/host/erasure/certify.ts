@@ -24,7 +24,6 @@ import {
   deviceFactsOf,
   deviceIdentity,
   parseEvidence,
-  ShapeError,
   sha256Hex,
   statementSha256 as statementSha256Of,
   verdictOf,
@@ -40,7 +39,7 @@ import {
   plansOfStep,
   tooWeakFor,
 } from './device-plan.ts';
-import { signatureProblem, whyUntrue } from './evidence.ts';
+import { whyUntrue, withEvidence } from './evidence.ts';
 import { failureOf, gapsOf, refusalsOf } from './gaps.ts';
 import { writeManifest } from './manifest.ts';
 import { noteUnproved, unprovedDevice } from './power-cycle.ts';
@@ -52,15 +51,7 @@ export function certifyErasure(
   step: RunStep,
   evidence: agent.Evidence | undefined,
 ): RunFailure | undefined {
-  if (evidence === undefined) return invalidResult(`${step.name} brought no evidence`);
-  const problem = signatureProblem(turn, evidence);
-  if (problem !== undefined) return invalidResult(problem);
-  try {
-    return certifyDevices(turn, step, evidence);
-  } catch (error) {
-    if (!(error instanceof ShapeError)) throw error;
-    return invalidResult(`${step.name}: ${error.message}`);
-  }
+  return withEvidence(turn, step, evidence, (signed) => certifyDevices(turn, step, signed));
 }
 
 function certifyDevices(

@@ -1,12 +1,36 @@
 /** Whose evidence is it? Only the registered agent of the rack speaks for its runners. */
-import type { agent } from '@rackwright/api';
+import type { agent, RunFailure, RunStep } from '@rackwright/api';
 import {
   describeImplausible,
   pemOfPublicKey,
   plausibilityProblems,
+  ShapeError,
   signatureFits,
 } from '@rackwright/erasure';
+import { invalidResult } from '../turn/step-failure.ts';
 import type { Turn } from '../turn/turn.ts';
+
+/**
+ * Has `take` use the evidence of a step, once it is there and signed by the registered agent.
+ * Answers why it counts for nothing: that it is missing, not believed or malformed, or what `take`
+ * says.
+ */
+export function withEvidence(
+  turn: Turn,
+  step: RunStep,
+  evidence: agent.Evidence | undefined,
+  take: (signed: agent.Evidence) => RunFailure | undefined,
+): RunFailure | undefined {
+  if (evidence === undefined) return invalidResult(`${step.name} brought no evidence`);
+  const problem = signatureProblem(turn, evidence);
+  if (problem !== undefined) return invalidResult(problem);
+  try {
+    return take(evidence);
+  } catch (error) {
+    if (!(error instanceof ShapeError)) throw error;
+    return invalidResult(`${step.name}: ${error.message}`);
+  }
+}
 
 /** Why evidence is not believed, or undefined. */
 export function signatureProblem(turn: Turn, evidence: agent.Evidence): string | undefined {

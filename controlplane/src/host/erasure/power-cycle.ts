@@ -23,12 +23,12 @@ import {
   verifyErasedStep,
   WriteCache,
 } from '@rackwright/api';
-import { deviceFactsOf, deviceIdentity, parseEvidence, ShapeError } from '@rackwright/erasure';
+import { deviceFactsOf, deviceIdentity, parseEvidence } from '@rackwright/erasure';
 import { clearFault, setFault } from '../turn/fault.ts';
 import { invalidResult, stepFailure } from '../turn/step-failure.ts';
 import { engineSteps } from '../turn/step-names.ts';
 import { leaveAvailable, type Turn } from '../turn/turn.ts';
-import { signatureProblem } from './evidence.ts';
+import { withEvidence } from './evidence.ts';
 import { addenda, revocations } from './proof-documents.ts';
 
 /** Data that was erased has come back: the fault, and the failure of the run that saw it. */
@@ -133,21 +133,15 @@ export function proveErased(
   step: RunStep,
   evidence: agent.Evidence | undefined,
 ): RunFailure | undefined {
-  if (evidence === undefined) return invalidResult(`${step.name} brought no evidence`);
-  const problem = signatureProblem(turn, evidence);
-  if (problem !== undefined) return invalidResult(problem);
-  try {
-    const parsed = parseEvidence(evidence.payload);
+  return withEvidence(turn, step, evidence, (signed) => {
+    const parsed = parseEvidence(signed.payload);
     const lack = whyNoProof(turn, run, parsed);
     if (lack !== undefined) return lack;
-    turn.effects.push({ kind: 'document', documents: addenda(turn, evidence, parsed) });
-  } catch (error) {
-    if (!(error instanceof ShapeError)) throw error;
-    return invalidResult(`${step.name}: ${error.message}`);
-  }
-  turn.record.unproved = [];
-  clearFault(turn, contentReturned);
-  return undefined;
+    turn.effects.push({ kind: 'document', documents: addenda(turn, signed, parsed) });
+    turn.record.unproved = [];
+    clearFault(turn, contentReturned);
+    return undefined;
+  });
 }
 
 function whyNoProof(turn: Turn, run: Run, parsed: agent.StepEvidence): RunFailure | undefined {
