@@ -11,7 +11,7 @@
  * C4 Sampled places are stratified: one block is drawn uniformly from each of n equal parts of the
  *    blocks of all spans. Equal means exactly equal, also where n does not divide the blocks.
  */
-import { createHash } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
 import type { DeviceFacts } from './facts.ts';
 
 /** Size of a challenge block and of a read, in bytes. */
@@ -230,10 +230,10 @@ function offsetOf(spans: readonly Span[], block: number): number {
   throw new RangeError(`block ${block} lies outside the spans`);
 }
 
+const counterHashLabel = Buffer.from('rackwright challenge 1\0');
+
+/** At once and not by a Hash object: a challenge takes thousands of these. */
 function counterHash(seed: Uint8Array, purpose: string, counter: number): Uint8Array {
-  return createHash('sha256')
-    .update('rackwright challenge 1\0')
-    .update(seed)
-    .update(`\0${purpose}\0${counter}`)
-    .digest();
+  const end = Buffer.from(`\0${purpose}\0${counter}`);
+  return hash('sha256', Buffer.concat([counterHashLabel, seed, end]), 'buffer');
 }

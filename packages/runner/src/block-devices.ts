@@ -116,7 +116,10 @@ export interface OpenRegion {
    * its own. At most `streamBytesMax`.
    */
   readInto(offset: number, target: Uint8Array): Promise<void>;
-  /** At most `transferBytesMax`. What stands in transfer memory need not be copied. */
+  /**
+   * At most `transferBytesMax`. Of bytes in transfer memory several writes may be under way; others
+   * are copied, one write at a time.
+   */
   write(offset: number, bytes: Uint8Array): Promise<void>;
   /** Writes zeros as ordinary data. At most `streamBytesMax`. Several may be under way. */
   writeZeros(offset: number, length: number): Promise<void>;

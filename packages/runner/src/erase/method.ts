@@ -1,7 +1,7 @@
 /** Carries out the method on a held device: challenge before, and whatever the method does. */
 import { leavesContent, type Span } from '@rackwright/erasure';
 import type { OpenRegion } from '../block-devices.ts';
-import { cut, writeZeros } from './transfers.ts';
+import { borrowTransfers, cut, writeZeros } from './transfers.ts';
 import { pairRegions, type RegionChallenge, writeChallenge, writeMarks } from './verify.ts';
 import { gateOf, stopIfCancelled, teller, tellProgress, type Work } from './work.ts';
 
@@ -11,10 +11,15 @@ const discardBytesMax = 64 * 1024 ** 3;
 /** Writes the challenge of every region and reads it back. Rejects with `DeviceError`. */
 export async function challengeRegions(work: Work): Promise<void> {
   tellProgress(work, 'challenge');
-  for (const [open, challenge] of pairRegions(work.held, work.challenges)) {
-    await writeChallenge(open, challenge);
-    const count = challenge.plan.challenges.length;
-    work.log.push(`${challenge.region.name}: ${count} challenge blocks written and read back`);
+  const memory = borrowTransfers();
+  try {
+    for (const [open, challenge] of pairRegions(work.held, work.challenges)) {
+      await writeChallenge(open, challenge, memory.transfers);
+      const count = challenge.plan.challenges.length;
+      work.log.push(`${challenge.region.name}: ${count} challenge blocks written and read back`);
+    }
+  } finally {
+    memory.giveBack();
   }
 }
 

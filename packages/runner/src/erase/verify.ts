@@ -26,7 +26,7 @@ import {
   type Verification,
 } from '@rackwright/erasure';
 import { DeviceError, type HeldDevice, type OpenRegion } from '../block-devices.ts';
-import { cut, type Gate, type ReadMemory, readPieces } from './transfers.ts';
+import { cut, type Gate, inFlight, type ReadMemory, readPieces } from './transfers.ts';
 
 /** What is written and read in one region of a device. */
 export interface RegionChallenge {
@@ -65,18 +65,30 @@ export function planDevice(
 
 /**
  * Writes the challenge blocks, flushes, and reads them back: a device that does not return what it
- * was just given cannot be judged later. Rejects with `DeviceError`.
+ * was just given cannot be judged later. `memory` holds all blocks, in two places. Rejects with
+ * `DeviceError`.
  */
-export async function writeChallenge(open: OpenRegion, challenge: RegionChallenge): Promise<void> {
-  const blocks = challenge.plan.challenges.map((offset) => {
-    return { offset, content: challengeContent(challenge.seed, offset) };
+export async function writeChallenge(
+  open: OpenRegion,
+  { plan, seed }: RegionChallenge,
+  [written = new Uint8Array(), back = new Uint8Array()]: ReadMemory,
+): Promise<void> {
+  const blocks = plan.challenges.map((offset, index) => {
+    const at = index * blockBytes;
+    const content = written.subarray(at, at + blockBytes);
+    content.set(challengeContent(seed, offset));
+    return { offset, content, target: back.subarray(at, at + blockBytes) };
   });
-  for (const { offset, content } of blocks) await open.write(offset, content);
+  await inFlight(blocks, async ({ offset, content }) => {
+    await open.write(offset, content);
+    return true;
+  });
   await open.flush();
-  for (const { offset, content } of blocks) {
-    if (Buffer.compare(await open.read(offset, blockBytes), content) === 0) continue;
+  await inFlight(blocks, async ({ offset, content, target }) => {
+    await open.readInto(offset, target);
+    if (Buffer.compare(target, content) === 0) return true;
     throw new DeviceError(`the block just written at offset ${offset} reads back differently`);
-  }
+  });
 }
 
 /** Writes the marks and flushes. Rejects with `DeviceError`. */

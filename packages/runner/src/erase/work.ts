@@ -37,27 +37,37 @@ const tellEveryMs = 1_000;
 
 /** Before each transfer: the step still goes on, and, every few seconds, the device is there. */
 export function gateOf({ context, held }: Work): Gate {
-  let lookedMs = context.clock.suspendAwareMs();
+  const isDue = every(context, presentEveryMs);
   return async () => {
     stopIfCancelled(context);
-    const nowMs = context.clock.suspendAwareMs();
-    if (nowMs - lookedMs < presentEveryMs) return;
-    lookedMs = nowMs;
-    await held.present();
+    if (isDue()) await held.present();
+  };
+}
+
+/**
+ * True once in so many milliseconds. By wall time, which is cheap enough to be asked for each
+ * transfer; a clock that is set makes it due at once.
+ */
+function every({ clock }: StepContext, intervalMs: number): () => boolean {
+  let lastMs = clock.nowMs();
+  return () => {
+    const nowMs = clock.nowMs();
+    if (Math.abs(nowMs - lastMs) < intervalMs) return false;
+    lastMs = nowMs;
+    return true;
   };
 }
 
 /** Counts bytes and tells how far it is, now and then. */
 export function teller(work: Work, what: string): (bytes: number) => void {
   const { context, pace } = work;
-  const startBytes = pace.bytes;
-  let toldMs = context.clock.suspendAwareMs();
+  const isDue = every(context, tellEveryMs);
+  let isFirst = true;
   tellProgress(work, what);
   return (bytes) => {
     pace.add(bytes);
-    const nowMs = context.clock.suspendAwareMs();
-    if (nowMs - toldMs < tellEveryMs && pace.bytes - startBytes > bytes) return;
-    toldMs = nowMs;
+    if (!isDue() && !isFirst) return;
+    isFirst = false;
     tellProgress(work, what);
   };
 }
