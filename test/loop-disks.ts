@@ -23,9 +23,14 @@ const live = ['size', 'diskseq', 'dev', 'ro', 'queue'] as const;
 export class LoopDisks {
   readonly folder: string;
   readonly disks: LoopDisk[] = [];
+  readonly #direct: 'direct' | 'cached';
 
-  /** `place` is a folder with room for the disks. */
-  constructor(place: string) {
+  /**
+   * `place` is a folder with room for the disks. `direct` keeps the page cache out of what is read
+   * and written; a file system in memory refuses that.
+   */
+  constructor(place: string, direct: 'direct' | 'cached' = 'cached') {
+    this.#direct = direct;
     this.folder = mkdtempSync(join(place, 'rackwright-loops-'));
     for (const each of ['sys/block', 'sys/dev/block', 'proc/self', 'dev']) {
       mkdirSync(join(this.folder, each), { recursive: true });
@@ -41,7 +46,8 @@ export class LoopDisks {
     const file = join(this.folder, `${name}.img`);
     writeFileSync(file, '');
     truncateSync(file, sizeBytes);
-    const path = run('losetup', ['--find', '--show', file]);
+    const direct = this.#direct === 'direct' ? ['--direct-io=on'] : [];
+    const path = run('losetup', ['--find', '--show', ...direct, file]);
     const disk = { name, path, file };
     this.disks.push(disk);
     this.#describe(disk, index);
