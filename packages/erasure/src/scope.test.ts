@@ -121,7 +121,11 @@ test('refuses two devices that say they are the same disk', () => {
     disk({ name: 'sdb', serial: 'X' }),
     disk({ name: 'sdc' }),
   ]);
-  expect(decisions.map((decision) => decision.kind)).toEqual(['refused', 'refused', 'inScope']);
+  expect(decisions.map(brief)).toEqual([
+    'refused: (sda) says of itself what sdb says too',
+    'refused: (sdb) says of itself what sda says too',
+    'overwrite',
+  ]);
 });
 
 test('gives a decision for every device, in order', () => {

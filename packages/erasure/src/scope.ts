@@ -69,10 +69,12 @@ export function decideScope(
   devices: readonly DeviceFacts[],
   policy: ScopePolicy = defaultScopePolicy,
 ): ScopeDecision[] {
-  const seen = new Map<string, number>();
+  const namesOf = new Map<string, string[]>();
   for (const device of devices) {
     const identity = deviceIdentity(device);
-    seen.set(identity, (seen.get(identity) ?? 0) + 1);
+    const names = namesOf.get(identity);
+    if (names === undefined) namesOf.set(identity, [device.name]);
+    else names.push(device.name);
   }
   return devices.map((device) => {
     const outside = reasonOutside(device, policy);
@@ -81,12 +83,16 @@ export function decideScope(
       return { kind: 'listed', device, why, reason };
     }
     const identity = deviceIdentity(device);
-    if (identity !== '' && (seen.get(identity) ?? 0) > 1) {
-      const reason = `several devices say they are ${identity}: probably two paths to one disk`;
-      return refused(device, ['twoPaths', reason]);
-    }
+    const names = identity === '' ? [] : (namesOf.get(identity) ?? []);
+    if (names.length > 1) return refused(device, ['twoPaths', reasonOfTwins(device, names)]);
     return decideOwnDevice(device, policy);
   });
+}
+
+/** Two paths to one disk, or two disks: both say the same of themselves. */
+function reasonOfTwins({ name }: DeviceFacts, names: readonly string[]): string {
+  const others = names.filter((other) => other !== name).slice(0, twinsNamedMax);
+  return `(${name}) says of itself what ${others.join(', ')} says too`;
 }
 
 function refused(device: DeviceFacts, [why, reason]: Refusal): ScopeDecision {
@@ -193,6 +199,8 @@ function reasonOfHiddenArea(
   return [isRemovable ? 'hiddenArea' : 'fixedHiddenArea', reason];
 }
 
+/** Devices with the same identity that a refusal names. */
+const twinsNamedMax = 4;
 /** Hidden namespaces that a refusal names. */
 const hiddenNamedMax = 16;
 

@@ -193,6 +193,6 @@ export function decideDevices(
   metadataOnly: boolean,
   cleaning: HostSpec['cleaning'],
 ): ScopeDecision[] {
-  const policy = scopePolicy(cleaning, metadataOnly ? 'metadataOnly' : 'strongest');
+  const policy = scopePolicy(cleaning, metadataOnly ? 'metadataOnly' : undefined);
   return decideScope(inventory.devices.map(deviceFactsOf), policy);
 }

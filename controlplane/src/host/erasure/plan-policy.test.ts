@@ -4,6 +4,7 @@ import { durationMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
   BmcDriveListSchema,
+  CleaningMethod,
   FleetSpecSchema,
   HiddenAreas,
   type StorageDevice,
@@ -144,6 +145,30 @@ test('a hidden area is removed where the policy says so', () => {
   const host = bench({ cleaning: { hiddenAreas: HiddenAreas.REMOVE } });
   driveToErase(host, [hidden]);
   expect(plans(host)[0]?.removeHiddenArea).toBe(true);
+});
+
+test('every disk is erased by the method that the policy asks for, or refused by its name', () => {
+  const sanitize = { overwrite: true };
+  const offers = disk(1e9, { sanitize });
+  const host = bench({ cleaning: { method: CleaningMethod.SANITIZE_OVERWRITE } });
+  driveToErase(host, [offers]);
+  expect(plans(host)[0]?.method).toBe(agent.ErasureMethod.SANITIZE_OVERWRITE);
+  const usual = bench();
+  driveToErase(usual, [offers]);
+  expect(plans(usual)[0]?.method, 'nobody asked').toBe(agent.ErasureMethod.DISCARD);
+
+  const other = disk(1e9, { serial: 'NO-SANITIZE' });
+  const strict = bench({ cleaning: { method: CleaningMethod.SANITIZE_OVERWRITE } });
+  strict.apply({ kind: 'tick' });
+  strict.report(verified());
+  driveToInspect(strict);
+  strict.report(inspected([other]));
+  strict.report({ case: 'complete', value: create(agent.CompleteSchema, {}) });
+  driveToInspect(strict);
+  strict.report(inspected([other]));
+  const failure = statusOf(strict).lastError?.failure;
+  expect(failure?.type).toBe('deviceRefused');
+  expect(failure?.message).toMatch(/NO-SANITIZE.*does not offer sanitizeOverwrite/);
 });
 
 test('a drive that only the BMC lists keeps a host from being erased', () => {

@@ -1,5 +1,5 @@
 /** What a site asks of an erasure: how it is read back, and what becomes of hidden areas. Pure. */
-import { type FleetSpec, HiddenAreas, type HostSpec } from '@rackwright/api';
+import { CleaningMethod, type FleetSpec, HiddenAreas, type HostSpec } from '@rackwright/api';
 import {
   defaultScopePolicy,
   defaultVerificationPolicy,
@@ -20,11 +20,38 @@ export function verificationPolicy(
   return verificationPolicyOf(cleaning?.verification, ofFleet);
 }
 
-/** Which devices are erased by which method. */
+/** A value that this version does not know is refused where it is set. */
+function methodAsked(method: CleaningMethod): ScopePolicy['method'] {
+  switch (method) {
+    case CleaningMethod.NVME_FORMAT:
+      return 'nvmeFormat';
+    case CleaningMethod.NVME_FORMAT_CRYPTO:
+      return 'nvmeFormatCrypto';
+    case CleaningMethod.DISCARD:
+      return 'discard';
+    case CleaningMethod.OVERWRITE:
+      return 'overwrite';
+    case CleaningMethod.SANITIZE_CRYPTO:
+      return 'sanitizeCrypto';
+    case CleaningMethod.SANITIZE_BLOCK:
+      return 'sanitizeBlock';
+    case CleaningMethod.SANITIZE_OVERWRITE:
+      return 'sanitizeOverwrite';
+    case CleaningMethod.ATA_SECURE_ERASE:
+      return 'ataSecurityErase';
+    case CleaningMethod.ATA_ENHANCED_ERASE:
+      return 'ataEnhancedErase';
+    default:
+      return 'strongest';
+  }
+}
+
+/** Which devices are erased by which method; `metadataOnly` goes before what the policy asks. */
 export function scopePolicy(
   cleaning: HostSpec['cleaning'],
-  method: 'strongest' | ErasureMethod,
+  onlyMethod?: ErasureMethod & 'metadataOnly',
 ): ScopePolicy {
+  const method = onlyMethod ?? methodAsked(cleaning?.method ?? CleaningMethod.UNSPECIFIED);
   const remove = cleaning?.hiddenAreas === HiddenAreas.REMOVE;
   return { ...defaultScopePolicy, method, hiddenAreas: remove ? 'remove' : 'refuse' };
 }

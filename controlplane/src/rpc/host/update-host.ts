@@ -56,6 +56,7 @@ const updatablePaths = [
   'spec.cleaning.verification',
   'spec.cleaning.power_cycle_check',
   'spec.cleaning.hidden_areas',
+  'spec.cleaning.method',
   'spec.retired',
   'spec.root_disk',
   'spec.deletion',

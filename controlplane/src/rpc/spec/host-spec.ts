@@ -3,6 +3,7 @@ import { isIPv4, isIPv6 } from 'node:net';
 import {
   type BmcEndpoint,
   BmcProtocol,
+  CleaningMethod,
   type CleaningPolicy,
   ErasureLevel,
   HiddenAreas,
@@ -128,6 +129,7 @@ function checkCleaning(path: string, cleaning: CleaningPolicy, violations: Viola
   checkOverrides(`${path}.priority_overrides`, cleaning.priorityOverrides, violations);
   checkEnum(`${path}.power_cycle_check`, PowerCycleCheck, cleaning.powerCycleCheck, violations);
   checkEnum(`${path}.hidden_areas`, HiddenAreas, cleaning.hiddenAreas, violations);
+  checkEnum(`${path}.method`, CleaningMethod, cleaning.method, violations);
   checkVerification(`${path}.verification`, cleaning.verification, violations);
 }
 

@@ -1,6 +1,6 @@
 /** Flags that say what a host is, for `host create` and `host update`. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import type { HostSpecSchema } from '@rackwright/api';
+import { CleaningMethod, type HostSpecSchema } from '@rackwright/api';
 import { parsePriorities, parseWhole, resourceName } from '../flags.ts';
 import { enumValue } from '../output/enum-name.ts';
 import { parseRootDisk, rootDiskFlag } from './root-disk.ts';
@@ -8,6 +8,25 @@ import { parseVerification, verificationFlag } from './verification-spec.ts';
 
 const text = { kind: 'parsed', parse: String, optional: true } as const;
 const yesNo = { kind: 'boolean', optional: true } as const;
+
+/** What `--erasure-method` takes; the first gives the choice back to the devices. */
+const cleaningMethods = [
+  'strongest',
+  'nvme-format',
+  'nvme-format-crypto',
+  'discard',
+  'overwrite',
+  'sanitize-crypto',
+  'sanitize-block',
+  'sanitize-overwrite',
+  'ata-secure-erase',
+  'ata-enhanced-erase',
+] as const;
+
+function methodOf(word: SpecFlags['erasureMethod']): number | undefined {
+  if (word === 'strongest') return CleaningMethod.UNSPECIFIED;
+  return word && enumValue('CleaningMethod', word);
+}
 
 /** Flags of the spec. */
 export const specFlags = {
@@ -80,6 +99,12 @@ export const specFlags = {
     optional: true,
     brief: 'What becomes of a disk that hides a part of its capacity',
   },
+  erasureMethod: {
+    kind: 'enum',
+    values: cleaningMethods,
+    optional: true,
+    brief: 'How every disk is erased; a disk that does not offer it is refused',
+  },
   ...rootDiskFlag,
   retired: { ...yesNo, brief: 'End every clean in manageable' },
   deleteKeepsPower: { ...yesNo, brief: 'A deletion leaves the power as it is' },
@@ -110,6 +135,7 @@ export interface SpecFlags {
   readonly verification?: readonly string[];
   readonly powerCycleCheck?: 'immediate' | 'next-boot';
   readonly hiddenAreas?: 'refuse' | 'remove';
+  readonly erasureMethod?: (typeof cleaningMethods)[number];
   readonly rootDisk?: readonly string[];
   readonly retired?: boolean;
   readonly deleteKeepsPower?: boolean;
@@ -140,6 +166,7 @@ export function specFrom(flags: SpecFlags): { spec: SpecInit & object; paths: st
       flags.powerCycleCheck && enumValue('PowerCycleCheck', flags.powerCycleCheck),
     ),
     ...set('hiddenAreas', flags.hiddenAreas && enumValue('HiddenAreas', flags.hiddenAreas)),
+    ...set('method', methodOf(flags.erasureMethod)),
   };
   const deletion = {
     ...set('keepPower', flags.deleteKeepsPower),

@@ -3,6 +3,7 @@ import {
   ArgumentTypeSchema,
   Authority_StageSchema,
   BmcProtocolSchema,
+  CleaningMethodSchema,
   ErasureLevelSchema,
   HiddenAreasSchema,
   HoldScopeSchema,
@@ -22,6 +23,7 @@ import {
 const enums = {
   AuthorityStage: Authority_StageSchema,
   BmcProtocol: BmcProtocolSchema,
+  CleaningMethod: CleaningMethodSchema,
   ErasureLevel: ErasureLevelSchema,
   HiddenAreas: HiddenAreasSchema,
   HoldScope: HoldScopeSchema,

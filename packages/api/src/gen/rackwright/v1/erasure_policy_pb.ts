@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/v1/erasure_policy.proto.
  */
 export const file_rackwright_v1_erasure_policy: GenFile = /*@__PURE__*/
-  fileDesc("CiJyYWNrd3JpZ2h0L3YxL2VyYXN1cmVfcG9saWN5LnByb3RvEg1yYWNrd3JpZ2h0LnYxIpoCChJWZXJpZmljYXRpb25Qb2xpY3kSEQoEZnVsbBgBIAEoCEgAiAEBEh0KEGZ1bGxfYmVsb3dfYnl0ZXMYAiABKARIAYgBARIXCgpzaGFyZV9wcGNtGAMgASgNSAKIAQESFwoKaG9sZV9ieXRlcxgEIAEoBEgDiAEBEhoKDWNvbmZpZGVuY2VfYnAYBSABKA1IBIgBARIfChJzYW1wbGVfb3ZlcndyaXR0ZW4YBiABKAhIBYgBAUIHCgVfZnVsbEITChFfZnVsbF9iZWxvd19ieXRlc0INCgtfc2hhcmVfcHBjbUINCgtfaG9sZV9ieXRlc0IQCg5fY29uZmlkZW5jZV9icEIVChNfc2FtcGxlX292ZXJ3cml0dGVuKnYKD1Bvd2VyQ3ljbGVDaGVjaxIhCh1QT1dFUl9DWUNMRV9DSEVDS19VTlNQRUNJRklFRBAAEh8KG1BPV0VSX0NZQ0xFX0NIRUNLX0lNTUVESUFURRABEh8KG1BPV0VSX0NZQ0xFX0NIRUNLX05FWFRfQk9PVBACKl0KC0hpZGRlbkFyZWFzEhwKGEhJRERFTl9BUkVBU19VTlNQRUNJRklFRBAAEhcKE0hJRERFTl9BUkVBU19SRUZVU0UQARIXChNISURERU5fQVJFQVNfUkVNT1ZFEAJiBnByb3RvMw");
+  fileDesc("CiJyYWNrd3JpZ2h0L3YxL2VyYXN1cmVfcG9saWN5LnByb3RvEg1yYWNrd3JpZ2h0LnYxIpoCChJWZXJpZmljYXRpb25Qb2xpY3kSEQoEZnVsbBgBIAEoCEgAiAEBEh0KEGZ1bGxfYmVsb3dfYnl0ZXMYAiABKARIAYgBARIXCgpzaGFyZV9wcGNtGAMgASgNSAKIAQESFwoKaG9sZV9ieXRlcxgEIAEoBEgDiAEBEhoKDWNvbmZpZGVuY2VfYnAYBSABKA1IBIgBARIfChJzYW1wbGVfb3ZlcndyaXR0ZW4YBiABKAhIBYgBAUIHCgVfZnVsbEITChFfZnVsbF9iZWxvd19ieXRlc0INCgtfc2hhcmVfcHBjbUINCgtfaG9sZV9ieXRlc0IQCg5fY29uZmlkZW5jZV9icEIVChNfc2FtcGxlX292ZXJ3cml0dGVuKnYKD1Bvd2VyQ3ljbGVDaGVjaxIhCh1QT1dFUl9DWUNMRV9DSEVDS19VTlNQRUNJRklFRBAAEh8KG1BPV0VSX0NZQ0xFX0NIRUNLX0lNTUVESUFURRABEh8KG1BPV0VSX0NZQ0xFX0NIRUNLX05FWFRfQk9PVBACKl0KC0hpZGRlbkFyZWFzEhwKGEhJRERFTl9BUkVBU19VTlNQRUNJRklFRBAAEhcKE0hJRERFTl9BUkVBU19SRUZVU0UQARIXChNISURERU5fQVJFQVNfUkVNT1ZFEAIq9QIKDkNsZWFuaW5nTWV0aG9kEh8KG0NMRUFOSU5HX01FVEhPRF9VTlNQRUNJRklFRBAAEh8KG0NMRUFOSU5HX01FVEhPRF9OVk1FX0ZPUk1BVBABEiYKIkNMRUFOSU5HX01FVEhPRF9OVk1FX0ZPUk1BVF9DUllQVE8QAhIbChdDTEVBTklOR19NRVRIT0RfRElTQ0FSRBADEh0KGUNMRUFOSU5HX01FVEhPRF9PVkVSV1JJVEUQBBIjCh9DTEVBTklOR19NRVRIT0RfU0FOSVRJWkVfQ1JZUFRPEAUSIgoeQ0xFQU5JTkdfTUVUSE9EX1NBTklUSVpFX0JMT0NLEAYSJgoiQ0xFQU5JTkdfTUVUSE9EX1NBTklUSVpFX09WRVJXUklURRAHEiQKIENMRUFOSU5HX01FVEhPRF9BVEFfU0VDVVJFX0VSQVNFEAgSJgoiQ0xFQU5JTkdfTUVUSE9EX0FUQV9FTkhBTkNFRF9FUkFTRRAJYgZwcm90bzM");
 
 /**
  * VerificationPolicy says what reading back must find. A disk is read whole when it was overwritten
@@ -135,4 +135,80 @@ export type HiddenAreas = (typeof HiddenAreas)[keyof typeof HiddenAreas] | Unkno
  */
 export const HiddenAreasSchema: GenEnum<HiddenAreas> = /*@__PURE__*/
   enumDesc(file_rackwright_v1_erasure_policy, 1);
+
+/**
+ * CleaningMethod is how every disk of a host is erased. A disk that does not offer the method is
+ * refused and named.
+ *
+ * @generated from enum rackwright.v1.CleaningMethod
+ */
+export const CleaningMethod = {
+  /**
+   * Each disk by the strongest of NVMe format, discard and overwrite that it offers.
+   *
+   * @generated from enum value: CLEANING_METHOD_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * @generated from enum value: CLEANING_METHOD_NVME_FORMAT = 1;
+   */
+  NVME_FORMAT: 1,
+
+  /**
+   * @generated from enum value: CLEANING_METHOD_NVME_FORMAT_CRYPTO = 2;
+   */
+  NVME_FORMAT_CRYPTO: 2,
+
+  /**
+   * @generated from enum value: CLEANING_METHOD_DISCARD = 3;
+   */
+  DISCARD: 3,
+
+  /**
+   * @generated from enum value: CLEANING_METHOD_OVERWRITE = 4;
+   */
+  OVERWRITE: 4,
+
+  /**
+   * Sanitize and ATA secure erase are not yet proven on a device.
+   *
+   * @generated from enum value: CLEANING_METHOD_SANITIZE_CRYPTO = 5;
+   */
+  SANITIZE_CRYPTO: 5,
+
+  /**
+   * @generated from enum value: CLEANING_METHOD_SANITIZE_BLOCK = 6;
+   */
+  SANITIZE_BLOCK: 6,
+
+  /**
+   * @generated from enum value: CLEANING_METHOD_SANITIZE_OVERWRITE = 7;
+   */
+  SANITIZE_OVERWRITE: 7,
+
+  /**
+   * @generated from enum value: CLEANING_METHOD_ATA_SECURE_ERASE = 8;
+   */
+  ATA_SECURE_ERASE: 8,
+
+  /**
+   * @generated from enum value: CLEANING_METHOD_ATA_ENHANCED_ERASE = 9;
+   */
+  ATA_ENHANCED_ERASE: 9,
+} as const;
+
+/**
+ * CleaningMethod is how every disk of a host is erased. A disk that does not offer the method is
+ * refused and named.
+ *
+ * @generated from enum rackwright.v1.CleaningMethod
+ */
+export type CleaningMethod = (typeof CleaningMethod)[keyof typeof CleaningMethod] | UnknownEnum;
+
+/**
+ * Describes the enum rackwright.v1.CleaningMethod.
+ */
+export const CleaningMethodSchema: GenEnum<CleaningMethod> = /*@__PURE__*/
+  enumDesc(file_rackwright_v1_erasure_policy, 2);
 
