@@ -153,6 +153,7 @@ export {
   percent,
   placesForHole,
   placesForShare,
+  planRereading,
   planVerification,
   type ReadSpeed,
   regionVerification,

@@ -55,7 +55,8 @@ export type CountName =
   | 'bytesWritten';
 
 /** What the control plane had ordered for the device. */
-export type OrderedDevice = Pick<agent.DevicePlan, 'verification' | 'rereadDelay'>;
+export type OrderedDevice = Pick<agent.DevicePlan, 'verification' | 'rereadDelay'> &
+  Partial<Pick<agent.DevicePlan, 'erasedSeed'>>;
 
 /** All that cannot be true of an outcome that claims an erasure; empty for any other verdict. */
 export function plausibilityProblems(
@@ -135,8 +136,8 @@ export function impliedCounts(
 }
 
 /**
- * What a whole step counts. A run that reads again after a delay reads other places as well, drawn
- * from a seed of their own; where all was read there are no other places.
+ * What a whole step counts. A run that reads again after a delay, and a reading in a later boot,
+ * read other places as well, drawn from a seed of their own; where all is read there are none.
  */
 export function impliedReading(
   facts: DeviceFacts,
@@ -145,15 +146,25 @@ export function impliedReading(
   ordered: OrderedDevice & { readonly mode: agent.StepMode },
 ): ImpliedCounts {
   const verification = orderedVerification(ordered);
-  const first = impliedCounts(facts, method, operationSeed, verification);
+  const { erasedSeed = operationSeed } = ordered;
+  const inLaterBoot = isReading(ordered);
+  const firstSeed = inLaterBoot ? erasedSeed : operationSeed;
+  const first = impliedCounts(facts, method, firstSeed, verification);
   const delay = ordered.rereadDelay;
-  const isReadAgain = delay !== undefined && (delay.seconds > 0n || delay.nanos > 0);
-  const isRun = ordered.mode === agent.StepMode.RUN;
-  if (!isReadAgain || !isRun || verification.level === 'full') return first;
-  const seed = regionSeed(operationSeed, deviceIdentity(facts), 'again');
+  const isDelayed = delay !== undefined && (delay.seconds > 0n || delay.nanos > 0);
+  const isReadAgain = inLaterBoot || (isDelayed && ordered.mode === agent.StepMode.RUN);
+  if (!isReadAgain || verification.level === 'full') return first;
+  const seed = inLaterBoot
+    ? operationSeed
+    : regionSeed(operationSeed, deviceIdentity(facts), 'again');
   const again = impliedCounts(facts, method, seed, verification);
   const placesRead = first.placesRead + again.placesRead;
   return { ...first, placesRead, bytesRead: first.bytesRead + again.bytesRead };
+}
+
+/** Whether the order is to read in a later boot, and to write nothing. */
+function isReading({ erasedSeed }: OrderedDevice): boolean {
+  return erasedSeed !== undefined && erasedSeed.length > 0;
 }
 
 function countProblems(
@@ -194,7 +205,9 @@ function countProblems(
   const bytesWritten = Number(outcome.bytesWritten);
   const wantsWrites = method === 'overwrite' || method === 'metadataOnly';
   const isCheck = bytesWritten === 0;
-  if (wantsWrites && !isCheck && bytesWritten < implied.bytesExamined) {
+  if (isReading(ordered) && !isCheck) {
+    problems.push({ kind: 'count', what: 'bytesWritten', found: bytesWritten, wanted: 0 });
+  } else if (wantsWrites && !isCheck && bytesWritten < implied.bytesExamined) {
     const counts = { found: bytesWritten, wanted: implied.bytesExamined };
     problems.push({ kind: 'count', what: 'bytesWritten', ...counts });
   }

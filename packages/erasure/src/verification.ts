@@ -68,6 +68,17 @@ export function planVerification({
   return isTooMany ? { level: 'full' } : { level: 'sampled', places };
 }
 
+/**
+ * How a device is read again in a later boot. What was sampled is read in the same places. What was
+ * read whole is sampled by the policy, however it was erased: its whole reading is certified, and
+ * another one would keep its host from use for hours. Throws as `planVerification` does.
+ */
+export function planRereading(erased: Verification, question: VerificationQuestion): Verification {
+  if (erased.level === 'sampled') return erased;
+  const policy = { ...question.policy, sampleOverwritten: true };
+  return planVerification({ ...question, policy });
+}
+
 /** Places that find a left share of a device of any size; `Infinity` when none suffice. */
 export function placesForShare(share: number, confidence: number): number {
   if (share >= 1) return 1;

@@ -1,20 +1,24 @@
 /** Erased disks are read again after a power cycle, before anything is written or used. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { durationFromMs } from '@bufbuild/protobuf/wkt';
+import { durationFromMs, TimestampSchema, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
+  DeploySpecSchema,
   ErasureDocumentKind,
   HostGoal,
+  HostSpecSchema,
   HostState,
   PowerCycleCheck,
   RunKind,
   RunOutcome,
   StepState,
   StorageDeviceSchema,
+  StorageRegionSchema,
   WriteCache,
 } from '@rackwright/api';
 import { parseDocument } from '@rackwright/erasure';
 import { describe, expect, test } from 'vitest';
+import { foresee, type PlannableRequest } from '../foresee/foresee.ts';
 import {
   type Bench,
   bench,
@@ -22,6 +26,7 @@ import {
   done,
   erased,
   inspected,
+  startMs,
   statusOf,
   stepAt,
   verified,
@@ -91,7 +96,7 @@ function reread(host: Bench, change: Outcome = {}): Outcome {
   const [plan] = kind.value.devices;
   return {
     ...(erased(virtioDisk) as Outcome),
-    ...{ certificate: plan?.certificate ?? '', placesRead: 9n, ...change },
+    ...{ certificate: plan?.certificate ?? '', ...change },
   };
 }
 
@@ -100,7 +105,11 @@ function documentsOf(effects: readonly HostEffect[]): DocumentDraft[] {
   return effects.flatMap((effect) => (effect.kind === 'document' ? effect.documents : []));
 }
 
-const proves = (host: Bench, bootId = 'b2') => brings(host, reread(host), { bootId });
+const proves = (host: Bench, bootId = 'b2', change: Outcome = {}) =>
+  brings(host, reread(host, change), { bootId });
+
+const otherSeed = new Uint8Array(32).fill(9);
+const atFirst = create(TimestampSchema, { seconds: 1n });
 
 function fails(host: Bench, type: string) {
   const failed = reread(host, {
@@ -188,6 +197,40 @@ describe('the first boot of the runner after a clean', () => {
     expect(reading?.state).toBe(StepState.SKIPPED);
   });
 
+  const bootAndRead = [
+    ...['power.off', 'power.bootRunner', 'runner.await', 'runner.inspect', again, 'power.off'],
+  ];
+
+  test('is one of its own before an image boots over the network', () => {
+    const host = available();
+    const deploy = create(DeploySpecSchema, { netboot: true });
+    host.request({ ...provision, deploy });
+    expect(names(host)).toEqual([
+      ...['deploy.fetch_image', ...bootAndRead, 'power.bootImage', 'deploy.await_image'],
+    ]);
+    host.report(done);
+    boot(host);
+    host.report(inspected());
+    proves(host);
+    host.report(done);
+    expect(stepAt(host)).toBe('power.bootImage');
+  });
+
+  test('is one of its own before rescue, whose runner takes no step', () => {
+    const host = available();
+    const spec = host.record.host?.spec ?? create(HostSpecSchema);
+    const goal = HostGoal.MANAGEABLE;
+    host.request({ kind: 'update', spec: { ...spec, goal }, labels: {} });
+    host.request({ kind: 'rescue', reason: '' });
+    expect(names(host)).toEqual([...bootAndRead, 'power.bootRescue', 'runner.await']);
+    boot(host);
+    host.report(inspected());
+    const documents = documentsOf(proves(host));
+    expect(documents).toMatchObject([{ kind: ErasureDocumentKind.ADDENDUM }]);
+    boot(host, []);
+    expect(statusOf(host)).toMatchObject({ inRescue: true, run: { outcome: 1 } });
+  });
+
   test('R8: a runner that cannot read again writes nothing', () => {
     const host = available();
     host.request(provision);
@@ -202,6 +245,76 @@ describe('the first boot of the runner after a clean', () => {
     const host = available([whole]);
     host.request({ kind: 'inspect' });
     expect(names(host)).not.toContain(again);
+  });
+});
+
+describe('a large disk that was overwritten and read whole', () => {
+  const gib = 1024n ** 3n;
+  const sizeBytes = 1_000n * gib;
+  const large = create(StorageDeviceSchema, {
+    ...virtioDisk,
+    ...{ sizeBytes, discardSupported: false },
+    regions: [create(StorageRegionSchema, { name: 'vda', sizeBytes, logicalBlockBytes: 512 })],
+  });
+  /** Overwritten and read whole, in ten hours. */
+  function overwritten(host: Bench): void {
+    const { OVERWRITE } = agent.ErasureMethod;
+    const written = { bytesWritten: sizeBytes, endTime: timestampFromMs(startMs + 36_000_000) };
+    brings(host, { ...(erased(large, OVERWRITE) as Outcome), ...written }, { bootId: 'b1' });
+    host.report(inspected([large]));
+  }
+
+  test('is sampled before an image comes onto it, and the plan says how long that takes', () => {
+    const host = atErase({}, large);
+    overwritten(host);
+    host.report(done);
+    expect(statusOf(host).state).toBe(HostState.AVAILABLE);
+    const seen = foresee({ record: host.record, context: { ...host.context, nowMs: host.nowMs } }, {
+      ...provision,
+      at: undefined,
+    } as PlannableRequest);
+    expect(seen).toMatchObject({
+      devices: [
+        {
+          fate: expect.stringContaining('written'),
+          verification: 'again after the power cycle: 46050 places and as many new ones',
+          reads: 92_100n,
+          time: { seconds: 13n },
+        },
+      ],
+    });
+  });
+
+  const levelOf = ({ kind }: agent.Operation) => {
+    return kind.case === 'runStep' ? kind.value.devices[0]?.verification : undefined;
+  };
+
+  test.each<[string, Spec, object]>([
+    ['sampled by default', {}, { level: agent.VerificationLevel.SAMPLED, places: 46_050n }],
+    [
+      'sampled as the site wants it',
+      { cleaning: { verification: { sharePpcm: 100_000 } } },
+      { level: agent.VerificationLevel.SAMPLED, places: 4_603n },
+    ],
+    [
+      'read whole where the site reads all disks whole',
+      { cleaning: { verification: { full: true } } },
+      { level: agent.VerificationLevel.FULL },
+    ],
+    [
+      'read whole below the configured size',
+      { cleaning: { verification: { fullBelowBytes: 2_000n * gib } } },
+      { level: agent.VerificationLevel.FULL },
+    ],
+  ])('is %s when it is read again', (_text, spec, expected) => {
+    const { IMMEDIATE } = PowerCycleCheck;
+    const cleaning = { powerCycleCheck: IMMEDIATE, ...spec?.cleaning };
+    const host = atErase({ cleaning }, large);
+    expect(levelOf(host.operation())).toMatchObject({ level: agent.VerificationLevel.FULL });
+    overwritten(host);
+    boot(host);
+    expect(stepAt(host)).toBe(again);
+    expect(levelOf(host.operation())).toMatchObject(expected);
   });
 });
 
@@ -266,6 +379,10 @@ describe('a reading that shows nothing', () => {
     ['of the boot that erased', (host) => proves(host, 'b1')],
     ['of another certificate', (host) => brings(host, reread(host, { certificate: 'x' }), {})],
     ['of a step that failed', (host) => brings(host, reread(host), { ofFailedStep: true })],
+    ['that read fewer places than it says', (host) => proves(host, 'b2', { placesRead: 9n })],
+    ['with places of another seed', (host) => proves(host, 'b2', { challengeSeed: otherSeed })],
+    ['that wrote', (host) => proves(host, 'b2', { bytesWritten: 4_096n })],
+    ['that ends before it starts', (host) => proves(host, 'b2', { endTime: atFirst })],
     ['that read nothing', (host) => brings(host, reread(host, { placesRead: 0n }), {})],
     ['without evidence', (host) => host.report(done)],
   ])('%s is no proof', (_text, bring) => {

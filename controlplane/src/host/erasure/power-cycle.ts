@@ -23,12 +23,21 @@ import {
   verifyErasedStep,
   WriteCache,
 } from '@rackwright/api';
-import { deviceFactsOf, deviceIdentity, parseEvidence } from '@rackwright/erasure';
+import {
+  deviceFactsOf,
+  deviceIdentity,
+  methodOf,
+  orderedVerification,
+  parseEvidence,
+  planRereading,
+  verificationToWire,
+} from '@rackwright/erasure';
 import { clearFault, setFault } from '../turn/fault.ts';
 import { invalidResult, stepFailure } from '../turn/step-failure.ts';
 import { engineSteps } from '../turn/step-names.ts';
 import { leaveAvailable, type Turn } from '../turn/turn.ts';
-import { withEvidence } from './evidence.ts';
+import { whyUntrue, withEvidence } from './evidence.ts';
+import { verificationPolicy } from './policy.ts';
 import { addenda, revocations } from './proof-documents.ts';
 
 /** Data that was erased has come back: the fault, and the failure of the run that saw it. */
@@ -102,8 +111,26 @@ export function plansToProve(turn: Turn, run: Run): agent.DevicePlan[] {
   const present = new Set(
     inventoryNow(turn)?.devices.map((device) => deviceIdentity(deviceFactsOf(device))),
   );
-  return turn.record.unproved.flatMap(({ plan }) => {
-    return plan === undefined || (hasLooked && !present.has(keyOf(plan))) ? [] : [plan];
+  return rereadings(turn).filter((plan) => !hasLooked || present.has(keyOf(plan)));
+}
+
+/** What the disks of the record are read again by, wherever a run does that. */
+export function rereadings(turn: Turn): agent.DevicePlan[] {
+  return turn.record.unproved.flatMap(({ plan }) =>
+    plan === undefined ? [] : [rereadingOf(turn, plan)],
+  );
+}
+
+/** The order to read a device again: by the site's policy of now, however whole it was read. */
+function rereadingOf({ spec, context }: Turn, plan: agent.DevicePlan): agent.DevicePlan {
+  const method = methodOf(plan.method);
+  if (plan.device === undefined || method === undefined) return plan;
+  const { sizeBytes } = deviceFactsOf(plan.device);
+  const policy = verificationPolicy(spec, context.fleet);
+  const verification = planRereading(orderedVerification(plan), { method, sizeBytes, policy });
+  return create(agent.DevicePlanSchema, {
+    ...plan,
+    verification: verificationToWire(verification),
   });
 }
 
@@ -129,13 +156,12 @@ export function provesAtOnce(turn: Turn): boolean {
 /** Takes in what reading again has shown; returns why that is no proof, or undefined. */
 export function proveErased(
   turn: Turn,
-  run: Run,
   step: RunStep,
   evidence: agent.Evidence | undefined,
 ): RunFailure | undefined {
   return withEvidence(turn, step, evidence, (signed) => {
     const parsed = parseEvidence(signed.payload);
-    const lack = whyNoProof(turn, run, parsed);
+    const lack = whyNoProof(turn, parsed);
     if (lack !== undefined) return lack;
     turn.effects.push({ kind: 'document', documents: addenda(turn, signed, parsed) });
     turn.record.unproved = [];
@@ -144,14 +170,15 @@ export function proveErased(
   });
 }
 
-function whyNoProof(turn: Turn, run: Run, parsed: agent.StepEvidence): RunFailure | undefined {
+function whyNoProof(turn: Turn, parsed: agent.StepEvidence): RunFailure | undefined {
   const { operation } = turn.record;
   const ordered = operation?.operation;
   if (parsed.operationId !== ordered?.id || parsed.hostUid !== turn.host.uid) {
     return invalidResult(`the evidence is of ${parsed.operationId || 'no operation'}`);
   }
   if (parsed.ofFailedStep) return invalidResult('the evidence says that the step failed');
-  const plans = plansToProve(turn, run);
+  if (ordered?.kind.case !== 'runStep') return invalidResult('no reading was ordered');
+  const { devices: plans, challengeSeed } = ordered.kind.value;
   if (parsed.devices.length !== plans.length) {
     const count = `${parsed.devices.length} devices instead of ${plans.length}`;
     return invalidResult(`the evidence speaks of ${count}`);
@@ -172,6 +199,11 @@ function whyNoProof(turn: Turn, run: Run, parsed: agent.StepEvidence): RunFailur
     if (bootOf(turn, plan) === parsed.bootId) {
       return invalidResult(`disk ${key} was read by the boot that had erased it`);
     }
+    const asOrdered =
+      outcome.method === plan.method && Buffer.from(outcome.challengeSeed).equals(challengeSeed);
+    if (!asOrdered) return invalidResult(`disk ${key} was not read as it was ordered`);
+    const untrue = whyUntrue(outcome, plan, agent.StepMode.CHECK);
+    if (untrue !== undefined) return invalidResult(`disk ${key}: ${untrue}`);
   }
   return undefined;
 }

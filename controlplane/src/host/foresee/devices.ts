@@ -1,25 +1,34 @@
 /** Which devices a run would meet, what it does to each, and what is lost by that. Pure. */
 
-import { create } from '@bufbuild/protobuf';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  type agent,
   type PlannedDevice,
   PlannedDeviceSchema,
   RunKind,
   type RunStep,
   StepState,
+  verifyErasedStep,
   writeImageStep,
 } from '@rackwright/api';
 import { sizeText } from '@rackwright/disk-image/size';
 import {
+  type DeviceFacts,
   describeVerification,
+  deviceFactsOf,
+  deviceIdentity,
   type ErasureMethod,
+  methodOf,
+  orderedVerification,
+  planRereading,
   planVerification,
   type ScopeDecision,
-  type VerificationPolicy,
+  type Verification,
 } from '@rackwright/erasure';
 import { decideForSteps } from '../erasure/device-plan.ts';
 import { verificationPolicy } from '../erasure/policy.ts';
+import { rereadings } from '../erasure/power-cycle.ts';
 import { usualSpeed } from '../erasure/times.ts';
 import { isErasure } from '../turn/step-failure.ts';
 import type { Turn } from '../turn/turn.ts';
@@ -62,10 +71,11 @@ export function staysAsItIs(device: PlannedDevice): boolean {
 
 /** Every device of the last inventory with its fate; none when there was no inventory. */
 export function foreseeDevices(
-  { context, spec, record }: Turn,
+  turn: Turn,
   kind: RunKind,
   steps: readonly RunStep[],
 ): PlannedDevice[] {
+  const { context, spec, record } = turn;
   const { inventory } = context.facts;
   if (inventory === undefined) return [];
   const erasures = steps.filter(({ name }) => isErasure(name));
@@ -76,7 +86,7 @@ export function foreseeDevices(
     if (decision.kind === 'listed') return `${leftAlone}${decision.reason}`;
     return isDeployment ? fateOf(decision.device, root, record.deploy) : fateBeside(steps);
   };
-  const policy = verificationPolicy(spec, context.fleet);
+  const readings = readingsOf(turn, steps);
   return decisions.map((decision) => {
     const { serial, wwn, model, sizeBytes, name } = decision.device;
     return create(PlannedDeviceSchema, {
@@ -86,27 +96,84 @@ export function foreseeDevices(
       sizeBytes: BigInt(sizeBytes),
       kernelName: name,
       fate: erasures.length > 0 ? erasedFate(decision) : keptFate(decision),
-      ...(erasures.length > 0 ? readBack(decision, policy) : {}),
+      ...readings(decision),
     });
   });
 }
 
-/** How an erased device is read back, what that costs, and what it can miss. */
-function readBack(decision: ScopeDecision, policy: VerificationPolicy) {
-  if (decision.kind !== 'inScope') return {};
-  const { device, method } = decision;
-  const { sizeBytes } = device;
-  const verification = planVerification({ method, sizeBytes, policy });
-  const speed = usualSpeed(device);
-  const { confidence } = policy;
-  const told = describeVerification({ verification, method, sizeBytes, speed, confidence });
-  const writtenSeconds = method === 'overwrite' ? sizeBytes / speed.bytesPerSecond : 0;
-  return {
-    verification: verification.level === 'full' ? 'whole' : `${verification.places} places`,
-    reads: BigInt(told.reads),
-    time: durationFromMs(Math.ceil(writtenSeconds + told.seconds) * 1_000),
-    canMiss: told.canMiss,
+/** One reading of a device: how, and how often so many places are read. */
+interface Reading {
+  readonly verification: Verification;
+  readonly method: ErasureMethod;
+  /** A later boot reads the places of the erasure and as many new ones. */
+  readonly isLater: boolean;
+}
+
+type ReadBack = MessageInitShape<typeof PlannedDeviceSchema>;
+
+/** How a run reads each device: after its erasure, and after a power cycle before or behind it. */
+function readingsOf(turn: Turn, steps: readonly RunStep[]): (decision: ScopeDecision) => ReadBack {
+  const policy = verificationPolicy(turn.spec, turn.context.fleet);
+  const erased = steps.findLastIndex(({ name }) => isErasure(name));
+  const reads = (from: number, to: number) =>
+    steps.slice(from, to).some(({ name }) => name === verifyErasedStep);
+  const due = reads(0, erased === -1 ? steps.length : erased) ? rereadings(turn) : [];
+  const isReadAtEnd = erased !== -1 && reads(erased, steps.length);
+  return (decision) => {
+    const readings: Reading[] = [];
+    const key = deviceIdentity(decision.device);
+    for (const plan of due) {
+      const method = methodOf(plan.method);
+      if (method === undefined || deviceKey(plan) !== key) continue;
+      readings.push({ verification: orderedVerification(plan), method, isLater: true });
+    }
+    const { sizeBytes } = decision.device;
+    if (erased !== -1 && decision.kind === 'inScope') {
+      const { method } = decision;
+      const question = { method, sizeBytes, policy };
+      const verification = planVerification(question);
+      readings.push({ verification, method, isLater: false });
+      const again = planRereading(verification, question);
+      if (isReadAtEnd) readings.push({ verification: again, method, isLater: true });
+    }
+    return readBack(decision.device, readings, policy.confidence);
   };
+}
+
+/** How a device is read, what that costs in all, and what the first reading can miss. */
+function readBack(device: DeviceFacts, readings: readonly Reading[], confidence: number): ReadBack {
+  const shown = readings.find(({ isLater }) => !isLater) ?? readings[0];
+  if (shown === undefined) return {};
+  const { sizeBytes } = device;
+  const speed = usualSpeed(device);
+  const isWritten = shown.method === 'overwrite' && !shown.isLater;
+  let seconds = isWritten ? sizeBytes / speed.bytesPerSecond : 0;
+  let reads = 0;
+  const told = readings.map(({ verification, method, isLater }) => {
+    const one = describeVerification({ verification, method, sizeBytes, speed, confidence });
+    const times = isLater && verification.level === 'sampled' ? 2 : 1;
+    reads += times * one.reads;
+    seconds += times * one.seconds;
+    return one;
+  });
+  return {
+    verification: readings.map(wordsOf).join(', '),
+    reads: BigInt(reads),
+    time: durationFromMs(Math.ceil(seconds) * 1_000),
+    canMiss: told[readings.indexOf(shown)]?.canMiss ?? '',
+  };
+}
+
+function wordsOf({ verification, isLater }: Reading): string {
+  const again = isLater ? 'again after the power cycle: ' : '';
+  if (verification.level === 'full') return `${again}whole`;
+  return isLater
+    ? `${again}${verification.places} places and as many new ones`
+    : `${verification.places} places`;
+}
+
+function deviceKey({ device }: agent.DevicePlan): string {
+  return device === undefined ? '' : deviceIdentity(deviceFactsOf(device));
 }
 
 function erasedFate(decision: ScopeDecision): string {

@@ -1,7 +1,8 @@
 /**
  * Where reading again after a power cycle stands in the list of a run (`erasure/power-cycle.ts`):
- * behind the first boot of the runner, before anything else; and, where a clean does it itself, in
- * a boot of its own at the end. Pure.
+ * behind the first boot of the runner, before anything else; in a boot of its own before what uses
+ * the host without one (rescue, an image over the network), and, where a clean does it itself, at
+ * its end. Pure.
  */
 import {
   RerunClass,
@@ -26,6 +27,18 @@ const frame = [
   engineSteps.off,
 ] as const;
 
+/** What goes before a boot that no runner can be asked in; the host is off there. */
+const frameBeforeUse = [
+  engineSteps.bootRunner,
+  engineSteps.awaitRunner,
+  engineSteps.inspect,
+  verifyErasedStep,
+  engineSteps.off,
+] as const;
+
+/** Boots of our own into something that may write: in rescue the runner takes no step. */
+const usesHost: ReadonlySet<string> = new Set([engineSteps.bootRescue, engineSteps.bootImage]);
+
 /** The steps of a run, with the reading that is due. */
 export function withProof(turn: Turn, kind: RunKind, steps: readonly RunStep[]): RunStep[] {
   if (!isDue(turn)) return [...steps];
@@ -35,6 +48,10 @@ export function withProof(turn: Turn, kind: RunKind, steps: readonly RunStep[]):
   return steps.flatMap((step, at) => {
     const isUp = step.name === engineSteps.awaitRunner;
     const looked = step.name === engineSteps.inspect && isUpBefore(steps, at);
+    if (usesHost.has(step.name) && !placed) {
+      placed = true;
+      return [...stepsNamed(turn, ...frameBeforeUse), step];
+    }
     const looksNext = steps[at + 1]?.name === engineSteps.inspect;
     if (!((isUp && !looksNext) || looked) || (placed && !everywhere)) return [step];
     placed = true;

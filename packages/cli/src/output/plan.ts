@@ -79,10 +79,9 @@ const deviceColumns: Column<PlannedDevice>[] = [
   { title: 'CAN MISS', value: ({ canMiss }) => canMiss, dropOrder: 6, widthMin: 20 },
 ];
 
-/** "whole, 16384 reads" */
+/** "whole, 16384 reads"; reads count what is read again, too. */
 function readBackText({ verification, reads }: PlannedDevice): string {
-  if (verification === '') return '';
-  return verification === 'whole' ? `whole, ${reads} reads` : verification;
+  return verification === '' ? '' : `${verification}, ${reads} reads`;
 }
 
 /** Characters of one value that a table shows. */

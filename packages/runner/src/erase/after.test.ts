@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { agent } from '@rackwright/api';
-import { methodToWire, storageDeviceOf } from '@rackwright/erasure';
+import { methodToWire, plausibilityProblems, storageDeviceOf } from '@rackwright/erasure';
 import { expect, test } from 'vitest';
 import { fileDisks } from '../linux/file-disks.ts';
 import type { DeviceStage, StepEnd } from '../step.ts';
@@ -161,6 +161,29 @@ test('reads new places besides those of the erasure when it samples', async () =
   const once = Number(outcome?.challengeBlocksWritten) + places;
   expect(Number(outcome?.placesRead)).toBeGreaterThan(1.8 * once);
 });
+
+test.each(['discard', 'overwrite'] as const)(
+  'samples after %s what was read whole, and its evidence is plausible',
+  async (method) => {
+    addDisk('sda', { discardSupported: method === 'discard' }, ['sda'], 8 * mib);
+    expect((await run()).result.kind).toBe('complete');
+    const verification = create(agent.VerificationSchema, sampled);
+    const end = await verifyAgain(verification);
+    expect(end.result).toEqual({ kind: 'complete' });
+    const [ordered] = await plans({ erasedSeed, verification });
+    const [found] = end.evidence?.devices ?? [];
+    const outcome = create(agent.DeviceOutcomeSchema, found as agent.DeviceOutcome);
+    expect(Number(outcome.bytesRead)).toBeLessThan(2 * mib);
+    const problems = (change: Partial<agent.DeviceOutcome>) => {
+      const changed = create(agent.DeviceOutcomeSchema, { ...outcome, ...change });
+      if (ordered === undefined) throw new Error('there is one disk');
+      return plausibilityProblems(changed, ordered, agent.StepMode.CHECK);
+    };
+    expect(problems({})).toEqual([]);
+    expect(problems({ placesRead: outcome.placesRead - 1n })).toHaveLength(1);
+    expect(problems({ bytesWritten: 512n })).toMatchObject([{ what: 'bytesWritten', wanted: 0 }]);
+  },
+);
 
 test('refuses to verify by an order that would write, or without the seed of before', async () => {
   addDisk('sda');

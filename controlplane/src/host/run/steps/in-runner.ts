@@ -39,7 +39,7 @@ export const runnerStep: OperationStep = {
 /** Reads again what was erased before a power cycle; it writes nothing. */
 export const verifyErased: OperationStep = {
   ...runnerStep,
-  complete: (turn, run, step, result) => proveErased(turn, run, step, result.evidence),
+  complete: (turn, _run, step, result) => proveErased(turn, step, result.evidence),
   leftMs: (turn, run) =>
     readTimeoutMs(plansToProve(turn, run), turn.context.timing.cleanStepTimeoutMs),
 };

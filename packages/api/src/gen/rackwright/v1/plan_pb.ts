@@ -212,14 +212,15 @@ export type PlannedDevice = Message<"rackwright.v1.PlannedDevice"> & {
   fate: string;
 
   /**
-   * How it is read back after its erasure: "whole" or "46050 places"; empty where nothing is erased.
+   * How it is read: after its erasure, "whole" or "46050 places"; after a power cycle, "again after
+   * the power cycle: 46050 places and as many new ones". Empty where nothing is read.
    *
    * @generated from field: string verification = 7;
    */
   verification: string;
 
   /**
-   * Reads of 4 KiB that takes, and about how long erasing and reading back take together.
+   * Reads of 4 KiB that takes, and about how long erasing and reading take together.
    *
    * @generated from field: uint64 reads = 8;
    */
