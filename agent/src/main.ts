@@ -151,6 +151,7 @@ async function run(config: AgentConfig, starts: FailedStarts): Promise<void> {
     largeFiles: nodeLargeFiles(),
     log,
     crashPoint: makeCrashPoint(config.crashAt),
+    ownAddresses: nodeOwnAddresses,
   };
   const agent = await startAgent({ ...config, served: division.served }, platform);
   const unused = inherited.closeRest();

@@ -47,6 +47,8 @@ export interface Platform {
   readonly largeFiles: LargeFiles;
   readonly log: Log;
   readonly crashPoint: CrashPoint;
+  /** Its IPv4 addresses by their interface, now. */
+  readonly ownAddresses: () => ReadonlyMap<string, readonly string[]>;
 }
 
 export interface RunningAgent {
@@ -154,7 +156,7 @@ function addressesOf(config: AgentConfig): readonly string[] {
 
 function startBootPath(
   config: ServedConfig,
-  { clock, disk, http, log, udp }: Platform,
+  { clock, disk, http, log, udp, ownAddresses }: Platform,
   core: AgentCore,
   certificate: BootCertificate,
   gatewayPort: number,
@@ -172,6 +174,7 @@ function startBootPath(
     },
     {
       ...{ udp, http, disk, clock, log, memory: core.bootMemory, deploys: core.deploys },
+      ownAddresses,
       imageBlob: (hex) => images.blob(hex) ?? (images.isBegun(hex) ? 'later' : undefined),
       openDiscovery: (mac) => core.openDiscovery(mac),
       onNetboot: (sighting) => core.onNetboot(sighting),

@@ -247,7 +247,7 @@ test('sends a file from the address that clients were told, where it listens on 
   const client = createSocket('udp4');
   try {
     const answered = once(client, 'message');
-    client.send('\0\u0001undionly.kpxe\0octet\0', rig.services.tftpPort, '127.0.0.1');
+    client.send('\0\u0001undionly.kpxe\0octet\0', rig.services.tftpPort, '127.0.0.2');
     const [, from] = (await answered) as [Buffer, { readonly address: string }];
     expect(from.address).toBe('127.0.0.2');
   } finally {

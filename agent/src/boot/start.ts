@@ -36,6 +36,8 @@ export interface BootDependencies {
   readonly onAddressAsked?: (hostUid: string) => void;
   /** Opens a boot for the inventory of a machine that is no host; `memory` has it at once. */
   readonly openDiscovery?: (mac: string) => void;
+  /** The machine's IPv4 addresses by their interface, now; absent: nobody can tell. */
+  readonly ownAddresses?: () => ReadonlyMap<string, readonly string[]>;
   /** Told, synchronously, of what keeps hosts from their addresses; all of it is logged as well. */
   readonly onDhcpFault?: (fault: DhcpFault) => void;
   /** Blobs of images by the hex of their SHA-256; absent: none are served. */
@@ -50,6 +52,8 @@ export interface BootServices {
   /** Of the first interface where DHCP is not off. */
   readonly dhcpPort?: number;
   readonly pxePort?: number;
+  /** By TFTP, under way. */
+  transfers(): number;
   /** Undefined when HTTP answers, else what is wrong. */
   problem(timeoutMs: number): Promise<string | undefined>;
   close(): Promise<void>;
@@ -88,7 +92,11 @@ export async function startBoot(
     const limits = tftpLimitsOf(config);
     const { loaders } = files;
     const listens = config.interfaces.map((one) => tftpListen(config, one));
-    const tftpShell = await startTftp({ udp, clock, log, gate, loaders, listens, limits });
+    const own = dependencies.ownAddresses;
+    const tftpShell = await startTftp({
+      ...{ udp, clock, log, gate, loaders, listens, limits },
+      ...(own === undefined ? {} : { ownAddresses: own }),
+    });
     closers.push(() => tftpShell.close());
     const dhcpShells: DhcpShell[] = [];
     for (const one of config.interfaces) {
@@ -101,7 +109,10 @@ export async function startBoot(
     const [first] = dhcpShells;
     const ports = first === undefined ? {} : { dhcpPort: first.dhcpPort, pxePort: first.pxePort };
     const problem = (timeoutMs: number) => httpShell.problem(timeoutMs);
-    return { httpPort: httpShell.port, tftpPort: tftpShell.port, ...ports, problem, close };
+    return {
+      ...{ httpPort: httpShell.port, tftpPort: tftpShell.port, ...ports, problem, close },
+      transfers: () => tftpShell.transfers,
+    };
   } catch (error) {
     await close();
     throw error;

@@ -9,7 +9,8 @@ const patienceMs = 1_000;
 
 export interface Mailbox {
   readonly port: number;
-  send(datagram: Uint8Array, port: number): void;
+  /** To loopback unless an address is given. */
+  send(datagram: Uint8Array, port: number, address?: string): void;
   /** The next datagram, or undefined when none comes in time. */
   next(waitMs: number): Promise<{ datagram: Uint8Array; from: UdpPeer } | undefined>;
   close(): void;
@@ -32,7 +33,7 @@ export async function openMailbox(): Promise<Mailbox> {
   );
   return {
     port: socket.local.port,
-    send: (datagram, port) => socket.send(datagram, { address: '127.0.0.1', port }),
+    send: (datagram, port, address = '127.0.0.1') => socket.send(datagram, { address, port }),
     async next(waitMs) {
       if (arrived.length === 0) {
         await new Promise<void>((resolve) => {

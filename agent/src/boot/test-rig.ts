@@ -7,7 +7,7 @@ import { nodeClock, nodeDisk, nodeHttp, nodeUdp } from '@rackwright/platform/nod
 import type { BootConfig, BootInterface } from './config.ts';
 import type { BootMemory } from './memory.ts';
 import type { NetbootObservation } from './observation.ts';
-import { type BootServices, startBoot } from './start.ts';
+import { type BootDependencies, type BootServices, startBoot } from './start.ts';
 
 export const knownMac = '52:54:00:77:00:01';
 export const grantedMac = '52:54:00:77:00:02';
@@ -34,6 +34,8 @@ export async function startRig(options: {
   readonly interface?: Partial<BootInterface>;
   /** Instead of this machine's. */
   readonly udp?: Udp;
+  /** The machine's addresses by their interface; absent: nobody can tell. */
+  readonly ownAddresses?: BootDependencies['ownAddresses'];
   /** What is known of machines that are no hosts; without it they get nothing. */
   readonly discovery?: {
     memory(): BootMemory['discovery'] | undefined;
@@ -81,6 +83,7 @@ export async function startRig(options: {
     clock: nodeClock(),
     log: logInto(lines),
     memory: () => rigMemory(options.discovery?.memory()),
+    ...(options.ownAddresses === undefined ? {} : { ownAddresses: options.ownAddresses }),
     onNetboot: (observation) => observed.push(observation),
     onAddressAsked: (hostUid) => asked.push(hostUid),
     openDiscovery: (mac) => options.discovery?.open(mac),

@@ -2,16 +2,30 @@
  * The TFTP server on real sockets: one socket per transfer, as RFC 1350 §4 wants; every decision
  * is `@rackwright/tftp`'s.
  *
+ * Y0 What asks one of our addresses is answered from it: a client that is told another one may
+ *    drop it. Where a datagram does not say what it was sent to, a transfer listens at all
+ *    addresses that it may have been, and goes on from where the client speaks to.
  * Y1 A request is decided on at once, from memory; opening its socket is the only wait.
- * Y2 A packet from a stranger's port is told so and does not disturb the transfer (RFC 1350 §4).
+ * Y2 A packet from a stranger's port is told so and does not disturb the transfer (RFC 1350 §4);
+ *    an error is never answered.
  * Y3 Each transfer's socket and timer are gone when it has ended.
  */
 import { DecodeError } from '@rackwright/bytes';
-import type { Cancel, Clock, Log, LogFields, Udp, UdpPeer, UdpSocket } from '@rackwright/platform';
+import type {
+  Cancel,
+  Clock,
+  Log,
+  LogFields,
+  Udp,
+  UdpHandlers,
+  UdpPeer,
+  UdpSocket,
+} from '@rackwright/platform';
 import {
   decideRequest,
   decodePacket,
   encodePacket,
+  isError,
   type Lookup,
   type RequestDecision,
   type TftpLimits,
@@ -20,6 +34,7 @@ import {
   type TransferStep,
   tftpError,
 } from '@rackwright/tftp';
+import { everywhere } from './config.ts';
 import { LineBudget } from './line-budget.ts';
 import type { Gate } from './observation.ts';
 import { parseLoaderPath } from './urls.ts';
@@ -46,6 +61,8 @@ export interface TftpShellOptions {
   /** At least one. The limits are for all of them together. */
   readonly listens: readonly TftpListen[];
   readonly limits: TftpLimits;
+  /** The machine's IPv4 addresses by their interface, now; absent: nobody can tell. */
+  readonly ownAddresses?: () => ReadonlyMap<string, readonly string[]>;
 }
 
 export interface TftpShell {
@@ -57,6 +74,8 @@ export interface TftpShell {
 }
 
 const troubleLinesPerMinuteMax = 30;
+/** Sockets of one port, and of one transfer. */
+const addressesMax = 8;
 
 export async function startTftp(options: TftpShellOptions): Promise<TftpShell> {
   const server = new TftpServer(options);
@@ -66,13 +85,8 @@ export async function startTftp(options: TftpShellOptions): Promise<TftpShell> {
     server.close();
   };
   try {
-    for (const { transferAddress, ...listen } of options.listens) {
-      const socket = await options.udp.bind(listen, {
-        onDatagram: (datagram, from, at) => server.receive(at, datagram, from, transferAddress),
-        onError: (error) => server.report({ error: error.message }, 'TFTP socket error'),
-      });
-      sockets.push(socket);
-    }
+    for (const listen of options.listens)
+      sockets.push(...(await listenAt(options, listen, server)));
   } catch (error) {
     close();
     throw error;
@@ -84,6 +98,46 @@ export async function startTftp(options: TftpShellOptions): Promise<TftpShell> {
     },
     close,
   };
+}
+
+/** The socket of the port; and, where that is for all addresses, one for each of ours (Y0). */
+async function listenAt(
+  { udp, ownAddresses }: TftpShellOptions,
+  { transferAddress, ...listen }: TftpListen,
+  server: TftpServer,
+): Promise<UdpSocket[]> {
+  const onError = (error: Error) => server.report({ error: error.message }, 'TFTP socket error');
+  const own = (): readonly string[] => {
+    const all = ownAddresses?.() ?? new Map<string, readonly string[]>();
+    const names = listen.interface === undefined ? [...all.keys()] : [listen.interface];
+    const others = names.flatMap((name) => all.get(name) ?? []);
+    return [...new Set([transferAddress, ...others])].slice(0, addressesMax);
+  };
+  const handlers = (addresses: () => readonly string[]) => ({
+    onDatagram: (datagram: Uint8Array, from: UdpPeer, at: UdpSocket) =>
+      server.receive(at, datagram, from, addresses()),
+    onError,
+  });
+  if (listen.address !== everywhere)
+    return [
+      await udp.bind(
+        listen,
+        handlers(() => [transferAddress]),
+      ),
+    ];
+  if (listen.interface !== undefined) return [await udp.bind(listen, handlers(own))];
+  let apart = 0;
+  const rest = () => (apart > 0 ? [everywhere] : own());
+  const all = await udp.bind({ ...listen, share: 'begin' }, handlers(rest));
+  const { port } = all.local;
+  const each = own().map(async (address) => {
+    const one = handlers(() => [address]);
+    // A low port that was handed to us can be opened by nobody else: then Y0 does what it can.
+    return udp.bind({ address, port, share: 'join' }, one).catch(() => undefined);
+  });
+  const sockets = (await Promise.all(each)).filter((one) => one !== undefined);
+  apart = sockets.length;
+  return [all, ...sockets];
 }
 
 class TftpServer {
@@ -105,8 +159,14 @@ class TftpServer {
     return this.#active.size;
   }
 
-  receive(socket: UdpSocket, datagram: Uint8Array, from: UdpPeer, transferAddress: string): void {
-    const client = `${transferAddress} ${from.address}`;
+  /** `addresses`: those of ours that it may have been sent to, the likeliest first. */
+  receive(
+    socket: UdpSocket,
+    datagram: Uint8Array,
+    from: UdpPeer,
+    addresses: readonly string[],
+  ): void {
+    const client = `${addresses[0]} ${from.address}`;
     const key = `${client} ${from.port}`;
     const load = {
       all: this.#active.size,
@@ -117,7 +177,7 @@ class TftpServer {
     const decision = decideRequest(datagram, load, limits, (name) => this.#lookUp(name));
     switch (decision.kind) {
       case 'start':
-        this.#start({ decision, request: datagram, from, transferAddress });
+        this.#start({ decision, request: datagram, from, addresses });
         return;
       case 'refuse':
         socket.send(decision.reply, from);
@@ -156,10 +216,10 @@ class TftpServer {
       : { kind: 'file', bytes };
   }
 
-  #start({ decision, request, from, transferAddress }: Begun): void {
+  #start({ decision, request, from, addresses }: Begun): void {
     const { transfer, fileName } = decision;
     const { clock, log, udp } = this.#options;
-    const client = `${transferAddress} ${from.address}`;
+    const client = `${addresses[0]} ${from.address}`;
     const key = `${client} ${from.port}`;
     const onEnd = (end: TransferEnd): void => {
       this.#active.delete(active);
@@ -172,7 +232,7 @@ class TftpServer {
     this.#active.add(active);
     this.#latest.set(key, active);
     this.#count(client, 1);
-    active.open(udp, transferAddress).catch((error: unknown) => {
+    active.open(udp, addresses).catch((error: unknown) => {
       this.report({ error: String(error) }, 'TFTP transfer has no socket');
       active.close();
       onEnd({ kind: 'aborted', message: 'no socket' });
@@ -191,7 +251,7 @@ interface Begun {
   readonly decision: RequestDecision & { kind: 'start' };
   readonly request: Uint8Array;
   readonly from: UdpPeer;
-  readonly transferAddress: string;
+  readonly addresses: readonly string[];
 }
 
 interface ActiveTransferOptions {
@@ -209,7 +269,8 @@ class ActiveTransfer {
   readonly #client: UdpPeer;
   readonly #clock: Clock;
   readonly #onEnd: (end: TransferEnd) => void;
-  #socket: UdpSocket | undefined;
+  /** One for each address; that which the client speaks to comes first. */
+  #sockets: UdpSocket[] = [];
   #cancelTimer: Cancel | undefined;
   #closed = false;
 
@@ -226,32 +287,41 @@ class ActiveTransfer {
     return this.#transfer.answered ? undefined : this.#request;
   }
 
-  async open(udp: Udp, address: string): Promise<void> {
-    const socket = await udp.bind(
-      { address, port: 0 },
-      {
-        onDatagram: (datagram, from) => this.#receive(datagram, from),
-        // What could not be sent is sent again by the timer, or the transfer times out.
-        onError: () => {},
-      },
-    );
-    this.#socket = socket;
-    if (this.#closed) socket.close();
+  /** Rejects when the first address has no socket; of the others those count that have one. */
+  async open(udp: Udp, [first = everywhere, ...others]: readonly string[]): Promise<void> {
+    const handlers: UdpHandlers = {
+      onDatagram: (datagram, from, at) => this.#receive(datagram, from, at),
+      // What could not be sent is sent again by the timer, or the transfer times out.
+      onError: () => {},
+    };
+    const socket = await udp.bind({ address: first, port: 0 }, handlers);
+    this.#sockets = [socket];
+    const { port } = socket.local;
+    for (const address of this.#closed ? [] : others) {
+      const other = await udp.bind({ address, port }, handlers).catch(() => undefined);
+      if (other !== undefined) this.#sockets.push(other);
+    }
+    if (this.#closed) this.close();
     else this.#apply(this.#transfer.start());
   }
 
   close(): void {
     this.#closed = true;
     this.#cancelTimer?.();
-    this.#socket?.close();
+    for (const socket of this.#sockets) socket.close();
   }
 
-  #receive(datagram: Uint8Array, from: UdpPeer): void {
+  #receive(datagram: Uint8Array, from: UdpPeer, at: UdpSocket): void {
     if (from.port !== this.#client.port || from.address !== this.#client.address) {
+      if (isError(datagram)) return;
       const code = tftpError.unknownTransferId;
       const message = 'unknown transfer id';
-      this.#socket?.send(encodePacket({ kind: 'error', code, message }), from);
+      at.send(encodePacket({ kind: 'error', code, message }), from);
       return;
+    }
+    // Y0: it speaks to the address that it asked.
+    if (this.#sockets[0] !== at) {
+      this.#sockets = [at, ...this.#sockets.filter((other) => other !== at)];
     }
     try {
       this.#apply(this.#transfer.receive(decodePacket(datagram)));
@@ -262,7 +332,7 @@ class ActiveTransfer {
   }
 
   #apply(step: TransferStep): void {
-    for (const datagram of step.sends) this.#socket?.send(datagram, this.#client);
+    for (const datagram of step.sends) this.#sockets[0]?.send(datagram, this.#client);
     if (step.end !== undefined) {
       this.close();
       this.#onEnd(step.end);
@@ -271,7 +341,11 @@ class ActiveTransfer {
     if (step.timerMs === undefined) return;
     this.#cancelTimer?.();
     this.#cancelTimer = this.#clock.after(step.timerMs, () => {
-      if (!this.#closed) this.#apply(this.#transfer.timeout());
+      if (this.#closed) return;
+      // Y0: silence may mean that the client asked the next of our addresses.
+      const [first, ...others] = this.#sockets;
+      if (first !== undefined && !this.#transfer.answered) this.#sockets = [...others, first];
+      this.#apply(this.#transfer.timeout());
     });
   }
 }

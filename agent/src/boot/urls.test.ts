@@ -16,6 +16,9 @@ test('understands the URLs that it makes', () => {
 test('understands the TFTP names that it makes, and names without a host', () => {
   expect(parseLoaderPath(loaderPath(mac, 'snponly.efi'))).toEqual({ mac, name: 'snponly.efi' });
   expect(parseLoaderPath(`/${loaderPath(mac, 'a')}`)).toEqual({ mac, name: 'a' });
+  expect(parseLoaderPath(`//${loaderPath(mac, 'a')}`)).toEqual({ mac, name: 'a' });
+  expect(parseLoaderPath(`/${loaderPath(mac, '/a')}`)).toEqual({ mac, name: 'a' });
+  expect(parseLoaderPath('//a')).toEqual({ mac: undefined, name: 'a' });
   expect(parseLoaderPath('snponly.efi')).toEqual({ mac: undefined, name: 'snponly.efi' });
   expect(parseLoaderPath('../etc/passwd')).toEqual({ mac: undefined, name: '../etc/passwd' });
 });

@@ -75,8 +75,9 @@ export function loaderPath(mac: string, name: string): string {
 
 /** A TFTP name taken apart; without a MAC it asks for the plain file. */
 export function parseLoaderPath(fileName: string): { mac: string | undefined; name: string } {
-  // Some firmware puts a slash before the name that it was given.
-  const path = fileName.replace(/^\//, '');
+  // Some firmware puts a slash before the name that it was given, or joins a folder and a name that
+  // both have one.
+  const path = fileName.replace(/\/+/g, '/').replace(/^\//, '');
   const slash = path.indexOf('/');
   const mac = slash < 0 ? undefined : canonicalMac(path.slice(0, slash));
   return mac === undefined ? { mac, name: path } : { mac, name: path.slice(slash + 1) };

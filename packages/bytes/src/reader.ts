@@ -57,6 +57,14 @@ export class ByteReader {
     return this.#take(this.remaining);
   }
 
+  /** Whether nothing is left but zero bytes; true at the end. */
+  restIsZero(): boolean {
+    for (let at = this.#offset; at < this.#bytes.length; at += 1) {
+      if (this.#bytes[at] !== 0) return false;
+    }
+    return true;
+  }
+
   /** The bytes before the next zero byte, one character each; the zero is consumed too. */
   zeroTerminated(): string {
     const end = this.#bytes.indexOf(0, this.#offset);

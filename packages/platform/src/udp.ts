@@ -25,6 +25,12 @@ export interface UdpBind {
   /** Allow sending to broadcast addresses. */
   readonly broadcast?: boolean;
   /**
+   * Of one port at several addresses of this machine. `begin`: the port is free, and sockets that
+   * `join` it may follow, each for an address of its own; without one, what is sent to any address
+   * comes to the first.
+   */
+  readonly share?: 'begin' | 'join';
+  /**
    * Only what arrives by the network interface of this name; what is sent leaves by it. No process
    * can ask for that without privilege: the socket has to have been handed to it.
    */

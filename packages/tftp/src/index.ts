@@ -3,6 +3,7 @@ export { type Negotiated, type OptionLimits } from './options.ts';
 export {
   decodePacket,
   encodePacket,
+  isError,
   type TftpOption,
   type TftpPacket,
   type TftpRequest,

@@ -88,7 +88,8 @@ describe.each(Object.entries(golden))('%s', (_name, { bytes, packet }) => {
 
 /** Data may end anywhere, and options are absent without a trace when cut between two of them. */
 function isWhole(packet: TftpPacket, length: number): boolean {
-  if (packet.kind === 'data') return length >= 4;
+  // An error says what it has to say even without the byte that ends its text.
+  if (packet.kind === 'data' || packet.kind === 'error') return length >= 4;
   if (packet.kind !== 'readRequest' && packet.kind !== 'optionAck') return false;
   for (let kept = 0; kept < packet.options.length; kept += 1) {
     const shorter = { ...packet, options: packet.options.slice(0, kept) };
@@ -98,7 +99,8 @@ function isWhole(packet: TftpPacket, length: number): boolean {
 }
 
 const text = fc.stringMatching(/^[\x01-\x7f]{0,20}$/);
-const options = fc.array(fc.tuple(text, text), { maxLength: 6 });
+const optionName = fc.stringMatching(/^[\x01-\x7f]{1,20}$/);
+const options = fc.array(fc.tuple(optionName, text), { maxLength: 6 });
 const block = fc.nat(0xffff);
 const anyPacket: fc.Arbitrary<TftpPacket> = fc.oneof(
   fc.record({
@@ -143,4 +145,16 @@ test('refuses opcodes that do not exist and requests larger than RFC 2347 allows
   expect(() => decodePacket(Uint8Array.of(0, 7))).toThrow('opcode 7');
   const long = bytesOf('00 01', `'${'x'.repeat(510)}'`, '00', "'octet'", '00');
   expect(() => decodePacket(long)).toThrow('more than 512 bytes');
+});
+
+test('a request may be padded with NUL, as some firmware does, to any length', () => {
+  fc.assert(
+    fc.property(anyPacket, fc.nat(600), (packet, padding) => {
+      if (packet.kind !== 'readRequest' && packet.kind !== 'writeRequest') return;
+      const bytes = encodePacket(packet);
+      const padded = new Uint8Array(bytes.length + padding);
+      padded.set(bytes);
+      expect(decodePacket(padded)).toEqual(packet);
+    }),
+  );
 });

@@ -2,8 +2,10 @@
  * TFTP packets (RFC 1350) with the option extension (RFC 2347).
  *
  * P1 Decoding throws DecodeError and nothing else; every truncation of a request, an
- *    acknowledgement, an option acknowledgement or an error is refused.
+ *    acknowledgement or an option acknowledgement is refused. An error may lack the byte that ends
+ *    its text: what it says is known.
  * P2 Options keep their order, their spelling and their unknown members.
+ * P3 Zero bytes behind a request or an option acknowledgement are padding and mean nothing.
  */
 import { ByteReader, ByteWriter } from '@rackwright/bytes';
 
@@ -43,6 +45,14 @@ export interface TftpRequest {
   readonly options: readonly TftpOption[];
 }
 
+/**
+ * Whether a datagram says that it is an ERROR, however mangled the rest of it is. Nothing may
+ * answer one with another (RFC 1350 §7): two servers would never end.
+ */
+export function isError(datagram: Uint8Array): boolean {
+  return datagram[0] === 0 && datagram[1] === opcodes.error;
+}
+
 export type TftpPacket =
   | TftpRequest
   | { readonly kind: 'data'; readonly block: number; readonly bytes: Uint8Array }
@@ -64,7 +74,7 @@ export function decodePacket(datagram: Uint8Array): TftpPacket {
       // RFC 1350 gives bytes behind the block number no meaning, so they cannot do harm either.
       return { kind: 'ack', block: reader.uint16() };
     case opcodes.error:
-      return { kind: 'error', code: reader.uint16(), message: reader.zeroTerminated() };
+      return { kind: 'error', code: reader.uint16(), message: decodeMessage(reader) };
     case opcodes.optionAck:
       return { kind: 'optionAck', options: decodeOptions(reader) };
     default:
@@ -107,17 +117,25 @@ export function encodeData(block: number, bytes: Uint8Array): Uint8Array {
 }
 
 function decodeRequest(kind: TftpRequest['kind'], reader: ByteReader): TftpRequest {
-  if (reader.offset + reader.remaining > requestBytesMax) {
-    throw reader.error(`a request of more than ${requestBytesMax} bytes`);
-  }
   const fileName = reader.zeroTerminated();
   const mode = reader.zeroTerminated();
-  return { kind, fileName, mode, options: decodeOptions(reader) };
+  const options = decodeOptions(reader);
+  if (reader.offset > requestBytesMax) {
+    throw reader.error(`a request of more than ${requestBytesMax} bytes`);
+  }
+  return { kind, fileName, mode, options };
+}
+
+function decodeMessage(reader: ByteReader): string {
+  const bytes = reader.rest();
+  const end = bytes.indexOf(0);
+  return new TextDecoder('latin1').decode(end < 0 ? bytes : bytes.subarray(0, end));
 }
 
 function decodeOptions(reader: ByteReader): TftpOption[] {
   const options: TftpOption[] = [];
-  while (reader.remaining > 0) {
+  // P3. Beyond the size of a request nothing is read: its sender gets a refusal for its length.
+  while (!reader.restIsZero() && reader.offset <= requestBytesMax) {
     const name = reader.zeroTerminated();
     options.push([name, reader.zeroTerminated()]);
   }

@@ -47,6 +47,8 @@ test('refuses with the code that fits', () => {
 
 test('says nothing to errors and strays, so that two servers cannot talk for ever', () => {
   expect(decide({ kind: 'error', code: 1, message: '' }).kind).toBe('ignore');
+  expect(decide(Uint8Array.of(0, 5, 0, 4, 65)).kind).toBe('ignore');
+  expect(decide(Uint8Array.of(0, 5)).kind).toBe('ignore');
   expect(decide({ kind: 'ack', block: 1 }).kind).toBe('ignore');
   expect(decide({ kind: 'data', block: 1, bytes: new Uint8Array() }).kind).toBe('ignore');
   expect(decide({ kind: 'optionAck', options: [] }).kind).toBe('ignore');

@@ -11,7 +11,7 @@
  */
 import { DecodeError } from '@rackwright/bytes';
 import { negotiate, type OptionLimits } from './options.ts';
-import { decodePacket, encodePacket, type TftpRequest, tftpError } from './packet.ts';
+import { decodePacket, encodePacket, isError, type TftpRequest, tftpError } from './packet.ts';
 import { type RetryLimits, Transfer } from './transfer.ts';
 
 export interface TftpLimits extends OptionLimits, RetryLimits {
@@ -78,6 +78,8 @@ type Unserved = Exclude<RequestDecision, { kind: 'start' }>;
 
 /** The read request in a datagram, or how to answer what is none. */
 function readRequest(datagram: Uint8Array): (TftpRequest & { kind: 'readRequest' }) | Unserved {
+  // An error is never answered, not even one that cannot be read.
+  if (isError(datagram)) return { kind: 'ignore', reason: 'error outside a transfer' };
   const packet = decodeOrReason(datagram);
   if (typeof packet === 'string') return refuse(tftpError.illegalOperation, packet);
   switch (packet.kind) {
@@ -89,7 +91,7 @@ function readRequest(datagram: Uint8Array): (TftpRequest & { kind: 'readRequest'
     }
     case 'writeRequest':
       return refuse(tftpError.accessViolation, 'files are read only');
-    // Answering an error with an error could go on for ever; the others have lost their transfer.
+    // They have lost their transfer.
     case 'error':
     case 'ack':
     case 'data':

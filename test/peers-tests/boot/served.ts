@@ -13,8 +13,11 @@ export interface Served {
   close(): Promise<void>;
 }
 
-/** Serves `f<size>` for each size, by TFTP and HTTP, and kernel and ramdisk by HTTP only. */
-export async function serve(sizes: readonly number[]): Promise<Served> {
+/**
+ * Serves `f<size>` for each size, by TFTP and HTTP, and kernel and ramdisk by HTTP only.
+ * `tftpAddress` 0.0.0.0 is that of 127.0.0.1 and 127.0.0.2.
+ */
+export async function serve(sizes: readonly number[], tftpAddress = '127.0.0.1'): Promise<Served> {
   const folder = await mkdtemp(join(tmpdir(), 'rackwright-served-'));
   const contents = new Map<string, Uint8Array>();
   const named = async (name: string, size: number) => {
@@ -28,7 +31,7 @@ export async function serve(sizes: readonly number[]): Promise<Served> {
   const services = await startBoot(
     {
       interfaces: [{ serverAddress: '127.0.0.1', dhcp: { mode: 'off' } }],
-      tftp: { address: '127.0.0.1', port: 0 },
+      tftp: { address: tftpAddress, port: 0 },
       http: { address: '127.0.0.1', port: 0 },
       loaders: {},
       loaderFiles,
@@ -48,6 +51,7 @@ export async function serve(sizes: readonly number[]): Promise<Served> {
       clock: nodeClock(),
       log: nodeLog('error'),
       memory: () => ({ snapshot: { generation: 1, hosts: [] }, grants: [] }),
+      ownAddresses: () => new Map([['lo', ['127.0.0.1', '127.0.0.2']]]),
       onNetboot: () => {},
     },
   );

@@ -11,13 +11,17 @@ const sizes = [0, 511, 512, 513, 4 * 1024 * 1024];
 const rollingBytes = 8 * 65_540 + 3;
 
 let served: Served;
+/** The same, at every address of the machine. */
+let everywhere: Served;
 
 beforeAll(async () => {
   served = await serve([...sizes, rollingBytes]);
+  everywhere = await serve([513], '0.0.0.0');
 });
 
 afterAll(async () => {
   await served.close();
+  await everywhere.close();
 });
 
 interface Client {
@@ -87,6 +91,30 @@ describe.each(clients)('$name', (client) => {
     expect(Buffer.compare(bytes, wanted)).toBe(0);
   });
 });
+
+/** tftp-hpa goes on speaking to the address that it asked, whatever the answer comes from. */
+test.for([
+  ['tftp', (to: string, port: string) => hpa('127.0.0.2', port, '//f513', to)],
+  ['busybox', (to: string, port: string) => busybox('127.0.0.2', port, '//f513', to)],
+] as const)('%s fetches from our second address', async ([program, args], context) => {
+  const found = peer(program);
+  if (found.kind === 'missing') return context.skip(found.reason);
+  const target = join(served.folder, `second-${program}`);
+  const port = String(everywhere.services.tftpPort);
+  const { output } = await runPeer(found.path, args(target, port), 10_000);
+  const bytes = await readFile(target).catch(() => {
+    throw new Error(`${program} stored nothing: ${output}`);
+  });
+  expect(Buffer.compare(bytes, everywhere.contents.get('f513') ?? new Uint8Array())).toBe(0);
+});
+
+function hpa(address: string, port: string, name: string, target: string): string[] {
+  return ['-m', 'binary', address, port, '-c', 'get', name, target];
+}
+
+function busybox(address: string, port: string, name: string, target: string): string[] {
+  return ['tftp', '-g', '-r', name, '-l', target, address, port];
+}
 
 test('curl follows block numbers that roll over', async (context) => {
   const found = peer('curl');

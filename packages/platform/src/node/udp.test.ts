@@ -76,3 +76,21 @@ test('speaks IPv6', async () => {
   a.socket.close();
   b.socket.close();
 });
+
+test('a shared port has a socket for each address, and belongs to whoever began it', async () => {
+  const to: string[] = [];
+  const heard = (name: string) => ({ onDatagram: () => to.push(name), onError: () => {} });
+  const all = await nodeUdp().bind({ address: '0.0.0.0', port: 0, share: 'begin' }, heard('all'));
+  const { port } = all.local;
+  const one = { address: '127.0.0.2', port, share: 'join' } as const;
+  const joined = await nodeUdp().bind(one, heard('127.0.0.2'));
+  const client = await listener();
+  for (const address of ['127.0.0.2', '127.0.0.1']) {
+    client.socket.send(Uint8Array.of(1), { address, port });
+    await expect.poll(() => to.length).toBe(address === '127.0.0.2' ? 1 : 2);
+  }
+  expect(to).toEqual(['127.0.0.2', 'all']);
+  const again = { address: '0.0.0.0', port, share: 'begin' } as const;
+  await expect(nodeUdp().bind(again, heard('again'))).rejects.toThrow('EADDRINUSE');
+  for (const socket of [all, joined, client.socket]) socket.close();
+});

@@ -20,7 +20,8 @@ import { lookUpLiteral } from './literal-address.ts';
 export function nodeUdp(inherited?: InheritedSockets): Udp {
   return {
     bind: async (options, handlers) => {
-      const { port, interface: name } = options;
+      const { port, interface: name, share } = options;
+      if (share === 'join') return await bind(options, handlers);
       const [first, ...others] = inherited?.take(port, name) ?? [];
       if (first === undefined) {
         if (name === undefined) return await bind(options, handlers);
@@ -49,23 +50,32 @@ function joined(sockets: readonly UdpSocket[]): UdpSocket {
 }
 
 async function bind(options: UdpBind, handlers: UdpHandlers): Promise<UdpSocket> {
-  const family = isIPv6(options.address) ? 'udp6' : 'udp4';
-  const socket = createSocket({
-    type: family,
-    // Broadcast ports are shared: an address server may listen on the same machine (DHCP proxy).
-    reuseAddr: options.broadcast === true,
-    lookup: lookUpLiteral, // N1
-  });
+  let { port } = options;
+  if (options.share === 'begin') {
+    // A port that may be shared would be shared with other programs too: first it has to be ours.
+    const probe = await bound(options, false);
+    port = probe.address().port;
+    probe.close();
+  }
+  // Broadcast ports are shared: an address server may listen on the same machine (DHCP proxy).
+  const isShared = options.broadcast === true || options.share !== undefined;
+  const socket = await bound({ ...options, port }, isShared);
+  if (options.broadcast === true) socket.setBroadcast(true);
+  return open(socket, handlers);
+}
+
+async function bound({ address, port }: UdpBind, reuseAddr: boolean): Promise<Socket> {
+  const type = isIPv6(address) ? 'udp6' : 'udp4';
+  const socket = createSocket({ type, reuseAddr, lookup: lookUpLiteral }); // N1
   try {
     const listening = once(socket, 'listening');
-    socket.bind({ address: options.address, port: options.port });
+    socket.bind({ address, port });
     await listening;
-    if (options.broadcast === true) socket.setBroadcast(true);
+    return socket;
   } catch (error) {
     socket.close();
     throw error;
   }
-  return open(socket, handlers);
 }
 
 function open(socket: Socket, handlers: UdpHandlers): UdpSocket {
