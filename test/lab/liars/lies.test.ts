@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { inspectDisk, isUntouched, writePattern } from '../disk-image.ts';
 import { type BlockStore, fileStore, MediumError } from './block-store.ts';
-import { type Lie, withLie } from './lies.ts';
+import { type Lie, type Span, withLie } from './lies.ts';
 
 const KIB = 1024;
 const DISK_BYTES = 64 * KIB;
@@ -13,12 +13,14 @@ let folder = '';
 let path = '';
 let now = 0;
 let stores: BlockStore[] = [];
+let lies = 0;
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'rackwright-lies-'));
   path = join(folder, 'disk');
   writePattern(path, NAME, DISK_BYTES);
   now = 0;
+  lies = 0;
 });
 
 afterEach(() => {
@@ -30,7 +32,14 @@ afterEach(() => {
 function disk(lie?: Lie): BlockStore {
   const truth = fileStore(path);
   stores.push(truth);
-  return lie === undefined ? truth : withLie(truth, lie, () => now);
+  return lie === undefined
+    ? truth
+    : withLie(
+        truth,
+        lie,
+        () => now,
+        () => (lies += 1),
+      );
 }
 
 function wipe(store: BlockStore): void {
@@ -136,4 +145,26 @@ test('a stretch that breaks refuses what it is told to, and nothing else', () =>
   const writer = disk({ kind: 'breaks', span, on: 'write' });
   expect(() => wipe(writer)).toThrow('unwritable');
   expect(writer.read(0, 8 * KIB).length).toBe(8 * KIB);
+});
+
+const first: Span = { offset: 0, length: 4 * KIB };
+const told: readonly (readonly [Lie, (store: BlockStore) => void])[] = [
+  [{ kind: 'keeps', span: first }, wipe],
+  [{ kind: 'keepsAll' }, wipe],
+  [{ kind: 'keepsOnDiscard' }, wipe],
+  [{ kind: 'misreads', span: first }, isZero],
+  [{ kind: 'truthfulOnce' }, (store) => [wipe, isZero, isZero].map((act) => act(store))],
+  [{ kind: 'volatile' }, (store) => [wipe(store), store.powerOff()]],
+  [{ kind: 'zeroesForAWhile', milliseconds: 1 }, (store) => [wipe(store), isZero(store)]],
+  [{ kind: 'hides', admittedBytes: 48 * KIB }, wipe],
+  [{ kind: 'protectsItselfAfter', bytes: 0 }, (store) => expect(() => wipe(store)).toThrow()],
+  [{ kind: 'breaks', span: first, on: 'read' }, (store) => expect(() => isZero(store)).toThrow()],
+];
+
+test.each(told)('%j counts as a lie when it is met, and not before', (lie, meet) => {
+  const store = disk(lie);
+  store.read(DISK_BYTES / 2, 512);
+  expect(lies).toBe(0);
+  meet(store);
+  expect(lies).toBeGreaterThan(0);
 });

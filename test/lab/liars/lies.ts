@@ -3,8 +3,16 @@
  * may do. Each lie is laid over a medium; the medium's file shows what is really there.
  *
  * 1. A lie never answers an error unless it is about errors: it reports success.
+ * 2. Each time that a disk lies it tells so to the one that laid the lie: a lie that nobody met
+ *    proves nothing.
  */
-import { type BlockStore, type Change, lengthOf, MediumError } from './block-store.ts';
+import {
+  type BlockStore,
+  type Change,
+  lengthOf,
+  MediumError,
+  type MediumFault,
+} from './block-store.ts';
 
 const BLOCK_BYTES = 4096;
 
@@ -37,32 +45,40 @@ export type Lie =
   /** A stretch answers errors. */
   | { readonly kind: 'breaks'; readonly span: Span; readonly on: 'read' | 'write' };
 
+/** Called each time that a disk lies. */
+type Tell = () => void;
+
 /** Lays `lie` over a medium. `nowMs` is a clock that only goes forward. */
-export function withLie(store: BlockStore, lie: Lie, nowMs: () => number): BlockStore {
+export function withLie(
+  store: BlockStore,
+  lie: Lie,
+  nowMs: () => number,
+  tell: Tell = () => undefined,
+): BlockStore {
   switch (lie.kind) {
     case 'keeps':
-      return { ...store, change: (change) => changeOutside(store, change, lie.span) };
+      return { ...store, change: (change) => changeOutside(store, change, lie.span, tell) };
     case 'keepsAll':
-      return { ...store, change: () => undefined };
+      return { ...store, change: tell };
     case 'keepsOnDiscard':
       return {
         ...store,
-        change: (change) => (change.kind === 'write' ? store.change(change) : undefined),
+        change: (change) => (change.kind === 'write' ? store.change(change) : tell()),
       };
     case 'misreads':
-      return { ...store, read: (offset, length) => misread(store, offset, length, lie.span) };
+      return { ...store, read: (offset, length) => misread(store, offset, length, lie.span, tell) };
     case 'truthfulOnce':
-      return truthfulOnce(store);
+      return truthfulOnce(store, tell);
     case 'volatile':
-      return volatileStore(store);
+      return volatileStore(store, tell);
     case 'zeroesForAWhile':
-      return zeroesForAWhile(store, lie.milliseconds, nowMs);
+      return zeroesForAWhile({ store, milliseconds: lie.milliseconds, nowMs, tell });
     case 'hides':
-      return { ...store, sizeBytes: Math.min(store.sizeBytes, lie.admittedBytes) };
+      return hides(store, lie.admittedBytes, tell);
     case 'protectsItselfAfter':
-      return protectsItself(store, lie.bytes);
+      return protectsItself(store, lie.bytes, tell);
     case 'breaks':
-      return breaks(store, lie.span, lie.on);
+      return breaks(store, lie, tell);
   }
 }
 
@@ -83,27 +99,38 @@ function cut(change: Change, from: number, to: number): Change | undefined {
   return { ...change, offset: first, bytes: change.bytes.subarray(first - offset, last - offset) };
 }
 
-function changeOutside(store: BlockStore, change: Change, kept: Span): void {
+function changeOutside(store: BlockStore, change: Change, kept: Span, tell: Tell): void {
+  if (overlaps(spanOf(change), kept)) tell();
   const before = cut(change, 0, kept.offset);
   const after = cut(change, kept.offset + kept.length, Number.POSITIVE_INFINITY);
   for (const part of [before, after]) if (part !== undefined) store.change(part);
 }
 
-function misread(store: BlockStore, offset: number, length: number, span: Span): Buffer {
+function misread(
+  store: BlockStore,
+  offset: number,
+  length: number,
+  span: Span,
+  tell: Tell,
+): Buffer {
   const bytes = store.read(offset, length);
   const from = Math.max(span.offset, offset) - offset;
   const to = Math.min(span.offset + span.length, offset + length) - offset;
-  if (from < to) bytes.fill(0xa5, from, to);
+  if (from < to) {
+    tell();
+    bytes.fill(0xa5, from, to);
+  }
   return bytes;
 }
 
 /** Content of blocks by their number; what was zeroed takes no room. */
 interface Overlay {
   put(change: Change): void;
-  /** Lays over `bytes`, read at `offset`, what was put there, and tells each block it took. */
-  show(offset: number, bytes: Buffer, taken: (block: number) => void): void;
+  /** Lays over `bytes`, read at `offset`, what was put there. */
+  show(offset: number, bytes: Buffer, seen: (block: number, isHeld: boolean) => void): void;
   forget(block: number): void;
   clear(): void;
+  isEmpty(): boolean;
 }
 
 /** `below` gives what a block holds of which only a part is put. */
@@ -131,36 +158,43 @@ function createOverlay(below: BlockStore): Overlay {
   };
   return {
     put,
-    show: (offset, bytes, taken) => {
+    show: (offset, bytes, seen) => {
       for (let at = offset; at < offset + bytes.length; ) {
         const block = Math.floor(at / BLOCK_BYTES);
         const from = at - block * BLOCK_BYTES;
         const part = Math.min(BLOCK_BYTES - from, offset + bytes.length - at);
         const held = blocks.get(block);
         held?.copy(bytes, at - offset, from, from + part);
-        if (held !== undefined) taken(block);
+        seen(block, held !== undefined);
         at += part;
       }
     },
     forget: (block) => void blocks.delete(block),
     clear: () => blocks.clear(),
+    isEmpty: () => blocks.size === 0,
   };
 }
 
-function truthfulOnce(store: BlockStore): BlockStore {
+function truthfulOnce(store: BlockStore, tell: Tell): BlockStore {
   const shown = createOverlay(store);
+  const forgotten = new Set<number>();
   return {
     ...store,
     change: shown.put,
     read: (offset, length) => {
       const bytes = store.read(offset, length);
-      shown.show(offset, bytes, shown.forget);
+      shown.show(offset, bytes, (block, isHeld) => {
+        if (!isHeld && forgotten.has(block)) tell();
+        if (!isHeld) return;
+        shown.forget(block);
+        forgotten.add(block);
+      });
       return bytes;
     },
   };
 }
 
-function volatileStore(store: BlockStore): BlockStore {
+function volatileStore(store: BlockStore, tell: Tell): BlockStore {
   const memory = createOverlay(store);
   return {
     ...store,
@@ -171,13 +205,20 @@ function volatileStore(store: BlockStore): BlockStore {
       return bytes;
     },
     powerOff: () => {
+      if (!memory.isEmpty()) tell();
       memory.clear();
       store.powerOff();
     },
   };
 }
 
-function zeroesForAWhile(store: BlockStore, milliseconds: number, nowMs: () => number): BlockStore {
+function zeroesForAWhile(options: {
+  readonly store: BlockStore;
+  readonly milliseconds: number;
+  readonly nowMs: () => number;
+  readonly tell: Tell;
+}): BlockStore {
+  const { store, milliseconds, nowMs, tell } = options;
   const discarded: { readonly span: Span; readonly untilMs: number }[] = [];
   return {
     ...store,
@@ -194,14 +235,27 @@ function zeroesForAWhile(store: BlockStore, milliseconds: number, nowMs: () => n
         if (nowMs() >= untilMs) continue;
         const from = Math.max(span.offset, offset) - offset;
         const to = Math.min(span.offset + span.length, offset + length) - offset;
-        if (from < to) bytes.fill(0, from, to);
+        if (from >= to) continue;
+        tell();
+        bytes.fill(0, from, to);
       }
       return bytes;
     },
   };
 }
 
-function protectsItself(store: BlockStore, bytesMax: number): BlockStore {
+function hides(store: BlockStore, admittedBytes: number, tell: Tell): BlockStore {
+  return {
+    ...store,
+    sizeBytes: Math.min(store.sizeBytes, admittedBytes),
+    change: (change) => {
+      tell();
+      store.change(change);
+    },
+  };
+}
+
+function protectsItself(store: BlockStore, bytesMax: number, tell: Tell): BlockStore {
   let written = 0;
   return {
     ...store,
@@ -210,20 +264,31 @@ function protectsItself(store: BlockStore, bytesMax: number): BlockStore {
       const accepted = cut(change, 0, change.offset + left);
       written += lengthOf(change);
       if (accepted !== undefined) store.change(accepted);
-      if (lengthOf(change) > left) throw new MediumError('writeProtected');
+      if (lengthOf(change) <= left) return;
+      tell();
+      throw new MediumError('writeProtected');
     },
   };
 }
 
-function breaks(store: BlockStore, span: Span, on: 'read' | 'write'): BlockStore {
+function breaks(
+  store: BlockStore,
+  { span, on }: Lie & { readonly kind: 'breaks' },
+  tell: Tell,
+): BlockStore {
+  const refuse = (access: Span, fault: MediumFault): void => {
+    if (!overlaps(access, span)) return;
+    tell();
+    throw new MediumError(fault);
+  };
   return {
     ...store,
     read: (offset, length) => {
-      if (on === 'read' && overlaps({ offset, length }, span)) throw new MediumError('unreadable');
+      if (on === 'read') refuse({ offset, length }, 'unreadable');
       return store.read(offset, length);
     },
     change: (change) => {
-      if (on === 'write' && overlaps(spanOf(change), span)) throw new MediumError('unwritable');
+      if (on === 'write') refuse(spanOf(change), 'unwritable');
       store.change(change);
     },
   };

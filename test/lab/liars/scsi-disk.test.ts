@@ -13,12 +13,14 @@ let folder = '';
 let path = '';
 let store: BlockStore | undefined;
 let now = 0;
+let lies = 0;
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'rackwright-scsi-'));
   path = join(folder, 'disk');
   writePattern(path, NAME, DISK_BYTES);
   now = 0;
+  lies = 0;
 });
 
 afterEach(() => {
@@ -33,7 +35,12 @@ function disk(facts: ScsiDiskFacts, protectedAfter?: number): ScsiDisk {
     protectedAfter === undefined
       ? truth
       : withLie(truth, { kind: 'protectsItselfAfter', bytes: protectedAfter }, () => now);
-  return scsiDisk(medium, facts, () => now);
+  return scsiDisk(
+    medium,
+    facts,
+    () => now,
+    () => (lies += 1),
+  );
 }
 
 function ask(target: ScsiDisk, hex: string, dataOut: Buffer = Buffer.alloc(0)): Buffer {
@@ -97,9 +104,11 @@ test('a sanitize erases and is not ready meanwhile', () => {
   expect(inspectDisk(path, NAME).allZero).toBe(DISK_BYTES / 4096);
 });
 
-test('a sanitize that only says so leaves everything', () => {
+test('a sanitize that only says so leaves everything, and counts as a lie', () => {
   const target = disk({ serial: 'S', sanitize: 'onlySaysSo' });
+  expect(lies).toBe(0);
   ask(target, '48 82');
+  expect(lies).toBe(1);
   expect(inspectDisk(path, NAME).withPattern).toBe(DISK_BYTES / 4096);
 });
 

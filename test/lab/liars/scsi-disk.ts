@@ -63,7 +63,7 @@ export type SanitizeConduct = 'erases' | 'onlySaysSo';
 
 /** What the disk says of itself and how it behaves; may be changed at any time. */
 export interface ScsiDiskFacts {
-  serial: string;
+  readonly serial: string;
   /** READ CAPACITY(10) answers so much; READ CAPACITY(16) what the medium has. Absent: the same. */
   admittedBytes?: number;
   /** Absent: it has no such command. */
@@ -96,8 +96,13 @@ class CheckCondition extends Error {
   }
 }
 
-/** The disk that `facts` describe, on a medium. */
-export function scsiDisk(store: BlockStore, facts: ScsiDiskFacts, nowMs: () => number): ScsiDisk {
+/** The disk that `facts` describe, on a medium; it calls `tell` each time that it lies. */
+export function scsiDisk(
+  store: BlockStore,
+  facts: ScsiDiskFacts,
+  nowMs: () => number,
+  tell: () => void = () => undefined,
+): ScsiDisk {
   let sanitizingUntilMs = 0;
   const isSanitizing = (): boolean => nowMs() < sanitizingUntilMs;
   const perform = (cdb: Buffer, dataOut: Buffer): Buffer => {
@@ -117,6 +122,7 @@ export function scsiDisk(store: BlockStore, facts: ScsiDiskFacts, nowMs: () => n
       case OP.modeSense10:
         return modeSense10(cdb).subarray(0, cdb.readUInt16BE(7));
       case OP.readCapacity10:
+        if (facts.admittedBytes !== undefined) tell();
         return capacity10(store, facts);
       case OP.serviceActionIn16:
         if ((cdb.readUInt8(1) & 0x1f) !== SERVICE.readCapacity16) {
@@ -143,7 +149,7 @@ export function scsiDisk(store: BlockStore, facts: ScsiDiskFacts, nowMs: () => n
         store.flush();
         return Buffer.alloc(0);
       case OP.sanitize:
-        sanitize(cdb, store, facts);
+        sanitize({ cdb, store, facts, tell });
         sanitizingUntilMs = nowMs() + (facts.sanitizeMs ?? 0);
         return Buffer.alloc(0);
       default:
@@ -309,13 +315,22 @@ function supportedOperations(cdb: Buffer, facts: ScsiDiskFacts): Buffer {
   return bytes;
 }
 
-function sanitize(cdb: Buffer, store: BlockStore, facts: ScsiDiskFacts): void {
+function sanitize(asked: {
+  readonly cdb: Buffer;
+  readonly store: BlockStore;
+  readonly facts: ScsiDiskFacts;
+  readonly tell: () => void;
+}): void {
+  const { cdb, store, facts, tell } = asked;
   if (facts.sanitize === undefined) throw new CheckCondition(SENSE.unknownOperation);
   const action = cdb.readUInt8(1) & 0x1f;
   if (action === SANITIZE.exitFailure) return;
   if (!Object.values(SANITIZE).some((one) => one === action)) {
     throw new CheckCondition(SENSE.invalidField);
   }
-  if (facts.sanitize === 'onlySaysSo') return;
+  if (facts.sanitize === 'onlySaysSo') {
+    tell();
+    return;
+  }
   store.change({ kind: 'zero', offset: 0, length: store.sizeBytes });
 }

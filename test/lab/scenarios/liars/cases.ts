@@ -10,6 +10,8 @@ import type { DiskSpec } from '../../qemu-disks.ts';
 const KIB = 1024;
 const MIB = 1024 * KIB;
 const TIB = 1024 * 1024 * MIB;
+/** How long zeros are read where nothing was erased. */
+const ZEROS_MS = 90_000;
 const PLACE: Lie & { kind: 'keeps' } = {
   kind: 'keeps',
   span: { offset: 21 * MIB + 5 * 64 * KIB, length: 64 * KIB },
@@ -26,6 +28,12 @@ export interface LiarDisk extends DiskSpec {
   readonly laterSerial?: string;
   /** How words that name it name it; absent: by its serial. */
   readonly handle?: RegExp;
+}
+
+/** Whether the disk does something else than it says, which it counts. */
+export function isLying({ lie, scsi, laterSerial }: LiarDisk): boolean {
+  const lies = scsi?.admittedBytes !== undefined || scsi?.sanitize === 'onlySaysSo';
+  return lie !== undefined || laterSerial !== undefined || lies;
 }
 
 /** What happens to disks while others are being erased. */
@@ -48,6 +56,8 @@ export interface LiarMachine {
   readonly policy?: readonly string[];
   /** Boots the runner once more after the clean: what is proved later has to be seen. */
   readonly bootsAgain?: boolean;
+  /** It rests so long before that, milliseconds. */
+  readonly restMs?: number;
 }
 
 const liar = (disk: Omit<LiarDisk, 'mebibytes' | 'isServed'>, mebibytes = 64): LiarDisk => ({
@@ -66,6 +76,15 @@ const slow = (name: string): LiarDisk =>
 
 /** So many that, with the one that is pulled while it is written, no place is left. */
 const slowDisks = Array.from({ length: erasuresAtOnceMax - 1 }, (_, n) => slow(`slow${n}`));
+
+/** Forgets what it was told. */
+const cache = (name: string, bus: DiskSpec['bus']): LiarDisk =>
+  liar({
+    name,
+    bus,
+    says: 'a volatile cache loses what was flushed at power-off',
+    lie: { kind: 'volatile' },
+  });
 
 const spare = (name: string, bus: DiskSpec['bus']): LiarDisk => ({
   name,
@@ -122,14 +141,7 @@ export const liarMachines = {
   /** What is so only until the power goes, or until a while has passed. */
   time: {
     check: 'powerCycleRead',
-    disks: [
-      liar({
-        name: 'cache',
-        bus: 'virtio',
-        says: 'a volatile cache loses what was flushed at power-off',
-        lie: { kind: 'volatile' },
-      }),
-    ],
+    disks: [cache('cache', 'virtio')],
     bootsAgain: true,
   },
   while: {
@@ -138,31 +150,31 @@ export const liarMachines = {
         name: 'while0',
         bus: 'nvme',
         says: 'reads zeros for 90 s after a discard, then its data',
-        lie: { kind: 'zeroesForAWhile', milliseconds: 90_000 },
-      }),
-      liar({
-        name: 'once',
-        bus: 'virtio',
-        says: 'the first reading is right, the second is not',
-        lie: { kind: 'truthfulOnce' },
-      }),
-      liar({
-        name: 'cache',
-        bus: 'scsi',
-        says: 'a volatile cache loses what was flushed at power-off',
-        lie: { kind: 'volatile' },
+        lie: { kind: 'zeroesForAWhile', milliseconds: ZEROS_MS },
       }),
     ],
     bootsAgain: true,
+    restMs: ZEROS_MS,
+  },
+  /** The same caches where the policy asks for a power cycle before the certificates. */
+  cycle: {
+    policy: ['--power-cycle-check', 'immediate'],
+    disks: [cache('cache0', 'virtio'), cache('cache1', 'scsi'), cache('cache2', 'nvme')],
   },
   /** One stretch of 64 KiB ignores what is written to it. */
   hole: {
     check: 'wholeRead',
     disks: [liar({ name: 'hole', bus: 'virtio', says: '64 KiB ignore writes', lie: PLACE }, 512)],
   },
-  /** Lies about content that one reading can find. */
+  /** Lies about content that one reading, or two, can find. */
   content: {
     disks: [
+      liar({
+        name: 'once',
+        bus: 'virtio',
+        says: 'the first reading is right, the second is not',
+        lie: { kind: 'truthfulOnce' },
+      }),
       liar({
         name: 'keeps',
         bus: 'virtio',
@@ -211,8 +223,9 @@ export const liarMachines = {
       }),
     ],
   },
-  /** Disks whose commands pass through to a target of ours. */
-  scsi: {
+  /** Disks that erase themselves, where the policy asks for it: one really does. */
+  sanitize: {
+    policy: ['--erasure-method', 'sanitize-overwrite'],
     disks: [
       passed({ name: 'sanitizes', says: 'honest: SANITIZE erases', scsi: { sanitize: 'erases' } }),
       passed({
@@ -220,6 +233,11 @@ export const liarMachines = {
         says: 'SANITIZE reports success and does nothing',
         scsi: { sanitize: 'onlySaysSo' },
       }),
+    ],
+  },
+  /** Disks whose commands pass through to a target of ours. */
+  scsi: {
+    disks: [
       passed({
         name: 'protected',
         says: 'write-protected half-way, with the sense of it',

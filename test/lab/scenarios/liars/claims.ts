@@ -29,6 +29,7 @@ export async function readClaims({ stack, watch }: Site, host: string): Promise<
   return {
     isAvailable: status?.state === 'HOST_STATE_AVAILABLE',
     statements,
+    failure: failure?.type ?? '',
     words: words.join('\n'),
   };
 }

@@ -4,11 +4,12 @@
  *
  * 1. The file decides what is left. What Rackwright says decides only whether it has promised
  *    something else, and whether it has named the disk.
+ * 2. A lie that the disk never told was not tried, however well everything ended.
  */
 import type { ErasureStatement } from '@rackwright/erasure';
 import { inspectDisk, isUntouched, PATTERN_BLOCK_BYTES } from '../../disk-image.ts';
 import type { LabDisk } from '../../qemu-disks.ts';
-import type { LiarDisk } from './cases.ts';
+import { isLying, type LiarDisk } from './cases.ts';
 
 const MIB = 1024 * 1024;
 /** Shares on certificates are in millionths of a percent. */
@@ -19,6 +20,8 @@ export interface Claims {
   readonly isAvailable: boolean;
   /** Certificates that promise something: neither revoked nor of a step that failed. */
   readonly statements: readonly ErasureStatement[];
+  /** The type of the host's last failure; empty: there is none. */
+  readonly failure: string;
   /** All its words about what is wrong with the host. */
   readonly words: string;
 }
@@ -35,6 +38,7 @@ export type Ending =
   | 'erasedBesideOthers'
   /** A spare as it was. */
   | 'untouched'
+  | 'notTried'
   | 'gotThrough'
   | 'notNamed'
   | 'notCertified'
@@ -57,18 +61,21 @@ export function isGood(ending: Ending): boolean {
 export interface Judgement {
   readonly ending: Ending;
   readonly leftBytes: number;
+  /** What the disk did to the one that believed it. */
+  readonly tried: string;
   /** The words that name the disk, or what its certificate says. */
   readonly caughtBy: string;
 }
 
-/** Judges one disk. The machine must be off. */
-export function judgeDisk(disk: LabDisk & LiarDisk, claims: Claims): Judgement {
+/** Judges one disk, which has lied so often. The machine must be off. */
+export function judgeDisk(disk: LabDisk & LiarDisk, lies: number, claims: Claims): Judgement {
   if (disk.isSpare === true) {
     const isForeignWhole = isUntouched(disk.image, disk.patternName);
     return {
       ending: isForeignWhole ? 'untouched' : 'foreignWritten',
       leftBytes: 0,
-      caughtBy: '',
+      tried: 'plugged in',
+      caughtBy: isForeignWhole ? 'never written' : '',
     };
   }
   const handle = disk.handle ?? new RegExp(escapeWords(disk.serial));
@@ -81,11 +88,23 @@ export function judgeDisk(disk: LabDisk & LiarDisk, claims: Claims): Judgement {
     hidden: leftIn(disk, admitted, disk.bytes),
   };
   const naming = namingWords(claims.words, handle);
+  const ending = endingOf({ claims, left, statement, naming });
+  const leftBytes = left.inside + left.hidden;
   return {
-    ending: endingOf({ claims, left, statement, naming }),
-    leftBytes: left.inside + left.hidden,
-    caughtBy: naming === '' && statement !== undefined ? promiseOf(statement) : naming,
+    ending: isLying(disk) && lies === 0 ? 'notTried' : ending,
+    leftBytes,
+    tried: isLying(disk) ? `lied ${lies} times` : `${disk.bytes - leftBytes} bytes are erased`,
+    caughtBy: caughtBy(claims, naming, statement),
   };
+}
+
+function caughtBy(
+  { failure }: Claims,
+  naming: string,
+  statement: ErasureStatement | undefined,
+): string {
+  if (naming !== '') return naming.startsWith(failure) ? naming : `${failure}: ${naming}`;
+  return statement === undefined ? '' : promiseOf(statement);
 }
 
 function patternStart({ bytes, mebibytes, patternMebibytes }: LabDisk): number {

@@ -6,7 +6,6 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HostView } from '../../host-watch.ts';
-import type { LabBmc } from '../../ipmi-sim.ts';
 import { until } from '../../processes.ts';
 import type { LabMachine } from '../../qemu.ts';
 import { type LabDisk, plugCommands } from '../../qemu-disks.ts';
@@ -43,6 +42,8 @@ interface Row {
   readonly disk: LiarDisk;
   readonly judgement: Judgement;
   readonly state: string;
+  /** Of the whole machine. */
+  readonly seconds: number;
 }
 
 /** All machines of liars. */
@@ -80,6 +81,7 @@ function checkOf(name: string, { check }: LiarMachine): string {
 }
 
 async function tryMachine(site: Site, name: string, spec: LiarMachine): Promise<Row[]> {
+  const begunMs = performance.now();
   const [bmc] = site.lab.bmcs;
   if (bmc === undefined) throw new Error('the scenario has one machine');
   const { machine } = bmc;
@@ -88,7 +90,7 @@ async function tryMachine(site: Site, name: string, spec: LiarMachine): Promise<
     return { ...disk, says: own?.says ?? '', ...own, serial: disk.serial };
   });
   const servers = await serveDisks(site.lab, disks);
-  if (spec.swaps !== undefined) for (const server of servers.values()) server.slowDown(SLOW_MS);
+  if (spec.swaps !== undefined) for (const server of servers.nbd.values()) server.slowDown(SLOW_MS);
   await createHost(site, bmc, 'available', spec.policy);
   const cleaned = site.watch.waitFor(HOST, 'the end of the clean', CLEAN_LIMIT_MS, (host) =>
     hasEnded(host, 'CLEAN'),
@@ -97,17 +99,22 @@ async function tryMachine(site: Site, name: string, spec: LiarMachine): Promise<
   const [ended] = await Promise.all([cleaned, swapped]);
   site.findings.say(`the clean: ${ended.status.run?.outcome}, ${ended.status.state}`);
   await stopWhereItIs(site, ended);
-  if (spec.bootsAgain === true && isAvailable(ended)) await bootRunnerAgain(site, bmc);
+  if (spec.bootsAgain === true && isAvailable(ended)) {
+    await powerOff(site, bmc);
+    await sleep(spec.restMs ?? 0);
+    await bootRunnerAgain(site);
+  }
   const claims = await readClaims(site, HOST);
   await powerOff(site, bmc);
   site.findings.say(claims.words);
   const state = site.watch.latest(HOST)?.status.state.replace('HOST_STATE_', '') ?? '';
+  const seconds = Math.round((performance.now() - begunMs) / 1_000);
   return disks.map((disk) => {
-    const judgement = judgeDisk(disk, claims);
+    const judgement = judgeDisk(disk, servers.lies(disk.name), claims);
     const { ending, leftBytes } = judgement;
     const words = `${ending}, ${leftBytes} bytes of its pattern are left`;
     site.findings.check(`${disk.name}: ${disk.says}`, isGood(ending), words);
-    return { machine: name, disk, judgement, state };
+    return { machine: name, disk, judgement, state, seconds };
   });
 }
 
@@ -130,7 +137,7 @@ async function swapDisks(
   swaps: readonly Swap[],
 ): Promise<void> {
   if (swaps.length === 0) return;
-  const written = (name: string): number => servers.get(name)?.changedBytes() ?? 0;
+  const written = (name: string): number => servers.nbd.get(name)?.changedBytes() ?? 0;
   const begun = swaps.filter(({ when }) => when === 'writing');
   await until('the first write', CLEAN_LIMIT_MS, () =>
     begun.every((one) => written(one.planned) > 0),
@@ -147,12 +154,11 @@ async function swapDisks(
     site.findings.say(`pulled ${planned}, plugged ${foreign}`);
   }
   await sleep(SLOW_MS * 4);
-  for (const server of servers.values()) server.slowDown(0);
+  for (const server of servers.nbd.values()) server.slowDown(0);
 }
 
 /** The next boot of the runner, whatever it is for. */
-async function bootRunnerAgain(site: Site, bmc: LabBmc): Promise<void> {
-  await powerOff(site, bmc);
+async function bootRunnerAgain(site: Site): Promise<void> {
   await site.stack.cli(['host', 'inspect', HOST]);
   const ended = await site.watch.waitFor(HOST, 'the end of the inspection', RUN_LIMIT_MS, (host) =>
     hasEnded(host, 'INSPECT'),
@@ -162,15 +168,16 @@ async function bootRunnerAgain(site: Site, bmc: LabBmc): Promise<void> {
 
 function printTable(site: Site, rows: readonly Row[]): void {
   const line = (cells: readonly string[]): void => site.findings.say(`| ${cells.join(' | ')} |`);
-  line(['machine', 'bus', 'lie', 'final state', 'left', 'ending', 'caught by']);
-  line(['---', '---', '---', '---', '---', '---', '---']);
-  for (const { machine, disk, judgement, state } of rows) {
-    const { ending, leftBytes, caughtBy } = judgement;
-    const { bus, says } = disk;
-    line([machine, bus, says, state.toLowerCase(), `${leftBytes}`, ending, caughtBy]);
+  const columns = ['machine', 'bus', 'lie', 'tried', 'caught by', 'final state', 'left', 'ending'];
+  line([...columns, 'machine took']);
+  line([...columns, ''].map(() => '---'));
+  for (const { machine, disk, judgement, state, seconds } of rows) {
+    const { ending, leftBytes, tried, caughtBy } = judgement;
+    const found = [caughtBy, state.toLowerCase(), `${leftBytes}`, ending, `${seconds} s`];
+    line([machine, disk.bus, disk.says, tried, ...found]);
   }
   for (const { bus, says, test } of byFixtures) {
-    line(['—', bus, says, 'by fixtures', '', '', test]);
+    line(['—', bus, says, 'by fixtures', test, '', '', '', '']);
     site.findings.check(`${test} is there`, existsSync(join(ROOT, test)));
   }
 }

@@ -16,48 +16,65 @@ const RELAY = join(import.meta.dirname, '../../liars/relay/main.ts');
 const READY_WAIT_MS = 60_000;
 const nowMs = (): number => performance.now();
 
-/** Block servers by the name of the disk. */
-export type Servers = ReadonlyMap<string, NbdServer>;
+/** What serves a machine's disks. */
+export interface Servers {
+  /** By the name of the disk; none for disks whose commands pass through. */
+  readonly nbd: ReadonlyMap<string, NbdServer>;
+  /** How often the disk of this name has lied so far. */
+  lies(name: string): number;
+}
 
 /** A disk with what it does to the one that believes it. */
 export type ServedDisk = LabDisk & LiarDisk;
 
 /** Serves the disks that are served; the lab ends the servers. */
 export async function serveDisks(lab: Lab, disks: readonly ServedDisk[]): Promise<Servers> {
-  const servers = new Map<string, NbdServer>();
+  const nbd = new Map<string, NbdServer>();
+  const lies = new Map<string, number>();
   const targets = disks.filter(({ bus }) => bus === 'scsiGeneric');
   for (const disk of disks.filter(({ isServed }) => isServed === true)) {
+    const tell = (): void => void lies.set(disk.name, (lies.get(disk.name) ?? 0) + 1);
     const truth = fileStore(disk.image);
-    const store = disk.lie === undefined ? truth : withLie(truth, disk.lie, nowMs);
+    const store = disk.lie === undefined ? truth : withLie(truth, disk.lie, nowMs, tell);
     if (disk.bus === 'scsiGeneric') {
-      await startTarget(lab, disk, store, ISCSI_PORT + targets.indexOf(disk));
+      await startTarget({ lab, disk, store, tell, port: ISCSI_PORT + targets.indexOf(disk) });
       continue;
     }
     const server = await startNbdServer(disk.socket, store);
     lab.undo.add(`end the server of ${disk.name}`, () => server.close());
-    servers.set(disk.name, server);
+    nbd.set(disk.name, server);
   }
-  return servers;
+  return { nbd, lies: (name) => lies.get(name) ?? 0 };
 }
 
-async function startTarget(
-  lab: Lab,
-  disk: ServedDisk,
-  medium: BlockStore,
-  port: number,
-): Promise<void> {
-  const facts = { serial: disk.serial, ...disk.scsi };
+async function startTarget(options: {
+  readonly lab: Lab;
+  readonly disk: ServedDisk;
+  readonly store: BlockStore;
+  readonly tell: () => void;
+  readonly port: number;
+}): Promise<void> {
+  const { lab, disk, store: medium, tell, port } = options;
   const { laterSerial } = disk;
+  let isWritten = false;
+  const facts = {
+    ...disk.scsi,
+    get serial(): string {
+      if (!isWritten || laterSerial === undefined) return disk.serial;
+      tell();
+      return laterSerial;
+    },
+  };
   const store: BlockStore = {
     ...medium,
     change: (change) => {
-      if (laterSerial !== undefined && lengthOf(change) > 0) facts.serial = laterSerial;
+      isWritten ||= lengthOf(change) > 0;
       medium.change(change);
     },
   };
   const target = await startIscsiTarget({
     path: disk.socket,
-    disk: scsiDisk(store, facts, nowMs),
+    disk: scsiDisk(store, facts, nowMs, tell),
     powerOff: store.powerOff,
   });
   lab.undo.add(`end the target of ${disk.name}`, async () => {
