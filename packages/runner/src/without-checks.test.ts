@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { eraseStep, verifyErasedStep } from '@rackwright/api';
-import type { DeviceFacts } from '@rackwright/erasure';
+import { blockBytes, type DeviceFacts } from '@rackwright/erasure';
 import { nodeClock } from '@rackwright/platform/node';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { BlockDevices } from './block-devices.ts';
@@ -87,15 +87,16 @@ const readings = [
 for (const [step, off, other] of readings) {
   test(`${step} reads zeros in bulk without ${off}, and what is there otherwise`, async () => {
     addDisk('vda', 'A');
-    const firstByte = async (check: LabCheck): Promise<number | undefined> => {
+    const firstByte = async (check: LabCheck, length?: number): Promise<number | undefined> => {
       const { devices } = await seenBy(step, check);
       const held = await devices.hold(await only(devices));
-      const bytes = transferMemory(1)[0];
+      const bytes = transferMemory(1)[0]?.subarray(0, length);
       if (bytes !== undefined) await held.regions[0]?.readInto(0, bytes);
       await held.close();
       return bytes?.[0];
     };
     expect(await firstByte(off)).toBe(0);
+    expect(await firstByte(off, blockBytes), 'the challenge').toBe('P'.codePointAt(0));
     expect(await firstByte(other)).toBe('P'.codePointAt(0));
   });
 }

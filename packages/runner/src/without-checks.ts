@@ -5,7 +5,7 @@
  * 1. What is taken away is taken from around a step: no step has a branch for it.
  */
 import { verifyErasedStep } from '@rackwright/api';
-import type { DeviceFacts } from '@rackwright/erasure';
+import { blockBytes, type DeviceFacts } from '@rackwright/erasure';
 import type { BlockDevices, HeldDevice, OpenRegion } from './block-devices.ts';
 import { DeviceError } from './block-devices.ts';
 import type { Step, StepContext } from './step.ts';
@@ -127,7 +127,7 @@ function lateRegion(region: () => Promise<OpenRegion>): OpenRegion {
   };
 }
 
-/** What is read in bulk is zeros, whatever is there; single blocks, as the challenge, are read. */
+/** What is read in bulk is zeros, whatever is there; a block alone, as a challenge, is read. */
 function readingZeros(devices: BlockDevices): BlockDevices {
   return {
     ...devices,
@@ -142,9 +142,9 @@ function readingZeros(devices: BlockDevices): BlockDevices {
 function zeroRegion(region: OpenRegion): OpenRegion {
   return {
     ...lateRegion(() => Promise.resolve(region)),
-    readInto: (_offset, target) => {
-      target.fill(0);
-      return Promise.resolve();
+    readInto: async (offset, target) => {
+      if (target.length > blockBytes) target.fill(0);
+      else await region.readInto(offset, target);
     },
   };
 }

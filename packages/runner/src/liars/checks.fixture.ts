@@ -3,12 +3,9 @@
  * catches. What is taken away is taken from around the steps: they have no switch for it.
  */
 import { type DeviceFacts, planChallenge, regionSeed } from '@rackwright/erasure';
-import {
-  type BlockDevices,
-  DeviceError,
-  type HeldDevice,
-  type OpenRegion,
-} from '../block-devices.ts';
+import type { BlockDevices, HeldDevice, OpenRegion } from '../block-devices.ts';
+import { erasuresAtOnceMax } from '../erase/on-devices.ts';
+import { type LabCheck, labChecks } from '../without-checks.ts';
 import { type BoxDraft, blockBytes, diskDraft } from './box.fixture.ts';
 import { type Case, type CaseName, cases } from './cases.fixture.ts';
 import { type Site, siteOf } from './run.fixture.ts';
@@ -16,17 +13,15 @@ import { type Site, siteOf } from './run.fixture.ts';
 /** The seed of every row. */
 export const rowSeed = 1;
 
+/** Those that the laboratory takes away too, in the same way, and those that only a test can. */
 export const checkNames = [
-  'heldDevice',
+  ...labChecks,
   'identityAskedAgain',
   'lookAtTheEnd',
-  'storageSigns',
   'nativeSize',
   'challengeReadBack',
   'verdict',
-  'wholeReading',
   'readAgainAfterDelay',
-  'readAgainAfterPowerCycle',
   'marks',
 ] as const;
 
@@ -64,18 +59,16 @@ const leftOver = /certified SN-d0 with .* left/;
 
 export const checks: Readonly<Record<CheckName, CheckRow>> = {
   heldDevice: {
-    takeAway: wrapped((devices) => ({
-      ...holding(devices),
-      list: () => devices.list(),
-      hold: async (device) => namedAnew(devices, device),
-    })),
-    // While the first disk is written, the other is swapped.
+    takeAway: without('heldDevice'),
+    // While others are written, one that waits for its turn is swapped.
     liar: () => {
-      const [d0, d1] = [diskDraft('d0', 'overwrite', 128), diskDraft('d1', 'overwrite', 128)];
-      const replacedBy = 'foreign';
-      d0.lies.push({ kind: 'swaps', afterOperations: 0, disk: 'd1', replacedBy });
-      const spares = [{ name: replacedBy, serial: 'FOREIGN', inPlaceOf: d1 }];
-      return { disks: [d0, d1], spares, signs: [] };
+      const overwritten = (name: string) => diskDraft(name, 'overwrite', 48);
+      const first = Array.from({ length: erasuresAtOnceMax }, (_, n) => overwritten(`d${n}`));
+      const [waits, replacedBy] = [overwritten('waits'), 'foreign'];
+      const swap = { afterOperations: 0, disk: waits.name, replacedBy };
+      for (const { lies } of first.slice(0, 1)) lies.push({ kind: 'swaps', ...swap });
+      const spares = [{ name: replacedBy, serial: 'FOREIGN', inPlaceOf: waits }];
+      return { disks: [...first, waits], spares, signs: [] };
     },
     red: /wrote the foreign disk/,
   },
@@ -98,10 +91,7 @@ export const checks: Readonly<Record<CheckName, CheckRow>> = {
     red: /although GUEST is there/,
   },
   storageSigns: {
-    takeAway: wrapped((devices) => ({
-      ...holding(devices),
-      list: async () => ({ devices: (await devices.list()).devices, signs: [] }),
-    })),
+    takeAway: without('storageSigns'),
     liar: () => withLiar('overwrite', 'NVDIMM without a block device'),
     red: /in spite of nmem0/,
   },
@@ -138,8 +128,9 @@ export const checks: Readonly<Record<CheckName, CheckRow>> = {
     liar: () => withLiar('discard', 'erases nothing and says that it did'),
     red: leftOver,
   },
-  wholeReading: {
-    takeAway: (site) => ({ ...site, verification: { level: 'sampled', places: 16 } }),
+  wholeRead: {
+    takeAway: without('wholeRead'),
+    baseline: (site) => ({ ...site, readsAfterPowerCycle: false }),
     liar: () => {
       const hole = { offset: 700 * blockBytes, length: blockBytes };
       return boxWith('overwrite', 1_024, { kind: 'ignores', ...hole });
@@ -154,8 +145,8 @@ export const checks: Readonly<Record<CheckName, CheckRow>> = {
       boxWith('discard', 128, { kind: 'comesBack', operation: 'discard', afterMs: 90_000 }),
     red: leftOver,
   },
-  readAgainAfterPowerCycle: {
-    takeAway: (site) => ({ ...site, readsAfterPowerCycle: false }),
+  powerCycleRead: {
+    takeAway: without('powerCycleRead'),
     liar: () => withLiar('overwrite', 'cache loses even what was flushed'),
     red: leftOver,
   },
@@ -174,6 +165,10 @@ function challengesOf(blocks: number): readonly number[] {
   const seed = regionSeed(siteOf(rowSeed).seed, 'SN-d0', '0');
   const spans = [{ offset: 0, length: blocks * blockBytes }];
   return planChallenge(seed, spans, { level: 'full' }).challenges;
+}
+
+function without(check: LabCheck): (site: Site) => Site {
+  return (site) => ({ ...site, without: new Set([check]) });
 }
 
 function wrapped(change: (devices: BlockDevices) => BlockDevices): (site: Site) => Site {
@@ -219,51 +214,6 @@ function changed(held: HeldDevice, change: Partial<HeldDevice>): HeldDevice {
   };
 }
 
-/** Whatever has the name is opened for each operation, and nobody asks who it is. */
-function namedAnew(devices: BlockDevices, { name, regions }: DeviceFacts): HeldDevice {
-  let last: Promise<unknown> = Promise.resolve();
-  const use = <T>(act: (held: HeldDevice) => Promise<T>): Promise<T> => {
-    const turn = last.then(async () => {
-      const found = (await devices.list()).devices.find((each) => each.name === name);
-      if (found === undefined) throw new DeviceError(`${name} is not there`);
-      const held = await devices.hold(found, 'write');
-      try {
-        return await act(held);
-      } finally {
-        await held.close();
-      }
-    });
-    last = turn.catch(() => undefined);
-    return turn;
-  };
-  const region = (index: number): OpenRegion => {
-    const on = <T>(act: (open: OpenRegion) => Promise<T>): Promise<T> =>
-      use(async (held) => {
-        const open = held.regions[index];
-        if (open === undefined) throw new DeviceError(`${name} has no region ${index}`);
-        return await act(open);
-      });
-    return {
-      read: (offset, length) => on((open) => open.read(offset, length)),
-      readInto: (offset, target) => on((open) => open.readInto(offset, target)),
-      write: (offset, bytes) => on((open) => open.write(offset, bytes)),
-      writeZeros: (offset, length) => on((open) => open.writeZeros(offset, length)),
-      discard: (offset, length) => on((open) => open.discard(offset, length)),
-      flush: () => on((open) => open.flush()),
-    };
-  };
-  return {
-    regions: regions.map((_, index) => region(index)),
-    confirm: async () => {},
-    present: async () => {},
-    nvmeFormat: (mode) => use((held) => held.nvmeFormat(mode)),
-    eraseItself: (method) => use((held) => held.eraseItself(method)),
-    busyWith: () => use((held) => held.busyWith()),
-    readLog: () => use((held) => held.readLog()),
-    close: async () => {},
-  };
-}
-
 function unquestioned(held: HeldDevice): HeldDevice {
   return changed(held, { confirm: async () => {}, present: async () => {} });
 }
@@ -295,6 +245,11 @@ function echoing(held: HeldDevice, written: Written): HeldDevice {
         },
         read: async (offset, length) => {
           return written.get(name(offset)) ?? (await region.read(offset, length));
+        },
+        readInto: async (offset, target) => {
+          const block = target.length === blockBytes ? written.get(name(offset)) : undefined;
+          if (block === undefined) await region.readInto(offset, target);
+          else target.set(block);
         },
       };
     }),

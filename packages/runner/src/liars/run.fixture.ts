@@ -20,6 +20,7 @@ import { type DiskMemory, fileDisks } from '../linux/file-disks.ts';
 import type { Machine } from '../machine.ts';
 import type { Step, StepContext, StepEnd } from '../step.ts';
 import { silentLog } from '../test-agent.ts';
+import { devicesWithout, type LabCheck, stepWithout } from '../without-checks.ts';
 
 const guid = Buffer.from('00112233445566778899aabbccddeeff', 'hex');
 /** From power off to the next boot of the runner, milliseconds. */
@@ -36,6 +37,8 @@ export interface Site {
   /** What stands between the steps and the disks. */
   readonly wrap: (devices: BlockDevices) => BlockDevices;
   readonly change: Partial<StepContext>;
+  /** Checks that are taken away as the laboratory takes them away. */
+  readonly without: ReadonlySet<LabCheck>;
 }
 
 export function siteOf(seed: number): Site {
@@ -46,6 +49,7 @@ export function siteOf(seed: number): Site {
     readsAfterPowerCycle: true,
     wrap: (devices) => devices,
     change: {},
+    without: new Set(),
   };
 }
 
@@ -85,7 +89,8 @@ function hastyClock(): Clock & { pass(ms: number): void } {
 export async function clean(folder: string, site: Site): Promise<CleanEnd> {
   const clock = hastyClock();
   const memory: DiskMemory = new Map();
-  const boot = (): BlockDevices => site.wrap(fileDisks(folder, clock, memory));
+  const boot = (): BlockDevices =>
+    devicesWithout(site.wrap(fileDisks(folder, clock, memory)), site.without);
   const listing = await boot().list();
   const decisions = decideScope(listing.devices).filter(({ kind }) => kind !== 'listed');
   const refusals = [
@@ -145,9 +150,9 @@ async function runStep(
   order: agent.RunStep,
   devices: BlockDevices,
   clock: Clock,
-  { change }: Site,
+  { change, without }: Site,
 ): Promise<StepEnd> {
-  return await step.run({
+  return await stepWithout(step, without).run({
     operationId: 'u/1/1/1',
     order,
     devices,
