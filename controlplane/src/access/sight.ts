@@ -40,7 +40,7 @@ const rules: Readonly<Record<string, Rule>> = {
   erasureCertificates: async (_scope, { key, value }, hosts) => {
     const { host } = fromBinary(wire.CertificateRecordSchema, value);
     const uid = (await hosts.get(idOf(host)))?.uid;
-    return uid !== undefined && segment(key, 1).startsWith(`${uid}-`);
+    return uid !== undefined && segment(key, 1) === uid;
   },
   erasureDocuments: async (_scope, { key, value }, hosts) => {
     const { document } = fromBinary(wire.ErasureDocumentRecordSchema, value);
@@ -82,6 +82,8 @@ const rules: Readonly<Record<string, Rule>> = {
   facts: always,
   runs: always,
   erasureEvidence: always,
+  // Leads to certificates and documents, which have rules of their own.
+  erasureOwners: always,
   stepOutputs: always,
   plans: always,
   deployments: always,

@@ -84,7 +84,7 @@ export async function addSide(fixture: Fixture, side: Side): Promise<Names> {
     machine: `discoveredMachines/${side}-machine`,
     line: `expectedHosts/${side}-line`,
     abandoned: `abandonedResources/${side}-gone`,
-    certificate: `erasureCertificates/${uid}-1`,
+    certificate: `erasureCertificates/${uid}-1-2-3-1-0123abcd`,
     document: `erasureDocuments/${uid}-1-2-3-manifest`,
     workflow: `${host}/workflows/${template}`,
     batch: `workflowBatches/${side}-batch`,
@@ -126,7 +126,9 @@ async function putRecords({ store }: Fixture, side: Side, uid: string): Promise<
     statement: new TextEncoder().encode(`{"of":"${side}"}`),
   });
   const signed = toBinary(wire.CertificateRecordSchema, certificate);
-  await store.put(storeKey('erasureCertificates', `${uid}-1`), signed, 'absent');
+  await store.put(storeKey('erasureCertificates', uid, '1-2-3-1-0123abcd'), signed, 'absent');
+  const owner = storeKey('erasureOwners', `${side}-host`, uid);
+  await store.put(owner, new Uint8Array(), 'absent');
   const name = `erasureDocuments/${uid}-1-2-3-manifest`;
   const document = create(wire.ErasureDocumentRecordSchema, {
     document: { name, host, hostUid: uid },

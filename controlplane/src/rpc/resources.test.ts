@@ -237,10 +237,12 @@ describe('erasure certificates', () => {
       signature: new Uint8Array([1, 2, 3]),
       host: 'hosts/h1',
     });
-    const key = storeKey('erasureCertificates', 'abc-1');
+    const key = storeKey('erasureCertificates', 'abc', '1-2-3-1-0123abcd');
     const writer = { store, random: nodeRandom() };
     await writeRecord(writer, wire.CertificateRecordSchema, key, record, 'absent');
-    const name = 'erasureCertificates/abc-1';
+    const owner = storeKey('erasureOwners', 'h1', 'abc');
+    await store.put(owner, new Uint8Array(), 'absent');
+    const name = 'erasureCertificates/abc-1-2-3-1-0123abcd';
     const found = await erasures.getErasureCertificate({ name });
     expect(Buffer.from(found.statement).equals(statement)).toBe(true);
     expect(found).toMatchObject({ host: 'hosts/h1', level: '', deviceSerial: '' });
@@ -248,7 +250,9 @@ describe('erasure certificates', () => {
     expect(ofHost.erasureCertificates).toEqual([found]);
     const ofOther = await erasures.listErasureCertificates({ host: 'hosts/h2' });
     expect(ofOther.erasureCertificates).toEqual([]);
-    const missing = erasures.getErasureCertificate({ name: 'erasureCertificates/abc-2' });
+    const missing = erasures.getErasureCertificate({
+      name: 'erasureCertificates/abc-1-2-3-2-0123abcd',
+    });
     expect((await failureOf(missing)).kind).toBe('notFound');
   });
 

@@ -6,13 +6,15 @@
  * 1. Whoever writes one again, after a crash or as another replica, writes the same; a record that
  *    says something else is never replaced, and stops the turn.
  * 2. Evidence is durable before a certificate that names it by its digest.
+ * 3. All lies below the uid of its host. What leads there from the host's name is durable before
+ *    any of it, so that nobody has to look through what belongs to other hosts.
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { ErasureDocumentSchema, store as wire } from '@rackwright/api';
 import { separateEvidence } from '@rackwright/erasure';
 import { storeKey } from '@rackwright/store';
-import { readShared, writeRecord } from '../../records/index.ts';
+import { idOf, readShared, writeRecord } from '../../records/index.ts';
 import type { CertificateDraft, DocumentDraft } from '../turn/types.ts';
 import type { HostsDependencies } from './dependencies.ts';
 
@@ -21,6 +23,7 @@ export async function writeCertificates(
   hostUid: string,
   certificates: readonly CertificateDraft[],
 ): Promise<void> {
+  await writeOwner(deps, certificates[0]?.host, hostUid);
   const kept = new Set<string>();
   for (const { id, host, statement } of certificates) {
     const { rest, evidence, evidenceSha256 } = separateEvidence(statement);
@@ -37,7 +40,7 @@ export async function writeCertificates(
       host,
       evidenceBytes: evidence.length,
     });
-    const key = storeKey('erasureCertificates', id);
+    const key = storeKey('erasureCertificates', hostUid, id.slice(hostUid.length + 1));
     const written = await writeRecord(deps, wire.CertificateRecordSchema, key, record, 'absent');
     if (written.kind !== 'conflict') continue;
     const found = await readShared(deps.store, wire.CertificateRecordSchema, key);
@@ -49,6 +52,7 @@ export async function writeDocuments(
   deps: HostsDependencies,
   documents: readonly DocumentDraft[],
 ): Promise<void> {
+  await writeOwner(deps, documents[0]?.host, documents[0]?.hostUid ?? '');
   for (const { id, hostUid, certificates, statement, ...draft } of documents) {
     const document = create(ErasureDocumentSchema, {
       ...draft,
@@ -72,6 +76,18 @@ export async function writeDocuments(
     const found = await readShared(deps.store, wire.ErasureDocumentRecordSchema, key);
     mustBeSame(key, found?.record.document?.statement, statement);
   }
+}
+
+/** Create-only: whoever comes second finds what he wanted to write. */
+async function writeOwner(
+  deps: HostsDependencies,
+  host: string | undefined,
+  hostUid: string,
+): Promise<void> {
+  if (host === undefined) return;
+  const key = storeKey('erasureOwners', idOf(host), hostUid);
+  const record = create(wire.ErasureOwnerRecordSchema, { host });
+  await writeRecord(deps, wire.ErasureOwnerRecordSchema, key, record, 'absent');
 }
 
 /** A turn before a crash may have written it already: then it says the same. */

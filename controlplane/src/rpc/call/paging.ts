@@ -21,33 +21,35 @@ export interface Page<T> {
 
 /**
  * One page of the records directly below `prefix`, or of those that `isListed`, in the order of
- * their keys. `read` turns an entry into an item, or leaves it out; `filter` identifies what it
+ * their keys. Of several prefixes, in ascending order, none is below another. `read` turns an entry into an item, or leaves it out; `filter` identifies what it
  * leaves out. An item counts as its stored record does, unless it is sent as more than that.
  */
 export async function listPage<T>(
   store: StateStore,
-  prefix: string,
+  prefix: string | readonly string[],
   request: PageRequest,
   filter: string,
   read: (entry: Entry) => T | undefined,
-  isListed = (key: string) => isDirectlyBelow(prefix, key),
+  isListed?: (key: string) => boolean,
   bytesOf: (item: T) => number = () => 0,
 ): Promise<Page<T>> {
   const size = checkPageSize(request.pageSize);
   const after = parsePageToken(store, filter, request.pageToken);
-  const { entries } = await answered(store.list(prefix));
   const items: T[] = [];
   let bytes = 0;
   let lastKey = '';
-  for (const entry of entries) {
-    if (entry.key <= after || !isListed(entry.key)) continue;
-    const item = read(entry);
-    if (item === undefined) continue;
-    bytes += Math.max(entry.value.byteLength, bytesOf(item));
-    const full = items.length >= size || (items.length > 0 && bytes > pageBytesMax);
-    if (full) return { items, nextPageToken: formatPageToken(store, filter, lastKey) };
-    items.push(item);
-    lastKey = entry.key;
+  for (const below of typeof prefix === 'string' ? [prefix] : prefix) {
+    const { entries } = await answered(store.list(below));
+    for (const entry of entries) {
+      const isWanted = isListed?.(entry.key) ?? isDirectlyBelow(below, entry.key);
+      const item = entry.key <= after || !isWanted ? undefined : read(entry);
+      if (item === undefined) continue;
+      bytes += Math.max(entry.value.byteLength, bytesOf(item));
+      const full = items.length >= size || (items.length > 0 && bytes > pageBytesMax);
+      if (full) return { items, nextPageToken: formatPageToken(store, filter, lastKey) };
+      items.push(item);
+      lastKey = entry.key;
+    }
   }
   return { items, nextPageToken: '' };
 }

@@ -20,7 +20,7 @@ import {
   separatedEvidenceSha256,
 } from '@rackwright/erasure';
 import { type Entry, type StateStore, storeKey } from '@rackwright/store';
-import { idOf, readRecord } from '../../records/index.ts';
+import { answered, idOf, readRecord } from '../../records/index.ts';
 import { nameProblem, requireName } from '../call/names.ts';
 import { listPage } from '../call/paging.ts';
 import type { RpcDependencies } from '../call/ports.ts';
@@ -36,28 +36,32 @@ export function createErasureService(deps: RpcDependencies): BoundService {
   return bind(ErasureCertificateService, {
     getErasureCertificate: async ({ name }) => {
       const id = requireName(certificates, name);
-      const key = storeKey(certificates, id);
+      const parts = certificateParts(id);
+      if (parts === undefined) throw notFound(name);
+      const key = storeKey(certificates, parts.hostUid, parts.rest);
       const kept = await readRecord(store, wire.CertificateRecordSchema, key);
       if (kept === undefined) throw notFound(name);
-      return present(store, id, kept.record);
+      return present(store, parts, kept.record);
     },
     listErasureCertificates: async (request) => {
       const { host } = request;
       checkHost(host);
       const page = await listPage(
         store,
-        certificates,
+        await prefixesOf(store, certificates, host),
         request,
         host,
         ({ key, value }) => {
-          const record = fromBinary(wire.CertificateRecordSchema, value);
-          if (host !== '' && record.host !== host) return undefined;
-          return { id: key.slice(certificates.length + 1), record };
+          const [, hostUid = '', rest = ''] = key.split('.');
+          return {
+            parts: { hostUid, rest },
+            record: fromBinary(wire.CertificateRecordSchema, value),
+          };
         },
-        undefined,
+        isSigned,
         ({ record }) => record.statement.length + Math.ceil(record.evidenceBytes * base64Growth),
       );
-      const presented = page.items.map(({ id, record }) => present(store, id, record));
+      const presented = page.items.map(({ parts, record }) => present(store, parts, record));
       const erasureCertificates = await Promise.all(presented);
       return { erasureCertificates, nextPageToken: page.nextPageToken };
     },
@@ -73,14 +77,14 @@ export function createErasureService(deps: RpcDependencies): BoundService {
     listErasureDocuments: async (request) => {
       const { host, kind } = request;
       checkHost(host, kind);
-      const prefix = await documentsPrefix(store, host);
+      const prefixes = await prefixesOf(store, documents, host);
       const read = ({ value }: Entry): ErasureDocument | undefined => {
         const { document } = fromBinary(wire.ErasureDocumentRecordSchema, value);
         const isWanted = kind === ErasureDocumentKind.UNSPECIFIED || document?.kind === kind;
-        return isWanted && (host === '' || document?.host === host) ? document : undefined;
+        return isWanted ? document : undefined;
       };
       const filter = `${host} ${kind}`;
-      const page = await listPage(store, prefix, request, filter, read, isDocument);
+      const page = await listPage(store, prefixes, request, filter, read, isSigned);
       return { erasureDocuments: [...page.items], nextPageToken: page.nextPageToken };
     },
     getTrust: () => ({
@@ -103,68 +107,85 @@ function checkHost(
   violations.throwIfAny();
 }
 
-/** A host's documents lie below its uid; of one that is gone they are found by its name. */
-async function documentsPrefix(store: StateStore, host: string): Promise<string> {
-  if (host === '') return documents;
-  const key = storeKey('hosts', idOf(host));
-  const kept = await readRecord(store, wire.HostRecordSchema, key);
-  const uid = kept?.record.host?.uid;
-  return uid === undefined ? documents : storeKey(documents, uid);
+/**
+ * Where all that was signed of one host lies: below its uid, and below those of hosts that bore the
+ * name before it. Reads nothing of other hosts.
+ */
+async function prefixesOf(
+  store: StateStore,
+  collection: string,
+  host: string,
+): Promise<readonly string[]> {
+  if (host === '') return [collection];
+  const { entries } = await answered(store.list(storeKey('erasureOwners', idOf(host))));
+  return entries.map(({ key }) => storeKey(collection, key.split('.')[2] ?? '')).sort();
 }
 
-function isDocument(key: string): boolean {
-  return key.split('.').length === documentSegments;
+function isSigned(key: string): boolean {
+  return key.split('.').length === signedSegments;
 }
 
 /** Collection, host uid, and what it is about. */
-const documentSegments = 3;
+const signedSegments = 3;
+
+/** Where a record lies. */
+interface Parts {
+  readonly hostUid: string;
+  readonly rest: string;
+}
+
+const ofLook = String.raw`\d+-\d+-\d+-manifest`;
+const ofCertificate = String.raw`\d+-\d+-\d+-\d+-[0-9a-f]{8}`;
+const certificateId = new RegExp(`^(.+)-(${ofCertificate})$`);
+const documentId = new RegExp(`^(.+)-(${ofLook}|${ofCertificate}-(?:addendum|revocation))$`);
+
+/** "HOST_UID-RUN-STEP-ATTEMPT-NUMBER-DIGEST" */
+function certificateParts(id: string): Parts | undefined {
+  const [, hostUid, rest] = certificateId.exec(id) ?? [];
+  return hostUid === undefined || rest === undefined ? undefined : { hostUid, rest };
+}
 
 /** "HOST_UID-RUN-STEP-ATTEMPT-manifest", "HOST_UID-RUN-STEP-ATTEMPT-NUMBER-DIGEST-addendum" */
-function documentParts(id: string): { hostUid: string; rest: string } | undefined {
-  const ofLook = String.raw`\d+-\d+-\d+-manifest`;
-  const ofCertificate = String.raw`\d+-\d+-\d+-\d+-[0-9a-f]{8}-(?:addendum|revocation)`;
-  const [, hostUid, rest] = new RegExp(`^(.+)-(${ofLook}|${ofCertificate})$`).exec(id) ?? [];
+function documentParts(id: string): Parts | undefined {
+  const [, hostUid, rest] = documentId.exec(id) ?? [];
   return hostUid === undefined || rest === undefined ? undefined : { hostUid, rest };
 }
 
 async function present(
   store: StateStore,
-  id: string,
+  parts: Parts,
   record: wire.CertificateRecord,
 ): Promise<ErasureCertificate> {
   const { signature, createTime, host } = record;
-  const statement = await wholeStatement(store, id, record.statement);
+  const statement = await wholeStatement(store, parts, record.statement);
   return create(ErasureCertificateSchema, {
-    name: `${certificates}/${id}`,
+    name: `${certificates}/${parts.hostUid}-${parts.rest}`,
     statement,
     signature,
     host,
     ...(createTime === undefined ? {} : { createTime }),
     ...derived(statement),
-    powerCycleProof: await proofOf(store, id),
+    powerCycleProof: await proofOf(store, parts),
   });
 }
 
 /** The exact bytes that were signed; the evidence of a step is kept once for all its devices. */
 async function wholeStatement(
   store: StateStore,
-  id: string,
+  { hostUid }: Parts,
   kept: Uint8Array,
 ): Promise<Uint8Array> {
   const sha256 = separatedEvidenceSha256(kept);
-  const hostUid = documentParts(`${id}-addendum`)?.hostUid;
-  if (sha256 === undefined || hostUid === undefined) return kept;
+  if (sha256 === undefined) return kept;
   const key = storeKey('erasureEvidence', hostUid, sha256);
   const evidence = await readRecord(store, wire.EvidenceRecordSchema, key);
   return evidence === undefined ? kept : joinEvidence(kept, evidence.record.payload);
 }
 
 /** Whether the device has shown since, after a power cycle, that it is erased. */
-async function proofOf(store: StateStore, id: string): Promise<PowerCycleProof> {
+async function proofOf(store: StateStore, { hostUid, rest }: Parts): Promise<PowerCycleProof> {
   const has = async (what: 'addendum' | 'revocation') => {
-    const parts = documentParts(`${id}-${what}`);
-    if (parts === undefined) return false;
-    const found = await store.get(storeKey(documents, parts.hostUid, parts.rest));
+    const found = await store.get(storeKey(documents, hostUid, `${rest}-${what}`));
     return found.kind === 'found';
   };
   if (await has('revocation')) return PowerCycleProof.REFUTED;
