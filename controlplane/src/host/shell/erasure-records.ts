@@ -18,8 +18,10 @@ import { idOf, readShared, writeRecord } from '../../records/index.ts';
 import type { CertificateDraft, DocumentDraft } from '../turn/types.ts';
 import type { HostsDependencies } from './dependencies.ts';
 
+type Writer = Pick<HostsDependencies, 'store' | 'random' | 'clock' | 'signStatement'>;
+
 export async function writeCertificates(
-  deps: HostsDependencies,
+  deps: Writer,
   hostUid: string,
   certificates: readonly CertificateDraft[],
 ): Promise<void> {
@@ -49,7 +51,7 @@ export async function writeCertificates(
 }
 
 export async function writeDocuments(
-  deps: HostsDependencies,
+  deps: Writer,
   documents: readonly DocumentDraft[],
 ): Promise<void> {
   await writeOwner(deps, documents[0]?.host, documents[0]?.hostUid ?? '');
@@ -79,11 +81,7 @@ export async function writeDocuments(
 }
 
 /** Create-only: whoever comes second finds what he wanted to write. */
-async function writeOwner(
-  deps: HostsDependencies,
-  host: string | undefined,
-  hostUid: string,
-): Promise<void> {
+async function writeOwner(deps: Writer, host: string | undefined, hostUid: string): Promise<void> {
   if (host === undefined) return;
   const key = storeKey('erasureOwners', idOf(host), hostUid);
   const record = create(wire.ErasureOwnerRecordSchema, { host });
