@@ -16,6 +16,9 @@ interface Statement {
   readonly level: string | null;
 }
 
+/** The host's uid, and what is behind it. */
+const certificateName = /^erasureCertificates\/(.+?)-(\d+(?:-\d+){3}-[0-9a-f]{8})$/;
+
 export class CertificateJudge {
   readonly #parts: JudgeParts;
   readonly #found: (rule: string, text: string) => void;
@@ -61,7 +64,8 @@ export class CertificateJudge {
   }
 
   #read(certificate: string): Statement | string {
-    const key = certificate.replaceAll('/', '.');
+    const [, uid, rest] = certificateName.exec(certificate) ?? [];
+    const key = `erasureCertificates.${uid}.${rest}`;
     const change = this.#parts.view.storeDisk().changesOf(key).at(-1);
     if (change?.kind !== 'put') return `${certificate} does not exist`;
     const { statement: kept, signature } = fromBinary(store.CertificateRecordSchema, change.value);
@@ -77,8 +81,7 @@ export class CertificateJudge {
   #whole(kept: Uint8Array, certificate: string): Uint8Array | undefined {
     const text = new TextDecoder().decode(kept);
     const digest = /"evidence": "sha256:([0-9a-f]{64})"/.exec(text)?.[1];
-    const [, uid = ''] =
-      /^erasureCertificates\/(.+?)(?:-\d+){4}-[0-9a-f]{8}$/.exec(certificate) ?? [];
+    const [, uid] = certificateName.exec(certificate) ?? [];
     const disk = this.#parts.view.storeDisk();
     const change = disk.changesOf(`erasureEvidence.${uid}.${digest}`).at(-1);
     if (change?.kind !== 'put') return undefined;
