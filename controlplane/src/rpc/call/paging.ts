@@ -22,7 +22,8 @@ export interface Page<T> {
 /**
  * One page of the records directly below `prefix`, or of those that `isListed`, in the order of
  * their keys. Of several prefixes, in ascending order, none is below another. `read` turns an entry
- * into an item, or leaves it out; `filter` identifies what it leaves out. An item counts as its stored record does, unless it is sent as more than that.
+ * into an item, or leaves it out; `filter` identifies what it leaves out. An item counts as its
+ * stored record does, unless it is sent as more than that.
  */
 export async function listPage<T>(
   store: StateStore,
