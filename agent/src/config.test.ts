@@ -22,7 +22,10 @@ describe('the configuration of the agent', () => {
         relayPort: 67,
         broadcastAddress: '255.255.255.255',
       },
-      tftp: { address: '0.0.0.0', port: 69 },
+      tftp: {
+        ...{ address: '0.0.0.0', port: 69 },
+        limits: { transfersMax: 256, transfersPerClientMax: 8 },
+      },
       http: {
         ...{ address: '0.0.0.0', port: 8080 },
         limits: {
@@ -35,6 +38,7 @@ describe('the configuration of the agent', () => {
       },
       loaders: {},
       loaderFiles: [],
+      loaderBytesMax: 33_554_432,
       files: [],
       runner: {
         kernel: 'vmlinuz',
@@ -116,6 +120,13 @@ describe('the configuration of the agent', () => {
   ])('refuses %s and says what would be right', (_what, text, message) => {
     expect(() => parseConfig(text)).toThrow(message);
   });
+});
+
+test('how much is sent at once, and how much is kept, can be set', () => {
+  const limits = 'tftp: {limits: {transfersMax: 9, transfersPerClientMax: 7}}';
+  const config = parseConfig(`serverAddress: 10.77.0.1\nloaderBytesMax: 5\n${limits}\n`);
+  expect(config.tftp.limits).toEqual({ transfersMax: 9, transfersPerClientMax: 7 });
+  expect(config.loaderBytesMax).toBe(5);
 });
 
 describe('a configuration to run with', () => {

@@ -16,11 +16,13 @@ import {
 } from '@rackwright/bmc';
 import { ConfigError, type ConfigReader } from '@rackwright/platform';
 import { optional, readConfigText } from '@rackwright/platform/config';
+import { type TftpLimits, tftpLimitsDefault } from '@rackwright/tftp';
 import {
   bootProblems,
   everywhere,
   type HttpLimits,
   httpLimitsDefault,
+  loaderBytesMaxDefault,
   portsClash,
 } from './boot/index.ts';
 import { defaultAdmissionLimits } from './images/index.ts';
@@ -38,7 +40,12 @@ export interface AgentConfig extends InterfaceSettings {
   /** Identity, journal, boot snapshot. Created owner-only when it is missing. */
   readonly stateFolder: string;
   readonly log: { readonly level: 'debug' | 'info' | 'warn' | 'error' };
-  readonly tftp: { readonly address: string; readonly port: number };
+  readonly tftp: {
+    readonly address: string;
+    readonly port: number;
+    /** Under way at once, of all clients and of one address. */
+    readonly limits: Pick<TftpLimits, 'transfersMax' | 'transfersPerClientMax'>;
+  };
   readonly http: {
     readonly address: string;
     readonly port: number;
@@ -48,6 +55,8 @@ export interface AgentConfig extends InterfaceSettings {
   readonly loaders: { readonly [platform in (typeof platforms)[number]]?: string };
   /** Kept in memory; by TFTP and HTTP. */
   readonly loaderFiles: readonly NamedFile[];
+  /** Largest sum of their sizes, bytes. */
+  readonly loaderBytesMax: number;
   /** Streamed from the disk; by HTTP. */
   readonly files: readonly NamedFile[];
   readonly runner: {
@@ -117,13 +126,17 @@ function readAgent(reader: ConfigReader): AgentConfig {
     stateFolder: reader.text('stateFolder', '/var/lib/rackwright-agent'),
     ...readInterfaces(reader),
     log: reader.section('log', (log) => ({ level: log.oneOf('level', levels, 'info') })),
-    tftp: reader.section('tftp', (tftp) => readListen(tftp, 69)),
+    tftp: reader.section('tftp', (tftp) => ({
+      ...readListen(tftp, 69),
+      limits: tftp.section('limits', readTftpLimits),
+    })),
     http: reader.section('http', (http) => ({
       ...readListen(http, 8080),
       limits: http.section('limits', readHttpLimits),
     })),
     loaders: reader.section('loaders', readLoaders),
     loaderFiles: reader.sections('loaderFiles', readFile),
+    loaderBytesMax: reader.whole('loaderBytesMax', loaderBytes, loaderBytesMaxDefault),
     files: reader.sections('files', readFile),
     runner: reader.section('runner', readRunner),
     bmc: reader.section('bmc', readBmc),
@@ -137,6 +150,8 @@ function readAgent(reader: ConfigReader): AgentConfig {
 const platforms = ['bios', 'uefiX64', 'uefiIa32', 'uefiArm64'] as const;
 const architectures = ['amd64', 'arm64'] as const;
 const gibibyte = 1024 ** 3;
+/** They stand in memory. */
+const loaderBytes = [0, gibibyte] as const;
 const imageCacheBytes = [0, 1024 * gibibyte] as const;
 const levels = ['debug', 'info', 'warn', 'error'] as const;
 /** 0 lets the system choose. */
@@ -144,6 +159,15 @@ const ports = [0, 65_535] as const;
 
 function readListen(reader: ConfigReader, port: number) {
   return { address: reader.text('address', everywhere), port: reader.whole('port', ports, port) };
+}
+
+function readTftpLimits(reader: ConfigReader): AgentConfig['tftp']['limits'] {
+  const count = (key: 'transfersMax' | 'transfersPerClientMax') =>
+    reader.whole(key, [1, 65_536], tftpLimitsDefault[key]);
+  return {
+    transfersMax: count('transfersMax'),
+    transfersPerClientMax: count('transfersPerClientMax'),
+  };
 }
 
 function readHttpLimits(reader: ConfigReader): HttpLimits {

@@ -162,7 +162,15 @@ function startBootPath(
   gatewayPort: number,
   { images }: KeptImages,
 ): Promise<BootServices> {
-  const { tftp, loaders, loaderFiles, files, runner, served = config.interfaces } = config;
+  const {
+    tftp,
+    loaders,
+    loaderFiles,
+    loaderBytesMax,
+    files,
+    runner,
+    served = config.interfaces,
+  } = config;
   const interfaces = bootInterfaces({ ...config, interfaces: served }, config.stateFolder);
   const addresses = addressesOf(config);
   const { kernel, initrd, kernelArguments } = runner;
@@ -170,6 +178,7 @@ function startBootPath(
   return startBoot(
     {
       ...{ interfaces, addresses, tftp, http: config.http, loaders, loaderFiles, files },
+      loaderBytesMax,
       runner: { kernel, initrd, kernelArguments, agentPort: gatewayPort, fingerprint },
     },
     {

@@ -6,8 +6,14 @@ import type { Disk } from '@rackwright/platform';
 import { type BootConfig, loaderBytesMaxDefault } from './config.ts';
 
 export type ServedFile =
-  | { readonly kind: 'memory'; readonly bytes: Uint8Array }
-  | { readonly kind: 'disk'; readonly path: string; readonly sizeBytes: number };
+  | { readonly kind: 'memory'; readonly bytes: Uint8Array; readonly version?: string }
+  | {
+      readonly kind: 'disk';
+      readonly path: string;
+      readonly sizeBytes: number;
+      /** Of a file that never changes under its name; of others it is asked for each time. */
+      readonly version?: string;
+    };
 
 /** A blob of an image, whole on the disk. */
 export interface ImageBlob {
@@ -35,6 +41,7 @@ export async function openFiles(disk: Disk, config: BootConfig): Promise<ServedF
   const all = new Map<string, ServedFile>();
   let bytesUsed = 0;
   for (const { name, path } of config.loaderFiles) {
+    const version = (await disk.stat(path))?.version;
     const bytes = await disk.read(path);
     if (bytes === undefined) throw missing(name, path);
     bytesUsed += bytes.length;
@@ -42,7 +49,7 @@ export async function openFiles(disk: Disk, config: BootConfig): Promise<ServedF
       throw new Error(`boot loaders up to ${name} have ${bytesUsed} bytes, limit ${bytesMax}`);
     }
     loaders.set(name, bytes);
-    all.set(name, { kind: 'memory', bytes });
+    all.set(name, { kind: 'memory', bytes, ...(version === undefined ? {} : { version }) });
   }
   for (const { name, path } of config.files) {
     const found = await disk.stat(path);

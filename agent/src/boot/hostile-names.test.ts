@@ -80,6 +80,10 @@ describe('by HTTP', () => {
     ['is absolute within', '/files//etc/passwd'],
     ['is a URL of a file', 'file:///etc/passwd'],
     ['is a URL of another server', 'http://192.0.2.1/files/kernel'],
+    ['is a URL of another server by IPv6', 'http://[2001:db8::1]/files/kernel'],
+    ['is a URL with a user', 'http://127.0.0.1@192.0.2.1/files/kernel'],
+    ['is a URL of ours that goes up', 'http://127.0.0.1/files/../identity.json'],
+    ['is a URL without a host', 'http:///files/kernel'],
     ['holds a NUL in percent signs', '/files/kernel%00.efi'],
     ['holds a NUL', '/files/kernel\0'],
     ['holds a line end in percent signs', '/files/kernel%0d%0aX-Injected:%201'],
@@ -114,6 +118,14 @@ describe('by HTTP', () => {
   test('what is there comes for its name', async () => {
     expect(await get('/files/kernel')).toMatch(/^HTTP\/1\.1 200 [^]*\r\n\r\na kernel$/);
     expect(await get(`${granted}/kernel?x=../`)).toContain('a kernel');
+    for (const root of [
+      'http://127.0.0.1',
+      `HTTP://127.0.0.1:${rig.services.httpPort}`,
+      'http://agent',
+    ]) {
+      expect(await get(`${root}/files/kernel`), root).toContain('a kernel');
+      expect(await get(`${root}${granted}/kernel`), root).toContain('a kernel');
+    }
   });
 });
 

@@ -3,7 +3,7 @@
  * disk, while they are sent.
  *
  * Z1 Every request is answered without waiting: a refusal is as quick as an answer. Only a host
- *    that phones home waits until that is written down.
+ *    that phones home waits until that is written down, and a file for a look at its version.
  * Z2 A file is served by the name under which it was listed at the start, or not at all.
  */
 import type {
@@ -22,9 +22,9 @@ import { imageScript, waitingScript } from './image-script.ts';
 import { LineBudget } from './line-budget.ts';
 import type { Gate } from './observation.ts';
 import type { BootDecision } from './permission.ts';
-import { decideRange } from './ranges.ts';
+import { decideRange, isUnchanged } from './ranges.ts';
 import { localBootScript, runnerScript } from './script.ts';
-import { type BootTarget, type BootUrls, parseTarget } from './urls.ts';
+import { type BootTarget, type BootUrls, parseTarget, targetForm } from './urls.ts';
 
 export interface BootHttpOptions {
   readonly clock: Clock;
@@ -32,6 +32,8 @@ export interface BootHttpOptions {
   readonly gate: Gate;
   /** Files by name; those in memory are boot loaders, which start nothing by themselves. */
   readonly files: ReadonlyMap<string, ServedFile>;
+  /** Another one when the file may be another; undefined: nobody can tell. */
+  readonly fileVersion: (path: string) => Promise<string | undefined>;
   readonly runner: RunnerBootConfig;
   /** Blobs of images by the hex of their SHA-256; absent: none are served. */
   readonly imageBlob?: FindImageBlob;
@@ -75,6 +77,14 @@ class BootPages {
     if (request.target.length > this.#options.limits.targetBytesMax) {
       return this.#told(request, refusal(414));
     }
+    const form = targetForm(request.target);
+    if (form.host !== undefined && !this.#isOurs(form.host, request.localAddress)) {
+      return this.#told(request, refusal(421));
+    }
+    return this.#answerPath({ ...request, target: form.path });
+  }
+
+  #answerPath(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
     const target = parseTarget(request.target);
     if (target.kind === 'phoneHome') {
       // Without the token, which may be the right one.
@@ -82,7 +92,17 @@ class BootPages {
       return this.#phoneHome(request, target).then((response) => this.#told(shown, response));
     }
     const shown = target.kind === 'seed' ? { ...request, target: `/seed/${target.id}/…` } : request;
-    return this.#told(shown, this.#decide(request, target));
+    const decided = this.#decide(request, target);
+    return decided instanceof Promise
+      ? decided.then((response) => this.#told(shown, response))
+      : this.#told(shown, decided);
+  }
+
+  /** A name may be any of ours; an address has to be. */
+  #isOurs(host: string, localAddress: string): boolean {
+    const isAddress = /^[\d.]+$|^\[/.test(host);
+    const told = this.#urls(localAddress)?.serverAddress;
+    return !isAddress || host === localAddress || host === told;
   }
 
   #told(request: HttpRequest, response: HttpResponse): HttpResponse {
@@ -105,7 +125,7 @@ class BootPages {
     return phoneHomeAnswers[await deploys.phoneHome(id, token, remoteAddress)];
   }
 
-  #decide(request: HttpRequest, target: BootTarget): HttpResponse {
+  #decide(request: HttpRequest, target: BootTarget): HttpResponse | Promise<HttpResponse> {
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       return refusal(405, { allow: 'GET, HEAD' });
     }
@@ -122,7 +142,7 @@ class BootPages {
         const blob = this.#options.imageBlob?.(target.hex);
         // Its reader asks again where it was.
         if (blob === 'later') return refusal(503, { 'retry-after': '2' });
-        return this.#file(request, blob && { kind: 'disk', ...blob });
+        return this.#file(request, blob && { kind: 'disk', ...blob, version: target.hex });
       }
       case 'seed':
         return this.#seed(request, target);
@@ -197,7 +217,7 @@ class BootPages {
   }
 
   /** UEFI HTTP boot needs a loader to run the script that sends it to its disk. */
-  #hostFile(request: HttpRequest, mac: string, name: string): HttpResponse {
+  #hostFile(request: HttpRequest, mac: string, name: string): HttpResponse | Promise<HttpResponse> {
     const file = this.#options.files.get(name);
     const decision = this.#options.gate(mac, 'file');
     if (decision.kind === 'unknownHost' || file === undefined) return refusal(404);
@@ -206,13 +226,30 @@ class BootPages {
     return this.#file(request, file);
   }
 
-  #file(request: HttpRequest, file: ServedFile | undefined): HttpResponse {
+  #file(request: HttpRequest, file: ServedFile | undefined): HttpResponse | Promise<HttpResponse> {
     if (file === undefined) return refusal(404);
+    if (file.version !== undefined || file.kind === 'memory')
+      return this.#versioned(request, file, file.version);
+    const { path } = file;
+    return this.#options.fileVersion(path).then((now) => this.#versioned(request, file, now));
+  }
+
+  #versioned(
+    { headers: asked }: HttpRequest,
+    file: ServedFile,
+    version: string | undefined,
+  ): HttpResponse {
+    const etag = version === undefined ? undefined : `"${version}"`;
+    const tag: Record<string, string> = etag === undefined ? {} : { etag };
+    if (etag !== undefined && isUnchanged(asked['if-none-match'], etag)) {
+      return { status: 304, headers: tag };
+    }
     const size = file.kind === 'memory' ? file.bytes.length : file.sizeBytes;
-    const headers = { 'accept-ranges': 'bytes', 'content-type': 'application/octet-stream' };
-    // We give no validators, so nothing that If-Range could name is ours.
-    const asked = request.headers['if-range'] === undefined ? request.headers['range'] : undefined;
-    const range = decideRange(asked, size);
+    const type = 'application/octet-stream';
+    const headers = { 'accept-ranges': 'bytes', 'content-type': type, ...tag };
+    // RFC 9110 §13.1.5: a part only of what the client has the other parts of.
+    const isSame = asked['if-range'] === undefined || asked['if-range'] === etag;
+    const range = decideRange(isSame ? asked['range'] : undefined, size);
     switch (range.kind) {
       case 'unsatisfiable':
         return refusal(416, { 'content-range': `bytes */${size}` });

@@ -7,6 +7,7 @@ export {
   everywhere,
   type HttpLimits,
   httpLimitsDefault,
+  loaderBytesMaxDefault,
   type NamedFile,
   portsClash,
   type RunnerBootConfig,

@@ -1,4 +1,7 @@
-/** Byte ranges of HTTP requests (RFC 9110 §14), one at a time: what firmware and curl ask for. */
+/**
+ * Byte ranges of HTTP requests (RFC 9110 §14), one at a time: what firmware and curl ask for; and
+ * whether the client has the file already (§13.1.2).
+ */
 
 /** Inclusive positions of a file of `sizeBytes` bytes. */
 export type RangeDecision =
@@ -24,4 +27,11 @@ export function decideRange(header: string | undefined, sizeBytes: number): Rang
   if (start >= sizeBytes) return { kind: 'unsatisfiable' };
   const end = last === '' ? sizeBytes - 1 : Math.min(Number(last), sizeBytes - 1);
   return { kind: 'part', start, end };
+}
+
+/** Whether If-None-Match names this entity tag; a weak one of it counts too. */
+export function isUnchanged(ifNoneMatch: string | undefined, etag: string): boolean {
+  if (ifNoneMatch === undefined) return false;
+  if (ifNoneMatch.trim() === '*') return true;
+  return [...ifNoneMatch.matchAll(/"[^"]*"/g)].some(([tag]) => tag === etag);
 }

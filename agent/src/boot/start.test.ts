@@ -1,6 +1,8 @@
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
 import { dhcpOption, readOption } from '@rackwright/dhcp';
 import { decodePacket, encodePacket, type TftpOption } from '@rackwright/tftp';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -194,6 +196,36 @@ test('answers ranges and HEAD, from memory and from disk alike', async () => {
     const changed = { range: 'bytes=0-9', 'if-range': '"etag"' };
     expect((await fetch(url, { headers: changed })).status).toBe(200);
   }
+});
+
+test('names the version of a file, and sends nothing to whoever has it', async () => {
+  const rig = await rigOnly();
+  for (const name of ['snponly.efi', 'vmlinuz']) {
+    const url = rig.url(`/files/${name}`);
+    const etag = (await fetch(url, { method: 'HEAD' })).headers.get('etag') ?? '';
+    expect(etag).toMatch(/^"[0-9a-f-]+"$/);
+    for (const known of [etag, `"other", ${etag}`, `W/${etag}`, '*']) {
+      const same = await fetch(url, { headers: { 'if-none-match': known } });
+      expect([same.status, same.headers.get('etag'), await same.text()]).toEqual([304, etag, '']);
+    }
+    const other = await fetch(url, { headers: { 'if-none-match': '"other"' } });
+    expect([other.status, (await other.bytes()).length]).toEqual([200, rig.contents[name]?.length]);
+    const resumed = await fetch(url, { headers: { range: 'bytes=5-9', 'if-range': etag } });
+    expect([resumed.status, (await resumed.bytes()).length]).toEqual([206, 5]);
+    const weak = await fetch(url, { headers: { range: 'bytes=5-9', 'if-range': `W/${etag}` } });
+    expect(weak.status).toBe(200);
+  }
+});
+
+test('a file that was replaced has another version', async () => {
+  const rig = await rigOnly();
+  const url = rig.url('/files/vmlinuz');
+  const before = (await fetch(url, { method: 'HEAD' })).headers.get('etag') ?? '';
+  const bytes = (rig.contents['vmlinuz'] ?? new Uint8Array()).map((byte) => byte ^ 1);
+  await writeFile(join(rig.folder, 'vmlinuz'), bytes);
+  const now = await fetch(url, { headers: { 'if-none-match': before } });
+  expect(now.status).toBe(200);
+  expect(now.headers.get('etag')).not.toBe(before);
 });
 
 test('serves an empty file', async () => {

@@ -79,6 +79,7 @@ export async function startBoot(
       log,
       gate,
       files: files.all,
+      fileVersion: async (path: string) => (await disk.stat(path))?.version,
       runner: config.runner,
       limits: httpLimitsOf(config),
       ...(imageBlob === undefined ? {} : { imageBlob }),

@@ -20,6 +20,8 @@ export interface BootRig {
   readonly asked: string[];
   readonly lines: string[];
   readonly contents: Readonly<Record<string, Uint8Array>>;
+  /** Where its files are. */
+  readonly folder: string;
   url(path: string): string;
   close(): Promise<void>;
 }
@@ -97,7 +99,7 @@ export async function startRig(options: {
     await rm(folder, { recursive: true });
   };
   const url = (path: string) => `http://127.0.0.1:${services.httpPort}${path}`;
-  return { services, observed, asked, lines, contents, url, close };
+  return { services, observed, asked, lines, contents, folder, url, close };
 }
 
 /** DHCP beside another server, on ports that the system chooses. */

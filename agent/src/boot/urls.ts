@@ -42,6 +42,23 @@ export type BootTarget =
   | { readonly kind: 'malformed' }
   | { readonly kind: 'nothing' };
 
+/** Whose a target is: of us as it stands, or of the host that an absolute-form names. */
+export interface TargetForm {
+  /** Path and query. */
+  readonly path: string;
+  /** Host of an absolute-form (RFC 9112 §3.2.2), without its port. */
+  readonly host?: string;
+}
+
+/** A target in its two forms; any other is handed on as a path that asks for nothing. */
+export function targetForm(target: string): TargetForm {
+  const found = /^http:\/\/([^/?#@]+)([/?].*)?$/is.exec(target);
+  if (found === null) return { path: target };
+  const [, authority = '', rest = '/'] = found;
+  const host = authority.replace(/:\d*$/, '');
+  return { path: rest.startsWith('/') ? rest : `/${rest}`, host };
+}
+
 /** What a request's path asks for. Nothing is decoded: no name of ours needs it. */
 export function parseTarget(target: string): BootTarget {
   if (!target.startsWith('/')) return { kind: 'malformed' };

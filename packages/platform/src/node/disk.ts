@@ -137,9 +137,11 @@ async function readBytes(calls: FileCalls, path: string): Promise<Uint8Array> {
 }
 
 async function statOf(path: string): Promise<FileStat> {
-  const found = await stat(path);
-  const isOurs = found.uid === 0 || found.uid === process.geteuid?.();
-  return { sizeBytes: found.size, mode: found.mode & permissionBits, isOurs };
+  const found = await stat(path, { bigint: true });
+  const isOurs = found.uid === 0n || found.uid === BigInt(process.geteuid?.() ?? -1);
+  const version = [found.ino, found.size, found.mtimeNs].map((one) => one.toString(16)).join('-');
+  const mode = Number(found.mode) & permissionBits;
+  return { sizeBytes: Number(found.size), mode, isOurs, version };
 }
 
 async function orMissing<T>(found: Promise<T>): Promise<T | undefined> {

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { mkdtemp, readdir, readlink, rm, truncate, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -118,6 +119,43 @@ function pipeline(server: HttpServer, requests: number) {
   return { socket, closed };
 }
 
+test('answers all requests of one write, in their order, however many', async () => {
+  const server = await serve(({ target }) => ({ status: 200, headers: {}, body: `${target};` }));
+  const requests = Array.from({ length: 5_000 }, (_, at) => {
+    const close = at === 4_999 ? 'Connection: close\r\n' : '';
+    return `GET /${at} HTTP/1.1\r\nHost: x\r\n${close}\r\n`;
+  });
+  const heard = await exchange(server, requests.join(''));
+  const answered = [...heard.matchAll(/\/(\d+);/g)].map(([, at]) => Number(at));
+  expect(answered).toEqual(Array.from({ length: 5_000 }, (_, at) => at));
+});
+
+test('a client that asks and asks is read no further, and answered once it listens', async () => {
+  let asked = 0;
+  const server = await serve(() => {
+    asked += 1;
+    return { status: 200, headers: {}, body: 'x'.repeat(4_096) };
+  });
+  const pad = `X-Pad: ${'p'.repeat(3_000)}\r\n`;
+  const each = `GET /a HTTP/1.1\r\nHost: x\r\n${pad}\r\n`;
+  const socket = connect(server.port, server.address).pause();
+  const last = each.replace('\r\n', '\r\nConnection: close\r\n');
+  socket.write(each.repeat(9_999) + last);
+  // 30 MB of requests, of which the kernel keeps some; of its answers the client has read none.
+  await expect.poll(() => asked, { timeout: 5_000 }).toBeGreaterThan(0);
+  await get(server, '/other');
+  expect(socket.writableLength).toBeGreaterThan(0);
+  let answers = 0;
+  socket.setEncoding('latin1');
+  socket.on('data', (part: string) => {
+    answers += part.split('HTTP/1.1 200').length - 1;
+  });
+  socket.resume();
+  await once(socket, 'close');
+  expect(asked).toBe(10_001);
+  expect(answers).toBeGreaterThan(9_900);
+});
+
 /** A file that no socket takes whole, and who serves it. */
 async function serveLarge() {
   const path = join(folder, 'large');
@@ -142,15 +180,6 @@ test('opens the files of one connection one after another, however much it asks 
   socket.resume();
   expect(await closed).toBeGreaterThan(4 * sizeBytes);
   expect(asked.filter((target) => target === '/kernel')).toHaveLength(4);
-});
-
-test('closes a connection that asks for more than it reads, and keeps nothing of it', async () => {
-  const { path, sizeBytes, asked, server } = await serveLarge();
-  const { socket, closed } = pipeline(server, 1_000);
-  socket.resume();
-  expect(await closed).toBeLessThan(sizeBytes);
-  await expect.poll(() => timesOpen(path)).toBe(0);
-  expect(asked.length).toBeLessThan(2);
 });
 
 test('says 404 for a file that is gone', async () => {

@@ -13,8 +13,9 @@
  * H4 A handler that throws costs its request, not the server.
  * H5 Whether it answers is asked over a connection within this process, which is served as the
  *    others are and takes the place of none.
- * H6 One answer of a connection is under way at a time, whatever it has asked for meanwhile: what a
- *    client costs, in files and in memory, is bounded by its connections.
+ * H6 One answer of a connection is under way at a time, whatever it has asked for meanwhile; beyond
+ *    a few requests it is read no further (`request-gate.ts`). So what a client costs, in files and
+ *    in memory, is bounded by its connections.
  */
 import { once } from 'node:events';
 import { type FileHandle, open } from 'node:fs/promises';
@@ -29,6 +30,7 @@ import type {
   HttpResponse,
   HttpServer,
 } from '../http.ts';
+import { gateRequests } from './request-gate.ts';
 
 /** What Node does with a connection. */
 type Speak = (connection: Duplex) => void;
@@ -38,7 +40,7 @@ type Handle = (request: HttpRequest) => HttpResponse | Promise<HttpResponse>;
 const fileBytesAtOnce = 256 * 1024;
 /** Of a request: the keys of a host and its names are some thousand. */
 const bodyBytesMax = 64 * 1024;
-/** Of one connection, behind the request that is being answered; one more closes it. */
+/** Of one connection, behind the request that is being answered; others stay unread meanwhile. */
 const waitingRequestsMax = 8;
 /** How often Node looks for requests that take too long, milliseconds. */
 const timeoutCheckMs = 1_000;
@@ -94,6 +96,10 @@ function limitPerAddress(server: Server, connectionsMax: number): Speak {
       else open.delete(from);
     });
     speak(socket);
+    const pipeline: Pipeline = { unanswered: 0, answered: Promise.resolve() };
+    pipelines.set(socket, pipeline);
+    const mayFeed = (): boolean => pipeline.unanswered <= waitingRequestsMax;
+    pipeline.onAnswered = gateRequests(socket, mayFeed);
   });
   return speak;
 }
@@ -157,6 +163,8 @@ interface Pipeline {
   unanswered: number;
   /** Resolves when all of it is answered, or the client is gone. */
   answered: Promise<void>;
+  /** Called after each answer; absent on the connection of H5. */
+  onAnswered?: () => void;
 }
 
 const pipelines = new WeakMap<Duplex, Pipeline>();
@@ -166,7 +174,6 @@ function serve(request: IncomingMessage, response: ServerResponse, handle: Handl
   const { socket } = request;
   const pipeline = pipelines.get(socket) ?? { unanswered: 0, answered: Promise.resolve() };
   pipelines.set(socket, pipeline);
-  if (pipeline.unanswered > waitingRequestsMax) socket.destroy();
   // A connection that was closed after an answer may have asked for more.
   const answered = pipeline.answered.then(() =>
     socket.writable ? answerWhole(request, response, handle) : undefined,
@@ -174,6 +181,7 @@ function serve(request: IncomingMessage, response: ServerResponse, handle: Handl
   pipeline.unanswered += 1;
   pipeline.answered = answered.finally(() => {
     pipeline.unanswered -= 1;
+    pipeline.onAnswered?.();
   });
 }
 
