@@ -6,6 +6,8 @@ import { parseConfig, parseWholeConfig } from './config.ts';
 
 const minimal = 'serverAddress: 192.0.2.1\n';
 
+const tftpLimits = { transfersMax: 256, transfersPerClientMax: 8 };
+
 describe('the configuration of the agent', () => {
   test('needs an address and has a visible default for the rest', () => {
     expect(parseConfig(minimal)).toEqual({
@@ -22,10 +24,7 @@ describe('the configuration of the agent', () => {
         relayPort: 67,
         broadcastAddress: '255.255.255.255',
       },
-      tftp: {
-        ...{ address: '0.0.0.0', port: 69 },
-        limits: { transfersMax: 256, transfersPerClientMax: 8 },
-      },
+      tftp: { address: '0.0.0.0', port: 69, limits: tftpLimits },
       http: {
         ...{ address: '0.0.0.0', port: 8080 },
         limits: {
@@ -36,9 +35,7 @@ describe('the configuration of the agent', () => {
           idleTimeoutMs: 30_000,
         },
       },
-      loaders: {},
-      loaderFiles: [],
-      loaderBytesMax: 33_554_432,
+      ...{ loaders: {}, loaderFiles: [], loaderBytesMax: 33_554_432 },
       files: [],
       runner: {
         kernel: 'vmlinuz',

@@ -410,6 +410,7 @@ function sightOfSilence({ reason, message, backendWords }: BmcTransient): Sight 
       return { kind: 'trouble', cause: 'unreachable', message: `${message}${words}` };
     }
     case 'busy':
+    case 'trouble':
     case 'queueFull':
     case 'cancelled':
       return { kind: 'nothing' };

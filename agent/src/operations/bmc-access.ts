@@ -145,8 +145,11 @@ export function resultOfBmc(result: BmcFailed | BmcTransient): FinalResult {
     case 'unreachable':
     case 'breakerOpen':
       return { kind: 'transientError', cause: 'unreachable', message };
+    // It answers, or we ask it too much: nothing is wrong with it.
     case 'busy':
     case 'queueFull':
+      return { kind: 'retryAfter', reason: 'locked', message, delayMs: result.askAgainMs ?? 0 };
+    case 'trouble':
       return { kind: 'transientError', cause: 'busy', message };
     case 'cancelled':
       return failure('cancelled', message);

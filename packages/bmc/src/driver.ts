@@ -84,8 +84,10 @@ export type BmcFailureType =
 export type BmcTransientReason =
   /** No answer in time. */
   | 'unreachable'
-  /** The BMC says that it is busy or out of sessions. */
+  /** The BMC says that it is busy or out of sessions: it may be asked again later. */
   | 'busy'
+  /** The BMC answers that it failed: whether it did what it was asked is open. */
+  | 'trouble'
   /** Too many silent calls in a row; nothing is sent until the breaker tries again. */
   | 'breakerOpen'
   /** More calls wait for this BMC than its queue holds. */
@@ -107,6 +109,8 @@ export type BmcTransient = {
   readonly reason: BmcTransientReason;
   readonly message: string;
   readonly backendWords: string;
+  /** When the BMC asks to be asked again, milliseconds from now. */
+  readonly askAgainMs?: number;
 };
 
 export type BmcResult<T> = { readonly kind: 'ok'; readonly value: T } | BmcFailed | BmcTransient;

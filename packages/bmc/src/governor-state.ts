@@ -8,6 +8,7 @@ import { type BmcFailed, type BmcResult, type BmcTransient, failed, transient } 
  * 2. Between the end of a call and the start of the next at least `spacingMs` pass.
  * 3. After `breakerAfterSilentCalls` calls in a row without an answer nothing is sent until the
  *    breaker's time is over; then one call tries, and its silence doubles the time up to a cap.
+ *    One that says that it is busy, or failed, has answered.
  * 4. A credential version that was refused `authenticationFailuresMax` times is not presented
  *    again, because BMCs lock accounts; a newer version starts from zero. A look does not present
  *    one that was refused even once: the last try is left to whoever is asked for it.
@@ -107,6 +108,7 @@ export class GovernorState {
     this.#lastEndMs = nowMs;
     if (result === undefined) return;
     if (result.kind === 'transient') {
+      if (result.reason === 'busy' || result.reason === 'trouble') this.#silence = undefined;
       const silent = result.reason === 'unreachable' && !wasLook;
       if (silent) this.#fellSilent(nowMs, result.backendWords);
       return;

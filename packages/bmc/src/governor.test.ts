@@ -28,6 +28,20 @@ function setUp(changes: Partial<GovernorLimits> = {}) {
 }
 
 describe('the governor of a BMC', () => {
+  test('takes a BMC that says that it is busy, or failed, for one that answers', async () => {
+    for (const reason of ['busy', 'trouble'] as const) {
+      const { call, health } = setUp();
+      for (let round = 0; round < 5; round += 1) {
+        expect(await call(silence)).toEqual(silence);
+        expect(await call(transient(reason, '503'))).toMatchObject({ reason });
+      }
+      expect(health).toEqual([]);
+      await call(silence);
+      await call(silence);
+      expect(health.map(({ kind }) => kind)).toEqual(['silent']);
+    }
+  });
+
   test('keeps one call in flight and its spacing, whatever arrives', async () => {
     await fc.assert(
       fc.asyncProperty(

@@ -43,15 +43,24 @@ export function wantedBoot(
   return ok({ target, mode: bootMode === 'asAsked' ? mode : undefined });
 }
 
-/** The body of the PATCH: all of it in one request, as some BMCs take only that. */
-export function bootPatch({ target, mode }: WantedBoot): JsonObject {
-  if (target === 'None') return { Boot: { BootSourceOverrideEnabled: 'Disabled' } };
+/**
+ * The body of the PATCH: all of it in one request, as some BMCs take only that. What follows the
+ * first is tried, in this order, where the one before it was refused: some want a target although
+ * there is to be none (sushy-tools), and of those some know no target `None`.
+ */
+export function bootPatches({ target, mode }: WantedBoot, now: BootFacts): readonly JsonObject[] {
+  if (target === 'None') {
+    const off = { BootSourceOverrideEnabled: 'Disabled' };
+    const targets = [...new Set(['None', now.target ?? 'None'])];
+    const withTarget = targets.map((one) => ({ Boot: { ...off, BootSourceOverrideTarget: one } }));
+    return [{ Boot: off }, ...withTarget];
+  }
   const Boot = {
     BootSourceOverrideEnabled: 'Once',
     BootSourceOverrideTarget: target,
     ...(mode === undefined ? {} : { BootSourceOverrideMode: mode }),
   };
-  return { Boot };
+  return [{ Boot }];
 }
 
 export type BootReading =

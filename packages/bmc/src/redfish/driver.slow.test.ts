@@ -200,6 +200,20 @@ describe('the boot override', () => {
     });
   });
 
+  test('is taken away where a service wants a target for that, too', async () => {
+    for (const bootTargets of [
+      ['None', 'Pxe', 'Hdd'],
+      ['Pxe', 'Hdd'],
+    ] as const) {
+      const { driver, host } = await setUp({ needsBootTarget: true, bootTargets });
+      expect(gist(await driver.setBootOverride(network))).toBe('ok');
+      const none = await driver.setBootOverride({ device: 'none', firmware: 'uefi' });
+      expect(gist(none)).toBe('ok');
+      await driver.setPower('on');
+      expect(host.bootedFrom()).toEqual({ device: 'none', mode: 'uefi' });
+    }
+  });
+
   const tags: readonly (readonly [string, Partial<RedfishHabits>])[] = [
     ['goes with the ETag where it has to', { needsIfMatch: true }],
     ['goes with a weak ETag', { etags: 'weak', needsIfMatch: true }],

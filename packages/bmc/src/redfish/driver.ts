@@ -25,7 +25,7 @@ import type { Turns } from '../governor.ts';
 import { type ReadBackTimings, readUntil } from '../read-back.ts';
 import {
   type BootPreferences,
-  bootPatch,
+  bootPatches,
   judgeBoot,
   resetTypeFor,
   type WantedBoot,
@@ -217,9 +217,17 @@ export class RedfishDriver implements BmcDriver {
   ): Promise<BmcResult<WantedBoot>> {
     const system = await this.#system(talk, signal);
     if (system.kind !== 'ok') return system;
-    const wanted = wantedBoot(override, bootFacts(system.value), this.#parts.options);
+    const now = bootFacts(system.value);
+    const wanted = wantedBoot(override, now, this.#parts.options);
     if (wanted.kind !== 'ok') return wanted;
-    const told = await talk.patch(system.value, bootPatch(wanted.value), signal);
+    const [first = {}, ...others] = bootPatches(wanted.value, now);
+    let told = await talk.patch(system.value, first, signal);
+    for (const body of others) {
+      if (told.kind !== 'failed' || told.type !== 'rejected') break;
+      const again = await talk.patch(system.value, body, signal);
+      // The first refusal says most: it is of what we would have liked.
+      if (again.kind !== 'failed' || again.type !== 'rejected') told = again;
+    }
     return told.kind === 'ok' ? wanted : told;
   }
 

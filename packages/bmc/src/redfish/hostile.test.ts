@@ -139,7 +139,10 @@ describe('an answer', () => {
     [403, 'privilege'],
     [404, 'unsupported'],
     [409, 'busy'],
-    [500, 'busy'],
+    [423, 'busy'],
+    [429, 'busy'],
+    [500, 'trouble'],
+    [502, 'trouble'],
     [503, 'busy'],
   ];
   for (const [status, kind] of statuses) {
@@ -148,6 +151,21 @@ describe('an answer', () => {
       expect(kindOf(await driver.powerState())).toBe(kind);
     });
   }
+
+  test('of a busy BMC says when to ask again, within bounds', async () => {
+    const delays = [
+      ['7', 7_000],
+      ['999999', 300_000],
+      ['soon', undefined],
+      ['Mon, 23 Nov 2026 00:00:00 GMT', undefined],
+    ] as const;
+    for (const [text, askAgainMs] of delays) {
+      const headers = { 'retry-after': text };
+      const { driver } = driverOf({ 'GET /s/1': { status: 503, headers } });
+      const result = await driver.powerState();
+      expect(result.kind === 'transient' ? result.askAgainMs : result, text).toBe(askAgainMs);
+    }
+  });
 
   test('carries the words of the BMC, and none of our secrets', async () => {
     const Message = `no ${password}, no ${token}, try later`;

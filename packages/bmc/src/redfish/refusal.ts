@@ -15,6 +15,8 @@ export type Answered = Extract<HttpsOutcome, { kind: 'answered' }>;
 const wordsCharactersMax = 512;
 const excerptCharactersMax = 80;
 const messagesMax = 4;
+/** A BMC that asks for longer is asked sooner all the same. */
+const askAgainSecondsMax = 300;
 
 /** Where a request went: for messages. */
 export interface Asked {
@@ -75,14 +77,24 @@ export function refusalOfStatus(answer: Answered, asked: Asked, signedIn: boolea
     return failed('privilege', `the BMC user may not ${method} ${path}: ${remedy}`, words);
   }
   if (status === 401 || status === 403) return failed('authentication', signInWords(words), words);
-  if (busyStatuses.has(status)) return transient('busy', `the BMC is busy (${status})`, words);
+  if (busyStatuses.has(status)) {
+    const askAgainMs = askAgainIn(answer);
+    const busy = transient('busy', `the BMC is busy (${status})`, words);
+    return askAgainMs === undefined ? busy : { ...busy, askAgainMs };
+  }
   if (unsureStatuses.has(status)) {
-    return transient('busy', `the BMC has trouble of its own (${status})`, words);
+    return transient('trouble', `the BMC has trouble of its own (${status})`, words);
   }
   if (unknownStatuses.has(status)) {
     return failed('unsupported', `the BMC does not know ${method} ${path}`, words);
   }
   return failed('rejected', `the BMC refused ${method} ${path}`, words);
+}
+
+/** Retry-After in seconds (RFC 9110 §10.2.3); a date goes by a clock that is not ours. */
+function askAgainIn({ headers }: Answered): number | undefined {
+  const seconds = /^\d{1,6}$/.exec(headers['retry-after']?.trim() ?? '');
+  return seconds === null ? undefined : Math.min(Number(seconds[0]), askAgainSecondsMax) * 1_000;
 }
 
 function signInWords(words: string): string {

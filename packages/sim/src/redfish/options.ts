@@ -65,6 +65,8 @@ export interface RedfishHabits {
   readonly mode: 'Legacy' | 'UEFI' | undefined;
   /** What it does with values that it does not know: refuse them, or answer 204 for nothing. */
   readonly unknownValues: 'refused' | 'ignored';
+  /** PATCH of the boot override without a target is refused (400), as by sushy-tools. */
+  readonly needsBootTarget: boolean;
   readonly etags: 'strong' | 'weak' | 'none';
   /** PATCH without If-Match is refused (428). */
   readonly needsIfMatch: boolean;
@@ -90,6 +92,7 @@ export const defaultHabits: RedfishHabits = {
   bootTargets,
   mode: 'UEFI',
   unknownValues: 'refused',
+  needsBootTarget: false,
   etags: 'strong',
   needsIfMatch: false,
   comparesStrongly: false,

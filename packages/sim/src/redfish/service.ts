@@ -273,6 +273,9 @@ export class RedfishService {
 
   #patchBoot(wanted: JsonObject): RedfishAnswer {
     const { boot } = this.#power;
+    if (this.#habits.needsBootTarget && wanted['BootSourceOverrideTarget'] === undefined) {
+      return refusal(400, 'PropertyMissing', 'BootSourceOverrideTarget is missing');
+    }
     const target = wanted['BootSourceOverrideTarget'] ?? boot.target;
     const enabled = wanted['BootSourceOverrideEnabled'] ?? boot.enabled;
     const mode = wanted['BootSourceOverrideMode'] ?? boot.mode;
