@@ -60,10 +60,11 @@ export function devicePage(printed: PrintedCertificate): Page {
       fields('What is proved', listed(report.proved)),
       fields('What is not proved', listed([...report.problems, ...report.notProved])),
       proofSection(statement, digest),
-      fields('Signatures', [
-        ['Technician, date', '________________________________________'],
-        ['Validator, date', '________________________________________'],
-      ]),
+      {
+        kind: 'signatures',
+        heading: 'Signatures',
+        labels: ['Technician, date', 'Validator, date'],
+      },
     ],
     footer: `Certificate ${digest} of ${host.name}. ${copyText} ${check}`,
   };
@@ -91,7 +92,7 @@ export function hostPage(
         kind: 'table',
         heading: 'Certified devices',
         columns: ['Device', 'Size', 'Erased', 'Read back', 'Ended', 'Standing'],
-        widths: [0.27, 0.09, 0.2, 0.11, 0.21, 0.12],
+        widths: [0.25, 0.09, 0.2, 0.1, 0.25, 0.11],
         rows: certificates.map(({ statement, report }) => [
           `${statement.device.model} ${statement.device.serial}`,
           sizeText(statement.device.sizeBytes).replace(/ \(.*/, ''),

@@ -2,7 +2,6 @@
 import type { Page, Section } from './page.ts';
 
 const style = `
-  @page { size: A4; margin: 14mm; }
   body { font: 9pt/1.35 Helvetica, Arial, sans-serif; color: #111; margin: 0; }
   section.page { break-after: page; max-width: 182mm; margin: 0 auto 10mm; }
   section.page:last-child { break-after: auto; }
@@ -14,7 +13,21 @@ const style = `
   td, th { text-align: left; vertical-align: top; padding: 0.3mm 2mm 0.3mm 0; }
   td, th { overflow-wrap: anywhere; }
   table.fields th { width: 46mm; font-weight: normal; color: #444; }
-  footer { margin-top: 3mm; border-top: 0.3mm solid #888; color: #444; font-size: 7.5pt; }
+  table.signatures { width: 140mm; }
+  table.signatures th { width: 46mm; height: 9mm; }
+  table.signatures th { font-weight: normal; vertical-align: bottom; }
+  table.signatures td { border-bottom: 0.3mm solid #111; }
+  footer { margin-top: 3mm; padding-top: 1mm; border-top: 0.3mm solid #888; }
+  footer { color: #444; font-size: 7.5pt; }
+  @page { size: A4; margin: 11mm 14mm; }
+  @media print {
+    body { font-size: 7pt; line-height: 1.15; }
+    h1 { font-size: 13pt; margin: 0 0 1mm; }
+    h2 { font-size: 7.5pt; margin: 1.4mm 0 0.4mm; break-after: avoid; }
+    td, th { padding: 0.1mm 2mm 0.1mm 0; }
+    section.page { margin: 0 auto; }
+    footer { margin-top: 2mm; font-size: 6.5pt; }
+  }
 `;
 
 /** One HTML document with all pages. */
@@ -42,6 +55,12 @@ function sectionHtml(section: Section): string {
       return `<tr><th scope="row">${escape(label)}</th><td>${escape(value)}</td></tr>`;
     });
     return `${heading}\n<table class="fields">${rows.join('\n')}</table>`;
+  }
+  if (section.kind === 'signatures') {
+    const lines = section.labels.map((label) => {
+      return `<tr><th scope="row">${escape(label)}</th><td></td></tr>`;
+    });
+    return `${heading}\n<table class="signatures">${lines.join('\n')}</table>`;
   }
   const columns = section.widths.map((width) => `<col style="width:${width * 100}%">`).join('');
   const titles = section.columns.map((column) => `<th scope="col">${escape(column)}</th>`).join('');

@@ -21,6 +21,12 @@ export type Section =
       /** Shares of the width. */
       readonly widths: readonly number[];
       readonly rows: readonly (readonly string[])[];
+    }
+  | {
+      /** Lines with room above them for a pen. */
+      readonly kind: 'signatures';
+      readonly heading: string;
+      readonly labels: readonly string[];
     };
 
 /** A size as people read it and exactly: "1.00 TB (1,000,204,886,016 bytes)". */

@@ -8,7 +8,11 @@ import { textWidth } from './pdf-font.ts';
 
 const sheet = { width: 595, height: 842, margin: 42 };
 const inner = sheet.width - 2 * sheet.margin;
+const fullWidth = { left: sheet.margin, right: sheet.width - sheet.margin };
 const labelWidth = 128;
+/** A signature takes so much room, points. */
+const signatureHeight = 26;
+const signatureWidth = 280;
 const sizeMin = 6;
 const sizeMax = 9;
 
@@ -56,7 +60,7 @@ function drawResult(cursor: Cursor, { result }: Page): void {
   const bottom = cursor.y - height;
   const box = `${result.good ? 0.8 : 2} w ${sheet.margin} ${f(bottom)} ${inner} ${f(height)} re S`;
   cursor.sheets.at(-1)?.push(box);
-  let y = cursor.y - size - 2;
+  let y = cursor.y - size - 3.5;
   for (const line of lines) {
     draw(cursor, sheet.margin + 6, y, line, 'F2', size);
     y -= size * 1.3;
@@ -77,9 +81,22 @@ function drawSection(cursor: Cursor, section: Section): void {
     }
     return;
   }
+  if (section.kind === 'signatures') {
+    for (const label of section.labels) drawSignature(cursor, label);
+    cursor.y -= cursor.size;
+    return;
+  }
   const widths = section.widths.map((share) => share * inner);
   drawRow(cursor, section.columns, widths, 'F2');
   for (const row of section.rows) drawRow(cursor, row, widths, 'F1');
+}
+
+function drawSignature(cursor: Cursor, label: string): void {
+  room(cursor, signatureHeight);
+  cursor.y -= signatureHeight - cursor.size * 1.3;
+  const left = sheet.margin + labelWidth;
+  rule(cursor, cursor.y - 2, 0.5, { left, right: left + signatureWidth });
+  step(cursor, [[sheet.margin, label, 'F1']], cursor.size);
 }
 
 function drawRow(
@@ -115,9 +132,8 @@ function room(cursor: Cursor, height: number): void {
   cursor.y = sheet.height - sheet.margin - 10;
 }
 
-function rule({ sheets }: Cursor, y: number, width: number): void {
-  const right = sheet.width - sheet.margin;
-  sheets.at(-1)?.push(`${width} w ${sheet.margin} ${f(y)} m ${right} ${f(y)} l S`);
+function rule({ sheets }: Cursor, y: number, width: number, { left, right } = fullWidth): void {
+  sheets.at(-1)?.push(`${width} w ${left} ${f(y)} m ${right} ${f(y)} l S`);
 }
 
 function draw({ sheets }: Cursor, x: number, y: number, text: string, font: Font, size: number) {

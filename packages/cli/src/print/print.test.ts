@@ -59,6 +59,16 @@ test('sets a page smaller until it fits one sheet, and goes on to a next one onl
   expect(sheets(300)).toBe('4');
 });
 
+test('leaves room for a pen above each line for a signature', () => {
+  const labels = ['Technician', 'Validator'];
+  const signed = page({ sections: [{ kind: 'signatures', heading: 'Signatures', labels }] });
+  const file = textOf(pdfOf('t', [signed]));
+  const lines = [...file.matchAll(/w 170 ([\d.]+) m/g)].map(([, y]) => Number(y));
+  expect(lines).toHaveLength(2);
+  expect((lines[0] ?? 0) - (lines[1] ?? 0)).toBeGreaterThan(24);
+  expect(htmlOf('t', [signed]).match(/<th scope="row">(Technician|Validator)/g)).toHaveLength(2);
+});
+
 test('writes HTML that holds no markup of values', () => {
   const html = htmlOf('t', [page({ footer: '<script>alert(1)</script>' })]);
   expect(html).toContain('Certificate &lt;of&gt; erasure');
