@@ -1,6 +1,6 @@
 /** Looks at power on simulated time: production session, drivers and governor, BMCs in memory. */
 import { create } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent, troubleWord } from '@rackwright/api';
 import {
   defaultGovernorLimits,
   defaultIpmitoolOptions,
@@ -117,7 +117,8 @@ class Looking {
     return all.flatMap(({ hostUid, result }) => {
       if (hostUid !== uid || result.case !== 'hostUpdated') return [];
       const { poweredOn, bmcHealth } = result.value.observations ?? {};
-      return [{ on: poweredOn, reachable: bmcHealth?.reachable, cause: bmcHealth?.cause }];
+      const cause = bmcHealth === undefined ? undefined : troubleWord(bmcHealth.trouble);
+      return [{ on: poweredOn, reachable: bmcHealth?.reachable, cause }];
     });
   }
 
@@ -148,7 +149,7 @@ class Looking {
   }
 }
 
-const seenOff = { on: false, reachable: true, cause: '' };
+const seenOff = { on: false, reachable: true, cause: 'none' };
 
 describe('power sync', () => {
   test('tells the power of each host once, then only what changes', async () => {
@@ -265,7 +266,7 @@ describe('a BMC', () => {
     expect(looking.told()).toEqual([{ on: undefined, reachable: false, cause: 'unreachable' }]);
     looking.bmc().silent = false;
     await looking.run(2);
-    expect(looking.told()).toEqual([{ on: undefined, reachable: true, cause: '' }]);
+    expect(looking.told()).toEqual([{ on: undefined, reachable: true, cause: 'none' }]);
   });
 
   test('that refuses the password is not asked again before there is another', async () => {
@@ -394,7 +395,7 @@ describe('an operation', () => {
     expect(looking.bmc().power).toBe('on');
     expect(looking.told()).toEqual([]);
     await looking.run(2);
-    expect(looking.told()).toEqual([{ on: true, reachable: true, cause: '' }]);
+    expect(looking.told()).toEqual([{ on: true, reachable: true, cause: 'none' }]);
   });
 
   test('finds the breaker as it was: silent looks do not open it', async () => {

@@ -12,9 +12,9 @@
  *    expected machine.
  * P6 Only changes are told; each round ends with a digest, which repairs what was lost.
  */
-import { create, equals } from '@bufbuild/protobuf';
+import { create, equals, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent } from '@rackwright/api';
+import { agent, troubleWord } from '@rackwright/api';
 import type { BmcDriver, BmcFailed, BmcResult, BmcTransient } from '@rackwright/bmc';
 import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
 import { boundText, messageBytesMax } from '@rackwright/results';
@@ -67,7 +67,7 @@ export interface PowerSyncParts {
 /** What one look came to; `nothing`: it was broken off, or the BMC had something better to do. */
 type Sight =
   | { readonly kind: 'power'; readonly on: boolean }
-  | { readonly kind: 'trouble'; readonly cause: string; readonly message: string }
+  | { readonly kind: 'trouble'; readonly trouble: agent.BmcTrouble; readonly message: string }
   | { readonly kind: 'nothing' };
 
 /** One host that is looked at. */
@@ -83,7 +83,7 @@ interface Target {
   disturbances: number;
   /** What was told in this session since the last disturbance. */
   toldPower: boolean | undefined;
-  toldHealth: string | undefined;
+  toldHealth: agent.BmcTrouble | undefined;
   /** The round in which `power` was read; 0: it counts no more. */
   readInRound: number;
   power: boolean;
@@ -93,8 +93,6 @@ interface Target {
   /** When it was looked at out of turn last. */
   outOfTurnAtMs: number;
 }
-
-const answers = 'answers';
 
 export class PowerSync implements PowerLooks {
   readonly #parts: PowerSyncParts;
@@ -290,7 +288,7 @@ export class PowerSync implements PowerLooks {
     if (difference !== undefined) {
       target.identifiedInRound = 0;
       const message = `another BMC answers at ${target.asked.bmc?.address}: ${difference}`;
-      return { kind: 'trouble', cause: 'identityMismatch', message };
+      return { kind: 'trouble', trouble: agent.BmcTrouble.IDENTITY_MISMATCH, message };
     }
     target.identifiedInRound = this.#round;
     return { kind: 'power', on };
@@ -304,18 +302,18 @@ export class PowerSync implements PowerLooks {
         target.silence = undefined;
         target.readInRound = this.#round;
         target.power = sight.on;
-        this.#tell(target, sight.on, answers, { reachable: true });
+        this.#tell(target, sight.on, { reachable: true, trouble: agent.BmcTrouble.UNSPECIFIED });
         if (!sight.on) this.#parts.orders.sawOff(target.asked.hostUid);
         return;
       case 'trouble':
-        this.#noteTrouble(target, sight.cause, sight.message);
+        this.#noteTrouble(target, sight.trouble, sight.message);
     }
   }
 
-  #noteTrouble(target: Target, cause: string, message: string): void {
+  #noteTrouble(target: Target, trouble: agent.BmcTrouble, message: string): void {
     const { clock } = this.#parts;
     const nowMs = clock.suspendAwareMs();
-    const silent = cause === 'unreachable';
+    const silent = trouble === agent.BmcTrouble.UNREACHABLE;
     const { sinceMs, looks } = target.silence ?? { sinceMs: nowMs, looks: 0 };
     target.silence = silent ? { sinceMs, looks: looks + 1 } : undefined;
     target.readInRound = 0;
@@ -324,26 +322,32 @@ export class PowerSync implements PowerLooks {
     if (silent && looks + 1 < silentLooksMax && lastedMs < silentMs) return;
     const since = timestampFromMs(Math.round(clock.nowMs() - (silent ? lastedMs : 0)));
     const words = boundText(message, messageBytesMax);
-    this.#tell(target, undefined, cause, { reachable: !silent, cause, message: words, since });
+    this.#tell(target, undefined, { reachable: !silent, trouble, message: words, since });
   }
 
   /** Tells power and health as far as they differ from what was told (P6). */
   #tell(
     target: Target,
     power: boolean | undefined,
-    healthKey: string,
-    bmcHealth: { reachable: boolean; cause?: string; message?: string; since?: Timestamp },
+    bmcHealth: Pick<agent.BmcHealth, 'trouble'> & MessageInitShape<typeof agent.BmcHealthSchema>,
   ): void {
     const news = {
       ...(power === undefined || power === target.toldPower ? {} : { poweredOn: power }),
-      ...(healthKey === target.toldHealth ? {} : { bmcHealth }),
+      ...(bmcHealth.trouble === target.toldHealth ? {} : { bmcHealth }),
     };
     if (Object.keys(news).length === 0) return;
     target.toldPower = power ?? target.toldPower;
-    target.toldHealth = healthKey;
+    target.toldHealth = bmcHealth.trouble;
     const { session, log } = this.#parts;
     const { hostUid, hostName } = target.asked;
-    log.info({ host: hostName, bmc: healthKey, ...(power === undefined ? {} : { power }) }, 'seen');
+    log.info(
+      {
+        host: hostName,
+        bmc: troubleWord(bmcHealth.trouble),
+        ...(power === undefined ? {} : { power }),
+      },
+      'seen',
+    );
     session.tellSeen(hostUid, news);
   }
 
@@ -360,8 +364,6 @@ export class PowerSync implements PowerLooks {
     session.tellPowerDigest(create(agent.PowerDigestSchema, { generation, time, hosts }));
   }
 }
-
-type Timestamp = ReturnType<typeof timestampFromMs>;
 
 function keptOrNew(before: ReadonlyMap<string, Target>, asked: agent.PowerSyncHost): Target {
   const known = before.get(asked.hostUid);
@@ -407,7 +409,11 @@ function sightOfSilence({ reason, message, backendWords }: BmcTransient): Sight 
     case 'unreachable':
     case 'breakerOpen': {
       const words = backendWords === '' ? '' : ` (${backendWords})`;
-      return { kind: 'trouble', cause: 'unreachable', message: `${message}${words}` };
+      return {
+        kind: 'trouble',
+        trouble: agent.BmcTrouble.UNREACHABLE,
+        message: `${message}${words}`,
+      };
     }
     case 'busy':
     case 'trouble':
@@ -420,10 +426,10 @@ function sightOfSilence({ reason, message, backendWords }: BmcTransient): Sight 
 function sightOfFailure({ type, message }: BmcFailed): Sight {
   switch (type) {
     case 'authentication':
-    case 'privilege': {
-      const locked = message.includes('locked the account');
-      return { kind: 'trouble', cause: locked ? 'lockedOut' : 'authentication', message };
-    }
+    case 'privilege':
+      return { kind: 'trouble', trouble: agent.BmcTrouble.AUTHENTICATION, message };
+    case 'lockedOut':
+      return { kind: 'trouble', trouble: agent.BmcTrouble.LOCKED_OUT, message };
     case 'toolMissing':
       // Says nothing of the BMC.
       return { kind: 'nothing' };
@@ -437,6 +443,6 @@ function sightOfFailure({ type, message }: BmcFailed): Sight {
     case 'protocol':
     case 'certificate':
     case 'ambiguous':
-      return { kind: 'trouble', cause: 'protocol', message };
+      return { kind: 'trouble', trouble: agent.BmcTrouble.PROTOCOL, message };
   }
 }

@@ -1,7 +1,7 @@
 /** BMCs that answer at each other's address: nobody may wipe the wrong machine (DESIGN §5). */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Host, HostGoal, HostState, RunKind, RunPhase } from '@rackwright/api';
+import { FailureType, type Host, HostGoal, HostState, RunKind, RunPhase } from '@rackwright/api';
 import { holdsPattern, readDescription, writeDescription } from '@rackwright/sim/machine';
 import { describe, expect, test } from 'vitest';
 import {
@@ -112,7 +112,7 @@ async function cleanAll(rack: Rack, names: readonly string[]): Promise<Host[]> {
 
 function expectMismatch(host: Host | undefined, other: string): void {
   const failure = host?.status?.run?.error;
-  expect(failure?.type).toBe('identityMismatch');
+  expect(failure?.type).toBe(FailureType.IDENTITY_MISMATCH);
   expect(failure?.message).toContain(`hosts/${other}`);
   expect(host?.status?.state).toBe(HostState.MANAGEABLE);
   expect(host?.status?.dirty).toBe(true);
@@ -121,7 +121,7 @@ function expectMismatch(host: Host | undefined, other: string): void {
 /** Nobody proves that they are crossed: the clean ends without its runner, and says who came. */
 function expectSuspicion(host: Host | undefined, other: string): void {
   const failure = host?.status?.run?.error;
-  expect(failure?.type).not.toBe('identityMismatch');
+  expect(failure?.type).not.toBe(FailureType.IDENTITY_MISMATCH);
   expect(failure?.message).toMatch(new RegExp(`hosts/${other} .* may be crossed`));
   expect(host?.status).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
 }

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { HostGoal, HostState } from '@rackwright/api';
+import { FailureType, HostGoal, HostState } from '@rackwright/api';
 import { afterEach, expect, test } from 'vitest';
 import { bmcCommands, diskChanges, type MachinePlan } from './machines.ts';
 import { programOf } from './programs.ts';
@@ -117,7 +117,7 @@ test('a manifest whose BMC is that of another machine makes a host that nothing 
   await setPolicy({ enabled: true });
   rack.switchOn(first);
   const crossed = await rack.untilHost('s1', 'refused', ({ status }) => {
-    return status?.lastError?.failure?.type === 'identityMismatch';
+    return status?.lastError?.failure?.type === FailureType.IDENTITY_MISMATCH;
   });
   expect(crossed.status?.lastError?.failure?.message).toContain(
     'is not that of the machine that was discovered',

@@ -5,7 +5,7 @@
  */
 import { create, ScalarType, toBinary } from '@bufbuild/protobuf';
 import { reflect } from '@bufbuild/protobuf/reflect';
-import { agent } from '@rackwright/api';
+import { agent, FailureType } from '@rackwright/api';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { AgentStream, HostileSite } from './hostile-agent-site.ts';
 import { type Leaf, leavesOf, setLeaf } from './hostile-agent-walk.ts';
@@ -134,7 +134,7 @@ describe('an agent that says what nobody means', () => {
     const stream = await site.connectA();
     const report = (sequence: bigint) => {
       const operationId = `${site.aHostUid}/77/0/1`;
-      const result = { case: 'failed', value: { type: 'internal' } } as const;
+      const result = { case: 'failed', value: { type: FailureType.INTERNAL } } as const;
       stream.send({
         case: 'report',
         value: { sequence, operationId, hostUid: site.aHostUid, result },

@@ -10,6 +10,7 @@ import {
   agent,
   connect,
   createClient,
+  FailureType,
   InventorySchema,
   signCertificateProof,
 } from '@rackwright/api';
@@ -60,7 +61,7 @@ function honest(leaf: Leaf, operationId: string, powerGeneration: bigint): agent
           ...ids,
           result: {
             case: 'failed',
-            value: create(agent.FailedSchema, { type: 'internal', message: 'no' }),
+            value: create(agent.FailedSchema, { type: FailureType.INTERNAL, message: 'no' }),
           },
         }),
       };

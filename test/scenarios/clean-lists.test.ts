@@ -1,6 +1,14 @@
 /** Lists of steps, what runs out of band, and what a clean that ended badly leaves. */
 import { create } from '@bufbuild/protobuf';
-import { agent, HostGoal, HostState, RerunClass, RunOutcome, RunPhase } from '@rackwright/api';
+import {
+  agent,
+  FailureType,
+  HostGoal,
+  HostState,
+  RerunClass,
+  RunOutcome,
+  RunPhase,
+} from '@rackwright/api';
 import {
   bench,
   done,
@@ -80,7 +88,7 @@ test('ironic-17: a boot that a step asks for is waited for, and given up after i
     pass(host, 61_000);
   }
   host.report(transient('runnerAway'));
-  expect(statusOf(host).lastError?.failure?.type).toBe('runnerLost');
+  expect(statusOf(host).lastError?.failure?.type).toBe(FailureType.RUNNER_LOST);
 });
 
 test('ironic-21: a step in the runner follows one that the agent ran out of band', () => {

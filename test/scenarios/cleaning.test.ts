@@ -3,6 +3,7 @@ import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
   type CleaningPolicy,
+  FailureType,
   HostGoal,
   HostState,
   RunOutcome,
@@ -196,7 +197,7 @@ test('ironic-17: a runner that is away is waited for, and given up after its boo
     pass(midway, 61_000);
   }
   midway.report(transient('runnerAway'));
-  expect(statusOf(midway).lastError?.failure?.type).toBe('runnerLost');
+  expect(statusOf(midway).lastError?.failure?.type).toBe(FailureType.RUNNER_LOST);
 });
 
 test('ironic-19: a completion that does not show what it owes is an invalid result', () => {
@@ -324,7 +325,7 @@ test('ironic-37: a step beyond its deadline fails, although the agent is heard',
   agentSpeaks(host);
   host.apply({ kind: 'tick' });
   expect(runOf(host).outcome).toBe(RunOutcome.TIMED_OUT);
-  expect(runOf(host).error?.type).toBe('deadline');
+  expect(runOf(host).error?.type).toBe(FailureType.DEADLINE);
 });
 
 test('ironic-41: a retired host ends its clean manageable, and clean', () => {

@@ -1,5 +1,5 @@
 /** What is erased by which method, what is refused, and that no disk hides behind others. */
-import { agent, HostState, RunOutcome } from '@rackwright/api';
+import { agent, FailureType, HostState, RunOutcome } from '@rackwright/api';
 import { bench, driveToErase, failed } from '@rackwright/controlplane/testing';
 import type { ScopePolicy } from '@rackwright/erasure';
 import { erasuresAtOnceMax } from '@rackwright/runner';
@@ -66,7 +66,7 @@ test('ironic-57: a host that shows no disk is not clean unless its policy says s
   const strict = bench();
   driveToErase(strict, []);
   expect(statusOf(strict)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
-  expect(statusOf(strict).lastError?.failure?.type).toBe('noDevices');
+  expect(statusOf(strict).lastError?.failure?.type).toBe(FailureType.NO_DEVICES);
 
   const diskless = bench({ cleaning: { allowDiskless: true } });
   driveToErase(diskless, []);

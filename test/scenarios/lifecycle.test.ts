@@ -4,6 +4,7 @@ import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
   CleaningPolicySchema,
+  FailureType,
   HostGoal,
   HostSpecSchema,
   HostState,
@@ -144,7 +145,7 @@ test('metal3-23: conflicts share one budget, whatever came between them', () => 
     host.report(turn % 2 === 0 ? conflict('the runner is busy') : transient('busy'));
     if (statusOf(host).lastError === undefined) pass(host, minuteMs);
   }
-  expect(statusOf(host).lastError?.failure?.type).toBe('conflict');
+  expect(statusOf(host).lastError?.failure?.type).toBe(FailureType.CONFLICT);
   expect(host.nowMs - startMs).toBeLessThanOrEqual(18 * minuteMs);
 });
 
@@ -362,7 +363,7 @@ test('metal3-63: an inspection ends well only with an inventory, and anew when c
   expect(statusOf(told).lastError?.failure?.message).toBe('lsblk ended with code 32');
 
   const silent = inspecting();
-  silent.report(failed('', ''));
+  silent.report(failed('internal', ''));
   expect(statusOf(silent).lastError?.failure?.message).not.toBe('');
 
   const cut = inspecting();

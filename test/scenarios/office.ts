@@ -9,12 +9,15 @@ import {
   agent,
   BmcEndpointSchema,
   type Channel,
+  type FailureName,
+  failureTypeOf,
   HostGoal,
   HostState,
   localChannel,
   type OperatorClients,
   operatorClients,
   RerunClass,
+  TransientCause,
   type WorkflowRun,
 } from '@rackwright/api';
 import { runCli, type World } from '@rackwright/cli';
@@ -230,13 +233,19 @@ export const done: agent.Report['result'] = {
   value: create(agent.CompleteSchema, {}),
 };
 
-export function failedWith(type: string, message: string): agent.Report['result'] {
-  return { case: 'failed', value: create(agent.FailedSchema, { type, message }) };
+export function failedWith(type: FailureName, message: string): agent.Report['result'] {
+  return {
+    case: 'failed',
+    value: create(agent.FailedSchema, { type: failureTypeOf(type), message }),
+  };
 }
 
 export const silentBmc: agent.Report['result'] = {
   case: 'transientError',
-  value: create(agent.TransientErrorSchema, { cause: 'unreachable', message: 'connect timed out' }),
+  value: create(agent.TransientErrorSchema, {
+    cause: TransientCause.UNREACHABLE,
+    message: 'connect timed out',
+  }),
 };
 
 /** A template of one script. */

@@ -1,6 +1,6 @@
 /** Power as people ask for it, down to a BMC that is slow, busy or lies. */
 import { World } from '@rackwright/agent/testing';
-import { HostState, RunKind, RunOutcome } from '@rackwright/api';
+import { FailureType, HostState, RunKind, RunOutcome } from '@rackwright/api';
 import { bench, done, driveToErase, failed } from '@rackwright/controlplane/testing';
 import { expect, test } from 'vitest';
 import { PoweredHost } from './powered.ts';
@@ -73,7 +73,7 @@ test('metal3-15: a power-on that fails is a fault, and the host stays where it w
   expect(faultsOf(powered.host)).toEqual(['powerFailed']);
   expect(statusOf(powered.host).lastError).toMatchObject({
     run: 'power 2',
-    failure: { type: 'notApplied' },
+    failure: { type: FailureType.NOT_APPLIED },
   });
 
   const available = bench();

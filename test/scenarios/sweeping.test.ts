@@ -1,6 +1,6 @@
 /** Workflows: what ends by its time, and what is swept once nobody owns it. */
 import { fromBinary } from '@bufbuild/protobuf';
-import { agent, WorkflowRunState, store as wire } from '@rackwright/api';
+import { agent, FailureType, WorkflowRunState, store as wire } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { bmcTemplate, done, failedWith, Office, refusal } from './office.ts';
 import type { Site } from './replica.ts';
@@ -51,7 +51,7 @@ test('tinkerbell-L15: what nobody picks up is timed out, restarts or not', async
   expect(await next.run('h1', 'clear')).toMatchObject({ state: PENDING });
   await next.pass(2 * minuteMs);
   const run = await next.run('h1', 'clear');
-  expect(run).toMatchObject({ state: TIMED_OUT, error: { type: 'pendingTimeout' } });
+  expect(run).toMatchObject({ state: TIMED_OUT, error: { type: FailureType.PENDING_TIMEOUT } });
   expect(run?.error?.message).toContain('templates/clear does not exist');
   expect(timeline(next.site)).toContain(`${workflow}/runs/1 timed out before it started`);
   await next.template('clear', bmcTemplate('clear'));

@@ -1,7 +1,15 @@
 /** Words in which the scenarios speak of a host on the bench: what happens, and what is seen. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, type HostStatus, RerunClass, type Run, type RunStep } from '@rackwright/api';
+import {
+  agent,
+  type HostStatus,
+  RerunClass,
+  type Run,
+  type RunStep,
+  type TransientName,
+  transientCauseOf,
+} from '@rackwright/api';
 import {
   type Bench,
   done,
@@ -112,8 +120,11 @@ export function conflict(
   return { case: 'retryAfter', value: create(agent.RetryAfterSchema, { reason, message, delay }) };
 }
 
-export function transient(cause: string, message = cause): Result {
-  return { case: 'transientError', value: create(agent.TransientErrorSchema, { cause, message }) };
+export function transient(cause: TransientName, message: string = cause): Result {
+  return {
+    case: 'transientError',
+    value: create(agent.TransientErrorSchema, { cause: transientCauseOf(cause), message }),
+  };
 }
 
 export function continuing(step: string, percent: number): Result {

@@ -2,7 +2,7 @@
  * The person who keeps a rack going while no operators are simulated: asks for cleans, tries again
  * what was given up, and lifts what only a person may lift.
  */
-import { HostState, RunPhase } from '@rackwright/api';
+import { FailureType, HostState, RunPhase } from '@rackwright/api';
 import type { Judge } from './judge.ts';
 import { counterOf } from './operators/counter.ts';
 import type { Replica, WorldView } from './view.ts';
@@ -29,7 +29,7 @@ export function startPerson(view: WorldView, judge: Judge): void {
       const isUnlooked = record.lookFirstSince !== undefined && view.random.fraction() < 0.5;
       const givenUp = isUnlooked || (status.backoff?.givenUpReason ?? '') !== '';
       // Whose BMC turned out to be another one's is proved anew.
-      const isOther = status.run?.error?.type === 'identityMismatch';
+      const isOther = status.run?.error?.type === FailureType.IDENTITY_MISMATCH;
       if (givenUp) ask(key, { kind: isOther && view.random.fraction() < 0.5 ? 'verify' : 'retry' });
       // A host that wants nothing may still keep the identity of another one's BMC.
       const isCrossed = status.faults.some(({ type }) => type === 'bmcIdentityMismatch');

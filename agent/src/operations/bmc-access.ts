@@ -1,4 +1,9 @@
-import type { agent, BmcIdentity as WireBmcIdentity } from '@rackwright/api';
+import {
+  type agent,
+  type FailureName,
+  shownCertificate,
+  type BmcIdentity as WireBmcIdentity,
+} from '@rackwright/api';
 import type {
   BmcDriver,
   BmcFailed,
@@ -8,7 +13,7 @@ import type {
   Firmware,
   Look,
 } from '@rackwright/bmc';
-import type { Failed, FailureType, FinalResult } from '@rackwright/results';
+import type { Failed, FinalResult } from '@rackwright/results';
 import { AttemptEnd, type Credential, type OperationContext } from '../session/index.ts';
 
 /** One BMC as an operation names it, with its secret. */
@@ -114,12 +119,13 @@ function expectedSystem(expected: WireBmcIdentity | undefined): ExpectedSystem |
   };
 }
 
-export function failure(type: FailureType, message: string, detail = ''): Failed {
+export function failure(type: FailureName, message: string, detail = ''): Failed {
   return { kind: 'failed', type, message, ...(detail === '' ? {} : { detail }) };
 }
 
-const failureTypes: Readonly<Record<BmcFailed['type'], FailureType>> = {
+const failureNames: Readonly<Record<BmcFailed['type'], FailureName>> = {
   authentication: 'authentication',
+  lockedOut: 'lockedOut',
   privilege: 'authentication',
   cipherSuite: 'invalidArgument',
   address: 'invalidArgument',
@@ -137,7 +143,9 @@ const failureTypes: Readonly<Record<BmcFailed['type'], FailureType>> = {
 /** What a BMC call that did not work means for the attempt. */
 export function resultOfBmc(result: BmcFailed | BmcTransient): FinalResult {
   if (result.kind === 'failed') {
-    return failure(failureTypes[result.type], result.message, result.backendWords);
+    const { type, message, backendWords, shownCertificateSha256: shown } = result;
+    const details = shown === undefined ? {} : { details: shownCertificate(shown) };
+    return { ...failure(failureNames[type], message, backendWords), ...details };
   }
   const words = result.backendWords === '' ? '' : ` (${result.backendWords})`;
   const message = `${result.message}${words}`;

@@ -1,6 +1,7 @@
 /** What is said of an image on its way: how far it is, and why it cannot be had. */
+import type { FailureName } from '@rackwright/api';
 import { isOciError, type OciError } from '@rackwright/oci';
-import type { FailureType, FinalResult } from '@rackwright/results';
+import type { FinalResult } from '@rackwright/results';
 import type { HostImageProgress } from '../images/index.ts';
 import type { OperationContext, Progress } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
@@ -24,7 +25,7 @@ export function progressWords(progress: HostImageProgress): Omit<Progress, 'step
 }
 
 /** Failures that are not the image's, whatever was read of it. */
-const ofTheHost: ReadonlySet<string> = new Set<FailureType>([
+const ofTheHost: ReadonlySet<FailureName> = new Set<FailureName>([
   'ioError',
   'writeError',
   'noRootDisk',
@@ -75,7 +76,7 @@ const failureOf = {
   tooLarge: 'noSpace',
   noSpace: 'noSpace',
   malformed: 'badImage',
-} as const satisfies Record<string, FailureType>;
+} as const satisfies Record<string, FailureName>;
 
 const remedies: { readonly [Kind in OciError['kind']]?: string } = {
   unauthorized: 'correct its credential among the registries of the fleet',

@@ -1,8 +1,8 @@
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, DeployProof } from '@rackwright/api';
+import { agent, DeployProof, type FailureName } from '@rackwright/api';
 import { type Digest, OciError, ociFailures } from '@rackwright/oci';
-import type { FailureType, FinalResult } from '@rackwright/results';
+import type { FinalResult } from '@rackwright/results';
 import { expect, test } from 'vitest';
 import type { HeldHostImage, HostImages } from '../images/index.ts';
 import type { ImageOfOrder } from '../runner-gateway/index.ts';
@@ -268,7 +268,7 @@ test('after a restart the runner is stopped when its image can be had no more', 
   expect(await ended).toMatchObject({ type: 'imageNotFound', message: 'it is gone' });
 });
 
-const told = (type: FailureType): FinalResult => ({ kind: 'failed', type, message: 'its words' });
+const told = (type: FailureName): FinalResult => ({ kind: 'failed', type, message: 'its words' });
 
 test.each<[string, FinalResult, string[]]>([
   ['another digest', told('imageDigestMismatch'), ['doubted', 'released']],

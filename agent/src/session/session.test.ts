@@ -1,6 +1,6 @@
 /** R6, R7, R9, R10, R11: what holds between the agent and the control plane, session by session. */
 import { create } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent, failureWord } from '@rackwright/api';
 import { describe, expect, test } from 'vitest';
 import { journalPath, World } from './testing/world.ts';
 
@@ -259,7 +259,7 @@ describe('R10: Hello is the reconciliation', () => {
   test('cancel stops what runs or waits, and each is reported', async () => {
     const world = await leftovers(() => agent.Directive_Action.CANCEL);
     const results = world.controlPlane.reports.map(({ operationId, result }) => {
-      const end = result.case === 'failed' ? result.value.type : result.case;
+      const end = result.case === 'failed' ? failureWord(result.value.type) : result.case;
       return [operationId, end] as const;
     });
     expect(Object.fromEntries(results)).toEqual({

@@ -1,5 +1,5 @@
 /** A credential that cannot be opened is the matter of its host, and of nobody else. */
-import { HostState, RunKind, store as wire } from '@rackwright/api';
+import { FailureType, HostState, RunKind, store as wire } from '@rackwright/api';
 import type { MemoryCall, MemoryFault } from '@rackwright/store';
 import { expect, test } from 'vitest';
 import { connectAgent, proved } from '../host/testing/plain-agent.ts';
@@ -29,7 +29,7 @@ test('fails that host with a reason, and no other of the rack', async () => {
   const { rig, replica } = await sealedForOne();
   const plain = await connectAgent(rig, replica);
   const failure = rig.status().lastError?.failure;
-  expect(failure?.type).toBe('credentialUnusable');
+  expect(failure?.type).toBe(FailureType.CREDENTIAL_UNUSABLE);
   expect(failure?.message).toContain('k7');
   expect(plain.ended).toBe(false);
   expect(plain.ids()).toEqual(['u2/1/0/1']);
@@ -94,7 +94,7 @@ test.each([
   rig.put('credentials.sealed', wire.CredentialRecordSchema, { credential });
   const plain = await connectAgent(rig, replica);
   expect(rig.status().lastError?.failure).toMatchObject({
-    type: 'credentialUnusable',
+    type: FailureType.CREDENTIAL_UNUSABLE,
     message: expect.stringContaining(words),
   });
   const told = await rig.during(replica.hosts.explain('h1'), 1);

@@ -2,10 +2,12 @@
 import { create } from '@bufbuild/protobuf';
 import {
   agent,
+  FailureType,
   HostState,
   InventorySchema,
   RunKind,
   RunPhase,
+  TransientCause,
   store as wire,
 } from '@rackwright/api';
 import type { MemoryCall, MemoryFault } from '@rackwright/store';
@@ -69,7 +71,10 @@ describe('a report that is too large to be kept', () => {
       'a silent BMC',
       {
         case: 'transientError',
-        value: create(agent.TransientErrorSchema, { cause: 'unreachable', message: huge }),
+        value: create(agent.TransientErrorSchema, {
+          cause: TransientCause.UNREACHABLE,
+          message: huge,
+        }),
       },
     ],
   ])('with %s is kept in part, and the run waits', async (_text, result) => {
@@ -97,7 +102,7 @@ describe('a report that is too large to be kept', () => {
     expect(inspection.kind.case).toBe('inspect');
     await plain.report(inspected([{ ...virtioDisk, model: huge }]), inspection);
     await expectUnharmed(rig, plain, inspection.id);
-    expect(rig.status().lastError?.failure).toMatchObject({ type: 'invalidResult' });
+    expect(rig.status().lastError?.failure).toMatchObject({ type: FailureType.INVALID_RESULT });
     expect(rig.lastRevision('facts')).toBe(0);
   });
 
@@ -114,7 +119,7 @@ describe('a report that is too large to be kept', () => {
     const rig = rigWith({});
     const plain = await connectAgent(rig, await rig.replica());
     await toErase(rig, plain, [nvmeDisk]);
-    const value = create(agent.FailedSchema, { type: 'interrupted', lastProgress: huge });
+    const value = create(agent.FailedSchema, { type: FailureType.INTERRUPTED, lastProgress: huge });
     await plain.report({ case: 'failed', value });
     const { kind } = plain.last();
     if (kind.case !== 'runStep') throw new Error('the check was to be ordered');

@@ -4,6 +4,7 @@ import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
   DeletionMode,
+  type FailureName,
   HoldScope,
   HostState,
   type HostStatus,
@@ -90,7 +91,7 @@ type Act =
   | { readonly kind: 'ask'; readonly request: number; readonly by: number }
   /** The operation under way does what it shall. */
   | { readonly kind: 'succeed' }
-  | { readonly kind: 'fail'; readonly type: string }
+  | { readonly kind: 'fail'; readonly type: FailureName }
   | { readonly kind: 'conflict' }
   | { readonly kind: 'pass'; readonly minutes: number }
   | { readonly kind: 'seenOn'; readonly on: boolean };

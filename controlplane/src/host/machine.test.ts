@@ -1,6 +1,16 @@
 import { create, equals } from '@bufbuild/protobuf';
 import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, HostGoal, HostState, RunKind, RunOutcome, RunPhase, store } from '@rackwright/api';
+import {
+  agent,
+  FailureType,
+  HostGoal,
+  HostState,
+  RunKind,
+  RunOutcome,
+  RunPhase,
+  store,
+  TransientCause,
+} from '@rackwright/api';
 import { expect, test } from 'vitest';
 import {
   type Kind,
@@ -87,7 +97,10 @@ test('R7: a late report of an ended attempt is stale and changes nothing', () =>
   const first = host.operation().id;
   host.report({
     case: 'transientError',
-    value: create(agent.TransientErrorSchema, { cause: 'unreachable', message: 'silent' }),
+    value: create(agent.TransientErrorSchema, {
+      cause: TransientCause.UNREACHABLE,
+      message: 'silent',
+    }),
   });
   const before = host.record;
   const effects = host.report(verified(), first);
@@ -210,7 +223,7 @@ test('a conflict keeps errors and counts, and fails only after its budget', () =
   }
   host.apply({ kind: 'tick' });
   conflict();
-  expect(host.record.host?.status?.lastError?.failure?.type).toBe('conflict');
+  expect(host.record.host?.status?.lastError?.failure?.type).toBe(FailureType.CONFLICT);
 });
 
 test('transient errors never fail a host at once, and become a visible fault in a row', () => {
@@ -219,7 +232,10 @@ test('transient errors never fail a host at once, and become a visible fault in 
   for (let count = 1; count <= 5; count++) {
     host.report({
       case: 'transientError',
-      value: create(agent.TransientErrorSchema, { cause: 'unreachable', message: 'BMC silent' }),
+      value: create(agent.TransientErrorSchema, {
+        cause: TransientCause.UNREACHABLE,
+        message: 'BMC silent',
+      }),
     });
     expect(runOf(host.record)?.phase).toBe(RunPhase.WAITING);
     host.nowMs += 61_000;

@@ -5,11 +5,13 @@ import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
+  FailureType,
   HostState,
   RerunClass,
   RunOutcome,
   RunPhase,
   StorageDeviceSchema,
+  TransientCause,
   Transport,
 } from '@rackwright/api';
 import { expect, test } from 'vitest';
@@ -86,7 +88,10 @@ test.each<[string, agent.Report['result']]>([
     'a transient error',
     {
       case: 'transientError',
-      value: create(agent.TransientErrorSchema, { cause: 'unreachable', message: 'silent' }),
+      value: create(agent.TransientErrorSchema, {
+        cause: TransientCause.UNREACHABLE,
+        message: 'silent',
+      }),
     },
   ],
   [
@@ -145,5 +150,5 @@ test('H6: certificates of an earlier use say nothing of this one', () => {
   status.useEpoch += 1n;
   host.report(inspected());
   expect(status.state).not.toBe(HostState.AVAILABLE);
-  expect(host.record.host?.status?.lastError?.failure?.type).toBe('notCertified');
+  expect(host.record.host?.status?.lastError?.failure?.type).toBe(FailureType.NOT_CERTIFIED);
 });

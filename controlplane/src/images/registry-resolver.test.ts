@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { FleetSpecSchema, store as wire } from '@rackwright/api';
+import { type FailureName, FleetSpecSchema, store as wire } from '@rackwright/api';
 import { digestOf } from '@rackwright/oci';
 import { type Page, pagesWeb, writeImage } from '@rackwright/oci/testing';
 import type { WebOutcome, WebRequest } from '@rackwright/platform';
@@ -64,7 +64,7 @@ test('a manifest that is not what its registry calls it is no answer', async () 
   const { resolve } = await resolver(({ method }) =>
     method === 'HEAD' ? { headers: { 'docker-content-digest': other } } : { body: manifest },
   );
-  expect(await resolve()).toMatchObject({ kind: 'failed', type: 'digestMismatch' });
+  expect(await resolve()).toMatchObject({ kind: 'failed', type: 'imageDigestMismatch' });
 });
 
 test('the fleet says how to ask; no mirror is asked, and a credential is on record', async () => {
@@ -90,10 +90,10 @@ test('the fleet says how to ask; no mirror is asked, and a credential is on reco
   ).not.toContain('hidden');
 });
 
-test.for<[number, string, string]>([
-  [401, 'unauthorized', 'rackwright fleet registry set registry.example --credential ID'],
-  [404, 'notFound', 'the tag has been pushed'],
-  [500, 'unreachable', 'see that it can be reached from the control plane'],
+test.for<[number, FailureName, string]>([
+  [401, 'registryUnauthorized', 'rackwright fleet registry set registry.example --credential ID'],
+  [404, 'imageNotFound', 'the tag has been pushed'],
+  [500, 'registryUnreachable', 'see that it can be reached from the control plane'],
 ])('an answer %i is %s, with what to do', async ([status, type, remedy]) => {
   const { resolve } = await resolver(() => ({ status }));
   const answer = await resolve();
@@ -105,10 +105,12 @@ test.for<[number, string, string]>([
 test('who wants to be left alone is, by the next question too, and then asked again', async () => {
   let answer: Answer = () => ({ status: 429, headers: { 'retry-after': '120' } });
   const { resolve, requests, heap } = await resolver((request) => answer(request));
-  expect(await resolve()).toMatchObject({ type: 'tooMany', retryAfterMs: 120_000 });
+  expect(await resolve()).toMatchObject({ type: 'registryUnreachable', retryAfterMs: 120_000 });
   const before = requests.length;
   answer = found;
-  expect(await resolve('', 'registry.example/os/db:1')).toMatchObject({ type: 'tooMany' });
+  expect(await resolve('', 'registry.example/os/db:1')).toMatchObject({
+    type: 'registryUnreachable',
+  });
   expect(requests).toHaveLength(before);
   heap.after(121_000, () => {});
   await heap.run(121_000, () => false);

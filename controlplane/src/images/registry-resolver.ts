@@ -7,11 +7,12 @@
  *    record. It enters no rack: bounds by rack are not for it.
  * 3. A registry that wants to be left alone is, by whoever asks here next.
  */
-import type { store as wire } from '@rackwright/api';
+import { type FailureName, type store as wire } from '@rackwright/api';
 import {
   type Digest,
   isOciError,
   type OciError,
+  type OciFailureKind,
   parseDigest,
   RegistryClient,
 } from '@rackwright/oci';
@@ -57,10 +58,10 @@ export function askRegistries(parts: RegistryResolverParts): ResolveImage {
   const restsUntilMs = new Map<string, number>();
   return async (reference, known, signal) => {
     const read = readImageName(reference);
-    if (read.kind === 'bad') return failed('malformed', `${reference} ${read.problem}`);
+    if (read.kind === 'bad') return failed('invalidArgument', `${reference} ${read.problem}`);
     const { name } = read;
     if (name.kind === 'file' || name.tag === undefined) {
-      return failed('malformed', `${reference} names no tag`);
+      return failed('invalidArgument', `${reference} names no tag`);
     }
     const leftMs = (restsUntilMs.get(name.registry) ?? 0) - parts.clock.nowMs();
     if (leftMs > 0) return resting(name.registry, leftMs);
@@ -76,7 +77,7 @@ export function askRegistries(parts: RegistryResolverParts): ResolveImage {
 function resting(registry: string, leftMs: number): Failed {
   const seconds = Math.ceil(leftMs / 1_000);
   const message = `${registry} wants to be left alone for another ${seconds} s (429)`;
-  return { ...failed('tooMany', message), retryAfterMs: leftMs };
+  return { ...failed('registryUnreachable', message), retryAfterMs: leftMs };
 }
 
 interface TagName {
@@ -108,7 +109,7 @@ async function ask(
   } catch (error) {
     if (late.signal.aborted) {
       const message = `${registry} has not answered in ${questionTimeoutMs / 1_000} s`;
-      return failed('unreachable', `${message}; see that it can be reached from here`);
+      return failed('registryUnreachable', `${message}; see that it can be reached from here`);
     }
     if (!isOciError(error)) return failed('internal', String(error));
     return failureOf(error, registry);
@@ -131,13 +132,13 @@ async function accessTo(parts: RegistryResolverParts, registry: string, tag: str
       const id = idOf(name);
       const command = `rackwright credential create ${id} --username USER`;
       const text = `${name}, which the fleet names for ${registry}, does not exist`;
-      return failed('unauthorized', `${text}; create it: ${command}`);
+      return failed('registryUnauthorized', `${text}; create it: ${command}`);
     }
     noteGiven(parts.audit, opened, `${registry}, for the tag ${tag}`);
     const { username, password } = opened;
     return { ...place, credential: { username, password } };
   } catch (error) {
-    return failed('unauthorized', `${registry}: ${whyNotGiven(error)}`);
+    return failed('registryUnauthorized', `${registry}: ${whyNotGiven(error)}`);
   }
 }
 
@@ -159,13 +160,28 @@ function remedyOf({ kind }: OciError, registry: string): string {
   }
 }
 
+const failureNames: Readonly<Record<OciFailureKind, FailureName>> = {
+  unauthorized: 'registryUnauthorized',
+  untrusted: 'registryUnreachable',
+  refused: 'registryUnreachable',
+  unreachable: 'registryUnreachable',
+  tooMany: 'registryUnreachable',
+  notFound: 'imageNotFound',
+  noPlatform: 'wrongArchitecture',
+  digestMismatch: 'imageDigestMismatch',
+  truncated: 'imageTruncated',
+  tooLarge: 'noSpace',
+  noSpace: 'noSpace',
+  malformed: 'badImage',
+};
+
 function failureOf(error: OciError, registry: string): Failed {
   const { kind, message, retryAfterMs } = error;
-  const told = failed(kind, `${message}${remedyOf(error, registry)}`);
+  const told = failed(failureNames[kind], `${message}${remedyOf(error, registry)}`);
   if (kind !== 'tooMany' && retryAfterMs === undefined) return told;
   return { ...told, retryAfterMs: Math.min(restMaxMs, retryAfterMs ?? restDefaultMs) };
 }
 
-function failed(type: string, message: string): Failed {
+function failed(type: FailureName, message: string): Failed {
   return { kind: 'failed', type, message };
 }

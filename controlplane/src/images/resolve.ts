@@ -1,4 +1,5 @@
 /** How the digest behind an image's name is found: the port, and what needs no registry. */
+import { type FailureName } from '@rackwright/api';
 import { digestOfImage } from './name.ts';
 import type { PlatformDigests } from './platforms.ts';
 
@@ -14,7 +15,7 @@ export type ResolveAnswer =
   | { readonly kind: 'unchanged' }
   | {
       readonly kind: 'failed';
-      readonly type: string;
+      readonly type: FailureName;
       /** What is wrong and what would be right, for people. */
       readonly message: string;
       /** How long the registry wants to be left alone, where it says so. */

@@ -8,6 +8,7 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   counted,
+  failureWord,
   HostState,
   type PoolCondition,
   PoolConditionSchema,
@@ -55,7 +56,11 @@ export function conditionsOf(
 function resolved({ resolveFailure, pool }: wire.PoolRecord, { target }: Survey): Verdict {
   if (resolveFailure !== undefined) {
     const { type, message } = resolveFailure;
-    return { status: false, reason: 'ResolutionFailed', message: `${type}: ${message}` };
+    return {
+      status: false,
+      reason: 'ResolutionFailed',
+      message: `${failureWord(type)}: ${message}`,
+    };
   }
   if (target !== undefined) return { status: true, reason: 'Resolved', message: target.image };
   const message = `${pool?.spec?.image} has not been looked up yet`;

@@ -5,7 +5,16 @@
 import { readFileSync } from 'node:fs';
 import { create, fromJson, type JsonValue, type MessageInitShape } from '@bufbuild/protobuf';
 import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, HostGoal, HostState, type Run } from '@rackwright/api';
+import {
+  agent,
+  type FailureName,
+  FailureType,
+  failureTypeOf,
+  HostGoal,
+  HostState,
+  type Run,
+  TransientCause,
+} from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { explainHost } from '../host/explain/explain.ts';
 import { type Bench, bench, done, inspected, verified } from '../host/testing/bench.ts';
@@ -28,7 +37,7 @@ const sent = new Map<string, agent.Failed>(
 );
 
 interface Row {
-  readonly type: string;
+  readonly type: FailureName;
   readonly what: string;
   readonly untouched: boolean;
   readonly advice: string;
@@ -57,15 +66,15 @@ const rows: readonly Row[] = [
   ofAgent('badImage', 'malformed', 'name another one'),
 ];
 
-function lost(type: string, by: string, advice: string): Row {
+function lost(type: FailureName, by: string, advice: string): Row {
   return { type, what: `the disk is lost by ${by}`, untouched: false, advice };
 }
 
-function refused(type: string, by: string, advice: string): Row {
+function refused(type: FailureName, by: string, advice: string): Row {
   return { type, what: `nothing is written for ${by}`, untouched: true, advice };
 }
 
-function ofAgent(type: string, what: string, advice: string): Row {
+function ofAgent(type: FailureName, what: string, advice: string): Row {
   return { type, what, untouched: true, advice };
 }
 
@@ -79,7 +88,7 @@ test.each(rows)('$type, $what: its own words', ({ type, what, untouched, advice 
   expect(status?.faults[0]?.message).toContain(message);
   expect(status?.image).toBe(untouched ? first : '');
   expect(status?.state).toBe(HostState.PROVISIONED);
-  expect(status?.lastError?.failure).toMatchObject({ type, message });
+  expect(status?.lastError?.failure).toMatchObject({ type: failureTypeOf(type), message });
   expect(failureOf(host, run, second), 'until its power is as it was').toBeUndefined();
   while (host.record.operation?.operation !== undefined) host.report(done);
   expect(failureOf(host, run, second)).toMatchObject({ message, counted: !untouched });
@@ -93,7 +102,10 @@ test('garm-T8: whose architecture an image lacks stays in service, and does not 
   if (failure === undefined) throw new Error('no agent says that');
   const host = reimagedTo('deploy.fetch_image');
   const run = failRun(host, failure);
-  expect(run.error).toMatchObject({ type: 'wrongArchitecture', message: failure.message });
+  expect(run.error).toMatchObject({
+    type: FailureType.WRONG_ARCHITECTURE,
+    message: failure.message,
+  });
   expect(seenHost(host.record)).toMatchObject({ image: first, illness: undefined, service: 'in' });
   expect(failureOf(host, run, second)).toMatchObject({ counted: false, message: failure.message });
 });
@@ -123,7 +135,10 @@ test('of a long message the pool keeps what is wrong, and a digest by its first 
     900,
     'x',
   );
-  const { host, run } = failedBy('deploy.write_image', { type: 'registryUnauthorized', message });
+  const { host, run } = failedBy('deploy.write_image', {
+    type: FailureType.REGISTRY_UNAUTHORIZED,
+    message,
+  });
   while (host.record.operation?.operation !== undefined) host.report(done);
   const kept = failureOf(host, run, second)?.message ?? '';
   expect(kept).toMatch(/^its image: https:.*sha256:c{12}… was answered by 401 although a user/);
@@ -131,7 +146,10 @@ test('of a long message the pool keeps what is wrong, and a digest by its first 
 });
 
 test('notProved: its own words on host and pool, and what is on the disk', () => {
-  const { host, run } = failedBy('deploy.await_image', { type: 'notProved', message: 'late' });
+  const { host, run } = failedBy('deploy.await_image', {
+    type: FailureType.NOT_PROVED,
+    message: 'late',
+  });
   const { status } = host.record.host ?? {};
   expect(status?.faults[0]?.message).toContain(`to run ${second}, and has not phoned home in`);
   expect(status?.faults[0]?.message).toContain(`to the end; on the disk: the whole of ${second}`);
@@ -145,7 +163,7 @@ test('notProved: its own words on host and pool, and what is on the disk', () =>
 test('429: its Retry-After is waited for, and the host says so', () => {
   const host = reimagedTo('deploy.write_image');
   const value = create(agent.TransientErrorSchema, {
-    cause: 'registry',
+    cause: TransientCause.REGISTRY,
     message: 'registry.example says 429',
     delay: durationFromMs(120_000),
     disksUntouched: true,

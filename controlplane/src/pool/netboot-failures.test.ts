@@ -1,6 +1,6 @@
 /** Which failures of hosts that run without a disk count against an image in its rollout. */
 import { create } from '@bufbuild/protobuf';
-import { DeploySpecSchema, HostGoal, HostState, type Run } from '@rackwright/api';
+import { DeploySpecSchema, FailureType, HostGoal, HostState, type Run } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { type Bench, bench, done, verified } from '../host/testing/bench.ts';
 import { failRun, failureOf, stepAt } from './failed-run.fixture.ts';
@@ -18,7 +18,7 @@ function failedAt(step: string): { readonly host: Bench; readonly run: Run } {
   host.request({ kind: 'provision', image, deploy });
   for (let count = 0; count < 5 && stepAt(host) !== step; count++) host.report(done);
   expect(stepAt(host)).toBe(step);
-  const run = failRun(host, { type: 'badImage', message: 'it does not boot' });
+  const run = failRun(host, { type: FailureType.BAD_IMAGE, message: 'it does not boot' });
   return { host, run };
 }
 

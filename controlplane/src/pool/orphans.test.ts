@@ -31,7 +31,8 @@ const claims = (rig: Rig) => [1, 2, 3].map((n) => rig.status(`h${n}`).claim?.by 
 /** A replica, that asks hosts so. */
 async function start(rig: Rig, id: string, asks: (hosts: PoolHosts) => PoolHosts = (own) => own) {
   const { hosts, shared } = await rig.replica({ id });
-  const resolve = async () => ({ kind: 'failed', type: 'unreachable', message: 'away' }) as const;
+  const resolve = async () =>
+    ({ kind: 'failed', type: 'registryUnreachable', message: 'away' }) as const;
   const times = { resyncIntervalMs: 60_000, retryDelayMs: 1_000 };
   const pools = new Pools({ ...shared, ...times, hosts: asks(hosts), resolve });
   await rig.during(pools.start(), 10);

@@ -21,6 +21,7 @@ import {
   timestampMs,
 } from '@bufbuild/protobuf/wkt';
 import {
+  FailureType,
   HostState,
   type ImageRegistry,
   type PoolStatus,
@@ -123,7 +124,7 @@ function foldNews(draft: Draft, slot: RolloutSlot, host: SeenHost, news: SlotNew
 /** Whether a run has ended because the pool wanted so, or its window had shut. */
 function isCalledOff({ outcome, abort, error }: Run, pool: string): boolean {
   if (outcome !== RunOutcome.CANCELLED) return false;
-  return abort === undefined ? error?.type === 'tooLate' : abort.by === pool;
+  return abort === undefined ? error?.type === FailureType.TOO_LATE : abort.by === pool;
 }
 
 function endText({ outcome }: Run): string {

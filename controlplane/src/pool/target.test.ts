@@ -12,7 +12,7 @@ function settled(): Rollout {
 }
 
 test('garm-T2, garm-T6: while a tag is not resolved the target stays, the rollout goes on', () => {
-  for (const type of ['registryDown', 'notFound']) {
+  for (const type of ['registryUnreachable', 'imageNotFound'] as const) {
     const pool = settled();
     pool.push('B');
     pool.look({ kind: 'failed', reference, type, message: 'no answer' });

@@ -12,6 +12,8 @@
 import { clone, create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  type FailureName,
+  failureTypeOf,
   type PoolStatus,
   type RolloutTarget,
   RolloutTargetSchema,
@@ -37,7 +39,7 @@ export type Resolved =
   | {
       readonly kind: 'failed';
       readonly reference: string;
-      readonly type: string;
+      readonly type: FailureName;
       readonly message: string;
     };
 
@@ -74,7 +76,7 @@ export function foldResolved(
   if (resolved.kind === 'failed') {
     const { type, message } = resolved;
     draft.resolveFailure = create(RunFailureSchema, {
-      type,
+      type: failureTypeOf(type),
       message: message.slice(0, messageCharsMax),
     });
     return;

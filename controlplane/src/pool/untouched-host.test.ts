@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import {
   agent,
+  FailureType,
   HoldScope,
   HostGoal,
   HostState,
@@ -21,7 +22,7 @@ import { Outage, survey } from './survey.ts';
 
 const digest = (digit: string) => `sha256:${digit.repeat(64)}`;
 const image = (digit: string) => `registry.example/os@${digest(digit)}`;
-const value = { type: 'imageNotFound', message: '404', disksUntouched: true };
+const value = { type: FailureType.IMAGE_NOT_FOUND, message: '404', disksUntouched: true };
 const ofPool = { actor: 'pools/p' };
 const untouched = { case: 'failed', value: create(agent.FailedSchema, value) } as const;
 

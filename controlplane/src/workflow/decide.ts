@@ -147,7 +147,7 @@ function ofPending(
   if (hasPassed(run.deadline, around.nowMs)) {
     const waited = run.waiting === undefined ? '' : `; it waited: ${run.waiting.message}`;
     const message = `it was pending for as long as it may, and never started${waited}`;
-    const failure = { type: 'pendingTimeout', message };
+    const failure = { type: 'pendingTimeout', message } as const;
     const { TIMED_OUT } = WorkflowRunState;
     return write(record, endedBy(record, TIMED_OUT, failure, around.nowMs));
   }

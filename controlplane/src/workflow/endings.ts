@@ -51,7 +51,8 @@ function cancelled(
   nowMs: number,
 ): wire.WorkflowRecord {
   const why = reason === '' ? '' : `: ${reason}`;
-  const failure = { type: 'cancelled', message: `cancelled by ${actor} before it started${why}` };
+  const message = `cancelled by ${actor} before it started${why}`;
+  const failure = { type: 'cancelled', message } as const;
   return endedBy(record, WorkflowRunState.CANCELLED, failure, nowMs);
 }
 

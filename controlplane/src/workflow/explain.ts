@@ -6,6 +6,7 @@ import { clone, create } from '@bufbuild/protobuf';
 import {
   type Explanation,
   ExplanationSchema,
+  failureWord,
   type WorkflowRun,
   WorkflowRunState,
   type store as wire,
@@ -154,7 +155,7 @@ function explainEnded(
   const { error } = run;
   const carrier = run.run !== undefined && run.run.steps.length > 0 ? run.run : undefined;
   const texts = error === undefined ? [] : [error.message, error.detail].filter((each) => each);
-  const type = error === undefined ? '' : `: ${error.type}`;
+  const type = error === undefined ? '' : `: ${failureWord(error.type)}`;
   const ownWords = `${endings[run.state] ?? 'ended'}${type}`;
   const again = `run it again: rackwright workflow run ${id.hostId} ${id.templateId}`;
   const told =

@@ -10,6 +10,8 @@
 import { clone, create } from '@bufbuild/protobuf';
 import { durationMs, type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
+  type FailureName,
+  failureTypeOf,
   type Run,
   RunFailureSchema,
   RunOutcome,
@@ -178,7 +180,7 @@ export function endedAs(record: wire.WorkflowRecord, carrier: Run): wire.Workflo
 export function endedBy(
   record: wire.WorkflowRecord,
   state: WorkflowRunState,
-  failure: { readonly type: string; readonly message: string } | undefined,
+  failure: { readonly type: FailureName; readonly message: string } | undefined,
   nowMs: number,
 ): wire.WorkflowRecord {
   const { draft, status } = draftOf(record);
@@ -189,7 +191,11 @@ export function endedBy(
   run.endTime = timestampFromMs(nowMs);
   delete run.waiting;
   if (failure !== undefined) {
-    run.error = create(RunFailureSchema, { ...failure, message: bounded(failure.message) });
+    const { type, message } = failure;
+    run.error = create(RunFailureSchema, {
+      type: failureTypeOf(type),
+      message: bounded(message),
+    });
   }
   if (neverStarted && state === WorkflowRunState.TIMED_OUT) draft.untoldRuns.push(run.number);
   forgetOldest(draft);

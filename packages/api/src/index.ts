@@ -15,6 +15,20 @@ export {
   unauthenticated,
   unavailable,
 } from './error/api-error.ts';
+export {
+  type FailureName,
+  failureNameOf,
+  failureNames,
+  failureTypeOf,
+  failureWord,
+  otherHost,
+  shownCertificate,
+  type TransientName,
+  transientCauseOf,
+  transientNameOf,
+  transientNames,
+  troubleWord,
+} from './failures.ts';
 export { Health, HealthCheckResponse_ServingStatus } from './gen/grpc/health/v1/health_pb.ts';
 export * from './gen/rackwright/v1/abandoned_pb.ts';
 export * from './gen/rackwright/v1/access_pb.ts';
@@ -26,6 +40,7 @@ export * from './gen/rackwright/v1/discovery_pb.ts';
 export * from './gen/rackwright/v1/erasure_pb.ts';
 export * from './gen/rackwright/v1/erasure_policy_pb.ts';
 export * from './gen/rackwright/v1/explanation_pb.ts';
+export * from './gen/rackwright/v1/failure_pb.ts';
 export * from './gen/rackwright/v1/fleet_pb.ts';
 export * from './gen/rackwright/v1/history_pb.ts';
 export * from './gen/rackwright/v1/host_pb.ts';

@@ -55,6 +55,8 @@ export interface BmcIdentity {
 export type BmcFailureType =
   /** User or password is wrong, or the lock-out guard keeps it from being tried again. */
   | 'authentication'
+  /** The BMC has locked the account. */
+  | 'lockedOut'
   /** The user may sign in but may not do this. */
   | 'privilege'
   /** No common cipher suite or protocol version. */
@@ -102,6 +104,8 @@ export type BmcFailed = {
   readonly message: string;
   /** What the BMC or the tool said, verbatim, without secrets; bounded. */
   readonly backendWords: string;
+  /** Of `certificate`: SHA-256 of what was shown, 64 lower-case hexadecimal digits. */
+  readonly shownCertificateSha256?: string;
 };
 
 export type BmcTransient = {

@@ -116,7 +116,7 @@ export class GovernorState {
     const answered = result.kind === 'ok' || saysBmcAnswered(result);
     if (answered) this.#silence = undefined;
     if (result.kind === 'ok') this.#refusals.delete(credential);
-    if (result.kind === 'failed' && result.type === 'authentication') this.#refused(credential);
+    if (result.kind === 'failed' && isRefusal(result)) this.#refused(credential);
   }
 
   health(): BmcHealth {
@@ -157,6 +157,11 @@ export class GovernorState {
   }
 }
 
+/** The credential was presented and not accepted. */
+function isRefusal({ type }: BmcFailed): boolean {
+  return type === 'authentication' || type === 'lockedOut';
+}
+
 /** A failure that only an answering BMC can cause (the others are found before or without it). */
 function saysBmcAnswered(result: BmcFailed): boolean {
   switch (result.type) {
@@ -167,6 +172,7 @@ function saysBmcAnswered(result: BmcFailed): boolean {
     case 'protocol':
       return false;
     case 'authentication':
+    case 'lockedOut':
     case 'privilege':
     case 'cipherSuite':
     case 'notApplied':

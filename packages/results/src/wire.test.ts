@@ -1,9 +1,9 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { agent } from '@rackwright/api';
+import { agent, FailureType, failureNames, TransientCause, transientNames } from '@rackwright/api';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { conflictReasons, failureTypes, type Result, transientCauses } from './result.ts';
+import { conflictReasons, type Result } from './result.ts';
 import { resultFromWire, resultToWire } from './wire.ts';
 
 type WireResult = agent.Report['result'];
@@ -54,7 +54,7 @@ const results: fc.Arbitrary<Result> = fc.oneof(
   fc.record(
     {
       kind: fc.constant('failed' as const),
-      type: fc.constantFrom(...failureTypes),
+      type: fc.constantFrom(...failureNames),
       message: word,
       detail: nonEmptyWord,
       lastProgress: nonEmptyWord,
@@ -68,7 +68,7 @@ const results: fc.Arbitrary<Result> = fc.oneof(
   fc.record(
     {
       kind: fc.constant('transientError' as const),
-      cause: fc.constantFrom(...transientCauses),
+      cause: fc.constantFrom(...transientNames),
       message: word,
       delayMs: durationMs,
       disksUntouched: fc.constant(true as const),
@@ -119,19 +119,19 @@ describe('R8: never success', () => {
       expect(problemOf({ case: 'complete', value })).toBe(`complete.evidence.${part} is missing`);
     }
     const evidence = { ...whole, signature: new Uint8Array() };
-    const value = create(agent.FailedSchema, { type: 'notErased', evidence });
+    const value = create(agent.FailedSchema, { type: FailureType.NOT_ERASED, evidence });
     expect(problemOf({ case: 'failed', value })).toBe('failed.evidence.signature is missing');
   });
 
   test('for a failure of an unknown type', () => {
-    for (const type of ['', 'Interrupted', 'exploded']) {
-      const value = create(agent.FailedSchema, { type });
+    for (const type of [0, 9_999]) {
+      const value = create(agent.FailedSchema, { type: type as FailureType });
       expect(problemOf({ case: 'failed', value })).toContain('failed.type');
     }
   });
 
   test('for a transient error of an unknown cause', () => {
-    const value = create(agent.TransientErrorSchema, { cause: 'moon phase' });
+    const value = create(agent.TransientErrorSchema, { cause: 9_999 as TransientCause });
     expect(problemOf({ case: 'transientError', value })).toContain('transient_error.cause');
   });
 

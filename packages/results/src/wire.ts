@@ -8,17 +8,14 @@
 import { create } from '@bufbuild/protobuf';
 import type { Duration } from '@bufbuild/protobuf/wkt';
 import { durationFromMs, durationMs } from '@bufbuild/protobuf/wkt';
-import { agent } from '@rackwright/api';
 import {
-  type Complete,
-  type ConflictReason,
-  type Failed,
-  type FailureType,
-  failureTypes,
-  type Result,
-  type TransientCause,
-  transientCauses,
-} from './result.ts';
+  agent,
+  failureNameOf,
+  failureTypeOf,
+  transientCauseOf,
+  transientNameOf,
+} from '@rackwright/api';
+import type { Complete, ConflictReason, Failed, Result } from './result.ts';
 
 /** A report that must not be acted on (R8); `problem` names the field and what it lacks. */
 export interface Unsupported {
@@ -71,12 +68,18 @@ export function resultToWire(result: Result): WireResult {
       return { case: 'hostUpdated', value: create(agent.HostUpdatedSchema, { observations }) };
     }
     case 'failed': {
-      const { type, message, detail = '', lastProgress = '', disksUntouched = false } = result;
-      const fields = { type, message, detail, lastProgress, disksUntouched, ...outcome(result) };
-      return { case: 'failed', value: create(agent.FailedSchema, fields) };
+      const { message, detail = '', lastProgress = '', disksUntouched = false } = result;
+      const { details } = result;
+      const value = create(agent.FailedSchema, {
+        ...{ type: failureTypeOf(result.type), message, detail, lastProgress, disksUntouched },
+        ...(details === undefined ? {} : { details }),
+        ...outcome(result),
+      });
+      return { case: 'failed', value };
     }
     case 'transientError': {
-      const { cause, message, delayMs, disksUntouched = false } = result;
+      const { message, delayMs, disksUntouched = false } = result;
+      const cause = transientCauseOf(result.cause);
       const delay = delayMs === undefined ? {} : { delay: durationFromMs(delayMs) };
       const fields = { cause, message, disksUntouched, ...delay };
       return { case: 'transientError', value: create(agent.TransientErrorSchema, fields) };
@@ -135,9 +138,10 @@ function decodeRetryAfter(wire: agent.RetryAfter): Result | Unsupported {
 }
 
 function decodeTransient(wire: agent.TransientError): Result | Unsupported {
-  const { cause, message, disksUntouched } = wire;
+  const { message, disksUntouched } = wire;
+  const cause = transientNameOf(wire.cause);
   const delayMs = delayOf(wire.delay);
-  if (!isCause(cause)) return unknown('transient_error.cause', cause);
+  if (cause === undefined) return unknown('transient_error.cause', `${wire.cause}`);
   if (delayMs !== undefined && delayMs < 0)
     return unknown('transient_error.delay', `${delayMs} ms`);
   return {
@@ -150,13 +154,15 @@ function decodeTransient(wire: agent.TransientError): Result | Unsupported {
 }
 
 function decodeFailed(wire: agent.Failed): Result | Unsupported {
-  const { type, message, detail, lastProgress, disksUntouched } = wire;
-  if (!isFailureType(type)) return unknown('failed.type', type);
+  const { message, detail, details, lastProgress, disksUntouched } = wire;
+  const type = failureNameOf(wire.type);
+  if (type === undefined) return unknown('failed.type', `${wire.type}`);
   return decodeOutcome('failed', wire, {
     kind: 'failed',
     type,
     message,
     ...(detail === '' ? {} : { detail }),
+    ...(details === undefined ? {} : { details }),
     ...(lastProgress === '' ? {} : { lastProgress }),
     ...(disksUntouched && { disksUntouched }),
   });
@@ -190,14 +196,6 @@ function outcome(from: {
 
 function delayOf(duration: Duration | undefined): number | undefined {
   return duration === undefined ? undefined : durationMs(duration);
-}
-
-function isFailureType(text: string): text is FailureType {
-  return (failureTypes as readonly string[]).includes(text);
-}
-
-function isCause(text: string): text is TransientCause {
-  return (transientCauses as readonly string[]).includes(text);
 }
 
 function missing(field: string): Unsupported {

@@ -58,7 +58,7 @@ async function cleanEndsWithMismatch(
     findings.say(`       ${id}: ${words}`);
     findings.check(
       `${title}: ${id} ends identityMismatch`,
-      failure?.type === 'identityMismatch',
+      failure?.type === 'FAILURE_TYPE_IDENTITY_MISMATCH',
       words,
     );
     findings.check(`${title}: ${id} names ${other}`, words.includes(other), words);

@@ -183,7 +183,7 @@ async function haltAndCheck(story: Story, before: Deployed): Promise<void> {
   findings.say(`       ${machine.name} says: ${failure?.type}: ${failure?.message}`);
   findings.check(
     'it failed since the content has another digest',
-    failure?.type === 'imageDigestMismatch',
+    failure?.type === 'FAILURE_TYPE_IMAGE_DIGEST_MISMATCH',
     JSON.stringify(failure),
   );
   checkNotBootable(findings, machine);

@@ -62,7 +62,11 @@ export function simResolve(view: WorldView, process: SimProcess): ResolveImage {
     await process.answer(chance.around(300), () => undefined);
     if (chance.happens(0.2)) {
       count('tag not resolved');
-      return { kind: 'failed', type: 'unreachable', message: `${registryName} does not answer` };
+      return {
+        kind: 'failed',
+        type: 'registryUnreachable',
+        message: `${registryName} does not answer`,
+      };
     }
     const digest = digestOfImage(tags.letter);
     return digest === known ? { kind: 'unchanged' } : { kind: 'digest', digest, version: '' };

@@ -1,7 +1,16 @@
 /** Faults of a BMC: each has its own recovery, and since when it stands is kept. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { agent, FaultSeverity, HostGoal, RunPhase, store } from '@rackwright/api';
+import {
+  agent,
+  type FailureName,
+  FaultSeverity,
+  HostGoal,
+  RunPhase,
+  store,
+  type TransientName,
+  transientCauseOf,
+} from '@rackwright/api';
 import { describe, expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
 import { explainRack } from '../explain/rack.ts';
@@ -36,16 +45,17 @@ function see(host: Bench, bmcHealth: Health, agoMs = 0): void {
 const faults = (host: Bench) => host.record.host?.status?.faults ?? [];
 const types = (host: Bench) => faults(host).map(({ type }) => type);
 const explain = (host: Bench) => explainHost(host.record, { ...host.context, nowMs: host.nowMs });
-const silent = { reachable: false, cause: 'unreachable', message: 'no answer' };
-const refused = { reachable: true, cause: 'authentication', message: 'wrong password' };
+const { UNREACHABLE, AUTHENTICATION } = agent.BmcTrouble;
+const silent = { reachable: false, trouble: UNREACHABLE, message: 'no answer' };
+const refused = { reachable: true, trouble: AUTHENTICATION, message: 'wrong password' };
 const well = { reachable: true };
-const transient = (cause: string, message = 'no answer'): agent.Report['result'] => ({
+const transient = (cause: TransientName, message = 'no answer'): agent.Report['result'] => ({
   case: 'transientError',
-  value: create(agent.TransientErrorSchema, { cause, message }),
+  value: create(agent.TransientErrorSchema, { cause: transientCauseOf(cause), message }),
 });
 
 /** Lets the operation in the slot meet silence, and time pass to its next attempt. */
-function meetSilence(host: Bench, times: number, cause = 'unreachable'): void {
+function meetSilence(host: Bench, times: number, cause: TransientName = 'unreachable'): void {
   for (let n = 0; n < times; n++) {
     host.report(transient(cause));
     host.nowMs += 60_000;
@@ -80,10 +90,18 @@ describe('what a look finds', () => {
   test.each([
     ['silence', silent, 'bmcUnreachable'],
     ['a refused password', refused, 'bmcAuthentication'],
-    ['a locked account', { ...refused, cause: 'lockedOut' }, 'bmcLockedOut'],
-    ['another machine', { ...refused, cause: 'identityMismatch' }, 'bmcIdentityMismatch'],
-    ['nonsense', { ...refused, cause: 'protocol' }, 'bmcProtocol'],
-    ['a word from the future', { ...refused, cause: 'haunted' }, 'bmcProtocol'],
+    ['a locked account', { ...refused, trouble: agent.BmcTrouble.LOCKED_OUT }, 'bmcLockedOut'],
+    [
+      'another machine',
+      { ...refused, trouble: agent.BmcTrouble.IDENTITY_MISMATCH },
+      'bmcIdentityMismatch',
+    ],
+    ['nonsense', { ...refused, trouble: agent.BmcTrouble.PROTOCOL }, 'bmcProtocol'],
+    [
+      'a trouble of a newer agent',
+      { ...refused, trouble: 9_999 as agent.BmcTrouble },
+      'bmcProtocol',
+    ],
   ])('%s is a fault, explained, and over with a look that works', (_text, health, type) => {
     const host = resting();
     see(host, health);
@@ -190,7 +208,7 @@ describe('what operations find', () => {
     expect(types(host)).toContain('bmcUnreachable');
   });
 
-  test.each([
+  test.each<[FailureName, string[]]>([
     ['notApplied', []],
     ['identityMismatch', []],
     ['credentialUnusable', ['bmcUnreachable']],

@@ -7,7 +7,7 @@
  * 2. Since when one stands is kept while it lasts, whoever finds it again.
  */
 import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { type agent, FaultSeverity } from '@rackwright/api';
+import { agent, FailureType, FaultSeverity, TransientCause } from '@rackwright/api';
 import { clearFault, setFault } from '../turn/fault.ts';
 import { causedBy, type Turn } from '../turn/turn.ts';
 
@@ -18,14 +18,21 @@ const runnerAway = 'runnerAway';
 const registryUnreachable = 'registryUnreachable';
 const bmcBusy = 'bmcBusy';
 
-const byCause: Readonly<Record<string, string>> = {
-  unreachable: bmcUnreachable,
-  authentication: 'bmcAuthentication',
-  lockedOut: 'bmcLockedOut',
-  identityMismatch: 'bmcIdentityMismatch',
-  protocol: 'bmcProtocol',
+const byTrouble: Readonly<Record<number, string>> = {
+  // It answers, and not as a BMC that can be worked with does.
+  [agent.BmcTrouble.UNSPECIFIED]: 'bmcProtocol',
+  [agent.BmcTrouble.UNREACHABLE]: bmcUnreachable,
+  [agent.BmcTrouble.AUTHENTICATION]: 'bmcAuthentication',
+  [agent.BmcTrouble.LOCKED_OUT]: 'bmcLockedOut',
+  [agent.BmcTrouble.IDENTITY_MISMATCH]: 'bmcIdentityMismatch',
+  [agent.BmcTrouble.PROTOCOL]: 'bmcProtocol',
 };
-const types = [...Object.values(byCause), bmcBusy];
+/** A newer agent may name a trouble that is not known here. */
+function faultOf(trouble: agent.BmcTrouble): string {
+  return byTrouble[trouble] ?? 'bmcProtocol';
+}
+
+const types = [...new Set([...Object.values(byTrouble), bmcBusy])];
 
 /** Faults of a host's BMC: while one stands, nothing can be asked of the host. */
 export const bmcFaults: ReadonlySet<string> = new Set(types);
@@ -40,39 +47,51 @@ export function foldBmcHealth(
   toldAt: Timestamp | undefined,
 ): void {
   if (health.reachable === undefined) return;
-  if (health.reachable && health.cause === '') {
+  if (health.reachable && health.trouble === agent.BmcTrouble.UNSPECIFIED) {
     bmcWorked(turn);
     return;
   }
-  const type = byCause[health.cause] ?? 'bmcProtocol';
+  const type = faultOf(health.trouble);
   if (type !== bmcUnreachable) bmcAnswered(turn);
   setBmcFault(turn, type, health.message, sinceOf(turn, health, toldAt));
 }
 
 /** Failures that only a BMC that answers can cause; the others are found before or without it. */
-const answeredTypes: ReadonlySet<string> = new Set([
-  'authentication',
-  'identityMismatch',
-  'notApplied',
+const answeredTypes: ReadonlySet<FailureType> = new Set([
+  FailureType.AUTHENTICATION,
+  FailureType.LOCKED_OUT,
+  FailureType.IDENTITY_MISMATCH,
+  FailureType.NOT_APPLIED,
+]);
+
+/** What keeps every later call from working, too. */
+const lastingTroubles: ReadonlyMap<FailureType, agent.BmcTrouble> = new Map([
+  [FailureType.AUTHENTICATION, agent.BmcTrouble.AUTHENTICATION],
+  [FailureType.LOCKED_OUT, agent.BmcTrouble.LOCKED_OUT],
 ]);
 
 /** What an operation of the agent on the BMC failed by. */
-export function foldBmcFailure(turn: Turn, failureType: string, message: string): void {
-  if (answeredTypes.has(failureType)) bmcAnswered(turn);
-  if (failureType !== 'authentication') return;
-  const locked = message.includes('locked the account');
-  setBmcFault(turn, byCause[locked ? 'lockedOut' : 'authentication'] ?? '', message);
+export function foldBmcFailure(turn: Turn, type: FailureType, message: string): void {
+  if (answeredTypes.has(type)) bmcAnswered(turn);
+  const trouble = lastingTroubles.get(type);
+  if (trouble !== undefined) setBmcFault(turn, faultOf(trouble), message);
 }
 
 /** Something could not be told for so long that people should know. */
-export function foldSilence(turn: Turn, cause: string, message: string, since: Timestamp): void {
-  if (cause === 'runnerAway') {
+export function foldSilence(
+  turn: Turn,
+  cause: TransientCause,
+  message: string,
+  since: Timestamp,
+): void {
+  if (cause === TransientCause.RUNNER_AWAY) {
     const clearedBy = 'the runner’s next word, or the end of the run';
     setFault(turn, runnerAway, message, clearedBy, FaultSeverity.WARNING, since);
-  } else if (cause === 'registry') {
+  } else if (cause === TransientCause.REGISTRY) {
     const clearedBy = 'the arrival of the image, or the end of the run';
     setFault(turn, registryUnreachable, message, clearedBy, FaultSeverity.WARNING, since);
-  } else setBmcFault(turn, cause === 'busy' ? bmcBusy : bmcUnreachable, message, since);
+  } else
+    setBmcFault(turn, cause === TransientCause.BUSY ? bmcBusy : bmcUnreachable, message, since);
 }
 
 /** What is done in the runner has come to an end: nobody waits for runner or image any more. */

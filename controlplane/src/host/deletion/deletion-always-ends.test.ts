@@ -9,6 +9,7 @@ import {
   RunKind,
   RunPhase,
   store,
+  TransientCause,
 } from '@rackwright/api';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
@@ -21,7 +22,10 @@ const by = { actor: 'user:test' };
 const request = (asked: HostRequest): HostEvent => ({ kind: 'request', request: asked, by });
 const silent: agent.Report['result'] = {
   case: 'transientError',
-  value: create(agent.TransientErrorSchema, { message: 'silent', cause: 'unreachable' }),
+  value: create(agent.TransientErrorSchema, {
+    message: 'silent',
+    cause: TransientCause.UNREACHABLE,
+  }),
 };
 const journal = create(agent.JournalSchema, { id: 'j1', generation: 1n });
 

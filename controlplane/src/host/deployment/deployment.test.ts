@@ -6,15 +6,19 @@ import {
   DeployProof,
   type DeploySpec,
   DeploySpecSchema,
+  type FailureName,
+  FailureType,
   FaultSeverity,
   FirstBootFormat,
   FleetSpecSchema,
+  failureTypeOf,
   HostState,
   ProgressSchema,
   RunKind,
   RunOutcome,
   RunPhase,
   StepState,
+  TransientCause,
 } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
@@ -55,8 +59,12 @@ function inService(): Bench {
   return host;
 }
 
-function untouched(type: string): agent.Report['result'] {
-  const value = create(agent.FailedSchema, { type, message: type, disksUntouched: true });
+function untouched(type: FailureName): agent.Report['result'] {
+  const value = create(agent.FailedSchema, {
+    type: failureTypeOf(type),
+    message: type,
+    disksUntouched: true,
+  });
   return { case: 'failed', value };
 }
 
@@ -132,7 +140,7 @@ test('a host that never proves itself is not in service, and what it holds is na
   driveTo(host, 'deploy.await_image');
   passTime(host, 21 * 60_000);
   const { run, faults, image, state } = statusOf(host);
-  expect(run?.error?.type).toBe('notProved');
+  expect(run?.error?.type).toBe(FailureType.NOT_PROVED);
   expect(run?.error?.message).toContain('was switched on at 2026-01-01T');
   expect(run?.error?.message).toContain('has not phoned home in 20 minutes');
   expect(run?.error?.message).toContain('nothing was seen of it since');
@@ -173,7 +181,11 @@ test('one text says that a host is not proved, whoever says it first, with what 
     expect(told.causes.map(({ text }) => text)).toContain('it asked for a network boot (script)');
     if (who === 'the agent') {
       const observations = { signs };
-      const init = { type: 'notProved', message: 'it has not phoned home', observations };
+      const init = {
+        type: FailureType.NOT_PROVED,
+        message: 'it has not phoned home',
+        observations,
+      };
       host.report({ case: 'failed', value: create(agent.FailedSchema, init) });
     } else passTime(host, 2 * 60_000);
     return statusOf(host).run?.error?.message ?? '';
@@ -204,7 +216,7 @@ test('what is seen of a host is written down for each kind once, and whole at it
     ...Array.from({ length: 20 }, () => netbooted),
   ];
   const observations = { signs: unknown };
-  const init = { type: 'notProved', message: '', observations };
+  const init = { type: FailureType.NOT_PROVED, message: '', observations };
   host.report({ case: 'failed', value: create(agent.FailedSchema, init as agent.Failed) });
   expect(host.record.signs).toHaveLength(8);
   host.request({ kind: 'clean', steps: [] });
@@ -270,7 +282,7 @@ test('a step’s time begins when its turn to get the image has come', () => {
   host.report(continuing({ text: 'fetches the image' }));
   expect(deadlineMs()).toBe(7 * hourMs);
   passTime(host, 2 * hourMs + 30_000);
-  expect(statusOf(host).lastError?.failure?.type).toBe('deadline');
+  expect(statusOf(host).lastError?.failure?.type).toBe(FailureType.DEADLINE);
 });
 
 test('a turn that does not come ends the wait for it, in the same words from either side', () => {
@@ -281,7 +293,7 @@ test('a turn that does not come ends the wait for it, in the same words from eit
     host.report(continuing({ queuePlace: 3 }));
     if (who === 'the agent') host.report(untouched('queueTimeout'));
     else passTime(host, 25 * 3_600_000);
-    expect(statusOf(host).lastError?.failure?.type).toBe('queueTimeout');
+    expect(statusOf(host).lastError?.failure?.type).toBe(FailureType.QUEUE_TIMEOUT);
     return statusOf(host).lastError?.failure?.message;
   });
   expect(messages[0]).toBe(messages[1]);
@@ -379,13 +391,17 @@ test('a registry that stays away for too long gives the host back to what it ran
   const host = inService();
   host.request({ kind: 'reimage', image: second });
   driveTo(host, 'deploy.write_image');
-  const away = { cause: 'registry', message: 'it does not answer', disksUntouched: true };
+  const away = {
+    cause: TransientCause.REGISTRY,
+    message: 'it does not answer',
+    disksUntouched: true,
+  };
   for (let minute = 0; minute < 40 && stepAt(host) === 'deploy.write_image'; minute++) {
     host.report({ case: 'transientError', value: create(agent.TransientErrorSchema, away) });
     host.nowMs += 60_000;
     host.apply({ kind: 'tick' });
   }
-  expect(statusOf(host).lastError?.failure?.type).toBe('registryUnreachable');
+  expect(statusOf(host).lastError?.failure?.type).toBe(FailureType.REGISTRY_UNREACHABLE);
   expect(statusOf(host).image).toBe(first);
 });
 

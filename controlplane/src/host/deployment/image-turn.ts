@@ -10,7 +10,6 @@ import type { EngineTiming } from '../turn/timing.ts';
 import { later, stopWaiting, type Turn, waitFor } from '../turn/turn.ts';
 
 /** A failure's type that says that the turn of an order did not come. */
-export const queueTimeout = 'queueTimeout';
 
 const takesTurns: ReadonlySet<string> = new Set([fetchImageStep, writeImageStep]);
 
@@ -42,5 +41,5 @@ export function turnMissed({ record, spec, context }: Turn, detail = ''): RunFai
   const text =
     `waited ${waited} for its turn to get ${record.image}: the agent of ${spec.rack} serves as ` +
     'many hosts at once as its imagesAtOnceMax says';
-  return stepFailure(queueTimeout, text, detail);
+  return stepFailure('queueTimeout', text, detail);
 }

@@ -17,7 +17,6 @@ import type { Turn } from '../turn/turn.ts';
 import { proofTimeoutMs, switchedOnMs } from './deployment.ts';
 
 /** A failure's type that says so. */
-export const notProved = 'notProved';
 
 const { HostSignKind: Kind } = agent;
 
@@ -92,7 +91,7 @@ export function hostNotProved(turn: Turn, run: Run, detail = ''): RunFailure {
     `the host was switched on${since} to run ${record.image}, and has not phoned home in ` +
     `${waited}; ${seen.join('; ')}; ${bootedFrom(turn)}; look at its console: whether it boots ` +
     'that, has an address on the provisioning network, and runs cloud-init to the end';
-  return stepFailure(notProved, text, detail);
+  return stepFailure('notProved', text, detail);
 }
 
 /** What it was to boot, and what may keep its firmware from that. */

@@ -2,8 +2,11 @@
 import { create } from '@bufbuild/protobuf';
 import {
   agent,
+  type FailureName,
+  FailureType,
   FaultSchema,
   FaultSeverity,
+  failureTypeOf,
   HostGoal,
   HostState,
   RunKind,
@@ -35,8 +38,12 @@ const first = image('1');
 const second = image('2');
 const unavailable = untouched('imageNotFound');
 
-function untouched(type: string): agent.Report['result'] {
-  const value = create(agent.FailedSchema, { type, message: type, disksUntouched: true });
+function untouched(type: FailureName): agent.Report['result'] {
+  const value = create(agent.FailedSchema, {
+    type: failureTypeOf(type),
+    message: type,
+    disksUntouched: true,
+  });
   return { case: 'failed', value };
 }
 
@@ -266,7 +273,7 @@ test.each(beforeTheWrite)(
       message: 'imageNotFound; nothing was written',
       clearedBy: 'a provision or adopt run that succeeds',
     });
-    expect(statusOf(host).lastError?.failure?.type).toBe('imageNotFound');
+    expect(statusOf(host).lastError?.failure?.type).toBe(FailureType.IMAGE_NOT_FOUND);
     const { headline } = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
     expect(headline).toMatch(/^available: provision \d+ failed, and nothing tries it again/);
     host.request({ kind: 'provision', image: first });
@@ -291,7 +298,7 @@ test('a host that was written in part is erased, and still says what had failed'
   host.report(done);
   expect(statusOf(host)).toMatchObject({ state: HostState.AVAILABLE, dirty: false });
   expect(faults(host)).toEqual([['provisionFailed', FaultSeverity.WARNING]]);
-  expect(statusOf(host).lastError?.failure?.type).toBe('writeError');
+  expect(statusOf(host).lastError?.failure?.type).toBe(FailureType.WRITE_ERROR);
   host.request({ kind: 'provision', image: first });
   driveTo(host, 'deploy.await_image');
   host.report(done);

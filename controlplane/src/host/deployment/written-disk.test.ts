@@ -2,6 +2,7 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
   agent,
   DeploySpecSchema,
+  FailureType,
   HostGoal,
   HostState,
   InventorySchema,
@@ -82,7 +83,7 @@ test('nothing is told of a disk that is being written, and the old again if it w
   host.request({ kind: 'reimage', image: second });
   driveTo(host, 'deploy.write_image');
   expect(statusOf(host).writtenDisk).toBeUndefined();
-  host.report(failed({ type: 'imageNotFound', disksUntouched: true }));
+  host.report(failed({ type: FailureType.IMAGE_NOT_FOUND, disksUntouched: true }));
   expect(statusOf(host)).toMatchObject({ image: first, writtenDisk: { disk: 'DISK-1' } });
 });
 
@@ -91,7 +92,7 @@ test('a write that failed halfway names the disk that is lost', () => {
   host.request({ kind: 'reimage', image: second });
   driveTo(host, 'deploy.write_image');
   const observations = { writtenImage: { wwn: '0x5000c500a1b2c3d4' } };
-  host.report(failed({ type: 'imageDigestMismatch', observations }));
+  host.report(failed({ type: FailureType.IMAGE_DIGEST_MISMATCH, observations }));
   expect(statusOf(host).image).toBe('');
   expect(statusOf(host).writtenDisk).toMatchObject({ disk: '0x5000c500a1b2c3d4', whole: false });
 });
@@ -100,7 +101,7 @@ test('what may be on a disk of which no word came is not told as what was', () =
   const host = inService();
   host.request({ kind: 'reimage', image: second });
   driveTo(host, 'deploy.write_image');
-  host.report(failed({ type: 'writeError' }));
+  host.report(failed({ type: FailureType.WRITE_ERROR }));
   expect(statusOf(host).writtenDisk).toBeUndefined();
 });
 

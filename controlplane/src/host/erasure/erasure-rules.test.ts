@@ -3,6 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import {
   agent,
   BmcIdentitySchema,
+  FailureType,
   HostState,
   StorageSignKind,
   StorageSignSchema,
@@ -32,7 +33,7 @@ test('guard 0: a machine that is not the one whose BMC was switched on is never 
   host.report(done);
   driveToInspect(host);
   host.report(inspected([virtioDisk], { uuid: new Uint8Array(16).fill(7), serial: 'SN-2' }));
-  expect(host.record.host?.status?.lastError?.failure?.type).toBe('identityMismatch');
+  expect(host.record.host?.status?.lastError?.failure?.type).toBe(FailureType.IDENTITY_MISMATCH);
   expect(host.record.operation).toBeUndefined();
   expect(stateOf(host.record)).toBe(HostState.MANAGEABLE);
   expect(host.record.host?.status?.backoff?.givenUpReason).not.toBe('');
@@ -58,7 +59,7 @@ test('H6: a disk that appears after the erase keeps the host from being availabl
     value: create(agent.CompleteSchema, { evidence: host.evidence([erased(virtioDisk)]) }),
   });
   host.report(inspected([virtioDisk, nvmeDisk]));
-  expect(host.record.host?.status?.lastError?.failure?.type).toBe('notCertified');
+  expect(host.record.host?.status?.lastError?.failure?.type).toBe(FailureType.NOT_CERTIFIED);
   expect(stateOf(host.record)).toBe(HostState.MANAGEABLE);
   expect(host.record.host?.status?.dirty).toBe(true);
 });
@@ -90,7 +91,7 @@ test('H6: a storage controller that has no driver after the erase keeps the host
   const host = erasedHost();
   host.report(inspectedUndriven());
   const failure = host.record.host?.status?.lastError?.failure;
-  expect(failure?.type).toBe('deviceRefused');
+  expect(failure?.type).toBe(FailureType.DEVICE_REFUSED);
   expect(failure?.message).toContain('0000:03:00.0');
   expect(stateOf(host.record)).toBe(HostState.MANAGEABLE);
   expect(host.record.host?.status?.dirty).toBe(true);
@@ -100,7 +101,7 @@ test('H6: a disk of the plan that is gone after its erase keeps the host dirty',
   const host = erasedHost();
   host.report(inspected([]));
   const failure = host.record.host?.status?.lastError?.failure;
-  expect(failure?.type).toBe('deviceChanged');
+  expect(failure?.type).toBe(FailureType.DEVICE_CHANGED);
   expect(failure?.message).toContain('is not there');
   expect(stateOf(host.record)).toBe(HostState.MANAGEABLE);
   expect(host.record.host?.status?.dirty).toBe(true);
@@ -125,7 +126,7 @@ test('H6: evidence signed by another key, or with a changed byte, certifies noth
   const evidence = host.evidence([erased(virtioDisk)]);
   evidence.payload[evidence.payload.length - 1] = (evidence.payload.at(-1) ?? 0) ^ 1;
   host.report({ case: 'complete', value: create(agent.CompleteSchema, { evidence }) });
-  expect(host.record.host?.status?.lastError?.failure?.type).toBe('invalidResult');
+  expect(host.record.host?.status?.lastError?.failure?.type).toBe(FailureType.INVALID_RESULT);
   expect(stateOf(host.record)).toBe(HostState.MANAGEABLE);
 });
 
@@ -133,7 +134,7 @@ test('a clean that erases less than the policy asks is refused before anything i
   const host = bench({ cleaning: { priorityOverrides: { 'deploy.erase_devices': 0 } } });
   driveToErase(host);
   const { run, lastError } = host.record.host?.status ?? {};
-  expect(lastError?.failure?.type).toBe('notCertified');
+  expect(lastError?.failure?.type).toBe(FailureType.NOT_CERTIFIED);
   expect(run?.steps.filter(({ attempt }) => attempt > 0).map(({ name }) => name)).toEqual([
     'power.off',
     'power.bootRunner',
@@ -175,7 +176,7 @@ test('another host that netboots while this one is waited for accuses nobody', (
   host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };
   host.apply({ kind: 'tick' });
   const { failure } = host.record.host?.status?.lastError ?? {};
-  expect(failure?.type).not.toBe('identityMismatch');
+  expect(failure?.type).not.toBe(FailureType.IDENTITY_MISMATCH);
   expect(failure?.message).toMatch(suspicion);
 });
 
@@ -183,14 +184,14 @@ test('a disk that cannot be erased fails the clean and is named', () => {
   const host = bench();
   driveToErase(host, [{ ...virtioDisk, readOnly: true }]);
   const failure = host.record.host?.status?.lastError?.failure;
-  expect(failure?.type).toBe('deviceRefused');
+  expect(failure?.type).toBe(FailureType.DEVICE_REFUSED);
   expect(failure?.message).toContain('DISK-1');
 });
 
 test('a host without a disk is no success unless the policy says so', () => {
   const host = bench();
   driveToErase(host, []);
-  expect(host.record.host?.status?.lastError?.failure?.type).toBe('noDevices');
+  expect(host.record.host?.status?.lastError?.failure?.type).toBe(FailureType.NO_DEVICES);
 });
 
 test('another machine behind the name of an available host is not available', () => {

@@ -1,7 +1,15 @@
 /** Evidence of an erasure: of what was ordered, named by what it says, and written once (H6). */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
-import { agent, HostState, RunKind, RunOutcome, store as wire } from '@rackwright/api';
+import {
+  agent,
+  FailureType,
+  HostState,
+  RunKind,
+  RunOutcome,
+  TransientCause,
+  store as wire,
+} from '@rackwright/api';
 import type { MemoryCall, MemoryFault } from '@rackwright/store';
 import { describe, expect, test } from 'vitest';
 import { erased, failed, inspected, nvmeDisk, virtioDisk } from '../testing/bench.ts';
@@ -69,7 +77,10 @@ describe('a check after an interrupted format', () => {
 
   test('that cannot be made stays a check', async () => {
     const { rig, plain } = await atCheck();
-    const away = create(agent.TransientErrorSchema, { cause: 'runnerAway', message: 'no runner' });
+    const away = create(agent.TransientErrorSchema, {
+      cause: TransientCause.RUNNER_AWAY,
+      message: 'no runner',
+    });
     await plain.report({ case: 'transientError', value: away });
     await rig.advance(60_000);
     expect(plain.last().id).toBe('u1/3/4/3');
@@ -91,7 +102,7 @@ describe('evidence', () => {
   ])('%s is no valid result', async (_text, outcomeFor) => {
     const { rig, plain } = await atErase();
     await brings(plain, plain.evidence([outcomeFor(plannedMethod(plain))]));
-    expect(errorType(rig)).toBe('invalidResult');
+    expect(errorType(rig)).toBe(FailureType.INVALID_RESULT);
     expect(certificates(rig)).toEqual([]);
     expect(rig.status()).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
   });
@@ -102,7 +113,7 @@ describe('evidence', () => {
   ])('%s is no valid result', async (_text, changes) => {
     const { rig, plain } = await atErase();
     await brings(plain, plain.evidence([planned(plain)], changes));
-    expect(errorType(rig)).toBe('invalidResult');
+    expect(errorType(rig)).toBe(FailureType.INVALID_RESULT);
     expect(certificates(rig)).toEqual([]);
   });
 
@@ -112,7 +123,7 @@ describe('evidence', () => {
   ])('evidence that %s cannot be true and certifies nothing', async (_text, change) => {
     const { rig, plain } = await atErase();
     await brings(plain, plain.evidence([{ ...planned(plain), ...change }]));
-    expect(errorType(rig)).toBe('invalidResult');
+    expect(errorType(rig)).toBe(FailureType.INVALID_RESULT);
     expect(certificates(rig)).toEqual([]);
   });
 

@@ -9,6 +9,7 @@ import {
   type BmcIdentity,
   BmcIdentitySchema,
   HostState,
+  otherHost,
   type RunFailure,
   type SystemIdentity,
 } from '@rackwright/api';
@@ -36,6 +37,8 @@ export function recordIdentity(
       'identityMismatch',
       `the BMC at ${turn.spec.bmc?.address ?? '?'} is the one of ${owner}; ` +
         `correct the BMC address of ${turn.host.name} or of ${owner}`,
+      '',
+      otherHost(owner),
     );
   }
   const other = otherThanAccepted(turn, identity);
@@ -117,32 +120,32 @@ export function checkMachine(
       ? undefined
       : judgeIdentity(witnessOfSystem(system), witnessOfSystem(acceptedIdentity));
   if (accepted?.kind === 'mismatch') {
-    return stepFailure(
-      'identityMismatch',
+    const message =
       `the machine that booted is not the one that was discovered: its ${accepted.witness} is ` +
-        `${accepted.inBand}, that one said ${accepted.outOfBand}` +
-        namedOwner(turn, system),
-    );
+      `${accepted.inBand}, that one said ${accepted.outOfBand}`;
+    return otherMachine(turn, system, message);
   }
   const verdict = judgeIdentity(witnessOfSystem(system), witnessOfBmc(bmcIdentity));
   switch (verdict.kind) {
     case 'proven':
       return undefined;
-    case 'mismatch':
-      return stepFailure(
-        'identityMismatch',
-        `the machine that booted is not the one whose BMC was switched on: its ` +
-          `${verdict.witness} is ${verdict.inBand}, the BMC says ${verdict.outOfBand}` +
-          namedOwner(turn, system),
-      );
+    case 'mismatch': {
+      const message =
+        'the machine that booted is not the one whose BMC was switched on: its ' +
+        `${verdict.witness} is ${verdict.inBand}, the BMC says ${verdict.outOfBand}`;
+      return otherMachine(turn, system, message);
+    }
     case 'unproven':
       return unproven(turn, verdict.reason);
   }
 }
 
-function namedOwner(turn: Turn, system: SystemIdentity): string {
+function otherMachine(turn: Turn, system: SystemIdentity, message: string): RunFailure {
   const owner = turn.context.identityOwners.get(identityHex(system.uuid));
-  return owner === undefined || owner === turn.host.name ? '' : `; it is ${owner}`;
+  if (owner === undefined || owner === turn.host.name) {
+    return stepFailure('identityMismatch', message);
+  }
+  return stepFailure('identityMismatch', `${message}; it is ${owner}`, '', otherHost(owner));
 }
 
 function unproven(turn: Turn, reason: string): RunFailure | undefined {

@@ -5,6 +5,7 @@ import {
   agent,
   BmcDriveListSchema,
   CleaningMethod,
+  FailureType,
   FleetSpecSchema,
   HiddenAreas,
   type StorageDevice,
@@ -130,7 +131,7 @@ test('every disk and every sign of storage in the way is named at once, with wha
   driveToInspect(host);
   host.report(look);
   const failure = statusOf(host).lastError?.failure;
-  expect(failure?.type).toBe('deviceRefused');
+  expect(failure?.type).toBe(FailureType.DEVICE_REFUSED);
   for (const word of ['RO-1', 'write protection', 'HPA-1', 'hidden_areas', '0000:03:00.0']) {
     expect(failure?.message).toContain(word);
   }

@@ -5,6 +5,9 @@ import {
   agent,
   DeploySpecSchema,
   ErasureDocumentKind,
+  type FailureName,
+  FailureType,
+  failureTypeOf,
   HostGoal,
   HostSpecSchema,
   HostState,
@@ -111,13 +114,17 @@ const proves = (host: Bench, bootId = 'b2', change: Outcome = {}) =>
 const otherSeed = new Uint8Array(32).fill(9);
 const atFirst = create(TimestampSchema, { seconds: 1n });
 
-function fails(host: Bench, type: string) {
+function fails(host: Bench, type: FailureName) {
   const failed = reread(host, {
     verdict: agent.VerdictKind.NOT_ERASED,
     verdictReason: 'it is back',
   });
   const evidence = host.evidence([failed], { bootId: 'b2', ofFailedStep: true });
-  const value = create(agent.FailedSchema, { type, message: `disk DISK-1: ${type}`, evidence });
+  const value = create(agent.FailedSchema, {
+    type: failureTypeOf(type),
+    message: `disk DISK-1: ${type}`,
+    evidence,
+  });
   return host.report({ case: 'failed', value });
 }
 
@@ -170,7 +177,10 @@ describe('the first boot of the runner after a clean', () => {
     const host = available();
     host.request({ kind: 'clean', steps: [] });
     host.report(done);
-    host.report({ case: 'failed', value: create(agent.FailedSchema, { type: 'internal' }) });
+    host.report({
+      case: 'failed',
+      value: create(agent.FailedSchema, { type: FailureType.INTERNAL }),
+    });
     expect(statusOf(host).run?.outcome).toBe(RunOutcome.FAILED);
     host.request({ kind: 'clean', steps: [] });
     expect(names(host).slice(0, 6)).toEqual([
@@ -236,7 +246,7 @@ describe('the first boot of the runner after a clean', () => {
     host.request(provision);
     if (stepAt(host) === 'deploy.fetch_image') host.report(done);
     boot(host, [whole, 'deploy.write_image']);
-    expect(statusOf(host).lastError?.failure?.type).toBe('unsupported');
+    expect(statusOf(host).lastError?.failure?.type).toBe(FailureType.UNSUPPORTED);
     expect(statusOf(host).state).toBe(HostState.AVAILABLE);
     expect(host.record.unproved).toHaveLength(1);
   });
@@ -359,7 +369,7 @@ describe('data that has come back', () => {
 });
 
 describe('a reading that shows nothing', () => {
-  test.each([
+  test.each<[FailureName, HostState]>([
     ['ioError', HostState.MANAGEABLE],
     ['deviceChanged', HostState.MANAGEABLE],
     ['internal', HostState.AVAILABLE],
@@ -391,7 +401,8 @@ describe('a reading that shows nothing', () => {
     boot(host);
     host.report(inspected());
     bring(host);
-    expect(statusOf(host).lastError?.failure?.type).toMatch(/^(invalidResult|unverified)$/);
+    const why = statusOf(host).lastError?.failure?.type;
+    expect([FailureType.INVALID_RESULT, FailureType.UNVERIFIED]).toContain(why);
     expect(host.record.unproved).toHaveLength(1);
   });
 });

@@ -12,6 +12,7 @@
 import { create } from '@bufbuild/protobuf';
 import {
   agent,
+  FailureType,
   HostState,
   type Inventory,
   PowerCycleCheck,
@@ -46,19 +47,22 @@ export const contentReturned = 'dataReturned';
 const clearedBy = 'a clean whose disks still are erased after a power cycle';
 
 /** Failures of the reading that say nothing of the disks. */
-const saysNothing: ReadonlySet<string> = new Set([
-  'cancelled',
-  'deadline',
-  'identityMismatch',
-  'identityUnproven',
-  'interrupted',
-  'internal',
-  'invalidArgument',
-  'unsupported',
+const saysNothing: ReadonlySet<FailureType> = new Set([
+  FailureType.CANCELLED,
+  FailureType.DEADLINE,
+  FailureType.IDENTITY_MISMATCH,
+  FailureType.IDENTITY_UNPROVEN,
+  FailureType.INTERRUPTED,
+  FailureType.INTERNAL,
+  FailureType.INVALID_ARGUMENT,
+  FailureType.UNSUPPORTED,
 ]);
 
 /** Failures that say that something is left on a disk. */
-const saysLeft: ReadonlySet<string> = new Set([contentReturned, 'notErased']);
+const saysLeft: ReadonlySet<FailureType> = new Set([
+  FailureType.DATA_RETURNED,
+  FailureType.NOT_ERASED,
+]);
 
 /** Whether the runner that is up, or was last, can read again. */
 export function canReadAgain({ record, context }: Turn): boolean {

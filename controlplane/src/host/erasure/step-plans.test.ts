@@ -1,6 +1,6 @@
 /** One run erases by several steps, each by its own method; nothing out of the plan is signed. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { agent, HostGoal, HostState, RunOutcome } from '@rackwright/api';
+import { agent, FailureType, HostGoal, HostState, RunOutcome } from '@rackwright/api';
 import { describe, expect, test } from 'vitest';
 import {
   type Bench,
@@ -111,7 +111,7 @@ describe('nothing is signed', () => {
     const effects = brings(host, outcomes, more);
     expect(effects.map(({ kind }) => kind)).not.toContain('certify');
     expect(host.record.certified).toEqual([]);
-    expect(statusOf(host).lastError?.failure?.type).toBe('invalidResult');
+    expect(statusOf(host).lastError?.failure?.type).toBe(FailureType.INVALID_RESULT);
     expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
   });
 });

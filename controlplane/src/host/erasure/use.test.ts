@@ -1,6 +1,14 @@
 /** A host that somebody else boots while a clean is under way: what was erased counts no more. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { agent, HostGoal, HostState, RerunClass, RunKind, RunOutcome } from '@rackwright/api';
+import {
+  agent,
+  FailureType,
+  HostGoal,
+  HostState,
+  RerunClass,
+  RunKind,
+  RunOutcome,
+} from '@rackwright/api';
 import { describe, expect, test } from 'vitest';
 import {
   type Bench,
@@ -68,7 +76,7 @@ function heldAfterErasing(): Bench {
 function expectNotClean(host: Bench, epoch = 2n): void {
   expect(status(host)).toMatchObject({ dirty: true, useEpoch: epoch });
   expect(status(host).state).toBe(HostState.MANAGEABLE);
-  expect(status(host).lastError).toMatchObject({ failure: { type: 'notCertified' } });
+  expect(status(host).lastError).toMatchObject({ failure: { type: FailureType.NOT_CERTIFIED } });
 }
 
 describe('a clean whose disks are erased', () => {

@@ -2,7 +2,7 @@
 
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { agent, HostGoal, RunOutcome, RunPhase } from '@rackwright/api';
+import { agent, HostGoal, RunOutcome, RunPhase, TransientCause } from '@rackwright/api';
 import { describe, expect, test } from 'vitest';
 import { agentBackMs, agentWordMs } from '../operation/operation.ts';
 import {
@@ -122,7 +122,10 @@ test('a boot grant counts from when the order goes out, however long that took',
   const before = await connectAgent(rig, replica);
   await before.report(proved());
   await before.report(complete());
-  const silent = create(agent.TransientErrorSchema, { cause: 'unreachable', message: 'no answer' });
+  const silent = create(agent.TransientErrorSchema, {
+    cause: TransientCause.UNREACHABLE,
+    message: 'no answer',
+  });
   await before.report({ case: 'transientError', value: silent });
   await before.cut();
   await rig.advance(2 * bootTimeoutMs);

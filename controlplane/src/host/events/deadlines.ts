@@ -17,7 +17,6 @@ import { deadlineFires } from '../operation/operation.ts';
 import { endRun, failStep } from '../run/engine.ts';
 import { isForcedRemoval } from '../run/forced.ts';
 import { calledStep } from '../run/step-parts.ts';
-import { timedOut } from '../run/step-policy.ts';
 import { whyNoRunner } from '../run/steps/power.ts';
 import { stepDefinition } from '../run/steps.ts';
 import { stepFailure } from '../turn/step-failure.ts';
@@ -46,14 +45,14 @@ export function foldDeadlines(turn: Turn): void {
       turn,
       run,
       step,
-      stepFailure(timedOut, why === undefined ? text : `${text}: ${why}`),
+      stepFailure('deadline', why === undefined ? text : `${text}: ${why}`),
     );
     return;
   }
   if (!waitsForOthers(run) && deadlineFires(turn, run.deadline)) {
     const at = step === undefined ? 'its end' : calledStep(step);
     const limited = run.kind === RunKind.WORKFLOW ? 'the run took' : 'the run waited';
-    const failure = stepFailure(timedOut, `${limited} too long, at ${at}`);
+    const failure = stepFailure('deadline', `${limited} too long, at ${at}`);
     if (run.kind === RunKind.WORKFLOW) giveUpOperation(turn);
     endRun(turn, run, RunOutcome.TIMED_OUT, failure);
   }

@@ -5,19 +5,25 @@
 import { durationMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
+  type FailureDetails,
+  FailureType,
+  failureNameOf,
   lasting,
+  otherHost,
   RerunClass,
   type Run,
   type RunFailure,
   type RunStep,
+  shownCertificate,
+  TransientCause,
   verifyErasedStep,
 } from '@rackwright/api';
 import { backoffDelayMs, resultFromWire } from '@rackwright/results';
 import { noteDrives } from '../bmc/drives.ts';
 import { bmcWorked, clearInBand, foldBmcFailure, foldSilence } from '../bmc/health.ts';
 import { noteWriteTold } from '../deployment/deployment.ts';
-import { foldTurn, queueTimeout, turnMissed } from '../deployment/image-turn.ts';
-import { foldSigns, hostNotProved, notProved } from '../deployment/not-proved.ts';
+import { foldTurn, turnMissed } from '../deployment/image-turn.ts';
+import { foldSigns, hostNotProved } from '../deployment/not-proved.ts';
 import { noteWritten } from '../deployment/written-disk.ts';
 import { ownerOf } from '../erasure/identity.ts';
 import { nameOfNotProved, noteNotProved } from '../erasure/power-cycle.ts';
@@ -30,7 +36,6 @@ import { giveUpStep, isForcedRemoval } from '../run/forced.ts';
 import { addProofAtEnd } from '../run/proof-steps.ts';
 import { takeOutput } from '../run/step-output.ts';
 import { calledStep } from '../run/step-parts.ts';
-import { timedOut } from '../run/step-policy.ts';
 import { stepDefinition } from '../run/steps.ts';
 import { noteBegun } from '../turn/brake.ts';
 import { cut, stepFailure } from '../turn/step-failure.ts';
@@ -183,7 +188,8 @@ function foldComplete(turn: Turn, { run, step }: Attempt, result: agent.Complete
     addProofAtEnd(turn, run);
     completeStep(turn, run, step);
   } else if ('checkOf' in checkAgain(turn)) retryStep(turn, run, step, {}, {});
-  else if (failure.type === 'interrupted') interruptStep(turn, run, step, failure.message);
+  else if (failure.type === FailureType.INTERRUPTED)
+    interruptStep(turn, run, step, failure.message);
   else failStep(turn, run, step, failure);
   return failure !== undefined && step.handOff ? tooLateToAct : { kind: 'applied' };
 }
@@ -196,7 +202,7 @@ function whyNotToAct(turn: Turn, run: Run, step: RunStep): RunFailure | undefine
   }
   const runIsOver = !waitsForOthers(run) && hasPassed(turn, run.deadline);
   if (!runIsOver && !hasPassed(turn, step.deadline)) return undefined;
-  return stepFailure(timedOut, `${calledStep(step)}: its time was over before it acted`);
+  return stepFailure('deadline', `${calledStep(step)}: its time was over before it acted`);
 }
 
 function keepOutput(
@@ -266,7 +272,7 @@ function foldFrozen(turn: Turn, run: Run, step: RunStep, result: agent.RetryAfte
 /** Could not tell: try again later, and say so once it lasts. */
 function foldTransient(turn: Turn, { run, step }: Attempt, result: agent.TransientError): void {
   if (isForcedRemoval(turn, run)) return giveUpStep(turn, run, step, result.message);
-  if (result.cause === 'runnerAway' && isOfEarlierRun(turn, run)) {
+  if (result.cause === TransientCause.RUNNER_AWAY && isOfEarlierRun(turn, run)) {
     return bootAgain(turn, run, step, result.message);
   }
   const slot = turn.record.operation;
@@ -276,12 +282,16 @@ function foldTransient(turn: Turn, { run, step }: Attempt, result: agent.Transie
   const count = (slot?.transientCount ?? 0) + 1;
   const first = slot?.firstTransientTime ?? now(turn);
   const lastedMs = nowMs - timestampMs(first);
-  if (result.cause === 'runnerAway' && lastedMs > timing.bootTimeoutMs) {
+  if (result.cause === TransientCause.RUNNER_AWAY && lastedMs > timing.bootTimeoutMs) {
     const text = `the runner went away and did not come back: ${result.message}`;
     failStep(turn, run, step, stepFailure('runnerLost', `${calledStep(step)}: ${text}`));
     return;
   }
-  if (result.cause === 'registry' && step.title === '' && lastedMs > timing.registryBudgetMs) {
+  if (
+    result.cause === TransientCause.REGISTRY &&
+    step.title === '' &&
+    lastedMs > timing.registryBudgetMs
+  ) {
     failStep(turn, run, step, stepFailure('registryUnreachable', result.message));
     return;
   }
@@ -305,7 +315,10 @@ function foldTransient(turn: Turn, { run, step }: Attempt, result: agent.Transie
 }
 
 /** Who it is that could not be heard; the BMC where it is not one of these. */
-const silent: Readonly<Record<string, HostWait>> = { runnerAway: 'runner', registry: 'registry' };
+const silent: Readonly<Partial<Record<TransientCause, HostWait>>> = {
+  [TransientCause.RUNNER_AWAY]: 'runner',
+  [TransientCause.REGISTRY]: 'registry',
+};
 
 /** A resumed run works in the runner of the failed one only as long as that is there. */
 function isOfEarlierRun(turn: Turn, run: Run): boolean {
@@ -332,7 +345,7 @@ export function checkAgain(turn: Turn): { readonly checkOf?: agent.Operation } {
 
 function foldFailed(turn: Turn, { run, step }: Attempt, result: agent.Failed): void {
   keepOutput(turn, { run, step }, result.output);
-  if (result.type === 'interrupted') {
+  if (result.type === FailureType.INTERRUPTED) {
     interruptStep(turn, run, step, result.message, cut(result.lastProgress, progressMax));
     return;
   }
@@ -344,11 +357,24 @@ function foldFailed(turn: Turn, { run, step }: Attempt, result: agent.Failed): v
   else clearInBand(turn);
   foldSigns(turn, step, result.observations?.signs ?? [], true);
   if (step.name === verifyErasedStep) noteNotProved(turn, result);
-  const own = inOurWords(turn, run, step, result);
-  if (own !== undefined) return failStep(turn, run, step, own);
+  const own = inOurWords(turn, run, step, result) ?? asTold(turn, step, result);
+  failStep(turn, run, step, own);
+}
+
+function asTold(turn: Turn, step: RunStep, result: agent.Failed): RunFailure {
   const words = result.message || `${calledStep(step)} failed; the agent did not say why`;
-  const message = `${words}${namedOther(turn, result)}`;
-  failStep(turn, run, step, stepFailure(result.type || 'failed', message, result.detail));
+  const name = failureNameOf(result.type) ?? 'invalidResult';
+  const owner = otherOwner(turn, result);
+  const message = owner === undefined ? words : `${words}; it is ${owner}`;
+  const details = owner === undefined ? shownDetails(result) : otherHost(owner);
+  return stepFailure(name, message, result.detail, details);
+}
+
+/** Of an agent's details those that are its own to give, when they are well-formed. */
+function shownDetails({ details }: agent.Failed): FailureDetails | undefined {
+  if (details?.kind.case !== 'shownCertificate') return undefined;
+  const { sha256 } = details.kind.value;
+  return /^[0-9a-f]{64}$/.test(sha256) ? shownCertificate(sha256) : undefined;
 }
 
 /** What is told in one text, whether the agent says it first or our own deadline. */
@@ -360,9 +386,9 @@ function inOurWords(
 ): RunFailure | undefined {
   if (step.name === verifyErasedStep) return nameOfNotProved({ type, message });
   switch (type) {
-    case notProved:
+    case FailureType.NOT_PROVED:
       return hostNotProved(turn, run, message);
-    case queueTimeout:
+    case FailureType.QUEUE_TIMEOUT:
       return turnMissed(turn, message);
     default:
       return undefined;
@@ -383,11 +409,8 @@ function asksBmc({ record }: Turn): boolean {
   }
 }
 
-/** An identity that is not the host's own often is another host's: then say whose. */
-function namedOther(turn: Turn, result: agent.Failed): string {
-  if (result.type !== 'identityMismatch') return '';
-  const owner =
-    ownerOf(turn, result.observations?.bmcIdentity) ??
-    result.observations?.unexpectedNetboot?.hostName;
-  return owner === undefined || result.message.includes(owner) ? '' : `; it is ${owner}`;
+/** An identity that is not the host's own often is another host's: whose it is. */
+function otherOwner(turn: Turn, { type, observations }: agent.Failed): string | undefined {
+  if (type !== FailureType.IDENTITY_MISMATCH) return undefined;
+  return ownerOf(turn, observations?.bmcIdentity) ?? observations?.unexpectedNetboot?.hostName;
 }

@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
+  FailureType,
   type Fault,
   FaultSeverity,
   HostErrorSchema,
@@ -35,7 +36,6 @@ import {
   causedBy,
   leaveAvailable,
   now,
-  runKindName,
   runName,
   runNameForEver,
   system,
@@ -90,12 +90,17 @@ function deploys({ kind }: Run): boolean {
   return kind === RunKind.PROVISION || kind === RunKind.REIMAGE;
 }
 
+const isOfIdentity: ReadonlySet<FailureType> = new Set([
+  FailureType.IDENTITY_MISMATCH,
+  FailureType.IDENTITY_UNPROVEN,
+]);
+
 /**
  * Whether a host that was not provisioned after all is as ready as before: nothing has been written
  * or booted, and each of its disks has a certificate of this use.
  */
 function isReadyStill(turn: Turn, { error }: Run): boolean {
-  if (error?.type.startsWith('identity') === true) return false;
+  if (error !== undefined && isOfIdentity.has(error.type)) return false;
   const { inventory } = turn.context.facts;
   if (inventory === undefined || !mayBeKeptReady(turn)) return false;
   return uncertifiedDevice(turn, inventory) === undefined;
@@ -145,7 +150,7 @@ function landWell(turn: Turn, run: Run): void {
   const asAsked = !run.manual || !status.dirty;
   if (run.kind === RunKind.CLEAN && asAsked) record.eraseBeforeRemoval = false;
   const towardsGoal = !isBeside(run);
-  const sameWork = status.lastError?.run.startsWith(`${runKindName(run.kind)} `) === true;
+  const sameWork = status.lastError?.runKind === run.kind;
   if (towardsGoal) delete status.backoff;
   for (const fault of faultsHealedBy(run.kind as Kind)) clearFault(turn, fault);
   if (run.kind === RunKind.CLEAN) keepAsWarning(turn, provisionFailed);
@@ -183,6 +188,7 @@ function landBadly(turn: Turn, run: Run, landing: Landing, disk: DiskAfter | und
       failure: run.error,
       time: now(turn),
       run: runName(run),
+      runKind: run.kind,
     });
   }
   const isStopped = run.outcome === RunOutcome.CANCELLED && disk === 'untouched';
@@ -231,7 +237,7 @@ function keepAsWarning({ status }: Turn, type: string): void {
 /** Whether the last error is of a provision that still stands as a fault. */
 function isErrorOfFault({ status }: Turn): boolean {
   const stands = status.faults.some(({ type }) => type === provisionFailed);
-  return stands && status.lastError?.run.startsWith(`${runKindName(RunKind.PROVISION)} `) === true;
+  return stands && status.lastError?.runKind === RunKind.PROVISION;
 }
 
 const anySuccess = 'the next run that succeeds, whatever it does';

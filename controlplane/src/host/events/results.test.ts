@@ -1,7 +1,7 @@
 /** The six results of DESIGN §3: what each may change, and what it may not. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, HostState, RunPhase } from '@rackwright/api';
+import { agent, FailureType, HostState, RunPhase } from '@rackwright/api';
 import { describe, expect, test } from 'vitest';
 import { type Bench, bench, done, driveToErase, failed } from '../testing/bench.ts';
 import { defaultTiming } from '../turn/timing.ts';
@@ -77,7 +77,7 @@ describe('retryAfter', () => {
       passTo(host, 30_000);
     }
     host.report(conflict(agent.ConflictReason.LOCKED));
-    expect(status(host).lastError?.failure?.type).toBe('conflict');
+    expect(status(host).lastError?.failure?.type).toBe(FailureType.CONFLICT);
   });
 
   test('cannot make its budget longer by a long delay', () => {
@@ -88,7 +88,7 @@ describe('retryAfter', () => {
     expect(host.record.operation?.sentTo).toBeDefined();
     passTo(host, 1_000);
     host.report(conflict(agent.ConflictReason.LOCKED));
-    expect(status(host).lastError?.failure?.type).toBe('conflict');
+    expect(status(host).lastError?.failure?.type).toBe(FailureType.CONFLICT);
   });
 
   test('is no interruption: after many of them one interruption does not fail the run', () => {

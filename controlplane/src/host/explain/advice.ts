@@ -5,6 +5,8 @@
 import {
   BmcProtocol,
   eraseStep,
+  type FailureName,
+  FailureType,
   HostState,
   type Run,
   RunKind,
@@ -17,7 +19,7 @@ import { tooWeakFor } from '../erasure/device-plan.ts';
 import { isPool } from '../life/claim.ts';
 import { isEngineStep } from '../run/steps.ts';
 import { engineSteps } from '../turn/step-names.ts';
-import { activeRun } from '../turn/turn.ts';
+import { activeRun, runKindName } from '../turn/turn.ts';
 import { hostId } from './told.ts';
 
 /** What the lines name: as people type it. */
@@ -32,8 +34,8 @@ interface Named {
   readonly isDeleted: boolean;
   /** A clean by its policy would erase nothing, and is refused until that is another. */
   readonly isTooWeak: boolean;
-  /** The command that starts again what failed. */
-  readonly again: string;
+  /** The command that starts again what failed, or shows who does. */
+  readonly again: { readonly command: string; readonly kind: 'look' | 'start' };
   /** Another certificate than the pinned one, when the failure shows one. */
   readonly shownCertificate: string;
   /** "host:port" of the registry that the image comes from. */
@@ -42,9 +44,22 @@ interface Named {
   readonly owner: string;
 }
 
-type Advice = (named: Named) => readonly string[];
+/** One way out. A host that is being removed takes no change; one that has a run starts no other. */
+type Line = { readonly kind: 'look' | 'change' | 'start'; readonly text: string };
 
-const retriedByItself = 'it is then tried again at once by itself';
+type Advice = (named: Named) => readonly Line[];
+
+const look = (text: string): Line => ({ kind: 'look', text });
+const change = (text: string): Line => ({ kind: 'change', text });
+const start = (text: string): Line => ({ kind: 'start', text });
+
+/** What failed is started again. */
+const again = ({ again: { command, kind } }: Named, then = 'then'): Line => ({
+  kind,
+  text: `${then}: ${command}`,
+});
+
+const retriedByItself = look('it is then tried again at once by itself');
 const updateBmc = ({ host, endpoint }: Named) => `rackwright host update ${host} --bmc ${endpoint}`;
 const verify = (host: string) => `rackwright host verify ${host}`;
 const updateCredential = ({ credential }: Named) =>
@@ -52,135 +67,181 @@ const updateCredential = ({ credential }: Named) =>
 
 const otherCredential = ({ host }: Named) => `rackwright host update ${host} --credential ID`;
 
-const replaceDisk: Advice = ({ again }) => [
-  'take the disk that is named out of the host, or replace it',
-  `then: ${again}`,
+const replaceDisk: Advice = (named) => [
+  look('take the disk that is named out of the host, or replace it'),
+  again(named),
 ];
 
-const otherImage: Advice = ({ again }) => [
-  'have the image made or pushed anew, or name another one',
-  `then: ${again}`,
+const otherImage: Advice = (named) => [
+  look('have the image made or pushed anew, or name another one'),
+  again(named),
 ];
 
-const advice: Readonly<Record<string, Advice>> = {
+const seeToCause: Advice = (named) => [again(named, 'see to the cause, then')];
+
+/** It stopped before its end, and nothing is known to be wrong. */
+const justAgain: Advice = (named) => [again(named, 'start it again')];
+
+/** A fault of agent or runner, not of the host. */
+const reportIt: Advice = (named) => [
+  look('look at the logs of the agent of its rack, and see that its version fits this one'),
+  again(named),
+];
+
+/** What a BMC says that cannot be heard is a fault, and no failure of work. */
+const unreachable: Advice = (named) => [
+  look(`see that the BMC at ${named.place} has power and network; it is tried again by itself`),
+  change(`or correct its address: ${updateBmc(named)}`),
+];
+
+const advice: Readonly<Record<FailureName, Advice>> = {
   authentication: (named) => [
-    `correct user name and password: ${updateCredential(named)}`,
+    look(`correct user name and password: ${updateCredential(named)}`),
     retriedByItself,
   ],
   lockedOut: (named) => [
-    'wait until the BMC lets the account in again, or unlock it there',
-    `then store the credential again: ${updateCredential(named)}`,
+    look('wait until the BMC lets the account in again, or unlock it there'),
+    look(`then store the credential again: ${updateCredential(named)}`),
     retriedByItself,
   ],
   credentialUnusable: (named) => [
-    `give its password again: ${updateCredential(named)}`,
-    `or, when it may not go there, give the host another one: ${otherCredential(named)}`,
+    look(`give its password again: ${updateCredential(named)}`),
+    change(`or, when it may not go there, give the host another one: ${otherCredential(named)}`),
     retriedByItself,
   ],
-  unreachable: (named) => [
-    `see that the BMC at ${named.place} has power and network; it is tried again by itself`,
-    `or correct its address: ${updateBmc(named)}`,
-  ],
   protocol: (named) => [
-    `see what answers at ${named.place}: it does not speak the protocol of a BMC`,
-    `correct address or protocol: ${updateBmc(named)}`,
+    look(`see what answers at ${named.place}: it does not speak the protocol of a BMC`),
+    change(`correct address or protocol: ${updateBmc(named)}`),
   ],
   invalidArgument: (named) => [
-    `correct where its BMC is: ${updateBmc(named)}`,
-    `or how it is spoken to: ${updateCredential(named)}`,
+    change(`correct where its BMC is: ${updateBmc(named)}`),
+    look(`or how it is spoken to: ${updateCredential(named)}`),
     retriedByItself,
   ],
   certificateMismatch: ({ host, shownCertificate }) => [
-    'find out why the BMC shows another certificate than the pinned one',
-    `if it is right: rackwright host update ${host} --bmc-certificate ${shownCertificate}`,
+    look('find out why the BMC shows another certificate than the pinned one'),
+    change(`if it is right: rackwright host update ${host} --bmc-certificate ${shownCertificate}`),
   ],
-  notApplied: ({ place, again }) => [
-    `the BMC at ${place} says yes and does nothing: reset or replace it`,
-    `then: ${again}`,
+  notApplied: (named) => [
+    look(`the BMC at ${named.place} says yes and does nothing: reset or replace it`),
+    again(named),
   ],
   identityMismatch: (named) => [
-    'find out which of the two hosts has the wrong BMC address (or cable)',
-    `correct it: ${updateBmc(named)}`,
-    ...(named.owner === '' ? [] : [`if that is the other one’s: ${verify(named.owner)}`]),
+    look('find out which of the two hosts has the wrong BMC address (or cable)'),
+    change(`correct it: ${updateBmc(named)}`),
+    ...(named.owner === '' ? [] : [start(`if that is the other one’s: ${verify(named.owner)}`)]),
     // Whatever failed: only a verify says anew whose BMC answers there.
-    `then: ${verify(named.host)}`,
+    start(`then: ${verify(named.host)}`),
   ],
-  identityUnproven: ({ host, again }) => [
-    'give the machine a serial number in SMBIOS and FRU',
-    `or accept it as it is: rackwright host update ${host} --allow-unproven-identity`,
-    `then: ${again}`,
+  identityUnproven: (named) => [
+    look('give the machine a serial number in SMBIOS and FRU'),
+    change(`or accept it as it is: rackwright host update ${named.host} --allow-unproven-identity`),
+    again(named),
   ],
   dataReturned: ({ host }) => [
-    'the disk that is named does not keep an erasure: take it out of the host, or replace it',
-    `then have its disks erased, and read again after a power cycle: rackwright host clean ${host}`,
+    look('the disk that is named does not keep an erasure: take it out of the host, or replace it'),
+    start(
+      `then have its disks erased, and read again after a power cycle: rackwright host clean ${host}`,
+    ),
   ],
-  noDevices: ({ host, again }) => [
-    `see why no disk is there, or accept it: rackwright host update ${host} --allow-diskless`,
-    `then: ${again}`,
+  noDevices: (named) => [
+    change(
+      'see why no disk is there, or accept it: ' +
+        `rackwright host update ${named.host} --allow-diskless`,
+    ),
+    again(named),
   ],
-  notCertified: ({ host, again, isTooWeak }) => {
-    const erase =
+  notCertified: (named) => {
+    const erase = change(
       'let a clean erase, if its policy keeps it from that: ' +
-      `rackwright host update ${host} --priority ${eraseStep}=10`;
-    return isTooWeak ? [erase] : [erase, `or erase what has been added since: ${again}`];
+        `rackwright host update ${named.host} --priority ${eraseStep}=10`,
+    );
+    return named.isTooWeak ? [erase] : [erase, again(named, 'or erase what has been added since')];
   },
-  planChanged: ({ host, again, isDeleted }) => [
-    'find out why other disks are there than the plan has named',
-    ...(isDeleted
+  planChanged: (named) => [
+    look('find out why other disks are there than the plan has named'),
+    ...(named.isDeleted
       ? [
-          `then plan the deletion anew, and start that: rackwright host plan delete ${host}`,
-          `or take it back, and delete the host anew: rackwright host cancel-delete ${host}`,
+          look(
+            'then plan the deletion anew, and start that: ' +
+              `rackwright host plan delete ${named.host}`,
+          ),
+          look(
+            'or take it back, and delete the host anew: ' +
+              `rackwright host cancel-delete ${named.host}`,
+          ),
         ]
       : [
-          `then erase what is there: ${again}`,
-          `or plan it anew, and start that: rackwright host plan clean ${host}`,
+          again(named, 'then erase what is there'),
+          look(`or plan it anew, and start that: rackwright host plan clean ${named.host}`),
         ]),
   ],
-  imageNotFound: ({ registry, again }) => [
-    `see that ${registry} has the image, and that its name is right; or name another image`,
-    `then: ${again}`,
+  imageNotFound: (named) => [
+    look(
+      `see that ${named.registry} has the image, and that its name is right; or name another image`,
+    ),
+    again(named),
   ],
   imageDigestMismatch: otherImage,
   imageTruncated: otherImage,
   badImage: otherImage,
   notBootable: otherImage,
   wrongArchitecture: otherImage,
-  registryUnauthorized: ({ registry, again }) => [
-    `give the registry a credential: rackwright fleet registry set ${registry} --credential ID`,
-    `then: ${again}`,
+  imageUnusable: otherImage,
+  registryUnauthorized: (named) => [
+    look(
+      'give the registry a credential: ' +
+        `rackwright fleet registry set ${named.registry} --credential ID`,
+    ),
+    again(named),
   ],
-  registryUnreachable: ({ registry, again }) => [
-    `see that ${registry} answers the agent of its rack`,
-    `or say how it is asked: rackwright fleet registry set ${registry} --authority FILE`,
-    `then: ${again}`,
+  registryUnreachable: (named) => [
+    look(`see that ${named.registry} answers the agent of its rack`),
+    look(
+      'or say how it is asked: ' +
+        `rackwright fleet registry set ${named.registry} --authority FILE`,
+    ),
+    again(named),
   ],
-  noSpace: ({ again }) => [
-    'make room on the disk of the agent, or let its cache of images be larger in its configuration',
-    `then: ${again}`,
+  noSpace: (named) => [
+    look(
+      'make room on the disk of the agent, or let its cache of images be larger in its configuration',
+    ),
+    again(named),
   ],
-  imageTooLarge: ({ host, again }) => [
-    `name a larger disk: rackwright host update ${host} --root-disk min-size=SIZE`,
-    'or use a smaller image',
-    `then: ${again}`,
+  imageTooLarge: (named) => [
+    change(`name a larger disk: rackwright host update ${named.host} --root-disk min-size=SIZE`),
+    look('or use a smaller image'),
+    again(named),
   ],
-  keepDisk: ({ host, again }) => [
-    `name another disk for the image: rackwright host update ${host} --root-disk serial=SERIAL`,
-    'or keep that disk no longer',
-    `then: ${again}`,
+  keepDisk: (named) => [
+    change(
+      'name another disk for the image: ' +
+        `rackwright host update ${named.host} --root-disk serial=SERIAL`,
+    ),
+    look('or keep that disk no longer'),
+    again(named),
   ],
-  noRootDisk: ({ host, again }) => [
-    `say which disk the image comes onto: rackwright host update ${host} --root-disk serial=SERIAL`,
-    `then: ${again}`,
+  noRootDisk: (named) => [
+    change(
+      'say which disk the image comes onto: ' +
+        `rackwright host update ${named.host} --root-disk serial=SERIAL`,
+    ),
+    again(named),
   ],
-  notProved: ({ host, again }) => [
-    `look at the console of hosts/${host}: whether it boots, has an address on the provisioning ` +
-      'network, and runs cloud-init to the end',
-    `then: ${again}`,
+  notProved: (named) => [
+    look(
+      `look at the console of hosts/${named.host}: whether it boots, has an address on the ` +
+        'provisioning network, and runs cloud-init to the end',
+    ),
+    again(named),
   ],
-  queueTimeout: ({ again }) => [
-    'let the agent of its rack serve more hosts at once (imagesAtOnceMax in its configuration), ' +
-      'or ask for fewer at a time',
-    `then: ${again}`,
+  queueTimeout: (named) => [
+    look(
+      'let the agent of its rack serve more hosts at once (imagesAtOnceMax in its configuration), ' +
+        'or ask for fewer at a time',
+    ),
+    again(named),
   ],
   writeError: replaceDisk,
   notErased: replaceDisk,
@@ -188,20 +249,60 @@ const advice: Readonly<Record<string, Advice>> = {
   ioError: replaceDisk,
   deviceRefused: replaceDisk,
   deviceChanged: replaceDisk,
+  deviceVanished: (named) => [look('see that the disk that is named is in its slot'), again(named)],
+  hiddenArea: (named) => [
+    look('the disk that is named hides capacity: let the policy remove it, or replace the disk'),
+    again(named),
+  ],
+  runnerLost: (named) => [
+    look(`look at the console of hosts/${named.host}, and at its link to the provisioning network`),
+    again(named),
+  ],
+  tooLate: seeToCause,
+  exitCode: (named) => [look('read what the program wrote; correct the step'), again(named)],
+  refused: (named) => [look('see why the webhook refuses'), again(named)],
+  notAllowed: seeToCause,
+  conflict: seeToCause,
+  unsupported: reportIt,
+  invalidResult: reportIt,
+  internal: reportIt,
+  cancelled: seeToCause,
+  deadline: (named) => [
+    look(`see what holds it up at the console of hosts/${named.host}`),
+    again(named),
+  ],
+  interrupted: justAgain,
+  lost: (named) => [look('look what became of the host'), again(named)],
+  pendingTimeout: seeToCause,
+  restored: (named) => [look('look whether the host is in use'), again(named)],
 };
 
-/** Lines for a failure's type; never empty. */
-export function adviceFor(type: string, record: store.HostRecord): string[] {
-  const named = namesOf(record);
-  const words = record.host?.status?.lastError?.failure?.message ?? '';
-  const locked = type === 'authentication' && words.includes('locked the account');
-  const lines = advice[locked ? 'lockedOut' : type]?.(named);
-  if (lines === undefined) return [`see to the cause, then: ${named.again}`];
+/** What helps: against a failure, or against a BMC that does not answer. */
+export type AdviceKey = FailureName | 'unreachable';
+
+/** Lines for what stands in the way; never empty unless all of them would be refused. */
+export function adviceFor(key: AdviceKey | undefined, record: store.HostRecord): string[] {
+  return linesFor(key, record).map(({ text }) => text);
+}
+
+/** The same while a run has the host: nothing that starts another one. */
+export function adviceDuringRun(key: AdviceKey | undefined, record: store.HostRecord): string[] {
+  const lines = linesFor(key, record).filter(({ kind }) => kind !== 'start');
+  return lines.map(({ text }) => text);
+}
+
+function linesFor(key: AdviceKey | undefined, record: store.HostRecord): readonly Line[] {
+  const lines = adviceOf(key)(namesOf(record));
   const { status } = record.host ?? {};
   const run = status === undefined ? undefined : activeRun(status);
   // A host that is being removed takes no change; between two attempts it does.
-  if (run?.kind !== RunKind.DELETE) return [...lines];
-  return lines.filter((line) => !line.includes('rackwright host update '));
+  if (run?.kind !== RunKind.DELETE) return lines;
+  return lines.filter(({ kind }) => kind !== 'change');
+}
+
+function adviceOf(key: AdviceKey | undefined): Advice {
+  if (key === undefined) return seeToCause;
+  return key === 'unreachable' ? unreachable : advice[key];
 }
 
 function namesOf(record: store.HostRecord): Named {
@@ -214,8 +315,8 @@ function namesOf(record: store.HostRecord): Named {
     credential: bmc === undefined ? 'CREDENTIAL' : idOf(bmc.credential),
     place: `${bmc?.address ?? '?'}:${port} (${redfish ? 'Redfish' : 'IPMI'})`,
     endpoint: bmc?.port === undefined ? 'ADDRESS' : `ADDRESS:${bmc.port}`,
-    again: `rackwright ${failedCommand(record, host)}`,
-    shownCertificate: shownCertificate(record),
+    again: againOf(record, host),
+    shownCertificate: shownCertificateOf(record),
     registry: registryOfImage(record.image),
     isDeleted: record.host?.status?.deletion !== undefined,
     owner: ownerNamed(record),
@@ -234,39 +335,53 @@ function registryOfImage(image: string): string {
   return read.kind === 'ok' ? read.name.registry : 'REGISTRY';
 }
 
-/** As `recordIdentity` and `checkMachine` name it. */
+/** Without "hosts/"; empty where the failure does not name it. */
 function ownerNamed(record: store.HostRecord): string {
-  const message = record.host?.status?.lastError?.failure?.message ?? '';
-  return /(?:is the one of|it is) hosts\/([a-z0-9-]+)/.exec(message)?.[1] ?? '';
+  const { kind } = record.host?.status?.lastError?.failure?.details ?? {};
+  return kind?.case === 'otherHost' ? idOf(kind.value.name) : '';
 }
 
-/** The command that starts what failed last. */
-function failedCommand(record: store.HostRecord, host: string): string {
+function againOf(record: store.HostRecord, host: string): Named['again'] {
+  const command = failedCommand(record, host);
+  return { command: `rackwright ${command.words}`, kind: command.starts ? 'start' : 'look' };
+}
+
+interface Command {
+  readonly words: string;
+  /** It starts a run. */
+  readonly starts: boolean;
+}
+
+const starts = (words: string): Command => ({ words, starts: true });
+
+/** What starts again what failed last, or shows who does. */
+function failedCommand(record: store.HostRecord, host: string): Command {
   const { lastError, run, deletion, claim, state } = record.host?.status ?? {};
-  const retry = `host retry ${host}`;
+  const retry = starts(`host retry ${host}`);
   // What was asked for last is what goes on, not the work that failed on the way to it.
   if (deletion !== undefined || record.adoptTo !== HostState.UNSPECIFIED) return retry;
-  const kind = lastError?.run.split(' ')[0] ?? '';
-  const isWritten = kind === 'reimage' || (kind === 'provision' && state === HostState.AVAILABLE);
+  const kind = lastError?.runKind ?? RunKind.UNSPECIFIED;
+  const isWritten =
+    kind === RunKind.REIMAGE || (kind === RunKind.PROVISION && state === HostState.AVAILABLE);
   if (claim !== undefined && isPool(claim.by)) {
     // Only the pool writes it or has it cleaned, and its goal leads it there.
-    if (isWritten) return `pool explain ${idOf(claim.by)}`;
-    if (kind === 'clean' || kind === 'provision') return retry;
+    if (isWritten) return { words: `pool explain ${idOf(claim.by)}`, starts: false };
+    if (kind === RunKind.CLEAN || kind === RunKind.PROVISION) return retry;
   }
-  if (isWritten) return `host ${kind} ${host} ${record.image || 'IMAGE'}`;
+  if (isWritten) return starts(`host ${runKindName(kind)} ${host} ${record.image || 'IMAGE'}`);
   switch (kind) {
-    case 'verify':
-    case 'inspect':
-    case 'clean':
-    case 'release':
-    case 'rescue':
-      return `host ${kind} ${host}`;
-    case 'provision':
-      return `host clean ${host}`;
-    case 'service':
-      return `host service ${host} ${stepFlags(run)}`;
-    case 'power':
-      return `host power ${powerAction(run)} ${host}`;
+    case RunKind.VERIFY:
+    case RunKind.INSPECT:
+    case RunKind.CLEAN:
+    case RunKind.RELEASE:
+    case RunKind.RESCUE:
+      return starts(`host ${runKindName(kind)} ${host}`);
+    case RunKind.PROVISION:
+      return starts(`host clean ${host}`);
+    case RunKind.SERVICE:
+      return starts(`host service ${host} ${stepFlags(run)}`);
+    case RunKind.POWER:
+      return starts(`host power ${powerAction(run)} ${host}`);
     default:
       return retry;
   }
@@ -289,17 +404,13 @@ function powerAction(run: Run | undefined): string {
   const names = run?.steps.map(({ name }) => name) ?? [];
   if (!names.includes(engineSteps.on)) return 'off';
   // A host that is on already boots its disk only when it is switched off before.
-  return names.includes(engineSteps.off) || run?.error?.type === 'conflict' ? 'reset' : 'on';
+  return names.includes(engineSteps.off) || run?.error?.type === FailureType.CONFLICT
+    ? 'reset'
+    : 'on';
 }
 
-/** The fingerprint in the failure's words that is not the pinned one. */
-function shownCertificate(record: store.HostRecord): string {
-  const failure = record.host?.status?.lastError?.failure;
-  const words = `${failure?.message ?? ''} ${failure?.detail ?? ''}`;
-  const pinned = [
-    record.host?.spec?.bmc?.certificateSha256,
-    record.host?.status?.bmcIdentity?.certificateSha256,
-  ];
-  const shown = [...words.matchAll(/\b[0-9a-f]{64}\b/g)].map(([text]) => text);
-  return shown.find((text) => !pinned.includes(text)) ?? 'SHA256';
+/** As the failure gives it. */
+function shownCertificateOf(record: store.HostRecord): string {
+  const { kind } = record.host?.status?.lastError?.failure?.details ?? {};
+  return kind?.case === 'shownCertificate' ? kind.value.sha256 : 'SHA256';
 }

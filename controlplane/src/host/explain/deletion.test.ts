@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, HoldSchema, HoldScope } from '@rackwright/api';
+import { agent, HoldSchema, HoldScope, TransientCause } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { type Bench, failed } from '../testing/bench.ts';
 import {
@@ -39,7 +39,10 @@ test('knows what a deletion waits for, and the way out that needs neither agent 
   expect(explained(failing).unblock).toEqual(expect.arrayContaining([forceLine]));
 
   const silent = switchingOff(normal);
-  const value = create(agent.TransientErrorSchema, { cause: 'unreachable', message: 'no answer' });
+  const value = create(agent.TransientErrorSchema, {
+    cause: TransientCause.UNREACHABLE,
+    message: 'no answer',
+  });
   silent.report({ case: 'transientError', value });
   expect(explained(silent).unblock).toEqual([
     expect.stringContaining('has power and network'),

@@ -10,6 +10,9 @@ import {
   CauseSchema,
   type Explanation,
   ExplanationSchema,
+  FailureType,
+  failureNameOf,
+  failureWord,
   HostGoal,
   HostState,
   type Progress,
@@ -22,7 +25,7 @@ import { noUsualTimes, type UsualTimes } from '../fleet/usual.ts';
 import { displayOf } from '../turn/display.ts';
 import { activeRun, currentStep, runName, waitsForOthers } from '../turn/turn.ts';
 import type { HostContext } from '../turn/types.ts';
-import { adviceFor } from './advice.ts';
+import { adviceDuringRun, adviceFor } from './advice.ts';
 import { tellLookFirst, tellRestored, tellRunOfRestored } from './brakes.ts';
 import {
   needsWork,
@@ -141,16 +144,11 @@ function placeOf({ waiting }: Run, progress: Progress | undefined): { readonly t
   return waiting?.reason === 'image' && progress !== undefined ? [{ text: progress.text }] : [];
 }
 
-/** Commands that are refused while a run holds the host. */
-const startsRun =
-  /rackwright host (verify|inspect|clean|release|rescue|reimage|service|power|retry) /;
-
 /** A run that tries again what failed: the failure still stands until it succeeds. */
 function tellLastFailure(record: store.HostRecord): Partial<Told> {
   const { lastError } = record.host?.status ?? {};
   if (lastError?.failure === undefined) return {};
-  const advice = adviceFor(lastError.failure.type, record);
-  const possible = advice.filter((line) => !startsRun.test(line));
+  const possible = adviceDuringRun(failureNameOf(lastError.failure.type), record);
   return {
     causes: failureCauses(record),
     blocker: 'this attempt, after one that failed',
@@ -162,7 +160,7 @@ function tellLastFailure(record: store.HostRecord): Partial<Told> {
 function failureCauses(record: store.HostRecord): NonNullable<Told['causes']> {
   const { lastError } = record.host?.status ?? {};
   if (lastError === undefined) return [];
-  const type = lastError?.failure?.type ?? 'unknown';
+  const type = failureWord(lastError.failure?.type ?? FailureType.UNSPECIFIED);
   return [
     { text: `${lastError?.run ?? 'the last run'} failed: ${type}`, since: lastError?.time },
     { text: lastError?.failure?.message ?? 'no reason was recorded' },
@@ -212,7 +210,8 @@ function tellGoal(record: store.HostRecord, context: HostContext): Told {
   }
   const givenUp = backoff.givenUpReason !== '';
   // A look that a person stopped is no error, and still gives the goal up.
-  const type = lastError?.failure?.type ?? (givenUp ? 'cancelled' : '');
+  const stopped = givenUp ? 'cancelled' : undefined;
+  const key = lastError === undefined ? stopped : failureNameOf(lastError.failure?.type ?? 0);
   const towards = record.adoptTo === HostState.UNSPECIFIED ? `the way to ${goal}` : 'its adoption';
   const stay = stayOf(record);
   const way = status.deletion === undefined ? towards : 'the deletion';
@@ -224,7 +223,7 @@ function tellGoal(record: store.HostRecord, context: HostContext): Told {
     blocker: givenUp ? 'a person' : 'the pause after a failure',
     since: lastError?.time,
     nextAttemptTime: backoff.nextAttemptTime,
-    unblock: [...adviceFor(type, record), ...stay.unblock],
+    unblock: [...adviceFor(key, record), ...stay.unblock],
   };
 }
 

@@ -14,11 +14,11 @@ import {
 import { bmcUnreachable } from '../bmc/health.ts';
 import { powerMismatch } from '../power/power-policy.ts';
 import { displayOf } from '../turn/display.ts';
-import { adviceFor } from './advice.ts';
+import { type AdviceKey, adviceFor } from './advice.ts';
 import { hostId, type Told } from './told.ts';
 
 /** What is to be said, and which failure's advice helps. */
-const troubles: Readonly<Record<string, { readonly says: string; readonly advice: string }>> = {
+const troubles: Readonly<Record<string, { readonly says: string; readonly advice: AdviceKey }>> = {
   [bmcUnreachable]: { says: 'its BMC does not answer', advice: 'unreachable' },
   bmcAuthentication: { says: 'its BMC refuses the password', advice: 'authentication' },
   bmcLockedOut: { says: 'its BMC has locked the account', advice: 'lockedOut' },
@@ -65,7 +65,7 @@ function mismatchAdvice(record: store.HostRecord, status: HostStatus): string[] 
 }
 
 function tellTrouble(record: store.HostRecord, { type, message, since, severity }: Fault): Told {
-  const { says = type, advice = '' } = troubles[type] ?? {};
+  const { says = type, advice } = troubles[type] ?? {};
   const status = record.host?.status;
   const grave = severity === FaultSeverity.WARNING ? '' : '; until then it cannot be switched';
   return {

@@ -5,6 +5,9 @@ import {
   CauseSchema,
   type Explanation,
   ExplanationSchema,
+  FailureType,
+  failureNameOf,
+  failureWord,
   type Run,
   RunOutcome,
   type RunStep,
@@ -42,7 +45,7 @@ export function explainEndedRun(
 
 /** Not where the failure names who it was. */
 function abortText({ abort, error }: Run): string {
-  if (abort === undefined || error?.message.includes(abort.by) === true) return '';
+  if (abort === undefined || error?.type === FailureType.CANCELLED) return '';
   return `${abort.by} asked for its end${abort.reason === '' ? '' : `: ${abort.reason}`}`;
 }
 
@@ -59,7 +62,7 @@ export function howItEnded(run: Run): string {
   if (run.outcome === RunOutcome.SUCCEEDED) return ended;
   const step = run.steps[run.currentStep];
   const at = step === undefined ? '' : ` at ${nameOf(step)}`;
-  return `${ended}${at}${run.error === undefined ? '' : `: ${run.error.type}`}`;
+  return `${ended}${at}${run.error === undefined ? '' : `: ${failureWord(run.error.type)}`}`;
 }
 
 function tookText({ startTime, endTime }: Run): string {
@@ -95,7 +98,7 @@ function adviceOn(record: store.HostRecord, run: Run): string[] {
     return [`run it again: rackwright workflow run ${hostId(record)} ${template}`];
   }
   if (status.lastError?.run !== runName(run)) return [];
-  return adviceFor(status.lastError.failure?.type ?? '', record);
+  return adviceFor(failureNameOf(status.lastError.failure?.type ?? 0), record);
 }
 
 /** What the step that ran last has said. */

@@ -2,10 +2,12 @@
  * Explains what people have said of a host: holds, its claim, rescue, adoption, someone else's
  * care; and what of it failed beside the goal. Pure.
  */
-import { HoldScope, HostState, type store } from '@rackwright/api';
+
+import { failureNameOf, HoldScope, HostState, RunKind, type store } from '@rackwright/api';
 import { claimOfUse } from '../life/claim.ts';
 import { wantsAvailable } from '../life/goal.ts';
 import { displayOf, isInRescue } from '../turn/display.ts';
+import { runKindName } from '../turn/turn.ts';
 import { adviceFor } from './advice.ts';
 import { hostId, type Told } from './told.ts';
 
@@ -98,14 +100,14 @@ function tellRescued(record: store.HostRecord, display: string, image: string): 
 /** Work that a person asked for beside the goal, and that failed: nobody tries it again. */
 function tellFailedBeside(record: store.HostRecord): Told | undefined {
   const { lastError, faults = [] } = record.host?.status ?? {};
-  const kind = lastError?.run.split(' ')[0] ?? '';
-  const fault = faults.find(({ type }) => type === `${kind}Failed`);
+  const kind = lastError?.runKind ?? RunKind.UNSPECIFIED;
+  const fault = faults.find(({ type }) => type === `${runKindName(kind)}Failed`);
   const status = record.host?.status;
   if (fault === undefined || lastError === undefined || status === undefined) return undefined;
   return {
     headline: `${displayOf(status)}: ${lastError.run} failed, and nothing tries it again by itself`,
     causes: [{ text: fault.message, since: fault.since }],
     since: fault.since,
-    unblock: adviceFor(lastError.failure?.type ?? '', record),
+    unblock: adviceFor(failureNameOf(lastError.failure?.type ?? 0), record),
   };
 }

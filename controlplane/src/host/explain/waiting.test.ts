@@ -10,6 +10,8 @@ import {
   ProgressSchema,
   RunPhase,
   type TemplatePolicySchema,
+  type TransientName,
+  transientCauseOf,
 } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import {
@@ -46,8 +48,11 @@ interface Case {
 
 const tick = (host: Bench) => host.apply({ kind: 'tick' });
 
-function silent(cause: string, host: Bench): Bench {
-  const value = create(agent.TransientErrorSchema, { cause, message: `${cause}: no answer` });
+function silent(cause: TransientName, host: Bench): Bench {
+  const value = create(agent.TransientErrorSchema, {
+    cause: transientCauseOf(cause),
+    message: `${cause}: no answer`,
+  });
   host.report({ case: 'transientError', value });
   return host;
 }

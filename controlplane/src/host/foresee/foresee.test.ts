@@ -5,6 +5,7 @@ import {
   agent,
   BmcIdentitySchema,
   DeletionMode,
+  FailureType,
   HostGoal,
   HostState,
   InventorySchema,
@@ -201,7 +202,9 @@ test('a run by plan that meets another disk than the plan names erases nothing',
   driveToInspect(host);
   const other = create(StorageDeviceSchema, { ...virtioDisk, serial: 'DISK-9' });
   host.report(inspected([other]));
-  expect(host.record.host?.status?.lastError?.failure).toMatchObject({ type: 'planChanged' });
+  expect(host.record.host?.status?.lastError?.failure).toMatchObject({
+    type: FailureType.PLAN_CHANGED,
+  });
   expect(host.record.devicePlan).toEqual([]);
   const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
   expect(told.unblock.join()).toContain('rackwright host plan clean h1');

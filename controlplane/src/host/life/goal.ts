@@ -6,6 +6,8 @@ import { create, equals } from '@bufbuild/protobuf';
 import {
   BmcEndpointSchema,
   counted,
+  FailureType,
+  failureWord,
   GoalBackoffSchema,
   HostGoal,
   type HostSpec,
@@ -71,13 +73,19 @@ export function wantedRun(turn: Turn): RunKind | undefined {
   return context.facts.inventory === undefined ? RunKind.INSPECT : RunKind.CLEAN;
 }
 
+const leadsToGoal: ReadonlySet<RunKind> = new Set([
+  RunKind.INSPECT,
+  RunKind.CLEAN,
+  RunKind.PROVISION,
+]);
+
 /**
  * Only on the way to the goal, which was given up with it: a person has looked since. A power
  * command that met another machine must not make that machine this host's by itself.
  */
 function metAnotherMachine({ status }: Turn): boolean {
-  const { failure, run = '' } = status.lastError ?? {};
-  return failure?.type === 'identityMismatch' && /^(inspect|clean|provision) /.test(run);
+  const { failure, runKind = RunKind.UNSPECIFIED } = status.lastError ?? {};
+  return failure?.type === FailureType.IDENTITY_MISMATCH && leadsToGoal.has(runKind);
 }
 
 /** Whether the last successful verify was of the BMC that the spec names now. */
@@ -121,15 +129,16 @@ export function waitsForLook({ record, status }: Turn, kind: RunKind | undefined
 }
 
 /** Failures that another try cannot mend: a person must look first. */
-const hopeless: ReadonlySet<string> = new Set([
-  'identityMismatch',
-  'identityUnproven',
-  'authentication',
-  'notErased',
-  'noDevices',
-  'deviceRefused',
-  'dataReturned',
-  'planChanged',
+const hopeless: ReadonlySet<FailureType> = new Set([
+  FailureType.IDENTITY_MISMATCH,
+  FailureType.IDENTITY_UNPROVEN,
+  FailureType.AUTHENTICATION,
+  FailureType.LOCKED_OUT,
+  FailureType.NOT_ERASED,
+  FailureType.NO_DEVICES,
+  FailureType.DEVICE_REFUSED,
+  FailureType.DATA_RETURNED,
+  FailureType.PLAN_CHANGED,
 ]);
 
 /** Why a goal is not tried again by itself; a deletion is never given up. */
@@ -137,8 +146,8 @@ function reasonToGiveUp({ context, status }: Turn, run: Run, failures: number): 
   if (run.outcome === RunOutcome.CANCELLED) {
     return `${runName(run)} was aborted; ask for the next one`;
   }
-  const type = run.error?.type ?? '';
-  if (hopeless.has(type)) return `${type} does not go away by itself`;
+  const type = run.error?.type ?? FailureType.UNSPECIFIED;
+  if (hopeless.has(type)) return `${failureWord(type)} does not go away by itself`;
   const step = currentStep(run);
   if (step?.rerunClass === RerunClass.NEVER_TWICE && step.attempt > 0) {
     return `${step.name} never runs twice by itself`;

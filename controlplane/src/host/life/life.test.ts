@@ -3,6 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
+  FailureType,
   FaultSeverity,
   HostGoal,
   HostState,
@@ -422,7 +423,7 @@ test('no image is written onto a machine that is not the one whose BMC was switc
   host.request(provision);
   driveTo(host, 'runner.inspect');
   host.report(inspected([virtioDisk], { uuid: new Uint8Array(16).fill(9), serial: 'SN-9' }));
-  expect(status(host).run?.error?.type).toBe('identityMismatch');
+  expect(status(host).run?.error?.type).toBe(FailureType.IDENTITY_MISMATCH);
 });
 
 test('a power-on that was cut short and happened is done; one of a host that is on fails', () => {

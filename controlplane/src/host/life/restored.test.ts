@@ -1,6 +1,14 @@
 /** A store that has lost something: nothing is ordered until a person has accepted that. */
 import { clone, create } from '@bufbuild/protobuf';
-import { agent, HostState, RunKind, RunOutcome, RunPhase, store as wire } from '@rackwright/api';
+import {
+  agent,
+  FailureType,
+  HostState,
+  RunKind,
+  RunOutcome,
+  RunPhase,
+  store as wire,
+} from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
 import { describe, expect, test } from 'vitest';
 import { erased, virtioDisk } from '../testing/bench.ts';
@@ -151,7 +159,7 @@ describe('an agent that has seen more than the store has', () => {
     expect([run?.kind, run?.outcome, run?.error?.type]).toEqual([
       RunKind.CLEAN,
       RunOutcome.FAILED,
-      'restored',
+      FailureType.RESTORED,
     ]);
     expect(dirty).toBe(true);
     expect(third.of('welcome')[0]?.directives).toMatchObject([

@@ -1,7 +1,7 @@
 /** A runner that is gone for good: only another boot brings the run further. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, HostState, RunOutcome, StepState } from '@rackwright/api';
+import { agent, FailureType, HostState, RunOutcome, StepState } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import {
   type Bench,
@@ -59,7 +59,7 @@ test('a host that is started anew again and again is given up', () => {
     host.report(inspected([virtioDisk]));
   }
   expect(statusOf(host)?.run).toMatchObject({ outcome: RunOutcome.FAILED });
-  expect(statusOf(host)?.run?.error?.type).toBe('interrupted');
+  expect(statusOf(host)?.run?.error?.type).toBe(FailureType.INTERRUPTED);
   expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
 });
 

@@ -2,7 +2,7 @@
 
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, HostGoal, HostState, RunKind, RunOutcome } from '@rackwright/api';
+import { agent, FailureType, HostGoal, HostState, RunKind, RunOutcome } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import {
   type Bench,
@@ -59,7 +59,7 @@ test('what somebody else has switched on is a conflict, and stays one', () => {
   for (let n = 0; n < 2; n += 1) {
     host.request(powerOn);
     host.report(isOnAlready);
-    expect(statusOf(host).run?.error?.type).toBe('conflict');
+    expect(statusOf(host).run?.error?.type).toBe(FailureType.CONFLICT);
   }
 });
 
@@ -71,7 +71,7 @@ test('what was switched off since our power on is nobody’s any more', () => {
   host.report(done);
   host.request(powerOn);
   host.report(isOnAlready);
-  expect(statusOf(host).run?.error?.type).toBe('conflict');
+  expect(statusOf(host).run?.error?.type).toBe(FailureType.CONFLICT);
 });
 
 test('an aborted inspection is no error of its host, and leaves it off', () => {

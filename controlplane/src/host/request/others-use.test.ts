@@ -1,7 +1,7 @@
 /** A retry that changes nothing, and what only an administrator does to a host somebody uses. */
 
 import { create } from '@bufbuild/protobuf';
-import { agent, HostGoal } from '@rackwright/api';
+import { agent, HostGoal, TransientCause } from '@rackwright/api';
 import { describe, expect, test } from 'vitest';
 import { type Bench, bench, failed, statusOf, verified } from '../testing/bench.ts';
 import type { HostRequest, Requester } from '../turn/types.ts';
@@ -47,7 +47,10 @@ describe('a retry', () => {
   test('is accepted after a failure, and while something is tried again', () => {
     const host = bench();
     host.apply({ kind: 'tick' });
-    const value = create(agent.TransientErrorSchema, { cause: 'unreachable', message: 'silent' });
+    const value = create(agent.TransientErrorSchema, {
+      cause: TransientCause.UNREACHABLE,
+      message: 'silent',
+    });
     host.report({ case: 'transientError', value });
     expect(refusalTo(host, retry, ann)).toBeUndefined();
     host.report(failed('authentication'));

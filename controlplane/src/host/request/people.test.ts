@@ -1,6 +1,15 @@
 /** What people say of a host: holds and their scopes, claims, retry; and how stuck hosts yield. */
 import { create, equals } from '@bufbuild/protobuf';
-import { agent, HoldScope, HostGoal, HostState, RunKind, RunPhase, store } from '@rackwright/api';
+import {
+  agent,
+  HoldScope,
+  HostGoal,
+  HostState,
+  RunKind,
+  RunPhase,
+  store,
+  TransientCause,
+} from '@rackwright/api';
 import { describe, expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
 import { nextWakeMs } from '../shell/wake.ts';
@@ -222,7 +231,10 @@ describe('retry', () => {
     host.apply({ kind: 'tick' });
     host.report({
       case: 'transientError',
-      value: create(agent.TransientErrorSchema, { cause: 'unreachable', message: 'silent' }),
+      value: create(agent.TransientErrorSchema, {
+        cause: TransientCause.UNREACHABLE,
+        message: 'silent',
+      }),
     });
     const effects = host.request({ kind: 'retry' });
     expect(effects).toContainEqual(expect.objectContaining({ kind: 'send' }));

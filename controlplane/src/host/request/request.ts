@@ -11,7 +11,7 @@ import { cancelOperation } from '../operation/operation.ts';
 import { keepPower, refusalOfOldDisk } from '../power/pending-power.ts';
 import { startRun } from '../run/engine.ts';
 import { automaticSteps } from '../run/render.ts';
-import { activeRun, causedBy, currentStep, now, type Turn } from '../turn/turn.ts';
+import { activeRun, causedBy, currentStep, now, runKindName, type Turn } from '../turn/turn.ts';
 import type { HostRequest, Refusal, RequestedStep, Requester } from '../turn/types.ts';
 import { isCreation } from './request-ids.ts';
 import {
@@ -117,10 +117,12 @@ function whatHelps({ status, host, context }: Turn): string {
     const why = 'its run goes on by itself, or waits for something else';
     return `nothing is to be retried: ${why}; see rackwright host explain ${id}`;
   }
-  const failed = status.lastError?.run.split(' ')[0] ?? '';
+  const failed = status.lastError?.runKind ?? RunKind.UNSPECIFIED;
   const fault = status.faults[0];
   const what =
-    failed === '' ? 'what you want (verify, inspect, clean, power)' : `the ${failed} itself again`;
+    failed === RunKind.UNSPECIFIED
+      ? 'what you want (verify, inspect, clean, power)'
+      : `the ${runKindName(failed)} itself again`;
   const stands = fault === undefined ? '' : `; ${fault.type} stands until ${fault.clearedBy}`;
   const away = context.session === undefined ? '; the agent of its rack is not connected' : '';
   return `nothing of it waits to be retried${stands}${away}; ask for ${what}`;

@@ -1,6 +1,13 @@
 /** What keeps a workflow from being started on a host, said by the name of the step. */
 import { create } from '@bufbuild/protobuf';
-import { agent, FleetSpecSchema, HostState, RunOutcome, StepState } from '@rackwright/api';
+import {
+  agent,
+  FailureType,
+  FleetSpecSchema,
+  HostState,
+  RunOutcome,
+  StepState,
+} from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { bootOfRunner, done } from '../testing/bench.ts';
 import { refusalOf } from '../testing/deleting.ts';
@@ -113,7 +120,7 @@ test.each<[string, Partial<WorkflowStep>]>([
   const ended = host.record.host?.status?.run;
   expect(ended?.outcome).toBe(RunOutcome.FAILED);
   expect(ended?.error).toMatchObject({
-    type: 'notAllowed',
+    type: FailureType.NOT_ALLOWED,
     message: expect.stringContaining('go: the disk may hold data of its last use'),
   });
   expect(ended?.steps.find(({ name }) => name === 'power.on')?.state).toBe(StepState.FAILED);
@@ -179,7 +186,7 @@ test('R8: a step is asked only of a runner that has named it', () => {
   expect(host.record.host?.status?.run).toMatchObject({
     outcome: RunOutcome.FAILED,
     error: {
-      type: 'unsupported',
+      type: FailureType.UNSUPPORTED,
       message: 'the runner (version v1) has no step run.script; build its ramdisk anew',
     },
   });

@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import {
   agent,
+  FailureType,
   HoldScope,
   HostGoal,
   HostState,
@@ -10,6 +11,7 @@ import {
   RunOutcome,
   RunPhase,
   StepState,
+  TransientCause,
 } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
@@ -79,7 +81,7 @@ test('a failed clean leaves the host in the runner, and off half an hour later',
   host.report(done);
   expect(statusOf(host).afterFailure?.runnerUntil).toBeUndefined();
   expect(statusOf(host).afterFailure?.bootOnly).toBe('runner');
-  expect(statusOf(host).lastError?.failure?.type).toBe('ioError');
+  expect(statusOf(host).lastError?.failure?.type).toBe(FailureType.IO_ERROR);
   host.nowMs += 24 * 60 * minuteMs;
   expect(host.apply({ kind: 'tick' })).toEqual([]);
 });
@@ -90,7 +92,7 @@ test('a clean that has not booted the host leaves its power alone', () => {
   host.report(verified());
   statusOf(host).poweredOn = true;
   host.request({ kind: 'clean', steps: [] });
-  host.report(failed('unreachable', 'the BMC does not answer'));
+  host.report(failed('protocol', 'the BMC does not answer'));
   expect(statusOf(host).afterFailure).toMatchObject({ bootOnly: 'runner', run: 'clean 2' });
   expect(statusOf(host).afterFailure?.runnerUntil).toBeUndefined();
   host.nowMs += 24 * 60 * minuteMs;
@@ -109,7 +111,9 @@ test('switching off that fails is a fault of its own, and tried again later, not
       .faults.map(({ type }) => type)
       .sort(),
   ).toEqual(['cleanFailed', 'powerFailed']);
-  expect(statusOf(host).lastError?.failure?.type, 'the first error stays').toBe('ioError');
+  expect(statusOf(host).lastError?.failure?.type, 'the first error stays').toBe(
+    FailureType.IO_ERROR,
+  );
   expect(host.record.operation).toBeUndefined();
   host.nowMs += 30 * minuteMs;
   host.apply({ kind: 'tick' });
@@ -211,7 +215,10 @@ test('a resumed clean whose runner is away after all boots the host again', () =
   const host = atErase();
   host.report(failed('ioError'));
   host.request(resume);
-  const value = create(agent.TransientErrorSchema, { cause: 'runnerAway', message: 'not there' });
+  const value = create(agent.TransientErrorSchema, {
+    cause: TransientCause.RUNNER_AWAY,
+    message: 'not there',
+  });
   host.report({ case: 'transientError', value });
   expect(runOf(host).steps[runOf(host).currentStep]?.name).toBe('power.off');
 });

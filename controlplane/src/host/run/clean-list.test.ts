@@ -3,6 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
+  FailureType,
   FleetSpecSchema,
   HostGoal,
   HostState,
@@ -342,7 +343,10 @@ test('a clean fails when another runner looks at its disks than erased them', ()
   for (let more = 0; more < 5 && runOf(host).phase !== RunPhase.ENDED; more++) {
     inspectedBy(host, 's2');
   }
-  expect(runOf(host)).toMatchObject({ outcome: RunOutcome.FAILED, error: { type: 'interrupted' } });
+  expect(runOf(host)).toMatchObject({
+    outcome: RunOutcome.FAILED,
+    error: { type: FailureType.INTERRUPTED },
+  });
   expect(statusOf(host).dirty).toBe(true);
 });
 

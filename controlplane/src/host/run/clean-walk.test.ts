@@ -1,7 +1,7 @@
 /** Any list that is accepted, whatever happens on the way: it ends, or waits for a person. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, HostGoal, RerunClass, RunPhase } from '@rackwright/api';
+import { agent, HostGoal, RerunClass, RunPhase, TransientCause } from '@rackwright/api';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type Bench, bench, done, failed, inspected, verified } from '../testing/bench.ts';
@@ -67,7 +67,10 @@ function resultOf(host: Bench, what: Luck): agent.Report['result'] {
       return { case: 'retryAfter', value };
     }
     case 'away': {
-      const value = create(agent.TransientErrorSchema, { cause: 'busy', message: 'busy' });
+      const value = create(agent.TransientErrorSchema, {
+        cause: TransientCause.BUSY,
+        message: 'busy',
+      });
       return { case: 'transientError', value };
     }
     case 'done':

@@ -6,11 +6,11 @@
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
+  FailureType,
   HostState,
   RerunClass,
   type Run,
   type RunFailure,
-  RunFailureSchema,
   RunKind,
   RunOutcome,
   RunPhase,
@@ -55,7 +55,6 @@ import { addProofAtEnd, skipProof, withProof } from './proof-steps.ts';
 import { newStep } from './render.ts';
 import { stepsOfRun } from './skeletons.ts';
 import { calledStep, partOf } from './step-parts.ts';
-import { timedOut } from './step-policy.ts';
 import { skipUnneeded } from './step-turn.ts';
 import { refusalOfImage } from './steps/image-of-step.ts';
 import { beginUse } from './steps/power.ts';
@@ -197,10 +196,8 @@ function abortFailure(run: Run): RunFailure {
   const step = currentStep(run);
   const at = step === undefined ? 'its end' : calledStep(step);
   const reason = run.abort?.reason ? `: ${run.abort.reason}` : '';
-  return create(RunFailureSchema, {
-    type: 'cancelled',
-    message: `aborted during ${at} by ${run.abort?.by ?? 'a person'}${reason}`,
-  });
+  const by = run.abort?.by ?? 'a person';
+  return stepFailure('cancelled', `aborted during ${at} by ${by}${reason}`);
 }
 
 function beginStep(turn: Turn, run: Run, step: RunStep): void {
@@ -420,7 +417,7 @@ export function failStep(
 }
 
 function outcomeOf({ kind }: Run, { type }: RunFailure): RunOutcome {
-  const isLate = kind === RunKind.WORKFLOW && type === timedOut;
+  const isLate = kind === RunKind.WORKFLOW && type === FailureType.DEADLINE;
   return isLate ? RunOutcome.TIMED_OUT : RunOutcome.FAILED;
 }
 

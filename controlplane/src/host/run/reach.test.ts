@@ -1,11 +1,13 @@
 /** What the fleet lets templates reach, asked again whenever something is about to be reached. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
-  type agent,
+  agent,
+  FailureType,
   FleetSpecSchema,
   RunOutcome,
   RunPhase,
   type TemplatePolicySchema,
+  TransientCause,
 } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { type Bench, failed } from '../testing/bench.ts';
@@ -59,7 +61,7 @@ test('an image that is not let in any more is not ordered, whatever was when the
   expect(runOf(host)).toMatchObject({
     outcome: RunOutcome.FAILED,
     error: {
-      type: 'notAllowed',
+      type: FailureType.NOT_ALLOWED,
       message: expect.stringContaining('allows no command from registry.example.org/tools/check'),
     },
   });
@@ -83,7 +85,7 @@ test('a failed attempt is asked for again only if it is let in still', () => {
   expect(orderedImage(host)?.reference).toBe(image);
   allow(host, { imageRepositories: ['registry.example.org/other'] });
   host.report(failed('exitCode'));
-  expect(runOf(host).error?.type).toBe('notAllowed');
+  expect(runOf(host).error?.type).toBe(FailureType.NOT_ALLOWED);
 });
 
 test('a registry that is silent is waited for, with a fault that is not the BMCâ€™s', () => {
@@ -91,16 +93,17 @@ test('a registry that is silent is waited for, with a fault that is not the BMCâ
   allow(host, usual);
   startOn(host, [command]);
   bootNow(host);
-  const value = { cause: 'registry', message: 'registry.example.org does not answer' };
+  const message = 'registry.example.org does not answer';
+  const value = create(agent.TransientErrorSchema, { cause: TransientCause.REGISTRY, message });
   for (let count = 0; count < 5; count += 1) {
-    host.report({ case: 'transientError', value } as agent.Report['result']);
+    host.report({ case: 'transientError', value });
     const at = host.record.operation?.notBefore;
     host.nowMs = at === undefined ? host.nowMs : Number(at.seconds) * 1_000 + 1_000;
     host.apply({ kind: 'tick' });
   }
   const { faults = [] } = host.record.host?.status ?? {};
   expect(faults.map(({ type }) => type)).toEqual(['registryUnreachable']);
-  host.report({ case: 'transientError', value } as agent.Report['result']);
+  host.report({ case: 'transientError', value });
   expect(runOf(host).waiting).toMatchObject({ reason: 'registry', message: value.message });
   host.apply({ kind: 'request', request: { kind: 'abort', reason: 'x' }, by: person });
   expect(runOf(host).phase).toBe(RunPhase.ENDED);
@@ -120,5 +123,8 @@ test('a webhook is called again only if it is let in still', () => {
   allow(host, { webhookUrls: ['https://hooks.example.org/other/'] });
   const effects = host.apply({ kind: 'tick' });
   expect(effects.filter(({ kind }) => kind === 'callWebhook')).toEqual([]);
-  expect(runOf(host)).toMatchObject({ outcome: RunOutcome.FAILED, error: { type: 'notAllowed' } });
+  expect(runOf(host)).toMatchObject({
+    outcome: RunOutcome.FAILED,
+    error: { type: FailureType.NOT_ALLOWED },
+  });
 });

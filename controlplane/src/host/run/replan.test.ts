@@ -1,6 +1,6 @@
 /** A runner of another version than the one that a clean was planned for. */
 import { create } from '@bufbuild/protobuf';
-import { agent, HostGoal, RerunClass, RunOutcome } from '@rackwright/api';
+import { agent, FailureType, HostGoal, RerunClass, RunOutcome } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import {
   type Bench,
@@ -116,7 +116,7 @@ test('a list that a person wrote keeps its steps, and ends with one that the run
   runnerComes(host, '2', ofV2);
   expect(runOf(host)).toMatchObject({ outcome: RunOutcome.FAILED });
   expect(runOf(host).error).toMatchObject({
-    type: 'unsupported',
+    type: FailureType.UNSUPPORTED,
     message: 'the runner is version 2 now (it was 1) and has no step vendor.old',
   });
 });

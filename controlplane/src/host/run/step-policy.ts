@@ -9,7 +9,14 @@
  *    tried again: only its policy is followed.
  * 3. A handler calls no other: one that fails ends the run, which ends with what called it.
  */
-import { RerunClass, type Run, type RunFailure, RunKind, type RunStep } from '@rackwright/api';
+import {
+  FailureType,
+  RerunClass,
+  type Run,
+  type RunFailure,
+  RunKind,
+  type RunStep,
+} from '@rackwright/api';
 import { engineSteps } from '../turn/step-names.ts';
 import { partOf } from './step-parts.ts';
 
@@ -21,14 +28,11 @@ export type NextStep =
 const fail: NextStep = { kind: 'fail' };
 
 /** Failures that say that nothing more may be done to this machine. */
-const endsTheRun: ReadonlySet<string> = new Set([
-  'identityMismatch',
-  'identityUnproven',
-  'unsupported',
+const endsTheRun: ReadonlySet<FailureType> = new Set([
+  FailureType.IDENTITY_MISMATCH,
+  FailureType.IDENTITY_UNPROVEN,
+  FailureType.UNSUPPORTED,
 ]);
-
-/** A failure's type that says that the time of an attempt was over. */
-export const timedOut = 'deadline';
 
 /** `isKnown`: the attempt is over, and not only waited for no longer. */
 export function afterAttempt(
@@ -39,7 +43,7 @@ export function afterAttempt(
 ): NextStep {
   if (run.kind !== RunKind.WORKFLOW || step.title === '' || endsTheRun.has(type)) return fail;
   if (step.failures < step.retries && mayTryAgain(step, isKnown)) return { kind: 'retry' };
-  const policy = type === timedOut ? step.onTimeout : step.onFailure;
+  const policy = type === FailureType.DEADLINE ? step.onTimeout : step.onFailure;
   switch (policy) {
     case '':
     case 'fail':

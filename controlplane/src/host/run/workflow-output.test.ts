@@ -2,6 +2,7 @@
 import { create, equals } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
+  FailureType,
   FleetSpecSchema,
   RerunClass,
   RunOutcome,
@@ -140,7 +141,10 @@ test('a call that could not tell is made again under its id, a failed one under 
   expect(runOf(host).waiting?.reason).toBe('retry');
   expect(callsIn(passTime(host, 60_000))).toEqual(['u1/2/0/2']);
   answer(host, { kind: 'failed', type: 'exitCode', message: 'answered 500' });
-  expect(runOf(host)).toMatchObject({ outcome: RunOutcome.FAILED, error: { type: 'exitCode' } });
+  expect(runOf(host)).toMatchObject({
+    outcome: RunOutcome.FAILED,
+    error: { type: FailureType.EXIT_CODE },
+  });
 });
 
 test('a call ends with its time although no agent is there; a late answer changes nothing', () => {

@@ -1,7 +1,15 @@
 /** Runs of templates: which steps run, what boots for them, and what follows a failed attempt. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { agent, HostState, RerunClass, RunKind, RunOutcome, RunPhase } from '@rackwright/api';
+import {
+  agent,
+  FailureType,
+  HostState,
+  RerunClass,
+  RunKind,
+  RunOutcome,
+  RunPhase,
+} from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { agentWordMs } from '../operation/operation.ts';
 import { nextWakeMs } from '../shell/wake.ts';
@@ -193,7 +201,10 @@ test('a failed attempt is tried again after a pause, under an id of its own', ()
   expect(host.operation().id).not.toBe(first);
   expect(runOf(host).phase).toBe(RunPhase.RUNNING);
   host.report(exited(4));
-  expect(runOf(host)).toMatchObject({ outcome: RunOutcome.FAILED, error: { type: 'exitCode' } });
+  expect(runOf(host)).toMatchObject({
+    outcome: RunOutcome.FAILED,
+    error: { type: FailureType.EXIT_CODE },
+  });
   expect(stepNow(host)).toMatchObject({ failures: 1, attempt: 2, exit: { code: 4 } });
 });
 
@@ -225,7 +236,10 @@ test('an attempt has its template’s time, is stopped then, and the run ends ti
   expect(runOf(host).phase, 'the agent stops it, and may say so').toBe(RunPhase.RUNNING);
   const effects = passTime(host, agentWordMs);
   expect(effects).toContainEqual(expect.objectContaining({ kind: 'cancel', operationId: id }));
-  expect(runOf(host)).toMatchObject({ outcome: RunOutcome.TIMED_OUT, error: { type: 'deadline' } });
+  expect(runOf(host)).toMatchObject({
+    outcome: RunOutcome.TIMED_OUT,
+    error: { type: FailureType.DEADLINE },
+  });
   expect(told(host)).toEqual(['a failed']);
 });
 
@@ -299,7 +313,7 @@ test('a handler runs only when called; the rest is left out, and the run ends fa
   host.report(wrote(''));
   expect(runOf(host)).toMatchObject({
     outcome: RunOutcome.FAILED,
-    error: { type: 'exitCode', message: 'ended with exit code 7' },
+    error: { type: FailureType.EXIT_CODE, message: 'ended with exit code 7' },
   });
   expect(told(host)).toEqual(['a failed', 'b skipped', 'tidy succeeded']);
   expect(runOf(host).steps.find(({ title }) => title === 'b')?.skippedBecause).toBe(

@@ -4,7 +4,15 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, HostState, RerunClass, RunOutcome, RunPhase, StepState } from '@rackwright/api';
+import {
+  agent,
+  HostState,
+  RerunClass,
+  RunOutcome,
+  RunPhase,
+  StepState,
+  TransientCause,
+} from '@rackwright/api';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { agentWordMs } from '../operation/operation.ts';
@@ -164,7 +172,7 @@ function endOf(what: Luck, isProgram: boolean): agent.Report['result'] | undefin
 
 const transient: agent.Report['result'] = {
   case: 'transientError',
-  value: create(agent.TransientErrorSchema, { cause: 'busy', message: 'busy' }),
+  value: create(agent.TransientErrorSchema, { cause: TransientCause.BUSY, message: 'busy' }),
 };
 
 const bootIsOver: agent.Report['result'] = {

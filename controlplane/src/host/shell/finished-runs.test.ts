@@ -1,6 +1,14 @@
 /** Records of ended runs and of what their steps wrote, through crashes and two replicas. */
 import { create, equals, fromBinary } from '@bufbuild/protobuf';
-import { HostGoal, RunKind, RunOutcome, RunPhase, RunSchema, store as wire } from '@rackwright/api';
+import {
+  FailureType,
+  HostGoal,
+  RunKind,
+  RunOutcome,
+  RunPhase,
+  RunSchema,
+  store as wire,
+} from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
 import { expect, test } from 'vitest';
 import { complete, connectAgent, proved, toInspect } from '../testing/plain-agent.ts';
@@ -146,6 +154,6 @@ test('where nobody makes calls, a webhook fails and says so', async () => {
   await rig.advance(1);
   expect(rig.status().run).toMatchObject({
     outcome: RunOutcome.FAILED,
-    error: { type: 'unsupported' },
+    error: { type: FailureType.UNSUPPORTED },
   });
 });

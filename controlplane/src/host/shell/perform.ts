@@ -7,7 +7,7 @@
  * 2. What comes of it is folded in by a turn of the host, as everything is.
  */
 import { create } from '@bufbuild/protobuf';
-import { agent, store as wire } from '@rackwright/api';
+import { agent, type FailureName, failureTypeOf, store as wire } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
 import { isAway, readShared } from '../../records/index.ts';
 import { whyNotGiven } from '../../secrets/index.ts';
@@ -120,10 +120,10 @@ function sendingOf(record: wire.HostRecord, operation: agent.Operation): Sending
 /** The end of an attempt that went wrong on our side, as the agent would have reported it. */
 export function failedReport(
   { id, hostUid }: { readonly id: string; readonly hostUid: string },
-  type: string,
+  name: FailureName,
   message: string,
 ): agent.Report {
-  const value = create(agent.FailedSchema, { type, message });
+  const value = create(agent.FailedSchema, { type: failureTypeOf(name), message });
   const result = { case: 'failed' as const, value };
   return create(agent.ReportSchema, { operationId: id, hostUid, result });
 }

@@ -12,6 +12,7 @@ import { equals } from '@bufbuild/protobuf';
 import {
   type agent,
   type Explanation,
+  type FailureName,
   type Host,
   type Progress,
   store as wire,
@@ -204,7 +205,7 @@ export class Hosts {
   fail(
     hostId: string,
     operation: { readonly id: string; readonly hostUid: string },
-    type: string,
+    type: FailureName,
     message: string,
   ): Promise<TurnResult> {
     return this.report(hostId, failedReport(operation, type, message));

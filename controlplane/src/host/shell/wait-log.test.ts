@@ -1,6 +1,6 @@
 /** The log says in the explanation's words what a host waits for, once. */
 import { create } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent, TransientCause } from '@rackwright/api';
 import type { Log, LogFields } from '@rackwright/platform';
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
@@ -25,7 +25,10 @@ function recording() {
 
 const silent: agent.Report['result'] = {
   case: 'transientError',
-  value: create(agent.TransientErrorSchema, { cause: 'unreachable', message: 'no answer' }),
+  value: create(agent.TransientErrorSchema, {
+    cause: TransientCause.UNREACHABLE,
+    message: 'no answer',
+  }),
 };
 
 test('one line when it begins to wait, in the words that explain has', () => {

@@ -8,6 +8,8 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
   BmcIdentitySchema,
+  type FailureName,
+  failureTypeOf,
   HostGoal,
   type HostSpec,
   HostSpecSchema,
@@ -274,8 +276,11 @@ export function inspected(
   return { case: 'complete', value: create(agent.CompleteSchema, { observations: { inventory } }) };
 }
 
-export function failed(type: string, message = type): agent.Report['result'] {
-  return { case: 'failed', value: create(agent.FailedSchema, { type, message }) };
+export function failed(name: FailureName, message: string = name): agent.Report['result'] {
+  return {
+    case: 'failed',
+    value: create(agent.FailedSchema, { type: failureTypeOf(name), message }),
+  };
 }
 
 /** From new to the erase step of the first clean. */

@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import {
   agent,
+  FailureType,
   HostGoal,
   HostState,
   RerunClass,
@@ -143,7 +144,7 @@ export function exited(code: number, text = ''): agent.Report['result'] {
   const message = `ended with exit code ${code}`;
   return {
     case: 'failed',
-    value: create(agent.FailedSchema, { type: 'exitCode', message, output }),
+    value: create(agent.FailedSchema, { type: FailureType.EXIT_CODE, message, output }),
   };
 }
 

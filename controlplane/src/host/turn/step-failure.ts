@@ -1,13 +1,20 @@
 /** How steps fail, and which of them erase: what every judgement about a step shares. */
 import { create } from '@bufbuild/protobuf';
-import { eraseMetadataStep, eraseStep, type RunFailure, RunFailureSchema } from '@rackwright/api';
+import {
+  eraseMetadataStep,
+  eraseStep,
+  type FailureDetails,
+  type FailureName,
+  failureTypeOf,
+  type RunFailure,
+  RunFailureSchema,
+} from '@rackwright/api';
 
 export function isErasure(stepName: string): boolean {
   return stepName === eraseStep || stepName === eraseMetadataStep;
 }
 
 /** Longest texts of a failure that a record keeps, in characters: records are bounded. */
-const typeMax = 64;
 export const messageMax = 1_024;
 const detailMax = 4_096;
 
@@ -17,11 +24,17 @@ export function cut(text: string, charactersMax: number): string {
   return `${text.slice(0, charactersMax)}… (${text.length - charactersMax} more)`;
 }
 
-export function stepFailure(type: string, message: string, detail = ''): RunFailure {
+export function stepFailure(
+  name: FailureName,
+  message: string,
+  detail = '',
+  details?: FailureDetails,
+): RunFailure {
   return create(RunFailureSchema, {
-    type: cut(type, typeMax),
+    type: failureTypeOf(name),
     message: cut(message, messageMax),
     detail: cut(detail, detailMax),
+    ...(details === undefined ? {} : { details }),
   });
 }
 

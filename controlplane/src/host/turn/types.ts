@@ -2,22 +2,23 @@
  * What goes into and comes out of the host machine. Everything is a value: the machine decides,
  * the shell (`reconcile.ts`) acts.
  */
-import type {
-  AbandonedResource,
-  agent,
-  BmcEndpoint,
-  DeletionMode,
-  DeploySpec,
-  ErasureDocumentKind,
-  FleetSpec,
-  Freeze,
-  HoldScope,
-  HostSpec,
-  HostState,
-  PowerMismatchPolicy,
-  RerunClass,
-  StepExit,
-  store,
+import {
+  type AbandonedResource,
+  type agent,
+  type BmcEndpoint,
+  type DeletionMode,
+  type DeploySpec,
+  type ErasureDocumentKind,
+  type FailureName,
+  type FleetSpec,
+  type Freeze,
+  type HoldScope,
+  type HostSpec,
+  type HostState,
+  type PowerMismatchPolicy,
+  type RerunClass,
+  type StepExit,
+  type store,
 } from '@rackwright/api';
 import type { QuotaName, SlotChange, Standing } from './quota.ts';
 import type { EngineTiming } from './timing.ts';
@@ -172,7 +173,7 @@ export type CallResult =
   | {
       readonly kind: 'failed';
       /** As an agent's: exitCode when the receiver answered that it failed. */
-      readonly type: string;
+      readonly type: FailureName;
       readonly message: string;
       readonly detail?: string;
       readonly output?: CallOutput;

@@ -2,6 +2,7 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  FailureType,
   HostErrorSchema,
   HostState,
   RunKind,
@@ -51,7 +52,7 @@ function ended(number: bigint, outcome: RunOutcome, seconds: number) {
       },
     ],
     currentStep: failed ? 1 : 2,
-    ...(failed ? { error: { type: 'ioError', message: 'disk A: I/O error' } } : {}),
+    ...(failed ? { error: { type: FailureType.IO_ERROR, message: 'disk A: I/O error' } } : {}),
   });
 }
 
@@ -131,8 +132,9 @@ test('the failure that still stands comes with what can be done, an old one with
   if (record.host?.status !== undefined) {
     record.host.status.run = failed;
     record.host.status.lastError = create(HostErrorSchema, {
-      failure: { type: 'ioError', message: 'disk A: I/O error' },
+      failure: { type: FailureType.IO_ERROR, message: 'disk A: I/O error' },
       run: 'clean 2',
+      runKind: RunKind.CLEAN,
     });
   }
   record.runCount = 2n;

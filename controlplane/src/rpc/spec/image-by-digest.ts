@@ -49,11 +49,11 @@ function failureOf(image: string, field: string, answer: ResolveAnswer | undefin
   const why = failed?.message ?? 'no registry was asked';
   const message = `${image} could not be looked up: ${why}`;
   switch (failed?.type) {
-    case 'notFound':
-    case 'malformed':
+    case 'imageNotFound':
+    case 'badImage':
+    case 'invalidArgument':
       return invalidArgument([{ field, description: `cannot be looked up: ${why}` }]);
-    case 'unreachable':
-    case 'tooMany':
+    case 'registryUnreachable':
       return unavailable('REGISTRY_UNAVAILABLE', message, failed.retryAfterMs);
     default:
       return failedPrecondition('IMAGE_UNRESOLVED', message);

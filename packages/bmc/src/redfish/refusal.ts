@@ -36,7 +36,8 @@ export function refusalOfOutcome(
       const { pinned, shown } = outcome;
       const remedy = 'if its certificate was replaced on purpose, pin the new one';
       const message = `the BMC shows another certificate than the pinned one: ${remedy}`;
-      return failed('certificate', message, `pinned SHA-256 ${pinned}, shown ${shown}`);
+      const words = `pinned SHA-256 ${pinned}, shown ${shown}`;
+      return { ...failed('certificate', message, words), shownCertificateSha256: shown };
     }
     case 'noTls': {
       const message = 'what answers does not speak TLS: correct the address or the port';
@@ -76,7 +77,7 @@ export function refusalOfStatus(answer: Answered, asked: Asked, signedIn: boolea
     const remedy = 'give it the administrator role';
     return failed('privilege', `the BMC user may not ${method} ${path}: ${remedy}`, words);
   }
-  if (status === 401 || status === 403) return failed('authentication', signInWords(words), words);
+  if (status === 401 || status === 403) return refusedSignIn(words);
   if (busyStatuses.has(status)) {
     const askAgainMs = askAgainIn(answer);
     const busy = transient('busy', `the BMC is busy (${status})`, words);
@@ -97,14 +98,16 @@ function askAgainIn({ headers }: Answered): number | undefined {
   return seconds === null ? undefined : Math.min(Number(seconds[0]), askAgainSecondsMax) * 1_000;
 }
 
-function signInWords(words: string): string {
-  if (/lock(ed|out)/i.test(words)) {
-    return (
-      'the BMC has locked the account: wait until it lets it in again, or unlock it there; ' +
-      'then store the credential again'
-    );
+/** Redfish has no code for a locked account: services say it in their own words. */
+function refusedSignIn(words: string): BmcFailed {
+  if (!/lock(ed|out)/i.test(words)) {
+    const message = 'the BMC does not accept user and password: correct the credential';
+    return failed('authentication', message, words);
   }
-  return 'the BMC does not accept user and password: correct the credential';
+  const message =
+    'the BMC has locked the account: wait until it lets it in again, or unlock it there; ' +
+    'then store the credential again';
+  return failed('lockedOut', message, words);
 }
 
 /** A success that says nothing that a Redfish service would say. */

@@ -5,6 +5,7 @@ import {
   type Deletion,
   DeletionMode,
   FaultSeverity,
+  failureWord,
   type Hold,
   HoldScope,
   type Host,
@@ -201,7 +202,7 @@ export function problemText({ status }: Host): string {
   if (hold !== undefined) return `${holdName(hold)}: ${hold.reason}`;
   if (fault !== undefined) return `${fault.type}: ${fault.message}`;
   const failure = status?.lastError?.failure;
-  if (failure !== undefined) return `${failure.type}: ${failure.message}`;
+  if (failure !== undefined) return `${failureWord(failure.type)}: ${failure.message}`;
   const ended = status?.run?.phase === RunPhase.ENDED ? status.run : undefined;
   const failed = ended !== undefined && ended.outcome !== RunOutcome.SUCCEEDED;
   return failed ? `${runName(ended)} ${enumName('RunOutcome', ended.outcome)}` : '';

@@ -2,6 +2,7 @@ import { clone, create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   DeletionMode,
+  FailureType,
   FaultSeverity,
   HoldScope,
   type Host,
@@ -45,7 +46,9 @@ function cleaningHost(id: string): Host {
           { name: 'deploy.erase_devices', state: StepState.RUNNING },
         ],
       },
-      lastError: { failure: { type: 'unverified', message: 'the disk lies about its zeroes' } },
+      lastError: {
+        failure: { type: FailureType.UNVERIFIED, message: 'the disk lies about its zeroes' },
+      },
     },
   });
 }

@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  FailureType,
   PlannedStepSchema,
   PlanSchema,
   RerunClass,
@@ -92,7 +93,7 @@ test('a run shows why it failed, who skipped what, and how programs ended', () =
     outcome: RunOutcome.FAILED,
     startTime: timestampFromMs(0),
     endTime: timestampFromMs(61_000),
-    error: { type: 'exitCode', message: 'check ended with 3' },
+    error: { type: FailureType.EXIT_CODE, message: 'check ended with 3' },
     steps: [
       { name: 'hold', title: 'look', state: StepState.SKIPPED, skip: { by: 'user:ann' } },
       {

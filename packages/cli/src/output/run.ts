@@ -1,6 +1,6 @@
 /** Runs of a host as people read them. */
 import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { type Run, RunOutcome, RunPhase, type RunStep } from '@rackwright/api';
+import { failureWord, type Run, RunOutcome, RunPhase, type RunStep } from '@rackwright/api';
 import type { Clock } from '@rackwright/platform';
 import { enumName } from './enum-name.ts';
 import { type Column, formatFields, formatTable } from './table.ts';
@@ -29,7 +29,7 @@ export function runLines(run: Run, clock: Clock, columns: number | undefined): s
   const { startTime, endTime, waiting, error } = run;
   const optional: [string, string][] = [
     ['waits for', waiting === undefined ? '' : `${waiting.reason}: ${waiting.message}`],
-    ['error', error === undefined ? '' : `${error.type}: ${error.message}`],
+    ['error', error === undefined ? '' : `${failureWord(error.type)}: ${error.message}`],
     ['detail', error?.detail ?? ''],
     ['workflow', run.workflowRun],
     ['plan', run.planHash],

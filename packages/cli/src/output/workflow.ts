@@ -1,5 +1,6 @@
 /** How workflows, their runs and batches are shown. */
 import {
+  failureWord,
   type RunStep,
   StepState,
   type Workflow,
@@ -96,7 +97,10 @@ export function runFields(run: WorkflowRun, clock: Clock): (readonly [string, st
     ['ended', ago(clock, run.endTime)],
     ['deadline', run.endTime === undefined ? ago(clock, run.deadline) : ''],
     ['waits for', run.waiting === undefined ? '' : `${run.waiting.reason}: ${run.waiting.message}`],
-    ['error', run.error === undefined ? '' : `${run.error.type}: ${run.error.message}`],
+    [
+      'error',
+      run.error === undefined ? '' : `${failureWord(run.error.type)}: ${run.error.message}`,
+    ],
     ['template', run.templateDigest],
   ];
 }

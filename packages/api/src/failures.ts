@@ -1,0 +1,99 @@
+/**
+ * Names of failures, as tables and people use them. Both lists stand once, in `failure.proto`: a
+ * value that is added there is missing wherever a table is keyed by these names, and that does not
+ * compile.
+ */
+import { create } from '@bufbuild/protobuf';
+import { BmcTrouble } from './gen/rackwright/agent/v1/report_pb.ts';
+import {
+  type FailureDetails,
+  FailureDetailsSchema,
+  FailureType,
+  TransientCause,
+} from './gen/rackwright/v1/failure_pb.ts';
+
+type Words<S extends string> = S extends `${infer Head}_${infer Tail}`
+  ? `${Capitalize<Lowercase<Head>>}${Words<Tail>}`
+  : Capitalize<Lowercase<S>>;
+
+/** "IDENTITY_MISMATCH" → "identityMismatch" */
+type CamelCase<S extends string> = Uncapitalize<Words<S>>;
+
+type NamesOf<Enum> = CamelCase<Exclude<keyof Enum & string, 'UNSPECIFIED'>>;
+
+/** Why work failed: "identityMismatch". */
+export type FailureName = NamesOf<typeof FailureType>;
+/** Why an attempt could not find out: "runnerAway". */
+export type TransientName = NamesOf<typeof TransientCause>;
+
+interface Names<Name extends string, Value extends number> {
+  readonly names: readonly Name[];
+  readonly valueOf: Readonly<Record<Name, Value>>;
+  readonly nameOf: ReadonlyMap<number, Name>;
+}
+
+function namesOf<Enum extends Readonly<Record<string, string | number>>, Value extends number>(
+  values: Enum,
+): Names<NamesOf<Enum>, Value> {
+  const pairs = Object.entries(values).flatMap(([key, value]): [NamesOf<Enum>, Value][] => {
+    if (typeof value !== 'number' || value === 0) return [];
+    return [[camelCase(key) as NamesOf<Enum>, value as Value]];
+  });
+  return {
+    names: pairs.map(([name]) => name),
+    valueOf: Object.fromEntries(pairs) as Record<NamesOf<Enum>, Value>,
+    nameOf: new Map(pairs.map(([name, value]) => [value, name])),
+  };
+}
+
+function camelCase(key: string): string {
+  return key.toLowerCase().replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+}
+
+const failures = namesOf<typeof FailureType, FailureType>(FailureType);
+const troubles = namesOf<typeof BmcTrouble, BmcTrouble>(BmcTrouble);
+const transients = namesOf<typeof TransientCause, TransientCause>(TransientCause);
+
+/** Every name, in the order of the list. */
+export const failureNames: readonly FailureName[] = failures.names;
+export const transientNames: readonly TransientName[] = transients.names;
+
+/** On the wire. */
+export function failureTypeOf(name: FailureName): FailureType {
+  return failures.valueOf[name];
+}
+
+/** Undefined for what this version does not know. */
+export function failureNameOf(type: FailureType): FailureName | undefined {
+  return failures.nameOf.get(type);
+}
+
+/** For people, also of what this version does not know. */
+export function failureWord(type: FailureType): string {
+  return failures.nameOf.get(type) ?? (type === 0 ? 'unknown' : `unknown (${type})`);
+}
+
+/** For people and logs: "lockedOut"; "none" where nothing is in the way. */
+export function troubleWord(trouble: BmcTrouble): string {
+  return troubles.nameOf.get(trouble) ?? 'none';
+}
+
+/** On the wire. */
+export function transientCauseOf(name: TransientName): TransientCause {
+  return transients.valueOf[name];
+}
+
+/** Undefined for what this version does not know. */
+export function transientNameOf(cause: TransientCause): TransientName | undefined {
+  return transients.nameOf.get(cause);
+}
+
+/** Details of `certificateMismatch`; SHA-256 in hexadecimal digits. */
+export function shownCertificate(sha256: string): FailureDetails {
+  return create(FailureDetailsSchema, { kind: { case: 'shownCertificate', value: { sha256 } } });
+}
+
+/** Details of `identityMismatch`; "hosts/HOST". */
+export function otherHost(name: string): FailureDetails {
+  return create(FailureDetailsSchema, { kind: { case: 'otherHost', value: { name } } });
+}
