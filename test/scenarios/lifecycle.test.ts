@@ -352,7 +352,7 @@ test('metal3-61: a clean whose agent is gone, or whose BMC is silent, stops no d
 test('metal3-63: an inspection ends well only with an inventory, and anew when cut short', () => {
   const empty = inspecting();
   empty.report(done);
-  expect(statusOf(empty).lastError?.failure).toMatchObject({ type: 'invalidResult' });
+  expect(statusOf(empty).lastError?.failure).toMatchObject({ type: FailureType.INVALID_RESULT });
 
   const full = inspecting();
   full.report(inspected([virtioDisk]));

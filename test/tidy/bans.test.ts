@@ -51,6 +51,29 @@ describe('calls that a simulation could not replay', () => {
   });
 });
 
+describe('decisions by texts for people', () => {
+  const planted = [
+    "if (failure.message.includes('locked the account')) wait();",
+    'if (/^clean /.test(lastError.reason)) retry();',
+    'const [, owner] = /it is (.*)/.exec(error.message) ?? [];',
+    "if (backoff.givenUpReason === 'the store was restored') look();",
+    'if (hold.reason.startsWith(kind)) keep();',
+  ];
+
+  test.each(planted)('finds %s', (line) => {
+    expect(bansIn(line)).toEqual([expect.stringContaining('decides by a text for people')]);
+  });
+
+  test.each(planted)('lets %s stand where foreign programs are read, and in tests', (line) => {
+    const places = ['packages/bmc/src/ipmi/refusal.ts', 'agent/src/bmc.test.ts'];
+    for (const path of places) expect(bansIn(line, path)).toEqual([]);
+  });
+
+  test('lets an empty text stand for none', () => {
+    expect(bansIn("if (backoff.givenUpReason !== '') stop();")).toEqual([]);
+  });
+});
+
 describe('what no code may hold, tests included', () => {
   test.each([
     'export default function run() {}',

@@ -7,7 +7,6 @@
 import { type RolloutSlot, RolloutSlotState, type store as wire } from '@rackwright/api';
 import { wantsApproval } from './gate.ts';
 import { digestOf } from './image-name.ts';
-import { waitsForOthers } from './room.ts';
 
 /** By what it could be moved first. */
 export type GateWait =
@@ -22,7 +21,7 @@ export type GateWait =
 /** What a slot at the gate waits for; `isOpen`: a window is open, or none is wanted. */
 export function gateWait(record: wire.PoolRecord, slot: RolloutSlot, isOpen: boolean): GateWait {
   if (wantsApproval(record, slot)) return 'approval';
-  if (waitsForOthers(slot)) return 'others';
+  if (slot.waitsForOthers) return 'others';
   if (!isOpen) return 'window';
   return (record.pool?.spec?.rollout?.gate?.webhookUrl ?? '') === '' ? 'turn' : 'webhook';
 }

@@ -8,14 +8,13 @@
  * 2. Whose slot is for its provision was never in service: it is not out before it runs an image
  *    and then is missed.
  */
-import { type RolloutSlot, RolloutSlotState, RunKind } from '@rackwright/api';
+import { RolloutSlotState, RunKind } from '@rackwright/api';
 import { heldOf } from './held.ts';
 import { isBroken, isMissed, type SeenHost } from './seen.ts';
 import type { Survey } from './survey.ts';
 
 /** Hosts that a text names; the rest are counted. */
 const namedMax = 3;
-const waitsFor = 'waits for hosts/';
 
 /** Who is out of service now, and who else may be. */
 export class Room {
@@ -78,9 +77,4 @@ export function namesText(out: readonly { readonly name: string }[]): string {
   const names = out.map(({ name }) => name).toSorted();
   const more = names.length > namedMax ? ` and ${names.length - namedMax} more` : '';
   return `${names.slice(0, namedMax).join(', ')}${more}`;
-}
-
-/** Whether what keeps a slot at the gate is that others are out. */
-export function waitsForOthers({ message }: RolloutSlot): boolean {
-  return message.startsWith(waitsFor);
 }

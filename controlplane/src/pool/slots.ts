@@ -238,9 +238,11 @@ export function passGates(draft: Draft, { surveyed, room }: Passing, facts: Gate
       slot.state = STARTING;
       slot.runsBefore = host.runCount;
       slot.message = '';
+      slot.waitsForOthers = false;
       return true;
     }
     slot.message = cut(wants);
+    slot.waitsForOthers = stays !== undefined;
     return !isLate(draft, slot, lateText(record, slot));
   });
 }
@@ -261,6 +263,7 @@ function waitsOn(
   const isForWindow = isShut && stays === undefined && why === undefined;
   const turn = why === undefined ? ' for its turn' : `: ${why}`;
   slot.message = cut(stays ?? `let through, and waits${isForWindow ? ' for a window' : turn}`);
+  slot.waitsForOthers = stays !== undefined;
   const because = stays ?? why;
   const told = because === undefined ? '' : `: ${because}`;
   const late = `let through, and could not go in time${told}`;

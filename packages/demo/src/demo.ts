@@ -132,16 +132,15 @@ function readScript(path: string): Command[] {
   try {
     return parseScript(readFileSync(path, 'utf8'));
   } catch (error) {
-    throw new Error(`the script ${path}: ${wordsOf(error)}`, { cause: error });
+    throw new Error(`the script ${path} cannot be used`, { cause: error });
   }
 }
 
 /** An error with its causes, each after a colon. */
 function wordsOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  return error.cause instanceof Error && !error.message.includes(error.cause.message)
-    ? `${error.message}: ${wordsOf(error.cause)}`
-    : error.message;
+  const { message, cause } = error;
+  return cause instanceof Error ? `${message}: ${wordsOf(cause)}` : message;
 }
 
 /** "8 machines and 4 with broken BMCs" */

@@ -4,7 +4,7 @@
  * looked up by `fences.ts`.
  */
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import type { Hold } from '@rackwright/api';
+import { type Hold, HoldKind } from '@rackwright/api';
 import { isSystemHold, systemHold } from '../turn/system-holds.ts';
 import { causedBy, now, type Turn } from '../turn/turn.ts';
 import type { Refusal } from '../turn/types.ts';
@@ -21,11 +21,11 @@ export function fenceHold(uids: readonly string[], since: Timestamp): Hold {
   const text =
     `an agent has still to forget ${names.join(', ')}${more}, ` +
     'removed by force, which had an address of this host';
-  return systemHold(fencePending, text, since);
+  return systemHold(HoldKind.FENCE_PENDING, text, since);
 }
 
 export function isFenceHold(hold: Hold): boolean {
-  return isSystemHold(hold, fencePending);
+  return isSystemHold(hold, HoldKind.FENCE_PENDING);
 }
 
 /** A fence is not lifted in passing: who lifts it says that the machine can reach nothing. */

@@ -2,7 +2,7 @@
  * R10: folds in what an agent's Hello says of a host. What its journal lists, and what it lists no
  * more, is held against the slot: what has not begun may go anew, everything else goes on.
  */
-import { agent } from '@rackwright/api';
+import { agent, HoldKind } from '@rackwright/api';
 import { bootOperationId } from '../operation/boots.ts';
 import { operationParts, resend, wentTo } from '../operation/operation.ts';
 import { bootAgain, retryStep } from '../run/engine.ts';
@@ -66,7 +66,7 @@ function holdUnknownWork(turn: Turn, listed: readonly agent.JournalledOperation[
     return parts !== undefined && parts.runNumber > record.runCount;
   });
   const texts = unknown.map(({ operationId }) => `the agent has ${operationId}`);
-  if (!keepSystemHolds(turn, 'unknownWork', texts)) return;
+  if (!keepSystemHolds(turn, HoldKind.UNKNOWN_WORK, texts)) return;
   causedBy(turn, 'agent', 'the agent works on what was never ordered from here');
 }
 

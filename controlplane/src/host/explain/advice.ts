@@ -44,7 +44,7 @@ interface Named {
   readonly owner: string;
 }
 
-/** One way out. A host that is being removed takes no change; one that has a run starts no other. */
+/** One way out: a host that is being removed takes no change, one with a run starts no other. */
 type Line = { readonly kind: 'look' | 'change' | 'start'; readonly text: string };
 
 type Advice = (named: Named) => readonly Line[];
@@ -141,7 +141,8 @@ const advice: Readonly<Record<FailureName, Advice>> = {
   dataReturned: ({ host }) => [
     look('the disk that is named does not keep an erasure: take it out of the host, or replace it'),
     start(
-      `then have its disks erased, and read again after a power cycle: rackwright host clean ${host}`,
+      'then have its disks erased, and read again after a power cycle: ' +
+        `rackwright host clean ${host}`,
     ),
   ],
   noDevices: (named) => [
@@ -204,9 +205,7 @@ const advice: Readonly<Record<FailureName, Advice>> = {
     again(named),
   ],
   noSpace: (named) => [
-    look(
-      'make room on the disk of the agent, or let its cache of images be larger in its configuration',
-    ),
+    look('make room on the disk of the agent, or let its cache of images be larger'),
     again(named),
   ],
   imageTooLarge: (named) => [
@@ -238,8 +237,8 @@ const advice: Readonly<Record<FailureName, Advice>> = {
   ],
   queueTimeout: (named) => [
     look(
-      'let the agent of its rack serve more hosts at once (imagesAtOnceMax in its configuration), ' +
-        'or ask for fewer at a time',
+      'let the agent of its rack serve more hosts at once (imagesAtOnceMax in its ' +
+        'configuration), or ask for fewer at a time',
     ),
     again(named),
   ],

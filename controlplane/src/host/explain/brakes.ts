@@ -89,7 +89,7 @@ export function tellLookFirst(record: store.HostRecord) {
   const isUsed = inRescue || (claim !== undefined && !isOfPool);
   if (lookFirstSince === undefined || isUsed) return undefined;
   const isLeft = isOfPool || state === HostState.PROVISIONED;
-  const isGivenUp = backoff?.givenUpReason === lookFirstReason;
+  const isGivenUp = backoff?.lookFirst === true;
   if (!isGivenUp && (backoff !== undefined || !isLeft)) return undefined;
   const id = hostId(record);
   const text = 'what it was used for in the stretch that the store has lost is not known here';
@@ -117,8 +117,11 @@ export function tellRunOfRestored(record: store.HostRecord, context: HostContext
 }
 
 /** What a person does who accepts a restored store. */
-export function adviceToAccept(rack: string, { restored = '', session }: HostContext): string[] {
-  if (restored.includes('was accepted') || restored === '') {
+export function adviceToAccept(
+  rack: string,
+  { restored, restoredAccepted, session }: HostContext,
+): string[] {
+  if (restored === undefined || restoredAccepted) {
     const start = `start the agent of ${rack} again: rackwright-agent run --config FILE`;
     return session === undefined ? [start] : ['nothing: the agent hears of it by itself'];
   }

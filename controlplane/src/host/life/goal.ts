@@ -122,8 +122,11 @@ export const lookFirstReason =
 export function waitsForLook({ record, status }: Turn, kind: RunKind | undefined): boolean {
   if (record.lookFirstSince === undefined) return false;
   if (kind !== RunKind.INSPECT && kind !== RunKind.CLEAN) return false;
-  if (status.backoff?.givenUpReason !== lookFirstReason) {
-    status.backoff = create(GoalBackoffSchema, { givenUpReason: lookFirstReason });
+  if (status.backoff?.lookFirst !== true) {
+    status.backoff = create(GoalBackoffSchema, {
+      givenUpReason: lookFirstReason,
+      lookFirst: true,
+    });
   }
   return true;
 }

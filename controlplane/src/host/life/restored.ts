@@ -11,7 +11,15 @@
  *    taken into use in the lost stretch, until a person has looked and says `retry` (or asks for
  *    the clean, the release or the image).
  */
-import { type agent, type Hold, HostState, type Run, RunKind, RunOutcome } from '@rackwright/api';
+import {
+  type agent,
+  type Hold,
+  HoldKind,
+  HostState,
+  type Run,
+  RunKind,
+  RunOutcome,
+} from '@rackwright/api';
 import { operationParts } from '../operation/operation.ts';
 import { endRun } from '../run/engine.ts';
 import { stepFailure } from '../turn/step-failure.ts';
@@ -21,7 +29,7 @@ import type { HostContext, HostEvent } from '../turn/types.ts';
 
 /** Whether a hold is the guard's own: only the acceptance of the store lifts it. */
 export function isRestoredHold(hold: Hold): boolean {
-  return isSystemHold(hold, 'restored');
+  return isSystemHold(hold, HoldKind.RESTORED);
 }
 
 /** Holds every host of a rack whose store has lost something, until that has been accepted (G1). */
@@ -31,7 +39,7 @@ export function guardRestored(turn: Turn, event: HostEvent): void {
   if (context.restored !== undefined) {
     passLostRuns(turn);
     if (held) return;
-    keepSystemHolds(turn, 'restored', [context.restored]);
+    keepSystemHolds(turn, HoldKind.RESTORED, [context.restored]);
     causedBy(turn, 'system', 'held: the store was restored');
   } else if (held && (event.kind === 'hello' || hasNoAgent(context))) {
     acceptLoss(turn, event.kind === 'hello' ? event.listed : []);
@@ -60,7 +68,7 @@ function passLostRuns({ context, record }: Turn): void {
 function acceptLoss(turn: Turn, listed: readonly agent.JournalledOperation[]): void {
   const { status, record, host } = turn;
   passLostRuns(turn);
-  keepSystemHolds(turn, 'restored', []);
+  keepSystemHolds(turn, HoldKind.RESTORED, []);
   for (const { operationId } of listed) {
     const parts = operationParts(host.uid, operationId);
     if (parts !== undefined && parts.runNumber > record.runCount) record.runCount = parts.runNumber;

@@ -92,6 +92,7 @@ export async function gatherContext(
     incarnation: store.incarnation,
     freeze: freezeInForce(rack?.record, fleet),
     restored: restoredText(rack?.record),
+    restoredAccepted: rack?.record.acceptedStore !== undefined,
     lostRevisions: (rack?.record.lostBefore ?? 0n) + (rack?.record.lostRevisions ?? 0n),
     standings: standings(host?.uid ?? '', rack?.record, fleet),
     replica: deps.replicaId,

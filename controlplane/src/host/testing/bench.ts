@@ -123,6 +123,7 @@ export function bench(
       fleet: undefined,
       identityOwners: new Map(),
       reservationsHeld: true,
+      restoredAccepted: false,
       fencesPending: new Set(),
       tombstones: 0,
       powerMismatch: PowerMismatchPolicy.UNSPECIFIED,

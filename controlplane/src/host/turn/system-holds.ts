@@ -6,17 +6,16 @@
  */
 import { create } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { type Hold, HoldSchema, HoldScope } from '@rackwright/api';
+import { type Hold, HoldKind, HoldSchema, HoldScope } from '@rackwright/api';
 import { now, system, type Turn } from './turn.ts';
 
-/** The first word of the reason, by which it is found again. */
-export type SystemHold =
-  /** An address of the host was another's, whom its agent has still to forget. */
-  | 'fencePending'
-  /** The store has lost something, which nobody has accepted yet. */
-  | 'restored'
-  /** Its agent works on what was never ordered from here. */
-  | 'unknownWork';
+/** Each with its word, by which people know it. */
+const words = {
+  [HoldKind.FENCE_PENDING]: 'fencePending',
+  [HoldKind.RESTORED]: 'restored',
+  [HoldKind.UNKNOWN_WORK]: 'unknownWork',
+} as const;
+export type SystemHold = keyof typeof words;
 
 /** Of no kind, it is lifted by a person alone. */
 export function holdBySystem(reason: string, since: Timestamp): Hold {
@@ -25,11 +24,12 @@ export function holdBySystem(reason: string, since: Timestamp): Hold {
 
 /** `since`: when its cause began. */
 export function systemHold(kind: SystemHold, text: string, since: Timestamp): Hold {
-  return holdBySystem(`${kind}: ${text}`, since);
+  const reason = `${words[kind]}: ${text}`;
+  return create(HoldSchema, { scope: HoldScope.WORK, by: system, reason, since, kind });
 }
 
-export function isSystemHold({ by, reason }: Hold, kind: SystemHold): boolean {
-  return by === system && reason.startsWith(`${kind}: `);
+export function isSystemHold(hold: Hold, kind: SystemHold): boolean {
+  return hold.by === system && hold.kind === kind;
 }
 
 /**

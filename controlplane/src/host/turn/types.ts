@@ -246,6 +246,8 @@ export interface HostContext {
   readonly freeze: FreezeInForce | undefined;
   /** Why nothing is ordered before a person has accepted the restored store; undefined: it may. */
   readonly restored: string | undefined;
+  /** A person has accepted it, and its agent has not heard of that yet. */
+  readonly restoredAccepted: boolean;
   /** Revisions that were lost in all restorations; each run has taken at least one. */
   readonly lostRevisions?: bigint;
   /** The limits that are set, or in which a run of the host has a place. */
