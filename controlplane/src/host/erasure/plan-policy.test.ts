@@ -168,7 +168,7 @@ test('every disk is erased by the method that the policy asks for, or refused by
   driveToInspect(strict);
   strict.report(inspected([other]));
   const failure = statusOf(strict).lastError?.failure;
-  expect(failure?.type).toBe('deviceRefused');
+  expect(failure?.type).toBe(FailureType.DEVICE_REFUSED);
   expect(failure?.message).toMatch(/NO-SANITIZE.*does not offer sanitizeOverwrite/);
 });
 
