@@ -1,6 +1,12 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, FailureType, failureNames, TransientCause, transientNames } from '@rackwright/api';
+import {
+  agent,
+  type FailureType,
+  failureNames,
+  type TransientCause,
+  transientNames,
+} from '@rackwright/api';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { conflictReasons, type Result } from './result.ts';
