@@ -2,7 +2,7 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
-  type FailureType,
+  FailureType,
   failureNames,
   type TransientCause,
   transientNames,
