@@ -6,6 +6,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HostView } from '../../host-watch.ts';
+import type { LabBmc } from '../../ipmi-sim.ts';
 import { until } from '../../processes.ts';
 import type { LabMachine } from '../../qemu.ts';
 import { type LabDisk, plugCommands } from '../../qemu-disks.ts';
@@ -13,6 +14,7 @@ import { pullDevice, tellQemu } from '../../qmp-command.ts';
 import {
   createHost,
   hasEnded,
+  isEnded,
   powerOff,
   RUN_LIMIT_MS,
   type Scenario,
@@ -91,7 +93,7 @@ async function tryMachine(site: Site, name: string, spec: LiarMachine): Promise<
   });
   const servers = await serveDisks(site.lab, disks);
   if (spec.swaps !== undefined) for (const server of servers.nbd.values()) server.slowDown(SLOW_MS);
-  await createHost(site, bmc, 'available', spec.policy);
+  await cleanAtOnce(site, bmc, spec.policy);
   const cleaned = site.watch.waitFor(HOST, 'the end of the clean', CLEAN_LIMIT_MS, (host) =>
     hasEnded(host, 'CLEAN'),
   );
@@ -116,6 +118,16 @@ async function tryMachine(site: Site, name: string, spec: LiarMachine): Promise<
     site.findings.check(`${disk.name}: ${disk.says}`, isGood(ending), words);
     return { machine: name, disk, judgement, state, seconds };
   });
+}
+
+/** Goes without the inspection before the clean, which would boot the machine once more. */
+async function cleanAtOnce(site: Site, bmc: LabBmc, policy?: readonly string[]): Promise<void> {
+  await createHost(site, bmc, 'manageable', policy);
+  await site.watch.waitFor(HOST, 'the end of the verification', RUN_LIMIT_MS, (host) =>
+    isEnded(host, 'VERIFY', 'SUCCEEDED'),
+  );
+  await site.stack.cli(['host', 'clean', HOST]);
+  await site.stack.cli(['host', 'update', HOST, '--goal', 'available']);
 }
 
 /** A host whose clean has failed is not to be cleaned again while we look. */
