@@ -29,7 +29,6 @@ export async function readClaims({ stack, watch }: Site, host: string): Promise<
   return {
     isAvailable: status?.state === 'HOST_STATE_AVAILABLE',
     statements,
-    failure: failure?.type ?? '',
     words: words.join('\n'),
   };
 }

@@ -23,16 +23,16 @@ const keeps: LiarDisk = {
 function judge(spec: LiarDisk, lies: number, more: Partial<Claims>) {
   const disk = { ...spec, ...labDisk(spec, folder, '01') };
   fillDisk(disk);
-  const claims = { isAvailable: false, statements: [], failure: '', words: '', ...more };
+  const claims = { isAvailable: false, statements: [], words: '', ...more };
   const judged = judgeDisk(disk, lies, claims);
   return { ...judged, isGood: isGood(judged.ending) };
 }
 
 test('a disk that was caught is named by the words of the failure', () => {
   const words = 'hosts/h1: manageable\n  because disk LAB01LIAR keeps its data';
-  const judged = judge(keeps, 3, { failure: 'dataReturned', words });
+  const judged = judge(keeps, 3, { words });
   expect(judged).toMatchObject({ ending: 'refused', isGood: true, tried: 'lied 3 times' });
-  expect(judged.caughtBy).toBe('dataReturned: because disk LAB01LIAR keeps its data');
+  expect(judged.caughtBy).toBe('because disk LAB01LIAR keeps its data');
 });
 
 test('a lie that was never told was not tried, even if the disk is named', () => {

@@ -20,8 +20,6 @@ export interface Claims {
   readonly isAvailable: boolean;
   /** Certificates that promise something: neither revoked nor of a step that failed. */
   readonly statements: readonly ErasureStatement[];
-  /** The type of the host's last failure; empty: there is none. */
-  readonly failure: string;
   /** All its words about what is wrong with the host. */
   readonly words: string;
 }
@@ -94,17 +92,8 @@ export function judgeDisk(disk: LabDisk & LiarDisk, lies: number, claims: Claims
     ending: isLying(disk) && lies === 0 ? 'notTried' : ending,
     leftBytes,
     tried: isLying(disk) ? `lied ${lies} times` : `${disk.bytes - leftBytes} bytes are erased`,
-    caughtBy: caughtBy(claims, naming, statement),
+    caughtBy: naming === '' && statement !== undefined ? promiseOf(statement) : naming,
   };
-}
-
-function caughtBy(
-  { failure }: Claims,
-  naming: string,
-  statement: ErasureStatement | undefined,
-): string {
-  if (naming !== '') return naming.startsWith(failure) ? naming : `${failure}: ${naming}`;
-  return statement === undefined ? '' : promiseOf(statement);
 }
 
 function patternStart({ bytes, mebibytes, patternMebibytes }: LabDisk): number {
