@@ -3,6 +3,7 @@
  * look afterwards, what the reading proves, and the certificate that says so. Pure; the only
  * `node:` module is `node:crypto`.
  */
+export { type DiskName, diskNames } from './disk-names.ts';
 export {
   compareBmcDrives,
   type DriveFinding,

@@ -93,6 +93,17 @@ test('refuses a 2 TB hard disk that was overwritten in a minute, and times out o
   ]);
 });
 
+test('refuses what was faster by our own clock than it says by its own', () => {
+  const { RUN } = agent.StepMode;
+  const within = (orderAgeMs: number) =>
+    plausibilityProblems(outcome(size), ordered, RUN, orderAgeMs);
+  expect(within(20_100_000)).toEqual([]);
+  expect(within(800).map(describeImplausible)).toEqual([
+    'it took longer than its order is old',
+    expect.stringMatching(/^no such device writes \d+ bytes per second, at most 2000000000$/),
+  ]);
+});
+
 test('counts the other places of a run that reads again after a delay, and of no check', () => {
   const again = { ...ordered, rereadDelay: durationFromMs(1000) };
   const facts = deviceFactsOf(outcome(size).device ?? create(StorageDeviceSchema));

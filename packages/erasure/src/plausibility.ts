@@ -31,6 +31,10 @@ export const speedMax: Readonly<Record<MediaType | 'unknown', number>> = {
 /** How far clocks and rounding may be off, in milliseconds. */
 const slackMs = 1000;
 
+/** How far clocks of two replicas may be apart, and how much faster than another one may run. */
+const orderSlackMs = 60_000;
+const clockRate = 0.01;
+
 export type PlausibilityProblem =
   | {
       readonly kind: 'count';
@@ -45,8 +49,9 @@ export type PlausibilityProblem =
       readonly found: number;
       readonly most: number;
     }
-  | { readonly kind: 'order'; readonly what: 'endBeforeStart' | 'longerThanItself' }
+  | { readonly kind: 'order'; readonly what: OrderProblem }
   | { readonly kind: 'notPlanned'; readonly reason: string };
+export type OrderProblem = 'endBeforeStart' | 'longerThanItself' | 'longerThanItsOrder';
 export type CountName =
   | 'placesRead'
   | 'bytesRead'
@@ -58,11 +63,15 @@ export type CountName =
 export type OrderedDevice = Pick<agent.DevicePlan, 'verification' | 'rereadDelay'> &
   Partial<Pick<agent.DevicePlan, 'erasedSeed'>>;
 
-/** All that cannot be true of an outcome that claims an erasure; empty for any other verdict. */
+/**
+ * All that cannot be true of an outcome that claims an erasure; empty for any other verdict. What an
+ * agent says of its times is its own word. `orderAgeMs` is not: by our clock nothing took longer.
+ */
 export function plausibilityProblems(
   outcome: agent.DeviceOutcome,
   ordered: OrderedDevice,
   mode: agent.StepMode = agent.StepMode.RUN,
+  orderAgeMs: number = Number.POSITIVE_INFINITY,
 ): PlausibilityProblem[] {
   const verdict = verdictOf(outcome);
   if (verdict.kind !== 'erased') return [];
@@ -73,9 +82,15 @@ export function plausibilityProblems(
   const facts = deviceFactsOf(outcome.device);
   return [
     ...countProblems(outcome, facts, method, { ...ordered, mode }),
-    ...timeProblems(outcome, facts, method),
+    ...timeProblems(outcome, facts, method, orderAgeMs),
   ];
 }
+
+const orderTexts: Readonly<Record<OrderProblem, string>> = {
+  endBeforeStart: 'it ended before it started',
+  longerThanItself: 'its parts took longer than the whole',
+  longerThanItsOrder: 'it took longer than its order is old',
+};
 
 /** One sentence per problem. */
 export function describeImplausible(problem: PlausibilityProblem): string {
@@ -89,9 +104,7 @@ export function describeImplausible(problem: PlausibilityProblem): string {
       return `no such device ${verb} ${problem.found} bytes per second, at most ${problem.most}`;
     }
     case 'order':
-      return problem.what === 'endBeforeStart'
-        ? 'it ended before it started'
-        : 'its parts took longer than the whole';
+      return orderTexts[problem.what];
     case 'notPlanned':
       return `it cannot be checked: ${problem.reason}`;
   }
@@ -218,6 +231,7 @@ function timeProblems(
   outcome: agent.DeviceOutcome,
   facts: DeviceFacts,
   method: ErasureMethod,
+  orderAgeMs: number,
 ): PlausibilityProblem[] {
   const { startTime, endTime } = outcome;
   if (startTime === undefined || endTime === undefined) {
@@ -230,9 +244,13 @@ function timeProblems(
   if (methodMs + verifyMs > wholeMs + slackMs) {
     problems.push({ kind: 'order', what: 'longerThanItself' });
   }
+  const oldestMs = orderAgeMs * (1 + clockRate) + orderSlackMs;
+  if (methodMs + verifyMs > oldestMs) {
+    problems.push({ kind: 'order', what: 'longerThanItsOrder' });
+  }
   const most = speedMax[facts.mediaType ?? (facts.rotational ? 'hdd' : 'unknown')];
   const check = (what: 'read' | 'write', bytes: number, milliseconds: number) => {
-    const found = Math.round((bytes * 1000) / (milliseconds + slackMs));
+    const found = Math.round((bytes * 1000) / (Math.min(milliseconds, oldestMs) + slackMs));
     if (found > most) problems.push({ kind: 'speed', what, found, most });
   };
   // A runner that does not say how long its parts took has had the whole time for each.

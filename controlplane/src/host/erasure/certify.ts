@@ -39,7 +39,7 @@ import {
   plansOfStep,
   tooWeakFor,
 } from './device-plan.ts';
-import { whyUntrue, withEvidence } from './evidence.ts';
+import { orderAgeOf, whyUntrue, withEvidence } from './evidence.ts';
 import { failureOf, gapsOf, refusalsOf } from './gaps.ts';
 import { writeManifest } from './manifest.ts';
 import { noteUnproved, unprovedDevice } from './power-cycle.ts';
@@ -67,7 +67,7 @@ function certifyDevices(
       : undefined) ?? strangerIn(parsed, plans);
   if (problem !== undefined) return problem;
   for (const plan of plans) {
-    const unproved = deviceProblem(turn, parsed, plan);
+    const unproved = deviceProblem(turn, parsed, plan, orderAgeOf(turn, step));
     if (unproved !== undefined) return unproved;
   }
   const certificates = parsed.devices.map((device, index) =>
@@ -115,6 +115,7 @@ function deviceProblem(
   turn: Turn,
   { devices, mode }: agent.StepEvidence,
   plan: agent.DevicePlan,
+  orderAgeMs: number,
 ): RunFailure | undefined {
   const key = deviceKey(plan.device);
   const outcome = devices.find((candidate) => deviceKey(candidate.device) === key);
@@ -131,7 +132,7 @@ function deviceProblem(
   const seed = ordered?.case === 'runStep' ? ordered.value.challengeSeed : new Uint8Array();
   const asOrdered = outcome.method === plan.method && sameBytes(outcome.challengeSeed, seed);
   if (!asOrdered) return invalidResult(`disk ${key} was not erased as it was ordered`);
-  const untrue = whyUntrue(outcome, plan, mode);
+  const untrue = whyUntrue(outcome, plan, mode, orderAgeMs);
   return untrue === undefined ? undefined : invalidResult(`disk ${key}: ${untrue}`);
 }
 

@@ -30,6 +30,7 @@ import {
 } from '@rackwright/erasure';
 import { isErasure, stepFailure } from '../turn/step-failure.ts';
 import { later, type Turn } from '../turn/turn.ts';
+import { disksElsewhere } from './elsewhere.ts';
 import { failureOf, gapsOf, refusalsOf } from './gaps.ts';
 import { checkMachine } from './identity.ts';
 import { scopePolicy, verificationPolicy } from './policy.ts';
@@ -46,7 +47,8 @@ const writes: ReadonlySet<RunKind> = new Set([RunKind.CLEAN, RunKind.PROVISION, 
 export function planDevices(turn: Turn, run: Run, inventory: Inventory): RunFailure | undefined {
   if (!writes.has(run.kind)) return undefined;
   const wrongMachine = checkMachine(turn, inventory.system);
-  if (wrongMachine !== undefined || run.kind !== RunKind.CLEAN) return wrongMachine;
+  if (wrongMachine !== undefined) return wrongMachine;
+  if (run.kind !== RunKind.CLEAN) return failureOf(disksElsewhere(turn.record));
   const tooWeak = tooWeakFor(turn.spec, run);
   if (tooWeak !== undefined) return tooWeak;
   const erasures = run.steps.filter((step) => isErasure(step.name));

@@ -1,4 +1,5 @@
 /** Whose evidence is it? Only the registered agent of the rack speaks for its runners. */
+import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { agent, RunFailure, RunStep } from '@rackwright/api';
 import {
   describeImplausible,
@@ -43,12 +44,20 @@ export function signatureProblem(turn: Turn, evidence: agent.Evidence): string |
   return fits ? undefined : 'the signature of the evidence does not fit';
 }
 
+/** By our own clock: how long ago the step began. */
+export function orderAgeOf({ context }: Turn, { startTime }: RunStep): number {
+  return startTime === undefined
+    ? Number.POSITIVE_INFINITY
+    : Math.max(0, context.nowMs - timestampMs(startTime));
+}
+
 /** Why what evidence says of a device cannot be true, or undefined. */
 export function whyUntrue(
   outcome: agent.DeviceOutcome,
   plan: agent.DevicePlan,
   mode: agent.StepMode,
+  orderAgeMs: number,
 ): string | undefined {
-  const problems = plausibilityProblems(outcome, plan, mode).map(describeImplausible);
+  const problems = plausibilityProblems(outcome, plan, mode, orderAgeMs).map(describeImplausible);
   return problems.length === 0 ? undefined : `the evidence cannot be true: ${problems.join('; ')}`;
 }

@@ -18,6 +18,7 @@ import {
 import { knownDrives } from '../bmc/drives.ts';
 import { stepFailure } from '../turn/step-failure.ts';
 import type { Turn } from '../turn/turn.ts';
+import { disksElsewhere } from './elsewhere.ts';
 
 /** One thing that a person has to put right, in one sentence that says how. */
 export interface StorageProblem {
@@ -28,7 +29,11 @@ export interface StorageProblem {
 export function gapsOf(turn: Turn, inventory: Inventory): StorageProblem[] {
   const devices = inventory.devices.map(deviceFactsOf);
   const signs = signGaps(storageSignsOf(inventory), devices);
-  return [...signs.map((gap) => ({ text: describeGap(gap) })), ...gapsOfBmc(turn, devices)];
+  return [
+    ...signs.map((gap) => ({ text: describeGap(gap) })),
+    ...gapsOfBmc(turn, devices),
+    ...disksElsewhere(turn.record),
+  ];
 }
 
 function gapsOfBmc(turn: Turn, devices: readonly DeviceFacts[]): StorageProblem[] {

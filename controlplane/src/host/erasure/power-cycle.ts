@@ -37,7 +37,7 @@ import { clearFault, setFault } from '../turn/fault.ts';
 import { invalidResult, stepFailure } from '../turn/step-failure.ts';
 import { engineSteps } from '../turn/step-names.ts';
 import { leaveAvailable, type Turn } from '../turn/turn.ts';
-import { whyUntrue, withEvidence } from './evidence.ts';
+import { orderAgeOf, whyUntrue, withEvidence } from './evidence.ts';
 import { verificationPolicy } from './policy.ts';
 import { addenda, revocations } from './proof-documents.ts';
 
@@ -165,7 +165,7 @@ export function proveErased(
 ): RunFailure | undefined {
   return withEvidence(turn, step, evidence, (signed) => {
     const parsed = parseEvidence(signed.payload);
-    const lack = whyNoProof(turn, parsed);
+    const lack = whyNoProof(turn, parsed, orderAgeOf(turn, step));
     if (lack !== undefined) return lack;
     turn.effects.push({ kind: 'document', documents: addenda(turn, signed, parsed) });
     turn.record.unproved = [];
@@ -174,7 +174,11 @@ export function proveErased(
   });
 }
 
-function whyNoProof(turn: Turn, parsed: agent.StepEvidence): RunFailure | undefined {
+function whyNoProof(
+  turn: Turn,
+  parsed: agent.StepEvidence,
+  orderAgeMs: number,
+): RunFailure | undefined {
   const { operation } = turn.record;
   const ordered = operation?.operation;
   if (parsed.operationId !== ordered?.id || parsed.hostUid !== turn.host.uid) {
@@ -206,7 +210,7 @@ function whyNoProof(turn: Turn, parsed: agent.StepEvidence): RunFailure | undefi
     const asOrdered =
       outcome.method === plan.method && Buffer.from(outcome.challengeSeed).equals(challengeSeed);
     if (!asOrdered) return invalidResult(`disk ${key} was not read as it was ordered`);
-    const untrue = whyUntrue(outcome, plan, agent.StepMode.CHECK);
+    const untrue = whyUntrue(outcome, plan, agent.StepMode.CHECK, orderAgeMs);
     if (untrue !== undefined) return invalidResult(`disk ${key}: ${untrue}`);
   }
   return undefined;

@@ -94,6 +94,14 @@ const unreachable: Advice = (named) => [
   change(`or correct its address: ${updateBmc(named)}`),
 ];
 
+/** A fault of the look, whatever failed or not. */
+const diskKnownElsewhere: Advice = (named) => [
+  look('find out which of the two hosts has the disk that is named, and whether both see it'),
+  look('if it was moved: inspect the other host again, or delete it if it is gone'),
+  change(`or vouch for it: rackwright host update ${named.host} --moved-disk SERIAL`),
+  again(named),
+];
+
 const advice: Readonly<Record<FailureName, Advice>> = {
   authentication: (named) => [
     look(`correct user name and password: ${updateCredential(named)}`),
@@ -277,7 +285,7 @@ const advice: Readonly<Record<FailureName, Advice>> = {
 };
 
 /** What helps: against a failure, or against a BMC that does not answer. */
-export type AdviceKey = FailureName | 'unreachable';
+export type AdviceKey = FailureName | 'unreachable' | 'diskKnownElsewhere';
 
 /** Lines for what stands in the way; never empty unless all of them would be refused. */
 export function adviceFor(key: AdviceKey | undefined, record: store.HostRecord): string[] {
@@ -301,6 +309,7 @@ function linesFor(key: AdviceKey | undefined, record: store.HostRecord): readonl
 
 function adviceOf(key: AdviceKey | undefined): Advice {
   if (key === undefined) return seeToCause;
+  if (key === 'diskKnownElsewhere') return diskKnownElsewhere;
   return key === 'unreachable' ? unreachable : advice[key];
 }
 

@@ -21,6 +21,7 @@ import {
   type store,
 } from '@rackwright/api';
 import { idOf } from '../../records/index.ts';
+import { diskKnownElsewhere, disksElsewhere } from '../erasure/elsewhere.ts';
 import { noUsualTimes, type UsualTimes } from '../fleet/usual.ts';
 import { displayOf } from '../turn/display.ts';
 import { activeRun, currentStep, runName, waitsForOthers } from '../turn/turn.ts';
@@ -57,7 +58,7 @@ export function explainHost(
   context: HostContext,
   { usual = noUsualTimes, progress }: MoreKnown = {},
 ): Explanation {
-  const told = tell(record, context, progress);
+  const told = withDisksElsewhere(record, tell(record, context, progress));
   const run = record.host?.status === undefined ? undefined : activeRun(record.host.status);
   const usualMs = run === undefined ? undefined : usual.runMs(run);
   return create(ExplanationSchema, {
@@ -74,6 +75,22 @@ export function explainHost(
     lastEvidence: lastEvidence(record, progress),
     ...(usualMs === undefined ? {} : { usualDuration: durationFromMs(usualMs) }),
   });
+}
+
+/** Whatever else there is to say of the host, a disk that another one has is said too. */
+function withDisksElsewhere(record: store.HostRecord, told: Told): Told {
+  const said = (told.causes ?? []).map(({ text }) => text).join('\n');
+  const texts = disksElsewhere(record).filter(({ text }) => !said.includes(text));
+  if (texts.length === 0) return told;
+  const status = record.host?.status;
+  const isFree = status === undefined || activeRun(status) === undefined;
+  const adviceOf = isFree ? adviceFor : adviceDuringRun;
+  const unblock = adviceOf(diskKnownElsewhere, record);
+  return {
+    ...told,
+    causes: [...(told.causes ?? []), ...texts],
+    unblock: [...new Set([...(told.unblock ?? []), ...unblock])],
+  };
 }
 
 function tell(

@@ -1,12 +1,14 @@
 /**
  * What follows the removal of a host's record. A crash in between leaves only stale reservations.
  */
+import { fromBinary } from '@bufbuild/protobuf';
 import { RunPhase, store as wire } from '@rackwright/api';
 import type { CrashPoint, Log } from '@rackwright/platform';
 import { keySegment, type Revision, storeKey } from '@rackwright/store';
 import { answered, deleteRecord, type RecordWriter, writeRecord } from '../../records/index.ts';
 import { identityHex } from '../erasure/identity.ts';
 import type { HostEvent } from '../turn/types.ts';
+import { releaseDisks } from './known-disks.ts';
 import { release, releaseReservations } from './reservations.ts';
 
 /**
@@ -47,7 +49,10 @@ export async function releaseEverything(
   }
   const key = storeKey('facts', hostId);
   const facts = await answered(writer.store.get(key));
-  if (facts.kind === 'found') await deleteRecord(writer, key, facts.revision);
+  if (facts.kind !== 'found') return;
+  const { inventory, hostUid } = fromBinary(wire.HostFactsSchema, facts.value);
+  if (record.host?.uid === hostUid) await releaseDisks(writer, record.host, inventory);
+  await deleteRecord(writer, key, facts.revision);
 }
 
 /** The key that makes a BMC's identity belong to one host. */

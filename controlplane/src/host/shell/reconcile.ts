@@ -22,6 +22,7 @@ import { idOf, idOfKey, readShared, tooBusy, writeShared } from '../../records/i
 import { Alarms, OneByOne } from '../../waking/index.ts';
 import { explainHost } from '../explain/explain.ts';
 import { HostIndex, rackIdOf } from '../fleet/host-index.ts';
+import { noteDisks } from '../fleet/known-disks.ts';
 import { releaseEverything, removeRecord } from '../fleet/removal.ts';
 import { UsualDurations, type UsualTimes } from '../fleet/usual.ts';
 import { step } from '../machine.ts';
@@ -148,7 +149,8 @@ export class Hosts {
     const session = this.#session(record);
     const { store } = this.#deps;
     const holdsAddresses = (host: Host | undefined) => mayHoldAddresses(store, host);
-    const reading = { session, fleet, identityOwners: new Map(), holdsAddresses };
+    const unknown = { identityOwners: new Map(), disksElsewhere: new Map() };
+    const reading = { session, fleet, ...unknown, holdsAddresses };
     return of(record, await gatherContext(this.#deps, record, reading));
   }
 
@@ -258,9 +260,10 @@ export class Hosts {
     session: LiveSession | undefined,
   ): Promise<{ readonly outcome: HostOutcome; readonly context: HostContext }> {
     const identityOwners = await reserveIdentity(this.#deps, record, event);
+    const disksElsewhere = await noteDisks(this.#deps, record, event);
     const { fleet } = this.#limits;
     const holdsAddresses = (host: Host | undefined) => takeAddresses(this.#deps, host);
-    const gathering = { session, fleet, identityOwners, holdsAddresses };
+    const gathering = { session, fleet, identityOwners, disksElsewhere, holdsAddresses };
     const context = await gatherContext(this.#deps, record, gathering);
     return { outcome: step(record, event, context), context };
   }

@@ -14,6 +14,7 @@ import { credentialsOfRegistries } from '../../images/index.ts';
 import { idOf, type ReadableStore, type RecordWriter, readShared } from '../../records/index.ts';
 import { identityHex } from '../erasure/identity.ts';
 import { fencesPending } from '../fleet/fences.ts';
+import type { DisksElsewhere } from '../fleet/known-disks.ts';
 import { identityReservation } from '../fleet/removal.ts';
 import {
   confirm,
@@ -40,6 +41,8 @@ export interface Gathering {
   readonly fleet: wire.FleetRecord | undefined;
   /** By identity that an event names; empty where there is no event. */
   readonly identityOwners: ReadonlyMap<string, string>;
+  /** Of the disks that an event names; empty where there is no event. */
+  readonly disksElsewhere: DisksElsewhere;
   /** Whether the host may act under its addresses: taken in its turn, and only looked at else. */
   readonly holdsAddresses: (host: Host | undefined) => Promise<boolean>;
 }
@@ -50,7 +53,7 @@ export async function gatherContext(
     readonly store: ReadableStore;
   },
   record: wire.HostRecord,
-  { session, fleet, identityOwners, holdsAddresses }: Gathering,
+  { session, fleet, identityOwners, disksElsewhere, holdsAddresses }: Gathering,
 ): Promise<HostContext> {
   const { store } = deps;
   const { host } = record;
@@ -85,6 +88,7 @@ export async function gatherContext(
     fleet: fleet?.fleet?.spec,
     registryCredentials,
     identityOwners,
+    disksElsewhere,
     reservationsHeld,
     fencesPending: fences,
     tombstones: rack?.record.tombstones.length ?? 0,

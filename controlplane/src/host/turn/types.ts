@@ -232,6 +232,8 @@ export interface HostContext {
   readonly registryCredentials?: ReadonlyMap<string, bigint>;
   /** Identities in the report → the other host that holds them ("hosts/h2"). */
   readonly identityOwners: ReadonlyMap<string, string>;
+  /** By the identity of a disk of the event's inventory: the other host that has it. */
+  readonly disksElsewhere?: ReadonlyMap<string, string>;
   /** Whether the host holds every value that must be unique; without them it starts nothing. */
   readonly reservationsHeld: boolean;
   /** Hosts removed by force that the rack's agent has still to forget. */

@@ -57,6 +57,7 @@ const updatablePaths = [
   'spec.cleaning.power_cycle_check',
   'spec.cleaning.hidden_areas',
   'spec.cleaning.method',
+  'spec.cleaning.moved_disks',
   'spec.retired',
   'spec.root_disk',
   'spec.deletion',

@@ -124,12 +124,27 @@ function checkMacs(path: string, macs: readonly string[], violations: Violations
   }
 }
 
+const movedDisksMax = 64;
+const diskNameCharactersMax = 128;
+
+function checkMovedDisks(path: string, disks: readonly string[], violations: Violations): void {
+  if (disks.length > movedDisksMax) {
+    violations.add(path, `names ${disks.length} disks; at most ${movedDisksMax} are kept`);
+  }
+  for (const [index, { length }] of disks.entries()) {
+    if (length >= 1 && length <= diskNameCharactersMax) continue;
+    const wanted = `a serial or WWN of 1 to ${diskNameCharactersMax} characters`;
+    violations.add(`${path}[${index}]`, `has ${length} characters; give ${wanted}`);
+  }
+}
+
 function checkCleaning(path: string, cleaning: CleaningPolicy, violations: Violations): void {
   checkEnum(`${path}.level`, ErasureLevel, cleaning.level, violations);
   checkOverrides(`${path}.priority_overrides`, cleaning.priorityOverrides, violations);
   checkEnum(`${path}.power_cycle_check`, PowerCycleCheck, cleaning.powerCycleCheck, violations);
   checkEnum(`${path}.hidden_areas`, HiddenAreas, cleaning.hiddenAreas, violations);
   checkEnum(`${path}.method`, CleaningMethod, cleaning.method, violations);
+  checkMovedDisks(`${path}.moved_disks`, cleaning.movedDisks, violations);
   checkVerification(`${path}.verification`, cleaning.verification, violations);
 }
 

@@ -105,6 +105,14 @@ export const specFlags = {
     optional: true,
     brief: 'How every disk is erased; a disk that does not offer it is refused',
   },
+  movedDisk: {
+    kind: 'parsed',
+    parse: String,
+    variadic: true,
+    optional: true,
+    brief: 'Serial or WWN of a disk that was moved here from another host; may be repeated',
+    placeholder: 'serial',
+  },
   ...rootDiskFlag,
   retired: { ...yesNo, brief: 'End every clean in manageable' },
   deleteKeepsPower: { ...yesNo, brief: 'A deletion leaves the power as it is' },
@@ -136,6 +144,7 @@ export interface SpecFlags {
   readonly powerCycleCheck?: 'immediate' | 'next-boot';
   readonly hiddenAreas?: 'refuse' | 'remove';
   readonly erasureMethod?: (typeof cleaningMethods)[number];
+  readonly movedDisk?: readonly string[];
   readonly rootDisk?: readonly string[];
   readonly retired?: boolean;
   readonly deleteKeepsPower?: boolean;
@@ -167,6 +176,7 @@ export function specFrom(flags: SpecFlags): { spec: SpecInit & object; paths: st
     ),
     ...set('hiddenAreas', flags.hiddenAreas && enumValue('HiddenAreas', flags.hiddenAreas)),
     ...set('method', methodOf(flags.erasureMethod)),
+    ...set('movedDisks', flags.movedDisk),
   };
   const deletion = {
     ...set('keepPower', flags.deleteKeepsPower),

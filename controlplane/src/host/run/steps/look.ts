@@ -10,6 +10,7 @@ import {
 } from '@rackwright/api';
 import { checkCertified, uncertifiedDevice } from '../../erasure/certify.ts';
 import { planDevices } from '../../erasure/device-plan.ts';
+import { noteElsewhere } from '../../erasure/elsewhere.ts';
 import { bootOperationId } from '../../operation/boots.ts';
 import { invalidResult } from '../../turn/step-failure.ts';
 import { leaveAvailable, type Turn } from '../../turn/turn.ts';
@@ -54,6 +55,7 @@ function keepInventory(turn: Turn, inventory: Inventory): RunFailure | undefined
       `the inventory has ${length} bytes; at most ${inventoryBytesMax} are kept`,
     );
   }
+  noteElsewhere(turn, inventory);
   turn.effects.push({ kind: 'facts', facts: { inventory } });
   return undefined;
 }

@@ -1,0 +1,50 @@
+/**
+ * A disk that another host is known to have. One of the two agents is wrong, or the disk was moved,
+ * or both see it: who writes it may destroy what the other host uses, and who certifies it may sign
+ * for a disk that is not there. So it is a fault, the host is neither erased nor written to nor
+ * available with it, and a person finds out (DESIGN §5, Scope). Pure.
+ */
+import { create } from '@bufbuild/protobuf';
+import { type Inventory, store } from '@rackwright/api';
+import { deviceFactsOf, deviceIdentity } from '@rackwright/erasure';
+import { clearFault, setFault } from '../turn/fault.ts';
+import type { Turn } from '../turn/turn.ts';
+
+export const diskKnownElsewhere = 'diskKnownElsewhere';
+
+const clearedBy = 'an inspection whose disks no other host is known to have';
+
+/** Takes in which disks of an inventory another host has: the fault comes, stays or goes. */
+export function noteElsewhere(turn: Turn, inventory: Inventory): void {
+  const found = turn.context.disksElsewhere ?? new Map<string, string>();
+  const identities = inventory.devices.map((device) => deviceIdentity(deviceFactsOf(device)));
+  turn.record.disksElsewhere = [...new Set(identities)].flatMap((device) => {
+    const host = found.get(device);
+    return host === undefined ? [] : [create(store.DiskElsewhereSchema, { device, host })];
+  });
+  const texts = disksElsewhere(turn.record).map(({ text }) => text);
+  if (texts.length === 0) clearFault(turn, diskKnownElsewhere);
+  else setFault(turn, diskKnownElsewhere, texts.join('. '), clearedBy);
+}
+
+/** One sentence for each disk that nobody has vouched for. */
+export function disksElsewhere({
+  disksElsewhere: disks,
+  host: of,
+}: store.HostRecord): { readonly text: string }[] {
+  const vouched = new Set(of?.spec?.cleaning?.movedDisks.map(sameCase));
+  return disks
+    .filter(({ device }) => !vouched.has(sameCase(device)))
+    .map(({ device, host }) => {
+      const id = host.replace(/^hosts\//, '');
+      const after = `inspect that host again (rackwright host inspect ${id})`;
+      const vouch = `or vouch for it with --moved-disk ${device}`;
+      return {
+        text: `disk ${device} is known as attached to ${host}: if it was moved, ${after}, ${vouch}`,
+      };
+    });
+}
+
+function sameCase(name: string): string {
+  return name.trim().toUpperCase();
+}

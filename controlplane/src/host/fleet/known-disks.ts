@@ -1,0 +1,135 @@
+/**
+ * Which host a disk is attached to, by what agents have said: one key for each trustworthy name of
+ * a disk names the host that was known first to have it. Found by the name, never by a scan.
+ *
+ * Invariants:
+ * K1 A name belongs to its holder while the holder's facts list the disk, or a run of the holder
+ *    is about to say; then a host that moved it to another says so by its next look.
+ * K2 Of two hosts that say they have a disk, the first one holds it, and the second hears of it.
+ * K3 Work and reads grow with the disks of one host, never with hosts.
+ */
+import { create, fromBinary } from '@bufbuild/protobuf';
+import { type Inventory, RunPhase, type StorageDevice, store as wire } from '@rackwright/api';
+import { type DiskName, deviceFactsOf, deviceIdentity, diskNames } from '@rackwright/erasure';
+import { keySegment, storeKey } from '@rackwright/store';
+import {
+  answered,
+  deleteRecord,
+  idOf,
+  type ReadableStore,
+  type RecordWriter,
+  readShared,
+  writeRecord,
+} from '../../records/index.ts';
+import { decideDevices } from '../erasure/device-plan.ts';
+import type { HostEvent } from '../turn/types.ts';
+import type { Holder } from './reservations.ts';
+
+/** Disks of one host that are looked up. */
+const disksMax = 1_024;
+
+/** By the identity of a disk in results: the other host that is known to have it. */
+export type DisksElsewhere = ReadonlyMap<string, string>;
+
+const none: DisksElsewhere = new Map();
+
+/**
+ * Before an inventory is judged: its disks become this host's, or the host that has them is found.
+ * Throws `unavailable`.
+ */
+export async function noteDisks(
+  writer: RecordWriter,
+  { host, operation }: wire.HostRecord,
+  event: HostEvent,
+): Promise<DisksElsewhere> {
+  if (event.kind !== 'report' || host === undefined) return none;
+  const { result, operationId } = event.report;
+  if (operationId !== operation?.operation?.id || result.case !== 'complete') return none;
+  const { inventory } = result.value.observations ?? {};
+  if (inventory === undefined) return none;
+  const elsewhere = new Map<string, string>();
+  for (const { device, name } of namesIn(inventory).slice(0, disksMax)) {
+    const other = await hold(writer, host, name);
+    if (other !== undefined) elsewhere.set(device, other);
+  }
+  return elsewhere;
+}
+
+/** After the record has gone, or with it: gives free what the last inventory named. */
+export async function releaseDisks(
+  writer: RecordWriter,
+  holder: Holder,
+  inventory: Inventory | undefined,
+): Promise<void> {
+  if (inventory === undefined) return;
+  for (const { name } of namesIn(inventory).slice(0, disksMax)) {
+    const key = keyOf(name);
+    const kept = await readShared(writer.store, wire.ReservationSchema, key);
+    if (kept?.record.holderUid !== holder.uid) continue;
+    await deleteRecord(writer, key, kept.revision);
+  }
+}
+
+interface NamedDisk {
+  readonly device: string;
+  readonly name: DiskName;
+}
+
+/** The host's own disks: what is shared by its nature, as a LUN, is nobody's. */
+function namesIn(inventory: Inventory): NamedDisk[] {
+  return decideDevices(inventory, false, undefined).flatMap(({ kind, device }) => {
+    if (kind === 'listed') return [];
+    return diskNames(device).map((name) => ({ device: deviceIdentity(device), name }));
+  });
+}
+
+/** Takes a name for a host; answers the other host that has it, and keeps it. */
+async function hold(
+  writer: RecordWriter,
+  { name: host, uid }: Holder,
+  name: DiskName,
+): Promise<string | undefined> {
+  const key = keyOf(name);
+  const record = create(wire.ReservationSchema, { holder: host, holderUid: uid });
+  let by = 'another host';
+  // Whoever loses the key in between is told who has it.
+  for (let round = 0; round < roundsMax; round += 1) {
+    const kept = await readShared(writer.store, wire.ReservationSchema, key);
+    if (kept?.record.holderUid === uid) return undefined;
+    if (kept !== undefined && (await isThere(writer.store, kept.record, name))) {
+      return kept.record.holder;
+    }
+    by = kept?.record.holder ?? by;
+    const expected = kept?.revision ?? 'absent';
+    const written = await writeRecord(writer, wire.ReservationSchema, key, record, expected);
+    if (written.kind === 'ok') return undefined;
+  }
+  return by;
+}
+
+const roundsMax = 5;
+
+/** K1 */
+async function isThere(
+  store: ReadableStore,
+  { holder, holderUid }: wire.Reservation,
+  name: DiskName,
+): Promise<boolean> {
+  const found = await answered(store.get(storeKey(...holder.split('/'))));
+  if (found.kind === 'absent') return false;
+  const { host } = fromBinary(wire.HostRecordSchema, found.value);
+  if (host?.uid !== holderUid) return false;
+  const { run } = host.status ?? {};
+  if (run !== undefined && run.phase !== RunPhase.ENDED) return true;
+  const facts = await readShared(store, wire.HostFactsSchema, storeKey('facts', idOf(holder)));
+  const devices = facts?.record.hostUid === holderUid ? facts.record.inventory?.devices : undefined;
+  return devices?.some((device) => bears(device, name)) === true;
+}
+
+function bears(device: StorageDevice, { kind, value }: DiskName): boolean {
+  return diskNames(deviceFactsOf(device)).some((own) => own.kind === kind && own.value === value);
+}
+
+function keyOf({ kind, value }: DiskName): string {
+  return storeKey('reservations', `disk-${kind}`, keySegment(value));
+}
