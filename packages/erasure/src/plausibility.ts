@@ -64,8 +64,8 @@ export type OrderedDevice = Pick<agent.DevicePlan, 'verification' | 'rereadDelay
   Partial<Pick<agent.DevicePlan, 'erasedSeed'>>;
 
 /**
- * All that cannot be true of an outcome that claims an erasure; empty for any other verdict. What an
- * agent says of its times is its own word. `orderAgeMs` is not: by our clock nothing took longer.
+ * All that cannot be true of an outcome that claims an erasure; empty for any other verdict. What
+ * an agent says of its times is its word; `orderAgeMs` is our clock's: nothing took longer.
  */
 export function plausibilityProblems(
   outcome: agent.DeviceOutcome,
