@@ -1,6 +1,13 @@
 /** A disk that another host is known to have: told, and neither erased, written nor certified. */
 import { create } from '@bufbuild/protobuf';
-import { agent, CleaningPolicySchema, HostGoal, HostSpecSchema, HostState } from '@rackwright/api';
+import {
+  agent,
+  CleaningPolicySchema,
+  FailureType,
+  HostGoal,
+  HostSpecSchema,
+  HostState,
+} from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
 import {
@@ -62,7 +69,7 @@ test('stops a clean before it writes, and no certificate is signed', () => {
   said(host, ['DISK-1', 'hosts/h9']);
   host.report(inspected());
   expect(statusOf(host).lastError?.failure).toMatchObject({
-    type: 'deviceRefused',
+    type: FailureType.DEVICE_REFUSED,
     message: expect.stringMatching(/hosts\/h9.*--moved-disk DISK-1/),
   });
   expect(host.record.devicePlan).toEqual([]);
