@@ -3,7 +3,7 @@
  * look afterwards, what the reading proves, and the certificate that says so. Pure; the only
  * `node:` module is `node:crypto`.
  */
-export { type DiskName, diskNames } from './disk-names.ts';
+
 export {
   compareBmcDrives,
   type DriveFinding,
@@ -36,6 +36,7 @@ export {
   seedBytesMin,
   type Verification,
 } from './challenge.ts';
+export { type DiskName, diskNames } from './disk-names.ts';
 export {
   type AddendumContext,
   buildAddendum,
