@@ -1,8 +1,10 @@
 /**
- * The contract of BmcDriver with a Redfish service that we did not write, given by
- * RACKWRIGHT_REDFISH_URL=https://USER:PASSWORD@HOST:PORT (sushy-tools, DMTF's mockup server, a real
- * BMC that may be switched). Cases that need a broken BMC run on ours only.
+ * The contract of BmcDriver with Redfish services that we did not write: OpenStack's emulator and
+ * DMTF's mockup server (`foreign.ts`), and one that is given by
+ * RACKWRIGHT_REDFISH_URL=https://USER:PASSWORD@HOST:PORT, such as a real BMC that may be switched.
+ * Cases that need a broken BMC run on ours only.
  */
+import assert from 'node:assert/strict';
 import {
   type BmcDriver,
   defaultGovernorLimits,
@@ -13,7 +15,8 @@ import {
 } from '@rackwright/bmc';
 import { type BmcRig, bmcConformance, type DeviceSide } from '@rackwright/bmc/conformance';
 import { nodeClock, nodeHttpClient } from '@rackwright/platform/node';
-import { describe, test } from 'vitest';
+import { afterAll, beforeAll, describe, test } from 'vitest';
+import { type ForeignName, type ForeignService, missingForeign, startForeign } from './foreign.ts';
 
 const given = process.env['RACKWRIGHT_REDFISH_URL'];
 const clock = nodeClock();
@@ -28,7 +31,21 @@ const cases = [
   'sets the boot override to none',
   'calls a wrong password an authentication failure',
   'gives up at once when its caller has',
-];
+] as const;
+type CaseName = (typeof cases)[number];
+
+/** What a service cannot show, by the case's name and the words that it ends with. */
+type Exceptions = Readonly<{ [name in CaseName]?: RegExp }>;
+
+const services: Readonly<Record<ForeignName, Exceptions>> = {
+  'sushy-tools': {},
+  'redfish-mockup-server': {
+    // It is on, says yes, and stays on.
+    'switches on and off, and the device is switched when it says so': /false !== true/,
+    // It asks nobody who they are.
+    'calls a wrong password an authentication failure': /\+ 'ok'\n- 'authentication'/,
+  },
+};
 
 const devices: Readonly<Record<string, DeviceSide['bootDevice']>> = {
   Pxe: 'network',
@@ -39,8 +56,8 @@ const devices: Readonly<Record<string, DeviceSide['bootDevice']>> = {
 class External {
   readonly #url: URL;
 
-  constructor(url: string) {
-    this.#url = new URL(url);
+  constructor(url: URL) {
+    this.#url = url;
     if (this.#url.protocol !== 'https:') throw new Error('a BMC is spoken to by https:// only');
   }
 
@@ -107,13 +124,38 @@ async function makeRig(external: External): Promise<BmcRig> {
   };
 }
 
+async function runCase(name: CaseName, url: URL): Promise<void> {
+  const found = bmcConformance.find((one) => one.name === name);
+  if (found === undefined) throw new Error(`no case is named ${name}`);
+  await found.run(await makeRig(new External(url)));
+}
+
+describe.each(Object.entries(services))('RedfishDriver with %s', (key, exceptions) => {
+  const name = key as ForeignName;
+  const missing = missingForeign(name);
+  let service: ForeignService | undefined;
+  beforeAll(async () => {
+    if (missing === undefined) service = await startForeign(name);
+  }, timeout);
+  afterAll(() => service?.close());
+
+  for (const one of cases) {
+    const words = exceptions[one];
+    const title = words === undefined ? one : `does not show: ${one}`;
+    test(title, { timeout }, async (context) => {
+      if (service === undefined) return context.skip(missing);
+      const ended = runCase(one, service.url);
+      if (words === undefined) await ended;
+      else await assert.rejects(ended, words);
+    });
+  }
+});
+
 describe('RedfishDriver with a service given by its URL', () => {
   for (const name of cases) {
     test(name, { timeout }, async (context) => {
-      if (given === undefined) context.skip('no RACKWRIGHT_REDFISH_URL is set');
-      const found = bmcConformance.find((one) => one.name === name);
-      if (found === undefined) throw new Error(`no case is named ${name}`);
-      await found.run(await makeRig(new External(given ?? '')));
+      if (given === undefined) return context.skip('no RACKWRIGHT_REDFISH_URL is set');
+      await runCase(name, new URL(given));
     });
   }
 });
