@@ -7,6 +7,8 @@ import {
   type MessageShape,
   toBinary,
 } from '@bufbuild/protobuf';
+import type { MessageLimits } from '../bounds/method-limits.ts';
+import { decodeCost, type Excess, survey } from '../bounds/survey.ts';
 import { ApiFailure } from '../error/api-error.ts';
 
 /** Bytes of a message or of the fields that make one. */
@@ -18,13 +20,49 @@ export function encodeMessage<D extends DescMessage>(
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** The message in `bytes`; unknown fields are kept. Throws `invalidArgument` for other bytes. */
+/**
+ * What it costs to decode these bytes, in bytes. Throws `resourceExhausted` when there is more in
+ * them than is taken; nothing is made of them before.
+ */
+export function weighMessage(
+  schema: DescMessage,
+  bytes: Uint8Array,
+  limits: MessageLimits,
+): number {
+  const found = survey(schema, bytes, limits);
+  if ('what' in found) throw tooMuch(schema.typeName, found);
+  return decodeCost(bytes.length, found);
+}
+
+const excessWords: Readonly<Record<Excess['what'], string>> = {
+  bytes: 'bytes',
+  elements: 'fields and elements of lists',
+  unknownFields: 'fields that this server does not know',
+};
+
+/** The refusal of a message that holds more than its method takes. */
+export function tooMuch(what: string, { what: of, found, most }: Excess): ApiFailure {
+  return new ApiFailure({
+    kind: 'resourceExhausted',
+    message: `${what} has ${found} ${excessWords[of]} or more; ${most} are taken.`,
+    reason: 'MESSAGE_TOO_LARGE',
+    metadata: { limit: of, most: String(most) },
+  });
+}
+
+/** Whether fields that the schema does not name are kept, for whoever hands the message on. */
+export interface DecodeOptions {
+  readonly unknownFields: 'kept' | 'skipped';
+}
+
+/** The message in `bytes`. Throws `invalidArgument` for other bytes. */
 export function decodeMessage<D extends DescMessage>(
   schema: D,
   bytes: Uint8Array,
+  { unknownFields }: DecodeOptions = { unknownFields: 'kept' },
 ): MessageShape<D> {
   try {
-    return fromBinary(schema, bytes);
+    return fromBinary(schema, bytes, { readUnknownFields: unknownFields === 'kept' });
   } catch (cause) {
     throw new ApiFailure(
       {

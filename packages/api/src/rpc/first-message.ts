@@ -8,7 +8,9 @@
  *    the one that opens a stream of requests, with its first message.
  * 2. Requests under way hold no more than allowed, their bare existence included. When there are
  *    more, the oldest of the address that holds most are ended: who holds little is in no danger.
- * 3. Nothing of a call that was ended here is kept, whether or not its caller goes away.
+ * 3. A first message that cannot be within its method's limit any more ends its call before it is
+ *    whole: what it holds is not gathered.
+ * 4. Nothing of a call that was ended here is kept, whether or not its caller goes away.
  */
 import { constants, type ServerHttp2Stream } from 'node:http2';
 import {
@@ -114,10 +116,12 @@ export function boundIncoming(
   limits: IncomingLimits,
   clock: Clock,
   admit: Admit,
+  sizes: ReadonlyMap<string, FirstSize>,
 ): ServerInterceptor {
   return ({ path, requestStream }, call) => {
     if (!hasStream(call)) throw new Error(`${path}: grpc-js shows no stream; its version is wrong`);
-    return new Incoming(call, { path, requests, limits, clock, requestStream, admit });
+    const size = sizes.get(path);
+    return new Incoming(call, { path, requests, limits, clock, requestStream, admit, size });
   };
 }
 
@@ -135,6 +139,15 @@ export type Admit = (
   metadata: Metadata,
 ) => Promise<Refusal | undefined>;
 
+/** Of a method: how large a first message may be, and how a larger one ends its call. */
+export interface FirstSize {
+  readonly bytesMax: number;
+  refuse(bytes: number): Refusal;
+}
+
+/** What may have come of a stream behind its first message before that one is known to be whole. */
+const behindFirstBytesMax = 64 * 1024;
+
 function hasStream(call: ServerInterceptingCallInterface): call is StreamCall {
   return 'stream' in call;
 }
@@ -146,6 +159,7 @@ interface IncomingParts {
   readonly limits: IncomingLimits;
   readonly clock: Clock;
   readonly requestStream: boolean;
+  readonly size: FirstSize | undefined;
 }
 
 class Incoming extends ServerInterceptingCall {
@@ -157,11 +171,20 @@ class Incoming extends ServerInterceptingCall {
   readonly #cancel: Cancel;
   readonly #piece = (piece: Buffer): void => {
     this.#requests.grow(this.#held, piece.length + pieceCostBytes);
+    this.#come += piece.length;
+    const size = this.#size;
+    if (size === undefined || this.#come <= size.bytesMax + behindFirstBytesMax) return;
+    const { code, details, metadata } = size.refuse(this.#come);
+    this.#end(code, details, metadata);
   };
+  readonly #size: FirstSize | undefined;
+  /** Bytes of the body so far. */
+  #come = 0;
 
   constructor(call: StreamCall, parts: IncomingParts) {
     super(call);
-    const { path, requests, limits, clock, requestStream, admit } = parts;
+    const { path, requests, limits, clock, requestStream, admit, size } = parts;
+    this.#size = size;
     const { firstMessageMs, retryAfterMs } = limits;
     this.#requests = requests;
     this.#stream = call.stream;
@@ -226,7 +249,7 @@ class Incoming extends ServerInterceptingCall {
     queueMicrotask(() => this.#end(code, message, metadata));
   }
 
-  /** Invariant 3: a stream that has been answered stays, with its buffers, until it is closed. */
+  /** Invariant 4: a stream that has been answered stays, with its buffers, until it is closed. */
   #end(code: Code, details: string, metadata: Metadata | null): void {
     const stream = this.#stream;
     const isAnswered = stream.headersSent;

@@ -10,10 +10,11 @@ import {
   Metadata,
   type ServiceError,
 } from '@grpc/grpc-js';
+import { limitsOfMethod } from '../bounds/method-limits.ts';
 import { ApiFailure } from '../error/api-error.ts';
 import { statusDetailsKey, toStatus } from '../error/wire.ts';
 import type { Channel } from './channel.ts';
-import { decodeMessage, encodeMessage } from './codec.ts';
+import { decodeMessage, encodeMessage, weighMessage } from './codec.ts';
 import type { BoundService, CallContext } from './handlers.ts';
 
 /** A channel whose calls end in these services; what is no `ApiFailure` ends as `internal`. */
@@ -53,7 +54,9 @@ async function answer(
       reason: 'UNIMPLEMENTED',
     });
   }
-  const request = decodeMessage(method.input, bytes);
+  const { first } = limitsOfMethod(method);
+  weighMessage(method.input, bytes, first);
+  const request = decodeMessage(method.input, bytes, first);
   const response = await handler(request as never, contextOf(path));
   return encodeMessage(method.output, response as never);
 }

@@ -8,7 +8,8 @@
  * 3. Only an `ApiFailure` reaches the caller as it is; anything else becomes `internal` with a
  *    reference that the log has too, and its cause stays in the log.
  * 4. Every call's signal is aborted when the call is over, whatever ended it.
- * 5. What callers can take of this process is bounded by `RpcLimits`. Who is refused for want of
+ * 5. No object is made of a message before its bytes were found to be within its method's limits.
+ * 6. What callers can take of this process is bounded by `RpcLimits`. Who is refused for want of
  *    room hears when to come again; who goes on while it is refused is closed.
  */
 import type { DescMethod } from '@bufbuild/protobuf';
@@ -24,18 +25,25 @@ import {
   type sendUnaryData,
 } from '@grpc/grpc-js';
 import { type Clock, type Log, type Random, randomId } from '@rackwright/platform';
+import { limitsOfMethod } from '../bounds/method-limits.ts';
 import { ApiFailure } from '../error/api-error.ts';
 import { statusDetailsKey, toStatus } from '../error/wire.ts';
 import { Admissions, type Entrance, type Guard } from './admission.ts';
 import { CallRoom } from './call-room.ts';
 import type { SurfaceCall } from './call-scope.ts';
-import { decodeMessage, encodeMessage } from './codec.ts';
-import { type Admit, boundIncoming, IncomingRequests, type Refusal } from './first-message.ts';
+import { decodeMessage, encodeMessage, tooMuch, weighMessage } from './codec.ts';
+import {
+  type Admit,
+  boundIncoming,
+  type FirstSize,
+  IncomingRequests,
+  type Refusal,
+} from './first-message.ts';
 import { type FrontDoor, openFrontDoor } from './front-door.ts';
 import type { AnyHandler, BoundService, CallContext } from './handlers.ts';
 import { defaultRpcLimits, type RpcLimits } from './limits.ts';
 import { RefusedCalls } from './refused-calls.ts';
-import { iterate, type Pace, pump } from './stream.ts';
+import { iterate, type MessageReader, type Pace, pump } from './stream.ts';
 import type { KeyAndChain, ServerTls } from './tls.ts';
 import type { DoorCounts } from './turns-at-the-door.ts';
 
@@ -107,7 +115,9 @@ export async function serve(options: ServeOptions): Promise<RpcServer> {
     opened.door?.vouchFor(peerAddress),
   );
   const shared = { admissions, pace, log, random };
-  const server = grpcServer(limits, [boundIncoming(incoming, limits, clock, admitting(shared))]);
+  const server = grpcServer(limits, [
+    boundIncoming(incoming, limits, clock, admitting(shared), sizesOf(options.services)),
+  ]);
   for (const bound of options.services) {
     const { typeName } = bound.service;
     const openTo = options.openServices?.includes(typeName) === true ? typeName : undefined;
@@ -151,6 +161,20 @@ function grpcServer(limits: RpcLimits, interceptors: ServerInterceptor[]): Serve
     'grpc.enable_channelz': 0,
     interceptors,
   });
+}
+
+/** By path: how large the first message may be, and how a call with a larger one ends. */
+function sizesOf(services: readonly BoundService[]): ReadonlyMap<string, FirstSize> {
+  const sizes = new Map<string, FirstSize>();
+  for (const { service } of services) {
+    for (const method of service.methods) {
+      const { bytesMax: most } = limitsOfMethod(method).first;
+      const refuse = (found: number): Refusal =>
+        statusOf(tooMuch(method.input.typeName, { what: 'bytes', found, most }));
+      sizes.set(`/${service.typeName}/${method.name}`, { bytesMax: most, refuse });
+    }
+  }
+  return sizes;
 }
 
 /** Its refusals are the same as those of handlers. */
@@ -201,7 +225,7 @@ function unary(method: DescMethod, handler: AnyHandler, path: string, shared: Sh
       shared,
       (status) => reply(status),
       async (context) => {
-        const request = decodeMessage(method.input, call.request);
+        const request = readRequest(method, call.request);
         const response = await handler(request as never, context);
         reply(null, encodeMessage(method.output, response as never));
       },
@@ -217,7 +241,7 @@ function serverStreaming(method: DescMethod, handler: AnyHandler, path: string, 
       shared,
       (status) => call.emit('error', status),
       async (context) => {
-        const request = decodeMessage(method.input, call.request);
+        const request = readRequest(method, call.request);
         const responses = handler(request as never, context) as AsyncIterable<never>;
         const encode = (response: never) => encodeMessage(method.output, response);
         if (!(await pump(responses, call, encode, context.signal))) throw closing();
@@ -235,8 +259,8 @@ function bidiStreaming(method: DescMethod, handler: AnyHandler, path: string, sh
       shared,
       (status) => call.emit('error', status),
       async (context) => {
-        const decode = (bytes: Buffer) => decodeMessage(method.input, bytes);
-        const requests = iterate(call, decode, context.signal, callerGone, shared.pace?.(context));
+        const reader = requestReader(method);
+        const requests = iterate(call, reader, context.signal, callerGone, shared.pace?.(context));
         const responses = handler(requests as never, context) as AsyncIterable<never>;
         const encode = (response: never) => encodeMessage(method.output, response);
         if (!(await pump(responses, call, encode, context.signal))) throw closing();
@@ -244,6 +268,22 @@ function bidiStreaming(method: DescMethod, handler: AnyHandler, path: string, sh
       },
     );
   };
+}
+
+/** Invariant 5. */
+function requestReader(method: DescMethod): MessageReader<unknown> {
+  const limits = limitsOfMethod(method);
+  const of = (isFirst: boolean) => (isFirst ? limits.first : limits.later);
+  return {
+    weigh: (bytes, isFirst) => weighMessage(method.input, bytes, of(isFirst)),
+    decode: (bytes, isFirst) => decodeMessage(method.input, bytes, of(isFirst)),
+  };
+}
+
+function readRequest(method: DescMethod, bytes: Buffer): unknown {
+  const reader = requestReader(method);
+  reader.weigh(bytes, true);
+  return reader.decode(bytes, true);
 }
 
 async function inScope(
@@ -272,7 +312,11 @@ function errorStatus(error: unknown, path: string, shared: Shared): Refusal {
   if (failure.cause !== undefined && error === failure) {
     shared.log.warn({ method: path, cause: textOf(failure.cause) }, failure.message);
   }
-  const { code, message, details } = toStatus(failure.error);
+  return statusOf(failure);
+}
+
+function statusOf({ error }: ApiFailure): Refusal {
+  const { code, message, details } = toStatus(error);
   const metadata = new Metadata();
   metadata.set(statusDetailsKey, Buffer.from(details));
   return { code, details: message, metadata };

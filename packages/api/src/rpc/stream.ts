@@ -55,31 +55,40 @@ export async function pump<T>(
 }
 
 /**
- * Told the size of each message before it is decoded: what it waits for before the reader gets it,
- * and the next one is read; undefined: nothing. So the sender is slowed down by not being read.
+ * Told what each message costs to decode, in bytes, before it is: what it waits for before the
+ * reader gets it, and the next one is read; undefined: nothing. So the sender is slowed down by not
+ * being read.
  */
-export type Pace = (bytes: number) => Promise<void> | undefined;
+export type Pace = (costBytes: number) => Promise<void> | undefined;
+
+/** How the messages of a stream are read; `isFirst`: nobody has heard of the caller so far. */
+export interface MessageReader<T> {
+  /** The cost of decoding it; throws when it is more than is taken. */
+  weigh(bytes: Buffer, isFirst: boolean): number;
+  decode(bytes: Buffer, isFirst: boolean): T;
+}
 
 /** What `source` yields, decoded; ends early when `signal` aborts, with what `onAbort` makes. */
 export async function* iterate<T>(
   source: Readable,
-  decode: (bytes: Buffer) => T,
+  reader: MessageReader<T>,
   signal: AbortSignal,
   onAbort: () => Error,
   pace?: Pace,
 ): AsyncGenerator<T, void, undefined> {
   const iterator = source.iterator({ destroyOnReturn: false });
-  for (;;) {
+  for (let isFirst = true; ; isFirst = false) {
     const next = await unlessAborted(iterator.next(), signal);
     if (next === undefined) throw onAbort();
     if (next.done === true) return;
     const bytes = next.value as Buffer;
-    const wait = pace?.(bytes.length);
+    const cost = reader.weigh(bytes, isFirst);
+    const wait = pace?.(cost);
     if (wait !== undefined) {
       await unlessAborted(wait, signal);
       if (signal.aborted) throw onAbort();
     }
-    yield decode(bytes);
+    yield reader.decode(bytes, isFirst);
   }
 }
 
