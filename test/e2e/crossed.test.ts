@@ -188,7 +188,8 @@ describe('two hosts whose BMCs are crossed', () => {
   test('stay unproven when both boot at once and no BMC says who it is', { timeout }, () =>
     onCrossed({ witnesses: false }, async (rack) => {
       for (const host of await cleanAll(rack, ['h1', 'h2'])) {
-        expect(['identityMismatch', 'identityUnproven']).toContain(host.status?.run?.error?.type);
+        const { IDENTITY_MISMATCH, IDENTITY_UNPROVEN } = FailureType;
+        expect([IDENTITY_MISMATCH, IDENTITY_UNPROVEN]).toContain(host.status?.run?.error?.type);
         expect(host.status?.state).toBe(HostState.MANAGEABLE);
         expect(host.status?.dirty).toBe(true);
       }

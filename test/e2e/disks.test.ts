@@ -1,5 +1,13 @@
 /** Disks that cannot be erased, or say that they were: the host never becomes available. */
-import { type Host, HostState, RunKind, RunOutcome, RunPhase } from '@rackwright/api';
+import {
+  type FailureName,
+  failureTypeOf,
+  type Host,
+  HostState,
+  RunKind,
+  RunOutcome,
+  RunPhase,
+} from '@rackwright/api';
 import { type DiskPlan, holdsPattern } from '@rackwright/sim/machine';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { diskChanges, type MachineFolder, type MachinePlan } from './machines.ts';
@@ -41,10 +49,10 @@ async function cleanedIn(rack: Rack, { name }: MachinePlan): Promise<Cleaned> {
   return { rack, folder, host };
 }
 
-async function expectFailure({ rack, host }: Cleaned, type: string, words: readonly string[]) {
+async function expectFailure({ rack, host }: Cleaned, type: FailureName, words: readonly string[]) {
   const { status } = host;
   const message = status?.run?.error?.message ?? '';
-  expect(status?.run?.error?.type, message).toBe(type);
+  expect(status?.run?.error?.type, message).toBe(failureTypeOf(type));
   for (const word of words) expect(message).toContain(word);
   expect(status?.state).toBe(HostState.MANAGEABLE);
   expect(status?.dirty).toBe(true);
@@ -59,7 +67,7 @@ async function expectFailure({ rack, host }: Cleaned, type: string, words: reado
 interface BadDisk {
   readonly what: string;
   readonly disk: DiskPlan;
-  readonly type: string;
+  readonly type: FailureName;
 }
 
 const at = { offset: 1_048_576, length: 4_096 };

@@ -201,9 +201,9 @@ test('ironic-17: a runner that is away is waited for, and given up after its boo
 });
 
 test('ironic-19: a completion that does not show what it owes is an invalid result', () => {
-  const cases: [agent.Report['result'], string][] = [
-    [done, 'invalidResult'],
-    [failed('notErased'), 'notErased'],
+  const cases: [agent.Report['result'], FailureType][] = [
+    [done, FailureType.INVALID_RESULT],
+    [failed('notErased'), FailureType.NOT_ERASED],
   ];
   for (const [result, type] of cases) {
     const host = bench();

@@ -41,7 +41,7 @@ export async function runSilent(story: Story<LabImage>): Promise<void> {
   });
   const { type, message = '' } = status.lastError?.failure ?? {};
   findings.say(`       the host says: ${type}: ${message}`);
-  findings.check('it was not proved', type === 'notProved', type);
+  findings.check('it was not proved', type === 'FAILURE_TYPE_NOT_PROVED', type);
   for (const [what, form] of SAID) findings.check(`it says ${what}`, form.test(message), message);
   const words = conditionOf(halted, 'Degraded')?.message ?? '';
   findings.say(`       the pool says: ${words}`);

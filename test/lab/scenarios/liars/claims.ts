@@ -1,4 +1,6 @@
 /** What Rackwright says of a host and its disks, asked with the operators' command. */
+import { enumFromJson } from '@bufbuild/protobuf';
+import { FailureTypeSchema, failureWord } from '@rackwright/api';
 import { parseStatement } from '@rackwright/erasure';
 import type { Site } from '../../site.ts';
 import type { Claims } from './judge.ts';
@@ -22,8 +24,9 @@ export async function readClaims({ stack, watch }: Site, host: string): Promise<
     .filter(({ level }) => level !== null);
   const status = watch.latest(host)?.status;
   const failure = status?.lastError?.failure;
+  const type = failure === undefined ? '' : nameOf(failure.type);
   const words = [
-    failure === undefined ? '' : `${failure.type}: ${failure.message} ${failure.detail ?? ''}`,
+    failure === undefined ? '' : `${type}: ${failure.message} ${failure.detail ?? ''}`,
     await stack.cli(['host', 'explain', host]),
   ];
   return {
@@ -31,4 +34,9 @@ export async function readClaims({ stack, watch }: Site, host: string): Promise<
     statements,
     words: words.join('\n'),
   };
+}
+
+/** "FAILURE_TYPE_NOT_ERASED", as JSON has it → "notErased" */
+function nameOf(type: string): string {
+  return failureWord(enumFromJson(FailureTypeSchema, type));
 }
