@@ -21,9 +21,33 @@ export interface DriveEvent {
   readonly atMs: number;
   readonly machine: string;
   readonly serial: string;
-  /** `challenge`: data that is not all zeros. `settled`: the device ended a format by itself. */
-  readonly act: 'challenge' | 'zeros' | 'format' | 'settled' | 'osWrote';
+  readonly act: Written | 'settled' | 'osWrote' | 'powerLost' | 'restarted' | 'returned' | ReadBack;
 }
+
+/** Ordered writes; `challenge`: data that is not all zeros. */
+export type Written = 'challenge' | 'zeros' | 'format';
+
+/**
+ * Of a device that was opened for reading only; `read`: old data, or all of it without any.
+ * `settled`: the device ended a format by itself. `returned`: content from before a wipe is back.
+ */
+export type ReadBack = 'openedToRead' | 'readOld' | 'readClean';
+
+const writes: ReadonlySet<DriveEvent['act']> = new Set<Written>(['challenge', 'zeros', 'format']);
+
+/** Whether somebody ordered the device to change its content. */
+export function isWrite({ act }: DriveEvent): boolean {
+  return writes.has(act);
+}
+
+/**
+ * What becomes of a wipe: it lasts; it stays in a cache that a loss of power empties; or the device
+ * returns zeros for a time, and then what it had before.
+ */
+export type WipeFault = 'none' | 'lostAtPowerOff' | 'showsLate';
+
+/** For how long a device that shows late returns zeros, milliseconds. */
+const showsLateMs = 9_000;
 
 /** An image on a disk, as far as it was written. */
 export interface DiskImage {
@@ -42,6 +66,19 @@ export interface DriveTraits {
   lies: boolean;
   /** Every write fails until this time. */
   failsUntilMs: number;
+  wipe: WipeFault;
+}
+
+/** A disk that does what it is told. */
+export function soundDrive(serial: string, kind: DriveTraits['kind']): DriveTraits {
+  return { serial, kind, lies: false, failsUntilMs: 0, wipe: 'none' };
+}
+
+/** What a device really holds while it shows something else. */
+interface Medium {
+  readonly bytes: Uint8Array;
+  readonly old: ReadonlySet<number>;
+  readonly image: DiskImage | undefined;
 }
 
 export class SimDrive {
@@ -53,6 +90,9 @@ export class SimDrive {
   #openFor: SimProcess | undefined;
   #formattingUntilMs = -1;
   #format = 0;
+  #medium: Medium | undefined;
+  #changes = 0;
+  #returned = false;
 
   constructor(traits: DriveTraits, hasData: boolean) {
     this.traits = traits;
@@ -66,6 +106,16 @@ export class SimDrive {
   /** Whether old data can still be read. */
   get hasData(): boolean {
     return this.#old.size > 0;
+  }
+
+  /** Whether this block holds old data. */
+  isOld(block: number): boolean {
+    return this.#old.has(block);
+  }
+
+  /** Whether that data was wiped, and nothing has been written since it came back. */
+  get hasReturned(): boolean {
+    return this.#returned;
   }
 
   /** What was written onto it last; undefined when something else was written since. */
@@ -82,14 +132,62 @@ export class SimDrive {
   /** Somebody uses it: data is there again. */
   fill(): void {
     this.#bytes.fill(0xa5);
+    this.#medium = undefined;
+    this.#returned = false;
     for (let block = 0; block * blockBytes < driveBytes; block++) this.#old.add(block);
   }
 
-  /** The machine lost its power: a format that was under way has reached nobody knows what. */
-  powerLost(nowMs: number): void {
+  /** The machine starts anew: a format that was under way has reached nobody knows what. */
+  restarted(nowMs: number): void {
     this.#openFor = undefined;
     if (nowMs < this.#formattingUntilMs) this.#format += 1;
     this.#formattingUntilMs = -1;
+  }
+
+  /** The same without power: whether content from before a wipe is back. */
+  powerLost(nowMs: number): boolean {
+    this.restarted(nowMs);
+    return this.traits.wipe === 'lostAtPowerOff' && this.#showMedium();
+  }
+
+  /** From now on a wipe lasts, also the last one. */
+  mend(): void {
+    this.traits.failsUntilMs = 0;
+    this.traits.wipe = 'none';
+    this.#medium = undefined;
+  }
+
+  /** What stands on the medium is seen again; whether it is of before a wipe that was complete. */
+  #showMedium(): boolean {
+    const medium = this.#medium;
+    if (medium === undefined) return false;
+    this.#returned = this.#old.size === 0 && medium.old.size > 0;
+    this.#bytes.set(medium.bytes);
+    this.#old.clear();
+    for (const block of medium.old) this.#old.add(block);
+    this.#image = medium.image;
+    this.#medium = undefined;
+    return this.#returned;
+  }
+
+  /** Before the content changes by order: what the medium keeps, if it keeps something else. */
+  #keepMedium(): void {
+    this.#returned = false;
+    if (this.traits.wipe === 'none') this.#medium = undefined;
+    else
+      this.#medium ??= { bytes: this.#bytes.slice(), old: new Set(this.#old), image: this.#image };
+  }
+
+  /** After each change: a device that shows late begins to count anew. */
+  changed(heap: EventHeap, returned: () => void): void {
+    const medium = this.#medium;
+    if (this.traits.wipe !== 'showsLate' || medium === undefined) return;
+    this.#changes += 1;
+    const changes = this.#changes;
+    heap.after(showsLateMs, () => {
+      const isLast = changes === this.#changes && medium === this.#medium;
+      if (isLast && this.traits.wipe === 'showsLate' && this.#showMedium()) returned();
+    });
   }
 
   facts(name: string): DeviceFacts {
@@ -129,6 +227,7 @@ export class SimDrive {
 
   write(offset: number, bytes: Uint8Array): void {
     if (this.traits.lies) return;
+    this.#keepMedium();
     this.#image = undefined;
     this.#bytes.set(bytes, offset);
     for (let at = offset; at < offset + bytes.length; at += blockBytes) {
@@ -149,6 +248,7 @@ export class SimDrive {
       if (format !== this.#format) return;
       this.#formattingUntilMs = -1;
       if (!this.traits.lies) {
+        this.#keepMedium();
         this.#image = undefined;
         this.#bytes.fill(0);
         this.#old.clear();
@@ -189,10 +289,12 @@ export function blockDevices(around: DriveSurroundings): BlockDevices {
       around.listed();
       return { devices: drives().map((each) => each.facts(nameOf(each))), signs: [] };
     },
-    hold: async (device) => {
+    hold: async (device, access = 'write') => {
       const drive = driveOf(device);
       drive.open(process);
-      return holdDrive(around, drive, device);
+      if (access === 'write') return holdDrive(around, drive, device, openRegion(around, drive));
+      note(around, drive, 'openedToRead');
+      return holdDrive(around, drive, device, readOnly(around, drive, openRegion(around, drive)));
     },
     dismantle: async ({ name }) => {
       throw new DeviceError(`${name} has no holders that could be taken down`);
@@ -203,21 +305,29 @@ export function blockDevices(around: DriveSurroundings): BlockDevices {
   };
 }
 
-function holdDrive(around: DriveSurroundings, drive: SimDrive, device: DeviceFacts): HeldDevice {
+function holdDrive(
+  around: DriveSurroundings,
+  drive: SimDrive,
+  device: DeviceFacts,
+  region: OpenRegion,
+): HeldDevice {
   const { heap, chance, process, drives } = around;
   const present = async (): Promise<void> => {
     if (drives().includes(drive)) return;
     throw new DeviceError(`${device.name} is gone`, { loss: 'vanished' });
   };
   return {
-    regions: device.regions.map(() => openRegion(around, drive)),
+    regions: device.regions.map(() => region),
     present,
     confirm: present,
     nvmeFormat: async () => {
       const tookMs = chance.around(8_000);
       note(around, drive, 'format');
       failIfBroken(around, drive);
-      drive.beginFormat(heap, tookMs, () => note(around, drive, 'settled'));
+      drive.beginFormat(heap, tookMs, () => {
+        note(around, drive, 'settled');
+        changed(around, drive);
+      });
       return process.answer(tookMs + 1, () => ['formatted']);
     },
     eraseItself: async (method) => {
@@ -247,6 +357,7 @@ function openRegion(around: DriveSurroundings, drive: SimDrive): OpenRegion {
       await process.answer(chance.around(50), () => undefined);
       failIfBroken(around, drive);
       drive.write(offset, bytes);
+      changed(around, drive);
     },
     writeZeros: async (offset, length) => {
       note(around, drive, 'zeros');
@@ -256,6 +367,7 @@ function openRegion(around: DriveSurroundings, drive: SimDrive): OpenRegion {
         await process.answer(chance.around(3_000), () => undefined);
         failIfBroken(around, drive);
         drive.write(offset + piece * blockBytes, new Uint8Array(blockBytes));
+        changed(around, drive);
       }
     },
     discard: async () => {
@@ -263,6 +375,45 @@ function openRegion(around: DriveSurroundings, drive: SimDrive): OpenRegion {
     },
     flush: () => process.answer(chance.around(20), () => undefined),
   };
+}
+
+/** The device itself refuses writes, and notes what was read from it. */
+function readOnly(around: DriveSurroundings, drive: SimDrive, inner: OpenRegion): OpenRegion {
+  const blocksRead = new Set<number>();
+  const refuse = async (): Promise<never> => {
+    throw new DeviceError(`${drive.serial} is open for reading only`, { operation: 'write' });
+  };
+  const took = (offset: number, length: number) => {
+    let foundOld = false;
+    for (let at = offset; at < offset + length; at += blockBytes) {
+      const block = Math.floor(at / blockBytes);
+      foundOld ||= drive.isOld(block);
+      blocksRead.add(block);
+    }
+    if (foundOld) note(around, drive, 'readOld');
+    const isWhole = blocksRead.size === driveBytes / blockBytes;
+    if (isWhole && !drive.hasData) note(around, drive, 'readClean');
+  };
+  return {
+    read: async (offset, length) => {
+      const bytes = await inner.read(offset, length);
+      took(offset, length);
+      return bytes;
+    },
+    readInto: async (offset, target) => {
+      await inner.readInto(offset, target);
+      took(offset, target.length);
+    },
+    write: refuse,
+    writeZeros: refuse,
+    discard: refuse,
+    flush: inner.flush,
+  };
+}
+
+/** Content of before a wipe may come back by itself, also when nobody runs any more. */
+function changed(around: DriveSurroundings, drive: SimDrive): void {
+  drive.changed(around.heap, () => note(around, drive, 'returned'));
 }
 
 function note({ heap, log, machine }: DriveSurroundings, drive: SimDrive, act: DriveEvent['act']) {

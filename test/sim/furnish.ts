@@ -5,6 +5,7 @@ import {
   HostSpecSchema,
   HostState,
   HostStatusSchema,
+  PowerCycleCheck,
   store as wire,
 } from '@rackwright/api';
 import { reservedValues } from '@rackwright/controlplane';
@@ -50,11 +51,20 @@ export async function putFleet(store: StateStore): Promise<void> {
   await store.put('fleet.fleet', value, 'absent');
 }
 
+const { IMMEDIATE, UNSPECIFIED } = PowerCycleCheck;
+
 /** A host that is only known so far. */
-export async function putHost(store: StateStore, index: number, goal: HostGoal): Promise<void> {
+export async function putHost(
+  store: StateStore,
+  index: number,
+  goal: HostGoal,
+  seed: number,
+): Promise<void> {
   const name = `hosts/h${index}`;
   const spec = create(HostSpecSchema, {
     goal,
+    // Every second host reads its disks again at once.
+    cleaning: { powerCycleCheck: (seed + index) % 2 === 1 ? IMMEDIATE : UNSPECIFIED },
     rack: 'racks/r1',
     bmc: { address: bmcAddress(index), credential: 'credentials/c1' },
     bootMacs: [`52:54:00:00:00:${index.toString(16).padStart(2, '0')}`],

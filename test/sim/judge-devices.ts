@@ -4,7 +4,7 @@
  * J6 nothing destructive begins without a lease, J11 no power command but the host's own run's.
  */
 import { agent, RunPhase, type store } from '@rackwright/api';
-import type { DriveEvent } from './drives.ts';
+import { type DriveEvent, isWrite } from './drives.ts';
 import type { JudgedHost, JudgeParts } from './judged.ts';
 import type { PowerEvent } from './machine.ts';
 
@@ -114,7 +114,7 @@ export class DeviceJudge {
 
   #judgeDrive(event: DriveEvent): void {
     const { act, serial, machine, atMs } = event;
-    if (act === 'settled' || act === 'osWrote') return;
+    if (!isWrite(event)) return;
     const orders = [...this.#erasures.values()].filter((order) => order.serials.has(serial));
     if (orders.length === 0) {
       this.#found('J3', `${machine}: ${act} on ${serial}, which no plan names`);

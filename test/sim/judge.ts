@@ -11,6 +11,7 @@ import type { DriveEvent } from './drives.ts';
 import { BrakeJudge } from './judge-brakes.ts';
 import { CertificateJudge } from './judge-certificates.ts';
 import { DeviceJudge } from './judge-devices.ts';
+import { ProofJudge } from './judge-proof.ts';
 import { StepJudge } from './judge-steps.ts';
 import { type JudgedHost, type JudgeParts, machineOf } from './judged.ts';
 import { PoolJudge } from './pools/judge.ts';
@@ -39,6 +40,7 @@ export class Judge {
   readonly #certificates: CertificateJudge;
   readonly #brakes: BrakeJudge;
   readonly #steps: StepJudge;
+  readonly #proof: ProofJudge;
   readonly #workflows: WorkflowJudge;
   readonly #discovery: DiscoveryJudge;
   readonly #batches: BatchJudge;
@@ -56,6 +58,7 @@ export class Judge {
     const begun = (event: DriveEvent) => this.#brakes.begun(event);
     this.#devices = new DeviceJudge(parts, this.#hosts, found, begun);
     this.#steps = new StepJudge(parts, this.#hosts, found);
+    this.#proof = new ProofJudge(parts, this.#hosts, found);
     this.#certificates = new CertificateJudge(parts, found);
     this.#workflows = new WorkflowJudge(parts, this.#hosts, found);
     this.#discovery = new DiscoveryJudge(parts, this.#hosts, found);
@@ -66,6 +69,11 @@ export class Judge {
   /** The hosts as last written. */
   get hosts(): ReadonlyMap<string, JudgedHost> {
     return this.#hosts;
+  }
+
+  /** What is judged of readings after a power cycle. */
+  get proof(): ProofJudge {
+    return this.#proof;
   }
 
   /** What is judged of runs of workflows. */
@@ -104,6 +112,7 @@ export class Judge {
     const acted = this.#devices.look();
     this.#discovery.look();
     this.#steps.look();
+    this.#proof.look();
     this.#workflows.look();
     this.#pools.look();
     if (wrote || acted) this.#judgeAvailable();
@@ -123,6 +132,7 @@ export class Judge {
   storeRestored(seenRevision: number): void {
     const disk = this.#parts.view.storeDisk();
     this.#wasRestored = true;
+    this.#proof.restored();
     this.#hosts.clear();
     this.#bytes.clear();
     this.#revision = disk.latest();
@@ -167,6 +177,7 @@ export class Judge {
   /** J12: what was answered `applied` has moved its host, durably. */
   applied(operationId: string): void {
     this.#readChanges();
+    this.#proof.applied(operationId);
     for (const { key, record } of this.#hosts.values()) {
       if (record.operation?.operation?.id !== operationId) continue;
       this.found('J12', `${operationId} was answered applied, ${key} still waits for it`);
@@ -219,6 +230,7 @@ export class Judge {
       const value = change.kind === 'put' ? change.value : undefined;
       this.#workflows.note(change.key, value);
       this.#discovery.note(change.key, value);
+      this.#proof.note(change.key, value);
       this.#batches.note(change.key, value);
       this.#pools.note(change.key, value);
       if (change.kind !== 'put') {
@@ -266,6 +278,7 @@ export class Judge {
     this.#hosts.set(key, host);
     this.#discovery.changed(host);
     this.#devices.ordered(record);
+    this.#proof.changed(before, record);
     this.#steps.changed(record);
     this.#workflows.changed(record);
     this.#batches.changed(record);
@@ -322,7 +335,9 @@ export class Judge {
       }
       this.#certificates.judge(host);
       if (machine === undefined || machine.unseen) continue;
-      const dirty = machine.drives.filter((drive) => drive.hasData).map(({ serial }) => serial);
+      // What has come back since nobody can know before it is read: E2.
+      const left = machine.drives.filter((drive) => drive.hasData && !drive.hasReturned);
+      const dirty = left.map(({ serial }) => serial);
       if (dirty.length > 0) this.found('J1', `${host.key} is available with data on ${dirty}`);
     }
   }

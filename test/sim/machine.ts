@@ -180,7 +180,12 @@ export class SimMachine implements BmcSwitch {
     this.#serving = undefined;
     if (this.booted.kind === 'runner') this.booted.runner.powerLost();
     this.booted = { kind: 'off' };
-    for (const drive of this.drives) drive.powerLost(this.#view.heap.nowMs);
+    const { nowMs } = this.#view.heap;
+    for (const drive of this.drives) {
+      this.#noteDrive(drive, by === 'itself' ? 'restarted' : 'powerLost');
+      if (by === 'itself') drive.restarted(nowMs);
+      else if (drive.powerLost(nowMs)) this.#noteDrive(drive, 'returned');
+    }
   }
 
   #start(): void {
@@ -243,8 +248,7 @@ export class SimMachine implements BmcSwitch {
     }
     this.booted = { kind: 'disk' };
     first.fill();
-    const { nowMs: atMs } = this.#view.heap;
-    this.#logs.drives.push({ atMs, machine: this.name, serial: first.serial, act: 'osWrote' });
+    this.#noteDrive(first, 'osWrote');
     if (image !== undefined) this.#runImage(image);
   }
 
@@ -278,6 +282,11 @@ export class SimMachine implements BmcSwitch {
     if (answer === 'proved' || answer === 'outdated') this.#heard.add(image.deployment);
     if (power !== this.#power || this.#heard.has(image.deployment)) return;
     if (triesLeft > 0) this.#later(15_000, () => void this.#phoneHome(image, triesLeft - 1));
+  }
+
+  #noteDrive({ serial }: SimDrive, act: DriveEvent['act']): void {
+    const { nowMs: atMs } = this.#view.heap;
+    this.#logs.drives.push({ atMs, machine: this.name, serial, act });
   }
 
   #noteImage(act: ImageEvent['act'], image: DiskImage | undefined, by: ImageEvent['by']): void {

@@ -14,6 +14,7 @@ import {
   type Machine,
   runRunner,
   type Step,
+  verifyErased,
 } from '@rackwright/runner';
 import { type Link, openLink, SimPlatters, type SimProcess, simDisk } from '@rackwright/sim';
 import { blockDevices, type DiskImage, type DriveEvent } from './drives.ts';
@@ -136,7 +137,8 @@ export class RunnerBox {
       writeImage: (image: DiskImage) => machine.writeImage(image),
     };
     const flash = machine.flashable ? [flashStep(around)] : [];
-    const own = [eraseDevices, eraseDevicesMetadata, imageStep(around), ...flash];
+    const erasing = [eraseDevices, eraseDevicesMetadata, verifyErased];
+    const own = [...erasing, imageStep(around), ...flash];
     if (!this.#view.workflows) return own;
     const platters = this.#platters;
     const place = { view: this.#view, process, platters, disk, boot: bootId, log: works };

@@ -6,6 +6,7 @@
 
 import type { Direction } from '@rackwright/sim';
 import type { ControlPlaneReplica } from './control-plane.ts';
+import { soundDrive, type WipeFault } from './drives.ts';
 import type { SimMachine } from './machine.ts';
 import type { AgentBox } from './rack-agent.ts';
 import type { StoreReach } from './slow-store.ts';
@@ -141,6 +142,8 @@ const hosts: Record<string, Trouble> = {
       traits.lies = false;
     });
   },
+  'disk loses its wipe': onWipe('lostAtPowerOff'),
+  'disk shows its wipe late': onWipe('showsLate'),
   'disk replaced': ({ chance, random }, { machines }) => {
     const machine = chance.pick(machines);
     // People open a machine only when it is off.
@@ -149,7 +152,7 @@ const hosts: Record<string, Trouble> = {
     const before = machine.drives[at];
     if (before === undefined) return;
     const serial = `${before.serial}x`;
-    machine.replaceDrive(at, { ...before.traits, serial, lies: false, failsUntilMs: 0 }, true);
+    machine.replaceDrive(at, soundDrive(serial, before.traits.kind), true);
   },
 };
 
@@ -196,6 +199,16 @@ export function scheduleTrouble(view: WorldView, victims: Victims, everyMs: numb
 function onBmc(harm: (bmc: SimMachine['bmc'], untilMs: number) => void): Trouble {
   return ({ chance, heap }, { machines }) =>
     harm(chance.pick(machines).bmc, heap.nowMs + chance.around(40_000));
+}
+
+/** For long enough that a clean begins and ends meanwhile; then the cache is written at last. */
+function onWipe(fault: WipeFault): Trouble {
+  return ({ chance, heap }, { machines }) => {
+    const drive = chance.pick(chance.pick(machines).drives);
+    if (drive.traits.wipe !== 'none') return;
+    drive.traits.wipe = fault;
+    heap.after(chance.around(240_000), () => drive.mend());
+  };
 }
 
 function runnerOf(machine: SimMachine) {

@@ -10,6 +10,7 @@ import { bmcPassword } from './bmc.ts';
 import { makeChance } from './chance.ts';
 import { type AgentStream, ControlPlaneReplica } from './control-plane.ts';
 import { DiscoveryPeople, makeStranger } from './discovery/people.ts';
+import { soundDrive } from './drives.ts';
 import { bmcAddress, putCredential, putFleet, putHost, putRack } from './furnish.ts';
 import { Judge, type Violation } from './judge.ts';
 import { type MachineLogs, SimMachine } from './machine.ts';
@@ -215,11 +216,8 @@ class World {
     const { random, planted } = this.#view;
     const machine = new SimMachine(this.#view, this.#logs, index, this.#view.wallStartMs);
     const lies = planted === 'lyingDevice' && index === 1;
-    machine.addDrive({ serial: `D${index}A`, kind: 'sata', lies, failsUntilMs: 0 }, true);
-    if (random.fraction() < 0.5) {
-      const traits = { serial: `D${index}B`, kind: 'nvme' as const, lies: false, failsUntilMs: 0 };
-      machine.addDrive(traits, true);
-    }
+    machine.addDrive({ ...soundDrive(`D${index}A`, 'sata'), lies }, true);
+    if (random.fraction() < 0.5) machine.addDrive(soundDrive(`D${index}B`, 'nvme'), true);
     machine.flashable = random.fraction() < 0.3;
     this.#machines.set(machine.name, machine);
     this.#cables.set(bmcAddress(index), machine);
@@ -246,7 +244,7 @@ class World {
       chameleonIndex,
       this.#view.wallStartMs,
     );
-    chameleon.addDrive({ serial: 'DX', kind: 'sata', lies: false, failsUntilMs: 0 }, true);
+    chameleon.addDrive(soundDrive('DX', 'sata'), true);
     return new DiscoveryPeople(this.#view, isThere ? chameleon : undefined);
   }
 
@@ -304,6 +302,7 @@ class World {
    */
   #hostile({ message }: agent.SessionRequest, deliver: AgentStream['receive']): void {
     if (message.case !== 'report' || message.value.operationId === '') return;
+    this.#judge.proof.reported(message.value);
     const { chance, heap } = this.#view;
     if (!chance.happens(0.05)) return;
     const value = { ...message.value, sequence: 0n };
@@ -332,7 +331,7 @@ class World {
       // Who is only looked at has time for templates from the beginning.
       const isKept = this.#view.workflows && this.#view.random.fraction() < 0.8;
       const goal = isKept ? HostGoal.MANAGEABLE : HostGoal.UNSPECIFIED;
-      await putHost(store, index, goal);
+      await putHost(store, index, goal, this.#options.seed);
     }
   }
 
@@ -425,9 +424,9 @@ class World {
     for (const [index, machine] of [...this.#machines.values()].entries()) {
       machine.bmc.repair();
       this.#cables.set(bmcAddress(index + 1), machine);
-      for (const { traits } of machine.drives) {
-        traits.failsUntilMs = 0;
-        traits.lies = this.#options.planted === 'lyingDevice' && traits.lies;
+      for (const drive of machine.drives) {
+        drive.mend();
+        drive.traits.lies = this.#options.planted === 'lyingDevice' && drive.traits.lies;
       }
     }
     for (const reach of this.#reaches) reach.awayUntilMs = 0;

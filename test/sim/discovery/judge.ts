@@ -17,6 +17,7 @@ import {
   HostState,
   store,
 } from '@rackwright/api';
+import { isWrite } from '../drives.ts';
 import { type JudgedHost, type JudgeParts, machineOf } from '../judged.ts';
 import type { SimMachine } from '../machine.ts';
 import type { LiveAgent } from '../view.ts';
@@ -160,7 +161,7 @@ export class DiscoveryJudge {
     const { drives, steps, work } = this.#parts.logs;
     for (; this.#drivesRead < drives.length; this.#drivesRead++) {
       const event = drives[this.#drivesRead];
-      if (event === undefined || event.act === 'osWrote' || event.act === 'settled') continue;
+      if (event === undefined || !isWrite(event)) continue;
       this.#judgeDone(event.machine, `${event.act} on ${event.serial}`);
     }
     for (; this.#stepsRead < steps.length; this.#stepsRead++) {

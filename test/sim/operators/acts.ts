@@ -6,6 +6,7 @@ import {
   HostGoal,
   HostState,
   PowerAction,
+  PowerCycleCheck,
   PowerMismatchPolicy,
 } from '@rackwright/api';
 import { bmcPassword } from '../bmc.ts';
@@ -187,6 +188,8 @@ const spec: Act = {
       ['spec.boot_macs', { bootMacs: [machine.mac] }],
       ['spec.cleaning', { cleaning: { priorityOverrides: { 'deploy.erase_devices': 0 } } }],
       ['spec.cleaning', { cleaning: {} }],
+      ['spec.cleaning', { cleaning: { powerCycleCheck: PowerCycleCheck.IMMEDIATE } }],
+      ['spec.cleaning', { cleaning: { powerCycleCheck: PowerCycleCheck.NEXT_BOOT } }],
       ['spec.boot_macs', { bootMacs: ['nonsense'] }],
     ] as const);
     const update = { name: host.host.name, spec: change as object };

@@ -19,12 +19,13 @@ const repairBmc = ({ bmc }: SimMachine) => bmc.repair();
 /** Every disk that does not do what it says leaves the machine. */
 function replaceBadDisks(machine: SimMachine): void {
   for (const [index, drive] of machine.drives.entries()) {
-    machine.replaceDrive(index, { ...drive.traits, lies: false }, drive.hasData);
+    machine.replaceDrive(index, { ...drive.traits, lies: false, wipe: 'none' }, drive.hasData);
   }
 }
 
 const errands: readonly (readonly [RegExp, (machine: SimMachine) => void])[] = [
   [/^take the disk .* out of the host, or replace it$/, replaceBadDisks],
+  [/^the disk that is named does not keep an erasure: take it out/, replaceBadDisks],
   [/^see that the BMC at .* has power and network/, repairBmc],
   [/^see what answers at /, repairBmc],
   [/^the BMC at .* says yes and does nothing: reset or replace it$/, repairBmc],

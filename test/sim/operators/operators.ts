@@ -170,7 +170,8 @@ export class Operators {
       if (added.some((id) => /:q\d+$|^workflow:/.test(id))) continue;
       this.#view.found(
         'O2',
-        `${act} ${hostId} was refused, and revision ${change.revision} written`,
+        `${act} ${hostId} was refused, and revision ${change.revision} written: ` +
+          `${is.change?.cause}, ${added}`,
       );
     }
   }

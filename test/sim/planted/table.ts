@@ -4,6 +4,7 @@ import { controlPlants } from './control-plants.ts';
 import { discoveryPlants } from './discovery-plants.ts';
 import type { Plant } from './plant.ts';
 import { poolPlants } from './pool-plants.ts';
+import { proofPlants } from './proof-plants.ts';
 import { workflowPlants } from './workflow-plants.ts';
 import { worldPlants } from './world-plants.ts';
 
@@ -11,6 +12,7 @@ export const plants: readonly Plant[] = [
   ...worldPlants,
   ...agentPlants,
   ...controlPlants,
+  ...proofPlants,
   ...workflowPlants,
   ...discoveryPlants,
   ...poolPlants,
