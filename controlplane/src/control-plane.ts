@@ -311,7 +311,7 @@ async function startServices(
     });
     const resolvedDays = config.retention.historyDays;
     closing.push(startRetentionSweep({ ...platform, store, resolvedDays }));
-    const desk = await openDeskAt(config, platform, store);
+    const desk = await openDeskAt(config, platform, store, identity.secrets);
     closing.push(() => desk?.close());
     const boards = [operatorServices.health, agentHealth];
     let isOpen = true;
@@ -341,13 +341,15 @@ async function startServices(
 
 /** Where a backup is asked for, if the platform has what that takes. */
 function openDeskAt(
-  { dataFolder: folder }: ControlPlaneConfig,
+  { dataFolder: folder, secrets: apart }: ControlPlaneConfig,
   platform: Platform,
   store: StateStore,
+  secrets: Identity['secrets'],
 ) {
   const { largeFiles: files, localCalls } = platform;
   if (files === undefined || localCalls === undefined) return undefined;
-  return openDesk({ ...platform, store, files, folder }, localCalls);
+  const sealing = apart === undefined ? {} : { secrets };
+  return openDesk({ ...platform, ...sealing, store, files, folder }, localCalls);
 }
 
 interface OperatorParts {

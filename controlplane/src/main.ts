@@ -170,21 +170,21 @@ async function runBackup(kind: 'backup' | 'restore', argv: string[]): Promise<vo
   const opening = { ...parts, retention: config.retention, acceptUnprovenDurability: true };
   const files = nodeLargeFiles();
   const path = resolve(file);
+  const where = { ...parts, ...credentialsFolder() };
+  const keys =
+    config.secrets === undefined ? {} : { keySource: openKeySource(config.secrets.key, where) };
   const lines =
     kind === 'backup'
       ? await backupCommand(config, path, {
           ...{ ...parts, files, calls: nodeLocalCalls() },
           openStore: () => openStore(config.store, { ...opening, restored: false }),
+          ...keys,
         })
       : await restoreCommand(config, path, {
           ...{ ...parts, files, crashPoint: makeCrashPoint(config.crashAt) },
           openRestored: (at) =>
             openStore({ driver: 'sqlite', path: at }, { ...opening, restored: true }),
-          ...(config.secrets === undefined
-            ? {}
-            : {
-                keySource: openKeySource(config.secrets.key, { ...parts, ...credentialsFolder() }),
-              }),
+          ...keys,
         });
   process.stdout.write(`${lines.join('\n')}\n`);
 }

@@ -279,6 +279,19 @@ describe('a backup of a control plane that runs', () => {
     expect(await copies()).toEqual([]);
   });
 
+  test('has its keys sealed by who runs, where the key of secrets is kept apart', async () => {
+    await desk.close();
+    const secrets = createSecrets([new Uint8Array(32)], random);
+    const own = { store, files, disk, random, clock, log, secrets, folder: config.dataFolder };
+    desk = await openDesk(own, calls);
+    const key = { file: join(folder, 'in-nobody-else’s-reach') };
+    const json = JSON.stringify({ dataFolder: config.dataFolder, secrets: { key } });
+    const openStore = () => Promise.reject(new Error('the store is not ours to open'));
+    await backupCommand(parseConfig(json), tar, { ...parts, openStore });
+    expect((await readFile(tar, 'utf8')).includes(privateKey)).toBe(false);
+    expect(execFileSync('tar', ['-tf', tar], { encoding: 'utf8' })).toContain('ca.key.sealed');
+  });
+
   test('is refused when the key that seals in it has been taken away', async () => {
     const key = join(config.dataFolder, 'identity/secrets.key');
     await writeFile(key, formatKey(new Uint8Array(32).fill(7)), { mode: 0o600 });
@@ -378,6 +391,47 @@ describe('a restoration', () => {
     await writeFile(keys, formatKey(new Uint8Array(32).fill(1)) + formatKey(new Uint8Array(32)));
     await again();
     expect(await readdir(target.dataFolder)).toContain('state.db');
+  });
+
+  test('of one whose key is kept apart opens nothing without that key', async () => {
+    const keys = join(folder, 'kek');
+    await writeFile(keys, formatKey(new Uint8Array(32)), { mode: 0o600 });
+    const identity = join(config.dataFolder, 'identity');
+    await rm(join(identity, 'secrets.key'));
+    const secret: Record<string, string> = { 'server.key': 'of TLS', 'erasure.key': 'of proofs' };
+    for (const [name, text] of Object.entries(secret)) await writeFile(join(identity, name), text);
+    await writeFile(join(identity, 'admin.token'), 'token-of-the-first');
+    const apart = (dataFolder: string) =>
+      parseConfig(JSON.stringify({ dataFolder, secrets: { key: { file: keys } } }));
+    const keySource = ownerOnlyFile(disk, keys);
+    const sealed = join(folder, 'sealed.tar');
+    const openStore = () => open(join(config.dataFolder, 'state.db'));
+    const made = { ...parts, keySource, openStore };
+    const said = await backupCommand(apart(config.dataFolder), sealed, made);
+    expect(said.join(' ')).toMatch(/private keys are sealed.* Tokens are not in it/);
+    const bytes = await readFile(sealed, 'latin1');
+    for (const text of [...Object.values(secret), privateKey, 'token-of-the-first']) {
+      expect(bytes.includes(Buffer.from(text).toString('latin1')), text).toBe(false);
+    }
+    const openRestored = (path: string) => open(path, true);
+    await expect(restore(sealed)).rejects.toThrow(secretsKeyId(new Uint8Array(32)));
+    const taking = { ...parts, keySource, openRestored };
+    await restoreCommand(apart(target.dataFolder), sealed, taking);
+    const taken = await readdir(join(target.dataFolder, 'identity'));
+    const wanted = ['ca.key', 'ca.pem', 'complete', 'erasure.key', 'server.key'];
+    expect(taken.sort()).toEqual(wanted);
+    for (const [name, text] of Object.entries({ ...secret, 'ca.key': privateKey })) {
+      const path = join(target.dataFolder, 'identity', name);
+      expect(await readFile(path, 'utf8')).toBe(text);
+      expect((await stat(path)).mode & 0o777).toBe(0o600);
+    }
+  });
+
+  test('has no token', async () => {
+    await writeFile(join(config.dataFolder, 'identity/admin.token'), 'token-of-the-first');
+    const again = join(folder, 'again.tar');
+    await backup(again);
+    expect((await readFile(again, 'latin1')).includes('token-of-the-first')).toBe(false);
   });
 
   test('asks for no key where no secret is under one', async () => {

@@ -3,7 +3,8 @@
  *
  * Invariants:
  * 1. The archive gets its name when it is whole and durable; one that exists is never replaced.
- * 2. It is its owner's only: it holds the keys to all that the control plane can do.
+ * 2. It is its owner's only: it holds the keys to all that the control plane can do, sealed where
+ *    the key of secrets is kept apart. Tokens are in none.
  * 3. What seals secrets in the copy of the store is in the identity that goes with it, unless the
  *    configuration keeps it elsewhere, which the manifest says.
  */
@@ -12,7 +13,7 @@ import type { Clock, Disk, LargeFiles, LocalCalls, Random } from '@rackwright/pl
 import { randomId } from '@rackwright/platform';
 import { type StateStore, sqliteFileProblem } from '@rackwright/store';
 import type { ControlPlaneConfig } from '../config.ts';
-import { parseKeys, secretsKeyId } from '../secrets/index.ts';
+import { createSecrets, type KeySource, parseKeys, secretsKeyId } from '../secrets/index.ts';
 import { copyStore, deskSocket, removeCopy, type StoreCopy } from './desk.ts';
 import {
   BackupError,
@@ -23,8 +24,10 @@ import {
   type Manifest,
   manifestName,
   manifestSumName,
+  sealedBackupFormat,
   storeName,
 } from './manifest.ts';
+import { handlingOf, type SealedKeys, sealedName } from './sealed-keys.ts';
 import { tarEnd, tarHeader, tarPadding } from './tar.ts';
 
 export interface BackupParts {
@@ -33,6 +36,8 @@ export interface BackupParts {
   readonly calls: LocalCalls;
   readonly clock: Clock;
   readonly random: Random;
+  /** Where secrets keys are kept apart; asked when no control plane runs. */
+  readonly keySource?: KeySource;
   /** Opens the store of the configuration, when no control plane runs. */
   readonly openStore: () => Promise<StateStore>;
 }
@@ -84,7 +89,9 @@ async function copyOfStore(config: ControlPlaneConfig, parts: BackupParts): Prom
   }
   const store = await parts.openStore();
   try {
-    const copy = await copyStore({ ...parts, store, folder });
+    const keys = config.secrets === undefined ? undefined : await parts.keySource?.read();
+    const secrets = keys && { secrets: createSecrets(keys, parts.random) };
+    const copy = await copyStore({ ...parts, ...secrets, store, folder });
     return { copy, release: async () => undefined };
   } finally {
     await store.close();
@@ -102,12 +109,19 @@ async function writeArchive(
   copy: StoreCopy,
   { files, disk, clock, random }: BackupParts,
 ): Promise<Manifest> {
-  const sources = await identityFiles(`${config.dataFolder}/identity`, disk, files);
+  const { sealedKeys } = copy;
+  if (config.secrets !== undefined && sealedKeys === undefined) {
+    throw new BackupError(
+      'the key of secrets is kept apart, and who made the copy did not seal by it: start the ' +
+        'control plane of this release and of this configuration',
+    );
+  }
+  const sources = await identityFiles(`${config.dataFolder}/identity`, disk, files, sealedKeys);
   if (config.secrets === undefined) await checkKeys(copy, sources);
   if (copy.path !== undefined) sources.push(await largeFile(storeName, copy.path, files));
   const nowMs = clock.nowMs();
   const manifest: Manifest = {
-    format: backupFormat,
+    format: sealedKeys === undefined ? backupFormat : sealedBackupFormat,
     time: new Date(nowMs).toISOString(),
     store: {
       driver: copy.driver === 'nats' ? 'nats' : 'sqlite',
@@ -115,7 +129,7 @@ async function writeArchive(
       revision: copy.revision,
     },
     secretsKey: {
-      keyIds: copy.keyIds,
+      keyIds: [...new Set([...copy.keyIds, ...(sealedKeys ? [sealedKeys.keyId] : [])])],
       source: config.secrets === undefined ? secretsKeyName : config.secrets.key.kind,
       included: config.secrets === undefined,
     },
@@ -168,14 +182,27 @@ async function checkKeys({ keyIds }: StoreCopy, sources: readonly Source[]): Pro
   );
 }
 
-async function identityFiles(folder: string, disk: Disk, files: LargeFiles): Promise<Source[]> {
+async function identityFiles(
+  folder: string,
+  disk: Disk,
+  files: LargeFiles,
+  sealedKeys: SealedKeys | undefined,
+): Promise<Source[]> {
   const found: Source[] = [];
   for (const { name, sizeBytes } of await files.list(folder)) {
     // Beside files on their way, which the next start makes again.
     if (name.endsWith('.tmp')) continue;
+    const handling = handlingOf(name);
+    if (handling === 'leftOut') continue;
     const inArchive = `${identityPrefix}${name}`;
     if (!isBackupName(inArchive) || sizeBytes > smallFileBytesMax) {
       throw new BackupError(`${folder}/${name} is none of the identity's files; move it away`);
+    }
+    if (handling === 'sealed' && sealedKeys !== undefined) {
+      const text = sealedKeys.files[name];
+      if (text === undefined) throw new BackupError(`${folder}/${name} is new; try again`);
+      found.push(sourceOf(sealedName(inArchive), Buffer.from(text)));
+      continue;
     }
     const bytes = await disk.read(`${folder}/${name}`);
     if (bytes === undefined) throw new BackupError(`${folder}/${name} is gone by now; try again`);

@@ -24,11 +24,17 @@ export async function backupCommand(
   const { store, secretsKey } = manifest;
   return [
     `${to}: ${contents(manifest)}`,
-    'It holds the keys to all that this control plane can do: keep it as you keep those.',
-    secretsKey.included
-      ? 'The key of secrets is in it.'
-      : `The key of secrets is not in it (it comes from ${secretsKey.source}): keep key ` +
-        `${secretsKey.keyIds.join(', ') || '(none needed)'} apart from it.`,
+    ...(secretsKey.included
+      ? [
+          'It holds the keys to all that this control plane can do: keep it as you keep those.',
+          'The key of secrets is in it.',
+        ]
+      : [
+          'Its private keys are sealed, and nothing can be restored without what seals them.',
+          `The key of secrets is not in it (it comes from ${secretsKey.source}): keep key ` +
+            `${secretsKey.keyIds.join(', ')} apart from it.`,
+        ]),
+    'Tokens are not in it: keep the admin token yourself.',
     ...(store.driver === 'nats'
       ? ['State is not in it: copy that by `nats stream backup` of each stream of the bucket.']
       : []),
@@ -47,6 +53,7 @@ export async function restoreCommand(
     ...(manifest.store.driver === 'nats'
       ? ['Put the streams back by `nats stream restore`, and start once with --restored.']
       : []),
+    'The admin token is not in a backup: use your copy, or start once with --new-admin-token.',
     'Start the control plane. Every host that an agent has worked for is then held, for what was ' +
       'done since is not in the backup. For each rack look, and accept the loss:',
     '  rackwright rack explain RACK',

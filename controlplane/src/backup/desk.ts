@@ -19,7 +19,8 @@ import type {
 } from '@rackwright/platform';
 import { randomId } from '@rackwright/platform';
 import { openSqliteStore, type StateStore } from '@rackwright/store';
-import { countByKey } from '../secrets/index.ts';
+import { countByKey, type Secrets } from '../secrets/index.ts';
+import { type SealedKeys, sealKeys } from './sealed-keys.ts';
 
 export interface DeskParts {
   readonly store: StateStore;
@@ -30,6 +31,8 @@ export interface DeskParts {
   readonly log: Log;
   /** The data folder. */
   readonly folder: string;
+  /** Seals private keys for the backup; missing: their key goes into the backup with them. */
+  readonly secrets?: Pick<Secrets, 'sealBytes' | 'keyId'>;
 }
 
 /** What a copy is of. */
@@ -41,6 +44,8 @@ export interface StoreCopy {
   readonly keyIds: readonly string[];
   /** Missing for a store that is no file. */
   readonly path?: string;
+  /** The identity's private keys, where the key of secrets is kept apart. */
+  readonly sealedKeys?: SealedKeys;
 }
 
 const socketName = 'control.sock';
@@ -54,7 +59,14 @@ export function deskSocket(folder: string): string {
 }
 
 /** Copies the store; `path` of the answer is the caller's to remove. */
-export async function copyStore(parts: Omit<DeskParts, 'log' | 'disk'>): Promise<StoreCopy> {
+export async function copyStore(parts: Omit<DeskParts, 'log'>): Promise<StoreCopy> {
+  const { folder, secrets } = parts;
+  if (secrets === undefined) return copyFile(parts);
+  const sealedKeys = await sealKeys(`${folder}/identity`, parts, secrets);
+  return { ...(await copyFile(parts)), sealedKeys };
+}
+
+async function copyFile(parts: Omit<DeskParts, 'log'>): Promise<StoreCopy> {
   const { store, files, random, folder } = parts;
   if (store.copyTo === undefined) return aboutStore(store);
   const path = `${folder}/copy-${randomId(random)}.db`;

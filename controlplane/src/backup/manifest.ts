@@ -13,7 +13,7 @@ export interface BackupFile {
 }
 
 export interface Manifest {
-  readonly format: typeof backupFormat;
+  readonly format: BackupFormat;
   /** When the store was copied, ISO 8601. */
   readonly time: string;
   /** The store is in the archive when it is SQLite; NATS keeps snapshots of its own. */
@@ -33,6 +33,9 @@ export interface Manifest {
 }
 
 export const backupFormat = 'rackwright-backup/1';
+/** One whose private keys are sealed, which programs of format 1 could not open. */
+export const sealedBackupFormat = 'rackwright-backup/2';
+export type BackupFormat = typeof backupFormat | typeof sealedBackupFormat;
 export const manifestName = 'manifest.json';
 /** Follows the manifest: its SHA-256, as sha256sum writes it. */
 export const manifestSumName = 'manifest.json.sha256';
@@ -58,10 +61,11 @@ export function parseManifest(text: string): Manifest {
     throw new BackupError('its manifest.json is no JSON: it is no backup, or a damaged one');
   }
   const { format } = isRecord(read) ? read : {};
-  if (format !== backupFormat) {
+  if (format !== backupFormat && format !== sealedBackupFormat) {
     const said = typeof format === 'string' ? JSON.stringify(format.slice(0, 80)) : 'none';
     throw new BackupError(
-      `its format is ${said}; this program reads ${backupFormat}. Use the program that made it.`,
+      `its format is ${said}; this program reads up to ${sealedBackupFormat}. ` +
+        'Use the program that made it.',
     );
   }
   if (!isManifest(read)) throw new BackupError('its manifest.json lacks a field: it is damaged');

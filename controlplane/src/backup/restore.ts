@@ -10,10 +10,10 @@
  *    (`staging.ts`).
  */
 import { digestOf, hexOf, OciError, RunningDigest, readTar } from '@rackwright/oci';
-import type { CrashPoint, Disk, LargeFiles } from '@rackwright/platform';
+import type { CrashPoint, Disk, LargeFiles, Random } from '@rackwright/platform';
 import { type StateStore, sqliteFileProblem } from '@rackwright/store';
 import type { ControlPlaneConfig } from '../config.ts';
-import { type KeySource, secretsKeyId } from '../secrets/index.ts';
+import { createSecrets, type KeySource, secretsKeyId } from '../secrets/index.ts';
 import {
   BackupError,
   filesMax,
@@ -25,11 +25,13 @@ import {
   parseManifest,
   storeName,
 } from './manifest.ts';
+import { nameInside, openKey } from './sealed-keys.ts';
 import { clearStage, leftoverOf, openStage, placeAll, type Staging } from './staging.ts';
 
 export interface RestoreParts {
   readonly disk: Disk;
   readonly files: LargeFiles;
+  readonly random: Random;
   /** Opens the store at this path as restored. */
   readonly openRestored: (path: string) => Promise<StateStore>;
   /** Where the configuration says that secrets keys are; missing: in the identity. */
@@ -63,11 +65,31 @@ export async function restoreBackup(
     const manifest = await unpack(from, staging, parts);
     crashPoint('cp.restoreUnpacked');
     await checkFits(config, manifest, parts);
+    await openSealedKeys(staging, manifest, parts);
     if (staging.store !== undefined) await openStaged(staging.store.path, parts);
     await placeAll(config, staging, parts, crashPoint);
     return manifest;
   } finally {
     await clearStage(config, parts, crashPoint);
+  }
+}
+
+/** Private keys lie in the identity as they were. */
+async function openSealedKeys(
+  staging: Staging,
+  manifest: Manifest,
+  { disk, keySource, random }: RestoreParts,
+): Promise<void> {
+  const sealed = manifest.files.filter(({ name }) => nameInside(name) !== undefined);
+  if (sealed.length === 0 || keySource === undefined) return;
+  const secrets = createSecrets(await keySource.read(), random);
+  for (const { name } of sealed) {
+    const inside = nameInside(name) ?? '';
+    const path = stagedPath(staging, name);
+    const text = (await disk.read(path)) ?? new Uint8Array();
+    const bytes = openKey(secrets, inside.slice(identityPrefix.length), text);
+    await disk.writeAtomic(stagedPath(staging, inside), bytes, fileMode);
+    await disk.remove(path);
   }
 }
 

@@ -1,0 +1,68 @@
+/**
+ * What of the identity goes into a backup as it is, sealed, or not at all. Where the key of secrets
+ * is kept apart, a backup that is lost opens nothing: its private keys are sealed as `ca.sealed`
+ * is, by whoever has that key: the running control plane, or else the program that backs up.
+ */
+import { fromBinary, toBinary } from '@bufbuild/protobuf';
+import { store as wire } from '@rackwright/api';
+import type { Disk, LargeFiles } from '@rackwright/platform';
+import type { Secrets } from '../secrets/index.ts';
+
+const sealedSuffix = '.sealed';
+/** The keys that seal: in a backup only when they are kept beside what they seal. */
+const secretsKeyFile = 'secrets.key';
+
+/** How a file of the identity goes into a backup. `ca.sealed` is sealed as it is. */
+export function handlingOf(name: string): 'asItIs' | 'sealed' | 'leftOut' {
+  if (name.endsWith('.token')) return 'leftOut';
+  return name.endsWith('.key') && name !== secretsKeyFile ? 'sealed' : 'asItIs';
+}
+
+/** Keys of an identity by the names of their files, sealed, as text. */
+export interface SealedKeys {
+  readonly keyId: string;
+  readonly files: Readonly<Record<string, string>>;
+}
+
+/** Seals the private keys of this folder. Throws `SecretError`. */
+export async function sealKeys(
+  identity: string,
+  { disk, files }: { readonly disk: Disk; readonly files: LargeFiles },
+  secrets: Pick<Secrets, 'sealBytes' | 'keyId'>,
+): Promise<SealedKeys> {
+  const sealed: Record<string, string> = {};
+  for (const { name } of await files.list(identity)) {
+    if (handlingOf(name) !== 'sealed') continue;
+    const bytes = await disk.read(`${identity}/${name}`);
+    if (bytes === undefined) continue;
+    const value = secrets.sealBytes(contextOf(name), bytes);
+    sealed[name] = Buffer.from(toBinary(wire.SealedValueSchema, value)).toString('base64');
+  }
+  return { keyId: secrets.keyId, files: sealed };
+}
+
+/** The name of a sealed file. */
+export function sealedName(name: string): string {
+  return `${name}${sealedSuffix}`;
+}
+
+/** The name of what is sealed in it; undefined: it is not one of these. */
+export function nameInside(name: string): string | undefined {
+  return name.endsWith(`.key${sealedSuffix}`) ? name.slice(0, -sealedSuffix.length) : undefined;
+}
+
+/** What was sealed. Throws `SecretError`, or an error of its form. */
+export function openKey(
+  secrets: Pick<Secrets, 'openBytes'>,
+  name: string,
+  sealed: Uint8Array,
+): Uint8Array {
+  const text = Buffer.from(sealed).toString('latin1');
+  const value = fromBinary(wire.SealedValueSchema, Buffer.from(text, 'base64'));
+  return secrets.openBytes(contextOf(name), value);
+}
+
+/** A file that was renamed opens as nothing. */
+function contextOf(name: string): string {
+  return `backup of identity/${name}`;
+}
