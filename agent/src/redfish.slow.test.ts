@@ -184,7 +184,7 @@ describe('a Redfish BMC', () => {
     [{ kind: 'wrongPassword' }, { kind: 'failed', type: 'authentication' }],
     [
       { kind: 'lockedOut', forMs: 60_000 },
-      { kind: 'failed', type: 'authentication' },
+      { kind: 'failed', type: 'lockedOut' },
     ],
     [{ kind: 'rubbish' }, { kind: 'failed', type: 'protocol' }],
     [{ kind: 'yesButNothing' }, { kind: 'failed', type: 'notApplied' }],

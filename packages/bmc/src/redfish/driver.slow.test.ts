@@ -89,7 +89,7 @@ describe('signing in', () => {
     const { driver, bmc } = await setUp();
     bmc.setFault({ kind: 'lockedOut', forMs: 60_000 });
     const words = gist(await driver.powerState());
-    expect(words).toContain('authentication: the BMC has locked the account: wait');
+    expect(words).toContain('lockedOut: the BMC has locked the account: wait');
     expect(words).toContain('the account is locked for 60 s');
   });
 });
