@@ -56,6 +56,7 @@ import { Pools } from './pool/index.ts';
 import { startRetentionSweep } from './retention/index.ts';
 import { createHost, createOperatorServices, type OperatorServices } from './rpc/index.ts';
 import { openKeySource, SecretsKeeper, secretsForCalls } from './secrets/index.ts';
+import { controlPlaneVersion, type Software } from './version.ts';
 import { createWebhookCaller, createWorkflowParts } from './workflow/index.ts';
 
 /** The world as the control plane needs it. */
@@ -76,6 +77,8 @@ export interface Platform {
   readonly localCalls?: LocalCalls;
   /** $CREDENTIALS_DIRECTORY, where systemd puts what a unit loads. */
   readonly credentialsFolder?: string;
+  /** Unset: the version alone names what made a certificate. */
+  readonly software?: Software;
   /** Opens the store that the configuration names. */
   readonly openStore: () => Promise<StateStore>;
 }
@@ -222,6 +225,7 @@ function makeParts(
     ...platform,
     ...{ store, following, audit, registry, replicaId, resyncIntervalMs },
     timing: config.engine,
+    software: platform.software ?? { version: controlPlaneVersion },
     ...webhooks,
     signStatement: (statement) => signBytes(statement, identity.erasure.privateKeyPem),
     openCredential: (record) => identity.secrets.open(record),

@@ -7,8 +7,10 @@
  *     rackwright-controlplane backup --config FILE --to FILE.tar
  *     rackwright-controlplane restore --config FILE --from FILE.tar
  */
+import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { type Log, nodeVersionProblem } from '@rackwright/platform';
 import { checkConfig, problemLines, wrongConfigCode } from '@rackwright/platform/config';
@@ -31,6 +33,7 @@ import { type ControlPlaneConfig, parseConfig } from './config.ts';
 import { type ControlPlane, identityFolder, startControlPlane } from './control-plane.ts';
 import { openStore } from './open-store.ts';
 import { openKeySource, shownConfig } from './secrets/index.ts';
+import { controlPlaneVersion, isBundled, type Software } from './version.ts';
 
 /** Our own servers answer in milliseconds; both together stay below the watchdog's question. */
 const ownAnswerTimeoutMs = 4_000;
@@ -72,6 +75,14 @@ async function issuerClient({ oidc }: ControlPlaneConfig) {
 }
 
 /** Says each problem of the configuration, with its line. */
+/** Of a release the program is one file, and its digest names the build. */
+async function softwareOf(): Promise<Software> {
+  const version = controlPlaneVersion;
+  if (!isBundled) return { version };
+  const program = await readFile(fileURLToPath(import.meta.url));
+  return { version, buildSha256: createHash('sha256').update(program).digest('hex') };
+}
+
 async function readConfig(path: string): Promise<ControlPlaneConfig | undefined> {
   const checked = checkConfig(await readFile(path, 'utf8'), parseConfig);
   if ('config' in checked) return checked.config;
@@ -115,6 +126,7 @@ async function start(
       largeFiles: nodeLargeFiles(),
       localCalls: nodeLocalCalls(),
       ...credentialsFolder(),
+      software: await softwareOf(),
       crashPoint: makeCrashPoint(config.crashAt),
       openStore: () =>
         openStore(config.store, {

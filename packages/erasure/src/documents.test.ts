@@ -61,7 +61,9 @@ test('refuses a manifest that calls itself complete with a gap', () => {
 
 function addendum(change = {}, step = {}): Uint8Array {
   const certificate = 'erasureCertificates/c1';
-  const signed = evidence({ certificate, ...change }, { bootId: 'boot-2', ...step });
+  const erasedSeed = new Uint8Array(32).fill(1);
+  const outcome = { certificate, erasedSeed, ...change };
+  const signed = evidence(outcome, { bootId: 'boot-2', ...step });
   const rest = { deviceIndex: 0, certificateSha256: sha256, createdAt };
   return buildAddendum({ host: context().host, useEpoch: 3, evidence: signed, ...rest });
 }

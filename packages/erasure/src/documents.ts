@@ -97,7 +97,9 @@ const addendumShape = object({
   device: object({ model: nameText, serial: nameText, wwn: nameText }),
   placesRead: integer(1),
   bytesRead: integer(1),
-  /** The seed of the erasure, whose places were read again; and that of the new places. */
+  /** The seed of the erasure, whose places were read again; the certificate names the same. */
+  erasedSeed: matching(/^([0-9a-f]{2}){16,64}$/, '16 to 64 bytes in lower-case hex'),
+  /** The seed of the new places. */
   challengeSeed: matching(/^([0-9a-f]{2}){16,64}$/, '16 to 64 bytes in lower-case hex'),
   useEpoch: integer(),
   /** The boot that read again: another than the one that erased. */
@@ -194,6 +196,7 @@ export function addendumFields(evidence: agent.StepEvidence, outcome: agent.Devi
     },
     placesRead: verdict.placesRead,
     bytesRead: verdict.bytesRead,
+    erasedSeed: Buffer.from(outcome.erasedSeed).toString('hex'),
     challengeSeed: Buffer.from(outcome.challengeSeed).toString('hex'),
     bootId: evidence.bootId,
     runnerSession: evidence.runnerSession,

@@ -1,4 +1,5 @@
-import { agent } from '@rackwright/api';
+import { create } from '@bufbuild/protobuf';
+import { agent, StorageDeviceSchema } from '@rackwright/api';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { certificateOf, certify, evidence, newKey, trustPem } from './certificate.fixture.ts';
@@ -27,8 +28,12 @@ const revocation = certify(
   }),
 );
 
-function addendum(bootId: string): Certificate {
-  const signed = evidence({ certificate: 'erasureCertificates/c1' }, { bootId });
+/** Places of the seed of `plain` are read again, unless it is said otherwise. */
+function addendum(bootId: string, change: Partial<agent.DeviceOutcome> = {}): Certificate {
+  const erasedSeed = new Uint8Array(32).fill(1);
+  const challengeSeed = new Uint8Array(32).fill(2);
+  const outcome = { certificate: 'erasureCertificates/c1', erasedSeed, challengeSeed, ...change };
+  const signed = evidence(outcome, { bootId });
   const rest = { deviceIndex: 0, certificateSha256: sha256, createdAt };
   return certify(buildAddendum({ host, useEpoch: 3, evidence: signed, ...rest }));
 }
@@ -77,6 +82,15 @@ test('says what is not known without revocations and without an addendum of anot
   expect(notProved([], true)).toMatch(/not yet verified after a power cycle/);
   expect(notProved([addendum('boot')], true)).toMatch(/not yet verified after a power cycle/);
   expect(notProved([addendum('boot-2')], true)).not.toMatch(/power cycle/);
+});
+
+test('an addendum of other places, or of another device, proves nothing', () => {
+  const notProved = (document: Certificate) =>
+    judge([plain], [document], { revocationsKnown: true }).reports[0]?.notProved.join('; ');
+  const otherSeed = addendum('boot-2', { erasedSeed: new Uint8Array(32).fill(3) });
+  expect(notProved(otherSeed)).toMatch(/not yet verified.*: its addendum is of places of another/);
+  const device = create(StorageDeviceSchema, { serial: 'SER-2', sizeBytes: 1_000_000n });
+  expect(notProved(addendum('boot-2', { device }))).toMatch(/not yet verified.*of another device/);
 });
 
 test('follows the chain of a host, and refuses two certificates in one place of it', () => {

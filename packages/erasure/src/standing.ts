@@ -3,6 +3,7 @@
  * since, whether it was proved after a power cycle or revoked. Pure, and offline: what is not given
  * is not known, and said to be so.
  */
+import type { ErasureAddendum } from './documents.ts';
 import { sha256Hex } from './signature.ts';
 import { type ErasureStatement, provesErasure } from './statement.ts';
 import type { Trust } from './trusted-keys.ts';
@@ -65,7 +66,7 @@ interface Known {
   readonly followers: ReadonlyMap<string, readonly string[]>;
   readonly latestEpoch: ReadonlyMap<string, number>;
   /** By the SHA-256 of the certificate that they are about. */
-  readonly addenda: ReadonlyMap<string, { readonly bootId: string; readonly createdAt: string }>;
+  readonly addenda: ReadonlyMap<string, ErasureAddendum>;
   readonly revocations: ReadonlyMap<string, string>;
 }
 
@@ -97,7 +98,7 @@ function readDocuments(
   statements: readonly (ErasureStatement | undefined)[],
 ) {
   const latestEpoch = new Map<string, number>();
-  const addenda = new Map<string, { bootId: string; createdAt: string }>();
+  const addenda = new Map<string, ErasureAddendum>();
   const revocations = new Map<string, string>();
   const documentProblems = new Map<number, string[]>();
   const seen = (uid: string, epoch: number) => {
@@ -130,6 +131,18 @@ function readDocuments(
   return { latestEpoch, addenda, revocations, documentProblems };
 }
 
+/** Why an addendum does not prove the certificate that it names; undefined: it does. */
+function addendumLack(addendum: ErasureAddendum, statement: ErasureStatement): string | undefined {
+  const { device, host, challengeSeed, bootId } = statement;
+  const isSameDevice =
+    addendum.device.serial === device.serial && addendum.device.wwn === device.wwn;
+  if (!isSameDevice || addendum.host.uid !== host.uid) return 'its addendum is of another device';
+  // The boot that erased shows nothing: its caches may still hold what it wrote.
+  if (addendum.bootId === bootId) return 'its addendum is of the boot that erased';
+  if (addendum.erasedSeed !== challengeSeed) return 'its addendum is of places of another seed';
+  return undefined;
+}
+
 function judge(statement: ErasureStatement, digest: string, known: Known): CertificateReport {
   const proved = [
     `the control plane signed it, and its agent signed the evidence (${statement.operationId})`,
@@ -137,10 +150,13 @@ function judge(statement: ErasureStatement, digest: string, known: Known): Certi
   ];
   const notProved = notProvedOf(statement);
   const addendum = known.addenda.get(digest);
-  // The boot that erased shows nothing: its caches may still hold what it wrote.
-  if (addendum !== undefined && addendum.bootId !== statement.bootId) {
+  const lack = addendum === undefined ? undefined : addendumLack(addendum, statement);
+  if (addendum !== undefined && lack === undefined) {
     proved.push(`read again after a power cycle on ${addendum.createdAt}`);
-  } else notProved.push('not yet verified after a power cycle, as far as is known here');
+  } else {
+    const why = lack === undefined ? '' : `: ${lack}`;
+    notProved.push(`not yet verified after a power cycle, as far as is known here${why}`);
+  }
   const chain = chainProblem(statement, known);
   if (chain !== undefined) return { ...invalid([]), statement, problems: [chain] };
   notProved.push(...chainLack(statement, known));

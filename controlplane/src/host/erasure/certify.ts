@@ -169,7 +169,7 @@ function draft(
   deviceIndex: number,
   runnerSession: string,
 ): CertificateDraft {
-  const { record, host, status, spec } = turn;
+  const { record, host, status, spec, context } = turn;
   const previous = record.lastStatementSha256;
   const statement = buildStatement({
     host: { name: host.name, uid: host.uid },
@@ -181,6 +181,7 @@ function draft(
     report: reportOf(turn),
     disposition: dispositionOf(turn),
     orderedBy: status.run?.requestedBy ?? '',
+    ...(context.software === undefined ? {} : { software: context.software }),
     ...(spec.cleaning?.allowUnprovenIdentity === true
       ? { identityWaivedBy: 'cleaning.allow_unproven_identity' }
       : {}),

@@ -19,7 +19,7 @@ import {
   StorageRegionSchema,
   WriteCache,
 } from '@rackwright/api';
-import { parseDocument } from '@rackwright/erasure';
+import { parseDocument, parseStatement } from '@rackwright/erasure';
 import { describe, expect, test } from 'vitest';
 import { foresee, type PlannableRequest } from '../foresee/foresee.ts';
 import {
@@ -99,7 +99,9 @@ function reread(host: Bench, change: Outcome = {}): Outcome {
   const [plan] = kind.value.devices;
   return {
     ...(erased(virtioDisk) as Outcome),
-    ...{ certificate: plan?.certificate ?? '', ...change },
+    certificate: plan?.certificate ?? '',
+    erasedSeed: plan?.erasedSeed ?? new Uint8Array(),
+    ...change,
   };
 }
 
@@ -328,6 +330,15 @@ describe('a large disk that was overwritten and read whole', () => {
   });
 });
 
+test('a certificate names what made it: version and build', () => {
+  const host = atErase();
+  const software = { version: '1.2.3', buildSha256: 'ab'.repeat(32) };
+  host.context = { ...host.context, software };
+  const effects = brings(host, erased(virtioDisk), { bootId: 'b1' });
+  const [draft] = effects.flatMap((each) => (each.kind === 'certify' ? each.certificates : []));
+  expect(parseStatement(draft?.statement ?? new Uint8Array())).toMatchObject({ software });
+});
+
 describe('data that has come back', () => {
   test('stops a deployment before it writes, and takes the host out of available', () => {
     const host = available();
@@ -391,6 +402,7 @@ describe('a reading that shows nothing', () => {
     ['of a step that failed', (host) => brings(host, reread(host), { ofFailedStep: true })],
     ['that read fewer places than it says', (host) => proves(host, 'b2', { placesRead: 9n })],
     ['with places of another seed', (host) => proves(host, 'b2', { challengeSeed: otherSeed })],
+    ['of places of another erasure', (host) => proves(host, 'b2', { erasedSeed: otherSeed })],
     ['that wrote', (host) => proves(host, 'b2', { bytesWritten: 4_096n })],
     ['that ends before it starts', (host) => proves(host, 'b2', { endTime: atFirst })],
     ['that read nothing', (host) => brings(host, reread(host, { placesRead: 0n }), {})],

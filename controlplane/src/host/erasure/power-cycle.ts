@@ -208,7 +208,9 @@ function whyNoProof(
       return invalidResult(`disk ${key} was read by the boot that had erased it`);
     }
     const asOrdered =
-      outcome.method === plan.method && Buffer.from(outcome.challengeSeed).equals(challengeSeed);
+      outcome.method === plan.method &&
+      Buffer.from(outcome.challengeSeed).equals(challengeSeed) &&
+      Buffer.from(outcome.erasedSeed).equals(plan.erasedSeed);
     if (!asOrdered) return invalidResult(`disk ${key} was not read as it was ordered`);
     const untrue = whyUntrue(outcome, plan, agent.StepMode.CHECK, orderAgeMs);
     if (untrue !== undefined) return invalidResult(`disk ${key}: ${untrue}`);

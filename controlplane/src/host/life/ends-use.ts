@@ -18,6 +18,9 @@ export function isPerson(actor: string): boolean {
 /** Whether the host is another one afterwards, or may be. */
 export function endsUse(turn: Turn, request: HostRequest): boolean {
   switch (request.kind) {
+    case 'abort':
+    case 'inspect':
+    case 'powerOn':
     case 'powerOff':
     case 'powerReset':
     case 'rescue':

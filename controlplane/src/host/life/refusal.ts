@@ -47,6 +47,9 @@ const interrupting: ReadonlySet<RequestKind> = new Set([
   'powerReset',
 ]);
 
+/** They switch the host or boot something else: its user's matter, whichever person asks. */
+const switching: ReadonlySet<RequestKind> = new Set(['powerOn', 'inspect']);
+
 /** A refusal by what the host is or does now. */
 export function refused({ host }: Turn, text: string): Refusal {
   return { code: 'failedPrecondition', message: `${host.name}: ${text}` };
@@ -86,7 +89,9 @@ function refusedByPeople(turn: Turn, request: HostRequest, by: Requester): strin
   }
   // A failed clean that is gone on with erases like any other.
   const erases = kind === 'resume' && activeRun(turn.status) === undefined;
-  const interrupts = interrupting.has(kind) || erases;
+  const bySomebody = isPerson(by.actor);
+  const switches = switching.has(kind) && bySomebody;
+  const interrupts = interrupting.has(kind) || erases || switches || endsOthersRun(turn, kind, by);
   if (claim !== undefined && claim.by !== by.actor && interrupts) {
     const isLetThrough = isPool(claim.by) && isPerson(by.actor) && !endsUse(turn, request);
     if (!isLetThrough) return claimedText(claim);
@@ -105,6 +110,16 @@ function refusedByPeople(turn: Turn, request: HostRequest, by: Requester): strin
   if (!startsWork(turn, kind)) return undefined;
   const kept = holdOf(turn, HoldScope.WORK);
   return kept === undefined ? undefined : holdText(kept, 'work');
+}
+
+/** Only an administrator ends a run that who uses the host has asked for. */
+function endsOthersRun(
+  { status }: Turn,
+  kind: RequestKind,
+  { actor, mayEndOthersUse = false }: Requester,
+): boolean {
+  if (kind !== 'abort' || mayEndOthersUse || !isPerson(actor)) return false;
+  return status.claim !== undefined && activeRun(status)?.requestedBy === status.claim.by;
 }
 
 /** A retry starts something too, unless a run or a deletion goes on whatever is held. */

@@ -72,6 +72,25 @@ describe('a host that somebody claims', () => {
     expect(refusalTo(claimed(), unclaim, { ...bob, mayEndOthersUse: true })).toBeUndefined();
   });
 
+  test('is neither switched on nor booted into the runner by others', () => {
+    const on = { kind: 'powerOn', bootOldDiskReason: 'a look' } as const;
+    for (const request of [on, { kind: 'inspect' } as const]) {
+      expect(refusalTo(claimed(), request, bob)).toContain('claimed by user:ann');
+      expect(refusalTo(claimed(), request, ann)).toBeUndefined();
+      // What the host is to be by its spec was said by somebody who may.
+      expect(refusalTo(claimed(), request, { actor: 'policy' })).toBeUndefined();
+    }
+  });
+
+  test('keeps its user’s run, unless an administrator ends that', () => {
+    const host = claimed();
+    host.apply({ kind: 'request', request: { kind: 'inspect' }, by: ann });
+    const abort = { kind: 'abort', reason: 'in the way' } as const;
+    expect(refusalTo(host, abort, bob)).toContain('claimed by user:ann');
+    expect(refusalTo(host, abort, ann)).toBeUndefined();
+    expect(refusalTo(host, abort, { ...bob, mayEndOthersUse: true })).toBeUndefined();
+  });
+
   test.each(['powerOff', 'powerReset'] as const)('gets no %s from others', (kind) => {
     const request =
       kind === 'powerOff' ? ({ kind } as const) : ({ kind, bootOldDiskReason: 'a look' } as const);

@@ -5,6 +5,7 @@ import type { StateStore } from '@rackwright/store';
 import type { AuditSink } from '../../audit/index.ts';
 import type { Following } from '../../following/index.ts';
 import type { EngineTiming } from '../turn/timing.ts';
+import type { HostContext } from '../turn/types.ts';
 import type { CallWebhook } from '../turn/webhook-order.ts';
 import type { SessionRegistry } from './sessions.ts';
 
@@ -27,6 +28,8 @@ export interface HostsDependencies {
   };
   /** Told which secret went to which operation. */
   readonly audit?: AuditSink;
+  /** Stated in certificates. */
+  readonly software?: HostContext['software'];
   readonly resyncIntervalMs: number;
   /** Names this replica; the same at each start where there can be only one. */
   readonly replicaId: string;

@@ -49,7 +49,7 @@ export interface Gathering {
 
 /** Writes nothing by itself. */
 export async function gatherContext(
-  deps: Pick<HostsDependencies, 'clock' | 'replicaId' | 'timing'> & {
+  deps: Pick<HostsDependencies, 'clock' | 'replicaId' | 'timing' | 'software'> & {
     readonly store: ReadableStore;
   },
   record: wire.HostRecord,
@@ -100,6 +100,7 @@ export async function gatherContext(
     lostRevisions: (rack?.record.lostBefore ?? 0n) + (rack?.record.lostRevisions ?? 0n),
     standings: standings(host?.uid ?? '', rack?.record, fleet),
     replica: deps.replicaId,
+    ...(deps.software === undefined ? {} : { software: deps.software }),
   };
 }
 

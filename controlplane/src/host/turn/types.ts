@@ -234,6 +234,8 @@ export interface HostContext {
   readonly identityOwners: ReadonlyMap<string, string>;
   /** By the identity of a disk of the event's inventory: the other host that has it. */
   readonly disksElsewhere?: ReadonlyMap<string, string>;
+  /** What signs, as certificates name it. */
+  readonly software?: { readonly version: string; readonly buildSha256?: string };
   /** Whether the host holds every value that must be unique; without them it starts nothing. */
   readonly reservationsHeld: boolean;
   /** Hosts removed by force that the rack's agent has still to forget. */

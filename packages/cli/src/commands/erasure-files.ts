@@ -3,6 +3,27 @@ import type { Certificate } from '@rackwright/erasure';
 import { UsageError } from '../failure.ts';
 import type { World } from '../world.ts';
 
+/** What every command that judges signed files is told. */
+export const trustFlags = {
+  trust: {
+    kind: 'parsed',
+    parse: String,
+    variadic: true,
+    brief: 'Public keys of the control plane (trust.pem)',
+    placeholder: 'file',
+  },
+  revocationsComplete: {
+    kind: 'boolean',
+    default: false,
+    brief: 'The files hold every revocation that there is',
+  },
+} as const;
+
+export interface TrustFlags {
+  readonly trust: readonly string[];
+  readonly revocationsComplete: boolean;
+}
+
 /** A certificate or document with its signature. */
 export async function readSigned(
   world: World,

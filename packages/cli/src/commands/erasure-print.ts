@@ -17,11 +17,9 @@ import { htmlOf } from '../print/html.ts';
 import type { Page } from '../print/page.ts';
 import { pdfOf } from '../print/pdf.ts';
 import type { CliContext, World } from '../world.ts';
-import { readSigned, readTrust } from './erasure-files.ts';
+import { readSigned, readTrust, type TrustFlags, trustFlags } from './erasure-files.ts';
 
-interface PrintFlags {
-  readonly trust: readonly string[];
-  readonly revocationsComplete: boolean;
+interface PrintFlags extends TrustFlags {
   readonly html?: string;
   readonly pdf?: string;
 }
@@ -38,18 +36,7 @@ export const printErasure = buildCommand({
   },
   parameters: {
     flags: {
-      trust: {
-        kind: 'parsed',
-        parse: String,
-        variadic: true,
-        brief: 'Public keys of the control plane (trust.pem)',
-        placeholder: 'file',
-      },
-      revocationsComplete: {
-        kind: 'boolean',
-        default: false,
-        brief: 'The files hold every revocation that there is',
-      },
+      ...trustFlags,
       html: { ...file, brief: 'Write HTML for print' },
       pdf: { ...file, brief: 'Write PDF' },
     },

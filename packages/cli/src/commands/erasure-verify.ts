@@ -12,12 +12,10 @@ import { NotVerified, UsageError } from '../failure.ts';
 import { printLines } from '../output/show.ts';
 import { clean } from '../output/text.ts';
 import type { CliContext, World } from '../world.ts';
-import { readSigned, readTrust } from './erasure-files.ts';
+import { readSigned, readTrust, type TrustFlags, trustFlags } from './erasure-files.ts';
 
-interface VerifyFlags {
-  readonly trust: readonly string[];
+interface VerifyFlags extends TrustFlags {
   readonly signature?: string;
-  readonly revocationsComplete: boolean;
   readonly requireRevocations: boolean;
 }
 
@@ -43,24 +41,13 @@ export const verifyErasure = buildCommand({
   },
   parameters: {
     flags: {
-      trust: {
-        kind: 'parsed',
-        parse: String,
-        variadic: true,
-        brief: 'Public keys of the control plane (trust.pem)',
-        placeholder: 'file',
-      },
+      ...trustFlags,
       signature: {
         kind: 'parsed',
         parse: String,
         optional: true,
         brief: 'Signature, when it is not FILE.json.sig; for one certificate only',
         placeholder: 'file',
-      },
-      revocationsComplete: {
-        kind: 'boolean',
-        default: false,
-        brief: 'The files hold every revocation that there is',
       },
       requireRevocations: {
         kind: 'boolean',

@@ -86,6 +86,7 @@ export async function resultOf(
       ...(work === undefined ? {} : countsOf(work)),
       ...(loss === undefined ? {} : { loss: lossesOnWire[loss] }),
       certificate: asked.certificate,
+      erasedSeed: asked.erasedSeed,
     },
   };
 }

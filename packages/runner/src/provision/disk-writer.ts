@@ -8,6 +8,8 @@
  * W3 Zeros are written like everything else, unless the disk has zeroed a long run by itself: the
  *    reading after tells whether that was true.
  * W4 However long a run of zeros is, all else has its turn meanwhile, and it can be cancelled.
+ * W5 A disk that is pulled or replaced is written no further than the next look at it, and never
+ *    counts: it is looked at on the way, and before and after what makes it count.
  */
 import { createHash } from 'node:crypto';
 import { type Content, ImageError } from '@rackwright/disk-image';
@@ -36,6 +38,9 @@ const zeroOutBytesMin = 16 * 1024 * 1024;
 /** What it makes at once, bytes: it cannot be stopped meanwhile. */
 const zeroOutBytesMax = 256 * 1024 * 1024;
 
+/** After so many bytes at most the kernel is asked whether the disk is still the one held. */
+const lookEveryBytes = 64 * 1024 * 1024;
+
 /** Told how many bytes are done. */
 export type ByteProgress = (bytes: number) => void;
 
@@ -60,6 +65,8 @@ export class DiskWriter {
   /** Which transfer of the content is being filled, from 0 on. */
   #turn = 0;
   #pending: Promise<void> = Promise.resolve();
+  /** Bytes since the disk was last looked at; looked at before the first. */
+  #unseenBytes = lookEveryBytes;
   /** Bytes that have come. */
   #at = 0;
   /** A run of zeros before the transfer that is being filled. */
@@ -178,6 +185,7 @@ export class DiskWriter {
     await this.#flushZeros(offset);
     await this.#pending;
     this.#turn += 1;
+    await this.#look(length);
     this.#pending = this.#disk.open.write(offset, transfer.bytes.subarray(0, length));
     // Whoever waits for it next gets the error.
     this.#pending.catch(() => {});
@@ -194,12 +202,21 @@ export class DiskWriter {
     let isAsked = length >= zeroOutBytesMin;
     while (at < end) {
       this.#throwIfStopped();
+      await this.#look(Math.min(zeroOutBytesMax, end - at));
       const much = Math.min(zeroOutBytesMax, end - at);
       isAsked &&= await hasZeroed(open, at, much);
       const done = isAsked ? much : Math.min(transferBytesMax, end - at);
       if (!isAsked) await open.writeZeros(at, done);
       at += done;
     }
+  }
+
+  /** W5 */
+  async #look(bytes: number): Promise<void> {
+    this.#unseenBytes += bytes;
+    if (this.#unseenBytes < lookEveryBytes) return;
+    this.#unseenBytes = 0;
+    await this.#disk.present?.();
   }
 
   #throwIfStopped(): void {
@@ -251,10 +268,12 @@ export async function hashWritten(
 
 /** Writes bytes in whole blocks, and reads them back. Rejects when they differ. */
 export async function writeAndCompare(
-  { open }: ImageDisk,
+  disk: ImageDisk,
   offset: number,
   bytes: Uint8Array,
 ): Promise<void> {
+  const { open } = disk;
+  await disk.present?.();
   for (let at = 0; at < bytes.length; at += transferBytesMax) {
     await open.write(offset + at, bytes.subarray(at, at + transferBytesMax));
   }
@@ -266,6 +285,7 @@ export async function writeAndCompare(
     const place = `${wanted.length} bytes at ${offset + at}`;
     throw new ImageError('notReadBack', `the disk gives back something else: ${place}`);
   }
+  await disk.present?.();
 }
 
 function lengthOf(content: Content): number {

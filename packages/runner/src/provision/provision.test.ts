@@ -1,3 +1,5 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { DeviceError, type OpenRegion } from '../block-devices.ts';
@@ -260,6 +262,21 @@ function emptyQcow2(sizeBytes: number): Buffer {
   file.writeBigUInt64BE(BigInt(2 ** clusterBits), 40);
   return file;
 }
+
+test.each(['writing', 'readBack'] as const)(
+  'a disk that is pulled at %s never counts, and its head is never written',
+  async (when) => {
+    disk.fill();
+    const before = disk.read().subarray(0, mib);
+    const reached = (point: string): void => {
+      if (point === when) rmSync(join(disk.folder, 'd.json'), { force: true });
+    };
+    const end = await disk.provision(image, { parts: { reached } });
+    expect(end).toMatchObject({ kind: 'failed', begun: true });
+    expect(disk.read().subarray(0, mib).equals(image.subarray(0, mib))).toBe(false);
+    expect(before.equals(image.subarray(0, mib))).toBe(false);
+  },
+);
 
 test('hears of a cancellation within a run of zeros that would take an hour', async () => {
   const sizeBytes = 4 * 2 ** 40;
