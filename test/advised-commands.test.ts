@@ -26,7 +26,7 @@ const computed: Readonly<Record<string, string>> = {
   action: 'on',
   end: '--goal available --no-retired',
   drops: ' --no-registry-credential x',
-  'failedCommand(record, host)': 'host retry x',
+  'command.words': 'host retry x',
   flags: '--bmc-network 10.0.0.0/24',
   ids: 'x x',
   macs: '--mac 52:54:00:00:00:01',

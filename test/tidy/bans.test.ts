@@ -76,6 +76,28 @@ describe('decisions by texts for people', () => {
   });
 });
 
+describe('moves of a host', () => {
+  const planted = [
+    'status.state = HostState.MANAGEABLE;',
+    'turn.status.dirty = true;',
+    'status.useEpoch += 1n;',
+  ];
+
+  test.each(planted)('finds %s outside the table', (line) => {
+    const found = bansIn(line, 'controlplane/src/host/events/landing.ts');
+    expect(found).toEqual([expect.stringContaining('moves a host')]);
+    expect(bansIn(line, 'controlplane/src/host/turn/transitions.ts')).toEqual([]);
+  });
+
+  test('lets comparisons and the states of other things stand', () => {
+    const lines = [
+      'if (status.state === HostState.NEW) return;',
+      'step.state = StepState.SKIPPED;',
+    ];
+    for (const line of lines) expect(bansIn(line, 'controlplane/src/host/machine.ts')).toEqual([]);
+  });
+});
+
 describe('what no code may hold, tests included', () => {
   test.each([
     'export default function run() {}',

@@ -1,6 +1,14 @@
 /** The picture of the host's life in the README, drawn from the tables that the machine runs on. */
 import { HostState, RunKind, RunOutcome } from '@rackwright/api';
-import { type Kind, type Landing, landings, requests, type State } from './life/machine-tables.ts';
+import { requests } from './life/machine-tables.ts';
+import {
+  type Kind,
+  type Landing,
+  landings,
+  type Sign,
+  type State,
+  signs,
+} from './turn/transitions.ts';
 import { runKindName } from './turn/turn.ts';
 import type { RequestKind } from './turn/types.ts';
 
@@ -33,11 +41,39 @@ const drawnStates = Object.keys(stateNames).map(Number) as State[];
 const drawnKinds = Object.keys(startedBy).map(Number) as Kind[];
 
 /**
- * A Mermaid state diagram: every move between stable states, labelled with the run that makes it.
+ * A Mermaid state diagram: every move between stable states, labelled with the run or the sign that
+ * makes it.
  */
 export function stateDiagram(): string {
-  const lines = drawnStates.flatMap((from) => drawnKinds.flatMap((kind) => edges(from, kind)));
+  const lines = drawnStates.flatMap((from) => [
+    ...drawnKinds.flatMap((kind) => edges(from, kind)),
+    ...signEdges(from),
+  ]);
   return ['stateDiagram-v2', '  [*] --> new: create', ...lines, '  gone --> [*]'].join('\n');
+}
+
+const signWords: { readonly [S in Sign]: string } = {
+  used: 'may have been used',
+  otherMachine: 'another machine answers',
+  unproved: 'erasure not proved again',
+  written: 'an image is being written',
+  unwanted: 'goal is less',
+  notUnderstood: 'removed by force, work of a newer version',
+};
+const drawnSigns = Object.keys(signWords) as Sign[];
+
+/** Signs that lead to the same state share an arrow. */
+function signEdges(from: State): string[] {
+  const moves = new Map<State, string[]>();
+  for (const sign of drawnSigns) {
+    const { to = from } = signs[sign][from];
+    if (to !== from && from !== HostState.GONE) {
+      moves.set(to, [...(moves.get(to) ?? []), signWords[sign]]);
+    }
+  }
+  return [...moves].map(
+    ([to, words]) => `  ${stateNames[from]} --> ${stateNames[to]}: ${words.join(' / ')}`,
+  );
 }
 
 function edges(from: State, kind: Kind): string[] {

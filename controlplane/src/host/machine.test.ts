@@ -12,13 +12,7 @@ import {
   TransientCause,
 } from '@rackwright/api';
 import { expect, test } from 'vitest';
-import {
-  type Kind,
-  landings,
-  requests,
-  requestsDuringRun,
-  type State,
-} from './life/machine-tables.ts';
+import { requests, requestsDuringRun } from './life/machine-tables.ts';
 import {
   bench,
   done,
@@ -31,6 +25,7 @@ import {
   verified,
   virtioDisk,
 } from './testing/bench.ts';
+import { type Kind, landings, type State } from './turn/transitions.ts';
 
 const stateOf = (record: store.HostRecord) => record.host?.status?.state;
 const runOf = (record: store.HostRecord) => record.host?.status?.run;

@@ -10,6 +10,7 @@
  * H5 A refused request changes nothing.
  * H6 `available` is entered only by a clean whose every device is certified for this use epoch.
  */
+
 import { equals } from '@bufbuild/protobuf';
 import { HoldScope, HostState, type Run, store } from '@rackwright/api';
 import { hasApplied } from '../records/index.ts';
@@ -45,7 +46,8 @@ import { foldRequest } from './request/request.ts';
 import { endStay } from './request/resume-failed.ts';
 import { driveRun, startRun } from './run/engine.ts';
 import { leavePlaces } from './turn/brake.ts';
-import { activeRun, beginTurn, causedBy, leaveAvailable, runName, type Turn } from './turn/turn.ts';
+import { move } from './turn/transitions.ts';
+import { activeRun, beginTurn, causedBy, runName, type Turn } from './turn/turn.ts';
 import type {
   HostContext,
   HostEvent,
@@ -162,8 +164,7 @@ function leaveUnwanted(turn: Turn): void {
   const { status } = turn;
   if (status.state !== HostState.AVAILABLE || wantsAvailable(turn.spec)) return;
   const wasDue = isDue(turn);
-  status.state = HostState.MANAGEABLE;
-  status.useEpoch += 1n;
+  move(status, 'unwanted');
   if (wasDue) stayDue(turn);
   causedBy(turn, 'system', 'no longer available: its goal is manageable');
 }
@@ -175,7 +176,7 @@ function leaveUnwanted(turn: Turn): void {
 function leaveSwitchedOn(turn: Turn): boolean {
   const { status } = turn;
   if (status.state !== HostState.AVAILABLE || status.poweredOn !== true) return false;
-  leaveAvailable(turn);
+  move(status, 'used');
   causedBy(turn, 'system', 'no longer available: it is on, and nothing switches it off');
   return true;
 }

@@ -147,9 +147,9 @@ export const controlPlants: readonly Plant[] = [
   {
     name: 'keptAvailable',
     breaks: 'a host that was switched on without an order is not available any more',
-    file: 'controlplane/src/host/erasure/use.ts',
-    find: '  if (status.state === HostState.AVAILABLE) status.state = HostState.MANAGEABLE;',
-    replace: '',
+    file: 'controlplane/src/host/turn/transitions.ts',
+    find: "  used: notAvailable({ disks: 'dirty', use: 'next' }),",
+    replace: "  used: everywhere({ disks: 'dirty', use: 'next' }),",
     caughtBy: test('controlplane/src/host/events/observe.test.ts', '.'),
   },
   {

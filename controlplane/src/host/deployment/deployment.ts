@@ -158,7 +158,6 @@ export function beginWrite({ status, record }: Turn): void {
     run: record.deployedRun,
   });
   status.image = '';
-  status.dirty = true;
 }
 
 /** The image is whole, or the host is about to boot it over the network. */

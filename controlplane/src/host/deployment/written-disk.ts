@@ -6,16 +6,17 @@
  *    nothing is; it comes back when no attempt has touched the disk.
  * 2. What an attempt has left in part is told as such.
  */
+
 import { create } from '@bufbuild/protobuf';
 import {
   type agent,
-  HostState,
   type RunStep,
   type WrittenDisk,
   WrittenDiskSchema,
   writeImageStep,
 } from '@rackwright/api';
 import { cut } from '../turn/step-failure.ts';
+import { move } from '../turn/transitions.ts';
 import type { Turn } from '../turn/turn.ts';
 import { beginWrite, type DiskAfter, forgetImage } from './deployment.ts';
 
@@ -25,9 +26,9 @@ const problemMax = 512;
 
 /** The disk may be written over from here on (1). */
 export function beginWriteOver(turn: Turn): void {
-  beginWrite(turn);
   const { status, record } = turn;
-  if (status.state === HostState.AVAILABLE) status.state = HostState.MANAGEABLE;
+  beginWrite(turn);
+  move(status, 'written');
   if (record.replaced !== undefined && status.writtenDisk !== undefined) {
     record.replaced.writtenDisk = status.writtenDisk;
   }

@@ -8,13 +8,13 @@ import {
   BmcEndpointSchema,
   type BmcIdentity,
   BmcIdentitySchema,
-  HostState,
   otherHost,
   type RunFailure,
   type SystemIdentity,
 } from '@rackwright/api';
 import { judgeIdentity, witnessOfBmc, witnessOfSystem } from '@rackwright/erasure';
 import { invalidResult, stepFailure } from '../turn/step-failure.ts';
+import { move } from '../turn/transitions.ts';
 import type { Turn } from '../turn/turn.ts';
 import { observePower } from './use.ts';
 
@@ -93,9 +93,7 @@ function noticeReplacement(turn: Turn, identity: BmcIdentity): void {
     return;
   }
   if (before.guid.length > 0) turn.effects.push({ kind: 'releaseIdentity', guid: before.guid });
-  turn.status.useEpoch += 1n;
-  turn.status.dirty = true;
-  if (turn.status.state === HostState.AVAILABLE) turn.status.state = HostState.MANAGEABLE;
+  move(turn.status, 'otherMachine');
 }
 
 /** The other host that an identity is known to belong to. */

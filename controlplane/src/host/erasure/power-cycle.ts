@@ -36,7 +36,8 @@ import {
 import { clearFault, setFault } from '../turn/fault.ts';
 import { invalidResult, stepFailure } from '../turn/step-failure.ts';
 import { engineSteps } from '../turn/step-names.ts';
-import { leaveAvailable, type Turn } from '../turn/turn.ts';
+import { move } from '../turn/transitions.ts';
+import type { Turn } from '../turn/turn.ts';
 import { orderAgeOf, whyUntrue, withEvidence } from './evidence.ts';
 import { verificationPolicy } from './policy.ts';
 import { addenda, revocations } from './proof-documents.ts';
@@ -242,11 +243,7 @@ export function noteNotProved(turn: Turn, result: agent.Failed): void {
     if (documents.length > 0) turn.effects.push({ kind: 'document', documents });
   }
   record.unproved = [];
-  if (status.state === HostState.AVAILABLE) leaveAvailable(turn);
-  else if (!status.dirty) {
-    status.dirty = true;
-    status.useEpoch += 1n;
-  }
+  if (status.state === HostState.AVAILABLE || !status.dirty) move(status, 'unproved');
 }
 
 /** The same failure under one name, whoever named it. */

@@ -4,6 +4,7 @@
  */
 import { HostState, type RunStep, StepState } from '@rackwright/api';
 import { engineSteps, isBootStep, switchesOn } from '../turn/step-names.ts';
+import { move } from '../turn/transitions.ts';
 import { activeRun, causedBy, type Turn } from '../turn/turn.ts';
 
 /** A host that is on although nobody here switched it on may have booted anything. */
@@ -25,9 +26,7 @@ export function suspectUse(turn: Turn, cause: string): void {
   // Of a dirty host only what has been erased since it was used can become worthless.
   const counts = record.certified.some(({ useEpoch }) => useEpoch === status.useEpoch);
   if (status.dirty && !counts && status.state !== HostState.AVAILABLE) return;
-  status.useEpoch += 1n;
-  status.dirty = true;
-  if (status.state === HostState.AVAILABLE) status.state = HostState.MANAGEABLE;
+  move(status, 'used');
   causedBy(turn, 'agent', cause);
 }
 

@@ -18,29 +18,22 @@ import { erasesAsAsked, lastCleaned, uncertifiedDevice } from '../erasure/certif
 import { deletionActor } from '../life/busy.ts';
 import { isPool } from '../life/claim.ts';
 import { backOff, wantsAvailable } from '../life/goal.ts';
-import {
-  faultsHealedBy,
-  type Kind,
-  type Landing,
-  landings,
-  type Outcome,
-  provisionFailed,
-  recoveryOf,
-  type State,
-} from '../life/machine-tables.ts';
+import { faultsHealedBy, recoveryOf } from '../life/machine-tables.ts';
 import { dropPower } from '../power/pending-power.ts';
 import { landAfterFailure } from '../run/after-failure.ts';
 import { clearFault, setFault } from '../turn/fault.ts';
 import { engineSteps } from '../turn/step-names.ts';
 import {
-  causedBy,
-  leaveAvailable,
-  now,
-  runName,
-  runNameForEver,
-  system,
-  type Turn,
-} from '../turn/turn.ts';
+  type Kind,
+  type Landing,
+  landings,
+  move,
+  type Outcome,
+  provisionFailed,
+  type State,
+  transit,
+} from '../turn/transitions.ts';
+import { causedBy, now, runName, runNameForEver, system, type Turn } from '../turn/turn.ts';
 import { restorePower } from './power-after.ts';
 
 /** Kinds whose end says nothing of the goal: what it waits for stays as it was. */
@@ -68,15 +61,17 @@ export function land(turn: Turn, run: Run): void {
   const disk = deploys(run) ? settleDisk(turn, run) : undefined;
   if (disk !== undefined) settleWritten(turn, replaced, disk);
   const ready = disk === 'untouched' && isReadyStill(turn, run) ? landing.untouched : undefined;
-  status.state = ready ?? landingState(turn, run, landing);
+  transit(status, {
+    to: ready ?? landingState(turn, run, landing),
+    ...(landing.disks === 'dirty' ? { disks: ready === undefined ? 'dirty' : 'clean' } : {}),
+    // Of what it may have written the certificates of before say nothing.
+    ...(disk !== undefined && ready === undefined ? { use: 'next' } : {}),
+  });
   if (before === HostState.PROVISIONED || hasRun(turn, run, disk)) {
     turn.record.eraseBeforeRemoval = true;
   }
-  if (landing.disks === 'dirty') status.dirty = ready === undefined;
-  // Of what it may have written the certificates of before say nothing.
-  if (disk !== undefined && ready === undefined) status.useEpoch += 1n;
   if (landing.disks === 'clean' && erasesAsAsked(turn, run)) {
-    status.dirty = false;
+    transit(status, { disks: 'clean' });
     forgetDisks(turn);
   }
   if (run.outcome === RunOutcome.SUCCEEDED) landWell(turn, run);
@@ -161,7 +156,7 @@ function landWell(turn: Turn, run: Run): void {
   if (run.kind === RunKind.RELEASE && status.claim?.by === run.requestedBy) delete status.claim;
   causedBy(turn, 'system', `${runNameForEver(run)} succeeded`);
   if (wasLeftAlone(turn, run)) {
-    leaveAvailable(turn);
+    move(status, 'used');
     causedBy(turn, 'system', 'no longer available: it stood on while nobody saw it');
   }
 }

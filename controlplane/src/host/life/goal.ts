@@ -2,6 +2,7 @@
  * What the goal of a host asks for next, what must be there before anything is ordered, and when a
  * goal that failed is tried again or given up.
  */
+
 import { create, equals } from '@bufbuild/protobuf';
 import {
   BmcEndpointSchema,
@@ -20,12 +21,10 @@ import {
 import { backoffDelayMs } from '@rackwright/results';
 import { isForced } from '../run/forced.ts';
 import { clearFault, setFault } from '../turn/fault.ts';
+import { verifyFailed } from '../turn/transitions.ts';
 import { currentStep, hasPassed, later, runName, type Turn } from '../turn/turn.ts';
 import { deletionActor } from './busy.ts';
 import { claimOfUse } from './claim.ts';
-
-/** Stands until a verify succeeds; as long as it does, a verify is what comes next. */
-export const verifyFailed = 'verifyFailed';
 
 /** Whether the pause after a failure is over. */
 export function isDue(turn: Turn): boolean {

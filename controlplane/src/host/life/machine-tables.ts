@@ -1,84 +1,11 @@
 /**
- * The host's life as tables: where the end of each run leaves a host, and what people may ask when.
- * A missing cell does not compile; a refusal is a cell with its text (DESIGN §4).
+ * What people may ask of a host, and when; and which work shows that a fault is over. A missing
+ * cell does not compile; a refusal is a cell with its text (DESIGN §4).
  */
-import { HostState, RunKind, RunOutcome } from '@rackwright/api';
+import { HostState, RunKind } from '@rackwright/api';
+import { type Kind, provisionFailed, type State, verifyFailed } from '../turn/transitions.ts';
 import { runKindName } from '../turn/turn.ts';
 import type { RequestKind } from '../turn/types.ts';
-import { verifyFailed } from './goal.ts';
-
-export type State = (typeof HostState)[Exclude<keyof typeof HostState, 'UNSPECIFIED'>];
-export type Kind = (typeof RunKind)[Exclude<keyof typeof RunKind, 'UNSPECIFIED'>];
-export type Outcome = (typeof RunOutcome)[Exclude<keyof typeof RunOutcome, 'UNSPECIFIED'>];
-
-/** Where the end of a run leaves the host. */
-export interface Landing {
-  /**
-   * `same`: where it was. `proved`: new becomes manageable. `goal`: where the goal ends. `adopted`:
-   * what the adoption named.
-   */
-  readonly to: 'same' | 'proved' | 'goal' | 'adopted' | State;
-  /** Unset: as it was. `clean`: no longer dirty if the run erased as the policy asks. */
-  readonly disks?: 'clean' | 'dirty';
-  /** Where it is instead, when nothing was written and every disk is certified as before. */
-  readonly untouched?: State;
-  /**
-   * A fault of this type stands until the same kind of run succeeds. Not of a run that was stopped
-   * before it had touched a disk.
-   */
-  readonly fault?: string;
-}
-
-type Landings = { readonly [O in Outcome]: Landing };
-
-/** Success leads somewhere; every bad end leads to one place, a cancelled one without a fault. */
-function landing(succeeded: Landing, failed: Landing): Landings {
-  const { fault: _, ...cancelled } = failed;
-  return landingOf(succeeded, failed, cancelled);
-}
-
-function landingOf(succeeded: Landing, failed: Landing, cancelled = failed): Landings {
-  return {
-    [RunOutcome.SUCCEEDED]: succeeded,
-    [RunOutcome.FAILED]: failed,
-    [RunOutcome.TIMED_OUT]: failed,
-    [RunOutcome.CANCELLED]: cancelled,
-  };
-}
-
-export const provisionFailed = 'provisionFailed';
-
-/** Run kind × outcome. */
-export const landings: { readonly [K in Kind]: Landings } = {
-  [RunKind.VERIFY]: landing({ to: 'proved' }, { to: 'same', fault: verifyFailed }),
-  [RunKind.INSPECT]: landing({ to: 'same' }, { to: 'same', fault: 'inspectFailed' }),
-  [RunKind.CLEAN]: landing(
-    { to: 'goal', disks: 'clean' },
-    { to: HostState.MANAGEABLE, disks: 'dirty', fault: 'cleanFailed' },
-  ),
-  [RunKind.PROVISION]: landing(
-    { to: HostState.PROVISIONED, disks: 'dirty' },
-    {
-      ...{ to: HostState.MANAGEABLE, disks: 'dirty', untouched: HostState.AVAILABLE },
-      fault: provisionFailed,
-    },
-  ),
-  // Whoever ends it half-way leaves half an image.
-  [RunKind.REIMAGE]: landingOf(
-    { to: HostState.PROVISIONED, disks: 'dirty' },
-    { to: HostState.PROVISIONED, disks: 'dirty', fault: 'reimageFailed' },
-  ),
-  [RunKind.SERVICE]: landing({ to: 'same' }, { to: 'same', fault: 'serviceFailed' }),
-  [RunKind.WORKFLOW]: landing({ to: 'same' }, { to: 'same', fault: 'workflowFailed' }),
-  [RunKind.RELEASE]: landing(
-    { to: HostState.MANAGEABLE, disks: 'dirty' },
-    { to: HostState.PROVISIONED, fault: 'releaseFailed' },
-  ),
-  [RunKind.POWER]: landing({ to: 'same' }, { to: 'same', fault: 'powerFailed' }),
-  [RunKind.RESCUE]: landing({ to: 'same' }, { to: 'same', fault: 'rescueFailed' }),
-  [RunKind.ADOPT]: landing({ to: 'adopted', disks: 'dirty' }, { to: 'same', fault: 'adoptFailed' }),
-  [RunKind.DELETE]: landing({ to: HostState.GONE }, { to: 'same' }),
-};
 
 /** Which kinds of run show, by succeeding, that a fault is over. */
 const recoveries: Readonly<Record<string, readonly Kind[]>> = {

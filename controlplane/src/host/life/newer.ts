@@ -2,6 +2,7 @@
  * A host whose record says what only a newer version knows: a state, a kind of run, a phase. It is
  * left as it is and shown; removing it by force is possible all the same (R8). Pure.
  */
+
 import {
   DeletionMode,
   HostState,
@@ -12,6 +13,7 @@ import {
   StepState,
 } from '@rackwright/api';
 import { leaveBehind } from '../run/forced.ts';
+import { move } from '../turn/transitions.ts';
 import { activeRun, type Turn } from '../turn/turn.ts';
 import type { HostEvent, HostOutcome } from '../turn/types.ts';
 
@@ -51,8 +53,8 @@ export function foldNewer(turn: Turn, event: HostEvent): HostOutcome | undefined
     return { kind: 'refused', refusal: { code: 'failedPrecondition', message } };
   }
   leaveBehind(turn, `work: this version does not know the host's ${newer}; it may still go on`);
-  // Whose care it is in is not known either: nothing of it is switched.
-  status.state = HostState.EXTERNAL;
+  // Whose care it is in is not known either.
+  move(status, 'notUnderstood');
   delete status.run;
   delete record.operation;
   return undefined;

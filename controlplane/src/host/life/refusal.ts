@@ -7,12 +7,13 @@ import { toJson } from '@bufbuild/protobuf';
 import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { type Hold, HoldScope, type Run } from '@rackwright/api';
 import { placeOf } from '../run/step-parts.ts';
+import { type Kind, type State } from '../turn/transitions.ts';
 import { activeRun, runName, type Turn } from '../turn/turn.ts';
 import type { HostRequest, Refusal, Requester, RequestKind } from '../turn/types.ts';
 import { claimedText, isPool } from './claim.ts';
 import { endsUse, isPerson } from './ends-use.ts';
 import { lookFirstReason, missing } from './goal.ts';
-import { type Kind, requests, requestsDuringRun, type State } from './machine-tables.ts';
+import { requests, requestsDuringRun } from './machine-tables.ts';
 
 /** Requests that are about the run itself: where the host stands does not matter. */
 const steering: ReadonlySet<RequestKind> = new Set(['abort', 'resume', 'skip']);

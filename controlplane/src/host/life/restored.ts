@@ -11,6 +11,7 @@
  *    taken into use in the lost stretch, until a person has looked and says `retry` (or asks for
  *    the clean, the release or the image).
  */
+
 import {
   type agent,
   type Hold,
@@ -24,7 +25,8 @@ import { operationParts } from '../operation/operation.ts';
 import { endRun } from '../run/engine.ts';
 import { stepFailure } from '../turn/step-failure.ts';
 import { isSystemHold, keepSystemHolds } from '../turn/system-holds.ts';
-import { activeRun, causedBy, leaveAvailable, now, type Turn } from '../turn/turn.ts';
+import { move } from '../turn/transitions.ts';
+import { activeRun, causedBy, now, type Turn } from '../turn/turn.ts';
 import type { HostContext, HostEvent } from '../turn/types.ts';
 
 /** Whether a hold is the guard's own: only the acceptance of the store lifts it. */
@@ -78,7 +80,7 @@ function acceptLoss(turn: Turn, listed: readonly agent.JournalledOperation[]): v
   const run = activeRun(status);
   if (run !== undefined && run.kind !== RunKind.DELETE) endLost(turn, run);
   // Nobody knows what happened to it since.
-  if (status.state === HostState.AVAILABLE) leaveAvailable(turn);
+  if (status.state === HostState.AVAILABLE) move(status, 'used');
   if (mayBeInUse.has(status.state)) lookFirst(turn);
 }
 

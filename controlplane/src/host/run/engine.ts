@@ -4,6 +4,7 @@
  *
  * Must not: fold in results (`fold.ts`) or decide where a run leaves the host (`landing.ts`).
  */
+
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
   FailureType,
@@ -34,11 +35,11 @@ import {
 import { hasRunnerPlace } from '../turn/brake.ts';
 import { stepFailure } from '../turn/step-failure.ts';
 import { engineSteps, isBootStep } from '../turn/step-names.ts';
+import { move } from '../turn/transitions.ts';
 import {
   currentStep,
   isStepOver,
   later,
-  leaveAvailable,
   now,
   stopWaiting,
   type Turn,
@@ -111,7 +112,7 @@ export function enterRun(
     delete record.plannedErasure;
   }
   const writes = leavesAvailable(status.run);
-  if (writes && status.state === HostState.AVAILABLE) leaveAvailable(turn);
+  if (writes && status.state === HostState.AVAILABLE) move(status, 'used');
   else if (writes && kind === RunKind.WORKFLOW) beginUse(turn);
   stayDue(turn);
   if (!leavesIntents.has(kind)) return;

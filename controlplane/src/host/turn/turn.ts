@@ -7,7 +7,6 @@ import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf
 import {
   type Host,
   type HostSpec,
-  HostState,
   type HostStatus,
   type Run,
   RunPhase,
@@ -204,13 +203,6 @@ export function isStepOver(step: RunStep): boolean {
     default:
       return false;
   }
-}
-
-/** Data may come onto the disks from here on: earlier certificates no longer speak for them. */
-export function leaveAvailable(turn: Turn): void {
-  turn.status.state = HostState.MANAGEABLE;
-  turn.status.dirty = true;
-  turn.status.useEpoch += 1n;
 }
 
 /** The host has been used since: nothing of a clean that failed can be gone on with. */

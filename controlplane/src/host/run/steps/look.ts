@@ -1,4 +1,5 @@
 /** Steps that look at the host from the runner, and what is kept of what they see. */
+
 import { create, toBinary } from '@bufbuild/protobuf';
 import {
   agent,
@@ -13,7 +14,8 @@ import { planDevices } from '../../erasure/device-plan.ts';
 import { noteElsewhere } from '../../erasure/elsewhere.ts';
 import { bootOperationId } from '../../operation/boots.ts';
 import { invalidResult } from '../../turn/step-failure.ts';
-import { leaveAvailable, type Turn } from '../../turn/turn.ts';
+import { move } from '../../turn/transitions.ts';
+import type { Turn } from '../../turn/turn.ts';
 import { bmcAccess, expectedIdentity } from './power.ts';
 import { type OperationStep, operationTimeout } from './step-definition.ts';
 
@@ -63,7 +65,7 @@ function keepInventory(turn: Turn, inventory: Inventory): RunFailure | undefined
 /** A disk that nobody erased has come into an available host: it is available no more. */
 function leaveIfUncertified(turn: Turn, inventory: Inventory): void {
   if (turn.status.state !== HostState.AVAILABLE) return;
-  if (uncertifiedDevice(turn, inventory) !== undefined) leaveAvailable(turn);
+  if (uncertifiedDevice(turn, inventory) !== undefined) move(turn.status, 'used');
 }
 
 /** The inventory after the last erase: every device must be certified for this epoch (H6). */

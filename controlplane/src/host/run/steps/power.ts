@@ -1,10 +1,12 @@
 /** Steps on the host's BMC that every kind of run shares: who it is, its power, and its boots. */
+
 import { create } from '@bufbuild/protobuf';
-import { agent, HostState, type Run } from '@rackwright/api';
+import { agent, type Run } from '@rackwright/api';
 import { accessTo } from '../../bmc/access.ts';
 import { bootsOverNetwork, noteDeployed } from '../../deployment/deployment.ts';
 import { recordIdentity } from '../../erasure/identity.ts';
 import { bootOperationId } from '../../operation/boots.ts';
+import { move } from '../../turn/transitions.ts';
 import { activeRun, forgetFailure, later, type Turn } from '../../turn/turn.ts';
 import { type ConditionStep, type OperationStep, operationTimeout } from './step-definition.ts';
 
@@ -34,9 +36,7 @@ export const powerOff: OperationStep = {
  * no clean of before can be gone on with.
  */
 export function beginUse(turn: Turn): void {
-  if (turn.status.state === HostState.AVAILABLE) turn.status.state = HostState.MANAGEABLE;
-  turn.status.useEpoch += 1n;
-  turn.status.dirty = true;
+  move(turn.status, 'used');
   forgetFailure(turn);
 }
 
