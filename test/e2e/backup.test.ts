@@ -1,6 +1,6 @@
 /** Yesterday's backup: what was done to hosts since, it does not know, and nothing is undone. */
 import { execFile } from 'node:child_process';
-import { existsSync, rmSync } from 'node:fs';
+import { copyFileSync, existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -57,8 +57,12 @@ test('comes back as another incarnation: hosts are held, until a person decides'
 const tarOf = (rack: Rack) => join(rack.folder, 'yesterday.tar');
 const controlPlane = (rack: Rack, ...args: string[]) =>
   run(process.execPath, [program, ...args, '--config', join(rack.folder, 'controlplane.json')]);
+/** The person's own copy: no backup holds a token. */
+const tokenOf = (rack: Rack) => join(rack.folder, 'own.token');
 const rackwright = (rack: Rack, ...args: string[]) =>
-  run(process.execPath, [command, ...args], { env: rack.commandEnvironment });
+  run(process.execPath, [command, ...args], {
+    env: { ...rack.commandEnvironment, RACKWRIGHT_TOKEN_FILE: tokenOf(rack) },
+  });
 const adopt = { name: 'hosts/h2', to: HostState.EXTERNAL, reason: 'the other team’s' };
 
 function machinesOf({ machines: [cleaned, adopted] }: Rack) {
@@ -82,6 +86,7 @@ async function backUpAndGoOn(rack: Rack): Promise<number> {
   }
   const backup = await controlPlane(rack, 'backup', '--to', tarOf(rack));
   expect(backup.stdout).toContain('The key of secrets is in it');
+  copyFileSync(rack.commandEnvironment['RACKWRIGHT_TOKEN_FILE'] ?? '', tokenOf(rack));
   expect(rack.starts.controlplane).toBe(1);
 
   // Since then: one is cleaned and in use, the other somebody else's.

@@ -1,6 +1,7 @@
 /** The hosts' machine and its shell; others import from here, and change hosts through `Hosts`. */
 export { accessTo } from './bmc/access.ts';
 export { bmcFaults, bmcUnreachable } from './bmc/health.ts';
+export { protocolOf } from './bmc/protocols.ts';
 export { fenceHold } from './deletion/fence-hold.ts';
 export { netbootOf, netbootProblem } from './deployment/deployment.ts';
 export { isStillIn } from './deployment/still-in.ts';

@@ -1,6 +1,7 @@
 /** How the agent shall reach a host's BMC: a narrow copy of the spec, never the secret. Pure. */
 import { create } from '@bufbuild/protobuf';
-import { agent, type BmcEndpoint, type BmcIdentity, BmcProtocol } from '@rackwright/api';
+import { agent, type BmcEndpoint, type BmcIdentity } from '@rackwright/api';
+import { protocolOf } from './protocols.ts';
 
 /** `identity`: as the last verify proved it; pins the certificate where the spec names none. */
 export function accessTo(
@@ -14,7 +15,7 @@ export function accessTo(
     ...(bmc?.cipherSuite === undefined ? {} : { cipherSuite: bmc.cipherSuite }),
     credential: bmc?.credential ?? '',
     credentialVersion,
-    protocol: bmc?.protocol === BmcProtocol.REDFISH ? 'redfish' : 'ipmi',
+    protocol: protocolOf(bmc?.protocol).id,
     certificateSha256: bmc?.certificateSha256 || (identity?.certificateSha256 ?? ''),
   });
 }

@@ -2,8 +2,8 @@
  * What a person can do about each kind of failure. Each line is one action; a command in it works
  * as it stands once the words in capitals are filled in.
  */
+
 import {
-  BmcProtocol,
   eraseStep,
   type FailureName,
   FailureType,
@@ -15,6 +15,7 @@ import {
 } from '@rackwright/api';
 import { readImageName } from '../../images/index.ts';
 import { idOf } from '../../records/index.ts';
+import { protocolOf } from '../bmc/protocols.ts';
 import { tooWeakFor } from '../erasure/device-plan.ts';
 import { isPool } from '../life/claim.ts';
 import { isEngineStep } from '../run/steps.ts';
@@ -316,12 +317,12 @@ function adviceOf(key: AdviceKey | undefined): Advice {
 function namesOf(record: store.HostRecord): Named {
   const bmc = record.host?.spec?.bmc;
   const host = hostId(record);
-  const redfish = bmc?.protocol === BmcProtocol.REDFISH;
-  const port = bmc?.port ?? (redfish ? 443 : 623);
+  const protocol = protocolOf(bmc?.protocol);
+  const port = bmc?.port ?? protocol.port;
   return {
     host,
     credential: bmc === undefined ? 'CREDENTIAL' : idOf(bmc.credential),
-    place: `${bmc?.address ?? '?'}:${port} (${redfish ? 'Redfish' : 'IPMI'})`,
+    place: `${bmc?.address ?? '?'}:${port} (${protocol.name})`,
     endpoint: bmc?.port === undefined ? 'ADDRESS' : `ADDRESS:${bmc.port}`,
     again: againOf(record, host),
     shownCertificate: shownCertificateOf(record),

@@ -1,4 +1,5 @@
 /** What a host's spec may say, checked whole: every problem is reported, with what is right. */
+
 import { isIPv4, isIPv6 } from 'node:net';
 import {
   type BmcEndpoint,
@@ -14,6 +15,7 @@ import {
   type VerificationPolicy,
 } from '@rackwright/api';
 import { verificationPolicyProblem } from '@rackwright/erasure';
+import { protocolOf } from '../../host/index.ts';
 import { nameProblem } from '../call/names.ts';
 import { quote, type Violations } from '../call/violations.ts';
 import { checkRootDisk } from './root-disk.ts';
@@ -88,13 +90,13 @@ function checkBmc(path: string, bmc: BmcEndpoint, violations: Violations): void 
 /** What belongs to one protocol is not silently ignored with the other. */
 function checkProtocol(path: string, bmc: BmcEndpoint, violations: Violations): void {
   checkEnum(`${path}.protocol`, BmcProtocol, bmc.protocol, violations);
-  const isRedfish = bmc.protocol === BmcProtocol.REDFISH;
-  if (isRedfish && bmc.cipherSuite !== undefined) {
-    violations.add(`${path}.cipher_suite`, 'belongs to IPMI; leave it unset for Redfish');
+  const { name, hasCipherSuite, hasCertificate } = protocolOf(bmc.protocol);
+  if (!hasCipherSuite && bmc.cipherSuite !== undefined) {
+    violations.add(`${path}.cipher_suite`, `does not belong to ${name}; leave it unset`);
   }
   if (bmc.certificateSha256 === '') return;
   const field = `${path}.certificate_sha256`;
-  if (!isRedfish) violations.add(field, 'belongs to Redfish; leave it empty for IPMI');
+  if (!hasCertificate) violations.add(field, `does not belong to ${name}; leave it empty`);
   if (!/^[0-9a-f]{64}$/.test(bmc.certificateSha256)) {
     violations.add(field, 'must be the SHA-256 of the BMC’s certificate, 64 lower-case hex digits');
   }

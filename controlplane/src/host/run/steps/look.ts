@@ -3,12 +3,12 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import {
   agent,
-  BmcProtocol,
   HostState,
   type Inventory,
   InventorySchema,
   type RunFailure,
 } from '@rackwright/api';
+import { protocolOf } from '../../bmc/protocols.ts';
 import { checkCertified, uncertifiedDevice } from '../../erasure/certify.ts';
 import { planDevices } from '../../erasure/device-plan.ts';
 import { noteElsewhere } from '../../erasure/elsewhere.ts';
@@ -43,7 +43,7 @@ export const inspect: OperationStep = {
 
 /** The BMC is asked for its drives where its protocol has a list of them. */
 function bmcOfDrives(turn: Turn) {
-  if (turn.spec.bmc?.protocol !== BmcProtocol.REDFISH) return {};
+  if (!protocolOf(turn.spec.bmc?.protocol).listsDrives) return {};
   return { bmc: bmcAccess(turn), ...expectedIdentity(turn) };
 }
 

@@ -1,0 +1,58 @@
+/** What differs between the protocols that BMCs speak. One without a row does not compile. */
+import { BmcProtocol } from '@rackwright/api';
+
+export interface Protocol {
+  /** As agents are told it. */
+  readonly id: string;
+  /** For people. */
+  readonly name: string;
+  /** Where a BMC listens unless its endpoint says otherwise. */
+  readonly port: number;
+  /** A cipher suite may be chosen. */
+  readonly hasCipherSuite: boolean;
+  /** The BMC shows a certificate, which may be pinned. */
+  readonly hasCertificate: boolean;
+  /** The BMC can list the drives of its machine. */
+  readonly listsDrives: boolean;
+}
+
+const ipmi: Protocol = {
+  id: 'ipmi',
+  name: 'IPMI',
+  port: 623,
+  hasCipherSuite: true,
+  hasCertificate: false,
+  listsDrives: false,
+};
+
+const redfish: Protocol = {
+  id: 'redfish',
+  name: 'Redfish',
+  port: 443,
+  hasCipherSuite: false,
+  hasCertificate: true,
+  listsDrives: true,
+};
+
+type Known = (typeof BmcProtocol)[keyof typeof BmcProtocol];
+
+const protocols: { readonly [P in Known]: Protocol } = {
+  [BmcProtocol.UNSPECIFIED]: ipmi,
+  [BmcProtocol.IPMI]: ipmi,
+  [BmcProtocol.REDFISH]: redfish,
+};
+
+/** Of a newer version: no agent takes it for another one. */
+const unknown: Protocol = {
+  id: 'unknown',
+  name: 'an unknown protocol',
+  port: 0,
+  hasCipherSuite: false,
+  hasCertificate: false,
+  listsDrives: false,
+};
+
+/** Unset means IPMI, as the API says. */
+export function protocolOf(protocol: BmcProtocol = BmcProtocol.UNSPECIFIED): Protocol {
+  return protocols[protocol as Known] ?? unknown;
+}
