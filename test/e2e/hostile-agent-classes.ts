@@ -129,7 +129,7 @@ export const classes: Readonly<Record<string, Readonly<Record<string, NameClass>
   [`${agentPackage}.WrittenPartition`]: { '*': 'free' },
   [`${agentPackage}.ImagePrefetched`]: { '*': 'free' },
   [`${agentPackage}.Observations`]: { powered_on: 'free' },
-  [`${agentPackage}.BmcHealth`]: { reachable: 'free', cause: 'free', message: 'free' },
+  [`${agentPackage}.BmcHealth`]: { reachable: 'free', trouble: 'free', message: 'free' },
   [`${agentPackage}.UnexpectedNetboot`]: {
     mac: 'mac',
     host_uid: 'hostUid',
@@ -156,6 +156,8 @@ export const classes: Readonly<Record<string, Readonly<Record<string, NameClass>
   },
   'rackwright.v1.NetworkInterface': { mac: 'mac', '*': 'free' },
   // What a machine is made of: devices are told apart within their host only.
+  'rackwright.v1.ShownCertificate': { sha256: 'free' },
+  'rackwright.v1.OtherHost': { name: 'hostName' },
   'rackwright.v1.Cpu': { '*': 'free' },
   'rackwright.v1.StorageDevice': { '*': 'free' },
   'rackwright.v1.StorageRegion': { '*': 'free' },
