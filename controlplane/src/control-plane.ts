@@ -210,13 +210,13 @@ function makeParts(
 ) {
   const registry = createSessionRegistry();
   // A store that one process owns has one replica, whatever restarted it.
-  const replicaId = store.driver === 'nats' ? randomId(platform.random) : 'single';
+  const replicaId = store.isShared ? randomId(platform.random) : 'single';
   const audit = createAuditTrail({ ...platform, store });
   const { resyncIntervalMs, sessions: timing } = config;
   const { retryDelayMs } = config.engine;
   const following = new Following({ ...platform, store, retryDelayMs });
   const secretsKeeper = new SecretsKeeper({
-    ...{ ...platform, store, following, replicaId, isShared: store.driver === 'nats' },
+    ...{ ...platform, store, following, replicaId, isShared: store.isShared },
     ...{ secrets: identity.secrets, source: identity.secretsKeySource },
     resyncIntervalMs,
   });
@@ -287,7 +287,7 @@ async function startServices(
   const agentServices = [bind(agent.AgentService, parts.agentService), agentHealth.service];
   const { authorities } = identity;
   // Before anything is asked for: what a process before this one has left without an end.
-  audit.start(store.driver !== 'nats');
+  audit.start(!store.isShared);
   await secretsKeeper.start();
   await rackKeys.start();
   rackKeys.onChange(() => authorities.lookSoon());

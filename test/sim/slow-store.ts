@@ -77,6 +77,7 @@ export function slowStore(
   };
   return {
     driver: inner.driver,
+    isShared: inner.isShared,
     incarnation: inner.incarnation,
     survivesPowerLoss: inner.survivesPowerLoss,
     get: (key) => read(() => inner.get(key)),

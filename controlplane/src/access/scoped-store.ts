@@ -78,6 +78,10 @@ class ScopedStore implements StateStore {
     return this.#inner.driver;
   }
 
+  get isShared() {
+    return this.#inner.isShared;
+  }
+
   get incarnation() {
     return this.#inner.incarnation;
   }

@@ -2,6 +2,7 @@
  * For scenarios above this workspace: the pure machine on its bench, what is computed beside it,
  * and a whole control plane on loopback. Production code imports nothing from here.
  */
+export { adviceFor } from '../host/explain/advice.ts';
 export { explainHost } from '../host/explain/explain.ts';
 export { explainRack } from '../host/explain/rack.ts';
 export { nextWakeMs } from '../host/shell/wake.ts';

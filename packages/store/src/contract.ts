@@ -105,6 +105,8 @@ export interface Listing {
 export interface StateStore {
   /** Which driver this is, for logs and messages: `sqlite`, `nats`, `memory`. */
   readonly driver: string;
+  /** Several processes may hold it at once; otherwise it has one owner. */
+  readonly isShared: boolean;
   /** Random id made when the store was created, and anew when it is opened as restored. */
   readonly incarnation: string;
   /** Whether an acknowledged write survives the loss of power of every machine involved. */

@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { BmcProtocol, failureNames, store } from '@rackwright/api';
+import { adviceFor } from '@rackwright/controlplane/testing';
 import { expect, test } from 'vitest';
-import { adviceFor } from '../../../controlplane/src/host/explain/advice.ts';
 import { understand } from './errands.ts';
 
 const record = create(store.HostRecordSchema, {

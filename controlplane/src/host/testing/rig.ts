@@ -274,6 +274,7 @@ function breakable(inner: StateStore, deaf: boolean): { store: StateStore; break
   const breaks = new Set<(error: Error) => void>();
   const store: StateStore = {
     driver: inner.driver,
+    isShared: inner.isShared,
     incarnation: inner.incarnation,
     survivesPowerLoss: inner.survivesPowerLoss,
     get: (key) => inner.get(key),

@@ -35,6 +35,13 @@ const freshGet: ConformanceCase = {
   },
 };
 
+const sharing: ConformanceCase = {
+  name: 'says whether several may hold it at once',
+  async run({ first, second }) {
+    assert.equal(first.isShared, first !== second);
+  },
+};
+
 const wholeSegments: ConformanceCase = {
   name: 'lists by whole segments, in order, without what was deleted',
   async run({ first, second }) {
@@ -188,6 +195,7 @@ const closing: ConformanceCase = {
 };
 
 export const readingCases: readonly ConformanceCase[] = [
+  sharing,
   freshGet,
   wholeSegments,
   keepsHistory,

@@ -71,6 +71,7 @@ export async function openMemoryStore(options: MemoryStoreOptions): Promise<Stat
 
 class MemoryStore implements StateStore {
   readonly driver = 'memory';
+  readonly isShared = true;
   readonly survivesPowerLoss = 'no';
   readonly incarnation: string;
   readonly log: EntryLog;

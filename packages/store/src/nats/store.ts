@@ -65,6 +65,7 @@ export interface OpenedBucket {
 
 export class NatsStore implements StateStore {
   readonly driver = 'nats';
+  readonly isShared = true;
   readonly incarnation: string;
   readonly survivesPowerLoss: StateStore['survivesPowerLoss'];
   readonly log: EntryLog;

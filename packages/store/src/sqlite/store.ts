@@ -85,6 +85,7 @@ interface PendingWrite {
 
 class SqliteStore implements StateStore {
   readonly driver = 'sqlite';
+  readonly isShared = false;
   readonly incarnation: string;
   readonly survivesPowerLoss: StateStore['survivesPowerLoss'];
   readonly log: EntryLog;

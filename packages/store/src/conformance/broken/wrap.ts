@@ -19,6 +19,7 @@ export interface BrokenStore {
 export function altered(good: StateStore, changed: Partial<StateStore>): StateStore {
   return {
     driver: good.driver,
+    isShared: good.isShared,
     incarnation: good.incarnation,
     survivesPowerLoss: good.survivesPowerLoss,
     get: (key) => good.get(key),
