@@ -43,6 +43,8 @@ export interface WorldOptions {
   readonly batches?: boolean;
   /** Whether there are pools of hosts; unset: in every eleventh seed. */
   readonly pools?: boolean;
+  /** The first disk of the first machine loses its wipes with the power; unset: by weather. */
+  readonly forgetfulDisk?: boolean;
   /** Keep the last lines of the trace, for people. */
   readonly traceLines?: number;
 }
@@ -216,7 +218,9 @@ class World {
     const { random, planted } = this.#view;
     const machine = new SimMachine(this.#view, this.#logs, index, this.#view.wallStartMs);
     const lies = planted === 'lyingDevice' && index === 1;
-    machine.addDrive({ ...soundDrive(`D${index}A`, 'sata'), lies }, true);
+    const forgets = this.#options.forgetfulDisk === true && index === 1;
+    const wipe = forgets ? 'lostAtPowerOff' : 'none';
+    machine.addDrive({ ...soundDrive(`D${index}A`, 'sata'), lies, wipe }, true);
     if (random.fraction() < 0.5) machine.addDrive(soundDrive(`D${index}B`, 'nvme'), true);
     machine.flashable = random.fraction() < 0.3;
     this.#machines.set(machine.name, machine);

@@ -23,6 +23,8 @@ export interface Hunted {
   readonly discovery?: true;
   /** Pools keep hosts on images; unset: nowhere. */
   readonly pools?: true;
+  /** A disk loses its wipes with the power in each of them; unset: by weather. */
+  readonly forgetfulDisk?: true;
   /** Where it was found last; rarer luck is looked for from this seed on. Unset: from 1. */
   readonly from?: number;
 }

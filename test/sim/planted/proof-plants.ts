@@ -11,7 +11,7 @@ export const proofPlants: readonly Plant[] = [
     file: 'controlplane/src/host/run/proof-steps.ts',
     find: 'if (!isDue(turn)) return [...steps];',
     replace: 'if (turn.record.unproved.length < 1e9) return [...steps];',
-    caughtBy: { ...bySimulation, from: 6 },
+    caughtBy: { ...bySimulation, forgetfulDisk: true },
   },
   {
     name: 'rereadIgnored',
@@ -19,7 +19,7 @@ export const proofPlants: readonly Plant[] = [
     file: powerCycle,
     find: 'if (saysNothing.has(type)) return;',
     replace: 'if (type >= 0) return;',
-    caughtBy: { ...bySimulation, from: 6002 },
+    caughtBy: { ...bySimulation, forgetfulDisk: true },
   },
   {
     name: 'revocationLost',
@@ -27,6 +27,6 @@ export const proofPlants: readonly Plant[] = [
     file: powerCycle,
     find: 'const documents = revocations(turn, evidence);',
     replace: 'const documents = revocations(turn, evidence).slice(1e9);',
-    caughtBy: { ...bySimulation, from: 6002 },
+    caughtBy: { ...bySimulation, forgetfulDisk: true },
   },
 ];
