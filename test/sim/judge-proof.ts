@@ -8,7 +8,8 @@
  *    fault stands, and the host is not available, until the disk is wiped again. The fault stands
  *    until the disk has also been read clean after a loss of power.
  * E3 A disk that was certified and has lost its power is not written, and its host runs no program
- *    of a template, before somebody has tried to read it again.
+ *    of a template, before somebody has tried to read it again. It may be erased anew once its
+ *    certificate is of an earlier use: that proves nothing any more.
  * E4 No image comes onto a machine with a disk whose content came back, unless the reading after
  *    the loss of power saw it clean.
  * E5 A clean that reads again at once ends in `available` only when it has.
@@ -55,7 +56,12 @@ interface DiskStory {
   /** It was read clean after it had lost its power. */
   provedMs: number;
   certificate:
-    | { readonly name: string; readonly atMs: number; readonly hostUid: string }
+    | {
+        readonly name: string;
+        readonly atMs: number;
+        readonly hostUid: string;
+        readonly useEpoch: number;
+      }
     | undefined;
 }
 
@@ -206,7 +212,7 @@ export class ProofJudge {
       case 'challenge':
       case 'zeros':
       case 'format':
-        this.#judgeUnread(machine, serial, act);
+        if (this.#isOfThisUse(machine, story)) this.#judgeUnread(machine, serial, act);
         this.#written(serial, story, atMs);
         return;
       case 'settled':
@@ -263,6 +269,12 @@ export class ProofJudge {
     this.#found('E3', text);
   }
 
+  /** Whether the disk's certificate still speaks for it, as far as the host says. */
+  #isOfThisUse(machineName: string, { certificate }: DiskStory): boolean {
+    const { useEpoch = 0n } = this.#hostOn(machineName)?.host?.status ?? {};
+    return certificate?.useEpoch === Number(useEpoch);
+  }
+
   /** E4 */
   #judgeImage({ machine, atMs }: ImageEvent): void {
     for (const [at, drive] of this.#drivesOf(machine).entries()) {
@@ -279,13 +291,14 @@ export class ProofJudge {
 
   #noteCertificate(key: string, value: Uint8Array): void {
     const { statement } = fromBinary(store.CertificateRecordSchema, value);
-    const { device, host } = JSON.parse(new TextDecoder().decode(statement)) as {
+    const { device, host, useEpoch } = JSON.parse(new TextDecoder().decode(statement)) as {
       readonly device: { readonly serial: string };
       readonly host: { readonly uid: string };
+      readonly useEpoch: number;
     };
     const name = key.replace('.', '/');
     const atMs = this.#parts.view.heap.nowMs;
-    this.#storyOf(device.serial).certificate = { name, atMs, hostUid: host.uid };
+    this.#storyOf(device.serial).certificate = { name, atMs, hostUid: host.uid, useEpoch };
   }
 
   /** E1 */
