@@ -64,6 +64,22 @@ function everybody(end: KillEnd): { readonly [V in Victim]: KillEnd } {
   return { controlplane: end, agent: end, runner: end };
 }
 
+/**
+ * Boundaries of a clean that reads again at once, after a power cycle; the first ones of the
+ * erasure's own are above. What each leads to: `formats` as there, and one document of each kind
+ * for each that is due.
+ */
+export const proofBoundaries = [
+  { name: 'cp.manifestStored', occurrence: 1 },
+  { name: 'runner.rereadBegun', occurrence: 1 },
+  { name: 'runner.reread', occurrence: 1 },
+  // The first of two: one disk has its addendum, the other one not yet.
+  { name: 'cp.addendumStored', occurrence: 1 },
+] as const;
+
+/** Of a clean that reads again at once, whoever is killed in it. */
+export const proofEnd = { formats: 1, manifests: 1, addenda: 2, revocations: 0 } as const;
+
 /** Boundaries of a forced removal whose agent hangs, from the note to the lifted fence. */
 export const removalBoundaries = [
   'cp.abandonedStored',

@@ -11,14 +11,17 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { ErasureDocumentSchema, store as wire } from '@rackwright/api';
+import { ErasureDocumentKind, ErasureDocumentSchema, store as wire } from '@rackwright/api';
 import { separateEvidence } from '@rackwright/erasure';
 import { storeKey } from '@rackwright/store';
 import { idOf, readShared, writeRecord } from '../../records/index.ts';
 import type { CertificateDraft, DocumentDraft } from '../turn/types.ts';
 import type { HostsDependencies } from './dependencies.ts';
 
-type Writer = Pick<HostsDependencies, 'store' | 'random' | 'clock' | 'signStatement'>;
+type Writer = Pick<
+  HostsDependencies,
+  'store' | 'random' | 'clock' | 'signStatement' | 'crashPoint'
+>;
 
 export async function writeCertificates(
   deps: Writer,
@@ -50,6 +53,13 @@ export async function writeCertificates(
   }
 }
 
+/** Where a process may be killed once a document of each kind is durable. */
+const storedPoints: { readonly [kind: number]: string } = {
+  [ErasureDocumentKind.MANIFEST]: 'cp.manifestStored',
+  [ErasureDocumentKind.ADDENDUM]: 'cp.addendumStored',
+  [ErasureDocumentKind.REVOCATION]: 'cp.revocationStored',
+};
+
 export async function writeDocuments(
   deps: Writer,
   documents: readonly DocumentDraft[],
@@ -74,6 +84,7 @@ export async function writeDocuments(
       record,
       'absent',
     );
+    deps.crashPoint(storedPoints[draft.kind] ?? 'cp.documentStored');
     if (written.kind !== 'conflict') continue;
     const found = await readShared(deps.store, wire.ErasureDocumentRecordSchema, key);
     mustBeSame(key, found?.record.document?.statement, statement);

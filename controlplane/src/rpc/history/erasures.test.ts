@@ -32,6 +32,7 @@ async function sign(host: string, hostUid: string): Promise<void> {
   const deps = {
     ...{ store: fixture.store, random: nodeRandom(), clock: nodeClock() },
     signStatement: () => new Uint8Array([1]),
+    crashPoint: () => {},
   };
   const statement = new TextEncoder().encode('{\n  "evidence": "AAAA",\n}');
   const ids = [1, 2].map((number) => `${hostUid}-1-4-1-${number}-0123abcd`);

@@ -56,7 +56,10 @@ async function verify(context: StepContext, task: DeviceTask): Promise<DeviceRes
   let beganMs = startMs;
   const verdict = await turns.run(async () => {
     beganMs = context.clock.nowMs();
-    return await readConfirmed(work, [same, others], 'reading again');
+    context.crashPoint('runner.rereadBegun');
+    const read = await readConfirmed(work, [same, others], 'reading again');
+    context.crashPoint('runner.reread');
+    return read;
   });
   const returned = verdict.kind === 'notErased';
   return await resultOf(
