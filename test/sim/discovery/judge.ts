@@ -150,8 +150,9 @@ export class DiscoveryJudge {
     }
     // Of a real machine nobody here knows whether its inventory has come and made room.
     if (!mac.startsWith(madeUpMacs)) return;
-    const madeUp = this.#madeUp.get(agent) ?? [];
-    this.#madeUp.set(agent, [...madeUp.filter((atMs) => nowMs - atMs < bootWindowMs), nowMs]);
+    const known = this.#madeUp.get(agent) ?? [];
+    const madeUp = known.filter((atMs) => nowMs - atMs < bootWindowMs);
+    this.#madeUp.set(agent, [...madeUp, nowMs]);
     if (madeUp.length >= bootsMax) this.#found('D4', `${mac} boots beside ${madeUp.length} others`);
   }
 
