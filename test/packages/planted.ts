@@ -21,8 +21,6 @@ const PLACES: Readonly<Record<string, Readonly<Record<string, readonly string[]>
   '/var': {
     'lib/rackwright/identity/admin.token': ['admin'],
     'lib/rackwright.before/identity/admin.token': ['admin'],
-    // A backup holds the keys to all that the control plane can do, and says so.
-    'backups/rackwright/yesterday.tar': ['admin'],
   },
 };
 
