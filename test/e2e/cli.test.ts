@@ -54,6 +54,11 @@ describe('rackwright', () => {
 
     expect((await rackwright(create)).code).toBe(0);
     expect((await rackwright(create)).code).toBe(4);
+    const labelled = await rackwright(words('host update h1 --label site=x --label role=db'));
+    expect(labelled.out).toMatch(/labels +role=db site=x|labels +site=x role=db/);
+    const fewer = await rackwright(words('host update h1 --label site=y --label role-'));
+    expect(fewer.out).toMatch(/labels +site=y\n/);
+    expect((await rackwright(words('host update h1 --label site-'))).out).toMatch(/labels +-\n/);
     const list = await rackwright(words('host list'));
     expect(list.out.split('\n')[1]).toMatch(/^hosts\/h1 +verifying/);
     const json: unknown = JSON.parse((await rackwright(words('host get h1 -o json'))).out);
@@ -160,6 +165,13 @@ describe('rackwright', () => {
     expect((await rackwright(words('fleet thaw --reason over'))).code).toBe(0);
     expect((await rackwright(words('fleet thaw --reason over'))).code).toBe(1);
     expect((await rackwright(words('fleet get -o json'))).out).toContain('"wipeBudget"');
+    const more = await rackwright(words('fleet update --priority a.b=1 --pool-priority gpu:c.d=2'));
+    expect(more.out).toMatch(/priority +bios\.reset=0/);
+    expect(more.out).toMatch(/pool gpu +a\.b=5/);
+    const undo = '--priority a.b- --priority bios.reset- --pool-priority gpu:a.b-';
+    const undone = await rackwright(words(`fleet update ${undo}`));
+    expect(undone.out).toMatch(/pool gpu +c\.d=2/);
+    expect(undone.out).not.toMatch(/a\.b|bios/);
     for (const [command, why] of [
       ['rack update r7', 'nothing to change: give --display-name'],
       ['rack update r7 --wipe-budget many', 'it must be HOSTS/SECONDS'],

@@ -77,7 +77,7 @@ describe('the command line', () => {
     [['expected', 'create', 'h1', '--serial', 'a'], '--rack'],
     [['expected', 'import', 'none.yaml'], 'none.yaml does not exist'],
     [['rack', 'update', 'r1', '--discovery-rules', 'none.yaml'], 'none.yaml does not exist'],
-    [['rack', 'update', 'r1'], 'nothing to change: give --display-name, --runs'],
+    [['rack', 'update', 'r1'], 'nothing to change: give --display-name, --label, --runs'],
     [['fleet', 'update'], 'give --wipe-budget, --priority, --pool-priority, --verification'],
     [
       ['fleet', 'update', '--registry-credential', 'box:5000'],

@@ -113,3 +113,58 @@ export function parsePriorities(flag: string, texts: readonly string[]): Record<
     }),
   );
 }
+
+/** What a flag changes of a map: entries to set, and the paths of all that it names. */
+export interface MapChange<T> {
+  readonly set: Record<string, T>;
+  readonly paths: readonly string[];
+}
+
+/**
+ * Changes of the map at `path` from "KEY=VALUE" texts that set an entry, "KEY-" that remove one, or
+ * "none" alone that removes all. Entries that no text names stay. Throws `UsageError`.
+ */
+export function parseMapChange<T>(
+  flag: string,
+  path: string,
+  texts: readonly string[] | undefined,
+  parse: (texts: readonly string[]) => Record<string, T>,
+): MapChange<T> {
+  if (texts === undefined) return { set: {}, paths: [] };
+  if (texts.join() === 'none') return { set: {}, paths: [path] };
+  const set = parse(texts.filter((text) => removedKey(text) === undefined));
+  const removed = texts.flatMap((text) => removedKey(text) ?? []);
+  const both = removed.find((key) => Object.hasOwn(set, key));
+  if (both !== undefined) throw new UsageError(`${flag} both sets and removes ${both}`);
+  const keys = [...Object.keys(set), ...removed];
+  return { set, paths: keys.map((key) => `${path}.\`${key}\``) };
+}
+
+/** "site" of "site-"; undefined: the text removes nothing. */
+export function removedKey(text: string): string | undefined {
+  return /^([^=]+)-$/.exec(text)?.[1];
+}
+
+/** The change of labels at `path` that `--label` texts ask for. Throws `UsageError`. */
+export function labelChange(
+  texts: readonly string[] | undefined,
+  path = 'labels',
+): MapChange<string> {
+  return parseMapChange('--label', path, texts, (pairs) =>
+    Object.fromEntries(pairs.map((text) => parsePair('--label', text, labelShape))),
+  );
+}
+
+const labelShape = 'NAME=VALUE to set a label, NAME- to remove one, or none to remove all';
+
+/** `--label` of an update. */
+export const labelChangeFlag = {
+  label: {
+    kind: 'parsed',
+    parse: String,
+    variadic: true,
+    optional: true,
+    brief: 'NAME=VALUE sets a label, NAME- removes it, none removes all; may be repeated',
+    placeholder: 'name=value',
+  },
+} as const;

@@ -6,8 +6,9 @@
  *    violation that names it.
  * 2. A field that the mask names and the source leaves unset becomes unset: presence is respected.
  * 3. Without a mask, the fields that the source has set are meant (AIP-134).
- * 4. One entry of a map that is allowed is named by its key in backticks, "spec.pins.`hosts/h1`"
- *    (AIP-161): the others stay.
+ * 4. One entry of a map that is allowed is named by its key, "labels.site", or by its key in
+ *    backticks, "spec.pins.`hosts/h1`" (AIP-161): the other entries stay. An entry that the source
+ *    lacks is removed.
  */
 import type { DescField, DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { type ReflectMessage, reflect } from '@bufbuild/protobuf/reflect';
@@ -16,8 +17,14 @@ import { quote, type Violations } from './violations.ts';
 
 /** Paths that one mask may have. */
 const pathsMax = 64;
-/** The path of a map, and one of its keys. */
-const entryShape = /^([^`]+)\.`([^`]+)`$/;
+/** A key of a map as it stands in a path: in backticks, or plain. */
+const keyShape = /^(?:`([^`]+)`|([^`]+))$/;
+
+/** A field to replace, or one entry of a map. */
+interface Place {
+  readonly steps: readonly string[];
+  readonly key?: string;
+}
 
 /** The paths to apply. `allowed` are leaves and messages, proto names joined by ".". */
 export function maskPaths<D extends DescMessage>(
@@ -37,7 +44,8 @@ export function maskPaths<D extends DescMessage>(
     if (paths.length === 1) return topmost(allowed);
     violations.add('update_mask', '"*" stands for all fields; it cannot be combined with others');
   }
-  const isAllowed = (path: string) => allowed.includes(mapOfEntry(schema, path) ?? path);
+  const isAllowed = (path: string) =>
+    allowed.includes(path) || allowed.includes(placeOf(schema, path)?.steps.join('.') ?? path);
   for (const path of paths) {
     if (path === '*' || isAllowed(path)) continue;
     const choice = `it can be "*" or one of ${allowed.join(', ')}`;
@@ -57,28 +65,35 @@ export function applyMask<D extends DescMessage>(
   paths: readonly string[],
 ): void {
   for (const path of paths) {
-    const [, map, key] = entryShape.exec(path) ?? [];
-    const steps = map === undefined || key === undefined ? path.split('.') : map.split('.');
+    const { steps, key } = placeOf(schema, path) ?? { steps: path.split('.') };
     replaceAt(reflect(schema, target), reflect(schema, source), steps, key);
   }
 }
 
-/** The path of the map of which the path names an entry; undefined: it does not. */
-function mapOfEntry(schema: DescMessage, path: string): string | undefined {
-  const [, map] = entryShape.exec(path) ?? [];
+/** What a path names; undefined: no field, and no entry of a map. */
+function placeOf(schema: DescMessage, path: string): Place | undefined {
+  const parts = path.split('.');
   let desc: DescMessage | undefined = schema;
-  let field: DescField | undefined;
-  for (const name of map?.split('.') ?? []) {
-    field = desc?.fields.find((each) => each.name === name);
-    desc = field?.fieldKind === 'message' ? field.message : undefined;
+  for (const [index, name] of parts.entries()) {
+    const field: DescField | undefined = desc?.fields.find((each) => each.name === name);
+    if (field === undefined) return undefined;
+    const steps = parts.slice(0, index + 1);
+    if (steps.length === parts.length) return { steps };
+    if (field.fieldKind === 'map') {
+      // A key may have dots of its own: it is all that follows.
+      const [, quoted, plain] = keyShape.exec(parts.slice(index + 1).join('.')) ?? [];
+      const key = quoted ?? plain;
+      return key === undefined ? undefined : { steps, key };
+    }
+    desc = field.fieldKind === 'message' ? field.message : undefined;
   }
-  return field?.fieldKind === 'map' ? map : undefined;
+  return undefined;
 }
 
 function replaceAt(
   target: ReflectMessage,
   source: ReflectMessage | undefined,
-  path: string[],
+  path: readonly string[],
   key: string | undefined,
 ): void {
   const [name, ...rest] = path;

@@ -9,7 +9,14 @@ import {
 } from '@rackwright/api';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { UsageError } from '../failure.ts';
-import { connectionFlags, outputFlag, parsePriorities, type SharedFlags } from '../flags.ts';
+import {
+  connectionFlags,
+  outputFlag,
+  parseMapChange,
+  parsePriorities,
+  removedKey,
+  type SharedFlags,
+} from '../flags.ts';
 import { askedText } from '../output/registry.ts';
 import { printFields, printJson } from '../output/show.ts';
 import type { CliContext, World } from '../world.ts';
@@ -121,7 +128,8 @@ const updateFleet = buildCommand({
     brief: 'Change what holds for every rack; what is not named stays',
     fullDescription:
       'A host’s own priorities go before those of its label "pool", and these before ' +
-      'the fleet’s. --priority replaces all of the fleet’s, --pool-priority those of all pools. ' +
+      'the fleet’s. A priority that is not named stays; STEP- or POOL:STEP- undoes one, and none ' +
+      'alone all. ' +
       'Commands and webhooks of templates reach only what is let in here: each of these flags ' +
       'adds to what is there, its --no- form takes one back, and "none" alone takes all back.',
   },
@@ -134,7 +142,7 @@ const updateFleet = buildCommand({
         parse: String,
         variadic: true,
         optional: true,
-        brief: 'INTERFACE.STEP=NUMBER for every host; 0 disables; may be repeated',
+        brief: 'INTERFACE.STEP=NUMBER for every host, 0 disables; INTERFACE.STEP- undoes it',
         placeholder: 'step=number',
       },
       poolPriority: {
@@ -157,12 +165,16 @@ const updateFleet = buildCommand({
     const { wipeBudget, priority, poolPriority } = flags;
     const paths: string[] = [];
     if (wipeBudget !== undefined) paths.push('spec.wipe_budget');
-    if (priority !== undefined) paths.push('spec.priority_overrides');
+    const priorities = parseMapChange('--priority', 'spec.priority_overrides', priority, (texts) =>
+      parsePriorities('--priority', texts),
+    );
+    paths.push(...priorities.paths);
     if (poolPriority !== undefined) paths.push('spec.pools');
     const report = reportOf(flags);
     paths.push(...Object.keys(report).map((key) => `spec.erasure_report.${key}`));
     if (flags.verification !== undefined) paths.push('spec.verification');
     const policy = parsePolicy(flags);
+    const changePools = poolChange(poolPriority ?? []);
     paths.push(...policy.paths);
     if (paths.length === 0) {
       const flags =
@@ -173,19 +185,22 @@ const updateFleet = buildCommand({
     const budget = wipeBudget === undefined ? undefined : parseBudget(wipeBudget);
     const verification = parseVerification(flags.verification ?? ['none']);
     const spec = {
-      priorityOverrides: parsePriorities('--priority', priority ?? []),
-      pools: pools(poolPriority ?? []),
+      priorityOverrides: priorities.set,
       ...(budget === undefined ? {} : { wipeBudget: budget }),
       ...(verification === undefined ? {} : { verification }),
       erasureReport: report,
     };
     const updateMask = { paths };
     await show(this.world, flags, async (fleet) => {
-      if (policy.paths.length === 0) return fleet.updateFleet({ fleet: { spec }, updateMask });
+      if (policy.paths.length === 0 && poolPriority === undefined) {
+        return fleet.updateFleet({ fleet: { spec }, updateMask });
+      }
       const { etag, spec: now } = await fleet.getFleet({});
       const templates = policy.over(now?.templates);
-      // With its etag: what somebody else lets in meanwhile is not taken back.
-      return fleet.updateFleet({ fleet: { etag, spec: { ...spec, templates } }, updateMask });
+      const pools = changePools(now?.pools ?? []);
+      // With its etag: what somebody else changes meanwhile is not taken back.
+      const next = { ...spec, templates, pools };
+      return fleet.updateFleet({ fleet: { etag, spec: next }, updateMask });
     });
   },
 });
@@ -195,21 +210,39 @@ function reportOf({ organisation, customer, technician }: UpdateFlags) {
   return Object.fromEntries(given.filter(([, value]) => value !== undefined));
 }
 
-function pools(texts: readonly string[]) {
+/** What `--pool-priority` makes of the priorities of pools. Throws `UsageError`. */
+function poolChange(texts: readonly string[]): (now: readonly PoolSteps[]) => PoolSteps[] {
+  if (texts.join() === 'none') return () => [];
   const byPool = new Map<string, string[]>();
   for (const text of texts) {
     const at = text.indexOf(':');
     if (at < 1) {
-      const right = 'POOL:INTERFACE.STEP=NUMBER';
+      const right = 'POOL:INTERFACE.STEP=NUMBER, or POOL:INTERFACE.STEP-';
       throw new UsageError(`--pool-priority is "${text}"; it must be ${right}`);
     }
     const pool = text.slice(0, at);
     byPool.set(pool, [...(byPool.get(pool) ?? []), text.slice(at + 1)]);
   }
-  return [...byPool].map(([pool, steps]) => ({
-    pool,
-    priorityOverrides: parsePriorities('--pool-priority', steps),
-  }));
+  const changes = [...byPool].map(([pool, steps]) => {
+    const said = steps.filter((text) => removedKey(text) === undefined);
+    const removed = steps.flatMap((text) => removedKey(text) ?? []);
+    return { pool, set: parsePriorities('--pool-priority', said), removed };
+  });
+  return (now) => {
+    const next = new Map(now.map(({ pool, priorityOverrides }) => [pool, priorityOverrides]));
+    for (const { pool, set, removed } of changes) {
+      const kept = Object.entries(next.get(pool) ?? {}).filter(([step]) => !removed.includes(step));
+      next.set(pool, { ...Object.fromEntries(kept), ...set });
+    }
+    return [...next]
+      .filter(([, priorityOverrides]) => Object.keys(priorityOverrides).length > 0)
+      .map(([pool, priorityOverrides]) => ({ pool, priorityOverrides }));
+  };
+}
+
+interface PoolSteps {
+  readonly pool: string;
+  readonly priorityOverrides: Record<string, number>;
 }
 
 const freezeFleet = buildCommand({

@@ -1,7 +1,14 @@
 /** Flags that say what a host is, for `host create` and `host update`. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { CleaningMethod, type HostSpecSchema } from '@rackwright/api';
-import { parsePriorities, parseWhole, resourceName } from '../flags.ts';
+import {
+  labelChange,
+  labelChangeFlag,
+  parseMapChange,
+  parsePriorities,
+  parseWhole,
+  resourceName,
+} from '../flags.ts';
 import { enumValue } from '../output/enum-name.ts';
 import { parseRootDisk, rootDiskFlag } from './root-disk.ts';
 import { parseVerification, verificationFlag } from './verification-spec.ts';
@@ -81,7 +88,8 @@ export const specFlags = {
     parse: String,
     variadic: true,
     optional: true,
-    brief: 'INTERFACE.STEP=NUMBER in place of the step’s own; 0 disables; may be repeated',
+    brief:
+      'INTERFACE.STEP=NUMBER in place of the step’s own, 0 disables; INTERFACE.STEP- undoes it',
     placeholder: 'step=number',
   },
   allowDiskless: { ...yesNo, brief: 'Accept a host without any disk as clean' },
@@ -117,14 +125,7 @@ export const specFlags = {
   retired: { ...yesNo, brief: 'End every clean in manageable' },
   deleteKeepsPower: { ...yesNo, brief: 'A deletion leaves the power as it is' },
   deleteKeepsData: { ...yesNo, brief: 'A deletion does not erase a host that ran an image' },
-  label: {
-    kind: 'parsed',
-    parse: String,
-    variadic: true,
-    optional: true,
-    brief: 'NAME=VALUE; may be repeated',
-    placeholder: 'name=value',
-  },
+  ...labelChangeFlag,
 } as const;
 
 export interface SpecFlags {
@@ -154,8 +155,22 @@ export interface SpecFlags {
 
 type SpecInit = MessageInitShape<typeof HostSpecSchema>;
 
+/** What flags say of a host: the fields of an update, and the paths that it replaces. */
+interface SpecSaid {
+  readonly spec: SpecInit & object;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly paths: string[];
+}
+
 /** The spec that the flags describe, and the paths of what they set. Throws `UsageError`. */
-export function specFrom(flags: SpecFlags): { spec: SpecInit & object; paths: string[] } {
+export function specFrom(flags: SpecFlags): SpecSaid {
+  const labels = labelChange(flags.label);
+  const priorities = parseMapChange(
+    '--priority',
+    'spec.cleaning.priority_overrides',
+    flags.priority,
+    (texts) => parsePriorities('--priority', texts),
+  );
   const endpoint = flags.bmc === undefined ? {} : parseEndpoint(flags.bmc);
   const bmc = {
     ...endpoint,
@@ -166,7 +181,7 @@ export function specFrom(flags: SpecFlags): { spec: SpecInit & object; paths: st
   };
   const cleaning = {
     ...set('level', flags.erasure && enumValue('ErasureLevel', flags.erasure)),
-    ...set('priorityOverrides', flags.priority && parsePriorities('--priority', flags.priority)),
+    ...set('priorityOverrides', flags.priority && priorities.set),
     ...set('allowDiskless', flags.allowDiskless),
     ...set('allowUnprovenIdentity', flags.allowUnprovenIdentity),
     ...set('verification', flags.verification && parseVerification(flags.verification)),
@@ -199,16 +214,19 @@ export function specFrom(flags: SpecFlags): { spec: SpecInit & object; paths: st
   const paths = [
     ...Object.keys(bmc).map((key) => `spec.bmc.${snake(key)}`),
     ...(flags.bmc !== undefined && !('port' in endpoint) ? ['spec.bmc.port'] : []),
-    ...Object.keys(cleaning).map((key) => `spec.cleaning.${snake(key)}`),
+    ...Object.keys(cleaning)
+      .filter((key) => key !== 'priorityOverrides')
+      .map((key) => `spec.cleaning.${snake(key)}`),
+    ...priorities.paths,
     ...Object.keys(deletion).map((key) => `spec.deletion.${snake(key)}`),
     ...Object.keys(spec)
       .filter((key) => !['bmc', 'cleaning', 'deletion'].includes(key))
       .map((key) => `spec.${snake(key)}`),
     ...(flags.rootDisk?.join() === 'none' ? ['spec.root_disk'] : []),
     ...(flags.verification?.join() === 'none' ? ['spec.cleaning.verification'] : []),
-    ...(flags.label === undefined ? [] : ['labels']),
+    ...labels.paths,
   ];
-  return { spec: spec as SpecInit & object, paths };
+  return { spec: spec as SpecInit & object, labels: labels.set, paths };
 }
 
 /** Address and port of "10.0.0.1", "10.0.0.1:623", "[fe80::1]:623" or "fe80::1". */

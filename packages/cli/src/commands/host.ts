@@ -71,17 +71,17 @@ const createHost = buildCommand({
 });
 
 const updateHost = buildCommand({
-  docs: { brief: 'Change what a host is' },
+  docs: { brief: 'Change a host’s settings; what is not named stays' },
   parameters: {
     flags: { ...hostFlags, ...specFlags, ...requestFlag },
     positional: hostArgument,
     aliases,
   },
   async func(this: CliContext, flags: SharedFlags & SpecFlags & { requestId: string }, id: string) {
-    const { spec, paths } = specFrom(flags);
+    const { spec, labels, paths } = specFrom(flags);
     if (paths.length === 0) throw new UsageError('nothing to change: give at least one flag');
     const name = resourceName('hosts', id);
-    const host = { name, spec, labels: parseLabels(flags.label ?? []) };
+    const host = { name, spec, labels };
     const updated = await withHosts(this.world, flags, (hosts) =>
       hosts.updateHost({ host, updateMask: { paths }, requestId: flags.requestId }),
     );

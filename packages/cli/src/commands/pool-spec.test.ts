@@ -14,7 +14,7 @@ test('flags become the fields that they name, and nothing else is changed', () =
     pin: ['h7=registry.example/os@sha256:ab'],
   });
   expect(paths).toEqual([
-    ...['spec.hosts.labels', 'spec.image', 'spec.pins.`hosts/h7`'],
+    ...['spec.hosts.labels.`pool`', 'spec.image', 'spec.pins.`hosts/h7`'],
     ...['spec.rollout.max_unavailable', 'spec.rollout.soak', 'spec.rollout.windows'],
     ...['spec.rollout.gate.approval', 'spec.rollout.gate.deadline'],
   ]);
@@ -37,6 +37,7 @@ test('one name takes windows or pins away', () => {
 test('what is no amount, window or duration is refused with its flag', () => {
   expect(() => poolOf('', { maxUnavailable: 'many' })).toThrow('--max-unavailable is "many"');
   expect(() => poolOf('', { window: ['at night'] })).toThrow('--window is "at night"');
+  expect(() => poolOf('', { label: ['a=b', 'a-'] })).toThrow('--label both sets and removes a');
   expect(() => poolOf('', { soak: 'long' })).toThrow('--soak is "long"');
   expect(() => poolOf('', { gate: 'webhook' })).toThrow('--gate is "webhook"; it must be');
   expect(() => poolOf('', { gate: 'none', gateDeadline: '1h' })).toThrow('--gate none leaves');
@@ -75,6 +76,11 @@ test('a gate may be a person, a webhook, or both', () => {
 test('a part of a selector or a gate that is not said is not among what is changed', () => {
   const pathsOf = (flags: PoolFlags) => poolOf('pools/web', flags).paths;
   expect(pathsOf({ rack: 'r1' })).toEqual(['spec.hosts.rack']);
+  expect(pathsOf({ label: ['role=db', 'site-'] })).toEqual([
+    'spec.hosts.labels.`role`',
+    'spec.hosts.labels.`site`',
+  ]);
+  expect(pathsOf({ ownLabel: ['team=db', 'site-'] })).toEqual(['labels.`team`', 'labels.`site`']);
   expect(pathsOf({ gate: 'approval' })).toEqual(['spec.rollout.gate.approval']);
   expect(pathsOf({ gateWebhook: 'none' })).toEqual(['spec.rollout.gate.webhook_url']);
   expect(pathsOf({ gateDeadline: '8h' })).toEqual(['spec.rollout.gate.deadline']);

@@ -15,7 +15,14 @@ import {
   RolloutWindowSchema,
 } from '@rackwright/api';
 import { UsageError } from '../failure.ts';
-import { parseLabels, parsePair, parseWhole, resourceName, textFlag } from '../flags.ts';
+import {
+  labelChange,
+  parseMapChange,
+  parsePair,
+  parseWhole,
+  resourceName,
+  textFlag,
+} from '../flags.ts';
 import { parseDuration } from '../output/time.ts';
 import type { World } from '../world.ts';
 import { type DeployFlags, deployFlags, deployFrom } from './deploy-spec.ts';
@@ -28,7 +35,11 @@ export const poolFlags = {
   image: textFlag('OCI reference by tag or digest, or https://HOST/PATH#sha256=HEX', 'image'),
   host: texts('Id of a host that it may hold; none: any of the others', 'host'),
   rack: textFlag('Id of the rack whose hosts it may hold; none: of any rack', 'rack'),
-  label: texts('Label of the hosts that it may hold, NAME=VALUE; none: whatever', 'name=value'),
+  label: texts(
+    'Label of the hosts that it may hold, NAME=VALUE; NAME- drops one; none: whatever',
+    'name=value',
+  ),
+  ownLabel: texts('Label of the pool itself, NAME=VALUE; NAME- removes it, none all', 'name=value'),
   size: { ...textFlag('So many of them; unset or all means all', 'count'), parse: wholeOr('all') },
   maxUnavailable: textFlag('Hosts out at once, as 2 or 25%; none means 1, 0 stops', 'amount'),
   perRack: { ...textFlag('The same within one rack, or none', 'count'), parse: wholeOr('none') },
@@ -60,6 +71,7 @@ export interface PoolFlags extends DeployFlags {
   readonly host?: readonly string[];
   readonly rack?: string;
   readonly label?: readonly string[];
+  readonly ownLabel?: readonly string[];
   readonly size?: number | 'all';
   readonly maxUnavailable?: string;
   readonly perRack?: number | 'none';
@@ -99,7 +111,9 @@ export function poolOf(name: string, flags: PoolFlags): WantedPool {
     set(value);
     paths.push(path);
   };
-  sayHosts(spec, flags, said);
+  sayHosts(spec, flags, said, paths);
+  const own = parseMapChange('--own-label', 'labels', flags.ownLabel, parseOwnLabels);
+  paths.push(...own.paths);
   said(flags.image, 'spec.image', (image) => (spec.image = image));
   said(flags.size, 'spec.size', (size) => {
     if (size !== 'all') spec.size = size;
@@ -125,14 +139,23 @@ export function poolOf(name: string, flags: PoolFlags): WantedPool {
   said(flags.rollback, 'spec.rollout.rollback', (rollback) => (policy.rollback = rollback));
   sayGate(policy, flags, said);
   if (paths.some((path) => path.startsWith('spec.rollout'))) spec.rollout = policy;
-  return { pool: create(PoolSchema, { name, spec }), paths };
+  return { pool: create(PoolSchema, { name, spec, labels: own.set }), paths };
 }
 
 /** Takes a value that was given, and notes its path. */
 type Said = <T>(value: T | undefined, path: string, set: (value: T) => void) => void;
 
+function parseOwnLabels(texts: readonly string[]): Record<string, string> {
+  return Object.fromEntries(texts.map((text) => parsePair('--own-label', text)));
+}
+
 /** Each part by itself: what is left unsaid of a selector still narrows it. */
-function sayHosts(spec: PoolSpec, { host, rack, label }: PoolFlags, said: Said): void {
+function sayHosts(
+  spec: PoolSpec,
+  { host, rack, label }: PoolFlags,
+  said: Said,
+  paths: string[],
+): void {
   if (host === undefined && rack === undefined && label === undefined) return;
   const hosts = create(HostSelectorSchema);
   said(host, 'spec.hosts.names', (names) => {
@@ -143,7 +166,9 @@ function sayHosts(spec: PoolSpec, { host, rack, label }: PoolFlags, said: Said):
     'spec.hosts.rack',
     (id) => (hosts.rack = id === 'none' ? '' : resourceName('racks', id)),
   );
-  said(label, 'spec.hosts.labels', (labels) => (hosts.labels = parseLabels(unlessNone(labels))));
+  const labels = labelChange(label, 'spec.hosts.labels');
+  hosts.labels = labels.set;
+  paths.push(...labels.paths);
   spec.hosts = hosts;
 }
 

@@ -5,6 +5,8 @@ import { UsageError } from '../failure.ts';
 import {
   connectionFlags,
   idArgument,
+  labelChange,
+  labelChangeFlag,
   outputFlag,
   parseWhole,
   resourceName,
@@ -21,6 +23,7 @@ const positional = idArgument('rack', 'Id of the rack');
 
 interface UpdateFlags extends SharedFlags, DiscoveryFlags {
   readonly displayName?: string;
+  readonly label?: readonly string[];
   readonly runs?: string;
   readonly wipeBudget?: string;
   readonly powerMismatch?: 'report' | 'enforce';
@@ -38,6 +41,7 @@ export const updateRack = buildCommand({
     flags: {
       ...shared,
       displayName: { kind: 'parsed', parse: String, optional: true, brief: 'Name for people' },
+      ...labelChangeFlag,
       runs: {
         kind: 'parsed',
         parse: String,
@@ -73,6 +77,8 @@ export const updateRack = buildCommand({
     add('spec.wipe_budget', wipeBudget);
     add('spec.power_mismatch', powerMismatch);
     add('spec.power_sync_seconds', powerSyncSeconds);
+    const labels = labelChange(flags.label);
+    paths.push(...labels.paths);
     const { policy, paths: policyPaths } = await discoveryFrom(this.world, flags);
     paths.push(...policyPaths);
     if (paths.length === 0) throw new UsageError(nothingToChange);
@@ -86,14 +92,14 @@ export const updateRack = buildCommand({
       ...(powerSyncSeconds === undefined ? {} : { powerSyncSeconds }),
       ...(policyPaths.length === 0 ? {} : { discovery: policy }),
     };
-    const rack = { name: resourceName('racks', id), spec };
+    const rack = { name: resourceName('racks', id), spec, labels: labels.set };
     const updateMask = { paths };
     await show(this.world, flags, (racks) => racks.updateRack({ rack, updateMask }));
   },
 });
 
 const nothingToChange =
-  'nothing to change: give --display-name, --runs, --wipe-budget, --power-mismatch, ' +
+  'nothing to change: give --display-name, --label, --runs, --wipe-budget, --power-mismatch, ' +
   '--power-sync-seconds, --discovery, --discovery-machines, --discovery-rules or --bmc-network';
 
 const policies = {

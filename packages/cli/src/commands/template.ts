@@ -8,7 +8,15 @@ import {
   TemplateService,
 } from '@rackwright/api';
 import { buildCommand, buildRouteMap } from '@stricli/core';
-import { idArgument, parseLabels, requestFlag, resourceName, type SharedFlags } from '../flags.ts';
+import {
+  idArgument,
+  labelChange,
+  labelChangeFlag,
+  parseLabels,
+  requestFlag,
+  resourceName,
+  type SharedFlags,
+} from '../flags.ts';
 import { printJson, printLines } from '../output/show.ts';
 import type { Column } from '../output/table.ts';
 import { showTemplate, summary } from '../output/template.ts';
@@ -66,7 +74,7 @@ const updateTemplate = buildCommand({
   parameters: {
     flags: {
       ...shared,
-      ...labelFlag,
+      ...labelChangeFlag,
       etag: {
         kind: 'parsed',
         parse: String,
@@ -81,9 +89,10 @@ const updateTemplate = buildCommand({
   async func(this: CliContext, flags: ChangeFlags & { etag: string }, id: string, file: string) {
     const source = await readSource(this.world, file);
     const { etag, label, requestId } = flags;
-    const paths = label === undefined ? ['source'] : ['source', 'labels'];
+    const labels = labelChange(label);
+    const paths = ['source', ...labels.paths];
     const name = resourceName('templates', id);
-    const template = { name, etag, source, labels: parseLabels(label ?? []) };
+    const template = { name, etag, source, labels: labels.set };
     const changed = await tellingPlaces(this.world, file, () =>
       withTemplates(this.world, flags, (templates) =>
         templates.updateTemplate({ template, updateMask: { paths }, requestId }),

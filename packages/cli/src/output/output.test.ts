@@ -171,28 +171,33 @@ describe('flags of a host', () => {
   });
 
   test('become a spec, and the paths of exactly what was given', () => {
-    expect(specFrom({})).toEqual({ spec: {}, paths: [] });
-    const { spec, paths } = specFrom({
+    expect(specFrom({})).toEqual({ spec: {}, labels: {}, paths: [] });
+    const { spec, labels, paths } = specFrom({
       bmc: '10.0.0.1',
       mac: ['52-54-00-AB-00-01'],
       retired: false,
       power: 'off',
       allowDiskless: false,
-      label: ['a=b'],
+      label: ['a=b', 'old-'],
+      priority: ['bios.reset=0', 'raid.apply-'],
     });
+    expect(labels).toEqual({ a: 'b' });
     expect(spec).toEqual({
       power: HostPower.OFF,
       bmc: { address: '10.0.0.1' },
       bootMacs: ['52:54:00:ab:00:01'],
       retired: false,
-      cleaning: { allowDiskless: false },
+      cleaning: { allowDiskless: false, priorityOverrides: { 'bios.reset': 0 } },
     });
     expect([...paths].sort()).toEqual([
-      'labels',
+      'labels.`a`',
+      'labels.`old`',
       'spec.bmc.address',
       'spec.bmc.port',
       'spec.boot_macs',
       'spec.cleaning.allow_diskless',
+      'spec.cleaning.priority_overrides.`bios.reset`',
+      'spec.cleaning.priority_overrides.`raid.apply`',
       'spec.power',
       'spec.retired',
     ]);

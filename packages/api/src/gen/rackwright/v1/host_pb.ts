@@ -2283,7 +2283,9 @@ export const HostService: GenService<{
     output: typeof ListHostsResponseSchema;
   },
   /**
-   * UpdateHost changes the fields of the spec or labels that the mask names.
+   * UpdateHost changes the fields of the spec or labels that the mask names. `labels.KEY` names one
+   * label: it is set, or removed where the message lacks it. All update methods take entries of maps
+   * like that; a key may stand in backticks.
    *
    * @generated from rpc rackwright.v1.HostService.UpdateHost
    */
