@@ -44,6 +44,7 @@ export interface FromRegistry {
   readonly plainHttp: boolean;
   readonly credential: RegistryCredential | undefined;
   readonly caPem?: string;
+  readonly tokenService?: string;
   readonly mirrors: readonly Mirror[];
 }
 

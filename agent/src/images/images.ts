@@ -40,6 +40,8 @@ export interface WantedImage {
   readonly reference: string;
   readonly plainHttp: boolean;
   readonly credential: RegistryCredential | undefined;
+  /** As of `RegistryAccess`; empty: none. */
+  readonly tokenService?: string;
 }
 
 /** An image that stays until it is released. */
@@ -77,8 +79,9 @@ export class Images {
     const { reference, digest } = readReference(wanted.reference);
     const { cache, web } = this.#parts;
     const { registry, repository } = reference;
-    const { plainHttp, credential } = wanted;
-    const client = new RegistryClient(web, { registry, plainHttp, credential });
+    const { plainHttp, credential, tokenService = '' } = wanted;
+    const named = tokenService === '' ? {} : { tokenService };
+    const client = new RegistryClient(web, { registry, plainHttp, credential, ...named });
     const held: Digest[] = [];
     const release = (): void => {
       for (const each of held.splice(0)) cache.release(each);

@@ -41,10 +41,10 @@ async function fromRegistry(
     const { registry, prefix } = mirror;
     const { plainHttp: isPlain } = mirror;
     const credential = await credentialOf(mirror, credentialBy);
-    mirrors.push({ registry, prefix, plainHttp: isPlain, credential, ...trusted(mirror.caPem) });
+    mirrors.push({ registry, prefix, plainHttp: isPlain, credential, ...said(mirror) });
   }
   const credential = await credentialOf(image, credentialBy);
-  const access = { plainHttp, credential, ...trusted(image.caPem) };
+  const access = { plainHttp, credential, ...said(image) };
   return { kind: 'registry', reference, mirrors, ...access };
 }
 
@@ -65,6 +65,11 @@ async function fromWeb(
   }
   const credential = await credentialOf(image, credentialBy);
   return { kind: 'web', url, digest, credential, ...trusted(image.caPem) };
+}
+
+/** What an order may leave out. */
+function said({ caPem, tokenService }: Pick<agent.HostImageMirror, 'caPem' | 'tokenService'>) {
+  return { ...trusted(caPem), ...(tokenService === '' ? {} : { tokenService }) };
 }
 
 function trusted(caPem: string): { readonly caPem?: string } {

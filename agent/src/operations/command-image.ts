@@ -38,7 +38,7 @@ export async function withImage(
 
 async function fetchImage(
   { images, clock }: CommandImages,
-  { reference, credential: name, credentialVersion, plainHttp }: agent.CommandImage,
+  { reference, credential: name, credentialVersion, ...image }: agent.CommandImage,
   step: string,
   context: OperationContext,
 ): Promise<HeldImage | FinalResult> {
@@ -51,7 +51,9 @@ async function fetchImage(
   };
   try {
     progress(0, 0);
-    return await images.fetch({ reference, plainHttp, credential }, limit.signal, progress);
+    const { plainHttp, tokenService } = image;
+    const wanted = { reference, plainHttp, credential, tokenService };
+    return await images.fetch(wanted, limit.signal, progress);
   } catch (error) {
     if (context.signal.aborted) return failure('cancelled', 'It was cancelled.');
     if (limit.isOver()) {

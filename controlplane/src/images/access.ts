@@ -55,8 +55,10 @@ export function hostImageOf(
   }
   const version = (credential: string) => versions.get(credential) ?? 0n;
   const { credential = '', plainHttp = false, caPem = '', mirrors = [] } = access ?? {};
+  const { tokenService = '' } = access ?? {};
   const image = create(agent.HostImageSchema, {
     ...{ reference, credential, credentialVersion: version(credential), plainHttp, caPem },
+    tokenService,
     mirrors: mirrors.map((mirror) => ({
       registry: mirror.registry,
       prefix: mirror.prefix,
@@ -64,6 +66,7 @@ export function hostImageOf(
       credentialVersion: version(mirror.credential),
       plainHttp: mirror.plainHttp,
       caPem: mirror.caPem,
+      tokenService: mirror.tokenService,
     })),
   });
   return { kind: 'ok', image };

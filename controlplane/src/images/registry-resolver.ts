@@ -121,8 +121,11 @@ async function ask(
 async function accessTo(parts: RegistryResolverParts, registry: string, tag: string) {
   const fleet = await parts.fleet();
   const told = registryOf(fleet?.fleet?.spec?.registries, registry);
-  const { credential: name = '', plainHttp = false, caPem = '' } = told ?? {};
-  const place = { registry, plainHttp, ...(caPem === '' ? {} : { caPem }) };
+  const { credential: name = '', plainHttp = false, caPem = '', tokenService = '' } = told ?? {};
+  const place = {
+    ...{ registry, plainHttp, ...(caPem === '' ? {} : { caPem }) },
+    ...(tokenService === '' ? {} : { tokenService }),
+  };
   if (name === '') return { ...place, credential: undefined };
   try {
     const record = await credentialRecord(parts, name);
@@ -146,7 +149,10 @@ async function accessTo(parts: RegistryResolverParts, registry: string, tag: str
 function remedyOf({ kind }: OciError, registry: string): string {
   switch (kind) {
     case 'unauthorized':
-      return `; give it a credential: rackwright fleet registry set ${registry} --credential ID`;
+      return (
+        `; give it a credential: rackwright fleet registry set ${registry} --credential ID, and ` +
+        'name its token service where it has one elsewhere: --token-service HOST'
+      );
     case 'untrusted':
       return `; name its authority: rackwright fleet registry set ${registry} --authority FILE`;
     case 'refused':

@@ -102,8 +102,27 @@ function isBelow(url: URL, prefix: string): boolean {
   return url.pathname === allowed.pathname || url.pathname.startsWith(above);
 }
 
-/** What servers read in different ways: steps up, however written, and slashes that are none. */
-const twoWays = /\\|\/\.{1,2}(?:[/?#]|$)|%2e|%2f|%5c|%00|\s|\p{Cc}/iu;
+/** Signs of a path that lead elsewhere on some servers: steps, parameters, other slashes. */
+const steering = ['/', '\\', '.', ';', '%'] as const;
+
+/**
+ * Whether servers read the path of `text` in different ways. Some take ";…" off a part before they
+ * look for "..", decode twice, join slashes, or fold wide forms of signs (U+FF0E) to plain ones.
+ */
+function hasTwoReadings(text: string): boolean {
+  const [, path] = /^https?:\/\/[^/\\?#]+([^?#]*)/i.exec(text) ?? [];
+  if (path === undefined || /[\\;\s\p{Cc}]|\/\/|\/\.{1,2}(?:\/|$)/u.test(path)) return true;
+  let decoded: string;
+  try {
+    decoded = decodeURIComponent(path).normalize('NFKC');
+  } catch {
+    return true;
+  }
+  if (/\p{Cc}/u.test(decoded)) return true;
+  // Every "%" that begins a code goes with it.
+  const plain = path.replaceAll(/%[0-9a-f]{2}/gi, '');
+  return steering.some((sign) => decoded.split(sign).length !== plain.split(sign).length);
+}
 
 /** The URL, or what is wrong with it. */
 function readUrl(text: string): URL | string {
@@ -115,8 +134,9 @@ function readUrl(text: string): URL | string {
   if (url.username !== '' || url.password !== '') {
     return 'holds a user or a password; send a header instead';
   }
-  const [beforeQuery = ''] = text.split(/[?#]/, 1);
-  if (twoWays.test(beforeQuery)) return 'has a path with "..", "\\" or a coded "/" or "."';
+  if (hasTwoReadings(text)) {
+    return 'has a path with "..", "//", ";", "\\" or a coded sign of these, "/" or "%"';
+  }
   return url;
 }
 
@@ -152,8 +172,10 @@ export function commandImageOf(
     return { kind: 'refused', problem: `${text}; create it by \`${command}\`` };
   }
   const plainHttp = policy?.plainHttpRegistries.includes(registry) ?? false;
+  const services = policy?.registryTokenServices ?? {};
+  const tokenService = Object.hasOwn(services, registry) ? (services[registry] ?? '') : '';
   const image = create(agent.CommandImageSchema, {
-    ...{ reference, plainHttp, credential },
+    ...{ reference, plainHttp, credential, tokenService },
     credentialVersion: credentialVersion ?? 0n,
   });
   return { kind: 'ok', image };
@@ -169,6 +191,7 @@ export function policyProblems(
 ): { readonly field: string; readonly description: string }[] {
   const { imageRepositories, plainHttpRegistries, webhookUrls, registryCredentials } = policy;
   const registries = Object.keys(registryCredentials);
+  const services = policy.registryTokenServices;
   return [
     ...list('image_repositories', imageRepositories, repositoryProblem),
     ...list('plain_http_registries', plainHttpRegistries, registryProblem),
@@ -180,6 +203,12 @@ export function policyProblems(
       credentialsMax,
     ),
     ...list('credentials', policy.credentials, credentialNameProblem, credentialsMax),
+    ...list(
+      'registry_token_services',
+      Object.keys(services),
+      (registry) => registryProblem(registry) ?? registryProblem(services[registry] ?? ''),
+      credentialsMax,
+    ),
   ];
 }
 

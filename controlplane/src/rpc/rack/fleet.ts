@@ -50,6 +50,7 @@ const updatablePaths = [
   'spec.templates.webhook_urls',
   'spec.templates.registry_credentials',
   'spec.templates.credentials',
+  'spec.templates.registry_token_services',
   'spec.registries',
   'spec.verification',
   'spec.erasure_report',

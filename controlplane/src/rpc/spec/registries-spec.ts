@@ -74,7 +74,7 @@ function checkMirrors(path: string, registry: ImageRegistry, violations: Violati
 
 function checkPlace(
   path: string,
-  { registry, credential, plainHttp, caPem }: ImageRegistry | ImageMirror,
+  { registry, credential, plainHttp, caPem, tokenService }: ImageRegistry | ImageMirror,
   violations: Violations,
 ): void {
   if (!isRegistry(registry)) {
@@ -83,6 +83,10 @@ function checkPlace(
   }
   if (credential !== '') {
     violations.addIf(`${path}.credential`, nameProblem('credentials', credential));
+  }
+  if (tokenService !== '' && !isRegistry(tokenService)) {
+    const form = '"auth.example.org" or "host:port"';
+    violations.add(`${path}.token_service`, `is ${quote(tokenService)}; it must be as ${form}`);
   }
   if (caPem === '') return;
   if (plainHttp) {

@@ -7,7 +7,7 @@ import { saidOf, withSaid } from './fleet-registry.ts';
 const world = {} as World;
 const other = create(ImageRegistrySchema, { registry: 'b.example', credential: 'credentials/b' });
 const before = create(ImageRegistrySchema, {
-  ...{ registry: 'a.example', plainHttp: true, caPem: 'PEM' },
+  ...{ registry: 'a.example', plainHttp: true, caPem: 'PEM', tokenService: 'auth.example' },
   mirrors: [{ registry: 'mirror.example' }],
 });
 
@@ -23,9 +23,23 @@ test('what is not said of a registry stays, as advice of one thing expects', asy
 });
 
 test('none takes back, and a registry of which nothing was said begins with nothing', async () => {
-  const none = { credential: 'none', plainHttp: false, authority: 'none', mirror: ['none'] };
+  const none = {
+    ...{ credential: 'none', plainHttp: false, authority: 'none', mirror: ['none'] },
+    tokenService: 'none',
+  };
   const [taken] = withSaid([before], 'a.example', await saidOf(world, none));
   expect(taken).toEqual(create(ImageRegistrySchema, { registry: 'a.example' }));
   const [, made] = withSaid([before], 'c.example', await saidOf(world, { plainHttp: true }));
   expect(made).toEqual(create(ImageRegistrySchema, { registry: 'c.example', plainHttp: true }));
+});
+
+test('a token service is named for a registry, and for a mirror', async () => {
+  const said = await saidOf(world, {
+    tokenService: 'auth.example:8443',
+    mirror: ['mirror.example,credential=m,token-service=auth.mirror.example'],
+  });
+  expect(withSaid([], 'd.example', said)[0]).toMatchObject({
+    tokenService: 'auth.example:8443',
+    mirrors: [{ credential: 'credentials/m', tokenService: 'auth.mirror.example' }],
+  });
 });

@@ -22,6 +22,7 @@ interface RegistryFlags extends SharedFlags {
   readonly credential?: string;
   readonly plainHttp?: boolean;
   readonly authority?: string;
+  readonly tokenService?: string;
   readonly mirror?: readonly string[];
 }
 
@@ -35,7 +36,7 @@ const setRegistry = buildCommand({
       'none takes it back, and --no-plain-http says TLS again. A registry ' +
       'that is not named is asked by HTTPS, as nobody. Mirrors are asked before it, in the order ' +
       'given, for what is named by digest: HOST[:PORT][/PREFIX], and after commas plain-http, ' +
-      'credential=ID and authority=FILE, as box.example:5000/cache,plain-http.',
+      'credential=ID, authority=FILE and token-service=HOST, as box.example:5000/cache,plain-http.',
   },
   parameters: {
     flags: {
@@ -59,6 +60,13 @@ const setRegistry = buildCommand({
         brief: 'File with the certificates of its own authorities (PEM); none: no more',
         placeholder: 'file',
       },
+      tokenService: {
+        kind: 'parsed',
+        parse: String,
+        optional: true,
+        brief: 'Host of its token service, which may be shown its credential; none: no more',
+        placeholder: 'host',
+      },
       mirror: {
         kind: 'parsed',
         parse: String,
@@ -80,7 +88,7 @@ const setRegistry = buildCommand({
 /** What takes back what was said. */
 const none = 'none';
 
-type Said = Partial<Pick<ImageRegistry, 'credential' | 'plainHttp' | 'caPem' | 'mirrors'>>;
+type Said = Partial<Omit<ImageRegistry, '$typeName' | '$unknown' | 'registry'>>;
 
 /** What is said now of one registry; the rest of it stays, and so do the others. */
 export function withSaid(
@@ -96,13 +104,22 @@ export function withSaid(
 /** The flags' meaning. Throws `UsageError`. */
 export async function saidOf(
   world: World,
-  { credential, plainHttp, authority, mirror }: Omit<RegistryFlags, keyof SharedFlags>,
+  {
+    credential,
+    plainHttp,
+    authority,
+    tokenService,
+    mirror,
+  }: Omit<RegistryFlags, keyof SharedFlags>,
 ): Promise<Said> {
   const named = mirror?.join() === none ? [] : mirror;
   const mirrors: ImageMirror[] = [];
   for (const text of named ?? []) mirrors.push(await mirrorOf(world, text));
   return {
     ...(plainHttp === undefined ? {} : { plainHttp }),
+    ...(tokenService === undefined
+      ? {}
+      : { tokenService: tokenService === none ? '' : tokenService }),
     ...(named === undefined ? {} : { mirrors }),
     ...(credential === undefined
       ? {}
@@ -129,8 +146,9 @@ async function mirrorOf(world: World, text: string): Promise<ImageMirror> {
     const [name, value] = option.includes('=') ? parsePair('--mirror', option) : [option, ''];
     if (name === 'credential') mirror.credential = resourceName('credentials', value);
     else if (name === 'authority') mirror.caPem = await readSource(world, value);
+    else if (name === 'token-service') mirror.tokenService = value;
     else {
-      const known = 'plain-http, credential=ID and authority=FILE';
+      const known = 'plain-http, credential=ID, authority=FILE and token-service=HOST';
       throw new UsageError(`--mirror knows no "${option}"; there are ${known}`);
     }
   }

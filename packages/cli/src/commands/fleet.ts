@@ -105,6 +105,10 @@ function policyFields(policy: TemplatePolicy | undefined): [string, string][] {
       credentials.map(([registry, name]) => `${registry}=${name.replace(/^credentials\//, '')}`),
     ),
     ...each(
+      'token service of',
+      Object.entries(policy?.registryTokenServices ?? {}).map((pair) => pair.join('=')),
+    ),
+    ...each(
       'secrets of',
       policy?.credentials.map((name) => name.replace(/^credentials\//, '')),
     ),

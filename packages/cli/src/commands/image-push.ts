@@ -43,6 +43,7 @@ interface PushFlags {
   readonly passwordFile?: string;
   readonly plainHttp: boolean;
   readonly authority?: string;
+  readonly tokenService?: string;
 }
 
 const passwordVariable = 'RACKWRIGHT_REGISTRY_PASSWORD';
@@ -81,6 +82,7 @@ export const pushImage = buildCommand({
       passwordFile: textFlag('File with the password', 'file'),
       plainHttp: { kind: 'boolean', default: false, withNegated: false, brief: 'Without TLS' },
       authority: textFlag('File with the registry’s own authorities (PEM)', 'file'),
+      tokenService: textFlag('Host of its token service, to be shown the password too', 'host'),
     },
     positional: {
       kind: 'tuple',
@@ -217,7 +219,7 @@ function nameOf(path: string): string {
 
 async function accessTo(
   world: World,
-  { username, passwordFile, plainHttp, authority }: PushFlags,
+  { username, passwordFile, plainHttp, authority, tokenService }: PushFlags,
   registry: string,
 ): Promise<RegistryAccess> {
   const password = await passwordOf(world, passwordFile);
@@ -229,6 +231,7 @@ async function accessTo(
     ...{ registry, plainHttp },
     credential: isKnown ? { username, password } : undefined,
     ...(authority === undefined ? {} : { caPem: await fileText(world, authority) }),
+    ...(tokenService === undefined ? {} : { tokenService }),
   };
 }
 

@@ -25,6 +25,7 @@ test('what is let in takes nothing from what was let in before', () => {
     imageRepositories: ['registry.example.org/tools/*', 'box:5000/check'],
     credentials: [],
     plainHttpRegistries: [],
+    registryTokenServices: {},
     registryCredentials: {
       'registry.example.org': 'credentials/pull',
       'box:5000': 'credentials/box',
@@ -57,4 +58,15 @@ test('one is taken back by its name, all by "none", and what is not there is tol
 
 test('nothing asked for is no change', () => {
   expect(parsePolicy({}).paths).toEqual([]);
+});
+
+test('the token service of a registry is named, and taken back', () => {
+  const { paths, over } = parsePolicy({ registryTokenService: ['box:5000=auth.example.org'] });
+  expect(paths).toEqual(['spec.templates.registry_token_services']);
+  const named = over(now).registryTokenServices;
+  expect(named).toEqual({ 'box:5000': 'auth.example.org' });
+  const before = create(TemplatePolicySchema, { registryTokenServices: named });
+  const taken = parsePolicy({ noRegistryTokenService: ['box:5000'] });
+  expect(taken.over(before).registryTokenServices).toEqual({});
+  expect(() => parsePolicy({ registryTokenService: ['box:5000'] })).toThrow('REGISTRY=HOST');
 });

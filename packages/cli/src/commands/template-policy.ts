@@ -26,6 +26,11 @@ export const policyFlags = {
     'registry=credential',
   ),
   noRegistryCredential: drop('the credential for a registry', 'registry'),
+  registryTokenService: listFlag(
+    'REGISTRY=HOST of the token service that may be shown its credential; repeatable',
+    'registry=host',
+  ),
+  noRegistryTokenService: drop('the token service of a registry', 'registry'),
   webhookUrl: listFlag('Let webhooks call what begins with this too; may be repeated', 'url'),
   noWebhookUrl: drop('such a beginning', 'url'),
   templateCredential: listFlag(
@@ -53,19 +58,26 @@ export function parsePolicy(flags: PolicyFlags): PolicyChange {
     ['image_repositories', flags.imageRepository, flags.noImageRepository],
     ['plain_http_registries', flags.plainHttpRegistry, flags.noPlainHttpRegistry],
     ['registry_credentials', flags.registryCredential, flags.noRegistryCredential],
+    ['registry_token_services', flags.registryTokenService, flags.noRegistryTokenService],
     ['webhook_urls', flags.webhookUrl, flags.noWebhookUrl],
     ['credentials', flags.templateCredential, flags.noTemplateCredential],
   ];
   const paths = given.flatMap(([path, ...texts]) =>
     texts.every((each) => each === undefined) ? [] : [`spec.templates.${path}`],
   );
-  const shown = (flags.registryCredential ?? []).filter((text) => text !== 'none');
-  const added = new Map(shown.map(credentialOf));
+  const credentials = mapChange(
+    'registry-credential',
+    flags.registryCredential,
+    flags.noRegistryCredential,
+    credentialName,
+  );
+  const tokenServices = mapChange(
+    'registry-token-service',
+    flags.registryTokenService,
+    flags.noRegistryTokenService,
+    (text) => text,
+  );
   const over = (now: TemplatePolicy | undefined): Policy => {
-    const { noRegistryCredential: gone, registryCredential } = flags;
-    const before = now?.registryCredentials ?? {};
-    const registries = changed('registry-credential', Object.keys(before), [], gone);
-    const kept = isNone(registryCredential) ? [] : registries.map((each) => [each, before[each]]);
     return {
       imageRepositories: changed(
         'image-repository',
@@ -79,7 +91,8 @@ export function parsePolicy(flags: PolicyFlags): PolicyChange {
         flags.plainHttpRegistry,
         flags.noPlainHttpRegistry,
       ),
-      registryCredentials: Object.fromEntries([...kept, ...added]),
+      registryCredentials: credentials(now?.registryCredentials),
+      registryTokenServices: tokenServices(now?.registryTokenServices),
       webhookUrls: changed('webhook-url', now?.webhookUrls, flags.webhookUrl, flags.noWebhookUrl),
       credentials: changed(
         'template-credential',
@@ -112,12 +125,27 @@ function changed(
   return [...new Set([...now.filter((text) => !gone.includes(text)), ...added])];
 }
 
-function credentialOf(text: string): [string, string] {
-  const [registry = '', name = '', ...more] = text.split('=');
-  if (registry === '' || name === '' || more.length > 0) {
-    throw new UsageError(`--registry-credential is "${text}"; it must be REGISTRY=CREDENTIAL`);
-  }
-  return [registry, credentialName(name)];
+/** A change of what each registry has: REGISTRY=TEXT adds, REGISTRY alone removes. */
+function mapChange(
+  flag: string,
+  added: readonly string[] = [],
+  gone: readonly string[] | undefined,
+  valueOf: (text: string) => string,
+): (now: Readonly<Record<string, string>> | undefined) => Record<string, string> {
+  const form = flag === 'registry-credential' ? 'REGISTRY=CREDENTIAL' : 'REGISTRY=HOST';
+  const given = added
+    .filter((text) => text !== 'none')
+    .map((text) => {
+      const [registry = '', value = '', ...more] = text.split('=');
+      if (registry === '' || value === '' || more.length > 0) {
+        throw new UsageError(`--${flag} is "${text}"; it must be ${form}`);
+      }
+      return [registry, valueOf(value)] as const;
+    });
+  return (now = {}) => {
+    const left = isNone(added) ? [] : changed(flag, Object.keys(now), [], gone);
+    return Object.fromEntries([...left.map((each) => [each, now[each] ?? ''] as const), ...given]);
+  };
 }
 
 function credentialName(text: string): string {

@@ -9,14 +9,15 @@ export const registryColumns: readonly Column<ImageRegistry>[] = [
   { title: 'MIRRORS', value: ({ mirrors }) => mirrors.map(mirrorText).join(' '), dropOrder: 1 },
 ];
 
-type Access = Pick<ImageRegistry, 'credential' | 'plainHttp' | 'caPem'>;
+type Access = Pick<ImageRegistry, 'credential' | 'plainHttp' | 'caPem' | 'tokenService'>;
 
 /** "by plain HTTP, with robot" */
-export function askedText({ credential, plainHttp, caPem }: Access): string {
+export function askedText({ credential, plainHttp, caPem, tokenService }: Access): string {
   const parts = [
     plainHttp ? 'by plain HTTP' : 'by HTTPS',
     caPem === '' ? '' : 'authorities of its own',
     credential === '' ? 'as nobody' : `with ${credential.replace(/^credentials\//, '')}`,
+    tokenService === '' ? '' : `tokens by ${tokenService}`,
   ];
   return parts.filter((part) => part !== '').join(', ');
 }

@@ -95,13 +95,59 @@ describe('a registry with tokens', () => {
   });
 
   test('sees the credential only at its token service', async () => {
-    const { pull, requests } = clientOf(answer, { credential });
+    const { pull, requests } = clientOf(answer, { credential, tokenService: 'auth.example.org' });
     await pull();
     expect(sentTo(requests).map((line) => line.replace(/^\S+ /, ''))).toEqual([
       '-',
       basic(credential),
       'Bearer tok1',
     ]);
+  });
+
+  test.each([
+    ['another host', tokens, undefined],
+    ['another host than the one that is named', tokens, 'tokens.example.org'],
+    ['another port', `https://${registry}:8443/token`, undefined],
+    ['another port of the one that is named', 'https://auth.example.org:8443/', 'auth.example.org'],
+    ['a host that begins alike', `https://${registry}.example.net/token`, undefined],
+  ])('has its credential shown to no token service at %s', async (_, realm, tokenService) => {
+    const headers = { 'www-authenticate': `Bearer realm="${realm}"` };
+    const own = { credential, ...(tokenService === undefined ? {} : { tokenService }) };
+    const { pull, requests } = clientOf(() => ({ status: 401, headers }), own);
+    await expect(pull()).rejects.toMatchObject({ kind: 'unauthorized' });
+    expect(sentTo(requests).map((line) => line.replace(/^\S+ /, ''))).toEqual(['-']);
+  });
+
+  test('may have its token service itself, and one elsewhere without a credential', async () => {
+    for (const realm of [`https://${registry}/token`, tokens]) {
+      const headers = { 'www-authenticate': `Bearer realm="${realm}"` };
+      const isOwn = realm !== tokens;
+      const { pull, requests } = clientOf(
+        ({ url, headers: sent }) => {
+          if (url.startsWith(realm)) return { body: '{"token":"t"}' };
+          return sent['authorization'] === 'Bearer t'
+            ? { body: manifest }
+            : { status: 401, headers };
+        },
+        isOwn ? { credential } : {},
+      );
+      await pull();
+      expect(requests[1]?.headers['authorization']).toBe(isOwn ? basic(credential) : undefined);
+    }
+  });
+
+  test('is docker.io, whose token service need not be named', async () => {
+    const realm = 'https://auth.docker.io/token';
+    const headers = { 'www-authenticate': `Bearer realm="${realm}"` };
+    const { pull, requests } = clientOf(
+      ({ url, headers: sent }) => {
+        if (url.startsWith(realm)) return { body: '{"token":"t"}' };
+        return sent['authorization'] === 'Bearer t' ? { body: manifest } : { status: 401, headers };
+      },
+      { registry: 'docker.io', credential },
+    );
+    await pull();
+    expect(requests[1]?.headers['authorization']).toBe(basic(credential));
   });
 
   test.each([
@@ -124,7 +170,7 @@ describe('a registry with tokens', () => {
   ])('whose token service answers %# ends in words without the secret', async (page, kind) => {
     const { pull } = clientOf(
       ({ url }) => (url.startsWith(tokens) ? page : { status: 401, headers: bearer }),
-      { credential },
+      { credential, tokenService: 'auth.example.org' },
     );
     const error = await pull().catch((found: unknown) => found);
     expect(error).toMatchObject({ kind });
@@ -282,7 +328,7 @@ test('what is small comes whole in a minute; a blob may take long, but not for e
       return pages.web.send(request, limits, signal);
     },
   };
-  const client = new RegistryClient(web, { registry, plainHttp: false, credential });
+  const client = new RegistryClient(web, { registry, plainHttp: false, credential: undefined });
   await client.manifest('tools/check', image.manifest);
   const whole = { bytes: Number.POSITIVE_INFINITY, everyMs: 60_000 };
   expect(floors).toEqual([whole, whole, whole]);

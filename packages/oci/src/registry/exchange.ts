@@ -1,8 +1,9 @@
 /**
  * Requests to one registry: who asks, where it redirects to, and what its refusals mean.
  *
- * 1. A credential is shown to the registry's own origin and to its token service, to nobody to
- *    whom either redirects: what such a one wants to be shown is not looked at.
+ * 1. A credential is shown to the registry's own origin, and to a token service that is there too
+ *    or that somebody has named for it. Nobody to whom either redirects is shown it, and what such
+ *    a one wants to be shown is not looked at.
  * 2. A redirect never leads from HTTPS to plain HTTP.
  * 3. A refused authorization is asked for anew once, and no more.
  */
@@ -19,6 +20,8 @@ export interface RegistryAccess {
   /** Ask without TLS. */
   readonly plainHttp: boolean;
   readonly credential: RegistryCredential | undefined;
+  /** "host" or "host:port" of the token service that may be shown the credential as well. */
+  readonly tokenService?: string;
   /** Authorities in PEM that are trusted for this registry, beside those of this machine. */
   readonly caPem?: string;
 }
@@ -34,6 +37,8 @@ const small: WebFloor = { bytes: Number.POSITIVE_INFINITY, everyMs: 60_000 };
 
 /** Docker's registry answers under another name than the one in its references. */
 const servers: Readonly<Record<string, string>> = { 'docker.io': 'registry-1.docker.io' };
+/** Its token service, which everybody knows. */
+const tokenServices: Readonly<Record<string, string>> = { 'docker.io': 'auth.docker.io' };
 const always = { 'accept-encoding': 'identity', 'user-agent': 'rackwright' };
 
 /** What is done with a repository, as tokens name it. */
@@ -157,6 +162,7 @@ export class RegistryExchange {
     const bearer = challenges.find(({ scheme }) => scheme === 'bearer');
     if (bearer !== undefined) {
       const url = tokenUrl(bearer, ask.repository, ask.scope, plainHttp);
+      if (credential !== undefined) this.#checkTokenService(new URL(url));
       const asking = { url, credential, caPem, limits: this.#smallLimits, signal: ask.signal };
       return `Bearer ${await fetchToken(this.#web, asking)}`;
     }
@@ -164,6 +170,17 @@ export class RegistryExchange {
     if (!isBasic || credential === undefined) return undefined;
     const next = basic(credential);
     return this.#authorizations.get(keyOf(ask)) === next ? undefined : next;
+  }
+
+  /** Invariant 1. Throws when the credential is not for this token service. */
+  #checkTokenService(url: URL): void {
+    const { registry, tokenService = tokenServices[registry] } = this.#access;
+    if (this.#isOwn(url)) return;
+    if (tokenService !== undefined) {
+      if (url.origin === new URL(`${url.protocol}//${tokenService}`).origin) return;
+    }
+    const message = `${registry} wants its credential to be shown to the token service ${url.host}`;
+    throw new OciError('unauthorized', `${message}, which is not named for it`);
   }
 }
 

@@ -29,7 +29,9 @@ function publisherOf(page: (request: WebRequest) => Page | undefined = () => und
     }
   });
   const credential = { username: 'robot', password: 'sesame' };
-  const publisher = new RegistryPublisher(web, { registry, plainHttp: false, credential });
+  const publisher = new RegistryPublisher(web, {
+    ...{ registry, plainHttp: false, credential, tokenService: 'auth.example.org' },
+  });
   const push = (sizeBytes = bytes.length) =>
     publisher.blob({ repository: 'os/x', digest, sizeBytes }, chunks());
   return { publisher, push, requests, sent };
