@@ -82,7 +82,12 @@ export function slowStore(
     survivesPowerLoss: inner.survivesPowerLoss,
     get: (key) => read(() => inner.get(key)),
     // As over a network: first the position, then the keys, each key's value later than both.
-    list: async (prefix) => {
+    list: async (prefix, page) => {
+      if (page !== undefined) {
+        // A page is full of what is there when its values are read, or it is the last one.
+        const before = await inner.latestRevision();
+        return { entries: (await read(() => inner.list(prefix, page))).entries, before };
+      }
       const { entries: found, before } = await inner.list(prefix);
       const { entries } = await read(() => inner.list(prefix));
       const keys = new Set(found.map(({ key }) => key));

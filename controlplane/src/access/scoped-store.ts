@@ -9,7 +9,15 @@
  *
  * Must not: be given to what writes; checks of a change have to see everything.
  */
-import type { Change, Past, Revision, StateStore, WatchEvent } from '@rackwright/store';
+import type {
+  Change,
+  Listing,
+  ListPage,
+  Past,
+  Revision,
+  StateStore,
+  WatchEvent,
+} from '@rackwright/store';
 import type { HostPlaces } from './host-places.ts';
 import type { Scope } from './principal.ts';
 import { type HostsInSight, hostsInSight, isInSight } from './sight.ts';
@@ -100,11 +108,26 @@ class ScopedStore implements StateStore {
     return { kind: 'absent', key } as const;
   }
 
-  async list(prefix: string) {
-    const { entries, before } = await this.#inner.list(prefix);
+  async list(prefix: string, page?: ListPage): Promise<Listing> {
     const hosts = this.#hosts();
+    if (page === undefined) return this.#listInSight(prefix, undefined, hosts);
+    const first = await this.#listInSight(prefix, page, hosts);
+    let { entries, lastKey } = first;
+    while (entries.length < page.limit && lastKey !== undefined) {
+      const next = await this.#listInSight(prefix, { ...page, after: lastKey }, hosts);
+      entries = [...entries, ...next.entries].slice(0, page.limit);
+      lastKey = next.lastKey;
+    }
+    return { entries, before: first.before };
+  }
+
+  /** What of one page is in sight, and behind which key the next one begins, if there is one. */
+  async #listInSight(prefix: string, page: ListPage | undefined, hosts: HostsInSight) {
+    const { entries, before } = await this.#inner.list(prefix, page);
     const seen = await Promise.all(entries.map((entry) => this.#sees(entry, hosts)));
-    return { entries: entries.filter((_, index) => seen[index]), before };
+    const isLast = page === undefined || entries.length < page.limit;
+    const lastKey = isLast ? undefined : entries.at(-1)?.key;
+    return { entries: entries.filter((_, index) => seen[index]), before, lastKey };
   }
 
   async history(key: string) {

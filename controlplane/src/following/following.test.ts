@@ -23,7 +23,8 @@ let stopping: AbortController;
 function held(inner: StateStore): StateStore {
   const target = Object.create(inner) as StateStore;
   target.latestRevision = () => inner.latestRevision();
-  target.list = (prefix) => (listings.shift() ?? ((listing) => listing))(inner.list(prefix));
+  target.list = (prefix, page) =>
+    (listings.shift() ?? ((listing) => listing))(inner.list(prefix, page));
   target.watch = (from, prefix, signal) => {
     watches += 1;
     const broken = Promise.withResolvers<never>();

@@ -17,6 +17,7 @@
  */
 import type { EntryLog } from './entry-log.ts';
 import { StoreError } from './errors.ts';
+import { checkKey } from './key.ts';
 
 /** Position in the store's one order of writes: 1 … 2^53 − 1. 0 stands for "before everything". */
 export type Revision = number;
@@ -98,8 +99,19 @@ export type WatchEvent =
 export interface Listing {
   /** Live values under the prefix, ordered by key (code units). Not a snapshot. */
   readonly entries: readonly Entry[];
-  /** `watch(before, prefix)` shows every change that this listing may have missed. */
+  /**
+   * Each value is the one of this revision or a newer one. `watch(before, prefix)` shows every
+   * change that this listing may have missed; of several pages, from the `before` of the first.
+   */
   readonly before: Revision;
+}
+
+/** A part of a listing. */
+export interface ListPage {
+  /** Only keys behind this one, which need not exist; unset or empty: from the first one. */
+  readonly after?: string;
+  /** Most entries, from 1 to `LIST_PAGE_MAX`. A page with fewer is the last one. */
+  readonly limit: number;
 }
 
 export interface StateStore {
@@ -117,10 +129,12 @@ export interface StateStore {
 
   /**
    * The live values whose key is `prefix` or lies below it by whole segments: `hosts.a` lists
-   * `hosts.a` and `hosts.a.b`, not `hosts.ab`; `''` lists everything. Throws `invalidPrefix`,
-   * `unavailable`, `closed`, `incarnationChanged`.
+   * `hosts.a` and `hosts.a.b`, not `hosts.ab`; `''` lists everything. With `page` only the values
+   * of that page: it costs what it answers, however many keys there are. Throws `invalidPrefix`,
+   * `invalidKey` and `invalidRevision` for a page that cannot be, `unavailable`, `closed`,
+   * `incarnationChanged`.
    */
-  list(prefix: string): Promise<Listing>;
+  list(prefix: string, page?: ListPage): Promise<Listing>;
 
   /**
    * Writes `value` (at most `VALUE_BYTES_MAX` bytes) if the key is as `expected`. The answer comes
@@ -182,6 +196,8 @@ export const VALUE_BYTES_MAX = 256 * 1024;
 export const HISTORY_PER_KEY = 64;
 /** How many changes one call of `past` answers at most. */
 export const PAST_CHANGES_MAX = 256;
+/** How many entries one page of a listing has at most. */
+export const LIST_PAGE_MAX = 1_000;
 /** Longest write id, in characters. */
 export const WRITE_ID_LENGTH_MAX = 64;
 
@@ -219,6 +235,13 @@ export function checkPage(limit: number, most: number, from: Revision | undefine
   if (from !== undefined) checkRevision(from, 1);
   if (Number.isSafeInteger(limit) && limit >= 1 && limit <= most) return;
   throw new StoreError('invalidRevision', `limit ${limit} is not an integer from 1 to ${most}`);
+}
+
+/** Throws `invalidKey` and `invalidRevision` for what `list` cannot take as a page. */
+export function checkListPage(page: ListPage | undefined): void {
+  if (page === undefined) return;
+  if (page.after !== undefined && page.after !== '') checkKey(page.after);
+  checkPage(page.limit, LIST_PAGE_MAX, undefined);
 }
 
 /** How long a store keeps what nobody needs any more to go on working. */

@@ -278,7 +278,7 @@ function breakable(inner: StateStore, deaf: boolean): { store: StateStore; break
     incarnation: inner.incarnation,
     survivesPowerLoss: inner.survivesPowerLoss,
     get: (key) => inner.get(key),
-    list: (prefix) => inner.list(prefix),
+    list: (prefix, page) => inner.list(prefix, page),
     put: (key, value, expected, writeId) => {
       puts += 1;
       if (puts > putsMax) throw new Error('writes without end');

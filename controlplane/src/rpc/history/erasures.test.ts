@@ -13,8 +13,8 @@ beforeAll(async () => {
   const { store } = fixture;
   const [list, get] = [store.list.bind(store), store.get.bind(store)];
   Object.assign(store, {
-    list: async (prefix: string) => {
-      const answer = await list(prefix);
+    list: async (...given: Parameters<typeof list>) => {
+      const answer = await list(...given);
       rows += 'entries' in answer ? answer.entries.length : 0;
       return answer;
     },

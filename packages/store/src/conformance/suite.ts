@@ -5,6 +5,7 @@
 import { describe, test } from 'vitest';
 import { agingCases } from './aging.ts';
 import { modellingCases } from './modelling.ts';
+import { pagingCases } from './paging.ts';
 import { readingCases } from './reading.ts';
 import {
   type ConformanceCase,
@@ -18,6 +19,7 @@ import { writingCases } from './writing.ts';
 export const conformanceCases: readonly ConformanceCase[] = [
   ...writingCases,
   ...readingCases,
+  ...pagingCases,
   ...watchingCases,
   ...modellingCases,
   ...lastingCases,

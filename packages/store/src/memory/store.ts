@@ -8,6 +8,7 @@
 import { type Clock, type Random, randomId } from '@rackwright/platform';
 import {
   type Change,
+  checkListPage,
   checkPage,
   checkRevision,
   checkValue,
@@ -16,6 +17,7 @@ import {
   type GetResult,
   HISTORY_PER_KEY,
   type Listing,
+  type ListPage,
   PAST_CHANGES_MAX,
   type Past,
   RETENTION_DEFAULT,
@@ -102,12 +104,15 @@ class MemoryStore implements StateStore {
     return readResult(key, this.#disk.changesOf(key).at(-1));
   }
 
-  async list(prefix: string): Promise<Listing> {
+  async list(prefix: string, page?: ListPage): Promise<Listing> {
     checkPrefix(prefix);
+    checkListPage(page);
     await this.#admitRead({ kind: 'list', key: prefix });
     const entries = this.#disk
       .lastChanges(prefix)
       .filter((change) => change.kind === 'put')
+      .filter(({ key }) => key > (page?.after ?? ''))
+      .slice(0, page?.limit)
       .map(({ key, value, revision, writeId }) => ({ key, value, revision, writeId }));
     return { entries, before: this.#disk.latest() };
   }

@@ -18,6 +18,7 @@ import { type Random, randomId } from '@rackwright/platform';
 import type { NatsConnection } from 'nats';
 import {
   type Change,
+  checkListPage,
   checkPage,
   checkRevision,
   checkValue,
@@ -27,6 +28,7 @@ import {
   type GetResult,
   HISTORY_PER_KEY,
   type Listing,
+  type ListPage,
   PAST_CHANGES_MAX,
   type Past,
   type Revision,
@@ -96,27 +98,31 @@ export class NatsStore implements StateStore {
     return { ...readResult(key, last), asOf: last?.revision ?? 0 };
   }
 
-  async list(prefix: string): Promise<Listing> {
+  async list(prefix: string, page?: ListPage): Promise<Listing> {
     checkPrefix(prefix);
+    checkListPage(page);
     const { channel } = this.#opened;
     const before = await this.latestRevision();
     const keys = new Set<string>();
     for (const subject of subjectsUnder(channel.bucket, prefix)) {
       for (const key of await this.#read(() => channel.keysMatching(subject))) keys.add(key);
     }
-    const wanted = [...keys].filter((key) => !key.startsWith(`${RESERVED_FIRST_SEGMENT}.`)).sort();
+    const { after = '', limit = Number.POSITIVE_INFINITY } = page ?? {};
+    const wanted = [...keys]
+      .filter((key) => key > after && !key.startsWith(`${RESERVED_FIRST_SEGMENT}.`))
+      .sort();
     const entries: Entry[] = [];
-    for (let at = 0; at < wanted.length; at += LIST_READS_MAX) {
-      const page = wanted.slice(at, at + LIST_READS_MAX);
+    for (let at = 0; at < wanted.length && entries.length < limit; at += LIST_READS_MAX) {
+      const some = wanted.slice(at, at + LIST_READS_MAX);
       for (const last of await Promise.all(
-        page.map((key) => this.#read(() => channel.last(key))),
+        some.map((key) => this.#read(() => channel.last(key))),
       )) {
         if (last?.kind !== 'put') continue;
         const { key, value, revision, writeId } = last;
         entries.push({ key, value, revision, writeId });
       }
     }
-    return { entries, before };
+    return { entries: page === undefined ? entries : entries.slice(0, limit), before };
   }
 
   async put(

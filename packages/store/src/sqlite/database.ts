@@ -8,8 +8,14 @@ import type { ChangeLog } from '../pull.ts';
 import type { StoredChange } from '../write.ts';
 
 const COLUMNS = 'c.revision, c.key, c.live, c.value, c.write_id, c.previous, c.time_ms';
-/** Matches a key that is :prefix or lies below it; "/" is the code unit after ".". */
-const UNDER = `(:prefix = '' OR KEY = :prefix OR (KEY > :prefix || '.' AND KEY < :prefix || '/'))`;
+const NEWEST = 'newest AS n JOIN changes AS c ON c.revision = n.revision';
+/** Live keys after one key and before another: a stretch of the index of keys, whoever else is. */
+const BETWEEN = `SELECT ${COLUMNS} FROM ${NEWEST}
+  WHERE n.key > :after AND n.key < :end AND c.live = 1 ORDER BY n.key LIMIT :limit`;
+/** Follows every key: keys are ASCII. */
+const AFTER_ALL = '\u007f';
+/** A page without a bound. */
+const NO_LIMIT = -1;
 const NOTHING = new Uint8Array(0);
 
 /** A row of `changes`; an alias, because only aliases compare with what node:sqlite answers. */
@@ -27,8 +33,9 @@ export class SqliteDatabase implements ChangeLog {
   readonly #database: DatabaseSync;
   readonly #latest: StatementSync;
   readonly #last: StatementSync;
-  readonly #live: StatementSync;
+  readonly #between: StatementSync;
   readonly #after: StatementSync;
+  readonly #afterUnder: StatementSync;
   readonly #back: StatementSync;
   readonly #byWriteId: StatementSync;
   readonly #insert: StatementSync;
@@ -37,14 +44,17 @@ export class SqliteDatabase implements ChangeLog {
 
   constructor(database: DatabaseSync) {
     this.#database = database;
-    const newest = 'newest AS n JOIN changes AS c ON c.revision = n.revision';
     this.#latest = database.prepare('SELECT max(revision) AS latest FROM changes');
-    this.#last = database.prepare(`SELECT ${COLUMNS} FROM ${newest} WHERE n.key = ?`);
-    this.#live = database.prepare(
-      `SELECT ${COLUMNS} FROM ${newest} WHERE c.live = 1 AND ${under('n.key')} ORDER BY n.key`,
-    );
+    this.#last = database.prepare(`SELECT ${COLUMNS} FROM ${NEWEST} WHERE n.key = ?`);
+    this.#between = database.prepare(BETWEEN);
     this.#after = database.prepare(
-      `SELECT ${COLUMNS} FROM changes AS c WHERE c.revision > :after AND ${under('c.key')}
+      `SELECT ${COLUMNS} FROM changes AS c WHERE c.revision > :after
+       ORDER BY c.revision LIMIT :limit`,
+    );
+    // By revision, not by key (what "+" rules out): whoever follows is near the end of the log.
+    this.#afterUnder = database.prepare(
+      `SELECT ${COLUMNS} FROM changes AS c WHERE c.revision > :after
+       AND (+c.key = :prefix OR (+c.key > :prefix || '.' AND +c.key < :prefix || '/'))
        ORDER BY c.revision LIMIT :limit`,
     );
     this.#back = database.prepare(
@@ -74,7 +84,11 @@ export class SqliteDatabase implements ChangeLog {
   }
 
   after(revision: Revision, prefix: string, limit: number): readonly StoredChange[] {
-    return this.#after.all({ after: revision, prefix, limit }).map(asChange);
+    const rows =
+      prefix === ''
+        ? this.#after.all({ after: revision, limit })
+        : this.#afterUnder.all({ after: revision, prefix, limit });
+    return rows.map(asChange);
   }
 
   last(key: string): StoredChange | undefined {
@@ -82,9 +96,19 @@ export class SqliteDatabase implements ChangeLog {
     return row === undefined ? undefined : asChange(row);
   }
 
-  /** The last changes of all live keys under `prefix`, ordered by key. */
-  live(prefix: string): readonly StoredChange[] {
-    return this.#live.all({ prefix }).map(asChange);
+  /** The last changes of live keys under `prefix` after the key `after`, ordered by key. */
+  live(prefix: string, after = '', limit = NO_LIMIT): readonly StoredChange[] {
+    if (prefix === '') return this.#live(after, AFTER_ALL, limit);
+    const own = after < prefix ? this.last(prefix) : undefined;
+    const first = own?.kind === 'put' ? [own] : [];
+    const below = `${prefix}.`;
+    const rest = limit === NO_LIMIT ? limit : limit - first.length;
+    // "/" is the code unit after ".".
+    return [...first, ...this.#live(after > below ? after : below, `${prefix}/`, rest)];
+  }
+
+  #live(after: string, end: string, limit: number): readonly StoredChange[] {
+    return this.#between.all({ after, end, limit }).map(asChange);
   }
 
   /** The last `limit` changes of a key up to revision `from`, newest first. */
@@ -123,10 +147,6 @@ export class SqliteDatabase implements ChangeLog {
   close(): void {
     this.#database.close();
   }
-}
-
-function under(column: string): string {
-  return UNDER.replaceAll('KEY', column);
 }
 
 function asChange(record: Record<string, unknown>): StoredChange {

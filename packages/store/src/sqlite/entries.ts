@@ -27,7 +27,8 @@ export class SqliteEntries {
     );
     this.#trim = database.prepare(
       `DELETE FROM entries WHERE position IN
-       (SELECT position FROM entries ORDER BY position LIMIT :limit) AND time_ms < :before`,
+       (SELECT position FROM entries WHERE position > 0 ORDER BY position LIMIT :limit)
+       AND time_ms < :before`,
     );
   }
 

@@ -14,6 +14,7 @@ import { backup, type DatabaseSync } from 'node:sqlite';
 import { type Clock, type Random, randomId } from '@rackwright/platform';
 import {
   type Change,
+  checkListPage,
   checkPage,
   checkRevision,
   checkValue,
@@ -22,6 +23,7 @@ import {
   type GetResult,
   HISTORY_PER_KEY,
   type Listing,
+  type ListPage,
   PAST_CHANGES_MAX,
   type Past,
   RETENTION_DEFAULT,
@@ -128,11 +130,12 @@ class SqliteStore implements StateStore {
     );
   }
 
-  async list(prefix: string): Promise<Listing> {
+  async list(prefix: string, page?: ListPage): Promise<Listing> {
     checkPrefix(prefix);
+    checkListPage(page);
     return this.#read(() => {
       const entries = [];
-      for (const change of this.#database.live(prefix)) {
+      for (const change of this.#database.live(prefix, page?.after, page?.limit)) {
         if (change.kind !== 'put') continue;
         const { key, value, revision, writeId } = change;
         entries.push({ key, value, revision, writeId });

@@ -21,8 +21,8 @@ export const agedOut: BrokenStore = {
             if (answer.kind === 'absent' || isKept(answer.revision)) return answer;
             return { kind: 'absent', key };
           },
-          async list(prefix) {
-            const { entries, before } = await good.list(prefix);
+          async list(prefix, page) {
+            const { entries, before } = await good.list(prefix, page);
             return { entries: entries.filter((entry) => isKept(entry.revision)), before };
           },
         }),

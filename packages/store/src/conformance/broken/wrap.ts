@@ -23,7 +23,7 @@ export function altered(good: StateStore, changed: Partial<StateStore>): StateSt
     incarnation: good.incarnation,
     survivesPowerLoss: good.survivesPowerLoss,
     get: (key) => good.get(key),
-    list: (prefix) => good.list(prefix),
+    list: (prefix, page) => good.list(prefix, page),
     put: (key, value, expected, writeId) => good.put(key, value, expected, writeId),
     delete: (key, expected, writeId) => good.delete(key, expected, writeId),
     watch: (from, prefix, signal) => good.watch(from, prefix, signal),
