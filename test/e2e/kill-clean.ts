@@ -1,5 +1,5 @@
 /** The clean of the kill table: one host with a disk of each kind, cleaned once, and its judge. */
-import { HostState, RunPhase } from '@rackwright/api';
+import { ErasureDocumentKind, type Host, HostState, RunPhase } from '@rackwright/api';
 import { type DiskPlan, holdsPattern } from '@rackwright/sim/machine';
 import { expect } from 'vitest';
 import { diskLog, type MachinePlan, runnerStarts } from './machines.ts';
@@ -28,6 +28,16 @@ export function machineWith(
 
 export const machine: MachinePlan = machineWith([[], []]);
 
+/** The disk that is discarded confirms that, flushes, and has its data back once it was off. */
+export const forgetfulMachine: MachinePlan = {
+  ...machine,
+  disks: machine.disks.map((disk) =>
+    disk.name === discardDisk.name
+      ? { ...disk, lies: [{ kind: 'losesAtPowerOff', flushed: true }] }
+      : disk,
+  ),
+};
+
 /** Verifies, asks for a clean, and waits for its end and its certificates. */
 export async function cleanOnce(rack: Rack): Promise<void> {
   await rack.untilHost('h1', 'verified', ({ status }) => {
@@ -40,6 +50,26 @@ export async function cleanOnce(rack: Rack): Promise<void> {
   expect(host.status?.lastError?.failure?.message).toBeUndefined();
   expect(host.status?.dirty).toBe(false);
   expect(host.status?.lastCleaned?.certificates).toHaveLength(2);
+}
+
+/** Boots the runner once more: it reads again before anything else, and finds what came back. */
+export async function readAgainInVain(rack: Rack): Promise<Host> {
+  await rack.clients.hosts.inspectHost({ name: 'hosts/h1' });
+  return rack.untilHost('h1', 'seen with its data again', ({ status }) => {
+    return status?.run?.number === 3n && status.run.phase === RunPhase.ENDED;
+  });
+}
+
+/** How many documents of each kind the host has. */
+export async function documentsOf({ clients }: Rack) {
+  const { erasureDocuments } = await clients.erasures.listErasureDocuments({ host: 'hosts/h1' });
+  const count = (kind: ErasureDocumentKind) =>
+    erasureDocuments.filter((document) => document.kind === kind).length;
+  return {
+    manifests: count(ErasureDocumentKind.MANIFEST),
+    addenda: count(ErasureDocumentKind.ADDENDUM),
+    revocations: count(ErasureDocumentKind.REVOCATION),
+  };
 }
 
 export interface CleanEnd {

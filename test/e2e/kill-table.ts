@@ -80,6 +80,18 @@ export const proofBoundaries = [
 /** Of a clean that reads again at once, whoever is killed in it. */
 export const proofEnd = { formats: 1, manifests: 1, addenda: 2, revocations: 0 } as const;
 
+/**
+ * The boundary of a runner's next boot that finds data again on a disk that was certified; what it
+ * leads to, whoever is killed there. The other disk's addendum is due once both are read well.
+ */
+export const revocationBoundaries = [
+  { name: 'runner.rereadBegun', occurrence: 1 },
+  { name: 'runner.reread', occurrence: 1 },
+  { name: 'cp.revocationStored', occurrence: 1 },
+] as const;
+
+export const revocationEnd = { formats: 1, manifests: 1, addenda: 0, revocations: 1 } as const;
+
 /** Boundaries of a forced removal whose agent hangs, from the note to the lifted fence. */
 export const removalBoundaries = [
   'cp.abandonedStored',

@@ -14,11 +14,12 @@ export type Found =
 /** What the code, as it has been loaded, violates in the world of that seed. */
 export async function violationIn(
   seed: number,
-  { from: _from, ...more }: Hunted,
+  { from: _from, rule, ...more }: Hunted,
 ): Promise<string | undefined> {
   const { runWorld } = await import('../world.ts');
   const world = { seed, hosts: 2, batches: false, discovery: false, pools: false, ...more };
-  const [violation] = (await runWorld(world)).violations;
+  const { violations } = await runWorld(world);
+  const violation = violations.find((each) => rule === undefined || each.rule === rule);
   return violation && `${violation.rule} ${violation.text}`;
 }
 

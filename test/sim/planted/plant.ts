@@ -25,6 +25,8 @@ export interface Hunted {
   readonly pools?: true;
   /** A disk loses its wipes with the power in each of them; unset: by weather. */
   readonly forgetfulDisk?: true;
+  /** The judge's rule that has to notice; unset: any. */
+  readonly rule?: string;
   /** Where it was found last; rarer luck is looked for from this seed on. Unset: from 1. */
   readonly from?: number;
 }

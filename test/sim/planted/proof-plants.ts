@@ -1,17 +1,20 @@
 /** Defects of reading disks again after a power cycle. */
 import type { Plant } from './plant.ts';
 
-const bySimulation = { kind: 'simulation' } as const;
+const forgetful = { kind: 'simulation', forgetfulDisk: true } as const;
 const powerCycle = 'controlplane/src/host/erasure/power-cycle.ts';
+const proofSteps = 'controlplane/src/host/run/proof-steps.ts';
+const notDue = 'if (!isDue(turn)) return [...steps];';
+const neverDue = 'if (turn.record.unproved.length < 1e9) return [...steps];';
 
 export const proofPlants: readonly Plant[] = [
   {
     name: 'rereadSkipped',
     breaks: 'E3: what was erased is read again before anything is written or used',
-    file: 'controlplane/src/host/run/proof-steps.ts',
-    find: 'if (!isDue(turn)) return [...steps];',
-    replace: 'if (turn.record.unproved.length < 1e9) return [...steps];',
-    caughtBy: { ...bySimulation, forgetfulDisk: true },
+    file: proofSteps,
+    find: notDue,
+    replace: neverDue,
+    caughtBy: { ...forgetful, rule: 'E3' },
   },
   {
     name: 'rereadIgnored',
@@ -19,7 +22,7 @@ export const proofPlants: readonly Plant[] = [
     file: powerCycle,
     find: 'if (saysNothing.has(type)) return;',
     replace: 'if (type >= 0) return;',
-    caughtBy: { ...bySimulation, forgetfulDisk: true },
+    caughtBy: { ...forgetful, rule: 'E2' },
   },
   {
     name: 'revocationLost',
@@ -27,6 +30,38 @@ export const proofPlants: readonly Plant[] = [
     file: powerCycle,
     find: 'const documents = revocations(turn, evidence);',
     replace: 'const documents = revocations(turn, evidence).slice(1e9);',
-    caughtBy: { ...bySimulation, forgetfulDisk: true },
+    caughtBy: { ...forgetful, rule: 'E2' },
+  },
+  {
+    name: 'addendumOfReturnedData',
+    breaks: 'E1: an addendum says that a disk was read clean after a power cycle',
+    file: 'controlplane/src/host/erasure/proof-documents.ts',
+    find: 'return [draft(turn, unproved, ErasureDocumentKind.REVOCATION, statement)];',
+    replace: 'return [draft(turn, unproved, ErasureDocumentKind.ADDENDUM, statement)];',
+    caughtBy: { ...forgetful, rule: 'E1' },
+  },
+  {
+    name: 'returnedDataStaysAvailable',
+    breaks: 'E2: a host whose data came back is not available',
+    file: powerCycle,
+    find: "if (status.state === HostState.AVAILABLE || !status.dirty) move(status, 'unproved');",
+    replace: '',
+    caughtBy: { ...forgetful, rule: 'E2', from: 150 },
+  },
+  {
+    name: 'imageOntoReturnedData',
+    breaks: 'E4: no image comes onto a machine with a disk whose data came back',
+    file: proofSteps,
+    find: notDue,
+    replace: neverDue,
+    caughtBy: { ...forgetful, pools: true, rule: 'E4', from: 45 },
+  },
+  {
+    name: 'atOnceIsNextBoot',
+    breaks: 'E5: a clean that reads again at once ends in available only when it has',
+    file: powerCycle,
+    find: 'case PowerCycleCheck.IMMEDIATE:\n      return true;',
+    replace: 'case PowerCycleCheck.IMMEDIATE:\n      return false;',
+    caughtBy: { ...forgetful, rule: 'E5' },
   },
 ];

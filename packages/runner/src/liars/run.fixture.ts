@@ -15,7 +15,7 @@ import type { Clock } from '@rackwright/platform';
 import type { BlockDevices } from '../block-devices.ts';
 import { eraseDevices } from '../erase/step.ts';
 import { verifyErased } from '../erase/verify-erased.ts';
-import { switchOffFileDisks } from '../linux/file-disk-medium.ts';
+import { switchOffFileDisks } from '../linux/file-disk-undo.ts';
 import { type DiskMemory, fileDisks } from '../linux/file-disks.ts';
 import type { Machine } from '../machine.ts';
 import type { Step, StepContext, StepEnd } from '../step.ts';

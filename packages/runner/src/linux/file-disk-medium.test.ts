@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import type { Clock } from '@rackwright/platform';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Lie } from './file-disk-lies.ts';
-import { Medium, noCounts, switchOffFileDisks, zeros } from './file-disk-medium.ts';
+import { Medium, noCounts, zeros } from './file-disk-medium.ts';
+import { switchOffFileDisks } from './file-disk-undo.ts';
 
 const block = 4_096;
 const sizeBytes = 8 * block;

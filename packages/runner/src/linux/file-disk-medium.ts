@@ -6,22 +6,12 @@
  *    kept beside it in `<image>.undo`, so that it survives the process that wrote.
  * M2 Of each block the first content is kept: that is what a disk that never wrote still has.
  */
-import {
-  appendFileSync,
-  closeSync,
-  existsSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  readSync,
-  rmSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
-import { basename, join } from 'node:path';
+import { readSync, writeSync } from 'node:fs';
+import { basename } from 'node:path';
 import type { Clock } from '@rackwright/platform';
 import { DeviceError, transferBytesMax } from '../block-devices.ts';
 import { type Extent, type Lie, type MediumOperation, meeting } from './file-disk-lies.ts';
+import { addKept, type Kept, readKept, restore, writeKept } from './file-disk-undo.ts';
 
 /** What a disk has been asked since its description was read first; shared by its regions. */
 export interface DiskCounts {
@@ -43,13 +33,6 @@ export type ContentAt = (at: number, length: number) => Uint8Array;
 export const zeros: ContentAt = (_at, length) => new Uint8Array(length);
 
 const blockBytes = 4_096;
-
-/** A block as it was. `until`: the time at which it is there again; absent: at power-off. */
-interface Kept {
-  readonly offset: number;
-  readonly bytes: string;
-  readonly until?: number;
-}
 
 export interface MediumParts {
   readonly fd: number;
@@ -199,7 +182,7 @@ export class Medium {
       const count = readSync(fd, bytes, 0, blockBytes, block);
       const kept = { offset: block, bytes: bytes.subarray(0, count).toString('base64') };
       const line: Kept = until === undefined ? kept : { ...kept, until };
-      appendFileSync(undoPath(image), `${JSON.stringify(line)}\n`);
+      addKept(image, line);
     }
   }
 
@@ -212,56 +195,6 @@ export class Medium {
       if (until !== undefined) this.#kept.time.add(offset);
     }
   }
-}
-
-/**
- * The power of a machine made of software goes: its disks lose what only seemed to be written. What
- * is due by `nowMs` is there again; `Infinity` lets all time pass.
- */
-export function switchOffFileDisks(folder: string, nowMs: number): void {
-  for (const file of readdirSync(folder)) {
-    if (!file.endsWith(undoEnding)) continue;
-    const image = join(folder, file.slice(0, -undoEnding.length));
-    restore(image, ({ until }) => until === undefined || until <= nowMs);
-  }
-}
-
-const undoEnding = '.undo';
-
-function undoPath(image: string): string {
-  return `${image}${undoEnding}`;
-}
-
-/** Puts back what is due and forgets it; answers how many blocks that were. */
-function restore(image: string, isDue: (kept: Kept) => boolean): number {
-  const all = readKept(image);
-  const due = all.filter(isDue);
-  if (due.length === 0) return 0;
-  const fd = openSync(image, 'r+');
-  try {
-    for (const { offset, bytes } of due) {
-      const content = Buffer.from(bytes, 'base64');
-      writeSync(fd, content, 0, content.length, offset);
-    }
-  } finally {
-    closeSync(fd);
-  }
-  writeKept(
-    image,
-    all.filter((kept) => !isDue(kept)),
-  );
-  return due.length;
-}
-
-function readKept(image: string): Kept[] {
-  if (!existsSync(undoPath(image))) return [];
-  const lines = readFileSync(undoPath(image), 'utf8').trimEnd().split('\n');
-  return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as Kept);
-}
-
-function writeKept(image: string, kept: readonly Kept[]): void {
-  if (kept.length === 0) return rmSync(undoPath(image), { force: true });
-  writeFileSync(undoPath(image), kept.map((each) => `${JSON.stringify(each)}\n`).join(''));
 }
 
 function without(piece: Extent, hole: Extent): Extent[] {

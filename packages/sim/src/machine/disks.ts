@@ -13,6 +13,8 @@ export interface DiskPlan {
   readonly readOnly?: boolean;
   /** As the runner's file disks read them. */
   readonly faults?: readonly object[];
+  /** Successes that are none, as the runner's file disks read them. */
+  readonly lies?: readonly object[];
 }
 
 export const diskBytes = 2 * 1024 * 1024;
@@ -32,7 +34,7 @@ export function makeDisk(machineFolder: string, disk: DiskPlan): void {
 
 /** Writes only the disk's description: what it says of itself, and its faults from now on. */
 export function describeDisk(machineFolder: string, disk: DiskPlan): void {
-  const { name, serial, kind, model, readOnly = false, faults = [] } = disk;
+  const { name, serial, kind, model, readOnly = false, faults = [], lies = [] } = disk;
   const format = kind === 'format';
   const description = {
     transport: format ? 'nvme' : 'virtio',
@@ -43,6 +45,7 @@ export function describeDisk(machineFolder: string, disk: DiskPlan): void {
     regions: [{ name: regionOf(disk) }],
     ...(format ? { nvme: { formatSupported: true } } : {}),
     faults,
+    lies,
   };
   writeFileSync(join(machineFolder, 'disks', `${name}.json`), JSON.stringify(description));
 }

@@ -13,6 +13,7 @@ import { randomUUID } from 'node:crypto';
 import { appendFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { switchOffFileDisks } from '@rackwright/runner/file-disks';
 import { netboot } from '../firmware/index.ts';
 import { type TakeAway, takeAwayAsked, writeCommands } from './commands.ts';
 import { type MachineDescription, readDescription } from './description.ts';
@@ -28,6 +29,8 @@ const longestTimerMs = 2 ** 31 - 1;
 
 const [folder = '', source = 'network'] = process.argv.slice(2);
 const machine = readDescription(folder);
+// The power was off: what its disks had only confirmed is gone. A reboot takes nothing.
+switchOffFileDisks(join(folder, 'disks'), Date.now());
 powerOn(machine);
 if (source === 'disk') {
   print('boots from its own disk');

@@ -1,0 +1,80 @@
+/**
+ * What a file disk has confirmed and does not keep: blocks as they were before, in `<image>.undo`,
+ * so that they survive the process that wrote.
+ */
+import {
+  appendFileSync,
+  closeSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+
+/** A block as it was. `until`: the time at which it is there again; absent: at power-off. */
+export interface Kept {
+  readonly offset: number;
+  readonly bytes: string;
+  readonly until?: number;
+}
+
+/**
+ * The power of a machine made of software goes: its disks lose what only seemed to be written. What
+ * is due by `nowMs` is there again; `Infinity` lets all time pass.
+ */
+export function switchOffFileDisks(folder: string, nowMs: number): void {
+  for (const file of readdirSync(folder)) {
+    if (!file.endsWith(undoEnding)) continue;
+    const image = join(folder, file.slice(0, -undoEnding.length));
+    restore(image, ({ until }) => until === undefined || until <= nowMs);
+  }
+}
+
+const undoEnding = '.undo';
+
+/** Keeps one more block. */
+export function addKept(image: string, kept: Kept): void {
+  appendFileSync(undoPath(image), `${JSON.stringify(kept)}\n`);
+}
+
+function undoPath(image: string): string {
+  return `${image}${undoEnding}`;
+}
+
+/** Puts back what is due and forgets it; answers how many blocks that were. */
+export function restore(image: string, isDue: (kept: Kept) => boolean): number {
+  const all = readKept(image);
+  const due = all.filter(isDue);
+  if (due.length === 0) return 0;
+  const fd = openSync(image, 'r+');
+  try {
+    for (const { offset, bytes } of due) {
+      const content = Buffer.from(bytes, 'base64');
+      writeSync(fd, content, 0, content.length, offset);
+    }
+  } finally {
+    closeSync(fd);
+  }
+  writeKept(
+    image,
+    all.filter((kept) => !isDue(kept)),
+  );
+  return due.length;
+}
+
+/** What the image's file of undoing holds, oldest first. */
+export function readKept(image: string): Kept[] {
+  if (!existsSync(undoPath(image))) return [];
+  const lines = readFileSync(undoPath(image), 'utf8').trimEnd().split('\n');
+  return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as Kept);
+}
+
+/** Replaces it; without blocks the file goes. */
+export function writeKept(image: string, kept: readonly Kept[]): void {
+  if (kept.length === 0) return rmSync(undoPath(image), { force: true });
+  writeFileSync(undoPath(image), kept.map((each) => `${JSON.stringify(each)}\n`).join(''));
+}

@@ -1,0 +1,76 @@
+/**
+ * A disk that lies through a whole clean, from its order to an auditor: it is certified, its data
+ * is back at the next boot, and what was exported says so to whoever has nothing but the files.
+ */
+import { execFile } from 'node:child_process';
+import { mkdirSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { FailureType, HostGoal, HostState } from '@rackwright/api';
+import { describe, expect, test } from 'vitest';
+import {
+  cleanOnce,
+  documentsOf,
+  forgetfulMachine,
+  judgeClean,
+  readAgainInVain,
+} from './kill-clean.ts';
+import { programOf } from './programs.ts';
+import { Rack } from './rack.ts';
+
+const exitCodes = { revoked: 11, revocationsUnknown: 12 } as const;
+
+function rackwright(rack: Rack, args: readonly string[]): Promise<{ code: number; out: string }> {
+  return new Promise((resolve) => {
+    const child = execFile(
+      process.execPath,
+      [programOf('rackwright'), ...args],
+      { env: rack.commandEnvironment },
+      (_error, out, err) => resolve({ code: child.exitCode ?? -1, out: `${out}${err}` }),
+    );
+  });
+}
+
+/** Exports everything into a new folder below the rack's; answers the folder and its files. */
+async function exported(rack: Rack, name: string) {
+  const folder = join(rack.folder, name);
+  mkdirSync(folder);
+  const { code, out } = await rackwright(rack, ['erasure', 'export', '--folder', folder]);
+  expect(code, out).toBe(0);
+  const files = readdirSync(folder).filter((file) => file.endsWith('.json'));
+  return { folder, said: out, files: files.map((file) => join(folder, file)) };
+}
+
+async function verified(rack: Rack, folder: string, files: readonly string[], more: string[] = []) {
+  const trust = ['--trust', join(folder, 'trust.pem')];
+  return rackwright(rack, ['erasure', 'verify', ...trust, ...more, ...files]);
+}
+
+describe('a disk whose data is back once it was off', () => {
+  test('its certificate is revoked, and the files alone say so', { timeout: 300_000 }, async () => {
+    const rack = await Rack.start({ machines: [forgetfulMachine], goal: HostGoal.MANAGEABLE });
+    try {
+      await cleanOnce(rack);
+      const before = await exported(rack, 'before');
+      expect(before.said).toContain('2 certificates and 1 document written');
+      expect(await verified(rack, before.folder, before.files)).toMatchObject({ code: 0 });
+      const strict = await verified(rack, before.folder, before.files, ['--require-revocations']);
+      expect(strict.code).toBe(exitCodes.revocationsUnknown);
+
+      const { status } = await readAgainInVain(rack);
+      expect(status).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
+      expect(status?.run?.error?.type).toBe(FailureType.DATA_RETURNED);
+      expect(status?.faults.map(({ type }) => type)).toContain('dataReturned');
+      expect(judgeClean(rack, 'runner').left, 'what the medium holds').toEqual(['vda']);
+      expect(await documentsOf(rack)).toEqual({ manifests: 1, addenda: 0, revocations: 1 });
+
+      const after = await exported(rack, 'after');
+      expect(after.said).toContain('2 certificates and 2 documents written');
+      const judged = await verified(rack, after.folder, after.files);
+      expect(judged.code, judged.out).toBe(exitCodes.revoked);
+      expect(judged.out).toMatch(/: REVOKED: .*DISK-1/);
+      expect(judged.out).toMatch(/: verified: .*NVME-1/);
+    } finally {
+      await rack.stop();
+    }
+  });
+});
