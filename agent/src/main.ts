@@ -6,6 +6,7 @@ import { nodeVersionProblem } from '@rackwright/platform';
 import { checkConfig, problemLines, wrongConfigCode } from '@rackwright/platform/config';
 import {
   type FailedStarts,
+  guardedWebClient,
   inheritedDescriptors,
   makeCrashPoint,
   nodeClock,
@@ -20,7 +21,6 @@ import {
   nodeRandom,
   nodeSupervision,
   nodeUdp,
-  nodeWebClient,
   openInherited,
 } from '@rackwright/platform/node';
 import { parseArguments, usage } from './arguments.ts';
@@ -147,7 +147,7 @@ async function run(config: AgentConfig, starts: FailedStarts): Promise<void> {
     udp: nodeUdp(inherited),
     http: nodeHttp(),
     httpClient: nodeHttpClient(),
-    webClient: nodeWebClient(),
+    webClient: guardedWebClient(),
     largeFiles: nodeLargeFiles(),
     log,
     crashPoint: makeCrashPoint(config.crashAt),

@@ -165,7 +165,10 @@ function callsWebhooks(
   if (web === undefined) return {};
   const vault = { store, openCredential: secrets.open.bind(secrets) };
   const openCredential = secretsForCalls(vault, audit);
-  return { callWebhook: createWebhookCaller({ web, clock, log, openCredential }) };
+  const internalAddresses = async () =>
+    (await readFleet(store))?.fleet?.spec?.internalAddresses ?? [];
+  const parts = { web, clock, log, openCredential, internalAddresses };
+  return { callWebhook: createWebhookCaller(parts) };
 }
 
 /** Tags are asked for where the platform reaches out at all. */

@@ -16,6 +16,7 @@ import { type Log, nodeVersionProblem } from '@rackwright/platform';
 import { checkConfig, problemLines, wrongConfigCode } from '@rackwright/platform/config';
 import {
   type FailedStarts,
+  guardedWebClient,
   makeCrashPoint,
   nodeClock,
   nodeDisk,
@@ -120,7 +121,7 @@ async function start(
       random,
       disk,
       log,
-      webClient: nodeWebClient(),
+      webClient: guardedWebClient(),
       ...(await issuerClient(config)),
       exec: nodeExec(),
       largeFiles: nodeLargeFiles(),

@@ -45,6 +45,7 @@ export interface FromRegistry {
   readonly credential: RegistryCredential | undefined;
   readonly caPem?: string;
   readonly tokenService?: string;
+  readonly internal?: readonly string[];
   readonly mirrors: readonly Mirror[];
 }
 

@@ -42,6 +42,7 @@ export interface WantedImage {
   readonly credential: RegistryCredential | undefined;
   /** As of `RegistryAccess`; empty: none. */
   readonly tokenService?: string;
+  readonly internal?: readonly string[];
 }
 
 /** An image that stays until it is released. */
@@ -79,8 +80,8 @@ export class Images {
     const { reference, digest } = readReference(wanted.reference);
     const { cache, web } = this.#parts;
     const { registry, repository } = reference;
-    const { plainHttp, credential, tokenService = '' } = wanted;
-    const named = tokenService === '' ? {} : { tokenService };
+    const { plainHttp, credential, tokenService = '', internal = [] } = wanted;
+    const named = { internal, ...(tokenService === '' ? {} : { tokenService }) };
     const client = new RegistryClient(web, { registry, plainHttp, credential, ...named });
     const held: Digest[] = [];
     const release = (): void => {

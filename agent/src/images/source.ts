@@ -36,15 +36,16 @@ async function fromRegistry(
   credentialBy: CredentialOf,
 ): Promise<FromRegistry> {
   const { reference, plainHttp } = image;
+  const internal = image.internalAddresses;
   const mirrors: Mirror[] = [];
   for (const mirror of image.mirrors) {
     const { registry, prefix } = mirror;
     const { plainHttp: isPlain } = mirror;
     const credential = await credentialOf(mirror, credentialBy);
-    mirrors.push({ registry, prefix, plainHttp: isPlain, credential, ...said(mirror) });
+    mirrors.push({ registry, prefix, plainHttp: isPlain, credential, internal, ...said(mirror) });
   }
   const credential = await credentialOf(image, credentialBy);
-  const access = { plainHttp, credential, ...said(image) };
+  const access = { plainHttp, credential, internal, ...said(image) };
   return { kind: 'registry', reference, mirrors, ...access };
 }
 
@@ -64,7 +65,8 @@ async function fromWeb(
     return { kind: 'failed', type: 'invalidArgument', message };
   }
   const credential = await credentialOf(image, credentialBy);
-  return { kind: 'web', url, digest, credential, ...trusted(image.caPem) };
+  const internal = image.internalAddresses;
+  return { kind: 'web', url, digest, credential, internal, ...trusted(image.caPem) };
 }
 
 /** What an order may leave out. */

@@ -51,8 +51,8 @@ async function fetchImage(
   };
   try {
     progress(0, 0);
-    const { plainHttp, tokenService } = image;
-    const wanted = { reference, plainHttp, credential, tokenService };
+    const { plainHttp, tokenService, internalAddresses: internal } = image;
+    const wanted = { reference, plainHttp, credential, tokenService, internal };
     return await images.fetch(wanted, limit.signal, progress);
   } catch (error) {
     if (context.signal.aborted) return failure('cancelled', 'It was cancelled.');
@@ -77,6 +77,9 @@ export function registryLater({ message, retryAfterMs }: OciError): FinalResult 
   return { kind: 'transientError', cause: 'registry', message, ...delay };
 }
 
+/** For an image at an internal address. */
+export const remedyOfForbidden = 'list that address among the internal addresses of the fleet';
+
 /** What may pass is tried again; the rest needs a person, in words that say what. */
 export function resultOfOci(error: OciError): FinalResult {
   const { kind, message } = error;
@@ -89,6 +92,8 @@ export function resultOfOci(error: OciError): FinalResult {
       const remedy = 'correct its credential among the registry credentials of the fleet';
       return failure('imageUnusable', `${message}: ${remedy}`);
     }
+    case 'forbidden':
+      return failure('imageUnusable', `${message}: ${remedyOfForbidden}`);
     case 'untrusted':
     case 'refused':
     case 'notFound':

@@ -5,7 +5,7 @@ import type { FinalResult } from '@rackwright/results';
 import type { HostImageProgress } from '../images/index.ts';
 import type { OperationContext, Progress } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
-import { megabytes, registryLater } from './command-image.ts';
+import { megabytes, registryLater, remedyOfForbidden } from './command-image.ts';
 import type { TurnLimit } from './time-limit.ts';
 
 /** How far an image is on its way into the cache. */
@@ -67,6 +67,7 @@ export function notHeld(
 const failureOf = {
   unauthorized: 'registryUnauthorized',
   untrusted: 'registryUnreachable',
+  forbidden: 'notAllowed',
   refused: 'registryUnreachable',
   notFound: 'imageNotFound',
   noPlatform: 'wrongArchitecture',
@@ -81,6 +82,7 @@ const failureOf = {
 const remedies: { readonly [Kind in OciError['kind']]?: string } = {
   unauthorized: 'correct its credential among the registries of the fleet',
   untrusted: 'give its authority among the registries of the fleet',
+  forbidden: remedyOfForbidden,
   refused:
     'see how the registries of the fleet say to ask it: by plain HTTP or not, and its mirrors',
 };

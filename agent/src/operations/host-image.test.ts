@@ -16,6 +16,9 @@ const reference = `registry.example.org/os/debian@sha256:${hex}`;
 type Hold = HostImages['hold'];
 type Asked = Parameters<Hold>;
 
+/** Internal addresses, as the fleet lists them. */
+const internal = ['127.0.0.1:5000'];
+
 function setUp(
   hold: (...asked: Asked) => ReturnType<Hold>,
   proof: DeployProof = DeployProof.UNSPECIFIED,
@@ -41,8 +44,14 @@ function setUp(
     openGrant: () => Promise.reject(new Error('no boot is opened')),
     closeGrants: async () => {},
   };
-  const mirror = { registry: 'mirror:5000', prefix: 'm', credential: 'credentials/m', caPem: 'CA' };
-  const image = { reference, credential: 'credentials/r', plainHttp: true, mirrors: [mirror] };
+  const mirror = {
+    ...{ registry: 'mirror:5000', prefix: 'm', credential: 'credentials/m', caPem: 'CA' },
+    tokenService: 'auth.m',
+  };
+  const image = {
+    ...{ reference, credential: 'credentials/r', plainHttp: true, mirrors: [mirror] },
+    ...{ tokenService: 'auth', internalAddresses: [...internal] },
+  };
   const deployment = { id: `${uid}/3`, image, deploy: { proof } };
   const request = create(agent.RunStepSchema, { step: 'deploy.write_image', deployment });
   const operation = create(agent.OperationSchema, { id: `${uid}/3/4/1`, hostUid: uid });
@@ -113,11 +122,11 @@ test('the runner is ordered when the image is here, and the image held meanwhile
       ...{ architecture: 'arm64', needs: 'disk' },
       from: {
         ...{ kind: 'registry', reference, plainHttp: true },
-        credential: credential('credentials/r'),
+        ...{ credential: credential('credentials/r'), tokenService: 'auth', internal },
         mirrors: [
           {
             ...{ registry: 'mirror:5000', prefix: 'm', plainHttp: false, caPem: 'CA' },
-            credential: credential('credentials/m'),
+            ...{ credential: credential('credentials/m'), tokenService: 'auth.m', internal },
           },
         ],
       },
@@ -147,6 +156,7 @@ test('each trouble of a registry is told as its own, before a runner is ordered'
   expect(told).toEqual({
     unauthorized: 'registryUnauthorized',
     untrusted: 'registryUnreachable',
+    forbidden: 'notAllowed',
     refused: 'registryUnreachable',
     notFound: 'imageNotFound',
     noPlatform: 'wrongArchitecture',

@@ -93,11 +93,11 @@ export class BootLists {
   async #access(): Promise<RegistryAccess> {
     const fleet = await readShared(this.#store, wire.FleetRecordSchema, fleetKey);
     const versions = await credentialVersions({ store: this.#store }, fleet?.record);
-    const registries = fleet?.record.fleet?.spec?.registries;
+    const sources = fleet?.record.fleet?.spec;
     const fleetRevision = fleet?.revision ?? 0;
     const last = this.#lastAccess;
     if (last.fleetRevision === fleetRevision && isSameMap(last.versions, versions)) return last;
-    this.#lastAccess = { registries, versions, fleetRevision };
+    this.#lastAccess = { sources, versions, fleetRevision };
     return this.#lastAccess;
   }
 
@@ -122,7 +122,7 @@ export function isSameMap(a: ReadonlyMap<string, bigint>, b: ReadonlyMap<string,
 }
 
 function problemOf(record: wire.HostRecord, access: RegistryAccess): string | undefined {
-  const problem = netbootProblem(record, access.registries, access.versions);
+  const problem = netbootProblem(record, access.sources, access.versions);
   return problem === undefined ? undefined : `${record.host?.name}: ${problem}`;
 }
 

@@ -1,11 +1,12 @@
 /** Small messages about hosts, made from their records and from what agents said. */
 import { create } from '@bufbuild/protobuf';
-import { agent, type ImageRegistry, type store as wire } from '@rackwright/api';
+import { agent, type store as wire } from '@rackwright/api';
 import { netbootOf } from '../host/index.ts';
+import type { ImageSources } from '../images/index.ts';
 
 /** How images of hosts are asked for, as the fleet says. */
 export interface RegistryAccess {
-  readonly registries: readonly ImageRegistry[] | undefined;
+  readonly sources: ImageSources;
   /** Of the credentials that exist. */
   readonly versions: ReadonlyMap<string, bigint>;
   /** Of the fleet's record; 0: there is none. */
@@ -13,7 +14,7 @@ export interface RegistryAccess {
 }
 
 export const noAccess: RegistryAccess = Object.freeze({
-  registries: undefined,
+  sources: undefined,
   versions: new Map<string, bigint>(),
   fleetRevision: 0,
 });
@@ -21,7 +22,7 @@ export const noAccess: RegistryAccess = Object.freeze({
 /** What the boot path knows of a host. */
 export function bootHost(record: wire.HostRecord, access: RegistryAccess): agent.BootHost {
   const { host } = record;
-  const netboot = netbootOf(record, access.registries, access.versions);
+  const netboot = netbootOf(record, access.sources, access.versions);
   return create(agent.BootHostSchema, {
     hostUid: host?.uid ?? '',
     hostName: host?.name ?? '',

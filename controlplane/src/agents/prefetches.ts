@@ -59,8 +59,8 @@ export class Prefetches {
   heard(rack: wire.RackRecord | undefined, fleet: wire.FleetRecord | undefined): void {
     const list = rack?.prefetchedImages ?? [];
     const nowMs = this.#deps.clock.nowMs();
-    const registries = fleet?.fleet?.spec?.registries ?? [];
-    const seen = JSON.stringify([list.map(imageKey), registries]);
+    const { registries = [], internalAddresses = [] } = fleet?.fleet?.spec ?? {};
+    const seen = JSON.stringify([list.map(imageKey), registries, internalAddresses]);
     const isLate = list.length > 0 && nowMs - this.#lookedAtMs >= lookAgainMs;
     if (this.#sent !== undefined && seen === this.#seen && !isLate) return;
     this.#lookedAtMs = nowMs;
@@ -113,7 +113,7 @@ export class Prefetches {
     const images: agent.PrefetchImage[] = [];
     for (const { reference, architecture, netboot } of list) {
       const named = { reference, architecture, netboot };
-      const found = hostImageOf(reference, registries, versions);
+      const found = hostImageOf(reference, fleet?.fleet?.spec, versions);
       const problem =
         found.kind === 'refused' ? found.problem : await this.#give(reference, registries);
       if (problem !== undefined) this.#cannot(named, problem);

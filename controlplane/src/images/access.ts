@@ -1,12 +1,30 @@
 /** How an image of hosts is asked for, as the fleet says of its registry. Pure. */
 import { create } from '@bufbuild/protobuf';
-import { agent, type ImageRegistry } from '@rackwright/api';
+import { agent, type FleetSpec, type ImageRegistry } from '@rackwright/api';
+import { entriesNaming } from '@rackwright/platform';
 import { idOf } from '../records/index.ts';
 import { readImageName } from './name.ts';
 
 export type HostImageResult =
   | { readonly kind: 'ok'; readonly image: agent.HostImage }
   | { readonly kind: 'refused'; readonly problem: string };
+
+/** What the fleet says of the places that images come from; undefined: nothing. */
+export type ImageSources =
+  | Readonly<Partial<Pick<FleetSpec, 'registries' | 'internalAddresses'>>>
+  | undefined;
+
+/**
+ * Internal addresses at which `registry` may be, by the fleet: those that it lists, and those by
+ * which it names the registry and its mirrors themselves.
+ */
+export function internalAddressesOf(sources: ImageSources, registry: string): string[] {
+  const { registries, internalAddresses = [] } = sources ?? {};
+  const named = registryOf(registries, registry);
+  const places = named === undefined ? [] : [named, ...named.mirrors];
+  const own = places.flatMap((each) => entriesNaming(each.registry, each.plainHttp ? 80 : 443));
+  return [...new Set([...internalAddresses, ...own])];
+}
 
 /** What the fleet says of a registry; undefined: HTTPS, and as nobody. */
 export function registryOf(
@@ -31,7 +49,7 @@ export function credentialsOfRegistries(registries: readonly ImageRegistry[] = [
  */
 export function hostImageOf(
   reference: string,
-  registries: readonly ImageRegistry[] | undefined,
+  sources: ImageSources,
   versions: ReadonlyMap<string, bigint>,
 ): HostImageResult {
   const read = readImageName(reference);
@@ -40,7 +58,7 @@ export function hostImageOf(
   if (name.digest === undefined) {
     return refuse(`the image ${reference} is named by a tag, and a host is told only digests`);
   }
-  const access = registryOf(registries, name.registry);
+  const access = registryOf(sources?.registries, name.registry);
   if (name.kind === 'file' && name.plainHttp && access?.plainHttp !== true) {
     return refuse(plainHttpProblem(name.registry));
   }
@@ -59,6 +77,7 @@ export function hostImageOf(
   const image = create(agent.HostImageSchema, {
     ...{ reference, credential, credentialVersion: version(credential), plainHttp, caPem },
     tokenService,
+    internalAddresses: internalAddressesOf(sources, name.registry),
     mirrors: mirrors.map((mirror) => ({
       registry: mirror.registry,
       prefix: mirror.prefix,

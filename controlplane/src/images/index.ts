@@ -3,6 +3,8 @@ export {
   credentialsOfRegistries,
   type HostImageResult,
   hostImageOf,
+  type ImageSources,
+  internalAddressesOf,
   plainHttpProblem,
   registryOf,
 } from './access.ts';

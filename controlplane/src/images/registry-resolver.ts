@@ -27,7 +27,7 @@ import {
   type Vault,
   whyNotGiven,
 } from '../secrets/index.ts';
-import { registryOf } from './access.ts';
+import { internalAddressesOf, registryOf } from './access.ts';
 import { versionOf } from './image-version.ts';
 import { readImageName } from './name.ts';
 import { platformsOf } from './platforms.ts';
@@ -120,11 +120,13 @@ async function ask(
 
 async function accessTo(parts: RegistryResolverParts, registry: string, tag: string) {
   const fleet = await parts.fleet();
-  const told = registryOf(fleet?.fleet?.spec?.registries, registry);
+  const sources = fleet?.fleet?.spec;
+  const told = registryOf(sources?.registries, registry);
   const { credential: name = '', plainHttp = false, caPem = '', tokenService = '' } = told ?? {};
   const place = {
     ...{ registry, plainHttp, ...(caPem === '' ? {} : { caPem }) },
     ...(tokenService === '' ? {} : { tokenService }),
+    internal: internalAddressesOf(sources, registry),
   };
   if (name === '') return { ...place, credential: undefined };
   try {
@@ -153,6 +155,8 @@ function remedyOf({ kind }: OciError, registry: string): string {
         `; give it a credential: rackwright fleet registry set ${registry} --credential ID, and ` +
         'name its token service where it has one elsewhere: --token-service HOST'
       );
+    case 'forbidden':
+      return '; if that is meant, list it: rackwright fleet update --internal-address ADDRESS';
     case 'untrusted':
       return `; name its authority: rackwright fleet registry set ${registry} --authority FILE`;
     case 'refused':
@@ -168,6 +172,7 @@ function remedyOf({ kind }: OciError, registry: string): string {
 
 const failureNames: Readonly<Record<OciFailureKind, FailureName>> = {
   unauthorized: 'registryUnauthorized',
+  forbidden: 'notAllowed',
   untrusted: 'registryUnreachable',
   refused: 'registryUnreachable',
   unreachable: 'registryUnreachable',

@@ -4,13 +4,7 @@
  * A machine says its BMC's address itself, and whoever can netboot can say any: a credential is
  * sent to such an address only where it lies in one of these networks.
  */
-import { isIPv4, isIPv6 } from 'node:net';
-
-interface Address {
-  /** As a number of so many bits. */
-  readonly value: bigint;
-  readonly bits: 32 | 128;
-}
+import { type Address, readAddress } from '@rackwright/platform';
 
 /** Why this is no network that can be named; undefined when it is one. */
 export function networkProblem(text: string): string | undefined {
@@ -43,20 +37,10 @@ function networkOf(text: string): (Address & { readonly prefix: number }) | unde
 
 /** None that holds for one interface only, or that stands for an address of the other family. */
 function addressOf(text: string): Address | undefined {
-  if (isIPv4(text)) return { value: joined(text.split('.').map(Number), 8n), bits: 32 };
-  if (!isIPv6(text) || /[.%]/.test(text)) return undefined;
-  const [before = '', after] = text.split('::').map((side) => side.split(':').filter(Boolean));
-  const first = [...before];
-  const last = [...(after ?? [])];
-  const zeros = Array.from({ length: 8 - first.length - last.length }, () => '0');
-  const words = [...first, ...zeros, ...last].map((word) => Number.parseInt(word, 16));
-  const value = joined(words, 16n);
-  return value >> 32n === mappedPrefix ? undefined : { value, bits: 128 };
+  const read = readAddress(text);
+  if (read?.bits !== 128) return read;
+  return /[.%]/.test(text) || read.value >> 32n === mappedPrefix ? undefined : read;
 }
 
 /** "::ffff:0:0/96": an IPv4 address written as an IPv6 one. */
 const mappedPrefix = 0xffffn;
-
-function joined(words: readonly number[], bits: bigint): bigint {
-  return words.reduce((sum, word) => (sum << bits) | BigInt(word), 0n);
-}

@@ -10,6 +10,7 @@
 import { create } from '@bufbuild/protobuf';
 import { agent, commandStep, type TemplatePolicy, webhookStep } from '@rackwright/api';
 import { isRegistry, isRepository, parseReference } from '@rackwright/oci';
+import { entriesNaming } from '@rackwright/platform';
 import { idOf } from '../records/index.ts';
 import { secretsProblem } from './step-secrets.ts';
 
@@ -149,11 +150,15 @@ export type CommandImageResult =
   | { readonly kind: 'ok'; readonly image: agent.CommandImage }
   | { readonly kind: 'refused'; readonly problem: string };
 
-/** `versions`: of the credentials that the policy names and that exist. */
+/**
+ * `versions`: of the credentials that the policy names and that exist. `internalAddresses`: those
+ * that the fleet lists.
+ */
 export function commandImageOf(
   { arguments: given }: Pick<ReachingStep, 'arguments'>,
   policy: Policy,
   versions: ReadonlyMap<string, bigint>,
+  internalAddresses: readonly string[] = [],
 ): CommandImageResult {
   const reference = given['image'] ?? '';
   const problem = imageProblem(policy, reference);
@@ -177,6 +182,8 @@ export function commandImageOf(
   const image = create(agent.CommandImageSchema, {
     ...{ reference, plainHttp, credential, tokenService },
     credentialVersion: credentialVersion ?? 0n,
+    // The policy names the registry itself.
+    internalAddresses: [...internalAddresses, ...entriesNaming(registry, plainHttp ? 80 : 443)],
   });
   return { kind: 'ok', image };
 }

@@ -6,13 +6,16 @@
  * 1. The receiver sees the id of the attempt as `Idempotency-Key`: of a call that is made again,
  *    because nobody can tell whether it arrived, it can know the first one.
  * 2. A redirect is not followed: what was allowed is the URL, not wherever its receiver points.
- * 3. Time, request, answer and calls at once are bounded; what is sent is logged nowhere.
- * 4. Secrets of headers are looked up for the call alone. An answer that repeats one is kept
+ * 3. An internal address is called only where the fleet lists it, or names it in the very prefix of
+ *    the URL: what a name resolves to is judged as the connection is made.
+ * 4. Time, request, answer and calls at once are bounded; what is sent is logged nowhere.
+ * 5. Secrets of headers are looked up for the call alone. An answer that repeats one is kept
  *    without it.
  */
 import { create } from '@bufbuild/protobuf';
 import { Masking, maskText, StepExitSchema } from '@rackwright/api';
 import type { Clock, Log, WebAnswer, WebClient, WebRequest } from '@rackwright/platform';
+import { entriesNaming } from '@rackwright/platform';
 import type { CallOutput, CallResult, CallWebhook, WebhookOrder } from '../host/index.ts';
 import { type GivenFor, OutOfBounds } from '../secrets/index.ts';
 import { readSecrets } from '../steps/index.ts';
@@ -21,6 +24,8 @@ export interface WebhookParts {
   readonly web: WebClient;
   readonly clock: Clock;
   readonly log: Log;
+  /** Internal addresses that the fleet lists; without it there are none. */
+  readonly internalAddresses?: () => Promise<readonly string[]>;
   /**
    * User name and password of a credential; undefined when there is none. May reject: with
    * `OutOfBounds` for good.
@@ -129,14 +134,14 @@ async function secretHeaders(
   return { kind: 'found', headers, hidden };
 }
 
-/** Invariant 4, for what is not the answer itself. */
+/** Invariant 5, for what is not the answer itself. */
 function withoutSecrets(result: CallResult, hidden: readonly string[]): CallResult {
   if (result.kind === 'complete' || hidden.length === 0) return result;
   return { ...result, message: maskText(result.message, hidden) };
 }
 
 async function send(
-  { web, clock }: WebhookParts,
+  { web, clock, internalAddresses }: WebhookParts,
   order: WebhookOrder,
   { headers, hidden }: FoundSecrets & { readonly kind: 'found' },
 ): Promise<CallResult> {
@@ -144,6 +149,10 @@ async function send(
   if (typeof request === 'string') {
     return { kind: 'failed', type: 'invalidArgument', message: request };
   }
+  const { origin, host, protocol } = new URL(request.url);
+  const listed = internalAddresses === undefined ? [] : await internalAddresses().catch(() => {});
+  if (listed === undefined) return { kind: 'transientError', message: 'the store is away' };
+  const internal = [...listed, ...entriesNaming(host, protocol === 'https:' ? 443 : 80)];
   const timeoutMs = Math.min(callTimeoutMs, order.deadlineMs - clock.nowMs());
   if (timeoutMs <= 0) return { kind: 'transientError', message: 'its time was over' };
   const late = new AbortController();
@@ -153,9 +162,8 @@ async function send(
     silenceMs: timeoutMs,
     headerBytesMax: answerHeaderBytesMax,
   };
-  const { origin } = new URL(request.url);
   try {
-    const outcome = await web.send(request, limits, late.signal);
+    const outcome = await web.send({ ...request, internal }, limits, late.signal);
     switch (outcome.kind) {
       case 'answered':
         return judge(outcome, await outputOf(outcome, hidden), origin);
@@ -166,6 +174,10 @@ async function send(
       case 'untrusted': {
         const message = `the certificate of ${origin} is not trusted: ${outcome.message}`;
         return { kind: 'transientError', message };
+      }
+      case 'forbidden': {
+        const message = `${origin} is not called: ${outcome.message}`;
+        return { kind: 'failed', type: 'notAllowed', message };
       }
       case 'noHttp':
       case 'unreachable':

@@ -5,6 +5,8 @@ export const ociFailures = [
   'unauthorized',
   /** Its certificate is not one that is trusted for its name. */
   'untrusted',
+  /** It is at an internal address that nobody has listed, or redirects to one. */
+  'forbidden',
   /** It has no such repository, manifest or blob. */
   'notFound',
   /** The image is not there for the platform that is wanted. */

@@ -32,6 +32,14 @@ export type {
   HttpsRequest,
   HttpsTarget,
 } from './https-client.ts';
+export {
+  type Address,
+  entriesNaming,
+  internalAddress,
+  internalEntryProblem,
+  mayBeReached,
+  readAddress,
+} from './internal-address.ts';
 export type { LargeFile, LargeFiles, PartFile } from './large-files.ts';
 export type { HeldAnswer, LocalCalls, LocalListener } from './local-calls.ts';
 export type { Log, LogFields } from './log.ts';

@@ -12,6 +12,11 @@ export interface WebRequest {
   readonly body?: Uint8Array;
   /** Authorities in PEM that are trusted for this request, beside those of the client. */
   readonly caPem?: string;
+  /**
+   * Internal addresses (`internal-address.ts`) that it may go to: "127.0.0.1:5000", "127.0.0.0/8".
+   * Only a guarded client asks for them.
+   */
+  readonly internal?: readonly string[];
 }
 
 export interface WebLimits {
@@ -47,6 +52,8 @@ export type WebOutcome =
   | WebAnswer
   /** The certificate is not one that this machine trusts for the name; nothing was sent. */
   | { readonly kind: 'untrusted'; readonly message: string }
+  /** It is at an internal address that is not listed; nothing was sent. */
+  | { readonly kind: 'forbidden'; readonly message: string }
   /** What answers speaks neither HTTP nor TLS as it should, or sends more than the limits allow. */
   | { readonly kind: 'noHttp'; readonly message: string }
   /** Nobody answers. `mayHaveArrived`: the request may have been carried out all the same. */

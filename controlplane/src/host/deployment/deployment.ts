@@ -19,14 +19,13 @@ import {
   DeploySpecSchema,
   FirstBootFormat,
   HostState,
-  type ImageRegistry,
   type Run,
   RunKind,
   type RunStep,
   store,
   writeImageStep,
 } from '@rackwright/api';
-import { hostImageOf } from '../../images/index.ts';
+import { hostImageOf, type ImageSources } from '../../images/index.ts';
 import { idOf } from '../../records/index.ts';
 import { isDeployStepOfAgent, switchesOnImage } from '../turn/step-names.ts';
 import { activeRun, type Turn } from '../turn/turn.ts';
@@ -62,7 +61,7 @@ export function deploymentOf(turn: Turn, run: Pick<Run, 'number'>): DeploymentRe
   const { record, host, spec, context } = turn;
   const found = hostImageOf(
     record.image,
-    context.fleet?.registries,
+    context.fleet,
     context.registryCredentials ?? versionsOfNone,
   );
   if (found.kind === 'refused') return found;
@@ -110,14 +109,14 @@ export function refusalOfDeployment(turn: Turn, run: Run, step: RunStep): string
 /** What the host boots over the network whenever it asks; undefined: it boots from its disk. */
 export function netbootOf(
   record: store.HostRecord,
-  registries: readonly ImageRegistry[] | undefined,
+  sources: ImageSources,
   versions: ReadonlyMap<string, bigint>,
 ): agent.Deployment | undefined {
   const { host, deployedRun } = record;
   const { status, spec } = host ?? {};
   if (host === undefined || status === undefined || spec === undefined) return undefined;
   if (!bootsOverNetwork(record)) return undefined;
-  const found = hostImageOf(status.image, registries, versions);
+  const found = hostImageOf(status.image, sources, versions);
   // What the fleet has taken back keeps no host from what the agent has of its image already.
   const image =
     found.kind === 'ok' ? found.image : create(agent.HostImageSchema, { reference: status.image });
@@ -132,11 +131,11 @@ export function netbootOf(
 /** Why what the host boots over the network could not be fetched again; undefined: it could. */
 export function netbootProblem(
   record: store.HostRecord,
-  registries: readonly ImageRegistry[] | undefined,
+  sources: ImageSources,
   versions: ReadonlyMap<string, bigint>,
 ): string | undefined {
   if (!bootsOverNetwork(record)) return undefined;
-  const found = hostImageOf(record.host?.status?.image ?? '', registries, versions);
+  const found = hostImageOf(record.host?.status?.image ?? '', sources, versions);
   return found.kind === 'refused' ? found.problem : undefined;
 }
 

@@ -11,7 +11,7 @@ const versionsOfNone: ReadonlyMap<string, bigint> = new Map();
 export function noteNetbootAccess(turn: Turn): void {
   const { context, record, status } = turn;
   const versions = context.registryCredentials ?? versionsOfNone;
-  const problem = netbootProblem(record, context.fleet?.registries, versions);
+  const problem = netbootProblem(record, context.fleet, versions);
   if (problem === undefined || status.state !== HostState.PROVISIONED) {
     clearFault(turn, netbootImage);
     return;

@@ -35,6 +35,23 @@ describe('the fleet', () => {
     expect(await fleet.getFleet({})).toEqual(changed);
   });
 
+  test('lists internal addresses, and says of each entry what is wrong with it', async () => {
+    const { fleet } = fixture;
+    const internalAddresses = ['127.0.0.1:5000', '[::1]:5000', '169.254.0.0/16'];
+    const updateMask = { paths: ['spec.internal_addresses'] };
+    const changed = await fleet.updateFleet({ fleet: { spec: { internalAddresses } }, updateMask });
+    expect(changed.spec?.internalAddresses).toEqual(internalAddresses);
+    const wrong = { internalAddresses: ['localhost', '127.0.0.1', '0.0.0.0/0'] };
+    expect(await violatedFields(fleet.updateFleet({ fleet: { spec: wrong } }))).toEqual([
+      'fleet.spec.internal_addresses[0]',
+      'fleet.spec.internal_addresses[2]',
+    ]);
+    const many = { internalAddresses: Array<string>(33).fill('127.0.0.1') };
+    expect(await violatedFields(fleet.updateFleet({ fleet: { spec: many } }))).toEqual([
+      'fleet.spec.internal_addresses',
+    ]);
+  });
+
   test('keeps what templates may reach, and says of each entry what is wrong with it', async () => {
     const { fleet, credentials } = fixture;
     const templates = {

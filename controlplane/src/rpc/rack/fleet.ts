@@ -16,6 +16,7 @@ import {
   type UpdateFleetRequest,
   store as wire,
 } from '@rackwright/api';
+import { internalEntryProblem } from '@rackwright/platform';
 import type { Revision } from '@rackwright/store';
 import { fleetKey } from '../../host/index.ts';
 import {
@@ -52,6 +53,7 @@ const updatablePaths = [
   'spec.templates.credentials',
   'spec.templates.registry_token_services',
   'spec.registries',
+  'spec.internal_addresses',
   'spec.verification',
   'spec.erasure_report',
   'spec.erasure_report.organisation',
@@ -149,6 +151,7 @@ function checkFleet({ spec }: Fleet, violations: Violations): void {
     violations.add(`fleet.spec.templates.${field}`, description);
   }
   checkRegistries('fleet.spec.registries', spec.registries, violations);
+  checkInternal('fleet.spec.internal_addresses', spec.internalAddresses, violations);
   checkVerification('fleet.spec.verification', spec.verification, violations);
   checkReport('fleet.spec.erasure_report', spec.erasureReport, violations);
   if (spec.pools.length > poolsMax) {
@@ -163,6 +166,18 @@ function checkFleet({ spec }: Fleet, violations: Violations): void {
     if (seen.has(pool)) violations.add(`${path}.pool`, 'names a pool that is named before');
     seen.add(pool);
     checkOverrides(`${path}.priority_overrides`, priorityOverrides, violations);
+  });
+}
+
+const internalAddressesMax = 32;
+
+function checkInternal(path: string, entries: readonly string[], violations: Violations): void {
+  if (entries.length > internalAddressesMax) {
+    violations.add(path, `has ${entries.length}; at most ${internalAddressesMax} are kept`);
+    return;
+  }
+  entries.forEach((entry, index) => {
+    violations.addIf(`${path}[${index}]`, internalEntryProblem(entry));
   });
 }
 

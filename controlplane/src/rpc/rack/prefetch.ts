@@ -134,7 +134,7 @@ async function referenceOf(deps: RpcDependencies, image: string): Promise<string
   const versions = isUnscoped(deps.principal.scope)
     ? await credentialVersions(deps, fleet)
     : new Map(credentialsOfRegistries(registries).map((name) => [name, 0n]));
-  const told = hostImageOf(reference, registries, versions);
+  const told = hostImageOf(reference, fleet?.fleet?.spec, versions);
   if (told.kind === 'ok') return reference;
   throw invalidArgument([{ field: 'image', description: told.problem }]);
 }

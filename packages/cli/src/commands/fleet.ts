@@ -52,6 +52,7 @@ async function show(
     ...priorityFields('priority', fleet.spec?.priorityOverrides ?? {}),
     ...reportFields(fleet.spec),
     ...policyFields(fleet.spec?.templates),
+    ...(fleet.spec?.internalAddresses ?? []).map((each): [string, string] => ['internal', each]),
     ...(fleet.spec?.registries ?? []).map((each): [string, string] => [
       `registry ${each.registry}`,
       askedText(each),
@@ -183,7 +184,7 @@ const updateFleet = buildCommand({
     if (paths.length === 0) {
       const flags =
         '--wipe-budget, --priority, --pool-priority, --verification, --organisation, --customer, ' +
-        '--technician, or what templates may reach';
+        '--technician, --internal-address, or what templates may reach';
       throw new UsageError(`nothing to change: give ${flags}`);
     }
     const budget = wipeBudget === undefined ? undefined : parseBudget(wipeBudget);
@@ -203,7 +204,8 @@ const updateFleet = buildCommand({
       const templates = policy.over(now?.templates);
       const pools = changePools(now?.pools ?? []);
       // With its etag: what somebody else changes meanwhile is not taken back.
-      const next = { ...spec, templates, pools };
+      const internalAddresses = policy.internal(now?.internalAddresses);
+      const next = { ...spec, templates, pools, internalAddresses };
       return fleet.updateFleet({ fleet: { etag, spec: next }, updateMask });
     });
   },

@@ -70,3 +70,11 @@ test('the token service of a registry is named, and taken back', () => {
   expect(taken.over(before).registryTokenServices).toEqual({});
   expect(() => parsePolicy({ registryTokenService: ['box:5000'] })).toThrow('REGISTRY=HOST');
 });
+
+test('an internal address is listed beside the others, and taken back', () => {
+  const { paths, internal } = parsePolicy({ internalAddress: ['127.0.0.1:5000'] });
+  expect(paths).toEqual(['spec.internal_addresses']);
+  expect(internal(['169.254.1.1'])).toEqual(['169.254.1.1', '127.0.0.1:5000']);
+  const taken = parsePolicy({ noInternalAddress: ['127.0.0.1:5000'] });
+  expect(taken.internal(['127.0.0.1:5000', '169.254.1.1'])).toEqual(['169.254.1.1']);
+});

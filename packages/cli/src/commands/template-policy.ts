@@ -38,6 +38,11 @@ export const policyFlags = {
     'credential',
   ),
   noTemplateCredential: drop('such a credential', 'credential'),
+  internalAddress: listFlag(
+    'Let images, webhooks and BMCs be at this ADDRESS, ADDRESS:PORT or NETWORK too; repeatable',
+    'address',
+  ),
+  noInternalAddress: drop('such an address', 'address'),
 } as const;
 
 export type PolicyFlags = { readonly [F in keyof typeof policyFlags]?: readonly string[] };
@@ -51,6 +56,8 @@ export interface PolicyChange {
   readonly paths: readonly string[];
   /** What `now` becomes. Throws `UsageError` when something is to go that is not there. */
   readonly over: (now: TemplatePolicy | undefined) => Policy;
+  /** The same of the fleet’s internal addresses. */
+  readonly internal: (now: readonly string[] | undefined) => string[];
 }
 
 export function parsePolicy(flags: PolicyFlags): PolicyChange {
@@ -65,6 +72,12 @@ export function parsePolicy(flags: PolicyFlags): PolicyChange {
   const paths = given.flatMap(([path, ...texts]) =>
     texts.every((each) => each === undefined) ? [] : [`spec.templates.${path}`],
   );
+  const { internalAddress, noInternalAddress } = flags;
+  if (internalAddress !== undefined || noInternalAddress !== undefined) {
+    paths.push('spec.internal_addresses');
+  }
+  const internal = (now: readonly string[] | undefined): string[] =>
+    changed('internal-address', now, internalAddress, noInternalAddress);
   const credentials = mapChange(
     'registry-credential',
     flags.registryCredential,
@@ -102,7 +115,7 @@ export function parsePolicy(flags: PolicyFlags): PolicyChange {
       ),
     };
   };
-  return { paths, over };
+  return { paths, over, internal };
 }
 
 /** "none" alone takes all of a list back. */

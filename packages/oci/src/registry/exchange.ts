@@ -22,6 +22,8 @@ export interface RegistryAccess {
   readonly credential: RegistryCredential | undefined;
   /** "host" or "host:port" of the token service that may be shown the credential as well. */
   readonly tokenService?: string;
+  /** Internal addresses that it and all to which it leads may be at (`WebRequest.internal`). */
+  readonly internal?: readonly string[];
   /** Authorities in PEM that are trusted for this registry, beside those of this machine. */
   readonly caPem?: string;
 }
@@ -141,11 +143,12 @@ export class RegistryExchange {
     const shown = this.#isOwn(url) ? this.#authorizations.get(keyOf(ask)) : undefined;
     const authorization = shown === undefined ? {} : { authorization: shown };
     const { method, body } = ask;
-    const { caPem } = this.#access;
+    const { caPem, internal } = this.#access;
     const request = {
       ...{ method, url: url.href, headers: { ...ask.headers, ...authorization, ...always } },
       ...(body === undefined ? {} : { body }),
       ...(caPem === undefined ? {} : { caPem }),
+      ...(internal === undefined ? {} : { internal }),
     };
     const limits = ask.isBlob === true ? this.#limits : this.#smallLimits;
     return answerOf(await this.#web.send(request, limits, ask.signal), url.host);
@@ -157,13 +160,14 @@ export class RegistryExchange {
 
   /** What the next request shall carry; undefined when nothing new can be shown. */
   async #authorize(answer: WebAnswer, ask: RegistryAsk): Promise<string | undefined> {
-    const { credential, plainHttp, caPem } = this.#access;
+    const { credential, plainHttp, caPem, internal } = this.#access;
     const challenges = parseChallenges(answer.headers['www-authenticate'] ?? '');
     const bearer = challenges.find(({ scheme }) => scheme === 'bearer');
     if (bearer !== undefined) {
       const url = tokenUrl(bearer, ask.repository, ask.scope, plainHttp);
       if (credential !== undefined) this.#checkTokenService(new URL(url));
-      const asking = { url, credential, caPem, limits: this.#smallLimits, signal: ask.signal };
+      const { signal } = ask;
+      const asking = { url, credential, caPem, internal, limits: this.#smallLimits, signal };
       return `Bearer ${await fetchToken(this.#web, asking)}`;
     }
     const isBasic = challenges.some(({ scheme }) => scheme === 'basic');

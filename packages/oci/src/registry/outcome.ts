@@ -15,6 +15,8 @@ export function answerOf(outcome: WebOutcome, host: string): WebAnswer {
       throw new OciError('unreachable', 'given up');
     case 'noHttp':
       throw new OciError('refused', `${host} cannot be asked so: ${outcome.message}`);
+    case 'forbidden':
+      throw new OciError('forbidden', `${host} is not asked: ${outcome.message}`);
     case 'untrusted': {
       const message = `the certificate of ${host} is not trusted: ${outcome.message}`;
       throw new OciError('untrusted', message);

@@ -45,15 +45,19 @@ export interface TokenAsk {
   readonly credential: RegistryCredential | undefined;
   /** As of the registry. */
   readonly caPem: string | undefined;
+  readonly internal: readonly string[] | undefined;
   readonly limits: WebLimits;
   readonly signal: AbortSignal | undefined;
 }
 
 /** Asks for a token. */
 export async function fetchToken(web: WebClient, ask: TokenAsk): Promise<string> {
-  const { url, credential, caPem, limits, signal } = ask;
+  const { url, credential, caPem, internal, limits, signal } = ask;
   const headers = credential === undefined ? {} : { authorization: basic(credential) };
-  const own = caPem === undefined ? {} : { caPem };
+  const own = {
+    ...(caPem === undefined ? {} : { caPem }),
+    ...(internal === undefined ? {} : { internal }),
+  };
   const { host } = new URL(url);
   const outcome = await web.send({ method: 'GET', url, headers, ...own }, limits, signal);
   const answer = answerOf(outcome, `the token service ${host}`);

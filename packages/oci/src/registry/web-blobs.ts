@@ -46,6 +46,8 @@ export interface WebFileAccess {
   readonly credential: RegistryCredential | undefined;
   /** Authorities in PEM that are trusted for it, beside those of this machine. */
   readonly caPem?: string;
+  /** Internal addresses that it may be at, or redirect to (`WebRequest.internal`). */
+  readonly internal?: readonly string[];
 }
 
 /** A file that somebody names by its URL; whoever reads it checks its digest. */
@@ -108,7 +110,7 @@ export class WebFile implements BlobSource {
     headers: Readonly<Record<string, string>>,
     signal: AbortSignal | undefined,
   ): Promise<WebAnswer> {
-    const { url, credential, caPem } = this.#access;
+    const { url, credential, caPem, internal } = this.#access;
     let at = new URL(url);
     const { origin } = at;
     for (let hops = 0; hops <= redirectsMax; hops += 1) {
@@ -117,6 +119,7 @@ export class WebFile implements BlobSource {
       const request = {
         ...{ method, url: at.href, headers: { ...headers, ...shown, ...plainly } },
         ...(caPem === undefined ? {} : { caPem }),
+        ...(internal === undefined ? {} : { internal }),
       };
       const answer = answerOf(await this.#web.send(request, this.#limits, signal), at.host);
       const { location } = answer.headers;

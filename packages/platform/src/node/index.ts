@@ -18,4 +18,4 @@ export { nodeOwnAddresses } from './own-addresses.ts';
 export { nodeRandom } from './random.ts';
 export { nodeSupervision } from './supervision.ts';
 export { nodeUdp } from './udp.ts';
-export { nodeWebClient } from './web-client.ts';
+export { guardedWebClient, nodeWebClient } from './web-client.ts';

@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { createServer as createHttp, type RequestListener } from 'node:http';
 import { createServer as createHttps } from 'node:https';
 import { type AddressInfo, createServer as createTcp } from 'node:net';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { WebBroken, type WebLimits, type WebOutcome, WebTooSlow } from '../web-client.ts';
 import { testCertificate } from './test-certificate.ts';
-import { nodeWebClient } from './web-client.ts';
+import { guardedWebClient, nodeWebClient } from './web-client.ts';
 
 const limits: WebLimits = { answerTimeoutMs: 5_000, silenceMs: 5_000, headerBytesMax: 4_096 };
 const closers: (() => void)[] = [];
@@ -164,4 +164,40 @@ test('hears that it is cancelled before and after it was sent', async () => {
   const stop = new AbortController();
   setTimeout(() => stop.abort(), 20);
   expect(await get(url, {}, stop.signal)).toEqual({ kind: 'cancelled' });
+});
+
+describe('a guarded client', () => {
+  const guarded = (url: string, internal: readonly string[] = []) =>
+    guardedWebClient().send({ method: 'GET', url, headers: {}, internal }, limits);
+
+  test('connects to no internal address, however it is written', async () => {
+    let requests = 0;
+    const url = await serve((_, response) => {
+      requests += 1;
+      response.end();
+    });
+    const { port } = new URL(url);
+    const hosts = [
+      ...['127.0.0.1', '127.1', '2130706433', '0x7f000001', '0177.0.0.1', '0.0.0.0', 'localhost'],
+      ...['[::ffff:127.0.0.1]', '[::1]', '[::]', '127.0.0.1.', '169.254.169.254', 'LOCALHOST'],
+    ];
+    for (const host of hosts) {
+      for (const scheme of ['http', 'https']) {
+        const outcome = await guarded(`${scheme}://${host}:${port}/`);
+        expect(outcome, `${scheme} ${host}`).toMatchObject({ kind: 'forbidden' });
+      }
+    }
+    expect(requests).toBe(0);
+  });
+
+  test('connects to what is listed, with its port', async () => {
+    const url = await serve((_, response) => response.end('here'));
+    const { port } = new URL(url);
+    const other = Number(port) === 1 ? 2 : 1;
+    expect(await textOf(await guarded(url, [`127.0.0.1:${port}`]))).toBe('here');
+    expect(await textOf(await guarded(url, ['127.0.0.0/8']))).toBe('here');
+    const byName = await guarded(`http://localhost:${port}`, [`127.0.0.1:${port}`]);
+    expect(await textOf(byName)).toBe('here');
+    expect(await guarded(url, [`127.0.0.1:${other}`])).toMatchObject({ kind: 'forbidden' });
+  });
 });

@@ -6,11 +6,14 @@
  * W2 Every connection serves one request, so that nothing of an answer meets another request.
  * W3 Headers, the wait for them and every silence after them are bounded; so is how slowly a body
  *    may come.
+ * W4 A guarded client connects to an internal address only where the request lists it: the address
+ *    of the connection is judged, whatever name or spelling has led to it.
  */
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { isIP } from 'node:net';
 import { connect, createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
+import { mayBeReached } from '../internal-address.ts';
 import {
   type WebAnswer,
   WebBroken,
@@ -21,12 +24,25 @@ import {
   type WebRequest,
   WebTooSlow,
 } from '../web-client.ts';
+import { AddressRefused, guardedLookup, refusedWords } from './guarded-lookup.ts';
 
 /** Sets of authorities that are kept; what is asked for most has one of its own. */
 const contextsMax = 16;
 
-/** `caPem`: trusted beside the authorities of this machine. */
+/**
+ * Reaches whatever this machine reaches: for places that this program's own administrator names.
+ * `caPem`: trusted beside the authorities of this machine.
+ */
 export function nodeWebClient(caPem: readonly string[] = []): WebClient {
+  return clientOf(caPem, false);
+}
+
+/** For places that others may name (W4). */
+export function guardedWebClient(): WebClient {
+  return clientOf([], true);
+}
+
+function clientOf(caPem: readonly string[], isGuarded: boolean): WebClient {
   const contexts = new Map<string, SecureContext>();
   const trust = (own: string): SecureContext => {
     // Hundreds of certificates: read once, and only when they are needed.
@@ -39,20 +55,30 @@ export function nodeWebClient(caPem: readonly string[] = []): WebClient {
     contexts.set(own, made);
     return made;
   };
-  return { send: (request, limits, signal) => send(request, limits, signal, trust) };
+  return { send: (request, limits, signal) => send(request, limits, signal, { trust, isGuarded }) };
+}
+
+interface ConnectionRules {
+  readonly trust: (own: string) => SecureContext;
+  readonly isGuarded: boolean;
 }
 
 async function send(
   request: WebRequest,
   limits: WebLimits,
   signal: AbortSignal | undefined,
-  trust: (own: string) => SecureContext,
+  rules: ConnectionRules,
 ): Promise<WebOutcome> {
   const url = URL.parse(request.url);
   if (url === null || !['http:', 'https:'].includes(url.protocol) || hasUser(url)) {
     return { kind: 'noHttp', message: 'this is no URL of HTTP or HTTPS without a user' };
   }
   if (isAborted(signal)) return { kind: 'cancelled' };
+  const { host, port } = placeOf(url);
+  // No lookup is asked for what is an address already.
+  if (rules.isGuarded && isIP(host) !== 0 && !mayBeReached(host, port, request.internal ?? [])) {
+    return { kind: 'forbidden', message: refusedWords(host, host) };
+  }
   const over = new AbortController();
   const stop = (): void => over.abort();
   signal?.addEventListener('abort', stop, { once: true });
@@ -60,7 +86,7 @@ async function send(
   const late = setTimeout(stop, limits.answerTimeoutMs);
   let sent: ClientRequest;
   try {
-    sent = start(url, request, limits, over.signal, trust);
+    sent = start(url, request, limits, over.signal, rules);
   } catch (error) {
     clearTimeout(late);
     end();
@@ -84,7 +110,11 @@ function isAborted(signal: AbortSignal | undefined): boolean {
   return signal?.aborted === true;
 }
 
-const httpsPort = 443;
+/** Where the connection goes: an address without brackets, or a name. */
+function placeOf({ hostname, port, protocol }: URL): { readonly host: string; port: number } {
+  const usual = protocol === 'https:' ? 443 : 80;
+  return { host: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? usual : Number(port) };
+}
 
 function hasUser({ username, password }: URL): boolean {
   return username !== '' || password !== '';
@@ -92,11 +122,13 @@ function hasUser({ username, password }: URL): boolean {
 
 function start(
   url: URL,
-  { method, headers, body, caPem = '' }: WebRequest,
+  { method, headers, body, caPem = '', internal = [] }: WebRequest,
   { headerBytesMax }: WebLimits,
   signal: AbortSignal,
-  trust: (own: string) => SecureContext,
+  { trust, isGuarded }: ConnectionRules,
 ): ClientRequest {
+  const { host, port } = placeOf(url);
+  const guard = isGuarded ? { lookup: guardedLookup(port, internal) } : {};
   const length = body === undefined ? {} : { 'content-length': String(body.length) };
   const options = {
     method,
@@ -104,14 +136,12 @@ function start(
     maxHeaderSize: headerBytesMax,
     signal,
   };
-  if (url.protocol === 'http:') return httpRequest(url, { ...options, agent: false });
-  const host = url.hostname.replace(/^\[|\]$/g, '');
-  const port = url.port === '' ? httpsPort : Number(url.port);
+  if (url.protocol === 'http:') return httpRequest(url, { ...options, ...guard, agent: false });
   // A name is told to the server; an address must not be (RFC 6066 §3).
   const servername = isIP(host) === 0 ? host : '';
   const secureContext = trust(caPem);
   // Instead of an agent: without one, too, the connection serves this request alone (W2).
-  const createConnection = () => connect({ host, port, servername, secureContext });
+  const createConnection = () => connect({ host, port, servername, secureContext, ...guard });
   return httpsRequest(url, { ...options, createConnection });
 }
 
@@ -185,6 +215,7 @@ function outcomeOf(
   const { socket } = sent;
   const isSecured = !(socket !== null && 'authorized' in socket) || socket.authorized === true;
   const mayHaveArrived = socket !== null && !socket.connecting && isSecured;
+  if (error instanceof AddressRefused) return { kind: 'forbidden', message: error.message };
   if (isLate) {
     const message = `no answer in ${answerTimeoutMs / 1_000} s`;
     return { kind: 'unreachable', message, mayHaveArrived };

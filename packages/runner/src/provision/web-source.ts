@@ -92,6 +92,7 @@ export function webSource(
           throw new SourceBroken('cancelled');
         case 'unreachable':
           throw new SourceBroken(outcome.message);
+        case 'forbidden':
         case 'untrusted':
         case 'noHttp':
           throw new ImageError('unreachable', `the image cannot be fetched: ${outcome.message}`);

@@ -24,7 +24,8 @@ export function refusalOfImage(turn: Turn, run: Run, step: RunStep): string | un
 
 function commandImage(turn: Turn, step: RunStep) {
   if (step.name !== commandStep) return undefined;
-  return commandImageOf(step, turn.context.fleet?.templates, credentialVersions(turn));
+  const { templates, internalAddresses } = turn.context.fleet ?? {};
+  return commandImageOf(step, templates, credentialVersions(turn), internalAddresses);
 }
 
 /** Of the credentials that the fleet names for templates and registries. */

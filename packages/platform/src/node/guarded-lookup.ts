@@ -1,0 +1,47 @@
+/**
+ * Looks names up for connections whose place somebody else may name: what a name resolves to is
+ * judged as the connection is made, so that a name whose answer changes meanwhile gains nothing.
+ */
+import { type LookupAddress, type LookupOptions, lookup } from 'node:dns';
+import type { LookupFunction } from 'node:net';
+import { internalAddress, mayBeReached } from '../internal-address.ts';
+
+/** All that the name resolves to is internal, and not listed. Nothing was sent. */
+export class AddressRefused extends Error {
+  override readonly name = 'AddressRefused';
+}
+
+/** "127.0.0.1 is a loopback address, which is not listed" */
+export function refusedWords(host: string, address: string): string {
+  const what = internalAddress(address) ?? 'no address that may be reached';
+  const whose = host === address ? address : `${host} is at ${address}, which`;
+  return `${whose} is ${what} and not listed among the internal addresses`;
+}
+
+type LookUpAll = (
+  name: string,
+  options: LookupOptions & { readonly all: true },
+  answer: (error: NodeJS.ErrnoException | null, found: LookupAddress[]) => void,
+) => void;
+
+/** Finds only what may be reached at `port`. `lookUp` stands in for the system's in tests. */
+export function guardedLookup(
+  port: number,
+  listed: readonly string[],
+  lookUp: LookUpAll = lookup,
+): LookupFunction {
+  return (name, options, answer) => {
+    lookUp(name, { ...options, all: true }, (error, found) => {
+      if (error !== null) {
+        answer(error, '', 0);
+        return;
+      }
+      const reached = found.filter(({ address }) => mayBeReached(address, port, listed));
+      const [first] = reached;
+      if (first === undefined) {
+        answer(new AddressRefused(refusedWords(name, found[0]?.address ?? '')), '', 0);
+      } else if (options.all === true) answer(null, reached);
+      else answer(null, first.address, first.family);
+    });
+  };
+}
