@@ -1,17 +1,8 @@
-/**
- * The control plane's program.
- *
- *     rackwright-controlplane --config FILE --check-config
- *     rackwright-controlplane --config FILE [--restored] [--accept-new-identity]
- *                             [--accept-unproven-durability] [--new-admin-token]
- *     rackwright-controlplane backup --config FILE --to FILE.tar
- *     rackwright-controlplane restore --config FILE --from FILE.tar
- */
+/** The control plane's program; `arguments.ts` has its command line. */
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import { type Log, nodeVersionProblem } from '@rackwright/platform';
 import { checkConfig, problemLines, wrongConfigCode } from '@rackwright/platform/config';
 import {
@@ -29,7 +20,8 @@ import {
   nodeSupervision,
   nodeWebClient,
 } from '@rackwright/platform/node';
-import { backupCommand, backupUsage, restoreCommand, settleRestoration } from './backup/index.ts';
+import { parseArguments, type RunOptions, usage } from './arguments.ts';
+import { backupCommand, restoreCommand, settleRestoration } from './backup/index.ts';
 import { type ControlPlaneConfig, parseConfig } from './config.ts';
 import { type ControlPlane, identityFolder, startControlPlane } from './control-plane.ts';
 import { openStore } from './open-store.ts';
@@ -38,29 +30,7 @@ import { controlPlaneVersion, isBundled, type Software } from './version.ts';
 
 /** Our own servers answer in milliseconds; both together stay below the watchdog's question. */
 const ownAnswerTimeoutMs = 4_000;
-const defaultConfig = '/etc/rackwright/controlplane.yaml';
-
-const usage =
-  'usage: rackwright-controlplane [--config FILE] [--check-config] [--restored] ' +
-  '[--accept-new-identity] [--accept-unproven-durability] [--new-admin-token]';
-
-function readArguments(argv: string[]) {
-  const { values } = parseArgs({
-    args: argv,
-    options: {
-      help: { type: 'boolean', short: 'h', default: false },
-      config: { type: 'string', default: defaultConfig },
-      'check-config': { type: 'boolean', default: false },
-      restored: { type: 'boolean', default: false },
-      'accept-new-identity': { type: 'boolean', default: false },
-      'new-admin-token': { type: 'boolean', default: false },
-      'accept-unproven-durability': { type: 'boolean', default: false },
-    },
-  });
-  if (values.help) throw new Error(usage);
-  return values;
-}
-
+const wrongArgumentsCode = 2;
 /** Where systemd puts the credentials of a unit. */
 function credentialsFolder(): { readonly credentialsFolder?: string } {
   const folder = process.env['CREDENTIALS_DIRECTORY'] ?? '';
@@ -101,7 +71,7 @@ interface Started {
 
 async function start(
   config: ControlPlaneConfig,
-  options: ReturnType<typeof readArguments>,
+  options: RunOptions,
   starts: FailedStarts,
 ): Promise<Started> {
   const log = nodeLog(config.log.level);
@@ -136,12 +106,12 @@ async function start(
           clock,
           retention: config.retention,
           restored: options.restored,
-          acceptUnprovenDurability: options['accept-unproven-durability'],
+          acceptUnprovenDurability: options.acceptUnprovenDurability,
         }),
     },
     {
-      acceptNewIdentity: options['accept-new-identity'],
-      newAdminToken: options['new-admin-token'],
+      acceptNewIdentity: options.acceptNewIdentity,
+      newAdminToken: options.newAdminToken,
     },
   );
   log.info(
@@ -166,19 +136,8 @@ async function start(
 }
 
 /** Makes or takes a backup, and says what came of it. */
-async function runBackup(kind: 'backup' | 'restore', argv: string[]): Promise<void> {
-  const { values } = parseArgs({
-    args: argv,
-    options: {
-      config: { type: 'string', default: defaultConfig },
-      to: { type: 'string' },
-      from: { type: 'string' },
-    },
-  });
-  const file = kind === 'backup' ? values.to : values.from;
-  const other = kind === 'backup' ? values.from : values.to;
-  if (file === undefined || other !== undefined) throw new Error(backupUsage);
-  const config = parseConfig(await readFile(values.config, 'utf8'));
+async function runBackup(kind: 'backup' | 'restore', at: string, file: string): Promise<void> {
+  const config = parseConfig(await readFile(at, 'utf8'));
   const parts = { disk: nodeDisk(), clock: nodeClock(), random: nodeRandom(), exec: nodeExec() };
   const opening = { ...parts, retention: config.retention, acceptUnprovenDurability: true };
   const files = nodeLargeFiles();
@@ -203,12 +162,29 @@ async function runBackup(kind: 'backup' | 'restore', argv: string[]): Promise<vo
 }
 
 async function run(): Promise<void> {
-  const [first, ...rest] = process.argv.slice(2);
-  if (first === 'backup' || first === 'restore') return runBackup(first, rest);
+  const command = parseArguments(process.argv.slice(2));
+  switch (command.kind) {
+    case 'help':
+      process.stdout.write(usage);
+      return;
+    case 'wrong':
+      process.stderr.write(`rackwright-controlplane: ${command.problem}\n\n${usage}`);
+      process.exitCode = wrongArgumentsCode;
+      return;
+    case 'backup':
+    case 'restore':
+      return runBackup(command.kind, command.config, command.file);
+    case 'checkConfig':
+      await readConfig(command.config);
+      return;
+    case 'run':
+      return serve(command.options);
+  }
+}
+
+async function serve(options: RunOptions): Promise<void> {
   const problem = nodeVersionProblem(process.versions.node);
   if (problem !== undefined) throw new Error(problem);
-  const options = readArguments(process.argv.slice(2));
-  if (options['check-config']) return void (await readConfig(options.config));
   const starts = nodeFailedStarts(process.env);
   if (!(await starts.begin())) return;
   const config = await readConfig(options.config);

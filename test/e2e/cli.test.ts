@@ -35,6 +35,27 @@ async function rackwright(args: readonly string[], input = '') {
 
 const words = (line: string) => line.split(' ');
 
+/** The control plane's own program, asked for something that ends at once. */
+async function controlPlaneProgram(args: readonly string[]) {
+  const stdio = ['ignore', 'pipe', 'pipe'] as const;
+  const child = spawn(process.execPath, [programOf('controlplane'), ...args], {
+    stdio: [...stdio],
+  });
+  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
+  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  return { code: await ended, out, err };
+}
+
+test('the control plane’s program explains itself, and refuses what it does not know', async () => {
+  const help = await controlPlaneProgram(['--help']);
+  expect(help).toMatchObject({ code: 0, err: '' });
+  expect(help.out).toContain('backup --to FILE.tar');
+  expect(help.out).toContain('restore --from FILE.tar');
+  const unknown = await controlPlaneProgram(['bakcup', '--to', 'x.tar']);
+  expect(unknown).toMatchObject({ code: 2, out: '' });
+  expect(unknown.err).toContain('backup --to FILE.tar');
+});
+
 describe('rackwright', () => {
   test('takes a host from nothing to its deletion, in words and exit codes', async () => {
     const rack = await rackwright(['rack', 'create', 'r1', '--display-name', 'Hall 1']);
@@ -61,6 +82,10 @@ describe('rackwright', () => {
     expect((await rackwright(words('host update h1 --label site-'))).out).toMatch(/labels +-\n/);
     const list = await rackwright(words('host list'));
     expect(list.out.split('\n')[1]).toMatch(/^hosts\/h1 +verifying/);
+    const elsewhere = await rackwright(words('host list --rack r1x'));
+    expect(elsewhere).toMatchObject({ code: 3, out: '' });
+    expect(elsewhere.err).toContain('racks/r1x');
+    expect((await rackwright(words('audit list --actor admin'))).out).toContain('user:admin');
     const json: unknown = JSON.parse((await rackwright(words('host get h1 -o json'))).out);
     expect(json).toMatchObject({ name: 'hosts/h1', spec: { bootMacs: ['52:54:00:aa:00:01'] } });
 
@@ -150,6 +175,9 @@ describe('rackwright', () => {
     const free = await rackwright(words('rack update r7 --runs none --wipe-budget none'));
     expect(free.out).not.toMatch(/(runs at once|wipe budget) +\d/);
     const frozen = await rackwright([...words('rack freeze r7 --reason'), 'a drill']);
+    expect((await rackwright(words('rack list'))).out).toMatch(
+      /r7 .* rack frozen by user:admin: a d/,
+    );
     expect(frozen.out).toMatch(/frozen +by user:admin .*: a drill/);
     expect((await rackwright(words('rack explain r7'))).out).toContain('rackwright rack thaw r7');
     expect((await rackwright(words('rack thaw r7 --reason over'))).out).not.toContain('frozen');

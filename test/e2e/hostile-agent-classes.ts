@@ -158,6 +158,7 @@ export const classes: Readonly<Record<string, Readonly<Record<string, NameClass>
   // What a machine is made of: devices are told apart within their host only.
   'rackwright.v1.ShownCertificate': { sha256: 'free' },
   'rackwright.v1.OtherHost': { name: 'hostName' },
+  'rackwright.v1.DisabledStep': { '*': 'free' },
   'rackwright.v1.Cpu': { '*': 'free' },
   'rackwright.v1.StorageDevice': { '*': 'free' },
   'rackwright.v1.StorageRegion': { '*': 'free' },

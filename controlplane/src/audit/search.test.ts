@@ -47,6 +47,23 @@ test('jumps over what is newer than wanted, and stops at what is older', async (
   expect(looks).toBeLessThan(20);
 });
 
+test('finds an actor by its whole name, or without its kind', async () => {
+  const actors = ['user:admin', 'user:admin2', 'agent:racks/r1', 'system', 'user:system:a'];
+  for (const [index, actor] of actors.entries()) {
+    const event = { kind: 'request', actor, action: 'x', outcome: 'ok' } as const;
+    await store.log.append(`a${index}`, entryBytes(recordOf({ ...event, message: '' }, nowMs)));
+  }
+  const found = async (actor: string) =>
+    (await searchAudit(store.log, { ...always, actor }, 10, undefined)).records.map(
+      (record) => record.actor,
+    );
+  expect(await found('admin')).toEqual(['user:admin']);
+  expect(await found('user:admin')).toEqual(['user:admin']);
+  expect(await found('racks/r1')).toEqual(['agent:racks/r1']);
+  expect(await found('system')).toEqual(['system']);
+  expect(await found('adm')).toEqual([]);
+});
+
 test('looks at a bounded number of entries at a time, and goes on where it ended', async () => {
   await fill(entriesPerPageMax + 500);
   const rare = { ...always, text: 'entry 3 ' };

@@ -13,6 +13,7 @@ import { type EntryLog, LOG_PAGE_MAX, type LogEntry } from '@rackwright/store';
 
 /** What is wanted; each that is given must fit. */
 export interface AuditSearch {
+  /** "user:admin", or "admin" for whatever kind of actor has that name. */
   readonly actor: string;
   /** The resource itself or one below it. */
   readonly resource: string;
@@ -100,12 +101,17 @@ function fits(record: AuditRecord, search: AuditSearch): boolean {
   return (
     atMs >= startMs &&
     atMs < endMs &&
-    (actor === '' || record.actor === actor) &&
+    (actor === '' || isActor(record.actor, actor)) &&
     (resource === '' || isAtOrBelow(record.resource, resource)) &&
     (action === '' || isAction(record.action, action)) &&
     (outcome === '' || record.outcome.toLowerCase() === outcome.toLowerCase()) &&
     (text === '' || record.message.toLowerCase().includes(text.toLowerCase()))
   );
+}
+
+/** "user:admin" is "admin" too. */
+function isActor(actor: string, wanted: string): boolean {
+  return actor === wanted || actor.slice(actor.indexOf(':') + 1) === wanted;
 }
 
 function isAtOrBelow(resource: string, wanted: string): boolean {

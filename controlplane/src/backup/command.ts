@@ -10,10 +10,6 @@ import { type BackupParts, makeBackup } from './backup.ts';
 import { BackupError, type Manifest } from './manifest.ts';
 import { type RestoreParts, restoreBackup } from './restore.ts';
 
-export const backupUsage =
-  'usage: rackwright-controlplane backup --config FILE --to FILE.tar, or restore --config FILE ' +
-  '--from FILE.tar';
-
 /** Makes a backup, and says what to do with it. */
 export async function backupCommand(
   config: ControlPlaneConfig,

@@ -9,6 +9,8 @@ export {
   builtInSteps,
   type CleanPlan,
   cleanPlan,
+  type Disabling,
+  disablingOf,
   type KnownStep,
   type PlanInput,
 } from './plan.ts';

@@ -93,7 +93,7 @@ export function cleanPlan(input: PlanInput): CleanPlan {
 }
 
 /** The first that names a step decides. */
-function layersOf({ policy, pool = '', fleet }: PlanInput): readonly Layer[] {
+function layersOf({ policy, pool = '', fleet }: Omit<PlanInput, 'known'>): readonly Layer[] {
   const ofPool = fleet?.pools.find((each) => pool !== '' && each.pool === pool);
   return [
     { from: 'host', called: 'priority_overrides', overrides: policy?.priorityOverrides ?? {} },
@@ -108,6 +108,20 @@ function layersOf({ policy, pool = '', fleet }: PlanInput): readonly Layer[] {
       overrides: fleet?.priorityOverrides ?? {},
     },
   ];
+}
+
+/** Where people keep a step from automatic cleans. */
+export interface Disabling {
+  readonly from: Layer['from'];
+  /** The value of the host's label "pool"; empty: none. */
+  readonly pool: string;
+}
+
+/** Who sets the priority of a step to 0, if that is why it does not run; or undefined. */
+export function disablingOf(step: string, input: Omit<PlanInput, 'known'>): Disabling | undefined {
+  const layer = layersOf(input).find(({ overrides }) => overrides[step] !== undefined);
+  if (layer?.overrides[step] !== 0) return undefined;
+  return { from: layer.from, pool: input.pool ?? '' };
 }
 
 function plannedStep(

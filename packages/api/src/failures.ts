@@ -9,6 +9,7 @@ import {
   type FailureDetails,
   FailureDetailsSchema,
   FailureType,
+  type PriorityPlace,
   TransientCause,
 } from './gen/rackwright/v1/failure_pb.ts';
 
@@ -91,6 +92,13 @@ export function transientNameOf(cause: TransientCause): TransientName | undefine
 /** Details of `certificateMismatch`; SHA-256 in hexadecimal digits. */
 export function shownCertificate(sha256: string): FailureDetails {
   return create(FailureDetailsSchema, { kind: { case: 'shownCertificate', value: { sha256 } } });
+}
+
+/** Details of `notCertified`: who keeps the step from cleans; `pool` where that is by its label. */
+export function disabledStep(step: string, by: PriorityPlace, pool = ''): FailureDetails {
+  return create(FailureDetailsSchema, {
+    kind: { case: 'disabledStep', value: { step, by, pool } },
+  });
 }
 
 /** Details of `identityMismatch`; "hosts/HOST". */

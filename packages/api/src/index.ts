@@ -16,6 +16,7 @@ export {
   unavailable,
 } from './error/api-error.ts';
 export {
+  disabledStep,
   type FailureName,
   failureNameOf,
   failureNames,

@@ -237,7 +237,7 @@ export function erasesAsAsked({ spec, record, status }: Turn, run: Run): boolean
  * automatic clean must also have erased at the level of the policy.
  */
 export function checkCertified(turn: Turn, run: Run, inventory: Inventory): RunFailure | undefined {
-  const tooWeak = tooWeakFor(turn.spec, run);
+  const tooWeak = tooWeakFor(turn.host, run, turn.context.fleet);
   if (tooWeak !== undefined) return tooWeak;
   if (!run.steps.some((step) => isErasure(step.name))) return undefined;
   if (inventory.runnerSession !== turn.record.runner?.runnerSession) {

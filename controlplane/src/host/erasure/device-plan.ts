@@ -3,11 +3,15 @@ import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
+  disabledStep,
   ErasureLevel,
   eraseMetadataStep,
   eraseStep,
+  type FleetSpec,
+  type Host,
   type HostSpec,
   type Inventory,
+  PriorityPlace,
   RerunClass,
   type Run,
   type RunFailure,
@@ -28,6 +32,7 @@ import {
   storageDeviceOf,
   verificationToWire,
 } from '@rackwright/erasure';
+import { type Disabling, disablingOf } from '../../steps/index.ts';
 import { isErasure, stepFailure } from '../turn/step-failure.ts';
 import { later, type Turn } from '../turn/turn.ts';
 import { disksElsewhere } from './elsewhere.ts';
@@ -49,7 +54,7 @@ export function planDevices(turn: Turn, run: Run, inventory: Inventory): RunFail
   const wrongMachine = checkMachine(turn, inventory.system);
   if (wrongMachine !== undefined) return wrongMachine;
   if (run.kind !== RunKind.CLEAN) return failureOf(disksElsewhere(turn.record));
-  const tooWeak = tooWeakFor(turn.spec, run);
+  const tooWeak = tooWeakFor(turn.host, run, turn.context.fleet);
   if (tooWeak !== undefined) return tooWeak;
   const erasures = run.steps.filter((step) => isErasure(step.name));
   if (erasures.length === 0) return undefined;
@@ -129,21 +134,44 @@ function methodIn(step: string, method: ErasureMethod): ErasureMethod {
 type StepByName = Pick<RunStep, 'name'>;
 
 /** Whether a step erases at the level of the policy; a weaker one does not count. */
-export function erasesAtLevel(spec: Pick<HostSpec, 'cleaning'>, { name }: StepByName): boolean {
+export function erasesAtLevel(
+  spec: { readonly cleaning?: HostSpec['cleaning'] | undefined },
+  { name }: StepByName,
+): boolean {
   const weakEnough = spec.cleaning?.level === ErasureLevel.METADATA_ONLY;
   return name === eraseStep || (weakEnough && name === eraseMetadataStep);
 }
 
-/** Why an automatic clean would write, and still not leave the host erased; or undefined. */
+/**
+ * Why an automatic clean would write, and still not leave the host erased; or undefined. The
+ * failure names who keeps the erasing step from cleans: the host, its pool or the whole fleet.
+ */
 export function tooWeakFor(
-  spec: Pick<HostSpec, 'cleaning'>,
+  { labels, spec }: Pick<Host, 'labels' | 'spec'>,
   { manual, steps }: { readonly manual: boolean; readonly steps: readonly StepByName[] },
+  fleet: FleetSpec | undefined,
 ): RunFailure | undefined {
-  if (manual || steps.some((step) => erasesAtLevel(spec, step))) return undefined;
-  return stepFailure(
-    'notCertified',
-    'the plan has no erasure at the level of the cleaning policy: correct priority_overrides',
-  );
+  const policy = spec?.cleaning;
+  if (manual || steps.some((step) => erasesAtLevel({ cleaning: policy }, step))) return undefined;
+  const step = policy?.level === ErasureLevel.METADATA_ONLY ? eraseMetadataStep : eraseStep;
+  const disabling = disablingOf(step, { policy, pool: labels['pool'], fleet });
+  const text = 'the plan has no erasure at the level of the cleaning policy';
+  if (disabling === undefined) return stepFailure('notCertified', `${text}: no step of it erases`);
+  const { by, who } = placeOf(disabling);
+  const why = `${who} sets the priority of ${step} to 0`;
+  const pool = disabling.from === 'pool' ? disabling.pool : '';
+  return stepFailure('notCertified', `${text}: ${why}`, '', disabledStep(step, by, pool));
+}
+
+function placeOf({ from, pool }: Disabling): { readonly by: PriorityPlace; readonly who: string } {
+  switch (from) {
+    case 'host':
+      return { by: PriorityPlace.HOST, who: 'its own cleaning policy' };
+    case 'pool':
+      return { by: PriorityPlace.POOL, who: `the fleet, for hosts with the label pool=${pool},` };
+    case 'fleet':
+      return { by: PriorityPlace.FLEET, who: 'the fleet, for every host,' };
+  }
 }
 
 /** A run that was started by a plan erases what that plan names, and nothing else. */

@@ -143,7 +143,9 @@ test('a clean that erases less than the policy asks is refused before anything i
   ]);
   const request = { kind: 'clean', steps: [] } as const;
   const outcome = host.try({ kind: 'request', request, by: { actor: 'user:ann' } });
-  expect(outcome.kind === 'refused' && outcome.refusal.message).toContain('priority_overrides');
+  expect(outcome.kind === 'refused' && outcome.refusal.message).toContain(
+    'its own cleaning policy sets the priority of deploy.erase_devices to 0',
+  );
 });
 
 test('another host that netboots while this one is waited for accuses nobody', () => {

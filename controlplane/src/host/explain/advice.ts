@@ -4,10 +4,12 @@
  */
 
 import {
+  type DisabledStep,
   eraseStep,
   type FailureName,
   FailureType,
   HostState,
+  PriorityPlace,
   type Run,
   RunKind,
   type RunStep,
@@ -35,6 +37,8 @@ interface Named {
   readonly isDeleted: boolean;
   /** A clean by its policy would erase nothing, and is refused until that is another. */
   readonly isTooWeak: boolean;
+  /** Who keeps the erasing step from cleans, where the failure names that. */
+  readonly disabled: DisabledStep | undefined;
   /** The command that starts again what failed, or shows who does. */
   readonly again: { readonly command: string; readonly kind: 'look' | 'start' };
   /** Another certificate than the pinned one, when the failure shows one. */
@@ -162,11 +166,8 @@ const advice: Readonly<Record<FailureName, Advice>> = {
     again(named),
   ],
   notCertified: (named) => {
-    const erase = change(
-      'let a clean erase, if its policy keeps it from that: ' +
-        `rackwright host update ${named.host} --priority ${eraseStep}=10`,
-    );
-    return named.isTooWeak ? [erase] : [erase, again(named, 'or erase what has been added since')];
+    const erase = letErase(named);
+    return named.isTooWeak ? erase : [...erase, again(named, 'or erase what has been added since')];
   },
   planChanged: (named) => [
     look('find out why other disks are there than the plan has named'),
@@ -330,13 +331,43 @@ function namesOf(record: store.HostRecord): Named {
     isDeleted: record.host?.status?.deletion !== undefined,
     owner: ownerNamed(record),
     isTooWeak: isTooWeak(record),
+    disabled: disabledIn(record),
   };
+}
+
+function disabledIn(record: store.HostRecord): DisabledStep | undefined {
+  const { kind } = record.host?.status?.lastError?.failure?.details ?? {};
+  return kind?.case === 'disabledStep' ? kind.value : undefined;
+}
+
+/** Ways to let a clean erase: where the step was disabled, or for this host alone. */
+function letErase({ host, disabled }: Named): Line[] {
+  const step = disabled?.step ?? eraseStep;
+  const here = `rackwright host update ${host} --priority ${step}=10`;
+  switch (disabled?.by) {
+    case PriorityPlace.FLEET:
+      return [
+        change(`let cleans of every host erase: rackwright fleet update --priority ${step}-`),
+        change(`or of this host alone: ${here}`),
+      ];
+    case PriorityPlace.POOL: {
+      const undo = `rackwright fleet update --pool-priority ${disabled.pool}:${step}-`;
+      return [
+        change(`let cleans of the hosts with its label pool erase: ${undo}`),
+        change(`or of this host alone: ${here}`),
+      ];
+    }
+    case PriorityPlace.HOST:
+      return [change(`let its cleans erase: rackwright host update ${host} --priority ${step}-`)];
+    default:
+      return [change(`let a clean erase, if its policy keeps it from that: ${here}`)];
+  }
 }
 
 function isTooWeak({ host }: store.HostRecord): boolean {
   const run = host?.status?.run;
   if (host?.spec === undefined || run?.kind !== RunKind.CLEAN) return false;
-  return tooWeakFor(host.spec, run) !== undefined;
+  return tooWeakFor(host, run, undefined) !== undefined;
 }
 
 function registryOfImage(image: string): string {

@@ -4,6 +4,7 @@ import {
   agent,
   BmcEndpointSchema,
   FailureType,
+  FleetSpecSchema,
   HostGoal,
   store,
   TransientCause,
@@ -189,9 +190,32 @@ test('a policy that lets nothing be erased is named with the command that change
   const host = bench({ cleaning: { priorityOverrides: { 'deploy.erase_devices': 0 } } });
   driveToErase(host);
   expect(host.record.host?.status?.lastError?.failure?.type).toBe(FailureType.NOT_CERTIFIED);
-  expect(explain(host).unblock[0]).toContain('--priority deploy.erase_devices=');
+  expect(explain(host).unblock[0]).toContain('--priority deploy.erase_devices-');
   // What would be refused moves nobody.
   expect(explain(host).unblock.join()).not.toContain('rackwright host clean');
+});
+
+test.each([
+  ['fleet', 'the fleet, for every host, sets', 'fleet update --priority deploy.erase_devices-'],
+  [
+    'pool',
+    'the fleet, for hosts with the label pool=gpu, sets',
+    'fleet update --pool-priority gpu:deploy.erase_devices-',
+  ],
+  ['host', 'its own cleaning policy sets', 'host update h1 --priority deploy.erase_devices-'],
+] as const)('a step that its %s disables is explained as that', (from, who, undo) => {
+  const priorityOverrides = { 'deploy.erase_devices': 0 };
+  const host = bench(from === 'host' ? { cleaning: { priorityOverrides } } : {});
+  const fleet = create(FleetSpecSchema, {
+    ...(from === 'fleet' ? { priorityOverrides } : {}),
+    ...(from === 'pool' ? { pools: [{ pool: 'gpu', priorityOverrides }] } : {}),
+  });
+  host.context = { ...host.context, fleet };
+  if (host.record.host !== undefined) host.record.host.labels = { pool: 'gpu' };
+  driveToErase(host);
+  const { causes, unblock } = explain(host);
+  expect(causes.map(({ text }) => text).join()).toContain(who);
+  expect(unblock[0]).toContain(`rackwright ${undo}`);
 });
 
 test('a rack that is frozen says so as what it waits for, and since when its hosts wait', () => {

@@ -78,7 +78,7 @@ function deployNotes({ context, spec, record }: Turn, kind: RunKind): string[] {
 function cleanNotes(turn: Turn, kind: RunKind, steps: readonly RunStep[]): string[] {
   if (kind !== RunKind.CLEAN) return [];
   const manual = turn.status.run?.manual === true;
-  const tooWeak = tooWeakFor(turn.spec, { manual, steps });
+  const tooWeak = tooWeakFor(turn.host, { manual, steps }, turn.context.fleet);
   return tooWeak === undefined ? [] : [`it would be refused: ${tooWeak.message}`];
 }
 

@@ -136,7 +136,11 @@ function start(turn: Turn, kind: RunKind, by: Requester): undefined {
 function clean(turn: Turn, steps: readonly RequestedStep[], by: Requester): Refusal | undefined {
   delete turn.status.backoff;
   if (steps.length === 0) {
-    const tooWeak = tooWeakFor(turn.spec, { manual: false, steps: automaticNames(turn) });
+    const tooWeak = tooWeakFor(
+      turn.host,
+      { manual: false, steps: automaticNames(turn) },
+      turn.context.fleet,
+    );
     if (tooWeak !== undefined) return refused(turn, tooWeak.message);
     startRun(turn, RunKind.CLEAN, by.actor);
     return undefined;

@@ -36,6 +36,7 @@ import { idProblem, nameProblem, requireName } from '../call/names.ts';
 import { listPage } from '../call/paging.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { checkEtag, etagMismatch, formatPosition, revisionOfEtag } from '../call/position.ts';
+import { checkRackFilter } from '../call/rack-filter.ts';
 import { checkRequestId } from '../call/texts.ts';
 import { Violations } from '../call/violations.ts';
 import { checkReferences } from '../host/create-host.ts';
@@ -60,7 +61,7 @@ export function createDiscoveryService(deps: RpcDependencies): BoundService {
     },
     listDiscoveredMachines: async (request) => {
       const { rack } = request;
-      if (rack !== '') requireName('racks', rack, 'rack');
+      await checkRackFilter(store, rack);
       const page = await listPage(store, machines, request, rack, ({ value, revision }) => {
         const { machine } = fromBinary(wire.DiscoveredMachineRecordSchema, value);
         if (machine === undefined || (rack !== '' && machine.rack !== rack)) return undefined;

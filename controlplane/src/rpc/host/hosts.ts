@@ -22,10 +22,10 @@ import {
   readFacts,
   readHost,
 } from '../call/host-view.ts';
-import { nameProblem, parseName, requireName } from '../call/names.ts';
+import { parseName, requireName } from '../call/names.ts';
 import { listPage } from '../call/paging.ts';
 import type { RpcDependencies } from '../call/ports.ts';
-import { Violations } from '../call/violations.ts';
+import { checkRackFilter } from '../call/rack-filter.ts';
 import { hostAt, listHostRevisions } from '../history/timeline.ts';
 import { withItsPool } from '../pool/pool-view.ts';
 import { createHost } from './create-host.ts';
@@ -64,9 +64,7 @@ async function existing(deps: RpcDependencies, name: string) {
 
 async function listHosts(deps: RpcDependencies, request: ListHostsRequest) {
   const { rack } = request;
-  const violations = new Violations();
-  if (rack !== '') violations.addIf('rack', nameProblem('racks', rack));
-  violations.throwIfAny();
+  await checkRackFilter(deps.store, rack);
   const facts = await readAllFacts(deps);
   const page = await listPage(deps.store, 'hosts', request, rack, (entry) => {
     const record = hostRecordOf(entry);

@@ -6,6 +6,7 @@ import { useOf } from '../../host/index.ts';
 import { answered } from '../../records/index.ts';
 import { readTemplate } from '../../workflow/templates/index.ts';
 import { nameProblem, parseName } from '../call/names.ts';
+import { isRack } from '../call/rack-filter.ts';
 import { checkLabels } from '../call/texts.ts';
 import { quote, Violations } from '../call/violations.ts';
 import { checkVariables } from './workflow-spec.ts';
@@ -84,6 +85,10 @@ export async function selectHosts(
   }
   const labels = Object.entries(spec.hosts?.labels ?? {});
   const rack = spec.hosts?.rack ?? '';
+  const rackId = parseName('racks', rack);
+  if (rackId !== undefined && !(await isRack(store, rackId))) {
+    violations.add(`${field}.hosts.rack`, `names ${rack}, which does not exist`);
+  }
   const selected = hosts.filter(
     ({ host }) =>
       (wanted.size === 0 || wanted.has(host.name)) &&

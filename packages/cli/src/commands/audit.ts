@@ -35,7 +35,7 @@ const listAudit = buildCommand({
     flags: {
       ...connectionFlags,
       ...outputFlag,
-      actor: filterFlag('Who, as user:admin or agent:racks/r1', 'actor'),
+      actor: filterFlag('Who, as admin, user:admin or agent:racks/r1', 'actor'),
       resource: filterFlag('About which resource or one below it, as hosts/h1', 'name'),
       action: filterFlag('Which method, as CleanHost', 'method'),
       outcome: filterFlag('ok, or a status as FAILED_PRECONDITION', 'outcome'),

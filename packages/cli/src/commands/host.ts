@@ -8,6 +8,7 @@ import { hostColumns, pastHostFields } from '../output/host.ts';
 import { printFields, printJson, printTable } from '../output/show.ts';
 import type { CliContext } from '../world.ts';
 import { allPages } from './calls.ts';
+import { readFreezes } from './freezes.ts';
 import { cleanHost, cleanSteps, resumeRun, skipStep } from './host-clean.ts';
 import {
   type HostClient,
@@ -109,7 +110,8 @@ const listHosts = buildCommand({
     if (flags.output === 'json') {
       printJson(this.world, ListHostsResponseSchema, create(ListHostsResponseSchema, { hosts }));
     } else {
-      printTable(this.world, hostColumns(this.world.clock), hosts);
+      const { ofHost } = await readFreezes(this.world, flags);
+      printTable(this.world, hostColumns(this.world.clock, ofHost), hosts);
     }
   },
 });

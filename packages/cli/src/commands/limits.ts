@@ -55,6 +55,11 @@ export function budgetText(budget: Budget | undefined): string {
     : `${counted(budget.hosts, 'host')} in ${budget.seconds ?? 3600} s`;
 }
 
+/** "frozen by user:ann: a drill"; '' while it is not frozen. */
+export function freezeText(freeze: Freeze | undefined, what = ''): string {
+  return freeze === undefined ? '' : `${what}frozen by ${freeze.by}: ${freeze.reason}`;
+}
+
 /** Who froze it, why and since when; nothing while it is not frozen. */
 export function freezeFields({ clock }: World, freeze: Freeze | undefined): [string, string][] {
   if (freeze === undefined) return [];

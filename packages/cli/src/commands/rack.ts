@@ -1,20 +1,17 @@
 /** rackwright rack … */
 
+import { create } from '@bufbuild/protobuf';
 import { ListRacksResponseSchema, type Rack, RackSchema } from '@rackwright/api';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { idArgument, parseLabels, requestFlag, type SharedFlags } from '../flags.ts';
+import { printJson, printTable } from '../output/show.ts';
 import type { Column } from '../output/table.ts';
 import { ago } from '../output/time.ts';
 import type { CliContext, World } from '../world.ts';
 import { allPages } from './calls.ts';
 import { showExplanation } from './explain.ts';
-import {
-  sharedAliases as aliases,
-  listCommand,
-  oneCommand,
-  sharedFlags as shared,
-  showGone,
-} from './frames.ts';
+import { sharedAliases as aliases, oneCommand, sharedFlags as shared, showGone } from './frames.ts';
+import { type Freezes, readFreezes } from './freezes.ts';
 import { joinToken, revokeAgent } from './rack-agent.ts';
 import { acceptRestoredStore, freezeRack, thawRack, updateRack } from './rack-brakes.ts';
 import { agentState, showRack, withRacks } from './rack-client.ts';
@@ -58,18 +55,22 @@ const getRack = oneCommand({
   show: showRack,
 });
 
-const listRacks = listCommand({
-  brief: 'List all racks',
-  read: (world, flags) =>
-    withRacks(world, flags, (client) =>
+const listRacks = buildCommand({
+  docs: { brief: 'List all racks' },
+  parameters: { flags: shared, aliases },
+  async func(this: CliContext, flags: SharedFlags) {
+    const racks = await withRacks(this.world, flags, (client) =>
       allPages(
         (pageToken) => client.listRacks({ pageToken }),
         (page) => page.racks,
       ),
-    ),
-  schema: ListRacksResponseSchema,
-  answer: (racks) => ({ racks }),
-  columns,
+    );
+    if (flags.output === 'json') {
+      printJson(this.world, ListRacksResponseSchema, create(ListRacksResponseSchema, { racks }));
+      return;
+    }
+    printTable(this.world, columns(this.world, await readFreezes(this.world, flags, racks)), racks);
+  },
 });
 
 const explainRack = oneCommand({
@@ -106,10 +107,11 @@ export const rackRoutes = buildRouteMap({
   docs: { brief: 'Racks and their agents' },
 });
 
-function columns({ clock }: World): Column<Rack>[] {
+function columns({ clock }: World, freezes: Freezes): Column<Rack>[] {
   return [
     { title: 'NAME', value: ({ name }) => name },
     { title: 'AGENT', value: agentState },
+    { title: 'FREEZE', value: freezes.ofRack, widthMin: 16 },
     {
       title: 'LAST SEEN',
       value: ({ status }) => ago(clock, status?.lastSeenTime),

@@ -22,21 +22,29 @@ import type { Column } from './table.ts';
 import { labelText } from './text.ts';
 import { ago, instant } from './time.ts';
 
-/** Columns of `host list`. */
-export function hostColumns(clock: Clock): Column<Host>[] {
+/** Columns of `host list`; PROBLEM is the last that a narrow terminal loses. */
+export function hostColumns(
+  clock: Clock,
+  freezeOf: (host: Host) => string = () => '',
+): Column<Host>[] {
   return [
     { title: 'NAME', value: ({ name }) => name, widthMin: 12 },
     { title: 'STATE', value: stateText, widthMin: 12 },
-    { title: 'RUN', value: (host) => runText(host), widthMin: 12 },
-    { title: 'RACK', value: ({ spec }) => spec?.rack ?? '', dropOrder: 2 },
-    { title: 'BMC', value: ({ spec }) => spec?.bmc?.address ?? '', dropOrder: 3 },
-    { title: 'POWER', value: (host) => powerText(host), dropOrder: 4 },
+    { title: 'RUN', value: (host) => runText(host), widthMin: 12, dropOrder: 2 },
+    { title: 'RACK', value: ({ spec }) => spec?.rack ?? '', dropOrder: 4 },
+    { title: 'BMC', value: ({ spec }) => spec?.bmc?.address ?? '', dropOrder: 5 },
+    { title: 'POWER', value: (host) => powerText(host), dropOrder: 6 },
     {
       title: 'CHANGED',
       value: ({ updateTime }) => ago(clock, updateTime),
+      dropOrder: 3,
+    },
+    {
+      title: 'PROBLEM',
+      value: (host) => [problemText(host), freezeOf(host)].filter(Boolean).join('; '),
+      widthMin: 24,
       dropOrder: 1,
     },
-    { title: 'PROBLEM', value: problemText, widthMin: 10, dropOrder: 5 },
   ];
 }
 
@@ -194,12 +202,16 @@ function inventoryFields({ status }: Host): [string, string][] {
   ];
 }
 
-/** The worst that is to be said of a host. */
-export function problemText({ status }: Host): string {
+/** The worst that is to be said of a host, and who holds it: a hold hides no fault. */
+export function problemText(host: Host): string {
+  const [hold] = host.status?.holds ?? [];
+  const held = hold === undefined ? '' : `${holdName(hold)}: ${hold.reason}`;
+  return [worstText(host), held].filter(Boolean).join('; ');
+}
+
+function worstText({ status }: Host): string {
   const faults = status?.faults ?? [];
   const fault = faults.find(({ severity }) => severity !== FaultSeverity.WARNING) ?? faults[0];
-  const [hold] = status?.holds ?? [];
-  if (hold !== undefined) return `${holdName(hold)}: ${hold.reason}`;
   if (fault !== undefined) return `${fault.type}: ${fault.message}`;
   const failure = status?.lastError?.failure;
   if (failure !== undefined) return `${failureWord(failure.type)}: ${failure.message}`;

@@ -4,11 +4,14 @@ import {
   DeletionMode,
   FailureType,
   FaultSeverity,
+  type Fleet,
+  FleetSchema,
   HoldScope,
   type Host,
   HostPower,
   HostSchema,
   HostState,
+  RackSchema,
   RunKind,
   RunPhase,
   StepState,
@@ -16,6 +19,7 @@ import {
 import type { Clock } from '@rackwright/platform';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { freezesOf } from '../commands/freezes.ts';
 import { parseEndpoint, specFrom } from '../commands/host-spec.ts';
 import { enumName, enumValue } from './enum-name.ts';
 import { changeText, hostColumns, hostFields, pastHostFields, problemText } from './host.ts';
@@ -76,6 +80,39 @@ describe('a table of hosts', () => {
     for (const line of lines) expect(widthOf(line)).toBeLessThanOrEqual(columns);
     expect(lines[0]).toMatch(/^NAME +STATE +RUN/);
     expect(lines[1]).toMatch(/^hosts\/h1 /);
+  });
+
+  test.each([60, 80, 100])('keeps what is wrong with a host within %i columns', (columns) => {
+    const [heading, row] = formatTable(hostColumns(clock), rows.slice(0, 1), columns);
+    expect(heading).toContain('PROBLEM');
+    expect(row).toContain('unverified: the disk');
+  });
+
+  test('loses its problems last of all', () => {
+    const headings = Array.from({ length: 170 }, (_, at) =>
+      formatTable(hostColumns(clock), rows.slice(0, 1), 200 - at)[0]?.split(/ +/),
+    );
+    const dropped = headings.find((titles) => titles?.includes('PROBLEM') === false);
+    expect(dropped).toEqual(['NAME', 'STATE']);
+  });
+
+  test('shows of each host that its rack, or the fleet, is frozen', () => {
+    const freeze = { by: 'user:ann', reason: 'a drill' };
+    const rack = create(RackSchema, { name: 'racks/r1', status: { freeze } });
+    const other = create(RackSchema, { name: 'racks/r2' });
+    const hosts = ['r1', 'r2'].map((id) =>
+      create(HostSchema, { name: `hosts/of-${id}`, spec: { rack: `racks/${id}` } }),
+    );
+    const shown = (fleet: Fleet) => {
+      const { ofHost } = freezesOf(fleet, [rack, other]);
+      return formatTable(hostColumns(clock, ofHost), hosts, undefined).slice(1);
+    };
+    const [first, second] = shown(create(FleetSchema));
+    expect(first).toContain('rack frozen by user:ann: a drill');
+    expect(second).not.toContain('frozen');
+    const all = shown(create(FleetSchema, { status: { freeze: { by: 'user:bob', reason: 'x' } } }));
+    expect(all[0]).toContain('rack frozen by user:ann: a drill; fleet frozen by user:bob: x');
+    expect(all[1]).toContain('fleet frozen by user:bob: x');
   });
 
   test('uses 200 columns for everything', () => {
@@ -252,7 +289,7 @@ describe('what people have said of a host', () => {
   });
 
   test('is its problem, and an error comes before a warning', () => {
-    expect(problemText(host)).toBe('release held: audit');
+    expect(problemText(host)).toBe('releaseFailed: power stayed on; release held: audit');
     const free = clone(HostSchema, host);
     if (free.status !== undefined) free.status.holds = [];
     expect(problemText(free)).toBe('releaseFailed: power stayed on');
