@@ -4,6 +4,7 @@ const benches: Readonly<Record<string, string>> = {
   erase: './erase/main.ts',
   image: './image/main.ts',
   lifecycle: './lifecycle/main.ts',
+  scale: './scale/main.ts',
   tftp: './tftp/main.ts',
 };
 

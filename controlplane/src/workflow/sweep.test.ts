@@ -16,15 +16,27 @@ let heap: EventHeap;
 let store: StateStore;
 let follower: Follower;
 let sweeper: Sweeper;
+/** What was read of the store: "get hosts.h1". */
+let reads: string[];
 
 beforeEach(async () => {
   heap = new EventHeap();
   const { clock } = new SimProcess('p', heap, 0, () => false);
   const random = seededRandom(1);
   store = await openMemoryStore({ random });
+  const [get, list] = [store.get.bind(store), store.list.bind(store)];
+  reads = [];
+  store.get = (key) => {
+    reads.push(`get ${key}`);
+    return get(key);
+  };
+  store.list = (prefix, page) => {
+    reads.push(`list ${prefix}`);
+    return list(prefix, page);
+  };
   const following = {
     follow: async (prefix: string, joined: Follower) => {
-      follower = joined;
+      if (prefix === 'hosts') follower = joined;
       joined.listed(await store.list(prefix));
     },
   };
@@ -93,4 +105,42 @@ test('what a host left goes with it, also what is written after it went', async 
   await advance(2 * sweepIntervalMs);
   sweeper.stop();
   expect(await keys('runs')).toEqual(['runs.uB.00000001']);
+});
+
+test('a pass reads nothing of hosts that have not changed, however many there are', async () => {
+  const hostsMany = 400;
+  for (let at = 0; at < hostsMany; at += 1) {
+    await store.put(`hosts.h${at}`, host(`u${at}`), 'absent');
+    await putRun(`u${at}`);
+  }
+  await sweeper.start();
+  await advance(100);
+  reads = [];
+  await advance(2 * sweepIntervalMs);
+  expect(reads).toEqual([]);
+  const { revision, writeId } = await present('hosts.h7');
+  follower.changed({
+    kind: 'put',
+    key: 'hosts.h7',
+    revision: revision + 1,
+    writeId,
+    value: host('u7'),
+  });
+  reads = [];
+  await advance(2 * sweepIntervalMs);
+  sweeper.stop();
+  expect(reads).toEqual(['list runs.u7', 'list workflows.h7']);
+  expect(await keys('runs')).toHaveLength(hostsMany);
+});
+
+test('what nobody owns is found at the start, also behind a full page', async () => {
+  for (let at = 0; at < 300; at += 1) {
+    if (at !== 290) await store.put(`hosts.h${at}`, host(`u${at}`), 'absent');
+    await putRun(`u${at}`);
+  }
+  await sweeper.start();
+  await advance(sweepIntervalMs / 2);
+  sweeper.stop();
+  expect(await keys('runs')).toHaveLength(299);
+  expect(await keys('stepOutputs.u290')).toEqual([]);
 });

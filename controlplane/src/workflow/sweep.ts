@@ -1,6 +1,6 @@
 /**
- * The sweeper: carries out the rules of `sweep-rules.ts` from time to time, and for a host as soon
- * as it is gone.
+ * The sweeper: carries out the rules of `sweep-rules.ts` once for everything, then from time to
+ * time for the hosts that have changed, and for a host as soon as it is gone.
  *
  * Invariants:
  * 1. Everything that it does may be repeated, raced and cut short anywhere; what is missing is no
@@ -9,23 +9,29 @@
  *    none.
  * 3. Nothing of a host that is there is removed, whatever was heard of it: that is asked of the
  *    store after what may go was found.
+ * 4. A pass costs what has changed since the last one, however many hosts there are. What needs
+ *    time alone to go is looked at again in each pass. Everything is read at the start, and once
+ *    in `passesToAll` passes, a page at a time.
  */
 import { fromBinary } from '@bufbuild/protobuf';
-import { store as wire } from '@rackwright/api';
+import { type Run, RunKind, RunOutcome, WorkflowRunState, store as wire } from '@rackwright/api';
 import type { Cancel } from '@rackwright/platform';
-import { type Entry, storeKey } from '@rackwright/store';
+import { type Entry, type Revision, storeKey } from '@rackwright/store';
 import type { Follower, Following } from '../following/index.ts';
 import {
   answered,
   deleteRecord,
+  groupsOf,
   idOfKey,
+  pagesOf,
   readRecord,
+  readShared,
   sharedRecordOf,
   writeRecord,
 } from '../records/index.ts';
 import type { Workflows, WorkflowsDependencies } from './loop.ts';
 import { type WorkflowId, workflowKey, workflowOfKey } from './names.ts';
-import { dropRuns, isOpen, latestRun } from './record.ts';
+import { dropRuns, isOpen, keptRuns, latestRun, runsKeptMax } from './record.ts';
 import { removeFinishedRun } from './remove-run.ts';
 import { finishedRuns } from './surroundings.ts';
 import {
@@ -45,6 +51,12 @@ export interface SweeperDependencies
 /** Records below these belong to one host, by its uid. */
 const collectionsOfHosts = ['runs', 'stepOutputs'] as const;
 
+/** A host as it was heard of last. */
+interface Known {
+  readonly uid: string;
+  readonly revision: Revision;
+}
+
 /** A host that went while this was running. */
 interface Gone {
   readonly hostId: string;
@@ -54,12 +66,18 @@ interface Gone {
 
 /** Passes that look after a host that went: one may fall into the turn that was cut off. */
 const passesForGone = 2;
+/** Passes until everything is read again, for what no change has told: about a day. */
+const passesToAll = 144;
 
 export class Sweeper {
   readonly #deps: SweeperDependencies;
   readonly #timing: SweepTiming;
-  /** The uids of the hosts that were there last, by host id. */
-  readonly #uids = new Map<string, string>();
+  /** The hosts that were there last, by id. */
+  readonly #hosts = new Map<string, Known>();
+  /** Ids of hosts that have changed, or whose workflows have, since they were swept. */
+  #changed = new Set<string>();
+  #isFirst = true;
+  #passes = 0;
   /** By uid. */
   readonly #gone = new Map<string, Gone>();
   readonly #stopping = new AbortController();
@@ -72,12 +90,23 @@ export class Sweeper {
 
   /** Sweeps what went while nobody was here, then goes on. */
   async start(): Promise<void> {
-    const follower: Follower = {
+    const { following } = this.#deps;
+    const { signal } = this.#stopping;
+    const hosts: Follower = {
       listed: ({ entries }) => this.#noteAll(entries),
       changed: (change) => this.#note(change.key, change.kind === 'put' ? change : undefined),
     };
-    await this.#deps.following.follow('hosts', follower, this.#stopping.signal);
-    this.#sweepAndGoOn(() => this.sweepGone());
+    const workflows: Follower = {
+      // The first listing is of what is swept at the start.
+      listed: ({ entries }) => {
+        if (!this.#isFirst) for (const { key } of entries) this.#workflowChanged(key);
+      },
+      changed: ({ key }) => this.#workflowChanged(key),
+    };
+    await following.follow('hosts', hosts, signal);
+    await following.follow('workflows', workflows, signal);
+    this.#isFirst = false;
+    this.#sweepAndGoOn(() => this.sweepAll());
   }
 
   stop(): void {
@@ -85,39 +114,93 @@ export class Sweeper {
     this.#next?.();
   }
 
-  /** One pass over every host, and over what was written late for those that went. */
+  /** One pass over what has changed, and over what was written late for hosts that went. */
   async sweep(): Promise<void> {
-    const { store } = this.#deps;
+    this.#passes += 1;
+    if (this.#passes % passesToAll === 0) return this.sweepAll();
     await this.#sweepLate();
-    const workflows = (await answered(store.list('workflows'))).entries;
-    const hosts = (await answered(store.list('hosts'))).entries;
-    const there = new Map(hosts.map((entry) => [idOfKey(entry.key), this.#hostOf(entry)]));
-    for (const { key, value } of workflows) {
-      const id = workflowOfKey(key);
-      if (id === undefined) continue;
-      const record = fromBinary(wire.WorkflowRecordSchema, value);
-      const host = there.get(id.hostId);
-      const hasOwner = host?.host?.uid === record.workflow?.status?.hostUid;
-      // The loop takes away what has no owner: the host's, and a pending run's.
-      if (host === undefined || !hasOwner || isOpen(latestRun(record))) {
-        this.#deps.workflows.wake(id);
+    const changed = this.#changed;
+    this.#changed = new Set();
+    for (const hostId of [...changed]) {
+      try {
+        if (await this.#sweepHost(hostId)) this.#changed.add(hostId);
+        changed.delete(hostId);
+      } catch (error) {
+        for (const left of changed) this.#changed.add(left);
+        throw error;
       }
-      if (host !== undefined && hasOwner) await this.#sweepWorkflow(id, host);
     }
-    for (const [hostId, host] of there) await this.#sweepRuns(hostId, host);
   }
 
-  /** What hosts left that are there no more: everything below a uid that nobody has. */
-  async sweepGone(): Promise<void> {
-    const { store } = this.#deps;
-    for (const collection of collectionsOfHosts) {
-      const { entries } = await answered(store.list(collection));
-      const hosts = (await answered(store.list('hosts'))).entries;
-      const uids = new Set(hosts.map((entry) => this.#hostOf(entry).host?.uid ?? ''));
-      const gone = entries.filter(({ key }) => !uids.has(key.split('.')[1] ?? ''));
-      for (const { key, revision } of gone) await deleteRecord(this.#deps, key, revision);
+  /** Everything, also what hosts left that are there no more: what is below a uid nobody has. */
+  async sweepAll(): Promise<void> {
+    const { store, clock } = this.#deps;
+    await this.#sweepLate();
+    const unknown = new Map<string, Pick<Entry, 'key' | 'revision'>[]>();
+    const idOfUid = new Map([...this.#hosts].map(([hostId, { uid }]) => [uid, hostId]));
+    for await (const { id: uid, entries } of groupsOf(store, clock, 'runs', 1)) {
+      const hostId = idOfUid.get(uid);
+      if (hostId === undefined) unknown.set(uid, entries.map(keyAndRevision));
+      else if (await this.#sweepRuns(hostId, uid, runsOf(entries))) this.#changed.add(hostId);
     }
-    await this.sweep();
+    for await (const { id: uid, entries } of groupsOf(store, clock, 'stepOutputs', 1)) {
+      if (idOfUid.has(uid)) continue;
+      unknown.set(uid, [...(unknown.get(uid) ?? []), ...entries.map(keyAndRevision)]);
+    }
+    if (unknown.size > 0) await this.#removeOfNobody(unknown);
+    for await (const { id: hostId, entries } of groupsOf(store, clock, 'workflows', 1)) {
+      if (await this.#sweepWorkflows(hostId, entries)) this.#changed.add(hostId);
+    }
+  }
+
+  /** (2), (3): whose host is there now keeps it. */
+  async #removeOfNobody(
+    unknown: ReadonlyMap<string, readonly Pick<Entry, 'key' | 'revision'>[]>,
+  ): Promise<void> {
+    const { store, clock } = this.#deps;
+    const there = new Set<string>();
+    for await (const page of pagesOf(store, clock, 'hosts')) {
+      for (const entry of page) there.add(this.#hostOf(entry).host?.uid ?? '');
+    }
+    for (const [uid, left] of unknown) {
+      if (there.has(uid)) continue;
+      for (const { key, revision } of left) await deleteRecord(this.#deps, key, revision);
+    }
+  }
+
+  /** Whether something of the host goes once time has passed. */
+  async #sweepHost(hostId: string): Promise<boolean> {
+    const { store } = this.#deps;
+    const uid = this.#hosts.get(hostId)?.uid ?? '';
+    const runs = await finishedRuns(store, uid);
+    const { entries } = await answered(store.list(storeKey('workflows', hostId)));
+    const ofWorkflows = await this.#sweepWorkflows(hostId, entries);
+    return (await this.#sweepRuns(hostId, uid, runs)) || ofWorkflows;
+  }
+
+  /** The workflows of one host. Whether something of them goes once time has passed. */
+  async #sweepWorkflows(hostId: string, entries: readonly Entry[]): Promise<boolean> {
+    if (entries.length === 0) return false;
+    const { store, workflows } = this.#deps;
+    const kept = await readShared(store, wire.HostRecordSchema, storeKey('hosts', hostId));
+    const host = kept?.record;
+    let again = false;
+    for (const entry of entries) {
+      const id = workflowOfKey(entry.key);
+      if (id === undefined) continue;
+      const record = sharedRecordOf(store, wire.WorkflowRecordSchema, entry);
+      const hasOwner = host?.host?.uid === record.workflow?.status?.hostUid;
+      const isOwned = host !== undefined && hasOwner;
+      // The loop takes away what has no owner: the host's, and a pending run's.
+      if (!isOwned || isOpen(latestRun(record))) {
+        workflows.wake(id);
+        again = true;
+      }
+      if (!isOwned) continue;
+      await this.#sweepWorkflow(id, host);
+      again ||= keptRuns(record).some(({ state }) => state === WorkflowRunState.TIMED_OUT);
+    }
+    return again;
   }
 
   async #sweepWorkflow(id: WorkflowId, host: wire.HostRecord): Promise<void> {
@@ -131,18 +214,19 @@ export class Sweeper {
     await writeRecord(this.#deps, schema, workflowKey(id), next, kept.revision);
   }
 
-  async #sweepRuns(hostId: string, host: wire.HostRecord): Promise<void> {
+  /** Of a host's finished runs. Whether one of them goes once time has passed. */
+  async #sweepRuns(hostId: string, uid: string, runs: readonly Run[]): Promise<boolean> {
+    if (!mayGo(runs)) return false;
     const { store } = this.#deps;
-    const uid = host.host?.uid ?? '';
-    const runs = await finishedRuns(store, uid);
-    if (runs.length === 0) return;
     const { entries } = await answered(store.list(storeKey('workflows', hostId)));
     const workflows = entries
-      .map(({ value }) => fromBinary(wire.WorkflowRecordSchema, value))
+      .map((entry) => sharedRecordOf(store, wire.WorkflowRecordSchema, entry))
       .filter((record) => record.workflow?.status?.hostUid === uid);
-    for (const run of finishedToRemove(runs, workflows, host, this.#sweptAt())) {
-      await removeFinishedRun(this.#deps, uid, run.number);
-    }
+    const kept = await readShared(store, wire.HostRecordSchema, storeKey('hosts', hostId));
+    if (kept?.record.host?.uid !== uid) return false;
+    const goes = new Set(finishedToRemove(runs, workflows, kept.record, this.#sweptAt()));
+    for (const run of goes) await removeFinishedRun(this.#deps, uid, run.number);
+    return runs.some((run) => run.outcome === RunOutcome.TIMED_OUT && !goes.has(run));
   }
 
   #sweptAt() {
@@ -151,7 +235,7 @@ export class Sweeper {
 
   #noteAll(entries: readonly Entry[]): void {
     const there = new Set(entries.map(({ key }) => key));
-    for (const hostId of this.#uids.keys()) {
+    for (const hostId of this.#hosts.keys()) {
       if (!there.has(storeKey('hosts', hostId))) this.#note(storeKey('hosts', hostId), undefined);
     }
     for (const entry of entries) this.#note(entry.key, entry);
@@ -159,15 +243,23 @@ export class Sweeper {
 
   #note(key: string, entry: Entry | undefined): void {
     const hostId = idOfKey(key);
-    const before = this.#uids.get(hostId);
+    const known = this.#hosts.get(hostId);
+    if (entry !== undefined && entry.revision === known?.revision) return;
     const uid = entry === undefined ? undefined : this.#hostOf(entry).host?.uid;
-    if (uid === undefined) this.#uids.delete(hostId);
-    else this.#uids.set(hostId, uid);
+    if (entry === undefined || uid === undefined) this.#hosts.delete(hostId);
+    else this.#hosts.set(hostId, { uid, revision: entry.revision });
+    if (!this.#isFirst) this.#changed.add(hostId);
+    const before = known?.uid;
     if (before === undefined || before === uid) return;
     this.#gone.set(before, { hostId, passes: 0 });
     this.#removeAllOf(before, hostId).catch((error: unknown) =>
       this.#deps.log.warn({ host: hostId, error: String(error) }, 'its runs are swept later'),
     );
+  }
+
+  #workflowChanged(key: string): void {
+    const hostId = workflowOfKey(key)?.hostId;
+    if (hostId !== undefined) this.#changed.add(hostId);
   }
 
   #hostOf(entry: Entry): wire.HostRecord {
@@ -212,4 +304,23 @@ export class Sweeper {
       },
     );
   }
+}
+
+/** Whether the rules may take any of a host's runs: for most hosts nothing else need be read. */
+function mayGo(runs: readonly Run[]): boolean {
+  const counts = new Map<RunKind, number>();
+  return runs.some(({ kind, outcome }) => {
+    const count = (counts.get(kind) ?? 0) + 1;
+    counts.set(kind, count);
+    const isTimed = kind === RunKind.WORKFLOW || outcome === RunOutcome.TIMED_OUT;
+    return isTimed || count > runsKeptMax;
+  });
+}
+
+function runsOf(entries: readonly Entry[]): Run[] {
+  return entries.flatMap(({ value }) => fromBinary(wire.FinishedRunRecordSchema, value).run ?? []);
+}
+
+function keyAndRevision({ key, revision }: Entry): Pick<Entry, 'key' | 'revision'> {
+  return { key, revision };
 }

@@ -29,6 +29,7 @@ export class HostIndex {
   readonly #hostIdOfUid = new Map<string, string>();
   readonly #uidOf = new Map<string, string>();
   readonly #rackOf = new Map<string, string>();
+  readonly #idsOfRack = new Map<string, Set<string>>();
   readonly #bootKeys = new Map<string, string>();
   readonly #bootListeners: ((rackId: string) => void)[] = [];
   readonly #looks = new Map<string, IndexedHost>();
@@ -61,7 +62,7 @@ export class HostIndex {
   }
 
   hostIdsOfRack(rackId: string): string[] {
-    return [...this.#rackOf].filter(([, rack]) => rack === rackId).map(([hostId]) => hostId);
+    return [...(this.#idsOfRack.get(rackId) ?? [])];
   }
 
   /** The host with this uid, if it is one of the rack's. */
@@ -80,7 +81,7 @@ export class HostIndex {
     const { host } = record;
     const rackId = rackIdOf(record);
     this.#noteUid(hostId, host?.uid ?? '');
-    this.#rackOf.set(hostId, rackId);
+    this.#noteRack(hostId, rackId);
     this.#noteLooks(hostId, rackId, record);
     // A run that deploys has a number of its own, so that no other one has the same words.
     const netboot = bootsOverNetwork(record) ? `${record.deployedRun} ${host?.status?.image}` : '';
@@ -93,11 +94,28 @@ export class HostIndex {
   /** There is no such host (any more). */
   drop(hostId: string): void {
     const rackId = this.#rackOf.get(hostId);
-    this.#rackOf.delete(hostId);
+    this.#noteRack(hostId, undefined);
     if (this.#looks.delete(hostId) && rackId !== undefined) this.#looksChanged(rackId);
     if (this.#bootKeys.delete(hostId) && rackId !== undefined) this.#bootChanged(rackId);
     this.#hostIdOfUid.delete(this.#uidOf.get(hostId) ?? '');
     this.#uidOf.delete(hostId);
+  }
+
+  #noteRack(hostId: string, rackId: string | undefined): void {
+    const before = this.#rackOf.get(hostId);
+    if (before === rackId) return;
+    if (before !== undefined) {
+      const left = this.#idsOfRack.get(before);
+      left?.delete(hostId);
+      if (left?.size === 0) this.#idsOfRack.delete(before);
+    }
+    if (rackId === undefined) {
+      this.#rackOf.delete(hostId);
+      return;
+    }
+    this.#rackOf.set(hostId, rackId);
+    const ids = this.#idsOfRack.get(rackId) ?? new Set();
+    this.#idsOfRack.set(rackId, ids.add(hostId));
   }
 
   /** A host made anew under its name is another one: what is said of the old one is not its. */

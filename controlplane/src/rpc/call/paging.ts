@@ -1,6 +1,6 @@
 /** Pages of a list: bounded in number and in bytes. */
 import { invalidArgument } from '@rackwright/api';
-import type { Entry, StateStore } from '@rackwright/store';
+import { type Entry, LIST_PAGE_MAX, type Listing, type StateStore } from '@rackwright/store';
 import { answered } from '../../records/index.ts';
 import { formatPageToken, parsePageToken } from './position.ts';
 
@@ -23,14 +23,15 @@ export interface Page<T> {
  * One page of the records directly below `prefix`, or of those that `isListed`, in the order of
  * their keys. Of several prefixes, in ascending order, none is below another. `read` turns an entry
  * into an item, or leaves it out; `filter` identifies what it leaves out. An item counts as its
- * stored record does, unless it is sent as more than that.
+ * stored record does, unless it is sent as more than that. Reads what it answers, and what `read`
+ * and `isListed` leave out on the way.
  */
 export async function listPage<T>(
   store: StateStore,
   prefix: string | readonly string[],
   request: PageRequest,
   filter: string,
-  read: (entry: Entry) => T | undefined,
+  read: (entry: Entry) => T | undefined | Promise<T | undefined>,
   isListed?: (key: string) => boolean,
   bytesOf: (item: T) => number = () => 0,
 ): Promise<Page<T>> {
@@ -40,10 +41,9 @@ export async function listPage<T>(
   let bytes = 0;
   let lastKey = '';
   for (const below of typeof prefix === 'string' ? [prefix] : prefix) {
-    const { entries } = await answered(store.list(below));
-    for (const entry of entries) {
+    for await (const entry of entriesBehind(store, below, after, size + 1)) {
       const isWanted = isListed?.(entry.key) ?? isDirectlyBelow(below, entry.key);
-      const item = entry.key <= after || !isWanted ? undefined : read(entry);
+      const item = isWanted ? await read(entry) : undefined;
       if (item === undefined) continue;
       bytes += Math.max(entry.value.byteLength, bytesOf(item));
       const full = items.length >= size || (items.length > 0 && bytes > pageBytesMax);
@@ -53,6 +53,23 @@ export async function listPage<T>(
     }
   }
   return { items, nextPageToken: '' };
+}
+
+/** The entries under `prefix` behind the key `after`; the first read is of `first` entries. */
+async function* entriesBehind(
+  store: StateStore,
+  prefix: string,
+  after: string,
+  first: number,
+): AsyncGenerator<Entry, void, undefined> {
+  let limit = Math.min(first, LIST_PAGE_MAX);
+  for (let behind = after; ; limit = LIST_PAGE_MAX) {
+    const page: Listing = await answered(store.list(prefix, { after: behind, limit }));
+    yield* page.entries;
+    const last = page.entries.at(-1);
+    if (last === undefined || page.entries.length < limit) return;
+    behind = last.key;
+  }
 }
 
 /** The page size to use. Throws `invalidArgument` outside 1 to `pageSizeMax`. */

@@ -3,7 +3,7 @@
  * store's incarnation, so that one from before a restore is recognized instead of believed.
  */
 import { ApiFailure, aborted, invalidArgument } from '@rackwright/api';
-import type { Revision, StateStore } from '@rackwright/store';
+import { type Revision, type StateStore, storeKey } from '@rackwright/store';
 
 const shape = /^([A-Za-z0-9_-]{1,64})\.(\d{1,16})$/;
 
@@ -98,7 +98,16 @@ export function parsePageToken(store: StateStore, filter: string, token: string)
   if (madeFor !== filter) {
     throw badToken('belongs to a list with other filters; repeat them, or begin without it');
   }
+  if (!isKey(lastKey)) throw badToken('names no resource; send next_page_token unchanged, or none');
   return lastKey;
+}
+
+function isKey(text: string): boolean {
+  try {
+    return storeKey(...text.split('.')) === text;
+  } catch {
+    return false;
+  }
 }
 
 function readToken(token: string): unknown[] {

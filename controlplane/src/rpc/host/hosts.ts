@@ -12,16 +12,9 @@ import {
 } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
 import { planOf } from '../../host/index.ts';
-import { idOfKey, readRecord } from '../../records/index.ts';
+import { idOfKey, readRecord, sharedRecordOf } from '../../records/index.ts';
 import { awaitedTurns, withAwaitedTurns } from '../../workflow/index.ts';
-import {
-  factsKey,
-  hostRecordOf,
-  presentHost,
-  readAllFacts,
-  readFacts,
-  readHost,
-} from '../call/host-view.ts';
+import { presentHost, readFacts, readHost } from '../call/host-view.ts';
 import { parseName, requireName } from '../call/names.ts';
 import { listPage } from '../call/paging.ts';
 import type { RpcDependencies } from '../call/ports.ts';
@@ -64,13 +57,12 @@ async function existing(deps: RpcDependencies, name: string) {
 
 async function listHosts(deps: RpcDependencies, request: ListHostsRequest) {
   const { rack } = request;
-  await checkRackFilter(deps.store, rack);
-  const facts = await readAllFacts(deps);
-  const page = await listPage(deps.store, 'hosts', request, rack, (entry) => {
-    const record = hostRecordOf(entry);
+  const { store } = deps;
+  await checkRackFilter(store, rack);
+  const page = await listPage(store, 'hosts', request, rack, async (entry) => {
+    const record = sharedRecordOf(store, wire.HostRecordSchema, entry);
     if (rack !== '' && record.host?.spec?.rack !== rack) return undefined;
-    const hostId = idOfKey(entry.key);
-    return presentHost(deps, record, entry.revision, facts.get(factsKey(hostId)));
+    return presentHost(deps, record, entry.revision, await readFacts(deps, idOfKey(entry.key)));
   });
   return { hosts: [...page.items], nextPageToken: page.nextPageToken };
 }
