@@ -17,6 +17,7 @@ import {
   bench,
   done,
   inspected,
+  makeAvailable,
   nvmeDisk,
   statusOf,
   verified,
@@ -53,7 +54,7 @@ function inService(netboot = false): Bench {
   const host = bench({ goal: HostGoal.MANAGEABLE });
   host.apply({ kind: 'tick' });
   host.report(verified());
-  Object.assign(statusOf(host), { state: HostState.AVAILABLE, dirty: false, poweredOn: false });
+  makeAvailable(host);
   const deploy = create(DeploySpecSchema, { netboot });
   host.request({ kind: 'provision', image: first, deploy });
   if (!netboot) {

@@ -273,6 +273,12 @@ export function usedSinceErased({ record, status }: Turn, run: Run): RunFailure 
   return stepFailure('notCertified', message);
 }
 
+/** Certificates of disks that are not there do not count any more: they would if those came back. */
+export function forgetAbsent({ record }: Turn, { devices }: Inventory): void {
+  const present = new Set(devices.map((device) => deviceIdentity(deviceFactsOf(device))));
+  record.certified = record.certified.filter(({ deviceKey }) => present.has(deviceKey));
+}
+
 /** Why not every device in scope has a certificate of this use epoch, or undefined. */
 export function uncertifiedDevice(turn: Turn, inventory: Inventory): RunFailure | undefined {
   const weakEnough = turn.spec.cleaning?.level === ErasureLevel.METADATA_ONLY;

@@ -6,7 +6,6 @@ import {
   agent,
   FleetSpecSchema,
   HostGoal,
-  HostState,
   ProgressSchema,
   RunPhase,
   type TemplatePolicySchema,
@@ -22,6 +21,7 @@ import {
   driveToInspect,
   failed,
   inspected,
+  makeAvailable,
   verified,
 } from '../testing/bench.ts';
 import {
@@ -115,7 +115,7 @@ function atWrite(): Bench {
   const host = bench({ goal: HostGoal.MANAGEABLE });
   tick(host);
   host.report(verified());
-  Object.assign(host.record.host?.status ?? {}, { state: HostState.AVAILABLE, poweredOn: false });
+  makeAvailable(host);
   host.request({ kind: 'provision', image: `registry.example/os@sha256:${'1'.repeat(64)}` });
   host.report(done);
   driveToInspect(host);

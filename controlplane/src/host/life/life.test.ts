@@ -21,6 +21,7 @@ import {
   driveToErase,
   failed,
   inspected,
+  makeAvailable,
   verified,
   virtioDisk,
 } from '../testing/bench.ts';
@@ -63,7 +64,7 @@ function provisioned(poweredOn = true): Bench {
 
 function available(): Bench {
   const host = manageable();
-  Object.assign(status(host), { state: HostState.AVAILABLE, dirty: false, poweredOn: false });
+  makeAvailable(host);
   const { spec } = host.record.host ?? {};
   if (spec !== undefined) spec.goal = HostGoal.AVAILABLE;
   return offer(host);

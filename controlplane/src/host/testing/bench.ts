@@ -315,11 +315,20 @@ export function stepAt(host: Bench): string {
   return run?.phase === RunPhase.ENDED ? '' : (run?.steps[run.currentStep]?.name ?? '');
 }
 
-/** A host whose BMC is proved, clean and off, as if it had been erased. */
+/** A host whose BMC is proved, clean and off, as if its disk had been erased. */
 export function availableHost(): Bench {
   const host = bench({ goal: HostGoal.MANAGEABLE });
   host.apply({ kind: 'tick' });
   host.report(verified());
-  Object.assign(statusOf(host), { state: HostState.AVAILABLE, dirty: false, poweredOn: false });
+  makeAvailable(host);
   return host;
+}
+
+/** As if its disk had been erased in this use, and proved after a power cycle. */
+export function makeAvailable(host: Bench): void {
+  const status = statusOf(host);
+  Object.assign(status, { state: HostState.AVAILABLE, dirty: false, poweredOn: false });
+  const certificate = 'erasureCertificates/c1';
+  const certified = { deviceKey: virtioDisk.serial, certificate, useEpoch: status.useEpoch };
+  host.record.certified.push(create(store.CertifiedDeviceSchema, certified));
 }

@@ -7,9 +7,10 @@ import {
   type Inventory,
   InventorySchema,
   type RunFailure,
+  RunKind,
 } from '@rackwright/api';
 import { protocolOf } from '../../bmc/protocols.ts';
-import { checkCertified, uncertifiedDevice } from '../../erasure/certify.ts';
+import { checkCertified, forgetAbsent, uncertifiedDevice } from '../../erasure/certify.ts';
 import { planDevices } from '../../erasure/device-plan.ts';
 import { noteElsewhere } from '../../erasure/elsewhere.ts';
 import { bootOperationId } from '../../operation/boots.ts';
@@ -36,8 +37,10 @@ export const inspect: OperationStep = {
     if (inventory === undefined) return invalidResult('the inspection brought no inventory');
     const tooLarge = keepInventory(turn, inventory);
     if (tooLarge !== undefined) return tooLarge;
-    leaveIfUncertified(turn, inventory);
-    return planDevices(turn, run, inventory);
+    const uncertified = leaveIfUncertified(turn, inventory);
+    const refused = planDevices(turn, run, inventory);
+    // Nobody gets a host with a disk that was not erased, whenever that was plugged in.
+    return refused ?? (run.kind === RunKind.PROVISION ? uncertified : undefined);
   },
 };
 
@@ -62,10 +65,16 @@ function keepInventory(turn: Turn, inventory: Inventory): RunFailure | undefined
   return undefined;
 }
 
-/** A disk that nobody erased has come into an available host: it is available no more. */
-function leaveIfUncertified(turn: Turn, inventory: Inventory): void {
-  if (turn.status.state !== HostState.AVAILABLE) return;
-  if (uncertifiedDevice(turn, inventory) !== undefined) move(turn.status, 'used');
+/**
+ * A disk that nobody erased has come into an available host: it is available no more, and this is
+ * why. So it is for a disk that was certified and was away: nobody saw what was done to it there.
+ */
+function leaveIfUncertified(turn: Turn, inventory: Inventory): RunFailure | undefined {
+  if (turn.status.state !== HostState.AVAILABLE) return undefined;
+  forgetAbsent(turn, inventory);
+  const uncertified = uncertifiedDevice(turn, inventory);
+  if (uncertified !== undefined) move(turn.status, 'used');
+  return uncertified;
 }
 
 /** The inventory after the last erase: every device must be certified for this epoch (H6). */

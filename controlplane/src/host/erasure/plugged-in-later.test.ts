@@ -1,0 +1,62 @@
+/** Disks that come into an available host, or leave it and come back: none is used unerased. */
+import { create } from '@bufbuild/protobuf';
+import {
+  FailureType,
+  HostGoal,
+  HostState,
+  RunOutcome,
+  StorageDeviceSchema,
+  StorageRegionSchema,
+} from '@rackwright/api';
+import { expect, test } from 'vitest';
+import {
+  availableHost,
+  type Bench,
+  done,
+  driveToInspect,
+  inspected,
+  statusOf,
+  stepAt,
+  virtioDisk,
+} from '../testing/bench.ts';
+
+const image = `registry.example/os@sha256:${'ab'.repeat(32)}`;
+const { sizeBytes } = virtioDisk;
+const foreign = create(StorageDeviceSchema, {
+  ...virtioDisk,
+  ...{ device: 'vdb', serial: 'DISK-2' },
+  regions: [create(StorageRegionSchema, { name: 'vdb', sizeBytes, logicalBlockBytes: 512 })],
+});
+
+/** Runs an inspection to its end. */
+function sees(host: Bench, devices: (typeof virtioDisk)[]): void {
+  host.request({ kind: 'inspect' });
+  driveToInspect(host);
+  host.report(inspected(devices));
+  host.report(done);
+}
+
+test('no image comes onto a host into which a disk was plugged after its clean', () => {
+  const host = availableHost();
+  host.request({ kind: 'provision', image });
+  if (stepAt(host) === 'deploy.fetch_image') host.report(done);
+  driveToInspect(host);
+  host.report(inspected([virtioDisk, foreign]));
+  expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
+  const { outcome, error } = statusOf(host).run ?? {};
+  expect(outcome).toBe(RunOutcome.FAILED);
+  expect(error).toMatchObject({ type: FailureType.NOT_CERTIFIED });
+  expect(error?.message).toContain('DISK-2');
+});
+
+test('a disk that was away is erased again: nobody saw what was done to it there', () => {
+  const host = availableHost();
+  const { useEpoch } = statusOf(host);
+  const { spec } = host.record.host ?? {};
+  if (spec !== undefined) spec.goal = HostGoal.AVAILABLE;
+  sees(host, []);
+  expect(statusOf(host).state).toBe(HostState.AVAILABLE);
+  sees(host, [virtioDisk]);
+  expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
+  expect(statusOf(host).useEpoch).toBeGreaterThan(useEpoch);
+});
