@@ -3,7 +3,8 @@ import { generateKeyPairSync } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { agent } from '@rackwright/api';
+import { create } from '@bufbuild/protobuf';
+import { agent, StorageDeviceSchema } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { certify, context, evidence, trust, trustPem } from './certificate.fixture.ts';
 import {
@@ -18,6 +19,7 @@ import { buildManifest } from './documents.ts';
 import { signBytes } from './signature.ts';
 import { parseStatement, provesErasure } from './statement.ts';
 import { type Certificate, describeProblem, verifyCertificate, verifyChain } from './verify.ts';
+import { deviceFactsOf, storageDeviceOf } from './wire.ts';
 
 function problemsOf(certificate: Certificate, pem = trustPem): string[] {
   const check = verifyCertificate(certificate, pem);
@@ -36,6 +38,23 @@ test('builds a statement that verifies and says what was reached', () => {
     useEpoch: 3,
   });
   expect(provesErasure(check.statement)).toBe(true);
+});
+
+test('certifies a disk whose overlay is frozen, and says that nobody knows what that hides', () => {
+  const overlayUnknown = 'its device configuration overlay is frozen';
+  const device = storageDeviceOf({
+    ...deviceFactsOf(create(StorageDeviceSchema, { device: 'sda', serial: 'SER-1' })),
+    capacity: {
+      ...{ kind: 'examined', nativeBytes: 1_000_000, hostProtectedBytes: 0, overlayBytes: 0 },
+      overlayUnknown,
+    },
+  });
+  const taken = Array.from({ length: 70 }, (_, at) => `dm-${at} (LVM)`);
+  const change = { device: create(StorageDeviceSchema, device), dismantled: taken };
+  const statement = buildStatement(context({ evidence: evidence(change) }));
+  expect(problemsOf(certify(statement))).toEqual([]);
+  expect(parseStatement(statement).notExamined).toEqual([overlayUnknown]);
+  expect(parseStatement(statement).dismantled).toHaveLength(64);
 });
 
 const manifest = buildManifest({

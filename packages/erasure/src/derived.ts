@@ -4,7 +4,7 @@
  */
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { agent } from '@rackwright/api';
-import { deviceIdentity } from './facts.ts';
+import { type DeviceFacts, deviceIdentity } from './facts.ts';
 import { type ErasureMethod, leavesContent, methodFacts } from './method.ts';
 import { ShapeError } from './shape.ts';
 import { boundDeviceLog, type ErasureStatement, reachedLevel } from './statement.ts';
@@ -112,8 +112,22 @@ function deviceFields(outcome: agent.DeviceOutcome): Pick<DerivedFields, 'device
       sizeBytes: facts.sizeBytes,
       certifiedAs: facts.raidVolume ? 'volume' : 'disk',
     },
-    capacity: facts.capacity ?? { kind: 'notExamined', reason: 'the device was not asked' },
+    capacity: capacityFields(facts.capacity),
   };
+}
+
+function capacityFields(capacity: DeviceFacts['capacity']): ErasureStatement['capacity'] {
+  if (capacity === undefined) return { kind: 'notExamined', reason: 'the device was not asked' };
+  if (capacity.kind === 'notExamined') return capacity;
+  const { overlayUnknown: _, ...known } = capacity;
+  return known;
+}
+
+/** What the runner did not examine, and an overlay of which the device says nothing. */
+function notExaminedFields({ device, notExamined }: agent.DeviceOutcome): readonly string[] {
+  const capacity = device === undefined ? undefined : deviceFactsOf(device).capacity;
+  const overlay = capacity?.kind === 'examined' ? capacity.overlayUnknown : undefined;
+  return boundDeviceLog(overlay === undefined ? notExamined : [overlay, ...notExamined]);
 }
 
 function verificationFields(
@@ -174,8 +188,8 @@ function workFields(
     writeSpeed: speed(bytesWritten, methodMs),
     readSpeed: speed(isRead ? verdict.bytesRead : 0, verifyMs),
     errors: errors.map(([kind, count]) => ({ kind, count: Number(count) })),
-    notExamined: outcome.notExamined,
-    dismantled: outcome.dismantled,
+    notExamined: notExaminedFields(outcome),
+    dismantled: boundDeviceLog(outcome.dismantled),
   };
 }
 

@@ -273,7 +273,7 @@ export function usedSinceErased({ record, status }: Turn, run: Run): RunFailure 
   return stepFailure('notCertified', message);
 }
 
-/** Certificates of disks that are not there do not count any more: they would if those came back. */
+/** Of disks that are not there no certificate counts any more, also if they come back. */
 export function forgetAbsent({ record }: Turn, { devices }: Inventory): void {
   const present = new Set(devices.map((device) => deviceIdentity(deviceFactsOf(device))));
   record.certified = record.certified.filter(({ deviceKey }) => present.has(deviceKey));

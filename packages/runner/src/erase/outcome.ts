@@ -83,12 +83,30 @@ export async function resultOf(
       startTime: timestampFromMs(startMs),
       endTime: timestampFromMs(clock.nowMs()),
       log: boundDeviceLog(log, logLinesMax),
+      notExamined: notExaminedOf(device),
       ...(work === undefined ? {} : countsOf(work)),
       ...(loss === undefined ? {} : { loss: lossesOnWire[loss] }),
       certificate: asked.certificate,
       erasedSeed: asked.erasedSeed,
     },
   };
+}
+
+/** Namespaces that are named in what was not examined. */
+const namespacesNamedMax = 16;
+
+/** What the method may have reached, and nobody can read. */
+function notExaminedOf({ nvme }: Target['device']): string[] {
+  const { hiddenNamespaces = [], namespacesUnlisted = false, unallocatedBytes = 0 } = nvme ?? {};
+  const named = hiddenNamespaces.slice(0, namespacesNamedMax).join(', ');
+  const count = hiddenNamespaces.length;
+  return [
+    ...(count > 0 ? [`${count} namespaces that are not attached, such as ${named}`] : []),
+    ...(namespacesUnlisted
+      ? ['namespaces that are not attached: it does not say whether any']
+      : []),
+    ...(unallocatedBytes > 0 ? [`${unallocatedBytes} bytes that are in no namespace`] : []),
+  ];
 }
 
 /** What was counted on the way. */

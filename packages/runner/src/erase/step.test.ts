@@ -64,6 +64,17 @@ test('asks before it writes to each device, and writes to none that may not begi
   expect(touched).toHaveLength(4);
 });
 
+test('says which namespaces a format reaches and nobody can read', async () => {
+  const reaches = { formatSupported: true, formatsAllNamespaces: true, hiddenNamespaces: [2, 3] };
+  const description = { transport: 'nvme', nvme: reaches, regions: [{ name: 'nvme0n1' }] };
+  addDisk('nvme0', description, ['nvme0n1']);
+  const end = await run();
+  expect(end.result).toEqual({ kind: 'complete' });
+  expect(end.evidence?.devices?.[0]?.notExamined).toEqual([
+    '2 namespaces that are not attached, such as 2, 3',
+  ]);
+});
+
 test('accepts the noise that a cryptographic erase leaves', async () => {
   const crypto = { transport: 'nvme', nvme: { cryptoEraseSupported: true } };
   addDisk('nvme0', { ...crypto, regions: [{ name: 'nvme0n1' }] }, ['nvme0n1']);
