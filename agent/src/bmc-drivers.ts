@@ -8,7 +8,7 @@ import {
   RedfishDriver,
   type Turns,
 } from '@rackwright/bmc';
-import type { Clock, Exec, HttpClient, Log } from '@rackwright/platform';
+import type { Clock, Exec, HttpClient, Log, Names } from '@rackwright/platform';
 import type { AgentConfig } from './config.ts';
 import type { BmcDrivers, BmcEndpoint } from './operations/index.ts';
 
@@ -16,6 +16,7 @@ import type { BmcDrivers, BmcEndpoint } from './operations/index.ts';
 export interface BmcPlatform {
   readonly clock: Clock;
   readonly exec: Exec;
+  readonly names?: Names;
   readonly httpClient: HttpClient;
   readonly log: Log;
 }
@@ -43,7 +44,7 @@ function turnsOfLook(governor: Governor, look: Look): Turns {
 
 function createDriver(
   config: AgentConfig['bmc'],
-  { clock, exec, httpClient: client }: BmcPlatform,
+  { clock, exec, names, httpClient: client }: BmcPlatform,
   endpoint: BmcEndpoint,
   governor: Turns,
 ): BmcDriver {
@@ -57,7 +58,8 @@ function createDriver(
       const { cipherSuite } = endpoint;
       const { ipmitool } = config;
       const own = { ...target, cipherSuite };
-      return new IpmiDriver({ target: own, governor, exec, clock, ipmitool, readBack });
+      const parts = { target: own, governor, exec, clock, ipmitool, readBack };
+      return new IpmiDriver(names === undefined ? parts : { ...parts, names });
     }
     case 'redfish': {
       const { certificateSha256, expected } = endpoint;

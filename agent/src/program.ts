@@ -14,6 +14,7 @@ import type {
   HttpClient,
   LargeFiles,
   Log,
+  Names,
   Random,
   Udp,
   WebClient,
@@ -40,6 +41,7 @@ export interface Platform {
   readonly random: Random;
   readonly disk: Disk;
   readonly exec: Exec;
+  readonly names?: Names;
   readonly udp: Udp;
   readonly http: Http;
   readonly httpClient: HttpClient;

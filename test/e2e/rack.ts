@@ -374,7 +374,12 @@ export class Rack {
 
   /** Makes the rack, and lets the agent join it: not while it runs. */
   async enrolAgent(): Promise<void> {
-    const { racks } = this.clients;
+    const { fleet, racks } = this.clients;
+    // The BMCs of its machines are on loopback.
+    await fleet.updateFleet({
+      fleet: { spec: { internalAddresses: ['127.0.0.0/8'] } },
+      updateMask: { paths: ['spec.internal_addresses'] },
+    });
     await racks.createRack({ rackId: 'r1' });
     const { token } = await racks.createJoinToken({ rack: 'racks/r1' });
     const address = `127.0.0.1:${this.#ports.operators}`;

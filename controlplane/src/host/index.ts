@@ -1,5 +1,6 @@
 /** The hosts' machine and its shell; others import from here, and change hosts through `Hosts`. */
 export { accessTo } from './bmc/access.ts';
+export { bmcPort, endpointText } from './bmc/endpoint.ts';
 export { bmcFaults, bmcUnreachable } from './bmc/health.ts';
 export { protocolOf } from './bmc/protocols.ts';
 export { fenceHold } from './deletion/fence-hold.ts';

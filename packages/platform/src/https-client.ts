@@ -52,7 +52,7 @@ export type HttpsOutcome =
   | { readonly kind: 'noTls'; readonly message: string }
   /** What came is not HTTP, or more of it than the limits allow. */
   | { readonly kind: 'noHttp'; readonly message: string }
-  /** The name cannot be resolved. */
+  /** The name cannot be resolved, or leads to internal addresses alone. */
   | { readonly kind: 'unknownName'; readonly message: string }
   /**
    * Nobody listens, or the connection broke. `mayHaveArrived`: the request may have been carried

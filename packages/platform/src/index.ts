@@ -43,6 +43,7 @@ export {
 export type { LargeFile, LargeFiles, PartFile } from './large-files.ts';
 export type { HeldAnswer, LocalCalls, LocalListener } from './local-calls.ts';
 export type { Log, LogFields } from './log.ts';
+export type { NameAnswer, Names } from './names.ts';
 export { nodeVersionProblem } from './node-version.ts';
 export { type Random, randomId } from './random.ts';
 export type { Supervision } from './supervision.ts';

@@ -278,7 +278,7 @@ async function checkLine(
   checkExpectedHost('expected_host', line, found);
   if (found.count === 0 && line.spec !== undefined) {
     await checkReferences(deps, 'expected_host.spec', line.spec, found);
-    await checkDestination(deps, 'expected_host.spec', line.spec, found);
+    await checkDestination(deps, 'expected_host.spec', undefined, line.spec, found);
   }
   violations.addAll(found);
 }

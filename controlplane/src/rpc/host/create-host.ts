@@ -203,7 +203,7 @@ async function checkRequest(deps: CreationDependencies, request: CreateHostReque
   const spec = host.spec ?? create(HostSpecSchema);
   checkHostSpec('host.spec', spec, violations);
   await checkReferences(deps, 'host.spec', spec, violations);
-  await checkDestination(deps, 'host.spec', spec, violations);
+  await checkDestination(deps, 'host.spec', undefined, spec, violations);
   violations.throwIfAny();
 }
 

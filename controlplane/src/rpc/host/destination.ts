@@ -8,7 +8,9 @@
  *    (`secrets/bounds.ts`).
  * 2. Of one that names no networks only an administrator says to which BMC it goes: address,
  *    port, protocol and pinned certificate of a host that has it are an administrator's to change.
- * 3. What stands already has been judged: a change of anything else is not asked again.
+ * 3. A BMC is at no internal address, this machine's or its link's, unless the fleet lists it: the
+ *    agent would connect there. What a name resolves to only the agent sees, and judges.
+ * 4. What stands already has been judged: a change of anything else is not asked again.
  */
 import { equals } from '@bufbuild/protobuf';
 import {
@@ -19,8 +21,10 @@ import {
   Role,
   store as wire,
 } from '@rackwright/api';
+import { internalAddress, mayBeReached } from '@rackwright/platform';
 import { storeKey } from '@rackwright/store';
 import { type Principal, roleTooSmall } from '../../access/index.ts';
+import { bmcPort, endpointText, readFleet } from '../../host/index.ts';
 import { idOf, readRecord } from '../../records/index.ts';
 import { liesWithin } from '../../secrets/index.ts';
 import { parseName } from '../call/names.ts';
@@ -55,19 +59,47 @@ export function destinationProblem(
   return { field: 'bmc.address', problem };
 }
 
-/** Adds what invariant 1 has against `after`, at fields below `path`. */
+/** Adds what invariants 1 and 3 have against `after`, at fields below `path`. */
 export async function checkDestination(
   { store }: Pick<RpcDependencies, 'store'>,
   path: string,
+  before: Destination | undefined,
   after: Destination,
   violations: Violations,
 ): Promise<void> {
+  const isMoved = !isSamePlace(before, after);
+  if (isMoved) violations.addIf(`${path}.bmc.address`, await internalProblem(store, after));
   const credential = await credentialOf(store, after);
   const found = credential && destinationProblem(credential, after);
   if (found !== undefined) violations.add(`${path}.${found.field}`, found.problem);
 }
 
-/** Throws `permissionDenied` where only an administrator may say so (invariants 2, 3). */
+function isSamePlace(before: Destination | undefined, { bmc }: Destination): boolean {
+  if (bmc === undefined) return true;
+  return before?.bmc !== undefined && endpointText(before.bmc) === endpointText(bmc);
+}
+
+/** Invariant 3. */
+async function internalProblem(
+  store: RpcDependencies['store'],
+  { bmc }: Destination,
+): Promise<string | undefined> {
+  if (bmc === undefined) return undefined;
+  const { address } = bmc;
+  if (/(^|\.)localhost$/.test(address)) {
+    return `is ${address}, which names the agent’s own machine; give the address of the BMC`;
+  }
+  const what = internalAddress(address);
+  if (what === undefined) return undefined;
+  const listed = (await readFleet(store))?.fleet?.spec?.internalAddresses ?? [];
+  if (mayBeReached(address, bmcPort(bmc), listed)) return undefined;
+  return (
+    `is ${address}, ${what}; an administrator may list it: ` +
+    `rackwright fleet update --internal-address ${address}`
+  );
+}
+
+/** Throws `permissionDenied` where only an administrator may say so (invariants 2, 4). */
 export async function checkMayPoint(
   deps: Pick<RpcDependencies, 'store'> & { readonly principal: Principal },
   path: string,

@@ -154,7 +154,7 @@ async function mergeChecked(
   checkLabels('host.labels', merged.labels, violations);
   checkHostSpec('host.spec', merged.spec, violations);
   await checkReferences(deps, 'host.spec', merged.spec, violations);
-  await checkDestination(deps, 'host.spec', merged.spec, violations);
+  await checkDestination(deps, 'host.spec', present.spec, merged.spec, violations);
   violations.throwIfAny();
   await checkMayPoint(deps, 'host.spec', present.spec, merged.spec);
   return merged;

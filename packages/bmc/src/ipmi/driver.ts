@@ -1,4 +1,4 @@
-import type { Clock, Exec } from '@rackwright/platform';
+import { type Clock, type Exec, type Names, readAddress } from '@rackwright/platform';
 import {
   type Asserted,
   type BmcDriver,
@@ -52,6 +52,8 @@ export interface IpmiDriverParts {
   readonly target: IpmiTarget;
   readonly governor: Turns;
   readonly exec: Exec;
+  /** ipmitool is told addresses alone; without this, a BMC has to be named by its address. */
+  readonly names?: Names;
   readonly clock: Clock;
   readonly ipmitool: IpmitoolOptions;
   readonly readBack: ReadBackTimings;
@@ -157,8 +159,22 @@ export class IpmiDriver implements BmcDriver {
 
   #call(command: readonly string[], signal: AbortSignal | undefined): Promise<BmcResult<string>> {
     const { governor, exec, ipmitool, target } = this.#parts;
-    const act = () => callIpmitool(exec, ipmitool, target, command, signal);
+    const act = async (): Promise<BmcResult<string>> => {
+      const address = await this.#address();
+      if (typeof address !== 'string') return address;
+      return callIpmitool(exec, ipmitool, { ...target, address }, command, signal);
+    };
     return governor.run(target.credential, act, signal);
+  }
+
+  /** What is connected to is what was judged: ipmitool would look a name up again. */
+  async #address(): Promise<string | BmcResult<never>> {
+    const { names, target } = this.#parts;
+    if (readAddress(target.address) !== undefined) return target.address;
+    const found = await names?.addressOf(target.address);
+    if (found?.kind === 'found') return found.address;
+    const why = found?.message ?? 'names are not looked up here';
+    return failed('address', 'the BMC address cannot be resolved: correct it', why);
   }
 }
 

@@ -105,6 +105,11 @@ export class Site {
     const clients = openClients({ target, caPem, token });
     this.#clients = clients;
     await eventually('the control plane', startTimeoutMs, () => clients.racks.listRacks({}));
+    // BMCs and registries of the demo are on loopback.
+    await clients.fleet.updateFleet({
+      fleet: { spec: { internalAddresses: ['127.0.0.0/8'] } },
+      updateMask: { paths: ['spec.internal_addresses'] },
+    });
     writeJson(join(this.folder, 'rackwright.json'), {
       server: target,
       tokenFile: join(identity, 'admin.token'),

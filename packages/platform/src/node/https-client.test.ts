@@ -211,3 +211,14 @@ describe('a device that does not speak HTTPS', () => {
     expect(['unknownName', 'broken']).toContain(kind);
   });
 });
+
+test('a name leads to no device of this machine itself', async () => {
+  const { server, requests } = await serve(hello);
+  const { port } = server.address() as AddressInfo;
+  for (const address of ['localhost', '127.1', '2130706433', '0x7f000001']) {
+    const peer = nodeHttpClient().peer({ address, port, certificateSha256: undefined }, limits);
+    expect(await peer.request(get), address).toMatchObject({ kind: 'unknownName' });
+    peer.close();
+  }
+  expect(requests).toEqual([]);
+});

@@ -6,7 +6,9 @@
  *    dates) are off; sessions are not resumed, so that every connection shows its certificate.
  * C2 One connection per peer, kept between requests. A device that closes it while it is idle
  *    costs a GET one more attempt and nothing else; other methods are never sent twice.
- * C3 Time, headers and body are bounded; an outcome never carries what was sent.
+ * C3 A name never leads to an internal address, whatever it resolves to; an address goes where it
+ *    says.
+ * C4 Time, headers and body are bounded; an outcome never carries what was sent.
  */
 import { createHash } from 'node:crypto';
 import type { ClientRequest, IncomingMessage } from 'node:http';
@@ -22,6 +24,7 @@ import type {
   HttpsRequest,
   HttpsTarget,
 } from '../https-client.ts';
+import { AddressRefused, guardedLookup } from './guarded-lookup.ts';
 
 /** HTTPS from this machine. */
 export function nodeHttpClient(): HttpClient {
@@ -217,8 +220,10 @@ class PinningAgent extends Agent {
   #connect(): TLSSocket {
     const { address, port } = this.#target;
     // A name is told to the server; an address must not be (RFC 6066 §3).
-    const servername = isIP(address) === 0 ? address : '';
-    return connect({ host: address, port, servername, rejectUnauthorized: false });
+    const isName = isIP(address) === 0;
+    const servername = isName ? address : '';
+    const guard = isName ? { lookup: guardedLookup(port, []) } : {};
+    return connect({ host: address, port, servername, rejectUnauthorized: false, ...guard });
   }
 
   /** C1. */
@@ -238,6 +243,7 @@ class PinningAgent extends Agent {
 /** What an error before TLS was up means. */
 function connectOutcome(error: NodeJS.ErrnoException, isConnected: boolean): HttpsOutcome {
   const { code = '', message } = error;
+  if (error instanceof AddressRefused) return { kind: 'unknownName', message };
   if (code === 'ENOTFOUND' || code === 'EAI_NONAME') return { kind: 'unknownName', message };
   const isTls = code.startsWith('ERR_SSL_') || code === 'EPROTO';
   if (isConnected && isTls) return { kind: 'noTls', message: words(code, message) };

@@ -14,6 +14,7 @@ export { type InheritedSockets, inheritedDescriptors, openInherited } from './in
 export { nodeLargeFiles } from './large-files.ts';
 export { nodeLocalCalls } from './local-calls.ts';
 export { type LogLevel, nodeLog } from './log.ts';
+export { nodeNames } from './names.ts';
 export { nodeOwnAddresses } from './own-addresses.ts';
 export { nodeRandom } from './random.ts';
 export { nodeSupervision } from './supervision.ts';
