@@ -29,6 +29,7 @@ test('every kind of attacker has rows, and there is no other kind', () => {
       'machine on the wire',
       'rogue DHCP server',
       'hostile agent',
+      'hostile registry',
       'cloned agent',
       'too small a role',
       'stolen token',

@@ -256,6 +256,10 @@ test('a draft of a pool is planned for operators, over hosts of their scope alon
   const pool = { name: 'pools/ahead', spec: { image, hosts: { names: [aa.host, zz.host] } } };
   const wall = operatorClients(fixture.channel, await tokenFor(fixture, 'wall', Role.VIEWER));
   expect((await failureOf(wall.pools.planRollout({ pool }))).kind).toBe('permissionDenied');
+  await fixture.fleet.updateFleet({
+    fleet: { spec: { registries: [{ registry: 'registry.example' }] } },
+    updateMask: { paths: ['spec.registries'] },
+  });
   const told = JSON.stringify(await ofRack.pools.planRollout({ pool }), plain);
   expect(told).toContain(aa.host);
   expect(told).not.toContain(zz.host);

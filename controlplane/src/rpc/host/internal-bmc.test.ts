@@ -77,7 +77,7 @@ test('an IPv4 address in an IPv6 one is judged as itself', async () => {
   expect(await violatedFields(made)).toContain('host.spec.bmc.address');
 });
 
-test('a BMC may be where an administrator lists it, and stays when it is not any more', async () => {
+test('a BMC may be where it is listed, and stays when it is listed no more', async () => {
   await list(['127.0.0.1:6230']);
   const at = (port: number) => ({ spec: specAt('127.0.0.1', port) });
   const other = operator.hosts.createHost({ hostId: 'near', host: at(6231) });

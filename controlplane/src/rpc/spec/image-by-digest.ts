@@ -7,11 +7,12 @@ import {
   withoutTag,
 } from '../../images/index.ts';
 import type { RpcDependencies } from '../call/ports.ts';
+import { checkImageHost } from './image-host.ts';
 
 /** More than a registry is given for one question. */
 const resolveTimeoutMs = 40_000;
 
-type Resolving = Pick<RpcDependencies, 'resolve' | 'clock'>;
+type Resolving = Pick<RpcDependencies, 'resolve' | 'clock' | 'store' | 'principal'>;
 
 /** The image by digest. Throws why it cannot be looked up now, naming the registry and a remedy. */
 export async function imageByDigest(
@@ -24,10 +25,12 @@ export async function imageByDigest(
 
 /** The same, with what it is for each platform, where that was looked at. */
 export async function lookedUp(
-  { resolve, clock }: Resolving,
+  deps: Resolving,
   image: string,
   field = 'image',
 ): Promise<{ readonly image: string; readonly platforms?: PlatformDigests | undefined }> {
+  await checkImageHost(deps, image, field);
+  const { resolve, clock } = deps;
   const named = withoutTag(image);
   if (named !== undefined) return { image: named };
   const late = new AbortController();
