@@ -45,7 +45,7 @@ import {
   withApplied,
   writeRecord,
 } from '../../records/index.ts';
-import { checkPageSize } from '../call/paging.ts';
+import { pageSizeOf } from '../call/paging.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { checkEtag, formatPageToken, formatPosition, parsePageToken } from '../call/position.ts';
 import { checkReason } from '../call/texts.ts';
@@ -172,20 +172,25 @@ async function refuseAboveLimit({ store }: RpcDependencies): Promise<void> {
 }
 
 /** In the order of their names; those that were revoked are not listed. */
+/** By which pages are told apart; the first token may have no record. */
+function placeOf({ token }: wire.TokenRecord): string {
+  return storeKey(...(token?.name ?? 'tokens/0').split('/'));
+}
+
 async function listTokens(deps: RpcDependencies, request: ListTokensRequest) {
-  const size = checkPageSize(request.pageSize);
+  const size = pageSizeOf(request.pageSize);
   const after = parsePageToken(deps.store, 'tokens', request.pageToken);
   const rest = (await allTokens(deps))
     .filter(({ record }) => record.revokeTime === undefined)
-    .filter(({ record }) => (record.token?.name ?? '') > after);
+    .filter(({ record }) => placeOf(record) > after);
   const page = rest.slice(0, size);
-  const last = page.at(-1)?.record.token?.name;
+  const last = page.at(-1)?.record;
   return {
     tokens: page.map(({ record, revision }) => present(deps, record, revision)),
     nextPageToken:
       last === undefined || page.length === rest.length
         ? ''
-        : formatPageToken(deps.store, 'tokens', last),
+        : formatPageToken(deps.store, 'tokens', placeOf(last)),
   };
 }
 

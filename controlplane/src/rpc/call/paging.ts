@@ -1,5 +1,4 @@
 /** Pages of a list: bounded in number and in bytes. */
-import { invalidArgument } from '@rackwright/api';
 import { type Entry, LIST_PAGE_MAX, type Listing, type StateStore } from '@rackwright/store';
 import { answered } from '../../records/index.ts';
 import { formatPageToken, parsePageToken } from './position.ts';
@@ -35,7 +34,7 @@ export async function listPage<T>(
   isListed?: (key: string) => boolean,
   bytesOf: (item: T) => number = () => 0,
 ): Promise<Page<T>> {
-  const size = checkPageSize(request.pageSize);
+  const size = pageSizeOf(request.pageSize);
   const after = parsePageToken(store, filter, request.pageToken);
   const items: T[] = [];
   let bytes = 0;
@@ -72,13 +71,12 @@ async function* entriesBehind(
   }
 }
 
-/** The page size to use. Throws `invalidArgument` outside 1 to `pageSizeMax`. */
-export function checkPageSize(pageSize: number | undefined): number {
-  const size = pageSize ?? pageSizeDefault;
-  if (size >= 1 && size <= pageSizeMax) return size;
-  const wanted = `from 1 to ${pageSizeMax}, or unset for ${pageSizeDefault}`;
-  const description = `is ${size}; it must be ${wanted}`;
-  throw invalidArgument([{ field: 'page_size', description }]);
+/**
+ * The page size to use (AIP-158): the default where none is named, and never more than the maximum.
+ * A negative one does not exist on the wire.
+ */
+export function pageSizeOf(pageSize: number | undefined): number {
+  return Math.min(pageSize || pageSizeDefault, pageSizeMax);
 }
 
 /** Whether `key` has exactly one segment more than `prefix`. */

@@ -9,7 +9,7 @@ import {
 import { auditInSight } from '../../access/index.ts';
 import { type AuditSearch, searchAudit } from '../../audit/index.ts';
 import { answered } from '../../records/index.ts';
-import { checkPageSize } from '../call/paging.ts';
+import { pageSizeOf } from '../call/paging.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { formatPageToken, parsePageToken } from '../call/position.ts';
 import { Violations } from '../call/violations.ts';
@@ -27,7 +27,7 @@ async function listAuditRecords(
   { store, principal }: AuditDependencies,
   request: ListAuditRecordsRequest,
 ) {
-  const size = checkPageSize(request.pageSize);
+  const size = pageSizeOf(request.pageSize);
   const search = checkSearch(request);
   const filter = JSON.stringify(search);
   const token = parsePageToken(store, filter, request.pageToken);

@@ -18,7 +18,7 @@ import { explainEndedRun } from '../../host/index.ts';
 import { answered, readRecord } from '../../records/index.ts';
 import { hostKey, presentHost } from '../call/host-view.ts';
 import { parseName, requireName } from '../call/names.ts';
-import { checkPageSize, pageBytesMax } from '../call/paging.ts';
+import { pageBytesMax, pageSizeOf } from '../call/paging.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { formatPageToken, parsePageToken } from '../call/position.ts';
 
@@ -33,7 +33,7 @@ export async function listHostRuns(
   request: ListHostRunsRequest,
 ): Promise<ListHostRunsResponse> {
   const hostId = requireName('hosts', request.parent, 'parent');
-  const size = checkPageSize(request.pageSize);
+  const size = pageSizeOf(request.pageSize);
   const after = parsePageToken(deps.store, request.parent, request.pageToken);
   const below = after === '' ? undefined : BigInt(after);
   const { record, present } = await readRuns(deps, hostId);

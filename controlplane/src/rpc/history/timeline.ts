@@ -31,7 +31,7 @@ import { displayOf } from '../../host/index.ts';
 import { answered, idOfKey } from '../../records/index.ts';
 import { factsKey, hostKey, hostRecordOf } from '../call/host-view.ts';
 import { requireName } from '../call/names.ts';
-import { checkPageSize, pageBytesMax } from '../call/paging.ts';
+import { pageBytesMax, pageSizeOf } from '../call/paging.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { formatPageToken, formatPosition, parsePageToken } from '../call/position.ts';
 import { Violations } from '../call/violations.ts';
@@ -54,7 +54,7 @@ export async function listHostRevisions(
   request: ListHostRevisionsRequest,
 ): Promise<MessageInitShape<typeof ListHostRevisionsResponseSchema>> {
   const key = hostKey(requireName('hosts', request.name));
-  const size = checkPageSize(request.pageSize);
+  const size = pageSizeOf(request.pageSize);
   const range = checkRange(request);
   const filter = JSON.stringify([request.name, range.startMs, range.endMs]);
   const token = parsePageToken(deps.store, filter, request.pageToken);

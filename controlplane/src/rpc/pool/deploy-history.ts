@@ -8,7 +8,7 @@ import {
 } from '@rackwright/api';
 import type { StateStore } from '@rackwright/store';
 import { compareEntries } from '../../pool/index.ts';
-import { checkPageSize } from '../call/paging.ts';
+import { pageSizeOf } from '../call/paging.ts';
 import { formatPageToken, parsePageToken } from '../call/position.ts';
 
 /** `entries` is the whole of it; what is deployed meanwhile moves to the first page. */
@@ -17,7 +17,7 @@ export function historyPage(
   request: Pick<ListDeployHistoryRequest, 'parent' | 'pageSize' | 'pageToken'>,
   entries: readonly DeployHistoryEntry[],
 ): { entries: DeployHistoryEntry[]; nextPageToken: string } {
-  const size = checkPageSize(request.pageSize);
+  const size = pageSizeOf(request.pageSize);
   const filter = `deployHistory of ${request.parent}`;
   const after = placeOf(parsePageToken(store, filter, request.pageToken));
   const rest =

@@ -210,7 +210,6 @@ test('a history comes in pages, and what is deployed meanwhile repeats none', as
   const { nextPageToken } = await asked;
   const ofAnother = pools.listDeployHistory({ parent: 'pools/db', pageToken: nextPageToken });
   await expect(ofAnother).rejects.toThrow();
-  await expect(pools.listDeployHistory({ parent, pageSize: 1_001 })).rejects.toThrow(/page_size/);
   await expect(pools.listDeployHistory({ parent, pageToken: 'x' })).rejects.toThrow(/page_token/);
 });
 

@@ -14,7 +14,14 @@ import {
 } from '@rackwright/api';
 import { VALUE_BYTES_MAX } from '@rackwright/store';
 import { expect, test } from 'vitest';
-import { type Bench, bench, done, inspected, verified } from '../../host/testing/bench.ts';
+import {
+  type Bench,
+  bench,
+  done,
+  inspected,
+  makeAvailable,
+  verified,
+} from '../../host/testing/bench.ts';
 import { Violations } from '../call/violations.ts';
 import { checkDeployment } from '../host/deploy-request.ts';
 import { checkDeploySpec } from './deploy-spec.ts';
@@ -136,8 +143,7 @@ test('the largest deployments fit into the record of their host, one in place of
   };
   host.apply({ kind: 'tick' });
   host.report(verified());
-  const { status } = host.record.host ?? {};
-  Object.assign(status ?? {}, { state: HostState.AVAILABLE, dirty: false, poweredOn: false });
+  makeAvailable(host);
   const request = (kind: 'provision' | 'reimage', letter: string) => {
     expect(problems(largest(letter))).toEqual([]);
     const deploy = create(DeploySpecSchema, largest(letter) as object);

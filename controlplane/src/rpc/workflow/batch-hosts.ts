@@ -9,7 +9,7 @@ import {
   WorkflowRunState,
 } from '@rackwright/api';
 import type { StateStore } from '@rackwright/store';
-import { checkPageSize, pageBytesMax } from '../call/paging.ts';
+import { pageBytesMax, pageSizeOf } from '../call/paging.ts';
 import { formatPageToken, parsePageToken } from '../call/position.ts';
 
 /** A page of the hosts in the states that are asked for. Throws `invalidArgument`. */
@@ -18,7 +18,7 @@ export function pageOfHosts(
   { uid, status }: WorkflowBatch,
   request: Pick<ListWorkflowBatchHostsRequest, 'states' | 'pageSize' | 'pageToken'>,
 ): { hosts: WorkflowBatchHost[]; nextPageToken: string } {
-  const size = checkPageSize(request.pageSize);
+  const size = pageSizeOf(request.pageSize);
   const states = new Set(request.states);
   checkStates(states);
   // A batch that was made anew under the name has other hosts.

@@ -23,7 +23,7 @@ import {
   builtInTemplate,
   templateKey,
 } from '../../workflow/templates/index.ts';
-import { checkPageSize, isDirectlyBelow } from '../call/paging.ts';
+import { isDirectlyBelow, pageSizeOf } from '../call/paging.ts';
 import { formatPageToken, parsePageToken } from '../call/position.ts';
 import { createTemplate, updateTemplate } from './change-template.ts';
 import { deleteTemplate } from './delete-template.ts';
@@ -48,7 +48,7 @@ export function createTemplateService(deps: TemplatesDependencies): BoundService
 
 async function listTemplates(deps: TemplatesDependencies, request: ListTemplatesRequest) {
   const { store } = deps;
-  const size = checkPageSize(request.pageSize);
+  const size = pageSizeOf(request.pageSize);
   const after = parsePageToken(store, '', request.pageToken);
   const { entries } = await answered(store.list('templates'));
   const ofPeople = entries

@@ -41,7 +41,7 @@ import {
 } from '../../workflow/index.ts';
 import { applyMask, maskPaths } from '../call/field-mask.ts';
 import { nameProblem, parseName, requireName } from '../call/names.ts';
-import { checkPageSize, listPage } from '../call/paging.ts';
+import { listPage, pageSizeOf } from '../call/paging.ts';
 import { type RpcDependencies, requester } from '../call/ports.ts';
 import { checkEtag, formatPageToken, formatPosition, parsePageToken } from '../call/position.ts';
 import { checkReason, checkRequestId } from '../call/texts.ts';
@@ -246,7 +246,7 @@ async function getRun(deps: RpcDependencies, name: string): Promise<WorkflowRun>
 async function listRuns(deps: RpcDependencies, request: ListWorkflowRunsRequest) {
   const { parent, pageSize, pageToken } = request;
   const id = requireWorkflowName(parent, 'parent');
-  const size = checkPageSize(pageSize);
+  const size = pageSizeOf(pageSize);
   const after = parsePageToken(deps.store, parent, pageToken);
   const { record, host } = await existingWorkflow(deps, id);
   const rest = keptRuns(record).filter(({ number }) => after === '' || number < BigInt(after));
