@@ -246,7 +246,7 @@ export class PowerSync implements PowerLooks {
       const counts = disturbances === target.disturbances && !this.#isTaken(hostUid);
       if (counts && this.#isWanted(target)) this.#note(target, sight);
     } catch (error) {
-      log.error({ host: target.asked.hostName, error: String(error) }, 'a look at power threw');
+      log.error({ host: target.asked.hostName }, 'a look at power threw', error);
     } finally {
       target.abort = undefined;
     }

@@ -198,7 +198,7 @@ async function serve(options: RunOptions): Promise<void> {
       .then(
         () => process.exit(0),
         (error: unknown) => {
-          log.error({ cause: String(error) }, 'stopping failed');
+          log.error({}, 'stopping failed', error);
           process.exit(1);
         },
       );

@@ -76,6 +76,22 @@ describe('decisions by texts for people', () => {
   });
 });
 
+describe('errors in log lines', () => {
+  const planted = [
+    "log.warn({ host, error: String(error) }, 'tried again');",
+    'const fields = { error: error.message };',
+    "log.error({ cause: textOf(error) }, 'broken');",
+  ];
+
+  test.each(planted)('finds the causes that are lost: %s', (line) => {
+    expect(bansIn(line)).toEqual([expect.stringContaining('drops stack and causes')]);
+  });
+
+  test('lets a result carry its message', () => {
+    expect(bansIn('return { error: refusal.type };')).toEqual([]);
+  });
+});
+
 describe('moves of a host', () => {
   const planted = [
     'status.state = HostState.MANAGEABLE;',

@@ -91,6 +91,14 @@ const parsersOfForeignText: readonly RegExp[] = [
   /^packages\/tftp\/src\/transfer\.ts$/,
 ];
 
+/** T4 A log line keeps what was caught, with its stack and causes. */
+const logBans: readonly Ban[] = [
+  {
+    pattern: /\b(error|cause): (String\(|\w+\.message [},]|textOf\()/,
+    message: 'drops stack and causes; give the log what was caught as its third argument',
+  },
+];
+
 /** T3 One table moves a host: its rows are the only writers of these fields. */
 const stateBans: readonly Ban[] = [
   {
@@ -122,6 +130,7 @@ export function findBans(file: SourceFile): Finding[] {
   return [
     ...match(file, codeOf(file.text), [...bans, ...codeBans.slice(exemptFromDefault ? 1 : 0)]),
     ...(mayRead ? [] : match(file, file.text, messageBans)),
+    ...(isTestCode(file.path) ? [] : match(file, file.text, logBans)),
     ...(mayMove(file.path) ? [] : match(file, file.text, stateBans)),
     ...(file.path.startsWith('test/tidy/') ? [] : match(file, file.text, textBans)),
   ];

@@ -187,7 +187,7 @@ export class DhcpServer {
     try {
       onFault({ ...notice, atMs: clock.nowMs() });
     } catch (error) {
-      log.error({ error: String(error) }, 'observer of DHCP faults failed');
+      log.error({}, 'observer of DHCP faults failed', error);
     }
   }
 

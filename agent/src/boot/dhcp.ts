@@ -151,17 +151,16 @@ class Shell {
             receive(at, datagram, from);
           } catch (error) {
             if (!(error instanceof DecodeError)) throw error;
-            const fields = { service, from: from.address, error: error.message };
-            this.#report(fields, 'malformed packet');
+            this.#report({ service, from: from.address }, 'malformed packet', error);
           }
         },
-        onError: (error) => this.#report({ service, error: error.message }, 'socket error'),
+        onError: (error) => this.#report({ service }, 'socket error', error),
       },
     );
   }
 
-  #report(fields: Record<string, string>, message: string): void {
-    this.#trouble.spend((suppressed) => this.#log.warn({ ...fields, suppressed }, message));
+  #report(fields: Record<string, string>, message: string, error?: unknown): void {
+    this.#trouble.spend((suppressed) => this.#log.warn({ ...fields, suppressed }, message, error));
   }
 }
 

@@ -187,7 +187,7 @@ class BootPages {
       return script(runnerScript({ mac, decision, runner, agentEndpoint, fileUrl, nowMs }));
     } catch (error) {
       const { operationId } = decision;
-      log.error({ mac, operation: operationId, error: String(error) }, 'no boot script');
+      log.error({ mac, operation: operationId }, 'no boot script', error);
       return refusal(500);
     }
   }

@@ -61,7 +61,7 @@ async function readFrom(
     const leases = records.leases.filter(({ mac, address }) => isInPlan(plan, mac, address));
     return { records: { ...records, leases }, writtenAtMs };
   } catch (error) {
-    log.warn({ path, error: String(error) }, 'the kept leases cannot be read');
+    log.warn({ path }, 'the kept leases cannot be read', error);
     return nothingWritten;
   }
 }
@@ -131,7 +131,7 @@ export class LeaseFile {
       return true;
     } catch (error) {
       this.#dirty = true;
-      log.error({ path, error: String(error) }, 'leases are in force but not on disk');
+      log.error({ path }, 'leases are in force but not on disk', error);
       return false;
     }
   }

@@ -54,7 +54,7 @@ export function makeGate(options: GateOptions): Gate {
     try {
       options.onNetboot({ mac, ...whose, stage, permitted, atMs });
     } catch (error) {
-      log.error({ mac, stage, error: String(error) }, 'observer of netboots failed');
+      log.error({ mac, stage }, 'observer of netboots failed', error);
     }
     return decision;
   };
@@ -74,7 +74,7 @@ export function makeAddressWatch(
     try {
       onAddressAsked(decision.hostUid);
     } catch (error) {
-      log.error({ mac, error: String(error) }, 'observer of address requests failed');
+      log.error({ mac }, 'observer of address requests failed', error);
     }
   };
 }

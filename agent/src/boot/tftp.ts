@@ -106,7 +106,7 @@ async function listenAt(
   { transferAddress, ...listen }: TftpListen,
   server: TftpServer,
 ): Promise<UdpSocket[]> {
-  const onError = (error: Error) => server.report({ error: error.message }, 'TFTP socket error');
+  const onError = (error: Error) => server.report({}, 'TFTP socket error', error);
   const own = (): readonly string[] => {
     const all = ownAddresses?.() ?? new Map<string, readonly string[]>();
     const names = listen.interface === undefined ? [...all.keys()] : [listen.interface];
@@ -188,9 +188,9 @@ class TftpServer {
     }
   }
 
-  report(fields: LogFields, message: string): void {
+  report(fields: LogFields, message: string, error?: unknown): void {
     const { log } = this.#options;
-    this.#trouble.spend((suppressed) => log.warn({ ...fields, suppressed }, message));
+    this.#trouble.spend((suppressed) => log.warn({ ...fields, suppressed }, message, error));
   }
 
   close(): void {
@@ -233,7 +233,7 @@ class TftpServer {
     this.#latest.set(key, active);
     this.#count(client, 1);
     active.open(udp, addresses).catch((error: unknown) => {
-      this.report({ error: String(error) }, 'TFTP transfer has no socket');
+      this.report({ client: from.address }, 'TFTP transfer has no socket', error);
       active.close();
       onEnd({ kind: 'aborted', message: 'no socket' });
     });

@@ -116,8 +116,9 @@ export class NetbootImages {
         if (signal.aborted) return;
         if (trying.aborted) continue;
         if (wanted.words !== words) {
-          const fields = { image: from.reference, problem: words };
-          this.#parts.log.warn(fields, 'an image that hosts boot over the network is not here');
+          const fields = { image: from.reference };
+          const text = 'an image that hosts boot over the network is not here';
+          this.#parts.log.warn(fields, text, error);
         }
         wanted.words = words;
         await pause(this.#parts.clock, retryMs, trying);

@@ -105,7 +105,7 @@ export class Proofs {
       await journal.append({ case: 'hostProved', value: { hostUid, deploymentId, time } });
     } catch (error) {
       const words = 'a host has phoned home and it could not be written down';
-      log.error({ ...fields, error: String(error) }, words);
+      log.error({ ...fields }, words, error);
       this.#saw(hostUid, agent.HostSignKind.NOT_DURABLE, from);
       return 'notDurable';
     }

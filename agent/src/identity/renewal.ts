@@ -183,9 +183,10 @@ export class IdentityRenewal {
       longestMs,
       fraction: random.fraction(),
     });
-    const words = cause instanceof Error ? cause.message : String(cause);
-    const fields = { cause: words, expiresAtMs, retryInMs: Math.round(delayMs) };
-    log.warn(fields, isOver ? 'the certificate has ended and is not renewed' : 'not renewed yet');
+    const fields = { expiresAtMs, retryInMs: Math.round(delayMs) };
+    // Once it has ended the agent can do nothing: a person has to know.
+    if (isOver) log.error(fields, 'the certificate has ended and is not renewed', cause);
+    else log.warn(fields, 'the certificate is not renewed yet', cause);
     this.#startAfter(delayMs);
   }
 

@@ -102,7 +102,7 @@ export class BlobCache {
   static async open(parts: BlobCacheParts): Promise<BlobCache> {
     const cache = new BlobCache(parts);
     await cache.#load().catch((error: unknown) => {
-      parts.log.error({}, error instanceof Error ? error.message : String(error));
+      parts.log.error({}, 'the image cache cannot be read', error);
     });
     return cache;
   }
@@ -239,7 +239,7 @@ export class BlobCache {
       entry.proved = await this.#touched(path, entry);
       return true;
     } catch (error) {
-      log.warn({ blob: digest, error: String(error) }, 'a cached blob was damaged; dropped it');
+      log.warn({ blob: digest }, 'a cached blob was damaged; dropped it', error);
       return false;
     } finally {
       entry.proving = undefined;
@@ -251,7 +251,7 @@ export class BlobCache {
     const { files, log } = this.#parts;
     await files.touch(path, usedAtMs).catch((error: unknown) => {
       // After a restart it is taken for older than it is.
-      log.warn({ path, error: String(error) }, 'when a blob was used is not noted');
+      log.warn({ path }, 'when a blob was used is not noted', error);
     });
     return files.find(path);
   }
@@ -369,7 +369,7 @@ export class BlobCache {
   async #remove(path: string): Promise<void> {
     const { files, log } = this.#parts;
     await files.remove(path).catch((error: unknown) => {
-      log.warn({ path, error: String(error) }, 'a file of the image cache cannot be removed');
+      log.warn({ path }, 'a file of the image cache cannot be removed', error);
     });
   }
 

@@ -79,7 +79,7 @@ async function afterFailure(
     return { error: new OciError('noSpace', message) };
   }
   if (isOciError(error, 'digestMismatch', 'truncated') && source.elsewhere?.(digest) === true) {
-    log.warn({ blob: digest, error: error.message }, 'asks elsewhere for a blob');
+    log.warn({ blob: digest }, 'asks elsewhere for a blob', error);
     return undefined;
   }
   if (!isOciError(error, 'unreachable', 'tooMany') || signal.aborted) return { error };
@@ -87,7 +87,7 @@ async function afterFailure(
   const delayMs = delays.shift();
   if (delayMs === undefined || retryAfterMs > retryAfterMsMax) return { error };
   const waitMs = Math.max(delayMs, retryAfterMs);
-  log.debug({ blob: digest, waitMs, error: error.message }, 'a blob is asked for again later');
+  log.debug({ blob: digest, waitMs }, 'a blob is asked for again later', error);
   await pause(clock, waitMs, signal);
   return undefined;
 }

@@ -143,8 +143,8 @@ export class Prefetcher {
     } catch (error) {
       if (signal.aborted) return;
       const problem = error instanceof Error ? error.message : String(error);
-      const fields = { image: image?.reference ?? '', problem };
-      this.#parts.log.warn(fields, 'an image could not be fetched beforehand');
+      const fields = { image: image?.reference ?? '' };
+      this.#parts.log.warn(fields, 'an image could not be fetched beforehand', error);
       this.#tell(one, { problem }, true);
     }
   }

@@ -154,7 +154,7 @@ export class Journal {
     this.#file = undefined;
     // The file is done with; that it cannot be closed changes nothing that was promised.
     await file?.close().catch((error: unknown) => {
-      this.#options.log.warn({ error: String(error) }, 'the journal file did not close');
+      this.#options.log.warn({}, 'the journal file did not close', error);
     });
   }
 }

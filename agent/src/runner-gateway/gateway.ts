@@ -177,7 +177,7 @@ export class RunnerGateway {
       facts.runnerRefused(hostUid, operationId, claimedTwice);
       await grants.close(operationId).catch((error: unknown) => {
         const words = 'a boot that two have claimed could not be closed';
-        log.error({ operation: operationId, error: String(error) }, words);
+        log.error({ operation: operationId }, words, error);
       });
     }
   }
@@ -250,7 +250,7 @@ export class RunnerGateway {
     let evidence: agent.StepEvidence | undefined;
     for (;;) {
       const next = await incoming.next().catch((cause: unknown) => {
-        this.#parts.log.debug({ cause: String(cause) }, 'a runner stream broke');
+        this.#parts.log.debug({}, 'a runner stream broke', cause);
         return { done: true, value: undefined } as const;
       });
       if (next.done === true) return;

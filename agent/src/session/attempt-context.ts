@@ -130,7 +130,7 @@ async function durably<T>(
   try {
     return await write();
   } catch (error) {
-    log.error({ operation: id, error: String(error) }, 'the journal is not durable');
+    log.error({ operation: id }, 'the journal is not durable', error);
     throw new AttemptEnd(notDurable());
   }
 }

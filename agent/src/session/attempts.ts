@@ -219,7 +219,7 @@ export class Attempts {
     try {
       await journal.append({ case: 'received', value: { operation } });
     } catch (error) {
-      log.error({ operation: attempt.id, error: String(error) }, 'an operation is not durable');
+      log.error({ operation: attempt.id }, 'an operation is not durable', error);
       return refuse(notDurable());
     }
     attempt.journalled = true;
@@ -260,7 +260,7 @@ export class Attempts {
       return await execute();
     } catch (error) {
       if (error instanceof AttemptEnd) return error.result;
-      this.#deps.log.error({ operation: attempt.id, error: String(error) }, 'an operation threw');
+      this.#deps.log.error({ operation: attempt.id }, 'an operation threw', error);
       return thrown(error);
     }
   }

@@ -74,7 +74,7 @@ export class BootSnapshots {
       const bytes = await this.#disk.read(this.#path);
       if (bytes !== undefined) this.#use(fromBinary(agent.BootSnapshotSchema, bytes));
     } catch (error) {
-      this.#log.warn({ error: String(error) }, 'the kept boot snapshot cannot be read');
+      this.#log.warn({}, 'the kept boot snapshot cannot be read', error);
     }
   }
 
@@ -134,7 +134,7 @@ export class BootSnapshots {
       await this.#disk.writeAtomic(this.#path, bytes, ownerOnlyMode);
       return true;
     } catch (error) {
-      this.#log.error({ error: String(error) }, 'the boot snapshot is in force but not on disk');
+      this.#log.error({}, 'the boot snapshot is in force but not on disk', error);
       return false;
     }
   }

@@ -77,7 +77,7 @@ export class Outbox {
         await journal.append({ case: 'forgotten', value: { operationId } });
       }
     } catch (error) {
-      log.error({ operation: attempt.id, error: String(error) }, 'cannot forget the operation yet');
+      log.error({ operation: attempt.id }, 'cannot forget the operation yet', error);
       return false;
     }
     attempt.phase = 'gone';
@@ -170,8 +170,7 @@ export class Outbox {
     try {
       await journal.append(...records);
     } catch (error) {
-      const fields = { error: String(error) };
-      log.error(fields, 'an answer could not be written down; it will come again');
+      log.error({}, 'an answer could not be written down; it will come again', error);
       return;
     } finally {
       if (handOff !== undefined) this.#recording.delete(attempt?.hostUid ?? '');
@@ -218,7 +217,7 @@ export class Outbox {
     try {
       await journal.append(...recordsOfEnd(attempt));
     } catch (error) {
-      log.error({ operation: attempt.id, error: String(error) }, 'a report is not on disk yet');
+      log.error({ operation: attempt.id }, 'a report is not on disk yet', error);
       return;
     }
     attempt.journalled = true;

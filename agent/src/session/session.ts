@@ -394,8 +394,7 @@ export class AgentSession {
 
   #noted(writing: Promise<unknown>): void {
     writing.catch((error: unknown) => {
-      const fields = { error: String(error) };
-      this.#options.log.error(fields, 'what was seen of the store could not be written down');
+      this.#options.log.error({}, 'what was seen of the store could not be written down', error);
     });
   }
 
@@ -405,7 +404,7 @@ export class AgentSession {
     try {
       await trust.adopt(bundle);
     } catch (cause) {
-      log.error({ cause: String(cause) }, 'the certificate authorities stay as they were');
+      log.error({}, 'the certificate authorities stay as they were', cause);
     }
     // What is on the disk is told in any case: the control plane waits for it, not for us.
     const trustedCaSha256 = [...trust.trusted()];
@@ -432,8 +431,8 @@ export class AgentSession {
     if (this.#forgetting.has(hostUid)) return;
     const forgetting = this.#forgetNow(hostUid)
       .catch((error: unknown) => {
-        const fields = { host: hostUid, error: String(error) };
-        this.#options.log.error(fields, 'the host is not forgotten yet; it will be asked again');
+        const text = 'the host is not forgotten yet; it will be asked again';
+        this.#options.log.error({ host: hostUid }, text, error);
       })
       .finally(() => this.#forgetting.delete(hostUid));
     this.#forgetting.set(hostUid, forgetting);

@@ -91,8 +91,12 @@ export class OidcKeys {
       (error: unknown) => {
         this.#trouble = error instanceof Error ? error.message : String(error);
         this.#underWay = undefined;
-        const fields = { issuer: this.#issuer, cause: this.#trouble };
-        this.#deps.log.warn(fields, 'the keys of the identity provider could not be fetched');
+        const fields = { issuer: this.#issuer };
+        this.#deps.log.warn(
+          fields,
+          'the keys of the identity provider could not be fetched',
+          error,
+        );
       },
     );
     return this.#underWay;

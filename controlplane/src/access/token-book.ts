@@ -187,7 +187,7 @@ export class TokenBook {
       if (kept === undefined || !isIt || isOver(kept.record, clock.nowMs())) this.#end(proof);
     } catch (error) {
       // Once the store answers again, what has changed is told.
-      log.warn({ token: name, cause: String(error) }, 'a token was not looked at again');
+      log.warn({ token: name }, 'a token was not looked at again', error);
     }
   }
 
@@ -215,7 +215,7 @@ export class TokenBook {
     void writeRecord(this.#options, schema, tokenKey(tokenId), next, expected).catch(
       (error: unknown) => {
         this.#usedMs.delete(tokenId);
-        this.#options.log.warn({ token: tokenId, cause: String(error) }, 'last use not written');
+        this.#options.log.warn({ token: tokenId }, 'last use not written', error);
       },
     );
   }
@@ -235,7 +235,7 @@ export class TokenBook {
       const record = isOwn && kept !== undefined ? kept.record : this.#newFirst();
       this.#used(firstTokenId, { record, revision: kept?.revision });
     } catch (error) {
-      log.warn({ token: firstTokenId, cause: String(error) }, 'last use not written');
+      log.warn({ token: firstTokenId }, 'last use not written', error);
     }
   }
 
@@ -295,7 +295,7 @@ export class TokenBook {
         }
       }
     } catch (error) {
-      log.warn({ cause: String(error) }, 'old tokens could not be swept');
+      log.warn({}, 'old tokens could not be swept', error);
     }
   }
 }

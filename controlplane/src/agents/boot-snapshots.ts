@@ -59,7 +59,7 @@ export class BootSnapshots {
         () => true,
         (error: unknown) => {
           const { clock, log } = this.#deps;
-          log.warn({ rack: this.#rackId, error: String(error) }, 'no boot snapshot; tried again');
+          log.warn({ rack: this.#rackId }, 'no boot snapshot; tried again', error);
           clock.after(retryMs, () => void this.send());
           return false;
         },
@@ -90,8 +90,11 @@ export class BootSnapshots {
     if (nowMs - this.#lookedAtMs < lookAgainMs) return;
     this.#lookedAtMs = nowMs;
     this.#lookAgain(list, fleet?.record).catch((error: unknown) => {
-      const fields = { rack: this.#rackId, error: String(error) };
-      this.#deps.log.warn(fields, 'credentials of images could not be looked at');
+      this.#deps.log.warn(
+        { rack: this.#rackId },
+        'credentials of images could not be looked at',
+        error,
+      );
     });
   }
 
@@ -169,7 +172,7 @@ export class BootSnapshots {
     const hostId = hosts.hostIdOfUid(operation.hostUid, this.#rackId);
     if (hostId === undefined) return;
     hosts.fail(hostId, operation, 'invalidArgument', why).catch((error: unknown) => {
-      log.error({ host: hostId, why, error: String(error) }, 'a refusal could not be noted');
+      log.error({ host: hostId, why }, 'a refusal could not be noted', error);
     });
   }
 

@@ -91,8 +91,8 @@ export class Discoveries {
       const value = create(agent.DiscoveredAnswerSchema, { id: finding.id, refused });
       this.#send({ case: 'discoveredAnswer', value });
     } catch (error) {
-      const fields = { rack: this.#rackId, mac: finding.bootMac, error: String(error) };
-      log.warn(fields, 'a discovered machine could not be taken in; it will be told again');
+      const fields = { rack: this.#rackId, mac: finding.bootMac };
+      log.warn(fields, 'a discovered machine could not be taken in; it will be told again', error);
     }
   }
 }

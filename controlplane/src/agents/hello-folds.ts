@@ -37,8 +37,8 @@ export async function foldHello(
       outcome.status === 'rejected' ? [outcome.reason] : [],
     );
     if (errors.length === 0) break;
-    const fields = { rack: rackId, hosts: failed.length, tries, error: String(errors[0]) };
-    deps.log.warn(fields, 'hosts could not take in a Hello');
+    const fields = { rack: rackId, hosts: failed.length, tries };
+    deps.log.warn(fields, 'hosts could not take in a Hello', errors[0]);
     if (errors.some(isAway)) return 'storeAway';
     if (tries >= triesMax || !stands()) break;
     left = failed;

@@ -42,7 +42,7 @@ export class SessionHint {
         if (record.sessionReplica === replicaId && !replaced) record.sessionReplica = '';
       });
     } catch (error) {
-      log.warn({ rack: this.#rackId, error: String(error) }, 'the session hint stays');
+      log.warn({ rack: this.#rackId }, 'the session hint stays', error);
     }
   }
 }

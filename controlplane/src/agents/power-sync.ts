@@ -53,8 +53,11 @@ export class PowerSyncs {
     this.#refreshing = this.#refreshing
       .then(() => this.#refresh())
       .catch((error: unknown) => {
-        const fields = { rack: this.#rackId, error: String(error) };
-        this.#deps.log.warn(fields, 'no power sync could be sent; tried again later');
+        this.#deps.log.warn(
+          { rack: this.#rackId },
+          'no power sync could be sent; tried again later',
+          error,
+        );
       });
     return this.#refreshing;
   }
@@ -151,7 +154,7 @@ export class PowerSyncs {
       this.#sentVersions.set(name, version);
       return [name, { version, message: { case: 'credentialValue', value }, mayGoTo }];
     } catch (error) {
-      log.warn({ credential: name, error: String(error) }, 'no looks with this credential');
+      log.warn({ credential: name }, 'no looks with this credential', error);
       return undefined;
     }
   }

@@ -72,8 +72,11 @@ export class Prefetches {
     this.#refreshing = this.#refreshing
       .then(() => this.#refresh(list, fleet))
       .catch((error: unknown) => {
-        const fields = { rack: this.#rackId, error: String(error) };
-        this.#deps.log.warn(fields, 'no list of images could be sent; tried again later');
+        this.#deps.log.warn(
+          { rack: this.#rackId },
+          'no list of images could be sent; tried again later',
+          error,
+        );
       });
   }
 

@@ -69,8 +69,8 @@ export class Reports {
 
   /** Left unanswered: the agent brings it again in its next session. */
   breakOff({ operationId }: Pick<agent.Report, 'operationId'>, error: unknown): void {
-    const fields = { rack: this.#rackId, operation: operationId, error: textOf(error) };
-    this.#deps.log.warn(fields, 'a report could not be folded in; it will come again');
+    const fields = { rack: this.#rackId, operation: operationId };
+    this.#deps.log.warn(fields, 'a report could not be folded in; it will come again', error);
     this.#sink.end();
   }
 
@@ -86,8 +86,8 @@ export class Reports {
   ): Promise<void> {
     const { log, hosts } = this.#deps;
     if (isAway(error) || isBusy(error) || hostId === undefined) throw error;
-    const fields = { rack: this.#rackId, operation: report.operationId, error: textOf(error) };
-    log.error(fields, 'a report cannot be folded in');
+    const fields = { rack: this.#rackId, host: hostId, operation: report.operationId };
+    log.error(fields, 'a report cannot be folded in', error);
     if (report.operationId === '') return;
     const message = `the result could not be taken in: ${textOf(error).slice(0, 500)}`;
     const { operationId: id, hostUid } = report;

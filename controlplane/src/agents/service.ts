@@ -109,6 +109,6 @@ async function receiveAll(
     }
   } catch (error) {
     const cut = error instanceof ApiFailure && error.error.kind === 'cancelled';
-    if (!cut) log.warn({ rack: session.rackId, error: String(error) }, 'agent session broke off');
+    if (!cut) log.warn({ rack: session.rackId }, 'agent session broke off', error);
   }
 }

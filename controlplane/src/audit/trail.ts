@@ -138,7 +138,7 @@ class Trail implements AuditTrail {
     };
     this.#lookForUnfinished(isOnly)
       .catch((error: unknown) => {
-        log.warn({ error: String(error) }, 'calls whose end is missing: looked for again later');
+        log.warn({}, 'calls whose end is missing: looked for again later', error);
       })
       .finally(again);
   }

@@ -114,7 +114,7 @@ export async function openDesk(parts: DeskParts, calls: LocalCalls): Promise<Loc
       request === 'copy' ? desk.copy(gone) : Promise.resolve(problem('it understands copy')),
     );
   } catch (error) {
-    log.warn({ error: String(error) }, 'no backup can be made while this runs');
+    log.warn({}, 'no backup can be made while this runs', error);
     return { close: async () => undefined };
   }
 }
@@ -152,7 +152,7 @@ class Desk {
     const { files, log } = this.#parts;
     if (path === undefined) return;
     await removeCopy(path, files).catch((error: unknown) =>
-      log.warn({ error: String(error), path }, 'the copy for a backup could not be removed'),
+      log.warn({ path }, 'the copy for a backup could not be removed', error),
     );
   }
 }

@@ -129,7 +129,7 @@ export class Discovery {
       this.#lookWaits = false;
       return this.#lookAtAll();
     }).catch((error: unknown) => {
-      this.#deps.log.warn({ error: String(error) }, 'discovered machines: looked at again later');
+      this.#deps.log.warn({}, 'discovered machines: looked at again later', error);
     });
   }
 

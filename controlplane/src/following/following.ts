@@ -223,6 +223,6 @@ class Followed {
   }
 
   #warn(error: unknown, text: string): void {
-    this.#deps.log.warn({ records: this.#prefix, error: String(error) }, text);
+    this.#deps.log.warn({ records: this.#prefix }, text, error);
   }
 }

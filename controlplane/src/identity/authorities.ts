@@ -280,7 +280,7 @@ export class Authorities {
         this.#now = await present(this.#options, record, revision);
       } catch (error) {
         const { log, clock } = this.#options;
-        log.error({ error: String(error) }, 'the certificate authorities could not be followed');
+        log.error({}, 'the certificate authorities could not be followed', error);
         clock.after(retryMs, () => void (this.#stopped || this.#take(record, revision)));
         return;
       }
@@ -317,7 +317,7 @@ export class Authorities {
           log.info({}, 'the server certificate was renewed');
           this.#tell();
         } catch (error) {
-          log.error({ cause: String(error) }, 'the server certificate could not be renewed');
+          log.error({}, 'the server certificate could not be renewed', error);
           this.#renewAfter(retryMs);
         }
       });
@@ -334,7 +334,7 @@ export class Authorities {
       this.#lookAtMs = Number.POSITIVE_INFINITY;
       this.#look()
         .catch((error: unknown) => {
-          log.warn({ error: String(error) }, 'the rotation of authorities was not looked at');
+          log.warn({}, 'the rotation of authorities was not looked at', error);
         })
         .finally(() => this.#lookWithin(timing.lookMs));
     });

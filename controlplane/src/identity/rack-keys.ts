@@ -84,7 +84,7 @@ export class RackKeys {
       this.#judge(attended, kept?.record);
     } catch (error) {
       // Without the store the session gets no lease either; the watch tells what comes after.
-      log.warn({ rack: attended.rackId, error: String(error) }, 'an agent’s key was not looked at');
+      log.warn({ rack: attended.rackId }, 'an agent’s key was not looked at', error);
     }
   }
 

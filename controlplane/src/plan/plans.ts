@@ -104,7 +104,7 @@ export class PlanSweeper {
   start(): void {
     const { clock, log } = this.#deps;
     sweepPlans(this.#deps)
-      .catch((error: unknown) => log.warn({ error: String(error) }, 'plans were not swept'))
+      .catch((error: unknown) => log.warn({}, 'plans were not swept', error))
       .finally(() => {
         if (!this.#stopped) this.#cancel = clock.after(sweepIntervalMs, () => this.start());
       });

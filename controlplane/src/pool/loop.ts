@@ -153,7 +153,7 @@ export class Pools {
     if (this.#stopping.signal.aborted || this.#queued.has(poolId)) return;
     this.#queued.add(poolId);
     this.look(poolId).catch((error: unknown) => {
-      this.#deps.log.warn({ pool: `pools/${poolId}`, error: String(error) }, 'a look failed');
+      this.#deps.log.warn({ pool: `pools/${poolId}` }, 'a look failed', error);
       this.#deps.clock.after(this.#deps.retryDelayMs, () => this.wake(poolId));
     });
   }

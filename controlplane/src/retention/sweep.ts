@@ -41,7 +41,7 @@ export function startRetentionSweep(deps: RetentionDependencies): Cancel {
     if (isOver) return;
     cancel = clock.after(delayMs, () => {
       sweepOnce(deps)
-        .catch((error: unknown) => log.warn({ error: String(error) }, 'a sweep did not end'))
+        .catch((error: unknown) => log.warn({}, 'a sweep did not end', error))
         .finally(() => later(passIntervalMs));
     });
   };

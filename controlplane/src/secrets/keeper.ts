@@ -138,7 +138,7 @@ export class SecretsKeeper {
       if (kept !== undefined) await deleteRecord(this.#parts, key, kept.revision);
     } catch (error) {
       // The others wait for us as for anybody who is gone without a word.
-      log.warn({ error: String(error) }, 'what this replica said of its keys stays');
+      log.warn({}, 'what this replica said of its keys stays', error);
     }
   }
 
@@ -360,7 +360,7 @@ export class SecretsKeeper {
       );
       this.#renew()
         .then(() => this.#turn())
-        .catch((error: unknown) => log.warn({ error: String(error) }, 'secrets not looked at'));
+        .catch((error: unknown) => log.warn({}, 'secrets not looked at', error));
     });
   }
 
@@ -380,7 +380,7 @@ export class SecretsKeeper {
     const look = (key: string): void => {
       if (key !== recordKey) return;
       this.#turn().catch((error: unknown) => {
-        log.warn({ error: String(error) }, 'secrets not looked at');
+        log.warn({}, 'secrets not looked at', error);
       });
     };
     this.#followed = followValues(following, recordKey, look);

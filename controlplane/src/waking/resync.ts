@@ -20,7 +20,7 @@ export function resyncLater(
     try {
       await look();
     } catch (error) {
-      log.warn({ error: String(error) }, 'the resync failed');
+      log.warn({}, 'the resync failed', error);
     }
     resyncLater(parts, look, signal);
   };

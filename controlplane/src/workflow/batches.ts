@@ -86,7 +86,7 @@ export class Batches {
     this.#queued.add(batchId);
     this.look(batchId).catch((error: unknown) => {
       const batch = `workflowBatches/${batchId}`;
-      this.#deps.log.warn({ batch, error: String(error) }, 'a look at the batch failed');
+      this.#deps.log.warn({ batch }, 'a look at the batch failed', error);
       this.#deps.clock.after(this.#deps.retryDelayMs, () => this.wake(batchId));
     });
   }

@@ -126,7 +126,7 @@ export class Workflows {
     if (this.#stopping.signal.aborted) return;
     this.look(id).catch((error: unknown) => {
       const workflow = workflowName(id);
-      this.#deps.log.warn({ workflow, error: String(error) }, 'a look at the workflow failed');
+      this.#deps.log.warn({ workflow }, 'a look at the workflow failed', error);
       this.#wakeAt(id, this.#deps.clock.nowMs() + this.#deps.retryDelayMs);
     });
   }

@@ -253,7 +253,7 @@ export class Sweeper {
     if (before === undefined || before === uid) return;
     this.#gone.set(before, { hostId, passes: 0 });
     this.#removeAllOf(before, hostId).catch((error: unknown) =>
-      this.#deps.log.warn({ host: hostId, error: String(error) }, 'its runs are swept later'),
+      this.#deps.log.warn({ host: hostId }, 'its runs are swept later', error),
     );
   }
 
@@ -299,7 +299,7 @@ export class Sweeper {
     work().then(
       () => again(this.#timing.sweepIntervalMs, () => this.sweep()),
       (error: unknown) => {
-        log.warn({ error: String(error) }, 'the sweep failed; it is tried again');
+        log.warn({}, 'the sweep failed; it is tried again', error);
         again(Math.max(retryDelayMs, 1_000), work);
       },
     );

@@ -63,7 +63,7 @@ export function createWebhookCaller(parts: WebhookParts): CallWebhook {
       answer(result).then(
         () => log.info({ operation: id, result: result.kind }, 'webhook called'),
         // It is asked for again once the store is back, and answers then.
-        (error: unknown) => log.warn({ operation: id, error: String(error) }, 'not recorded'),
+        (error: unknown) => log.warn({ operation: id }, 'not recorded', error),
       );
     if (underWay.size >= callsAtOnceMax) {
       const message = `${callsAtOnceMax} other webhooks are being called`;
@@ -73,7 +73,7 @@ export function createWebhookCaller(parts: WebhookParts): CallWebhook {
     underWay.add(id);
     void call(parts, order)
       .catch((error: unknown): CallResult => {
-        log.error({ operation: id, error: String(error) }, 'a webhook could not be called');
+        log.error({ operation: id }, 'a webhook could not be called', error);
         return { kind: 'failed', type: 'internal', message: 'the call could not be made' };
       })
       .then(tell)
@@ -120,7 +120,7 @@ async function secretHeaders(
       if (error instanceof OutOfBounds) {
         return lacking({ kind: 'failed', type: 'credentialUnusable', message: error.message });
       }
-      log.error({ operation: id, credential, error: String(error) }, 'a secret cannot be opened');
+      log.error({ operation: id, credential }, 'a secret cannot be opened', error);
       const message = `${credential} cannot be opened now`;
       return lacking({ kind: 'transientError', message });
     }

@@ -1,12 +1,21 @@
 /** What a line says beside its message; fields that are undefined are left out. */
 export type LogFields = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/** Structured log. Info is for state changes and results only; secrets never reach it. */
+/**
+ * Structured log; secrets never reach it. One line per event. The level says who has to act:
+ *
+ * - `error`: a person has to act, or work is at a halt.
+ * - `warn`: something failed, and the program deals with it or tries again.
+ * - `info`: a state changed, or a result came in.
+ * - `debug`: what helps whoever looks into the program itself.
+ *
+ * What was caught goes in as `error`: the line then carries its kind, message, stack and causes.
+ */
 export interface Log {
-  debug(fields: LogFields, message: string): void;
-  info(fields: LogFields, message: string): void;
-  warn(fields: LogFields, message: string): void;
-  error(fields: LogFields, message: string): void;
+  debug(fields: LogFields, message: string, error?: unknown): void;
+  info(fields: LogFields, message: string, error?: unknown): void;
+  warn(fields: LogFields, message: string, error?: unknown): void;
+  error(fields: LogFields, message: string, error?: unknown): void;
   /** A log whose lines all carry `fields` (host, operation, session). */
   child(fields: LogFields): Log;
 }

@@ -136,7 +136,7 @@ class RunnerLoop {
       }
       log.info({}, 'the agent ended the stream');
     } catch (error) {
-      log.warn({ cause: error instanceof Error ? error.message : String(error) }, 'no agent');
+      log.warn({}, 'no agent', error);
     } finally {
       this.#connection?.close();
       this.#connection = undefined;

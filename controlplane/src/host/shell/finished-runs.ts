@@ -48,7 +48,7 @@ export class FinishedRuns {
       await this.#keep(record, endedRuns(record));
     } catch (error) {
       const host = record.host?.name;
-      this.#deps.log.warn({ host, error: String(error) }, 'an ended run is kept later');
+      this.#deps.log.warn({ host }, 'an ended run is kept later', error);
     }
   }
 

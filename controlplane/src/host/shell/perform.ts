@@ -89,7 +89,7 @@ export class Performing {
     try {
       await sendOperation(this.#deps, sending);
     } catch (error) {
-      this.#deps.log.error({ host: hostId, error: String(error) }, 'an operation cannot be sent');
+      this.#deps.log.error({ host: hostId }, 'an operation cannot be sent', error);
       const report = failedReport(sending.operation, 'credentialUnusable', whyNotGiven(error));
       const ended = isAway(error)
         ? Promise.reject(error)

@@ -200,7 +200,7 @@ export class Places {
       if (where === undefined) await this.#writeFleet(wanted);
       else await this.#writeRack(where, wanted);
     } catch (error) {
-      log.warn({ rack: where ?? 'fleet', error: String(error) }, 'places could not be written yet');
+      log.warn({ rack: where ?? 'fleet' }, 'places could not be written yet', error);
       clock.after(timing.retryDelayMs, () => {
         this.#wanted.set(where, [...wanted, ...(this.#wanted.get(where) ?? [])]);
         void this.#work(where);

@@ -121,7 +121,7 @@ export class Hosts {
     this.#alarms.clear(hostId);
     if (this.#stopping.signal.aborted) return;
     this.#post(hostId, event).catch((error: unknown) => {
-      this.#deps.log.warn({ host: hostId, error: String(error) }, 'a look at the host failed');
+      this.#deps.log.warn({ host: hostId }, 'a look at the host failed', error);
       const againMs = this.#deps.clock.nowMs() + this.#deps.timing.retryDelayMs;
       this.#alarms.set(hostId, againMs, () => this.wake(hostId, event));
     });

@@ -310,7 +310,7 @@ async function inScope(
 function errorStatus(error: unknown, path: string, shared: Shared): Refusal {
   const failure = error instanceof ApiFailure ? error : hide(error, path, shared);
   if (failure.cause !== undefined && error === failure) {
-    shared.log.warn({ method: path, cause: textOf(failure.cause) }, failure.message);
+    shared.log.warn({ method: path }, failure.message, failure.cause);
   }
   return statusOf(failure);
 }
@@ -325,17 +325,13 @@ function statusOf({ error }: ApiFailure): Refusal {
 /** Invariant 3. */
 function hide(error: unknown, path: string, shared: Shared): ApiFailure {
   const reference = randomId(shared.random);
-  shared.log.error({ method: path, reference, cause: textOf(error) }, 'a call failed by our fault');
+  shared.log.error({ method: path, reference }, 'a call failed by our fault', error);
   return new ApiFailure({
     kind: 'internal',
     message: `An internal error; the control plane's log has it under reference ${reference}.`,
     reason: 'INTERNAL',
     reference,
   });
-}
-
-function textOf(cause: unknown): string {
-  return cause instanceof Error ? (cause.stack ?? cause.message) : String(cause);
 }
 
 function callerGone(): ApiFailure {

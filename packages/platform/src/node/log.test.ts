@@ -43,6 +43,44 @@ test('carries the fields of a child log on its lines only', () => {
   expect(lines[1]).not.toHaveProperty('host');
 });
 
+test('keeps the kind, code, stack and causes of what was caught', () => {
+  const cause = Object.assign(new Error('connect refused'), { code: 'ECONNREFUSED' });
+  const caught = new TypeError('no answer', { cause });
+  const [line] = linesOf('info', (log) => log.warn({ host: 'h1' }, 'tried again', caught));
+  expect(line).toMatchObject({
+    host: 'h1',
+    message: 'tried again',
+    error: {
+      kind: 'TypeError',
+      message: 'no answer',
+      stack: expect.stringContaining('log.test.ts'),
+      cause: { kind: 'Error', message: 'connect refused', code: 'ECONNREFUSED' },
+    },
+  });
+});
+
+test('takes whatever was thrown, and a chain of causes that has no end', () => {
+  const endless = new Error('again');
+  endless.cause = endless;
+  const textless = {
+    toString() {
+      throw new Error('no text');
+    },
+  };
+  const lines = linesOf('info', (log) => {
+    log.error({}, 'a text', 'plain words');
+    log.error({}, 'an object', textless);
+    log.error({}, 'a circle', endless);
+    log.error({}, 'nothing', undefined);
+  });
+  expect(lines[0]).toMatchObject({ error: { kind: 'string', message: 'plain words' } });
+  expect(lines[1]).toMatchObject({
+    error: { kind: 'object', message: 'no text can be made of it' },
+  });
+  expect(JSON.stringify(lines[2]).match(/"kind"/g)).toHaveLength(9);
+  expect(lines[3]).not.toHaveProperty('error');
+});
+
 test('drops lines below its level', () => {
   const lines = linesOf('info', (log) => log.debug({}, 'too fine'));
   expect(lines).toEqual([]);

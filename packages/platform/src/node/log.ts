@@ -32,13 +32,53 @@ export function nodeLog(level: LogLevel, fd: number = standardErrorFd): Log {
 }
 
 function wrap(logger: Logger): Log {
+  const write =
+    (level: LogLevel) =>
+    (fields: LogFields, message: string, ...thrown: readonly unknown[]): void => {
+      const caught = thrown[0] === undefined ? {} : { error: described(thrown[0], causesMax) };
+      logger[level]({ ...bounded(fields), ...caught }, cut(message));
+    };
   return {
-    debug: (fields, message) => logger.debug(bounded(fields), cut(message)),
-    info: (fields, message) => logger.info(bounded(fields), cut(message)),
-    warn: (fields, message) => logger.warn(bounded(fields), cut(message)),
-    error: (fields, message) => logger.error(bounded(fields), cut(message)),
+    debug: write('debug'),
+    info: write('info'),
+    warn: write('warn'),
+    error: write('error'),
     child: (fields) => wrap(logger.child(bounded(fields))),
   };
+}
+
+/** How far a chain of causes is followed: an error may be its own cause. */
+const causesMax = 8;
+
+/** What was caught, as an object of a line. */
+interface Described {
+  readonly kind: string;
+  readonly message: string;
+  /** As Node gives it: ECONNREFUSED and the like. */
+  readonly code?: string;
+  readonly stack?: string;
+  readonly cause?: Described;
+}
+
+function described(caught: unknown, causesLeft: number): Described {
+  if (!(caught instanceof Error)) return { kind: typeof caught, message: cut(textOf(caught)) };
+  const { name, message, stack, cause } = caught;
+  const code: unknown = Reflect.get(caught, 'code');
+  return {
+    kind: name,
+    message: cut(message),
+    ...(typeof code === 'string' ? { code } : {}),
+    ...(stack === undefined ? {} : { stack: cut(stack) }),
+    ...(cause === undefined || causesLeft === 0 ? {} : { cause: described(cause, causesLeft - 1) }),
+  };
+}
+
+function textOf(caught: unknown): string {
+  try {
+    return String(caught);
+  } catch {
+    return 'no text can be made of it';
+  }
 }
 
 function bounded(fields: LogFields): LogFields {

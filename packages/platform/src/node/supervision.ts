@@ -99,7 +99,7 @@ function send(
       killSignal: 'SIGKILL',
     });
     child.once('error', (cause) => {
-      log.error({ cause: cause.message }, `${program} cannot be started`);
+      log.error({}, `${program} cannot be started`, cause);
       resolve();
     });
     child.once('close', (code) => {

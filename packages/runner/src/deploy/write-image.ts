@@ -167,7 +167,7 @@ async function completed(work: Work, installed: Installed): Promise<StepEnd> {
   await place.settle(device).catch((error: unknown) => {
     // The host is switched off and on next; nothing here depends on it.
     if (!(error instanceof DeviceError)) throw error;
-    context.log.warn({ cause: error.message }, 'the kernel keeps the old partitions');
+    context.log.warn({}, 'the kernel keeps the old partitions', error);
   });
   const entry = firmware === 'uefi' ? await bootEntry(work, installed) : {};
   const written = writtenImage({ file, device, firmware, installed, ...entry });
@@ -191,7 +191,7 @@ async function bootEntry(
     return { entry };
   } catch (error) {
     if (!(error instanceof ImageError) && !(error instanceof DeviceError)) throw error;
-    context.log.warn({ cause: error.message }, 'no boot entry was made');
+    context.log.warn({}, 'no boot entry was made', error);
     return { problem: error.message };
   }
 }

@@ -87,7 +87,7 @@ async function start(
   });
   const { pid } = child;
   if (begun !== undefined || pid === undefined) return notStarted(begun ?? 'no process');
-  child.on('error', (error) => parts.log.warn({ error: error.message }, 'of a program'));
+  child.on('error', (error) => parts.log.warn({}, 'of a program', error));
   const output = child.stdout as Readable;
   output.on('error', () => {});
   output.on('data', (piece: Buffer) => onOutput(new Uint8Array(piece)));
@@ -124,10 +124,7 @@ async function enterControlGroup({ controlGroup, log }: ProgramParts, pid: numbe
   try {
     await enterGroup(controlGroup, pid);
   } catch (error) {
-    log.warn(
-      { error: String(error) },
-      'a program without a control group: a daemon may outlive it',
-    );
+    log.warn({}, 'a program without a control group: a daemon may outlive it', error);
   }
 }
 
