@@ -2,8 +2,11 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { LongestFirst } from './test/longest-first.ts';
+import { openRunFolder } from './test/run-folder.ts';
 import { skippedReporter } from './test/skipped-reporter.ts';
 import { tiers, workersOf } from './test/tiers.ts';
+
+openRunFolder();
 
 /** Where `.ci/run` wants the results as JSON, to sum the tiers. */
 const jsonPath = process.env['RACKWRIGHT_TEST_JSON'];

@@ -23,10 +23,10 @@ export class Trace {
   log(name: string, nowMs: () => number): Log {
     const write =
       (level: string): Log['info'] =>
-      (fields, message) => {
+      (fields, message, error) => {
         const host = fields['host'] === undefined ? '' : ` ${fields['host']}`;
-        const error = fields['error'] === undefined ? '' : `: ${fields['error']}`;
-        this.line(nowMs(), `${name} ${level}${host} ${message}${error}`);
+        const why = error === undefined ? '' : `: ${String(error)}`;
+        this.line(nowMs(), `${name} ${level}${host} ${message}${why}`);
       };
     const log: Log = {
       debug: () => {},

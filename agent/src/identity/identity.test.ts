@@ -249,8 +249,8 @@ describe('the renewal', () => {
   test('of a certificate that had ended before it was here is tried again', async () => {
     const virtual = new VirtualClock();
     const retries: number[] = [];
-    const warn = (fields: LogFields) => void retries.push(Number(fields['retryInMs']));
-    const log = { ...quietLog, warn };
+    const error = (fields: LogFields) => void retries.push(Number(fields['retryInMs']));
+    const log = { ...quietLog, error };
     const files = new IdentityFiles(new MemoryDisk().open().disk, '/state');
     const late = { ...identity, issuedAtMs: 1_000, expiresAtMs: 0 };
     const renewal = new IdentityRenewal({ clock: virtual, random, log, files }, late);
@@ -266,8 +266,8 @@ describe('the renewal', () => {
   test('of a certificate that has ended is tried more often than one an hour', async () => {
     const virtual = new VirtualClock();
     const retries: number[] = [];
-    const warn = (fields: LogFields) => void retries.push(Number(fields['retryInMs']));
-    const log = { ...quietLog, warn };
+    const error = (fields: LogFields) => void retries.push(Number(fields['retryInMs']));
+    const log = { ...quietLog, error };
     const files = new IdentityFiles(new MemoryDisk().open().disk, '/state');
     const ended = { ...identity, issuedAtMs: -700_000_000, expiresAtMs: -1 };
     const renewal = new IdentityRenewal({ clock: virtual, random, log, files }, ended);

@@ -59,7 +59,9 @@ test('a resync that fails is told and followed by the next, until it is stopped'
   const { clock, until } = simulated();
   const stopping = new AbortController();
   const warnings: unknown[] = [];
-  const log = { warn: (fields: object) => void warnings.push(fields) };
+  const log = {
+    warn: (_fields: object, _message: string, error?: unknown) => void warnings.push(error),
+  };
   let looks = 0;
   const look = async () => {
     looks++;
@@ -69,7 +71,7 @@ test('a resync that fails is told and followed by the next, until it is stopped'
   await until(99);
   expect(looks).toBe(0);
   await until(200);
-  expect([looks, warnings]).toEqual([2, [{ error: 'Error: away' }]]);
+  expect([looks, warnings]).toEqual([2, [new Error('away')]]);
   stopping.abort();
   await until(1_000);
   expect(looks).toBe(2);
