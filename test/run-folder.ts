@@ -7,6 +7,7 @@ import { chmodSync, mkdtempSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 const marker = 'RACKWRIGHT_TEST_FOLDER';
 /** As /tmp is: tests start programs as other users. */
@@ -23,7 +24,7 @@ export function openRunFolder(): void {
   chmodSync(folder, forEverybody);
   process.env[marker] = folder;
   process.env['TMPDIR'] = folder;
-  const program = join(import.meta.dirname, 'warden.main.ts');
+  const program = fileURLToPath(new URL('warden.main.ts', import.meta.url));
   const warden = spawn(process.execPath, [program, folder], {
     // Out of reach of Ctrl-C.
     detached: true,
