@@ -25,7 +25,7 @@ export class Trace {
       (level: string): Log['info'] =>
       (fields, message, error) => {
         const host = fields['host'] === undefined ? '' : ` ${fields['host']}`;
-        const why = error === undefined ? '' : `: ${String(error)}`;
+        const why = error instanceof Error ? `: ${error.name}: ${error.message}` : '';
         this.line(nowMs(), `${name} ${level}${host} ${message}${why}`);
       };
     const log: Log = {
