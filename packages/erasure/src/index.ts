@@ -101,6 +101,7 @@ export {
   defaultScopePolicy,
   hiddenBytes,
   isDismantlable,
+  orderedScopePolicy,
   type ScopeDecision,
   type ScopePolicy,
 } from './scope.ts';

@@ -2,6 +2,7 @@
 
 /** Why a device that is the host's own storage cannot be erased. */
 export type RefusalKind =
+  | 'usb'
   | 'twoPaths'
   | 'unknownTransport'
   | 'unnamed'
@@ -19,6 +20,7 @@ export type RefusalKind =
 
 /** What fixes it; a main clause in the imperative, without a full stop. */
 export const refusalActions: Readonly<Record<RefusalKind, string>> = {
+  usb: 'pull it, or set cleaning.usb_disks to erase or to leave',
   twoPaths: 'leave one path to the disk, or replace one of two disks with the same serial number',
   unknownTransport: 'take the device out, or report how it is attached',
   unnamed: 'take the device out, or replace it with one that says a serial number',

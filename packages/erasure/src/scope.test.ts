@@ -62,7 +62,6 @@ test.each<[string, Partial<DeviceFacts>, string]>([
 });
 
 test.each<[Transport, RegExp]>([
-  ['usb', /policy/],
   ['fibreChannel', /fibre channel.*WWN/],
   ['iscsi', /iSCSI/],
   ['nvmeFabrics', /fabrics/],
@@ -77,8 +76,21 @@ test.each<[Transport, RegExp]>([
   expect(brief(decision)).toMatch(reason);
 });
 
+test('refuses a disk on USB until somebody says whether it is to be erased', () => {
+  const facts = { transport: 'usb', model: 'Internal Dual SD' } as const;
+  expect(decide(facts)).toMatchObject({
+    ...{ kind: 'refused', why: 'usb' },
+    action: 'pull it, or set cleaning.usb_disks to erase or to leave',
+  });
+  const left = { ...defaultScopePolicy, usb: 'leave' } as const;
+  expect(decide(facts, left)).toMatchObject({ kind: 'listed', why: 'usb' });
+  expect(decide({ ...facts, removable: true, regions: [], sizeBytes: 0 }).kind).toBe('listed');
+  const virtual = { ...facts, model: 'AMI Virtual HDisk0' };
+  expect(decide(virtual)).toMatchObject({ kind: 'listed', why: 'virtualMedia' });
+});
+
 test('erases USB and named remote disks when the policy says so', () => {
-  const policy = { ...defaultScopePolicy, eraseUsb: true, eraseRemoteWwns: ['naa.5'] };
+  const policy = { ...defaultScopePolicy, usb: 'erase', eraseRemoteWwns: ['naa.5'] } as const;
   expect(decide({ transport: 'usb' }, policy).kind).toBe('inScope');
   expect(decide({ transport: 'iscsi', wwn: 'naa.5' }, policy).kind).toBe('inScope');
   expect(decide({ transport: 'iscsi', wwn: 'naa.6' }, policy).kind).toBe('listed');
@@ -147,7 +159,7 @@ test('certifies a RAID volume as a volume only', () => {
 
 test('chooses discard on cards and USB only where they declare zeros', () => {
   for (const transport of ['mmc', 'usb'] as const) {
-    const policy = { ...defaultScopePolicy, eraseUsb: true };
+    const policy = { ...defaultScopePolicy, usb: 'erase' } as const;
     const card = { transport, discardSupported: true };
     expect(brief(decide(card, policy))).toBe('overwrite');
     expect(brief(decide({ ...card, discardZeroes: true }, policy))).toBe('discard');

@@ -15,8 +15,11 @@ import { type ListedKind, type RefusalKind, refusalActions } from './refusal.ts'
 export const regionBytesMin = 8192;
 
 export interface ScopePolicy {
-  /** Erase disks on USB as well; off by default, for they are mostly somebody's stick. */
-  readonly eraseUsb: boolean;
+  /**
+   * What becomes of disks on USB. They may be somebody's stick, or a card of the host's own in a
+   * reader inside it: unless it is said which, they are refused.
+   */
+  readonly usb: 'refuse' | 'erase' | 'leave';
   /** World wide names of remote devices (fibre channel, iSCSI, NVMe-oF) the plan names. */
   readonly eraseRemoteWwns: readonly string[];
   /** `strongest` takes the first of NVMe format, discard, overwrite that the device offers. */
@@ -26,10 +29,13 @@ export interface ScopePolicy {
 }
 
 export const defaultScopePolicy: ScopePolicy = {
-  eraseUsb: false,
+  usb: 'refuse',
   eraseRemoteWwns: [],
   method: 'strongest',
 };
+
+/** For who writes by an order: which disks on USB are the host's own, the order says. */
+export const orderedScopePolicy: ScopePolicy = { ...defaultScopePolicy, usb: 'leave' };
 
 export type ScopeDecision =
   | {
@@ -100,6 +106,8 @@ function refused(device: DeviceFacts, [why, reason]: Refusal): ScopeDecision {
 }
 
 function decideOwnDevice(device: DeviceFacts, policy: ScopePolicy): ScopeDecision {
+  const isUnsaid = device.transport === 'usb' && policy.usb === 'refuse';
+  if (isUnsaid) return refused(device, ['usb', 'is on USB, and nobody says whose it is']);
   const refusal = reasonToRefuse(device);
   if (refusal !== undefined) return refused(device, refusal);
   const choice = chooseMethod(device, policy.method);
@@ -216,6 +224,9 @@ const neverOurs: Partial<Record<Transport, Outside>> = {
   kernel: ['kernelDevice', 'made by the kernel, without a medium of its own'],
 };
 
+/** How BMCs call the disks that they make on USB: "Virtual Floppy", "Virtual HDisk0". */
+const virtualOnUsb = /\bvirtual (?:floppy|cd|disk|hdisk|media)/iu;
+
 /** Why a device is none of the host's own storage, or undefined when it is. */
 function reasonOutside(device: DeviceFacts, policy: ScopePolicy): Outside | undefined {
   const rule = neverOurs[device.transport];
@@ -224,7 +235,9 @@ function reasonOutside(device: DeviceFacts, policy: ScopePolicy): Outside | unde
     return ['emptyReader', 'a reader without a medium'];
   }
   if (device.transport === 'usb') {
-    return policy.eraseUsb ? undefined : ['usb', 'on USB, which the policy does not erase'];
+    if (virtualOnUsb.test(device.model)) return neverOurs.virtualMedia;
+    const left: Outside = ['usb', 'on USB, which the cleaning policy leaves alone'];
+    return policy.usb === 'leave' ? left : undefined;
   }
   return device.transport in remoteNames ? reasonRemote(device, policy) : undefined;
 }

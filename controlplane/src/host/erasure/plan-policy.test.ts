@@ -15,6 +15,7 @@ import {
   StorageSignSchema,
   StorageSource,
   Transport,
+  UsbDisks,
 } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import {
@@ -170,6 +171,28 @@ test('every disk is erased by the method that the policy asks for, or refused by
   const failure = statusOf(strict).lastError?.failure;
   expect(failure?.type).toBe(FailureType.DEVICE_REFUSED);
   expect(failure?.message).toMatch(/NO-SANITIZE.*does not offer sanitizeOverwrite/);
+});
+
+test('a card in a USB reader keeps a host from a clean until its policy says whose it is', () => {
+  const disks = [disk(1e9), disk(1e9, { serial: 'USB-1', transport: Transport.USB })];
+  const unsaid = bench();
+  unsaid.apply({ kind: 'tick' });
+  unsaid.report(verified());
+  driveToInspect(unsaid);
+  unsaid.report(inspected(disks));
+  unsaid.report({ case: 'complete', value: create(agent.CompleteSchema, {}) });
+  driveToInspect(unsaid);
+  unsaid.report(inspected(disks));
+  const failure = statusOf(unsaid).lastError?.failure;
+  expect(failure?.type).toBe(FailureType.DEVICE_REFUSED);
+  expect(failure?.message).toMatch(/USB-1.*set cleaning.usb_disks to erase or to leave/);
+  const serials = (usbDisks: UsbDisks) => {
+    const host = bench({ cleaning: { usbDisks } });
+    driveToErase(host, disks);
+    return plans(host).map(({ device }) => device?.serial);
+  };
+  expect(serials(UsbDisks.LEAVE)).toEqual(['DISK-1']);
+  expect(serials(UsbDisks.ERASE)).toEqual(['DISK-1', 'USB-1']);
 });
 
 test('a drive that only the BMC lists keeps a host from being erased', () => {

@@ -1,5 +1,11 @@
 /** What a site asks of an erasure: how it is read back, and what becomes of hidden areas. Pure. */
-import { CleaningMethod, type FleetSpec, HiddenAreas, type HostSpec } from '@rackwright/api';
+import {
+  CleaningMethod,
+  type FleetSpec,
+  HiddenAreas,
+  type HostSpec,
+  UsbDisks,
+} from '@rackwright/api';
 import {
   defaultScopePolicy,
   defaultVerificationPolicy,
@@ -46,6 +52,17 @@ function methodAsked(method: CleaningMethod): ScopePolicy['method'] {
   }
 }
 
+function usbAsked(disks: UsbDisks): ScopePolicy['usb'] {
+  switch (disks) {
+    case UsbDisks.ERASE:
+      return 'erase';
+    case UsbDisks.LEAVE:
+      return 'leave';
+    default:
+      return 'refuse';
+  }
+}
+
 /** Which devices are erased by which method; `metadataOnly` goes before what the policy asks. */
 export function scopePolicy(
   cleaning: HostSpec['cleaning'],
@@ -53,5 +70,7 @@ export function scopePolicy(
 ): ScopePolicy {
   const method = onlyMethod ?? methodAsked(cleaning?.method ?? CleaningMethod.UNSPECIFIED);
   const remove = cleaning?.hiddenAreas === HiddenAreas.REMOVE;
-  return { ...defaultScopePolicy, method, hiddenAreas: remove ? 'remove' : 'refuse' };
+  const hiddenAreas = remove ? 'remove' : 'refuse';
+  const usb = usbAsked(cleaning?.usbDisks ?? UsbDisks.UNSPECIFIED);
+  return { ...defaultScopePolicy, method, hiddenAreas, usb };
 }

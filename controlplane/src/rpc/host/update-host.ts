@@ -58,6 +58,7 @@ const updatablePaths = [
   'spec.cleaning.hidden_areas',
   'spec.cleaning.method',
   'spec.cleaning.moved_disks',
+  'spec.cleaning.usb_disks',
   'spec.retired',
   'spec.root_disk',
   'spec.deletion',

@@ -107,6 +107,12 @@ export const specFlags = {
     optional: true,
     brief: 'What becomes of a disk that hides a part of its capacity',
   },
+  usbDisks: {
+    kind: 'enum',
+    values: ['refuse', 'erase', 'leave'],
+    optional: true,
+    brief: 'What becomes of disks on USB',
+  },
   erasureMethod: {
     kind: 'enum',
     values: cleaningMethods,
@@ -144,6 +150,7 @@ export interface SpecFlags {
   readonly verification?: readonly string[];
   readonly powerCycleCheck?: 'immediate' | 'next-boot';
   readonly hiddenAreas?: 'refuse' | 'remove';
+  readonly usbDisks?: 'refuse' | 'erase' | 'leave';
   readonly erasureMethod?: (typeof cleaningMethods)[number];
   readonly movedDisk?: readonly string[];
   readonly rootDisk?: readonly string[];
@@ -190,6 +197,7 @@ export function specFrom(flags: SpecFlags): SpecSaid {
       flags.powerCycleCheck && enumValue('PowerCycleCheck', flags.powerCycleCheck),
     ),
     ...set('hiddenAreas', flags.hiddenAreas && enumValue('HiddenAreas', flags.hiddenAreas)),
+    ...set('usbDisks', flags.usbDisks && enumValue('UsbDisks', flags.usbDisks)),
     ...set('method', methodOf(flags.erasureMethod)),
     ...set('movedDisks', flags.movedDisk),
   };

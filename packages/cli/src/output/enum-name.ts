@@ -17,6 +17,7 @@ import {
   RunKindSchema,
   RunOutcomeSchema,
   StepStateSchema,
+  UsbDisksSchema,
   WorkflowRunStateSchema,
 } from '@rackwright/api';
 
@@ -38,6 +39,7 @@ const enums = {
   RunKind: RunKindSchema,
   RunOutcome: RunOutcomeSchema,
   StepState: StepStateSchema,
+  UsbDisks: UsbDisksSchema,
   WorkflowRunState: WorkflowRunStateSchema,
 } as const;
 

@@ -21,7 +21,12 @@ import {
   removableLoader,
   type Seed,
 } from '@rackwright/disk-image';
-import { type DeviceFacts, decideScope, deviceIdentity } from '@rackwright/erasure';
+import {
+  type DeviceFacts,
+  decideScope,
+  deviceIdentity,
+  orderedScopePolicy,
+} from '@rackwright/erasure';
 import type { Failed } from '@rackwright/results';
 import { DeviceError } from '../block-devices.ts';
 import { guardIdentity } from '../guard.ts';
@@ -107,7 +112,7 @@ async function run(context: StepContext, place: ImagePlace): Promise<StepEnd> {
   }
   const keep = deployment.deploy?.keepDisks ?? [];
   const { devices } = await context.devices.list();
-  const chosen = chooseTarget(decideScope(devices), deployment.rootDisk, keep);
+  const chosen = chooseTarget(decideScope(devices, orderedScopePolicy), deployment.rootDisk, keep);
   if (chosen.kind === 'refused') return failed(chosen.type, chosen.message);
   const { device } = chosen;
   const work = { ...wanted.value, context, place, device, firmware: await place.firmware() };

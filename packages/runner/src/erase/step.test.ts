@@ -1,7 +1,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
-import { agent, BmcIdentitySchema } from '@rackwright/api';
+import { agent, BmcIdentitySchema, Transport } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import type { DeviceStage, StepContext } from '../step.ts';
 import {
@@ -62,6 +62,23 @@ test('asks before it writes to each device, and writes to none that may not begi
     return image(name).every((byte) => byte === 0);
   });
   expect(touched).toHaveLength(4);
+});
+
+test('writes a disk on USB when it is ordered, and leaves it alone when it is not', async () => {
+  addDisk('sda', { transport: 'sata' });
+  addDisk('sdb', { transport: 'usb' });
+  const plan = (serial: string, transport: Transport) => {
+    const region = { name: 'sda', sizeBytes: BigInt(2 * mib), logicalBlockBytes: 512 };
+    const named = { serial, model: 'file disk', transport };
+    const device = { ...named, sizeBytes: BigInt(2 * mib), regions: [region] };
+    return create(agent.DevicePlanSchema, { device, method: agent.ErasureMethod.OVERWRITE });
+  };
+  const [sda, sdb] = [plan('S-sda', Transport.SATA), plan('S-sdb', Transport.USB)];
+  const alone = await run({ order: { devices: [sda] } });
+  expect(alone.result).toEqual({ kind: 'complete' });
+  expect(image('sdb').includes('PATTERN!')).toBe(true);
+  expect((await run({ order: { devices: [sda, sdb] } })).result).toEqual({ kind: 'complete' });
+  expect(image('sdb').every((byte) => byte === 0)).toBe(true);
 });
 
 test('says which namespaces a format reaches and nobody can read', async () => {

@@ -17,6 +17,7 @@ import {
   type ErasureMethod,
   hiddenBytes,
   methodOf,
+  orderedScopePolicy,
   orderedVerification,
   presenceDifferences,
   signGaps,
@@ -92,7 +93,7 @@ function ownStorage(
   ordered: readonly (DeviceFacts | undefined)[],
 ): DeviceFacts[] {
   const wanted = new Set(ordered.flatMap((facts) => (facts ? [deviceIdentity(facts)] : [])));
-  return decideScope(present)
+  return decideScope(present, orderedScopePolicy)
     .filter((decision) => decision.kind !== 'listed' || wanted.has(deviceIdentity(decision.device)))
     .map((decision) => decision.device);
 }
@@ -104,7 +105,7 @@ function planFor(
 ): Target['plan'] {
   const policy = {
     // That the order names the device is the permission.
-    eraseUsb: true,
+    usb: 'erase' as const,
     eraseRemoteWwns: [device.wwn],
     method: method ?? ('strongest' as const),
   };

@@ -8,7 +8,7 @@
  * 3. Success is what was read back.
  */
 import { ArgumentType, agent, fileStep, RerunClass } from '@rackwright/api';
-import { type DeviceFacts, decideScope } from '@rackwright/erasure';
+import { type DeviceFacts, decideScope, orderedScopePolicy } from '@rackwright/erasure';
 import type { Failed } from '@rackwright/results';
 import {
   type FileContent,
@@ -133,7 +133,7 @@ async function diskWriter(
 
 /** The one disk of that name that may be written to, or why there is none. */
 function findDisk(devices: readonly DeviceFacts[], identity: string): DeviceFacts | string {
-  const named = decideScope(devices).filter(
+  const named = decideScope(devices, orderedScopePolicy).filter(
     ({ device }) => device.serial === identity || device.wwn === identity,
   );
   const [decision] = named;

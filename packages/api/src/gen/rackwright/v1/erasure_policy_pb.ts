@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/v1/erasure_policy.proto.
  */
 export const file_rackwright_v1_erasure_policy: GenFile = /*@__PURE__*/
-  fileDesc("CiJyYWNrd3JpZ2h0L3YxL2VyYXN1cmVfcG9saWN5LnByb3RvEg1yYWNrd3JpZ2h0LnYxIpoCChJWZXJpZmljYXRpb25Qb2xpY3kSEQoEZnVsbBgBIAEoCEgAiAEBEh0KEGZ1bGxfYmVsb3dfYnl0ZXMYAiABKARIAYgBARIXCgpzaGFyZV9wcGNtGAMgASgNSAKIAQESFwoKaG9sZV9ieXRlcxgEIAEoBEgDiAEBEhoKDWNvbmZpZGVuY2VfYnAYBSABKA1IBIgBARIfChJzYW1wbGVfb3ZlcndyaXR0ZW4YBiABKAhIBYgBAUIHCgVfZnVsbEITChFfZnVsbF9iZWxvd19ieXRlc0INCgtfc2hhcmVfcHBjbUINCgtfaG9sZV9ieXRlc0IQCg5fY29uZmlkZW5jZV9icEIVChNfc2FtcGxlX292ZXJ3cml0dGVuKnYKD1Bvd2VyQ3ljbGVDaGVjaxIhCh1QT1dFUl9DWUNMRV9DSEVDS19VTlNQRUNJRklFRBAAEh8KG1BPV0VSX0NZQ0xFX0NIRUNLX0lNTUVESUFURRABEh8KG1BPV0VSX0NZQ0xFX0NIRUNLX05FWFRfQk9PVBACKl0KC0hpZGRlbkFyZWFzEhwKGEhJRERFTl9BUkVBU19VTlNQRUNJRklFRBAAEhcKE0hJRERFTl9BUkVBU19SRUZVU0UQARIXChNISURERU5fQVJFQVNfUkVNT1ZFEAIq9QIKDkNsZWFuaW5nTWV0aG9kEh8KG0NMRUFOSU5HX01FVEhPRF9VTlNQRUNJRklFRBAAEh8KG0NMRUFOSU5HX01FVEhPRF9OVk1FX0ZPUk1BVBABEiYKIkNMRUFOSU5HX01FVEhPRF9OVk1FX0ZPUk1BVF9DUllQVE8QAhIbChdDTEVBTklOR19NRVRIT0RfRElTQ0FSRBADEh0KGUNMRUFOSU5HX01FVEhPRF9PVkVSV1JJVEUQBBIjCh9DTEVBTklOR19NRVRIT0RfU0FOSVRJWkVfQ1JZUFRPEAUSIgoeQ0xFQU5JTkdfTUVUSE9EX1NBTklUSVpFX0JMT0NLEAYSJgoiQ0xFQU5JTkdfTUVUSE9EX1NBTklUSVpFX09WRVJXUklURRAHEiQKIENMRUFOSU5HX01FVEhPRF9BVEFfU0VDVVJFX0VSQVNFEAgSJgoiQ0xFQU5JTkdfTUVUSE9EX0FUQV9FTkhBTkNFRF9FUkFTRRAJYgZwcm90bzM");
+  fileDesc("CiJyYWNrd3JpZ2h0L3YxL2VyYXN1cmVfcG9saWN5LnByb3RvEg1yYWNrd3JpZ2h0LnYxIpoCChJWZXJpZmljYXRpb25Qb2xpY3kSEQoEZnVsbBgBIAEoCEgAiAEBEh0KEGZ1bGxfYmVsb3dfYnl0ZXMYAiABKARIAYgBARIXCgpzaGFyZV9wcGNtGAMgASgNSAKIAQESFwoKaG9sZV9ieXRlcxgEIAEoBEgDiAEBEhoKDWNvbmZpZGVuY2VfYnAYBSABKA1IBIgBARIfChJzYW1wbGVfb3ZlcndyaXR0ZW4YBiABKAhIBYgBAUIHCgVfZnVsbEITChFfZnVsbF9iZWxvd19ieXRlc0INCgtfc2hhcmVfcHBjbUINCgtfaG9sZV9ieXRlc0IQCg5fY29uZmlkZW5jZV9icEIVChNfc2FtcGxlX292ZXJ3cml0dGVuKnYKD1Bvd2VyQ3ljbGVDaGVjaxIhCh1QT1dFUl9DWUNMRV9DSEVDS19VTlNQRUNJRklFRBAAEh8KG1BPV0VSX0NZQ0xFX0NIRUNLX0lNTUVESUFURRABEh8KG1BPV0VSX0NZQ0xFX0NIRUNLX05FWFRfQk9PVBACKl0KC0hpZGRlbkFyZWFzEhwKGEhJRERFTl9BUkVBU19VTlNQRUNJRklFRBAAEhcKE0hJRERFTl9BUkVBU19SRUZVU0UQARIXChNISURERU5fQVJFQVNfUkVNT1ZFEAIqZQoIVXNiRGlza3MSGQoVVVNCX0RJU0tTX1VOU1BFQ0lGSUVEEAASFAoQVVNCX0RJU0tTX1JFRlVTRRABEhMKD1VTQl9ESVNLU19FUkFTRRACEhMKD1VTQl9ESVNLU19MRUFWRRADKvUCCg5DbGVhbmluZ01ldGhvZBIfChtDTEVBTklOR19NRVRIT0RfVU5TUEVDSUZJRUQQABIfChtDTEVBTklOR19NRVRIT0RfTlZNRV9GT1JNQVQQARImCiJDTEVBTklOR19NRVRIT0RfTlZNRV9GT1JNQVRfQ1JZUFRPEAISGwoXQ0xFQU5JTkdfTUVUSE9EX0RJU0NBUkQQAxIdChlDTEVBTklOR19NRVRIT0RfT1ZFUldSSVRFEAQSIwofQ0xFQU5JTkdfTUVUSE9EX1NBTklUSVpFX0NSWVBUTxAFEiIKHkNMRUFOSU5HX01FVEhPRF9TQU5JVElaRV9CTE9DSxAGEiYKIkNMRUFOSU5HX01FVEhPRF9TQU5JVElaRV9PVkVSV1JJVEUQBxIkCiBDTEVBTklOR19NRVRIT0RfQVRBX1NFQ1VSRV9FUkFTRRAIEiYKIkNMRUFOSU5HX01FVEhPRF9BVEFfRU5IQU5DRURfRVJBU0UQCWIGcHJvdG8z");
 
 /**
  * VerificationPolicy says what reading back must find. A disk is read whole when it was overwritten
@@ -137,6 +137,52 @@ export const HiddenAreasSchema: GenEnum<HiddenAreas> = /*@__PURE__*/
   enumDesc(file_rackwright_v1_erasure_policy, 1);
 
 /**
+ * UsbDisks is what becomes of disks on USB: somebody's stick, or a card of the host's own in a reader
+ * inside it. Virtual media of the BMC and empty readers are left alone in any case.
+ *
+ * @generated from enum rackwright.v1.UsbDisks
+ */
+export const UsbDisks = {
+  /**
+   * Means refuse.
+   *
+   * @generated from enum value: USB_DISKS_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * @generated from enum value: USB_DISKS_REFUSE = 1;
+   */
+  REFUSE: 1,
+
+  /**
+   * @generated from enum value: USB_DISKS_ERASE = 2;
+   */
+  ERASE: 2,
+
+  /**
+   * Their content stays; the manifest says so.
+   *
+   * @generated from enum value: USB_DISKS_LEAVE = 3;
+   */
+  LEAVE: 3,
+} as const;
+
+/**
+ * UsbDisks is what becomes of disks on USB: somebody's stick, or a card of the host's own in a reader
+ * inside it. Virtual media of the BMC and empty readers are left alone in any case.
+ *
+ * @generated from enum rackwright.v1.UsbDisks
+ */
+export type UsbDisks = (typeof UsbDisks)[keyof typeof UsbDisks] | UnknownEnum;
+
+/**
+ * Describes the enum rackwright.v1.UsbDisks.
+ */
+export const UsbDisksSchema: GenEnum<UsbDisks> = /*@__PURE__*/
+  enumDesc(file_rackwright_v1_erasure_policy, 2);
+
+/**
  * CleaningMethod is how every disk of a host is erased. A disk that does not offer the method is
  * refused and named.
  *
@@ -210,5 +256,5 @@ export type CleaningMethod = (typeof CleaningMethod)[keyof typeof CleaningMethod
  * Describes the enum rackwright.v1.CleaningMethod.
  */
 export const CleaningMethodSchema: GenEnum<CleaningMethod> = /*@__PURE__*/
-  enumDesc(file_rackwright_v1_erasure_policy, 2);
+  enumDesc(file_rackwright_v1_erasure_policy, 3);
 
