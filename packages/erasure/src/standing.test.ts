@@ -117,6 +117,9 @@ test('trusts several keys, each in its own time', () => {
   expect(kinds(keys('not-after: 2023-11-14T22:13:30Z'))).toEqual([]);
   expect(kinds(keys('not-before: 2024-01-01T00:00:00Z'))).toEqual(['expiredKey']);
   expect(kinds(keys('not-after: nonsense'))).toEqual(['expiredKey']);
+  expect(kinds(keys('not-after:'))).toEqual(['expiredKey']);
+  const written = ['Not-After: 2023-11-01 00:00:00Z', '# not-after = 2023-11-01', 'not-after 2023'];
+  for (const line of written) expect(kinds(keys(line)), line).toEqual(['expiredKey']);
 });
 
 test.each([

@@ -79,6 +79,8 @@ function checkTime({ notBefore, notAfter }: TrustedKey, signedAt: string | undef
   return { kind: 'expired', message: `the key is valid ${bound}, this is of ${signedAt}` } as const;
 }
 
+/** However a limit is written: one that is no time keeps its key from everything, and says so. */
 function limit(about: string, name: string): string | undefined {
-  return new RegExp(`^\\s*${name}:\\s*(\\S+)\\s*$`, 'm').exec(about)?.[1];
+  const word = name.replace('-', '-?');
+  return new RegExp(`\\b${word}\\b[ \\t]*[:=]?[ \\t]*(.*?)\\s*$`, 'im').exec(about)?.[1];
 }

@@ -4,7 +4,8 @@
  *
  * Invariants:
  * 1. Whoever writes one again, after a crash or as another replica, writes the same; a record that
- *    says something else is never replaced, and stops the turn.
+ *    says something else is never replaced, and stops the turn. But a disk may be read again after
+ *    a turn that was lost, or overtaken, once its addendum or revocation stood: that one stands.
  * 2. Evidence is durable before a certificate that names it by its digest.
  * 3. All lies below the uid of its host. What leads there from the host's name is durable before
  *    any of it, so that nobody has to look through what belongs to other hosts.
@@ -85,7 +86,7 @@ export async function writeDocuments(
       'absent',
     );
     deps.crashPoint(storedPoints[draft.kind] ?? 'cp.documentStored');
-    if (written.kind !== 'conflict') continue;
+    if (written.kind !== 'conflict' || draft.kind !== ErasureDocumentKind.MANIFEST) continue;
     const found = await readShared(deps.store, wire.ErasureDocumentRecordSchema, key);
     mustBeSame(key, found?.record.document?.statement, statement);
   }

@@ -27,13 +27,17 @@ beforeAll(async () => {
 
 afterAll(() => fixture.stop());
 
-/** Two certificates, an addendum and a manifest of a host that has no record (any more). */
-async function sign(host: string, hostUid: string): Promise<void> {
-  const deps = {
+function writer(): Parameters<typeof writeDocuments>[0] {
+  return {
     ...{ store: fixture.store, random: nodeRandom(), clock: nodeClock() },
     signStatement: () => new Uint8Array([1]),
     crashPoint: () => {},
   };
+}
+
+/** Two certificates, an addendum and a manifest of a host that has no record (any more). */
+async function sign(host: string, hostUid: string): Promise<void> {
+  const deps = writer();
   const statement = new TextEncoder().encode('{\n  "evidence": "AAAA",\n}');
   const ids = [1, 2].map((number) => `${hostUid}-1-4-1-${number}-0123abcd`);
   await writeCertificates(
@@ -86,4 +90,20 @@ test('hosts that bore a name one after the other are listed together, page by pa
   ]);
   const first = await fixture.erasures.getErasureCertificate({ name: names[0] ?? '' });
   expect(first).toMatchObject({ host: 'hosts/reborn', powerCycleProof: 2 });
+});
+
+test('what stands about a certificate stands, whatever a later reading would say', async () => {
+  const hostUid = '00000000-0000-0000-0000-000000000777';
+  await sign('hosts/twice', hostUid);
+  const { ADDENDUM, MANIFEST } = ErasureDocumentKind;
+  const writes = async (kind: typeof ADDENDUM | typeof MANIFEST, id: string) => {
+    const statement = new TextEncoder().encode('of another reading');
+    const about = { host: 'hosts/twice', hostUid, certificates: [], useEpoch: 1n, statement };
+    await writeDocuments(writer(), [{ id: `${hostUid}-${id}`, kind, ...about }]);
+  };
+  await writes(ADDENDUM, '1-4-1-1-0123abcd-addendum');
+  await expect(writes(MANIFEST, '1-5-1-manifest')).rejects.toThrow('another statement');
+  const { erasureDocuments } = await fixture.erasures.listErasureDocuments({ host: 'hosts/twice' });
+  const said = erasureDocuments.map(({ statement }) => new TextDecoder().decode(statement));
+  expect(said.join()).not.toContain('of another reading');
 });

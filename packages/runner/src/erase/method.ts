@@ -1,5 +1,5 @@
 /** Carries out the method on a held device: challenge before, and whatever the method does. */
-import { leavesContent, type Span } from '@rackwright/erasure';
+import { leavesContent, type Region, type Span } from '@rackwright/erasure';
 import type { OpenRegion } from '../block-devices.ts';
 import { borrowTransfers, cut, writeZeros } from './transfers.ts';
 import { pairRegions, type RegionChallenge, writeChallenge, writeMarks } from './verify.ts';
@@ -7,6 +7,12 @@ import { gateOf, stopIfCancelled, teller, tellProgress, type Work } from './work
 
 /** Discarded at once, bytes: between two such pieces it can be stopped. */
 const discardBytesMax = 64 * 1024 ** 3;
+
+/** As whole units as fit into one piece: a unit that two pieces share keeps its content. */
+export function discardPieceBytes({ discardGranularityBytes = 1 }: Region): number {
+  const units = Math.max(1, Math.floor(discardBytesMax / discardGranularityBytes));
+  return units * discardGranularityBytes;
+}
 
 /** Writes the challenge of every region and reads it back. Rejects with `DeviceError`. */
 export async function challengeRegions(work: Work): Promise<void> {
@@ -95,7 +101,7 @@ async function discardRegion(
 ): Promise<void> {
   const gate = gateOf(work);
   tellProgress(work, 'discard');
-  for (const { offset, length } of cut(spans, discardBytesMax)) {
+  for (const { offset, length } of cut(spans, discardPieceBytes(region))) {
     await gate();
     work.log.push(...(await open.discard(offset, length)));
   }

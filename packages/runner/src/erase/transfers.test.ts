@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { discardPieceBytes } from './method.ts';
 import { durationWords, Pace } from './pace.ts';
 import { cut, inFlight, transfersInFlight } from './transfers.ts';
 import { Turns } from './turns.ts';
@@ -61,6 +62,18 @@ test('cuts spans into transfers without a gap', () => {
     { offset: 32, length: 4 },
   ]);
 });
+
+test.each([undefined, 4096, 42 * 1024 ** 2, 24_576, 128 * 1024 ** 3])(
+  'no unit of discard (%s) is shared by two pieces',
+  (discardGranularityBytes) => {
+    const region = { name: 'sda', sizeBytes: 2 ** 40, logicalBlockBytes: 512 };
+    const unit = discardGranularityBytes === undefined ? {} : { discardGranularityBytes };
+    const spans = [{ offset: 0, length: region.sizeBytes }];
+    const pieces = [...cut(spans, discardPieceBytes({ ...region, ...unit }))];
+    expect(pieces.every(({ offset }) => offset % (discardGranularityBytes ?? 1) === 0)).toBe(true);
+    expect(pieces.reduce((sum, { length }) => sum + length, 0)).toBe(region.sizeBytes);
+  },
+);
 
 test('gives the turn to who came first, also after a failure', async () => {
   const turns = new Turns(2);
