@@ -35,6 +35,7 @@ import { type AuditTrail, auditedGuard, createAuditTrail, identified } from './a
 import { openDesk } from './backup/index.ts';
 import type { ControlPlaneConfig } from './config.ts';
 import { Discovery } from './discovery/index.ts';
+import { FleetView } from './fleet-view/index.ts';
 import { Following } from './following/index.ts';
 import { createSessionRegistry, Hosts, readFleet } from './host/index.ts';
 import {
@@ -245,18 +246,18 @@ function makeParts(
   const pace = { resyncIntervalMs, retryDelayMs, sweep: config.workflows };
   const runs = createWorkflowParts({ ...platform, ...pace, store, following, hosts });
   const pooling = { ...platform, store, following, hosts, resyncIntervalMs, retryDelayMs };
-  const asking = { ...webhooks, replicaId };
   const resolve = resolveTags(platform, identity, store, audit);
-  const pools = new Pools({ ...pooling, ...asking, resolve });
+  const pools = new Pools({ ...pooling, ...webhooks, replicaId, resolve });
   const plans = new PlanSweeper({ ...platform, store });
   const stepLogs = new StepLogs();
   const prefetched = new PrefetchProgress();
   const { workflows, batches } = runs;
+  const fleetView = new FleetView({ ...platform, store, retryDelayMs });
   const access = openAccessFor(config, platform, identity, store, following, audit);
   const shared = {
     ...platform,
     ...{ store, hosts, identity, discovery, workflows, batches, pools, audit, stepLogs, replicaId },
-    ...{ secretsKeeper, resolve, prefetched },
+    ...{ fleetView, secretsKeeper, resolve, prefetched },
     ...endpointsOf(config),
     trustFaults: () => identity.authorities.faults(),
     otherAdmins: access.otherAdmins,
@@ -273,7 +274,7 @@ function makeParts(
     identify: (context) => identified(() => identifyAgent(store, context), context, audit),
   });
   const runners = { hosts, discovery, runs, pools, plans };
-  const works = { access, places, secretsKeeper, rackKeys, ...runners };
+  const works = { access, fleetView, places, secretsKeeper, rackKeys, ...runners };
   return { audit, following, ...works, operatorServices, agentService };
 }
 
@@ -285,7 +286,7 @@ async function startServices(
 ): Promise<ControlPlane> {
   const parts = makeParts(config, platform, identity, store);
   const { audit, following, hosts, discovery, runs, pools, plans } = parts;
-  const { access, places, secretsKeeper, rackKeys, operatorServices } = parts;
+  const { access, fleetView, places, secretsKeeper, rackKeys, operatorServices } = parts;
   const agentHealth = createHealthBoard([agent.AgentService.typeName]);
   const agentServices = [bind(agent.AgentService, parts.agentService), agentHealth.service];
   const { authorities } = identity;
@@ -302,7 +303,8 @@ async function startServices(
   plans.start();
   await access.start();
   await places.start();
-  const loops = [access, places, plans, pools, runs, discovery, hosts, following];
+  await fleetView.start();
+  const loops = [access, fleetView, places, plans, pools, runs, discovery, hosts, following];
   const works = [...loops, authorities, rackKeys, secretsKeeper];
   const stop = () => works.forEach((part) => part.stop());
   const closing: (() => Promise<void> | void)[] = [() => store.close(), () => audit.close()];

@@ -15,6 +15,7 @@ export {
 export { parseConfig } from './config.ts';
 export { type ControlPlane, startControlPlane } from './control-plane.ts';
 export { Discovery } from './discovery/index.ts';
+export { FleetView } from './fleet-view/index.ts';
 export { Following } from './following/index.ts';
 export { stateDiagram } from './host/diagram.ts';
 export {

@@ -24,6 +24,7 @@ import { runCli, type World } from '@rackwright/cli';
 import {
   createOperatorServices,
   createWorkflowParts,
+  FleetView,
   StepLogs,
   trustedSignIn,
 } from '@rackwright/controlplane';
@@ -79,10 +80,12 @@ export class Office {
     const parts = createWorkflowParts({ ...shared, ...pace, following });
     await parts.start();
     await site.run(0);
+    const fleetView = new FleetView({ ...shared, ...pace });
     const { services } = createOperatorServices(
       {
         ...shared,
         ...parts,
+        fleetView,
         pools: { look: async () => undefined, known: () => new Map() },
         discovery: {
           accept: async () => undefined,
@@ -98,7 +101,11 @@ export class Office {
       trustedSignIn,
     );
     const channel = localChannel(services);
-    return new Office(site, replica, channel, () => parts.stop());
+    const stop = () => {
+      parts.stop();
+      fleetView.stop();
+    };
+    return new Office(site, replica, channel, stop);
   }
 
   hello(operations: agent.JournalledOperation[] = [], generation = 1n): Promise<void> {

@@ -58,6 +58,7 @@ const controlPlane: House = {
     'records',
     'audit',
     'following',
+    'fleet-view',
     'waking',
     'steps',
     'secrets',

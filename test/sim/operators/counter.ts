@@ -20,7 +20,7 @@ import {
   WorkflowService,
 } from '@rackwright/api';
 import { runCli, type World } from '@rackwright/cli';
-import { createOperatorServices, trustedSignIn } from '@rackwright/controlplane';
+import { createOperatorServices, FleetView, trustedSignIn } from '@rackwright/controlplane';
 import type { Replica, WorldView } from '../view.ts';
 import { simSecrets } from './secrets.ts';
 
@@ -51,12 +51,15 @@ export function counterOf(view: WorldView, replica: Replica): Counter {
 }
 
 function openCounter(view: WorldView, replica: Replica) {
+  const { store, process } = replica;
+  const { clock } = process;
+  const log = view.log(replica.name);
+  // It reads nothing before it is asked.
+  const fleetView = new FleetView({ store, clock, log, retryDelayMs: 1_000 });
+  process.whenKilled(() => fleetView.stop());
   const { services } = createOperatorServices(
     {
-      store: replica.store,
-      clock: replica.process.clock,
-      random: view.random,
-      log: view.log(replica.name),
+      ...{ store, clock, random: view.random, log, fleetView },
       hosts: replica.hosts,
       workflows: replica.parts?.workflows ?? {
         look: async () => undefined,

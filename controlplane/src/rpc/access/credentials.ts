@@ -30,7 +30,6 @@ import {
   deleteRecord,
   hasApplied,
   idOf,
-  idOfKey,
   readRecord,
   untilWritten,
   withApplied,
@@ -38,7 +37,7 @@ import {
 } from '../../records/index.ts';
 import { networkProblem } from '../../secrets/index.ts';
 import { maskPaths } from '../call/field-mask.ts';
-import { hostRecordOf } from '../call/host-view.ts';
+import { hostsBy } from '../call/host-view.ts';
 import { idProblem, nameProblem, requireName } from '../call/names.ts';
 import { listPage } from '../call/paging.ts';
 import type { RpcDependencies } from '../call/ports.ts';
@@ -283,12 +282,10 @@ async function hostsWith(deps: RpcDependencies, credential: string): Promise<str
 }
 
 async function specsWith(deps: RpcDependencies, credential: string) {
-  const { entries } = await answered(deps.store.list('hosts'));
-  return entries.flatMap((entry) => {
-    const spec = hostRecordOf(entry).host?.spec;
-    const hostId = idOfKey(entry.key);
-    return spec?.bmc?.credential === credential ? [{ hostId, spec }] : [];
-  });
+  const records = await hostsBy(deps, 'credential', credential);
+  return records.flatMap(({ host }) =>
+    host?.spec === undefined ? [] : [{ hostId: idOf(host.name), spec: host.spec }],
+  );
 }
 
 /** A credential is not bound to less than the hosts that have it already. */

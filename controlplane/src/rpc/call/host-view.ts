@@ -3,8 +3,16 @@ import { create, fromBinary } from '@bufbuild/protobuf';
 import { type Host, HostSchema, HostStatusSchema, store as wire } from '@rackwright/api';
 import { type Entry, type Revision, storeKey } from '@rackwright/store';
 import { displayOf } from '../../host/index.ts';
-import { answered, copyOf, readRecord, readShared, sharedRecordOf } from '../../records/index.ts';
+import {
+  answered,
+  copyOf,
+  idOfKey,
+  readRecord,
+  readShared,
+  sharedRecordOf,
+} from '../../records/index.ts';
 import { parseName } from './names.ts';
+import { entriesOf } from './paging.ts';
 import type { RpcDependencies } from './ports.ts';
 import { formatPosition } from './position.ts';
 
@@ -18,6 +26,39 @@ export function hostKey(hostId: string): string {
 /** Key of what was observed of a host. */
 export function factsKey(hostId: string): string {
   return storeKey('facts', hostId);
+}
+
+/** Keys of the hosts behind the key `after` whose field has this value, as the view has them. */
+export function* hostKeysBy(
+  view: Pick<RpcDependencies['fleetView'], 'idsBy'>,
+  field: 'rack' | 'credential',
+  value: string,
+  after = '',
+): Generator<string, void, undefined> {
+  const behind = after === '' ? '' : idOfKey(after);
+  for (const hostId of view.idsBy(field, value, behind)) yield hostKey(hostId);
+}
+
+/**
+ * Records of the hosts whose field has this value, now; those in sight, in order of their keys.
+ * Throws for a host whose record cannot be decoded: it may be one of them.
+ */
+export async function hostsBy(
+  { store, fleetView }: Pick<RpcDependencies, 'store' | 'fleetView'>,
+  field: 'rack' | 'credential',
+  value: string,
+): Promise<wire.HostRecord[]> {
+  await fleetView.caughtUp();
+  const records: wire.HostRecord[] = [];
+  const unreadable = fleetView.counts().unreadable.map(({ hostId }) => hostKey(hostId));
+  const keys = [...unreadable, ...hostKeysBy(fleetView, field, value)];
+  for await (const entry of entriesOf(store, keys)) {
+    const record = sharedRecordOf(store, wire.HostRecordSchema, entry);
+    const { spec } = record.host ?? {};
+    // It may have changed since the view was asked.
+    if ((field === 'rack' ? spec?.rack : spec?.bmc?.credential) === value) records.push(record);
+  }
+  return records;
 }
 
 /** The host as it is answered. `facts` of another uid belong to a predecessor and are left out. */

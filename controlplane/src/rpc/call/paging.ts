@@ -1,7 +1,7 @@
 /** Pages of a list: bounded in number and in bytes. */
 import { type Entry, LIST_PAGE_MAX, type Listing, type StateStore } from '@rackwright/store';
 import { answered } from '../../records/index.ts';
-import { formatPageToken, parsePageToken } from './position.ts';
+import { formatPageToken, parseKeyToken } from './position.ts';
 
 export const pageSizeDefault = 100;
 export const pageSizeMax = 1_000;
@@ -34,24 +34,53 @@ export async function listPage<T>(
   isListed?: (key: string) => boolean,
   bytesOf: (item: T) => number = () => 0,
 ): Promise<Page<T>> {
+  async function* source(after: string, size: number): Entries {
+    for (const below of typeof prefix === 'string' ? [prefix] : prefix) {
+      for await (const entry of entriesBehind(store, below, after, size + 1)) {
+        if (isListed?.(entry.key) ?? isDirectlyBelow(below, entry.key)) yield entry;
+      }
+    }
+  }
+  return await pageOf(store, source, request, filter, read, bytesOf);
+}
+
+type Entries = AsyncGenerator<Entry, void, undefined>;
+
+/**
+ * One page of what `source` yields behind the key `after`, in the order of keys; `size` is how much
+ * a page takes at most. Otherwise as `listPage`.
+ */
+export async function pageOf<T>(
+  store: StateStore,
+  source: (after: string, size: number) => Entries,
+  request: PageRequest,
+  filter: string,
+  read: (entry: Entry) => T | undefined | Promise<T | undefined>,
+  bytesOf: (item: T) => number = () => 0,
+): Promise<Page<T>> {
   const size = pageSizeOf(request.pageSize);
-  const after = parsePageToken(store, filter, request.pageToken);
+  const after = parseKeyToken(store, filter, request.pageToken);
   const items: T[] = [];
   let bytes = 0;
   let lastKey = '';
-  for (const below of typeof prefix === 'string' ? [prefix] : prefix) {
-    for await (const entry of entriesBehind(store, below, after, size + 1)) {
-      const isWanted = isListed?.(entry.key) ?? isDirectlyBelow(below, entry.key);
-      const item = isWanted ? await read(entry) : undefined;
-      if (item === undefined) continue;
-      bytes += Math.max(entry.value.byteLength, bytesOf(item));
-      const full = items.length >= size || (items.length > 0 && bytes > pageBytesMax);
-      if (full) return { items, nextPageToken: formatPageToken(store, filter, lastKey) };
-      items.push(item);
-      lastKey = entry.key;
-    }
+  for await (const entry of source(after, size)) {
+    const item = await read(entry);
+    if (item === undefined) continue;
+    bytes += Math.max(entry.value.byteLength, bytesOf(item));
+    const full = items.length >= size || (items.length > 0 && bytes > pageBytesMax);
+    if (full) return { items, nextPageToken: formatPageToken(store, filter, lastKey) };
+    items.push(item);
+    lastKey = entry.key;
   }
   return { items, nextPageToken: '' };
+}
+
+/** Those of these keys, in their order, that the store has. */
+export async function* entriesOf(store: StateStore, keys: Iterable<string>): Entries {
+  for (const key of keys) {
+    const found = await answered(store.get(key));
+    if (found.kind === 'found') yield found;
+  }
 }
 
 /** The entries under `prefix` behind the key `after`; the first read is of `first` entries. */
@@ -60,7 +89,7 @@ async function* entriesBehind(
   prefix: string,
   after: string,
   first: number,
-): AsyncGenerator<Entry, void, undefined> {
+): Entries {
   let limit = Math.min(first, LIST_PAGE_MAX);
   for (let behind = after; ; limit = LIST_PAGE_MAX) {
     const page: Listing = await answered(store.list(prefix, { after: behind, limit }));

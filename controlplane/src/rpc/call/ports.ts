@@ -9,6 +9,7 @@ import type { Principal } from '../../access/index.ts';
 import type { PrefetchProgress, StepLogs } from '../../agents/index.ts';
 import type { AuditTrail } from '../../audit/index.ts';
 import type { Discovery } from '../../discovery/index.ts';
+import type { FleetView } from '../../fleet-view/index.ts';
 import type { HostContext, HostRequest, Refusal, Requester, UsualTimes } from '../../host/index.ts';
 import type { Identity } from '../../identity/index.ts';
 import type { Pools, ResolveImage } from '../../pool/index.ts';
@@ -60,6 +61,8 @@ export interface RpcDependencies {
   readonly random: Random;
   readonly log: Log;
   readonly hosts: HostsPort;
+  /** Everything that is asked about more than one host; it shows what is out of scope, too. */
+  readonly fleetView: Pick<FleetView, 'caughtUp' | 'counts' | 'idsBy'>;
   readonly discovery: DiscoveryPort;
   readonly workflows: Pick<Workflows, 'look' | 'inTurn'>;
   readonly batches: Pick<Batches, 'look' | 'openIds'>;

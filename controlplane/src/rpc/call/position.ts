@@ -98,8 +98,14 @@ export function parsePageToken(store: StateStore, filter: string, token: string)
   if (madeFor !== filter) {
     throw badToken('belongs to a list with other filters; repeat them, or begin without it');
   }
-  if (!isKey(lastKey)) throw badToken('names no resource; send next_page_token unchanged, or none');
   return lastKey;
+}
+
+/** As `parsePageToken`, of a list in the order of the store's keys: the answer is a key, or ''. */
+export function parseKeyToken(store: StateStore, filter: string, token: string): string {
+  const key = parsePageToken(store, filter, token);
+  if (key === '' || isKey(key)) return key;
+  throw badToken('names no resource; send next_page_token unchanged, or none');
 }
 
 function isKey(text: string): boolean {

@@ -10,13 +10,13 @@ import {
   notFound,
   store as wire,
 } from '@rackwright/api';
-import { storeKey } from '@rackwright/store';
+import { type Entry, storeKey } from '@rackwright/store';
 import { planOf } from '../../host/index.ts';
 import { idOfKey, readRecord, sharedRecordOf } from '../../records/index.ts';
 import { awaitedTurns, withAwaitedTurns } from '../../workflow/index.ts';
-import { presentHost, readFacts, readHost } from '../call/host-view.ts';
+import { hostKeysBy, presentHost, readFacts, readHost } from '../call/host-view.ts';
 import { parseName, requireName } from '../call/names.ts';
-import { listPage } from '../call/paging.ts';
+import { entriesOf, listPage, pageOf } from '../call/paging.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { checkRackFilter } from '../call/rack-filter.ts';
 import { hostAt, listHostRevisions } from '../history/timeline.ts';
@@ -57,13 +57,19 @@ async function existing(deps: RpcDependencies, name: string) {
 
 async function listHosts(deps: RpcDependencies, request: ListHostsRequest) {
   const { rack } = request;
-  const { store } = deps;
+  const { store, fleetView } = deps;
   await checkRackFilter(store, rack);
-  const page = await listPage(store, 'hosts', request, rack, async (entry) => {
+  const read = async (entry: Entry) => {
     const record = sharedRecordOf(store, wire.HostRecordSchema, entry);
+    // It may have moved since the view was asked.
     if (rack !== '' && record.host?.spec?.rack !== rack) return undefined;
     return presentHost(deps, record, entry.revision, await readFacts(deps, idOfKey(entry.key)));
-  });
+  };
+  const ofRack = (after: string) => entriesOf(store, hostKeysBy(fleetView, 'rack', rack, after));
+  if (rack !== '') await fleetView.caughtUp();
+  const page = await (rack === ''
+    ? listPage(store, 'hosts', request, rack, read)
+    : pageOf(store, ofRack, request, rack, read));
   return { hosts: [...page.items], nextPageToken: page.nextPageToken };
 }
 

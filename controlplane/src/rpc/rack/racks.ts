@@ -29,7 +29,6 @@ import { type Revision, storeKey } from '@rackwright/store';
 import { explainRack } from '../../host/index.ts';
 import { createJoinToken, revokeAgent } from '../../identity/index.ts';
 import {
-  answered,
   appliedId,
   deleteRecord,
   hasApplied,
@@ -39,7 +38,7 @@ import {
   writeRecord,
 } from '../../records/index.ts';
 import { applyMask, maskPaths } from '../call/field-mask.ts';
-import { hostRecordOf } from '../call/host-view.ts';
+import { hostsBy } from '../call/host-view.ts';
 import { idProblem, nameProblem, parseName, requireName } from '../call/names.ts';
 import { listPage } from '../call/paging.ts';
 import type { RpcDependencies } from '../call/ports.ts';
@@ -73,10 +72,7 @@ export function createRackService(deps: RpcDependencies): BoundService {
     watchRacks: (request, context) => watchRacks(deps, request, context),
     explainRack: async ({ name }) => {
       const { record } = await existing(deps, name);
-      const { entries } = await answered(deps.store.list('hosts'));
-      const hosts = entries
-        .map(({ value }) => fromBinary(wire.HostRecordSchema, value))
-        .filter((host) => host.host?.spec?.rack === name);
+      const hosts = await hostsBy(deps, 'rack', name);
       const connected = deps.hosts.agentConnected(parseName('racks', name) ?? '');
       const remarks = deps.discovery.remarksOf(record.rack);
       const faults = deps.trustFaults?.() ?? [];
@@ -236,11 +232,7 @@ async function deleteRack(
 ): Promise<Rack> {
   const { record, revision } = await existing(deps, name);
   checkEtag(deps.store, etag, revision, name);
-  const { entries } = await answered(deps.store.list('hosts'));
-  const hosts = entries
-    .map((entry) => hostRecordOf(entry).host)
-    .filter((host) => host?.spec?.rack === name)
-    .map((host) => host?.name ?? '');
+  const hosts = (await hostsBy(deps, 'rack', name)).map(({ host }) => host?.name ?? '');
   if (hosts.length > 0) {
     const named = hosts.slice(0, hostsNamedMax).join(', ');
     const more = hosts.length > hostsNamedMax ? ', …' : '';

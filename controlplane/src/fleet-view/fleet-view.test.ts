@@ -1,0 +1,170 @@
+/** The view is what the store is, whatever befalls the watch, and whoever has waited sees it. */
+import { create, toBinary } from '@bufbuild/protobuf';
+import { HostState, store as wire } from '@rackwright/api';
+import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
+import { openMemoryStore, type StateStore, type WatchEvent } from '@rackwright/store';
+import { beforeEach, expect, test } from 'vitest';
+import { FleetView } from './index.ts';
+
+const retryDelayMs = 1_000;
+const quiet = () => undefined;
+
+let heap: EventHeap;
+let store: StateStore;
+let view: FleetView;
+let breakWatch: (error: Error | 'compacted') => void;
+/** What a listing waits for. */
+let gate: Promise<void>;
+
+/** The store, with listings and watches that the test gets hold of. */
+function held(inner: StateStore): StateStore {
+  const target = Object.create(inner) as StateStore;
+  target.latestRevision = () => inner.latestRevision();
+  target.list = async (prefix, page) => {
+    const listing = await inner.list(prefix, page);
+    await gate;
+    return listing;
+  };
+  target.watch = (from, prefix, signal) => {
+    const broken = Promise.withResolvers<IteratorResult<WatchEvent>>();
+    broken.promise.catch(quiet);
+    breakWatch = (how) => {
+      const value = { kind: 'compacted', reason: 'trimmed' } as const;
+      if (how === 'compacted') broken.resolve({ done: false, value });
+      else broken.reject(how);
+    };
+    return untilBroken(inner.watch(from, prefix, signal), broken.promise);
+  };
+  return target;
+}
+
+async function* untilBroken(
+  events: AsyncIterable<WatchEvent>,
+  broken: Promise<IteratorResult<WatchEvent>>,
+) {
+  const iterator = events[Symbol.asyncIterator]();
+  for (;;) {
+    const next = await Promise.race([iterator.next(), broken]);
+    if (next.done === true) return;
+    yield next.value;
+  }
+}
+
+beforeEach(async () => {
+  heap = new EventHeap();
+  const { clock } = new SimProcess('p', heap, 0, () => false);
+  store = await openMemoryStore({ random: seededRandom(1) });
+  gate = Promise.resolve();
+  view = new FleetView({ store: held(store), clock, log: { warn: quiet }, retryDelayMs });
+});
+
+async function during<T>(work: Promise<T>, ms = 0): Promise<T> {
+  work.catch(quiet);
+  const untilMs = heap.nowMs + ms;
+  heap.after(ms, quiet);
+  await heap.run(untilMs, () => false);
+  return await work;
+}
+
+async function put(hostId: string, rack: string): Promise<void> {
+  const spec = { rack, bmc: { credential: 'credentials/c' } };
+  const status = { state: HostState.NEW };
+  const record = create(wire.HostRecordSchema, { host: { name: `hosts/${hostId}`, spec, status } });
+  await write(`hosts.${hostId}`, toBinary(wire.HostRecordSchema, record));
+}
+
+async function write(key: string, value: Uint8Array): Promise<void> {
+  const found = await store.get(key);
+  const result = await store.put(key, value, found.kind === 'found' ? found.revision : 'absent');
+  expect(result.kind).toBe('ok');
+}
+
+async function remove(hostId: string): Promise<void> {
+  const { revision = 0 } = await store.get(`hosts.${hostId}`);
+  await store.delete(`hosts.${hostId}`, revision);
+}
+
+const inRack = (rack: string) => [...view.idsBy('rack', rack)];
+
+test('whoever has waited sees what was written before, of hosts or of anything else', async () => {
+  await put('a', 'racks/r1');
+  await during(view.caughtUp());
+  expect(inRack('racks/r1')).toEqual(['a']);
+  await put('b', 'racks/r1');
+  await put('a', 'racks/r2');
+  await write('facts.a', new Uint8Array());
+  await during(view.caughtUp());
+  expect([inRack('racks/r1'), inRack('racks/r2')]).toEqual([['b'], ['a']]);
+  expect(view.revision).toBe(await store.latestRevision());
+  await remove('b');
+  await during(view.caughtUp());
+  expect(inRack('racks/r1')).toEqual([]);
+  expect(view.counts().hosts).toBe(1);
+});
+
+test('what is written while the view is built is in it', async () => {
+  for (let at = 0; at < 1_200; at += 1) await put(`h${at}`, 'racks/r1');
+  const open = Promise.withResolvers<void>();
+  gate = open.promise;
+  const starting = view.start();
+  await during(Promise.resolve());
+  await put('h0', 'racks/r2');
+  await remove('h1');
+  await put('z', 'racks/r2');
+  open.resolve();
+  await during(starting, 100);
+  await during(view.caughtUp());
+  expect(inRack('racks/r2')).toEqual(['h0', 'z']);
+  expect(inRack('racks/r1')).toHaveLength(1_198);
+});
+
+test.each([new Error('lost'), 'compacted'] as const)(
+  'a watch that breaks off (%s) is made good, and shows its rows meanwhile',
+  async (how) => {
+    await put('a', 'racks/r1');
+    await during(view.caughtUp());
+    breakWatch(how);
+    await during(Promise.resolve());
+    await put('b', 'racks/r1');
+    await remove('a');
+    const waiting = view.caughtUp();
+    await during(Promise.resolve());
+    expect(inRack('racks/r1')).toEqual(['a']);
+    await during(waiting, retryDelayMs);
+    expect(inRack('racks/r1')).toEqual(['b']);
+    await put('c', 'racks/r1');
+    await during(view.caughtUp());
+    expect(inRack('racks/r1')).toEqual(['b', 'c']);
+  },
+);
+
+test('a caller that would wait too long is told so', async () => {
+  await during(view.caughtUp());
+  gate = new Promise(quiet);
+  breakWatch('compacted');
+  await during(Promise.resolve(), retryDelayMs);
+  await put('a', 'racks/r1');
+  await expect(during(view.caughtUp(), 10_000)).rejects.toThrow('not up to date');
+});
+
+test('a record that cannot be decoded is shown as such, and the others go on', async () => {
+  await write('hosts.bad', Uint8Array.of(255));
+  await put('a', 'racks/r1');
+  await during(view.caughtUp());
+  expect(view.counts().unreadable).toMatchObject([{ hostId: 'bad', kind: 'unreadable' }]);
+  await write('hosts.a', Uint8Array.of(255));
+  await put('bad', 'racks/r1');
+  await during(view.caughtUp());
+  expect(view.counts().unreadable).toMatchObject([{ hostId: 'a' }]);
+  expect(inRack('racks/r1')).toEqual(['bad']);
+});
+
+test('a store that cannot be read at the start is read when it is asked for again', async () => {
+  gate = Promise.reject(new Error('the store is away'));
+  gate.catch(quiet);
+  await expect(during(view.start())).rejects.toThrow('away');
+  gate = Promise.resolve();
+  await put('a', 'racks/r1');
+  await during(view.caughtUp());
+  expect(inRack('racks/r1')).toEqual(['a']);
+});

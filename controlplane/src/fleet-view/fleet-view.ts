@@ -1,0 +1,208 @@
+/**
+ * The fleet's hosts in rows: one component that follows the store and decodes each change once.
+ *
+ * Invariants:
+ * 1. The rows are those of some revision, which the view knows, or of a newer one; it never goes
+ *    back while rows are shown.
+ * 2. Who has waited for `caughtUp` sees every write that was acknowledged before it asked,
+ *    whichever replica made it.
+ * 3. What the watch cannot tell without a gap is built anew beside the rows that are shown, and
+ *    takes their place once it is whole.
+ * 4. A record that cannot be decoded is a row that says so. It stops nothing.
+ *
+ * Must not: be asked where a host is decided on. That is done by its own record.
+ */
+import { type HostState, unavailable, store as wire } from '@rackwright/api';
+import type { Clock, Log } from '@rackwright/platform';
+import type { Change, Entry, Listing, Revision, StateStore } from '@rackwright/store';
+import { answered, idOfKey, sharedRecordOf } from '../records/index.ts';
+import { type FleetRow, rowOf } from './row.ts';
+import { FleetRows, type IndexedField } from './rows.ts';
+
+const prefix = 'hosts';
+/** Hosts that are read at once when the view is built. */
+const buildEntries = 500;
+/** How long a caller waits for the view to see what was acknowledged before. */
+const waitMsMax = 10_000;
+
+export interface FleetViewDependencies {
+  readonly store: StateStore;
+  readonly clock: Clock;
+  readonly log: Pick<Log, 'warn'>;
+  /** Pause before a watch that broke off starts again. */
+  readonly retryDelayMs: number;
+}
+
+/** How many hosts there are, in each state, and whose record cannot be read. */
+export interface FleetCounts {
+  readonly hosts: number;
+  readonly byState: ReadonlyMap<HostState, number>;
+  readonly unreadable: readonly FleetRow[];
+}
+
+interface Waiter {
+  readonly wanted: Revision;
+  readonly go: () => void;
+}
+
+export class FleetView {
+  readonly #deps: FleetViewDependencies;
+  #rows = new FleetRows();
+  #revision: Revision = 0;
+  #starting: Promise<void> | undefined;
+  readonly #waiters = new Set<Waiter>();
+  readonly #stopping = new AbortController();
+
+  constructor(deps: FleetViewDependencies) {
+    this.#deps = deps;
+  }
+
+  /** Resolves once the view stands; rejects, and may be asked again, when it cannot be read. */
+  start(): Promise<void> {
+    this.#starting ??= this.#start().catch((error: unknown) => {
+      this.#starting = undefined;
+      throw error;
+    });
+    return this.#starting;
+  }
+
+  stop(): void {
+    this.#stopping.abort();
+  }
+
+  /** Every change up to this one is in the rows. */
+  get revision(): Revision {
+    return this.#revision;
+  }
+
+  /** Invariant 2. Throws `unavailable`. */
+  async caughtUp(): Promise<void> {
+    const { store, clock } = this.#deps;
+    await answered(this.start());
+    const wanted = await answered(store.latestRevision());
+    if (this.#revision >= wanted) return;
+    await new Promise<void>((resolve, reject) => {
+      const cancel = clock.after(waitMsMax, () => {
+        this.#waiters.delete(waiter);
+        reject(unavailable('VIEW_BEHIND', 'The list of hosts is not up to date yet; try again.'));
+      });
+      const go = () => {
+        cancel();
+        resolve();
+      };
+      const waiter: Waiter = { wanted, go };
+      this.#waiters.add(waiter);
+    });
+  }
+
+  /** Ids behind `after` of the hosts whose field has this value, in the order of their keys. */
+  idsBy(field: IndexedField, value: string, after = ''): Iterable<string> {
+    return this.#rows.idsBy(field, value, after);
+  }
+
+  counts(): FleetCounts {
+    const byState = new Map(this.#rows.byState());
+    return { hosts: this.#rows.size, byState, unreadable: this.#rows.unreadable() };
+  }
+
+  async #start(): Promise<void> {
+    await this.#build();
+    void this.#follow();
+  }
+
+  /** (3) From the first page's revision on, the watch brings what the pages may have missed. */
+  async #build(): Promise<void> {
+    const rows = new FleetRows();
+    let from: Revision | undefined;
+    for (let after = ''; ; ) {
+      const page: Listing = await this.#page(after);
+      from ??= page.before;
+      for (const entry of page.entries) if (isHost(entry.key)) rows.put(this.#rowOf(entry));
+      const last = page.entries.at(-1);
+      if (last === undefined || page.entries.length < buildEntries) break;
+      after = last.key;
+      // What people and agents wait for has its turn in between.
+      await this.#pause(0);
+    }
+    this.#rows = rows;
+    this.#revision = from;
+    this.#tell();
+  }
+
+  #page(after: string): Promise<Listing> {
+    return this.#deps.store.list(prefix, { after, limit: buildEntries });
+  }
+
+  async #follow(): Promise<void> {
+    const { store, log, retryDelayMs } = this.#deps;
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      try {
+        // All of the store, so that the view's revision is the store's.
+        for await (const change of store.watch(this.#revision, '', signal)) {
+          if (change.kind === 'compacted') break;
+          this.#note(change);
+        }
+      } catch (error) {
+        log.warn({ error: String(error) }, 'the watch of the fleet broke off; it starts again');
+      }
+      await this.#pause(retryDelayMs);
+      await this.#rebuild();
+    }
+  }
+
+  #note(change: Change): void {
+    const { key, revision } = change;
+    if (isHost(key)) {
+      if (change.kind === 'put') this.#rows.put(this.#rowOf(change));
+      else this.#rows.take(idOfKey(key), revision);
+    }
+    this.#revision = Math.max(this.#revision, revision);
+    this.#tell();
+  }
+
+  async #rebuild(): Promise<void> {
+    const { log, retryDelayMs } = this.#deps;
+    while (!this.#stopping.signal.aborted) {
+      try {
+        return await this.#build();
+      } catch (error) {
+        log.warn({ error: String(error) }, 'the fleet could not be read; it is tried again');
+        await this.#pause(retryDelayMs);
+      }
+    }
+  }
+
+  /** As everybody else who reads it decodes it: once. */
+  #rowOf(entry: Entry): FleetRow {
+    const { store } = this.#deps;
+    return rowOf(entry, (each) => sharedRecordOf(store, wire.HostRecordSchema, each));
+  }
+
+  #tell(): void {
+    for (const waiter of this.#waiters) {
+      if (waiter.wanted > this.#revision) continue;
+      this.#waiters.delete(waiter);
+      waiter.go();
+    }
+  }
+
+  /** Ends at once when the view is stopped. */
+  #pause(delayMs: number): Promise<void> {
+    const { signal } = this.#stopping;
+    return new Promise((resolve) => {
+      if (signal.aborted) return resolve();
+      const over = () => {
+        cancel();
+        signal.removeEventListener('abort', over);
+        resolve();
+      };
+      const cancel = this.#deps.clock.after(delayMs, over);
+      signal.addEventListener('abort', over);
+    });
+  }
+}
+
+function isHost(key: string): boolean {
+  return key.startsWith(`${prefix}.`) && !key.includes('.', prefix.length + 1);
+}

@@ -1,0 +1,4 @@
+/** The fleet in rows, kept by following the store, for whoever asks about more than one host. */
+export { type FleetCounts, FleetView, type FleetViewDependencies } from './fleet-view.ts';
+export { type FleetRow, type HostRow, rowOf, type UnreadableRow } from './row.ts';
+export { FleetRows } from './rows.ts';

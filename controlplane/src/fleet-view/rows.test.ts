@@ -1,0 +1,78 @@
+/** Rows, indexes and counts are what whoever looks through all hosts would find. */
+import { create, toBinary } from '@bufbuild/protobuf';
+import { HostState, store as wire } from '@rackwright/api';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { FleetRows, rowOf } from './index.ts';
+
+const ids = ['a', 'a-b', 'b', 'c', 'd'];
+const names = ['', 'x', 'y'];
+const states = [HostState.NEW, HostState.AVAILABLE];
+
+interface Write {
+  readonly hostId: string;
+  /** Undefined: it is deleted. */
+  readonly host: { rack: string; credential: string; state: HostState } | 'undecodable' | undefined;
+  /** How many writes ago it was made, as told late. */
+  readonly late: number;
+}
+
+const anyHost = fc.record({
+  rack: fc.constantFrom(...names),
+  credential: fc.constantFrom(...names),
+  state: fc.constantFrom(...states),
+});
+const anyWrite: fc.Arbitrary<Write> = fc.record({
+  hostId: fc.constantFrom(...ids),
+  host: fc.oneof(anyHost, anyHost, fc.constant('undecodable' as const), fc.constant(undefined)),
+  late: fc.constantFrom(0, 0, 0, 1, 3),
+});
+
+function valueOf(host: Exclude<Write['host'], undefined>): Uint8Array {
+  if (host === 'undecodable') return Uint8Array.of(255, 255);
+  const { rack, credential, state } = host;
+  const spec = { rack, bmc: { credential } };
+  const record = create(wire.HostRecordSchema, { host: { spec, status: { state } } });
+  return toBinary(wire.HostRecordSchema, record);
+}
+
+function told(rows: FleetRows, { hostId, host }: Write, revision: number): void {
+  if (host === undefined) return rows.take(hostId, revision);
+  const written = { key: `hosts.${hostId}`, revision, writeId: 'w' };
+  rows.put(rowOf({ ...written, value: valueOf(host) }));
+}
+
+test('an index names exactly the hosts whose field has its value, and counts count them', () => {
+  fc.assert(
+    fc.property(fc.array(anyWrite, { maxLength: 60 }), (writes) => {
+      const rows = new FleetRows();
+      const model = new Map<string, Exclude<Write['host'], undefined>>();
+      for (const [at, write] of writes.entries()) {
+        told(rows, write, at + 1);
+        if (write.host === undefined) model.delete(write.hostId);
+        else model.set(write.hostId, write.host);
+        // A watch may tell again what it told before, as long as what is there is newer.
+        const again = writes[at - write.late];
+        if (again !== undefined && model.has(again.hostId)) told(rows, again, at + 1 - write.late);
+      }
+      const all = [...model].sort(([a], [b]) => (a < b ? -1 : 1));
+      const where = (isSo: (host: Write['host']) => boolean) =>
+        all.filter(([, host]) => isSo(host)).map(([hostId]) => hostId);
+      const isHost = (host: Write['host']) => typeof host === 'object';
+      for (const field of ['rack', 'credential'] as const) {
+        for (const name of names) {
+          const wanted = where((host) => typeof host === 'object' && host[field] === name);
+          expect([...rows.idsBy(field, name)]).toEqual(wanted);
+          const behind = wanted.filter((id) => id > 'a-b');
+          expect([...rows.idsBy(field, name, 'a-b')]).toEqual(behind);
+        }
+      }
+      expect(rows.size).toBe(model.size);
+      expect(rows.unreadable().map(({ hostId }) => hostId)).toEqual(where((each) => !isHost(each)));
+      for (const state of states) {
+        const wanted = where((host) => typeof host === 'object' && host.state === state);
+        expect(rows.byState().get(state) ?? 0).toBe(wanted.length);
+      }
+    }),
+  );
+});

@@ -1,0 +1,93 @@
+/**
+ * Rows of hosts with their indexes and counts. Pure.
+ *
+ * Invariants:
+ * 1. Each index names exactly the rows whose field has that value, in the order of their ids.
+ * 2. Of a host, what is older than its row changes nothing.
+ * 3. To put or take a row costs the same however many rows there are, but for moving ids within
+ *    one list of an index.
+ */
+import type { HostState } from '@rackwright/api';
+import type { Revision } from '@rackwright/store';
+import type { FleetRow, HostRow } from './row.ts';
+import { SortedIds } from './sorted-ids.ts';
+
+/** Fields by which rows are found. */
+const indexed = ['rack', 'credential'] as const;
+export type IndexedField = (typeof indexed)[number];
+
+export class FleetRows {
+  readonly #rows = new Map<string, FleetRow>();
+  readonly #indexes: Readonly<Record<IndexedField, Map<string, SortedIds>>> = {
+    rack: new Map(),
+    credential: new Map(),
+  };
+  readonly #byState = new Map<HostState, number>();
+  readonly #unreadable = new SortedIds();
+
+  get size(): number {
+    return this.#rows.size;
+  }
+
+  get(hostId: string): FleetRow | undefined {
+    return this.#rows.get(hostId);
+  }
+
+  /** Ids behind `after` of the hosts whose field has this value, in order. */
+  *idsBy(field: IndexedField, value: string, after = ''): Generator<string, void, undefined> {
+    yield* this.#indexes[field].get(value)?.behind(after) ?? [];
+  }
+
+  /** How many hosts are in each state that any is in. */
+  byState(): ReadonlyMap<HostState, number> {
+    return this.#byState;
+  }
+
+  unreadable(): readonly FleetRow[] {
+    return [...this.#unreadable.behind('')].flatMap((hostId) => this.#rows.get(hostId) ?? []);
+  }
+
+  put(row: FleetRow): void {
+    const { hostId, revision } = row;
+    const before = this.#rows.get(hostId);
+    if ((before?.revision ?? 0) >= revision) return;
+    if (before !== undefined) this.#leave(before);
+    this.#rows.set(hostId, row);
+    if (row.kind === 'unreadable') {
+      this.#unreadable.add(hostId);
+      return;
+    }
+    for (const field of indexed) this.#listIn(field, row[field]).add(hostId);
+    this.#byState.set(row.state, (this.#byState.get(row.state) ?? 0) + 1);
+  }
+
+  take(hostId: string, revision: Revision): void {
+    const before = this.#rows.get(hostId);
+    if (before === undefined || before.revision >= revision) return;
+    this.#leave(before);
+    this.#rows.delete(hostId);
+  }
+
+  #leave(row: FleetRow): void {
+    if (row.kind === 'unreadable') {
+      this.#unreadable.delete(row.hostId);
+      return;
+    }
+    for (const field of indexed) this.#leaveIndex(field, row);
+    const left = (this.#byState.get(row.state) ?? 0) - 1;
+    if (left > 0) this.#byState.set(row.state, left);
+    else this.#byState.delete(row.state);
+  }
+
+  #leaveIndex(field: IndexedField, row: HostRow): void {
+    const ids = this.#indexes[field].get(row[field]);
+    ids?.delete(row.hostId);
+    if (ids?.size === 0) this.#indexes[field].delete(row[field]);
+  }
+
+  #listIn(field: IndexedField, value: string): SortedIds {
+    const known = this.#indexes[field].get(value) ?? new SortedIds();
+    this.#indexes[field].set(value, known);
+    return known;
+  }
+}
