@@ -36,7 +36,7 @@ export function haltBasis(record: wire.PoolRecord): string {
 
 /**
  * What a host's deployment was tried with: "WRITTEN.FETCHED", of which the first is what is written
- * and where, the second whence it comes.
+ * and where, and how often people have asked for a retry; the second whence it comes.
  */
 export function failureBasis(
   record: wire.PoolRecord,
@@ -44,13 +44,15 @@ export function failureBasis(
 ): (host: SeenHost) => string {
   const deploy = fingerprint(deployBytes(record));
   const sources = fingerprint(...registries.map((each) => toBinary(ImageRegistrySchema, each)));
-  return ({ name, spec }) => {
+  return ({ name, spec, retries }) => {
     const { rootDisk, bootMacs = [] } = spec ?? {};
     const place = create(HostSpecSchema, {
       ...(rootDisk === undefined ? {} : { rootDisk }),
       bootMacs: [...bootMacs],
     });
-    const written = fingerprint(deploy, toBinary(HostSpecSchema, place));
+    // A host of which nobody has asked one has the basis that it had before they were counted.
+    const asked = retries === 0n ? [] : [String(retries)];
+    const written = fingerprint(deploy, toBinary(HostSpecSchema, place), ...asked);
     return `${written}.${fingerprint(wantedBy(record, name)?.image ?? '', sources)}`;
   };
 }

@@ -163,6 +163,10 @@ function adviceOf(
   if (held?.reason === 'halted' || failed !== undefined) {
     advice.push(`give it another image: rackwright pool update ${id} --image IMAGE`);
   }
+  if (failed !== undefined) {
+    const host = hostIdOf(failed);
+    advice.push(`once what made it fail is mended, try it again: rackwright host retry ${host}`);
+  }
   if (held?.reason === 'stopped') {
     advice.push(`let hosts be out: rackwright pool update ${id} --max-unavailable 1`);
   }

@@ -234,6 +234,7 @@ test('what fails before it has begun is tried again and again, ever more seldom'
 test.each([
   ['the disk that its host says', (pool: Rollout) => pool.set(1, { spec: withDisk('S1') })],
   ['how the pool deploys', (pool: Rollout) => deployed(pool)],
+  ['nothing, and asks for a retry', (pool: Rollout) => pool.set(1, { retries: 1n })],
 ])('what failed is tried at once when a person changes %s', (_, change) => {
   for (const how of ['failedBefore', 'failedWriting'] as const) {
     const pool = settled(1).push('B');
@@ -290,3 +291,16 @@ function deployed(pool: Rollout): void {
 function missing(): never {
   throw new Error('there is none');
 }
+
+test('a retry brings a host back on the digest on which it failed, once for each', () => {
+  const pool = settled(1).push('B');
+  for (const retries of [1n, 2n]) {
+    pool.end(pool.out, 'failedWriting');
+    expect(pool.look().out).toBe('');
+    expect(pool.look().out).toBe('');
+    pool.set(1, { retries });
+    expect(pool.look().out).toBe('h1');
+  }
+  pool.finish();
+  expect(pool.condition('UpToDate')).toBe('AllUpdated');
+});

@@ -255,6 +255,7 @@ export function seen(n: number, change: Partial<SeenHost> = {}): SeenHost {
     switchedOffBy: undefined,
     spec: undefined,
     runCount: 0n,
+    retries: 0n,
     run: undefined,
     goalStopped: undefined,
     isDeleting: false,

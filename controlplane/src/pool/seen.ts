@@ -74,6 +74,8 @@ export interface SeenHost {
   /** Undefined: it has none. */
   readonly spec: HostSpec | undefined;
   readonly runCount: bigint;
+  /** Counts retries that people asked for. */
+  readonly retries: bigint;
   readonly run: Run | undefined;
   /** Why its goal does not lead it to be available; undefined: it does. */
   readonly goalStopped: string | undefined;
@@ -109,6 +111,7 @@ export function seenHost(record: wire.HostRecord, brake = ''): SeenHost | undefi
     switchedOffBy: switchedOffBy(status),
     spec: host.spec,
     runCount,
+    retries: record.retries,
     run,
     goalStopped: goalStopped(host),
     isDeleting: status.deletion !== undefined,

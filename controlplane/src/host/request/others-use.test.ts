@@ -44,6 +44,14 @@ describe('a retry', () => {
     expect(refusal).toContain('ask for the power itself again');
   });
 
+  test('of a host that its pool has given up is accepted, and counted', () => {
+    const host = manageable();
+    expect(refusalTo(host, { kind: 'retry', poolGaveUp: false }, ann)).toBeDefined();
+    expect(host.record.retries).toBe(0n);
+    host.request({ kind: 'retry', poolGaveUp: true });
+    expect(host.record.retries).toBe(1n);
+  });
+
   test('is accepted after a failure, and while something is tried again', () => {
     const host = bench();
     host.apply({ kind: 'tick' });

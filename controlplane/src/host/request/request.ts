@@ -66,7 +66,7 @@ export function foldRequest(turn: Turn, request: HostRequest, by: Requester): Re
     case 'hold':
       return hold(turn, request, by);
     case 'retry':
-      return retry(turn);
+      return retry(turn, request.poolGaveUp === true);
     case 'resume':
     case 'skip':
       return stepOn(turn, request, by);
@@ -89,10 +89,14 @@ export function foldRequest(turn: Turn, request: HostRequest, by: Requester): Re
   }
 }
 
-/** What waits for a time or for a person goes on now: the goal, and what is under way. */
-function retry(turn: Turn): Refusal | undefined {
+/**
+ * What waits for a time or for a person goes on now: the goal, what is under way, and the pool that
+ * has given the host up on its image.
+ */
+function retry(turn: Turn, poolGaveUp: boolean): Refusal | undefined {
   const { status, record } = turn;
-  if (!isRetried(turn)) return refused(turn, whatHelps(turn));
+  if (!poolGaveUp && !isRetried(turn)) return refused(turn, whatHelps(turn));
+  record.retries += 1n;
   delete status.backoff;
   delete record.operation?.notBefore;
   delete record.call?.notBefore;

@@ -63,8 +63,11 @@ type Asked =
   | { readonly kind: 'abort'; readonly reason: string }
   /** Lets a run go on that waits for a person, with its present step or without it. */
   | { readonly kind: 'resume' | 'skip'; readonly reason: string }
-  /** What the goal waits for starts at once, also when it was given up. */
-  | { readonly kind: 'retry' }
+  /**
+   * What the goal waits for starts at once, also when it was given up. `poolGaveUp`: the pool that
+   * holds the host has failed with it, and tries it again after this.
+   */
+  | { readonly kind: 'retry'; readonly poolGaveUp?: boolean }
   | { readonly kind: 'claim' | 'unclaim'; readonly reason: string }
   /** `untilMs`: wall time at which it ends by itself; undefined: a person lifts it. */
   | {

@@ -24,6 +24,7 @@ import { quote, Violations } from '../call/violations.ts';
 import { imageByDigest } from '../spec/image-by-digest.ts';
 import { deleteHost, lastSeen } from './delete-host.ts';
 import { checkDeployment, deployRequest } from './deploy-request.ts';
+import { hasPoolGivenUp } from './given-up.ts';
 
 const cleanStepsMax = 64;
 
@@ -53,7 +54,7 @@ type Requests = Pick<
 
 /** The calls that ask something of a host. */
 export function hostRequests(deps: RpcDependencies): Requests {
-  const plain = (kind: 'verify' | 'inspect' | 'retry') => (call: Call) => ask(deps, call, { kind });
+  const plain = (kind: 'verify' | 'inspect') => (call: Call) => ask(deps, call, { kind });
   const reasoned =
     (
       kind:
@@ -71,7 +72,7 @@ export function hostRequests(deps: RpcDependencies): Requests {
   return {
     verifyHost: plain('verify'),
     inspectHost: plain('inspect'),
-    retryHost: plain('retry'),
+    retryHost: (call) => retryHost(deps, call),
     abortRun: reasoned('abort'),
     resumeRun: reasoned('resume'),
     skipStep: reasoned('skip'),
@@ -137,6 +138,12 @@ function powerRequest(action: PowerAction, bootOldDiskReason: string): HostReque
     default:
       return undefined;
   }
+}
+
+async function retryHost(deps: RpcDependencies, call: Call): Promise<Host> {
+  const found = await readHost(deps, requireName('hosts', call.name));
+  const poolGaveUp = found !== undefined && (await hasPoolGivenUp(deps.store, found.host));
+  return ask(deps, call, { kind: 'retry', poolGaveUp });
 }
 
 /** What a tag names is looked up only for a request that has not been applied. */

@@ -2383,7 +2383,8 @@ export const HostService: GenService<{
     output: typeof HostSchema;
   },
   /**
-   * RetryHost starts what the goal waits for at once, also when it was given up.
+   * RetryHost starts what the goal waits for at once, also when it was given up, and has the pool
+   * of a host try it again on the image with which it failed. Refused where that changes nothing.
    *
    * @generated from rpc rackwright.v1.HostService.RetryHost
    */
