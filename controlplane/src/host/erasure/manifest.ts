@@ -139,7 +139,7 @@ function drivesOf(turn: Turn, inventory: Inventory): Entry[] {
       case 'notStorage':
         return entry(listedAs(finding.reason));
       case 'behindVolume':
-        return entry(listedAs(`a volume stands for it: ${volumesOf(finding.volumes)}`));
+        return entry(listedAs(`it may stand behind a volume: ${volumesOf(finding.volumes)}`));
       case 'gap':
         return entry({ kind: 'gap', reason: finding.reason, action: finding.action });
     }

@@ -60,3 +60,15 @@ test('a disk that was away is erased again: nobody saw what was done to it there
   expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
   expect(statusOf(host).useEpoch).toBeGreaterThan(useEpoch);
 });
+
+test('an image may come onto the disks that its run has seen, and no others', () => {
+  const host = availableHost();
+  host.request({ kind: 'provision', image });
+  if (stepAt(host) === 'deploy.fetch_image') host.report(done);
+  driveToInspect(host);
+  host.report(inspected());
+  expect(stepAt(host)).toBe('deploy.write_image');
+  const { kind } = host.operation();
+  const devices = kind.case === 'runStep' ? kind.value.devices : [];
+  expect(devices.map(({ device }) => device?.serial)).toEqual(['DISK-1']);
+});

@@ -109,14 +109,18 @@ export function stayDue({ record, status }: Turn): void {
 
 /** What the reading of a run is about: of disks that are not there any more nothing can be told. */
 export function plansToProve(turn: Turn, run: Run): agent.DevicePlan[] {
-  const hasLooked = run.steps.some(({ name, state }, at) => {
-    const looks = name === engineSteps.inspect || name === engineSteps.inspectAgain;
-    return at < run.currentStep && looks && state === StepState.SUCCEEDED;
-  });
   const present = new Set(
     inventoryNow(turn)?.devices.map((device) => deviceIdentity(deviceFactsOf(device))),
   );
-  return rereadings(turn).filter((plan) => !hasLooked || present.has(keyOf(plan)));
+  return rereadings(turn).filter((plan) => !hasLooked(run) || present.has(keyOf(plan)));
+}
+
+/** Whether a run has inspected its host already. */
+export function hasLooked({ steps, currentStep }: Run): boolean {
+  return steps.some(({ name, state }, at) => {
+    const looks = name === engineSteps.inspect || name === engineSteps.inspectAgain;
+    return at < currentStep && looks && state === StepState.SUCCEEDED;
+  });
 }
 
 /** What the disks of the record are read again by, wherever a run does that. */
@@ -220,7 +224,7 @@ function whyNoProof(
 }
 
 /** The last inventory, also one that has come in this very turn. */
-function inventoryNow({ effects, context }: Turn): Inventory | undefined {
+export function inventoryNow({ effects, context }: Turn): Inventory | undefined {
   const told = effects.flatMap((effect) =>
     effect.kind === 'facts' && effect.facts.inventory !== undefined ? [effect.facts.inventory] : [],
   );

@@ -42,6 +42,15 @@ afterEach(() => {
   removeDisks(folder);
 });
 
+test('writes onto no disk that came after the host was inspected', async () => {
+  const plan = (serial: string) => create(agent.DevicePlanSchema, { device: { serial } });
+  const end = await write({ order: { devices: [plan('S-other')] } });
+  expect(end.result).toMatchObject({ kind: 'failed', type: 'deviceChanged', disksUntouched: true });
+  expect(contentOf(folder, 'sda').includes('PATTERN!')).toBe(true);
+  const known = await write({ order: { devices: [plan('S-other'), plan('S-sda')] } });
+  expect(known.result.kind).toBe('complete');
+});
+
 interface Change {
   readonly file?: MessageInitShape<typeof runner.ImageFileSchema>;
   readonly deployment?: MessageInitShape<typeof agent.DeploymentSchema>;

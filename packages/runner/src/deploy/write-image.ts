@@ -2,7 +2,8 @@
  * The step `deploy.write_image`: the image of a host onto its root disk.
  *
  * W1 Nothing is written before every guard has passed: the order is well-formed, this is the right
- *    machine (guard 0), exactly one disk is meant and none that is kept, the image is for this
+ *    machine (guard 0), exactly one disk is meant, none that is kept and none that came after the
+ *    inspection of the run, the image is for this
  *    machine, and the agent says at that moment that it may begin (R11).
  * W2 Until the end the disk boots nothing (`provision/provision.ts`); so the step may be repeated.
  * W3 What stands on the disk is told, also when it has failed after the first write; that nothing
@@ -22,8 +23,9 @@ import {
   type Seed,
 } from '@rackwright/disk-image';
 import {
-  type DeviceFacts,
   decideScope,
+  type DeviceFacts,
+  deviceFactsOf,
   deviceIdentity,
   orderedScopePolicy,
 } from '@rackwright/erasure';
@@ -115,10 +117,22 @@ async function run(context: StepContext, place: ImagePlace): Promise<StepEnd> {
   const chosen = chooseTarget(decideScope(devices, orderedScopePolicy), deployment.rootDisk, keep);
   if (chosen.kind === 'refused') return failed(chosen.type, chosen.message);
   const { device } = chosen;
+  const stranger = strangerTo(context.order, device);
+  if (stranger !== undefined) return failed('deviceChanged', stranger);
   const work = { ...wanted.value, context, place, device, firmware: await place.firmware() };
   context.log.info({ device: device.name, image: file.digest }, 'an image is to be written');
   const end = await provision(work);
   return end.kind === 'failed' ? failureOf(work, end) : await completed(work, end.installed);
+}
+
+/** Of a disk that came after the host was inspected nobody knows whose it is. */
+function strangerTo({ devices }: agent.RunStep, device: DeviceFacts): string | undefined {
+  const known = devices.flatMap((plan) =>
+    plan.device === undefined ? [] : [deviceIdentity(deviceFactsOf(plan.device))],
+  );
+  // A control plane of the previous release names none.
+  if (devices.length === 0 || known.includes(deviceIdentity(device))) return undefined;
+  return `disk ${deviceIdentity(device)} was not there when the host was inspected`;
 }
 
 async function provision(work: Work): Promise<ProvisionEnd> {

@@ -7,7 +7,7 @@ import { unhide } from './hidden-area.ts';
 import { dismantle } from './holders.ts';
 import { isReplayProtected, readBlockDevice, readInUse, type SysRoots } from './sys-block.ts';
 import { namesIn } from './sys-files.ts';
-import { isNvmeBlock, readNvmeDevices } from './sys-nvme.ts';
+import { isNvmeBlock, isNvmePath, readNvmeDevices } from './sys-nvme.ts';
 import { readSigns } from './sys-signs.ts';
 
 export const realRoots: SysRoots = { sys: '/sys', proc: '/proc' };
@@ -23,11 +23,14 @@ export function linuxDevices(exec: Exec, roots: SysRoots = realRoots): BlockDevi
 
 async function list(exec: Exec, roots: SysRoots): Promise<DeviceListing> {
   const inUse = await readInUse(roots);
-  const names = (await namesIn(roots.sys, 'block')).filter(
-    (name) => !isNvmeBlock(name) && !isReplayProtected(name),
-  );
-  const devices = await Promise.all(names.map((name) => readBlockDevice(roots, name, inUse)));
   const nvme = await readNvmeDevices(roots, exec, inUse);
+  const owned = new Set(nvme.flatMap(({ regions }) => regions.map(({ name }) => name)));
+  const names = (await namesIn(roots.sys, 'block')).filter((name) => {
+    // B1: a namespace of no controller that is known is a device nobody knows.
+    if (isNvmeBlock(name)) return !isNvmePath(name) && !owned.has(name);
+    return !isReplayProtected(name);
+  });
+  const devices = await Promise.all(names.map((name) => readBlockDevice(roots, name, inUse)));
   const asked = await askDevices(exec, roots, [...devices, ...nvme]);
   return { devices: asked, signs: await readSigns(roots) };
 }

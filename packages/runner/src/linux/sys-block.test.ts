@@ -202,6 +202,42 @@ test('takes two controllers of one subsystem for one device, and hides the paths
   expect(await only()).toMatchObject({ name: 'nvme0', regions: [{ name: 'nvme0n1' }] });
 });
 
+test.each<[string, string, Record<string, string>, boolean]>([
+  ['a volume of MegaRAID', '2:0', { 'device/vendor': 'FTS' }, true],
+  ['a drive that MegaRAID passes through', '0:4', { 'device/vendor': 'LSI' }, false],
+  ['a volume of a Smart Array', '1:0', { 'device/raid_level': 'RAID 5' }, true],
+  ['a drive that a Smart Array passes through', '0:0', { 'device/raid_level': 'N/A' }, false],
+])('knows %s', async (name, address, files, isVolume) => {
+  const host = 'pci0000:00/0000:01:00.0/host0';
+  if (name.includes('MegaRAID')) {
+    put(`sys/devices/${host}/scsi_host/host0/proc_name`, 'megaraid_sas\n');
+  }
+  addBlock('sda', `${host}/target0:${address}/0:${address}:0`, files);
+  expect((await only()).raidVolume).toBe(isVolume);
+});
+
+test('keeps two drives apart whose maker gave them one NQN', async () => {
+  for (const controller of ['nvme0', 'nvme1']) {
+    link(`sys/class/nvme/${controller}`, `sys/devices/virtual/nvme-subsystem/s0/${controller}`);
+    put(`sys/class/nvme/${controller}/transport`, 'pcie');
+    put(`sys/class/nvme/${controller}/subsysnqn`, 'nqn.of-all');
+    put(`sys/class/nvme/${controller}/serial`, `SN-${controller}`);
+  }
+  addBlock('nvme0n1', 'virtual/nvme-subsystem/s0', {});
+  const subsystem = join(root, 'sys/devices/virtual/nvme-subsystem/s0');
+  symlinkSync(subsystem, join(subsystem, 'block/nvme0n1/device'));
+  const { devices } = await list();
+  const decisions = decideScope(devices).map(({ kind, device }) => `${device.serial} ${kind}`);
+  expect(decisions).toEqual(['SN-nvme0 inScope', 'SN-nvme1 refused']);
+});
+
+test('B1: a namespace whose controller is not known is refused, and not left out', async () => {
+  addBlock('nvme7n1', 'pci0000:00/0000:01:00.0/nvme/nvme7', { serial: 'LOST' });
+  const { devices } = await list();
+  const decisions = decideScope(devices).map(({ kind, device }) => `${device.name} ${kind}`);
+  expect(decisions).toEqual(['nvme7n1 refused']);
+});
+
 test('erases an eMMC device without its boot partitions standing in the way', async () => {
   const place = 'platform/soc/mmc_host/mmc0/mmc0:0001';
   const serial = { 'device/serial': '0x1234' };

@@ -54,7 +54,7 @@ export async function readBlockDevice(
     readOnly: (await readText(folder, 'ro')) === '1',
     ...(await readDiscardZeroes(folder)),
     discardSupported: (await readNumber(folder, 'queue/discard_max_bytes')) > 0,
-    raidVolume: isRaidVolume(place, await readText(folder, 'device/vendor')),
+    raidVolume: await readRaidVolume(folder, place),
     holders: await readHolders(folder, name, inUse),
     // A drive without a medium has no region.
     regions: region.sizeBytes === 0 ? [] : [region],
@@ -254,12 +254,24 @@ export function transportOf(name: string, place: string, mapperUuid: string): Tr
   return 'unknown';
 }
 
-const raidVendors = /^(AVAGO|LSI|DELL|PERC|HP|HPE|Lenovo|Adaptec|ASR|MSCC|BROADCOM|Intel)/i;
+const raidVendors =
+  /^(AVAGO|LSI|DELL|PERC|HP|HPE|Lenovo|Adaptec|ASR|MSCC|BROADCOM|Intel|Areca|AMCC|3ware|Promise|HPT)/i;
+/** MegaRAID, also under the names of PERC, ServeRAID, PRAID and UCSC, shows volumes from there on. */
+const megaraidVolumeChannel = 2;
 
-/** SCSI disks of a RAID controller carry the controller's name where a drive has its maker's. */
-function isRaidVolume(place: string, vendor: string): boolean {
-  const plainScsi = /\/host\d+\/target/.test(place) && !/\/(ata|end_device|usb|virtio)/.test(place);
-  return plainScsi && raidVendors.test(vendor);
+/**
+ * A logical volume of a RAID controller: its driver says a RAID level (hpsa, smartpqi) or shows it
+ * on a channel of volumes, or it carries the controller's name where a drive has its maker's.
+ */
+async function readRaidVolume(folder: string, place: string): Promise<boolean> {
+  const level = await readText(folder, 'device/raid_level');
+  if (level !== '') return level !== 'N/A';
+  const [, above = '', host = '', channel = ''] =
+    /^(.*\/(host\d+))\/target\d+:(\d+):/.exec(place) ?? [];
+  if (above === '' || /\/(ata|end_device|usb|virtio)/.test(place)) return false;
+  const driver = await readText(above, 'scsi_host', host, 'proc_name');
+  if (driver.startsWith('megaraid')) return Number(channel) >= megaraidVolumeChannel;
+  return raidVendors.test(await readText(folder, 'device/vendor'));
 }
 
 /** virtio and NVMe say it in `serial`; SCSI and ATA in vital product page 0x80; else its bridge. */

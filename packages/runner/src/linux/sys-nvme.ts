@@ -29,6 +29,11 @@ export function isNvmeBlock(name: string): boolean {
   return /^nvme\d+(c\d+)?n\d+$/.test(name);
 }
 
+/** Paths of a multipath namespace (nvme0c1n1) are hidden behind its head (nvme0n1). */
+export function isNvmePath(name: string): boolean {
+  return /^nvme\d+c\d+n\d+$/.test(name);
+}
+
 export async function readNvmeDevices(
   roots: SysRoots,
   exec: Exec,
@@ -45,15 +50,16 @@ async function readSubsystems(roots: SysRoots): Promise<Subsystem[]> {
   const byPlace = new Map<string, Subsystem>();
   for (const controller of await namesIn(roots.sys, 'class/nvme')) {
     const folder = join(roots.sys, 'class/nvme', controller);
-    // Controllers of one subsystem share its NQN; one without NQN stands alone.
-    const key = (await readText(folder, 'subsysnqn')) || controller;
+    // Controllers of one subsystem share its NQN; one without NQN stands alone. Some makers give
+    // many drives one NQN, but to each subsystem belongs one serial number (NVMe 2.0, Identify).
+    const name = (await readText(folder, 'subsysnqn')) || controller;
+    const key = `${name}\0${cleanText(await readText(folder, 'serial'))}`;
     const known = byPlace.get(key);
     if (known === undefined) byPlace.set(key, { controllers: [controller], namespaces: [] });
     else known.controllers.push(controller);
   }
   for (const name of (await namesIn(roots.sys, 'block')).filter(isNvmeBlock)) {
-    // Paths of a multipath namespace (nvme0c1n1) are hidden behind its head (nvme0n1).
-    if (/c\d+n/.test(name)) continue;
+    if (isNvmePath(name)) continue;
     const owner = await ownerOf(roots, name, [...byPlace.values()]);
     owner?.namespaces.push(name);
   }

@@ -1,13 +1,13 @@
 /** Steps that the runner of the run's boot takes, and what it is told of them. */
 import { create } from '@bufbuild/protobuf';
-import { agent, type Run, type RunStep, verifyErasedStep } from '@rackwright/api';
+import { agent, type Run, type RunStep, verifyErasedStep, writeImageStep } from '@rackwright/api';
 import { secretUses } from '../../../steps/index.ts';
 import { noteDeployed } from '../../deployment/deployment.ts';
 import { beginWriteOver } from '../../deployment/written-disk.ts';
 import { certifyErasure } from '../../erasure/certify.ts';
 import { challengeSeed } from '../../erasure/derive.ts';
 import { plansOfStep } from '../../erasure/device-plan.ts';
-import { plansToProve, proveErased } from '../../erasure/power-cycle.ts';
+import { hasLooked, inventoryNow, plansToProve, proveErased } from '../../erasure/power-cycle.ts';
 import { eraseTimeoutMs, readTimeoutMs } from '../../erasure/times.ts';
 import { bootOperationId } from '../../operation/boots.ts';
 import { operationId } from '../../operation/operation.ts';
@@ -95,6 +95,7 @@ function modeOf({ name }: RunStep): agent.StepMode {
 /** The devices that a step may touch, and how; none where it is about none. */
 function devicesOf(turn: Turn, run: Run, { name }: RunStep): agent.DevicePlan[] {
   if (name === verifyErasedStep) return plansToProve(turn, run);
+  if (name === writeImageStep) return devicesSeen(turn, run);
   return isErasure(name) ? plansOfStep(turn.record.devicePlan, name) : [];
 }
 
@@ -105,4 +106,12 @@ function devicesOf(turn: Turn, run: Run, { name }: RunStep): agent.DevicePlan[] 
 function runnerSession(turn: Turn, run: Run): string {
   const { runner } = turn.record;
   return runner?.bootOperationId === bootOperationId(turn, run) ? runner.runnerSession : '';
+}
+
+/** An image goes onto none that came after the inspection of its run; names are enough. */
+function devicesSeen(turn: Turn, run: Run): agent.DevicePlan[] {
+  const { devices = [] } = (hasLooked(run) ? inventoryNow(turn) : undefined) ?? {};
+  return devices.map(({ serial, wwn }) => {
+    return create(agent.DevicePlanSchema, { device: { serial, wwn } });
+  });
 }
