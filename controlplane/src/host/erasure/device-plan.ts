@@ -25,10 +25,12 @@ import {
   deviceIdentity,
   type ErasureMethod,
   methodToWire,
+  orderedScopePolicy,
   planVerification,
   presenceDifferences,
   rerunClassOfAll,
   type ScopeDecision,
+  type ScopePolicy,
   storageDeviceOf,
   verificationToWire,
 } from '@rackwright/erasure';
@@ -215,6 +217,15 @@ export function decideForSteps(
     const other = weak[index];
     return other?.kind === 'refused' ? other : strong;
   });
+}
+
+/**
+ * The decision over every device where none is erased: which may be written with an image. As the
+ * runner sees it, a disk on USB is none of the host's own there.
+ */
+export function decideToWrite(inventory: Inventory, cleaning: HostSpec['cleaning']) {
+  const policy: ScopePolicy = { ...scopePolicy(cleaning), usb: orderedScopePolicy.usb };
+  return decideScope(inventory.devices.map(deviceFactsOf), policy);
 }
 
 /** The decision over every device of an inventory for one method. */

@@ -8,6 +8,7 @@ import {
   FailureType,
   FleetSpecSchema,
   HiddenAreas,
+  InventorySchema,
   type StorageDevice,
   StorageDeviceSchema,
   StorageRegionSchema,
@@ -29,6 +30,7 @@ import {
   virtioDisk,
 } from '../testing/bench.ts';
 import { beginTurn } from '../turn/turn.ts';
+import { decideToWrite } from './device-plan.ts';
 import { gapsOf } from './gaps.ts';
 
 const { FULL, SAMPLED } = agent.VerificationLevel;
@@ -193,6 +195,11 @@ test('a card in a USB reader keeps a host from a clean until its policy says who
   };
   expect(serials(UsbDisks.LEAVE)).toEqual(['DISK-1']);
   expect(serials(UsbDisks.ERASE)).toEqual(['DISK-1', 'USB-1']);
+  const toWrite = decideToWrite(create(InventorySchema, { devices: disks }), undefined);
+  expect(
+    toWrite.map(({ kind }) => kind),
+    'nor is an image written onto it',
+  ).toEqual([...['inScope', 'listed']]);
 });
 
 test('a drive that only the BMC lists keeps a host from being erased', () => {

@@ -21,7 +21,7 @@ import {
   readShared,
   writeRecord,
 } from '../../records/index.ts';
-import { decideDevices } from '../erasure/device-plan.ts';
+import { decideToWrite } from '../erasure/device-plan.ts';
 import type { HostEvent } from '../turn/types.ts';
 import type { Holder } from './reservations.ts';
 
@@ -77,7 +77,7 @@ interface NamedDisk {
 
 /** The host's own disks: what is shared by its nature, as a LUN, is nobody's. */
 function namesIn(inventory: Inventory): NamedDisk[] {
-  return decideDevices(inventory, false, undefined).flatMap(({ kind, device }) => {
+  return decideToWrite(inventory, undefined).flatMap(({ kind, device }) => {
     if (kind === 'listed') return [];
     return diskNames(device).map((name) => ({ device: deviceIdentity(device), name }));
   });

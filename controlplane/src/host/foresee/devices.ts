@@ -26,7 +26,7 @@ import {
   type ScopeDecision,
   type Verification,
 } from '@rackwright/erasure';
-import { decideForSteps } from '../erasure/device-plan.ts';
+import { decideForSteps, decideToWrite } from '../erasure/device-plan.ts';
 import { verificationPolicy } from '../erasure/policy.ts';
 import { rereadings } from '../erasure/power-cycle.ts';
 import { usualSpeed } from '../erasure/times.ts';
@@ -79,7 +79,10 @@ export function foreseeDevices(
   const { inventory } = context.facts;
   if (inventory === undefined) return [];
   const erasures = steps.filter(({ name }) => isErasure(name));
-  const decisions = decideForSteps(inventory, erasures, spec.cleaning);
+  const decisions =
+    erasures.length === 0
+      ? decideToWrite(inventory, spec.cleaning)
+      : decideForSteps(inventory, erasures, spec.cleaning);
   const isDeployment = kind === RunKind.PROVISION || kind === RunKind.REIMAGE;
   const root = foreseeRoot(decisions, spec.rootDisk, record.deploy);
   const keptFate = (decision: ScopeDecision): string => {

@@ -3,7 +3,7 @@ import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { RunKind, type RunStep } from '@rackwright/api';
 import { namesOfNone } from '@rackwright/disk-image';
-import { decideDevices, tooWeakFor } from '../erasure/device-plan.ts';
+import { decideToWrite, tooWeakFor } from '../erasure/device-plan.ts';
 import { gapsOf } from '../erasure/gaps.ts';
 import { freezeText, stepBraked } from '../turn/brake.ts';
 import { isErasure } from '../turn/step-failure.ts';
@@ -60,11 +60,7 @@ function deployNotes({ context, spec, record }: Turn, kind: RunKind): string[] {
   if (kind !== RunKind.PROVISION && kind !== RunKind.REIMAGE) return [];
   const { inventory } = context.facts;
   if (record.deploy?.netboot === true || inventory === undefined) return [];
-  const root = foreseeRoot(
-    decideDevices(inventory, false, spec.cleaning),
-    spec.rootDisk,
-    record.deploy,
-  );
+  const root = foreseeRoot(decideToWrite(inventory, spec.cleaning), spec.rootDisk, record.deploy);
   const problem = problemOfRoot(root, record.deploy);
   const strange = namesOfNone(inventory.devices, record.deploy?.keepDisks ?? []);
   return [

@@ -12,7 +12,7 @@ import {
 import { chooseTarget, isKeptDisk } from '@rackwright/disk-image';
 import { deploymentOf, missingAgentStep } from '../deployment/deployment.ts';
 import { kindOfDeployment, takeDeployment, wantedDeploy } from '../deployment/take-deployment.ts';
-import { decideDevices } from '../erasure/device-plan.ts';
+import { decideToWrite } from '../erasure/device-plan.ts';
 import { claimedText, isPool } from '../life/claim.ts';
 import { refused } from '../life/refusal.ts';
 import { isInUseOf } from '../life/use-of.ts';
@@ -126,7 +126,7 @@ function diskLeft({ context, spec, status }: Turn, { keepDisks }: DeploySpec) {
   const { inventory } = context.facts;
   const { disk: left = '', whole = false } = status.writtenDisk ?? {};
   if (inventory === undefined || left === '' || !whole) return undefined;
-  const decisions = decideDevices(inventory, false, spec.cleaning);
+  const decisions = decideToWrite(inventory, spec.cleaning);
   const found = chooseTarget(decisions, spec.rootDisk, keepDisks);
   const isThere = decisions.some(({ device }) => isKeptDisk(device, [left]));
   if (found.kind !== 'disk' || !isThere || isKeptDisk(found.device, [left])) return undefined;

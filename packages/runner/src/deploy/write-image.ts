@@ -23,8 +23,8 @@ import {
   type Seed,
 } from '@rackwright/disk-image';
 import {
-  decideScope,
   type DeviceFacts,
+  decideScope,
   deviceFactsOf,
   deviceIdentity,
   orderedScopePolicy,

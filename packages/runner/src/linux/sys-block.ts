@@ -255,8 +255,8 @@ export function transportOf(name: string, place: string, mapperUuid: string): Tr
 }
 
 const raidVendors =
-  /^(AVAGO|LSI|DELL|PERC|HP|HPE|Lenovo|Adaptec|ASR|MSCC|BROADCOM|Intel|Areca|AMCC|3ware|Promise|HPT)/i;
-/** MegaRAID, also under the names of PERC, ServeRAID, PRAID and UCSC, shows volumes from there on. */
+  /^(AVAGO|LSI|DELL|PERC|HP|HPE|Lenovo|Adaptec|ASR|MSCC|BROADCOM|Intel|Areca|3ware|Promise)/i;
+/** MegaRAID, under whatever name it is sold, shows volumes from this channel on. */
 const megaraidVolumeChannel = 2;
 
 /**
