@@ -5,7 +5,7 @@ import { type RedfishBmc, startRedfishBmc } from '@rackwright/sim/redfish';
 import { expect, test } from 'vitest';
 import { bmcPassword, type MachinePlan } from './machines.ts';
 import { programOf } from './programs.ts';
-import { Rack } from './rack.ts';
+import { eventually, Rack } from './rack.ts';
 
 const plan: MachinePlan = {
   name: 'h1',
@@ -18,7 +18,9 @@ const plan: MachinePlan = {
 /** The shortest that a rack may have. */
 const periodSeconds = 10;
 /** A look comes somewhere in each period. */
-const lookMs = 2 * periodSeconds * 1_000 + 10_000;
+const oneLookMs = periodSeconds * 1_000 + 2_000;
+/** Within which it is found on a busy machine, too. */
+const foundMs = 4 * periodSeconds * 1_000;
 const name = 'hosts/h1';
 
 interface Site {
@@ -71,6 +73,17 @@ function untilAvailable({ rack }: Site) {
   });
 }
 
+/** Waits for so many more looks of the agent at the power of the machine. */
+async function looksAgain({ bmc }: Site, count: number): Promise<void> {
+  const looks = () =>
+    bmc.calls().filter(({ method, path }) => method === 'GET' && /\/Systems\/[^/]+$/.test(path))
+      .length;
+  const before = looks();
+  await eventually(`${count} more looks at the power`, () => {
+    expect(looks()).toBeGreaterThanOrEqual(before + count);
+  });
+}
+
 /** Commands that switch or arm something; questions and sign-ins are none. */
 function commandsOf({ bmc }: Site): number {
   return bmc.calls().filter(({ method, path }) => method !== 'GET' && !path.includes('/Sessions'))
@@ -93,7 +106,7 @@ test('a power button and a silent BMC are found within a period, and cleared by 
     const commands = commandsOf(site);
 
     // Looks alone change nothing, at the BMC or in the record.
-    await new Promise((resolve) => setTimeout(resolve, lookMs));
+    await looksAgain(site, 2);
     expect(commandsOf(site)).toBe(commands);
     expect((await rack.clients.hosts.getHost({ name })).etag).toBe(before.etag);
 
@@ -102,7 +115,7 @@ test('a power button and a silent BMC are found within a period, and cleared by 
     await rack.untilHost('h1', 'no longer certified', ({ status }) => {
       return (status?.useEpoch ?? 0n) > epoch;
     });
-    expect(Date.now() - pressedMs).toBeLessThan(lookMs);
+    expect(Date.now() - pressedMs).toBeLessThan(foundMs);
     expect((await timelineOf(site)).join('\n')).toContain('seen switched on without an order');
     const again = await untilAvailable(site);
     expect(again.status?.lastCleaned?.at).not.toEqual(before.status?.lastCleaned?.at);
@@ -114,7 +127,8 @@ test('a power button and a silent BMC are found within a period, and cleared by 
     expect(silent.status?.state).toBe(HostState.AVAILABLE);
     const told = await rack.clients.hosts.explainHost({ name });
     expect(told.blocker).toBe('the BMC');
-    await new Promise((resolve) => setTimeout(resolve, lookMs));
+    // Nobody hears a look at a BMC that drops everything: at least one comes in this time.
+    await new Promise((resolve) => setTimeout(resolve, oneLookMs));
     expect((await rack.clients.hosts.getHost({ name })).etag).toBe(silent.etag);
     bmc.setFault({ kind: 'none' });
     const well = await rack.untilHost('h1', 'well again', ({ status }) => {
@@ -130,7 +144,7 @@ test('a power button and a silent BMC are found within a period, and cleared by 
       return status?.faults.some(({ type }) => type === 'bmcAuthentication') === true;
     });
     const { length } = bmc.calls().filter(({ status }) => status === 401);
-    await new Promise((resolve) => setTimeout(resolve, lookMs));
+    await new Promise((resolve) => setTimeout(resolve, oneLookMs));
     expect(bmc.calls().filter(({ status }) => status === 401)).toHaveLength(length);
   } catch (error) {
     throw new Error(`${String(error)}\n${rack.logs()}`, { cause: error });
