@@ -144,7 +144,7 @@ export class FleetView {
           this.#note(change);
         }
       } catch (error) {
-        log.warn({ error: String(error) }, 'the watch of the fleet broke off; it starts again');
+        log.warn({}, 'the watch of the fleet broke off; it starts again', error);
       }
       await this.#pause(retryDelayMs);
       await this.#rebuild();
@@ -167,7 +167,7 @@ export class FleetView {
       try {
         return await this.#build();
       } catch (error) {
-        log.warn({ error: String(error) }, 'the fleet could not be read; it is tried again');
+        log.warn({}, 'the fleet could not be read; it is tried again', error);
         await this.#pause(retryDelayMs);
       }
     }
