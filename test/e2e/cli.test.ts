@@ -91,13 +91,19 @@ describe('rackwright', () => {
 
     const steps = await rackwright(words('host clean-steps h1'));
     expect(steps.out).toContain('deploy.erase_devices');
-    const busy = await rackwright(words('host clean h1'));
+    const unasked = await rackwright(words('host clean h1'));
+    expect(unasked.code).toBe(2);
+    expect(unasked.err).toContain('All data on disks that no inventory has named yet is lost');
+    expect(unasked.err).toContain('nobody can be asked here; give --yes');
+    const busy = await rackwright(words('host clean h1 --yes'));
+    const audited = await rackwright(words('audit list --action CleanHost'));
+    expect(audited.out.match(/CleanHost/g)).toHaveLength(1);
     expect(busy.code).toBe(1);
     expect(busy.err).toContain('verify 1');
     expect((await rackwright(words('host get h2'))).code).toBe(3);
 
     const watch = rackwright(words('host watch h1 --until deleted --timeout 60'));
-    const deleted = await rackwright([...words('host delete h1 --reason'), 'wrong address']);
+    const deleted = await rackwright([...words('host delete h1 --yes --reason'), 'wrong address']);
     expect(deleted.code).toBe(0);
     expect((await watch).code).toBe(0);
     expect((await rackwright(words('host list'))).out).not.toContain('h1');
@@ -221,13 +227,13 @@ describe('rackwright', () => {
     expect(made.err).toBe('');
     const claimed = await rackwright([...words('host claim h9 --reason'), 'my database']);
     expect(claimed.out).toMatch(/claimed by +user:admin .*: my database/);
-    const busy = await rackwright(words('host delete h9'));
+    const busy = await rackwright(words('host delete h9 --yes'));
     expect(busy.code).toBe(1);
     expect(busy.err).toContain('busy: claimed by user:admin (my database) since 2');
     expect((await rackwright(words('host unclaim h9'))).out).not.toContain('my database');
     const hold = words('host hold h9 --scope release --for 2h --reason audit');
     expect((await rackwright(hold)).out).toMatch(/release held +by user:admin .*ends in .*: audit/);
-    expect((await rackwright(words('host delete h9'))).err).toContain('audit');
+    expect((await rackwright(words('host delete h9 --yes'))).err).toContain('audit');
     expect((await rackwright(words('host release-hold h9 --hold audit'))).code).toBe(0);
     const adopt = words('host adopt h9 --to external --reason theirs');
     expect((await rackwright(adopt)).code).toBe(0);
@@ -237,9 +243,9 @@ describe('rackwright', () => {
     for (const [command, why] of [
       ['host rescue h9', 'busy: verify 1'],
       ['host service h9 --step management.clear_event_log', 'busy: verify 1'],
-      ['host release h9', 'busy: verify 1'],
-      [`host provision h9 ${image}`, 'busy: verify 1'],
-      [`host reimage h9 ${image}`, 'busy: verify 1'],
+      ['host release h9 --yes', 'busy: verify 1'],
+      [`host provision h9 ${image} --yes`, 'busy: verify 1'],
+      [`host reimage h9 ${image} --yes`, 'busy: verify 1'],
     ] as const) {
       const refused = await rackwright(words(command));
       expect(refused.code, refused.out).toBe(1);
@@ -248,7 +254,7 @@ describe('rackwright', () => {
     const retried = await rackwright(words('host retry h9'));
     expect(retried.code, retried.out).toBe(1);
     expect(retried.err).toContain('see rackwright host explain h9');
-    expect((await rackwright(words('host delete h9'))).code).toBe(0);
+    expect((await rackwright(words('host delete h9 --yes'))).code).toBe(0);
   });
 
   test('shows the authorities, rotates them, and says what a token is for', async () => {

@@ -193,7 +193,7 @@ spec:
   const rest = await rackwright('apply -f - --yes', mended);
   expect(rest).toMatchObject({ code: 0, err: '' });
   expect(rest.out).toContain('1 to create, 0 to change, 7 unchanged');
-  expect((await rackwright('host delete h2')).code).toBe(0);
+  expect((await rackwright('host delete h2 --yes')).code).toBe(0);
   const gone = await rackwright('host watch h2 --until deleted --timeout 60');
   expect(gone.code).toBe(0);
   const anew = await rackwright('apply -f - --yes', mended);

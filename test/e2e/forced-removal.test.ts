@@ -110,6 +110,7 @@ test('a host whose agent is away is removed at once; its successor waits for the
       'host',
       'delete',
       'h1',
+      '--yes',
       '--force',
       '--reason',
       'burnt down',

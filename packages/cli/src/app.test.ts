@@ -1,4 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import { create, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, StorageDeviceSchema, Transport } from '@rackwright/api';
@@ -11,8 +12,20 @@ import {
   statementSha256,
 } from '@rackwright/erasure';
 import { describe, expect, test } from 'vitest';
-import { exitCodes } from './failure.ts';
+import { exitCodes, exitCodeWords } from './failure.ts';
 import { runOver } from './world.fixture.ts';
+
+test('exit codes are told apart, and all stand in the help and in the README', async () => {
+  const { out } = await runOver(['--help']);
+  const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8');
+  const codes = Object.values(exitCodes);
+  expect(new Set(codes).size).toBe(codes.length);
+  for (const [name, code] of Object.entries(exitCodes)) {
+    const words = exitCodeWords[name as keyof typeof exitCodes];
+    expect(out).toContain(`\n  ${code} ${words}\n`);
+    expect(readme).toContain(`\n| ${code} | ${words} |\n`);
+  }
+});
 
 describe('the command line', () => {
   test('explains each of its commands, in lines of 80 columns', async () => {

@@ -18,7 +18,7 @@ import { templateRoutes } from './commands/template.ts';
 import { tokenRoutes, whoAmI } from './commands/token.ts';
 import { trustRoutes } from './commands/trust.ts';
 import { workflowRoutes } from './commands/workflow.ts';
-import { describeFailure, exitCodeOf, exitCodes } from './failure.ts';
+import { describeFailure, exitCodeOf, exitCodes, exitCodeWords } from './failure.ts';
 import { foldHelp } from './output/help.ts';
 import type { CliContext, World } from './world.ts';
 
@@ -52,8 +52,7 @@ const routes = buildRouteMap({
       'RACKWRIGHT_SERVER, RACKWRIGHT_TOKEN_FILE and RACKWRIGHT_CA_FILE, or by a file with ' +
       'server, tokenFile and caFile (--config, RACKWRIGHT_CONFIG or ' +
       '~/.config/rackwright/config.yaml).\n\n' +
-      'Exit codes: 0 done, 1 refused, 2 wrong arguments, 3 not found, 4 conflict, ' +
-      '5 not allowed, 6 not reachable, 7 a certificate does not verify, 70 an internal error.',
+      `Exit codes:\n${exitCodeLines()}`,
   },
 });
 
@@ -71,6 +70,12 @@ const app = buildApplication<CliContext>(routes, {
     },
   },
 });
+
+function exitCodeLines(): string {
+  return Object.entries(exitCodeWords)
+    .map(([name, words]) => `  ${exitCodes[name as keyof typeof exitCodes]} ${words}`)
+    .join('\n');
+}
 
 /** Runs one command line; resolves with the exit code. Stricli itself writes only help. */
 export async function runCli(args: readonly string[], world: World): Promise<number> {

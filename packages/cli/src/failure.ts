@@ -1,11 +1,4 @@
-/**
- * What a person sees when something goes wrong, and the exit code that a script sees.
- *
- *     0 done            2 wrong arguments      3 not found         4 conflict
- *     1 refused         5 not allowed          6 not reachable     7 a certificate does not verify
- *     8 only metadata erased  9 void  10 superseded  11 revoked  12 revocations not known
- *     70 an error of the control plane or of this command
- */
+/** What a person sees when something goes wrong, and the exit code that a script sees. */
 import { type ApiError, ApiFailure, counted, verbFor } from '@rackwright/api';
 import type { Standing } from '@rackwright/erasure';
 import type { OciError, OciFailureKind } from '@rackwright/oci';
@@ -25,8 +18,30 @@ export const exitCodes = {
   superseded: 10,
   revoked: 11,
   revocationsUnknown: 12,
+  stuck: 13,
+  timedOut: 14,
   internal: 70,
 } as const;
+
+/** What each exit code means; the command's help and README print this table. */
+export const exitCodeWords: Readonly<Record<keyof typeof exitCodes, string>> = {
+  done: 'done',
+  refused: 'refused, or not agreed to',
+  usage: 'wrong arguments',
+  notFound: 'not found',
+  conflict: 'conflict: it exists already, or has changed meanwhile',
+  notAllowed: 'not allowed',
+  unreachable: 'the control plane cannot be reached',
+  notVerified: 'a certificate does not verify',
+  metadataOnly: 'a certificate says that only metadata was erased',
+  voidCertificate: 'a certificate is void',
+  superseded: 'a certificate is superseded by a later one',
+  revoked: 'a certificate is revoked',
+  revocationsUnknown: 'it is not known whether a certificate is revoked',
+  stuck: 'what watch waits for does not come by itself: a person has to act',
+  timedOut: 'what watch waits for has not come in time',
+  internal: 'an internal error, of the control plane or of this command',
+};
 
 /** Wrong arguments or settings, found by the command itself. */
 export class UsageError extends Error {
@@ -61,9 +76,19 @@ export class SomeRefused extends Error {
   override readonly name = 'SomeRefused';
 }
 
+/** What was waited for has not come in the time that was given for it. */
+export class WaitedTooLong extends Error {
+  override readonly name = 'WaitedTooLong';
+}
+
 /** What was waited for does not come by itself any more. */
 export class NeverReached extends Error {
   override readonly name = 'NeverReached';
+}
+
+/** A person was asked and did not agree; nothing was done. */
+export class Declined extends Error {
+  override readonly name = 'Declined';
 }
 
 /** A registry did not take an image. */
@@ -90,7 +115,9 @@ export function exitCodeOf(error: unknown): number {
   if (error instanceof UsageError) return exitCodes.usage;
   if (error instanceof NotPushed) return notPushedCodes[error.kind] ?? exitCodes.refused;
   if (error instanceof NotVerified) return standingCodes[error.standing];
-  if (error instanceof SomeRefused || error instanceof NeverReached) return exitCodes.refused;
+  if (error instanceof SomeRefused || error instanceof Declined) return exitCodes.refused;
+  if (error instanceof NeverReached) return exitCodes.stuck;
+  if (error instanceof WaitedTooLong) return exitCodes.timedOut;
   return error instanceof ApiFailure ? exitCodeOfApi(error.error) : exitCodes.internal;
 }
 

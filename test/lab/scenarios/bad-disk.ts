@@ -52,7 +52,7 @@ export async function cleanFailsNaming(
     await watch.waitFor('h1', 'verification', RUN_LIMIT_MS, (host) =>
       isEnded(host, 'VERIFY', 'SUCCEEDED'),
     );
-    await stack.cli(['host', 'clean', 'h1']);
+    await stack.cli(['host', 'clean', 'h1', '--yes']);
   }
   const ended = await watch.waitFor('h1', 'the end of the clean', RUN_LIMIT_MS, (host) =>
     hasEnded(host, 'CLEAN'),

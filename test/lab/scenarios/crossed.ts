@@ -44,7 +44,7 @@ async function cleanEndsWithMismatch(
   const { lab, stack, watch, findings } = site;
   const title = `clean of ${pairs.map(([id]) => id).join(' and ')}`;
   const before = pairs.map(([id]) => runNumber(watch.latest(id)));
-  await Promise.all(pairs.map(([id]) => stack.cli(['host', 'clean', id])));
+  await Promise.all(pairs.map(([id]) => stack.cli(['host', 'clean', id, '--yes'])));
   for (const [index, [id, other]] of pairs.entries()) {
     const isNew = (host: HostView): boolean => runNumber(host) > (before[index] ?? 0);
     const ended = await watch.waitFor(

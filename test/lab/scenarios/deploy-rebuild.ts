@@ -89,7 +89,7 @@ async function rebuild(story: Story<LabImage>, kept: LabDisk): Promise<void> {
   const qcow2 = await asQcow2(image);
   const reference = `${registry.repository}@${await registry.push(qcow2, TAG)}`;
   await stack.cli(['host', 'claim', HOST, '--reason', 'it is rebuilt']);
-  await stack.cli(['host', 'reimage', HOST, reference]);
+  await stack.cli(['host', 'reimage', HOST, reference, '--yes']);
   const ended = await watch.waitFor(HOST, 'the end of the reimage', RUN_LIMIT_MS, (host) => {
     return hasEnded(host, 'REIMAGE');
   });

@@ -275,7 +275,7 @@ async function giveBack({ site, pool }: Story): Promise<void> {
   await stack.cli(['pool', 'update', POOL, '--host', 'h1']);
   await pool.waitFor(`${name} has left the pool`, RUN_LIMIT_MS, hasOneHost);
   await watch.waitFor(name, `${name} is unclaimed`, RUN_LIMIT_MS, ({ status }) => !status.claim);
-  await stack.cli(['host', 'release', name]);
+  await stack.cli(['host', 'release', name, '--yes']);
   await watch.waitFor(name, `${name} is available again`, RUN_LIMIT_MS, isAvailable);
   await powerOff(site, bmc);
   checkErased(findings, machine);

@@ -77,7 +77,7 @@ async function cleanOnce(site: Site, machine: LabMachine): Promise<void> {
   await site.watch.waitFor(id, 'verification', RUN_LIMIT_MS, (h) =>
     isEnded(h, 'VERIFY', 'SUCCEEDED'),
   );
-  await site.stack.cli(['host', 'clean', id]);
+  await site.stack.cli(['host', 'clean', id, '--yes']);
   const { status } = await site.watch.waitFor(id, 'the end of the clean', RUN_LIMIT_MS, (host) =>
     hasEnded(host, 'CLEAN'),
   );

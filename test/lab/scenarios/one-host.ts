@@ -58,7 +58,16 @@ export async function provision(
   const { lab, stack, watch } = site;
   const userData = join(lab.folder, 'user-data');
   writeFileSync(userData, USER_DATA);
-  await stack.cli(['host', 'provision', HOST, reference, '--user-data', userData, ...words]);
+  await stack.cli([
+    'host',
+    'provision',
+    HOST,
+    reference,
+    '--yes',
+    '--user-data',
+    userData,
+    ...words,
+  ]);
   return await watch.waitFor(HOST, 'the end of the provision', RUN_LIMIT_MS, (host) => {
     return hasEnded(host, 'PROVISION');
   });

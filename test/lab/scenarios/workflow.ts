@@ -167,7 +167,7 @@ async function orphaned(scene: Scene): Promise<void> {
   await until('the rack to be without its agent', SWEEP_LIMIT_MS, away);
   const before = storedKeys(scene).filter((key) => isOfHost(key, uid));
   findings.check('the store has runs of the host', before.length > 0, `${uid} ${before.join(' ')}`);
-  const remove = ['host', 'delete', 'h1', '--force', '--reason', 'sold'];
+  const remove = ['host', 'delete', 'h1', '--yes', '--force', '--reason', 'sold'];
   const early = await stack.tryCli(remove);
   const isBusy = early.code !== 0 && early.err.includes('busy');
   findings.check('as long as its agent may still work it is not removed', isBusy, early.err);

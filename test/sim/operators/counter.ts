@@ -120,6 +120,7 @@ async function type(
     writeFile: async () => undefined,
     readInput: async () => input,
     askHidden: async () => input,
+    ask: async () => 'y',
     connect: () => channel,
     out: { write, columns: 100 },
     err: { write, columns: 100 },

@@ -1,7 +1,8 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { type AuditRecord, operatorClients } from '@rackwright/api';
+import { type AuditRecord, HostState, operatorClients } from '@rackwright/api';
 import { nodeClock } from '@rackwright/platform/node';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { preparedHost, putHost } from '../prepared.fixture.ts';
 import { addSurroundings, type Fixture, failureOf, specOf, startFixture } from '../rpc.fixture.ts';
 
 let fixture: Fixture;
@@ -134,4 +135,24 @@ test('it is searched by each trait, in pages, and in a range of times', async ()
   const { nextPageToken } = await audit.listAuditRecords(search);
   const other = await failureOf(audit.listAuditRecords({ ...recent, pageToken: nextPageToken }));
   expect(other.message).toContain('other filters');
+});
+
+test('the reason of what destroys data is on record', async () => {
+  const { hosts, store } = fixture;
+  const image = `registry.example/os@sha256:${'a'.repeat(64)}`;
+  const states = [HostState.MANAGEABLE, HostState.AVAILABLE, HostState.PROVISIONED] as const;
+  for (const [index, state] of states.entries()) {
+    await putHost(store, preparedHost(11 + index, { state, kind: undefined }));
+  }
+  await hosts.cleanHost({ name: 'hosts/h11', reason: 'sold' });
+  await hosts.provisionHost({ name: 'hosts/h12', image, reason: 'a new web server' });
+  await hosts.releaseHost({ name: 'hosts/h13', reason: 'not used any more' });
+  for (const [action, message] of [
+    ['CleanHost', 'sold'],
+    ['ProvisionHost', 'a new web server'],
+    ['ReleaseHost', 'not used any more'],
+  ] as const) {
+    const [record] = await find({ action });
+    expect(record).toMatchObject({ message, outcome: 'ok', actor: 'user:admin' });
+  }
 });

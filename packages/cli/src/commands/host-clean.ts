@@ -7,6 +7,7 @@ import { printJson, printTable } from '../output/show.ts';
 import type { Column } from '../output/table.ts';
 import { ago } from '../output/time.ts';
 import type { CliContext } from '../world.ts';
+import { agreeToDestroy, type DestructionFlags, destructionFlags } from './confirm.ts';
 import {
   hostAliases,
   hostArgument,
@@ -29,20 +30,24 @@ export const cleanHost = buildCommand({
       'powerOff, powerOn and reboot (of the runner).',
   },
   parameters: {
-    flags: { ...hostFlags, ...requestFlag, ...stepListFlags },
+    flags: { ...hostFlags, ...requestFlag, ...stepListFlags, ...destructionFlags },
     positional: hostArgument,
     aliases,
   },
   async func(
     this: CliContext,
-    flags: SharedFlags & StepListFlags & { requestId: string },
+    flags: SharedFlags & StepListFlags & DestructionFlags & { requestId: string },
     id: string,
   ) {
-    const steps = await listedSteps(this.world, flags);
+    const { world } = this;
+    const steps = await listedSteps(world, flags);
     const name = resourceName('hosts', id);
-    const host = await withHosts(this.world, flags, (hosts) =>
-      hosts.cleanHost({ name, steps, requestId: flags.requestId }),
-    );
+    const { requestId, reason } = flags;
+    const what = { kind: 'clean', steps: steps.map(({ step }) => step) } as const;
+    const host = await withHosts(world, flags, async (hosts) => {
+      await agreeToDestroy(world, flags, hosts, name, what);
+      return hosts.cleanHost({ name, steps, requestId, reason });
+    });
     showHost(this.world, flags, host);
   },
 });

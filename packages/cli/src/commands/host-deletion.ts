@@ -5,6 +5,7 @@ import { requestFlag, resourceName } from '../flags.ts';
 import { stateText } from '../output/host.ts';
 import { printLines } from '../output/show.ts';
 import type { CliContext } from '../world.ts';
+import { agreeToDestroy, type DestructionFlags, destructionFlags } from './confirm.ts';
 import {
   hostAliases,
   hostArgument,
@@ -31,7 +32,7 @@ export const deleteHost = buildCommand({
   parameters: {
     flags: {
       ...hostFlags,
-      ...reasonFlag,
+      ...destructionFlags,
       ...requestFlag,
       force: {
         kind: 'boolean',
@@ -42,13 +43,20 @@ export const deleteHost = buildCommand({
     positional: hostArgument,
     aliases,
   },
-  async func(this: CliContext, flags: ReasonFlags & { force: boolean }, id: string) {
+  async func(
+    this: CliContext,
+    flags: ReasonFlags & DestructionFlags & { force: boolean },
+    id: string,
+  ) {
     const name = resourceName('hosts', id);
     const { reason, requestId } = flags;
     const mode = flags.force ? DeletionMode.FORCE : DeletionMode.NORMAL;
-    const host = await withHosts(this.world, flags, (hosts) =>
-      hosts.deleteHost({ name, reason, requestId, mode }),
-    );
+    const { world } = this;
+    const what = { kind: 'delete', force: flags.force } as const;
+    const host = await withHosts(world, flags, async (hosts) => {
+      await agreeToDestroy(world, flags, hosts, name, what);
+      return hosts.deleteHost({ name, reason, requestId, mode });
+    });
     if (flags.output === 'json') {
       showHost(this.world, flags, host);
       return;

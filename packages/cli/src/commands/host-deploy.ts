@@ -3,6 +3,7 @@ import type { DeploySpec } from '@rackwright/api';
 import { buildCommand } from '@stricli/core';
 import { resourceName, type SharedFlags } from '../flags.ts';
 import type { CliContext } from '../world.ts';
+import { agreeToDestroy, type DestructionFlags, destructionFlags } from './confirm.ts';
 import { type DeployFlags, deployFlags, deployFrom } from './deploy-spec.ts';
 import {
   type HostClient,
@@ -28,6 +29,7 @@ export const imageArguments = {
 } as const;
 
 export const provisionHost = imageCommand(
+  'provision',
   'Write an image onto an available host, and let it prove that it runs',
   'The image comes onto the disk that the host’s hints mean (host update --root-disk), or the ' +
     'only one that can be written. All that is on it is lost; `host plan provision` shows it ' +
@@ -36,6 +38,7 @@ export const provisionHost = imageCommand(
 );
 
 export const reimageHost = imageCommand(
+  'reimage',
   'Write another image onto a provisioned host that you claim',
   'Its root disk is written over. Without any flag of the deployment it is deployed as it was ' +
     'before; with one, only as the flags say.',
@@ -46,10 +49,12 @@ interface ImageCall {
   readonly name: string;
   readonly image: string;
   readonly requestId: string;
+  readonly reason: string;
   readonly deploy?: DeploySpec;
 }
 
 function imageCommand(
+  kind: 'provision' | 'reimage',
   brief: string,
   fullDescription: string,
   ask: (hosts: HostClient, call: ImageCall) => ReturnType<HostClient['provisionHost']>,
@@ -57,24 +62,29 @@ function imageCommand(
   return buildCommand({
     docs: { brief, fullDescription: `${brief}. ${fullDescription}` },
     parameters: {
-      flags: { ...hostFlags, ...deployFlags, ...requestFlag },
+      flags: { ...hostFlags, ...deployFlags, ...requestFlag, ...destructionFlags },
       positional: imageArguments,
       aliases: hostAliases,
     },
     async func(
       this: CliContext,
-      flags: SharedFlags & DeployFlags & { requestId: string },
+      flags: SharedFlags & DeployFlags & DestructionFlags & { requestId: string },
       id: string,
       image: string,
     ) {
-      const { requestId } = flags;
-      const { deploy, paths } = await deployFrom(this.world, flags);
+      const { world } = this;
+      const { requestId, reason } = flags;
+      const { deploy, paths } = await deployFrom(world, flags);
       const call: ImageCall = {
-        ...{ name: resourceName('hosts', id), image, requestId },
+        ...{ name: resourceName('hosts', id), image, requestId, reason },
         ...(paths.length === 0 ? {} : { deploy }),
       };
-      const host = await withHosts(this.world, flags, (hosts) => ask(hosts, call));
-      showHost(this.world, flags, host);
+      const what = { kind, image, netboot: deploy.netboot };
+      const host = await withHosts(world, flags, async (hosts) => {
+        await agreeToDestroy(world, flags, hosts, call.name, what);
+        return ask(hosts, call);
+      });
+      showHost(world, flags, host);
     },
   });
 }

@@ -12,10 +12,12 @@ import { SomeRefused, UsageError } from '../failure.ts';
 import { inParallel } from '../files/plan.ts';
 import { connectionFlags, parseLabels, parseWhole, resourceName } from '../flags.ts';
 import { stateText } from '../output/host.ts';
+import { disksText } from '../output/loss.ts';
 import { printLines, printTable } from '../output/show.ts';
 import type { ConnectionFlags } from '../settings.ts';
-import type { CliContext, World } from '../world.ts';
+import type { CliContext } from '../world.ts';
 import { allPages } from './calls.ts';
+import { agree } from './confirm.ts';
 import { type HostClient, withHosts } from './host-client.ts';
 
 interface Call {
@@ -29,7 +31,7 @@ type Ask = (hosts: HostClient, call: Call) => Promise<Host>;
 const actions = {
   verify: (hosts, { name }) => hosts.verifyHost({ name }),
   inspect: (hosts, { name }) => hosts.inspectHost({ name }),
-  clean: (hosts, { name }) => hosts.cleanHost({ name }),
+  clean: (hosts, call) => hosts.cleanHost(call),
   retry: (hosts, { name }) => hosts.retryHost({ name }),
   abort: (hosts, call) => hosts.abortRun(call),
   claim: (hosts, call) => hosts.claimHost(call),
@@ -112,7 +114,7 @@ export const eachHost = buildCommand({
       const chosen = all.filter((host) => labels.every(([key, is]) => host.labels[key] === is));
       if (chosen.length === 0) throw new UsageError('no host is selected by these labels');
       printLines(world, [`${action}: ${chosen.map(({ name }) => name).join(', ')}`]);
-      if (!flags.yes) await agree(world, action, chosen.length);
+      if (!flags.yes) await agree(world, questionOf(action, chosen));
       const ask: Ask = actions[action];
       const report = await inParallel(
         chosen,
@@ -149,10 +151,14 @@ async function outcomeOf(asking: Promise<Host>, name: string): Promise<Outcome> 
   }
 }
 
-async function agree(world: World, action: Action, count: number): Promise<void> {
-  const answer = await world.ask?.(`Ask for ${action} of these ${count}? [y/N] `);
-  if (answer === undefined) throw new UsageError('nobody can be asked here; give --yes');
-  if (!/^y(es)?$/i.test(answer.trim())) throw new UsageError('nothing was asked of any host');
+/** Actions after which data is gone. */
+const destructive: ReadonlySet<Action> = new Set(['clean', 'release']);
+
+function questionOf(action: Action, hosts: readonly Host[]): string {
+  const which = counted(hosts.length, 'host');
+  if (!destructive.has(action)) return `Ask for ${action} of ${which}? [y/N] `;
+  const verb = action === 'clean' ? 'Clean' : 'Release and clean';
+  return `${verb} ${which}? All data on ${disksText(hosts)} is lost. [y/N] `;
 }
 
 function parseAction(text: string): Action {

@@ -7,6 +7,7 @@ import { UsageError } from '../failure.ts';
 import { resourceName, type SharedFlags } from '../flags.ts';
 import { parseDuration, parseInstant } from '../output/time.ts';
 import type { CliContext } from '../world.ts';
+import { agreeToDestroy, type DestructionFlags, destructionFlags } from './confirm.ts';
 import {
   hostAliases,
   hostArgument,
@@ -39,14 +40,28 @@ export const unclaimHost = reasonedCommand(
   (hosts, call) => hosts.unclaimHost(call),
 );
 
-export const releaseHost = reasonedCommand(
-  {
+export const releaseHost = buildCommand({
+  docs: {
     brief: 'Give a provisioned host back: it is switched off, and cleaned by its goal',
     fullDescription:
       'Refused while somebody else claims it or holds its release. Your own claim is given up.',
   },
-  (hosts, call) => hosts.releaseHost(call),
-);
+  parameters: {
+    flags: { ...hostFlags, ...destructionFlags, ...requestFlag },
+    positional: hostArgument,
+    aliases,
+  },
+  async func(this: CliContext, flags: ReasonFlags & DestructionFlags, id: string) {
+    const { world } = this;
+    const { reason, requestId } = flags;
+    const name = resourceName('hosts', id);
+    const host = await withHosts(world, flags, async (hosts) => {
+      await agreeToDestroy(world, flags, hosts, name, { kind: 'release' });
+      return hosts.releaseHost({ name, reason, requestId });
+    });
+    showHost(world, flags, host);
+  },
+});
 
 export const rescueHost = reasonedCommand(
   {

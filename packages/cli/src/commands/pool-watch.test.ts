@@ -28,15 +28,15 @@ test('a watch ends well when the hosts are on the image, and only then', () => {
   expect(isReached({})).toBe(false);
 });
 
-test('a watch ends with 1 where the pool went back, or the rollout is halted', () => {
+test('a watch ends with 13 where the pool went back, or the rollout is halted', () => {
   const back = { conditions: [upToDate], rolledBackFrom: bad, target: { image } };
   expect(failureOf(back)).toEqual({
-    code: 1,
+    code: 13,
     text: expect.stringContaining(`on ${image}: the pool went back from ${bad}`),
   });
   const halted = { type: 'UpToDate', reason: 'Halted', message: '1 of 4; 2 hosts failed' };
   expect(failureOf({ conditions: [halted] })).toEqual({
-    code: 1,
+    code: 13,
     text: 'pools/web: 1 of 4; 2 hosts failed',
   });
 });

@@ -38,7 +38,7 @@ export const watchPool = buildCommand({
         values: ['current', 'deleted'],
         optional: true,
         brief:
-          'End when all hosts of the one pool are on their image (1: they fail), or it is gone',
+          'End when all hosts of the one pool are on their image (13: they fail), or it is gone',
       },
       timeout: {
         kind: 'parsed',
@@ -64,7 +64,7 @@ export const watchPool = buildCommand({
     await withPools(world, flags, (pools) =>
       watchResumed(
         world,
-        flags.timeout,
+        { timeoutSeconds: flags.timeout, late: () => lateText(watch) },
         (position, options) => pools.watchPools({ name, position }, options),
         (event) => isOver(watch, event),
       ),
@@ -88,6 +88,13 @@ function isOver(watch: Watch, { kind, pool, position, ...rest }: WatchPoolsRespo
   lastLines.set(pool.name, line);
   if (flags.until === 'deleted') return deleted;
   return flags.until === 'current' && !deleted && isCurrent(pool);
+}
+
+function lateText({ flags, name, lastLines }: Watch): string {
+  const last = lastLines.get(name) ?? name;
+  if (flags.until === undefined) return `${flags.timeout} s are over`;
+  const hint = `see \`rackwright pool explain ${name.replace('pools/', '')}\``;
+  return `${name} is not ${flags.until} after ${flags.timeout} s: ${last}; ${hint}`;
 }
 
 /**

@@ -5,6 +5,7 @@
  * longer has that position does everything come anew.
  */
 import { ApiFailure } from '@rackwright/api';
+import { WaitedTooLong } from '../failure.ts';
 import type { World } from '../world.ts';
 
 /** Pause before a broken watch is resumed, milliseconds. */
@@ -16,18 +17,26 @@ interface WatchEvent {
 }
 
 /** Opens the watch after `position`; empty: with everything that there is. */
-type OpenWatch<Event> = (
+export type OpenWatch<Event> = (
   position: string,
   options: { readonly deadlineMs?: number },
 ) => AsyncIterable<Event>;
 
+/** How long a watch goes on. */
+interface Patience {
+  readonly timeoutSeconds: number | undefined;
+  /** What has not happened by then, and what helps; asked when the time is over. */
+  late(): string;
+}
+
 /**
  * Shows each event until `isOver` says so, the person stops, or `timeoutSeconds` are over. Rejects
- * with what repeating cannot mend.
+ * with `WaitedTooLong` then, and with what repeating cannot mend. A server that has said nothing at
+ * all by then was not reached.
  */
 export async function watchResumed<Event extends WatchEvent>(
   { clock, signal }: World,
-  timeoutSeconds: number | undefined,
+  { timeoutSeconds, late }: Patience,
   open: OpenWatch<Event>,
   isOver: (event: Event) => boolean,
 ): Promise<void> {
@@ -44,6 +53,7 @@ export async function watchResumed<Event extends WatchEvent>(
       if (signal.aborted) return;
       const kind = error instanceof ApiFailure ? error.error.kind : undefined;
       if (kind === 'outOfRange') position = '';
+      else if (kind === 'deadlineExceeded' && position !== '') throw new WaitedTooLong(late());
       else if (kind !== 'unavailable' || position === '') throw error;
       await new Promise<void>((resolve) => clock.after(resumeAfterMs, resolve));
     }

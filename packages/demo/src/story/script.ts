@@ -15,7 +15,7 @@
  *     fault h3 silent           break a machine; "none" mends it
  *     swap h3                   somebody pulls its first disk and puts another one in
  *     mark before               remembers the time under this name
- *     run host clean h1         a rackwright command that has to succeed; in its arguments "uid:h1"
+ *     run host clean h1 --yes   a rackwright command that has to succeed; in its arguments "uid:h1"
  *                               stands for the uid that h1 had in the beginning, "machine:u1" for
  *                               the id that u1 is listed under, "bmc:u1" for its BMC's address,
  *                               "plan:h1" for the hash of the plan for h1 that was printed last,

@@ -126,7 +126,7 @@ async function cleanAtOnce(site: Site, bmc: LabBmc, policy?: readonly string[]):
   await site.watch.waitFor(HOST, 'the end of the verification', RUN_LIMIT_MS, (host) =>
     isEnded(host, 'VERIFY', 'SUCCEEDED'),
   );
-  await site.stack.cli(['host', 'clean', HOST]);
+  await site.stack.cli(['host', 'clean', HOST, '--yes']);
   await site.stack.cli(['host', 'update', HOST, '--goal', 'available']);
 }
 
