@@ -20,7 +20,7 @@ test('draws every way between the stable states that the tables allow', () => {
     '  available --> provisioned: provision succeeded',
     '  available --> manageable: provision failed, timed out, cancelled',
     '  available --> manageable: may have been used / another machine answers / ' +
-      'erasure not proved again / an image is being written / goal is less',
+      'erasure not proved again / hardware changed / an image is being written / goal is less',
     '  available --> external: removed by force, work of a newer version',
     '  provisioned --> gone: delete succeeded',
     '  provisioned --> manageable: release succeeded',

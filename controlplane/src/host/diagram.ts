@@ -56,6 +56,7 @@ const signWords: { readonly [S in Sign]: string } = {
   used: 'may have been used',
   otherMachine: 'another machine answers',
   unproved: 'erasure not proved again',
+  changed: 'hardware changed',
   written: 'an image is being written',
   unwanted: 'goal is less',
   notUnderstood: 'removed by force, work of a newer version',

@@ -18,6 +18,7 @@ import { raiseFaults } from './bmc/health.ts';
 import { driveDeletion, foldForce, leaveRemains } from './deletion/deletion.ts';
 import { foldFences } from './deletion/fence-hold.ts';
 import { noteNetbootAccess } from './deployment/netboot-access.ts';
+import { hardwareFaultOf, noteBootMacs } from './erasure/hardware.ts';
 import { isDue, stayDue } from './erasure/power-cycle.ts';
 import { foldDeadlines } from './events/deadlines.ts';
 import { foldReport } from './events/fold.ts';
@@ -153,6 +154,7 @@ function proceed(turn: Turn): void {
       return;
     } else {
       leaveUnwanted(turn);
+      leaveChanged(turn);
       if (startWanted(turn)) continue;
       if (!leaveSwitchedOn(turn)) return;
     }
@@ -167,6 +169,16 @@ function leaveUnwanted(turn: Turn): void {
   move(status, 'unwanted');
   if (wasDue) stayDue(turn);
   causedBy(turn, 'system', 'no longer available: its goal is manageable');
+}
+
+/** What was inspected and certified is not what is in the host now, or how it boots. */
+function leaveChanged(turn: Turn): void {
+  const { status } = turn;
+  noteBootMacs(turn);
+  const fault = hardwareFaultOf(status);
+  if (fault === undefined || status.state !== HostState.AVAILABLE) return;
+  move(status, 'changed');
+  causedBy(turn, 'system', `no longer available: ${fault.message}`);
 }
 
 /**

@@ -25,6 +25,7 @@ import { noteWriteTold } from '../deployment/deployment.ts';
 import { foldTurn, turnMissed } from '../deployment/image-turn.ts';
 import { foldSigns, hostNotProved } from '../deployment/not-proved.ts';
 import { noteWritten } from '../deployment/written-disk.ts';
+import { noteDriveChanges } from '../erasure/hardware.ts';
 import { ownerOf } from '../erasure/identity.ts';
 import { nameOfNotProved, noteNotProved } from '../erasure/power-cycle.ts';
 import { bootOperationId } from '../operation/boots.ts';
@@ -182,6 +183,9 @@ function foldComplete(turn: Turn, { run, step }: Attempt, result: agent.Complete
   const definition = stepDefinition(step);
   if (definition.kind !== 'operation') return { kind: 'applied' };
   keepOutput(turn, { run, step }, result.output);
+  if (turn.record.operation?.operation?.kind.case === 'verifyAccess') {
+    noteDriveChanges(turn, result.observations?.bmcDrives);
+  }
   noteDrives(turn, result.observations);
   const failure = whyNotToAct(turn, run, step) ?? definition.complete(turn, run, step, result);
   if (failure === undefined) {

@@ -4,6 +4,7 @@
  */
 
 import { failureNameOf, HoldScope, HostState, RunKind, type store } from '@rackwright/api';
+import { hardwareFaultOf, isInspectedSince } from '../erasure/hardware.ts';
 import { claimOfUse } from '../life/claim.ts';
 import { wantsAvailable } from '../life/goal.ts';
 import { displayOf, isInRescue } from '../turn/display.ts';
@@ -48,7 +49,7 @@ export function tellUse(record: store.HostRecord): Told | undefined {
       unblock: [`when it is no longer used: rackwright host unclaim ${hostId(record)}`],
     };
   }
-  if (!status.inRescue) return undefined;
+  if (!status.inRescue) return tellHardware(record);
   return {
     headline: `${display}: booted for rescue, so that its goal (available) waits`,
     blocker: 'the person who asked for rescue',
@@ -93,6 +94,26 @@ function tellRescued(record: store.HostRecord, display: string, image: string): 
     unblock: [
       `to run ${image} again: rackwright host power reset ${id}`,
       `or to put another one there: rackwright host reimage ${id} IMAGE`,
+    ],
+  };
+}
+
+/** It was inspected for what changed, and that did not mend it: it is not erased before it is. */
+function tellHardware(record: store.HostRecord): Told | undefined {
+  const status = record.host?.status;
+  const fault = status === undefined ? undefined : hardwareFaultOf(status);
+  if (status === undefined || fault === undefined || !isInspectedSince(status, fault)) {
+    return undefined;
+  }
+  const id = hostId(record);
+  return {
+    headline: `${displayOf(status)}: its hardware is not what its spec says`,
+    causes: [{ text: fault.message, since: fault.since }],
+    blocker: 'a person',
+    since: fault.since,
+    unblock: [
+      `name the interface that it boots from: rackwright host update ${id} --mac MAC`,
+      `or put that interface in, then: rackwright host inspect ${id}`,
     ],
   };
 }

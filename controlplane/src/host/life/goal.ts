@@ -19,6 +19,7 @@ import {
   RunOutcome,
 } from '@rackwright/api';
 import { backoffDelayMs } from '@rackwright/results';
+import { hardwareFaultOf, isInspectedSince } from '../erasure/hardware.ts';
 import { isForced } from '../run/forced.ts';
 import { clearFault, setFault } from '../turn/fault.ts';
 import { verifyFailed } from '../turn/transitions.ts';
@@ -69,7 +70,10 @@ export function wantedRun(turn: Turn): RunKind | undefined {
   if (status.state !== HostState.MANAGEABLE || !wantsAvailable(turn.spec)) return undefined;
   // Who uses the host, or works on it in rescue, decides when it may be erased.
   if (claimOfUse(status) !== undefined || status.inRescue) return undefined;
-  return context.facts.inventory === undefined ? RunKind.INSPECT : RunKind.CLEAN;
+  if (context.facts.inventory === undefined) return RunKind.INSPECT;
+  const fault = hardwareFaultOf(status);
+  if (fault === undefined) return RunKind.CLEAN;
+  return isInspectedSince(status, fault) ? undefined : RunKind.INSPECT;
 }
 
 const leadsToGoal: ReadonlySet<RunKind> = new Set([

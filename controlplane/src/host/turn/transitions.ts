@@ -90,6 +90,8 @@ export type Sign =
   | 'otherMachine'
   /** Reading again could not show that its disks keep their erasure. */
   | 'unproved'
+  /** What is in it, or how it boots, is not what was inspected. */
+  | 'changed'
   /** An image is about to be written. */
   | 'written'
   /** Its goal is no longer to be available. */
@@ -133,6 +135,7 @@ export const signs: { readonly [S in Sign]: Row } = {
   used: notAvailable({ disks: 'dirty', use: 'next' }),
   otherMachine: notAvailable({ disks: 'dirty', use: 'next' }),
   unproved: notAvailable({ disks: 'dirty', use: 'next' }),
+  changed: notAvailable({ disks: 'dirty', use: 'next' }),
   // The end of the run counts the use: an attempt that wrote nothing leaves the host as it was.
   written: notAvailable({ disks: 'dirty' }),
   // What was erased stays erased.

@@ -95,6 +95,15 @@ describe('a host that does not come there by itself ends the watch at once', () 
       { state, holds: [{ scope: HoldScope.WORK, by: 'user:bob', reason: 'a look' }] },
       'user:bob holds it: a look',
     ],
+    [
+      'that boots from an interface that nobody has found',
+      {
+        state,
+        faults: [{ type: 'bootMacUnknown', message: 'it is on no interface' }],
+        run: { kind: RunKind.INSPECT, phase: RunPhase.ENDED },
+      },
+      'it is on no interface',
+    ],
   ])('%s', async (_name, status, why) => {
     const { code, err } = await watched('available', [cleaning, status]);
     expect(err).toContain(`hosts/h1 is not available: `);

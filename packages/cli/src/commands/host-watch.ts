@@ -8,6 +8,7 @@ import {
   type Host,
   HostState,
   WatchHostsResponse_Kind as Kind,
+  RunKind,
   RunPhase,
   type WatchHostsResponse,
   WatchHostsResponseSchema,
@@ -172,6 +173,8 @@ export function stuckText(
   if ((backoff?.givenUpReason ?? '') !== '') {
     return `Rackwright stopped trying: ${backoff?.givenUpReason}`;
   }
+  const unknown = faults.find(({ type }) => type === 'bootMacUnknown');
+  if (unknown !== undefined && run?.kind === RunKind.INSPECT) return unknown.message;
   const failed = faults.find(({ type }) => type === 'provisionFailed');
   // A pool tries its hosts again by itself.
   if (until !== 'provisioned' || failed === undefined || claim?.by.startsWith('pools/') === true) {

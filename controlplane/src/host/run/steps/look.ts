@@ -13,6 +13,7 @@ import { protocolOf } from '../../bmc/protocols.ts';
 import { checkCertified, forgetAbsent, uncertifiedDevice } from '../../erasure/certify.ts';
 import { planDevices } from '../../erasure/device-plan.ts';
 import { noteElsewhere } from '../../erasure/elsewhere.ts';
+import { settleHardware } from '../../erasure/hardware.ts';
 import { bootOperationId } from '../../operation/boots.ts';
 import { invalidResult } from '../../turn/step-failure.ts';
 import { move } from '../../turn/transitions.ts';
@@ -61,6 +62,7 @@ function keepInventory(turn: Turn, inventory: Inventory): RunFailure | undefined
     );
   }
   noteElsewhere(turn, inventory);
+  settleHardware(turn, inventory);
   turn.effects.push({ kind: 'facts', facts: { inventory } });
   return undefined;
 }

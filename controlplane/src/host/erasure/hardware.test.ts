@@ -1,0 +1,143 @@
+/** Hardware that changes in a host that is available: a pure comparison, and what follows of it. */
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import {
+  agent,
+  BmcDriveListSchema,
+  HostGoal,
+  HostState,
+  type Inventory,
+  InventorySchema,
+  RunKind,
+  StorageSignKind,
+  StorageSource,
+} from '@rackwright/api';
+import { expect, test } from 'vitest';
+import { explainHost } from '../explain/explain.ts';
+import {
+  availableHost,
+  type Bench,
+  driveToInspect,
+  statusOf,
+  verified,
+  virtioDisk,
+} from '../testing/bench.ts';
+import { driveChanges, inventoryChanges, unknownBootMacs } from './hardware.ts';
+
+const mac = '52:54:00:00:00:01';
+const disk = (serial: string) => ({ ...virtioDisk, serial });
+
+function inventory(serials: readonly string[], macs: readonly string[] = [mac]): Inventory {
+  return create(InventorySchema, {
+    devices: serials.map(disk),
+    interfaces: macs.map((each, at) => ({ name: `eth${at}`, mac: each })),
+    runnerSession: 's1',
+    bootId: 'b1',
+  });
+}
+
+function listed(serials: readonly string[], more: object = {}) {
+  const kind = StorageSignKind.DRIVE;
+  const drives = serials.map((serial) => ({ source: StorageSource.BMC, kind, serial }));
+  return create(BmcDriveListSchema, { available: true, complete: true, drives, ...more });
+}
+
+test('two inventories differ by the disks and interfaces that came and went', () => {
+  const before = inventory(['A1', 'B1'], [mac, '52:54:00:00:00:02']);
+  expect(inventoryChanges(before, before)).toEqual([]);
+  expect(inventoryChanges(before, inventory(['B1', 'C1'], [mac.toUpperCase()]))).toEqual([
+    'disk A1 is gone',
+    'disk C1 is new',
+    'interface 52:54:00:00:00:02 is gone',
+  ]);
+});
+
+test('a boot MAC is known when an interface has it, in whatever letters', () => {
+  const now = inventory([], ['52:54:00:00:00:0A']);
+  expect(unknownBootMacs({ bootMacs: ['52:54:00:00:00:0a'] }, now)).toEqual([]);
+  expect(unknownBootMacs({ bootMacs: ['52:54:00:00:00:0a', mac] }, now)).toEqual([mac]);
+  // A runner that lists no interface says nothing of them.
+  expect(unknownBootMacs({ bootMacs: [mac] }, inventory([], []))).toEqual([]);
+});
+
+test('the drives that a BMC lists differ from an inventory by what came and what went', () => {
+  const now = inventory(['SERIAL-A', 'SERIAL-B']);
+  const both = listed(['SERIAL-A', 'SERIAL-B']);
+  expect(driveChanges(now, both, both)).toEqual([]);
+  expect(driveChanges(now, both, listed(['SERIAL-A', 'SERIAL-C']))).toEqual([
+    'its BMC lists drive SERIAL-C, which was not there',
+    'its BMC lists disk SERIAL-B no more',
+  ]);
+  // What is not complete, or was never listed, shows nothing of what is gone.
+  expect(driveChanges(now, both, listed(['SERIAL-A'], { complete: false }))).toEqual([]);
+  expect(driveChanges(now, undefined, listed(['SERIAL-A']))).toEqual([]);
+  expect(driveChanges(now, both, listed([], { available: false }))).toEqual([]);
+  expect(driveChanges(now, both, undefined)).toEqual([]);
+});
+
+/** An available host with this inventory, whose goal leads it there. */
+function ready(known: Inventory): Bench {
+  const host = availableHost();
+  const { facts } = host.context;
+  host.context = { ...host.context, facts: { ...facts, inventory: known } };
+  if (host.record.host?.spec !== undefined) host.record.host.spec.goal = HostGoal.AVAILABLE;
+  host.apply({ kind: 'tick' });
+  expect(statusOf(host).state).toBe(HostState.AVAILABLE);
+  return host;
+}
+
+function changeMac(host: Bench, bootMacs: string[]): void {
+  const { spec, labels } = host.record.host ?? {};
+  if (spec === undefined) throw new Error('a host has a spec');
+  host.request({ kind: 'update', spec: { ...spec, bootMacs }, labels: { ...labels } });
+}
+
+function inspectedAs(now: Inventory): agent.Report['result'] {
+  const observations = { inventory: now };
+  return { case: 'complete', value: create(agent.CompleteSchema, { observations }) };
+}
+
+const faultsOf = (host: Bench) => statusOf(host).faults.map(({ type }) => type);
+
+test('a boot MAC that no interface has takes a host out of available, and is inspected for', () => {
+  const other = '52:54:00:00:00:99';
+  const host = ready(inventory(['DISK-1']));
+  changeMac(host, [other]);
+  expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
+  expect(faultsOf(host)).toEqual(['bootMacUnknown']);
+  expect(statusOf(host).run).toMatchObject({ kind: RunKind.INSPECT });
+  driveToInspect(host);
+  const still = inventory(['DISK-1']);
+  host.report(inspectedAs(still));
+  host.context = { ...host.context, facts: { ...host.context.facts, inventory: still } };
+  host.report({ case: 'complete', value: create(agent.CompleteSchema, {}) });
+  // Nothing is erased for a host that may never boot the runner again; a person mends it.
+  expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE });
+  const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+  expect(told.blocker).toBe('a person');
+  expect(told.causes[0]?.text).toBe(`${other} is on no interface of its last inventory`);
+  expect(told.unblock.join()).toContain('rackwright host update h1 --mac MAC');
+  changeMac(host, [mac]);
+  expect(faultsOf(host)).toEqual([]);
+  expect(statusOf(host).run).toMatchObject({ kind: RunKind.CLEAN });
+});
+
+test('a disk that the BMC lists anew takes a host out of available until it is inspected', () => {
+  const known = inventory(['DISK-1']);
+  const host = ready(known);
+  const told = (...serials: string[]) => {
+    const result = verified() as { value: MessageInitShape<typeof agent.CompleteSchema> };
+    Object.assign(result.value.observations ?? {}, { bmcDrives: listed(serials) });
+    return result as agent.Report['result'];
+  };
+  host.request({ kind: 'verify' });
+  host.report(told('DISK-1'));
+  expect(statusOf(host).state).toBe(HostState.AVAILABLE);
+  host.request({ kind: 'verify' });
+  host.report(told('DISK-1', 'FOREIGN-2'));
+  expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
+  expect(faultsOf(host)).toEqual(['hardwareChanged']);
+  expect(statusOf(host).run).toMatchObject({ kind: RunKind.INSPECT });
+  driveToInspect(host);
+  host.report(inspectedAs(inventory(['DISK-1', 'FOREIGN-2'])));
+  expect(faultsOf(host)).toEqual([]);
+});

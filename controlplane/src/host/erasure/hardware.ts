@@ -1,0 +1,149 @@
+/**
+ * Hardware that is not as the last inventory has it: a disk or an interface that came or went, or a
+ * boot MAC of the spec that no interface has. Such a host is not available: what was certified may
+ * not be what is in it, and it may never boot again from where it is waited for (DESIGN §5).
+ */
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import {
+  type BmcDriveList,
+  type Fault,
+  type HostSpec,
+  HostState,
+  type HostStatus,
+  type Inventory,
+  RunKind,
+  RunOutcome,
+} from '@rackwright/api';
+import {
+  compareBmcDrives,
+  type DeviceFacts,
+  deviceFactsOf,
+  deviceIdentity,
+  listedDriveOf,
+} from '@rackwright/erasure';
+import { clearFault, setFault } from '../turn/fault.ts';
+import { causedBy, type Turn } from '../turn/turn.ts';
+
+/** What the BMC or a runner saw is not what the last inventory has. */
+export const hardwareChanged = 'hardwareChanged';
+/** A boot MAC of the spec is on no interface of the inventory. */
+export const bootMacUnknown = 'bootMacUnknown';
+
+/** What came and what went between two inventories, one text each. Pure. */
+export function inventoryChanges(before: Inventory, now: Inventory): string[] {
+  return [
+    ...changes('disk', disksOf(before), disksOf(now)),
+    ...changes('interface', macsOf(before), macsOf(now)),
+  ];
+}
+
+/** Boot MACs that no interface of the inventory has; none where it lists no interface. Pure. */
+export function unknownBootMacs({ bootMacs }: Pick<HostSpec, 'bootMacs'>, now: Inventory) {
+  const there = macsOf(now);
+  return there.size === 0 ? [] : bootMacs.filter((mac) => !there.has(mac.toLowerCase()));
+}
+
+/**
+ * How the drives that a BMC lists differ from an inventory, one text each: drives that no device
+ * accounts for, and devices of a drive that it listed before and lists no more. A list that is not
+ * complete shows nothing of what is gone. Pure.
+ */
+export function driveChanges(
+  inventory: Inventory,
+  before: BmcDriveList | undefined,
+  now: BmcDriveList | undefined,
+): string[] {
+  if (now?.available !== true) return [];
+  const devices = inventory.devices.map(deviceFactsOf);
+  const findings = compareBmcDrives(now.drives.map(listedDriveOf), devices);
+  const added = findings.flatMap((finding) =>
+    finding.kind === 'gap' ? [`its BMC lists ${nameOf(finding.drive)}, which was not there`] : [],
+  );
+  if (!now.complete || before?.available !== true) return added;
+  const still = accountedBy(now, devices);
+  const gone = [...accountedBy(before, devices)].filter((device) => !still.has(device));
+  return [...added, ...gone.map((device) => `its BMC lists disk ${device} no more`)];
+}
+
+/** Notes at a verify what the BMC lists now: the fault comes, and stays until an inspection. */
+export function noteDriveChanges(turn: Turn, now: BmcDriveList | undefined): void {
+  const { inventory, bmcDrives } = turn.context.facts;
+  if (inventory === undefined) return;
+  const texts = driveChanges(inventory, bmcDrives, now);
+  if (texts.length > 0) setFault(turn, hardwareChanged, texts.join('. '), byInspection);
+}
+
+/** A new inventory stands for what is there: what changed is told once, and settled. */
+export function settleHardware(turn: Turn, now: Inventory): void {
+  clearFault(turn, hardwareChanged);
+  const { inventory: before } = turn.context.facts;
+  const texts = before === undefined ? [] : inventoryChanges(before, now);
+  if (texts.length > 0) causedBy(turn, 'agent', `hardware changed: ${texts.join(', ')}`);
+}
+
+/** Compares the boot MACs with the inventory, as far as this turn knows it. */
+export function noteBootMacs(turn: Turn): void {
+  const inventory = bootsOurs.has(turn.status.state) ? knownInventory(turn) : undefined;
+  const unknown = inventory === undefined ? [] : unknownBootMacs(turn.spec, inventory);
+  if (unknown.length === 0) {
+    clearFault(turn, bootMacUnknown);
+    return;
+  }
+  const are = unknown.length === 1 ? 'is' : 'are';
+  const text = `${unknown.join(', ')} ${are} on no interface of its last inventory`;
+  // Another address is another question: it is inspected for that, too.
+  if (hardwareFaultOf(turn.status)?.message !== text) clearFault(turn, bootMacUnknown);
+  setFault(turn, bootMacUnknown, text, `${byInspection} that finds it, or another boot MAC`);
+}
+
+/** States in which the runner is booted for our own purposes. */
+const bootsOurs: ReadonlySet<HostState> = new Set([HostState.MANAGEABLE, HostState.AVAILABLE]);
+
+/** The fault of its hardware, if it has one; what changed comes before how it boots. */
+export function hardwareFaultOf({ faults }: HostStatus): Fault | undefined {
+  const fault = faults.find(({ type }) => type === hardwareChanged);
+  return fault ?? faults.find(({ type }) => type === bootMacUnknown);
+}
+
+/** Whether it was inspected after the fault came: then only a person can mend that. */
+export function isInspectedSince({ run }: HostStatus, { since }: Fault): boolean {
+  if (run?.kind !== RunKind.INSPECT || run.outcome !== RunOutcome.SUCCEEDED) return false;
+  if (run.endTime === undefined || since === undefined) return false;
+  return timestampMs(run.endTime) >= timestampMs(since);
+}
+
+const byInspection = 'an inspection';
+
+function knownInventory({ effects, context }: Turn): Inventory | undefined {
+  const told = effects.findLast((effect) => effect.kind === 'facts' && 'inventory' in effect.facts);
+  return told?.kind === 'facts' ? told.facts.inventory : context.facts.inventory;
+}
+
+function changes(what: string, before: ReadonlySet<string>, now: ReadonlySet<string>): string[] {
+  return [
+    ...[...before].filter((each) => !now.has(each)).map((each) => `${what} ${each} is gone`),
+    ...[...now].filter((each) => !before.has(each)).map((each) => `${what} ${each} is new`),
+  ];
+}
+
+function disksOf({ devices }: Inventory): ReadonlySet<string> {
+  const fixed = devices.filter(({ removable }) => !removable).map(deviceFactsOf);
+  return new Set(fixed.map((device) => deviceIdentity(device) || device.name));
+}
+
+function macsOf({ interfaces }: Inventory): ReadonlySet<string> {
+  return new Set(interfaces.map(({ mac }) => mac.toLowerCase()).filter((mac) => mac !== ''));
+}
+
+function accountedBy({ drives }: BmcDriveList, devices: readonly DeviceFacts[]): Set<string> {
+  const findings = compareBmcDrives(drives.map(listedDriveOf), devices);
+  return new Set(
+    findings.flatMap((finding) =>
+      finding.kind === 'accounted' ? [deviceIdentity(finding.device) || finding.device.name] : [],
+    ),
+  );
+}
+
+function nameOf({ name, model, serial }: { name: string; model: string; serial: string }): string {
+  return ['drive', name, model, serial].filter((each) => each !== '').join(' ');
+}
