@@ -20,6 +20,7 @@ import {
 } from '@rackwright/api';
 import {
   buildStatement,
+  type DeviceFacts,
   type Disposition,
   deviceFactsOf,
   deviceIdentity,
@@ -190,7 +191,7 @@ function draft(
   const id = certificateId(turn, evidence, deviceIndex);
   record.certified.push(
     create(store.CertifiedDeviceSchema, {
-      deviceKey: deviceKey(outcome.device),
+      ...(outcome.device === undefined ? {} : namesOf(deviceFactsOf(outcome.device))),
       certificate: `erasureCertificates/${id}`,
       useEpoch: status.useEpoch,
       runnerSession,
@@ -275,8 +276,24 @@ export function usedSinceErased({ record, status }: Turn, run: Run): RunFailure 
 
 /** Of disks that are not there no certificate counts any more, also if they come back. */
 export function forgetAbsent({ record }: Turn, { devices }: Inventory): void {
-  const present = new Set(devices.map((device) => deviceIdentity(deviceFactsOf(device))));
-  record.certified = record.certified.filter(({ deviceKey }) => present.has(deviceKey));
+  const present = devices.map((device) => namesOf(deviceFactsOf(device)));
+  record.certified = record.certified.filter((each) => present.some((now) => isOf(each, now)));
+}
+
+type Names = Pick<store.CertifiedDevice, 'deviceKey' | 'traitsSha256'>;
+
+/** What a certificate of this use is kept by: another disk may say the same serial. */
+export function namesOf(device: DeviceFacts): Names {
+  const { model, wwn, sizeBytes } = device;
+  const traits = sha256Hex(Buffer.from(JSON.stringify([model, wwn, sizeBytes])));
+  return { deviceKey: deviceIdentity(device), traitsSha256: Buffer.from(traits, 'hex') };
+}
+
+function isOf(certified: Names, device: Names): boolean {
+  if (certified.deviceKey !== device.deviceKey) return false;
+  return (
+    certified.traitsSha256.length === 0 || sameBytes(certified.traitsSha256, device.traitsSha256)
+  );
 }
 
 /** Why not every device in scope has a certificate of this use epoch, or undefined. */
@@ -285,14 +302,11 @@ export function uncertifiedDevice(turn: Turn, inventory: Inventory): RunFailure 
   const decisions = decideDevices(inventory, weakEnough, turn.spec.cleaning);
   const refused = failureOf([...gapsOf(turn, inventory), ...refusalsOf(decisions)]);
   if (refused !== undefined) return refused;
-  const certified = new Set(
-    turn.record.certified
-      .filter(({ useEpoch }) => useEpoch === turn.status.useEpoch)
-      .map((device) => device.deviceKey),
-  );
+  const counting = turn.record.certified.filter((each) => each.useEpoch === turn.status.useEpoch);
   const lacking = decisions.flatMap(({ kind, device }) => {
-    const key = deviceIdentity(device);
-    return kind === 'listed' || certified.has(key) ? [] : [key];
+    const names = namesOf(device);
+    const isCertified = counting.some((each) => isOf(each, names));
+    return kind === 'listed' || isCertified ? [] : [names.deviceKey];
   });
   if (lacking.length === 0) return undefined;
   const have = lacking.length === 1 ? 'has' : 'have';

@@ -72,3 +72,12 @@ test('an image may come onto the disks that its run has seen, and no others', ()
   const devices = kind.case === 'runStep' ? kind.value.devices : [];
   expect(devices.map(({ device }) => device?.serial)).toEqual(['DISK-1']);
 });
+
+test('a disk of the same serial is another one when it says another size, model or WWN', () => {
+  const changes = [{ sizeBytes: 2n * sizeBytes }, { model: 'other' }, { wwn: 'naa.5' }];
+  for (const change of changes) {
+    const host = availableHost();
+    sees(host, [create(StorageDeviceSchema, { ...virtioDisk, ...change })]);
+    expect(statusOf(host), JSON.stringify(Object.keys(change))).toMatchObject({ dirty: true });
+  }
+});

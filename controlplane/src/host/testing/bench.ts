@@ -26,6 +26,7 @@ import {
   Transport,
 } from '@rackwright/api';
 import { deviceFactsOf, impliedCounts, methodOf } from '@rackwright/erasure';
+import { namesOf } from '../erasure/certify.ts';
 import { step } from '../machine.ts';
 import { isBootStep } from '../turn/step-names.ts';
 import { defaultTiming } from '../turn/timing.ts';
@@ -329,6 +330,10 @@ export function makeAvailable(host: Bench): void {
   const status = statusOf(host);
   Object.assign(status, { state: HostState.AVAILABLE, dirty: false, poweredOn: false });
   const certificate = 'erasureCertificates/c1';
-  const certified = { deviceKey: virtioDisk.serial, certificate, useEpoch: status.useEpoch };
+  const certified = {
+    ...namesOf(deviceFactsOf(virtioDisk)),
+    certificate,
+    useEpoch: status.useEpoch,
+  };
   host.record.certified.push(create(store.CertifiedDeviceSchema, certified));
 }
