@@ -184,8 +184,8 @@ export const controlPlants: readonly Plant[] = [
     name: 'anotherUseEpoch',
     breaks: 'a certificate counts only for its own use epoch',
     file: 'controlplane/src/host/erasure/certify.ts',
-    find: '.filter(({ useEpoch }) => useEpoch === turn.status.useEpoch)',
-    replace: '.filter(({ useEpoch }) => useEpoch <= turn.status.useEpoch)',
+    find: '.filter((each) => each.useEpoch === turn.status.useEpoch)',
+    replace: '.filter((each) => each.useEpoch <= turn.status.useEpoch)',
     caughtBy: test('controlplane/src/host/promises.test.ts', 'certificates of an earlier use'),
   },
   {
