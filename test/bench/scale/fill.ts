@@ -2,9 +2,11 @@
  * Fills a store with hosts: the control plane makes them, and what their lives would have left is
  * written in the form in which it keeps that (facts, finished runs).
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  ApiFailure,
   InventorySchema,
   type OperatorClients,
   RunKind,
@@ -45,7 +47,25 @@ export function creationOf(index: number, rack: string) {
   const bytes = [index >> 16, (index >> 8) & 255, index & 255];
   const mac = ['52:54:00', ...bytes.map((byte) => byte.toString(16).padStart(2, '0'))].join(':');
   const bmc = { address: `10.${bytes.join('.')}`, credential: 'credentials/c1' };
-  return { hostId: `h${index}`, host: { spec: { rack, bmc, bootMacs: [mac] } } };
+  const hostId = `h${index}`;
+  return { hostId, requestId: hostId, host: { spec: { rack, bmc, bootMacs: [mac] } } };
+}
+
+/** Makes the host, also over a connection that takes the place of one that was dropped. */
+export async function makeHost(
+  client: OperatorClients['hosts'],
+  creation: ReturnType<typeof creationOf>,
+): Promise<void> {
+  for (let left = 5; ; left -= 1) {
+    try {
+      await client.createHost(creation);
+      return;
+    } catch (error) {
+      const isDropped = error instanceof ApiFailure && error.error.kind === 'unavailable';
+      if (!isDropped || left === 0) throw error;
+      await sleep(200);
+    }
+  }
 }
 
 /** A frozen fleet, so that nothing moves. */
@@ -59,7 +79,7 @@ export async function createFleet(
     await racks.createRack({ rackId: `r${rack}` });
   }
   await fleet.freezeFleet({ reason: 'a benchmark' });
-  await inParallel(hosts, (index) => client.createHost(creationOf(index, rackOf(index, hosts))));
+  await inParallel(hosts, (index) => makeHost(client, creationOf(index, rackOf(index, hosts))));
 }
 
 /** Facts and finished runs of every host in the store at `path`, which nobody else has open. */
