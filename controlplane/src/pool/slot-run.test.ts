@@ -29,7 +29,8 @@ async function begin(
   const found: HostRequest[] = [];
   const request: PoolHosts['request'] = async (_, wanted) => {
     found.push(wanted);
-    return { kind: 'refused', code: 'failedPrecondition', message: 'not asked of it here' };
+    const message = 'not asked of it here';
+    return { kind: 'refused', code: 'failedPrecondition', reason: 'state', message };
   };
   const [slot] = record.pool?.status?.slots ?? [];
   if (slot === undefined) throw new Error('the pool has a slot');

@@ -1,13 +1,19 @@
 /** Who holds a host, so that a second start is refused with its name. */
 import { fromBinary, toJson } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
-import { WorkflowRunState, store as wire } from '@rackwright/api';
+import { type HostRefusalName, WorkflowRunState, store as wire } from '@rackwright/api';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { answered } from '../records/index.ts';
 import { carrierOf, holderText } from './decide.ts';
 import type { WorkflowId } from './names.ts';
 import { isOpen, latestRun } from './record.ts';
 import { belongsTo } from './view.ts';
+
+/** Why no run of a workflow may begin on a host. */
+export interface StartRefusal {
+  readonly reason: HostRefusalName;
+  readonly message: string;
+}
 
 /**
  * Why no run may be accepted now: a run holds the host, or another one that has been accepted is
@@ -17,9 +23,11 @@ export async function refusalOfStart(
   store: StateStore,
   { hostId }: WorkflowId,
   host: wire.HostRecord,
-): Promise<string | undefined> {
+): Promise<StartRefusal | undefined> {
   const holder = holderText(host);
-  if (holder !== undefined) return `${holder}; wait for its end or abort it`;
+  if (holder !== undefined) {
+    return { reason: 'busy', message: `${holder}; wait for its end or abort it` };
+  }
   const { entries } = await answered(store.list(storeKey('workflows', hostId)));
   for (const { value } of entries) {
     const record = fromBinary(wire.WorkflowRecordSchema, value);
@@ -29,10 +37,8 @@ export async function refusalOfStart(
     if (run.state !== WorkflowRunState.PENDING || carrierOf(run, host, [])) continue;
     const since = run.createTime === undefined ? '' : toJson(TimestampSchema, run.createTime);
     const waits = run.waiting === undefined ? '' : ` (${run.waiting.message})`;
-    return (
-      `hosts/${hostId}: ${run.name} is pending since ${since}${waits}; ` +
-      'wait for its end or cancel it'
-    );
+    const pending = `hosts/${hostId}: ${run.name} is pending since ${since}${waits}`;
+    return { reason: 'workflowPending', message: `${pending}; wait for its end or cancel it` };
   }
   return undefined;
 }

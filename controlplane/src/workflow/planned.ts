@@ -1,6 +1,6 @@
 /** Workflow runs that are looked at before they are started, and started by their plan. */
 import { create, fromBinary } from '@bufbuild/protobuf';
-import { failedPrecondition, type Host, WorkflowSpecSchema, store as wire } from '@rackwright/api';
+import { type Host, hostRefused, WorkflowSpecSchema, store as wire } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
 import type { Requester } from '../host/index.ts';
 import { answered, hasApplied, untilWritten, writeRecord } from '../records/index.ts';
@@ -10,7 +10,7 @@ import { type WorkflowId, workflowKey, workflowName, workflowRunName } from './n
 import { type RequestDependencies, readWorkflow } from './read.ts';
 import { acceptRun } from './record.ts';
 import { type Rendering, renderRun } from './rendering.ts';
-import { newWorkflow, orderOf, startedOrTakenBack } from './requests.ts';
+import { newWorkflow, orderOf, refuseStart, startedOrTakenBack } from './requests.ts';
 import { readTemplate } from './templates/index.ts';
 
 type Variables = Readonly<Record<string, string>>;
@@ -43,7 +43,8 @@ export async function nextRun(
         variables: { ...variables },
         workflowUid: base.workflow?.uid ?? '',
       }),
-    refused: refusalOfSwitch(kept, id) ?? (await refusalOfStart(deps.store, id, host)) ?? '',
+    refused:
+      refusalOfSwitch(kept, id) ?? (await refusalOfStart(deps.store, id, host))?.message ?? '',
   };
 }
 
@@ -58,10 +59,9 @@ export async function startPlanned(
   return untilWritten(workflowName(id), async () => {
     const { kept, host, standsAt } = await readWorkflow(deps, id);
     if (kept !== undefined && hasApplied(kept.record, by.requestId)) return kept;
-    const message = refusalOfSwitch(kept, id) ?? (await refusalOfStart(deps.store, id, host));
-    if (message !== undefined) {
-      throw failedPrecondition('HOST_REFUSED', message, { resource: `hosts/${id.hostId}` });
-    }
+    const isOff = refusalOfSwitch(kept, id);
+    if (isOff !== undefined) throw hostRefused('workflowDisabled', isOff, `hosts/${id.hostId}`);
+    await refuseStart(deps.store, id, host);
     const spec = create(WorkflowSpecSchema, { variables: { ...variables } });
     const base = kept?.record ?? (await newWorkflow(deps, id, spec, host));
     const order = { ...orderOf(base, host, by, plan.hash), variables, planReason: plan.reason };

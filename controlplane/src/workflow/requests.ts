@@ -12,6 +12,7 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   alreadyExists,
   failedPrecondition,
+  hostRefused,
   WorkflowRunState,
   type WorkflowSpec,
   WorkflowSpecSchema,
@@ -170,14 +171,14 @@ async function refuseUnknownPlan(
   throw failedPrecondition('PLAN_GONE', message, { resource: host?.name ?? '' });
 }
 
-async function refuseStart(
+/** Throws why no run of a workflow may begin on the host now. */
+export async function refuseStart(
   store: StateStore,
   id: WorkflowId,
   host: wire.HostRecord,
 ): Promise<void> {
-  const message = await refusalOfStart(store, id, host);
-  if (message === undefined) return;
-  throw failedPrecondition('HOST_REFUSED', message, { resource: `hosts/${id.hostId}` });
+  const found = await refusalOfStart(store, id, host);
+  if (found !== undefined) throw hostRefused(found.reason, found.message, `hosts/${id.hostId}`);
 }
 
 /** Why a host gets no further workflow; undefined: it may have one more. */
@@ -216,7 +217,7 @@ export async function startedOrTakenBack(
       takeBack(deps, id, { number, requestId, isNew }),
     );
     if (message === undefined) return undefined;
-    throw failedPrecondition('HOST_REFUSED', message, { resource: `hosts/${id.hostId}` });
+    throw hostRefused('notNow', message, `hosts/${id.hostId}`);
   });
 }
 

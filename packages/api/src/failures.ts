@@ -9,6 +9,7 @@ import {
   type FailureDetails,
   FailureDetailsSchema,
   FailureType,
+  HostRefusal,
   type PriorityPlace,
   TransientCause,
 } from './gen/rackwright/v1/failure_pb.ts';
@@ -26,6 +27,9 @@ type NamesOf<Enum> = CamelCase<Exclude<keyof Enum & string, 'UNSPECIFIED'>>;
 export type FailureName = NamesOf<typeof FailureType>;
 /** Why an attempt could not find out: "runnerAway". */
 export type TransientName = NamesOf<typeof TransientCause>;
+
+/** Why a host refuses a request: "busy". */
+export type HostRefusalName = NamesOf<typeof HostRefusal>;
 
 interface Names<Name extends string, Value extends number> {
   readonly names: readonly Name[];
@@ -55,6 +59,8 @@ const failures = namesOf<typeof FailureType, FailureType>(FailureType);
 const troubles = namesOf<typeof BmcTrouble, BmcTrouble>(BmcTrouble);
 const transients = namesOf<typeof TransientCause, TransientCause>(TransientCause);
 
+const hostRefusals = namesOf<typeof HostRefusal, HostRefusal>(HostRefusal);
+
 /** Every name, in the order of the list. */
 export const failureNames: readonly FailureName[] = failures.names;
 export const transientNames: readonly TransientName[] = transients.names;
@@ -62,6 +68,13 @@ export const transientNames: readonly TransientName[] = transients.names;
 /** On the wire. */
 export function failureTypeOf(name: FailureName): FailureType {
   return failures.valueOf[name];
+}
+
+export const hostRefusalNames: readonly HostRefusalName[] = hostRefusals.names;
+
+/** As it stands in the metadata of an ErrorInfo: "NOTHING_TO_DO". */
+export function hostRefusalWord(name: HostRefusalName): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
 }
 
 /** Undefined for what this version does not know. */

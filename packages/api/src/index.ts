@@ -22,6 +22,9 @@ export {
   failureNames,
   failureTypeOf,
   failureWord,
+  type HostRefusalName,
+  hostRefusalNames,
+  hostRefusalWord,
   otherHost,
   shownCertificate,
   type TransientName,
@@ -53,6 +56,7 @@ export * from './gen/rackwright/v1/run_pb.ts';
 export * from './gen/rackwright/v1/secrets_pb.ts';
 export * from './gen/rackwright/v1/template_pb.ts';
 export * from './gen/rackwright/v1/workflow_pb.ts';
+export { hostRefused } from './host-refused.ts';
 export { Masking, maskText } from './masking.ts';
 export { type OperatorClients, operatorClients } from './operators.ts';
 export type { Guard } from './rpc/admission.ts';

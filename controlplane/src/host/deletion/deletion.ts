@@ -52,7 +52,7 @@ export function isDeletionStanding({ status }: Turn, { mode }: DeleteRequest): b
 export function remove(turn: Turn, request: DeleteRequest, by: Requester): Refusal | undefined {
   const { status, record, context } = turn;
   const busy = busyWith(turn);
-  if (busy !== undefined) return refused(turn, busyText(busy));
+  if (busy !== undefined) return refused(turn, 'busy', busyText(busy));
   const mode = request.mode === DeletionMode.FORCE ? DeletionMode.FORCE : DeletionMode.NORMAL;
   const { reason } = request;
   delete status.backoff;
@@ -65,7 +65,8 @@ export function remove(turn: Turn, request: DeleteRequest, by: Requester): Refus
   // A host that came here before a landing noted it, or whose provision is under way.
   const runsImage = status.state === HostState.PROVISIONED || run?.kind === RunKind.PROVISION;
   if (runsImage || (status.dirty && status.image !== '')) record.eraseBeforeRemoval = true;
-  if (isForced(turn) && context.tombstones >= tombstonesMax) return refused(turn, tooManyRemains);
+  if (isForced(turn) && context.tombstones >= tombstonesMax)
+    return refused(turn, 'limit', tooManyRemains);
   if (run === undefined) return undefined;
   if (isForced(turn)) limitCall(turn);
   const leadsThere = run.kind === RunKind.RELEASE || run.requestedBy === deletionActor;
@@ -89,10 +90,15 @@ const makeAgain = 'make the host known again afterwards';
 export function cancelDelete(turn: Turn, reason: string, by: Requester): Refusal | undefined {
   const { status, record } = turn;
   if (status.deletion === undefined)
-    return refused(turn, 'no deletion is under way; there is nothing to take back');
-  if (isForced(turn)) return refused(turn, `a forced deletion cannot be taken back; ${makeAgain}`);
+    return refused(turn, 'nothingToDo', 'no deletion is under way; there is nothing to take back');
+  if (isForced(turn))
+    return refused(turn, 'deleting', `a forced deletion cannot be taken back; ${makeAgain}`);
   if (record.forgetting)
-    return refused(turn, `the removal has begun and cannot be taken back; ${makeAgain}`);
+    return refused(
+      turn,
+      'deleting',
+      `the removal has begun and cannot be taken back; ${makeAgain}`,
+    );
   delete status.deletion;
   delete status.backoff;
   delete record.plannedDeletion;

@@ -39,7 +39,8 @@ export function refusalOfFence(
     ? 'fencePending is lifted once the agent has forgotten the host that was removed by force; ' +
       'if that machine can reach nothing any more, say so: physically_disconnected'
     : 'physically_disconnected is only for the hold fencePending, which is not among them';
-  return { code: 'failedPrecondition', message: `${host.name}: ${message}` };
+  const reason = lifted ? 'fenced' : 'nothingToDo';
+  return { code: 'failedPrecondition', reason, message: `${host.name}: ${message}` };
 }
 
 /** The host is fenced off by these, and by nobody else. */

@@ -38,10 +38,12 @@ function isPlannable(request: HostRequest): request is PlannableRequest {
 export function refusalOfPlan(turn: Turn, request: HostRequest): Refusal | undefined {
   const { plan: kept } = request;
   if (kept === undefined) return undefined;
-  if (!isPlannable(request)) return refused(turn, `${request.kind} cannot be started by a plan`);
+  if (!isPlannable(request))
+    return refused(turn, 'planChanged', `${request.kind} cannot be started by a plan`);
   const now = planNow(turn, request, kept.basis?.request);
   if ('code' in now) return now;
-  if (now.plan.hash !== kept.plan?.hash) return refused(turn, planChangedText(kept, now));
+  if (now.plan.hash !== kept.plan?.hash)
+    return refused(turn, 'planChanged', planChangedText(kept, now));
   return request.kind === 'delete' ? refusalWhileErased(turn, kept) : undefined;
 }
 
@@ -59,7 +61,7 @@ function refusalWhileErased(turn: Turn, kept: store.PlanRecord): Refusal | undef
   const hostId = idOf(host.name);
   const first = `take the deletion back first (rackwright host cancel-delete ${hostId})`;
   const words = `${runName(run)} of the deletion is under way and does not follow this plan`;
-  return refused(turn, `${words}; ${first}, then plan it anew and start that`);
+  return refused(turn, 'deleting', `${words}; ${first}, then plan it anew and start that`);
 }
 
 /** "the plan does not hold any more: disk A (1 GB) is gone; …" */

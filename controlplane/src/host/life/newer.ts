@@ -50,7 +50,10 @@ export function foldNewer(turn: Turn, event: HostEvent): HostOutcome | undefined
   const { request } = event;
   if (request.kind !== 'delete' || request.mode !== DeletionMode.FORCE) {
     const message = `${host.name}: its ${newer} is not known to this version; ${whatToDo}`;
-    return { kind: 'refused', refusal: { code: 'failedPrecondition', message } };
+    return {
+      kind: 'refused',
+      refusal: { code: 'failedPrecondition', reason: 'newerRecord', message },
+    };
   }
   leaveBehind(turn, `work: this version does not know the host's ${newer}; it may still go on`);
   // Whose care it is in is not known either.

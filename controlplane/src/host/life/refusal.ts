@@ -5,11 +5,12 @@
  */
 import { toJson } from '@bufbuild/protobuf';
 import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
-import { type Hold, HoldScope, type Run } from '@rackwright/api';
+import { type Hold, HoldKind, HoldScope, type HostRefusalName, type Run } from '@rackwright/api';
 import { placeOf } from '../run/step-parts.ts';
+import { isSystemHold } from '../turn/system-holds.ts';
 import { type Kind, type State } from '../turn/transitions.ts';
 import { activeRun, runName, type Turn } from '../turn/turn.ts';
-import type { HostRequest, Refusal, Requester, RequestKind } from '../turn/types.ts';
+import type { HostRequest, Refusal, RefusalOfHost, Requester, RequestKind } from '../turn/types.ts';
 import { claimedText, isPool } from './claim.ts';
 import { endsUse, isPerson } from './ends-use.ts';
 import { lookFirstReason, missing } from './goal.ts';
@@ -52,20 +53,25 @@ const interrupting: ReadonlySet<RequestKind> = new Set([
 const switching: ReadonlySet<RequestKind> = new Set(['powerOn', 'inspect']);
 
 /** A refusal by what the host is or does now. */
-export function refused({ host }: Turn, text: string): Refusal {
-  return { code: 'failedPrecondition', message: `${host.name}: ${text}` };
+export function refused({ host }: Turn, reason: HostRefusalName, text: string): RefusalOfHost {
+  return { code: 'failedPrecondition', reason, message: `${host.name}: ${text}` };
 }
 
 /** Why a request is refused, or undefined. */
 export function refusalOf(turn: Turn, request: HostRequest, by: Requester): Refusal | undefined {
   const { kind } = request;
-  const text = refusedByTables(turn, kind) ?? refusedByPeople(turn, request, by);
-  const reason = text ?? (startsWork(turn, kind) ? missing(turn)?.message : undefined);
-  if (reason === undefined) return undefined;
-  return { code: 'failedPrecondition', message: `${turn.host.name}: ${reason}` };
+  const found = refusedByTables(turn, kind) ?? refusedByPeople(turn, request, by);
+  if (found !== undefined) return refused(turn, found.reason, found.text);
+  const lack = startsWork(turn, kind) ? missing(turn) : undefined;
+  return lack === undefined ? undefined : refused(turn, 'notReady', lack.message);
 }
 
-function refusedByTables(turn: Turn, kind: RequestKind): string | undefined {
+interface Why {
+  readonly reason: HostRefusalName;
+  readonly text: string;
+}
+
+function refusedByTables(turn: Turn, kind: RequestKind): Why | undefined {
   const { status } = turn;
   const run = activeRun(status);
   const byState = requests[kind][status.state as State];
@@ -74,19 +80,18 @@ function refusedByTables(turn: Turn, kind: RequestKind): string | undefined {
   const cell = byRun === 'accept' && !ofRun ? byState : byRun;
   // What work keeps a host from its deletion, and whether it still does, is judged by `busy.ts`.
   if (cell === 'accept' || (kind === 'delete' && run !== undefined)) return undefined;
-  return run === undefined || byRun === 'accept' ? cell.refuse : `${heldBy(run)}; ${cell.refuse}`;
+  if (run === undefined || byRun === 'accept') return { reason: 'state', text: cell.refuse };
+  return { reason: 'busy', text: `${heldBy(run)}; ${cell.refuse}` };
 }
 
-function refusedByPeople(turn: Turn, request: HostRequest, by: Requester): string | undefined {
+function refusedByPeople(turn: Turn, request: HostRequest, by: Requester): Why | undefined {
   const { kind } = request;
   const { deletion, claim } = turn.status;
   // Who is busy is judged where the intent is written down (`deletion.ts`).
   if (kind === 'delete') return undefined;
   if (deletion !== undefined && ordering.has(kind)) {
-    return (
-      `${deletion.by} asked for its deletion ${sinceText(deletion.at)}; ` +
-      'take that back first (cancel-delete)'
-    );
+    const asked = `${deletion.by} asked for its deletion ${sinceText(deletion.at)}`;
+    return { reason: 'deleting', text: `${asked}; take that back first (cancel-delete)` };
   }
   // A failed clean that is gone on with erases like any other.
   const erases = kind === 'resume' && activeRun(turn.status) === undefined;
@@ -95,22 +100,24 @@ function refusedByPeople(turn: Turn, request: HostRequest, by: Requester): strin
   const interrupts = interrupting.has(kind) || erases || switches || endsOthersRun(turn, kind, by);
   if (claim !== undefined && claim.by !== by.actor && interrupts) {
     const isLetThrough = isPool(claim.by) && isPerson(by.actor) && !endsUse(turn, request);
-    if (!isLetThrough) return claimedText(claim);
+    if (!isLetThrough) return { reason: 'claimed', text: claimedText(claim) };
   }
   // G3 of `restored.ts`.
   const waitsForLook = turn.record.lookFirstSince !== undefined;
-  if (waitsForLook && isPool(by.actor) && interrupts) return lookFirstReason;
+  if (waitsForLook && isPool(by.actor) && interrupts) {
+    return { reason: 'restored', text: lookFirstReason };
+  }
   if (kind === 'release') {
     const kept = holdOf(turn, HoldScope.RELEASE);
-    if (kept !== undefined) return holdText(kept, 'release');
+    if (kept !== undefined) return heldFrom(kept, 'release');
   }
   if (powering.has(kind)) {
     const kept = holdOf(turn, HoldScope.POWER);
-    if (kept !== undefined) return holdText(kept, 'power');
+    if (kept !== undefined) return heldFrom(kept, 'power');
   }
   if (!startsWork(turn, kind)) return undefined;
   const kept = holdOf(turn, HoldScope.WORK);
-  return kept === undefined ? undefined : holdText(kept, 'work');
+  return kept === undefined ? undefined : heldFrom(kept, 'work');
 }
 
 /** Only an administrator ends a run that who uses the host has asked for. */
@@ -134,6 +141,13 @@ function startsWork(turn: Turn, kind: RequestKind): boolean {
 /** The first hold of a scope, or undefined. */
 export function holdOf({ status }: Turn, scope: HoldScope): Hold | undefined {
   return status.holds.find((hold) => hold.scope === scope);
+}
+
+function heldFrom(hold: Hold, scope: string): Why {
+  const isFence = isSystemHold(hold, HoldKind.FENCE_PENDING);
+  const isRestored = isSystemHold(hold, HoldKind.RESTORED);
+  const reason = isFence ? 'fenced' : isRestored ? 'restored' : 'held';
+  return { reason, text: holdText(hold, scope) };
 }
 
 function holdText({ by, since, until, reason }: Hold, scope: string): string {

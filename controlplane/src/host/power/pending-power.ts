@@ -43,7 +43,7 @@ export function refusalOfOldDisk(
     `${host.name} may hold data of its last use, and would boot it; ` +
     'clean it first, boot it into rescue (the runner, which touches nothing), ' +
     'or give boot_old_disk_reason';
-  return { code: 'failedPrecondition', message };
+  return { code: 'failedPrecondition', reason: 'oldData', message };
 }
 
 /** What has become of the power that a run which failed has to give back as it was. */

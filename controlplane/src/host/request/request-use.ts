@@ -51,7 +51,7 @@ export function workflow(
 ): Refusal | undefined {
   if (request.steps.length === 0) return invalid('steps', 'is empty; name at least one step');
   if (request.use !== undefined && !isInUseOf(turn.record, request.use)) {
-    return refused(turn, 'it has changed hands since this run was asked for');
+    return refused(turn, 'changedHands', 'it has changed hands since this run was asked for');
   }
   const refusal = refusalOfWorkflow(turn, request);
   if (refusal !== undefined) return refusal;
@@ -82,14 +82,22 @@ export function image(
   );
   if (lacks !== undefined) {
     const { rack } = turn.spec;
-    return refused(turn, `the agent of ${rack} does not know ${lacks}; update it first`);
+    return refused(
+      turn,
+      'agentTooOld',
+      `the agent of ${rack} does not know ${lacks}; update it first`,
+    );
   }
   const boots = refusalOfOldDisk(turn, request);
-  if (boots !== undefined) return refused(turn, boots);
+  if (boots !== undefined) return refused(turn, 'oldData', boots);
   const claimedBy = status.claim?.by;
   if (request.kind === 'reimage' && claimedBy !== by.actor) {
     const holder = claimedBy === undefined ? 'nobody' : claimedBy;
-    return refused(turn, `only who holds its claim may reimage it (${holder}); claim it first`);
+    return refused(
+      turn,
+      'claimed',
+      `only who holds its claim may reimage it (${holder}); claim it first`,
+    );
   }
   takeDeployment(turn, request);
   const told = deploymentOf(turn, { number: record.runCount + 1n });
@@ -168,10 +176,10 @@ export function adopt(turn: Turn, to: HostState, by: Requester): Refusal | undef
 export function claim(turn: Turn, reason: string, by: Requester): Refusal | undefined {
   const { status } = turn;
   if (status.claim !== undefined && status.claim.by !== by.actor) {
-    return refused(turn, claimedText(status.claim));
+    return refused(turn, 'claimed', claimedText(status.claim));
   }
   if (status.deletion !== undefined) {
-    return refused(turn, 'it is to be deleted; take that back first (cancel-delete)');
+    return refused(turn, 'deleting', 'it is to be deleted; take that back first (cancel-delete)');
   }
   status.claim = create(ClaimSchema, { by: by.actor, reason, at: status.claim?.at ?? now(turn) });
   return undefined;
@@ -179,11 +187,12 @@ export function claim(turn: Turn, reason: string, by: Requester): Refusal | unde
 
 export function unclaim(turn: Turn, reason: string, by: Requester): Refusal | undefined {
   const { claim } = turn.status;
-  if (claim === undefined) return refused(turn, 'nobody claims it; there is nothing to give up');
+  if (claim === undefined)
+    return refused(turn, 'nothingToDo', 'nobody claims it; there is nothing to give up');
   const isOthers = claim.by !== by.actor && !isPool(claim.by);
   if (isOthers && by.mayEndOthersUse !== true) {
     const text = `${claimedText(claim)}: by ${claim.by}, or by an administrator`;
-    return refused(turn, text);
+    return refused(turn, 'claimed', text);
   }
   delete turn.status.claim;
   causedBy(turn, by.actor, `claim given up: ${reason}`);
@@ -214,7 +223,11 @@ export function hold(
     return each.reason !== reason || each.scope !== scope || each.by !== by.actor;
   });
   if (others.length >= holdsMax) {
-    return refused(turn, `it has ${others.length} holds, as many as are kept; lift one first`);
+    return refused(
+      turn,
+      'limit',
+      `it has ${others.length} holds, as many as are kept; lift one first`,
+    );
   }
   status.holds = others;
   status.holds.push(

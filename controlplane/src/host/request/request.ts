@@ -95,7 +95,10 @@ export function foldRequest(turn: Turn, request: HostRequest, by: Requester): Re
  */
 function retry(turn: Turn, poolGaveUp: boolean): Refusal | undefined {
   const { status, record } = turn;
-  if (!poolGaveUp && !isRetried(turn)) return refused(turn, whatHelps(turn));
+  if (!poolGaveUp && !isRetried(turn)) {
+    const reason = activeRun(turn.status) === undefined ? 'nothingToDo' : 'busy';
+    return refused(turn, reason, whatHelps(turn));
+  }
   record.retries += 1n;
   delete status.backoff;
   delete record.operation?.notBefore;
@@ -145,7 +148,7 @@ function clean(turn: Turn, steps: readonly RequestedStep[], by: Requester): Refu
       { manual: false, steps: automaticNames(turn) },
       turn.context.fleet,
     );
-    if (tooWeak !== undefined) return refused(turn, tooWeak.message);
+    if (tooWeak !== undefined) return refused(turn, 'notCertified', tooWeak.message);
     startRun(turn, RunKind.CLEAN, by.actor);
     return undefined;
   }
@@ -201,7 +204,7 @@ function releaseHold(
     const lost = status.holds.some(isRestoredHold);
     const accept = lost ? `; a restored store is accepted for the whole ${turn.spec.rack}` : '';
     const message = `${turn.host.name} has no such hold; it has: ${held}${accept}`;
-    return { code: 'failedPrecondition', message };
+    return { code: 'failedPrecondition', reason: lost ? 'restored' : 'nothingToDo', message };
   }
   status.holds = kept;
   if (fence !== undefined) turn.record.fences = [];

@@ -23,7 +23,7 @@ export function refusalOfWorkflow(turn: Turn, request: WorkflowRequest): Refusal
   const steps = request.steps.filter(({ skippedBecause }) => skippedBecause === '');
   for (const step of steps) {
     const problem = problemOf(turn, step);
-    if (problem !== undefined) return refused(turn, `step ${step.title}: ${problem}`);
+    if (problem !== undefined) return refused(turn, 'notAllowed', `step ${step.title}: ${problem}`);
   }
   return refusalOfDisk(turn, steps) ?? refusalOfSize(turn, workflowSteps(turn, request));
 }
@@ -56,5 +56,5 @@ function refusalOfSize(turn: Turn, steps: RunStep[]): Refusal | undefined {
   const bytes = toBinary(RunSchema, create(RunSchema, { steps })).length;
   if (bytes <= runBytesMax) return undefined;
   const text = `the rendered template has ${bytes} bytes; at most ${runBytesMax} are run`;
-  return refused(turn, `${text}; move long scripts into an image`);
+  return refused(turn, 'limit', `${text}; move long scripts into an image`);
 }

@@ -41,7 +41,7 @@ export function resumeFailed(turn: Turn, reason: string, by: Requester): Refusal
   const failed = record.failedRun;
   if (failed === undefined || status.afterFailure === undefined) {
     const message = `${host.name}: no failed clean can be resumed; ask for a clean`;
-    return { code: 'failedPrecondition', message };
+    return { code: 'failedPrecondition', reason: 'nothingToDo', message };
   }
   const runner = isInRunner(turn) ? record.runner : undefined;
   const { devicePlan, certified, plannedErasure } = record;

@@ -16,7 +16,7 @@ export function stepOn(turn: Turn, request: StepOn, by: Requester): Refusal | un
   const run = activeRun(turn.status);
   if (run === undefined) {
     if (request.kind === 'resume') return resumeFailed(turn, request.reason, by);
-    return refused(turn, 'no run of the host waits for a person');
+    return refused(turn, 'nothingToDo', 'no run of the host waits for a person');
   }
   const step = currentStep(run);
   if (step === undefined || !isHeld(run, step)) return refusedAt(turn, request, step);
@@ -45,6 +45,7 @@ function refusedAt(turn: Turn, request: StepOn, step: RunStep | undefined): Refu
   const at = step?.name ?? 'its end';
   return refused(
     turn,
+    'busy',
     `the run does not wait for a person (at ${at}); ${request.kind} has nothing to do; ` +
       'wait for its end or abort it',
   );

@@ -13,6 +13,7 @@ import {
   type FleetSpec,
   type Freeze,
   type HoldScope,
+  type HostRefusalName,
   type HostSpec,
   type HostState,
   type PowerMismatchPolicy,
@@ -144,8 +145,19 @@ export interface WorkflowStep {
   readonly handler: boolean;
 }
 
-export interface Refusal {
-  readonly code: 'failedPrecondition' | 'invalidArgument' | 'aborted';
+export type Refusal = RefusalOfHost | RefusalOfRequest;
+
+/** By what the host is or does now. */
+export interface RefusalOfHost {
+  readonly code: 'failedPrecondition';
+  readonly reason: HostRefusalName;
+  readonly message: string;
+  readonly fieldViolations?: undefined;
+}
+
+/** By what the request says itself. */
+export interface RefusalOfRequest {
+  readonly code: 'invalidArgument' | 'aborted';
   readonly message: string;
   readonly fieldViolations?: readonly { readonly field: string; readonly description: string }[];
 }

@@ -2,7 +2,7 @@
 import {
   aborted,
   type FieldViolation,
-  failedPrecondition,
+  hostRefused,
   invalidArgument,
   notFound,
   type store as wire,
@@ -30,7 +30,7 @@ function refusalOf(refused: Extract<RequestOutcome, { kind: 'refused' }>, name: 
   const { message } = refused;
   switch (refused.code) {
     case 'failedPrecondition':
-      return failedPrecondition('HOST_REFUSED', message, { resource: name });
+      return hostRefused(refused.reason, message, name);
     case 'aborted':
       return aborted('ETAG_MISMATCH', message);
     case 'invalidArgument': {
