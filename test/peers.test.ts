@@ -1,7 +1,9 @@
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { isNewEnough, parsePeers } from './peers.ts';
+import { peer } from './peers-tests/peer.ts';
 
 test('comments and empty lines are no packages', () => {
   expect(parsePeers('# all\n\nqemu-utils  # images\n  curl\n')).toEqual(['qemu-utils', 'curl']);
@@ -17,4 +19,20 @@ test('a NATS server below 2.10.27 is refused and any above is taken', () => {
   const refused = ['v2.9.10', 'v2.10.26', 'v1.99.99', 'nats-server: unusable'];
   expect(accepted.map((one) => isNewEnough(`nats-server: ${one}`))).not.toContain(false);
   expect(refused.map((one) => isNewEnough(`nats-server: ${one}`))).not.toContain(true);
+});
+
+test('a link that atftpd has under the name of another server is not that server', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'peer-'));
+  try {
+    const other = join(folder, 'rackwright-atftpd');
+    writeFileSync(other, '#!/bin/sh\n', { mode: 0o755 });
+    symlinkSync('rackwright-atftpd', join(folder, 'rackwright-in.tftpd'));
+    vi.stubEnv('PATH', folder);
+    expect(peer('rackwright-in.tftpd').kind).toBe('found');
+    expect(peer('rackwright-in.tftpd', { noLink: true }).kind).toBe('missing');
+    expect(peer('rackwright-atftpd', { noLink: true })).toEqual({ kind: 'found', path: other });
+  } finally {
+    vi.unstubAllEnvs();
+    rmSync(folder, { recursive: true });
+  }
 });

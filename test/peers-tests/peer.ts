@@ -1,7 +1,7 @@
 /** Programs that others wrote and our tests talk to: where they are, or why a test is skipped. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { accessSync, constants } from 'node:fs';
-import { join } from 'node:path';
+import { accessSync, constants, realpathSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { peerMissing } from '../skipped-reporter.ts';
 
 export type Peer =
@@ -12,13 +12,19 @@ export type Peer =
 /** Debian keeps servers where an ordinary user's PATH does not look. */
 const systemFolders = ['/usr/local/sbin', '/usr/sbin', '/sbin'];
 
+export interface PeerOptions {
+  /** Takes no link to a program of another name: packages link their own to a common one. */
+  readonly noLink?: boolean;
+}
+
 /** Looks a program up by name; `npm run peers` installs those of test/peers.txt. */
-export function peer(program: string): Peer {
+export function peer(program: string, { noLink = false }: PeerOptions = {}): Peer {
   const folders = [...(process.env['PATH'] ?? '').split(':'), ...systemFolders];
   for (const folder of folders.filter((one) => one !== '')) {
     const path = join(folder, program);
     try {
       accessSync(path, constants.X_OK);
+      if (noLink && basename(realpathSync(path)) !== program) continue;
       return { kind: 'found', path };
     } catch {
       // Not in this folder.

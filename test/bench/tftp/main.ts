@@ -8,6 +8,7 @@
  * named and left out (packages tftpd-hpa and atftpd; unpacked copies count when PATH finds them).
  */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -15,7 +16,7 @@ import { join } from 'node:path';
 import { startBoot } from '@rackwright/agent';
 import { nodeClock, nodeDisk, nodeHttp, nodeLog, nodeUdp } from '@rackwright/platform/node';
 import { freeUdpPort } from '../../peers-tests/bmc/ipmi-sim.ts';
-import { peer } from '../../peers-tests/peer.ts';
+import { type PeerOptions, peer } from '../../peers-tests/peer.ts';
 import { fetchTogether } from './client.ts';
 
 const mebibyte = 1024 * 1024;
@@ -48,7 +49,8 @@ const servers: readonly Server[] = [
   },
   {
     name: 'tftpd-hpa',
-    program: programOf('in.tftpd'),
+    // atftpd's package has a link of that name to its own server.
+    program: programOf('in.tftpd', { noLink: true }),
     args: (folder, port) => [
       ...['--foreground', '--listen', '--address', `127.0.0.1:${port}`],
       ...['--user', 'nobody', '--secure', folder],
@@ -64,8 +66,8 @@ const servers: readonly Server[] = [
   },
 ];
 
-function programOf(name: string): string | undefined {
-  const found = peer(name);
+function programOf(name: string, options?: PeerOptions): string | undefined {
+  const found = peer(name, options);
   return found.kind === 'found' ? found.path : undefined;
 }
 
@@ -103,11 +105,20 @@ class CpuMeter {
   }
 
   #look(): void {
-    const children = readFileSync(`/proc/${this.#pid}/task/${this.#pid}/children`, 'utf8');
-    for (const pid of [this.#pid, ...children.trim().split(' ').map(Number)]) {
+    for (const pid of [this.#pid, ...childrenOf(this.#pid)]) {
       const ticks = ticksOf(pid);
       if (ticks !== undefined) this.#ticks.set(pid, ticks);
     }
+  }
+}
+
+/** None when the process has ended. */
+function childrenOf(pid: number): number[] {
+  try {
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
+    return children.trim().split(' ').map(Number);
+  } catch {
+    return [];
   }
 }
 
@@ -123,30 +134,38 @@ async function measure(server: Server, folder: string, files: number, mib: numbe
   const { pid } = child;
   if (pid === undefined) throw new Error(`${server.name} did not start`);
   const meter = new CpuMeter(pid);
+  const exited = once(child, 'exit').then(([code]) => {
+    throw new Error(`${server.name} ended by itself, with ${String(code)}`);
+  });
   try {
-    await fetchTogether({
-      port,
-      fileName: 'file',
-      transfers: 1,
-      blockBytes: 1_468,
-      windowBlocks: 1,
-    });
-    for (const round of rounds) {
-      const cpuBefore = meter.readMs();
-      const startedMs = performance.now();
-      const bytes = await fetchTogether({ port, fileName: 'file', transfers: files, ...round });
-      const seconds = (performance.now() - startedMs) / 1_000;
-      if (bytes !== files * mib * mebibyte) throw new Error(`${server.name} sent ${bytes} bytes`);
-      const megabytes = bytes / 1e6;
-      const what = `${round.blockBytes} × ${round.windowBlocks}`.padStart(8);
-      const speed = (megabytes / seconds).toFixed(0).padStart(5);
-      const cost = ((meter.readMs() - cpuBefore) / megabytes).toFixed(1).padStart(6);
-      console.log(`${server.name.padEnd(12)} ${what}  ${speed} MB/s  ${cost} ms CPU/MB`);
-    }
+    await Promise.race([exited, measureRounds(server, port, meter, files, mib)]);
   } finally {
     meter.stop();
     child.kill('SIGTERM');
-    await new Promise((resolve) => child.once('exit', resolve));
+    await exited.catch(() => undefined);
+  }
+}
+
+async function measureRounds(
+  { name }: Server,
+  port: number,
+  meter: CpuMeter,
+  files: number,
+  mib: number,
+): Promise<void> {
+  const fileName = 'file';
+  await fetchTogether({ port, fileName, transfers: 1, blockBytes: 1_468, windowBlocks: 1 });
+  for (const round of rounds) {
+    const cpuBefore = meter.readMs();
+    const startedMs = performance.now();
+    const bytes = await fetchTogether({ port, fileName, transfers: files, ...round });
+    const seconds = (performance.now() - startedMs) / 1_000;
+    if (bytes !== files * mib * mebibyte) throw new Error(`${name} sent ${bytes} bytes`);
+    const megabytes = bytes / 1e6;
+    const what = `${round.blockBytes} × ${round.windowBlocks}`.padStart(8);
+    const speed = (megabytes / seconds).toFixed(0).padStart(5);
+    const cost = ((meter.readMs() - cpuBefore) / megabytes).toFixed(1).padStart(6);
+    console.log(`${name.padEnd(12)} ${what}  ${speed} MB/s  ${cost} ms CPU/MB`);
   }
 }
 
