@@ -39,6 +39,9 @@ export type DriveFinding =
       readonly kind: 'behindVolume';
       readonly drive: ListedDrive;
       readonly volumes: readonly DeviceFacts[];
+      /** What speaks against it, unless a policy accepts it. */
+      readonly reason: string;
+      readonly action: string;
     }
   /** Virtual media, or an optical drive. */
   | { readonly kind: 'notStorage'; readonly drive: ListedDrive; readonly reason: string }
@@ -184,7 +187,7 @@ function unaccounted(
   volumes: readonly DeviceFacts[],
   left: ReadonlySet<DeviceFacts>,
 ): DriveFinding {
-  if (volumes.length > 0) return { kind: 'behindVolume', drive, volumes };
+  if (volumes.length > 0) return behindVolume(drive, volumes);
   const alike = [...left].find(
     (device) => sizesAgree(drive, device) && plain(device.model) === plain(drive.model),
   );
@@ -199,6 +202,17 @@ function unaccounted(
     'compare the serial number on the disk with both; if the BMC lists a disk that is gone, ' +
     'restart the BMC, then inspect the host again';
   return { kind: 'gap', drive, reason, action };
+}
+
+function behindVolume(drive: ListedDrive, volumes: readonly DeviceFacts[]): DriveFinding {
+  const names = volumes.map((volume) => deviceIdentity(volume) || volume.name).join(', ');
+  const reason =
+    `the BMC lists ${nameOf(drive)}, and no disk accounts for it: ` +
+    `it may be a part of RAID volume ${names}, or a spare with data of its own`;
+  const action =
+    'let its controller show single drives, or, if each of its drives is part of a volume, ' +
+    'set cleaning.raid_drives to accept';
+  return { kind: 'behindVolume', drive, volumes, reason, action };
 }
 
 function actionOf({ name }: ListedDrive): string {

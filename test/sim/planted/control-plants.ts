@@ -266,8 +266,8 @@ export const controlPlants: readonly Plant[] = [
     name: 'planNotCompared',
     breaks: 'a start by plan is refused when what it would do has changed',
     file: 'controlplane/src/host/foresee/plan-check.ts',
-    find: '  if (now.plan.hash !== kept.plan?.hash) return',
-    replace: '  if (now.plan.hash === "") return',
+    find: '  if (now.plan.hash !== kept.plan?.hash)',
+    replace: '  if (now.plan.hash === "")',
     caughtBy: test('controlplane/src/rpc/host/plans.test.ts', 'after a disk was swapped'),
   },
   {

@@ -22,6 +22,7 @@ import {
   store,
 } from '@rackwright/api';
 import { endpointText } from '../bmc/endpoint.ts';
+import { isToBeProvedBeforeItGoes } from '../erasure/power-cycle.ts';
 import { busyText, busyWith, deletionActor } from '../life/busy.ts';
 import { hasWhatRunsNeed, mayTryAgain } from '../life/goal.ts';
 import { refused } from '../life/refusal.ts';
@@ -162,7 +163,9 @@ type Going = Pick<Turn, 'status' | 'record' | 'spec'>;
 /** The run that must succeed before a host may be removed. */
 export function whatComesFirst(going: Going): RunKind | undefined {
   if (going.status.state === HostState.PROVISIONED) return RunKind.RELEASE;
-  return mustBeErased(going) ? RunKind.CLEAN : undefined;
+  if (mustBeErased(going)) return RunKind.CLEAN;
+  const keepsData = going.spec.deletion?.keepData === true;
+  return !keepsData && isToBeProvedBeforeItGoes(going) ? RunKind.INSPECT : undefined;
 }
 
 /** What ran an image and has not been erased since, unless somebody else's data is on it by now. */

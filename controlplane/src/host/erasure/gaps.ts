@@ -3,10 +3,11 @@
  * firmware, and the BMC. What nobody has decided about is a gap, and keeps a host from being erased
  * and from `available` (DESIGN §5, Scope). Pure.
  */
-import type { Inventory, RunFailure } from '@rackwright/api';
+import { type Inventory, RaidDrives, type RunFailure } from '@rackwright/api';
 import {
   compareBmcDrives,
   type DeviceFacts,
+  type DriveFinding,
   describeGap,
   deviceFactsOf,
   deviceIdentity,
@@ -36,9 +37,19 @@ export function gapsOf(turn: Turn, inventory: Inventory): StorageProblem[] {
   ];
 }
 
-function gapsOfBmc(turn: Turn, devices: readonly DeviceFacts[]): StorageProblem[] {
+/** What the devices say of the drives that the BMC lists, by the cleaning policy. */
+export function bmcFindings(turn: Turn, devices: readonly DeviceFacts[]): DriveFinding[] {
   const drives = knownDrives(turn)?.drives ?? [];
-  return compareBmcDrives(drives.map(listedDriveOf), devices).flatMap((finding) => {
+  const isAccepted = turn.spec.cleaning?.raidDrives === RaidDrives.ACCEPT;
+  return compareBmcDrives(drives.map(listedDriveOf), devices).map((finding) => {
+    if (finding.kind !== 'behindVolume' || isAccepted) return finding;
+    const { drive, reason, action } = finding;
+    return { kind: 'gap', drive, reason, action };
+  });
+}
+
+function gapsOfBmc(turn: Turn, devices: readonly DeviceFacts[]): StorageProblem[] {
+  return bmcFindings(turn, devices).flatMap((finding) => {
     switch (finding.kind) {
       case 'gap':
         return [{ text: `${finding.reason}: ${finding.action}` }];

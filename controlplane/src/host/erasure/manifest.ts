@@ -12,23 +12,20 @@ import {
 } from '@rackwright/api';
 import {
   buildManifest,
-  compareBmcDrives,
   type DeviceFacts,
-  type DriveFinding,
   decideSigns,
   deviceFactsOf,
   deviceIdentity,
   type ErasureManifest,
-  listedDriveOf,
   type ScopeDecision,
   ShapeError,
   statementSha256,
   storageSignsOf,
 } from '@rackwright/erasure';
-import { knownDrives } from '../bmc/drives.ts';
 import { invalidResult } from '../turn/step-failure.ts';
 import { activeRun, type Turn } from '../turn/turn.ts';
 import { decideDevices } from './device-plan.ts';
+import { bmcFindings } from './gaps.ts';
 
 type Entry = ErasureManifest['devices'][number];
 type Source = Entry['sources'][number];
@@ -73,9 +70,8 @@ function timeOf({ status }: Turn, { collectedAt }: Inventory): string {
 
 function devicesOf(turn: Turn, inventory: Inventory): Entry[] {
   const weakEnough = turn.spec.cleaning?.level === ErasureLevel.METADATA_ONLY;
-  const byBmc = new Set(
-    findings(turn, inventory).flatMap((each) => (each.kind === 'accounted' ? [each.device] : [])),
-  );
+  const found = bmcFindings(turn, inventory.devices.map(deviceFactsOf));
+  const byBmc = new Set(found.flatMap((each) => (each.kind === 'accounted' ? [each.device] : [])));
   const byName = new Set([...byBmc].map(({ name }) => name));
   return decideDevices(inventory, weakEnough, turn.spec.cleaning).map((decision) => {
     const { name, model, serial, wwn, sizeBytes } = decision.device;
@@ -129,7 +125,7 @@ function signsOf(inventory: Inventory): Entry[] {
 
 /** Drives of the BMC that are no device of the inventory. */
 function drivesOf(turn: Turn, inventory: Inventory): Entry[] {
-  return findings(turn, inventory).flatMap((finding): Entry[] => {
+  return bmcFindings(turn, inventory.devices.map(deviceFactsOf)).flatMap((finding): Entry[] => {
     const { name, model, serial, sizeBytes } = finding.drive;
     const named = { sources: ['bmc' as const], kind: 'drive', name, model, serial, sizeBytes };
     const entry = (decision: Entry['decision']): Entry[] => [{ ...named, wwn: '', decision }];
@@ -139,16 +135,11 @@ function drivesOf(turn: Turn, inventory: Inventory): Entry[] {
       case 'notStorage':
         return entry(listedAs(finding.reason));
       case 'behindVolume':
-        return entry(listedAs(`it may stand behind a volume: ${volumesOf(finding.volumes)}`));
+        return entry(listedAs(`by the policy a part of a volume: ${volumesOf(finding.volumes)}`));
       case 'gap':
         return entry({ kind: 'gap', reason: finding.reason, action: finding.action });
     }
   });
-}
-
-function findings(turn: Turn, inventory: Inventory): DriveFinding[] {
-  const drives = knownDrives(turn)?.drives ?? [];
-  return compareBmcDrives(drives.map(listedDriveOf), inventory.devices.map(deviceFactsOf));
 }
 
 function volumesOf(volumes: readonly DeviceFacts[]): string {

@@ -9,6 +9,7 @@ import {
   FleetSpecSchema,
   HiddenAreas,
   InventorySchema,
+  RaidDrives,
   type StorageDevice,
   StorageDeviceSchema,
   StorageRegionSchema,
@@ -216,6 +217,27 @@ test('a drive that only the BMC lists keeps a host from being erased', () => {
   const found = gapsOf(turn, looked());
   expect(found).toHaveLength(1);
   expect(found[0]?.text).toMatch(/DISK-2.*runner sees no such disk/);
+});
+
+test('a drive that only the BMC lists is a part of a RAID volume only if the policy says so', () => {
+  const volume = create(StorageDeviceSchema, { ...virtioDisk, raidVolume: true });
+  const inventory = create(InventorySchema, { devices: [volume] });
+  const drive = { source: StorageSource.BMC, kind: StorageSignKind.DRIVE, name: 'Bay 7' };
+  const bmcDrives = create(BmcDriveListSchema, {
+    ...{ available: true, complete: true, drives: [{ ...drive, serial: 'SPARE-1' }] },
+  });
+  const found = (raidDrives: RaidDrives) => {
+    const host = bench({ cleaning: { raidDrives } });
+    host.apply({ kind: 'tick' });
+    host.report(verified());
+    const { facts } = host.context;
+    host.context = { ...host.context, facts: { ...facts, bmcDrives, inventory } };
+    return gapsOf(beginTurn(host.record, { ...host.context, nowMs: host.nowMs }), inventory);
+  };
+  expect(found(RaidDrives.UNSPECIFIED).map(({ text }) => text)).toEqual([
+    expect.stringMatching(/SPARE-1.*or a spare with data.*set cleaning.raid_drives to accept/),
+  ]);
+  expect(found(RaidDrives.ACCEPT)).toEqual([]);
 });
 
 function looked() {

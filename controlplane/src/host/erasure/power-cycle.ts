@@ -97,6 +97,21 @@ export function isDue({ record, status }: Pick<Turn, 'record' | 'status'>): bool
   return record.unproved.length > 0 && record.unprovedEpoch === status.useEpoch;
 }
 
+/**
+ * Whether a host that goes out of use is to be read again first: no boot after that would. Not where
+ * its policy leaves it to the next boot.
+ */
+export function isToBeProvedBeforeItGoes({
+  record,
+  status,
+  spec,
+}: Pick<Turn, 'record' | 'status' | 'spec'>): boolean {
+  const check = spec.cleaning?.powerCycleCheck ?? PowerCycleCheck.UNSPECIFIED;
+  const isOthers =
+    status.state === HostState.EXTERNAL || record.adoptTo === HostState.EXTERNAL || status.dirty;
+  return check !== PowerCycleCheck.NEXT_BOOT && !isOthers && isDue({ record, status });
+}
+
 /** P1: what the host was used since is not read again. */
 export function dropUsed(turn: Turn): void {
   if (!isDue(turn)) turn.record.unproved = [];

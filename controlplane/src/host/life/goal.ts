@@ -20,6 +20,7 @@ import {
 } from '@rackwright/api';
 import { backoffDelayMs } from '@rackwright/results';
 import { hardwareFaultOf, isInspectedSince } from '../erasure/hardware.ts';
+import { isToBeProvedBeforeItGoes } from '../erasure/power-cycle.ts';
 import { isForced } from '../run/forced.ts';
 import { clearFault, setFault } from '../turn/fault.ts';
 import { verifyFailed } from '../turn/transitions.ts';
@@ -67,13 +68,20 @@ export function wantedRun(turn: Turn): RunKind | undefined {
   if (metAnotherMachine(turn)) return RunKind.VERIFY;
   // Asked for and refused: the BMC is not what the last verify proved.
   if (status.faults.some(({ type }) => type === verifyFailed)) return RunKind.VERIFY;
+  if (turn.spec.retired && isToBeProvedBeforeItGoes(turn) && !isInUse(status)) {
+    return RunKind.INSPECT;
+  }
   if (status.state !== HostState.MANAGEABLE || !wantsAvailable(turn.spec)) return undefined;
   // Who uses the host, or works on it in rescue, decides when it may be erased.
-  if (claimOfUse(status) !== undefined || status.inRescue) return undefined;
+  if (isInUse(status)) return undefined;
   if (context.facts.inventory === undefined) return RunKind.INSPECT;
   const fault = hardwareFaultOf(status);
   if (fault === undefined) return RunKind.CLEAN;
   return isInspectedSince(status, fault) ? undefined : RunKind.INSPECT;
+}
+
+function isInUse(status: Turn['status']): boolean {
+  return claimOfUse(status) !== undefined || status.inRescue;
 }
 
 const leadsToGoal: ReadonlySet<RunKind> = new Set([

@@ -59,6 +59,7 @@ const updatablePaths = [
   'spec.cleaning.method',
   'spec.cleaning.moved_disks',
   'spec.cleaning.usb_disks',
+  'spec.cleaning.raid_drives',
   'spec.retired',
   'spec.root_disk',
   'spec.deletion',

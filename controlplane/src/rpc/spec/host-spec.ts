@@ -12,6 +12,7 @@ import {
   HostPower,
   type HostSpec,
   PowerCycleCheck,
+  RaidDrives,
   UsbDisks,
   type VerificationPolicy,
 } from '@rackwright/api';
@@ -147,6 +148,7 @@ function checkCleaning(path: string, cleaning: CleaningPolicy, violations: Viola
   checkEnum(`${path}.power_cycle_check`, PowerCycleCheck, cleaning.powerCycleCheck, violations);
   checkEnum(`${path}.hidden_areas`, HiddenAreas, cleaning.hiddenAreas, violations);
   checkEnum(`${path}.usb_disks`, UsbDisks, cleaning.usbDisks, violations);
+  checkEnum(`${path}.raid_drives`, RaidDrives, cleaning.raidDrives, violations);
   checkEnum(`${path}.method`, CleaningMethod, cleaning.method, violations);
   checkMovedDisks(`${path}.moved_disks`, cleaning.movedDisks, violations);
   checkVerification(`${path}.verification`, cleaning.verification, violations);

@@ -113,6 +113,12 @@ export const specFlags = {
     optional: true,
     brief: 'What becomes of disks on USB',
   },
+  raidDrives: {
+    kind: 'enum',
+    values: ['refuse', 'accept'],
+    optional: true,
+    brief: 'Whether drives that only the BMC lists are parts of RAID volumes',
+  },
   erasureMethod: {
     kind: 'enum',
     values: cleaningMethods,
@@ -151,6 +157,7 @@ export interface SpecFlags {
   readonly powerCycleCheck?: 'immediate' | 'next-boot';
   readonly hiddenAreas?: 'refuse' | 'remove';
   readonly usbDisks?: 'refuse' | 'erase' | 'leave';
+  readonly raidDrives?: 'refuse' | 'accept';
   readonly erasureMethod?: (typeof cleaningMethods)[number];
   readonly movedDisk?: readonly string[];
   readonly rootDisk?: readonly string[];
@@ -198,6 +205,7 @@ export function specFrom(flags: SpecFlags): SpecSaid {
     ),
     ...set('hiddenAreas', flags.hiddenAreas && enumValue('HiddenAreas', flags.hiddenAreas)),
     ...set('usbDisks', flags.usbDisks && enumValue('UsbDisks', flags.usbDisks)),
+    ...set('raidDrives', flags.raidDrives && enumValue('RaidDrives', flags.raidDrives)),
     ...set('method', methodOf(flags.erasureMethod)),
     ...set('movedDisks', flags.movedDisk),
   };

@@ -12,6 +12,7 @@ import {
   HostStateSchema,
   PowerCycleCheckSchema,
   PowerMismatchPolicySchema,
+  RaidDrivesSchema,
   RerunClassSchema,
   RoleSchema,
   RolloutSlotStateSchema,
@@ -41,6 +42,7 @@ const enums = {
   RunKind: RunKindSchema,
   RunOutcome: RunOutcomeSchema,
   StepState: StepStateSchema,
+  RaidDrives: RaidDrivesSchema,
   UsbDisks: UsbDisksSchema,
   WorkflowRunState: WorkflowRunStateSchema,
 } as const;

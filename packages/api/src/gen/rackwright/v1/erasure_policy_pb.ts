@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/v1/erasure_policy.proto.
  */
 export const file_rackwright_v1_erasure_policy: GenFile = /*@__PURE__*/
-  fileDesc("CiJyYWNrd3JpZ2h0L3YxL2VyYXN1cmVfcG9saWN5LnByb3RvEg1yYWNrd3JpZ2h0LnYxIpoCChJWZXJpZmljYXRpb25Qb2xpY3kSEQoEZnVsbBgBIAEoCEgAiAEBEh0KEGZ1bGxfYmVsb3dfYnl0ZXMYAiABKARIAYgBARIXCgpzaGFyZV9wcGNtGAMgASgNSAKIAQESFwoKaG9sZV9ieXRlcxgEIAEoBEgDiAEBEhoKDWNvbmZpZGVuY2VfYnAYBSABKA1IBIgBARIfChJzYW1wbGVfb3ZlcndyaXR0ZW4YBiABKAhIBYgBAUIHCgVfZnVsbEITChFfZnVsbF9iZWxvd19ieXRlc0INCgtfc2hhcmVfcHBjbUINCgtfaG9sZV9ieXRlc0IQCg5fY29uZmlkZW5jZV9icEIVChNfc2FtcGxlX292ZXJ3cml0dGVuKnYKD1Bvd2VyQ3ljbGVDaGVjaxIhCh1QT1dFUl9DWUNMRV9DSEVDS19VTlNQRUNJRklFRBAAEh8KG1BPV0VSX0NZQ0xFX0NIRUNLX0lNTUVESUFURRABEh8KG1BPV0VSX0NZQ0xFX0NIRUNLX05FWFRfQk9PVBACKl0KC0hpZGRlbkFyZWFzEhwKGEhJRERFTl9BUkVBU19VTlNQRUNJRklFRBAAEhcKE0hJRERFTl9BUkVBU19SRUZVU0UQARIXChNISURERU5fQVJFQVNfUkVNT1ZFEAIqZQoIVXNiRGlza3MSGQoVVVNCX0RJU0tTX1VOU1BFQ0lGSUVEEAASFAoQVVNCX0RJU0tTX1JFRlVTRRABEhMKD1VTQl9ESVNLU19FUkFTRRACEhMKD1VTQl9ESVNLU19MRUFWRRADKvUCCg5DbGVhbmluZ01ldGhvZBIfChtDTEVBTklOR19NRVRIT0RfVU5TUEVDSUZJRUQQABIfChtDTEVBTklOR19NRVRIT0RfTlZNRV9GT1JNQVQQARImCiJDTEVBTklOR19NRVRIT0RfTlZNRV9GT1JNQVRfQ1JZUFRPEAISGwoXQ0xFQU5JTkdfTUVUSE9EX0RJU0NBUkQQAxIdChlDTEVBTklOR19NRVRIT0RfT1ZFUldSSVRFEAQSIwofQ0xFQU5JTkdfTUVUSE9EX1NBTklUSVpFX0NSWVBUTxAFEiIKHkNMRUFOSU5HX01FVEhPRF9TQU5JVElaRV9CTE9DSxAGEiYKIkNMRUFOSU5HX01FVEhPRF9TQU5JVElaRV9PVkVSV1JJVEUQBxIkCiBDTEVBTklOR19NRVRIT0RfQVRBX1NFQ1VSRV9FUkFTRRAIEiYKIkNMRUFOSU5HX01FVEhPRF9BVEFfRU5IQU5DRURfRVJBU0UQCWIGcHJvdG8z");
+  fileDesc("CiJyYWNrd3JpZ2h0L3YxL2VyYXN1cmVfcG9saWN5LnByb3RvEg1yYWNrd3JpZ2h0LnYxIpoCChJWZXJpZmljYXRpb25Qb2xpY3kSEQoEZnVsbBgBIAEoCEgAiAEBEh0KEGZ1bGxfYmVsb3dfYnl0ZXMYAiABKARIAYgBARIXCgpzaGFyZV9wcGNtGAMgASgNSAKIAQESFwoKaG9sZV9ieXRlcxgEIAEoBEgDiAEBEhoKDWNvbmZpZGVuY2VfYnAYBSABKA1IBIgBARIfChJzYW1wbGVfb3ZlcndyaXR0ZW4YBiABKAhIBYgBAUIHCgVfZnVsbEITChFfZnVsbF9iZWxvd19ieXRlc0INCgtfc2hhcmVfcHBjbUINCgtfaG9sZV9ieXRlc0IQCg5fY29uZmlkZW5jZV9icEIVChNfc2FtcGxlX292ZXJ3cml0dGVuKnYKD1Bvd2VyQ3ljbGVDaGVjaxIhCh1QT1dFUl9DWUNMRV9DSEVDS19VTlNQRUNJRklFRBAAEh8KG1BPV0VSX0NZQ0xFX0NIRUNLX0lNTUVESUFURRABEh8KG1BPV0VSX0NZQ0xFX0NIRUNLX05FWFRfQk9PVBACKl0KC0hpZGRlbkFyZWFzEhwKGEhJRERFTl9BUkVBU19VTlNQRUNJRklFRBAAEhcKE0hJRERFTl9BUkVBU19SRUZVU0UQARIXChNISURERU5fQVJFQVNfUkVNT1ZFEAIqZQoIVXNiRGlza3MSGQoVVVNCX0RJU0tTX1VOU1BFQ0lGSUVEEAASFAoQVVNCX0RJU0tTX1JFRlVTRRABEhMKD1VTQl9ESVNLU19FUkFTRRACEhMKD1VTQl9ESVNLU19MRUFWRRADKlkKClJhaWREcml2ZXMSGwoXUkFJRF9EUklWRVNfVU5TUEVDSUZJRUQQABIWChJSQUlEX0RSSVZFU19SRUZVU0UQARIWChJSQUlEX0RSSVZFU19BQ0NFUFQQAir1AgoOQ2xlYW5pbmdNZXRob2QSHwobQ0xFQU5JTkdfTUVUSE9EX1VOU1BFQ0lGSUVEEAASHwobQ0xFQU5JTkdfTUVUSE9EX05WTUVfRk9STUFUEAESJgoiQ0xFQU5JTkdfTUVUSE9EX05WTUVfRk9STUFUX0NSWVBUTxACEhsKF0NMRUFOSU5HX01FVEhPRF9ESVNDQVJEEAMSHQoZQ0xFQU5JTkdfTUVUSE9EX09WRVJXUklURRAEEiMKH0NMRUFOSU5HX01FVEhPRF9TQU5JVElaRV9DUllQVE8QBRIiCh5DTEVBTklOR19NRVRIT0RfU0FOSVRJWkVfQkxPQ0sQBhImCiJDTEVBTklOR19NRVRIT0RfU0FOSVRJWkVfT1ZFUldSSVRFEAcSJAogQ0xFQU5JTkdfTUVUSE9EX0FUQV9TRUNVUkVfRVJBU0UQCBImCiJDTEVBTklOR19NRVRIT0RfQVRBX0VOSEFOQ0VEX0VSQVNFEAliBnByb3RvMw");
 
 /**
  * VerificationPolicy says what reading back must find. A disk is read whole when it was overwritten
@@ -183,6 +183,47 @@ export const UsbDisksSchema: GenEnum<UsbDisks> = /*@__PURE__*/
   enumDesc(file_rackwright_v1_erasure_policy, 2);
 
 /**
+ * RaidDrives is what becomes of drives that the BMC lists and that no disk accounts for, where the
+ * runner sees volumes of a RAID controller: members of a volume, or spares with data of their own.
+ *
+ * @generated from enum rackwright.v1.RaidDrives
+ */
+export const RaidDrives = {
+  /**
+   * Means refuse.
+   *
+   * @generated from enum value: RAID_DRIVES_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * @generated from enum value: RAID_DRIVES_REFUSE = 1;
+   */
+  REFUSE: 1,
+
+  /**
+   * Each of them is part of a volume, and erased with it; the manifest says so.
+   *
+   * @generated from enum value: RAID_DRIVES_ACCEPT = 2;
+   */
+  ACCEPT: 2,
+} as const;
+
+/**
+ * RaidDrives is what becomes of drives that the BMC lists and that no disk accounts for, where the
+ * runner sees volumes of a RAID controller: members of a volume, or spares with data of their own.
+ *
+ * @generated from enum rackwright.v1.RaidDrives
+ */
+export type RaidDrives = (typeof RaidDrives)[keyof typeof RaidDrives] | UnknownEnum;
+
+/**
+ * Describes the enum rackwright.v1.RaidDrives.
+ */
+export const RaidDrivesSchema: GenEnum<RaidDrives> = /*@__PURE__*/
+  enumDesc(file_rackwright_v1_erasure_policy, 3);
+
+/**
  * CleaningMethod is how every disk of a host is erased. A disk that does not offer the method is
  * refused and named.
  *
@@ -256,5 +297,5 @@ export type CleaningMethod = (typeof CleaningMethod)[keyof typeof CleaningMethod
  * Describes the enum rackwright.v1.CleaningMethod.
  */
 export const CleaningMethodSchema: GenEnum<CleaningMethod> = /*@__PURE__*/
-  enumDesc(file_rackwright_v1_erasure_policy, 3);
+  enumDesc(file_rackwright_v1_erasure_policy, 4);
 
