@@ -135,7 +135,6 @@ async function rereadLater(work: Work, end: DeviceEnd, turns: Turns): Promise<De
   const { rereadDelay } = target.asked;
   const delayMs = rereadDelay === undefined ? 0 : durationMs(rereadDelay);
   if (delayMs <= 0 || end.verdict.kind !== 'erased') return end;
-  if (context.order.mode !== agent.StepMode.RUN) return end;
   const seconds = Math.ceil(delayMs / 1_000);
   work.progress(work.pace.fraction, `waits ${seconds} s until it is read again`);
   if (!(await pause(context, delayMs))) {

@@ -80,6 +80,22 @@ test('names a holder that does not go, whatever the exit code says', async () =>
   expect(readFileSync(join(root, 'sys/block/md127/md/array_state'), 'utf8')).toBe('clean\n');
 });
 
+test('stops no array that has still to be written down: a member may be in no plan', async () => {
+  put('sys/block/md127/md/array_state', 'active\n');
+  const { exec } = dmsetup();
+  const taken = takeDown(exec);
+  await expect(taken).rejects.toThrow('the array md127 (raid1) is active, and not at rest');
+  expect(readFileSync(join(root, 'sys/block/md127/md/array_state'), 'utf8')).toBe('active\n');
+});
+
+test('waits until an array that was written to is at rest', async () => {
+  put('sys/block/md127/md/array_state', 'active-idle\n');
+  const { exec } = dmsetup();
+  setTimeout(() => put('sys/block/md127/md/array_state', 'clean\n'), 150);
+  await expect(takeDown(exec)).rejects.toThrow('sda is still held by md127');
+  expect(readFileSync(join(root, 'sys/block/md127/md/array_state'), 'utf8')).toBe('clear');
+});
+
 test('touches nothing when anything of it is mounted', async () => {
   put('proc/self/mountinfo', '21 1 253:0 / /data rw - ext4 /dev/dm-0 rw\n');
   const { exec, done } = dmsetup();

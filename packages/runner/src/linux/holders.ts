@@ -5,10 +5,13 @@
  * Invariants:
  * H1 Only what holds the one device goes, and what holds that; nothing is looked up by content.
  * H2 A holder has gone when /sys shows it no more; an exit code proves nothing.
- * H3 What is mounted or swapped on is left alone: somebody uses it.
+ * H3 An array stops only in a state in which that writes nothing: a member may be a disk that is in
+ *    no plan.
+ * H4 What is mounted or swapped on is left alone: somebody uses it.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isDismantlable, type Region } from '@rackwright/erasure';
 import type { Exec } from '@rackwright/platform';
 import { DeviceError } from '../block-devices.ts';
@@ -51,9 +54,29 @@ async function takeDown(exec: Exec, roots: SysRoots, holder: string): Promise<st
     : await unmap(exec, folder, holder);
 }
 
+/**
+ * States in which nothing of an array is still to be written down on its members. An array that was
+ * written to becomes `clean` by itself, after 200 ms unless somebody has set another time.
+ */
+const restingStates: ReadonlySet<string> = new Set([
+  ...['clean', 'read-auto', 'readonly', 'inactive', 'broken'],
+]);
+const restTimeoutMs = 5_000;
+const restLookMs = 100;
+
 /** `clear` stops an array as STOP_ARRAY does (kernel documentation, admin-guide/md). */
 async function stopArray(folder: string, holder: string): Promise<string> {
   const what = `${holder} (${cleanText(await readText(folder, 'md/level')) || 'md'})`;
+  for (let waitedMs = 0; ; waitedMs += restLookMs) {
+    const before = await readText(folder, 'md/array_state');
+    if (restingStates.has(before)) break;
+    if (waitedMs >= restTimeoutMs) {
+      throw new DeviceError(
+        `the array ${what} is ${before || 'in no known state'}, and not at rest`,
+      );
+    }
+    await sleep(restLookMs);
+  }
   try {
     await writeFile(join(folder, 'md/array_state'), 'clear');
   } catch (cause) {

@@ -108,6 +108,19 @@ test('starts SCSI sanitize, and does not take one that is still running for ende
   await expect(erase(slow.exec, disk(), 'sanitizeBlock')).rejects.toThrow(/in progress \(12 %\)/);
 });
 
+test('does not take a SCSI sanitize for ended when nobody answered whether it is', async () => {
+  const { exec } = tools((line) => (line.includes('hdparm') ? '' : 'ok'));
+  const mute: Exec = {
+    run: (request) =>
+      request.file === 'sg_requests'
+        ? Promise.resolve({ kind: 'timedOut', stdout: '', stderr: '' })
+        : exec.run(request),
+  };
+  await expect(erase(mute, disk(), 'sanitizeBlock')).rejects.toThrow(
+    'does not say whether its sanitize has ended',
+  );
+});
+
 test('sets a password, erases, and believes only the state that the disk shows', async () => {
   const states = [ata, ata, locked, ata];
   const { exec, asked } = tools((line) => (line.includes('Istdout') ? states.shift() : ''));

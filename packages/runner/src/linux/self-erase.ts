@@ -12,7 +12,7 @@ import type { DeviceFacts, SanitizeFacts, SelfErasure } from '@rackwright/erasur
 import type { Exec } from '@rackwright/platform';
 import { DeviceError } from '../block-devices.ts';
 import { parseAtaIdentity } from './ata-identity.ts';
-import { inheritedPath, runTool, sayTool } from './tool.ts';
+import { hearTool, inheritedPath, runTool, sayTool } from './tool.ts';
 
 /** A device as it is held: what tools get is the descriptor. */
 export interface OpenDevice {
@@ -225,7 +225,13 @@ export function parseAtaSanitize(text: string): SanitizeStatus {
 /** sg_sanitize asks on until the device reports no progress any more. */
 async function sanitizeScsi(exec: Exec, open: OpenDevice, method: SelfErasure): Promise<string[]> {
   const lines = await command(exec, open, 'sg_sanitize', ['--quick', ...scsiActions(method)]);
-  const left = parseSanitizeSense(await tell(exec, open, 'sg_requests', ['--progress']));
+  const asked = ['--progress', inheritedPath(0)];
+  const sense = await hearTool(exec, 'sg_requests', asked, askTimeoutMs, [open.descriptor]);
+  // A disk at rest has nothing to say: that is told apart from a tool that did not answer.
+  if (sense === undefined) {
+    throw new DeviceError(`${open.name} does not say whether its sanitize has ended`);
+  }
+  const left = parseSanitizeSense(sense);
   if (left !== undefined) throw new DeviceError(`${open.name}: ${left}`);
   return lines;
 }

@@ -77,16 +77,21 @@ export async function askTool(
 }
 
 /** What the tool wrote, however it ended; empty when it did not. Its exit code proves nothing. */
-export async function sayTool(
+export async function sayTool(...call: Parameters<typeof hearTool>): Promise<string> {
+  return (await hearTool(...call)) ?? '';
+}
+
+/** As `sayTool`; undefined when the tool could not be started, or did not end in time. */
+export async function hearTool(
   exec: Exec,
   file: string,
   args: readonly string[],
   timeoutMs: number,
   descriptors: readonly number[] = [],
-): Promise<string> {
+): Promise<string | undefined> {
   const outputBytesMax = toolOutputBytesMax;
   const result = await exec.run({ file, args, timeoutMs, outputBytesMax, descriptors });
-  return result.kind === 'exited' ? `${result.stdout}\n${result.stderr}` : '';
+  return result.kind === 'exited' ? `${result.stdout}\n${result.stderr}` : undefined;
 }
 
 function linesOf(...outputs: readonly string[]): string[] {
