@@ -12,6 +12,7 @@ import {
   runnerStarts,
   takeWitnessesAway,
 } from './machines.ts';
+import { shortPauses } from './pauses.ts';
 import { Rack } from './rack.ts';
 
 const timeout = 600_000;
@@ -61,8 +62,6 @@ function exchangeCards([a, b]: Pair): Pair {
   return [a, b];
 }
 
-const soon = { retryDelayMs: 200, retryDelayMaxMs: 1_000, goalDelayMs: 500, goalFailuresMax: 2 };
-
 /** Two hosts that were verified, and crossed then. */
 async function startCrossed(options: CrossedOptions): Promise<Rack> {
   const { cross = (machines) => crossBmcs(...machines) } = options;
@@ -73,7 +72,7 @@ async function startCrossed(options: CrossedOptions): Promise<Rack> {
     agent: { netboots: { missingAfterMs: 1_500 } },
     ...(bootTimeoutMs === undefined
       ? {}
-      : { controlplane: { engine: { ...soon, bootTimeoutMs } } }),
+      : { controlplane: { engine: { ...shortPauses, goalFailuresMax: 2, bootTimeoutMs } } }),
     prepareMachine: witnesses ? () => undefined : takeWitnessesAway,
     ...(allowUnproven ? { cleaning: { allowUnprovenIdentity: true } } : {}),
   });

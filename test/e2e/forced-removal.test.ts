@@ -16,6 +16,7 @@ import {
 import { describe, expect, test } from 'vitest';
 import { removalBoundaries, removalTable, removalVictims } from './kill-table.ts';
 import type { MachinePlan } from './machines.ts';
+import { shortPauses } from './pauses.ts';
 import { programOf } from './programs.ts';
 import { eventually, Rack } from './rack.ts';
 
@@ -31,13 +32,7 @@ const run = promisify(execFile);
 const timeout = 300_000;
 const name = 'hosts/h1';
 /** The harness's own, with little patience for an agent that hangs. */
-const engine = {
-  retryDelayMs: 200,
-  retryDelayMaxMs: 1_000,
-  goalDelayMs: 500,
-  goalFailuresMax: 2,
-  forcedCallTimeoutMs: 500,
-};
+const engine = { ...shortPauses, goalFailuresMax: 2, forcedCallTimeoutMs: 500 };
 
 const isVerified = ({ status }: Host): boolean =>
   status?.state === HostState.MANAGEABLE && status.run?.phase === RunPhase.ENDED;

@@ -37,6 +37,7 @@ import { nodeClock, nodeDisk, nodeRandom } from '@rackwright/platform/node';
 import { freePorts } from '@rackwright/sim/loopback';
 import { openSqliteStore, RETENTION_DEFAULT } from '@rackwright/store';
 import { instantExecutor } from '../instant/machines.ts';
+import { shortPauses } from './pauses.ts';
 
 const clock = nodeClock();
 const random = nodeRandom();
@@ -195,7 +196,7 @@ export class Site {
         operators: { address, port: operators },
         agents: { address, port: agents, advertise: `${address}:${agents}` },
         names: [address],
-        engine: { retryDelayMs: 200, retryDelayMaxMs: 1_000, goalDelayMs: 500 },
+        engine: shortPauses,
         sessions: { heartbeatIntervalMs: 250, leaseDurationMs: 3_000 },
         resyncIntervalMs: 2_000,
       }),

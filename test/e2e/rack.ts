@@ -30,6 +30,7 @@ import { type BootNetwork, type LeaseGiver, startLeaseGiver } from '@rackwright/
 import { freePorts } from '@rackwright/sim/loopback';
 import { endProcessesOf } from './leftovers.ts';
 import { bmcPassword, type MachineFolder, type MachinePlan, makeMachine } from './machines.ts';
+import { shortPauses } from './pauses.ts';
 import { compileCache, type ProgramForm, type ProgramName, programOf } from './programs.ts';
 
 const run = promisify(execFile);
@@ -271,7 +272,7 @@ export class Rack {
       operators: { address, port: operators },
       agents: { address, port: agents, advertise: `127.0.0.1:${agents}` },
       names: ['127.0.0.1', 'localhost'],
-      engine: { retryDelayMs: 200, retryDelayMaxMs: 1_000, goalDelayMs: 500, goalFailuresMax: 2 },
+      engine: { ...shortPauses, goalFailuresMax: 2 },
       sessions: { heartbeatIntervalMs: 250, leaseDurationMs: 3_000 },
       resyncIntervalMs: 2_000,
       ...this.#options.controlplane,

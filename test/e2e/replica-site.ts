@@ -22,6 +22,7 @@ import { nodeRandom } from '@rackwright/platform/node';
 import { freePorts } from '@rackwright/sim/loopback';
 import { NatsCluster } from '@rackwright/store/testing';
 import { Box, until } from './identity-site.ts';
+import { shortPauses } from './pauses.ts';
 import { programOf } from './programs.ts';
 
 const address = '127.0.0.1';
@@ -178,7 +179,7 @@ export class ReplicaSite {
         ...{ bucket, replicas: this.nats.addresses.length },
       },
       secrets: { key: { file: keyFile } },
-      engine: { retryDelayMs: 200, retryDelayMaxMs: 1_000, goalDelayMs: 500 },
+      engine: shortPauses,
       sessions: { heartbeatIntervalMs: 250, leaseDurationMs: 3_000 },
       resyncIntervalMs: 2_000,
     };

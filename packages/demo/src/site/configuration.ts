@@ -38,6 +38,7 @@ export function controlPlaneConfig(folder: string, ports: ControlPlanePorts): ob
       goalDelayMs: 5_000,
       goalDelayMaxMs: 5_000,
       goalFailuresMax: 100,
+      rereadDelayMs: 2_000,
     },
     sessions: { heartbeatIntervalMs: 500, leaseDurationMs: 5_000 },
     resyncIntervalMs: 5_000,
