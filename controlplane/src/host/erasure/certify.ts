@@ -172,23 +172,25 @@ function draft(
 ): CertificateDraft {
   const { record, host, status, spec, context } = turn;
   const previous = record.lastStatementSha256;
-  const statement = buildStatement({
-    host: { name: host.name, uid: host.uid },
-    operationId: record.operation?.operation?.id ?? '',
-    useEpoch: Number(status.useEpoch),
-    evidence,
-    deviceIndex,
-    ...(previous.length === 0 ? {} : { previousSha256: Buffer.from(previous).toString('hex') }),
-    report: reportOf(turn),
-    disposition: dispositionOf(turn),
-    orderedBy: status.run?.requestedBy ?? '',
-    ...(context.software === undefined ? {} : { software: context.software }),
-    ...(spec.cleaning?.allowUnprovenIdentity === true
-      ? { identityWaivedBy: 'cleaning.allow_unproven_identity' }
-      : {}),
-  });
-  record.lastStatementSha256 = Buffer.from(statementSha256Of(statement), 'hex');
   const id = certificateId(turn, evidence, deviceIndex);
+  const statement =
+    context.standing?.get(id) ??
+    buildStatement({
+      host: { name: host.name, uid: host.uid },
+      operationId: record.operation?.operation?.id ?? '',
+      useEpoch: Number(status.useEpoch),
+      evidence,
+      deviceIndex,
+      ...(previous.length === 0 ? {} : { previousSha256: Buffer.from(previous).toString('hex') }),
+      report: reportOf(turn),
+      disposition: dispositionOf(turn),
+      orderedBy: status.run?.requestedBy ?? '',
+      ...(context.software === undefined ? {} : { software: context.software }),
+      ...(spec.cleaning?.allowUnprovenIdentity === true
+        ? { identityWaivedBy: 'cleaning.allow_unproven_identity' }
+        : {}),
+    });
+  record.lastStatementSha256 = Buffer.from(statementSha256Of(statement), 'hex');
   record.certified.push(
     create(store.CertifiedDeviceSchema, {
       ...(outcome.device === undefined ? {} : namesOf(deviceFactsOf(outcome.device))),

@@ -1,4 +1,5 @@
 /** Evidence of an erasure: of what was ordered, named by what it says, and written once (H6). */
+import { createHash } from 'node:crypto';
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
 import {
@@ -10,6 +11,7 @@ import {
   TransientCause,
   store as wire,
 } from '@rackwright/api';
+import { joinEvidence } from '@rackwright/erasure';
 import type { MemoryCall, MemoryFault } from '@rackwright/store';
 import { describe, expect, test } from 'vitest';
 import { erased, failed, inspected, nvmeDisk, virtioDisk } from '../testing/bench.ts';
@@ -171,6 +173,25 @@ describe('a control plane that dies between the certificate and the record', () 
     expect(rig.status()).toMatchObject({ state: HostState.AVAILABLE, dirty: false });
     const name = key.replace('.', '/').replace('.', '-');
     expect(rig.status().lastCleaned?.certificates).toEqual([name]);
+  });
+
+  test('is decided again by what stands, where the host was retired meanwhile', async () => {
+    const { rig, replica, again, evidence } = await diedBetween();
+    const spec = rig.record().host?.spec;
+    if (spec === undefined) throw new Error('a host has a spec');
+    const [key = ''] = certificates(rig);
+    const before = rig.read(key, wire.CertificateRecordSchema);
+    await replica.request({ kind: 'update', spec: { ...spec, retired: true }, labels: {} });
+    await brings(again, evidence);
+    expect(rig.read(key, wire.CertificateRecordSchema), 'it stands').toEqual(before);
+    const statement = joinEvidence(before?.statement ?? new Uint8Array(), evidence.payload);
+    expect(JSON.parse(new TextDecoder().decode(statement))).toMatchObject({
+      disposition: 'remainsInHost',
+    });
+    const [certified] = rig.record().certified;
+    const sha256 = createHash('sha256').update(statement).digest();
+    expect(Buffer.from(certified?.statementSha256 ?? []), 'and is cited').toEqual(sha256);
+    expect(again.last().kind.case).toBe('inspect');
   });
 
   test('refuses another statement that stands under the name', async () => {

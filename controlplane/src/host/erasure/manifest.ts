@@ -35,17 +35,21 @@ export function writeManifest(turn: Turn, inventory: Inventory): RunFailure | un
   const { host, status, record } = turn;
   const before = record.lastManifestSha256;
   try {
-    const statement = buildManifest({
-      host: { name: host.name, uid: host.uid },
-      useEpoch: Number(status.useEpoch),
-      createdAt: timeOf(turn, inventory),
-      runnerSession: inventory.runnerSession,
-      devices: [...devicesOf(turn, inventory), ...signsOf(inventory), ...drivesOf(turn, inventory)],
-      previousSha256: before.length === 0 ? null : Buffer.from(before).toString('hex'),
-    });
     const attempt = record.operation?.operation?.id ?? `${host.uid}/0/0/0`;
+    const id = `${attempt.replaceAll('/', '-')}-manifest`;
+    const devices = [devicesOf(turn, inventory), signsOf(inventory), drivesOf(turn, inventory)];
+    const statement =
+      turn.context.standing?.get(id) ??
+      buildManifest({
+        host: { name: host.name, uid: host.uid },
+        useEpoch: Number(status.useEpoch),
+        createdAt: timeOf(turn, inventory),
+        runnerSession: inventory.runnerSession,
+        devices: devices.flat(),
+        previousSha256: before.length === 0 ? null : Buffer.from(before).toString('hex'),
+      });
     const document = {
-      id: `${attempt.replaceAll('/', '-')}-manifest`,
+      id,
       kind: ErasureDocumentKind.MANIFEST,
       host: host.name,
       hostUid: host.uid,

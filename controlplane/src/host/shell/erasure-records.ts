@@ -3,9 +3,10 @@
  * documents. All are create-only, under names that follow from what they are about.
  *
  * Invariants:
- * 1. Whoever writes one again, after a crash or as another replica, writes the same; a record that
- *    says something else is never replaced, and stops the turn. But a disk may be read again after
- *    a turn that was lost, or overtaken, once its addendum or revocation stood: that one stands.
+ * 1. What stands is never replaced. Whoever writes one again, after a crash or as another replica,
+ *    finds it. Where it says something else, because somebody has changed the host meanwhile, the
+ *    turn is decided anew by what stands (`StatementsStand`). An addendum or revocation just stands:
+ *    no record cites it, and a disk may be read again after a turn that was lost.
  * 2. Evidence is durable before a certificate that names it by its digest.
  * 3. All lies below the uid of its host. What leads there from the host's name is durable before
  *    any of it, so that nobody has to look through what belongs to other hosts.
@@ -13,11 +14,23 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { ErasureDocumentKind, ErasureDocumentSchema, store as wire } from '@rackwright/api';
-import { separateEvidence } from '@rackwright/erasure';
+import { joinEvidence, separateEvidence } from '@rackwright/erasure';
 import { storeKey } from '@rackwright/store';
 import { idOf, readShared, writeRecord } from '../../records/index.ts';
 import type { CertificateDraft, DocumentDraft } from '../turn/types.ts';
 import type { HostsDependencies } from './dependencies.ts';
+
+/** Statements of a lost turn stand under ids of this one, and say something else. */
+export class StatementsStand extends Error {
+  override readonly name = 'StatementsStand';
+  /** By the ids of the drafts. */
+  readonly statements: ReadonlyMap<string, Uint8Array>;
+
+  constructor(statements: ReadonlyMap<string, Uint8Array>) {
+    super(`other statements stand already: ${[...statements.keys()].join(', ')}`);
+    this.statements = statements;
+  }
+}
 
 type Writer = Pick<
   HostsDependencies,
@@ -31,6 +44,7 @@ export async function writeCertificates(
 ): Promise<void> {
   await writeOwner(deps, certificates[0]?.host, hostUid);
   const kept = new Set<string>();
+  const standing = new Map<string, Uint8Array>();
   for (const { id, host, statement } of certificates) {
     const { rest, evidence, evidenceSha256 } = separateEvidence(statement);
     if (!kept.has(evidenceSha256)) {
@@ -50,8 +64,13 @@ export async function writeCertificates(
     const written = await writeRecord(deps, wire.CertificateRecordSchema, key, record, 'absent');
     if (written.kind !== 'conflict') continue;
     const found = await readShared(deps.store, wire.CertificateRecordSchema, key);
-    mustBeSame(key, found?.record.statement, rest);
+    const stands = found?.record.statement;
+    // The id follows from the evidence: both must be about the same.
+    if (stands !== undefined && !sameBytes(stands, rest)) {
+      standing.set(id, joinEvidence(stands, evidence));
+    }
   }
+  if (standing.size > 0) throw new StatementsStand(standing);
 }
 
 /** Where a process may be killed once a document of each kind is durable. */
@@ -88,7 +107,9 @@ export async function writeDocuments(
     deps.crashPoint(storedPoints[draft.kind] ?? 'cp.documentStored');
     if (written.kind !== 'conflict' || draft.kind !== ErasureDocumentKind.MANIFEST) continue;
     const found = await readShared(deps.store, wire.ErasureDocumentRecordSchema, key);
-    mustBeSame(key, found?.record.document?.statement, statement);
+    const stands = found?.record.document?.statement;
+    if (stands === undefined || sameBytes(stands, statement)) continue;
+    throw new StatementsStand(new Map([[id, stands]]));
   }
 }
 
@@ -100,8 +121,6 @@ async function writeOwner(deps: Writer, host: string | undefined, hostUid: strin
   await writeRecord(deps, wire.ErasureOwnerRecordSchema, key, record, 'absent');
 }
 
-/** A turn before a crash may have written it already: then it says the same. */
-function mustBeSame(key: string, found: Uint8Array | undefined, wanted: Uint8Array): void {
-  if (found !== undefined && Buffer.from(found).equals(wanted)) return;
-  throw new Error(`${key} holds another statement than the one to be written`);
+function sameBytes(one: Uint8Array, other: Uint8Array): boolean {
+  return Buffer.from(one).equals(other);
 }

@@ -44,6 +44,7 @@ import type {
 import { logChange } from './change-log.ts';
 import type { HostsDependencies } from './dependencies.ts';
 import { writeEvidence, writeFacts } from './effects.ts';
+import { StatementsStand } from './erasure-records.ts';
 import { HostFeed } from './feed.ts';
 import { FinishedRuns } from './finished-runs.ts';
 import { Limits } from './limits.ts';
@@ -235,6 +236,7 @@ export class Hosts {
     // One that opens while this turn reads has its Hello behind it in the queue: not before that.
     const knownRack = this.#index.rackOf(hostId);
     const before = this.#deps.registry.sessionOf(knownRack ?? '');
+    let standing: ReadonlyMap<string, Uint8Array> = new Map();
     for (let round = 0; round < roundsMax; round++) {
       const found = await readShared(this.#deps.store, wire.HostRecordSchema, key);
       if (found === undefined) return this.#gone(hostId);
@@ -243,10 +245,11 @@ export class Hosts {
       this.#index.note(hostId, found.record);
       this.#feed.decided(hostId, found.revision);
       const session = knownRack === rackIdOf(found.record) ? before : this.#session(found.record);
-      const { outcome, context } = await this.#decide(found.record, event, session);
+      const { outcome, context } = await this.#decide(found.record, event, session, standing);
       if (outcome.kind === 'refused') return { kind: 'refused', refusal: outcome.refusal };
       const revision = await this.#write(key, found.record, found.revision, outcome, event);
-      if (revision === undefined) continue;
+      if (typeof revision === 'object') standing = new Map([...standing, ...revision.statements]);
+      if (typeof revision !== 'number') continue;
       if (revision !== found.revision) this.#waits.note(hostId, outcome.record, context);
       this.#feed.decided(hostId, revision);
       return this.#act(hostId, found.record, outcome, revision);
@@ -258,13 +261,14 @@ export class Hosts {
     record: wire.HostRecord,
     event: HostEvent,
     session: LiveSession | undefined,
+    standing: ReadonlyMap<string, Uint8Array>,
   ): Promise<{ readonly outcome: HostOutcome; readonly context: HostContext }> {
     const identityOwners = await reserveIdentity(this.#deps, record, event);
     const disksElsewhere = await noteDisks(this.#deps, record, event);
     const { fleet } = this.#limits;
     const holdsAddresses = (host: Host | undefined) => takeAddresses(this.#deps, host);
     const gathering = { session, fleet, identityOwners, disksElsewhere, holdsAddresses };
-    const context = await gatherContext(this.#deps, record, gathering);
+    const context = { ...(await gatherContext(this.#deps, record, gathering)), standing };
     return { outcome: step(record, event, context), context };
   }
 
@@ -272,15 +276,23 @@ export class Hosts {
     return this.#deps.registry.sessionOf(rackIdOf(record));
   }
 
-  /** Evidence first, then the record that cites it. Undefined when another writer was faster. */
+  /**
+   * Evidence first, then the record that cites it. Undefined when another writer was faster; what
+   * stands of a lost turn where that says something else.
+   */
   async #write(
     key: string,
     before: wire.HostRecord,
     revision: number,
     outcome: Exclude<HostOutcome, { kind: 'refused' }>,
     event: HostEvent,
-  ): Promise<number | undefined> {
-    await writeEvidence(this.#deps, before, outcome.effects);
+  ): Promise<number | StatementsStand | undefined> {
+    try {
+      await writeEvidence(this.#deps, before, outcome.effects);
+    } catch (error) {
+      if (error instanceof StatementsStand) return error;
+      throw error;
+    }
     if (outcome.effects.some((effect) => effect.kind === 'certify')) {
       this.#deps.crashPoint('cp.certificatesStored');
     }

@@ -251,6 +251,11 @@ export interface HostContext {
   readonly disksElsewhere?: ReadonlyMap<string, string>;
   /** What signs, as certificates name it. */
   readonly software?: { readonly version: string; readonly buildSha256?: string };
+  /**
+   * Statements that a turn which was lost before its record was written has left, by the id under
+   * which this turn would write its own. They stand, and the record cites them.
+   */
+  readonly standing?: ReadonlyMap<string, Uint8Array>;
   /** Whether the host holds every value that must be unique; without them it starts nothing. */
   readonly reservationsHeld: boolean;
   /** Hosts removed by force that the rack's agent has still to forget. */

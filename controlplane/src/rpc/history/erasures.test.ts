@@ -102,7 +102,9 @@ test('what stands about a certificate stands, whatever a later reading would say
     await writeDocuments(writer(), [{ id: `${hostUid}-${id}`, kind, ...about }]);
   };
   await writes(ADDENDUM, '1-4-1-1-0123abcd-addendum');
-  await expect(writes(MANIFEST, '1-5-1-manifest')).rejects.toThrow('another statement');
+  await expect(writes(MANIFEST, '1-5-1-manifest')).rejects.toThrow(
+    'other statements stand already',
+  );
   const { erasureDocuments } = await fixture.erasures.listErasureDocuments({ host: 'hosts/twice' });
   const said = erasureDocuments.map(({ statement }) => new TextDecoder().decode(statement));
   expect(said.join()).not.toContain('of another reading');

@@ -1,0 +1,7 @@
+/** The engine's pauses in tests that run in real time: as short as still tells one from the next. */
+export const shortPauses = {
+  retryDelayMs: 200,
+  retryDelayMaxMs: 1_000,
+  goalDelayMs: 500,
+  rereadDelayMs: 300,
+} as const;
