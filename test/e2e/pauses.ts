@@ -1,4 +1,4 @@
-/** The engine's pauses in tests that run in real time: as short as still tells one from the next. */
+/** The engine's pauses in tests that run in real time. */
 export const shortPauses = {
   retryDelayMs: 200,
   retryDelayMaxMs: 1_000,

@@ -164,8 +164,8 @@ type Going = Pick<Turn, 'status' | 'record' | 'spec'>;
 export function whatComesFirst(going: Going): RunKind | undefined {
   if (going.status.state === HostState.PROVISIONED) return RunKind.RELEASE;
   if (mustBeErased(going)) return RunKind.CLEAN;
-  const keepsData = going.spec.deletion?.keepData === true;
-  return !keepsData && isToBeProvedBeforeItGoes(going) ? RunKind.INSPECT : undefined;
+  if (going.spec.deletion?.keepData === true) return undefined;
+  return isToBeProvedBeforeItGoes(going) ? RunKind.INSPECT : undefined;
 }
 
 /** What ran an image and has not been erased since, unless somebody else's data is on it by now. */

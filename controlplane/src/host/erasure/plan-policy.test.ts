@@ -219,7 +219,7 @@ test('a drive that only the BMC lists keeps a host from being erased', () => {
   expect(found[0]?.text).toMatch(/DISK-2.*runner sees no such disk/);
 });
 
-test('a drive that only the BMC lists is a part of a RAID volume only if the policy says so', () => {
+test('a drive that only the BMC lists is part of a RAID volume if the policy says so', () => {
   const volume = create(StorageDeviceSchema, { ...virtioDisk, raidVolume: true });
   const inventory = create(InventorySchema, { devices: [volume] });
   const drive = { source: StorageSource.BMC, kind: StorageSignKind.DRIVE, name: 'Bay 7' };

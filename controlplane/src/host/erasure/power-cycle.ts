@@ -98,8 +98,8 @@ export function isDue({ record, status }: Pick<Turn, 'record' | 'status'>): bool
 }
 
 /**
- * Whether a host that goes out of use is to be read again first: no boot after that would. Not where
- * its policy leaves it to the next boot.
+ * Whether a host that goes out of use is to be read again first: no boot after that would. A policy
+ * may leave it to the next boot all the same.
  */
 export function isToBeProvedBeforeItGoes({
   record,

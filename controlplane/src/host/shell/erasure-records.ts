@@ -5,8 +5,8 @@
  * Invariants:
  * 1. What stands is never replaced. Whoever writes one again, after a crash or as another replica,
  *    finds it. Where it says something else, because somebody has changed the host meanwhile, the
- *    turn is decided anew by what stands (`StatementsStand`). An addendum or revocation just stands:
- *    no record cites it, and a disk may be read again after a turn that was lost.
+ *    turn is decided anew by what stands (`StatementsStand`). No record cites an addendum or a
+ *    revocation: the first one stands, and a disk may be read again after a turn that was lost.
  * 2. Evidence is durable before a certificate that names it by its digest.
  * 3. All lies below the uid of its host. What leads there from the host's name is durable before
  *    any of it, so that nobody has to look through what belongs to other hosts.
