@@ -57,6 +57,12 @@ test('certifies a disk whose overlay is frozen, and says that nobody knows what 
   expect(parseStatement(statement).dismantled).toHaveLength(64);
 });
 
+test('states how often a disk was read, and its speed over all readings', () => {
+  const twice = { readings: 2, bytesOfReadings: 30_000_000n, verifyMs: 1_000n };
+  const statement = parseStatement(buildStatement(context({ evidence: evidence(twice) })));
+  expect(statement).toMatchObject({ verifyPasses: 2, readSpeed: 30_000_000, verifyMs: 1_000 });
+});
+
 const manifest = buildManifest({
   host: { name: 'hosts/h1', uid: 'uid-1' },
   useEpoch: 3,

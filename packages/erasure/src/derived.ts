@@ -175,18 +175,20 @@ function workFields(
   const verifyMs = Number(outcome.verifyMs);
   const bytesWritten = Number(outcome.bytesWritten);
   const isRead = verdict.kind === 'erased';
+  const allRead = isRead ? Math.max(verdict.bytesRead, Number(outcome.bytesOfReadings)) : 0;
   const errors = Object.entries(outcome.errors)
     .filter(([, count]) => count > 0n)
     .sort(([left], [right]) => (left < right ? -1 : 1));
   return {
     rounds: isRead ? 1 : 0,
-    verifyPasses: isRead ? 1 : 0,
+    // Who says that it is erased has read it at least once.
+    verifyPasses: isRead ? Math.max(1, outcome.readings) : 0,
     bytesWritten,
     hiddenBytesRemoved: Number(outcome.hiddenBytesRemoved),
     methodMs,
     verifyMs,
     writeSpeed: speed(bytesWritten, methodMs),
-    readSpeed: speed(isRead ? verdict.bytesRead : 0, verifyMs),
+    readSpeed: speed(allRead, verifyMs),
     errors: errors.map(([kind, count]) => ({ kind, count: Number(count) })),
     notExamined: notExaminedFields(outcome),
     dismantled: boundDeviceLog(outcome.dismantled),

@@ -103,7 +103,10 @@ test('reads again after the delay, and finds what has come back', async () => {
   );
   expect(verdicts(end)).toEqual([agent.VerdictKind.NOT_ERASED, agent.VerdictKind.ERASED]);
   // The same places and others.
-  expect(Number(end.evidence?.devices?.[1]?.placesRead)).toBeGreaterThan(places + 100);
+  const other = end.evidence?.devices?.[1];
+  expect(Number(other?.placesRead)).toBeGreaterThan(places + 100);
+  expect(other?.readings).toBe(2);
+  expect(Number(other?.bytesOfReadings)).toBeGreaterThan(Number(other?.bytesRead));
 });
 
 test('stops waiting for a rereading when it is cancelled', async () => {

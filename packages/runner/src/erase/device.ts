@@ -22,7 +22,7 @@ import { Pace } from './pace.ts';
 import { readAgain, readBack } from './read-back.ts';
 import type { Turns } from './turns.ts';
 import { bytesToRead, planDevice } from './verify.ts';
-import { noteFailure, stopIfCancelled, timed, type Work } from './work.ts';
+import { noReadings, noteFailure, stopIfCancelled, timed, type Work } from './work.ts';
 
 export interface EraseTask extends DeviceTask {
   /** For checks: an earlier attempt wrote the challenge. */
@@ -59,7 +59,7 @@ function startWork(
   return {
     ...{ context, target, held, method, challenges, progress, log: [], errors: {} },
     pace: new Pace(context.clock, written + bytesToRead(challenges)),
-    ...{ bytesWritten: 0, methodMs: 0, verifyMs: 0, loss: undefined },
+    ...{ bytesWritten: 0, methodMs: 0, loss: undefined, ...noReadings },
     challenged: isCheck && challengeProved,
   };
 }

@@ -118,6 +118,8 @@ function countsOf(work: Work): OutcomeInit {
     errors: work.errors,
     methodMs: BigInt(work.methodMs),
     verifyMs: BigInt(work.verifyMs),
+    readings: work.readings,
+    bytesOfReadings: BigInt(work.bytesOfReadings),
   };
 }
 

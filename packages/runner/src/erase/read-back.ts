@@ -35,7 +35,7 @@ export function newPlaces(challenges: readonly RegionChallenge[]): readonly Regi
   return challenges.map((challenge) => ({ ...challenge, marks: [] }));
 }
 
-/** Reads what several plans name, of the same device. Adds to `work.verifyMs`. */
+/** Reads what several plans name, of the same device. Adds to what `work` counts of readings. */
 export async function readConfirmed(
   work: Work,
   plans: readonly (readonly RegionChallenge[])[],
@@ -44,7 +44,9 @@ export async function readConfirmed(
   const memory = borrowTransfers();
   let verdict: Verdict | undefined;
   const read = async (): Promise<void> => {
+    work.readings += 1;
     verdict = await readPlans(work, plans, what, memory.transfers);
+    if (verdict.kind === 'erased') work.bytesOfReadings += verdict.bytesRead;
   };
   try {
     await work.held.confirm();

@@ -12,7 +12,7 @@ import { cannotHold, type DeviceResult, resultOf, unerased } from './outcome.ts'
 import { Pace } from './pace.ts';
 import { newPlaces, readConfirmed } from './read-back.ts';
 import { bytesToRead, planDevice } from './verify.ts';
-import type { Work } from './work.ts';
+import { noReadings, type Work } from './work.ts';
 
 export const verifyErased: Step = {
   description: {
@@ -50,7 +50,8 @@ async function verify(context: StepContext, task: DeviceTask): Promise<DeviceRes
   const work: Work = {
     ...{ context, target, held: grip.held, method, challenges: same, progress },
     pace: new Pace(context.clock, bytesToRead(same) + bytesToRead(others)),
-    ...{ log: [], errors: {}, bytesWritten: 0, methodMs: 0, verifyMs: 0, loss: undefined },
+    ...{ log: [], errors: {}, bytesWritten: 0, methodMs: 0, loss: undefined },
+    ...noReadings,
     challenged: true,
   };
   let beganMs = startMs;

@@ -28,7 +28,13 @@ export interface Work {
   loss: DeviceLoss | undefined;
   methodMs: number;
   verifyMs: number;
+  /** How often it was read, and the bytes of all readings. */
+  readings: number;
+  bytesOfReadings: number;
 }
+
+/** What is known of readings before the first. */
+export const noReadings = { verifyMs: 0, readings: 0, bytesOfReadings: 0 } as const;
 
 /** Between two looks at the kernel while transfers go on, milliseconds. */
 const presentEveryMs = 3_000;
