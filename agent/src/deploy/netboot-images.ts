@@ -13,14 +13,13 @@
 import { equals } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/api';
 import type { NetbootSet } from '@rackwright/oci';
-import type { Clock, Log } from '@rackwright/platform';
+import { type Clock, type Log, pause } from '@rackwright/platform';
 import {
   type Architecture,
   type CredentialOf,
   type HeldHostImage,
   type HostImageProgress,
   type HostImages,
-  pause,
   wantedImage,
 } from '../images/index.ts';
 

@@ -17,8 +17,7 @@ import {
   OciError,
   verifiedBlob,
 } from '@rackwright/oci';
-import type { Clock, LargeFiles, Log, PartFile } from '@rackwright/platform';
-import { pause } from './pause.ts';
+import { type Clock, type LargeFiles, type Log, type PartFile, pause } from '@rackwright/platform';
 
 export interface BlobFetchParts {
   readonly files: LargeFiles;

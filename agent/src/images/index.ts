@@ -1,4 +1,6 @@
 /** Images of commands and of hosts: the rack's cache of them, and where they come from. */
+
+export { aborted } from './aborted.ts';
 export { type AdmissionLimits, defaultAdmissionLimits } from './admission.ts';
 export {
   BlobCache,
@@ -16,6 +18,5 @@ export {
   type WantedHostImage,
 } from './host-images.ts';
 export { type FetchProgress, type HeldImage, Images, type WantedImage } from './images.ts';
-export { aborted, pause } from './pause.ts';
 export { Prefetcher, type PrefetcherParts } from './prefetcher.ts';
 export { type Architecture, architectureNamed, type CredentialOf, wantedImage } from './source.ts';

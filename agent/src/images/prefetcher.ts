@@ -12,9 +12,8 @@
 import { create, equals } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/api';
 import type { Digest } from '@rackwright/oci';
-import type { Clock, Log } from '@rackwright/platform';
+import { type Clock, type Log, pause } from '@rackwright/platform';
 import type { HostImageProgress, HostImages } from './host-images.ts';
-import { pause } from './pause.ts';
 import { architectureNamed, type CredentialOf, wantedImage } from './source.ts';
 
 export interface PrefetcherParts {

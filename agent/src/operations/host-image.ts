@@ -8,7 +8,7 @@
  */
 import { type agent, DeployProof, FirstBootFormat } from '@rackwright/api';
 import { type DiskImage, isOciError, type OciError } from '@rackwright/oci';
-import type { Clock } from '@rackwright/platform';
+import { type Clock, pause } from '@rackwright/platform';
 import type { Failed, FinalResult } from '@rackwright/results';
 import {
   type Architecture,
@@ -16,7 +16,6 @@ import {
   type HeldHostImage,
   type HostImageProgress,
   type HostImages,
-  pause,
   type WantedHostImage,
   wantedImage,
 } from '../images/index.ts';

@@ -10,6 +10,7 @@
  */
 import { create, equals } from '@bufbuild/protobuf';
 import { agent, type store as wire } from '@rackwright/api';
+import { pause } from '@rackwright/platform';
 import { credentialVersions } from '../host/index.ts';
 import type { Kept } from '../records/index.ts';
 import { type BootList, type BootLists, isSameMap } from './boot-lists.ts';
@@ -159,7 +160,7 @@ export class BootSnapshots {
   async #passNow(message: Message): Promise<void> {
     const operation = bootsImage(message);
     if (operation !== undefined) {
-      while (!(await this.send())) await this.#pause();
+      while (!(await this.send())) await pause(this.#deps.clock, retryMs);
       const why = this.#list?.leftOut.get(operation.hostUid);
       if (why !== undefined) return this.#fail(operation, why);
     }
@@ -173,12 +174,6 @@ export class BootSnapshots {
     if (hostId === undefined) return;
     hosts.fail(hostId, operation, 'invalidArgument', why).catch((error: unknown) => {
       log.error({ host: hostId, why }, 'a refusal could not be noted', error);
-    });
-  }
-
-  #pause(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#deps.clock.after(retryMs, resolve);
     });
   }
 }

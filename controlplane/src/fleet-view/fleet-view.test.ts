@@ -4,6 +4,7 @@ import { HostState, store as wire } from '@rackwright/api';
 import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
 import { openMemoryStore, type StateStore, type WatchEvent } from '@rackwright/store';
 import { beforeEach, expect, test } from 'vitest';
+import { untilBroken } from '../following/until-broken.fixture.ts';
 import { FleetView } from './index.ts';
 
 const retryDelayMs = 1_000;
@@ -36,18 +37,6 @@ function held(inner: StateStore): StateStore {
     return untilBroken(inner.watch(from, prefix, signal), broken.promise);
   };
   return target;
-}
-
-async function* untilBroken(
-  events: AsyncIterable<WatchEvent>,
-  broken: Promise<IteratorResult<WatchEvent>>,
-) {
-  const iterator = events[Symbol.asyncIterator]();
-  for (;;) {
-    const next = await Promise.race([iterator.next(), broken]);
-    if (next.done === true) return;
-    yield next.value;
-  }
 }
 
 beforeEach(async () => {

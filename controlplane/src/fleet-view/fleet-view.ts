@@ -13,7 +13,7 @@
  * Must not: be asked where a host is decided on. That is done by its own record.
  */
 import { type HostState, unavailable, store as wire } from '@rackwright/api';
-import type { Clock, Log } from '@rackwright/platform';
+import { type Clock, type Log, pause } from '@rackwright/platform';
 import type { Change, Entry, Listing, Revision, StateStore } from '@rackwright/store';
 import { answered, idOfKey, sharedRecordOf } from '../records/index.ts';
 import { type FleetRow, rowOf } from './row.ts';
@@ -189,17 +189,7 @@ export class FleetView {
 
   /** Ends at once when the view is stopped. */
   #pause(delayMs: number): Promise<void> {
-    const { signal } = this.#stopping;
-    return new Promise((resolve) => {
-      if (signal.aborted) return resolve();
-      const over = () => {
-        cancel();
-        signal.removeEventListener('abort', over);
-        resolve();
-      };
-      const cancel = this.#deps.clock.after(delayMs, over);
-      signal.addEventListener('abort', over);
-    });
+    return pause(this.#deps.clock, delayMs, this.#stopping.signal);
   }
 }
 

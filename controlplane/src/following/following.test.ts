@@ -1,9 +1,10 @@
 /** One watch for all who follow, and nothing that they miss. */
 import type { Log } from '@rackwright/platform';
 import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
-import { type Listing, openMemoryStore, type StateStore, type WatchEvent } from '@rackwright/store';
+import { type Listing, openMemoryStore, type StateStore } from '@rackwright/store';
 import { beforeEach, expect, test } from 'vitest';
 import { type Follower, Following } from './following.ts';
+import { untilBroken } from './until-broken.fixture.ts';
 
 const retryDelayMs = 1_000;
 const bytes = (text: string) => new TextEncoder().encode(text);
@@ -33,15 +34,6 @@ function held(inner: StateStore): StateStore {
     return untilBroken(inner.watch(from, prefix, signal), broken.promise);
   };
   return target;
-}
-
-async function* untilBroken(events: AsyncIterable<WatchEvent>, broken: Promise<never>) {
-  const iterator = events[Symbol.asyncIterator]();
-  for (;;) {
-    const next = await Promise.race([iterator.next(), broken]);
-    if (next.done === true) return;
-    yield next.value;
-  }
 }
 
 beforeEach(async () => {

@@ -1,4 +1,4 @@
-import type { Clock } from '@rackwright/platform';
+import { type Clock, pause } from '@rackwright/platform';
 import { type BmcResult, transient } from './driver.ts';
 
 /** How long and how often an asserted state is looked for. */
@@ -33,19 +33,6 @@ export async function readUntil<T>(
     if (startedMs >= endMs) return reading;
     await pause(clock, timings.pollMs, signal);
   }
-}
-
-/** Waits, or returns early when aborted. */
-function pause(clock: Clock, delayMs: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      cancel();
-      signal?.removeEventListener('abort', done);
-      resolve();
-    };
-    const cancel = clock.after(delayMs, done);
-    signal?.addEventListener('abort', done, { once: true });
-  });
 }
 
 function cancelledWhileReading(): BmcResult<never> {

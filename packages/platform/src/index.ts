@@ -45,6 +45,7 @@ export type { HeldAnswer, LocalCalls, LocalListener } from './local-calls.ts';
 export type { Log, LogFields } from './log.ts';
 export type { NameAnswer, Names } from './names.ts';
 export { nodeVersionProblem } from './node-version.ts';
+export { pause } from './pause.ts';
 export { type Random, randomId } from './random.ts';
 export type { Supervision } from './supervision.ts';
 export type { Udp, UdpBind, UdpHandlers, UdpPeer, UdpSocket } from './udp.ts';

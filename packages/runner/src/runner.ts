@@ -9,7 +9,14 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { type agent, runner } from '@rackwright/api';
-import type { Clock, CrashPoint, Disk, Log, Random } from '@rackwright/platform';
+import {
+  type Clock,
+  type CrashPoint,
+  type Disk,
+  type Log,
+  pause,
+  type Random,
+} from '@rackwright/platform';
 import { type Failed, fullJitterDelayMs } from '@rackwright/results';
 import type { BlockDevices } from './block-devices.ts';
 import { InventoryTooLarge, takeInventory } from './inventory.ts';
@@ -400,9 +407,7 @@ class RunnerLoop {
       longestMs: reconnectLongestMs,
       fraction: this.#parts.random.fraction(),
     });
-    return new Promise((resolve) => {
-      this.#parts.clock.after(Math.max(delayMs, reconnectLeastMs), resolve);
-    });
+    return pause(this.#parts.clock, Math.max(delayMs, reconnectLeastMs));
   }
 }
 

@@ -131,14 +131,11 @@ function deviceProblem(
   }
   const ordered = turn.record.operation?.operation?.kind;
   const seed = ordered?.case === 'runStep' ? ordered.value.challengeSeed : new Uint8Array();
-  const asOrdered = outcome.method === plan.method && sameBytes(outcome.challengeSeed, seed);
+  const asOrdered =
+    outcome.method === plan.method && Buffer.from(outcome.challengeSeed).equals(seed);
   if (!asOrdered) return invalidResult(`disk ${key} was not erased as it was ordered`);
   const untrue = whyUntrue(outcome, plan, mode, orderAgeMs);
   return untrue === undefined ? undefined : invalidResult(`disk ${key}: ${untrue}`);
-}
-
-function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
-  return Buffer.from(a).equals(b);
 }
 
 /** What a clean that has succeeded leaves to be read: level, certificates, what was left alone. */
@@ -294,7 +291,8 @@ export function namesOf(device: DeviceFacts): Names {
 function isOf(certified: Names, device: Names): boolean {
   if (certified.deviceKey !== device.deviceKey) return false;
   return (
-    certified.traitsSha256.length === 0 || sameBytes(certified.traitsSha256, device.traitsSha256)
+    certified.traitsSha256.length === 0 ||
+    Buffer.from(certified.traitsSha256).equals(device.traitsSha256)
   );
 }
 

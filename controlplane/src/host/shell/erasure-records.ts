@@ -66,7 +66,7 @@ export async function writeCertificates(
     const found = await readShared(deps.store, wire.CertificateRecordSchema, key);
     const stands = found?.record.statement;
     // The id follows from the evidence: both must be about the same.
-    if (stands !== undefined && !sameBytes(stands, rest)) {
+    if (stands !== undefined && !Buffer.from(stands).equals(rest)) {
       standing.set(id, joinEvidence(stands, evidence));
     }
   }
@@ -108,7 +108,7 @@ export async function writeDocuments(
     if (written.kind !== 'conflict' || draft.kind !== ErasureDocumentKind.MANIFEST) continue;
     const found = await readShared(deps.store, wire.ErasureDocumentRecordSchema, key);
     const stands = found?.record.document?.statement;
-    if (stands === undefined || sameBytes(stands, statement)) continue;
+    if (stands === undefined || Buffer.from(stands).equals(statement)) continue;
     throw new StatementsStand(new Map([[id, stands]]));
   }
 }
@@ -119,8 +119,4 @@ async function writeOwner(deps: Writer, host: string | undefined, hostUid: strin
   const key = storeKey('erasureOwners', idOf(host), hostUid);
   const record = create(wire.ErasureOwnerRecordSchema, { host });
   await writeRecord(deps, wire.ErasureOwnerRecordSchema, key, record, 'absent');
-}
-
-function sameBytes(one: Uint8Array, other: Uint8Array): boolean {
-  return Buffer.from(one).equals(other);
 }

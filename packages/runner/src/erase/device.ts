@@ -12,6 +12,7 @@
 import { durationMs } from '@bufbuild/protobuf/wkt';
 import { agent } from '@rackwright/api';
 import type { RecordedVerdict } from '@rackwright/erasure';
+import { pause } from '@rackwright/platform';
 import { DeviceError } from '../block-devices.ts';
 import type { StepContext } from '../step.ts';
 import type { Grip } from './grip.ts';
@@ -137,25 +138,10 @@ async function rereadLater(work: Work, end: DeviceEnd, turns: Turns): Promise<De
   if (delayMs <= 0 || end.verdict.kind !== 'erased') return end;
   const seconds = Math.ceil(delayMs / 1_000);
   work.progress(work.pace.fraction, `waits ${seconds} s until it is read again`);
-  if (!(await pause(context, delayMs))) {
+  await pause(context.clock, delayMs, context.signal);
+  if (context.signal.aborted) {
     return { verdict: { kind: 'unverified', reason: 'cancelled before it was read again' } };
   }
   const verdict = await turns.run(() => readAgain(work, `read again after ${seconds} s`));
   return { verdict, returned: verdict.kind === 'notErased' };
-}
-
-/** False when the step is to stop. */
-function pause({ clock, signal }: StepContext, delayMs: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const stop = (): void => {
-      cancel();
-      resolve(false);
-    };
-    const cancel = clock.after(delayMs, () => {
-      signal.removeEventListener('abort', stop);
-      resolve(true);
-    });
-    if (signal.aborted) stop();
-    else signal.addEventListener('abort', stop, { once: true });
-  });
 }
