@@ -177,6 +177,26 @@ describe('append', () => {
     expect(again.journal.state.latestTimeMs).toBe(journal.state.latestTimeMs);
   });
 
+  test('its latest time never falls, also when the clock goes back or at a start', async () => {
+    const disk = new MemoryDisk();
+    const life = disk.open();
+    let nowMs = 5_000_000;
+    const wall: Clock = { ...clock, nowMs: () => nowMs };
+    const options = { disk: life.disk, path, clock: wall, random, log: noLog };
+    const journal = await Journal.open(options);
+    await journal.append(received('h/1/1/1'));
+    expect(journal.state.latestTimeMs).toBe(5_000_000);
+    nowMs = 1_000;
+    await journal.append(received('h/1/2/1'));
+    expect(journal.state.latestTimeMs).toBe(5_000_000);
+    const again = await Journal.open({ ...options, disk: disk.open().disk, rewriteAtBytes: 1 });
+    expect(again.state.latestTimeMs).toBe(5_000_000);
+    await again.append(received('h/1/3/1'));
+    expect((await Journal.open({ ...options, disk: disk.open().disk })).state.latestTimeMs).toBe(
+      5_000_000,
+    );
+  });
+
   test('keeps the order of calls that were made at once', async () => {
     const disk = new MemoryDisk();
     const { journal } = await start(disk);

@@ -231,6 +231,18 @@ describe('two agents of one rack, at two replicas', () => {
     expect(rig.rack()?.sessionReplica).toBe('b');
   });
 
+  test('of one life of an agent the session that the record names alone gets a lease', async () => {
+    const { rig, a, b } = await two();
+    const journal = { ...original, life: 7n };
+    const first = await connectAgent(rig, a, { journal });
+    const second = await connectAgent(rig, b, { journal });
+    expect(rig.rack()?.sessionReplica).toBe('b');
+    await first.heartbeat();
+    await second.heartbeat();
+    expect(first.of('leaseRenewal')).toEqual([]);
+    expect(second.of('leaseRenewal')).toHaveLength(1);
+  });
+
   test('a half-open session takes what a newer one was sent for no loss', async () => {
     const { rig, a, b } = await two();
     await connectAgent(rig, a, { journal: original });

@@ -190,3 +190,19 @@ test('who was told that all is about to be listed gets a listing at last', async
   await advance(4 * retryDelayMs);
   expect(told).toEqual(['listing', 'listed ', 'listing', 'listing', 'listing', 'listed ']);
 });
+
+test('a write between a new listing and the watch after it is told', async () => {
+  const told: string[] = [];
+  await store.put('hosts.a', bytes('1'), 'absent');
+  await follow(noting(told));
+  listings = [
+    async (listing) => {
+      const read = await listing;
+      await store.put('hosts.b', bytes('1'), 'absent');
+      return read;
+    },
+  ];
+  breakWatch();
+  await advance(3 * retryDelayMs);
+  expect(told).toEqual(['listed hosts.a', 'listed hosts.a', 'put hosts.b']);
+});

@@ -304,3 +304,38 @@ test('a retry brings a host back on the digest on which it failed, once for each
   pool.finish();
   expect(pool.condition('UpToDate')).toBe('AllUpdated');
 });
+
+test('a host that failed and is pinned afterwards counts for the threshold no more', () => {
+  const rollout = { maxUnavailable: count(3), failureThreshold: count(2) };
+  const pool = settled(10, { rollout }).push('B');
+  pool.end(firstOut(pool));
+  const pinned = failFirst(pool);
+  expect(pool.surveyed().failedCount).toBe(1);
+  // To the image on which it failed: its failure stays.
+  pool.spec.pins = { [`hosts/${pinned}`]: image('B') };
+  pool.look();
+  expect(pool.record.failures.map(({ host, counted }) => [host, counted])).toEqual([
+    [`hosts/${pinned}`, true],
+  ]);
+  expect(pool.surveyed().failedCount).toBe(0);
+  failFirst(pool);
+  expect([pool.surveyed().failedCount, pool.condition('UpToDate')]).toEqual([
+    1,
+    'RolloutInProgress',
+  ]);
+});
+
+test.each([
+  [2, 'not', false],
+  [1, 'then', true],
+] as const)('an image on which %i of 4 failed is %s a way back', (failures, _, isSettled) => {
+  const rollout = { maxUnavailable: count(4), failureThreshold: count(4) };
+  const pool = settled(4, { rollout }).push('B');
+  for (let done = 0; done < 4; done += 1) {
+    pool.end(firstOut(pool), done < 4 - failures ? 'succeeded' : 'failedWriting');
+  }
+  expect(pool.countOn('B')).toBe(4 - failures);
+  expect(pool.record.targetSettled).toBe(isSettled);
+  pool.push('C');
+  expect(pool.record.previousTarget?.digest).toBe(digest(isSettled ? 'B' : 'A'));
+});

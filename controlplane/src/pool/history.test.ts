@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { store as wire } from '@rackwright/api';
 import { expect, test } from 'vitest';
-import { historyOf } from './history.ts';
+import { historyLimitDefault, historyOf } from './history.ts';
 
 function deployment(digest: string, host: string, minute: number, version = '', reference = '') {
   return create(wire.DeploymentRecordSchema, {
@@ -20,6 +20,12 @@ test('garm-H5: the cap cuts the view, but neither what hosts run now nor the tar
   expect(digestsOf(historyOf(ledger, [], none))).toEqual(['e', 'd']);
   expect(digestsOf(historyOf(ledger, [{ digest: 'a' }], none))).toEqual(['e', 'd', 'a']);
   expect(digestsOf(historyOf(ledger, [], { limit: 2, target: 'b' }))).toEqual(['e', 'd', 'b']);
+});
+
+test('three digests are shown when nothing is said, of five that were deployed', () => {
+  const ledger = ['a', 'b', 'c', 'd', 'e'].map((digest, index) => deployment(digest, 'h', index));
+  const view = { limit: historyLimitDefault, target: '' };
+  expect(digestsOf(historyOf(ledger, [], view))).toEqual(['e', 'd', 'c']);
 });
 
 test('garm-H7: two digests of one version are two entries, one under two tags is one', () => {

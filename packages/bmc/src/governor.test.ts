@@ -72,6 +72,29 @@ describe('the governor of a BMC', () => {
     );
   });
 
+  test('tells no caller that a call was given up while the BMC still acts on it', async () => {
+    const { clock, governor } = setUp();
+    const stop = new AbortController();
+    let hasActed = false;
+    const told: BmcResult<number>[] = [];
+    const call = governor.run(
+      'c@1',
+      async () => {
+        await new Promise<void>((resolve) => void clock.after(500, resolve));
+        hasActed = true;
+        return ok(7);
+      },
+      stop.signal,
+    );
+    void call.then((result) => told.push(result));
+    const waits = governor.run('c@1', async () => ok(8), stop.signal);
+    stop.abort();
+    expect(await waits).toMatchObject({ kind: 'transient', reason: 'cancelled' });
+    expect([hasActed, told]).toEqual([false, []]);
+    expect(await clock.settle(call)).toEqual(ok(7));
+    expect(hasActed).toBe(true);
+  });
+
   test('refuses more calls than its queue holds', async () => {
     const { clock, governor } = setUp();
     const runs = Array.from({ length: 6 }, () => governor.run('c@1', async () => ok(1)));

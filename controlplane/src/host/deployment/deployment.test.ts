@@ -460,3 +460,29 @@ test('a deployment that is aborted before it writes leaves the host to what it r
   );
   expect(statusOf(host).image).toBe(first);
 });
+
+test.each([
+  ['dirty', {}, 'deploy.await_image'],
+  ['dirty, also where no disk was written', { netboot: true }, 'deploy.await_image'],
+])('a host that was deployed is %s', (_, wanted, last) => {
+  const host = availableHost();
+  expect(statusOf(host).dirty).toBe(false);
+  host.request({ kind: 'provision', image: first, deploy: deploy(wanted) });
+  driveTo(host, last);
+  host.report(done);
+  expect(statusOf(host)).toMatchObject({ state: HostState.PROVISIONED, dirty: true });
+});
+
+test('a host that was deployed leaves word of its data when it goes by force', () => {
+  const host = inService();
+  host.request({ kind: 'unclaim', reason: 'done' });
+  host.context = { ...host.context, session: undefined };
+  const burnt = { kind: 'delete', mode: DeletionMode.FORCE, reason: 'burnt down' } as const;
+  const effects = [...host.request(burnt)];
+  for (let minutes = 0; minutes < 30 && !host.removed; minutes += 1) {
+    host.nowMs += 60_000;
+    effects.push(...host.apply({ kind: 'tick' }));
+  }
+  const [left] = effects.flatMap((effect) => (effect.kind === 'abandon' ? [effect.resource] : []));
+  expect(left?.leftBehind).toContainEqual(expect.stringMatching(/^data: the host ran an image/));
+});

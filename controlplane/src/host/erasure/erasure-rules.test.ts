@@ -1,10 +1,11 @@
 /** What must hold before a host counts as erased: the right machine, every disk, every proof. */
-import { create } from '@bufbuild/protobuf';
+import { clone, create } from '@bufbuild/protobuf';
 import {
   agent,
   BmcIdentitySchema,
   FailureType,
   HostState,
+  StorageDeviceSchema,
   StorageSignKind,
   StorageSignSchema,
   type store,
@@ -18,6 +19,7 @@ import {
   erased,
   inspected,
   nvmeDisk,
+  statusOf,
   verified,
   virtioDisk,
 } from '../testing/bench.ts';
@@ -105,6 +107,19 @@ test('H6: a disk of the plan that is gone after its erase keeps the host dirty',
   expect(failure?.message).toContain('is not there');
   expect(stateOf(host.record)).toBe(HostState.MANAGEABLE);
   expect(host.record.host?.status?.dirty).toBe(true);
+});
+
+test.each([
+  ['read-only', { readOnly: true }],
+  ['without a serial', { serial: '' }],
+] as const)('H6: a disk that is %s at the last look keeps the host dirty', (_, change) => {
+  const host = erasedHost();
+  const look = clone(StorageDeviceSchema, virtioDisk);
+  host.report(inspected([Object.assign(look, change)]));
+  expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
+  expect(statusOf(host).lastError?.failure?.type).toBe(
+    'serial' in change ? FailureType.DEVICE_CHANGED : FailureType.DEVICE_REFUSED,
+  );
 });
 
 test('H6: an available host whose storage lost its driver is not available', () => {

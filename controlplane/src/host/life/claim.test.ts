@@ -1,6 +1,6 @@
 /** A host that a pool holds: its goal leads it on, with its pauses, its bounds and its words. */
 import { create } from '@bufbuild/protobuf';
-import { agent, HostState, RunKind, RunPhase } from '@rackwright/api';
+import { agent, HostGoal, HostState, RunKind, RunPhase } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
 import { nextWakeMs } from '../shell/wake.ts';
@@ -12,6 +12,7 @@ import {
   erased,
   failed,
   inspected,
+  verified,
   virtioDisk,
 } from '../testing/bench.ts';
 
@@ -125,4 +126,29 @@ test('a person’s claim keeps the goal off', () => {
   host.request({ kind: 'retry' });
   expect(stepAt(host)).toBe('');
   expect(told(host).headline).toContain('claimed by user:ann, so that its goal');
+});
+
+test('a claim that is made while its user gives the host back is another one, and stays', () => {
+  const releasing = (claimedBefore: string) => {
+    const host = bench({ goal: HostGoal.MANAGEABLE });
+    host.apply({ kind: 'tick' });
+    host.report(verified());
+    host.request({ kind: 'adopt', to: HostState.PROVISIONED, reason: 'it runs the shop' });
+    host.report(verified());
+    if (claimedBefore !== '') host.request({ kind: 'claim', reason: claimedBefore });
+    host.request({ kind: 'release', reason: 'closed' });
+    return host;
+  };
+  const own = releasing('the shop');
+  own.report(done);
+  expect(statusOf(own)).toMatchObject({ state: HostState.MANAGEABLE });
+  expect(statusOf(own).claim).toBeUndefined();
+  const others = releasing('');
+  const request = { kind: 'claim', reason: 'a database' } as const;
+  others.apply({ kind: 'request', request, by: { actor: 'user:bob' } });
+  others.report(done);
+  expect(statusOf(others)).toMatchObject({
+    state: HostState.MANAGEABLE,
+    claim: { by: 'user:bob', reason: 'a database' },
+  });
 });

@@ -221,6 +221,27 @@ test('does not believe a disk that lies, or says that it has made zeros', async 
   expect(other).toMatchObject({ fault: 'notReadBack', message: expect.stringContaining('zeros') });
 });
 
+test('leaves nothing bootable on a disk that lies at the last compare alone', async () => {
+  let reads = 0;
+  const lying = (open: OpenRegion): OpenRegion => ({
+    ...open,
+    read: async (offset, length) => {
+      const bytes = await open.read(offset, length);
+      if (offset !== 0 || !disk.read().subarray(0, 512).equals(image.subarray(0, 512)))
+        return bytes;
+      reads += 1;
+      const changed = bytes.slice();
+      changed[300] = (changed[300] ?? 0) ^ 1;
+      return changed;
+    },
+  });
+  const end = await disk.provision(image, { within: lying });
+  expect(reads).toBe(1);
+  const message = expect.stringContaining('the disk gives back something else');
+  expect(end).toEqual({ kind: 'failed', fault: 'notReadBack', message, begun: true });
+  expect(headIsZero()).toBe(true);
+});
+
 test('has long runs of zeros made by the device, which may refuse that', async () => {
   const sparse = Buffer.concat([noise(mib), Buffer.alloc(20 * mib), noise(mib)]);
   for (const refuses of [true, false]) {
