@@ -115,6 +115,9 @@ test(
     expect(demo.said()).toContain('no power command');
     expect(demo.said()).toContain('shows no new command');
     expect(demo.said()).toContain('DOES NOT VERIFY');
+    expect(demo.said()).toContain('The pool runs 1.2: every disk');
+    expect(demo.said()).toContain('RolloutHalted');
+    expect(demo.said()).toMatch(/Nothing starts on h\d; on 1\.0 as\s+before: h\d\./);
     expect(demo.said()).toContain('All of it held');
     expect(code).toBe(0);
     await expectNothingLeft(used);

@@ -77,6 +77,8 @@ export class Demo {
     await site.bundle();
     this.#say('Starting the control plane on its embedded store');
     await site.startControlPlane();
+    this.#say('Starting a registry of images');
+    await site.startRegistry();
     this.#say(`Agents join ${fleet.racks.join(', ')} by their tokens`);
     await site.startRacks();
     await site.enrolHosts();
@@ -97,7 +99,7 @@ export class Demo {
     else await runScript(stage, commands);
   }
 
-  #invite({ folder }: Site): void {
+  #invite({ folder, registry }: Site): void {
     this.#screen.say(
       [
         '',
@@ -107,7 +109,10 @@ export class Demo {
         '  npx rackwright host list',
         '  npx rackwright host clean h1',
         '  npx rackwright host watch h1',
+        `  npx rackwright pool update web --image ${registry.name}/web:1.0`,
+        '  npx rackwright pool watch web --until current',
         '',
+        `Images to push: ${folder}/images`,
         `Logs of all programs and screens of all machines: ${folder}`,
       ].join('\n'),
     );

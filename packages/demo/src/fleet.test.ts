@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { planFleet, smbiosBytes, soundMachines } from './fleet.ts';
+import { imageDiskModel, planFleet, smbiosBytes, soundMachines } from './fleet.ts';
 import { type DemoOptions, parseOptions } from './options.ts';
 
 function optionsOf(...args: string[]): DemoOptions {
@@ -41,6 +41,22 @@ test('counts on no host that has a fault it cannot bear', () => {
   const fleet = planFleet(optionsOf('--fault', 'silent:h1', '--fault', 'slow:h2'));
   const sound = soundMachines(fleet).map(({ name }) => name);
   expect(sound).toEqual(['h2', 'h3', 'h4', 'h5', 'h6', 'h7', 'h8']);
+});
+
+test('gives three sound machines, or as many as there are, a disk with room for an image', () => {
+  const takers = (...args: string[]) =>
+    planFleet(optionsOf(...args)).machines.filter(({ takesImages }) => takesImages);
+  expect(takers().map(({ name }) => name)).toEqual(['h1', 'h2', 'h3']);
+  expect(takers('--hosts', '1').map(({ name }) => name)).toEqual(['h1']);
+  expect(takers('--fault', 'silent:h1', '--fault', 'slow:h2').map(({ name }) => name)).toEqual([
+    'h2',
+    'h3',
+    'h4',
+  ]);
+  for (const { disks } of takers()) {
+    const fitting = disks.filter(({ model }) => model === imageDiskModel);
+    expect(fitting.map(({ sizeBytes }) => sizeBytes)).toEqual([16 * 1024 * 1024]);
+  }
 });
 
 test('writes a UUID as SMBIOS holds it: three fields with their low byte first', () => {

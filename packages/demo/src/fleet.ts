@@ -28,6 +28,8 @@ export interface PlannedMachine {
   readonly uuid: string;
   readonly serial: string;
   readonly disks: readonly DiskPlan[];
+  /** Whether its second disk has room for an image; the story deploys onto such machines. */
+  readonly takesImages: boolean;
   readonly fault: FaultName | undefined;
   /** Whether it is one of those whose trouble the story explains. */
   readonly isExample: boolean;
@@ -44,6 +46,13 @@ export const examples: readonly FaultName[] = [
 
 const forms: readonly FirmwareForm[] = ['bios', 'uefi', 'uefiHttp'];
 
+/** Machines that the story deploys images onto. */
+const imageMachinesMax = 3;
+/** An image, and the 8 MiB of its first-boot data behind it. */
+const imageDiskBytes = 16 * 1024 * 1024;
+/** The model of the disk that images come onto, as hints name it. */
+export const imageDiskModel = 'Flash 16';
+
 /** How long each write to a disk takes, so that a person can see it happen. */
 const writeDelayMs = 60;
 
@@ -55,8 +64,10 @@ export function planFleet(options: DemoOptions): Fleet {
     faultOf.set(host ?? `h${random.below(options.hosts) + 1}`, name);
   }
   const names = Array.from({ length: options.hosts }, (_, index) => `h${index + 1}`);
+  const takers = names.filter((name) => isSound(faultOf.get(name))).slice(0, imageMachinesMax);
   const plan = (name: string, index: number): PlannedMachine => {
     const isExample = index >= options.hosts;
+    const takesImages = !isExample && takers.includes(name);
     return {
       name,
       rack: racks[index % racks.length] ?? '',
@@ -64,7 +75,11 @@ export function planFleet(options: DemoOptions): Fleet {
       mac: ['52', '54', '00', ...hexPairs(random.bytes(2)), hexPairs([index])[0]].join(':'),
       uuid: uuidOf(random.bytes(16)),
       serial: `SW-${String(options.seed)}-${index + 1}`,
-      disks: disksOf(name, faultOf.get(name), isExample ? 0 : writeDelayMs),
+      disks: [
+        overwrittenDisk(name, faultOf.get(name), isExample ? 0 : writeDelayMs),
+        formattedDisk(name, takesImages),
+      ],
+      takesImages,
       fault: isExample ? examples[index - options.hosts] : faultOf.get(name),
       isExample,
       seed: random.below(2 ** 31),
@@ -76,24 +91,35 @@ export function planFleet(options: DemoOptions): Fleet {
 
 /** Machines that have to become available for the story to be told. */
 export function soundMachines({ machines }: Fleet): readonly PlannedMachine[] {
-  return machines.filter(({ fault }) => fault === undefined || isBearable(fault));
+  return machines.filter(({ fault }) => isSound(fault));
 }
 
-/** One disk for each way of erasing; a fault of disks is the first one's. */
-function disksOf(host: string, faultName: FaultName | undefined, delayMs: number): DiskPlan[] {
+function isSound(fault: FaultName | undefined): boolean {
+  return fault === undefined || isBearable(fault);
+}
+
+/** The first disk: a fault of disks is this one's. */
+function overwrittenDisk(
+  host: string,
+  faultName: FaultName | undefined,
+  delayMs: number,
+): DiskPlan {
   const fault = faultName === undefined ? undefined : faults[faultName];
   const slow = { kind: 'slow', operation: 'write', delayMs };
   const broken = fault?.kind === 'disk' ? [fault.disk] : [];
-  return [
-    {
-      name: 'vda',
-      serial: `${host}-DISK`,
-      model: 'Spinning 8',
-      kind: 'overwrite',
-      faults: [slow, ...broken],
-    },
-    { name: 'nvme0', serial: `${host}-NVME`, model: 'Flash 2', kind: 'format' },
-  ];
+  return {
+    name: 'vda',
+    serial: `${host}-DISK`,
+    model: 'Spinning 8',
+    kind: 'overwrite',
+    faults: [slow, ...broken],
+  };
+}
+
+function formattedDisk(host: string, takesImages: boolean): DiskPlan {
+  const disk = { name: 'nvme0', serial: `${host}-NVME`, kind: 'format' } as const;
+  if (!takesImages) return { ...disk, model: 'Flash 2' };
+  return { ...disk, model: imageDiskModel, sizeBytes: imageDiskBytes };
 }
 
 /** Version 4, so that it looks like one of the field's. */

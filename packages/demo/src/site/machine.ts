@@ -5,15 +5,18 @@ import type { BootNetwork } from '@rackwright/sim/firmware';
 import {
   type DiskPlan,
   describeDisk,
-  diskBytes,
+  type FoundSystem,
+  findSystem,
+  holdsImage,
   holdsPattern,
   makeDisk,
   SoftwareMachine,
+  sizeOfDisk,
   writeDescription,
 } from '@rackwright/sim/machine';
 import { type RedfishBmc, startRedfishBmc } from '@rackwright/sim/redfish';
 import { type FaultName, faults } from '../faults.ts';
-import { type PlannedMachine, smbiosBytes } from '../fleet.ts';
+import { imageDiskModel, type PlannedMachine, smbiosBytes } from '../fleet.ts';
 import { loopback } from './configuration.ts';
 import { programPath } from './folder.ts';
 
@@ -88,7 +91,8 @@ export async function houseMachine(
 }
 
 /** A disk as its BMC lists it: its own words for the same things. */
-function driveOf({ serial, model = '', kind }: DiskPlan) {
+function driveOf(disk: DiskPlan) {
+  const { serial, model = '', kind } = disk;
   const [media, protocol] =
     kind === 'format' ? (['SSD', 'NVMe'] as const) : (['HDD', 'SATA'] as const);
   const padded = ` ${serial.toLowerCase()} `;
@@ -96,7 +100,7 @@ function driveOf({ serial, model = '', kind }: DiskPlan) {
     serial: padded,
     model,
     manufacturer: 'Rackwright',
-    capacityBytes: diskBytes,
+    capacityBytes: sizeOfDisk(disk),
     media,
     protocol,
   };
@@ -134,6 +138,23 @@ export function swapDisk({ disks, folder }: HousedMachine): void {
 /** Disks of the machine that still hold what was on them before, read from outside. */
 export function dirtyDisks({ folder, disks }: HousedMachine): readonly DiskPlan[] {
   return disks.filter((disk) => holdsPattern(folder, disk));
+}
+
+/** The disk that images come onto. */
+function imageDisk({ disks, plan }: HousedMachine): DiskPlan {
+  const disk = disks.find(({ model }) => model === imageDiskModel);
+  if (disk === undefined) throw new Error(`${plan.name} takes no images`);
+  return disk;
+}
+
+/** Whether that disk holds the image, read from outside. */
+export function holdsImageOf(machine: HousedMachine, image: Buffer): boolean {
+  return holdsImage(machine.folder, imageDisk(machine), image);
+}
+
+/** What the machine would start from its disks now. */
+export function findSystemOf({ folder }: HousedMachine): FoundSystem {
+  return findSystem(join(folder, 'disks'));
 }
 
 /** What the BMC was told to do, as its own log has it: everything but questions and sign-ins. */

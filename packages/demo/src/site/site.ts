@@ -11,7 +11,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BmcProtocol, type Host, type Rack } from '@rackwright/api';
 import { type BootNetwork, type LeaseGiver, startLeaseGiver } from '@rackwright/sim/firmware';
-import { freePorts } from '@rackwright/sim/loopback';
+import { freePorts, type SoftwareRegistry, startSoftwareRegistry } from '@rackwright/sim/loopback';
 import { faults } from '../faults.ts';
 import type { Fleet } from '../fleet.ts';
 import { type Clients, openClients } from './clients.ts';
@@ -44,7 +44,7 @@ interface RackSite {
 }
 
 const startTimeoutMs = 30_000;
-const commandTimeoutMs = 60_000;
+const commandTimeoutMs = 240_000;
 /** Kept in place of the right one where the story wants a wrong one. */
 const stalePassword = 'changeme';
 
@@ -60,6 +60,7 @@ export class Site {
   #guard: ChildProcess | undefined;
   #controlPlane: Program | undefined;
   #clients: Clients | undefined;
+  #registry: SoftwareRegistry | undefined;
 
   constructor(folder: string, fleet: Fleet) {
     this.folder = folder;
@@ -115,6 +116,17 @@ export class Site {
       tokenFile: join(identity, 'admin.token'),
       caFile: join(identity, 'ca.pem'),
     });
+  }
+
+  /** A registry of images, empty. */
+  async startRegistry(): Promise<void> {
+    const [port = 0] = await freePorts(1);
+    this.#registry = await startSoftwareRegistry({ address: loopback, port });
+  }
+
+  get registry(): SoftwareRegistry {
+    if (this.#registry === undefined) throw new Error('the registry has not been started');
+    return this.#registry;
   }
 
   /** Racks with their networks and agents, and the machines in them. */
@@ -282,6 +294,7 @@ export class Site {
     if (this.#controlPlane !== undefined) programs.push(this.#controlPlane);
     await Promise.all(programs.map((program) => program.kill()));
     for (const { leaseGiver } of this.#racks.values()) leaseGiver.close();
+    await this.#registry?.close();
     await Promise.all(
       [...this.machines.values()].map(async ({ power, bmc }) => {
         power.powerOff();

@@ -33,6 +33,7 @@ export function planStrangers(
       uuid: uuidOf(random.bytes(16)),
       serial: `NEW-${index + 1}`,
       disks: [{ name: 'vda', serial: `${name}-DISK`, model: 'Flash 1', kind: 'discard' }],
+      takesImages: false,
       fault: undefined,
       isExample: false,
       seed: random.below(2 ** 31),

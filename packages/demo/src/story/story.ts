@@ -3,6 +3,7 @@ import { soundMachines } from '../fleet.ts';
 import { showCertificate } from './certificate.ts';
 import { awaitAvailable, loseAgent, refusePower } from './during-cleaning.ts';
 import { explainTroubles, followExplanations } from './explanations.ts';
+import { deployImages } from './images.ts';
 import type { Stage } from './stage.ts';
 
 export async function tellStory(stage: Stage): Promise<void> {
@@ -14,4 +15,5 @@ export async function tellStory(stage: Stage): Promise<void> {
   }
   const toDo = await explainTroubles(stage);
   await followExplanations(stage, toDo);
+  await deployImages(stage);
 }

@@ -54,6 +54,21 @@ test('never goes back on the way from verified to available', () => {
   expect(way.at(-2)).toBeLessThan(1);
 });
 
+test('says what a host runs that an image was deployed to, and where its deployment is', () => {
+  const image = `127.0.0.1:5000/web@sha256:${'ab'.repeat(32)}`;
+  const atImage = { state: HostState.PROVISIONED, image };
+  const serving = create(HostSchema, { status: atImage });
+  expect(hostProgress(serving)).toMatchObject({
+    ...{ fraction: 1, detail: 'runs web@sha256:abababababab', mood: 'done' },
+  });
+  const lastError = { failure: { message: 'the file ends early' } };
+  const failed = create(HostSchema, { status: { ...atImage, lastError } });
+  expect(hostProgress(failed)).toMatchObject({ detail: 'the file ends early', mood: 'troubled' });
+  const deploying = hostAt(RunKind.PROVISION, 1, 50);
+  if (deploying.status !== undefined) deploying.status.state = HostState.AVAILABLE;
+  expect(hostProgress(deploying)).toMatchObject({ fraction: 0.75, mood: 'busy' });
+});
+
 test('shows what is wrong in place of the step', () => {
   const troubled = create(HostSchema, {
     status: { state: HostState.NEW, lastError: { failure: { message: 'no such user' } } },

@@ -4,7 +4,7 @@ import { counted, type Host, HostState, type Rack, RunKind, RunPhase } from '@ra
 export interface HostProgress {
   readonly name: string;
   readonly rack: string;
-  /** 0 to 1, from unknown to available. */
+  /** 0 to 1: from unknown to available; from the beginning of a deployment to its end. */
   readonly fraction: number;
   /** "cleaning", "available". */
   readonly state: string;
@@ -23,6 +23,8 @@ const shares: { readonly [kind in RunKind]?: readonly [from: number, to: number]
   [RunKind.VERIFY]: [0, 0.1],
   [RunKind.INSPECT]: [0.1, 0.4],
   [RunKind.CLEAN]: [0.4, 1],
+  [RunKind.PROVISION]: [0, 1],
+  [RunKind.REIMAGE]: [0, 1],
 };
 /** What is known of a host that is proved and rests. */
 const provedShare = 0.1;
@@ -31,16 +33,23 @@ const almost = 0.99;
 export function hostProgress(host: Host): HostProgress {
   const { status, spec } = host;
   const error = status?.lastError?.failure?.message ?? status?.faults[0]?.message;
-  const isDone = status?.state === HostState.AVAILABLE;
+  const isDone = isAtRest(host);
   const step = stepText(host);
   return {
     name: host.name.replace('hosts/', ''),
     rack: (spec?.rack ?? '').replace('racks/', ''),
     fraction: isDone ? 1 : Math.min(fractionOf(host), almost),
     state: stateText(status?.display ?? ''),
-    detail: isDone ? certificatesText(host) : (error ?? step),
+    detail: isDone ? doneText(host) : (error ?? step),
     mood: isDone ? 'done' : error === undefined ? 'busy' : 'troubled',
   };
+}
+
+/** Whether it has come to where it was led. */
+function isAtRest({ status }: Host): boolean {
+  if (status?.run !== undefined && status.run.phase !== RunPhase.ENDED) return false;
+  if (status?.state === HostState.AVAILABLE) return true;
+  return status?.state === HostState.PROVISIONED && status.lastError === undefined;
 }
 
 export function rackProgress({ name, status }: Rack): RackProgress {
@@ -74,7 +83,14 @@ function stepText({ status }: Host): string {
   return `${run.currentStep + 1}/${run.steps.length} ${name}${percent}`;
 }
 
-function certificatesText({ status }: Host): string {
+function doneText({ status }: Host): string {
+  if (status?.state === HostState.PROVISIONED) return `runs ${imageText(status.image)}`;
   const count = status?.lastCleaned?.certificates.length ?? 0;
   return `clean, ${counted(count, 'certificate')}`;
+}
+
+/** "web@sha256:0123456789ab" */
+function imageText(image: string): string {
+  const name = image.slice(image.lastIndexOf('/') + 1);
+  return name.replace(/(sha256:[0-9a-f]{12})[0-9a-f]{52}$/, '$1');
 }

@@ -1,3 +1,8 @@
 /** What needs the real sockets of this machine: ports, and certificates for who listens there. */
 export { type SelfSigned, selfSigned } from './certificate.ts';
 export { freePorts } from './ports.ts';
+export {
+  type SoftwareRegistry,
+  type SoftwareRegistryOptions,
+  startSoftwareRegistry,
+} from './registry.ts';

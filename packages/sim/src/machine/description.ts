@@ -3,7 +3,8 @@
  *
  *     machine.json   what this file describes
  *     disks/         file disks, as the runner reads them (packages/runner, file-disk-description)
- *     run/           the ramdisk's /run, made anew at each power-on
+ *     run/           what is in memory, made anew at each power-on: the ramdisk's /run, or
+ *                    system.json while a system runs that was started from a disk
  *     dmi.json       what the firmware tells the operating system, made anew at each power-on
  *     machine.log    its screen
  */

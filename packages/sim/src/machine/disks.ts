@@ -9,6 +9,8 @@ export interface DiskPlan {
   /** How it can be erased: by discard, by overwriting only, or by NVMe format. */
   readonly kind: 'discard' | 'overwrite' | 'format';
   readonly model?: string;
+  /** A multiple of 4 KiB; `diskBytes` when unset. */
+  readonly sizeBytes?: number;
   /** Write-protected, as a switch or the controller makes it. */
   readonly readOnly?: boolean;
   /** As the runner's file disks read them. */
@@ -17,16 +19,23 @@ export interface DiskPlan {
   readonly lies?: readonly object[];
 }
 
+/** Size of a disk of which nothing else is said. */
 export const diskBytes = 2 * 1024 * 1024;
 const blockBytes = 4_096;
+const tableBytes = 1024 * 1024;
+
+/** In bytes. */
+export function sizeOfDisk({ sizeBytes = diskBytes }: DiskPlan): number {
+  return sizeBytes;
+}
 
 /** Makes the disk below the machine's folder. */
 export function makeDisk(machineFolder: string, disk: DiskPlan): void {
   const folder = join(machineFolder, 'disks');
   mkdirSync(folder, { recursive: true });
   describeDisk(machineFolder, disk);
-  const image = Buffer.alloc(diskBytes);
-  for (let offset = 0; offset < diskBytes; offset += blockBytes) {
+  const image = Buffer.alloc(sizeOfDisk(disk));
+  for (let offset = 0; offset < image.length; offset += blockBytes) {
     patternOf(disk.serial, offset).copy(image, offset);
   }
   writeFileSync(join(folder, `${regionOf(disk)}.img`), image);
@@ -58,6 +67,15 @@ export function holdsPattern(machineFolder: string, disk: DiskPlan): boolean {
     if (image.subarray(offset, offset + blockBytes).equals(pattern)) return true;
   }
   return false;
+}
+
+/**
+ * Whether the disk holds a raw image from the end of its first MiB on, as read from outside. The
+ * first MiB has the partition table, which is made to fit each disk.
+ */
+export function holdsImage(machineFolder: string, disk: DiskPlan, image: Buffer): boolean {
+  const content = readFileSync(join(machineFolder, 'disks', `${regionOf(disk)}.img`));
+  return content.subarray(tableBytes, image.length).equals(image.subarray(tableBytes));
 }
 
 function regionOf({ name, kind }: DiskPlan): string {

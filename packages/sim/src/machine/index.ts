@@ -5,5 +5,15 @@ export {
   readDescription,
   writeDescription,
 } from './description.ts';
-export { type DiskPlan, describeDisk, diskBytes, holdsPattern, makeDisk } from './disks.ts';
+export {
+  type DiskPlan,
+  describeDisk,
+  diskBytes,
+  holdsImage,
+  holdsPattern,
+  makeDisk,
+  sizeOfDisk,
+} from './disks.ts';
+export { runningSystem } from './first-boot.ts';
 export { type MachineHousing, SoftwareMachine } from './power.ts';
+export { type FoundSystem, findSystem, type SystemName, systemImage } from './system.ts';

@@ -1,7 +1,7 @@
 /**
  * A machine made of software, from power-on to power-off: its firmware boots from the network as
  * real firmware does, then the real runner works on file disks, started again when it dies, as
- * the ramdisk's init does.
+ * the ramdisk's init does. Or it boots from its disk, and a system that is there runs.
  *
  *     main.ts FOLDER network|disk
  *
@@ -17,6 +17,7 @@ import { switchOffFileDisks } from '@rackwright/runner/file-disks';
 import { netboot } from '../firmware/index.ts';
 import { type TakeAway, takeAwayAsked, writeCommands } from './commands.ts';
 import { type MachineDescription, readDescription } from './description.ts';
+import { startFromDisk } from './first-boot.ts';
 
 const runnerRestartDelayMs = 300;
 const bootRetryDelayMs = 500;
@@ -34,7 +35,7 @@ switchOffFileDisks(join(folder, 'disks'), Date.now());
 powerOn(machine);
 if (source === 'disk') {
   print('boots from its own disk');
-  // An operating system would run from here on.
+  await startFromDisk(folder, print);
   for (;;) await sleep(longestTimerMs);
 }
 for (;;) {
@@ -67,8 +68,8 @@ function startKernel({ mac, uuid, serial, bmcAddress }: MachineDescription): voi
 }
 
 /**
- * The kernel's command line. No disk here has an operating system: firmware that is sent to its
- * disk finds nothing there and begins again with the network, as servers do.
+ * The kernel's command line. Firmware that was told to boot from the network keeps trying that,
+ * also when a script sends it to its disk.
  */
 async function bootUntilRunner(): Promise<string> {
   const { form, network, mac, uuid } = machine;
