@@ -6,7 +6,7 @@
  * (names that were made, renamed or removed) after `sync` of the folder. The strictest file system
  * that POSIX allows does no more.
  */
-import type { FileCalls, FileCallsHandle } from './file-calls.ts';
+import type { FileCalls, FileCallsHandle } from '../node/file-calls.ts';
 
 interface Inode {
   bytes: Buffer;
@@ -20,14 +20,47 @@ type Entries = Map<string, Inode>;
 export class ForgetfulFiles implements FileCalls {
   #names: Entries = new Map();
   readonly #durableNames: Entries = new Map();
+  /** Calls that still happen; each later one fails. */
+  #callsLeft = Number.POSITIVE_INFINITY;
+
+  /** After so many more calls that change or sync anything each one fails: the power is gone. */
+  dieAfter(calls: number): void {
+    this.#callsLeft = calls;
+  }
 
   /** The machine loses its power and starts again: only what was synced is there. */
   cutPower(): void {
     for (const inode of this.#durableNames.values()) inode.bytes = Buffer.from(inode.durable);
     this.#names = new Map(this.#durableNames);
+    this.#callsLeft = Number.POSITIVE_INFINITY;
+  }
+
+  /** What is there now, by full path. */
+  find(path: string): { readonly sizeBytes: number; readonly mode: number } | undefined {
+    const inode = this.#names.get(path);
+    return inode && { sizeBytes: inode.bytes.length, mode: inode.mode };
+  }
+
+  /** Names of the files in a folder. */
+  list(folder: string): readonly string[] {
+    return [...this.#names.keys()].flatMap((path) =>
+      folderOf(path) === folder ? [path.slice(folder.length + 1)] : [],
+    );
+  }
+
+  /** Whether both names are of one file. */
+  isSame(one: string, other: string): boolean {
+    const inode = this.#names.get(one);
+    return inode !== undefined && inode === this.#names.get(other);
+  }
+
+  #spend(): void {
+    if (this.#callsLeft <= 0) throw new Error('no power');
+    this.#callsLeft -= 1;
   }
 
   open = async (path: string, flags: string, mode = 0o600): Promise<FileCallsHandle> => {
+    this.#spend();
     if (path.endsWith('/')) throw failure('EISDIR', path);
     const found = this.#names.get(path);
     if (found === undefined && flags === 'r') return this.#folder(path);
@@ -38,16 +71,19 @@ export class ForgetfulFiles implements FileCalls {
   };
 
   rename = async (from: string, to: string): Promise<void> => {
+    this.#spend();
     this.#names.set(to, this.#existing(from));
     this.#names.delete(from);
   };
 
   link = async (from: string, to: string): Promise<void> => {
+    this.#spend();
     if (this.#names.has(to)) throw failure('EEXIST', to);
     this.#names.set(to, this.#existing(from));
   };
 
   rm = async (path: string): Promise<void> => {
+    this.#spend();
     this.#names.delete(path);
   };
 
@@ -61,6 +97,7 @@ export class ForgetfulFiles implements FileCalls {
 
   #handle(inode: Inode): FileCallsHandle {
     const sync = async () => {
+      this.#spend();
       inode.durable = Buffer.from(inode.bytes);
     };
     return {
@@ -68,9 +105,11 @@ export class ForgetfulFiles implements FileCalls {
         inode.mode = mode;
       },
       writeFile: async (bytes) => {
+        this.#spend();
         inode.bytes = Buffer.concat([inode.bytes, bytes]);
       },
       truncate: async (length) => {
+        this.#spend();
         inode.bytes = Buffer.from(inode.bytes.subarray(0, length));
       },
       stat: async () => ({ size: inode.bytes.length }),
@@ -82,11 +121,12 @@ export class ForgetfulFiles implements FileCalls {
 
   /** A folder that is open: syncing it makes the names in it durable. */
   #folder(path: string): FileCallsHandle {
-    const isIn = (name: string) => name.slice(0, name.lastIndexOf('/')) === path;
+    const isIn = (name: string) => folderOf(name) === path;
     const refuse = async () => {
       throw failure('EISDIR', path);
     };
     const sync = async () => {
+      this.#spend();
       for (const name of this.#durableNames.keys()) if (isIn(name)) this.#durableNames.delete(name);
       for (const [name, inode] of this.#names) if (isIn(name)) this.#durableNames.set(name, inode);
     };
@@ -96,6 +136,10 @@ export class ForgetfulFiles implements FileCalls {
       close: async () => {},
     };
   }
+}
+
+function folderOf(path: string): string {
+  return path.slice(0, path.lastIndexOf('/'));
 }
 
 function failure(code: string, path: string): Error {

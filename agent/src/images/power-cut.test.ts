@@ -1,0 +1,71 @@
+/** B1 on a disk that forgets what was not synced, whose power goes at any call. */
+import { type BlobSource, digestOf, hexOf } from '@rackwright/oci';
+import type { Clock } from '@rackwright/platform';
+import { ForgetfulFiles, forgetfulLargeFiles } from '@rackwright/platform/testing';
+import { expect, test } from 'vitest';
+import { quietLog } from '../runner-gateway/testing.ts';
+import { BlobCache } from './blob-cache.ts';
+
+const folder = '/cache';
+const pieceBytes = 1024 * 1024;
+/** Several pieces: a part of it may be durable when the power goes. */
+const blob = Buffer.alloc(3 * pieceBytes + 100, 'an image');
+const wanted = { digest: digestOf(blob), sizeBytes: blob.length };
+const never = new AbortController().signal;
+/** More calls than one fetch makes. */
+const callsMax = 40;
+
+const source: BlobSource = {
+  open: async (_, from) => ({
+    start: from,
+    chunks: (async function* () {
+      for (let at = from; at < blob.length; at += pieceBytes) {
+        yield blob.subarray(at, at + pieceBytes);
+      }
+    })(),
+    close: () => {},
+  }),
+};
+/** Whoever asks it had nothing. */
+const away: BlobSource = { open: () => Promise.reject(new Error('nothing is fetched again')) };
+
+function open(files: ForgetfulFiles): Promise<BlobCache> {
+  const clock: Clock = { nowMs: () => 1_000, suspendAwareMs: () => 0, after: () => () => {} };
+  const large = forgetfulLargeFiles(files);
+  return BlobCache.open({ files: large, clock, log: quietLog, folder, bytesMax: 10 * blob.length });
+}
+
+async function hold(files: ForgetfulFiles, from: BlobSource): Promise<boolean> {
+  const cache = await open(files);
+  return cache
+    .hold(wanted, from, never, () => {})
+    .then(
+      () => true,
+      () => false,
+    );
+}
+
+test('a fetched blob is there whole after a power cut, and not fetched again', async () => {
+  const files = new ForgetfulFiles();
+  expect(await hold(files, source)).toBe(true);
+  files.cutPower();
+  expect(await hold(files, away)).toBe(true);
+});
+
+test('wherever the power goes, a file with a final name has all bytes of its blob', async () => {
+  const held: boolean[] = [];
+  for (let calls = 0; calls < callsMax; calls += 1) {
+    const files = new ForgetfulFiles();
+    files.dieAfter(calls);
+    held.push(await hold(files, source));
+    files.cutPower();
+    const names = files.list(folder).filter((name) => !name.endsWith('.part'));
+    expect(names, `${calls} calls`).toEqual(held.at(-1) === true ? [hexOf(wanted.digest)] : names);
+    for (const name of names) {
+      const bytes = await files.readFile(`${folder}/${name}`);
+      expect(bytes.equals(blob), `${calls} calls`).toBe(true);
+    }
+    expect(await hold(files, source), `${calls} calls`).toBe(true);
+  }
+  expect(new Set(held)).toEqual(new Set([false, true]));
+});
