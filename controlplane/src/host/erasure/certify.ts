@@ -24,7 +24,6 @@ import {
   type Disposition,
   deviceFactsOf,
   deviceIdentity,
-  parseEvidence,
   sha256Hex,
   statementSha256 as statementSha256Of,
   verdictOf,
@@ -44,6 +43,7 @@ import { orderAgeOf, whyUntrue, withEvidence } from './evidence.ts';
 import { failureOf, gapsOf, refusalsOf } from './gaps.ts';
 import { writeManifest } from './manifest.ts';
 import { noteUnproved, unprovedDevice } from './power-cycle.ts';
+import { noteSpeeds } from './speeds.ts';
 
 /** Certifies every device of the plan from one step's evidence, or says why it cannot. */
 export function certifyErasure(
@@ -52,15 +52,17 @@ export function certifyErasure(
   step: RunStep,
   evidence: agent.Evidence | undefined,
 ): RunFailure | undefined {
-  return withEvidence(turn, step, evidence, (signed) => certifyDevices(turn, step, signed));
+  return withEvidence(turn, step, evidence, (signed, parsed) =>
+    certifyDevices(turn, step, signed, parsed),
+  );
 }
 
 function certifyDevices(
   turn: Turn,
   step: RunStep,
   evidence: agent.Evidence,
+  parsed: agent.StepEvidence,
 ): RunFailure | undefined {
-  const parsed = parseEvidence(evidence.payload);
   const plans = plansOfStep(turn.record.devicePlan, step.name);
   const problem =
     (parsed.ofFailedStep
@@ -75,6 +77,7 @@ function certifyDevices(
     draft(turn, evidence, device, index, parsed.runnerSession),
   );
   turn.effects.push({ kind: 'certify', certificates });
+  noteSpeeds(turn, parsed.devices);
   noteUnproved(
     turn,
     parsed.devices.flatMap((outcome, index) => {

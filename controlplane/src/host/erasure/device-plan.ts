@@ -106,7 +106,11 @@ function planFor(
 function lengthenRun(turn: Turn, run: Run, erasures: readonly RunStep[]): void {
   const { timing } = turn.context;
   const stepsMs = erasures.map(({ name }) =>
-    eraseTimeoutMs(plansOfStep(turn.record.devicePlan, name), timing.cleanStepTimeoutMs),
+    eraseTimeoutMs(
+      turn.record.diskSpeeds,
+      plansOfStep(turn.record.devicePlan, name),
+      timing.cleanStepTimeoutMs,
+    ),
   );
   const neededMs = stepsMs.reduce((sum, ms) => sum + ms, timing.runTimeoutMs);
   run.deadline = later(turn, neededMs);

@@ -3,6 +3,7 @@ import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { agent, RunFailure, RunStep } from '@rackwright/api';
 import {
   describeImplausible,
+  parseEvidence,
   pemOfPublicKey,
   plausibilityProblems,
   ShapeError,
@@ -20,13 +21,13 @@ export function withEvidence(
   turn: Turn,
   step: RunStep,
   evidence: agent.Evidence | undefined,
-  take: (signed: agent.Evidence) => RunFailure | undefined,
+  take: (signed: agent.Evidence, parsed: agent.StepEvidence) => RunFailure | undefined,
 ): RunFailure | undefined {
   if (evidence === undefined) return invalidResult(`${step.name} brought no evidence`);
   const problem = signatureProblem(turn, evidence);
   if (problem !== undefined) return invalidResult(problem);
   try {
-    return take(evidence);
+    return take(evidence, parseEvidence(evidence.payload));
   } catch (error) {
     if (!(error instanceof ShapeError)) throw error;
     return invalidResult(`${step.name}: ${error.message}`);

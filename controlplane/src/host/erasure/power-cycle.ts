@@ -14,7 +14,6 @@ import {
   agent,
   FailureType,
   HostState,
-  type Inventory,
   PowerCycleCheck,
   type Run,
   type RunFailure,
@@ -29,7 +28,6 @@ import {
   deviceIdentity,
   methodOf,
   orderedVerification,
-  parseEvidence,
   planRereading,
   verificationToWire,
 } from '@rackwright/erasure';
@@ -37,10 +35,11 @@ import { clearFault, setFault } from '../turn/fault.ts';
 import { invalidResult, stepFailure } from '../turn/step-failure.ts';
 import { engineSteps } from '../turn/step-names.ts';
 import { move } from '../turn/transitions.ts';
-import type { Turn } from '../turn/turn.ts';
+import { inventoryNow, type Turn } from '../turn/turn.ts';
 import { orderAgeOf, whyUntrue, withEvidence } from './evidence.ts';
 import { verificationPolicy } from './policy.ts';
 import { addenda, revocations } from './proof-documents.ts';
+import { noteSpeeds } from './speeds.ts';
 
 /** Data that was erased has come back: the fault, and the failure of the run that saw it. */
 export const contentReturned = 'dataReturned';
@@ -183,12 +182,12 @@ export function proveErased(
   step: RunStep,
   evidence: agent.Evidence | undefined,
 ): RunFailure | undefined {
-  return withEvidence(turn, step, evidence, (signed) => {
-    const parsed = parseEvidence(signed.payload);
+  return withEvidence(turn, step, evidence, (signed, parsed) => {
     const lack = whyNoProof(turn, parsed, orderAgeOf(turn, step));
     if (lack !== undefined) return lack;
     turn.effects.push({ kind: 'document', documents: addenda(turn, signed, parsed) });
     turn.record.unproved = [];
+    noteSpeeds(turn, parsed.devices);
     clearFault(turn, contentReturned);
     return undefined;
   });
@@ -236,14 +235,6 @@ function whyNoProof(
     if (untrue !== undefined) return invalidResult(`disk ${key}: ${untrue}`);
   }
   return undefined;
-}
-
-/** The last inventory, also one that has come in this very turn. */
-export function inventoryNow({ effects, context }: Turn): Inventory | undefined {
-  const told = effects.flatMap((effect) =>
-    effect.kind === 'facts' && effect.facts.inventory !== undefined ? [effect.facts.inventory] : [],
-  );
-  return told.at(-1) ?? context.facts.inventory;
 }
 
 /** P2 */

@@ -28,6 +28,7 @@ import { noteWritten } from '../deployment/written-disk.ts';
 import { noteDriveChanges } from '../erasure/hardware.ts';
 import { ownerOf } from '../erasure/identity.ts';
 import { nameOfNotProved, noteNotProved } from '../erasure/power-cycle.ts';
+import { noteSpeedsOfFailed } from '../erasure/speeds.ts';
 import { bootOperationId } from '../operation/boots.ts';
 import { closeOpen } from '../operation/open-operations.ts';
 import { operationParts } from '../operation/operation.ts';
@@ -360,6 +361,7 @@ function foldFailed(turn: Turn, { run, step }: Attempt, result: agent.Failed): v
   if (asksBmc(turn)) foldBmcFailure(turn, result.type, result.message);
   else clearInBand(turn);
   foldSigns(turn, step, result.observations?.signs ?? [], true);
+  noteSpeedsOfFailed(turn, step, result);
   if (step.name === verifyErasedStep) noteNotProved(turn, result);
   const own = inOurWords(turn, run, step, result) ?? asTold(turn, step, result);
   failStep(turn, run, step, own);

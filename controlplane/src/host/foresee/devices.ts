@@ -29,7 +29,7 @@ import {
 import { decideForSteps, decideToWrite } from '../erasure/device-plan.ts';
 import { verificationPolicy } from '../erasure/policy.ts';
 import { rereadings } from '../erasure/power-cycle.ts';
-import { usualSpeed } from '../erasure/times.ts';
+import { expectedSpeed, type KnownSpeeds, measuredSpeed } from '../erasure/speeds.ts';
 import { isErasure } from '../turn/step-failure.ts';
 import type { Turn } from '../turn/turn.ts';
 import { fateOf, foreseeRoot, isWrittenOver } from './deployment.ts';
@@ -139,18 +139,23 @@ function readingsOf(turn: Turn, steps: readonly RunStep[]): (decision: ScopeDeci
       const again = planRereading(verification, question);
       if (isReadAtEnd) readings.push({ verification: again, method, isLater: true });
     }
-    return readBack(decision.device, readings, policy.confidence);
+    return readBack(turn.record.diskSpeeds, decision.device, readings, policy.confidence);
   };
 }
 
 /** How a device is read, what that costs in all, and what the first reading can miss. */
-function readBack(device: DeviceFacts, readings: readonly Reading[], confidence: number): ReadBack {
+function readBack(
+  known: KnownSpeeds,
+  device: DeviceFacts,
+  readings: readonly Reading[],
+  confidence: number,
+): ReadBack {
   const shown = readings.find(({ isLater }) => !isLater) ?? readings[0];
   if (shown === undefined) return {};
   const { sizeBytes } = device;
-  const speed = usualSpeed(device);
+  const speed = expectedSpeed(known, device);
   const isWritten = shown.method === 'overwrite' && !shown.isLater;
-  let seconds = isWritten ? sizeBytes / speed.bytesPerSecond : 0;
+  let seconds = isWritten ? sizeBytes / speed.writtenPerSecond : 0;
   let reads = 0;
   const told = readings.map(({ verification, method, isLater }) => {
     const one = describeVerification({ verification, method, sizeBytes, speed, confidence });
@@ -163,6 +168,7 @@ function readBack(device: DeviceFacts, readings: readonly Reading[], confidence:
     verification: readings.map(wordsOf).join(', '),
     reads: BigInt(reads),
     time: durationFromMs(Math.ceil(seconds) * 1_000),
+    timeFromMeasurement: measuredSpeed(known, device) !== undefined,
     canMiss: told[readings.indexOf(shown)]?.canMiss ?? '',
   };
 }

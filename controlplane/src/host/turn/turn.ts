@@ -8,6 +8,7 @@ import {
   type Host,
   type HostSpec,
   type HostStatus,
+  type Inventory,
   type Run,
   RunPhase,
   type RunStep,
@@ -209,4 +210,12 @@ export function isStepOver(step: RunStep): boolean {
 export function forgetFailure({ status, record }: Turn): void {
   delete status.afterFailure;
   delete record.failedRun;
+}
+
+/** The last inventory, also one that has come in this very turn. */
+export function inventoryNow({ effects, context }: Turn): Inventory | undefined {
+  const told = effects.flatMap((effect) =>
+    effect.kind === 'facts' && effect.facts.inventory !== undefined ? [effect.facts.inventory] : [],
+  );
+  return told.at(-1) ?? context.facts.inventory;
 }

@@ -75,13 +75,18 @@ const deviceColumns: Column<PlannedDevice>[] = [
   { title: 'SEEN AS', value: ({ kernelName }) => kernelName, dropOrder: 3 },
   { title: 'WHAT HAPPENS', value: ({ fate }) => fate, widthMin: 20 },
   { title: 'READ BACK', value: readBackText, dropOrder: 4 },
-  { title: 'ABOUT', value: ({ time }) => text(time), dropOrder: 5 },
+  { title: 'ABOUT', value: timeText, dropOrder: 5 },
   { title: 'CAN MISS', value: ({ canMiss }) => canMiss, dropOrder: 6, widthMin: 20 },
 ];
 
 /** "whole, 16384 reads"; reads count what is read again, too. */
 function readBackText({ verification, reads }: PlannedDevice): string {
   return verification === '' ? '' : `${verification}, ${reads} reads`;
+}
+
+/** "31 h"; "31 h (measured)" where the disk itself was measured before. */
+function timeText({ time, timeFromMeasurement }: PlannedDevice): string {
+  return timeFromMeasurement ? `${text(time)} (measured)` : text(time);
 }
 
 /** Characters of one value that a table shows. */

@@ -7,12 +7,12 @@ import { beginWriteOver } from '../../deployment/written-disk.ts';
 import { certifyErasure } from '../../erasure/certify.ts';
 import { challengeSeed } from '../../erasure/derive.ts';
 import { plansOfStep } from '../../erasure/device-plan.ts';
-import { hasLooked, inventoryNow, plansToProve, proveErased } from '../../erasure/power-cycle.ts';
+import { hasLooked, plansToProve, proveErased } from '../../erasure/power-cycle.ts';
 import { eraseTimeoutMs, readTimeoutMs } from '../../erasure/times.ts';
 import { bootOperationId } from '../../operation/boots.ts';
 import { operationId } from '../../operation/operation.ts';
 import { isErasure } from '../../turn/step-failure.ts';
-import { currentStep, type Turn } from '../../turn/turn.ts';
+import { currentStep, inventoryNow, type Turn } from '../../turn/turn.ts';
 import { credentialVersions, imageOf } from './image-of-step.ts';
 import { deploymentFor, orderOf } from './of-agent.ts';
 import { expectedIdentity } from './power.ts';
@@ -30,9 +30,10 @@ export const runnerStep: OperationStep = {
     isErasure(step.name) ? certifyErasure(turn, run, step, result.evidence) : undefined,
   leftMs: (turn, run) => {
     const { cleanStepTimeoutMs } = turn.context.timing;
+    const { devicePlan, diskSpeeds } = turn.record;
     const name = currentStep(run)?.name ?? '';
     if (!isErasure(name)) return cleanStepTimeoutMs;
-    return eraseTimeoutMs(plansOfStep(turn.record.devicePlan, name), cleanStepTimeoutMs);
+    return eraseTimeoutMs(diskSpeeds, plansOfStep(devicePlan, name), cleanStepTimeoutMs);
   },
 };
 
@@ -41,7 +42,11 @@ export const verifyErased: OperationStep = {
   ...runnerStep,
   complete: (turn, _run, step, result) => proveErased(turn, step, result.evidence),
   leftMs: (turn, run) =>
-    readTimeoutMs(plansToProve(turn, run), turn.context.timing.cleanStepTimeoutMs),
+    readTimeoutMs(
+      turn.record.diskSpeeds,
+      plansToProve(turn, run),
+      turn.context.timing.cleanStepTimeoutMs,
+    ),
 };
 
 /** While it writes, the disk holds no whole image. */

@@ -1,0 +1,158 @@
+/** How fast disks were decides how long they may take, and what plans say. */
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import { durationMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  agent,
+  CleaningMethod,
+  FailureType,
+  PlanRunRequestSchema,
+  StorageDeviceSchema,
+  StorageRegionSchema,
+  store,
+} from '@rackwright/api';
+import { deviceFactsOf } from '@rackwright/erasure';
+import { expect, test } from 'vitest';
+import { planNow } from '../foresee/plan-check.ts';
+import { type Bench, erased, inspected, virtioDisk } from '../testing/bench.ts';
+import { beginTurn } from '../turn/turn.ts';
+import { atErase, available, boot, brings, proves } from './power-cycle.fixture.ts';
+import { slowestSpeed } from './speeds.ts';
+import { eraseTimeoutMs, readTimeoutMs } from './times.ts';
+
+const terabyte = 10n ** 12n;
+const hour = 3_600_000;
+const large = create(StorageDeviceSchema, {
+  ...virtioDisk,
+  sizeBytes: 20n * terabyte,
+  rotational: true,
+  discardSupported: false,
+  regions: [
+    create(StorageRegionSchema, {
+      ...{ name: 'vda', sizeBytes: 20n * terabyte, logicalBlockBytes: 512 },
+    }),
+  ],
+});
+const full = { level: agent.VerificationLevel.FULL };
+
+type Outcome = Exclude<MessageInitShape<typeof agent.DeviceOutcomeSchema>, agent.DeviceOutcome>;
+
+/** The erase step fails, and its evidence says this of the disk. */
+function failsWith(host: Bench, outcome: Outcome, operationId?: string) {
+  const device = { device: large, verdict: agent.VerdictKind.UNVERIFIED, ...outcome };
+  const changes = { ofFailedStep: true, ...(operationId === undefined ? {} : { operationId }) };
+  const evidence = host.evidence([device], changes);
+  const value = create(agent.FailedSchema, { type: FailureType.UNVERIFIED, evidence });
+  host.report({ case: 'failed', value });
+}
+
+function planOf(host: Bench) {
+  const turn = beginTurn(host.record, { ...host.context, nowMs: host.nowMs });
+  const asked = create(PlanRunRequestSchema, {
+    parent: 'hosts/h1',
+    run: { case: 'clean', value: {} },
+  });
+  const draft = planNow(turn, { kind: 'clean', steps: [] }, asked);
+  if ('code' in draft) throw new Error(draft.message);
+  return draft.plan.devices[0];
+}
+
+const orderFor = (device: agent.DevicePlan['device']) =>
+  create(agent.DevicePlanSchema, {
+    ...(device === undefined ? {} : { device }),
+    method: agent.ErasureMethod.OVERWRITE,
+    verification: full,
+  });
+
+const hoursOf = (host: Bench) =>
+  eraseTimeoutMs(host.record.diskSpeeds, [orderFor(large)], hour) / hour;
+
+test('a disk that was too slow for its deadline has the time that it needs in the next run', () => {
+  const host = atErase({}, large);
+  const before = hoursOf(host);
+  // 40 MB/s: 139 h to write it, as many to read it.
+  failsWith(host, { bytesWritten: 10n * terabyte, methodMs: 250_000_000n });
+  expect(host.record.diskSpeeds).toMatchObject([
+    { device: 'DISK-1', writtenBytesPerSecond: 40_000_000n, readBytesPerSecond: 0n },
+  ]);
+  expect(hoursOf(host)).toBeGreaterThan(139 * 2);
+  expect(hoursOf(host)).toBeGreaterThan(before);
+});
+
+test('a plan says how long it takes by what was measured, and that it was', () => {
+  const host = atErase({ cleaning: { method: CleaningMethod.OVERWRITE } });
+  const usual = planOf(host);
+  host.nowMs += 10_000;
+  const measured = {
+    ...(erased(virtioDisk, agent.ErasureMethod.OVERWRITE) as Outcome),
+    endTime: { seconds: BigInt(host.nowMs) / 1_000n },
+    ...{ bytesWritten: 67_108_864n, methodMs: 4_000n, verifyMs: 2_000n, readings: 1 },
+    bytesOfReadings: 67_108_864n,
+  };
+  brings(host, measured, { bootId: 'b1' });
+  host.report(inspected());
+  expect(usual).toMatchObject({ timeFromMeasurement: false });
+  const plan = planOf(host);
+  expect(plan?.timeFromMeasurement).toBe(true);
+  // Read again before, written and read.
+  expect(plan?.time && durationMs(plan.time)).toBe(8_000);
+});
+
+test.each([
+  ['was over at once', { bytesWritten: 1_000_000n, methodMs: 1_999n }],
+  ['took no time', { bytesWritten: 1_000_000n }],
+  ['wrote nothing', { methodMs: 5_000n }],
+  ['is not the host’s', { device: { serial: 'OTHER' }, bytesWritten: 10n ** 9n, methodMs: 5_000n }],
+] as const)('nothing is learned from a phase that %s', (_, outcome) => {
+  const host = atErase({}, large);
+  failsWith(host, outcome);
+  expect(host.record.diskSpeeds).toEqual([]);
+});
+
+test('nothing is learned from the evidence of another operation', () => {
+  const host = atErase({}, large);
+  failsWith(host, { bytesWritten: 10n ** 9n, methodMs: 5_000n }, 'h1.1.1.1');
+  expect(host.record.diskSpeeds).toEqual([]);
+});
+
+test('what a run has not measured stays; a disk that is gone is forgotten', () => {
+  const host = atErase({}, large);
+  host.record.diskSpeeds = [
+    create(store.DiskSpeedSchema, { device: 'DISK-1', readBytesPerSecond: 5n }),
+    create(store.DiskSpeedSchema, { device: 'GONE', readBytesPerSecond: 5n }),
+  ];
+  failsWith(host, { bytesWritten: 10n ** 9n, methodMs: 5_000n });
+  expect(host.record.diskSpeeds).toMatchObject([
+    { device: 'DISK-1', readBytesPerSecond: 5n, writtenBytesPerSecond: 200_000_000n },
+  ]);
+});
+
+test.each([
+  ['endless', { bytesWritten: 2n, methodMs: 2_000n }, 4.5e6],
+  ['too short', { bytesWritten: 2n ** 64n - 1n, methodMs: 2_000n }, 180e6],
+] as const)('no word of an agent makes a deadline %s', (_, outcome, bytesPerSecond) => {
+  const host = atErase({}, large);
+  failsWith(host, outcome);
+  expect(host.record.diskSpeeds).toHaveLength(1);
+  const speeds = slowestSpeed(host.record.diskSpeeds, deviceFactsOf(large));
+  expect(speeds.writtenPerSecond).toBe(bytesPerSecond);
+  expect(() => toBinary(store.HostRecordSchema, host.record)).not.toThrow();
+});
+
+test('a reading after a power cycle is measured too', () => {
+  const host = available();
+  host.request({ kind: 'inspect' });
+  boot(host);
+  host.nowMs += 10_000;
+  host.report(inspected());
+  const endTime = timestampFromMs(host.nowMs);
+  proves(host, 'b2', { endTime, verifyMs: 5_000n, readings: 2, bytesOfReadings: 134_217_728n });
+  expect(host.record.diskSpeeds).toMatchObject([
+    { device: 'DISK-1', readBytesPerSecond: 26_843_545n, writtenBytesPerSecond: 0n },
+  ]);
+});
+
+test('reading again has the time that a slow disk needs', () => {
+  const slow = create(store.DiskSpeedSchema, { device: 'DISK-1', readBytesPerSecond: 30_000_000n });
+  const order = [orderFor(large)];
+  expect(readTimeoutMs([slow], order, 0)).toBe((20e12 / 10e6) * 1_000);
+});

@@ -1,0 +1,150 @@
+/**
+ * How fast the disks of a host are: learned from evidence, used for deadlines and plans. Pure.
+ *
+ * The figures are an agent's word. A deadline takes them only within bounds: no word makes it
+ * shorter than a usual disk needs, or endless.
+ */
+import { create } from '@bufbuild/protobuf';
+import { agent, type RunStep, store } from '@rackwright/api';
+import { blockBytes, type DeviceFacts, deviceFactsOf, deviceIdentity } from '@rackwright/erasure';
+import { inventoryNow, type Turn } from '../turn/turn.ts';
+import { withEvidence } from './evidence.ts';
+
+export interface DiskSpeed {
+  readonly writtenPerSecond: number;
+  /** Bytes, read whole. */
+  readonly bytesPerSecond: number;
+  /** Reads of 4 KiB at scattered places. */
+  readonly readsPerSecond: number;
+}
+
+/** What a host knows of its disks. */
+export type KnownSpeeds = readonly store.DiskSpeed[];
+
+/** A phase that was shorter says nothing of the speed, milliseconds. */
+const settleMs = 2_000;
+/** A disk may become so much slower than it was, for deadlines: it ages, and its neighbours vary. */
+const slackOfMeasured = 3;
+/** No measured disk is given more time than so many times the slowest of its kind. */
+const slowerAtMost = 20;
+
+/** No disk is faster, and every field of the record holds it. */
+const bytesPerSecondMax = 1_000_000_000_000n;
+
+/** Slower than this a disk that nobody has measured is taken for broken. */
+const slowest = {
+  hdd: { writtenPerSecond: 90e6, bytesPerSecond: 90e6, readsPerSecond: 40 },
+  flash: { writtenPerSecond: 100e6, bytesPerSecond: 100e6, readsPerSecond: 500 },
+  card: { writtenPerSecond: 5e6, bytesPerSecond: 5e6, readsPerSecond: 50 },
+} as const satisfies Readonly<Record<string, DiskSpeed>>;
+
+type Kind = keyof typeof slowest;
+
+/** What a disk of its kind does, for forecasts. */
+const usual: Readonly<Record<Kind, DiskSpeed>> = {
+  hdd: { writtenPerSecond: 180e6, bytesPerSecond: 180e6, readsPerSecond: 120 },
+  flash: { writtenPerSecond: 500e6, bytesPerSecond: 500e6, readsPerSecond: 8_000 },
+  card: { writtenPerSecond: 40e6, bytesPerSecond: 40e6, readsPerSecond: 800 },
+};
+
+function kindOf({ rotational, transport }: DeviceFacts): Kind {
+  if (transport === 'mmc' || transport === 'usb') return 'card';
+  return rotational ? 'hdd' : 'flash';
+}
+
+/** What was measured of a disk; undefined where nobody has. */
+export function measuredSpeed(known: KnownSpeeds, device: DeviceFacts): DiskSpeed | undefined {
+  const identity = deviceIdentity(device);
+  const of = known.find((each) => each.device === identity);
+  if (of === undefined || identity === '') return undefined;
+  const { writtenBytesPerSecond, readBytesPerSecond, readsPerSecond } = of;
+  return {
+    writtenPerSecond: Number(writtenBytesPerSecond),
+    bytesPerSecond: Number(readBytesPerSecond),
+    readsPerSecond,
+  };
+}
+
+/** The speed for forecasts: as measured, else as usual. */
+export function expectedSpeed(known: KnownSpeeds, device: DeviceFacts): DiskSpeed {
+  return each(measuredSpeed(known, device), usual[kindOf(device)], (measured) => measured);
+}
+
+/** The speed for deadlines: a disk that is slower is taken for one that hangs. */
+export function slowestSpeed(known: KnownSpeeds, device: DeviceFacts): DiskSpeed {
+  const kind = kindOf(device);
+  return each(measuredSpeed(known, device), slowest[kind], (measured, unmeasured, field) => {
+    const least = unmeasured / slowerAtMost;
+    return Math.min(usual[kind][field], Math.max(least, measured / slackOfMeasured));
+  });
+}
+
+/** Each figure of the three that was measured by `of`, the others from the table. */
+function each(
+  measured: DiskSpeed | undefined,
+  table: DiskSpeed,
+  of: (measured: number, table: number, field: keyof DiskSpeed) => number,
+): DiskSpeed {
+  const take = (field: keyof DiskSpeed) => {
+    const found = measured?.[field] ?? 0;
+    return found > 0 ? of(found, table[field], field) : table[field];
+  };
+  return {
+    writtenPerSecond: take('writtenPerSecond'),
+    bytesPerSecond: take('bytesPerSecond'),
+    readsPerSecond: take('readsPerSecond'),
+  };
+}
+
+/** Keeps what evidence measured, of disks that the host has; what it did not measure stands. */
+export function noteSpeeds(turn: Turn, outcomes: readonly agent.DeviceOutcome[]): void {
+  const { record } = turn;
+  const present = new Set(
+    inventoryNow(turn)?.devices.map((device) => deviceIdentity(deviceFactsOf(device))),
+  );
+  const speeds = new Map(record.diskSpeeds.map((speed) => [speed.device, speed]));
+  for (const outcome of outcomes) {
+    if (outcome.device === undefined) continue;
+    const device = deviceIdentity(deviceFactsOf(outcome.device));
+    const seen = speedsOf(outcome);
+    if (Object.keys(seen).length === 0) continue;
+    const speed = speeds.get(device) ?? create(store.DiskSpeedSchema, { device });
+    speeds.set(device, Object.assign(speed, seen));
+  }
+  record.diskSpeeds = [...speeds.values()].filter(({ device }) => present.has(device));
+}
+
+/** The same of a step that failed: the next try has the time that the disks need. */
+export function noteSpeedsOfFailed(turn: Turn, step: RunStep, { evidence }: agent.Failed): void {
+  if (evidence === undefined) return;
+  withEvidence(turn, step, evidence, (_signed, parsed) => {
+    const { operation } = turn.record;
+    if (parsed.operationId !== operation?.operation?.id) return undefined;
+    noteSpeeds(turn, parsed.devices);
+    return undefined;
+  });
+}
+
+type Seen = Partial<
+  Pick<store.DiskSpeed, 'writtenBytesPerSecond' | 'readBytesPerSecond' | 'readsPerSecond'>
+>;
+
+function speedsOf(outcome: agent.DeviceOutcome): Seen {
+  const { bytesWritten, methodMs, bytesOfReadings, verifyMs, verification } = outcome;
+  const written = perSecond(bytesWritten, methodMs);
+  const read = perSecond(bytesOfReadings, verifyMs);
+  const isWhole = verification?.level === agent.VerificationLevel.FULL;
+  const reads = Math.floor(Number(read) / blockBytes);
+  return {
+    ...(written > 0n ? { writtenBytesPerSecond: written } : {}),
+    ...(read > 0n && isWhole ? { readBytesPerSecond: read } : {}),
+    ...(reads > 0 && !isWhole ? { readsPerSecond: reads } : {}),
+  };
+}
+
+/** 0: it says nothing. */
+function perSecond(bytes: bigint, ms: bigint): bigint {
+  if (ms < settleMs) return 0n;
+  const found = (bytes * 1_000n) / ms;
+  return found < bytesPerSecondMax ? found : bytesPerSecondMax;
+}
