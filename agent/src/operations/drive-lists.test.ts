@@ -1,10 +1,10 @@
 import { create } from '@bufbuild/protobuf';
-import { agent, BmcIdentitySchema } from '@rackwright/api';
+import { agent, BmcIdentitySchema, BootMediumSchema } from '@rackwright/api';
 import type { BmcDrive, BmcDriver, BmcResult } from '@rackwright/bmc';
 import { VirtualClock } from '@rackwright/bmc/conformance';
 import type { FinalResult } from '@rackwright/results';
 import { describe, expect, test } from 'vitest';
-import type { RunnerOrders } from '../runner-gateway/index.ts';
+import type { RunnerOrder, RunnerOrders } from '../runner-gateway/index.ts';
 import type { OperationContext } from '../session/index.ts';
 import { DriveLists } from './drive-lists.ts';
 import { inspect } from './inspect.ts';
@@ -110,6 +110,25 @@ describe('the list of drives', () => {
         bmcDrives: { available: false, unavailableReason: 'given up' },
       },
     });
+  });
+
+  test('is asked for beside the runner, which is told of boot media and of no BMC', async () => {
+    const { driveLists, context, clock } = setUp(async () => ok([drive]));
+    const ordered: unknown[] = [];
+    const failed: FinalResult = { kind: 'failed', type: 'cancelled', message: 'stopped' };
+    const orders = {
+      run: async ({ order }: RunnerOrder) => {
+        ordered.push(order.value);
+        return failed;
+      },
+    } as unknown;
+    const parts = { orders: orders as RunnerOrders, driveLists };
+    const operation = create(agent.OperationSchema, { id: 'uid/1/2/1', hostUid: 'uid' });
+    const medium = { sha256: 'ab'.repeat(32), sizeBytes: 1n };
+    const asked = { ...request(), bootMedia: [create(BootMediumSchema, medium)] };
+    await clock.settle(inspect(parts, operation, asked, context));
+    expect(ordered).toMatchObject([{ bootMedia: [medium] }]);
+    expect(ordered).not.toMatchObject([{ bmc: {} }]);
   });
 
   test('is not waited for when the inspection has failed', async () => {

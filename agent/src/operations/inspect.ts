@@ -44,8 +44,9 @@ export async function resumeInspect(
 }
 
 /** How to reach the BMC is none of the runner's business. */
-function orderOf(operation: agent.Operation, { bootOperationId }: agent.Inspect): RunnerOrder {
-  const value = create(agent.InspectSchema, { bootOperationId });
+function orderOf(operation: agent.Operation, request: agent.Inspect): RunnerOrder {
+  const { bootOperationId, bootMedia } = request;
+  const value = create(agent.InspectSchema, { bootOperationId, bootMedia });
   return { operation, bootOperationId, order: { case: 'inspect', value } };
 }
 

@@ -177,6 +177,8 @@ export interface DeviceFacts {
   readonly writeCache?: WriteCache;
   readonly health?: HealthFacts;
   readonly sanitize?: SanitizeFacts;
+  /** SHA-256 of its whole content, hex; only of what may be a boot medium by its size. */
+  readonly contentSha256?: string;
   /** Its names under /dev/disk/by-path, by the place where it is plugged in. Not in inventories. */
   readonly paths?: readonly string[];
 }

@@ -12,6 +12,12 @@ export {
   listedDriveOf,
 } from './bmc-drives.ts';
 export {
+  type BootMedium,
+  bootMediaOf,
+  bootMediumBytesMax,
+  mayBeBootMedium,
+} from './boot-media.ts';
+export {
   buildStatement,
   joinEvidence,
   parseEvidence,

@@ -20,7 +20,7 @@ export type RefusalKind =
 
 /** What fixes it; a main clause in the imperative, without a full stop. */
 export const refusalActions: Readonly<Record<RefusalKind, string>> = {
-  usb: 'pull it, or set cleaning.usb_disks to erase or to leave',
+  usb: 'pull it, or set cleaning.usb_disks to erase or to leave, or name it in cleaning.boot_media',
   twoPaths: 'leave one path to the disk, or replace one of two disks with the same serial number',
   unknownTransport: 'take the device out, or report how it is attached',
   unnamed: 'take the device out, or replace it with one that says a serial number',
@@ -43,6 +43,7 @@ export const refusalActions: Readonly<Record<RefusalKind, string>> = {
 export type ListedKind =
   | 'multipath'
   | 'virtualMedia'
+  | 'bootMedium'
   | 'optical'
   | 'bootPartition'
   | 'kernelDevice'

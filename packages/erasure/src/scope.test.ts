@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { DeviceFacts, SecurityState, Transport } from './facts.ts';
 import type { ErasureMethod } from './method.ts';
 import { describePresence, presenceDifferences } from './present.ts';
@@ -80,13 +80,50 @@ test('refuses a disk on USB until somebody says whether it is to be erased', () 
   const facts = { transport: 'usb', model: 'Internal Dual SD' } as const;
   expect(decide(facts)).toMatchObject({
     ...{ kind: 'refused', why: 'usb' },
-    action: 'pull it, or set cleaning.usb_disks to erase or to leave',
+    action: expect.stringMatching(/^pull it, or set cleaning.usb_disks to erase or to leave/),
   });
   const left = { ...defaultScopePolicy, usb: 'leave' } as const;
   expect(decide(facts, left)).toMatchObject({ kind: 'listed', why: 'usb' });
   expect(decide({ ...facts, removable: true, regions: [], sizeBytes: 0 }).kind).toBe('listed');
   const virtual = { ...facts, model: 'AMI Virtual HDisk0' };
   expect(decide(virtual)).toMatchObject({ kind: 'listed', why: 'virtualMedia' });
+});
+
+describe('a boot medium', () => {
+  const content = 'ab'.repeat(32);
+  const sizeBytes = 1024 * 1024;
+  const regions = [{ name: 'sdb', sizeBytes, logicalBlockBytes: 512 }];
+  const stick = { transport: 'usb', sizeBytes, regions, contentSha256: content } as const;
+  const bootMedia = [{ sha256: content, sizeBytes }];
+
+  test.each([
+    ['of a host whose USB disks are refused', 'refuse', stick],
+    ['of a host whose USB disks are erased', 'erase', stick],
+    ['without a name of its own', 'refuse', { ...stick, serial: '', wwn: '' }],
+    ['in a card slot', 'refuse', { ...stick, transport: 'mmc' }],
+    ['that is write-protected', 'refuse', { ...stick, readOnly: true }],
+  ] as const)('%s is left alone, and its digest is named', (_, usb, facts) => {
+    expect(decide(facts, { ...defaultScopePolicy, usb, bootMedia })).toMatchObject({
+      ...{ kind: 'listed', why: 'bootMedium' },
+      reason: `our own boot medium (sha256 ${content})`,
+    });
+  });
+
+  test.each([
+    ['has other content', { ...stick, contentSha256: 'cd'.repeat(32) }],
+    ['was not read', { ...stick, contentSha256: undefined }],
+    ['has another size', { ...stick, sizeBytes: sizeBytes * 2 }],
+  ])('is none that %s', (_, { contentSha256, ...facts }) => {
+    const said = contentSha256 === undefined ? {} : { contentSha256 };
+    const decision = decide({ ...facts, ...said }, { ...defaultScopePolicy, bootMedia });
+    expect(decision).toMatchObject({ kind: 'refused', why: 'usb' });
+    expect(brief(decision)).toContain(contentSha256 ?? 'whose it is');
+  });
+
+  test('is no disk of the host, whatever its content', () => {
+    const policy = { ...defaultScopePolicy, bootMedia };
+    expect(decide({ ...stick, transport: 'sata' }, policy).kind).toBe('inScope');
+  });
 });
 
 test('erases USB and named remote disks when the policy says so', () => {

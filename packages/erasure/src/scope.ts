@@ -7,6 +7,7 @@
  *    that are not the host's own storage are `listed`, and each carries its reason.
  * S3 A method is chosen only among those that the device says it offers.
  */
+import { type BootMedium, isBootMedium } from './boot-media.ts';
 import { type DeviceFacts, deviceIdentity, type Transport } from './facts.ts';
 import type { ErasureMethod } from './method.ts';
 import { type ListedKind, type RefusalKind, refusalActions } from './refusal.ts';
@@ -20,6 +21,8 @@ export interface ScopePolicy {
    * reader inside it: unless it is said which, they are refused.
    */
   readonly usb: 'refuse' | 'erase' | 'leave';
+  /** Media that the runner boots from; absent: none. */
+  readonly bootMedia?: readonly BootMedium[];
   /** World wide names of remote devices (fibre channel, iSCSI, NVMe-oF) the plan names. */
   readonly eraseRemoteWwns: readonly string[];
   /** `strongest` takes the first of NVMe format, discard, overwrite that the device offers. */
@@ -107,7 +110,11 @@ function refused(device: DeviceFacts, [why, reason]: Refusal): ScopeDecision {
 
 function decideOwnDevice(device: DeviceFacts, policy: ScopePolicy): ScopeDecision {
   const isUnsaid = device.transport === 'usb' && policy.usb === 'refuse';
-  if (isUnsaid) return refused(device, ['usb', 'is on USB, and nobody says whose it is']);
+  if (isUnsaid) {
+    const { contentSha256 } = device;
+    const content = contentSha256 === undefined ? '' : `; its content has sha256 ${contentSha256}`;
+    return refused(device, ['usb', `is on USB, and nobody says whose it is${content}`]);
+  }
   const refusal = reasonToRefuse(device);
   if (refusal !== undefined) return refused(device, refusal);
   const choice = chooseMethod(device, policy.method);
@@ -229,6 +236,9 @@ const virtualOnUsb = /\bvirtual (?:floppy|cd|disk|hdisk|media)/iu;
 
 /** Why a device is none of the host's own storage, or undefined when it is. */
 function reasonOutside(device: DeviceFacts, policy: ScopePolicy): Outside | undefined {
+  if (isBootMedium(device, policy.bootMedia ?? [])) {
+    return ['bootMedium', `our own boot medium (sha256 ${device.contentSha256})`];
+  }
   const rule = neverOurs[device.transport];
   if (rule !== undefined) return rule;
   if (device.removable && device.regions.length === 0) {

@@ -72,17 +72,17 @@ const kindsOnWire: Readonly<Record<SignKind, StorageSignKind>> = {
 
 type AddedFacts = Pick<
   DeviceFacts,
-  'manufacturer' | 'mediaType' | 'capacity' | 'writeCache' | 'health' | 'sanitize'
+  'manufacturer' | 'mediaType' | 'capacity' | 'writeCache' | 'health' | 'sanitize' | 'contentSha256'
 >;
 type AddedFields = Pick<
   MessageInitShape<typeof StorageDeviceSchema>,
-  'manufacturer' | 'mediaType' | 'capacity' | 'writeCache' | 'health' | 'sanitize'
+  'manufacturer' | 'mediaType' | 'capacity' | 'writeCache' | 'health' | 'sanitize' | 'contentSha256'
 >;
 
 export function addedFactsOf(device: StorageDevice): AddedFacts {
   const mediaType = nameOf(mediaTypesOnWire, device.mediaType);
   const writeCache = nameOf(writeCachesOnWire, device.writeCache);
-  const { capacity, sanitize, health, manufacturer } = device;
+  const { capacity, sanitize, health, manufacturer, contentSha256 } = device;
   return {
     ...(manufacturer === '' ? {} : { manufacturer }),
     ...(mediaType === undefined ? {} : { mediaType }),
@@ -90,11 +90,17 @@ export function addedFactsOf(device: StorageDevice): AddedFacts {
     ...(writeCache === undefined ? {} : { writeCache }),
     ...(health === undefined ? {} : { health: healthOf(health) }),
     ...(sanitize === undefined ? {} : { sanitize: sanitizeOf(sanitize) }),
+    ...(isDigest(contentSha256) ? { contentSha256 } : {}),
   };
 }
 
+/** SHA-256, hex: an agent can say anything here. */
+function isDigest(text: string): boolean {
+  return /^[0-9a-f]{64}$/.test(text);
+}
+
 export function addedFieldsOf(facts: AddedFacts): AddedFields {
-  const { manufacturer, mediaType, capacity, writeCache, health, sanitize } = facts;
+  const { manufacturer, mediaType, capacity, writeCache, health, sanitize, contentSha256 } = facts;
   return {
     ...(manufacturer === undefined ? {} : { manufacturer }),
     ...(mediaType === undefined ? {} : { mediaType: mediaTypesOnWire[mediaType] }),
@@ -102,6 +108,7 @@ export function addedFieldsOf(facts: AddedFacts): AddedFields {
     ...(writeCache === undefined ? {} : { writeCache: writeCachesOnWire[writeCache] }),
     ...(health === undefined ? {} : { health: healthOnWire(health) }),
     ...(sanitize === undefined ? {} : { sanitize: sanitizeOnWire(sanitize) }),
+    ...(contentSha256 === undefined ? {} : { contentSha256 }),
   };
 }
 

@@ -2,8 +2,10 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type Inventory, InventorySchema } from '@rackwright/api';
-import { storageDeviceOf, storageSignToWire } from '@rackwright/erasure';
+import { type BootMedium, storageDeviceOf, storageSignToWire } from '@rackwright/erasure';
+import type { Log } from '@rackwright/platform';
 import type { BlockDevices } from './block-devices.ts';
+import { withContent } from './boot-media.ts';
 import type { Machine } from './machine.ts';
 
 /** Entries of each list of an inventory. */
@@ -16,15 +18,21 @@ export class InventoryTooLarge extends Error {
   override readonly name = 'InventoryTooLarge';
 }
 
-/**
- * `nowMs` is wall time; `runnerSession` is the one that the agent gave. Rejects with
- * `InventoryTooLarge`.
- */
+/** What an inspection was ordered with. */
+export interface InventoryOrder {
+  /** The one that the agent gave. */
+  readonly runnerSession: string;
+  /** Devices that may be one of these are read whole. */
+  readonly bootMedia: readonly BootMedium[];
+  readonly log: Pick<Log, 'warn'>;
+}
+
+/** `nowMs` is wall time. Rejects with `InventoryTooLarge`. */
 export async function takeInventory(
   machine: Machine,
   devices: BlockDevices,
   nowMs: number,
-  runnerSession: string,
+  { runnerSession, bootMedia, log }: InventoryOrder,
 ): Promise<Inventory> {
   const [system, hardware, bootId, listing] = await Promise.all([
     machine.identity(),
@@ -32,12 +40,13 @@ export async function takeInventory(
     machine.bootId(),
     devices.list(),
   ]);
+  const listed = await withContent(devices, listing.devices, bootMedia, log);
   const inventory = create(InventorySchema, {
     collectedAt: timestampFromMs(nowMs),
     system,
     cpus: hardware.cpus,
     memoryBytes: hardware.memoryBytes,
-    devices: listing.devices.map(storageDeviceOf),
+    devices: listed.map(storageDeviceOf),
     interfaces: hardware.interfaces,
     runnerSession,
     bootId,

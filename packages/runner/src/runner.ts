@@ -259,9 +259,9 @@ class RunnerLoop {
   }
 
   async #inspect(effect: SessionEffect & { readonly kind: 'inspect' }): Promise<void> {
-    const { machine, devices, clock } = this.#parts;
-    const { operationId, runnerSession } = effect;
-    const end = await takeInventory(machine, devices, clock.nowMs(), runnerSession).then(
+    const { machine, devices, clock, log } = this.#parts;
+    const { operationId } = effect;
+    const end = await takeInventory(machine, devices, clock.nowMs(), { ...effect, log }).then(
       (inventory) => inspected(inventory),
       (error: unknown) =>
         error instanceof InventoryTooLarge

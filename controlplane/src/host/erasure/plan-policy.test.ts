@@ -5,6 +5,7 @@ import {
   agent,
   BmcDriveListSchema,
   CleaningMethod,
+  CleaningPolicySchema,
   FailureType,
   FleetSpecSchema,
   HiddenAreas,
@@ -19,6 +20,7 @@ import {
   Transport,
   UsbDisks,
 } from '@rackwright/api';
+import { decideScope, deviceFactsOf } from '@rackwright/erasure';
 import { expect, test } from 'vitest';
 import {
   type Bench,
@@ -33,6 +35,7 @@ import {
 import { beginTurn } from '../turn/turn.ts';
 import { decideToWrite } from './device-plan.ts';
 import { gapsOf } from './gaps.ts';
+import { scopePolicy } from './policy.ts';
 
 const { FULL, SAMPLED } = agent.VerificationLevel;
 
@@ -174,6 +177,37 @@ test('every disk is erased by the method that the policy asks for, or refused by
   const failure = statusOf(strict).lastError?.failure;
   expect(failure?.type).toBe(FailureType.DEVICE_REFUSED);
   expect(failure?.message).toMatch(/NO-SANITIZE.*does not offer sanitizeOverwrite/);
+});
+
+test('a stick is left alone whose whole content is that of a boot medium of the host', () => {
+  const sha256 = 'ab'.repeat(32);
+  const bootMedia = [{ sha256, sizeBytes: 1_000_000_000n }];
+  const stick = (contentSha256: string) =>
+    disk(1e9, { serial: 'USB-1', transport: Transport.USB, contentSha256 });
+  const host = bench({ cleaning: { bootMedia } });
+  driveToErase(host, [disk(1e9), stick(sha256)]);
+  expect(plans(host).map(({ device }) => device?.serial)).toEqual(['DISK-1']);
+  const decided = (contentSha256: string) =>
+    decideScope(
+      [stick(contentSha256)].map(deviceFactsOf),
+      scopePolicy(create(CleaningPolicySchema, { bootMedia })),
+    );
+  expect(decided(sha256)).toMatchObject([{ kind: 'listed', why: 'bootMedium' }]);
+  expect(decided('cd'.repeat(32))).toMatchObject([{ kind: 'refused', why: 'usb' }]);
+  expect(decided(`${sha256} and more`), 'no digest').toMatchObject([{ kind: 'refused' }]);
+});
+
+test('an inspection is told which media to read, and has the time for it', () => {
+  const bootMedia = [{ sha256: 'ab'.repeat(32), sizeBytes: 8_000_000_000n }];
+  const host = bench({ cleaning: { bootMedia } });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  driveToInspect(host);
+  expect(host.operation().kind).toMatchObject({ case: 'inspect', value: { bootMedia } });
+  const { deadline } =
+    statusOf(host).run?.steps.find(({ name }) => name === 'runner.inspect') ?? {};
+  const ms = deadline === undefined ? 0 : timestampMs(deadline) - host.nowMs;
+  expect(ms).toBe(host.context.timing.operationTimeoutMs + 1_600_000);
 });
 
 test('a card in a USB reader keeps a host from a clean until its policy says whose it is', () => {

@@ -7,6 +7,7 @@ import {
   UsbDisks,
 } from '@rackwright/api';
 import {
+  bootMediaOf,
   defaultScopePolicy,
   defaultVerificationPolicy,
   type ErasureMethod,
@@ -72,5 +73,6 @@ export function scopePolicy(
   const remove = cleaning?.hiddenAreas === HiddenAreas.REMOVE;
   const hiddenAreas = remove ? 'remove' : 'refuse';
   const usb = usbAsked(cleaning?.usbDisks ?? UsbDisks.UNSPECIFIED);
-  return { ...defaultScopePolicy, method, hiddenAreas, usb };
+  const bootMedia = bootMediaOf(cleaning?.bootMedia ?? []);
+  return { ...defaultScopePolicy, method, hiddenAreas, usb, bootMedia };
 }

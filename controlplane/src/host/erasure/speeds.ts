@@ -23,7 +23,7 @@ export type KnownSpeeds = readonly store.DiskSpeed[];
 
 /** A phase that was shorter says nothing of the speed, milliseconds. */
 const settleMs = 2_000;
-/** A disk may become so much slower than it was, for deadlines: it ages, and its neighbours vary. */
+/** A disk may become so much slower than it was, for deadlines: it ages, others share its bus. */
 const slackOfMeasured = 3;
 /** No measured disk is given more time than so many times the slowest of its kind. */
 const slowerAtMost = 20;

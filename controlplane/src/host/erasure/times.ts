@@ -2,7 +2,7 @@
  * How long erasing may take, from sizes and speeds: for deadlines. A deadline is a bound on a
  * device that hangs, never on one that is slow. Pure.
  */
-import type { agent } from '@rackwright/api';
+import type { agent, HostSpec } from '@rackwright/api';
 import {
   type DeviceFacts,
   describeVerification,
@@ -19,6 +19,15 @@ const lanes = 4;
 const allowanceMs = 3_600_000;
 /** A format or sanitize is over within that for every device that we know of. */
 const byItselfMs = 4 * 3_600_000;
+
+/** A boot medium is read faster, unless it hangs. */
+const mediumBytesPerMs = 5_000;
+
+/** Milliseconds that an inspection may take that reads boot media whole. */
+export function inspectTimeoutMs(cleaning: HostSpec['cleaning'], configuredMs: number): number {
+  const bytes = (cleaning?.bootMedia ?? []).reduce((sum, each) => sum + each.sizeBytes, 0n);
+  return configuredMs + Math.ceil(Number(bytes) / mediumBytesPerMs);
+}
 
 /** Milliseconds that the erase step of these devices may take at most. */
 export function eraseTimeoutMs(

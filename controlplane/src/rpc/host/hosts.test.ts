@@ -73,7 +73,11 @@ describe('CreateHost', () => {
             bmc: { address: 'https://bmc:443', port: 70_000, credential: 'bmc' },
             bootMacs: ['52-54-00-AB-00-01', '01:00:5e:00:00:01', 'zz'],
             goal: 9 as HostGoal,
-            cleaning: { level: 7 as ErasureLevel, priorityOverrides: { erase: 5 } },
+            cleaning: {
+              level: 7 as ErasureLevel,
+              priorityOverrides: { erase: 5 },
+              bootMedia: [{ sha256: 'AB', sizeBytes: 2n ** 34n }],
+            },
           },
         },
       }),
@@ -93,6 +97,8 @@ describe('CreateHost', () => {
       'host.spec.goal': expect.stringContaining('does not know'),
       'host.spec.cleaning.level': expect.stringContaining('does not know'),
       'host.spec.cleaning.priority_overrides["erase"]': expect.stringContaining('interface.step'),
+      'host.spec.cleaning.boot_media[0].sha256': expect.stringContaining('64 lower-case hex'),
+      'host.spec.cleaning.boot_media[0].size_bytes': expect.stringContaining('1 to 8589934592'),
     });
   });
 

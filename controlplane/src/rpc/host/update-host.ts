@@ -57,6 +57,7 @@ const updatablePaths = [
   'spec.cleaning.power_cycle_check',
   'spec.cleaning.hidden_areas',
   'spec.cleaning.method',
+  'spec.cleaning.boot_media',
   'spec.cleaning.moved_disks',
   'spec.cleaning.usb_disks',
   'spec.cleaning.raid_drives',

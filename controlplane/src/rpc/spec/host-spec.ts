@@ -16,7 +16,7 @@ import {
   UsbDisks,
   type VerificationPolicy,
 } from '@rackwright/api';
-import { verificationPolicyProblem } from '@rackwright/erasure';
+import { bootMediumBytesMax, verificationPolicyProblem } from '@rackwright/erasure';
 import { protocolOf } from '../../host/index.ts';
 import { nameProblem } from '../call/names.ts';
 import { quote, type Violations } from '../call/violations.ts';
@@ -142,6 +142,28 @@ function checkMovedDisks(path: string, disks: readonly string[], violations: Vio
   }
 }
 
+const bootMediaMax = 8;
+
+function checkBootMedia(
+  path: string,
+  media: CleaningPolicy['bootMedia'],
+  violations: Violations,
+): void {
+  if (media.length > bootMediaMax) {
+    violations.add(path, `names ${media.length} media; at most ${bootMediaMax} are kept`);
+  }
+  for (const [index, { sha256, sizeBytes }] of media.entries()) {
+    if (!/^[0-9a-f]{64}$/.test(sha256)) {
+      const wanted = '64 lower-case hex digits, as sha256sum prints them';
+      violations.add(`${path}[${index}].sha256`, `is ${quote(sha256)}; give ${wanted}`);
+    }
+    if (sizeBytes === 0n || sizeBytes > bootMediumBytesMax) {
+      const wanted = `the size of the whole medium, 1 to ${bootMediumBytesMax}`;
+      violations.add(`${path}[${index}].size_bytes`, `is ${sizeBytes}; give ${wanted}`);
+    }
+  }
+}
+
 function checkCleaning(path: string, cleaning: CleaningPolicy, violations: Violations): void {
   checkEnum(`${path}.level`, ErasureLevel, cleaning.level, violations);
   checkOverrides(`${path}.priority_overrides`, cleaning.priorityOverrides, violations);
@@ -150,6 +172,7 @@ function checkCleaning(path: string, cleaning: CleaningPolicy, violations: Viola
   checkEnum(`${path}.usb_disks`, UsbDisks, cleaning.usbDisks, violations);
   checkEnum(`${path}.raid_drives`, RaidDrives, cleaning.raidDrives, violations);
   checkEnum(`${path}.method`, CleaningMethod, cleaning.method, violations);
+  checkBootMedia(`${path}.boot_media`, cleaning.bootMedia, violations);
   checkMovedDisks(`${path}.moved_disks`, cleaning.movedDisks, violations);
   checkVerification(`${path}.verification`, cleaning.verification, violations);
 }

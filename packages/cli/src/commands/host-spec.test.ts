@@ -1,6 +1,7 @@
 /** What the flags of `host create` and `host update` say of a host. */
 import { CleaningMethod } from '@rackwright/api';
 import { expect, test } from 'vitest';
+import { UsageError } from '../failure.ts';
 import { specFrom } from './host-spec.ts';
 
 test.each([
@@ -13,3 +14,23 @@ test.each([
   expect(spec).toEqual({ cleaning: { method } });
   expect(paths).toEqual(['spec.cleaning.method']);
 });
+
+test('--boot-medium names media by digest and size; none takes them away', () => {
+  const sha256 = 'AB'.repeat(32);
+  const { spec, paths } = specFrom({ bootMedium: [`${sha256}:1048576`] });
+  const bootMedia = [{ sha256: sha256.toLowerCase(), sizeBytes: 1_048_576n }];
+  expect(spec).toEqual({ cleaning: { bootMedia } });
+  expect(paths).toEqual(['spec.cleaning.boot_media']);
+  expect(specFrom({ bootMedium: ['none'] })).toMatchObject({
+    spec: { cleaning: { bootMedia: [] } },
+    paths: ['spec.cleaning.boot_media'],
+  });
+});
+
+test.each(['', 'none:1', `${'a'.repeat(63)}:1`, 'a'.repeat(64), `${'a'.repeat(64)}:-1`])(
+  '--boot-medium "%s" is refused with what to give',
+  (medium) => {
+    expect(() => specFrom({ bootMedium: [medium] })).toThrow(UsageError);
+    expect(() => specFrom({ bootMedium: [medium] })).toThrow(/SHA-256 in hex, a colon/);
+  },
+);

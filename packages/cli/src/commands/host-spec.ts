@@ -1,6 +1,7 @@
 /** Flags that say what a host is, for `host create` and `host update`. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { CleaningMethod, type HostSpecSchema } from '@rackwright/api';
+import { UsageError } from '../failure.ts';
 import {
   labelChange,
   labelChangeFlag,
@@ -133,6 +134,14 @@ export const specFlags = {
     brief: 'Serial or WWN of a disk that was moved here from another host; may be repeated',
     placeholder: 'serial',
   },
+  bootMedium: {
+    kind: 'parsed',
+    parse: String,
+    variadic: true,
+    optional: true,
+    brief: 'Medium that the host boots from, by SHA-256 and size in bytes; may be repeated',
+    placeholder: 'sha256:bytes',
+  },
   ...rootDiskFlag,
   retired: { ...yesNo, brief: 'End every clean in manageable' },
   deleteKeepsPower: { ...yesNo, brief: 'A deletion leaves the power as it is' },
@@ -160,6 +169,7 @@ export interface SpecFlags {
   readonly raidDrives?: 'refuse' | 'accept';
   readonly erasureMethod?: (typeof cleaningMethods)[number];
   readonly movedDisk?: readonly string[];
+  readonly bootMedium?: readonly string[];
   readonly rootDisk?: readonly string[];
   readonly retired?: boolean;
   readonly deleteKeepsPower?: boolean;
@@ -208,6 +218,7 @@ export function specFrom(flags: SpecFlags): SpecSaid {
     ...set('raidDrives', flags.raidDrives && enumValue('RaidDrives', flags.raidDrives)),
     ...set('method', methodOf(flags.erasureMethod)),
     ...set('movedDisks', flags.movedDisk),
+    ...set('bootMedia', flags.bootMedium && parseBootMedia(flags.bootMedium)),
   };
   const deletion = {
     ...set('keepPower', flags.deleteKeepsPower),
@@ -243,6 +254,19 @@ export function specFrom(flags: SpecFlags): SpecSaid {
     ...labels.paths,
   ];
   return { spec: spec as SpecInit & object, labels: labels.set, paths };
+}
+
+/** The media of "SHA256:BYTES"; none of "none". Throws `UsageError`. */
+export function parseBootMedia(given: readonly string[]): { sha256: string; sizeBytes: bigint }[] {
+  if (given.join() === 'none') return [];
+  return given.map((text) => {
+    const [, sha256, bytes] = /^([0-9a-f]{64}):(\d{1,15})$/i.exec(text) ?? [];
+    if (sha256 === undefined || bytes === undefined) {
+      const wanted = 'its SHA-256 in hex, a colon and its size in bytes, or none';
+      throw new UsageError(`--boot-medium ${text}: give ${wanted}`);
+    }
+    return { sha256: sha256.toLowerCase(), sizeBytes: BigInt(bytes) };
+  });
 }
 
 /** Address and port of "10.0.0.1", "10.0.0.1:623", "[fe80::1]:623" or "fe80::1". */

@@ -17,6 +17,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, type Inventory, type runner } from '@rackwright/api';
+import { type BootMedium, bootMediaOf } from '@rackwright/erasure';
 import {
   boundResult,
   type Complete,
@@ -68,7 +69,12 @@ export type SessionEffect =
       readonly secretEnvironment: Readonly<Record<string, string>>;
       readonly deploy: OrderedImage;
     }
-  | { readonly kind: 'inspect'; readonly operationId: string; readonly runnerSession: string }
+  | {
+      readonly kind: 'inspect';
+      readonly operationId: string;
+      readonly runnerSession: string;
+      readonly bootMedia: readonly BootMedium[];
+    }
   /** Finds out whether a hand-off can act, without doing anything. */
   | { readonly kind: 'checkHandOff'; readonly operationId: string; readonly order: agent.RunStep }
   /** What the hand-off does. */
@@ -175,7 +181,10 @@ export class RunnerSession {
     switch (kind.case) {
       case 'inspect':
         return this.#begin(operationId, 'inspect', [
-          { kind: 'inspect', operationId, runnerSession: this.#runnerSession ?? '' },
+          {
+            ...{ kind: 'inspect', operationId, runnerSession: this.#runnerSession ?? '' },
+            bootMedia: bootMediaOf(kind.value.bootMedia),
+          },
         ]);
       case 'runStep':
         return this.#runStep(order, kind.value, nowMs);

@@ -14,6 +14,7 @@ import { checkCertified, forgetAbsent, uncertifiedDevice } from '../../erasure/c
 import { planDevices } from '../../erasure/device-plan.ts';
 import { noteElsewhere } from '../../erasure/elsewhere.ts';
 import { settleHardware } from '../../erasure/hardware.ts';
+import { inspectTimeoutMs } from '../../erasure/times.ts';
 import { bootOperationId } from '../../operation/boots.ts';
 import { invalidResult } from '../../turn/step-failure.ts';
 import { move } from '../../turn/transitions.ts';
@@ -31,8 +32,10 @@ export const inspect: OperationStep = {
     value: create(agent.InspectSchema, {
       bootOperationId: bootOperationId(turn, run),
       ...bmcOfDrives(turn),
+      bootMedia: turn.spec.cleaning?.bootMedia ?? [],
     }),
   }),
+  leftMs: ({ spec, context }) => inspectTimeoutMs(spec.cleaning, operationTimeout(context.timing)),
   complete: (turn, run, _step, result) => {
     const inventory = result.observations?.inventory;
     if (inventory === undefined) return invalidResult('the inspection brought no inventory');

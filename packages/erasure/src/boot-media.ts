@@ -1,0 +1,37 @@
+/** Media that a host boots the runner from: known by their whole content, and left alone. Pure. */
+import type { BootMedium as Wire } from '@rackwright/api';
+import type { DeviceFacts, Transport } from './facts.ts';
+
+/** As an order and a policy name it. */
+export interface BootMedium {
+  /** SHA-256 of all of it: 64 lower-case hex digits. */
+  readonly sha256: string;
+  readonly sizeBytes: number;
+}
+
+/** From the wire. */
+export function bootMediaOf(media: readonly Wire[]): BootMedium[] {
+  return media.map(({ sha256, sizeBytes }) => ({ sha256, sizeBytes: Number(sizeBytes) }));
+}
+
+/** Inspections read a boot medium whole, so larger ones would take too long. */
+export const bootMediumBytesMax = 8 * 2 ** 30;
+
+/** What a machine boots from that is none of its disks. */
+const maybeBootMedium: ReadonlySet<Transport> = new Set(['usb', 'mmc', 'optical', 'virtualMedia']);
+
+/** Whether its content has to be read to tell. */
+export function mayBeBootMedium(
+  { transport, sizeBytes, regions }: DeviceFacts,
+  media: readonly BootMedium[],
+): boolean {
+  if (!maybeBootMedium.has(transport) || regions.length !== 1) return false;
+  return media.some((medium) => medium.sizeBytes === sizeBytes);
+}
+
+/** Whether every byte of it is known, and is a boot medium's. */
+export function isBootMedium(device: DeviceFacts, media: readonly BootMedium[]): boolean {
+  const { contentSha256, sizeBytes } = device;
+  if (contentSha256 === undefined || !mayBeBootMedium(device, media)) return false;
+  return media.some((medium) => medium.sha256 === contentSha256 && medium.sizeBytes === sizeBytes);
+}
