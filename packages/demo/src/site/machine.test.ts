@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,7 +6,14 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { planFleet } from '../fleet.ts';
 import { parseOptions } from '../options.ts';
 import { loopback, networkOf } from './configuration.ts';
-import { bmcPassword, bmcUser, type HousedMachine, houseMachine, setFault } from './machine.ts';
+import {
+  bmcPassword,
+  bmcUser,
+  type HousedMachine,
+  houseMachine,
+  setFault,
+  slowWrites,
+} from './machine.ts';
 
 let folder: string;
 const housed: HousedMachine[] = [];
@@ -52,6 +59,18 @@ test('a BMC with the fault wrong-password takes its password no longer, until me
   expect(await statusOf(machine)).toBe(401);
   setFault(machine, 'none');
   expect(await statusOf(machine)).toBe(200);
+});
+
+test('writes are slowed from what they were at first, and only in time', async () => {
+  const machine = await house('h1');
+  const path = join(machine.folder, 'disks', 'vda.json');
+  const faults = () => (JSON.parse(readFileSync(path, 'utf8')) as { faults: object[] }).faults;
+  const [before] = faults();
+  for (const factor of [4, 16, 1]) {
+    slowWrites(machine, factor);
+    expect(faults()).toEqual([{ ...before, delayMs: 60 * factor }]);
+  }
+  expect(faults()).toEqual([before]);
 });
 
 test('a machine planned with a wrong password has a BMC in order', async () => {

@@ -126,6 +126,16 @@ export function setFault(machine: HousedMachine, name: FaultName | 'none'): void
   describeDisk(folder, { ...first, faults: fault === undefined ? own : [...own, fault.disk] });
 }
 
+/** From its next boot on, each write to its first disk takes so many times as long as at first. */
+export function slowWrites({ disks, folder }: HousedMachine, factor: number): void {
+  const [first] = disks;
+  if (first === undefined) return;
+  const faults = (first.faults ?? []).map((each) => {
+    return 'delayMs' in each ? { ...each, delayMs: Number(each.delayMs) * factor } : each;
+  });
+  describeDisk(folder, { ...first, faults });
+}
+
 /** Somebody pulls its first disk and puts a used one of the same kind in its place. */
 export function swapDisk({ disks, folder }: HousedMachine): void {
   const [first, ...others] = disks;

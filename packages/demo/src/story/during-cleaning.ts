@@ -2,7 +2,7 @@
 import { type Host, HostState, RunPhase, StepState } from '@rackwright/api';
 import { type PlannedMachine, soundMachines } from '../fleet.ts';
 import { eventually } from '../site/eventually.ts';
-import { commandsOf, dirtyDisks } from '../site/machine.ts';
+import { commandsOf, dirtyDisks, slowWrites } from '../site/machine.ts';
 import {
   announce,
   expectThat,
@@ -16,14 +16,16 @@ import {
 const cleaningTimeoutMs = 120_000;
 const availableTimeoutMs = 240_000;
 const awayMs = 1_000;
-const attemptsMax = 5;
+const attemptsMax = 4;
+/** How much longer an erase takes when the one before was over too soon. */
+const slowerBy = 4;
 
 /** A power request for a host that is being erased is refused, and its BMC never hears of it. */
 export async function refusePower(stage: Stage): Promise<void> {
   const rack = quickMachines(stage)[0]?.rack;
   if (rack === undefined) return;
   for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
-    const host = await firstErasing(stage, rack);
+    const host = await firstErasing(stage, rack, slowerBy ** attempt);
     const machine = stage.site.machine(host);
     const before = commandsOf(machine);
     const args = ['host', 'power', 'off', host];
@@ -39,6 +41,8 @@ export async function refusePower(stage: Stage): Promise<void> {
     expectThat(commands.length === 0, `its BMC was told all the same: ${commands.join(', ')}`);
     const counts = `${before.length} before, ${after.length} after`;
     tell(stage, `Refused at once: the log of its BMC shows no new command (${counts}).`);
+    // Only this clean was to take long.
+    slowWrites(machine, 1);
     return;
   }
   throw new StoryFailure(`no erase in ${rack} lasted as long as one command takes`);
@@ -60,6 +64,7 @@ export async function loseAgent(stage: Stage): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, awayMs));
   agent.start();
   await stage.site.untilRack(rack, true);
+  slowWrites(stage.site.machine(host), 1);
   announce(stage, `The agent of ${rack} is back; its hosts go on where they were.`);
 }
 
@@ -82,22 +87,29 @@ function quickMachines({ fleet }: Stage): readonly PlannedMachine[] {
   return fleet.machines.filter(({ fault }) => fault === undefined);
 }
 
-/** A host of the rack that is being erased; when all of them are through, one begins anew. */
-async function firstErasing(stage: Stage, rack: string): Promise<string> {
+/**
+ * A host of the rack that is being erased. Whenever all of them rest, one is cleaned anew, with
+ * writes that take `factor` times as long: on a busy machine a command may outlast an erase.
+ */
+async function firstErasing(stage: Stage, rack: string, factor = slowerBy): Promise<string> {
+  const { clients } = stage.site;
   const inRack = quickMachines(stage).filter((machine) => machine.rack === rack);
-  const { hosts } = await stage.site.clients.hosts.listHosts({ rack: `racks/${rack}` });
-  const rests = ({ status }: Host) => status?.state === HostState.AVAILABLE;
-  const isOver = inRack.every(({ name }) =>
-    hosts.some((host) => host.name === `hosts/${name}` && rests(host)),
-  );
-  const [first] = inRack;
-  if (isOver && first !== undefined) {
-    await stage.site.clients.hosts.cleanHost({ name: `hosts/${first.name}` });
-  }
   return await eventually(`a host of ${rack} to be erased`, cleaningTimeoutMs, async () => {
     for (const { name } of inRack) if ((await erasingStep(stage, name)) !== undefined) return name;
+    const { hosts } = await clients.hosts.listHosts({ rack: `racks/${rack}` });
+    const resting = hosts.filter(isAtRest).map(({ name }) => name);
+    const [first] = inRack;
+    const isOver = inRack.every(({ name }) => resting.includes(`hosts/${name}`));
+    if (first === undefined || !isOver) return undefined;
+    slowWrites(stage.site.machine(first.name), factor);
+    await clients.hosts.cleanHost({ name: `hosts/${first.name}` });
     return undefined;
   });
+}
+
+function isAtRest({ status }: Host): boolean {
+  const isAtWork = status?.run !== undefined && status.run.phase !== RunPhase.ENDED;
+  return status?.state === HostState.AVAILABLE && !isAtWork;
 }
 
 /** The destructive step that the host is at, if it is. */
