@@ -31,6 +31,8 @@ export interface StatementContext {
   readonly deviceIndex: number;
   /** The policy by which an unproven identity was accepted; unset when guard 0 was passed. */
   readonly identityWaivedBy?: string;
+  /** Of the store that keeps the statement. */
+  readonly storeIncarnation?: string;
   /** Lower-case hex; unset for the first statement of a chain. */
   readonly previousSha256?: string;
   /** `fleet.erasure_report`. */
@@ -75,6 +77,7 @@ export function buildStatement(context: StatementContext): Uint8Array {
     evidence: base64(payload),
     evidenceSignature: base64(signature),
     agentPublicKey: base64(publicKey),
+    storeIncarnation: context.storeIncarnation ?? '',
     previousSha256: context.previousSha256 ?? null,
     ...derivedFields(evidence, outcome),
   });

@@ -30,6 +30,7 @@ type GivenField =
   | 'evidence'
   | 'evidenceSignature'
   | 'agentPublicKey'
+  | 'storeIncarnation'
   | 'previousSha256'
   | 'host';
 export type DerivedFields = Omit<ErasureStatement, GivenField>;

@@ -104,6 +104,31 @@ test('follows the chain of a host, and refuses two certificates in one place of 
   expect(judge([plain, plain]).standings).toEqual(['valid', 'valid']);
 });
 
+test('certificates of a store and of its copy stand beside each other, and say so', () => {
+  const of = (storeIncarnation: string, orderedBy: string, previousSha256?: string) =>
+    certificateOf({ storeIncarnation, orderedBy, ...(previousSha256 ? { previousSha256 } : {}) });
+  const first = of('one', 'ann');
+  const before = statementSha256(first.statement);
+  const lost = of('one', 'bob', before);
+  const restored = of('two', 'cid', before);
+  const { standings, reports } = judge([first, lost, restored]);
+  expect(standings).toEqual(['valid', 'valid', 'valid']);
+  for (const [index, other] of [
+    [1, restored],
+    [2, lost],
+  ] as const) {
+    const said = reports[index]?.notProved.join('; ');
+    expect(said).toContain(
+      `put back to a copy, and SHA-256 ${statementSha256(other.statement)} follows`,
+    );
+  }
+  expect(reports[0]?.notProved.join()).not.toContain('put back');
+  const forged = of('two', 'eve', before);
+  expect(judge([first, lost, restored, forged]).standings).toEqual([
+    ...['valid', 'valid', 'invalid', 'invalid'],
+  ]);
+});
+
 test('trusts several keys, each in its own time', () => {
   const other = publicKeyOf(newKey().privatePem);
   const keys = (limits: string) => `${other}\n${limits}\n${trustPem}`;

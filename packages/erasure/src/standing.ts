@@ -58,12 +58,17 @@ export interface StandingAnswer {
   readonly documentProblems: ReadonlyMap<number, readonly string[]>;
 }
 
+interface Follower {
+  readonly digest: string;
+  readonly storeIncarnation: string;
+}
+
 interface Known {
   readonly question: StandingQuestion;
   /** SHA-256 of every certificate at hand. */
   readonly digests: ReadonlySet<string>;
   /** Statements by the certificate they name as the one before. */
-  readonly followers: ReadonlyMap<string, readonly string[]>;
+  readonly followers: ReadonlyMap<string, readonly Follower[]>;
   readonly latestEpoch: ReadonlyMap<string, number>;
   /** By the SHA-256 of the certificate that they are about. */
   readonly addenda: ReadonlyMap<string, ErasureAddendum>;
@@ -76,14 +81,14 @@ export function judgeCertificates(question: StandingQuestion): StandingAnswer {
   const statements = checks.map((check) => (check.kind === 'valid' ? check.statement : undefined));
   const { documentProblems, ...documents } = readDocuments(question, statements);
   const digests = question.certificates.map(({ statement }) => sha256Hex(statement));
-  const followers = new Map<string, string[]>();
+  const followers = new Map<string, Follower[]>();
   for (const [index, statement] of statements.entries()) {
     if (statement === undefined) continue;
-    // The first statement of a host's chain names none; there can be only one of them.
-    const before = statement.previousSha256 ?? `first of ${statement.host.uid}`;
     const digest = digests[index] ?? '';
-    const known = followers.get(before) ?? [];
-    if (!known.includes(digest)) followers.set(before, [...known, digest]);
+    const { storeIncarnation } = statement;
+    const known = followers.get(placeOf(statement)) ?? [];
+    if (known.some((each) => each.digest === digest)) continue;
+    followers.set(placeOf(statement), [...known, { digest, storeIncarnation }]);
   }
   const known: Known = { question, digests: new Set(digests), followers, ...documents };
   const reports = checks.map((check, index): CertificateReport => {
@@ -210,16 +215,34 @@ function notProvedOf(statement: ErasureStatement): string[] {
   return [...said, ...statement.notExamined.map((area) => `not examined: ${area}`)];
 }
 
-/** Two statements that name the same one before are a fork, and one of them is false. */
-function chainProblem({ previousSha256, host }: ErasureStatement, known: Known) {
-  const before = previousSha256 ?? `first of ${host.uid}`;
-  const count = known.followers.get(before)?.length ?? 0;
+/** The first statement of a host's chain names none before it; there is one such place. */
+function placeOf({ previousSha256, host }: ErasureStatement): string {
+  return previousSha256 ?? `first of ${host.uid}`;
+}
+
+/** One store writes one statement into each place of a chain: of two, one is false. */
+function chainProblem(statement: ErasureStatement, known: Known): string | undefined {
+  const { storeIncarnation, previousSha256 } = statement;
+  const here = known.followers.get(placeOf(statement)) ?? [];
+  const count = here.filter((each) => each.storeIncarnation === storeIncarnation).length;
   return count > 1 ? `${count} certificates follow ${previousSha256 ?? 'none'}` : undefined;
 }
 
-function chainLack({ previousSha256 }: ErasureStatement, { digests }: Known): string[] {
-  if (previousSha256 === null || digests.has(previousSha256)) return [];
-  return [`the certificate before it (SHA-256 ${previousSha256}) is not given`];
+function chainLack(statement: ErasureStatement, { digests, followers }: Known): string[] {
+  const { previousSha256, storeIncarnation } = statement;
+  const isGiven = previousSha256 === null || digests.has(previousSha256);
+  const others = (followers.get(placeOf(statement)) ?? []).filter(
+    (each) => each.storeIncarnation !== storeIncarnation,
+  );
+  return [
+    ...(isGiven ? [] : [`the certificate before it (SHA-256 ${previousSha256}) is not given`]),
+    // True after a restore: what was certified after the copy was taken stands beside it.
+    ...others.map(
+      ({ digest }) =>
+        `the order of its chain: the store was put back to a copy, and SHA-256 ${digest} follows ` +
+        'the same certificate',
+    ),
+  ];
 }
 
 function invalid(problems: readonly CertificateProblem[]): CertificateReport {

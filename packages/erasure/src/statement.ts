@@ -199,6 +199,8 @@ const statementShape = object({
   evidence: base64Text,
   evidenceSignature: base64Text,
   agentPublicKey: base64Text,
+  /** The store that it was written to: one that was put back to a copy is another one. */
+  storeIncarnation: nameText,
   /** SHA-256 of the statement before this one in its chain; null for the first. */
   previousSha256: nullable(sha256Text),
 });

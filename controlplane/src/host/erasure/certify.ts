@@ -181,6 +181,7 @@ function draft(
       useEpoch: Number(status.useEpoch),
       evidence,
       deviceIndex,
+      storeIncarnation: context.incarnation,
       ...(previous.length === 0 ? {} : { previousSha256: Buffer.from(previous).toString('hex') }),
       report: reportOf(turn),
       disposition: dispositionOf(turn),

@@ -252,6 +252,7 @@ function proofSection(statement: ErasureStatement, digest: string): Section {
   return fields('Proof', [
     ['Certificate SHA-256', digest],
     ['The one before it', statement.previousSha256 ?? 'none'],
+    ['Store', statement.storeIncarnation],
     ['Use, operation', `${statement.useEpoch}, ${statement.operationId}`],
     ['Machine proved by', machine],
     ['Verified by', `agent key ${verifiedBy.agentKeySha256}, runner ${verifiedBy.runnerVersion}`],
