@@ -37,7 +37,7 @@ const worldly = [
 export const tiers: readonly Tier[] = [
   {
     name: 'unit',
-    include: ['{packages/*,agent,controlplane}/**/*.test.ts', 'test/*.test.ts'],
+    include: ['{packages/*,agent,controlplane}/**/*.test.ts', 'test/{,mutate/}*.test.ts'],
     exclude: [slowOrPeer, ...worldly, 'test/tidy*.test.ts'],
     order: 1,
     isolate: false,

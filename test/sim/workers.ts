@@ -25,31 +25,55 @@ export interface BatchEnd {
   readonly failures: readonly Failure[];
 }
 
-/** Hands out batches until there are no more; rejects when a worker breaks. */
+/** A seed takes about a second, on a busy machine ten. */
+const seedLimitMs = 120_000;
+
+/**
+ * Hands out batches until there are no more; rejects when a worker breaks, or takes longer than
+ * `limitMs` for each seed of a batch: nothing inside a world can tell that it goes on for ever.
+ */
 export async function inParallel(
   batches: Iterator<Batch>,
   workers: number,
   take: (end: BatchEnd) => void,
+  limitMs = seedLimitMs,
 ): Promise<void> {
-  await Promise.all(Array.from({ length: workers }, () => work(batches, take)));
+  await Promise.all(Array.from({ length: workers }, () => work(batches, take, limitMs)));
 }
 
-function work(batches: Iterator<Batch>, take: (end: BatchEnd) => void): Promise<void> {
+function work(
+  batches: Iterator<Batch>,
+  take: (end: BatchEnd) => void,
+  limitMs: number,
+): Promise<void> {
   return new Promise((resolve, reject) => {
     const worker = fork(fileURLToPath(new URL('worker.main.ts', import.meta.url)));
     let done = false;
+    let limit: NodeJS.Timeout | undefined;
     const next = () => {
+      clearTimeout(limit);
       const batch = batches.next();
       done = batch.done === true;
-      if (batch.done === true) worker.disconnect();
-      else worker.send(batch.value);
+      if (batch.done === true) return worker.disconnect();
+      const { first, seeds } = batch.value;
+      limit = setTimeout(() => {
+        const which =
+          seeds === 1 ? `seed ${first}` : `one of the seeds ${first} to ${first + seeds - 1}`;
+        reject(new Error(`${which} has not ended after ${(limitMs * seeds) / 1_000} s`));
+        worker.kill('SIGKILL');
+      }, limitMs * seeds);
+      worker.send(batch.value);
     };
     worker.on('message', (end) => {
       take(end as BatchEnd);
       next();
     });
     worker.on('error', reject);
-    worker.on('exit', (code) => (done ? resolve() : reject(new Error(`a worker ended: ${code}`))));
+    worker.on('exit', (code) => {
+      clearTimeout(limit);
+      if (done) resolve();
+      else reject(new Error(`a worker ended: ${code}`));
+    });
     next();
   });
 }

@@ -27,11 +27,18 @@ function blocks(step: TransferStep): number[] {
   });
 }
 
-/** Fetches as a client that loses nothing, acknowledging once per window. */
-function fetchAll(transfer: Transfer, windowBlocks: number): { bytes: number[]; end: TransferEnd } {
+/**
+ * Fetches as a client that loses nothing, acknowledging once per window. Throws after `stepsMax`: a
+ * transfer that sends the same again for ever would hold its test for ever.
+ */
+function fetchAll(
+  transfer: Transfer,
+  windowBlocks: number,
+  stepsMax = 10_000,
+): { bytes: number[]; end: TransferEnd } {
   const bytes: number[] = [];
   let step = transfer.start();
-  for (;;) {
+  for (let steps = 0; steps < stepsMax; steps += 1) {
     let last = 0;
     for (const datagram of step.sends) {
       const packet = decodePacket(datagram);
@@ -44,6 +51,7 @@ function fetchAll(transfer: Transfer, windowBlocks: number): { bytes: number[]; 
     step = transfer.receive(ack(last));
     if (step.end !== undefined) return { bytes, end: step.end };
   }
+  throw new Error(`no end after ${stepsMax} windows, ${bytes.length} bytes`);
 }
 
 test.each([

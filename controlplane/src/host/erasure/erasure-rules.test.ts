@@ -122,6 +122,38 @@ test.each([
   );
 });
 
+const disks = [virtioDisk, nvmeDisk, { ...virtioDisk, device: 'vdb', serial: 'DISK-2' }];
+
+/** A host of three disks, of which these are reported as erased. */
+function erasedOfThree(reported: readonly (typeof virtioDisk)[]) {
+  const host = bench();
+  driveToErase(host, disks);
+  const evidence = host.evidence(
+    host.record.devicePlan.flatMap(({ device, method }) =>
+      reported.some(({ serial }) => serial === device?.serial) ? [erased(device, method)] : [],
+    ),
+  );
+  host.report({ case: 'complete', value: create(agent.CompleteSchema, { evidence }) });
+  return host;
+}
+
+test('H6: a host of several disks is available with a certificate of each', () => {
+  const host = erasedOfThree(disks);
+  host.report(inspected(disks));
+  host.report(done);
+  expect(statusOf(host)).toMatchObject({ state: HostState.AVAILABLE, dirty: false });
+  const keys = host.record.certified.map(({ deviceKey }) => deviceKey);
+  expect(new Set(keys).size).toBe(3);
+  expect(statusOf(host).lastCleaned?.certificates).toHaveLength(3);
+});
+
+test.each([0, 1, 2])('H6: evidence of all disks but number %i certifies none', (missing) => {
+  const host = erasedOfThree(disks.filter((_, at) => at !== missing));
+  expect(host.record.certified).toEqual([]);
+  expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
+  expect(statusOf(host).lastError?.failure?.message).toContain(disks[missing]?.serial);
+});
+
 test('H6: an available host whose storage lost its driver is not available', () => {
   const host = erasedHost();
   host.report(inspected());
