@@ -13,6 +13,7 @@ import {
   writeRecord,
   writeShared,
 } from './index.ts';
+import { keepShared } from './decoded.ts';
 
 const schema = wire.HostRecordSchema;
 const key = 'hosts.h1';
@@ -88,4 +89,58 @@ test('a copy is what a clone is, unknown fields included, and is changed alone',
   host.status.bmcIdentity.guid[0] = 9;
   delete copied.change;
   expect(toBinary(schema, original)).toEqual(before);
+});
+
+test('of what is decoded 16 MiB stay, and what was asked for longest ago goes first', async () => {
+  const mebibyte = 1024 * 1024;
+  const entryOf = (at: number) => {
+    const value = new Uint8Array(mebibyte);
+    return { key: `hosts.h${at}`, value, revision: at + 1, writeId: `w${at}` };
+  };
+  // Nothing is decoded of what is here: it is taken in as written by this process.
+  const kept = Array.from({ length: 16 }, (_, at) => {
+    const mine = record(`h${at}`);
+    keepShared(store, schema, { ...entryOf(at), bytes: mebibyte }, mine);
+    return mine;
+  });
+  for (const at of [0, 15]) expect(sharedRecordOf(store, schema, entryOf(at))).toBe(kept[at]);
+  // One more: of those the second was asked for longest ago.
+  keepShared(store, schema, { ...entryOf(16), bytes: mebibyte }, record('more'));
+  expect(sharedRecordOf(store, schema, entryOf(0))).toBe(kept[0]);
+  expect(sharedRecordOf(store, schema, entryOf(2))).toBe(kept[2]);
+  expect(() => sharedRecordOf(store, schema, entryOf(1))).toThrow();
+});
+
+test('a value in place of another one of its key counts once', async () => {
+  const bytes = 6 * 1024 * 1024;
+  const other = record('other');
+  keepShared(store, schema, { key: 'hosts.h2', revision: 1, writeId: 'a', bytes }, other);
+  for (let revision = 2; revision < 10; revision += 1) {
+    keepShared(store, schema, { key, revision, writeId: 'b', bytes }, record('again'));
+  }
+  const entry = { key: 'hosts.h2', revision: 1, writeId: 'a', value: new Uint8Array(bytes) };
+  expect(sharedRecordOf(store, schema, entry)).toBe(other);
+});
+
+test('what stands at the same revision under another id, or is of another kind, is decoded', () => {
+  const mine = record('mine');
+  keepShared(store, schema, { key, revision: 1, writeId: 'a', bytes: 1 }, mine);
+  const value = toBinary(schema, record('theirs'));
+  const entry = { key, revision: 1, value };
+  expect(sharedRecordOf(store, schema, { ...entry, writeId: 'b' }).host?.name).toBe('theirs');
+  keepShared(store, schema, { key, revision: 2, writeId: 'a', bytes: 1 }, mine);
+  const same = { key, revision: 2, writeId: 'a', value: new Uint8Array() };
+  expect(sharedRecordOf(store, wire.RackRecordSchema, same)).not.toBe(mine);
+});
+
+test('a record can be changed unless the store is frozen, and then no part of it', async () => {
+  const free = record('free');
+  keepShared(store, schema, { key, revision: 1, writeId: 'a', bytes: 1 }, free);
+  free.host = create(schema, { host: { name: 'changed' } }).host;
+  freezeShared(store);
+  const held = record('held');
+  keepShared(store, schema, { key, revision: 2, writeId: 'b', bytes: 1 }, held);
+  expect(() => Object.assign(held, { change: undefined })).toThrow(TypeError);
+  expect(() => Object.assign(held.host ?? {}, { name: 'x' })).toThrow(TypeError);
+  expect(() => held.host?.spec?.bootMacs.push('c')).toThrow(TypeError);
 });
