@@ -4,6 +4,7 @@ import { store as wire } from '@rackwright/api';
 import { seededRandom } from '@rackwright/sim';
 import { openMemoryStore, type StateStore } from '@rackwright/store';
 import { beforeEach, expect, test } from 'vitest';
+import { keepShared } from './decoded.ts';
 import {
   copyOf,
   freezeShared,
@@ -13,7 +14,6 @@ import {
   writeRecord,
   writeShared,
 } from './index.ts';
-import { keepShared } from './decoded.ts';
 
 const schema = wire.HostRecordSchema;
 const key = 'hosts.h1';
