@@ -12,7 +12,7 @@ import {
 import { idOf } from '../records/index.ts';
 import { type GateWait, gateWait } from './approval.ts';
 import { originOf } from './gate.ts';
-import { heldOf } from './held.ts';
+import { type HeldReason, heldOf } from './held.ts';
 import { digestOf } from './image-name.ts';
 import { isServing, type SeenHost } from './seen.ts';
 import { msOf } from './slots.ts';
@@ -87,7 +87,8 @@ function causesOf(surveyed: Survey, contested: ReadonlyMap<string, string>) {
     ...few(taken, 'that it does not get'),
     ...slotLines(slots),
   ];
-  if (next !== undefined) {
+  // What keeps the whole pool is told already.
+  if (next !== undefined && (held === undefined || heldOf(surveyed, next) !== held)) {
     lines.push({ text: `${next.name} ${outage.whyWaits(next) ?? 'goes next'}` });
   }
   return lines.map((line) => causeOf(line));
@@ -130,9 +131,19 @@ function causeOf({ text, since }: Line) {
   return create(CauseSchema, since === undefined ? { text } : { text, since });
 }
 
+/** What a pool that begins nothing waits for, as it follows "waits for". */
+const heldBlockers: Readonly<Record<HeldReason, string>> = {
+  deleting: 'the end of its deletion',
+  paused: 'a person to resume it',
+  stopped: 'a person to let hosts be out',
+  noTarget: 'its image to be resolved',
+  halted: 'another image, or a failed host to be well again',
+  wavesEmpty: 'waves that select some of its hosts',
+};
+
 function blockerOf(record: wire.PoolRecord, surveyed: Survey): string {
   const { held, slots, opening, standings } = surveyed;
-  if (held !== undefined) return held.text;
+  if (held !== undefined) return heldBlockers[held.reason];
   const atGate = slots.filter(isAtGate);
   const waiting = (wait: GateWait) =>
     atGate.find((slot) => gateWait(record, slot, opening.isOpen) === wait);

@@ -330,7 +330,7 @@ test('approved and then paused for longer than the deadline, it is asked for ane
   setPaused(rollout, true);
   approve(rollout);
   expect(rollout.slots).toHaveLength(1);
-  expect(explained(rollout)).toMatchObject({ blocker: 'it is paused' });
+  expect(explained(rollout)).toMatchObject({ blocker: 'a person to resume it' });
   expect(explained(rollout).nextAttemptTime).toBeUndefined();
   rollout.nowMs += 3_600_000;
   expect(rollout.look().slots).toEqual([]);

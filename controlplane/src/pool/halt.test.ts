@@ -179,6 +179,17 @@ test('a wave that is lost as a whole opens no other; one that waits names its ho
   expect(told.blocker).toBe('hosts/h2 of wave canary');
 });
 
+test('a halt is explained once, with what the pool waits for and who has failed', () => {
+  const pool = settled(3, {}).push('B');
+  failFirst(pool);
+  const { blocker, causes } = explainPool(pool.record, pool.hosts, new Map(), pool.nowMs);
+  expect(blocker).toBe('another image, or a failed host to be well again');
+  const told = causes.map(({ text }) => text);
+  expect(told).toHaveLength(2);
+  expect(told[0]).toBe(`1 host failed on ${image('B')} and is out, as many as may be`);
+  expect(told[1]).toMatch(/^hosts\/h\d+: /);
+});
+
 test('an image that is wanted no more holds no slot, in its soak or while it is ill', () => {
   const soak = durationFromMs(7 * 24 * hourMs);
   const rollout = { soak, healthTimeout: durationFromMs(24 * hourMs) };

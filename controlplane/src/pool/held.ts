@@ -17,9 +17,12 @@ import { isMissed } from './seen.ts';
 import type { Standing, Survey } from './survey.ts';
 import { isPinned } from './target.ts';
 
+/** Why a whole pool begins nothing. */
+export type HeldReason = 'deleting' | 'paused' | 'stopped' | 'noTarget' | 'halted' | 'wavesEmpty';
+
 /** What keeps the whole pool from beginning anything. */
 export interface Held {
-  readonly reason: string;
+  readonly reason: HeldReason;
   readonly text: string;
 }
 
