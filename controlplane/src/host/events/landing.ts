@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
+  type Claim,
   FailureType,
   type Fault,
   FaultSeverity,
@@ -152,13 +153,19 @@ function landWell(turn: Turn, run: Run): void {
   if (sameWork || (towardsGoal && !isErrorOfFault(turn))) delete status.lastError;
   if (run.requestedBy !== system) clearWarnings(turn);
   if (run.kind === RunKind.ADOPT) record.adoptTo = HostState.UNSPECIFIED;
-  // Who gave the host back uses it no more.
-  if (run.kind === RunKind.RELEASE && status.claim?.by === run.requestedBy) delete status.claim;
+  if (run.kind === RunKind.RELEASE && endsWith(run, status.claim)) delete status.claim;
   causedBy(turn, 'system', `${runNameForEver(run)} succeeded`);
   if (wasLeftAlone(turn, run)) {
     move(status, 'used');
     causedBy(turn, 'system', 'no longer available: it stood on while nobody saw it');
   }
+}
+
+/** Whoever gave the host back uses it no more; a claim made since then is for another use. */
+function endsWith({ requestedBy, startTime }: Run, claim: Claim | undefined): boolean {
+  if (claim?.by !== requestedBy) return false;
+  if (claim.at === undefined || startTime === undefined) return true;
+  return timestampMs(claim.at) <= timestampMs(startTime);
 }
 
 /** An available host that could not be switched off at once after a run that failed. */

@@ -143,12 +143,15 @@ test('a claim that is made while its user gives the host back is another one, an
   own.report(done);
   expect(statusOf(own)).toMatchObject({ state: HostState.MANAGEABLE });
   expect(statusOf(own).claim).toBeUndefined();
-  const others = releasing('');
-  const request = { kind: 'claim', reason: 'a database' } as const;
-  others.apply({ kind: 'request', request, by: { actor: 'user:bob' } });
-  others.report(done);
-  expect(statusOf(others)).toMatchObject({
-    state: HostState.MANAGEABLE,
-    claim: { by: 'user:bob', reason: 'a database' },
-  });
+  for (const actor of ['user:bob', 'user:test']) {
+    const others = releasing('');
+    others.nowMs += 1;
+    const request = { kind: 'claim', reason: 'a database' } as const;
+    others.apply({ kind: 'request', request, by: { actor } });
+    others.report(done);
+    expect(statusOf(others)).toMatchObject({
+      state: HostState.MANAGEABLE,
+      claim: { by: actor, reason: 'a database' },
+    });
+  }
 });
