@@ -99,7 +99,9 @@ export class Demo {
     else await runScript(stage, commands);
   }
 
-  #invite({ folder, registry }: Site): void {
+  #invite({ fleet, folder, registry }: Site): void {
+    // A host that is no pool's: a clean of the others is refused.
+    const free = fleet.machines.find(({ takesImages }) => !takesImages)?.name ?? '';
     this.#screen.say(
       [
         '',
@@ -107,8 +109,8 @@ export class Demo {
         '',
         `  export RACKWRIGHT_CONFIG=${folder}/rackwright.json`,
         '  npx rackwright host list',
-        '  npx rackwright host clean h1',
-        '  npx rackwright host watch h1',
+        `  npx rackwright host clean ${free}`,
+        `  npx rackwright host watch ${free}`,
         `  npx rackwright pool update web --image ${registry.name}/web:1.0`,
         '  npx rackwright pool watch web --until current',
         '',
