@@ -173,9 +173,7 @@ function countsOf(plan: agent.DevicePlan, seed: Uint8Array) {
   if (plan.device === undefined) throw new Error('the order names no device');
   const verification = orderedVerification(plan);
   const method = methodOf(plan.method) ?? 'overwrite';
-  const mode = agent.StepMode.RUN;
-  const ordered = { ...plan, mode };
-  const counts = impliedReading(deviceFactsOf(plan.device), method, seed, ordered);
+  const counts = impliedReading(deviceFactsOf(plan.device), method, seed, plan);
   return {
     verification: verificationToWire(verification),
     placesRead: BigInt(counts.placesRead),

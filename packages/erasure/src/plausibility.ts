@@ -70,7 +70,6 @@ export type OrderedDevice = Pick<agent.DevicePlan, 'verification' | 'rereadDelay
 export function plausibilityProblems(
   outcome: agent.DeviceOutcome,
   ordered: OrderedDevice,
-  mode: agent.StepMode = agent.StepMode.RUN,
   orderAgeMs: number = Number.POSITIVE_INFINITY,
 ): PlausibilityProblem[] {
   const verdict = verdictOf(outcome);
@@ -81,7 +80,7 @@ export function plausibilityProblems(
   }
   const facts = deviceFactsOf(outcome.device);
   return [
-    ...countProblems(outcome, facts, method, { ...ordered, mode }),
+    ...countProblems(outcome, facts, method, ordered),
     ...timeProblems(outcome, facts, method, orderAgeMs),
   ];
 }
@@ -149,14 +148,15 @@ export function impliedCounts(
 }
 
 /**
- * What a whole step counts. A run that reads again after a delay, and a reading in a later boot,
- * read other places as well, drawn from a seed of their own; where all is read there are none.
+ * What a whole step counts. An erasure or check that reads again after a delay, and a reading in a
+ * later boot, read other places as well, drawn from a seed of their own; where all is read there
+ * are none.
  */
 export function impliedReading(
   facts: DeviceFacts,
   method: ErasureMethod,
   operationSeed: Uint8Array,
-  ordered: OrderedDevice & { readonly mode: agent.StepMode },
+  ordered: OrderedDevice,
 ): ImpliedCounts {
   const verification = orderedVerification(ordered);
   const { erasedSeed = operationSeed } = ordered;
@@ -165,8 +165,7 @@ export function impliedReading(
   const first = impliedCounts(facts, method, firstSeed, verification);
   const delay = ordered.rereadDelay;
   const isDelayed = delay !== undefined && (delay.seconds > 0n || delay.nanos > 0);
-  const isReadAgain = inLaterBoot || (isDelayed && ordered.mode === agent.StepMode.RUN);
-  if (!isReadAgain || verification.level === 'full') return first;
+  if (!(inLaterBoot || isDelayed) || verification.level === 'full') return first;
   const seed = inLaterBoot
     ? operationSeed
     : regionSeed(operationSeed, deviceIdentity(facts), 'again');
@@ -184,7 +183,7 @@ function countProblems(
   outcome: agent.DeviceOutcome,
   facts: DeviceFacts,
   method: ErasureMethod,
-  ordered: OrderedDevice & { readonly mode: agent.StepMode },
+  ordered: OrderedDevice,
 ): PlausibilityProblem[] {
   const wanted = orderedVerification(ordered);
   const done = verificationOf(outcome.verification);

@@ -137,7 +137,7 @@ function deviceProblem(
   const asOrdered =
     outcome.method === plan.method && Buffer.from(outcome.challengeSeed).equals(seed);
   if (!asOrdered) return invalidResult(`disk ${key} was not erased as it was ordered`);
-  const untrue = whyUntrue(outcome, plan, mode, orderAgeMs);
+  const untrue = whyUntrue(outcome, plan, orderAgeMs);
   return untrue === undefined ? undefined : invalidResult(`disk ${key}: ${untrue}`);
 }
 

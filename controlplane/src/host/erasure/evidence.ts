@@ -56,9 +56,8 @@ export function orderAgeOf({ context }: Turn, { startTime }: RunStep): number {
 export function whyUntrue(
   outcome: agent.DeviceOutcome,
   plan: agent.DevicePlan,
-  mode: agent.StepMode,
   orderAgeMs: number,
 ): string | undefined {
-  const problems = plausibilityProblems(outcome, plan, mode, orderAgeMs).map(describeImplausible);
+  const problems = plausibilityProblems(outcome, plan, orderAgeMs).map(describeImplausible);
   return problems.length === 0 ? undefined : `the evidence cannot be true: ${problems.join('; ')}`;
 }

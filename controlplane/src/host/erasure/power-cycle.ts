@@ -231,7 +231,7 @@ function whyNoProof(
       Buffer.from(outcome.challengeSeed).equals(challengeSeed) &&
       Buffer.from(outcome.erasedSeed).equals(plan.erasedSeed);
     if (!asOrdered) return invalidResult(`disk ${key} was not read as it was ordered`);
-    const untrue = whyUntrue(outcome, plan, agent.StepMode.CHECK, orderAgeMs);
+    const untrue = whyUntrue(outcome, plan, orderAgeMs);
     if (untrue !== undefined) return invalidResult(`disk ${key}: ${untrue}`);
   }
   return undefined;

@@ -8,7 +8,17 @@ import { methodToWire, plausibilityProblems, storageDeviceOf } from '@rackwright
 import { expect, test } from 'vitest';
 import { fileDisks } from '../linux/file-disks.ts';
 import type { DeviceStage, StepEnd } from '../step.ts';
-import { addDisk, clock, deviceLog, folder, image, mib, run, verdicts } from './erase.fixture.ts';
+import {
+  addDisk,
+  checkAfter,
+  clock,
+  deviceLog,
+  folder,
+  image,
+  mib,
+  run,
+  verdicts,
+} from './erase.fixture.ts';
 import { verifyErased } from './verify-erased.ts';
 
 const erasedSeed = new Uint8Array(32).fill(9);
@@ -109,6 +119,20 @@ test('reads again after the delay, and finds what has come back', async () => {
   expect(Number(other?.bytesOfReadings)).toBeGreaterThan(Number(other?.bytesRead));
 });
 
+test('a check after an interruption reads twice as well, and its evidence is plausible', async () => {
+  addDisk('sda', {}, ['sda'], 8 * mib);
+  const verification = create(agent.VerificationSchema, sampled);
+  const devices = await plans({ rereadDelay: durationFromMs(300), verification });
+  expect((await run({ order: { devices } })).result.kind).toBe('complete');
+  const end = await run({ order: { ...checkAfter('erased', 'S-sda'), devices } });
+  expect(end.result).toEqual({ kind: 'complete' });
+  const [found] = end.evidence?.devices ?? [];
+  const outcome = create(agent.DeviceOutcomeSchema, found as agent.DeviceOutcome);
+  const [ordered] = devices;
+  expect(outcome.readings).toBe(2);
+  expect(ordered && plausibilityProblems(outcome, ordered)).toEqual([]);
+});
+
 test('stops waiting for a rereading when it is cancelled', async () => {
   addDisk('sda');
   const cancel = new AbortController();
@@ -180,7 +204,7 @@ test.each(['discard', 'overwrite'] as const)(
     const problems = (change: Partial<agent.DeviceOutcome>) => {
       const changed = create(agent.DeviceOutcomeSchema, { ...outcome, ...change });
       if (ordered === undefined) throw new Error('there is one disk');
-      return plausibilityProblems(changed, ordered, agent.StepMode.CHECK);
+      return plausibilityProblems(changed, ordered);
     };
     expect(problems({})).toEqual([]);
     expect(problems({ placesRead: outcome.placesRead - 1n })).toHaveLength(1);
