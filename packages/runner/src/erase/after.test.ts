@@ -133,6 +133,17 @@ test('a check after an interruption reads twice as well, and its evidence is pla
   expect(ordered && plausibilityProblems(outcome, ordered)).toEqual([]);
 });
 
+test('a reading that does not end says how much it has read', async () => {
+  const faults = [{ kind: 'ioError', operation: 'read', offset: 3 * mib, length: 512 }] as const;
+  addDisk('sda', { discardSupported: false, faults: [...faults] }, ['sda'], 4 * mib);
+  const end = await run();
+  expect(end.result.kind).toBe('failed');
+  const [found] = end.evidence?.devices ?? [];
+  expect(found).toMatchObject({ readings: 1, verdict: agent.VerdictKind.UNVERIFIED });
+  expect(Number(found?.bytesOfReadings)).toBeGreaterThan(mib);
+  expect(Number(found?.bytesOfReadings)).toBeLessThan(4 * mib);
+});
+
 test('stops waiting for a rereading when it is cancelled', async () => {
   addDisk('sda');
   const cancel = new AbortController();

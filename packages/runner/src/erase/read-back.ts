@@ -46,7 +46,6 @@ export async function readConfirmed(
   const read = async (): Promise<void> => {
     work.readings += 1;
     verdict = await readPlans(work, plans, what, memory.transfers);
-    if (verdict.kind === 'erased') work.bytesOfReadings += verdict.bytesRead;
   };
   try {
     await work.held.confirm();
@@ -71,12 +70,17 @@ async function readPlans(
 ): Promise<Verdict> {
   const { held, target, method } = work;
   const verdicts: Verdict[] = [];
+  const told = teller(work, what);
   for (const challenges of plans) {
     if (challenges.length === 0) continue;
     const verdict = await readVerdict(held, target.device, challenges, {
       ...{ method, challengeProved: work.challenged, memory },
       gate: gateOf(work),
-      tell: teller(work, what),
+      // Also what a reading that does not end has read: it shows how fast the device is.
+      tell: (bytes) => {
+        work.bytesOfReadings += bytes;
+        told(bytes);
+      },
       failed: (error) => {
         countError(work, 'read');
         work.loss ??= error.loss;
