@@ -1,6 +1,12 @@
 /** How fast disks were decides how long they may take, and what plans say. */
-import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
-import { durationMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { create, type MessageInitShape, toBinary, toJson } from '@bufbuild/protobuf';
+import {
+  DurationSchema,
+  durationFromMs,
+  durationMs,
+  TimestampSchema,
+  timestampFromMs,
+} from '@bufbuild/protobuf/wkt';
 import {
   agent,
   CleaningMethod,
@@ -9,6 +15,7 @@ import {
   StorageDeviceSchema,
   StorageRegionSchema,
   store,
+  Transport,
 } from '@rackwright/api';
 import { deviceFactsOf } from '@rackwright/erasure';
 import { expect, test } from 'vitest';
@@ -19,6 +26,8 @@ import { atErase, available, boot, brings, proves } from './power-cycle.fixture.
 import { slowestSpeed } from './speeds.ts';
 import { eraseTimeoutMs, readTimeoutMs } from './times.ts';
 
+const { METADATA_ONLY, NVME_FORMAT } = agent.ErasureMethod;
+const seed = new Uint8Array(32).fill(1);
 const terabyte = 10n ** 12n;
 const hour = 3_600_000;
 const large = create(StorageDeviceSchema, {
@@ -38,7 +47,9 @@ type Outcome = Exclude<MessageInitShape<typeof agent.DeviceOutcomeSchema>, agent
 
 /** The erase step fails, and its evidence says this of the disk. */
 function failsWith(host: Bench, outcome: Outcome, operationId?: string) {
-  const device = { device: large, verdict: agent.VerdictKind.UNVERIFIED, ...outcome };
+  const { OVERWRITE } = agent.ErasureMethod;
+  const { UNVERIFIED } = agent.VerdictKind;
+  const device = { device: large, method: OVERWRITE, verdict: UNVERIFIED, ...outcome };
   const changes = { ofFailedStep: true, ...(operationId === undefined ? {} : { operationId }) };
   const evidence = host.evidence([device], changes);
   const value = create(agent.FailedSchema, { type: FailureType.UNVERIFIED, evidence });
@@ -101,6 +112,8 @@ test.each([
   ['was over at once', { bytesWritten: 1_000_000n, methodMs: 1_999n }],
   ['took no time', { bytesWritten: 1_000_000n }],
   ['wrote nothing', { methodMs: 5_000n }],
+  ['is of metadata', { method: METADATA_ONLY, bytesWritten: 10n ** 6n, methodMs: 5_000n }],
+  ['the disk did itself', { method: NVME_FORMAT, bytesWritten: 10n ** 6n, methodMs: 5_000n }],
   ['is not the host’s', { device: { serial: 'OTHER' }, bytesWritten: 10n ** 9n, methodMs: 5_000n }],
 ] as const)('nothing is learned from a phase that %s', (_, outcome) => {
   const host = atErase({}, large);
@@ -127,8 +140,9 @@ test('what a run has not measured stays; a disk that is gone is forgotten', () =
 });
 
 test.each([
-  ['endless', { bytesWritten: 2n, methodMs: 2_000n }, 4.5e6],
-  ['too short', { bytesWritten: 2n ** 64n - 1n, methodMs: 2_000n }, 180e6],
+  ['endless', { bytesWritten: 2n, methodMs: 2_000n }, 90e6],
+  ['longer than twenty times', { bytesWritten: 9_000_000n, methodMs: 2_000n }, 4.5e6],
+  ['too short', { bytesWritten: 2n ** 64n - 1n, methodMs: 2_000n }, 90e6],
 ] as const)('no word of an agent makes a deadline %s', (_, outcome, bytesPerSecond) => {
   const host = atErase({}, large);
   failsWith(host, outcome);
@@ -136,6 +150,33 @@ test.each([
   const speeds = slowestSpeed(host.record.diskSpeeds, deviceFactsOf(large));
   expect(speeds.writtenPerSecond).toBe(bytesPerSecond);
   expect(() => toBinary(store.HostRecordSchema, host.record)).not.toThrow();
+});
+
+test('whatever sizes and speeds an agent tells, times can be written down', () => {
+  const host = atErase({ cleaning: { method: CleaningMethod.OVERWRITE } }, large);
+  failsWith(host, { bytesWritten: 2n, methodMs: 2_000n });
+  const { time } = planOf(host) ?? {};
+  expect(time && Number(time.seconds)).toBe(315_576_000_000);
+  expect(() => toJson(DurationSchema, time ?? create(DurationSchema))).not.toThrow();
+  const about = { sizeBytes: 2n ** 53n - 1n, transport: Transport.MMC };
+  const card = create(StorageDeviceSchema, { ...large, ...about });
+  const cards = Array.from({ length: 256 }, () => orderFor(card));
+  const slow = { readBytesPerSecond: 300_000n, writtenBytesPerSecond: 300_000n };
+  const known = [create(store.DiskSpeedSchema, { device: 'DISK-1', ...slow })];
+  const toCalendar = (ms: number) => toJson(TimestampSchema, timestampFromMs(host.nowMs + ms));
+  expect(() => toCalendar(eraseTimeoutMs(known, cards, hour))).not.toThrow();
+  expect(() => toCalendar(readTimeoutMs(known, cards, hour))).not.toThrow();
+});
+
+test('a time is said to be measured only where all that it follows from was', () => {
+  const host = atErase({ cleaning: { method: CleaningMethod.OVERWRITE } });
+  const says = (speed: MessageInitShape<typeof store.DiskSpeedSchema>) => {
+    host.record.diskSpeeds = [create(store.DiskSpeedSchema, { device: 'DISK-1', ...speed })];
+    return planOf(host)?.timeFromMeasurement;
+  };
+  expect(says({ readsPerSecond: 100 })).toBe(false);
+  expect(says({ readBytesPerSecond: 10n ** 8n, readsPerSecond: 100 })).toBe(false);
+  expect(says({ readBytesPerSecond: 10n ** 8n, writtenBytesPerSecond: 10n ** 8n })).toBe(true);
 });
 
 test('a reading after a power cycle is measured too', () => {
@@ -155,4 +196,27 @@ test('reading again has the time that a slow disk needs', () => {
   const slow = create(store.DiskSpeedSchema, { device: 'DISK-1', readBytesPerSecond: 30_000_000n });
   const order = [orderFor(large)];
   expect(readTimeoutMs([slow], order, 0)).toBe((20e12 / 10e6) * 1_000);
+});
+
+test('every reading has its time: again after a delay, and other places', () => {
+  const known = [create(store.DiskSpeedSchema, { device: 'DISK-1', readsPerSecond: 30 })];
+  const sampled = { level: agent.VerificationLevel.SAMPLED, places: 400_000n };
+  const rereadDelay = durationFromMs(1_500);
+  type More = Partial<Pick<agent.DevicePlan, 'erasedSeed' | 'rereadDelay'>> & {
+    readonly verification: Readonly<{ level: agent.VerificationLevel; places?: bigint }>;
+  };
+  const order = ({ verification, ...more }: More) =>
+    create(agent.DevicePlanSchema, {
+      ...{ ...orderFor(large), method: NVME_FORMAT, ...more },
+      verification: create(agent.VerificationSchema, verification),
+    });
+  const once = readTimeoutMs(known, [order({ verification: sampled })], 0);
+  expect(once).toBeGreaterThan((400_000 / 10) * 1_000);
+  const times = (more: More) => readTimeoutMs(known, [order(more)], 0);
+  // The same places and as many others.
+  expect(times({ verification: sampled, erasedSeed: seed })).toBeCloseTo(2 * once, -1);
+  expect(times({ verification: sampled, rereadDelay })).toBeCloseTo(3 * once, -1);
+  const whole = times({ verification: full });
+  expect(times({ verification: full, erasedSeed: seed })).toBe(whole);
+  expect(times({ verification: full, rereadDelay })).toBeCloseTo(2 * whole, -1);
 });

@@ -2,7 +2,7 @@
  * How fast the disks of a host are: learned from evidence, used for deadlines and plans. Pure.
  *
  * The figures are an agent's word. A deadline takes them only within bounds: no word makes it
- * shorter than a usual disk needs, or endless.
+ * shorter than it is for a disk that nobody has measured, or endless.
  */
 import { create } from '@bufbuild/protobuf';
 import { agent, type RunStep, store } from '@rackwright/api';
@@ -70,12 +70,16 @@ export function expectedSpeed(known: KnownSpeeds, device: DeviceFacts): DiskSpee
   return each(measuredSpeed(known, device), usual[kindOf(device)], (measured) => measured);
 }
 
-/** The speed for deadlines: a disk that is slower is taken for one that hangs. */
+/**
+ * The speed for deadlines: a disk that is slower is taken for one that hangs. A measured one has more
+ * time than others, never less: it may have been fast while its cache was empty. One that is slower
+ * than any time allows has none to gain: it is broken, or somebody lies.
+ */
 export function slowestSpeed(known: KnownSpeeds, device: DeviceFacts): DiskSpeed {
-  const kind = kindOf(device);
-  return each(measuredSpeed(known, device), slowest[kind], (measured, unmeasured, field) => {
+  return each(measuredSpeed(known, device), slowest[kindOf(device)], (measured, unmeasured) => {
     const least = unmeasured / slowerAtMost;
-    return Math.min(usual[kind][field], Math.max(least, measured / slackOfMeasured));
+    if (measured < least) return unmeasured;
+    return Math.min(unmeasured, Math.max(least, measured / slackOfMeasured));
   });
 }
 
@@ -83,11 +87,11 @@ export function slowestSpeed(known: KnownSpeeds, device: DeviceFacts): DiskSpeed
 function each(
   measured: DiskSpeed | undefined,
   table: DiskSpeed,
-  of: (measured: number, table: number, field: keyof DiskSpeed) => number,
+  of: (measured: number, table: number) => number,
 ): DiskSpeed {
   const take = (field: keyof DiskSpeed) => {
     const found = measured?.[field] ?? 0;
-    return found > 0 ? of(found, table[field], field) : table[field];
+    return found > 0 ? of(found, table[field]) : table[field];
   };
   return {
     writtenPerSecond: take('writtenPerSecond'),
@@ -130,8 +134,12 @@ type Seen = Partial<
 >;
 
 function speedsOf(outcome: agent.DeviceOutcome): Seen {
-  const { bytesWritten, methodMs, bytesOfReadings, verifyMs, verification } = outcome;
-  const written = perSecond(bytesWritten, methodMs);
+  const { method, bytesWritten, methodMs, bytesOfReadings, verifyMs, verification } = outcome;
+  // Of metadata there are few bytes, at scattered places: neither says how fast a disk is.
+  if (method === agent.ErasureMethod.METADATA_ONLY) return {};
+  // A device that erases itself is busy for long, and is written to only at its end.
+  const isWritten = method === agent.ErasureMethod.OVERWRITE;
+  const written = isWritten ? perSecond(bytesWritten, methodMs) : 0n;
   const read = perSecond(bytesOfReadings, verifyMs);
   const isWhole = verification?.level === agent.VerificationLevel.FULL;
   const reads = Math.floor(Number(read) / blockBytes);

@@ -2,6 +2,7 @@
  * How long erasing may take, from sizes and speeds: for deadlines. A deadline is a bound on a
  * device that hangs, never on one that is slow. Pure.
  */
+import { durationMs } from '@bufbuild/protobuf/wkt';
 import type { agent, HostSpec } from '@rackwright/api';
 import {
   type DeviceFacts,
@@ -10,6 +11,7 @@ import {
   type ErasureMethod,
   methodOf,
   orderedVerification,
+  type Verification,
 } from '@rackwright/erasure';
 import { type KnownSpeeds, slowestSpeed } from './speeds.ts';
 
@@ -29,6 +31,9 @@ export function inspectTimeoutMs(cleaning: HostSpec['cleaning'], configuredMs: n
   return configuredMs + Math.ceil(Number(bytes) / mediumBytesPerMs);
 }
 
+/** However large disks say they are: a time beyond it fits no calendar, and no person waits for it. */
+const longestMs = 1_000 * 24 * 3_600_000;
+
 /** Milliseconds that the erase step of these devices may take at most. */
 export function eraseTimeoutMs(
   known: KnownSpeeds,
@@ -38,7 +43,8 @@ export function eraseTimeoutMs(
   const eachMs = plans.map((plan) => Math.ceil(deviceMs(known, plan)));
   const sum = eachMs.reduce((all, ms) => all + ms, 0);
   const longest = Math.max(0, ...eachMs);
-  return Math.min(allowanceMs, configuredMs) + Math.max(longest, Math.ceil(sum / lanes) + longest);
+  const workMs = Math.ceil(sum / lanes) + longest;
+  return Math.min(longestMs, Math.min(allowanceMs, configuredMs) + workMs);
 }
 
 /** Milliseconds that reading these devices again may take at most. */
@@ -48,14 +54,15 @@ export function readTimeoutMs(
   configuredMs: number,
 ): number {
   const eachMs = plans.map((plan) => Math.ceil(readMs(known, plan)));
-  return Math.min(allowanceMs, configuredMs) + eachMs.reduce((all, ms) => all + ms, 0);
+  const workMs = eachMs.reduce((all, ms) => all + ms, 0);
+  return Math.min(longestMs, Math.min(allowanceMs, configuredMs) + workMs);
 }
 
 function deviceMs(known: KnownSpeeds, plan: agent.DevicePlan): number {
   if (plan.device === undefined) return 0;
   const device = deviceFactsOf(plan.device);
   const method = methodOf(plan.method);
-  const delayMs = Number(plan.rereadDelay?.seconds ?? 0n) * 1_000;
+  const delayMs = plan.rereadDelay === undefined ? 0 : durationMs(plan.rereadDelay);
   return methodMs(known, device, method) + readMs(known, plan) + delayMs;
 }
 
@@ -74,12 +81,21 @@ function readMs(known: KnownSpeeds, plan: agent.DevicePlan): number {
   if (plan.device === undefined) return 0;
   const device = deviceFactsOf(plan.device);
   if (methodOf(plan.method) === 'metadataOnly') return 0;
+  const verification = orderedVerification(plan);
   const question = {
-    verification: orderedVerification(plan),
+    verification,
     method: 'overwrite',
     sizeBytes: device.sizeBytes,
     speed: slowestSpeed(known, device),
     confidence: 0.99,
   } as const;
-  return describeVerification(question).seconds * 1_000;
+  return describeVerification(question).seconds * 1_000 * timesRead(plan, verification.level);
+}
+
+/** How often the places of a plan are read, or as many others in one device. */
+function timesRead(plan: agent.DevicePlan, level: Verification['level']): number {
+  const again = level === 'sampled' ? 2 : 1;
+  if (plan.erasedSeed.length > 0) return again;
+  const isDelayed = plan.rereadDelay !== undefined && durationMs(plan.rereadDelay) > 0;
+  return isDelayed ? 1 + again : 1;
 }

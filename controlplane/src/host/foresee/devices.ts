@@ -29,7 +29,12 @@ import {
 import { decideForSteps, decideToWrite } from '../erasure/device-plan.ts';
 import { verificationPolicy } from '../erasure/policy.ts';
 import { rereadings } from '../erasure/power-cycle.ts';
-import { expectedSpeed, type KnownSpeeds, measuredSpeed } from '../erasure/speeds.ts';
+import {
+  type DiskSpeed,
+  expectedSpeed,
+  type KnownSpeeds,
+  measuredSpeed,
+} from '../erasure/speeds.ts';
 import { isErasure } from '../turn/step-failure.ts';
 import type { Turn } from '../turn/turn.ts';
 import { fateOf, foreseeRoot, isWrittenOver } from './deployment.ts';
@@ -143,6 +148,9 @@ function readingsOf(turn: Turn, steps: readonly RunStep[]): (decision: ScopeDeci
   };
 }
 
+/** A disk may be said to be so slow that its time fits no duration (google.protobuf.Duration). */
+const longestSeconds = 315_576_000_000;
+
 /** How a device is read, what that costs in all, and what the first reading can miss. */
 function readBack(
   known: KnownSpeeds,
@@ -154,11 +162,14 @@ function readBack(
   if (shown === undefined) return {};
   const { sizeBytes } = device;
   const speed = expectedSpeed(known, device);
+  const measured = measuredSpeed(known, device);
   const isWritten = shown.method === 'overwrite' && !shown.isLater;
+  const used = new Set<keyof DiskSpeed>(isWritten ? ['writtenPerSecond'] : []);
   let seconds = isWritten ? sizeBytes / speed.writtenPerSecond : 0;
   let reads = 0;
   const told = readings.map(({ verification, method, isLater }) => {
     const one = describeVerification({ verification, method, sizeBytes, speed, confidence });
+    used.add(verification.level === 'full' ? 'bytesPerSecond' : 'readsPerSecond');
     const times = isLater && verification.level === 'sampled' ? 2 : 1;
     reads += times * one.reads;
     seconds += times * one.seconds;
@@ -167,8 +178,8 @@ function readBack(
   return {
     verification: readings.map(wordsOf).join(', '),
     reads: BigInt(reads),
-    time: durationFromMs(Math.ceil(seconds) * 1_000),
-    timeFromMeasurement: measuredSpeed(known, device) !== undefined,
+    time: durationFromMs(Math.ceil(Math.min(seconds, longestSeconds)) * 1_000),
+    timeFromMeasurement: [...used].every((figure) => (measured?.[figure] ?? 0) > 0),
     canMiss: told[readings.indexOf(shown)]?.canMiss ?? '',
   };
 }
