@@ -71,9 +71,9 @@ export function expectedSpeed(known: KnownSpeeds, device: DeviceFacts): DiskSpee
 }
 
 /**
- * The speed for deadlines: a disk that is slower is taken for one that hangs. A measured one has more
- * time than others, never less: it may have been fast while its cache was empty. One that is slower
- * than any time allows has none to gain: it is broken, or somebody lies.
+ * The speed for deadlines: a disk that is slower is taken for one that hangs. A measured one has
+ * more time than others, never less: it may have been fast while its cache was empty. One that is
+ * slower than any time allows has none to gain: it is broken, or somebody lies.
  */
 export function slowestSpeed(known: KnownSpeeds, device: DeviceFacts): DiskSpeed {
   return each(measuredSpeed(known, device), slowest[kindOf(device)], (measured, unmeasured) => {

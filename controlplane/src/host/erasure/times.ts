@@ -31,7 +31,7 @@ export function inspectTimeoutMs(cleaning: HostSpec['cleaning'], configuredMs: n
   return configuredMs + Math.ceil(Number(bytes) / mediumBytesPerMs);
 }
 
-/** However large disks say they are: a time beyond it fits no calendar, and no person waits for it. */
+/** However large disks say they are: nobody waits longer, and calendars end. */
 const longestMs = 1_000 * 24 * 3_600_000;
 
 /** Milliseconds that the erase step of these devices may take at most. */

@@ -119,7 +119,7 @@ test('reads again after the delay, and finds what has come back', async () => {
   expect(Number(other?.bytesOfReadings)).toBeGreaterThan(Number(other?.bytesRead));
 });
 
-test('a check after an interruption reads twice as well, and its evidence is plausible', async () => {
+test('a check after an interruption reads twice too, and its evidence is plausible', async () => {
   addDisk('sda', {}, ['sda'], 8 * mib);
   const verification = create(agent.VerificationSchema, sampled);
   const devices = await plans({ rereadDelay: durationFromMs(300), verification });
