@@ -17,8 +17,11 @@ export function bootMediaOf(media: readonly Wire[]): BootMedium[] {
 /** Inspections read a boot medium whole, so larger ones would take too long. */
 export const bootMediumBytesMax = 8 * 2 ** 30;
 
-/** What a machine boots from that is none of its disks. */
-const maybeBootMedium: ReadonlySet<Transport> = new Set(['usb', 'mmc', 'optical', 'virtualMedia']);
+/**
+ * What a machine boots from that is none of its disks. Only what is left alone by who writes by an
+ * order, too (`orderedScopePolicy`): a runner that writes does not know which media these are.
+ */
+const maybeBootMedium: ReadonlySet<Transport> = new Set(['usb', 'optical', 'virtualMedia']);
 
 /** Whether its content has to be read to tell. */
 export function mayBeBootMedium(

@@ -1,8 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import type { DeviceFacts, SecurityState, Transport } from './facts.ts';
+import { type DeviceFacts, type SecurityState, type Transport, transports } from './facts.ts';
 import type { ErasureMethod } from './method.ts';
 import { describePresence, presenceDifferences } from './present.ts';
-import { decideScope, defaultScopePolicy, type ScopeDecision } from './scope.ts';
+import {
+  decideScope,
+  defaultScopePolicy,
+  orderedScopePolicy,
+  type ScopeDecision,
+} from './scope.ts';
 import { type StorageSign, signGaps } from './signs.ts';
 
 const gib = 1024 ** 3;
@@ -100,7 +105,6 @@ describe('a boot medium', () => {
     ['of a host whose USB disks are refused', 'refuse', stick],
     ['of a host whose USB disks are erased', 'erase', stick],
     ['without a name of its own', 'refuse', { ...stick, serial: '', wwn: '' }],
-    ['in a card slot', 'refuse', { ...stick, transport: 'mmc' }],
     ['that is write-protected', 'refuse', { ...stick, readOnly: true }],
   ] as const)('%s is left alone, and its digest is named', (_, usb, facts) => {
     expect(decide(facts, { ...defaultScopePolicy, usb, bootMedia })).toMatchObject({
@@ -120,9 +124,25 @@ describe('a boot medium', () => {
     expect(brief(decision)).toContain(contentSha256 ?? 'whose it is');
   });
 
-  test('is no disk of the host, whatever its content', () => {
+  test.each(['sata', 'mmc'] as const)('is no disk of the host, on %s', (transport) => {
     const policy = { ...defaultScopePolicy, bootMedia };
-    expect(decide({ ...stick, transport: 'sata' }, policy).kind).toBe('inScope');
+    expect(decide({ ...stick, transport }, policy).kind).toBe('inScope');
+  });
+
+  test.each(transports)('on %s is left alone by who writes by an order, too', (transport) => {
+    const policy = { ...defaultScopePolicy, bootMedia };
+    const facts = { ...stick, transport };
+    const decision = decide(facts, policy);
+    if (decision.kind !== 'listed') return;
+    expect(decide(facts, orderedScopePolicy)).toMatchObject({ kind: 'listed' });
+  });
+
+  test('that hides capacity is not known whole', () => {
+    const areas = { nativeBytes: 2 * sizeBytes, hostProtectedBytes: sizeBytes, overlayBytes: 0 };
+    const facts = { ...stick, capacity: { kind: 'examined', ...areas } } as const;
+    const policy = { ...defaultScopePolicy, bootMedia };
+    expect(decide(facts, policy)).toMatchObject({ kind: 'refused', why: 'usb' });
+    expect(decide(facts, { ...policy, usb: 'erase' })).toMatchObject({ why: 'hiddenArea' });
   });
 });
 

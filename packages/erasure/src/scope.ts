@@ -236,7 +236,8 @@ const virtualOnUsb = /\bvirtual (?:floppy|cd|disk|hdisk|media)/iu;
 
 /** Why a device is none of the host's own storage, or undefined when it is. */
 function reasonOutside(device: DeviceFacts, policy: ScopePolicy): Outside | undefined {
-  if (isBootMedium(device, policy.bootMedia ?? [])) {
+  // What a device hides nobody has read.
+  if (isBootMedium(device, policy.bootMedia ?? []) && hiddenBytes(device) === 0) {
     return ['bootMedium', `our own boot medium (sha256 ${device.contentSha256})`];
   }
   const rule = neverOurs[device.transport];

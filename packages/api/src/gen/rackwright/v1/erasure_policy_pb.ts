@@ -72,8 +72,8 @@ export const VerificationPolicySchema: GenMessage<VerificationPolicy> = /*@__PUR
 
 /**
  * BootMedium is a medium that a host boots the runner from, such as a USB stick that loads it. A disk
- * on USB, a card or an optical drive of exactly that size is read whole by each inspection, and left
- * alone if its content has that digest: no byte of anybody else can be on it.
+ * on USB or an optical drive of exactly that size is read whole by each inspection, and left alone if
+ * its content has that digest and it hides nothing: no byte of anybody else can be on it.
  *
  * @generated from message rackwright.v1.BootMedium
  */
