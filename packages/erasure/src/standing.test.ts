@@ -123,6 +123,20 @@ test('certificates of a store and of its copy stand beside each other, and say s
     );
   }
   expect(reports[0]?.notProved.join()).not.toContain('put back');
+  const later = of('one', 'dan', statementSha256(lost.statement));
+  const last = of('one', 'dan', statementSha256(later.statement));
+  for (const order of [
+    [last, later, restored, lost, first],
+    [first, lost, later, last, restored],
+  ]) {
+    const { reports: all } = judge(order);
+    const said = (each: Certificate) => all[order.indexOf(each)]?.notProved.join();
+    const beside = `SHA-256 ${statementSha256(restored.statement)} follows`;
+    expect([lost, later, last].map(said), 'all of the branch').toEqual(
+      [0, 1, 2].map(() => expect.stringContaining(beside)),
+    );
+    expect(said(first)).not.toContain('put back');
+  }
   const forged = of('two', 'eve', before);
   expect(judge([first, lost, restored, forged]).standings).toEqual([
     ...['valid', 'valid', 'invalid', 'invalid'],

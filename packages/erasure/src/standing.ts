@@ -69,6 +69,8 @@ interface Known {
   readonly digests: ReadonlySet<string>;
   /** Statements by the certificate they name as the one before. */
   readonly followers: ReadonlyMap<string, readonly Follower[]>;
+  /** Those that another store wrote into the place of a certificate, or of one before it. */
+  readonly beside: ReadonlyMap<string, readonly Follower[]>;
   readonly latestEpoch: ReadonlyMap<string, number>;
   /** By the SHA-256 of the certificate that they are about. */
   readonly addenda: ReadonlyMap<string, ErasureAddendum>;
@@ -90,7 +92,8 @@ export function judgeCertificates(question: StandingQuestion): StandingAnswer {
     if (known.some((each) => each.digest === digest)) continue;
     followers.set(placeOf(statement), [...known, { digest, storeIncarnation }]);
   }
-  const known: Known = { question, digests: new Set(digests), followers, ...documents };
+  const beside = findBeside(digests, statements, followers);
+  const known: Known = { question, digests: new Set(digests), followers, beside, ...documents };
   const reports = checks.map((check, index): CertificateReport => {
     if (check.kind === 'invalid') return invalid(check.problems);
     return judge(check.statement, digests[index] ?? '', known);
@@ -164,7 +167,7 @@ function judge(statement: ErasureStatement, digest: string, known: Known): Certi
   }
   const chain = chainProblem(statement, known);
   if (chain !== undefined) return { ...invalid([]), statement, problems: [chain] };
-  notProved.push(...chainLack(statement, known));
+  notProved.push(...chainLack(statement, digest, known));
   const revoked = known.revocations.get(digest);
   if (revoked === undefined && !known.question.revocationsKnown) {
     notProved.push('whether it was revoked is not known: no complete list of revocations is given');
@@ -228,19 +231,48 @@ function chainProblem(statement: ErasureStatement, known: Known): string | undef
   return count > 1 ? `${count} certificates follow ${previousSha256 ?? 'none'}` : undefined;
 }
 
-function chainLack(statement: ErasureStatement, { digests, followers }: Known): string[] {
-  const { previousSha256, storeIncarnation } = statement;
+/**
+ * What another store wrote into the place of each certificate, or of the last one before it where
+ * there is such: all that follows stands beside that. By digest; each certificate is visited once.
+ */
+function findBeside(
+  digests: readonly string[],
+  statements: readonly (ErasureStatement | undefined)[],
+  followers: ReadonlyMap<string, readonly Follower[]>,
+): ReadonlyMap<string, readonly Follower[]> {
+  const byDigest = new Map(digests.map((digest, index) => [digest, statements[index]]));
+  const beside = new Map<string, readonly Follower[]>();
+  for (const digest of digests) {
+    const path: string[] = [];
+    let found: readonly Follower[] = [];
+    let at: string | null = digest;
+    while (at !== null && found.length === 0) {
+      const statement = byDigest.get(at);
+      if (statement === undefined) break;
+      const { storeIncarnation } = statement;
+      path.push(at);
+      const here = followers.get(placeOf(statement)) ?? [];
+      found = beside.get(at) ?? here.filter((each) => each.storeIncarnation !== storeIncarnation);
+      at = beside.has(at) ? null : statement.previousSha256;
+    }
+    for (const each of path) beside.set(each, found);
+  }
+  return beside;
+}
+
+function chainLack(
+  { previousSha256 }: ErasureStatement,
+  digest: string,
+  { digests, beside }: Known,
+): string[] {
   const isGiven = previousSha256 === null || digests.has(previousSha256);
-  const others = (followers.get(placeOf(statement)) ?? []).filter(
-    (each) => each.storeIncarnation !== storeIncarnation,
-  );
   return [
     ...(isGiven ? [] : [`the certificate before it (SHA-256 ${previousSha256}) is not given`]),
     // True after a restore: what was certified after the copy was taken stands beside it.
-    ...others.map(
-      ({ digest }) =>
-        `the order of its chain: the store was put back to a copy, and SHA-256 ${digest} follows ` +
-        'the same certificate',
+    ...(beside.get(digest) ?? []).map(
+      (other) =>
+        `the order of its chain: the store was put back to a copy, and SHA-256 ${other.digest} ` +
+        'follows the same certificate as it, or as one before it',
     ),
   ];
 }
