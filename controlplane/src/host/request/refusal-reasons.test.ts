@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import {
   ClaimSchema,
+  CleaningPolicySchema,
   DeletionMode,
   DeletionSchema,
   HoldKind,
@@ -9,12 +10,14 @@ import {
   HoldScope,
   HostGoal,
   type HostRefusalName,
-  type HostState,
+  HostState,
   hostRefusalNames,
+  store,
 } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { type Bench, bench, statusOf, verified } from '../testing/bench.ts';
-import type { HostRequest } from '../turn/types.ts';
+import { rendered, script, workflowRun } from '../testing/templates.ts';
+import type { HostRequest, WorkflowRequest } from '../turn/types.ts';
 
 interface Case {
   readonly host: () => Bench;
@@ -52,6 +55,14 @@ const begun = () => {
   host.apply({ kind: 'tick' });
   return host;
 };
+
+function workflow(more: Partial<WorkflowRequest>): HostRequest {
+  return {
+    ...{ kind: 'workflow', workflowRun, workflowUid: 'w1', templateDigest: 'd1' },
+    ...{ steps: [script('a')], timeoutMs: undefined },
+    ...more,
+  };
+}
 
 /** Reasons of which a case is made here. */
 const cases: Partial<Record<HostRefusalName, Case>> = {
@@ -99,13 +110,37 @@ const cases: Partial<Record<HostRefusalName, Case>> = {
     }),
     request: { kind: 'hold', scope: HoldScope.RELEASE, reason: 'one more', untilMs: undefined },
   },
+  notCertified: {
+    host: with_((host) => {
+      const priorityOverrides = { 'deploy.erase_devices': 0 };
+      const { spec } = host.record.host ?? {};
+      if (spec !== undefined) spec.cleaning = create(CleaningPolicySchema, { priorityOverrides });
+    }),
+    request: clean,
+  },
+  planChanged: {
+    host: manageable,
+    request: { ...clean, plan: create(store.PlanRecordSchema, { plan: { hash: 'of yesterday' } }) },
+  },
+  changedHands: {
+    host: manageable,
+    request: workflow({ use: create(store.HostUseSchema, { useEpoch: 99n }) }),
+  },
+  agentTooOld: {
+    host: with_((host) => {
+      host.context = { ...host.context, agentSteps: [] };
+      Object.assign(statusOf(host), { state: HostState.AVAILABLE, dirty: false });
+    }),
+    request: { kind: 'provision', image: `registry.example/os@sha256:${'1'.repeat(64)}` },
+  },
+  notAllowed: {
+    host: manageable,
+    request: workflow({ steps: [rendered('flash', 'firmware.flash')] }),
+  },
 };
 
-/** What tests beside the code that says it show: plans, workflows, deployments, erasures. */
-const elsewhere: readonly HostRefusalName[] = [
-  ...(['notCertified', 'planChanged', 'changedHands', 'agentTooOld', 'notAllowed'] as const),
-  ...(['workflowDisabled', 'workflowPending', 'notNow'] as const),
-];
+/** What the shell of workflows says, and their own tests show. */
+const elsewhere: readonly HostRefusalName[] = ['workflowDisabled', 'workflowPending', 'notNow'];
 
 test.each(Object.entries(cases))('a request is refused as "%s"', (name, { host, request }) => {
   const outcome = host().try({ kind: 'request', request, by });

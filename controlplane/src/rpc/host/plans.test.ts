@@ -335,9 +335,9 @@ test('a workflow’s plan is refused once its template has changed, and leaves n
   const disabled = await planHello();
   expect(disabled.refused).toContain('is disabled');
   expect(disabled.hash).not.toBe(hash);
-  expect((await failureOf(fixture.plans.startPlan({ name: disabled.name }))).message).toContain(
-    'is disabled',
-  );
+  const refusal = await failureOf(fixture.plans.startPlan({ name: disabled.name }));
+  expect(refusal.message).toContain('is disabled');
+  expect(refusal).toMatchObject({ metadata: { refusal: 'WORKFLOW_DISABLED' } });
 });
 
 test('what a template sends to a webhook or a program is in no refusal', async () => {
