@@ -83,7 +83,7 @@ export const tiers: readonly Tier[] = [
 
 /** Files at once of a tier, on so many processors. */
 export function workersOf({ order }: Tier, processors: number): number {
-  return order === 2 ? 2 * processors : processors;
+  return order === 2 ? 3 * processors : processors;
 }
 
 /**
@@ -92,30 +92,40 @@ export function workersOf({ order }: Tier, processors: number): number {
  * alone.
  */
 export const longest: readonly string[] = [
-  'test/e2e/power-sync.test.ts',
   'test/e2e/kill.test.ts',
-  'test/e2e/rollout.test.ts',
-  'packages/store/src/nats/store.peer.test.ts',
   'test/e2e/hand-off.test.ts',
-  'test/e2e/nats.test.ts',
-  'test/e2e/restart.test.ts',
-  'test/sim/sim.test.ts',
   'test/e2e/demo.test.ts',
-  'test/e2e/secrets.test.ts',
-  'test/e2e/files.test.ts',
-  'test/e2e/cli.test.ts',
-  'test/e2e/forced-removal.test.ts',
-  'test/e2e/identity.test.ts',
-  'test/peers-tests/boot/dhcp.peer.test.ts',
-  'test/e2e/agent-away.test.ts',
-  'test/e2e/brakes.test.ts',
+  'test/e2e/rollout.test.ts',
+  'test/peers-tests/redfish/external.peer.test.ts',
+  'test/e2e/restart.test.ts',
+  'packages/store/src/nats/store.peer.test.ts',
   'test/e2e/crossed.test.ts',
-  'test/e2e/discovery.test.ts',
+  'test/e2e/power-sync.test.ts',
+  'test/e2e/nats.test.ts',
+  'test/e2e/identity.test.ts',
+  'test/e2e/secrets.test.ts',
+  'test/sim/sim.test.ts',
+  'test/e2e/kill-proof.test.ts',
+  'test/peers-tests/boot/dhcp.peer.test.ts',
+  'test/e2e/cli.test.ts',
+  'test/e2e/files.test.ts',
+  'test/e2e/forced-removal.test.ts',
+  'test/e2e/agent-away.test.ts',
+  'test/e2e/lifecycle.test.ts',
+  'test/e2e/hostile-agent-shapes.test.ts',
+  'packages/runner/src/liars/liars.test.ts',
   'test/e2e/backup.test.ts',
-  'test/e2e/clean-list.test.ts',
-  'test/e2e/requests.test.ts',
   'test/e2e/restore-killed.test.ts',
+  'test/peers-tests/bmc/ipmi.peer.test.ts',
+  'agent/src/redfish.slow.test.ts',
+  'test/e2e/requests.test.ts',
+  'test/e2e/restored-store.test.ts',
+  'test/e2e/brakes.test.ts',
   'test/e2e/disks.test.ts',
+  'test/e2e/discovery.test.ts',
+  'test/e2e/data-returned.test.ts',
+  'test/e2e/kill-hunt.test.ts',
+  'test/e2e/floods.test.ts',
 ];
 
 /** The names of the tiers that take a test file: one, or its tests run never or twice. */
