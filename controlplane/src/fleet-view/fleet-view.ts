@@ -14,8 +14,14 @@
  */
 import { type HostState, unavailable, store as wire } from '@rackwright/api';
 import { type Clock, type Log, pause } from '@rackwright/platform';
-import type { Change, Entry, Listing, Revision, StateStore } from '@rackwright/store';
-import { answered, idOfKey, sharedRecordOf } from '../records/index.ts';
+import type { Change, Entry, Revision, StateStore } from '@rackwright/store';
+import {
+  answered,
+  idOfKey,
+  isDirectlyBelow,
+  listingsOf,
+  sharedRecordOf,
+} from '../records/index.ts';
 import { type FleetRow, rowOf } from './row.ts';
 import { FleetRows, type IndexedField } from './rows.ts';
 
@@ -114,23 +120,19 @@ export class FleetView {
   async #build(): Promise<void> {
     const rows = new FleetRows();
     let from: Revision | undefined;
-    for (let after = ''; ; ) {
-      const page: Listing = await this.#page(after);
+    const { store } = this.#deps;
+    // What people and agents wait for has its turn in between.
+    const pages = { limit: buildEntries, between: () => this.#pause(0) };
+    for await (const page of listingsOf((each) => store.list(prefix, each), pages)) {
       from ??= page.before;
-      for (const entry of page.entries) if (isHost(entry.key)) rows.put(this.#rowOf(entry));
-      const last = page.entries.at(-1);
-      if (last === undefined || page.entries.length < buildEntries) break;
-      after = last.key;
-      // What people and agents wait for has its turn in between.
-      await this.#pause(0);
+      for (const entry of page.entries) {
+        if (isDirectlyBelow(prefix, entry.key)) rows.put(this.#rowOf(entry));
+      }
     }
+    if (from === undefined) return;
     this.#rows = rows;
     this.#revision = from;
     this.#tell();
-  }
-
-  #page(after: string): Promise<Listing> {
-    return this.#deps.store.list(prefix, { after, limit: buildEntries });
   }
 
   async #follow(): Promise<void> {
@@ -153,7 +155,7 @@ export class FleetView {
 
   #note(change: Change): void {
     const { key, revision } = change;
-    if (isHost(key)) {
+    if (isDirectlyBelow(prefix, key)) {
       if (change.kind === 'put') this.#rows.put(this.#rowOf(change));
       else this.#rows.take(idOfKey(key), revision);
     }
@@ -191,8 +193,4 @@ export class FleetView {
   #pause(delayMs: number): Promise<void> {
     return pause(this.#deps.clock, delayMs, this.#stopping.signal);
   }
-}
-
-function isHost(key: string): boolean {
-  return key.startsWith(`${prefix}.`) && !key.includes('.', prefix.length + 1);
 }

@@ -18,7 +18,13 @@ import {
 import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
 import type { Revision, StateStore } from '@rackwright/store';
 import { type FollowedValues, type Following, followValues } from '../following/index.ts';
-import { answered, changeRecord, readRecord, writeRecord } from '../records/index.ts';
+import {
+  answered,
+  changeRecord,
+  isDirectlyBelow,
+  readRecord,
+  writeRecord,
+} from '../records/index.ts';
 import { SecretError } from '../secrets/index.ts';
 import { halfLifeMs, type Issuer } from './authority.ts';
 import {
@@ -268,7 +274,7 @@ export class Authorities {
   async readRacks(): Promise<RackTrust[]> {
     const { entries } = await answered(this.#options.store.list('racks'));
     return entries
-      .filter(({ key }) => !key.includes('.', 'racks.'.length))
+      .filter(({ key }) => isDirectlyBelow('racks', key))
       .map(({ value }) => rackTrust(fromBinary(wire.RackRecordSchema, value)));
   }
 

@@ -2,7 +2,7 @@
 export { type Changed, changeRecord, isBusy, tooBusy, untilWritten } from './change.ts';
 export { copyOf, freezeShared, type ReadableStore, sharedRecordOf } from './decoded.ts';
 export { idOf, idOfKey } from './names.ts';
-export { groupsOf, pagesOf } from './pages.ts';
+export { groupsOf, isDirectlyBelow, listingsOf, pagesOf } from './pages.ts';
 export {
   answered,
   deleteRecord,

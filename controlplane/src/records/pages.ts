@@ -1,6 +1,6 @@
 /** A whole collection, a page at a time: nobody waits for it, and it need not fit in memory. */
-import type { Clock } from '@rackwright/platform';
-import type { Entry, Listing } from '@rackwright/store';
+import { type Clock, pause } from '@rackwright/platform';
+import type { Entry, Listing, ListPage } from '@rackwright/store';
 import type { ReadableStore } from './decoded.ts';
 import { answered } from './record.ts';
 
@@ -8,6 +8,37 @@ import { answered } from './record.ts';
 const pageEntries = 250;
 /** Between two pages, so that what people and agents wait for goes first. */
 const pauseMs = 10;
+
+export interface Listings {
+  /** Behind this key; unset: from the first. */
+  readonly after?: string;
+  /** Entries of each page. */
+  readonly limit: number;
+  /** Of the first; unset: as of the others. */
+  readonly firstLimit?: number;
+  /** Awaited before each page but the first. */
+  readonly between?: () => Promise<void>;
+}
+
+/** One page after the other, until one is not full. Rejects as `list` does. */
+export async function* listingsOf(
+  list: (page: Required<ListPage>) => Promise<Listing>,
+  { after: first = '', limit, firstLimit = limit, between }: Listings,
+): AsyncGenerator<Listing, void, undefined> {
+  for (let [after, size] = [first, firstLimit]; ; size = limit) {
+    const page = await list({ after, limit: size });
+    yield page;
+    const last = page.entries.at(-1);
+    if (last === undefined || page.entries.length < size) return;
+    after = last.key;
+    await between?.();
+  }
+}
+
+/** Whether `key` has exactly one segment more than `prefix`. */
+export function isDirectlyBelow(prefix: string, key: string): boolean {
+  return key.startsWith(`${prefix}.`) && !key.includes('.', prefix.length + 1);
+}
 
 /**
  * All live entries under `prefix` in the order of their keys, a page at a time. Not a snapshot:
@@ -18,14 +49,9 @@ export async function* pagesOf(
   clock: Pick<Clock, 'after'>,
   prefix: string,
 ): AsyncGenerator<readonly Entry[], void, undefined> {
-  for (let after = ''; ; ) {
-    const page: Listing = await answered(store.list(prefix, { after, limit: pageEntries }));
-    yield page.entries;
-    const last = page.entries.at(-1);
-    if (last === undefined || page.entries.length < pageEntries) return;
-    after = last.key;
-    await new Promise<void>((go) => clock.after(pauseMs, go));
-  }
+  const list = (page: ListPage) => answered(store.list(prefix, page));
+  const between = () => pause(clock, pauseMs);
+  for await (const { entries } of listingsOf(list, { limit: pageEntries, between })) yield entries;
 }
 
 /** As `pagesOf`, but the entries of one group at a time: those whose keys have the same segment. */

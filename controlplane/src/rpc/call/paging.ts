@@ -1,6 +1,6 @@
 /** Pages of a list: bounded in number and in bytes. */
-import { type Entry, LIST_PAGE_MAX, type Listing, type StateStore } from '@rackwright/store';
-import { answered } from '../../records/index.ts';
+import { type Entry, LIST_PAGE_MAX, type ListPage, type StateStore } from '@rackwright/store';
+import { answered, isDirectlyBelow, listingsOf } from '../../records/index.ts';
 import { formatPageToken, parseKeyToken } from './position.ts';
 
 export const pageSizeDefault = 100;
@@ -90,14 +90,9 @@ async function* entriesBehind(
   after: string,
   first: number,
 ): Entries {
-  let limit = Math.min(first, LIST_PAGE_MAX);
-  for (let behind = after; ; limit = LIST_PAGE_MAX) {
-    const page: Listing = await answered(store.list(prefix, { after: behind, limit }));
-    yield* page.entries;
-    const last = page.entries.at(-1);
-    if (last === undefined || page.entries.length < limit) return;
-    behind = last.key;
-  }
+  const list = (page: ListPage) => answered(store.list(prefix, page));
+  const sizes = { firstLimit: Math.min(first, LIST_PAGE_MAX), limit: LIST_PAGE_MAX };
+  for await (const { entries } of listingsOf(list, { after, ...sizes })) yield* entries;
 }
 
 /**
@@ -106,9 +101,4 @@ async function* entriesBehind(
  */
 export function pageSizeOf(pageSize: number | undefined): number {
   return Math.min(pageSize || pageSizeDefault, pageSizeMax);
-}
-
-/** Whether `key` has exactly one segment more than `prefix`. */
-export function isDirectlyBelow(prefix: string, key: string): boolean {
-  return key.startsWith(`${prefix}.`) && !key.includes('.', prefix.length + 1);
 }

@@ -6,9 +6,8 @@
  */
 import { type DescMessage, fromBinary, type MessageShape } from '@bufbuild/protobuf';
 import type { StateStore } from '@rackwright/store';
-import { answered, type Kept } from '../../records/index.ts';
+import { answered, isDirectlyBelow, type Kept } from '../../records/index.ts';
 import { follow } from './follow.ts';
-import { isDirectlyBelow } from './paging.ts';
 import { formatPosition, revisionOfPosition } from './position.ts';
 
 /** The numbers that every watch of a collection gives the kinds of what it tells. */

@@ -18,11 +18,10 @@ import {
   store as wire,
 } from '@rackwright/api';
 import type { Change, Entry, Revision } from '@rackwright/store';
-import { answered, idOf, idOfKey, sharedRecordOf } from '../../records/index.ts';
+import { answered, idOf, idOfKey, isDirectlyBelow, sharedRecordOf } from '../../records/index.ts';
 import { follow, withTicks } from '../call/follow.ts';
 import { factsKey, presentHost, readAllFacts, readFacts, readHost } from '../call/host-view.ts';
 import { requireName } from '../call/names.ts';
-import { isDirectlyBelow } from '../call/paging.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { formatPosition, revisionOfPosition } from '../call/position.ts';
 

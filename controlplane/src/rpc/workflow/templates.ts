@@ -16,14 +16,14 @@ import {
   TemplateService,
   store as wire,
 } from '@rackwright/api';
-import { answered } from '../../records/index.ts';
+import { answered, isDirectlyBelow } from '../../records/index.ts';
 import {
   builtInRevision,
   builtInSources,
   builtInTemplate,
   templateKey,
 } from '../../workflow/templates/index.ts';
-import { isDirectlyBelow, pageSizeOf } from '../call/paging.ts';
+import { pageSizeOf } from '../call/paging.ts';
 import { formatPageToken, parsePageToken } from '../call/position.ts';
 import { createTemplate, updateTemplate } from './change-template.ts';
 import { deleteTemplate } from './delete-template.ts';
