@@ -149,10 +149,11 @@ test('ends also with a step of which nothing was ever stored', async () => {
     isOver = true;
   });
   // The control plane, which runs, may just be setting the step going again.
-  while (!isOver) {
+  const fail = async () => {
     await changeStep(StepState.FAILED);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+    return isOver;
+  };
+  await expect.poll(fail, { interval: 20 }).toBe(true);
   expect(await following).toEqual(['hello 0 ']);
 });
 

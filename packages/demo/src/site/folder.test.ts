@@ -26,9 +26,7 @@ function folderWithProgram(): string {
 
 async function idleIn(folder: string) {
   const child = spawn(process.execPath, [programPath(folder, 'idle')], { stdio: 'ignore' });
-  while (!processesOf(folder).includes(child.pid ?? 0)) {
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+  await expect.poll(() => processesOf(folder), { interval: 10 }).toContain(child.pid);
   return child;
 }
 

@@ -63,7 +63,7 @@ async function run(
 }
 
 async function until(found: () => boolean): Promise<void> {
-  while (!found()) await new Promise((resolve) => setTimeout(resolve, 20));
+  await expect.poll(found, { message: String(found), interval: 20 }).toBe(true);
 }
 
 function isAlive(pid: number): boolean {
