@@ -36,6 +36,7 @@ import {
 } from '@rackwright/erasure';
 import { type Disabling, disablingOf } from '../../steps/index.ts';
 import { isErasure, stepFailure } from '../turn/step-failure.ts';
+import type { EngineTiming } from '../turn/timing.ts';
 import { later, type Turn } from '../turn/turn.ts';
 import { disksElsewhere } from './elsewhere.ts';
 import { failureOf, gapsOf, refusalsOf } from './gaps.ts';
@@ -92,7 +93,7 @@ function planFor(
 ): agent.DevicePlan {
   const policy = verificationPolicy(spec, context.fleet);
   const verification = planVerification({ method, sizeBytes: device.sizeBytes, policy });
-  const delayMs = isWritten(method) ? 0 : context.timing.rereadDelayMs;
+  const delayMs = rereadDelayMs(method, context.timing);
   return create(agent.DevicePlanSchema, {
     device: storageDeviceOf(device),
     method: methodToWire(method),
@@ -116,9 +117,15 @@ function lengthenRun(turn: Turn, run: Run, erasures: readonly RunStep[]): void {
   run.deadline = later(turn, neededMs);
 }
 
-/** What was written stands; what a device only says it has dropped may come back in a while. */
-function isWritten(method: ErasureMethod): boolean {
-  return method === 'overwrite' || method === 'metadataOnly';
+/**
+ * After so many milliseconds it is read again; 0: it is not. What was written stands; what a device
+ * only says it has dropped may come back in a while.
+ */
+export function rereadDelayMs(
+  method: ErasureMethod,
+  timing: Pick<EngineTiming, 'rereadDelayMs'>,
+): number {
+  return method === 'overwrite' || method === 'metadataOnly' ? 0 : timing.rereadDelayMs;
 }
 
 /**

@@ -220,3 +220,15 @@ test('every reading has its time: again after a delay, and other places', () => 
   expect(times({ verification: full, erasedSeed: seed })).toBe(whole);
   expect(times({ verification: full, rereadDelay })).toBeCloseTo(2 * whole, -1);
 });
+
+test('a plan counts the reading after the delay where a disk says only that it dropped all', () => {
+  const dropped = create(StorageDeviceSchema, { ...large, discardSupported: true });
+  const host = atErase({}, dropped);
+  const plan = planOf(host);
+  expect(plan).toMatchObject({
+    verification: '46050 places, again after 10 s: 46050 places and as many new ones',
+    reads: 3n * 46_050n,
+  });
+  const overwritten = planOf(atErase({}, large));
+  expect(overwritten?.verification).toBe('whole');
+});

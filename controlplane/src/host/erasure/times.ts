@@ -24,11 +24,13 @@ const byItselfMs = 4 * 3_600_000;
 
 /** A boot medium is read faster, unless it hangs. */
 const mediumBytesPerMs = 5_000;
+/** Devices of the size of one boot medium that a host may have: each of them is read. */
+const devicesOfOneSize = 4;
 
 /** Milliseconds that an inspection may take that reads boot media whole. */
 export function inspectTimeoutMs(cleaning: HostSpec['cleaning'], configuredMs: number): number {
   const bytes = (cleaning?.bootMedia ?? []).reduce((sum, each) => sum + each.sizeBytes, 0n);
-  return configuredMs + Math.ceil(Number(bytes) / mediumBytesPerMs);
+  return configuredMs + Math.ceil((devicesOfOneSize * Number(bytes)) / mediumBytesPerMs);
 }
 
 /** However large disks say they are: nobody waits longer, and calendars end. */

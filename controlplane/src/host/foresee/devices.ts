@@ -26,7 +26,7 @@ import {
   type ScopeDecision,
   type Verification,
 } from '@rackwright/erasure';
-import { decideForSteps, decideToWrite } from '../erasure/device-plan.ts';
+import { decideForSteps, decideToWrite, rereadDelayMs } from '../erasure/device-plan.ts';
 import { verificationPolicy } from '../erasure/policy.ts';
 import { rereadings } from '../erasure/power-cycle.ts';
 import {
@@ -113,8 +113,10 @@ export function foreseeDevices(
 interface Reading {
   readonly verification: Verification;
   readonly method: ErasureMethod;
-  /** A later boot reads the places of the erasure and as many new ones. */
-  readonly isLater: boolean;
+  /** Those behind the first read the places of the erasure and as many new ones. */
+  readonly when: 'first' | 'afterDelay' | 'afterPowerCycle';
+  /** Waited for before it, milliseconds. */
+  readonly delayMs: number;
 }
 
 type ReadBack = MessageInitShape<typeof PlannedDeviceSchema>;
@@ -133,16 +135,19 @@ function readingsOf(turn: Turn, steps: readonly RunStep[]): (decision: ScopeDeci
     for (const plan of due) {
       const method = methodOf(plan.method);
       if (method === undefined || deviceKey(plan) !== key) continue;
-      readings.push({ verification: orderedVerification(plan), method, isLater: true });
+      const verification = orderedVerification(plan);
+      readings.push({ verification, method, when: 'afterPowerCycle', delayMs: 0 });
     }
     const { sizeBytes } = decision.device;
     if (erased !== -1 && decision.kind === 'inScope') {
       const { method } = decision;
       const question = { method, sizeBytes, policy };
       const verification = planVerification(question);
-      readings.push({ verification, method, isLater: false });
-      const again = planRereading(verification, question);
-      if (isReadAtEnd) readings.push({ verification: again, method, isLater: true });
+      const delayMs = rereadDelayMs(method, turn.context.timing);
+      readings.push({ verification, method, when: 'first', delayMs: 0 });
+      if (delayMs > 0) readings.push({ verification, method, when: 'afterDelay', delayMs });
+      const last = { verification: planRereading(verification, question), method, delayMs: 0 };
+      if (isReadAtEnd) readings.push({ ...last, when: 'afterPowerCycle' });
     }
     return readBack(turn.record.diskSpeeds, decision.device, readings, policy.confidence);
   };
@@ -158,21 +163,21 @@ function readBack(
   readings: readonly Reading[],
   confidence: number,
 ): ReadBack {
-  const shown = readings.find(({ isLater }) => !isLater) ?? readings[0];
+  const shown = readings.find(({ when }) => when === 'first') ?? readings[0];
   if (shown === undefined) return {};
   const { sizeBytes } = device;
   const speed = expectedSpeed(known, device);
   const measured = measuredSpeed(known, device);
-  const isWritten = shown.method === 'overwrite' && !shown.isLater;
+  const isWritten = shown.method === 'overwrite' && shown.when === 'first';
   const used = new Set<keyof DiskSpeed>(isWritten ? ['writtenPerSecond'] : []);
   let seconds = isWritten ? sizeBytes / speed.writtenPerSecond : 0;
   let reads = 0;
-  const told = readings.map(({ verification, method, isLater }) => {
+  const told = readings.map(({ verification, method, when, delayMs }) => {
     const one = describeVerification({ verification, method, sizeBytes, speed, confidence });
     used.add(verification.level === 'full' ? 'bytesPerSecond' : 'readsPerSecond');
-    const times = isLater && verification.level === 'sampled' ? 2 : 1;
+    const times = when !== 'first' && verification.level === 'sampled' ? 2 : 1;
     reads += times * one.reads;
-    seconds += times * one.seconds;
+    seconds += times * one.seconds + delayMs / 1_000;
     return one;
   });
   return {
@@ -184,12 +189,22 @@ function readBack(
   };
 }
 
-function wordsOf({ verification, isLater }: Reading): string {
-  const again = isLater ? 'again after the power cycle: ' : '';
+function wordsOf({ verification, when, delayMs }: Reading): string {
+  const again = whenWords(when, delayMs);
   if (verification.level === 'full') return `${again}whole`;
-  return isLater
-    ? `${again}${verification.places} places and as many new ones`
-    : `${verification.places} places`;
+  const places = `${again}${verification.places} places`;
+  return when === 'first' ? places : `${places} and as many new ones`;
+}
+
+function whenWords(when: Reading['when'], delayMs: number): string {
+  switch (when) {
+    case 'first':
+      return '';
+    case 'afterDelay':
+      return `again after ${Math.ceil(delayMs / 1_000)} s: `;
+    case 'afterPowerCycle':
+      return 'again after the power cycle: ';
+  }
 }
 
 function deviceKey({ device }: agent.DevicePlan): string {

@@ -212,8 +212,9 @@ export type PlannedDevice = Message<"rackwright.v1.PlannedDevice"> & {
   fate: string;
 
   /**
-   * How it is read: after its erasure, "whole" or "46050 places"; after a power cycle, "again after
-   * the power cycle: 46050 places and as many new ones". Empty where nothing is read.
+   * How it is read, one reading after the other: after its erasure, "whole" or "46050 places"; after
+   * a delay or a power cycle, "again after the power cycle: 46050 places and as many new ones".
+   * Empty where nothing is read.
    *
    * @generated from field: string verification = 7;
    */
