@@ -31,6 +31,8 @@ const lint = { name: 'lint', argv: ['oxlint', '--type-aware', '--quiet'] };
 const typesCache = ['--incremental', '--tsBuildInfoFile', join('.cache', 'types.tsbuildinfo')];
 const types = { name: 'types', argv: ['tsc', '-p', 'tsconfig.json', ...typesCache] };
 const api = (name, ...args) => ({ name, argv: ['buf', ...args], cwd: 'proto' });
+/** What the API is compared with from now on; for a release, and for a deliberate break. */
+const releasedApi = api('api released', 'build', '--exclude-source-info', '-o', 'released.binpb');
 const vitest = (...args) => ({ name: 'tests', argv: ['vitest', 'run', ...args] });
 const program = (path, args) => ({ name: path, argv: ['node', path, ...args] });
 
@@ -48,10 +50,11 @@ const commands = {
     if (args.includes('--no-tests')) return [quick];
     return [quick, [vitest(...quickProjects, '--reporter=dot', ...args)]];
   },
-  gen: () => [
+  gen: (args) => [
     [api('api format', 'format', '-w')],
     [api('api lint', 'lint')],
     [api('api code', 'generate')],
+    ...(args.includes('--released') ? [[releasedApi]] : []),
   ],
   format: () => [[format(true)], [api('api format', 'format', '-w')]],
   lock: () => [

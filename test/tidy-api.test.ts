@@ -7,10 +7,14 @@ import {
   chooseBase,
   declaredBreak,
   findBreaks,
+  findImageBreaks,
   findStale,
   inScratch,
+  isImageOf,
   readHistory,
+  released,
 } from './tidy/api.ts';
+import { newestVersion } from './tidy/release.ts';
 import { root } from './tidy/sources.ts';
 
 const proto = join(root, 'proto');
@@ -36,18 +40,44 @@ test('notices generated code that is not what the definitions generate', () => {
   expect(stale).toEqual(['grpc/health/v1/health_pb.ts']);
 });
 
-test('breaks no client that was built before', (context) => {
-  const base = chooseBase(readHistory());
-  if (base.kind === 'none') return context.skip(base.reason);
-  const reason = declaredBreak(base.commit);
-  if (reason !== undefined) return context.skip(`the API was broken deliberately: ${reason}`);
-  expect(findBreaks(proto, base.commit)).toEqual([]);
+test('breaks no client of the last release', () => {
+  // For a deliberate break: npm run gen -- --released, and a commit message with API-BREAK: why.
+  expect(findBreaks(proto, released)).toEqual([]);
 });
 
 test('notices a field that changed its type', () => {
-  withChange('string service = 1', 'bytes service = 1', (folder) => {
-    const complaints = buf(folder, 'breaking', '--against', proto);
-    expect(complaints.join('\n')).toContain('changed type from "string" to "bytes"');
+  const breaks = withChange('string service = 1', 'bytes service = 1', (folder) =>
+    findBreaks(folder, released),
+  );
+  expect(breaks.join('\n')).toContain('changed type from "string" to "bytes"');
+});
+
+test('takes a field that is added', () => {
+  const added = 'string service = 1; string extra = 2';
+  const breaks = withChange('string service = 1', added, (folder) => findBreaks(folder, released));
+  expect(breaks).toEqual([]);
+});
+
+test('replaces the descriptors of the last release compatibly, or says why not', (context) => {
+  const base = chooseBase(readHistory());
+  if (base.kind === 'none') return context.skip(base.reason);
+  if (declaredBreak(base.commit) !== undefined) return;
+  expect(findImageBreaks(base.commit)).toEqual([]);
+});
+
+test('has released what is defined, once the changelog dates this version', () => {
+  const changelog = readFileSync(join(root, 'CHANGELOG.md'), 'utf8');
+  const isRelease = newestVersion(changelog).date !== undefined;
+  expect(isRelease && !isImageOf(released, proto)).toBe(false);
+});
+
+test('tells the image of these definitions from that of others', () => {
+  inScratch((folder) => {
+    const image = join(folder, 'image.binpb');
+    expect(buf(proto, 'build', '--exclude-source-info', '-o', image)).toEqual([]);
+    expect(isImageOf(image, proto)).toBe(true);
+    const other = 'string service = 1; string extra = 2';
+    expect(withChange('string service = 1', other, (to) => isImageOf(image, to))).toBe(false);
   });
 });
 

@@ -12,6 +12,12 @@ import { describeGraph, findDead, findEscapes, workspaceOf } from './tidy/import
 import { findLayerFaults } from './tidy/layers.ts';
 import { findLockFaults } from './tidy/lock-file.ts';
 import { findNames } from './tidy/names.ts';
+import {
+  findOtherFallbacks,
+  findOtherVersions,
+  newestVersion,
+  type Versioned,
+} from './tidy/release.ts';
 import { findSizes } from './tidy/sizes.ts';
 import {
   describeFinding,
@@ -92,6 +98,18 @@ test('declares in each workspace what it imports, in one version', () => {
   );
   expect(faults).toEqual([]);
   expect(findLooseVersions([top, ...manifestPaths.map(read)])).toEqual([]);
+});
+
+test('has one version', () => {
+  const read = (path: string): Versioned => JSON.parse(readFileSync(join(root, path), 'utf8'));
+  const { version = '' } = read('package.json');
+  const manifests = paths.filter((path) => /(^|\/)package\.json$/.test(path)).map(read);
+  expect(findOtherVersions(manifests, version)).toEqual([]);
+  const programs = code.filter(({ path }) => path.endsWith('/version.ts'));
+  expect(programs).toHaveLength(3);
+  expect(allOf((file) => findOtherFallbacks(file, version), programs)).toEqual([]);
+  const changelog = readFileSync(join(root, 'CHANGELOG.md'), 'utf8');
+  expect(newestVersion(changelog).version).toBe(version);
 });
 
 test('has no link in a README that leads nowhere', () => {

@@ -2,14 +2,20 @@
  * Generated code equals what `proto/` generates, and the API does not break its clients.
  *
  * A1 `findStale` generates into a folder of its own and compares names and bytes.
- * A2 The API is compared with what others may have built on: `chooseBase` says which commit that
- *    is. A deliberate break is a commit whose message has a line `API-BREAK: why`.
+ * A2 The definitions break nobody who was built against the last release. `released` is that
+ *    release as compiled descriptors (a buf image), so the comparison needs no git history.
+ * A3 An image that breaks the one it replaces is a deliberate break: a commit message since has a
+ *    line `API-BREAK: why`.
+ * A4 At a release the image is that of the definitions. The changelog says whether this is one.
  */
-import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { gitTrust, root } from './sources.ts';
+
+/** The descriptors of the last release; `npm run gen -- --released` writes them (A2). */
+export const released = join(root, 'proto', 'released.binpb');
 
 const generated = join(root, 'packages', 'api', 'src', 'gen');
 
@@ -80,12 +86,12 @@ export type Base =
   | { readonly kind: 'commit'; readonly commit: string }
   | { readonly kind: 'none'; readonly reason: string };
 
-/** The commit to compare the API with: the last release, else the branch point, else the parent. */
+/** The commit of the image before: the last release, else the branch point, else the parent. */
 export function chooseBase(history: History): Base {
   const branchPoint = history.mergeBase === history.head ? undefined : history.mergeBase;
   const commit = history.release ?? branchPoint ?? history.parent;
   if (commit !== undefined) return { kind: 'commit', commit };
-  return { kind: 'none', reason: 'this clone holds no earlier commit to compare the API with' };
+  return { kind: 'none', reason: 'this clone holds no earlier commit to compare with' };
 }
 
 export function readHistory(): History {
@@ -105,18 +111,46 @@ function withApi(commit: string | undefined): string | undefined {
   return git('ls-tree', commit, 'proto') === undefined ? undefined : commit;
 }
 
-/** Why the API was broken deliberately since `base`, if it was (A2). */
+/** Why the API was broken deliberately since `base`, if it was (A3). */
 export function declaredBreak(base: string): string | undefined {
   const messages = git('log', '--format=%B', `${base}..HEAD`) ?? '';
   return /^API-BREAK: *(\S.*)$/m.exec(messages)?.[1];
 }
 
-/** What a client of the API at `base` would trip over in `protoFolder`. */
-export function findBreaks(protoFolder: string, base: string): string[] {
+/** What a client built against `image`, a file, would trip over in `protoFolder` (A2). */
+export function findBreaks(protoFolder: string, image: string): string[] {
   return inScratch((folder) => {
-    const archive = execFileSync('git', [...gitTrust, 'archive', base, 'proto'], { cwd: root });
-    execFileSync('tar', ['-x', '-C', folder], { input: archive });
-    return buf(protoFolder, 'breaking', '--against', join(folder, 'proto'));
+    const present = join(folder, 'present.binpb');
+    const complaints = buf(protoFolder, 'build', '-o', present);
+    return complaints.length > 0 ? complaints : compareImages(present, image);
+  });
+}
+
+/** What a client built against `before` would trip over in `after`; both are image files. */
+export function compareImages(after: string, before: string): string[] {
+  const { modules } = parse(readFileSync(join(root, 'proto', 'buf.yaml'), 'utf8'));
+  const config = JSON.stringify({ version: 'v2', breaking: modules[0].breaking });
+  return buf(root, 'breaking', after, '--against', before, '--config', config);
+}
+
+/** What the present image breaks of the one at commit `base`; none when that had no image (A3). */
+export function findImageBreaks(base: string): string[] {
+  return inScratch((folder) => {
+    const args = [...gitTrust, 'show', `${base}:proto/released.binpb`];
+    const shown = spawnSync('git', args, { cwd: root });
+    if (shown.status !== 0) return [];
+    const before = join(folder, 'before.binpb');
+    writeFileSync(before, shown.stdout);
+    return compareImages(released, before);
+  });
+}
+
+/** True when `image` holds just what `protoFolder` defines. */
+export function isImageOf(image: string, protoFolder: string): boolean {
+  return inScratch((folder) => {
+    const present = join(folder, 'present.binpb');
+    const complaints = buf(protoFolder, 'build', '--exclude-source-info', '-o', present);
+    return complaints.length === 0 && readFileSync(present).equals(readFileSync(image));
   });
 }
 
