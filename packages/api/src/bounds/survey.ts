@@ -4,9 +4,11 @@
  * V1 Nothing is allocated per field: the walk of 4 MiB takes some tens of milliseconds, and it ends
  *    at the first limit that is passed.
  * V2 It reads the wire format alone (protobuf encoding) and knows no transport.
- * V3 Bytes that are no message are not judged here: the decoder refuses them, with its own words.
+ * V3 What the walk cannot follow to its last byte is malformed, and is never decoded. A decoder
+ *    reads a field that it knows by its type, whatever wire type stands before it. A field with
+ *    another wire type would lead the walk and the decoder apart, so it is malformed too.
  */
-import type { DescField, DescMessage } from '@bufbuild/protobuf';
+import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
 
 /** How much may stand in one message. */
 export interface SurveyLimits {
@@ -31,7 +33,7 @@ export interface Excess {
   readonly most: number;
 }
 
-/** Groups and messages in each other; the decoder's own limit is higher. */
+/** Groups and messages in each other; more are malformed. */
 const depthMax = 64;
 /** A varint of 64 bits has no more bytes. */
 const varintBytesMax = 10;
@@ -41,13 +43,15 @@ export function survey(
   schema: DescMessage,
   bytes: Uint8Array,
   limits: SurveyLimits,
-): Survey | Excess {
+): Survey | Excess | 'malformed' {
   if (bytes.length > limits.bytesMax) {
     return { what: 'bytes', found: bytes.length, most: limits.bytesMax };
   }
   const walk = new Walk(bytes, limits);
-  walk.message(schema, bytes.length, 0);
-  return walk.excess ?? { elements: walk.elements, unknownFields: walk.unknownFields };
+  const isWell = walk.message(schema, bytes.length, 0);
+  if (walk.excess !== undefined) return walk.excess;
+  if (!isWell) return 'malformed';
+  return { elements: walk.elements, unknownFields: walk.unknownFields };
 }
 
 /** Bytes that a message costs to decode: its own, and what its objects take. */
@@ -87,14 +91,17 @@ class Walk {
 
   #known(field: DescField, tag: number, end: number, depth: number): boolean {
     if (!this.#count('elements', 1)) return false;
-    if ((tag & 7) !== lengthDelimited) return this.#skip(tag, end, depth);
+    const wireType = tag & 7;
+    const isPacked = wireType === lengthDelimited && isPackable(field);
+    if (!isPacked && wireType !== wireTypeOf(field)) return false;
+    if (wireType !== lengthDelimited) return this.#skip(tag, end, depth);
     const length = this.#varint(end);
     if (length === undefined || this.#at + length > end || depth >= depthMax) return false;
     const stop = this.#at + length;
     const inner = messageOf(field);
     if (inner !== undefined) return this.message(inner, stop, depth + 1);
     if (field.fieldKind === 'map') return this.#mapEntry(field, stop, depth);
-    if (isPackable(field) && !this.#count('elements', this.#packed(field, stop))) return false;
+    if (isPacked) return this.#packed(field, stop);
     this.#at = stop;
     return true;
   }
@@ -104,7 +111,8 @@ class Walk {
     while (this.#at < stop) {
       const tag = this.#varint(stop);
       if (tag === undefined || !this.#count('elements', 1)) return false;
-      if (tag >>> 3 === mapValue && (tag & 7) === lengthDelimited && value !== undefined) {
+      if (!fitsEntry(field, tag)) return false;
+      if (tag >>> 3 === mapValue && value !== undefined) {
         const length = this.#varint(stop);
         if (length === undefined || this.#at + length > stop || depth >= depthMax) return false;
         if (!this.message(value, this.#at + length, depth + 2)) return false;
@@ -113,14 +121,24 @@ class Walk {
     return true;
   }
 
-  /** Elements of a packed list: of varints as many as bytes that end one. */
-  #packed(field: DescField, stop: number): number {
+  /** The elements of a packed list, up to `stop`: none of them may reach behind it. */
+  #packed(field: DescField, stop: number): boolean {
     const length = stop - this.#at;
-    const fixed = field.scalar === undefined ? undefined : fixedBytes.get(field.scalar);
-    if (fixed !== undefined) return length / fixed;
+    const size = fixedBytes.get(elementWireType(field));
     let count = 0;
-    for (let at = this.#at; at < stop; at += 1) if ((this.#bytes[at] as number) < 0x80) count += 1;
-    return count;
+    if (size !== undefined) count = length / size;
+    else {
+      // As many as bytes that end a varint.
+      for (let at = this.#at; at < stop; at += 1) {
+        if ((this.#bytes[at] as number) < 0x80) count += 1;
+      }
+    }
+    const isWhole =
+      size === undefined
+        ? length === 0 || (this.#bytes[stop - 1] as number) < 0x80
+        : length % size === 0;
+    this.#at = stop;
+    return isWhole && this.#count('elements', count);
   }
 
   #unknown(tag: number, end: number, depth: number): boolean {
@@ -184,18 +202,63 @@ class Walk {
 }
 
 const lengthDelimited = 2;
+const mapKey = 1;
 const mapValue = 2;
 
-/** Of the numbers that descriptors give to scalar types: bytes of those of one size. */
-const fixedBytes: ReadonlyMap<number, number> = new Map([
-  [1, 8], // double
-  [2, 4], // float
-  [6, 8], // fixed64
-  [7, 4], // fixed32
-  [15, 4], // sfixed32
-  [16, 8], // sfixed64
+/** Wire types of scalars (protobuf encoding, "Message Structure"); all others are varints. */
+const scalarWireTypes: ReadonlyMap<ScalarType, number> = new Map([
+  [ScalarType.DOUBLE, 1],
+  [ScalarType.FIXED64, 1],
+  [ScalarType.SFIXED64, 1],
+  [ScalarType.FLOAT, 5],
+  [ScalarType.FIXED32, 5],
+  [ScalarType.SFIXED32, 5],
+  [ScalarType.STRING, lengthDelimited],
+  [ScalarType.BYTES, lengthDelimited],
 ]);
-const unpackableScalars: ReadonlySet<number> = new Set([9, 12]); // string, bytes
+
+/** Bytes of a value, by its wire type, where all have the same. */
+const fixedBytes: ReadonlyMap<number, number> = new Map([
+  [1, 8],
+  [5, 4],
+]);
+
+function scalarWireType(scalar: ScalarType | undefined): number {
+  return scalar === undefined ? 0 : (scalarWireTypes.get(scalar) ?? 0);
+}
+
+/** Of one value, not packed. Undefined: of a kind that our schemas do not use. */
+function wireTypeOf(field: DescField): number | undefined {
+  switch (field.fieldKind) {
+    case 'scalar':
+      return scalarWireType(field.scalar);
+    case 'enum':
+      return 0;
+    case 'map':
+      return lengthDelimited;
+    case 'message':
+      return field.delimitedEncoding ? undefined : lengthDelimited;
+    case 'list':
+      return field.listKind === 'message' && field.delimitedEncoding
+        ? undefined
+        : elementWireType(field);
+  }
+}
+
+/** Of one element of a list that is not packed. */
+function elementWireType(field: DescField): number {
+  return messageOf(field) === undefined ? scalarWireType(field.scalar) : lengthDelimited;
+}
+
+/** Whether a field of a map's entry has the wire type of the map's keys or values. */
+function fitsEntry(field: DescField & { fieldKind: 'map' }, tag: number): boolean {
+  const wireType = tag & 7;
+  if (tag >>> 3 === mapKey) return wireType === scalarWireType(field.mapKey);
+  if (tag >>> 3 !== mapValue) return true;
+  return (
+    wireType === (field.message === undefined ? scalarWireType(field.scalar) : lengthDelimited)
+  );
+}
 
 function messageOf(field: DescField): DescMessage | undefined {
   if (field.fieldKind === 'message') return field.message;
@@ -203,8 +266,7 @@ function messageOf(field: DescField): DescMessage | undefined {
 }
 
 function isPackable(field: DescField): boolean {
-  if (field.fieldKind !== 'list' || field.listKind === 'message') return false;
-  return field.scalar === undefined || !unpackableScalars.has(field.scalar);
+  return field.fieldKind === 'list' && elementWireType(field) !== lengthDelimited;
 }
 
 const known = new WeakMap<DescMessage, ReadonlyMap<number, DescField>>();

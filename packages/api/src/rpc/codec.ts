@@ -22,7 +22,8 @@ export function encodeMessage<D extends DescMessage>(
 
 /**
  * What it costs to decode these bytes, in bytes. Throws `resourceExhausted` when there is more in
- * them than is taken; nothing is made of them before.
+ * them than is taken, and `invalidArgument` when they are no message. Nothing is made of them
+ * before.
  */
 export function weighMessage(
   schema: DescMessage,
@@ -30,6 +31,7 @@ export function weighMessage(
   limits: MessageLimits,
 ): number {
   const found = survey(schema, bytes, limits);
+  if (found === 'malformed') throw malformed(schema);
   if ('what' in found) throw tooMuch(schema.typeName, found);
   return decodeCost(bytes.length, found);
 }
@@ -64,14 +66,18 @@ export function decodeMessage<D extends DescMessage>(
   try {
     return fromBinary(schema, bytes, { readUnknownFields: unknownFields === 'kept' });
   } catch (cause) {
-    throw new ApiFailure(
-      {
-        kind: 'invalidArgument',
-        message: `The bytes are no ${schema.typeName}; encode it with the published .proto files.`,
-        reason: 'MALFORMED_MESSAGE',
-        violations: [],
-      },
-      cause,
-    );
+    throw malformed(schema, cause);
   }
+}
+
+function malformed({ typeName }: DescMessage, cause?: unknown): ApiFailure {
+  return new ApiFailure(
+    {
+      kind: 'invalidArgument',
+      message: `The bytes are no ${typeName}; encode it with the published .proto files.`,
+      reason: 'MALFORMED_MESSAGE',
+      violations: [],
+    },
+    cause,
+  );
 }
