@@ -98,7 +98,12 @@ class Looking {
     const hosts = numbers.map((n) => ({
       hostUid: `u${n}`,
       hostName: `hosts/h${n}`,
-      bmc: { address: `10.0.0.${n}`, credential: 'credentials/bmc', credentialVersion },
+      bmc: {
+        address: `10.0.0.${n}`,
+        credential: 'credentials/bmc',
+        credentialVersion,
+        protocol: 'ipmi',
+      },
       expectedIdentity: { guid },
     }));
     const { periodMs: every = periodMs } = fields;
@@ -308,7 +313,12 @@ describe('a BMC', () => {
 
 describe('an operation', () => {
   const setPower = (looking: Looking, id: string, on: boolean) => {
-    const bmc = { address: '10.0.0.1', credential: 'credentials/bmc', credentialVersion: 1n };
+    const bmc = {
+      address: '10.0.0.1',
+      credential: 'credentials/bmc',
+      credentialVersion: 1n,
+      protocol: 'ipmi',
+    };
     return looking.world.operation(id, {
       case: 'setPower',
       value: create(agent.SetPowerSchema, { bmc, on }),

@@ -47,6 +47,8 @@ export type StoreConfig =
       readonly caFile?: string;
     };
 
+export type StoreDriver = StoreConfig['driver'];
+
 /** How long what has happened can be read. */
 export interface RetentionConfig {
   /** Hosts' timelines; the last 64 revisions of each stay in any case. */
@@ -184,14 +186,28 @@ function readLimits<T extends { readonly [K in keyof T]: number }>(
 }
 
 function readStore(reader: ConfigReader, folder: string): StoreConfig {
-  const driver = reader.oneOf('driver', ['sqlite', 'nats'], 'sqlite');
-  if (driver === 'sqlite') return { driver, path: reader.text('path', `${folder}/state.db`) };
+  return storeReaders[reader.oneOf('driver', storeDrivers, 'sqlite')](reader, folder);
+}
+
+const storeReaders: {
+  readonly [D in StoreDriver]: (reader: ConfigReader, folder: string) => StoreConfig;
+} = {
+  sqlite: (reader, folder) => ({
+    driver: 'sqlite',
+    path: reader.text('path', `${folder}/state.db`),
+  }),
+  nats: readNats,
+};
+
+const storeDrivers = Object.keys(storeReaders) as StoreDriver[];
+
+function readNats(reader: ConfigReader): StoreConfig {
   const replicas = reader.whole('replicas', [1, 5], 3);
   if (replicas !== 1 && replicas !== 3 && replicas !== 5) {
     throw new ConfigError('store.replicas has to be 1, 3 or 5');
   }
   return {
-    driver,
+    driver: 'nats',
     servers: reader.texts('servers'),
     bucket: reader.text('bucket', 'rackwright'),
     replicas,

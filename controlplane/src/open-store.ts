@@ -19,11 +19,20 @@ export async function openStore(
   config: StoreConfig,
   options: OpenStoreOptions,
 ): Promise<StateStore> {
-  const { disk, random, clock, restored } = options;
+  const { random, clock, restored } = options;
   const retention = retentionOf(options.retention);
-  if (config.driver === 'sqlite') {
-    return openSqliteStore({ path: config.path, random, clock, retention, restored });
+  switch (config.driver) {
+    case 'sqlite':
+      return openSqliteStore({ path: config.path, random, clock, retention, restored });
+    case 'nats':
+      return openNats(config, options);
   }
+}
+
+async function openNats(
+  config: Extract<StoreConfig, { driver: 'nats' }>,
+  { disk, random, retention: kept, restored, acceptUnprovenDurability }: OpenStoreOptions,
+): Promise<StateStore> {
   const { credentialsFile, tokenFile, caFile } = config;
   const ca = caFile === undefined ? undefined : textOf(await contents(disk, caFile));
   return openNatsStore({
@@ -31,9 +40,9 @@ export async function openStore(
     random,
     bucket: config.bucket,
     replicas: config.replicas,
-    retention,
+    retention: retentionOf(kept),
     restored,
-    acceptUnprovenDurability: options.acceptUnprovenDurability,
+    acceptUnprovenDurability,
     ...(config.monitors.length > 0
       ? { durability: { kind: 'monitors', urls: config.monitors } as const }
       : {}),

@@ -114,6 +114,29 @@ describe('moves of a host', () => {
   });
 });
 
+describe('assumptions about protocols and drivers', () => {
+  test.each([
+    "if (endpoint.protocol === 'redfish') return 443;",
+    "const port = ports[protocol ?? 'ipmi'];",
+    'return protocol !== BmcProtocol.IPMI ? redfish : ipmi;',
+    "driver: copy.driver === 'nats' ? 'nats' : 'sqlite',",
+    "return name || 'ipmi';",
+  ])('finds %s', (line) => {
+    const found = bansIn(line, 'agent/src/operations/bmc-access.ts');
+    expect(found).toEqual([expect.stringContaining('assumes what the others are')]);
+  });
+
+  test('lets switches, tables and comparisons of two values stand', () => {
+    const lines = [
+      "    case 'redfish':",
+      "  [BmcProtocol.IPMI]: 'ipmi',",
+      'if (driver !== store.driver) {',
+    ];
+    const path = 'agent/src/operations/bmc-access.ts';
+    for (const line of lines) expect(bansIn(line, path)).toEqual([]);
+  });
+});
+
 describe('what no code may hold, tests included', () => {
   test.each([
     'export default function run() {}',

@@ -109,6 +109,16 @@ const stateBans: readonly Ban[] = [
 const ofHosts = /^controlplane\/src\/host\//;
 const tableOfHosts = 'controlplane/src/host/turn/transitions.ts';
 
+/** T5 A protocol or driver that is added is noticed where it counts: no value is the other one. */
+const assumption = 'assumes what the others are; switch over all of them, or give a table a row';
+const assumptionBans: readonly Ban[] = [
+  {
+    pattern: /\b(protocol|driver) (===|!==) ('(ipmi|redfish|sqlite|nats)'|BmcProtocol\.\w+)/,
+    message: assumption,
+  },
+  { pattern: /(\?\?|\|\|) '(ipmi|redfish|sqlite|nats)'/, message: assumption },
+];
+
 /** Bans for text of every kind, comments included; this folder has to name them. */
 const textBans: readonly Ban[] = [
   {
@@ -131,6 +141,7 @@ export function findBans(file: SourceFile): Finding[] {
     ...match(file, codeOf(file.text), [...bans, ...codeBans.slice(exemptFromDefault ? 1 : 0)]),
     ...(mayRead ? [] : match(file, file.text, messageBans)),
     ...(isTestCode(file.path) ? [] : match(file, file.text, logBans)),
+    ...(isTestCode(file.path) ? [] : match(file, file.text, assumptionBans)),
     ...(mayMove(file.path) ? [] : match(file, file.text, stateBans)),
     ...(file.path.startsWith('test/tidy/') ? [] : match(file, file.text, textBans)),
   ];

@@ -1,6 +1,9 @@
 import {
   type agent,
+  type BmcProtocolId,
+  bmcPorts,
   type FailureName,
+  isBmcProtocolId,
   shownCertificate,
   type BmcIdentity as WireBmcIdentity,
 } from '@rackwright/api';
@@ -20,7 +23,7 @@ import { AttemptEnd, type Credential, type OperationContext } from '../session/i
 export interface BmcEndpoint {
   readonly address: string;
   readonly port: number;
-  readonly protocol: BmcProtocol;
+  readonly protocol: BmcProtocolId;
   /** IPMI; undefined: the best that the BMC names. */
   readonly cipherSuite: number | undefined;
   /** Redfish: the certificate to accept; undefined before the first verify. */
@@ -29,8 +32,6 @@ export interface BmcEndpoint {
   readonly expected: ExpectedSystem | undefined;
   readonly credential: Credential;
 }
-
-export type BmcProtocol = 'ipmi' | 'redfish';
 
 /** The BMCs of the rack: drivers share one governor per address. */
 export interface BmcDrivers {
@@ -42,26 +43,20 @@ export interface BmcDrivers {
   readonly firmware: Firmware;
 }
 
-/** RMCP+ and HTTPS. */
-const defaultPorts: Readonly<Record<BmcProtocol, number>> = { ipmi: 623, redfish: 443 };
-
-/** Where the BMC of `access` is, without its secret. */
-export function bmcAddress(access: agent.BmcAccess): { address: string; port: number } {
-  const defaultPort = defaultPorts[bmcProtocol(access) ?? 'ipmi'];
-  return { address: access.address.toLowerCase(), port: access.port ?? defaultPort };
+/** Where a BMC is, without its secret. */
+export interface BmcAddress {
+  readonly address: string;
+  readonly port: number;
 }
 
-/** Operations of before the field existed meant IPMI. Undefined: one that we do not know. */
-function bmcProtocol({ protocol }: agent.BmcAccess): BmcProtocol | undefined {
-  switch (protocol) {
-    case '':
-    case 'ipmi':
-      return 'ipmi';
-    case 'redfish':
-      return 'redfish';
-    default:
-      return undefined;
-  }
+/** Undefined: this agent does not know the protocol, and so not its port. */
+export function bmcAddress(access: agent.BmcAccess): BmcAddress | undefined {
+  const { protocol } = access;
+  return isBmcProtocolId(protocol) ? addressOf(access, protocol) : undefined;
+}
+
+function addressOf({ address, port }: agent.BmcAccess, protocol: BmcProtocolId): BmcAddress {
+  return { address: address.toLowerCase(), port: port ?? bmcPorts[protocol] };
 }
 
 /** The driver for `access`; waits for the credential. Rejects with AttemptEnd. */
@@ -74,9 +69,9 @@ export async function openBmc(
   if (access === undefined || access.address === '') {
     throw new AttemptEnd(failure('invalidArgument', 'the operation names no BMC'));
   }
-  const protocol = bmcProtocol(access);
-  if (protocol === undefined) {
-    const message = `this agent does not speak "${access.protocol}" to BMCs`;
+  const { protocol } = access;
+  if (!isBmcProtocolId(protocol)) {
+    const message = `this agent does not speak "${protocol}" to BMCs`;
     throw new AttemptEnd(failure('unsupported', message));
   }
   const credential = await context.credential(access.credential, access.credentialVersion);
@@ -89,19 +84,20 @@ export function bmcEndpoint(
   credential: Credential,
   expected: WireBmcIdentity | undefined,
 ): BmcEndpoint | undefined {
-  const protocol = bmcProtocol(access);
-  return protocol === undefined ? undefined : endpointOf(access, protocol, credential, expected);
+  const { protocol } = access;
+  if (!isBmcProtocolId(protocol)) return undefined;
+  return endpointOf(access, protocol, credential, expected);
 }
 
 function endpointOf(
   access: agent.BmcAccess,
-  protocol: BmcProtocol,
+  protocol: BmcProtocolId,
   credential: Credential,
   expected: WireBmcIdentity | undefined,
 ): BmcEndpoint {
   const { cipherSuite, certificateSha256: pin } = access;
   return {
-    ...bmcAddress(access),
+    ...addressOf(access, protocol),
     protocol,
     cipherSuite,
     certificateSha256: pin === '' ? undefined : pin,

@@ -39,8 +39,9 @@ export function createExecutor(parts: ExecutorParts): Executor {
   const own = ownSteps(parts);
   const bmcOfHost = new Map<string, { address: string; port: number }>();
   const remember = (operation: agent.Operation, access: agent.BmcAccess | undefined): void => {
-    if (access === undefined || bmcOfHost.size >= bmcAddressesMax) return;
-    bmcOfHost.set(operation.hostUid, bmcAddress(access));
+    const at = access === undefined ? undefined : bmcAddress(access);
+    if (at === undefined || bmcOfHost.size >= bmcAddressesMax) return;
+    bmcOfHost.set(operation.hostUid, at);
   };
   return {
     operationKinds: operationKinds satisfies readonly ExecutedKind[],

@@ -25,7 +25,12 @@ const { RunStepSchema } = agent;
 const guid = Array.from({ length: 16 }, (_, index) => index * 17);
 const identity = { guid: Uint8Array.from(guid), serial: 'HOST-1' };
 const fru = ' Product Serial : HOST-1\n';
-const access = { address: '192.0.2.1', credential: 'credentials/rack', credentialVersion: 3n };
+const access = {
+  address: '192.0.2.1',
+  credential: 'credentials/rack',
+  credentialVersion: 3n,
+  protocol: 'ipmi',
+};
 
 /** An executor with one BMC; `calls` is what it asked of the session, in order. */
 function setUp(changes: Partial<ImitatedBmc> = {}) {

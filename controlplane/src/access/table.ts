@@ -5,8 +5,32 @@
  * 1. Every method that the operators' port serves has a row; one without is refused to everybody.
  * 2. A row is stricter than its neighbours only with a reason beside it.
  */
-import type { DescMethod } from '@bufbuild/protobuf';
-import { DeletionMode, type PlanRunRequest, Role } from '@rackwright/api';
+import type { DescMethod, DescService } from '@bufbuild/protobuf';
+import {
+  AbandonedResourceService,
+  AccessService,
+  AuditService,
+  AuthorityService,
+  agent,
+  CredentialService,
+  DeletionMode,
+  DiscoveryService,
+  ErasureCertificateService,
+  FleetService,
+  Health,
+  HistoryService,
+  HostService,
+  type PlanRunRequest,
+  PlanService,
+  PoolService,
+  RackService,
+  Role,
+  SecretsService,
+  ServerReflection,
+  TemplateService,
+  WorkflowBatchService,
+  WorkflowService,
+} from '@rackwright/api';
 
 /** How a caller with a scope is kept to it. Who has none is asked for the role alone. */
 export type Reach =
@@ -71,7 +95,7 @@ const open = { kind: 'open' } as const;
 
 /** By "SERVICE/Method", the service by its full name. */
 export const accessTable: Readonly<Record<string, Row>> = {
-  ...under('rackwright.v1.HostService', {
+  ...under(HostService, {
     CreateHost: { ...asks(made('host')), pointsBmc: true },
     GetHost: looks(host()),
     ListHosts: read,
@@ -109,7 +133,7 @@ export const accessTable: Readonly<Record<string, Row>> = {
     ListCleanSteps: looks(host()),
     ListHostRevisions: looks(host()),
   }),
-  ...under('rackwright.v1.RackService', {
+  ...under(RackService, {
     CreateRack: ofFleet,
     GetRack: read,
     ListRacks: read,
@@ -131,35 +155,35 @@ export const accessTable: Readonly<Record<string, Row>> = {
     ListPrefetchedImages: looks(rack()),
     DropPrefetchedImage: asks(rack()),
   }),
-  ...under('rackwright.v1.CredentialService', {
+  ...under(CredentialService, {
     CreateCredential: ofFleet,
     GetCredential: read,
     ListCredentials: read,
     UpdateCredential: ofFleet,
     DeleteCredential: ofFleet,
   }),
-  ...under('rackwright.v1.ErasureCertificateService', {
+  ...under(ErasureCertificateService, {
     GetErasureCertificate: read,
     ListErasureCertificates: read,
     GetErasureDocument: read,
     ListErasureDocuments: read,
     GetTrust: looks(self),
   }),
-  ...under('rackwright.v1.FleetService', {
+  ...under(FleetService, {
     // What holds for every rack holds for those in scope, too.
     GetFleet: looks(self),
     UpdateFleet: ofFleet,
     FreezeFleet: ofFleet,
     ThawFleet: ofFleet,
   }),
-  ...under('rackwright.v1.AbandonedResourceService', {
+  ...under(AbandonedResourceService, {
     GetAbandonedResource: read,
     ListAbandonedResources: read,
     // It lifts the fence around a machine that may still act.
     ResolveAbandonedResource: asks(resource(), admin),
   }),
-  ...under('rackwright.v1.AuditService', { ListAuditRecords: read }),
-  ...under('rackwright.v1.DiscoveryService', {
+  ...under(AuditService, { ListAuditRecords: read }),
+  ...under(DiscoveryService, {
     GetDiscoveredMachine: read,
     ListDiscoveredMachines: read,
     AcceptDiscoveredMachine: { ...asks(resource()), pointsBmc: true, answersHost: true },
@@ -170,13 +194,13 @@ export const accessTable: Readonly<Record<string, Row>> = {
     UpdateExpectedHost: { ...asks(resource('expected_host.name')), pointsBmc: true },
     DeleteExpectedHost: asks(resource()),
   }),
-  ...under('rackwright.v1.HistoryService', {
+  ...under(HistoryService, {
     DiffHost: looks(host()),
     GetHostRun: looks(host()),
     ListHostRuns: looks(host('parent')),
     ExplainRun: looks(host()),
   }),
-  ...under('rackwright.v1.PlanService', {
+  ...under(PlanService, {
     // A plan is kept, and takes the place of an older one.
     PlanRun: {
       ...asks(host('parent')),
@@ -186,7 +210,7 @@ export const accessTable: Readonly<Record<string, Row>> = {
     GetPlan: looks(host()),
     StartPlan: ofHost,
   }),
-  ...under('rackwright.v1.PoolService', {
+  ...under(PoolService, {
     // Its selector may come to mean hosts of any rack.
     CreatePool: asks(fleet),
     GetPool: read,
@@ -203,17 +227,17 @@ export const accessTable: Readonly<Record<string, Row>> = {
     PlanRollout: { ...read, raised: ({ pool }) => (pool === undefined ? undefined : operator) },
     ExplainPool: read,
   }),
-  ...under('rackwright.v1.SecretsService', {
+  ...under(SecretsService, {
     GetSecretsKey: looks(fleet, admin),
     RotateSecretsKey: ofFleet,
   }),
-  ...under('rackwright.v1.AuthorityService', {
+  ...under(AuthorityService, {
     // It names the racks that a rotation waits for.
     GetAuthorities: looks(fleet),
     RotateAuthority: ofFleet,
     AdvanceAuthority: ofFleet,
   }),
-  ...under('rackwright.v1.TemplateService', {
+  ...under(TemplateService, {
     // Hosts of every rack run the same templates.
     CreateTemplate: asks(fleet),
     GetTemplate: looks(self),
@@ -221,7 +245,7 @@ export const accessTable: Readonly<Record<string, Row>> = {
     UpdateTemplate: asks(fleet),
     DeleteTemplate: asks(fleet),
   }),
-  ...under('rackwright.v1.WorkflowService', {
+  ...under(WorkflowService, {
     CreateWorkflow: asks(host('parent')),
     GetWorkflow: looks(host()),
     ListWorkflows: looks(host('parent')),
@@ -234,7 +258,7 @@ export const accessTable: Readonly<Record<string, Row>> = {
     ExplainWorkflow: looks(host()),
     ReadStepOutput: looks(host()),
   }),
-  ...under('rackwright.v1.WorkflowBatchService', {
+  ...under(WorkflowBatchService, {
     CreateWorkflowBatch: asks({ kind: 'batch' }),
     GetWorkflowBatch: read,
     ListWorkflowBatches: read,
@@ -242,7 +266,7 @@ export const accessTable: Readonly<Record<string, Row>> = {
     CancelWorkflowBatch: asks(resource()),
     DeleteWorkflowBatch: asks(resource()),
   }),
-  ...under('rackwright.v1.AccessService', {
+  ...under(AccessService, {
     CreateToken: ofFleet,
     GetToken: looks(fleet, admin),
     ListTokens: looks(fleet, admin),
@@ -250,15 +274,15 @@ export const accessTable: Readonly<Record<string, Row>> = {
     WhoAmI: looks(self),
   }),
   // Join tokens and registered keys are its own proofs.
-  ...under('rackwright.agent.v1.EnrolmentService', {
+  ...under(agent.EnrolmentService, {
     IssueCertificate: asks(open, Role.UNSPECIFIED),
   }),
-  ...under('grpc.health.v1.Health', {
+  ...under(Health, {
     Check: looks(open, Role.UNSPECIFIED),
     List: looks(open, Role.UNSPECIFIED),
     Watch: looks(open, Role.UNSPECIFIED),
   }),
-  ...under('grpc.reflection.v1.ServerReflection', {
+  ...under(ServerReflection, {
     ServerReflectionInfo: looks(self),
   }),
 };
@@ -283,11 +307,13 @@ function isForcedDelete(run: unknown): boolean {
   return planned?.case === 'delete' && planned.value.mode === DeletionMode.FORCE;
 }
 
-function under(
-  service: string,
-  rows: Readonly<Record<string, Row>>,
-): Readonly<Record<string, Row>> {
+/** One row for each method, by its name: one that is missing does not compile (1). */
+type Rows<S extends DescService> = {
+  readonly [Method in keyof S['method'] & string as Capitalize<Method>]: Row;
+};
+
+function under<S extends DescService>(service: S, rows: Rows<S>): Readonly<Record<string, Row>> {
   return Object.fromEntries(
-    Object.entries(rows).map(([method, row]) => [`${service}/${method}`, row]),
+    Object.entries<Row>(rows).map(([method, row]) => [`${service.typeName}/${method}`, row]),
   );
 }

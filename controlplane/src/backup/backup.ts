@@ -28,6 +28,7 @@ import {
   storeName,
 } from './manifest.ts';
 import { handlingOf, type SealedKeys, sealedName } from './sealed-keys.ts';
+import { isStoreDriver } from './store-drivers.ts';
 import { tarEnd, tarHeader, tarPadding } from './tar.ts';
 
 export interface BackupParts {
@@ -109,7 +110,8 @@ async function writeArchive(
   copy: StoreCopy,
   { files, disk, clock, random }: BackupParts,
 ): Promise<Manifest> {
-  const { sealedKeys } = copy;
+  const { driver, sealedKeys } = copy;
+  if (!isStoreDriver(driver)) throw new BackupError(`a store on ${driver} has no backup`);
   if (config.secrets !== undefined && sealedKeys === undefined) {
     throw new BackupError(
       'the key of secrets is kept apart, and who made the copy did not seal by it: start the ' +
@@ -124,7 +126,7 @@ async function writeArchive(
     format: sealedKeys === undefined ? backupFormat : sealedBackupFormat,
     time: new Date(nowMs).toISOString(),
     store: {
-      driver: copy.driver === 'nats' ? 'nats' : 'sqlite',
+      driver,
       incarnation: copy.incarnation,
       revision: copy.revision,
     },

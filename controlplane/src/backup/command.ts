@@ -9,6 +9,7 @@ import type { ControlPlaneConfig } from '../config.ts';
 import { type BackupParts, makeBackup } from './backup.ts';
 import { BackupError, type Manifest } from './manifest.ts';
 import { type RestoreParts, restoreBackup } from './restore.ts';
+import { storesInBackup } from './store-drivers.ts';
 
 /** Makes a backup, and says what to do with it. */
 export async function backupCommand(
@@ -31,9 +32,7 @@ export async function backupCommand(
             `${secretsKey.keyIds.join(', ')} apart from it.`,
         ]),
     'Tokens are not in it: keep the admin token yourself.',
-    ...(store.driver === 'nats'
-      ? ['State is not in it: copy that by `nats stream backup` of each stream of the bucket.']
-      : []),
+    ...storesInBackup[store.driver].afterBackup,
   ];
 }
 
@@ -46,9 +45,7 @@ export async function restoreCommand(
   const manifest = await permitted(restoreBackup(config, from, parts), from, config);
   return [
     `${from}: ${contents(manifest)}, of ${manifest.time}`,
-    ...(manifest.store.driver === 'nats'
-      ? ['Put the streams back by `nats stream restore`, and start once with --restored.']
-      : []),
+    ...storesInBackup[manifest.store.driver].afterRestore,
     'The admin token is not in a backup: use your copy, or start once with --new-admin-token.',
     'Start the control plane. Every host that an agent has worked for is then held, for what was ' +
       'done since is not in the backup. For each rack look, and accept the loss:',
@@ -85,6 +82,7 @@ async function permitted<T>(
 
 function contents({ store, files }: Manifest): string {
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
-  const state = store.driver === 'sqlite' ? `state at revision ${store.revision} and ` : '';
+  const { holdsState } = storesInBackup[store.driver];
+  const state = holdsState ? `state at revision ${store.revision} and ` : '';
   return `${state}identity, ${files.length} files, ${bytes} bytes`;
 }

@@ -3,6 +3,9 @@
  * plane is not in it.
  */
 
+import type { StoreDriver } from '../config.ts';
+import { isStoreDriver } from './store-drivers.ts';
+
 /** One file of the archive. */
 export interface BackupFile {
   /** "identity/NAME" or "state.db". */
@@ -16,9 +19,9 @@ export interface Manifest {
   readonly format: BackupFormat;
   /** When the store was copied, ISO 8601. */
   readonly time: string;
-  /** The store is in the archive when it is SQLite; NATS keeps snapshots of its own. */
+  /** `store-drivers.ts` says whose state is in the archive. */
   readonly store: {
-    readonly driver: 'sqlite' | 'nats';
+    readonly driver: StoreDriver;
     readonly incarnation: string;
     readonly revision: number;
   };
@@ -82,7 +85,7 @@ function isManifest(value: unknown): value is Manifest {
   return (
     typeof time === 'string' &&
     isRecord(store) &&
-    (store['driver'] === 'sqlite' || store['driver'] === 'nats') &&
+    isStoreDriver(store['driver']) &&
     typeof store['incarnation'] === 'string' &&
     typeof store['revision'] === 'number' &&
     isRecord(secretsKey) &&

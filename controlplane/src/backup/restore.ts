@@ -27,6 +27,7 @@ import {
 } from './manifest.ts';
 import { nameInside, openKey } from './sealed-keys.ts';
 import { clearStage, leftoverOf, openStage, placeAll, type Staging } from './staging.ts';
+import { storesInBackup } from './store-drivers.ts';
 
 export interface RestoreParts {
   readonly disk: Disk;
@@ -208,7 +209,7 @@ async function checkFits(
       `the backup is of a store on ${driver}, and the configuration names ${store.driver}`,
     );
   }
-  if (driver === 'sqlite' && !manifest.files.some(({ name }) => name === storeName)) {
+  if (storesInBackup[driver].holdsState && !manifest.files.some(({ name }) => name === storeName)) {
     throw new BackupError(`the backup holds no ${storeName}: it is damaged`);
   }
   if (!manifest.files.some(({ name }) => name === `${identityPrefix}complete`)) {

@@ -36,10 +36,15 @@ export interface Staging {
 export function stagingOf({ dataFolder, store }: Places): Staging {
   const folder = `${dataFolder}/restoring`;
   const identity = `${folder}/identity`;
-  if (store.driver !== 'sqlite') return { folder, identity };
-  const storeFolder = `${store.path}.restoring`;
-  const path = `${storeFolder}/${storeName}`;
-  return { folder, identity, store: { folder: storeFolder, path, place: store.path } };
+  switch (store.driver) {
+    case 'nats':
+      return { folder, identity };
+    case 'sqlite': {
+      const storeFolder = `${store.path}.restoring`;
+      const path = `${storeFolder}/${storeName}`;
+      return { folder, identity, store: { folder: storeFolder, path, place: store.path } };
+    }
+  }
 }
 
 /** Makes the stage. Throws `BackupError` when anything is where the backup is to be. */

@@ -8,39 +8,21 @@ import {
   type CleaningPolicy,
   type CleanStep,
   CleanStepSchema,
+  cleanSteps,
   ErasureLevel,
   eraseMetadataStep,
   eraseStep,
   type FleetSpec,
-  RerunClass,
 } from '@rackwright/api';
 import { describedArguments, isMandatory } from './arguments.ts';
 
 /** Interfaces from first to last among steps of the same priority. */
 const interfaceOrder = ['vendor', 'power', 'management', 'firmware', 'deploy', 'bios', 'raid'];
 
-/** Priority that an erasure has in the automatic plan. */
-const erasePriority = 10;
-
 /** The steps of the runner that comes with this control plane, known before any runner reports. */
-export const builtInSteps: readonly agent.StepDescription[] = [
-  create(agent.StepDescriptionSchema, {
-    name: eraseStep,
-    priority: erasePriority,
-    rerunClass: RerunClass.CHECK_FIRST,
-    destructive: true,
-    abortable: true,
-    description: 'Erase every disk of the host by the strongest method it offers, and verify it.',
-  }),
-  create(agent.StepDescriptionSchema, {
-    name: eraseMetadataStep,
-    priority: 0,
-    rerunClass: RerunClass.SAFE,
-    destructive: true,
-    abortable: true,
-    description: 'Erase partition tables and signatures only: the named weaker level.',
-  }),
-];
+export const builtInSteps: readonly agent.StepDescription[] = Object.values(cleanSteps).map(
+  (description) => create(agent.StepDescriptionSchema, description),
+);
 
 /** A step that somebody offers: the rack's agent out of band, or the runner on the host. */
 export interface KnownStep {
@@ -186,7 +168,7 @@ function priorityByLevel(
   const reason = 'the cleaning policy asks for metadata only';
   if (step.name === eraseStep) return { priority: 0, priorityFrom: 'level', reason };
   if (step.name !== eraseMetadataStep) return undefined;
-  return { priority: erasePriority, priorityFrom: 'level', reason: '' };
+  return { priority: cleanSteps[eraseStep].priority, priorityFrom: 'level', reason: '' };
 }
 
 function runsBefore(a: CleanStep, b: CleanStep): number {

@@ -1,5 +1,7 @@
 /** Messages of rackwright.v1 by their own names; of the inner packages in a namespace each. */
 export * as agent from './agent.ts';
+export { type BmcProtocolId, bmcPorts, bmcProtocolId, isBmcProtocolId } from './bmc-protocols.ts';
+export { type CleanStepName, cleanSteps } from './clean-steps.ts';
 /** What calls end with, and the transport: services and clients over gRPC with TLS. */
 export {
   type ApiError,
@@ -34,6 +36,7 @@ export {
   troubleWord,
 } from './failures.ts';
 export { Health, HealthCheckResponse_ServingStatus } from './gen/grpc/health/v1/health_pb.ts';
+export { ServerReflection } from './gen/grpc/reflection/v1/reflection_pb.ts';
 export * from './gen/rackwright/v1/abandoned_pb.ts';
 export * from './gen/rackwright/v1/access_pb.ts';
 export * from './gen/rackwright/v1/audit_pb.ts';

@@ -15,6 +15,7 @@
 import { create } from '@bufbuild/protobuf';
 import {
   BmcProtocol,
+  type BmcProtocolId,
   type ExpectedHost,
   ExpectedHostSchema,
   HostGoal,
@@ -119,7 +120,10 @@ function lineOf({ line, values, labels }: Row, problems: Problems): ManifestLine
   return { line, hostId: host, expected };
 }
 
-const protocols = { ipmi: BmcProtocol.IPMI, redfish: BmcProtocol.REDFISH } as const;
+const protocols: Readonly<Record<BmcProtocolId, BmcProtocol>> = {
+  ipmi: BmcProtocol.IPMI,
+  redfish: BmcProtocol.REDFISH,
+};
 const goals = { available: HostGoal.AVAILABLE, manageable: HostGoal.MANAGEABLE } as const;
 
 function wordOf<T>(

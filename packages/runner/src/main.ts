@@ -17,9 +17,9 @@ import {
   nodeWebClient,
 } from '@rackwright/platform/node';
 import type { BlockDevices } from './block-devices.ts';
+import { stepsOfCleans } from './clean-steps.ts';
 import { type RunnerConfig, readConfig } from './config.ts';
 import { writeImage } from './deploy/write-image.ts';
-import { eraseDevices, eraseDevicesMetadata } from './erase/step.ts';
 import { verifyErased } from './erase/verify-erased.ts';
 import type { MachineFiles } from './files.ts';
 import { linuxCommandRoots } from './linux/command-roots.ts';
@@ -164,7 +164,7 @@ async function makeSteps(
       ? linuxImagePlace(nodeExec(undefined, 'ours'), web, clock, nodeHashes())
       : softwareImagePlace(web, clock, nodeHashes());
   return [
-    ...[eraseDevices, eraseDevicesMetadata, verifyErased, writeImage(imagePlace)],
+    ...[...stepsOfCleans, verifyErased, writeImage(imagePlace)],
     ...[runScript(place), runFile(files), command],
   ];
 }

@@ -1,9 +1,9 @@
 /** What differs between the protocols that BMCs speak. One without a row does not compile. */
-import { BmcProtocol } from '@rackwright/api';
+import { BmcProtocol, type BmcProtocolId, bmcPorts, bmcProtocolId } from '@rackwright/api';
 
 export interface Protocol {
   /** As agents are told it. */
-  readonly id: string;
+  readonly id: BmcProtocolId | 'unknown';
   /** For people. */
   readonly name: string;
   /** Where a BMC listens unless its endpoint says otherwise. */
@@ -19,7 +19,7 @@ export interface Protocol {
 const ipmi: Protocol = {
   id: 'ipmi',
   name: 'IPMI',
-  port: 623,
+  port: bmcPorts.ipmi,
   hasCipherSuite: true,
   hasCertificate: false,
   listsDrives: false,
@@ -28,19 +28,13 @@ const ipmi: Protocol = {
 const redfish: Protocol = {
   id: 'redfish',
   name: 'Redfish',
-  port: 443,
+  port: bmcPorts.redfish,
   hasCipherSuite: false,
   hasCertificate: true,
   listsDrives: true,
 };
 
-type Known = (typeof BmcProtocol)[keyof typeof BmcProtocol];
-
-const protocols: { readonly [P in Known]: Protocol } = {
-  [BmcProtocol.UNSPECIFIED]: ipmi,
-  [BmcProtocol.IPMI]: ipmi,
-  [BmcProtocol.REDFISH]: redfish,
-};
+const protocols: Readonly<Record<BmcProtocolId, Protocol>> = { ipmi, redfish };
 
 /** Of a newer version: no agent takes it for another one. */
 const unknown: Protocol = {
@@ -54,5 +48,6 @@ const unknown: Protocol = {
 
 /** Unset means IPMI, as the API says. */
 export function protocolOf(protocol: BmcProtocol = BmcProtocol.UNSPECIFIED): Protocol {
-  return protocols[protocol as Known] ?? unknown;
+  const id = bmcProtocolId(protocol);
+  return id === undefined ? unknown : protocols[id];
 }

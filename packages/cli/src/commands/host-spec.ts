@@ -1,6 +1,12 @@
 /** Flags that say what a host is, for `host create` and `host update`. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { CleaningMethod, type HostSpecSchema } from '@rackwright/api';
+import {
+  type BmcProtocolId,
+  bmcPorts,
+  CleaningMethod,
+  type HostSpecSchema,
+  isBmcProtocolId,
+} from '@rackwright/api';
 import { UsageError } from '../failure.ts';
 import {
   labelChange,
@@ -16,6 +22,9 @@ import { parseVerification, verificationFlag } from './verification-spec.ts';
 
 const text = { kind: 'parsed', parse: String, optional: true } as const;
 const yesNo = { kind: 'boolean', optional: true } as const;
+
+/** What `--bmc-protocol` takes. */
+const bmcProtocols: readonly BmcProtocolId[] = Object.keys(bmcPorts).filter(isBmcProtocolId);
 
 /** What `--erasure-method` takes; the first gives the choice back to the devices. */
 const cleaningMethods = [
@@ -49,7 +58,7 @@ export const specFlags = {
   },
   bmcProtocol: {
     kind: 'enum',
-    values: ['ipmi', 'redfish'],
+    values: bmcProtocols,
     optional: true,
     brief: 'Protocol of the BMC; without it IPMI',
   },
@@ -153,7 +162,7 @@ export interface SpecFlags {
   readonly bmc?: string;
   readonly credential?: string;
   readonly cipherSuite?: number;
-  readonly bmcProtocol?: 'ipmi' | 'redfish';
+  readonly bmcProtocol?: BmcProtocolId;
   readonly bmcCertificate?: string;
   readonly mac?: readonly string[];
   readonly goal?: 'available' | 'manageable';

@@ -2,6 +2,7 @@
 import {
   type AfterFailure,
   type BmcEndpoint,
+  bmcProtocolId,
   type Deletion,
   DeletionMode,
   FaultSeverity,
@@ -110,7 +111,8 @@ export function hostFields(host: Host, clock: Clock): [string, string][] {
 
 function bmcText({ address, port, protocol, credential }: BmcEndpoint): string {
   const at = port === undefined ? address : `${address} port ${port}`;
-  return `${at} by ${enumName('BmcProtocol', protocol) || 'ipmi'} with ${credential}`;
+  const spoken = bmcProtocolId(protocol) ?? enumName('BmcProtocol', protocol);
+  return `${at} by ${spoken} with ${credential}`;
 }
 
 function waitingFields(run: Run | undefined, clock: Clock): [string, string][] {

@@ -1,5 +1,5 @@
 /** The steps that erase: `deploy.erase_devices` and `deploy.erase_devices_metadata`. */
-import { eraseMetadataStep, eraseStep, RerunClass } from '@rackwright/api';
+import { cleanSteps, eraseMetadataStep, eraseStep } from '@rackwright/api';
 import { parseProgress } from '../progress-text.ts';
 import type { Step, StepContext } from '../step.ts';
 import { eraseDevice } from './device.ts';
@@ -7,28 +7,12 @@ import { type DeviceTask, runOnDevices } from './on-devices.ts';
 import type { DeviceResult } from './outcome.ts';
 
 export const eraseDevices: Step = {
-  description: {
-    name: eraseStep,
-    priority: 10,
-    rerunClass: RerunClass.CHECK_FIRST,
-    destructive: true,
-    abortable: true,
-    description: 'Erases every disk of the host and proves it by reading back.',
-    arguments: {},
-  },
+  description: cleanSteps[eraseStep],
   run: (context) => runOnDevices(context, { access: 'write', handle: erase }),
 };
 
 export const eraseDevicesMetadata: Step = {
-  description: {
-    name: eraseMetadataStep,
-    priority: 0,
-    rerunClass: RerunClass.SAFE,
-    destructive: true,
-    abortable: true,
-    description: 'Overwrites partition tables and signatures only: a weaker level, not an erasure.',
-    arguments: {},
-  },
+  description: cleanSteps[eraseMetadataStep],
   run: (context) => {
     return runOnDevices(context, { access: 'write', onlyMethod: 'metadataOnly', handle: erase });
   },

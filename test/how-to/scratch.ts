@@ -1,0 +1,63 @@
+/** A copy of the sources that may be changed, and what the compiler says of it then. */
+import { spawnSync } from 'node:child_process';
+import {
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { buf } from '../tidy/api.ts';
+import { repositoryPaths, root } from '../tidy/sources.ts';
+
+/** One change: the first `from` in the file becomes `to`. */
+export interface Edit {
+  readonly path: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+/** Copies what the compiler reads into `folder`; our packages are those of the copy. */
+export function copySources(folder: string): void {
+  const wanted = /\.(ts|json|proto)$|^proto\/|(^|\/)tsconfig\.json$/;
+  for (const path of repositoryPaths().filter((each) => wanted.test(each))) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    cpSync(join(root, path), join(folder, path));
+  }
+  const scope = join('node_modules', '@rackwright');
+  mkdirSync(join(folder, scope), { recursive: true });
+  for (const name of readdirSync(join(root, scope))) {
+    symlinkSync(readlinkSync(join(root, scope, name)), join(folder, scope, name));
+  }
+}
+
+/** Throws when the text to be replaced is not there: then the page that says so is old. */
+export function applyEdit(folder: string, { path, from, to }: Edit): void {
+  const text = readFileSync(join(folder, path), 'utf8');
+  if (!text.includes(from)) throw new Error(`${path} has no "${from}"`);
+  writeFileSync(
+    join(folder, path),
+    text.replace(from, () => to),
+  );
+}
+
+/** Generates the code of changed definitions, as `npm run gen` does. */
+export function generate(folder: string): void {
+  const complaints = buf(join(folder, 'proto'), 'generate');
+  if (complaints.length > 0) throw new Error(complaints.join('\n'));
+}
+
+/** The files that do not compile, sorted. Test code is left out: it says what it wants. */
+export function filesThatFail(folder: string): string[] {
+  const compiler = join(root, 'node_modules', '.bin', 'tsc');
+  const cache = ['--incremental', '--tsBuildInfoFile', join(folder, 'types.tsbuildinfo')];
+  const args = ['-p', 'tsconfig.json', '--pretty', 'false', ...cache];
+  const done = spawnSync(compiler, args, { cwd: folder, encoding: 'utf8' });
+  if (done.error !== undefined) throw done.error;
+  const named = [...done.stdout.matchAll(/^([^\s(][^(]*)\(\d+,\d+\): error /gm)];
+  if (done.status !== 0 && named.length === 0) throw new Error(done.stdout + done.stderr);
+  return [...new Set(named.map(([, path = '']) => path))].sort();
+}
