@@ -1,12 +1,12 @@
 import {
   type BmcDriver,
   type BmcHealth,
+  type GovernedCalls,
   Governor,
   Governors,
   IpmiDriver,
   type Look,
   RedfishDriver,
-  type Turns,
 } from '@rackwright/bmc';
 import type { Clock, Exec, HttpClient, Log, Names } from '@rackwright/platform';
 import type { AgentConfig } from './config.ts';
@@ -38,7 +38,7 @@ export function createBmcDrivers(config: AgentConfig['bmc'], platform: BmcPlatfo
   };
 }
 
-function turnsOfLook(governor: Governor, look: Look): Turns {
+function turnsOfLook(governor: Governor, look: Look): GovernedCalls {
   return { run: (credential, act, signal) => governor.run(credential, act, signal, look) };
 }
 
@@ -46,7 +46,7 @@ function createDriver(
   config: AgentConfig['bmc'],
   { clock, exec, names, httpClient: client }: BmcPlatform,
   endpoint: BmcEndpoint,
-  governor: Turns,
+  governor: GovernedCalls,
 ): BmcDriver {
   const { address, port, credential } = endpoint;
   const { username: user, password } = credential;

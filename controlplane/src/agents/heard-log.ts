@@ -1,7 +1,7 @@
 /** What a step's program writes, as an agent tells it. */
 import type { agent } from '@rackwright/api';
 import type { SessionDependencies } from './dependencies.ts';
-import type { TurnOver } from './turns.ts';
+import type { SlotOver } from './turns.ts';
 import { isPresent } from './welcome.ts';
 
 /** A rack speaks for its own hosts only, and of what they are doing. */
@@ -9,7 +9,7 @@ export async function heardLog(
   { hosts, stepLogs, store }: Pick<SessionDependencies, 'hosts' | 'stepLogs' | 'store'>,
   rackId: string,
   piece: agent.StepLog,
-  inTurn: (work: (over: TurnOver) => unknown) => Promise<void>,
+  inTurn: (work: (over: SlotOver) => unknown) => Promise<void>,
 ): Promise<void> {
   const { hostUid, operationId } = piece;
   const hostId = hosts.hostIdOfUid(hostUid, rackId);

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { defaultAgentLimits } from './limits.ts';
 import { Quotas } from './quota.ts';
-import { RackTurns } from './turns.ts';
+import { RackSlots } from './turns.ts';
 
 function stream(key: string) {
   const over = new AbortController();
@@ -81,12 +81,12 @@ describe('the quota of a rack', () => {
 
 const still = { nowMs: () => 0 };
 const turnsOf = (atOnceMax: number, perRackMax: number) =>
-  new RackTurns({ atOnceMax, perRackMax, perRackSharedMax: perRackMax }, still);
+  new RackSlots({ atOnceMax, perRackMax, perRackSharedMax: perRackMax }, still);
 
 describe('turns', () => {
   test('are fewer for a rack while another has had one lately', () => {
     const clock = { now: 0, nowMs: () => clock.now };
-    const turns = new RackTurns({ atOnceMax: 8, perRackMax: 3, perRackSharedMax: 1 }, clock);
+    const turns = new RackSlots({ atOnceMax: 8, perRackMax: 3, perRackSharedMax: 1 }, clock);
     const isFree = (rackId: string) => typeof turns.take(rackId) === 'function';
     expect([isFree('a'), isFree('a')]).toEqual([true, true]);
     expect(isFree('b')).toBe(true);

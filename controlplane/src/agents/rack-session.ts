@@ -34,7 +34,7 @@ import { Reports } from './reports.ts';
 import type { SharedBySessions } from './shared.ts';
 import type { SessionSink } from './sink.ts';
 import { believedBy } from './trust.ts';
-import type { TurnOver } from './turns.ts';
+import type { SlotOver } from './turns.ts';
 import { type RackChange, updateRack } from './update-rack.ts';
 import { welcomeTo } from './welcome.ts';
 
@@ -168,7 +168,7 @@ export class RackSession {
   }
 
   /** The next message is not read before this one has its turn. */
-  async #inTurn(work: (over: TurnOver) => unknown): Promise<void> {
+  async #inTurn(work: (over: SlotOver) => unknown): Promise<void> {
     const turn = this.#shared.turns.take(this.#rackId, this.#gone.signal);
     if (!(turn instanceof Promise)) return void (await work(turn));
     const over = await turn;
@@ -177,7 +177,7 @@ export class RackSession {
     this.#end();
   }
 
-  #foldDigest(digest: agent.PowerDigest, over: TurnOver): void {
+  #foldDigest(digest: agent.PowerDigest, over: SlotOver): void {
     this.#powerSyncs
       .digest(digest)
       .catch((error: unknown) => this.#reports.breakOff({ operationId: '' }, error))

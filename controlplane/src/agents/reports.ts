@@ -9,7 +9,7 @@ import { isAway, isBusy } from '../records/index.ts';
 import { answerOf, Settlement } from './settlement.ts';
 import type { SessionSink } from './sink.ts';
 import type { StepLogs } from './step-logs.ts';
-import type { TurnOver } from './turns.ts';
+import type { SlotOver } from './turns.ts';
 
 export interface ReportsDependencies {
   readonly hosts: Pick<Hosts, 'report' | 'fail' | 'hostIdOfUid'>;
@@ -45,7 +45,7 @@ export class Reports {
    * Reports of one host are folded in order; those of several hosts need not wait for each other.
    * Calls `over` once it is answered, or never will be.
    */
-  fold(report: agent.Report, over: TurnOver): void {
+  fold(report: agent.Report, over: SlotOver): void {
     const { hosts, crashPoint, stepLogs } = this.#deps;
     if (report.sequence > 0n) this.#settlement.received(report.sequence);
     const hostId = hosts.hostIdOfUid(report.hostUid, this.#rackId);

@@ -3,15 +3,15 @@ import { Buckets, type Clock } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import { BootLists } from './boot-lists.ts';
 import { type AgentLimits, defaultAgentLimits } from './limits.ts';
-import { RackTurns } from './turns.ts';
+import { RackSlots } from './turns.ts';
 
 /** What the sessions of all racks have in common. */
 export interface SharedBySessions {
   readonly limits: AgentLimits;
   /** For what agents tell. */
-  readonly turns: RackTurns;
+  readonly turns: RackSlots;
   /** For Hellos, each of which is much work. */
-  readonly hellos: RackTurns;
+  readonly hellos: RackSlots;
   readonly bootLists: BootLists;
   /** How many machines that nobody knows a rack may tell of. */
   readonly findings: Buckets;
@@ -47,8 +47,8 @@ export function sharedBySessions({
   const findings = { perSecond: limits.discoveredPerMinute / 60, most: limits.discoveredBurst };
   return {
     limits,
-    turns: new RackTurns(reports, clock),
-    hellos: new RackTurns(hellos, clock),
+    turns: new RackSlots(reports, clock),
+    hellos: new RackSlots(hellos, clock),
     bootLists: new BootLists(store),
     findings: new Buckets(findings, rackBucketsMax),
     trustWrites: new Buckets(trustWrites, rackBucketsMax),

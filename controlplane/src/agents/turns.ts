@@ -11,7 +11,7 @@
  */
 import type { Clock } from '@rackwright/platform';
 
-export interface TurnLimits {
+export interface SlotLimits {
   readonly atOnceMax: number;
   /** Of one rack, while no other has anything to do. */
   readonly perRackMax: number;
@@ -23,17 +23,17 @@ export interface TurnLimits {
 const latelyMs = 2_000;
 
 /** To be called once, when the work is over. */
-export type TurnOver = () => void;
+export type SlotOver = () => void;
 
-const noTurn: TurnOver = () => undefined;
+const noTurn: SlotOver = () => undefined;
 
 interface Waiting {
   readonly rackId: string;
-  readonly begin: (over: TurnOver) => void;
+  readonly begin: (over: SlotOver) => void;
 }
 
-export class RackTurns {
-  readonly #limits: TurnLimits;
+export class RackSlots {
+  readonly #limits: SlotLimits;
   readonly #clock: Pick<Clock, 'nowMs'>;
   /** When each rack had its last turn, the latest one last. */
   readonly #lastMs = new Map<string, number>();
@@ -41,7 +41,7 @@ export class RackTurns {
   readonly #line = new Set<Waiting>();
   #atOnce = 0;
 
-  constructor(limits: TurnLimits, clock: Pick<Clock, 'nowMs'>) {
+  constructor(limits: SlotLimits, clock: Pick<Clock, 'nowMs'>) {
     this.#limits = limits;
     this.#clock = clock;
   }
@@ -56,7 +56,7 @@ export class RackTurns {
   }
 
   /** The turn, at once when it is free; none once `leaving` aborts while it waits. */
-  take(rackId: string, leaving?: AbortSignal): TurnOver | Promise<TurnOver> {
+  take(rackId: string, leaving?: AbortSignal): SlotOver | Promise<SlotOver> {
     if (this.#isFree(rackId)) return this.#begin(rackId);
     if (leaving?.aborted === true) return noTurn;
     return new Promise((resolve) => {
@@ -92,7 +92,7 @@ export class RackTurns {
     return false;
   }
 
-  #begin(rackId: string): TurnOver {
+  #begin(rackId: string): SlotOver {
     this.#atOnce += 1;
     this.#lastMs.delete(rackId);
     this.#lastMs.set(rackId, this.#clock.nowMs());

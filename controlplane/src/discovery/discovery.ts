@@ -47,7 +47,12 @@ import {
   problemOf,
 } from './request.ts';
 import { machinesMaxOf } from './room.ts';
-import { type KeptMachine, type KnownHost, type World, WorldReader } from './world.ts';
+import {
+  type DiscoverySnapshot,
+  type KeptMachine,
+  type KnownHost,
+  SnapshotReader,
+} from './snapshot.ts';
 
 export interface DiscoveryDependencies extends IntakeDependencies {
   /** Everything is looked at again after this at the latest. */
@@ -65,7 +70,7 @@ const resyncMsMin = 10_000;
 
 export class Discovery {
   readonly #deps: DiscoveryDependencies;
-  readonly #reader: WorldReader;
+  readonly #reader: SnapshotReader;
   /** Machines listed, by the name of their rack, as of the last look. */
   #listed = new Map<string, number>();
   readonly #elsewhere = new SeenElsewhere();
@@ -76,7 +81,7 @@ export class Discovery {
 
   constructor(deps: DiscoveryDependencies) {
     this.#deps = deps;
-    this.#reader = new WorldReader(deps.store);
+    this.#reader = new SnapshotReader(deps.store);
     this.#intake = new Intake(deps, this.#elsewhere);
   }
 
@@ -210,7 +215,7 @@ export class Discovery {
   }
 
   /** Whether the machine is listed no more. */
-  async #lookAt(kept: KeptMachine, world: World): Promise<boolean> {
+  async #lookAt(kept: KeptMachine, world: DiscoverySnapshot): Promise<boolean> {
     if (!world.racks.has(kept.machine.rack)) {
       await removeMachine(this.#deps, kept);
       return true;
@@ -230,7 +235,11 @@ export class Discovery {
     }
   }
 
-  async #acceptBySystem(kept: KeptMachine, acceptance: Acceptance, world: World): Promise<boolean> {
+  async #acceptBySystem(
+    kept: KeptMachine,
+    acceptance: Acceptance,
+    world: DiscoverySnapshot,
+  ): Promise<boolean> {
     const { expectedUid, by, rule } = acceptance;
     const requestId =
       expectedUid === undefined ? machineRequestId(kept.machine.uid) : lineRequestId(expectedUid);

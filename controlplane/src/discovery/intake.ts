@@ -13,8 +13,8 @@ import type { SeenElsewhere } from './elsewhere.ts';
 import { hostOf, isKnownBoot, judge } from './judge.ts';
 import { removeMachine, writeMachine } from './listing.ts';
 import { freeIdentity, leastWanted, machinesMaxOf } from './room.ts';
+import type { DiscoverySnapshot, KeptMachine, KnownHost } from './snapshot.ts';
 import { isSameMachine, traitsOf, unicastMac } from './traits.ts';
-import type { KeptMachine, KnownHost, World } from './world.ts';
 
 /** What taking in needs. */
 export interface IntakeDependencies {
@@ -36,7 +36,11 @@ export class Intake {
   }
 
   /** Why it is not listed; empty: it is. Undefined: something was written meanwhile. */
-  async takeIn(rack: string, finding: agent.Discovered, world: World): Promise<string | undefined> {
+  async takeIn(
+    rack: string,
+    finding: agent.Discovered,
+    world: DiscoverySnapshot,
+  ): Promise<string | undefined> {
     const fresh = this.#machineOf(rack, finding);
     const traits = traitsOf(fresh.inventory, fresh.bootMac);
     const seen: KeptMachine = { id: '', machine: fresh, traits, revision: 0 };
@@ -71,7 +75,10 @@ export class Intake {
   }
 
   /** D4; `changed`: what was to go was seen again, or went, meanwhile. */
-  async #makeRoom(seen: KeptMachine, world: World): Promise<'made' | 'none' | 'changed'> {
+  async #makeRoom(
+    seen: KeptMachine,
+    world: DiscoverySnapshot,
+  ): Promise<'made' | 'none' | 'changed'> {
     const decision = judge(seen, world);
     if (decision.kind === 'wait' && !decision.fits) return 'none';
     const goes = leastWanted(seen.machine.rack, world, decision.kind === 'accept');

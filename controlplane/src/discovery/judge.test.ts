@@ -9,8 +9,8 @@ import {
 import { expect, test } from 'vitest';
 import { conflictOf, hostIdBy, hostOf, judge, matchOf, ruleFits } from './judge.ts';
 import { acceptedBy } from './request.ts';
+import type { DiscoverySnapshot, KeptExpected, KeptMachine, KnownHost } from './snapshot.ts';
 import { traitsOf } from './traits.ts';
-import type { KeptExpected, KeptMachine, KnownHost, World } from './world.ts';
 
 const mac = '52:54:00:00:00:01';
 
@@ -39,7 +39,7 @@ function line(id: string, match: MatchInit, rack = 'racks/r1'): KeptExpected {
   return { id, expected, revision: 1 };
 }
 
-function world(change: Partial<World> = {}): World {
+function world(change: Partial<DiscoverySnapshot> = {}): DiscoverySnapshot {
   return { hosts: [], machines: [machine()], expected: [], racks: new Map(), ...change };
 }
 

@@ -29,8 +29,8 @@ import {
 import { idOf } from '../records/index.ts';
 import { liesWithin } from '../secrets/index.ts';
 import { hostsNear, isHostId, linesNear } from './lookup.ts';
+import type { DiscoverySnapshot, KeptExpected, KeptMachine, KnownHost } from './snapshot.ts';
 import { isSameMachine } from './traits.ts';
-import type { KeptExpected, KeptMachine, KnownHost, World } from './world.ts';
 
 /** Who takes a machine, and as what. */
 export interface Acceptance {
@@ -52,7 +52,7 @@ export type Decision =
   | { readonly kind: 'wait'; readonly words: string; readonly fits: boolean };
 
 /** Whose machine it is, or who takes it. */
-export function judge(kept: KeptMachine, world: World): Decision {
+export function judge(kept: KeptMachine, world: DiscoverySnapshot): Decision {
   const known = hostOf(kept, world.hosts);
   if (known !== undefined) return { kind: 'host', ...known };
   const near = linesNear(kept, world.expected);
@@ -162,7 +162,7 @@ export function matchOf({ match }: ExpectedHost, { machine, traits }: KeptMachin
 const namedMax = 4;
 
 /** What a line that has taken nothing yet says of machines that fit it in part, or of rivals. */
-export function conflictOf({ id, expected }: KeptExpected, world: World): string {
+export function conflictOf({ id, expected }: KeptExpected, world: DiscoverySnapshot): string {
   const said = isHostId(id, world.hosts)
     ? [`hosts/${id} exists already and was not made of this line`]
     : [];
@@ -173,9 +173,9 @@ export function conflictOf({ id, expected }: KeptExpected, world: World): string
 }
 
 /** Made once for each reading: by the uid of the line. */
-const saidOfMachines = new WeakMap<World, ReadonlyMap<string, readonly string[]>>();
+const saidOfMachines = new WeakMap<DiscoverySnapshot, ReadonlyMap<string, readonly string[]>>();
 
-function conflictsOf(world: World): ReadonlyMap<string, readonly string[]> {
+function conflictsOf(world: DiscoverySnapshot): ReadonlyMap<string, readonly string[]> {
   const said = new Map<string, string[]>();
   const say = ({ expected }: KeptExpected, words: string): void => {
     said.set(expected.uid, [...(said.get(expected.uid) ?? []), words].slice(0, namedMax));
@@ -210,7 +210,7 @@ function elsewhereWords({ spec }: ExpectedHost, { machine }: KeptMachine): strin
   return `${machine.name} is in ${machine.rack}, not in ${wanted}`;
 }
 
-function byLine(expected: ExpectedHost, kept: KeptMachine, world: World): Decision {
+function byLine(expected: ExpectedHost, kept: KeptMachine, world: DiscoverySnapshot): Decision {
   const hostId = idOf(expected.name);
   const elsewhere = elsewhereWords(expected, kept);
   if (elsewhere !== undefined) return waiting(`${expected.name}: ${elsewhere}`);
@@ -225,7 +225,7 @@ function byLine(expected: ExpectedHost, kept: KeptMachine, world: World): Decisi
   return { kind: 'accept', acceptance: { hostId, labels, spec, by: name, expectedUid: uid } };
 }
 
-function byRules(kept: KeptMachine, world: World): Decision {
+function byRules(kept: KeptMachine, world: DiscoverySnapshot): Decision {
   const { rules = [], enabled } = world.racks.get(kept.machine.rack)?.spec?.discovery ?? {};
   const rule = enabled === true ? rules.find((each) => ruleFits(each, kept)) : undefined;
   if (rule === undefined) {
@@ -261,7 +261,7 @@ const hostsMaxDefault = 256;
 function credentialWords(
   spec: HostSpec | undefined,
   { machine: { rack, bmcAddress } }: KeptMachine,
-  world: World,
+  world: DiscoverySnapshot,
 ): string | undefined {
   if (spec?.bmc === undefined || spec.bmc.address !== '') return undefined;
   if (bmcAddress === '') {

@@ -6,7 +6,7 @@ import { storeKey } from '@rackwright/store';
 import { changeRecord, type RecordWriter, readRecord, writeRecord } from '../records/index.ts';
 import { conflictOf } from './judge.ts';
 import { isMadeBy, lineRequestId } from './request.ts';
-import type { KeptExpected, World } from './world.ts';
+import type { DiscoverySnapshot, KeptExpected } from './snapshot.ts';
 
 /** What writing them needs. */
 export interface LineDependencies extends RecordWriter {
@@ -16,7 +16,7 @@ export interface LineDependencies extends RecordWriter {
 const schema = wire.ExpectedHostRecordSchema;
 
 /** Lines whose host was made before a crash, and what the others say (R2: if it differs). */
-export async function markTaken(deps: LineDependencies, world: World): Promise<void> {
+export async function markTaken(deps: LineDependencies, world: DiscoverySnapshot): Promise<void> {
   for (const line of world.expected) {
     const { expected, id } = line;
     if (expected.host !== '') continue;

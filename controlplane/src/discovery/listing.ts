@@ -8,7 +8,7 @@ import { storeKey } from '@rackwright/store';
 import { deleteRecord, type RecordWriter, readRecord, writeRecord } from '../records/index.ts';
 import { bounded } from './judge.ts';
 import { twinsOf } from './lookup.ts';
-import type { KeptMachine, KnownHost, World } from './world.ts';
+import type { DiscoverySnapshot, KeptMachine, KnownHost } from './snapshot.ts';
 
 /** Other machines that a listing names at most. */
 const twinsMax = 8;
@@ -39,7 +39,7 @@ export async function noteWords(
   writer: RecordWriter,
   kept: KeptMachine,
   words: string,
-  world: World,
+  world: DiscoverySnapshot,
 ): Promise<void> {
   const { id, machine, revision } = kept;
   const next = clone(DiscoveredMachineSchema, machine);

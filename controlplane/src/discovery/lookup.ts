@@ -7,8 +7,8 @@
  * each list that was read.
  */
 import { meaningfulSerial } from '@rackwright/erasure';
+import type { KeptExpected, KeptMachine, KnownHost } from './snapshot.ts';
 import type { MachineTraits } from './traits.ts';
-import type { KeptExpected, KeptMachine, KnownHost } from './world.ts';
 
 /** Lines that have taken nothing yet and share one of the machine's traits, in their order. */
 export function linesNear(

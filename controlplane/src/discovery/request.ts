@@ -12,8 +12,8 @@ import type { AuditEvent } from '../audit/index.ts';
 import { createMethod } from '../host/index.ts';
 import { appliedId, hasApplied } from '../records/index.ts';
 import type { Acceptance } from './judge.ts';
+import type { DiscoverySnapshot, KeptMachine, KnownHost } from './snapshot.ts';
 import { unicastMac } from './traits.ts';
-import type { KeptMachine, KnownHost, World } from './world.ts';
 
 /** Who accepts what no person does. */
 export const discoveryActor = 'system:discovery';
@@ -97,7 +97,7 @@ function completed(spec: HostSpec | undefined, { machine, traits }: KeptMachine)
 export function acceptedBy(
   { machine }: KeptMachine,
   host: KnownHost,
-  { expected }: World,
+  { expected }: DiscoverySnapshot,
 ): string | undefined {
   if (isMadeBy(host, machineRequestId(machine.uid))) return host.acceptedByRule || undefined;
   const line = expected.find(({ id }) => id === host.hostId)?.expected;

@@ -2,8 +2,8 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { counted } from '@rackwright/api';
 import { judge } from './judge.ts';
+import type { DiscoverySnapshot, KeptMachine } from './snapshot.ts';
 import { identitiesOf, identityInRack } from './traits.ts';
-import type { KeptMachine, World } from './world.ts';
 
 const machinesMaxDefault = 256;
 
@@ -20,7 +20,11 @@ export function noRoomText(rack: string, listed: number, most: number): string {
 }
 
 /** What leaves a full list first; a machine that is taken at once may drive out whatever waits. */
-export function leastWanted(rack: string, world: World, any: boolean): KeptMachine | undefined {
+export function leastWanted(
+  rack: string,
+  world: DiscoverySnapshot,
+  any: boolean,
+): KeptMachine | undefined {
   const listed = world.machines
     .filter(({ machine }) => machine.rack === rack)
     .sort((one, other) => seenMs(one) - seenMs(other));
@@ -36,7 +40,10 @@ function seenMs({ machine: { lastSeenTime } }: KeptMachine): number {
 }
 
 /** By what the machine is named; undefined: all that names it names others of its rack already. */
-export function freeIdentity({ machine: { rack }, traits }: KeptMachine, { machines }: World) {
+export function freeIdentity(
+  { machine: { rack }, traits }: KeptMachine,
+  { machines }: DiscoverySnapshot,
+) {
   const takenBy = new Map(machines.map(({ id, machine }) => [id, machine.rack]));
   const all = identitiesOf(traits);
   const free = all.find(({ id }) => !takenBy.has(id));

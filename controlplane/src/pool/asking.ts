@@ -13,7 +13,7 @@ import { idOf } from '../records/index.ts';
 import type { CallOffs } from './call-off.ts';
 import { isSelected, type SeenHost } from './seen.ts';
 import type { PoolHosts } from './slot-run.ts';
-import type { World } from './world.ts';
+import type { PoolSnapshot } from './snapshot.ts';
 
 export interface AskingDependencies {
   readonly hosts: PoolHosts;
@@ -24,7 +24,7 @@ export interface AskingDependencies {
 export async function askForHosts(
   { hosts, log }: AskingDependencies,
   record: wire.PoolRecord,
-  world: Pick<World, 'hosts' | 'kept'>,
+  world: Pick<PoolSnapshot, 'hosts' | 'kept'>,
   callOffs: CallOffs,
 ): Promise<number> {
   const pool = record.pool?.name ?? '';

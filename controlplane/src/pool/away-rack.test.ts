@@ -9,7 +9,7 @@ import { fetching, look, poolOf, runOf, write } from './call-off.fixture.ts';
 import { Pools } from './loop.ts';
 import { poolKey } from './names.ts';
 import { digest, image, Rollout, reference } from './rollout.fixture.ts';
-import { readWorld } from './world.ts';
+import { readSnapshot } from './snapshot.ts';
 
 const away = 'the agent of racks/r2 is away since 2026-11-22T11:00:00Z';
 const oneAtOnce = { maxUnavailable: { amount: { case: 'count', value: 1 } } } as const;
@@ -46,7 +46,7 @@ test.each([
 ])('hosts are kept by their rack’s agent: %s', async (_what, r2, isAway) => {
   const rig = rigOf(r2);
   const store = await openMemoryStore({ random: seededRandom(1), disk: rig.disk });
-  const { hosts } = await readWorld(store, 'p', rig.clock.nowMs());
+  const { hosts } = await readSnapshot(store, 'p', rig.clock.nowMs());
   const words = expect.stringContaining('the agent of racks/r2 is away since');
   expect(hosts.map(({ keptBy }) => keptBy)).toEqual([undefined, isAway ? words : undefined]);
 });

@@ -20,7 +20,7 @@ import {
 import { type GateWait, gateWait } from './approval.ts';
 import type { Membership } from './members.ts';
 import { runUnderWay, type SeenHost } from './seen.ts';
-import { Outage, queueOf, type Standing, type Survey, stateText } from './survey.ts';
+import { Outage, queueOf, type Survey, type SurveyedHost, stateText } from './survey.ts';
 
 /** Hosts that a text names; the rest are counted. */
 const hostsNamedMax = 3;
@@ -127,14 +127,14 @@ function whyNobody(surveyed: Survey): { readonly reason: string; readonly text: 
 }
 
 /** The first few with what keeps them; the rest are counted. */
-function namedWhy(standings: readonly Pick<Standing, 'name' | 'why'>[]): string {
+function namedWhy(standings: readonly Pick<SurveyedHost, 'name' | 'why'>[]): string {
   const texts = standings.slice(0, hostsNamedMax).map(({ name, why }) => `${name}: ${why}`);
   if (standings.length > texts.length) texts.push(`${standings.length} in all`);
   return texts.join('; ');
 }
 
 /** By what does not end by itself, as a pause, a run and the clean before the image do. */
-function isKept({ stand, host, untilMs, slot }: Standing): boolean {
+function isKept({ stand, host, untilMs, slot }: SurveyedHost): boolean {
   const isUnderWay = slot !== undefined && slot.state !== RolloutSlotState.GATE;
   if (isUnderWay && host.brake !== undefined) return true;
   const { state, goalStopped, keptBy } = host;

@@ -16,10 +16,10 @@ import { healFailures } from './failures.ts';
 import { type Membership, membersOf } from './members.ts';
 import { namesText } from './room.ts';
 import type { SeenHost } from './seen.ts';
+import type { PoolSnapshot } from './snapshot.ts';
 import { stateText } from './survey.ts';
 import { foldResolved, knownDigest, targetOf } from './target.ts';
 import { rolloutPlan } from './view.ts';
-import type { World } from './world.ts';
 
 /** Hosts that it would not get and that are told one by one; the rest are counted. */
 const toldMax = 5;
@@ -43,7 +43,7 @@ export function needsLookup(record: wire.PoolRecord): boolean {
 /** In which order the hosts would go that it would have, and what else would become of hosts. */
 export function draftPlan(
   { record: wanted, before, digest, platforms }: Drafted,
-  { hosts, others, registries }: Pick<World, 'hosts' | 'others' | 'registries'>,
+  { hosts, others, registries }: Pick<PoolSnapshot, 'hosts' | 'others' | 'registries'>,
   nowMs: number,
 ): RolloutPlan {
   const record = clone(wire.PoolRecordSchema, wanted);

@@ -16,7 +16,7 @@ import { type HeldReason, heldOf } from './held.ts';
 import { digestOf } from './image-name.ts';
 import { isServing, type SeenHost } from './seen.ts';
 import { msOf } from './slots.ts';
-import { Outage, queueOf, type Stand, type Standing, type Survey, survey } from './survey.ts';
+import { Outage, queueOf, type Stand, type Survey, type SurveyedHost, survey } from './survey.ts';
 
 /** Lines of one kind that are told; the rest are counted. */
 const linesMax = 5;
@@ -234,7 +234,7 @@ export function withPool(
   return told;
 }
 
-function textOf(standing: Standing, outage: Outage): string {
+function textOf(standing: SurveyedHost, outage: Outage): string {
   const { stand, why, wanted, slot } = standing;
   if (slot !== undefined) return `it has a slot for ${slot.image}${why === '' ? '' : `: ${why}`}`;
   if (stand !== 'waiting') return why;

@@ -14,7 +14,7 @@ import { create } from '@bufbuild/protobuf';
 import { counted, type RolloutTarget, store as wire } from '@rackwright/api';
 import { haltBasis } from './basis.ts';
 import { isMissed } from './seen.ts';
-import type { Standing, Survey } from './survey.ts';
+import type { Survey, SurveyedHost } from './survey.ts';
 import { isPinned } from './target.ts';
 
 /** Why a whole pool begins nothing. */
@@ -51,7 +51,7 @@ export function failedOn(
 /** Why the pool begins nothing; undefined: nothing keeps it. */
 export function heldBecause(
   record: wire.PoolRecord,
-  standings: readonly Standing[],
+  standings: readonly SurveyedHost[],
   parts: Parts,
 ): Held | undefined {
   const byHand = heldByHand(record, parts.max);
@@ -74,7 +74,7 @@ export function heldByHand(
 /** What stops one host of the pool, as far as it is not its own. */
 export function heldOf(
   { held, heldByHand: byHand }: Pick<Survey, 'held' | 'heldByHand'>,
-  { isPinned: isApart }: Pick<Standing, 'isPinned'>,
+  { isPinned: isApart }: Pick<SurveyedHost, 'isPinned'>,
 ): Held | undefined {
   return isApart ? byHand : held;
 }
@@ -82,7 +82,7 @@ export function heldOf(
 /** What stops the rollout by itself. */
 function whyStops(
   record: wire.PoolRecord,
-  standings: readonly Standing[],
+  standings: readonly SurveyedHost[],
   parts: Parts,
 ): Held | undefined {
   const { spec } = record.pool ?? {};
@@ -109,7 +109,7 @@ function haltInForce(record: wire.PoolRecord, target: RolloutTarget): string | u
 /** Why the rollout stops as things stand now. */
 function whyHalts(
   record: wire.PoolRecord,
-  standings: readonly Standing[],
+  standings: readonly SurveyedHost[],
   { target, failed, threshold, isBack, max }: Parts,
 ): string | undefined {
   const on = `failed on ${target?.image}`;
@@ -135,7 +135,7 @@ function whyHalts(
  * R25: waves that are skipped, maybe by a mistake in a selector; not when none selects any host,
  * which stops the rollout (`whyStops`).
  */
-export function emptyWaves(record: wire.PoolRecord, standings: readonly Standing[]): string[] {
+export function emptyWaves(record: wire.PoolRecord, standings: readonly SurveyedHost[]): string[] {
   const waves = record.pool?.spec?.rollout?.waves ?? [];
   if (!standings.some(({ wave }) => wave < waves.length)) return [];
   const ofPool = standings.filter(({ name }) => !isPinned(record, name));

@@ -11,7 +11,7 @@ export { foldsOf, type LedgerEntry, type LedgerFold } from './ledger-folding.ts'
 export { type LookedPool, Pools, type PoolsDependencies } from './loop.ts';
 export { membersMax } from './members.ts';
 export { poolKey } from './names.ts';
+export { type PoolSnapshot, readSnapshot, readSnapshots } from './snapshot.ts';
 export { contestedOf } from './step.ts';
 export { rolloutPlan, shownHistory, shownHosts, shownPool, type Viewed } from './view.ts';
 export { windowProblems } from './windows.ts';
-export { readWorld, readWorlds, type World } from './world.ts';

@@ -35,8 +35,8 @@ import { Questions } from './questions.ts';
 import { isSelected, seenHost } from './seen.ts';
 import { newsOfSlot, type PoolHosts } from './slot-run.ts';
 import type { SlotNews } from './slots.ts';
+import { type PoolSnapshot, readSnapshot } from './snapshot.ts';
 import { type PoolStep, stepPool } from './step.ts';
-import { readWorld, type World } from './world.ts';
 
 export interface PoolsDependencies {
   readonly store: StateStore;
@@ -178,7 +178,7 @@ export class Pools {
         return undefined;
       }
       if (this.#stopping.signal.aborted) return kept;
-      const world = await readWorld(store, poolId, clock.nowMs());
+      const world = await readSnapshot(store, poolId, clock.nowMs());
       const resolved = this.#lookingUp.take(poolId, kept.record);
       const { news, isStale } = await this.#newsOf(kept.record, world);
       const gate = this.#questions.take(poolId, world.policy);
@@ -211,7 +211,7 @@ export class Pools {
 
   async #newsOf(
     record: wire.PoolRecord,
-    { kept, hosts }: World,
+    { kept, hosts }: PoolSnapshot,
   ): Promise<{ readonly news: ReadonlyMap<bigint, SlotNews>; readonly isStale: boolean }> {
     const news = new Map<bigint, SlotNews>();
     const byUid = new Map(hosts.map((host) => [host.uid, host]));
@@ -260,7 +260,7 @@ export class Pools {
   }
 
   /** A pool that is to go does so once it holds nothing any more. */
-  async #endDeleted(poolId: string, { record, revision }: LookedPool, { hosts }: World) {
+  async #endDeleted(poolId: string, { record, revision }: LookedPool, { hosts }: PoolSnapshot) {
     const name = record.pool?.name;
     const holds = hosts.some(({ claimedBy }) => claimedBy === name);
     if (record.deletion === undefined || holds || record.members.length > 0) return false;

@@ -63,7 +63,7 @@ export type Stand =
   /** Its claim is not the pool's yet. */
   | 'unclaimed';
 
-export interface Standing {
+export interface SurveyedHost {
   readonly name: string;
   readonly host: SeenHost;
   readonly stand: Stand;
@@ -80,7 +80,7 @@ export interface Standing {
 
 export interface Survey {
   readonly target: RolloutTarget | undefined;
-  readonly standings: readonly Standing[];
+  readonly standings: readonly SurveyedHost[];
   readonly slots: readonly RolloutSlot[];
   readonly unavailableMax: number;
   readonly perRackMax: number | undefined;
@@ -142,7 +142,7 @@ export function survey(
   };
 }
 
-function ofWave(record: wire.PoolRecord, { wave }: Standing): string {
+function ofWave(record: wire.PoolRecord, { wave }: SurveyedHost): string {
   const { length } = record.pool?.spec?.rollout?.waves ?? [];
   return length === 0 ? '' : ` of ${waveName(record, wave)}`;
 }
@@ -151,7 +151,7 @@ function ofWave(record: wire.PoolRecord, { wave }: Standing): string {
  * A host that its wave waits for, of the first wave that is not done: where somebody could still
  * go, or nobody has come to run the image.
  */
-function firstUndone(ofPool: readonly Standing[]): Standing | undefined {
+function firstUndone(ofPool: readonly SurveyedHost[]): SurveyedHost | undefined {
   const waves = [...Map.groupBy(ofPool, ({ wave }) => wave)].toSorted(([a], [b]) => a - b);
   for (const [, hosts] of waves) {
     const open =
@@ -169,7 +169,7 @@ function standingOf(
   slot: RolloutSlot | undefined,
   failure: wire.PoolFailure | undefined,
   nowMs: number,
-): Standing {
+): SurveyedHost {
   const wanted = wantedBy(record, host.name);
   const retryMs = msOf(failure?.retryTime);
   const base = {
@@ -177,7 +177,7 @@ function standingOf(
     isPinned: isPinned(record, host.name),
     order: orderKey(record.pool?.uid ?? '', host, wanted?.digest ?? ''),
   };
-  const stands = (stand: Stand, why = '', untilMs?: number): Standing => {
+  const stands = (stand: Stand, why = '', untilMs?: number): SurveyedHost => {
     return { ...base, stand, why, untilMs };
   };
   if (slot !== undefined) return stands('out', slot.message);
@@ -249,7 +249,7 @@ export class Outage {
   }
 
   /** The host has got a slot. */
-  take({ host, wanted }: Standing): void {
+  take({ host, wanted }: SurveyedHost): void {
     this.#slots += 1;
     if (wanted?.image === this.#survey.target?.image) this.#ofTarget += 1;
     if (this.#out.has(host.uid)) return;
@@ -259,13 +259,13 @@ export class Outage {
   }
 
   /** Why a host that could go waits for its turn; undefined: it may go. */
-  whyWaits(standing: Standing): string | undefined {
+  whyWaits(standing: SurveyedHost): string | undefined {
     const wait = this.waitOf(standing);
     return typeof wait === 'string' ? wait : wait?.window;
   }
 
   /** The same; of a window that nothing else keeps it from, apart. */
-  waitOf(standing: Standing): string | { readonly window: string } | undefined {
+  waitOf(standing: SurveyedHost): string | { readonly window: string } | undefined {
     const { host, wave, wanted } = standing;
     const { target, perRackMax, isProven, currentWave } = this.#survey;
     const max = this.#survey.unavailableMax;
@@ -312,21 +312,21 @@ export class Outage {
 }
 
 /** Hosts that could go, in their order. */
-export function queueOf({ standings }: Survey): Standing[] {
+export function queueOf({ standings }: Survey): SurveyedHost[] {
   return standings.filter(({ stand }) => stand === 'waiting').toSorted(inOrder);
 }
 
-function inOrder(a: Standing, b: Standing): number {
+function inOrder(a: SurveyedHost, b: SurveyedHost): number {
   return rank(a) - rank(b) || a.wave - b.wave || compare(a.order, b.order);
 }
 
 /** What is broken goes first. */
-function rank({ host }: Standing): number {
+function rank({ host }: SurveyedHost): number {
   return isBroken(host) ? 0 : 1;
 }
 
 /** The next one to go: among equals from the rack of which the fewest are out. */
-export function nextOf(queue: readonly Standing[], outage: Outage): Standing | undefined {
+export function nextOf(queue: readonly SurveyedHost[], outage: Outage): SurveyedHost | undefined {
   const ready = queue.filter((each) => outage.whyWaits(each) === undefined);
   const [first] = ready;
   if (first === undefined) return undefined;

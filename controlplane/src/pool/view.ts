@@ -20,7 +20,7 @@ import { needsGate } from './gate.ts';
 import { historyLimitDefault, historyOf } from './history.ts';
 import { compare, membersOf, type OtherPool } from './members.ts';
 import { isServing, type SeenHost } from './seen.ts';
-import { nextOf, Outage, queueOf, type Standing, stateText, survey } from './survey.ts';
+import { nextOf, Outage, queueOf, type SurveyedHost, stateText, survey } from './survey.ts';
 import { targetOf } from './target.ts';
 
 /** What a view is made of. */
@@ -121,7 +121,7 @@ export function rolloutPlan({ record, hosts, nowMs }: Viewed): RolloutPlan {
   const surveyed = survey(record, byUid(hosts), nowMs);
   const { target, held, standings, unavailableMax, warnings } = surveyed;
   const outage = new Outage(surveyed);
-  const waits = (each: Standing) => outage.whyWaits(each) ?? '';
+  const waits = (each: SurveyedHost) => outage.whyWaits(each) ?? '';
   const queue = inTurn(queueOf(surveyed), new Outage(surveyed));
   const blocked = standings.filter(({ stand }) => stand === 'kept' || stand === 'failed');
   const planned = [
@@ -140,9 +140,9 @@ export function rolloutPlan({ record, hosts, nowMs }: Viewed): RolloutPlan {
 }
 
 /** Those that go now first, as they are chosen; then the others in their order. */
-function inTurn(queue: readonly Standing[], outage: Outage): Standing[] {
+function inTurn(queue: readonly SurveyedHost[], outage: Outage): SurveyedHost[] {
   let rest = [...queue];
-  const first: Standing[] = [];
+  const first: SurveyedHost[] = [];
   for (;;) {
     const next = nextOf(rest, outage);
     if (next === undefined) return [...first, ...rest];
@@ -154,7 +154,7 @@ function inTurn(queue: readonly Standing[], outage: Outage): Standing[] {
 
 function plannedOf(
   record: wire.PoolRecord,
-  { name, host, wave, wanted }: Standing,
+  { name, host, wave, wanted }: SurveyedHost,
   blockedBecause: string,
 ) {
   return {

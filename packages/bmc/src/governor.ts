@@ -12,7 +12,7 @@ export interface Look {
 }
 
 /** What a driver needs of a governor. */
-export type Turns = Pick<Governor, 'run'>;
+export type GovernedCalls = Pick<Governor, 'run'>;
 
 /**
  * The one door to a BMC: every feature's calls pass here in order of arrival. Decisions are

@@ -18,7 +18,7 @@ export {
   type Firmware,
   type PowerState,
 } from './driver.ts';
-export { Governor, Governors, type Look, type Turns } from './governor.ts';
+export { type GovernedCalls, Governor, Governors, type Look } from './governor.ts';
 export { type BmcHealth, defaultGovernorLimits, type GovernorLimits } from './governor-state.ts';
 export { IpmiDriver, type IpmiDriverParts } from './ipmi/driver.ts';
 export { defaultIpmitoolOptions, type IpmiTarget, type IpmitoolOptions } from './ipmi/ipmitool.ts';

@@ -1,6 +1,6 @@
 /** What a person sees when something goes wrong, and the exit code that a script sees. */
 import { type ApiError, ApiFailure, counted, verbFor } from '@rackwright/api';
-import type { Standing } from '@rackwright/erasure';
+import type { CertificateStatus } from '@rackwright/erasure';
 import type { OciError, OciFailureKind } from '@rackwright/oci';
 import { clean } from './output/text.ts';
 
@@ -49,7 +49,7 @@ export class UsageError extends Error {
 }
 
 /** What keeps certificates from proving that a device is erased. */
-export type NotProved = Exclude<Standing, 'valid'> | 'revocationsUnknown';
+export type NotProved = Exclude<CertificateStatus, 'valid'> | 'revocationsUnknown';
 
 /** At least one certificate does not prove what it should; what is wrong has been printed. */
 export class NotVerified extends Error {

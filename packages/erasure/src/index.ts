@@ -132,10 +132,10 @@ export {
 } from './signs.ts';
 export {
   type CertificateReport,
+  type CertificateStatus,
   judgeCertificates,
-  type Standing,
-  type StandingAnswer,
-  type StandingQuestion,
+  type StatusAnswer,
+  type StatusQuestion,
   standings,
 } from './standing.ts';
 export {

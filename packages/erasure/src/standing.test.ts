@@ -6,7 +6,7 @@ import { certificateOf, certify, evidence, newKey, trustPem } from './certificat
 import { statementSha256 } from './certificate.ts';
 import { buildAddendum, buildManifest, buildRevocation } from './documents.ts';
 import { publicKeyOf } from './signature.ts';
-import { judgeCertificates, type StandingQuestion } from './standing.ts';
+import { judgeCertificates, type StatusQuestion } from './standing.ts';
 import { type Certificate, describeProblem, verifyCertificate, verifyDocument } from './verify.ts';
 
 const createdAt = '2026-11-23T01:02:03.000Z';
@@ -52,7 +52,7 @@ const manifest = certify(
 function judge(
   certificates: readonly Certificate[],
   documents: readonly Certificate[] = [],
-  change: Partial<StandingQuestion> = {},
+  change: Partial<StatusQuestion> = {},
 ) {
   const rest = { trust: trustPem, revocationsKnown: true, ...change };
   const { reports, documentProblems } = judgeCertificates({ certificates, documents, ...rest });

@@ -30,9 +30,9 @@ export const standings = [
  * erasure. `metadataOnly`: only partition tables and metadata were overwritten. `superseded`: the
  * host was used since.
  */
-export type Standing = (typeof standings)[number];
+export type CertificateStatus = (typeof standings)[number];
 
-export interface StandingQuestion {
+export interface StatusQuestion {
   readonly certificates: readonly Certificate[];
   /** Manifests, addenda and revocations that are at hand. */
   readonly documents: readonly Certificate[];
@@ -42,7 +42,7 @@ export interface StandingQuestion {
 }
 
 export interface CertificateReport {
-  readonly standing: Standing;
+  readonly standing: CertificateStatus;
   /** Undefined when it cannot be read. */
   readonly statement: ErasureStatement | undefined;
   /** Sentences. */
@@ -51,7 +51,7 @@ export interface CertificateReport {
   readonly problems: readonly string[];
 }
 
-export interface StandingAnswer {
+export interface StatusAnswer {
   /** In the order of the question. */
   readonly reports: readonly CertificateReport[];
   /** Problems of documents that do not verify, by their place in the question. */
@@ -64,7 +64,7 @@ interface Follower {
 }
 
 interface Known {
-  readonly question: StandingQuestion;
+  readonly question: StatusQuestion;
   /** SHA-256 of every certificate at hand. */
   readonly digests: ReadonlySet<string>;
   /** Statements by the certificate they name as the one before. */
@@ -78,7 +78,7 @@ interface Known {
 }
 
 /** Judges certificates together with all that is at hand; never throws. */
-export function judgeCertificates(question: StandingQuestion): StandingAnswer {
+export function judgeCertificates(question: StatusQuestion): StatusAnswer {
   const checks = question.certificates.map((each) => verifyCertificate(each, question.trust));
   const statements = checks.map((check) => (check.kind === 'valid' ? check.statement : undefined));
   const { documentProblems, ...documents } = readDocuments(question, statements);
@@ -102,7 +102,7 @@ export function judgeCertificates(question: StandingQuestion): StandingAnswer {
 }
 
 function readDocuments(
-  { documents, trust }: StandingQuestion,
+  { documents, trust }: StatusQuestion,
   statements: readonly (ErasureStatement | undefined)[],
 ) {
   const latestEpoch = new Map<string, number>();
@@ -182,7 +182,11 @@ function judge(statement: ErasureStatement, digest: string, known: Known): Certi
   return { standing, statement, proved, notProved, problems };
 }
 
-function standingOf(statement: ErasureStatement, revoked: boolean, used: boolean): Standing {
+function standingOf(
+  statement: ErasureStatement,
+  revoked: boolean,
+  used: boolean,
+): CertificateStatus {
   if (revoked) return 'revoked';
   if (statement.level === null) return 'void';
   if (!provesErasure(statement)) return 'metadataOnly';

@@ -29,7 +29,7 @@ import {
   verified,
   virtioDisk,
 } from '../testing/bench.ts';
-import type { OwnSlot, Standing } from '../turn/quota.ts';
+import type { OwnSlot, QuotaView } from '../turn/quota.ts';
 import { beginTurn } from '../turn/turn.ts';
 import type { HostEffect } from '../turn/types.ts';
 
@@ -171,7 +171,7 @@ test.each(['before it', 'while its image is fetched'])(
   },
 );
 
-const wipes = (...own: OwnSlot[]): Standing[] => {
+const wipes = (...own: OwnSlot[]): QuotaView[] => {
   const quota = { kind: 'inStretch', hosts: 1, stretchMs: 3_600_000 } as const;
   return [{ name: 'rackWipes', quota, own, nextPlaceMs: undefined }];
 };

@@ -33,7 +33,7 @@ import {
   startOn,
   workable,
 } from '../testing/templates.ts';
-import type { OwnSlot, Standing } from '../turn/quota.ts';
+import type { OwnSlot, QuotaView } from '../turn/quota.ts';
 import type { HostEffect, HostRequest } from '../turn/types.ts';
 import { type HostWait, hostWaits, pendingWaits } from '../turn/waiting.ts';
 import { explainHost } from './explain.ts';
@@ -72,7 +72,7 @@ function later(host: Bench): readonly HostEffect[] {
 }
 
 /** Before the first boot, with a limit that has no place for this host. */
-function queued(name: Standing['name'], at: () => Bench, quota: Standing['quota']): Bench {
+function queued(name: QuotaView['name'], at: () => Bench, quota: QuotaView['quota']): Bench {
   const host = at();
   const slot: OwnSlot = { run: runOf(host).number, kind: 'queued', position: 1 };
   const nextPlaceMs = host.nowMs + 60_000;

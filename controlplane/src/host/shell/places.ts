@@ -21,9 +21,9 @@ import {
   placesMax,
   type Quota,
   type QuotaName,
+  type QuotaView,
   type SlotChange,
   type Slots,
-  type Standing,
   standingOf,
 } from '../turn/quota.ts';
 import type { HostsDependencies } from './dependencies.ts';
@@ -52,8 +52,8 @@ export function standings(
   hostUid: string,
   rack: wire.RackRecord | undefined,
   fleet: wire.FleetRecord | undefined,
-): Standing[] {
-  const found: Standing[] = [];
+): QuotaView[] {
+  const found: QuotaView[] = [];
   const add = (name: QuotaName, slots: Slots, quota: Quota | undefined) => {
     if (quota === undefined && slots.taken.length + slots.queued.length === 0) return;
     found.push(standingOf(name, slots, quota, hostUid));

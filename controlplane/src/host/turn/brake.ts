@@ -21,7 +21,7 @@ import {
   type RunStep,
   StepState,
 } from '@rackwright/api';
-import type { QuotaName, SlotChange, Standing } from './quota.ts';
+import type { QuotaName, QuotaView, SlotChange } from './quota.ts';
 import { isBootStep } from './step-names.ts';
 import { activeRun, stopWaiting, type Turn, waitFor } from './turn.ts';
 import type { FreezeInForce } from './types.ts';
@@ -104,7 +104,7 @@ function hasWipePlaces(turn: Turn, run: Run): boolean {
   return true;
 }
 
-function budgetText(turn: Turn, { name, quota }: Standing): string {
+function budgetText(turn: Turn, { name, quota }: QuotaView): string {
   const of = name === 'rackWipes' ? turn.spec.rack : 'the fleet';
   if (quota?.kind !== 'inStretch') return `${of} has a wipe budget`;
   const hosts = counted(quota.hosts, 'host');
@@ -154,11 +154,11 @@ function isOnWayToWrite(run: Run | undefined): boolean {
   return isLetGo && steps.some(({ destructive }, index) => destructive && index >= currentStep);
 }
 
-function standingIn({ context }: Turn, name: QuotaName): Standing | undefined {
+function standingIn({ context }: Turn, name: QuotaName): QuotaView | undefined {
   return context.standings.find((standing) => standing.name === name);
 }
 
-function hasPlace({ own }: Standing, run: Run): boolean {
+function hasPlace({ own }: QuotaView, run: Run): boolean {
   return own.some((slot) => slot.run === run.number && slot.kind === 'open');
 }
 

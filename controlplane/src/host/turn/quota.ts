@@ -160,7 +160,7 @@ function isOf(slot: store.Slot, { hostUid, run }: Who): boolean {
 export type QuotaName = 'runner' | 'rackWipes' | 'fleetWipes';
 
 /** One limit as a host sees it: what it allows, and where the host's runs stand in it. */
-export interface Standing {
+export interface QuotaView {
   readonly name: QuotaName;
   /** Undefined: no limit is set. */
   readonly quota: Quota | undefined;
@@ -185,7 +185,7 @@ export function standingOf(
   slots: Slots,
   quota: Quota | undefined,
   hostUid: string,
-): Standing {
+): QuotaView {
   const own = slots.taken.length + slots.queued.length === 0 ? noSlots : ownSlots(slots, hostUid);
   const waits = own.some(({ kind }) => kind === 'queued');
   return { name, quota, own, nextPlaceMs: waits ? nextPlaceMs(slots, quota) : undefined };

@@ -21,7 +21,7 @@ import {
   type StepExit,
   type store,
 } from '@rackwright/api';
-import type { QuotaName, SlotChange, Standing } from './quota.ts';
+import type { QuotaName, QuotaView, SlotChange } from './quota.ts';
 import type { EngineTiming } from './timing.ts';
 
 export interface Requester {
@@ -275,7 +275,7 @@ export interface HostContext {
   /** Revisions that were lost in all restorations; each run has taken at least one. */
   readonly lostRevisions?: bigint;
   /** The limits that are set, or in which a run of the host has a place. */
-  readonly standings: readonly Standing[];
+  readonly standings: readonly QuotaView[];
   /** Names the replica that decides; unset: there is only one. */
   readonly replica?: string;
 }

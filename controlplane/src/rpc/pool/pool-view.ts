@@ -3,13 +3,13 @@ import { fromBinary } from '@bufbuild/protobuf';
 import { type Explanation, notFound, type Pool, store as wire } from '@rackwright/api';
 import type { Revision } from '@rackwright/store';
 import {
+  type PoolSnapshot,
   poolKey,
   readLedger,
-  readWorld,
-  type readWorlds,
+  readSnapshot,
+  type readSnapshots,
   shownPool,
   type Viewed,
-  type World,
   withPool,
 } from '../../pool/index.ts';
 import { answered, hasApplied, idOf, readRecord } from '../../records/index.ts';
@@ -46,17 +46,17 @@ export async function goneWith(
 }
 
 /** What was read once for the views of several pools. */
-export type WorldOf = Awaited<ReturnType<typeof readWorlds>>;
+export type SnapshotOf = Awaited<ReturnType<typeof readSnapshots>>;
 
 /** Everything that the views of a pool are made of. */
 export async function viewedPool(
   { store, clock }: RpcDependencies,
   record: wire.PoolRecord,
-  worldOf?: WorldOf,
-): Promise<Viewed & Pick<World, 'others'>> {
+  snapshotOf?: SnapshotOf,
+): Promise<Viewed & Pick<PoolSnapshot, 'others'>> {
   const poolId = idOf(record.pool?.name);
   const [{ hosts, others }, ledger] = await Promise.all([
-    worldOf?.(poolId) ?? readWorld(store, poolId, clock.nowMs()),
+    snapshotOf?.(poolId) ?? readSnapshot(store, poolId, clock.nowMs()),
     readLedger(store, record.pool?.uid ?? ''),
   ]);
   return { record, hosts, others, ledger, nowMs: clock.nowMs() };
@@ -66,9 +66,9 @@ export async function viewedPool(
 export async function presentPool(
   deps: RpcDependencies,
   { record, revision }: KeptPool,
-  worldOf?: WorldOf,
+  snapshotOf?: SnapshotOf,
 ): Promise<Pool> {
-  const pool = shownPool(await viewedPool(deps, record, worldOf));
+  const pool = shownPool(await viewedPool(deps, record, snapshotOf));
   pool.etag = formatPosition(deps.store, revision);
   return pool;
 }
@@ -82,7 +82,7 @@ export async function withItsPool(
     if (!members.some(({ host }) => host === explanation.subject)) continue;
     const kept = await readRecord(deps.store, schema, poolKey(poolId));
     if (kept === undefined) continue;
-    const { hosts } = await readWorld(deps.store, poolId, deps.clock.nowMs());
+    const { hosts } = await readSnapshot(deps.store, poolId, deps.clock.nowMs());
     return withPool(explanation, kept.record, hosts, deps.clock.nowMs());
   }
   return explanation;

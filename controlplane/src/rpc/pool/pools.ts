@@ -22,8 +22,8 @@ import {
   draftPlan,
   explainPool,
   needsLookup,
-  readWorld,
-  readWorlds,
+  readSnapshot,
+  readSnapshots,
   rolloutPlan,
   shownHistory,
   shownHosts,
@@ -43,7 +43,13 @@ import {
   updatePool,
 } from './change-pool.ts';
 import { historyPage } from './deploy-history.ts';
-import { existingPool, type KeptPool, presentPool, viewedPool, type WorldOf } from './pool-view.ts';
+import {
+  existingPool,
+  type KeptPool,
+  presentPool,
+  type SnapshotOf,
+  viewedPool,
+} from './pool-view.ts';
 import { addDisks } from './rollout-disks.ts';
 
 const schema = wire.PoolRecordSchema;
@@ -96,7 +102,7 @@ async function planRollout(deps: RpcDependencies, request: PlanRolloutRequest) {
   const { image, platforms } = needsLookup(record)
     ? await lookedUp(deps, spec?.image ?? '', field)
     : { image: '' };
-  const world = await readWorld(deps.store, idOf(name), deps.clock.nowMs());
+  const world = await readSnapshot(deps.store, idOf(name), deps.clock.nowMs());
   const plan = draftPlan(
     { ...draft, digest: digestOf(image), platforms },
     world,
@@ -112,8 +118,8 @@ async function listPools(
   const page = await listPage(deps.store, 'pools', request, '', ({ value, revision }): KeptPool => {
     return { record: fromBinary(schema, value), revision };
   });
-  const worldOf = await readWorlds(deps.store, deps.clock.nowMs());
-  const pools = await Promise.all(page.items.map((kept) => presentPool(deps, kept, worldOf)));
+  const snapshotOf = await readSnapshots(deps.store, deps.clock.nowMs());
+  const pools = await Promise.all(page.items.map((kept) => presentPool(deps, kept, snapshotOf)));
   return create(ListPoolsResponseSchema, { pools, nextPageToken: page.nextPageToken });
 }
 
@@ -122,8 +128,8 @@ async function* watchPools(
   { name, position }: WatchPoolsRequest,
   { signal }: CallContext,
 ): AsyncGenerator<MessageInitShape<typeof WatchPoolsResponseSchema>, void, undefined> {
-  const shown = async (kept: KeptPool, worldOf?: WorldOf) => ({
-    pool: await presentPool(deps, kept, worldOf),
+  const shown = async (kept: KeptPool, snapshotOf?: SnapshotOf) => ({
+    pool: await presentPool(deps, kept, snapshotOf),
   });
   const pools = {
     collection: 'pools',
@@ -132,8 +138,8 @@ async function* watchPools(
     kinds: Kind,
     show: (kept: KeptPool) => shown(kept),
     showListed: async () => {
-      const worldOf = await readWorlds(deps.store, deps.clock.nowMs());
-      return (kept: KeptPool) => shown(kept, worldOf);
+      const snapshotOf = await readSnapshots(deps.store, deps.clock.nowMs());
+      return (kept: KeptPool) => shown(kept, snapshotOf);
     },
     gone: (poolName: string) => ({ pool: create(PoolSchema, { name: poolName }) }),
   };

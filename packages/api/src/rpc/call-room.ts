@@ -14,7 +14,7 @@ import { Buckets, type Clock } from '@rackwright/platform';
 import { unavailable } from '../error/api-error.ts';
 import type { CallScope } from './call-scope.ts';
 import { networkOfPeer } from './caller-address.ts';
-import { FairTurns } from './fair-turns.ts';
+import { FairSlots } from './fair-turns.ts';
 import type { CallContext } from './handlers.ts';
 import type { RpcLimits } from './limits.ts';
 
@@ -33,7 +33,7 @@ export interface Stay {
 interface OpenService {
   readonly calls: Set<CallScope>;
   readonly rates: Buckets;
-  readonly turns: FairTurns;
+  readonly turns: FairSlots;
 }
 
 export class CallRoom {
@@ -118,7 +118,7 @@ export class CallRoom {
     const service = {
       calls: new Set<CallScope>(),
       rates: new Buckets({ perSecond, most }, networksMax),
-      turns: new FairTurns({ rate, waitMs }, this.#clock),
+      turns: new FairSlots({ rate, waitMs }, this.#clock),
     };
     this.#open.set(name, service);
     return service;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { FairTurns, type TurnEnd } from './fair-turns.ts';
+import { FairSlots, type SlotEnd } from './fair-turns.ts';
 
 /** A clock that stands still until it is told. */
 function standing() {
@@ -39,7 +39,7 @@ const rate = { perSecond: 100, most: 10 };
 
 test('of many networks that go on and on, one that comes now and then has its turn', async () => {
   const clock = standing();
-  const turns = new FairTurns({ rate, waitMs: 5_000 }, clock);
+  const turns = new FairSlots({ rate, waitMs: 5_000 }, clock);
   const others = Array.from({ length: 100 }, (_, at) => `192.0.2.${at}`);
   let [asked, served] = [0, 0];
   for (let ms = 0; ms < 60_000; ms += 50) {
@@ -59,7 +59,7 @@ test('of many networks that go on and on, one that comes now and then has its tu
 
 test('one network that asks for all of them leaves every second one to another', async () => {
   const clock = standing();
-  const turns = new FairTurns({ rate: { perSecond: 1, most: 1 }, waitMs: 60_000 }, clock);
+  const turns = new FairSlots({ rate: { perSecond: 1, most: 1 }, waitMs: 60_000 }, clock);
   const order: string[] = [];
   const take = (network: string) =>
     void Promise.resolve(turns.take(network, never)).then((end) => {
@@ -74,12 +74,12 @@ test('one network that asks for all of them leaves every second one to another',
 
 test('who waits too long, or with too many of its own, hears when to come again', async () => {
   const clock = standing();
-  const turns = new FairTurns({ rate: { perSecond: 0.1, most: 1 }, waitMs: 1_000 }, clock);
+  const turns = new FairSlots({ rate: { perSecond: 0.1, most: 1 }, waitMs: 1_000 }, clock);
   expect(turns.take('a', never)).toBe('turn');
   const waiting = [1, 2, 3, 4].map(async () => turns.take('a', never));
   expect(turns.take('a', never)).toEqual({ lateMs: 50_000 });
   await clock.pass(1_000);
-  const ends: TurnEnd[] = await Promise.all(waiting);
+  const ends: SlotEnd[] = await Promise.all(waiting);
   expect(ends.map((end) => (end === 'turn' ? end : typeof end.lateMs))).toEqual(
     Array.from({ length: 4 }, () => 'number'),
   );
@@ -88,7 +88,7 @@ test('who waits too long, or with too many of its own, hears when to come again'
 
 test('who goes while it waits takes no turn from others', async () => {
   const clock = standing();
-  const turns = new FairTurns({ rate: { perSecond: 1, most: 1 }, waitMs: 60_000 }, clock);
+  const turns = new FairSlots({ rate: { perSecond: 1, most: 1 }, waitMs: 60_000 }, clock);
   expect(turns.take('a', never)).toBe('turn');
   const gone = new AbortController();
   const first = turns.take('a', gone.signal);

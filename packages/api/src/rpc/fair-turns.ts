@@ -9,7 +9,7 @@
  */
 import { Bucket, type BucketRate, type Cancel, type Clock } from '@rackwright/platform';
 
-export interface TurnOptions {
+export interface SlotOptions {
   readonly rate: BucketRate;
   /** Who has waited so long is sent away. */
   readonly waitMs: number;
@@ -20,13 +20,13 @@ const waitingPerNetworkMax = 4;
 const waitingMax = 4_096;
 
 /** What has come of who waited: `late` is to come again after so many milliseconds. */
-export type TurnEnd = 'turn' | { readonly lateMs: number };
+export type SlotEnd = 'turn' | { readonly lateMs: number };
 
 interface Waiter {
-  readonly settle: (end: TurnEnd) => void;
+  readonly settle: (end: SlotEnd) => void;
 }
 
-export class FairTurns {
+export class FairSlots {
   readonly #bucket: Bucket;
   readonly #perSecond: number;
   readonly #waitMs: number;
@@ -36,7 +36,7 @@ export class FairTurns {
   #size = 0;
   #cancel: Cancel | undefined;
 
-  constructor({ rate, waitMs }: TurnOptions, clock: Pick<Clock, 'nowMs' | 'after'>) {
+  constructor({ rate, waitMs }: SlotOptions, clock: Pick<Clock, 'nowMs' | 'after'>) {
     this.#bucket = new Bucket(rate, clock.nowMs());
     this.#perSecond = rate.perSecond;
     this.#waitMs = waitMs;
@@ -49,12 +49,12 @@ export class FairTurns {
   }
 
   /** `signal` aborted: it waits no more, and has no turn. */
-  take(network: string, signal: AbortSignal): TurnEnd | Promise<TurnEnd> {
+  take(network: string, signal: AbortSignal): SlotEnd | Promise<SlotEnd> {
     if (this.#size === 0 && this.#bucket.tryTake(1, this.#clock.nowMs()) === 0) return 'turn';
     const own = this.#waiting.get(network) ?? [];
     const isFull = own.length >= waitingPerNetworkMax || this.#size >= waitingMax;
     if (isFull || signal.aborted) return { lateMs: this.#allServedMs() };
-    const { promise, resolve } = Promise.withResolvers<TurnEnd>();
+    const { promise, resolve } = Promise.withResolvers<SlotEnd>();
     const giveUp = (): void => {
       this.#remove(network, waiter);
       waiter.settle({ lateMs: this.#allServedMs() });

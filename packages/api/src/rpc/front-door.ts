@@ -25,9 +25,9 @@ import type { Clock } from '@rackwright/platform';
 import { networkOf } from './caller-address.ts';
 import type { RpcLimits } from './limits.ts';
 import { type KeyAndChain, type ServerTls, secureContext, tlsOptions } from './tls.ts';
-import { type DoorCounts, TurnsAtTheDoor, type Visitor } from './turns-at-the-door.ts';
+import { HandshakeSlots, type ListenerCounts, type Visitor } from './turns-at-the-door.ts';
 
-export interface FrontDoorOptions {
+export interface GuardedListenerOptions {
   readonly address: string;
   readonly port: number;
   readonly tls: ServerTls;
@@ -37,9 +37,9 @@ export interface FrontDoorOptions {
   readonly handOver: (socket: TLSSocket) => void;
 }
 
-export interface FrontDoor {
+export interface GuardedListener {
   readonly port: number;
-  readonly counts: DoorCounts;
+  readonly counts: ListenerCounts;
   /** Undefined when it listens and shakes hands (invariant 5), else what is wrong. */
   problem(timeoutMs: number): Promise<string | undefined>;
   /** Who has this connection ("address:port") has shown who it is. */
@@ -54,10 +54,12 @@ export interface FrontDoor {
 const backlog = 4_096;
 
 /** Starts listening. Rejects with a sentence that names the address when it cannot. */
-export async function openFrontDoor(options: FrontDoorOptions): Promise<FrontDoor> {
+export async function openGuardedListener(
+  options: GuardedListenerOptions,
+): Promise<GuardedListener> {
   const { clock, limits, handOver } = options;
   let { tls } = options;
-  const turns = new TurnsAtTheDoor(limits, clock);
+  const turns = new HandshakeSlots(limits, clock);
   /** By their other ends. */
   const present = new Map<string, Arrived>();
   const speaker = createTlsServer(tlsOptions(tls, limits.handshakeMs));
@@ -152,7 +154,7 @@ class Arrived {
   }
 
   /** False when it was turned away. */
-  enter(turns: TurnsAtTheDoor, speak: () => void): boolean {
+  enter(turns: HandshakeSlots, speak: () => void): boolean {
     const socket = this.#socket;
     const { remoteAddress } = socket;
     socket.on('error', () => undefined);
@@ -250,7 +252,7 @@ function peerOf({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress}:${remotePort}`;
 }
 
-function listen(listener: Listener, { address, port }: FrontDoorOptions): Promise<number> {
+function listen(listener: Listener, { address, port }: GuardedListenerOptions): Promise<number> {
   const host = address.includes(':') ? `[${address}]` : address;
   return new Promise((resolve, reject) => {
     listener.once('error', (error) => {

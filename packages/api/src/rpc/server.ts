@@ -39,13 +39,13 @@ import {
   IncomingRequests,
   type Refusal,
 } from './first-message.ts';
-import { type FrontDoor, openFrontDoor } from './front-door.ts';
+import { type GuardedListener, openGuardedListener } from './front-door.ts';
 import type { AnyHandler, BoundService, CallContext } from './handlers.ts';
 import { defaultRpcLimits, type RpcLimits } from './limits.ts';
 import { RefusedCalls } from './refused-calls.ts';
 import { iterate, type MessageReader, type Pace, pump } from './stream.ts';
 import type { KeyAndChain, ServerTls } from './tls.ts';
-import type { DoorCounts } from './turns-at-the-door.ts';
+import type { ListenerCounts } from './turns-at-the-door.ts';
 
 export interface ServeOptions {
   /** IPv4 or IPv6 address to listen on. */
@@ -83,7 +83,7 @@ export interface RpcServer {
 }
 
 /** What a server holds for its callers. */
-export interface ServerCounts extends DoorCounts {
+export interface ServerCounts extends ListenerCounts {
   readonly calls: number;
   /** Calls refused so far for want of room. */
   readonly callsRefused: number;
@@ -110,7 +110,7 @@ export async function serve(options: ServeOptions): Promise<RpcServer> {
   const room = new CallRoom(limits, clock);
   const refused = new RefusedCalls(limits, clock);
   // Nobody calls before the door is open.
-  const opened: { door?: FrontDoor } = {};
+  const opened: { door?: GuardedListener } = {};
   const admissions = new Admissions(room, refused, (peerAddress) =>
     opened.door?.vouchFor(peerAddress),
   );
@@ -126,7 +126,7 @@ export async function serve(options: ServeOptions): Promise<RpcServer> {
   }
   // Not insecure: only what has ended its TLS handshake at the front door comes here.
   const inside = server.createConnectionInjector(ServerCredentials.createInsecure());
-  const door = await openFrontDoor({
+  const door = await openGuardedListener({
     ...options,
     limits,
     handOver: (socket) => inside.injectConnection(socket),
@@ -348,7 +348,7 @@ function closing(): ApiFailure {
 
 function close(
   server: Server,
-  door: FrontDoor,
+  door: GuardedListener,
   room: CallRoom,
   { clock, limits }: { readonly clock: Clock; readonly limits: RpcLimits },
 ): Promise<void> {

@@ -1,7 +1,7 @@
 /** Whole crowds at the door, with the limits as they are by default and a made-up clock. */
 import { describe, expect, test } from 'vitest';
 import { defaultRpcLimits } from './limits.ts';
-import { type DoorLimits, TurnsAtTheDoor, type Visitor } from './turns-at-the-door.ts';
+import { HandshakeSlots, type ListenerLimits, type Visitor } from './turns-at-the-door.ts';
 
 /** How long a handshake of somebody honest takes. */
 const handshakeMs = 10;
@@ -9,16 +9,16 @@ const handshakeMs = 10;
 class World {
   nowMs = 0;
   readonly #due: { atMs: number; act: () => void }[] = [];
-  readonly door: TurnsAtTheDoor;
+  readonly door: HandshakeSlots;
   /** When each began, by its network. */
   readonly begun: { from: string; atMs: number }[] = [];
 
-  constructor(more: Partial<DoorLimits> = {}) {
+  constructor(more: Partial<ListenerLimits> = {}) {
     const clock = {
       nowMs: () => this.nowMs,
       after: (ms: number, act: () => void) => this.after(ms, act),
     };
-    this.door = new TurnsAtTheDoor({ ...defaultRpcLimits, ...more }, clock);
+    this.door = new HandshakeSlots({ ...defaultRpcLimits, ...more }, clock);
   }
 
   after(ms: number, act: () => void): () => void {

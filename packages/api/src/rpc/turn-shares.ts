@@ -1,18 +1,18 @@
 /** Whose turn is next among kinds that wait: each gets its share, and none waits for ever. */
-import type { Standing } from './standing.ts';
+import type { Reputation } from './reputation.ts';
 
 /** So many turns of ten each has while all of them wait; of two that wait in the same relation. */
-const weights: Readonly<Record<Standing, number>> = { known: 6, stranger: 3, suspect: 1 };
+const weights: Readonly<Record<Reputation, number>> = { known: 6, stranger: 3, suspect: 1 };
 
-export class TurnShares {
+export class SlotShares {
   /** What each has had: its turns by its weight. */
-  readonly #had: Record<Standing, number> = { known: 0, stranger: 0, suspect: 0 };
+  readonly #had: Record<Reputation, number> = { known: 0, stranger: 0, suspect: 0 };
   /** Where they are. Who did not wait begins here, and has nothing saved. */
   #now = 0;
 
   /** Of those that wait the one that is furthest behind. */
-  next(waiting: readonly Standing[]): Standing | undefined {
-    let first: Standing | undefined;
+  next(waiting: readonly Reputation[]): Reputation | undefined {
+    let first: Reputation | undefined;
     for (const each of waiting) {
       if (first === undefined || this.#at(each) < this.#at(first)) first = each;
     }
@@ -20,12 +20,12 @@ export class TurnShares {
   }
 
   /** It has had its turn. */
-  took(standing: Standing): void {
+  took(standing: Reputation): void {
     this.#now = this.#at(standing);
     this.#had[standing] = this.#now + 1 / weights[standing];
   }
 
-  #at(standing: Standing): number {
+  #at(standing: Reputation): number {
     return Math.max(this.#had[standing], this.#now);
   }
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type DoorLimits, TurnsAtTheDoor, type Visitor } from './turns-at-the-door.ts';
+import { HandshakeSlots, type ListenerLimits, type Visitor } from './turns-at-the-door.ts';
 
 const limits = {
   connectionsMax: 8,
@@ -19,7 +19,7 @@ const limits = {
   suspectForMs: 100,
 };
 
-function door(more: Partial<DoorLimits> = {}) {
+function door(more: Partial<ListenerLimits> = {}) {
   const clock = {
     now: 0,
     due: [] as (() => void)[],
@@ -29,7 +29,7 @@ function door(more: Partial<DoorLimits> = {}) {
       return () => undefined;
     },
   };
-  const turns = new TurnsAtTheDoor({ ...limits, ...more }, clock);
+  const turns = new HandshakeSlots({ ...limits, ...more }, clock);
   const begun: string[] = [];
   const ended: string[] = [];
   const arrive = (from: string, name = from): Visitor | undefined => {

@@ -20,11 +20,11 @@
 import { Bucket, Buckets, type Clock } from '@rackwright/platform';
 import { Crowd } from './crowd.ts';
 import type { RpcLimits } from './limits.ts';
-import { type Standing, Standings } from './standing.ts';
+import { type Reputation, Reputations } from './reputation.ts';
 import { StrangersPace } from './strangers-pace.ts';
-import { TurnShares } from './turn-shares.ts';
+import { SlotShares } from './turn-shares.ts';
 
-export type DoorLimits = Pick<
+export type ListenerLimits = Pick<
   RpcLimits,
   | 'connectionsMax'
   | 'connectionsPerAddressMax'
@@ -43,7 +43,7 @@ export type DoorLimits = Pick<
 >;
 
 /** What the door holds, for who looks at it. */
-export interface DoorCounts {
+export interface ListenerCounts {
   readonly connections: number;
   /** Connections that wait for the turn of their handshake. */
   readonly waiting: number;
@@ -100,17 +100,17 @@ const triesMax = 16;
 /** Networks whose rates are remembered at once. */
 const networksMax = 8_192;
 
-export class TurnsAtTheDoor {
-  readonly #limits: DoorLimits;
+export class HandshakeSlots {
+  readonly #limits: ListenerLimits;
   readonly #clock: Pick<Clock, 'nowMs' | 'after'>;
-  readonly #standings: Standings;
+  readonly #standings: Reputations;
   readonly #beginnings: Bucket;
   readonly #rates: Buckets;
   readonly #pace: StrangersPace<Place>;
-  readonly #shares = new TurnShares();
+  readonly #shares = new SlotShares();
   readonly #networks = new Map<string, Network>();
   /** Networks that may have a turn, by their standing: whose turn was longest ago first. */
-  readonly #lines: Readonly<Record<Standing, Set<Network>>> = {
+  readonly #lines: Readonly<Record<Reputation, Set<Network>>> = {
     known: new Set(),
     stranger: new Set(),
     suspect: new Set(),
@@ -132,10 +132,10 @@ export class TurnsAtTheDoor {
   #refused = 0;
   #strangersEnded = 0;
 
-  constructor(limits: DoorLimits, clock: Pick<Clock, 'nowMs' | 'after'>) {
+  constructor(limits: ListenerLimits, clock: Pick<Clock, 'nowMs' | 'after'>) {
     this.#limits = limits;
     this.#clock = clock;
-    this.#standings = new Standings(limits, () => clock.nowMs());
+    this.#standings = new Reputations(limits, () => clock.nowMs());
     const { handshakesPerSecond: perSecond, handshakesBurst: burst } = limits;
     this.#beginnings = new Bucket({ perSecond, most: burst }, clock.nowMs());
     const { handshakesPerAddressPerSecond, handshakesPerAddressBurst } = limits;
@@ -148,7 +148,7 @@ export class TurnsAtTheDoor {
     );
   }
 
-  get counts(): DoorCounts {
+  get counts(): ListenerCounts {
     return {
       connections: this.#connections,
       waiting: this.#waiting,
@@ -212,7 +212,7 @@ export class TurnsAtTheDoor {
     return false;
   }
 
-  #standingOf(name: string): Standing {
+  #standingOf(name: string): Reputation {
     const vouched = this.#networks.get(name)?.vouched ?? 0;
     return vouched > 0 ? 'known' : this.#standings.of(name);
   }
@@ -325,9 +325,9 @@ export class TurnsAtTheDoor {
     }
   }
 
-  #whoMayBegin(): Standing[] {
+  #whoMayBegin(): Reputation[] {
     const { known, stranger, suspect } = this.#lines;
-    const standings: Standing[] = known.size > 0 ? ['known'] : [];
+    const standings: Reputation[] = known.size > 0 ? ['known'] : [];
     if (stranger.size === 0 && suspect.size === 0) return standings;
     if (this.#unknownHandshakes >= this.#unknownMax() || !this.#isTheirTime()) return standings;
     if (stranger.size > 0) standings.push('stranger');
@@ -356,7 +356,7 @@ export class TurnsAtTheDoor {
     return false;
   }
 
-  #begin(network: Network, standing: Standing): void {
+  #begin(network: Network, standing: Reputation): void {
     const [place] = network.waiting;
     if (place === undefined) return;
     const nowMs = this.#clock.nowMs();
@@ -419,7 +419,7 @@ class Place {
   readonly visit: Visit;
   stage: 'quiet' | 'waiting' | 'turn' | 'failed' | 'after' | 'left' = 'quiet';
   /** Whose turn it has, or had. */
-  turnOf: Standing | undefined;
+  turnOf: Reputation | undefined;
   isVouched = false;
 
   constructor(network: Network, visit: Visit) {

@@ -12,7 +12,7 @@ import {
   type PowerState,
 } from '../driver.ts';
 import { clearLog, type LogCalls } from '../event-log.ts';
-import type { Turns } from '../governor.ts';
+import type { GovernedCalls } from '../governor.ts';
 import { type ReadBackTimings, readUntil } from '../read-back.ts';
 import { vendorDifference } from '../vendors.ts';
 import {
@@ -50,7 +50,7 @@ const commands = {
 
 export interface IpmiDriverParts {
   readonly target: IpmiTarget;
-  readonly governor: Turns;
+  readonly governor: GovernedCalls;
   readonly exec: Exec;
   /** ipmitool is told addresses alone; without this, a BMC has to be named by its address. */
   readonly names?: Names;

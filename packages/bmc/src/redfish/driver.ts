@@ -21,7 +21,7 @@ import {
   type PowerState,
 } from '../driver.ts';
 import { clearLog } from '../event-log.ts';
-import type { Turns } from '../governor.ts';
+import type { GovernedCalls } from '../governor.ts';
 import { type ReadBackTimings, readUntil } from '../read-back.ts';
 import {
   type BootPreferences,
@@ -65,7 +65,7 @@ export const defaultRedfishOptions: RedfishOptions = {
 
 export interface RedfishDriverParts {
   readonly target: RedfishTarget;
-  readonly governor: Turns;
+  readonly governor: GovernedCalls;
   readonly client: HttpClient;
   readonly clock: Clock;
   readonly options: RedfishOptions;
@@ -77,7 +77,9 @@ export interface RedfishDriverParts {
 /** Systems of one BMC that are looked at. */
 const systemsMax = 64;
 
-type Turn = <T>(act: (talk: Conversation) => Promise<BmcResult<T>>) => Promise<BmcResult<T>>;
+type GovernedCall = <T>(
+  act: (talk: Conversation) => Promise<BmcResult<T>>,
+) => Promise<BmcResult<T>>;
 
 export class RedfishDriver implements BmcDriver {
   readonly #parts: RedfishDriverParts;
@@ -295,12 +297,12 @@ export class RedfishDriver implements BmcDriver {
 
   /** Several turns within one conversation. */
   async #inTurns<T>(
-    act: (turn: Turn) => Promise<BmcResult<T>>,
+    act: (turn: GovernedCall) => Promise<BmcResult<T>>,
     signal: AbortSignal | undefined,
   ): Promise<BmcResult<T>> {
     const { governor, target, options } = this.#parts;
     const talk = new Conversation({ ...this.#parts, limits: options.limits });
-    const turn: Turn = (one) => governor.run(target.credential, () => one(talk), signal);
+    const turn: GovernedCall = (one) => governor.run(target.credential, () => one(talk), signal);
     try {
       return await act(turn);
     } finally {
@@ -311,7 +313,11 @@ export class RedfishDriver implements BmcDriver {
   }
 }
 
-async function endTurn(governor: Turns, credential: string, talk: Conversation): Promise<void> {
+async function endTurn(
+  governor: GovernedCalls,
+  credential: string,
+  talk: Conversation,
+): Promise<void> {
   if (talk.hasSession()) await governor.run(credential, () => talk.end());
   talk.close();
 }

@@ -2,9 +2,9 @@
 import {
   type Certificate,
   type CertificateReport,
+  type CertificateStatus,
   judgeCertificates,
   kindOfDocument,
-  type Standing,
   standings,
 } from '@rackwright/erasure';
 import { buildCommand } from '@stricli/core';
@@ -84,7 +84,7 @@ async function verifyFiles(world: World, flags: VerifyFlags, files: readonly str
     trust,
     revocationsKnown: flags.revocationsComplete,
   });
-  const found: Standing[] = [];
+  const found: CertificateStatus[] = [];
   for (const [index, report] of answer.reports.entries()) {
     printLines(world, reportLines(certificates[index]?.file ?? '', report));
     found.push(report.standing);
@@ -106,7 +106,7 @@ async function verifyFiles(world: World, flags: VerifyFlags, files: readonly str
   }
 }
 
-const endings: Readonly<Record<Exclude<Standing, 'valid'>, string>> = {
+const endings: Readonly<Record<Exclude<CertificateStatus, 'valid'>, string>> = {
   invalid: 'do not verify',
   revoked: 'are revoked',
   void: 'prove no erasure',
@@ -114,7 +114,7 @@ const endings: Readonly<Record<Exclude<Standing, 'valid'>, string>> = {
   superseded: 'are of an earlier use of their host',
 };
 
-const headings: Readonly<Record<Standing, string>> = {
+const headings: Readonly<Record<CertificateStatus, string>> = {
   valid: 'verified',
   invalid: 'DOES NOT VERIFY',
   revoked: 'REVOKED',

@@ -2,10 +2,10 @@
 import { counted } from '@rackwright/api';
 import {
   type CertificateReport,
+  type CertificateStatus,
   type ErasureManifest,
   type ErasureStatement,
   percent,
-  type Standing,
   sha256Hex,
 } from '@rackwright/erasure';
 import { duration } from '../output/time.ts';
@@ -19,7 +19,7 @@ export interface PrintedCertificate {
   readonly report: CertificateReport;
 }
 
-const standingTexts: Readonly<Record<Standing, string>> = {
+const standingTexts: Readonly<Record<CertificateStatus, string>> = {
   valid: '',
   invalid: 'THE CERTIFICATE DOES NOT VERIFY. ',
   revoked: 'REVOKED. ',

@@ -12,7 +12,7 @@ import { type AddressPlan, type AddressPool, isInPlan } from './address-plan.ts'
 import type { Lease, LeaseChange, LeaseView } from './lease-book.ts';
 
 /** What a choice rests on. */
-export interface Standing {
+export interface AddressState {
   readonly plan: AddressPlan;
   readonly book: LeaseView;
   readonly nowMs: number;
@@ -21,13 +21,13 @@ export interface Standing {
 }
 
 /** Whether this server has addresses for a client at all. */
-export function isServed({ plan, isKnown }: Standing, mac: string): boolean {
+export function isServed({ plan, isKnown }: AddressState, mac: string): boolean {
   return plan.reservedFor.has(mac) || isKnown(mac) || plan.discovery !== undefined;
 }
 
 /** The address for a client that asks for any, or undefined when there is none left. */
 export function chooseAddress(
-  standing: Standing,
+  standing: AddressState,
   mac: string,
   wish: string | undefined,
 ): string | undefined {
@@ -49,7 +49,7 @@ export function chooseAddress(
  * Whether a client may have this address, now that it names it: the one it has, its reservation,
  * or, when it has none, one in its ranges that is nobody's.
  */
-export function mayHave(standing: Standing, mac: string, address: string): boolean {
+export function mayHave(standing: AddressState, mac: string, address: string): boolean {
   const reserved = standing.plan.reservedFor.get(mac) === address;
   const own = standing.book.leaseOf(mac)?.address;
   if (own !== undefined && own !== address && !reserved) return false;
@@ -59,7 +59,7 @@ export function mayHave(standing: Standing, mac: string, address: string): boole
 
 /** What changes in the book when `mac` gets `lease`, whatever it and others had before. */
 export function changesFor(
-  { book, nowMs }: Standing,
+  { book, nowMs }: AddressState,
   kind: 'offered' | 'leased',
   lease: Lease,
 ): LeaseChange[] {
@@ -79,13 +79,13 @@ export function changesFor(
 }
 
 /** Known hosts have their own range first, and take from that of strangers when it is full. */
-function poolsFor({ plan, isKnown }: Standing, mac: string): AddressPool[] {
+function poolsFor({ plan, isKnown }: AddressState, mac: string): AddressPool[] {
   const pools = isKnown(mac) ? [plan.range, plan.discovery] : [plan.discovery];
   return pools.filter((pool) => pool !== undefined);
 }
 
 /** C1 */
-function canHave(standing: Standing, mac: string, address: string): boolean {
+function canHave(standing: AddressState, mac: string, address: string): boolean {
   const { plan, book, nowMs } = standing;
   if (!isInPlan(plan, mac, address) || book.isSetAside(address, nowMs)) return false;
   const holder = book.holderOf(address);
@@ -93,13 +93,17 @@ function canHave(standing: Standing, mac: string, address: string): boolean {
 }
 
 /** Whether the holder's time is over, and it has no claim to be remembered. */
-function hasLost({ plan, isKnown, nowMs }: Standing, holder: Lease): boolean {
+function hasLost({ plan, isKnown, nowMs }: AddressState, holder: Lease): boolean {
   if (holder.untilMs > nowMs) return false;
   return !isKnown(holder.mac) || !isInPlan(plan, holder.mac, holder.address);
 }
 
 /** An address that nobody ever had, or else the one whose lease ended first. */
-function search(standing: Standing, mac: string, { addresses }: AddressPool): string | undefined {
+function search(
+  standing: AddressState,
+  mac: string,
+  { addresses }: AddressPool,
+): string | undefined {
   const { book, nowMs } = standing;
   const start = spread(mac) % addresses.length;
   let oldest: Lease | undefined;

@@ -15,7 +15,13 @@
 import { type BootPermission, type BootSettings, bootParts } from '../boot-parts.ts';
 import { subnetHas } from '../subnet.ts';
 import { type AddressPlan, isOurRelay } from './address-plan.ts';
-import { changesFor, chooseAddress, isServed, mayHave, type Standing } from './choose-address.ts';
+import {
+  type AddressState,
+  changesFor,
+  chooseAddress,
+  isServed,
+  mayHave,
+} from './choose-address.ts';
 import type { LeaseChange, LeaseView } from './lease-book.ts';
 import {
   grantReply,
@@ -90,7 +96,7 @@ interface Desk {
   readonly request: ServerRequest;
   readonly state: ServerState;
   readonly settings: ServerSettings;
-  readonly standing: Standing;
+  readonly standing: AddressState;
 }
 
 function decide(desk: Desk, asked: Asked): ServerDecision {

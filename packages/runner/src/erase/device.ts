@@ -21,7 +21,7 @@ import type { DeviceTask } from './on-devices.ts';
 import { cannotHold, type DeviceEnd, type DeviceResult, resultOf, unerased } from './outcome.ts';
 import { Pace } from './pace.ts';
 import { readAgain, readBack } from './read-back.ts';
-import type { Turns } from './turns.ts';
+import type { Slots } from './slots.ts';
 import { bytesToRead, planDevice } from './verify.ts';
 import { noReadings, noteFailure, stopIfCancelled, timed, type Work } from './work.ts';
 
@@ -131,7 +131,7 @@ async function judge(work: Work): Promise<RecordedVerdict> {
 }
 
 /** Reads again after the delay that the plan asks for. Others have their turn meanwhile. */
-async function rereadLater(work: Work, end: DeviceEnd, turns: Turns): Promise<DeviceEnd> {
+async function rereadLater(work: Work, end: DeviceEnd, turns: Slots): Promise<DeviceEnd> {
   const { context, target } = work;
   const { rereadDelay } = target.asked;
   const delayMs = rereadDelay === undefined ? 0 : durationMs(rereadDelay);

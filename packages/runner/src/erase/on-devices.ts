@@ -33,8 +33,8 @@ import type { StepContext, StepEnd } from '../step.ts';
 import { type Grip, holdTargets, releaseTargets } from './grip.ts';
 import type { DeviceResult } from './outcome.ts';
 import { type Preparation, prepareDevices } from './prepare.ts';
+import { Slots } from './slots.ts';
 import { findTargets, type Target } from './targets.ts';
-import { Turns } from './turns.ts';
 import type { DeviceProgress } from './work.ts';
 
 /** Devices at work at the same time: each has transfers of its own in memory. */
@@ -50,7 +50,7 @@ export interface DeviceTask {
   readonly logLinesMax: number;
   readonly progress: DeviceProgress;
   /** Limits how many devices are at work at once. */
-  readonly turns: Turns;
+  readonly turns: Slots;
 }
 
 export interface DevicesStep {
@@ -180,7 +180,7 @@ async function handleAll(
   const broken = new AbortController();
   const context = { ...outer, signal: AbortSignal.any([outer.signal, broken.signal]) };
   const logLinesMax = Math.max(1, Math.floor(evidenceLogLinesMax / grips.length));
-  const turns = new Turns(erasuresAtOnceMax);
+  const turns = new Slots(erasuresAtOnceMax);
   const fractions = grips.map(() => 0);
   const weights = grips.map(({ target }) => Math.max(target.device.sizeBytes, 1));
   const total = weights.reduce((sum, weight) => sum + weight, 0);

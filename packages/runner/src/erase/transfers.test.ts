@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { discardPieceBytes } from './method.ts';
 import { durationWords, Pace } from './pace.ts';
+import { Slots } from './slots.ts';
 import { cut, inFlight, transfersInFlight } from './transfers.ts';
-import { Turns } from './turns.ts';
 
 function settled(): Promise<void> {
   return new Promise((resolve) => {
@@ -76,7 +76,7 @@ test.each([undefined, 4096, 42 * 1024 ** 2, 24_576, 128 * 1024 ** 3])(
 );
 
 test('gives the turn to who came first, also after a failure', async () => {
-  const turns = new Turns(2);
+  const turns = new Slots(2);
   const order: number[] = [];
   const all = [0, 1, 2, 3].map((each) =>
     turns.run(async () => {

@@ -4,9 +4,9 @@
  */
 
 /** `known` outweighs `suspect`: both may stand behind one address. */
-export type Standing = 'known' | 'stranger' | 'suspect';
+export type Reputation = 'known' | 'stranger' | 'suspect';
 
-export interface StandingLimits {
+export interface ReputationLimits {
   readonly knownForMs: number;
   readonly suspectForMs: number;
 }
@@ -14,14 +14,14 @@ export interface StandingLimits {
 /** Networks that are remembered, of each kind; of more the oldest is forgotten. */
 const rememberedMax = 8_192;
 
-export class Standings {
-  readonly #limits: StandingLimits;
+export class Reputations {
+  readonly #limits: ReputationLimits;
   readonly #nowMs: () => number;
   /** Until when, the oldest first. */
   readonly #known = new Map<string, number>();
   readonly #suspects = new Map<string, number>();
 
-  constructor(limits: StandingLimits, nowMs: () => number) {
+  constructor(limits: ReputationLimits, nowMs: () => number) {
     this.#limits = limits;
     this.#nowMs = nowMs;
   }
@@ -31,7 +31,7 @@ export class Standings {
     return this.#known.size > 0;
   }
 
-  of(network: string): Standing {
+  of(network: string): Reputation {
     if (this.#holds(this.#known, network)) return 'known';
     return this.#holds(this.#suspects, network) ? 'suspect' : 'stranger';
   }

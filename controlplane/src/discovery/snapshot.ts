@@ -43,7 +43,7 @@ export interface KeptExpected {
   readonly revision: Revision;
 }
 
-export interface World {
+export interface DiscoverySnapshot {
   readonly hosts: readonly KnownHost[];
   readonly machines: readonly KeptMachine[];
   readonly expected: readonly KeptExpected[];
@@ -88,7 +88,7 @@ class Decoded<T> {
 }
 
 /** Reads it all. What has not changed is not decoded twice; nobody may change what is answered. */
-export class WorldReader {
+export class SnapshotReader {
   readonly #store: StateStore;
   readonly #facts = new Decoded(factsOf);
   readonly #hosts = new Decoded(hostRecordOf);
@@ -106,7 +106,7 @@ export class WorldReader {
     return (await Promise.all(read)).every(({ length }) => length === 0);
   }
 
-  async read(): Promise<World> {
+  async read(): Promise<DiscoverySnapshot> {
     const lists = ['hosts', 'facts', 'discoveredMachines', 'expectedHosts', 'racks'] as const;
     const [hosts, facts, machines, expected, racks] = await Promise.all(
       lists.map(async (prefix) => (await answered(this.#store.list(prefix))).entries),

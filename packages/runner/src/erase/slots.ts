@@ -1,5 +1,5 @@
 /** At most so many at work at once; the others wait in the order in which they came. */
-export class Turns {
+export class Slots {
   #free: number;
   readonly #waiting: (() => void)[] = [];
 

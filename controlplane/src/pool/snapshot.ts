@@ -8,7 +8,7 @@ import type { OtherPool } from './members.ts';
 import { type SeenHost, seenHost } from './seen.ts';
 import type { KeptHost } from './slot-run.ts';
 
-export interface World {
+export interface PoolSnapshot {
   readonly hosts: readonly SeenHost[];
   /** The hosts' own records, by uid. */
   readonly kept: ReadonlyMap<string, KeptHost>;
@@ -21,15 +21,19 @@ export interface World {
 }
 
 /** Reads it for one pool. Throws `unavailable`. */
-export async function readWorld(store: StateStore, poolId: string, nowMs: number): Promise<World> {
-  return (await readWorlds(store, nowMs))(poolId);
+export async function readSnapshot(
+  store: StateStore,
+  poolId: string,
+  nowMs: number,
+): Promise<PoolSnapshot> {
+  return (await readSnapshots(store, nowMs))(poolId);
 }
 
 /** Reads it once for all pools: what is given makes each one's of it. Throws `unavailable`. */
-export async function readWorlds(
+export async function readSnapshots(
   store: StateStore,
   nowMs: number,
-): Promise<(poolId: string) => World> {
+): Promise<(poolId: string) => PoolSnapshot> {
   const [listed, racks, pools, fleet] = await Promise.all([
     answered(store.list('hosts')),
     answered(store.list('racks')),

@@ -1,0 +1,44 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { isTypeScript, readSources, repositoryPaths, root } from './sources.ts';
+import { findRenamed, findReplacedWords, glossaryRows, replacedWords } from './words.ts';
+
+const termsMax = 40;
+const code = readSources(repositoryPaths().filter(isTypeScript));
+const rows = glossaryRows(readFileSync(join(root, 'GLOSSARY.md'), 'utf8'));
+const terms = rows.flatMap((row) => row.terms);
+
+test('no new type has a name with a word that the glossary replaces', () => {
+  expect(code.flatMap(findReplacedWords)).toEqual([]);
+});
+
+test('the list of types that are still to be renamed names no other', () => {
+  expect(findRenamed(code)).toEqual([]);
+  expect(findRenamed(code, { 'agent/src/core.ts': ['OldTurn'] })).toHaveLength(1);
+});
+
+test('finds a replaced word in a type, and not in values, texts and tests', () => {
+  const inFile = (path: string) => {
+    const text =
+      'export interface FairTurns {\n}\nconst turn = 1; // type Turn = 1\ntype Return = 1;';
+    return findReplacedWords({ path, text }).map(({ line, message }) => `${line} ${message}`);
+  };
+  expect(inFile('packages/bmc/src/fair.ts')).toEqual([
+    '1 "FairTurns" says "turn"; the glossary\'s term is "slot"',
+  ]);
+  expect(inFile('packages/bmc/src/fair.test.ts')).toEqual([]);
+});
+
+test('the glossary has few terms, in order, each once and with its source', () => {
+  expect(terms.length).toBeGreaterThan(20);
+  expect(terms.length).toBeLessThanOrEqual(termsMax);
+  const firsts = rows.map((row) => (row.terms[0] ?? '').toLowerCase());
+  expect(firsts).toEqual([...firsts].sort());
+  expect(new Set(terms).size).toBe(terms.length);
+  expect(rows.filter(({ means, source }) => means === '' || source === '')).toEqual([]);
+});
+
+test('the glossary has the term of each word that it replaces', () => {
+  expect(Object.values(replacedWords).filter((term) => !terms.includes(term))).toEqual([]);
+});

@@ -1,0 +1,89 @@
+/**
+ * Words that the glossary replaces, in the names of types: a type's name is what others read first.
+ *
+ * G1 A word has one term instead, and the term stands in GLOSSARY.md.
+ * G2 `stillNamed` lists the types that have such a word yet. It only shrinks: a type that is gone
+ *    leaves it, and no new one joins it.
+ */
+import { codeOf } from './code-text.ts';
+import { type Finding, isTestCode, type SourceFile } from './sources.ts';
+
+/** The term that each word stands for; a plural counts as its singular (G1). */
+export const replacedWords: Readonly<Record<string, string>> = {
+  standing: 'status',
+  world: 'snapshot',
+  turn: 'slot',
+  door: 'listener',
+};
+
+/** By file, the types that are still to be renamed (G2). */
+export const stillNamed: Readonly<Record<string, readonly string[]>> = {
+  'agent/src/operations/time-limit.ts': ['TurnLimit'],
+  'controlplane/src/audit/intercept.ts': ['Door'],
+  'controlplane/src/host/turn/turn-result.ts': ['TurnResult'],
+  'controlplane/src/host/turn/turn.ts': ['Turn'],
+  'controlplane/src/workflow/batch-rules.ts': ['Turn'],
+  'controlplane/src/workflow/explain-turn.ts': ['TurnSource', 'AwaitedTurn'],
+  'packages/cli/src/world.ts': ['World'],
+};
+
+const declaration = /\b(?:class|interface|type)\s+([A-Z][\w$]*)\s*(?:=|<|\{|extends|implements)/g;
+
+/** Types of production code whose names have a replaced word and are not listed. */
+export function findReplacedWords(file: SourceFile): Finding[] {
+  if (isTestCode(file.path)) return [];
+  return namesOf(file)
+    .filter(({ name }) => !(stillNamed[file.path] ?? []).includes(name))
+    .map(({ name, word, line }) => {
+      const message = `"${name}" says "${word}"; the glossary's term is "${replacedWords[word]}"`;
+      return { path: file.path, line, message };
+    });
+}
+
+/** Entries of `listed` whose types are no more, as "path: name" (G2). */
+export function findRenamed(
+  files: readonly SourceFile[],
+  listed: Readonly<Record<string, readonly string[]>> = stillNamed,
+): string[] {
+  return Object.entries(listed).flatMap(([path, names]) => {
+    const file = files.find((each) => each.path === path);
+    const found = file === undefined ? [] : namesOf(file).map(({ name }) => name);
+    return names.filter((name) => !found.includes(name)).map((name) => `${path}: ${name}`);
+  });
+}
+
+function namesOf(file: SourceFile): { name: string; word: string; line: number }[] {
+  const code = codeOf(file.text);
+  return [...code.matchAll(declaration)].flatMap(({ 1: name = '', index }) => {
+    const word = wordsOf(name).find((each) => Object.hasOwn(replacedWords, each));
+    if (word === undefined) return [];
+    return [{ name, word, line: code.slice(0, index).split('\n').length }];
+  });
+}
+
+/** `FairTurns` is fair and turn. */
+function wordsOf(name: string): string[] {
+  const words = name
+    .replace(/([a-z0-9])([A-Z])/g, '$1-$2')
+    .toLowerCase()
+    .split('-');
+  return words.map((word) => word.replace(/s$/, ''));
+}
+
+/** The rows of the glossary. */
+export interface GlossaryRow {
+  /** One, or two that are told together. */
+  readonly terms: readonly string[];
+  readonly means: string;
+  readonly source: string;
+}
+
+export function glossaryRows(text: string): GlossaryRow[] {
+  return [...text.matchAll(/^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$/gm)]
+    .slice(1)
+    .map(([, terms = '', means = '', source = '']) => ({
+      terms: terms.split(', '),
+      means,
+      source,
+    }));
+}
