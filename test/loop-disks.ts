@@ -3,7 +3,15 @@
  * devices, and a folder that stands for /sys, /proc and /dev and shows nothing else. Needs root.
  */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, join } from 'node:path';
 import { nodeExec } from '@rackwright/platform/node';
 import { type BlockDevices, linuxDevices } from '@rackwright/runner';
@@ -59,14 +67,10 @@ export class LoopDisks {
     return devicesIn(this.folder);
   }
 
-  /** Detaches all; one that was detached before is passed over. */
+  /** Detaches those that are still ours: one that was detached before may be another test's now. */
   remove(): void {
     for (const { path } of this.disks) {
-      try {
-        run('losetup', ['--detach', path]);
-      } catch {
-        // It is not attached.
-      }
+      if (isOver(path, this.folder)) run('losetup', ['--detach', path]);
     }
     rmSync(this.folder, { recursive: true });
   }
@@ -81,6 +85,17 @@ export class LoopDisks {
     const number = run('cat', [join(real, 'dev')]);
     symlinkSync(place, join(this.folder, 'sys/dev/block', number));
     symlinkSync(path, join(this.folder, 'dev', name));
+  }
+}
+
+/** Whether a loop device shows a file in this folder. */
+function isOver(path: string, folder: string): boolean {
+  try {
+    const shown = readFileSync(join('/sys/block', basename(path), 'loop/backing_file'), 'utf8');
+    return shown.startsWith(`${folder}/`);
+  } catch {
+    // It is not attached.
+    return false;
   }
 }
 

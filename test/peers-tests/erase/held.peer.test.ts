@@ -120,3 +120,17 @@ test('opens for reading so that nothing can be written', async (context) => {
   expect((await region?.read(0, 4096))?.length).toBe(4096);
   await held.close();
 });
+
+test('leaves a loop device attached that is another test’s by now', (context) => {
+  if (missing !== undefined) context.skip(missing);
+  const [mine, theirs] = [new LoopDisks(tmpdir()), new LoopDisks(tmpdir())];
+  const { path } = mine.add(sizeBytes);
+  const file = join(theirs.folder, 'vda.img');
+  writeFileSync(file, Buffer.alloc(sizeBytes));
+  swap(path, file);
+  mine.remove();
+  const shown = () => execFileSync('losetup', ['--noheadings', '--output', 'BACK-FILE', path]);
+  expect(String(shown()).trim()).toBe(file);
+  execFileSync('losetup', ['--detach', path]);
+  theirs.remove();
+});
