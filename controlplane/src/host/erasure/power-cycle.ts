@@ -35,7 +35,7 @@ import { clearFault, setFault } from '../turn/fault.ts';
 import { invalidResult, stepFailure } from '../turn/step-failure.ts';
 import { engineSteps } from '../turn/step-names.ts';
 import { move } from '../turn/transitions.ts';
-import { inventoryNow, type Turn } from '../turn/turn.ts';
+import { identitiesNow, inventoryNow, type Turn } from '../turn/turn.ts';
 import { orderAgeOf, whyUntrue, withEvidence } from './evidence.ts';
 import { verificationPolicy } from './policy.ts';
 import { addenda, revocations } from './proof-documents.ts';
@@ -123,9 +123,7 @@ export function stayDue({ record, status }: Turn): void {
 
 /** What the reading of a run is about: of disks that are not there any more nothing can be told. */
 export function plansToProve(turn: Turn, run: Run): agent.DevicePlan[] {
-  const present = new Set(
-    inventoryNow(turn)?.devices.map((device) => deviceIdentity(deviceFactsOf(device))),
-  );
+  const present = identitiesNow(turn);
   return rereadings(turn).filter((plan) => !hasLooked(run) || present.has(keyOf(plan)));
 }
 

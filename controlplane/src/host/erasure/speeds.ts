@@ -7,7 +7,7 @@
 import { create } from '@bufbuild/protobuf';
 import { agent, type RunStep, store } from '@rackwright/api';
 import { blockBytes, type DeviceFacts, deviceFactsOf, deviceIdentity } from '@rackwright/erasure';
-import { inventoryNow, type Turn } from '../turn/turn.ts';
+import { identitiesNow, type Turn } from '../turn/turn.ts';
 import { withEvidence } from './evidence.ts';
 
 export interface DiskSpeed {
@@ -103,9 +103,7 @@ function each(
 /** Keeps what evidence measured, of disks that the host has; what it did not measure stands. */
 export function noteSpeeds(turn: Turn, outcomes: readonly agent.DeviceOutcome[]): void {
   const { record } = turn;
-  const present = new Set(
-    inventoryNow(turn)?.devices.map((device) => deviceIdentity(deviceFactsOf(device))),
-  );
+  const present = identitiesNow(turn);
   const speeds = new Map(record.diskSpeeds.map((speed) => [speed.device, speed]));
   for (const outcome of outcomes) {
     if (outcome.device === undefined) continue;

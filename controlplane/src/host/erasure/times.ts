@@ -45,8 +45,7 @@ export function eraseTimeoutMs(
   const eachMs = plans.map((plan) => Math.ceil(deviceMs(known, plan)));
   const sum = eachMs.reduce((all, ms) => all + ms, 0);
   const longest = Math.max(0, ...eachMs);
-  const workMs = Math.ceil(sum / lanes) + longest;
-  return Math.min(longestMs, Math.min(allowanceMs, configuredMs) + workMs);
+  return bounded(configuredMs, Math.ceil(sum / lanes) + longest);
 }
 
 /** Milliseconds that reading these devices again may take at most. */
@@ -56,7 +55,13 @@ export function readTimeoutMs(
   configuredMs: number,
 ): number {
   const eachMs = plans.map((plan) => Math.ceil(readMs(known, plan)));
-  const workMs = eachMs.reduce((all, ms) => all + ms, 0);
+  return bounded(
+    configuredMs,
+    eachMs.reduce((all, ms) => all + ms, 0),
+  );
+}
+
+function bounded(configuredMs: number, workMs: number): number {
   return Math.min(longestMs, Math.min(allowanceMs, configuredMs) + workMs);
 }
 

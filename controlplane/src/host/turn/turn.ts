@@ -16,6 +16,7 @@ import {
   store,
   WaitingSchema,
 } from '@rackwright/api';
+import { deviceFactsOf, deviceIdentity } from '@rackwright/erasure';
 import { copyOf } from '../../records/index.ts';
 import { cut, messageMax } from './step-failure.ts';
 import type { HostContext, HostEffect } from './types.ts';
@@ -218,4 +219,10 @@ export function inventoryNow({ effects, context }: Turn): Inventory | undefined 
     effect.kind === 'facts' && effect.facts.inventory !== undefined ? [effect.facts.inventory] : [],
   );
   return told.at(-1) ?? context.facts.inventory;
+}
+
+/** The disks that the host has now, by what names a disk wherever it is plugged in. */
+export function identitiesNow(turn: Turn): ReadonlySet<string> {
+  const { devices = [] } = inventoryNow(turn) ?? {};
+  return new Set(devices.map((device) => deviceIdentity(deviceFactsOf(device))));
 }
