@@ -1,8 +1,9 @@
 /**
- * `npm run mutate -- NAME [--all]`: breaks the code of one subject in many small ways (Stryker),
- * runs its tests against each, and tells the share that was noticed and the mutants that were not.
- * Ends with 1 below the subject's floor. `--all` begins anew; otherwise only what has changed since
- * the last run is tried again. It takes from 5 minutes to an hour, so nobody runs it but by hand.
+ * `npm run mutate -- NAME [--all] [--every N]`: breaks the code of one subject in many small ways
+ * (Stryker), runs its tests against each, and tells the share that was noticed and the mutants that
+ * were not. Ends with 1 below the subject's floor. `--all` begins anew; otherwise only what has
+ * changed since the last run is tried again. `--every N` tries a fixed random sample: about one
+ * mutant of N. It takes from 5 minutes to an hour, so nobody runs it but by hand.
  *
  * Invariants:
  * 1. Nothing in this clone is written but `.cache/mutate`: Stryker works in place on a clone of the
@@ -21,7 +22,9 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
 import { type Report, scoreOf, survivorLines } from './report.ts';
+import { sampleChecker } from './sample.ts';
 import { type Subject, subjects } from './subjects.ts';
 
 const strykerVersion = '10.1.1';
@@ -30,26 +33,36 @@ const place = join(root, '.cache/mutate');
 const clone = join(place, 'clone');
 const ownScope = '@rackwright';
 
-const [name = '', ...options] = process.argv.slice(2);
+const { positionals, values } = parseArgs({
+  allowPositionals: true,
+  options: {
+    all: { type: 'boolean', default: false },
+    every: { type: 'string', default: '1' },
+  },
+});
+const [name = ''] = positionals;
 const subject = subjects[name];
-const beginsAnew = options.includes('--all');
-if (subject === undefined || options.some((option) => option !== '--all')) {
-  console.error(`npm run mutate -- NAME [--all], NAME one of ${Object.keys(subjects).join(', ')}`);
+const beginsAnew = values.all;
+const sampleEvery = /^[1-9]\d{0,3}$/.test(values.every) ? Number(values.every) : undefined;
+if (subject === undefined || positionals.length > 1 || sampleEvery === undefined) {
+  const names = Object.keys(subjects).join(', ');
+  console.error(`npm run mutate -- NAME [--all] [--every N], NAME one of ${names}`);
   process.exit(2);
 }
-process.exitCode = run(name, subject);
+process.exitCode = run(name, subject, sampleEvery);
 
-function run(of: string, { code, tests, floorPercent }: Subject): number {
+function run(of: string, { code, tests, floorPercent }: Subject, every: number): number {
   mkdirSync(place, { recursive: true });
   installStryker();
   cloneLastCommit();
   linkModules();
   const report = join(place, `${of}.report.json`);
-  const known = join(place, `${of}.known.json`);
+  // What a sample leaves out is remembered as refused.
+  const known = join(place, every === 1 ? `${of}.known.json` : `${of}.known-${every}.json`);
   if (beginsAnew) rmSync(known, { force: true });
   rmSync(report, { force: true });
   writeFileSync(join(clone, 'vitest.mutate.config.ts'), vitestConfig(tests));
-  const config = strykerConfig(code, { report, known });
+  const config = strykerConfig(code, { report, known }, every);
   writeFileSync(join(clone, 'stryker.config.json'), JSON.stringify(config));
   const program = join(place, 'node_modules/@stryker-mutator/core/bin/stryker.js');
   const args = [program, 'run', 'stryker.config.json'];
@@ -58,7 +71,11 @@ function run(of: string, { code, tests, floorPercent }: Subject): number {
     console.error('Stryker left no report');
     return 2;
   }
-  return tell(of, JSON.parse(readFileSync(report, 'utf8')) as Report, floorPercent);
+  return tell(
+    every === 1 ? of : `${of}, a sample of 1 in ${every}`,
+    JSON.parse(readFileSync(report, 'utf8')) as Report,
+    floorPercent,
+  );
 }
 
 function tell(of: string, report: Report, floorPercent: number): number {
@@ -120,17 +137,19 @@ function vitestConfig(tests: readonly string[]): string {
 function strykerConfig(
   code: readonly string[],
   files: { readonly report: string; readonly known: string },
+  every: number,
 ) {
   const tests = ['test.ts', 'fixture.ts'].map((ending) => `!**/*.${ending}`);
   return {
     testRunner: 'vitest',
-    plugins: ['@stryker-mutator/vitest-runner'],
+    plugins: ['@stryker-mutator/vitest-runner', join(import.meta.dirname, 'sample.ts')],
     vitest: { configFile: 'vitest.mutate.config.ts', related: false },
     inPlace: true,
     mutate: [...code.map((folder) => `${folder}/**/*.ts`), ...tests, '!**/testing/**'],
     // Texts are for people; types are checked by the compiler, not by tests.
     mutator: { excludedMutations: ['StringLiteral'] },
-    checkers: [],
+    checkers: every === 1 ? [] : [sampleChecker],
+    sampleEvery: every,
     disableTypeChecks: false,
     // Each mutant of what runs as a module loads would need all tests in a new process.
     ignoreStatic: true,
