@@ -1,4 +1,6 @@
 /** The folder's copy of the authorities, and the key files of an older release. */
+import { toBinary } from '@bufbuild/protobuf';
+import { store as wire } from '@rackwright/api';
 import type { Clock } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
 import { ForgetfulFiles, forgetfulDisk } from '@rackwright/platform/testing';
@@ -52,7 +54,9 @@ test('the copy is read as it was written, with the certificates beside it', asyn
   const record = await newAuthorities(making);
   await writeAuthorities(folder, record);
   const copy = await readCopy(folder);
-  expect(copy).toEqual(record);
+  expect(copy && toBinary(wire.TrustRecordSchema, copy)).toEqual(
+    toBinary(wire.TrustRecordSchema, record),
+  );
   expect(copy?.generation).toBe(1n);
   expect(await readText(folder, 'ca.pem')).toBe(certificatesOf(record).join(''));
 });

@@ -208,9 +208,10 @@ async function wipeEnds({ open, sizeBytes }: ImageDisk): Promise<void> {
   await open.writeZeros(0, headBytes);
   await open.writeZeros(sizeBytes - headBytes, headBytes);
   await open.flush();
+  const zeros = new Uint8Array(headBytes);
   for (const offset of [0, sizeBytes - headBytes]) {
     const found = await open.read(offset, headBytes);
-    if (found.every((byte) => byte === 0)) continue;
+    if (Buffer.compare(found, zeros) === 0) continue;
     const problem = `zeros written at ${offset} are not read back`;
     throw new ImageError('notReadBack', problem);
   }
