@@ -1,0 +1,260 @@
+/** What a device does while it is held: marks that are lost, errors, losses, words of its own. */
+import { agent } from '@rackwright/api';
+import type { NvmeFacts } from '@rackwright/erasure';
+import { expect, test } from 'vitest';
+import {
+  type BlockDevices,
+  DeviceError,
+  type HeldDevice,
+  type OpenRegion,
+} from '../block-devices.ts';
+import { fileDisks } from '../linux/file-disks.ts';
+import { addDisk, clock, deviceLog, folder, image, mib, run, verdicts } from './erase.fixture.ts';
+
+/** File disks whose held device is changed by `change`, by the name of the device. */
+function heldAs(change: (held: HeldDevice, name: string) => Partial<HeldDevice>): BlockDevices {
+  const devices = fileDisks(folder, clock);
+  return {
+    ...devices,
+    hold: async (device, access) => {
+      const held = await devices.hold(device, access);
+      const whole: HeldDevice = {
+        regions: held.regions,
+        confirm: () => held.confirm(),
+        present: () => held.present(),
+        nvmeFormat: (mode) => held.nvmeFormat(mode),
+        eraseItself: (method) => held.eraseItself(method),
+        busyWith: () => held.busyWith(),
+        readLog: () => held.readLog(),
+        close: () => held.close(),
+      };
+      return { ...whole, ...change(whole, device.name) };
+    },
+  };
+}
+
+/** The regions of a device with some of their calls changed. */
+function regionsAs(held: HeldDevice, change: (open: OpenRegion) => Partial<OpenRegion>) {
+  return {
+    regions: held.regions.map((open): OpenRegion => {
+      const whole: OpenRegion = {
+        read: (offset, length) => open.read(offset, length),
+        readInto: (offset, target) => open.readInto(offset, target),
+        write: (offset, bytes) => open.write(offset, bytes),
+        writeZeros: (offset, length) => open.writeZeros(offset, length),
+        discard: (offset, length) => open.discard(offset, length),
+        flush: () => open.flush(),
+      };
+      return { ...whole, ...change(whole) };
+    }),
+  };
+}
+
+const crypto = { transport: 'nvme', nvme: { cryptoEraseSupported: true } };
+const messageOf = (end: { result: object }): string => {
+  return (end.result as { message?: string }).message ?? '';
+};
+
+test('a cryptographic erase whose marks are lost afterwards is not believed', async () => {
+  addDisk('nvme0', crypto);
+  let formatted = false;
+  let dropped = 0;
+  const devices = heldAs((held) => ({
+    ...regionsAs(held, (open) => ({
+      write: async (offset, bytes) => {
+        if (!formatted) return open.write(offset, bytes);
+        dropped += 1;
+      },
+    })),
+    nvmeFormat: async (mode) => {
+      formatted = true;
+      return held.nvmeFormat(mode);
+    },
+  }));
+  const end = await run({ context: { devices } });
+  expect(dropped).toBeGreaterThan(0);
+  expect(end.result).toMatchObject({ kind: 'failed', type: 'unverified' });
+  expect(messageOf(end)).toMatch(/the mark written at \d+ after the erasure is lost/);
+});
+
+test('a mark that cannot be read is no proof either', async () => {
+  addDisk('nvme0', crypto);
+  const devices = heldAs((held) =>
+    regionsAs(held, () => ({
+      read: () => Promise.reject(new DeviceError('no answer', { operation: 'read' })),
+    })),
+  );
+  const end = await run({ context: { devices } });
+  expect(messageOf(end)).toMatch(/the mark at \d+: no answer/);
+  expect(verdicts(end)).toEqual([agent.VerdictKind.UNVERIFIED]);
+});
+
+test('evidence tells the marks, the challenge and what the device says itself', async () => {
+  addDisk('nvme0', crypto);
+  const said = heldAs(() => ({ readLog: async () => ['error log: empty'] }));
+  const log = (await run({ context: { devices: said } })).evidence?.devices?.[0]?.log ?? [];
+  expect(log).toContainEqual(
+    expect.stringMatching(/^nvme0: \d+ challenge blocks written and read/),
+  );
+  expect(log).toContainEqual(expect.stringMatching(/^nvme0: \d+ marks written after it$/));
+  expect(log.at(-1)).toBe('error log: empty');
+  const mute = heldAs(() => ({ readLog: () => Promise.reject(new DeviceError('no log page')) }));
+  const without = (await run({ context: { devices: mute } })).evidence?.devices?.[0]?.log ?? [];
+  expect(without.at(-1)).toBe("the device's own log cannot be read: no log page");
+});
+
+test('a challenge that reads back differently ends before anything is erased', async () => {
+  addDisk('sda');
+  const devices = heldAs((held) =>
+    regionsAs(held, (open) => ({
+      readInto: async (offset, target) => {
+        await open.readInto(offset, target);
+        target[target.length - 1] = (target.at(-1) ?? 0) ^ 1;
+      },
+    })),
+  );
+  const end = await run({ context: { devices } });
+  expect(end.result).toMatchObject({ kind: 'failed', type: 'ioError' });
+  expect(messageOf(end)).toMatch(/the block just written at offset \d+ reads back differently/);
+  expect(end.evidence?.devices?.[0]).toMatchObject({ challengeBlocksWritten: 0n });
+  expect(deviceLog('sda').some(({ kind }) => kind === 'discard')).toBe(false);
+});
+
+test('a device that fails is asked whether it is still there, and the loss is told', async () => {
+  addDisk('sda');
+  for (const [loss, type, told] of [
+    ['vanished', 'deviceVanished', agent.DeviceLoss.VANISHED],
+    ['changed', 'deviceChanged', agent.DeviceLoss.CHANGED],
+  ] as const) {
+    let failed = false;
+    const devices = heldAs((held) => ({
+      ...regionsAs(held, () => ({
+        discard: async () => {
+          failed = true;
+          throw new DeviceError('the discard failed', { operation: 'discard' });
+        },
+      })),
+      present: async () => {
+        if (failed) throw new DeviceError('it is another one', { loss });
+      },
+    }));
+    const end = await run({ context: { devices } });
+    expect(end.result).toMatchObject({ kind: 'failed', type });
+    expect(messageOf(end)).toContain('the discard failed');
+    const [outcome] = end.evidence?.devices ?? [];
+    expect(outcome).toMatchObject({ loss: told, errors: { discard: 1n } });
+    expect(outcome?.log).toContain('it is another one');
+  }
+});
+
+test('a device that cannot be held is told with its reason, and the others are erased', async () => {
+  addDisk('sda');
+  addDisk('sdb');
+  const devices = fileDisks(folder, clock);
+  const refusing: BlockDevices = {
+    ...devices,
+    hold: (device, access) =>
+      device.name === 'sda'
+        ? Promise.reject(new DeviceError('is in use by md0', { loss: 'changed' }))
+        : devices.hold(device, access),
+  };
+  const end = await run({ context: { devices: refusing } });
+  expect(end.result).toMatchObject({ kind: 'failed', type: 'deviceChanged' });
+  expect(messageOf(end)).toBe(
+    '1 of 2 devices is not proved erased: S-sda (sda): not erased: is in use by md0',
+  );
+  expect(verdicts(end)).toEqual([agent.VerdictKind.UNVERIFIED, agent.VerdictKind.ERASED]);
+  expect(image('sda').includes('PATTERN!')).toBe(true);
+});
+
+test('a fault of ours while devices are taken leaves none of them held', async () => {
+  addDisk('sda');
+  addDisk('sdb');
+  const devices = fileDisks(folder, clock);
+  let closed = 0;
+  const broken: BlockDevices = {
+    ...devices,
+    hold: async (device, access) => {
+      if (device.name === 'sdb') throw new TypeError('a fault of ours');
+      const held = await devices.hold(device, access);
+      return Object.assign(Object.create(held) as HeldDevice, {
+        close: async () => {
+          closed += 1;
+          await held.close();
+        },
+      });
+    },
+  };
+  await expect(run({ context: { devices: broken } })).rejects.toThrow('a fault of ours');
+  expect(closed).toBe(1);
+});
+
+test('proof that data is there outranks every other failure', async () => {
+  addDisk('sda', { faults: [{ kind: 'lying', operation: 'discard' }] });
+  addDisk('sdb', { discardSupported: false });
+  const devices = heldAs((held, name) => {
+    if (name !== 'sdb') return {};
+    const writeZeros = () => Promise.reject(new DeviceError('pulled', { loss: 'vanished' }));
+    return regionsAs(held, () => ({ writeZeros }));
+  });
+  const end = await run({ context: { devices } });
+  expect(end.result).toMatchObject({ kind: 'failed', type: 'notErased' });
+  expect(messageOf(end)).toMatch(/^2 of 2 devices are not proved erased: /);
+});
+
+test('a reason is as long as evidence carries it', async () => {
+  addDisk('sda');
+  const devices = heldAs(() => ({
+    confirm: () => Promise.reject(new DeviceError('x'.repeat(2_000))),
+  }));
+  const end = await run({ context: { devices } });
+  const reason = end.evidence?.devices?.[0]?.verdictReason ?? '';
+  expect(reason.length).toBeGreaterThan(400);
+  expect(Buffer.byteLength(reason)).toBeLessThanOrEqual(512);
+});
+
+test('what a device holds beyond its namespaces is told as not examined', async () => {
+  addDisk('nvme0', crypto);
+  const devices = fileDisks(folder, clock);
+  const notExamined = async (more: Partial<NvmeFacts>) => {
+    const listed = async () => {
+      const listing = await devices.list();
+      const [first] = listing.devices;
+      if (first?.nvme === undefined) throw new Error('there is one NVMe disk');
+      return { ...listing, devices: [{ ...first, nvme: { ...first.nvme, ...more } }] };
+    };
+    const end = await run({ context: { devices: { ...devices, list: listed } } });
+    return end.evidence?.devices?.[0]?.notExamined;
+  };
+  expect(await notExamined({})).toEqual([]);
+  expect(await notExamined({ namespacesUnlisted: true, unallocatedBytes: 4_096 })).toEqual([
+    'namespaces that are not attached: it does not say whether any',
+    '4096 bytes that are in no namespace',
+  ]);
+  const hiddenNamespaces = Array.from({ length: 20 }, (_, at) => at + 2);
+  const [said = ''] = (await notExamined({ hiddenNamespaces })) ?? [];
+  expect(said).toMatch(/^20 namespaces that are not attached, such as 2, .*, 17$/);
+});
+
+test('the kernel is asked for the device every few seconds while it is written', async () => {
+  addDisk('sda', { discardSupported: false }, undefined, 64 * mib);
+  let nowMs = clock.nowMs();
+  let looks = 0;
+  const slow = { ...clock, nowMs: () => nowMs };
+  const devices = heldAs((held) => ({
+    ...regionsAs(held, (open) => ({
+      writeZeros: async (offset, length) => {
+        nowMs += 5_000;
+        await open.writeZeros(offset, length);
+      },
+    })),
+    present: async () => {
+      looks += 1;
+      if (looks === 2) throw new DeviceError('is gone', { loss: 'vanished' });
+    },
+  }));
+  const end = await run({ context: { devices, clock: slow } });
+  expect(end.result).toMatchObject({ kind: 'failed', type: 'deviceVanished' });
+  expect(image('sda').includes('PATTERN!')).toBe(true);
+  expect(Number(end.evidence?.devices?.[0]?.bytesWritten)).toBeGreaterThan(0);
+});

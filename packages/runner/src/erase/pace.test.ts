@@ -1,0 +1,59 @@
+import { expect, test } from 'vitest';
+import { durationWords, Pace } from './pace.ts';
+
+function paced(totalBytes: number) {
+  const clock = { nowMs: 1_000 };
+  const pace = new Pace({ suspendAwareMs: () => clock.nowMs }, totalBytes);
+  return { clock, pace };
+}
+
+test('speed is told after two seconds, and counted from the first transfer', () => {
+  const { clock, pace } = paced(10_000_000);
+  clock.nowMs = 50_000;
+  pace.add(1_000_000);
+  expect(pace.words()).toBe('');
+  clock.nowMs += 1_999;
+  expect(pace.words()).toBe('');
+  clock.nowMs += 1;
+  expect(pace.words()).toBe('500 kB/s, 18 s left');
+  expect(pace.bytes).toBe(1_000_000);
+});
+
+test('nothing is told of speed while no byte has come', () => {
+  const { clock, pace } = paced(10);
+  pace.add(0);
+  clock.nowMs += 10_000;
+  expect(pace.words()).toBe('');
+});
+
+test('very slow devices have a speed, fast ones are told in MB/s', () => {
+  const slow = paced(1_000);
+  slow.pace.add(10);
+  slow.clock.nowMs += 100_000;
+  expect(slow.pace.words()).toBe('1 kB/s, 2 h 45 min left');
+  const fast = paced(4_000_000);
+  fast.pace.add(2_000_000);
+  fast.clock.nowMs += 2_000;
+  expect(fast.pace.words()).toBe('1 MB/s, 2 s left');
+});
+
+test('what is more than planned is not more than all, and nothing takes no time', () => {
+  const { clock, pace } = paced(1_000);
+  expect(pace.fraction).toBe(0);
+  pace.add(1_500);
+  clock.nowMs += 2_000;
+  expect(pace.fraction).toBe(1);
+  expect(pace.words()).toBe('1 kB/s, 0 s left');
+  expect(paced(0).pace.fraction).toBe(1);
+});
+
+test.each([
+  [0, '0 s'],
+  [59_000, '59 s'],
+  [59_001, '1 min'],
+  [3_540_000, '59 min'],
+  [3_540_001, '1 h'],
+  [7_320_000, '2 h 2 min'],
+])('%d ms are told as %s', (ms, words) => {
+  expect(durationWords(ms)).toBe(words);
+});

@@ -1,0 +1,101 @@
+import { create } from '@bufbuild/protobuf';
+import { agent } from '@rackwright/api';
+import { type DeviceFacts, methodToWire, storageDeviceOf } from '@rackwright/erasure';
+import { expect, test } from 'vitest';
+import { findTargets } from './targets.ts';
+
+const mib = 1024 ** 2;
+
+function disk(change: Partial<DeviceFacts> = {}): DeviceFacts {
+  const region = { name: 'sda', sizeBytes: 2 * mib, logicalBlockBytes: 512 };
+  return {
+    ...{ name: 'sda', transport: 'sata', model: 'M', serial: 'S1', wwn: 'W1', firmware: '1' },
+    ...{ sizeBytes: 2 * mib, rotational: false, removable: false, readOnly: false },
+    ...{ discardSupported: true, raidVolume: false, holders: [], partitions: [] },
+    regions: [region],
+    ...change,
+  };
+}
+
+const plan = (device: DeviceFacts | undefined, more: Partial<agent.DevicePlan> = {}) =>
+  create(agent.DevicePlanSchema, {
+    ...(device === undefined ? {} : { device: storageDeviceOf(device) }),
+    method: methodToWire('overwrite'),
+    ...more,
+  });
+
+const listing = (...devices: DeviceFacts[]) => ({ devices, signs: [] });
+
+test.each<[string, Partial<DeviceFacts>, string]>([
+  ['model', { model: 'N' }, 'has the model "N", not "M" as planned'],
+  ['WWN', { wwn: 'W2' }, 'has the WWN "W2", not "W1" as planned'],
+  ['transport', { transport: 'nvme' }, 'has the transport "nvme", not "sata" as planned'],
+  [
+    'size',
+    { regions: [{ name: 'sda', sizeBytes: 3 * mib, logicalBlockBytes: 512 }] },
+    'has the size "3145728", not "2097152" as planned',
+  ],
+])('another %s is another disk', (_, change, words) => {
+  const found = findTargets([plan(disk())], listing(disk(change)));
+  expect(found).toEqual({
+    kind: 'changed',
+    differences: [`disk S1 ${words}`],
+    onlyMissing: false,
+  });
+});
+
+test('a name, holders and partitions may differ', () => {
+  const now = disk({
+    name: 'sdz',
+    firmware: '2',
+    partitions: [{ region: 'sda', offsetBytes: 0, sizeBytes: 1 }],
+  });
+  expect(findTargets([plan(disk())], listing(now))).toMatchObject({
+    kind: 'targets',
+    targets: [{ identity: 'S1', device: { name: 'sdz' }, plan: { kind: 'erase' } }],
+  });
+});
+
+test('a device that is missing is told apart from one that is another', () => {
+  const other = disk({ serial: 'S2', wwn: 'W2', name: 'sdb' });
+  const missing = findTargets([plan(disk()), plan(other)], listing(disk()));
+  expect(missing).toMatchObject({ kind: 'changed', onlyMissing: true });
+  const both = findTargets([plan(disk()), plan(other)], listing(disk({ model: 'N' })));
+  expect(both).toMatchObject({ kind: 'changed', onlyMissing: false });
+});
+
+test('an order without a known method, or for a disk that must not be written, is refused', () => {
+  const unknown = plan(disk(), { method: agent.ErasureMethod.UNSPECIFIED });
+  expect(findTargets([unknown], listing(disk()))).toMatchObject({
+    targets: [{ plan: { kind: 'refused', reason: 'the order names no known method' } }],
+  });
+  const readOnly = disk({ readOnly: true });
+  expect(findTargets([plan(readOnly)], listing(readOnly))).toMatchObject({
+    targets: [{ plan: { kind: 'refused', reason: 'is read-only' } }],
+  });
+});
+
+test('the only method of a step counts, whatever the order says of the device', () => {
+  const found = findTargets([plan(disk())], listing(disk()), 'metadataOnly');
+  expect(found).toMatchObject({ targets: [{ plan: { kind: 'erase', method: 'metadataOnly' } }] });
+});
+
+test('an order for nothing finds nothing, and a disk that nobody ordered is a difference', () => {
+  expect(findTargets([], listing())).toEqual({ kind: 'none' });
+  expect(findTargets([], listing(disk()))).toMatchObject({
+    kind: 'changed',
+    differences: [expect.stringContaining('S1 (sda) is not in the plan')],
+  });
+});
+
+test('storage of elsewhere counts only when it is ordered', () => {
+  const lun = disk({ serial: 'S2', wwn: 'W2', name: 'sdb', transport: 'iscsi' });
+  expect(findTargets([plan(disk())], listing(disk(), lun))).toMatchObject({
+    kind: 'targets',
+    targets: [{ identity: 'S1' }],
+  });
+  expect(findTargets([plan(disk()), plan(lun)], listing(disk(), lun))).toMatchObject({
+    kind: 'targets',
+    targets: [{ identity: 'S1' }, { identity: 'S2', plan: { kind: 'erase' } }],
+  });
+});
