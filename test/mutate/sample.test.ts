@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type CandidateMutant, isSampled, strykerPlugins } from './sample.ts';
+import { type CandidateMutant, isSampled, SampleChecker, strykerPlugins } from './sample.ts';
 
 function candidate(at: number, fileName = '/clone/src/a.ts'): CandidateMutant {
   const location = { start: { line: at, column: 4 } };
@@ -24,9 +24,8 @@ test('a mutant is in the sample wherever the clone stands and whatever its numbe
 
 test('the plugin lets through what is in the sample, and refuses the others', async () => {
   const [plugin] = strykerPlugins;
-  const checker = new (plugin?.injectableClass as NonNullable<typeof plugin>['injectableClass'])({
-    sampleEvery: 5,
-  });
+  expect(plugin?.injectableClass).toBe(SampleChecker);
+  const checker = new SampleChecker({ sampleEvery: 5 });
   const answers = await checker.check(thousand);
   for (const mutant of thousand) {
     const status = isSampled(mutant, 5) ? 'passed' : 'compileError';

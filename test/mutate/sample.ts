@@ -37,7 +37,8 @@ type Answer =
   | { readonly status: 'passed' }
   | { readonly status: 'compileError'; readonly reason: string };
 
-class SampleChecker {
+/** Refuses what is not in the sample. */
+export class SampleChecker {
   static readonly inject = ['options'] as const;
   readonly #every: number;
 

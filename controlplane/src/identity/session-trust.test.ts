@@ -4,7 +4,6 @@ import type { CallContext } from '@rackwright/api';
 import type { Clock } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
 import { beforeEach, expect, test } from 'vitest';
-import type { Authorities } from './authorities.ts';
 import {
   generatePrivateKeyPem,
   issueServerCertificate,
@@ -14,8 +13,7 @@ import {
 } from './authority.ts';
 import type { Refused } from './enrolment.ts';
 import type { Attended } from './rack-keys.ts';
-import { defaultTrustTiming } from './rotation.ts';
-import { createSessionTrust } from './session-trust.ts';
+import { type Believed, createSessionTrust } from './session-trust.ts';
 
 const hourMs = 3_600_000;
 const startMs = Date.UTC(2026, 10, 20);
@@ -44,11 +42,23 @@ function fireTimers(): void {
   }
 }
 
-/** The parts of the authorities that sessions look at. */
-function authoritiesOf(agentCertificateMs: number): Authorities {
+function authoritiesOf(agentCertificateMs: number): Believed {
   const now = { certificates: ['one', 'two'], caSha256: 'ab'.repeat(32) };
-  return { now, timing: { ...defaultTrustTiming, agentCertificateMs } } as unknown as Authorities;
+  return { now, timing: { agentCertificateMs }, existing: async () => [], onChange: () => {} };
 }
+
+function contextOf(certificate: PeerCertificate | undefined): CallContext {
+  return {
+    method: '/x/Y',
+    header: () => undefined,
+    peerAddress: '127.0.0.1:1',
+    peerCertificate: () => certificate,
+    signal: new AbortController().signal,
+    deadlineMs: Number.POSITIVE_INFINITY,
+  };
+}
+
+type PeerCertificate = NonNullable<ReturnType<CallContext['peerCertificate']>>;
 
 /** A session whose certificate is good for 90 days, and what it was ended with. */
 async function attendOne() {
@@ -71,8 +81,7 @@ async function attendOne() {
   };
   const trust = createSessionTrust({ authorities: authoritiesOf(hourMs), rackKeys, clock });
   const ends: [string, string][] = [];
-  const context = { peerCertificate: () => certificate } as unknown as CallContext;
-  const leave = trust.attend(context, 'r1', (...why) => void ends.push(why));
+  const leave = trust.attend(contextOf(certificate), 'r1', (...why) => void ends.push(why));
   return { trust, attended, ends, leave };
 }
 
@@ -120,8 +129,7 @@ test('a session that was left is ended by nothing any more', async () => {
 test('a caller without a certificate is not attended', async () => {
   const { trust, attended, leave } = await attendOne();
   leave();
-  const context = { peerCertificate: () => undefined } as unknown as CallContext;
-  trust.attend(context, 'r1', () => {})();
+  trust.attend(contextOf(undefined), 'r1', () => {})();
   expect(attended.size).toBe(0);
   expect(timers.size).toBe(0);
 });

@@ -7,12 +7,19 @@ import { create } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/api';
 import { atWallTime, type Clock } from '@rackwright/platform';
 import type { SessionTrust } from '../agents/index.ts';
-import type { Authorities } from './authorities.ts';
+import type { Authorities, TrustNow } from './authorities.ts';
 import type { EnrolmentRefusal } from './enrolment.ts';
 import type { RackKeys } from './rack-keys.ts';
+import type { TrustTiming } from './rotation.ts';
+
+/** What is believed now, and how long agents' certificates live. */
+export interface Believed extends Pick<Authorities, 'existing' | 'onChange'> {
+  readonly now: Pick<TrustNow, 'certificates' | 'caSha256'>;
+  readonly timing: Pick<TrustTiming, 'agentCertificateMs'>;
+}
 
 export interface SessionTrustParts {
-  readonly authorities: Authorities;
+  readonly authorities: Believed;
   readonly rackKeys: Pick<RackKeys, 'attend'>;
   readonly clock: Clock;
 }

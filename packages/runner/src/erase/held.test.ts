@@ -131,7 +131,7 @@ test('a device that fails is asked whether it is still there, and the loss is to
       ...regionsAs(held, () => ({
         discard: async () => {
           failed = true;
-          throw new DeviceError('the discard failed', { operation: 'discard' });
+          throw new DeviceError('the discard failed', { operation: 'write' });
         },
       })),
       present: async () => {
@@ -142,12 +142,12 @@ test('a device that fails is asked whether it is still there, and the loss is to
     expect(end.result).toMatchObject({ kind: 'failed', type });
     expect(messageOf(end)).toContain('the discard failed');
     const [outcome] = end.evidence?.devices ?? [];
-    expect(outcome).toMatchObject({ loss: told, errors: { discard: 1n } });
+    expect(outcome).toMatchObject({ loss: told, errors: { write: 1n } });
     expect(outcome?.log).toContain('it is another one');
   }
 });
 
-test('a device that cannot be held is told with its reason, and the others are erased', async () => {
+test('a device that cannot be held is told with its reason; the others are erased', async () => {
   addDisk('sda');
   addDisk('sdb');
   const devices = fileDisks(folder, clock);

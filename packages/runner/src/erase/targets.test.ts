@@ -17,7 +17,10 @@ function disk(change: Partial<DeviceFacts> = {}): DeviceFacts {
   };
 }
 
-const plan = (device: DeviceFacts | undefined, more: Partial<agent.DevicePlan> = {}) =>
+const plan = (
+  device: DeviceFacts | undefined,
+  more: Pick<Partial<agent.DevicePlan>, 'method'> = {},
+) =>
   create(agent.DevicePlanSchema, {
     ...(device === undefined ? {} : { device: storageDeviceOf(device) }),
     method: methodToWire('overwrite'),

@@ -129,7 +129,7 @@ test.each([
   expect(headIsZero()).toBe(true);
 });
 
-test('a disk that fails again while its head is taken back fails for the first reason', async () => {
+test('a disk that fails again while its head is taken back tells the first reason', async () => {
   let heads = 0;
   const end = await disk.provision(gptImage(), {
     within: (open) => ({
