@@ -175,6 +175,8 @@ function childEnvironment() {
   return {
     NODE_COMPILE_CACHE: join(root, '.cache', 'compiled'),
     ...process.env,
+    // So that the tests end with us, also when we are killed: see test/run-folder.ts.
+    RACKWRIGHT_STARTER: String(process.pid),
     PATH: `${binFolder}${delimiter}${process.env.PATH ?? ''}`,
   };
 }

@@ -1,9 +1,8 @@
 /**
- * `node warden.main.ts FOLDER`: waits until its standard input closes, then ends every process that
- * has the folder among its words, and removes the folder.
+ * `node warden.main.ts FOLDER`: waits until its standard input closes, then takes back what the run
+ * of that folder made in the machine.
  */
-import { rmSync } from 'node:fs';
-import { endProcessesOf, processesOf } from './e2e/leftovers.ts';
+import { takeBack } from './run-leftovers.ts';
 
 const [folder = ''] = process.argv.slice(2);
 if (folder === '') throw new Error('usage: warden.main.ts FOLDER');
@@ -13,8 +12,5 @@ process.stdin.resume();
 process.stdin.once('close', () => void end());
 
 async function end(): Promise<void> {
-  const left = processesOf(folder);
-  if (left.length > 0) console.error(`ended what the tests had left: ${left.length} processes`);
-  await endProcessesOf(folder);
-  rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+  for (const line of await takeBack(folder)) console.error(line);
 }

@@ -10,28 +10,49 @@ export interface FoundProcess {
   readonly words: string;
 }
 
-/** Processes with the folder anywhere among their words, but for this one. */
-export function processesOf(folder: string): FoundProcess[] {
+/** What can be told of a process of this user, and of every one by root. */
+export interface ProcessFacts extends FoundProcess {
+  /** `NAME=value` as it was when the program began. */
+  environment(): readonly string[];
+}
+
+/** The processes that are asked for, but for this one. */
+export function processesWith(asked: (facts: ProcessFacts) => boolean): FoundProcess[] {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   return pids.flatMap((name) => {
-    try {
-      const words = readFileSync(`/proc/${name}/cmdline`, 'utf8').replaceAll('\0', ' ');
-      const pid = Number(name);
-      return words.includes(folder) && pid !== process.pid ? [{ pid, words }] : [];
-    } catch {
-      // It has ended since it was listed.
-      return [];
-    }
+    const pid = Number(name);
+    if (pid === process.pid) return [];
+    const words = stringsOf(name, 'cmdline').join(' ');
+    const environment = () => stringsOf(name, 'environ');
+    return asked({ pid, words, environment }) ? [{ pid, words }] : [];
   });
+}
+
+/** Processes with the folder anywhere among their words, but for this one. */
+export function processesOf(folder: string): FoundProcess[] {
+  return processesWith(({ words }) => words.includes(folder));
+}
+
+/** Empty for a process that has ended since it was listed, and for a file of another user. */
+function stringsOf(pid: string, file: 'cmdline' | 'environ'): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8').split('\0');
+  } catch {
+    return [];
+  }
+}
+
+export function endProcessesOf(folder: string): Promise<void> {
+  return endProcesses(() => processesOf(folder));
 }
 
 /**
  * Ends them by SIGKILL until there are none: one that is just being started, say a machine that a
  * BMC switches on, is met by the next look.
  */
-export async function endProcessesOf(folder: string): Promise<void> {
+export async function endProcesses(find: () => readonly FoundProcess[]): Promise<void> {
   for (const endMs = Date.now() + endTimeoutMs; ; ) {
-    const found = processesOf(folder);
+    const found = find();
     if (found.length === 0) return;
     if (Date.now() > endMs) {
       throw new Error(`still there: ${found.map(({ words }) => words).join('; ')}`);

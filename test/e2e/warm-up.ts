@@ -8,6 +8,7 @@ import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { bundle } from '@rackwright/debian';
 import type { TestProject } from 'vitest/node';
+import { folderInClone } from '../run-folder.ts';
 import { entries, root } from './programs.ts';
 
 /** One place for all runs, so that they leave no more than one; nothing in it is ever read back. */
@@ -22,6 +23,7 @@ export async function setup(project: TestProject): Promise<void> {
 
 async function bundlePrograms(): Promise<void> {
   await mkdir(folder, { recursive: true });
+  const scratch = folderInClone('programs-');
   const about = await readFile(join(root, 'package.json'), 'utf8');
   const { version } = JSON.parse(about) as { version: string };
   await Promise.all(
@@ -29,7 +31,7 @@ async function bundlePrograms(): Promise<void> {
       const { code } = await bundle(root, entry, version);
       const file = join(folder, `${name}.mjs`);
       // Another run may just be reading the one of before.
-      const whole = `${file}.${process.pid}`;
+      const whole = join(scratch, `${name}.mjs`);
       await writeFile(whole, code);
       await rename(whole, file);
       if (process.env['NODE_COMPILE_CACHE'] === undefined) return;

@@ -2,9 +2,10 @@
  * Each page that tells how to add a part: the compiler names the places that the page lists. The
  * changes of all pages are made in one copy of the sources, since each look at it takes seconds.
  */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { folderInClone } from '../run-folder.ts';
 import { root } from '../tidy/sources.ts';
 import { namedPlaces, type Page, pageLinesMax, pages } from './pages.ts';
 import { applyEdit, copySources, filesThatFail, generate } from './scratch.ts';
@@ -13,8 +14,7 @@ const textOf = ({ path }: Page): string => readFileSync(join(root, path), 'utf8'
 let folder = '';
 
 beforeAll(() => {
-  mkdirSync(join(root, '.cache'), { recursive: true });
-  folder = mkdtempSync(join(root, '.cache', 'how-to-'));
+  folder = folderInClone('how-to-');
   copySources(folder);
 });
 

@@ -3,16 +3,11 @@
  * and a second one on the same bridge for the site's own DHCP server and router.
  *
  * 1. Nothing of it touches the machine's own network.
- * 2. The names carry our process id, so that what a killed lab left behind can be told from what a
- *    living one uses; the next lab removes it.
  */
 import { randomBytes } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { runProgram, until } from './processes.ts';
+import { makeNamespace, namespaceName, namespacesWhere, sweepNamespaces } from './namespaces.ts';
+import { runProgram } from './processes.ts';
 import type { Undo } from './undo.ts';
-
-const NAME = /^rwlab-(\d+)-[0-9a-f]+(-site)?$/;
-const KILL_WAIT_MS = 30_000;
 
 /** The addresses of the lab. All of them are in 10.77.0.0/24. */
 export const LAB_ADDRESS = {
@@ -39,13 +34,10 @@ export interface LabNetwork {
 
 /** Makes the network with a tap for each of `machines` machines. */
 export async function makeNetwork(undo: Undo, machines: number): Promise<LabNetwork> {
-  await sweepNetworks();
-  const namespace = `rwlab-${process.pid}-${randomBytes(2).toString('hex')}`;
+  await sweepNamespaces('rwlab');
+  const namespace = namespaceName('rwlab', randomBytes(2).toString('hex'));
   const siteNamespace = `${namespace}-site`;
-  for (const name of [namespace, siteNamespace]) {
-    undo.add(`remove ${name}`, () => removeNamespace(name));
-    await runProgram('ip', ['netns', 'add', name]);
-  }
+  for (const name of [namespace, siteNamespace]) await makeNamespace(undo, name);
   const ip = (text: string): Promise<string> =>
     runProgram('ip', ['-n', namespace, ...text.split(' ')]);
   const site = (text: string): Promise<string> =>
@@ -71,36 +63,6 @@ export async function makeNetwork(undo: Undo, machines: number): Promise<LabNetw
 }
 
 /** Names of the lab namespaces that exist, living or left behind. */
-export async function labNamespaces(): Promise<string[]> {
-  const text = await runProgram('ip', ['netns', 'list']);
-  return text
-    .split('\n')
-    .map((line) => line.split(' ')[0] ?? '')
-    .filter((name) => NAME.test(name));
-}
-
-/** Removes the namespaces of labs whose process is gone, with what still runs in them. */
-async function sweepNetworks(): Promise<void> {
-  for (const name of await labNamespaces()) {
-    const pid = NAME.exec(name)?.[1];
-    if (pid !== undefined && !existsSync(`/proc/${pid}`)) await removeNamespace(name);
-  }
-}
-
-async function removeNamespace(name: string): Promise<void> {
-  if (!(await labNamespaces()).includes(name)) return;
-  const pids = async (): Promise<number[]> =>
-    (await runProgram('ip', ['netns', 'pids', name])).split('\n').filter(Boolean).map(Number);
-  await until(`the end of the processes in ${name}`, KILL_WAIT_MS, async () => {
-    const left = await pids();
-    for (const pid of left) {
-      try {
-        process.kill(pid, 'SIGKILL');
-      } catch {
-        // it has ended meanwhile
-      }
-    }
-    return left.length === 0;
-  });
-  await runProgram('ip', ['netns', 'delete', name]);
+export function labNamespaces(): Promise<string[]> {
+  return namespacesWhere(({ kind }) => kind === 'rwlab');
 }

@@ -9,9 +9,10 @@
  * A4 At a release the image is that of the definitions. The changelog says whether this is one.
  */
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
+import { folderInClone } from '../run-folder.ts';
 import { gitTrust, root } from './sources.ts';
 
 /** The descriptors of the last release; `npm run gen -- --released` writes them (A2). */
@@ -19,10 +20,9 @@ export const released = join(root, 'proto', 'released.binpb');
 
 const generated = join(root, 'packages', 'api', 'src', 'gen');
 
-/** A folder of its own under `.cache`, removed after `use`. */
+/** A folder of its own in this clone, removed after `use`. */
 export function inScratch<T>(use: (folder: string) => T): T {
-  mkdirSync(join(root, '.cache'), { recursive: true });
-  const folder = mkdtempSync(join(root, '.cache', 'tidy-'));
+  const folder = folderInClone('tidy-');
   try {
     return use(folder);
   } finally {

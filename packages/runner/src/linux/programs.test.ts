@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { nodeClock, nodeDisk } from '@rackwright/platform/node';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { ProgramRequest, Programs, RunningProgram } from '../program/program.ts';
@@ -102,12 +102,16 @@ test('leaves no child behind, not even one in a session of its own', async () =>
   expect(pids.map(isAlive)).toEqual([false, false]);
 });
 
-/** A control group of this test's own; undefined: none can be made here. */
+/**
+ * A control group of this test's own; undefined: none can be made here. By its name, which has the
+ * name of the run's folder in it, the run's warden finds what a killed test left.
+ */
 function controlGroup(): string | undefined {
   const mounted = /^\S+ (\S+) cgroup2 /m.exec(readFileSync('/proc/mounts', 'utf8'))?.[1];
   const own = /^0::(.*)$/m.exec(readFileSync('/proc/self/cgroup', 'utf8'))?.[1];
   if (mounted === undefined || own === undefined) return undefined;
-  const path = join(mounted, own, `rackwright-test-${process.pid}`);
+  const name = `rackwright-test-${basename(tmpdir())}-${process.pid}`;
+  const path = join(mounted, own, name);
   try {
     mkdirSync(path);
     writeFileSync(join(path, 'cgroup.procs'), '');
