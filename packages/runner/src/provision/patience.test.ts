@@ -125,10 +125,10 @@ test.each([
   await source.open(0, signal);
   await source.open(7, signal);
   const identity = { 'accept-encoding': 'identity', 'x-key': 'k' };
-  expect(served.asked[0]).toEqual(identity);
+  expect(served.asked[0]).toStrictEqual(identity);
   const range = { ...identity, range: 'bytes=7-' };
   const joined = ifRange === undefined ? range : { ...range, 'if-range': ifRange };
-  expect(served.asked[1]).toEqual(joined);
+  expect(served.asked[1]).toStrictEqual(joined);
 });
 
 test.each<[Headers, number | undefined]>([

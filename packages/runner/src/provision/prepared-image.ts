@@ -45,6 +45,8 @@ export interface PreparedImage {
   readonly sizeBytes: number | undefined;
   /** Once. Throws `ImageError`, also after the last piece. */
   readonly content: AsyncGenerator<Content, void, undefined>;
+  /** Gives up what has not been read, also where nobody has asked for content yet. */
+  close(): Promise<void>;
 }
 
 export interface Preparation {
@@ -93,6 +95,9 @@ export async function prepareImage(
       found,
       sizeBytes: file.contentSizeBytes ?? (isPlain ? sizeBytes : undefined),
       content: streamed(file, joined(start, chunks), found, preparation),
+      close: async () => {
+        await chunks.return();
+      },
     };
   } catch (error) {
     await chunks.return();
@@ -201,5 +206,10 @@ async function prepareQcow2(
       await ranges.close();
     }
   })();
-  return { found, sizeBytes: image.header.sizeBytes, content };
+  return {
+    found,
+    sizeBytes: image.header.sizeBytes,
+    content,
+    close: () => ranges.close(),
+  };
 }

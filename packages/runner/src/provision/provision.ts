@@ -124,6 +124,8 @@ export async function provisionDisk(
     return failure(work, error);
   } finally {
     await image?.content.return().catch(() => {});
+    // A generator that was never asked for anything runs none of its own clean-up.
+    await image?.close().catch(() => {});
   }
 }
 
