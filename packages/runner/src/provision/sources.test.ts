@@ -129,7 +129,7 @@ test('a compressed file that is declared as qcow2 is refused at once', async () 
   expect(watched).toMatchObject({ opened: [0], closed: 1 });
 });
 
-test('a qcow2 file that does not fit is given up, and what it was read from is closed', async () => {
+test('a qcow2 file that does not fit is given up, and its source is closed', async () => {
   const file = qcow2(5 * mib, 1, noise(clusterBytes));
   const watched = watchedSource(file);
   const end = await disk.provision(file, { source: watched.source });
@@ -176,7 +176,7 @@ test('the format is told also where a server sends next to nothing at a time', a
   });
 });
 
-test('a server that breaks too often fails the work; how often is for the caller to say', async () => {
+test('a server that breaks too often fails the work, as often as the caller allows', async () => {
   const image = noise(mib);
   const asked: number[] = [];
   const source: ByteSource = {
