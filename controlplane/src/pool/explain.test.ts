@@ -1,7 +1,13 @@
 /** What a person is told that a pool waits for, and what helps. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { type Explanation, ExplanationSchema, RolloutPolicySchema } from '@rackwright/api';
+import {
+  type Explanation,
+  ExplanationSchema,
+  PoolAmountSchema,
+  type RolloutPolicy,
+  RolloutPolicySchema,
+} from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { approve } from './approval.ts';
 import { explainPool, withPool } from './explain.ts';
@@ -18,8 +24,8 @@ function explained(
 }
 
 const textsOf = ({ causes }: Explanation): string[] => causes.map(({ text }) => text);
-const policy = (pool: Rollout, change: object): void => {
-  pool.spec.rollout = create(RolloutPolicySchema, { ...pool.spec.rollout, ...change });
+const policy = (pool: Rollout, change: Partial<RolloutPolicy>): void => {
+  pool.spec.rollout = Object.assign(pool.spec.rollout ?? create(RolloutPolicySchema), change);
   pool.look();
 };
 
@@ -56,7 +62,7 @@ test('a pause is told with the command that ends it', () => {
 
 test('a pool that may have nobody out is told how to let it', () => {
   const pool = new Rollout(2).push('A');
-  policy(pool, { maxUnavailable: count(0) });
+  policy(pool, { maxUnavailable: create(PoolAmountSchema, count(0)) });
   const told = explained(pool.push('B'));
   expect(told.blocker).toBe('a person to let hosts be out');
   expect(told.unblock).toEqual(['let hosts be out: rackwright pool update p --max-unavailable 1']);

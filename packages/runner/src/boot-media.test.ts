@@ -4,10 +4,12 @@ import { truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { BlockDevices } from './block-devices.ts';
-import { addDisk, clock, folder, image, mib, silent } from './erase/erase.fixture.ts';
+import { addDisk, clock, folder, image, mib, silent, useFolder } from './erase/erase.fixture.ts';
 import { takeInventory } from './inventory.ts';
 import { fileDisks } from './linux/file-disks.ts';
 import { fileMachine } from './linux/file-machine.ts';
+
+useFolder();
 
 const digestOf = (name: string) => createHash('sha256').update(image(name)).digest('hex');
 

@@ -17,9 +17,12 @@ import {
   image,
   mib,
   run,
+  useFolder,
   verdicts,
 } from './erase.fixture.ts';
 import { verifyErased } from './verify-erased.ts';
+
+useFolder();
 
 const erasedSeed = new Uint8Array(32).fill(9);
 const places = 64;

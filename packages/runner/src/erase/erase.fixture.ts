@@ -26,12 +26,14 @@ export const silent: Log = {
 };
 export let folder = '';
 
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'rackwright-erase-'));
-  writeFileSync(join(folder, 'dmi'), JSON.stringify({ uuid: guid, serial: 'HOST-1' }));
-});
-
-afterEach(() => rmSync(folder, { recursive: true }));
+/** Gives each test of the file that calls it a folder of its own. */
+export function useFolder(): void {
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'rackwright-erase-'));
+    writeFileSync(join(folder, 'dmi'), JSON.stringify({ uuid: guid, serial: 'HOST-1' }));
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+}
 
 /** A disk full of a pattern that must be gone afterwards. */
 export function addDisk(

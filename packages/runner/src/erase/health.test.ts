@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
 import type { BlockDevices } from '../block-devices.ts';
 import { fileDisks } from '../linux/file-disks.ts';
-import { addDisk, clock, folder, run } from './erase.fixture.ts';
+import { addDisk, clock, folder, run, useFolder } from './erase.fixture.ts';
+
+useFolder();
 
 /** File disks that count up their media errors, as worn ones do; the second says nothing. */
 function wearing(): BlockDevices {

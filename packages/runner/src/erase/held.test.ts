@@ -9,7 +9,19 @@ import {
   type OpenRegion,
 } from '../block-devices.ts';
 import { fileDisks } from '../linux/file-disks.ts';
-import { addDisk, clock, deviceLog, folder, image, mib, run, verdicts } from './erase.fixture.ts';
+import {
+  addDisk,
+  clock,
+  deviceLog,
+  folder,
+  image,
+  mib,
+  run,
+  useFolder,
+  verdicts,
+} from './erase.fixture.ts';
+
+useFolder();
 
 /** File disks whose held device is changed by `change`, by the name of the device. */
 function heldAs(change: (held: HeldDevice, name: string) => Partial<HeldDevice>): BlockDevices {

@@ -16,9 +16,12 @@ import {
   nvme,
   progressText,
   run,
+  useFolder,
   verdicts,
 } from './erase.fixture.ts';
 import { eraseDevicesMetadata } from './step.ts';
+
+useFolder();
 
 test('erases by overwrite, discard and format, and proves each', async () => {
   addDisk('sda', { transport: 'sata', discardSupported: false });
