@@ -2,6 +2,7 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { LongestFirst } from './test/longest-first.ts';
+import { endRun, overdueReporter } from './test/overdue-reporter.ts';
 import { openRunFolder } from './test/run-folder.ts';
 import { skippedReporter } from './test/skipped-reporter.ts';
 import { tiers, workersOf } from './test/tiers.ts';
@@ -12,6 +13,9 @@ openRunFolder();
 const jsonPath = process.env['RACKWRIGHT_TEST_JSON'];
 const json = jsonPath === undefined ? [] : [['json', { outputFile: jsonPath }] as const];
 
+/** The longest hook has 600 s. */
+const patience = { importMs: 300_000, hookMs: 600_000, graceMs: 120_000 };
+
 export default defineConfig({
   test: {
     // Generous: a busy machine is not a failure.
@@ -21,7 +25,7 @@ export default defineConfig({
     // Vitest would leave one processor idle: most tests wait more than they compute.
     maxWorkers: availableParallelism(),
     sequence: { sequencer: LongestFirst },
-    reporters: ['default', skippedReporter, ...json],
+    reporters: ['default', skippedReporter, overdueReporter(patience, endRun), ...json],
     projects: tiers.map((tier) => ({
       extends: true as const,
       test: {

@@ -28,6 +28,7 @@ import {
   root,
   type SourceFile,
 } from './tidy/sources.ts';
+import { findWaits } from './tidy/waits.ts';
 import { tiersOf } from './tiers.ts';
 
 const paths = repositoryPaths();
@@ -45,6 +46,10 @@ test('sees the code of every kind of workspace', () => {
 
 test('has no banned call or word', () => {
   expect(allOf(findBans)).toEqual([]);
+});
+
+test('has no wait in a test that may never end, or that fails without a word', () => {
+  expect(allOf(findWaits)).toEqual([]);
 });
 
 test('has no name that says nothing', () => {

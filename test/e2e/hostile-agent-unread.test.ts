@@ -55,10 +55,6 @@ class DeafStream {
   }
 }
 
-async function until(isSo: () => Promise<boolean>): Promise<void> {
-  await expect.poll(isSo).toBe(true);
-}
-
 const isConnected = async () => {
   const { status } = await site.fixture.racks.getRack({ name: 'racks/alpha' });
   return status?.agentConnected === true;
@@ -78,15 +74,15 @@ test('an agent that reads nothing is out when its key is revoked, and another bo
     case: 'hello',
     value: { journal: site.nextJournal(), operationKinds: ['verifyAccess'] },
   });
-  await until(isConnected);
+  await expect.poll(isConnected, { message: 'it is connected' }).toBe(true);
   // More than the buffers of a stream hold, so that nothing more goes out.
   for (let sequence = 1n; sequence <= 60n; sequence += 1n) {
     deaf.send({ case: 'heartbeat', value: { sequence } });
   }
   deaf.tell(true);
-  await until(isOn);
+  await expect.poll(isOn, { message: 'the host is on' }).toBe(true);
   await racks.revokeAgent({ name: 'racks/alpha', reason: 'stolen' });
-  await until(async () => !(await isConnected()));
+  await expect.poll(isConnected, { message: 'it is connected' }).toBe(false);
   deaf.tell(false);
   const { token } = await racks.createJoinToken({ rack: 'racks/alpha' });
   const successor = new AgentStream(site.port, await enrol(channel, token));

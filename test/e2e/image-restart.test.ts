@@ -147,8 +147,8 @@ test('an image that is lost while it is read is fetched on, and read on where it
   runner.goOn();
   // Nobody fetches yet, as before the agent has taken its work up again.
   await expect
-    .poll(() => second.refused.some((line) => line.includes('"status":503')), { timeout: 20_000 })
-    .toBe(true);
+    .poll(() => second.refused, { timeout: 20_000 })
+    .toContainEqual(expect.stringContaining('"status":503'));
   const again = await second.hold(origin.url);
   expect(digestOf(await runner.whole)).toBe(digest);
   expect(origin.asked).toEqual([0, half]);

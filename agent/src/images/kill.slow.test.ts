@@ -49,7 +49,7 @@ test('leaves nothing that is taken for the image, and the next one goes on', asy
       ({ size }) => size,
       () => 0,
     );
-  while ((await sizeOf()) < 300_000) await sleep(5);
+  await expect.poll(sizeOf, { interval: 5 }).toBeGreaterThanOrEqual(300_000);
   child.kill('SIGKILL');
   await once(child, 'exit');
   expect(await readdir(folder)).toEqual([`${hexOf(digest)}.part`]);

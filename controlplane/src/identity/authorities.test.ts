@@ -80,10 +80,7 @@ async function startTwo(): Promise<[Replica, Replica]> {
 const file = (folder: string, name: string) => readFile(join(root, folder, name), 'utf8');
 
 async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  for (let round = 0; round < 3_000 && !(await holds()); round += 1) {
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-  expect(await holds()).toBe(true);
+  await expect.poll(holds, { interval: 20, message: String(holds) }).toBe(true);
 }
 
 function rotate({ own, authorities }: Replica) {

@@ -263,10 +263,10 @@ test('a creation that is repeated after its pool is gone makes no other one', as
   const asked = { poolId: 'short', requestId: 's1', pool: { spec } };
   const made = await pools.createPool(asked);
   const name = 'pools/short';
-  const isGone = async () => (await failureOf(pools.getPool({ name }))).kind === 'notFound';
+  const failure = async () => (await failureOf(pools.getPool({ name }))).kind;
   const goes = async () => {
     await pools.deletePool({ name });
-    await expect.poll(isGone).toBe(true);
+    await expect.poll(failure).toBe('notFound');
   };
   await goes();
   expect((await pools.createPool(asked)).uid).toBe(made.uid);

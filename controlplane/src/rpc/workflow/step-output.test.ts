@@ -153,7 +153,7 @@ test('ends also with a step of which nothing was ever stored', async () => {
     await changeStep(StepState.FAILED);
     return isOver;
   };
-  await expect.poll(fail, { interval: 20 }).toBe(true);
+  await expect.poll(fail, { interval: 20, message: 'its output ends' }).toBe(true);
   expect(await following).toEqual(['hello 0 ']);
 });
 

@@ -140,7 +140,7 @@ const closed = (socket: Socket) =>
 
 async function until(holds: () => boolean): Promise<void> {
   for (let tries = 0; !holds(); tries += 1) {
-    if (tries > 1_000) throw new Error('waited in vain');
+    if (tries > 1_000) throw new Error(`waited in vain for ${String(holds)}`);
     await new Promise<void>((resolve) => clock.after(10, resolve));
   }
 }

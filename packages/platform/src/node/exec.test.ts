@@ -67,14 +67,14 @@ test('kills the whole process group on timeout and keeps what was said', async (
   expect(result).toEqual({ kind: 'timedOut', stdout: 'begun\n', stderr: '' });
   const pid = readFileSync(pidFile, 'utf8').trim();
   rmSync(folder, { recursive: true });
-  await expect.poll(() => isRunning(pid), { timeout: 60_000 }).toBe(false);
+  await expect.poll(() => isRunning(pid), { message: 'the child runs' }).toBe(false);
 });
 
 test('leaves no child of the group behind after a normal end', async () => {
   const result = await exec.run(shell('sleep 600 & echo $!'));
   expect(result).toMatchObject({ kind: 'exited', code: 0 });
   const pid = result.kind === 'exited' ? result.stdout.trim() : '';
-  await expect.poll(() => isRunning(pid), { timeout: 60_000 }).toBe(false);
+  await expect.poll(() => isRunning(pid), { message: 'the child runs' }).toBe(false);
 });
 
 test('settles although a process in another session holds the output open', async () => {

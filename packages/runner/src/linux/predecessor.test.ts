@@ -84,10 +84,7 @@ test('ends a predecessor that hangs, with the tool that it had started', async (
 
 test('ends the tool of a predecessor that is gone already', async () => {
   const { pid, child } = await startGroup('sleep 300 & echo $!; exit');
-  const gone = async (): Promise<void> => {
-    while (isAlive(pid)) await new Promise((resolve) => setTimeout(resolve, 10));
-  };
-  await gone();
+  await expect.poll(() => isAlive(pid), { interval: 10, message: 'it is gone' }).toBe(false);
   expect(isAlive(child)).toBe(true);
   await replace({ bootId: 'boot', pid, group: pid, startTicks: '1' });
   expect(isAlive(child)).toBe(false);

@@ -74,7 +74,7 @@ test('runs what another interpreter of the list understands', async () => {
 
 test('is stopped with all that it has started', async () => {
   const run = runStep(step, { script: 'sleep 300 & echo on; wait' });
-  while (run.output() === '') await new Promise((resolve) => setTimeout(resolve, 10));
+  await expect.poll(run.output, { interval: 10 }).not.toBe('');
   run.stop();
   expect((await run.end).result).toMatchObject({
     kind: 'failed',

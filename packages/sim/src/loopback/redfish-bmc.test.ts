@@ -42,7 +42,7 @@ test('closing ends requests that it never answered', async () => {
   const bmc = await start(1);
   bmc.setFault({ kind: 'silent', how: 'hang' });
   const waiting = ask(bmc);
-  while (bmc.calls().length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  await expect.poll(() => bmc.calls(), { interval: 5 }).toHaveLength(1);
   await bmc.close();
   expect(await waiting).toMatchObject({ kind: 'broken' });
   expect(bmc.calls()).toEqual([{ method: 'GET', path: '/redfish/v1/' }]);

@@ -82,7 +82,8 @@ afterAll(() => cluster?.dispose());
 
 /** Waits until the write through the deaf relay has reached the server. */
 async function landed(key: string): Promise<void> {
-  while ((await direct.get(key)).kind === 'absent') await delay(20);
+  const kind = async () => (await direct.get(key)).kind;
+  await expect.poll(kind, { interval: 20 }).not.toBe('absent');
 }
 
 test('a write whose acknowledgement is lost is ok by its id once the server answers', async () => {

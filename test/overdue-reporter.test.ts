@@ -1,0 +1,29 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { silenceMaxMs } from './overdue-reporter.ts';
+
+const root = join(import.meta.dirname, '..');
+
+test('a file may be silent for as long as its slowest test or hook may take', () => {
+  const patience = { importMs: 300, hookMs: 600, graceMs: 60 };
+  expect(silenceMaxMs([], patience)).toBe(360);
+  expect(silenceMaxMs([180], patience)).toBe(660);
+  expect(silenceMaxMs([180, 900], patience)).toBe(960);
+});
+
+test('a run ends, and names the test, when a loop outlives its timeout', async () => {
+  const { RACKWRIGHT_TEST_FOLDER: _ours, VITEST: _vitest, ...env } = process.env;
+  const config = join(root, 'test/overdue/vitest.config.ts');
+  const args = [join(root, 'node_modules/vitest/vitest.mjs'), 'run', '--config', config];
+  const [code, said] = await new Promise<[number, string]>((resolve) => {
+    const limits = { cwd: root, env, timeout: 120_000, killSignal: 'SIGKILL' } as const;
+    const child = execFile(process.execPath, args, limits, (_error, _out, err) =>
+      resolve([child.exitCode ?? -1, err]),
+    );
+  });
+  expect(said).toMatch(
+    /^busy\.fixture\.ts says nothing for \d+ s: "is busy for ever" does not end/,
+  );
+  expect(code).toBe(1);
+});
