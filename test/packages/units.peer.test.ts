@@ -57,6 +57,10 @@ describe('the units of the packages', () => {
     expect(lines).toEqual(expect.arrayContaining(['LimitCORE=0', 'MemorySwapMax=0']));
   });
 
+  test.each(services)('%s: a flood cannot take the memory of the machine', (name, unit) => {
+    expect(readFileSync(join(files, name, unit), 'utf8')).toMatch(/^MemoryMax=[1-9]\d*G$/m);
+  });
+
   const complaints = (units: string[]): string[] =>
     analyze('verify', '--man=no', '--recursive-errors=no', ...units)
       .stderr.split('\n')

@@ -270,12 +270,12 @@ test('a creation that is repeated after its pool is gone makes no other one', as
   };
   await goes();
   expect((await pools.createPool(asked)).uid).toBe(made.uid);
-  expect(await isGone()).toBe(true);
+  expect(await failure()).toBe('notFound');
   // Nor after another one of its name.
   expect((await pools.createPool({ ...asked, requestId: 's2' })).uid).not.toBe(made.uid);
   await goes();
   expect((await pools.createPool(asked)).uid).toBe(made.uid);
-  expect(await isGone()).toBe(true);
+  expect(await failure()).toBe('notFound');
 });
 
 test('a pool that is deleted gives its hosts back, and what they are stays', async () => {
