@@ -86,14 +86,14 @@ describe('the configuration of the agent', () => {
       bmc: { ipmitoolPath: '/opt/ipmitool', spacingMs: 0 },
       files: [{ name: 'vmlinuz', path: '/boot/vmlinuz' }],
       loaders: { bios: 'undionly.kpxe' },
-      crashAt: { name: 'agent.begun' },
+      crashAt: '/tmp/armed',
     });
     const config = parseConfig(text);
     expect(config.dhcp).toEqual({ mode: 'off' });
     expect(config.loaders).toEqual({ bios: 'undionly.kpxe' });
     expect(config.bmc.ipmitool.path).toBe('/opt/ipmitool');
     expect(config.bmc.governor.spacingMs).toBe(0);
-    expect(config.crashAt).toEqual({ name: 'agent.begun', occurrence: 1 });
+    expect(config.crashAt).toBe('/tmp/armed');
   });
 
   test('is frozen to the bottom', () => {

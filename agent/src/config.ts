@@ -84,12 +84,8 @@ export interface AgentConfig extends InterfaceSettings {
   readonly imagesAtOnceMax: number;
   /** What is told of hosts that netboot without an order. */
   readonly netboots: NetbootWatchLimits;
-  /** For tests only: SIGKILL at a crash point, to this process or the one in `pidFile`. */
-  readonly crashAt?: {
-    readonly name: string;
-    readonly occurrence: number;
-    readonly pidFile?: string;
-  };
+  /** For tests only: a file that names a crash point and whom SIGKILL ends there. */
+  readonly crashAt?: string;
 }
 
 /** Reads the text of a configuration file; throws ConfigError. */
@@ -143,7 +139,7 @@ function readAgent(reader: ConfigReader): AgentConfig {
     imageCacheBytesMax: reader.whole('imageCacheBytesMax', imageCacheBytes, 8 * gibibyte),
     imagesAtOnceMax: reader.whole('imagesAtOnceMax', [1, 1_000], defaultAdmissionLimits.atOnceMax),
     netboots: reader.section('netboots', readNetboots),
-    ...optional('crashAt', reader.optionalSection('crashAt', readCrash)),
+    ...optional('crashAt', reader.optionalText('crashAt')),
   };
 }
 
@@ -264,13 +260,5 @@ function readRedfish(reader: ConfigReader): RedfishOptions {
       connectTimeoutMs: ms('redfishConnectTimeoutMs', limits.connectTimeoutMs),
       requestTimeoutMs: ms('redfishRequestTimeoutMs', limits.requestTimeoutMs),
     },
-  };
-}
-
-function readCrash(reader: ConfigReader) {
-  return {
-    name: reader.text('name'),
-    occurrence: reader.whole('occurrence', [1, 1_000_000], 1),
-    ...optional('pidFile', reader.optionalText('pidFile')),
   };
 }

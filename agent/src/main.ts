@@ -8,7 +8,7 @@ import {
   type FailedStarts,
   guardedWebClient,
   inheritedDescriptors,
-  makeCrashPoint,
+  makeFileCrashPoint,
   nodeClock,
   nodeDisk,
   nodeExec,
@@ -152,7 +152,7 @@ async function run(config: AgentConfig, starts: FailedStarts): Promise<void> {
     webClient: guardedWebClient(),
     largeFiles: nodeLargeFiles(),
     log,
-    crashPoint: makeCrashPoint(config.crashAt),
+    crashPoint: makeFileCrashPoint(config.crashAt),
     ownAddresses: nodeOwnAddresses,
   };
   const agent = await startAgent({ ...config, served: division.served }, platform);

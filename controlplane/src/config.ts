@@ -83,12 +83,8 @@ export interface ControlPlaneConfig {
   readonly workflows: SweepTiming;
   /** How often every host is looked at, whatever has been missed. */
   readonly resyncIntervalMs: number;
-  /** For tests only: SIGKILL at a crash point, to this process or the one in `pidFile`. */
-  readonly crashAt?: {
-    readonly name: string;
-    readonly occurrence: number;
-    readonly pidFile?: string;
-  };
+  /** For tests only: a file that names a crash point and whom SIGKILL ends there. */
+  readonly crashAt?: string;
 }
 
 const levels = ['debug', 'info', 'warn', 'error'] as const;
@@ -141,14 +137,7 @@ function readControlPlane(reader: ConfigReader): ControlPlaneConfig {
     sessions: reader.section('sessions', (section) => readTiming(section, defaultSessionTiming)),
     workflows: reader.section('workflows', (section) => readTiming(section, defaultSweepTiming)),
     resyncIntervalMs: reader.whole('resyncIntervalMs', [1, yearMs], 60_000),
-    ...optional(
-      'crashAt',
-      reader.optionalSection('crashAt', (section) => ({
-        name: section.text('name'),
-        occurrence: section.whole('occurrence', [1, 1_000_000], 1),
-        ...optional('pidFile', section.optionalText('pidFile')),
-      })),
-    ),
+    ...optional('crashAt', reader.optionalText('crashAt')),
   };
 }
 

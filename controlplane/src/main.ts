@@ -8,7 +8,7 @@ import { checkConfig, problemLines, wrongConfigCode } from '@rackwright/platform
 import {
   type FailedStarts,
   guardedWebClient,
-  makeCrashPoint,
+  makeFileCrashPoint,
   nodeClock,
   nodeDisk,
   nodeExec,
@@ -98,7 +98,7 @@ async function start(
       localCalls: nodeLocalCalls(),
       ...credentialsFolder(),
       software: await softwareOf(),
-      crashPoint: makeCrashPoint(config.crashAt),
+      crashPoint: makeFileCrashPoint(config.crashAt),
       openStore: () =>
         openStore(config.store, {
           disk,
@@ -153,7 +153,7 @@ async function runBackup(kind: 'backup' | 'restore', at: string, file: string): 
           ...keys,
         })
       : await restoreCommand(config, path, {
-          ...{ ...parts, files, crashPoint: makeCrashPoint(config.crashAt) },
+          ...{ ...parts, files, crashPoint: makeFileCrashPoint(config.crashAt) },
           openRestored: (at) =>
             openStore({ driver: 'sqlite', path: at }, { ...opening, restored: true }),
           ...keys,

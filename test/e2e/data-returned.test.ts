@@ -12,6 +12,7 @@ import {
   documentsOf,
   forgetfulMachine,
   judgeClean,
+  onlyRow,
   readAgainInVain,
 } from './kill-clean.ts';
 import { programOf } from './programs.ts';
@@ -49,19 +50,23 @@ describe('a disk whose data is back once it was off', () => {
   test('its certificate is revoked, and the files alone say so', { timeout: 300_000 }, async () => {
     const rack = await Rack.start({ machines: [forgetfulMachine], goal: HostGoal.MANAGEABLE });
     try {
-      await cleanOnce(rack);
+      await cleanOnce(onlyRow(rack));
       const before = await exported(rack, 'before');
       expect(before.said).toContain('2 certificates and 1 document written');
       expect(await verified(rack, before.folder, before.files)).toMatchObject({ code: 0 });
       const strict = await verified(rack, before.folder, before.files, ['--require-revocations']);
       expect(strict.code).toBe(exitCodes.revocationsUnknown);
 
-      const { status } = await readAgainInVain(rack);
+      const { status } = await readAgainInVain(onlyRow(rack));
       expect(status).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
       expect(status?.run?.error?.type).toBe(FailureType.DATA_RETURNED);
       expect(status?.faults.map(({ type }) => type)).toContain('dataReturned');
-      expect(judgeClean(rack, 'runner').left, 'what the medium holds').toEqual(['vda']);
-      expect(await documentsOf(rack)).toEqual({ manifests: 1, addenda: 0, revocations: 1 });
+      expect(judgeClean(onlyRow(rack), 'runner').left, 'what the medium holds').toEqual(['vda']);
+      expect(await documentsOf(onlyRow(rack))).toEqual({
+        manifests: 1,
+        addenda: 0,
+        revocations: 1,
+      });
 
       const after = await exported(rack, 'after');
       expect(after.said).toContain('2 certificates and 2 documents written');

@@ -2,10 +2,12 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { HostGoal, HostState, RunKind, RunOutcome, RunPhase } from '@rackwright/api';
-import { describe, expect, test } from 'vitest';
-import { handOffBoundaries, handOffTable, victims } from './kill-table.ts';
+import { afterAll, describe, expect, test } from 'vitest';
+import { type Crash, victims } from './crash.ts';
+import { handOffBoundaries, handOffTable } from './kill-table.ts';
 import type { MachinePlan } from './machines.ts';
-import { type Crash, Rack } from './rack.ts';
+import type { Rack } from './rack.ts';
+import { anotherMachine, RackPool } from './rack-pool.ts';
 
 const rowTimeoutMs = 600_000;
 const machine: MachinePlan = {
@@ -29,35 +31,40 @@ const rows = handOffBoundaries.flatMap(({ name, occurrence }) =>
   victims.map((victim) => ({ name, occurrence, victim, expected: handOffTable[name][victim] })),
 );
 
-async function rebootByWorkflow(crash: Crash | undefined, held: boolean): Promise<string[]> {
-  const armed = crash === undefined ? {} : { crash };
-  const rack = await Rack.start({ machines: [machine], goal: HostGoal.MANAGEABLE, ...armed });
-  const marks = join(rack.folder, 'marks');
-  try {
-    await rack.untilHost('h1', 'verified', ({ status }) => {
-      return status?.state === HostState.MANAGEABLE && status.run?.phase === RunPhase.ENDED;
-    });
-    const { templates, workflows } = rack.clients;
-    await templates.createTemplate({ templateId: 'again', template: { source: template(marks) } });
-    await workflows.createWorkflow({ parent: 'hosts/h1', workflowId: 'again' });
-    const host = await rack.untilHost('h1', held ? 'held' : 'run to its end', ({ status }) => {
-      const run = status?.run;
-      if (run?.kind !== RunKind.WORKFLOW) return false;
-      return held ? run.waiting?.reason === 'hold' : run.phase === RunPhase.ENDED;
-    });
-    const run = host.status?.run;
-    expect(run?.error?.message).toBeUndefined();
-    if (!held) expect(run?.outcome).toBe(RunOutcome.SUCCEEDED);
-    if (!held) expect(await outputOf(rack, 'before')).toBe('hello\nexit 0');
-    return existsSync(marks) ? readFileSync(marks, 'utf8').trim().split('\n') : [];
-  } finally {
-    await rack.stop();
-  }
+const racks = new RackPool({ goal: HostGoal.MANAGEABLE });
+
+afterAll(() => racks.close());
+
+/** What the scripts have marked, in order, on a machine of its own. */
+async function rebootByWorkflow(
+  rack: Rack,
+  crash: Crash | undefined,
+  held: boolean,
+): Promise<string[]> {
+  const { plan, folder } = await rack.addHost(anotherMachine(machine, rack.machines.length), crash);
+  const marks = join(folder, 'marks');
+  await rack.untilHost(plan.name, 'verified', ({ status }) => {
+    return status?.state === HostState.MANAGEABLE && status.run?.phase === RunPhase.ENDED;
+  });
+  const { templates, workflows } = rack.clients;
+  const templateId = `again-${plan.name}`;
+  await templates.createTemplate({ templateId, template: { source: template(marks) } });
+  await workflows.createWorkflow({ parent: `hosts/${plan.name}`, workflowId: templateId });
+  const host = await rack.untilHost(plan.name, held ? 'held' : 'run to its end', ({ status }) => {
+    const run = status?.run;
+    if (run?.kind !== RunKind.WORKFLOW) return false;
+    return held ? run.waiting?.reason === 'hold' : run.phase === RunPhase.ENDED;
+  });
+  const run = host.status?.run;
+  expect(run?.error?.message).toBeUndefined();
+  if (!held) expect(run?.outcome).toBe(RunOutcome.SUCCEEDED);
+  const runName = `hosts/${plan.name}/workflows/${templateId}/runs/1`;
+  if (!held) expect(await outputOf(rack, runName, 'before')).toBe('hello\nexit 0');
+  return existsSync(marks) ? readFileSync(marks, 'utf8').trim().split('\n') : [];
 }
 
-/** What is kept of the output of a step of the run, and how it ended. */
-async function outputOf(rack: Rack, step: string): Promise<string> {
-  const name = 'hosts/h1/workflows/again/runs/1';
+/** What is kept of the output of a step of a run, and how it ended. */
+async function outputOf(rack: Rack, name: string, step: string): Promise<string> {
   let found = '';
   for await (const answer of rack.clients.workflows.readStepOutput({ name, step, follow: true })) {
     found += new TextDecoder().decode(answer.content);
@@ -67,19 +74,23 @@ async function outputOf(rack: Rack, step: string): Promise<string> {
 }
 
 test('a script reboots its host, and the next step boots it again', { timeout: rowTimeoutMs }, () =>
-  expect(rebootByWorkflow(undefined, false)).resolves.toEqual(['before', 'acted', 'after']),
+  racks.use(async (rack) => {
+    const marks = await rebootByWorkflow(rack, undefined, false);
+    expect(marks).toEqual(['before', 'acted', 'after']);
+  }),
 );
 
 describe.concurrent('a hand-off, kill -9', () => {
   test.for(rows)(
     'of the $victim at $name',
     { timeout: rowTimeoutMs },
-    async ({ name, occurrence, victim, expected }) => {
-      const held = expected.end === 'held';
-      const marks = await rebootByWorkflow({ name, occurrence, victim }, held);
-      expect(marks.filter((line) => line === 'acted')).toHaveLength(expected.acted);
-      expect(marks.filter((line) => line === 'before')).toHaveLength(1);
-      if (!held) expect(marks.at(-1)).toBe('after');
-    },
+    ({ name, occurrence, victim, expected }) =>
+      racks.use(async (rack) => {
+        const held = expected.end === 'held';
+        const marks = await rebootByWorkflow(rack, { name, occurrence, victim }, held);
+        expect(marks.filter((line) => line === 'acted')).toHaveLength(expected.acted);
+        expect(marks.filter((line) => line === 'before')).toHaveLength(1);
+        if (!held) expect(marks.at(-1)).toBe('after');
+      }),
   );
 });

@@ -2,8 +2,10 @@
 import { ErasureDocumentKind, type Host, HostState, RunPhase } from '@rackwright/api';
 import { type DiskPlan, holdsPattern } from '@rackwright/sim/machine';
 import { expect } from 'vitest';
-import { diskLog, type MachinePlan, runnerStarts } from './machines.ts';
-import type { Crash, Rack } from './rack.ts';
+import type { Crash, Victim } from './crash.ts';
+import { diskLog, type MachineFolder, type MachinePlan, runnerStarts } from './machines.ts';
+import type { Rack } from './rack.ts';
+import { anotherMachine } from './rack-pool.ts';
 
 const discardDisk = { name: 'vda', serial: 'DISK-1', kind: 'discard' } as const;
 const formatDisk = { name: 'nvme0', serial: 'NVME-1', kind: 'format' } as const;
@@ -38,13 +40,35 @@ export const forgetfulMachine: MachinePlan = {
   ),
 };
 
+/** One host on a rack, and how often the rack's programs had been started when it came. */
+export interface Row {
+  readonly rack: Rack;
+  readonly machine: MachineFolder;
+  readonly startsBefore: Readonly<Rack['starts']>;
+}
+
+/** The row of a rack that was started with one machine. */
+export function onlyRow(rack: Rack): Row {
+  const [machineFolder] = rack.machines;
+  if (machineFolder === undefined) throw new Error('no machine');
+  const startsBefore = { controlplane: 1, agent: 1, replica: 1 };
+  return { rack, machine: machineFolder, startsBefore };
+}
+
+/** A row with a machine of its own on a rack that other rows were on; `crash` counts from now. */
+export async function newRow(rack: Rack, plan: MachinePlan, crash: Crash): Promise<Row> {
+  const startsBefore = { ...rack.starts };
+  const another = anotherMachine(plan, rack.machines.length);
+  return { rack, machine: await rack.addHost(another, crash), startsBefore };
+}
+
 /** Verifies, asks for a clean, and waits for its end and its certificates. */
-export async function cleanOnce(rack: Rack): Promise<void> {
-  await rack.untilHost('h1', 'verified', ({ status }) => {
+export async function cleanOnce({ rack, machine: { plan } }: Row): Promise<void> {
+  await rack.untilHost(plan.name, 'verified', ({ status }) => {
     return status?.state === HostState.MANAGEABLE && status.run?.phase === RunPhase.ENDED;
   });
-  await rack.clients.hosts.cleanHost({ name: 'hosts/h1' });
-  const host = await rack.untilHost('h1', 'cleaned', ({ status }) => {
+  await rack.clients.hosts.cleanHost({ name: `hosts/${plan.name}` });
+  const host = await rack.untilHost(plan.name, 'cleaned', ({ status }) => {
     return status?.run?.number === 2n && status.run.phase === RunPhase.ENDED;
   });
   expect(host.status?.lastError?.failure?.message).toBeUndefined();
@@ -53,16 +77,17 @@ export async function cleanOnce(rack: Rack): Promise<void> {
 }
 
 /** Boots the runner once more: it reads again before anything else, and finds what came back. */
-export async function readAgainInVain(rack: Rack): Promise<Host> {
-  await rack.clients.hosts.inspectHost({ name: 'hosts/h1' });
-  return rack.untilHost('h1', 'seen with its data again', ({ status }) => {
+export async function readAgainInVain({ rack, machine: { plan } }: Row): Promise<Host> {
+  await rack.clients.hosts.inspectHost({ name: `hosts/${plan.name}` });
+  return rack.untilHost(plan.name, 'seen with its data again', ({ status }) => {
     return status?.run?.number === 3n && status.run.phase === RunPhase.ENDED;
   });
 }
 
 /** How many documents of each kind the host has. */
-export async function documentsOf({ clients }: Rack) {
-  const { erasureDocuments } = await clients.erasures.listErasureDocuments({ host: 'hosts/h1' });
+export async function documentsOf({ rack, machine: { plan } }: Row) {
+  const { erasures } = rack.clients;
+  const { erasureDocuments } = await erasures.listErasureDocuments({ host: `hosts/${plan.name}` });
   const count = (kind: ErasureDocumentKind) =>
     erasureDocuments.filter((document) => document.kind === kind).length;
   return {
@@ -73,7 +98,7 @@ export async function documentsOf({ clients }: Rack) {
 }
 
 export interface CleanEnd {
-  /** How often the victim was started. */
+  /** How many lives of the victim the row has seen. */
   readonly lives: number;
   /** How often the NVMe disk saw a format begin. */
   readonly formats: number;
@@ -82,17 +107,13 @@ export interface CleanEnd {
 }
 
 /** What the disks say, read from outside. */
-export function judgeClean(rack: Rack, victim: Crash['victim']): CleanEnd {
-  const [folder] = rack.machines;
-  if (folder === undefined) throw new Error('no machine');
-  const formats = diskLog(folder, formatDisk).filter(
+export function judgeClean({ rack, machine: at, startsBefore }: Row, victim: Victim): CleanEnd {
+  const formats = diskLog(at, formatDisk).filter(
     (act) => act.kind === 'format' && act.phase === 'begin',
   );
   return {
-    lives: victim === 'runner' ? runnerStarts(folder) : rack.starts[victim],
+    lives: victim === 'runner' ? runnerStarts(at) : 1 + rack.starts[victim] - startsBefore[victim],
     formats: formats.length,
-    left: folder.plan.disks
-      .filter((disk) => holdsPattern(folder.folder, disk))
-      .map(({ name }) => name),
+    left: at.plan.disks.filter((disk) => holdsPattern(at.folder, disk)).map(({ name }) => name),
   };
 }

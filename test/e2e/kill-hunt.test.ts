@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { HostGoal } from '@rackwright/api';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { cleanOnce, judgeClean, machineWith } from './kill-clean.ts';
+import { cleanOnce, judgeClean, machineWith, onlyRow } from './kill-clean.ts';
 import { Rack } from './rack.ts';
 
 const runs = Number(process.env['RACKWRIGHT_HUNT_RUNS'] ?? 2);
@@ -54,10 +54,10 @@ describe.concurrent('an agent that dies at a disk, with delays', () => {
       const ended = new AbortController();
       try {
         const stalls = stallAfterRestart(rack, drawn, ended.signal);
-        await cleanOnce(rack);
+        await cleanOnce(onlyRow(rack));
         ended.abort();
         await stalls;
-        const judged = judgeClean(rack, 'agent');
+        const judged = judgeClean(onlyRow(rack), 'agent');
         const detail = `${words}\n${rack.logs()}`;
         expect(judged, detail).toEqual({ lives: 2, formats: 1, left: [] });
       } finally {

@@ -8,6 +8,8 @@
  * Boundaries in the order in which an operation passes them; `occurrence` is the erase step's
  * passing of it: verify, power off, boot and inspect pass most of them before.
  */
+import type { Victim } from './crash.ts';
+
 export const boundaries = [
   { name: 'cp.operationStored', occurrence: 5 },
   { name: 'cp.operationSent', occurrence: 5 },
@@ -26,10 +28,7 @@ export const boundaries = [
   { name: 'cp.reportAcknowledged', occurrence: 5 },
 ] as const;
 
-export const victims = ['controlplane', 'agent', 'runner'] as const;
-
 export type Boundary = (typeof boundaries)[number]['name'];
-export type Victim = (typeof victims)[number];
 
 export interface KillEnd {
   readonly end: 'clean' | 'failed: interrupted';

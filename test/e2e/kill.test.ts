@@ -1,10 +1,14 @@
 import { HostGoal } from '@rackwright/api';
-import { describe, expect, test } from 'vitest';
-import { cleanOnce, judgeClean, machine } from './kill-clean.ts';
-import { boundaries, killTable, victims } from './kill-table.ts';
-import { Rack } from './rack.ts';
+import { afterAll, describe, expect, test } from 'vitest';
+import { victims } from './crash.ts';
+import { cleanOnce, judgeClean, machine, newRow } from './kill-clean.ts';
+import { boundaries, killTable } from './kill-table.ts';
+import { RackPool } from './rack-pool.ts';
 
 const rowTimeoutMs = 600_000;
+const racks = new RackPool({ goal: HostGoal.MANAGEABLE });
+
+afterAll(() => racks.close());
 
 const rows = boundaries.flatMap(({ name, occurrence }) =>
   victims.map((victim) => ({ name, occurrence, victim, expected: killTable[name][victim] })),
@@ -14,18 +18,14 @@ describe.concurrent('the kill table', () => {
   test.for(rows)(
     'kill -9 of the $victim at $name',
     { timeout: rowTimeoutMs },
-    async ({ name, occurrence, victim, expected }) => {
-      const crash = { name, occurrence, victim };
-      const rack = await Rack.start({ machines: [machine], crash, goal: HostGoal.MANAGEABLE });
-      try {
-        await cleanOnce(rack);
-        const { lives, formats, left } = judgeClean(rack, victim);
+    ({ name, occurrence, victim, expected }) =>
+      racks.use(async (rack) => {
+        const row = await newRow(rack, machine, { name, occurrence, victim });
+        await cleanOnce(row);
+        const { lives, formats, left } = judgeClean(row, victim);
         expect(lives, 'the victim was killed once and came back').toBe(2);
         expect(left).toEqual([]);
         expect(expected.formats).toContain(formats);
-      } finally {
-        await rack.stop();
-      }
-    },
+      }),
   );
 });

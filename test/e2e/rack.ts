@@ -28,6 +28,7 @@ import {
 } from '@rackwright/api';
 import { type BootNetwork, type LeaseGiver, startLeaseGiver } from '@rackwright/sim/firmware';
 import { freePorts } from '@rackwright/sim/loopback';
+import { arm, armedFile, type Crash, runnerWordOf, type Victim } from './crash.ts';
 import { endProcessesOf } from './leftovers.ts';
 import { bmcPassword, type MachineFolder, type MachinePlan, makeMachine } from './machines.ts';
 import { shortPauses } from './pauses.ts';
@@ -36,18 +37,11 @@ import { compileCache, type ProgramForm, type ProgramName, programOf } from './p
 const run = promisify(execFile);
 const standIn = join(import.meta.dirname, 'ipmitool-stand-in.sh');
 
-export interface Crash {
-  readonly name: string;
-  readonly occurrence: number;
-  /** Which process ends. */
-  readonly victim: 'controlplane' | 'agent' | 'runner';
-}
-
 export interface RackOptions {
   readonly machines: readonly MachinePlan[];
   /** Cabled and with a BMC, but in no list: nobody enrols them. */
   readonly strangers?: readonly MachinePlan[];
-  /** Armed in the first life of the process that passes the boundary. */
+  /** Armed from the start, until its process has passed the boundary. */
   readonly crash?: Crash;
   readonly goal?: HostGoal;
   readonly cleaning?: MessageInitShape<typeof CleaningPolicySchema>;
@@ -174,17 +168,11 @@ export class Rack {
       serverAddress: '127.0.0.1',
       prefix: '127.77.1',
     });
-    const root = join(this.folder, 'machines');
-    for (const plan of this.#options.machines) {
-      const machine = makeMachine(root, this.#withCrash(plan), network, this.#program('runner'));
-      this.machines.push(machine);
-      writeFileSync(join(machine.folder, 'password'), this.#bmcPassword);
-      this.#options.prepareMachine?.(machine);
-    }
-    for (const plan of this.#options.strangers ?? []) {
-      this.strangers.push(makeMachine(root, plan, network, this.#program('runner')));
-    }
+    const { crash, machines, strangers = [] } = this.#options;
+    for (const plan of machines) this.#addMachine(plan, crash);
+    for (const plan of strangers) this.strangers.push(this.#makeMachine(plan));
     this.#writeConfigurations();
+    arm(this.folder, crash, this.#pidFile(crash?.victim));
     const { earlierLife } = this.#options;
     earlierLife?.(this.folder, this.#ports);
     await this.#startProgram('controlplane');
@@ -206,26 +194,36 @@ export class Rack {
     };
   }
 
-  #withCrash(plan: MachinePlan): MachinePlan {
-    const { crash } = this.#options;
-    if (crash === undefined || !crash.name.startsWith('runner.')) return plan;
-    const target = crash.victim === 'runner' ? '' : `:${this.#pidFile(crash.victim)}`;
-    const word = `rackwright.lab.crash=${crash.name}:${crash.occurrence}${target}`;
-    return { ...plan, extraArguments: `${plan.extraArguments ?? ''} ${word}` };
+  #makeMachine(plan: MachinePlan): MachineFolder {
+    const root = join(this.folder, 'machines');
+    return makeMachine(root, plan, this.#network(), this.#program('runner'));
   }
 
-  #pidFile(role: Crash['victim']): string {
-    if (role !== 'runner') return join(this.folder, `${role}.pid`);
-    return join(this.machines[0]?.folder ?? '', 'runner.pid');
+  #addMachine(plan: MachinePlan, crash: Crash | undefined): void {
+    const machine = this.#makeMachine(this.#withCrash(plan, crash));
+    this.machines.push(machine);
+    writeFileSync(join(machine.folder, 'password'), this.#bmcPassword);
+    this.#options.prepareMachine?.(machine);
   }
 
-  /** The crash of a first life only: a restarted program is not armed. */
-  #crashAt(role: Role): object {
-    const { crash } = this.#options;
-    const prefix = role === 'agent' ? 'agent.' : 'cp.';
-    if (role === 'replica' || crash === undefined || !crash.name.startsWith(prefix)) return {};
-    const pidFile = crash.victim === role ? {} : { pidFile: this.#pidFile(crash.victim) };
-    return { crashAt: { name: crash.name, occurrence: crash.occurrence, ...pidFile } };
+  /** One more machine is racked and enrolled; `crash` counts from now on. */
+  async addHost(plan: MachinePlan, crash?: Crash): Promise<MachineFolder> {
+    this.#addMachine(plan, crash);
+    arm(this.folder, crash, this.#pidFile(crash?.victim));
+    const machine = this.machines.at(-1);
+    if (machine === undefined) throw new Error('no machine');
+    await this.#enrolHost(machine);
+    return machine;
+  }
+
+  #withCrash(plan: MachinePlan, crash: Crash | undefined): MachinePlan {
+    const word = runnerWordOf(crash, this.#pidFile(crash?.victim));
+    return word === '' ? plan : { ...plan, extraArguments: `${plan.extraArguments ?? ''} ${word}` };
+  }
+
+  #pidFile(victim: Victim | undefined): string {
+    if (victim !== 'runner') return join(this.folder, `${victim}.pid`);
+    return join(this.machines.at(-1)?.folder ?? '', 'runner.pid');
   }
 
   #writeConfigurations(): void {
@@ -259,9 +257,8 @@ export class Rack {
       ...this.#options.agent,
     };
     for (const [role, config] of Object.entries({ controlplane, agent, replica })) {
-      const armed = { ...config, ...this.#crashAt(role as Role) };
-      writeFileSync(join(this.folder, `${role}.json`), JSON.stringify(config));
-      writeFileSync(join(this.folder, `${role}.armed.json`), JSON.stringify(armed));
+      const crashAt = armedFile(this.folder, role);
+      writeFileSync(join(this.folder, `${role}.json`), JSON.stringify({ ...config, crashAt }));
     }
   }
 
@@ -288,8 +285,7 @@ export class Rack {
 
   async #startProgram(role: Role): Promise<void> {
     this.starts[role] += 1;
-    const armed = this.starts[role] === 1;
-    const config = join(this.folder, armed ? `${role}.armed.json` : `${role}.json`);
+    const config = join(this.folder, `${role}.json`);
     const log = openSync(join(this.folder, `${role}.log`), 'a');
     const program = this.#program(role === 'agent' ? 'agent' : 'controlplane');
     const args = role === 'agent' ? [program, 'run'] : [program];
@@ -391,26 +387,27 @@ export class Rack {
 
   /** Makes the credential and a host for each machine. */
   async enrolHosts(): Promise<void> {
-    const { credentials, hosts } = this.clients;
-    const { cleaning } = this.#options;
-    await credentials.createCredential({
+    await this.clients.credentials.createCredential({
       credentialId: 'bmc',
       credential: { username: 'admin', password: this.#bmcPassword },
     });
-    for (const { plan } of this.machines) {
-      await hosts.createHost({
-        hostId: plan.name,
-        host: {
-          spec: {
-            rack: 'racks/r1',
-            bmc: { address: plan.bmcAddress, credential: 'credentials/bmc' },
-            bootMacs: [plan.mac],
-            goal: this.#options.goal ?? HostGoal.AVAILABLE,
-            ...(cleaning === undefined ? {} : { cleaning }),
-          },
+    for (const machine of this.machines) await this.#enrolHost(machine);
+  }
+
+  async #enrolHost({ plan }: MachineFolder): Promise<void> {
+    const { cleaning, goal = HostGoal.AVAILABLE } = this.#options;
+    await this.clients.hosts.createHost({
+      hostId: plan.name,
+      host: {
+        spec: {
+          rack: 'racks/r1',
+          bmc: { address: plan.bmcAddress, credential: 'credentials/bmc' },
+          bootMacs: [plan.mac],
+          goal,
+          ...(cleaning === undefined ? {} : { cleaning }),
         },
-      });
-    }
+      },
+    });
   }
 
   /** The host once `holds` says so; throws with the logs' ends when it takes too long. */

@@ -67,13 +67,17 @@ function run(...args: string[]) {
 
 async function configOf(crash?: { readonly name: string; readonly occurrence: number }) {
   const path = join(folder, 'into.json');
+  const armed = join(folder, 'armed');
   const content = {
     dataFolder: into,
     store: { driver: 'sqlite', path: storePath },
     operators: { port: 0 },
     agents: { port: 0 },
-    ...(crash === undefined ? {} : { crashAt: crash }),
+    crashAt: armed,
   };
+  await (crash === undefined
+    ? rm(armed, { force: true })
+    : writeFile(armed, JSON.stringify(crash)));
   await writeFile(path, JSON.stringify(content));
   return path;
 }

@@ -6,6 +6,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { ArmedCrash } from '@rackwright/platform/node';
 import { agentBootConfig } from './firmware.ts';
 import type { Lab } from './lab.ts';
 import { LAB_ADDRESS } from './netns.ts';
@@ -126,7 +127,7 @@ function controlPlaneProgram(lab: Lab, crash: Crash | undefined): Program {
   return program(lab, {
     name: 'control-plane',
     words: [join(ROOT, 'controlplane/src/main.ts'), '--config'],
-    crashAt: crashAt(lab, 'control-plane', 'cp.', crash),
+    armed: armedCrash(lab, 'control-plane', 'cp.', crash),
     config: {
       dataFolder: join(lab.folder, 'control-plane'),
       operators: { address: LAB_ADDRESS.agent, port: OPERATORS_PORT },
@@ -142,7 +143,7 @@ function agentProgram(lab: Lab, files: RunnerFiles, crash: Crash | undefined): P
   return program(lab, {
     name: 'agent',
     words: [join(ROOT, 'agent/src/main.ts'), 'run', '--config'],
-    crashAt: crashAt(lab, 'agent', 'agent.', crash),
+    armed: armedCrash(lab, 'agent', 'agent.', crash),
     config: {
       stateFolder: join(lab.folder, 'agent'),
       serverAddress: LAB_ADDRESS.agent,
@@ -169,21 +170,26 @@ async function joinAgent(lab: Lab, token: string): Promise<void> {
   );
 }
 
-/** The part of a program's configuration that arms its crash point, if it is the one. */
-function crashAt(lab: Lab, name: Victim, prefix: string, crash: Crash | undefined): object {
-  if (crash === undefined || !crash.name.startsWith(prefix)) return {};
+/** What arms a program's crash point, if the crash is at one of its own. */
+function armedCrash(
+  lab: Lab,
+  name: Victim,
+  prefix: string,
+  crash: Crash | undefined,
+): ArmedCrash | undefined {
+  if (crash === undefined || !crash.name.startsWith(prefix)) return undefined;
   const pidFile = crash.victim === name ? {} : { pidFile: join(lab.folder, `${crash.victim}.pid`) };
-  return { crashAt: { name: crash.name, occurrence: crash.occurrence, ...pidFile } };
+  return { name: crash.name, occurrence: crash.occurrence, ...pidFile };
 }
 
-/** A program of ours. Only its first life is armed with `crashAt`. */
+/** A program of ours; `armed` holds until its crash. */
 function program(
   lab: Lab,
   options: {
     readonly name: string;
     readonly words: readonly string[];
     readonly config: object;
-    readonly crashAt: object;
+    readonly armed: ArmedCrash | undefined;
     readonly readyText: string;
   },
 ): Program {
@@ -192,8 +198,6 @@ function program(
   const logFile = join(lab.folder, `${name}.log`);
   const lives: Started[] = [];
   const launch = (): Started => {
-    const armed = lives.length === 0 ? options.crashAt : {};
-    writeFileSync(configFile, JSON.stringify({ ...config, ...armed }));
     const [file, args] = [process.execPath, [...words, configFile]];
     const { namespace } = lab.network;
     const started = startProcess(lab.undo, { name, file, args, logFile, namespace });
@@ -202,7 +206,10 @@ function program(
     return started;
   };
   writeFileSync(logFile, '');
-  writeFileSync(configFile, JSON.stringify(config)); // joining reads it before the first start
+  const crashAt = join(lab.folder, `${name}.armed`);
+  if (options.armed !== undefined) writeFileSync(crashAt, JSON.stringify(options.armed));
+  // Joining reads it before the first start.
+  writeFileSync(configFile, JSON.stringify({ ...config, crashAt }));
   return {
     process: () => lives.at(-1),
     starts: () => lives.length,
