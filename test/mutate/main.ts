@@ -130,7 +130,7 @@ function linkModules(): void {
 function vitestConfig(tests: readonly string[]): string {
   const include = tests.map((folder) => `${folder}/**/*.test.ts`);
   const exclude = ['**/node_modules/**', '**/*.{slow,peer}.test.ts'];
-  const test = { include, exclude, isolate: false, testTimeout: 60_000 };
+  const test = { include, exclude, isolate: false, testTimeout: 20_000 };
   return `export default ${JSON.stringify({ test })};\n`;
 }
 
@@ -155,7 +155,8 @@ function strykerConfig(
     ignoreStatic: true,
     coverageAnalysis: 'perTest',
     concurrency: 1,
-    timeoutMS: 10_000,
+    // Long: on a busy machine a mutant that nobody notices must not pass for one without end.
+    timeoutMS: 60_000,
     incremental: true,
     incrementalFile: files.known,
     reporters: ['json', 'progress-append-only'],
