@@ -22,6 +22,11 @@ import { parseConfig } from '../config.ts';
 import { type ControlPlane, type Platform, startControlPlane } from '../control-plane.ts';
 
 const random = nodeRandom();
+/**
+ * Both ends are in one process. Work that keeps the process busy keeps a ping from its answer, and
+ * the connection would end in the midst of calls: "Stream refused by server".
+ */
+const inOneProcess = { keepaliveAfterMs: 3_600_000, keepaliveTimeoutMs: 3_600_000 };
 const retention = { ...RETENTION_DEFAULT, historyPrefixes: ['hosts', 'facts'] };
 
 export type Fixture = Awaited<ReturnType<typeof startFixture>>;
@@ -46,6 +51,7 @@ export async function startFixture(extras: Extras = {}) {
   const channel = connect({
     target: `127.0.0.1:${controlPlane.operatorsPort}`,
     caPem: controlPlane.identity.caCertificatePem,
+    limits: inOneProcess,
   });
   return {
     controlPlane,
@@ -72,8 +78,11 @@ export function startOn(
   const config = parseConfig(
     JSON.stringify({
       dataFolder: folder,
-      operators: { address: '127.0.0.1', port: 0 },
-      agents: { address: '127.0.0.1', port: 0, advertise: 'cp.example:7441' },
+      operators: { address: '127.0.0.1', port: 0, limits: inOneProcess },
+      agents: {
+        ...{ address: '127.0.0.1', port: 0, advertise: 'cp.example:7441' },
+        limits: inOneProcess,
+      },
       ...extras.config,
     }),
   );
