@@ -1,6 +1,8 @@
 /** What a device does while it is held: marks that are lost, errors, losses, words of its own. */
+import { create } from '@bufbuild/protobuf';
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { agent } from '@rackwright/api';
-import type { NvmeFacts } from '@rackwright/erasure';
+import { methodToWire, type NvmeFacts, storageDeviceOf } from '@rackwright/erasure';
 import { expect, test } from 'vitest';
 import {
   type BlockDevices,
@@ -269,4 +271,80 @@ test('the kernel is asked for the device every few seconds while it is written',
   expect(end.result).toMatchObject({ kind: 'failed', type: 'deviceVanished' });
   expect(image('sda').includes('PATTERN!')).toBe(true);
   expect(Number(end.evidence?.devices?.[0]?.bytesWritten)).toBeGreaterThan(0);
+});
+
+test('every device is let go at the end, however the step ended', async () => {
+  addDisk('sda');
+  addDisk('sdb', { faults: [{ kind: 'lying', operation: 'discard' }] });
+  const held = new Set<string>();
+  const devices = heldAs((open, name) => {
+    held.add(name);
+    const close = async (): Promise<void> => {
+      held.delete(name);
+      await open.close();
+    };
+    return { close };
+  });
+  expect((await run({ context: { devices } })).result.kind).toBe('failed');
+  expect(held.size).toBe(0);
+  const stage = () => Promise.reject(new Error('the record is not safe'));
+  await expect(run({ context: { devices, stage } })).rejects.toThrow('the record is not safe');
+  expect(held.size).toBe(0);
+});
+
+test('one device that has vanished names the failure, whatever else failed', async () => {
+  addDisk('sda');
+  addDisk('sdb');
+  const devices = heldAs((held, name) => {
+    const loss = name === 'sdb' ? { loss: 'vanished' as const } : {};
+    const discard = () => Promise.reject(new DeviceError('it failed', loss));
+    return regionsAs(held, () => ({ discard }));
+  });
+  const end = await run({ context: { devices } });
+  expect(end.result).toMatchObject({ kind: 'failed', type: 'deviceVanished' });
+});
+
+test('a rereading that cannot read proves nothing, and does not say that data is back', async () => {
+  addDisk('sda');
+  const { devices: order } = await fileDisks(folder, clock).list();
+  const asked = order.map((device) => ({
+    ...{ device: storageDeviceOf(device), method: methodToWire('discard') },
+    rereadDelay: durationFromMs(50),
+  }));
+  let isAgain = false;
+  const devices = heldAs((held) =>
+    regionsAs(held, (open) => ({
+      readInto: (offset, target) =>
+        isAgain
+          ? Promise.reject(new DeviceError('no answer', { operation: 'read' }))
+          : open.readInto(offset, target),
+    })),
+  );
+  const progress = (_percent: number, text: string): void => {
+    isAgain ||= text.includes('waits');
+  };
+  const plans = create(agent.RunStepSchema, { devices: asked }).devices;
+  const end = await run({ order: { devices: plans }, context: { devices, progress } });
+  expect(end.result).toMatchObject({ kind: 'failed', type: 'unverified' });
+  expect(messageOf(end)).not.toContain('read again after');
+});
+
+test.each([15, 65])('a challenge seed of %d bytes is refused', async (length) => {
+  addDisk('sda');
+  const end = await run({ order: { challengeSeed: new Uint8Array(length) } });
+  expect(end.result).toMatchObject({ kind: 'failed', type: 'invalidArgument' });
+  expect(image('sda').includes('PATTERN!')).toBe(true);
+});
+
+test('progress is told for the whole step and for each device, in percent', async () => {
+  addDisk('sda', { discardSupported: false }, undefined, 8 * mib);
+  const told: [number, string][] = [];
+  const progress = (percent: number, text: string): void => void told.push([percent, text]);
+  await run({ context: { progress } });
+  expect(told.at(-1)).toEqual([100, 'S-sda: 100 %, done']);
+  for (const [percent, text] of told) {
+    expect(text).toMatch(new RegExp(`^S-sda: ${percent} %, `));
+    expect(percent).toBeLessThanOrEqual(100);
+  }
+  expect(told.some(([percent]) => percent > 0 && percent < 100)).toBe(true);
 });
