@@ -304,7 +304,7 @@ test('one device that has vanished names the failure, whatever else failed', asy
   expect(end.result).toMatchObject({ kind: 'failed', type: 'deviceVanished' });
 });
 
-test('a rereading that cannot read proves nothing, and does not say that data is back', async () => {
+test('a rereading that cannot read proves nothing, and does not call data back', async () => {
   addDisk('sda');
   const { devices: order } = await fileDisks(folder, clock).list();
   const asked = order.map((device) => ({
