@@ -1,0 +1,35 @@
+/** A host that is on and that nobody can switch off waits with its removal, and says for what. */
+import { DeletionMode, HostGoal, RunKind } from '@rackwright/api';
+import { expect, test } from 'vitest';
+import { explainHost } from '../explain/explain.ts';
+import { type Bench, bench, statusOf, verified } from '../testing/bench.ts';
+
+/** A host that is known to be on, at rest. */
+function on(): Bench {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  statusOf(host).poweredOn = true;
+  return host;
+}
+
+const remove = { kind: 'delete', mode: DeletionMode.NORMAL, reason: 'sold' } as const;
+
+test.each<[string, (host: Bench) => void]>([
+  [
+    'no agent has ever joined its rack',
+    (host) => {
+      host.context = { ...host.context, agentRegistered: false };
+    },
+  ],
+  ['its BMC was never verified', (host) => void delete statusOf(host).bmcIdentity],
+])('%s', (why, change) => {
+  const host = on();
+  change(host);
+  host.request(remove);
+  host.apply({ kind: 'tick' });
+  expect(statusOf(host).run?.kind).not.toBe(RunKind.DELETE);
+  expect(host.record.forgetting).toBe(false);
+  const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+  expect(told.blocker).toBe(why);
+});
