@@ -181,6 +181,38 @@ test('an authority that ends soon is warned of, once', async () => {
   expect(lines[0]).toContain('rackwright trust rotate');
 });
 
+test('a start that loses the race for the record shows what the winner has written', async () => {
+  const first = await start('one');
+  await cp(join(root, 'one'), join(root, 'two'), { recursive: true });
+  await chmod(join(root, 'two'), 0o700);
+  const { record } = await rotate(first);
+  for (const stop of stops.splice(0)) stop();
+  const shared = store;
+  const fresh = await openMemoryStore({ random });
+  let races = 0;
+  // Folder "two" knows nothing of the rotation; the winner writes while it makes up its mind.
+  store = new Proxy(fresh, {
+    get: (target, name) => {
+      const own: unknown = Reflect.get(target, name);
+      if (name !== 'put' || typeof own !== 'function') {
+        return typeof own === 'function' ? own.bind(target) : own;
+      }
+      return async (...words: Parameters<StateStore['put']>) => {
+        if (words[0] === trustKey && races === 0) {
+          races += 1;
+          await writeRecord({ store: fresh }, wire.TrustRecordSchema, trustKey, record, 'absent');
+        }
+        return target.put(...words);
+      };
+    },
+  });
+  const second = await start('two');
+  expect(races).toBe(1);
+  expect(second.authorities.now.record.generation).toBe(record.generation);
+  expect(second.authorities.now.certificates).toHaveLength(2);
+  await shared.close();
+});
+
 describe('the authorities of a folder', () => {
   test('that an older release made are taken over once, and their key removed', async () => {
     const folder = join(root, 'one');
