@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
-import { silenceMaxMs } from './overdue-reporter.ts';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { overdueReporter, silenceMaxMs, type TestFile } from './overdue-reporter.ts';
 
 const root = join(import.meta.dirname, '..');
 
@@ -11,6 +11,32 @@ test('a file may be silent for as long as its slowest test or hook may take', ()
   expect(silenceMaxMs([180], patience)).toBe(660);
   expect(silenceMaxMs([180, 900], patience)).toBe(960);
 });
+
+test('a file that has ended may be silent, whatever is told of its tests afterwards', () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const ended: string[] = [];
+  const patience = { importMs: 1_000, hookMs: 1_000, graceMs: 1_000 };
+  const reporter = overdueReporter(patience, (words) => ended.push(words));
+  reporter.onTestRunStart();
+  reporter.onTestModuleQueued(moduleOf([]));
+  // As Vitest does it: another object for the same file.
+  const collected = moduleOf([100]);
+  reporter.onTestModuleCollected(collected);
+  reporter.onTestModuleEnd(collected);
+  reporter.onTestCaseResult({ module: collected });
+  vi.advanceTimersByTime(10_000);
+  expect(ended).toEqual([]);
+  reporter.onTestModuleQueued(moduleOf([]));
+  vi.advanceTimersByTime(10_000);
+  expect(ended[0]).toMatch(/^a\.test\.ts says nothing for \d+ s: its import does not end/);
+});
+
+function moduleOf(timeouts: readonly number[]): TestFile {
+  const tests = timeouts.map((timeout) => ({ fullName: 'waits', options: { timeout } }));
+  const children = { allTests: (state?: 'pending') => (state === undefined ? tests : []) };
+  return { moduleId: '/a.test.ts', relativeModuleId: 'a.test.ts', children };
+}
 
 test('a run ends, and names the test, when a loop outlives its timeout', async () => {
   const { RACKWRIGHT_TEST_FOLDER: _ours, VITEST: _vitest, ...env } = process.env;
