@@ -15,11 +15,6 @@ export interface Tier {
    * after the rest, undisturbed, and more at once than there are processors.
    */
   readonly order: 1 | 2;
-  /**
-   * False: the files of a worker share one process and its modules, which halves the time. For
-   * tests that change nothing of the process.
-   */
-  readonly isolate: boolean;
   /** Module whose `setup` runs once before the tier. */
   readonly setup?: string;
 }
@@ -40,43 +35,37 @@ export const tiers: readonly Tier[] = [
     include: ['{packages/*,agent,controlplane}/**/*.test.ts', 'test/{,mutate/}*.test.ts'],
     exclude: [slowOrPeer, ...worldly, 'test/tidy*.test.ts'],
     order: 1,
-    isolate: false,
   },
   {
     name: 'tidy',
     include: ['test/tidy*.test.ts', 'test/tidy/**/*.test.ts'],
     exclude: [],
     order: 1,
-    isolate: false,
   },
   {
     name: 'sim',
     include: ['test/sim/**/*.test.ts'],
     exclude: [slowOrPeer],
     order: 1,
-    isolate: true,
   },
-  { name: 'world', include: worldly, exclude: [slowOrPeer], order: 2, isolate: true },
+  { name: 'world', include: worldly, exclude: [slowOrPeer], order: 2 },
   {
     name: 'slow',
     include: [`${workspaces}/**/*.slow.test.ts`],
     exclude: [],
     order: 2,
-    isolate: true,
   },
   {
     name: 'peer',
     include: [`${workspaces}/**/*.peer.test.ts`],
     exclude: [],
     order: 2,
-    isolate: true,
   },
   {
     name: 'system',
     include: ['test/{attacks,scenarios,lab,e2e,captures,packages}/**/*.test.ts'],
     exclude: [slowOrPeer],
     order: 2,
-    isolate: true,
     setup: 'test/e2e/warm-up.ts',
   },
 ];
