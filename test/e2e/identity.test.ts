@@ -16,6 +16,9 @@ const lives = {
   lookMs: 300,
 };
 const small: SiteOptions = { racks: 3, hostsPerRack: 3, trustTiming: lives };
+/** A busy machine has 12 s and more from the first try to renew to the end of the certificate. */
+const unhurried: SiteOptions = { ...small, trustTiming: { ...lives, agentCertificateMs: 40_000 } };
+const renewals = 2;
 
 async function onSite(options: SiteOptions, body: (site: Site) => Promise<void>): Promise<void> {
   const site = await Site.start(options);
@@ -32,15 +35,16 @@ test(
     timeout,
   },
   () =>
-    onSite(small, async (site) => {
+    onSite(unhurried, async (site) => {
       const names = await site.ready();
-      const isEnough = () => site.boxes.every((box) => box.said('certificate renewed').length >= 3);
+      const isEnough = () =>
+        site.boxes.every((box) => box.said('certificate renewed').length >= renewals);
       const cleans = await site.work(names, isEnough);
       expect(cleans.length).toBeGreaterThan(names.length);
       expect(troubleIn(cleans)).toEqual([]);
       expect(executedTwice(site.boxes)).toEqual([]);
       for (const box of site.boxes) {
-        expect(box.said('opens the next session').length).toBeGreaterThanOrEqual(3);
+        expect(box.said('opens the next session').length).toBeGreaterThanOrEqual(renewals);
         // Nobody was ever without a session.
         expect(box.said('no session with the control plane')).toEqual([]);
         expect(box.said('this one goes on')).toEqual([]);
