@@ -13,12 +13,13 @@ import {
   HostState,
   RunPhase,
 } from '@rackwright/api';
-import { describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { removalBoundaries, removalTable, removalVictims } from './kill-table.ts';
 import type { MachinePlan } from './machines.ts';
 import { shortPauses } from './pauses.ts';
 import { programOf } from './programs.ts';
 import { eventually, Rack } from './rack.ts';
+import { anotherMachine, RackPool } from './rack-pool.ts';
 
 const machine: MachinePlan = {
   name: 'h1',
@@ -30,7 +31,6 @@ const machine: MachinePlan = {
 };
 const run = promisify(execFile);
 const timeout = 300_000;
-const name = 'hosts/h1';
 /** The harness's own, with little patience for an agent that hangs. */
 const engine = { ...shortPauses, goalFailuresMax: 2, forcedCallTimeoutMs: 500 };
 
@@ -50,7 +50,7 @@ async function rackwright(rack: Rack, ...args: string[]): Promise<string> {
   return stdout + stderr;
 }
 
-async function untilGone(rack: Rack): Promise<void> {
+async function untilGone(rack: Rack, name: string): Promise<void> {
   await eventually('the host to be gone', async () => {
     const found = await rack.clients.hosts.getHost({ name }).then(
       () => true,
@@ -63,38 +63,40 @@ async function untilGone(rack: Rack): Promise<void> {
   });
 }
 
-async function notes(rack: Rack): Promise<AbandonedResource[]> {
+async function notes(rack: Rack, name: string): Promise<AbandonedResource[]> {
   const { abandonedResources } = await rack.clients.abandoned.listAbandonedResources({});
-  return abandonedResources;
+  return abandonedResources.filter(({ host }) => host === name);
 }
 
-async function untilFenceIsLifted(rack: Rack): Promise<void> {
+async function untilFenceIsLifted(rack: Rack, name: string): Promise<void> {
   await eventually('the agent to have forgotten the host', async () => {
     const { status } = await rack.clients.racks.getRack({ name: 'racks/r1' });
-    const pending = (await notes(rack)).filter(({ fencePending }) => fencePending);
+    const pending = (await notes(rack, name)).filter(({ fencePending }) => fencePending);
     if (status?.tombstones !== 0 || pending.length > 0) throw new Error('not yet');
   });
 }
 
-async function enrolAgain(rack: Rack): Promise<Host> {
+async function enrolAgain(rack: Rack, plan: MachinePlan): Promise<Host> {
   const spec = {
     rack: 'racks/r1',
-    bmc: { address: machine.bmcAddress, credential: 'credentials/bmc' },
-    bootMacs: [machine.mac],
+    bmc: { address: plan.bmcAddress, credential: 'credentials/bmc' },
+    bootMacs: [plan.mac],
     goal: HostGoal.MANAGEABLE,
   };
-  const request = { hostId: 'h1', host: { spec }, requestId: 'again' };
+  const request = { hostId: plan.name, host: { spec }, requestId: `again-${plan.name}` };
   return eventually('the host to be enrolled again', () => rack.clients.hosts.createHost(request));
 }
 
-function remove(rack: Rack): Promise<Host> {
+function remove(rack: Rack, name: string): Promise<Host> {
   const mode = DeletionMode.FORCE;
-  return rack.clients.hosts.deleteHost({ name, mode, reason: 'burnt down', requestId: 'force' });
+  const requestId = `force-${name.replace('/', '-')}`;
+  return rack.clients.hosts.deleteHost({ name, mode, reason: 'burnt down', requestId });
 }
 
 test('a host whose agent is away is removed at once; its successor waits for the agent', {
   timeout,
 }, async () => {
+  const name = 'hosts/h1';
   const rack = await Rack.start({ machines: [machine], goal: HostGoal.MANAGEABLE });
   try {
     const before = await rack.untilHost('h1', 'verified', isVerified);
@@ -112,8 +114,8 @@ test('a host whose agent is away is removed at once; its successor waits for the
     );
     expect(said).toContain('hosts/h1 removed');
     expect(said).toContain(`rackwright abandoned get ${before.uid}`);
-    await untilGone(rack);
-    const [left, ...others] = await notes(rack);
+    await untilGone(rack, name);
+    const [left, ...others] = await notes(rack, name);
     expect(others).toEqual([]);
     expect(left).toMatchObject({ host: name, hostUid: before.uid, fencePending: true });
     expect(left?.leftBehind.join('\n')).toContain('the agent of the rack is not connected');
@@ -122,14 +124,14 @@ test('a host whose agent is away is removed at once; its successor waits for the
       new RegExp(`${before.uid} +h1 .*pending`),
     );
 
-    const again = await enrolAgain(rack);
+    const again = await enrolAgain(rack, machine);
     expect(again.status?.holds.map(({ reason }) => reason)).toEqual([
       expect.stringContaining(`abandonedResources/${before.uid}`),
     ]);
     const told = await rack.clients.hosts.explainHost({ name });
     expect(told.unblock.join('\n')).toContain('--physically-disconnected');
     await rack.resume('agent');
-    await untilFenceIsLifted(rack);
+    await untilFenceIsLifted(rack, name);
     const successor = await rack.untilHost('h1', 'verified', isVerified);
     expect(successor.status?.holds).toEqual([]);
     expect(successor.uid).not.toBe(before.uid);
@@ -147,36 +149,33 @@ const rows = removalBoundaries.flatMap((boundary) =>
   removalVictims.map((victim) => ({ boundary, victim, ...removalTable[boundary][victim] })),
 );
 
+const racks = new RackPool({ goal: HostGoal.MANAGEABLE, controlplane: { engine } });
+
+afterAll(() => racks.close());
+
 describe('the kill table of a forced removal', () => {
   test.for(rows)(
     'kill -9 of the $victim at $boundary',
     { timeout },
-    async ({ boundary, victim, notes: noteCount, tombstones, successor }) => {
-      const crash = { name: boundary, occurrence: 1, victim };
-      const controlplane = { engine };
-      const rack = await Rack.start({
-        machines: [machine],
-        goal: HostGoal.MANAGEABLE,
-        controlplane,
-        crash,
-      });
-      try {
-        await rack.untilHost('h1', 'verified', isVerified);
+    ({ boundary, victim, notes: noteCount, tombstones, successor }) =>
+      racks.use(async (rack) => {
+        const before = rack.starts[victim];
+        const plan = anotherMachine(machine, rack.machines.length);
+        await rack.addHost(plan, { name: boundary, occurrence: 1, victim });
+        const name = `hosts/${plan.name}`;
+        await rack.untilHost(plan.name, 'verified', isVerified);
         rack.signal('agent', 'SIGSTOP');
         // Whoever dies over it: the intent is written down before anything else.
-        await remove(rack);
-        await untilGone(rack);
+        await remove(rack, name);
+        await untilGone(rack, name);
         rack.signal('agent', 'SIGCONT');
-        await enrolAgain(rack);
-        await untilFenceIsLifted(rack);
+        await enrolAgain(rack, plan);
+        await untilFenceIsLifted(rack, name);
         const { status } = await rack.clients.racks.getRack({ name: 'racks/r1' });
         expect(status?.tombstones).toBe(tombstones);
-        expect(await notes(rack)).toHaveLength(noteCount);
-        await rack.untilHost('h1', successor, isVerified);
-        expect(rack.starts[victim], 'the victim was killed once and came back').toBe(2);
-      } finally {
-        await rack.stop();
-      }
-    },
+        expect(await notes(rack, name)).toHaveLength(noteCount);
+        await rack.untilHost(plan.name, successor, isVerified);
+        expect(rack.starts[victim], 'the victim was killed once and came back').toBe(before + 1);
+      }),
   );
 });

@@ -5,9 +5,11 @@
 #
 #   ipmitool-stand-in.sh NODE MACHINE FOLDER … -H ADDRESS … -f /dev/stdin COMMAND…
 #
-# MACHINE is the program of a software machine. FOLDER/ADDRESS holds the machine behind that BMC: guid (as hex bytes) and serial, which a BMC may
-# lack, password, machine.pid while it is on, log-entries of its event log, and commands, which says
-# what the BMC was told.
+# MACHINE is the program of a software machine. FOLDER/ADDRESS holds the machine behind that BMC:
+# guid (as hex bytes) and serial, which a BMC may lack, password, machine.pid while it is on,
+# log-entries of its event log, and commands, which says what the BMC was told.
+#
+# It is started thousands of times: it reads files by itself, and starts no program for that.
 node=$1 program=$2 folder=$3
 shift 3
 while [ $# -gt 0 ]; do
@@ -18,12 +20,14 @@ while [ $# -gt 0 ]; do
   esac
 done
 read -r given || [ -n "$given" ]
-if [ "$given" != "$(cat "$machine/password")" ]; then
+line_of() { line=$2; { read -r line <"$1"; } 2>/dev/null || [ -n "$line" ] || line=$2; }
+line_of "$machine/password" ''
+if [ "$given" != "$line" ]; then
   echo '> RAKP 2 HMAC is invalid' >&2
   exit 1
 fi
 echo "$*" >>"$machine/commands"
-is_on() { [ -f "$machine/machine.pid" ] && kill -0 "$(cat "$machine/machine.pid")" 2>/dev/null; }
+is_on() { line_of "$machine/machine.pid" ''; [ -n "$line" ] && kill -0 "$line" 2>/dev/null; }
 
 case "$*" in
   'fru print 0')
@@ -33,7 +37,8 @@ case "$*" in
       exit 1
     }
     echo ' Product Manufacturer  : Software'
-    echo " Product Serial        : $(cat "$machine/serial")"
+    line_of "$machine/serial" ''
+    echo " Product Serial        : $line"
     ;;
   'raw 0x06 0x01') echo ' 00 03 09 08 02 9f 91 12 00 02 0f 00 00 00 00' ;;
   'raw 0x06 0x37')
@@ -41,7 +46,8 @@ case "$*" in
       echo 'Unable to send RAW command (channel=0x0 netfn=0x6 lun=0x0 cmd=0x37 rsp=0xc1): Invalid command' >&2
       exit 1
     }
-    cat "$machine/guid"
+    line_of "$machine/guid" ''
+    echo " $line"
     ;;
   'raw 0x00 0x01') if is_on; then echo ' 01 00 00'; else echo ' 00 00 00'; fi ;;
   'raw 0x00 0x02 0x01')
@@ -55,14 +61,18 @@ case "$*" in
     ;;
   'raw 0x00 0x02 0x00')
     if is_on; then
-      kill -KILL "-$(cat "$machine/machine.pid")"
+      kill -KILL "-$line"
       rm -f "$machine/machine.pid"
     fi
     ;;
-  'raw 0x00 0x08 0x05 '*) echo "$5 $6" | sed 's/0x/ /g' >"$machine/boot-flags" ;;
-  'raw 0x00 0x09 0x05 0x00 0x00') echo " 01 05$(cat "$machine/boot-flags" 2>/dev/null || echo ' 00 00') 00 00 00" ;;
+  'raw 0x00 0x08 0x05 '*) echo "${5#0x} ${6#0x}" >"$machine/boot-flags" ;;
+  'raw 0x00 0x09 0x05 0x00 0x00')
+    line_of "$machine/boot-flags" '00 00'
+    echo " 01 05 $line 00 00 00"
+    ;;
   'raw 0x0a 0x40')
-    printf ' 51 %02x 00 00 00 00 00 00 00 00 00 00 00 02\n' "$(cat "$machine/log-entries" 2>/dev/null || echo 0)"
+    line_of "$machine/log-entries" 0
+    printf ' 51 %02x 00 00 00 00 00 00 00 00 00 00 00 02\n' "$line"
     ;;
   # The clearing itself is logged.
   'sel clear') echo 1 >"$machine/log-entries"; echo 'Clearing SEL.  Please allow a few seconds to erase.' ;;

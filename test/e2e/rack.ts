@@ -19,6 +19,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type { MessageInitShape } from '@bufbuild/protobuf';
+import { IdentityFiles, join as joinRack } from '@rackwright/agent';
 import {
   type CleaningPolicySchema,
   connect,
@@ -26,6 +27,7 @@ import {
   HostGoal,
   operatorClients,
 } from '@rackwright/api';
+import { nodeClock, nodeDisk, nodeRandom } from '@rackwright/platform/node';
 import { type BootNetwork, type LeaseGiver, startLeaseGiver } from '@rackwright/sim/firmware';
 import { freePorts } from '@rackwright/sim/loopback';
 import { arm, armedFile, type Crash, runnerWordOf, type Victim } from './crash.ts';
@@ -35,6 +37,8 @@ import { shortPauses } from './pauses.ts';
 import { compileCache, type ProgramForm, type ProgramName, programOf } from './programs.ts';
 
 const run = promisify(execFile);
+/** Dozens of racks are looked at side by side. */
+const pollMs = 200;
 const standIn = join(import.meta.dirname, 'ipmitool-stand-in.sh');
 
 export interface RackOptions {
@@ -379,10 +383,19 @@ export class Rack {
     });
     await racks.createRack({ rackId: 'r1' });
     const { token } = await racks.createJoinToken({ rack: 'racks/r1' });
-    const address = `127.0.0.1:${this.#ports.operators}`;
-    const config = join(this.folder, 'agent.json');
-    const program = this.#program('agent');
-    await run(process.execPath, [program, 'join', address, token, '--config', config]);
+    await this.#join(`127.0.0.1:${this.#ports.operators}`, token);
+  }
+
+  /** A rack of sources joins as people do, others without another process. */
+  async #join(address: string, token: string): Promise<void> {
+    if (this.#options.programs === 'source') {
+      const words = ['join', address, token, '--config', join(this.folder, 'agent.json')];
+      await run(process.execPath, [this.#program('agent'), ...words]);
+      return;
+    }
+    const files = new IdentityFiles(nodeDisk(), join(this.folder, 'agent'));
+    const parts = { clock: nodeClock(), random: nodeRandom() };
+    await files.save(await joinRack(parts, await files.key(), address, token));
   }
 
   /** Makes the credential and a host for each machine. */
@@ -426,7 +439,7 @@ export class Rack {
       } catch {
         // The control plane may just have been killed: that is the test.
       }
-      await sleep(100);
+      await sleep(pollMs);
     }
     const status = last?.status;
     const run = status?.run;
