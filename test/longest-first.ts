@@ -1,9 +1,12 @@
 /** The order in which vitest runs the files of `npm test`. */
 import { relative } from 'node:path';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
-import { longest } from './tiers.ts';
+import { longest, tiers } from './tiers.ts';
 
-/** Vitest's own order, but that of each group the longest files come first. */
+/**
+ * Of each group the longest files come first, then tier after tier: between files of one tier a
+ * worker keeps its modules. Within these it is Vitest's own order.
+ */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
@@ -13,6 +16,8 @@ export class LongestFirst extends BaseSequencer {
       return at === -1 ? longest.length : at;
     };
     const group = ({ project }: TestSpecification): number => project.config.sequence.groupOrder;
-    return sorted.sort((a, b) => group(a) - group(b) || rank(a) - rank(b));
+    const tier = ({ project }: TestSpecification): number =>
+      tiers.findIndex(({ name }) => name === project.name);
+    return sorted.sort((a, b) => group(a) - group(b) || rank(a) - rank(b) || tier(a) - tier(b));
   }
 }

@@ -87,7 +87,7 @@ test('runs every test file in exactly one tier', () => {
   const misplaced = tests.filter(({ path }) => tiersOf(path).length !== 1);
   expect(misplaced.map(({ path }) => path)).toEqual([]);
   expect(tiersOf('test/elsewhere/a.test.ts')).toEqual([]);
-  expect(tiersOf('test/lab/a.peer.test.ts')).toEqual(['peer']);
+  expect(tiersOf('test/lab/a.peer.test.ts')).toEqual(['system']);
 });
 
 test('has the dependencies that the golden graph shows', async () => {

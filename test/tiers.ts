@@ -1,6 +1,8 @@
 /**
  * The tiers of tests as vitest projects: which files each takes. Every test file belongs to
  * exactly one tier; `npm run check` runs unit and tidy, the inner loop of whoever changes code.
+ *
+ * There are few of them: a worker that goes from one to another loads everything anew.
  */
 
 import { matchesGlob } from 'node:path';
@@ -48,26 +50,17 @@ export const tiers: readonly Tier[] = [
     exclude: [slowOrPeer],
     order: 1,
   },
-  { name: 'world', include: worldly, exclude: [slowOrPeer], order: 2 },
-  {
-    name: 'slow',
-    include: [`${workspaces}/**/*.slow.test.ts`],
-    exclude: [],
-    order: 2,
-  },
-  {
-    name: 'peer',
-    include: [`${workspaces}/**/*.peer.test.ts`],
-    exclude: [],
-    order: 2,
-  },
   {
     name: 'system',
-    include: ['test/{attacks,scenarios,lab,e2e,captures,packages}/**/*.test.ts'],
-    exclude: [slowOrPeer],
+    include: [
+      `${workspaces}/**/*.{peer,slow}.test.ts`,
+      'test/{attacks,scenarios,lab,e2e,captures,packages}/**/*.test.ts',
+    ],
+    exclude: [],
     order: 2,
     setup: 'test/e2e/warm-up.ts',
   },
+  { name: 'world', include: worldly, exclude: [slowOrPeer], order: 2 },
 ];
 
 /** Files at once of a tier, on so many processors. */

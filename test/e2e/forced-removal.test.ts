@@ -14,12 +14,13 @@ import {
   RunPhase,
 } from '@rackwright/api';
 import { afterAll, describe, expect, test } from 'vitest';
+import { livesOf, newRow } from './kill-clean.ts';
 import { removalBoundaries, removalTable, removalVictims } from './kill-table.ts';
 import type { MachinePlan } from './machines.ts';
 import { shortPauses } from './pauses.ts';
 import { programOf } from './programs.ts';
 import { eventually, Rack } from './rack.ts';
-import { anotherMachine, RackPool } from './rack-pool.ts';
+import { RackPool } from './rack-pool.ts';
 
 const machine: MachinePlan = {
   name: 'h1',
@@ -159,9 +160,8 @@ describe('the kill table of a forced removal', () => {
     { timeout },
     ({ boundary, victim, notes: noteCount, tombstones, successor }) =>
       racks.use(async (rack) => {
-        const before = rack.starts[victim];
-        const plan = anotherMachine(machine, rack.machines.length);
-        await rack.addHost(plan, { name: boundary, occurrence: 1, victim });
+        const row = await newRow(rack, machine, { name: boundary, occurrence: 1, victim });
+        const { plan } = row.machine;
         const name = `hosts/${plan.name}`;
         await rack.untilHost(plan.name, 'verified', isVerified);
         rack.signal('agent', 'SIGSTOP');
@@ -175,7 +175,7 @@ describe('the kill table of a forced removal', () => {
         expect(status?.tombstones).toBe(tombstones);
         expect(await notes(rack, name)).toHaveLength(noteCount);
         await rack.untilHost(plan.name, successor, isVerified);
-        expect(rack.starts[victim], 'the victim was killed once and came back').toBe(before + 1);
+        expect(livesOf(row, victim), 'the victim was killed once and came back').toBe(2);
       }),
   );
 });

@@ -7,7 +7,7 @@ import { type Crash, victims } from './crash.ts';
 import { handOffBoundaries, handOffTable } from './kill-table.ts';
 import type { MachinePlan } from './machines.ts';
 import type { Rack } from './rack.ts';
-import { anotherMachine, RackPool } from './rack-pool.ts';
+import { RackPool } from './rack-pool.ts';
 
 const rowTimeoutMs = 600_000;
 const machine: MachinePlan = {
@@ -41,7 +41,7 @@ async function rebootByWorkflow(
   crash: Crash | undefined,
   held: boolean,
 ): Promise<string[]> {
-  const { plan, folder } = await rack.addHost(anotherMachine(machine, rack.machines.length), crash);
+  const { plan, folder } = await rack.addHost(machine, crash);
   const marks = join(folder, 'marks');
   await rack.untilHost(plan.name, 'verified', ({ status }) => {
     return status?.state === HostState.MANAGEABLE && status.run?.phase === RunPhase.ENDED;

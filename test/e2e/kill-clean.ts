@@ -5,7 +5,6 @@ import { expect } from 'vitest';
 import type { Crash, Victim } from './crash.ts';
 import { diskLog, type MachineFolder, type MachinePlan, runnerStarts } from './machines.ts';
 import type { Rack } from './rack.ts';
-import { anotherMachine } from './rack-pool.ts';
 
 const discardDisk = { name: 'vda', serial: 'DISK-1', kind: 'discard' } as const;
 const formatDisk = { name: 'nvme0', serial: 'NVME-1', kind: 'format' } as const;
@@ -56,10 +55,14 @@ export function onlyRow(rack: Rack): Row {
 }
 
 /** A row with a machine of its own on a rack that other rows were on; `crash` counts from now. */
-export async function newRow(rack: Rack, plan: MachinePlan, crash: Crash): Promise<Row> {
+export async function newRow(rack: Rack, kind: MachinePlan, crash: Crash): Promise<Row> {
   const startsBefore = { ...rack.starts };
-  const another = anotherMachine(plan, rack.machines.length);
-  return { rack, machine: await rack.addHost(another, crash), startsBefore };
+  return { rack, machine: await rack.addHost(kind, crash), startsBefore };
+}
+
+/** How many lives of a process the row has seen. */
+export function livesOf({ rack, machine: at, startsBefore }: Row, victim: Victim): number {
+  return victim === 'runner' ? runnerStarts(at) : 1 + rack.starts[victim] - startsBefore[victim];
 }
 
 /** Verifies, asks for a clean, and waits for its end and its certificates. */
@@ -107,12 +110,13 @@ export interface CleanEnd {
 }
 
 /** What the disks say, read from outside. */
-export function judgeClean({ rack, machine: at, startsBefore }: Row, victim: Victim): CleanEnd {
+export function judgeClean(row: Row, victim: Victim): CleanEnd {
+  const { machine: at } = row;
   const formats = diskLog(at, formatDisk).filter(
     (act) => act.kind === 'format' && act.phase === 'begin',
   );
   return {
-    lives: victim === 'runner' ? runnerStarts(at) : 1 + rack.starts[victim] - startsBefore[victim],
+    lives: livesOf(row, victim),
     formats: formats.length,
     left: at.plan.disks.filter((disk) => holdsPattern(at.folder, disk)).map(({ name }) => name),
   };

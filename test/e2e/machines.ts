@@ -43,6 +43,20 @@ export function makeMachine(
   return { plan, folder };
 }
 
+/** The same machine as another piece of hardware: `at` says where in the rack, from 0 on. */
+export function anotherMachine(plan: MachinePlan, at: number): MachinePlan {
+  const two = at.toString(16).padStart(2, '0');
+  return {
+    ...plan,
+    name: `h${at}`,
+    bmcAddress: `127.0.1.${at + 1}`,
+    mac: `52:54:00:00:01:${two}`,
+    uuid: `${plan.uuid.slice(0, -2)}${two}`,
+    serial: `SN-${at}`,
+    disks: plan.disks.map((disk) => ({ ...disk, serial: `${disk.serial}-${at}` })),
+  };
+}
+
 /** The BMC has neither a GUID nor a FRU inventory, as cheap boards have them. */
 export function takeWitnessesAway({ folder }: MachineFolder): void {
   for (const name of ['guid', 'serial']) rmSync(join(folder, name));

@@ -32,7 +32,13 @@ import { type BootNetwork, type LeaseGiver, startLeaseGiver } from '@rackwright/
 import { freePorts } from '@rackwright/sim/loopback';
 import { arm, armedFile, type Crash, runnerWordOf, type Victim } from './crash.ts';
 import { endProcessesOf } from './leftovers.ts';
-import { bmcPassword, type MachineFolder, type MachinePlan, makeMachine } from './machines.ts';
+import {
+  anotherMachine,
+  bmcPassword,
+  type MachineFolder,
+  type MachinePlan,
+  makeMachine,
+} from './machines.ts';
 import { shortPauses } from './pauses.ts';
 import { compileCache, type ProgramForm, type ProgramName, programOf } from './programs.ts';
 
@@ -210,9 +216,9 @@ export class Rack {
     this.#options.prepareMachine?.(machine);
   }
 
-  /** One more machine is racked and enrolled; `crash` counts from now on. */
-  async addHost(plan: MachinePlan, crash?: Crash): Promise<MachineFolder> {
-    this.#addMachine(plan, crash);
+  /** One more machine of a kind, with names of its own, is enrolled; `crash` counts from now on. */
+  async addHost(kind: MachinePlan, crash?: Crash): Promise<MachineFolder> {
+    this.#addMachine(anotherMachine(kind, this.machines.length), crash);
     arm(this.folder, crash, this.#pidFile(crash?.victim));
     const machine = this.machines.at(-1);
     if (machine === undefined) throw new Error('no machine');

@@ -45,7 +45,7 @@ export interface PreparedImage {
   readonly sizeBytes: number | undefined;
   /** Once. Throws `ImageError`, also after the last piece. */
   readonly content: AsyncGenerator<Content, void, undefined>;
-  /** Gives up what has not been read, also where nobody has asked for content yet. */
+  /** Gives up what has not been read; ends `content`, also where nobody has asked for it yet. */
   close(): Promise<void>;
 }
 
@@ -91,13 +91,12 @@ export async function prepareImage(
       checkSize(sizeBytes, file);
       checkDigest(file.sha256, file.contentSha256 ?? file.sha256);
     }
+    const content = streamed(file, joined(start, chunks), found, preparation);
     return {
       found,
       sizeBytes: file.contentSizeBytes ?? (isPlain ? sizeBytes : undefined),
-      content: streamed(file, joined(start, chunks), found, preparation),
-      close: async () => {
-        await chunks.return();
-      },
+      content,
+      close: () => closeBoth(content, () => chunks.return()),
     };
   } catch (error) {
     await chunks.return();
@@ -210,6 +209,18 @@ async function prepareQcow2(
     found,
     sizeBytes: image.header.sizeBytes,
     content,
-    close: () => ranges.close(),
+    close: () => closeBoth(content, () => ranges.close()),
   };
+}
+
+/** A generator that was never asked for anything runs no clean-up: its source is closed as well. */
+async function closeBoth(
+  content: AsyncGenerator<Content, void, undefined>,
+  closeSource: () => Promise<unknown>,
+): Promise<void> {
+  try {
+    await content.return();
+  } finally {
+    await closeSource();
+  }
 }

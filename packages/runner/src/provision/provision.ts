@@ -123,8 +123,6 @@ export async function provisionDisk(
   } catch (error) {
     return failure(work, error);
   } finally {
-    await image?.content.return().catch(() => {});
-    // A generator that was never asked for anything runs none of its own clean-up.
     await image?.close().catch(() => {});
   }
 }
