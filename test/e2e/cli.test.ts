@@ -1,4 +1,4 @@
-/** The rackwright command against a real control plane, as processes. */
+/** The rackwright command against a real control plane; one story of it as a program. */
 import { spawn } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,7 +8,8 @@ import {
   type ControlPlaneProcess,
   startControlPlaneProcess,
 } from '../peers-tests/python-client/control-plane-process.ts';
-import { compileCache, programOf } from './programs.ts';
+import { started, typed } from './command.ts';
+import { programOf } from './programs.ts';
 
 let controlPlane: ControlPlaneProcess;
 let config: string;
@@ -22,16 +23,10 @@ beforeAll(async () => {
 
 afterAll(() => controlPlane.stop());
 
-async function rackwright(args: readonly string[], input = '') {
-  const child = spawn(process.execPath, [programOf('rackwright'), ...args], {
-    env: { ...compileCache(), RACKWRIGHT_CONFIG: config },
-    stdio: ['pipe', 'pipe', 'pipe'],
-  });
-  child.stdin.end(input);
-  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
-  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
-  return { code: await ended, out, err };
-}
+const rackwright = (args: readonly string[], input?: string) =>
+  typed({ RACKWRIGHT_CONFIG: config }, args, input);
+const program = (args: readonly string[], input?: string) =>
+  started({ RACKWRIGHT_CONFIG: config }, args, input);
 
 const words = (line: string) => line.split(' ');
 
@@ -58,55 +53,55 @@ test('the control plane’s program explains itself, and refuses what it does no
 
 describe('rackwright', () => {
   test('takes a host from nothing to its deletion, in words and exit codes', async () => {
-    const rack = await rackwright(['rack', 'create', 'r1', '--display-name', 'Hall 1']);
+    const rack = await program(['rack', 'create', 'r1', '--display-name', 'Hall 1']);
     expect(rack).toMatchObject({ code: 0, err: 'Next: rackwright rack join-token r1\n' });
-    const token = await rackwright(words('rack join-token r1'));
+    const token = await program(words('rack join-token r1'));
     expect(token.out).toMatch(/^rwj1\.[0-9a-f]{64}\.r1\.[A-Za-z0-9_-]{43}\n$/);
 
     const create = words(
       'host create h1 --rack r1 --bmc 192.0.2.1 --credential bmc --mac 52-54-00-AA-00-01',
     );
-    const early = await rackwright(create);
+    const early = await program(create);
     expect(early.code).toBe(2);
     expect(early.err).toContain('host.spec.bmc.credential names credentials/bmc, which does not');
-    const credential = await rackwright(words('credential create bmc --username root'), 'calvin\n');
+    const credential = await program(words('credential create bmc --username root'), 'calvin\n');
     expect(credential.code).toBe(0);
     expect(credential.out + credential.err).not.toContain('calvin');
 
-    expect((await rackwright(create)).code).toBe(0);
-    expect((await rackwright(create)).code).toBe(4);
-    const labelled = await rackwright(words('host update h1 --label site=x --label role=db'));
+    expect((await program(create)).code).toBe(0);
+    expect((await program(create)).code).toBe(4);
+    const labelled = await program(words('host update h1 --label site=x --label role=db'));
     expect(labelled.out).toMatch(/labels +role=db site=x|labels +site=x role=db/);
-    const fewer = await rackwright(words('host update h1 --label site=y --label role-'));
+    const fewer = await program(words('host update h1 --label site=y --label role-'));
     expect(fewer.out).toMatch(/labels +site=y\n/);
-    expect((await rackwright(words('host update h1 --label site-'))).out).toMatch(/labels +-\n/);
-    const list = await rackwright(words('host list'));
+    expect((await program(words('host update h1 --label site-'))).out).toMatch(/labels +-\n/);
+    const list = await program(words('host list'));
     expect(list.out.split('\n')[1]).toMatch(/^hosts\/h1 +verifying/);
-    const elsewhere = await rackwright(words('host list --rack r1x'));
+    const elsewhere = await program(words('host list --rack r1x'));
     expect(elsewhere).toMatchObject({ code: 3, out: '' });
     expect(elsewhere.err).toContain('racks/r1x');
-    expect((await rackwright(words('audit list --actor admin'))).out).toContain('user:admin');
-    const json: unknown = JSON.parse((await rackwright(words('host get h1 -o json'))).out);
+    expect((await program(words('audit list --actor admin'))).out).toContain('user:admin');
+    const json: unknown = JSON.parse((await program(words('host get h1 -o json'))).out);
     expect(json).toMatchObject({ name: 'hosts/h1', spec: { bootMacs: ['52:54:00:aa:00:01'] } });
 
-    const steps = await rackwright(words('host clean-steps h1'));
+    const steps = await program(words('host clean-steps h1'));
     expect(steps.out).toContain('deploy.erase_devices');
-    const unasked = await rackwright(words('host clean h1'));
+    const unasked = await program(words('host clean h1'));
     expect(unasked.code).toBe(2);
     expect(unasked.err).toContain('All data on disks that no inventory has named yet is lost');
     expect(unasked.err).toContain('nobody can be asked here; give --yes');
-    const busy = await rackwright(words('host clean h1 --yes'));
-    const audited = await rackwright(words('audit list --action CleanHost'));
+    const busy = await program(words('host clean h1 --yes'));
+    const audited = await program(words('audit list --action CleanHost'));
     expect(audited.out.match(/CleanHost/g)).toHaveLength(1);
     expect(busy.code).toBe(1);
     expect(busy.err).toContain('verify 1');
-    expect((await rackwright(words('host get h2'))).code).toBe(3);
+    expect((await program(words('host get h2'))).code).toBe(3);
 
-    const watch = rackwright(words('host watch h1 --until deleted --timeout 60'));
-    const deleted = await rackwright([...words('host delete h1 --yes --reason'), 'wrong address']);
+    const watch = program(words('host watch h1 --until deleted --timeout 60'));
+    const deleted = await program([...words('host delete h1 --yes --reason'), 'wrong address']);
     expect(deleted.code).toBe(0);
     expect((await watch).code).toBe(0);
-    expect((await rackwright(words('host list'))).out).not.toContain('h1');
+    expect((await program(words('host list'))).out).not.toContain('h1');
   });
 
   test('says who is not let in, and where nobody answers', async () => {

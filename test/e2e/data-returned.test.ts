@@ -2,11 +2,11 @@
  * A disk that lies through a whole clean, from its order to an auditor: it is certified, its data
  * is back at the next boot, and what was exported says so to whoever has nothing but the files.
  */
-import { execFile } from 'node:child_process';
 import { mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { FailureType, HostGoal, HostState } from '@rackwright/api';
 import { describe, expect, test } from 'vitest';
+import { typed } from './command.ts';
 import {
   cleanOnce,
   documentsOf,
@@ -15,20 +15,13 @@ import {
   onlyRow,
   readAgainInVain,
 } from './kill-clean.ts';
-import { programOf } from './programs.ts';
 import { Rack } from './rack.ts';
 
 const exitCodes = { revoked: 11, revocationsUnknown: 12 } as const;
 
-function rackwright(rack: Rack, args: readonly string[]): Promise<{ code: number; out: string }> {
-  return new Promise((resolve) => {
-    const child = execFile(
-      process.execPath,
-      [programOf('rackwright'), ...args],
-      { env: rack.commandEnvironment },
-      (_error, out, err) => resolve({ code: child.exitCode ?? -1, out: `${out}${err}` }),
-    );
-  });
+async function rackwright(rack: Rack, args: readonly string[]) {
+  const { code, out, err } = await typed(rack.commandEnvironment, args);
+  return { code, out: `${out}${err}` };
 }
 
 /** Exports everything into a new folder below the rack's; answers the folder and its files. */

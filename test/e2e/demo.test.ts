@@ -16,6 +16,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { until } from '../lab/processes.ts';
 import { processesOf } from './leftovers.ts';
+import { compileCache } from './programs.ts';
 
 const program = join(import.meta.dirname, '../../packages/demo/src/main.ts');
 const storyTimeoutMs = 600_000;
@@ -57,7 +58,7 @@ function startDemo(...args: string[]) {
 function startAs(before: readonly string[], args: readonly string[]) {
   const [file = '', ...words] = [...before, process.execPath, program, ...args];
   const child = spawn(file, words, {
-    env: { PATH: process.env['PATH'], TMPDIR: folder },
+    env: { PATH: process.env['PATH'], TMPDIR: folder, ...compileCache() },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   running.add(child);

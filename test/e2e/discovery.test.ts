@@ -1,16 +1,13 @@
 /** Machines that nobody knows, from the first netboot to a wiped host, with real programs. */
-import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { promisify } from 'node:util';
 import { FailureType, HostGoal, HostState } from '@rackwright/api';
 import { afterEach, expect, test } from 'vitest';
+import { typed } from './command.ts';
 import { bmcCommands, diskChanges, type MachinePlan } from './machines.ts';
-import { programOf } from './programs.ts';
 import { eventually, Rack } from './rack.ts';
 
-const run = promisify(execFile);
 const timeout = 240_000;
 
 function plan(n: number): MachinePlan {
@@ -45,17 +42,9 @@ function setPolicy(discovery: object) {
   return rack.clients.racks.updateRack({ rack: update });
 }
 
-async function rackwright(...args: string[]): Promise<{ code: number; output: string }> {
-  const env = { ...process.env, ...rack.commandEnvironment };
-  try {
-    const { stdout, stderr } = await run(process.execPath, [programOf('rackwright'), ...args], {
-      env,
-    });
-    return { code: 0, output: `${stdout}${stderr}` };
-  } catch (error) {
-    const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string };
-    return { code, output: `${stdout}${stderr}` };
-  }
+async function rackwright(...args: string[]): Promise<{ code: number | null; output: string }> {
+  const { code, out, err } = await typed(rack.commandEnvironment, args);
+  return { code, output: `${out}${err}` };
 }
 
 test('a machine that nobody knows gives its inventory, and is wiped once a rule takes it', {

@@ -1,8 +1,6 @@
 /** What people keep in files: applied, printed and applied again, against a real control plane. */
-import { spawn } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { runCli } from '@rackwright/cli';
 import { nodeClock } from '@rackwright/platform/node';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -10,7 +8,8 @@ import {
   type ControlPlaneProcess,
   startControlPlaneProcess,
 } from '../peers-tests/python-client/control-plane-process.ts';
-import { compileCache, programOf } from './programs.ts';
+import { typed } from './command.ts';
+import { programOf } from './programs.ts';
 
 let controlPlane: ControlPlaneProcess;
 let config: string;
@@ -26,16 +25,8 @@ afterAll(() => controlPlane.stop());
 
 const words = (line: string) => line.split(' ');
 
-async function rackwright(line: string, input = '') {
-  const child = spawn(process.execPath, [programOf('rackwright'), ...words(line)], {
-    env: { ...compileCache(), RACKWRIGHT_CONFIG: config, BMC_PASSWORD: 'sesame-open' },
-    stdio: ['pipe', 'pipe', 'pipe'],
-  });
-  child.stdin.end(input);
-  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
-  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
-  return { code: await ended, out, err };
-}
+const rackwright = (line: string, input?: string) =>
+  typed({ RACKWRIGHT_CONFIG: config, BMC_PASSWORD: 'sesame-open' }, words(line), input);
 
 const site = `---
 kind: Workflow

@@ -2,8 +2,6 @@
  * Hosts that are removed by force, over real processes: with the agent away, and with agent or
  * control plane killed at every boundary of the removal.
  */
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
 import {
   type AbandonedResource,
   ApiFailure,
@@ -14,11 +12,11 @@ import {
   RunPhase,
 } from '@rackwright/api';
 import { afterAll, describe, expect, test } from 'vitest';
+import { typed } from './command.ts';
 import { livesOf, newRow } from './kill-clean.ts';
 import { removalBoundaries, removalTable, removalVictims } from './kill-table.ts';
 import type { MachinePlan } from './machines.ts';
 import { shortPauses } from './pauses.ts';
-import { programOf } from './programs.ts';
 import { eventually, Rack } from './rack.ts';
 import { RackPool } from './rack-pool.ts';
 
@@ -30,7 +28,6 @@ const machine: MachinePlan = {
   serial: 'SN-1',
   disks: [],
 };
-const run = promisify(execFile);
 const timeout = 300_000;
 /** The harness's own, with little patience for an agent that hangs. */
 const engine = { ...shortPauses, goalFailuresMax: 2, forcedCallTimeoutMs: 500 };
@@ -44,11 +41,9 @@ function isNotFound(error: unknown): boolean {
 
 /** What the command prints. */
 async function rackwright(rack: Rack, ...args: string[]): Promise<string> {
-  const env = rack.commandEnvironment;
-  const { stdout, stderr } = await run(process.execPath, [programOf('rackwright'), ...args], {
-    env,
-  });
-  return stdout + stderr;
+  const { code, out, err } = await typed(rack.commandEnvironment, args);
+  expect(code, err).toBe(0);
+  return out + err;
 }
 
 async function untilGone(rack: Rack, name: string): Promise<void> {

@@ -1,14 +1,13 @@
-/** Templates by the command, against a real control plane, as processes. */
-import { spawn } from 'node:child_process';
+/** Templates by the command, against a real control plane. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   type ControlPlaneProcess,
   startControlPlaneProcess,
 } from '../peers-tests/python-client/control-plane-process.ts';
-import { compileCache, programOf } from './programs.ts';
+import { typed } from './command.ts';
+import { programOf } from './programs.ts';
 
 let controlPlane: ControlPlaneProcess;
 
@@ -24,16 +23,8 @@ function fileOf(name: string): string {
   return join(controlPlane.folder, name);
 }
 
-async function rackwright(line: string, input = '') {
-  const child = spawn(process.execPath, [programOf('rackwright'), ...line.split(' ')], {
-    env: { ...compileCache(), RACKWRIGHT_CONFIG: fileOf('cli.yaml') },
-    stdio: ['pipe', 'pipe', 'pipe'],
-  });
-  child.stdin.end(input);
-  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
-  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
-  return { code: await ended, out, err };
-}
+const rackwright = (line: string, input?: string) =>
+  typed({ RACKWRIGHT_CONFIG: fileOf('cli.yaml') }, line.split(' '), input);
 
 const source = `description: Set the clock
 variables:

@@ -35,8 +35,10 @@ async function bundlePrograms(): Promise<void> {
       await writeFile(whole, code);
       await rename(whole, file);
       if (process.env['NODE_COMPILE_CACHE'] === undefined) return;
-      // Each ends over its arguments, with everything loaded.
-      await once(spawn(process.execPath, [file, '--nothing'], { stdio: 'ignore' }), 'close');
+      // Each ends over its arguments, with everything loaded. Tests beside the code start sources.
+      for (const program of [file, join(root, entry)]) {
+        await once(spawn(process.execPath, [program, '--nothing'], { stdio: 'ignore' }), 'close');
+      }
     }),
   );
 }

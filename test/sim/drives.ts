@@ -64,6 +64,8 @@ export interface DriveTraits {
   readonly kind: 'sata' | 'nvme';
   /** Says that it wrote or formatted, and did not. */
   lies: boolean;
+  /** Keeps what it had, and returns what was written since: no reading of it finds that. */
+  hides: boolean;
   /** Every write fails until this time. */
   failsUntilMs: number;
   wipe: WipeFault;
@@ -71,7 +73,7 @@ export interface DriveTraits {
 
 /** A disk that does what it is told. */
 export function soundDrive(serial: string, kind: DriveTraits['kind']): DriveTraits {
-  return { serial, kind, lies: false, failsUntilMs: 0, wipe: 'none' };
+  return { serial, kind, lies: false, hides: false, failsUntilMs: 0, wipe: 'none' };
 }
 
 /** What a device really holds while it shows something else. */
@@ -230,6 +232,7 @@ export class SimDrive {
     this.#keepMedium();
     this.#image = undefined;
     this.#bytes.set(bytes, offset);
+    if (this.traits.hides) return;
     for (let at = offset; at < offset + bytes.length; at += blockBytes) {
       this.#old.delete(Math.floor(at / blockBytes));
     }
@@ -251,7 +254,7 @@ export class SimDrive {
         this.#keepMedium();
         this.#image = undefined;
         this.#bytes.fill(0);
-        this.#old.clear();
+        if (!this.traits.hides) this.#old.clear();
       }
       settled();
     });

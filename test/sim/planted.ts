@@ -3,8 +3,8 @@
  * must find it. A simulation that stays green with one of them proves nothing.
  */
 export const plantedFaults = [
-  /** A disk reports `erased` and keeps its data. */
-  'lyingDevice',
+  /** A disk passes for erased wherever it is read, and keeps its data. */
+  'hidingDevice',
   /** The store loses the writes of its last second when the control plane dies. */
   'storeForgets',
 ] as const;

@@ -37,7 +37,11 @@ for (const planted of plantedFaults) {
   test(`finds the planted fault ${planted}`, async () => {
     for (let seed = 1; seed <= plantedSeedsMax; seed++) {
       const result = await runWorld({ seed, hosts: 2, planted, operators: false });
-      if (result.violations.length > 0) return;
+      const [violation] = result.violations;
+      if (violation === undefined) continue;
+      // A rack that stands still (J7) may do so for another reason.
+      expect(violation.rule).not.toBe('J7');
+      return;
     }
     expect.fail(`${planted} went unnoticed in ${plantedSeedsMax} seeds`);
   });

@@ -217,10 +217,10 @@ class World {
   #addMachine(index: number): void {
     const { random, planted } = this.#view;
     const machine = new SimMachine(this.#view, this.#logs, index, this.#view.wallStartMs);
-    const lies = planted === 'lyingDevice' && index === 1;
+    const hides = planted === 'hidingDevice' && index === 1;
     const forgets = this.#options.forgetfulDisk === true && index === 1;
     const wipe = forgets ? 'lostAtPowerOff' : 'none';
-    machine.addDrive({ ...soundDrive(`D${index}A`, 'sata'), lies, wipe }, true);
+    machine.addDrive({ ...soundDrive(`D${index}A`, 'sata'), hides, wipe }, true);
     if (random.fraction() < 0.5) machine.addDrive(soundDrive(`D${index}B`, 'nvme'), true);
     machine.flashable = random.fraction() < 0.3;
     this.#machines.set(machine.name, machine);
@@ -430,7 +430,7 @@ class World {
       this.#cables.set(bmcAddress(index + 1), machine);
       for (const drive of machine.drives) {
         drive.mend();
-        drive.traits.lies = this.#options.planted === 'lyingDevice' && drive.traits.lies;
+        drive.traits.lies = false;
       }
     }
     for (const reach of this.#reaches) reach.awayUntilMs = 0;

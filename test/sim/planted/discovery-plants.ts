@@ -18,7 +18,7 @@ export const discoveryPlants: readonly Plant[] = [
     file: 'controlplane/src/discovery/discovery.ts',
     find: '        await seedFacts(this.#deps, decision.host, kept.machine);\n        await removeMachine(this.#deps, kept);',
     replace: '        await seedFacts(this.#deps, decision.host, kept.machine);',
-    caughtBy: { ...bySimulation, from: 24 },
+    caughtBy: { ...bySimulation, from: 36 },
   },
   {
     name: 'unknownMachineIsFlashed',
@@ -46,7 +46,7 @@ export const discoveryPlants: readonly Plant[] = [
     file: 'controlplane/src/discovery/intake.ts',
     find: "const room = listed < most ? 'made'",
     replace: "const room = listed < 1e9 ? 'made'",
-    caughtBy: { ...bySimulation, from: 108 },
+    caughtBy: { ...bySimulation, from: 113 },
   },
   {
     name: 'floodBoots',
@@ -70,6 +70,6 @@ export const discoveryPlants: readonly Plant[] = [
     file: 'controlplane/src/discovery/lines.ts',
     find: 'if (host !== undefined && isMadeBy(host, lineRequestId(expected.uid))) {',
     replace: 'if (host !== undefined && isMadeBy(host, expected.uid)) {',
-    caughtBy: { ...bySimulation, from: 498 },
+    caughtBy: { ...bySimulation, from: 520 },
   },
 ];

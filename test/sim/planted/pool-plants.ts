@@ -30,7 +30,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/survey.ts',
     find: 'if (this.#slots >= max)',
     replace: 'if (this.#slots > max)',
-    caughtBy: seeded(2014),
+    caughtBy: seeded(2015),
   },
   {
     name: 'illHostsNotCounted',
@@ -72,7 +72,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/slots.ts',
     find: 'fail(draft, slot, { message, counted: hasLeft(run) });',
     replace: 'fail(draft, slot, { message, counted: true });',
-    caughtBy: seeded(2022),
+    caughtBy: seeded(2030),
   },
   {
     name: 'haltIgnored',
@@ -185,7 +185,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/gate.ts',
     find: "'proceed' in said && said.proceed === true;",
     replace: "'proceed' in said;",
-    caughtBy: seeded(3025),
+    caughtBy: seeded(3026),
   },
   {
     name: 'wavesAtOnce',
@@ -201,7 +201,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/survey.ts',
     find: 'if (isOfTarget && !isProven && this.#ofTarget > 0)',
     replace: 'if (isOfTarget && !isProven && this.#ofTarget > 9)',
-    caughtBy: seeded(3031),
+    caughtBy: seeded(3040),
   },
   {
     name: 'pauseIgnored',

@@ -46,7 +46,7 @@ export const proofPlants: readonly Plant[] = [
     file: powerCycle,
     find: "if (status.state === HostState.AVAILABLE || !status.dirty) move(status, 'unproved');",
     replace: '',
-    caughtBy: { ...forgetful, rule: 'E2', from: 150 },
+    caughtBy: { ...forgetful, rule: 'E2', from: 151 },
   },
   {
     name: 'imageOntoReturnedData',
@@ -54,7 +54,7 @@ export const proofPlants: readonly Plant[] = [
     file: proofSteps,
     find: notDue,
     replace: neverDue,
-    caughtBy: { ...forgetful, pools: true, rule: 'E4', from: 45 },
+    caughtBy: { ...forgetful, pools: true, rule: 'E4', from: 52 },
   },
   {
     name: 'atOnceIsNextBoot',

@@ -25,7 +25,7 @@ export const workflowPlants: readonly Plant[] = [
     replace:
       "        link.send({ case: 'reportReceived', value: { operationId, handOff: true } });\n" +
       '        return;',
-    caughtBy: { ...bySimulation, from: 44 },
+    caughtBy: { ...bySimulation, from: 60 },
   },
   {
     name: 'interruptedScriptRunsAgain',
@@ -41,7 +41,7 @@ export const workflowPlants: readonly Plant[] = [
     file: 'controlplane/src/host/run/step-policy.ts',
     find: 'if (step.failures < step.retries && mayTryAgain',
     replace: 'if (step.failures < 9 && mayTryAgain',
-    caughtBy: { ...bySimulation, from: 134 },
+    caughtBy: { ...bySimulation, from: 136 },
   },
   {
     name: 'conditionIgnored',
@@ -49,7 +49,7 @@ export const workflowPlants: readonly Plant[] = [
     file: 'controlplane/src/host/run/step-turn.ts',
     find: "if (step.condition !== '' && !conditionHolds(",
     replace: "if (step.condition === ' ' && !conditionHolds(",
-    caughtBy: { ...bySimulation, from: 40 },
+    caughtBy: { ...bySimulation, from: 64 },
   },
   {
     name: 'handlerNotCalled',
@@ -67,7 +67,7 @@ export const workflowPlants: readonly Plant[] = [
     replace:
       '    ((globalThis as never as Record<string, never>)[`stale ${id.templateId}`] ??=\n' +
       '      readTemplate(store, id.templateId) as never) as ReturnType<typeof readTemplate>,',
-    caughtBy: bySimulation,
+    caughtBy: { ...bySimulation, from: 5 },
   },
   {
     name: 'sweepsWhatRuns',
@@ -85,7 +85,7 @@ export const workflowPlants: readonly Plant[] = [
     file: 'controlplane/src/host/operation/calls.ts',
     find: 'id: operationId(turn, run, run.currentStep, step.attempt),',
     replace: 'id: operationId(turn, run, 0, 1),',
-    caughtBy: { ...bySimulation, from: 28 },
+    caughtBy: { ...bySimulation, from: 31 },
   },
   {
     name: 'secondStartAccepted',
@@ -112,7 +112,7 @@ export const workflowPlants: readonly Plant[] = [
     file: 'controlplane/src/workflow/webhook.ts',
     find: "const own = { 'idempotency-key': id,",
     replace: "const own = { 'idempotency-key': `${id}/again`,",
-    caughtBy: { ...bySimulation, from: 8 },
+    caughtBy: { ...bySimulation, from: 9 },
   },
   {
     name: 'pendingForEver',
@@ -165,7 +165,7 @@ export const workflowPlants: readonly Plant[] = [
     file: 'controlplane/src/workflow/batch-rules.ts',
     find: "host.state = FAILED;\n      host.message = cut(run.error?.message ?? 'its run",
     replace: "host.state = SUCCEEDED;\n      host.message = cut(run.error?.message ?? 'its run",
-    caughtBy: { ...byBatches, from: 13 },
+    caughtBy: { ...byBatches, from: 14 },
   },
   {
     name: 'turnsAfterTheStop',
@@ -173,7 +173,7 @@ export const workflowPlants: readonly Plant[] = [
     file: 'controlplane/src/workflow/batch-rules.ts',
     find: "if (reason === '') giveTurns(batch, isHeld);",
     replace: 'giveTurns(batch, isHeld);',
-    caughtBy: { ...byBatches, from: 8 },
+    caughtBy: { ...byBatches, from: 11 },
   },
   {
     name: 'stoppedNeverOver',

@@ -1,0 +1,70 @@
+/** The rackwright command as tests type it. */
+import { spawn } from 'node:child_process';
+import { readFile, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { text } from 'node:stream/consumers';
+import { runCli } from '@rackwright/cli';
+import { nodeClock, nodeLargeFiles, nodeWebClient } from '@rackwright/platform/node';
+import { compileCache, programOf } from './programs.ts';
+
+/** What a command printed, and its exit code. */
+export interface Said {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+type Environment = Readonly<Record<string, string>>;
+
+/** In this process: to start a program costs more than most commands. Nobody can be asked. */
+export async function typed(
+  environment: Environment,
+  args: readonly string[],
+  input = '',
+): Promise<Said> {
+  const said = { out: '', err: '' };
+  const output = (to: 'out' | 'err') => ({
+    write: (more: string) => void (said[to] += more),
+    columns: undefined,
+  });
+  const code = await runCli(args, {
+    environment,
+    homeFolder: tmpdir(),
+    clock: nodeClock(),
+    readFile: readIfThere,
+    readPieces: (path) => nodeLargeFiles().read(path),
+    web: nodeWebClient(),
+    writeFile: (path, contents) => writeFile(path, contents),
+    readInput: async () => input,
+    askHidden: async () => undefined,
+    out: output('out'),
+    err: output('err'),
+    signal: new AbortController().signal,
+  });
+  return { code, ...said };
+}
+
+/** As people start it: a process of its own. */
+export async function started(
+  environment: Environment,
+  args: readonly string[],
+  input = '',
+): Promise<Said> {
+  const child = spawn(process.execPath, [programOf('rackwright'), ...args], {
+    env: { ...compileCache(), ...environment },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  child.stdin.end(input);
+  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
+  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  return { code: await ended, out, err };
+}
+
+async function readIfThere(path: string): Promise<Uint8Array | undefined> {
+  try {
+    return await readFile(path);
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
