@@ -89,6 +89,9 @@ test.each([
   ['digestMismatch', image, { contentSha256: sha256(packed) }, sha256(image)],
   ['truncated', gzipSync(image.subarray(0, mib)).subarray(0, 9_000), {}, 'ends within a frame'],
   ['malformed', Buffer.from('514649fb00000003', 'hex'), {}, 'qcow2 header'],
+  ['truncated', Buffer.alloc(0), {}, 'the image is empty'],
+  ['truncated', gzipSync(Buffer.alloc(0)), {}, 'the image is empty'],
+  ['truncated', emptyQcow2(0), {}, 'the image is empty'],
 ] as const)('finds %s before anything is written', async (fault, file, declared, words) => {
   const end = await disk.provision(file, { image: declared });
   const message = expect.stringContaining(words);

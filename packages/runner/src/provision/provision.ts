@@ -139,6 +139,7 @@ async function install(work: Work, image: PreparedImage): Promise<Installed> {
   let written: Written;
   try {
     const rest = await takeHead(writer, content);
+    if (writer.sizeBytes === 0) throw new ImageError('truncated', 'the image is empty');
     fitted = fit(work, writer.head);
     await begin(work);
     written = await write(work, writer, joined(rest, content), sizeBytes);
