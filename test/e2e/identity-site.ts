@@ -42,8 +42,8 @@ import { shortPauses } from './pauses.ts';
 const clock = nodeClock();
 const random = nodeRandom();
 const disk = nodeDisk();
-/** How long each operation takes. */
-const operationMs = 60;
+/** How long each operation takes, unless an option says so. */
+const operationUsualMs = 60;
 const waitMs = 120_000;
 
 export interface SiteOptions {
@@ -51,6 +51,8 @@ export interface SiteOptions {
   readonly hostsPerRack: number;
   /** Lives that no configuration may ask for. */
   readonly trustTiming?: Partial<TrustTiming>;
+  /** How long each operation takes: in a test of a minute, the shortest ones cost most. */
+  readonly operationMs?: number;
   /** What the control plane's clock is ahead of everybody else's. */
   readonly clockAheadMs?: number;
 }
@@ -128,7 +130,7 @@ export class Box {
     };
     const before = async (operation: agent.Operation): Promise<void> => {
       this.executed.set(operation.id, (this.executed.get(operation.id) ?? 0) + 1);
-      await (act === undefined ? sleep(operationMs) : act(operation));
+      await (act === undefined ? sleep(operationUsualMs) : act(operation));
     };
     await session.start(instantExecutor({ ...machines, before }));
     renewal.onRenewed(() => session.move('a new certificate'));
@@ -253,7 +255,10 @@ export class Site {
 
   /** Another box for the rack, joined and not started. */
   async addBox(rackId: string, token: string): Promise<Box> {
-    const box = new Box(rackId, join(this.folder, `box${this.boxes.length + 1}`));
+    const { operationMs } = this.#options;
+    const box = new Box(rackId, join(this.folder, `box${this.boxes.length + 1}`), {
+      ...(operationMs === undefined ? {} : { machines: () => sleep(operationMs) }),
+    });
     await box.join(this.address, token);
     this.boxes.push(box);
     return box;
@@ -269,12 +274,15 @@ export class Site {
     });
   }
 
-  /** Cleans each host again and again until `enough`; resolves with how each clean ended. */
-  async work(names: readonly string[], enough: () => boolean): Promise<Host[]> {
+  /**
+   * Cleans each host again and again until so many ended cleans are `enough`; resolves with how
+   * each of them ended.
+   */
+  async work(names: readonly string[], enough: (ended: number) => boolean): Promise<Host[]> {
     const ended: Host[] = [];
     const one = async (name: string): Promise<void> => {
       do ended.push(await this.clean(name));
-      while (!enough());
+      while (!enough(ended.length));
     };
     await Promise.all(names.map(one));
     return ended;
@@ -334,7 +342,7 @@ export async function until<T>(
     } catch (error) {
       last = error;
     }
-    await sleep(30);
+    await sleep(100);
   }
   throw new Error(`waited in vain for ${what}; last: ${String(last)}`);
 }

@@ -20,6 +20,7 @@ const small: SiteOptions = { racks: 3, hostsPerRack: 3, trustTiming: lives };
 const unhurried: SiteOptions = {
   ...small,
   hostsPerRack: 2,
+  operationMs: 300,
   trustTiming: { ...lives, agentCertificateMs: 40_000 },
 };
 const renewals = 2;
@@ -41,10 +42,10 @@ test(
   () =>
     onSite(unhurried, async (site) => {
       const names = await site.ready();
-      const isEnough = () =>
+      const isEnough = (ended: number) =>
+        ended > names.length &&
         site.boxes.every((box) => box.said('certificate renewed').length >= renewals);
       const cleans = await site.work(names, isEnough);
-      expect(cleans.length).toBeGreaterThan(names.length);
       expect(troubleIn(cleans)).toEqual([]);
       expect(executedTwice(site.boxes)).toEqual([]);
       for (const box of site.boxes) {
@@ -69,6 +70,7 @@ test(
       const { authorities } = site.clients;
       const [old] = (await authorities.getAuthorities({})).authorities;
       let isOver = false;
+      const isEnough = (ended: number) => isOver && ended > names.length;
       const rotation = (async () => {
         const call = { reason: 'it was time', requestId: 'rotate-1' };
         const begun = await site.clients.authorities.rotateAuthority(call);
@@ -84,8 +86,7 @@ test(
         const again = await site.clients.authorities.rotateAuthority(call);
         expect(again.authorities).toHaveLength(1);
       })();
-      const [cleans] = await Promise.all([site.work(names, () => isOver), rotation]);
-      expect(cleans.length).toBeGreaterThan(names.length);
+      const [cleans] = await Promise.all([site.work(names, isEnough), rotation]);
       expect(troubleIn(cleans)).toEqual([]);
       expect(executedTwice(site.boxes)).toEqual([]);
       const [now] = (await site.clients.authorities.getAuthorities({})).authorities;
@@ -111,7 +112,7 @@ test(
     timeout,
   },
   () =>
-    onSite(small, async (site) => {
+    onSite({ ...small, operationMs: 300 }, async (site) => {
       const names = await site.ready();
       let isOver = false;
       const outage = (async () => {

@@ -60,7 +60,13 @@ export interface SuiteLimits {
 
 export const USUAL_LIMITS: SuiteLimits = { racesMin: 500, patienceMs: 10_000, manyWrites: 400 };
 
-export interface ConformanceCase {
+/** What a case needs of its store. */
+export interface CaseNeeds {
+  /** Calls `growOld`: where time passes for real, only such a case may have a short retention. */
+  readonly growsOld?: true;
+}
+
+export interface ConformanceCase extends CaseNeeds {
   /** A sentence that follows on the driver's name. */
   readonly name: string;
   run(subject: StoreUnderTest, limits: SuiteLimits): Promise<void>;

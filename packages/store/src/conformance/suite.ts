@@ -8,6 +8,7 @@ import { modellingCases } from './modelling.ts';
 import { pagingCases } from './paging.ts';
 import { readingCases } from './reading.ts';
 import {
+  type CaseNeeds,
   type ConformanceCase,
   type StoreUnderTest,
   type SuiteLimits,
@@ -29,13 +30,16 @@ export const conformanceCases: readonly ConformanceCase[] = [
 /** One case may take this long; a cluster that is killed and elects again is the slowest. */
 const CASE_TIMEOUT_MS = 240_000;
 
+/** Makes a fresh store for a case. */
+type MakeSubject = (needs: CaseNeeds) => Promise<StoreUnderTest>;
+
 /** Runs one case on a fresh store. Throws what the case asserts. */
 export async function runCase(
   each: ConformanceCase,
-  makeSubject: () => Promise<StoreUnderTest>,
+  makeSubject: MakeSubject,
   limits: SuiteLimits = USUAL_LIMITS,
 ): Promise<void> {
-  const subject = await makeSubject();
+  const subject = await makeSubject(each);
   try {
     await each.run(subject, limits);
   } finally {
@@ -49,7 +53,7 @@ export async function runCase(
  */
 export function storeConformance(
   name: string,
-  makeSubject: () => Promise<StoreUnderTest>,
+  makeSubject: MakeSubject,
   limits: SuiteLimits = USUAL_LIMITS,
   missing: () => string | undefined = () => undefined,
 ): void {

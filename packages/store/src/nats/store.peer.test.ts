@@ -17,7 +17,7 @@ const limits = { ...USUAL_LIMITS, patienceMs: 30_000 };
 
 storeConformance(
   'the NATS store on three servers',
-  () => natsSubject(cluster),
+  (needs) => natsSubject(cluster, needs),
   limits,
   serverMissing,
 );

@@ -2,7 +2,12 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { nodeRandom } from '@rackwright/platform/node';
-import { type StoreUnderTest, testedRetention } from '../conformance/subject.ts';
+import {
+  type CaseNeeds,
+  type StoreUnderTest,
+  TESTED_AGE_MS,
+  testedRetention,
+} from '../conformance/subject.ts';
 import type { NatsCluster } from '../testing/nats-cluster.ts';
 import { openNatsStore } from './open.ts';
 import type { NatsStoreOptions } from './options.ts';
@@ -10,7 +15,7 @@ import type { NatsStoreOptions } from './options.ts';
 /** Elections on a loaded machine take long; a store that needs longer has failed. */
 const CALL_TIMEOUT_MS = 40_000;
 /** Long enough to write and read what a case asks for, short enough to be waited for. */
-const AGE_MS = 20_000;
+const SHORT_AGE_MS = 20_000;
 
 export function clusterOptions(
   cluster: NatsCluster,
@@ -23,13 +28,17 @@ export function clusterOptions(
     replicas: cluster.names.length === 3 ? 3 : 1,
     durability: { kind: 'monitors', urls: cluster.monitors },
     callTimeoutMs: CALL_TIMEOUT_MS,
-    retention: testedRetention(AGE_MS),
+    retention: testedRetention(TESTED_AGE_MS),
   };
 }
 
 /** Two handles, as two control planes have; a crash kills every server. */
-export async function natsSubject(cluster: NatsCluster): Promise<StoreUnderTest> {
-  const options = clusterOptions(cluster);
+export async function natsSubject(
+  cluster: NatsCluster,
+  { growsOld }: CaseNeeds = {},
+): Promise<StoreUnderTest> {
+  const retention = testedRetention(growsOld === true ? SHORT_AGE_MS : TESTED_AGE_MS);
+  const options = { ...clusterOptions(cluster), retention };
   const open = () => openNatsStore(options);
   const subject: StoreUnderTest = {
     first: await open(),
@@ -47,7 +56,7 @@ export async function natsSubject(cluster: NatsCluster): Promise<StoreUnderTest>
       subject.second = await open();
     },
     wait: (delayMs) => delay(delayMs),
-    growOld: () => delay(AGE_MS + 1_000),
+    growOld: () => delay(SHORT_AGE_MS + 1_000),
     async dispose() {
       await Promise.all([subject.first.close(), subject.second.close()]);
     },
