@@ -1,8 +1,6 @@
 /** The rackwright command against a real control plane; one story of it as a program. */
-import { spawn } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   type ControlPlaneProcess,
@@ -26,27 +24,16 @@ afterAll(() => controlPlane.stop());
 const rackwright = (args: readonly string[], input?: string) =>
   typed({ RACKWRIGHT_CONFIG: config }, args, input);
 const program = (args: readonly string[], input?: string) =>
-  started({ RACKWRIGHT_CONFIG: config }, args, input);
+  started('rackwright', { RACKWRIGHT_CONFIG: config }, args, input);
 
 const words = (line: string) => line.split(' ');
 
-/** The control plane's own program, asked for something that ends at once. */
-async function controlPlaneProgram(args: readonly string[]) {
-  const stdio = ['ignore', 'pipe', 'pipe'] as const;
-  const child = spawn(process.execPath, [programOf('controlplane'), ...args], {
-    stdio: [...stdio],
-  });
-  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
-  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
-  return { code: await ended, out, err };
-}
-
 test('the control plane’s program explains itself, and refuses what it does not know', async () => {
-  const help = await controlPlaneProgram(['--help']);
+  const help = await started('controlplane', {}, ['--help']);
   expect(help).toMatchObject({ code: 0, err: '' });
   expect(help.out).toContain('backup --to FILE.tar');
   expect(help.out).toContain('restore --from FILE.tar');
-  const unknown = await controlPlaneProgram(['bakcup', '--to', 'x.tar']);
+  const unknown = await started('controlplane', {}, ['bakcup', '--to', 'x.tar']);
   expect(unknown).toMatchObject({ code: 2, out: '' });
   expect(unknown.err).toContain('backup --to FILE.tar');
 });

@@ -1,11 +1,10 @@
 /** The rackwright command as tests type it. */
 import { spawn } from 'node:child_process';
-import { readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { text } from 'node:stream/consumers';
-import { runCli } from '@rackwright/cli';
-import { nodeClock, nodeLargeFiles, nodeWebClient } from '@rackwright/platform/node';
-import { compileCache, programOf } from './programs.ts';
+import { runCli, type World } from '@rackwright/cli';
+import { nodeClock, nodeUserFiles, nodeWebClient } from '@rackwright/platform/node';
+import { compileCache, type ProgramName, programOf } from './programs.ts';
 
 /** What a command printed, and its exit code. */
 export interface Said {
@@ -16,11 +15,12 @@ export interface Said {
 
 type Environment = Readonly<Record<string, string>>;
 
-/** In this process: to start a program costs more than most commands. Nobody can be asked. */
+/** In this process: to start a program costs more than most commands. `asked` answers questions. */
 export async function typed(
   environment: Environment,
   args: readonly string[],
   input = '',
+  asked: Pick<World, 'ask'> = {},
 ): Promise<Said> {
   const said = { out: '', err: '' };
   const output = (to: 'out' | 'err') => ({
@@ -28,13 +28,12 @@ export async function typed(
     columns: undefined,
   });
   const code = await runCli(args, {
+    ...nodeUserFiles(),
+    ...asked,
     environment,
     homeFolder: tmpdir(),
     clock: nodeClock(),
-    readFile: readIfThere,
-    readPieces: (path) => nodeLargeFiles().read(path),
     web: nodeWebClient(),
-    writeFile: (path, contents) => writeFile(path, contents),
     readInput: async () => input,
     askHidden: async () => undefined,
     out: output('out'),
@@ -46,11 +45,12 @@ export async function typed(
 
 /** As people start it: a process of its own. */
 export async function started(
+  name: ProgramName,
   environment: Environment,
   args: readonly string[],
   input = '',
 ): Promise<Said> {
-  const child = spawn(process.execPath, [programOf('rackwright'), ...args], {
+  const child = spawn(process.execPath, [programOf(name), ...args], {
     env: { ...compileCache(), ...environment },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
@@ -58,13 +58,4 @@ export async function started(
   const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
   const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
   return { code: await ended, out, err };
-}
-
-async function readIfThere(path: string): Promise<Uint8Array | undefined> {
-  try {
-    return await readFile(path);
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
-    throw error;
-  }
 }

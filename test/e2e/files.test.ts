@@ -1,8 +1,6 @@
 /** What people keep in files: applied, printed and applied again, against a real control plane. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { runCli } from '@rackwright/cli';
-import { nodeClock } from '@rackwright/platform/node';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   type ControlPlaneProcess,
@@ -193,34 +191,16 @@ spec:
 });
 
 test('a person is asked first, and only yes is yes', async () => {
-  const file = 'kind: Rack\nname: r5\n';
-  const { operators: server, tokenFile, caFile } = controlPlane;
+  const file = join(controlPlane.folder, 'site.yaml');
+  await writeFile(file, 'kind: Rack\nname: r5\n');
   const asked: string[] = [];
-  const answered = async (answer: string | undefined) => {
-    const written = { out: '', err: '' };
-    const code = await runCli(words('apply -f /site.yaml'), {
-      environment: {
-        RACKWRIGHT_SERVER: server,
-        RACKWRIGHT_TOKEN_FILE: tokenFile,
-        RACKWRIGHT_CA_FILE: caFile,
-      },
-      homeFolder: controlPlane.folder,
-      clock: nodeClock(),
-      readFile: async (path) =>
-        path === '/site.yaml' ? Buffer.from(file) : readFile(path).catch(() => undefined),
-      writeFile: () => Promise.reject(new Error('nothing is to be written')),
-      readInput: async () => undefined,
-      askHidden: async () => undefined,
+  const answered = (answer: string | undefined) =>
+    typed({ RACKWRIGHT_CONFIG: config }, ['apply', '-f', file], '', {
       ask: async (question) => {
         asked.push(question);
         return answer;
       },
-      out: { write: (more) => void (written.out += more), columns: undefined },
-      err: { write: (more) => void (written.err += more), columns: undefined },
-      signal: new AbortController().signal,
     });
-    return { code, ...written };
-  };
   for (const [answer, says] of [
     ['n', 'nothing was changed'],
     ['', 'nothing was changed'],

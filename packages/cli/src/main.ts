@@ -1,11 +1,10 @@
 #!/usr/bin/env node
 /** The rackwright program. */
-import { readFile, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { createInterface } from 'node:readline/promises';
 import { text as readAll } from 'node:stream/consumers';
 import { nodeVersionProblem } from '@rackwright/platform';
-import { nodeClock, nodeLargeFiles, nodeWebClient } from '@rackwright/platform/node';
+import { nodeClock, nodeUserFiles, nodeWebClient } from '@rackwright/platform/node';
 import { runCli } from './app.ts';
 import { exitCodes } from './failure.ts';
 import { typeSecret } from './secret-line.ts';
@@ -17,15 +16,6 @@ process.once('SIGINT', () => {
 });
 // A closed pipe ("| head") is the reader's decision, not an error.
 process.stdout.on('error', () => process.exit(exitCodes.done));
-
-async function readIfThere(path: string): Promise<Uint8Array | undefined> {
-  try {
-    return await readFile(path);
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
-    throw error;
-  }
-}
 
 /** What was typed after the end of a hidden line. */
 let typedAhead = '';
@@ -80,13 +70,11 @@ if (problem !== undefined) {
   process.exit(exitCodes.usage);
 }
 const code = await runCli(process.argv.slice(2), {
+  ...nodeUserFiles(),
   environment: process.env,
   homeFolder: homedir(),
   clock: nodeClock(),
-  readFile: readIfThere,
-  readPieces: (path) => nodeLargeFiles().read(path),
   web: nodeWebClient(),
-  writeFile: (path, contents) => writeFile(path, contents),
   readInput: async () => (process.stdin.isTTY ? undefined : await readAll(process.stdin)),
   askHidden,
   ask,

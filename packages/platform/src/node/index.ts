@@ -19,4 +19,5 @@ export { nodeOwnAddresses } from './own-addresses.ts';
 export { nodeRandom } from './random.ts';
 export { nodeSupervision } from './supervision.ts';
 export { nodeUdp } from './udp.ts';
+export { nodeUserFiles, type UserFiles } from './user-files.ts';
 export { guardedWebClient, nodeWebClient } from './web-client.ts';
