@@ -149,6 +149,7 @@ async function failedTests(reportPath: string): Promise<string[]> {
 
 function lastWords(error: unknown): string {
   const { stderr = '', signal } = error as { stderr?: string; signal?: NodeJS.Signals | null };
-  if (signal) return `hangs for ${huntMaxCpuSeconds} s of processor time: ${signal}`;
+  const limits = `${huntMaxCpuSeconds} s of processor time, ${huntMaxMs / 1_000} s in all`;
+  if (signal) return `ended by ${signal}; its limits are ${limits}`;
   return stderr.trim().split('\n').slice(-6).join(' | ') || String(error);
 }
