@@ -95,8 +95,12 @@ function raw(text: string): Buffer {
 
 interface Inode {
   bytes: Buffer;
+  /** Begins with `bytes`, and zeros follow: a file that grows is not copied at each write. */
+  room: Buffer;
   durable: Buffer;
 }
+
+const nothing = Buffer.alloc(0);
 
 /** The files of one folder, as the recorded calls leave them. */
 class Replayed {
@@ -111,11 +115,11 @@ class Replayed {
   apply({ name, paths: [path = '', to = ''], bytes, last, result }: Call): void {
     if (path === this.#folder && name === 'fsync') this.#durableNames = new Map(this.#names);
     if (!path.startsWith(`${this.#folder}/`)) return;
-    const inode = this.#names.get(path) ?? { bytes: Buffer.alloc(0), durable: Buffer.alloc(0) };
+    const inode = this.#names.get(path) ?? { bytes: nothing, room: nothing, durable: nothing };
     if (name === 'openat') this.#names.set(path, inode);
     if (name === 'pwrite64') write(inode, bytes.subarray(0, result), last);
     if (name === 'write') write(inode, bytes.subarray(0, result), inode.bytes.length);
-    if (name === 'ftruncate') inode.bytes = Buffer.from(inode.bytes.subarray(0, last));
+    if (name === 'ftruncate') truncate(inode, last);
     if (name === 'fsync' || name === 'fdatasync') inode.durable = Buffer.from(inode.bytes);
     if (name === 'unlink' || name === 'rename') this.#names.delete(path);
     if (name === 'rename') this.#names.set(to, inode);
@@ -131,9 +135,15 @@ class Replayed {
 }
 
 function write(inode: Inode, bytes: Buffer, at: number): void {
-  const missing = at + bytes.length - inode.bytes.length;
-  if (missing > 0) inode.bytes = Buffer.concat([inode.bytes, Buffer.alloc(missing)]);
+  const end = Math.max(inode.bytes.length, at + bytes.length);
+  if (end > inode.room.length) inode.room = Buffer.concat([inode.bytes], 2 * end);
+  inode.bytes = inode.room.subarray(0, end);
   bytes.copy(inode.bytes, at);
+}
+
+function truncate(inode: Inode, length: number): void {
+  inode.room = Buffer.concat([inode.bytes.subarray(0, length)], length);
+  inode.bytes = inode.room;
 }
 
 /** Keys that a store holds which was left by a power cut, each with the value that was written. */
