@@ -108,13 +108,14 @@ export function planChallenge(
   return { challenges, reading: { level: 'sampled', offsets }, bytesExamined };
 }
 
-/** The 4,096 bytes of the challenge at `offset`: no two offsets or seeds share a sector. */
+/**
+ * The 4,096 bytes of the challenge at `offset`: no two offsets or seeds share a sector. One call of
+ * SHAKE256 (FIPS 202), which gives as many bytes as are asked for.
+ */
 export function challengeContent(seed: Uint8Array, offset: number): Uint8Array {
-  const content = new Uint8Array(blockBytes);
-  for (let part = 0; part * 32 < blockBytes; part++) {
-    content.set(counterHash(seed, `content ${offset}`, part), part * 32);
-  }
-  return content;
+  return createHash('shake256', { outputLength: blockBytes })
+    .update(labelled(seed, `content ${offset}`))
+    .digest();
 }
 
 /**
@@ -230,10 +231,14 @@ function offsetOf(spans: readonly Span[], block: number): number {
   throw new RangeError(`block ${block} lies outside the spans`);
 }
 
-const counterHashLabel = Buffer.from('rackwright challenge 1\0');
+const label = Buffer.from('rackwright challenge 1\0');
 
-/** At once and not by a Hash object: a challenge takes thousands of these. */
+/** What is hashed of a seed for one purpose. */
+function labelled(seed: Uint8Array, purpose: string): Uint8Array {
+  return Buffer.concat([label, seed, Buffer.from(`\0${purpose}`)]);
+}
+
+/** At once and not by a Hash object: thousands of places are drawn by these. */
 function counterHash(seed: Uint8Array, purpose: string, counter: number): Uint8Array {
-  const end = Buffer.from(`\0${purpose}\0${counter}`);
-  return hash('sha256', Buffer.concat([counterHashLabel, seed, end]), 'buffer');
+  return hash('sha256', labelled(seed, `${purpose}\0${counter}`), 'buffer');
 }
