@@ -12,6 +12,7 @@ import { decideScope, methodToWire, storageDeviceOf } from '@rackwright/erasure'
 import { nodeClock } from '@rackwright/platform/node';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { fileDisks } from './linux/file-disks.ts';
+import { bootToken, type RunnerProcess, runnerProgram, startRunner } from './process.fixture.ts';
 import { startTestAgent, type TestAgent } from './test-agent.ts';
 
 const guid = '00112233445566778899aabbccddeeff';
@@ -27,7 +28,7 @@ beforeEach(async () => {
   const description = { serial: 'S-sda', discardSupported: false };
   writeFileSync(join(folder, 'sda.json'), JSON.stringify(description));
   writeFileSync(join(folder, 'sda.img'), Buffer.alloc(4 * mib, 'PATTERN!'));
-  testAgent = await startTestAgent('t0ken');
+  testAgent = await startTestAgent(bootToken);
 });
 
 afterEach(async () => {
@@ -36,24 +37,10 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** Starts the program in a process group of its own, as the ramdisk's init does. */
-function start(words = ''): Promise<{ signal: string | null; code: number | null }> {
-  const { port, fingerprint } = testAgent;
-  const line = `rackwright.agent=127.0.0.1:${port} rackwright.fingerprint=${fingerprint}`;
-  const started = spawn(
-    process.execPath,
-    [
-      join(import.meta.dirname, 'main.ts'),
-      ...['--cmdline', `${line} rackwright.token=t0ken ${words}`],
-      ...['--file-disks', folder, '--dmi', join(folder, 'dmi')],
-      ...['--state-dir', join(folder, 'state')],
-    ],
-    { detached: true, stdio: 'ignore' },
-  );
-  child = started;
-  return new Promise((resolve) => {
-    started.once('exit', (code, signal) => resolve({ code, signal }));
-  });
+function start(words = ''): RunnerProcess['ended'] {
+  const started = startRunner(folder, testAgent, words);
+  child = started.child;
+  return started.ended;
 }
 
 async function order(operationId: string, mode: agent.StepMode = agent.StepMode.RUN) {
@@ -175,7 +162,7 @@ test('with the verdict switched off a lying disk passes, and nothing is claimed'
 });
 
 test('says on one line what is wrong with its arguments', async () => {
-  const started = spawn(process.execPath, [join(import.meta.dirname, 'main.ts'), '--dmi', '/m']);
+  const started = spawn(process.execPath, [runnerProgram(), '--dmi', '/m']);
   child = started;
   let said = '';
   started.stderr.on('data', (text) => {

@@ -2,13 +2,14 @@
  * Scripts in the runner as a process, killed in the middle and around a hand-off. What a script did
  * is judged by what it wrote itself; what the runner says is compared with that.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import { agent, runner } from '@rackwright/api';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { bootToken, type RunnerProcess, startRunner } from './process.fixture.ts';
 import { startTestAgent, type TestAgent } from './test-agent.ts';
 
 let folder = '';
@@ -18,7 +19,7 @@ let child: ChildProcess | undefined;
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'rackwright-scripts-'));
   writeFileSync(join(folder, 'dmi'), JSON.stringify({ bootId: 'boot-1' }));
-  testAgent = await startTestAgent('t0ken');
+  testAgent = await startTestAgent(bootToken);
 });
 
 afterEach(async () => {
@@ -27,23 +28,10 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, maxRetries: 20, retryDelay: 50 });
 });
 
-function start(words = ''): Promise<{ signal: string | null }> {
-  const { port, fingerprint } = testAgent;
-  const line = `rackwright.agent=127.0.0.1:${port} rackwright.fingerprint=${fingerprint}`;
-  const started = spawn(
-    process.execPath,
-    [
-      join(import.meta.dirname, 'main.ts'),
-      ...['--cmdline', `${line} rackwright.token=t0ken ${words}`],
-      ...['--file-disks', folder, '--dmi', join(folder, 'dmi')],
-      ...['--state-dir', join(folder, 'state')],
-    ],
-    { detached: true, stdio: 'ignore' },
-  );
-  child = started;
-  return new Promise((resolve) => {
-    started.once('exit', (_code, signal) => resolve({ signal }));
-  });
+function start(words = ''): RunnerProcess['ended'] {
+  const started = startRunner(folder, testAgent, words);
+  child = started.child;
+  return started.ended;
 }
 
 async function order(operationId: string, script: string, handOff = false): Promise<void> {
@@ -116,7 +104,7 @@ test('killed in the middle of a script, none of it goes on and nothing is repeat
   const pids = marks().map(Number);
   expect(pids.map(isAlive)).toEqual([true, true]);
   child?.kill('SIGKILL');
-  expect(await killed).toEqual({ signal: 'SIGKILL' });
+  expect(await killed).toEqual({ code: null, signal: 'SIGKILL' });
 
   void start();
   expect(await finalOf('u/1/2/1')).toMatchObject({ kind: 'failed', type: 'interrupted' });
@@ -130,7 +118,7 @@ test('killed in the middle of a script, none of it goes on and nothing is repeat
 test('killed as the script has begun, it is interrupted and runs no second time', async () => {
   const killed = start('rackwright.lab.crash=runner.programStarted');
   await order('u/1/2/1', `${mark('begun')}; sleep 300`);
-  expect(await killed).toEqual({ signal: 'SIGKILL' });
+  expect(await killed).toEqual({ code: null, signal: 'SIGKILL' });
   void start();
   expect(await finalOf('u/1/2/1')).toMatchObject({ type: 'interrupted' });
   expect(marks().filter((line) => line === 'begun').length).toBeLessThanOrEqual(1);
@@ -174,7 +162,7 @@ test.each<[string, string, string[]]>([
 ])('killed at %s of a hand-off, it acts at most once', async (point, end, acted) => {
   const killed = start(`rackwright.lab.crash=${point}`);
   await order('u/1/2/1', mark('acted'), true);
-  expect(await killed).toEqual({ signal: 'SIGKILL' });
+  expect(await killed).toEqual({ code: null, signal: 'SIGKILL' });
   void start();
   await hello(2);
   const result = await finalOf('u/1/2/1');
@@ -193,7 +181,7 @@ test('killed as it hands off, it never acts again', async () => {
   await order('u/1/2/1', mark('acted'), true);
   await finalOf('u/1/2/1');
   await received('u/1/2/1', true);
-  expect(await killed).toEqual({ signal: 'SIGKILL' });
+  expect(await killed).toEqual({ code: null, signal: 'SIGKILL' });
   void start();
   expect(await hello(2)).toMatchObject({ unreceivedOperationIds: [] });
   await received('u/1/2/1', true);

@@ -2,12 +2,13 @@
  * The runner as a process, killed while it writes an image. The judge is what then stands on the
  * disk: nothing that boots, or all of the image.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import { agent, BmcIdentitySchema, DeployProof, FirstBootFormat, runner } from '@rackwright/api';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { bootToken, startRunner } from '../process.fixture.ts';
 import { startTestAgent, type TestAgent } from '../test-agent.ts';
 import {
   addDisk,
@@ -31,7 +32,7 @@ beforeEach(async () => {
   folder = addDisk('sda', { serial: 'S-sda' });
   writeFileSync(join(folder, 'dmi'), JSON.stringify({ uuid: guid, bootId: 'boot-1' }));
   images = await serveImages(image);
-  testAgent = await startTestAgent('t0ken', images.endpoint);
+  testAgent = await startTestAgent(bootToken, images.endpoint);
 });
 
 afterEach(async () => {
@@ -41,21 +42,10 @@ afterEach(async () => {
   removeDisks(folder);
 });
 
-/** In a process group of its own, as the ramdisk's init does it. */
-function start(words = ''): Promise<string | null> {
-  const { port, fingerprint } = testAgent;
-  const line = `rackwright.agent=127.0.0.1:${port} rackwright.fingerprint=${fingerprint}`;
-  const args = [
-    join(import.meta.dirname, '../main.ts'),
-    ...['--cmdline', `${line} rackwright.token=t0ken ${words}`],
-    ...['--file-disks', folder, '--dmi', join(folder, 'dmi')],
-    ...['--state-dir', join(folder, 'state')],
-  ];
-  const started = spawn(process.execPath, args, { detached: true, stdio: 'ignore' });
-  child = started;
-  return new Promise((resolve) => {
-    started.once('exit', (_, signal) => resolve(signal));
-  });
+async function start(words = ''): Promise<string | null> {
+  const started = startRunner(folder, testAgent, words);
+  child = started.child;
+  return (await started.ended).signal;
 }
 
 async function order(operationId: string): Promise<void> {
