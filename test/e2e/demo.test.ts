@@ -16,7 +16,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { until } from '../lab/processes.ts';
 import { processesOf } from './leftovers.ts';
-import { compileCache } from './programs.ts';
+import { compileCache, programFolder } from './programs.ts';
 
 const program = join(import.meta.dirname, '../../packages/demo/src/main.ts');
 const storyTimeoutMs = 600_000;
@@ -49,6 +49,9 @@ afterEach(() => {
   for (const child of running) child.kill('SIGTERM');
   rmSync(folder, { recursive: true, force: true });
 });
+
+/** The bundles of all tests; one demo here makes its own. */
+const bundled = (): string[] => ['--programs', programFolder()];
 
 function startDemo(...args: string[]) {
   return startAs([], args);
@@ -107,7 +110,7 @@ async function expectNothingLeft(used: readonly number[]): Promise<void> {
 test(
   'tells its story to the end, and leaves nothing behind',
   async () => {
-    const demo = startDemo('--check', '--hosts', '2');
+    const demo = startDemo('--check', '--hosts', '2', ...bundled());
     await until('the enrolment', waitMs, () => demo.said().includes('enrolled'));
     const used = ports();
     const code = await demo.ended;
@@ -130,15 +133,12 @@ test(
   'runs a script, and fails where it does not hold',
   async () => {
     const path = join(folder, 'script');
-    writeFileSync(path, script);
-    const demo = startDemo('--hosts', '1', '--script', path);
-    expect(await demo.ended, demo.said()).toBe(0);
+    writeFileSync(path, `${script}run host get nobody\n`);
+    const demo = startDemo('--hosts', '1', '--script', path, ...bundled());
+    expect(await demo.ended, demo.said()).toBe(1);
     expect(demo.said()).toContain('A rack that lives');
     expect(demo.said()).toContain('hosts/h1');
-    writeFileSync(path, 'run host get nobody\n');
-    const failing = startDemo('--hosts', '1', '--racks', '1', '--script', path);
-    expect(await failing.ended).toBe(1);
-    expect(failing.said()).toContain('"host get nobody" ended with exit code 3');
+    expect(demo.said()).toContain('"host get nobody" ended with exit code 3');
     rmSync(path);
     expect(processes()).toEqual([]);
     expect(readdirSync(folder)).toEqual([]);
@@ -158,7 +158,7 @@ test(
     await until('the end of the guard', waitMs, isGone);
     await expectNothingLeft(used);
 
-    const interrupted = startDemo('--hosts', '1', '--racks', '1');
+    const interrupted = startDemo('--hosts', '1', '--racks', '1', ...bundled());
     await until('an inspection', waitMs, () => interrupted.said().includes('inspecting'));
     interrupted.child.kill('SIGINT');
     expect(await interrupted.ended).toBe(130);
@@ -183,7 +183,8 @@ test(
     chownSync(folder, nobody, nobody);
     const path = join(folder, 'script');
     writeFileSync(path, 'wait all available\n');
-    const demo = startAs(asNobody, ['--hosts', '1', '--racks', '1', '--script', path]);
+    const args = ['--hosts', '1', '--racks', '1', '--script', path, ...bundled()];
+    const demo = startAs(asNobody, args);
     expect(await demo.ended, demo.said()).toBe(0);
     rmSync(path);
     expect(processes()).toEqual([]);

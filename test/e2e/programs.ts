@@ -37,10 +37,15 @@ export const root = join(import.meta.dirname, '../..');
 /** The file to start a program by. */
 export function programOf(name: ProgramName, form: ProgramForm = 'bundle'): string {
   if (form === 'source') return join(root, entries[name]);
+  return join(programFolder(), `${name}.mjs`);
+}
+
+/** Where the bundles are. */
+export function programFolder(): string {
   // Undefined in a tier without the warm-up, whatever the type says.
   const folder: string | undefined = inject('programs');
   if (folder === undefined) throw new Error('this tier of tests bundles no programs');
-  return join(folder, `${name}.mjs`);
+  return folder;
 }
 
 /** What a program that is given no other environment needs, to find what Node has compiled. */

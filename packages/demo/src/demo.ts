@@ -71,7 +71,7 @@ export class Demo {
   async #build(fleet: Fleet): Promise<Stage> {
     const removed = await removeStaleFolders();
     if (removed > 0) this.#say(`Removed what ${counted(removed, 'killed demo')} had left behind`);
-    const site = new Site(makeFolder(), fleet);
+    const site = new Site(makeFolder(), fleet, this.#options.programs);
     this.#site = site;
     this.#say('Bundling control plane, agent, runner and command');
     await site.bundle();

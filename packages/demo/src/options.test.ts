@@ -11,6 +11,7 @@ describe('the command line of the demo', () => {
         seed: 1,
         faults: [],
         script: undefined,
+        programs: undefined,
         check: false,
         verbose: false,
       },

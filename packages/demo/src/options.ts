@@ -12,6 +12,8 @@ export interface DemoOptions {
   readonly script: string | undefined;
   /** Run the story and end, instead of staying up. */
   readonly check: boolean;
+  /** A folder with programs that were bundled before; those that it lacks are bundled. */
+  readonly programs: string | undefined;
   /** Where no picture can be painted, a line for each step and not only for each state. */
   readonly verbose: boolean;
 }
@@ -42,6 +44,7 @@ export const usage = `npm run demo -- [options]
                   ${faultNames.slice(0, 5).join(', ')},
                   ${faultNames.slice(5).join(', ')}
   --script FILE   run the commands of FILE in place of the story, and end
+  --programs DIR  take the bundled programs of DIR instead of bundling them anew
   --check         run the story and end: exit code 0 when all of it held, 1 when not
   --verbose       without a terminal, a line for each step and not only for each state
 
@@ -55,6 +58,7 @@ const spelling = {
   seed: { type: 'string', default: '1' },
   fault: { type: 'string', multiple: true, default: [] as string[] },
   script: { type: 'string' },
+  programs: { type: 'string' },
   check: { type: 'boolean', default: false },
   verbose: { type: 'boolean', default: false },
   help: { type: 'boolean', short: 'h', default: false },
@@ -69,8 +73,8 @@ export function parseOptions(args: readonly string[]): ParsedOptions {
     const racks = whole('--racks', racksText, 1, Math.min(racksMax, hosts));
     const seed = whole('--seed', values.seed, 0, 0xffff_ffff);
     const faults = values.fault.map((text) => plannedFault(text, hosts));
-    const { script, check, verbose } = values;
-    const options = { hosts, racks, seed, faults, script, check, verbose };
+    const { script, programs, check, verbose } = values;
+    const options = { hosts, racks, seed, faults, script, programs, check, verbose };
     return { kind: 'run', options };
   } catch (error) {
     return { kind: 'wrong', message: error instanceof Error ? error.message : String(error) };

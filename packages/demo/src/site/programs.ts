@@ -2,9 +2,10 @@
  * The programs of this repository as one file each, in the demo's folder: they start four times
  * as fast as their sources, and run where the clone cannot be written to.
  */
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync, realpathSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { build } from 'esbuild';
+import { programPath } from './folder.ts';
 
 const root = join(import.meta.dirname, '../../../..');
 
@@ -24,14 +25,26 @@ const banner = [
   'const require = makeRequire(import.meta.url);',
 ].join('\n');
 
-/** Bundles all programs into `FOLDER/programs`. Throws with the compiler's words. */
-export async function bundlePrograms(folder: string): Promise<void> {
-  const missing = Object.values(entries).filter((path) => !existsSync(join(root, path)));
+/**
+ * Puts all programs into `FOLDER/programs`: links to those that stand in the folder `bundled`, and
+ * bundles of the others. Throws with the compiler's words.
+ */
+export async function bundlePrograms(folder: string, bundled: string | undefined): Promise<void> {
+  const programs = join(folder, 'programs');
+  mkdirSync(programs);
+  const bundleOf = (name: string): string => join(bundled ?? '', `${name}.mjs`);
+  const isBundled = (name: string): boolean => bundled !== undefined && existsSync(bundleOf(name));
+  const all = Object.entries(entries);
+  for (const [name] of all.filter(([each]) => isBundled(each))) {
+    symlinkSync(realpathSync(bundleOf(name)), programPath(folder, name));
+  }
+  const entryPoints = Object.fromEntries(all.filter(([name]) => !isBundled(name)));
+  const missing = Object.values(entryPoints).filter((path) => !existsSync(join(root, path)));
   if (missing.length > 0) throw new Error(`the clone lacks ${missing.join(', ')}`);
   await build({
     absWorkingDir: root,
-    entryPoints: { ...entries },
-    outdir: join(folder, 'programs'),
+    entryPoints,
+    outdir: programs,
     outExtension: { '.js': '.mjs' },
     bundle: true,
     platform: 'node',

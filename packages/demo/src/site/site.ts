@@ -53,6 +53,7 @@ export class Site {
   readonly fleet: Fleet;
   readonly machines = new Map<string, HousedMachine>();
   readonly #environment: Readonly<Record<string, string>>;
+  readonly #bundled: string | undefined;
   readonly #racks = new Map<string, RackSite>();
   readonly #uids = new Map<string, string>();
   readonly #strangers: HousedMachine[] = [];
@@ -62,14 +63,18 @@ export class Site {
   #clients: Clients | undefined;
   #registry: SoftwareRegistry | undefined;
 
-  constructor(folder: string, fleet: Fleet) {
+  /** `bundled` is a folder with programs that were bundled before. */
+  constructor(folder: string, fleet: Fleet, bundled: string | undefined) {
     this.folder = folder;
     this.fleet = fleet;
+    this.#bundled = bundled;
+    // Node keeps compiled code by path, and that of the demo's own bundles is of no use later.
+    const compiled = bundled === undefined ? undefined : process.env['NODE_COMPILE_CACHE'];
     this.#environment = {
       PATH: process.env['PATH'] ?? '',
       HOME: folder,
       RACKWRIGHT_CONFIG: join(folder, 'rackwright.json'),
-      NODE_COMPILE_CACHE: join(folder, 'compiled'),
+      NODE_COMPILE_CACHE: compiled ?? join(folder, 'compiled'),
     };
   }
 
@@ -80,7 +85,7 @@ export class Site {
 
   /** Programs and guard: from here on nothing is left behind. */
   async bundle(): Promise<void> {
-    await bundlePrograms(this.folder);
+    await bundlePrograms(this.folder, this.#bundled);
     this.#guard = spawn(process.execPath, [programPath(this.folder, 'guard'), this.folder], {
       detached: true,
       stdio: ['pipe', 'ignore', 'ignore'],
