@@ -16,8 +16,8 @@ test('makes the same fleet from the same seed, and another from another', () => 
 test('gives every machine an identity of its own, whatever the seed', () => {
   for (let seed = 0; seed < 50; seed += 1) {
     const { machines } = planFleet(optionsOf('--hosts', '64', '--seed', String(seed)));
-    for (const of of ['name', 'mac', 'uuid', 'serial'] as const) {
-      expect(new Set(machines.map((machine) => machine[of])).size).toBe(machines.length);
+    for (const key of ['name', 'mac', 'uuid', 'serial'] as const) {
+      expect(new Set(machines.map((machine) => machine[key])).size).toBe(machines.length);
     }
   }
 });
