@@ -9,8 +9,11 @@
  *     and takes nothing (2.10.27). There the timeline sources the bucket, which drops what was
  *     expected; its messages bear the revision in a header, and are found by halving.
  *
- * It follows a moment later, a new one within seconds. A change that has left the bucket before it
- * came is a gap, which `past` shows as the end of what is kept.
+ *  T4 The store opens once the timeline follows the bucket, which takes a new one up to seconds. In
+ *     that time a key that changes often would lose changes.
+ *
+ * It follows a moment later. A change that has left the bucket before it came is a gap, which
+ * `past` shows as the end of what is kept.
  */
 import {
   type JetStreamManager,
@@ -27,6 +30,8 @@ import { streamName, subjectOf } from './message.ts';
 const NANOS_PER_MS = 1_000_000;
 /** Characters of the incarnation in the mirror's name. */
 const INCARNATION_CHARS = 16;
+/** Of the time since a mirror heard of its origin, as servers say it. */
+const never = -1;
 
 /** The mirror of a bucket's incarnation. */
 export function timelineName(bucket: string, incarnation: string): string {
@@ -72,7 +77,10 @@ export interface Timeline {
   readonly isSourced: boolean;
 }
 
-/** Opens the mirror; undefined when nothing is kept by age. Throws `wrongConfiguration`. */
+/**
+ * Opens the mirror; undefined when nothing is kept by age. Throws `wrongConfiguration`, and while
+ * the mirror does not follow yet an error that may pass.
+ */
 export async function openTimeline(
   manager: JetStreamManager,
   bucket: string,
@@ -88,7 +96,7 @@ export async function openTimeline(
     name: streamName(bucket),
     subject_transforms: subjects.map((subject) => ({ src: subject, dest: subject })),
   };
-  const { config } = await openAgingStream(manager, {
+  const { config, mirror, sources } = await openAgingStream(manager, {
     name,
     ...(isSourced ? { sources: [origin] } : { mirror: origin, mirror_direct: false }),
     retention: RetentionPolicy.Limits,
@@ -101,11 +109,13 @@ export async function openTimeline(
   const followed = isSourced ? config.sources?.[0] : config.mirror;
   const mirrored = followed?.subject_transforms?.map(({ src }) => src) ?? [];
   const missing = subjects.filter((subject) => !mirrored.includes(subject));
-  if (followed?.name === streamName(bucket) && missing.length === 0) {
-    return { name, isSourced };
+  if (followed?.name !== streamName(bucket) || missing.length > 0) {
+    throw new StoreError(
+      'wrongConfiguration',
+      `stream ${name} is no mirror of ${subjects.join(' and ')}; remove it, and it is made again`,
+    );
   }
-  throw new StoreError(
-    'wrongConfiguration',
-    `stream ${name} is no mirror of ${subjects.join(' and ')}; remove it, and it is made again`,
-  );
+  const { active = never } = mirror ?? sources?.[0] ?? {};
+  if (active === never) throw new Error(`stream ${name} does not follow ${followed.name} yet`);
+  return { name, isSourced };
 }
