@@ -13,14 +13,15 @@ openRunFolder();
 const jsonPath = process.env['RACKWRIGHT_TEST_JSON'];
 const json = jsonPath === undefined ? [] : [['json', { outputFile: jsonPath }] as const];
 
-/** The longest hook has 600 s. */
-const patience = { importMs: 300_000, hookMs: 600_000, graceMs: 120_000 };
+/** Of a test, and of a hook. */
+const timeoutMs = 600_000;
+const patience = { importMs: 300_000, hookMs: timeoutMs, graceMs: 120_000 };
 
 export default defineConfig({
   test: {
-    // Generous: a busy machine is not a failure.
-    testTimeout: 180_000,
-    hookTimeout: 180_000,
+    // Generous: a busy machine is not a failure, and takes ten times as long as a quiet one.
+    testTimeout: timeoutMs,
+    hookTimeout: timeoutMs,
     expect: { poll: { timeout: 120_000 } },
     // The files of a worker share one process and its modules: to load these for each file costs a
     // fifth of the time. No test changes its process, or it puts back what it changed.

@@ -52,7 +52,7 @@ test('comes back as another incarnation: hosts are held, until a person decides'
   } finally {
     await rack.stop();
   }
-}, 600_000);
+});
 
 const tarOf = (rack: Rack) => join(rack.folder, 'yesterday.tar');
 const controlPlane = (rack: Rack, ...args: string[]) =>

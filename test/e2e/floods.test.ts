@@ -14,7 +14,7 @@ let site: HostileSite;
 
 beforeAll(async () => {
   site = await HostileSite.start();
-}, 60_000);
+});
 afterAll(() => site.stop());
 
 /** Facts that a noisy rack brings, a change of its host each. */

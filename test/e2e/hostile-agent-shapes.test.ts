@@ -43,7 +43,7 @@ let before: ReadonlyMap<string, string>;
 beforeAll(async () => {
   site = await HostileSite.start();
   before = await site.records();
-}, 60_000);
+});
 afterAll(() => site.stop());
 
 /** The other rack has noticed nothing, and this one can still be shown. */
@@ -103,7 +103,7 @@ describe('an agent that says what nobody means', () => {
   const byMessage = Map.groupBy(leaves, ({ through }) => {
     return through.map(({ name }) => name).join('.');
   });
-  test.each([...byMessage])('in %s is borne', { timeout: 60_000 }, async (path, inside) => {
+  test.each([...byMessage])('in %s is borne', async (path, inside) => {
     for (const leaf of inside) {
       const messages = oddOf(leaf).map((value) => odd(leaf, value));
       if (path.startsWith('hello')) for (const bytes of messages) await say(bytes, true);

@@ -13,7 +13,7 @@ let site: HostileSite;
 
 beforeAll(async () => {
   site = await HostileSite.start();
-}, 60_000);
+});
 afterAll(() => site.stop());
 
 /** A's stream whose window is shut: not a byte of a message gets through to it. */

@@ -33,7 +33,7 @@ let before: ReadonlyMap<string, string>;
 beforeAll(async () => {
   site = await HostileSite.start();
   before = await site.records();
-}, 60_000);
+});
 afterAll(() => site.stop());
 
 /** A message that A may send, of the kind that a leaf belongs to. */

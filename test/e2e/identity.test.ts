@@ -7,7 +7,6 @@ import { ApiFailure, Authority_Stage as Stage } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { executedTwice, Site, type SiteOptions, troubleIn, until } from './identity-site.ts';
 
-const timeout = 300_000;
 const lives = {
   agentCertificateMs: 20_000,
   caLifetimeMs: 3_600_000,
@@ -34,83 +33,71 @@ async function onSite(options: SiteOptions, body: (site: Site) => Promise<void>)
   }
 }
 
-test(
-  'certificates are renewed under load, each session opened before the last one ends',
-  {
-    timeout,
-  },
-  () =>
-    onSite(unhurried, async (site) => {
-      const names = await site.ready();
-      const isEnough = (ended: number) =>
-        ended > names.length &&
-        site.boxes.every((box) => box.said('certificate renewed').length >= renewals);
-      const cleans = await site.work(names, isEnough);
-      expect(troubleIn(cleans)).toEqual([]);
-      expect(executedTwice(site.boxes)).toEqual([]);
-      for (const box of site.boxes) {
-        expect(box.said('opens the next session').length).toBeGreaterThanOrEqual(renewals);
-        // Nobody was ever without a session.
-        expect(box.said('no session with the control plane')).toEqual([]);
-        expect(box.said('this one goes on')).toEqual([]);
-      }
-      const { status } = await site.clients.racks.getRack({ name: 'racks/r1' });
-      expect(status?.duplicateAgent).toBe('');
-    }),
+test('certificates are renewed under load, each session opened before the last one ends', {}, () =>
+  onSite(unhurried, async (site) => {
+    const names = await site.ready();
+    const isEnough = (ended: number) =>
+      ended > names.length &&
+      site.boxes.every((box) => box.said('certificate renewed').length >= renewals);
+    const cleans = await site.work(names, isEnough);
+    expect(troubleIn(cleans)).toEqual([]);
+    expect(executedTwice(site.boxes)).toEqual([]);
+    for (const box of site.boxes) {
+      expect(box.said('opens the next session').length).toBeGreaterThanOrEqual(renewals);
+      // Nobody was ever without a session.
+      expect(box.said('no session with the control plane')).toEqual([]);
+      expect(box.said('this one goes on')).toEqual([]);
+    }
+    const { status } = await site.clients.racks.getRack({ name: 'racks/r1' });
+    expect(status?.duplicateAgent).toBe('');
+  }),
 );
 
-test(
-  'the authority is rotated under load, until nothing is left of the old one',
-  {
-    timeout,
-  },
-  () =>
-    onSite(unhurried, async (site) => {
-      const names = await site.ready();
-      const { authorities } = site.clients;
-      const [old] = (await authorities.getAuthorities({})).authorities;
-      let isOver = false;
-      const isEnough = (ended: number) => isOver && ended > names.length;
-      const rotation = (async () => {
-        const call = { reason: 'it was time', requestId: 'rotate-1' };
-        const begun = await site.clients.authorities.rotateAuthority(call);
-        expect(begun.authorities.map(({ stage }) => stage)).toEqual([Stage.ACTIVE, Stage.NEXT]);
-        await until('the old authority to be gone', async () => {
-          // The file that operators are given follows, and believes both in between.
-          await site.connect();
-          const now = await site.clients.authorities.getAuthorities({});
-          return now.authorities.some(({ sha256 }) => sha256 === old?.sha256) ? undefined : true;
-        });
-        isOver = true;
-        // Repeated, the request is answered and acts no second time.
-        const again = await site.clients.authorities.rotateAuthority(call);
-        expect(again.authorities).toHaveLength(1);
-      })();
-      const [cleans] = await Promise.all([site.work(names, isEnough), rotation]);
-      expect(troubleIn(cleans)).toEqual([]);
-      expect(executedTwice(site.boxes)).toEqual([]);
-      const [now] = (await site.clients.authorities.getAuthorities({})).authorities;
-      expect(now).toMatchObject({ stage: Stage.ACTIVE, reason: 'it was time' });
-      for (const box of site.boxes) {
-        expect(box.renewal?.trusted()).toEqual([now?.sha256]);
-        expect(box.said('no session with the control plane')).toEqual([]);
-      }
-      // Across a restart it is the same, and the key lies nowhere in the clear.
-      await site.controlPlane.close();
-      expect(existsSync(join(site.folder, 'cp/identity/ca.key'))).toBe(false);
-      await site.startControlPlane();
-      expect((await site.clients.authorities.getAuthorities({})).authorities[0]?.sha256).toBe(
-        now?.sha256,
-      );
-      expect(troubleIn([await site.clean('hosts/r1-h1')])).toEqual([]);
-    }),
+test('the authority is rotated under load, until nothing is left of the old one', {}, () =>
+  onSite(unhurried, async (site) => {
+    const names = await site.ready();
+    const { authorities } = site.clients;
+    const [old] = (await authorities.getAuthorities({})).authorities;
+    let isOver = false;
+    const isEnough = (ended: number) => isOver && ended > names.length;
+    const rotation = (async () => {
+      const call = { reason: 'it was time', requestId: 'rotate-1' };
+      const begun = await site.clients.authorities.rotateAuthority(call);
+      expect(begun.authorities.map(({ stage }) => stage)).toEqual([Stage.ACTIVE, Stage.NEXT]);
+      await until('the old authority to be gone', async () => {
+        // The file that operators are given follows, and believes both in between.
+        await site.connect();
+        const now = await site.clients.authorities.getAuthorities({});
+        return now.authorities.some(({ sha256 }) => sha256 === old?.sha256) ? undefined : true;
+      });
+      isOver = true;
+      // Repeated, the request is answered and acts no second time.
+      const again = await site.clients.authorities.rotateAuthority(call);
+      expect(again.authorities).toHaveLength(1);
+    })();
+    const [cleans] = await Promise.all([site.work(names, isEnough), rotation]);
+    expect(troubleIn(cleans)).toEqual([]);
+    expect(executedTwice(site.boxes)).toEqual([]);
+    const [now] = (await site.clients.authorities.getAuthorities({})).authorities;
+    expect(now).toMatchObject({ stage: Stage.ACTIVE, reason: 'it was time' });
+    for (const box of site.boxes) {
+      expect(box.renewal?.trusted()).toEqual([now?.sha256]);
+      expect(box.said('no session with the control plane')).toEqual([]);
+    }
+    // Across a restart it is the same, and the key lies nowhere in the clear.
+    await site.controlPlane.close();
+    expect(existsSync(join(site.folder, 'cp/identity/ca.key'))).toBe(false);
+    await site.startControlPlane();
+    expect((await site.clients.authorities.getAuthorities({})).authorities[0]?.sha256).toBe(
+      now?.sha256,
+    );
+    expect(troubleIn([await site.clean('hosts/r1-h1')])).toEqual([]);
+  }),
 );
 
 test(
   'agents whose certificates end while the control plane is away come back by their keys',
-  {
-    timeout,
-  },
+  {},
   () =>
     onSite({ ...small, operationMs: 300 }, async (site) => {
       const names = await site.ready();
@@ -136,9 +123,7 @@ test(
 
 test(
   'a revoked agent is out within seconds, the others work on, and another box takes its place',
-  {
-    timeout,
-  },
+  {},
   () =>
     onSite({ ...small, trustTiming: { ...lives, agentCertificateMs: 600_000 } }, async (site) => {
       const names = await site.ready();
@@ -179,7 +164,7 @@ test(
     }),
 );
 
-test('each way of being nobody’s agent has its own words, with what to do', { timeout }, () =>
+test('each way of being nobody’s agent has its own words, with what to do', () =>
   onSite({ racks: 2, hostsPerRack: 0 }, async (site) => {
     const { racks } = site.clients;
     const [first, second] = site.boxes;
@@ -222,12 +207,11 @@ test('each way of being nobody’s agent has its own words, with what to do', { 
       return second.said('unknownRack')[0];
     });
     expect(String(gone.fields['reason'])).toContain('rackwright rack create r2');
-  }),
-);
+  }));
 
 const dayMs = 86_400_000;
 
-test('a control plane whose clock is a day ahead is told apart from a wrong one', { timeout }, () =>
+test('a control plane whose clock is a day ahead is told apart from a wrong one', () =>
   onSite({ racks: 0, hostsPerRack: 0, clockAheadMs: dayMs }, async (site) => {
     // Operators cannot reach it either, so that the rack and its token come from the inside.
     const token = `rwj1.${site.controlPlane.identity.caSha256}.r1.${'A'.repeat(43)}`;
@@ -238,23 +222,17 @@ test('a control plane whose clock is a day ahead is told apart from a wrong one'
     expect(said).toContain('this machine’s clock says');
     expect(said).toContain('the control plane’s certificate is good from');
     expect(said).toContain('timedatectl');
-  }),
-);
+  }));
 
-test(
-  'a control plane whose clock is a day behind certifies, and the agent knows it',
-  {
-    timeout,
-  },
-  () =>
-    onSite({ racks: 1, hostsPerRack: 0, clockAheadMs: -dayMs }, async (site) => {
-      await until('the agent to be connected', async () => {
-        const { status } = await site.clients.racks.getRack({ name: 'racks/r1' });
-        return status?.agentConnected === true ? true : undefined;
-      });
-      const identity = await site.boxes[0]?.files.load();
-      expect(Math.abs((identity?.clockOffsetMs ?? 0) + dayMs)).toBeLessThan(60_000);
-      // Its life counts from now, by the agent's clock as by the other one.
-      expect((identity?.expiresAtMs ?? 0) - (identity?.issuedAtMs ?? 0)).toBeGreaterThan(6 * dayMs);
-    }),
+test('a control plane whose clock is a day behind certifies, and the agent knows it', {}, () =>
+  onSite({ racks: 1, hostsPerRack: 0, clockAheadMs: -dayMs }, async (site) => {
+    await until('the agent to be connected', async () => {
+      const { status } = await site.clients.racks.getRack({ name: 'racks/r1' });
+      return status?.agentConnected === true ? true : undefined;
+    });
+    const identity = await site.boxes[0]?.files.load();
+    expect(Math.abs((identity?.clockOffsetMs ?? 0) + dayMs)).toBeLessThan(60_000);
+    // Its life counts from now, by the agent's clock as by the other one.
+    expect((identity?.expiresAtMs ?? 0) - (identity?.issuedAtMs ?? 0)).toBeGreaterThan(6 * dayMs);
+  }),
 );

@@ -18,7 +18,7 @@ const machine: MachinePlan = {
 
 const title = 'a host that boots by %s becomes available, and its disks hold nothing of before';
 
-test.for(['bios', 'uefi', 'uefiHttp'] as const)(title, { timeout: 600_000 }, async (form) => {
+test.for(['bios', 'uefi', 'uefiHttp'] as const)(title, async (form) => {
   // Once as in a clone: each program from its source.
   const programs = form === 'bios' ? 'source' : 'bundle';
   const rack = await Rack.start({ machines: [{ ...machine, form }], programs });

@@ -5,11 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { openSqliteStore } from '@rackwright/store';
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { programOf } from './programs.ts';
-
-/** Several starts of a program, on a machine that does other things too. */
-vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const program = programOf('controlplane');
 const [clock, random] = [nodeClock(), nodeRandom()];

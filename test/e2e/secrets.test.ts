@@ -144,7 +144,7 @@ test('no secret stands anywhere but sealed, or in the file that is its own', asy
     await rack.stop();
     rmSync(keys, { recursive: true });
   }
-}, 600_000);
+});
 
 async function plantTokens(
   rack: Rack,

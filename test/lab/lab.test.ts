@@ -64,13 +64,13 @@ test('a BMC switches its machine, and after a swap answers elsewhere', async (co
   expect(existsSync(lab.folder)).toBe(false);
   expect(processesOf(lab.folder)).toEqual([]);
   expect(await labNamespaces()).not.toContain(lab.network.namespace);
-}, 90_000);
+});
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   test(`${signal} leaves nothing of a lab behind`, async (context) => {
     needsLab(context);
     await endsClean(signal);
-  }, 60_000);
+  });
 }
 
 test('what a killed lab left behind is removed by the next one', async (context) => {
@@ -83,7 +83,7 @@ test('what a killed lab left behind is removed by the next one', async (context)
   expect(processesOf(folder)).toEqual([]);
   expect((await labNamespaces()).filter((one) => one.startsWith(namespace))).toEqual([]);
   rmSync(folder, { recursive: true });
-}, 60_000);
+});
 
 async function startFixture(): Promise<{
   readonly child: ChildProcess;

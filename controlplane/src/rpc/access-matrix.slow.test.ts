@@ -50,7 +50,7 @@ beforeAll(async () => {
       tokens.set(`${role} ${scope}`, await tokenFor(fixture, tokenId, value, copy));
     }
   }
-}, 60_000);
+});
 
 afterAll(() => fixture.stop());
 

@@ -30,7 +30,7 @@ beforeAll(async () => {
   await tokenFor(fixture, idOf(token), Role.VIEWER);
   await fixture.templates.createTemplate({ templateId: idOf(template), template: { source } });
   await fixture.fleet.updateFleet({ fleet: { spec: {} } });
-}, 60_000);
+});
 
 afterAll(() => fixture.stop());
 

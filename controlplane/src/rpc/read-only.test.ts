@@ -34,7 +34,7 @@ beforeAll(async () => {
   // That a token is used is noted from time to time, whatever it is used for.
   for (const method of reading.slice(0, 1)) await read(method);
   await settled();
-}, 60_000);
+});
 
 afterAll(() => fixture.stop());
 

@@ -99,7 +99,7 @@ async function makeRig(): Promise<BmcRig> {
 
 describe('IpmiDriver with ipmitool and ipmi_sim', () => {
   for (const { name, run } of bmcConformance) {
-    test(name, { timeout: 120_000 }, async (context) => {
+    test(name, async (context) => {
       if (missing.length > 0) context.skip(`${peerMissing}${missing.join(', ')}`);
       const rig = await makeRig();
       try {

@@ -20,7 +20,6 @@ import { type ForeignName, type ForeignService, missingForeign, startForeign } f
 
 const given = process.env['RACKWRIGHT_REDFISH_URL'];
 const clock = nodeClock();
-const timeout = 180_000;
 
 /** Those that a working service alone can show, looked at from its own side. */
 const cases = [
@@ -136,13 +135,13 @@ describe.each(Object.entries(services))('RedfishDriver with %s', (key, exception
   let service: ForeignService | undefined;
   beforeAll(async () => {
     if (missing === undefined) service = await startForeign(name);
-  }, timeout);
+  });
   afterAll(() => service?.close());
 
   for (const one of cases) {
     const words = exceptions[one];
     const title = words === undefined ? one : `does not show: ${one}`;
-    test(title, { timeout }, async (context) => {
+    test(title, async (context) => {
       if (service === undefined) return context.skip(missing);
       const ended = runCase(one, service.url);
       if (words === undefined) await ended;
@@ -153,7 +152,7 @@ describe.each(Object.entries(services))('RedfishDriver with %s', (key, exception
 
 describe('RedfishDriver with a service given by its URL', () => {
   for (const name of cases) {
-    test(name, { timeout }, async (context) => {
+    test(name, async (context) => {
       if (given === undefined) return context.skip('no RACKWRIGHT_REDFISH_URL is set');
       await runCase(name, new URL(given));
     });

@@ -180,4 +180,4 @@ test('a batch of a thousand hosts gives each its turn, so many at once, and a li
   expect((writes.get('hosts') ?? 0) / hostsMax).toBeLessThanOrEqual(6);
   expect((writes.get('workflows') ?? 0) / hostsMax).toBeLessThanOrEqual(4);
   expect(writes.get('workflowBatches') ?? 0).toBeLessThanOrEqual(3 * hostsMax);
-}, 600_000);
+});

@@ -17,7 +17,7 @@ let cluster: NatsCluster;
 beforeAll(async () => {
   if (serverMissing() !== undefined) return;
   cluster = await NatsCluster.start({ servers: 3, syncAlways: true });
-}, 300_000);
+});
 
 afterAll(() => cluster?.dispose());
 
@@ -86,4 +86,4 @@ test('loses no acknowledged write, has one winner, when the leader is killed', a
   expect(shown).toHaveLength(ROUNDS * KEYS);
   expect(new Map(shown)).toEqual(new Map([...acknowledged].sort(([a], [b]) => a - b)));
   await subject.dispose();
-}, 240_000);
+});

@@ -62,7 +62,7 @@ let options: NatsStoreOptions;
 beforeAll(async () => {
   if (serverMissing() !== undefined) return;
   cluster = await NatsCluster.start({ servers: 1, syncAlways: true });
-}, 300_000);
+});
 
 beforeEach(async (context) => {
   const reason = serverMissing();

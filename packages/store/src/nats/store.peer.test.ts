@@ -9,7 +9,7 @@ let cluster: NatsCluster;
 beforeAll(async () => {
   if (serverMissing() !== undefined) return;
   cluster = await NatsCluster.start({ servers: 3, syncAlways: true });
-}, 300_000);
+});
 
 afterAll(() => cluster?.dispose());
 

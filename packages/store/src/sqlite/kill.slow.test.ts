@@ -79,4 +79,4 @@ test('has every acknowledged write after kill -9 of the writing process', async 
   expect(database.prepare('PRAGMA integrity_check').get()).toEqual({ integrity_check: 'ok' });
   database.close();
   await rm(folder, { recursive: true });
-}, 300_000);
+});
