@@ -3,34 +3,14 @@
  * recognize it by its SHA-256 on their kernel command line, so its dates say nothing: a ramdisk's
  * clock may be anywhere.
  */
-import 'reflect-metadata';
-import { X509Certificate as NodeCertificate, webcrypto } from 'node:crypto';
-import {
-  BasicConstraintsExtension,
-  ExtendedKeyUsage,
-  ExtendedKeyUsageExtension,
-  KeyUsageFlags,
-  KeyUsagesExtension,
-  SubjectAlternativeNameExtension,
-  X509CertificateGenerator,
-} from '@peculiar/x509';
+import { X509Certificate } from 'node:crypto';
 import { sha256Hex } from '@rackwright/api';
 import type { Disk, Random } from '@rackwright/platform';
+import type { BootCertificate } from './new-certificate.ts';
 
-export interface BootCertificate {
-  readonly privateKeyPem: string;
-  readonly certificatePem: string;
-  /** SHA-256 of the certificate (DER), lower-case hex. */
-  readonly fingerprint: string;
-}
+export type { BootCertificate };
 
-/** The name inside, which runners ask for whatever address they dial. */
-const certificateName = 'rackwright-agent';
-const serialBytes = 16;
 const ownerOnly = 0o600;
-/** RFC 5280 §4.1.2.5: this end means "no end". */
-const noEnd = new Date('9999-12-31T23:59:59Z');
-const longAgo = new Date('1970-01-01T00:00:00Z');
 
 /** Reads the certificate from `path`, or makes it. A damaged file is an error, not a new key. */
 export async function loadBootCertificate(
@@ -40,6 +20,8 @@ export async function loadBootCertificate(
 ): Promise<BootCertificate> {
   const bytes = await disk.read(path);
   if (bytes !== undefined) return parseStored(new TextDecoder().decode(bytes), path);
+  // What makes one is loaded by an agent's first start alone.
+  const { makeCertificate } = await import('./new-certificate.ts');
   const made = await makeCertificate(random);
   const { privateKeyPem, certificatePem } = made;
   const text = `${JSON.stringify({ privateKeyPem, certificatePem })}\n`;
@@ -47,49 +29,13 @@ export async function loadBootCertificate(
   return made;
 }
 
-async function makeCertificate(random: Random): Promise<BootCertificate> {
-  const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
-  const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
-  const serial = random.bytes(serialBytes);
-  // Positive, and of full length (RFC 5280 §4.1.2.2).
-  serial[0] = ((serial[0] ?? 0) & 0x7f) | 0x40;
-  const certificate = await X509CertificateGenerator.createSelfSigned({
-    serialNumber: Buffer.from(serial).toString('hex'),
-    name: `CN=${certificateName}`,
-    notBefore: longAgo,
-    notAfter: noEnd,
-    signingAlgorithm: algorithm,
-    keys,
-    extensions: [
-      new BasicConstraintsExtension(false, undefined, true),
-      new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
-      new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth]),
-      new SubjectAlternativeNameExtension([{ type: 'dns', value: certificateName }]),
-    ],
-  });
-  const pkcs8 = await webcrypto.subtle.exportKey('pkcs8', keys.privateKey);
-  const privateKeyPem = pem('PRIVATE KEY', new Uint8Array(pkcs8));
-  const fingerprint = sha256Hex(new Uint8Array(certificate.rawData));
-  return { privateKeyPem, certificatePem: certificate.toString('pem'), fingerprint };
-}
-
 function parseStored(text: string, path: string): BootCertificate {
   try {
     const { privateKeyPem, certificatePem } = JSON.parse(text);
-    const { raw } = new NodeCertificate(certificatePem);
+    const { raw } = new X509Certificate(certificatePem);
     return { privateKeyPem, certificatePem, fingerprint: sha256Hex(raw) };
   } catch (cause) {
     const remedy = 'remove it to make a new one; runners that are up must then be booted again';
     throw new Error(`${path} holds no boot certificate: ${remedy}`, { cause });
   }
-}
-
-const pemLineCharacters = 64;
-
-function pem(label: string, der: Uint8Array): string {
-  const lines =
-    Buffer.from(der)
-      .toString('base64')
-      .match(new RegExp(`.{1,${pemLineCharacters}}`, 'g')) ?? [];
-  return [`-----BEGIN ${label}-----`, ...lines, `-----END ${label}-----`, ''].join('\n');
 }
