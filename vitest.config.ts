@@ -29,6 +29,8 @@ export default defineConfig({
     // Node loads the sources itself: its live bindings cost nothing, those of Vitest's own loader a
     // seventh of the processor time of the unit tests.
     experimental: { viteModuleRunner: false },
+    // Other tests need the processors: threads of the collector cost more than they save.
+    execArgv: ['--single-threaded-gc'],
     // Vitest would leave one processor idle: most tests wait more than they compute.
     maxWorkers: availableParallelism(),
     sequence: { sequencer: LongestFirst },
