@@ -12,7 +12,7 @@
 import { type DescMessage, fromBinary, type MessageShape } from '@bufbuild/protobuf';
 import type { Entry, StateStore } from '@rackwright/store';
 
-/** Encoded bytes of the records that are kept decoded; decoded they take some times as much. */
+/** Encoded bytes of the records that are kept decoded; decoded they take 15 to 20 times as much. */
 const keptBytesMax = 16 * 1024 * 1024;
 
 interface Decoded {
@@ -36,7 +36,7 @@ class DecodedRecords {
       this.#kept.set(key, kept);
       return kept.record as MessageShape<D>;
     }
-    const record = fromBinary(schema, value);
+    const record = copyOf(fromBinary(schema, value));
     this.keep(key, { schema, record, revision, writeId, bytes: value.length });
     return record;
   }
@@ -56,10 +56,10 @@ class DecodedRecords {
   }
 }
 
-/** By store, so that whoever reads one shares with all others who do. */
 /** A store for whoever writes nothing: so it cannot be written by mistake. */
 export type ReadableStore = Omit<StateStore, 'put' | 'delete'>;
 
+/** By store, so that whoever reads one shares with all others who do. */
 const stores = new WeakMap<ReadableStore, DecodedRecords>();
 
 function decodedOf(store: ReadableStore): DecodedRecords {
@@ -95,7 +95,12 @@ export function freezeShared(store: StateStore): void {
   decodedOf(store).frozen = true;
 }
 
-/** A deep copy of a message, to be changed: what protobuf's `clone` makes, without reflection. */
+/**
+ * A deep copy of a message, to be changed: what protobuf's `clone` makes, without reflection.
+ *
+ * It takes half the memory of what the decoder makes, and is faster to read: an object that gets
+ * more than a dozen properties one by one is a hash table to V8, and the copy by `...` is none.
+ */
 export function copyOf<T>(value: T): T {
   return copy(value) as T;
 }
@@ -104,10 +109,18 @@ function copy(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (value instanceof Uint8Array) return value.slice();
   if (Array.isArray(value)) return value.map(copy);
-  const target = Object.create(Object.getPrototypeOf(value)) as Record<string, unknown>;
-  const source = value as Record<string, unknown>;
-  for (const name of Object.keys(source)) target[name] = copy(source[name]);
+  const target = shallowCopy(value);
+  for (const name of Object.keys(target)) {
+    const part = target[name];
+    if (typeof part === 'object') target[name] = copy(part);
+  }
   return target;
+}
+
+function shallowCopy(value: object): Record<string, unknown> {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype === Object.prototype) return { ...value };
+  return Object.assign(Object.create(prototype as object | null), value);
 }
 
 function freeze(value: unknown): void {
