@@ -14,6 +14,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { connect, HostGoal, type OperatorClients, operatorClients } from '@rackwright/api';
 import { freePorts, selfSigned } from '@rackwright/sim/loopback';
+import { installedArguments } from '../installed.ts';
 import type { Measured } from './client.ts';
 import type { Flooded, FloodPorts } from './flood.ts';
 import type { Credentials } from './lean-agent.ts';
@@ -71,7 +72,10 @@ function startControlPlane(): Program {
     join(root, 'controlplane/src/main.ts'),
     ['--config', join(folder, 'cp.json')],
     'measured',
-    { isRealtime: values.realtime, execArgv: values.profile === '' ? [] : flags },
+    {
+      isRealtime: values.realtime,
+      execArgv: [...installedArguments('controlplane'), ...(values.profile === '' ? [] : flags)],
+    },
   );
   programs.push(program);
   return program;

@@ -3,9 +3,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { on, once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-
-/** As the unit of the agent and the ramdisk start them. */
-const installedArguments = ['--initial-old-space-size=64'];
+import { installedArguments } from '../installed.ts';
 
 export class Part<Told, Said> {
   readonly #name: string;
@@ -16,7 +14,8 @@ export class Part<Told, Said> {
   constructor(script: string, args: readonly string[]) {
     this.#name = script;
     const path = join(import.meta.dirname, script);
-    this.#child = fork(path, args, { execArgv: [...process.execArgv, ...installedArguments] });
+    const execArgv = [...process.execArgv, ...installedArguments('agent')];
+    this.#child = fork(path, args, { execArgv });
     this.#messages = on(this.#child, 'message', { close: ['exit'] });
   }
 

@@ -12,6 +12,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs, promisify } from 'node:util';
 import { connect, HostState, operatorClients, WatchHostsResponse_Kind } from '@rackwright/api';
 import { freePorts } from '@rackwright/sim/loopback';
+import { installedArguments } from '../installed.ts';
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, '../../..');
@@ -43,6 +44,7 @@ try {
 async function bench(): Promise<void> {
   writeConfigurations();
   const controlPlane = start('cp', [
+    ...installedArguments('controlplane'),
     join(root, 'controlplane/src/main.ts'),
     ...['--config', file('cp.json')],
   ]);
@@ -53,7 +55,8 @@ async function bench(): Promise<void> {
   await run(process.execPath, [join(root, 'agent/src/main.ts'), ...join_]);
   const credential = { username: 'admin', password: 'secret' };
   await clients.credentials.createCredential({ credentialId: 'c1', credential });
-  const agentProcess = start('agent', [join(import.meta.dirname, './agent.ts'), file('agent')]);
+  const agentProgram = [join(import.meta.dirname, './agent.ts'), file('agent')];
+  const agentProcess = start('agent', [...installedArguments('agent'), ...agentProgram]);
   await until(async () => {
     const rack = await clients.racks.getRack({ name: 'racks/r1' });
     return rack.status?.agentConnected === true;

@@ -21,6 +21,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { connect, type OperatorClients, operatorClients } from '@rackwright/api';
 import { freePorts } from '@rackwright/sim/loopback';
+import { installedArguments } from '../installed.ts';
 import { addPast, atOnce, createFleet, creationOf, inParallel, makeHost, rackOf } from './fill.ts';
 
 const root = join(import.meta.dirname, '../../..');
@@ -77,7 +78,8 @@ class Bench {
     const isProfiled = isMeasured && values.profile !== '';
     const profile = isProfiled ? ['--cpu-prof', `--cpu-prof-dir=${values.profile}`] : [];
     const program = [join(root, 'controlplane/src/main.ts'), '--config', this.path('cp.json')];
-    const args = [...(isMeasured ? counter : []), ...profile, ...program];
+    const settings = installedArguments('controlplane');
+    const args = [...settings, ...(isMeasured ? counter : []), ...profile, ...program];
     const env = { ...process.env, RACKWRIGHT_BENCH_ROWS: this.path('rows.json') };
     this.#child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'], env });
     return await this.#connect();
