@@ -60,11 +60,23 @@ export async function makeBase(options: {
     await mkdir(made, { recursive: true });
     await fill(root, made, options);
     await forgetOldBases(options.folder, home);
-    await rename(made, home);
+    await putInPlace(made, home);
   } finally {
     await rm(work, { recursive: true, force: true });
   }
   return await base();
+}
+
+/**
+ * Gives a folder its name, unless another build of the same was faster: then that one stays, and
+ * is used. Throws what else keeps the folder from its name.
+ */
+export async function putInPlace(made: string, home: string): Promise<void> {
+  try {
+    await rename(made, home);
+  } catch (error) {
+    if (!existsSync(home)) throw error;
+  }
 }
 
 async function fill(
