@@ -15,12 +15,12 @@ export interface Said {
 
 type Environment = Readonly<Record<string, string>>;
 
-/** In this process: to start a program costs more than most commands. `asked` answers questions. */
+/** In this process: to start a program costs more than most commands. `given` replaces its own. */
 export async function typed(
   environment: Environment,
   args: readonly string[],
   input = '',
-  asked: Pick<World, 'ask'> = {},
+  given: Partial<Pick<World, 'ask' | 'writeFile'>> = {},
 ): Promise<Said> {
   const said = { out: '', err: '' };
   const output = (to: 'out' | 'err') => ({
@@ -29,7 +29,7 @@ export async function typed(
   });
   const code = await runCli(args, {
     ...nodeUserFiles(),
-    ...asked,
+    ...given,
     environment,
     homeFolder: tmpdir(),
     clock: nodeClock(),

@@ -200,6 +200,7 @@ test('a person is asked first, and only yes is yes', async () => {
         asked.push(question);
         return answer;
       },
+      writeFile: () => Promise.reject(new Error('nothing is to be written')),
     });
   for (const [answer, says] of [
     ['n', 'nothing was changed'],
