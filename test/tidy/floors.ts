@@ -55,6 +55,7 @@ const rpc: House = {
 const controlPlane: House = {
   folder: 'controlplane/src',
   floors: [
+    'filter',
     'records',
     'audit',
     'following',

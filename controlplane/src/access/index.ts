@@ -10,6 +10,7 @@ export {
   includesRack,
   isUnscoped,
   type Principal,
+  poolLabel,
   roleText,
   type Scope,
   scopeText,

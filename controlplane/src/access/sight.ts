@@ -34,7 +34,7 @@ const always: Rule = () => true;
 
 /** By the first segment of the key (invariant 1). */
 const rules: Readonly<Record<string, Rule>> = {
-  hosts: (scope, { value }) => includes(scope, placeOf(hostOf(value).host)),
+  hosts: (scope, { value }) => hostWithin(scope, value) !== undefined,
   racks: rackInSight,
   workflows: async (_scope, { key }, hosts) => (await hosts.get(segment(key, 1))) !== undefined,
   erasureCertificates: async (_scope, { key, value }, hosts) => {
@@ -149,8 +149,8 @@ async function loadHosts(store: StateStore, scope: Scope): Promise<ReadonlyMap<s
   const { entries } = await answered(store.list('hosts'));
   return new Map(
     entries.flatMap(({ key, value }) => {
-      const { host } = hostOf(value);
-      return host !== undefined && includes(scope, placeOf(host)) ? [[segment(key, 1), host]] : [];
+      const host = hostWithin(scope, value);
+      return host === undefined ? [] : [[segment(key, 1), host]];
     }),
   );
 }
@@ -161,8 +161,17 @@ async function loadHost(
   hostId: string,
 ): Promise<Host | undefined> {
   const found = await getOrNone(store, 'hosts', hostId);
-  const host = found && hostOf(found.value).host;
-  return includes(scope, placeOf(host)) ? host : undefined;
+  return found && hostWithin(scope, found.value);
+}
+
+/** Undefined also for what cannot be decoded: nobody can tell where it is. */
+function hostWithin(scope: Scope, value: Uint8Array): Host | undefined {
+  try {
+    const { host } = hostOf(value);
+    return includes(scope, placeOf(host)) ? host : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Undefined also for what can be no name. */

@@ -99,6 +99,7 @@ export const accessTable: Readonly<Record<string, Row>> = {
     CreateHost: { ...asks(made('host')), pointsBmc: true },
     GetHost: looks(host()),
     ListHosts: read,
+    CountHosts: read,
     UpdateHost: { ...asks(host('host.name')), pointsBmc: true },
     // By force a record goes without proof of erasure, and whatever still runs is left behind.
     DeleteHost: {

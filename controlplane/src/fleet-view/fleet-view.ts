@@ -22,7 +22,7 @@ import {
   listingsOf,
   sharedRecordOf,
 } from '../records/index.ts';
-import { type FleetRow, rowOf } from './row.ts';
+import { type FleetRow, rowOf, type UnreadableRow } from './row.ts';
 import { FleetRows, type IndexedField } from './rows.ts';
 
 const prefix = 'hosts';
@@ -43,7 +43,7 @@ export interface FleetViewDependencies {
 export interface FleetCounts {
   readonly hosts: number;
   readonly byState: ReadonlyMap<HostState, number>;
-  readonly unreadable: readonly FleetRow[];
+  readonly unreadable: readonly UnreadableRow[];
 }
 
 interface Waiter {
@@ -104,6 +104,19 @@ export class FleetView {
   /** Ids behind `after` of the hosts whose field has this value, in the order of their keys. */
   idsBy(field: IndexedField, value: string, after = ''): Iterable<string> {
     return this.#rows.idsBy(field, value, after);
+  }
+
+  /** Rows of hosts behind the id `after`, in order; `rack` ("racks/RACK"): only of this rack. */
+  *rows(after = '', rack?: string): Generator<FleetRow, void, undefined> {
+    const rows = this.#rows;
+    if (rack === undefined) {
+      yield* rows.behind(after);
+      return;
+    }
+    for (const hostId of rows.idsBy('rack', rack, after)) {
+      const row = rows.get(hostId);
+      if (row !== undefined) yield row;
+    }
   }
 
   counts(): FleetCounts {

@@ -67,12 +67,44 @@ test('an index names exactly the hosts whose field has its value, and counts cou
           expect([...rows.idsBy(field, name, 'a-b')]).toEqual(behind);
         }
       }
+      expect([...rows.behind()].map(({ hostId }) => hostId)).toEqual(all.map(([id]) => id));
       expect(rows.size).toBe(model.size);
       expect(rows.unreadable().map(({ hostId }) => hostId)).toEqual(where((each) => !isHost(each)));
       for (const state of states) {
         const wanted = where((host) => typeof host === 'object' && host.state === state);
         expect(rows.byState().get(state) ?? 0).toBe(wanted.length);
       }
+    }),
+  );
+});
+
+test('who goes through the rows meets each once, whatever comes and goes meanwhile', () => {
+  const anyStep = fc.record({
+    at: fc.nat({ max: 20 }),
+    id: fc.nat({ max: 40 }),
+    comes: fc.boolean(),
+  });
+  fc.assert(
+    fc.property(fc.array(anyStep, { maxLength: 20 }), (steps) => {
+      const rows = new FleetRows();
+      let revision = 0;
+      const idOf = (n: number) => `h${String(n).padStart(2, '0')}`;
+      const write = (id: number, comes: boolean) => {
+        revision += 1;
+        const host = comes ? ({ rack: 'x', credential: '', state: 1 } as const) : undefined;
+        told(rows, { hostId: idOf(id), host, late: 0 }, revision);
+      };
+      for (let id = 0; id < 40; id += 2) write(id, true);
+      const changed = new Set(steps.map(({ id }) => idOf(id)));
+      const met: string[] = [];
+      for (const { hostId } of rows.behind()) {
+        for (const { id, comes } of steps.filter(({ at }) => at === met.length)) write(id, comes);
+        met.push(hostId);
+      }
+      expect(met).toEqual([...new Set(met)].toSorted());
+      const stayed = Array.from({ length: 20 }, (_, n) => idOf(2 * n));
+      const unchanged = (ids: readonly string[]) => ids.filter((id) => !changed.has(id));
+      expect(unchanged(met)).toEqual(unchanged(stayed));
     }),
   );
 });

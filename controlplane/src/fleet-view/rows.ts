@@ -9,7 +9,7 @@
  */
 import type { HostState } from '@rackwright/api';
 import type { Revision } from '@rackwright/store';
-import type { FleetRow, HostRow } from './row.ts';
+import type { FleetRow, HostRow, UnreadableRow } from './row.ts';
 import { SortedIds } from './sorted-ids.ts';
 
 /** Fields by which rows are found. */
@@ -23,6 +23,7 @@ export class FleetRows {
     credential: new Map(),
   };
   readonly #byState = new Map<HostState, number>();
+  readonly #ids = new SortedIds();
   readonly #unreadable = new SortedIds();
 
   get size(): number {
@@ -38,13 +39,24 @@ export class FleetRows {
     yield* this.#indexes[field].get(value)?.behind(after) ?? [];
   }
 
+  /** Rows behind the id `after` in the order of their ids, of whatever kind. */
+  *behind(after = ''): Generator<FleetRow, void, undefined> {
+    for (const hostId of this.#ids.behind(after)) {
+      const row = this.#rows.get(hostId);
+      if (row !== undefined) yield row;
+    }
+  }
+
   /** How many hosts are in each state that any is in. */
   byState(): ReadonlyMap<HostState, number> {
     return this.#byState;
   }
 
-  unreadable(): readonly FleetRow[] {
-    return [...this.#unreadable.behind('')].flatMap((hostId) => this.#rows.get(hostId) ?? []);
+  unreadable(): readonly UnreadableRow[] {
+    return [...this.#unreadable.behind('')].flatMap((hostId) => {
+      const row = this.#rows.get(hostId);
+      return row?.kind === 'unreadable' ? [row] : [];
+    });
   }
 
   put(row: FleetRow): void {
@@ -53,6 +65,7 @@ export class FleetRows {
     if ((before?.revision ?? 0) >= revision) return;
     if (before !== undefined) this.#leave(before);
     this.#rows.set(hostId, row);
+    if (before === undefined) this.#ids.add(hostId);
     if (row.kind === 'unreadable') {
       this.#unreadable.add(hostId);
       return;
@@ -66,6 +79,7 @@ export class FleetRows {
     if (before === undefined || before.revision >= revision) return;
     this.#leave(before);
     this.#rows.delete(hostId);
+    this.#ids.delete(hostId);
   }
 
   #leave(row: FleetRow): void {

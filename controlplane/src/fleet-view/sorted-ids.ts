@@ -21,9 +21,12 @@ export class SortedIds {
    * is told once.
    */
   *behind(after: string): Generator<string, void, undefined> {
+    let at = this.#placeOf(after);
     for (let last = after; ; ) {
-      const at = this.#placeOf(last);
-      const id = this.#ids[at] === last ? this.#ids[at + 1] : this.#ids[at];
+      // Looked for again only where what was added or deleted meanwhile has moved it.
+      if (this.#ids[at] !== last) at = this.#placeOf(last);
+      if (this.#ids[at] === last) at += 1;
+      const id = this.#ids[at];
       if (id === undefined) return;
       yield id;
       last = id;

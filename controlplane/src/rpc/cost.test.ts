@@ -7,7 +7,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync, StatementSync } from 'node:sqlite';
-import { connect, HostState, operatorClients } from '@rackwright/api';
+import { connect, HostState, HostView, operatorClients } from '@rackwright/api';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { openSqliteStore, type StateStore } from '@rackwright/store';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -181,6 +181,10 @@ const calls: Readonly<Record<string, Call>> = {
   get: ({ hosts }) => hosts.getHost({ name: host }),
   'a page of hosts': ({ hosts }) => hosts.listHosts({ pageSize: 50 }),
   'the hosts of a rack': ({ hosts }) => hosts.listHosts({ rack, pageSize: 50 }),
+  'finding a host': ({ hosts }) => hosts.listHosts({ filter: 'boot_macs:52:54:00:00:00:65' }),
+  'a sorted page of hosts': ({ hosts }) =>
+    hosts.listHosts({ orderBy: 'create_time desc', pageSize: 50, view: HostView.BASIC }),
+  'counting hosts': ({ hosts }) => hosts.countHosts({ groupBy: 'state' }),
   'explaining a host': ({ hosts }) => hosts.explainHost({ name: host }),
   'explaining a rack': ({ racks }) => racks.explainRack({ name: rack }),
   'the workflows of a host': ({ workflows }) => workflows.listWorkflows({ parent: host }),

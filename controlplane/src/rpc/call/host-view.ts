@@ -3,20 +3,11 @@ import { create, fromBinary } from '@bufbuild/protobuf';
 import { type Host, HostSchema, HostStatusSchema, store as wire } from '@rackwright/api';
 import { type Entry, type Revision, storeKey } from '@rackwright/store';
 import { displayOf } from '../../host/index.ts';
-import {
-  answered,
-  copyOf,
-  idOfKey,
-  readRecord,
-  readShared,
-  sharedRecordOf,
-} from '../../records/index.ts';
+import { copyOf, idOfKey, readRecord, readShared, sharedRecordOf } from '../../records/index.ts';
 import { parseName } from './names.ts';
 import { entriesOf } from './paging.ts';
 import type { RpcDependencies } from './ports.ts';
 import { formatPosition } from './position.ts';
-
-export type FactsByKey = ReadonlyMap<string, wire.HostFacts>;
 
 /** Key of a host's record. */
 export function hostKey(hostId: string): string {
@@ -103,16 +94,6 @@ export async function readFacts(
   hostId: string,
 ): Promise<wire.HostFacts | undefined> {
   return (await readShared(store, wire.HostFactsSchema, factsKey(hostId)))?.record;
-}
-
-/** What was observed of all hosts, by the key of the facts. */
-export async function readAllFacts({ store }: Pick<RpcDependencies, 'store'>): Promise<FactsByKey> {
-  const { entries } = await answered(store.list('facts'));
-  return new Map(
-    entries.map(
-      (entry) => [entry.key, sharedRecordOf(store, wire.HostFactsSchema, entry)] as const,
-    ),
-  );
 }
 
 /** The record in an entry of the store. */

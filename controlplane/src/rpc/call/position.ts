@@ -125,6 +125,7 @@ function readToken(token: string): unknown[] {
   }
 }
 
-function badToken(description: string): ApiFailure {
+/** A page token that is refused. */
+export function badToken(description: string): ApiFailure {
   return invalidArgument([{ field: 'page_token', description }]);
 }

@@ -6,23 +6,21 @@ import {
   bind,
   HostService,
   type ListCleanStepsResponseSchema,
-  type ListHostsRequest,
   notFound,
   store as wire,
 } from '@rackwright/api';
-import { type Entry, storeKey } from '@rackwright/store';
+import { storeKey } from '@rackwright/store';
 import { planOf } from '../../host/index.ts';
-import { idOfKey, readRecord, sharedRecordOf } from '../../records/index.ts';
+import { readRecord } from '../../records/index.ts';
 import { awaitedTurns, withAwaitedTurns } from '../../workflow/index.ts';
-import { hostKeysBy, presentHost, readFacts, readHost } from '../call/host-view.ts';
+import { readFacts, readHost } from '../call/host-view.ts';
 import { parseName, requireName } from '../call/names.ts';
-import { entriesOf, listPage, pageOf } from '../call/paging.ts';
 import type { RpcDependencies } from '../call/ports.ts';
-import { checkRackFilter } from '../call/rack-filter.ts';
 import { hostAt, listHostRevisions } from '../history/timeline.ts';
 import { withItsPool } from '../pool/pool-view.ts';
 import { createHost } from './create-host.ts';
 import { hostRequests } from './host-requests.ts';
+import { countHosts, listHosts } from './list-hosts.ts';
 import { updateHost } from './update-host.ts';
 import { watchHosts } from './watch-hosts.ts';
 
@@ -35,6 +33,7 @@ export function createHostService(deps: RpcDependencies): BoundService {
         ? (await existing(deps, name)).host
         : (await hostAt(deps, name, readTime)).host,
     listHosts: (request) => listHosts(deps, request),
+    countHosts: (request) => countHosts(deps, request),
     updateHost: (request) => updateHost(deps, request),
     watchHosts: (request, context) => watchHosts(deps, request, context),
     ...hostRequests(deps),
@@ -53,24 +52,6 @@ async function existing(deps: RpcDependencies, name: string) {
   const found = await readHost(deps, requireName('hosts', name));
   if (found === undefined) throw notFound(name);
   return found;
-}
-
-async function listHosts(deps: RpcDependencies, request: ListHostsRequest) {
-  const { rack } = request;
-  const { store, fleetView } = deps;
-  await checkRackFilter(store, rack);
-  const read = async (entry: Entry) => {
-    const record = sharedRecordOf(store, wire.HostRecordSchema, entry);
-    // It may have moved since the view was asked.
-    if (rack !== '' && record.host?.spec?.rack !== rack) return undefined;
-    return presentHost(deps, record, entry.revision, await readFacts(deps, idOfKey(entry.key)));
-  };
-  const ofRack = (after: string) => entriesOf(store, hostKeysBy(fleetView, 'rack', rack, after));
-  if (rack !== '') await fleetView.caughtUp();
-  const page = await (rack === ''
-    ? listPage(store, 'hosts', request, rack, read)
-    : pageOf(store, ofRack, request, rack, read));
-  return { hosts: [...page.items], nextPageToken: page.nextPageToken };
 }
 
 async function listCleanSteps(

@@ -5,6 +5,9 @@
  * 1. No gap: the listing says from where to follow; what cannot be followed ends the stream.
  * 2. What is served and not stored (percent, agent connected) is looked at in intervals, and sent
  *    when it differs; it has no position of its own.
+ * 3. With a filter, a host that has been told is told as deleted once it matches no more. Where an
+ *    earlier watch may have told it, that is said of each host that changes and does not match.
+ * 4. What is there already is read in pages. No more of it is held than one page.
  */
 
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
@@ -17,16 +20,29 @@ import {
   type WatchHostsResponseSchema,
   store as wire,
 } from '@rackwright/api';
-import type { Change, Entry, Revision } from '@rackwright/store';
-import { answered, idOf, idOfKey, isDirectlyBelow, sharedRecordOf } from '../../records/index.ts';
+import type { Change, Entry, ListPage, Revision } from '@rackwright/store';
+import type { Filter } from '../../filter/index.ts';
+import { type HostRow, rowOf } from '../../fleet-view/index.ts';
+import {
+  answered,
+  idOf,
+  idOfKey,
+  isDirectlyBelow,
+  listingsOf,
+  sharedRecordOf,
+} from '../../records/index.ts';
+import { filterOf } from '../call/filtering.ts';
 import { follow, withTicks } from '../call/follow.ts';
-import { factsKey, presentHost, readAllFacts, readFacts, readHost } from '../call/host-view.ts';
+import { hostKey, presentHost, readFacts, readHost } from '../call/host-view.ts';
 import { requireName } from '../call/names.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { formatPosition, revisionOfPosition } from '../call/position.ts';
+import { hostFields } from './host-fields.ts';
 
 /** How often served fields are compared, milliseconds. */
 const servedIntervalMs = 1_000;
+/** Hosts that are read at once when a watch begins. */
+const pageHosts = 200;
 
 type Response = MessageInitShape<typeof WatchHostsResponseSchema>;
 type Sent = Map<string, { readonly rackId: string; readonly served: string }>;
@@ -38,13 +54,12 @@ export async function* watchHosts(
   { signal }: CallContext,
 ): AsyncGenerator<Response, void, undefined> {
   const only = request.name === '' ? undefined : requireName('hosts', request.name);
-  const watching: Watching = { deps, only, sent: new Map() };
-  let from: Revision;
-  if (request.position === '') {
-    from = yield* sendPresent(watching);
-  } else {
-    from = revisionOfPosition(deps.store, request.position);
-  }
+  const filter = filterOf(hostFields, request.filter);
+  const isResumed = request.position !== '';
+  const watching: Watching = { deps, only, filter, isResumed, sent: new Map(), left: new Set() };
+  const from = isResumed
+    ? revisionOfPosition(deps.store, request.position)
+    : yield* sendPresent(watching);
   const changes = follow(deps.store, from, ['hosts', 'facts'], signal);
   for await (const next of withTicks(changes, servedIntervalMs, deps.clock)) {
     if (next.kind === 'tick') yield* sendServed(watching);
@@ -56,26 +71,31 @@ interface Watching {
   readonly deps: RpcDependencies;
   /** Id of the one host that is watched; undefined for all. */
   readonly only: string | undefined;
+  readonly filter: Filter<HostRow>;
+  readonly isResumed: boolean;
   readonly sent: Sent;
+  /** What was told as deleted because it does not match. */
+  readonly left: Set<string>;
 }
 
+/** Invariant 4. From the first page's revision on, the changes bring what later pages lack. */
 async function* sendPresent(watching: Watching): AsyncGenerator<Response, Revision, undefined> {
-  const { deps } = watching;
-  const { entries, before } = await answered(deps.store.list('hosts'));
-  const facts = await readAllFacts(deps);
-  for (const entry of entries) {
-    const hostId = idBelow('hosts', entry.key);
-    if (hostId === undefined || !isWatched(watching, hostId)) continue;
-    const host = presentHost(
-      deps,
-      recordOf(deps, entry),
-      entry.revision,
-      facts.get(factsKey(hostId)),
-    );
-    yield updated(watching, hostId, host, '');
+  const { deps, only } = watching;
+  const below = only === undefined ? 'hosts' : hostKey(only);
+  const read = (page: ListPage) => answered(deps.store.list(below, page));
+  let from: Revision | undefined;
+  for await (const { entries, before } of listingsOf(read, { limit: pageHosts })) {
+    from ??= before;
+    for (const entry of entries) {
+      const hostId = idBelow('hosts', entry.key);
+      if (hostId !== undefined && isWatched(watching, hostId)) {
+        yield* sendHost(watching, hostId, entry, '');
+      }
+    }
   }
-  yield { kind: Kind.SYNCED, position: formatPosition(deps.store, before) };
-  return before;
+  from ??= await answered(deps.store.latestRevision());
+  yield { kind: Kind.SYNCED, position: formatPosition(deps.store, from) };
+  return from;
 }
 
 async function* sendChange(
@@ -86,20 +106,44 @@ async function* sendChange(
   const position = formatPosition(deps.store, change.revision);
   const ofFacts = idBelow('facts', change.key);
   if (ofFacts !== undefined && isWatched(watching, ofFacts)) {
-    const found = await readHost(deps, ofFacts);
-    if (found !== undefined) yield updated(watching, ofFacts, found.host, position);
+    const found = await answered(deps.store.get(hostKey(ofFacts)));
+    if (found.kind === 'found') yield* sendHost(watching, ofFacts, found, position);
     return;
   }
   const hostId = idBelow('hosts', change.key);
   if (hostId === undefined || !isWatched(watching, hostId)) return;
-  if (change.kind === 'delete') {
-    sent.delete(hostId);
-    yield { kind: Kind.DELETED, host: create(HostSchema, { name: `hosts/${hostId}` }), position };
+  if (change.kind === 'put') {
+    yield* sendHost(watching, hostId, change, position);
     return;
   }
-  const facts = await readFacts(deps, hostId);
-  const host = presentHost(deps, recordOf(deps, change), change.revision, facts);
-  yield updated(watching, hostId, host, position);
+  sent.delete(hostId);
+  yield gone(hostId, position);
+}
+
+/** The host of this entry, or that it matches no more. One that cannot be decoded is left out. */
+async function* sendHost(
+  watching: Watching,
+  hostId: string,
+  entry: Entry,
+  position: string,
+): AsyncGenerator<Response, void, undefined> {
+  const { deps, filter, isResumed, sent, left } = watching;
+  const row = rowOf(entry, (each) => recordOf(deps, each));
+  if (row.kind !== 'host') return;
+  if (filter.matches(row)) {
+    left.delete(hostId);
+    const facts = await readFacts(deps, hostId);
+    const host = presentHost(deps, recordOf(deps, entry), entry.revision, facts);
+    yield updated(watching, hostId, host, position);
+    return;
+  }
+  if (!sent.delete(hostId) && (!isResumed || left.has(hostId))) return;
+  left.add(hostId);
+  yield gone(hostId, position);
+}
+
+function gone(hostId: string, position: string): Response {
+  return { kind: Kind.DELETED, host: create(HostSchema, { name: `hosts/${hostId}` }), position };
 }
 
 /** Invariant 2. */

@@ -146,6 +146,7 @@ const tables: readonly ServiceLimits[] = [
     createHost: 'spec',
     getHost: 'small',
     listHosts: 'small',
+    countHosts: 'small',
     updateHost: 'spec',
     deleteHost: 'small',
     watchHosts: 'small',

@@ -1,0 +1,123 @@
+/** Lists that are filtered and sorted as people ask. */
+import { invalidArgument } from '@rackwright/api';
+import type { StateStore } from '@rackwright/store';
+import {
+  type Fields,
+  type Filter,
+  FilterError,
+  type Order,
+  parseFilter,
+  parseOrder,
+  type SortKey,
+} from '../../filter/index.ts';
+import { type Page, type PageRequest, pageBytesMax, pageSizeOf } from './paging.ts';
+import { badToken, formatPageToken, parsePageToken } from './position.ts';
+
+/** The filter of a request. Throws `invalidArgument` with the position of what is wrong. */
+export function filterOf<T>(fields: Fields<T>, text: string): Filter<T> {
+  return refusing('filter', () => parseFilter(text, fields));
+}
+
+/** The order of a request; undefined where none is asked for. Throws as `filterOf`. */
+export function orderOf<T>(fields: Fields<T>, text: string): Order<T> | undefined {
+  return refusing('order_by', () => parseOrder(text, fields));
+}
+
+function refusing<T>(field: string, parse: () => T): T {
+  try {
+    return parse();
+  } catch (error) {
+    if (!(error instanceof FilterError)) throw error;
+    throw invalidArgument([{ field, description: error.message }]);
+  }
+}
+
+/** What is sorted, and how what comes to be listed is read. */
+export interface Sorted<R, T> {
+  readonly rows: AsyncIterable<R>;
+  readonly order: Order<R>;
+  /** Unique; of two rows that are equal otherwise, the lesser name comes first. */
+  readonly nameOf: (row: R) => string;
+  /** The item, with its size in bytes; undefined: it is none any more. */
+  readonly read: (row: R) => Promise<{ readonly item: T; readonly bytes: number } | undefined>;
+}
+
+interface Place {
+  readonly key: SortKey;
+  readonly name: string;
+}
+
+/**
+ * One page of the rows in their order. Keeps no more rows than a page has, and begins behind the
+ * place at which the page before has ended, whatever has changed since. `filter` as in `listPage`.
+ */
+export async function sortedPage<R, T>(
+  store: StateStore,
+  { rows, order, nameOf, read }: Sorted<R, T>,
+  request: PageRequest,
+  filter: string,
+): Promise<Page<T>> {
+  const size = pageSizeOf(request.pageSize);
+  const compare = (a: Place, b: Place) =>
+    order.compare(a.key, b.key) || (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
+  const after = placeOf(parsePageToken(store, filter, request.pageToken), order.length);
+  const first: (Place & { readonly row: R })[] = [];
+  for await (const row of rows) {
+    const place = { key: order.keyOf(row), name: nameOf(row), row };
+    if (after !== undefined && compare(place, after) <= 0) continue;
+    insert(first, place, compare, size + 1);
+  }
+  const items: T[] = [];
+  let [bytes, at] = [0, 0];
+  for (; at < Math.min(size, first.length); at += 1) {
+    const found = await read((first[at] as (typeof first)[number]).row);
+    if (found === undefined) continue;
+    bytes += found.bytes;
+    if (items.length > 0 && bytes > pageBytesMax) break;
+    items.push(found.item);
+  }
+  const last = first[at - 1];
+  if (last === undefined || at === first.length) return { items, nextPageToken: '' };
+  const place = JSON.stringify([...last.key, last.name]);
+  return { items, nextPageToken: formatPageToken(store, filter, place) };
+}
+
+/** Into what is sorted, of which only the first `most` are kept. */
+function insert<P extends Place>(
+  sorted: P[],
+  place: P,
+  compare: (a: Place, b: Place) => number,
+  most: number,
+): void {
+  const last = sorted.at(-1);
+  if (sorted.length >= most && last !== undefined && compare(place, last) >= 0) return;
+  let [low, high] = [0, sorted.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (compare(sorted[middle] as P, place) < 0) low = middle + 1;
+    else high = middle;
+  }
+  sorted.splice(low, 0, place);
+  if (sorted.length > most) sorted.pop();
+}
+
+/** Throws `invalidArgument` for what no page of such an order has ended with. */
+function placeOf(text: string, length: number): Place | undefined {
+  if (text === '') return undefined;
+  const key = parsedList(text);
+  const name = key.pop();
+  const isKey = key.every((each) => each === null || ['string', 'number'].includes(typeof each));
+  if (typeof name !== 'string' || key.length !== length || !isKey) {
+    throw badToken('names no place in the order; send next_page_token unchanged, or none');
+  }
+  return { key: key as (string | number | null)[], name };
+}
+
+function parsedList(text: string): unknown[] {
+  try {
+    const parsed: unknown = JSON.parse(text);
+    return Array.isArray(parsed) ? parsed : [];
+  } catch {
+    return [];
+  }
+}

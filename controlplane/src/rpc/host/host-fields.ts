@@ -1,0 +1,51 @@
+/** What lists of hosts may be filtered and sorted by: all of it is in the rows of the view. */
+import { FailureTypeSchema, HostGoalSchema, HostStateSchema, RunKindSchema } from '@rackwright/api';
+import type { Fields } from '../../filter/index.ts';
+import type { HostRow } from '../../fleet-view/index.ts';
+
+/** A row with its name, as `ListHostsRequest.filter` knows its fields. */
+export const hostFields: Fields<HostRow> = {
+  name: { kind: 'text', of: ({ hostId }) => `hosts/${hostId}`, collection: 'hosts' },
+  uid: { kind: 'text', of: ({ uid }) => uid },
+  rack: { kind: 'text', of: ({ rack }) => rack, collection: 'racks', path: 'spec.rack' },
+  credential: {
+    kind: 'text',
+    of: ({ credential }) => credential,
+    collection: 'credentials',
+    path: 'spec.bmc.credential',
+  },
+  labels: { kind: 'map', of: ({ labels }) => labels },
+  'bmc.address': {
+    kind: 'text',
+    of: ({ bmcAddress }) => bmcAddress,
+    folds: true,
+    path: 'spec.bmc.address',
+  },
+  boot_macs: { kind: 'texts', of: ({ bootMacs }) => bootMacs, folds: true, path: 'spec.boot_macs' },
+  serial: { kind: 'texts', of: ({ serials }) => serials, folds: true },
+  goal: { kind: 'choice', of: ({ goal }) => goal, choices: HostGoalSchema, path: 'spec.goal' },
+  retired: { kind: 'flag', of: ({ retired }) => retired, path: 'spec.retired' },
+  state: {
+    kind: 'choice',
+    of: ({ state }) => state,
+    choices: HostStateSchema,
+    path: 'status.state',
+  },
+  dirty: { kind: 'flag', of: ({ dirty }) => dirty, path: 'status.dirty' },
+  power: { kind: 'flag', of: ({ poweredOn }) => poweredOn, path: 'status.powered_on' },
+  claim: { kind: 'text', of: ({ claim }) => claim, path: 'status.claim.by' },
+  image: { kind: 'text', of: ({ image }) => image, path: 'status.image' },
+  run: { kind: 'choice', of: ({ runKind }) => runKind, choices: RunKindSchema },
+  waiting: { kind: 'text', of: ({ waiting }) => waiting },
+  fault: { kind: 'texts', of: ({ faults }) => faults },
+  failure: {
+    kind: 'choice',
+    of: ({ failure }) => failure,
+    choices: FailureTypeSchema,
+    path: 'status.last_error.failure.type',
+  },
+  held: { kind: 'flag', of: ({ held }) => held },
+  deleting: { kind: 'flag', of: ({ deleting }) => deleting },
+  create_time: { kind: 'time', of: ({ createMs }) => createMs },
+  update_time: { kind: 'time', of: ({ updateMs }) => updateMs },
+};

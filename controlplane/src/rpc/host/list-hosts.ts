@@ -1,0 +1,196 @@
+/**
+ * ListHosts and CountHosts: hosts that match, in an order or by number.
+ *
+ * Invariants:
+ * 1. What matches is found in the rows of the view; only what is answered is read.
+ * 2. What is answered matches by its own record: a row may be older.
+ * 3. A caller with a scope reads through its own store, so that nothing else is ever answered.
+ */
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import {
+  type CountHostsRequest,
+  type CountHostsResponseSchema,
+  type Host,
+  HostView,
+  invalidArgument,
+  type ListHostsRequest,
+  type ListHostsResponseSchema,
+  store as wire,
+} from '@rackwright/api';
+import { pause } from '@rackwright/platform';
+import type { Entry } from '@rackwright/store';
+import { includes, isUnscoped, poolLabel } from '../../access/index.ts';
+import {
+  type Field,
+  type Filter,
+  fieldNamed,
+  fieldNames,
+  type Order,
+  textsOf,
+} from '../../filter/index.ts';
+import { type HostRow, rowOf } from '../../fleet-view/index.ts';
+import { answered, idOfKey, sharedRecordOf } from '../../records/index.ts';
+import { filterOf, orderOf, type Sorted, sortedPage } from '../call/filtering.ts';
+import { hostKey, presentHost, readFacts } from '../call/host-view.ts';
+import { entriesOf, listPage, type Page, pageOf } from '../call/paging.ts';
+import type { RpcDependencies } from '../call/ports.ts';
+import { checkRackFilter } from '../call/rack-filter.ts';
+import { quote } from '../call/violations.ts';
+import { hostFields } from './host-fields.ts';
+
+/** Rows that are looked at before others have their turn. */
+const sliceRows = 1_000;
+/** Unreadable hosts that a list names. */
+const unreadableMax = 100;
+/** Groups that one answer has. */
+const groupsMax = 1_000;
+
+type ListHostsResponse = MessageInitShape<typeof ListHostsResponseSchema>;
+
+/** Handles one ListHosts. */
+export async function listHosts(
+  deps: RpcDependencies,
+  request: ListHostsRequest,
+): Promise<ListHostsResponse> {
+  const { rack, orderBy, pageToken } = request;
+  const { store, fleetView } = deps;
+  const filter = filterOf(hostFields, request.filter);
+  const order = orderOf(hostFields, orderBy);
+  await checkRackFilter(store, rack);
+  const isPlain = request.filter === '' && orderBy === '';
+  const bound = isPlain ? rack : JSON.stringify([rack, request.filter, orderBy]);
+  const search: Search = { filter, rack: rack || undefined };
+  const read = (entry: Entry) => readMatch(deps, search, entry, request.view);
+  if (!isPlain || rack !== '') await fleetView.caughtUp();
+  const list = (): Promise<Page<Host>> => {
+    if (order !== undefined) {
+      return sortedPage(store, sortedHosts(deps, search, order, read), request, bound);
+    }
+    // A list of everything does not wait for the view.
+    if (isPlain && rack === '') return listPage(store, 'hosts', request, bound, read);
+    return pageOf(store, (after) => matches(deps, search, after), request, bound, read);
+  };
+  const { items, nextPageToken } = await list();
+  const unreadable = pageToken === '' ? unreadableHosts(deps) : [];
+  return { hosts: [...items], nextPageToken, unreadable };
+}
+
+/** Handles one CountHosts. */
+export async function countHosts(
+  deps: RpcDependencies,
+  { filter, groupBy }: CountHostsRequest,
+): Promise<MessageInitShape<typeof CountHostsResponseSchema>> {
+  const search = { filter: filterOf(hostFields, filter) };
+  const group = groupBy === '' ? undefined : groupOf(groupBy);
+  await deps.fleetView.caughtUp();
+  let total = 0;
+  const counts = new Map<string, number>();
+  for await (const row of rowsMatching(deps, search)) {
+    total += 1;
+    const values = group === undefined ? [] : textsOf(group, row);
+    for (const value of values.length > 0 || group === undefined ? values : ['']) {
+      counts.set(value, (counts.get(value) ?? 0) + 1);
+    }
+  }
+  const groups = [...counts]
+    .map(([value, count]) => ({ value, count }))
+    .toSorted((a, b) => b.count - a.count || (a.value < b.value ? -1 : 1));
+  return {
+    total,
+    groups: groups.slice(0, groupsMax),
+    groupsLeftOut: Math.max(0, groups.length - groupsMax),
+    unreadable: isUnscoped(deps.principal.scope) ? deps.fleetView.counts().unreadable.length : 0,
+  };
+}
+
+function groupOf(name: string): Field<HostRow> {
+  const found = fieldNamed(hostFields, name);
+  if (found !== undefined) return found.field;
+  const description = `is ${quote(name)}; it must be a field: ${fieldNames(hostFields)}`;
+  throw invalidArgument([{ field: 'group_by', description }]);
+}
+
+/** What hosts are looked for. */
+export interface Search {
+  readonly filter: Filter<HostRow>;
+  /** "racks/RACK"; undefined: everywhere. */
+  readonly rack?: string | undefined;
+}
+
+/** Rows in the caller's scope that match, behind the id `after`, in the order of their ids. */
+export async function* rowsMatching(
+  { fleetView, clock, principal }: Pick<RpcDependencies, 'fleetView' | 'clock' | 'principal'>,
+  { filter, rack = filter.required.get('rack') }: Search,
+  after = '',
+): AsyncGenerator<HostRow, void, undefined> {
+  let left = sliceRows;
+  for (const row of fleetView.rows(after, rack)) {
+    left -= 1;
+    if (left === 0) {
+      left = sliceRows;
+      await pause(clock, 0);
+    }
+    if (row.kind !== 'host') continue;
+    const place = { rack: row.rack, pool: row.labels[poolLabel] ?? '' };
+    if (includes(principal.scope, place) && filter.matches(row)) yield row;
+  }
+}
+
+function sortedHosts(
+  { store, ...deps }: RpcDependencies,
+  search: Search,
+  order: Order<HostRow>,
+  read: (entry: Entry) => Promise<Host | undefined>,
+): Sorted<HostRow, Host> {
+  return {
+    rows: rowsMatching(deps, search),
+    order,
+    nameOf: ({ hostId }) => hostId,
+    read: async ({ hostId }) => {
+      const entry = await answered(store.get(hostKey(hostId)));
+      if (entry.kind !== 'found') return undefined;
+      const item = await read(entry);
+      return item && { item, bytes: entry.value.byteLength };
+    },
+  };
+}
+
+async function* matches(
+  deps: RpcDependencies,
+  search: Search,
+  after: string,
+): AsyncGenerator<Entry, void, undefined> {
+  const behind = after === '' ? '' : idOfKey(after);
+  for await (const { hostId } of rowsMatching(deps, search, behind)) {
+    yield* entriesOf(deps.store, [hostKey(hostId)]);
+  }
+}
+
+/** Invariant 2. What cannot be decoded matches nothing. */
+async function readMatch(
+  deps: RpcDependencies,
+  { filter, rack }: Search,
+  entry: Entry,
+  view: HostView,
+) {
+  const { store } = deps;
+  const decode = (each: Entry) => sharedRecordOf(store, wire.HostRecordSchema, each);
+  const row = rowOf(entry, decode);
+  if (row.kind !== 'host' || (rack !== undefined && row.rack !== rack)) return undefined;
+  if (!filter.matches(row)) return undefined;
+  const facts = view === HostView.BASIC ? undefined : await readFacts(deps, row.hostId);
+  return presentHost(deps, decode(entry), entry.revision, facts);
+}
+
+/** Nobody can tell whether one of them is in a scope. */
+export function unreadableHosts({
+  fleetView,
+  principal,
+}: Pick<RpcDependencies, 'fleetView' | 'principal'>) {
+  if (!isUnscoped(principal.scope)) return [];
+  const { unreadable } = fleetView.counts();
+  return unreadable.slice(0, unreadableMax).map(({ hostId, reason }) => ({
+    name: `hosts/${hostId}`,
+    reason,
+  }));
+}
