@@ -64,6 +64,8 @@ describe('rackwright', () => {
     expect((await program(words('host update h1 --label site-'))).out).toMatch(/labels +-\n/);
     const list = await program(words('host list'));
     expect(list.out.split('\n')[1]).toMatch(/^hosts\/h1 +verifying/);
+    const found = await program(words('host find 52:54:00:AA:00:01'));
+    expect(found.out.split('\n')[1]).toMatch(/^hosts\/h1 +/);
     const elsewhere = await program(words('host list --rack r1x'));
     expect(elsewhere).toMatchObject({ code: 3, out: '' });
     expect(elsewhere.err).toContain('racks/r1x');
@@ -89,6 +91,57 @@ describe('rackwright', () => {
     expect(deleted.code).toBe(0);
     expect((await watch).code).toBe(0);
     expect((await program(words('host list'))).out).not.toContain('h1');
+  });
+
+  test('finds, sorts and counts hosts by what is asked', async () => {
+    await rackwright(words('rack create r9'));
+    await rackwright(words('credential create search --username root'), 'calvin\n');
+    for (const n of [1, 2, 3]) {
+      const mac = `52:54:00:bb:00:0${n}`;
+      const host = `host create s${n} --rack r9 --credential search --mac ${mac}`;
+      const label = n === 3 ? [] : ['--label', `site=hall ${n}`];
+      const made = await rackwright([
+        ...words(`${host} --bmc 192.0.3.${n} --goal manageable`),
+        ...label,
+      ]);
+      expect(made.code).toBe(0);
+    }
+    const listed = async (...args: readonly string[]) => {
+      const { out, err, code } = await rackwright(['host', 'list', ...args, '--columns', 'name']);
+      expect([code, err]).toEqual([0, '']);
+      return out.trim().split('\n').slice(1).join(' ').replaceAll('hosts/', '');
+    };
+    const sort = ['--rack', 'r9', '--sort', 'name desc'];
+    expect(await listed(...sort)).toBe('s3 s2 s1');
+    expect(await listed(...sort, '--label', 'site=hall 2')).toBe('s2');
+    expect(await listed(...sort, '--label', 'site', '--label', 'site!=hall 2')).toBe('s1');
+    expect(await listed(...sort, '--filter', 'name = s1 OR NOT labels:site')).toBe('s3 s1');
+    const both = ['--state', 'new', '--state', 'available', '--filter', 'name = s1 OR name = s2'];
+    expect(await listed(...sort, ...both)).toBe('s2 s1');
+    expect(await listed(...sort, '--state', 'provisioned')).toBe('');
+    const table = await rackwright([...words('host list --rack r9 --columns'), 'name,labels.site']);
+    expect(table.out).toMatch(/^NAME +labels\.site\n/);
+    expect(table.out).toMatch(/hosts\/s1 +hall 1\n/);
+    for (const known of ['s2', 'hosts/s2', '192.0.3.2', '52-54-00-BB-00-02', '5254.00bb.0002']) {
+      expect([known, (await rackwright(['host', 'find', known])).out]).toEqual([
+        known,
+        expect.stringMatching(/^[^\n]*\nhosts\/s2 [^\n]*\n$/),
+      ]);
+    }
+    const nothing = await rackwright(words('host find *2'));
+    expect(nothing).toMatchObject({ code: 2, out: '' });
+    expect(nothing.err).toContain('no host has "*2" as its name');
+    const bad = await rackwright(['host', 'list', '--filter', 'stat = new']);
+    expect(bad.err).toContain('at character 1, near "stat = new": there is no field stat');
+    expect((await rackwright(words('host list --state shiny'))).err).toContain('one of new, ');
+    expect((await rackwright(words('host list --columns size'))).err).toContain('labels.KEY');
+    await rackwright([...words('rack freeze r9 --reason'), 'a drill']);
+    const status = await rackwright(words('fleet status'));
+    expect(status.out).toMatch(/^\d+ hosts?\n/);
+    expect(status.out).toMatch(/\nstate +new +\d+\n/);
+    expect(status.out).toContain('racks/r9: frozen by user:admin: a drill\n');
+    const json: unknown = JSON.parse((await rackwright(words('fleet status -o json'))).out);
+    expect(json).toMatchObject({ state: { total: expect.any(Number) } });
   });
 
   test('says who is not let in, and where nobody answers', async () => {

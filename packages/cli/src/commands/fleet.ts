@@ -22,6 +22,7 @@ import { printFields, printJson } from '../output/show.ts';
 import type { CliContext, World } from '../world.ts';
 import { type FleetClient, withFleet } from './fleet-client.ts';
 import { registryRoutes } from './fleet-registry.ts';
+import { fleetStatus } from './fleet-status.ts';
 import {
   type BrakeFlags,
   brakeFlags,
@@ -273,6 +274,7 @@ const thawFleet = buildCommand({
 export const fleetRoutes = buildRouteMap({
   routes: {
     get: getFleet,
+    status: fleetStatus,
     update: updateFleet,
     registry: registryRoutes,
     freeze: freezeFleet,

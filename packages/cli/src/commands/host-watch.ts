@@ -15,7 +15,7 @@ import {
 } from '@rackwright/api';
 import { buildCommand } from '@stricli/core';
 import { NeverReached, UsageError } from '../failure.ts';
-import { parseWhole, resourceName, type SharedFlags } from '../flags.ts';
+import { parseWhole, resourceName, type SharedFlags, textFlag } from '../flags.ts';
 import { enumValue } from '../output/enum-name.ts';
 import { changeText } from '../output/host.ts';
 import { printJsonLine, printLines } from '../output/show.ts';
@@ -37,6 +37,7 @@ export const untilWords = [
 interface WatchFlags extends SharedFlags {
   readonly until?: (typeof untilWords)[number];
   readonly timeout?: number;
+  readonly filter?: string;
 }
 
 /** The command. */
@@ -65,6 +66,7 @@ export const watchHost = buildCommand({
         brief: 'Give up after this many seconds',
         placeholder: 'seconds',
       },
+      filter: textFlag('Only hosts that match, as in host list', 'filter'),
     },
     positional: {
       kind: 'tuple',
@@ -77,9 +79,13 @@ export const watchHost = buildCommand({
       throw new UsageError('--until needs the host that is waited for');
     }
     const name = id === undefined ? '' : resourceName('hosts', id);
+    const { until, filter = '' } = flags;
+    if (until !== undefined && filter !== '') {
+      throw new UsageError('--until follows one host whatever becomes of it; leave --filter out');
+    }
     await withHosts(this.world, flags, (hosts) =>
       showUntil(this.world, flags, name, (position, options) =>
-        hosts.watchHosts({ name, position }, options),
+        hosts.watchHosts({ name, position, filter }, options),
       ),
     );
   },

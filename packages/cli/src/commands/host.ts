@@ -1,14 +1,12 @@
 /** rackwright host … */
-import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { type HostSchema, ListHostsResponseSchema, PowerAction } from '@rackwright/api';
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { type HostSchema, PowerAction } from '@rackwright/api';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { UsageError } from '../failure.ts';
 import { parseLabels, resourceName, type SharedFlags } from '../flags.ts';
-import { hostColumns, pastHostFields } from '../output/host.ts';
-import { printFields, printJson, printTable } from '../output/show.ts';
+import { pastHostFields } from '../output/host.ts';
+import { printFields } from '../output/show.ts';
 import type { CliContext } from '../world.ts';
-import { allPages } from './calls.ts';
-import { readFreezes } from './freezes.ts';
 import { cleanHost, cleanSteps, resumeRun, skipStep } from './host-clean.ts';
 import {
   type HostClient,
@@ -24,6 +22,7 @@ import { cancelDelete, deleteHost, releaseHold } from './host-deletion.ts';
 import { provisionHost, reimageHost } from './host-deploy.ts';
 import { eachHost } from './host-each.ts';
 import { diffHost, hostHistory } from './host-history.ts';
+import { findHosts, listHosts } from './host-list.ts';
 import { planRoutes, startPlan } from './host-plan.ts';
 import { explainHost, getRun, listRuns } from './host-runs.ts';
 import { type SpecFlags, specFlags, specFrom } from './host-spec.ts';
@@ -87,32 +86,6 @@ const updateHost = buildCommand({
       hosts.updateHost({ host, updateMask: { paths }, requestId: flags.requestId }),
     );
     showHost(this.world, flags, updated);
-  },
-});
-
-const listHosts = buildCommand({
-  docs: { brief: 'List hosts' },
-  parameters: {
-    flags: {
-      ...hostFlags,
-      rack: { kind: 'parsed', parse: String, optional: true, brief: 'Only of this rack' },
-    },
-    aliases,
-  },
-  async func(this: CliContext, flags: SharedFlags & { rack?: string }) {
-    const rack = flags.rack === undefined ? '' : resourceName('racks', flags.rack);
-    const hosts = await withHosts(this.world, flags, (client) =>
-      allPages(
-        (pageToken) => client.listHosts({ pageToken, rack }),
-        (page) => page.hosts,
-      ),
-    );
-    if (flags.output === 'json') {
-      printJson(this.world, ListHostsResponseSchema, create(ListHostsResponseSchema, { hosts }));
-    } else {
-      const { ofHost } = await readFreezes(this.world, flags);
-      printTable(this.world, hostColumns(this.world.clock, ofHost), hosts);
-    }
   },
 });
 
@@ -217,6 +190,7 @@ export const hostRoutes = buildRouteMap({
   routes: {
     create: createHost,
     list: listHosts,
+    find: findHosts,
     get: getHost,
     watch: watchHost,
     update: updateHost,

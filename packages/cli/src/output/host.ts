@@ -49,6 +49,21 @@ export function hostColumns(
   ];
 }
 
+/** Columns that `host list` shows when they are asked for, beside those of `hostColumns`. */
+export function moreHostColumns(clock: Clock): Column<Host>[] {
+  return [
+    { title: 'GOAL', value: ({ spec }) => enumName('HostGoal', spec?.goal ?? 0) || 'available' },
+    { title: 'CREDENTIAL', value: ({ spec }) => spec?.bmc?.credential ?? '' },
+    { title: 'MACS', value: ({ spec }) => spec?.bootMacs.join(' ') ?? '', widthMin: 17 },
+    { title: 'SERIAL', value: ({ status }) => status?.bmcIdentity?.serial ?? '' },
+    { title: 'CLAIM', value: ({ status }) => status?.claim?.by ?? '' },
+    { title: 'IMAGE', value: ({ status }) => status?.image ?? '', widthMin: 20, keepsEnds: true },
+    { title: 'LABELS', value: ({ labels }) => labelText(labels), widthMin: 20 },
+    { title: 'CREATED', value: ({ createTime }) => ago(clock, createTime) },
+    { title: 'UID', value: ({ uid }) => uid },
+  ];
+}
+
 /** "available", "manageable, dirty". */
 export function stateText({ status }: Host): string {
   const display = status?.display ?? '';
