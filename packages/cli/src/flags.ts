@@ -67,6 +67,22 @@ export function textFlag(brief: string, placeholder: string) {
   return { kind: 'parsed', parse: String, optional: true, brief, placeholder } as const;
 }
 
+/** `--filter` and `--sort` of a list. */
+export const searchFlags = {
+  filter: textFlag('Only what matches, as in the API', 'filter'),
+  sort: textFlag('Fields to sort by, as state,create_time desc', 'fields'),
+} as const;
+
+export interface SearchFlags {
+  readonly filter?: string;
+  readonly sort?: string;
+}
+
+/** What the flags of a list ask of the API. */
+export function searchOf({ filter = '', sort = '' }: SearchFlags) {
+  return { filter, orderBy: sort };
+}
+
 /** One text argument that must be given. */
 export function idArgument(placeholder: string, brief: string) {
   return {

@@ -34,7 +34,8 @@ function refusing<T>(field: string, parse: () => T): T {
 
 /** What is sorted, and how what comes to be listed is read. */
 export interface Sorted<R, T> {
-  readonly rows: AsyncIterable<R>;
+  /** In slices, as they are found. */
+  readonly rows: AsyncIterable<readonly R[]>;
   readonly order: Order<R>;
   /** Unique; of two rows that are equal otherwise, the lesser name comes first. */
   readonly nameOf: (row: R) => string;
@@ -62,10 +63,12 @@ export async function sortedPage<R, T>(
     order.compare(a.key, b.key) || (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
   const after = placeOf(parsePageToken(store, filter, request.pageToken), order.length);
   const first: (Place & { readonly row: R })[] = [];
-  for await (const row of rows) {
-    const place = { key: order.keyOf(row), name: nameOf(row), row };
-    if (after !== undefined && compare(place, after) <= 0) continue;
-    insert(first, place, compare, size + 1);
+  for await (const slice of rows) {
+    for (const row of slice) {
+      const place = { key: order.keyOf(row), name: nameOf(row), row };
+      if (after !== undefined && compare(place, after) <= 0) continue;
+      insert(first, place, compare, size + 1);
+    }
   }
   const items: T[] = [];
   let [bytes, at] = [0, 0];
@@ -80,6 +83,40 @@ export async function sortedPage<R, T>(
   if (last === undefined || at === first.length) return { items, nextPageToken: '' };
   const place = JSON.stringify([...last.key, last.name]);
   return { items, nextPageToken: formatPageToken(store, filter, place) };
+}
+
+/** What a request asks of a list whose items are at hand, as the runs of one host. */
+export interface ListRequest extends PageRequest {
+  readonly filter: string;
+  readonly orderBy: string;
+}
+
+/** Items that are at hand, and what they are filtered and sorted by. */
+export interface ListedItems<T> {
+  readonly fields: Fields<T>;
+  readonly items: AsyncIterable<readonly T[]> | readonly (readonly T[])[];
+  readonly nameOf: (item: T) => string;
+  readonly bytesOf: (item: T) => number;
+  /** Where no order is asked for: by this one. */
+  readonly usually: string;
+}
+
+/** One page of items that match, in the order that is asked for. Throws `invalidArgument`. */
+export async function pageOfItems<T>(
+  store: StateStore,
+  { fields, items, nameOf, bytesOf, usually }: ListedItems<T>,
+  request: ListRequest,
+  parent: string,
+): Promise<Page<T>> {
+  const { matches } = filterOf(fields, request.filter);
+  const order = orderOf(fields, request.orderBy) ?? orderOf(fields, usually);
+  if (order === undefined) throw new Error('a list has no usual order');
+  async function* rows(): AsyncGenerator<readonly T[], void, undefined> {
+    for await (const slice of items) yield slice.filter(matches);
+  }
+  const read = async (item: T) => ({ item, bytes: bytesOf(item) });
+  const bound = JSON.stringify([parent, request.filter, request.orderBy]);
+  return await sortedPage(store, { rows: rows(), order, nameOf, read }, request, bound);
 }
 
 /** Into what is sorted, of which only the first `most` are kept. */

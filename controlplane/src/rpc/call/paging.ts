@@ -5,6 +5,8 @@ import { formatPageToken, parseKeyToken } from './position.ts';
 
 export const pageSizeDefault = 100;
 export const pageSizeMax = 1_000;
+/** Entries that one page looks at. One that has looked at so many ends early, empty perhaps. */
+export const lookedMax = 1_000;
 /** A page ends early when it exceeds this; the transport carries 4 MiB. */
 export const pageBytesMax = 2 * 1024 * 1024;
 
@@ -23,7 +25,7 @@ export interface Page<T> {
  * their keys. Of several prefixes, in ascending order, none is below another. `read` turns an entry
  * into an item, or leaves it out; `filter` identifies what it leaves out. An item counts as its
  * stored record does, unless it is sent as more than that. Reads what it answers, and what `read`
- * and `isListed` leave out on the way.
+ * and `isListed` leave out on the way; of what `read` is asked about at most `lookedMax`.
  */
 export async function listPage<T>(
   store: StateStore,
@@ -63,9 +65,16 @@ export async function pageOf<T>(
   const items: T[] = [];
   let bytes = 0;
   let lastKey = '';
+  let looked = 0;
   for await (const entry of source(after, size)) {
+    if (looked > lookedMax)
+      return { items, nextPageToken: formatPageToken(store, filter, lastKey) };
+    looked += 1;
     const item = await read(entry);
-    if (item === undefined) continue;
+    if (item === undefined) {
+      lastKey = entry.key;
+      continue;
+    }
     bytes += Math.max(entry.value.byteLength, bytesOf(item));
     const full = items.length >= size || (items.length > 0 && bytes > pageBytesMax);
     if (full) return { items, nextPageToken: formatPageToken(store, filter, lastKey) };

@@ -1,8 +1,10 @@
 /**
  * Watching a collection: every record once, then every change in order.
  *
- * Invariant: no gap. The listing says from where to follow; what cannot be followed ends the
- * stream.
+ * Invariants:
+ * 1. No gap. The listing says from where to follow; what cannot be followed ends the stream.
+ * 2. What is filtered out is told as deleted once, if it was told before or may have been: a watch
+ *    that was resumed does not know.
  */
 import { type DescMessage, fromBinary, type MessageShape } from '@bufbuild/protobuf';
 import type { StateStore } from '@rackwright/store';
@@ -17,8 +19,10 @@ interface Kinds {
   readonly SYNCED: 3;
 }
 
-/** How a record is shown: the field of the response that holds it. */
-type Show<D extends DescMessage, F> = (kept: Kept<MessageShape<D>>) => F | Promise<F>;
+/** The field of the response that shows a record; undefined: it is filtered out. */
+type Show<D extends DescMessage, F> = (
+  kept: Kept<MessageShape<D>>,
+) => F | undefined | Promise<F | undefined>;
 
 export interface Watched<D extends DescMessage, F> {
   readonly collection: string;
@@ -51,6 +55,8 @@ export async function* watchCollection<D extends DescMessage, F extends object>(
     record: fromBinary(schema, value),
     revision,
   });
+  const told = new Set<string>();
+  const left = new Set<string>();
   let from: number;
   if (position === '') {
     const { entries, before } = await answered(store.list(collection));
@@ -58,6 +64,8 @@ export async function* watchCollection<D extends DescMessage, F extends object>(
     for (const { key, value, revision } of entries) {
       if (!isWatched(key)) continue;
       const shown = await showListed(keptOf(value, revision));
+      if (shown === undefined) continue;
+      told.add(key);
       yield { ...shown, kind: kinds.UPDATED, position: '' };
     }
     yield { kind: kinds.SYNCED, position: formatPosition(store, before) };
@@ -67,12 +75,18 @@ export async function* watchCollection<D extends DescMessage, F extends object>(
   }
   for await (const change of follow(store, from, [collection], signal)) {
     if (!isWatched(change.key)) continue;
-    const at = formatPosition(store, change.revision);
-    if (change.kind === 'delete') {
-      yield { ...gone(change.key.replace('.', '/')), kind: kinds.DELETED, position: at };
-    } else {
-      const shown = await show(keptOf(change.value, change.revision));
+    const { key, revision } = change;
+    const at = formatPosition(store, revision);
+    const shown = change.kind === 'put' ? await show(keptOf(change.value, revision)) : undefined;
+    if (shown !== undefined) {
+      told.add(key);
+      left.delete(key);
       yield { ...shown, kind: kinds.UPDATED, position: at };
+      continue;
     }
+    const mayBeKnown = told.delete(key) || (position !== '' && !left.has(key));
+    if (change.kind === 'put' && !mayBeKnown) continue;
+    left.add(key);
+    yield { ...gone(key.replace('.', '/')), kind: kinds.DELETED, position: at };
   }
 }

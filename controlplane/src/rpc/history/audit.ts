@@ -1,6 +1,7 @@
 /** AuditService: what was asked, by whom, and what came of it. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
+  type AuditRecord,
   AuditService,
   type BoundService,
   bind,
@@ -8,13 +9,29 @@ import {
 } from '@rackwright/api';
 import { auditInSight } from '../../access/index.ts';
 import { type AuditSearch, searchAudit } from '../../audit/index.ts';
+import type { Fields } from '../../filter/index.ts';
 import { answered } from '../../records/index.ts';
+import { filterOf } from '../call/filtering.ts';
 import { pageSizeOf } from '../call/paging.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { formatPageToken, parsePageToken } from '../call/position.ts';
 import { Violations } from '../call/violations.ts';
 
 const filterCharsMax = 256;
+
+/** A record, as `ListAuditRecordsRequest.filter` knows its fields. */
+const auditFields: Fields<AuditRecord> = {
+  time: { kind: 'time', of: ({ time }) => time && timestampMs(time) },
+  actor: { kind: 'text', of: ({ actor }) => actor },
+  kind: { kind: 'text', of: ({ kind }) => kind },
+  action: { kind: 'text', of: ({ action }) => action },
+  resource: { kind: 'text', of: ({ resource }) => resource },
+  outcome: { kind: 'text', of: ({ outcome }) => outcome },
+  message: { kind: 'text', of: ({ message }) => message, folds: true },
+  request_id: { kind: 'text', of: ({ requestId }) => requestId },
+  operation_id: { kind: 'text', of: ({ operationId }) => operationId },
+  peer: { kind: 'text', of: ({ peer }) => peer },
+};
 
 type AuditDependencies = Pick<RpcDependencies, 'store' | 'principal'>;
 
@@ -29,11 +46,13 @@ async function listAuditRecords(
 ) {
   const size = pageSizeOf(request.pageSize);
   const search = checkSearch(request);
-  const filter = JSON.stringify(search);
+  const { matches } = filterOf(auditFields, request.filter);
+  const filter = JSON.stringify(request.filter === '' ? search : [search, request.filter]);
   const token = parsePageToken(store, filter, request.pageToken);
   const before = token === '' ? undefined : Number(token);
   const isSeen = await auditInSight(store, principal.scope);
-  const page = await answered(searchAudit(store.log, search, size, before, isSeen));
+  const isWanted = (record: AuditRecord) => isSeen(record) && matches(record);
+  const page = await answered(searchAudit(store.log, search, size, before, isWanted));
   const nextPageToken =
     page.before === undefined ? '' : formatPageToken(store, filter, String(page.before));
   return { records: [...page.records], nextPageToken };

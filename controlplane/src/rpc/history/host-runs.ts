@@ -16,56 +16,37 @@ import {
 import { storeKey } from '@rackwright/store';
 import { explainEndedRun } from '../../host/index.ts';
 import { answered, readRecord } from '../../records/index.ts';
+import { pageOfItems } from '../call/filtering.ts';
 import { hostKey, presentHost } from '../call/host-view.ts';
 import { parseName, requireName } from '../call/names.ts';
-import { pageBytesMax, pageSizeOf } from '../call/paging.ts';
 import type { RpcDependencies } from '../call/ports.ts';
-import { formatPageToken, parsePageToken } from '../call/position.ts';
+import { runFields } from './run-fields.ts';
 
 /** One run of a host, present or finished. Throws `notFound`. */
 export async function getHostRun(deps: RpcDependencies, name: string): Promise<Run> {
   return (await findRun(deps, parseRunName(name), name)).run;
 }
 
-/** Newest first. */
+/** Newest first, unless another order is asked for. */
 export async function listHostRuns(
   deps: RpcDependencies,
   request: ListHostRunsRequest,
 ): Promise<ListHostRunsResponse> {
-  const hostId = requireName('hosts', request.parent, 'parent');
-  const size = pageSizeOf(request.pageSize);
-  const after = parsePageToken(deps.store, request.parent, request.pageToken);
-  const below = after === '' ? undefined : BigInt(after);
-  const { record, present } = await readRuns(deps, hostId);
-  const { entries } = await answered(deps.store.list(storeKey('runs', record.host?.uid ?? '')));
+  const { store } = deps;
+  const { parent } = request;
+  const { record, present } = await readRuns(deps, requireName('hosts', parent, 'parent'));
+  const { entries } = await answered(store.list(storeKey('runs', record.host?.uid ?? '')));
   const finished = entries.flatMap(
     ({ value }) => fromBinary(wire.FinishedRunRecordSchema, value).run ?? [],
   );
   const byNumber = new Map([...finished, ...present].map((run) => [run.number, run]));
-  const runs = [...byNumber.values()]
-    .filter(({ number }) => below === undefined || number < below)
-    .toSorted((a, b) => (a.number < b.number ? 1 : -1));
-  return pageOf(deps, request.parent, runs, size);
-}
-
-function pageOf(
-  { store }: RpcDependencies,
-  parent: string,
-  runs: readonly Run[],
-  size: number,
-): ListHostRunsResponse {
-  const page: Run[] = [];
-  let bytes = 0;
-  for (const run of runs) {
-    bytes += toBinary(RunSchema, run).byteLength;
-    const last = page.at(-1);
-    if (last !== undefined && (page.length >= size || bytes > pageBytesMax)) {
-      const nextPageToken = formatPageToken(store, parent, String(last.number));
-      return create(ListHostRunsResponseSchema, { runs: page, nextPageToken });
-    }
-    page.push(run);
-  }
-  return create(ListHostRunsResponseSchema, { runs: page });
+  const listed = {
+    ...{ fields: runFields, items: [[...byNumber.values()]], usually: 'number desc' },
+    nameOf: ({ number }: Run) => String(number),
+    bytesOf: (run: Run) => toBinary(RunSchema, run).byteLength,
+  };
+  const { items, nextPageToken } = await pageOfItems(store, listed, request, parent);
+  return create(ListHostRunsResponseSchema, { runs: [...items], nextPageToken });
 }
 
 /** What holds the host is explained as the host is; what has ended says how. */

@@ -38,8 +38,10 @@ import { checkRackFilter } from '../call/rack-filter.ts';
 import { quote } from '../call/violations.ts';
 import { hostFields } from './host-fields.ts';
 
-/** Rows that are looked at before others have their turn. */
-const sliceRows = 1_000;
+/** How long rows are looked at before others have their turn. */
+const sliceMs = 3;
+/** Rows between two looks at the clock. */
+const stepRows = 250;
 /** Unreadable hosts that a list names. */
 const unreadableMax = 100;
 /** Groups that one answer has. */
@@ -85,11 +87,14 @@ export async function countHosts(
   await deps.fleetView.caughtUp();
   let total = 0;
   const counts = new Map<string, number>();
-  for await (const row of rowsMatching(deps, search)) {
-    total += 1;
-    const values = group === undefined ? [] : textsOf(group, row);
-    for (const value of values.length > 0 || group === undefined ? values : ['']) {
-      counts.set(value, (counts.get(value) ?? 0) + 1);
+  for await (const rows of rowsMatching(deps, search)) {
+    total += rows.length;
+    if (group === undefined) continue;
+    for (const row of rows) {
+      const values = textsOf(group, row);
+      for (const value of values.length > 0 ? values : ['']) {
+        counts.set(value, (counts.get(value) ?? 0) + 1);
+      }
     }
   }
   const groups = [...counts]
@@ -117,23 +122,31 @@ export interface Search {
   readonly rack?: string | undefined;
 }
 
-/** Rows in the caller's scope that match, behind the id `after`, in the order of their ids. */
+/**
+ * Rows in the caller's scope that match, behind the id `after`, in the order of their ids, a slice
+ * at a time: a step of an async loop costs more than most filters.
+ */
 export async function* rowsMatching(
   { fleetView, clock, principal }: Pick<RpcDependencies, 'fleetView' | 'clock' | 'principal'>,
   { filter, rack = filter.required.get('rack') }: Search,
   after = '',
-): AsyncGenerator<HostRow, void, undefined> {
-  let left = sliceRows;
+): AsyncGenerator<readonly HostRow[], void, undefined> {
+  let found: HostRow[] = [];
+  let looked = 0;
+  let beganMs = clock.nowMs();
   for (const row of fleetView.rows(after, rack)) {
-    left -= 1;
-    if (left === 0) {
-      left = sliceRows;
+    looked += 1;
+    if (looked % stepRows === 0 && clock.nowMs() - beganMs >= sliceMs) {
+      yield found;
+      found = [];
       await pause(clock, 0);
+      beganMs = clock.nowMs();
     }
     if (row.kind !== 'host') continue;
     const place = { rack: row.rack, pool: row.labels[poolLabel] ?? '' };
-    if (includes(principal.scope, place) && filter.matches(row)) yield row;
+    if (includes(principal.scope, place) && filter.matches(row)) found.push(row);
   }
+  yield found;
 }
 
 function sortedHosts(
@@ -161,8 +174,9 @@ async function* matches(
   after: string,
 ): AsyncGenerator<Entry, void, undefined> {
   const behind = after === '' ? '' : idOfKey(after);
-  for await (const { hostId } of rowsMatching(deps, search, behind)) {
-    yield* entriesOf(deps.store, [hostKey(hostId)]);
+  for await (const rows of rowsMatching(deps, search, behind)) {
+    const keys = rows.map(({ hostId }) => hostKey(hostId));
+    yield* entriesOf(deps.store, keys);
   }
 }
 

@@ -1,5 +1,12 @@
 /** RackService: racks, and the join tokens of their agents. */
-import { clone, create, equals, fromBinary, type MessageInitShape } from '@bufbuild/protobuf';
+import {
+  clone,
+  create,
+  equals,
+  fromBinary,
+  type MessageInitShape,
+  toBinary,
+} from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   alreadyExists,
@@ -12,6 +19,7 @@ import {
   invalidArgument,
   type JoinTokenSchema,
   WatchRacksResponse_Kind as Kind,
+  type ListRacksRequest,
   notFound,
   type Rack,
   RackSchema,
@@ -25,22 +33,32 @@ import {
   store as wire,
 } from '@rackwright/api';
 import { randomId } from '@rackwright/platform';
-import { type Revision, storeKey } from '@rackwright/store';
+import {
+  type Entry,
+  LIST_PAGE_MAX,
+  type ListPage,
+  type Revision,
+  storeKey,
+} from '@rackwright/store';
 import { explainRack } from '../../host/index.ts';
 import { createJoinToken, revokeAgent } from '../../identity/index.ts';
 import {
+  answered,
   appliedId,
   deleteRecord,
   hasApplied,
+  isDirectlyBelow,
+  listingsOf,
   readRecord,
   untilWritten,
   withApplied,
   writeRecord,
 } from '../../records/index.ts';
 import { applyMask, maskPaths } from '../call/field-mask.ts';
+import { filterOf, pageOfItems } from '../call/filtering.ts';
 import { hostsBy } from '../call/host-view.ts';
 import { idProblem, nameProblem, parseName, requireName } from '../call/names.ts';
-import { listPage } from '../call/paging.ts';
+import { listPage, type Page } from '../call/paging.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { checkEtag, etagMismatch, formatPosition } from '../call/position.ts';
 import { checkLabels, checkReason, checkRequestId } from '../call/texts.ts';
@@ -49,6 +67,7 @@ import { watchCollection } from '../call/watch-collection.ts';
 import { checkRackSpec, rackPaths } from '../spec/rack-spec.ts';
 import { acceptRestoredStore, type ChangedRack, freezeRack, thawRack } from './brakes.ts';
 import { dropPrefetched, listPrefetched, prefetchImage } from './prefetch.ts';
+import { rackFields } from './rack-fields.ts';
 
 /** Hosts named in a refusal to delete their rack. */
 const hostsNamedMax = 5;
@@ -62,9 +81,7 @@ export function createRackService(deps: RpcDependencies): BoundService {
       return present(deps, record, revision);
     },
     listRacks: async (request) => {
-      const page = await listPage(deps.store, 'racks', request, '', ({ value, revision }) =>
-        present(deps, fromBinary(wire.RackRecordSchema, value), revision),
-      );
+      const page = await listRacks(deps, request);
       return { racks: [...page.items], nextPageToken: page.nextPageToken };
     },
     updateRack: (request) => updateRack(deps, request),
@@ -87,6 +104,31 @@ export function createRackService(deps: RpcDependencies): BoundService {
     createJoinToken: async (call) => makeJoinToken(deps, call),
     revokeAgent: (call) => revoke(deps, call),
   });
+}
+
+/** Sorted, all racks are looked at; otherwise those of one page. */
+async function listRacks(deps: RpcDependencies, request: ListRacksRequest): Promise<Page<Rack>> {
+  const { store } = deps;
+  const { filter, orderBy } = request;
+  const read = ({ value, revision }: Entry) =>
+    present(deps, fromBinary(wire.RackRecordSchema, value), revision);
+  if (orderBy === '') {
+    const { matches } = filterOf(rackFields, filter);
+    return listPage(store, 'racks', request, filter, (entry) => {
+      const rack = read(entry);
+      return matches(rack) ? rack : undefined;
+    });
+  }
+  const list = (page: ListPage) => answered(store.list('racks', page));
+  async function* items() {
+    for await (const { entries } of listingsOf(list, { limit: LIST_PAGE_MAX })) {
+      yield entries.filter(({ key }) => isDirectlyBelow('racks', key)).map(read);
+    }
+  }
+  const bytesOf = (rack: Rack) => toBinary(RackSchema, rack).byteLength;
+  const nameOf = ({ name }: Rack) => name;
+  const listed = { fields: rackFields, items: items(), nameOf, bytesOf, usually: 'name' };
+  return pageOfItems(store, listed, request, 'racks');
 }
 
 async function revoke(deps: RpcDependencies, call: RevokeAgentRequest): Promise<Rack> {
@@ -275,14 +317,18 @@ async function refuseWithFences(
 
 async function* watchRacks(
   deps: RpcDependencies,
-  { position }: WatchRacksRequest,
+  { position, filter }: WatchRacksRequest,
   { signal }: CallContext,
 ): AsyncGenerator<MessageInitShape<typeof WatchRacksResponseSchema>, void, undefined> {
+  const { matches } = filterOf(rackFields, filter);
   const racks = {
     collection: 'racks',
     schema: wire.RackRecordSchema,
     kinds: Kind,
-    show: ({ record, revision }: ChangedRack) => ({ rack: present(deps, record, revision) }),
+    show: ({ record, revision }: ChangedRack) => {
+      const rack = present(deps, record, revision);
+      return matches(rack) ? { rack } : undefined;
+    },
     gone: (name: string) => ({ rack: create(RackSchema, { name }) }),
   };
   yield* watchCollection(deps.store, racks, position, signal);

@@ -1,13 +1,11 @@
 /** WorkflowService: templates bound to hosts, and their runs. */
-import { create, fromBinary } from '@bufbuild/protobuf';
+import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   type BoundService,
   bind,
   type CreateWorkflowRequest,
   invalidArgument,
-  type ListWorkflowRunsRequest,
-  type ListWorkflowsRequest,
   notFound,
   type UpdateWorkflowRequest,
   type Workflow,
@@ -19,7 +17,7 @@ import {
   store as wire,
 } from '@rackwright/api';
 import { storeKey } from '@rackwright/store';
-import { answered, appliedId, idOfKey, readRecord } from '../../records/index.ts';
+import { appliedId, readRecord } from '../../records/index.ts';
 import {
   cancelWorkflow,
   changeWorkflow,
@@ -37,13 +35,11 @@ import {
   presentWorkflow,
   runWorkflow,
   type WorkflowId,
-  workflowOfKey,
 } from '../../workflow/index.ts';
 import { applyMask, maskPaths } from '../call/field-mask.ts';
-import { nameProblem, parseName, requireName } from '../call/names.ts';
-import { listPage, pageSizeOf } from '../call/paging.ts';
+import { nameProblem, requireName } from '../call/names.ts';
 import { type RpcDependencies, requester } from '../call/ports.ts';
-import { checkEtag, formatPageToken, formatPosition, parsePageToken } from '../call/position.ts';
+import { checkEtag, formatPosition } from '../call/position.ts';
 import { checkReason, checkRequestId } from '../call/texts.ts';
 import { quote, Violations } from '../call/violations.ts';
 import {
@@ -53,6 +49,7 @@ import {
   workflowNameProblem,
   workflowPaths,
 } from '../spec/workflow-spec.ts';
+import { listWorkflowRuns, listWorkflows } from './list-workflows.ts';
 import { createStepOutputReader } from './step-output.ts';
 
 /** The service over these dependencies. */
@@ -85,7 +82,7 @@ export function createWorkflowService(deps: RpcDependencies): BoundService {
       return shown(deps, id, await cancelWorkflow(deps, id, reason, by));
     },
     getWorkflowRun: ({ name }) => getRun(deps, name),
-    listWorkflowRuns: (request) => listRuns(deps, request),
+    listWorkflowRuns: (request) => listWorkflowRuns(deps, request),
     explainWorkflow: async ({ name }) => {
       const id = requireWorkflowName(name);
       const awaited = await explainAwaited(deps, id);
@@ -183,54 +180,6 @@ function updated(
   return draft;
 }
 
-async function listWorkflows(deps: RpcDependencies, request: ListWorkflowsRequest) {
-  const { parent, template } = request;
-  const violations = new Violations();
-  if (parent !== 'hosts/-') violations.addIf('parent', nameProblem('hosts', parent));
-  const templateId = /^templates\/([a-z][a-z0-9-]{0,62})$/.exec(template)?.[1];
-  if (template !== '' && templateId === undefined) {
-    const shape = 'it must name a template, as in "templates/set-clock"';
-    violations.add('template', `is ${quote(template)}; ${shape}`);
-  }
-  violations.throwIfAny();
-  const hostId = parseName('hosts', parent);
-  const prefix = hostId === undefined ? 'workflows' : storeKey('workflows', hostId);
-  const hosts = await hostsBy(deps, hostId);
-  const page = await listPage(
-    deps.store,
-    prefix,
-    request,
-    `${parent} ${template}`,
-    ({ key, value, revision }) => {
-      const id = workflowOfKey(key);
-      const record = fromBinary(wire.WorkflowRecordSchema, value);
-      const host = hosts.get(id?.hostId ?? '');
-      if (id === undefined || host?.host?.uid !== record.workflow?.status?.hostUid) return;
-      if (templateId !== undefined && id.templateId !== templateId) return;
-      return { id, record, revision, host };
-    },
-    (key) => workflowOfKey(key) !== undefined,
-  );
-  const workflows = await Promise.all(
-    page.items.map(({ id, ...kept }) => present(deps, id, kept, kept.host)),
-  );
-  return { workflows, nextPageToken: page.nextPageToken };
-}
-
-async function hostsBy(
-  { store }: RpcDependencies,
-  hostId: string | undefined,
-): Promise<Map<string, wire.HostRecord>> {
-  const schema = wire.HostRecordSchema;
-  if (hostId === undefined) {
-    const { entries } = await answered(store.list('hosts'));
-    return new Map(entries.map(({ key, value }) => [idOfKey(key), fromBinary(schema, value)]));
-  }
-  const kept = await readRecord(store, schema, storeKey('hosts', hostId));
-  if (kept === undefined) throw notFound(`hosts/${hostId}`);
-  return new Map([[hostId, kept.record]]);
-}
-
 async function getRun(deps: RpcDependencies, name: string): Promise<WorkflowRun> {
   const named = parseWorkflowRunName(name);
   if (named === undefined) {
@@ -241,22 +190,6 @@ async function getRun(deps: RpcDependencies, name: string): Promise<WorkflowRun>
   const run = keptRuns(record).find(({ number }) => number === named.number);
   if (run === undefined) throw notFound(name);
   return presentRunOf(deps.store, run, host);
-}
-
-async function listRuns(deps: RpcDependencies, request: ListWorkflowRunsRequest) {
-  const { parent, pageSize, pageToken } = request;
-  const id = requireWorkflowName(parent, 'parent');
-  const size = pageSizeOf(pageSize);
-  const after = parsePageToken(deps.store, parent, pageToken);
-  const { record, host } = await existingWorkflow(deps, id);
-  const rest = keptRuns(record).filter(({ number }) => after === '' || number < BigInt(after));
-  const listed = rest.slice(0, size);
-  const last = listed.at(-1);
-  const isEnd = last === undefined || listed.length === rest.length;
-  return {
-    runs: await Promise.all(listed.map((run) => presentRunOf(deps.store, run, host))),
-    nextPageToken: isEnd ? '' : formatPageToken(deps.store, parent, String(last.number)),
-  };
 }
 
 async function shown(deps: RpcDependencies, id: WorkflowId, kept: Looked): Promise<Workflow> {

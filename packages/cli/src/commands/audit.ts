@@ -20,6 +20,7 @@ interface AuditFlags extends SharedFlags, RangeFlags {
   readonly action: string;
   readonly outcome: string;
   readonly text: string;
+  readonly filter: string;
 }
 
 const withAudit = callsOf(AuditService);
@@ -40,14 +41,16 @@ const listAudit = buildCommand({
       action: filterFlag('Which method, as CleanHost', 'method'),
       outcome: filterFlag('ok, or a status as FAILED_PRECONDITION', 'outcome'),
       text: filterFlag('Any part of the message', 'text'),
+      filter: filterFlag('Only what matches, as outcome != ok AND actor = user:*', 'filter'),
       ...rangeFlags,
     },
     aliases: { o: 'output' },
   },
   async func(this: CliContext, flags: AuditFlags) {
     const { world } = this;
-    const { actor, resource, action, outcome, text } = flags;
-    const search = { actor, resource, action, outcome, text, ...rangeOf(world.clock, flags) };
+    const { actor, resource, action, outcome, text, filter } = flags;
+    const range = rangeOf(world.clock, flags);
+    const search = { actor, resource, action, outcome, text, filter, ...range };
     const { items: records, more } = await withAudit(world, flags, (audit) =>
       pagesUntil(
         flags.limit,

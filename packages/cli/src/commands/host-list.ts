@@ -25,14 +25,14 @@ export function quoted(text: string): string {
 }
 
 /** What the flags of `host list` ask for. */
-export interface SearchFlags {
+export interface HostSearchFlags {
   readonly state?: readonly string[];
   readonly label?: readonly string[];
   readonly filter?: string;
 }
 
 /** The filter that the flags make together. Throws `UsageError`. */
-export function filterFrom({ state = [], label = [], filter = '' }: SearchFlags): string {
+export function filterFrom({ state = [], label = [], filter = '' }: HostSearchFlags): string {
   const states = state.map((text) => `state = ${stateNamed(text)}`);
   const parts = [
     ...(states.length > 1 ? [`(${states.join(' OR ')})`] : states),
@@ -62,7 +62,7 @@ function labelFilter(text: string): string {
 
 const many = { kind: 'parsed', parse: String, variadic: true, optional: true } as const;
 
-interface ListFlags extends SharedFlags, SearchFlags {
+interface ListFlags extends SharedFlags, HostSearchFlags {
   readonly rack?: string;
   readonly sort?: string;
   readonly columns?: string;

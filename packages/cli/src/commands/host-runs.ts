@@ -2,7 +2,14 @@
 import { create } from '@bufbuild/protobuf';
 import { HistoryService, ListHostRunsResponseSchema, RunSchema } from '@rackwright/api';
 import { buildCommand } from '@stricli/core';
-import { parseWhole, resourceName, type SharedFlags } from '../flags.ts';
+import {
+  parseWhole,
+  resourceName,
+  type SearchFlags,
+  type SharedFlags,
+  searchFlags,
+  searchOf,
+} from '../flags.ts';
 import { runColumns, runLines } from '../output/run.ts';
 import { printJson, printLines, printTable } from '../output/show.ts';
 import type { CliContext } from '../world.ts';
@@ -27,15 +34,16 @@ export const listRuns = buildCommand({
         brief: 'Runs at most',
         placeholder: 'number',
       },
+      ...searchFlags,
     },
     positional: hostArgument,
     aliases,
   },
-  async func(this: CliContext, flags: SharedFlags & { limit: number }, id: string) {
+  async func(this: CliContext, flags: SharedFlags & SearchFlags & { limit: number }, id: string) {
     const { world } = this;
     const parent = resourceName('hosts', id);
     const { runs } = await withHistory(world, flags, (history) =>
-      history.listHostRuns({ parent, pageSize: flags.limit }),
+      history.listHostRuns({ ...searchOf(flags), parent, pageSize: flags.limit }),
     );
     if (flags.output === 'json') {
       printJson(world, ListHostRunsResponseSchema, create(ListHostRunsResponseSchema, { runs }));

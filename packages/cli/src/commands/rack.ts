@@ -3,7 +3,15 @@
 import { create } from '@bufbuild/protobuf';
 import { ListRacksResponseSchema, type Rack, RackSchema } from '@rackwright/api';
 import { buildCommand, buildRouteMap } from '@stricli/core';
-import { idArgument, parseLabels, requestFlag, type SharedFlags } from '../flags.ts';
+import {
+  idArgument,
+  parseLabels,
+  requestFlag,
+  type SearchFlags,
+  type SharedFlags,
+  searchFlags,
+  searchOf,
+} from '../flags.ts';
 import { printJson, printTable } from '../output/show.ts';
 import type { Column } from '../output/table.ts';
 import { ago } from '../output/time.ts';
@@ -56,12 +64,13 @@ const getRack = oneCommand({
 });
 
 const listRacks = buildCommand({
-  docs: { brief: 'List all racks' },
-  parameters: { flags: shared, aliases },
-  async func(this: CliContext, flags: SharedFlags) {
+  docs: { brief: 'List racks' },
+  parameters: { flags: { ...shared, ...searchFlags }, aliases },
+  async func(this: CliContext, flags: SharedFlags & SearchFlags) {
+    const search = searchOf(flags);
     const racks = await withRacks(this.world, flags, (client) =>
       allPages(
-        (pageToken) => client.listRacks({ pageToken }),
+        (pageToken) => client.listRacks({ ...search, pageToken }),
         (page) => page.racks,
       ),
     );

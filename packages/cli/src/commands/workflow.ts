@@ -7,7 +7,15 @@ import {
 } from '@rackwright/api';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { UsageError } from '../failure.ts';
-import { parseWhole, requestFlag, resourceName, type SharedFlags } from '../flags.ts';
+import {
+  parseWhole,
+  requestFlag,
+  resourceName,
+  type SearchFlags,
+  type SharedFlags,
+  searchFlags,
+  searchOf,
+} from '../flags.ts';
 import { printFields, printJson, printLines, printTable } from '../output/show.ts';
 import { runColumns, runFields, stepColumns, workflowColumns } from '../output/workflow.ts';
 import type { CliContext } from '../world.ts';
@@ -247,15 +255,20 @@ const listWorkflows = buildCommand({
       ...workflowFlags,
       host: { kind: 'parsed', parse: String, optional: true, brief: 'Only of this host' },
       template: { kind: 'parsed', parse: String, optional: true, brief: 'Only of this template' },
+      ...searchFlags,
     },
     aliases,
   },
-  async func(this: CliContext, flags: SharedFlags & { host?: string; template?: string }) {
+  async func(
+    this: CliContext,
+    flags: SharedFlags & SearchFlags & { host?: string; template?: string },
+  ) {
+    const search = searchOf(flags);
     const parent = resourceName('hosts', flags.host ?? '-');
     const template = flags.template === undefined ? '' : resourceName('templates', flags.template);
     const workflows = await withWorkflows(this.world, flags, (client) =>
       allPages(
-        (pageToken) => client.listWorkflows({ parent, template, pageToken }),
+        (pageToken) => client.listWorkflows({ ...search, parent, template, pageToken }),
         (page) => page.workflows,
       ),
     );
@@ -268,12 +281,17 @@ const listWorkflows = buildCommand({
 
 const listRuns = buildCommand({
   docs: { brief: 'List the runs of a workflow that are kept, newest first' },
-  parameters: { flags: workflowFlags, positional: workflowArguments, aliases },
-  async func(this: CliContext, flags: SharedFlags, host: string, template: string) {
+  parameters: {
+    flags: { ...workflowFlags, ...searchFlags },
+    positional: workflowArguments,
+    aliases,
+  },
+  async func(this: CliContext, flags: SharedFlags & SearchFlags, host: string, template: string) {
     const parent = workflowNameOf(host, template);
+    const search = searchOf(flags);
     const runs = await withWorkflows(this.world, flags, (client) =>
       allPages(
-        (pageToken) => client.listWorkflowRuns({ parent, pageToken }),
+        (pageToken) => client.listWorkflowRuns({ ...search, parent, pageToken }),
         (page) => page.runs,
       ),
     );
