@@ -6,7 +6,8 @@
  * `--operators` and `--no-operators` decide whether people act by the API, `--workflows` and
  * `--no-workflows` whether they write templates and run workflows, `--discovery` whether machines
  * netboot that nobody knows, `--batches` whether workflows are run on many hosts at once,
- * `--pools` whether pools keep hosts on images.
+ * `--pools` whether pools keep hosts on images, `--views` whether fleet views are compared with the
+ * store.
  *
  * `npm run sim -- --planted [NAME]` breaks the code in every way of the table, in one, or in those
  * that the simulation or a named test has to notice (`simulation`, `test`), and shows the seed or
@@ -30,6 +31,7 @@ const every = 'every';
 const usage = `npm run sim -- [--seed N | --runs K | --minutes M] [--from N] [--hosts H]
                [--workers W] [--trace LINES] [--all] [--operators | --no-operators]
                [--[no-]workflows] [--[no-]discovery] [--[no-]batches] [--[no-]pools]
+               [--[no-]views]
 npm run sim -- --planted [NAME|simulation|test]`;
 
 const values = valuesOf(
@@ -56,6 +58,7 @@ function valuesOf(args: string[]) {
         operators: { type: 'boolean' },
         workflows: { type: 'boolean' },
         discovery: { type: 'boolean' },
+        views: { type: 'boolean' },
         batches: { type: 'boolean' },
         pools: { type: 'boolean' },
         all: { type: 'boolean', default: false },
@@ -97,7 +100,7 @@ async function main(): Promise<number> {
     return 2;
   }
   const { hosts, runs, workers } = asked;
-  const { operators, workflows, discovery, batches, pools } = values;
+  const { operators, workflows, discovery, batches, pools, views } = values;
   const options = {
     hosts,
     ...(planted === undefined ? {} : { planted }),
@@ -106,6 +109,7 @@ async function main(): Promise<number> {
     ...(discovery === undefined ? {} : { discovery }),
     ...(batches === undefined ? {} : { batches }),
     ...(pools === undefined ? {} : { pools }),
+    ...(views === undefined ? {} : { views }),
   };
   if (values.seed !== undefined) return runOne(first, options);
   const untilMs = values.minutes === undefined ? undefined : Date.now() + asked.minutes * 60_000;
@@ -128,6 +132,7 @@ interface Options {
   readonly discovery?: boolean;
   readonly batches?: boolean;
   readonly pools?: boolean;
+  readonly views?: boolean;
 }
 
 async function runOne(seed: number, options: Options): Promise<number> {

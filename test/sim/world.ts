@@ -9,8 +9,10 @@ import { openMemoryStore } from '@rackwright/store';
 import { bmcPassword } from './bmc.ts';
 import { makeChance } from './chance.ts';
 import { type AgentStream, ControlPlaneReplica } from './control-plane.ts';
+import { crashChanceAt } from './crash-chance.ts';
 import { DiscoveryPeople, makeStranger } from './discovery/people.ts';
 import { soundDrive } from './drives.ts';
+import { watchFleetViews } from './fleet-views.ts';
 import { bmcAddress, putCredential, putFleet, putHost, putRack } from './furnish.ts';
 import { Judge, type Violation } from './judge.ts';
 import { type MachineLogs, SimMachine } from './machine.ts';
@@ -20,7 +22,7 @@ import type { PlantedFault } from './planted.ts';
 import { PoolPeople } from './pools/people.ts';
 import { poolWorld } from './pools/world.ts';
 import { AgentBox } from './rack-agent.ts';
-import { type StoreReach, writtenPoint } from './slow-store.ts';
+import type { StoreReach } from './slow-store.ts';
 import { StoreBox } from './store-box.ts';
 import { Trace } from './trace.ts';
 import { scheduleTrouble, type Victims } from './trouble.ts';
@@ -43,6 +45,8 @@ export interface WorldOptions {
   readonly batches?: boolean;
   /** Whether there are pools of hosts; unset: in every eleventh seed. */
   readonly pools?: boolean;
+  /** Whether fleet views are compared with the store; unset: in every fifth seed. */
+  readonly views?: boolean;
   /** The first disk of the first machine loses its wipes with the power; unset: by weather. */
   readonly forgetfulDisk?: boolean;
   /** Keep the last lines of the trace, for people. */
@@ -72,12 +76,6 @@ const faultsForMs = [120_000, 150_000, 200_000, 400_000] as const;
 const workflowsForMs = 120_000;
 /** How much longer where there are pools, whose hosts have to become available first. */
 const poolsForMs = 400_000;
-/** The chance that a process dies at one of its crash points. */
-const crashChance = 0.02;
-/** The same where programs of templates are at work, which is rare. */
-const programCrashChance = 0.15;
-const writtenCrashChance = 0.06;
-const programPoints: ReadonlySet<string> = new Set(['runner.programStarted', 'runner.handingOff']);
 /** Hosts more where a batch is to find several. */
 const hostsMoreMax = 2;
 /** Machines that nobody knows, at most, and the number of the one that disguises itself. */
@@ -348,6 +346,7 @@ class World {
     if (this.#view.workflows) startAuthors(this.#view);
     this.#discoverers?.start();
     this.#poolPeople?.start();
+    if (this.#options.views ?? this.#options.seed % 5 === 3) watchFleetViews(this.#view);
     scheduleTrouble(this.#view, this.#victims(), this.#view.chance.pick(troubleEveryMs));
     this.#keepBackup();
     this.#heap.after(this.#faultsUntilMs, () => void this.#repair());
@@ -483,11 +482,6 @@ class World {
       trace: this.#trace.last(),
     };
   }
-}
-
-function crashChanceAt(point: string): number {
-  if (point.startsWith(writtenPoint)) return writtenCrashChance;
-  return programPoints.has(point) ? programCrashChance : crashChance;
 }
 
 function isStable({ host }: wire.HostRecord): boolean {

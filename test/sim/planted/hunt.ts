@@ -17,7 +17,15 @@ export async function violationIn(
   { from: _from, rule, ...more }: Hunted,
 ): Promise<string | undefined> {
   const { runWorld } = await import('../world.ts');
-  const world = { seed, hosts: 2, batches: false, discovery: false, pools: false, ...more };
+  const world = {
+    seed,
+    hosts: 2,
+    batches: false,
+    discovery: false,
+    pools: false,
+    views: false,
+    ...more,
+  };
   const { violations } = await runWorld(world);
   const violation = violations.find((each) => rule === undefined || each.rule === rule);
   return violation && `${violation.rule} ${violation.text}`;

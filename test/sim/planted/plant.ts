@@ -23,6 +23,8 @@ export interface Hunted {
   readonly discovery?: true;
   /** Pools keep hosts on images; unset: nowhere. */
   readonly pools?: true;
+  /** Fleet views are compared with the store; unset: nowhere. */
+  readonly views?: true;
   /** A disk loses its wipes with the power in each of them; unset: by weather. */
   readonly forgetfulDisk?: true;
   /** The judge's rule that has to notice; unset: any. */

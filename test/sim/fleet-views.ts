@@ -1,0 +1,123 @@
+/**
+ * V1: the fleet view of every replica is what the store has, through faults, crashes and restores.
+ *
+ * It is compared again and again until the world ends, so also when the faults are over: which
+ * hosts there are, what is kept of each, every index, and every count. It decodes records by itself
+ * and uses nothing of the view but what the view shows.
+ */
+import { fromBinary } from '@bufbuild/protobuf';
+import { HostState, store as wire } from '@rackwright/api';
+import { FleetView } from '@rackwright/controlplane';
+import type { Replica, WorldView } from './view.ts';
+
+/** Between two comparisons. */
+const everyMs = 15_000;
+const indexed = ['rack', 'credential'] as const;
+
+/** Compares for as long as the world goes on. */
+export function watchFleetViews(view: WorldView): void {
+  const views = new WeakMap<Replica, FleetView>();
+  const busy = new WeakSet<Replica>();
+  const { heap, chance } = view;
+  const look = () => {
+    for (const replica of view.replicas()) {
+      const fleetView = views.get(replica) ?? openView(view, replica);
+      views.set(replica, fleetView);
+      if (busy.has(replica)) continue;
+      busy.add(replica);
+      // Of a replica that dies meanwhile this never ends.
+      void compare(view, replica, fleetView).finally(() => busy.delete(replica));
+    }
+    heap.after(chance.around(everyMs), look);
+  };
+  heap.after(chance.around(everyMs), look);
+}
+
+function openView(view: WorldView, { name, store, process }: Replica): FleetView {
+  const { clock } = process;
+  const fleetView = new FleetView({ store, clock, log: view.log(name), retryDelayMs: 1_000 });
+  process.whenKilled(() => fleetView.stop());
+  return fleetView;
+}
+
+async function compare(view: WorldView, replica: Replica, fleetView: FleetView): Promise<void> {
+  const disk = view.storeDisk();
+  const acknowledged = disk.latest();
+  try {
+    await fleetView.caughtUp();
+  } catch {
+    // The store is away, or slow; a caller is told so.
+    view.count('fleet view not caught up');
+    return;
+  }
+  if (view.storeDisk() !== disk || !view.replicas().includes(replica)) return;
+  view.count('fleet view compared');
+  const found = (text: string) => view.found('V1', `${replica.name}: the fleet view ${text}`);
+  if (fleetView.revision < acknowledged) {
+    found(`is as of ${fleetView.revision} and says that it has seen ${acknowledged}`);
+  }
+  const rows = new Map([...fleetView.rows()].map((row) => [row.hostId, row]));
+  const known = new Set<string>();
+  for (const change of disk.lastChanges('hosts')) {
+    const hostId = change.key.slice('hosts.'.length);
+    known.add(hostId);
+    // What is newer than the view may be in it already.
+    if (change.revision > fleetView.revision) continue;
+    const row = rows.get(hostId);
+    const shown = row?.kind === 'host' ? JSON.stringify(partsOf(row)) : 'nothing';
+    const kept = change.kind === 'put' ? JSON.stringify(keptOf(change.value)) : 'nothing';
+    if (shown !== kept) found(`shows ${shown} of ${hostId}; the store has ${kept}`);
+  }
+  for (const hostId of rows.keys()) {
+    if (!known.has(hostId)) found(`shows ${hostId}, which never was`);
+  }
+  judgeIndexes(fleetView, found);
+}
+
+/** What the rows say has to be what indexes and counts say. */
+function judgeIndexes(fleetView: FleetView, found: (text: string) => void): void {
+  const rows = [...fleetView.rows()];
+  const hosts = rows.flatMap((row) => (row.kind === 'host' ? [row] : []));
+  for (const field of indexed) {
+    for (const value of new Set(['', 'racks/r1', ...hosts.map((row) => row[field])])) {
+      const wanted = hosts.filter((row) => row[field] === value).map(({ hostId }) => hostId);
+      const ids = [...fleetView.idsBy(field, value)];
+      if (ids.join() !== wanted.join()) {
+        found(`has ${ids} by ${field} "${value}"; its rows say ${wanted}`);
+      }
+    }
+  }
+  const { hosts: all, byState } = fleetView.counts();
+  if (all !== rows.length) found(`counts ${all} hosts and has ${rows.length}`);
+  for (const state of Object.values(HostState)) {
+    const wanted = hosts.filter((row) => row.state === state).length;
+    const counted = byState.get(state) ?? 0;
+    if (counted !== wanted) found(`counts ${counted} hosts in state ${state} and has ${wanted}`);
+  }
+}
+
+type Parts = Pick<
+  Extract<ReturnType<FleetView['rows']> extends Iterable<infer R> ? R : never, { kind: 'host' }>,
+  'uid' | 'rack' | 'credential' | 'labels' | 'state' | 'dirty' | 'claim' | 'image' | 'bootMacs'
+>;
+
+function partsOf(row: Parts): Parts {
+  const { uid, rack, credential, labels, state, dirty, claim, image, bootMacs } = row;
+  return { uid, rack, credential, labels, state, dirty, claim, image, bootMacs };
+}
+
+function keptOf(value: Uint8Array): Parts {
+  const { host } = fromBinary(wire.HostRecordSchema, value);
+  const { spec, status } = host ?? {};
+  return {
+    uid: host?.uid ?? '',
+    rack: spec?.rack ?? '',
+    credential: spec?.bmc?.credential ?? '',
+    labels: host?.labels ?? {},
+    state: status?.state ?? HostState.UNSPECIFIED,
+    dirty: status?.dirty ?? false,
+    claim: status?.claim?.by ?? '',
+    image: status?.image ?? '',
+    bootMacs: spec?.bootMacs ?? [],
+  };
+}
