@@ -1,5 +1,6 @@
 /**
- * Asserts a power state, with a boot override when switching on.
+ * Asserts a power state, with a boot override when switching on. How a running system is asked to
+ * stop before its power is taken stands in `shut-down.ts`.
  *
  * 1. Identity is read live first; a BMC that is not the expected one is never told anything.
  * 2. An override is read back before power is switched on.
@@ -11,18 +12,29 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { agent } from '@rackwright/api';
+import { agent, type ShutdownOutcome } from '@rackwright/api';
 import type { BmcDriver, BootDevice } from '@rackwright/bmc';
+import type { Clock } from '@rackwright/platform';
 import type { FinalResult } from '@rackwright/results';
 import type { OperationContext } from '../session/index.ts';
 import { type BmcDrivers, failure, resultOfBmc } from './bmc-access.ts';
 import { openExpectedBmc } from './expected-bmc.ts';
+import { shutDown, shutdownLeftMs } from './shut-down.ts';
 
 /** When to ask again for a host that has to be switched off first. */
 const alreadyOnRetryMs = 10_000;
 
+/** What switching came to where it did not end the attempt. */
+interface Switched {
+  readonly kind: 'switched';
+  /** Of a graceful shutdown. */
+  readonly shutdown?: ShutdownOutcome;
+}
+
 export async function setPower(
   drivers: BmcDrivers,
+  clock: Clock,
+  operation: agent.Operation,
   request: agent.SetPower,
   context: OperationContext,
 ): Promise<FinalResult> {
@@ -32,21 +44,31 @@ export async function setPower(
   const { driver, bmcIdentity } = bmc;
   const end = request.on
     ? await switchOn(driver, drivers, request, context)
-    : await switchOff(driver, context);
-  if (end !== undefined) return end;
-  const observations = create(agent.ObservationsSchema, { bmcIdentity, poweredOn: request.on });
+    : await switchOff(driver, clock, operation, context);
+  if (end.kind !== 'switched') return end;
+  const { shutdown } = end;
+  const observations = create(agent.ObservationsSchema, {
+    ...{ bmcIdentity, poweredOn: request.on },
+    ...(shutdown === undefined ? {} : { shutdown }),
+  });
   return { kind: 'complete', observations };
 }
 
-/** Undefined when the state holds. */
 async function switchOff(
   driver: BmcDriver,
+  clock: Clock,
+  operation: agent.Operation,
   context: OperationContext,
-): Promise<FinalResult | undefined> {
+): Promise<FinalResult | Switched> {
   await context.begin();
   await context.closeGrants();
-  const off = await driver.setPower('off', context.signal);
-  return off.kind === 'ok' ? undefined : resultOfBmc(off);
+  const leftMs = shutdownLeftMs(operation, context);
+  if (leftMs === undefined) {
+    const off = await driver.setPower('off', context.signal);
+    return off.kind === 'ok' ? { kind: 'switched' } : resultOfBmc(off);
+  }
+  const down = await shutDown({ driver, clock, context }, leftMs);
+  return down.kind === 'ok' ? { kind: 'switched', shutdown: down.value } : resultOfBmc(down);
 }
 
 async function switchOn(
@@ -54,7 +76,7 @@ async function switchOn(
   drivers: BmcDrivers,
   request: agent.SetPower,
   context: OperationContext,
-): Promise<FinalResult | undefined> {
+): Promise<FinalResult | Switched> {
   const device = bootDevice(request.bootFrom);
   if (device === 'unsupported') {
     return failure('unsupported', `boot target ${request.bootFrom} is unknown to this agent`);
@@ -62,7 +84,7 @@ async function switchOn(
   if (device === undefined) {
     await context.begin();
     const on = await driver.setPower('on', context.signal);
-    return on.kind === 'ok' ? undefined : resultOfBmc(on);
+    return on.kind === 'ok' ? { kind: 'switched' } : resultOfBmc(on);
   }
   const before = await driver.powerState(context.signal);
   if (before.kind !== 'ok') return resultOfBmc(before);
@@ -75,7 +97,7 @@ async function switchOn(
   const override = { device, firmware: drivers.firmware };
   const set = await driver.setBootOverride(override, context.signal);
   const on = set.kind === 'ok' ? await driver.setPower('on', context.signal) : set;
-  if (on.kind === 'ok') return undefined;
+  if (on.kind === 'ok') return { kind: 'switched' };
   await context.closeGrants();
   return resultOfBmc(on);
 }
