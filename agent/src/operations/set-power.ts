@@ -10,26 +10,19 @@
  * 4. A host that is on cannot be made to boot from elsewhere: that is a conflict, not a success
  *    (off and on are two operations of the engine).
  */
-import { create } from '@bufbuild/protobuf';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { agent, type ShutdownOutcome } from '@rackwright/api';
+import { agent } from '@rackwright/api';
 import type { BmcDriver, BootDevice } from '@rackwright/bmc';
 import type { Clock } from '@rackwright/platform';
 import type { FinalResult } from '@rackwright/results';
 import type { OperationContext } from '../session/index.ts';
 import { type BmcDrivers, failure, resultOfBmc } from './bmc-access.ts';
-import { openExpectedBmc } from './expected-bmc.ts';
+import { expectBmc, openExpectedBmc } from './expected-bmc.ts';
 import { shutDown, shutdownLeftMs } from './shut-down.ts';
 
 /** When to ask again for a host that has to be switched off first. */
 const alreadyOnRetryMs = 10_000;
-
-/** What switching came to where it did not end the attempt. */
-interface Switched {
-  readonly kind: 'switched';
-  /** Of a graceful shutdown. */
-  readonly shutdown?: ShutdownOutcome;
-}
 
 export async function setPower(
   drivers: BmcDrivers,
@@ -42,41 +35,41 @@ export async function setPower(
   const bmc = await openExpectedBmc(drivers, request, context);
   if ('kind' in bmc) return bmc;
   const { driver, bmcIdentity } = bmc;
-  const end = request.on
-    ? await switchOn(driver, drivers, request, context)
-    : await switchOff(driver, clock, operation, context);
-  if (end.kind !== 'switched') return end;
-  const { shutdown } = end;
-  const observations = create(agent.ObservationsSchema, {
-    ...{ bmcIdentity, poweredOn: request.on },
-    ...(shutdown === undefined ? {} : { shutdown }),
-  });
-  return { kind: 'complete', observations };
-}
-
-async function switchOff(
-  driver: BmcDriver,
-  clock: Clock,
-  operation: agent.Operation,
-  context: OperationContext,
-): Promise<FinalResult | Switched> {
+  const { on } = request;
+  if (on) {
+    const end = await switchOn(driver, drivers, request, context);
+    if (end !== undefined) return end;
+    return complete({ bmcIdentity, poweredOn: on });
+  }
   await context.begin();
   await context.closeGrants();
   const leftMs = shutdownLeftMs(operation, context);
   if (leftMs === undefined) {
     const off = await driver.setPower('off', context.signal);
-    return off.kind === 'ok' ? { kind: 'switched' } : resultOfBmc(off);
+    return off.kind === 'ok' ? complete({ bmcIdentity, poweredOn: on }) : resultOfBmc(off);
   }
-  const down = await shutDown({ driver, clock, context }, leftMs);
-  return down.kind === 'ok' ? { kind: 'switched', shutdown: down.value } : resultOfBmc(down);
+  const prove = async () => {
+    const still = await expectBmc(driver, request, context);
+    return 'kind' in still ? still : undefined;
+  };
+  const down = await shutDown({ driver, clock, context, prove }, leftMs);
+  if (down.kind !== 'off') return down;
+  return complete({ bmcIdentity, poweredOn: on, shutdown: down.shutdown });
 }
 
+function complete(
+  observed: Exclude<MessageInitShape<typeof agent.ObservationsSchema>, agent.Observations>,
+): FinalResult {
+  return { kind: 'complete', observations: create(agent.ObservationsSchema, observed) };
+}
+
+/** Undefined when it is on. */
 async function switchOn(
   driver: BmcDriver,
   drivers: BmcDrivers,
   request: agent.SetPower,
   context: OperationContext,
-): Promise<FinalResult | Switched> {
+): Promise<FinalResult | undefined> {
   const device = bootDevice(request.bootFrom);
   if (device === 'unsupported') {
     return failure('unsupported', `boot target ${request.bootFrom} is unknown to this agent`);
@@ -84,7 +77,7 @@ async function switchOn(
   if (device === undefined) {
     await context.begin();
     const on = await driver.setPower('on', context.signal);
-    return on.kind === 'ok' ? { kind: 'switched' } : resultOfBmc(on);
+    return on.kind === 'ok' ? undefined : resultOfBmc(on);
   }
   const before = await driver.powerState(context.signal);
   if (before.kind !== 'ok') return resultOfBmc(before);
@@ -97,7 +90,7 @@ async function switchOn(
   const override = { device, firmware: drivers.firmware };
   const set = await driver.setBootOverride(override, context.signal);
   const on = set.kind === 'ok' ? await driver.setPower('on', context.signal) : set;
-  if (on.kind === 'ok') return { kind: 'switched' };
+  if (on.kind === 'ok') return undefined;
   await context.closeGrants();
   return resultOfBmc(on);
 }

@@ -15,7 +15,7 @@ import {
   VirtualClock,
 } from '@rackwright/bmc/conformance';
 import { expect, test } from 'vitest';
-import { shutDown, shutdownLeftMs } from './shut-down.ts';
+import { type ShutDownParts, shutDown, shutdownLeftMs } from './shut-down.ts';
 
 const minuteMs = 60_000;
 
@@ -38,13 +38,15 @@ function setUp(changes: Partial<ImitatedBmc> = {}) {
     signal: abort.signal,
     continuing: ({ text }: { readonly text: string }) => void told.push(text),
   };
-  const run = (leftMs = minuteMs) => clock.settle(shutDown({ driver, clock, context }, leftMs));
+  const prove = async () => undefined;
+  const run = (leftMs = minuteMs, more: Partial<ShutDownParts> = {}) =>
+    clock.settle(shutDown({ driver, clock, context, prove, ...more }, leftMs));
   return { bmc, clock, abort, driver, told, run };
 }
 
 test('a system that stops in time is never forced', async () => {
   const { bmc, clock, run, told } = setUp({ stopsAfterMs: 20_000 });
-  expect(await run()).toEqual({ kind: 'ok', value: ShutdownOutcome.STOPPED });
+  expect(await run()).toEqual({ kind: 'off', shutdown: ShutdownOutcome.STOPPED });
   expect(bmc).toMatchObject({ power: 'off', switches: 0, softOffs: 1 });
   expect(clock.nowMs()).toBeLessThan(30_000);
   expect(told).toEqual(['the system was asked to shut down']);
@@ -53,23 +55,23 @@ test('a system that stops in time is never forced', async () => {
 test('one that ignores it is forced at the deadline, and not before', async () => {
   const { bmc, clock, run } = setUp({ stopsAfterMs: undefined });
   clock.after(minuteMs - 1, () => expect(bmc).toMatchObject({ power: 'on', switches: 0 }));
-  expect(await run()).toEqual({ kind: 'ok', value: ShutdownOutcome.FORCED });
+  expect(await run()).toEqual({ kind: 'off', shutdown: ShutdownOutcome.FORCED });
   expect(bmc).toMatchObject({ power: 'off', switches: 1, softOffs: 1 });
 });
 
 test.each([
   ['unknown', ShutdownOutcome.FORCED_UNSUPPORTED],
   ['refused', ShutdownOutcome.FORCED_REFUSED],
-] as const)('where the soft off is %s it is forced at once', async (softOff, value) => {
+] as const)('where the soft off is %s it is forced at once', async (softOff, shutdown) => {
   const { bmc, clock, run } = setUp({ softOff });
-  expect(await run()).toEqual({ kind: 'ok', value });
+  expect(await run()).toEqual({ kind: 'off', shutdown });
   expect(bmc).toMatchObject({ power: 'off', switches: 1 });
   expect(clock.nowMs()).toBeLessThan(10_000);
 });
 
 test('a machine that is off is asked nothing, and not switched', async () => {
   const { bmc, run } = setUp({ power: 'off' });
-  expect(await run()).toEqual({ kind: 'ok', value: ShutdownOutcome.WAS_OFF });
+  expect(await run()).toEqual({ kind: 'off', shutdown: ShutdownOutcome.WAS_OFF });
   expect(bmc).toMatchObject({ power: 'off', switches: 0, softOffs: 0 });
 });
 
@@ -87,13 +89,13 @@ test('what comes back on after it stopped is forced off', async () => {
     }
     return power;
   };
-  expect(await run()).toEqual({ kind: 'ok', value: ShutdownOutcome.FORCED_CAME_BACK });
+  expect(await run()).toEqual({ kind: 'off', shutdown: ShutdownOutcome.FORCED_CAME_BACK });
   expect(bmc).toMatchObject({ power: 'off', softOffs: 1 });
 });
 
 test.each([0, -5_000])('with %i ms left it is forced, and asked nothing', async (leftMs) => {
   const { bmc, run } = setUp();
-  expect(await run(leftMs)).toEqual({ kind: 'ok', value: ShutdownOutcome.FORCED });
+  expect(await run(leftMs)).toEqual({ kind: 'off', shutdown: ShutdownOutcome.FORCED });
   expect(bmc).toMatchObject({ power: 'off', switches: 1, softOffs: 0 });
 });
 
@@ -105,7 +107,7 @@ test('a BMC that is silent for a while ends no wait', async () => {
   clock.after(25_000, () => {
     bmc.silent = false;
   });
-  expect(await run(10 * minuteMs)).toEqual({ kind: 'ok', value: ShutdownOutcome.STOPPED });
+  expect(await run(10 * minuteMs)).toEqual({ kind: 'off', shutdown: ShutdownOutcome.STOPPED });
   expect(bmc).toMatchObject({ power: 'off', switches: 0, softOffs: 1 });
 });
 
@@ -114,10 +116,17 @@ test('a BMC that does not do what it says is told as that', async () => {
   expect(await run()).toMatchObject({ kind: 'failed', type: 'notApplied' });
 });
 
+test('a BMC that became another one in the wait is told nothing', async () => {
+  const { bmc, run } = setUp({ stopsAfterMs: undefined });
+  const another = { kind: 'failed', type: 'identityMismatch', message: 'another BMC' } as const;
+  expect(await run(minuteMs, { prove: async () => another })).toEqual(another);
+  expect(bmc).toMatchObject({ power: 'on', switches: 0 });
+});
+
 test('who stops the wait forces nobody', async () => {
   const { bmc, clock, abort, run } = setUp({ stopsAfterMs: undefined });
   clock.after(15_000, () => abort.abort());
-  expect(await run()).toMatchObject({ kind: 'transient', reason: 'cancelled' });
+  expect(await run()).toMatchObject({ kind: 'failed', type: 'cancelled' });
   expect(bmc).toMatchObject({ power: 'on', switches: 0 });
 });
 

@@ -5,13 +5,17 @@
  *    and what was switched on again after it had stopped.
  * S2 The wait is measured on a clock that only grows: a wall clock that is set moves no deadline.
  * S3 However it went off, in the end the power is asserted off and read back.
- * S4 An attempt asks once. A machine that is off is asked nothing (`BmcDriver.softOff`).
+ * S4 The wait is long enough for the address to lead elsewhere: who the BMC is is read again before
+ *    it is told anything after it.
+ * S5 An attempt asks once. A machine that is off is asked nothing (`BmcDriver.softOff`).
  */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { type agent, ShutdownOutcome } from '@rackwright/api';
 import type { BmcDriver, BmcResult } from '@rackwright/bmc';
 import { type Clock, pause } from '@rackwright/platform';
+import type { FinalResult } from '@rackwright/results';
 import type { OperationContext } from '../session/index.ts';
+import { resultOfBmc } from './bmc-access.ts';
 
 /** Longest wait of a policy; what is longer was not meant so. */
 const waitLongestMs = 3_600_000;
@@ -25,6 +29,14 @@ export interface ShutDownParts {
   readonly driver: BmcDriver;
   readonly clock: Clock;
   readonly context: Pick<OperationContext, 'signal' | 'continuing'>;
+  /** Reads anew who the BMC is; how the attempt ends when it is not the host's. */
+  readonly prove: () => Promise<FinalResult | undefined>;
+}
+
+/** The power is off: it was read back. */
+export interface WentOff {
+  readonly kind: 'off';
+  readonly shutdown: ShutdownOutcome;
 }
 
 /**
@@ -42,11 +54,11 @@ export function shutdownLeftMs(
   return Math.min(leftMs, waitLongestMs);
 }
 
-/** Asks, waits and forces; `leftMs` until the deadline. `ok` says how it went off. */
+/** Asks, waits and forces; `leftMs` until the deadline. */
 export async function shutDown(
   parts: ShutDownParts,
   leftMs: number,
-): Promise<BmcResult<ShutdownOutcome>> {
+): Promise<WentOff | FinalResult> {
   const { driver, clock, context } = parts;
   const { signal } = context;
   const endsAtMs = clock.suspendAwareMs() + leftMs;
@@ -55,20 +67,19 @@ export async function shutDown(
   const asked = await driver.softOff(signal);
   if (asked.kind === 'failed') {
     const forced = forcedAtOnce[asked.type];
-    return forced === undefined ? asked : assertOff(parts, { forced, wasOff: WAS_OFF });
+    if (forced === undefined) return resultOfBmc(asked);
+    return assertOff(parts, { forced, wasOff: WAS_OFF });
   }
-  if (asked.kind !== 'ok') return asked;
+  if (asked.kind !== 'ok') return resultOfBmc(asked);
   if (!asked.value.asked) return assertOff(parts, { forced: FORCED_CAME_BACK, wasOff: WAS_OFF });
   context.continuing({ step: 'power.off', text: 'the system was asked to shut down' });
   const seen = await waitUntilOff(parts, endsAtMs);
-  if (seen.kind !== 'ok') return seen;
-  if (seen.value === 'late') return assertOff(parts, { forced: FORCED, wasOff: STOPPED });
-  await pause(clock, settleMs, signal);
-  return assertOff(parts, { forced: FORCED_CAME_BACK, wasOff: STOPPED });
-}
-
-function ok<T>(value: T): BmcResult<T> {
-  return { kind: 'ok', value };
+  if (seen.kind !== 'ok') return resultOfBmc(seen);
+  if (seen.value === 'off') await pause(clock, settleMs, signal);
+  const stranger = await parts.prove();
+  if (stranger !== undefined) return stranger;
+  const forced = seen.value === 'off' ? FORCED_CAME_BACK : FORCED;
+  return assertOff(parts, { forced, wasOff: STOPPED });
 }
 
 /** Refusals of a soft off for which nothing is left but force. */
@@ -81,12 +92,13 @@ const forcedAtOnce: Readonly<Record<string, ShutdownOutcome>> = {
 async function assertOff(
   { driver, context }: ShutDownParts,
   { forced, wasOff }: Readonly<Record<'forced' | 'wasOff', ShutdownOutcome>>,
-): Promise<BmcResult<ShutdownOutcome>> {
+): Promise<WentOff | FinalResult> {
   const off = await driver.setPower('off', context.signal);
-  return off.kind === 'ok' ? ok(off.value.changed ? forced : wasOff) : off;
+  if (off.kind !== 'ok') return resultOfBmc(off);
+  return { kind: 'off', shutdown: off.value.changed ? forced : wasOff };
 }
 
-/** A BMC that cannot tell meanwhile is asked again: the system has been told (S4). */
+/** A BMC that cannot tell meanwhile is asked again: the system has been told (S5). */
 async function waitUntilOff(
   { driver, clock, context }: ShutDownParts,
   endsAtMs: number,
@@ -94,10 +106,10 @@ async function waitUntilOff(
   const { signal } = context;
   for (let look = 0; ; look += 1) {
     const leftMs = endsAtMs - clock.suspendAwareMs();
-    if (leftMs <= 0) return ok('late');
+    if (leftMs <= 0) return { kind: 'ok', value: 'late' };
     await pause(clock, Math.min(looksAfterMs[look] ?? laterLooksAfterMs, leftMs), signal);
     const power = await driver.powerState(signal);
-    if (power.kind === 'ok' && power.value === 'off') return ok('off');
+    if (power.kind === 'ok' && power.value === 'off') return { kind: 'ok', value: 'off' };
     if (power.kind === 'failed') return power;
     if (power.kind === 'transient' && power.reason === 'cancelled') return power;
   }

@@ -18,6 +18,7 @@ import { explainHost } from '../explain/explain.ts';
 import { explainEndedRun } from '../explain/run.ts';
 import { type Bench, done, failed, startMs, statusOf } from '../testing/bench.ts';
 import { agentLeaves, force, manageable, pass, provisioned, runKind } from '../testing/deleting.ts';
+import { rendered, workflowRun } from '../testing/templates.ts';
 
 const { STOPPED, FORCED, FORCED_UNSUPPORTED } = ShutdownOutcome;
 const graceful = create(ShutdownPolicySchema, { mode: ShutdownMode.GRACEFUL });
@@ -226,9 +227,10 @@ test('a removal that becomes forced waits for no system any more', () => {
 
 test('what a template gives its step is time beside the wait', () => {
   const host = provisioned();
-  host.request({ kind: 'powerOff' });
-  const { operation } = host.record;
-  expect(secondsOf(operation?.operation?.deadline)).toBe(600);
-  pass(host, 599_000);
-  expect(statusOf(host).run?.phase).toBe(RunPhase.RUNNING);
+  host.request({
+    ...{ kind: 'workflow', workflowRun, workflowUid: 'w1', templateDigest: 'd1' },
+    ...{ timeoutMs: undefined, steps: [rendered('down', 'powerOff', { timeoutMs: 30_000 })] },
+  });
+  expect(orderedSeconds(host)).toBe(300);
+  expect(secondsOf(host.operation().deadline)).toBe(330);
 });
