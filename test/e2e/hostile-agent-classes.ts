@@ -128,7 +128,7 @@ export const classes: Readonly<Record<string, Readonly<Record<string, NameClass>
   [`${agentPackage}.WrittenImage`]: { '*': 'free' },
   [`${agentPackage}.WrittenPartition`]: { '*': 'free' },
   [`${agentPackage}.ImagePrefetched`]: { '*': 'free' },
-  [`${agentPackage}.Observations`]: { powered_on: 'free' },
+  [`${agentPackage}.Observations`]: { powered_on: 'free', shutdown: 'free' },
   [`${agentPackage}.BmcHealth`]: { reachable: 'free', trouble: 'free', message: 'free' },
   [`${agentPackage}.UnexpectedNetboot`]: {
     mac: 'mac',

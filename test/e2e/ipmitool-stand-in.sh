@@ -7,7 +7,8 @@
 #
 # MACHINE is the program of a software machine. FOLDER/ADDRESS holds the machine behind that BMC:
 # guid (as hex bytes) and serial, which a BMC may lack, password, machine.pid while it is on,
-# log-entries of its event log, and commands, which says what the BMC was told.
+# log-entries of its event log, manners, which says whether its system "stops" or "ignores" a soft
+# off (it stops, without that file), and commands, which says what the BMC was told.
 #
 # It is started thousands of times: it reads files by itself, and starts no program for that.
 node=$1 program=$2 folder=$3
@@ -61,6 +62,13 @@ case "$*" in
     ;;
   'raw 0x00 0x02 0x00')
     if is_on; then
+      kill -KILL "-$line"
+      rm -f "$machine/machine.pid"
+    fi
+    ;;
+  'raw 0x00 0x02 0x05')
+    line_of "$machine/manners" 'stops'
+    if [ "$line" = stops ] && is_on; then
       kill -KILL "-$line"
       rm -f "$machine/machine.pid"
     fi

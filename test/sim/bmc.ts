@@ -6,6 +6,7 @@ import { type ImitatedBmc, imitatedBmc, imitatedIpmitool } from '@rackwright/bmc
 import type { Clock, Exec, ExecRequest, ExecResult } from '@rackwright/platform';
 import type { EventHeap, SimProcess } from '@rackwright/sim';
 import type { Chance } from './chance.ts';
+import type { Manners } from './manners.ts';
 
 export type BootFlags = ImitatedBmc['bootFlags'];
 
@@ -13,8 +14,11 @@ export type BootFlags = ImitatedBmc['bootFlags'];
 export interface BmcSwitch {
   readonly guid: readonly number[];
   readonly serial: string;
+  readonly manners: Manners;
   isOn(): boolean;
   switchPower(on: boolean): void;
+  /** A soft off has come; where it is off, as a press of its power button. */
+  askToStop(): void;
   bootFlags: BootFlags;
 }
 
@@ -24,6 +28,7 @@ export class SimBmc {
   readonly #heap: EventHeap;
   readonly #imitated: ImitatedBmc;
   readonly #exec: Exec;
+  readonly #target: BmcSwitch;
   /** Nothing answers until then. */
   silentUntilMs = 0;
   /** Answers that it is out of sessions until then. */
@@ -39,6 +44,7 @@ export class SimBmc {
 
   constructor(heap: EventHeap, wallStartMs: number, target: BmcSwitch) {
     this.#heap = heap;
+    this.#target = target;
     // The BMC lives on when whoever asked dies: its time is the world's.
     const clock: Clock = {
       nowMs: () => wallStartMs + heap.nowMs,
@@ -46,23 +52,23 @@ export class SimBmc {
       after: (delayMs, callback) => heap.after(delayMs, callback),
     };
     const fru = ` Product Serial : ${target.serial}\n`;
-    this.#imitated = Object.defineProperties(
-      imitatedBmc({ password: bmcPassword, guid: target.guid, fru, powerDelayMs: 1_500 }),
-      {
-        power: {
-          get: () => (target.isOn() ? 'on' : 'off'),
-          set: (state: string) => {
-            target.switchPower(state === 'on');
-          },
-        },
-        bootFlags: {
-          get: () => target.bootFlags,
-          set: (flags: BootFlags) => {
-            target.bootFlags = flags;
-          },
+    const own = { password: bmcPassword, guid: target.guid, fru, powerDelayMs: 1_500 };
+    // What a soft off does to the machine is the machine's own.
+    const asked = { softOff: target.manners.bmc, stopsAfterMs: undefined };
+    this.#imitated = Object.defineProperties(imitatedBmc({ ...own, ...asked }), {
+      power: {
+        get: () => (target.isOn() ? 'on' : 'off'),
+        set: (state: string) => {
+          target.switchPower(state === 'on');
         },
       },
-    );
+      bootFlags: {
+        get: () => target.bootFlags,
+        set: (flags: BootFlags) => {
+          target.bootFlags = flags;
+        },
+      },
+    });
     this.#exec = imitatedIpmitool(clock, this.#imitated);
   }
 
@@ -91,12 +97,17 @@ export class SimBmc {
     if (this.#imitated.silent) return this.#exec.run(request, signal);
     if (nowMs < this.busyUntilMs) return refused('Error: insufficient resources for session');
     if (nowMs < this.lockedUntilMs) return refused('> RAKP 2 message indicates: unauthorized name');
-    return this.#exec.run(request, signal);
+    const result = await this.#exec.run(request, signal);
+    const isSoftOff = request.args.join(' ').includes(softOff);
+    const isTaken = result.kind === 'exited' && result.code === 0 && !this.#imitated.lying;
+    if (isSoftOff && isTaken) this.#target.askToStop();
+    return result;
   }
 }
 
 /** Chassis Control of IPMI 2.0 §28.3, as ipmitool's arguments. */
 const chassisControl = 'raw 0x00 0x02';
+const softOff = `${chassisControl} 0x05`;
 
 function addressOf({ args }: ExecRequest): string {
   return args[args.indexOf('-H') + 1] ?? '';

@@ -11,6 +11,7 @@ import {
 import { reservedValues } from '@rackwright/controlplane';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { bmcPassword } from './bmc.ts';
+import { shutdownTimeoutOf } from './manners.ts';
 import { simSecrets } from './operators/secrets.ts';
 import { agentPublicKey } from './rack-agent.ts';
 import type { WorldView } from './view.ts';
@@ -61,8 +62,10 @@ export async function putHost(
   seed: number,
 ): Promise<void> {
   const name = `hosts/h${index}`;
+  const timeoutSeconds = shutdownTimeoutOf(seed, index);
   const spec = create(HostSpecSchema, {
     goal,
+    ...(timeoutSeconds === undefined ? {} : { shutdown: { timeoutSeconds } }),
     // Every second host reads its disks again at once.
     cleaning: { powerCycleCheck: (seed + index) % 2 === 1 ? IMMEDIATE : UNSPECIFIED },
     rack: 'racks/r1',

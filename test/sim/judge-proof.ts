@@ -174,7 +174,7 @@ export class ProofJudge {
     const { drives, power, images, work } = this.#parts.logs;
     for (; this.#powerRead < power.length; this.#powerRead++) {
       const event = power[this.#powerRead];
-      if (event?.by !== 'person' || !event.on) continue;
+      if (event === undefined || event.by === 'bmc' || !event.on) continue;
       for (const { serial } of this.#drivesOf(event.machine)) this.#used(serial);
     }
     for (; this.#drivesRead < drives.length; this.#drivesRead++) {

@@ -12,6 +12,7 @@ import { BrakeJudge } from './judge-brakes.ts';
 import { CertificateJudge } from './judge-certificates.ts';
 import { DeviceJudge } from './judge-devices.ts';
 import { ProofJudge } from './judge-proof.ts';
+import { ShutdownJudge } from './judge-shutdown.ts';
 import { StepJudge } from './judge-steps.ts';
 import { type JudgedHost, type JudgeParts, machineOf } from './judged.ts';
 import { PoolJudge } from './pools/judge.ts';
@@ -39,6 +40,7 @@ export class Judge {
   readonly #devices: DeviceJudge;
   readonly #certificates: CertificateJudge;
   readonly #brakes: BrakeJudge;
+  readonly #shutdowns: ShutdownJudge;
   readonly #steps: StepJudge;
   readonly #proof: ProofJudge;
   readonly #workflows: WorkflowJudge;
@@ -57,6 +59,7 @@ export class Judge {
     this.#brakes = new BrakeJudge(found, () => this.#goesBack(lostWorkMs));
     const begun = (event: DriveEvent) => this.#brakes.begun(event);
     this.#devices = new DeviceJudge(parts, this.#hosts, found, begun);
+    this.#shutdowns = new ShutdownJudge(parts, found);
     this.#steps = new StepJudge(parts, this.#hosts, found);
     this.#proof = new ProofJudge(parts, this.#hosts, found);
     this.#certificates = new CertificateJudge(parts, found);
@@ -111,6 +114,7 @@ export class Judge {
     const wrote = this.#readChanges();
     const acted = this.#devices.look();
     this.#discovery.look();
+    this.#shutdowns.look();
     this.#steps.look();
     this.#proof.look();
     this.#workflows.look();
@@ -211,6 +215,7 @@ export class Judge {
   /** For so long, work that the store knows no more may still be carried out. */
   #goesBack(forMs: number): void {
     this.#devices.restored(forMs);
+    this.#shutdowns.restored(forMs);
     this.#steps.restored(forMs);
     this.#workflows.restored(forMs);
     this.#discovery.restored(forMs);
@@ -278,6 +283,7 @@ export class Judge {
     this.#hosts.set(key, host);
     this.#discovery.changed(host);
     this.#devices.ordered(record);
+    this.#shutdowns.changed(before, host);
     this.#proof.changed(before, record);
     this.#steps.changed(record);
     this.#workflows.changed(record);

@@ -6,6 +6,7 @@ import { type Gate, makeGate } from '@rackwright/agent';
 import { type BmcSwitch, type BootFlags, SimBmc } from './bmc.ts';
 import type { DiskImage, DriveEvent, DriveTraits } from './drives.ts';
 import { SimDrive } from './drives.ts';
+import { type Manners, mannersOf } from './manners.ts';
 import { netbootedImage } from './pools/netboot.ts';
 import { phoneHome } from './pools/phone-home.ts';
 import { behaviourOf } from './pools/registry.ts';
@@ -18,9 +19,12 @@ export interface PowerEvent {
   readonly atMs: number;
   readonly machine: string;
   readonly on: boolean;
-  readonly by: 'bmc' | 'person';
+  /** `system`: what runs there has stopped by itself, or something else switches it on. */
+  readonly by: 'bmc' | 'person' | 'system';
   /** The BMC's address as it was when the command came. */
   readonly via: string;
+  /** What ran before. */
+  readonly ran: Booted['kind'];
 }
 
 /** What became of images on the machine's first disk, as the machine itself saw it. */
@@ -36,7 +40,7 @@ export interface ImageEvent {
   readonly act: 'begun' | 'written' | 'fetched' | 'booted' | 'proved' | 'stopped' | 'opened';
   readonly digest: string;
   readonly deployment: string;
-  readonly by: PowerEvent['by'] | 'itself';
+  readonly by: 'bmc' | 'person' | 'itself';
 }
 
 export type Booted =
@@ -66,6 +70,9 @@ export interface Board {
   readonly product: string;
 }
 
+/** From the last look at the power to a soft off, where the BMC is slow. */
+const askRaceMs = 30_000;
+const comesBackAfterMs = 1_500;
 /** How often a machine calls that is not heard. */
 const phoneHomeTries = 20;
 
@@ -98,8 +105,14 @@ export class SimMachine implements BmcSwitch {
   changed = false;
   /** Its network card has firmware to be flashed. */
   flashable = false;
+  readonly manners: Manners;
+  /** When it was asked to stop, simulated time. */
+  readonly asks: number[] = [];
+  /** Whether our runner has come up since it was switched on last. */
+  ranRunner = false;
   readonly #view: WorldView;
   readonly #logs: MachineLogs;
+  #offAtMs = Number.NEGATIVE_INFINITY;
   #power = 0;
   #boots = 0;
   /** The image that it got over the network last. */
@@ -115,6 +128,7 @@ export class SimMachine implements BmcSwitch {
     this.#view = view;
     this.#logs = logs;
     this.name = `m${index}`;
+    this.manners = mannersOf(view.seed, index);
     this.guid = Array.from({ length: 16 }, (_, at) => (index * 31 + at) & 0xff);
     this.serial = `S${index}`;
     this.mac = `52:54:00:00:00:${index.toString(16).padStart(2, '0')}`;
@@ -164,14 +178,39 @@ export class SimMachine implements BmcSwitch {
     this.#start();
   }
 
+  /** As its manners are; only what runs from its disk listens. */
+  askToStop(): void {
+    const { nowMs } = this.#view.heap;
+    this.#view.trace(`${this.name} is asked to stop`);
+    if (!this.#on) {
+      // A machine that stops between the last look and the order is nobody's mistake.
+      const offForMs = nowMs - this.#offAtMs;
+      if (offForMs > askRaceMs) this.#view.found('G2', `${this.name} is off, and a soft off came`);
+      this.#switch(true, 'system');
+      return;
+    }
+    this.asks.push(nowMs);
+    const { stopsAfterMs, comesBack } = this.manners;
+    if (this.booted.kind !== 'disk' || stopsAfterMs === undefined) return;
+    this.#later(stopsAfterMs, () => {
+      this.#switch(false, 'system');
+      this.#view.count('stopped when asked');
+      if (comesBack) this.#later(comesBackAfterMs, () => this.#switch(true, 'system'));
+    });
+  }
+
   #switch(on: boolean, by: PowerEvent['by']): void {
-    const atMs = this.#view.heap.nowMs;
+    const { nowMs: atMs } = this.#view.heap;
     this.#view.trace(`${this.name} power ${on ? 'on' : 'off'} by ${by}`);
-    this.#logs.power.push({ atMs, machine: this.name, on, by, via: this.bmc.switchedVia });
+    const { kind: ran } = this.booted;
+    this.#logs.power.push({ atMs, machine: this.name, on, by, via: this.bmc.switchedVia, ran });
     if (on === this.#on) return;
     this.#on = on;
+    this.ranRunner = false;
+    if (!on) this.#offAtMs = atMs;
     if (on) this.#start();
-    else this.#stop(by);
+    // A system stops by itself only when its BMC has asked it.
+    else this.#stop(by === 'system' ? 'bmc' : by);
   }
 
   #stop(by: ImageEvent['by']): void {
@@ -306,6 +345,7 @@ export class SimMachine implements BmcSwitch {
     const boot = { machine: this, box, bootToken, bootId, log, begins, works };
     const runner = new RunnerBox(this.#view, boot);
     this.booted = { kind: 'runner', runner };
+    this.ranRunner = true;
     runner.start();
   }
 }

@@ -13,6 +13,7 @@ import type { TemplateBook } from './workflows/recipes.ts';
 
 export interface WorldView {
   readonly heap: EventHeap;
+  readonly seed: number;
   readonly random: ReturnType<typeof seededRandom>;
   readonly chance: Chance;
   readonly planted: PlantedFault | undefined;

@@ -162,7 +162,7 @@ class World {
   #makeView(random: WorldView['random'], chance: WorldView['chance']): WorldView {
     const { seed, workflows = seed % 3 === 0, pools = seed % 11 === 5 } = this.#options;
     const view: WorldView = {
-      heap: this.#heap,
+      ...{ heap: this.#heap, seed },
       random,
       chance,
       planted: this.#options.planted,

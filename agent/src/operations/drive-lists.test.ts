@@ -28,6 +28,7 @@ function setUp(readDrives: ReadDrives | undefined, serial = 'HOST-1') {
     powerState: unused,
     setBootOverride: unused,
     setPower: unused,
+    softOff: unused,
     clearEventLog: unused,
     ...(readDrives === undefined
       ? {}

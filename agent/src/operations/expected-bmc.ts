@@ -19,11 +19,22 @@ export interface ExpectedBmc {
 /** Reads its identity live; how the attempt ends when it is another one, or does not say. */
 export async function openExpectedBmc(
   drivers: BmcDrivers,
-  { bmc, expectedIdentity }: Pick<agent.SetPower, 'bmc' | 'expectedIdentity'>,
+  request: Expecting,
   context: OperationContext,
 ): Promise<ExpectedBmc | FinalResult> {
-  const driver = await openBmc(drivers, bmc, context, expectedIdentity);
-  const identity = await driver.readIdentity(context.signal);
+  const driver = await openBmc(drivers, request.bmc, context, request.expectedIdentity);
+  return expectBmc(driver, request, context);
+}
+
+type Expecting = Pick<agent.SetPower, 'bmc' | 'expectedIdentity'>;
+
+/** The same of a BMC that was opened before: its address may lead elsewhere by now. */
+export async function expectBmc(
+  driver: BmcDriver,
+  { bmc, expectedIdentity }: Expecting,
+  { signal }: Pick<OperationContext, 'signal'>,
+): Promise<ExpectedBmc | FinalResult> {
+  const identity = await driver.readIdentity(signal);
   if (identity.kind !== 'ok') return resultOfBmc(identity);
   const bmcIdentity = identityToWire(identity.value);
   const difference = bmcIdentityDifference(expectedIdentity, bmcIdentity);

@@ -54,7 +54,7 @@ export function createExecutor(parts: ExecutorParts): Executor {
           return verifyAccess(drivers, driveLists, kind.value, context);
         case 'setPower':
           remember(operation, kind.value.bmc);
-          return setPower(drivers, kind.value, context);
+          return setPower(drivers, clock, operation, kind.value, context);
         case 'inspect':
           return inspect(looks, operation, kind.value, context);
         case 'runStep':

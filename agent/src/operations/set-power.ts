@@ -1,5 +1,6 @@
 /**
- * Asserts a power state, with a boot override when switching on.
+ * Asserts a power state, with a boot override when switching on. How a running system is asked to
+ * stop before its power is taken stands in `shut-down.ts`.
  *
  * 1. Identity is read live first; a BMC that is not the expected one is never told anything.
  * 2. An override is read back before power is switched on.
@@ -9,20 +10,24 @@
  * 4. A host that is on cannot be made to boot from elsewhere: that is a conflict, not a success
  *    (off and on are two operations of the engine).
  */
-import { create } from '@bufbuild/protobuf';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent } from '@rackwright/api';
 import type { BmcDriver, BootDevice } from '@rackwright/bmc';
+import type { Clock } from '@rackwright/platform';
 import type { FinalResult } from '@rackwright/results';
 import type { OperationContext } from '../session/index.ts';
 import { type BmcDrivers, failure, resultOfBmc } from './bmc-access.ts';
-import { openExpectedBmc } from './expected-bmc.ts';
+import { expectBmc, openExpectedBmc } from './expected-bmc.ts';
+import { shutDown, shutdownLeftMs } from './shut-down.ts';
 
 /** When to ask again for a host that has to be switched off first. */
 const alreadyOnRetryMs = 10_000;
 
 export async function setPower(
   drivers: BmcDrivers,
+  clock: Clock,
+  operation: agent.Operation,
   request: agent.SetPower,
   context: OperationContext,
 ): Promise<FinalResult> {
@@ -30,25 +35,35 @@ export async function setPower(
   const bmc = await openExpectedBmc(drivers, request, context);
   if ('kind' in bmc) return bmc;
   const { driver, bmcIdentity } = bmc;
-  const end = request.on
-    ? await switchOn(driver, drivers, request, context)
-    : await switchOff(driver, context);
-  if (end !== undefined) return end;
-  const observations = create(agent.ObservationsSchema, { bmcIdentity, poweredOn: request.on });
-  return { kind: 'complete', observations };
-}
-
-/** Undefined when the state holds. */
-async function switchOff(
-  driver: BmcDriver,
-  context: OperationContext,
-): Promise<FinalResult | undefined> {
+  const { on } = request;
+  if (on) {
+    const end = await switchOn(driver, drivers, request, context);
+    if (end !== undefined) return end;
+    return complete({ bmcIdentity, poweredOn: on });
+  }
   await context.begin();
   await context.closeGrants();
-  const off = await driver.setPower('off', context.signal);
-  return off.kind === 'ok' ? undefined : resultOfBmc(off);
+  const leftMs = shutdownLeftMs(operation, context);
+  if (leftMs === undefined) {
+    const off = await driver.setPower('off', context.signal);
+    return off.kind === 'ok' ? complete({ bmcIdentity, poweredOn: on }) : resultOfBmc(off);
+  }
+  const prove = async () => {
+    const still = await expectBmc(driver, request, context);
+    return 'kind' in still ? still : undefined;
+  };
+  const down = await shutDown({ driver, clock, context, prove }, leftMs);
+  if (down.kind !== 'off') return down;
+  return complete({ bmcIdentity, poweredOn: on, shutdown: down.shutdown });
 }
 
+function complete(
+  observed: Exclude<MessageInitShape<typeof agent.ObservationsSchema>, agent.Observations>,
+): FinalResult {
+  return { kind: 'complete', observations: create(agent.ObservationsSchema, observed) };
+}
+
+/** Undefined when it is on. */
 async function switchOn(
   driver: BmcDriver,
   drivers: BmcDrivers,

@@ -39,6 +39,10 @@ describe('R8: what is missing or unknown is never success', () => {
       case: 'setPower',
       value: { bmc, on: false, bootFrom: agent.BootTarget.DISK },
     },
+    'set_power.shutdown_deadline': {
+      case: 'setPower',
+      value: { bmc, on: true, shutdownDeadline: { seconds: 1n } },
+    },
     'set_power.boot_macs': { case: 'setPower', value: runner },
     'set_power.grant_expire_time': {
       case: 'setPower',

@@ -53,6 +53,9 @@ function checkKind(kind: Extract<agent.Operation['kind'], { case: ExecutedKind }
 function checkSetPower(setPower: agent.SetPower): OperationCheck {
   const { on, bootFrom } = setPower;
   if (on === undefined) return missing('set_power.on');
+  if (on && setPower.shutdownDeadline !== undefined) {
+    return bad('set_power.shutdown_deadline', 'a host that is switched on shuts nothing down');
+  }
   switch (bootFrom) {
     // Power alone; the boot override stays as it is.
     case agent.BootTarget.UNSPECIFIED:

@@ -78,6 +78,24 @@ describe('deadlines of a control plane whose clock differs', () => {
     expect(Math.abs((grant?.expiresAtMs ?? 0) - nowMs - 60_000)).toBeLessThan(1000);
   });
 
+  test('tell how long a system may take to shut down in the same way', async () => {
+    const world = await connected();
+    let apartMs = 0;
+    world.work = async ({ kind, deadline }) => {
+      const shutdown = kind.case === 'setPower' ? kind.value.shutdownDeadline : undefined;
+      if (deadline !== undefined && shutdown !== undefined) {
+        apartMs = timestampMs(deadline) - timestampMs(shutdown);
+      }
+      return { kind: 'complete' };
+    };
+    const operation = world.power('h/1/1/1', { on: false });
+    const { deadline, kind } = operation;
+    if (deadline === undefined || kind.case !== 'setPower') throw new Error('no such order');
+    kind.value.shutdownDeadline = timestampFromMs(timestampMs(deadline) - 10 * hourMs - 60_000);
+    await world.issue(sentBy(world, 10 * hourMs, operation));
+    expect(apartMs).toBe(60_000);
+  });
+
   test('a grant knows on both clocks when it was opened, until a restart', async () => {
     const world = await connected();
     world.work = async (_operation, context) => {

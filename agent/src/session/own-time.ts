@@ -26,7 +26,14 @@ function ownKind(
   kind: agent.Operation['kind'],
   own: (time: Timestamp) => Timestamp,
 ): agent.Operation['kind'] {
-  if (kind.case !== 'setPower' || kind.value.grantExpireTime === undefined) return kind;
-  const grantExpireTime = own(kind.value.grantExpireTime);
-  return { case: 'setPower', value: { ...kind.value, grantExpireTime } };
+  if (kind.case !== 'setPower') return kind;
+  const { grantExpireTime, shutdownDeadline } = kind.value;
+  return {
+    case: 'setPower',
+    value: {
+      ...kind.value,
+      ...(grantExpireTime === undefined ? {} : { grantExpireTime: own(grantExpireTime) }),
+      ...(shutdownDeadline === undefined ? {} : { shutdownDeadline: own(shutdownDeadline) }),
+    },
+  };
 }

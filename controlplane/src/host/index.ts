@@ -33,6 +33,7 @@ export { heldBy } from './life/refusal.ts';
 export { isInUseOf, useOf } from './life/use-of.ts';
 export { descends, isSameLife, lifeOf } from './operation/lineage.ts';
 export { agentBackMs } from './operation/operation.ts';
+export { shutdownSeconds } from './operation/shutdown.ts';
 export { planFor } from './plan-for.ts';
 export { powerBack } from './power/pending-power.ts';
 export { createMethod, isCreation } from './request/request-ids.ts';

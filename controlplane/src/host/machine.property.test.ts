@@ -13,6 +13,8 @@ import {
   RunKind,
   RunPhase,
   RunSchema,
+  ShutdownMode,
+  ShutdownPolicySchema,
   store,
 } from '@rackwright/api';
 import fc from 'fast-check';
@@ -71,6 +73,9 @@ const requests: readonly HostRequest[] = [
   { kind: 'adopt', to: HostState.PROVISIONED, reason },
   { kind: 'powerOn', bootOldDiskReason: reason },
   { kind: 'powerOff' },
+  { kind: 'powerOff', shutdown: create(ShutdownPolicySchema, { mode: ShutdownMode.GRACEFUL }) },
+  { kind: 'powerOff', shutdown: create(ShutdownPolicySchema, { mode: ShutdownMode.FORCE }) },
+  { kind: 'skipWait' },
   { kind: 'powerReset', bootOldDiskReason: reason },
   { kind: 'abort', reason },
   { kind: 'resume', reason },

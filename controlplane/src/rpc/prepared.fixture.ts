@@ -196,6 +196,7 @@ export const asks: Readonly<Record<string, Ask>> = {
   powerOn: power(PowerAction.ON),
   powerOff: power(PowerAction.OFF),
   powerReset: power(PowerAction.RESET),
+  skipWait: power(PowerAction.SKIP_WAIT),
   abort: (hosts, name, requestId) => hosts.abortRun({ name, requestId }),
   resume: (hosts, name, requestId) => hosts.resumeRun({ name, requestId }),
   skip: (hosts, name, requestId) => hosts.skipStep({ name, reason: 'tried out', requestId }),

@@ -6,8 +6,10 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { clone, create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   ApiFailure,
+  agent,
   ClaimSchema,
   connect,
   DeletionSchema,
@@ -18,6 +20,7 @@ import {
   HostState,
   operatorClients,
   RunKind,
+  ShutdownSchema,
   StepState,
   store as wire,
 } from '@rackwright/api';
@@ -97,6 +100,19 @@ const cases: Readonly<Record<string, Case>> = {
   release: inUse,
   rescue: inUse,
   abort: { situation: { state: MANAGEABLE, kind: RunKind.INSPECT } },
+  skipWait: {
+    situation: { state: PROVISIONED, kind: RunKind.POWER },
+    prepare: (record) => {
+      const [step] = record.host?.status?.run?.steps ?? [];
+      const operation = record.operation?.operation;
+      if (step === undefined || operation === undefined) throw new Error('no run');
+      const startMs = nodeClock().nowMs();
+      const deadline = timestampFromMs(startMs + 3_600_000);
+      step.shutdown = create(ShutdownSchema, { startTime: timestampFromMs(startMs), deadline });
+      const value = create(agent.SetPowerSchema, { on: false, shutdownDeadline: deadline });
+      operation.kind = { case: 'setPower', value };
+    },
+  },
   resume: atHold,
   skip: atHold,
   retry: {

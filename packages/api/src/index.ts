@@ -85,6 +85,7 @@ export type { Pace } from './rpc/stream.ts';
 export type { KeyAndChain, ServerTls } from './rpc/tls.ts';
 export * as runner from './runner.ts';
 export { shownArguments } from './shown-arguments.ts';
+export { shutdownText } from './shutdown.ts';
 export { createHealthBoard, type HealthBoard } from './standard/health.ts';
 export { createReflection } from './standard/reflection.ts';
 export {

@@ -3,10 +3,12 @@
  *
  * Invariants of every implementation (the conformance suite holds them):
  * 1. `ok` means observed: the state was read back from the BMC, an accepted command is not enough.
+ *    Only `softOff` asks somebody else, the running system, and observes nothing of its answer.
  * 2. Acts assert a state and may be repeated; asserting the power state that already holds sends
  *    no switch.
  * 3. Every call ends within a bound of its own, and early when its signal is aborted.
  * 4. No result, message or log line carries the password.
+ * 5. A soft off never switches a machine on: it is sent only right after the power was read as on.
  *
  * It must not decide what a host may do: that is the control plane's business.
  */
@@ -126,6 +128,12 @@ export interface Asserted {
   readonly notes: readonly string[];
 }
 
+/** What a soft off came to: whether the system was asked at all. */
+export interface SoftOff {
+  /** False: the power was off, so nobody was asked. */
+  readonly asked: boolean;
+}
+
 export interface BmcProcessor {
   readonly manufacturer?: string;
   readonly model?: string;
@@ -170,6 +178,13 @@ export interface BmcDriver {
   setBootOverride(override: BootOverride, signal?: AbortSignal): Promise<BmcResult<Asserted>>;
   /** Asserts a power state (off is immediate, not a request to the system) and reads it back. */
   setPower(state: PowerState, signal?: AbortSignal): Promise<BmcResult<Asserted>>;
+  /**
+   * Asks the running system to shut down (soft off: DSP2046 `GracefulShutdown`, IPMI 2.0 §28.3
+   * option 5) and does not wait for it. `ok` means that the BMC has taken the order; the system may
+   * take its time, or ignore it. `failed: unsupported` means that the BMC has no soft off, and
+   * `failed: rejected` that it refused this one. A second one may disturb a system that shuts down.
+   */
+  softOff(signal?: AbortSignal): Promise<BmcResult<SoftOff>>;
   /**
    * Empties the event log and reads back that it is empty. One entry may be left: many BMCs log
    * the clearing itself.

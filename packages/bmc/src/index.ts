@@ -17,6 +17,7 @@ export {
   type BootOverride,
   type Firmware,
   type PowerState,
+  type SoftOff,
 } from './driver.ts';
 export { type GovernedCalls, Governor, Governors, type Look } from './governor.ts';
 export { type BmcHealth, defaultGovernorLimits, type GovernorLimits } from './governor-state.ts';

@@ -110,6 +110,9 @@ describe('the command line', () => {
     ],
     [['host', 'get', 'h1', '--request-id', 'a'], '--request-id'],
     [['host', 'power', 'off', 'h1', '--boot-old-disk', 'a'], '--boot-old-disk'],
+    [['host', 'power', 'on', 'h1', '--graceful'], '--graceful'],
+    [['host', 'power', 'off', 'h1', '--graceful', '--force'], 'give one of them'],
+    [['host', 'power', 'reset', 'h1', '--force', '--shutdown-timeout', '60'], 'waits for nobody'],
   ])('%j ends with exit code 2 and says what is right', async (args, message) => {
     const { code, err, out } = await runOver(args);
     expect(err).toContain(message);

@@ -1,4 +1,4 @@
-import { BmcProtocol } from '@rackwright/api';
+import { BmcProtocol, ShutdownMode } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { parseManifest } from './manifest.ts';
 
@@ -104,4 +104,24 @@ test('tells all problems of a CSV file, each with its line', () => {
   );
   expect(problems('m.csv', 'host\n"h1\n')).toContain('2: has a quoted text without its end');
   expect(problems('m.csv', '')[0]).toContain('1: is empty');
+});
+
+test('reads how power is taken from the system of a host', () => {
+  const [plain, forced] = lines(
+    'm.yaml',
+    `defaults: { rack: r1, shutdown: graceful, shutdownTimeout: 90 }
+hosts:
+  - { host: h1, serial: a }
+  - { host: h2, serial: b, shutdown: force }
+`,
+  );
+  const graceful = { mode: ShutdownMode.GRACEFUL, timeoutSeconds: 90 };
+  expect(plain?.expected.spec?.shutdown).toMatchObject(graceful);
+  expect(forced?.expected.spec?.shutdown?.mode).toBe(ShutdownMode.FORCE);
+  expect(
+    problems('m.csv', 'host,rack,serial,shutdown,shutdownTimeout\nh1,r1,a,softly,90s\n'),
+  ).toEqual([
+    '2: has "softly"; it must be graceful or force',
+    '2: has "90s" as shutdownTimeout; it must be whole seconds',
+  ]);
 });

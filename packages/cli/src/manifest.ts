@@ -20,6 +20,9 @@ import {
   ExpectedHostSchema,
   HostGoal,
   HostSpecSchema,
+  ShutdownMode,
+  type ShutdownPolicy,
+  ShutdownPolicySchema,
 } from '@rackwright/api';
 import { isMap, isScalar, isSeq, type Node, type YAMLMap } from 'yaml';
 import { parseEndpoint } from './commands/host-spec.ts';
@@ -58,6 +61,8 @@ const fields = [
   'protocol',
   'certificate',
   'goal',
+  'shutdown',
+  'shutdownTimeout',
   'labels',
 ] as const;
 type Field = (typeof fields)[number];
@@ -114,16 +119,33 @@ function lineOf({ line, values, labels }: Row, problems: Problems): ManifestLine
     if (protocol !== undefined) bmc.protocol = wordOf(protocols, protocol, line, problems) ?? 0;
   }
   if (goal !== undefined) spec.goal = wordOf(goals, goal, line, problems) ?? 0;
+  const shutdown = shutdownOf(values, line, problems);
+  if (shutdown !== undefined) spec.shutdown = shutdown;
   if (rack === undefined) problems.add(line, 'names no rack; give it here or in defaults');
   const match = { serial, mac: mac.toLowerCase().replaceAll('-', ':'), bmcAddress: matchBmc };
   const expected = create(ExpectedHostSchema, { match, labels: { ...labels }, spec });
   return { line, hostId: host, expected };
 }
 
+function shutdownOf(
+  { shutdown, shutdownTimeout }: Row['values'],
+  line: number,
+  problems: Problems,
+): ShutdownPolicy | undefined {
+  if (shutdown === undefined && shutdownTimeout === undefined) return undefined;
+  const policy = create(ShutdownPolicySchema, {});
+  if (shutdown !== undefined) policy.mode = wordOf(shutdownModes, shutdown, line, problems) ?? 0;
+  if (shutdownTimeout === undefined) return policy;
+  if (/^\d{1,9}$/.test(shutdownTimeout)) policy.timeoutSeconds = Number(shutdownTimeout);
+  else problems.add(line, `has "${shutdownTimeout}" as shutdownTimeout; it must be whole seconds`);
+  return policy;
+}
+
 const protocols: Readonly<Record<BmcProtocolId, BmcProtocol>> = {
   ipmi: BmcProtocol.IPMI,
   redfish: BmcProtocol.REDFISH,
 };
+const shutdownModes = { graceful: ShutdownMode.GRACEFUL, force: ShutdownMode.FORCE } as const;
 const goals = { available: HostGoal.AVAILABLE, manageable: HostGoal.MANAGEABLE } as const;
 
 function wordOf<T>(

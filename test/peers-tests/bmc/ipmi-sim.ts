@@ -19,7 +19,7 @@ export type Behaviour =
 export interface SimulatedBmc {
   readonly port: number;
   /** A file's text of the device's folder, or undefined. */
-  read(name: 'power' | 'boot' | 'log'): Promise<string | undefined>;
+  read(name: 'power' | 'boot' | 'log' | 'soft'): Promise<string | undefined>;
   close(): Promise<void>;
 }
 
@@ -76,6 +76,7 @@ case "$1 $2" in
   'get boot') echo "boot:$(cat boot 2>/dev/null || echo none)" ;;
   'set power') echo "power $3" >> log; ${setPower} ;;
   'set boot') ${setBoot} ;;
+  'set shutdown') echo "$3" >> soft ;;
 esac
 exit 0
 `;

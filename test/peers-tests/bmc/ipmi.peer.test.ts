@@ -89,6 +89,7 @@ async function makeRig(): Promise<BmcRig> {
       power: (await honest.read('power'))?.trim() === '1' ? 'on' : 'off',
       bootDevice: bootDevices[(await honest.read('boot'))?.trim() ?? 'none'] ?? 'none',
       switches: ((await honest.read('log')) ?? '').split('\n').length - 1,
+      softOffs: ((await honest.read('soft')) ?? '').split('\n').length - 1,
     }),
     nowMs: () => clock.suspendAwareMs(),
     close: async () => {

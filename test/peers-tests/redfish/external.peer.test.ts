@@ -25,6 +25,8 @@ const clock = nodeClock();
 const cases = [
   'reads the power state that the device has',
   'switches on and off, and the device is switched when it says so',
+  'asks a running system to shut down, once, and switches nothing itself',
+  'asks nothing of a machine that is off, and does not switch it on',
   'sets the boot override to network',
   'sets the boot override to disk',
   'sets the boot override to none',
@@ -41,6 +43,8 @@ const services: Readonly<Record<ForeignName, Exceptions>> = {
   'redfish-mockup-server': {
     // It is on, says yes, and stays on.
     'switches on and off, and the device is switched when it says so': /false !== true/,
+    // It is always on.
+    'asks nothing of a machine that is off, and does not switch it on': /asked: true/,
     // It asks nobody who they are.
     'calls a wrong password an authentication failure': /\+ 'ok'\n- 'authentication'/,
   },
@@ -88,7 +92,7 @@ class External {
     const isSet = boot['BootSourceOverrideEnabled'] !== 'Disabled';
     const target = isSet ? (boot['BootSourceOverrideTarget'] ?? '') : '';
     const power = system['PowerState'] === 'On' ? 'on' : 'off';
-    return { power, bootDevice: devices[target] ?? 'none', switches: 0 };
+    return { power, bootDevice: devices[target] ?? 'none', switches: 0, softOffs: undefined };
   }
 
   async #get(path: string): Promise<Record<string, unknown>> {

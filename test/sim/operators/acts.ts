@@ -8,6 +8,7 @@ import {
   PowerAction,
   PowerCycleCheck,
   PowerMismatchPolicy,
+  ShutdownMode,
 } from '@rackwright/api';
 import { bmcPassword } from '../bmc.ts';
 import type { SimMachine } from '../machine.ts';
@@ -109,10 +110,13 @@ const power: Act = {
   name: 'power',
   weight: 6,
   prepare: ({ host, requestId, pick }) => {
-    const action = pick([PowerAction.ON, PowerAction.OFF, PowerAction.RESET]);
+    const { ON, OFF, RESET, SKIP_WAIT } = PowerAction;
+    const action = pick([ON, OFF, RESET, SKIP_WAIT]);
     const bootOldDiskReason = pick(['', '', 'to see what is on it']);
     const { name } = host.host;
-    return ({ hosts }) => hosts.setHostPower({ name, action, bootOldDiskReason, requestId });
+    const asked = pick([{}, {}, { shutdown: { mode: ShutdownMode.GRACEFUL, timeoutSeconds: 40 } }]);
+    const request = { name, action, bootOldDiskReason, requestId, ...asked };
+    return ({ hosts }) => hosts.setHostPower(request);
   },
 };
 
@@ -191,6 +195,8 @@ const spec: Act = {
       ['spec.cleaning', { cleaning: { powerCycleCheck: PowerCycleCheck.IMMEDIATE } }],
       ['spec.cleaning', { cleaning: { powerCycleCheck: PowerCycleCheck.NEXT_BOOT } }],
       ['spec.boot_macs', { bootMacs: ['nonsense'] }],
+      ['spec.shutdown.mode', { shutdown: { mode: ShutdownMode.FORCE } }],
+      ['spec.shutdown.mode', { shutdown: { mode: ShutdownMode.UNSPECIFIED } }],
     ] as const);
     const update = { name: host.host.name, spec: change as object };
     const updateMask = { paths: [path] };

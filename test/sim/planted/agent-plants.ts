@@ -108,4 +108,20 @@ export const agentPlants: readonly Plant[] = [
     replace: 'return this.#runs();',
     caughtBy: test('agent/src/session/brakes.test.ts', 'ends as frozen'),
   },
+  {
+    name: 'forcesTooEarly',
+    breaks: 'a system that was asked to shut down has its time until the deadline',
+    file: 'agent/src/operations/shut-down.ts',
+    find: 'const endsAtMs = clock.suspendAwareMs() + leftMs;',
+    replace: 'const endsAtMs = clock.suspendAwareMs() + leftMs / 4;',
+    caughtBy: { kind: 'simulation', pools: true, rule: 'G1' },
+  },
+  {
+    name: 'pressesWhatIsOff',
+    breaks: 'a soft off never switches a machine on',
+    file: 'packages/bmc/src/ipmi/driver.ts',
+    find: "if (before.value === 'off') return ok({ asked: false });",
+    replace: '',
+    caughtBy: test('agent/src/operations/shut-down.test.ts', 'that is off is asked nothing'),
+  },
 ];

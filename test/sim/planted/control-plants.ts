@@ -318,4 +318,15 @@ export const controlPlants: readonly Plant[] = [
     replace: '',
     caughtBy: test('controlplane/src/host/explain/waiting.test.ts', 'a run that waits for'),
   },
+  {
+    name: 'deadlineOfEachAttempt',
+    breaks: 'no attempt moves the deadline of a shutdown later',
+    file: 'controlplane/src/host/operation/shutdown.ts',
+    find: 'isPending(known) ? known : {};',
+    replace: '{};\n  void known;',
+    caughtBy: test(
+      'controlplane/src/host/operation/shutdown.test.ts',
+      'the deadline stays where it was',
+    ),
+  },
 ];

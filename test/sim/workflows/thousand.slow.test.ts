@@ -43,7 +43,7 @@ steps:
 function calmView(heap: EventHeap, storage: StoreBox): WorldView {
   const random = seededRandom(1);
   return {
-    ...{ heap, random, chance: makeChance(random, () => false), planted: undefined },
+    ...{ heap, seed: 1, random, chance: makeChance(random, () => false), planted: undefined },
     ...{
       workflows: true,
       batches: true,

@@ -27,6 +27,7 @@ import { busyText, busyWith, deletionActor } from '../life/busy.ts';
 import { hasWhatRunsNeed, mayTryAgain } from '../life/goal.ts';
 import { refused } from '../life/refusal.ts';
 import { cancelOperation } from '../operation/operation.ts';
+import { endShutdownWait, shutdownUnderWay } from '../operation/shutdown.ts';
 import { endRun, startRun } from '../run/engine.ts';
 import { isForced, leaveBehind, limitCall, whyNotWaited } from '../run/forced.ts';
 import { stepFailure } from '../turn/step-failure.ts';
@@ -69,11 +70,20 @@ export function remove(turn: Turn, request: DeleteRequest, by: Requester): Refus
   if (isForced(turn) && context.tombstones >= tombstonesMax)
     return refused(turn, 'limit', tooManyRemains);
   if (run === undefined) return undefined;
-  if (isForced(turn)) limitCall(turn);
+  if (isForced(turn)) forceOn(turn, run);
   const leadsThere = run.kind === RunKind.RELEASE || run.requestedBy === deletionActor;
   if (run.kind === RunKind.DELETE || (leadsThere && !isForced(turn))) return undefined;
   abortFor(turn, run, 'the host is to be deleted', by);
   return undefined;
+}
+
+/** Nobody waits any longer than for one call, nor for a system to shut down. */
+function forceOn(turn: Turn, run: Run): void {
+  limitCall(turn);
+  const shutdown = shutdownUnderWay(turn.record, currentStep(run));
+  if (shutdown === undefined || run.kind !== RunKind.DELETE) return;
+  endShutdownWait(turn, shutdown);
+  cancelOperation(turn);
 }
 
 /** What must not be stopped ends first, or is left behind. */

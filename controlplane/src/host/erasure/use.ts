@@ -14,7 +14,10 @@ export function observePower(turn: Turn, on: boolean): void {
   const seenOff = status.poweredOn === false;
   const wasOff = seenOff || status.state === HostState.AVAILABLE;
   status.poweredOn = on;
-  if (!on) turn.record.switchedOnRun = 0n;
+  if (!on) {
+    turn.record.switchedOnRun = 0n;
+    turn.record.inRunner = false;
+  }
   if (on && wasOff && !isOnByOrder(turn, seenOff)) {
     suspectUse(turn, 'seen switched on without an order');
   }

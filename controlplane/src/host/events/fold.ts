@@ -33,6 +33,7 @@ import { bootOperationId } from '../operation/boots.ts';
 import { closeOpen } from '../operation/open-operations.ts';
 import { operationParts } from '../operation/operation.ts';
 import { late, noteSettled, tooLateToAct, verdictBefore } from '../operation/settled.ts';
+import { isWaitEnded } from '../operation/shutdown.ts';
 import { bootAgain, completeStep, failStep, interruptStep, retryStep } from '../run/engine.ts';
 import { giveUpStep, isForcedRemoval } from '../run/forced.ts';
 import { addProofAtEnd } from '../run/proof-steps.ts';
@@ -190,6 +191,8 @@ function foldComplete(turn: Turn, { run, step }: Attempt, result: agent.Complete
   noteDrives(turn, result.observations);
   const failure = whyNotToAct(turn, run, step) ?? definition.complete(turn, run, step, result);
   if (failure === undefined) {
+    // What takes over from our runner may have something to lose.
+    if (step.handOff) turn.record.inRunner = false;
     addProofAtEnd(turn, run);
     completeStep(turn, run, step);
   } else if ('checkOf' in checkAgain(turn)) retryStep(turn, run, step, {}, {});
@@ -354,7 +357,8 @@ function foldFailed(turn: Turn, { run, step }: Attempt, result: agent.Failed): v
     interruptStep(turn, run, step, result.message, cut(result.lastProgress, progressMax));
     return;
   }
-  if ('checkOf' in checkAgain(turn) && run.abort === undefined) {
+  const isCheck = 'checkOf' in checkAgain(turn) && run.abort === undefined;
+  if (isCheck || isWaitEnded(turn, run, step, result)) {
     retryStep(turn, run, step, {}, {});
     return;
   }

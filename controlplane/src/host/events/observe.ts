@@ -53,6 +53,7 @@ function foldRunnerReady(turn: Turn, ready: agent.RunnerReady): void {
   if (run === undefined || parts === undefined || parts.runNumber !== run.number) return;
   if (ready.bootOperationId !== bootOperationId(turn, run)) return;
   turn.record.runner = ready;
+  turn.record.inRunner = true;
   // What is listed is what runs: neither knows a runner's step under an engine step's name.
   const runnerSteps = offered(ready.steps);
   if (runnerSteps.length === 0) return;

@@ -41,6 +41,7 @@ import { tellDeployment } from './deployment.ts';
 import { abortCauses, pauseEnd, stayOf } from './person.ts';
 import { tellPower } from './power.ts';
 import { nameOf } from './run.ts';
+import { shutdownCause, tellShutdown } from './shutdown.ts';
 import type { Told } from './told.ts';
 import { tellHold, tellRest, tellUse } from './use.ts';
 import { tellWaiting } from './waiting.ts';
@@ -139,15 +140,19 @@ function tellRun(
     };
     const ofAbort = abortCauses(run, step);
     if (ofAbort.length > 0) return { ...told, causes: ofAbort, blocker: 'the step under way' };
-    const ofDeployment = tellDeployment(record, run, step, progress);
-    return { ...told, ...tellLastFailure(record), ...ofDeployment };
+    const ofStep = tellShutdown(record, run, step) ?? tellDeployment(record, run, step, progress);
+    return { ...told, ...tellLastFailure(record), ...ofStep };
   }
   const { message, since } = run.waiting;
   const waits = tellWaiting(record, run, context);
   const againTime = record.operation?.notBefore ?? record.call?.notBefore ?? pauseEnd(step);
   return {
     headline: `${display}: ${at}`,
-    causes: [...(waits?.causes ?? [{ text: message, since }]), ...placeOf(run, progress)],
+    causes: [
+      ...(waits?.causes ?? [{ text: message, since }]),
+      ...shutdownCause(record, step),
+      ...placeOf(run, progress),
+    ],
     blocker: waits?.blocker ?? '',
     since,
     nextAttemptTime: waits?.braked === undefined ? againTime : waits.braked.nextAttemptTime,

@@ -12,6 +12,7 @@ import {
   RunOutcome,
   type RunStep,
   StepState,
+  shutdownText,
   type store,
 } from '@rackwright/api';
 import { noUsualTimes, type UsualTimes } from '../fleet/usual.ts';
@@ -30,6 +31,7 @@ export function explainEndedRun(
     run.error?.message,
     run.error?.detail,
     ...run.steps.map(skipText),
+    ...run.steps.map(shutdownOf),
     abortText(run),
   ].filter((text): text is string => text !== undefined && text !== '');
   return create(ExplanationSchema, {
@@ -82,6 +84,13 @@ function skipText(step: RunStep): string {
   const { skip } = step;
   if (skip === undefined) return '';
   return `${nameOf(step)} was skipped by ${skip.by}${skip.reason === '' ? '' : `: ${skip.reason}`}`;
+}
+
+/** "power.off: the system shut down by itself, after 12 seconds"; empty: nothing to be said. */
+function shutdownOf(step: RunStep): string {
+  const { shutdown } = step;
+  if (shutdown?.duration === undefined) return '';
+  return `${nameOf(step)}: ${shutdownText(shutdown)}`;
 }
 
 /** Of an old run nothing is advised: what came after it says more. */

@@ -128,7 +128,7 @@ function tryNow(record: store.HostRecord): string[] {
 }
 
 /** A removal that has begun is not stopped, nor is what is being stopped already. */
-function endRun(record: store.HostRecord, { kind, abort }: Run): string[] {
+export function endRun(record: store.HostRecord, { kind, abort }: Run): string[] {
   if (kind === RunKind.DELETE || abort !== undefined) return [];
   return [`or end the run: rackwright host abort ${hostId(record)}`];
 }

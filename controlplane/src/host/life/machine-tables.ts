@@ -136,6 +136,11 @@ export const requests: { readonly [R in RequestKind]: { readonly [S in State]: C
   abort: everywhere(
     refuse('no run holds the host; there is nothing to abort, ask for what you want'),
   ),
+  skipWait: everywhere(
+    refuse(
+      'no run of the host waits for its system to shut down; to switch it off, ask for power off',
+    ),
+  ),
   resume: { ...everywhere(nobodyAsked), [HostState.MANAGEABLE]: accept },
   skip: everywhere(nobodyAsked),
   retry: everywhere(accept),
@@ -217,6 +222,7 @@ export const requestsDuringRun: { readonly [R in RequestKind]: { readonly [K in 
   powerOn: noPowerWhileAny,
   powerOff: noPowerWhileAny,
   powerReset: noPowerWhileAny,
+  skipWait: whileAny(accept),
   abort: {
     ...whileAny(accept),
     [RunKind.DELETE]: refuse(

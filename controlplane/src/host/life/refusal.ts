@@ -17,7 +17,7 @@ import { lookFirstReason, missing } from './goal.ts';
 import { requests, requestsDuringRun } from './machine-tables.ts';
 
 /** Requests that are about the run itself: where the host stands does not matter. */
-const steering: ReadonlySet<RequestKind> = new Set(['abort', 'resume', 'skip']);
+const steering: ReadonlySet<RequestKind> = new Set(['abort', 'resume', 'skip', 'skipWait']);
 
 const powering: ReadonlySet<RequestKind> = new Set(['powerOn', 'powerOff', 'powerReset']);
 
@@ -47,6 +47,7 @@ const interrupting: ReadonlySet<RequestKind> = new Set([
   'rescue',
   'powerOff',
   'powerReset',
+  'skipWait',
 ]);
 
 /** They switch the host or boot something else: its user's matter, whichever person asks. */

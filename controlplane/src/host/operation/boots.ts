@@ -46,6 +46,7 @@ export function bootOnceMore(turn: Turn, run: Run): void {
  * undone: nobody saw what ran since its runner was last heard.
  */
 export function bootAfterLoss(turn: Turn, run: Run): void {
+  turn.record.inRunner = false;
   const erased = run.steps.findIndex(
     ({ name, state }) => isErasure(name) && state === StepState.SUCCEEDED,
   );

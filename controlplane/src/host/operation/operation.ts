@@ -19,6 +19,7 @@ import {
   waitForAgent,
 } from '../turn/turn.ts';
 import { descends, lifeOf } from './lineage.ts';
+import { orderShutdown } from './shutdown.ts';
 
 /** "<host uid>/<run>/<step>/<attempt>": names one attempt for ever. */
 export function operationId(turn: Turn, run: Run, stepIndex: number, attempt: number): string {
@@ -112,10 +113,12 @@ export function ensureSent(turn: Turn, run: Run, timeoutMs: number): SendState {
   const step = run.steps[run.currentStep];
   const ownMs = ownTimeoutMs(step) ?? timeoutMs;
   const queueMs = step === undefined ? 0 : queueTimeoutMs(step, turn.context.timing);
-  slot.operation.deadline = later(turn, queueMs + ownMs);
+  // What a system takes to shut down is no time of the step's own.
+  const waitMs = step === undefined ? 0 : orderShutdown(turn, run, step, slot.operation);
+  slot.operation.deadline = later(turn, queueMs + waitMs + ownMs);
   openGrantFromNow(turn, slot.operation);
   if (step !== undefined) {
-    step.deadline = later(turn, ownMs);
+    step.deadline = later(turn, waitMs + ownMs);
     noteWriteSent(turn, step);
   }
   // A BMC that did not answer is waited for until it has, also while it is asked again.

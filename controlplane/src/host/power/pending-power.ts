@@ -25,10 +25,12 @@ export function keepPower(turn: Turn, request: PowerRequest, by: string): void {
   // One that stands in the runner is on already, and is to boot its disk.
   const isReset = request.kind === 'powerOn' && standsInRunner(turn.record);
   const kind = isReset ? 'powerReset' : request.kind;
+  const shutdown = request.kind === 'powerOn' ? undefined : request.shutdown;
   turn.record.pendingPower = create(store.PendingPowerSchema, {
     steps: [...stepsOf[kind]],
     by,
     bootOldDiskReason: request.kind === 'powerOff' ? '' : request.bootOldDiskReason,
+    ...(shutdown === undefined ? {} : { shutdown }),
   });
 }
 
@@ -77,7 +79,7 @@ function isLeftInRunner({ state, run, poweredOn }: HostStatus): boolean {
 
 /** Begins the command that waits, or drops it when it would be refused by now; whether it began. */
 export function startPower(turn: Turn, pending: store.PendingPower): boolean {
-  const { by, steps } = pending;
+  const { by, steps, shutdown } = pending;
   const request = requestOf(pending);
   const refusal =
     by === system
@@ -89,7 +91,7 @@ export function startPower(turn: Turn, pending: store.PendingPower): boolean {
   }
   delete turn.record.pendingPower;
   const listed = steps.map((step) => ({ step, arguments: {} }));
-  startRun(turn, RunKind.POWER, by, listed);
+  startRun(turn, RunKind.POWER, by, listed, shutdown);
   return true;
 }
 

@@ -8,10 +8,19 @@ import { tooWeakFor } from '../erasure/device-plan.ts';
 import { refused } from '../life/refusal.ts';
 import { isRestoredHold } from '../life/restored.ts';
 import { cancelOperation } from '../operation/operation.ts';
+import { endShutdownWait, shutdownUnderWay } from '../operation/shutdown.ts';
 import { keepPower, refusalOfOldDisk } from '../power/pending-power.ts';
 import { startRun } from '../run/engine.ts';
 import { automaticSteps } from '../run/render.ts';
-import { activeRun, causedBy, currentStep, now, runKindName, type Turn } from '../turn/turn.ts';
+import {
+  activeRun,
+  causedBy,
+  currentStep,
+  hasPassed,
+  now,
+  runKindName,
+  type Turn,
+} from '../turn/turn.ts';
 import type { HostRequest, Refusal, RequestedStep, Requester } from '../turn/types.ts';
 import { isCreation } from './request-ids.ts';
 import {
@@ -76,6 +85,8 @@ export function foldRequest(turn: Turn, request: HostRequest, by: Requester): Re
     case 'powerOn':
     case 'powerReset':
       return power(turn, request, by);
+    case 'skipWait':
+      return skipWait(turn);
     case 'abort':
       return abort(turn, request.reason, by);
     case 'releaseHold':
@@ -173,6 +184,20 @@ function power(
   keepPower(turn, request, by.actor);
   const reason = request.kind === 'powerOff' ? '' : request.bootOldDiskReason;
   if (reason !== '') causedBy(turn, by.actor, `${request.kind} from the old disk: ${reason}`);
+  return undefined;
+}
+
+/** The attempt that waits is stopped; the next one forces (`shutdown.ts`). */
+function skipWait(turn: Turn): Refusal | undefined {
+  const run = activeRun(turn.status);
+  const step = run?.abort === undefined && run !== undefined ? currentStep(run) : undefined;
+  const shutdown = shutdownUnderWay(turn.record, step);
+  if (shutdown === undefined || hasPassed(turn, shutdown.deadline)) {
+    const why = 'no run of it waits for its system to shut down; let its run go on, or abort it';
+    return refused(turn, 'nothingToDo', why);
+  }
+  endShutdownWait(turn, shutdown);
+  cancelOperation(turn);
   return undefined;
 }
 

@@ -17,6 +17,7 @@ import {
   RunPhase,
   RunSchema,
   type RunStep,
+  type ShutdownPolicy,
   StepState,
 } from '@rackwright/api';
 import { reachProblem } from '../../steps/index.ts';
@@ -32,6 +33,7 @@ import {
   type Postponement,
   putOperation,
 } from '../operation/operation.ts';
+import { shutdownOfRun } from '../operation/shutdown.ts';
 import { hasRunnerPlace } from '../turn/brake.ts';
 import { stepFailure } from '../turn/step-failure.ts';
 import { engineSteps, isBootStep } from '../turn/step-names.ts';
@@ -62,17 +64,22 @@ import { beginUse } from './steps/power.ts';
 import type { OperationOptions } from './steps/step-definition.ts';
 import { stepDefinition } from './steps.ts';
 
-/** Starts a run. `requested` are the steps that somebody listed; undefined means automatic. */
+/**
+ * Starts a run. `requested` are the steps that somebody listed; undefined means automatic.
+ * `shutdown`: how it is to take power, as it was asked for; undefined: as the spec says.
+ */
 export function startRun(
   turn: Turn,
   kind: RunKind,
   requestedBy: string,
   requested?: readonly RequestedStep[],
+  shutdown?: ShutdownPolicy,
 ): void {
   const known = knownSteps(turn.context);
   const names = stepsOfRun(turn, kind, requested);
   const steps = names.map((wanted) => newStep(known, wanted));
-  enterRun(turn, kind, { requestedBy, manual: requested !== undefined, steps });
+  const asked = shutdown === undefined ? {} : { shutdown };
+  enterRun(turn, kind, { requestedBy, manual: requested !== undefined, steps, ...asked });
 }
 
 /** The run becomes the host's; whatever stood there has ended. */
@@ -83,7 +90,10 @@ export function enterRun(
   timeoutMs = turn.context.timing.runTimeoutMs,
 ): void {
   const { record, status, context } = turn;
+  const asked = more.shutdown as ShutdownPolicy | undefined;
   dropUsed(turn);
+  const steps = withProof(turn, kind, (more.steps ?? []) as RunStep[]);
+  const shutdown = shutdownOfRun(turn, steps, asked);
   record.runCount += 1n;
   const last = status.run;
   if (last?.phase === RunPhase.ENDED && last.number !== turn.endedBefore) turn.displaced.push(last);
@@ -95,8 +105,10 @@ export function enterRun(
     deadline: later(turn, timeoutMs),
     runnerVersion: context.facts.runnerVersion,
     ...more,
-    steps: withProof(turn, kind, (more.steps ?? []) as RunStep[]),
+    steps,
   });
+  if (shutdown === undefined) delete status.run.shutdown;
+  else status.run.shutdown = shutdown;
   addProofAtEnd(turn, status.run);
   if (kind === RunKind.CLEAN) beginClean(turn, status.run.requestedBy);
   if (endsLook.has(kind)) delete record.lookFirstSince;

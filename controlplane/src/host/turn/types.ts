@@ -18,6 +18,7 @@ import {
   type HostState,
   type PowerMismatchPolicy,
   type RerunClass,
+  type ShutdownPolicy,
   type StepExit,
   type store,
 } from '@rackwright/api';
@@ -59,8 +60,16 @@ type Asked =
   | { readonly kind: 'release' | 'rescue'; readonly reason: string }
   | { readonly kind: 'adopt'; readonly to: HostState; readonly reason: string }
   /** Boots from the disk; a dirty host needs a reason for that. */
-  | { readonly kind: 'powerOn' | 'powerReset'; readonly bootOldDiskReason: string }
-  | { readonly kind: 'powerOff' }
+  | { readonly kind: 'powerOn'; readonly bootOldDiskReason: string }
+  | {
+      readonly kind: 'powerReset';
+      readonly bootOldDiskReason: string;
+      /** Goes before the spec's, field by field. */
+      readonly shutdown?: ShutdownPolicy;
+    }
+  | { readonly kind: 'powerOff'; readonly shutdown?: ShutdownPolicy }
+  /** Ends the wait for a system to shut down: it is forced off. */
+  | { readonly kind: 'skipWait' }
   | { readonly kind: 'abort'; readonly reason: string }
   /** Lets a run go on that waits for a person, with its present step or without it. */
   | { readonly kind: 'resume' | 'skip'; readonly reason: string }

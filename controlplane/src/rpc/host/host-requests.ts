@@ -10,6 +10,7 @@ import {
   HostState,
   PowerAction,
   type ProvisionHostRequest,
+  type SetHostPowerRequest,
   type store as wire,
 } from '@rackwright/api';
 import { namesOfNone } from '@rackwright/disk-image';
@@ -21,6 +22,7 @@ import { answerOf } from '../call/outcome.ts';
 import { type RpcDependencies, requester } from '../call/ports.ts';
 import { checkReason, checkRequestId } from '../call/texts.ts';
 import { quote, Violations } from '../call/violations.ts';
+import { checkShutdown } from '../spec/host-spec.ts';
 import { imageByDigest } from '../spec/image-by-digest.ts';
 import { deleteHost, lastSeen } from './delete-host.ts';
 import { checkDeployment, deployRequest } from './deploy-request.ts';
@@ -108,15 +110,7 @@ export function hostRequests(deps: RpcDependencies): Requests {
       const { hold, reason, physicallyDisconnected = false } = call;
       return ask(deps, call, { kind: 'releaseHold', hold, reason, physicallyDisconnected });
     },
-    setHostPower: (call) => {
-      const { action, bootOldDiskReason } = call;
-      const violations = new Violations();
-      checkReason('boot_old_disk_reason', bootOldDiskReason, violations);
-      const wanted = powerRequest(action, bootOldDiskReason);
-      if (wanted === undefined) violations.add('action', 'must be on, off or reset');
-      violations.throwIfAny();
-      return ask(deps, call, wanted ?? { kind: 'powerOff' });
-    },
+    setHostPower: (call) => setHostPower(deps, call),
     deleteHost: (call) => deleteHost(deps, call),
   };
 }
@@ -127,14 +121,36 @@ interface Call {
   readonly requestId: string;
 }
 
-function powerRequest(action: PowerAction, bootOldDiskReason: string): HostRequest | undefined {
+async function setHostPower(deps: RpcDependencies, call: SetHostPowerRequest): Promise<Host> {
+  const { action, bootOldDiskReason, shutdown } = call;
+  const violations = new Violations();
+  checkReason('boot_old_disk_reason', bootOldDiskReason, violations);
+  const wanted = powerRequest(call);
+  if (wanted === undefined) violations.add('action', 'must be on, off, reset or skip wait');
+  if (shutdown !== undefined) checkShutdown('shutdown', shutdown, violations);
+  const takesPower = action === PowerAction.OFF || action === PowerAction.RESET;
+  if (shutdown !== undefined && !takesPower) {
+    violations.add('shutdown', 'belongs to off and reset; leave it unset');
+  }
+  violations.throwIfAny();
+  return ask(deps, call, wanted ?? { kind: 'powerOff' });
+}
+
+function powerRequest({
+  action,
+  bootOldDiskReason,
+  shutdown,
+}: SetHostPowerRequest): HostRequest | undefined {
+  const asked = shutdown === undefined ? {} : { shutdown };
   switch (action) {
     case PowerAction.ON:
       return { kind: 'powerOn', bootOldDiskReason };
     case PowerAction.RESET:
-      return { kind: 'powerReset', bootOldDiskReason };
+      return { kind: 'powerReset', bootOldDiskReason, ...asked };
     case PowerAction.OFF:
-      return { kind: 'powerOff' };
+      return { kind: 'powerOff', ...asked };
+    case PowerAction.SKIP_WAIT:
+      return { kind: 'skipWait' };
     default:
       return undefined;
   }

@@ -66,6 +66,9 @@ const updatablePaths = [
   'spec.deletion',
   'spec.deletion.keep_power',
   'spec.deletion.keep_data',
+  'spec.shutdown',
+  'spec.shutdown.mode',
+  'spec.shutdown.timeout_seconds',
 ] as const;
 
 /** Handles one UpdateHost. */

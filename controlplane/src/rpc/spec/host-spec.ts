@@ -13,11 +13,13 @@ import {
   type HostSpec,
   PowerCycleCheck,
   RaidDrives,
+  ShutdownMode,
+  type ShutdownPolicy,
   UsbDisks,
   type VerificationPolicy,
 } from '@rackwright/api';
 import { bootMediumBytesMax, verificationPolicyProblem } from '@rackwright/erasure';
-import { protocolOf } from '../../host/index.ts';
+import { protocolOf, shutdownSeconds } from '../../host/index.ts';
 import { nameProblem } from '../call/names.ts';
 import { quote, type Violations } from '../call/violations.ts';
 import { checkRootDisk } from './root-disk.ts';
@@ -46,7 +48,18 @@ export function checkHostSpec(path: string, spec: HostSpec, violations: Violatio
   checkEnum(`${path}.goal`, HostGoal, spec.goal, violations);
   checkEnum(`${path}.power`, HostPower, spec.power, violations);
   if (spec.cleaning !== undefined) checkCleaning(`${path}.cleaning`, spec.cleaning, violations);
+  if (spec.shutdown !== undefined) checkShutdown(`${path}.shutdown`, spec.shutdown, violations);
   if (spec.rootDisk !== undefined) checkRootDisk(`${path}.root_disk`, spec.rootDisk, violations);
+}
+
+/** How power is taken from a running system, of a host or of one request. */
+export function checkShutdown(path: string, policy: ShutdownPolicy, violations: Violations): void {
+  checkEnum(`${path}.mode`, ShutdownMode, policy.mode, violations);
+  const { timeoutSeconds: seconds } = policy;
+  const { shortest, longest, usual } = shutdownSeconds;
+  if (seconds === undefined || (seconds >= shortest && seconds <= longest)) return;
+  const wanted = `it must be from ${shortest} to ${longest}, or unset for ${usual}`;
+  violations.add(`${path}.timeout_seconds`, `is ${seconds}; ${wanted}`);
 }
 
 /** What is wrong with a MAC address; undefined when it is one that a host can boot from. */

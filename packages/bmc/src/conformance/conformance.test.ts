@@ -67,6 +67,7 @@ function imitatedRig(breakIt: (driver: BmcDriver) => BmcDriver = (driver) => dri
       power: honestBmc.power,
       bootDevice: devices[honestBmc.bootFlags[1] >> 2] ?? 'none',
       switches: honestBmc.switches,
+      softOffs: honestBmc.softOffs,
     }),
     nowMs: () => clock.nowMs(),
     close: async () => {},
@@ -108,6 +109,7 @@ function patched(driver: BmcDriver, patch: Partial<BmcDriver>): BmcDriver {
     powerState: (signal) => driver.powerState(signal),
     setBootOverride: (override, signal) => driver.setBootOverride(override, signal),
     setPower: (state, signal) => driver.setPower(state, signal),
+    softOff: (signal) => driver.softOff(signal),
     clearEventLog: (signal) => driver.clearEventLog(signal),
     ...patch,
   };
@@ -165,6 +167,28 @@ const broken: readonly (readonly [string, string, (driver: BmcDriver) => BmcDriv
           void driver.setPower(state);
           const seen = await driver.powerState();
           return seen.kind === 'ok' && seen.value === state ? done : failed('notApplied', 'no');
+        },
+      }),
+  ],
+  [
+    'forces off instead of asking',
+    'asks a running system to shut down, once, and switches nothing itself',
+    (driver) =>
+      patched(driver, {
+        softOff: async (signal) => {
+          const off = await driver.setPower('off', signal);
+          return off.kind === 'ok' ? ok({ asked: true }) : off;
+        },
+      }),
+  ],
+  [
+    'presses the power button of a machine that is off',
+    'asks nothing of a machine that is off, and does not switch it on',
+    (driver) =>
+      patched(driver, {
+        softOff: async (signal) => {
+          const on = await driver.setPower('on', signal);
+          return on.kind === 'ok' ? ok({ asked: true }) : on;
         },
       }),
   ],

@@ -10,6 +10,12 @@ export interface ImitatedBmc {
   power: PowerState;
   bootFlags: readonly [flags: number, device: number];
   switches: number;
+  /** How often the system was asked to shut down; a soft off of a machine that is off is none. */
+  softOffs: number;
+  /** The system stops so long after a soft off; undefined: it ignores it. */
+  stopsAfterMs: number | undefined;
+  /** What the BMC does with a soft off: takes it, does not know it, or refuses it. */
+  softOff: 'taken' | 'unknown' | 'refused';
   /** Entries of its event log; undefined: it has none. */
   logEntries: number | undefined;
   /** Nothing answers. */
@@ -29,6 +35,9 @@ export function imitatedBmc(changes: Partial<ImitatedBmc> = {}): ImitatedBmc {
     power: 'off',
     bootFlags: [0, 0],
     switches: 0,
+    softOffs: 0,
+    stopsAfterMs: 0,
+    softOff: 'taken',
     logEntries: 0,
     silent: false,
     lying: false,
@@ -88,6 +97,7 @@ function answer(clock: Clock, bmc: ImitatedBmc, command: readonly string[]): Exe
     case '0 1':
       return bytes([bmc.power === 'on' ? 1 : 0, 0, 0]);
     case '0 2':
+      if (argument[0] === 5) return askSystem(clock, bmc);
       switchPower(clock, bmc, argument[0] === 1 ? 'on' : 'off');
       return bytes([]);
     case '0 8':
@@ -106,6 +116,21 @@ function answer(clock: Clock, bmc: ImitatedBmc, command: readonly string[]): Exe
 }
 
 const unknownCommand = exited(1, '', 'Unable to send RAW command (rsp=0xc1): Invalid command\n');
+
+/** Chassis Control, option 5 (§28.3). */
+function askSystem(clock: Clock, bmc: ImitatedBmc): ExecResult {
+  if (bmc.softOff === 'unknown') return unknownCommand;
+  if (bmc.softOff === 'refused') {
+    return exited(1, '', 'Unable to send RAW command (rsp=0xcc): Invalid data field in request\n');
+  }
+  if (bmc.lying || bmc.power === 'off') return bytes([]);
+  bmc.softOffs += 1;
+  if (bmc.stopsAfterMs === undefined) return bytes([]);
+  clock.after(bmc.stopsAfterMs, () => {
+    bmc.power = 'off';
+  });
+  return bytes([]);
+}
 
 /** ipmitool reserves, initiates and does not wait. */
 function clearLog(bmc: ImitatedBmc): ExecResult {

@@ -12,6 +12,8 @@ export interface DeviceSide {
   readonly bootDevice: BootDevice;
   /** How often power was switched since the rig was made. */
   readonly switches: number;
+  /** How often its system was asked to shut down; undefined: it cannot be seen. */
+  readonly softOffs: number | undefined;
 }
 
 export interface BmcRig {
@@ -123,10 +125,31 @@ export const bmcConformance: readonly ConformanceCase[] = [
     },
   },
   {
+    name: 'asks a running system to shut down, once, and switches nothing itself',
+    async run(rig) {
+      value(await rig.honest.setPower('on'));
+      const { switches } = await rig.device();
+      assert.deepEqual(value(await rig.honest.softOff()), { asked: true });
+      const { softOffs = 1, ...after } = await rig.device();
+      assert.equal(softOffs, 1);
+      assert.equal(after.switches, switches);
+    },
+  },
+  {
+    name: 'asks nothing of a machine that is off, and does not switch it on',
+    async run(rig) {
+      assert.deepEqual(value(await rig.honest.softOff()), { asked: false });
+      const { power, switches, softOffs = 0 } = await rig.device();
+      assert.deepEqual({ power, switches, softOffs }, { power: 'off', switches: 0, softOffs: 0 });
+    },
+  },
+  {
     name: 'gives up at once when its caller has',
     async run(rig) {
       const result = await rig.honest.setPower('on', AbortSignal.abort());
       assert.equal(result.kind === 'transient' ? result.reason : result.kind, 'cancelled');
+      const asked = await rig.honest.softOff(AbortSignal.abort());
+      assert.equal(asked.kind === 'transient' ? asked.reason : asked.kind, 'cancelled');
       assert.equal((await rig.device()).switches, 0);
     },
   },
@@ -149,6 +172,7 @@ async function everyCall(driver: BmcDriver): Promise<readonly BmcResult<unknown>
     await driver.readIdentity(),
     await driver.setBootOverride({ device: 'network', firmware: 'bios' }),
     await driver.setPower('on'),
+    await driver.softOff(),
   ];
 }
 

@@ -10,6 +10,7 @@ import {
   failed,
   ok,
   type PowerState,
+  type SoftOff,
 } from '../driver.ts';
 import { clearLog, type LogCalls } from '../event-log.ts';
 import type { GovernedCalls } from '../governor.ts';
@@ -36,6 +37,8 @@ const commands = {
   /** §28.2 */ chassisStatus: ['raw', '0x00', '0x01'],
   /** §28.3: 1 is power up, 0 is power down at once */
   chassisControl: (on: boolean) => ['raw', '0x00', '0x02', on ? '0x01' : '0x00'],
+  /** §28.3, option 5: a shutdown by ACPI, as if it were too hot; optional for a BMC */
+  softOff: ['raw', '0x00', '0x02', '0x05'],
   /** §28.12, parameter 5 */
   setBootFlags: ({ flags, device }: BootFlags) => {
     const set = ['0x05', hex(flags), hex(device), '0x00', '0x00', '0x00'];
@@ -131,6 +134,19 @@ export class IpmiDriver implements BmcDriver {
     const late = `still says ${after.value} ${seconds} s later`;
     const message = `the BMC accepted power ${state} and ${late}`;
     return failed('notApplied', message, `chassis power is ${after.value}`);
+  }
+
+  /**
+   * Some BMCs carry a soft off out as a press of the power button, which switches on what is off.
+   * So the power is read right before. A system that stops between the two calls is read again and
+   * forced off by whoever waits for it (`agent/src/operations/shut-down.ts`).
+   */
+  async softOff(signal?: AbortSignal): Promise<BmcResult<SoftOff>> {
+    const before = await this.powerState(signal);
+    if (before.kind !== 'ok') return before;
+    if (before.value === 'off') return ok({ asked: false });
+    const told = await this.#call(commands.softOff, signal);
+    return told.kind === 'ok' ? ok({ asked: true }) : told;
   }
 
   clearEventLog(signal?: AbortSignal): Promise<BmcResult<Asserted>> {

@@ -91,19 +91,27 @@ export function judgeBoot(
   return { kind: 'different', words: `${words}, read ${read}` };
 }
 
-const resetTypesFor: Readonly<Record<PowerState, readonly string[]>> = {
+const resetTypesFor: Readonly<Record<PowerState | 'softOff', readonly string[]>> = {
   on: ['On', 'ForceOn'],
   // Not GracefulShutdown, which asks the system; not PushPowerButton, which turns either way.
   off: ['ForceOff'],
+  // Not PushPowerButton: pressed as the system stops by itself it switches the machine on.
+  softOff: ['GracefulShutdown'],
+};
+
+const cannot: Readonly<Record<PowerState | 'softOff', string>> = {
+  on: 'switch the system on at once',
+  off: 'switch the system off at once',
+  softOff: 'ask the system to shut down',
 };
 
 /** `offered` undefined: the BMC does not say, and the usual one has to do. */
 export function resetTypeFor(
-  state: PowerState,
+  state: PowerState | 'softOff',
   offered: readonly string[] | undefined,
 ): BmcResult<string> {
   const type = resetTypesFor[state].find((one) => offered?.includes(one) ?? true);
   if (type !== undefined) return ok(type);
   const words = `it offers ${offered?.join(', ') ?? ''}`;
-  return failed('unsupported', `the BMC cannot switch the system ${state} at once`, words);
+  return failed('unsupported', `the BMC cannot ${cannot[state]}`, words);
 }

@@ -54,6 +54,7 @@ async function makeRig(): Promise<BmcRig> {
         power: honest.isOn() ? 'on' : 'off',
         bootDevice: bootDevices[Boot['BootSourceOverrideTarget'] ?? ''] ?? 'none',
         switches: honest.bmc.switches(),
+        softOffs: honest.bmc.softOffs(),
       };
     },
     nowMs: () => clock.suspendAwareMs(),

@@ -19,6 +19,7 @@ import {
   failed,
   ok,
   type PowerState,
+  type SoftOff,
 } from '../driver.ts';
 import { clearLog } from '../event-log.ts';
 import type { GovernedCalls } from '../governor.ts';
@@ -135,7 +136,7 @@ export class RedfishDriver implements BmcDriver {
 
   setPower(state: PowerState, signal?: AbortSignal): Promise<BmcResult<Asserted>> {
     return this.#inTurns<Asserted>(async (turn) => {
-      const told = await turn((talk) => this.#tellPower(talk, state, signal));
+      const told = await turn((talk) => this.#tellPower(talk, state, state, signal));
       if (told.kind === 'ok' && told.value === 'holds') return ok({ changed: false, notes: [] });
       if (told.kind !== 'ok' && !mayHaveHappened(told)) return told;
       const { clock, readBack } = this.#parts;
@@ -148,6 +149,14 @@ export class RedfishDriver implements BmcDriver {
       const late = `still says ${after.value} ${seconds} s later`;
       const message = `the BMC accepted power ${state} and ${late}`;
       return failed('notApplied', message, `PowerState is ${after.value}`);
+    }, signal);
+  }
+
+  /** One turn: nobody else of ours comes between the reading of the power and the soft off. */
+  softOff(signal?: AbortSignal): Promise<BmcResult<SoftOff>> {
+    return this.#once(async (talk) => {
+      const told = await this.#tellPower(talk, 'off', 'softOff', signal);
+      return told.kind === 'ok' ? ok({ asked: told.value === 'told' }) : told;
     }, signal);
   }
 
@@ -189,6 +198,7 @@ export class RedfishDriver implements BmcDriver {
   async #tellPower(
     talk: Conversation,
     state: PowerState,
+    by: PowerState | 'softOff',
     signal: AbortSignal | undefined,
   ): Promise<BmcResult<'holds' | 'told'>> {
     const system = await this.#system(talk, signal);
@@ -206,7 +216,7 @@ export class RedfishDriver implements BmcDriver {
       if (choices.kind === 'transient') return choices;
       if (choices.kind === 'ok') types = resetTypes(choices.value.body);
     }
-    const type = resetTypeFor(state, types);
+    const type = resetTypeFor(by, types);
     if (type.kind !== 'ok') return type;
     const told = await talk.post(reset.path, { ResetType: type.value }, signal);
     return told.kind === 'ok' ? ok('told') : told;

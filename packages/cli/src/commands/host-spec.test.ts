@@ -1,5 +1,5 @@
 /** What the flags of `host create` and `host update` say of a host. */
-import { CleaningMethod } from '@rackwright/api';
+import { CleaningMethod, ShutdownMode } from '@rackwright/api';
 import { expect, test } from 'vitest';
 import { UsageError } from '../failure.ts';
 import { specFrom } from './host-spec.ts';
@@ -34,3 +34,14 @@ test.each(['', 'none:1', `${'a'.repeat(63)}:1`, 'a'.repeat(64), `${'a'.repeat(64
     expect(() => specFrom({ bootMedium: [medium] })).toThrow(/SHA-256 in hex, a colon/);
   },
 );
+
+test('--shutdown says how power is taken from the system; usual gives the choice back', () => {
+  expect(specFrom({ shutdown: 'graceful', shutdownTimeout: 120 })).toMatchObject({
+    spec: { shutdown: { mode: ShutdownMode.GRACEFUL, timeoutSeconds: 120 } },
+    paths: ['spec.shutdown.mode', 'spec.shutdown.timeout_seconds'],
+  });
+  expect(specFrom({ shutdown: 'usual' })).toMatchObject({
+    spec: { shutdown: { mode: ShutdownMode.UNSPECIFIED } },
+    paths: ['spec.shutdown.mode'],
+  });
+});

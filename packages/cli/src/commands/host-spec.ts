@@ -6,6 +6,7 @@ import {
   CleaningMethod,
   type HostSpecSchema,
   isBmcProtocolId,
+  ShutdownMode,
 } from '@rackwright/api';
 import { UsageError } from '../failure.ts';
 import {
@@ -26,6 +27,14 @@ const yesNo = { kind: 'boolean', optional: true } as const;
 /** What `--bmc-protocol` takes. */
 const bmcProtocols: readonly BmcProtocolId[] = Object.keys(bmcPorts).filter(isBmcProtocolId);
 
+/** How long a system may take to shut down; the control plane knows the bounds. */
+const timeoutFlag = {
+  kind: 'parsed',
+  parse: parseWhole,
+  optional: true,
+  placeholder: 'seconds',
+} as const;
+
 /** What `--erasure-method` takes; the first gives the choice back to the devices. */
 const cleaningMethods = [
   'strongest',
@@ -44,6 +53,13 @@ function methodOf(word: SpecFlags['erasureMethod']): number | undefined {
   if (word === 'strongest') return CleaningMethod.UNSPECIFIED;
   return word && enumValue('CleaningMethod', word);
 }
+
+/** The first gives the choice back to what is usual. */
+const shutdownModes = {
+  usual: ShutdownMode.UNSPECIFIED,
+  graceful: ShutdownMode.GRACEFUL,
+  force: ShutdownMode.FORCE,
+} as const;
 
 /** Flags of the spec. */
 export const specFlags = {
@@ -86,6 +102,16 @@ export const specFlags = {
     values: ['on', 'off', 'unmanaged'],
     optional: true,
     brief: 'What its power should be while no run holds it',
+  },
+  shutdown: {
+    kind: 'enum',
+    values: ['usual', 'graceful', 'force'],
+    optional: true,
+    brief: 'How power is taken from its system; usual: graceful where somebody’s system runs',
+  },
+  shutdownTimeout: {
+    ...timeoutFlag,
+    brief: 'Seconds that its system may take to shut down before it is forced off',
   },
   erasure: {
     kind: 'enum',
@@ -181,6 +207,8 @@ export interface SpecFlags {
   readonly bootMedium?: readonly string[];
   readonly rootDisk?: readonly string[];
   readonly retired?: boolean;
+  readonly shutdown?: 'usual' | 'graceful' | 'force';
+  readonly shutdownTimeout?: number;
   readonly deleteKeepsPower?: boolean;
   readonly deleteKeepsData?: boolean;
   readonly label?: readonly string[];
@@ -212,9 +240,53 @@ export function specFrom(flags: SpecFlags): SpecSaid {
     ...set('protocol', flags.bmcProtocol && enumValue('BmcProtocol', flags.bmcProtocol)),
     ...set('certificateSha256', flags.bmcCertificate?.toLowerCase().replaceAll(':', '')),
   };
-  const cleaning = {
+  const cleaning = cleaningOf(flags, priorities.set);
+  const deletion = {
+    ...set('keepPower', flags.deleteKeepsPower),
+    ...set('keepData', flags.deleteKeepsData),
+  };
+  const shutdown = {
+    ...set('mode', flags.shutdown && shutdownModes[flags.shutdown]),
+    ...set('timeoutSeconds', flags.shutdownTimeout),
+  };
+  const spec = {
+    ...(Object.keys(bmc).length > 0 ? { bmc } : {}),
+    ...set(
+      'bootMacs',
+      flags.mac?.map((mac) => mac.toLowerCase().replaceAll('-', ':')),
+    ),
+    ...set('goal', flags.goal && enumValue('HostGoal', flags.goal)),
+    ...set('power', flags.power && enumValue('HostPower', flags.power)),
+    ...(Object.keys(cleaning).length > 0 ? { cleaning } : {}),
+    ...(Object.keys(deletion).length > 0 ? { deletion } : {}),
+    ...(Object.keys(shutdown).length > 0 ? { shutdown } : {}),
+    ...set('rootDisk', flags.rootDisk && parseRootDisk(flags.rootDisk)),
+    ...set('retired', flags.retired),
+  };
+  // A new address without a port means the usual port, so the old one must go.
+  const paths = [
+    ...Object.keys(bmc).map((key) => `spec.bmc.${snake(key)}`),
+    ...(flags.bmc !== undefined && !('port' in endpoint) ? ['spec.bmc.port'] : []),
+    ...Object.keys(cleaning)
+      .filter((key) => key !== 'priorityOverrides')
+      .map((key) => `spec.cleaning.${snake(key)}`),
+    ...priorities.paths,
+    ...Object.keys(deletion).map((key) => `spec.deletion.${snake(key)}`),
+    ...Object.keys(shutdown).map((key) => `spec.shutdown.${snake(key)}`),
+    ...Object.keys(spec)
+      .filter((key) => !['bmc', 'cleaning', 'deletion', 'shutdown'].includes(key))
+      .map((key) => `spec.${snake(key)}`),
+    ...(flags.rootDisk?.join() === 'none' ? ['spec.root_disk'] : []),
+    ...(flags.verification?.join() === 'none' ? ['spec.cleaning.verification'] : []),
+    ...labels.paths,
+  ];
+  return { spec: spec as SpecInit & object, labels: labels.set, paths };
+}
+
+function cleaningOf(flags: SpecFlags, priorities: Readonly<Record<string, number>>) {
+  return {
     ...set('level', flags.erasure && enumValue('ErasureLevel', flags.erasure)),
-    ...set('priorityOverrides', flags.priority && priorities.set),
+    ...set('priorityOverrides', flags.priority && priorities),
     ...set('allowDiskless', flags.allowDiskless),
     ...set('allowUnprovenIdentity', flags.allowUnprovenIdentity),
     ...set('verification', flags.verification && parseVerification(flags.verification)),
@@ -229,40 +301,6 @@ export function specFrom(flags: SpecFlags): SpecSaid {
     ...set('movedDisks', flags.movedDisk),
     ...set('bootMedia', flags.bootMedium && parseBootMedia(flags.bootMedium)),
   };
-  const deletion = {
-    ...set('keepPower', flags.deleteKeepsPower),
-    ...set('keepData', flags.deleteKeepsData),
-  };
-  const spec = {
-    ...(Object.keys(bmc).length > 0 ? { bmc } : {}),
-    ...set(
-      'bootMacs',
-      flags.mac?.map((mac) => mac.toLowerCase().replaceAll('-', ':')),
-    ),
-    ...set('goal', flags.goal && enumValue('HostGoal', flags.goal)),
-    ...set('power', flags.power && enumValue('HostPower', flags.power)),
-    ...(Object.keys(cleaning).length > 0 ? { cleaning } : {}),
-    ...(Object.keys(deletion).length > 0 ? { deletion } : {}),
-    ...set('rootDisk', flags.rootDisk && parseRootDisk(flags.rootDisk)),
-    ...set('retired', flags.retired),
-  };
-  // A new address without a port means the usual port, so the old one must go.
-  const paths = [
-    ...Object.keys(bmc).map((key) => `spec.bmc.${snake(key)}`),
-    ...(flags.bmc !== undefined && !('port' in endpoint) ? ['spec.bmc.port'] : []),
-    ...Object.keys(cleaning)
-      .filter((key) => key !== 'priorityOverrides')
-      .map((key) => `spec.cleaning.${snake(key)}`),
-    ...priorities.paths,
-    ...Object.keys(deletion).map((key) => `spec.deletion.${snake(key)}`),
-    ...Object.keys(spec)
-      .filter((key) => !['bmc', 'cleaning', 'deletion'].includes(key))
-      .map((key) => `spec.${snake(key)}`),
-    ...(flags.rootDisk?.join() === 'none' ? ['spec.root_disk'] : []),
-    ...(flags.verification?.join() === 'none' ? ['spec.cleaning.verification'] : []),
-    ...labels.paths,
-  ];
-  return { spec: spec as SpecInit & object, labels: labels.set, paths };
 }
 
 /** The media of "SHA256:BYTES"; none of "none". Throws `UsageError`. */

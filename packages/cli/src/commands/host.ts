@@ -1,6 +1,6 @@
 /** rackwright host … */
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { type HostSchema, PowerAction } from '@rackwright/api';
+import type { HostSchema } from '@rackwright/api';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { UsageError } from '../failure.ts';
 import { parseLabels, resourceName, type SharedFlags } from '../flags.ts';
@@ -24,6 +24,7 @@ import { eachHost } from './host-each.ts';
 import { diffHost, hostHistory } from './host-history.ts';
 import { findHosts, listHosts } from './host-list.ts';
 import { planRoutes, startPlan } from './host-plan.ts';
+import { powerRoutes } from './host-power.ts';
 import { explainHost, getRun, listRuns } from './host-runs.ts';
 import { type SpecFlags, specFlags, specFrom } from './host-spec.ts';
 import {
@@ -137,53 +138,6 @@ function hostCommand(
 const abortRun = reasonedCommand({ brief: 'End the run under way' }, (hosts, call) =>
   hosts.abortRun(call),
 );
-
-const oldDiskFlag = {
-  bootOldDisk: {
-    kind: 'parsed',
-    parse: String,
-    default: '',
-    brief: 'Why a host that may hold old data is booted from its disk',
-    placeholder: 'reason',
-  },
-} as const;
-
-/** `host power on|reset`. */
-function bootCommand(action: PowerAction, brief: string) {
-  return buildCommand({
-    docs: { brief },
-    parameters: {
-      flags: { ...hostFlags, ...requestFlag, ...oldDiskFlag },
-      positional: hostArgument,
-      aliases,
-    },
-    async func(
-      this: CliContext,
-      flags: SharedFlags & { bootOldDisk: string; requestId: string },
-      id: string,
-    ) {
-      const name = resourceName('hosts', id);
-      const { bootOldDisk: bootOldDiskReason, requestId } = flags;
-      const host = await withHosts(this.world, flags, (hosts) =>
-        hosts.setHostPower({ name, action, bootOldDiskReason, requestId }),
-      );
-      showHost(this.world, flags, host);
-    },
-  });
-}
-
-const powerOff = hostCommand('Switch a host off', (hosts, name, requestId) =>
-  hosts.setHostPower({ name, action: PowerAction.OFF, requestId }),
-);
-
-const powerRoutes = buildRouteMap({
-  routes: {
-    on: bootCommand(PowerAction.ON, 'Switch a host on, from its disk'),
-    off: powerOff,
-    reset: bootCommand(PowerAction.RESET, 'Switch a host off and on, from its disk'),
-  },
-  docs: { brief: 'Power of a host; refused while a run holds it' },
-});
 
 /** All commands on hosts. */
 export const hostRoutes = buildRouteMap({

@@ -15,6 +15,10 @@ import {
   type Run,
   RunOutcome,
   RunPhase,
+  type RunStep,
+  type ShutdownPolicy,
+  StepState,
+  shutdownText,
 } from '@rackwright/api';
 import type { Clock } from '@rackwright/platform';
 import { deployText, rootDiskText, writtenText } from './deploy.ts';
@@ -111,6 +115,7 @@ export function hostFields(host: Host, clock: Clock): [string, string][] {
     ['bmc', bmc === undefined ? '' : bmcText(bmc)],
     ['boot macs', spec?.bootMacs.join(' ') ?? ''],
     ['power', powerText(host, true)],
+    ['shutdown', policyText(spec?.shutdown)],
     ['root disk', rootDiskText(spec?.rootDisk)],
     ['goal', enumName('HostGoal', spec?.goal ?? 0) || 'available'],
     ['labels', labelText(host.labels)],
@@ -161,9 +166,25 @@ function stepFields(run: Run | undefined): [string, string][] {
     const skip = step.skip === undefined ? '' : `: left out by ${step.skip.by}`;
     const why = step.skip?.reason ? ` (${step.skip.reason})` : '';
     const did = `${enumName('StepState', step.state)} ${step.title || step.name}${attempt}`;
-    const text = `${did}${skip}${why}${error}`;
+    const text = `${did}${skip}${why}${shutdownOf(step)}${error}`;
     return [index === 0 ? `${runName(run)}${outcome}` : '', text];
   });
+}
+
+/** ": waits for its system to shut down until 12:05, then it is forced off"; '' for none. */
+function shutdownOf({ shutdown, state }: RunStep): string {
+  if (shutdown?.duration !== undefined) return `: ${shutdownText(shutdown)}`;
+  if (shutdown === undefined || state !== StepState.RUNNING) return '';
+  const until = instant(shutdown.deadline);
+  return `: waits for the system to shut down until ${until}, then it is forced off`;
+}
+
+/** "graceful, within 120 s"; '' where nothing is set. */
+function policyText(policy: ShutdownPolicy | undefined): string {
+  if (policy === undefined) return '';
+  const { mode, timeoutSeconds } = policy;
+  const within = timeoutSeconds === undefined ? '' : `within ${timeoutSeconds} s`;
+  return [enumName('ShutdownMode', mode) || 'as is usual', within].filter(Boolean).join(', ');
 }
 
 /** What people have said of the host, and what is wrong with it. */

@@ -1,6 +1,13 @@
 /** Runs of a host as people read them. */
 import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { failureWord, type Run, RunOutcome, RunPhase, type RunStep } from '@rackwright/api';
+import {
+  failureWord,
+  type Run,
+  RunOutcome,
+  RunPhase,
+  type RunStep,
+  shutdownText,
+} from '@rackwright/api';
 import type { Clock } from '@rackwright/platform';
 import { enumName } from './enum-name.ts';
 import { type Column, formatFields, formatTable } from './table.ts';
@@ -68,10 +75,11 @@ const stepColumns: Column<readonly [number, RunStep]>[] = [
   { title: 'WHY', value: ([, step]) => whyText(step), widthMin: 20 },
 ];
 
-function whyText({ error, skip, skippedBecause }: RunStep): string {
+function whyText({ error, skip, skippedBecause, shutdown }: RunStep): string {
   if (skip !== undefined)
     return `skipped by ${skip.by}${skip.reason === '' ? '' : `: ${skip.reason}`}`;
-  return error || skippedBecause;
+  const down = shutdown?.duration === undefined ? '' : shutdownText(shutdown);
+  return error || skippedBecause || down;
 }
 
 function runName({ kind, number }: Run): string {

@@ -42,6 +42,8 @@ export interface RedfishBmc {
   calls(): readonly RecordedCall[];
   /** How often the machine was told to switch. */
   switches(): number;
+  /** How often the machine's system was asked to shut down. */
+  softOffs(): number;
   close(): Promise<void>;
 }
 
@@ -70,6 +72,7 @@ export async function startRedfishBmc(options: RedfishBmcOptions): Promise<Redfi
     setPassword: (password) => service.setPassword(password),
     calls: () => served.calls,
     switches: () => service.switches(),
+    softOffs: () => service.softOffs(),
     close: async () => {
       service.stop();
       await served.close();

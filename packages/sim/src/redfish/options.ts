@@ -15,6 +15,8 @@ export interface SwitchedMachine {
   powerOn(boot: BootChoice): void | Promise<void>;
   /** At once, without asking the system. */
   powerOff(): void | Promise<void>;
+  /** Asks the system to shut down, which may ignore it; unset: it always stops at once. */
+  softOff?(): void | Promise<void>;
   isOn(): boolean;
 }
 

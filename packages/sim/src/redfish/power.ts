@@ -37,6 +37,7 @@ export class Power {
   #acting: Promise<void> = Promise.resolve();
   #switchedOffAtMs = Number.NEGATIVE_INFINITY;
   #switches = 0;
+  #softOffs = 0;
 
   constructor(parts: PowerParts) {
     this.#parts = parts;
@@ -52,6 +53,17 @@ export class Power {
     return this.#switches;
   }
 
+  /** How often its system was asked to shut down. */
+  softOffs(): number {
+    return this.#softOffs;
+  }
+
+  /** Asks the system after the BMC's delay; of a machine that is off by then nothing is asked. */
+  softOffLater(): void {
+    this.#later(() => this.#askSystem());
+    this.#softOffs += this.isOn() ? 1 : 0;
+  }
+
   /** Whether it still refuses to be switched on again. */
   isResting(): boolean {
     const sinceMs = this.#parts.clock.suspendAwareMs() - this.#switchedOffAtMs;
@@ -60,13 +72,15 @@ export class Power {
 
   /** Carries `states` out, in this order, after the BMC's delay. */
   switchLater(...states: readonly ('on' | 'off')[]): void {
+    this.#later(...states.map((state) => () => this.#switch(state)));
+  }
+
+  #later(...acts: readonly (() => Promise<void>)[]): void {
     const { clock, random, habits } = this.#parts;
     const [leastMs, mostMs] = habits.powerDelayMs;
     this.stop();
     this.#cancel = clock.after(leastMs + random.fraction() * (mostMs - leastMs), () => {
-      for (const state of states) {
-        this.#acting = this.#acting.then(() => this.#switch(state));
-      }
+      for (const act of acts) this.#acting = this.#acting.then(act);
     });
   }
 
@@ -74,6 +88,17 @@ export class Power {
   stop(): void {
     this.#cancel?.();
     this.#cancel = undefined;
+  }
+
+  async #askSystem(): Promise<void> {
+    const { machine, onMachineError } = this.#parts;
+    if (!machine.isOn()) return;
+    try {
+      if (machine.softOff === undefined) await machine.powerOff();
+      else await machine.softOff();
+    } catch (error) {
+      onMachineError(error);
+    }
   }
 
   async #switch(state: 'on' | 'off'): Promise<void> {

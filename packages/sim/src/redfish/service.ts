@@ -86,6 +86,10 @@ export class RedfishService {
     return this.#power.switches();
   }
 
+  softOffs(): number {
+    return this.#power.softOffs();
+  }
+
   /** Gives up a switch that waits for its time. */
   stop(): void {
     this.#power.stop();
@@ -214,8 +218,10 @@ export class RedfishService {
         power.switchLater('on');
         break;
       case 'ForceOff':
-      case 'GracefulShutdown':
         power.switchLater('off');
+        break;
+      case 'GracefulShutdown':
+        power.softOffLater();
         break;
       case 'ForceRestart':
       case 'GracefulRestart':

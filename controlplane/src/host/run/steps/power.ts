@@ -6,6 +6,7 @@ import { accessTo } from '../../bmc/access.ts';
 import { bootsOverNetwork, noteDeployed } from '../../deployment/deployment.ts';
 import { recordIdentity } from '../../erasure/identity.ts';
 import { bootOperationId } from '../../operation/boots.ts';
+import { noteShutdown } from '../../operation/shutdown.ts';
 import { move } from '../../turn/transitions.ts';
 import { activeRun, forgetFailure, later, type Turn } from '../../turn/turn.ts';
 import { type ConditionStep, type OperationStep, operationTimeout } from './step-definition.ts';
@@ -24,9 +25,11 @@ export const powerOff: OperationStep = {
   kind: 'operation',
   timeoutMs: operationTimeout,
   operation: (turn) => ({ case: 'setPower', value: setPower(turn, false) }),
-  complete: (turn) => {
+  complete: (turn, _run, step, { observations }) => {
+    noteShutdown(turn, step, observations);
     turn.status.poweredOn = false;
     turn.record.switchedOnRun = 0n;
+    turn.record.inRunner = false;
     return undefined;
   },
 };
@@ -44,6 +47,7 @@ export const powerOn: OperationStep = {
   kind: 'operation',
   begin: (turn, run) => {
     beginUse(turn);
+    turn.record.inRunner = false;
     // Whatever comes of it: it may act although its answer is lost.
     if (turn.record.switchedOnRun === 0n) turn.record.switchedOnRun = run.number;
   },
@@ -66,6 +70,7 @@ export const bootImage: OperationStep = {
   ...powerOn,
   begin: (turn, run) => {
     beginUse(turn);
+    turn.record.inRunner = false;
     noteDeployed(turn, run);
   },
   operation: (turn) => {
@@ -88,6 +93,7 @@ export const bootRescue: OperationStep = {
   begin: (turn) => {
     beginUse(turn);
     turn.record.switchedOnRun = 0n;
+    turn.record.inRunner = false;
   },
 };
 
@@ -96,6 +102,7 @@ function bootStep(target: agent.BootTarget): OperationStep {
     kind: 'operation',
     begin: (turn) => {
       turn.record.switchedOnRun = 0n;
+      turn.record.inRunner = false;
     },
     timeoutMs: operationTimeout,
     operation: (turn) => {

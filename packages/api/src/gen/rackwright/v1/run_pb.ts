@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/v1/run.proto.
  */
 export const file_rackwright_v1_run: GenFile = /*@__PURE__*/
-  fileDesc("ChdyYWNrd3JpZ2h0L3YxL3J1bi5wcm90bxINcmFja3dyaWdodC52MSL3BAoDUnVuEiQKBGtpbmQYASABKA4yFi5yYWNrd3JpZ2h0LnYxLlJ1bktpbmQSDgoGbnVtYmVyGAIgASgEEiYKBXBoYXNlGAMgASgOMhcucmFja3dyaWdodC52MS5SdW5QaGFzZRInCgd3YWl0aW5nGAQgASgLMhYucmFja3dyaWdodC52MS5XYWl0aW5nEioKB291dGNvbWUYBSABKA4yGS5yYWNrd3JpZ2h0LnYxLlJ1bk91dGNvbWUSKAoFZXJyb3IYBiABKAsyGS5yYWNrd3JpZ2h0LnYxLlJ1bkZhaWx1cmUSDgoGbWFudWFsGAcgASgIEiUKBXN0ZXBzGAggAygLMhYucmFja3dyaWdodC52MS5SdW5TdGVwEhQKDGN1cnJlbnRfc3RlcBgJIAEoDRIuCgpzdGFydF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZGVhZGxpbmUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiMKBWFib3J0GA0gASgLMhQucmFja3dyaWdodC52MS5BYm9ydBIUCgxyZXF1ZXN0ZWRfYnkYDiABKAkSFgoOcnVubmVyX3ZlcnNpb24YDyABKAkSDwoHcmVzdW1lcxgQIAEoCRIUCgx3b3JrZmxvd19ydW4YESABKAkSFwoPdGVtcGxhdGVfZGlnZXN0GBIgASgJEhEKCXBsYW5faGFzaBgTIAEoCRIUCgx3b3JrZmxvd191aWQYFCABKAkijQEKClJ1bkZhaWx1cmUSKAoEdHlwZRgEIAEoDjIaLnJhY2t3cmlnaHQudjEuRmFpbHVyZVR5cGUSDwoHbWVzc2FnZRgCIAEoCRIOCgZkZXRhaWwYAyABKAkSLgoHZGV0YWlscxgFIAEoCzIdLnJhY2t3cmlnaHQudjEuRmFpbHVyZURldGFpbHNKBAgBEAIiSwoFQWJvcnQSCgoCYnkYASABKAkSDgoGcmVhc29uGAIgASgJEiYKAmF0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJ5CgdXYWl0aW5nEg4KBnJlYXNvbhgBIAEoCRIPCgdtZXNzYWdlGAIgASgJEikKBXNpbmNlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIVCghwb3NpdGlvbhgEIAEoDUgAiAEBQgsKCV9wb3NpdGlvbiKqBgoHUnVuU3RlcBIMCgRuYW1lGAEgASgJEicKBXN0YXRlGAIgASgOMhgucmFja3dyaWdodC52MS5TdGVwU3RhdGUSDwoHYXR0ZW1wdBgDIAEoDRIuCgtyZXJ1bl9jbGFzcxgEIAEoDjIZLnJhY2t3cmlnaHQudjEuUmVydW5DbGFzcxITCgtkZXN0cnVjdGl2ZRgFIAEoCBI4Cglhcmd1bWVudHMYBiADKAsyJS5yYWNrd3JpZ2h0LnYxLlJ1blN0ZXAuQXJndW1lbnRzRW50cnkSLgoKc3RhcnRfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGRlYWRsaW5lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVlcnJvchgKIAEoCRIUCgxyZWJvb3RfYWZ0ZXIYCyABKAgSEQoJYWJvcnRhYmxlGAwgASgIEiEKBHNraXAYDSABKAsyEy5yYWNrd3JpZ2h0LnYxLlNraXASEwoLb3V0X29mX2JhbmQYDiABKAgSFQoNaW50ZXJydXB0aW9ucxgUIAEoDRINCgV0aXRsZRgVIAEoCRIPCgdyZXRyaWVzGBYgASgNEhAKCGZhaWx1cmVzGBcgASgNEioKB3RpbWVvdXQYGCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEgoKb25fZmFpbHVyZRgZIAEoCRISCgpvbl90aW1lb3V0GBogASgJEhEKCWNvbmRpdGlvbhgbIAEoCRIQCghoYW5kX29mZhgcIAEoCBIPCgdoYW5kbGVyGB0gASgIEiUKBGV4aXQYHiABKAsyFy5yYWNrd3JpZ2h0LnYxLlN0ZXBFeGl0EhcKD3NraXBwZWRfYmVjYXVzZRgfIAEoCRIXCg9kaXNrc191bnRvdWNoZWQYICABKAgaMAoOQXJndW1lbnRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJhCghTdGVwRXhpdBIRCgRjb2RlGAEgASgFSACIAQESDgoGc2lnbmFsGAIgASgJEhQKDG91dHB1dF9ieXRlcxgDIAEoBBITCgtsYXN0X291dHB1dBgEIAEoCUIHCgVfY29kZSJKCgRTa2lwEgoKAmJ5GAEgASgJEg4KBnJlYXNvbhgCIAEoCRImCgJhdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiugMKCUNsZWFuU3RlcBIMCgRuYW1lGAEgASgJEhAKCHByaW9yaXR5GAIgASgNEg8KB2VuYWJsZWQYAyABKAgSFwoPZGlzYWJsZWRfcmVhc29uGAQgASgJEg4KBnNvdXJjZRgFIAEoCRIuCgtyZXJ1bl9jbGFzcxgGIAEoDjIZLnJhY2t3cmlnaHQudjEuUmVydW5DbGFzcxITCgtkZXN0cnVjdGl2ZRgHIAEoCBIRCglhYm9ydGFibGUYCCABKAgSEwoLZGVzY3JpcHRpb24YCSABKAkSOgoJYXJndW1lbnRzGAogAygLMicucmFja3dyaWdodC52MS5DbGVhblN0ZXAuQXJndW1lbnRzRW50cnkSNAoPdHlwZWRfYXJndW1lbnRzGAsgAygLMhsucmFja3dyaWdodC52MS5TdGVwQXJndW1lbnQSFQoNcHJpb3JpdHlfZnJvbRgMIAEoCRIUCgxyZWJvb3RfYWZ0ZXIYDSABKAgSFQoNbmVlZHNfcmFtZGlzaxgOIAEoCBowCg5Bcmd1bWVudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBItkBCgxTdGVwQXJndW1lbnQSDAoEbmFtZRgBIAEoCRIpCgR0eXBlGAIgASgOMhsucmFja3dyaWdodC52MS5Bcmd1bWVudFR5cGUSEAoIcmVxdWlyZWQYAyABKAgSEwoLZGVzY3JpcHRpb24YBCABKAkSDgoGdmFsdWVzGAUgAygJEhQKB21pbmltdW0YBiABKANIAIgBARIUCgdtYXhpbXVtGAcgASgDSAGIAQESFQoNZGVmYXVsdF92YWx1ZRgIIAEoCUIKCghfbWluaW11bUIKCghfbWF4aW11bSqlAgoHUnVuS2luZBIYChRSVU5fS0lORF9VTlNQRUNJRklFRBAAEhMKD1JVTl9LSU5EX1ZFUklGWRABEhQKEFJVTl9LSU5EX0lOU1BFQ1QQAhISCg5SVU5fS0lORF9DTEVBThADEhMKD1JVTl9LSU5EX0RFTEVURRAEEhIKDlJVTl9LSU5EX1BPV0VSEAUSFgoSUlVOX0tJTkRfUFJPVklTSU9OEAYSFAoQUlVOX0tJTkRfUkVJTUFHRRAHEhQKEFJVTl9LSU5EX1NFUlZJQ0UQCBIVChFSVU5fS0lORF9XT1JLRkxPVxAJEhQKEFJVTl9LSU5EX1JFTEVBU0UQChITCg9SVU5fS0lORF9SRVNDVUUQCxISCg5SVU5fS0lORF9BRE9QVBAMKmgKCFJ1blBoYXNlEhkKFVJVTl9QSEFTRV9VTlNQRUNJRklFRBAAEhUKEVJVTl9QSEFTRV9SVU5OSU5HEAESFQoRUlVOX1BIQVNFX1dBSVRJTkcQAhITCg9SVU5fUEhBU0VfRU5ERUQQAyqSAQoKUnVuT3V0Y29tZRIbChdSVU5fT1VUQ09NRV9VTlNQRUNJRklFRBAAEhkKFVJVTl9PVVRDT01FX1NVQ0NFRURFRBABEhYKElJVTl9PVVRDT01FX0ZBSUxFRBACEhkKFVJVTl9PVVRDT01FX1RJTUVEX09VVBADEhkKFVJVTl9PVVRDT01FX0NBTkNFTExFRBAEKqABCglTdGVwU3RhdGUSGgoWU1RFUF9TVEFURV9VTlNQRUNJRklFRBAAEhYKElNURVBfU1RBVEVfUEVORElORxABEhYKElNURVBfU1RBVEVfUlVOTklORxACEhgKFFNURVBfU1RBVEVfU1VDQ0VFREVEEAMSFQoRU1RFUF9TVEFURV9GQUlMRUQQBBIWChJTVEVQX1NUQVRFX1NLSVBQRUQQBSp5CgpSZXJ1bkNsYXNzEhsKF1JFUlVOX0NMQVNTX1VOU1BFQ0lGSUVEEAASFAoQUkVSVU5fQ0xBU1NfU0FGRRABEhsKF1JFUlVOX0NMQVNTX0NIRUNLX0ZJUlNUEAISGwoXUkVSVU5fQ0xBU1NfTkVWRVJfVFdJQ0UQAyqzAQoMQXJndW1lbnRUeXBlEh0KGUFSR1VNRU5UX1RZUEVfVU5TUEVDSUZJRUQQABIYChRBUkdVTUVOVF9UWVBFX1NUUklORxABEhkKFUFSR1VNRU5UX1RZUEVfSU5URUdFUhACEhkKFUFSR1VNRU5UX1RZUEVfQk9PTEVBThADEhoKFkFSR1VNRU5UX1RZUEVfRFVSQVRJT04QBBIYChRBUkdVTUVOVF9UWVBFX0NIT0lDRRAFYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_rackwright_v1_failure]);
+  fileDesc("ChdyYWNrd3JpZ2h0L3YxL3J1bi5wcm90bxINcmFja3dyaWdodC52MSKoBQoDUnVuEiQKBGtpbmQYASABKA4yFi5yYWNrd3JpZ2h0LnYxLlJ1bktpbmQSDgoGbnVtYmVyGAIgASgEEiYKBXBoYXNlGAMgASgOMhcucmFja3dyaWdodC52MS5SdW5QaGFzZRInCgd3YWl0aW5nGAQgASgLMhYucmFja3dyaWdodC52MS5XYWl0aW5nEioKB291dGNvbWUYBSABKA4yGS5yYWNrd3JpZ2h0LnYxLlJ1bk91dGNvbWUSKAoFZXJyb3IYBiABKAsyGS5yYWNrd3JpZ2h0LnYxLlJ1bkZhaWx1cmUSDgoGbWFudWFsGAcgASgIEiUKBXN0ZXBzGAggAygLMhYucmFja3dyaWdodC52MS5SdW5TdGVwEhQKDGN1cnJlbnRfc3RlcBgJIAEoDRIuCgpzdGFydF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZGVhZGxpbmUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiMKBWFib3J0GA0gASgLMhQucmFja3dyaWdodC52MS5BYm9ydBIUCgxyZXF1ZXN0ZWRfYnkYDiABKAkSFgoOcnVubmVyX3ZlcnNpb24YDyABKAkSDwoHcmVzdW1lcxgQIAEoCRIUCgx3b3JrZmxvd19ydW4YESABKAkSFwoPdGVtcGxhdGVfZGlnZXN0GBIgASgJEhEKCXBsYW5faGFzaBgTIAEoCRIUCgx3b3JrZmxvd191aWQYFCABKAkSLwoIc2h1dGRvd24YFSABKAsyHS5yYWNrd3JpZ2h0LnYxLlNodXRkb3duUG9saWN5Io0BCgpSdW5GYWlsdXJlEigKBHR5cGUYBCABKA4yGi5yYWNrd3JpZ2h0LnYxLkZhaWx1cmVUeXBlEg8KB21lc3NhZ2UYAiABKAkSDgoGZGV0YWlsGAMgASgJEi4KB2RldGFpbHMYBSABKAsyHS5yYWNrd3JpZ2h0LnYxLkZhaWx1cmVEZXRhaWxzSgQIARACIksKBUFib3J0EgoKAmJ5GAEgASgJEg4KBnJlYXNvbhgCIAEoCRImCgJhdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAieQoHV2FpdGluZxIOCgZyZWFzb24YASABKAkSDwoHbWVzc2FnZRgCIAEoCRIpCgVzaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoIcG9zaXRpb24YBCABKA1IAIgBAUILCglfcG9zaXRpb24i1QYKB1J1blN0ZXASDAoEbmFtZRgBIAEoCRInCgVzdGF0ZRgCIAEoDjIYLnJhY2t3cmlnaHQudjEuU3RlcFN0YXRlEg8KB2F0dGVtcHQYAyABKA0SLgoLcmVydW5fY2xhc3MYBCABKA4yGS5yYWNrd3JpZ2h0LnYxLlJlcnVuQ2xhc3MSEwoLZGVzdHJ1Y3RpdmUYBSABKAgSOAoJYXJndW1lbnRzGAYgAygLMiUucmFja3dyaWdodC52MS5SdW5TdGVwLkFyZ3VtZW50c0VudHJ5Ei4KCnN0YXJ0X3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghkZWFkbGluZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFZXJyb3IYCiABKAkSFAoMcmVib290X2FmdGVyGAsgASgIEhEKCWFib3J0YWJsZRgMIAEoCBIhCgRza2lwGA0gASgLMhMucmFja3dyaWdodC52MS5Ta2lwEhMKC291dF9vZl9iYW5kGA4gASgIEhUKDWludGVycnVwdGlvbnMYFCABKA0SDQoFdGl0bGUYFSABKAkSDwoHcmV0cmllcxgWIAEoDRIQCghmYWlsdXJlcxgXIAEoDRIqCgd0aW1lb3V0GBggASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhIKCm9uX2ZhaWx1cmUYGSABKAkSEgoKb25fdGltZW91dBgaIAEoCRIRCgljb25kaXRpb24YGyABKAkSEAoIaGFuZF9vZmYYHCABKAgSDwoHaGFuZGxlchgdIAEoCBIlCgRleGl0GB4gASgLMhcucmFja3dyaWdodC52MS5TdGVwRXhpdBIXCg9za2lwcGVkX2JlY2F1c2UYHyABKAkSFwoPZGlza3NfdW50b3VjaGVkGCAgASgIEikKCHNodXRkb3duGCEgASgLMhcucmFja3dyaWdodC52MS5TaHV0ZG93bhowCg5Bcmd1bWVudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIm0KDlNodXRkb3duUG9saWN5EikKBG1vZGUYASABKA4yGy5yYWNrd3JpZ2h0LnYxLlNodXRkb3duTW9kZRIcCg90aW1lb3V0X3NlY29uZHMYAiABKA1IAIgBAUISChBfdGltZW91dF9zZWNvbmRzIsYBCghTaHV0ZG93bhIuCgpzdGFydF90aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghkZWFkbGluZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoHb3V0Y29tZRgDIAEoDjIeLnJhY2t3cmlnaHQudjEuU2h1dGRvd25PdXRjb21lEisKCGR1cmF0aW9uGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uImEKCFN0ZXBFeGl0EhEKBGNvZGUYASABKAVIAIgBARIOCgZzaWduYWwYAiABKAkSFAoMb3V0cHV0X2J5dGVzGAMgASgEEhMKC2xhc3Rfb3V0cHV0GAQgASgJQgcKBV9jb2RlIkoKBFNraXASCgoCYnkYASABKAkSDgoGcmVhc29uGAIgASgJEiYKAmF0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCK6AwoJQ2xlYW5TdGVwEgwKBG5hbWUYASABKAkSEAoIcHJpb3JpdHkYAiABKA0SDwoHZW5hYmxlZBgDIAEoCBIXCg9kaXNhYmxlZF9yZWFzb24YBCABKAkSDgoGc291cmNlGAUgASgJEi4KC3JlcnVuX2NsYXNzGAYgASgOMhkucmFja3dyaWdodC52MS5SZXJ1bkNsYXNzEhMKC2Rlc3RydWN0aXZlGAcgASgIEhEKCWFib3J0YWJsZRgIIAEoCBITCgtkZXNjcmlwdGlvbhgJIAEoCRI6Cglhcmd1bWVudHMYCiADKAsyJy5yYWNrd3JpZ2h0LnYxLkNsZWFuU3RlcC5Bcmd1bWVudHNFbnRyeRI0Cg90eXBlZF9hcmd1bWVudHMYCyADKAsyGy5yYWNrd3JpZ2h0LnYxLlN0ZXBBcmd1bWVudBIVCg1wcmlvcml0eV9mcm9tGAwgASgJEhQKDHJlYm9vdF9hZnRlchgNIAEoCBIVCg1uZWVkc19yYW1kaXNrGA4gASgIGjAKDkFyZ3VtZW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEi2QEKDFN0ZXBBcmd1bWVudBIMCgRuYW1lGAEgASgJEikKBHR5cGUYAiABKA4yGy5yYWNrd3JpZ2h0LnYxLkFyZ3VtZW50VHlwZRIQCghyZXF1aXJlZBgDIAEoCBITCgtkZXNjcmlwdGlvbhgEIAEoCRIOCgZ2YWx1ZXMYBSADKAkSFAoHbWluaW11bRgGIAEoA0gAiAEBEhQKB21heGltdW0YByABKANIAYgBARIVCg1kZWZhdWx0X3ZhbHVlGAggASgJQgoKCF9taW5pbXVtQgoKCF9tYXhpbXVtKqUCCgdSdW5LaW5kEhgKFFJVTl9LSU5EX1VOU1BFQ0lGSUVEEAASEwoPUlVOX0tJTkRfVkVSSUZZEAESFAoQUlVOX0tJTkRfSU5TUEVDVBACEhIKDlJVTl9LSU5EX0NMRUFOEAMSEwoPUlVOX0tJTkRfREVMRVRFEAQSEgoOUlVOX0tJTkRfUE9XRVIQBRIWChJSVU5fS0lORF9QUk9WSVNJT04QBhIUChBSVU5fS0lORF9SRUlNQUdFEAcSFAoQUlVOX0tJTkRfU0VSVklDRRAIEhUKEVJVTl9LSU5EX1dPUktGTE9XEAkSFAoQUlVOX0tJTkRfUkVMRUFTRRAKEhMKD1JVTl9LSU5EX1JFU0NVRRALEhIKDlJVTl9LSU5EX0FET1BUEAwqaAoIUnVuUGhhc2USGQoVUlVOX1BIQVNFX1VOU1BFQ0lGSUVEEAASFQoRUlVOX1BIQVNFX1JVTk5JTkcQARIVChFSVU5fUEhBU0VfV0FJVElORxACEhMKD1JVTl9QSEFTRV9FTkRFRBADKpIBCgpSdW5PdXRjb21lEhsKF1JVTl9PVVRDT01FX1VOU1BFQ0lGSUVEEAASGQoVUlVOX09VVENPTUVfU1VDQ0VFREVEEAESFgoSUlVOX09VVENPTUVfRkFJTEVEEAISGQoVUlVOX09VVENPTUVfVElNRURfT1VUEAMSGQoVUlVOX09VVENPTUVfQ0FOQ0VMTEVEEAQqoAEKCVN0ZXBTdGF0ZRIaChZTVEVQX1NUQVRFX1VOU1BFQ0lGSUVEEAASFgoSU1RFUF9TVEFURV9QRU5ESU5HEAESFgoSU1RFUF9TVEFURV9SVU5OSU5HEAISGAoUU1RFUF9TVEFURV9TVUNDRUVERUQQAxIVChFTVEVQX1NUQVRFX0ZBSUxFRBAEEhYKElNURVBfU1RBVEVfU0tJUFBFRBAFKnkKClJlcnVuQ2xhc3MSGwoXUkVSVU5fQ0xBU1NfVU5TUEVDSUZJRUQQABIUChBSRVJVTl9DTEFTU19TQUZFEAESGwoXUkVSVU5fQ0xBU1NfQ0hFQ0tfRklSU1QQAhIbChdSRVJVTl9DTEFTU19ORVZFUl9UV0lDRRADKmIKDFNodXRkb3duTW9kZRIdChlTSFVURE9XTl9NT0RFX1VOU1BFQ0lGSUVEEAASGgoWU0hVVERPV05fTU9ERV9HUkFDRUZVTBABEhcKE1NIVVRET1dOX01PREVfRk9SQ0UQAiqBAgoPU2h1dGRvd25PdXRjb21lEiAKHFNIVVRET1dOX09VVENPTUVfVU5TUEVDSUZJRUQQABIcChhTSFVURE9XTl9PVVRDT01FX1NUT1BQRUQQARIcChhTSFVURE9XTl9PVVRDT01FX1dBU19PRkYQAhIbChdTSFVURE9XTl9PVVRDT01FX0ZPUkNFRBADEicKI1NIVVRET1dOX09VVENPTUVfRk9SQ0VEX1VOU1VQUE9SVEVEEAQSIwofU0hVVERPV05fT1VUQ09NRV9GT1JDRURfUkVGVVNFRBAFEiUKIVNIVVRET1dOX09VVENPTUVfRk9SQ0VEX0NBTUVfQkFDSxAGKrMBCgxBcmd1bWVudFR5cGUSHQoZQVJHVU1FTlRfVFlQRV9VTlNQRUNJRklFRBAAEhgKFEFSR1VNRU5UX1RZUEVfU1RSSU5HEAESGQoVQVJHVU1FTlRfVFlQRV9JTlRFR0VSEAISGQoVQVJHVU1FTlRfVFlQRV9CT09MRUFOEAMSGgoWQVJHVU1FTlRfVFlQRV9EVVJBVElPThAEEhgKFEFSR1VNRU5UX1RZUEVfQ0hPSUNFEAViBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_rackwright_v1_failure]);
 
 /**
  * Run is one attempt to bring a host somewhere: a list of steps on the one engine.
@@ -141,6 +141,14 @@ export type Run = Message<"rackwright.v1.Run"> & {
    * @generated from field: string workflow_uid = 20;
    */
   workflowUid: string;
+
+  /**
+   * How the run takes power from a system that runs: what was asked for, else what the host's spec
+   * said as the run started, with what is usual filled in. Unset: by force.
+   *
+   * @generated from field: rackwright.v1.ShutdownPolicy shutdown = 21;
+   */
+  shutdown?: ShutdownPolicy | undefined;
 };
 
 /**
@@ -424,6 +432,13 @@ export type RunStep = Message<"rackwright.v1.RunStep"> & {
    * @generated from field: bool disks_untouched = 32;
    */
   disksUntouched: boolean;
+
+  /**
+   * Of power.off that is to take a system down gracefully; unset: it forces off at once.
+   *
+   * @generated from field: rackwright.v1.Shutdown shutdown = 33;
+   */
+  shutdown?: Shutdown | undefined;
 };
 
 /**
@@ -432,6 +447,74 @@ export type RunStep = Message<"rackwright.v1.RunStep"> & {
  */
 export const RunStepSchema: GenMessage<RunStep> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_run, 4);
+
+/**
+ * ShutdownPolicy says how power is taken from a running system.
+ *
+ * @generated from message rackwright.v1.ShutdownPolicy
+ */
+export type ShutdownPolicy = Message<"rackwright.v1.ShutdownPolicy"> & {
+  /**
+   * @generated from field: rackwright.v1.ShutdownMode mode = 1;
+   */
+  mode: ShutdownMode;
+
+  /**
+   * How long a system that was asked to shut down may take before it is forced off: 10–3600; unset
+   * means 300.
+   *
+   * @generated from field: optional uint32 timeout_seconds = 2;
+   */
+  timeoutSeconds?: number | undefined;
+};
+
+/**
+ * Describes the message rackwright.v1.ShutdownPolicy.
+ * Use `create(ShutdownPolicySchema)` to create a new message.
+ */
+export const ShutdownPolicySchema: GenMessage<ShutdownPolicy> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_run, 5);
+
+/**
+ * Shutdown is one graceful shutdown: the wait for it, then what came of it.
+ *
+ * @generated from message rackwright.v1.Shutdown
+ */
+export type Shutdown = Message<"rackwright.v1.Shutdown"> & {
+  /**
+   * When it was first ordered.
+   *
+   * @generated from field: google.protobuf.Timestamp start_time = 1;
+   */
+  startTime?: Timestamp | undefined;
+
+  /**
+   * From then on the system is forced off. No further attempt of the step moves it later; a person
+   * who ends the wait moves it earlier.
+   *
+   * @generated from field: google.protobuf.Timestamp deadline = 2;
+   */
+  deadline?: Timestamp | undefined;
+
+  /**
+   * @generated from field: rackwright.v1.ShutdownOutcome outcome = 3;
+   */
+  outcome: ShutdownOutcome;
+
+  /**
+   * From the order until the power was seen off; unset while that is not so.
+   *
+   * @generated from field: google.protobuf.Duration duration = 4;
+   */
+  duration?: Duration | undefined;
+};
+
+/**
+ * Describes the message rackwright.v1.Shutdown.
+ * Use `create(ShutdownSchema)` to create a new message.
+ */
+export const ShutdownSchema: GenMessage<Shutdown> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_run, 6);
 
 /**
  * StepExit is how a program ended.
@@ -473,7 +556,7 @@ export type StepExit = Message<"rackwright.v1.StepExit"> & {
  * Use `create(StepExitSchema)` to create a new message.
  */
 export const StepExitSchema: GenMessage<StepExit> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_run, 5);
+  messageDesc(file_rackwright_v1_run, 7);
 
 /**
  * Skip says who left a step out, and why.
@@ -502,7 +585,7 @@ export type Skip = Message<"rackwright.v1.Skip"> & {
  * Use `create(SkipSchema)` to create a new message.
  */
 export const SkipSchema: GenMessage<Skip> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_run, 6);
+  messageDesc(file_rackwright_v1_run, 8);
 
 /**
  * CleanStep is one step of a host's cleaning plan, enabled or not.
@@ -598,7 +681,7 @@ export type CleanStep = Message<"rackwright.v1.CleanStep"> & {
  * Use `create(CleanStepSchema)` to create a new message.
  */
 export const CleanStepSchema: GenMessage<CleanStep> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_run, 7);
+  messageDesc(file_rackwright_v1_run, 9);
 
 /**
  * StepArgument describes one argument of a step. Values travel as text and are checked when asked.
@@ -658,7 +741,7 @@ export type StepArgument = Message<"rackwright.v1.StepArgument"> & {
  * Use `create(StepArgumentSchema)` to create a new message.
  */
 export const StepArgumentSchema: GenMessage<StepArgument> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_run, 8);
+  messageDesc(file_rackwright_v1_run, 10);
 
 /**
  * @generated from enum rackwright.v1.RunKind
@@ -913,6 +996,118 @@ export const RerunClassSchema: GenEnum<RerunClass> = /*@__PURE__*/
   enumDesc(file_rackwright_v1_run, 4);
 
 /**
+ * ShutdownMode is how power is taken from a running system.
+ *
+ * @generated from enum rackwright.v1.ShutdownMode
+ */
+export const ShutdownMode = {
+  /**
+   * Graceful on a host that is provisioned or external, where somebody's system runs; else force.
+   *
+   * @generated from enum value: SHUTDOWN_MODE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * Soft off (DSP2046 GracefulShutdown, IPMI 2.0 §28.3 option 5); forced off at the deadline. Our own
+   * runner has nothing to lose, and is forced off all the same.
+   *
+   * @generated from enum value: SHUTDOWN_MODE_GRACEFUL = 1;
+   */
+  GRACEFUL: 1,
+
+  /**
+   * Force off at once.
+   *
+   * @generated from enum value: SHUTDOWN_MODE_FORCE = 2;
+   */
+  FORCE: 2,
+} as const;
+
+/**
+ * ShutdownMode is how power is taken from a running system.
+ *
+ * @generated from enum rackwright.v1.ShutdownMode
+ */
+export type ShutdownMode = (typeof ShutdownMode)[keyof typeof ShutdownMode] | UnknownEnum;
+
+/**
+ * Describes the enum rackwright.v1.ShutdownMode.
+ */
+export const ShutdownModeSchema: GenEnum<ShutdownMode> = /*@__PURE__*/
+  enumDesc(file_rackwright_v1_run, 5);
+
+/**
+ * ShutdownOutcome is how a system went off that was to shut down gracefully.
+ *
+ * @generated from enum rackwright.v1.ShutdownOutcome
+ */
+export const ShutdownOutcome = {
+  /**
+   * Not over yet, or nobody said.
+   *
+   * @generated from enum value: SHUTDOWN_OUTCOME_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * It stopped by itself.
+   *
+   * @generated from enum value: SHUTDOWN_OUTCOME_STOPPED = 1;
+   */
+  STOPPED: 1,
+
+  /**
+   * It was off when it was looked at: nobody had to be asked, or an attempt that had asked was cut
+   * short.
+   *
+   * @generated from enum value: SHUTDOWN_OUTCOME_WAS_OFF = 2;
+   */
+  WAS_OFF: 2,
+
+  /**
+   * Forced off at its deadline, or when a person ended the wait.
+   *
+   * @generated from enum value: SHUTDOWN_OUTCOME_FORCED = 3;
+   */
+  FORCED: 3,
+
+  /**
+   * Forced off at once: BMC or agent has no soft off.
+   *
+   * @generated from enum value: SHUTDOWN_OUTCOME_FORCED_UNSUPPORTED = 4;
+   */
+  FORCED_UNSUPPORTED: 4,
+
+  /**
+   * Forced off at once: the BMC refused the soft off.
+   *
+   * @generated from enum value: SHUTDOWN_OUTCOME_FORCED_REFUSED = 5;
+   */
+  FORCED_REFUSED: 5,
+
+  /**
+   * Forced off: it had stopped, and was switched on again by something else.
+   *
+   * @generated from enum value: SHUTDOWN_OUTCOME_FORCED_CAME_BACK = 6;
+   */
+  FORCED_CAME_BACK: 6,
+} as const;
+
+/**
+ * ShutdownOutcome is how a system went off that was to shut down gracefully.
+ *
+ * @generated from enum rackwright.v1.ShutdownOutcome
+ */
+export type ShutdownOutcome = (typeof ShutdownOutcome)[keyof typeof ShutdownOutcome] | UnknownEnum;
+
+/**
+ * Describes the enum rackwright.v1.ShutdownOutcome.
+ */
+export const ShutdownOutcomeSchema: GenEnum<ShutdownOutcome> = /*@__PURE__*/
+  enumDesc(file_rackwright_v1_run, 6);
+
+/**
  * @generated from enum rackwright.v1.ArgumentType
  */
 export const ArgumentType = {
@@ -966,5 +1161,5 @@ export type ArgumentType = (typeof ArgumentType)[keyof typeof ArgumentType] | Un
  * Describes the enum rackwright.v1.ArgumentType.
  */
 export const ArgumentTypeSchema: GenEnum<ArgumentType> = /*@__PURE__*/
-  enumDesc(file_rackwright_v1_run, 5);
+  enumDesc(file_rackwright_v1_run, 7);
 

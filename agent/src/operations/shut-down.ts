@@ -1,0 +1,116 @@
+/**
+ * Takes the power from a running system that is asked to stop first.
+ *
+ * S1 Nobody is forced off before the deadline, but whose BMC has no soft off or refuses this one,
+ *    and what was switched on again after it had stopped.
+ * S2 The wait is measured on a clock that only grows: a wall clock that is set moves no deadline.
+ * S3 However it went off, in the end the power is asserted off and read back.
+ * S4 The wait is long enough for the address to lead elsewhere: who the BMC is is read again before
+ *    it is told anything after it.
+ * S5 An attempt asks once. A machine that is off is asked nothing (`BmcDriver.softOff`).
+ */
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import { type agent, ShutdownOutcome } from '@rackwright/api';
+import type { BmcDriver, BmcResult } from '@rackwright/bmc';
+import { type Clock, pause } from '@rackwright/platform';
+import type { FinalResult } from '@rackwright/results';
+import type { OperationContext } from '../session/index.ts';
+import { resultOfBmc } from './bmc-access.ts';
+
+/** Longest wait of a policy; what is longer was not meant so. */
+const waitLongestMs = 3_600_000;
+/** Between two looks at the power: the first ones soon, for many systems stop fast. */
+const looksAfterMs = [1_000, 2_000, 3_000] as const;
+const laterLooksAfterMs = 5_000;
+/** What stopped by itself and is switched on again mostly is so within this. */
+const settleMs = 2_000;
+
+export interface ShutDownParts {
+  readonly driver: BmcDriver;
+  readonly clock: Clock;
+  readonly context: Pick<OperationContext, 'signal' | 'continuing'>;
+  /** Reads anew who the BMC is; how the attempt ends when it is not the host's. */
+  readonly prove: () => Promise<FinalResult | undefined>;
+}
+
+/** The power is off: it was read back. */
+export interface WentOff {
+  readonly kind: 'off';
+  readonly shutdown: ShutdownOutcome;
+}
+
+/**
+ * How long the system may still take, milliseconds; 0 or less: its time is over. Undefined: it is
+ * forced off at once. Both deadlines are by one wall clock, and the time that is left until the
+ * operation's own is known without it (S2).
+ */
+export function shutdownLeftMs(
+  { kind, deadline }: agent.Operation,
+  { remainingMs }: Pick<OperationContext, 'remainingMs'>,
+): number | undefined {
+  const shutdown = kind.case === 'setPower' ? kind.value.shutdownDeadline : undefined;
+  if (shutdown === undefined || deadline === undefined) return undefined;
+  const leftMs = remainingMs() - (timestampMs(deadline) - timestampMs(shutdown));
+  return Math.min(leftMs, waitLongestMs);
+}
+
+/** Asks, waits and forces; `leftMs` until the deadline. */
+export async function shutDown(
+  parts: ShutDownParts,
+  leftMs: number,
+): Promise<WentOff | FinalResult> {
+  const { driver, clock, context } = parts;
+  const { signal } = context;
+  const endsAtMs = clock.suspendAwareMs() + leftMs;
+  const { FORCED, WAS_OFF, STOPPED, FORCED_CAME_BACK } = ShutdownOutcome;
+  if (leftMs <= 0) return assertOff(parts, { forced: FORCED, wasOff: WAS_OFF });
+  const asked = await driver.softOff(signal);
+  if (asked.kind === 'failed') {
+    const forced = forcedAtOnce[asked.type];
+    if (forced === undefined) return resultOfBmc(asked);
+    return assertOff(parts, { forced, wasOff: WAS_OFF });
+  }
+  if (asked.kind !== 'ok') return resultOfBmc(asked);
+  if (!asked.value.asked) return assertOff(parts, { forced: FORCED_CAME_BACK, wasOff: WAS_OFF });
+  context.continuing({ step: 'power.off', text: 'the system was asked to shut down' });
+  const seen = await waitUntilOff(parts, endsAtMs);
+  if (seen.kind !== 'ok') return resultOfBmc(seen);
+  if (seen.value === 'off') await pause(clock, settleMs, signal);
+  const stranger = await parts.prove();
+  if (stranger !== undefined) return stranger;
+  const forced = seen.value === 'off' ? FORCED_CAME_BACK : FORCED;
+  return assertOff(parts, { forced, wasOff: STOPPED });
+}
+
+/** Refusals of a soft off for which nothing is left but force. */
+const forcedAtOnce: Readonly<Record<string, ShutdownOutcome>> = {
+  unsupported: ShutdownOutcome.FORCED_UNSUPPORTED,
+  rejected: ShutdownOutcome.FORCED_REFUSED,
+};
+
+/** Whether it had to be switched decides how it is said to have gone off (S3). */
+async function assertOff(
+  { driver, context }: ShutDownParts,
+  { forced, wasOff }: Readonly<Record<'forced' | 'wasOff', ShutdownOutcome>>,
+): Promise<WentOff | FinalResult> {
+  const off = await driver.setPower('off', context.signal);
+  if (off.kind !== 'ok') return resultOfBmc(off);
+  return { kind: 'off', shutdown: off.value.changed ? forced : wasOff };
+}
+
+/** A BMC that cannot tell meanwhile is asked again: the system has been told (S5). */
+async function waitUntilOff(
+  { driver, clock, context }: ShutDownParts,
+  endsAtMs: number,
+): Promise<BmcResult<'off' | 'late'>> {
+  const { signal } = context;
+  for (let look = 0; ; look += 1) {
+    const leftMs = endsAtMs - clock.suspendAwareMs();
+    if (leftMs <= 0) return { kind: 'ok', value: 'late' };
+    await pause(clock, Math.min(looksAfterMs[look] ?? laterLooksAfterMs, leftMs), signal);
+    const power = await driver.powerState(signal);
+    if (power.kind === 'ok' && power.value === 'off') return { kind: 'ok', value: 'off' };
+    if (power.kind === 'failed') return power;
+    if (power.kind === 'transient' && power.reason === 'cancelled') return power;
+  }
+}

@@ -1,0 +1,40 @@
+/** Explains the wait for a system to shut down, and what came of it. Pure. */
+import { toJson } from '@bufbuild/protobuf';
+import { TimestampSchema } from '@bufbuild/protobuf/wkt';
+import type { Run, RunStep, store } from '@rackwright/api';
+import { shutdownUnderWay } from '../operation/shutdown.ts';
+import { hostId, type Told } from './told.ts';
+import { endRun } from './waiting.ts';
+
+/** Until when the run waits for the system, and what follows; none where it does not. */
+export function shutdownCause(
+  record: store.HostRecord,
+  step: RunStep | undefined,
+): NonNullable<Told['causes']> {
+  const { startTime, deadline } = shutdownUnderWay(record, step) ?? {};
+  if (deadline === undefined) return [];
+  const until = toJson(TimestampSchema, deadline);
+  const text = `waits for the system to shut down until ${until}; then it is forced off`;
+  return [{ text, since: startTime }];
+}
+
+/** Undefined: no run waits so. */
+export function tellShutdown(
+  record: store.HostRecord,
+  run: Run,
+  step: RunStep | undefined,
+): Partial<Told> | undefined {
+  const causes = shutdownCause(record, step);
+  if (causes.length === 0 || run.abort !== undefined) return undefined;
+  return {
+    causes,
+    blocker: 'the system that runs on the host',
+    since: step?.shutdown?.startTime,
+    deadline: step?.shutdown?.deadline,
+    unblock: [
+      'nothing: it is forced off by itself when its time is over',
+      `or at once: rackwright host power skip-wait ${hostId(record)}`,
+      ...endRun(record, run),
+    ],
+  };
+}

@@ -1,0 +1,130 @@
+/**
+ * How power is taken from a system that runs: by which policy a run does it, until when the system
+ * may take its time, and what came of it. Pure.
+ *
+ * Invariants:
+ * 1. The deadline stands in the record before the system is asked. No further attempt of the step
+ *    moves it later, also after our clock was set back; a person may move it earlier.
+ * 2. Nobody waits for our own runner, which has nothing to lose, nor in a forced removal.
+ *
+ * Must not: ask or force anybody; the rack's agent does.
+ */
+import { create } from '@bufbuild/protobuf';
+import { durationFromMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
+import {
+  type agent,
+  DeletionMode,
+  FailureType,
+  HostState,
+  type Run,
+  type RunStep,
+  ShutdownMode,
+  ShutdownOutcome,
+  type ShutdownPolicy,
+  ShutdownPolicySchema,
+  ShutdownSchema,
+  shutdownText,
+} from '@rackwright/api';
+import { engineSteps } from '../turn/step-names.ts';
+import { causedBy, hasPassed, later, now, type Turn } from '../turn/turn.ts';
+
+/** How long a system may take to shut down, in seconds. */
+export const shutdownSeconds = { usual: 300, shortest: 10, longest: 3_600 } as const;
+
+/** States in which somebody's system runs. */
+const inUse: ReadonlySet<HostState> = new Set([HostState.PROVISIONED, HostState.EXTERNAL]);
+
+/**
+ * The policy of a run that starts, by what was asked for, then the host's spec, field by field.
+ * Undefined: by force, or it takes no power.
+ */
+export function shutdownOfRun(
+  { spec, status }: Pick<Turn, 'spec' | 'status'>,
+  steps: readonly RunStep[],
+  asked: ShutdownPolicy | undefined,
+): ShutdownPolicy | undefined {
+  if (!steps.some(({ name }) => name === engineSteps.off)) return undefined;
+  const usual = inUse.has(status.state) ? ShutdownMode.GRACEFUL : ShutdownMode.FORCE;
+  const mode = asked?.mode || spec.shutdown?.mode || usual;
+  if (mode !== ShutdownMode.GRACEFUL) return undefined;
+  const { timeoutSeconds = spec.shutdown?.timeoutSeconds } = asked ?? {};
+  return create(ShutdownPolicySchema, {
+    mode,
+    timeoutSeconds: timeoutSeconds ?? shutdownSeconds.usual,
+  });
+}
+
+/** Says in a switching off that is about to be sent how long its system may take; the wait, ms. */
+export function orderShutdown(
+  turn: Turn,
+  run: Run,
+  step: RunStep,
+  { kind }: agent.Operation,
+): number {
+  if (kind.case !== 'setPower' || kind.value.on !== false) return 0;
+  const { shutdown: policy } = run;
+  const isForced = turn.status.deletion?.mode === DeletionMode.FORCE;
+  if (policy === undefined || turn.record.inRunner || isForced) return 0;
+  const latest = later(turn, (policy.timeoutSeconds ?? shutdownSeconds.usual) * 1_000);
+  const { shutdown: known } = step;
+  const { startTime = now(turn), deadline = latest } = isPending(known) ? known : {};
+  step.shutdown = create(ShutdownSchema, { startTime, deadline: earlier(deadline, latest) });
+  kind.value.shutdownDeadline = earlier(deadline, latest);
+  return Math.max(0, timestampMs(kind.value.shutdownDeadline) - turn.context.nowMs);
+}
+
+function earlier(a: Timestamp, b: Timestamp): Timestamp {
+  return timestampMs(a) <= timestampMs(b) ? a : b;
+}
+
+/** Whether it was ordered, and nobody has said yet what came of it. */
+function isPending(shutdown: RunStep['shutdown']): shutdown is NonNullable<RunStep['shutdown']> {
+  return shutdown !== undefined && shutdown.duration === undefined;
+}
+
+/** The shutdown that a run waits for now; undefined: for none. */
+export function shutdownUnderWay(
+  { operation }: Turn['record'],
+  step: RunStep | undefined,
+): RunStep['shutdown'] {
+  const kind = operation?.operation?.kind;
+  const isOrdered = kind?.case === 'setPower' && kind.value.on === false;
+  return isOrdered && isPending(step?.shutdown) ? step.shutdown : undefined;
+}
+
+/** Takes in how the system went off. */
+export function noteShutdown(
+  turn: Turn,
+  step: RunStep,
+  observations: agent.Observations | undefined,
+): void {
+  const shutdown = shutdownUnderWay(turn.record, step);
+  const kind = turn.record.operation?.operation?.kind;
+  const wasOrdered = kind?.case === 'setPower' && kind.value.shutdownDeadline !== undefined;
+  if (shutdown === undefined || !wasOrdered) return;
+  // An agent that does not know of it has forced at once, and says nothing.
+  const told = observations?.shutdown || ShutdownOutcome.FORCED_UNSUPPORTED;
+  const { startTime } = shutdown;
+  const startMs = startTime === undefined ? turn.context.nowMs : timestampMs(startTime);
+  const known = Object.values(ShutdownOutcome).find((each) => each === told);
+  shutdown.outcome = known ?? ShutdownOutcome.UNSPECIFIED;
+  shutdown.duration = durationFromMs(Math.max(0, turn.context.nowMs - startMs));
+  causedBy(turn, 'agent', shutdownText(shutdown));
+}
+
+/** The wait is over from now on; whoever waits is to be told to stop. */
+export function endShutdownWait(turn: Turn, shutdown: NonNullable<RunStep['shutdown']>): void {
+  shutdown.deadline = earlier(shutdown.deadline ?? now(turn), now(turn));
+}
+
+/** Whether an attempt was stopped only so that another one forces the system off. */
+export function isWaitEnded(
+  turn: Turn,
+  run: Run,
+  step: RunStep,
+  { type }: Pick<agent.Failed, 'type'>,
+): boolean {
+  if (type !== FailureType.CANCELLED || run.abort !== undefined) return false;
+  const shutdown = shutdownUnderWay(turn.record, step);
+  return turn.record.operation?.cancelId !== '' && hasPassed(turn, shutdown?.deadline);
+}
