@@ -5,8 +5,8 @@
 #
 # FOLDER holds the machine: qemu-pxe.args and qemu-disk.args, qemu-own.args for firmware that keeps an
 # order of its own (one argument a line; @BOOT@ stands for the number of the power-on), logs to be
-# made empty for each power-on (boot-files), and our state: qemu.pid, boot-device, boots. Every call
-# is written to chassis.log.
+# made empty for each power-on (boot-files), soft-off, which presses its power button where there is
+# one, and our state: qemu.pid, boot-device, boots. Every call is written to chassis.log.
 folder=$1
 verb="$3 $4"
 value=$5
@@ -59,7 +59,8 @@ case "$verb" in
   'set power') if [ "$value" = 1 ]; then on; else off; fi ;;
   'set boot') echo "$value" >"$folder/boot-device" ;;
   'set reset') running && off && on ;;
-  'set shutdown') off ;;
+  'set shutdown') # where nobody says how the system is asked, it stops at once
+    if [ -x "$folder/soft-off" ]; then running && "$folder/soft-off" >>"$folder/qemu.log" 2>&1; else off; fi ;;
   'set identify') : ;;
   *) exit 1 ;;
 esac

@@ -18,6 +18,11 @@ export interface StepView {
   readonly title?: string;
   readonly exit?: { readonly code?: number; readonly lastOutput?: string };
   readonly error?: string;
+  readonly shutdown?: {
+    readonly deadline?: string;
+    readonly outcome?: string;
+    readonly duration?: string;
+  };
 }
 
 /** A host, as the API shows it in JSON; what is empty is absent. */

@@ -1,7 +1,7 @@
 /**
  * `npm run lab -- --check | --crossed | --bad-disk | --lying-disk | --agent-away | --workflow |
- *     --deploy | --deploy-one [--rebuild | --netboot | --silent] | --packages | --kill [all] |
- *     --liars [--only LIST] [--unchecked]`
+ *     --deploy | --deploy-one [--rebuild | --netboot | --silent | --shutdown] | --packages |
+ *     --kill [all] | --liars [--only LIST] [--unchecked]`
  *
  * `--check` and `--deploy-one` take `--firmware` and `--dhcp`: one run with each firmware and giver
  * of addresses.
@@ -55,6 +55,7 @@ const usage = `usage: npm run lab -- ${names.map((name) => `[--${name}]`).join('
   --rebuild       with --deploy-one: rescue, and the image anew with a disk kept
   --netboot       with --deploy-one: the image is booted over the network, without a disk
   --silent        with --deploy-one: the image never phones home
+  --shutdown      with --deploy-one: it stops when it is asked to, and is forced when it does not
   --kill all      every kill that the lab can do, not one for each process
   --verdict-off   with --lying-disk: the runner does not read back, so the scenario must fail
   --only LIST     of ${liarNames.join(', ')}: with --liars, these machines alone
@@ -149,6 +150,7 @@ function parseOptions(words: readonly string[]): Options {
       rebuild: { type: 'boolean' },
       netboot: { type: 'boolean' },
       silent: { type: 'boolean' },
+      shutdown: { type: 'boolean' },
       keep: { type: 'string' },
       firmware: { type: 'string' },
       dhcp: { type: 'string' },
@@ -173,7 +175,7 @@ function parseOptions(words: readonly string[]): Options {
   }
   const images = oneImages.filter((image) => set.get(image) === true);
   if (images.length > 1 || (images.length > 0 && !chosen.includes('deploy-one'))) {
-    throw new Error('one of --rebuild, --netboot, --silent goes with --deploy-one');
+    throw new Error('one of --rebuild, --netboot, --silent, --shutdown goes with --deploy-one');
   }
   const modes = chosenOf('dhcp', dhcpModes, set.get('dhcp') ?? USUAL_BOOT.dhcp);
   const chosenFirmwares = chosenOf(

@@ -25,6 +25,7 @@ const LEFT_OUT = [
 /** The cloud kernel has ext4 and NVMe built in. */
 const MODULES = [
   ...['drivers/virtio', 'drivers/block/virtio_blk', 'drivers/net/virtio_net', 'drivers/net/net_f'],
+  ...['drivers/acpi/button', 'drivers/input/evdev'],
   ...[
     'net/core/failover',
     'fs/fat',
@@ -104,6 +105,25 @@ export const MASKED = [
 export const SILENT_FILES: Readonly<Record<string, string>> = {
   ...FILES,
   [CLOUD_CONFIG]: CLOUD_CONFIG_TEXT.replace(', phone-home]', ']'),
+};
+
+/** Once it has stopped by its power button, it ignores that. */
+const POWER_KEY = `[Unit]
+ConditionPathExists=!/var/lib/stopped-once
+[Service]
+ExecStart=/bin/sh -c 'until ls /dev/input/event*; do sleep 1; done; sleep 2; \
+  for each in /dev/input/event*; do \
+  (head -c 24 "$each" >/dev/null && touch /var/lib/stopped-once && systemctl poweroff) & done; \
+  echo "lab power key: $(ls /dev/input | tr "\\n" " ")" >/dev/ttyS0; wait'
+`;
+
+/** An image that stops when its power button is pressed once, and shows its journal. */
+export const SHUTDOWN_FILES: Readonly<Record<string, string>> = {
+  ...FILES,
+  'etc/systemd/system/power-key.service': POWER_KEY,
+  'etc/systemd/system/multi-user.target.d/power-key.conf': '[Unit]\nWants=power-key.service\n',
+  'etc/systemd/journald.conf.d/console.conf':
+    '[Journal]\nForwardToConsole=yes\nTTYPath=/dev/ttyS0\nMaxLevelConsole=info\n',
 };
 
 /** An image whose root is its initial ramdisk. */

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readBlockLog, touchedBytes } from '../blocklog.ts';
 import { buildNetbootImage, type LabImage, type LabNetbootImage } from '../image/build.ts';
-import { SILENT_FILES } from '../image/recipe.ts';
+import { SHUTDOWN_FILES, SILENT_FILES } from '../image/recipe.ts';
 import { ipmitool } from '../ipmi-sim.ts';
 import type { DiskSpec } from '../qemu-disks.ts';
 import { createHost, isEnded, powerOff, type Scenario } from '../site.ts';
@@ -14,6 +14,7 @@ import { printStages } from '../stages.ts';
 import { checkErased, DISK_MIB, USER_DATA } from './deploy.ts';
 import { checkWrittenDisks } from './deploy-judge.ts';
 import { KEPT_DISK, runRebuild } from './deploy-rebuild.ts';
+import { runShutdown } from './deploy-shutdown.ts';
 import { runSilent } from './deploy-silent.ts';
 import {
   buildDisk,
@@ -28,7 +29,7 @@ import {
 } from './one-host.ts';
 
 /** What becomes of the machine. */
-export const oneImages = ['disk', 'rebuild', 'netboot', 'silent'] as const;
+export const oneImages = ['disk', 'rebuild', 'netboot', 'silent', 'shutdown'] as const;
 export type OneImage = (typeof oneImages)[number];
 
 /** The scenario. */
@@ -51,6 +52,9 @@ export function deployOneScenario(image: OneImage): Scenario {
           break;
         case 'netboot':
           await runFromNetwork(await publish(site, bmc, (to) => buildNetbootImage(to, VERSION)));
+          break;
+        case 'shutdown':
+          await runShutdown(await publish(site, bmc, (to) => buildDisk(to, SHUTDOWN_FILES)));
           break;
         case 'silent':
           await runSilent(await publish(site, bmc, (to) => buildDisk(to, SILENT_FILES)));
