@@ -165,9 +165,11 @@ function speakTo(
     send(datagrams) {
       // A refusal of what was just sent is an error of the next to send, or else of the next to
       // receive. So the last of several is asked; each question costs as much as a copy.
-      const last = datagrams.length > 1 ? datagrams.length - 1 : undefined;
-      for (const [index, parts] of datagrams.entries()) {
-        if (!closed) send(parts, index === last ? heed : undefined);
+      let left = datagrams.length;
+      const asked = left > 1 ? heed : undefined;
+      for (const parts of datagrams) {
+        left -= 1;
+        if (!closed) send(parts, left === 0 ? asked : undefined);
       }
     },
     close() {
