@@ -22,6 +22,7 @@ function interfacesOfLoopback() {
       sockets[name as Name].push(socket);
       return socket;
     },
+    connect: nodeUdp().connect,
   };
   return { udp, sockets };
 }

@@ -97,7 +97,7 @@ export async function discover(
   throw new Error('no offer in ten attempts');
 }
 
-/** Fetches a file; throws with the server's words when it refuses. */
+/** Fetches a file as a client that loses little; throws with the server's words when refused. */
 export async function fetchByTftp(
   tftpPort: number,
   fileName: string,
@@ -106,7 +106,7 @@ export async function fetchByTftp(
   const mailbox = await openMailbox();
   const request: TftpPacket = { kind: 'readRequest', fileName, mode: 'octet', options };
   const pieces: Uint8Array[] = [];
-  let blockBytes = 512;
+  let [blockBytes, windowBlocks] = [512, 1];
   let last: Uint8Array = encodePacket(request);
   let port = tftpPort;
   mailbox.send(last, port);
@@ -124,16 +124,20 @@ export async function fetchByTftp(
       throw new Error(`TFTP error ${packet.code}: ${packet.message}`);
     }
     if (packet.kind === 'optionAck') {
-      const blksize = packet.options.find(([name]) => name === 'blksize')?.[1];
-      blockBytes = Number(blksize ?? 512);
+      const granted = new Map(packet.options);
+      blockBytes = Number(granted.get('blksize') ?? 512);
+      windowBlocks = Number(granted.get('windowsize') ?? 1);
       last = encodePacket({ kind: 'ack', block: 0 });
     }
     if (packet.kind === 'data' && packet.block === ((pieces.length + 1) & 0xffff)) {
       pieces.push(packet.bytes);
       last = encodePacket({ kind: 'ack', block: packet.block });
     }
-    mailbox.send(last, port);
-    if (packet.kind === 'data' && packet.bytes.length < blockBytes) {
+    const isLast = packet.kind === 'data' && packet.bytes.length < blockBytes;
+    if (packet.kind !== 'data' || isLast || pieces.length % windowBlocks === 0) {
+      mailbox.send(last, port);
+    }
+    if (isLast) {
       mailbox.close();
       return Buffer.concat(pieces);
     }

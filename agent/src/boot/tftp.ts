@@ -6,37 +6,25 @@
  *    drop it. Where a datagram does not say what it was sent to, a transfer listens at all
  *    addresses that it may have been, and goes on from where the client speaks to.
  * Y1 A request is decided on at once, from memory; opening its socket is the only wait.
- * Y2 A packet from a stranger's port is told so and does not disturb the transfer (RFC 1350 §4);
- *    an error is never answered.
- * Y3 Each transfer's socket and timer are gone when it has ended.
+ * Y2 A packet from a stranger's port does not disturb the transfer (RFC 1350 §4). A transfer's
+ *    socket is connected to its client, so the kernel tells the stranger that nobody has the port:
+ *    the ERROR 5 that the section recommends would take a second socket for each transfer.
+ * Y3 Each transfer's sockets and its deadline are gone when it has ended.
  */
-import { DecodeError } from '@rackwright/bytes';
-import type {
-  Cancel,
-  Clock,
-  Log,
-  LogFields,
-  Udp,
-  UdpHandlers,
-  UdpPeer,
-  UdpSocket,
-} from '@rackwright/platform';
+import type { Clock, Log, LogFields, Udp, UdpPeer, UdpSocket } from '@rackwright/platform';
 import {
   decideRequest,
-  decodePacket,
-  encodePacket,
-  isError,
   type Lookup,
   type RequestDecision,
   type TftpLimits,
-  type Transfer,
   type TransferEnd,
-  type TransferStep,
   tftpError,
 } from '@rackwright/tftp';
 import { everywhere } from './config.ts';
+import { Deadlines } from './deadlines.ts';
 import { LineBudget } from './line-budget.ts';
 import type { Gate } from './observation.ts';
+import { ActiveTransfer } from './tftp-transfer.ts';
 import { parseLoaderPath } from './urls.ts';
 
 /** Where requests come to. */
@@ -76,6 +64,8 @@ export interface TftpShell {
 const troubleLinesPerMinuteMax = 30;
 /** Sockets of one port, and of one transfer. */
 const addressesMax = 8;
+/** How late a transfer may notice that its client is silent. */
+const tickMs = 100;
 
 export async function startTftp(options: TftpShellOptions): Promise<TftpShell> {
   const server = new TftpServer(options);
@@ -148,11 +138,13 @@ class TftpServer {
    * transfers are sent from, as clients of two networks may have one address. */
   readonly #latest = new Map<string, ActiveTransfer>();
   readonly #perClient = new Map<string, number>();
+  readonly #deadlines: Deadlines;
   #closed = false;
 
   constructor(options: TftpShellOptions) {
     this.#options = options;
     this.#trouble = new LineBudget(options.clock, troubleLinesPerMinuteMax, 60_000);
+    this.#deadlines = new Deadlines(options.clock, tickMs);
   }
 
   get transfers(): number {
@@ -218,7 +210,7 @@ class TftpServer {
 
   #start({ decision, request, from, addresses }: Begun): void {
     const { transfer, fileName } = decision;
-    const { clock, log, udp } = this.#options;
+    const { log, udp } = this.#options;
     const client = `${addresses[0]} ${from.address}`;
     const key = `${client} ${from.port}`;
     const onEnd = (end: TransferEnd): void => {
@@ -228,7 +220,7 @@ class TftpServer {
       log.debug({ client: from.address, file: fileName, end: end.kind }, 'TFTP transfer ended');
     };
     const whose = { transfer, request: request.slice(), client: from };
-    const active = new ActiveTransfer({ ...whose, clock, onEnd });
+    const active = new ActiveTransfer({ ...whose, deadlines: this.#deadlines, onEnd });
     this.#active.add(active);
     this.#latest.set(key, active);
     this.#count(client, 1);
@@ -252,100 +244,4 @@ interface Begun {
   readonly request: Uint8Array;
   readonly from: UdpPeer;
   readonly addresses: readonly string[];
-}
-
-interface ActiveTransferOptions {
-  readonly transfer: Transfer;
-  readonly request: Uint8Array;
-  readonly client: UdpPeer;
-  readonly clock: Clock;
-  readonly onEnd: (end: TransferEnd) => void;
-}
-
-/** One transfer with its socket and its timer (Y3). */
-class ActiveTransfer {
-  readonly #transfer: Transfer;
-  readonly #request: Uint8Array;
-  readonly #client: UdpPeer;
-  readonly #clock: Clock;
-  readonly #onEnd: (end: TransferEnd) => void;
-  /** One for each address; that which the client speaks to comes first. */
-  #sockets: UdpSocket[] = [];
-  #cancelTimer: Cancel | undefined;
-  #closed = false;
-
-  constructor({ transfer, request, client, clock, onEnd }: ActiveTransferOptions) {
-    this.#transfer = transfer;
-    this.#request = request;
-    this.#client = client;
-    this.#clock = clock;
-    this.#onEnd = onEnd;
-  }
-
-  /** The request that began this, until the client has acknowledged anything. */
-  get unansweredRequest(): Uint8Array | undefined {
-    return this.#transfer.answered ? undefined : this.#request;
-  }
-
-  /** Rejects when the first address has no socket; of the others those count that have one. */
-  async open(udp: Udp, [first = everywhere, ...others]: readonly string[]): Promise<void> {
-    const handlers: UdpHandlers = {
-      onDatagram: (datagram, from, at) => this.#receive(datagram, from, at),
-      // What could not be sent is sent again by the timer, or the transfer times out.
-      onError: () => {},
-    };
-    const socket = await udp.bind({ address: first, port: 0 }, handlers);
-    this.#sockets = [socket];
-    const { port } = socket.local;
-    for (const address of this.#closed ? [] : others) {
-      const other = await udp.bind({ address, port }, handlers).catch(() => undefined);
-      if (other !== undefined) this.#sockets.push(other);
-    }
-    if (this.#closed) this.close();
-    else this.#apply(this.#transfer.start());
-  }
-
-  close(): void {
-    this.#closed = true;
-    this.#cancelTimer?.();
-    for (const socket of this.#sockets) socket.close();
-  }
-
-  #receive(datagram: Uint8Array, from: UdpPeer, at: UdpSocket): void {
-    if (from.port !== this.#client.port || from.address !== this.#client.address) {
-      if (isError(datagram)) return;
-      const code = tftpError.unknownTransferId;
-      const message = 'unknown transfer id';
-      at.send(encodePacket({ kind: 'error', code, message }), from);
-      return;
-    }
-    // Y0: it speaks to the address that it asked.
-    if (this.#sockets[0] !== at) {
-      this.#sockets = [at, ...this.#sockets.filter((other) => other !== at)];
-    }
-    try {
-      this.#apply(this.#transfer.receive(decodePacket(datagram)));
-    } catch (error) {
-      if (!(error instanceof DecodeError)) throw error;
-      // A mangled packet is a lost one: the timer repeats what it should have answered.
-    }
-  }
-
-  #apply(step: TransferStep): void {
-    for (const datagram of step.sends) this.#sockets[0]?.send(datagram, this.#client);
-    if (step.end !== undefined) {
-      this.close();
-      this.#onEnd(step.end);
-      return;
-    }
-    if (step.timerMs === undefined) return;
-    this.#cancelTimer?.();
-    this.#cancelTimer = this.#clock.after(step.timerMs, () => {
-      if (this.#closed) return;
-      // Y0: silence may mean that the client asked the next of our addresses.
-      const [first, ...others] = this.#sockets;
-      if (first !== undefined && !this.#transfer.answered) this.#sockets = [...others, first];
-      this.#apply(this.#transfer.timeout());
-    });
-  }
 }

@@ -48,7 +48,17 @@ export { nodeVersionProblem } from './node-version.ts';
 export { pause } from './pause.ts';
 export { type Random, randomId } from './random.ts';
 export type { Supervision } from './supervision.ts';
-export type { Udp, UdpBind, UdpHandlers, UdpPeer, UdpSocket } from './udp.ts';
+export type {
+  Udp,
+  UdpBind,
+  UdpConnect,
+  UdpConnection,
+  UdpConnectionHandlers,
+  UdpHandlers,
+  UdpParts,
+  UdpPeer,
+  UdpSocket,
+} from './udp.ts';
 export { atWallTime } from './wall-time.ts';
 export {
   type WebAnswer,

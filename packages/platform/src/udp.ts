@@ -37,6 +37,41 @@ export interface UdpBind {
   readonly interface?: string;
 }
 
+/** One datagram, as the parts that it is made of, in their order. */
+export type UdpParts = readonly Uint8Array[];
+
+/** A socket for one peer: it hears nobody else. */
+export interface UdpConnection {
+  /** The address and port the socket is bound to. */
+  readonly local: UdpPeer;
+  /**
+   * Sends datagrams in their order. Their bytes are not copied: they must never change. What cannot
+   * be sent is lost, as in a network; `onRefused` tells of a peer that has gone.
+   */
+  send(datagrams: readonly UdpParts[]): void;
+  close(): void;
+}
+
+export interface UdpConnectionHandlers {
+  /** `at` is the connection that it came by. */
+  onDatagram(datagram: Uint8Array, at: UdpConnection): void;
+  /**
+   * The peer's machine says that nobody has that port (ICMP port unreachable). Anybody who knows
+   * both addresses and ports can forge that, and one packet may cause it more than once.
+   */
+  onRefused(): void;
+}
+
+export interface UdpConnect {
+  /** Ours; that of all addresses lets the peer speak to any of them. */
+  readonly address: string;
+  /** 0 lets the system choose. */
+  readonly port: number;
+  readonly peer: UdpPeer;
+}
+
 export interface Udp {
   bind(options: UdpBind, handlers: UdpHandlers): Promise<UdpSocket>;
+  /** Rejects when the port is taken, and for a peer that has no port or is no single machine. */
+  connect(options: UdpConnect, handlers: UdpConnectionHandlers): Promise<UdpConnection>;
 }

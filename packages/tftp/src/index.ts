@@ -1,6 +1,7 @@
 /** TFTP as a server of read requests: packets, options and transfers, without sockets. */
 export { type Negotiated, type OptionLimits } from './options.ts';
 export {
+  type DatagramParts,
   decodePacket,
   encodePacket,
   isError,

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { negotiate } from './options.ts';
 
-const limits = { blockBytesMax: 1468, windowBlocksMax: 16 };
+const limits = { blockBytesMax: 1468, windowBlocksMax: 16, timeoutSecondsMax: 30 };
 
 test('runs with 512 bytes and one block, and sends no OACK, when nothing is asked', () => {
   expect(negotiate([], 1000, limits)).toEqual({
@@ -38,9 +38,14 @@ test('lowers a block size and a window to our limits', () => {
   expect(negotiate(asked, 1, limits)).toMatchObject({ blockBytes: 1468, windowBlocks: 16 });
 });
 
-test('repeats a timeout exactly or leaves it out', () => {
-  expect(negotiate([['timeout', '255']], 1, limits).timeoutSeconds).toBe(255);
-  expect(negotiate([['timeout', '256']], 1, limits).answer).toEqual([]);
+test('repeats a timeout exactly, and leaves out one that is longer than ours may be', () => {
+  expect(negotiate([['timeout', '30']], 1, limits).timeoutSeconds).toBe(30);
+  for (const seconds of ['31', '255', '256']) {
+    expect(negotiate([['timeout', seconds]], 1, limits)).toMatchObject({
+      timeoutSeconds: undefined,
+      answer: [],
+    });
+  }
 });
 
 test('omits tsize for an empty file, because curl refuses 0', () => {

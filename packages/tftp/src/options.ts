@@ -5,7 +5,8 @@
  * O1 Only what the client asked for is answered; an option that is unknown, or whose value is
  *    outside its RFC's range, is left out of the answer, which is how RFC 2347 refuses one.
  * O2 A block size or window above our limit is answered with the limit (both RFCs let the server
- *    lower them); a timeout is answered as asked or not at all.
+ *    lower them); a timeout is answered as asked or not at all: one above our limit, which would
+ *    keep the transfer of a client that has gone, is not.
  * O3 The first of several options with one name counts.
  */
 import type { TftpOption } from './packet.ts';
@@ -24,6 +25,8 @@ export interface OptionLimits {
   readonly blockBytesMax: number;
   /** Most blocks in flight. */
   readonly windowBlocksMax: number;
+  /** Longest time between retransmissions that a client may choose, seconds (RFC 2349). */
+  readonly timeoutSecondsMax: number;
 }
 
 export interface Negotiated {
@@ -73,7 +76,7 @@ function acceptOption(
     case 'windowsize':
       return lowered(within(text, windowsizeRange), limits.windowBlocksMax);
     case 'timeout':
-      return within(text, timeoutRange);
+      return within(text, [timeoutRange[0], Math.min(timeoutRange[1], limits.timeoutSecondsMax)]);
     case 'tsize':
       // curl ends a transfer whose OACK says tsize 0, so an empty file has none.
       return fileBytes > 0 && within(text, [0, Number.MAX_SAFE_INTEGER]) !== undefined

@@ -60,7 +60,12 @@ export type TftpPacket =
   | { readonly kind: 'error'; readonly code: number; readonly message: string }
   | { readonly kind: 'optionAck'; readonly options: readonly TftpOption[] };
 
+/** A datagram as the parts that it is made of, so that no block of a file is ever copied. */
+export type DatagramParts = readonly Uint8Array[];
+
 export function decodePacket(datagram: Uint8Array): TftpPacket {
+  const ackBlock = readAck(datagram);
+  if (ackBlock !== undefined) return { kind: 'ack', block: ackBlock };
   const reader = new ByteReader(datagram, 'TFTP packet');
   const opcode = reader.uint16();
   switch (opcode) {
@@ -71,8 +76,7 @@ export function decodePacket(datagram: Uint8Array): TftpPacket {
     case opcodes.data:
       return { kind: 'data', block: reader.uint16(), bytes: reader.rest() };
     case opcodes.ack:
-      // RFC 1350 gives bytes behind the block number no meaning, so they cannot do harm either.
-      return { kind: 'ack', block: reader.uint16() };
+      throw reader.error('an acknowledgement without its block');
     case opcodes.error:
       return { kind: 'error', code: reader.uint16(), message: decodeMessage(reader) };
     case opcodes.optionAck:
@@ -90,8 +94,12 @@ export function encodePacket(packet: TftpPacket): Uint8Array {
       writer.zeroTerminated(packet.fileName).zeroTerminated(packet.mode);
       return encodeOptions(writer, packet.options);
     }
-    case 'data':
-      return encodeData(packet.block, packet.bytes);
+    case 'data': {
+      const datagram = new Uint8Array(dataHeaderBytes + packet.bytes.length);
+      datagram.set(dataHeader(packet.block));
+      datagram.set(packet.bytes, dataHeaderBytes);
+      return datagram;
+    }
     case 'ack':
       return new ByteWriter(4).uint16(opcodes.ack).uint16(packet.block).finish();
     case 'error': {
@@ -106,14 +114,31 @@ export function encodePacket(packet: TftpPacket): Uint8Array {
   }
 }
 
-/** A DATA packet; by hand because it is built once for each block that is sent. */
-export function encodeData(block: number, bytes: Uint8Array): Uint8Array {
-  const datagram = new Uint8Array(4 + bytes.length);
-  datagram[1] = opcodes.data;
-  datagram[2] = block >> 8;
-  datagram[3] = block;
-  datagram.set(bytes, 4);
-  return datagram;
+const dataHeaderBytes = 4;
+
+/**
+ * The headers of DATA packets, one behind the other: a packet that waits for its socket may not
+ * change, so each block number has a header of its own, which all transfers share.
+ */
+const dataHeaders = new Uint8Array(dataHeaderBytes * 0x1_0000);
+for (let block = 0; block <= 0xffff; block += 1) {
+  dataHeaders.set([0, opcodes.data, block >> 8, block & 0xff], block * dataHeaderBytes);
+}
+
+/** What stands before the bytes of a block, 0 to 65,535 (RFC 1350 §5). Must not be changed. */
+export function dataHeader(block: number): Uint8Array {
+  const start = block * dataHeaderBytes;
+  return dataHeaders.subarray(start, start + dataHeaderBytes);
+}
+
+/**
+ * The block of an acknowledgement; by hand because one comes for each window that is sent. RFC 1350
+ * gives bytes behind the block number no meaning, so they cannot do harm either.
+ */
+function readAck(datagram: Uint8Array): number | undefined {
+  if (datagram[0] !== 0 || datagram[1] !== opcodes.ack) return undefined;
+  const [high, low] = [datagram[2], datagram[3]];
+  return high === undefined || low === undefined ? undefined : (high << 8) | low;
 }
 
 function decodeRequest(kind: TftpRequest['kind'], reader: ByteReader): TftpRequest {

@@ -24,9 +24,12 @@ export interface TftpLimits extends OptionLimits, RetryLimits {
 export const tftpLimitsDefault: TftpLimits = {
   blockBytesMax: 1468,
   windowBlocksMax: 16,
+  timeoutSecondsMax: 30,
   retryDelayMs: 1_000,
   retryDelayMsMax: 8_000,
   attemptsMax: 6,
+  openingAttemptsMax: 3,
+  refusedDelayMs: 200,
   transfersMax: 256,
   transfersPerClientMax: 8,
 };

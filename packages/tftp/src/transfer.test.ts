@@ -1,15 +1,21 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { negotiate } from './options.ts';
-import { decodePacket, type TftpOption, type TftpPacket } from './packet.ts';
+import { type DatagramParts, decodePacket, type TftpOption, type TftpPacket } from './packet.ts';
 import { Transfer, type TransferEnd, type TransferStep } from './transfer.ts';
 
-const retry = { retryDelayMs: 1_000, retryDelayMsMax: 8_000, attemptsMax: 6 };
-const limits = { blockBytesMax: 1468, windowBlocksMax: 16 };
+const retry = {
+  ...{ retryDelayMs: 1_000, retryDelayMsMax: 8_000, refusedDelayMs: 200 },
+  ...{ attemptsMax: 6, openingAttemptsMax: 3 },
+};
+const limits = { blockBytesMax: 1468, windowBlocksMax: 16, timeoutSecondsMax: 30 };
 
 function content(length: number): Uint8Array {
   return Uint8Array.from({ length }, (_, index) => (index * 7 + (index >> 9)) & 0xff);
 }
+
+/** Of a client that would wait for ever. */
+const patient = { ...retry, attemptsMax: 100, openingAttemptsMax: 100 };
 
 function transferOf(file: Uint8Array, ...asked: TftpOption[]): Transfer {
   return new Transfer(file, negotiate(asked, file.length, limits), retry);
@@ -19,10 +25,14 @@ function ack(block: number): TftpPacket {
   return { kind: 'ack', block };
 }
 
+function packetOf(datagram: DatagramParts | undefined): TftpPacket {
+  return decodePacket(Buffer.concat(datagram ?? []));
+}
+
 /** Block numbers of the DATA packets in a step. */
 function blocks(step: TransferStep): number[] {
   return step.sends.map((datagram) => {
-    const packet = decodePacket(datagram);
+    const packet = packetOf(datagram);
     return packet.kind === 'data' ? packet.block : -1;
   });
 }
@@ -41,7 +51,7 @@ function fetchAll(
   for (let steps = 0; steps < stepsMax; steps += 1) {
     let last = 0;
     for (const datagram of step.sends) {
-      const packet = decodePacket(datagram);
+      const packet = packetOf(datagram);
       if (packet.kind === 'data') {
         bytes.push(...packet.bytes);
         last = packet.block;
@@ -80,7 +90,7 @@ test('rolls block numbers over to 0 and goes on', () => {
 
 test('waits for block 0 to be acknowledged after an option acknowledgement', () => {
   const transfer = transferOf(content(20), ['blksize', '8']);
-  expect(decodePacket(transfer.start().sends[0] as Uint8Array)).toEqual({
+  expect(packetOf(transfer.start().sends[0])).toEqual({
     kind: 'optionAck',
     options: [['blksize', '8']],
   });
@@ -91,29 +101,104 @@ test('waits for block 0 to be acknowledged after an option acknowledgement', () 
 });
 
 test('repeats what is unanswered, ever more slowly, and then gives up', () => {
-  const transfer = transferOf(content(700));
-  const waits = [transfer.start().timerMs];
+  const transfer = transferOf(content(1_100));
+  transfer.start();
+  const waits = [transfer.receive(ack(1)).timerMs];
   for (let attempt = 2; attempt <= retry.attemptsMax; attempt += 1) {
     const step = transfer.timeout();
-    expect(blocks(step)).toEqual([1]);
+    expect(blocks(step)).toEqual([2]);
     waits.push(step.timerMs);
   }
   expect(waits).toEqual([1_000, 2_000, 4_000, 8_000, 8_000, 8_000]);
-  expect(transfer.timeout().end).toEqual({ kind: 'timedOut', blocksAcknowledged: 0 });
+  expect(transfer.timeout().end).toEqual({ kind: 'timedOut', blocksAcknowledged: 1 });
   expect(transfer.timeout()).toEqual({ sends: [] });
+});
+
+test.each([
+  ['its first block', []],
+  ['the options', [['timeout', '30']]],
+] as const)('gives a client up after 7 seconds that never acknowledges %s', (_what, asked) => {
+  const transfer = transferOf(content(700), ...asked);
+  const waits: (number | undefined)[] = [];
+  let step = transfer.start();
+  for (; step.end === undefined; step = transfer.timeout()) waits.push(step.timerMs);
+  expect(waits).toEqual([1_000, 2_000, 4_000]);
+  expect(step.end).toEqual({ kind: 'timedOut', blocksAcknowledged: 0 });
+});
+
+test('an acknowledgement of the options alone earns all attempts', () => {
+  const transfer = transferOf(content(700), ['blksize', '512']);
+  transfer.start();
+  transfer.timeout();
+  transfer.timeout();
+  transfer.receive(ack(0));
+  for (let attempt = 2; attempt <= retry.attemptsMax; attempt += 1) {
+    expect(blocks(transfer.timeout())).toEqual([1]);
+  }
+  expect(transfer.timeout().end).toMatchObject({ kind: 'timedOut' });
+});
+
+test.each([
+  [1, 3],
+  [2, 4],
+  [4, 6],
+  [8, 6],
+])('a request that may have come to %i addresses is answered %i times', (addresses, times) => {
+  const transfer = transferOf(content(700));
+  let sent = 0;
+  let step = transfer.start(addresses);
+  for (; step.end === undefined; step = transfer.timeout()) sent += 1;
+  expect(sent).toBe(times);
 });
 
 test('waits as long as the client asked, each time', () => {
   const transfer = transferOf(content(700), ['timeout', '3']);
-  expect(transfer.start().timerMs).toBe(3_000);
+  transfer.start();
+  expect(transfer.receive(ack(0)).timerMs).toBe(3_000);
   expect(transfer.timeout().timerMs).toBe(3_000);
+});
+
+test('a port that is refused twice, a repetition between, is given up', () => {
+  const transfer = transferOf(content(50_000), ['windowsize', '4']);
+  transfer.start();
+  transfer.receive(ack(0));
+  expect(transfer.refused()).toEqual({ sends: [], timerMs: retry.refusedDelayMs });
+  // Each block of the window that was refused tells it again.
+  expect(transfer.refused()).toEqual({ sends: [] });
+  expect(blocks(transfer.timeout())).toEqual([1, 2, 3, 4]);
+  expect(transfer.refused()).toEqual({
+    sends: [],
+    end: { kind: 'refused', blocksAcknowledged: 0 },
+  });
+  expect(transfer.refused()).toEqual({ sends: [] });
+});
+
+test('a refusal that any word of the client belies costs no more than a repetition', () => {
+  const transfer = transferOf(content(50_000));
+  transfer.start();
+  for (let block = 1; block < 20; block += 1) {
+    transfer.refused();
+    expect(blocks(transfer.timeout())).toEqual([block]);
+    expect(blocks(transfer.receive(ack(block)))).toEqual([block + 1]);
+  }
+});
+
+test('a client that hears one of several addresses may refuse each of the others', () => {
+  const transfer = transferOf(content(50_000));
+  transfer.start(3);
+  for (let address = 1; address <= 3; address += 1) {
+    expect(transfer.refused().timerMs).toBe(retry.refusedDelayMs);
+    expect(blocks(transfer.timeout())).toEqual([1]);
+  }
+  expect(transfer.refused().end).toMatchObject({ kind: 'refused' });
 });
 
 test('starts counting attempts anew with each block that gets through', () => {
   const transfer = transferOf(content(3 * 512));
   transfer.start();
   for (let block = 1; block <= 3; block += 1) {
-    for (let attempt = 1; attempt < retry.attemptsMax; attempt += 1) {
+    const attemptsMax = block === 1 ? retry.openingAttemptsMax : retry.attemptsMax;
+    for (let attempt = 1; attempt < attemptsMax; attempt += 1) {
       expect(transfer.timeout().end).toBeUndefined();
     }
     transfer.receive(ack(block));
@@ -188,7 +273,7 @@ test('refuses data from a client that reads', () => {
   transfer.start();
   const step = transfer.receive({ kind: 'data', block: 1, bytes: new Uint8Array() });
   expect(step.end?.kind).toBe('protocolError');
-  expect(decodePacket(step.sends[0] as Uint8Array)).toMatchObject({ kind: 'error', code: 4 });
+  expect(packetOf(step.sends[0])).toMatchObject({ kind: 'error', code: 4 });
 });
 
 /** What the network does with each packet in turn. */
@@ -241,7 +326,7 @@ test('delivers every byte in order through loss, duplication and reordering', ()
         ['blksize', '16'],
         ['windowsize', String(windowBlocks)],
       ];
-      const transfer = transferOf(file, ...asked);
+      const transfer = new Transfer(file, negotiate(asked, file.length, limits), patient);
       const receiver = new Receiver(16, windowBlocks);
       const { packetsSent, timeouts } = run(transfer, receiver, network);
       expect(Buffer.from(receiver.bytes).equals(Buffer.from(file))).toBe(true);
@@ -259,7 +344,7 @@ function run(
   network: readonly Fate[],
 ): { packetsSent: number; timeouts: number } {
   const toClient = [...transfer.start().sends];
-  const late: Uint8Array[] = [];
+  const late: DatagramParts[] = [];
   let packetsSent = toClient.length;
   let timeouts = 0;
   for (let events = 0; events < 5_000; events += 1) {
@@ -281,16 +366,16 @@ function run(
 function deliver(
   transfer: Transfer,
   receiver: Receiver,
-  datagram: Uint8Array,
+  datagram: DatagramParts,
   fate: Fate,
-  late: Uint8Array[],
+  late: DatagramParts[],
 ): TransferStep {
   if (fate === 'lose') return { sends: [] };
   if (fate === 'delay') {
     late.push(datagram);
     return { sends: [] };
   }
-  const packet = decodePacket(datagram);
+  const packet = packetOf(datagram);
   const answer = receiver.take(packet);
   let step: TransferStep = answer === undefined ? { sends: [] } : transfer.receive(answer);
   if (fate === 'duplicate' && step.end === undefined) {

@@ -12,10 +12,23 @@
  *    timer. With a window of one block a duplicate repeats nothing (the Sorcerer's Apprentice bug).
  * T4 What is unanswered is sent again when the timer fires, at most `attemptsMax` times without
  *    progress; then the transfer ends.
- * T5 Each transfer ends exactly once. After its end every event is answered with nothing.
+ * T5 Until the client has acknowledged anything, be it only the options, fewer attempts are made,
+ *    and the time-out that it asked for does not count yet: a request alone, which anybody can send
+ *    in another's name, holds a transfer for seconds only. A client that is slow loses nothing: it
+ *    repeats its request, as it has to for a request that was lost, and that begins a new transfer.
+ * T6 A client whose machine says that nobody has its port is asked once more soon, and when that
+ *    is said again without a word of the client, the transfer ends. The first may be a mistake, or
+ *    of an address that the client does not speak to; several answer one window.
+ * T7 Each transfer ends exactly once. After its end every event is answered with nothing.
  */
 import type { Negotiated } from './options.ts';
-import { encodeData, encodePacket, type TftpPacket, tftpError } from './packet.ts';
+import {
+  type DatagramParts,
+  dataHeader,
+  encodePacket,
+  type TftpPacket,
+  tftpError,
+} from './packet.ts';
 
 export interface RetryLimits {
   /** First wait for an answer; doubles with each retransmission unless the client chose one. */
@@ -23,6 +36,13 @@ export interface RetryLimits {
   readonly retryDelayMsMax: number;
   /** Times that the same packets are sent without progress before giving up. */
   readonly attemptsMax: number;
+  /**
+   * The same for the first packets, of which no word has come back (T5). Each address of ours that
+   * the client may have asked, but for the first, has one more, up to `attemptsMax` in all.
+   */
+  readonly openingAttemptsMax: number;
+  /** From the first sign that the client has gone until it is asked once more (T6). */
+  readonly refusedDelayMs: number;
 }
 
 export type TransferEnd =
@@ -32,12 +52,14 @@ export type TransferEnd =
   /** The client reports an error of its own. */
   | { readonly kind: 'clientError'; readonly code: number; readonly message: string }
   | { readonly kind: 'timedOut'; readonly blocksAcknowledged: number }
+  /** Nobody has the client's port any more (T6). */
+  | { readonly kind: 'refused'; readonly blocksAcknowledged: number }
   /** The client sent what has no place in a transfer of ours. */
   | { readonly kind: 'protocolError'; readonly message: string };
 
 /** What to do now: send these in order, then set, keep or (at the end) clear the one timer. */
 export interface TransferStep {
-  readonly sends: readonly Uint8Array[];
+  readonly sends: readonly DatagramParts[];
   /** Undefined: the timer that is running stays. */
   readonly timerMs?: number;
   readonly end?: TransferEnd;
@@ -55,6 +77,11 @@ export class Transfer {
   #sent = 0;
   #repeated = 0;
   #attempts = 0;
+  /** Addresses of ours that the first packets go out from in turn. */
+  #addresses = 1;
+  /** Rounds of packets that were refused without a word of the client, and the last one of them. */
+  #refusals = 0;
+  #refusedAttempt = 0;
   #awaitsOptionAck: boolean;
   #heedsDuplicate = true;
   #answered = false;
@@ -73,14 +100,17 @@ export class Transfer {
     return this.#answered;
   }
 
-  /** The first packets; call once. */
-  start(): TransferStep {
+  /** The first packets; call once. `addresses`: how many of ours they go out from in turn. */
+  start(addresses = 1): TransferStep {
+    this.#addresses = addresses;
     return this.#sendUnanswered('timer');
   }
 
   /** A well-formed packet from the client's own port. */
   receive(packet: TftpPacket): TransferStep {
     if (this.#ended) return nothing;
+    this.#refusals = 0;
+    this.#refusedAttempt = 0;
     switch (packet.kind) {
       case 'ack':
         return this.#receiveAck(packet.block);
@@ -98,10 +128,22 @@ export class Transfer {
   /** The timer fired. */
   timeout(): TransferStep {
     if (this.#ended) return nothing;
-    if (this.#attempts >= this.#retry.attemptsMax) {
+    if (this.#attempts >= this.#attemptsMax()) {
       return this.#finish({ kind: 'timedOut', blocksAcknowledged: this.#acknowledged });
     }
     return this.#sendUnanswered('timer');
+  }
+
+  /** The client's machine says that nobody has the port of the client (T6). */
+  refused(): TransferStep {
+    if (this.#ended || this.#refusedAttempt === this.#attempts) return nothing;
+    this.#refusedAttempt = this.#attempts;
+    this.#refusals += 1;
+    const addresses = this.#answered ? 1 : this.#addresses;
+    if (this.#refusals > addresses) {
+      return this.#finish({ kind: 'refused', blocksAcknowledged: this.#acknowledged });
+    }
+    return { sends: [], timerMs: this.#retry.refusedDelayMs };
   }
 
   #receiveAck(block: number): TransferStep {
@@ -141,7 +183,7 @@ export class Transfer {
 
   #protocolError(message: string): TransferStep {
     const code = tftpError.illegalOperation;
-    const sends = [encodePacket({ kind: 'error', code, message })];
+    const sends = [[encodePacket({ kind: 'error', code, message })]];
     return { ...this.#finish({ kind: 'protocolError', message }), sends };
   }
 
@@ -151,10 +193,10 @@ export class Transfer {
     this.#attempts += 1;
     if (this.#awaitsOptionAck) {
       const options = this.#negotiated.answer;
-      return { sends: [encodePacket({ kind: 'optionAck', options })], timerMs };
+      return { sends: [[encodePacket({ kind: 'optionAck', options })]], timerMs };
     }
     const last = Math.min(this.#blocks, this.#acknowledged + this.#negotiated.windowBlocks);
-    const sends: Uint8Array[] = [];
+    const sends: DatagramParts[] = [];
     for (let block = this.#acknowledged + 1; block <= last; block += 1) {
       if (cause === 'timer' || block > this.#repeated) sends.push(this.#data(block));
     }
@@ -163,15 +205,21 @@ export class Transfer {
     return { sends, timerMs };
   }
 
-  #data(block: number): Uint8Array {
+  #data(block: number): DatagramParts {
     const { blockBytes } = this.#negotiated;
     const start = (block - 1) * blockBytes;
-    return encodeData(block & 0xffff, this.#file.subarray(start, start + blockBytes));
+    return [dataHeader(block & 0xffff), this.#file.subarray(start, start + blockBytes)];
+  }
+
+  #attemptsMax(): number {
+    const { attemptsMax, openingAttemptsMax } = this.#retry;
+    if (this.#answered) return attemptsMax;
+    return Math.min(attemptsMax, openingAttemptsMax + this.#addresses - 1);
   }
 
   #delayMs(): number {
     const { timeoutSeconds } = this.#negotiated;
-    if (timeoutSeconds !== undefined) return timeoutSeconds * 1000;
+    if (this.#answered && timeoutSeconds !== undefined) return timeoutSeconds * 1000;
     const doubled = this.#retry.retryDelayMs * 2 ** this.#attempts;
     return Math.min(doubled, this.#retry.retryDelayMsMax);
   }

@@ -1,8 +1,9 @@
 /** A TFTP client for measurements: many transfers at once, as little work for each as possible. */
-import { createSocket } from 'node:dgram';
+import { createSocket, type RemoteInfo } from 'node:dgram';
 import { decodePacket, encodePacket } from '@rackwright/tftp';
 
 export interface FetchOrder {
+  readonly address: string;
   readonly port: number;
   readonly fileName: string;
   readonly transfers: number;
@@ -14,13 +15,21 @@ export interface FetchOrder {
 const retryMs = 500;
 const retriesMax = 60;
 
-/** Fetches the file `transfers` times at once; returns the sum of the bytes. */
-export async function fetchTogether(order: FetchOrder): Promise<number> {
-  const all = Array.from({ length: order.transfers }, () => fetchOnce(order));
-  return (await Promise.all(all)).reduce((sum, bytes) => sum + bytes, 0);
+export interface Fetched {
+  readonly bytes: number;
+  /** What the server granted; 1 when it said nothing of windows. */
+  readonly windowBlocks: number;
 }
 
-function fetchOnce({ port, fileName, blockBytes, windowBlocks }: FetchOrder): Promise<number> {
+/** Fetches the file `transfers` times at once; returns the sum of the bytes. */
+export async function fetchTogether(order: FetchOrder): Promise<Fetched> {
+  const all = await Promise.all(Array.from({ length: order.transfers }, () => fetchOnce(order)));
+  const bytes = all.reduce((sum, one) => sum + one.bytes, 0);
+  return { bytes, windowBlocks: all[0]?.windowBlocks ?? 1 };
+}
+
+function fetchOnce(order: FetchOrder): Promise<Fetched> {
+  const { address, port, fileName, blockBytes, windowBlocks } = order;
   return new Promise((resolve, reject) => {
     const socket = createSocket('udp4');
     // What we asked for, until an option acknowledgement grants it.
@@ -28,14 +37,15 @@ function fetchOnce({ port, fileName, blockBytes, windowBlocks }: FetchOrder): Pr
     let bytes = 0;
     let expected = 1;
     let sinceAck = 0;
-    let peerPort = port;
+    let isConnected = false;
     let retries = 0;
     const options: (readonly [string, string])[] = [['blksize', String(blockBytes)]];
     if (windowBlocks > 1) options.push(['windowsize', String(windowBlocks)]);
     const request = { kind: 'readRequest', fileName, mode: 'octet', options } as const;
     let last = encodePacket(request);
     const send = (sent?: () => void): void => {
-      socket.send(last, peerPort, '127.0.0.1', sent);
+      if (isConnected) socket.send(last, sent);
+      else socket.send(last, port, address, sent);
     };
     const timer = setInterval(() => {
       retries += 1;
@@ -45,7 +55,8 @@ function fetchOnce({ port, fileName, blockBytes, windowBlocks }: FetchOrder): Pr
     const finish = (error?: Error | null): void => {
       clearInterval(timer);
       socket.close();
-      if (error === undefined || error === null) resolve(bytes);
+      if (error === undefined || error === null)
+        resolve({ bytes, windowBlocks: granted.windowBlocks });
       else reject(error);
     };
     const acknowledge = (block: number, sent?: () => void): void => {
@@ -53,10 +64,17 @@ function fetchOnce({ port, fileName, blockBytes, windowBlocks }: FetchOrder): Pr
       last = encodePacket({ kind: 'ack', block: block & 0xffff });
       send(sent);
     };
-    socket.on('error', finish);
-    socket.on('message', (datagram, from) => {
+    /** The first answer tells the port of the transfer; a connected socket costs least. */
+    const begin = (datagram: Uint8Array, from: RemoteInfo): void => {
+      socket.off('message', begin);
+      socket.connect(from.port, address, () => {
+        isConnected = true;
+        socket.on('message', hear);
+        hear(datagram);
+      });
+    };
+    const hear = (datagram: Uint8Array): void => {
       timer.refresh();
-      peerPort = from.port;
       const packet = decodePacket(datagram);
       if (packet.kind === 'error') finish(new Error(packet.message));
       if (packet.kind === 'optionAck') {
@@ -76,7 +94,9 @@ function fetchOnce({ port, fileName, blockBytes, windowBlocks }: FetchOrder): Pr
       // The socket may close only when the last acknowledgement has left it.
       if (packet.bytes.length < granted.blockBytes) acknowledge(packet.block, finish);
       else if (sinceAck >= granted.windowBlocks) acknowledge(packet.block);
-    });
+    };
+    socket.on('error', finish);
+    socket.on('message', begin);
     send();
   });
 }

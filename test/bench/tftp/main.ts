@@ -1,216 +1,155 @@
 /**
- * Compares our TFTP server with those of Debian: CPU time per megabyte, and megabytes a second.
+ * What our TFTP server costs beside others: `npm run bench -- tftp [--transfers N] [--mib N]
+ * [--rounds N]`. Prints CPU time per megabyte and megabytes a second, at windows of 1, 4 and 16
+ * blocks of 1,468 bytes, N transfers at once of one file.
  *
- *   node test/bench/tftp/main.ts [files] [MiB per file]
+ * Bare Node is a server of some sixty lines that refuses and bounds nothing (`bare.ts`), as most
+ * would write it and with connected sockets. All servers run at the same time and are asked by turns, so that each sees the same of what else
+ * the machine does. The client is ours, the same for all; its ceiling is what it could fetch with a
+ * processor of its own, and where a server comes near to that, the client is what was measured. A
+ * server that does not know windows is asked for them and does what it can: the table says so.
  *
- * The client is ours, the same for every server; what is compared is the servers' CPU time as the
- * kernel counts it, children included (sampled every 10 ms). A server that is not installed is
- * named and left out (packages tftpd-hpa and atftpd; unpacked copies count when PATH finds them).
+ * A peer that is not installed is named and left out; unpacked copies count when PATH finds them,
+ * as Debian's atftpd and tftpd-hpa cannot be installed together. dnsmasq needs root, for its port.
+ *
+ * Ends with 1 when ours takes more than 1.1 times the CPU time of bare Node at any window, or more
+ * than 1.3 times that of atftpd where windows are larger than one block.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startBoot } from '@rackwright/agent';
-import { nodeClock, nodeDisk, nodeHttp, nodeLog, nodeUdp } from '@rackwright/platform/node';
-import { freeUdpPort } from '../../peers-tests/bmc/ipmi-sim.ts';
-import { type PeerOptions, peer } from '../../peers-tests/peer.ts';
-import { fetchTogether } from './client.ts';
+import { parseArgs } from 'node:util';
+import { type Fetched, fetchTogether } from './client.ts';
+import { CpuMeter } from './cpu.ts';
+import { type Running, type ServerName, serve, startServers } from './servers.ts';
 
 const mebibyte = 1024 * 1024;
-/** USER_HZ, which Linux fixes at 100 for what it tells in /proc. */
-const ticksPerSecond = 100;
+const blockBytes = 1_468;
+const windows = [1, 4, 16];
 
-interface Server {
-  readonly name: string;
-  /** Undefined when the program is not there. */
-  readonly program: string | undefined;
-  args(folder: string, port: number): string[];
+interface Sample {
+  readonly megabytesPerSecond: number;
+  readonly cpuMsPerMegabyte: number;
+  /** The client, if it had a processor of its own and nothing to wait for. */
+  readonly ceilingMegabytesPerSecond: number;
+  readonly grantedWindow: number;
 }
 
-interface Round {
-  readonly blockBytes: number;
-  readonly windowBlocks: number;
-}
+/** Of one server at one window, one for each round. */
+type Samples = Map<string, Sample[]>;
 
-const rounds: readonly Round[] = [
-  { blockBytes: 512, windowBlocks: 1 },
-  { blockBytes: 1_468, windowBlocks: 1 },
-  { blockBytes: 1_468, windowBlocks: 4 },
-];
+const keyOf = (name: ServerName, window: number): string => `${name} ${window}`;
 
-const servers: readonly Server[] = [
-  {
-    name: 'rackwright',
-    program: process.execPath,
-    args: (folder, port) => [import.meta.filename, 'serve', folder, String(port)],
-  },
-  {
-    name: 'tftpd-hpa',
-    // atftpd's package has a link of that name to its own server.
-    program: programOf('in.tftpd', { noLink: true }),
-    args: (folder, port) => [
-      ...['--foreground', '--listen', '--address', `127.0.0.1:${port}`],
-      ...['--user', 'nobody', '--secure', folder],
-    ],
-  },
-  {
-    name: 'atftpd',
-    program: programOf('atftpd'),
-    args: (folder, port) => [
-      ...['--daemon', '--no-fork', '--bind-address', '127.0.0.1', '--port', String(port)],
-      ...['--logfile', '/dev/null', '--user', 'nobody', folder],
-    ],
-  },
-];
-
-function programOf(name: string, options?: PeerOptions): string | undefined {
-  const found = peer(name, options);
-  return found.kind === 'found' ? found.path : undefined;
-}
-
-/** Ticks of one process, or undefined when it has ended. */
-function ticksOf(pid: number): number | undefined {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return Number(fields[11]) + Number(fields[12]);
-  } catch {
-    return undefined;
-  }
-}
-
-/** CPU time of a server and of its children, which may live for one transfer only. */
-class CpuMeter {
-  readonly #pid: number;
-  readonly #ticks = new Map<number, number>();
-  readonly #timer: NodeJS.Timeout;
-
-  constructor(pid: number) {
-    this.#pid = pid;
-    this.#timer = setInterval(() => this.#look(), 10);
-  }
-
-  /** Milliseconds so far. */
-  readMs(): number {
-    this.#look();
-    const ticks = [...this.#ticks.values()].reduce((sum, one) => sum + one, 0);
-    return (ticks * 1_000) / ticksPerSecond;
-  }
-
-  stop(): void {
-    clearInterval(this.#timer);
-  }
-
-  #look(): void {
-    for (const pid of [this.#pid, ...childrenOf(this.#pid)]) {
-      const ticks = ticksOf(pid);
-      if (ticks !== undefined) this.#ticks.set(pid, ticks);
-    }
-  }
-}
-
-/** None when the process has ended. */
-function childrenOf(pid: number): number[] {
-  try {
-    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
-    return children.trim().split(' ').map(Number);
-  } catch {
-    return [];
-  }
-}
-
-async function measure(server: Server, folder: string, files: number, mib: number): Promise<void> {
-  if (server.program === undefined) {
-    console.log(`${server.name.padEnd(12)} not installed`);
-    return;
-  }
-  const port = await freeUdpPort();
-  const child: ChildProcess = spawn(server.program, server.args(folder, port), {
-    stdio: 'inherit',
-  });
-  const { pid } = child;
-  if (pid === undefined) throw new Error(`${server.name} did not start`);
+async function measure(
+  { name, pid, address, port, ended }: Running,
+  windowBlocks: number,
+  { transfers, mib }: { transfers: number; mib: number },
+): Promise<Sample> {
   const meter = new CpuMeter(pid);
-  const exited = once(child, 'exit').then(([code]) => {
-    throw new Error(`${server.name} ended by itself, with ${String(code)}`);
-  });
-  try {
-    await Promise.race([exited, measureRounds(server, port, meter, files, mib)]);
-  } finally {
-    meter.stop();
-    child.kill('SIGTERM');
-    await exited.catch(() => undefined);
+  const cpuBefore = meter.readMs();
+  const clientBefore = process.cpuUsage();
+  const startedMs = performance.now();
+  const order = { address, port, fileName: 'file', transfers, blockBytes, windowBlocks };
+  const fetched: Fetched = await Promise.race([ended, fetchTogether(order)]);
+  const seconds = (performance.now() - startedMs) / 1_000;
+  const client = process.cpuUsage(clientBefore);
+  const cpuMs = meter.readMs() - cpuBefore;
+  meter.stop();
+  if (fetched.bytes !== transfers * mib * mebibyte) {
+    throw new Error(`${name} sent ${fetched.bytes} bytes`);
   }
-}
-
-async function measureRounds(
-  { name }: Server,
-  port: number,
-  meter: CpuMeter,
-  files: number,
-  mib: number,
-): Promise<void> {
-  const fileName = 'file';
-  await fetchTogether({ port, fileName, transfers: 1, blockBytes: 1_468, windowBlocks: 1 });
-  for (const round of rounds) {
-    const cpuBefore = meter.readMs();
-    const startedMs = performance.now();
-    const bytes = await fetchTogether({ port, fileName, transfers: files, ...round });
-    const seconds = (performance.now() - startedMs) / 1_000;
-    if (bytes !== files * mib * mebibyte) throw new Error(`${name} sent ${bytes} bytes`);
-    const megabytes = bytes / 1e6;
-    const what = `${round.blockBytes} × ${round.windowBlocks}`.padStart(8);
-    const speed = (megabytes / seconds).toFixed(0).padStart(5);
-    const cost = ((meter.readMs() - cpuBefore) / megabytes).toFixed(1).padStart(6);
-    console.log(`${name.padEnd(12)} ${what}  ${speed} MB/s  ${cost} ms CPU/MB`);
-  }
-}
-
-/** The server process that `measure` starts for us: the agent's boot path, TFTP only. */
-async function serve(folder: string, port: number): Promise<void> {
-  const path = join(folder, 'file');
-  const runner = {
-    kernel: 'kernel',
-    initrd: 'kernel',
-    agentPort: 7443,
-    fingerprint: '00'.repeat(32),
-    kernelArguments: [],
+  const megabytes = fetched.bytes / 1e6;
+  return {
+    megabytesPerSecond: megabytes / seconds,
+    cpuMsPerMegabyte: cpuMs / megabytes,
+    ceilingMegabytesPerSecond: megabytes / ((client.user + client.system) / 1e6),
+    grantedWindow: fetched.windowBlocks,
   };
-  await startBoot(
-    {
-      interfaces: [{ serverAddress: '127.0.0.1', dhcp: { mode: 'off' } }],
-      tftp: { address: '127.0.0.1', port, limits: { transfersPerClientMax: 1_000 } },
-      http: { address: '127.0.0.1', port: 0 },
-      loaders: {},
-      loaderFiles: [{ name: 'file', path }],
-      loaderBytesMax: 1024 * mebibyte,
-      files: [{ name: 'kernel', path }],
-      runner,
-    },
-    {
-      ...{ udp: nodeUdp(), http: nodeHttp(), disk: nodeDisk() },
-      ...{ clock: nodeClock(), log: nodeLog('error') },
-      memory: () => ({ snapshot: { generation: 1, hosts: [] }, grants: [] }),
-      onNetboot: () => {},
-    },
+}
+
+function median(values: readonly number[]): number {
+  const sorted = values.toSorted((one, other) => one - other);
+  const middle = sorted.length >> 1;
+  const [low = Number.NaN, high = Number.NaN] = [sorted[(sorted.length - 1) >> 1], sorted[middle]];
+  return (low + high) / 2;
+}
+
+/** Of the CPU time, one for each round: both of a round saw the same machine. */
+function ratios(ours: readonly Sample[], theirs: readonly Sample[]): number[] {
+  return ours.map(
+    (one, round) => one.cpuMsPerMegabyte / (theirs[round]?.cpuMsPerMegabyte ?? Number.NaN),
   );
 }
 
-async function compare(files: number, mib: number): Promise<void> {
+/** "median (lowest to highest)" */
+function spread(values: readonly number[]): string {
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  return `${median(values).toFixed(2)} (${low.toFixed(2)} to ${high.toFixed(2)})`;
+}
+
+/** The table of one window; returns what is over its floor. */
+function report(samples: Samples, names: readonly ServerName[], window: number): string[] {
+  const of = (name: ServerName): readonly Sample[] => samples.get(keyOf(name, window)) ?? [];
+  const all = names.flatMap(of);
+  const ceiling = median(all.map((one) => one.ceilingMegabytesPerSecond));
+  console.log(`\nwindow of ${window}; the client's ceiling: ${ceiling.toFixed(0)} MB/s`);
+  const columns = ['ms CPU/MB', 'MB/s', 'ours to theirs'];
+  console.log(`${''.padEnd(16)}${columns.map((one) => one.padStart(10)).join('  ')}`);
+  for (const name of names) {
+    const own = of(name);
+    const cost = median(own.map((one) => one.cpuMsPerMegabyte)).toFixed(2);
+    const speed = median(own.map((one) => one.megabytesPerSecond)).toFixed(0);
+    const granted = own[0]?.grantedWindow ?? 1;
+    const note = granted === window ? '' : `  granted a window of ${granted}`;
+    const ratio = name === 'rackwright' ? '' : spread(ratios(of('rackwright'), own));
+    console.log(`${name.padEnd(16)}${cost.padStart(10)}  ${speed.padStart(10)}  ${ratio}${note}`);
+  }
+  const over = (peer: ServerName, floor: number): string[] => {
+    if (!names.includes(peer)) return [];
+    const found = median(ratios(of('rackwright'), of(peer)));
+    if (found <= floor) return [];
+    return [`window of ${window}: ${found.toFixed(2)} times ${peer}'s CPU, ${floor} are allowed`];
+  };
+  return [...over('bare Node', 1.1), ...(window > 1 ? over('atftpd', 1.3) : [])];
+}
+
+async function compare(transfers: number, mib: number, rounds: number): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'rackwright-bench-'));
+  const running: Running[] = [];
   try {
     await chmod(folder, 0o755);
     await writeFile(join(folder, 'file'), new Uint8Array(mib * mebibyte).fill(7));
-    console.log(`${files} transfers at once of ${mib} MiB each, blocks × window`);
-    for (const server of servers) await measure(server, folder, files, mib);
+    running.push(...(await startServers(folder)));
+    const samples: Samples = new Map();
+    // What comes first warms up: each server compiles and maps what it needs.
+    for (let round = -1; round < rounds; round += 1) {
+      for (const window of windows) {
+        for (const server of running) {
+          const sample = await measure(server, window, { transfers, mib });
+          const key = keyOf(server.name, window);
+          if (round >= 0) samples.set(key, [...(samples.get(key) ?? []), sample]);
+        }
+      }
+    }
+    console.log(`${transfers} transfers at once of ${mib} MiB each, ${rounds} rounds, medians`);
+    const names = running.map(({ name }) => name);
+    const problems = windows.flatMap((window) => report(samples, names, window));
+    for (const problem of problems) console.log(problem);
+    if (problems.length > 0) process.exitCode = 1;
   } finally {
+    await Promise.all(running.map((one) => one.stop()));
     await rm(folder, { recursive: true });
   }
 }
 
-const [first = '', second = '', third = ''] = process.argv.slice(2);
-if (first === 'serve') await serve(second, Number(third));
-else await compare(Number(first || '20'), Number(second || '4'));
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    transfers: { type: 'string', default: '16' },
+    mib: { type: 'string', default: '4' },
+    rounds: { type: 'string', default: '5' },
+  },
+});
+const [action = '', served = '', port = ''] = positionals;
+if (action === 'serve') await serve(served, Number(port));
+else await compare(Number(values.transfers), Number(values.mib), Number(values.rounds));

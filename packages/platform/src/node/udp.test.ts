@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { UdpPeer, UdpSocket } from '../udp.ts';
+import type { UdpConnection, UdpPeer, UdpSocket } from '../udp.ts';
 import { nodeUdp } from './udp.ts';
 
 interface Heard {
@@ -93,4 +93,69 @@ test('a shared port has a socket for each address, and belongs to whoever began 
   const again = { address: '0.0.0.0', port, share: 'begin' } as const;
   await expect(nodeUdp().bind(again, heard('again'))).rejects.toThrow('EADDRINUSE');
   for (const socket of [all, joined, client.socket]) socket.close();
+});
+
+interface Connected {
+  readonly connection: UdpConnection;
+  readonly heard: number[][];
+  readonly refusals: () => number;
+}
+
+async function connection(peer: UdpPeer, address = '127.0.0.1'): Promise<Connected> {
+  const heard: number[][] = [];
+  let refusals = 0;
+  const opened = await nodeUdp().connect(
+    { address, port: 0, peer },
+    {
+      onDatagram: (datagram) => heard.push([...datagram]),
+      onRefused: () => {
+        refusals += 1;
+      },
+    },
+  );
+  return { connection: opened, heard, refusals: () => refusals };
+}
+
+const two = [Uint8Array.of(1), Uint8Array.of(2, 3)];
+
+test.each(['127.0.0.1', '0.0.0.0'])('a connection at %s hears its peer only', async (address) => {
+  const [peer, stranger] = [await listener(), await listener()];
+  const { connection: ours, heard } = await connection(peer.socket.local, address);
+  ours.send([two, [new Uint8Array()], [Uint8Array.of(4)]]);
+  const first = await peer.next();
+  expect(first.bytes).toEqual([1, 2, 3]);
+  expect((await peer.next()).bytes).toEqual([]);
+  expect((await peer.next()).bytes).toEqual([4]);
+  stranger.socket.send(Uint8Array.of(6), first.from);
+  peer.socket.send(Uint8Array.of(5), first.from);
+  await expect.poll(() => heard).toEqual([[5]]);
+  for (const socket of [ours, peer.socket, stranger.socket]) socket.close();
+});
+
+test('a connection of all addresses is spoken to at any of them', async () => {
+  const peer = await listener();
+  const { connection: ours, heard } = await connection(peer.socket.local, '0.0.0.0');
+  peer.socket.send(Uint8Array.of(1), { address: '127.0.0.9', port: ours.local.port });
+  await expect.poll(() => heard).toEqual([[1]]);
+  for (const socket of [ours, peer.socket]) socket.close();
+});
+
+test.each([1, 2, 3, 4])('a peer that has gone refuses one of %i datagrams', async (count) => {
+  const peer = await listener();
+  peer.socket.close();
+  const gone = await connection(peer.socket.local);
+  gone.connection.send(Array.from({ length: count }, () => two));
+  await expect.poll(gone.refusals).toBeGreaterThan(0);
+  gone.connection.close();
+  gone.connection.close();
+  gone.connection.send([two, two]);
+});
+
+test('a peer without a port, and one that is everybody, has no connection', async () => {
+  for (const peer of [
+    { address: '127.0.0.1', port: 0 },
+    { address: '255.255.255.255', port: 9 },
+  ]) {
+    await expect(connection(peer)).rejects.toThrow();
+  }
 });

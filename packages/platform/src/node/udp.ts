@@ -3,12 +3,25 @@
  *
  * N1 Addresses are literal: no name is ever looked up on the way of a datagram.
  * N2 After `close` nothing is sent and no handler is called.
- * N3 Failing to bind rejects; everything later goes to `onError`.
+ * N3 Failing to bind or to connect rejects; everything later goes to `onError`, or is lost.
+ * N4 A connection hears its peer only. The kernel sorts that out, and tells a stranger that nobody
+ *    has the port; what came before it was connected, or to a socket of all addresses, is sorted
+ *    out here.
  */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { isIPv6 } from 'node:net';
-import type { Udp, UdpBind, UdpHandlers, UdpPeer, UdpSocket } from '../udp.ts';
+import type {
+  Udp,
+  UdpBind,
+  UdpConnect,
+  UdpConnection,
+  UdpConnectionHandlers,
+  UdpHandlers,
+  UdpParts,
+  UdpPeer,
+  UdpSocket,
+} from '../udp.ts';
 import type { InheritedSockets } from './inherited.ts';
 import { lookUpLiteral } from './literal-address.ts';
 
@@ -31,6 +44,7 @@ export function nodeUdp(inherited?: InheritedSockets): Udp {
       if (options.broadcast === true) for (const socket of sockets) socket.setBroadcast(true);
       return joined(sockets.map((socket) => open(socket, handlers)));
     },
+    connect,
   };
 }
 
@@ -106,4 +120,72 @@ function open(socket: Socket, handlers: UdpHandlers): UdpSocket {
     },
   };
   return own;
+}
+
+/** What no socket can be connected from: the kernel would choose one of our addresses for good. */
+const allAddresses: readonly string[] = ['0.0.0.0', '::'];
+
+async function connect(
+  { address, port, peer }: UdpConnect,
+  handlers: UdpConnectionHandlers,
+): Promise<UdpConnection> {
+  const socket = await bound({ address, port }, false);
+  if (allAddresses.includes(address)) {
+    return speakTo(socket, peer, handlers, (parts, sent) => {
+      socket.send(parts, peer.port, peer.address, sent);
+    });
+  }
+  try {
+    const connected = once(socket, 'connect');
+    socket.connect(peer.port, peer.address);
+    await connected;
+  } catch (error) {
+    socket.close();
+    throw error;
+  }
+  return speakTo(socket, peer, handlers, (parts, sent) => socket.send(parts, sent));
+}
+
+type Sent = (error: Error | null) => void;
+type Send = (parts: UdpParts, sent: Sent | undefined) => void;
+
+function speakTo(
+  socket: Socket,
+  peer: UdpPeer,
+  { onDatagram, onRefused }: UdpConnectionHandlers,
+  send: Send,
+): UdpConnection {
+  const { address, port } = socket.address();
+  let closed = false;
+  const heed = (error: Error | null): void => {
+    if (!closed && isRefusal(error)) onRefused();
+  };
+  const own: UdpConnection = {
+    local: { address, port },
+    send(datagrams) {
+      // A refusal of what was just sent is an error of the next to send, or else of the next to
+      // receive. So the last of several is asked; each question costs as much as a copy.
+      let left = datagrams.length;
+      const asked = left > 1 ? heed : undefined;
+      for (const parts of datagrams) {
+        left -= 1;
+        if (!closed) send(parts, left === 0 ? asked : undefined);
+      }
+    },
+    close() {
+      if (closed) return;
+      closed = true;
+      socket.close();
+    },
+  };
+  socket.on('error', heed);
+  socket.on('message', (datagram, from) => {
+    if (closed || from.port !== peer.port || from.address !== peer.address) return; // N4
+    onDatagram(datagram, own);
+  });
+  return own;
+}
+
+function isRefusal(error: Error | null): boolean {
+  return error !== null && 'code' in error && error.code === 'ECONNREFUSED';
 }

@@ -1,0 +1,91 @@
+/** One TFTP transfer on real sockets, its own (RFC 1350 §4); see tftp.ts for the rules. */
+import { DecodeError } from '@rackwright/bytes';
+import type { Udp, UdpConnection, UdpConnectionHandlers, UdpPeer } from '@rackwright/platform';
+import { decodePacket, type Transfer, type TransferEnd, type TransferStep } from '@rackwright/tftp';
+import { everywhere } from './config.ts';
+import type { Deadline, Deadlines } from './deadlines.ts';
+
+export interface ActiveTransferOptions {
+  readonly transfer: Transfer;
+  readonly request: Uint8Array;
+  readonly client: UdpPeer;
+  readonly deadlines: Deadlines;
+  readonly onEnd: (end: TransferEnd) => void;
+}
+
+/** One transfer with its sockets and its deadline (Y3). */
+export class ActiveTransfer {
+  readonly #transfer: Transfer;
+  readonly #request: Uint8Array;
+  readonly #client: UdpPeer;
+  readonly #onEnd: (end: TransferEnd) => void;
+  readonly #deadline: Deadline;
+  /** One for each address; that which the client speaks to comes first. */
+  #sockets: UdpConnection[] = [];
+  #closed = false;
+
+  constructor({ transfer, request, client, deadlines, onEnd }: ActiveTransferOptions) {
+    this.#transfer = transfer;
+    this.#request = request;
+    this.#client = client;
+    this.#onEnd = onEnd;
+    this.#deadline = deadlines.add(() => this.#timeout());
+  }
+
+  /** The request that began this, until the client has acknowledged anything. */
+  get unansweredRequest(): Uint8Array | undefined {
+    return this.#transfer.answered ? undefined : this.#request;
+  }
+
+  /** Rejects when the first address has no socket; of the others those count that have one. */
+  async open(udp: Udp, [first = everywhere, ...others]: readonly string[]): Promise<void> {
+    const handlers: UdpConnectionHandlers = {
+      onDatagram: (datagram, at) => this.#receive(datagram, at),
+      onRefused: () => this.#apply(this.#transfer.refused()),
+    };
+    const peer = this.#client;
+    const socket = await udp.connect({ address: first, port: 0, peer }, handlers);
+    this.#sockets = [socket];
+    const { port } = socket.local;
+    for (const address of this.#closed ? [] : others) {
+      const other = await udp.connect({ address, port, peer }, handlers).catch(() => undefined);
+      if (other !== undefined) this.#sockets.push(other);
+    }
+    if (this.#closed) this.close();
+    else this.#apply(this.#transfer.start(this.#sockets.length));
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#deadline.end();
+    for (const socket of this.#sockets) socket.close();
+  }
+
+  #receive(datagram: Uint8Array, at: UdpConnection): void {
+    // Y0: it speaks to the address that it asked.
+    if (this.#sockets[0] !== at) {
+      this.#sockets = [at, ...this.#sockets.filter((other) => other !== at)];
+    }
+    try {
+      this.#apply(this.#transfer.receive(decodePacket(datagram)));
+    } catch (error) {
+      if (!(error instanceof DecodeError)) throw error;
+      // A mangled packet is a lost one: the deadline repeats what it should have answered.
+    }
+  }
+
+  #timeout(): void {
+    // Y0: silence may mean that the client asked the next of our addresses.
+    const [first, ...others] = this.#sockets;
+    if (first !== undefined && !this.#transfer.answered) this.#sockets = [...others, first];
+    this.#apply(this.#transfer.timeout());
+  }
+
+  #apply({ sends, timerMs, end }: TransferStep): void {
+    if (sends.length > 0) this.#sockets[0]?.send(sends);
+    if (end !== undefined) {
+      this.close();
+      this.#onEnd(end);
+    } else if (timerMs !== undefined) this.#deadline.set(timerMs);
+  }
+}
