@@ -113,6 +113,21 @@ function report(samples: Samples, names: readonly ServerName[], window: number):
   return [...over('bare Node', 1.1), ...(window > 1 ? over('atftpd', 1.3) : [])];
 }
 
+/** Adds a sample of each server at each window. */
+async function oneRound(
+  samples: Samples,
+  running: readonly Running[],
+  load: Parameters<typeof measure>[2],
+): Promise<void> {
+  for (const window of windows) {
+    for (const server of running) {
+      const key = keyOf(server.name, window);
+      const sample = await measure(server, window, load);
+      samples.set(key, [...(samples.get(key) ?? []), sample]);
+    }
+  }
+}
+
 async function compare(transfers: number, mib: number, rounds: number): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'rackwright-bench-'));
   const running: Running[] = [];
@@ -122,14 +137,9 @@ async function compare(transfers: number, mib: number, rounds: number): Promise<
     running.push(...(await startServers(folder)));
     const samples: Samples = new Map();
     // What comes first warms up: each server compiles and maps what it needs.
-    for (let round = -1; round < rounds; round += 1) {
-      for (const window of windows) {
-        for (const server of running) {
-          const sample = await measure(server, window, { transfers, mib });
-          const key = keyOf(server.name, window);
-          if (round >= 0) samples.set(key, [...(samples.get(key) ?? []), sample]);
-        }
-      }
+    await oneRound(new Map(), running, { transfers, mib });
+    for (let round = 0; round < rounds; round += 1) {
+      await oneRound(samples, running, { transfers, mib });
     }
     console.log(`${transfers} transfers at once of ${mib} MiB each, ${rounds} rounds, medians`);
     const names = running.map(({ name }) => name);
