@@ -83,7 +83,7 @@ const servers: readonly Server[] = [
 
 /** With the settings of ours, so that only the programs differ. */
 function bare(folder: string, port: number, ...how: string[]): string[] {
-  const program = join(import.meta.dirname, 'bare.main.ts');
+  const program = join(import.meta.dirname, './bare.main.ts');
   return [...installedArguments('agent'), program, folder, String(port), ...how];
 }
 
