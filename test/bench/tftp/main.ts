@@ -3,11 +3,12 @@
  * [--rounds N]`. Prints CPU time per megabyte and megabytes a second, at windows of 1, 4 and 16
  * blocks of 1,468 bytes, N transfers at once of one file.
  *
- * Bare Node is a server of some sixty lines that refuses and bounds nothing (`bare.ts`), as most
- * would write it and with connected sockets. All servers run at the same time and are asked by turns, so that each sees the same of what else
- * the machine does. The client is ours, the same for all; its ceiling is what it could fetch with a
- * processor of its own, and where a server comes near to that, the client is what was measured. A
- * server that does not know windows is asked for them and does what it can: the table says so.
+ * Bare Node is a server of some sixty lines that refuses and bounds nothing (`bare.main.ts`), as
+ * most would write it, and once more with connected sockets. All servers run at the same time and
+ * are asked by turns, so that each sees the same of what else the machine does. The client is ours,
+ * the same for all; its ceiling is what it could fetch with a processor of its own. Where a server
+ * comes near to that, the client is what was measured. A server that does not know windows is asked
+ * for them and does what it can: the table says so.
  *
  * A peer that is not installed is named and left out; unpacked copies count when PATH finds them,
  * as Debian's atftpd and tftpd-hpa cannot be installed together. dnsmasq needs root, for its port.
