@@ -9,7 +9,8 @@
  *    until the disk has also been read clean after a loss of power.
  * E3 A disk that was certified and has lost its power is not written, and its host runs no program
  *    of a template, before somebody has tried to read it again. It may be erased anew once its
- *    certificate is of an earlier use: that proves nothing any more.
+ *    certificate is of an earlier use: that proves nothing any more; or once its run has lost the
+ *    boot that erased it: nobody saw what was done to it since, so a reading would tell nothing.
  * E4 No image comes onto a machine with a disk whose content came back, unless the reading after
  *    the loss of power saw it clean.
  * E5 A clean that reads again at once ends in `available` only when it has.
@@ -132,6 +133,7 @@ export class ProofJudge {
   /** A host's record as it is now. */
   changed(before: store.HostRecord | undefined, record: store.HostRecord): void {
     this.#noteReading(record);
+    if (before !== undefined) this.#noteLostBoot(before, record);
     this.#noteSwitched(before, record);
     this.#judgeAtOnce(before, record);
     this.#judgeConvicted(record);
@@ -194,6 +196,15 @@ export class ProofJudge {
       for (const { serial } of this.#drivesOf(event.machine)) {
         this.#judgeUnread(event.machine, serial, 'a program begins');
       }
+    }
+  }
+
+  /** A run takes back what it counts as erased only when it has lost the boot that did it. */
+  #noteLostBoot(before: store.HostRecord, { certified, host }: store.HostRecord): void {
+    if (before.host?.status?.run?.number !== host?.status?.run?.number) return;
+    const kept = new Set(certified.map(({ deviceKey }) => deviceKey));
+    for (const { deviceKey } of before.certified) {
+      if (!kept.has(deviceKey)) this.#used(deviceKey);
     }
   }
 

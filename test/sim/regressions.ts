@@ -154,4 +154,9 @@ export const regressions: readonly Regression[] = [
     pools: true,
     was: 'a host whose making was cut short had some of its addresses, and nobody had the others',
   },
+  {
+    seed: 248,
+    hosts: 2,
+    was: 'a run that had lost the boot of its erasure erased anew, and was judged for not reading',
+  },
 ];
