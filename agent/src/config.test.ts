@@ -6,7 +6,11 @@ import { parseConfig, parseWholeConfig } from './config.ts';
 
 const minimal = 'serverAddress: 192.0.2.1\n';
 
-const tftpLimits = { transfersMax: 256, transfersPerClientMax: 8 };
+const tftpLimits = {
+  ...{ transfersMax: 256, transfersPerClientMax: 8, blockBytesMax: 1468, windowBlocksMax: 16 },
+  ...{ timeoutSecondsMax: 30, retryDelayMs: 1_000, retryDelayMsMax: 8_000, attemptsMax: 6 },
+  ...{ openingAttemptsMax: 3, refusedDelayMs: 200 },
+};
 
 describe('the configuration of the agent', () => {
   test('needs an address and has a visible default for the rest', () => {
@@ -111,6 +115,11 @@ describe('the configuration of the agent', () => {
     ['an unknown key in a list', `${minimal}files: [{name: a, path: b, mode: 1}]`, 'files[0].mode'],
     ['a wrong choice', `${minimal}log: {level: loud}`, 'one of debug, info, warn, error'],
     ['a number out of range', `${minimal}tftp: {port: 65536}`, 'tftp.port has to be a whole'],
+    [
+      'a wait without an end',
+      `${minimal}tftp: {limits: {timeoutSecondsMax: 256}}`,
+      'tftp.limits.timeoutSecondsMax has to be a whole',
+    ],
     ['a text for a number', `${minimal}tftp: {port: "69"}`, 'tftp.port has to be a whole'],
     ['a name for an address', 'serverAddress: agent.example', 'has to be an IPv4 address'],
     ['something else for a list', `${minimal}files: {}`, 'files has to be a list'],
@@ -120,9 +129,14 @@ describe('the configuration of the agent', () => {
 });
 
 test('how much is sent at once, and how much is kept, can be set', () => {
-  const limits = 'tftp: {limits: {transfersMax: 9, transfersPerClientMax: 7}}';
-  const config = parseConfig(`serverAddress: 10.77.0.1\nloaderBytesMax: 5\n${limits}\n`);
-  expect(config.tftp.limits).toEqual({ transfersMax: 9, transfersPerClientMax: 7 });
+  // JSON is YAML. Each of these is another than its default.
+  const limits = Object.fromEntries(
+    Object.entries(tftpLimits).map(([key, value]) => [key, value - 1]),
+  );
+  const config = parseConfig(
+    `serverAddress: 10.77.0.1\nloaderBytesMax: 5\ntftp: ${JSON.stringify({ limits })}\n`,
+  );
+  expect(config.tftp.limits).toEqual(limits);
   expect(config.loaderBytesMax).toBe(5);
 });
 

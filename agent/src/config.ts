@@ -43,8 +43,7 @@ export interface AgentConfig extends InterfaceSettings {
   readonly tftp: {
     readonly address: string;
     readonly port: number;
-    /** Under way at once, of all clients and of one address. */
-    readonly limits: Pick<TftpLimits, 'transfersMax' | 'transfersPerClientMax'>;
+    readonly limits: TftpLimits;
   };
   readonly http: {
     readonly address: string;
@@ -157,12 +156,34 @@ function readListen(reader: ConfigReader, port: number) {
   return { address: reader.text('address', everywhere), port: reader.whole('port', ports, port) };
 }
 
-function readTftpLimits(reader: ConfigReader): AgentConfig['tftp']['limits'] {
-  const count = (key: 'transfersMax' | 'transfersPerClientMax') =>
-    reader.whole(key, [1, 65_536], tftpLimitsDefault[key]);
+/** A slot of a client that has gone is held for minutes at most, whatever is set. */
+const tftpRanges: { readonly [key in keyof TftpLimits]: readonly [number, number] } = {
+  transfersMax: [1, 65_536],
+  transfersPerClientMax: [1, 65_536],
+  blockBytesMax: [512, 65_464],
+  windowBlocksMax: [1, 256],
+  timeoutSecondsMax: [1, 255],
+  retryDelayMs: [100, 60_000],
+  retryDelayMsMax: [100, 60_000],
+  attemptsMax: [1, 20],
+  openingAttemptsMax: [1, 20],
+  refusedDelayMs: [100, 60_000],
+};
+
+function readTftpLimits(reader: ConfigReader): TftpLimits {
+  const whole = (key: keyof TftpLimits): number =>
+    reader.whole(key, tftpRanges[key], tftpLimitsDefault[key]);
   return {
-    transfersMax: count('transfersMax'),
-    transfersPerClientMax: count('transfersPerClientMax'),
+    transfersMax: whole('transfersMax'),
+    transfersPerClientMax: whole('transfersPerClientMax'),
+    blockBytesMax: whole('blockBytesMax'),
+    windowBlocksMax: whole('windowBlocksMax'),
+    timeoutSecondsMax: whole('timeoutSecondsMax'),
+    retryDelayMs: whole('retryDelayMs'),
+    retryDelayMsMax: whole('retryDelayMsMax'),
+    attemptsMax: whole('attemptsMax'),
+    openingAttemptsMax: whole('openingAttemptsMax'),
+    refusedDelayMs: whole('refusedDelayMs'),
   };
 }
 
