@@ -117,7 +117,7 @@ describe('the configuration of the agent', () => {
     ['a number out of range', `${minimal}tftp: {port: 65536}`, 'tftp.port has to be a whole'],
     [
       'a wait without an end',
-      `${minimal}tftp: {limits: {timeoutSecondsMax: 256}}`,
+      `${minimal}tftp: {limits: {timeoutSecondsMax: 61}}`,
       'tftp.limits.timeoutSecondsMax has to be a whole',
     ],
     ['a text for a number', `${minimal}tftp: {port: "69"}`, 'tftp.port has to be a whole'],

@@ -156,17 +156,17 @@ function readListen(reader: ConfigReader, port: number) {
   return { address: reader.text('address', everywhere), port: reader.whole('port', ports, port) };
 }
 
-/** A slot of a client that has gone is held for minutes at most, whatever is set. */
+/** A client that has gone keeps its slot for ten minutes at most: ten attempts of a minute each. */
 const tftpRanges: { readonly [key in keyof TftpLimits]: readonly [number, number] } = {
   transfersMax: [1, 65_536],
   transfersPerClientMax: [1, 65_536],
   blockBytesMax: [512, 65_464],
   windowBlocksMax: [1, 256],
-  timeoutSecondsMax: [1, 255],
+  timeoutSecondsMax: [1, 60],
   retryDelayMs: [100, 60_000],
   retryDelayMsMax: [100, 60_000],
-  attemptsMax: [1, 20],
-  openingAttemptsMax: [1, 20],
+  attemptsMax: [1, 10],
+  openingAttemptsMax: [1, 10],
   refusedDelayMs: [100, 60_000],
 };
 
