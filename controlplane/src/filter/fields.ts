@@ -1,5 +1,6 @@
 /** What lists may be filtered and sorted by: a table of fields for each kind of resource. Pure. */
 import type { DescEnum } from '@bufbuild/protobuf';
+import { enumWord } from '@rackwright/api';
 
 /** How the values of a field are compared. */
 type Kind<T> =
@@ -62,12 +63,6 @@ export function fieldNames<T>(fields: Fields<T>): string {
   return names.toSorted().join(', ');
 }
 
-/** "metadata-only" of METADATA_ONLY; "" of the value that stands for none. */
-export function choiceName(choices: DescEnum, value: number): string {
-  const found = value === 0 ? undefined : choices.value[value];
-  return found === undefined ? '' : found.localName.toLowerCase().replaceAll('_', '-');
-}
-
 /** The number of a choice by its short or full name, in either case; undefined: there is none. */
 export function choiceNamed(choices: DescEnum, text: string): number | undefined {
   const name = text.toUpperCase().replaceAll('-', '_');
@@ -77,7 +72,7 @@ export function choiceNamed(choices: DescEnum, text: string): number | undefined
 
 /** "available, new": every choice that there is. */
 export function choiceNames(choices: DescEnum): string {
-  return choices.values.flatMap(({ number }) => choiceName(choices, number) || []).join(', ');
+  return choices.values.flatMap(({ number }) => enumWord(choices, number) ?? []).join(', ');
 }
 
 /** The values of a field as texts that a filter takes; none where the field is unset. */
@@ -88,7 +83,7 @@ export function textsOf<T>(field: Field<T>, item: T): readonly string[] {
     case 'texts':
       return [...new Set(field.of(item))];
     case 'choice':
-      return [choiceName(field.choices, field.of(item))].filter((text) => text !== '');
+      return [enumWord(field.choices, field.of(item)) ?? []].flat();
     case 'flag':
     case 'number':
       return [field.of(item)].flatMap((value) => (value === undefined ? [] : String(value)));

@@ -28,8 +28,8 @@ const valueWord = /[^\s()"',]+/y;
 const comparators = /!=|<=|>=|=|<|>|:/y;
 const quoted = /"(?:[^"\\]|\\[\s\S])*"|'(?:[^'\\]|\\[\s\S])*'/y;
 
-export const keywords = ['AND', 'OR', 'NOT'] as const;
-export type Keyword = (typeof keywords)[number];
+const keywords = ['AND', 'OR', 'NOT'] as const;
+type Keyword = (typeof keywords)[number];
 
 /** The comparison of a field with a value. */
 export type Comparator = '=' | '!=' | '<' | '<=' | '>' | '>=' | ':';

@@ -119,4 +119,4 @@ export {
 } from './trust/join-token.ts';
 export { fetchPinnedCertificate, type PinnedProbe } from './trust/pinned-certificate.ts';
 export { type FaceProbe, lookAtServer, type ServerFace } from './trust/server-face.ts';
-export { counted, lasting, verbFor } from './words.ts';
+export { counted, enumWord, lasting, verbFor } from './words.ts';

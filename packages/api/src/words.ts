@@ -1,4 +1,5 @@
-/** Counts and lengths of time, as people read them. */
+/** Counts, lengths of time and values of enums, as people read them. */
+import type { DescEnum } from '@bufbuild/protobuf';
 
 /** "1 host", "2 hosts", "no hosts"; `many` where it is not the noun with an s. */
 export function counted(count: number | bigint, one: string, many = `${one}s`): string {
@@ -29,4 +30,10 @@ export function lasting(durationMs: number): string {
 /** The verb for so many: "1 host is", "2 hosts are". */
 export function verbFor(count: number | bigint): 'is' | 'are' {
   return Number(count) === 1 ? 'is' : 'are';
+}
+
+/** "metadata-only" of METADATA_ONLY, as people write it; undefined for 0 and what is not known. */
+export function enumWord({ value }: Pick<DescEnum, 'value'>, number: number): string | undefined {
+  if (number === 0) return undefined;
+  return value[number]?.localName.toLowerCase().replaceAll('_', '-');
 }

@@ -1,21 +1,12 @@
 /** rackwright fleet status: how many hosts are where, what fails and why, and what is frozen. */
 import { toJson } from '@bufbuild/protobuf';
-import {
-  type CountHostsResponse,
-  CountHostsResponseSchema,
-  counted,
-  type Fleet,
-  type Rack,
-} from '@rackwright/api';
+import { type CountHostsResponse, CountHostsResponseSchema, counted } from '@rackwright/api';
 import { buildCommand } from '@stricli/core';
 import { connectionFlags, outputFlag, type SharedFlags } from '../flags.ts';
 import { printLines, printTable } from '../output/show.ts';
 import type { CliContext, World } from '../world.ts';
-import { allPages } from './calls.ts';
-import { withFleet } from './fleet-client.ts';
+import { readFrozen } from './freezes.ts';
 import { withHosts } from './host-client.ts';
-import { freezeText } from './limits.ts';
-import { withRacks } from './rack-client.ts';
 
 /** What is counted: the field, and which hosts. */
 const questions = {
@@ -51,7 +42,7 @@ export const fleetStatus = buildCommand({
       }
       return all;
     });
-    const freezes = await readFreezes(world, flags);
+    const freezes = await readFrozen(world, flags);
     if (flags.output === 'json') {
       const shown = counts.map(([what, count]) => [what, toJson(CountHostsResponseSchema, count)]);
       const all = { ...Object.fromEntries(shown), frozen: Object.fromEntries(freezes) };
@@ -89,18 +80,4 @@ function printStatus(
     world,
     freezes.map(([name, why]) => `${name}: ${why}`),
   );
-}
-
-async function readFreezes(world: World, flags: SharedFlags): Promise<[string, string][]> {
-  const fleet = await withFleet(world, flags, (client) => client.getFleet({}));
-  const racks = await withRacks(world, flags, (client) =>
-    allPages(
-      (pageToken) => client.listRacks({ pageToken }),
-      (page) => page.racks,
-    ),
-  );
-  const frozen = (each: Fleet | Rack) => each.status?.freeze !== undefined;
-  return [fleet, ...racks]
-    .filter(frozen)
-    .map((each) => [each.name, freezeText(each.status?.freeze)]);
 }

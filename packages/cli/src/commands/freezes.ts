@@ -19,16 +19,28 @@ export async function readFreezes(
   flags: SharedFlags,
   racks?: readonly Rack[],
 ): Promise<Freezes> {
-  const fleet = await withFleet(world, flags, (client) => client.getFleet({}));
-  const all =
-    racks ??
-    (await withRacks(world, flags, (client) =>
-      allPages(
-        (pageToken) => client.listRacks({ pageToken }),
-        (page) => page.racks,
-      ),
-    ));
-  return freezesOf(fleet, all);
+  const fleet = await readFleet(world, flags);
+  return freezesOf(fleet, racks ?? (await readRacks(world, flags)));
+}
+
+/** Whatever is frozen itself, and why: the fleet, then racks. */
+export async function readFrozen(world: World, flags: SharedFlags): Promise<[string, string][]> {
+  const all = [await readFleet(world, flags), ...(await readRacks(world, flags))];
+  const frozen = all.filter(({ status }) => status?.freeze !== undefined);
+  return frozen.map(({ name, status }) => [name, freezeText(status?.freeze)]);
+}
+
+function readFleet(world: World, flags: SharedFlags): Promise<Fleet> {
+  return withFleet(world, flags, (client) => client.getFleet({}));
+}
+
+function readRacks(world: World, flags: SharedFlags): Promise<Rack[]> {
+  return withRacks(world, flags, (client) =>
+    allPages(
+      (pageToken) => client.listRacks({ pageToken }),
+      (page) => page.racks,
+    ),
+  );
 }
 
 /** Pure. */

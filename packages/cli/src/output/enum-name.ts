@@ -5,6 +5,7 @@ import {
   BmcProtocolSchema,
   CleaningMethodSchema,
   ErasureLevelSchema,
+  enumWord,
   HiddenAreasSchema,
   HoldScopeSchema,
   HostGoalSchema,
@@ -51,10 +52,7 @@ const enums = {
 
 /** The value's name in lower case; '' for 0 (unspecified), the number for one we do not know. */
 export function enumName(name: keyof typeof enums, value: number): string {
-  if (value === 0) return '';
-  const desc = enums[name];
-  const found = desc.values.find(({ number }) => number === value);
-  return found === undefined ? String(value) : found.localName.toLowerCase().replaceAll('_', '-');
+  return value === 0 ? '' : (enumWord(enums[name], value) ?? String(value));
 }
 
 /** The value that a person means by `text`; undefined when there is none. */
