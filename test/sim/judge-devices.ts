@@ -19,6 +19,8 @@ interface ErasureOrder {
   readonly serials: ReadonlySet<string>;
   /** Serials whose erasure has begun. */
   readonly begun: Set<string>;
+  /** Whether the store may have forgotten it: its id may name another order since. */
+  isLost: boolean;
 }
 
 interface PowerOrder {
@@ -55,7 +57,10 @@ export class DeviceJudge {
 
   /** Nobody can know that orders were lost: their numbers are used again. */
   forgetOrders(): void {
-    for (const { begun } of this.#erasures.values()) begun.clear();
+    for (const order of this.#erasures.values()) {
+      order.begun.clear();
+      order.isLost = true;
+    }
   }
 
   /** The store went back: for a while devices still do what stands there no more. */
@@ -68,14 +73,19 @@ export class DeviceJudge {
     const slot = record.operation;
     const operation = slot?.sentTo === undefined ? undefined : slot.operation;
     this.#notePower(record, operation);
-    if (operation?.kind.case !== 'runStep' || this.#erasures.has(operation.id)) return;
+    if (operation?.kind.case !== 'runStep') return;
+    const known = this.#erasures.get(operation.id);
+    if (known !== undefined && !known.isLost) return;
     const { mode, devices } = operation.kind.value;
     if (mode === agent.StepMode.CHECK) return;
+    const serials = devices.map(({ device }) => device?.serial ?? '');
     this.#erasures.set(operation.id, {
       operationId: operation.id,
       hostUid: operation.hostUid,
-      serials: new Set(devices.map(({ device }) => device?.serial ?? '')),
-      begun: new Set(),
+      // What the lost order named may still be written for a while.
+      serials: new Set([...(known?.serials ?? []), ...serials]),
+      begun: new Set(known?.begun),
+      isLost: false,
     });
   }
 

@@ -159,4 +159,15 @@ export const regressions: readonly Regression[] = [
     hosts: 2,
     was: 'a run that had lost the boot of its erasure erased anew, and was judged for not reading',
   },
+  {
+    seed: 455,
+    hosts: 2,
+    was: 'a host was judged for standing still by its record of before the operator moved it',
+  },
+  {
+    seed: 2079,
+    hosts: 2,
+    pools: true,
+    was: 'an order of a restored store was judged by the plan of the lost order with its number',
+  },
 ];

@@ -64,9 +64,13 @@ export class Diligent {
   async #round(): Promise<void> {
     const [replica] = this.#view.replicas();
     if (this.#view.faulty() || replica === undefined) return;
-    const hosts = keptHosts(this.#view);
-    for (const host of hosts) await this.#look(host, replica);
-    this.#stable = hosts.every(isAtGoal);
+    const uids = keptHosts(this.#view).map(({ host }) => host.uid);
+    for (const uid of uids) {
+      // What was done for one host may have moved the next one, or removed it.
+      const host = keptHosts(this.#view).find((kept) => kept.host.uid === uid);
+      if (host !== undefined) await this.#look(host, replica);
+    }
+    this.#stable = keptHosts(this.#view).every(isAtGoal);
   }
 
   async #look(host: KeptHost, replica: Replica): Promise<void> {
