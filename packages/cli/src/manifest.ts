@@ -25,7 +25,7 @@ import {
   ShutdownPolicySchema,
 } from '@rackwright/api';
 import { isMap, isScalar, isSeq, type Node, type YAMLMap } from 'yaml';
-import { parseEndpoint } from './commands/host-spec.ts';
+import { parseEndpoint } from './commands/host/spec.ts';
 import { writtenAs, YamlText } from './files/yaml.ts';
 import { resourceName } from './flags.ts';
 

@@ -12,7 +12,7 @@ import {
   TemplateSchema,
   WorkflowSchema,
 } from '@rackwright/api';
-import { allPages } from '../commands/calls.ts';
+import { allPages } from '../commands/frame/calls.ts';
 import type { FileClients } from './clients.ts';
 import { messageFrom, type PlainObject, plainOf } from './plain.ts';
 

@@ -19,8 +19,8 @@ import {
 import type { Clock } from '@rackwright/platform';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { freezesOf } from '../commands/freezes.ts';
-import { parseEndpoint, specFrom } from '../commands/host-spec.ts';
+import { freezesOf } from '../commands/frame/freezes.ts';
+import { parseEndpoint, specFrom } from '../commands/host/spec.ts';
 import { enumName, enumValue } from './enum-name.ts';
 import { changeText, hostColumns, hostFields, pastHostFields, problemText } from './host.ts';
 import { formatFields, formatTable } from './table.ts';

@@ -1,0 +1,90 @@
+/** rackwright secrets … */
+import { counted, type SecretsKey, SecretsKeySchema, SecretsService } from '@rackwright/api';
+import { buildCommand, buildRouteMap } from '@stricli/core';
+import { connectionFlags, outputFlag, requestFlag, type SharedFlags } from '../../flags.ts';
+import { printFields, printJson, printLines } from '../../output/show.ts';
+import { ago } from '../../output/time.ts';
+import type { CliContext, World } from '../../world.ts';
+import { callsOf } from '../frame/calls.ts';
+
+const shared = { ...connectionFlags, ...outputFlag };
+const aliases = { o: 'output' } as const;
+
+const withSecrets = callsOf(SecretsService);
+
+const show = buildCommand({
+  docs: { brief: 'Show which key seals secrets, and how many are under which' },
+  parameters: { flags: shared, aliases },
+  async func(this: CliContext, flags: SharedFlags) {
+    const key = await withSecrets(this.world, flags, (secrets) => secrets.getSecretsKey({}));
+    print(this.world, flags, key);
+  },
+});
+
+const rotate = buildCommand({
+  docs: {
+    brief: 'Read the keys again; the first one becomes the one that seals',
+    fullDescription:
+      'Write the new key before the old one, each as a line of its own, where the configuration ' +
+      'of every replica says that keys are (`openssl rand -base64 32` makes one); then ask for ' +
+      'this. Once every replica has the new key, it seals, and every secret moves to it, without ' +
+      'a stop. When `rackwright secrets show` counts no record under the old key, its line goes; ' +
+      'keep that key elsewhere for as long as any backup made before: nothing else opens those.',
+  },
+  parameters: { flags: { ...shared, ...requestFlag }, aliases },
+  async func(this: CliContext, flags: SharedFlags & { requestId: string }) {
+    const { before, after } = await withSecrets(this.world, flags, async (secrets) => {
+      const { keyId } = await secrets.getSecretsKey({});
+      const { requestId } = flags;
+      return { before: keyId, after: await secrets.rotateSecretsKey({ requestId }) };
+    });
+    print(this.world, flags, after);
+    if (flags.output === 'json' || after.keyId !== before || after.nextKeyId !== '') return;
+    printLines(this.world, [
+      `${after.source} still begins with the key that seals: write a new one before it`,
+    ]);
+  },
+});
+
+/** All commands on the key of secrets. */
+export const secretsRoutes = buildRouteMap({
+  routes: { show, rotate },
+  docs: { brief: 'The key under which secrets are kept' },
+});
+
+function print(world: World, { output }: SharedFlags, key: SecretsKey): void {
+  if (output === 'json') {
+    printJson(world, SecretsKeySchema, key);
+    return;
+  }
+  const { clock } = world;
+  const asked = key.nextKeyId === '' ? '' : `${ago(clock, key.askedTime)} by ${key.askedBy}`;
+  printFields(world, [
+    ['seals', `${key.keyId}, since ${ago(clock, key.activeTime)}`],
+    ['next', key.nextKeyId],
+    ['asked for', asked],
+    ['source', key.source],
+    ...key.uses.map(
+      ({ keyId, records, here }) =>
+        [`under ${keyId}`, `${counted(records, 'record')}${here ? '' : ', key not here'}`] as const,
+    ),
+    ...key.replicas.map(
+      ({ replica, keyIds, problem, lastSeenTime }) =>
+        [
+          `replica ${replica}`,
+          `${ago(clock, lastSeenTime)}: ${[keyIds.join(', '), problem].filter(Boolean).join('; ')}`,
+        ] as const,
+    ),
+    ['waits for', key.waitsFor],
+    ['keep', oldKeysToKeep(clock, key)],
+  ]);
+}
+
+/** Nothing counts backups: whoever takes a key's line away has to know that they need it. */
+function oldKeysToKeep(clock: World['clock'], { keyId, uses, activeTime }: SecretsKey): string {
+  const unused = uses.filter((use) => use.records === 0 && use.keyId !== keyId);
+  if (unused.length === 0) return '';
+  const keys = unused.map((use) => use.keyId).join(', ');
+  const when = ago(clock, activeTime);
+  return `key ${keys} elsewhere, as long as any backup of before secrets left it (${when})`;
+}

@@ -1,0 +1,220 @@
+/**
+ * rackwright token …, rackwright whoami
+ *
+ * Must not: print a secret anywhere but on standard output, nor twice.
+ */
+import { create } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  AccessService,
+  CreateTokenResponseSchema,
+  ListTokensResponseSchema,
+  Role,
+  type Scope,
+  type Token,
+  TokenSchema,
+  WhoAmIResponseSchema,
+} from '@rackwright/api';
+import { buildCommand, buildRouteMap } from '@stricli/core';
+import { UsageError } from '../../failure.ts';
+import {
+  connectionFlags,
+  idArgument,
+  outputFlag,
+  requestFlag,
+  resourceName,
+  type SharedFlags,
+} from '../../flags.ts';
+import { enumName } from '../../output/enum-name.ts';
+import { printFields, printJson, printLines, printTable } from '../../output/show.ts';
+import type { Column } from '../../output/table.ts';
+import { ago, instant, parseDuration } from '../../output/time.ts';
+import type { CliContext, World } from '../../world.ts';
+import { allPages, callsOf } from '../frame/calls.ts';
+
+const shared = { ...connectionFlags, ...outputFlag };
+const aliases = { o: 'output' } as const;
+const positional = idArgument('token', 'Id of the token');
+const roles = { viewer: Role.VIEWER, operator: Role.OPERATOR, admin: Role.ADMIN } as const;
+
+const withAccess = callsOf(AccessService);
+
+interface CreateFlags extends SharedFlags {
+  readonly role: keyof typeof roles;
+  readonly expires: string;
+  readonly rack?: readonly string[];
+  readonly pool?: readonly string[];
+  readonly purpose: string;
+  readonly requestId: string;
+}
+
+const createToken = buildCommand({
+  docs: {
+    brief: 'Make a token; it is shown now and never again',
+    fullDescription:
+      'A viewer reads; an operator asks of hosts, workflows and templates; an admin also changes ' +
+      'racks, credentials, tokens and what holds for the fleet. With --rack or --pool the token ' +
+      'sees and changes only what is there. Only the token itself goes to standard output.',
+  },
+  parameters: {
+    flags: {
+      ...shared,
+      role: { kind: 'enum', values: ['viewer', 'operator', 'admin'], brief: 'What it may do' },
+      expires: {
+        kind: 'parsed',
+        parse: String,
+        brief: 'How long it holds, as 12h or 90d; at most 400d',
+        placeholder: 'duration',
+      },
+      rack: {
+        kind: 'parsed',
+        parse: String,
+        optional: true,
+        variadic: true,
+        brief: 'Only in this rack; may be repeated',
+        placeholder: 'rack',
+      },
+      pool: {
+        kind: 'parsed',
+        parse: String,
+        optional: true,
+        variadic: true,
+        brief: 'Only for hosts with this label "pool", which no pool sets; may be repeated',
+        placeholder: 'pool',
+      },
+      purpose: {
+        kind: 'parsed',
+        parse: String,
+        default: '',
+        brief: 'What it is for, one line',
+        placeholder: 'text',
+      },
+      ...requestFlag,
+    },
+    positional,
+    aliases,
+  },
+  async func(this: CliContext, flags: CreateFlags, tokenId: string) {
+    const { world } = this;
+    const { requestId, purpose } = flags;
+    const lifeMs = parseDuration(flags.expires);
+    if (lifeMs === undefined) {
+      const wanted = 'it must be a duration as 12h or 90d';
+      throw new UsageError(`--expires is "${flags.expires}"; ${wanted}`);
+    }
+    const racks = (flags.rack ?? []).map((id) => resourceName('racks', id));
+    const token = {
+      role: roles[flags.role],
+      expireTime: timestampFromMs(world.clock.nowMs() + lifeMs),
+      scope: { racks, pools: [...(flags.pool ?? [])] },
+      purpose,
+    };
+    const made = await withAccess(world, flags, (access) =>
+      access.createToken({ tokenId, token, requestId }),
+    );
+    if (flags.output === 'json') {
+      printJson(world, CreateTokenResponseSchema, made);
+      return;
+    }
+    printLines(world, [made.secret]);
+    const until = instant(made.token?.expireTime);
+    const where = scopeWords(made.token?.scope);
+    world.err.write(`${flags.role} for ${where}, until ${until}. It is shown only now.\n`);
+  },
+});
+
+const listTokens = buildCommand({
+  docs: { brief: 'List tokens, their roles and scopes, and when they were used last' },
+  parameters: { flags: shared, aliases },
+  async func(this: CliContext, flags: SharedFlags) {
+    const tokens = await withAccess(this.world, flags, (access) =>
+      allPages(
+        (pageToken) => access.listTokens({ pageToken }),
+        (page) => page.tokens,
+      ),
+    );
+    if (flags.output === 'json') {
+      const answer = create(ListTokensResponseSchema, { tokens });
+      printJson(this.world, ListTokensResponseSchema, answer);
+      return;
+    }
+    printTable(this.world, columns(this.world), tokens);
+    for (const { name, warning } of tokens) {
+      if (warning !== '') this.world.err.write(`${name} ${warning}.\n`);
+    }
+  },
+});
+
+function columns({ clock }: World): Column<Token>[] {
+  return [
+    { title: 'NAME', value: ({ name }) => name },
+    { title: 'ROLE', value: ({ role }) => enumName('Role', role) },
+    { title: 'SCOPE', value: ({ scope }) => scopeWords(scope), widthMin: 10 },
+    { title: 'EXPIRES', value: ({ expireTime }) => ago(clock, expireTime) || 'never' },
+    { title: 'LAST USED', value: (each) => ago(clock, each.lastUsedTime), dropOrder: 3 },
+    { title: 'BY', value: ({ createdBy }) => createdBy, dropOrder: 2 },
+    { title: 'PURPOSE', value: ({ purpose }) => purpose, widthMin: 8, dropOrder: 1 },
+  ];
+}
+
+const deleteToken = buildCommand({
+  docs: { brief: 'Revoke a token: it is let in no more, and its open streams end' },
+  parameters: {
+    flags: {
+      ...shared,
+      reason: {
+        kind: 'parsed',
+        parse: String,
+        default: '',
+        brief: 'Why, for the audit stream',
+        placeholder: 'why',
+      },
+    },
+    positional,
+    aliases,
+  },
+  async func(this: CliContext, flags: SharedFlags & { reason: string }, id: string) {
+    const name = resourceName('tokens', id);
+    const { reason } = flags;
+    const gone = await withAccess(this.world, flags, (access) =>
+      access.deleteToken({ name, reason }),
+    );
+    if (flags.output === 'json') printJson(this.world, TokenSchema, gone);
+    else printLines(this.world, [`${name} revoked`]);
+  },
+});
+
+/** `rackwright whoami`. */
+export const whoAmI = buildCommand({
+  docs: { brief: 'Show who you are to the control plane, and what you may do where' },
+  parameters: { flags: shared, aliases },
+  async func(this: CliContext, flags: SharedFlags) {
+    const told = await withAccess(this.world, flags, (access) => access.whoAmI({}));
+    if (flags.output === 'json') {
+      printJson(this.world, WhoAmIResponseSchema, told);
+      return;
+    }
+    const { clock } = this.world;
+    const { expireTime, token, issuer } = told;
+    const until = `${instant(expireTime)} (${ago(clock, expireTime)})`;
+    printFields(this.world, [
+      ['name', told.actor],
+      ['role', enumName('Role', told.role)],
+      ['scope', scopeWords(told.scope)],
+      [token === '' ? 'identity provider' : 'token', token === '' ? issuer : token],
+      ['expires', expireTime === undefined ? 'never' : until],
+    ]);
+  },
+});
+
+/** All commands on tokens. */
+export const tokenRoutes = buildRouteMap({
+  routes: { create: createToken, list: listTokens, delete: deleteToken },
+  docs: { brief: 'Tokens of people and programs' },
+});
+
+function scopeWords(scope: Scope | undefined): string {
+  const { racks = [], pools = [] } = scope ?? {};
+  const words = [...racks, ...pools.map((pool) => `pool ${pool}`)];
+  return words.length === 0 ? 'everything' : words.join(', ');
+}

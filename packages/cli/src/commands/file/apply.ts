@@ -1,0 +1,184 @@
+/**
+ * rackwright apply: makes what a file says so.
+ *
+ * Must not: print a password, or write anything that was not shown before.
+ */
+import { buildCommand } from '@stricli/core';
+import { UsageError } from '../../failure.ts';
+import { type FileClients, fileClients } from '../../files/clients.ts';
+import { carryOut, planSteps, type Refusal, type Step, validate } from '../../files/plan.ts';
+import { type FileObject, type PasswordSource, readObjects } from '../../files/read.ts';
+import type { Problem } from '../../files/yaml.ts';
+import { connectionFlags } from '../../flags.ts';
+import { printLines } from '../../output/show.ts';
+import { clean } from '../../output/text.ts';
+import { type ConnectionFlags, openConnection } from '../../settings.ts';
+import type { CliContext, World } from '../../world.ts';
+import { withClient } from '../frame/calls.ts';
+
+interface ApplyFlags extends ConnectionFlags {
+  readonly filename: string;
+  readonly yes: boolean;
+  readonly dryRun: boolean;
+  readonly setPasswords: boolean;
+}
+
+export const applyFile = buildCommand({
+  docs: {
+    brief: 'Make what a file says so, showing first what changes',
+    fullDescription:
+      'The file has YAML documents (or JSON), as `rackwright get` prints them: racks, ' +
+      'credentials, the fleet, templates, expected hosts, hosts, pools and workflows. What an ' +
+      'object in it leaves out is unset; what is not in the file stays as it is. Nothing is ' +
+      'written before all of it was checked and you agreed; what fails in the middle goes on ' +
+      'when the file is applied again. A workflow that is made starts its first run unless it ' +
+      'says disabled.',
+  },
+  parameters: {
+    flags: {
+      ...connectionFlags,
+      filename: {
+        kind: 'parsed',
+        parse: String,
+        brief: 'The file, or - for standard input',
+        placeholder: 'file',
+      },
+      yes: { kind: 'boolean', default: false, brief: 'Do not ask' },
+      dryRun: { kind: 'boolean', default: false, brief: 'Show and check only' },
+      setPasswords: {
+        kind: 'boolean',
+        default: false,
+        brief: 'Set the passwords of credentials that exist, too',
+      },
+    },
+    aliases: { f: 'filename' },
+  },
+  async func(this: CliContext, flags: ApplyFlags) {
+    const { world } = this;
+    const objects = await readObjectFile(world, flags.filename);
+    const passwords = await readPasswords(world, objects);
+    await withClient(openConnection(world, flags), fileClients, async (clients) => {
+      const steps = await planSteps(clients, objects, passwords, flags.setPasswords);
+      printLines(world, steps.flatMap(stepLines));
+      refuse(world, flags.filename, await validate(clients, steps));
+      const ahead = steps.filter(({ action }) => action !== 'unchanged');
+      printLines(world, [summary(steps)]);
+      if (flags.dryRun || ahead.length === 0) return;
+      if (!flags.yes) await agree(world);
+      await carryAllOut(world, clients, ahead);
+    });
+  },
+});
+
+/** The objects of a file. Throws `UsageError` once all that is wrong has been printed. */
+export async function readObjectFile(world: World, path: string): Promise<readonly FileObject[]> {
+  const text = path === '-' ? await world.readInput() : await fileText(world, path);
+  if (text === undefined) throw new UsageError('--filename is -, and standard input is a terminal');
+  const read = readObjects(text);
+  if (read.kind === 'bad') {
+    const lines = read.problems.map((problem) => problemLine(path, problem));
+    world.err.write(`${lines.join('\n')}\n`);
+    throw new UsageError(`${path} cannot be applied; nothing was changed`);
+  }
+  if (read.objects.length === 0) throw new UsageError(`${path} has no object in it`);
+  return read.objects;
+}
+
+async function fileText(world: World, path: string): Promise<string> {
+  const bytes = await world.readFile(path);
+  if (bytes === undefined) throw new UsageError(`--filename names ${path}, which does not exist`);
+  return new TextDecoder().decode(bytes);
+}
+
+function problemLine(path: string, { line, column, message }: Problem): string {
+  return clean(`${path}:${line}:${column}: ${message}`);
+}
+
+/** Passwords by the names of their credentials. */
+async function readPasswords(
+  world: World,
+  objects: readonly FileObject[],
+): Promise<ReadonlyMap<string, string>> {
+  const found = new Map<string, string>();
+  for (const { name, password } of objects) {
+    if (password === undefined) continue;
+    const text = await passwordText(world, password);
+    if (text !== undefined) found.set(name, text.replace(/\r?\n$/, ''));
+    else {
+      const where =
+        password.kind === 'file'
+          ? `the file ${password.path}, which does not exist`
+          : `the variable ${password.variable}, which is not set`;
+      throw new UsageError(`the password of ${name} stands in ${where}`);
+    }
+  }
+  return found;
+}
+
+async function passwordText(world: World, source: PasswordSource): Promise<string | undefined> {
+  if (source.kind === 'env') return world.environment[source.variable];
+  const bytes = await world.readFile(source.path);
+  return bytes === undefined ? undefined : new TextDecoder().decode(bytes);
+}
+
+function stepLines({ object, action, lines }: Step): string[] {
+  const ignored =
+    object.ignored.length > 0
+      ? [`  (left out, as the control plane makes it: ${object.ignored.join(', ')})`]
+      : [];
+  return [
+    `${object.name}: ${action}`,
+    ...(action === 'unchanged' ? [] : [...lines.map((line) => `  ${line}`), ...ignored]),
+  ].map(clean);
+}
+
+function summary(steps: readonly Step[]): string {
+  const count = (action: Step['action']) => steps.filter((step) => step.action === action).length;
+  const [made, changed, same] = [count('create'), count('change'), count('unchanged')];
+  return `${made} to create, ${changed} to change, ${same} unchanged`;
+}
+
+/** Throws `UsageError` once each refusal has been printed. */
+function refuse(world: World, path: string, refusals: readonly Refusal[]): void {
+  if (refusals.length === 0) return;
+  for (const { object, problems } of refusals) {
+    for (const problem of problems) {
+      const message = `${object.name}: ${problem.message}`;
+      const text = problemLine(path, { ...problem, message });
+      world.err.write(`${text}\n`);
+    }
+  }
+  throw new UsageError(`${path} cannot be applied; nothing was changed`);
+}
+
+async function agree(world: World): Promise<void> {
+  const answer = await world.ask?.('Apply this? [y/N] ');
+  if (answer === undefined) {
+    throw new UsageError('nobody can be asked here; nothing was changed. Give --yes, or --dry-run');
+  }
+  if (/^y(es)?$/i.test(answer.trim())) return;
+  throw new UsageError('nothing was changed');
+}
+
+async function carryAllOut(
+  world: World,
+  clients: FileClients,
+  steps: readonly Step[],
+): Promise<void> {
+  const words = { create: 'created', change: 'changed', unchanged: 'unchanged' } as const;
+  for (const [at, step] of steps.entries()) {
+    try {
+      await carryOut(clients, step);
+    } catch (error) {
+      const left = steps.slice(at + 1).map(({ object }) => object.name);
+      const done = at === 0 ? 'nothing' : `${at} of ${steps.length}, as listed`;
+      const rest = left.length === 0 ? '' : ` Not tried: ${left.join(', ')}.`;
+      world.err.write(
+        `${step.object.name} could not be ${words[step.action]}. Done: ${done}.${rest} ` +
+          'Applied again, the file goes on here.\n',
+      );
+      throw error;
+    }
+    printLines(world, [`${step.object.name} ${words[step.action]}`]);
+  }
+}

@@ -1,0 +1,8 @@
+/** What every command on the fleet starts with. */
+import { type Client, FleetService } from '@rackwright/api';
+import { callsOf } from '../frame/calls.ts';
+
+export type FleetClient = Client<typeof FleetService>;
+
+/** Runs `work` with a client of FleetService. */
+export const withFleet = callsOf(FleetService);

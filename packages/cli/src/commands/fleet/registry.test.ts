@@ -1,0 +1,45 @@
+import { create } from '@bufbuild/protobuf';
+import { ImageRegistrySchema } from '@rackwright/api';
+import { expect, test } from 'vitest';
+import type { World } from '../../world.ts';
+import { saidOf, withSaid } from './registry.ts';
+
+const world = {} as World;
+const other = create(ImageRegistrySchema, { registry: 'b.example', credential: 'credentials/b' });
+const before = create(ImageRegistrySchema, {
+  ...{ registry: 'a.example', plainHttp: true, caPem: 'PEM', tokenService: 'auth.example' },
+  mirrors: [{ registry: 'mirror.example' }],
+});
+
+test('what is not said of a registry stays, as advice of one thing expects', async () => {
+  const said = await saidOf(world, { credential: 'pull' });
+  const [first, changed] = withSaid([before, other], 'a.example', said);
+  expect(first).toBe(other);
+  expect(changed).toMatchObject({
+    ...{ registry: 'a.example', credential: 'credentials/pull', plainHttp: true, caPem: 'PEM' },
+    mirrors: [{ registry: 'mirror.example' }],
+  });
+  expect(before.credential).toBe('');
+});
+
+test('none takes back, and a registry of which nothing was said begins with nothing', async () => {
+  const none = {
+    ...{ credential: 'none', plainHttp: false, authority: 'none', mirror: ['none'] },
+    tokenService: 'none',
+  };
+  const [taken] = withSaid([before], 'a.example', await saidOf(world, none));
+  expect(taken).toEqual(create(ImageRegistrySchema, { registry: 'a.example' }));
+  const [, made] = withSaid([before], 'c.example', await saidOf(world, { plainHttp: true }));
+  expect(made).toEqual(create(ImageRegistrySchema, { registry: 'c.example', plainHttp: true }));
+});
+
+test('a token service is named for a registry, and for a mirror', async () => {
+  const said = await saidOf(world, {
+    tokenService: 'auth.example:8443',
+    mirror: ['mirror.example,credential=m,token-service=auth.mirror.example'],
+  });
+  expect(withSaid([], 'd.example', said)[0]).toMatchObject({
+    tokenService: 'auth.example:8443',
+    mirrors: [{ credential: 'credentials/m', tokenService: 'auth.mirror.example' }],
+  });
+});

@@ -1,0 +1,205 @@
+/** rackwright fleet registry …: how registries are asked for images of hosts. */
+import { clone, create } from '@bufbuild/protobuf';
+import {
+  type Fleet,
+  FleetSchema,
+  type ImageMirror,
+  ImageMirrorSchema,
+  type ImageRegistry,
+  ImageRegistrySchema,
+} from '@rackwright/api';
+import { buildCommand, buildRouteMap } from '@stricli/core';
+import { UsageError } from '../../failure.ts';
+import { idArgument, parsePair, resourceName, type SharedFlags } from '../../flags.ts';
+import { registryColumns } from '../../output/registry.ts';
+import { printJson, printTable } from '../../output/show.ts';
+import type { CliContext, World } from '../../world.ts';
+import { sharedAliases as aliases, sharedFlags } from '../frame/frames.ts';
+import { readSource } from '../template/source.ts';
+import { type FleetClient, withFleet } from './client.ts';
+
+interface RegistryFlags extends SharedFlags {
+  readonly credential?: string;
+  readonly plainHttp?: boolean;
+  readonly authority?: string;
+  readonly tokenService?: string;
+  readonly mirror?: readonly string[];
+}
+
+const positional = idArgument('registry', 'HOST or HOST:PORT, as references name it');
+
+const setRegistry = buildCommand({
+  docs: {
+    brief: 'Say how a registry is asked for images of hosts; what is not given stays',
+    fullDescription:
+      'Say how a registry is asked for images of hosts. What is not given stays as it was said; ' +
+      'none takes it back, and --no-plain-http says TLS again. A registry ' +
+      'that is not named is asked by HTTPS, as nobody. Mirrors are asked before it, in the order ' +
+      'given, for what is named by digest: HOST[:PORT][/PREFIX], and after commas plain-http, ' +
+      'credential=ID, authority=FILE and token-service=HOST, as box.example:5000/cache,plain-http.',
+  },
+  parameters: {
+    flags: {
+      ...sharedFlags,
+      credential: {
+        kind: 'parsed',
+        parse: String,
+        optional: true,
+        brief: 'Credential that it is shown; none: no more',
+        placeholder: 'id',
+      },
+      plainHttp: {
+        kind: 'boolean',
+        optional: true,
+        brief: 'Ask it without TLS',
+      },
+      authority: {
+        kind: 'parsed',
+        parse: String,
+        optional: true,
+        brief: 'File with the certificates of its own authorities (PEM); none: no more',
+        placeholder: 'file',
+      },
+      tokenService: {
+        kind: 'parsed',
+        parse: String,
+        optional: true,
+        brief: 'Host of its token service, which may be shown its credential; none: no more',
+        placeholder: 'host',
+      },
+      mirror: {
+        kind: 'parsed',
+        parse: String,
+        variadic: true,
+        optional: true,
+        brief: 'Mirror to be asked first; may be repeated, all are given anew; none: no more',
+        placeholder: 'mirror',
+      },
+    },
+    positional,
+    aliases,
+  },
+  async func(this: CliContext, flags: RegistryFlags, registry: string) {
+    const said = await saidOf(this.world, flags);
+    await change(this.world, flags, (now) => withSaid(now, registry, said));
+  },
+});
+
+/** What takes back what was said. */
+const none = 'none';
+
+type Said = Partial<Omit<ImageRegistry, '$typeName' | '$unknown' | 'registry'>>;
+
+/** What is said now of one registry; the rest of it stays, and so do the others. */
+export function withSaid(
+  now: readonly ImageRegistry[],
+  registry: string,
+  said: Said,
+): ImageRegistry[] {
+  const before = now.find((each) => each.registry === registry);
+  const wanted = clone(ImageRegistrySchema, before ?? create(ImageRegistrySchema, { registry }));
+  return [...now.filter((each) => each !== before), Object.assign(wanted, said)];
+}
+
+/** The flags' meaning. Throws `UsageError`. */
+export async function saidOf(
+  world: World,
+  {
+    credential,
+    plainHttp,
+    authority,
+    tokenService,
+    mirror,
+  }: Omit<RegistryFlags, keyof SharedFlags>,
+): Promise<Said> {
+  const named = mirror?.join() === none ? [] : mirror;
+  const mirrors: ImageMirror[] = [];
+  for (const text of named ?? []) mirrors.push(await mirrorOf(world, text));
+  return {
+    ...(plainHttp === undefined ? {} : { plainHttp }),
+    ...(tokenService === undefined
+      ? {}
+      : { tokenService: tokenService === none ? '' : tokenService }),
+    ...(named === undefined ? {} : { mirrors }),
+    ...(credential === undefined
+      ? {}
+      : { credential: credential === none ? '' : resourceName('credentials', credential) }),
+    ...(authority === undefined
+      ? {}
+      : { caPem: authority === none ? '' : await readSource(world, authority) }),
+  };
+}
+
+/** "box.example:5000/cache,plain-http,credential=pull". Throws `UsageError`. */
+async function mirrorOf(world: World, text: string): Promise<ImageMirror> {
+  const [place = '', ...options] = text.split(',');
+  const [, registry = '', prefix = ''] = /^([^/]+)(?:\/(.+))?$/.exec(place) ?? [];
+  if (registry === '') {
+    throw new UsageError(`--mirror is "${text}"; it must begin with HOST, HOST:PORT/PREFIX …`);
+  }
+  const mirror = create(ImageMirrorSchema, { registry, prefix });
+  for (const option of options) {
+    if (option === 'plain-http') {
+      mirror.plainHttp = true;
+      continue;
+    }
+    const [name, value] = option.includes('=') ? parsePair('--mirror', option) : [option, ''];
+    if (name === 'credential') mirror.credential = resourceName('credentials', value);
+    else if (name === 'authority') mirror.caPem = await readSource(world, value);
+    else if (name === 'token-service') mirror.tokenService = value;
+    else {
+      const known = 'plain-http, credential=ID, authority=FILE and token-service=HOST';
+      throw new UsageError(`--mirror knows no "${option}"; there are ${known}`);
+    }
+  }
+  return mirror;
+}
+
+const removeRegistry = buildCommand({
+  docs: { brief: 'Take back what was said of a registry' },
+  parameters: { flags: sharedFlags, positional, aliases },
+  async func(this: CliContext, flags: SharedFlags, registry: string) {
+    await change(this.world, flags, (now) => {
+      if (now.some((each) => each.registry === registry)) {
+        return now.filter((each) => each.registry !== registry);
+      }
+      const names = now.map((each) => each.registry);
+      const known = names.length === 0 ? 'nothing is there' : `there is ${names.join(', ')}`;
+      throw new UsageError(`nothing was said of the registry "${registry}"; ${known}`);
+    });
+  },
+});
+
+const listRegistries = buildCommand({
+  docs: { brief: 'List what was said of registries' },
+  parameters: { flags: sharedFlags, aliases },
+  async func(this: CliContext, flags: SharedFlags) {
+    show(this.world, flags, await withFleet(this.world, flags, (fleet) => fleet.getFleet({})));
+  },
+});
+
+/** With its etag: what somebody else says meanwhile is not taken back. */
+async function change(
+  world: World,
+  flags: SharedFlags,
+  over: (now: readonly ImageRegistry[]) => ImageRegistry[],
+): Promise<void> {
+  const updateMask = { paths: ['spec.registries'] };
+  const changed = await withFleet(world, flags, async (client: FleetClient) => {
+    const { etag, spec } = await client.getFleet({});
+    const registries = over(spec?.registries ?? []);
+    return client.updateFleet({ fleet: { etag, spec: { registries } }, updateMask });
+  });
+  show(world, flags, changed);
+}
+
+function show(world: World, { output }: SharedFlags, fleet: Fleet): void {
+  if (output === 'json') printJson(world, FleetSchema, fleet);
+  else printTable(world, registryColumns, fleet.spec?.registries ?? []);
+}
+
+/** `fleet registry …` */
+export const registryRoutes = buildRouteMap({
+  routes: { set: setRegistry, remove: removeRegistry, list: listRegistries },
+  docs: { brief: 'How registries are asked for images of hosts' },
+});

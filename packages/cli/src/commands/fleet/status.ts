@@ -1,0 +1,83 @@
+/** rackwright fleet status: how many hosts are where, what fails and why, and what is frozen. */
+import { toJson } from '@bufbuild/protobuf';
+import { type CountHostsResponse, CountHostsResponseSchema, counted } from '@rackwright/api';
+import { buildCommand } from '@stricli/core';
+import { connectionFlags, outputFlag, type SharedFlags } from '../../flags.ts';
+import { printLines, printTable } from '../../output/show.ts';
+import type { CliContext, World } from '../../world.ts';
+import { readFrozen } from '../frame/freezes.ts';
+import { withHosts } from '../host/client.ts';
+
+/** What is counted: the field, and which hosts. */
+const questions = {
+  state: { groupBy: 'state', filter: '' },
+  run: { groupBy: 'run', filter: 'run:*' },
+  'waits for': { groupBy: 'waiting', filter: 'waiting:*' },
+  fault: { groupBy: 'fault', filter: 'fault:*' },
+  'last failure': { groupBy: 'failure', filter: 'failure:*' },
+} as const;
+type Question = keyof typeof questions;
+
+interface Line {
+  readonly what: string;
+  readonly value: string;
+  readonly hosts: string;
+}
+
+export const fleetStatus = buildCommand({
+  docs: {
+    brief: 'Count hosts by state, what they wait for and what fails, and show freezes',
+    fullDescription:
+      'Count hosts by state, what they wait for and what fails, and show freezes.\n\n' +
+      "To see the hosts of a line: host list --filter 'failure = VALUE', or fault:VALUE, " +
+      'waiting = VALUE, run = VALUE.',
+  },
+  parameters: { flags: { ...connectionFlags, ...outputFlag }, aliases: { o: 'output' } },
+  async func(this: CliContext, flags: SharedFlags) {
+    const { world } = this;
+    const counts = await withHosts(world, flags, async (hosts) => {
+      const all: [Question, CountHostsResponse][] = [];
+      for (const [what, asked] of Object.entries(questions)) {
+        all.push([what as Question, await hosts.countHosts(asked)]);
+      }
+      return all;
+    });
+    const freezes = await readFrozen(world, flags);
+    if (flags.output === 'json') {
+      const shown = counts.map(([what, count]) => [what, toJson(CountHostsResponseSchema, count)]);
+      const all = { ...Object.fromEntries(shown), frozen: Object.fromEntries(freezes) };
+      printLines(world, [JSON.stringify(all, undefined, 2)]);
+      return;
+    }
+    printStatus(world, counts, freezes);
+  },
+});
+
+function printStatus(
+  world: World,
+  counts: readonly (readonly [Question, CountHostsResponse])[],
+  freezes: readonly (readonly [string, string])[],
+): void {
+  const [[, { total, unreadable }] = ['', { total: 0, unreadable: 0 }]] = counts;
+  const lines = counts.flatMap(([what, { groups, groupsLeftOut }]): Line[] => [
+    ...groups.map(({ value, count }) => ({ what, value, hosts: String(count) })),
+    ...(groupsLeftOut > 0 ? [{ what, value: `${groupsLeftOut} more`, hosts: '' }] : []),
+  ]);
+  const lost = unreadable > 0 ? `, and ${unreadable} that cannot be read` : '';
+  printLines(world, [`${counted(total, 'host')}${lost}`]);
+  if (lines.length > 0) {
+    printTable(
+      world,
+      [
+        { title: 'WHAT', value: ({ what }) => what },
+        { title: 'VALUE', value: ({ value }) => value, widthMin: 20 },
+        { title: 'HOSTS', value: ({ hosts }) => hosts },
+      ],
+      lines,
+    );
+  }
+  printLines(
+    world,
+    freezes.map(([name, why]) => `${name}: ${why}`),
+  );
+}

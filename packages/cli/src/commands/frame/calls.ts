@@ -1,0 +1,52 @@
+/** Calls as commands make them. */
+import type { DescService } from '@bufbuild/protobuf';
+import { type Client, createClient } from '@rackwright/api';
+import { type Connection, type ConnectionFlags, openConnection } from '../../settings.ts';
+import type { World } from '../../world.ts';
+
+/** Pages that one listing fetches at most: a million resources. */
+const pagesMax = 10_000;
+
+/** Runs `work` with a client, and closes the connection whatever happens. */
+export async function withClient<C, T>(
+  opening: Promise<Connection>,
+  makeClient: (connection: Connection) => C,
+  work: (client: C) => Promise<T>,
+): Promise<T> {
+  const connection = await opening;
+  try {
+    return await work(makeClient(connection));
+  } finally {
+    connection.channel.close();
+  }
+}
+
+/** What runs `work` with a client of one service, on the connection that a command's flags name. */
+export function callsOf<S extends DescService>(service: S) {
+  return <T>(
+    world: World,
+    flags: ConnectionFlags,
+    work: (client: Client<S>) => Promise<T>,
+  ): Promise<T> =>
+    withClient(
+      openConnection(world, flags),
+      ({ channel, defaults }) => createClient(service, channel, defaults),
+      work,
+    );
+}
+
+/** Everything of a listing, page after page. */
+export async function allPages<P extends { readonly nextPageToken: string }, T>(
+  fetch: (pageToken: string) => Promise<P>,
+  itemsOf: (page: P) => readonly T[],
+): Promise<T[]> {
+  const items: T[] = [];
+  let pageToken = '';
+  for (let page = 0; page < pagesMax; page += 1) {
+    const answer = await fetch(pageToken);
+    items.push(...itemsOf(answer));
+    pageToken = answer.nextPageToken;
+    if (pageToken === '') break;
+  }
+  return items;
+}

@@ -1,0 +1,52 @@
+/**
+ * Asking before something is destroyed.
+ *
+ * Invariant: what a person has not agreed to is not asked of the control plane. Where nobody can be
+ * asked, only --yes agrees.
+ */
+import { Declined, UsageError } from '../../failure.ts';
+import { resourceName } from '../../flags.ts';
+import { type Destruction, lossLines } from '../../output/loss.ts';
+import { clean } from '../../output/text.ts';
+import type { World } from '../../world.ts';
+import type { HostClient } from '../host/client.ts';
+
+/** `--yes` and `--reason` of a command that destroys something. */
+export const destructionFlags = {
+  yes: { kind: 'boolean', default: false, withNegated: false, brief: 'Do not ask' },
+  reason: {
+    kind: 'parsed',
+    parse: String,
+    default: '',
+    brief: 'Why, one line, for the audit',
+    placeholder: 'text',
+  },
+} as const;
+
+/** Values of `destructionFlags`. */
+export interface DestructionFlags {
+  readonly yes: boolean;
+  readonly reason: string;
+}
+
+/** Shows what would be lost and asks. Throws `UsageError` or `Declined` unless a person agrees. */
+export async function agreeToDestroy(
+  world: World,
+  { yes }: DestructionFlags,
+  hosts: HostClient,
+  id: string,
+  what: Destruction,
+): Promise<void> {
+  if (yes) return;
+  const host = await hosts.getHost({ name: resourceName('hosts', id) });
+  const lines = lossLines(what, host, world.clock);
+  for (const line of lines.slice(0, -1)) world.err.write(`${clean(line)}\n`);
+  await agree(world, lines.at(-1) ?? '');
+}
+
+/** Asks one question. Throws `UsageError` where nobody can be asked, `Declined` without a yes. */
+export async function agree(world: World, question: string): Promise<void> {
+  const answer = await world.ask?.(question);
+  if (answer === undefined) throw new UsageError('nobody can be asked here; give --yes');
+  if (!/^y(es)?$/i.test(answer.trim())) throw new Declined('nothing was asked of any host');
+}

@@ -1,0 +1,41 @@
+/** rackwright host explain, rackwright rack explain */
+import { durationMs } from '@bufbuild/protobuf/wkt';
+import { type Explanation, ExplanationSchema } from '@rackwright/api';
+import type { SharedFlags } from '../../flags.ts';
+import { printJson, printLines } from '../../output/show.ts';
+import { ago, duration } from '../../output/time.ts';
+import type { World } from '../../world.ts';
+
+/** Prints an explanation: what, why, since when, what comes next, what to do. */
+export function showExplanation(
+  world: World,
+  { output }: SharedFlags,
+  explanation: Explanation,
+): void {
+  if (output === 'json') printJson(world, ExplanationSchema, explanation);
+  else printLines(world, explanationLines(explanation, world));
+}
+
+function explanationLines(explanation: Explanation, { clock }: World): string[] {
+  const { subject, headline, causes, blocker, unblock, lastEvidence } = explanation;
+  const since = explanation.since === undefined ? '' : `, since ${ago(clock, explanation.since)}`;
+  const times = [
+    ...(explanation.nextAttemptTime === undefined
+      ? []
+      : [`  next attempt: ${ago(clock, explanation.nextAttemptTime)}`]),
+    ...(explanation.deadline === undefined
+      ? []
+      : [`  given up: ${ago(clock, explanation.deadline)}`]),
+    ...(explanation.usualDuration === undefined
+      ? []
+      : [`  usually takes: ${duration(durationMs(explanation.usualDuration))}`]),
+  ];
+  return [
+    `${subject}: ${headline}`,
+    ...causes.map((cause) => `  because ${cause.text}`),
+    ...(blocker === '' ? [] : [`  waits for ${blocker}${since}`]),
+    ...times,
+    ...unblock.map((line) => `  to do: ${line}`),
+    ...(lastEvidence === '' ? [] : [`  last seen: ${lastEvidence}`]),
+  ];
+}

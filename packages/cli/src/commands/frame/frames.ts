@@ -1,0 +1,83 @@
+/** Commands that every kind of resource has, of the same frame: flags, names, both outputs. */
+import {
+  create,
+  type DescMessage,
+  type MessageInitShape,
+  type MessageShape,
+} from '@bufbuild/protobuf';
+import { buildCommand } from '@stricli/core';
+import {
+  connectionFlags,
+  idArgument,
+  outputFlag,
+  resourceName,
+  type SharedFlags,
+} from '../../flags.ts';
+import { printJson, printLines, printTable } from '../../output/show.ts';
+import type { Column } from '../../output/table.ts';
+import type { CliContext, World } from '../../world.ts';
+
+export const sharedFlags = { ...connectionFlags, ...outputFlag };
+export const sharedAliases = { o: 'output' } as const;
+
+interface ListFrame<D extends DescMessage, Item> {
+  readonly brief: string;
+  /** All of them, page by page. */
+  readonly read: (world: World, flags: SharedFlags) => Promise<Item[]>;
+  /** What `-o json` prints. */
+  readonly schema: D;
+  readonly answer: (items: Item[]) => MessageInitShape<D>;
+  readonly columns: (world: World) => readonly Column<Item>[];
+}
+
+/** "list" */
+export function listCommand<D extends DescMessage, Item>(frame: ListFrame<D, Item>) {
+  return buildCommand({
+    docs: { brief: frame.brief },
+    parameters: { flags: sharedFlags, aliases: sharedAliases },
+    async func(this: CliContext, flags: SharedFlags) {
+      const items = await frame.read(this.world, flags);
+      if (flags.output === 'json') {
+        printJson(this.world, frame.schema, create(frame.schema, frame.answer(items)));
+      } else printTable(this.world, frame.columns(this.world), items);
+    },
+  });
+}
+
+interface OneFrame<Item> {
+  readonly brief: string;
+  /** "racks" */
+  readonly collection: string;
+  /** What the argument is called, and what it says. */
+  readonly argument: readonly [placeholder: string, brief: string];
+  readonly call: (world: World, flags: SharedFlags, name: string) => Promise<Item>;
+  readonly show: (world: World, flags: SharedFlags, item: Item) => void;
+}
+
+/** A command of one resource by its name, "get" or "delete", which shows what is answered. */
+export function oneCommand<Item>({ brief, collection, argument, call, show }: OneFrame<Item>) {
+  return buildCommand({
+    docs: { brief },
+    parameters: {
+      flags: sharedFlags,
+      positional: idArgument(...argument),
+      aliases: sharedAliases,
+    },
+    async func(this: CliContext, flags: SharedFlags, id: string) {
+      const item = await call(this.world, flags, resourceName(collection, id));
+      show(this.world, flags, item);
+    },
+  });
+}
+
+/** Shows what a command has removed: as JSON, or "NAME deleted". */
+export function showGone<D extends DescMessage>(schema: D, words: string) {
+  return (
+    world: World,
+    { output }: SharedFlags,
+    gone: MessageShape<D> & { name: string },
+  ): void => {
+    if (output === 'json') printJson(world, schema, gone);
+    else printLines(world, [`${gone.name} ${words}`]);
+  };
+}

@@ -1,0 +1,53 @@
+/** Which racks nothing destructive begins in, as lists show it. */
+import type { Fleet, Host, Rack } from '@rackwright/api';
+import type { SharedFlags } from '../../flags.ts';
+import type { World } from '../../world.ts';
+import { withFleet } from '../fleet/client.ts';
+import { withRacks } from '../rack/client.ts';
+import { allPages } from './calls.ts';
+import { freezeText } from './limits.ts';
+
+/** What stands in the way of all hosts of a rack: its own freeze, or that of the fleet. */
+export interface Freezes {
+  ofRack(rack: Pick<Rack, 'name' | 'status'>): string;
+  ofHost(host: Host): string;
+}
+
+/** The freezes in force now: one reading of racks and fleet, however many hosts there are. */
+export async function readFreezes(
+  world: World,
+  flags: SharedFlags,
+  racks?: readonly Rack[],
+): Promise<Freezes> {
+  const fleet = await readFleet(world, flags);
+  return freezesOf(fleet, racks ?? (await readRacks(world, flags)));
+}
+
+/** Whatever is frozen itself, and why: the fleet, then racks. */
+export async function readFrozen(world: World, flags: SharedFlags): Promise<[string, string][]> {
+  const all = [await readFleet(world, flags), ...(await readRacks(world, flags))];
+  const frozen = all.filter(({ status }) => status?.freeze !== undefined);
+  return frozen.map(({ name, status }) => [name, freezeText(status?.freeze)]);
+}
+
+function readFleet(world: World, flags: SharedFlags): Promise<Fleet> {
+  return withFleet(world, flags, (client) => client.getFleet({}));
+}
+
+function readRacks(world: World, flags: SharedFlags): Promise<Rack[]> {
+  return withRacks(world, flags, (client) =>
+    allPages(
+      (pageToken) => client.listRacks({ pageToken }),
+      (page) => page.racks,
+    ),
+  );
+}
+
+/** Pure. */
+export function freezesOf(fleet: Fleet, racks: readonly Rack[]): Freezes {
+  const ofFleet = freezeText(fleet.status?.freeze, 'fleet ');
+  const ofRack = ({ status }: Pick<Rack, 'status'>) =>
+    [freezeText(status?.freeze, 'rack '), ofFleet].filter(Boolean).join('; ');
+  const byRack = new Map(racks.map((rack) => [rack.name, ofRack(rack)]));
+  return { ofRack, ofHost: ({ spec }) => byRack.get(spec?.rack ?? '') ?? ofFleet };
+}

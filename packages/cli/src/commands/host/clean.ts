@@ -1,0 +1,116 @@
+/** rackwright host clean, resume, skip, clean-steps */
+import { ArgumentType, type CleanStep, ListCleanStepsResponseSchema } from '@rackwright/api';
+import { buildCommand } from '@stricli/core';
+import { resourceName, type SharedFlags } from '../../flags.ts';
+import { enumName } from '../../output/enum-name.ts';
+import { printJson, printTable } from '../../output/show.ts';
+import type { Column } from '../../output/table.ts';
+import { ago } from '../../output/time.ts';
+import type { CliContext } from '../../world.ts';
+import { agreeToDestroy, type DestructionFlags, destructionFlags } from '../frame/confirm.ts';
+import { listedSteps, type StepListFlags, stepListFlags } from '../frame/step-list.ts';
+import {
+  hostAliases,
+  hostArgument,
+  hostFlags,
+  reasonedCommand,
+  requestFlag,
+  showHost,
+  withHosts,
+} from './client.ts';
+
+const aliases = hostAliases;
+
+export const cleanHost = buildCommand({
+  docs: {
+    brief: 'Clean a host: automatically, or by the steps given',
+    fullDescription:
+      'Without steps, cleans by the plan that clean-steps shows. With steps, runs exactly these, ' +
+      'in their order. Between them may stand hold (waits for resume or skip), wait,seconds=N, ' +
+      'powerOff, powerOn and reboot (of the runner).',
+  },
+  parameters: {
+    flags: { ...hostFlags, ...requestFlag, ...stepListFlags, ...destructionFlags },
+    positional: hostArgument,
+    aliases,
+  },
+  async func(
+    this: CliContext,
+    flags: SharedFlags & StepListFlags & DestructionFlags & { requestId: string },
+    id: string,
+  ) {
+    const { world } = this;
+    const steps = await listedSteps(world, flags);
+    const name = resourceName('hosts', id);
+    const { requestId, reason } = flags;
+    const what = { kind: 'clean', steps: steps.map(({ step }) => step) } as const;
+    const host = await withHosts(world, flags, async (hosts) => {
+      await agreeToDestroy(world, flags, hosts, name, what);
+      return hosts.cleanHost({ name, steps, requestId, reason });
+    });
+    showHost(this.world, flags, host);
+  },
+});
+
+export const resumeRun = reasonedCommand(
+  { brief: 'Go on: a run that stands at a hold, or a failed clean from the step that failed' },
+  (hosts, call) => hosts.resumeRun(call),
+);
+
+export const skipStep = reasonedCommand(
+  { brief: 'Go on without the step that waits for a person, or end a pause' },
+  (hosts, call) => hosts.skipStep(call),
+);
+
+export const cleanSteps = buildCommand({
+  docs: { brief: 'List the clean steps: what runs, in order, and what does not' },
+  parameters: { flags: hostFlags, positional: hostArgument, aliases },
+  async func(this: CliContext, flags: SharedFlags, id: string) {
+    const name = resourceName('hosts', id);
+    const answer = await withHosts(this.world, flags, (hosts) => hosts.listCleanSteps({ name }));
+    if (flags.output === 'json') {
+      printJson(this.world, ListCleanStepsResponseSchema, answer);
+      return;
+    }
+    printTable(this.world, stepColumns, answer.steps);
+    const { clock, err } = this.world;
+    for (const warning of answer.warnings) err.write(`warning: ${warning}\n`);
+    if (answer.collectedAt !== undefined) {
+      err.write(`The runner told its steps ${ago(clock, answer.collectedAt)}.\n`);
+    }
+  },
+});
+
+const stepColumns: Column<CleanStep>[] = [
+  { title: 'STEP', value: ({ name }) => name },
+  {
+    title: 'PRIORITY',
+    value: ({ priority, priorityFrom }) =>
+      ['', 'step'].includes(priorityFrom) ? String(priority) : `${priority} (${priorityFrom})`,
+  },
+  {
+    title: 'RUNS',
+    value: ({ enabled, disabledReason }) => (enabled ? 'yes' : `no: ${disabledReason}`),
+    widthMin: 10,
+  },
+  { title: 'BY', value: ({ source }) => source, dropOrder: 4 },
+  {
+    title: 'AFTER A CRASH',
+    value: ({ rerunClass }) => enumName('RerunClass', rerunClass),
+    dropOrder: 2,
+  },
+  { title: 'DESTRUCTIVE', value: ({ destructive }) => (destructive ? 'yes' : 'no'), dropOrder: 1 },
+  { title: 'ARGUMENTS', value: argumentsText, dropOrder: 5 },
+  { title: 'DESCRIPTION', value: ({ description }) => description, dropOrder: 3, widthMin: 20 },
+];
+
+/** "seconds=1–60 level=low|high" */
+function argumentsText({ typedArguments }: CleanStep): string {
+  return typedArguments
+    .map(({ name, type, values, minimum, maximum, required }) => {
+      const range = minimum === undefined || maximum === undefined ? '' : `${minimum}–${maximum}`;
+      const kind = type === ArgumentType.CHOICE ? values.join('|') : range;
+      return `${name}=${kind || enumName('ArgumentType', type)}${required ? '' : '?'}`;
+    })
+    .join(' ');
+}

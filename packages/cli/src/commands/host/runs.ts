@@ -1,0 +1,110 @@
+/** rackwright host runs, run, explain */
+import { create } from '@bufbuild/protobuf';
+import { HistoryService, ListHostRunsResponseSchema, RunSchema } from '@rackwright/api';
+import { buildCommand } from '@stricli/core';
+import {
+  parseWhole,
+  resourceName,
+  type SearchFlags,
+  type SharedFlags,
+  searchFlags,
+  searchOf,
+} from '../../flags.ts';
+import { runColumns, runLines } from '../../output/run.ts';
+import { printJson, printLines, printTable } from '../../output/show.ts';
+import type { CliContext } from '../../world.ts';
+import { callsOf } from '../frame/calls.ts';
+import { showExplanation } from '../frame/explain.ts';
+import { hostAliases as aliases, hostArgument, hostFlags, withHosts } from './client.ts';
+
+const withHistory = callsOf(HistoryService);
+
+/** Runs that are shown unless more are asked for. */
+const runsShown = 20;
+
+export const listRuns = buildCommand({
+  docs: { brief: 'List the runs of a host, newest first' },
+  parameters: {
+    flags: {
+      ...hostFlags,
+      limit: {
+        kind: 'parsed',
+        parse: parseWhole,
+        default: String(runsShown),
+        brief: 'Runs at most',
+        placeholder: 'number',
+      },
+      ...searchFlags,
+    },
+    positional: hostArgument,
+    aliases,
+  },
+  async func(this: CliContext, flags: SharedFlags & SearchFlags & { limit: number }, id: string) {
+    const { world } = this;
+    const parent = resourceName('hosts', id);
+    const { runs } = await withHistory(world, flags, (history) =>
+      history.listHostRuns({ ...searchOf(flags), parent, pageSize: flags.limit }),
+    );
+    if (flags.output === 'json') {
+      printJson(world, ListHostRunsResponseSchema, create(ListHostRunsResponseSchema, { runs }));
+    } else printTable(world, runColumns(world.clock), runs);
+  },
+});
+
+export const getRun = buildCommand({
+  docs: { brief: 'Show one run of a host with its steps' },
+  parameters: {
+    flags: hostFlags,
+    positional: {
+      kind: 'tuple',
+      parameters: [
+        ...hostArgument.parameters,
+        { parse: parseWhole, brief: 'Number of the run', placeholder: 'number' },
+      ],
+    },
+    aliases,
+  },
+  async func(this: CliContext, flags: SharedFlags, id: string, number: number) {
+    const { world } = this;
+    const name = runName(id, number);
+    const run = await withHistory(world, flags, (history) => history.getHostRun({ name }));
+    if (flags.output === 'json') printJson(world, RunSchema, run);
+    else printLines(world, runLines(run, world.clock, world.out.columns));
+  },
+});
+
+export const explainHost = buildCommand({
+  docs: {
+    brief: 'Say what a host waits for, and what would make it move',
+    fullDescription:
+      'Say what a host waits for, since when, what comes next by itself, and what would make it ' +
+      'move. With --run, the same of one run: what it waits for, or how it ended.',
+  },
+  parameters: {
+    flags: {
+      ...hostFlags,
+      run: {
+        kind: 'parsed',
+        parse: parseWhole,
+        optional: true,
+        brief: 'Of this run',
+        placeholder: 'number',
+      },
+    },
+    positional: hostArgument,
+    aliases,
+  },
+  async func(this: CliContext, flags: SharedFlags & { run?: number }, id: string) {
+    const { world } = this;
+    const name = flags.run === undefined ? resourceName('hosts', id) : runName(id, flags.run);
+    const answer =
+      flags.run === undefined
+        ? await withHosts(world, flags, (hosts) => hosts.explainHost({ name }))
+        : await withHistory(world, flags, (history) => history.explainRun({ name }));
+    showExplanation(world, flags, answer);
+  },
+});
+
+function runName(hostId: string, number: number): string {
+  return `${resourceName('hosts', hostId)}/runs/${number}`;
+}

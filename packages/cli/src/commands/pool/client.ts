@@ -1,0 +1,29 @@
+/** What every command on pools starts with. */
+import { type Client, type Pool, PoolSchema, PoolService } from '@rackwright/api';
+import type { SharedFlags } from '../../flags.ts';
+import { deployHistoryColumns, poolFields, slotColumns } from '../../output/pool.ts';
+import { printFields, printJson, printLines, printTable } from '../../output/show.ts';
+import type { World } from '../../world.ts';
+import { callsOf } from '../frame/calls.ts';
+
+export type PoolClient = Client<typeof PoolService>;
+
+/** Runs `work` with a client of PoolService. */
+export const withPools = callsOf(PoolService);
+
+/** Prints one pool, with who has a slot and the newest of its history. */
+export function showPool(world: World, { output }: SharedFlags, pool: Pool): void {
+  if (output === 'json') {
+    printJson(world, PoolSchema, pool);
+    return;
+  }
+  printFields(world, poolFields(pool, world.clock));
+  const { slots = [], deployHistory = [] } = pool.status ?? {};
+  if (slots.length > 0) {
+    printLines(world, ['']);
+    printTable(world, slotColumns(world.clock), slots);
+  }
+  if (deployHistory.length === 0) return;
+  printLines(world, ['']);
+  printTable(world, deployHistoryColumns(world.clock), deployHistory);
+}

@@ -1,0 +1,77 @@
+/** rackwright pool plan: what a pool would do, or one that is not made or changed so yet. */
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import {
+  type PlanRolloutRequestSchema,
+  PoolSchema,
+  type RolloutPlan,
+  RolloutPlanSchema,
+} from '@rackwright/api';
+import { buildCommand } from '@stricli/core';
+import { UsageError } from '../../failure.ts';
+import { messageOf } from '../../files/kinds.ts';
+import { ifThere } from '../../files/plan.ts';
+import { idArgument, resourceName, type SharedFlags, textFlag } from '../../flags.ts';
+import { plannedRolloutColumns } from '../../output/pool.ts';
+import { printJson, printLines, printTable } from '../../output/show.ts';
+import type { CliContext, World } from '../../world.ts';
+import { readObjectFile } from '../file/apply.ts';
+import { sharedFlags } from '../frame/frames.ts';
+import { withPools } from './client.ts';
+
+type Asked = MessageInitShape<typeof PlanRolloutRequestSchema>;
+
+/** "plan" */
+export const planRollout = buildCommand({
+  docs: {
+    brief: 'Show in which order the hosts would go; changes nothing',
+    fullDescription:
+      'With --filename it shows what the pool of that name in the file would do, before ' +
+      '`rackwright apply -f` makes or changes it.',
+  },
+  parameters: {
+    flags: { ...sharedFlags, filename: textFlag('File with the pool, or -', 'file') },
+    positional: idArgument('pool', 'Id of the pool'),
+    aliases: { o: 'output', f: 'filename' },
+  },
+  async func(this: CliContext, flags: SharedFlags & { filename?: string }, id: string) {
+    const { world } = this;
+    const name = resourceName('pools', id);
+    const { filename } = flags;
+    await showDraft(
+      world,
+      flags,
+      filename === undefined ? { name } : await fromFile(world, flags, filename, name),
+    );
+  },
+});
+
+/** Shows the plan that is asked for. */
+export async function showDraft(world: World, flags: SharedFlags, asked: Asked): Promise<void> {
+  showPlan(world, flags, await withPools(world, flags, (pools) => pools.planRollout(asked)));
+}
+
+async function fromFile(
+  world: World,
+  flags: SharedFlags,
+  filename: string,
+  name: string,
+): Promise<Asked> {
+  const objects = await readObjectFile(world, filename);
+  const object = objects.find((each) => each.name === name);
+  if (object === undefined) throw new UsageError(`${filename} has no ${name}`);
+  const pool = messageOf(PoolSchema, { name, value: object.value });
+  const there = await withPools(world, flags, (pools) => ifThere(() => pools.getPool({ name })));
+  return there === undefined ? { pool } : { name, pool, updateMask: { paths: ['*'] } };
+}
+
+function showPlan(world: World, { output }: SharedFlags, plan: RolloutPlan): void {
+  if (output === 'json') {
+    printJson(world, RolloutPlanSchema, plan);
+    return;
+  }
+  const target = plan.target?.image ?? 'an image that is not resolved yet';
+  const held = plan.heldBecause === '' ? '' : `; nothing begins now: ${plan.heldBecause}`;
+  const headline = `${plan.pool} to ${target}, ${plan.unavailableMax} at once${held}`;
+  printLines(world, [headline, ...plan.warnings.map((text) => `Note: ${text}`), '']);
+  printTable(world, plannedRolloutColumns, plan.hosts);
+}

@@ -1,0 +1,250 @@
+/** rackwright pool … */
+import { create } from '@bufbuild/protobuf';
+import {
+  ListDeployHistoryResponseSchema,
+  ListPoolHostsResponseSchema,
+  ListPoolsResponseSchema,
+  type Pool,
+  PoolSchema,
+  RolloutPolicySchema,
+} from '@rackwright/api';
+import { buildCommand, buildRouteMap } from '@stricli/core';
+import { UsageError } from '../../failure.ts';
+import { idArgument, requestFlag, resourceName, type SharedFlags } from '../../flags.ts';
+import { deployHistoryColumns, poolColumns, poolHostColumns } from '../../output/pool.ts';
+import { printJson, printLines, printTable } from '../../output/show.ts';
+import type { CliContext, World } from '../../world.ts';
+import { allPages } from '../frame/calls.ts';
+import { showExplanation } from '../frame/explain.ts';
+import { sharedAliases as aliases, listCommand, oneCommand, sharedFlags } from '../frame/frames.ts';
+import { reasonFlag } from '../host/client.ts';
+import { type PoolClient, showPool, withPools } from './client.ts';
+import { planRollout, showDraft } from './plan.ts';
+import { type PoolFlags, poolFlags, poolFrom } from './spec.ts';
+import { watchPool } from './watch.ts';
+
+const positional = idArgument('pool', 'Id of the pool');
+const argument = ['pool', 'Id of the pool'] as const;
+const one = { collection: 'pools', argument };
+
+const dryRun = {
+  kind: 'boolean',
+  default: false,
+  brief: 'Only show which hosts would go, in which order, and what they lose',
+} as const;
+const changeFlags = { ...sharedFlags, ...poolFlags, dryRun, ...requestFlag };
+
+interface ChangeFlags extends SharedFlags, PoolFlags {
+  readonly dryRun: boolean;
+  readonly requestId: string;
+}
+
+const createPool = buildCommand({
+  docs: {
+    brief: 'Make a pool: it claims its hosts and writes its image onto them',
+    fullDescription:
+      'The pool holds hosts that fit all of --host, --rack and --label. What it may hold is ' +
+      'written over: hosts that are available, and those that run something and that nobody ' +
+      'claims. --dry-run shows whom that means; --paused makes a pool that claims its hosts and ' +
+      'writes nothing until it is resumed. Waves, the health timeout, labels, how ' +
+      'often a tag is looked at and how much history is shown are given in a file, for ' +
+      '`rackwright apply -f`.',
+  },
+  parameters: {
+    flags: {
+      ...changeFlags,
+      paused: { kind: 'boolean', default: false, brief: 'Write nothing until it is resumed' },
+    },
+    positional,
+    aliases,
+  },
+  async func(this: CliContext, flags: ChangeFlags & { paused: boolean }, id: string) {
+    const name = resourceName('pools', id);
+    const { pool } = await poolFrom(this.world, name, flags);
+    if (flags.paused && pool.spec !== undefined) {
+      pool.spec.rollout ??= create(RolloutPolicySchema);
+      pool.spec.rollout.paused = true;
+    }
+    if (flags.dryRun) {
+      await showDraft(this.world, flags, { pool });
+      return;
+    }
+    const { requestId } = flags;
+    const made = await withPools(this.world, flags, (pools) =>
+      pools.createPool({ poolId: id, pool, requestId }),
+    );
+    showPool(this.world, flags, made);
+  },
+});
+
+const updatePool = buildCommand({
+  docs: { brief: 'Change what a pool shall be; only what is named changes' },
+  parameters: { flags: changeFlags, positional, aliases },
+  async func(this: CliContext, flags: ChangeFlags, id: string) {
+    const name = resourceName('pools', id);
+    const { pool, paths } = await poolFrom(this.world, name, flags);
+    if (paths.length === 0) throw new UsageError('nothing is to be changed; see --help');
+    if (flags.dryRun) {
+      await showDraft(this.world, flags, { name, pool, updateMask: { paths } });
+      return;
+    }
+    const { requestId } = flags;
+    const changed = await withPools(this.world, flags, (pools) =>
+      pools.updatePool({ pool, updateMask: { paths }, requestId }),
+    );
+    showPool(this.world, flags, changed);
+  },
+});
+
+const getPool = oneCommand<Pool>({
+  brief: 'Show one pool, who has a slot, and the newest of its history',
+  ...one,
+  call: (world, flags, name) => withPools(world, flags, (pools) => pools.getPool({ name })),
+  show: showPool,
+});
+
+const listPools = listCommand({
+  brief: 'List pools',
+  read: (world, flags) =>
+    withPools(world, flags, (pools) =>
+      allPages(
+        (pageToken) => pools.listPools({ pageToken }),
+        (page) => page.pools,
+      ),
+    ),
+  schema: ListPoolsResponseSchema,
+  answer: (pools) => ({ pools }),
+  columns: poolColumns,
+});
+
+const listHosts = oneCommand({
+  brief: 'Say of each host of a pool where it stands and what it waits for',
+  ...one,
+  call: (world, flags, parent) =>
+    withPools(world, flags, (pools) => pools.listPoolHosts({ parent })),
+  show: (world, { output }, answer) => {
+    if (output === 'json') printJson(world, ListPoolHostsResponseSchema, answer);
+    else printTable(world, poolHostColumns, answer.hosts);
+  },
+});
+
+const showHistory = oneCommand({
+  brief: 'What was deployed: each digest, on how many hosts, when last',
+  ...one,
+  call: (world, flags, parent) =>
+    withPools(world, flags, (pools) =>
+      allPages(
+        (pageToken) => pools.listDeployHistory({ parent, pageSize: 1_000, pageToken }),
+        (page) => page.entries,
+      ),
+    ),
+  show: (world, { output }, entries) => {
+    const schema = ListDeployHistoryResponseSchema;
+    if (output === 'json') printJson(world, schema, create(schema, { entries }));
+    else printTable(world, deployHistoryColumns(world.clock), entries);
+  },
+});
+
+const explainPool = oneCommand({
+  brief: 'What the pool waits for, since when, and what would make it move',
+  ...one,
+  call: (world, flags, name) => withPools(world, flags, (pools) => pools.explainPool({ name })),
+  show: showExplanation,
+});
+
+/** Pause or resume. */
+function switchCommand(
+  brief: string,
+  call: (pools: PoolClient, request: { name: string; requestId: string }) => Promise<Pool>,
+) {
+  return buildCommand({
+    docs: { brief },
+    parameters: { flags: { ...sharedFlags, ...requestFlag }, positional, aliases },
+    async func(this: CliContext, flags: SharedFlags & { requestId: string }, id: string) {
+      const { requestId } = flags;
+      const request = { name: resourceName('pools', id), requestId };
+      showPool(
+        this.world,
+        flags,
+        await withPools(this.world, flags, (pools) => call(pools, request)),
+      );
+    },
+  });
+}
+
+const approvePool = buildCommand({
+  docs: { brief: 'Let hosts be taken out that wait for an approval of this digest' },
+  parameters: {
+    flags: {
+      ...sharedFlags,
+      host: { ...poolFlags.host, brief: 'Only this host; unset means all that wait' },
+      ...requestFlag,
+    },
+    positional: {
+      kind: 'tuple',
+      parameters: [
+        ...positional.parameters,
+        { parse: String, brief: 'The digest, sha256:…', placeholder: 'digest' },
+      ],
+    },
+    aliases,
+  },
+  async func(
+    this: CliContext,
+    flags: SharedFlags & { host?: readonly string[]; requestId: string },
+    id: string,
+    digest: string,
+  ) {
+    const name = resourceName('pools', id);
+    const hosts = (flags.host ?? []).map((each) => resourceName('hosts', each));
+    const { requestId } = flags;
+    const approved = await withPools(this.world, flags, (pools) =>
+      pools.approvePool({ name, hosts, digest, requestId }),
+    );
+    showPool(this.world, flags, approved);
+  },
+});
+
+const deletePool = buildCommand({
+  docs: { brief: 'Give the hosts of a pool back, as they are, and remove it' },
+  parameters: { flags: { ...sharedFlags, ...reasonFlag, ...requestFlag }, positional, aliases },
+  async func(
+    this: CliContext,
+    flags: SharedFlags & { reason: string; requestId: string },
+    id: string,
+  ) {
+    const { reason, requestId } = flags;
+    const name = resourceName('pools', id);
+    const gone = await withPools(this.world, flags, (pools) =>
+      pools.deletePool({ name, reason, requestId }),
+    );
+    tellGone(this.world, flags, gone);
+  },
+});
+
+function tellGone(world: World, { output }: SharedFlags, gone: Pool): void {
+  if (output === 'json') printJson(world, PoolSchema, gone);
+  else printLines(world, [`${gone.name} gives its hosts back, and goes then`]);
+}
+
+/** All commands on pools. */
+export const poolRoutes = buildRouteMap({
+  routes: {
+    create: createPool,
+    get: getPool,
+    list: listPools,
+    update: updatePool,
+    hosts: listHosts,
+    history: showHistory,
+    plan: planRollout,
+    explain: explainPool,
+    pause: switchCommand('Take no further host out; what is under way goes on', (pools, request) =>
+      pools.pausePool(request),
+    ),
+    resume: switchCommand('Let a paused pool go on', (pools, request) => pools.resumePool(request)),
+    approve: approvePool,
+    watch: watchPool,
+    delete: deletePool,
+  },
+  docs: { brief: 'Hosts that are kept on one image, and how a new one is rolled out' },
+});

@@ -1,0 +1,89 @@
+/** How rack commands reach RackService, and how they show a rack. */
+import {
+  counted,
+  type Rack,
+  RackSchema,
+  RackService,
+  type RackStatus,
+  type RestoredStore,
+} from '@rackwright/api';
+import type { SharedFlags } from '../../flags.ts';
+import { enumName } from '../../output/enum-name.ts';
+import { printFields, printJson } from '../../output/show.ts';
+import { labelText } from '../../output/text.ts';
+import { ago } from '../../output/time.ts';
+import type { World } from '../../world.ts';
+import { callsOf } from '../frame/calls.ts';
+import { budgetText, freezeFields } from '../frame/limits.ts';
+import { discoveryText } from './discovery.ts';
+
+export const withRacks = callsOf(RackService);
+
+/** "connected", "away" or "never joined", and what keeps it from work. */
+export function agentState({ status }: Rack): string {
+  if (status?.agentConnected === true) return 'connected';
+  return status?.agentKeySha256 === '' ? 'never joined' : 'away';
+}
+
+/** One rack: everything of it, a line each. */
+export function showRack(world: World, { output }: SharedFlags, rack: Rack): void {
+  if (output === 'json') {
+    printJson(world, RackSchema, rack);
+    return;
+  }
+  printFields(world, [
+    ['name', rack.name],
+    ['display name', rack.spec?.displayName ?? ''],
+    ['labels', labelText(rack.labels)],
+    ['agent', agentState(rack)],
+    ['agent version', rack.status?.agentVersion ?? ''],
+    ['last seen', ago(world.clock, rack.status?.lastSeenTime)],
+    ['agent key', rack.status?.agentKeySha256 ?? ''],
+    ...keyFields(world, rack.status),
+    ['refused agent', rack.status?.duplicateAgent ?? ''],
+    ['to forget', hostsText(rack.status?.tombstones ?? 0)],
+    ['runs at once', String(rack.spec?.limits?.runs ?? '')],
+    ['wipe budget', budgetText(rack.spec?.wipeBudget)],
+    ['power sync', powerSyncText(rack)],
+    ['discovery', discoveryText(rack.spec?.discovery, rack.status?.discoveredMachines ?? 0)],
+    ...freezeFields(world, rack.status?.freeze),
+    ...restoredFields(world, rack.status?.restoredStore),
+  ]);
+}
+
+/** Since when the agent is the rack's, until when it is proved, and who was it before. */
+function keyFields({ clock }: World, status: RackStatus | undefined): [string, string][] {
+  const { agentJoinTime, certificateExpireTime, revokedKeys = 0, lastRevoked } = status ?? {};
+  const revoked =
+    lastRevoked === undefined
+      ? ''
+      : `${revokedKeys}; the last ${ago(clock, lastRevoked.time)} by ${lastRevoked.by}: ` +
+        lastRevoked.reason;
+  return [
+    ['joined', ago(clock, agentJoinTime)],
+    ['certificate ends', ago(clock, certificateExpireTime)],
+    ['revoked keys', revoked],
+  ];
+}
+
+/** What the agent has seen that the store lacks, for the person who accepts it. */
+function restoredFields({ clock }: World, restored: RestoredStore | undefined): [string, string][] {
+  if (restored === undefined) return [];
+  const { since, seenIncarnation, seenRevision, incarnation, revision, journal } = restored;
+  return [
+    ['restored', `${ago(clock, since)}; nothing is ordered until it is accepted`],
+    ['agent has seen', `revision ${seenRevision} of ${seenIncarnation || 'no store'}`],
+    ['store was at', `revision ${revision} of ${incarnation}`],
+    ...journal.map((line): [string, string] => ['journal', line]),
+  ];
+}
+
+function powerSyncText({ spec }: Rack): string {
+  const seconds = spec?.powerSyncSeconds ?? 60;
+  const policy = enumName('PowerMismatchPolicy', spec?.powerMismatch ?? 0) || 'report';
+  return seconds === 0 ? 'off' : `every ${seconds} s; a mismatch: ${policy}`;
+}
+
+function hostsText(count: number): string {
+  return count === 0 ? '' : `${counted(count, 'host')} removed by force`;
+}

@@ -1,0 +1,52 @@
+/** The text of a template: from a file or standard input, and what is wrong with it. */
+import { ApiFailure, counted, type FieldViolation } from '@rackwright/api';
+import { UsageError } from '../../failure.ts';
+import { clean } from '../../output/text.ts';
+import type { World } from '../../world.ts';
+
+/** Stands for standard input. */
+const standardInput = '-';
+
+/** The whole text. Throws `UsageError` when there is none. */
+export async function readSource(world: World, path: string): Promise<string> {
+  if (path === standardInput) {
+    const input = await world.readInput();
+    if (input !== undefined) return input;
+    throw new UsageError('- means standard input; pipe the template in, or name a file');
+  }
+  const contents = await world.readFile(path);
+  if (contents === undefined) throw new UsageError(`there is no file ${path}`);
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(contents);
+  } catch (cause) {
+    throw new UsageError(`${path} is no UTF-8 text`, { cause });
+  }
+}
+
+/** Runs a call on a template; problems of its source are printed as "file:line:column: message". */
+export async function tellingPlaces<T>(
+  world: World,
+  path: string,
+  call: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await call();
+  } catch (error) {
+    if (!(error instanceof ApiFailure) || error.error.kind !== 'invalidArgument') throw error;
+    const { violations } = error.error;
+    const file = path === standardInput ? '<stdin>' : path;
+    const lines = violations.flatMap((violation) => placed(file, violation) ?? []);
+    for (const line of lines) world.err.write(`${line}\n`);
+    const others = violations.filter((violation) => placed(file, violation) === undefined);
+    if (others.length > 0) throw new ApiFailure({ ...error.error, violations: others }, error);
+    const count = counted(lines.length, 'problem');
+    throw new UsageError(`${file} has ${count}`, { cause: error });
+  }
+}
+
+/** "clock.yaml:3:5: …"; undefined for what is wrong with something else. */
+function placed(file: string, { field, description }: FieldViolation): string | undefined {
+  const [, line, column, message] = /^line (\d+), column (\d+): (.*)$/s.exec(description) ?? [];
+  if (field !== 'template.source' || line === undefined) return undefined;
+  return `${clean(file)}:${line}:${column}: ${clean(message ?? '')}`;
+}

@@ -1,0 +1,106 @@
+/**
+ * rackwright workflow logs: what a step's program wrote, and with --follow what it writes.
+ *
+ * Invariant: on a terminal nothing that a program wrote can move the cursor or change colours.
+ */
+import { ReadStepOutputResponseSchema, type StepExit } from '@rackwright/api';
+import { buildCommand } from '@stricli/core';
+import { parseWhole, type SharedFlags } from '../../flags.ts';
+import { printJsonLine } from '../../output/show.ts';
+import type { CliContext, World } from '../../world.ts';
+import {
+  type WorkflowClient,
+  withWorkflows,
+  workflowAliases,
+  workflowArguments,
+  workflowFlags,
+  workflowNameOf,
+} from './client.ts';
+
+interface LogFlags extends SharedFlags {
+  readonly run?: number;
+  readonly step?: string;
+  readonly attempt?: number;
+  readonly follow: boolean;
+}
+
+/** Control characters but line feed and tab. */
+const harmful = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
+
+export const workflowLogs = buildCommand({
+  docs: {
+    brief: 'Print what a step of a run wrote',
+    fullDescription:
+      'Without --step the one under way, or the last that ran; without --run the latest run. ' +
+      'What the control plane did not keep is told with its size.',
+  },
+  parameters: {
+    flags: {
+      ...workflowFlags,
+      run: { kind: 'parsed', parse: parseWhole, optional: true, brief: 'Number of the run' },
+      step: { kind: 'parsed', parse: String, optional: true, brief: 'Name of the step' },
+      attempt: {
+        kind: 'parsed',
+        parse: parseWhole,
+        optional: true,
+        brief: 'Number of the attempt',
+      },
+      follow: { kind: 'boolean', default: false, brief: 'Go on until the step has ended' },
+    },
+    positional: workflowArguments,
+    aliases: { ...workflowAliases, f: 'follow' },
+  },
+  async func(this: CliContext, flags: LogFlags, host: string, template: string) {
+    const { world } = this;
+    await withWorkflows(world, flags, async (workflows) => {
+      const workflow = workflowNameOf(host, template);
+      const number = flags.run ?? (await latestOf(workflows, workflow));
+      await printOutput(world, flags, workflows, `${workflow}/runs/${number}`);
+    });
+  },
+});
+
+async function latestOf(workflows: WorkflowClient, name: string): Promise<bigint> {
+  const { status } = await workflows.getWorkflow({ name });
+  return status?.run?.number ?? status?.runCount ?? 1n;
+}
+
+async function printOutput(
+  world: World,
+  flags: LogFlags,
+  workflows: WorkflowClient,
+  name: string,
+): Promise<void> {
+  const { step = '', attempt = 0, follow } = flags;
+  const decoder = new TextDecoder();
+  let next: bigint | undefined;
+  let exit: StepExit | undefined;
+  let at = step;
+  const call = { name, step, attempt, follow };
+  for await (const answer of workflows.readStepOutput(call, { signal: world.signal })) {
+    if (flags.output === 'json') {
+      printJsonLine(world, ReadStepOutputResponseSchema, answer);
+      continue;
+    }
+    const { offset, content } = answer;
+    if (content.byteLength > 0) {
+      const missed = offset - (next ?? 0n);
+      if (missed > 0n) world.err.write(`… ${missed} bytes were not kept …\n`);
+      next = offset + BigInt(content.byteLength);
+      world.out.write(shownText(world, decoder.decode(content, { stream: true })));
+    }
+    at = answer.step || at;
+    exit = answer.exit ?? exit;
+  }
+  if (flags.output !== 'json' && exit !== undefined) world.err.write(`${at}: ${exitText(exit)}\n`);
+}
+
+/** A file or a program gets what was written as it was written. */
+function shownText({ out }: World, text: string): string {
+  return out.columns === undefined ? text : text.replaceAll(harmful, '�');
+}
+
+function exitText({ code, signal }: StepExit): string {
+  if (signal !== '') return `ended by ${signal}`;
+  return code === undefined ? 'could not be started' : `exit ${code}`;
+}

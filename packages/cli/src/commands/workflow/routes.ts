@@ -1,0 +1,358 @@
+/** rackwright workflow … */
+import { create } from '@bufbuild/protobuf';
+import {
+  ListWorkflowRunsResponseSchema,
+  ListWorkflowsResponseSchema,
+  WorkflowRunSchema,
+} from '@rackwright/api';
+import { buildCommand, buildRouteMap } from '@stricli/core';
+import { UsageError } from '../../failure.ts';
+import {
+  parseWhole,
+  requestFlag,
+  resourceName,
+  type SearchFlags,
+  type SharedFlags,
+  searchFlags,
+  searchOf,
+} from '../../flags.ts';
+import { printFields, printJson, printLines, printTable } from '../../output/show.ts';
+import { runColumns, runFields, stepColumns, workflowColumns } from '../../output/workflow.ts';
+import type { CliContext } from '../../world.ts';
+import { allPages } from '../frame/calls.ts';
+import { showExplanation } from '../frame/explain.ts';
+import { reasonFlag } from '../host/client.ts';
+import { batchRoutes } from './batch.ts';
+import {
+  workflowAliases as aliases,
+  changedVariables,
+  parsePendingTimeout,
+  parseVariables,
+  showWorkflow,
+  varFlag,
+  withWorkflows,
+  workflowArguments,
+  workflowFlags,
+  workflowNameOf,
+} from './client.ts';
+import { workflowLogs } from './logs.ts';
+
+const pendingTimeoutFlag = {
+  pendingTimeout: {
+    kind: 'parsed',
+    parse: String,
+    optional: true,
+    brief: 'How long a run may wait for its start, such as 2h; unset means 1h',
+    placeholder: 'duration',
+  },
+} as const;
+
+interface SpecFlags extends SharedFlags {
+  readonly var?: readonly string[];
+  readonly pendingTimeout?: string;
+  readonly requestId: string;
+}
+
+const createWorkflow = buildCommand({
+  docs: { brief: 'Bind a template to a host, and run it' },
+  parameters: {
+    flags: {
+      ...workflowFlags,
+      ...varFlag,
+      ...pendingTimeoutFlag,
+      disabled: { kind: 'boolean', default: false, brief: 'Do not run it yet' },
+      ...requestFlag,
+    },
+    positional: workflowArguments,
+    aliases,
+  },
+  async func(
+    this: CliContext,
+    flags: SpecFlags & { disabled: boolean },
+    host: string,
+    template: string,
+  ) {
+    const pendingTimeout = parsePendingTimeout(flags.pendingTimeout);
+    const spec = {
+      variables: parseVariables(flags.var ?? []),
+      disabled: flags.disabled,
+      ...(pendingTimeout === undefined ? {} : { pendingTimeout }),
+    };
+    const made = await withWorkflows(this.world, flags, (workflows) =>
+      workflows.createWorkflow({
+        parent: resourceName('hosts', host),
+        workflowId: template.replace(/^templates\//, ''),
+        workflow: { spec },
+        requestId: flags.requestId,
+      }),
+    );
+    showWorkflow(this.world, flags, made);
+  },
+});
+
+const updateWorkflow = buildCommand({
+  docs: {
+    brief: 'Change what the next run is started with',
+    fullDescription: 'Variables that are not named stay as they are.',
+  },
+  parameters: {
+    flags: {
+      ...workflowFlags,
+      ...varFlag,
+      unsetVar: {
+        kind: 'parsed',
+        parse: String,
+        variadic: true,
+        optional: true,
+        brief: 'Give this variable no value any more',
+        placeholder: 'name',
+      },
+      ...pendingTimeoutFlag,
+      ...requestFlag,
+    },
+    positional: workflowArguments,
+    aliases,
+  },
+  async func(
+    this: CliContext,
+    flags: SpecFlags & { unsetVar?: readonly string[] },
+    host: string,
+    template: string,
+  ) {
+    const { requestId, unsetVar = [] } = flags;
+    const pendingTimeout = parsePendingTimeout(flags.pendingTimeout);
+    const set = parseVariables(flags.var ?? []);
+    const changesVariables = flags.var !== undefined || unsetVar.length > 0;
+    const paths = [
+      ...(changesVariables ? ['spec.variables'] : []),
+      ...(pendingTimeout === undefined ? [] : ['spec.pending_timeout']),
+    ];
+    if (paths.length === 0) {
+      throw new UsageError('nothing to change: give --var, --unset-var or --pending-timeout');
+    }
+    const name = workflowNameOf(host, template);
+    const changed = await withWorkflows(this.world, flags, async (workflows) => {
+      // The API takes all of them at once: they are put onto those that were read.
+      const { etag, spec: before } = changesVariables
+        ? await workflows.getWorkflow({ name })
+        : { etag: '' };
+      const variables = changedVariables(before?.variables ?? {}, set, unsetVar);
+      const spec = { variables, ...(pendingTimeout === undefined ? {} : { pendingTimeout }) };
+      const workflow = { name, etag, spec };
+      return workflows.updateWorkflow({ workflow, updateMask: { paths }, requestId });
+    });
+    showWorkflow(this.world, flags, changed);
+  },
+});
+
+/** `enable` and `disable`. */
+function switchCommand(brief: string, disabled: boolean) {
+  return buildCommand({
+    docs: { brief },
+    parameters: { flags: workflowFlags, positional: workflowArguments, aliases },
+    async func(this: CliContext, flags: SharedFlags, host: string, template: string) {
+      const workflow = { name: workflowNameOf(host, template), spec: { disabled } };
+      const updateMask = { paths: ['spec.disabled'] };
+      const changed = await withWorkflows(this.world, flags, (workflows) =>
+        workflows.updateWorkflow({ workflow, updateMask }),
+      );
+      showWorkflow(this.world, flags, changed);
+    },
+  });
+}
+
+const runWorkflow = buildCommand({
+  docs: { brief: 'Run a workflow again' },
+  parameters: {
+    flags: {
+      ...workflowFlags,
+      plan: {
+        kind: 'parsed',
+        parse: String,
+        default: '',
+        brief: 'Only as this plan says, by its whole hash',
+        placeholder: 'hash',
+      },
+      ...requestFlag,
+    },
+    positional: workflowArguments,
+    aliases,
+  },
+  async func(
+    this: CliContext,
+    flags: SharedFlags & { plan: string; requestId: string },
+    host: string,
+    template: string,
+  ) {
+    const { plan: planHash, requestId } = flags;
+    const name = workflowNameOf(host, template);
+    const workflow = await withWorkflows(this.world, flags, (workflows) =>
+      workflows.runWorkflow({ name, planHash, requestId }),
+    );
+    showWorkflow(this.world, flags, workflow);
+  },
+});
+
+const cancelWorkflow = buildCommand({
+  docs: { brief: 'End the run that is pending or running' },
+  parameters: {
+    flags: { ...workflowFlags, ...reasonFlag, ...requestFlag },
+    positional: workflowArguments,
+    aliases,
+  },
+  async func(
+    this: CliContext,
+    flags: SharedFlags & { reason: string; requestId: string },
+    host: string,
+    template: string,
+  ) {
+    const { reason, requestId } = flags;
+    const name = workflowNameOf(host, template);
+    const workflow = await withWorkflows(this.world, flags, (workflows) =>
+      workflows.cancelWorkflow({ name, reason, requestId }),
+    );
+    showWorkflow(this.world, flags, workflow);
+  },
+});
+
+const getWorkflow = buildCommand({
+  docs: { brief: 'Show a workflow and its latest run, or one of its runs' },
+  parameters: {
+    flags: {
+      ...workflowFlags,
+      run: { kind: 'parsed', parse: parseWhole, optional: true, brief: 'Number of the run' },
+    },
+    positional: workflowArguments,
+    aliases,
+  },
+  async func(
+    this: CliContext,
+    flags: SharedFlags & { run?: number },
+    host: string,
+    template: string,
+  ) {
+    const name = workflowNameOf(host, template);
+    const { world } = this;
+    await withWorkflows(world, flags, async (workflows) => {
+      if (flags.run === undefined) {
+        showWorkflow(world, flags, await workflows.getWorkflow({ name }));
+        return;
+      }
+      const run = await workflows.getWorkflowRun({ name: `${name}/runs/${flags.run}` });
+      if (flags.output === 'json') printJson(world, WorkflowRunSchema, run);
+      else {
+        printFields(world, runFields(run, world.clock));
+        printTable(world, stepColumns, run.run?.steps ?? []);
+      }
+    });
+  },
+});
+
+const listWorkflows = buildCommand({
+  docs: { brief: 'List workflows' },
+  parameters: {
+    flags: {
+      ...workflowFlags,
+      host: { kind: 'parsed', parse: String, optional: true, brief: 'Only of this host' },
+      template: { kind: 'parsed', parse: String, optional: true, brief: 'Only of this template' },
+      ...searchFlags,
+    },
+    aliases,
+  },
+  async func(
+    this: CliContext,
+    flags: SharedFlags & SearchFlags & { host?: string; template?: string },
+  ) {
+    const search = searchOf(flags);
+    const parent = resourceName('hosts', flags.host ?? '-');
+    const template = flags.template === undefined ? '' : resourceName('templates', flags.template);
+    const workflows = await withWorkflows(this.world, flags, (client) =>
+      allPages(
+        (pageToken) => client.listWorkflows({ ...search, parent, template, pageToken }),
+        (page) => page.workflows,
+      ),
+    );
+    if (flags.output === 'json') {
+      const schema = ListWorkflowsResponseSchema;
+      printJson(this.world, schema, create(schema, { workflows }));
+    } else printTable(this.world, workflowColumns(this.world.clock), workflows);
+  },
+});
+
+const listRuns = buildCommand({
+  docs: { brief: 'List the runs of a workflow that are kept, newest first' },
+  parameters: {
+    flags: { ...workflowFlags, ...searchFlags },
+    positional: workflowArguments,
+    aliases,
+  },
+  async func(this: CliContext, flags: SharedFlags & SearchFlags, host: string, template: string) {
+    const parent = workflowNameOf(host, template);
+    const search = searchOf(flags);
+    const runs = await withWorkflows(this.world, flags, (client) =>
+      allPages(
+        (pageToken) => client.listWorkflowRuns({ ...search, parent, pageToken }),
+        (page) => page.runs,
+      ),
+    );
+    if (flags.output === 'json') {
+      const schema = ListWorkflowRunsResponseSchema;
+      printJson(this.world, schema, create(schema, { runs }));
+    } else printTable(this.world, runColumns(this.world.clock), runs);
+  },
+});
+
+const deleteWorkflow = buildCommand({
+  docs: { brief: 'Remove a workflow and what is kept of its runs' },
+  parameters: {
+    flags: { ...workflowFlags, ...requestFlag },
+    positional: workflowArguments,
+    aliases,
+  },
+  async func(
+    this: CliContext,
+    flags: SharedFlags & { requestId: string },
+    host: string,
+    template: string,
+  ) {
+    const name = workflowNameOf(host, template);
+    const { requestId } = flags;
+    const gone = await withWorkflows(this.world, flags, (workflows) =>
+      workflows.deleteWorkflow({ name, requestId }),
+    );
+    if (flags.output === 'json') showWorkflow(this.world, flags, gone);
+    else printLines(this.world, [`${name} deleted`]);
+  },
+});
+
+const explainWorkflow = buildCommand({
+  docs: { brief: 'Say what the latest run waits for, or how it ended' },
+  parameters: { flags: workflowFlags, positional: workflowArguments, aliases },
+  async func(this: CliContext, flags: SharedFlags, host: string, template: string) {
+    const name = workflowNameOf(host, template);
+    const answer = await withWorkflows(this.world, flags, (workflows) =>
+      workflows.explainWorkflow({ name }),
+    );
+    showExplanation(this.world, flags, answer);
+  },
+});
+
+/** All commands on workflows. */
+export const workflowRoutes = buildRouteMap({
+  routes: {
+    create: createWorkflow,
+    run: runWorkflow,
+    get: getWorkflow,
+    list: listWorkflows,
+    runs: listRuns,
+    logs: workflowLogs,
+    explain: explainWorkflow,
+    cancel: cancelWorkflow,
+    update: updateWorkflow,
+    enable: switchCommand('Let it run, also what is pending', false),
+    disable: switchCommand('Let nothing of it start', true),
+    delete: deleteWorkflow,
+    batch: batchRoutes,
+  },
+  docs: { brief: 'Templates that are run on hosts' },
+});
