@@ -49,27 +49,30 @@ interface Place {
 }
 
 /**
- * One page of the rows in their order. Keeps no more rows than a page has, and begins behind the
- * place at which the page before has ended, whatever has changed since. `filter` as in `listPage`.
+ * One page of the rows in their order. Keeps no more rows than a page has and `skip` leaves out,
+ * and begins behind the place at which the page before has ended, whatever has changed since.
+ * `filter` as in `listPage`.
  */
 export async function sortedPage<R, T>(
   store: StateStore,
   { rows, order, nameOf, read }: Sorted<R, T>,
-  request: PageRequest,
+  request: PageRequest & { readonly skip?: number | undefined },
   filter: string,
 ): Promise<Page<T>> {
   const size = pageSizeOf(request.pageSize);
+  const { skip = 0 } = request;
   const compare = (a: Place, b: Place) =>
     order.compare(a.key, b.key) || (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
   const after = placeOf(parsePageToken(store, filter, request.pageToken), order.length);
-  const first: (Place & { readonly row: R })[] = [];
+  const sorted: (Place & { readonly row: R })[] = [];
   for await (const slice of rows) {
     for (const row of slice) {
       const place = { key: order.keyOf(row), name: nameOf(row), row };
       if (after !== undefined && compare(place, after) <= 0) continue;
-      insert(first, place, compare, size + 1);
+      insert(sorted, place, compare, skip + size + 1);
     }
   }
+  const first = sorted.slice(skip);
   const items: T[] = [];
   let [bytes, at] = [0, 0];
   for (; at < Math.min(size, first.length); at += 1) {

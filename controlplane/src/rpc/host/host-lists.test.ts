@@ -99,6 +99,29 @@ test.each([1, 2, 3, 100])('a sorted list in pages of %i has each host once', asy
   expect(newest).toEqual(['h10', 'h4', 'h3', 'h2', 'h1']);
 });
 
+test('a list that leaves out hosts begins where a scroll bar points', async () => {
+  const { hosts } = fixture;
+  const names = async (request: Parameters<Fixture['hosts']['listHosts']>[0]) =>
+    (await hosts.listHosts(request)).hosts.map(({ name }) => name.slice('hosts/'.length));
+  const all = await found('');
+  expect(await names({ skip: 5, pageSize: 3 })).toEqual(all.slice(5, 8));
+  const odds = odd.map((name) => name.slice('hosts/'.length));
+  expect(await names({ filter: 'rack = r1', skip: 4 })).toEqual(
+    (await found('rack = r1')).slice(4),
+  );
+  expect(await names({ rack: 'racks/r1', skip: 1, pageSize: 2 })).toEqual(odds.slice(1, 3));
+  const sorted = await found('', 'name desc');
+  const orderBy = 'name desc';
+  expect(await names({ orderBy, skip: 3, pageSize: 2 })).toEqual(sorted.slice(3, 5));
+  expect(await names({ skip: all.length })).toEqual([]);
+  const { nextPageToken } = await hosts.listHosts({ orderBy, skip: 3, pageSize: 2 });
+  const pageToken = nextPageToken;
+  expect(await names({ orderBy, pageToken, pageSize: 2 })).toEqual(sorted.slice(5, 7));
+  expect(await names({ orderBy, pageToken, skip: 1, pageSize: 2 })).toEqual(sorted.slice(6, 8));
+  const refused = await failureOf(hosts.listHosts({ orderBy, skip: 10_001 }));
+  expect(refused).toMatchObject({ violations: [{ field: 'skip' }] });
+});
+
 test('a page goes on behind its last host, whatever has changed before it', async () => {
   const ask = { filter: 'name = h1 OR name = h2 OR name = h3', orderBy: 'name desc', pageSize: 1 };
   const first = await fixture.hosts.listHosts(ask);

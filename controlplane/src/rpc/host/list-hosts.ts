@@ -46,6 +46,8 @@ const stepRows = 250;
 const unreadableMax = 100;
 /** Groups that one answer has. */
 const groupsMax = 1_000;
+/** Hosts that a sorted list may leave out: all of them are kept in order while it is made. */
+const sortedSkipMax = 10_000;
 
 type ListHostsResponse = MessageInitShape<typeof ListHostsResponseSchema>;
 
@@ -54,27 +56,35 @@ export async function listHosts(
   deps: RpcDependencies,
   request: ListHostsRequest,
 ): Promise<ListHostsResponse> {
-  const { rack, orderBy, pageToken } = request;
+  const { rack, orderBy, pageToken, skip = 0 } = request;
   const { store, fleetView } = deps;
   const filter = filterOf(hostFields, request.filter);
   const order = orderOf(hostFields, orderBy);
+  if (order !== undefined) checkSkip(skip);
   await checkRackFilter(store, rack);
   const isPlain = request.filter === '' && orderBy === '';
   const bound = isPlain ? rack : JSON.stringify([rack, request.filter, orderBy]);
   const search: Search = { filter, rack: rack || undefined };
   const read = (entry: Entry) => readMatch(deps, search, entry, request.view);
-  if (!isPlain || rack !== '') await fleetView.caughtUp();
+  // A list of everything does not wait for the view.
+  const isWhole = isPlain && rack === '' && skip === 0;
+  if (!isWhole) await fleetView.caughtUp();
   const list = (): Promise<Page<Host>> => {
     if (order !== undefined) {
       return sortedPage(store, sortedHosts(deps, search, order, read), request, bound);
     }
-    // A list of everything does not wait for the view.
-    if (isPlain && rack === '') return listPage(store, 'hosts', request, bound, read);
-    return pageOf(store, (after) => matches(deps, search, after), request, bound, read);
+    if (isWhole) return listPage(store, 'hosts', request, bound, read);
+    return pageOf(store, (after) => matches(deps, search, after, skip), request, bound, read);
   };
   const { items, nextPageToken } = await list();
   const unreadable = pageToken === '' ? unreadableHosts(deps) : [];
   return { hosts: [...items], nextPageToken, unreadable };
+}
+
+function checkSkip(skip: number): void {
+  if (skip <= sortedSkipMax) return;
+  const description = `is ${skip}; with order_by it must be at most ${sortedSkipMax}`;
+  throw invalidArgument([{ field: 'skip', description }]);
 }
 
 /** Handles one CountHosts. */
@@ -172,10 +182,13 @@ async function* matches(
   deps: RpcDependencies,
   search: Search,
   after: string,
+  skip: number,
 ): AsyncGenerator<Entry, void, undefined> {
   const behind = after === '' ? '' : idOfKey(after);
+  let left = skip;
   for await (const rows of rowsMatching(deps, search, behind)) {
-    const keys = rows.map(({ hostId }) => hostKey(hostId));
+    const keys = rows.slice(left).map(({ hostId }) => hostKey(hostId));
+    left -= Math.min(left, rows.length);
     yield* entriesOf(deps.store, keys);
   }
 }

@@ -1,5 +1,6 @@
 /** A watch with a filter tells what comes to match and what ceases to, and nothing else. */
-import { WatchHostsResponse_Kind as Kind } from '@rackwright/api';
+import { create, toBinary } from '@bufbuild/protobuf';
+import { HostView, WatchHostsResponse_Kind as Kind, store as wire } from '@rackwright/api';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { addSurroundings, type Fixture, failureOf, specOf, startFixture } from '../rpc.fixture.ts';
 
@@ -63,6 +64,26 @@ test('what matches is told, then what comes to match, and what ceases to as dele
   expect(lines).toContain('UPDATED h2 a');
   expect(lines).toContain('DELETED h3');
   expect(lines).toContain('DELETED h1');
+});
+
+test('a watch of changes only sends nothing that was there before, and no inventory', async () => {
+  const request = { changesOnly: true, view: HostView.BASIC };
+  const watch = fixture.hosts.watchHosts(request)[Symbol.asyncIterator]();
+  const first = await watch.next();
+  expect(first.value).toMatchObject({ kind: Kind.SYNCED, position: expect.stringMatching(/./) });
+  const facts = create(wire.HostFactsSchema, {
+    hostUid: (await fixture.hosts.getHost({ name: 'hosts/h2' })).uid,
+    inventory: { memoryBytes: 1n },
+  });
+  await fixture.store.put('facts.h2', toBinary(wire.HostFactsSchema, facts), 'absent');
+  await move('h2', 'now');
+  for (let labels: Record<string, string> = {}; labels['site'] !== 'now'; ) {
+    const { host } = (await watch.next()).value ?? {};
+    expect(host?.name).toBe('hosts/h2');
+    expect(host?.status?.inventory).toBeUndefined();
+    labels = host?.labels ?? {};
+  }
+  await watch.return?.();
 });
 
 test('one host is watched with a filter; a wrong filter is refused with its place', async () => {

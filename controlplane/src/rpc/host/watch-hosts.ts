@@ -14,6 +14,7 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
   type CallContext,
   HostSchema,
+  HostView,
   WatchHostsResponse_Kind as Kind,
   type WatchHostsRequest,
   type WatchHostsResponse,
@@ -33,7 +34,7 @@ import {
 } from '../../records/index.ts';
 import { filterOf } from '../call/filtering.ts';
 import { follow, withTicks } from '../call/follow.ts';
-import { hostKey, presentHost, readFacts, readHost } from '../call/host-view.ts';
+import { hostKey, presentHost, readFacts } from '../call/host-view.ts';
 import { requireName } from '../call/names.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { formatPosition, revisionOfPosition } from '../call/position.ts';
@@ -55,11 +56,11 @@ export async function* watchHosts(
 ): AsyncGenerator<Response, void, undefined> {
   const only = request.name === '' ? undefined : requireName('hosts', request.name);
   const filter = filterOf(hostFields, request.filter);
-  const isResumed = request.position !== '';
-  const watching: Watching = { deps, only, filter, isResumed, sent: new Map(), left: new Set() };
-  const from = isResumed
-    ? revisionOfPosition(deps.store, request.position)
-    : yield* sendPresent(watching);
+  const { view, changesOnly, position } = request;
+  const isResumed = position !== '' || changesOnly;
+  const told = { sent: new Map(), left: new Set<string>() };
+  const watching: Watching = { deps, only, filter, view, isResumed, ...told };
+  const from = yield* begin(watching, position);
   const changes = follow(deps.store, from, ['hosts', 'facts'], signal);
   for await (const next of withTicks(changes, servedIntervalMs, deps.clock)) {
     if (next.kind === 'tick') yield* sendServed(watching);
@@ -67,11 +68,25 @@ export async function* watchHosts(
   }
 }
 
+async function* begin(
+  watching: Watching,
+  position: string,
+): AsyncGenerator<Response, Revision, undefined> {
+  const { store } = watching.deps;
+  if (position !== '') return revisionOfPosition(store, position);
+  if (!watching.isResumed) return yield* sendPresent(watching);
+  const from = await answered(store.latestRevision());
+  yield { kind: Kind.SYNCED, position: formatPosition(store, from) };
+  return from;
+}
+
 interface Watching {
   readonly deps: RpcDependencies;
   /** Id of the one host that is watched; undefined for all. */
   readonly only: string | undefined;
   readonly filter: Filter<HostRow>;
+  readonly view: HostView;
+  /** From a position, or from now: what was told before is not known. */
   readonly isResumed: boolean;
   readonly sent: Sent;
   /** What was told as deleted because it does not match. */
@@ -127,12 +142,12 @@ async function* sendHost(
   entry: Entry,
   position: string,
 ): AsyncGenerator<Response, void, undefined> {
-  const { deps, filter, isResumed, sent, left } = watching;
+  const { deps, filter, view, isResumed, sent, left } = watching;
   const row = rowOf(entry, (each) => recordOf(deps, each));
   if (row.kind !== 'host') return;
   if (filter.matches(row)) {
     left.delete(hostId);
-    const facts = await readFacts(deps, hostId);
+    const facts = view === HostView.BASIC ? undefined : await readFacts(deps, hostId);
     const host = presentHost(deps, recordOf(deps, entry), entry.revision, facts);
     yield updated(watching, hostId, host, position);
     return;
@@ -151,8 +166,8 @@ async function* sendServed(watching: Watching): AsyncGenerator<Response, void, u
   const { deps, sent } = watching;
   for (const [hostId, { rackId, served }] of [...sent]) {
     if (servedKey(deps, hostId, rackId) === served) continue;
-    const found = await readHost(deps, hostId);
-    if (found !== undefined) yield updated(watching, hostId, found.host, '');
+    const found = await answered(deps.store.get(hostKey(hostId)));
+    if (found.kind === 'found') yield* sendHost(watching, hostId, found, '');
   }
 }
 
