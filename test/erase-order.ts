@@ -1,8 +1,8 @@
 /** An order to erase what is there, and what a runner has besides it. */
 import { create } from '@bufbuild/protobuf';
 import { quietLog } from '@rackwright/agent/testing';
-import { agent, SystemIdentitySchema } from '@rackwright/api';
 import { type ErasureMethod, methodToWire, storageDeviceOf } from '@rackwright/erasure';
+import { agent, SystemIdentitySchema } from '@rackwright/messages';
 import { nodeClock } from '@rackwright/platform/node';
 import type { BlockDevices, Machine, Step, StepContext, StepEnd } from '@rackwright/runner';
 

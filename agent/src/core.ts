@@ -4,7 +4,7 @@
  *
  * Must not: open a socket. `program.ts` does that around it.
  */
-import type { agent } from '@rackwright/api';
+import type { agent } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import { type BmcPlatform, createBmcDrivers } from './bmc-drivers.ts';
 import type { BootMemory, DeployPages } from './boot/index.ts';

@@ -1,6 +1,5 @@
 /** Looks at power on simulated time: production session, drivers and governor, BMCs in memory. */
 import { create } from '@bufbuild/protobuf';
-import { agent, troubleWord } from '@rackwright/api';
 import {
   defaultGovernorLimits,
   defaultIpmitoolOptions,
@@ -8,6 +7,7 @@ import {
   defaultRedfishOptions,
 } from '@rackwright/bmc';
 import { type ImitatedBmc, imitatedBmc, imitatedIpmitool } from '@rackwright/bmc/conformance';
+import { agent, troubleWord } from '@rackwright/messages';
 import type { Clock, Exec, HttpClient } from '@rackwright/platform';
 import { describe, expect, test } from 'vitest';
 import { createBmcDrivers } from './bmc-drivers.ts';

@@ -14,8 +14,8 @@
  */
 import { create, equals, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, troubleWord } from '@rackwright/api';
 import type { BmcDriver, BmcFailed, BmcResult, BmcTransient } from '@rackwright/bmc';
+import { agent, troubleWord } from '@rackwright/messages';
 import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
 import { boundText, messageBytesMax } from '@rackwright/results';
 import {

@@ -1,6 +1,6 @@
 /** Operations on Redfish BMCs: from the operation's own words to a machine that is switched. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { agent, StorageSignKind, StorageSource } from '@rackwright/api';
+import { agent, StorageSignKind, StorageSource } from '@rackwright/messages';
 import { nodeClock, nodeExec, nodeHttpClient } from '@rackwright/platform/node';
 import type { FinalResult } from '@rackwright/results';
 import {

@@ -3,9 +3,10 @@
  * stands here, the result is frozen. It holds no secret: passwords and keys are files that it
  * names.
  */
-import { defaultRpcLimits, type RpcLimits } from '@rackwright/api';
+
 import { ConfigError, type ConfigReader } from '@rackwright/platform';
 import { optional, readConfigText } from '@rackwright/platform/config';
+import { defaultRpcLimits, type RpcLimits } from '@rackwright/rpc';
 import { type OidcConfig, readOidc } from './access/index.ts';
 import {
   type AgentLimits,

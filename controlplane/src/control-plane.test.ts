@@ -6,16 +6,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
   agent,
-  connect,
-  createClient,
-  fetchPinnedCertificate,
   Health,
   HostService,
   parseJoinToken,
   HealthCheckResponse_ServingStatus as ServingStatus,
   signCertificateProof,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
+import { connect, createClient, fetchPinnedCertificate } from '@rackwright/rpc';
 import { MemoryDisk, openMemoryStore } from '@rackwright/store';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type Fixture, failureOf, startFixture, startOn } from './rpc/rpc.fixture.ts';

@@ -7,15 +7,9 @@
  * 2. Ports open last: nobody is answered by a half-started control plane.
  * 3. Closing goes the other way round, and ends with the store.
  */
-import {
-  agent,
-  type BoundService,
-  bind,
-  createHealthBoard,
-  type RpcServer,
-  serve,
-} from '@rackwright/api';
+
 import { signBytes } from '@rackwright/erasure';
+import { agent, type BoundService, bind } from '@rackwright/messages';
 import {
   type Clock,
   type CrashPoint,
@@ -28,6 +22,7 @@ import {
   randomId,
   type WebClient,
 } from '@rackwright/platform';
+import { createHealthBoard, type RpcServer, serve } from '@rackwright/rpc';
 import type { StateStore } from '@rackwright/store';
 import { type Access, HostPlaces, openAccess } from './access/index.ts';
 import { createAgentService, PrefetchProgress, Quotas, StepLogs } from './agents/index.ts';

@@ -5,7 +5,7 @@
 import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { RunOutcome } from '@rackwright/api';
+import { RunOutcome } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { Box, executedTwice, Site, troubleIn, until } from '../e2e/identity-site.ts';
 

@@ -17,9 +17,10 @@ import {
   type SecureVersion,
   type Server,
 } from 'node:tls';
-import { ApiFailure, agent, connect, createClient, operatorClients } from '@rackwright/api';
 import type { Fixture } from '@rackwright/controlplane/testing';
 import { startFixture } from '@rackwright/controlplane/testing';
+import { ApiFailure, agent } from '@rackwright/messages';
+import { connect, createClient, operatorClients } from '@rackwright/rpc';
 import { selfSigned } from '@rackwright/sim/loopback';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Credentials, enrol, LeanStream, type Message } from '../bench/agents/lean-agent.ts';

@@ -7,7 +7,7 @@ import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { HostState } from '@rackwright/api';
+import { HostState } from '@rackwright/messages';
 import { fetchByTftp } from '@rackwright/sim/firmware';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { MachinePlan } from '../e2e/machines.ts';

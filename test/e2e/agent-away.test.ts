@@ -10,7 +10,7 @@ import {
   RunPhase,
   type RunStep,
   StepState,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { type DiskPlan, diskBytes, holdsPattern } from '@rackwright/sim/machine';
 import { expect, test } from 'vitest';
 import { type DiskAct, diskLog, type MachineFolder, type MachinePlan } from './machines.ts';

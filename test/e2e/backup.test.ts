@@ -4,7 +4,7 @@ import { copyFileSync, existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { HoldScope, type Host, HostGoal, HostState, RunPhase } from '@rackwright/api';
+import { HoldScope, type Host, HostGoal, HostState, RunPhase } from '@rackwright/messages';
 import { type DiskPlan, holdsPattern } from '@rackwright/sim/machine';
 import { expect, test } from 'vitest';
 import { diskChanges, type MachineFolder } from './machines.ts';

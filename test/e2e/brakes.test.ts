@@ -1,5 +1,5 @@
 /** The brakes over real processes: a freeze in the middle of several cleans, a limit, a budget. */
-import { type Host, HostGoal, HostState, RunPhase } from '@rackwright/api';
+import { type Host, HostGoal, HostState, RunPhase } from '@rackwright/messages';
 import type { DiskPlan } from '@rackwright/sim/machine';
 import { expect, test } from 'vitest';
 import { diskLog, type MachineFolder, type MachinePlan } from './machines.ts';

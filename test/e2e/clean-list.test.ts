@@ -14,7 +14,7 @@ import {
   RunOutcome,
   RunPhase,
   StepState,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { type DiskPlan, holdsPattern } from '@rackwright/sim/machine';
 import { expect, test } from 'vitest';
 import { diskLog, type MachineFolder, type MachinePlan, runnerStarts } from './machines.ts';

@@ -1,7 +1,14 @@
 /** BMCs that answer at each other's address: nobody may wipe the wrong machine (DESIGN §5). */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { FailureType, type Host, HostGoal, HostState, RunKind, RunPhase } from '@rackwright/api';
+import {
+  FailureType,
+  type Host,
+  HostGoal,
+  HostState,
+  RunKind,
+  RunPhase,
+} from '@rackwright/messages';
 import { holdsPattern, readDescription, writeDescription } from '@rackwright/sim/machine';
 import { describe, expect, test } from 'vitest';
 import {

@@ -4,7 +4,7 @@
  */
 import { mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { FailureType, HostGoal, HostState } from '@rackwright/api';
+import { FailureType, HostGoal, HostState } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { typed } from './command.ts';
 import {

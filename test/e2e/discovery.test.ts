@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { FailureType, HostGoal, HostState } from '@rackwright/api';
+import { FailureType, HostGoal, HostState } from '@rackwright/messages';
 import { afterEach, expect, test } from 'vitest';
 import { typed } from './command.ts';
 import { bmcCommands, diskChanges, type MachinePlan } from './machines.ts';

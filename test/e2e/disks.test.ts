@@ -7,7 +7,7 @@ import {
   RunKind,
   RunOutcome,
   RunPhase,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { type DiskPlan, holdsPattern } from '@rackwright/sim/machine';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { diskChanges, type MachineFolder, type MachinePlan } from './machines.ts';

@@ -10,7 +10,7 @@ import {
   HostGoal,
   HostState,
   RunPhase,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { afterAll, describe, expect, test } from 'vitest';
 import { typed } from './command.ts';
 import { livesOf, newRow } from './kill-clean.ts';

@@ -1,7 +1,7 @@
 /** A workflow whose script reboots its host, with each process killed at each boundary of it. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { HostGoal, HostState, RunKind, RunOutcome, RunPhase } from '@rackwright/api';
+import { HostGoal, HostState, RunKind, RunOutcome, RunPhase } from '@rackwright/messages';
 import { afterAll, describe, expect, test } from 'vitest';
 import { type Crash, victims } from './crash.ts';
 import { handOffBoundaries, handOffTable } from './kill-table.ts';

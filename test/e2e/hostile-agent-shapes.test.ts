@@ -5,7 +5,7 @@
  */
 import { create, ScalarType, toBinary } from '@bufbuild/protobuf';
 import { reflect } from '@bufbuild/protobuf/reflect';
-import { agent, FailureType } from '@rackwright/api';
+import { agent, FailureType } from '@rackwright/messages';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { AgentStream, HostileSite } from './hostile-agent-site.ts';
 import { type Leaf, leavesOf, setLeaf } from './hostile-agent-walk.ts';

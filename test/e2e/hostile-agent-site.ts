@@ -4,8 +4,8 @@
  */
 import { createHash, X509Certificate } from 'node:crypto';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { agent, type agent as agentMessages, HostGoal, store as wire } from '@rackwright/api';
 import { type Fixture, startFixture } from '@rackwright/controlplane/testing';
+import { agent, type agent as agentMessages, HostGoal, store as wire } from '@rackwright/messages';
 import {
   type Credentials,
   enrol,

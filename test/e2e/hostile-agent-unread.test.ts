@@ -4,7 +4,7 @@
  */
 import { type ClientHttp2Stream, connect as dial } from 'node:http2';
 import { create, toBinary } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { enrol, type Request } from '../bench/agents/lean-agent.ts';
 import { AgentStream, HostileSite } from './hostile-agent-site.ts';

@@ -8,12 +8,11 @@ import { reflect } from '@bufbuild/protobuf/reflect';
 import {
   ApiFailure,
   agent,
-  connect,
-  createClient,
   FailureType,
   InventorySchema,
   signCertificateProof,
-} from '@rackwright/api';
+} from '@rackwright/messages';
+import { connect, createClient } from '@rackwright/rpc';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { classes } from './hostile-agent-classes.ts';
 import { AgentStream, HostileSite } from './hostile-agent-site.ts';

@@ -6,7 +6,7 @@ import { execFile } from 'node:child_process';
 import { readFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { HostGoal, HostState, RunOutcome, RunPhase } from '@rackwright/api';
+import { HostGoal, HostState, RunOutcome, RunPhase } from '@rackwright/messages';
 import { type DiskPlan, diskBytes, holdsPattern } from '@rackwright/sim/machine';
 import { expect, test } from 'vitest';
 import { diskLog, type MachinePlan } from './machines.ts';

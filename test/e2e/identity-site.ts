@@ -18,22 +18,15 @@ import {
   readKey,
 } from '@rackwright/agent';
 import {
-  type agent,
-  connect,
-  type Host,
-  HostGoal,
-  operatorClients,
-  RunOutcome,
-  RunPhase,
-} from '@rackwright/api';
-import {
   type ControlPlane,
   parseConfig,
   startControlPlane,
   type TrustTiming,
 } from '@rackwright/controlplane';
+import { type agent, type Host, HostGoal, RunOutcome, RunPhase } from '@rackwright/messages';
 import type { Log, LogFields } from '@rackwright/platform';
 import { nodeClock, nodeDisk, nodeRandom } from '@rackwright/platform/node';
+import { connect, operatorClients } from '@rackwright/rpc';
 import { freePorts } from '@rackwright/sim/loopback';
 import { openSqliteStore, RETENTION_DEFAULT } from '@rackwright/store';
 import { instantExecutor } from '../instant/machines.ts';

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ApiFailure, Authority_Stage as Stage } from '@rackwright/api';
+import { ApiFailure, Authority_Stage as Stage } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { executedTwice, Site, type SiteOptions, troubleIn, until } from './identity-site.ts';
 

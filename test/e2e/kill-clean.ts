@@ -1,5 +1,5 @@
 /** The clean of the kill table: one host with a disk of each kind, cleaned once, and its judge. */
-import { ErasureDocumentKind, type Host, HostState, RunPhase } from '@rackwright/api';
+import { ErasureDocumentKind, type Host, HostState, RunPhase } from '@rackwright/messages';
 import { type DiskPlan, holdsPattern } from '@rackwright/sim/machine';
 import { expect } from 'vitest';
 import type { Crash, Victim } from './crash.ts';

@@ -6,7 +6,7 @@
  *     RACKWRIGHT_HUNT_RUNS=200 vitest run test/e2e/kill-hunt.test.ts
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { HostGoal } from '@rackwright/api';
+import { HostGoal } from '@rackwright/messages';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { cleanOnce, judgeClean, machineWith, onlyRow } from './kill-clean.ts';

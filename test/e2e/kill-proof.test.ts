@@ -2,7 +2,7 @@
  * The kill table's rows for reading again after a power cycle: each process is killed at each
  * boundary, and the clean ends once, with one document of each kind that is due.
  */
-import { FailureType, HostGoal, PowerCycleCheck } from '@rackwright/api';
+import { FailureType, HostGoal, PowerCycleCheck } from '@rackwright/messages';
 import { afterAll, describe, expect, test } from 'vitest';
 import { type Victim, victims } from './crash.ts';
 import {

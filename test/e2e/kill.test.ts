@@ -1,4 +1,4 @@
-import { HostGoal } from '@rackwright/api';
+import { HostGoal } from '@rackwright/messages';
 import { afterAll, describe, expect, test } from 'vitest';
 import { victims } from './crash.ts';
 import { cleanOnce, judgeClean, machine, newRow } from './kill-clean.ts';

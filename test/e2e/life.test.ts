@@ -7,7 +7,7 @@ import {
   RunKind,
   RunOutcome,
   RunPhase,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { DiskPlan } from '@rackwright/sim/machine';
 import { expect, test } from 'vitest';
 import {

@@ -1,4 +1,4 @@
-import { HostState } from '@rackwright/api';
+import { HostState } from '@rackwright/messages';
 import { holdsPattern } from '@rackwright/sim/machine';
 import { expect, test } from 'vitest';
 import type { MachinePlan } from './machines.ts';

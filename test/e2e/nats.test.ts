@@ -1,6 +1,6 @@
 /** The control plane on a real NATS server: killed in mid-clean, and two of them on one bucket. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { HostState, RunOutcome, RunPhase } from '@rackwright/api';
+import { HostState, RunOutcome, RunPhase } from '@rackwright/messages';
 import { nodeRandom } from '@rackwright/platform/node';
 import { type DiskPlan, diskBytes, holdsPattern } from '@rackwright/sim/machine';
 import { openNatsStore } from '@rackwright/store';

@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { HostState, RunKind, RunOutcome, RunPhase } from '@rackwright/api';
+import { HostState, RunKind, RunOutcome, RunPhase } from '@rackwright/messages';
 import { type DiskPlan, holdsPattern } from '@rackwright/sim/machine';
 import { expect, test } from 'vitest';
 import { eventually, Rack } from './rack.ts';

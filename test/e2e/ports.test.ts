@@ -1,5 +1,5 @@
 /** Every listening port but the boot path's refuses plain text. */
-import { HostState } from '@rackwright/api';
+import { HostState } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { listeningPorts, plainAnswer } from './listening.ts';
 import type { MachinePlan } from './machines.ts';

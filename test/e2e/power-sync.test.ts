@@ -1,5 +1,5 @@
 /** Somebody at the rack: power buttons, cables and passwords, found by looks between operations. */
-import { BmcProtocol, HostGoal, HostState, RunPhase } from '@rackwright/api';
+import { BmcProtocol, HostGoal, HostState, RunPhase } from '@rackwright/messages';
 import { SoftwareMachine } from '@rackwright/sim/machine';
 import { type RedfishBmc, startRedfishBmc } from '@rackwright/sim/redfish';
 import { expect, test } from 'vitest';

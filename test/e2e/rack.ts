@@ -20,14 +20,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { IdentityFiles, join as joinRack } from '@rackwright/agent';
-import {
-  type CleaningPolicySchema,
-  connect,
-  type Host,
-  HostGoal,
-  operatorClients,
-} from '@rackwright/api';
+import { type CleaningPolicySchema, type Host, HostGoal } from '@rackwright/messages';
 import { nodeClock, nodeDisk, nodeRandom } from '@rackwright/platform/node';
+import { connect, operatorClients } from '@rackwright/rpc';
 import { type BootNetwork, type LeaseGiver, startLeaseGiver } from '@rackwright/sim/firmware';
 import { freePorts } from '@rackwright/sim/loopback';
 import { arm, armedFile, type Crash, runnerWordOf, type Victim } from './crash.ts';

@@ -16,9 +16,10 @@ import {
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connect, type Host, HostGoal, operatorClients, RunPhase } from '@rackwright/api';
 import type { TrustTiming } from '@rackwright/controlplane';
+import { type Host, HostGoal, RunPhase } from '@rackwright/messages';
 import { nodeRandom } from '@rackwright/platform/node';
+import { connect, operatorClients } from '@rackwright/rpc';
 import { freePorts } from '@rackwright/sim/loopback';
 import { NatsCluster } from '@rackwright/store/testing';
 import { Box, until } from './identity-site.ts';

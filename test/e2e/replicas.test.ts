@@ -5,7 +5,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { ApiFailure, Role, RunPhase, Authority_Stage as Stage } from '@rackwright/api';
+import { ApiFailure, Role, RunPhase, Authority_Stage as Stage } from '@rackwright/messages';
 import { serverMissing } from '@rackwright/store/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { executedTwice, troubleIn, until } from './identity-site.ts';

@@ -10,7 +10,7 @@ import {
   PowerAction,
   RunKind,
   RunPhase,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { type DiskPlan, readDescription } from '@rackwright/sim/machine';
 import { expect, test } from 'vitest';
 import { bmcCommands, diskLog, type MachineFolder, type MachinePlan } from './machines.ts';

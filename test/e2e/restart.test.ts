@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { cpSync, existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Host, HostGoal, HostState, RunOutcome, RunPhase } from '@rackwright/api';
+import { type Host, HostGoal, HostState, RunOutcome, RunPhase } from '@rackwright/messages';
 import { type DiskPlan, diskBytes, holdsPattern, makeDisk } from '@rackwright/sim/machine';
 import { expect, test } from 'vitest';
 import { bmcPassword, type DiskAct, diskChanges, diskLog, type MachineFolder } from './machines.ts';

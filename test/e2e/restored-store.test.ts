@@ -2,7 +2,7 @@
 import { cpSync, existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { HostState, RunKind, RunOutcome, RunPhase } from '@rackwright/api';
+import { HostState, RunKind, RunOutcome, RunPhase } from '@rackwright/messages';
 import { type DiskPlan, holdsPattern } from '@rackwright/sim/machine';
 import { expect, test } from 'vitest';
 import { diskLog, type MachineFolder } from './machines.ts';

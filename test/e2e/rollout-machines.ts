@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { create } from '@bufbuild/protobuf';
-import { agent, RerunClass } from '@rackwright/api';
+import { agent, RerunClass } from '@rackwright/messages';
 
 const fetchImage = 'deploy.fetch_image';
 const writeImage = 'deploy.write_image';

@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { toJson } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { type DeployHistoryEntry, DeployHistoryEntrySchema, HostState } from '@rackwright/api';
+import { type DeployHistoryEntry, DeployHistoryEntrySchema, HostState } from '@rackwright/messages';
 import { serverMissing } from '@rackwright/store/testing';
 import { expect, test } from 'vitest';
 import { Box, until } from './identity-site.ts';

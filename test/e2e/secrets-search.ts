@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import type { DescMethod, DescService } from '@bufbuild/protobuf';
-import { ApiFailure } from '@rackwright/api';
+import { ApiFailure } from '@rackwright/messages';
 
 /** What is looked for, by the name under which a finding is told. */
 export type Planted = Readonly<Record<string, string | Uint8Array>>;

@@ -13,16 +13,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import * as api from '@rackwright/api';
-import {
-  connect,
-  HostGoal,
-  HostState,
-  operatorClients,
-  Role,
-  RunKind,
-  RunPhase,
-} from '@rackwright/api';
+import * as api from '@rackwright/messages';
+import { HostGoal, HostState, Role, RunKind, RunPhase } from '@rackwright/messages';
+import { connect, operatorClients } from '@rackwright/rpc';
 import { expect, test } from 'vitest';
 import { programOf } from './programs.ts';
 import { eventually, Rack } from './rack.ts';

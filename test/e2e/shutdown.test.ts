@@ -14,7 +14,7 @@ import {
   RunPhase,
   type Shutdown,
   ShutdownOutcome,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { SoftwareMachine } from '@rackwright/sim/machine';
 import { startRedfishBmc } from '@rackwright/sim/redfish';
 import { expect, test } from 'vitest';

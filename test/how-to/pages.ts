@@ -17,12 +17,12 @@ export const pages: readonly Page[] = [
     stages: [
       [
         {
-          path: 'packages/api/src/step-names.ts',
+          path: 'packages/messages/src/step-names.ts',
           from: '/** What steps of templates come to',
           to: "export const polishStep = 'deploy.polish';\n/** What steps of templates come to",
         },
         {
-          path: 'packages/api/src/clean-steps.ts',
+          path: 'packages/messages/src/clean-steps.ts',
           from: '} as const satisfies',
           to: "  'deploy.polish': { name: 'deploy.polish', priority: 0 },\n} as const satisfies",
         },
@@ -35,7 +35,7 @@ export const pages: readonly Page[] = [
       [{ path: hostProto, from: '  BMC_PROTOCOL_REDFISH = 2;', to: bothProtocols() }],
       [
         {
-          path: 'packages/api/src/bmc-protocols.ts',
+          path: 'packages/messages/src/bmc-protocols.ts',
           from: "  [BmcProtocol.REDFISH]: 'redfish',",
           to: "  [BmcProtocol.REDFISH]: 'redfish',\n  [BmcProtocol.SMASH]: 'smash',",
         },

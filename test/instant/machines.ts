@@ -7,20 +7,20 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { AgentSession, Executor, OperationContext, readKey } from '@rackwright/agent';
 import {
-  agent,
-  BmcIdentitySchema,
-  InventorySchema,
-  StorageDeviceSchema,
-  SystemIdentitySchema,
-  Transport,
-} from '@rackwright/api';
-import {
   deviceFactsOf,
   impliedReading,
   methodOf,
   orderedVerification,
   verificationToWire,
 } from '@rackwright/erasure';
+import {
+  agent,
+  BmcIdentitySchema,
+  InventorySchema,
+  StorageDeviceSchema,
+  SystemIdentitySchema,
+  Transport,
+} from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import type { FinalResult } from '@rackwright/results';
 

@@ -1,15 +1,6 @@
 /** Lists of steps, what runs out of band, and what a clean that ended badly leaves. */
 import { create } from '@bufbuild/protobuf';
 import {
-  agent,
-  FailureType,
-  HostGoal,
-  HostState,
-  RerunClass,
-  RunOutcome,
-  RunPhase,
-} from '@rackwright/api';
-import {
   bench,
   done,
   driveToErase,
@@ -18,6 +9,15 @@ import {
   inspected,
   verified,
 } from '@rackwright/controlplane/testing';
+import {
+  agent,
+  FailureType,
+  HostGoal,
+  HostState,
+  RerunClass,
+  RunOutcome,
+  RunPhase,
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import {
   continuing,

@@ -1,16 +1,6 @@
 /** Which steps a clean has, in which order, and how one follows the other. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
-  agent,
-  type CleaningPolicy,
-  FailureType,
-  HostGoal,
-  HostState,
-  RunOutcome,
-  RunPhase,
-  StepState,
-} from '@rackwright/api';
-import {
   bench,
   builtInSteps,
   cleanPlan,
@@ -21,6 +11,16 @@ import {
   inspected,
   verified,
 } from '@rackwright/controlplane/testing';
+import {
+  agent,
+  type CleaningPolicy,
+  FailureType,
+  HostGoal,
+  HostState,
+  RunOutcome,
+  RunPhase,
+  StepState,
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import {
   agentSpeaks,

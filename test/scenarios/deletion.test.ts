@@ -2,6 +2,14 @@
 import { clone, create, equals } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
+  type Bench,
+  bench,
+  done,
+  driveToErase,
+  failed,
+  verified,
+} from '@rackwright/controlplane/testing';
+import {
   type AbandonedResource,
   ClaimSchema,
   DeletionMode,
@@ -13,15 +21,7 @@ import {
   RunOutcome,
   RunPhase,
   store,
-} from '@rackwright/api';
-import {
-  type Bench,
-  bench,
-  done,
-  driveToErase,
-  failed,
-  verified,
-} from '@rackwright/controlplane/testing';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import {
   agentLeaves,

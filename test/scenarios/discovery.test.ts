@@ -1,7 +1,7 @@
 /** Machines that nobody knows, through the operators' API of a control plane on loopback. */
 import { create } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
 import { addSurroundings, startFixture } from '@rackwright/controlplane/testing';
+import { agent } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 
 const good = '52:54:00:00:0a:01';

@@ -7,7 +7,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import { quietLog } from '@rackwright/agent/testing';
-import { agent, BmcIdentitySchema } from '@rackwright/api';
 import {
   decideScope,
   defaultScopePolicy,
@@ -16,6 +15,7 @@ import {
   type ScopePolicy,
   storageDeviceOf,
 } from '@rackwright/erasure';
+import { agent, BmcIdentitySchema } from '@rackwright/messages';
 import { nodeClock } from '@rackwright/platform/node';
 import {
   eraseDevices,

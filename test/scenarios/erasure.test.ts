@@ -1,7 +1,8 @@
 /** What is erased by which method, what is refused, and that no disk hides behind others. */
-import { agent, FailureType, HostState, RunOutcome } from '@rackwright/api';
+
 import { bench, driveToErase, failed } from '@rackwright/controlplane/testing';
 import type { ScopePolicy } from '@rackwright/erasure';
+import { agent, FailureType, HostState, RunOutcome } from '@rackwright/messages';
 import { erasuresAtOnceMax } from '@rackwright/runner';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { FileHost } from './disks.ts';

@@ -2,18 +2,6 @@
 import { clone, create, equals } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
-  agent,
-  CleaningPolicySchema,
-  FailureType,
-  HostGoal,
-  HostSpecSchema,
-  HostState,
-  RunKind,
-  RunOutcome,
-  RunPhase,
-  store,
-} from '@rackwright/api';
-import {
   type Bench,
   bench,
   done,
@@ -25,6 +13,18 @@ import {
   verified,
   virtioDisk,
 } from '@rackwright/controlplane/testing';
+import {
+  agent,
+  CleaningPolicySchema,
+  FailureType,
+  HostGoal,
+  HostSpecSchema,
+  HostState,
+  RunKind,
+  RunOutcome,
+  RunPhase,
+  store,
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import {
   agentLeaves,

@@ -1,7 +1,7 @@
 /** Limits: who is above one waits in a queue, shows its place, and can always be deleted. */
 import { clone, create, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { HostState, RackSchema, RunKind, RunPhase, store as wire } from '@rackwright/api';
 import { bench, done, failed } from '@rackwright/controlplane/testing';
+import { HostState, RackSchema, RunKind, RunPhase, store as wire } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { Replica, Site, verifiedAs } from './replica.ts';
 

@@ -4,22 +4,6 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { quietLog } from '@rackwright/agent/testing';
-import {
-  ApiFailure,
-  agent,
-  BmcEndpointSchema,
-  type Channel,
-  type FailureName,
-  failureTypeOf,
-  HostGoal,
-  HostState,
-  localChannel,
-  type OperatorClients,
-  operatorClients,
-  RerunClass,
-  TransientCause,
-  type WorkflowRun,
-} from '@rackwright/api';
 import { runCli, type World } from '@rackwright/cli';
 import {
   createOperatorServices,
@@ -29,6 +13,19 @@ import {
   trustedSignIn,
 } from '@rackwright/controlplane';
 import type { Fixture } from '@rackwright/controlplane/testing';
+import {
+  ApiFailure,
+  agent,
+  BmcEndpointSchema,
+  type FailureName,
+  failureTypeOf,
+  HostGoal,
+  HostState,
+  RerunClass,
+  TransientCause,
+  type WorkflowRun,
+} from '@rackwright/messages';
+import { type Channel, localChannel, type OperatorClients, operatorClients } from '@rackwright/rpc';
 import { type FaultOf, Replica, Site } from './replica.ts';
 
 /** What the agent of the rack can do by itself. */

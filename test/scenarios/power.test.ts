@@ -1,7 +1,7 @@
 /** Power as people ask for it, down to a BMC that is slow, busy or lies. */
 import { World } from '@rackwright/agent/testing';
-import { FailureType, HostState, RunKind, RunOutcome } from '@rackwright/api';
 import { bench, done, driveToErase, failed } from '@rackwright/controlplane/testing';
+import { FailureType, HostState, RunKind, RunOutcome } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { PoweredHost } from './powered.ts';
 import {

@@ -13,7 +13,6 @@ import {
   testSigner,
   World,
 } from '@rackwright/agent/testing';
-import { agent, HostGoal, RunPhase } from '@rackwright/api';
 import {
   defaultGovernorLimits,
   defaultIpmitoolOptions,
@@ -23,6 +22,7 @@ import {
 } from '@rackwright/bmc';
 import { type ImitatedBmc, imitatedBmc, imitatedIpmitool } from '@rackwright/bmc/conformance';
 import { type Bench, bench, startMs } from '@rackwright/controlplane/testing';
+import { agent, HostGoal, RunPhase } from '@rackwright/messages';
 import type { Exec, ExecResult } from '@rackwright/platform';
 import { resultToWire } from '@rackwright/results';
 import { agentSpeaks, runOf, sentBy } from './words.ts';

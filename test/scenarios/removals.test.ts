@@ -1,8 +1,8 @@
 /** Deletions through whole control planes: crashes, lost words, several writers, limits. */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { DeletionMode, RackSpecSchema, RunPhase, store as wire } from '@rackwright/api';
 import { reservedValues } from '@rackwright/controlplane';
 import { failed } from '@rackwright/controlplane/testing';
+import { DeletionMode, RackSpecSchema, RunPhase, store as wire } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { Replica, Site, verifiedAs } from './replica.ts';
 

@@ -5,7 +5,6 @@
 import { createHash } from 'node:crypto';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { quietLog } from '@rackwright/agent/testing';
-import { agent, HostSpecSchema, HostState, HostStatusSchema, store as wire } from '@rackwright/api';
 import {
   createSessionRegistry,
   defaultSessionTiming,
@@ -18,6 +17,13 @@ import {
   type SessionDependencies,
   sharedBySessions,
 } from '@rackwright/controlplane';
+import {
+  agent,
+  HostSpecSchema,
+  HostState,
+  HostStatusSchema,
+  store as wire,
+} from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
 import {

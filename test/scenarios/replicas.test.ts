@@ -1,7 +1,7 @@
 /** Sessions, replicas and the store: who acts on what, exactly once. */
 import { create, equals } from '@bufbuild/protobuf';
-import { agent, HostState, RunKind, RunOutcome, RunPhase, store } from '@rackwright/api';
 import { explainRack, failed } from '@rackwright/controlplane/testing';
+import { agent, HostState, RunKind, RunOutcome, RunPhase, store } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { Replica, Site, verifiedAs } from './replica.ts';
 

@@ -1,8 +1,8 @@
 /** What the operators' API answers about a clean, whatever the agent does. */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, store } from '@rackwright/api';
 import { addSurroundings, specOf, startFixture } from '@rackwright/controlplane/testing';
+import { agent, store } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { runnerStep } from './words.ts';
 

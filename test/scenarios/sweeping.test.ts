@@ -1,6 +1,6 @@
 /** Workflows: what ends by its time, and what is swept once nobody owns it. */
 import { fromBinary } from '@bufbuild/protobuf';
-import { agent, FailureType, WorkflowRunState, store as wire } from '@rackwright/api';
+import { agent, FailureType, WorkflowRunState, store as wire } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { bmcTemplate, done, failedWith, Office, refusal } from './office.ts';
 import type { Site } from './replica.ts';

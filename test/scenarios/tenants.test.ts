@@ -1,5 +1,5 @@
 /** Whose a run is: it was asked for in one use of its host, and does not reach the next one. */
-import { HostState, WorkflowRunState, type store as wire } from '@rackwright/api';
+import { HostState, WorkflowRunState, type store as wire } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { bmcTemplate, done, Office } from './office.ts';
 

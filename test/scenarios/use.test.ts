@@ -1,6 +1,16 @@
 /** What a host is used for against its life: images, adoption, someone else's care, holds. */
 import { create, equals } from '@bufbuild/protobuf';
 import {
+  type Bench,
+  bench,
+  done,
+  driveToErase,
+  driveToInspect,
+  failed,
+  inspected,
+  verified,
+} from '@rackwright/controlplane/testing';
+import {
   CleaningPolicySchema,
   ErasureLevel,
   HoldScope,
@@ -12,17 +22,7 @@ import {
   RunOutcome,
   RunPhase,
   store,
-} from '@rackwright/api';
-import {
-  type Bench,
-  bench,
-  done,
-  driveToErase,
-  driveToInspect,
-  failed,
-  inspected,
-  verified,
-} from '@rackwright/controlplane/testing';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import {
   driveToAvailable,

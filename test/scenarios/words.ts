@@ -2,15 +2,6 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
-  agent,
-  type HostStatus,
-  RerunClass,
-  type Run,
-  type RunStep,
-  type TransientName,
-  transientCauseOf,
-} from '@rackwright/api';
-import {
   type Bench,
   done,
   driveToErase,
@@ -20,6 +11,15 @@ import {
   inspected,
   virtioDisk,
 } from '@rackwright/controlplane/testing';
+import {
+  agent,
+  type HostStatus,
+  RerunClass,
+  type Run,
+  type RunStep,
+  type TransientName,
+  transientCauseOf,
+} from '@rackwright/messages';
 
 type Effects = ReturnType<Bench['apply']>;
 type Request = Parameters<Bench['request']>[0];

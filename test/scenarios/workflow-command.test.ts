@@ -1,7 +1,7 @@
 /** The command on workflows and batches, over the services that operators reach. */
 import { create } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
 import { startFixture } from '@rackwright/controlplane/testing';
+import { agent } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { bmcTemplate, bootRunner, done, failedWith, Office, scriptTemplate } from './office.ts';
 

@@ -1,6 +1,6 @@
 /** Workflows: what is accepted, what waits, what is never done twice. */
 import { create } from '@bufbuild/protobuf';
-import { agent, RunKind, StepState, WorkflowRunState } from '@rackwright/api';
+import { agent, RunKind, StepState, WorkflowRunState } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import {
   bmcTemplate,

@@ -4,7 +4,6 @@
  */
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
-import { ApiFailure, agent, type CallContext } from '@rackwright/api';
 import {
   type AgentService,
   createAgentService,
@@ -21,6 +20,7 @@ import {
   Pools,
   resolveWith,
 } from '@rackwright/controlplane';
+import { ApiFailure, agent, type CallContext } from '@rackwright/messages';
 import type { SimProcess } from '@rackwright/sim';
 import { openMemoryStore } from '@rackwright/store';
 import { Inbox } from './inbox.ts';

@@ -6,8 +6,8 @@
  * and uses nothing of the view but what the view shows.
  */
 import { fromBinary } from '@bufbuild/protobuf';
-import { HostState, store as wire } from '@rackwright/api';
 import { FleetView } from '@rackwright/controlplane';
+import { HostState, store as wire } from '@rackwright/messages';
 import type { Replica, WorldView } from './view.ts';
 
 /** Between two comparisons. */

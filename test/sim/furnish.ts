@@ -1,5 +1,6 @@
 /** What stands in the store of a simulated rack when it begins, as the operators' API writes it. */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { reservedValues } from '@rackwright/controlplane';
 import {
   type HostGoal,
   HostSpecSchema,
@@ -7,8 +8,7 @@ import {
   HostStatusSchema,
   PowerCycleCheck,
   store as wire,
-} from '@rackwright/api';
-import { reservedValues } from '@rackwright/controlplane';
+} from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { bmcPassword } from './bmc.ts';
 import { shutdownTimeoutOf } from './manners.ts';

@@ -5,7 +5,7 @@
  * of hosts, rack and fleet, and the beginning from the disks.
  */
 import { fromBinary } from '@bufbuild/protobuf';
-import { RunKind, store } from '@rackwright/api';
+import { RunKind, store } from '@rackwright/messages';
 import type { DriveEvent } from './drives.ts';
 
 /** The lease of `control-plane.ts`, and the way from the agent's last look at it to the disk. */

@@ -4,7 +4,7 @@
  */
 import { verify } from 'node:crypto';
 import { fromBinary } from '@bufbuild/protobuf';
-import { store } from '@rackwright/api';
+import { store } from '@rackwright/messages';
 import { erasureKey } from './control-plane.ts';
 import { type JudgedHost, type JudgeParts, machineOf } from './judged.ts';
 

@@ -3,7 +3,7 @@
  * J2 nothing destructive begins twice for one order, J3 nothing is written that is not in the plan,
  * J6 nothing destructive begins without a lease, J11 no power command but the host's own run's.
  */
-import { agent, RunPhase, type store } from '@rackwright/api';
+import { agent, RunPhase, type store } from '@rackwright/messages';
 import { type DriveEvent, isWrite } from './drives.ts';
 import type { JudgedHost, JudgeParts } from './judged.ts';
 import type { PowerEvent } from './machine.ts';

@@ -27,7 +27,7 @@ import {
   RunPhase,
   store,
   verifyErasedStep,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { DriveEvent, SimDrive } from './drives.ts';
 import { type JudgedHost, type JudgeParts, machineOf } from './judged.ts';
 import type { ImageEvent, SimMachine } from './machine.ts';

@@ -5,7 +5,7 @@
  * says that the power is off, it is off. G2, that a soft off switches nothing on, the machine says.
  */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { DeletionMode, HostState, type Run, ShutdownMode, type store } from '@rackwright/api';
+import { DeletionMode, HostState, type Run, ShutdownMode, type store } from '@rackwright/messages';
 import { type JudgedHost, type JudgeParts, machineOf } from './judged.ts';
 import type { PowerEvent } from './machine.ts';
 

@@ -3,7 +3,7 @@
  * begins it once. What must never run twice by itself begins again only after a person has acted.
  */
 
-import type { store } from '@rackwright/api';
+import type { store } from '@rackwright/messages';
 import { type JudgedHost, type JudgeParts, machineOf } from './judged.ts';
 import type { StepEvent } from './machine.ts';
 import { flashStepName } from './runner-steps.ts';

@@ -4,7 +4,14 @@
  * rules by number stand in README.md; each is kept where its number is cited.
  */
 import { equals, fromBinary } from '@bufbuild/protobuf';
-import { DeletionMode, HostState, type Run, RunPhase, RunSchema, store } from '@rackwright/api';
+import {
+  DeletionMode,
+  HostState,
+  type Run,
+  RunPhase,
+  RunSchema,
+  store,
+} from '@rackwright/messages';
 import type { StoredWrite } from './acknowledged.ts';
 import { DiscoveryJudge } from './discovery/judge.ts';
 import type { DriveEvent } from './drives.ts';

@@ -1,5 +1,5 @@
 /** What the judges look at: hosts as their records say, and the machines behind them. */
-import type { store } from '@rackwright/api';
+import type { store } from '@rackwright/messages';
 import type { MachineLogs, SimMachine } from './machine.ts';
 import type { WorldView } from './view.ts';
 

@@ -2,7 +2,7 @@
  * The person who keeps a rack going while no operators are simulated: asks for cleans, tries again
  * what was given up, and lifts what only a person may lift.
  */
-import { FailureType, HostState, RunPhase } from '@rackwright/api';
+import { FailureType, HostState, RunPhase } from '@rackwright/messages';
 import type { Judge } from './judge.ts';
 import { counterOf } from './operators/counter.ts';
 import type { Replica, WorldView } from './view.ts';

@@ -4,12 +4,12 @@
  */
 import { generateKeyPairSync } from 'node:crypto';
 import { openCore, type Transport } from '@rackwright/agent';
-import type { agent } from '@rackwright/api';
 import {
   defaultGovernorLimits,
   defaultReadBackTimings,
   defaultRedfishOptions,
 } from '@rackwright/bmc';
+import type { agent } from '@rackwright/messages';
 import {
   type Direction,
   type Link,

@@ -4,7 +4,7 @@
  */
 import { generateKeyPairSync } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
-import { SystemIdentitySchema, runner as wire } from '@rackwright/api';
+import { SystemIdentitySchema, runner as wire } from '@rackwright/messages';
 import type { Disk } from '@rackwright/platform';
 import {
   type AgentConnection,

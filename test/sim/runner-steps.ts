@@ -2,7 +2,7 @@
  * Steps that the simulated ramdisk has beside the production ones: one that must never run twice by
  * itself, and one that writes an image as far as a simulated disk can tell.
  */
-import { RerunClass } from '@rackwright/api';
+import { RerunClass } from '@rackwright/messages';
 import type { Step, StepContext, StepEnd } from '@rackwright/runner';
 import type { Chance } from './chance.ts';
 import type { DiskImage, SimDrive } from './drives.ts';

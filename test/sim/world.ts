@@ -3,7 +3,7 @@
  * machines with BMCs and disks, and faults that a seed decides. The same seed gives the same trace.
  */
 import { create } from '@bufbuild/protobuf';
-import { agent, HostGoal, HostState, RunPhase, type store as wire } from '@rackwright/api';
+import { agent, HostGoal, HostState, RunPhase, type store as wire } from '@rackwright/messages';
 import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
 import { openMemoryStore } from '@rackwright/store';
 import { bmcPassword } from './bmc.ts';

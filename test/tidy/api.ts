@@ -18,7 +18,7 @@ import { gitTrust, root } from './sources.ts';
 /** The descriptors of the last release; `npm run gen -- --released` writes them (A2). */
 export const released = join(root, 'proto', 'released.binpb');
 
-const generated = join(root, 'packages', 'api', 'src', 'gen');
+const generated = join(root, 'packages', 'messages', 'src', 'gen');
 
 /** A folder of its own in this clone, removed after `use`. */
 export function inScratch<T>(use: (folder: string) => T): T {

@@ -87,7 +87,7 @@ const parsersOfForeignText: readonly RegExp[] = [
   /^packages\/platform\/src\/node\//,
   /^packages\/runner\/src\/linux\//,
   // grpc-js, and the ERROR of a TFTP client.
-  /^packages\/api\/src\/rpc\/client\.ts$/,
+  /^packages\/rpc\/src\/client\/client\.ts$/,
   /^packages\/tftp\/src\/transfer\.ts$/,
 ];
 

@@ -96,7 +96,12 @@ const agent: House = {
   ],
 };
 
-const houses = [controlPlane, host, rpc, agent];
+const rpcPackage: House = {
+  folder: 'packages/rpc/src',
+  floors: ['bounds', 'wire', 'probe', 'client', 'door', 'server', 'standard', '.'],
+};
+
+const houses = [controlPlane, host, rpc, agent, rpcPackage];
 
 /** Imports of one file that lead up to a higher floor of a house, or to one that has no place. */
 export function findStairs(file: SourceFile): Finding[] {

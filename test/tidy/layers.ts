@@ -1,7 +1,7 @@
 /**
  * Which way imports may point (arrows only downward):
  *
- *   test → {agent, controlplane, cli} → packages → {bytes, platform}
+ *   test → {agent, controlplane, cli} → packages → {bytes, messages, platform}
  *
  * T1 Only the platform, and the places named in `worldly`, touch sockets, files, timers and the
  *    process, so that everything else runs in the simulation.
@@ -13,7 +13,7 @@ import { isTestCode } from './sources.ts';
 /** Places of production code that touch the world, each with its reason (T1). */
 export const worldly: readonly { place: RegExp; reason: string }[] = [
   { place: /^packages\/platform\/src\/node\//, reason: 'the real platform' },
-  { place: /^packages\/api\/src\//, reason: 'grpc-js has sockets and timers of its own' },
+  { place: /^packages\/rpc\/src\//, reason: 'grpc-js has sockets and timers of its own' },
   { place: /^packages\/store\/src\/(sqlite|nats)\//, reason: 'drivers of real stores' },
   { place: /^packages\/sim\/src\/heap\.ts$/, reason: 'lets promises settle between events' },
   { place: /^packages\/sim\/src\/loopback\//, reason: 'doubles that real clients connect to' },
@@ -71,9 +71,15 @@ const layers: readonly Layer[] = [
     testsToo: true,
   },
   {
-    from: /^packages\/(bytes|platform)\//,
+    from: /^packages\/(bytes|messages|platform)\//,
     imports: /^@rackwright\/(?!platform)/,
     message: 'points upward; this package is the bottom',
+    testsToo: false,
+  },
+  {
+    from: /^controlplane\/src\/(?!(control-plane|config|rpc\/index)\.ts|identity\/)/,
+    imports: /^@rackwright\/rpc(\/|$)/,
+    message: 'is one way to carry calls; handlers know messages only',
     testsToo: false,
   },
   {
@@ -89,7 +95,7 @@ const layers: readonly Layer[] = [
     testsToo: false,
   },
   {
-    from: /^packages\/erasure\/|^controlplane\/src\/host\/(?!shell\/)/,
+    from: /^packages\/(erasure|messages)\/|^controlplane\/src\/host\/(?!shell\/)/,
     imports: /^node:(?!assert|crypto)/,
     message: 'touches the machine; this code is pure but for node:crypto',
     testsToo: false,

@@ -11,7 +11,7 @@ const standardTerms: readonly { place: RegExp; words: readonly string[] }[] = [
   // JetStream's own words: its manager, a stream's info, a message's data.
   { place: /^packages\/store\/src\/nats\//, words: ['manager', 'info', 'data'] },
   // google.rpc calls its details ErrorInfo and RetryInfo.
-  { place: /^packages\/api\/src\/error\//, words: ['info'] },
+  { place: /^packages\/rpc\/src\/wire\/status\.ts$/, words: ['info'] },
 ];
 
 const declarations = [

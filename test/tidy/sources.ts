@@ -45,7 +45,7 @@ export function readSources(paths: readonly string[]): SourceFile[] {
 
 /** Generated code is exempt from every check but freshness. */
 export function isGenerated(path: string): boolean {
-  return path.startsWith('packages/api/src/gen/');
+  return path.startsWith('packages/messages/src/gen/');
 }
 
 export function isTypeScript(path: string): boolean {

@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import { type Digest, OciError } from '@rackwright/oci';
 import { expect, test } from 'vitest';
 import type { HostImages, WantedHostImage } from '../images/index.ts';

@@ -11,7 +11,7 @@
  *    on. What is here stays here.
  */
 import { equals } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import type { NetbootSet } from '@rackwright/oci';
 import { type Clock, type Log, pause } from '@rackwright/platform';
 import {

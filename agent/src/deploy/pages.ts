@@ -5,8 +5,9 @@
  * 1. First-boot data is given only to who has the token of its deployment.
  * 2. All of it is answered from memory; only a proof waits for our disk.
  */
-import { type agent, DeployProof, FirstBootFormat } from '@rackwright/api';
+
 import { noCloudSeed } from '@rackwright/disk-image';
+import { type agent, DeployProof, FirstBootFormat } from '@rackwright/messages';
 import { hexOf } from '@rackwright/oci';
 import type { DeployPages, NetbootBoot } from '../boot/index.ts';
 import { netbootArguments } from './netboot-arguments.ts';

@@ -1,4 +1,4 @@
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { Journal } from '../journal/index.ts';
 import { MemoryDisk } from '../journal/testing/disk.ts';

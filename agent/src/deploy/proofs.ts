@@ -9,7 +9,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
 import type { Journal } from '../journal/index.ts';
 import { idFromUrl, idInUrl, isTokenOf, readDeploymentId, tokenOf } from './token.ts';

@@ -1,6 +1,6 @@
 /** Machines that are no hosts on the real boot path: DHCP, TFTP and HTTP on loopback. */
 import { create } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { afterEach, expect, test } from 'vitest';
 import {

@@ -1,6 +1,6 @@
 /** Machines that are no hosts, from the boot path's question to the answered finding. */
 import { create } from '@bufbuild/protobuf';
-import { agent, InventorySchema } from '@rackwright/api';
+import { agent, InventorySchema } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
 import { expect, test } from 'vitest';

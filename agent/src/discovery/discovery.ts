@@ -11,7 +11,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, type Inventory } from '@rackwright/api';
+import { agent, type Inventory } from '@rackwright/messages';
 import { type Cancel, type Clock, type Log, type Random, randomId } from '@rackwright/platform';
 import type { DiscoveryBoot, DiscoveryMemory } from '../boot/index.ts';
 import type { BindOutcome, BootGrant } from '../session/index.ts';

@@ -1,6 +1,6 @@
 /** Which certificate authorities an agent believes: read, compared, named. Pure. */
 import { X509Certificate } from 'node:crypto';
-import { sha256Hex } from '@rackwright/api';
+import { sha256Hex } from '@rackwright/messages';
 
 /** Authorities that one agent believes at most. */
 export const authoritiesMax = 8;

@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { webcrypto, X509Certificate } from 'node:crypto';
 import { BasicConstraintsExtension, X509CertificateGenerator } from '@peculiar/x509';
-import { sha256Hex } from '@rackwright/api';
+import { sha256Hex } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { certificatesIn, fingerprintsOf, readBundle, signerOf } from './bundle.ts';
 import { clockWarning, explainFace } from './diagnosis.ts';

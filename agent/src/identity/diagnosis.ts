@@ -3,8 +3,8 @@
  * authority, or one of two clocks that is wrong. For a person, with what to do.
  */
 import { X509Certificate } from 'node:crypto';
-import { lookAtServer, type ServerFace } from '@rackwright/api';
 import type { Clock } from '@rackwright/platform';
+import { lookAtServer, type ServerFace } from '@rackwright/rpc';
 import { certificatesIn, fingerprintsOf, signerOf } from './bundle.ts';
 
 /** Clocks may differ by so much, as certificates begin a little in the past; milliseconds. */

@@ -3,13 +3,11 @@ import {
   type ApiErrorKind,
   ApiFailure,
   agent,
-  connect,
-  createClient,
-  fetchPinnedCertificate,
   parseJoinToken,
   signCertificateProof,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { Clock, Random } from '@rackwright/platform';
+import { connect, createClient, fetchPinnedCertificate } from '@rackwright/rpc';
 import { diagnose } from './diagnosis.ts';
 import type { AgentIdentity, AgentKey } from './identity.ts';
 

@@ -2,19 +2,19 @@ import 'reflect-metadata';
 import { generateKeyPairSync, webcrypto } from 'node:crypto';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { SubjectAlternativeNameExtension, X509CertificateGenerator } from '@peculiar/x509';
+import { VirtualClock } from '@rackwright/bmc/conformance';
 import {
   agent,
   bind,
   checkCertificateProof,
   formatJoinToken,
   readP256PublicKey,
-  serve,
   sha256Hex,
   unauthenticated,
-} from '@rackwright/api';
-import { VirtualClock } from '@rackwright/bmc/conformance';
+} from '@rackwright/messages';
 import type { LogFields } from '@rackwright/platform';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
+import { serve } from '@rackwright/rpc';
 import { afterEach, describe, expect, test } from 'vitest';
 import { MemoryDisk } from '../journal/testing/disk.ts';
 import { quietLog } from '../runner-gateway/testing.ts';

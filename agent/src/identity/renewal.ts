@@ -7,7 +7,7 @@
  * 3. A certificate that has ended is asked for like any other: the registered key is enough.
  */
 import { createHash, X509Certificate } from 'node:crypto';
-import type { agent } from '@rackwright/api';
+import type { agent } from '@rackwright/messages';
 import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
 import { fullJitterDelayMs } from '@rackwright/results';
 import { authoritiesMax, certificatesIn, fingerprintsOf, readBundle, signerOf } from './bundle.ts';

@@ -10,7 +10,7 @@
  *    beside all that is held and preferred: two that do not fit together do not take turns.
  */
 import { create, equals } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import type { Digest } from '@rackwright/oci';
 import { type Clock, type Log, pause } from '@rackwright/platform';
 import type { HostImageProgress, HostImages } from './host-images.ts';

@@ -1,5 +1,5 @@
 /** Where an image of hosts comes from, from what an order says of it. */
-import type { agent } from '@rackwright/api';
+import type { agent } from '@rackwright/messages';
 import { type Mirror, parseDigest, type RegistryCredential } from '@rackwright/oci';
 import type { Failed } from '@rackwright/results';
 import type { FromRegistry, FromWeb, WantedHostImage } from './host-images.ts';

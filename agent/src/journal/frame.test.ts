@@ -1,6 +1,6 @@
 /** Where frames begin and end, and what a broken one among whole ones says. */
 import { create, toBinary } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { encodeFrames, framePayloadBytesMax, readFrames } from './frame.ts';
 

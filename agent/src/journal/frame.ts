@@ -9,8 +9,8 @@
  */
 import { crc32 } from 'node:zlib';
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
 import { ByteReader, ByteWriter, EncodeError } from '@rackwright/bytes';
+import { agent } from '@rackwright/messages';
 
 const magic = Uint8Array.of(0x52, 0x57, 0x4a, 0x31);
 const headerBytes = 12;

@@ -1,5 +1,5 @@
 import { create, equals } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import type { Clock, Log, Random } from '@rackwright/platform';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';

@@ -10,7 +10,7 @@
  * J4 A rewrite keeps everything that `state` holds: each unanswered report, each operation, each
  *    open grant.
  */
-import type { agent } from '@rackwright/api';
+import type { agent } from '@rackwright/messages';
 import {
   type AppendFile,
   type Clock,

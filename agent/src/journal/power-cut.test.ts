@@ -1,6 +1,6 @@
 /** J1 and J2 on a disk that forgets what was not synced, whose power goes at any call. */
 import { create } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
 import { ForgetfulFiles, forgetfulDisk } from '@rackwright/platform/testing';

@@ -1,7 +1,7 @@
 /** What each record does to the state, and that a rewrite keeps all of it (J4). */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import {
   applyRecords,

@@ -9,7 +9,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
-import { agent, DeployProof, writeImageStep } from '@rackwright/api';
+import { agent, DeployProof, writeImageStep } from '@rackwright/messages';
 import { digestOf, writeHostManifest } from '@rackwright/oci';
 import { nodeClock, nodeLargeFiles, nodeWebClient } from '@rackwright/platform/node';
 import { expect, test } from 'vitest';

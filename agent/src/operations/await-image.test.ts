@@ -1,5 +1,5 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { agent, DeployProof } from '@rackwright/api';
+import { agent, DeployProof } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import type { OperationContext, Progress } from '../session/index.ts';
 import { TestClock } from '../session/testing/clock.ts';

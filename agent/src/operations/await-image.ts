@@ -3,7 +3,7 @@
  * a restart it is waited for anew, and a proof that came meanwhile, or before, counts.
  */
 import { create } from '@bufbuild/protobuf';
-import { agent, DeployProof } from '@rackwright/api';
+import { agent, DeployProof } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import type { FinalResult } from '@rackwright/results';
 import type { Proofs } from '../deploy/index.ts';

@@ -1,12 +1,3 @@
-import {
-  type agent,
-  type BmcProtocolId,
-  bmcPorts,
-  type FailureName,
-  isBmcProtocolId,
-  shownCertificate,
-  type BmcIdentity as WireBmcIdentity,
-} from '@rackwright/api';
 import type {
   BmcDriver,
   BmcFailed,
@@ -16,6 +7,15 @@ import type {
   Firmware,
   Look,
 } from '@rackwright/bmc';
+import {
+  type agent,
+  type BmcProtocolId,
+  bmcPorts,
+  type FailureName,
+  isBmcProtocolId,
+  shownCertificate,
+  type BmcIdentity as WireBmcIdentity,
+} from '@rackwright/messages';
 import type { Failed, FinalResult } from '@rackwright/results';
 import { AttemptEnd, type Credential, type OperationContext } from '../session/index.ts';
 

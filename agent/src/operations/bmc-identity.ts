@@ -1,5 +1,5 @@
-import type { BmcIdentity } from '@rackwright/api';
 import { meaningfulSerial, meaningfulUuid } from '@rackwright/erasure';
+import type { BmcIdentity } from '@rackwright/messages';
 
 /**
  * Is the BMC behind this address still the one that was enrolled? Compared out of band with out

@@ -1,5 +1,5 @@
 /** Brings an image into the rack's cache, whole and verified, in its turn. */
-import type { agent } from '@rackwright/api';
+import type { agent } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import { type HeldHostImage, wantedImage } from '../images/index.ts';
 import type { OperationContext } from '../session/index.ts';

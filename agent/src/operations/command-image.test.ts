@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import { OciError } from '@rackwright/oci';
 import type { Complete } from '@rackwright/results';
 import { expect, test } from 'vitest';

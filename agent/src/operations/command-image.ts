@@ -4,7 +4,7 @@
  *
  * Nothing has begun while it is fetched: what goes wrong here may be tried again.
  */
-import type { agent } from '@rackwright/api';
+import type { agent } from '@rackwright/messages';
 import { isOciError, type OciError } from '@rackwright/oci';
 import type { Clock } from '@rackwright/platform';
 import type { FinalResult } from '@rackwright/results';

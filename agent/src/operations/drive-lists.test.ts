@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
-import { agent, BmcIdentitySchema, BootMediumSchema } from '@rackwright/api';
 import type { BmcDrive, BmcDriver, BmcResult } from '@rackwright/bmc';
 import { VirtualClock } from '@rackwright/bmc/conformance';
+import { agent, BmcIdentitySchema, BootMediumSchema } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import { describe, expect, test } from 'vitest';
 import type { RunnerOrder, RunnerOrders } from '../runner-gateway/index.ts';

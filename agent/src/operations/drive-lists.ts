@@ -7,6 +7,7 @@
  *    request. Of another boot none counts: many BMCs list only what they saw when it was on last.
  */
 import { create } from '@bufbuild/protobuf';
+import type { BmcDrive, BmcDriver } from '@rackwright/bmc';
 import {
   type agent,
   type BmcDriveList,
@@ -14,8 +15,7 @@ import {
   StorageSignKind,
   StorageSignSchema,
   StorageSource,
-} from '@rackwright/api';
-import type { BmcDrive, BmcDriver } from '@rackwright/bmc';
+} from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { boundText } from '@rackwright/results';
 import { AttemptEnd, type OperationContext } from '../session/index.ts';

@@ -3,8 +3,8 @@
  * one is never told anything.
  */
 import { create } from '@bufbuild/protobuf';
-import { agent, type BmcIdentity } from '@rackwright/api';
 import type { BmcDriver } from '@rackwright/bmc';
+import { agent, type BmcIdentity } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import type { OperationContext } from '../session/index.ts';
 import { type BmcDrivers, failure, identityToWire, openBmc, resultOfBmc } from './bmc-access.ts';

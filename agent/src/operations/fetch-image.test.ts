@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { agent, fetchImageStep, prepareNetbootStep } from '@rackwright/api';
+import { agent, fetchImageStep, prepareNetbootStep } from '@rackwright/messages';
 import { type Digest, type DiskImage, OciError } from '@rackwright/oci';
 import { expect, test } from 'vitest';
 import type { HostImages } from '../images/index.ts';

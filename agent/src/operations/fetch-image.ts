@@ -3,7 +3,7 @@
  * what cannot be had, cannot be booted, or is not for the machines of this rack, takes no host out
  * of service, and the time that it takes to come is no time without service.
  */
-import { type agent, DeployProof, FirstBootFormat } from '@rackwright/api';
+import { type agent, DeployProof, FirstBootFormat } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import { isNoCloud, netbootArguments } from '../deploy/index.ts';
 import type { HeldHostImage } from '../images/index.ts';

@@ -1,5 +1,5 @@
 /** What is said of an image on its way: how far it is, and why it cannot be had. */
-import type { FailureName } from '@rackwright/api';
+import type { FailureName } from '@rackwright/messages';
 import { isOciError, type OciError } from '@rackwright/oci';
 import type { FinalResult } from '@rackwright/results';
 import type { HostImageProgress } from '../images/index.ts';

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, DeployProof, type FailureName } from '@rackwright/api';
+import { agent, DeployProof, type FailureName } from '@rackwright/messages';
 import { type Digest, OciError, ociFailures } from '@rackwright/oci';
 import type { FinalResult } from '@rackwright/results';
 import { expect, test } from 'vitest';

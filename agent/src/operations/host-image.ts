@@ -6,7 +6,7 @@
  * W2 After a restart of ours the image is held again while the runner that still has the order is
  *    looked for: it reads on where it was, and is not stopped for what may pass.
  */
-import { type agent, DeployProof, FirstBootFormat } from '@rackwright/api';
+import { type agent, DeployProof, FirstBootFormat } from '@rackwright/messages';
 import { type DiskImage, isOciError, type OciError } from '@rackwright/oci';
 import { type Clock, pause } from '@rackwright/platform';
 import type { Failed, FinalResult } from '@rackwright/results';

@@ -2,7 +2,7 @@
  * Carries out operations, one file per kind. Whether one may run at all, and what is written down
  * about it, is the session's; what a runner does is the gateway's.
  */
-import type { agent } from '@rackwright/api';
+import type { agent } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import type { FinalResult } from '@rackwright/results';
 import type { RunnerOrders } from '../runner-gateway/index.ts';

@@ -1,6 +1,6 @@
 /** The inventory of a host: what its runner sees, and beside it what its BMC lists. */
 import { create } from '@bufbuild/protobuf';
-import { agent, type BmcDriveList } from '@rackwright/api';
+import { agent, type BmcDriveList } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import type { RunnerOrder, RunnerOrders } from '../runner-gateway/index.ts';
 import type { OperationContext } from '../session/index.ts';

@@ -1,6 +1,5 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, BmcIdentitySchema } from '@rackwright/api';
 import {
   defaultGovernorLimits,
   defaultIpmitoolOptions,
@@ -14,6 +13,7 @@ import {
   imitatedIpmitool,
   VirtualClock,
 } from '@rackwright/bmc/conformance';
+import { agent, BmcIdentitySchema } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import { describe, expect, test } from 'vitest';
 import { defaultDeskLimits, noHandOffs, RunnerDesk } from '../runner-gateway/index.ts';

@@ -6,8 +6,8 @@
  * 3. A step that this agent did not name in its Hello is not run (R8).
  */
 import { create } from '@bufbuild/protobuf';
-import { agent, RerunClass } from '@rackwright/api';
 import type { Asserted, BmcDriver, BmcResult } from '@rackwright/bmc';
+import { agent, RerunClass } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import type { OperationContext } from '../session/index.ts';
 import { type BmcDrivers, failure, resultOfBmc } from './bmc-access.ts';

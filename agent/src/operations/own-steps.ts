@@ -6,7 +6,7 @@ import {
   fetchImageStep,
   prepareNetbootStep,
   RerunClass,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import type { OperationContext } from '../session/index.ts';
 import { type AwaitImageParts, awaitImage } from './await-image.ts';

@@ -1,7 +1,7 @@
 /** What is ordered of a runner that it does not offer (R8); the agent goes on. */
 import { create } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
 import { VirtualClock } from '@rackwright/bmc/conformance';
+import { agent } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { defaultDeskLimits, noHandOffs, RunnerDesk } from '../runner-gateway/index.ts';
 import { quietLog, testSigner } from '../runner-gateway/testing.ts';

@@ -1,5 +1,5 @@
 /** Steps that the runner of a boot carries out, and what is brought here for them before. */
-import { agent, writeImageStep } from '@rackwright/api';
+import { agent, writeImageStep } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import { architectureNamed } from '../images/index.ts';
 import type { RunnerOrders } from '../runner-gateway/index.ts';

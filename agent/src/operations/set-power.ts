@@ -12,8 +12,8 @@
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { agent } from '@rackwright/api';
 import type { BmcDriver, BootDevice } from '@rackwright/bmc';
+import { agent } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import type { FinalResult } from '@rackwright/results';
 import type { OperationContext } from '../session/index.ts';

@@ -1,6 +1,5 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, ShutdownOutcome } from '@rackwright/api';
 import {
   defaultGovernorLimits,
   defaultIpmitoolOptions,
@@ -14,6 +13,7 @@ import {
   imitatedIpmitool,
   VirtualClock,
 } from '@rackwright/bmc/conformance';
+import { agent, ShutdownOutcome } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { type ShutDownParts, shutDown, shutdownLeftMs } from './shut-down.ts';
 

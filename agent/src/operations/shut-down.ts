@@ -10,8 +10,8 @@
  * S5 An attempt asks once. A machine that is off is asked nothing (`BmcDriver.softOff`).
  */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { type agent, ShutdownOutcome } from '@rackwright/api';
 import type { BmcDriver, BmcResult } from '@rackwright/bmc';
+import { type agent, ShutdownOutcome } from '@rackwright/messages';
 import { type Clock, pause } from '@rackwright/platform';
 import type { FinalResult } from '@rackwright/results';
 import type { OperationContext } from '../session/index.ts';

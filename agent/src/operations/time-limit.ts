@@ -1,6 +1,6 @@
 /** The deadline of an operation as a signal, for what is done before a runner has it. */
 import { durationMs } from '@bufbuild/protobuf/wkt';
-import type { agent } from '@rackwright/api';
+import type { agent } from '@rackwright/messages';
 import type { Cancel, Clock } from '@rackwright/platform';
 import type { OperationContext } from '../session/index.ts';
 

@@ -1,7 +1,7 @@
 /** An image that is to be written: what is told of the disks, whoever ends it and when. */
 import { create, toJson } from '@bufbuild/protobuf';
-import { agent, DeployProof, writeImageStep } from '@rackwright/api';
 import { VirtualClock } from '@rackwright/bmc/conformance';
+import { agent, DeployProof, writeImageStep } from '@rackwright/messages';
 import { type Digest, OciError, ociFailures } from '@rackwright/oci';
 import { type FinalResult, type Result, resultToWire } from '@rackwright/results';
 import { expect, test } from 'vitest';

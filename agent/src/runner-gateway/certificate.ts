@@ -4,7 +4,7 @@
  * clock may be anywhere.
  */
 import { X509Certificate } from 'node:crypto';
-import { sha256Hex } from '@rackwright/api';
+import { sha256Hex } from '@rackwright/messages';
 import type { Disk, Random } from '@rackwright/platform';
 import type { BootCertificate } from './new-certificate.ts';
 

@@ -1,7 +1,7 @@
 /** A desk with a session, a clock and links of its own, and nothing else. */
 import { create } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
 import { VirtualClock } from '@rackwright/bmc/conformance';
+import { agent } from '@rackwright/messages';
 import type { FinalResult, Result } from '@rackwright/results';
 import { resultToWire } from '@rackwright/results';
 import type { OperationContext, Progress } from '../session/index.ts';

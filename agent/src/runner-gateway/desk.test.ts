@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { agent, InventorySchema, runner } from '@rackwright/api';
+import { agent, InventorySchema, runner } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import { describe, expect, test } from 'vitest';
 import { boot, complete, orderOf, settled, setUp } from './desk.fixture.ts';

@@ -12,7 +12,7 @@
  * 5. A runner that is away is never silent for people: after a while its work says since when.
  */
 import { toBinary } from '@bufbuild/protobuf';
-import { agent, type runner } from '@rackwright/api';
+import { agent, type runner } from '@rackwright/messages';
 import type { Cancel, Clock, Log } from '@rackwright/platform';
 import { boundResult, type Failed, type FinalResult, resultFromWire } from '@rackwright/results';
 import type { HandOff, OperationContext } from '../session/index.ts';

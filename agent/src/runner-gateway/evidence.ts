@@ -1,6 +1,6 @@
 import { type KeyObject, sign } from 'node:crypto';
 import { create, toBinary } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 
 /** Signs what a runner said of a step, with the agent's registered key. */
 export interface EvidenceSigner {

@@ -1,16 +1,10 @@
 import { generateKeyPairSync, sign, verify } from 'node:crypto';
 import { connect as connectPlain } from 'node:net';
 import { create, fromBinary, type MessageInitShape } from '@bufbuild/protobuf';
-import {
-  agent,
-  connect,
-  createClient,
-  fetchPinnedCertificate,
-  InventorySchema,
-  runner,
-} from '@rackwright/api';
+import { agent, InventorySchema, runner } from '@rackwright/messages';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { type FinalResult, resultToWire } from '@rackwright/results';
+import { connect, createClient, fetchPinnedCertificate } from '@rackwright/rpc';
 import { afterEach, describe, expect, test } from 'vitest';
 import { MemoryDisk } from '../journal/testing/disk.ts';
 import type { BootGrant, OperationContext } from '../session/index.ts';

@@ -8,8 +8,9 @@
  * 3. Facts are published only of accepted runners.
  */
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { type agent, bind, type CallContext, runner, serve } from '@rackwright/api';
+import { type agent, bind, type CallContext, runner } from '@rackwright/messages';
 import type { Clock, Log, Random } from '@rackwright/platform';
+import { serve } from '@rackwright/rpc';
 import type { BootGrant } from '../session/index.ts';
 import type { BootCertificate } from './certificate.ts';
 import type { RunnerDesk } from './desk.ts';

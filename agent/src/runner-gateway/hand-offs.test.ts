@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
-import { agent, runner as wire } from '@rackwright/api';
 import { VirtualClock } from '@rackwright/bmc/conformance';
+import { agent, runner as wire } from '@rackwright/messages';
 import { type Result, resultToWire } from '@rackwright/results';
 import { expect, test } from 'vitest';
 import type { HandOff, HandOffState, OperationContext } from '../session/index.ts';

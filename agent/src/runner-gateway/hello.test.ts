@@ -1,6 +1,6 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
-import { runner } from '@rackwright/api';
+import { runner } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import type { BootGrant } from '../session/index.ts';
 import { judgeHello, wallClockToleranceMs } from './hello.ts';

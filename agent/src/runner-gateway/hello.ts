@@ -1,5 +1,5 @@
 import { verify } from 'node:crypto';
-import { readP256PublicKey, type runner, sha256Hex } from '@rackwright/api';
+import { readP256PublicKey, type runner, sha256Hex } from '@rackwright/messages';
 import type { BootGrant } from '../session/index.ts';
 
 /**

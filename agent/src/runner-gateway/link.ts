@@ -1,6 +1,6 @@
 /** What operations, the desk and the streams say to each other about runners. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import type { agent, runner } from '@rackwright/api';
+import type { agent, runner } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import type { HandOff, OperationContext } from '../session/index.ts';
 

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
-import { type agent, runner } from '@rackwright/api';
 import { VirtualClock } from '@rackwright/bmc/conformance';
+import { type agent, runner } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { LogBudget, stepLogBytesPerSecondMax, stepLogPieceBytesMax } from './log-budget.ts';
 

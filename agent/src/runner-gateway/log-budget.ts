@@ -5,8 +5,7 @@
  */
 
 import { create } from '@bufbuild/protobuf';
-import type { runner } from '@rackwright/api';
-import { agent } from '@rackwright/api';
+import { agent, type runner } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 
 /** Of one piece; a longer one is left out. */

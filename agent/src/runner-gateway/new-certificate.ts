@@ -10,7 +10,7 @@ import {
   SubjectAlternativeNameExtension,
   X509CertificateGenerator,
 } from '@peculiar/x509';
-import { sha256Hex } from '@rackwright/api';
+import { sha256Hex } from '@rackwright/messages';
 import type { Random } from '@rackwright/platform';
 
 export interface BootCertificate {

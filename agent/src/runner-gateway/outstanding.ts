@@ -1,5 +1,5 @@
 /** One order to a runner: offered until the runner knows it, stopped by Cancel or its deadline. */
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import type { Cancel, Clock } from '@rackwright/platform';
 import type { Continuing, Failed, FinalResult } from '@rackwright/results';
 import type { OperationContext } from '../session/index.ts';

@@ -3,7 +3,7 @@
  * else, whatever it offers. It may stay connected; nothing more is said to it.
  */
 import { toBinary } from '@bufbuild/protobuf';
-import { type agent, type Inventory, InventorySchema, type runner } from '@rackwright/api';
+import { type agent, type Inventory, InventorySchema, type runner } from '@rackwright/messages';
 import { boundResult, resultFromWire } from '@rackwright/results';
 import type { ToRunner } from './link.ts';
 import { MessageQueue } from './message-queue.ts';

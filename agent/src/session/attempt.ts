@@ -1,7 +1,7 @@
 /** One operation in memory: how far it has come, and what came of it. */
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import type { JournalledOperation } from '../journal/index.ts';
 import type { Progress } from './executor.ts';

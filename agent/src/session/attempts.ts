@@ -12,7 +12,7 @@
  *    starts. An operation that looked unknown for a moment let a runner forget its final report,
  *    and the step ran a second time.
  */
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import { Attempt } from './attempt.ts';
 import { type ContextDependencies, makeContext } from './attempt-context.ts';

@@ -6,7 +6,7 @@
  *    after a restart either: a replica that is behind must not bring back a host that is gone.
  */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import type { Disk, Log } from '@rackwright/platform';
 import type { JournalState } from '../journal/index.ts';
 

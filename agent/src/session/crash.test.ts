@@ -2,7 +2,7 @@
  * The agent killed at every boundary, and anywhere at all. The judge is what the devices saw and
  * what the control plane was told.
  */
-import type { agent } from '@rackwright/api';
+import type { agent } from '@rackwright/messages';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { World } from './testing/world.ts';

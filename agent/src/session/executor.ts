@@ -3,7 +3,7 @@
  * session decides whether an operation may run, writes everything down and delivers the result;
  * the executor touches BMCs and runners and says what came of it.
  */
-import type { agent } from '@rackwright/api';
+import type { agent } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import type { HandOff } from './hand-off.ts';
 

@@ -5,7 +5,7 @@
  * from then on the host boots what it is told to.
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 
 export type ObservationsInit = MessageInitShape<typeof agent.ObservationsSchema>;

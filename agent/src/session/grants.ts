@@ -12,7 +12,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import { type Clock, type Random, randomId } from '@rackwright/platform';
 import type { Journal, JournalledGrant, RecordInit } from '../journal/index.ts';
 import type { BootGrant, OperationContext } from './executor.ts';

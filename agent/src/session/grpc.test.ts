@@ -1,7 +1,8 @@
 /** The session's transport against a real gRPC server with TLS. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { agent, bind, type ConnectOptions, type RpcServer, serve } from '@rackwright/api';
+import { agent, bind } from '@rackwright/messages';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
+import { type ConnectOptions, type RpcServer, serve } from '@rackwright/rpc';
 import { afterEach, expect, test } from 'vitest';
 import { MemoryDisk } from '../journal/testing/disk.ts';
 import { loadBootCertificate } from '../runner-gateway/index.ts';

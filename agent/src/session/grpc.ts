@@ -2,7 +2,8 @@
  * The session's transport over gRPC with TLS and the agent's client certificate. A thin shell: one
  * stream for each dial, with the certificate that is current then.
  */
-import { agent, type ConnectOptions, connect, createClient } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
+import { type ConnectOptions, connect, createClient } from '@rackwright/rpc';
 import type { Connection, Transport, TransportHandlers } from './transport.ts';
 
 /** Messages that may wait for a slow stream; beyond, the stream is given up and dialled again. */

@@ -1,6 +1,6 @@
 /** A step that takes its runner away, up to where the runner would be told. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { World } from './testing/world.ts';
 

@@ -10,7 +10,7 @@
  *    or a lease that comes late, begins nothing of a run that nobody follows any more (R5).
  */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import type { agent } from '@rackwright/api';
+import type { agent } from '@rackwright/messages';
 
 /** A hand-off whose end has been reported. */
 export interface HandOff {

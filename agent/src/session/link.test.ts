@@ -1,7 +1,7 @@
 /** Moving from one session to the next: it opens first, and nothing comes twice or never. */
 import { create } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
 import { VirtualClock } from '@rackwright/bmc/conformance';
+import { agent } from '@rackwright/messages';
 import { nodeRandom } from '@rackwright/platform/node';
 import { beforeEach, expect, test } from 'vitest';
 import { quietLog } from '../runner-gateway/testing.ts';

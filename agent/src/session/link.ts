@@ -11,7 +11,7 @@
  * K3 Attempts to connect are spread by full jitter over a delay that doubles and is capped.
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
 import { fullJitterDelayMs } from '@rackwright/results';
 import type { SessionLimits } from './limits.ts';

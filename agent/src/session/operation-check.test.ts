@@ -1,6 +1,6 @@
 /** R8, from the control plane's side: what it gets for operations that cannot be understood. */
 import { create } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { World } from './testing/world.ts';
 

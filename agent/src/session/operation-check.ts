@@ -2,7 +2,7 @@
  * Whether an operation is one that this agent can understand (R8), and what kind of care it wants.
  * Pure. What only the executor can judge, such as a step's own arguments, is not looked at here.
  */
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import type { ExecutedKind } from './executor.ts';
 
 export type OperationCheck =

@@ -1,5 +1,5 @@
 /** R3, R4, R12 and Cancel: an operation from receipt to its answered report. */
-import { agent, RerunClass } from '@rackwright/api';
+import { agent, RerunClass } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import { describe, expect, test } from 'vitest';
 import { Journal } from '../journal/index.ts';

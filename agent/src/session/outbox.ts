@@ -11,7 +11,7 @@
  */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import type { Clock, CrashPoint, Log } from '@rackwright/platform';
 import { boundResult, type FinalResult, type Result, resultToWire } from '@rackwright/results';
 import type { Journal, RecordInit } from '../journal/index.ts';

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { World } from './testing/world.ts';
 

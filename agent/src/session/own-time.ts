@@ -7,7 +7,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 
 /** `nowMs` is this machine's wall time at receipt. Without a send time the clocks must agree. */
 export function inOwnTime(operation: agent.Operation, nowMs: number): agent.Operation {

@@ -1,5 +1,5 @@
 /** The results that the session itself gives. */
-import { agent, RerunClass } from '@rackwright/api';
+import { agent, RerunClass } from '@rackwright/messages';
 import type { Failed, FinalResult, RetryAfter } from '@rackwright/results';
 import type { Attempt } from './attempt.ts';
 

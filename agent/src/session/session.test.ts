@@ -1,6 +1,6 @@
 /** R6, R7, R9, R10, R11: what holds between the agent and the control plane, session by session. */
 import { create } from '@bufbuild/protobuf';
-import { agent, failureWord } from '@rackwright/api';
+import { agent, failureWord } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { journalPath, World } from './testing/world.ts';
 

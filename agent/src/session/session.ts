@@ -10,7 +10,7 @@
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import type { Clock, CrashPoint, Disk, Log, Random } from '@rackwright/platform';
 import type { Journal } from '../journal/index.ts';
 import { Attempts } from './attempts.ts';

@@ -1,6 +1,6 @@
 /** The stream to the control plane as the session sees it: gRPC in production, messages in memory
  * in the simulation. */
-import type { agent } from '@rackwright/api';
+import type { agent } from '@rackwright/messages';
 
 export interface TransportHandlers {
   onMessage(message: agent.SessionResponse): void;

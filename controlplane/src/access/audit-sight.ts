@@ -8,7 +8,7 @@
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { type AuditRecord, store as wire } from '@rackwright/api';
+import { type AuditRecord, store as wire } from '@rackwright/messages';
 import type { StateStore } from '@rackwright/store';
 import { answered } from '../records/index.ts';
 import { includes, includesRack, isUnscoped, placeOf, type Scope } from './principal.ts';

@@ -11,7 +11,12 @@
  * 4. A stream ends when what its caller has shown holds no more.
  */
 import type { DescMethod } from '@bufbuild/protobuf';
-import { ApiFailure, type BoundService, type CallContext, permissionDenied } from '@rackwright/api';
+import {
+  ApiFailure,
+  type BoundService,
+  type CallContext,
+  permissionDenied,
+} from '@rackwright/messages';
 import type { StateStore } from '@rackwright/store';
 import type { HostPlaces } from './host-places.ts';
 import { isUnscoped, type Principal } from './principal.ts';

@@ -4,7 +4,7 @@
  *
  * Must not: decide about a host itself. It is a moment behind; a host is judged by its own record.
  */
-import { type Host, store as wire } from '@rackwright/api';
+import { type Host, store as wire } from '@rackwright/messages';
 import type { StateStore } from '@rackwright/store';
 import { type FollowedValues, type Following, followValues } from '../following/index.ts';
 import { sharedRecordOf } from '../records/index.ts';

@@ -1,5 +1,5 @@
 /** The part of the configuration that names an identity provider. */
-import { Role } from '@rackwright/api';
+import { Role } from '@rackwright/messages';
 import { ConfigError, type ConfigReader } from '@rackwright/platform';
 import type { Scope } from './principal.ts';
 

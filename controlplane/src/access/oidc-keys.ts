@@ -8,7 +8,7 @@
  * 2. Tokens with unknown keys cause one fetch in `refetchAfterMs`, however many come.
  * 3. One fetch at a time; time and size of each are bounded, and no redirect is followed.
  */
-import { type ApiFailure, unavailable } from '@rackwright/api';
+import { type ApiFailure, unavailable } from '@rackwright/messages';
 import type { Clock, Log, WebClient } from '@rackwright/platform';
 import { createLocalJWKSet, type JWTVerifyGetKey } from 'jose';
 

@@ -2,7 +2,7 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { ApiFailure, Role } from '@rackwright/api';
+import { ApiFailure, Role } from '@rackwright/messages';
 import { ConfigError, ConfigReader } from '@rackwright/platform';
 import { nodeClock, nodeWebClient } from '@rackwright/platform/node';
 import { selfSigned } from '@rackwright/sim/loopback';

@@ -9,7 +9,7 @@
  */
 import { createHash } from 'node:crypto';
 import { timestampDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { type ApiFailure, permissionDenied, unauthenticated } from '@rackwright/api';
+import { type ApiFailure, permissionDenied, unauthenticated } from '@rackwright/messages';
 import type { Clock, Log, WebClient } from '@rackwright/platform';
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import type { OidcConfig } from './oidc-config.ts';

@@ -1,5 +1,5 @@
 /** The sign-in of a control plane: its tokens, its identity provider, and who is told of both. */
-import type { CallContext } from '@rackwright/api';
+import type { CallContext } from '@rackwright/messages';
 import type { Clock, Log, Random, WebClient } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import type { AuditSink } from '../audit/index.ts';

@@ -6,7 +6,7 @@
  * 2. A host is in a scope when its rack and its pool are. A whole rack is in it only when the
  *    scope names the rack and no pools: what is done to a rack is done to every pool in it.
  */
-import { type Host, Role } from '@rackwright/api';
+import { type Host, Role } from '@rackwright/messages';
 
 /** The label of a host that says its pool. */
 export const poolLabel = 'pool';

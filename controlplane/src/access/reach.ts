@@ -4,7 +4,7 @@
  * Must not: tell whether something out of scope exists; both are refused in the same words.
  */
 import type { DescMethod } from '@bufbuild/protobuf';
-import { alreadyExists, type BoundService, type CallContext } from '@rackwright/api';
+import { alreadyExists, type BoundService, type CallContext } from '@rackwright/messages';
 import { type StateStore, StoreError, storeKey } from '@rackwright/store';
 import { answered } from '../records/index.ts';
 import { includes, includesRack, type Principal, poolLabel } from './principal.ts';

@@ -1,4 +1,4 @@
-import { ApiFailure, alreadyExists, failedPrecondition, Role } from '@rackwright/api';
+import { ApiFailure, alreadyExists, failedPrecondition, Role } from '@rackwright/messages';
 import { nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore, type StateStore } from '@rackwright/store';
 import { afterEach, beforeEach, expect, test } from 'vitest';

@@ -9,7 +9,7 @@
  *    is in sight. In an error it does not.
  * 3. What was given is not changed; a text that differs stands in a copy.
  */
-import { ApiFailure, type FieldViolation } from '@rackwright/api';
+import { ApiFailure, type FieldViolation } from '@rackwright/messages';
 import type { StateStore } from '@rackwright/store';
 import type { HostPlaces } from './host-places.ts';
 import { isUnscoped, type Principal } from './principal.ts';

@@ -9,7 +9,7 @@ import {
   type Role,
   unauthenticated,
   unavailable,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { type Principal, roleText, scopeText } from './principal.ts';
 
 const grants =

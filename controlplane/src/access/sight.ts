@@ -8,7 +8,7 @@
  * 3. What concerns several hosts is in sight when all of them are.
  */
 import { fromBinary } from '@bufbuild/protobuf';
-import { type Host, store as wire } from '@rackwright/api';
+import { type Host, store as wire } from '@rackwright/messages';
 import { type Entry, type StateStore, StoreError, storeKey } from '@rackwright/store';
 import { answered, idOf } from '../records/index.ts';
 import { type HostPlace, type HostPlaces, hostPlaceOf } from './host-places.ts';

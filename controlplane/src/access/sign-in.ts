@@ -6,7 +6,7 @@
  * 2. Who was let in is known for this very call; nothing of it is kept for the next one.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
-import type { CallContext, Guard } from '@rackwright/api';
+import type { CallContext, Guard } from '@rackwright/messages';
 import { type Principal, systemPrincipal } from './principal.ts';
 import { tokenMissing, tokenUnknown } from './refusals.ts';
 import type { TokenBook } from './token-book.ts';

@@ -30,7 +30,7 @@ import {
   TemplateService,
   WorkflowBatchService,
   WorkflowService,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 
 /** How a caller with a scope is kept to it. Who has none is asked for the role alone. */
 export type Reach =

@@ -12,7 +12,7 @@
  */
 import { clone, create, fromBinary } from '@bufbuild/protobuf';
 import { timestampDate, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { Role, TokenSchema, store as wire } from '@rackwright/api';
+import { Role, TokenSchema, store as wire } from '@rackwright/messages';
 import {
   atWallTime,
   Bucket,

@@ -6,7 +6,7 @@
  * under way as may be shares the next one.
  */
 import { create, toBinary } from '@bufbuild/protobuf';
-import { agent, HostState, store as wire } from '@rackwright/api';
+import { agent, HostState, store as wire } from '@rackwright/messages';
 import type { Entry, StateStore } from '@rackwright/store';
 import { credentialVersions, fleetKey, netbootProblem, rackIdOf } from '../host/index.ts';
 import { readShared, sharedRecordOf } from '../records/index.ts';

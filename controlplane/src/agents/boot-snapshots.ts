@@ -9,7 +9,7 @@
  * 4. A host whose image the list has no room for is not ordered to boot it: that order fails.
  */
 import { create, equals } from '@bufbuild/protobuf';
-import { agent, type store as wire } from '@rackwright/api';
+import { agent, type store as wire } from '@rackwright/messages';
 import { pause } from '@rackwright/platform';
 import { credentialVersions } from '../host/index.ts';
 import type { Kept } from '../records/index.ts';

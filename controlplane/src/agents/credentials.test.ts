@@ -1,5 +1,5 @@
 /** A credential that cannot be opened is the matter of its host, and of nobody else. */
-import { FailureType, HostState, RunKind, store as wire } from '@rackwright/api';
+import { FailureType, HostState, RunKind, store as wire } from '@rackwright/messages';
 import type { MemoryCall, MemoryFault } from '@rackwright/store';
 import { expect, test } from 'vitest';
 import { connectAgent, proved } from '../host/testing/plain-agent.ts';

@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { agent, store } from '@rackwright/api';
+import { agent, store } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { directiveFor, obstructsRemoval } from './directives.ts';
 

@@ -1,6 +1,6 @@
 /** R10: what the control plane says of each operation that an agent's journal lists. Pure. */
 import { create } from '@bufbuild/protobuf';
-import { agent, type store } from '@rackwright/api';
+import { agent, type store } from '@rackwright/messages';
 import { descends } from '../host/index.ts';
 
 const { CONTINUE, CANCEL, FORGET } = agent.Directive_Action;

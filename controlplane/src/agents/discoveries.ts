@@ -8,7 +8,7 @@
  *    all that is known, of every rack. What is beyond that is left unanswered.
  */
 import { create, equals } from '@bufbuild/protobuf';
-import { agent, type store as wire } from '@rackwright/api';
+import { agent, type store as wire } from '@rackwright/messages';
 import type { Buckets, Clock, Log } from '@rackwright/platform';
 import type { Discovery } from '../discovery/index.ts';
 import type { SessionSink } from './sink.ts';

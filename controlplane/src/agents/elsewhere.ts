@@ -7,7 +7,7 @@
  *    another replica, or another agent has.
  */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import type { agent, store as wire } from '@rackwright/api';
+import type { agent, store as wire } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { descends, isSameLife, type LiveSession } from '../host/index.ts';
 

@@ -5,7 +5,7 @@
  * Invariant: each version goes once in a session, and only where it may go.
  */
 import { create } from '@bufbuild/protobuf';
-import { agent, type store as wire } from '@rackwright/api';
+import { agent, type store as wire } from '@rackwright/messages';
 import { noteGiven, openNamed, whyNotGiven } from '../secrets/index.ts';
 import type { SessionDependencies } from './dependencies.ts';
 import type { SessionSink } from './sink.ts';

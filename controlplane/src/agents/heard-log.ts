@@ -1,5 +1,5 @@
 /** What a step's program writes, as an agent tells it. */
-import type { agent } from '@rackwright/api';
+import type { agent } from '@rackwright/messages';
 import type { SessionDependencies } from './dependencies.ts';
 import type { SlotOver } from './turns.ts';
 import { isPresent } from './welcome.ts';

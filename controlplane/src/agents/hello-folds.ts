@@ -3,7 +3,7 @@
  * is told to it again before the agent's next message counts: nothing else would ever send again
  * what the agent never got.
  */
-import type { agent } from '@rackwright/api';
+import type { agent } from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
 import type { Hosts } from '../host/index.ts';
 import { isAway } from '../records/index.ts';

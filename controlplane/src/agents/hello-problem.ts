@@ -1,5 +1,5 @@
 /** What is wrong with a Hello, whoever brings it. Pure. */
-import type { agent } from '@rackwright/api';
+import type { agent } from '@rackwright/messages';
 import type { AgentLimits } from './limits.ts';
 
 /** Names and numbers that an agent makes up itself, in characters. */

@@ -1,6 +1,6 @@
 /** What Hello is answered: each operation of a journal gets its directive (R10). */
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { agent, HostGoal, HostState } from '@rackwright/api';
+import { agent, HostGoal, HostState } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { connectAgent, type PlainAgent, proved } from '../host/testing/plain-agent.ts';
 import { rigWith } from '../host/testing/rig.ts';

@@ -3,7 +3,7 @@
  * for a while, so it is renewed while the session stands and taken away when it ends.
  */
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import type { store as wire } from '@rackwright/api';
+import type { store as wire } from '@rackwright/messages';
 import type { SessionDependencies } from './dependencies.ts';
 import { hintIntervalMs } from './elsewhere.ts';
 import { updateRack } from './update-rack.ts';

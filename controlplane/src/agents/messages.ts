@@ -1,6 +1,6 @@
 /** Small messages about hosts, made from their records and from what agents said. */
 import { create } from '@bufbuild/protobuf';
-import { agent, type store as wire } from '@rackwright/api';
+import { agent, type store as wire } from '@rackwright/messages';
 import { netbootOf } from '../host/index.ts';
 import type { ImageSources } from '../images/index.ts';
 

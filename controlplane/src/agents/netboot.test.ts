@@ -8,7 +8,7 @@ import {
   fetchImageStep,
   HostState,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import {
   complete,

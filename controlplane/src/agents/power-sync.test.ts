@@ -1,6 +1,6 @@
 /** Whose power an agent looks at, and what becomes of its digests. */
 import { create } from '@bufbuild/protobuf';
-import { agent, HostGoal, HostState, RackSpecSchema, store as wire } from '@rackwright/api';
+import { agent, HostGoal, HostState, RackSpecSchema, store as wire } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import type { AuditEvent } from '../audit/index.ts';
 import { connectAgent, type PlainAgent, proved, toAvailable } from '../host/testing/plain-agent.ts';

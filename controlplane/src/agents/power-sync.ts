@@ -11,7 +11,7 @@
  * 4. A host is looked at only where its credential may go by what that says itself.
  */
 import { create, equals } from '@bufbuild/protobuf';
-import { agent, store as wire } from '@rackwright/api';
+import { agent, store as wire } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { accessTo, type IndexedHost } from '../host/index.ts';
 import { readRecord } from '../records/index.ts';

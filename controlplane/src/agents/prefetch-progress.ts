@@ -1,5 +1,5 @@
 /** How far agents are with images that they fetch before a host needs them. */
-import type { PrefetchedImage } from '@rackwright/api';
+import type { PrefetchedImage } from '@rackwright/messages';
 
 /** How far an agent is with one image. */
 export interface Prefetched {

@@ -7,7 +7,7 @@ import {
   FleetSpecSchema,
   PrefetchedImageSchema,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { connectAgent, type PlainAgent } from '../host/testing/plain-agent.ts';
 import { type Rig, rigWith } from '../host/testing/rig.ts';

@@ -14,7 +14,7 @@ import {
   type ImageRegistry,
   type PrefetchedImage,
   type store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { credentialVersions } from '../host/index.ts';
 import {
   credentialsOfRegistries,

@@ -1,5 +1,5 @@
 /** What keeps a noisy rack from taking what is the others'. */
-import type { CallContext } from '@rackwright/api';
+import type { CallContext } from '@rackwright/messages';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { defaultAgentLimits } from './limits.ts';

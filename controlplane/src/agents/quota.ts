@@ -3,7 +3,7 @@
  * read until its time has come, so that the sender waits and nothing is kept here. A quota outlives
  * its streams until it is full again: to connect anew gains nothing.
  */
-import type { CallContext, Pace } from '@rackwright/api';
+import type { CallContext, Pace } from '@rackwright/messages';
 import { Bucket, type Cancel, type Clock } from '@rackwright/platform';
 import type { AgentLimits } from './limits.ts';
 

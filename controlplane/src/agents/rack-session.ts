@@ -13,7 +13,7 @@
  * Must not: decide anything about a host; `Hosts` does.
  */
 import { create } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import { randomId } from '@rackwright/platform';
 import { agentBackMs, type LiveSession, settleMs } from '../host/index.ts';
 import { BootSnapshots } from './boot-snapshots.ts';

@@ -1,6 +1,6 @@
 /** What an agent's Hello leaves in its rack's record, and what the session takes from there. */
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import type { agent } from '@rackwright/api';
+import type { agent } from '@rackwright/messages';
 import { agentStepsOf, lifeOf } from '../host/index.ts';
 import type { SessionDependencies } from './dependencies.ts';
 import { rivalElsewhere } from './elsewhere.ts';

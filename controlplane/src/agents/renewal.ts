@@ -1,6 +1,6 @@
 /** What a renewal of the work lease rests on, and what it says (R11). */
 import { create } from '@bufbuild/protobuf';
-import { agent, store as wire } from '@rackwright/api';
+import { agent, store as wire } from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { fleetKey, whyNothingDestructive } from '../host/index.ts';
 import { type Kept, readRecord } from '../records/index.ts';

@@ -2,7 +2,7 @@
 
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { agent, HostGoal, HostState, RunOutcome, RunPhase } from '@rackwright/api';
+import { agent, HostGoal, HostState, RunOutcome, RunPhase } from '@rackwright/messages';
 import type { MemoryCall, MemoryFault } from '@rackwright/store';
 import { describe, expect, test } from 'vitest';
 import { failed } from '../host/testing/bench.ts';

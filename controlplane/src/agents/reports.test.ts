@@ -9,7 +9,7 @@ import {
   RunPhase,
   TransientCause,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { MemoryCall, MemoryFault } from '@rackwright/store';
 import { describe, expect, test } from 'vitest';
 import { failed, inspected, nvmeDisk, virtioDisk } from '../host/testing/bench.ts';

@@ -2,7 +2,7 @@
  * The reports of one session: each is folded in when it is its turn, and answered once what it
  * changed is durable (R7).
  */
-import type { agent } from '@rackwright/api';
+import type { agent } from '@rackwright/messages';
 import type { CrashPoint, Log } from '@rackwright/platform';
 import type { Hosts } from '../host/index.ts';
 import { isAway, isBusy } from '../records/index.ts';

@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import type { LiveSession } from '../host/index.ts';
 import { rivalHere } from './elsewhere.ts';

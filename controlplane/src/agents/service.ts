@@ -1,5 +1,5 @@
 /** The gRPC side of agent sessions: one bidirectional stream per rack. */
-import { ApiFailure, type agent, type CallContext, unavailable } from '@rackwright/api';
+import { ApiFailure, type agent, type CallContext, unavailable } from '@rackwright/messages';
 import type { SessionDependencies } from './dependencies.ts';
 import type { AgentLimits } from './limits.ts';
 import { Outbox } from './outbox.ts';

@@ -1,6 +1,6 @@
 /** Who may speak for a rack, and for how long (R6, R11). */
 import { create } from '@bufbuild/protobuf';
-import { agent, HostState, RunPhase, store as wire } from '@rackwright/api';
+import { agent, HostState, RunPhase, store as wire } from '@rackwright/messages';
 import type { MemoryCall, MemoryFault } from '@rackwright/store';
 import { describe, expect, test } from 'vitest';
 import { failed } from '../host/testing/bench.ts';

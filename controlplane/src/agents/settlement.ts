@@ -1,6 +1,6 @@
 /** Answers to final reports (R7), and up to where everything has been answered. */
 import { create } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import type { AnswerVerdict, TurnResult } from '../host/index.ts';
 
 const { APPLIED, DUPLICATE, STALE, REFUSED } = agent.ReportAnswer_Verdict;

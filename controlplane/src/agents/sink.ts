@@ -1,5 +1,5 @@
 /** The way out of a session: its stream, or whatever stands for one in tests. */
-import type { agent } from '@rackwright/api';
+import type { agent } from '@rackwright/messages';
 
 export interface SessionSink {
   readonly send: (message: agent.SessionResponse['message']) => void;

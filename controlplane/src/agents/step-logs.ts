@@ -6,7 +6,7 @@
  * 2. Everything is bounded; what is pushed out shows as a gap of offsets. A piece costs no more
  *    than its size and what is merged with it, however small the pieces are that come.
  */
-import type { agent } from '@rackwright/api';
+import type { agent } from '@rackwright/messages';
 import type { Cancel } from '@rackwright/platform';
 
 /** Kept of one operation. */

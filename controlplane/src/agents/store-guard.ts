@@ -12,7 +12,12 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, type RackStatus, RestoredStoreSchema, type store as wire } from '@rackwright/api';
+import {
+  agent,
+  type RackStatus,
+  RestoredStoreSchema,
+  type store as wire,
+} from '@rackwright/messages';
 
 /** Operations of a journal that are shown to the person who accepts, at most. */
 const journalLinesMax = 64;

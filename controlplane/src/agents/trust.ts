@@ -1,5 +1,5 @@
 /** What a session does for trust: it tells which authorities to believe, and ends with its key. */
-import type { agent, CallContext } from '@rackwright/api';
+import type { agent, CallContext } from '@rackwright/messages';
 
 /** Who knows of keys and certificate authorities. */
 export interface SessionTrust {

@@ -1,6 +1,6 @@
 /** A session's changes of its rack's record. */
 import { create } from '@bufbuild/protobuf';
-import { type RackStatus, RackStatusSchema, store as wire } from '@rackwright/api';
+import { type RackStatus, RackStatusSchema, store as wire } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { changeRecord, type RecordWriter } from '../records/index.ts';
 

@@ -1,5 +1,5 @@
 /** Which agents the door of the agents' port, and that of enrolment, count as known. */
-import { type CallContext, permissionDenied } from '@rackwright/api';
+import { type CallContext, permissionDenied } from '@rackwright/messages';
 import { nodeRandom } from '@rackwright/platform/node';
 import { expect, test } from 'vitest';
 import { rigWith } from '../host/testing/rig.ts';

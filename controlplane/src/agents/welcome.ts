@@ -1,6 +1,6 @@
 /** What a session's Welcome says of the work that its Hello names (R10). */
 import { create } from '@bufbuild/protobuf';
-import { agent, store as wire } from '@rackwright/api';
+import { agent, store as wire } from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
 import type { Hosts } from '../host/index.ts';
 import { readRecord } from '../records/index.ts';

@@ -1,7 +1,12 @@
 /** What the audit stream records, and its form in the store. */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { ApiFailure, type AuditRecord, AuditRecordSchema, store as wire } from '@rackwright/api';
+import {
+  ApiFailure,
+  type AuditRecord,
+  AuditRecordSchema,
+  store as wire,
+} from '@rackwright/messages';
 
 export interface AuditEvent {
   readonly kind: 'request' | 'signIn' | 'refusal' | 'secretSent' | 'enrolment' | 'acceptance';

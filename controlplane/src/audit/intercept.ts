@@ -18,7 +18,7 @@ import {
   type BoundService,
   type CallContext,
   type Guard,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { failureOutcome } from './event.ts';
 import type { AuditTrail } from './trail.ts';
 

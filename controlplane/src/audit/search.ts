@@ -8,7 +8,7 @@
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { type AuditRecord, store as wire } from '@rackwright/api';
+import { type AuditRecord, store as wire } from '@rackwright/messages';
 import { type EntryLog, LOG_PAGE_MAX, type LogEntry } from '@rackwright/store';
 
 /** What is wanted; each that is given must fit. */

@@ -1,5 +1,5 @@
 import { fromBinary } from '@bufbuild/protobuf';
-import { type AuditRecord, store as wire } from '@rackwright/api';
+import { type AuditRecord, store as wire } from '@rackwright/messages';
 import type { Clock, Log, LogFields } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
 import { type MemoryFault, openMemoryStore, type StateStore } from '@rackwright/store';

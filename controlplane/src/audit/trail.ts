@@ -11,7 +11,7 @@
  *     out; otherwise it is refused. When this program dies before the call's record is stored, that
  *     is found at the next start, and the record says that nobody knows what came of it.
  */
-import { type AuditRecord, unavailable } from '@rackwright/api';
+import { type AuditRecord, unavailable } from '@rackwright/messages';
 import { type Cancel, type Clock, type Log, type Random, randomId } from '@rackwright/platform';
 import { type EntryLog, LOG_PAGE_MAX, StoreError } from '@rackwright/store';
 import { type AuditEvent, type AuditSink, entryBytes, failureOutcome, recordOf } from './event.ts';

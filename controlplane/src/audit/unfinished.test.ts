@@ -1,7 +1,7 @@
 /** Calls whose end is missing, and none else. */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { AuditRecordSchema, store as wire } from '@rackwright/api';
+import { AuditRecordSchema, store as wire } from '@rackwright/messages';
 import { seededRandom } from '@rackwright/sim';
 import { LOG_PAGE_MAX, openMemoryStore, type StateStore } from '@rackwright/store';
 import { beforeEach, expect, test } from 'vitest';

@@ -4,7 +4,7 @@
  */
 import { clone, fromBinary } from '@bufbuild/protobuf';
 import { timestampDate, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { type AuditRecord, AuditRecordSchema, store as wire } from '@rackwright/api';
+import { type AuditRecord, AuditRecordSchema, store as wire } from '@rackwright/messages';
 import { type EntryLog, LOG_PAGE_MAX } from '@rackwright/store';
 
 /** What is looked at, before the newest entry: no call takes that long. */

@@ -4,7 +4,7 @@
  * is, by whoever has that key: the running control plane, or else the program that backs up.
  */
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
-import { store as wire } from '@rackwright/api';
+import { store as wire } from '@rackwright/messages';
 import type { Disk, LargeFiles } from '@rackwright/platform';
 import type { Secrets } from '../secrets/index.ts';
 

@@ -25,7 +25,7 @@ import {
   type HostSpec,
   type Rack,
   type store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { Revision } from '@rackwright/store';
 import type { AuditTrail } from '../audit/index.ts';
 import { idOf, isAway, isBusy, untilWritten } from '../records/index.ts';

@@ -6,7 +6,7 @@
  */
 import { clone, create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, type DiscoveredMachine, DiscoveredMachineSchema } from '@rackwright/api';
+import { agent, type DiscoveredMachine, DiscoveredMachineSchema } from '@rackwright/messages';
 import { type Clock, type Log, type Random, randomId } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import type { SeenElsewhere } from './elsewhere.ts';

@@ -5,7 +5,7 @@ import {
   ExpectedHostSchema,
   RackSchema,
   Transport,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { conflictOf, hostIdBy, hostOf, judge, matchOf, ruleFits } from './judge.ts';
 import { acceptedBy } from './request.ts';

@@ -11,6 +11,12 @@
 
 import { create } from '@bufbuild/protobuf';
 import {
+  judgeIdentity,
+  meaningfulSerial,
+  witnessOfBmc,
+  witnessOfSystem,
+} from '@rackwright/erasure';
+import {
   type AcceptanceRule,
   BmcIdentitySchema,
   counted,
@@ -19,13 +25,7 @@ import {
   type HostSpec,
   type SystemIdentity,
   Transport,
-} from '@rackwright/api';
-import {
-  judgeIdentity,
-  meaningfulSerial,
-  witnessOfBmc,
-  witnessOfSystem,
-} from '@rackwright/erasure';
+} from '@rackwright/messages';
 import { idOf } from '../records/index.ts';
 import { liesWithin } from '../secrets/index.ts';
 import { hostsNear, isHostId, linesNear } from './lookup.ts';

@@ -1,6 +1,6 @@
 /** What is written of a line of the manifest: which host it has become, and who contests it. */
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { store as wire } from '@rackwright/api';
+import { store as wire } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { storeKey } from '@rackwright/store';
 import { changeRecord, type RecordWriter, readRecord, writeRecord } from '../records/index.ts';

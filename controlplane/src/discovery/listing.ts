@@ -3,7 +3,11 @@
  * goes onto what was read.
  */
 import { clone, create, equals } from '@bufbuild/protobuf';
-import { type DiscoveredMachine, DiscoveredMachineSchema, store as wire } from '@rackwright/api';
+import {
+  type DiscoveredMachine,
+  DiscoveredMachineSchema,
+  store as wire,
+} from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { deleteRecord, type RecordWriter, readRecord, writeRecord } from '../records/index.ts';
 import { bounded } from './judge.ts';

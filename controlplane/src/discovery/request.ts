@@ -7,7 +7,7 @@ import {
   type HostSpec,
   HostSpecSchema,
   type SystemIdentity,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { AuditEvent } from '../audit/index.ts';
 import { createMethod } from '../host/index.ts';
 import { appliedId, hasApplied } from '../records/index.ts';

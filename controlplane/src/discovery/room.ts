@@ -1,6 +1,6 @@
 /** Room in the list of a rack's discovered machines, and names there. Pure. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { counted } from '@rackwright/api';
+import { counted } from '@rackwright/messages';
 import { judge } from './judge.ts';
 import type { DiscoverySnapshot, KeptMachine } from './snapshot.ts';
 import { identitiesOf, identityInRack } from './traits.ts';

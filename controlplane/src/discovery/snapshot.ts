@@ -7,7 +7,7 @@ import {
   InventorySchema,
   type Rack,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { Entry, Revision, StateStore } from '@rackwright/store';
 import { answered, idOfKey } from '../records/index.ts';
 import { type MachineTraits, traitsOf } from './traits.ts';

@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { InventorySchema } from '@rackwright/api';
+import { InventorySchema } from '@rackwright/messages';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { identitiesOf, isSameMachine, traitsOf, unicastMac } from './traits.ts';

@@ -6,8 +6,9 @@
  *    board exchanged, and boards are sold with the same UUID or serial. In doubt they are two:
  *    a machine that is listed twice is seen, one that is hidden behind another is not.
  */
-import { type Inventory, sha256Hex } from '@rackwright/api';
+
 import { meaningfulSerial, meaningfulUuid } from '@rackwright/erasure';
+import { type Inventory, sha256Hex } from '@rackwright/messages';
 
 export interface MachineTraits {
   /** SMBIOS UUID, hex of its bytes; undefined when it says nothing. */

@@ -1,6 +1,6 @@
 /** What lists may be filtered and sorted by: a table of fields for each kind of resource. Pure. */
 import type { DescEnum } from '@bufbuild/protobuf';
-import { enumWord } from '@rackwright/api';
+import { enumWord } from '@rackwright/messages';
 
 /** How the values of a field are compared. */
 type Kind<T> =

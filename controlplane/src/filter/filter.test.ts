@@ -1,5 +1,5 @@
 /** Filters say what they look like, in every way of writing them, and are refused with a place. */
-import { HostStateSchema } from '@rackwright/api';
+import { HostStateSchema } from '@rackwright/messages';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type Fields, FilterError, parseFilter } from './index.ts';

@@ -1,5 +1,5 @@
 /** Orders sort as they say, and are refused with a place. */
-import { HostStateSchema } from '@rackwright/api';
+import { HostStateSchema } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { type Fields, FilterError, parseOrder } from './index.ts';
 

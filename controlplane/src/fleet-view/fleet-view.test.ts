@@ -1,6 +1,6 @@
 /** The view is what the store is, whatever befalls the watch, and whoever has waited sees it. */
 import { create, toBinary } from '@bufbuild/protobuf';
-import { HostState, store as wire } from '@rackwright/api';
+import { HostState, store as wire } from '@rackwright/messages';
 import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
 import { openMemoryStore, type StateStore, type WatchEvent } from '@rackwright/store';
 import { beforeEach, expect, test } from 'vitest';

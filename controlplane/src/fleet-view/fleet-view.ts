@@ -12,7 +12,7 @@
  *
  * Must not: be asked where a host is decided on. That is done by its own record.
  */
-import { type HostState, unavailable, store as wire } from '@rackwright/api';
+import { type HostState, unavailable, store as wire } from '@rackwright/messages';
 import { type Clock, type Log, pause } from '@rackwright/platform';
 import type { Change, Entry, Revision, StateStore } from '@rackwright/store';
 import {

@@ -9,7 +9,7 @@ import {
   RunKind,
   RunPhase,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { Entry, Revision } from '@rackwright/store';
 import { idOfKey } from '../records/index.ts';
 

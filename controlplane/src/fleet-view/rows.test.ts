@@ -1,6 +1,6 @@
 /** Rows, indexes and counts are what whoever looks through all hosts would find. */
 import { create, toBinary } from '@bufbuild/protobuf';
-import { HostState, store as wire } from '@rackwright/api';
+import { HostState, store as wire } from '@rackwright/messages';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { FleetRows, rowOf } from './index.ts';

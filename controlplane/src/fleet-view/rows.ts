@@ -7,7 +7,7 @@
  * 3. To put or take a row costs the same however many rows there are, but for moving ids within
  *    one list of an index.
  */
-import type { HostState } from '@rackwright/api';
+import type { HostState } from '@rackwright/messages';
 import type { Revision } from '@rackwright/store';
 import type { FleetRow, HostRow, UnreadableRow } from './row.ts';
 import { SortedIds } from './sorted-ids.ts';

@@ -1,5 +1,5 @@
 /** The picture of the host's life in the README, drawn from the tables that the machine runs on. */
-import { HostState, RunKind, RunOutcome } from '@rackwright/api';
+import { HostState, RunKind, RunOutcome } from '@rackwright/messages';
 import { requests } from './life/machine-tables.ts';
 import {
   type Kind,

@@ -16,7 +16,7 @@ import {
   ShutdownMode,
   ShutdownPolicySchema,
   store,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { nextWakeMs } from './shell/wake.ts';

@@ -10,7 +10,7 @@ import {
   RunPhase,
   store,
   TransientCause,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { requests, requestsDuringRun } from './life/machine-tables.ts';
 import {

@@ -12,7 +12,7 @@
  */
 
 import { equals } from '@bufbuild/protobuf';
-import { HoldScope, HostState, type Run, store } from '@rackwright/api';
+import { HoldScope, HostState, type Run, store } from '@rackwright/messages';
 import { hasApplied } from '../records/index.ts';
 import { raiseFaults } from './bmc/health.ts';
 import { driveDeletion, foldForce, leaveRemains } from './deletion/deletion.ts';

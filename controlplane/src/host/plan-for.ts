@@ -1,5 +1,5 @@
 /** The plan of a request as things stand, and whether it would be accepted. Pure. */
-import type { PlanRunRequest, store } from '@rackwright/api';
+import type { PlanRunRequest, store } from '@rackwright/messages';
 import type { PlannableRequest } from './foresee/foresee.ts';
 import type { DraftPlan } from './foresee/plan-basis.ts';
 import { planNow } from './foresee/plan-check.ts';

@@ -13,7 +13,7 @@ import {
   StorageDeviceSchema,
   TransientCause,
   Transport,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import {
   type Bench,

@@ -14,7 +14,7 @@ import {
   publicKeySha256,
   signCertificateProof,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore, type StateStore, storeKey } from '@rackwright/store';

@@ -27,7 +27,7 @@ import {
   readP256PublicKey,
   unauthenticated,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { Random } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import {

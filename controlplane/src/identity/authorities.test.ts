@@ -4,7 +4,7 @@ import { chmod, cp, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promi
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { RackSchema, Authority_Stage as Stage, store as wire } from '@rackwright/api';
+import { RackSchema, Authority_Stage as Stage, store as wire } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import { nodeClock, nodeDisk, nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore, type StateStore, storeKey } from '@rackwright/store';

@@ -9,13 +9,9 @@
  * 3. Whoever listens is told after our own certificate and the operators' file have followed.
  */
 import { fromBinary } from '@bufbuild/protobuf';
-import {
-  type KeyAndChain,
-  Authority_Stage as Stage,
-  sha256Hex,
-  store as wire,
-} from '@rackwright/api';
+import { Authority_Stage as Stage, sha256Hex, store as wire } from '@rackwright/messages';
 import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
+import type { KeyAndChain } from '@rackwright/rpc';
 import type { Revision, StateStore } from '@rackwright/store';
 import { type FollowedValues, type Following, followValues } from '../following/index.ts';
 import {

@@ -1,6 +1,6 @@
 /** The folder's copy of the authorities, and the key files of an older release. */
 import { toBinary } from '@bufbuild/protobuf';
-import { store as wire } from '@rackwright/api';
+import { store as wire } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
 import { ForgetfulFiles, forgetfulDisk } from '@rackwright/platform/testing';

@@ -7,7 +7,7 @@
  */
 import { createPublicKey } from 'node:crypto';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { Authority_Stage as Stage, sha256Hex, store as wire } from '@rackwright/api';
+import { Authority_Stage as Stage, sha256Hex, store as wire } from '@rackwright/messages';
 import { readCertificate } from './authority.ts';
 import { type AuthorityMaking, certificatesOf, makeAuthority } from './authority-record.ts';
 import {

@@ -2,7 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { X509Certificate } from '@peculiar/x509';
-import { Authority_Stage as Stage, sha256Hex, store as wire } from '@rackwright/api';
+import { Authority_Stage as Stage, sha256Hex, store as wire } from '@rackwright/messages';
 import type { Clock, Random } from '@rackwright/platform';
 import { generatePrivateKeyPem, type Issuer, makeCaCertificate, openIssuer } from './authority.ts';
 

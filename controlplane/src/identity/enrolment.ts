@@ -23,7 +23,7 @@ import {
   RackStatusSchema,
   RevokedAgentSchema,
   store,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { idOf } from '../records/index.ts';
 
 /** How long a join token can be used, milliseconds. */

@@ -7,7 +7,7 @@
  * 2. What changed between a caller's look at the record and its attending is not missed: the first
  *    thing that attending does is another look.
  */
-import { sha256Hex, store as wire } from '@rackwright/api';
+import { sha256Hex, store as wire } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import { type Entry, type StateStore, storeKey } from '@rackwright/store';
 import { type FollowedValues, type Following, followValues } from '../following/index.ts';

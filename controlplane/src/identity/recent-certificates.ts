@@ -7,7 +7,7 @@
  *    few times, since a reply may be lost; then it is told when to come again.
  * 2. All racks are looked at for a key without a rack's name only so often, whoever asks.
  */
-import { unavailable } from '@rackwright/api';
+import { unavailable } from '@rackwright/messages';
 
 /** Of a certificate's life, the part in which no other one is made. */
 const spacingPart = 1 / 200;

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { Authority_Stage as Stage, store as wire } from '@rackwright/api';
+import { Authority_Stage as Stage, store as wire } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import {
   advanced,

@@ -15,7 +15,7 @@ import {
   counted,
   Authority_Stage as Stage,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { idOf } from '../records/index.ts';
 
 /** What certificates live, and how long each stage lasts at least; milliseconds. */

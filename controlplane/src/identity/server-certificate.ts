@@ -2,7 +2,7 @@
 import 'reflect-metadata';
 import { createPublicKey } from 'node:crypto';
 import { SubjectAlternativeNameExtension, type X509Certificate } from '@peculiar/x509';
-import type { KeyAndChain } from '@rackwright/api';
+import type { KeyAndChain } from '@rackwright/rpc';
 import { type Issuer, issueServerCertificate, pastHalfLife, readCertificate } from './authority.ts';
 import { type IdentityFolder, readText, writePublic } from './owner-only.ts';
 

@@ -1,6 +1,6 @@
 /** What ends an agent's session: a key that was taken away, a certificate that has run out. */
 import { X509Certificate } from 'node:crypto';
-import type { CallContext } from '@rackwright/api';
+import type { CallContext } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
 import { beforeEach, expect, test } from 'vitest';

@@ -4,7 +4,7 @@
  */
 import { X509Certificate } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import { atWallTime, type Clock } from '@rackwright/platform';
 import type { SessionTrust } from '../agents/index.ts';
 import type { Authorities, TrustNow } from './authorities.ts';

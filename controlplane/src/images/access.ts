@@ -1,6 +1,6 @@
 /** How an image of hosts is asked for, as the fleet says of its registry. Pure. */
 import { create } from '@bufbuild/protobuf';
-import { agent, type FleetSpec, type ImageRegistry } from '@rackwright/api';
+import { agent, type FleetSpec, type ImageRegistry } from '@rackwright/messages';
 import { entriesNaming } from '@rackwright/platform';
 import { idOf } from '../records/index.ts';
 import { readImageName } from './name.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { FleetSpecSchema, store as wire } from '@rackwright/api';
+import { FleetSpecSchema, store as wire } from '@rackwright/messages';
 import { digestOf } from '@rackwright/oci';
 import { guardedWebClient, nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { MemoryDisk, openMemoryStore } from '@rackwright/store';

@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { type FailureName, FleetSpecSchema, store as wire } from '@rackwright/api';
+import { type FailureName, FleetSpecSchema, store as wire } from '@rackwright/messages';
 import { digestOf } from '@rackwright/oci';
 import { type Page, pagesWeb, writeImage } from '@rackwright/oci/testing';
 import type { WebOutcome, WebRequest } from '@rackwright/platform';

@@ -7,7 +7,7 @@
  *    record. It enters no rack: bounds by rack are not for it.
  * 3. A registry that wants to be left alone is, by whoever asks here next.
  */
-import { type FailureName, type store as wire } from '@rackwright/api';
+import type { FailureName, store as wire } from '@rackwright/messages';
 import {
   type Digest,
   isOciError,

@@ -1,5 +1,5 @@
 /** How the digest behind an image's name is found: the port, and what needs no registry. */
-import { type FailureName } from '@rackwright/api';
+import type { FailureName } from '@rackwright/messages';
 import { digestOfImage } from './name.ts';
 import type { PlatformDigests } from './platforms.ts';
 

@@ -1,6 +1,6 @@
 /** How long a plan usually takes, filled in from what such runs took before. Pure. */
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import type { Plan } from '@rackwright/api';
+import type { Plan } from '@rackwright/messages';
 import type { UsualTimes } from '../host/index.ts';
 
 /** Writes the usual durations of steps and whole into a plan; `manual`: a list of a person. */

@@ -7,7 +7,7 @@
  */
 import { clone, create, fromBinary } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { type Plan, PlanSchema, store as wire } from '@rackwright/api';
+import { type Plan, PlanSchema, store as wire } from '@rackwright/messages';
 import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import type { DraftPlan } from '../host/index.ts';

@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { type PoolAmount, PoolAmountSchema } from '@rackwright/api';
+import { type PoolAmount, PoolAmountSchema } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { failureThreshold, hostsOf, unavailableMax } from './amounts.ts';
 

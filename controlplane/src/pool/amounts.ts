@@ -1,5 +1,5 @@
 /** How many hosts an amount of a rollout stands for. Pure. */
-import type { PoolAmount } from '@rackwright/api';
+import type { PoolAmount } from '@rackwright/messages';
 
 /** Percent of failed hosts that stop a rollout when nothing is said, and the least number. */
 const thresholdPercentDefault = 5;

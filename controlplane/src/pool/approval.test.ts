@@ -1,6 +1,6 @@
 /** A person approves a digest for hosts that wait for that, and nothing else. */
 import { create } from '@bufbuild/protobuf';
-import { RolloutGateSchema } from '@rackwright/api';
+import { RolloutGateSchema } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { approve, gateWait } from './approval.ts';
 import { digest, Rollout } from './rollout.fixture.ts';

@@ -4,7 +4,7 @@
  *
  * Invariant: a person approves a digest: a slot for another one is never let through by it.
  */
-import { type RolloutSlot, RolloutSlotState, type store as wire } from '@rackwright/api';
+import { type RolloutSlot, RolloutSlotState, type store as wire } from '@rackwright/messages';
 import { wantsApproval } from './gate.ts';
 import { digestOf } from './image-name.ts';
 

@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { store as wire } from '@rackwright/api';
+import { store as wire } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { wantedOf } from './asking.ts';
 import { seen } from './rollout.fixture.ts';

@@ -6,7 +6,7 @@
  * Invariant: asked is only for what the pool's durable record says, of the very host that was
  * looked at: one that has changed since is looked at again.
  */
-import type { store as wire } from '@rackwright/api';
+import type { store as wire } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import type { HostRequest } from '../host/index.ts';
 import { idOf } from '../records/index.ts';

@@ -1,6 +1,6 @@
 /** A rack whose agent is away: its hosts cannot be worked on, and keep no slot from the others. */
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { HostState, store as wire } from '@rackwright/api';
+import { HostState, store as wire } from '@rackwright/messages';
 import { seededRandom } from '@rackwright/sim';
 import { openMemoryStore, storeKey } from '@rackwright/store';
 import { expect, test } from 'vitest';

@@ -5,7 +5,7 @@ import {
   ImageRegistrySchema,
   PoolAmountSchema,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { failureBasis, haltBasis, isOfOther } from './basis.ts';
 import { image, Rollout, seen } from './rollout.fixture.ts';

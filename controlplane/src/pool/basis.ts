@@ -8,7 +8,7 @@ import {
   ImageRegistrySchema,
   RolloutPolicySchema,
   type store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { SeenHost } from './seen.ts';
 import { wantedBy } from './target.ts';
 

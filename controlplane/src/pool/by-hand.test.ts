@@ -10,7 +10,7 @@ import {
   RunKind,
   RunOutcome,
   RunPhase,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { type Bench, bench, done, inspected, verified } from '../host/testing/bench.ts';
 import { rendered } from '../host/testing/templates.ts';

@@ -12,7 +12,7 @@ import {
   RunKind,
   RunPhase,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect } from 'vitest';
 import {
   type Bench,

@@ -13,7 +13,7 @@ import {
   RunPhase,
   RunSchema,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { type Bench, bench, done } from '../host/testing/bench.ts';
 import {

@@ -5,7 +5,7 @@
  * Invariant: who is out is kept from coming back by nothing that holds the pool, for its slot may
  * heal it; what has begun goes on to its end.
  */
-import { type RolloutSlot, RolloutSlotState, type store as wire } from '@rackwright/api';
+import { type RolloutSlot, RolloutSlotState, type store as wire } from '@rackwright/messages';
 import { heldOf } from './held.ts';
 import { Room } from './room.ts';
 import { isBroken, isSelected, isServing, runUnderWay, type SeenHost } from './seen.ts';

@@ -1,6 +1,6 @@
 /** Which hosts a pool asks for something, and what it makes of the answers. */
 import { create } from '@bufbuild/protobuf';
-import { store as wire } from '@rackwright/api';
+import { store as wire } from '@rackwright/messages';
 import type { LogFields } from '@rackwright/platform';
 import { expect, test } from 'vitest';
 import { askForHosts } from './asking.ts';

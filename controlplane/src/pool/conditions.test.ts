@@ -1,6 +1,6 @@
 /** What a pool says of trouble that neither halts it nor is over. */
 import { create } from '@bufbuild/protobuf';
-import { PoolAmountSchema } from '@rackwright/api';
+import { PoolAmountSchema } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { Rollout } from './rollout.fixture.ts';
 

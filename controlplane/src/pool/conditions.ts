@@ -16,7 +16,7 @@ import {
   RolloutSlotState,
   verbFor,
   type store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { type GateWait, gateWait } from './approval.ts';
 import type { Membership } from './members.ts';
 import { runUnderWay, type SeenHost } from './seen.ts';

@@ -11,7 +11,7 @@ import {
   RunOutcome,
   RunPhase,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { seededRandom } from '@rackwright/sim';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { type Replica, Rig } from '../host/testing/rig.ts';

@@ -1,5 +1,5 @@
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
-import { store as wire } from '@rackwright/api';
+import { store as wire } from '@rackwright/messages';
 import type { StateStore } from '@rackwright/store';
 import { expect, test } from 'vitest';
 import { PoolSite } from './crash.fixture.ts';

@@ -14,7 +14,7 @@ import {
   HostState,
   type Run,
   TransientCause,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { explainHost } from '../host/explain/explain.ts';
 import { type Bench, bench, done, inspected, verified } from '../host/testing/bench.ts';

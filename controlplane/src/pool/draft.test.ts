@@ -1,5 +1,5 @@
 import { clone } from '@bufbuild/protobuf';
-import { HostState, store as wire } from '@rackwright/api';
+import { HostState, store as wire } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { draftPlan, needsLookup } from './draft.ts';
 import { digest, image, Rollout } from './rollout.fixture.ts';

@@ -9,7 +9,7 @@ import {
   PoolStatusSchema,
   type RolloutPlan,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { PlatformDigests } from '../images/index.ts';
 import { unavailableMax } from './amounts.ts';
 import { healFailures } from './failures.ts';

@@ -7,7 +7,7 @@ import {
   PoolAmountSchema,
   type RolloutPolicy,
   RolloutPolicySchema,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { approve } from './approval.ts';
 import { explainPool, withPool } from './explain.ts';

@@ -8,7 +8,7 @@ import {
   type RolloutSlot,
   RolloutSlotState,
   type store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { idOf } from '../records/index.ts';
 import { type GateWait, gateWait } from './approval.ts';
 import { originOf } from './gate.ts';

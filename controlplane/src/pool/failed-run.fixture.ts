@@ -7,7 +7,7 @@ import {
   type Run,
   RunPhase,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { Bench } from '../host/testing/bench.ts';
 import { seenHost } from './seen.ts';
 import { foldSlots } from './slots.ts';

@@ -6,7 +6,7 @@ import {
   RolloutSlotSchema,
   RolloutSlotState,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { fail } from './failures.ts';
 import { digest, image, seen } from './rollout.fixture.ts';

@@ -4,7 +4,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { type RolloutSlot, RolloutSlotState, store as wire } from '@rackwright/api';
+import { type RolloutSlot, RolloutSlotState, store as wire } from '@rackwright/messages';
 import { failureBasis, isOfOther } from './basis.ts';
 import { digestOf } from './image-name.ts';
 import { isHealthyOn, type SeenHost } from './seen.ts';

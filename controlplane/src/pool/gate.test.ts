@@ -6,7 +6,7 @@ import {
   StepExitSchema,
   TemplatePolicySchema,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { VALUE_BYTES_MAX } from '@rackwright/store';
 import { expect, test } from 'vitest';
 import type { CallResult } from '../host/index.ts';

@@ -12,7 +12,7 @@
 import { createHash } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { type RolloutSlot, RolloutSlotState, RunKind, store as wire } from '@rackwright/api';
+import { type RolloutSlot, RolloutSlotState, RunKind, store as wire } from '@rackwright/messages';
 import { backoffDelayMs } from '@rackwright/results';
 import type { CallResult, WebhookOrder } from '../host/index.ts';
 import { type Policy, reachProblem } from '../steps/index.ts';

@@ -8,7 +8,7 @@ import {
   ImageRegistrySchema,
   PoolAmountSchema,
   RolloutSlotState,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { explainPool } from './explain.ts';
 import { digest, image, Rollout, seen } from './rollout.fixture.ts';

@@ -11,7 +11,7 @@
  * 4. A pinned host is in neither rollout nor threshold: only a person stops it.
  */
 import { create } from '@bufbuild/protobuf';
-import { counted, type RolloutTarget, store as wire } from '@rackwright/api';
+import { counted, type RolloutTarget, store as wire } from '@rackwright/messages';
 import { haltBasis } from './basis.ts';
 import { isMissed } from './seen.ts';
 import type { Survey, SurveyedHost } from './survey.ts';

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { store as wire } from '@rackwright/api';
+import { store as wire } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { historyLimitDefault, historyOf } from './history.ts';
 

@@ -10,7 +10,7 @@ import {
   type DeployHistoryEntry,
   DeployHistoryEntrySchema,
   type store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { compare } from './members.ts';
 import type { SeenHost } from './seen.ts';
 

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { store as wire } from '@rackwright/api';
+import { store as wire } from '@rackwright/messages';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { historyOf } from './history.ts';

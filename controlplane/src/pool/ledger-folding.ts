@@ -11,7 +11,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
-import { store as wire } from '@rackwright/api';
+import { store as wire } from '@rackwright/messages';
 import { type Revision, storeKey } from '@rackwright/store';
 import { compare } from './members.ts';
 

@@ -1,5 +1,5 @@
 /** Reads the deploy ledger. */
-import { store as wire } from '@rackwright/api';
+import { store as wire } from '@rackwright/messages';
 import type { StateStore } from '@rackwright/store';
 import { answered, sharedRecordOf } from '../records/index.ts';
 import { ledgerPrefix } from './names.ts';

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { store as wire } from '@rackwright/api';
+import { store as wire } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { nodeClock } from '@rackwright/platform/node';
 import { expect, test } from 'vitest';

@@ -6,7 +6,7 @@
  * was asked: a replica that holds an old one never brings back what another one has replaced since.
  */
 import { durationMs } from '@bufbuild/protobuf/wkt';
-import type { store as wire } from '@rackwright/api';
+import type { store as wire } from '@rackwright/messages';
 import type { Cancel, Clock } from '@rackwright/platform';
 import type { ResolveAnswer, ResolveImage } from '../images/index.ts';
 import { digestOf } from './image-name.ts';

@@ -10,7 +10,7 @@
  * 4. No host stays claimed by a pool that is gone (`orphans.ts`).
  */
 import { equals } from '@bufbuild/protobuf';
-import { PoolSpecSchema, store as wire } from '@rackwright/api';
+import { PoolSpecSchema, store as wire } from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
 import type { Entry, Revision, StateStore } from '@rackwright/store';
 import type { Follower, Following } from '../following/index.ts';

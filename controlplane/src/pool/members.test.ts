@@ -6,7 +6,7 @@ import {
   PoolSpecSchema,
   RolloutSlotState,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { compare, membersMax, membersOf, type OtherPool } from './members.ts';
 import { digest, seen } from './rollout.fixture.ts';

@@ -10,7 +10,7 @@
  */
 import { createHash } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
-import { HostState, type PoolSpec, RolloutSlotState, store as wire } from '@rackwright/api';
+import { HostState, type PoolSpec, RolloutSlotState, store as wire } from '@rackwright/messages';
 import { isSelected, type SeenHost } from './seen.ts';
 
 /** Members of one pool: with what may stand of each of them, they have to fit in one record. */

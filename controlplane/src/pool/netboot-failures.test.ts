@@ -1,6 +1,6 @@
 /** Which failures of hosts that run without a disk count against an image in its rollout. */
 import { create } from '@bufbuild/protobuf';
-import { DeploySpecSchema, FailureType, HostGoal, HostState, type Run } from '@rackwright/api';
+import { DeploySpecSchema, FailureType, HostGoal, HostState, type Run } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { type Bench, bench, done, verified } from '../host/testing/bench.ts';
 import { failRun, failureOf, stepAt } from './failed-run.fixture.ts';

@@ -1,7 +1,13 @@
 /** Claims that stand, or come to stand, when their pool is gone. */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { AbortSchema, ClaimSchema, HostState, PoolSchema, store as wire } from '@rackwright/api';
+import {
+  AbortSchema,
+  ClaimSchema,
+  HostState,
+  PoolSchema,
+  store as wire,
+} from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { expect, test } from 'vitest';
 import { Rig } from '../host/testing/rig.ts';

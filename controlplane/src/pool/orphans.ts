@@ -5,7 +5,7 @@
  * Invariant: hosts are read before their pool. A claim that stands by then had its pool in the
  * store before, so that one which is missing afterwards has gone since.
  */
-import { store as wire } from '@rackwright/api';
+import { store as wire } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import type { Entry, StateStore } from '@rackwright/store';
 import { answered, idOf, readShared, sharedRecordOf } from '../records/index.ts';

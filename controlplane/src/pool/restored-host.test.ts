@@ -2,7 +2,7 @@
  * A host that a restored store shows as a pool's, or as nobody's: it may have been given to
  * somebody in the lost stretch, and its pool leaves it alone until a person has looked.
  */
-import { HostState, type Run, RunKind, RunOutcome, RunPhase } from '@rackwright/api';
+import { HostState, type Run, RunKind, RunOutcome, RunPhase } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { explainHost } from '../host/explain/explain.ts';
 import type { HostRequest } from '../host/index.ts';

@@ -20,7 +20,7 @@ import {
   StepState,
   store as wire,
   writeImageStep,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { idOf } from '../records/index.ts';
 import type { GateFacts, GateOrder } from './gate.ts';
 import { digestOf } from './image-name.ts';

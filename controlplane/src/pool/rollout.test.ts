@@ -7,7 +7,7 @@ import {
   RolloutPolicySchema,
   RolloutSlotState,
   type store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { historyOf } from './history.ts';
 import { digest, image, Rollout, seen, startMs } from './rollout.fixture.ts';

@@ -8,7 +8,7 @@
  * 2. Whose slot is for its provision was never in service: it is not out before it runs an image
  *    and then is missed.
  */
-import { RolloutSlotState, RunKind } from '@rackwright/api';
+import { RolloutSlotState, RunKind } from '@rackwright/messages';
 import { heldOf } from './held.ts';
 import { isBroken, isMissed, type SeenHost } from './seen.ts';
 import type { Survey } from './survey.ts';

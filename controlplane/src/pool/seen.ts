@@ -22,7 +22,7 @@ import {
   RunPhase,
   StepState,
   type store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import {
   bmcFaults,
   bmcUnreachable,

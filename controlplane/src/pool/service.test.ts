@@ -11,7 +11,7 @@ import {
   RunPhase,
   RunSchema,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { seededRandom } from '@rackwright/sim';
 import { openMemoryStore, storeKey } from '@rackwright/store';
 import { expect, test } from 'vitest';

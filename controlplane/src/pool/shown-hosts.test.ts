@@ -1,5 +1,5 @@
 /** Each host of a pool as people see it, and those that it does not get. */
-import { HostState } from '@rackwright/api';
+import { HostState } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { image, Rollout, seen } from './rollout.fixture.ts';
 import { shownHosts, shownPool } from './view.ts';

@@ -1,5 +1,5 @@
 /** What the host of a slot is asked for, and when it is not asked any more. */
-import { RolloutSlotState, type RolloutWindow, type store as wire } from '@rackwright/api';
+import { RolloutSlotState, type RolloutWindow, type store as wire } from '@rackwright/messages';
 import { seededRandom } from '@rackwright/sim';
 import { openMemoryStore } from '@rackwright/store';
 import { expect, test } from 'vitest';

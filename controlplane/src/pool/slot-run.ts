@@ -13,7 +13,7 @@ import {
   type Run,
   RunKind,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import type { Revision, StateStore } from '@rackwright/store';
 import { storeKey } from '@rackwright/store';

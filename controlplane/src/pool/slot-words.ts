@@ -1,5 +1,5 @@
 /** What slots and failures say: bounded, and without what stands beside them. Pure. */
-import type { RolloutSlot } from '@rackwright/api';
+import type { RolloutSlot } from '@rackwright/messages';
 
 /** What a slot says: of most hosts of a pool may stand one in its record. */
 const messageCharsMax = 240;

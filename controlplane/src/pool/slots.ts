@@ -34,7 +34,7 @@ import {
   RunPhase,
   type store as wire,
   writeImageStep,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { engineSteps } from '../host/index.ts';
 import { fail, forgive } from './failures.ts';
 import { type GateFacts, needsGate, wantsApproval, whatGateWants } from './gate.ts';

@@ -1,5 +1,5 @@
 /** Everything that a decision about a pool is made of, as it stands in the store now. */
-import { type ImageRegistry, store as wire } from '@rackwright/api';
+import { type ImageRegistry, store as wire } from '@rackwright/messages';
 import type { Entry, StateStore } from '@rackwright/store';
 import { agentAway, fleetKey, whyNothingDestructive } from '../host/index.ts';
 import { answered, readShared, sharedRecordOf } from '../records/index.ts';

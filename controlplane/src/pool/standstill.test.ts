@@ -1,6 +1,6 @@
 /** A rollout that stands still says so by its conditions, and names who or what it waits for. */
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { HostState, RolloutSlotState } from '@rackwright/api';
+import { HostState, RolloutSlotState } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { explainPool } from './explain.ts';
 import { Rollout } from './rollout.fixture.ts';

@@ -13,7 +13,7 @@ import {
   PoolStatusSchema,
   RolloutSlotState,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { type CallOffs, callOffs } from './call-off.ts';
 import { conditionsOf } from './conditions.ts';
 import { healFailures } from './failures.ts';

@@ -19,7 +19,7 @@ import {
   type RolloutSlot,
   type RolloutTarget,
   type store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { failureThreshold, unavailableMax } from './amounts.ts';
 import { attemptsMany } from './failures.ts';
 import {

@@ -19,7 +19,7 @@ import {
   RolloutTargetSchema,
   RunFailureSchema,
   type store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { areSamePlatforms, type PlatformDigests } from '../images/index.ts';
 import { digestOf, imageByDigest } from './image-name.ts';
 import { isHealthyOn, type SeenHost } from './seen.ts';

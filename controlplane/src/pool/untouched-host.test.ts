@@ -12,7 +12,7 @@ import {
   type Run,
   RunKind,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { type Bench, bench, done, failed, inspected, verified } from '../host/testing/bench.ts';
 import { failRun, stepAt } from './failed-run.fixture.ts';

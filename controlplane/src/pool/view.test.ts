@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { RolloutPolicySchema } from '@rackwright/api';
+import { RolloutPolicySchema } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { digest, image, Rollout } from './rollout.fixture.ts';
 import { rolloutPlan, shownPool } from './view.ts';

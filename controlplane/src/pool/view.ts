@@ -14,7 +14,7 @@ import {
   RolloutTargetSchema,
   RunKind,
   type store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { unavailableCount } from './conditions.ts';
 import { needsGate } from './gate.ts';
 import { historyLimitDefault, historyOf } from './history.ts';

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { type RolloutWindow, RolloutWindowSchema } from '@rackwright/api';
+import { type RolloutWindow, RolloutWindowSchema } from '@rackwright/messages';
 import { expect, test, vi } from 'vitest';
 import { opening, windowProblems } from './windows.ts';
 import { momentsOf, wallOf } from './zone.ts';

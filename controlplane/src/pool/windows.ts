@@ -4,7 +4,7 @@
  * Must not: keep anything from ending; a window is about beginning only.
  */
 import { durationMs } from '@bufbuild/protobuf/wkt';
-import type { RolloutWindow } from '@rackwright/api';
+import type { RolloutWindow } from '@rackwright/messages';
 import { dateOf, isZone, momentsOf, wallOf } from './zone.ts';
 
 const dayMs = 86_400_000;

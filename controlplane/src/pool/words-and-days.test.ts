@@ -1,7 +1,7 @@
 /** Days of the calendar, windows as cron writes them, and texts that a record keeps. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { RolloutSlotSchema, RolloutWindowSchema } from '@rackwright/api';
+import { RolloutSlotSchema, RolloutWindowSchema } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { image } from './rollout.fixture.ts';
 import { cut, inShort } from './slot-words.ts';

@@ -1,7 +1,7 @@
 /** Runs that wrote an image, as the ledger and the failures of a pool keep them. Pure. */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { type RolloutSlot, store as wire } from '@rackwright/api';
+import { type RolloutSlot, store as wire } from '@rackwright/messages';
 import { digestOf } from './image-name.ts';
 
 /** A run that wrote an image. */

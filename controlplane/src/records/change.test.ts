@@ -1,6 +1,6 @@
 /** Changes of one record, among others who change it. */
 import { create } from '@bufbuild/protobuf';
-import { store as wire } from '@rackwright/api';
+import { store as wire } from '@rackwright/messages';
 import { seededRandom } from '@rackwright/sim';
 import { type MemoryStoreOptions, openMemoryStore, type StateStore } from '@rackwright/store';
 import { beforeEach, describe, expect, test } from 'vitest';

@@ -9,7 +9,7 @@
  * Must not: decide anything about a record's content.
  */
 import { clone, type DescMessage, equals, type MessageShape } from '@bufbuild/protobuf';
-import { ApiFailure, aborted } from '@rackwright/api';
+import { ApiFailure, aborted } from '@rackwright/messages';
 import { type Kept, type RecordWriter, readRecord, writeRecord } from './record.ts';
 
 /** How often one change may lose against other writers, if it does not say otherwise. */

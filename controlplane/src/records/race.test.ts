@@ -1,6 +1,6 @@
 /** Many writers update one record at once: no update is lost. */
 import { create } from '@bufbuild/protobuf';
-import { store as wire } from '@rackwright/api';
+import { store as wire } from '@rackwright/messages';
 import { seededRandom } from '@rackwright/sim';
 import { openMemoryStore } from '@rackwright/store';
 import fc from 'fast-check';

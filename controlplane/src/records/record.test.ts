@@ -1,6 +1,6 @@
 /** Writes whose outcome the store cannot tell, and stores that do not answer. */
 import { create } from '@bufbuild/protobuf';
-import { ApiFailure, store as wire } from '@rackwright/api';
+import { ApiFailure, store as wire } from '@rackwright/messages';
 import { seededRandom } from '@rackwright/sim';
 import { type MemoryFault, openMemoryStore, type StateStore, StoreError } from '@rackwright/store';
 import { beforeEach, expect, test } from 'vitest';

@@ -9,7 +9,7 @@
  * Must not: decide anything about a record's content.
  */
 import { type DescMessage, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
-import { ApiFailure, unavailable } from '@rackwright/api';
+import { ApiFailure, unavailable } from '@rackwright/messages';
 import {
   type Expected,
   type Revision,

@@ -6,7 +6,7 @@ import {
   toBinary,
 } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { store as wire } from '@rackwright/api';
+import { store as wire } from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore, type StateStore } from '@rackwright/store';

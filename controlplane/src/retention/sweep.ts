@@ -9,7 +9,7 @@
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { store as wire } from '@rackwright/api';
+import { store as wire } from '@rackwright/messages';
 import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
 import type { Entry, StateStore } from '@rackwright/store';
 import { digestOf, foldsOf, type LedgerEntry, type LedgerFold } from '../pool/index.ts';

@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DescMethod } from '@bufbuild/protobuf';
-import { Role } from '@rackwright/api';
+import { Role } from '@rackwright/messages';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { accessTable } from '../access/index.ts';
 import { addSide, type Names, type Side, tokenFor } from './access.fixture.ts';

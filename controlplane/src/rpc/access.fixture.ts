@@ -12,7 +12,7 @@ import {
   HostState,
   type Role,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { nodeClock } from '@rackwright/platform/node';
 import { storeKey } from '@rackwright/store';
 import { preparedHost, putHost } from './prepared.fixture.ts';

@@ -2,7 +2,7 @@
  * Every (state × run × request) through the API of a control plane on loopback: a move, or a
  * refusal that says what to do instead and changes nothing. The answers stand in `answers.txt`.
  */
-import { ApiFailure, HostState, RunKind } from '@rackwright/api';
+import { ApiFailure, HostState, RunKind } from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { expect, test } from 'vitest';
 import {

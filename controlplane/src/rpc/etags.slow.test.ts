@@ -3,7 +3,7 @@
  * A new method is among them by itself.
  */
 import type { DescMethod } from '@bufbuild/protobuf';
-import { Role } from '@rackwright/api';
+import { Role } from '@rackwright/messages';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { idOf } from '../records/index.ts';
 import { addSide, type Names, tokenFor } from './access.fixture.ts';

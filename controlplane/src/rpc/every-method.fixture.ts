@@ -1,6 +1,7 @@
 /** A call of each method that the operators' port serves, by its name: for tests of all of them. */
 import type { DescMethod, DescService } from '@bufbuild/protobuf';
-import { ApiFailure, type Channel, createClient } from '@rackwright/api';
+import { ApiFailure } from '@rackwright/messages';
+import { type Channel, createClient } from '@rackwright/rpc';
 import { trustedSignIn } from '../access/index.ts';
 import { type Names, type Side, specOf } from './access.fixture.ts';
 import { createOperatorServices } from './index.ts';

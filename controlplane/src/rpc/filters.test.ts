@@ -2,13 +2,13 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import {
   WatchRacksResponse_Kind as Kind,
-  operatorClients,
   Role,
   RunKind,
   RunOutcome,
   RunPhase,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
+import { operatorClients } from '@rackwright/rpc';
 import { storeKey } from '@rackwright/store';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { addSide, type Names, tokenFor } from './access.fixture.ts';

@@ -7,12 +7,9 @@ import {
   agent,
   type BoundService,
   CredentialService,
-  createHealthBoard,
-  createReflection,
   DiscoveryService,
   ErasureCertificateService,
   FleetService,
-  type HealthBoard,
   HistoryService,
   HostService,
   PlanService,
@@ -22,7 +19,8 @@ import {
   TemplateService,
   WorkflowBatchService,
   WorkflowService,
-} from '@rackwright/api';
+} from '@rackwright/messages';
+import { createHealthBoard, createReflection, type HealthBoard } from '@rackwright/rpc';
 import {
   actorOf,
   changesSomething,

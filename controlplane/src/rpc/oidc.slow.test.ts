@@ -2,8 +2,9 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { HoldScope, operatorClients, Role } from '@rackwright/api';
+import { HoldScope, Role } from '@rackwright/messages';
 import { nodeWebClient } from '@rackwright/platform/node';
+import { operatorClients } from '@rackwright/rpc';
 import { selfSigned } from '@rackwright/sim/loopback';
 import { exportJWK, SignJWT } from 'jose';
 import { afterAll, beforeAll, expect, test } from 'vitest';

@@ -12,7 +12,6 @@ import {
   HoldScope,
   HostGoal,
   HostState,
-  type OperatorClients,
   PowerAction,
   RerunClass,
   type Run,
@@ -21,8 +20,9 @@ import {
   RunSchema,
   StepState,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { nodeClock } from '@rackwright/platform/node';
+import type { OperatorClients } from '@rackwright/rpc';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { reservedValues } from '../host/index.ts';
 import { idOf } from '../records/index.ts';

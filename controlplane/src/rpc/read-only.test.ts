@@ -3,7 +3,7 @@
  * in the store, whatever it finds there.
  */
 import type { DescMethod } from '@bufbuild/protobuf';
-import { HostState, Role } from '@rackwright/api';
+import { HostState, Role } from '@rackwright/messages';
 import { nodeClock } from '@rackwright/platform/node';
 import { MemoryDisk } from '@rackwright/store';
 import { afterAll, beforeAll, expect, test } from 'vitest';

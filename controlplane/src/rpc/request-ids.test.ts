@@ -11,20 +11,19 @@ import {
   ApiFailure,
   agent,
   ClaimSchema,
-  connect,
   DeletionSchema,
   GoalBackoffSchema,
   HoldSchema,
   HoldScope,
   type Host,
   HostState,
-  operatorClients,
   RunKind,
   ShutdownSchema,
   StepState,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
+import { connect, operatorClients } from '@rackwright/rpc';
 import { openSqliteStore, type StateStore, storeKey } from '@rackwright/store';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { asks, offerAgentStep, preparedHost, putHost, type Situation } from './prepared.fixture.ts';

@@ -1,5 +1,9 @@
 import { create } from '@bufbuild/protobuf';
-import { WatchRacksResponse_Kind as Kind, parseJoinToken, store as wire } from '@rackwright/api';
+import {
+  WatchRacksResponse_Kind as Kind,
+  parseJoinToken,
+  store as wire,
+} from '@rackwright/messages';
 import { nodeRandom } from '@rackwright/platform/node';
 import { storeKey } from '@rackwright/store';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';

@@ -2,16 +2,10 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import {
-  ApiFailure,
-  agent,
-  type Channel,
-  connect,
-  createClient,
-  operatorClients,
-} from '@rackwright/api';
+import { ApiFailure, agent } from '@rackwright/messages';
 import type { Log, LogFields } from '@rackwright/platform';
 import { nodeClock, nodeDisk, nodeRandom } from '@rackwright/platform/node';
+import { type Channel, connect, createClient, operatorClients } from '@rackwright/rpc';
 import {
   type MemoryDisk,
   openMemoryStore,

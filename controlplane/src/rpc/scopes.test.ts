@@ -1,5 +1,6 @@
-import { DeletionMode, HoldScope, operatorClients, Role } from '@rackwright/api';
+import { DeletionMode, HoldScope, Role } from '@rackwright/messages';
 import { nodeClock } from '@rackwright/platform/node';
+import { operatorClients } from '@rackwright/rpc';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { addSide, type Names, specOf, tokenFor } from './access.fixture.ts';
 import { type Fixture, failureOf, startFixture } from './rpc.fixture.ts';

@@ -2,7 +2,7 @@
  * Where a credential may go, by what it says itself: to which BMCs, and for hosts of which racks.
  * Judged again each time that it goes out, for it and the host are two records, which change apart.
  */
-import type { Credential } from '@rackwright/api';
+import type { Credential } from '@rackwright/messages';
 import { idOf } from '../records/index.ts';
 import { liesWithin } from './networks.ts';
 

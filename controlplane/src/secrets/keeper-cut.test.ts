@@ -1,6 +1,6 @@
 /** A change of the key that is cut at each of its writes, before it and after it. */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { store as wire } from '@rackwright/api';
+import { store as wire } from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore, type StateStore } from '@rackwright/store';

@@ -1,6 +1,6 @@
 /** Replicas over one store in memory; a clock that stands still until it is asked to go on. */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { ApiFailure, store as wire } from '@rackwright/api';
+import { ApiFailure, store as wire } from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore, type StateStore } from '@rackwright/store';

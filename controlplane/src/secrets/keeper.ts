@@ -21,7 +21,7 @@ import {
   type SecretsKey,
   SecretsKeySchema,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { type FollowedValues, type Following, followValues } from '../following/index.ts';

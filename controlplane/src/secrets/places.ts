@@ -3,7 +3,7 @@
  * kind of record that is not named here keeps its old key for ever.
  */
 import { clone, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { store as wire } from '@rackwright/api';
+import { store as wire } from '@rackwright/messages';
 import type { Secrets } from './secrets.ts';
 
 /** Records under one prefix of the store. */

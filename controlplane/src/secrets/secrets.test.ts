@@ -1,6 +1,6 @@
 import { createCipheriv } from 'node:crypto';
 import { clone, create } from '@bufbuild/protobuf';
-import { store } from '@rackwright/api';
+import { store } from '@rackwright/messages';
 import { nodeRandom } from '@rackwright/platform/node';
 import { describe, expect, test } from 'vitest';
 import { createSecrets, SecretError, secretsKeyId } from './secrets.ts';

@@ -12,7 +12,7 @@
  */
 import { createHash } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
-import { store } from '@rackwright/api';
+import { store } from '@rackwright/messages';
 import type { Random } from '@rackwright/platform';
 import { keyBytes, nonceBytes, openUnder, sealUnder } from './seal.ts';
 

@@ -1,6 +1,6 @@
 /** How the change of the secrets key stands, in numbers and words. Pure. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { counted, type SecretsKeySchema, verbFor, type store as wire } from '@rackwright/api';
+import { counted, type SecretsKeySchema, verbFor, type store as wire } from '@rackwright/messages';
 import type { KeyUse } from './census.ts';
 import type { Reader } from './keeper.ts';
 

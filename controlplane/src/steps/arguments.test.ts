@@ -1,5 +1,5 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { ArgumentType, agent, type StepArgumentSchema } from '@rackwright/api';
+import { ArgumentType, agent, type StepArgumentSchema } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { argumentProblems, withDefaults } from './arguments.ts';
 import { controlSteps } from './controls.ts';

@@ -5,7 +5,12 @@
  * Must not: repeat the value of an argument that no step takes, for it may be a secret.
  */
 import { create } from '@bufbuild/protobuf';
-import { ArgumentType, type agent, type StepArgument, StepArgumentSchema } from '@rackwright/api';
+import {
+  ArgumentType,
+  type agent,
+  type StepArgument,
+  StepArgumentSchema,
+} from '@rackwright/messages';
 
 export interface ArgumentProblem {
   /** "arguments" or "arguments.NAME" */

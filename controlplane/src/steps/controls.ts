@@ -3,7 +3,7 @@
  * no agent and no runner describes them.
  */
 import { create } from '@bufbuild/protobuf';
-import { ArgumentType, agent, RerunClass, StepArgumentSchema } from '@rackwright/api';
+import { ArgumentType, agent, RerunClass, StepArgumentSchema } from '@rackwright/messages';
 
 /** Longest pause that a list may ask for: one day. */
 const waitSecondsMax = 86_400n;

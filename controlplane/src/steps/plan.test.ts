@@ -7,7 +7,7 @@ import {
   eraseStep,
   FleetSpecSchema,
   RerunClass,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { builtInSteps, cleanPlan, type KnownStep } from './plan.ts';
 

@@ -13,7 +13,7 @@ import {
   eraseMetadataStep,
   eraseStep,
   type FleetSpec,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { describedArguments, isMandatory } from './arguments.ts';
 
 /** Interfaces from first to last among steps of the same priority. */

@@ -1,5 +1,5 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { TemplatePolicySchema } from '@rackwright/api';
+import { TemplatePolicySchema } from '@rackwright/messages';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { commandImageOf, policyProblems, refusalOfReach } from './reach.ts';

@@ -8,7 +8,7 @@
  *    and whole parts of its path. What could be read in two ways is refused.
  */
 import { create } from '@bufbuild/protobuf';
-import { agent, commandStep, type TemplatePolicy, webhookStep } from '@rackwright/api';
+import { agent, commandStep, type TemplatePolicy, webhookStep } from '@rackwright/messages';
 import { isRegistry, isRepository, parseReference } from '@rackwright/oci';
 import { entriesNaming } from '@rackwright/platform';
 import { idOf } from '../records/index.ts';

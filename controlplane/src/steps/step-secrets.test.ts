@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { TemplatePolicySchema } from '@rackwright/api';
+import { TemplatePolicySchema } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { reachProblem } from './reach.ts';
 import { missingSecret, secretUses } from './step-secrets.ts';

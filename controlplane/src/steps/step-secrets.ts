@@ -4,7 +4,7 @@
  * Must not: hold a secret; records and orders name credentials only.
  */
 import { create } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import { idOf } from '../records/index.ts';
 import type { Policy } from './reach.ts';
 

@@ -1,6 +1,6 @@
 /** A batch under any luck of its hosts. */
 import { create } from '@bufbuild/protobuf';
-import { WorkflowRunSchema, WorkflowRunState, store as wire } from '@rackwright/api';
+import { WorkflowRunSchema, WorkflowRunState, store as wire } from '@rackwright/messages';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { foldBatch, hasTurn, hostsAtTurn, isOver, type Turn } from './batch-rules.ts';

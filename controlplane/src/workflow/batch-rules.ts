@@ -16,7 +16,7 @@ import {
   type WorkflowRun,
   WorkflowRunState,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { idOf } from '../records/index.ts';
 import { type WorkflowId, workflowRunName } from './names.ts';
 

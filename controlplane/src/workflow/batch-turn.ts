@@ -12,7 +12,7 @@ import {
   WorkflowRunState,
   WorkflowSpecSchema,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { isInUseOf } from '../host/index.ts';
 import { hasApplied, untilWritten, writeRecord } from '../records/index.ts';
 import { type Turn, workflowIdOf } from './batch-rules.ts';

@@ -6,7 +6,7 @@
  * another replica, gives no host a second one and lets no more go at once than may.
  */
 import { equals } from '@bufbuild/protobuf';
-import { ApiFailure, store as wire } from '@rackwright/api';
+import { ApiFailure, store as wire } from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
 import type { Entry } from '@rackwright/store';
 import type { Follower, Following } from '../following/index.ts';

@@ -10,7 +10,7 @@ import {
   RunSchema,
   WorkflowRunState,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { useOf } from '../host/index.ts';

@@ -16,7 +16,7 @@ import {
   type WorkflowRun,
   WorkflowRunState,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { heldBy, isInUseOf, type PendingWait } from '../host/index.ts';
 import { parseWorkflowRunName, type WorkflowId, workflowName } from './names.ts';
 import {

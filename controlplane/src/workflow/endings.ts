@@ -1,6 +1,11 @@
 /** Cancelling a run, and deleting a workflow. */
 import { fromBinary } from '@bufbuild/protobuf';
-import { failedPrecondition, RunPhase, WorkflowRunState, store as wire } from '@rackwright/api';
+import {
+  failedPrecondition,
+  RunPhase,
+  WorkflowRunState,
+  store as wire,
+} from '@rackwright/messages';
 import type { Requester } from '../host/index.ts';
 import { answered, deleteRecord, hasApplied, untilWritten, writeRecord } from '../records/index.ts';
 import { carrierOf } from './decide.ts';

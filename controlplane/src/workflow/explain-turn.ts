@@ -7,7 +7,7 @@ import {
   ExplanationSchema,
   WorkflowRunState,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { StateStore } from '@rackwright/store';
 import { idOf, readShared } from '../records/index.ts';
 import { hostsAtTurn, isOver } from './batch-rules.ts';

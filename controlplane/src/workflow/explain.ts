@@ -10,7 +10,7 @@ import {
   type WorkflowRun,
   WorkflowRunState,
   type store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { explainEndedRun, howItEnded, type PendingWait, type UsualTimes } from '../host/index.ts';
 import { type WorkflowId, workflowName } from './names.ts';
 import { latestRun } from './record.ts';

@@ -1,7 +1,7 @@
 /** Who holds a host, so that a second start is refused with its name. */
 import { fromBinary, toJson } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
-import { type HostRefusalName, WorkflowRunState, store as wire } from '@rackwright/api';
+import { type HostRefusalName, WorkflowRunState, store as wire } from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { answered } from '../records/index.ts';
 import { carrierOf, holderText } from './decide.ts';

@@ -12,7 +12,7 @@
  */
 import { equals } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { RunPhase, WorkflowRunState, store as wire } from '@rackwright/api';
+import { RunPhase, WorkflowRunState, store as wire } from '@rackwright/messages';
 import type { Clock, Log, Random } from '@rackwright/platform';
 import { type Change, type Entry, type StateStore, storeKey } from '@rackwright/store';
 import type { Follower, Following } from '../following/index.ts';

@@ -1,6 +1,6 @@
 /** Workflow runs that are looked at before they are started, and started by their plan. */
 import { create, fromBinary } from '@bufbuild/protobuf';
-import { type Host, hostRefused, WorkflowSpecSchema, store as wire } from '@rackwright/api';
+import { type Host, hostRefused, WorkflowSpecSchema, store as wire } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import type { Requester } from '../host/index.ts';
 import { answered, hasApplied, untilWritten, writeRecord } from '../records/index.ts';

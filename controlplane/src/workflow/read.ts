@@ -1,5 +1,5 @@
 /** Reading a workflow together with the host that it belongs to. */
-import { notFound, store as wire } from '@rackwright/api';
+import { notFound, store as wire } from '@rackwright/messages';
 import type { Random } from '@rackwright/platform';
 import { type Expected, type Revision, type StateStore, storeKey } from '@rackwright/store';
 import type { Hosts } from '../host/index.ts';

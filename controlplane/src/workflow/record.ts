@@ -24,7 +24,7 @@ import {
   WorkflowRunState,
   WorkflowStatusSchema,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { PendingWait } from '../host/index.ts';
 import { withApplied } from '../records/index.ts';
 import type { WorkflowId } from './names.ts';

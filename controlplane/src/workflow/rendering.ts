@@ -1,5 +1,5 @@
 /** A workflow's template, rendered for one run of it on one host. Pure. */
-import type { Host, WorkflowRun, store as wire } from '@rackwright/api';
+import type { Host, WorkflowRun, store as wire } from '@rackwright/messages';
 import {
   type Problem,
   parseTemplate,

@@ -17,7 +17,7 @@ import {
   type WorkflowSpec,
   WorkflowSpecSchema,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { randomId } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { type Requester, useOf } from '../host/index.ts';

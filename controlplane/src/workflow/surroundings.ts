@@ -1,6 +1,6 @@
 /** Gathers what a decision about one workflow follows from. */
 import { fromBinary } from '@bufbuild/protobuf';
-import { type Run, store as wire } from '@rackwright/api';
+import { type Run, store as wire } from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { readPlan } from '../plan/index.ts';
 import { answered, readShared } from '../records/index.ts';

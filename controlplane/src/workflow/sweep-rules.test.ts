@@ -9,7 +9,7 @@ import {
   RunSchema,
   WorkflowRunState,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { runsKeptMax } from './record.ts';
 import { finishedToRemove, runsToDrop } from './sweep-rules.ts';

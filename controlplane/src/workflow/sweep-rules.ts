@@ -13,7 +13,7 @@ import {
   RunPhase,
   WorkflowRunState,
   type store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { presentRun } from './decide.ts';
 import { hostRunOf, keptRuns, runsKeptMax } from './record.ts';
 

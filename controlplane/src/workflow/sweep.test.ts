@@ -1,6 +1,6 @@
 /** What the sweeper never takes: anything of a host that is there, whatever it was told of it. */
 import { create, toBinary } from '@bufbuild/protobuf';
-import { store as wire } from '@rackwright/api';
+import { store as wire } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
 import { type Change, type Entry, openMemoryStore, type StateStore } from '@rackwright/store';

@@ -14,7 +14,13 @@
  *    in `passesToAll` passes, a page at a time.
  */
 import { fromBinary } from '@bufbuild/protobuf';
-import { type Run, RunKind, RunOutcome, WorkflowRunState, store as wire } from '@rackwright/api';
+import {
+  type Run,
+  RunKind,
+  RunOutcome,
+  WorkflowRunState,
+  store as wire,
+} from '@rackwright/messages';
 import type { Cancel } from '@rackwright/platform';
 import { type Entry, type Revision, storeKey } from '@rackwright/store';
 import type { Follower, Following } from '../following/index.ts';

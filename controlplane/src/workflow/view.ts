@@ -10,7 +10,7 @@ import {
   WorkflowSchema,
   WorkflowStatusSchema,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { readRecord } from '../records/index.ts';
 import { carrierOf, carries, presentRun } from './decide.ts';

@@ -13,7 +13,7 @@
  *    without it.
  */
 import { create } from '@bufbuild/protobuf';
-import { Masking, maskText, StepExitSchema } from '@rackwright/api';
+import { Masking, maskText, StepExitSchema } from '@rackwright/messages';
 import type { Clock, Log, WebAnswer, WebClient, WebRequest } from '@rackwright/platform';
 import { entriesNaming } from '@rackwright/platform';
 import type { CallOutput, CallResult, CallWebhook, WebhookOrder } from '../host/index.ts';

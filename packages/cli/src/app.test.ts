@@ -2,7 +2,6 @@ import { generateKeyPairSync } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { create, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, StorageDeviceSchema, Transport } from '@rackwright/api';
 import {
   buildManifest,
   buildRevocation,
@@ -11,6 +10,7 @@ import {
   signBytes,
   statementSha256,
 } from '@rackwright/erasure';
+import { agent, StorageDeviceSchema, Transport } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { exitCodes, exitCodeWords } from './failure.ts';
 import { runOver } from './world.fixture.ts';

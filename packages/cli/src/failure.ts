@@ -1,6 +1,7 @@
 /** What a person sees when something goes wrong, and the exit code that a script sees. */
-import { type ApiError, ApiFailure, counted, verbFor } from '@rackwright/api';
+
 import type { CertificateStatus } from '@rackwright/erasure';
+import { type ApiError, ApiFailure, counted, verbFor } from '@rackwright/messages';
 import type { OciError, OciFailureKind } from '@rackwright/oci';
 import { clean } from './output/text.ts';
 

@@ -1,4 +1,4 @@
-import { BmcProtocol, ShutdownMode } from '@rackwright/api';
+import { BmcProtocol, ShutdownMode } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { parseManifest } from './manifest.ts';
 

@@ -23,7 +23,7 @@ import {
   ShutdownMode,
   type ShutdownPolicy,
   ShutdownPolicySchema,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { isMap, isScalar, isSeq, type Node, type YAMLMap } from 'yaml';
 import { parseEndpoint } from './commands/host/spec.ts';
 import { writtenAs, YamlText } from './files/yaml.ts';

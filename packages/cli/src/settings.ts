@@ -5,8 +5,9 @@
  *     tokenFile: /home/me/rackwright.token
  *     caFile: /home/me/rackwright-ca.pem
  */
-import { type CallOptions, type Channel, connect } from '@rackwright/api';
+
 import { ConfigReader } from '@rackwright/platform';
+import { type CallOptions, type Channel, connect } from '@rackwright/rpc';
 import { parse } from 'yaml';
 import { UsageError } from './failure.ts';
 import type { World } from './world.ts';

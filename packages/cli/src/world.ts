@@ -1,7 +1,7 @@
 /** What the command needs of the machine; `main.ts` gives the real one, tests their own. */
 
-import type { Channel, ConnectOptions } from '@rackwright/api';
 import type { Clock, WebClient } from '@rackwright/platform';
+import type { Channel, ConnectOptions } from '@rackwright/rpc';
 import type { CommandContext } from '@stricli/core';
 
 export interface World {

@@ -4,7 +4,7 @@
  */
 
 import { readFileSync } from 'node:fs';
-import { counted } from '@rackwright/api';
+import { counted } from '@rackwright/messages';
 import { type Fleet, planFleet } from './fleet.ts';
 import type { DemoOptions } from './options.ts';
 import { makeFolder, removeStaleFolders } from './site/folder.ts';

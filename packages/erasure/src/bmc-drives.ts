@@ -8,7 +8,7 @@
  *    gap. RAID volumes are the exception: how many drives stand behind one, nobody says.
  * B3 Two serial numbers that both say something and differ are two disks, whatever else is equal.
  */
-import type { StorageSign } from '@rackwright/api';
+import type { StorageSign } from '@rackwright/messages';
 import { type DeviceFacts, deviceIdentity, type Transport } from './facts.ts';
 import { meaningfulSerial } from './identity.ts';
 

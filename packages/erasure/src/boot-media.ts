@@ -1,5 +1,5 @@
 /** Media that a host boots the runner from: known by their whole content, and left alone. Pure. */
-import type { BootMedium as Wire } from '@rackwright/api';
+import type { BootMedium as Wire } from '@rackwright/messages';
 import type { DeviceFacts, Transport } from './facts.ts';
 
 /** As an order and a policy name it. */

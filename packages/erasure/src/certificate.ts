@@ -8,7 +8,7 @@
  * from the evidence alone, by `derivedFields` and `derivedHost`.
  */
 import { fromBinary } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import { derivedFields, derivedHost } from './derived.ts';
 import { ShapeError } from './shape.ts';
 import { sha256Hex } from './signature.ts';

@@ -1,6 +1,6 @@
 /** What lies on a limit, and right behind it. */
 import { create } from '@bufbuild/protobuf';
-import { VerificationPolicySchema } from '@rackwright/api';
+import { VerificationPolicySchema } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { regionSeed, seedBytesMax, seedBytesMin } from './challenge.ts';
 import { startCoverage } from './coverage.ts';

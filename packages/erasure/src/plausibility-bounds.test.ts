@@ -1,7 +1,7 @@
 /** The last outcome that is plausible, and the first that is not. */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, MediaType, StorageDeviceSchema } from '@rackwright/api';
+import { agent, MediaType, StorageDeviceSchema } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import {
   describeImplausible,

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, MediaType, StorageDeviceSchema } from '@rackwright/api';
+import { agent, MediaType, StorageDeviceSchema } from '@rackwright/messages';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {

@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { InventorySchema, type StorageSignKind } from '@rackwright/api';
+import { InventorySchema, type StorageSignKind } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import type { DeviceFacts } from './facts.ts';
 import { decideSigns, describeGap, type SignKind, type StorageSign, signGaps } from './signs.ts';

@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { agent, StorageDeviceSchema } from '@rackwright/api';
+import { agent, StorageDeviceSchema } from '@rackwright/messages';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { certificateOf, certify, evidence, newKey, trustPem } from './certificate.fixture.ts';

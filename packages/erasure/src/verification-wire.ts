@@ -3,7 +3,7 @@
  * undefined: an order then reads everything, and evidence proves nothing (R8).
  */
 import { create } from '@bufbuild/protobuf';
-import { agent, type VerificationPolicy as WirePolicy } from '@rackwright/api';
+import { agent, type VerificationPolicy as WirePolicy } from '@rackwright/messages';
 import type { Verification } from './challenge.ts';
 import { defaultVerificationPolicy, type VerificationPolicy } from './verification.ts';
 

@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { agent, VerificationPolicySchema } from '@rackwright/api';
+import { agent, VerificationPolicySchema } from '@rackwright/messages';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { blockBytes, planChallenge, type Verification } from './challenge.ts';

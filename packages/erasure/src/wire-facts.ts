@@ -17,7 +17,7 @@ import {
   MediaType as WireMediaType,
   SecurityState as WireSecurityState,
   WriteCache as WireWriteCache,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type {
   CapacityFacts,
   DeviceFacts,

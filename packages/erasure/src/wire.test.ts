@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { agent, Transport as WireTransport } from '@rackwright/api';
+import { agent, Transport as WireTransport } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { type DeviceFacts, type MediaType, transports, type WriteCache } from './facts.ts';
 import { erasureMethods } from './method.ts';

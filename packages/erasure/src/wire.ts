@@ -11,7 +11,7 @@ import {
   StorageDeviceSchema,
   type SystemIdentity,
   Transport as WireTransport,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { type DeviceFacts, type NvmeFacts, type Transport, transports } from './facts.ts';
 import type { MachineWitness } from './identity.ts';
 import type { ErasureMethod } from './method.ts';

@@ -1,5 +1,5 @@
 import { create, toBinary } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { boundResult, boundText } from './bounds.ts';

@@ -2,7 +2,7 @@
  * The six results of DESIGN §3 as one closed union. An attempt ends with exactly one of four; the
  * other two may come any number of times and are never acknowledged.
  */
-import type { agent, FailureDetails, FailureName, TransientName } from '@rackwright/api';
+import type { agent, FailureDetails, FailureName, TransientName } from '@rackwright/messages';
 
 /** Why something is in the way. */
 export const conflictReasons = ['locked', 'invalidState', 'duplicate', 'fault', 'frozen'] as const;

@@ -6,7 +6,7 @@ import {
   failureNames,
   type TransientCause,
   transientNames,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { conflictReasons, type Result } from './result.ts';

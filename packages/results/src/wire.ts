@@ -14,7 +14,7 @@ import {
   failureTypeOf,
   transientCauseOf,
   transientNameOf,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { Complete, ConflictReason, Failed, Result } from './result.ts';
 
 /** A report that must not be acted on (R8); `problem` names the field and what it lacks. */

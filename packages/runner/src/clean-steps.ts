@@ -1,5 +1,5 @@
 /** How the runner carries out each step of a clean. One without a row does not compile. */
-import { type CleanStepName, eraseMetadataStep, eraseStep } from '@rackwright/api';
+import { type CleanStepName, eraseMetadataStep, eraseStep } from '@rackwright/messages';
 import { eraseDevices, eraseDevicesMetadata } from './erase/step.ts';
 import type { Step } from './step.ts';
 

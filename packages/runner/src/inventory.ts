@@ -1,8 +1,8 @@
 /** What the machine is made of, as one message. Takes facts, decides nothing about them. */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { type Inventory, InventorySchema } from '@rackwright/api';
 import { type BootMedium, storageDeviceOf, storageSignToWire } from '@rackwright/erasure';
+import { type Inventory, InventorySchema } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import type { BlockDevices } from './block-devices.ts';
 import { withContent } from './boot-media.ts';

@@ -1,6 +1,6 @@
 /** The machine that the runner runs on, apart from its disks. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import type { CpuSchema, NetworkInterfaceSchema, SystemIdentity } from '@rackwright/api';
+import type { CpuSchema, NetworkInterfaceSchema, SystemIdentity } from '@rackwright/messages';
 import type { Architecture } from '@rackwright/oci';
 
 export interface Machine {

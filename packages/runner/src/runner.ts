@@ -8,7 +8,7 @@
  * 3. A lost connection never touches a step that is at work.
  */
 import { create } from '@bufbuild/protobuf';
-import { type agent, runner } from '@rackwright/api';
+import { type agent, runner } from '@rackwright/messages';
 import {
   type Clock,
   type CrashPoint,

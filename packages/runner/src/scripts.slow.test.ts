@@ -7,7 +7,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
-import { agent, runner } from '@rackwright/api';
+import { agent, runner } from '@rackwright/messages';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { bootToken, type RunnerProcess, startRunner } from './process.fixture.ts';
 import { startTestAgent, type TestAgent } from './test-agent.ts';

@@ -1,6 +1,6 @@
 /** What a step of the runner is: a description, and a function from an order to its end. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import type { agent, runner } from '@rackwright/api';
+import type { agent, runner } from '@rackwright/messages';
 import type { Clock, CrashPoint, Log } from '@rackwright/platform';
 import type { Complete, Failed, RetryAfter } from '@rackwright/results';
 import type { BlockDevices } from './block-devices.ts';

@@ -12,11 +12,11 @@ import {
   SubjectAlternativeNameExtension,
   X509CertificateGenerator,
 } from '@peculiar/x509';
-import type { agent } from '@rackwright/api';
-import { bind, runner, serve, sha256Hex } from '@rackwright/api';
+import { type agent, bind, runner, sha256Hex } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { type Result, resultFromWire } from '@rackwright/results';
+import { serve } from '@rackwright/rpc';
 
 export const silentLog: Log = {
   debug: () => {},

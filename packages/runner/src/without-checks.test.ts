@@ -1,8 +1,8 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { eraseStep, verifyErasedStep } from '@rackwright/api';
 import { blockBytes, type DeviceFacts } from '@rackwright/erasure';
+import { eraseStep, verifyErasedStep } from '@rackwright/messages';
 import { nodeClock } from '@rackwright/platform/node';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { BlockDevices } from './block-devices.ts';

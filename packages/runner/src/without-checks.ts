@@ -4,8 +4,9 @@
  *
  * 1. What is taken away is taken from around a step: no step has a branch for it.
  */
-import { verifyErasedStep } from '@rackwright/api';
+
 import { blockBytes, type DeviceFacts } from '@rackwright/erasure';
+import { verifyErasedStep } from '@rackwright/messages';
 import type { BlockDevices, HeldDevice, OpenRegion } from './block-devices.ts';
 import { DeviceError } from './block-devices.ts';
 import type { Step, StepContext } from './step.ts';

@@ -2,7 +2,7 @@
  * What steps can do: for each action its field, what goes with it, and the arguments that the
  * engine gets.
  */
-import { commandStep, fileStep, RerunClass, scriptStep, webhookStep } from '@rackwright/api';
+import { commandStep, fileStep, RerunClass, scriptStep, webhookStep } from '@rackwright/messages';
 import {
   argumentName,
   base64Problem,

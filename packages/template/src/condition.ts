@@ -1,5 +1,5 @@
 /** What is left of a condition when the turn of its step comes. */
-import { StepState } from '@rackwright/api';
+import { StepState } from '@rackwright/messages';
 import { evaluate, type Known } from './expression/evaluate.ts';
 import { parseExpression } from './expression/parse.ts';
 import type { stepStates } from './expression/references.ts';

@@ -1,4 +1,4 @@
-import { RerunClass, StepState } from '@rackwright/api';
+import { RerunClass, StepState } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { host, scopeOf } from './hosts.fixture.ts';
 import { conditionHolds, parseTemplate, renderTemplate } from './index.ts';

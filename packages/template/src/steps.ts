@@ -1,5 +1,5 @@
 /** Steps and handlers: what every step has, and the action that it is. */
-import { RerunClass } from '@rackwright/api';
+import { RerunClass } from '@rackwright/messages';
 import { type ActionKind, actionNames, actions, besideNames, type ReadAction } from './actions.ts';
 import { durationProblem, secondsOf } from './duration.ts';
 import { typeOf } from './expression/check.ts';

@@ -1,5 +1,5 @@
 /** The parser throws nothing, positions are in the source, the same is rendered each time. */
-import { StepState } from '@rackwright/api';
+import { StepState } from '@rackwright/messages';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { evaluate } from './expression/evaluate.ts';

@@ -1,5 +1,5 @@
 /** What goes into and comes out of templates. */
-import type { ArgumentType, RerunClass, StepState } from '@rackwright/api';
+import type { ArgumentType, RerunClass, StepState } from '@rackwright/messages';
 import type { Expression } from './expression/syntax.ts';
 import type { TextTemplate } from './text.ts';
 

@@ -1,5 +1,5 @@
 /** Variables: how they are declared, and what they are when a template is rendered. */
-import { ArgumentType } from '@rackwright/api';
+import { ArgumentType } from '@rackwright/messages';
 import { secondsOf } from './duration.ts';
 import type { Known, Lookup } from './expression/evaluate.ts';
 import type { Surroundings } from './expression/references.ts';

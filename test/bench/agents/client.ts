@@ -2,7 +2,7 @@
  * The agents' side of the benchmark, a process of its own: does what its parent asks by IPC, one
  * thing after another, and answers each with what it came to.
  */
-import { connect } from '@rackwright/api';
+import { connect } from '@rackwright/rpc';
 import { Fleet } from './fleet.ts';
 import { type FloodPorts, flood } from './flood.ts';
 import { type Credentials, enrol } from './lean-agent.ts';

@@ -3,7 +3,7 @@
  * how long things took.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { agent } from '@rackwright/api';
+import type { agent } from '@rackwright/messages';
 import { type Credentials, LeanStream, type Message } from './lean-agent.ts';
 
 /** Default of `SessionTiming`. */

@@ -15,7 +15,7 @@ import { connect as dialTcp, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as dialTls } from 'node:tls';
 import { create, toBinary } from '@bufbuild/protobuf';
-import { agent, signCertificateProof } from '@rackwright/api';
+import { agent, signCertificateProof } from '@rackwright/messages';
 
 export interface FloodPorts {
   readonly agents: number;

@@ -6,7 +6,8 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync, randomBytes } f
 import { type ClientHttp2Session, type ClientHttp2Stream, connect as dial } from 'node:http2';
 import { connect as dialTls, type TLSSocket } from 'node:tls';
 import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
-import { agent, type Channel, createClient, signCertificateProof } from '@rackwright/api';
+import { agent, signCertificateProof } from '@rackwright/messages';
+import { type Channel, createClient } from '@rackwright/rpc';
 
 export interface Credentials {
   readonly rackId: string;

@@ -10,7 +10,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs, promisify } from 'node:util';
-import { connect, HostState, operatorClients, WatchHostsResponse_Kind } from '@rackwright/api';
+import { HostState, WatchHostsResponse_Kind } from '@rackwright/messages';
+import { connect, operatorClients } from '@rackwright/rpc';
 import { freePorts } from '@rackwright/sim/loopback';
 import { installedArguments } from '../installed.ts';
 

@@ -8,15 +8,15 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   ApiFailure,
   InventorySchema,
-  type OperatorClients,
   RunKind,
   RunOutcome,
   RunPhase,
   RunSchema,
   StepState,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
+import type { OperatorClients } from '@rackwright/rpc';
 import { openSqliteStore, storeKey } from '@rackwright/store';
 
 /** Creations, and writes, under way at once. */

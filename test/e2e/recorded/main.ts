@@ -32,7 +32,7 @@ const oldStartMs = 20_000;
 /** Runs in the older tree, with its own parts; what it imports has not changed since 2767d96. */
 const driver = `
 import { execFileSync } from 'node:child_process';
-import { HostState } from '@rackwright/api';
+import { HostState } from '@rackwright/messages';
 import { diskLog } from './machines.ts';
 import { eventually, Rack } from './rack.ts';
 

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import { type BlockDevices, eraseDevices } from '@rackwright/runner';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { eraseEverything } from '../../erase-order.ts';

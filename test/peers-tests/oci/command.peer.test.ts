@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import { BlobCache, type BootServices, Images, startBoot } from '@rackwright/agent';
 import { quietLog } from '@rackwright/agent/testing';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import { plainBlobs } from '@rackwright/oci';
 import {
   type ImageOptions,

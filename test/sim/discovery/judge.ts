@@ -16,7 +16,7 @@ import {
   type ExpectedHost,
   HostState,
   store,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { isWrite } from '../drives.ts';
 import { type JudgedHost, type JudgeParts, machineOf } from '../judged.ts';
 import type { SimMachine } from '../machine.ts';

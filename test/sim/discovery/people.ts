@@ -4,7 +4,7 @@
  * some worlds somebody floods the rack with addresses, or netboots as another machine each time.
  */
 import { fromBinary } from '@bufbuild/protobuf';
-import { type DiscoveredMachine, store } from '@rackwright/api';
+import { type DiscoveredMachine, store } from '@rackwright/messages';
 import { askGate, type SimMachine } from '../machine.ts';
 import { ask, type Counter, counterOf } from '../operators/counter.ts';
 import { addressOf, keptHosts } from '../operators/records.ts';

@@ -9,7 +9,7 @@ import {
   PowerCycleCheck,
   PowerMismatchPolicy,
   ShutdownMode,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { bmcPassword } from '../bmc.ts';
 import type { SimMachine } from '../machine.ts';
 import { imageReferenceOf } from '../pools/registry.ts';

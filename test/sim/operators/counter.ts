@@ -2,25 +2,24 @@
  * Where operators ask: the production services of one replica, called in process, and the
  * production command over the same services.
  */
+
+import { runCli, type World } from '@rackwright/cli';
+import { createOperatorServices, FleetView, trustedSignIn } from '@rackwright/controlplane';
 import {
   AbandonedResourceService,
   type ApiError,
   ApiFailure,
-  type Channel,
   CredentialService,
-  createClient,
   DiscoveryService,
   FleetService,
   HostService,
-  localChannel,
   PoolService,
   RackService,
   TemplateService,
   WorkflowBatchService,
   WorkflowService,
-} from '@rackwright/api';
-import { runCli, type World } from '@rackwright/cli';
-import { createOperatorServices, FleetView, trustedSignIn } from '@rackwright/controlplane';
+} from '@rackwright/messages';
+import { type Channel, createClient, localChannel } from '@rackwright/rpc';
 import type { Replica, WorldView } from '../view.ts';
 import { simSecrets } from './secrets.ts';
 

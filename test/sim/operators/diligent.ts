@@ -6,7 +6,7 @@
  *    do; every line can be acted on, and doing what they say makes the host move.
  */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import type { Explanation } from '@rackwright/api';
+import type { Explanation } from '@rackwright/messages';
 import type { Replica, WorldView } from '../view.ts';
 import { ask, counterOf } from './counter.ts';
 import { understand } from './errands.ts';

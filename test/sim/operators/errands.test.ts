@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
-import { BmcProtocol, failureNames, store } from '@rackwright/api';
 import { adviceFor } from '@rackwright/controlplane/testing';
+import { BmcProtocol, failureNames, store } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { understand } from './errands.ts';
 

@@ -7,7 +7,7 @@
  * O3 No call ends as an error of ours.
  */
 import { fromBinary } from '@bufbuild/protobuf';
-import { store as wire } from '@rackwright/api';
+import { store as wire } from '@rackwright/messages';
 import type { SimMachine } from '../machine.ts';
 import type { Replica, WorldView } from '../view.ts';
 import { actsOfAuthors } from '../workflows/acts.ts';

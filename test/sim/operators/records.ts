@@ -7,7 +7,7 @@ import {
   type HostStatus,
   RunPhase,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { SimMachine } from '../machine.ts';
 import type { WorldView } from '../view.ts';
 

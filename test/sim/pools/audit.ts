@@ -4,7 +4,7 @@
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { type DeployHistoryEntry, store as wire } from '@rackwright/api';
+import { type DeployHistoryEntry, store as wire } from '@rackwright/messages';
 import { ask, counterOf } from '../operators/counter.ts';
 import { keptHosts } from '../operators/records.ts';
 import type { WorldView } from '../view.ts';

@@ -3,7 +3,7 @@
  * long enough to be taken out. Under a policy that the seed chooses.
  */
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import type { PoolSpecSchema, store as wire } from '@rackwright/api';
+import type { PoolSpecSchema, store as wire } from '@rackwright/messages';
 import type { WorldView } from '../view.ts';
 import { gateUrl } from './gate-hook.ts';
 import { goodImages, imageReferenceOf } from './registry.ts';

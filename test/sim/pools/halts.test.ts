@@ -1,6 +1,6 @@
 /** A halt that is lifted by a host that leaves is found; one that comes back lifts it. */
 import { create } from '@bufbuild/protobuf';
-import { store } from '@rackwright/api';
+import { store } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { HaltRule } from './halts.ts';
 import { digestOfImage, imageReferenceOf } from './registry.ts';

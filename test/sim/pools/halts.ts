@@ -1,5 +1,5 @@
 /** The judge's rule P7 about halts, by what pools' records said as they were written. */
-import type { RolloutSlot, store } from '@rackwright/api';
+import type { RolloutSlot, store } from '@rackwright/messages';
 
 export class HaltRule {
   readonly #found: (rule: string, text: string) => void;

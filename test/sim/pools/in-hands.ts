@@ -1,6 +1,6 @@
 /** Whom a person works on, by the host's record as it was before a pool began something there. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { HostState, RunKind, RunOutcome, type store } from '@rackwright/api';
+import { HostState, RunKind, RunOutcome, type store } from '@rackwright/messages';
 
 /** "is in rescue"; undefined: nobody does. */
 export function inHands(before: store.HostRecord | undefined, pool: string): string | undefined {

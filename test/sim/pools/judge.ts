@@ -33,7 +33,7 @@ import {
   RunOutcome,
   RunPhase,
   store,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { type JudgedHost, type JudgeParts, machineOf } from '../judged.ts';
 import type { ImageEvent, SimMachine } from '../machine.ts';
 import { HaltRule } from './halts.ts';

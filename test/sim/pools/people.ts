@@ -4,7 +4,13 @@
  * pool can come to rest: nothing is paused or waits for them, and a good image is wanted.
  */
 import { fromBinary } from '@bufbuild/protobuf';
-import { HostState, PowerAction, RolloutSlotState, RunPhase, store as wire } from '@rackwright/api';
+import {
+  HostState,
+  PowerAction,
+  RolloutSlotState,
+  RunPhase,
+  store as wire,
+} from '@rackwright/messages';
 import { ask, type Counter, counterOf } from '../operators/counter.ts';
 import { keptHosts } from '../operators/records.ts';
 import type { WorldView } from '../view.ts';

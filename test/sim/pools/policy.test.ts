@@ -1,6 +1,12 @@
 /** Each rule about when a pool takes a host finds what breaks it, and nothing else. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { HostState, type PoolSpecSchema, RolloutSlotState, RunKind, store } from '@rackwright/api';
+import {
+  HostState,
+  type PoolSpecSchema,
+  RolloutSlotState,
+  RunKind,
+  store,
+} from '@rackwright/messages';
 import { EventHeap } from '@rackwright/sim';
 import { expect, test } from 'vitest';
 import { GateBook } from './gate-hook.ts';

@@ -24,7 +24,7 @@ import {
   type RolloutTarget,
   RunKind,
   type store,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { WorldView } from '../view.ts';
 import { digestOf } from './untouched.ts';
 import { isOpenAt } from './windows.ts';

@@ -10,7 +10,7 @@ import {
   RunOutcome,
   RunPhase,
   type store,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 
 interface Parts {
   /** Whether a disk was written by this deployment, "HOST-UID/RUN DIGEST". */

@@ -15,7 +15,7 @@ import {
   type WorkflowBatchHost,
   type WorkflowRun,
   WorkflowRunState,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { JudgeParts } from '../judged.ts';
 
 /** Who starts a run may have looked at its batch so long before: it may be suspended. */

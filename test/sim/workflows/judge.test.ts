@@ -1,6 +1,6 @@
 /** What the judge of workflows makes of a store that went back. */
 import { create, toBinary } from '@bufbuild/protobuf';
-import { RunKind, RunPhase, store } from '@rackwright/api';
+import { RunKind, RunPhase, store } from '@rackwright/messages';
 import { EventHeap } from '@rackwright/sim';
 import { expect, test } from 'vitest';
 import { WorkflowJudge } from './judge.ts';

@@ -28,7 +28,7 @@ import {
   type WorkflowRun,
   WorkflowRunSchema,
   WorkflowRunState,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { JudgedHost, JudgeParts } from '../judged.ts';
 import type { WorldView } from '../view.ts';
 import type { WorkEvent } from './programs.ts';

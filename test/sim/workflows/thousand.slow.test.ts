@@ -3,14 +3,14 @@
  * simulated time: what it costs is counted, and printed for people.
  */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { reservedValues } from '@rackwright/controlplane';
 import {
   HostGoal,
   HostSpecSchema,
   HostState,
   WorkflowRunState,
   store as wire,
-} from '@rackwright/api';
-import { reservedValues } from '@rackwright/controlplane';
+} from '@rackwright/messages';
 import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
 import { openMemoryStore } from '@rackwright/store';
 import { expect, test } from 'vitest';

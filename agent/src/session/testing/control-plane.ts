@@ -4,7 +4,7 @@
  * It speaks the real messages, as bytes.
  */
 import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import { type Result, resultFromWire, type Unsupported } from '@rackwright/results';
 import type { Connection, Transport, TransportHandlers } from '../transport.ts';
 import type { TestClock } from './clock.ts';

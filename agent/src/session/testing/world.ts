@@ -4,7 +4,7 @@
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import type { Clock, Log, Random } from '@rackwright/platform';
 import type { FinalResult } from '@rackwright/results';
 import { Journal } from '../../journal/index.ts';

@@ -1,6 +1,6 @@
 /** How the agent shall reach a host's BMC: a narrow copy of the spec, never the secret. Pure. */
 import { create } from '@bufbuild/protobuf';
-import { agent, type BmcEndpoint, type BmcIdentity } from '@rackwright/api';
+import { agent, type BmcEndpoint, type BmcIdentity } from '@rackwright/messages';
 import { protocolOf } from './protocols.ts';
 
 /** `identity`: as the last verify proved it; pins the certificate where the spec names none. */

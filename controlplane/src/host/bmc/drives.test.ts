@@ -7,7 +7,7 @@ import {
   HostGoal,
   StorageSignKind,
   StorageSource,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { type Bench, bench, driveToInspect, inspected, uuid, verified } from '../testing/bench.ts';
 

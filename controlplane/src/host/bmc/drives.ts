@@ -10,7 +10,7 @@ import {
   StorageSignKind,
   StorageSignSchema,
   StorageSource,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { cut } from '../turn/step-failure.ts';
 import type { Turn } from '../turn/turn.ts';
 

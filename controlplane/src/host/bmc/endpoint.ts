@@ -1,5 +1,5 @@
 /** Where a BMC is reached, and whether two ways of saying so mean the same one. Pure. */
-import type { BmcEndpoint } from '@rackwright/api';
+import type { BmcEndpoint } from '@rackwright/messages';
 import { protocolOf } from './protocols.ts';
 
 /** The port of a BMC: its own, or the usual one of its protocol. */

@@ -10,7 +10,7 @@ import {
   store,
   type TransientName,
   transientCauseOf,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
 import { explainRack } from '../explain/rack.ts';

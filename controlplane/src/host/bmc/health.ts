@@ -7,7 +7,7 @@
  * 2. Since when one stands is kept while it lasts, whoever finds it again.
  */
 import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { agent, FailureType, FaultSeverity, TransientCause } from '@rackwright/api';
+import { agent, FailureType, FaultSeverity, TransientCause } from '@rackwright/messages';
 import { clearFault, setFault } from '../turn/fault.ts';
 import { causedBy, type Turn } from '../turn/turn.ts';
 

@@ -1,5 +1,5 @@
 /** What differs between the protocols that BMCs speak. One without a row does not compile. */
-import { BmcProtocol, type BmcProtocolId, bmcPorts, bmcProtocolId } from '@rackwright/api';
+import { BmcProtocol, type BmcProtocolId, bmcPorts, bmcProtocolId } from '@rackwright/messages';
 
 export interface Protocol {
   /** As agents are told it. */

@@ -10,7 +10,7 @@ import {
   RunPhase,
   store,
   TransientCause,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { nextWakeMs } from '../shell/wake.ts';

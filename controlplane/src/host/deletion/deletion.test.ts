@@ -11,7 +11,7 @@ import {
   RunKind,
   RunOutcome,
   store,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import {
   bench,

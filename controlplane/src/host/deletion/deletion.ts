@@ -20,7 +20,7 @@ import {
   RunKind,
   RunOutcome,
   store,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { endpointText } from '../bmc/endpoint.ts';
 import { isToBeProvedBeforeItGoes } from '../erasure/power-cycle.ts';
 import { busyText, busyWith, deletionActor } from '../life/busy.ts';

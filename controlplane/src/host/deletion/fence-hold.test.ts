@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { agent, HoldScope, RunKind } from '@rackwright/api';
+import { agent, HoldScope, RunKind } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
 import { type Bench, bench } from '../testing/bench.ts';

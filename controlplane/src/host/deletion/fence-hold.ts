@@ -4,7 +4,7 @@
  * looked up by `fences.ts`.
  */
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { type Hold, HoldKind } from '@rackwright/api';
+import { type Hold, HoldKind } from '@rackwright/messages';
 import { isSystemHold, systemHold } from '../turn/system-holds.ts';
 import { causedBy, now, type Turn } from '../turn/turn.ts';
 import type { Refusal } from '../turn/types.ts';

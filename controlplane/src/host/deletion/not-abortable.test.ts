@@ -1,6 +1,6 @@
 /** A host is deleted during a step that must not be stopped, such as one that writes firmware. */
 import { create } from '@bufbuild/protobuf';
-import { agent, HostGoal, RerunClass, RunKind, RunOutcome, RunPhase } from '@rackwright/api';
+import { agent, HostGoal, RerunClass, RunKind, RunOutcome, RunPhase } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { bench, done, driveToInspect, inspected, stepAt, verified } from '../testing/bench.ts';
 import { callMs, force, normal, pass, runKind, statusOf } from '../testing/deleting.ts';

@@ -1,5 +1,5 @@
 /** A host that is on and that nobody can switch off waits with its removal, and says for what. */
-import { DeletionMode, HostGoal, RunKind } from '@rackwright/api';
+import { DeletionMode, HostGoal, RunKind } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
 import { type Bench, bench, statusOf, verified } from '../testing/bench.ts';

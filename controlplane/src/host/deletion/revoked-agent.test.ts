@@ -1,5 +1,5 @@
 /** A host that is to be deleted while the agent of its rack is revoked: nobody can be asked. */
-import { DeletionMode, HostGoal, RunPhase, store as wire } from '@rackwright/api';
+import { DeletionMode, HostGoal, RunPhase, store as wire } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { expect, test } from 'vitest';
 import { connectAgent, proved } from '../testing/plain-agent.ts';

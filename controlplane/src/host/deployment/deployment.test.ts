@@ -19,7 +19,7 @@ import {
   RunPhase,
   StepState,
   TransientCause,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
 import {

@@ -24,7 +24,7 @@ import {
   type RunStep,
   store,
   writeImageStep,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { hostImageOf, type ImageSources } from '../../images/index.ts';
 import { idOf } from '../../records/index.ts';
 import { isDeployStepOfAgent, switchesOnImage } from '../turn/step-names.ts';

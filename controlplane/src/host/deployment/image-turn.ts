@@ -3,8 +3,15 @@
  * that comes, and the wait for it has a bound of its own (R5). Pure.
  */
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import type { agent, Run, RunFailure, RunStep } from '@rackwright/api';
-import { fetchImageStep, lasting, writeImageStep } from '@rackwright/api';
+import {
+  type agent,
+  fetchImageStep,
+  lasting,
+  type Run,
+  type RunFailure,
+  type RunStep,
+  writeImageStep,
+} from '@rackwright/messages';
 import { stepFailure } from '../turn/step-failure.ts';
 import type { EngineTiming } from '../turn/timing.ts';
 import { later, stopWaiting, type Turn, waitFor } from '../turn/turn.ts';

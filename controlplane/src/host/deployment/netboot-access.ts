@@ -1,5 +1,5 @@
 /** Tells of hosts in service whose image the agent could not fetch again. */
-import { FaultSeverity, HostState } from '@rackwright/api';
+import { FaultSeverity, HostState } from '@rackwright/messages';
 import { clearFault, setFault } from '../turn/fault.ts';
 import type { Turn } from '../turn/turn.ts';
 import { netbootProblem } from './deployment.ts';

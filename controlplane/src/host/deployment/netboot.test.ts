@@ -1,6 +1,6 @@
 /** Hosts that run their image without a disk: the way of that into service, and out of it early. */
 import { clone, create } from '@bufbuild/protobuf';
-import { agent, DeploySpecSchema, HostState, RunStepSchema, StepState } from '@rackwright/api';
+import { agent, DeploySpecSchema, HostState, RunStepSchema, StepState } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { availableHost, type Bench, done, failed, statusOf, stepAt } from '../testing/bench.ts';
 import { netbootOf } from './deployment.ts';

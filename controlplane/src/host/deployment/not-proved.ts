@@ -11,7 +11,7 @@ import {
   type Run,
   type RunFailure,
   type RunStep,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { cut, stepFailure } from '../turn/step-failure.ts';
 import type { Turn } from '../turn/turn.ts';
 import { proofTimeoutMs, switchedOnMs } from './deployment.ts';

@@ -12,7 +12,7 @@ import {
   RunPhase,
   StepState,
   type store,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { firstOnHost } from '../turn/brake.ts';
 import { stepFailure } from '../turn/step-failure.ts';
 import { hasPassed, type Turn } from '../turn/turn.ts';

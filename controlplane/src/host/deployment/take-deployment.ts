@@ -1,7 +1,7 @@
 /** What is asked for of a deployment becomes what the next run of the host carries out. Pure. */
 import { clone, create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { type DeploySpec, DeploySpecSchema, RunKind } from '@rackwright/api';
+import { type DeploySpec, DeploySpecSchema, RunKind } from '@rackwright/messages';
 import type { Turn } from '../turn/turn.ts';
 import type { HostRequest } from '../turn/types.ts';
 

@@ -12,7 +12,7 @@ import {
   RunKind,
   RunPhase,
   StorageDeviceSchema,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { suspectUse } from '../erasure/use.ts';
 import { explainHost } from '../explain/explain.ts';

@@ -10,7 +10,7 @@ import {
   RunKind,
   RunPhase,
   store,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import {
   type Bench,

@@ -14,7 +14,7 @@ import {
   type WrittenDisk,
   WrittenDiskSchema,
   writeImageStep,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { cut } from '../turn/step-failure.ts';
 import { move } from '../turn/transitions.ts';
 import type { Turn } from '../turn/turn.ts';

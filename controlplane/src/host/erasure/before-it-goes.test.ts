@@ -9,7 +9,7 @@ import {
   PowerCycleCheck,
   RunKind,
   RunPhase,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { type Bench, done, inspected, statusOf, stepAt } from '../testing/bench.ts';
 import { again, available, boot, documentsOf, fails, proves } from './power-cycle.fixture.ts';

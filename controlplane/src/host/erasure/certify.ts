@@ -5,6 +5,16 @@
  */
 import { create } from '@bufbuild/protobuf';
 import {
+  buildStatement,
+  type DeviceFacts,
+  type Disposition,
+  deviceFactsOf,
+  deviceIdentity,
+  sha256Hex,
+  statementSha256 as statementSha256Of,
+  verdictOf,
+} from '@rackwright/erasure';
+import {
   agent,
   ErasureLevel,
   eraseStep,
@@ -17,17 +27,7 @@ import {
   type RunStep,
   StepState,
   store,
-} from '@rackwright/api';
-import {
-  buildStatement,
-  type DeviceFacts,
-  type Disposition,
-  deviceFactsOf,
-  deviceIdentity,
-  sha256Hex,
-  statementSha256 as statementSha256Of,
-  verdictOf,
-} from '@rackwright/erasure';
+} from '@rackwright/messages';
 import { invalidResult, isErasure, stepFailure } from '../turn/step-failure.ts';
 import { engineSteps } from '../turn/step-names.ts';
 import { now, type Turn } from '../turn/turn.ts';

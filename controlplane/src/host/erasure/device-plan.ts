@@ -2,23 +2,6 @@
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
-  agent,
-  disabledStep,
-  ErasureLevel,
-  eraseMetadataStep,
-  eraseStep,
-  type FleetSpec,
-  type Host,
-  type HostSpec,
-  type Inventory,
-  PriorityPlace,
-  RerunClass,
-  type Run,
-  type RunFailure,
-  RunKind,
-  type RunStep,
-} from '@rackwright/api';
-import {
   decideScope,
   describePresence,
   deviceFactsOf,
@@ -34,6 +17,23 @@ import {
   storageDeviceOf,
   verificationToWire,
 } from '@rackwright/erasure';
+import {
+  agent,
+  disabledStep,
+  ErasureLevel,
+  eraseMetadataStep,
+  eraseStep,
+  type FleetSpec,
+  type Host,
+  type HostSpec,
+  type Inventory,
+  PriorityPlace,
+  RerunClass,
+  type Run,
+  type RunFailure,
+  RunKind,
+  type RunStep,
+} from '@rackwright/messages';
 import { type Disabling, disablingOf } from '../../steps/index.ts';
 import { isErasure, stepFailure } from '../turn/step-failure.ts';
 import type { EngineTiming } from '../turn/timing.ts';

@@ -7,7 +7,7 @@ import {
   HostGoal,
   HostSpecSchema,
   HostState,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
 import {

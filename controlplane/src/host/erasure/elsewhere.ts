@@ -5,8 +5,8 @@
  * available with it, and a person finds out (DESIGN §5, Scope). Pure.
  */
 import { create } from '@bufbuild/protobuf';
-import { type Inventory, store } from '@rackwright/api';
 import { deviceFactsOf, deviceIdentity } from '@rackwright/erasure';
+import { type Inventory, store } from '@rackwright/messages';
 import { clearFault, setFault } from '../turn/fault.ts';
 import type { Turn } from '../turn/turn.ts';
 

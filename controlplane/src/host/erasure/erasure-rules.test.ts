@@ -9,7 +9,7 @@ import {
   StorageSignKind,
   StorageSignSchema,
   type store,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import {
   bench,

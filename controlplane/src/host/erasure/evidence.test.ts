@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
+import { joinEvidence } from '@rackwright/erasure';
 import {
   agent,
   FailureType,
@@ -10,8 +11,7 @@ import {
   RunOutcome,
   TransientCause,
   store as wire,
-} from '@rackwright/api';
-import { joinEvidence } from '@rackwright/erasure';
+} from '@rackwright/messages';
 import type { MemoryCall, MemoryFault } from '@rackwright/store';
 import { describe, expect, test } from 'vitest';
 import { erased, failed, inspected, nvmeDisk, virtioDisk } from '../testing/bench.ts';

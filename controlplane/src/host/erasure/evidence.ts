@@ -1,6 +1,5 @@
 /** Whose evidence is it? Only the registered agent of the rack speaks for its runners. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import type { agent, RunFailure, RunStep } from '@rackwright/api';
 import {
   describeImplausible,
   parseEvidence,
@@ -9,6 +8,7 @@ import {
   ShapeError,
   signatureFits,
 } from '@rackwright/erasure';
+import type { agent, RunFailure, RunStep } from '@rackwright/messages';
 import { invalidResult } from '../turn/step-failure.ts';
 import type { Turn } from '../turn/turn.ts';
 

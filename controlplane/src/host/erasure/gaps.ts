@@ -3,7 +3,7 @@
  * firmware, and the BMC. What nobody has decided about is a gap, and keeps a host from being erased
  * and from `available` (DESIGN §5, Scope). Pure.
  */
-import { type Inventory, RaidDrives, type RunFailure } from '@rackwright/api';
+
 import {
   compareBmcDrives,
   type DeviceFacts,
@@ -16,6 +16,7 @@ import {
   signGaps,
   storageSignsOf,
 } from '@rackwright/erasure';
+import { type Inventory, RaidDrives, type RunFailure } from '@rackwright/messages';
 import { knownDrives } from '../bmc/drives.ts';
 import { stepFailure } from '../turn/step-failure.ts';
 import type { Turn } from '../turn/turn.ts';

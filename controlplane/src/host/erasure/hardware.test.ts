@@ -10,7 +10,7 @@ import {
   RunKind,
   StorageSignKind,
   StorageSource,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
 import {

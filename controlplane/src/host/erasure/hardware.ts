@@ -5,6 +5,13 @@
  */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
+  compareBmcDrives,
+  type DeviceFacts,
+  deviceFactsOf,
+  deviceIdentity,
+  listedDriveOf,
+} from '@rackwright/erasure';
+import {
   type BmcDriveList,
   type Fault,
   type HostSpec,
@@ -13,14 +20,7 @@ import {
   type Inventory,
   RunKind,
   RunOutcome,
-} from '@rackwright/api';
-import {
-  compareBmcDrives,
-  type DeviceFacts,
-  deviceFactsOf,
-  deviceIdentity,
-  listedDriveOf,
-} from '@rackwright/erasure';
+} from '@rackwright/messages';
 import { clearFault, setFault } from '../turn/fault.ts';
 import { causedBy, type Turn } from '../turn/turn.ts';
 

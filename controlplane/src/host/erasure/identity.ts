@@ -3,6 +3,7 @@
  * sees in band, before any order to write (DESIGN §5, guard 0).
  */
 import { clone, equals } from '@bufbuild/protobuf';
+import { judgeIdentity, witnessOfBmc, witnessOfSystem } from '@rackwright/erasure';
 import {
   type agent,
   BmcEndpointSchema,
@@ -11,8 +12,7 @@ import {
   otherHost,
   type RunFailure,
   type SystemIdentity,
-} from '@rackwright/api';
-import { judgeIdentity, witnessOfBmc, witnessOfSystem } from '@rackwright/erasure';
+} from '@rackwright/messages';
 import { invalidResult, stepFailure } from '../turn/step-failure.ts';
 import { move } from '../turn/transitions.ts';
 import type { Turn } from '../turn/turn.ts';

@@ -1,5 +1,6 @@
 /** The manifest of a host: each storage device that anybody shows, with what became of it. */
 import { create } from '@bufbuild/protobuf';
+import { type ErasureManifest, parseDocument } from '@rackwright/erasure';
 import {
   agent,
   BmcDriveListSchema,
@@ -9,8 +10,7 @@ import {
   StorageSignSchema,
   StorageSource,
   Transport,
-} from '@rackwright/api';
-import { type ErasureManifest, parseDocument } from '@rackwright/erasure';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { bench, driveToErase, erased, inspected, virtioDisk } from '../testing/bench.ts';
 import type { HostEffect } from '../turn/types.ts';

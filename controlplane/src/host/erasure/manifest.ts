@@ -5,12 +5,6 @@
  */
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import {
-  ErasureDocumentKind,
-  ErasureLevel,
-  type Inventory,
-  type RunFailure,
-} from '@rackwright/api';
-import {
   buildManifest,
   type DeviceFacts,
   decideSigns,
@@ -22,6 +16,12 @@ import {
   statementSha256,
   storageSignsOf,
 } from '@rackwright/erasure';
+import {
+  ErasureDocumentKind,
+  ErasureLevel,
+  type Inventory,
+  type RunFailure,
+} from '@rackwright/messages';
 import { invalidResult } from '../turn/step-failure.ts';
 import { activeRun, type Turn } from '../turn/turn.ts';
 import { decideDevices } from './device-plan.ts';

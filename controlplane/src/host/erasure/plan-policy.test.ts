@@ -1,6 +1,7 @@
 /** What a plan fixes before the first write: how disks are read back, how long that may take. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { durationMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import { decideScope, deviceFactsOf } from '@rackwright/erasure';
 import {
   agent,
   BmcDriveListSchema,
@@ -19,8 +20,7 @@ import {
   StorageSource,
   Transport,
   UsbDisks,
-} from '@rackwright/api';
-import { decideScope, deviceFactsOf } from '@rackwright/erasure';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import {
   type Bench,

@@ -7,7 +7,7 @@ import {
   RunOutcome,
   StorageDeviceSchema,
   StorageRegionSchema,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import {
   availableHost,

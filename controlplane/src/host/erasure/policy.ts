@@ -1,11 +1,5 @@
 /** What a site asks of an erasure: how it is read back, and what becomes of hidden areas. Pure. */
-import {
-  CleaningMethod,
-  type FleetSpec,
-  HiddenAreas,
-  type HostSpec,
-  UsbDisks,
-} from '@rackwright/api';
+
 import {
   bootMediaOf,
   defaultScopePolicy,
@@ -15,6 +9,13 @@ import {
   type VerificationPolicy,
   verificationPolicyOf,
 } from '@rackwright/erasure';
+import {
+  CleaningMethod,
+  type FleetSpec,
+  HiddenAreas,
+  type HostSpec,
+  UsbDisks,
+} from '@rackwright/messages';
 
 type Cleaning = Pick<HostSpec, 'cleaning'>;
 

@@ -1,7 +1,7 @@
 /** A host whose disks are read again after a power cycle, from its first clean on. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
-import { agent, type FailureName, failureTypeOf, HostState } from '@rackwright/api';
+import { agent, type FailureName, failureTypeOf, HostState } from '@rackwright/messages';
 import { expect } from 'vitest';
 import {
   type Bench,

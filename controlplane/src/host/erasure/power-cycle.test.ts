@@ -1,6 +1,7 @@
 /** Erased disks are read again after a power cycle, before anything is written or used. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { parseDocument, parseStatement } from '@rackwright/erasure';
 import {
   agent,
   DeploySpecSchema,
@@ -17,8 +18,7 @@ import {
   StorageDeviceSchema,
   StorageRegionSchema,
   WriteCache,
-} from '@rackwright/api';
-import { parseDocument, parseStatement } from '@rackwright/erasure';
+} from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { foresee, type PlannableRequest } from '../foresee/foresee.ts';
 import {

@@ -11,6 +11,14 @@
  */
 import { create } from '@bufbuild/protobuf';
 import {
+  deviceFactsOf,
+  deviceIdentity,
+  methodOf,
+  orderedVerification,
+  planRereading,
+  verificationToWire,
+} from '@rackwright/erasure';
+import {
   agent,
   FailureType,
   HostState,
@@ -22,15 +30,7 @@ import {
   store,
   verifyErasedStep,
   WriteCache,
-} from '@rackwright/api';
-import {
-  deviceFactsOf,
-  deviceIdentity,
-  methodOf,
-  orderedVerification,
-  planRereading,
-  verificationToWire,
-} from '@rackwright/erasure';
+} from '@rackwright/messages';
 import { clearFault, setFault } from '../turn/fault.ts';
 import { invalidResult, stepFailure } from '../turn/step-failure.ts';
 import { engineSteps } from '../turn/step-names.ts';

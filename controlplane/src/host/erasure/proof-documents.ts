@@ -4,7 +4,6 @@
  * the evidence, so that two replicas write the same.
  */
 import { timestampDate } from '@bufbuild/protobuf/wkt';
-import { agent, ErasureDocumentKind, type store } from '@rackwright/api';
 import {
   buildAddendum,
   buildRevocation,
@@ -13,6 +12,7 @@ import {
   parseEvidence,
   ShapeError,
 } from '@rackwright/erasure';
+import { agent, ErasureDocumentKind, type store } from '@rackwright/messages';
 import type { Turn } from '../turn/turn.ts';
 import type { DocumentDraft } from '../turn/types.ts';
 import { signatureProblem } from './evidence.ts';

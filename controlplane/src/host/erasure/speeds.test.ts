@@ -7,6 +7,7 @@ import {
   TimestampSchema,
   timestampFromMs,
 } from '@bufbuild/protobuf/wkt';
+import { deviceFactsOf } from '@rackwright/erasure';
 import {
   agent,
   CleaningMethod,
@@ -16,8 +17,7 @@ import {
   StorageRegionSchema,
   store,
   Transport,
-} from '@rackwright/api';
-import { deviceFactsOf } from '@rackwright/erasure';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { planNow } from '../foresee/plan-check.ts';
 import { type Bench, erased, inspected, virtioDisk } from '../testing/bench.ts';

@@ -5,8 +5,8 @@
  * shorter than it is for a disk that nobody has measured, or endless.
  */
 import { create } from '@bufbuild/protobuf';
-import { agent, type RunStep, store } from '@rackwright/api';
 import { blockBytes, type DeviceFacts, deviceFactsOf, deviceIdentity } from '@rackwright/erasure';
+import { agent, type RunStep, store } from '@rackwright/messages';
 import { identitiesNow, type Turn } from '../turn/turn.ts';
 import { withEvidence } from './evidence.ts';
 

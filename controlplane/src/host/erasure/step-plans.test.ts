@@ -1,6 +1,6 @@
 /** One run erases by several steps, each by its own method; nothing out of the plan is signed. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { agent, FailureType, HostGoal, HostState, RunOutcome } from '@rackwright/api';
+import { agent, FailureType, HostGoal, HostState, RunOutcome } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import {
   type Bench,

@@ -3,7 +3,6 @@
  * device that hangs, never on one that is slow. Pure.
  */
 import { durationMs } from '@bufbuild/protobuf/wkt';
-import type { agent, HostSpec } from '@rackwright/api';
 import {
   type DeviceFacts,
   describeVerification,
@@ -13,6 +12,7 @@ import {
   orderedVerification,
   type Verification,
 } from '@rackwright/erasure';
+import type { agent, HostSpec } from '@rackwright/messages';
 import { type KnownSpeeds, slowestSpeed } from './speeds.ts';
 
 /** Devices that a runner works on at the same time, at least. */

@@ -8,7 +8,7 @@ import {
   RerunClass,
   RunKind,
   RunOutcome,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import {
   type Bench,

@@ -2,7 +2,7 @@
  * Signs that a host has been used without an order of ours: then data may have come onto its disks,
  * and what was certified before says nothing of them (DESIGN §5, `useEpoch`).
  */
-import { HostState, type RunStep, StepState } from '@rackwright/api';
+import { HostState, type RunStep, StepState } from '@rackwright/messages';
 import { engineSteps, isBootStep, switchesOn } from '../turn/step-names.ts';
 import { move } from '../turn/transitions.ts';
 import { activeRun, causedBy, type Turn } from '../turn/turn.ts';

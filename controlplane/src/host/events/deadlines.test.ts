@@ -2,7 +2,7 @@
 
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { agent, HostGoal, RunOutcome, RunPhase, TransientCause } from '@rackwright/api';
+import { agent, HostGoal, RunOutcome, RunPhase, TransientCause } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { agentBackMs, agentWordMs } from '../operation/operation.ts';
 import {

@@ -9,7 +9,7 @@ import {
   RunKind,
   RunOutcome,
   type RunStep,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { turnMissed } from '../deployment/image-turn.ts';
 import { hostNotProved } from '../deployment/not-proved.ts';
 import { giveUpOperation } from '../operation/open-operations.ts';

@@ -2,7 +2,7 @@
  * R10: folds in what an agent's Hello says of a host. What its journal lists, and what it lists no
  * more, is held against the slot: what has not begun may go anew, everything else goes on.
  */
-import { agent, HoldKind } from '@rackwright/api';
+import { agent, HoldKind } from '@rackwright/messages';
 import { bootOperationId } from '../operation/boots.ts';
 import { operationParts, resend, wentTo } from '../operation/operation.ts';
 import { bootAgain, retryStep } from '../run/engine.ts';

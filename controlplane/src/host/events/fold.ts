@@ -17,7 +17,7 @@ import {
   shownCertificate,
   TransientCause,
   verifyErasedStep,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { backoffDelayMs, resultFromWire } from '@rackwright/results';
 import { noteDrives } from '../bmc/drives.ts';
 import { bmcWorked, clearInBand, foldBmcFailure, foldSilence } from '../bmc/health.ts';

@@ -11,7 +11,7 @@ import {
   type Run,
   RunKind,
   RunOutcome,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { clearInBand } from '../bmc/health.ts';
 import { type DiskAfter, settleDisk } from '../deployment/deployment.ts';
 import { forgetDisks, settleWritten } from '../deployment/written-disk.ts';

@@ -1,6 +1,6 @@
 /** What is seen of a host without an order, and what that costs its readiness. */
 import { clone } from '@bufbuild/protobuf';
-import { HostGoal, HostSpecSchema, HostState, RunKind } from '@rackwright/api';
+import { HostGoal, HostSpecSchema, HostState, RunKind } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { bootOfRunner, erased, inspected, nvmeDisk, virtioDisk } from '../testing/bench.ts';
 import {

@@ -4,7 +4,7 @@
  */
 import { create, equals } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import { foldBmcHealth } from '../bmc/health.ts';
 import { isBootOrdered, observePower, suspectUse } from '../erasure/use.ts';
 import { bootOperationId } from '../operation/boots.ts';

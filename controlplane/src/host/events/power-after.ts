@@ -1,6 +1,6 @@
 /** What power a run that ended badly leaves its host with. */
 import { create } from '@bufbuild/protobuf';
-import { HostState, type Run, RunKind, RunOutcome, store } from '@rackwright/api';
+import { HostState, type Run, RunKind, RunOutcome, store } from '@rackwright/messages';
 import { type DiskAfter, switchedOnMs } from '../deployment/deployment.ts';
 import { movesRunner } from '../run/step-parts.ts';
 import { engineSteps, isBootStep } from '../turn/step-names.ts';

@@ -1,7 +1,7 @@
 /** The six results of DESIGN §3: what each may change, and what it may not. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, FailureType, HostState, RunPhase } from '@rackwright/api';
+import { agent, FailureType, HostState, RunPhase } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { type Bench, bench, done, driveToErase, failed } from '../testing/bench.ts';
 import { defaultTiming } from '../turn/timing.ts';

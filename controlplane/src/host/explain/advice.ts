@@ -14,7 +14,7 @@ import {
   RunKind,
   type RunStep,
   type store,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { readImageName } from '../../images/index.ts';
 import { idOf } from '../../records/index.ts';
 import { protocolOf } from '../bmc/protocols.ts';

@@ -1,6 +1,6 @@
 /** Explains what brakes make a host or a rack wait for, and what lets it go on. Pure. */
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { HostState, type Run, type store } from '@rackwright/api';
+import { HostState, type Run, type store } from '@rackwright/messages';
 import { idOf } from '../../records/index.ts';
 import { isPool } from '../life/claim.ts';
 import { lookFirstReason } from '../life/goal.ts';

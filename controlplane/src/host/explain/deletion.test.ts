@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, HoldSchema, HoldScope, TransientCause } from '@rackwright/api';
+import { agent, HoldSchema, HoldScope, TransientCause } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { type Bench, failed } from '../testing/bench.ts';
 import {

@@ -1,5 +1,5 @@
 /** Explains a host that is to be deleted, and one that a forced removal fences off. Pure. */
-import { DeletionMode, HoldScope, type HostSpec, type Run, type store } from '@rackwright/api';
+import { DeletionMode, HoldScope, type HostSpec, type Run, type store } from '@rackwright/messages';
 import { whatComesFirst, whatKeeps, whyNotRemoved } from '../deletion/deletion.ts';
 import { isFenceHold } from '../deletion/fence-hold.ts';
 import { whatIsNewer } from '../life/newer.ts';

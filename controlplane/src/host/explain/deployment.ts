@@ -9,7 +9,7 @@ import {
   type RunStep,
   type store,
   writeImageStep,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { switchedOnMs } from '../deployment/deployment.ts';
 import { signsSeen } from '../deployment/not-proved.ts';
 import { hostId, type Told } from './told.ts';

@@ -8,7 +8,7 @@ import {
   HostGoal,
   store,
   TransientCause,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { type Bench, bench, driveToErase, failed, verified } from '../testing/bench.ts';
 import { explainHost } from './explain.ts';

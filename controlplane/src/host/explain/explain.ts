@@ -19,7 +19,7 @@ import {
   type Run,
   RunPhase,
   type store,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { idOf } from '../../records/index.ts';
 import { diskKnownElsewhere, disksElsewhere } from '../erasure/elsewhere.ts';
 import { noUsualTimes, type UsualTimes } from '../fleet/usual.ts';

@@ -1,7 +1,7 @@
 /** What is told first of a host that more than one thing keeps. */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { HoldSchema, HoldScope, store } from '@rackwright/api';
+import { HoldSchema, HoldScope, store } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { fenceHold } from '../deletion/fence-hold.ts';
 import { type Bench, bench } from '../testing/bench.ts';

@@ -1,7 +1,7 @@
 /** Explains what a clean waits for that a person, or only time, brings: holds, pauses, resuming. */
 import { toJson } from '@bufbuild/protobuf';
 import { type Timestamp, TimestampSchema, timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { counted, type Run, type RunStep, type store } from '@rackwright/api';
+import { counted, type Run, type RunStep, type store } from '@rackwright/messages';
 import { pauseEndsMs } from '../turn/pause.ts';
 import { engineSteps } from '../turn/step-names.ts';
 import { currentStep } from '../turn/turn.ts';

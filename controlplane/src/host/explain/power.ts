@@ -10,7 +10,7 @@ import {
   HostState,
   type HostStatus,
   type store,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { bmcUnreachable } from '../bmc/health.ts';
 import { powerMismatch } from '../power/power-policy.ts';
 import { displayOf } from '../turn/display.ts';

@@ -8,7 +8,7 @@ import {
   ExplanationSchema,
   type HostStatus,
   type store,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { idOf } from '../../records/index.ts';
 import { activeRun } from '../turn/turn.ts';
 import { rackBrakes } from './brakes.ts';

@@ -14,7 +14,7 @@ import {
   StepState,
   shutdownText,
   type store,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { noUsualTimes, type UsualTimes } from '../fleet/usual.ts';
 import { activeRun, runName } from '../turn/turn.ts';
 import { adviceFor } from './advice.ts';

@@ -1,7 +1,7 @@
 /** Explains the wait for a system to shut down, and what came of it. Pure. */
 import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
-import type { Run, RunStep, store } from '@rackwright/api';
+import type { Run, RunStep, store } from '@rackwright/messages';
 import { shutdownUnderWay } from '../operation/shutdown.ts';
 import { hostId, type Told } from './told.ts';
 import { endRun } from './waiting.ts';

@@ -1,6 +1,6 @@
 /** What explanations are made of. Pure. */
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import type { store } from '@rackwright/api';
+import type { store } from '@rackwright/messages';
 import { idOf } from '../../records/index.ts';
 
 /** What an explanation says; fields that are unset do not apply. */

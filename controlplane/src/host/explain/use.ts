@@ -3,7 +3,7 @@
  * care; and what of it failed beside the goal. Pure.
  */
 
-import { failureNameOf, HoldScope, HostState, RunKind, type store } from '@rackwright/api';
+import { failureNameOf, HoldScope, HostState, RunKind, type store } from '@rackwright/messages';
 import { hardwareFaultOf, isInspectedSince } from '../erasure/hardware.ts';
 import { claimOfUse } from '../life/claim.ts';
 import { wantsAvailable } from '../life/goal.ts';

@@ -11,7 +11,7 @@ import {
   type TemplatePolicySchema,
   type TransientName,
   transientCauseOf,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import {
   type Bench,

@@ -4,7 +4,7 @@
  * Invariant: what stands under `unblock` moves the run, or says that nothing is to be done.
  */
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { type Run, RunKind, type store } from '@rackwright/api';
+import { type Run, RunKind, type store } from '@rackwright/messages';
 import { readImageName } from '../../images/index.ts';
 import { idOf } from '../../records/index.ts';
 import { currentStep } from '../turn/turn.ts';

@@ -9,7 +9,7 @@
  *    disconnected; nothing else.
  */
 import { fromBinary } from '@bufbuild/protobuf';
-import { type AbandonedResource, type HostSpec, store as wire } from '@rackwright/api';
+import { type AbandonedResource, type HostSpec, store as wire } from '@rackwright/messages';
 import { type Revision, type StateStore, storeKey } from '@rackwright/store';
 import {
   answered,

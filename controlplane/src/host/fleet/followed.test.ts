@@ -1,6 +1,6 @@
 /** How a replica hears of hosts that others write: by watch, and by a slow look at everything. */
 
-import { RunKind } from '@rackwright/api';
+import { RunKind } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { connectAgent } from '../testing/plain-agent.ts';
 import { type ReplicaOptions, type Rig, rigWith } from '../testing/rig.ts';

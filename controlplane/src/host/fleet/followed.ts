@@ -5,7 +5,7 @@
  * destructive work reads the rack itself, and agents learn of a freeze by what was read for their
  * lease.
  */
-import { store as wire } from '@rackwright/api';
+import { store as wire } from '@rackwright/messages';
 import type { Entry, Revision, StateStore } from '@rackwright/store';
 import type { Follower, Following } from '../../following/index.ts';
 import { readShared, sharedRecordOf } from '../../records/index.ts';

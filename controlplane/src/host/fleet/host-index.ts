@@ -9,7 +9,7 @@ import {
   type BmcIdentity,
   BmcIdentitySchema,
   type store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { idOf } from '../../records/index.ts';
 import { bootsOverNetwork } from '../deployment/deployment.ts';
 

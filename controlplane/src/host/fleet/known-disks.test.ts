@@ -1,6 +1,12 @@
 /** Which host has a disk is found by the disk’s name, and never by a look at all hosts. */
 import { create, type DescMessage, type MessageShape } from '@bufbuild/protobuf';
-import { agent, RunPhase, StorageDeviceSchema, Transport, store as wire } from '@rackwright/api';
+import {
+  agent,
+  RunPhase,
+  StorageDeviceSchema,
+  Transport,
+  store as wire,
+} from '@rackwright/messages';
 import { nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore, storeKey } from '@rackwright/store';
 import { beforeEach, expect, test } from 'vitest';

@@ -9,8 +9,8 @@
  * K3 Work and reads grow with the disks of one host, never with hosts.
  */
 import { create, fromBinary } from '@bufbuild/protobuf';
-import { type Inventory, RunPhase, type StorageDevice, store as wire } from '@rackwright/api';
 import { type DiskName, deviceFactsOf, deviceIdentity, diskNames } from '@rackwright/erasure';
+import { type Inventory, RunPhase, type StorageDevice, store as wire } from '@rackwright/messages';
 import { keySegment, storeKey } from '@rackwright/store';
 import {
   answered,

@@ -1,6 +1,6 @@
 /** Forced removals through whole replicas: what is written, in which order, and who undoes it. */
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { DeletionMode, HostState, RunKind, RunPhase, store as wire } from '@rackwright/api';
+import { DeletionMode, HostState, RunKind, RunPhase, store as wire } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { expect, test } from 'vitest';
 import { fenceHold } from '../deletion/fence-hold.ts';

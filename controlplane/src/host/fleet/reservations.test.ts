@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { BmcProtocol, HostSpecSchema, RunPhase, store as wire } from '@rackwright/api';
+import { BmcProtocol, HostSpecSchema, RunPhase, store as wire } from '@rackwright/messages';
 import { nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore, storeKey } from '@rackwright/store';
 import { beforeEach, describe, expect, test } from 'vitest';

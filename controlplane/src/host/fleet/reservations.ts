@@ -12,7 +12,7 @@
  * 4. Only reservations of one's own uid are released.
  */
 import { create, fromBinary } from '@bufbuild/protobuf';
-import { type HostSpec, store as wire } from '@rackwright/api';
+import { type HostSpec, store as wire } from '@rackwright/messages';
 import { keySegment, type StateStore, storeKey } from '@rackwright/store';
 import {
   answered,

@@ -8,7 +8,7 @@
  * 2. First the fence is lifted, then the tombstone goes: a crash in between asks the agent again.
  */
 import { create } from '@bufbuild/protobuf';
-import { store as wire } from '@rackwright/api';
+import { store as wire } from '@rackwright/messages';
 import type { CrashPoint } from '@rackwright/platform';
 import { storeKey } from '@rackwright/store';
 import { changeRecord, type RecordWriter, readRecord, writeRecord } from '../../records/index.ts';

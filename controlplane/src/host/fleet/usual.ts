@@ -5,7 +5,7 @@
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
-import { type Run, RunOutcome, type RunStep, StepState, store as wire } from '@rackwright/api';
+import { type Run, RunOutcome, type RunStep, StepState, store as wire } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { answered } from '../../records/index.ts';

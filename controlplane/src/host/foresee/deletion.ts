@@ -11,7 +11,7 @@ import {
   RunPhase,
   type RunStep,
   StepState,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { endpointText } from '../bmc/endpoint.ts';
 import { leaveRemains, remove, startStage } from '../deletion/deletion.ts';
 import { land } from '../events/landing.ts';

@@ -1,8 +1,8 @@
 /** Which disk a deployment would write over, and which it leaves, by the last inventory. Pure. */
-import type { DeploySpec, RootDiskHints } from '@rackwright/api';
-import { writeImageStep } from '@rackwright/api';
+
 import { chooseTarget, isKeptDisk } from '@rackwright/disk-image';
 import type { ScopeDecision } from '@rackwright/erasure';
+import { type DeploySpec, type RootDiskHints, writeImageStep } from '@rackwright/messages';
 
 type Device = ScopeDecision['device'];
 

@@ -2,16 +2,6 @@
 
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import {
-  type agent,
-  type PlannedDevice,
-  PlannedDeviceSchema,
-  RunKind,
-  type RunStep,
-  StepState,
-  verifyErasedStep,
-  writeImageStep,
-} from '@rackwright/api';
 import { sizeText } from '@rackwright/disk-image/size';
 import {
   type DeviceFacts,
@@ -26,6 +16,16 @@ import {
   type ScopeDecision,
   type Verification,
 } from '@rackwright/erasure';
+import {
+  type agent,
+  type PlannedDevice,
+  PlannedDeviceSchema,
+  RunKind,
+  type RunStep,
+  StepState,
+  verifyErasedStep,
+  writeImageStep,
+} from '@rackwright/messages';
 import { decideForSteps, decideToWrite, rereadDelayMs } from '../erasure/device-plan.ts';
 import { verificationPolicy } from '../erasure/policy.ts';
 import { rereadings } from '../erasure/power-cycle.ts';

@@ -15,7 +15,7 @@ import {
   StorageDeviceSchema,
   store,
   Transport,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
 import {

@@ -9,7 +9,7 @@
  * F3 Whether the request would be refused by where the host stands is not looked at here: also a
  *    refused one has its steps.
  */
-import { type PlannedDevice, RunKind, type RunStep } from '@rackwright/api';
+import { type PlannedDevice, RunKind, type RunStep } from '@rackwright/messages';
 import { kindOfDeployment, takeDeployment } from '../deployment/take-deployment.ts';
 import { refusalOfSteps } from '../request/requested-steps.ts';
 import { startRun } from '../run/engine.ts';

@@ -1,8 +1,8 @@
 /** What to know of a run before it is started, beside its steps and devices. Pure. */
 import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
-import { RunKind, type RunStep } from '@rackwright/api';
 import { namesOfNone } from '@rackwright/disk-image';
+import { RunKind, type RunStep } from '@rackwright/messages';
 import { decideToWrite, tooWeakFor } from '../erasure/device-plan.ts';
 import { gapsOf } from '../erasure/gaps.ts';
 import { freezeText, stepBraked } from '../turn/brake.ts';

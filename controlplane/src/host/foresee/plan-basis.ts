@@ -21,7 +21,7 @@ import {
   type StorageDevice,
   store,
   Transport,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { Turn } from '../turn/turn.ts';
 import { isLeftAlone } from './devices.ts';
 import type { Foresight } from './foresee.ts';

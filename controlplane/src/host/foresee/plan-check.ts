@@ -3,7 +3,7 @@
  * in the very turn that would start it, from what that turn is decided by. Pure.
  */
 import { create, equals } from '@bufbuild/protobuf';
-import { RunKind, store } from '@rackwright/api';
+import { RunKind, store } from '@rackwright/messages';
 import { idOf } from '../../records/index.ts';
 import { refused } from '../life/refusal.ts';
 import { isErasure } from '../turn/step-failure.ts';

@@ -1,5 +1,7 @@
 /** Why a plan does not hold any more, in words: each line one thing that has changed. Pure. */
 import { type DescMessage, equals, type MessageShape } from '@bufbuild/protobuf';
+import { sizeText } from '@rackwright/disk-image/size';
+import { storageSignsOf } from '@rackwright/erasure';
 import {
   BmcEndpointSchema,
   CleaningPolicySchema,
@@ -16,9 +18,7 @@ import {
   SystemIdentitySchema,
   shownArguments,
   type store,
-} from '@rackwright/api';
-import { sizeText } from '@rackwright/disk-image/size';
-import { storageSignsOf } from '@rackwright/erasure';
+} from '@rackwright/messages';
 import { stateName } from '../turn/display.ts';
 import { deviceText } from './devices.ts';
 import type { DraftPlan } from './plan-basis.ts';

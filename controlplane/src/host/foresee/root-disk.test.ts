@@ -1,5 +1,7 @@
 /** What a plan says of each disk of a deployment is what the runner then does. */
 import { create } from '@bufbuild/protobuf';
+import { chooseTarget } from '@rackwright/disk-image';
+import { decideScope, deviceFactsOf } from '@rackwright/erasure';
 import {
   type DeploySpec,
   DeploySpecSchema,
@@ -11,9 +13,7 @@ import {
   StorageDeviceSchema,
   StorageRegionSchema,
   store,
-} from '@rackwright/api';
-import { chooseTarget } from '@rackwright/disk-image';
-import { decideScope, deviceFactsOf } from '@rackwright/erasure';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { bench, inspected, nvmeDisk, verified, virtioDisk } from '../testing/bench.ts';
 import { beginTurn } from '../turn/turn.ts';

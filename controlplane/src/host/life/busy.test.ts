@@ -8,7 +8,7 @@ import {
   RunKind,
   RunPhase,
   type RunSchema,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { bench } from '../testing/bench.ts';
 import { beginTurn, type Turn } from '../turn/turn.ts';

@@ -6,7 +6,7 @@
  */
 import { toJson } from '@bufbuild/protobuf';
 import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
-import { HoldScope, type Run, RunKind } from '@rackwright/api';
+import { HoldScope, type Run, RunKind } from '@rackwright/messages';
 import { placeOf } from '../run/step-parts.ts';
 import { activeRun, hasPassed, runName, type Turn } from '../turn/turn.ts';
 import { endOfClaim, isPool } from './claim.ts';

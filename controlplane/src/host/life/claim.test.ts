@@ -1,6 +1,6 @@
 /** A host that a pool holds: its goal leads it on, with its pauses, its bounds and its words. */
 import { create } from '@bufbuild/protobuf';
-import { agent, HostGoal, HostState, RunKind, RunPhase } from '@rackwright/api';
+import { agent, HostGoal, HostState, RunKind, RunPhase } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
 import { nextWakeMs } from '../shell/wake.ts';

@@ -5,7 +5,7 @@
  */
 import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
-import type { Claim, HostStatus } from '@rackwright/api';
+import type { Claim, HostStatus } from '@rackwright/messages';
 
 /** Whether it is a pool that asks. */
 export function isPool(actor: string): boolean {

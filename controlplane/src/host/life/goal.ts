@@ -17,7 +17,7 @@ import {
   type Run,
   RunKind,
   RunOutcome,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { backoffDelayMs } from '@rackwright/results';
 import { hardwareFaultOf, isInspectedSince } from '../erasure/hardware.ts';
 import { isToBeProvedBeforeItGoes } from '../erasure/power-cycle.ts';

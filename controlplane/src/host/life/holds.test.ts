@@ -8,7 +8,7 @@ import {
   RunOutcome,
   RunPhase,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { describe, expect, test } from 'vitest';
 import { reservedValues } from '../fleet/reservations.ts';

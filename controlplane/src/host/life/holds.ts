@@ -1,5 +1,5 @@
 /** Holds that end by themselves: at their time, whatever else happens to the host. */
-import { HoldScope } from '@rackwright/api';
+import { HoldScope } from '@rackwright/messages';
 import { causedBy, hasPassed, type Turn } from '../turn/turn.ts';
 
 /** Takes away every hold whose time is over, and says so in the timeline. */

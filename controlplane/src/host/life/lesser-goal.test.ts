@@ -1,5 +1,5 @@
 /** An available host whose goal becomes less. */
-import { HostGoal, HostState, RunPhase } from '@rackwright/api';
+import { HostGoal, HostState, RunPhase } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { availableHost, type Bench, statusOf } from '../testing/bench.ts';
 

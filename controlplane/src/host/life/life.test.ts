@@ -11,7 +11,7 @@ import {
   RunKind,
   RunOutcome,
   RunPhase,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
 import {

@@ -2,7 +2,7 @@
  * What people may ask of a host, and when; and which work shows that a fault is over. A missing
  * cell does not compile; a refusal is a cell with its text (DESIGN §4).
  */
-import { HostState, RunKind } from '@rackwright/api';
+import { HostState, RunKind } from '@rackwright/messages';
 import { type Kind, provisionFailed, type State, verifyFailed } from '../turn/transitions.ts';
 import { runKindName } from '../turn/turn.ts';
 import type { RequestKind } from '../turn/types.ts';

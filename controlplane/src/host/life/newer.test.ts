@@ -1,5 +1,5 @@
 import { clone, equals } from '@bufbuild/protobuf';
-import { type HostState, type RunKind, store } from '@rackwright/api';
+import { type HostState, type RunKind, store } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
 import { bench } from '../testing/bench.ts';

@@ -11,7 +11,7 @@ import {
   RunKind,
   RunPhase,
   StepState,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { leaveBehind } from '../run/forced.ts';
 import { move } from '../turn/transitions.ts';
 import { activeRun, type Turn } from '../turn/turn.ts';

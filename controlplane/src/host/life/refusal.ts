@@ -5,7 +5,13 @@
  */
 import { toJson } from '@bufbuild/protobuf';
 import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
-import { type Hold, HoldKind, HoldScope, type HostRefusalName, type Run } from '@rackwright/api';
+import {
+  type Hold,
+  HoldKind,
+  HoldScope,
+  type HostRefusalName,
+  type Run,
+} from '@rackwright/messages';
 import { placeOf } from '../run/step-parts.ts';
 import { isSystemHold } from '../turn/system-holds.ts';
 import { type Kind, type State } from '../turn/transitions.ts';

@@ -20,7 +20,7 @@ import {
   type Run,
   RunKind,
   RunOutcome,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { operationParts } from '../operation/operation.ts';
 import { endRun } from '../run/engine.ts';
 import { stepFailure } from '../turn/step-failure.ts';

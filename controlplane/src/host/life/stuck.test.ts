@@ -1,5 +1,5 @@
 /** Whether work that nobody can do still protects a host, with real sessions. */
-import { HostGoal, HostState, RunKind } from '@rackwright/api';
+import { HostGoal, HostState, RunKind } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { connectAgent, proved } from '../testing/plain-agent.ts';
 import { rigWith } from '../testing/rig.ts';

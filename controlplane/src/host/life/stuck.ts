@@ -3,7 +3,7 @@
  * long as somebody can do it.
  */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { type Run, RunPhase } from '@rackwright/api';
+import { type Run, RunPhase } from '@rackwright/messages';
 import type { Turn } from '../turn/turn.ts';
 
 /**

@@ -1,7 +1,7 @@
 /** What was asked for in one use of a host does not reach the next one. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { HostState, type HostStatusSchema, store } from '@rackwright/api';
+import { HostState, type HostStatusSchema, store } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { isInUseOf, useOf } from './use-of.ts';
 

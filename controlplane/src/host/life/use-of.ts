@@ -4,7 +4,7 @@
  * begun does not reach the next one. Pure.
  */
 import { create, equals } from '@bufbuild/protobuf';
-import { HostState, store } from '@rackwright/api';
+import { HostState, store } from '@rackwright/messages';
 
 /** The present use of a host. */
 export function useOf({ host, deployedRun }: store.HostRecord): store.HostUse {

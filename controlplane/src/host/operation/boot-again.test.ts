@@ -1,7 +1,7 @@
 /** A runner that is gone for good: only another boot brings the run further. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, FailureType, HostState, RunOutcome, StepState } from '@rackwright/api';
+import { agent, FailureType, HostState, RunOutcome, StepState } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import {
   type Bench,

@@ -17,7 +17,7 @@ import {
   StepState,
   verifyErasedStep,
   webhookStep,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { isErasure } from '../turn/step-failure.ts';
 import { engineSteps, isBootStep } from '../turn/step-names.ts';
 import { isStepOver, type Turn } from '../turn/turn.ts';

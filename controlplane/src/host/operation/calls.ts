@@ -11,7 +11,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { type Run, type RunStep, store } from '@rackwright/api';
+import { type Run, type RunStep, store } from '@rackwright/messages';
 import { backoffDelayMs } from '@rackwright/results';
 import { activeRun, currentStep, hasPassed, later, now, type Turn, waitFor } from '../turn/turn.ts';
 import { operationId, type Postponement } from './operation.ts';

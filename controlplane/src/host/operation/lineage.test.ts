@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { descends, isSameLife, lifeOf } from './lineage.ts';
 

@@ -4,7 +4,7 @@
  * Pure.
  */
 import { create } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 
 /** Whether `journal` has been what `sentTo` names: the same life, or a later one of it. */
 export function descends(journal: agent.Journal, sentTo: agent.Journal): boolean {

@@ -4,7 +4,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { durationMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
-import { agent, type Run, RunPhase, type RunStep, store } from '@rackwright/api';
+import { agent, type Run, RunPhase, type RunStep, store } from '@rackwright/messages';
 import { asSent, missingAgentStep, noteWriteSent } from '../deployment/deployment.ts';
 import { queueTimeoutMs } from '../deployment/image-turn.ts';
 import { isBraked } from '../turn/brake.ts';

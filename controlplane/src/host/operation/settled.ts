@@ -8,7 +8,7 @@
  * 2. A hand-off of a run that is aborted, or that ended cancelled or timed out, is stale from then
  *    on, also where that happens in the very turn that takes its report.
  */
-import { type agent, type Run, RunOutcome, type store } from '@rackwright/api';
+import { type agent, type Run, RunOutcome, type store } from '@rackwright/messages';
 import type { Turn } from '../turn/turn.ts';
 import type { AnswerVerdict } from '../turn/types.ts';
 import { closeOpen } from './open-operations.ts';

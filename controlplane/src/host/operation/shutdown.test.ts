@@ -12,7 +12,7 @@ import {
   ShutdownOutcome,
   ShutdownPolicySchema,
   store,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
 import { explainEndedRun } from '../explain/run.ts';

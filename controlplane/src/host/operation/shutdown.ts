@@ -24,7 +24,7 @@ import {
   ShutdownPolicySchema,
   ShutdownSchema,
   shutdownText,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { engineSteps } from '../turn/step-names.ts';
 import { causedBy, hasPassed, later, now, type Turn } from '../turn/turn.ts';
 

@@ -2,7 +2,7 @@
 
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, FailureType, HostGoal, HostState, RunKind, RunOutcome } from '@rackwright/api';
+import { agent, FailureType, HostGoal, HostState, RunKind, RunOutcome } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import {
   type Bench,

@@ -7,7 +7,7 @@ import {
   RerunClass,
   RunKind,
   RunOutcome,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { done, failed, verified } from '../testing/bench.ts';
 import { manageable, provisioned, refusalOf, runKind, statusOf } from '../testing/deleting.ts';

@@ -5,7 +5,14 @@
  * Must not: decide when it begins (`machine.ts`).
  */
 import { create } from '@bufbuild/protobuf';
-import { HostState, type HostStatus, RunKind, RunOutcome, RunPhase, store } from '@rackwright/api';
+import {
+  HostState,
+  type HostStatus,
+  RunKind,
+  RunOutcome,
+  RunPhase,
+  store,
+} from '@rackwright/messages';
 import { refusalOf } from '../life/refusal.ts';
 import { startRun } from '../run/engine.ts';
 import { engineSteps, isBootStep, switchesOn } from '../turn/step-names.ts';

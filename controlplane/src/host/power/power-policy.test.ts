@@ -10,7 +10,7 @@ import {
   PowerMismatchPolicy,
   RunKind,
   RunPhase,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
 import { nextWakeMs } from '../shell/wake.ts';

@@ -19,7 +19,7 @@ import {
   PowerMismatchPolicy,
   RunKind,
   store,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { backoffDelayMs } from '@rackwright/results';
 import { hasWhatRunsNeed, wantedRun } from '../life/goal.ts';
 import { refusalOf } from '../life/refusal.ts';

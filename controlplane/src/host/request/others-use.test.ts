@@ -1,7 +1,7 @@
 /** A retry that changes nothing, and what only an administrator does to a host somebody uses. */
 
 import { create } from '@bufbuild/protobuf';
-import { agent, HostGoal, TransientCause } from '@rackwright/api';
+import { agent, HostGoal, TransientCause } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { type Bench, bench, failed, statusOf, verified } from '../testing/bench.ts';
 import type { HostRequest, Requester } from '../turn/types.ts';

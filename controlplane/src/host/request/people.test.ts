@@ -9,7 +9,7 @@ import {
   RunPhase,
   store,
   TransientCause,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
 import { nextWakeMs } from '../shell/wake.ts';

@@ -13,7 +13,7 @@ import {
   HostState,
   hostRefusalNames,
   store,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { type Bench, bench, statusOf, verified } from '../testing/bench.ts';
 import { rendered, script, workflowRun } from '../testing/templates.ts';

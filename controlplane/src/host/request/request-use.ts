@@ -1,6 +1,7 @@
 /** Requests about what a host is used for: who uses it, what runs on it, what is kept from it. */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { chooseTarget, isKeptDisk } from '@rackwright/disk-image';
 import {
   ClaimSchema,
   type DeploySpec,
@@ -8,8 +9,7 @@ import {
   HoldScope,
   HostState,
   RunKind,
-} from '@rackwright/api';
-import { chooseTarget, isKeptDisk } from '@rackwright/disk-image';
+} from '@rackwright/messages';
 import { deploymentOf, missingAgentStep } from '../deployment/deployment.ts';
 import { kindOfDeployment, takeDeployment, wantedDeploy } from '../deployment/take-deployment.ts';
 import { decideToWrite } from '../erasure/device-plan.ts';

@@ -1,6 +1,6 @@
 /** What an accepted request writes. Whether it is accepted stands in `machine-tables.ts`. */
 import { clone, create } from '@bufbuild/protobuf';
-import { AbortSchema, type Hold, HostSpecSchema, RunKind } from '@rackwright/api';
+import { AbortSchema, type Hold, HostSpecSchema, RunKind } from '@rackwright/messages';
 import { withApplied } from '../../records/index.ts';
 import { cancelDelete, isDeletionStanding, remove } from '../deletion/deletion.ts';
 import { fencePending, isFenceHold, refusalOfFence, setFences } from '../deletion/fence-hold.ts';

@@ -5,7 +5,7 @@
  * Must not: check what is wrong with the template by itself (the package `template` does).
  */
 import { create, toBinary } from '@bufbuild/protobuf';
-import { RunSchema, type RunStep } from '@rackwright/api';
+import { RunSchema, type RunStep } from '@rackwright/messages';
 import { reachProblem } from '../../steps/index.ts';
 import { refused } from '../life/refusal.ts';
 import { refusalOfOldDisk } from '../power/pending-power.ts';

@@ -7,7 +7,7 @@ import {
   RunPhase,
   type RunStep,
   StepState,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { claimOfUse } from '../life/claim.ts';
 import { hasWhatRunsNeed } from '../life/goal.ts';
 import { holdOf } from '../life/refusal.ts';

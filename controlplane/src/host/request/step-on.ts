@@ -1,6 +1,6 @@
 /** A person lets a run go on that waits for one: with its present step, or without it. */
 import { create } from '@bufbuild/protobuf';
-import { type Run, RunPhase, type RunStep, SkipSchema, StepState } from '@rackwright/api';
+import { type Run, RunPhase, type RunStep, SkipSchema, StepState } from '@rackwright/messages';
 import { refused } from '../life/refusal.ts';
 import { completeStep, restartStep } from '../run/engine.ts';
 import { calledStep, partOf } from '../run/step-parts.ts';

@@ -7,7 +7,7 @@ import {
   HostState,
   RunOutcome,
   StepState,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { bootOfRunner, done } from '../testing/bench.ts';
 import { refusalOf } from '../testing/deleting.ts';

@@ -1,5 +1,5 @@
 /** Aborts that meet a link that drops: what was aborted never begins afterwards. */
-import { agent, HostGoal, RunOutcome, RunPhase } from '@rackwright/api';
+import { agent, HostGoal, RunOutcome, RunPhase } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { failed } from '../testing/bench.ts';
 import { connectAgent } from '../testing/plain-agent.ts';

@@ -13,7 +13,7 @@ import {
   RunKind,
   RunOutcome,
   RunSchema,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { isBootStep } from '../turn/step-names.ts';
 import { forgetFailure, later, runName, system, type Turn } from '../turn/turn.ts';
 

@@ -11,7 +11,7 @@ import {
   RunOutcome,
   RunPhase,
   StepState,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
 import { nextWakeMs } from '../shell/wake.ts';

@@ -1,7 +1,7 @@
 /** Any list that is accepted, whatever happens on the way: it ends, or waits for a person. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, HostGoal, RerunClass, RunPhase, TransientCause } from '@rackwright/api';
+import { agent, HostGoal, RerunClass, RunPhase, TransientCause } from '@rackwright/messages';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type Bench, bench, done, failed, inspected, verified } from '../testing/bench.ts';

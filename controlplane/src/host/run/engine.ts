@@ -19,7 +19,7 @@ import {
   type RunStep,
   type ShutdownPolicy,
   StepState,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { reachProblem } from '../../steps/index.ts';
 import { stayIn, tooLateToTakeOut } from '../deployment/still-in.ts';
 import { usedSinceErased } from '../erasure/certify.ts';

@@ -3,7 +3,7 @@
  *
  * Must not: decide which policy applies (`step-policy.ts`) or begin anything (`engine.ts`).
  */
-import { type Run, type RunFailure, RunPhase, type RunStep, StepState } from '@rackwright/api';
+import { type Run, type RunFailure, RunPhase, type RunStep, StepState } from '@rackwright/messages';
 import { backoffDelayMs } from '@rackwright/results';
 import { leaveOpen } from '../operation/open-operations.ts';
 import type { Postponement } from '../operation/operation.ts';

@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { agent, HostState, RunKind } from '@rackwright/api';
+import { agent, HostState, RunKind } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { nextWakeMs } from '../shell/wake.ts';
 import { bench, done, driveToErase, failed } from '../testing/bench.ts';

@@ -10,7 +10,7 @@
  *
  * Must not: start or end runs; the engine and `deletion.ts` do.
  */
-import { DeletionMode, type Run, RunKind, type RunStep, StepState } from '@rackwright/api';
+import { DeletionMode, type Run, RunKind, type RunStep, StepState } from '@rackwright/messages';
 import { cut, messageMax } from '../turn/step-failure.ts';
 import { engineSteps } from '../turn/step-names.ts';
 import { hasPassed, later, now, stopWaiting, type Turn } from '../turn/turn.ts';

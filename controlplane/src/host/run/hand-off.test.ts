@@ -1,6 +1,6 @@
 /** The end of a hand-off, which acts when it counts: of a run that is over it never does. */
 import { create } from '@bufbuild/protobuf';
-import { agent, RunOutcome } from '@rackwright/api';
+import { agent, RunOutcome } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { type Bench, done } from '../testing/bench.ts';
 import {

@@ -2,7 +2,7 @@
  * Templates that boot a disk which may hold data of an earlier use: only what the run itself has
  * written there may come to life without a reason that a person gave (DESIGN §4).
  */
-import { type Run, type RunStep, StepState } from '@rackwright/api';
+import { type Run, type RunStep, StepState } from '@rackwright/messages';
 import { engineSteps } from '../turn/step-names.ts';
 
 /** Stands in the arguments of a switching on, where the host was dirty when its run was planned. */

@@ -11,7 +11,7 @@ import {
   type RunStep,
   StepState,
   verifyErasedStep,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { isDue, plansToProve, provesAtOnce } from '../erasure/power-cycle.ts';
 import { isErasure } from '../turn/step-failure.ts';
 import { engineSteps } from '../turn/step-names.ts';

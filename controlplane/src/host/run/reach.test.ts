@@ -8,7 +8,7 @@ import {
   RunPhase,
   type TemplatePolicySchema,
   TransientCause,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { type Bench, failed } from '../testing/bench.ts';
 import { bootNow, rendered, runOf, startOn, stepNow, workable } from '../testing/templates.ts';

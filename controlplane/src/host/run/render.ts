@@ -12,7 +12,7 @@ import {
   RunStepSchema,
   StepState,
   writeImageStep,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { controlSteps, type KnownStep, withDefaults } from '../../steps/index.ts';
 import { isErasure } from '../turn/step-failure.ts';
 import { engineSteps, intoRunner } from '../turn/step-names.ts';

@@ -1,6 +1,6 @@
 /** A runner of another version than the one that a clean was planned for. */
 import { create } from '@bufbuild/protobuf';
-import { agent, FailureType, HostGoal, RerunClass, RunOutcome } from '@rackwright/api';
+import { agent, FailureType, HostGoal, RerunClass, RunOutcome } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import {
   type Bench,

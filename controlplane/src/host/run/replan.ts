@@ -15,7 +15,7 @@ import {
   StepState,
   verifyErasedStep,
   writeImageStep,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { stepFailure } from '../turn/step-failure.ts';
 import { engineSteps } from '../turn/step-names.ts';
 import { causedBy, isStepOver, runName, type Turn } from '../turn/turn.ts';

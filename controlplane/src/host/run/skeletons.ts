@@ -10,7 +10,7 @@ import {
   HostState,
   RunKind,
   writeImageStep,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { engineSteps, intoRunner } from '../turn/step-names.ts';
 import type { Turn } from '../turn/turn.ts';
 import type { HostContext, RequestedStep } from '../turn/types.ts';

@@ -13,7 +13,7 @@ import {
   StepExitSchema,
   scriptStep,
   webhookStep,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { cut } from '../turn/step-failure.ts';
 import type { Turn } from '../turn/turn.ts';
 

@@ -2,7 +2,7 @@
  * Parts of a workflow's list: steps that stand and fall together. Those of one title are one step
  * of the template; between them stand boots, and at the end what leaves the host as it was. Pure.
  */
-import { type Run, type RunStep, StepState } from '@rackwright/api';
+import { type Run, type RunStep, StepState } from '@rackwright/messages';
 import { engineSteps, isBootStep } from '../turn/step-names.ts';
 
 /** Places in a list, both included. */

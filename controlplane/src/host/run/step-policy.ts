@@ -16,7 +16,7 @@ import {
   type RunFailure,
   RunKind,
   type RunStep,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { engineSteps } from '../turn/step-names.ts';
 import { partOf } from './step-parts.ts';
 

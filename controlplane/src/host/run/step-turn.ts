@@ -7,7 +7,7 @@
  *    come to. What ran already runs again without being asked: it was set back on purpose.
  * 2. The runner is booted only for a step that runs and needs it, and only when it is not up.
  */
-import { type Run, RunKind, type RunStep, StepState } from '@rackwright/api';
+import { type Run, RunKind, type RunStep, StepState } from '@rackwright/messages';
 import { conditionHolds, type StepOutcome } from '@rackwright/template';
 import { isBootPart, isRunnerUp, type Part, partOf } from './step-parts.ts';
 

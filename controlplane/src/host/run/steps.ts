@@ -10,7 +10,7 @@ import {
   verifyErasedStep,
   webhookStep,
   writeImageStep,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { pauseEndsMs } from '../turn/pause.ts';
 import { type EngineStep, engineSteps } from '../turn/step-names.ts';
 import { runnerStep, verifyErased, writeImage } from './steps/in-runner.ts';

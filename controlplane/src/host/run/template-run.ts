@@ -1,5 +1,5 @@
 /** How the run of a workflow starts, and which steps it has. */
-import { HostState, RunKind, type RunStep } from '@rackwright/api';
+import { HostState, RunKind, type RunStep } from '@rackwright/messages';
 import type { Turn } from '../turn/turn.ts';
 import type { WorkflowRequest } from '../turn/types.ts';
 import { enterRun } from './engine.ts';

@@ -12,7 +12,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { RerunClass, type RunStep, RunStepSchema, StepState } from '@rackwright/api';
+import { RerunClass, type RunStep, RunStepSchema, StepState } from '@rackwright/messages';
 import type { KnownStep } from '../../steps/index.ts';
 import { engineSteps, intoRunner, isBootStep } from '../turn/step-names.ts';
 import type { WorkflowStep } from '../turn/types.ts';

@@ -10,7 +10,7 @@ import {
   StepExitSchema,
   StepState,
   store,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { nextWakeMs } from '../shell/wake.ts';
 import { type Bench, failed } from '../testing/bench.ts';

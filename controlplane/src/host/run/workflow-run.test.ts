@@ -9,7 +9,7 @@ import {
   RunKind,
   RunOutcome,
   RunPhase,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { agentWordMs } from '../operation/operation.ts';
 import { nextWakeMs } from '../shell/wake.ts';

@@ -12,7 +12,7 @@ import {
   RunPhase,
   StepState,
   TransientCause,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { agentWordMs } from '../operation/operation.ts';

@@ -5,7 +5,7 @@
  */
 import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import type { store as wire } from '@rackwright/api';
+import type { store as wire } from '@rackwright/messages';
 import { defaultTiming } from '../turn/timing.ts';
 
 /** A hint that its holder has not renewed for this long counts for nothing. */

@@ -11,7 +11,7 @@ import {
   type RackSpec,
   type RackSpecSchema,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { describe, expect, test } from 'vitest';
 import { erased, virtioDisk } from '../testing/bench.ts';

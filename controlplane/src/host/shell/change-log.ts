@@ -1,5 +1,5 @@
 /** One line of the log for each revision that says something new. */
-import { RunPhase, type store } from '@rackwright/api';
+import { RunPhase, type store } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 
 /** State changes and results are the only info lines in steady state. */

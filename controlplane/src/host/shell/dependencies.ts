@@ -1,5 +1,5 @@
 /** What the shell of hosts is made of; every file of it takes what it needs of this. */
-import type { store as wire } from '@rackwright/api';
+import type { store as wire } from '@rackwright/messages';
 import type { Clock, CrashPoint, Log, Random } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import type { AuditSink } from '../../audit/index.ts';

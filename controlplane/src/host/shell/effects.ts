@@ -4,7 +4,7 @@
  */
 import { create, equals } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, store as wire } from '@rackwright/api';
+import { agent, store as wire } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import {
   copyOf,

@@ -13,8 +13,8 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { ErasureDocumentKind, ErasureDocumentSchema, store as wire } from '@rackwright/api';
 import { joinEvidence, separateEvidence } from '@rackwright/erasure';
+import { ErasureDocumentKind, ErasureDocumentSchema, store as wire } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { idOf, readShared, writeRecord } from '../../records/index.ts';
 import type { CertificateDraft, DocumentDraft } from '../turn/types.ts';

@@ -1,6 +1,6 @@
 /** What is known of a host, as two replicas write it. */
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
-import { store as wire } from '@rackwright/api';
+import { store as wire } from '@rackwright/messages';
 import { nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore, storeKey } from '@rackwright/store';
 import { expect, test, vi } from 'vitest';

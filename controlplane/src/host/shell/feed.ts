@@ -7,7 +7,7 @@
  * 2. No host is looked at before it is known what racks and the fleet say about it.
  * 3. Whoever was not in a listing gives back the places that it held before that listing.
  */
-import { store as wire } from '@rackwright/api';
+import { store as wire } from '@rackwright/messages';
 import type { Listing } from '@rackwright/store';
 import type { Follower } from '../../following/index.ts';
 import { idOfKey, sharedRecordOf } from '../../records/index.ts';

@@ -8,7 +8,7 @@ import {
   RunPhase,
   RunSchema,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { expect, test } from 'vitest';
 import { complete, connectAgent, proved, toInspect } from '../testing/plain-agent.ts';

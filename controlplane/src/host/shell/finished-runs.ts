@@ -14,7 +14,7 @@
  * Must not: take any away (the workflows' sweeper does).
  */
 import { create } from '@bufbuild/protobuf';
-import { type Run, RunPhase, store as wire } from '@rackwright/api';
+import { type Run, RunPhase, store as wire } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import { storeKey } from '@rackwright/store';
 import { type RecordWriter, writeRecord } from '../../records/index.ts';

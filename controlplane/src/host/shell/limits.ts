@@ -10,7 +10,7 @@ import {
   RackSpecSchema,
   RunPhase,
   type store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { idOf } from '../../records/index.ts';
 import { Followed, type FollowedListener } from '../fleet/followed.ts';
 import { type HostIndex, rackIdOf } from '../fleet/host-index.ts';

@@ -7,7 +7,7 @@
  * 2. What comes of it is folded in by a turn of the host, as everything is.
  */
 import { create } from '@bufbuild/protobuf';
-import { agent, type FailureName, failureTypeOf, store as wire } from '@rackwright/api';
+import { agent, type FailureName, failureTypeOf, store as wire } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { isAway, readShared } from '../../records/index.ts';
 import { whyNotGiven } from '../../secrets/index.ts';

@@ -9,7 +9,7 @@
  * 3. Nothing is read or written while no limit is set and no place is taken.
  */
 import { create } from '@bufbuild/protobuf';
-import { store as wire } from '@rackwright/api';
+import { store as wire } from '@rackwright/messages';
 import type { Cancel } from '@rackwright/platform';
 import { storeKey } from '@rackwright/store';
 import { changeRecord } from '../../records/index.ts';

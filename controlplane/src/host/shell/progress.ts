@@ -1,7 +1,12 @@
 /** Percent of each host's present step: in memory, and only while its operation is the same. */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { type agent, type Progress, ProgressSchema, type store as wire } from '@rackwright/api';
+import {
+  type agent,
+  type Progress,
+  ProgressSchema,
+  type store as wire,
+} from '@rackwright/messages';
 
 interface Kept {
   readonly operationId: string;

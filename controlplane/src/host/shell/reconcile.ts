@@ -16,7 +16,7 @@ import {
   type Host,
   type Progress,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { idOf, idOfKey, readShared, tooBusy, writeShared } from '../../records/index.ts';
 import { Alarms, OneByOne } from '../../waking/index.ts';

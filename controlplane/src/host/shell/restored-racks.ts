@@ -4,7 +4,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { RackStatusSchema, RestoredStoreSchema, store as wire } from '@rackwright/api';
+import { RackStatusSchema, RestoredStoreSchema, store as wire } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { changeRecord } from '../../records/index.ts';
 import type { Followed } from '../fleet/followed.ts';

@@ -1,6 +1,6 @@
 /** Which secret went to which operation is told, and never its value. */
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
-import { agent, type CredentialSchema, store as wire } from '@rackwright/api';
+import { agent, type CredentialSchema, store as wire } from '@rackwright/messages';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore } from '@rackwright/store';
 import { expect, test } from 'vitest';

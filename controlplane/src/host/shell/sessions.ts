@@ -2,7 +2,7 @@
  * Which rack's agent is connected here, and how to reach it. The host loop reads from it and knows
  * nothing else of sessions, which stand above hosts and write into it.
  */
-import type { agent } from '@rackwright/api';
+import type { agent } from '@rackwright/messages';
 
 /** A session that has been welcomed and not ended. */
 export interface LiveSession {

@@ -1,14 +1,14 @@
 /** Gathers the frozen surroundings in which one step is decided. */
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
+import { meaningfulUuid } from '@rackwright/erasure';
 import {
   type agent,
   type Freeze,
   type Host,
   PowerMismatchPolicy,
   store as wire,
-} from '@rackwright/api';
-import { meaningfulUuid } from '@rackwright/erasure';
+} from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { credentialsOfRegistries } from '../../images/index.ts';
 import { idOf, type ReadableStore, type RecordWriter, readShared } from '../../records/index.ts';

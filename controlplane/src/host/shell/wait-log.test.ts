@@ -1,6 +1,6 @@
 /** The log says in the explanation's words what a host waits for, once. */
 import { create } from '@bufbuild/protobuf';
-import { agent, TransientCause } from '@rackwright/api';
+import { agent, TransientCause } from '@rackwright/messages';
 import type { Log, LogFields } from '@rackwright/platform';
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';

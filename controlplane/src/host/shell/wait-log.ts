@@ -1,5 +1,5 @@
 /** Says in the log what a host waits for, in the words of its explanation. */
-import type { store } from '@rackwright/api';
+import type { store } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import { explainHost } from '../explain/explain.ts';
 import { activeRun } from '../turn/turn.ts';

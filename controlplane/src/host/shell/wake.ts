@@ -1,6 +1,6 @@
 /** When a host must be looked at again by itself: the earliest stored time that is to come. */
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
-import { FaultSeverity, type store } from '@rackwright/api';
+import { FaultSeverity, type store } from '@rackwright/messages';
 import { bmcUnreachable, silenceErrorMs } from '../bmc/health.ts';
 import { takeOverAtMs } from '../operation/calls.ts';
 import { agentWordMs } from '../operation/operation.ts';

@@ -5,6 +5,7 @@
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { deviceFactsOf, impliedCounts, methodOf } from '@rackwright/erasure';
 import {
   agent,
   BmcIdentitySchema,
@@ -24,8 +25,7 @@ import {
   SystemIdentitySchema,
   store,
   Transport,
-} from '@rackwright/api';
-import { deviceFactsOf, impliedCounts, methodOf } from '@rackwright/erasure';
+} from '@rackwright/messages';
 import { namesOf } from '../erasure/certify.ts';
 import { step } from '../machine.ts';
 import { isBootStep } from '../turn/step-names.ts';

@@ -8,7 +8,7 @@ import {
   type RunKind,
   RunPhase,
   store,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect } from 'vitest';
 import { type HostEffect } from '../turn/types.ts';
 import { type Bench, bench, verified } from './bench.ts';

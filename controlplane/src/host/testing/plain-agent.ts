@@ -4,7 +4,7 @@
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import { Outbox } from '../../agents/outbox.ts';
 import {
   bootOfRunner,

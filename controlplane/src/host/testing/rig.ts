@@ -16,7 +16,7 @@ import {
   type HostSpecSchema,
   HostStatusSchema,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
 import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
 import {

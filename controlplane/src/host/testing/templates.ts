@@ -9,7 +9,7 @@ import {
   type Run,
   type RunStep,
   StepState,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { agentWordMs } from '../operation/operation.ts';
 import type { WorkflowStep } from '../turn/types.ts';
 import { type Bench, bench, done, verified } from './bench.ts';

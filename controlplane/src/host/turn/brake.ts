@@ -20,7 +20,7 @@ import {
   RunKind,
   type RunStep,
   StepState,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { QuotaName, QuotaView, SlotChange } from './quota.ts';
 import { isBootStep } from './step-names.ts';
 import { activeRun, stopWaiting, type Turn, waitFor } from './turn.ts';

@@ -7,7 +7,7 @@ import {
   RunKind,
   RunOutcome,
   RunPhase,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { activeRun } from './turn.ts';
 
 const stateNames: Readonly<Record<number, string>> = {

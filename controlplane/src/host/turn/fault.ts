@@ -3,7 +3,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { FaultSchema, FaultSeverity } from '@rackwright/api';
+import { FaultSchema, FaultSeverity } from '@rackwright/messages';
 import { cut, messageMax } from './step-failure.ts';
 import { now, type Turn } from './turn.ts';
 

@@ -1,6 +1,6 @@
 /** The control step `wait`: when it ends, from what is stored of it. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import type { RunStep } from '@rackwright/api';
+import type { RunStep } from '@rackwright/messages';
 import { engineSteps } from './step-names.ts';
 
 /** Wall time in milliseconds; undefined for a step that is no pause, or has not begun. */

@@ -1,6 +1,6 @@
 /** Limits as lists of slots: who gets a place, in which order, and for how long it counts. */
 import { create, toBinary } from '@bufbuild/protobuf';
-import { store } from '@rackwright/api';
+import { store } from '@rackwright/messages';
 import { VALUE_BYTES_MAX } from '@rackwright/store';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';

@@ -10,7 +10,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { store } from '@rackwright/api';
+import { store } from '@rackwright/messages';
 
 /** Whose slot it is: one run of one host. */
 export interface Who {

@@ -8,7 +8,7 @@ import {
   failureTypeOf,
   type RunFailure,
   RunFailureSchema,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 
 export function isErasure(stepName: string): boolean {
   return stepName === eraseStep || stepName === eraseMetadataStep;

@@ -8,7 +8,7 @@ import {
   type prepareNetbootStep,
   type webhookStep,
   type writeImageStep,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 
 export const engineSteps = {
   verifyAccess: 'bmc.verifyAccess',

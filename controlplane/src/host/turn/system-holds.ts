@@ -6,7 +6,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { type Hold, HoldKind, HoldSchema, HoldScope } from '@rackwright/api';
+import { type Hold, HoldKind, HoldSchema, HoldScope } from '@rackwright/messages';
 import { now, system, type Turn } from './turn.ts';
 
 /** Each with its word, by which people know it. */

@@ -5,7 +5,7 @@
  * T1 Nothing else writes the host's `state`, `dirty` and `useEpoch`.
  * T2 A host leaves `available` by every cause after which its certificates prove nothing.
  */
-import { HostState, type HostStatus, RunKind, RunOutcome } from '@rackwright/api';
+import { HostState, type HostStatus, RunKind, RunOutcome } from '@rackwright/messages';
 
 export type State = (typeof HostState)[Exclude<keyof typeof HostState, 'UNSPECIFIED'>];
 export type Kind = (typeof RunKind)[Exclude<keyof typeof RunKind, 'UNSPECIFIED'>];

@@ -1,5 +1,5 @@
 /** What a turn over one host came to, and what of that is told to who asked for it. */
-import type { store } from '@rackwright/api';
+import type { store } from '@rackwright/messages';
 import { hasApplied } from '../../records/index.ts';
 import type { AnswerVerdict, HostEvent, Refusal } from './types.ts';
 

@@ -4,6 +4,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import { deviceFactsOf, deviceIdentity } from '@rackwright/erasure';
 import {
   type Host,
   type HostSpec,
@@ -15,8 +16,7 @@ import {
   StepState,
   store,
   WaitingSchema,
-} from '@rackwright/api';
-import { deviceFactsOf, deviceIdentity } from '@rackwright/erasure';
+} from '@rackwright/messages';
 import { copyOf } from '../../records/index.ts';
 import { cut, messageMax } from './step-failure.ts';
 import type { HostContext, HostEffect } from './types.ts';

@@ -2,26 +2,26 @@
  * What goes into and comes out of the host machine. Everything is a value: the machine decides,
  * the shell (`reconcile.ts`) acts.
  */
-import {
-  type AbandonedResource,
-  type agent,
-  type BmcEndpoint,
-  type DeletionMode,
-  type DeploySpec,
-  type ErasureDocumentKind,
-  type FailureName,
-  type FleetSpec,
-  type Freeze,
-  type HoldScope,
-  type HostRefusalName,
-  type HostSpec,
-  type HostState,
-  type PowerMismatchPolicy,
-  type RerunClass,
-  type ShutdownPolicy,
-  type StepExit,
-  type store,
-} from '@rackwright/api';
+import type {
+  AbandonedResource,
+  agent,
+  BmcEndpoint,
+  DeletionMode,
+  DeploySpec,
+  ErasureDocumentKind,
+  FailureName,
+  FleetSpec,
+  Freeze,
+  HoldScope,
+  HostRefusalName,
+  HostSpec,
+  HostState,
+  PowerMismatchPolicy,
+  RerunClass,
+  ShutdownPolicy,
+  StepExit,
+  store,
+} from '@rackwright/messages';
 import type { QuotaName, QuotaView, SlotChange } from './quota.ts';
 import type { EngineTiming } from './timing.ts';
 

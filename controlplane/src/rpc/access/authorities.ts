@@ -12,7 +12,7 @@ import {
   type RotateAuthorityRequest,
   Authority_Stage as Stage,
   type store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import {
   advanced,
   authoritiesMax,

@@ -19,7 +19,7 @@ import {
   type UpdateCredentialRequest,
   unavailable,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { randomId } from '@rackwright/platform';
 import { type Revision, storeKey } from '@rackwright/store';
 import { isUnscoped } from '../../access/index.ts';

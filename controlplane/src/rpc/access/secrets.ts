@@ -6,7 +6,7 @@ import {
   type RotateSecretsKeyRequest,
   type SecretsKey,
   SecretsService,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { RpcDependencies } from '../call/ports.ts';
 import { checkRequestId } from '../call/texts.ts';
 import { Violations } from '../call/violations.ts';

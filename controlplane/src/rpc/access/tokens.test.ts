@@ -1,7 +1,8 @@
 import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { type AuditRecord, operatorClients, Role, store as wire } from '@rackwright/api';
+import { type AuditRecord, Role, store as wire } from '@rackwright/messages';
 import { nodeClock } from '@rackwright/platform/node';
+import { operatorClients } from '@rackwright/rpc';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { tokenFor } from '../access.fixture.ts';
 import { addSurroundings, type Fixture, failureOf, specOf, startFixture } from '../rpc.fixture.ts';

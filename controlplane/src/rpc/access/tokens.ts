@@ -24,7 +24,7 @@ import {
   TokenSchema,
   unavailable,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { randomId } from '@rackwright/platform';
 import { type Revision, storeKey } from '@rackwright/store';
 import {

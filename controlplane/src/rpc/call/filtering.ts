@@ -1,5 +1,5 @@
 /** Lists that are filtered and sorted as people ask. */
-import { invalidArgument } from '@rackwright/api';
+import { invalidArgument } from '@rackwright/messages';
 import type { StateStore } from '@rackwright/store';
 import {
   type Fields,

@@ -1,6 +1,6 @@
 /** Following the store for a watch stream. */
 
-import { unavailable } from '@rackwright/api';
+import { unavailable } from '@rackwright/messages';
 import type { Cancel, Clock } from '@rackwright/platform';
 import { type Change, type Revision, type StateStore, StoreError } from '@rackwright/store';
 import { watchCollections } from '../../access/index.ts';

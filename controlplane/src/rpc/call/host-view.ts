@@ -1,6 +1,6 @@
 /** A host as people see it: its record with what is served from elsewhere, and its etag. */
 import { create, fromBinary } from '@bufbuild/protobuf';
-import { type Host, HostSchema, HostStatusSchema, store as wire } from '@rackwright/api';
+import { type Host, HostSchema, HostStatusSchema, store as wire } from '@rackwright/messages';
 import { type Entry, type Revision, storeKey } from '@rackwright/store';
 import { displayOf } from '../../host/index.ts';
 import { copyOf, idOfKey, readRecord, readShared, sharedRecordOf } from '../../records/index.ts';

@@ -1,5 +1,5 @@
 /** Resource names ("hosts/h1") and the ids in them. */
-import { invalidArgument } from '@rackwright/api';
+import { invalidArgument } from '@rackwright/messages';
 import { quote } from './violations.ts';
 
 export type Collection =

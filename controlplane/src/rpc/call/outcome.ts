@@ -6,7 +6,7 @@ import {
   invalidArgument,
   notFound,
   type store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { Revision } from '@rackwright/store';
 import type { RequestOutcome } from './ports.ts';
 

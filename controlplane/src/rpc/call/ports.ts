@@ -2,7 +2,7 @@
  * What the services need of the rest of the control plane: the host loop behind one interface, so
  * that nothing here can start work or write a host's state by itself.
  */
-import { type Explanation, type Progress, Role, type store as wire } from '@rackwright/api';
+import { type Explanation, type Progress, Role, type store as wire } from '@rackwright/messages';
 import type { Clock, Log, Random } from '@rackwright/platform';
 import type { Revision, StateStore } from '@rackwright/store';
 import type { Principal } from '../../access/index.ts';

@@ -2,7 +2,7 @@
  * Etags, page tokens and watch positions: texts that clients hand back unread. Each carries the
  * store's incarnation, so that one from before a restore is recognized instead of believed.
  */
-import { ApiFailure, aborted, invalidArgument } from '@rackwright/api';
+import { ApiFailure, aborted, invalidArgument } from '@rackwright/messages';
 import { type Revision, type StateStore, storeKey } from '@rackwright/store';
 
 const shape = /^([A-Za-z0-9_-]{1,64})\.(\d{1,16})$/;

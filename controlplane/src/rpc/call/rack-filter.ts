@@ -1,5 +1,5 @@
 /** The rack that a list is limited to. */
-import { notFound } from '@rackwright/api';
+import { notFound } from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { answered } from '../../records/index.ts';
 import { requireName } from './names.ts';

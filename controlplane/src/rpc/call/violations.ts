@@ -1,5 +1,5 @@
 /** Collects everything wrong with a request, so that it is all said at once. */
-import { type FieldViolation, invalidArgument } from '@rackwright/api';
+import { type FieldViolation, invalidArgument } from '@rackwright/messages';
 
 export class Violations {
   readonly #found: FieldViolation[] = [];

@@ -1,6 +1,6 @@
 /** Machines that a line of the manifest or a rule makes hosts, over a whole control plane. */
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
-import { type Host, store as wire } from '@rackwright/api';
+import { type Host, store as wire } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { failureOf, violatedFields } from '../rpc.fixture.ts';
 import { discoverySite, expectedSpec, finding, macOf, policy } from './discovery.fixture.ts';

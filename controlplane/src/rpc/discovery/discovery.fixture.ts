@@ -1,6 +1,6 @@
 /** A control plane whose rack r1 takes in machines that nobody knows, and what its agent tells. */
 import { create, type Message, type MessageInitShape } from '@bufbuild/protobuf';
-import { agent, type InventorySchema } from '@rackwright/api';
+import { agent, type InventorySchema } from '@rackwright/messages';
 import { afterEach, beforeEach } from 'vitest';
 import { addSurroundings, type Fixture, startFixture } from '../rpc.fixture.ts';
 

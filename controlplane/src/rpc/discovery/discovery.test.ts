@@ -1,6 +1,6 @@
 /** Discovered machines, over a whole control plane. */
 import { create, fromBinary } from '@bufbuild/protobuf';
-import { agent, HostState, store as wire } from '@rackwright/api';
+import { agent, HostState, store as wire } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { preparedHost, putHost } from '../prepared.fixture.ts';
 import { failureOf, specOf, violatedFields } from '../rpc.fixture.ts';

@@ -18,7 +18,7 @@ import {
   notFound,
   type UpdateExpectedHostRequest,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { randomId } from '@rackwright/platform';
 import { type Revision, storeKey } from '@rackwright/store';
 import {

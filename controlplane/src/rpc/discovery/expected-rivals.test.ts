@@ -1,5 +1,5 @@
 import { create, toBinary } from '@bufbuild/protobuf';
-import { type ExpectedHost, ExpectedHostSchema, store as wire } from '@rackwright/api';
+import { type ExpectedHost, ExpectedHostSchema, store as wire } from '@rackwright/messages';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore, type StateStore } from '@rackwright/store';
 import { beforeEach, expect, test } from 'vitest';

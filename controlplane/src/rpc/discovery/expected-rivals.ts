@@ -13,7 +13,7 @@ import {
   type ExpectedHost,
   failedPrecondition,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { answered, readRecord } from '../../records/index.ts';
 import type { RpcDependencies } from '../call/ports.ts';

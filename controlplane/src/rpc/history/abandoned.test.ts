@@ -1,5 +1,5 @@
 import { clone } from '@bufbuild/protobuf';
-import { DeletionMode, HoldScope, HostState, store as wire } from '@rackwright/api';
+import { DeletionMode, HoldScope, HostState, store as wire } from '@rackwright/messages';
 import { nodeRandom } from '@rackwright/platform/node';
 import { storeKey } from '@rackwright/store';
 import { afterEach, beforeEach, expect, test } from 'vitest';

@@ -11,7 +11,7 @@ import {
   ResolutionSchema,
   type ResolveAbandonedResourceRequest,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { type Revision, storeKey } from '@rackwright/store';
 import { changeAbandoned, hostsFencedBy } from '../../host/index.ts';
 import { readRecord } from '../../records/index.ts';

@@ -1,6 +1,7 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { type AuditRecord, HostState, operatorClients } from '@rackwright/api';
+import { type AuditRecord, HostState } from '@rackwright/messages';
 import { nodeClock } from '@rackwright/platform/node';
+import { operatorClients } from '@rackwright/rpc';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { preparedHost, putHost } from '../prepared.fixture.ts';
 import { addSurroundings, type Fixture, failureOf, specOf, startFixture } from '../rpc.fixture.ts';

@@ -6,7 +6,7 @@ import {
   type BoundService,
   bind,
   type ListAuditRecordsRequest,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { auditInSight } from '../../access/index.ts';
 import { type AuditSearch, searchAudit } from '../../audit/index.ts';
 import type { Fields } from '../../filter/index.ts';

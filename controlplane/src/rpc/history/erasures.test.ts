@@ -1,5 +1,5 @@
 /** What was signed of one host is found without looking at what belongs to others. */
-import { ErasureDocumentKind } from '@rackwright/api';
+import { ErasureDocumentKind } from '@rackwright/messages';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { writeCertificates, writeDocuments } from '../../host/shell/erasure-records.ts';

@@ -1,6 +1,13 @@
 /** ErasureCertificateService: what was signed about erasures, exactly as it was signed. */
 import { create, fromBinary, type MessageInitShape } from '@bufbuild/protobuf';
 import {
+  type ErasureStatement,
+  joinEvidence,
+  parseStatement,
+  ShapeError,
+  separatedEvidenceSha256,
+} from '@rackwright/erasure';
+import {
   type BoundService,
   bind,
   type ErasureCertificate,
@@ -11,14 +18,7 @@ import {
   notFound,
   PowerCycleProof,
   store as wire,
-} from '@rackwright/api';
-import {
-  type ErasureStatement,
-  joinEvidence,
-  parseStatement,
-  ShapeError,
-  separatedEvidenceSha256,
-} from '@rackwright/erasure';
+} from '@rackwright/messages';
 import { type Entry, type StateStore, storeKey } from '@rackwright/store';
 import { answered, idOf, readRecord } from '../../records/index.ts';
 import { nameProblem, requireName } from '../call/names.ts';

@@ -7,7 +7,7 @@ import {
   type DiffHostRequest,
   HistoryService,
   invalidArgument,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { RpcDependencies } from '../call/ports.ts';
 import { diffHosts } from './host-diff.ts';
 import { explainRun, getHostRun, listHostRuns } from './host-runs.ts';

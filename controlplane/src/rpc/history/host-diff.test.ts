@@ -1,6 +1,6 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { HostPower, HostSchema, HostState } from '@rackwright/api';
+import { HostPower, HostSchema, HostState } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { diffHosts } from './host-diff.ts';
 

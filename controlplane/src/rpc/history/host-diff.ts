@@ -17,7 +17,7 @@ import {
 } from '@bufbuild/protobuf/reflect';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
-import { type Host, HostSchema } from '@rackwright/api';
+import { type Host, HostSchema } from '@rackwright/messages';
 
 /** One field, as text; an empty side has none. */
 export interface Difference {

@@ -11,7 +11,7 @@ import {
   RunSchema,
   StepState,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { preparedHost, putHost } from '../prepared.fixture.ts';

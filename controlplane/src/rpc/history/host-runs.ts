@@ -12,7 +12,7 @@ import {
   RunPhase,
   RunSchema,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { explainEndedRun } from '../../host/index.ts';
 import { answered, readRecord } from '../../records/index.ts';

@@ -7,7 +7,7 @@ import {
   RunOutcomeSchema,
   RunPhase,
   RunPhaseSchema,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { Fields } from '../../filter/index.ts';
 
 /** A run, as `ListHostRunsRequest.filter` knows its fields. */

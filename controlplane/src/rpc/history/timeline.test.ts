@@ -1,6 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { timestampDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { HostState, ListHostRevisionsRequestSchema, store as wire } from '@rackwright/api';
+import { HostState, ListHostRevisionsRequestSchema, store as wire } from '@rackwright/messages';
 import { nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore, RETENTION_DEFAULT, type StateStore } from '@rackwright/store';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';

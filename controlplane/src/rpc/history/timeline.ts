@@ -25,7 +25,7 @@ import {
   type ListHostRevisionsResponseSchema,
   notFound,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { type Change, PAST_CHANGES_MAX, type Past, type Revision } from '@rackwright/store';
 import { displayOf } from '../../host/index.ts';
 import { answered, idOfKey } from '../../records/index.ts';

@@ -1,6 +1,6 @@
 /** Two hosts that are given one address at the same moment. */
 import { create } from '@bufbuild/protobuf';
-import { HostSpecSchema } from '@rackwright/api';
+import { HostSpecSchema } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { holdsReservations } from '../../host/fleet/reservations.ts';

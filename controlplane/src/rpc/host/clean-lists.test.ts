@@ -1,5 +1,5 @@
 /** Lists of steps through the operators' API: what is wrong with them is said field by field. */
-import { ApiFailure, HostState } from '@rackwright/api';
+import { ApiFailure, HostState } from '@rackwright/messages';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { preparedHost, putHost } from '../prepared.fixture.ts';
 import { addSurroundings, type Fixture, startFixture } from '../rpc.fixture.ts';

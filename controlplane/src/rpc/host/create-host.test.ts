@@ -1,6 +1,6 @@
 /** A creation that loses one of its addresses to another one after its record was written. */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { store as wire } from '@rackwright/api';
+import { store as wire } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { reservedValues } from '../../host/index.ts';

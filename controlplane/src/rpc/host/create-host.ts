@@ -16,7 +16,7 @@ import {
   HostState,
   type SystemIdentity,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { randomId } from '@rackwright/platform';
 import { storeKey } from '@rackwright/store';
 import type { Principal } from '../../access/index.ts';

@@ -8,7 +8,7 @@ import {
   type Host,
   HostState,
   notFound,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { answered, hasApplied } from '../../records/index.ts';
 import { hostKey, hostRecordOf, presentHost, readHost } from '../call/host-view.ts';
 import { isKnown, nameProblem, requireName } from '../call/names.ts';

@@ -1,7 +1,7 @@
 /**
  * A deployment as people ask for it, to what a host is told: checked whole.
  */
-import type { DeploySpec } from '@rackwright/api';
+import type { DeploySpec } from '@rackwright/messages';
 import type { HostRequest } from '../../host/index.ts';
 import { imageNameProblem } from '../../images/index.ts';
 import { Violations } from '../call/violations.ts';

@@ -1,5 +1,6 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { BmcEndpointSchema, BmcProtocol, operatorClients, Role } from '@rackwright/api';
+import { BmcEndpointSchema, BmcProtocol, Role } from '@rackwright/messages';
+import { operatorClients } from '@rackwright/rpc';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { accessTable } from '../../access/index.ts';
 import { OutOfBounds, openNamed } from '../../secrets/index.ts';

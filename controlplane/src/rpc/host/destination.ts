@@ -20,7 +20,7 @@ import {
   type Credential,
   Role,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { internalAddress, mayBeReached } from '@rackwright/platform';
 import { storeKey } from '@rackwright/store';
 import { type Principal, roleTooSmall } from '../../access/index.ts';

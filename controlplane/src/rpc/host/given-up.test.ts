@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { HostSchema, store as wire } from '@rackwright/api';
+import { HostSchema, store as wire } from '@rackwright/messages';
 import { nodeRandom } from '@rackwright/platform/node';
 import { MemoryDisk, openMemoryStore, storeKey } from '@rackwright/store';
 import { expect, test } from 'vitest';

@@ -1,5 +1,5 @@
 /** Whether the pool that holds a host has failed with it: the pool's own record alone says so. */
-import { type Host, store as wire } from '@rackwright/api';
+import { type Host, store as wire } from '@rackwright/messages';
 import type { StateStore } from '@rackwright/store';
 import { poolKey } from '../../pool/index.ts';
 import { readRecord } from '../../records/index.ts';

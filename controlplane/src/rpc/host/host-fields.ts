@@ -1,5 +1,10 @@
 /** What lists of hosts may be filtered and sorted by: all of it is in the rows of the view. */
-import { FailureTypeSchema, HostGoalSchema, HostStateSchema, RunKindSchema } from '@rackwright/api';
+import {
+  FailureTypeSchema,
+  HostGoalSchema,
+  HostStateSchema,
+  RunKindSchema,
+} from '@rackwright/messages';
 import type { Fields } from '../../filter/index.ts';
 import type { HostRow } from '../../fleet-view/index.ts';
 

@@ -1,6 +1,7 @@
 /** Lists of hosts by what they are found by, in pages, as they are at the moment of the call. */
 import { create, toBinary } from '@bufbuild/protobuf';
-import { HostView, operatorClients, Role, store as wire } from '@rackwright/api';
+import { HostView, Role, store as wire } from '@rackwright/messages';
+import { operatorClients } from '@rackwright/rpc';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { tokenFor } from '../access.fixture.ts';
 import { addSurroundings, type Fixture, failureOf, specOf, startFixture } from '../rpc.fixture.ts';

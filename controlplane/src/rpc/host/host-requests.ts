@@ -1,5 +1,6 @@
 /** What people ask of one host: each call is one request to the host loop, its answer the host. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
+import { namesOfNone } from '@rackwright/disk-image';
 import {
   type CleanStepRequest,
   type DeploySpec,
@@ -12,8 +13,7 @@ import {
   type ProvisionHostRequest,
   type SetHostPowerRequest,
   type store as wire,
-} from '@rackwright/api';
-import { namesOfNone } from '@rackwright/disk-image';
+} from '@rackwright/messages';
 import type { HostRequest } from '../../host/index.ts';
 import { appliedId, hasApplied, idOf } from '../../records/index.ts';
 import { presentHost, readFacts, readHost } from '../call/host-view.ts';

@@ -7,7 +7,7 @@ import {
   HostSpecSchema,
   HostState,
   WatchHostsResponse_Kind as Kind,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { holdsReservations } from '../../host/fleet/reservations.ts';

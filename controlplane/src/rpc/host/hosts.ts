@@ -8,7 +8,7 @@ import {
   type ListCleanStepsResponseSchema,
   notFound,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { planOf } from '../../host/index.ts';
 import { readRecord } from '../../records/index.ts';

@@ -1,5 +1,6 @@
 /** BMCs at addresses of this machine or its link: no agent is sent there unless they are listed. */
-import { operatorClients, Role } from '@rackwright/api';
+import { Role } from '@rackwright/messages';
+import { operatorClients } from '@rackwright/rpc';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { addSide, type Names, specOf, tokenFor } from '../access.fixture.ts';
 import { type Fixture, startFixture, violatedFields } from '../rpc.fixture.ts';

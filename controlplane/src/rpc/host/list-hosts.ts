@@ -16,7 +16,7 @@ import {
   type ListHostsRequest,
   type ListHostsResponseSchema,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { pause } from '@rackwright/platform';
 import type { Entry } from '@rackwright/store';
 import { includes, isUnscoped, poolLabel } from '../../access/index.ts';

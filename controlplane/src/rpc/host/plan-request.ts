@@ -7,7 +7,7 @@ import {
   HostState,
   type PlanRunRequest,
   PlanRunRequestSchema,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { HostContext, PlannableRequest } from '../../host/index.ts';
 import { nextRun, type WorkflowId } from '../../workflow/index.ts';
 import { isKnown, nameProblem, requireName } from '../call/names.ts';

@@ -12,7 +12,7 @@ import {
   RunSchema,
   StepState,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { afterEach, beforeEach, expect, test } from 'vitest';

@@ -18,7 +18,7 @@ import {
   PlanService,
   type StartPlanRequest,
   type store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { type DraftPlan, planChangedText, planFor, type Refusal } from '../../host/index.ts';
 import { addUsualDurations, isExpired, keepPlan, readPlan } from '../../plan/index.ts';
 import { hasApplied, idOf } from '../../records/index.ts';

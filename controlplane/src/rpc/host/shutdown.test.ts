@@ -1,5 +1,5 @@
 /** How power is taken from a system, as people say it of a host and of one request. */
-import { PowerAction, ShutdownMode } from '@rackwright/api';
+import { PowerAction, ShutdownMode } from '@rackwright/messages';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import {
   addSurroundings,

@@ -12,7 +12,7 @@ import {
   invalidArgument,
   notFound,
   type UpdateHostRequest,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import {
   confirm,
   fencesAround,

@@ -1,6 +1,6 @@
 /** A watch with a filter tells what comes to match and what ceases to, and nothing else. */
 import { create, toBinary } from '@bufbuild/protobuf';
-import { HostView, WatchHostsResponse_Kind as Kind, store as wire } from '@rackwright/api';
+import { HostView, WatchHostsResponse_Kind as Kind, store as wire } from '@rackwright/messages';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { addSurroundings, type Fixture, failureOf, specOf, startFixture } from '../rpc.fixture.ts';
 

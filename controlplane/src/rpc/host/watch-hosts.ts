@@ -20,7 +20,7 @@ import {
   type WatchHostsResponse,
   type WatchHostsResponseSchema,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { Change, Entry, ListPage, Revision } from '@rackwright/store';
 import type { Filter } from '../../filter/index.ts';
 import { type HostRow, rowOf } from '../../fleet-view/index.ts';

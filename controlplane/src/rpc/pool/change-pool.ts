@@ -17,7 +17,7 @@ import {
   RolloutPolicySchema,
   type UpdatePoolRequest,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { randomId } from '@rackwright/platform';
 import { readFleet } from '../../host/index.ts';
 import { approve, poolKey } from '../../pool/index.ts';

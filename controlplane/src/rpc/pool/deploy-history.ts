@@ -5,7 +5,7 @@ import {
   DeployHistoryEntrySchema,
   invalidArgument,
   type ListDeployHistoryRequest,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { StateStore } from '@rackwright/store';
 import { compareEntries } from '../../pool/index.ts';
 import { pageSizeOf } from '../call/paging.ts';

@@ -1,6 +1,6 @@
 /** Pools as they are answered: joined with their hosts and their ledger. */
 import { fromBinary } from '@bufbuild/protobuf';
-import { type Explanation, notFound, type Pool, store as wire } from '@rackwright/api';
+import { type Explanation, notFound, type Pool, store as wire } from '@rackwright/messages';
 import type { Revision } from '@rackwright/store';
 import {
   type PoolSnapshot,

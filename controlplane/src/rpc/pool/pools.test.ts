@@ -1,6 +1,6 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { HostState, InventorySchema, Transport, store as wire } from '@rackwright/api';
+import { HostState, InventorySchema, Transport, store as wire } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import {

@@ -15,7 +15,7 @@ import {
   type WatchPoolsRequest,
   type WatchPoolsResponseSchema,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import {
   contestedOf,
   digestOf,

@@ -1,6 +1,11 @@
 /** Which disks a rollout would write over and which would stay, as the hosts foresee it. */
 import { create } from '@bufbuild/protobuf';
-import { DeploySpecSchema, type PlannedRollout, type RolloutPlan, RunKind } from '@rackwright/api';
+import {
+  DeploySpecSchema,
+  type PlannedRollout,
+  type RolloutPlan,
+  RunKind,
+} from '@rackwright/messages';
 import { isWrittenOver, planFor, staysAsItIs } from '../../host/index.ts';
 import type { Viewed } from '../../pool/index.ts';
 import { idOf } from '../../records/index.ts';

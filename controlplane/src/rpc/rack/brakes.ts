@@ -10,7 +10,7 @@ import {
   type RackStatus,
   RackStatusSchema,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import {
   appliedId,

@@ -1,6 +1,11 @@
 /** Whom the door counts as known of those that ask for certificates. */
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
-import { agent, type CallContext, parseJoinToken, signCertificateProof } from '@rackwright/api';
+import {
+  agent,
+  type CallContext,
+  parseJoinToken,
+  signCertificateProof,
+} from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
 import { afterEach, beforeEach, expect, test } from 'vitest';

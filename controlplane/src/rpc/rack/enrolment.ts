@@ -2,7 +2,7 @@
  * EnrolmentService, on the operators' port and without the admin token: the join token, or the
  * registered key, is the authorisation.
  */
-import { agent, type BoundService, bind } from '@rackwright/api';
+import { agent, type BoundService, bind } from '@rackwright/messages';
 import { issueCertificate } from '../../identity/index.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 

@@ -1,6 +1,6 @@
 /** The brakes through the operators' API: the fleet's record, and what racks may be limited to. */
 import { clone, create } from '@bufbuild/protobuf';
-import { PowerMismatchPolicy, RestoredStoreSchema, store as wire } from '@rackwright/api';
+import { PowerMismatchPolicy, RestoredStoreSchema, store as wire } from '@rackwright/messages';
 import { nodeRandom } from '@rackwright/platform/node';
 import { storeKey } from '@rackwright/store';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';

@@ -15,7 +15,7 @@ import {
   invalidArgument,
   type UpdateFleetRequest,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { internalEntryProblem } from '@rackwright/platform';
 import type { Revision } from '@rackwright/store';
 import { fleetKey } from '../../host/index.ts';

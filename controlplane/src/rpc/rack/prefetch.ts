@@ -12,7 +12,7 @@ import {
   PrefetchedImageSchema,
   type PrefetchImageRequest,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { isUnscoped } from '../../access/index.ts';
 import { credentialVersions, readFleet } from '../../host/index.ts';

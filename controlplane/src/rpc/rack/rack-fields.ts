@@ -1,6 +1,6 @@
 /** What lists of racks may be filtered and sorted by, and watches filtered. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import type { Rack } from '@rackwright/api';
+import type { Rack } from '@rackwright/messages';
 import type { Fields } from '../../filter/index.ts';
 
 /** A rack as it is answered, as `ListRacksRequest.filter` knows its fields. */

@@ -31,7 +31,7 @@ import {
   type WatchRacksRequest,
   type WatchRacksResponseSchema,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { randomId } from '@rackwright/platform';
 import {
   type Entry,

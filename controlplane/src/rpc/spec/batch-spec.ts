@@ -1,6 +1,6 @@
 /** Checks of a batch, and the hosts that it selects: fixed when it is created. */
 import { fromBinary } from '@bufbuild/protobuf';
-import { type HostSelector, type WorkflowBatchSpec, store as wire } from '@rackwright/api';
+import { type HostSelector, type WorkflowBatchSpec, store as wire } from '@rackwright/messages';
 import type { StateStore } from '@rackwright/store';
 import { useOf } from '../../host/index.ts';
 import { answered } from '../../records/index.ts';

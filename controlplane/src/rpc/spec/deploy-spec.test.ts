@@ -11,7 +11,7 @@ import {
   RootDiskHintsSchema,
   RunPhase,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { VALUE_BYTES_MAX } from '@rackwright/store';
 import { expect, test } from 'vitest';
 import {

@@ -7,7 +7,7 @@ import {
   DeploySpecSchema,
   type FirstBoot,
   FirstBootFormat,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { parse } from 'yaml';
 import { quote, type Violations } from '../call/violations.ts';
 import { checkEnum } from './host-spec.ts';

@@ -1,5 +1,6 @@
 /** What may stand in a rack's discovery policy and in a line of the manifest. */
 import { clone, create } from '@bufbuild/protobuf';
+import { meaningfulSerial } from '@rackwright/erasure';
 import {
   type AcceptanceRule,
   type DiscoveryPolicy,
@@ -7,8 +8,7 @@ import {
   type HostSpec,
   HostSpecSchema,
   type MachineMatch,
-} from '@rackwright/api';
-import { meaningfulSerial } from '@rackwright/erasure';
+} from '@rackwright/messages';
 import { networkProblem } from '../../secrets/index.ts';
 import { idProblem } from '../call/names.ts';
 import { checkLabels, controlCharacters } from '../call/texts.ts';

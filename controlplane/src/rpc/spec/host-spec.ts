@@ -1,6 +1,7 @@
 /** What a host's spec may say, checked whole: every problem is reported, with what is right. */
 
 import { isIPv4, isIPv6 } from 'node:net';
+import { bootMediumBytesMax, verificationPolicyProblem } from '@rackwright/erasure';
 import {
   type BmcEndpoint,
   BmcProtocol,
@@ -17,8 +18,7 @@ import {
   type ShutdownPolicy,
   UsbDisks,
   type VerificationPolicy,
-} from '@rackwright/api';
-import { bootMediumBytesMax, verificationPolicyProblem } from '@rackwright/erasure';
+} from '@rackwright/messages';
 import { protocolOf, shutdownSeconds } from '../../host/index.ts';
 import { nameProblem } from '../call/names.ts';
 import { quote, type Violations } from '../call/violations.ts';

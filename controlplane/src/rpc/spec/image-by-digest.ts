@@ -1,5 +1,5 @@
 /** What a tag names is looked up once, at the request, and kept: hosts are told digests. */
-import { failedPrecondition, invalidArgument, unavailable } from '@rackwright/api';
+import { failedPrecondition, invalidArgument, unavailable } from '@rackwright/messages';
 import {
   atDigest,
   type PlatformDigests,

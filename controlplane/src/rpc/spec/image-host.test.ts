@@ -1,5 +1,6 @@
 /** What registries callers with a scope have asked: those that the fleet names, and no others. */
-import { operatorClients, Role } from '@rackwright/api';
+import { Role } from '@rackwright/messages';
+import { operatorClients } from '@rackwright/rpc';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { addSide, type Names, tokenFor } from '../access.fixture.ts';
 import { type Fixture, failureOf, startFixture } from '../rpc.fixture.ts';

@@ -3,7 +3,7 @@
  * its registries. Control plane and agents ask whatever an image names, and how an answer fails
  * would tell what listens there.
  */
-import { permissionDenied } from '@rackwright/api';
+import { permissionDenied } from '@rackwright/messages';
 import { isUnscoped } from '../../access/index.ts';
 import { readFleet } from '../../host/index.ts';
 import { readImageName, registryOf } from '../../images/index.ts';

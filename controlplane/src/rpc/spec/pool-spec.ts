@@ -8,7 +8,7 @@ import {
   type PoolSpec,
   PoolSpecSchema,
   type RolloutPolicy,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { imageProblem, membersMax, pinProblem, windowProblems } from '../../pool/index.ts';
 import { type Policy, reachProblem, urlProblem } from '../../steps/index.ts';
 import { nameProblem } from '../call/names.ts';

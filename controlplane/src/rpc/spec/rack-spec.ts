@@ -1,5 +1,5 @@
 /** What may stand in the spec of a rack, and in what the fleet has in common with it. */
-import { PowerMismatchPolicy, type RackSpec, type WipeBudget } from '@rackwright/api';
+import { PowerMismatchPolicy, type RackSpec, type WipeBudget } from '@rackwright/messages';
 import { placesMax } from '../../host/index.ts';
 import { controlCharacters } from '../call/texts.ts';
 import type { Violations } from '../call/violations.ts';

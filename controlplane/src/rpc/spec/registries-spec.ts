@@ -1,6 +1,6 @@
 /** What the fleet may say of registries that images of hosts come from. */
 import { X509Certificate } from 'node:crypto';
-import type { ImageMirror, ImageRegistry } from '@rackwright/api';
+import type { ImageMirror, ImageRegistry } from '@rackwright/messages';
 import { isRegistry, isRepository, mirrorsMax } from '@rackwright/oci';
 import { nameProblem } from '../call/names.ts';
 import { quote, type Violations } from '../call/violations.ts';

@@ -1,5 +1,5 @@
 /** What a host's spec may say of the disk that an image comes onto. */
-import type { RootDiskHints } from '@rackwright/api';
+import type { RootDiskHints } from '@rackwright/messages';
 import { controlCharacters } from '../call/texts.ts';
 import type { Violations } from '../call/violations.ts';
 

@@ -1,6 +1,6 @@
 /** Checks of a token that is to be made. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { type CreateTokenRequest, invalidArgument, Role, type Token } from '@rackwright/api';
+import { type CreateTokenRequest, invalidArgument, Role, type Token } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { firstTokenId } from '../../access/index.ts';
 import { answered } from '../../records/index.ts';

@@ -1,6 +1,6 @@
 /** Checks of what people write about workflows. */
 import { durationMs } from '@bufbuild/protobuf/wkt';
-import { invalidArgument, type WorkflowSpec } from '@rackwright/api';
+import { invalidArgument, type WorkflowSpec } from '@rackwright/messages';
 import {
   isVariableName,
   variableCharsMax,

@@ -7,7 +7,7 @@ import {
   type WorkflowBatchHost,
   WorkflowBatchHostSchema,
   WorkflowRunState,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { StateStore } from '@rackwright/store';
 import { pageBytesMax, pageSizeOf } from '../call/paging.ts';
 import { formatPageToken, parsePageToken } from '../call/position.ts';

@@ -9,7 +9,7 @@ import {
   TemplateSchema,
   type UpdateTemplateRequest,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { randomId } from '@rackwright/platform';
 import { parseTemplate } from '@rackwright/template';
 import {

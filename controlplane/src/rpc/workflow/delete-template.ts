@@ -5,7 +5,7 @@ import {
   notFound,
   type Template,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { Revision } from '@rackwright/store';
 import {
   answered,

@@ -9,7 +9,7 @@ import {
   WorkflowRunSchema,
   WorkflowSchema,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { type Entry, storeKey } from '@rackwright/store';
 import { answered, readShared } from '../../records/index.ts';
 import {

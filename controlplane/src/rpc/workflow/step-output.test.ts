@@ -7,7 +7,7 @@ import {
   type ReadStepOutputResponseSchema,
   StepState,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { nodeClock } from '@rackwright/platform/node';
 import { storeKey } from '@rackwright/store';
 import { afterEach, beforeEach, expect, test } from 'vitest';

@@ -20,7 +20,7 @@ import {
   type RunStep,
   StepState,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { idOf, readRecord } from '../../records/index.ts';
 import {

@@ -6,7 +6,7 @@ import {
   type Template,
   TemplateSchema,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { Revision } from '@rackwright/store';
 import { answered, hasApplied, readRecord } from '../../records/index.ts';
 import {

@@ -2,8 +2,8 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connect, operatorClients } from '@rackwright/api';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
+import { connect, operatorClients } from '@rackwright/rpc';
 import { openSqliteStore } from '@rackwright/store';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { failureOf, startOn } from '../rpc.fixture.ts';

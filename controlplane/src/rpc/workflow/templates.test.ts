@@ -1,7 +1,7 @@
 /** Templates through the operators' API. */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { ArgumentType, store as wire } from '@rackwright/api';
+import { ArgumentType, store as wire } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { writeRecord } from '../../records/index.ts';

@@ -15,7 +15,7 @@ import {
   TemplateSchema,
   TemplateService,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { answered, isDirectlyBelow } from '../../records/index.ts';
 import {
   builtInRevision,

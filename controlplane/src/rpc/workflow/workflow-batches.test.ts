@@ -1,6 +1,6 @@
 /** Batches through the real API; no agent has ever joined, so that runs wait where they are. */
 import { create, toBinary } from '@bufbuild/protobuf';
-import { HostState, RunKind, WorkflowRunState, store as wire } from '@rackwright/api';
+import { HostState, RunKind, WorkflowRunState, store as wire } from '@rackwright/messages';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { preparedHost, putHost } from '../prepared.fixture.ts';
 import {

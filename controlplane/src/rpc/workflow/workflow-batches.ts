@@ -19,7 +19,7 @@ import {
   WorkflowBatchSpecSchema,
   WorkflowRunState,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { randomId } from '@rackwright/platform';
 import { type Revision, storeKey, VALUE_BYTES_MAX } from '@rackwright/store';
 import {

@@ -5,7 +5,7 @@ import {
   type Workflow,
   type WorkflowRun,
   WorkflowRunStateSchema,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { Fields } from '../../filter/index.ts';
 
 /** A run, as `ListWorkflowRunsRequest.filter` knows its fields. */

@@ -1,6 +1,6 @@
 /** Starts that are refused, repeated or left behind, through the real API on loopback. */
 import { create } from '@bufbuild/protobuf';
-import { HostState, RunKind, RunOutcome, RunPhase, RunSchema } from '@rackwright/api';
+import { HostState, RunKind, RunOutcome, RunPhase, RunSchema } from '@rackwright/messages';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { preparedHost, putHost } from '../prepared.fixture.ts';
 import { addSurroundings, type Fixture, failureOf, startFixture } from '../rpc.fixture.ts';

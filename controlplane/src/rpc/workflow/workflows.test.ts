@@ -1,5 +1,5 @@
 /** Workflows through the real API of a control plane on loopback; no agent has ever joined. */
-import { HostState, RunKind, WorkflowRunState } from '@rackwright/api';
+import { HostState, RunKind, WorkflowRunState } from '@rackwright/messages';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { preparedHost, putHost } from '../prepared.fixture.ts';
 import {

@@ -15,7 +15,7 @@ import {
   WorkflowService,
   WorkflowSpecSchema,
   store as wire,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { appliedId, readRecord } from '../../records/index.ts';
 import {

@@ -1,4 +1,4 @@
-import { RerunClass } from '@rackwright/api';
+import { RerunClass } from '@rackwright/messages';
 import { parseTemplate, renderTemplate } from '@rackwright/template';
 import { describe, expect, test } from 'vitest';
 import { builtInPrefix, builtInSources } from './built-in.ts';

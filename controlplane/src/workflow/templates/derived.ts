@@ -8,7 +8,7 @@ import {
   TemplateStepSchema,
   type TemplateVariable,
   TemplateVariableSchema,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import {
   type ParsedStep,
   type ParsedVariable,

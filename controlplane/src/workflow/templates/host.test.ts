@@ -1,5 +1,10 @@
 import { clone, create } from '@bufbuild/protobuf';
-import { BmcIdentitySchema, HostSchema, HostStatusSchema, InventorySchema } from '@rackwright/api';
+import {
+  BmcIdentitySchema,
+  HostSchema,
+  HostStatusSchema,
+  InventorySchema,
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { templateHostOf } from './host.ts';
 import { bareHost } from './hosts.fixture.ts';

@@ -1,6 +1,7 @@
 /** What templates may use of a host, from its record and its inventory. Pure. */
-import type { Host, Inventory, NetworkInterface, StorageDevice } from '@rackwright/api';
+
 import { meaningfulSerial } from '@rackwright/erasure';
+import type { Host, Inventory, NetworkInterface, StorageDevice } from '@rackwright/messages';
 import type { TemplateDisk, TemplateHost, TemplateInterface } from '@rackwright/template';
 import { idOf } from '../../records/index.ts';
 

@@ -1,6 +1,6 @@
 /** A host for this folder's tests. */
 import { create } from '@bufbuild/protobuf';
-import { HostSchema } from '@rackwright/api';
+import { HostSchema } from '@rackwright/messages';
 
 export const bareHost = create(HostSchema, {
   name: 'hosts/h1',

@@ -1,6 +1,6 @@
 /** Where templates are kept, and the built-in ones beside them. */
 import { create } from '@bufbuild/protobuf';
-import { type Template, TemplateSchema, store as wire } from '@rackwright/api';
+import { type Template, TemplateSchema, store as wire } from '@rackwright/messages';
 import { type Revision, type StateStore, storeKey } from '@rackwright/store';
 import { readRecord } from '../../records/index.ts';
 import { builtInSources } from './built-in.ts';

@@ -1,16 +1,15 @@
 /** A client of each service that objects of files belong to, on one connection. */
 import {
   CredentialService,
-  createClient,
   DiscoveryService,
   FleetService,
   HostService,
-  type OperatorClients,
   PoolService,
   RackService,
   TemplateService,
   WorkflowService,
-} from '@rackwright/api';
+} from '@rackwright/messages';
+import { createClient, type OperatorClients } from '@rackwright/rpc';
 import type { Connection } from '../settings.ts';
 
 export type FileClients = Pick<

@@ -11,7 +11,7 @@ import {
   RackSchema,
   TemplateSchema,
   WorkflowSchema,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { allPages } from '../commands/frame/calls.ts';
 import type { FileClients } from './clients.ts';
 import { messageFrom, type PlainObject, plainOf } from './plain.ts';

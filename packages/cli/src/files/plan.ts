@@ -10,7 +10,7 @@
  * 4. A repeated request acts once: its id follows from what is written and what stood there.
  */
 import { createHash } from 'node:crypto';
-import { ApiFailure, type FieldViolation } from '@rackwright/api';
+import { ApiFailure, type FieldViolation } from '@rackwright/messages';
 import type { FileClients } from './clients.ts';
 import { differences } from './compare.ts';
 import { type Existing, kinds, type Wanted } from './kinds.ts';

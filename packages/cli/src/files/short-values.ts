@@ -1,7 +1,7 @@
 /** Messages that people write as one value in files, as they do in flags. Pure. */
 import { type DescMessage, toJson } from '@bufbuild/protobuf';
 import { DurationSchema, durationFromMs } from '@bufbuild/protobuf/wkt';
-import { PoolAmountSchema } from '@rackwright/api';
+import { PoolAmountSchema } from '@rackwright/messages';
 import { parseDuration, parseInstant } from '../output/time.ts';
 import type { Plain } from './plain.ts';
 

@@ -1,5 +1,6 @@
 /** How deployments and root disks are shown. */
 import { durationMs } from '@bufbuild/protobuf/wkt';
+import { sizeText } from '@rackwright/disk-image/size';
 import {
   DeployProof,
   type DeploySpec,
@@ -7,8 +8,7 @@ import {
   FirstBootFormat,
   type RootDiskHints,
   type WrittenDisk,
-} from '@rackwright/api';
-import { sizeText } from '@rackwright/disk-image/size';
+} from '@rackwright/messages';
 import { duration } from './time.ts';
 
 /** How an image is deployed, in a line: "NoCloud, user data of 812 bytes; phones home in 20m". */

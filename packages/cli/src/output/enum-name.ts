@@ -23,7 +23,7 @@ import {
   StepStateSchema,
   UsbDisksSchema,
   WorkflowRunStateSchema,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 
 const enums = {
   AuthorityStage: Authority_StageSchema,

@@ -1,7 +1,7 @@
 /** What a clean leaves to be read of a host. */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { ErasureLevel, HostSchema, RunKind, RunPhase, StepState } from '@rackwright/api';
+import { ErasureLevel, HostSchema, RunKind, RunPhase, StepState } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { expect, test } from 'vitest';
 import { hostFields } from './host.ts';

@@ -19,7 +19,7 @@ import {
   type ShutdownPolicy,
   StepState,
   shutdownText,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { deployText, rootDiskText, writtenText } from './deploy.ts';
 import { enumName } from './enum-name.ts';

@@ -1,6 +1,6 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { HostSchema, HostState, RunKind, RunOutcome, RunPhase } from '@rackwright/api';
+import { HostSchema, HostState, RunKind, RunOutcome, RunPhase } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { expect, test } from 'vitest';
 import { type Destruction, disksText, lossLines } from './loss.ts';

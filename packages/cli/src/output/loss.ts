@@ -1,6 +1,7 @@
 /** What a destructive command takes away, in numbers, before it is asked for. Pure. */
-import { counted, type Host, HostState, RunKind, RunOutcome, RunPhase } from '@rackwright/api';
+
 import { sizeText } from '@rackwright/disk-image/size';
+import { counted, type Host, HostState, RunKind, RunOutcome, RunPhase } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { rootDiskText } from './deploy.ts';
 import { stateText } from './host.ts';

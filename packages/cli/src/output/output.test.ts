@@ -15,7 +15,7 @@ import {
   RunKind,
   RunPhase,
   StepState,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';

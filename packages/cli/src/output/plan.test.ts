@@ -11,7 +11,7 @@ import {
   RunPhase,
   RunSchema,
   StepState,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { nodeClock } from '@rackwright/platform/node';
 import { describe, expect, test } from 'vitest';
 import { planLines } from './plan.ts';

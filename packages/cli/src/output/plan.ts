@@ -1,13 +1,13 @@
 /** A plan as people read it. */
 import { type Duration, durationMs } from '@bufbuild/protobuf/wkt';
+import { sizeText } from '@rackwright/disk-image/size';
 import {
   counted,
   type Plan,
   type PlannedDevice,
   type PlannedStep,
   shownArguments,
-} from '@rackwright/api';
-import { sizeText } from '@rackwright/disk-image/size';
+} from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { enumName } from './enum-name.ts';
 import { type Column, formatTable } from './table.ts';

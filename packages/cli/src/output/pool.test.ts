@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { PlannedRolloutSchema, PoolSchema, RunKind } from '@rackwright/api';
+import { PlannedRolloutSchema, PoolSchema, RunKind } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { expect, test } from 'vitest';
 import { plannedRolloutColumns, poolFields, poolLine } from './pool.ts';

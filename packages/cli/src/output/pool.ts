@@ -9,7 +9,7 @@ import type {
   PoolHost,
   RolloutPolicy,
   RolloutSlot,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { deployText } from './deploy.ts';
 import { enumName } from './enum-name.ts';

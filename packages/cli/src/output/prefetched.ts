@@ -1,6 +1,7 @@
 /** How images that racks fetch beforehand are shown. */
-import type { PrefetchedImage } from '@rackwright/api';
+
 import { sizeText } from '@rackwright/disk-image/size';
+import type { PrefetchedImage } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import type { Column } from './table.ts';
 import { ago } from './time.ts';

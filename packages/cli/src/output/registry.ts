@@ -1,5 +1,5 @@
 /** How registries of the fleet are shown. */
-import type { ImageMirror, ImageRegistry } from '@rackwright/api';
+import type { ImageMirror, ImageRegistry } from '@rackwright/messages';
 import type { Column } from './table.ts';
 
 /** Columns of `fleet registry list`. */

@@ -7,7 +7,7 @@ import {
   RunPhase,
   type RunStep,
   shutdownText,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { enumName } from './enum-name.ts';
 import { type Column, formatFields, formatTable } from './table.ts';

@@ -6,7 +6,7 @@ import {
   TemplateSchema,
   type TemplateStep,
   type TemplateVariable,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { World } from '../world.ts';
 import { enumName } from './enum-name.ts';
 import { type OutputKind, printFields, printJson, printLines, printTable } from './show.ts';

@@ -7,7 +7,7 @@ import {
   type WorkflowBatch,
   type WorkflowBatchHost,
   type WorkflowRun,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { enumName } from './enum-name.ts';
 import type { Column } from './table.ts';

@@ -1,5 +1,5 @@
 /** The pages of an erasure: one for each device, one for each host. Pure. */
-import { counted } from '@rackwright/api';
+
 import {
   type CertificateReport,
   type CertificateStatus,
@@ -8,6 +8,7 @@ import {
   percent,
   sha256Hex,
 } from '@rackwright/erasure';
+import { counted } from '@rackwright/messages';
 import { duration } from '../output/time.ts';
 import { grouped, type Page, type Section, sizeText } from './page.ts';
 

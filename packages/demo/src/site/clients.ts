@@ -1,5 +1,5 @@
 /** The operators' API of the demo's control plane. */
-import { connect, type OperatorClients, operatorClients } from '@rackwright/api';
+import { connect, type OperatorClients, operatorClients } from '@rackwright/rpc';
 
 export interface ClientOptions {
   /** "host:port" */

@@ -9,7 +9,7 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { BmcProtocol, type Host, type Rack } from '@rackwright/api';
+import { BmcProtocol, type Host, type Rack } from '@rackwright/messages';
 import { type BootNetwork, type LeaseGiver, startLeaseGiver } from '@rackwright/sim/firmware';
 import { freePorts, type SoftwareRegistry, startSoftwareRegistry } from '@rackwright/sim/loopback';
 import { faults } from '../faults.ts';

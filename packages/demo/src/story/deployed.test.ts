@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { PoolConditionSchema, type PoolStatus, PoolStatusSchema } from '@rackwright/api';
+import { PoolConditionSchema, type PoolStatus, PoolStatusSchema } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { notCompleted, notHalted, type SeenHost, wrongWith } from './deployed.ts';
 

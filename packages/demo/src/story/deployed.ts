@@ -4,7 +4,7 @@
  * D1 What the control plane says of a host has to be so at its machine too: on its disk, which is
  *    read from outside, and in what runs there.
  */
-import type { PoolStatus } from '@rackwright/api';
+import type { PoolStatus } from '@rackwright/messages';
 
 /** One image, as it was published. */
 export interface PublishedImage {

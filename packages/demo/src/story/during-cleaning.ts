@@ -1,5 +1,5 @@
 /** What is shown while the machines are being cleaned. */
-import { type Host, HostState, RunPhase, StepState } from '@rackwright/api';
+import { type Host, HostState, RunPhase, StepState } from '@rackwright/messages';
 import { type PlannedMachine, soundMachines } from '../fleet.ts';
 import { eventually } from '../site/eventually.ts';
 import { commandsOf, dirtyDisks, slowWrites } from '../site/machine.ts';

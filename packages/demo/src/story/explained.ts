@@ -4,7 +4,7 @@
  * E1 What the story types is one of the lines that were printed, with the blanks filled in: an
  *    explanation that no longer leads out of the trouble fails the demo.
  */
-import type { Explanation } from '@rackwright/api';
+import type { Explanation } from '@rackwright/messages';
 
 /** What is missing in an explanation of a host that is stuck; undefined when nothing is. */
 export function missingIn({

@@ -1,5 +1,5 @@
 /** Hosts whose BMCs are broken in four ways, each explained in a few lines, and freed by them. */
-import { type Host, HostState } from '@rackwright/api';
+import { type Host, HostState } from '@rackwright/messages';
 import { type FaultName, isBearable } from '../faults.ts';
 import type { PlannedMachine } from '../fleet.ts';
 import { eventually } from '../site/eventually.ts';

@@ -8,7 +8,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { counted, FailureType, HostState } from '@rackwright/api';
+import { counted, FailureType, HostState } from '@rackwright/messages';
 import { runningSystem, systemImage } from '@rackwright/sim/machine';
 import { imageDiskModel } from '../fleet.ts';
 import { eventually } from '../site/eventually.ts';

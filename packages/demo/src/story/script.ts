@@ -32,7 +32,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Host } from '@rackwright/api';
+import type { Host } from '@rackwright/messages';
 import { type FaultName, isFaultName } from '../faults.ts';
 import { soundMachines } from '../fleet.ts';
 import { eventually } from '../site/eventually.ts';

@@ -1,5 +1,5 @@
 /** What every act of the story has at hand. */
-import type { Host } from '@rackwright/api';
+import type { Host } from '@rackwright/messages';
 import type { Fleet } from '../fleet.ts';
 import { eventually } from '../site/eventually.ts';
 import type { Site } from '../site/site.ts';

@@ -6,7 +6,7 @@ import {
   RunKind,
   RunPhase,
   RunStepSchema,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { hostProgress } from './progress.ts';
 

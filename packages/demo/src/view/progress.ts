@@ -1,5 +1,5 @@
 /** What a person wants to see of a host: how far it is, what it does, what is wrong. Pure. */
-import { counted, type Host, HostState, type Rack, RunKind, RunPhase } from '@rackwright/api';
+import { counted, type Host, HostState, type Rack, RunKind, RunPhase } from '@rackwright/messages';
 
 export interface HostProgress {
   readonly name: string;

@@ -1,5 +1,5 @@
 /** Looks at the control plane over and over and shows what it sees. */
-import type { Host } from '@rackwright/api';
+import type { Host } from '@rackwright/messages';
 import type { Site } from '../site/site.ts';
 import type { Picture } from './paint.ts';
 import { hostProgress, rackProgress } from './progress.ts';

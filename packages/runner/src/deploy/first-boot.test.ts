@@ -1,5 +1,5 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { agent, DeployProof, type DeploySpecSchema, FirstBootFormat } from '@rackwright/api';
+import { agent, DeployProof, type DeploySpecSchema, FirstBootFormat } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { firstBootOf } from './first-boot.ts';
 

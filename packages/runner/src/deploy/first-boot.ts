@@ -6,8 +6,9 @@
  *    as YAML where they are asked for; here only for what stands on a line of its own.
  * 2. Identity and phone number are ours; user data is passed on unchanged.
  */
-import { type agent, DeployProof, FirstBootFormat } from '@rackwright/api';
+
 import { cloudConfigToCall, noCloudSeed, type Seed } from '@rackwright/disk-image';
+import { type agent, DeployProof, FirstBootFormat } from '@rackwright/messages';
 import { bad, type Read, value } from '../steps/arguments.ts';
 
 const ownKeys: ReadonlySet<string> = new Set(['instance-id', 'local-hostname']);

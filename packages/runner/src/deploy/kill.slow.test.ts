@@ -6,7 +6,13 @@ import type { ChildProcess } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
-import { agent, BmcIdentitySchema, DeployProof, FirstBootFormat, runner } from '@rackwright/api';
+import {
+  agent,
+  BmcIdentitySchema,
+  DeployProof,
+  FirstBootFormat,
+  runner,
+} from '@rackwright/messages';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { bootToken, startRunner } from '../process.fixture.ts';
 import { startTestAgent, type TestAgent } from '../test-agent.ts';

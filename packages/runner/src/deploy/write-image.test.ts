@@ -1,7 +1,7 @@
 /** The step on disks made of files, with an image that a web server serves as agents do. */
 import { create, type MessageInitShape, toJson } from '@bufbuild/protobuf';
-import { agent, BmcIdentitySchema, FirstBootFormat, runner } from '@rackwright/api';
 import { SourceBroken } from '@rackwright/disk-image';
+import { agent, BmcIdentitySchema, FirstBootFormat, runner } from '@rackwright/messages';
 import { callersHashes, nodeClock, nodeWebClient } from '@rackwright/platform/node';
 import { boundResult, resultToWire } from '@rackwright/results';
 import { afterEach, beforeEach, expect, test } from 'vitest';

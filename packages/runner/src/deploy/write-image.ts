@@ -12,7 +12,6 @@
  *    interrupts the step, and is no fault of the image.
  */
 import { create } from '@bufbuild/protobuf';
-import { agent, RerunClass, type runner, writeImageStep } from '@rackwright/api';
 import {
   chooseTarget,
   compressions,
@@ -29,6 +28,7 @@ import {
   deviceIdentity,
   orderedScopePolicy,
 } from '@rackwright/erasure';
+import { agent, RerunClass, type runner, writeImageStep } from '@rackwright/messages';
 import type { Failed } from '@rackwright/results';
 import { DeviceError } from '../block-devices.ts';
 import { guardIdentity } from '../guard.ts';

@@ -1,8 +1,8 @@
 /** What an image has left on a disk, for the report. */
 import { create } from '@bufbuild/protobuf';
-import { agent, type runner } from '@rackwright/api';
 import type { Firmware } from '@rackwright/disk-image';
 import type { DeviceFacts } from '@rackwright/erasure';
+import { agent, type runner } from '@rackwright/messages';
 import type { Installed } from '../provision/provision.ts';
 
 /** Partitions that are told of. */

@@ -10,8 +10,8 @@
  *    the last one; once it is lost, nothing more is written and the outcome says so.
  */
 import { durationMs } from '@bufbuild/protobuf/wkt';
-import { agent } from '@rackwright/api';
 import type { RecordedVerdict } from '@rackwright/erasure';
+import { agent } from '@rackwright/messages';
 import { pause } from '@rackwright/platform';
 import { DeviceError } from '../block-devices.ts';
 import type { StepContext } from '../step.ts';

@@ -1,8 +1,8 @@
 /** What a device does while it is held: marks that are lost, errors, losses, words of its own. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { agent } from '@rackwright/api';
 import { methodToWire, type NvmeFacts, storageDeviceOf } from '@rackwright/erasure';
+import { agent } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import {
   type BlockDevices,

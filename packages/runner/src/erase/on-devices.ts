@@ -16,7 +16,6 @@
  *    Evidence of a step that failed says so.
  */
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { agent, counted, type DeviceHealthSchema, verbFor } from '@rackwright/api';
 import {
   type DeviceFacts,
   deviceIdentity,
@@ -26,6 +25,7 @@ import {
   seedBytesMin,
   storageDeviceOf,
 } from '@rackwright/erasure';
+import { agent, counted, type DeviceHealthSchema, verbFor } from '@rackwright/messages';
 import type { Complete, Failed, RetryAfter } from '@rackwright/results';
 import type { DeviceAccess, DeviceListing } from '../block-devices.ts';
 import { type GuardPassed, guardIdentity } from '../guard.ts';

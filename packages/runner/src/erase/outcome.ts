@@ -1,7 +1,6 @@
 /** What evidence says of one device: its outcome, and its part in the result of the step. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent } from '@rackwright/api';
 import {
   boundDeviceLog,
   methodToWire,
@@ -10,6 +9,7 @@ import {
   verdictToWire,
   verificationToWire,
 } from '@rackwright/erasure';
+import { agent } from '@rackwright/messages';
 import { boundText } from '@rackwright/results';
 import type { DeviceError, DeviceLoss, HeldDevice } from '../block-devices.ts';
 import type { StepContext } from '../step.ts';

@@ -6,7 +6,7 @@
  * P1 Only disks of the order are touched, and none in a check or by a step that only reads.
  * P2 The devices are listed again after a change; who follows decides by that list alone.
  */
-import { agent } from '@rackwright/api';
+
 import {
   type DeviceFacts,
   deviceFactsOf,
@@ -14,6 +14,7 @@ import {
   hiddenBytes,
   isDismantlable,
 } from '@rackwright/erasure';
+import { agent } from '@rackwright/messages';
 import {
   type BlockDevices,
   type DeviceAccess,

@@ -1,7 +1,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
-import { agent, BmcIdentitySchema, Transport } from '@rackwright/api';
+import { agent, BmcIdentitySchema, Transport } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import type { DeviceStage, StepContext } from '../step.ts';
 import {

@@ -1,5 +1,5 @@
 /** The steps that erase: `deploy.erase_devices` and `deploy.erase_devices_metadata`. */
-import { cleanSteps, eraseMetadataStep, eraseStep } from '@rackwright/api';
+import { cleanSteps, eraseMetadataStep, eraseStep } from '@rackwright/messages';
 import { parseProgress } from '../progress-text.ts';
 import type { Step, StepContext } from '../step.ts';
 import { eraseDevice } from './device.ts';

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
 import { type DeviceFacts, methodToWire, storageDeviceOf } from '@rackwright/erasure';
+import { agent } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { findTargets } from './targets.ts';
 

@@ -7,7 +7,7 @@
  * T2 Every ordered device becomes a target; one that cannot be erased now is a target with a
  *    refusal, which becomes its outcome and fails the step.
  */
-import type { agent } from '@rackwright/api';
+
 import {
   type DeviceFacts,
   decideScope,
@@ -23,6 +23,7 @@ import {
   signGaps,
   type Verification,
 } from '@rackwright/erasure';
+import type { agent } from '@rackwright/messages';
 import type { DeviceListing } from '../block-devices.ts';
 
 export interface Target {

@@ -5,7 +5,7 @@
  * Invariant: what is found is judged as in the erasure whose certificate is put to the test. Its
  * challenge was proved then; the certificate stands for that.
  */
-import { agent, RerunClass, verifyErasedStep } from '@rackwright/api';
+import { agent, RerunClass, verifyErasedStep } from '@rackwright/messages';
 import type { Step, StepContext } from '../step.ts';
 import { type DeviceTask, runOnDevices, seedProblem } from './on-devices.ts';
 import { cannotHold, type DeviceResult, resultOf, unerased } from './outcome.ts';

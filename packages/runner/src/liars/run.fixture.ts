@@ -1,7 +1,6 @@
 /** A clean of such a machine: plan, erasure, power cycle, reading again; and what it came to. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, BmcIdentitySchema, SystemIdentitySchema } from '@rackwright/api';
 import {
   decideScope,
   methodToWire,
@@ -11,6 +10,7 @@ import {
   type Verification,
   verificationToWire,
 } from '@rackwright/erasure';
+import { agent, BmcIdentitySchema, SystemIdentitySchema } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import type { BlockDevices } from '../block-devices.ts';
 import { eraseDevices } from '../erase/step.ts';

@@ -11,7 +11,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { create } from '@bufbuild/protobuf';
-import { SystemIdentitySchema } from '@rackwright/api';
+import { SystemIdentitySchema } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import {
   asObject,

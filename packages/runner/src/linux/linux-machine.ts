@@ -1,6 +1,6 @@
 /** Identity and hardware of the Linux machine we run on: SMBIOS, /proc, network cards. */
 import { create } from '@bufbuild/protobuf';
-import { SystemIdentitySchema } from '@rackwright/api';
+import { SystemIdentitySchema } from '@rackwright/messages';
 import type { Exec } from '@rackwright/platform';
 import type { Machine, MachineHardware } from '../machine.ts';
 import { realRoots } from './devices.ts';

@@ -3,7 +3,7 @@
  * ended becomes the step's result.
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 import type { Complete, Failed } from '@rackwright/results';
 import type { StepContext, StepEnd } from '../step.ts';
 import { lastLine, lastLines, OutputTail } from './output-tail.ts';

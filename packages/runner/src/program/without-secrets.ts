@@ -1,5 +1,5 @@
 /** Programs whose output is told without the secrets that they are given. */
-import { Masking } from '@rackwright/api';
+import { Masking } from '@rackwright/messages';
 import type { Programs } from './program.ts';
 
 /** The same programs where there are no secrets. */

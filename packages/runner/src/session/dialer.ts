@@ -5,8 +5,9 @@
  */
 import { X509Certificate } from 'node:crypto';
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { connect, createClient, fetchPinnedCertificate, runner } from '@rackwright/api';
+import { runner } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
+import { connect, createClient, fetchPinnedCertificate } from '@rackwright/rpc';
 
 /** One open stream to the agent. */
 export interface AgentConnection {

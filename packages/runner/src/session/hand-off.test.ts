@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { agent, runner } from '@rackwright/api';
+import { agent, runner } from '@rackwright/messages';
 import { resultFromWire } from '@rackwright/results';
 import { expect, test } from 'vitest';
 import { RunnerSession, type SessionEffect } from './machine.ts';

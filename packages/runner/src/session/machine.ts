@@ -16,8 +16,8 @@
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, type Inventory, type runner } from '@rackwright/api';
 import { type BootMedium, bootMediaOf } from '@rackwright/erasure';
+import { agent, type Inventory, type runner } from '@rackwright/messages';
 import {
   boundResult,
   type Complete,

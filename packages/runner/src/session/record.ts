@@ -7,7 +7,7 @@
  * agent knows so by the boot id.
  */
 import { fromBinary, fromJsonString, toBinary, toJsonString } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/api';
+import { agent } from '@rackwright/messages';
 
 /** Ids of operations whose final report the agent has; older ones are dropped. */
 export const receivedIdsMax = 256;

@@ -9,7 +9,7 @@
 
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
-import { agent, commandStep, RerunClass } from '@rackwright/api';
+import { agent, commandStep, RerunClass } from '@rackwright/messages';
 import {
   type Architecture,
   type BlobSource,

@@ -2,8 +2,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
-import { BmcIdentitySchema } from '@rackwright/api';
 import type { DeviceFacts } from '@rackwright/erasure';
+import { BmcIdentitySchema } from '@rackwright/messages';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type FileContent, FileError, type MachineFiles, type PartitionPlace } from '../files.ts';
 import { folderFiles } from '../linux/machine-files.ts';

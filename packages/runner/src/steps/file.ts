@@ -7,8 +7,9 @@
  *    the host's own is written to.
  * 3. Success is what was read back.
  */
-import { ArgumentType, agent, fileStep, RerunClass } from '@rackwright/api';
+
 import { type DeviceFacts, decideScope, orderedScopePolicy } from '@rackwright/erasure';
+import { ArgumentType, agent, fileStep, RerunClass } from '@rackwright/messages';
 import type { Failed } from '@rackwright/results';
 import {
   type FileContent,

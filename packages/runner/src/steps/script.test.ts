@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
-import { type agent, BmcIdentitySchema } from '@rackwright/api';
+import { type agent, BmcIdentitySchema } from '@rackwright/messages';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Step } from '../step.ts';
 import { interpreters, runScript } from './script.ts';

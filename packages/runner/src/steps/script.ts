@@ -7,7 +7,7 @@
  * 3. An interrupted script is not taken up again; what runs of it has been ended before the next
  *    step begins.
  */
-import { ArgumentType, agent, RerunClass, scriptStep } from '@rackwright/api';
+import { ArgumentType, agent, RerunClass, scriptStep } from '@rackwright/messages';
 import type { Disk } from '@rackwright/platform';
 import type { Failed } from '@rackwright/results';
 import { guardIdentity } from '../guard.ts';

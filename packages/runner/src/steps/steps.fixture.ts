@@ -1,6 +1,6 @@
 /** A step as the runner runs it, in a folder of a test. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { agent, SystemIdentitySchema } from '@rackwright/api';
+import { agent, SystemIdentitySchema } from '@rackwright/messages';
 import { nodeClock, nodeDisk } from '@rackwright/platform/node';
 import type { BlockDevices } from '../block-devices.ts';
 import { linuxPrograms } from '../linux/programs.ts';

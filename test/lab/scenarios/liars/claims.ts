@@ -1,7 +1,7 @@
 /** What Rackwright says of a host and its disks, asked with the operators' command. */
 import { enumFromJson } from '@bufbuild/protobuf';
-import { FailureTypeSchema, failureWord } from '@rackwright/api';
 import { parseStatement } from '@rackwright/erasure';
+import { FailureTypeSchema, failureWord } from '@rackwright/messages';
 import type { Site } from '../../site.ts';
 import type { Claims } from './judge.ts';
 

@@ -1,5 +1,5 @@
 /** Images and secrets that steps need, as the fleet lets them have these now. */
-import { type agent, commandStep, type Run, type RunStep } from '@rackwright/api';
+import { type agent, commandStep, type Run, type RunStep } from '@rackwright/messages';
 import { commandImageOf, missingSecret, reachProblem } from '../../../steps/index.ts';
 import { refusalOfDeployment } from '../../deployment/deployment.ts';
 import type { Turn } from '../../turn/turn.ts';

@@ -1,6 +1,12 @@
 /** Steps that the runner of the run's boot takes, and what it is told of them. */
 import { create } from '@bufbuild/protobuf';
-import { agent, type Run, type RunStep, verifyErasedStep, writeImageStep } from '@rackwright/api';
+import {
+  agent,
+  type Run,
+  type RunStep,
+  verifyErasedStep,
+  writeImageStep,
+} from '@rackwright/messages';
 import { secretUses } from '../../../steps/index.ts';
 import { noteDeployed } from '../../deployment/deployment.ts';
 import { beginWriteOver } from '../../deployment/written-disk.ts';

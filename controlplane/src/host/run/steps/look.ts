@@ -8,7 +8,7 @@ import {
   InventorySchema,
   type RunFailure,
   RunKind,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { protocolOf } from '../../bmc/protocols.ts';
 import { checkCertified, forgetAbsent, uncertifiedDevice } from '../../erasure/certify.ts';
 import { planDevices } from '../../erasure/device-plan.ts';

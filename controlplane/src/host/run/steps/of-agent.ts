@@ -1,7 +1,7 @@
 /** Steps that the rack's agent takes itself, and what it is told of a deployment. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, type Run, type RunStep, writeImageStep } from '@rackwright/api';
+import { agent, type Run, type RunStep, writeImageStep } from '@rackwright/messages';
 import { deploymentOf, proofLeftMs } from '../../deployment/deployment.ts';
 import { queueTimeoutMs } from '../../deployment/image-turn.ts';
 import { isDeployStepOfAgent } from '../../turn/step-names.ts';

@@ -1,7 +1,7 @@
 /** Steps on the host's BMC that every kind of run shares: who it is, its power, and its boots. */
 
 import { create } from '@bufbuild/protobuf';
-import { agent, type Run } from '@rackwright/api';
+import { agent, type Run } from '@rackwright/messages';
 import { accessTo } from '../../bmc/access.ts';
 import { bootsOverNetwork, noteDeployed } from '../../deployment/deployment.ts';
 import { recordIdentity } from '../../erasure/identity.ts';

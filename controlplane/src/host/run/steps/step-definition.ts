@@ -1,5 +1,5 @@
 /** What a step of a run is to the engine: an operation of the agent, a wait, or a call outside. */
-import type { agent, Run, RunFailure, RunStep } from '@rackwright/api';
+import type { agent, Run, RunFailure, RunStep } from '@rackwright/messages';
 import type { EngineTiming } from '../../turn/timing.ts';
 import type { Turn } from '../../turn/turn.ts';
 import type { HostWait } from '../../turn/waiting.ts';

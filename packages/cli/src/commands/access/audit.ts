@@ -1,6 +1,10 @@
 /** rackwright audit … */
 import { create } from '@bufbuild/protobuf';
-import { type AuditRecord, AuditService, ListAuditRecordsResponseSchema } from '@rackwright/api';
+import {
+  type AuditRecord,
+  AuditService,
+  ListAuditRecordsResponseSchema,
+} from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { connectionFlags, outputFlag, type SharedFlags } from '../../flags.ts';
 import { printJson, printTable } from '../../output/show.ts';

@@ -8,7 +8,7 @@ import {
   CredentialSchema,
   CredentialService,
   ListCredentialsResponseSchema,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { UsageError } from '../../failure.ts';
 import { idArgument, requestFlag, resourceName, type SharedFlags } from '../../flags.ts';

@@ -1,5 +1,5 @@
 /** rackwright secrets … */
-import { counted, type SecretsKey, SecretsKeySchema, SecretsService } from '@rackwright/api';
+import { counted, type SecretsKey, SecretsKeySchema, SecretsService } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { connectionFlags, outputFlag, requestFlag, type SharedFlags } from '../../flags.ts';
 import { printFields, printJson, printLines } from '../../output/show.ts';

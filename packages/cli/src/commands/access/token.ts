@@ -14,7 +14,7 @@ import {
   type Token,
   TokenSchema,
   WhoAmIResponseSchema,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { UsageError } from '../../failure.ts';
 import {

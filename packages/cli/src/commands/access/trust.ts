@@ -6,7 +6,7 @@ import {
   type Authority,
   AuthorityService,
   type AuthorityWait,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { connectionFlags, outputFlag, resourceName, type SharedFlags } from '../../flags.ts';
 import { enumName } from '../../output/enum-name.ts';

@@ -5,7 +5,7 @@ import {
   DiscoveredMachineSchema,
   DiscoveryService,
   ListDiscoveredMachinesResponseSchema,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { parseLabels, requestFlag, resourceName, type SharedFlags } from '../../flags.ts';
 import { printFields, printJson, printLines, printTable } from '../../output/show.ts';

@@ -3,7 +3,7 @@ import {
   type ExpectedHost,
   ExpectedHostSchema,
   ListExpectedHostsResponseSchema,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import {
   idArgument,

@@ -6,7 +6,7 @@
  * 2. What is expected and not in the file stays.
  */
 import { clone, equals, toJson } from '@bufbuild/protobuf';
-import { ApiFailure, type ExpectedHost, ExpectedHostSchema } from '@rackwright/api';
+import { ApiFailure, type ExpectedHost, ExpectedHostSchema } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
 import { UsageError } from '../../failure.ts';
 import { connectionFlags, outputFlag, type SharedFlags } from '../../flags.ts';

@@ -5,7 +5,7 @@ import {
   AbandonedResourceSchema,
   AbandonedResourceService,
   ListAbandonedResourcesResponseSchema,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import {
   connectionFlags,

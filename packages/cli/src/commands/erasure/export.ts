@@ -1,6 +1,6 @@
 /** rackwright erasure export: many certificates as files, by rack, label and time. */
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
-import { counted, ErasureCertificateService, HostService } from '@rackwright/api';
+import { counted, ErasureCertificateService, HostService } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
 import { connectionFlags, parseLabels, resourceName } from '../../flags.ts';
 import { printLines } from '../../output/show.ts';

@@ -1,5 +1,6 @@
 /** What every command on the fleet starts with. */
-import { type Client, FleetService } from '@rackwright/api';
+import { FleetService } from '@rackwright/messages';
+import type { Client } from '@rackwright/rpc';
 import { callsOf } from '../frame/calls.ts';
 
 export type FleetClient = Client<typeof FleetService>;

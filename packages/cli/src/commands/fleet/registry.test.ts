@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { ImageRegistrySchema } from '@rackwright/api';
+import { ImageRegistrySchema } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import type { World } from '../../world.ts';
 import { saidOf, withSaid } from './registry.ts';

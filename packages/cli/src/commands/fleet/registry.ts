@@ -7,7 +7,7 @@ import {
   ImageMirrorSchema,
   type ImageRegistry,
   ImageRegistrySchema,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { UsageError } from '../../failure.ts';
 import { idArgument, parsePair, resourceName, type SharedFlags } from '../../flags.ts';

@@ -6,7 +6,7 @@ import {
   type FleetSpec,
   type TemplatePolicy,
   VerificationPolicySchema,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { UsageError } from '../../failure.ts';
 import {

@@ -1,6 +1,6 @@
 /** rackwright fleet status: how many hosts are where, what fails and why, and what is frozen. */
 import { toJson } from '@bufbuild/protobuf';
-import { type CountHostsResponse, CountHostsResponseSchema, counted } from '@rackwright/api';
+import { type CountHostsResponse, CountHostsResponseSchema, counted } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
 import { connectionFlags, outputFlag, type SharedFlags } from '../../flags.ts';
 import { printLines, printTable } from '../../output/show.ts';

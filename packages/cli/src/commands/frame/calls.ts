@@ -1,6 +1,6 @@
 /** Calls as commands make them. */
 import type { DescService } from '@bufbuild/protobuf';
-import { type Client, createClient } from '@rackwright/api';
+import { type Client, createClient } from '@rackwright/rpc';
 import { type Connection, type ConnectionFlags, openConnection } from '../../settings.ts';
 import type { World } from '../../world.ts';
 

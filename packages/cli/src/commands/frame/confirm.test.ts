@@ -1,6 +1,7 @@
 /** Commands that destroy something, over a control plane that counts what it is asked. */
 import { create } from '@bufbuild/protobuf';
-import { bind, HostSchema, HostService, HostState, localChannel } from '@rackwright/api';
+import { bind, HostSchema, HostService, HostState } from '@rackwright/messages';
+import { localChannel } from '@rackwright/rpc';
 import { describe, expect, test } from 'vitest';
 import { exitCodes } from '../../failure.ts';
 import { runOver } from '../../world.fixture.ts';

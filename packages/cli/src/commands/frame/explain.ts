@@ -1,6 +1,6 @@
 /** rackwright host explain, rackwright rack explain */
 import { durationMs } from '@bufbuild/protobuf/wkt';
-import { type Explanation, ExplanationSchema } from '@rackwright/api';
+import { type Explanation, ExplanationSchema } from '@rackwright/messages';
 import type { SharedFlags } from '../../flags.ts';
 import { printJson, printLines } from '../../output/show.ts';
 import { ago, duration } from '../../output/time.ts';

@@ -1,5 +1,5 @@
 /** Which racks nothing destructive begins in, as lists show it. */
-import type { Fleet, Host, Rack } from '@rackwright/api';
+import type { Fleet, Host, Rack } from '@rackwright/messages';
 import type { SharedFlags } from '../../flags.ts';
 import type { World } from '../../world.ts';
 import { withFleet } from '../fleet/client.ts';

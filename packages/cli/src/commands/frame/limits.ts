@@ -1,5 +1,5 @@
 /** Flags of limits and brakes, as racks and the fleet have them. */
-import { counted, type Freeze, type WipeBudget } from '@rackwright/api';
+import { counted, type Freeze, type WipeBudget } from '@rackwright/messages';
 import { UsageError } from '../../failure.ts';
 import { requestFlag } from '../../flags.ts';
 import { ago } from '../../output/time.ts';

@@ -4,7 +4,7 @@
  * Invariant: one that breaks is opened again and resumed where it ended; only when the server no
  * longer has that position does everything come anew.
  */
-import { ApiFailure } from '@rackwright/api';
+import { ApiFailure } from '@rackwright/messages';
 import { WaitedTooLong } from '../../failure.ts';
 import type { World } from '../../world.ts';
 

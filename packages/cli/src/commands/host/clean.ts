@@ -1,5 +1,5 @@
 /** rackwright host clean, resume, skip, clean-steps */
-import { ArgumentType, type CleanStep, ListCleanStepsResponseSchema } from '@rackwright/api';
+import { ArgumentType, type CleanStep, ListCleanStepsResponseSchema } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
 import { resourceName, type SharedFlags } from '../../flags.ts';
 import { enumName } from '../../output/enum-name.ts';

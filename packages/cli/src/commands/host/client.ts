@@ -1,5 +1,6 @@
 /** What every command on hosts starts with. */
-import { type Client, type Host, HostSchema, HostService } from '@rackwright/api';
+import { type Host, HostSchema, HostService } from '@rackwright/messages';
+import type { Client } from '@rackwright/rpc';
 import { buildCommand } from '@stricli/core';
 import {
   connectionFlags,

@@ -1,5 +1,5 @@
 /** rackwright host delete, cancel-delete, release-hold */
-import { DeletionMode, HostState } from '@rackwright/api';
+import { DeletionMode, HostState } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
 import { requestFlag, resourceName } from '../../flags.ts';
 import { stateText } from '../../output/host.ts';

@@ -1,5 +1,5 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { DeployProof, FirstBootFormat, WrittenDiskSchema } from '@rackwright/api';
+import { DeployProof, FirstBootFormat, WrittenDiskSchema } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { deployText, rootDiskText, writtenText } from '../../output/deploy.ts';
 import { worldOver } from '../../world.fixture.ts';

@@ -7,7 +7,7 @@ import {
   DeploySpecSchema,
   FirstBootFormat,
   FirstBootSchema,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { UsageError } from '../../failure.ts';
 import { parsePair, textFlag } from '../../flags.ts';
 import { parseDuration } from '../../output/time.ts';

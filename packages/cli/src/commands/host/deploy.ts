@@ -1,5 +1,5 @@
 /** rackwright host provision, host reimage */
-import type { DeploySpec } from '@rackwright/api';
+import type { DeploySpec } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
 import { resourceName, type SharedFlags } from '../../flags.ts';
 import type { CliContext } from '../../world.ts';

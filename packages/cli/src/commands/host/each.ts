@@ -6,7 +6,7 @@
  *    has agreed.
  * 2. A host that refuses keeps none of the others waiting; each has its line in the report.
  */
-import { ApiFailure, counted, HoldScope, type Host } from '@rackwright/api';
+import { ApiFailure, counted, HoldScope, type Host } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
 import { SomeRefused, UsageError } from '../../failure.ts';
 import { inParallel } from '../../files/plan.ts';

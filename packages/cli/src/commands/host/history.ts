@@ -6,7 +6,7 @@ import {
   HistoryService,
   type HostRevision,
   ListHostRevisionsResponseSchema,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
 import { resourceName, type SharedFlags } from '../../flags.ts';
 import { stateText } from '../../output/host.ts';

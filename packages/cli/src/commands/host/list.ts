@@ -6,7 +6,7 @@ import {
   HostView,
   type ListHostsResponse,
   ListHostsResponseSchema,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
 import { UsageError } from '../../failure.ts';
 import { resourceName, type SharedFlags, textFlag } from '../../flags.ts';

@@ -1,6 +1,11 @@
 /** rackwright host plan …, host start */
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { DeletionMode, type PlanRunRequestSchema, PlanSchema, PlanService } from '@rackwright/api';
+import {
+  DeletionMode,
+  type PlanRunRequestSchema,
+  PlanSchema,
+  PlanService,
+} from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { parsePair, resourceName, type SharedFlags } from '../../flags.ts';
 import { planLines } from '../../output/plan.ts';

@@ -1,5 +1,5 @@
 /** rackwright host power … */
-import { PowerAction, ShutdownMode } from '@rackwright/api';
+import { PowerAction, ShutdownMode } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { UsageError } from '../../failure.ts';
 import { parseWhole, resourceName, type SharedFlags } from '../../flags.ts';

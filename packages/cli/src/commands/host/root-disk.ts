@@ -1,6 +1,6 @@
 /** `--root-disk` of hosts: which disk an image comes onto. */
 import { create } from '@bufbuild/protobuf';
-import { type RootDiskHints, RootDiskHintsSchema } from '@rackwright/api';
+import { type RootDiskHints, RootDiskHintsSchema } from '@rackwright/messages';
 import { UsageError } from '../../failure.ts';
 import { parsePair } from '../../flags.ts';
 

@@ -1,6 +1,6 @@
 /** rackwright host … */
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import type { HostSchema } from '@rackwright/api';
+import type { HostSchema } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { UsageError } from '../../failure.ts';
 import { parseLabels, resourceName, type SharedFlags } from '../../flags.ts';

@@ -1,6 +1,6 @@
 /** rackwright host runs, run, explain */
 import { create } from '@bufbuild/protobuf';
-import { HistoryService, ListHostRunsResponseSchema, RunSchema } from '@rackwright/api';
+import { HistoryService, ListHostRunsResponseSchema, RunSchema } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
 import {
   parseWhole,

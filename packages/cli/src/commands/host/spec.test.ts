@@ -1,5 +1,5 @@
 /** What the flags of `host create` and `host update` say of a host. */
-import { CleaningMethod, ShutdownMode } from '@rackwright/api';
+import { CleaningMethod, ShutdownMode } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { UsageError } from '../../failure.ts';
 import { specFrom } from './spec.ts';

@@ -7,7 +7,7 @@ import {
   type HostSpecSchema,
   isBmcProtocolId,
   ShutdownMode,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { UsageError } from '../../failure.ts';
 import {
   labelChange,

@@ -1,6 +1,6 @@
 /** rackwright host claim, unclaim, hold, retry, release, rescue, adopt, service */
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { HoldScope, HostState } from '@rackwright/api';
+import { HoldScope, HostState } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { buildCommand } from '@stricli/core';
 import { UsageError } from '../../failure.ts';

@@ -1,6 +1,6 @@
 /** `--verification`: how disks are read back after their erasure, in words that people write. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import type { VerificationPolicySchema } from '@rackwright/api';
+import type { VerificationPolicySchema } from '@rackwright/messages';
 import { UsageError } from '../../failure.ts';
 
 type Init = Exclude<MessageInitShape<typeof VerificationPolicySchema>, { $typeName: string }>;

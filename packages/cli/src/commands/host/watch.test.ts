@@ -10,7 +10,7 @@ import {
   RunPhase,
   type WatchHostsResponse,
   WatchHostsResponseSchema,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { describeFailure, exitCodeOf, exitCodes } from '../../failure.ts';
 import { enumName } from '../../output/enum-name.ts';

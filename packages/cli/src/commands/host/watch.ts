@@ -12,7 +12,7 @@ import {
   RunPhase,
   type WatchHostsResponse,
   WatchHostsResponseSchema,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
 import { NeverReached, UsageError } from '../../failure.ts';
 import { parseWhole, resourceName, type SharedFlags, textFlag } from '../../flags.ts';

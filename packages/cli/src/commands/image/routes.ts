@@ -1,6 +1,10 @@
 /** rackwright image … */
 import { create } from '@bufbuild/protobuf';
-import { counted, ListPrefetchedImagesResponseSchema, type PrefetchedImage } from '@rackwright/api';
+import {
+  counted,
+  ListPrefetchedImagesResponseSchema,
+  type PrefetchedImage,
+} from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { describeFailure, SomeRefused, UsageError } from '../../failure.ts';
 import { requestFlag, resourceName, type SharedFlags } from '../../flags.ts';

@@ -1,5 +1,6 @@
 /** What every command on pools starts with. */
-import { type Client, type Pool, PoolSchema, PoolService } from '@rackwright/api';
+import { type Pool, PoolSchema, PoolService } from '@rackwright/messages';
+import type { Client } from '@rackwright/rpc';
 import type { SharedFlags } from '../../flags.ts';
 import { deployHistoryColumns, poolFields, slotColumns } from '../../output/pool.ts';
 import { printFields, printJson, printLines, printTable } from '../../output/show.ts';

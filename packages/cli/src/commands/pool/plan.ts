@@ -5,7 +5,7 @@ import {
   PoolSchema,
   type RolloutPlan,
   RolloutPlanSchema,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
 import { UsageError } from '../../failure.ts';
 import { messageOf } from '../../files/kinds.ts';

@@ -7,7 +7,7 @@ import {
   type Pool,
   PoolSchema,
   RolloutPolicySchema,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { UsageError } from '../../failure.ts';
 import { idArgument, requestFlag, resourceName, type SharedFlags } from '../../flags.ts';

@@ -13,7 +13,7 @@ import {
   type RolloutPolicy,
   RolloutPolicySchema,
   RolloutWindowSchema,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { UsageError } from '../../failure.ts';
 import {
   labelChange,

@@ -1,5 +1,5 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { PoolSchema, type PoolStatusSchema } from '@rackwright/api';
+import { PoolSchema, type PoolStatusSchema } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { exitCodeOf } from '../../failure.ts';
 import { isCurrent } from './watch.ts';

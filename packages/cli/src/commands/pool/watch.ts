@@ -4,7 +4,7 @@ import {
   type Pool,
   type WatchPoolsResponse,
   WatchPoolsResponseSchema,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
 import { NeverReached, UsageError } from '../../failure.ts';
 import { parseWhole, resourceName, type SharedFlags } from '../../flags.ts';

@@ -1,6 +1,6 @@
 /** rackwright rack join-token, revoke: who a rack's agent is. */
 import { timestampDate } from '@bufbuild/protobuf/wkt';
-import { type JoinToken, JoinTokenSchema } from '@rackwright/api';
+import { type JoinToken, JoinTokenSchema } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
 import {
   connectionFlags,

@@ -1,5 +1,5 @@
 /** rackwright rack update, freeze, thaw, accept-restored-store */
-import { PowerMismatchPolicy, type Rack } from '@rackwright/api';
+import { PowerMismatchPolicy, type Rack } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
 import { UsageError } from '../../failure.ts';
 import {

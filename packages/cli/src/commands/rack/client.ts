@@ -6,7 +6,7 @@ import {
   RackService,
   type RackStatus,
   type RestoredStore,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import type { SharedFlags } from '../../flags.ts';
 import { enumName } from '../../output/enum-name.ts';
 import { printFields, printJson } from '../../output/show.ts';

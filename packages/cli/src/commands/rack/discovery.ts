@@ -5,7 +5,7 @@ import {
   AcceptanceRuleSchema,
   type DiscoveryPolicy,
   DiscoveryPolicySchema,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { isSeq, LineCounter, parseDocument } from 'yaml';
 import { UsageError } from '../../failure.ts';
 import { parseWhole } from '../../flags.ts';

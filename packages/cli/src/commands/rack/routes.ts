@@ -1,7 +1,7 @@
 /** rackwright rack … */
 
 import { create } from '@bufbuild/protobuf';
-import { ListRacksResponseSchema, type Rack, RackSchema } from '@rackwright/api';
+import { ListRacksResponseSchema, type Rack, RackSchema } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import {
   idArgument,

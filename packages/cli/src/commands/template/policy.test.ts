@@ -1,6 +1,6 @@
 /** What templates may reach outside, changed by flags. */
 import { create } from '@bufbuild/protobuf';
-import { TemplatePolicySchema } from '@rackwright/api';
+import { TemplatePolicySchema } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { parsePolicy } from './policy.ts';
 

@@ -4,7 +4,7 @@
  * Invariant: what is not named stays. Several teams share these lists; whoever lets something in
  * for one of them takes nothing from the others.
  */
-import type { TemplatePolicy } from '@rackwright/api';
+import type { TemplatePolicy } from '@rackwright/messages';
 import { UsageError } from '../../failure.ts';
 
 const listFlag = (brief: string, placeholder: string) =>

@@ -6,7 +6,7 @@ import {
   type Template,
   TemplateSchema,
   TemplateService,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import {
   idArgument,

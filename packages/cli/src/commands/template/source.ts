@@ -1,5 +1,5 @@
 /** The text of a template: from a file or standard input, and what is wrong with it. */
-import { ApiFailure, counted, type FieldViolation } from '@rackwright/api';
+import { ApiFailure, counted, type FieldViolation } from '@rackwright/messages';
 import { UsageError } from '../../failure.ts';
 import { clean } from '../../output/text.ts';
 import type { World } from '../../world.ts';

@@ -4,7 +4,7 @@ import {
   ListWorkflowBatchesResponseSchema,
   type WorkflowBatch,
   WorkflowBatchSchema,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import {
   idArgument,

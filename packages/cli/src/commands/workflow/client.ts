@@ -1,11 +1,11 @@
 /** What every command on workflows starts with. */
 import {
-  type Client,
   type Workflow,
   WorkflowBatchService,
   WorkflowSchema,
   WorkflowService,
-} from '@rackwright/api';
+} from '@rackwright/messages';
+import type { Client } from '@rackwright/rpc';
 import { UsageError } from '../../failure.ts';
 import {
   connectionFlags,

@@ -3,7 +3,7 @@
  *
  * Invariant: on a terminal nothing that a program wrote can move the cursor or change colours.
  */
-import { ReadStepOutputResponseSchema, type StepExit } from '@rackwright/api';
+import { ReadStepOutputResponseSchema, type StepExit } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
 import { parseWhole, type SharedFlags } from '../../flags.ts';
 import { printJsonLine } from '../../output/show.ts';

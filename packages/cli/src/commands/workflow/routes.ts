@@ -4,7 +4,7 @@ import {
   ListWorkflowRunsResponseSchema,
   ListWorkflowsResponseSchema,
   WorkflowRunSchema,
-} from '@rackwright/api';
+} from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { UsageError } from '../../failure.ts';
 import {

@@ -1,0 +1,108 @@
+/** Messages of rackwright.v1 by their own names; of the inner packages in a namespace each. */
+
+export * as agent from './agent.ts';
+export { type BmcProtocolId, bmcPorts, bmcProtocolId, isBmcProtocolId } from './bmc-protocols.ts';
+export {
+  type ApiError,
+  type ApiErrorKind,
+  ApiFailure,
+  aborted,
+  alreadyExists,
+  type FieldViolation,
+  failedPrecondition,
+  invalidArgument,
+  notFound,
+  permissionDenied,
+  unauthenticated,
+  unavailable,
+} from './call/api-error.ts';
+export {
+  type AnyHandler,
+  type BoundService,
+  bind,
+  type CallContext,
+  type Guard,
+  type Handler,
+  type Handlers,
+  type Pace,
+  type PeerCertificate,
+} from './call/handlers.ts';
+export { hostRefused } from './call/host-refused.ts';
+export { type CleanStepName, cleanSteps } from './clean-steps.ts';
+export {
+  disabledStep,
+  type FailureName,
+  failureNameOf,
+  failureNames,
+  failureTypeOf,
+  failureWord,
+  type HostRefusalName,
+  hostRefusalNames,
+  hostRefusalWord,
+  otherHost,
+  shownCertificate,
+  type TransientName,
+  transientCauseOf,
+  transientNameOf,
+  transientNames,
+  troubleWord,
+} from './failures.ts';
+export * from './gen/grpc/health/v1/health_pb.ts';
+export * from './gen/grpc/reflection/v1/reflection_pb.ts';
+export * from './gen/rackwright/v1/abandoned_pb.ts';
+export * from './gen/rackwright/v1/access_pb.ts';
+export * from './gen/rackwright/v1/audit_pb.ts';
+export * from './gen/rackwright/v1/authority_pb.ts';
+export * from './gen/rackwright/v1/credential_pb.ts';
+export * from './gen/rackwright/v1/deploy_pb.ts';
+export * from './gen/rackwright/v1/discovery_pb.ts';
+export * from './gen/rackwright/v1/erasure_pb.ts';
+export * from './gen/rackwright/v1/erasure_policy_pb.ts';
+export * from './gen/rackwright/v1/explanation_pb.ts';
+export * from './gen/rackwright/v1/failure_pb.ts';
+export * from './gen/rackwright/v1/fleet_pb.ts';
+export * from './gen/rackwright/v1/history_pb.ts';
+export * from './gen/rackwright/v1/host_pb.ts';
+export * from './gen/rackwright/v1/inventory_pb.ts';
+export * from './gen/rackwright/v1/plan_pb.ts';
+export * from './gen/rackwright/v1/pool_pb.ts';
+export * from './gen/rackwright/v1/rack_pb.ts';
+export * from './gen/rackwright/v1/run_pb.ts';
+export * from './gen/rackwright/v1/secrets_pb.ts';
+export * from './gen/rackwright/v1/template_pb.ts';
+export * from './gen/rackwright/v1/workflow_pb.ts';
+export * as googleRpc from './google-rpc.ts';
+export { Masking, maskText } from './masking.ts';
+export * as runner from './runner.ts';
+export { shownArguments } from './shown-arguments.ts';
+export { shutdownText } from './shutdown.ts';
+export {
+  awaitImageStep,
+  commandStep,
+  eraseMetadataStep,
+  eraseStep,
+  fetchImageStep,
+  fileStep,
+  prepareNetbootStep,
+  scriptStep,
+  verifyErasedStep,
+  webhookStep,
+  writeImageStep,
+} from './step-names.ts';
+export * as store from './store.ts';
+export {
+  checkCertificateProof,
+  proofNonceBytesMax,
+  proofNonceBytesMin,
+  readP256PublicKey,
+  signCertificateProof,
+} from './trust/certificate-proof.ts';
+export { publicKeySha256, sha256Hex } from './trust/fingerprint.ts';
+export {
+  formatJoinToken,
+  type JoinTokenParts,
+  joinSecretBytes,
+  parseJoinSecret,
+  parseJoinToken,
+} from './trust/join-token.ts';
+export { counted, enumWord, lasting, verbFor } from './words.ts';

@@ -1,0 +1,59 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import {
+  ApiFailure,
+  bind,
+  type CredentialSchema,
+  CredentialService,
+  type Handlers,
+  notFound,
+} from '@rackwright/messages';
+import { expect, test } from 'vitest';
+import { createClient } from './client.ts';
+import { localChannel } from './local-channel.ts';
+
+type GetCredential = Handlers<typeof CredentialService>['getCredential'];
+
+function clientOf(getCredential: GetCredential) {
+  const missing = () => {
+    throw new Error('not asked for');
+  };
+  const handlers: Handlers<typeof CredentialService> = {
+    getCredential,
+    createCredential: missing,
+    listCredentials: missing,
+    updateCredential: missing,
+    deleteCredential: missing,
+  };
+  return createClient(CredentialService, localChannel([bind(CredentialService, handlers)]));
+}
+
+test('answers a call of the same process as a server would', async () => {
+  const credential: MessageInitShape<typeof CredentialSchema> = { username: 'root' };
+  const client = clientOf(({ name }) => ({ ...credential, name }));
+  expect(await client.getCredential({ name: 'credentials/c1' })).toMatchObject({
+    name: 'credentials/c1',
+    username: 'root',
+  });
+});
+
+test('keeps what a refusal says', async () => {
+  const client = clientOf(() => {
+    throw notFound('credentials/c1');
+  });
+  const failure = await client
+    .getCredential({ name: 'credentials/c1' })
+    .catch((thrown: unknown) => thrown);
+  expect(failure).toBeInstanceOf(ApiFailure);
+  expect((failure as ApiFailure).error.kind).toBe('notFound');
+  expect((failure as ApiFailure).error.message).toContain('credentials/c1');
+});
+
+test('ends what is no refusal as an error of ours', async () => {
+  const client = clientOf(() => {
+    throw new TypeError('broken');
+  });
+  const failure = await client
+    .getCredential({ name: 'credentials/c1' })
+    .catch((thrown: unknown) => thrown);
+  expect((failure as ApiFailure).error.kind).toBe('internal');
+});

@@ -1,0 +1,87 @@
+/**
+ * A channel to services in this very process: every unary call goes through the same encoding,
+ * decoding and mapping of errors as over a network, but no socket is involved.
+ *
+ * Must not: serve streams; who needs those connects to a server.
+ */
+import {
+  status as Code,
+  type Client as GrpcClient,
+  Metadata,
+  type ServiceError,
+} from '@grpc/grpc-js';
+import { ApiFailure, type BoundService, type CallContext } from '@rackwright/messages';
+import { limitsOfMethod } from '../bounds/method-limits.ts';
+import { decodeMessage, encodeMessage, weighMessage } from '../wire/codec.ts';
+import { statusDetailsKey, toStatus } from '../wire/status.ts';
+import type { Channel } from './channel.ts';
+
+/** A channel whose calls end in these services; what is no `ApiFailure` ends as `internal`. */
+export function localChannel(services: readonly BoundService[]): Channel {
+  const makeUnaryRequest = (
+    path: string,
+    _encode: unknown,
+    _decode: unknown,
+    bytes: Buffer,
+    _metadata: Metadata,
+    _options: unknown,
+    reply: (error: ServiceError | null, response?: Buffer) => void,
+  ) => {
+    answer(services, path, bytes).then(
+      (response) => reply(null, response),
+      (error: unknown) => reply(serviceError(error)),
+    );
+    return { cancel: () => undefined };
+  };
+  const grpc: Partial<GrpcClient> = { makeUnaryRequest: makeUnaryRequest as never };
+  return { grpc: grpc as GrpcClient, close: () => undefined };
+}
+
+async function answer(
+  services: readonly BoundService[],
+  path: string,
+  bytes: Buffer,
+): Promise<Buffer> {
+  const [, typeName = '', name = ''] = path.split('/');
+  const bound = services.find(({ service }) => service.typeName === typeName);
+  const method = bound?.service.methods.find((each) => each.name === name);
+  const handler = method === undefined ? undefined : bound?.handlers[method.localName];
+  if (method === undefined || handler === undefined) {
+    throw new ApiFailure({
+      kind: 'unimplemented',
+      message: `${path} is not served here.`,
+      reason: 'UNIMPLEMENTED',
+    });
+  }
+  const { first } = limitsOfMethod(method);
+  weighMessage(method.input, bytes, first);
+  const request = decodeMessage(method.input, bytes, first);
+  const response = await handler(request as never, contextOf(path));
+  return encodeMessage(method.output, response as never);
+}
+
+function contextOf(method: string): CallContext {
+  return {
+    method,
+    header: () => undefined,
+    peerAddress: 'local',
+    peerCertificate: () => undefined,
+    signal: new AbortController().signal,
+    deadlineMs: Number.POSITIVE_INFINITY,
+  };
+}
+
+function serviceError(error: unknown): ServiceError {
+  if (!(error instanceof ApiFailure)) {
+    const details = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    return Object.assign(new Error(details), {
+      code: Code.INTERNAL,
+      details,
+      metadata: new Metadata(),
+    });
+  }
+  const { code, message, details } = toStatus(error.error);
+  const metadata = new Metadata();
+  metadata.set(statusDetailsKey, Buffer.from(details));
+  return Object.assign(new Error(message), { code, details: message, metadata });
+}

@@ -1,0 +1,267 @@
+/**
+ * The listening socket of a server: lets connections in, speaks TLS with them one turn after the
+ * other, and hands over those that TLS has let through.
+ *
+ * Invariants:
+ * 1. Nothing is handed over that has not ended its handshake here: there is no plain text.
+ * 2. A connection costs nothing but its descriptor, and the few bytes that it may say, until the
+ *    turn of its handshake; it gets none before it has said what a handshake begins with.
+ * 3. A handshake that fails, or is not over in time, makes its address suspect for a while, unless
+ *    it is known. A certificate that TLS takes makes nobody known: it may be revoked.
+ * 4. A connection that waits, or whose handshake lasts, too long is cut; one whose other end goes
+ *    while it waits is gone.
+ * 5. Whether it answers is asked by a handshake within this process, which needs no room and no
+ *    turn: a door that others crowd is well.
+ */
+import { createServer as createListener, type Server as Listener, type Socket } from 'node:net';
+import { duplexPair } from 'node:stream';
+import {
+  createServer as createTlsServer,
+  connect as dialTls,
+  type Server as Speaker,
+  type TLSSocket,
+} from 'node:tls';
+import type { Clock } from '@rackwright/platform';
+import { networkOf } from '../wire/caller-address.ts';
+import type { RpcLimits } from '../wire/limits.ts';
+import { type KeyAndChain, type ServerTls, secureContext, tlsOptions } from '../wire/tls.ts';
+import { HandshakeSlots, type ListenerCounts, type Visitor } from './turns-at-the-door.ts';
+
+export interface GuardedListenerOptions {
+  readonly address: string;
+  readonly port: number;
+  readonly tls: ServerTls;
+  readonly limits: RpcLimits;
+  readonly clock: Clock;
+  /** Takes a connection whose handshake is over. */
+  readonly handOver: (socket: TLSSocket) => void;
+}
+
+export interface GuardedListener {
+  readonly port: number;
+  readonly counts: ListenerCounts;
+  /** Undefined when it listens and shakes hands (invariant 5), else what is wrong. */
+  problem(timeoutMs: number): Promise<string | undefined>;
+  /** Who has this connection ("address:port") has shown who it is. */
+  vouchFor(peerAddress: string): void;
+  /** Uses another key, chain and client CA for new handshakes. */
+  replaceCertificate(next: KeyAndChain & Partial<Pick<ServerTls, 'clientCaPem'>>): void;
+  /** Takes no more connections. Those that were handed over stay. */
+  close(): void;
+}
+
+/** Connections that the system may hold for us before we see them. */
+const backlog = 4_096;
+
+/** Starts listening. Rejects with a sentence that names the address when it cannot. */
+export async function openGuardedListener(
+  options: GuardedListenerOptions,
+): Promise<GuardedListener> {
+  const { clock, limits, handOver } = options;
+  let { tls } = options;
+  const turns = new HandshakeSlots(limits, clock);
+  /** By their other ends. */
+  const present = new Map<string, Arrived>();
+  const speaker = createTlsServer(tlsOptions(tls, limits.handshakeMs));
+  speaker.on('secureConnection', (socket) => {
+    const arrived = present.get(peerOf(socket));
+    arrived?.over('in');
+    // What breaks off later ends as a closed stream, which the server sees by itself.
+    socket.on('error', () => undefined);
+    handOver(socket);
+  });
+  speaker.on('tlsClientError', (_error, socket) => {
+    present.get(peerOf(socket))?.failed();
+    socket.destroy();
+  });
+  const listener = createListener({ pauseOnConnect: true, noDelay: true }, (socket) => {
+    const peer = peerOf(socket);
+    const arrived = new Arrived(socket, limits, clock);
+    present.set(peer, arrived);
+    socket.once('close', () => {
+      if (present.get(peer) === arrived) present.delete(peer);
+    });
+    if (!arrived.enter(turns, () => speaker.emit('connection', socket))) present.delete(peer);
+  });
+  const port = await listen(listener, options);
+  return {
+    port,
+    get counts() {
+      return turns.counts;
+    },
+    problem: async (timeoutMs) =>
+      listener.listening
+        ? await handshakeProblem(speaker, clock, timeoutMs)
+        : 'TLS does not listen any more',
+    vouchFor: (peerAddress) => present.get(peerAddress)?.vouched(),
+    replaceCertificate: (next) => {
+      tls = { ...tls, ...next };
+      speaker.setSecureContext(secureContext(tls));
+    },
+    close: () => {
+      listener.close();
+      for (const arrived of present.values()) if (!arrived.isOver) arrived.cut();
+    },
+  };
+}
+
+/** Invariant 5. Nothing is said over it: whose certificate it is matters to others. */
+function handshakeProblem(
+  speaker: Speaker,
+  clock: Clock,
+  timeoutMs: number,
+): Promise<string | undefined> {
+  const [own, other] = duplexPair();
+  return new Promise((resolve) => {
+    const settle = (words?: string): void => {
+      cancel();
+      for (const end of [socket, own, other]) end.destroy();
+      resolve(words);
+    };
+    const cancel = clock.after(timeoutMs, () => settle(`TLS: no answer within ${timeoutMs} ms`));
+    const options = { socket: own, ALPNProtocols: ['h2'], rejectUnauthorized: false };
+    const socket = dialTls(options, () => settle());
+    socket.on('error', (cause) => settle(`TLS: ${cause.message}`));
+    socket.once('close', () => settle('TLS: the connection was closed'));
+    speaker.emit('connection', other);
+  });
+}
+
+/** What a connection may have said before its turn; of more no more is read until then. */
+const earlyBytesMax = 8 * 1024;
+
+/** A connection from its arrival on. */
+class Arrived {
+  readonly #socket: Socket;
+  readonly #limits: RpcLimits;
+  readonly #clock: Clock;
+  #visitor: Visitor | undefined;
+  #over = false;
+  #hasBegun = false;
+  #penalty = false;
+  #cancel: () => void = () => undefined;
+  /** What it has said before its turn. */
+  readonly #early: Buffer[] = [];
+
+  constructor(socket: Socket, limits: RpcLimits, clock: Clock) {
+    this.#socket = socket;
+    this.#limits = limits;
+    this.#clock = clock;
+  }
+
+  get isOver(): boolean {
+    return this.#over;
+  }
+
+  /** False when it was turned away. */
+  enter(turns: HandshakeSlots, speak: () => void): boolean {
+    const socket = this.#socket;
+    const { remoteAddress } = socket;
+    socket.on('error', () => undefined);
+    this.#cancel = this.#clock.after(this.#limits.handshakeWaitMs, () => this.cut());
+    const visitor =
+      remoteAddress === undefined
+        ? undefined
+        : turns.arrive(networkOf(remoteAddress), {
+            begin: () => this.#begin(speak),
+            end: () => this.cut(),
+          });
+    if (visitor === undefined) {
+      this.over('gone');
+      socket.resetAndDestroy();
+      return false;
+    }
+    this.#visitor = visitor;
+    socket.once('close', () => {
+      if (this.#hasBegun && !this.#over) this.failed();
+      this.over('gone');
+      // Of one that failed the turn outlives the connection.
+      if (this.#penalty) this.#clock.after(this.#limits.failedTurnMs, () => visitor.left());
+      else visitor.left();
+    });
+    this.#listen(visitor);
+    return true;
+  }
+
+  /** Until its turn: so it is seen to go, and to have nothing to say. */
+  #listen(visitor: Visitor): void {
+    let bytes = 0;
+    let wanted = Number.NaN;
+    this.#socket.on('data', (piece: Buffer) => {
+      this.#early.push(piece);
+      bytes += piece.length;
+      if (bytes > earlyBytesMax) this.#socket.pause();
+      if (Number.isNaN(wanted)) wanted = recordBytes(this.#early);
+      if (bytes >= Math.min(wanted, earlyBytesMax)) visitor.ready();
+    });
+    this.#socket.resume();
+  }
+
+  #begin(speak: () => void): void {
+    this.#cancel();
+    if (this.#socket.destroyed) return;
+    this.#socket.removeAllListeners('data').pause();
+    if (this.#early.length > 0) this.#socket.unshift(Buffer.concat(this.#early.splice(0)));
+    this.#hasBegun = true;
+    this.#cancel = this.#clock.after(this.#limits.handshakeTurnMs, () => {
+      this.#visitor?.turnOver();
+    });
+    speak();
+  }
+
+  /** Its handshake has led nowhere: its turn is given back later. */
+  failed(): void {
+    if (this.#over) return;
+    this.#penalty = true;
+    this.#visitor?.failed();
+    this.over('gone');
+  }
+
+  /** Its handshake is over, or it is gone. */
+  over(how: 'in' | 'gone'): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#cancel();
+    if (how === 'in') this.#visitor?.entered();
+  }
+
+  /** It has shown who it is. */
+  vouched(): void {
+    this.#visitor?.vouched();
+  }
+
+  cut(): void {
+    this.#socket.destroy();
+  }
+}
+
+/** The bytes before a record of TLS: its type, its version, its length. */
+const recordHeadBytes = 5;
+const handshakeRecord = 22;
+
+/** How long the first record is that begins like this: 0 if it is none, NaN if that is not told. */
+function recordBytes(pieces: readonly Buffer[]): number {
+  const said = Buffer.concat(pieces);
+  if (said[0] !== handshakeRecord) return said.length === 0 ? Number.NaN : 0;
+  if (said.length < recordHeadBytes) return Number.NaN;
+  return recordHeadBytes + said.readUInt16BE(3);
+}
+
+/** Tells a connection from every other that is open; as grpc-js names a call's other end. */
+function peerOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress}:${remotePort}`;
+}
+
+function listen(listener: Listener, { address, port }: GuardedListenerOptions): Promise<number> {
+  const host = address.includes(':') ? `[${address}]` : address;
+  return new Promise((resolve, reject) => {
+    listener.once('error', (error) => {
+      reject(new Error(`cannot listen on ${host}:${port}: ${error.message}`));
+    });
+    listener.listen({ host: address, port, backlog }, () => {
+      const bound = listener.address();
+      listener.on('error', () => undefined);
+      resolve(typeof bound === 'object' && bound !== null ? bound.port : port);
+    });
+  });
+}

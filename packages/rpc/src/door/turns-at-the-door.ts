@@ -1,0 +1,429 @@
+/**
+ * Who may connect, and whose handshake is next, before any of it costs anything. Counts only.
+ *
+ * Invariants:
+ * 1. No more connections are held than allowed, overall and from one network; of the room overall
+ *    a part is only for networks of which somebody has shown lately who it is.
+ *    Where there is none left, the oldest of the network with most that have not begun goes.
+ * 2. No more handshakes have their turn at once than allowed, overall and with one network, and no
+ *    more begin in a second: what has a session has the time between them. Turns go round the
+ *    networks that wait, so that one with many does not keep out one with few, and nobody can have
+ *    them without an end.
+ * 3. Networks of which somebody is known, strangers, and suspects, of which somebody lately came to
+ *    nothing, have shares of the turns, in this order: nobody shuts another one out. Of what
+ *    strangers and suspects can hold a part is left for who is known, and they slow down while
+ *    it leads nowhere.
+ * 4. Of those that are in and have not shown who they are, no more stay than allowed: the one that
+ *    came first of the network with most of them goes.
+ * 5. What leaves, at whatever stage, is counted nowhere afterwards.
+ */
+import { Bucket, Buckets, type Clock } from '@rackwright/platform';
+import type { RpcLimits } from '../wire/limits.ts';
+import { Crowd } from './crowd.ts';
+import { type Reputation, Reputations } from './reputation.ts';
+import { StrangersPace } from './strangers-pace.ts';
+import { SlotShares } from './turn-shares.ts';
+
+export type ListenerLimits = Pick<
+  RpcLimits,
+  | 'connectionsMax'
+  | 'connectionsPerAddressMax'
+  | 'connectionsForKnownMax'
+  | 'strangersMax'
+  | 'knownForMs'
+  | 'handshakesPerSecond'
+  | 'handshakesBurst'
+  | 'handshakesPerAddressPerSecond'
+  | 'handshakesPerAddressBurst'
+  | 'strangersPerSecondMin'
+  | 'handshakesMax'
+  | 'handshakesPerAddressMax'
+  | 'suspectHandshakesMax'
+  | 'suspectForMs'
+>;
+
+/** What the door holds, for who looks at it. */
+export interface ListenerCounts {
+  readonly connections: number;
+  /** Connections that wait for the turn of their handshake. */
+  readonly waiting: number;
+  /** Handshakes that have their turn. */
+  readonly handshakes: number;
+  /** Connections that are in and have not shown who they are. */
+  readonly strangers: number;
+  /** Connections refused so far, and those that went, before they began, to make room. */
+  readonly refused: number;
+  /** Connections of strangers ended so far for want of room. */
+  readonly strangersEnded: number;
+}
+
+/** What the door does with a connection. */
+export interface Visit {
+  /** Its handshake has its turn. */
+  readonly begin: () => void;
+  /** It has to go, for want of room. */
+  readonly end: () => void;
+}
+
+/** One connection at the door. */
+export interface Visitor {
+  /** It has said what a handshake begins with: it waits for its turn from now on. */
+  ready(): void;
+  /** Gives back the turn of its handshake, which is over or takes too long. */
+  turnOver(): void;
+  /** Its handshake has led nowhere; its network has a turn less until `left`. */
+  failed(): void;
+  /** Its handshake is over, and it is in. */
+  entered(): void;
+  /** It has shown who it is. */
+  vouched(): void;
+  /** It is gone. */
+  left(): void;
+}
+
+interface Network {
+  readonly name: string;
+  connections: number;
+  handshakes: number;
+  /** Connections that have shown who they are. */
+  vouched: number;
+  /** Who waits, the first comer first; removed when it leaves. */
+  readonly waiting: Set<Place>;
+  /** Where it waits for its turn; undefined: it may have none now. */
+  line: Set<Network> | undefined;
+  /** It has had so many turns that it has to wait. */
+  isParked: boolean;
+}
+
+/** Networks that are looked at, at most, for somebody to make room. */
+const triesMax = 16;
+/** Networks whose rates are remembered at once. */
+const networksMax = 8_192;
+
+export class HandshakeSlots {
+  readonly #limits: ListenerLimits;
+  readonly #clock: Pick<Clock, 'nowMs' | 'after'>;
+  readonly #standings: Reputations;
+  readonly #beginnings: Bucket;
+  readonly #rates: Buckets;
+  readonly #pace: StrangersPace<Place>;
+  readonly #shares = new SlotShares();
+  readonly #networks = new Map<string, Network>();
+  /** Networks that may have a turn, by their standing: whose turn was longest ago first. */
+  readonly #lines: Readonly<Record<Reputation, Set<Network>>> = {
+    known: new Set(),
+    stranger: new Set(),
+    suspect: new Set(),
+  };
+  /** Who has not begun. */
+  readonly #idle = new Crowd<Place>();
+  /** Who is in and has not shown who it is. */
+  readonly #strangers = new Crowd<Place>();
+  /** When all, or strangers, may go on. */
+  #isArmed = false;
+  #isPaced = false;
+  #connections = 0;
+  #handshakes = 0;
+  /** Those of them that are not of known networks. */
+  #unknownHandshakes = 0;
+  #suspectHandshakes = 0;
+  #waiting = 0;
+  #vouchedNow = 0;
+  #refused = 0;
+  #strangersEnded = 0;
+
+  constructor(limits: ListenerLimits, clock: Pick<Clock, 'nowMs' | 'after'>) {
+    this.#limits = limits;
+    this.#clock = clock;
+    this.#standings = new Reputations(limits, () => clock.nowMs());
+    const { handshakesPerSecond: perSecond, handshakesBurst: burst } = limits;
+    this.#beginnings = new Bucket({ perSecond, most: burst }, clock.nowMs());
+    const { handshakesPerAddressPerSecond, handshakesPerAddressBurst } = limits;
+    const own = { perSecond: handshakesPerAddressPerSecond, most: handshakesPerAddressBurst };
+    this.#rates = new Buckets(own, networksMax);
+    const perSecondMin = Math.min(limits.strangersPerSecondMin, perSecond);
+    const pace = { perSecondMax: perSecond, perSecondMin, burst };
+    this.#pace = new StrangersPace(pace, clock.nowMs(), ({ network }) =>
+      this.#standings.suspect(network.name),
+    );
+  }
+
+  get counts(): ListenerCounts {
+    return {
+      connections: this.#connections,
+      waiting: this.#waiting,
+      handshakes: this.#handshakes,
+      strangers: this.#strangers.size,
+      refused: this.#refused,
+      strangersEnded: this.#strangersEnded,
+    };
+  }
+
+  /** Undefined: there is no room. */
+  arrive(from: string, visit: Visit): Visitor | undefined {
+    if (!this.#hasRoom(from) && !this.#makeRoom(from)) {
+      this.#refused += 1;
+      return undefined;
+    }
+    const network = this.#networks.get(from) ?? {
+      ...{ name: from, connections: 0, handshakes: 0, vouched: 0 },
+      ...{ waiting: new Set<Place>(), line: undefined, isParked: false },
+    };
+    this.#networks.set(from, network);
+    this.#connections += 1;
+    network.connections += 1;
+    const place = new Place(network, visit);
+    this.#idle.add(from, place);
+    return {
+      ready: () => this.#ready(place),
+      turnOver: () => this.#turnOver(place),
+      failed: () => this.#failed(place),
+      entered: () => this.#entered(place),
+      vouched: () => this.#vouched(place),
+      left: () => this.#left(place),
+    };
+  }
+
+  #ownRoom(from: string): number {
+    const { connectionsPerAddressMax } = this.#limits;
+    return connectionsPerAddressMax - (this.#networks.get(from)?.connections ?? 0);
+  }
+
+  #hasRoom(from: string): boolean {
+    const { connectionsMax, connectionsForKnownMax } = this.#limits;
+    const isKnown = this.#standingOf(from) === 'known';
+    const kept = isKnown ? 0 : Math.min(connectionsForKnownMax, Math.floor(connectionsMax / 4));
+    return this.#ownRoom(from) > 0 && this.#connections < connectionsMax - kept;
+  }
+
+  /** Invariant 1: of a known network nobody goes, and none goes where that helps nobody. */
+  #makeRoom(from: string): boolean {
+    if (this.#ownRoom(from) <= 0) return false;
+    let tries = triesMax;
+    for (const first of this.#idle.firstOfGreediest()) {
+      if (tries === 0) return false;
+      tries -= 1;
+      if (this.#standingOf(first.network.name) === 'known') continue;
+      this.#refused += 1;
+      this.#left(first);
+      first.visit.end();
+      return true;
+    }
+    return false;
+  }
+
+  #standingOf(name: string): Reputation {
+    const vouched = this.#networks.get(name)?.vouched ?? 0;
+    return vouched > 0 ? 'known' : this.#standings.of(name);
+  }
+
+  #ready(place: Place): void {
+    if (place.stage !== 'quiet') return;
+    place.stage = 'waiting';
+    this.#waiting += 1;
+    place.network.waiting.add(place);
+    this.#line(place.network);
+    this.#next();
+  }
+
+  #turnOver(place: Place): void {
+    if (place.stage !== 'turn' && place.stage !== 'failed') return;
+    const isSuspect = place.turnOf === 'suspect';
+    if (place.stage === 'turn') this.#giveBack(place);
+    place.stage = 'after';
+    place.network.handshakes -= 1;
+    if (isSuspect) this.#suspectHandshakes -= 1;
+    this.#line(place.network);
+    this.#next();
+  }
+
+  #giveBack(place: Place): void {
+    this.#handshakes -= 1;
+    if (place.turnOf !== 'known') this.#unknownHandshakes -= 1;
+  }
+
+  #failed(place: Place): void {
+    this.#pace.cameToNothing(place, this.#clock.nowMs());
+    this.#standings.suspect(place.network.name);
+    this.#line(place.network);
+    if (place.stage !== 'turn') return;
+    // Others have its turn from here on; its network, and the suspects if it is one, do not.
+    this.#giveBack(place);
+    place.stage = 'failed';
+    this.#next();
+  }
+
+  #entered(place: Place): void {
+    this.#turnOver(place);
+    if (place.stage !== 'after' || place.isVouched) return;
+    this.#strangers.add(place.network.name, place);
+    if (this.#strangers.size <= this.#limits.strangersMax) return;
+    const [oldest] = this.#strangers.firstOfGreediest();
+    if (oldest === undefined) return;
+    this.#strangersEnded += 1;
+    this.#strangers.delete(oldest.network.name, oldest);
+    this.#pace.cameToNothing(oldest, this.#clock.nowMs());
+    oldest.visit.end();
+  }
+
+  #vouched(place: Place): void {
+    const { network } = place;
+    if (place.isVouched || place.stage === 'left') return;
+    place.isVouched = true;
+    network.vouched += 1;
+    this.#vouchedNow += 1;
+    this.#strangers.delete(network.name, place);
+    if (place.turnOf === 'stranger') this.#pace.cameToSomething(place, this.#clock.nowMs());
+    this.#line(network);
+    this.#next();
+  }
+
+  #left(place: Place): void {
+    const { network, stage } = place;
+    if (stage === 'left') return;
+    if (stage === 'waiting') this.#stopWaiting(place);
+    this.#idle.delete(network.name, place);
+    this.#pace.cameToNothing(place, this.#clock.nowMs());
+    this.#turnOver(place);
+    this.#strangers.delete(network.name, place);
+    place.stage = 'left';
+    if (place.isVouched) {
+      network.vouched -= 1;
+      this.#vouchedNow -= 1;
+      this.#standings.vouch(network.name);
+    }
+    this.#connections -= 1;
+    network.connections -= 1;
+    if (network.connections === 0) this.#networks.delete(network.name);
+  }
+
+  /** Puts it where it has to wait; where it is already it stays. */
+  #line(network: Network): void {
+    const { handshakesPerAddressMax } = this.#limits;
+    const mayHave =
+      network.waiting.size > 0 && !network.isParked && network.handshakes < handshakesPerAddressMax;
+    const line = mayHave ? this.#lines[this.#standingOf(network.name)] : undefined;
+    if (line === network.line) return;
+    network.line?.delete(network);
+    line?.add(network);
+    network.line = line;
+  }
+
+  /** Costs the same however many wait. */
+  #next(): void {
+    while (!this.#isArmed && this.#handshakes < this.#limits.handshakesMax) {
+      const standing = this.#shares.next(this.#whoMayBegin());
+      if (standing === undefined) return;
+      const [network] = this.#lines[standing];
+      if (network === undefined) return;
+      // Its standing may have ended meanwhile.
+      this.#line(network);
+      if (network.line !== this.#lines[standing] || this.#park(network)) continue;
+      if (!this.#mayBegin()) return;
+      this.#shares.took(standing);
+      this.#begin(network, standing);
+    }
+  }
+
+  #whoMayBegin(): Reputation[] {
+    const { known, stranger, suspect } = this.#lines;
+    const standings: Reputation[] = known.size > 0 ? ['known'] : [];
+    if (stranger.size === 0 && suspect.size === 0) return standings;
+    if (this.#unknownHandshakes >= this.#unknownMax() || !this.#isTheirTime()) return standings;
+    if (stranger.size > 0) standings.push('stranger');
+    const isFull = this.#suspectHandshakes >= this.#limits.suspectHandshakesMax;
+    if (suspect.size > 0 && !isFull) standings.push('suspect');
+    return standings;
+  }
+
+  /** A quarter is left for who is known, once anybody is. */
+  #unknownMax(): number {
+    const { handshakesMax } = this.#limits;
+    if (this.#vouchedNow === 0 && !this.#standings.hasKnown) return handshakesMax;
+    return Math.max(1, handshakesMax - Math.ceil(handshakesMax / 4));
+  }
+
+  /** Whether strangers may go on; else they do by themselves when they may. */
+  #isTheirTime(): boolean {
+    if (this.#isPaced) return false;
+    const waitMs = this.#pace.waitMs(this.#clock.nowMs());
+    if (waitMs === 0) return true;
+    this.#isPaced = true;
+    this.#clock.after(waitMs, () => {
+      this.#isPaced = false;
+      this.#next();
+    });
+    return false;
+  }
+
+  #begin(network: Network, standing: Reputation): void {
+    const [place] = network.waiting;
+    if (place === undefined) return;
+    const nowMs = this.#clock.nowMs();
+    this.#stopWaiting(place);
+    this.#idle.delete(network.name, place);
+    this.#rates.of(network.name, nowMs).take(1, nowMs);
+    this.#handshakes += 1;
+    network.handshakes += 1;
+    place.stage = 'turn';
+    place.turnOf = standing;
+    if (standing !== 'known') {
+      this.#unknownHandshakes += 1;
+      this.#pace.began(place, standing === 'stranger', nowMs);
+    }
+    if (standing === 'suspect') this.#suspectHandshakes += 1;
+    // Behind the others.
+    network.line?.delete(network);
+    network.line = undefined;
+    this.#line(network);
+    place.visit.begin();
+  }
+
+  /** True: it has had so many turns lately that it comes again later. */
+  #park(network: Network): boolean {
+    const nowMs = this.#clock.nowMs();
+    const waitMs = this.#rates.of(network.name, nowMs).take(0, nowMs);
+    if (waitMs === 0) return false;
+    network.isParked = true;
+    this.#line(network);
+    this.#clock.after(waitMs, () => {
+      network.isParked = false;
+      this.#line(network);
+      this.#next();
+    });
+    return true;
+  }
+
+  /** Whether another handshake may begin now; else they go on by themselves when one may. */
+  #mayBegin(): boolean {
+    const waitMs = this.#beginnings.tryTake(1, this.#clock.nowMs());
+    if (waitMs === 0) return true;
+    this.#isArmed = true;
+    this.#clock.after(waitMs, () => {
+      this.#isArmed = false;
+      this.#next();
+    });
+    return false;
+  }
+
+  #stopWaiting(place: Place): void {
+    if (!place.network.waiting.delete(place)) return;
+    this.#waiting -= 1;
+    this.#line(place.network);
+  }
+}
+
+/** Of a connection. */
+class Place {
+  readonly network: Network;
+  readonly visit: Visit;
+  stage: 'quiet' | 'waiting' | 'turn' | 'failed' | 'after' | 'left' = 'quiet';
+  /** Whose turn it has, or had. */
+  turnOf: Reputation | undefined;
+  isVouched = false;
+
+  constructor(network: Network, visit: Visit) {
+    this.network = network;
+    this.visit = visit;
+  }
+}

@@ -1,0 +1,12 @@
+/** Services and clients over gRPC with TLS, and the guards of their doors. */
+export { type Channel, type ConnectOptions, connect } from './client/channel.ts';
+export { type CallOptions, type Client, createClient } from './client/client.ts';
+export { localChannel } from './client/local-channel.ts';
+export { type OperatorClients, operatorClients } from './client/operators.ts';
+export { fetchPinnedCertificate, type PinnedProbe } from './probe/pinned-certificate.ts';
+export { type FaceProbe, lookAtServer, type ServerFace } from './probe/server-face.ts';
+export { type RpcServer, type ServeOptions, type ServerCounts, serve } from './server/server.ts';
+export { createHealthBoard, type HealthBoard } from './standard/health.ts';
+export { createReflection } from './standard/reflection.ts';
+export { defaultRpcLimits, type RpcLimits } from './wire/limits.ts';
+export type { KeyAndChain, ServerTls } from './wire/tls.ts';

@@ -1,0 +1,162 @@
+/**
+ * The calls under way, and who may begin another one.
+ *
+ * Invariants:
+ * 1. Calls of a service that needs no token have room and turns of their own: they take none from
+ *    callers who have shown who they are, nor from another such service, and lose none to them.
+ * 2. No caller has more calls under way than allowed, whatever the number of its connections, so
+ *    that a few of them never are all. A caller is who its guard says it is, whatever it has shown
+ *    for it and however that was spelled; a certificate's key where there is no guard; until
+ *    either is known, and where neither is asked for, its network.
+ * 3. Who is refused hears when to come again.
+ */
+
+import { type CallContext, unavailable } from '@rackwright/messages';
+import { Buckets, type Clock } from '@rackwright/platform';
+import { networkOfPeer } from '../wire/caller-address.ts';
+import type { RpcLimits } from '../wire/limits.ts';
+import type { CallScope } from './call-scope.ts';
+import { FairSlots } from './fair-turns.ts';
+
+/** Networks whose rates are remembered at once. */
+const networksMax = 4_096;
+
+/** A call's stay. */
+export interface Stay {
+  /** Idempotent. */
+  readonly leave: () => void;
+  /** From now on it counts as one of this caller's. Throws when that one has too many. */
+  readonly isOf: (caller: string) => void;
+}
+
+/** What the calls of one open service share. */
+interface OpenService {
+  readonly calls: Set<CallScope>;
+  readonly rates: Buckets;
+  readonly turns: FairSlots;
+}
+
+export class CallRoom {
+  readonly #limits: RpcLimits;
+  readonly #clock: Clock;
+  readonly #known = new Set<CallScope>();
+  readonly #open = new Map<string, OpenService>();
+  /** How many each caller has; who has none is not here. */
+  readonly #callers = new Map<string, number>();
+  #refused = 0;
+
+  constructor(limits: RpcLimits, clock: Clock) {
+    this.#limits = limits;
+    this.#clock = clock;
+  }
+
+  get size(): number {
+    let size = this.#known.size;
+    for (const { calls } of this.#open.values()) size += calls.size;
+    return size;
+  }
+
+  get refused(): number {
+    return this.#refused;
+  }
+
+  /** Lets the call in; throws when there is no room. `openTo`: the open service that it is of. */
+  enter(scope: CallScope, openTo: string | undefined, isGuarded: boolean): Stay {
+    const { callsMax, openCallsMax, callsPerCallerMax, openCallsPerAddressMax } = this.#limits;
+    const service = openTo === undefined ? undefined : this.#serviceOf(openTo);
+    const calls = service?.calls ?? this.#known;
+    if (calls.size >= (service === undefined ? callsMax : openCallsMax)) {
+      throw this.#refusal(
+        `${calls.size} calls are under way, as many as may be; come again later.`,
+      );
+    }
+    let caller = firstCallerOf(scope.context, openTo, isGuarded);
+    const most = service === undefined ? callsPerCallerMax : openCallsPerAddressMax;
+    this.#count(caller, most, service === undefined ? 'of this caller' : 'of this address');
+    calls.add(scope);
+    return {
+      leave: () => {
+        if (calls.delete(scope)) this.#uncount(caller);
+      },
+      isOf: (known) => {
+        if (!calls.has(scope)) return;
+        this.#count(known, callsPerCallerMax, 'of this caller');
+        this.#uncount(caller);
+        caller = known;
+      },
+    };
+  }
+
+  /** Waits for the turn of a call of an open service; throws when none comes. */
+  async turn({ context }: CallScope, openTo: string): Promise<void> {
+    const { openCallsPerSecond, allOpenCallsPerSecond } = this.#limits;
+    const { rates, turns } = this.#serviceOf(openTo);
+    const network = networkOfPeer(context.peerAddress);
+    const nowMs = this.#clock.nowMs();
+    const waitMs = rates.of(network, nowMs).tryTake(1, nowMs);
+    if (waitMs > 0) {
+      const words = `More than ${openCallsPerSecond} calls a second came from this address.`;
+      throw this.#refusal(words, waitMs);
+    }
+    const end = await turns.take(network, context.signal);
+    if (end === 'turn') return;
+    const words = `More than ${allOpenCallsPerSecond} calls a second came that show no token.`;
+    throw this.#refusal(words, end.lateMs);
+  }
+
+  abortAll(): void {
+    for (const scope of this.#known) scope.abort();
+    for (const { calls } of this.#open.values()) for (const scope of calls) scope.abort();
+  }
+
+  #serviceOf(name: string): OpenService {
+    const kept = this.#open.get(name);
+    if (kept !== undefined) return kept;
+    const { openCallsPerSecond: perSecond, openCallsBurst: most } = this.#limits;
+    const { allOpenCallsPerSecond, allOpenCallsBurst, openCallWaitMs: waitMs } = this.#limits;
+    const rate = { perSecond: allOpenCallsPerSecond, most: allOpenCallsBurst };
+    const service = {
+      calls: new Set<CallScope>(),
+      rates: new Buckets({ perSecond, most }, networksMax),
+      turns: new FairSlots({ rate, waitMs }, this.#clock),
+    };
+    this.#open.set(name, service);
+    return service;
+  }
+
+  #count(caller: string, most: number, whose: string): void {
+    const own = this.#callers.get(caller) ?? 0;
+    if (own >= most) {
+      throw this.#refusal(`${own} calls ${whose} are under way, as many as may be.`);
+    }
+    this.#callers.set(caller, own + 1);
+  }
+
+  #uncount(caller: string): void {
+    const left = (this.#callers.get(caller) ?? 1) - 1;
+    if (left === 0) this.#callers.delete(caller);
+    else this.#callers.set(caller, left);
+  }
+
+  #refusal(words: string, waitMs = 0): Error {
+    this.#refused += 1;
+    return unavailable('TOO_MANY_CALLS', words, Math.max(waitMs, this.#limits.retryAfterMs));
+  }
+}
+
+/** Whose it is before its guard has said so. */
+function firstCallerOf(
+  context: CallContext,
+  openTo: string | undefined,
+  isGuarded: boolean,
+): string {
+  const network = networkOfPeer(context.peerAddress);
+  if (openTo !== undefined) return `open ${openTo} ${network}`;
+  const key = isGuarded ? undefined : context.peerCertificate()?.publicKeySha256;
+  return key === undefined ? `address ${network}` : `key ${key}`;
+}
+
+/** As the room counts whom a guard has named. */
+export function callerNamed(name: string): string {
+  return `known ${name}`;
+}

@@ -1,0 +1,82 @@
+/**
+ * What refusals cost is bounded, too: whoever goes on calling while it is refused is closed.
+ *
+ * Invariants:
+ * 1. Only a connection of which a call is refused is closed: whose calls are let in is in no
+ *    danger, whatever others behind its address do.
+ * 2. A connection that is closed for it has heard when to come again, and is gone soon after,
+ *    whether or not its other end goes.
+ */
+import { constants, type Http2Session } from 'node:http2';
+import { unavailable } from '@rackwright/messages';
+import { Bucket, Buckets, type Clock } from '@rackwright/platform';
+import { networkOfPeer } from '../wire/caller-address.ts';
+import type { RpcLimits } from '../wire/limits.ts';
+
+export type RefusalLimits = Pick<
+  RpcLimits,
+  | 'refusalsPerSecond'
+  | 'refusalsBurst'
+  | 'refusalsPerAddressPerSecond'
+  | 'refusalsPerAddressBurst'
+  | 'retryAfterMs'
+>;
+
+/** Networks whose refusals are remembered at once. */
+const networksMax = 4_096;
+/** So long an end may take that has been announced. */
+const endingMs = 250;
+
+export class RefusedCalls {
+  readonly #limits: RefusalLimits;
+  readonly #clock: Pick<Clock, 'nowMs' | 'after'>;
+  readonly #networks: Buckets;
+  readonly #connections = new WeakMap<object, Bucket>();
+  readonly #ending = new WeakSet<Http2Session>();
+  #ended = 0;
+
+  constructor(limits: RefusalLimits, clock: Pick<Clock, 'nowMs' | 'after'>) {
+    this.#limits = limits;
+    this.#clock = clock;
+    const { refusalsPerAddressPerSecond: perSecond, refusalsPerAddressBurst: most } = limits;
+    this.#networks = new Buckets({ perSecond, most }, networksMax);
+  }
+
+  /** Connections that were closed for it so far. */
+  get ended(): number {
+    return this.#ended;
+  }
+
+  /**
+   * A call of this connection is refused. Undefined: it may be told why. Else the refusal in its
+   * place, which is the last thing that the connection hears: `end` is to be called behind it.
+   */
+  note(connection: object, peerAddress: string): Error | undefined {
+    const nowMs = this.#clock.nowMs();
+    const { refusalsPerSecond: perSecond, refusalsBurst: most } = this.#limits;
+    const own = this.#connections.get(connection) ?? new Bucket({ perSecond, most }, nowMs);
+    this.#connections.set(connection, own);
+    const network = this.#networks.of(networkOfPeer(peerAddress), nowMs);
+    const waitMs = Math.max(own.tryTake(1, nowMs), network.tryTake(1, nowMs));
+    if (waitMs === 0) return undefined;
+    const words = 'Too many calls of this connection or address were refused: it is closed.';
+    return unavailable('TOO_MANY_REFUSED', words, Math.max(waitMs, this.#limits.retryAfterMs));
+  }
+
+  /** Says farewell and closes it. Idempotent. */
+  end(session: Http2Session): void {
+    if (this.#ending.has(session) || session.destroyed) return;
+    this.#ending.add(session);
+    this.#ended += 1;
+    const { retryAfterMs } = this.#limits;
+    const words = Buffer.from(`too many calls were refused; come again in ${retryAfterMs} ms`);
+    session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM, 0, words);
+    // No stream is begun any more; what was answered gets time to go out.
+    session.close();
+    this.#clock.after(endingMs, () => {
+      const { socket } = session;
+      session.destroy();
+      socket?.destroy();
+    });
+  }
+}

@@ -1,0 +1,377 @@
+/**
+ * Serves bound services over gRPC with TLS on one port.
+ *
+ * Invariants:
+ * 1. Plain text is refused by construction: there are only TLS credentials.
+ * 2. The guard runs before every handler, of every service but those named open, and before
+ *    anything of the call's body is read.
+ * 3. Only an `ApiFailure` reaches the caller as it is; anything else becomes `internal` with a
+ *    reference that the log has too, and its cause stays in the log.
+ * 4. Every call's signal is aborted when the call is over, whatever ended it.
+ * 5. No object is made of a message before its bytes were found to be within its method's limits.
+ * 6. What callers can take of this process is bounded by `RpcLimits`. Who is refused for want of
+ *    room hears when to come again; who goes on while it is refused is closed.
+ */
+import type { DescMethod } from '@bufbuild/protobuf';
+import '../wire/quiet.ts';
+import {
+  Metadata,
+  Server,
+  ServerCredentials,
+  type ServerDuplexStream,
+  type ServerInterceptor,
+  type ServerUnaryCall,
+  type ServerWritableStream,
+  type sendUnaryData,
+} from '@grpc/grpc-js';
+import {
+  type AnyHandler,
+  ApiFailure,
+  type BoundService,
+  type CallContext,
+  type Guard,
+  type Pace,
+} from '@rackwright/messages';
+import { type Clock, type Log, type Random, randomId } from '@rackwright/platform';
+import { limitsOfMethod } from '../bounds/method-limits.ts';
+import { type GuardedListener, openGuardedListener } from '../door/front-door.ts';
+import type { ListenerCounts } from '../door/turns-at-the-door.ts';
+import { decodeMessage, encodeMessage, tooMuch, weighMessage } from '../wire/codec.ts';
+import { defaultRpcLimits, type RpcLimits } from '../wire/limits.ts';
+import { statusDetailsKey, toStatus } from '../wire/status.ts';
+import { iterate, type MessageReader, pump } from '../wire/stream.ts';
+import type { KeyAndChain, ServerTls } from '../wire/tls.ts';
+import { Admissions, type Entrance } from './admission.ts';
+import { CallRoom } from './call-room.ts';
+import type { SurfaceCall } from './call-scope.ts';
+import {
+  type Admit,
+  boundIncoming,
+  type FirstSize,
+  IncomingRequests,
+  type Refusal,
+} from './first-message.ts';
+import { RefusedCalls } from './refused-calls.ts';
+
+export interface ServeOptions {
+  /** IPv4 or IPv6 address to listen on. */
+  readonly address: string;
+  /** 0 lets the system choose. */
+  readonly port: number;
+  readonly tls: ServerTls;
+  readonly services: readonly BoundService[];
+  /** Runs before every handler (invariant 2). */
+  readonly guard?: Guard;
+  /** Services, by full name, that the guard does not apply to (health). */
+  readonly openServices?: readonly string[];
+  /** How fast the messages of a caller's stream are read; unset: as they come. */
+  readonly pace?: (context: CallContext) => Pace;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly limits?: Partial<RpcLimits>;
+}
+
+/** A listening server. */
+export interface RpcServer {
+  readonly port: number;
+  /** What it holds now. */
+  readonly counts: ServerCounts;
+  /**
+   * Undefined when it listens and shakes hands, else what is wrong. Asking needs no room: a server
+   * that callers have filled is well.
+   */
+  problem(timeoutMs: number): Promise<string | undefined>;
+  /** Uses another key and chain, and other client CAs where given, for new connections. */
+  replaceCertificate(next: KeyAndChain & Partial<Pick<ServerTls, 'clientCaPem'>>): void;
+  /** Aborts every open call, waits for them up to `closeGraceMs`, then cuts. */
+  close(): Promise<void>;
+}
+
+/** What a server holds for its callers. */
+export interface ServerCounts extends ListenerCounts {
+  readonly calls: number;
+  /** Calls refused so far for want of room. */
+  readonly callsRefused: number;
+  /** Connections closed so far of which too many calls were refused. */
+  readonly refusedEnded: number;
+  /** What requests take that are not whole yet, in bytes. */
+  readonly incomingBytes: number;
+  /** Requests ended so far, before they were whole, for want of room. */
+  readonly incomingEnded: number;
+}
+
+interface Shared {
+  readonly admissions: Admissions;
+  readonly pace: ((context: CallContext) => Pace) | undefined;
+  readonly log: Log;
+  readonly random: Random;
+}
+
+/** Starts listening. Rejects with a sentence that names the address when it cannot. */
+export async function serve(options: ServeOptions): Promise<RpcServer> {
+  const { clock, log, random, pace } = options;
+  const limits = { ...defaultRpcLimits, ...options.limits };
+  const incoming = new IncomingRequests(limits);
+  const room = new CallRoom(limits, clock);
+  const refused = new RefusedCalls(limits, clock);
+  // Nobody calls before the door is open.
+  const opened: { door?: GuardedListener } = {};
+  const admissions = new Admissions(room, refused, (peerAddress) =>
+    opened.door?.vouchFor(peerAddress),
+  );
+  const shared = { admissions, pace, log, random };
+  const server = grpcServer(limits, [
+    boundIncoming(incoming, limits, clock, admitting(shared), sizesOf(options.services)),
+  ]);
+  for (const bound of options.services) {
+    const { typeName } = bound.service;
+    const openTo = options.openServices?.includes(typeName) === true ? typeName : undefined;
+    const guard = openTo === undefined ? options.guard : undefined;
+    register(server, bound, { guard, openTo }, shared);
+  }
+  // Not insecure: only what has ended its TLS handshake at the front door comes here.
+  const inside = server.createConnectionInjector(ServerCredentials.createInsecure());
+  const door = await openGuardedListener({
+    ...options,
+    limits,
+    handOver: (socket) => inside.injectConnection(socket),
+  });
+  opened.door = door;
+  return {
+    port: door.port,
+    get counts() {
+      return {
+        ...door.counts,
+        calls: room.size,
+        callsRefused: room.refused,
+        refusedEnded: refused.ended,
+        incomingBytes: incoming.bytes,
+        incomingEnded: incoming.ended,
+      };
+    },
+    problem: (timeoutMs) => door.problem(timeoutMs),
+    replaceCertificate: (next) => door.replaceCertificate(next),
+    close: () => close(server, door, room, { clock, limits }),
+  };
+}
+
+function grpcServer(limits: RpcLimits, interceptors: ServerInterceptor[]): Server {
+  return new Server({
+    'grpc.max_receive_message_length': limits.messageBytesMax,
+    'grpc.max_send_message_length': limits.messageBytesMax,
+    'grpc.max_concurrent_streams': limits.callsPerConnectionMax,
+    'grpc.keepalive_time_ms': limits.keepaliveAfterMs,
+    'grpc.keepalive_timeout_ms': limits.keepaliveTimeoutMs,
+    'grpc.max_connection_idle_ms': limits.connectionIdleMs,
+    'grpc.enable_channelz': 0,
+    interceptors,
+  });
+}
+
+/** By path: how large the first message may be, and how a call with a larger one ends. */
+function sizesOf(services: readonly BoundService[]): ReadonlyMap<string, FirstSize> {
+  const sizes = new Map<string, FirstSize>();
+  for (const { service } of services) {
+    for (const method of service.methods) {
+      const { bytesMax: most } = limitsOfMethod(method).first;
+      const refuse = (found: number): Refusal =>
+        statusOf(tooMuch(method.input.typeName, { what: 'bytes', found, most }));
+      sizes.set(`/${service.typeName}/${method.name}`, { bytesMax: most, refuse });
+    }
+  }
+  return sizes;
+}
+
+/** Its refusals are the same as those of handlers. */
+function admitting(shared: Shared): Admit {
+  return (call, path, metadata) =>
+    shared.admissions.admit(call, path, metadata).then(
+      () => undefined,
+      (error: unknown) => errorStatus(error, path, shared),
+    );
+}
+
+function register(
+  server: Server,
+  { service, handlers }: BoundService,
+  entrance: Entrance,
+  shared: Shared,
+): void {
+  for (const method of service.methods) {
+    const handler = handlers[method.localName];
+    if (handler === undefined) {
+      throw new Error(`${service.typeName}.${method.name} has no handler`);
+    }
+    const path = `/${service.typeName}/${method.name}`;
+    const [type, listener] = serveMethod(method, handler, path, shared);
+    shared.admissions.add(path, entrance);
+    server.register(path, listener, asIs, asIs, type);
+  }
+}
+
+function serveMethod(method: DescMethod, handler: AnyHandler, path: string, shared: Shared) {
+  switch (method.methodKind) {
+    case 'unary':
+      return ['unary', unary(method, handler, path, shared)] as const;
+    case 'server_streaming':
+      return ['serverStream', serverStreaming(method, handler, path, shared)] as const;
+    case 'bidi_streaming':
+      return ['bidi', bidiStreaming(method, handler, path, shared)] as const;
+    case 'client_streaming':
+      throw new Error(`${path}: client streaming is not served; make it bidirectional`);
+  }
+}
+
+function unary(method: DescMethod, handler: AnyHandler, path: string, shared: Shared) {
+  return (call: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>): void => {
+    void inScope(
+      call,
+      path,
+      shared,
+      (status) => reply(status),
+      async (context) => {
+        const request = readRequest(method, call.request);
+        const response = await handler(request as never, context);
+        reply(null, encodeMessage(method.output, response as never));
+      },
+    );
+  };
+}
+
+function serverStreaming(method: DescMethod, handler: AnyHandler, path: string, shared: Shared) {
+  return (call: ServerWritableStream<Buffer, Buffer>): void => {
+    void inScope(
+      call,
+      path,
+      shared,
+      (status) => call.emit('error', status),
+      async (context) => {
+        const request = readRequest(method, call.request);
+        const responses = handler(request as never, context) as AsyncIterable<never>;
+        const encode = (response: never) => encodeMessage(method.output, response);
+        if (!(await pump(responses, call, encode, context.signal))) throw closing();
+        call.end();
+      },
+    );
+  };
+}
+
+function bidiStreaming(method: DescMethod, handler: AnyHandler, path: string, shared: Shared) {
+  return (call: ServerDuplexStream<Buffer, Buffer>): void => {
+    void inScope(
+      call,
+      path,
+      shared,
+      (status) => call.emit('error', status),
+      async (context) => {
+        const reader = requestReader(method);
+        const requests = iterate(call, reader, context.signal, callerGone, shared.pace?.(context));
+        const responses = handler(requests as never, context) as AsyncIterable<never>;
+        const encode = (response: never) => encodeMessage(method.output, response);
+        if (!(await pump(responses, call, encode, context.signal))) throw closing();
+        call.end();
+      },
+    );
+  };
+}
+
+/** Invariant 5. */
+function requestReader(method: DescMethod): MessageReader<unknown> {
+  const limits = limitsOfMethod(method);
+  const of = (isFirst: boolean) => (isFirst ? limits.first : limits.later);
+  return {
+    weigh: (bytes, isFirst) => weighMessage(method.input, bytes, of(isFirst)),
+    decode: (bytes, isFirst) => decodeMessage(method.input, bytes, of(isFirst)),
+  };
+}
+
+function readRequest(method: DescMethod, bytes: Buffer): unknown {
+  const reader = requestReader(method);
+  reader.weigh(bytes, true);
+  return reader.decode(bytes, true);
+}
+
+async function inScope(
+  call: SurfaceCall,
+  path: string,
+  shared: Shared,
+  refuse: (status: Refusal) => void,
+  work: (context: CallContext) => Promise<void>,
+): Promise<void> {
+  const { scope, leave, refusal } = shared.admissions.of(call);
+  // grpc-js says "cancelled" for a lost caller, a passed deadline, and at the end of every call.
+  call.on('cancelled', () => scope.abort());
+  if (call.cancelled) scope.abort();
+  try {
+    await work(scope.context);
+  } catch (error) {
+    refuse(errorStatus(refusal(error), path, shared));
+  } finally {
+    // A unary or failed call is over once answered; grpc-js says so too, but only later.
+    leave();
+  }
+}
+
+function errorStatus(error: unknown, path: string, shared: Shared): Refusal {
+  const failure = error instanceof ApiFailure ? error : hide(error, path, shared);
+  if (failure.cause !== undefined && error === failure) {
+    shared.log.warn({ method: path }, failure.message, failure.cause);
+  }
+  return statusOf(failure);
+}
+
+function statusOf({ error }: ApiFailure): Refusal {
+  const { code, message, details } = toStatus(error);
+  const metadata = new Metadata();
+  metadata.set(statusDetailsKey, Buffer.from(details));
+  return { code, details: message, metadata };
+}
+
+/** Invariant 3. */
+function hide(error: unknown, path: string, shared: Shared): ApiFailure {
+  const reference = randomId(shared.random);
+  shared.log.error({ method: path, reference }, 'a call failed by our fault', error);
+  return new ApiFailure({
+    kind: 'internal',
+    message: `An internal error; the control plane's log has it under reference ${reference}.`,
+    reason: 'INTERNAL',
+    reference,
+  });
+}
+
+function callerGone(): ApiFailure {
+  return new ApiFailure({ kind: 'cancelled', message: 'The call is over.', reason: 'CANCELLED' });
+}
+
+function closing(): ApiFailure {
+  return new ApiFailure({
+    kind: 'unavailable',
+    message: 'The server is closing; connect again.',
+    reason: 'SERVER_CLOSING',
+  });
+}
+
+function close(
+  server: Server,
+  door: GuardedListener,
+  room: CallRoom,
+  { clock, limits }: { readonly clock: Clock; readonly limits: RpcLimits },
+): Promise<void> {
+  door.close();
+  return new Promise((resolve) => {
+    const cancel = clock.after(limits.closeGraceMs, () => {
+      server.forceShutdown();
+      resolve();
+    });
+    server.tryShutdown(() => {
+      cancel();
+      resolve();
+    });
+    room.abortAll();
+  });
+}
+
+function asIs(bytes: Buffer): Buffer {
+  return bytes;
+}
