@@ -170,4 +170,9 @@ export const regressions: readonly Regression[] = [
     pools: true,
     was: 'an order of a restored store was judged by the plan of the lost order with its number',
   },
+  {
+    seed: 3003,
+    hosts: 2,
+    was: 'a name that was deleted and taken by another request was held against the first one',
+  },
 ];

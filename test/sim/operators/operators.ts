@@ -18,6 +18,8 @@ import { isAtGoal, keptHosts, machineOf, situationOf } from './records.ts';
 
 /** Between two acts, for as long as there are faults. */
 const pauseMs = 12_000;
+/** More changes than a rack writes between two calls. */
+const changesMax = 10_000;
 
 /** One act, for judges. */
 export interface OperatorEvent {
@@ -105,6 +107,7 @@ export class Operators {
   ): Promise<void> {
     const disk = this.#view.storeDisk();
     const first = await this.#ask(act, hostId, requestId, replica, call);
+    const answeredAt = disk.latest();
     if (this.#view.random.fraction() > 0.3) return;
     // Said again, perhaps to another replica, perhaps while the first time is not answered yet.
     await this.#pause();
@@ -115,6 +118,9 @@ export class Operators {
     if (isGone(second) || !answersRequestIds(act)) return;
     // A store that was put back meanwhile has never heard of it.
     if (this.#view.storeDisk() !== disk) return;
+    // What was made may be deleted since, and its name be another's.
+    const isTaken = second.error.kind === 'alreadyExists';
+    if (isTaken && disk.after(answeredAt, '', changesMax).some(isDeletion)) return;
     this.#view.found(
       'O1',
       `${act} ${hostId} ${requestId} was accepted, then ${second.error.message}`,
@@ -202,6 +208,10 @@ export class Operators {
 /** The host that was asked for is removed, or the same request was answered by its removal. */
 function isGone(answer: Answer<unknown>): boolean {
   return answer.kind === 'refused' && ['notFound', 'unavailable'].includes(answer.error.kind);
+}
+
+function isDeletion({ kind }: { readonly kind: string }): boolean {
+  return kind === 'delete';
 }
 
 /** Reading has no request id. */
