@@ -5,9 +5,13 @@
  */
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import type { LabMachine } from './qemu.ts';
 
 const EXCHANGE_LIMIT_MS = 120_000;
+
+/** A machine whose control socket is in this folder. */
+export interface QmpMachine {
+  readonly folder: string;
+}
 
 /** A command of the QEMU Machine Protocol. */
 export interface QmpCommand {
@@ -25,20 +29,20 @@ interface QmpLine {
 
 /** Sends commands in order; rejects with QEMU's words when one is refused. */
 export async function tellQemu(
-  machine: LabMachine,
+  machine: QmpMachine,
   commands: readonly QmpCommand[],
 ): Promise<void> {
   await exchange(machine, commands, undefined);
 }
 
 /** Pulls a device; settles when the machine has let go of it. */
-export async function pullDevice(machine: LabMachine, device: string): Promise<void> {
+export async function pullDevice(machine: QmpMachine, device: string): Promise<void> {
   await exchange(machine, [{ execute: 'device_del', arguments: { id: device } }], device);
 }
 
 /** Settles once all commands are answered and, if one is named, that device is gone. */
 async function exchange(
-  machine: LabMachine,
+  machine: QmpMachine,
   commands: readonly QmpCommand[],
   goneDevice: string | undefined,
 ): Promise<void> {

@@ -4,14 +4,13 @@
  */
 import { type Gate, makeGate } from '@rackwright/agent';
 import { type BmcSwitch, type BootFlags, SimBmc } from './bmc.ts';
-import type { DiskImage, DriveEvent, DriveTraits } from './drives.ts';
-import { SimDrive } from './drives.ts';
+import { type DiskImage, type DriveEvent, type DriveTraits, SimDrive } from './drives.ts';
 import { type Manners, mannersOf } from './manners.ts';
+import type { LiveAgent, PartView } from './part-view.ts';
 import { netbootedImage } from './pools/netboot.ts';
 import { phoneHome } from './pools/phone-home.ts';
 import { behaviourOf } from './pools/registry.ts';
-import { RunnerBox } from './runner-box.ts';
-import type { LiveAgent, WorldView } from './view.ts';
+import { type Board, RunnerBox } from './runner-box.ts';
 import type { WorkEvent } from './workflows/programs.ts';
 
 /** A change of power, as the machine itself saw it. */
@@ -63,13 +62,6 @@ export interface MachineLogs {
   readonly images: ImageEvent[];
 }
 
-/** What a machine says of itself in band. */
-export interface Board {
-  readonly uuid: Uint8Array;
-  readonly serial: string;
-  readonly product: string;
-}
-
 /** From the last look at the power to a soft off, where the BMC is slow. */
 const askRaceMs = 30_000;
 const comesBackAfterMs = 1_500;
@@ -110,7 +102,7 @@ export class SimMachine implements BmcSwitch {
   readonly asks: number[] = [];
   /** Whether our runner has come up since it was switched on last. */
   ranRunner = false;
-  readonly #view: WorldView;
+  readonly #view: PartView;
   readonly #logs: MachineLogs;
   #offAtMs = Number.NEGATIVE_INFINITY;
   #power = 0;
@@ -124,7 +116,7 @@ export class SimMachine implements BmcSwitch {
   readonly #heard = new Set<string>();
   #on = false;
 
-  constructor(view: WorldView, logs: MachineLogs, index: number, wallStartMs: number) {
+  constructor(view: PartView, logs: MachineLogs, index: number, wallStartMs: number) {
     this.#view = view;
     this.#logs = logs;
     this.name = `m${index}`;
@@ -353,7 +345,7 @@ export class SimMachine implements BmcSwitch {
 const gates = new WeakMap<LiveAgent, Gate>();
 
 /** Asks the production boot decision of an agent for the script of this MAC. */
-export function askGate(view: WorldView, agent: LiveAgent, mac: string): ReturnType<Gate> {
+export function askGate(view: PartView, agent: LiveAgent, mac: string): ReturnType<Gate> {
   const { core, process, box } = agent;
   const gate =
     gates.get(agent) ??

@@ -20,8 +20,9 @@ import {
 } from '@rackwright/sim';
 import { type BmcNetwork, simIpmitool } from './bmc.ts';
 import type { AgentStream, ControlPlaneReplica } from './control-plane.ts';
+import type { LiveAgent } from './part-view.ts';
 import { simHostImages } from './pools/images.ts';
-import type { LiveAgent, WorldView } from './view.ts';
+import type { WorldView } from './view.ts';
 import { simImages } from './workflows/images.ts';
 
 const keys = generateKeyPairSync('ec', { namedCurve: 'P-256' });

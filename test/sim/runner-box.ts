@@ -17,11 +17,10 @@ import {
   verifyErased,
 } from '@rackwright/runner';
 import { type Link, openLink, SimPlatters, type SimProcess, simDisk } from '@rackwright/sim';
-import { blockDevices, type DiskImage, type DriveEvent } from './drives.ts';
+import { blockDevices, type DiskImage, type DriveEvent, type SimDrive } from './drives.ts';
 import { Inbox } from './inbox.ts';
-import type { SimMachine } from './machine.ts';
+import type { PartView } from './part-view.ts';
 import { flashStep, imageStep } from './runner-steps.ts';
-import type { WorldView } from './view.ts';
 import { templateSteps, type WorkEvent } from './workflows/programs.ts';
 
 /** Making a key takes time, and the key means nothing here. */
@@ -31,8 +30,29 @@ const keyPems = Array.from({ length: 8 }, () =>
     .toString(),
 );
 
+/** What a machine says of itself in band. */
+export interface Board {
+  readonly uuid: Uint8Array;
+  readonly serial: string;
+  readonly product: string;
+}
+
+/** What a ramdisk finds of the machine that it runs in. */
+export interface BoxedMachine {
+  readonly name: string;
+  readonly guid: readonly number[];
+  readonly macs: readonly string[];
+  readonly board: Board;
+  readonly toldBmcAddress: string;
+  readonly drives: readonly SimDrive[];
+  readonly flashable: boolean;
+  listed: boolean;
+  panic(): void;
+  writeImage(image: DiskImage): void;
+}
+
 export interface RunnerBoot {
-  readonly machine: SimMachine;
+  readonly machine: BoxedMachine;
   /** The agent's box that the ramdisk came from, and that it dials. */
   readonly box: string;
   readonly bootToken: string;
@@ -48,14 +68,14 @@ type RunnerLink = Link<wire.SessionRequest, wire.SessionResponse>;
 
 export class RunnerBox {
   readonly boot: RunnerBoot;
-  readonly #view: WorldView;
+  readonly #view: PartView;
   readonly #platters = new SimPlatters();
   readonly #kernelStartedMs: number;
   #process: SimProcess | undefined;
   #link: RunnerLink | undefined;
   #over = false;
 
-  constructor(view: WorldView, boot: RunnerBoot) {
+  constructor(view: PartView, boot: RunnerBoot) {
     this.#view = view;
     this.boot = boot;
     this.#kernelStartedMs = view.heap.nowMs;
@@ -176,7 +196,7 @@ export class RunnerBox {
     };
   }
 
-  #connect(process: SimProcess, agent: ReturnType<WorldView['agents']>[number]): AgentConnection {
+  #connect(process: SimProcess, agent: ReturnType<PartView['agents']>[number]): AgentConnection {
     const { heap, chance } = this.#view;
     const toRunner = new Inbox<wire.SessionResponse>();
     const toAgent = new Inbox<wire.SessionRequest>();

@@ -1,6 +1,5 @@
 /** What the view keeps of a host's record. Pure. */
 import { fromBinary } from '@bufbuild/protobuf';
-import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   FailureType,
   type Host,
@@ -11,7 +10,7 @@ import {
   store as wire,
 } from '@rackwright/messages';
 import type { Entry, Revision } from '@rackwright/store';
-import { idOfKey } from '../records/index.ts';
+import { idOfKey, msOf } from '../records/index.ts';
 
 /** A host: only what is asked for of many at once. Empty, 0 and undefined stand for unset. */
 export interface HostRow {
@@ -114,8 +113,4 @@ function statusOf(status: Host['status']) {
     held: (status?.holds ?? []).length > 0,
     deleting: status?.deletion !== undefined,
   };
-}
-
-function msOf(time: Timestamp | undefined): number | undefined {
-  return time === undefined ? undefined : timestampMs(time);
 }

@@ -6,12 +6,12 @@
  * 2. A host has at most `plansPerHostMax` of them, and each ends by itself.
  */
 import { clone, create, fromBinary } from '@bufbuild/protobuf';
-import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type Plan, PlanSchema, store as wire } from '@rackwright/messages';
 import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import type { DraftPlan } from '../host/index.ts';
-import { answered, deleteRecord, readRecord, writeRecord } from '../records/index.ts';
+import { answered, deleteRecord, msOf, readRecord, writeRecord } from '../records/index.ts';
 
 /** How long a plan may be started. */
 export const planLifeMs = 24 * 3_600_000;
@@ -126,8 +126,4 @@ async function removeOldest(deps: PlanStore, hostUid: string): Promise<void> {
 
 function planKey(hostUid: string, hash: string): string {
   return storeKey('plans', hostUid, hash);
-}
-
-function msOf(time: Timestamp | undefined): number | undefined {
-  return time === undefined ? undefined : timestampMs(time);
 }

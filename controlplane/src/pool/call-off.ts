@@ -9,7 +9,8 @@ import { type RolloutSlot, RolloutSlotState, type store as wire } from '@rackwri
 import { heldOf } from './held.ts';
 import { Room } from './room.ts';
 import { isBroken, isSelected, isServing, runUnderWay, type SeenHost } from './seen.ts';
-import { type Survey, survey } from './survey.ts';
+import type { Survey } from './standing.ts';
+import { survey } from './survey.ts';
 import { isPinned, wantedBy } from './target.ts';
 
 /** Why, by the uids of the hosts. */

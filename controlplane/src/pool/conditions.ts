@@ -20,7 +20,8 @@ import {
 import { type GateWait, gateWait } from './approval.ts';
 import type { Membership } from './members.ts';
 import { runUnderWay, type SeenHost } from './seen.ts';
-import { Outage, queueOf, type Survey, type SurveyedHost, stateText } from './survey.ts';
+import type { Survey, SurveyedHost } from './standing.ts';
+import { Outage, queueOf, stateText } from './survey.ts';
 
 /** Hosts that a text names; the rest are counted. */
 const hostsNamedMax = 3;

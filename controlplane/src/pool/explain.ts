@@ -9,14 +9,14 @@ import {
   RolloutSlotState,
   type store as wire,
 } from '@rackwright/messages';
-import { idOf } from '../records/index.ts';
+import { idOf, msOf } from '../records/index.ts';
 import { type GateWait, gateWait } from './approval.ts';
 import { originOf } from './gate.ts';
-import { type HeldReason, heldOf } from './held.ts';
+import { heldOf } from './held.ts';
 import { digestOf } from './image-name.ts';
 import { isServing, type SeenHost } from './seen.ts';
-import { msOf } from './slots.ts';
-import { Outage, queueOf, type Stand, type Survey, type SurveyedHost, survey } from './survey.ts';
+import type { HeldReason, Stand, Survey, SurveyedHost } from './standing.ts';
+import { Outage, queueOf, survey } from './survey.ts';
 
 /** Lines of one kind that are told; the rest are counted. */
 const linesMax = 5;

@@ -8,9 +8,9 @@ import {
   store as wire,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
+import type { Draft } from './draft-types.ts';
 import { fail } from './failures.ts';
 import { digest, image, seen } from './rollout.fixture.ts';
-import type { Draft } from './slots.ts';
 
 const nowMs = Date.UTC(2026, 0, 1);
 const minuteMs = 60_000;

@@ -6,10 +6,10 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type RolloutSlot, RolloutSlotState, store as wire } from '@rackwright/messages';
 import { failureBasis, isOfOther } from './basis.ts';
+import type { Draft } from './draft-types.ts';
 import { digestOf } from './image-name.ts';
 import { isHealthyOn, type SeenHost } from './seen.ts';
 import { cut, inShort } from './slot-words.ts';
-import type { Draft } from './slots.ts';
 import { wantedBy } from './target.ts';
 import { deploymentOf, writtenBy } from './written-run.ts';
 

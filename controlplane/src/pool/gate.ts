@@ -11,13 +11,14 @@
  */
 import { createHash } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
-import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type RolloutSlot, RolloutSlotState, RunKind, store as wire } from '@rackwright/messages';
 import { backoffDelayMs } from '@rackwright/results';
 import type { CallResult, WebhookOrder } from '../host/index.ts';
+import { msOf } from '../records/index.ts';
 import { type Policy, reachProblem } from '../steps/index.ts';
+import type { Draft } from './draft-types.ts';
 import type { SeenHost } from './seen.ts';
-import type { Draft } from './slots.ts';
 
 /** What the gate's webhook is asked with, as far as the loop knows it. */
 export interface GateFacts {
@@ -214,8 +215,4 @@ function keyOf({ pool }: wire.PoolRecord, { slotNumber, number }: wire.PoolGateC
 /** Without path and query, which may be secrets. */
 export function originOf(url: string): string {
   return URL.parse(url)?.origin ?? 'the webhook';
-}
-
-function msOf(time: Timestamp | undefined): number | undefined {
-  return time === undefined ? undefined : timestampMs(time);
 }

@@ -14,17 +14,8 @@ import { create } from '@bufbuild/protobuf';
 import { counted, type RolloutTarget, store as wire } from '@rackwright/messages';
 import { haltBasis } from './basis.ts';
 import { isMissed } from './seen.ts';
-import type { Survey, SurveyedHost } from './survey.ts';
+import type { Held, Survey, SurveyedHost } from './standing.ts';
 import { isPinned } from './target.ts';
-
-/** Why a whole pool begins nothing. */
-export type HeldReason = 'deleting' | 'paused' | 'stopped' | 'noTarget' | 'halted' | 'wavesEmpty';
-
-/** What keeps the whole pool from beginning anything. */
-export interface Held {
-  readonly reason: HeldReason;
-  readonly text: string;
-}
 
 interface Parts {
   readonly target: RolloutTarget | undefined;

@@ -28,13 +28,13 @@ import {
 import { Alarms, OneByOne, resyncLater } from '../waking/index.ts';
 import { askForHosts } from './asking.ts';
 import { isBeginning, notBegun } from './call-off.ts';
+import type { SlotNews } from './draft-types.ts';
 import { LookingUp } from './looking-up.ts';
 import { deploymentKey, poolKey } from './names.ts';
 import { claimingPool, endClaimsOf } from './orphans.ts';
 import { Questions } from './questions.ts';
 import { isSelected, seenHost } from './seen.ts';
 import { newsOfSlot, type PoolHosts } from './slot-run.ts';
-import type { SlotNews } from './slots.ts';
 import { type PoolSnapshot, readSnapshot } from './snapshot.ts';
 import { type PoolStep, stepPool } from './step.ts';
 

@@ -22,11 +22,11 @@ import {
   writeImageStep,
 } from '@rackwright/messages';
 import { idOf } from '../records/index.ts';
+import type { SlotNews } from './draft-types.ts';
 import type { GateFacts, GateOrder } from './gate.ts';
 import { digestOf } from './image-name.ts';
 import type { OtherPool } from './members.ts';
 import type { SeenHost } from './seen.ts';
-import type { SlotNews } from './slots.ts';
 import { type PoolStep, stepPool } from './step.ts';
 import { survey } from './survey.ts';
 import { knownDigest, type Resolved } from './target.ts';

@@ -11,10 +11,8 @@
 import { RolloutSlotState, RunKind } from '@rackwright/messages';
 import { heldOf } from './held.ts';
 import { isBroken, isMissed, type SeenHost } from './seen.ts';
-import type { Survey } from './survey.ts';
-
-/** Hosts that a text names; the rest are counted. */
-const namedMax = 3;
+import { namesText } from './slot-words.ts';
+import type { Survey } from './standing.ts';
 
 /** Who is out of service now, and who else may be. */
 export class Room {
@@ -70,11 +68,4 @@ function textOf(out: readonly { readonly name: string }[]): string {
   if (out.length === 0) return 'waits: no host may be out';
   const verb = out.length === 1 ? 'is' : 'are';
   return `waits for ${namesText(out)}, which ${verb} out`;
-}
-
-/** "hosts/h1, hosts/h2, hosts/h3 and 4 more" */
-export function namesText(out: readonly { readonly name: string }[]): string {
-  const names = out.map(({ name }) => name).toSorted();
-  const more = names.length > namedMax ? ` and ${names.length - namedMax} more` : '';
-  return `${names.slice(0, namedMax).join(', ')}${more}`;
 }

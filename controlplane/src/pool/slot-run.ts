@@ -15,12 +15,11 @@ import {
   store as wire,
 } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
-import type { Revision, StateStore } from '@rackwright/store';
-import { storeKey } from '@rackwright/store';
+import { type Revision, type StateStore, storeKey } from '@rackwright/store';
 import type { HostRequest, Requester, RequestOutcome } from '../host/index.ts';
 import { idOf, readShared } from '../records/index.ts';
+import type { SlotNews } from './draft-types.ts';
 import { isServing, rescueText, seenHost } from './seen.ts';
-import type { SlotNews } from './slots.ts';
 import { opening } from './windows.ts';
 
 /** The host loop, as far as pools use it. */

@@ -13,18 +13,10 @@
  *    wait for it.
  */
 import { create } from '@bufbuild/protobuf';
-import {
-  durationFromMs,
-  durationMs,
-  type Timestamp,
-  timestampFromMs,
-  timestampMs,
-} from '@bufbuild/protobuf/wkt';
+import { durationFromMs, durationMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   FailureType,
   HostState,
-  type ImageRegistry,
-  type PoolStatus,
   type RolloutSlot,
   RolloutSlotSchema,
   RolloutSlotState,
@@ -36,6 +28,8 @@ import {
   writeImageStep,
 } from '@rackwright/messages';
 import { engineSteps } from '../host/index.ts';
+import { msOf } from '../records/index.ts';
+import type { Draft, SlotNews } from './draft-types.ts';
 import { fail, forgive } from './failures.ts';
 import { type GateFacts, needsGate, wantsApproval, whatGateWants } from './gate.ts';
 import { heldOf } from './held.ts';
@@ -43,36 +37,14 @@ import { digestOf } from './image-name.ts';
 import type { Room } from './room.ts';
 import { isHealthyOn, isInHands, isServing, runUnderWay, type SeenHost } from './seen.ts';
 import { cut, inShort } from './slot-words.ts';
-import type { Survey } from './survey.ts';
+import type { Survey } from './standing.ts';
 import { isPinned, targetOf, wantedBy } from './target.ts';
 import { deploymentOf } from './written-run.ts';
-
-/** What is known of a slot's run. */
-export type SlotNews =
-  | { readonly kind: 'run'; readonly run: Run }
-  /** The host does not begin it. */
-  | { readonly kind: 'refused'; readonly message: string }
-  /** The host stays in service, and was not asked: it goes again when it may. */
-  | { readonly kind: 'recalled' }
-  /** The run is no longer kept. */
-  | { readonly kind: 'lost'; readonly message: string };
 
 const healthTimeoutDefaultMs = 15 * 60_000;
 const gateDeadlineDefaultMs = 24 * 3_600_000;
 
 const { GATE, STARTING, RUNNING, PROVING } = RolloutSlotState;
-
-/** What is being worked on. */
-export interface Draft {
-  readonly record: wire.PoolRecord;
-  readonly status: PoolStatus;
-  readonly hosts: ReadonlyMap<string, SeenHost>;
-  readonly nowMs: number;
-  /** How the fleet's registries are asked. */
-  readonly registries: readonly ImageRegistry[];
-  /** To be written before the record. */
-  readonly deployments: wire.DeploymentRecord[];
-}
 
 /** Folds in what is known of each slot that has a run or is about to have one. */
 export function foldSlots(draft: Draft, news: ReadonlyMap<bigint, SlotNews>): void {
@@ -306,9 +278,4 @@ export function newSlot(draft: Draft, host: SeenHost, image: string): void {
         : {}),
     }),
   );
-}
-
-/** Milliseconds of a stored time. */
-export function msOf(time: Timestamp | undefined): number | undefined {
-  return time === undefined ? undefined : timestampMs(time);
 }

@@ -14,8 +14,10 @@ import {
   RolloutSlotState,
   store as wire,
 } from '@rackwright/messages';
+import { msOf } from '../records/index.ts';
 import { type CallOffs, callOffs } from './call-off.ts';
 import { conditionsOf } from './conditions.ts';
+import type { Draft, SlotNews } from './draft-types.ts';
 import { healFailures } from './failures.ts';
 import {
   foldGateCalls,
@@ -29,17 +31,9 @@ import { failedOn, noteHalt } from './held.ts';
 import { type Membership, membersOf, type OtherPool } from './members.ts';
 import { Room } from './room.ts';
 import { isMissed, type SeenHost } from './seen.ts';
-import {
-  type Draft,
-  foldSlots,
-  healthDeadlineMs,
-  msOf,
-  newSlot,
-  passGates,
-  type SlotNews,
-  soakEndMs,
-} from './slots.ts';
-import { isSettled, nextOf, Outage, queueOf, type Survey, survey } from './survey.ts';
+import { foldSlots, healthDeadlineMs, newSlot, passGates, soakEndMs } from './slots.ts';
+import type { Survey } from './standing.ts';
+import { isSettled, nextOf, Outage, queueOf, survey } from './survey.ts';
 import { foldResolved, type Resolved } from './target.ts';
 
 export interface PoolFacts {

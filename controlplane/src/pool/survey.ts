@@ -14,25 +14,12 @@
  */
 import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema, timestampFromMs } from '@bufbuild/protobuf/wkt';
-import {
-  HostState,
-  type RolloutSlot,
-  type RolloutTarget,
-  type store as wire,
-} from '@rackwright/messages';
+import { HostState, type RolloutSlot, type store as wire } from '@rackwright/messages';
+import { msOf } from '../records/index.ts';
 import { failureThreshold, unavailableMax } from './amounts.ts';
 import { attemptsMany } from './failures.ts';
-import {
-  emptyWaves,
-  failedOn,
-  type Held,
-  heldBecause,
-  heldByHand,
-  heldOf,
-  waveName,
-} from './held.ts';
+import { emptyWaves, failedOn, heldBecause, heldByHand, heldOf, waveName } from './held.ts';
 import { compare, orderKey } from './members.ts';
-import { namesText } from './room.ts';
 import {
   isBroken,
   isHealthyOn,
@@ -43,65 +30,13 @@ import {
   type SeenHost,
   stateName,
 } from './seen.ts';
-import { msOf } from './slots.ts';
-import { isPinned, targetOf, type Wanted, wantedBy } from './target.ts';
-import { type Opening, opening } from './windows.ts';
+import { namesText } from './slot-words.ts';
+import type { Stand, Survey, SurveyedHost } from './standing.ts';
+import { isPinned, targetOf, wantedBy } from './target.ts';
+import { opening } from './windows.ts';
 
 /** Hosts that are out at once, whatever a pool allows: their slots have to fit in its record. */
 export const slotsMax = 100;
-
-export type Stand =
-  /** Healthy on its image. */
-  | 'current'
-  /** Holds a slot. */
-  | 'out'
-  /** Could go, and waits for its turn. */
-  | 'waiting'
-  /** Something of its own keeps it. */
-  | 'kept'
-  | 'failed'
-  /** Its claim is not the pool's yet. */
-  | 'unclaimed';
-
-export interface SurveyedHost {
-  readonly name: string;
-  readonly host: SeenHost;
-  readonly stand: Stand;
-  readonly wanted: Wanted | undefined;
-  /** To an image of its own: it is no part of the rollout. */
-  readonly isPinned: boolean;
-  readonly slot: RolloutSlot | undefined;
-  readonly wave: number;
-  /** What keeps it, or why it failed; empty when its turn does. */
-  readonly why: string;
-  readonly untilMs: number | undefined;
-  readonly order: string;
-}
-
-export interface Survey {
-  readonly target: RolloutTarget | undefined;
-  readonly standings: readonly SurveyedHost[];
-  readonly slots: readonly RolloutSlot[];
-  readonly unavailableMax: number;
-  readonly perRackMax: number | undefined;
-  readonly failedCount: number;
-  readonly threshold: number;
-  /** What stops all that are not pinned. */
-  readonly held: Held | undefined;
-  /** What stops those that are, too. */
-  readonly heldByHand: Held | undefined;
-  readonly opening: Opening;
-  /** What is likely not meant so. */
-  readonly warnings: readonly string[];
-  /** Hosts of later waves wait. */
-  readonly currentWave: number;
-  /** For whom: "hosts/h1", with " of wave canary" where there are waves; empty: for nobody. */
-  readonly waveWaitsFor: string;
-  /** A host of the pool runs the target in good health, and has done so long enough. */
-  readonly isProven: boolean;
-  /** The pool goes back from what failed: who is not ready is not waited for. */
-  readonly isBack: boolean;
-}
 
 /** Looks at everything, as it is in the record now. */
 export function survey(

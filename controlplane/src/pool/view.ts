@@ -20,7 +20,8 @@ import { needsGate } from './gate.ts';
 import { historyLimitDefault, historyOf } from './history.ts';
 import { compare, membersOf, type OtherPool } from './members.ts';
 import { isServing, type SeenHost } from './seen.ts';
-import { nextOf, Outage, queueOf, type SurveyedHost, stateText, survey } from './survey.ts';
+import type { SurveyedHost } from './standing.ts';
+import { nextOf, Outage, queueOf, stateText, survey } from './survey.ts';
 import { targetOf } from './target.ts';
 
 /** What a view is made of. */

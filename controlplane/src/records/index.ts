@@ -16,3 +16,4 @@ export {
   writeShared,
 } from './record.ts';
 export { appliedId, hasApplied, withApplied } from './request-ids.ts';
+export { msOf } from './times.ts';

@@ -39,7 +39,7 @@ import {
 import { countByKey, resealAll } from './census.ts';
 import type { KeySource } from './key-source.ts';
 import { SecretError, type Secrets, secretsKeyId } from './secrets.ts';
-import { describeKey, waitingFor } from './standing.ts';
+import { describeKey, type Reader, waitingFor } from './standing.ts';
 
 export interface KeeperParts {
   readonly store: StateStore;
@@ -69,12 +69,6 @@ const waitMs = 2_000;
 /** Pauses before keys are read again while one that is wanted is missing. */
 const readAgainMinMs = 2_000;
 const readAgainMaxMs = 60_000;
-
-/** A replica as the store has it. */
-export interface Reader {
-  readonly replica: string;
-  readonly record: wire.SecretsReaderRecord;
-}
 
 export class SecretsKeeper {
   readonly #parts: KeeperParts;

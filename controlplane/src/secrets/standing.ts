@@ -2,7 +2,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { counted, type SecretsKeySchema, verbFor, type store as wire } from '@rackwright/messages';
 import type { KeyUse } from './census.ts';
-import type { Reader } from './keeper.ts';
 
 type Uses = ReadonlyMap<string, KeyUse>;
 
@@ -59,4 +58,10 @@ export function waitingFor(
       );
     }),
   ].join('; ');
+}
+
+/** A replica as the store has it. */
+export interface Reader {
+  readonly replica: string;
+  readonly record: wire.SecretsReaderRecord;
 }

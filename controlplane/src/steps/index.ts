@@ -14,10 +14,10 @@ export {
   type KnownStep,
   type PlanInput,
 } from './plan.ts';
+export { type Policy } from './policy.ts';
 export {
   type CommandImageResult,
   commandImageOf,
-  type Policy,
   policyProblems,
   type ReachingStep,
   reachProblem,

@@ -8,14 +8,12 @@
  *    and whole parts of its path. What could be read in two ways is refused.
  */
 import { create } from '@bufbuild/protobuf';
-import { agent, commandStep, type TemplatePolicy, webhookStep } from '@rackwright/messages';
+import { agent, commandStep, webhookStep } from '@rackwright/messages';
 import { isRegistry, isRepository, parseReference } from '@rackwright/oci';
 import { entriesNaming } from '@rackwright/platform';
 import { idOf } from '../records/index.ts';
+import type { Policy } from './policy.ts';
 import { secretsProblem } from './step-secrets.ts';
-
-/** The fleet's word; undefined: nothing has been let in. */
-export type Policy = Omit<TemplatePolicy, '$typeName' | '$unknown'> | undefined;
 
 /** A step as far as it reaches outside. */
 export interface ReachingStep {

@@ -6,7 +6,7 @@
 import { create } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/messages';
 import { idOf } from '../records/index.ts';
-import type { Policy } from './reach.ts';
+import type { Policy } from './policy.ts';
 
 /** A value that is a secret, under the name of a variable or a header. */
 export interface NamedSecret {

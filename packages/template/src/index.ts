@@ -2,6 +2,7 @@
 export { conditionHolds } from './condition.ts';
 export { variableCharsMax, variablesMax } from './limits.ts';
 export { parseTemplate } from './parse.ts';
+export type { Problem } from './problems.ts';
 export { renderTemplate } from './render.ts';
 export { textSource } from './text.ts';
 export type {
@@ -10,7 +11,6 @@ export type {
   ParsedTemplate,
   ParsedVariable,
   ParseResult,
-  Problem,
   RenderedStep,
   RenderedTemplate,
   RenderResult,

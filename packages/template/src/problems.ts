@@ -8,7 +8,6 @@
  */
 import { nearestName } from '@rackwright/platform';
 import { problemsMax } from './limits.ts';
-import type { Problem } from './types.ts';
 
 const shownCharsMax = 60;
 
@@ -111,4 +110,16 @@ function are(known: readonly string[]): string {
   const shown = known.slice(0, namesShownMax).join(', ');
   const more = known.length > namesShownMax ? ', …' : '';
   return `${known.length === 1 ? 'is' : 'are'} ${shown}${more}`;
+}
+
+/** One thing that is wrong, and where. */
+export interface Problem {
+  /** From 1. */
+  readonly line: number;
+  /** From 1, in UTF-16 units. */
+  readonly column: number;
+  /** As "steps[2].command.image"; empty for the document as a whole. */
+  readonly path: string;
+  /** What is wrong and what would be right. */
+  readonly message: string;
 }

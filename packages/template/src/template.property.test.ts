@@ -8,7 +8,7 @@ import { printed } from './expression/print.ts';
 import type { Expression } from './expression/syntax.ts';
 import { scopeOf } from './hosts.fixture.ts';
 import { conditionHolds, parseTemplate, renderTemplate } from './index.ts';
-import type { Problem } from './types.ts';
+import type { Problem } from './problems.ts';
 
 const whole = `description: Set the clock
 timeout: 2h

@@ -1,19 +1,8 @@
 /** What goes into and comes out of templates. */
 import type { ArgumentType, RerunClass, StepState } from '@rackwright/messages';
 import type { Expression } from './expression/syntax.ts';
+import type { Problem } from './problems.ts';
 import type { TextTemplate } from './text.ts';
-
-/** One thing that is wrong, and where. */
-export interface Problem {
-  /** From 1. */
-  readonly line: number;
-  /** From 1, in UTF-16 units. */
-  readonly column: number;
-  /** As "steps[2].command.image"; empty for the document as a whole. */
-  readonly path: string;
-  /** What is wrong and what would be right. */
-  readonly message: string;
-}
 
 export type ParseResult =
   | { readonly kind: 'ok'; readonly template: ParsedTemplate }

@@ -20,7 +20,7 @@ import {
 import { isWrite } from '../drives.ts';
 import { type JudgedHost, type JudgeParts, machineOf } from '../judged.ts';
 import type { SimMachine } from '../machine.ts';
-import type { LiveAgent } from '../view.ts';
+import type { LiveAgent } from '../part-view.ts';
 
 /** What was decided by a policy may be written so much later: who decides may be suspended. */
 const policySlackMs = 90_000;

@@ -4,7 +4,7 @@
  * same again, as receivers shall.
  */
 import type { WebOutcome } from '@rackwright/platform';
-import type { WorldView } from '../view.ts';
+import type { PartView } from '../part-view.ts';
 import { hooksUrl } from '../workflows/recipes.ts';
 
 export const gateUrl = `${hooksUrl}gate`;
@@ -67,7 +67,7 @@ function textOf({ pool, host, to, order }: GateQuestion): string {
 
 /** Answers a question; `wait` ends when the caller gives up, too. */
 export async function answerGate(
-  view: WorldView,
+  view: PartView & { readonly gates: GateBook },
   key: string,
   body: string,
   wait: (ms: number) => Promise<void>,
@@ -97,7 +97,7 @@ export async function answerGate(
 }
 
 /** Once nothing goes wrong any more it lets everybody through, though perhaps not at once. */
-function chooseAnswer({ faulty, random }: WorldView): Said {
+function chooseAnswer({ faulty, random }: PartView): Said {
   const drawn = random.fraction() * (faulty() ? 1 : 0.7);
   return answers.find(([below]) => drawn < below)?.[1] ?? { status: 200, body: yes, afterMs: 40 };
 }

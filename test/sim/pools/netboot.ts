@@ -3,7 +3,7 @@
  * script names, and what stands in its first-boot data.
  */
 import type { DiskImage } from '../drives.ts';
-import type { LiveAgent } from '../view.ts';
+import type { LiveAgent } from '../part-view.ts';
 
 const root = 'http://agent.sim';
 

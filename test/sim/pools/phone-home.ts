@@ -1,10 +1,10 @@
 /** How machines say that they run what was put onto them: to the agent of their rack. */
 import type { DiskImage } from '../drives.ts';
-import type { WorldView } from '../view.ts';
+import type { PartView } from '../part-view.ts';
 
 /** What it was told; undefined: nobody was there. */
 export async function phoneHome(
-  view: WorldView,
+  view: PartView,
   machine: string,
   { phoneHome: url }: DiskImage,
 ): Promise<string | undefined> {

@@ -2,10 +2,9 @@
  * The registry of a simulated rack: images of hosts by digest, tags that people move, and how each
  * image behaves on a machine.
  */
-
 import type { ResolveImage } from '@rackwright/controlplane';
 import type { SimProcess } from '@rackwright/sim';
-import type { WorldView } from '../view.ts';
+import type { PartView } from '../part-view.ts';
 import { registryName } from '../workflows/images.ts';
 
 export const repository = `${registryName}/os`;
@@ -56,7 +55,10 @@ export class TagBook {
 }
 
 /** Asks the registry as a control plane does: it takes time, and may not be had. */
-export function simResolve(view: WorldView, process: SimProcess): ResolveImage {
+export function simResolve(
+  view: PartView & { readonly tags: TagBook },
+  process: SimProcess,
+): ResolveImage {
   const { chance, count, tags } = view;
   return async (_reference, known) => {
     await process.answer(chance.around(300), () => undefined);

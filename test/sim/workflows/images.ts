@@ -6,7 +6,7 @@ import { type BlobSource, OciError } from '@rackwright/oci';
 import { writeImage } from '@rackwright/oci/testing';
 import type { CommandPlace, Programs } from '@rackwright/runner';
 import type { SimProcess } from '@rackwright/sim';
-import type { WorldView } from '../view.ts';
+import type { PartView } from '../part-view.ts';
 
 export const registryName = 'registry.sim';
 const image = writeImage([], { config: { Entrypoint: ['/bin/tool'] } });
@@ -14,7 +14,7 @@ const image = writeImage([], { config: { Entrypoint: ['/bin/tool'] } });
 export const imageReference = `${registryName}/tools@${image.manifest}`;
 
 /** What the agent fetches images with: it takes time, and may not be had. */
-export function simImages({ chance, count }: WorldView, process: SimProcess) {
+export function simImages({ chance, count }: PartView, process: SimProcess) {
   return {
     fetch: async (_wanted: unknown, signal: AbortSignal) => {
       await process.answer(chance.around(4_000), () => undefined);
@@ -30,7 +30,7 @@ export function simImages({ chance, count }: WorldView, process: SimProcess) {
 
 /** Where commands run in the simulated ramdisk. */
 export function commandPlace(
-  { chance }: WorldView,
+  { chance }: PartView,
   process: SimProcess,
   programs: Programs,
 ): CommandPlace {

@@ -2,7 +2,6 @@
  * What steps of templates do on a simulated machine: programs that take time and end by chance,
  * files, and the machine's own log of all that. The steps themselves are the production ones.
  */
-
 import type { Disk } from '@rackwright/platform';
 import {
   type MachineFiles,
@@ -13,7 +12,7 @@ import {
   type Step,
 } from '@rackwright/runner';
 import type { SimPlatters, SimProcess } from '@rackwright/sim';
-import type { WorldView } from '../view.ts';
+import type { PartView } from '../part-view.ts';
 import { commandPlace } from './images.ts';
 import { type Mark, probeFailure, probeTitle, readMark } from './recipes.ts';
 
@@ -34,7 +33,7 @@ export interface WorkEvent extends Mark {
 
 /** The machine that programs run on. */
 export interface WorkPlace {
-  readonly view: WorldView;
+  readonly view: PartView;
   readonly process: SimProcess;
   readonly machine: string;
   readonly boot: string;
@@ -131,7 +130,7 @@ function programsOf(place: WorkPlace): Programs {
 
 type Stopped = { kind: 'signalled'; signal: string };
 
-function codeOf({ chance, random }: WorldView, { title }: Mark): number {
+function codeOf({ chance, random }: PartView, { title }: Mark): number {
   if (title === probeTitle) return random.fraction() < 0.5 ? 0 : probeFailure;
   return chance.happens(0.2) ? chance.pick([1, 3, probeFailure]) : 0;
 }

@@ -14,8 +14,8 @@ import { notExamined, readAtaCapacity, readScsiCapacity } from './capacity.ts';
 import { readHealth } from './health.ts';
 import { readNvmeAskedFacts } from './nvme.ts';
 import { readScsiSanitize } from './self-erase.ts';
-import type { SysRoots } from './sys-block.ts';
 import { readText } from './sys-files.ts';
+import type { SysRoots } from './sys-roots.ts';
 import { sayTool } from './tool.ts';
 import { readWriteCache } from './write-cache.ts';
 

@@ -5,12 +5,11 @@ import { askDevices } from './ask-device.ts';
 import { holdDevice } from './held-device.ts';
 import { unhide } from './hidden-area.ts';
 import { dismantle } from './holders.ts';
-import { isReplayProtected, readBlockDevice, readInUse, type SysRoots } from './sys-block.ts';
+import { isReplayProtected, readBlockDevice, readInUse } from './sys-block.ts';
 import { namesIn } from './sys-files.ts';
 import { isNvmeBlock, isNvmePath, readNvmeDevices } from './sys-nvme.ts';
+import { realRoots, type SysRoots } from './sys-roots.ts';
 import { readSigns } from './sys-signs.ts';
-
-export const realRoots: SysRoots = { sys: '/sys', proc: '/proc' };
 
 export function linuxDevices(exec: Exec, roots: SysRoots = realRoots): BlockDevices {
   return {

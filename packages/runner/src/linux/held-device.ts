@@ -24,8 +24,9 @@ import {
   readNvmeSerial,
 } from './nvme.ts';
 import { eraseItself, selfBusyWith } from './self-erase.ts';
-import { readAttachment, readNames, readRegion, type SysRoots } from './sys-block.ts';
+import { readAttachment, readNames, readRegion } from './sys-block.ts';
 import { readText, resolvePath } from './sys-files.ts';
+import type { SysRoots } from './sys-roots.ts';
 
 /** What must stay as it was while a region is open. */
 interface RegionIdentity {

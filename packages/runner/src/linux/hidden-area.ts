@@ -15,8 +15,9 @@ import type { Exec } from '@rackwright/platform';
 import { DeviceError } from '../block-devices.ts';
 import { type MaxSectors, parseMaxSectors, parseRealMaxSectors } from './capacity.ts';
 import { openDirect } from './direct-region.ts';
-import { readNames, readRegion, type SysRoots } from './sys-block.ts';
+import { readNames, readRegion } from './sys-block.ts';
 import { resolvePath } from './sys-files.ts';
+import type { SysRoots } from './sys-roots.ts';
 import { inheritedPath, sayTool } from './tool.ts';
 
 const timeoutMs = 60_000;

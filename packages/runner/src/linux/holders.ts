@@ -15,8 +15,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isDismantlable, type Region } from '@rackwright/erasure';
 import type { Exec } from '@rackwright/platform';
 import { DeviceError } from '../block-devices.ts';
-import { cleanText, readHolders, readInUse, type SysRoots } from './sys-block.ts';
+import { cleanText, readHolders, readInUse } from './sys-block.ts';
 import { readText } from './sys-files.ts';
+import type { SysRoots } from './sys-roots.ts';
 import { sayTool } from './tool.ts';
 
 const removeTimeoutMs = 60_000;

@@ -3,11 +3,10 @@ import { create } from '@bufbuild/protobuf';
 import { SystemIdentitySchema } from '@rackwright/messages';
 import type { Exec } from '@rackwright/platform';
 import type { Machine, MachineHardware } from '../machine.ts';
-import { realRoots } from './devices.ts';
 import { ownArchitecture } from './own-architecture.ts';
-import type { SysRoots } from './sys-block.ts';
 import { cleanText } from './sys-block.ts';
 import { namesIn, readBytes, readNumber, readText, resolvePath } from './sys-files.ts';
+import { realRoots, type SysRoots } from './sys-roots.ts';
 
 const askTimeoutMs = 20_000;
 const answerBytesMax = 4096;

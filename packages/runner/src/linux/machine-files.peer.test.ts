@@ -7,8 +7,8 @@ import type { DeviceFacts } from '@rackwright/erasure';
 import { nodeExec } from '@rackwright/platform/node';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { FileError, type Filesystem, type PartitionPlace } from '../files.ts';
-import { realRoots } from './devices.ts';
 import { linuxFiles } from './machine-files.ts';
+import { realRoots } from './sys-roots.ts';
 
 const exec = nodeExec(undefined, 'ours');
 const file = { content: Buffer.from('hello\n'), mode: 0o640 };

@@ -17,8 +17,8 @@ import {
   type PartitionPlace,
 } from '../files.ts';
 import { readConfined, writeConfined } from './confined-file.ts';
-import type { SysRoots } from './sys-block.ts';
 import { namesIn, readText } from './sys-files.ts';
+import type { SysRoots } from './sys-roots.ts';
 
 const folderMode = 0o700;
 const toolTimeoutMs = 60_000;

@@ -13,18 +13,11 @@ import type { DeviceFacts, MediaType, Partition, Region, Transport } from '@rack
 import { pathNames } from './path-names.ts';
 import { namesIn, readBytes, readNumber, readText, resolvePath } from './sys-files.ts';
 import { isMemoryBlock, readMemoryCapacity, readMemorySerial } from './sys-memory.ts';
+import type { SysRoots } from './sys-roots.ts';
 
 /** Sizes and starts in /sys are in sectors of 512 bytes, whatever the device's blocks are. */
 const sectorBytes = 512;
 const textBytesMax = 256;
-
-/** Where the kernel's files are; other places in tests. */
-export interface SysRoots {
-  readonly sys: string;
-  readonly proc: string;
-  /** Unset: /dev. */
-  readonly dev?: string;
-}
 
 /** Device numbers ("8:1") that are mounted or swapped on, with what for. */
 export type InUse = ReadonlyMap<string, string>;

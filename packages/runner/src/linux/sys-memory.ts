@@ -9,8 +9,8 @@
 import { join } from 'node:path';
 import type { CapacityFacts, StorageSign } from '@rackwright/erasure';
 import { makeSign } from './make-sign.ts';
-import type { SysRoots } from './sys-block.ts';
 import { namesIn, readNumber, readText, resolvePath } from './sys-files.ts';
+import type { SysRoots } from './sys-roots.ts';
 
 /** Modules that one region is interleaved over; ACPI knows of no more (6.4 §5.2.25). */
 const mappingsMax = 32;

@@ -13,10 +13,10 @@ import {
   readHolders,
   readPartitions,
   readRegion,
-  type SysRoots,
   worldWideName,
 } from './sys-block.ts';
 import { namesIn, readNumber, readText, resolvePath } from './sys-files.ts';
+import type { SysRoots } from './sys-roots.ts';
 
 interface Subsystem {
   /** Kernel names; the first one speaks for all. */

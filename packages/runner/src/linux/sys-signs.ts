@@ -9,9 +9,10 @@
 import { join } from 'node:path';
 import type { StorageSign } from '@rackwright/erasure';
 import { makeSign } from './make-sign.ts';
-import { cleanText, type SysRoots } from './sys-block.ts';
+import { cleanText } from './sys-block.ts';
 import { namesIn, readNumber, readText, resolvePath } from './sys-files.ts';
 import { readMemorySigns } from './sys-memory.ts';
+import type { SysRoots } from './sys-roots.ts';
 
 /** PCI base class 01: mass storage. 0805: SD host. 0502: CXL memory. 0c03: USB. */
 const pciClasses: readonly (readonly [RegExp, string])[] = [

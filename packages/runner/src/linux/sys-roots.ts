@@ -1,0 +1,9 @@
+/** Where the kernel's files are; other places in tests. */
+export interface SysRoots {
+  readonly sys: string;
+  readonly proc: string;
+  /** Unset: /dev. */
+  readonly dev?: string;
+}
+
+export const realRoots: SysRoots = { sys: '/sys', proc: '/proc' };
