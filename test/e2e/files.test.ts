@@ -284,7 +284,7 @@ test('variables of a workflow that are not named stay as they are', async () => 
 test('one request is made of all hosts with a label, and each answers for itself', async () => {
   const asked = await rackwright('host each claim --selector role=db --reason mine');
   expect(asked.code).toBe(2);
-  expect(asked.out).toContain('claim: hosts/h1');
+  expect(asked.err).toContain('claim: 1 host in 1 rack: h1');
   expect(asked.err).toContain('give --yes');
   const claimed = await rackwright('host each claim --rack r1 --reason mine --yes');
   expect(claimed).toMatchObject({ code: 0, err: '' });
@@ -295,7 +295,7 @@ test('one request is made of all hosts with a label, and each answers for itself
   const cleaned = await rackwright('host each clean --rack r1 --parallel 2 --yes');
   expect(cleaned.code).toBe(1);
   expect(cleaned.out).toMatch(/^hosts\/h1 +refused +.*verify 1/m);
-  expect(cleaned.err).toContain('2 of 2 hosts refused');
+  expect(cleaned.err).toContain('2 of 2 hosts not done');
   expect((await rackwright('host each retry --selector role=none --yes')).code).toBe(2);
 });
 

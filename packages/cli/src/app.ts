@@ -1,5 +1,12 @@
 /** The command as a whole: its routes, its help, its words for errors. */
-import { buildApplication, buildRouteMap, run, type StricliProcess, text_en } from '@stricli/core';
+import {
+  type Application,
+  buildApplication,
+  buildRouteMap,
+  run,
+  type StricliProcess,
+} from '@stricli/core';
+import { otherWords, typedCommand, wordsForArguments, wordsForCommand } from './command-words.ts';
 import { auditRoutes } from './commands/access/audit.ts';
 import { credentialRoutes } from './commands/access/credential.ts';
 import { secretsRoutes } from './commands/access/secrets.ts';
@@ -56,20 +63,25 @@ const routes = buildRouteMap({
   },
 });
 
-const app = buildApplication<CliContext>(routes, {
+const settings = {
   name: 'rackwright',
   scanner: { caseStyle: 'allow-kebab-for-camel', allowArgumentEscapeSequence: true },
   documentation: { disableAnsiColor: true, onlyRequiredInUsageLine: true },
   determineExitCode: exitCodeOf,
-  localization: {
-    text: {
-      ...text_en,
-      exceptionWhileRunningCommand: describeFailure,
-      exceptionWhileParsingArguments: (error, ansiColor) =>
-        `rackwright: ${text_en.exceptionWhileParsingArguments(error, ansiColor)}`,
-    },
-  },
-});
+} as const;
+
+/** With the words for what is wrong with this line. */
+function applicationFor(args: readonly string[]): Application<CliContext> {
+  const typed = typedCommand(routes, args);
+  const text = {
+    ...otherWords,
+    exceptionWhileRunningCommand: describeFailure,
+    exceptionWhileParsingArguments: (error: unknown) => wordsForArguments(typed, error),
+    noCommandRegisteredForInput: ({ input }: { readonly input: string }) =>
+      wordsForCommand(typed, input),
+  };
+  return buildApplication<CliContext>(routes, { ...settings, localization: { text } });
+}
 
 function exitCodeLines(): string {
   return Object.entries(exitCodeWords)
@@ -81,7 +93,7 @@ function exitCodeLines(): string {
 export async function runCli(args: readonly string[], world: World): Promise<number> {
   const stdout = { write: (text: string) => world.out.write(foldHelp(text)) };
   const stricli: StricliProcess = { stdout, stderr: world.err, env: {} };
-  await run(app, args, { process: stricli, world });
+  await run(applicationFor(args), args, { process: stricli, world });
   const code = Number(stricli.exitCode ?? exitCodes.done);
   if (code >= 0) return code;
   // Stricli's own codes: -4 and -5 are wrong arguments, the others are errors in here.

@@ -21,7 +21,10 @@ export const exitCodes = {
   revocationsUnknown: 12,
   stuck: 13,
   timedOut: 14,
+  workFailed: 15,
+  partlyDone: 16,
   internal: 70,
+  interrupted: 130,
 } as const;
 
 /** What each exit code means; the command's help and README print this table. */
@@ -39,9 +42,12 @@ export const exitCodeWords: Readonly<Record<keyof typeof exitCodes, string>> = {
   superseded: 'a certificate is superseded by a later one',
   revoked: 'a certificate is revoked',
   revocationsUnknown: 'it is not known whether a certificate is revoked',
-  stuck: 'what watch waits for does not come by itself: a person has to act',
-  timedOut: 'what watch waits for has not come in time',
+  stuck: 'what is waited for does not come by itself: a person has to act',
+  timedOut: 'what is waited for has not come in time',
+  workFailed: 'the work that is waited for has failed',
+  partlyDone: 'of many hosts, some are done and some are not',
   internal: 'an internal error, of the control plane or of this command',
+  interrupted: 'stopped by Ctrl-C; what was started goes on',
 };
 
 /** Wrong arguments or settings, found by the command itself. */
@@ -72,9 +78,26 @@ const standingCodes: Readonly<Record<NotProved, number>> = {
   revocationsUnknown: exitCodes.revocationsUnknown,
 };
 
-/** Some of many hosts refused what was asked; the report has been printed. */
-export class SomeRefused extends Error {
-  override readonly name = 'SomeRefused';
+/** Not all of many hosts are done; the report has been printed. */
+export class NotAllDone extends Error {
+  override readonly name = 'NotAllDone';
+  /** What the hosts that are not done have in common; otherwise some are done, or it differs. */
+  readonly code: number;
+
+  constructor(message: string, code: number) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** The work that was waited for has ended, and not well. */
+export class WorkFailed extends Error {
+  override readonly name = 'WorkFailed';
+}
+
+/** The person has left with Ctrl-C. */
+export class Interrupted extends Error {
+  override readonly name = 'Interrupted';
 }
 
 /** What was waited for has not come in the time that was given for it. */
@@ -116,7 +139,10 @@ export function exitCodeOf(error: unknown): number {
   if (error instanceof UsageError) return exitCodes.usage;
   if (error instanceof NotPushed) return notPushedCodes[error.kind] ?? exitCodes.refused;
   if (error instanceof NotVerified) return standingCodes[error.standing];
-  if (error instanceof SomeRefused || error instanceof Declined) return exitCodes.refused;
+  if (error instanceof NotAllDone) return error.code;
+  if (error instanceof Declined) return exitCodes.refused;
+  if (error instanceof WorkFailed) return exitCodes.workFailed;
+  if (error instanceof Interrupted) return exitCodes.interrupted;
   if (error instanceof NeverReached) return exitCodes.stuck;
   if (error instanceof WaitedTooLong) return exitCodes.timedOut;
   return error instanceof ApiFailure ? exitCodeOfApi(error.error) : exitCodes.internal;
@@ -144,8 +170,10 @@ function exitCodeOfApi(error: ApiError): number {
       return exitCodes.notAllowed;
     case 'unavailable':
     case 'deadlineExceeded':
-    case 'cancelled':
       return exitCodes.unreachable;
+    // Nobody but the person at this command ends its calls.
+    case 'cancelled':
+      return exitCodes.interrupted;
     case 'failedPrecondition':
     case 'outOfRange':
     case 'resourceExhausted':

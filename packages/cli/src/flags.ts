@@ -1,6 +1,6 @@
 /** Flags and arguments that several commands share. */
 import { UsageError } from './failure.ts';
-import type { OutputKind } from './output/show.ts';
+import { type OutputKind, outputKinds } from './output/show.ts';
 import type { ConnectionFlags } from './settings.ts';
 
 const path = (text: string) => text;
@@ -41,7 +41,7 @@ export const connectionFlags = {
 export const outputFlag = {
   output: {
     kind: 'enum',
-    values: ['table', 'json'],
+    values: outputKinds,
     default: 'table',
     brief: 'Form of the output',
   },

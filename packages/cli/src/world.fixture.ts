@@ -23,6 +23,8 @@ export interface GivenWorld {
   readonly columns?: number;
   readonly connect?: World['connect'];
   readonly web?: World['web'];
+  /** Aborted when the person presses Ctrl-C. */
+  readonly signal?: AbortSignal;
 }
 
 /** Runs a command line over these files. */
@@ -80,7 +82,7 @@ export function worldOver(given: GivenWorld = {}): {
       },
       columns: given.columns,
     },
-    signal: new AbortController().signal,
+    signal: given.signal ?? new AbortController().signal,
   };
   return { world, written };
 }

@@ -13,6 +13,11 @@ export function yamlText(objects: readonly PlainObject[]): string {
   return objects.map((object) => `---\n${stringify(object, { lineWidth: 0 })}`).join('');
 }
 
+/** The name of each, a line each. */
+export function nameText(objects: readonly PlainObject[]): string {
+  return objects.map(({ name }) => `${typeof name === 'string' ? name : ''}\n`).join('');
+}
+
 /** A list, also of one. */
 export function jsonText(objects: readonly PlainObject[]): string {
   return `${JSON.stringify(objects, undefined, 2)}\n`;

@@ -53,8 +53,16 @@ export function hostColumns(
   ];
 }
 
-/** Columns that `host list` shows when they are asked for, beside those of `hostColumns`. */
-export function moreHostColumns(clock: Clock): Column<Host>[] {
+/** The same, with what `host list` shows in a wide table, or when it is named. */
+export function allHostColumns(
+  clock: Clock,
+  freezeOf?: (host: Host) => string,
+): readonly Column<Host>[] {
+  const more = moreHostColumns(clock).map((column) => ({ ...column, wideOnly: true }));
+  return [...hostColumns(clock, freezeOf), ...more];
+}
+
+function moreHostColumns(clock: Clock): Column<Host>[] {
   return [
     { title: 'GOAL', value: ({ spec }) => enumName('HostGoal', spec?.goal ?? 0) || 'available' },
     { title: 'CREDENTIAL', value: ({ spec }) => spec?.bmc?.credential ?? '' },

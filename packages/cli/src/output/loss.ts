@@ -19,6 +19,79 @@ export function lossLines(what: Destruction, host: Host, clock: Clock): readonly
   return [...effectLines(what, host), ...useLines(host, clock), `${questionOf(what, host)} [y/N] `];
 }
 
+/** Hosts that are named before many are asked; of more than these, the number is told. */
+const namedMost = 12;
+
+/** Lines that say which hosts are meant and what they lose, before the question. */
+export function bulkLossLines(
+  word: string,
+  what: Destruction | undefined,
+  hosts: readonly Host[],
+): readonly string[] {
+  const names = hosts.slice(0, namedMost).map(({ name }) => name.replace('hosts/', ''));
+  const more = hosts.length > namedMost ? `, and ${hosts.length - namedMost} more` : '';
+  const racks = new Set(hosts.map(({ spec }) => spec?.rack ?? ''));
+  const states = [...countBy(hosts, stateText)].map(([state, count]) => `${count} ${state}`);
+  const which = `${word}: ${counted(hosts.length, 'host')} in ${counted(racks.size, 'rack')}`;
+  const running = hosts.filter(({ status }) => (status?.image ?? '') !== '').length;
+  const claimed = hosts.filter(({ status }) => status?.claim !== undefined).length;
+  const use = [
+    ...(running === 0 ? [] : [`${running} with an image`]),
+    ...(claimed === 0 ? [] : [`${claimed} claimed by somebody`]),
+  ];
+  return [
+    `${which}: ${names.join(', ')}${more}`,
+    `They are: ${[...states, ...use].join(', ')}.`,
+    ...(what === undefined ? [] : bulkEffectLines(what, hosts)),
+  ];
+}
+
+function bulkEffectLines(what: Destruction, hosts: readonly Host[]): readonly string[] {
+  const disks = disksText(hosts);
+  switch (what.kind) {
+    case 'clean':
+      return what.steps.length === 0
+        ? []
+        : [`They run ${what.steps.join(', ')}. A step that erases loses all data on ${disks}.`];
+    case 'provision':
+    case 'reimage':
+      return what.netboot
+        ? ['They are booted anew; no disk is written.']
+        : [`All data on the root disk of each, of ${disks}, is lost.`];
+    case 'release':
+      return [`They are switched off, and their clean loses all data on ${disks}.`];
+    case 'delete': {
+      if (what.force) return [`Their records go at once; power, and data on ${disks}, may stay.`];
+      const erased = hosts.filter(isErasedByDeletion);
+      if (erased.length === 0) return ['Their records go.'];
+      return [`All data on ${disksText(erased)} of ${counted(erased.length, 'host')} is lost.`];
+    }
+  }
+}
+
+/** The question before many hosts are asked; where data is lost, the answer is their number. */
+export function bulkQuestion(
+  word: string,
+  what: Destruction | undefined,
+  hosts: readonly Host[],
+): string {
+  const which = counted(hosts.length, 'host');
+  if (what === undefined) return `Ask for ${word} of ${which}? [y/N] `;
+  const verb = what.kind === 'clean' && what.steps.length === 0 ? 'Wipe' : capital(word);
+  const lost = verb === 'Wipe' ? `: ${disksText(hosts)}? All data is lost.` : '?';
+  return `${verb} ${which}${lost} Type ${hosts.length} to go on: `;
+}
+
+function capital(word: string): string {
+  return `${word.slice(0, 1).toUpperCase()}${word.slice(1)}`;
+}
+
+function countBy(hosts: readonly Host[], of: (host: Host) => string): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const host of hosts) counts.set(of(host), (counts.get(of(host)) ?? 0) + 1);
+  return counts;
+}
+
 function questionOf(what: Destruction, { name }: Host): string {
   switch (what.kind) {
     case 'clean':
@@ -58,10 +131,15 @@ function rootLossText({ spec }: Host, disks: string): string {
   return `All data on ${which}, of ${disks}, is lost.`;
 }
 
-function deletionText({ spec, status }: Host, force: boolean, disks: string): string {
+function deletionText(host: Host, force: boolean, disks: string): string {
   if (force) return `Its record goes at once; power, and data on ${disks}, may stay as they are.`;
-  const erased = status?.state === HostState.PROVISIONED && spec?.deletion?.keepData !== true;
-  return erased ? `All data on ${disks} is lost, and its record goes.` : 'Its record goes.';
+  return isErasedByDeletion(host)
+    ? `All data on ${disks} is lost, and its record goes.`
+    : 'Its record goes.';
+}
+
+function isErasedByDeletion({ spec, status }: Host): boolean {
+  return status?.state === HostState.PROVISIONED && spec?.deletion?.keepData !== true;
 }
 
 /** What the host is used for, where that is known. */

@@ -10,6 +10,8 @@ import { clean, fit, fitEnds, pad, widthOf } from './text.ts';
 export interface Column<T> {
   readonly title: string;
   readonly value: (row: T) => string;
+  /** Shown by `-o wide` only. */
+  readonly wideOnly?: boolean;
   /** Columns with a higher number are left out first on narrow terminals; unset stays always. */
   readonly dropOrder?: number;
   /** May be cut down to this many characters before a line gets too wide. */

@@ -9,7 +9,14 @@ import {
 } from '@rackwright/messages';
 import type { World } from '../world.ts';
 import { enumName } from './enum-name.ts';
-import { type OutputKind, printFields, printJson, printLines, printTable } from './show.ts';
+import {
+  isForPrograms,
+  type OutputKind,
+  printAs,
+  printFields,
+  printLines,
+  printTable,
+} from './show.ts';
 import type { Column } from './table.ts';
 import { labelText } from './text.ts';
 import { instant } from './time.ts';
@@ -23,8 +30,8 @@ export function summary(template: Template | undefined): string {
 
 /** A template with its variables and steps. */
 export function showTemplate(world: World, output: OutputKind, template: Template): void {
-  if (output === 'json') {
-    printJson(world, TemplateSchema, template);
+  if (isForPrograms(output)) {
+    printAs(world, output, TemplateSchema, template);
     return;
   }
   const { name, description, digest, labels, builtIn, updateTime, variables, steps } = template;
@@ -37,10 +44,10 @@ export function showTemplate(world: World, output: OutputKind, template: Templat
   ]);
   if (variables.length > 0) {
     printLines(world, ['']);
-    printTable(world, variableColumns, variables);
+    printTable(world, output, variableColumns, variables);
   }
   printLines(world, ['']);
-  printTable(world, stepColumns, steps);
+  printTable(world, output, stepColumns, steps);
 }
 
 const variableColumns: readonly Column<TemplateVariable>[] = [

@@ -6,6 +6,7 @@ import {
   CredentialService,
   type Handlers,
   notFound,
+  RackService,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { createClient } from './client.ts';
@@ -56,4 +57,27 @@ test('ends what is no refusal as an error of ours', async () => {
     .getCredential({ name: 'credentials/c1' })
     .catch((thrown: unknown) => thrown);
   expect((failure as ApiFailure).error.kind).toBe('internal');
+});
+
+test('serves a stream of answers, and what ends it', async () => {
+  const missing = () => {
+    throw new Error('not asked for');
+  };
+  const watchRacks = async function* () {
+    yield { position: 'a' };
+    yield { position: 'b' };
+    throw notFound('racks/r1');
+  };
+  const handlers = new Proxy(
+    { watchRacks },
+    { get: (own, key) => Reflect.get(own, key) ?? missing },
+  );
+  const channel = localChannel([bind(RackService, handlers as never)]);
+  const client = createClient(RackService, channel);
+  const positions: string[] = [];
+  const failure = await (async () => {
+    for await (const { position } of client.watchRacks({})) positions.push(position);
+  })().catch((thrown: unknown) => thrown);
+  expect(positions).toEqual(['a', 'b']);
+  expect((failure as ApiFailure).error.kind).toBe('notFound');
 });

@@ -1,9 +1,11 @@
 /**
- * A channel to services in this very process: every unary call goes through the same encoding,
- * decoding and mapping of errors as over a network, but no socket is involved.
+ * A channel to services in this very process: every unary call and every stream of answers goes
+ * through the same encoding, decoding and mapping of errors as over a network, but no socket is
+ * involved.
  *
- * Must not: serve streams; who needs those connects to a server.
+ * Must not: serve streams of requests; who needs those connects to a server.
  */
+import { Readable } from 'node:stream';
 import {
   status as Code,
   type Client as GrpcClient,
@@ -33,7 +35,19 @@ export function localChannel(services: readonly BoundService[]): Channel {
     );
     return { cancel: () => undefined };
   };
-  const grpc: Partial<GrpcClient> = { makeUnaryRequest: makeUnaryRequest as never };
+  const makeServerStreamRequest = (
+    path: string,
+    _encode: unknown,
+    _decode: unknown,
+    bytes: Buffer,
+  ) => {
+    const stream = Readable.from(answers(services, path, bytes));
+    return Object.assign(stream, { cancel: () => void stream.destroy() });
+  };
+  const grpc: Partial<GrpcClient> = {
+    makeUnaryRequest: makeUnaryRequest as never,
+    makeServerStreamRequest: makeServerStreamRequest as never,
+  };
   return { grpc: grpc as GrpcClient, close: () => undefined };
 }
 
@@ -42,6 +56,26 @@ async function answer(
   path: string,
   bytes: Buffer,
 ): Promise<Buffer> {
+  const { method, answering } = call(services, path, bytes);
+  return encodeMessage(method.output, (await answering) as never);
+}
+
+async function* answers(
+  services: readonly BoundService[],
+  path: string,
+  bytes: Buffer,
+): AsyncGenerator<Buffer> {
+  try {
+    const { method, answering } = call(services, path, bytes);
+    for await (const each of answering as AsyncIterable<unknown>) {
+      yield encodeMessage(method.output, each as never);
+    }
+  } catch (error) {
+    throw serviceError(error);
+  }
+}
+
+function call(services: readonly BoundService[], path: string, bytes: Buffer) {
   const [, typeName = '', name = ''] = path.split('/');
   const bound = services.find(({ service }) => service.typeName === typeName);
   const method = bound?.service.methods.find((each) => each.name === name);
@@ -56,8 +90,7 @@ async function answer(
   const { first } = limitsOfMethod(method);
   weighMessage(method.input, bytes, first);
   const request = decodeMessage(method.input, bytes, first);
-  const response = await handler(request as never, contextOf(path));
-  return encodeMessage(method.output, response as never);
+  return { method, answering: handler(request as never, contextOf(path)) };
 }
 
 function contextOf(method: string): CallContext {

@@ -7,7 +7,7 @@ import {
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { connectionFlags, outputFlag, type SharedFlags } from '../../flags.ts';
-import { printJson, printTable } from '../../output/show.ts';
+import { isForPrograms, printAs, printTable } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
 import { instant } from '../../output/time.ts';
 import type { CliContext } from '../../world.ts';
@@ -62,12 +62,12 @@ const listAudit = buildCommand({
         (page) => page.records,
       ),
     );
-    if (flags.output === 'json') {
+    if (isForPrograms(flags.output)) {
       const schema = ListAuditRecordsResponseSchema;
-      printJson(world, schema, create(schema, { records }));
+      printAs(world, flags.output, schema, create(schema, { records }));
       return;
     }
-    printTable(world, columns, records);
+    printTable(world, flags.output, columns, records);
     if (more) world.err.write('There is more: give a higher --limit, or --until.\n');
   },
 });

@@ -12,7 +12,7 @@ import {
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { UsageError } from '../../failure.ts';
 import { idArgument, requestFlag, resourceName, type SharedFlags } from '../../flags.ts';
-import { printFields, printJson } from '../../output/show.ts';
+import { isForPrograms, printAs, printFields } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
 import { ago, instant } from '../../output/time.ts';
 import { readPassword } from '../../password.ts';
@@ -180,8 +180,8 @@ export const credentialRoutes = buildRouteMap({
 });
 
 function show(world: World, { output }: SharedFlags, credential: Credential): void {
-  if (output === 'json') {
-    printJson(world, CredentialSchema, credential);
+  if (isForPrograms(output)) {
+    printAs(world, output, CredentialSchema, credential);
     return;
   }
   printFields(world, [

@@ -2,7 +2,7 @@
 import { counted, type SecretsKey, SecretsKeySchema, SecretsService } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { connectionFlags, outputFlag, requestFlag, type SharedFlags } from '../../flags.ts';
-import { printFields, printJson, printLines } from '../../output/show.ts';
+import { isForPrograms, printAs, printFields, printLines } from '../../output/show.ts';
 import { ago } from '../../output/time.ts';
 import type { CliContext, World } from '../../world.ts';
 import { callsOf } from '../frame/calls.ts';
@@ -39,7 +39,7 @@ const rotate = buildCommand({
       return { before: keyId, after: await secrets.rotateSecretsKey({ requestId }) };
     });
     print(this.world, flags, after);
-    if (flags.output === 'json' || after.keyId !== before || after.nextKeyId !== '') return;
+    if (isForPrograms(flags.output) || after.keyId !== before || after.nextKeyId !== '') return;
     printLines(this.world, [
       `${after.source} still begins with the key that seals: write a new one before it`,
     ]);
@@ -53,8 +53,8 @@ export const secretsRoutes = buildRouteMap({
 });
 
 function print(world: World, { output }: SharedFlags, key: SecretsKey): void {
-  if (output === 'json') {
-    printJson(world, SecretsKeySchema, key);
+  if (isForPrograms(output)) {
+    printAs(world, output, SecretsKeySchema, key);
     return;
   }
   const { clock } = world;

@@ -26,7 +26,7 @@ import {
   type SharedFlags,
 } from '../../flags.ts';
 import { enumName } from '../../output/enum-name.ts';
-import { printFields, printJson, printLines, printTable } from '../../output/show.ts';
+import { isForPrograms, printAs, printFields, printLines, printTable } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
 import { ago, instant, parseDuration } from '../../output/time.ts';
 import type { CliContext, World } from '../../world.ts';
@@ -112,8 +112,8 @@ const createToken = buildCommand({
     const made = await withAccess(world, flags, (access) =>
       access.createToken({ tokenId, token, requestId }),
     );
-    if (flags.output === 'json') {
-      printJson(world, CreateTokenResponseSchema, made);
+    if (isForPrograms(flags.output)) {
+      printAs(world, flags.output, CreateTokenResponseSchema, made);
       return;
     }
     printLines(world, [made.secret]);
@@ -133,12 +133,12 @@ const listTokens = buildCommand({
         (page) => page.tokens,
       ),
     );
-    if (flags.output === 'json') {
+    if (isForPrograms(flags.output)) {
       const answer = create(ListTokensResponseSchema, { tokens });
-      printJson(this.world, ListTokensResponseSchema, answer);
+      printAs(this.world, flags.output, ListTokensResponseSchema, answer);
       return;
     }
-    printTable(this.world, columns(this.world), tokens);
+    printTable(this.world, flags.output, columns(this.world), tokens);
     for (const { name, warning } of tokens) {
       if (warning !== '') this.world.err.write(`${name} ${warning}.\n`);
     }
@@ -179,7 +179,7 @@ const deleteToken = buildCommand({
     const gone = await withAccess(this.world, flags, (access) =>
       access.deleteToken({ name, reason }),
     );
-    if (flags.output === 'json') printJson(this.world, TokenSchema, gone);
+    if (isForPrograms(flags.output)) printAs(this.world, flags.output, TokenSchema, gone);
     else printLines(this.world, [`${name} revoked`]);
   },
 });
@@ -190,8 +190,8 @@ export const whoAmI = buildCommand({
   parameters: { flags: shared, aliases },
   async func(this: CliContext, flags: SharedFlags) {
     const told = await withAccess(this.world, flags, (access) => access.whoAmI({}));
-    if (flags.output === 'json') {
-      printJson(this.world, WhoAmIResponseSchema, told);
+    if (isForPrograms(flags.output)) {
+      printAs(this.world, flags.output, WhoAmIResponseSchema, told);
       return;
     }
     const { clock } = this.world;

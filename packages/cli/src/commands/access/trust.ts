@@ -10,7 +10,7 @@ import {
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { connectionFlags, outputFlag, resourceName, type SharedFlags } from '../../flags.ts';
 import { enumName } from '../../output/enum-name.ts';
-import { printJson, printLines, printTable } from '../../output/show.ts';
+import { isForPrograms, printAs, printLines, printTable } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
 import { ago } from '../../output/time.ts';
 import type { CliContext, World } from '../../world.ts';
@@ -66,7 +66,7 @@ const rotate = buildCommand({
       client.rotateAuthority({ reason, requestId }),
     );
     print(this.world, flags, all);
-    if (flags.output === 'table') {
+    if (!isForPrograms(flags.output)) {
       this.world.err.write('Next: rackwright trust bundle, into the CA file of every operator\n');
     }
   },
@@ -126,11 +126,11 @@ export const trustRoutes = buildRouteMap({
 });
 
 function print(world: World, { output }: SharedFlags, all: Authorities): void {
-  if (output === 'json') {
-    printJson(world, AuthoritiesSchema, all);
+  if (isForPrograms(output)) {
+    printAs(world, output, AuthoritiesSchema, all);
     return;
   }
-  printTable(world, columns(world), all.authorities);
+  printTable(world, output, columns(world), all.authorities);
   const waiting = all.authorities.flatMap((one) => [
     ...one.waits.map((wait) => waitText(world, one, wait)),
     ...more(one),

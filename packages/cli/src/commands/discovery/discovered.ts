@@ -8,7 +8,7 @@ import {
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { parseLabels, requestFlag, resourceName, type SharedFlags } from '../../flags.ts';
-import { printFields, printJson, printLines, printTable } from '../../output/show.ts';
+import { isForPrograms, printAs, printFields, printLines, printTable } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
 import { ago } from '../../output/time.ts';
 import type { CliContext, World } from '../../world.ts';
@@ -44,11 +44,11 @@ const list = buildCommand({
         (page) => page.discoveredMachines,
       ),
     );
-    if (flags.output === 'json') {
+    if (isForPrograms(flags.output)) {
       const schema = ListDiscoveredMachinesResponseSchema;
-      printJson(this.world, schema, create(schema, { discoveredMachines }));
+      printAs(this.world, flags.output, schema, create(schema, { discoveredMachines }));
     } else {
-      printTable(this.world, columns(this.world), discoveredMachines);
+      printTable(this.world, flags.output, columns(this.world), discoveredMachines);
     }
   },
 });
@@ -133,8 +133,8 @@ function columns({ clock }: World): Column<DiscoveredMachine>[] {
 }
 
 function show(world: World, { output }: SharedFlags, machine: DiscoveredMachine): void {
-  if (output === 'json') {
-    printJson(world, DiscoveredMachineSchema, machine);
+  if (isForPrograms(output)) {
+    printAs(world, output, DiscoveredMachineSchema, machine);
     return;
   }
   const { inventory, remarks } = machine;

@@ -12,7 +12,7 @@ import {
   resourceName,
   type SharedFlags,
 } from '../../flags.ts';
-import { printFields, printJson } from '../../output/show.ts';
+import { isForPrograms, printAs, printFields } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
 import { labelText } from '../../output/text.ts';
 import { ago } from '../../output/time.ts';
@@ -133,8 +133,8 @@ function columns({ clock }: World): Column<ExpectedHost>[] {
 }
 
 function show(world: World, { output }: SharedFlags, line: ExpectedHost): void {
-  if (output === 'json') {
-    printJson(world, ExpectedHostSchema, line);
+  if (isForPrograms(output)) {
+    printAs(world, output, ExpectedHostSchema, line);
     return;
   }
   const { match, spec } = line;

@@ -14,7 +14,7 @@ import {
   resourceName,
   type SharedFlags,
 } from '../../flags.ts';
-import { printFields, printJson, printTable } from '../../output/show.ts';
+import { isForPrograms, printAs, printFields, printTable } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
 import { ago } from '../../output/time.ts';
 import type { CliContext, World } from '../../world.ts';
@@ -44,11 +44,11 @@ const list = buildCommand({
         (page) => page.abandonedResources,
       ),
     );
-    if (flags.output === 'json') {
+    if (isForPrograms(flags.output)) {
       const schema = ListAbandonedResourcesResponseSchema;
-      printJson(this.world, schema, create(schema, { abandonedResources }));
+      printAs(this.world, flags.output, schema, create(schema, { abandonedResources }));
     } else {
-      printTable(this.world, columns(this.world), abandonedResources);
+      printTable(this.world, flags.output, columns(this.world), abandonedResources);
     }
   },
 });
@@ -116,8 +116,8 @@ function fenceText({ fencePending }: AbandonedResource): string {
 }
 
 function show(world: World, { output }: SharedFlags, left: AbandonedResource): void {
-  if (output === 'json') {
-    printJson(world, AbandonedResourceSchema, left);
+  if (isForPrograms(output)) {
+    printAs(world, output, AbandonedResourceSchema, left);
     return;
   }
   const { resolution, bootMacs, leftBehind } = left;

@@ -14,7 +14,7 @@ import {
   resourceName,
   type SharedFlags,
 } from '../../flags.ts';
-import { printFields, printJson, printTable } from '../../output/show.ts';
+import { isForPrograms, printAs, printFields, printTable } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
 import { ago, instant } from '../../output/time.ts';
 import type { CliContext, World } from '../../world.ts';
@@ -45,12 +45,12 @@ const listErasures = buildCommand({
         (page) => page.erasureCertificates,
       ),
     );
-    if (flags.output === 'json') {
+    if (isForPrograms(flags.output)) {
       const schema = ListErasureCertificatesResponseSchema;
-      printJson(this.world, schema, create(schema, { erasureCertificates }));
+      printAs(this.world, flags.output, schema, create(schema, { erasureCertificates }));
       return;
     }
-    printTable(this.world, columns(this.world), erasureCertificates);
+    printTable(this.world, flags.output, columns(this.world), erasureCertificates);
   },
 });
 
@@ -79,7 +79,8 @@ const getErasure = buildCommand({
       await this.world.writeFile(flags.save, found.statement);
       await this.world.writeFile(`${flags.save}.sig`, found.signature);
     }
-    if (flags.output === 'json') printJson(this.world, ErasureCertificateSchema, found);
+    if (isForPrograms(flags.output))
+      printAs(this.world, flags.output, ErasureCertificateSchema, found);
     else printFields(this.world, fieldsOf(found));
   },
 });

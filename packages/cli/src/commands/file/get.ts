@@ -5,14 +5,14 @@ import { UsageError } from '../../failure.ts';
 import { type FileClients, fileClients } from '../../files/clients.ts';
 import { fullName, type Kind, kinds, nameShape } from '../../files/kinds.ts';
 import type { PlainObject } from '../../files/plain.ts';
-import { fileObject, jsonText, yamlText } from '../../files/write.ts';
+import { fileObject, jsonText, nameText, yamlText } from '../../files/write.ts';
 import { connectionFlags } from '../../flags.ts';
 import { type ConnectionFlags, openConnection } from '../../settings.ts';
 import type { CliContext } from '../../world.ts';
 import { withClient } from '../frame/calls.ts';
 
 interface GetFlags extends ConnectionFlags {
-  readonly output: 'yaml' | 'json';
+  readonly output: keyof typeof forms;
 }
 
 export const getFile = buildCommand({
@@ -28,7 +28,7 @@ export const getFile = buildCommand({
       ...connectionFlags,
       output: {
         kind: 'enum',
-        values: ['yaml', 'json'],
+        values: ['yaml', 'json', 'name'],
         default: 'yaml',
         brief: 'Form of the output',
       },
@@ -51,9 +51,11 @@ export const getFile = buildCommand({
     const objects = await withClient(openConnection(this.world, flags), fileClients, (clients) =>
       name === undefined || one === undefined ? allOf(clients, wanted) : oneOf(clients, one, name),
     );
-    this.world.out.write(flags.output === 'json' ? jsonText(objects) : yamlText(objects));
+    this.world.out.write(forms[flags.output](objects));
   },
 });
+
+const forms = { yaml: yamlText, json: jsonText, name: nameText } as const;
 
 async function allOf(clients: FileClients, wanted: readonly Kind[]): Promise<PlainObject[]> {
   const objects: PlainObject[] = [];

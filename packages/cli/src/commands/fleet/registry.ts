@@ -12,7 +12,7 @@ import { buildCommand, buildRouteMap } from '@stricli/core';
 import { UsageError } from '../../failure.ts';
 import { idArgument, parsePair, resourceName, type SharedFlags } from '../../flags.ts';
 import { registryColumns } from '../../output/registry.ts';
-import { printJson, printTable } from '../../output/show.ts';
+import { isForPrograms, printAs, printTable } from '../../output/show.ts';
 import type { CliContext, World } from '../../world.ts';
 import { sharedAliases as aliases, sharedFlags } from '../frame/frames.ts';
 import { readSource } from '../template/source.ts';
@@ -194,8 +194,8 @@ async function change(
 }
 
 function show(world: World, { output }: SharedFlags, fleet: Fleet): void {
-  if (output === 'json') printJson(world, FleetSchema, fleet);
-  else printTable(world, registryColumns, fleet.spec?.registries ?? []);
+  if (isForPrograms(output)) printAs(world, output, FleetSchema, fleet);
+  else printTable(world, output, registryColumns, fleet.spec?.registries ?? []);
 }
 
 /** `fleet registry …` */

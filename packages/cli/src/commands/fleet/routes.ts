@@ -18,7 +18,7 @@ import {
   type SharedFlags,
 } from '../../flags.ts';
 import { askedText } from '../../output/registry.ts';
-import { printFields, printJson } from '../../output/show.ts';
+import { isForPrograms, printAs, printFields } from '../../output/show.ts';
 import type { CliContext, World } from '../../world.ts';
 import {
   type BrakeFlags,
@@ -43,8 +43,8 @@ async function show(
   call: (fleet: FleetClient) => Promise<Fleet>,
 ): Promise<void> {
   const fleet = await withFleet(world, flags, call);
-  if (flags.output === 'json') {
-    printJson(world, FleetSchema, fleet);
+  if (isForPrograms(flags.output)) {
+    printAs(world, flags.output, FleetSchema, fleet);
     return;
   }
   printFields(world, [

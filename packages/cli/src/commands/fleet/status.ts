@@ -3,7 +3,7 @@ import { toJson } from '@bufbuild/protobuf';
 import { type CountHostsResponse, CountHostsResponseSchema, counted } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
 import { connectionFlags, outputFlag, type SharedFlags } from '../../flags.ts';
-import { printLines, printTable } from '../../output/show.ts';
+import { isForPrograms, printLines, printTable, printValue } from '../../output/show.ts';
 import type { CliContext, World } from '../../world.ts';
 import { readFrozen } from '../frame/freezes.ts';
 import { withHosts } from '../host/client.ts';
@@ -43,18 +43,19 @@ export const fleetStatus = buildCommand({
       return all;
     });
     const freezes = await readFrozen(world, flags);
-    if (flags.output === 'json') {
+    if (isForPrograms(flags.output)) {
       const shown = counts.map(([what, count]) => [what, toJson(CountHostsResponseSchema, count)]);
       const all = { ...Object.fromEntries(shown), frozen: Object.fromEntries(freezes) };
-      printLines(world, [JSON.stringify(all, undefined, 2)]);
+      printValue(world, flags.output, all);
       return;
     }
-    printStatus(world, counts, freezes);
+    printStatus(world, flags, counts, freezes);
   },
 });
 
 function printStatus(
   world: World,
+  { output }: SharedFlags,
   counts: readonly (readonly [Question, CountHostsResponse])[],
   freezes: readonly (readonly [string, string])[],
 ): void {
@@ -68,6 +69,7 @@ function printStatus(
   if (lines.length > 0) {
     printTable(
       world,
+      output,
       [
         { title: 'WHAT', value: ({ what }) => what },
         { title: 'VALUE', value: ({ value }) => value, widthMin: 20 },

@@ -21,6 +21,15 @@ export async function withClient<C, T>(
   }
 }
 
+/** Runs `work` on the connection that a command's flags name. */
+export function withConnection<T>(
+  world: World,
+  flags: ConnectionFlags,
+  work: (connection: Connection) => Promise<T>,
+): Promise<T> {
+  return withClient(openConnection(world, flags), (connection) => connection, work);
+}
+
 /** What runs `work` with a client of one service, on the connection that a command's flags name. */
 export function callsOf<S extends DescService>(service: S) {
   return <T>(

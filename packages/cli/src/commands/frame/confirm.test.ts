@@ -50,9 +50,14 @@ const commands = [
   ['delete', ['host', 'delete', 'h1', '--force']],
   ['clean', ['host', 'each', 'clean', '--rack', 'r1']],
   ['release', ['host', 'each', 'release', '--rack', 'r1']],
+  ['clean', ['host', 'clean', '--rack', 'r1']],
+  ['delete', ['host', 'delete', '--force', '--filter', 'state = provisioned']],
+  ['provision', ['host', 'provision', '--filter', 'state = available', 'registry.example/os:2']],
 ] as const;
 
 describe.each(commands)('%s by %j', (method, words) => {
+  // Many hosts are agreed to by their number, which nobody types by habit.
+  const yesWord = words.some((word) => /^--(rack|filter)$/.test(word)) ? '1' : 'y';
   const run = async (more: readonly string[], answers: readonly string[] = []) => {
     const { asked, connect } = controlPlane();
     const questions: string[] = [];
@@ -71,11 +76,13 @@ describe.each(commands)('%s by %j', (method, words) => {
     expect([no.code, no.asked]).toEqual([exitCodes.refused, []]);
     expect(`${no.err}${no.questions.join()}`).toContain('1 disk (480 GB)');
     expect(await run([], [''])).toMatchObject({ code: exitCodes.refused, asked: [] });
+    const other = yesWord === 'y' ? '1' : 'y';
+    expect(await run([], [other])).toMatchObject({ code: exitCodes.refused, asked: [] });
   });
 
   test('is asked for once the person agrees, or with --yes, with its reason', async () => {
     const reason = ['--reason', 'it is sold'];
-    const yes = await run(reason, ['y']);
+    const yes = await run(reason, [yesWord]);
     expect([yes.code, yes.asked]).toEqual([0, [{ method, reason: 'it is sold' }]]);
     const script = await run([...reason, '--yes']);
     expect(script).toMatchObject({ code: 0, asked: [{ method, reason: 'it is sold' }] });

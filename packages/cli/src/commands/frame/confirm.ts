@@ -32,7 +32,7 @@ export interface DestructionFlags {
 /** Shows what would be lost and asks. Throws `UsageError` or `Declined` unless a person agrees. */
 export async function agreeToDestroy(
   world: World,
-  { yes }: DestructionFlags,
+  { yes }: Pick<DestructionFlags, 'yes'>,
   hosts: HostClient,
   id: string,
   what: Destruction,
@@ -44,9 +44,21 @@ export async function agreeToDestroy(
   await agree(world, lines.at(-1) ?? '');
 }
 
+/**
+ * Asks for the number of hosts, which is not typed by habit. Throws `UsageError` where nobody can
+ * be asked, `Declined` for anything else.
+ */
+export async function agreeToNumber(world: World, question: string, number: number): Promise<void> {
+  const answer = await world.ask?.(question);
+  if (answer === undefined) throw new UsageError(nobody);
+  if (answer.trim() !== String(number)) throw new Declined('nothing was asked of any host');
+}
+
+const nobody = 'nobody can be asked here; give --yes';
+
 /** Asks one question. Throws `UsageError` where nobody can be asked, `Declined` without a yes. */
 export async function agree(world: World, question: string): Promise<void> {
   const answer = await world.ask?.(question);
-  if (answer === undefined) throw new UsageError('nobody can be asked here; give --yes');
+  if (answer === undefined) throw new UsageError(nobody);
   if (!/^y(es)?$/i.test(answer.trim())) throw new Declined('nothing was asked of any host');
 }

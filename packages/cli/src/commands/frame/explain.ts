@@ -2,7 +2,7 @@
 import { durationMs } from '@bufbuild/protobuf/wkt';
 import { type Explanation, ExplanationSchema } from '@rackwright/messages';
 import type { SharedFlags } from '../../flags.ts';
-import { printJson, printLines } from '../../output/show.ts';
+import { isForPrograms, printAs, printLines } from '../../output/show.ts';
 import { ago, duration } from '../../output/time.ts';
 import type { World } from '../../world.ts';
 
@@ -12,7 +12,7 @@ export function showExplanation(
   { output }: SharedFlags,
   explanation: Explanation,
 ): void {
-  if (output === 'json') printJson(world, ExplanationSchema, explanation);
+  if (isForPrograms(output)) printAs(world, output, ExplanationSchema, explanation);
   else printLines(world, explanationLines(explanation, world));
 }
 

@@ -13,7 +13,7 @@ import {
   resourceName,
   type SharedFlags,
 } from '../../flags.ts';
-import { printJson, printLines, printTable } from '../../output/show.ts';
+import { isForPrograms, printAs, printLines, printTable } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
 import type { CliContext, World } from '../../world.ts';
 
@@ -37,9 +37,9 @@ export function listCommand<D extends DescMessage, Item>(frame: ListFrame<D, Ite
     parameters: { flags: sharedFlags, aliases: sharedAliases },
     async func(this: CliContext, flags: SharedFlags) {
       const items = await frame.read(this.world, flags);
-      if (flags.output === 'json') {
-        printJson(this.world, frame.schema, create(frame.schema, frame.answer(items)));
-      } else printTable(this.world, frame.columns(this.world), items);
+      if (isForPrograms(flags.output)) {
+        printAs(this.world, flags.output, frame.schema, create(frame.schema, frame.answer(items)));
+      } else printTable(this.world, flags.output, frame.columns(this.world), items);
     },
   });
 }
@@ -77,7 +77,7 @@ export function showGone<D extends DescMessage>(schema: D, words: string) {
     { output }: SharedFlags,
     gone: MessageShape<D> & { name: string },
   ): void => {
-    if (output === 'json') printJson(world, schema, gone);
+    if (isForPrograms(output)) printAs(world, output, schema, gone);
     else printLines(world, [`${gone.name} ${words}`]);
   };
 }

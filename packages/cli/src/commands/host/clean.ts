@@ -3,25 +3,16 @@ import { ArgumentType, type CleanStep, ListCleanStepsResponseSchema } from '@rac
 import { buildCommand } from '@stricli/core';
 import { resourceName, type SharedFlags } from '../../flags.ts';
 import { enumName } from '../../output/enum-name.ts';
-import { printJson, printTable } from '../../output/show.ts';
+import { isForPrograms, printAs, printTable } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
 import { ago } from '../../output/time.ts';
 import type { CliContext } from '../../world.ts';
-import { agreeToDestroy, type DestructionFlags, destructionFlags } from '../frame/confirm.ts';
 import { listedSteps, type StepListFlags, stepListFlags } from '../frame/step-list.ts';
-import {
-  hostAliases,
-  hostArgument,
-  hostFlags,
-  reasonedCommand,
-  requestFlag,
-  showHost,
-  withHosts,
-} from './client.ts';
+import { hostAliases, hostArgument, hostFlags, withHosts } from './client.ts';
+import { hostVerb } from './verb.ts';
 
-const aliases = hostAliases;
-
-export const cleanHost = buildCommand({
+export const cleanHost = hostVerb<StepListFlags>({
+  word: 'clean',
   docs: {
     brief: 'Clean a host: automatically, or by the steps given',
     fullDescription:
@@ -29,50 +20,49 @@ export const cleanHost = buildCommand({
       'in their order. Between them may stand hold (waits for resume or skip), wait,seconds=N, ' +
       'powerOff, powerOn and reboot (of the runner).',
   },
-  parameters: {
-    flags: { ...hostFlags, ...requestFlag, ...stepListFlags, ...destructionFlags },
-    positional: hostArgument,
-    aliases,
-  },
-  async func(
-    this: CliContext,
-    flags: SharedFlags & StepListFlags & DestructionFlags & { requestId: string },
-    id: string,
-  ) {
-    const { world } = this;
+  flags: stepListFlags,
+  hasReason: true,
+  waitsFor: 'run',
+  prepare: async (world, flags) => {
     const steps = await listedSteps(world, flags);
-    const name = resourceName('hosts', id);
-    const { requestId, reason } = flags;
-    const what = { kind: 'clean', steps: steps.map(({ step }) => step) } as const;
-    const host = await withHosts(world, flags, async (hosts) => {
-      await agreeToDestroy(world, flags, hosts, name, what);
-      return hosts.cleanHost({ name, steps, requestId, reason });
-    });
-    showHost(this.world, flags, host);
+    return {
+      loss: { kind: 'clean', steps: steps.map(({ step }) => step) },
+      ask: (hosts, call) => hosts.cleanHost({ ...call, steps }),
+    };
   },
 });
 
-export const resumeRun = reasonedCommand(
-  { brief: 'Go on: a run that stands at a hold, or a failed clean from the step that failed' },
-  (hosts, call) => hosts.resumeRun(call),
-);
+export const resumeRun = hostVerb({
+  word: 'resume',
+  docs: {
+    brief: 'Go on: a run that stands at a hold, or a failed clean from the step that failed',
+  },
+  flags: {},
+  hasReason: true,
+  waitsFor: 'run',
+  prepare: () => ({ ask: (hosts, call) => hosts.resumeRun(call) }),
+});
 
-export const skipStep = reasonedCommand(
-  { brief: 'Go on without the step that waits for a person, or end a pause' },
-  (hosts, call) => hosts.skipStep(call),
-);
+export const skipStep = hostVerb({
+  word: 'skip',
+  docs: { brief: 'Go on without the step that waits for a person, or end a pause' },
+  flags: {},
+  hasReason: true,
+  waitsFor: 'run',
+  prepare: () => ({ ask: (hosts, call) => hosts.skipStep(call) }),
+});
 
 export const cleanSteps = buildCommand({
   docs: { brief: 'List the clean steps: what runs, in order, and what does not' },
-  parameters: { flags: hostFlags, positional: hostArgument, aliases },
+  parameters: { flags: hostFlags, positional: hostArgument, aliases: hostAliases },
   async func(this: CliContext, flags: SharedFlags, id: string) {
     const name = resourceName('hosts', id);
     const answer = await withHosts(this.world, flags, (hosts) => hosts.listCleanSteps({ name }));
-    if (flags.output === 'json') {
-      printJson(this.world, ListCleanStepsResponseSchema, answer);
+    if (isForPrograms(flags.output)) {
+      printAs(this.world, flags.output, ListCleanStepsResponseSchema, answer);
       return;
     }
-    printTable(this.world, stepColumns, answer.steps);
+    printTable(this.world, flags.output, stepColumns, answer.steps);
     const { clock, err } = this.world;
     for (const warning of answer.warnings) err.write(`warning: ${warning}\n`);
     if (answer.collectedAt !== undefined) {

@@ -1,31 +1,18 @@
 /** rackwright host provision, host reimage */
 import type { DeploySpec } from '@rackwright/messages';
-import { buildCommand } from '@stricli/core';
-import { resourceName, type SharedFlags } from '../../flags.ts';
-import type { CliContext } from '../../world.ts';
-import { agreeToDestroy, type DestructionFlags, destructionFlags } from '../frame/confirm.ts';
-import {
-  type HostClient,
-  hostAliases,
-  hostArgument,
-  hostFlags,
-  requestFlag,
-  showHost,
-  withHosts,
-} from './client.ts';
+import { type HostClient, hostArgument } from './client.ts';
 import { type DeployFlags, deployFlags, deployFrom } from './deploy-spec.ts';
+import { hostVerb, type VerbCall } from './verb.ts';
+
+const imageArgument = {
+  brief: 'OCI reference by tag or digest, or https://HOST/PATH#sha256=HEX',
+  placeholder: 'image',
+} as const;
 
 /** A host, and the image that comes onto it. */
 export const imageArguments = {
   kind: 'tuple',
-  parameters: [
-    ...hostArgument.parameters,
-    {
-      parse: String,
-      brief: 'OCI reference by tag or digest, or https://HOST/PATH#sha256=HEX',
-      placeholder: 'image',
-    },
-  ],
+  parameters: [...hostArgument.parameters, { ...imageArgument, parse: String }],
 } as const;
 
 export const provisionHost = imageCommand(
@@ -45,46 +32,31 @@ export const reimageHost = imageCommand(
   (hosts, call) => hosts.reimageHost(call),
 );
 
-interface ImageCall {
-  readonly name: string;
-  readonly image: string;
-  readonly requestId: string;
-  readonly reason: string;
-  readonly deploy?: DeploySpec;
-}
-
 function imageCommand(
   kind: 'provision' | 'reimage',
   brief: string,
   fullDescription: string,
-  ask: (hosts: HostClient, call: ImageCall) => ReturnType<HostClient['provisionHost']>,
+  ask: (hosts: HostClient, call: VerbCall & ImageCall) => ReturnType<HostClient['getHost']>,
 ) {
-  return buildCommand({
+  return hostVerb<DeployFlags>({
+    word: kind,
     docs: { brief, fullDescription: `${brief}. ${fullDescription}` },
-    parameters: {
-      flags: { ...hostFlags, ...deployFlags, ...requestFlag, ...destructionFlags },
-      positional: imageArguments,
-      aliases: hostAliases,
-    },
-    async func(
-      this: CliContext,
-      flags: SharedFlags & DeployFlags & DestructionFlags & { requestId: string },
-      id: string,
-      image: string,
-    ) {
-      const { world } = this;
-      const { requestId, reason } = flags;
+    flags: deployFlags,
+    hasReason: true,
+    waitsFor: 'run',
+    second: imageArgument,
+    prepare: async (world, flags, image) => {
       const { deploy, paths } = await deployFrom(world, flags);
-      const call: ImageCall = {
-        ...{ name: resourceName('hosts', id), image, requestId, reason },
-        ...(paths.length === 0 ? {} : { deploy }),
+      const said = { image, ...(paths.length === 0 ? {} : { deploy }) };
+      return {
+        loss: { kind, image, netboot: deploy.netboot },
+        ask: (hosts, call) => ask(hosts, { ...call, ...said }),
       };
-      const what = { kind, image, netboot: deploy.netboot };
-      const host = await withHosts(world, flags, async (hosts) => {
-        await agreeToDestroy(world, flags, hosts, call.name, what);
-        return ask(hosts, call);
-      });
-      showHost(world, flags, host);
     },
   });
+}
+
+interface ImageCall {
+  readonly image: string;
+  readonly deploy?: DeploySpec;
 }

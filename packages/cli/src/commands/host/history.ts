@@ -10,7 +10,7 @@ import {
 import { buildCommand } from '@stricli/core';
 import { resourceName, type SharedFlags } from '../../flags.ts';
 import { stateText } from '../../output/host.ts';
-import { printJson, printLines, printTable } from '../../output/show.ts';
+import { isForPrograms, printAs, printLines, printTable } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
 import { instant } from '../../output/time.ts';
 import type { CliContext } from '../../world.ts';
@@ -46,12 +46,12 @@ export const hostHistory = buildCommand({
         (page) => page.revisions,
       ),
     );
-    if (flags.output === 'json') {
+    if (isForPrograms(flags.output)) {
       const schema = ListHostRevisionsResponseSchema;
-      printJson(world, schema, create(schema, { revisions }));
+      printAs(world, flags.output, schema, create(schema, { revisions }));
       return;
     }
-    printTable(world, columns, revisions);
+    printTable(world, flags.output, columns, revisions);
     if (more) world.err.write(olderText(revisions.at(-1)));
   },
 });
@@ -102,9 +102,9 @@ export const diffHost = buildCommand({
       ...(to === undefined ? {} : { toTime: pastTime(world.clock, '--to', to) }),
     };
     const answer = await withHistory(world, flags, (history) => history.diffHost(request));
-    if (flags.output === 'json') printJson(world, DiffHostResponseSchema, answer);
+    if (isForPrograms(flags.output)) printAs(world, flags.output, DiffHostResponseSchema, answer);
     else if (answer.differences.length === 0) printLines(world, ['no difference']);
-    else printTable(world, differenceColumns, answer.differences);
+    else printTable(world, flags.output, differenceColumns, answer.differences);
   },
 });
 

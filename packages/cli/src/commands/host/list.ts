@@ -11,8 +11,8 @@ import { buildCommand } from '@stricli/core';
 import { UsageError } from '../../failure.ts';
 import { resourceName, type SharedFlags, textFlag } from '../../flags.ts';
 import { enumName, enumValue } from '../../output/enum-name.ts';
-import { hostColumns, moreHostColumns } from '../../output/host.ts';
-import { printJson, printLines, printTable } from '../../output/show.ts';
+import { allHostColumns } from '../../output/host.ts';
+import { isForPrograms, printAs, printLines, printTable } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
 import type { CliContext, World } from '../../world.ts';
 import { allPages } from '../frame/calls.ts';
@@ -121,7 +121,7 @@ export const findHosts = buildCommand({
     const { world } = this;
     const search = { filter: findFilter(text) };
     const found = await withHosts(world, flags, (client) => allHosts(client, flags, search));
-    if (found.hosts.length === 0 && flags.output !== 'json') {
+    if (found.hosts.length === 0 && !isForPrograms(flags.output)) {
       throw new UsageError(`no host has "${text}" as its name, MAC or BMC address, serial or uid`);
     }
     await showHosts(world, flags, found);
@@ -153,7 +153,7 @@ type Found = Pick<ListHostsResponse, 'hosts' | 'unreadable'>;
 
 /** A table needs no inventory; what is printed for programs has all there is. */
 async function allHosts(client: HostClient, { output }: SharedFlags, asked: Asked): Promise<Found> {
-  const view = output === 'json' ? HostView.FULL : HostView.BASIC;
+  const view = isForPrograms(output) ? HostView.FULL : HostView.BASIC;
   const unreadable: ListHostsResponse['unreadable'] = [];
   const hosts = await allPages(
     (pageToken) => client.listHosts({ ...asked, pageToken, view }),
@@ -171,19 +171,19 @@ async function showHosts(
   found: Found,
   columns?: readonly Column<Host>[],
 ): Promise<void> {
-  if (flags.output === 'json') {
-    printJson(world, ListHostsResponseSchema, create(ListHostsResponseSchema, found));
+  if (isForPrograms(flags.output)) {
+    printAs(world, flags.output, ListHostsResponseSchema, create(ListHostsResponseSchema, found));
     return;
   }
   const { ofHost } = await readFreezes(world, flags);
-  printTable(world, columns ?? hostColumns(world.clock, ofHost), found.hosts);
+  printTable(world, flags.output, columns ?? allHostColumns(world.clock, ofHost), found.hosts);
   const lines = found.unreadable.map(({ name, reason }) => `${name} cannot be read: ${reason}`);
   printLines(world, lines);
 }
 
 /** Throws `UsageError` for a name that is no column. */
 function columnsNamed({ clock }: World, names: string): Column<Host>[] {
-  const known = [...hostColumns(clock), ...moreHostColumns(clock)];
+  const known = allHostColumns(clock);
   return names.split(',').map((each) => {
     const name = each.trim();
     const [, key] = /^labels\.(.+)$/.exec(name) ?? [];
@@ -193,7 +193,7 @@ function columnsNamed({ clock }: World, names: string): Column<Host>[] {
       const right = known.map(({ title }) => title.toLowerCase()).join(', ');
       throw new UsageError(`--columns names "${name}"; columns are ${right}, labels.KEY`);
     }
-    const { dropOrder: _, ...always } = found;
+    const { dropOrder: _, wideOnly: __, ...always } = found;
     return always;
   });
 }

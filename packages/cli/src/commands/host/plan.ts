@@ -6,24 +6,26 @@ import {
   PlanSchema,
   PlanService,
 } from '@rackwright/messages';
+import { createClient } from '@rackwright/rpc';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { parsePair, resourceName, type SharedFlags } from '../../flags.ts';
 import { planLines } from '../../output/plan.ts';
-import { printJson, printLines } from '../../output/show.ts';
+import { isForPrograms, printAs, printLines } from '../../output/show.ts';
 import type { CliContext, World } from '../../world.ts';
-import { callsOf } from '../frame/calls.ts';
+import { callsOf, withConnection } from '../frame/calls.ts';
 import { listedSteps, type StepListFlags, stepListFlags } from '../frame/step-list.ts';
+import { checkWait, type WaitFlags, waitFlags } from '../frame/wait.ts';
 import {
   hostAliases,
   hostArgument,
   hostFlags,
-  type ReasonFlags,
   reasonFlag,
   requestFlag,
   showHost,
 } from './client.ts';
 import { imageArguments } from './deploy.ts';
 import { type DeployFlags, deployFlags, deployFrom } from './deploy-spec.ts';
+import { workDone } from './wait.ts';
 
 const aliases = hostAliases;
 
@@ -37,7 +39,7 @@ type Wanted = NonNullable<
 async function plan(world: World, flags: SharedFlags, id: string, run: Wanted): Promise<void> {
   const parent = resourceName('hosts', id);
   const answer = await withPlans(world, flags, (plans) => plans.planRun({ parent, run }));
-  if (flags.output === 'json') printJson(world, PlanSchema, answer);
+  if (isForPrograms(flags.output)) printAs(world, flags.output, PlanSchema, answer);
   else printLines(world, planLines(answer, world.clock, world.out.columns));
 }
 
@@ -132,7 +134,7 @@ export const startPlan = buildCommand({
       'that then finds other disks in the host erases none of them.',
   },
   parameters: {
-    flags: { ...hostFlags, ...reasonFlag, ...requestFlag },
+    flags: { ...hostFlags, ...reasonFlag, ...requestFlag, ...waitFlags },
     positional: {
       kind: 'tuple',
       parameters: [
@@ -142,12 +144,21 @@ export const startPlan = buildCommand({
     },
     aliases,
   },
-  async func(this: CliContext, flags: ReasonFlags, id: string, hash: string) {
+  async func(
+    this: CliContext,
+    flags: SharedFlags & WaitFlags & { reason: string; requestId: string },
+    id: string,
+    hash: string,
+  ) {
+    checkWait(flags);
     const name = `${resourceName('hosts', id)}/plans/${hash}`;
     const { reason, requestId } = flags;
-    const host = await withPlans(this.world, flags, (plans) =>
-      plans.startPlan({ name, reason, requestId }),
-    );
+    const host = await withConnection(this.world, flags, async (connection) => {
+      const { channel, defaults } = connection;
+      const plans = createClient(PlanService, channel, defaults);
+      const started = await plans.startPlan({ name, reason, requestId });
+      return workDone(this.world, connection, flags, 'run', started);
+    });
     showHost(this.world, flags, host);
   },
 });

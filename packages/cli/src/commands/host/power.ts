@@ -1,17 +1,10 @@
 /** rackwright host power … */
 import { PowerAction, ShutdownMode } from '@rackwright/messages';
-import { buildCommand, buildRouteMap } from '@stricli/core';
+import { buildRouteMap, type FlagParametersForType } from '@stricli/core';
 import { UsageError } from '../../failure.ts';
-import { parseWhole, resourceName, type SharedFlags } from '../../flags.ts';
+import { parseWhole } from '../../flags.ts';
 import type { CliContext } from '../../world.ts';
-import {
-  hostAliases as aliases,
-  hostArgument,
-  hostFlags,
-  requestFlag,
-  showHost,
-  withHosts,
-} from './client.ts';
+import { hostVerb } from './verb.ts';
 
 const oldDiskFlag = {
   bootOldDisk: {
@@ -45,10 +38,6 @@ const shutdownFlags = {
   },
 } as const;
 
-interface AskFlags extends SharedFlags {
-  readonly requestId: string;
-}
-
 interface BootFlags {
   readonly bootOldDisk: string;
 }
@@ -75,55 +64,52 @@ function shutdownOf({ graceful = false, force = false, shutdownTimeout }: Shutdo
   };
 }
 
-const ownFlags = { ...hostFlags, ...requestFlag };
-
-async function setPower(
-  { world }: CliContext,
-  flags: AskFlags & Partial<BootFlags> & ShutdownFlags,
-  id: string,
+function powerVerb<Own extends Partial<BootFlags> & ShutdownFlags>(
+  word: string,
+  brief: string,
+  flags: FlagParametersForType<Own, CliContext>,
   action: PowerAction,
-): Promise<void> {
-  const name = resourceName('hosts', id);
-  const { bootOldDisk: bootOldDiskReason = '', requestId } = flags;
-  const request = { name, action, bootOldDiskReason, requestId, ...shutdownOf(flags) };
-  showHost(world, flags, await withHosts(world, flags, (hosts) => hosts.setHostPower(request)));
+) {
+  return hostVerb<Own>({
+    word: `power ${word}`,
+    docs: { brief },
+    flags,
+    hasReason: false,
+    waitsFor: 'run',
+    prepare: (_world, given) => {
+      const { bootOldDisk: bootOldDiskReason = '' } = given;
+      const asked = { action, bootOldDiskReason, ...shutdownOf(given) };
+      return {
+        ask: (hosts, { name, requestId }) => hosts.setHostPower({ name, requestId, ...asked }),
+      };
+    },
+  });
 }
 
-const powerOn = buildCommand({
-  docs: { brief: 'Switch a host on, from its disk' },
-  parameters: { flags: { ...ownFlags, ...oldDiskFlag }, positional: hostArgument, aliases },
-  func(this: CliContext, flags: AskFlags & BootFlags, id: string) {
-    return setPower(this, flags, id, PowerAction.ON);
-  },
-});
-
-const powerOff = buildCommand({
-  docs: { brief: 'Switch a host off' },
-  parameters: { flags: { ...ownFlags, ...shutdownFlags }, positional: hostArgument, aliases },
-  func(this: CliContext, flags: AskFlags & ShutdownFlags, id: string) {
-    return setPower(this, flags, id, PowerAction.OFF);
-  },
-});
-
-const powerReset = buildCommand({
-  docs: { brief: 'Switch a host off and on, from its disk' },
-  parameters: {
-    flags: { ...ownFlags, ...oldDiskFlag, ...shutdownFlags },
-    positional: hostArgument,
-    aliases,
-  },
-  func(this: CliContext, flags: AskFlags & BootFlags & ShutdownFlags, id: string) {
-    return setPower(this, flags, id, PowerAction.RESET);
-  },
-});
-
-const skipWait = buildCommand({
-  docs: { brief: 'Wait no longer for the system to shut down: force it off' },
-  parameters: { flags: ownFlags, positional: hostArgument, aliases },
-  func(this: CliContext, flags: AskFlags, id: string) {
-    return setPower(this, flags, id, PowerAction.SKIP_WAIT);
-  },
-});
+const powerOn = powerVerb<BootFlags>(
+  'on',
+  'Switch a host on, from its disk',
+  oldDiskFlag,
+  PowerAction.ON,
+);
+const powerOff = powerVerb<ShutdownFlags>(
+  'off',
+  'Switch a host off',
+  shutdownFlags,
+  PowerAction.OFF,
+);
+const powerReset = powerVerb<BootFlags & ShutdownFlags>(
+  'reset',
+  'Switch a host off and on, from its disk',
+  { ...oldDiskFlag, ...shutdownFlags },
+  PowerAction.RESET,
+);
+const skipWait = powerVerb<object>(
+  'skip-wait',
+  'Wait no longer for the system to shut down: force it off',
+  {},
+  PowerAction.SKIP_WAIT,
+);
 
 export const powerRoutes = buildRouteMap({
   routes: { on: powerOn, off: powerOff, reset: powerReset, 'skip-wait': skipWait },

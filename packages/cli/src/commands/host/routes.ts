@@ -5,16 +5,17 @@ import { buildCommand, buildRouteMap } from '@stricli/core';
 import { UsageError } from '../../failure.ts';
 import { parseLabels, resourceName, type SharedFlags } from '../../flags.ts';
 import { pastHostFields } from '../../output/host.ts';
-import { printFields } from '../../output/show.ts';
+import { isForPrograms, printFields } from '../../output/show.ts';
 import type { CliContext } from '../../world.ts';
+import { withConnection } from '../frame/calls.ts';
 import { pastFlag, pastTime } from '../frame/past-time.ts';
+import { checkWait, type WaitFlags, waitFlags } from '../frame/wait.ts';
 import { cleanHost, cleanSteps, resumeRun, skipStep } from './clean.ts';
 import {
-  type HostClient,
   hostAliases,
   hostArgument,
+  hostClient,
   hostFlags,
-  reasonedCommand,
   requestFlag,
   showHost,
   withHosts,
@@ -38,6 +39,8 @@ import {
   serviceHost,
   unclaimHost,
 } from './use.ts';
+import { hostVerb } from './verb.ts';
+import { workDone } from './wait.ts';
 import { watchHost } from './watch.ts';
 
 const aliases = hostAliases;
@@ -50,13 +53,16 @@ const createHost = buildCommand({
       ...requestFlag,
       rack: { kind: 'parsed', parse: String, brief: 'Rack of the host', placeholder: 'id' },
       dryRun: { kind: 'boolean', default: false, brief: 'Check only' },
+      ...waitFlags,
     },
     positional: hostArgument,
     aliases,
   },
   async func(
     this: CliContext,
-    flags: SharedFlags & SpecFlags & { rack: string; dryRun: boolean; requestId: string },
+    flags: SharedFlags &
+      SpecFlags &
+      WaitFlags & { rack: string; dryRun: boolean; requestId: string },
     hostId: string,
   ) {
     const { spec } = specFrom(flags);
@@ -64,9 +70,12 @@ const createHost = buildCommand({
     const host = { labels: parseLabels(flags.label ?? []), spec: { ...spec, rack } };
     const { requestId, dryRun: validateOnly } = flags;
     const request = { hostId, host: host as MessageInitShape<typeof HostSchema>, requestId };
-    const made = await withHosts(this.world, flags, (hosts) =>
-      hosts.createHost({ ...request, validateOnly }),
-    );
+    checkWait(flags);
+    const made = await withConnection(this.world, flags, async (connection) => {
+      const hosts = hostClient(connection);
+      const answered = await hosts.createHost({ ...request, validateOnly });
+      return validateOnly ? answered : workDone(this.world, connection, flags, 'goal', answered);
+    });
     showHost(this.world, flags, made);
   },
 });
@@ -107,37 +116,36 @@ const getHost = buildCommand({
       ...(at === undefined ? {} : { readTime: pastTime(this.world.clock, '--at', at) }),
     };
     const host = await withHosts(this.world, flags, (hosts) => hosts.getHost(request));
-    if (at === undefined || flags.output === 'json') showHost(this.world, flags, host);
+    if (at === undefined || isForPrograms(flags.output)) showHost(this.world, flags, host);
     else printFields(this.world, pastHostFields(host, this.world.clock));
   },
 });
 
-const verifyHost = hostCommand('Verify BMC access and identity', (hosts, name, requestId) =>
-  hosts.verifyHost({ name, requestId }),
-);
-const inspectHost = hostCommand('Take the inventory in the runner', (hosts, name, requestId) =>
-  hosts.inspectHost({ name, requestId }),
-);
+const verifyHost = hostVerb({
+  word: 'verify',
+  docs: { brief: 'Verify BMC access and identity' },
+  flags: {},
+  hasReason: false,
+  waitsFor: 'run',
+  prepare: () => ({ ask: (hosts, { name, requestId }) => hosts.verifyHost({ name, requestId }) }),
+});
 
-/** A request that takes a host only, and shows it as it then is. */
-function hostCommand(
-  brief: string,
-  ask: (hosts: HostClient, name: string, requestId: string) => ReturnType<HostClient['getHost']>,
-) {
-  return buildCommand({
-    docs: { brief },
-    parameters: { flags: { ...hostFlags, ...requestFlag }, positional: hostArgument, aliases },
-    async func(this: CliContext, flags: SharedFlags & { requestId: string }, id: string) {
-      const name = resourceName('hosts', id);
-      const host = await withHosts(this.world, flags, (hosts) => ask(hosts, name, flags.requestId));
-      showHost(this.world, flags, host);
-    },
-  });
-}
+const inspectHost = hostVerb({
+  word: 'inspect',
+  docs: { brief: 'Take the inventory in the runner' },
+  flags: {},
+  hasReason: false,
+  waitsFor: 'run',
+  prepare: () => ({ ask: (hosts, { name, requestId }) => hosts.inspectHost({ name, requestId }) }),
+});
 
-const abortRun = reasonedCommand({ brief: 'End the run under way' }, (hosts, call) =>
-  hosts.abortRun(call),
-);
+const abortRun = hostVerb({
+  word: 'abort',
+  docs: { brief: 'End the run under way' },
+  flags: {},
+  hasReason: true,
+  prepare: () => ({ ask: (hosts, call) => hosts.abortRun(call) }),
+});
 
 /** All commands on hosts. */
 export const hostRoutes = buildRouteMap({

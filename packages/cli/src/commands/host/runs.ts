@@ -11,7 +11,7 @@ import {
   searchOf,
 } from '../../flags.ts';
 import { runColumns, runLines } from '../../output/run.ts';
-import { printJson, printLines, printTable } from '../../output/show.ts';
+import { isForPrograms, printAs, printLines, printTable } from '../../output/show.ts';
 import type { CliContext } from '../../world.ts';
 import { callsOf } from '../frame/calls.ts';
 import { showExplanation } from '../frame/explain.ts';
@@ -45,9 +45,14 @@ export const listRuns = buildCommand({
     const { runs } = await withHistory(world, flags, (history) =>
       history.listHostRuns({ ...searchOf(flags), parent, pageSize: flags.limit }),
     );
-    if (flags.output === 'json') {
-      printJson(world, ListHostRunsResponseSchema, create(ListHostRunsResponseSchema, { runs }));
-    } else printTable(world, runColumns(world.clock), runs);
+    if (isForPrograms(flags.output)) {
+      printAs(
+        world,
+        flags.output,
+        ListHostRunsResponseSchema,
+        create(ListHostRunsResponseSchema, { runs }),
+      );
+    } else printTable(world, flags.output, runColumns(world.clock), runs);
   },
 });
 
@@ -68,7 +73,7 @@ export const getRun = buildCommand({
     const { world } = this;
     const name = runName(id, number);
     const run = await withHistory(world, flags, (history) => history.getHostRun({ name }));
-    if (flags.output === 'json') printJson(world, RunSchema, run);
+    if (isForPrograms(flags.output)) printAs(world, flags.output, RunSchema, run);
     else printLines(world, runLines(run, world.clock, world.out.columns));
   },
 });

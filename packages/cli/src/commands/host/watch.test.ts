@@ -16,7 +16,8 @@ import { describeFailure, exitCodeOf, exitCodes } from '../../failure.ts';
 import { enumName } from '../../output/enum-name.ts';
 import { worldOver } from '../../world.fixture.ts';
 import type { OpenWatch } from '../frame/resumed-watch.ts';
-import { showUntil, untilWords } from './watch.ts';
+import { untilWords } from './target.ts';
+import { showUntil } from './watch.ts';
 
 type Until = (typeof untilWords)[number];
 type Status = NonNullable<MessageInitShape<typeof HostSchema>['status']>;

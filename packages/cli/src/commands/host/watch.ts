@@ -4,38 +4,24 @@
  * Invariant: a line is printed when what it says differs from the host's last one.
  */
 import {
-  HoldScope,
-  type Host,
-  HostState,
   WatchHostsResponse_Kind as Kind,
-  RunKind,
-  RunPhase,
   type WatchHostsResponse,
   WatchHostsResponseSchema,
 } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
 import { NeverReached, UsageError } from '../../failure.ts';
-import { parseWhole, resourceName, type SharedFlags, textFlag } from '../../flags.ts';
-import { enumValue } from '../../output/enum-name.ts';
+import { resourceName, type SharedFlags, textFlag } from '../../flags.ts';
 import { changeText } from '../../output/host.ts';
-import { printJsonLine, printLines } from '../../output/show.ts';
+import { isForPrograms, printEvent, printLines } from '../../output/show.ts';
 import type { CliContext, World } from '../../world.ts';
+import { timeOfDay } from '../frame/progress.ts';
 import { type OpenWatch, watchResumed } from '../frame/resumed-watch.ts';
-import { hostAliases, hostFlags, withHosts } from './client.ts';
-
-/** Every state that a host can be in, and `deleted`, which is the same as gone. */
-export const untilWords = [
-  'new',
-  'manageable',
-  'available',
-  'provisioned',
-  'external',
-  'gone',
-  'deleted',
-] as const;
+import { parseTimeout } from '../frame/wait.ts';
+import { hintFor, hostAliases, hostFlags, withHosts } from './client.ts';
+import { isGone, type UntilWord, untilWords, verdictOf } from './target.ts';
 
 interface WatchFlags extends SharedFlags {
-  readonly until?: (typeof untilWords)[number];
+  readonly until?: UntilWord;
   readonly timeout?: number;
   readonly filter?: string;
 }
@@ -61,10 +47,10 @@ export const watchHost = buildCommand({
       },
       timeout: {
         kind: 'parsed',
-        parse: parseWhole,
+        parse: parseTimeout,
         optional: true,
-        brief: 'Give up after this many seconds',
-        placeholder: 'seconds',
+        brief: 'Give up after so many seconds, or as 90s, 30m, 2h',
+        placeholder: 'time',
       },
       filter: textFlag('Only hosts that match, as in host list', 'filter'),
     },
@@ -122,17 +108,18 @@ function isOver(watch: Watch, event: WatchHostsResponse): boolean {
   const { host } = event;
   const deleted = event.kind === Kind.DELETED;
   const line = deleted ? `${host.name}  deleted` : changeText(host);
-  if (flags.output === 'json') {
-    printJsonLine(world, WatchHostsResponseSchema, event);
+  if (isForPrograms(flags.output)) {
+    printEvent(world, flags.output, WatchHostsResponseSchema, event);
   } else if (lastLines.get(host.name) !== line) {
-    printLines(world, [`${timeOfDay(world)}  ${line}`]);
+    printLines(world, [`${timeOfDay(world.clock.nowMs())}  ${line}`]);
   }
   if (deleted) lastLines.delete(host.name);
   else lastLines.set(host.name, line);
-  if (isReached(flags, host, deleted)) return true;
-  const why = flags.until === undefined || deleted ? undefined : stuckText(host, flags.until);
-  if (why === undefined) return false;
-  throw new NeverReached(`${host.name} is not ${flags.until}: ${why}; ${hintFor(host.name)}`);
+  if (flags.until === undefined) return false;
+  const verdict = verdictOf({ kind: 'state', until: flags.until }, host, deleted);
+  if (verdict.kind !== 'stuck' || deleted) return verdict.kind === 'reached';
+  const hint = hintFor(host.name);
+  throw new NeverReached(`${host.name} is not ${flags.until}: ${verdict.why}; ${hint}`);
 }
 
 /** All present hosts have been sent: says when the one that is watched was not among them. */
@@ -142,64 +129,9 @@ function isAbsent({ world, flags, lastLines, name }: Watch): boolean {
   return isGone(flags.until);
 }
 
-function isReached(
-  { until }: Pick<WatchFlags, 'until'>,
-  { status }: Host,
-  deleted: boolean,
-): boolean {
-  if (until === undefined) return false;
-  if (isGone(until)) return deleted || status?.state === HostState.GONE;
-  return !deleted && status?.state === enumValue('HostState', until);
-}
-
-function isGone(until: WatchFlags['until']): boolean {
-  return until === 'deleted' || until === 'gone';
-}
-
-/** Reasons of a waiting run that only a person ends. */
-const waitsForPerson: ReadonlySet<string> = new Set(['hold', 'restored']);
-
-/**
- * Why a host does not come to a state by itself; undefined: it may. A host that is held for a time,
- * frozen, or away from its agent or BMC goes on by itself.
- */
-export function stuckText(
-  { status }: Host,
-  until: Exclude<WatchFlags['until'], undefined>,
-): string | undefined {
-  if (status === undefined) return undefined;
-  const { backoff, run, holds, faults, claim } = status;
-  const active = run === undefined || run.phase === RunPhase.ENDED ? undefined : run;
-  if (active?.phase === RunPhase.WAITING && waitsForPerson.has(active.waiting?.reason ?? '')) {
-    return `it waits for a person: ${active.waiting?.message}`;
-  }
-  if (active !== undefined) return undefined;
-  const hold = holds.find((each) => each.scope === HoldScope.WORK && each.until === undefined);
-  if (hold !== undefined) return `${hold.by} holds it: ${hold.reason}`;
-  if ((backoff?.givenUpReason ?? '') !== '') {
-    return `Rackwright stopped trying: ${backoff?.givenUpReason}`;
-  }
-  const unknown = faults.find(({ type }) => type === 'bootMacUnknown');
-  if (unknown !== undefined && run?.kind === RunKind.INSPECT) return unknown.message;
-  const failed = faults.find(({ type }) => type === 'provisionFailed');
-  // A pool tries its hosts again by itself.
-  if (until !== 'provisioned' || failed === undefined || claim?.by.startsWith('pools/') === true) {
-    return undefined;
-  }
-  return failed.message;
-}
-
 function lateText({ flags, name, lastLines }: Watch): string {
   const { until, timeout } = flags;
   if (until === undefined) return `${timeout} s are over`;
   const last = lastLines.get(name) ?? name;
   return `${name} is not ${until} after ${timeout} s: ${last}; ${hintFor(name)}`;
-}
-
-function hintFor(name: string): string {
-  return `see \`rackwright host explain ${name.replace('hosts/', '')}\``;
-}
-
-function timeOfDay({ clock }: World): string {
-  return new Date(clock.nowMs()).toISOString().slice(11, 19);
 }

@@ -27,7 +27,7 @@ import {
 import { buildCommand } from '@stricli/core';
 import { NotPushed, UsageError } from '../../failure.ts';
 import { outputFlag, textFlag } from '../../flags.ts';
-import type { OutputKind } from '../../output/show.ts';
+import { isForPrograms, type OutputKind, printLines, printValue } from '../../output/show.ts';
 import type { CliContext, World } from '../../world.ts';
 
 interface PushFlags {
@@ -101,9 +101,9 @@ export const pushImage = buildCommand({
     try {
       const digest = await push(world, access, { repository, tag, layers, flags });
       const named = `${registry}/${repository}@${digest}`;
-      if (flags.output === 'json') {
-        world.out.write(`${JSON.stringify({ image: named, digest, tag }, undefined, 2)}\n`);
-      } else world.out.write(`${named}\n`);
+      if (isForPrograms(flags.output) && flags.output !== 'name') {
+        printValue(world, flags.output, { image: named, digest, tag });
+      } else printLines(world, [named]);
     } catch (error) {
       if (isOciError(error)) throw new NotPushed(error);
       throw error;

@@ -6,10 +6,10 @@ import {
   type PrefetchedImage,
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
-import { describeFailure, SomeRefused, UsageError } from '../../failure.ts';
+import { describeFailure, exitCodes, NotAllDone, UsageError } from '../../failure.ts';
 import { requestFlag, resourceName, type SharedFlags } from '../../flags.ts';
 import { prefetchedColumns } from '../../output/prefetched.ts';
-import { printJson, printTable } from '../../output/show.ts';
+import { isForPrograms, printAs, printTable } from '../../output/show.ts';
 import type { CliContext, World } from '../../world.ts';
 import { sharedAliases as aliases, sharedFlags } from '../frame/frames.ts';
 import { withPools } from '../pool/client.ts';
@@ -86,7 +86,8 @@ const prefetchImage = buildCommand({
     show(this.world, flags, images);
     if (refusals.length === 0) return;
     for (const refusal of refusals) this.world.err.write(`${describeFailure(refusal)}\n`);
-    throw new SomeRefused(`${refusals.length} of ${counted(names.length, 'rack')} refused`);
+    const words = `${refusals.length} of ${counted(names.length, 'rack')} refused`;
+    throw new NotAllDone(words, exitCodes.partlyDone);
   },
 });
 
@@ -109,10 +110,10 @@ function inRack(name = '', image: PrefetchedImage): PrefetchedImage {
 
 /** As JSON one document, with the rack of each. */
 function show(world: World, { output }: SharedFlags, images: PrefetchedImage[]): void {
-  if (output === 'table') printTable(world, prefetchedColumns(world.clock), images);
+  if (!isForPrograms(output)) printTable(world, output, prefetchedColumns(world.clock), images);
   else {
     const all = create(ListPrefetchedImagesResponseSchema, { images });
-    printJson(world, ListPrefetchedImagesResponseSchema, all);
+    printAs(world, output, ListPrefetchedImagesResponseSchema, all);
   }
 }
 

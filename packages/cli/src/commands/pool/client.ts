@@ -3,7 +3,7 @@ import { type Pool, PoolSchema, PoolService } from '@rackwright/messages';
 import type { Client } from '@rackwright/rpc';
 import type { SharedFlags } from '../../flags.ts';
 import { deployHistoryColumns, poolFields, slotColumns } from '../../output/pool.ts';
-import { printFields, printJson, printLines, printTable } from '../../output/show.ts';
+import { isForPrograms, printAs, printFields, printLines, printTable } from '../../output/show.ts';
 import type { World } from '../../world.ts';
 import { callsOf } from '../frame/calls.ts';
 
@@ -14,17 +14,17 @@ export const withPools = callsOf(PoolService);
 
 /** Prints one pool, with who has a slot and the newest of its history. */
 export function showPool(world: World, { output }: SharedFlags, pool: Pool): void {
-  if (output === 'json') {
-    printJson(world, PoolSchema, pool);
+  if (isForPrograms(output)) {
+    printAs(world, output, PoolSchema, pool);
     return;
   }
   printFields(world, poolFields(pool, world.clock));
   const { slots = [], deployHistory = [] } = pool.status ?? {};
   if (slots.length > 0) {
     printLines(world, ['']);
-    printTable(world, slotColumns(world.clock), slots);
+    printTable(world, output, slotColumns(world.clock), slots);
   }
   if (deployHistory.length === 0) return;
   printLines(world, ['']);
-  printTable(world, deployHistoryColumns(world.clock), deployHistory);
+  printTable(world, output, deployHistoryColumns(world.clock), deployHistory);
 }

@@ -12,7 +12,7 @@ import { messageOf } from '../../files/kinds.ts';
 import { ifThere } from '../../files/plan.ts';
 import { idArgument, resourceName, type SharedFlags, textFlag } from '../../flags.ts';
 import { plannedRolloutColumns } from '../../output/pool.ts';
-import { printJson, printLines, printTable } from '../../output/show.ts';
+import { isForPrograms, printAs, printLines, printTable } from '../../output/show.ts';
 import type { CliContext, World } from '../../world.ts';
 import { readObjectFile } from '../file/apply.ts';
 import { sharedFlags } from '../frame/frames.ts';
@@ -65,13 +65,13 @@ async function fromFile(
 }
 
 function showPlan(world: World, { output }: SharedFlags, plan: RolloutPlan): void {
-  if (output === 'json') {
-    printJson(world, RolloutPlanSchema, plan);
+  if (isForPrograms(output)) {
+    printAs(world, output, RolloutPlanSchema, plan);
     return;
   }
   const target = plan.target?.image ?? 'an image that is not resolved yet';
   const held = plan.heldBecause === '' ? '' : `; nothing begins now: ${plan.heldBecause}`;
   const headline = `${plan.pool} to ${target}, ${plan.unavailableMax} at once${held}`;
   printLines(world, [headline, ...plan.warnings.map((text) => `Note: ${text}`), '']);
-  printTable(world, plannedRolloutColumns, plan.hosts);
+  printTable(world, output, plannedRolloutColumns, plan.hosts);
 }

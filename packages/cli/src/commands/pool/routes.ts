@@ -12,7 +12,7 @@ import { buildCommand, buildRouteMap } from '@stricli/core';
 import { UsageError } from '../../failure.ts';
 import { idArgument, requestFlag, resourceName, type SharedFlags } from '../../flags.ts';
 import { deployHistoryColumns, poolColumns, poolHostColumns } from '../../output/pool.ts';
-import { printJson, printLines, printTable } from '../../output/show.ts';
+import { isForPrograms, printAs, printLines, printTable } from '../../output/show.ts';
 import type { CliContext, World } from '../../world.ts';
 import { allPages } from '../frame/calls.ts';
 import { showExplanation } from '../frame/explain.ts';
@@ -123,8 +123,8 @@ const listHosts = oneCommand({
   call: (world, flags, parent) =>
     withPools(world, flags, (pools) => pools.listPoolHosts({ parent })),
   show: (world, { output }, answer) => {
-    if (output === 'json') printJson(world, ListPoolHostsResponseSchema, answer);
-    else printTable(world, poolHostColumns, answer.hosts);
+    if (isForPrograms(output)) printAs(world, output, ListPoolHostsResponseSchema, answer);
+    else printTable(world, output, poolHostColumns, answer.hosts);
   },
 });
 
@@ -140,8 +140,8 @@ const showHistory = oneCommand({
     ),
   show: (world, { output }, entries) => {
     const schema = ListDeployHistoryResponseSchema;
-    if (output === 'json') printJson(world, schema, create(schema, { entries }));
-    else printTable(world, deployHistoryColumns(world.clock), entries);
+    if (isForPrograms(output)) printAs(world, output, schema, create(schema, { entries }));
+    else printTable(world, output, deployHistoryColumns(world.clock), entries);
   },
 });
 
@@ -223,7 +223,7 @@ const deletePool = buildCommand({
 });
 
 function tellGone(world: World, { output }: SharedFlags, gone: Pool): void {
-  if (output === 'json') printJson(world, PoolSchema, gone);
+  if (isForPrograms(output)) printAs(world, output, PoolSchema, gone);
   else printLines(world, [`${gone.name} gives its hosts back, and goes then`]);
 }
 

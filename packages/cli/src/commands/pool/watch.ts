@@ -9,7 +9,7 @@ import { buildCommand } from '@stricli/core';
 import { NeverReached, UsageError } from '../../failure.ts';
 import { parseWhole, resourceName, type SharedFlags } from '../../flags.ts';
 import { poolLine } from '../../output/pool.ts';
-import { printJsonLine, printLines } from '../../output/show.ts';
+import { isForPrograms, printEvent, printLines } from '../../output/show.ts';
 import type { CliContext, World } from '../../world.ts';
 import { sharedAliases, sharedFlags } from '../frame/frames.ts';
 import { watchResumed } from '../frame/resumed-watch.ts';
@@ -82,8 +82,8 @@ function isOver(watch: Watch, { kind, pool, position, ...rest }: WatchPoolsRespo
   if (pool === undefined) return false;
   const deleted = kind === Kind.DELETED;
   const line = deleted ? `${pool.name}  deleted` : poolLine(pool);
-  if (flags.output === 'json') {
-    printJsonLine(world, WatchPoolsResponseSchema, { kind, pool, position, ...rest });
+  if (isForPrograms(flags.output)) {
+    printEvent(world, flags.output, WatchPoolsResponseSchema, { kind, pool, position, ...rest });
   } else if (lastLines.get(pool.name) !== line) printLines(world, [line]);
   lastLines.set(pool.name, line);
   if (flags.until === 'deleted') return deleted;

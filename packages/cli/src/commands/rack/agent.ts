@@ -9,7 +9,7 @@ import {
   resourceName,
   type SharedFlags,
 } from '../../flags.ts';
-import { printJson, printLines } from '../../output/show.ts';
+import { isForPrograms, printAs, printLines } from '../../output/show.ts';
 import { readSettings } from '../../settings.ts';
 import type { CliContext } from '../../world.ts';
 import { type BrakeFlags, brakeFlags } from '../frame/limits.ts';
@@ -41,8 +41,8 @@ export const joinToken = buildCommand({
     const made = await withRacks(this.world, flags, (racks) =>
       racks.createJoinToken({ rack, replaceAgent: flags.replace }),
     );
-    if (flags.output === 'json') {
-      printJson(this.world, JoinTokenSchema, made);
+    if (isForPrograms(flags.output)) {
+      printAs(this.world, flags.output, JoinTokenSchema, made);
       return;
     }
     printLines(this.world, [made.token]);

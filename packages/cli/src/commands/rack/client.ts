@@ -9,7 +9,7 @@ import {
 } from '@rackwright/messages';
 import type { SharedFlags } from '../../flags.ts';
 import { enumName } from '../../output/enum-name.ts';
-import { printFields, printJson } from '../../output/show.ts';
+import { isForPrograms, printAs, printFields } from '../../output/show.ts';
 import { labelText } from '../../output/text.ts';
 import { ago } from '../../output/time.ts';
 import type { World } from '../../world.ts';
@@ -27,8 +27,8 @@ export function agentState({ status }: Rack): string {
 
 /** One rack: everything of it, a line each. */
 export function showRack(world: World, { output }: SharedFlags, rack: Rack): void {
-  if (output === 'json') {
-    printJson(world, RackSchema, rack);
+  if (isForPrograms(output)) {
+    printAs(world, output, RackSchema, rack);
     return;
   }
   printFields(world, [

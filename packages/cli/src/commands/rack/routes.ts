@@ -12,7 +12,7 @@ import {
   searchFlags,
   searchOf,
 } from '../../flags.ts';
-import { printJson, printTable } from '../../output/show.ts';
+import { isForPrograms, printAs, printTable } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
 import { ago } from '../../output/time.ts';
 import type { CliContext, World } from '../../world.ts';
@@ -54,7 +54,7 @@ const createRack = buildCommand({
       racks.createRack({ rackId, rack, requestId: flags.requestId }),
     );
     showRack(this.world, flags, made);
-    if (flags.output === 'table') {
+    if (!isForPrograms(flags.output)) {
       this.world.err.write(`Next: rackwright rack join-token ${rackId}\n`);
     }
   },
@@ -79,11 +79,21 @@ const listRacks = buildCommand({
         (page) => page.racks,
       ),
     );
-    if (flags.output === 'json') {
-      printJson(this.world, ListRacksResponseSchema, create(ListRacksResponseSchema, { racks }));
+    if (isForPrograms(flags.output)) {
+      printAs(
+        this.world,
+        flags.output,
+        ListRacksResponseSchema,
+        create(ListRacksResponseSchema, { racks }),
+      );
       return;
     }
-    printTable(this.world, columns(this.world, await readFreezes(this.world, flags, racks)), racks);
+    printTable(
+      this.world,
+      flags.output,
+      columns(this.world, await readFreezes(this.world, flags, racks)),
+      racks,
+    );
   },
 });
 

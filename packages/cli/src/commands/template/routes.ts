@@ -17,7 +17,7 @@ import {
   resourceName,
   type SharedFlags,
 } from '../../flags.ts';
-import { printJson, printLines } from '../../output/show.ts';
+import { isForPrograms, printAs, printLines } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
 import { showTemplate, summary } from '../../output/template.ts';
 import { ago } from '../../output/time.ts';
@@ -123,8 +123,8 @@ const checkTemplate = buildCommand({
           }),
       ),
     );
-    if (flags.output === 'json')
-      printJson(this.world, TemplateSchema, checked ?? create(TemplateSchema));
+    if (isForPrograms(flags.output))
+      printAs(this.world, flags.output, TemplateSchema, checked ?? create(TemplateSchema));
     else printLines(this.world, [`${file}: ${summary(checked)}`]);
   },
 });
@@ -188,7 +188,7 @@ const deleteTemplate = buildCommand({
     const gone = await withTemplates(this.world, flags, (templates) =>
       templates.deleteTemplate({ name, keepRuns, requestId }),
     );
-    if (flags.output === 'json') printJson(this.world, TemplateSchema, gone);
+    if (isForPrograms(flags.output)) printAs(this.world, flags.output, TemplateSchema, gone);
     else printLines(this.world, [`${name} deleted`]);
   },
 });

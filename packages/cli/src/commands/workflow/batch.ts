@@ -14,7 +14,7 @@ import {
   resourceName,
   type SharedFlags,
 } from '../../flags.ts';
-import { printFields, printJson, printLines, printTable } from '../../output/show.ts';
+import { isForPrograms, printAs, printFields, printLines, printTable } from '../../output/show.ts';
 import { batchColumns, batchFields, batchHostColumns } from '../../output/workflow.ts';
 import type { CliContext, World } from '../../world.ts';
 import { allPages } from '../frame/calls.ts';
@@ -31,12 +31,12 @@ const batchArgument = idArgument('batch', 'Id of the batch');
 const nameOf = (id: string) => resourceName('workflowBatches', id);
 
 function showBatch(world: World, { output }: SharedFlags, batch: WorkflowBatch): void {
-  if (output === 'json') {
-    printJson(world, WorkflowBatchSchema, batch);
+  if (isForPrograms(output)) {
+    printAs(world, output, WorkflowBatchSchema, batch);
     return;
   }
   printFields(world, batchFields(batch, world.clock));
-  printTable(world, batchHostColumns, batch.status?.hosts ?? []);
+  printTable(world, output, batchHostColumns, batch.status?.hosts ?? []);
 }
 
 interface CreateFlags extends SharedFlags {
@@ -141,10 +141,10 @@ const listBatches = buildCommand({
         (page) => page.workflowBatches,
       ),
     );
-    if (flags.output === 'json') {
+    if (isForPrograms(flags.output)) {
       const schema = ListWorkflowBatchesResponseSchema;
-      printJson(this.world, schema, create(schema, { workflowBatches }));
-    } else printTable(this.world, batchColumns(this.world.clock), workflowBatches);
+      printAs(this.world, flags.output, schema, create(schema, { workflowBatches }));
+    } else printTable(this.world, flags.output, batchColumns(this.world.clock), workflowBatches);
   },
 });
 
@@ -176,7 +176,7 @@ const deleteBatch = buildCommand({
     const gone = await withBatches(this.world, flags, (batches) =>
       batches.deleteWorkflowBatch({ name }),
     );
-    if (flags.output === 'json') printJson(this.world, WorkflowBatchSchema, gone);
+    if (isForPrograms(flags.output)) printAs(this.world, flags.output, WorkflowBatchSchema, gone);
     else printLines(this.world, [`${name} deleted`]);
   },
 });

@@ -14,7 +14,7 @@ import {
   resourceName,
   type SharedFlags,
 } from '../../flags.ts';
-import { printFields, printJson, printTable } from '../../output/show.ts';
+import { isForPrograms, printAs, printFields, printTable } from '../../output/show.ts';
 import { parseDuration } from '../../output/time.ts';
 import { stepColumns, workflowFields } from '../../output/workflow.ts';
 import type { World } from '../../world.ts';
@@ -84,11 +84,11 @@ export function parsePendingTimeout(text: string | undefined) {
 
 /** Prints one workflow, with the steps of its latest run. */
 export function showWorkflow(world: World, { output }: SharedFlags, workflow: Workflow): void {
-  if (output === 'json') {
-    printJson(world, WorkflowSchema, workflow);
+  if (isForPrograms(output)) {
+    printAs(world, output, WorkflowSchema, workflow);
     return;
   }
   printFields(world, workflowFields(workflow, world.clock));
   const steps = workflow.status?.run?.run?.steps ?? [];
-  if (steps.length > 0) printTable(world, stepColumns, steps);
+  if (steps.length > 0) printTable(world, output, stepColumns, steps);
 }

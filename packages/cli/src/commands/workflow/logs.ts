@@ -6,7 +6,7 @@
 import { ReadStepOutputResponseSchema, type StepExit } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
 import { parseWhole, type SharedFlags } from '../../flags.ts';
-import { printJsonLine } from '../../output/show.ts';
+import { isForPrograms, printEvent } from '../../output/show.ts';
 import type { CliContext, World } from '../../world.ts';
 import {
   type WorkflowClient,
@@ -78,8 +78,8 @@ async function printOutput(
   let at = step;
   const call = { name, step, attempt, follow };
   for await (const answer of workflows.readStepOutput(call, { signal: world.signal })) {
-    if (flags.output === 'json') {
-      printJsonLine(world, ReadStepOutputResponseSchema, answer);
+    if (isForPrograms(flags.output)) {
+      printEvent(world, flags.output, ReadStepOutputResponseSchema, answer);
       continue;
     }
     const { offset, content } = answer;
@@ -92,7 +92,8 @@ async function printOutput(
     at = answer.step || at;
     exit = answer.exit ?? exit;
   }
-  if (flags.output !== 'json' && exit !== undefined) world.err.write(`${at}: ${exitText(exit)}\n`);
+  if (!isForPrograms(flags.output) && exit !== undefined)
+    world.err.write(`${at}: ${exitText(exit)}\n`);
 }
 
 /** A file or a program gets what was written as it was written. */

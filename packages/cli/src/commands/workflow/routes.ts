@@ -16,7 +16,7 @@ import {
   searchFlags,
   searchOf,
 } from '../../flags.ts';
-import { printFields, printJson, printLines, printTable } from '../../output/show.ts';
+import { isForPrograms, printAs, printFields, printLines, printTable } from '../../output/show.ts';
 import { runColumns, runFields, stepColumns, workflowColumns } from '../../output/workflow.ts';
 import type { CliContext } from '../../world.ts';
 import { allPages } from '../frame/calls.ts';
@@ -239,10 +239,10 @@ const getWorkflow = buildCommand({
         return;
       }
       const run = await workflows.getWorkflowRun({ name: `${name}/runs/${flags.run}` });
-      if (flags.output === 'json') printJson(world, WorkflowRunSchema, run);
+      if (isForPrograms(flags.output)) printAs(world, flags.output, WorkflowRunSchema, run);
       else {
         printFields(world, runFields(run, world.clock));
-        printTable(world, stepColumns, run.run?.steps ?? []);
+        printTable(world, flags.output, stepColumns, run.run?.steps ?? []);
       }
     });
   },
@@ -272,10 +272,10 @@ const listWorkflows = buildCommand({
         (page) => page.workflows,
       ),
     );
-    if (flags.output === 'json') {
+    if (isForPrograms(flags.output)) {
       const schema = ListWorkflowsResponseSchema;
-      printJson(this.world, schema, create(schema, { workflows }));
-    } else printTable(this.world, workflowColumns(this.world.clock), workflows);
+      printAs(this.world, flags.output, schema, create(schema, { workflows }));
+    } else printTable(this.world, flags.output, workflowColumns(this.world.clock), workflows);
   },
 });
 
@@ -295,10 +295,10 @@ const listRuns = buildCommand({
         (page) => page.runs,
       ),
     );
-    if (flags.output === 'json') {
+    if (isForPrograms(flags.output)) {
       const schema = ListWorkflowRunsResponseSchema;
-      printJson(this.world, schema, create(schema, { runs }));
-    } else printTable(this.world, runColumns(this.world.clock), runs);
+      printAs(this.world, flags.output, schema, create(schema, { runs }));
+    } else printTable(this.world, flags.output, runColumns(this.world.clock), runs);
   },
 });
 
@@ -320,7 +320,7 @@ const deleteWorkflow = buildCommand({
     const gone = await withWorkflows(this.world, flags, (workflows) =>
       workflows.deleteWorkflow({ name, requestId }),
     );
-    if (flags.output === 'json') showWorkflow(this.world, flags, gone);
+    if (isForPrograms(flags.output)) showWorkflow(this.world, flags, gone);
     else printLines(this.world, [`${name} deleted`]);
   },
 });

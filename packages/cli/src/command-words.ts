@@ -1,0 +1,150 @@
+/**
+ * What is said of a command line that does not fit: what is wrong with it, and what would be right.
+ * Every sentence names the word that was typed, and the command that it was typed for.
+ */
+import { nearestName } from '@rackwright/platform';
+import {
+  AliasNotFoundError,
+  ArgumentParseError,
+  type Command,
+  EnumValidationError,
+  FlagNotFoundError,
+  InvalidNegatedFlagSyntaxError,
+  type RouteMap,
+  text_en,
+  UnexpectedFlagError,
+  UnexpectedPositionalError,
+  UnsatisfiedFlagError,
+  UnsatisfiedPositionalError,
+} from '@stricli/core';
+import type { CliContext } from './world.ts';
+
+type Target = Command<CliContext> | RouteMap<CliContext>;
+
+/** The command that a line begins with. */
+export interface Typed {
+  /** "rackwright", "host", "list" */
+  readonly words: readonly string[];
+  readonly target: Target;
+}
+
+/** Follows the words of a line as far as they name commands. */
+export function typedCommand(root: RouteMap<CliContext>, args: readonly string[]): Typed {
+  const words = ['rackwright'];
+  let target: Target = root;
+  for (const word of args) {
+    const next: Target | undefined = isRoutes(target)
+      ? target.getRoutingTargetForInput(word)
+      : undefined;
+    if (next === undefined) break;
+    words.push(word);
+    target = next;
+  }
+  return { words, target };
+}
+
+/** What cannot be read of the arguments of a command. */
+export function wordsForArguments(typed: Typed, error: unknown): string {
+  return `rackwright: ${argumentWords(typed, error)}`;
+}
+
+function argumentWords(typed: Typed, error: unknown): string {
+  const command = `\`${typed.words.join(' ')}\``;
+  const help = `\`${typed.words.join(' ')} --help\``;
+  if (error instanceof FlagNotFoundError) {
+    const flags = flagsOf(typed).map(kebab);
+    const near = nearFlag(kebab(error.input), flags);
+    const right = near === undefined ? `${help} lists what it takes` : `did you mean --${near}?`;
+    return `${command} has no flag --${error.input}; ${right}`;
+  }
+  if (error instanceof AliasNotFoundError) {
+    return `${command} has no flag -${error.input}; ${help} lists what it takes`;
+  }
+  if (error instanceof EnumValidationError) {
+    const { values, input } = error;
+    const near = nearestName(input, values);
+    const hint = near === undefined ? '' : `; did you mean ${near}?`;
+    const flag = `--${kebab(error.externalFlagName)}`;
+    return `${flag} is "${input}"; it must be ${orList(values)}${hint}`;
+  }
+  if (error instanceof ArgumentParseError) {
+    const { exception } = error;
+    const name = kebab(error.externalFlagNameOrPlaceholder);
+    const flag = flagsOf(typed).map(kebab).includes(name) ? `--${name}` : name;
+    return `${flag}: ${exception instanceof Error ? exception.message : String(exception)}`;
+  }
+  if (error instanceof UnsatisfiedFlagError) {
+    const flag = `--${kebab(error.externalFlagName)}`;
+    return error.nextFlagName === undefined
+      ? `${flag} is missing; ${help} says what it takes`
+      : `${flag} needs a value before --${kebab(error.nextFlagName)}`;
+  }
+  if (error instanceof UnsatisfiedPositionalError) {
+    return `Which ${error.placeholder}? \`${usageOf(typed)}\``;
+  }
+  if (error instanceof UnexpectedPositionalError) {
+    return `"${error.input}" is one argument too many; \`${usageOf(typed)}\``;
+  }
+  if (error instanceof UnexpectedFlagError) {
+    const { externalFlagName, previousInput, input } = error;
+    return `--${kebab(externalFlagName)} is given twice, as "${previousInput}" and "${input}"`;
+  }
+  if (error instanceof InvalidNegatedFlagSyntaxError) {
+    return `--${kebab(error.externalFlagName)} takes no value; "${error.valueText}" is one`;
+  }
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** What is said of a word that names no command of `typed`. */
+export function wordsForCommand(typed: Typed, input: string): string {
+  const known = isRoutes(typed.target) ? typed.target.getAllEntries() : [];
+  const names = known.filter(({ hidden }) => !hidden).map(({ name }) => name.original);
+  const near = nearestName(input, names);
+  const command = typed.words.join(' ');
+  const right =
+    near === undefined
+      ? `\`${command} --help\` lists them`
+      : `did you mean \`${command} ${near}\`?`;
+  return `rackwright: \`${command}\` has no command "${input}"; ${right}`;
+}
+
+/** Stricli's words where there are none of ours. */
+export const otherWords = text_en;
+
+/** "rackwright host get HOST" */
+function usageOf({ words, target }: Typed): string {
+  const positional = isRoutes(target) ? undefined : positionalOf(target);
+  const names = positional?.kind === 'tuple' ? positional.parameters : [];
+  const shown = names.map(({ placeholder = 'argument', optional }) =>
+    optional === true ? `[${placeholder.toUpperCase()}]` : placeholder.toUpperCase(),
+  );
+  return [...words, ...shown].join(' ');
+}
+
+function positionalOf({ parameters }: Command<CliContext>) {
+  return parameters.positional;
+}
+
+function flagsOf({ target }: Typed): string[] {
+  return isRoutes(target) ? [] : Object.keys(target.parameters.flags ?? {});
+}
+
+/** The start of a flag says more than how many letters differ. */
+function nearFlag(given: string, flags: readonly string[]): string | undefined {
+  const begun = flags.filter((flag) => flag.startsWith(given));
+  return begun.length === 1 ? begun[0] : nearestName(given, flags);
+}
+
+function isRoutes(target: Target): target is RouteMap<CliContext> {
+  return 'getRoutingTargetForInput' in target;
+}
+
+/** "a, b or c" */
+export function orList(words: readonly string[]): string {
+  const last = words.at(-1) ?? '';
+  return words.length < 2 ? last : `${words.slice(0, -1).join(', ')} or ${last}`;
+}
+
+function kebab(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}

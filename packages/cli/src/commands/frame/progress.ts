@@ -1,0 +1,67 @@
+/**
+ * Shows work under way on standard error while a command waits for it.
+ *
+ * Invariant: on a terminal there is one line, which is gone when the wait is over; elsewhere each
+ * line is printed once, and nothing moves a cursor.
+ */
+import { barLine, plainLine, type WorkSeen } from '../../output/progress.ts';
+import type { World } from '../../world.ts';
+
+/** How often a bar is drawn again, milliseconds: its times move though nothing else does. */
+const drawEveryMs = 1_000;
+
+/** Where progress is shown. */
+export interface ProgressView {
+  /** Shows what `see` returns from now on; on a terminal it is asked again every second. */
+  show(see: () => WorkSeen): void;
+  /** Ends it; nothing of a bar stays. */
+  end(): void;
+}
+
+/** Shows nothing. */
+export const noView: ProgressView = { show: () => undefined, end: () => undefined };
+
+/** Progress on standard error of this world. */
+export function progressView(world: World): ProgressView {
+  const { err, clock } = world;
+  return err.columns === undefined ? plainView(world) : barView(err.columns);
+
+  function barView(columns: number): ProgressView {
+    let see: (() => WorkSeen) | undefined;
+    let cancel: (() => void) | undefined;
+    const draw = () => {
+      if (see === undefined) return;
+      err.write(`\r\x1b[K${barLine(see(), err.columns ?? columns)}`);
+      cancel = clock.after(drawEveryMs, draw);
+    };
+    return {
+      show: (next) => {
+        cancel?.();
+        see = next;
+        draw();
+      },
+      end: () => {
+        cancel?.();
+        if (see !== undefined) err.write('\r\x1b[K');
+        see = undefined;
+      },
+    };
+  }
+}
+
+function plainView({ err, clock }: World): ProgressView {
+  let last = '';
+  return {
+    show: (see) => {
+      const line = plainLine(see());
+      if (line !== last) err.write(`${timeOfDay(clock.nowMs())}  ${line}\n`);
+      last = line;
+    },
+    end: () => undefined,
+  };
+}
+
+/** "12:34:56", UTC */
+export function timeOfDay(nowMs: number): string {
+  return new Date(nowMs).toISOString().slice(11, 19);
+}

@@ -1,0 +1,167 @@
+/**
+ * One request for many hosts.
+ *
+ * Invariants:
+ * 1. What would be lost is told before anything is asked of a host, and nothing is asked before a
+ *    person has agreed: by the number of hosts where data is lost.
+ * 2. A host that refuses keeps none of the others waiting; each has its line in the report.
+ * 3. After Ctrl-C no further host is asked, and what has begun goes on.
+ */
+import { ApiFailure, counted, type Host } from '@rackwright/messages';
+import {
+  exitCodeOf,
+  exitCodes,
+  Interrupted,
+  NeverReached,
+  NotAllDone,
+  UsageError,
+  WaitedTooLong,
+  WorkFailed,
+} from '../../failure.ts';
+import { inParallel } from '../../files/plan.ts';
+import { stateText } from '../../output/host.ts';
+import { bulkLossLines, bulkQuestion, type Destruction } from '../../output/loss.ts';
+import type { OutputKind } from '../../output/show.ts';
+import { isForPrograms, printLines, printTable, printValue } from '../../output/show.ts';
+import { clean } from '../../output/text.ts';
+import type { World } from '../../world.ts';
+import { agree, agreeToNumber } from '../frame/confirm.ts';
+import { noView, progressView } from '../frame/progress.ts';
+
+/** What is asked of each host. */
+export interface BulkWork {
+  /** "clean" */
+  readonly word: string;
+  /** Each host is waited for: that takes its time, and its progress is shown in a pipe, too. */
+  readonly waits: boolean;
+  /** What it destroys; unset: nothing. */
+  readonly loss?: Destruction;
+  /** Asks one host, and waits for it where that is wanted. */
+  ask(host: Host): Promise<Host>;
+}
+
+type Result = 'done' | 'refused' | 'failed' | 'stuck' | 'late' | 'not asked';
+
+interface Outcome {
+  readonly name: string;
+  readonly result: Result;
+  readonly words: string;
+  readonly code: number;
+}
+
+/** Throws `UsageError` or `Declined` unless a person agrees (invariant 1). */
+export async function agreeToMany(
+  world: World,
+  yes: boolean,
+  { word, loss }: Pick<BulkWork, 'word' | 'loss'>,
+  hosts: readonly Host[],
+): Promise<void> {
+  if (yes) return;
+  for (const line of bulkLossLines(word, loss, hosts)) world.err.write(`${clean(line)}\n`);
+  const question = bulkQuestion(word, loss, hosts);
+  if (loss === undefined) await agree(world, question);
+  else await agreeToNumber(world, question, hosts.length);
+}
+
+/** Asks them all, `parallel` at once, and reports. Rejects with `NotAllDone` or `Interrupted`. */
+export async function askMany(
+  world: World,
+  { output, parallel }: { readonly output: OutputKind; readonly parallel: number },
+  work: BulkWork,
+  hosts: readonly Host[],
+): Promise<void> {
+  const view = work.waits || world.err.columns !== undefined ? progressView(world) : noView;
+  const begunMs = world.clock.nowMs();
+  let over = 0;
+  const see = () => ({
+    text: `${work.word} of ${counted(hosts.length, 'host')}${over === 0 ? '' : `, ${over} over`}`,
+    percent: Math.floor((over / hosts.length) * 100),
+    elapsedMs: world.clock.nowMs() - begunMs,
+    leftMs: undefined,
+  });
+  let report: Outcome[];
+  try {
+    view.show(see);
+    report = await inParallel(
+      hosts,
+      async (host) => {
+        const outcome = world.signal.aborted ? notAsked(host) : await outcomeOf(work, host);
+        over += 1;
+        view.show(see);
+        return outcome;
+      },
+      parallel,
+    );
+  } finally {
+    view.end();
+  }
+  printReport(world, output, report);
+  judge(world, report);
+}
+
+function notAsked({ name }: Host): Outcome {
+  return { name, result: 'not asked', words: '', code: exitCodes.interrupted };
+}
+
+/** Invariant 2. */
+async function outcomeOf(work: BulkWork, { name, ...host }: Host): Promise<Outcome> {
+  try {
+    const words = stateText(await work.ask({ name, ...host }));
+    return { name, result: 'done', words, code: exitCodes.done };
+  } catch (error) {
+    const result = resultOf(error);
+    if (result === undefined) throw error;
+    const words = error instanceof Error ? error.message : String(error);
+    return { name, result, words, code: exitCodeOf(error) };
+  }
+}
+
+/** Undefined: it is no matter of one host. */
+function resultOf(error: unknown): Result | undefined {
+  if (error instanceof WorkFailed) return 'failed';
+  if (error instanceof NeverReached) return 'stuck';
+  if (error instanceof WaitedTooLong) return 'late';
+  if (error instanceof Interrupted) return 'not asked';
+  if (error instanceof ApiFailure)
+    return error.error.kind === 'cancelled' ? 'not asked' : 'refused';
+  return undefined;
+}
+
+function printReport(world: World, output: OutputKind, report: readonly Outcome[]): void {
+  if (output === 'name') {
+    printLines(
+      world,
+      report.filter(({ result }) => result === 'done').map(({ name }) => name),
+    );
+  } else if (isForPrograms(output)) {
+    printValue(
+      world,
+      output,
+      report.map(({ name, result, words }) => ({ name, result, message: words })),
+    );
+  } else printTable(world, output, columns, report);
+}
+
+const columns = [
+  { title: 'HOST', value: ({ name }: Outcome) => name },
+  { title: 'OUTCOME', value: ({ result }: Outcome) => result },
+  { title: 'WORDS', value: ({ words }: Outcome) => words, widthMin: 20 },
+];
+
+function judge(world: World, report: readonly Outcome[]): void {
+  const others = report.filter(({ result }) => result !== 'done');
+  const [first] = others;
+  const words = `${others.length} of ${counted(report.length, 'host')} not done`;
+  if (world.signal.aborted) {
+    throw new Interrupted(`${words}; what was begun goes on: \`rackwright host watch\``);
+  }
+  if (first === undefined) return;
+  const isOneReason =
+    others.length === report.length && others.every(({ code }) => code === first.code);
+  throw new NotAllDone(words, isOneReason ? first.code : exitCodes.partlyDone);
+}
+
+/** One id cannot name many requests: each host has its own. */
+export function checkRequestId(requestId: string): void {
+  if (requestId !== '') throw new UsageError('--request-id names one request: it needs one host');
+}

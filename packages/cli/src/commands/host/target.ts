@@ -1,0 +1,154 @@
+/** What a person waits for of a host, and whether it has come. Pure. */
+import {
+  failureWord,
+  HoldScope,
+  type Host,
+  HostState,
+  type Run,
+  RunKind,
+  RunOutcome,
+  RunPhase,
+} from '@rackwright/messages';
+import { enumName, enumValue } from '../../output/enum-name.ts';
+
+/** Every state that a host can be in, and `deleted`, which is the same as gone. */
+export const untilWords = [
+  'new',
+  'manageable',
+  'available',
+  'provisioned',
+  'external',
+  'gone',
+  'deleted',
+] as const;
+
+export type UntilWord = (typeof untilWords)[number];
+
+/** The end of one run, or a state. */
+export type HostTarget =
+  | { readonly kind: 'run'; readonly number: bigint; readonly name: string }
+  | { readonly kind: 'state'; readonly until: UntilWord };
+
+/** How far a host is on its way to a target. */
+export type Verdict =
+  | { readonly kind: 'open' }
+  | { readonly kind: 'reached' }
+  /** The run has ended, and not well. */
+  | { readonly kind: 'failed'; readonly why: string }
+  /** It does not come by itself: a person has to act. */
+  | { readonly kind: 'stuck'; readonly why: string }
+  /** Another run has come after it; how it ended is in the history. */
+  | { readonly kind: 'passed' };
+
+const open: Verdict = { kind: 'open' };
+const reached: Verdict = { kind: 'reached' };
+
+/**
+ * What a command's work leads to: its run, the state of the host's goal, or its end. Undefined: it
+ * has started nothing, so that there is nothing to wait for. `isRepeated`: the request may have
+ * been made before, and its run be over.
+ */
+export function targetAfter(
+  host: Host,
+  of: 'run' | 'goal' | 'deleted',
+  isRepeated: boolean,
+): HostTarget | undefined {
+  const { run } = host.status ?? {};
+  switch (of) {
+    case 'run':
+      return run === undefined || (run.phase === RunPhase.ENDED && !isRepeated)
+        ? undefined
+        : { kind: 'run', number: run.number, name: runName(run) };
+    case 'goal':
+      return { kind: 'state', until: goalOf(host) };
+    case 'deleted':
+      return { kind: 'state', until: 'deleted' };
+  }
+}
+
+/** Where the host's goal leads: a retired host ends in manageable. */
+function goalOf({ spec }: Host): UntilWord {
+  const goal = enumName('HostGoal', spec?.goal ?? 0);
+  return spec?.retired === true || goal === 'manageable' ? 'manageable' : 'available';
+}
+
+/** "clean 3 of hosts/h1 to end", "hosts/h1 to be available" */
+export function targetText(name: string, target: HostTarget): string {
+  return target.kind === 'run'
+    ? `${target.name} of ${name} to end`
+    : `${name} to be ${target.until}`;
+}
+
+/** How far `host` is; `isDeleted`: it is the last that was told of it. */
+export function verdictOf(target: HostTarget, host: Host, isDeleted: boolean): Verdict {
+  if (target.kind === 'state') {
+    if (isReached(target.until, host, isDeleted)) return reached;
+    if (isDeleted) return { kind: 'stuck', why: 'it was deleted' };
+    const why = stuckText(host, target.until);
+    return why === undefined ? open : { kind: 'stuck', why };
+  }
+  if (isDeleted) return { kind: 'stuck', why: 'it was deleted' };
+  const { run } = host.status ?? {};
+  if (run === undefined || run.number < target.number) return open;
+  if (run.number > target.number) return { kind: 'passed' };
+  if (run.phase === RunPhase.ENDED) return verdictOfEnded(run);
+  const why = personText(run);
+  return why === undefined ? open : { kind: 'stuck', why };
+}
+
+/** How a run that has ended came out. */
+export function verdictOfEnded({ outcome, error }: Run): Verdict {
+  if (outcome === RunOutcome.SUCCEEDED) return reached;
+  const word = enumName('RunOutcome', outcome) || 'ended';
+  const why = error === undefined ? word : `${word}: ${failureWord(error.type)}: ${error.message}`;
+  return { kind: 'failed', why };
+}
+
+function isReached(until: UntilWord, { status }: Host, isDeleted: boolean): boolean {
+  if (isGone(until)) return isDeleted || status?.state === HostState.GONE;
+  return !isDeleted && status?.state === enumValue('HostState', until);
+}
+
+/** Whether that is no state of a host any more, but its end. */
+export function isGone(until: UntilWord | undefined): boolean {
+  return until === 'deleted' || until === 'gone';
+}
+
+/** Reasons of a waiting run that only a person ends. */
+const waitsForPerson: ReadonlySet<string> = new Set(['hold', 'restored']);
+
+function personText({ phase, waiting }: Run): string | undefined {
+  return phase === RunPhase.WAITING && waitsForPerson.has(waiting?.reason ?? '')
+    ? `it waits for a person: ${waiting?.message}`
+    : undefined;
+}
+
+/**
+ * Why a host does not come to a state by itself; undefined: it may. A host that is held for a time,
+ * frozen, or away from its agent or BMC goes on by itself.
+ */
+export function stuckText({ status }: Host, until: UntilWord): string | undefined {
+  if (status === undefined) return undefined;
+  const { backoff, run, holds, faults, claim } = status;
+  const active = run === undefined || run.phase === RunPhase.ENDED ? undefined : run;
+  if (active !== undefined) return personText(active);
+  const hold = holds.find((each) => each.scope === HoldScope.WORK && each.until === undefined);
+  if (hold !== undefined) return `${hold.by} holds it: ${hold.reason}`;
+  if ((backoff?.givenUpReason ?? '') !== '') {
+    return `Rackwright stopped trying: ${backoff?.givenUpReason}`;
+  }
+  if (status.inRescue && !isGone(until)) return 'it is in rescue, and nothing is started there';
+  const unknown = faults.find(({ type }) => type === 'bootMacUnknown');
+  if (unknown !== undefined && run?.kind === RunKind.INSPECT) return unknown.message;
+  const failed = faults.find(({ type }) => type === 'provisionFailed');
+  // A pool tries its hosts again by itself.
+  if (until !== 'provisioned' || failed === undefined || claim?.by.startsWith('pools/') === true) {
+    return undefined;
+  }
+  return failed.message;
+}
+
+/** "clean 3" */
+export function runName({ kind, number }: Run): string {
+  return `${enumName('RunKind', kind)} ${number}`;
+}

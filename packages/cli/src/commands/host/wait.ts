@@ -1,0 +1,161 @@
+/** Waits until what was started on a host is over. */
+import { durationMs } from '@bufbuild/protobuf/wkt';
+import {
+  HistoryService,
+  type Host,
+  HostService,
+  WatchHostsResponse_Kind as Kind,
+  type WatchHostsResponse,
+} from '@rackwright/messages';
+import type { Clock } from '@rackwright/platform';
+import { createClient } from '@rackwright/rpc';
+import { NeverReached, WaitedTooLong, WorkFailed } from '../../failure.ts';
+import { type WorkSeen, workOf } from '../../output/progress.ts';
+import type { Connection } from '../../settings.ts';
+import type { World } from '../../world.ts';
+import { type ProgressView, progressView } from '../frame/progress.ts';
+import { type OpenWatch, watchResumed } from '../frame/resumed-watch.ts';
+import { checkInterrupted, type WaitFlags } from '../frame/wait.ts';
+import { type HostClient, hintFor } from './client.ts';
+import {
+  type HostTarget,
+  runName,
+  targetAfter,
+  targetText,
+  type Verdict,
+  verdictOf,
+  verdictOfEnded,
+} from './target.ts';
+
+/** What a command's flags say of its wait. */
+interface WorkFlags extends Partial<WaitFlags> {
+  readonly requestId: string;
+}
+
+/**
+ * The host once the work that a request started is over, where `--wait` asks for it; otherwise as
+ * it was answered. Rejects as `waitForHost` does.
+ */
+export async function workDone(
+  world: World,
+  connection: Connection,
+  { wait = false, timeout, requestId }: WorkFlags,
+  of: 'run' | 'goal' | 'deleted' | undefined,
+  answered: Host,
+  view?: ProgressView,
+): Promise<Host> {
+  const isRepeated = requestId !== '';
+  const target = wait && of !== undefined ? targetAfter(answered, of, isRepeated) : undefined;
+  if (target === undefined) return answered;
+  const shown = view === undefined ? {} : { view };
+  return waitForHost(world, connection, answered, target, { timeoutSeconds: timeout, ...shown });
+}
+
+/** How long, and where it is shown. */
+interface HostWait {
+  readonly timeoutSeconds: number | undefined;
+  /** Unset: on standard error. */
+  readonly view?: ProgressView;
+}
+
+/**
+ * Resolves with the host once it has come to `target`; `host` is as it was answered when the work
+ * was started. Rejects with `WorkFailed`, `NeverReached`, `WaitedTooLong` or `Interrupted`.
+ */
+export async function waitForHost(
+  world: World,
+  { channel, defaults }: Connection,
+  host: Host,
+  target: HostTarget,
+  { timeoutSeconds, view = progressView(world) }: HostWait,
+): Promise<Host> {
+  const hosts = createClient(HostService, channel, defaults);
+  const { name } = host;
+  const seen = seenHost(world.clock, hosts, host);
+  let verdict: Verdict = verdictOf(target, host, false);
+  const late = () => {
+    const what = `waited ${timeoutSeconds} s for ${targetText(name, target)}`;
+    return `${what}: ${seen.work().text}; it goes on; ${hintFor(name)}`;
+  };
+  const isOver = (event: WatchHostsResponse) => {
+    const isDeleted = seen.take(event);
+    if (isDeleted === undefined) return false;
+    verdict = verdictOf(target, seen.host(), isDeleted);
+    view.show(seen.work);
+    return verdict.kind !== 'open';
+  };
+  try {
+    view.show(seen.work);
+    if (verdict.kind === 'open') {
+      const open: OpenWatch<WatchHostsResponse> = (position, options) =>
+        hosts.watchHosts({ name, position }, options);
+      await watchResumed(world, { timeoutSeconds, late }, open, isOver);
+    }
+  } finally {
+    view.end();
+  }
+  checkInterrupted(world, `rackwright host watch ${name.replace('hosts/', '')}`);
+  if (verdict.kind === 'passed' && target.kind === 'run') {
+    const history = createClient(HistoryService, channel, defaults);
+    verdict = verdictOfEnded(await history.getHostRun({ name: `${name}/runs/${target.number}` }));
+  }
+  return settle(seen.host(), target, verdict);
+}
+
+/** The host as it was last told, with how long its run usually takes, once that is known. */
+function seenHost(clock: Clock, hosts: HostClient, first: Host) {
+  let host = first;
+  let wasTold = false;
+  let run = '';
+  let usualMs: number | undefined;
+  /** Asked once for each run; without an answer it is not known. */
+  const learnUsual = () => {
+    const { run: now } = host.status ?? {};
+    if (now === undefined || runName(now) === run) return;
+    run = runName(now);
+    usualMs = undefined;
+    hosts.explainHost({ name: host.name }).then(
+      ({ usualDuration: usual }) => {
+        usualMs = usual === undefined ? undefined : durationMs(usual);
+      },
+      () => undefined,
+    );
+  };
+  learnUsual();
+  return {
+    host: () => host,
+    work: (): WorkSeen => workOf(host, clock.nowMs(), usualMs),
+    /** Whether it is deleted; undefined: the event tells nothing of it. */
+    take: ({ kind, host: told }: WatchHostsResponse): boolean | undefined => {
+      // All that there is has been told, and it was not among it.
+      const isMissing = kind === Kind.SYNCED && !wasTold;
+      if (told === undefined && !isMissing) return undefined;
+      wasTold = true;
+      if (kind === Kind.DELETED || told === undefined) return true;
+      host = told;
+      learnUsual();
+      return false;
+    },
+  };
+}
+
+/** The host, or what keeps it from its target as an error. */
+function settle(host: Host, target: HostTarget, verdict: Verdict): Host {
+  const { name } = host;
+  switch (verdict.kind) {
+    case 'reached':
+      return host;
+    case 'failed': {
+      const what = target.kind === 'run' ? target.name : target.until;
+      throw new WorkFailed(`${what} of ${name} ${verdict.why}; ${hintFor(name)}`);
+    }
+    case 'stuck': {
+      const what =
+        target.kind === 'run' ? `${target.name} has not ended` : `it is not ${target.until}`;
+      throw new NeverReached(`${name}: ${what}: ${verdict.why}; ${hintFor(name)}`);
+    }
+    case 'open':
+    case 'passed':
+      throw new WaitedTooLong(`${name} is no longer told of; ${hintFor(name)}`);
+  }
+}
