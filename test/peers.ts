@@ -5,7 +5,10 @@
  * 2. `nats-server` is fetched, verified and unpacked into `.cache/peers/nats-server`; nothing is
  *    installed. Debian's newest stable release has 2.10.27, the floor of our store; the machine's
  *    own release may have an older one.
- * 3. A second call finds everything present and changes nothing.
+ * 3. Servers that only benchmarks and tests start by themselves are unpacked into
+ *    `.cache/peers/unpacked`, from the machine's own release: Debian would start them at once, and
+ *    cannot install some of them together.
+ * 4. A second call finds everything present and changes nothing.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
@@ -16,9 +19,11 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import { openArchive } from '@rackwright/runner/ramdisk';
+import { UNPACKED } from './peers-tests/peer.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 /** Where the tests find the fetched server. */
@@ -26,6 +31,8 @@ export const NATS_SERVER = join(ROOT, '.cache/peers/nats-server');
 /** Older servers acknowledged two winners of one compare-and-set. */
 export const NATS_FLOOR: readonly [number, number, number] = [2, 10, 27];
 const SUITES = ['trixie', 'sid'];
+/** Whose programs are used without being installed; what they need of libraries Debian's base has. */
+const UNPACKED_PACKAGES = ['atftpd', 'nginx', 'tftpd-hpa'];
 
 /** The package names in the text of `peers.txt`. */
 export function parsePeers(text: string): string[] {
@@ -154,6 +161,30 @@ async function fetchFrom(suite: string): Promise<void> {
   }
 }
 
+/** Anew only when the archive has other versions. */
+async function unpackServers(): Promise<void> {
+  const folder = join(ROOT, '.cache/apt/own');
+  const archive = await openArchive({ folder, now: Date.now() });
+  const packages = await archive.describe(UNPACKED_PACKAGES);
+  const versions = packages.map(({ name, version }) => `${name} ${version}\n`).join('');
+  const stamp = join(UNPACKED, 'versions');
+  const words = versions.trim().replaceAll('\n', ', ');
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === versions) {
+    say(`unpacked servers are there: ${words}`);
+    return;
+  }
+  const fresh = `${UNPACKED}.new-${process.pid}`;
+  try {
+    await archive.extract(packages, fresh);
+    writeFileSync(join(fresh, 'versions'), versions);
+    rmSync(UNPACKED, { recursive: true, force: true });
+    renameSync(fresh, UNPACKED);
+  } finally {
+    rmSync(fresh, { recursive: true, force: true });
+  }
+  say(`unpacked ${words}`);
+}
+
 function natsVersion(file: string): string {
   try {
     return execFileSync(file, ['--version'], { encoding: 'utf8' }).trim();
@@ -169,7 +200,7 @@ function say(text: string): void {
 async function main(): Promise<number> {
   let failed = 0;
   const names = parsePeers(readFileSync(join(import.meta.dirname, 'peers.txt'), 'utf8'));
-  for (const part of [() => Promise.resolve(install(names)), fetchNatsServer]) {
+  for (const part of [() => Promise.resolve(install(names)), fetchNatsServer, unpackServers]) {
     try {
       await part();
     } catch (error) {

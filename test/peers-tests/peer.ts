@@ -12,6 +12,10 @@ export type Peer =
 /** Debian keeps servers where an ordinary user's PATH does not look. */
 const systemFolders = ['/usr/local/sbin', '/usr/sbin', '/sbin'];
 
+/** Where `npm run peers` unpacks servers that are not installed. */
+export const UNPACKED = join(import.meta.dirname, '../../.cache/peers/unpacked');
+const unpackedFolders = ['usr/sbin', 'usr/bin'].map((folder) => join(UNPACKED, folder));
+
 export interface PeerOptions {
   /** Takes no link to a program of another name: packages link their own to a common one. */
   readonly noLink?: boolean;
@@ -19,7 +23,8 @@ export interface PeerOptions {
 
 /** Looks a program up by name; `npm run peers` installs those of test/peers.txt. */
 export function peer(program: string, { noLink = false }: PeerOptions = {}): Peer {
-  const folders = [...(process.env['PATH'] ?? '').split(':'), ...systemFolders];
+  const path = (process.env['PATH'] ?? '').split(':');
+  const folders = [...path, ...systemFolders, ...unpackedFolders];
   for (const folder of folders.filter((one) => one !== '')) {
     const path = join(folder, program);
     try {

@@ -173,6 +173,19 @@ test('an option that is ignored is told once for each machine', async () => {
   expect(told).toEqual(['a DHCP option that cannot be decoded is ignored']);
 });
 
+test('a question that was heard before is answered with its own number, and observed again', async () => {
+  const rig = new Rig();
+  const server = await rig.open();
+  const boot = [writeOption(dhcpOption.vendorClass, 'PXEClient:Arch:00007')];
+  const numbers = [7, 0xffff_fffe, 7].map((transactionId, seconds) => {
+    return rig.say(server, { ...message('discover', boot), transactionId, seconds });
+  });
+  expect(numbers.map((one) => one?.packet.transactionId)).toEqual([7, 0xffff_fffe, 7]);
+  const [first, ...others] = numbers.map((one) => one && { ...one.packet, transactionId: 0 });
+  expect(others).toEqual([first, first]);
+  expect(rig.observed.map(({ stage }) => stage)).toEqual(['dhcp', 'dhcp', 'dhcp']);
+});
+
 describe('beside another server', () => {
   /** The other server's answer to the question that was asked last. */
   function answerOf(rig: Rig): DhcpPacket {

@@ -11,11 +11,14 @@
 import {
   afterSighting,
   decodeDhcp,
+  encodeAnswer,
   encodeDhcp,
+  type GrantedBefore,
   isQuiet,
   LeaseBook,
   macOf,
   type OtherAnswer,
+  QuestionMemory,
   type Quiet,
   readServerRequest,
   type ServerDecision,
@@ -25,6 +28,7 @@ import {
   serve,
   serving,
   subnetHas,
+  transactionIdOf,
 } from '@rackwright/dhcp';
 import type { Cancel, UdpPeer, UdpSocket } from '@rackwright/platform';
 import type { ReservationDhcpConfig } from './dhcp-config.ts';
@@ -55,6 +59,15 @@ export interface DhcpServerParts extends LeaseFileParts {
 
 const faultLinesPerMinuteMax = 30;
 
+/** Of known clients, which ask a few different things at each boot. */
+const questionsMax = 2_048;
+
+/** A question that was read before, and what was granted to it. */
+interface Question {
+  readonly request: ServerRequest;
+  readonly granted: Map<string, GrantedBefore>;
+}
+
 /** How soon another question may follow one, whatever clients say. */
 const suspicionPauseMs = 2_000;
 
@@ -66,6 +79,7 @@ export class DhcpServer {
   readonly #faultLines: LineBudget;
   readonly #ownProbe: string;
   readonly #ignored: IgnoredOptions;
+  readonly #questions = new QuestionMemory<Question>(questionsMax);
   #quiet: Quiet = serving;
   #probeTimer: Cancel | undefined;
   /** The question that was asked last; its time is wall time, milliseconds. */
@@ -90,6 +104,8 @@ export class DhcpServer {
 
   /** Throws DecodeError when the datagram is no DHCP packet. */
   receive(socket: UdpSocket, datagram: Uint8Array, from: UdpPeer): void {
+    const known = this.#questions.find(datagram);
+    if (known !== undefined) return this.#answer(socket, datagram, known);
     const read = readServerRequest(decodeDhcp(datagram), from);
     switch (read.kind) {
       case 'silence':
@@ -97,15 +113,27 @@ export class DhcpServer {
       case 'otherAnswer':
         return this.#hearOther(read);
       case 'asked': {
+        const { request } = read;
         // Our own broadcasts come back to us.
-        if (read.request.mac === this.#ownProbe) return;
-        this.#ignored.tell(read.request.mac, read.request.ignored);
-        if (read.request.boot === undefined) this.#parts.sawAddress(read.request.mac);
-        const { reply, notice } = this.#decide(read.request);
-        if (notice?.kind === 'otherServer') this.#suspect(socket, notice.serverAddress);
-        if (reply !== undefined) socket.send(encodeDhcp(reply.packet), reply.to);
+        if (request.mac === this.#ownProbe) return;
+        this.#ignored.tell(request.mac, request.ignored);
+        const question: Question = { request, granted: new Map() };
+        this.#answer(socket, datagram, question);
+        // An inform is about where it came from as well; of strangers there may be any number.
+        const isKept = question.granted.size > 0 && request.asked.kind !== 'inform';
+        if (isKept && isAboutHost(this.#decisionOn(request.mac))) {
+          this.#questions.keep(datagram, question);
+        }
       }
     }
+  }
+
+  #answer(socket: UdpSocket, datagram: Uint8Array, { request, granted }: Question): void {
+    if (request.boot === undefined) this.#parts.sawAddress(request.mac);
+    const { reply, notice } = this.#decide(request, granted);
+    if (notice?.kind === 'otherServer') this.#suspect(socket, notice.serverAddress);
+    if (reply === undefined) return;
+    socket.send(encodeAnswer(reply.packet, transactionIdOf(datagram)), reply.to);
   }
 
   /** Asks again and again whether there is another server, from now on. */
@@ -124,7 +152,7 @@ export class DhcpServer {
     await this.#file.close();
   }
 
-  #decide(request: ServerRequest): ServerDecision {
+  #decide(request: ServerRequest, granted: Map<string, GrantedBefore>): ServerDecision {
     const { gate, log, settings } = this.#parts;
     const { mac, asked, boot } = request;
     // A boot is observed when it begins; the request that follows is part of it.
@@ -132,7 +160,8 @@ export class DhcpServer {
     const permission = permissionOf(isBoot ? gate(mac, 'dhcp') : this.#decisionOn(mac));
     const isKnown = (one: string): boolean => isAboutHost(this.#decisionOn(one));
     const quiet = this.#isQuiet();
-    const state = { book: this.#book, nowMs: this.#nowMs(), quiet, permission, isKnown };
+    const nowMs = this.#nowMs();
+    const state = { book: this.#book, nowMs, quiet, permission, isKnown, granted };
     const decision = serve(request, state, settings);
     this.#book.apply(decision.changes);
     if (decision.changes.some(({ kind }) => kind !== 'offered')) this.#file.changed();

@@ -53,6 +53,12 @@ export interface DhcpShellOptions {
 
 const troubleLinesPerMinuteMax = 30;
 
+/**
+ * Room for a rack that is switched on at once while this program is busy: 1,000 packets of 4 KiB,
+ * which is what a network card's driver may take for each, however short it is.
+ */
+const receiveBytes = 4 * 1024 * 1024;
+
 export async function startDhcp(options: DhcpShellOptions): Promise<DhcpShell> {
   const { dhcp, udp } = options;
   const shell = new Shell(options);
@@ -143,8 +149,8 @@ class Shell {
     port: number,
     receive: Receive,
   ): Promise<UdpSocket> {
-    return await udp.bind(
-      { address, port, broadcast: true, ...this.#interface },
+    const socket = await udp.bind(
+      { address, port, broadcast: true, receiveBytes, ...this.#interface },
       {
         onDatagram: (datagram, from, at) => {
           try {
@@ -157,6 +163,19 @@ class Shell {
         onError: (error) => this.#report({ service }, 'socket error', error),
       },
     );
+    this.#tellRoom(service, socket.receiveBytes);
+    return socket;
+  }
+
+  /** What is lost for want of room is lost without a word: the hosts ask again, seconds later. */
+  #tellRoom(service: ProxyService, granted: number | undefined): void {
+    if (granted === undefined) return;
+    const fields = { service, receiveBytes: granted, wanted: receiveBytes };
+    if (granted >= receiveBytes) return this.#log.debug(fields, 'room for packets that wait');
+    const words =
+      'less room for packets that wait than a rack needs that is switched on at once: ' +
+      'raise net.core.rmem_max, or ReceiveBuffer= of the socket unit';
+    this.#log.warn(fields, words);
   }
 
   #report(fields: Record<string, string>, message: string, error?: unknown): void {

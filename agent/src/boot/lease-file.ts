@@ -68,11 +68,29 @@ async function readFrom(
 
 const nothingWritten: WrittenLeases = { records: { leases: [], setAside: [] }, writtenAtMs: 0 };
 
-/** Wall time as it was at the start, from then on as a clock that nobody sets; milliseconds. */
+/** How long the machine's wall clock is taken at its word. */
+const wallTrustMs = 50;
+
+/**
+ * Wall time as it was at the start, from then on as a clock that nobody sets; milliseconds. It
+ * never goes back. A packet would be dear if that clock, which is a file, were read for each: in
+ * between the wall clock tells what has passed, so that setting it is an error of
+ * {@link wallTrustMs} at most, and of that long.
+ */
 export function steadyTime(clock: Clock, notBeforeMs: number): () => number {
   const startMs = Math.max(clock.nowMs(), notBeforeMs);
   const startSuspendAwareMs = clock.suspendAwareMs();
-  return () => Math.floor(startMs + clock.suspendAwareMs() - startSuspendAwareMs);
+  let read = { wallMs: clock.nowMs(), steadyMs: startMs };
+  let latestMs = startMs;
+  return () => {
+    const wallMs = clock.nowMs();
+    const sinceMs = wallMs - read.wallMs;
+    if (sinceMs < 0 || sinceMs >= wallTrustMs) {
+      read = { wallMs, steadyMs: startMs + clock.suspendAwareMs() - startSuspendAwareMs };
+    }
+    latestMs = Math.max(latestMs, Math.floor(read.steadyMs + wallMs - read.wallMs));
+    return latestMs;
+  };
 }
 
 export class LeaseFile {

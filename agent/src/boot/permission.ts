@@ -148,12 +148,26 @@ function indexOf(hosts: readonly BootHost[]): ReadonlyMap<string, readonly BootH
   return index;
 }
 
+/** The latest grant of each host, kept as long as the list of grants itself. */
+const latestGrants = new WeakMap<readonly BootGrant[], ReadonlyMap<string, BootGrant>>();
+
 /** The grant of the host's latest operation; an earlier one has been superseded. */
 function latestGrant(grants: readonly BootGrant[], hostUid: string): BootGrant | undefined {
-  let latest: BootGrant | undefined;
+  let latest = latestGrants.get(grants);
+  if (latest === undefined) {
+    latest = latestOf(grants);
+    latestGrants.set(grants, latest);
+  }
+  return latest.get(hostUid);
+}
+
+function latestOf(grants: readonly BootGrant[]): ReadonlyMap<string, BootGrant> {
+  const latest = new Map<string, BootGrant>();
   for (const grant of grants) {
-    if (grant.hostUid !== hostUid) continue;
-    if (latest === undefined || grant.openedAtMs >= latest.openedAtMs) latest = grant;
+    const before = latest.get(grant.hostUid);
+    if (before === undefined || grant.openedAtMs >= before.openedAtMs) {
+      latest.set(grant.hostUid, grant);
+    }
   }
   return latest;
 }

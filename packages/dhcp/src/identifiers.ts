@@ -6,6 +6,8 @@ import type { DhcpPacket } from './packet.ts';
 /** Identifiers beyond this are not repeated but refused, so that every answer fits a frame. */
 const repeatedBytesMax = 512;
 
+const hexDigits = '0123456789abcdef';
+
 /** Ethernet is the only kind of network that is served. */
 export function isEthernet(packet: DhcpPacket): boolean {
   return packet.hardwareType === 1 && packet.hardwareAddress.length === 6;
@@ -13,7 +15,11 @@ export function isEthernet(packet: DhcpPacket): boolean {
 
 /** The hardware address, lower case with colons. */
 export function macOf(packet: DhcpPacket): string {
-  return Array.from(packet.hardwareAddress, (byte) => byte.toString(16).padStart(2, '0')).join(':');
+  let text = '';
+  for (const byte of packet.hardwareAddress) {
+    text += `${text === '' ? '' : ':'}${hexDigits[byte >> 4]}${hexDigits[byte & 15]}`;
+  }
+  return text;
 }
 
 /**

@@ -1,4 +1,5 @@
 /** DHCPv4 for booting: packets, options, boot clients, and the answers of proxy and server. */
+export { addressNumber } from './address.ts';
 export {
   type AnswerPaths,
   answerBootRequest,
@@ -15,6 +16,8 @@ export { type BootClient, type BootClientKind, type BootPlatform } from './clien
 export { macOf } from './identifiers.ts';
 export { dhcpOption, type OptionKind, readOption, writeOption } from './options.ts';
 export { type DhcpPacket, decodeDhcp, encodeDhcp } from './packet.ts';
+export { encodeAnswer } from './prepared.ts';
+export { QuestionMemory, transactionIdOf } from './question-memory.ts';
 export {
   type AddressPlan,
   type AddressPlanSettings,
@@ -34,6 +37,7 @@ export { afterSighting, isQuiet, type Quiet, serving } from './server/other-serv
 export type { SubnetSettings } from './server/reply.ts';
 export { type OtherAnswer, readServerRequest, type ServerRequest } from './server/request.ts';
 export {
+  type GrantedBefore,
   type ServerDecision,
   type ServerNotice,
   type ServerSettings,
@@ -43,7 +47,6 @@ export {
 export type { IgnoredOption } from './side-options.ts';
 export {
   type AddressRange,
-  addressNumber,
   type Subnet,
   subnetHas,
   subnetsMeet,

@@ -1,8 +1,8 @@
 import { EncodeError } from '@rackwright/bytes';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { addressNumber } from './address.ts';
 import {
-  addressNumber,
   broadcastAddress,
   dottedAddress,
   isHostAddress,

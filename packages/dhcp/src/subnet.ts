@@ -1,5 +1,5 @@
 /** IPv4 arithmetic: a subnet in prefix notation, and runs of addresses in it (RFC 4632). */
-import { encodeAddress } from './address.ts';
+import { addressNumber, encodeAddress } from './address.ts';
 
 /** A network of addresses; `network` is its lowest address as an unsigned 32-bit number. */
 export interface Subnet {
@@ -22,14 +22,6 @@ export function parseSubnet(text: string): Subnet | undefined {
   if (network === undefined || prefixBits > 30) return undefined;
   const subnet = { network, prefixBits };
   return network % addressesOf(subnet) === 0 ? subnet : undefined;
-}
-
-/** The address as an unsigned number; undefined when it is not dotted IPv4. */
-export function addressNumber(dotted: string): number | undefined {
-  if (!/^((0|[1-9]\d{0,2})(\.(?!$)|$)){4}$/.test(dotted)) return undefined;
-  const parts = dotted.split('.').map(Number);
-  if (parts.some((part) => part > 255)) return undefined;
-  return parts.reduce((number, part) => number * 256 + part, 0);
 }
 
 /** The dotted form of an unsigned 32-bit number. */

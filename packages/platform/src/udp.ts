@@ -7,6 +7,12 @@ export interface UdpPeer {
 export interface UdpSocket {
   /** The address and port the socket is bound to. */
   readonly local: UdpPeer;
+  /**
+   * What the kernel lets wait in it, bytes; of several sockets, in the one where it is least. The
+   * kernel counts what a packet takes of its memory, which is more than the packet has. Absent:
+   * nobody can tell.
+   */
+  readonly receiveBytes?: number;
   /** Sends one datagram; delivery errors are reported to `onError`, never thrown. */
   send(datagram: Uint8Array, to: UdpPeer): void;
   close(): void;
@@ -30,6 +36,11 @@ export interface UdpBind {
    * comes to the first.
    */
   readonly share?: 'begin' | 'join';
+  /**
+   * How many bytes shall be able to wait in it; the kernel may grant less. A socket that was handed
+   * to this process keeps what it came with. Absent: what the kernel gives anybody.
+   */
+  readonly receiveBytes?: number;
   /**
    * Only what arrives by the network interface of this name; what is sent leaves by it. No process
    * can ask for that without privilege: the socket has to have been handed to it.

@@ -1,11 +1,9 @@
 /** The servers that are compared: ours, what Node costs anyway, and those of Debian. */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { join } from 'node:path';
 import { startBoot } from '@rackwright/agent';
 import { nodeClock, nodeDisk, nodeHttp, nodeLog, nodeUdp } from '@rackwright/platform/node';
 import { freeUdpPort } from '../../peers-tests/bmc/ipmi-sim.ts';
-import { type PeerOptions, peer } from '../../peers-tests/peer.ts';
+import { programOf, type Running, startProgram } from '../beside/programs.ts';
 import { installedArguments } from '../installed.ts';
 
 const mebibyte = 1024 * 1024;
@@ -87,43 +85,21 @@ function bare(folder: string, port: number, ...how: string[]): string[] {
   return [...installedArguments('agent'), program, folder, String(port), ...how];
 }
 
-function programOf(name: string, options?: PeerOptions): string | undefined {
-  const found = peer(name, options);
-  return found.kind === 'found' ? found.path : undefined;
-}
-
-export interface Running {
-  readonly name: ServerName;
-  readonly pid: number;
+/** One of them, and where it is asked. */
+export interface TftpServer extends Running<ServerName> {
   readonly address: string;
   readonly port: number;
-  /** Rejects when the server ends by itself. */
-  readonly ended: Promise<never>;
-  stop(): Promise<void>;
 }
 
 /** Starts all that are there; says which are not. */
-export async function startServers(folder: string): Promise<Running[]> {
-  const running: Running[] = [];
+export async function startServers(folder: string): Promise<TftpServer[]> {
+  const started: TftpServer[] = [];
   for (const { name, program, fixed, args } of servers) {
-    if (program === undefined) {
-      console.log(`${name}: not installed, left out`);
-      continue;
-    }
     const { address, port } = fixed ?? { address: '127.0.0.1', port: await freeUdpPort() };
-    const child = spawn(program, args(folder, address, port), { stdio: 'inherit' });
-    const exited = once(child, 'exit');
-    const ended = exited.then(([code]): never => {
-      throw new Error(`${name} ended by itself, with ${String(code)}`);
-    });
-    ended.catch(() => undefined);
-    const stop = async (): Promise<void> => {
-      child.kill('SIGTERM');
-      await exited;
-    };
-    running.push({ name, pid: child.pid ?? 0, address, port, ended, stop });
+    const running = startProgram({ name, program, args: args(folder, address, port) });
+    if (running !== undefined) started.push({ ...running, address, port });
   }
-  return running;
+  return started;
 }
 
 /** Our server: the agent's boot path, with everything that it refuses and bounds. */

@@ -50,6 +50,17 @@ export interface ServerState {
   readonly isKnown: (mac: string) => boolean;
   /** Whether the client may boot the runner. */
   readonly permission: BootPermission;
+  /**
+   * What was granted to this very question before, by what was granted; added to. Absent: nothing
+   * is remembered.
+   */
+  readonly granted?: Map<string, GrantedBefore>;
+}
+
+/** An answer, and why it is that one. */
+export interface GrantedBefore {
+  readonly reply: Reply;
+  readonly reason: string;
 }
 
 /** What should be told beside the answer. */
@@ -71,6 +82,9 @@ const offerHoldMs = 60_000;
 
 /** The client's clock and ours may differ by this much over one lease. */
 const graceMs = 60_000;
+
+/** Answers to one question that are remembered: it has one address, and may boot or not. */
+const grantedMax = 4;
 
 /** Addresses that are out of use at once because one client declined them. */
 const setAsideByOneMax = 4;
@@ -224,11 +238,27 @@ function release({ request, standing }: Desk, address: string): ServerDecision {
 }
 
 function answer(
-  { request, state, settings }: Desk,
+  desk: Desk,
   messageType: 'offer' | 'ack',
   address: string | undefined,
   changes: readonly LeaseChange[],
 ): ServerDecision {
+  const { permission, granted } = desk.state;
+  // All that an answer depends on beside the question and the settings.
+  const key = `${messageType} ${address ?? ''} ${permission}`;
+  const before = granted?.get(key);
+  const made = before ?? grant(desk, messageType, address);
+  if (made === undefined) return nothing('identifiers that do not fit the answer');
+  if (before === undefined && (granted?.size ?? grantedMax) < grantedMax) granted?.set(key, made);
+  return { ...made, changes, notice: undefined };
+}
+
+/** Undefined when the client's identifiers would not fit. */
+function grant(
+  { request, state, settings }: Desk,
+  messageType: 'offer' | 'ack',
+  address: string | undefined,
+): GrantedBefore | undefined {
   const { packet, boot } = request;
   const told = boot && bootParts(boot, state.permission, settings);
   const granted = {
@@ -239,9 +269,8 @@ function answer(
     boot: told?.kind === 'boot' ? told.parts : undefined,
   };
   const reply = grantReply(packet, granted, settings);
-  if (reply === undefined) return nothing('identifiers that do not fit the answer');
-  const reason = told?.kind === 'nothing' ? told.reason : messageType;
-  return { reply, changes, notice: undefined, reason };
+  if (reply === undefined) return undefined;
+  return { reply, reason: told?.kind === 'nothing' ? told.reason : messageType };
 }
 
 function refuse({ request, settings }: Desk, address: string): ServerDecision {

@@ -35,6 +35,7 @@ function wrap(logger: Logger): Log {
   const write =
     (level: LogLevel) =>
     (fields: LogFields, message: string, ...thrown: readonly unknown[]): void => {
+      if (!logger.isLevelEnabled(level)) return;
       const caught = thrown[0] === undefined ? {} : { error: described(thrown[0], causesMax) };
       logger[level]({ ...bounded(fields), ...caught }, cut(message));
     };

@@ -68,6 +68,18 @@ test('reports what cannot be sent instead of throwing it', async () => {
   a.socket.send(Uint8Array.of(1), { address: '127.0.0.1', port: 9 });
 });
 
+test('says what the kernel lets wait in a socket, which may be less than was asked for', async () => {
+  const heard = { onDatagram: () => {}, onError: () => {} };
+  const of = async (receiveBytes: number) => {
+    const where = { address: '127.0.0.1', port: 0 };
+    const socket = await nodeUdp().bind({ ...where, receiveBytes }, heard);
+    socket.close();
+    return socket.receiveBytes;
+  };
+  expect(await of(16_384)).toBe(16_384);
+  expect(await of(2 ** 30)).toBeLessThan(2 ** 30);
+});
+
 test('speaks IPv6', async () => {
   const a = await listener('::1');
   const b = await listener('::1');

@@ -52,8 +52,10 @@ export function nodeUdp(inherited?: InheritedSockets): Udp {
 function joined(sockets: readonly UdpSocket[]): UdpSocket {
   const [first] = sockets;
   if (first === undefined || sockets.length === 1) return first as UdpSocket;
+  const receiveBytes = Math.min(...sockets.map((one) => one.receiveBytes ?? Number.MAX_VALUE));
   return {
     local: first.local,
+    receiveBytes,
     send: (datagram, to) => {
       for (const socket of sockets) socket.send(datagram, to);
     },
@@ -75,6 +77,8 @@ async function bind(options: UdpBind, handlers: UdpHandlers): Promise<UdpSocket>
   const isShared = options.broadcast === true || options.share !== undefined;
   const socket = await bound({ ...options, port }, isShared);
   if (options.broadcast === true) socket.setBroadcast(true);
+  const { receiveBytes } = options;
+  if (receiveBytes !== undefined) socket.setRecvBufferSize(receiveBytes);
   return open(socket, handlers);
 }
 
@@ -104,6 +108,8 @@ function open(socket: Socket, handlers: UdpHandlers): UdpSocket {
   });
   const own: UdpSocket = {
     local: { address, port },
+    // Linux counts twice what was asked for, its own overhead included (socket(7)).
+    receiveBytes: socket.getRecvBufferSize() / 2,
     send(datagram: Uint8Array, to: UdpPeer) {
       if (closed) return;
       try {
