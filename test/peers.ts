@@ -31,7 +31,7 @@ export const NATS_SERVER = join(ROOT, '.cache/peers/nats-server');
 /** Older servers acknowledged two winners of one compare-and-set. */
 export const NATS_FLOOR: readonly [number, number, number] = [2, 10, 27];
 const SUITES = ['trixie', 'sid'];
-/** Whose programs are used without being installed; what they need of libraries Debian's base has. */
+/** Whose programs are used without being installed; their libraries are in Debian's base. */
 const UNPACKED_PACKAGES = ['atftpd', 'nginx', 'tftpd-hpa'];
 
 /** The package names in the text of `peers.txt`. */

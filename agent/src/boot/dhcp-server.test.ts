@@ -173,7 +173,7 @@ test('an option that is ignored is told once for each machine', async () => {
   expect(told).toEqual(['a DHCP option that cannot be decoded is ignored']);
 });
 
-test('a question that was heard before is answered with its own number, and observed again', async () => {
+test('a question heard before is answered with its own number, and observed again', async () => {
   const rig = new Rig();
   const server = await rig.open();
   const boot = [writeOption(dhcpOption.vendorClass, 'PXEClient:Arch:00007')];

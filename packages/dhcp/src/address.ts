@@ -1,3 +1,4 @@
+/** IPv4 addresses: as four bytes, in dotted form and as a number. */
 import { type ByteReader, EncodeError } from '@rackwright/bytes';
 
 const dot = 46;

@@ -59,7 +59,12 @@ const argumentsOf: Readonly<Record<ServerName, Arguments>> = {
   ],
   'bare Node': (_folder, port, relayPort, hosts) => [
     ...installedArguments('agent'),
-    ...[join(import.meta.dirname, 'bare.main.ts'), String(port), String(relayPort), String(hosts)],
+    ...[
+      join(import.meta.dirname, './bare.main.ts'),
+      String(port),
+      String(relayPort),
+      String(hosts),
+    ],
   ],
   // Without the ping by which it asks whether an address is in use: ours asks nobody either.
   dnsmasq: (folder, port, _relayPort, hosts) => [

@@ -68,7 +68,7 @@ test('reports what cannot be sent instead of throwing it', async () => {
   a.socket.send(Uint8Array.of(1), { address: '127.0.0.1', port: 9 });
 });
 
-test('says what the kernel lets wait in a socket, which may be less than was asked for', async () => {
+test('says what the kernel lets wait in a socket, which may be less than was asked', async () => {
   const heard = { onDatagram: () => {}, onError: () => {} };
   const of = async (receiveBytes: number) => {
     const where = { address: '127.0.0.1', port: 0 };
