@@ -10,6 +10,7 @@ import type {
   CrashPoint,
   Disk,
   Exec,
+  Hashes,
   Http,
   HttpClient,
   LargeFiles,
@@ -47,6 +48,7 @@ export interface Platform {
   readonly httpClient: HttpClient;
   readonly webClient: WebClient;
   readonly largeFiles: LargeFiles;
+  readonly hashes: Hashes;
   readonly log: Log;
   readonly crashPoint: CrashPoint;
   /** Its IPv4 addresses by their interface, now. */
@@ -138,11 +140,11 @@ interface KeptImages {
 /** Both are of one cache: its limit is that of all. */
 async function openImages(
   { stateFolder, imageCacheBytesMax: bytesMax, imagesAtOnceMax, runner }: AgentConfig,
-  { clock, disk, largeFiles: files, log, webClient: web }: Platform,
+  { clock, disk, hashes, largeFiles: files, log, webClient: web }: Platform,
 ): Promise<KeptImages> {
   const folder = `${stateFolder}/images`;
   const prepare = () => disk.makeFolder(folder, ownerOnlyFolder);
-  const cache = await BlobCache.open({ files, clock, log, folder, prepare, bytesMax });
+  const cache = await BlobCache.open({ files, hashes, clock, log, folder, prepare, bytesMax });
   const admission = { ...defaultAdmissionLimits, atOnceMax: imagesAtOnceMax };
   const retryDelaysMs = defaultRetryDelaysMs;
   return {

@@ -24,6 +24,7 @@ import { readFrom } from '@rackwright/disk-image';
 import { digestOf, hexOf } from '@rackwright/oci';
 import type { Log } from '@rackwright/platform';
 import {
+  callersHashes,
   nodeClock,
   nodeDisk,
   nodeHttp,
@@ -76,7 +77,13 @@ async function startLife(port: number) {
   const refused: string[] = [];
   const warn: Log['warn'] = (fields) => void refused.push(JSON.stringify(fields));
   const place = { files: nodeLargeFiles(), folder: join(folder, 'blobs') };
-  const cache = await BlobCache.open({ ...place, clock, log: quietLog, bytesMax: 100_000_000 });
+  const cache = await BlobCache.open({
+    hashes: callersHashes,
+    ...place,
+    clock,
+    log: quietLog,
+    bytesMax: 100_000_000,
+  });
   const images = new Images({ cache, web, architecture: 'amd64' });
   const admission = defaultAdmissionLimits;
   const hostImages = new HostImages({ cache, web, admission, retryDelaysMs: [] });

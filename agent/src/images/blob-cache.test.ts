@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type BlobSource, type Digest, digestOf, hexOf, OciError } from '@rackwright/oci';
 import { WebBroken } from '@rackwright/platform';
-import { nodeLargeFiles } from '@rackwright/platform/node';
+import { callersHashes, nodeLargeFiles } from '@rackwright/platform/node';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { quietLog } from '../runner-gateway/testing.ts';
 import { BlobCache } from './blob-cache.ts';
@@ -34,7 +34,7 @@ const never = new AbortController().signal;
 
 function open(bytesMax = 100_000, files = nodeLargeFiles()): Promise<BlobCache> {
   const clock = { nowMs: () => nowMs, suspendAwareMs: () => nowMs, after: () => () => {} };
-  return BlobCache.open({ files, clock, log: quietLog, folder, bytesMax });
+  return BlobCache.open({ hashes: callersHashes, files, clock, log: quietLog, folder, bytesMax });
 }
 
 interface Served {
@@ -400,7 +400,7 @@ describe('a folder that cannot be used', () => {
     const prepare = async (): Promise<void> => void (await mkdir(below, { recursive: true }));
     await writeFile(below, 'in its place');
     const parts = { files: nodeLargeFiles(), clock, log: quietLog, bytesMax: 100_000 };
-    const cache = await BlobCache.open({ ...parts, folder: below, prepare });
+    const cache = await BlobCache.open({ hashes: callersHashes, ...parts, folder: below, prepare });
     const bytes = bytesOf('a');
     await expect(hold(cache, bytes)).rejects.toMatchObject({ kind: 'noSpace' });
     await rm(below);

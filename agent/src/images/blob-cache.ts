@@ -24,13 +24,15 @@ import {
   OciError,
   type OciFailureKind,
   parseDigest,
+  type ReadersHash,
   verifiedBlob,
 } from '@rackwright/oci';
-import type { Clock, LargeFiles, Log } from '@rackwright/platform';
+import type { Clock, Hashes, LargeFiles, Log } from '@rackwright/platform';
 import { type BlobFetch, fetchBlob } from './blob-fetch.ts';
 
 export interface BlobCacheParts {
   readonly files: LargeFiles;
+  readonly hashes: Hashes;
   readonly clock: Clock;
   readonly log: Log;
   /** A folder of its own. */
@@ -257,8 +259,17 @@ export class BlobCache {
   }
 
   async #hash(digest: Digest, { sizeBytes }: Entry): Promise<void> {
-    const already = this.read(digest);
-    for await (const _ of verifiedBlob(nowhere, { digest, sizeBytes }, { already }));
+    const running = this.#parts.hashes.start(sizeBytes);
+    const hash: ReadersHash = {
+      already: (some) => running.update(some),
+      digest: async () => `sha256:${await running.digest()}` as Digest,
+    };
+    try {
+      const reading = { already: this.read(digest), hash };
+      for await (const _ of verifiedBlob(nowhere, { digest, sizeBytes }, reading));
+    } finally {
+      running.close();
+    }
   }
 
   #begin(wanted: Wanted, source: BlobSource, retryDelaysMs: readonly number[]): Fetching {
@@ -315,7 +326,7 @@ export class BlobCache {
 
   /** B1. */
   async #fetch(fetch: BlobFetch): Promise<void> {
-    const { clock, files, folder, log } = this.#parts;
+    const { clock, files, folder, hashes, log } = this.#parts;
     const { digest, sizeBytes } = fetch.wanted;
     const finalPath = this.#path(digest);
     const path = partOf(finalPath);
@@ -323,7 +334,7 @@ export class BlobCache {
       dropOldest: () => this.#dropOldest(),
       droppableBytes: () => this.#free().reduce((sum, [, entry]) => sum + entry.sizeBytes, 0),
     };
-    await fetchBlob({ clock, files, folder, log, path, ...drops }, fetch);
+    await fetchBlob({ clock, files, folder, hashes, log, path, ...drops }, fetch);
     await files.rename(path, finalPath);
     this.#left.delete(digest);
     const usedAtMs = clock.nowMs();

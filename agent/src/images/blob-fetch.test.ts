@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type BlobSource, digestOf, OciError } from '@rackwright/oci';
 import { type LargeFiles, WebBroken } from '@rackwright/platform';
-import { nodeLargeFiles } from '@rackwright/platform/node';
+import { callersHashes, nodeLargeFiles } from '@rackwright/platform/node';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { quietLog } from '../runner-gateway/testing.ts';
 import { BlobCache } from './blob-cache.ts';
@@ -36,7 +36,7 @@ const clock = {
 };
 
 function open(bytesMax = 100_000_000, files: LargeFiles = nodeLargeFiles()): Promise<BlobCache> {
-  return BlobCache.open({ files, clock, log: quietLog, folder, bytesMax });
+  return BlobCache.open({ hashes: callersHashes, files, clock, log: quietLog, folder, bytesMax });
 }
 
 /** Serves `content` up to where it has been let to. */

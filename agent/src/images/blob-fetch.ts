@@ -6,21 +6,33 @@
  *    from each other one that there is.
  * F2 What may pass is waited for as often and as long as the caller says, and as long as the other
  *    side asks for.
- * F3 A disk that is full is said to be full, after all that is not held has been dropped.
+ * F3 What has come is hashed in a thread where it was gathered for writing, while that is written.
+ * F4 A disk that is full is said to be full, after all that is not held has been dropped.
  */
 
 import { giveBack } from '@rackwright/bytes';
 import {
   type BlobSource,
   type Descriptor,
+  type Digest,
   isOciError,
   OciError,
+  type ReadersHash,
   verifiedBlob,
 } from '@rackwright/oci';
-import { type Clock, type LargeFiles, type Log, type PartFile, pause } from '@rackwright/platform';
+import {
+  type Clock,
+  type Hashes,
+  type LargeFiles,
+  type Log,
+  type PartFile,
+  pause,
+  type RunningHash,
+} from '@rackwright/platform';
 
 export interface BlobFetchParts {
   readonly files: LargeFiles;
+  readonly hashes: Hashes;
   readonly clock: Clock;
   readonly log: Log;
   /** The part file. */
@@ -95,9 +107,10 @@ async function afterFailure(
 class PartOfNoUse extends Error {}
 
 async function write(parts: BlobFetchParts, fetch: BlobFetch): Promise<void> {
-  const { files, path } = parts;
+  const { files, hashes, path } = parts;
   const { onBytes, signal, source, wanted } = fetch;
   const part = await files.openPart(path);
+  const running = hashes.start(wanted.sizeBytes);
   try {
     let bytes = part.sizeBytes;
     if (bytes > wanted.sizeBytes) {
@@ -106,9 +119,16 @@ async function write(parts: BlobFetchParts, fetch: BlobFetch): Promise<void> {
     }
     onBytes(bytes);
     const already = bytes > 0 ? { already: files.read(path) } : {};
-    const writer = new GatheringWriter(part, onBytes, bytes);
+    const writer = new GatheringWriter(part, running, onBytes, bytes);
+    const hash: ReadersHash = {
+      already: (some) => running.update(some),
+      digest: async () => {
+        await writer.flush();
+        return `sha256:${await running.digest()}` as Digest;
+      },
+    };
     try {
-      for await (const piece of verifiedBlob(source, wanted, { ...already, signal })) {
+      for await (const piece of verifiedBlob(source, wanted, { ...already, hash, signal })) {
         await writer.write(piece);
         giveBack(piece);
       }
@@ -121,6 +141,7 @@ async function write(parts: BlobFetchParts, fetch: BlobFetch): Promise<void> {
     await emptied(part, onBytes);
     throw part.sizeBytes === 0 ? error : new PartOfNoUse();
   } finally {
+    running.close();
     await part.close();
   }
 }
@@ -130,32 +151,55 @@ async function emptied(part: PartFile, onBytes: BlobFetch['onBytes']): Promise<v
   onBytes(0);
 }
 
-/** Two of these at most are filled at any time. */
+/** Of one piece that is written and hashed. */
 const gatherBytes = 1024 * 1024;
+/** One is filled while the others are written and hashed. */
+const gatherPieces = 4;
 /** What has come is made durable so often, bytes: little is left to wait for at the end. */
 const syncBytes = 32 * 1024 * 1024;
 
-/** Writes what came last while the next pieces come. */
+/** One piece of memory, which the thread that hashes is shown as it stands. */
+interface Gathered {
+  readonly bytes: Uint8Array;
+  /** It has been hashed and written. */
+  free: Promise<unknown>;
+}
+
+/** Writes and hashes what came last while the next pieces come (F3). */
 class GatheringWriter {
   readonly #part: PartFile;
+  readonly #hash: RunningHash;
   readonly #onBytes: BlobFetch['onBytes'];
-  #buffers: [Buffer, Buffer] = [Buffer.alloc(gatherBytes), Buffer.alloc(gatherBytes)];
+  readonly #ring: readonly Gathered[];
+  #turn = 0;
   #filled = 0;
   #written: number;
   #writing: Promise<void> = Promise.resolve();
   #syncing: Promise<void> = Promise.resolve();
   #sinceSync = 0;
 
-  constructor(part: PartFile, onBytes: BlobFetch['onBytes'], writtenBytes: number) {
+  constructor(
+    part: PartFile,
+    hash: RunningHash,
+    onBytes: BlobFetch['onBytes'],
+    writtenBytes: number,
+  ) {
     this.#part = part;
+    this.#hash = hash;
     this.#onBytes = onBytes;
     this.#written = writtenBytes;
+    this.#ring = Array.from({ length: gatherPieces }, () => ({
+      bytes: new Uint8Array(new SharedArrayBuffer(gatherBytes)),
+      free: Promise.resolve(),
+    }));
   }
 
   async write(piece: Uint8Array): Promise<void> {
     for (let at = 0; at < piece.length; ) {
+      const gathered = this.#gathered;
+      if (this.#filled === 0) await gathered.free;
       const room = Math.min(piece.length - at, gatherBytes - this.#filled);
-      this.#buffers[0].set(piece.subarray(at, at + room), this.#filled);
+      gathered.bytes.set(piece.subarray(at, at + room), this.#filled);
       this.#filled += room;
       at += room;
       if (this.#filled === gatherBytes) await this.#handOver();
@@ -167,18 +211,24 @@ class GatheringWriter {
     await Promise.all([this.#writing, this.#syncing]);
   }
 
+  get #gathered(): Gathered {
+    return this.#ring[this.#turn % gatherPieces] as Gathered;
+  }
+
   async #handOver(): Promise<void> {
-    await this.#writing;
-    const [full, other] = this.#buffers;
-    const bytes = full.subarray(0, this.#filled);
-    this.#buffers = [other, full];
+    const gathered = this.#gathered;
+    const bytes = gathered.bytes.subarray(0, this.#filled);
     this.#filled = 0;
-    this.#writing = this.#part.write(bytes).then(() => {
+    this.#turn += 1;
+    const written = this.#writing.then(async () => {
+      await this.#part.write(bytes);
       this.#written += bytes.length;
       this.#onBytes(this.#written);
     });
-    // Whoever writes next, or flushes, hears of it.
-    this.#writing.catch(() => {});
+    gathered.free = Promise.all([this.#hash.update(bytes), written]);
+    this.#writing = written;
+    // Whoever fills that memory next, or flushes, hears of it.
+    for (const each of [written, gathered.free]) each.catch(() => {});
     this.#sinceSync += bytes.length;
     if (this.#sinceSync < syncBytes) return;
     this.#sinceSync = 0;
@@ -188,7 +238,7 @@ class GatheringWriter {
   }
 }
 
-/** F3, before anything is asked for. */
+/** F4, before anything is asked for. */
 async function makeSpace(parts: BlobFetchParts, { wanted }: BlobFetch): Promise<void> {
   const { files, folder, path } = parts;
   const part = await files.openPart(path);

@@ -10,7 +10,7 @@ import {
   writeHostManifest,
 } from '@rackwright/oci';
 import { type Page, pagesWeb, rangePage } from '@rackwright/oci/testing';
-import { nodeLargeFiles } from '@rackwright/platform/node';
+import { callersHashes, nodeLargeFiles } from '@rackwright/platform/node';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { quietLog } from '../runner-gateway/testing.ts';
 import { BlobCache } from './blob-cache.ts';
@@ -59,7 +59,14 @@ async function setUp(
   });
   const clock = { nowMs: () => 0, suspendAwareMs: () => 0, after: () => () => {} };
   const files = nodeLargeFiles();
-  const cache = await BlobCache.open({ files, clock, log: quietLog, folder, bytesMax });
+  const cache = await BlobCache.open({
+    hashes: callersHashes,
+    files,
+    clock,
+    log: quietLog,
+    folder,
+    bytesMax,
+  });
   const admission = { atOnceMax: 1, waitingMax: 10 };
   const images = new HostImages({ cache, web, admission, retryDelaysMs: [] });
   const told: HostImageProgress[] = [];

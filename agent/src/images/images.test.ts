@@ -11,7 +11,7 @@ import {
   writeIndex,
   writeTar,
 } from '@rackwright/oci/testing';
-import { nodeLargeFiles } from '@rackwright/platform/node';
+import { callersHashes, nodeLargeFiles } from '@rackwright/platform/node';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { quietLog } from '../runner-gateway/testing.ts';
 import { BlobCache } from './blob-cache.ts';
@@ -42,7 +42,14 @@ async function setUp(
   });
   const clock = { nowMs: () => 0, suspendAwareMs: () => 0, after: () => () => {} };
   const files = nodeLargeFiles();
-  const cache = await BlobCache.open({ files, clock, log: quietLog, folder, bytesMax });
+  const cache = await BlobCache.open({
+    hashes: callersHashes,
+    files,
+    clock,
+    log: quietLog,
+    folder,
+    bytesMax,
+  });
   const images = new Images({ cache, web, architecture: 'amd64' });
   const told: string[] = [];
   const fetch = (digest: string = image.manifest) =>

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { digestOf, hexOf, plainBlobs } from '@rackwright/oci';
-import { nodeClock, nodeLargeFiles, nodeWebClient } from '@rackwright/platform/node';
+import { callersHashes, nodeClock, nodeLargeFiles, nodeWebClient } from '@rackwright/platform/node';
 import { expect, test } from 'vitest';
 import { quietLog } from '../runner-gateway/testing.ts';
 import { BlobCache } from './blob-cache.ts';
@@ -55,7 +55,14 @@ test('leaves nothing that is taken for the image, and the next one goes on', asy
   expect(await readdir(folder)).toEqual([`${hexOf(digest)}.part`]);
   const clock = nodeClock();
   const files = nodeLargeFiles();
-  const cache = await BlobCache.open({ clock, log: quietLog, files, folder, bytesMax: 1e8 });
+  const cache = await BlobCache.open({
+    hashes: callersHashes,
+    clock,
+    log: quietLog,
+    files,
+    folder,
+    bytesMax: 1e8,
+  });
   expect(cache.find(digest)).toBeUndefined();
   const wanted = { digest, sizeBytes: bytes.length };
   const never = new AbortController().signal;

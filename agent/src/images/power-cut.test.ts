@@ -1,6 +1,7 @@
 /** B1 on a disk that forgets what was not synced, whose power goes at any call. */
 import { type BlobSource, digestOf, hexOf } from '@rackwright/oci';
 import type { Clock } from '@rackwright/platform';
+import { callersHashes } from '@rackwright/platform/node';
 import { ForgetfulFiles, forgetfulLargeFiles } from '@rackwright/platform/testing';
 import { expect, test } from 'vitest';
 import { quietLog } from '../runner-gateway/testing.ts';
@@ -32,7 +33,14 @@ const away: BlobSource = { open: () => Promise.reject(new Error('nothing is fetc
 function open(files: ForgetfulFiles): Promise<BlobCache> {
   const clock: Clock = { nowMs: () => 1_000, suspendAwareMs: () => 0, after: () => () => {} };
   const large = forgetfulLargeFiles(files);
-  return BlobCache.open({ files: large, clock, log: quietLog, folder, bytesMax: 10 * blob.length });
+  return BlobCache.open({
+    hashes: callersHashes,
+    files: large,
+    clock,
+    log: quietLog,
+    folder,
+    bytesMax: 10 * blob.length,
+  });
 }
 
 async function hold(files: ForgetfulFiles, from: BlobSource): Promise<boolean> {

@@ -3,11 +3,18 @@
  * `test-fetch.ts FOLDER URL DIGEST BYTES`.
  */
 import { type Digest, plainBlobs } from '@rackwright/oci';
-import { nodeClock, nodeLargeFiles, nodeLog, nodeWebClient } from '@rackwright/platform/node';
+import {
+  callersHashes,
+  nodeClock,
+  nodeLargeFiles,
+  nodeLog,
+  nodeWebClient,
+} from '@rackwright/platform/node';
 import { BlobCache } from './blob-cache.ts';
 
 const [folder = '', url = '', digest = '', bytes = ''] = process.argv.slice(2);
 const cache = await BlobCache.open({
+  hashes: callersHashes,
   ...{ clock: nodeClock(), log: nodeLog('error'), files: nodeLargeFiles(), folder },
   bytesMax: 100_000_000,
 });

@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import { agent, DeployProof, writeImageStep } from '@rackwright/messages';
 import { digestOf, writeHostManifest } from '@rackwright/oci';
-import { nodeClock, nodeLargeFiles, nodeWebClient } from '@rackwright/platform/node';
+import { callersHashes, nodeClock, nodeLargeFiles, nodeWebClient } from '@rackwright/platform/node';
 import { expect, test } from 'vitest';
 import { BlobCache, defaultAdmissionLimits, HostImages } from '../images/index.ts';
 import { quietLog } from '../runner-gateway/testing.ts';
@@ -53,7 +53,14 @@ test.for<[string, string, (response: ServerResponse) => void]>([
   const folder = await mkdtemp(join(tmpdir(), 'rackwright-altered-'));
   const [clock, web] = [nodeClock(), nodeWebClient()];
   const files = nodeLargeFiles();
-  const cache = await BlobCache.open({ files, clock, log: quietLog, folder, bytesMax: 1e8 });
+  const cache = await BlobCache.open({
+    hashes: callersHashes,
+    files,
+    clock,
+    log: quietLog,
+    folder,
+    bytesMax: 1e8,
+  });
   const admission = defaultAdmissionLimits;
   const images = new HostImages({ cache, web, admission, retryDelaysMs: [] });
   const told: Progress[] = [];

@@ -20,6 +20,8 @@ export type Filter = (
 
 /** What a decoder hands on at a time, bytes: with less, it is waited for as long as it works. */
 const outputBytes = 1024 * 1024;
+/** What it may have decoded and nobody has taken yet: meanwhile it need not wait. Bytes. */
+const decodedBytesMax = 4 * outputBytes;
 /** Window of a zstd frame, as a power of two: 128 MiB, what `zstd` itself takes without a flag. */
 const zstdWindowLogMax = 27;
 
@@ -74,10 +76,10 @@ async function nextOf(input: AsyncIterator<Uint8Array>): Promise<Uint8Array | un
 }
 
 function decoderOf(kind: Framed) {
-  const chunkSize = outputBytes;
-  if (kind === 'gzip') return createGunzip({ chunkSize });
+  const sizes = { chunkSize: outputBytes, highWaterMark: decodedBytesMax };
+  if (kind === 'gzip') return createGunzip(sizes);
   const params = { [constants.ZSTD_d_windowLogMax]: zstdWindowLogMax };
-  return createZstdDecompress({ chunkSize, params });
+  return createZstdDecompress({ ...sizes, params });
 }
 
 /** Answers what its decoder has not taken: the beginning of another frame. */

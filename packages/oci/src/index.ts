@@ -60,6 +60,7 @@ export {
   type BlobReading,
   type BlobSource,
   type OpenBlob,
+  type ReadersHash,
   verifiedBlob,
 } from './registry/source.ts';
 export type { RegistryCredential } from './registry/token.ts';

@@ -17,6 +17,7 @@ import type { DiskImage } from '@rackwright/oci';
 import {
   nodeClock,
   nodeDisk,
+  nodeHashes,
   nodeHttp,
   nodeLargeFiles,
   nodeLog,
@@ -40,7 +41,14 @@ process.once('disconnect', () => process.exit());
 
 mkdirSync(folder, { recursive: true });
 const files = nodeLargeFiles();
-const cache = await BlobCache.open({ clock, log, files, folder, bytesMax: cacheBytesMax });
+const cache = await BlobCache.open({
+  hashes: nodeHashes(),
+  clock,
+  log,
+  files,
+  folder,
+  bytesMax: cacheBytesMax,
+});
 const told = once(process, 'message');
 say({ kind: 'serves', port: await serve() });
 const [{ hosts }] = (await told) as [RackTold];

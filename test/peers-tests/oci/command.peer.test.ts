@@ -17,6 +17,7 @@ import {
   writeTar,
 } from '@rackwright/oci/testing';
 import {
+  callersHashes,
   nodeClock,
   nodeDisk,
   nodeHttp,
@@ -61,6 +62,7 @@ beforeAll(async () => {
   registry = await startRegistry(peers.registry.path, false);
   await mkdir(join(folder, 'blobs'));
   const cache = await BlobCache.open({
+    hashes: callersHashes,
     ...{ clock, log: quietLog, files: nodeLargeFiles(), folder: join(folder, 'blobs') },
     bytesMax: 100_000_000,
   });

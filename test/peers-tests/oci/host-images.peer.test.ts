@@ -23,7 +23,7 @@ import {
   writeHostIndex,
   writeHostManifest,
 } from '@rackwright/oci';
-import { nodeClock, nodeLargeFiles, nodeWebClient } from '@rackwright/platform/node';
+import { callersHashes, nodeClock, nodeLargeFiles, nodeWebClient } from '@rackwright/platform/node';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { peer, runPeer } from '../peer.ts';
 import { credential, type Registry, startRegistry } from './registry.ts';
@@ -81,6 +81,7 @@ async function publish(bytes: Buffer, tag: string): Promise<Digest> {
 async function open(name: string) {
   await mkdir(join(folder, name), { recursive: true });
   const cache = await BlobCache.open({
+    hashes: callersHashes,
     ...{ clock: nodeClock(), log: quietLog, files: nodeLargeFiles(), folder: join(folder, name) },
     bytesMax: 100_000_000,
   });

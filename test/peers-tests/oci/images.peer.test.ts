@@ -7,7 +7,7 @@ import { BlobCache, Images } from '@rackwright/agent';
 import { quietLog } from '@rackwright/agent/testing';
 import { digestOf, hexOf, parseReference, RegistryClient, verifiedBlob } from '@rackwright/oci';
 import { writeImage, writeTar } from '@rackwright/oci/testing';
-import { nodeClock, nodeLargeFiles, nodeWebClient } from '@rackwright/platform/node';
+import { callersHashes, nodeClock, nodeLargeFiles, nodeWebClient } from '@rackwright/platform/node';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { peer } from '../peer.ts';
 import { credential, push, type Registry, startRegistry } from './registry.ts';
@@ -59,6 +59,7 @@ async function imagesIn(name: string): Promise<Images> {
   const clock = nodeClock();
   await mkdir(join(folder, name), { recursive: true });
   const cache = await BlobCache.open({
+    hashes: callersHashes,
     ...{ clock, log: quietLog, files: nodeLargeFiles(), folder: join(folder, name) },
     bytesMax: 100_000_000,
   });

@@ -4,6 +4,7 @@
  * 1. Not one byte more than the descriptor names is handed on.
  * 2. The last piece has been handed on before the digest is known: who reads must throw away what
  *    it has made when the reading throws.
+ * 3. Who hashes all that is handed on in a thread of its own is asked for the digest at the end.
  */
 import { WebBroken, WebTooSlow } from '@rackwright/platform';
 import { type Digest, RunningDigest } from '../digest.ts';
@@ -29,10 +30,20 @@ export interface BlobSource {
   elsewhere?(digest: Digest): boolean;
 }
 
+/** The hash of a blob, made by whoever reads it. */
+export interface ReadersHash {
+  /** A piece of what was there already. */
+  already(bytes: Uint8Array): Promise<unknown>;
+  /** Of that and of all that was handed on; asked once, at the end. */
+  digest(): Promise<Digest>;
+}
+
 export interface BlobReading {
   /** What is there already, from the start on; it is hashed and not handed on. */
   readonly already?: AsyncIterable<Uint8Array>;
   readonly signal?: AbortSignal;
+  /** Absent: each piece is hashed here, before it is handed on. */
+  readonly hash?: ReadersHash;
   /** Connections that may break without having brought anything, or too slowly. */
   readonly emptyBreaksMax?: number;
 }
@@ -48,10 +59,10 @@ const breaksMax = 64;
 export async function* verifiedBlob(
   source: BlobSource,
   { digest, sizeBytes }: Pick<Descriptor, 'digest' | 'sizeBytes'>,
-  { already, signal, emptyBreaksMax = emptyBreaksMaxDefault }: BlobReading = {},
+  { already, signal, hash, emptyBreaksMax = emptyBreaksMaxDefault }: BlobReading = {},
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  const running = new RunningDigest();
-  for await (const part of already ?? []) running.update(part);
+  const running = new RunningBlob(hash);
+  for await (const part of already ?? []) await running.already(part);
   let emptyBreaks = 0;
   for (let breaks = 1; running.bytes < sizeBytes; breaks += 1) {
     const before = running.bytes;
@@ -70,9 +81,35 @@ export async function* verifiedBlob(
     const sizes = `ends after ${running.bytes} of its ${sizeBytes} bytes`;
     throw new OciError('truncated', `blob ${digest} ${sizes}`);
   }
-  const found = running.digest();
+  const found = await running.digest();
   if (found !== digest) {
     throw new OciError('digestMismatch', `what came is not blob ${digest} but ${found}`);
+  }
+}
+
+/** How much has come, and its hash. */
+class RunningBlob {
+  readonly #own = new RunningDigest();
+  readonly #readers: ReadersHash | undefined;
+  bytes = 0;
+
+  constructor(readers: ReadersHash | undefined) {
+    this.#readers = readers;
+  }
+
+  async already(part: Uint8Array): Promise<void> {
+    this.bytes += part.length;
+    if (this.#readers === undefined) this.#own.update(part);
+    else await this.#readers.already(part);
+  }
+
+  fresh(piece: Uint8Array): void {
+    this.bytes += piece.length;
+    if (this.#readers === undefined) this.#own.update(piece);
+  }
+
+  digest(): Promise<Digest> | Digest {
+    return this.#readers?.digest() ?? this.#own.digest();
   }
 }
 
@@ -80,7 +117,7 @@ export async function* verifiedBlob(
 async function* pieces(
   source: BlobSource,
   { digest, sizeBytes }: Pick<Descriptor, 'digest' | 'sizeBytes'>,
-  running: RunningDigest,
+  running: RunningBlob,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Uint8Array, WebBroken | undefined, undefined> {
   const blob = await source.open(digest, running.bytes, signal);
@@ -95,7 +132,7 @@ async function* pieces(
         const message = `blob ${digest} is longer than the ${sizeBytes} bytes that it should have`;
         throw new OciError('digestMismatch', message);
       }
-      running.update(fresh);
+      running.fresh(fresh);
       yield fresh;
     }
     return undefined;

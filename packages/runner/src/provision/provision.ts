@@ -4,7 +4,8 @@
  * I1 Whatever can be found wrong with the image before the first write, is: its format, its size
  *    where it is known, its first megabyte with the partition table, the first-boot data.
  * I2 The first megabyte is zeros from the first write on, and is written last, when all else has
- *    been read back past the page cache and found to be what came, and that what was declared. So
+ *    been read back past the page cache and found to be what came, and that what was declared. It
+ *    is read back while what follows is still being written (`checked-writes.ts`). So
  *    no firmware and no kernel takes a disk for bootable that was left half-written, by a kill, a
  *    cancellation or an error.
  * I3 Old signatures at both ends are gone before anything else is written.
@@ -35,7 +36,6 @@ import { DeviceError, transferBytesMax } from '../block-devices.ts';
 import type { PermissionEnd } from '../session/permission.ts';
 import {
   DiskWriter,
-  hashWritten,
   headBytes,
   type ImageDisk,
   type Written,
@@ -92,8 +92,8 @@ export interface Installed {
   readonly efiSystem?: FittedPartition;
 }
 
-/** Where each part of the work begins and ends, as a share of the whole. */
-const shares = { checked: 0.1, written: 0.6, readBack: 0.98 } as const;
+/** What each part of the work is of the whole. */
+const shares = { checked: 0.1, written: 0.5, readBack: 0.38 } as const;
 
 interface Work {
   readonly plan: ProvisionPlan;
@@ -134,7 +134,12 @@ async function install(work: Work, image: PreparedImage): Promise<Installed> {
   checkFits(sizeBytes, disk);
   const seed = plan.seed === undefined ? undefined : makeSeed(plan.seed, disk.blockBytes);
   const content = noLonger(image.content, declared);
-  const writer = new DiskWriter(disk, sizeBytes, parts.hashes, signal);
+  const done: Done = { written: 0, readBack: 0, hasEnded: false };
+  const told = (bytes: number): void => {
+    done.readBack += bytes;
+    tellDone(work, done, sizeBytes);
+  };
+  const writer = new DiskWriter(disk, sizeBytes, parts.hashes, signal, told);
   let fitted: Fitted;
   let written: Written;
   try {
@@ -142,12 +147,11 @@ async function install(work: Work, image: PreparedImage): Promise<Installed> {
     if (writer.sizeBytes === 0) throw new ImageError('truncated', 'the image is empty');
     fitted = fit(work, writer.head);
     await begin(work);
-    written = await write(work, writer, joined(rest, content), sizeBytes);
+    written = await write(work, writer, joined(rest, content), done, sizeBytes);
   } finally {
     await writer.settled();
   }
   checkContent(plan.image, written);
-  await readBack(work, writer.head, written);
   for (const { offset, bytes } of fitted.writes) await writeAndCompare(disk, offset, bytes);
   if (seed !== undefined && fitted.seed !== undefined) {
     await writeAndCompare(disk, fitted.seed.offsetBytes, seed);
@@ -251,21 +255,42 @@ function* inPieces(content: Content): Generator<Content, void, undefined> {
   }
 }
 
+/** Bytes of the content. */
+interface Done {
+  written: number;
+  readBack: number;
+  /** All of it has come. */
+  hasEnded: boolean;
+}
+
 async function write(
-  { disk, progress, parts }: Work,
+  work: Work,
   writer: DiskWriter,
   content: AsyncIterable<Content>,
+  done: Done,
   sizeBytes: number | undefined,
 ): Promise<Written> {
-  const told = sizeBytes ?? disk.sizeBytes;
   for await (const piece of content) {
     const before = Math.floor(writer.sizeBytes / transferBytesMax);
     await writer.add(piece);
-    if (Math.floor(writer.sizeBytes / transferBytesMax) > before) parts.reached?.('writing');
-    const part = Math.min(1, writer.sizeBytes / told);
-    progress(shares.checked + (shares.written - shares.checked) * part, 'writing');
+    if (Math.floor(writer.sizeBytes / transferBytesMax) > before) work.parts.reached?.('writing');
+    done.written = writer.sizeBytes;
+    tellDone(work, done, sizeBytes);
   }
+  done.hasEnded = true;
   return await writer.finish();
+}
+
+function tellDone(
+  { disk, progress }: Work,
+  { written, readBack, hasEnded }: Done,
+  sizeBytes = disk.sizeBytes,
+): void {
+  const allBytes = hasEnded ? written : sizeBytes;
+  const share = (bytes: number): number => Math.min(1, bytes / allBytes);
+  const { checked, written: ofWritten, readBack: ofRead } = shares;
+  const part = checked + ofWritten * share(written) + ofRead * share(readBack);
+  progress(part, hasEnded ? 'reading back' : 'writing');
 }
 
 function checkContent(image: ImageFile, { sizeBytes, sha256 }: Written): void {
@@ -275,21 +300,6 @@ function checkContent(image: ImageFile, { sizeBytes, sha256 }: Written): void {
     throw new ImageError('truncated', `the content of the image has ${sizes}`);
   }
   if (image.contentSha256 !== undefined) checkDigest(sha256, image.contentSha256);
-}
-
-async function readBack(work: Work, head: Uint8Array, written: Written): Promise<void> {
-  const { disk, signal, progress } = work;
-  const tell = (bytes: number): void => {
-    const part = bytes / written.sizeBytes;
-    progress(shares.written + (shares.readBack - shares.written) * part, 'reading back');
-  };
-  const found = await hashWritten(disk, head, written.sizeBytes, tell, signal);
-  if (found === written.sha256) return;
-  const digests = `SHA-256 ${found}, not ${written.sha256}`;
-  throw new ImageError(
-    'notReadBack',
-    `the disk gives back something else than written: ${digests}`,
-  );
 }
 
 /** From here on the disk counts. A disk that does not give it back must not (I2). */

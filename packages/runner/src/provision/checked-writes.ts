@@ -1,0 +1,180 @@
+/**
+ * Transfers on their way onto a disk, until the disk has given them back.
+ *
+ * C1 The memory of a transfer is kept until it was written, a flush that began after that has
+ *    ended, and the disk, asked past the page cache, has given back the same bytes.
+ * C2 Transfers are flushed and read back by batches. While one is, the next one is filled and
+ *    written: memory for two is all that a disk of any size needs.
+ * C3 What a later write has destroyed of an earlier one is looked for at the end (`probes.ts`).
+ * C4 When `settled` has resolved, nothing is under way any more.
+ */
+import { ImageError } from '@rackwright/disk-image';
+import { DeviceError, type OpenRegion, transferBytesMax } from '../block-devices.ts';
+import { inFlight, transfersInFlight } from '../erase/transfers.ts';
+import { transferMemory } from '../transfer-memory.ts';
+import { Probes, probeBytes } from './probes.ts';
+
+/** Told how many bytes more were read back. */
+export type ByteProgress = (bytes: number) => void;
+
+/** Memory for one transfer. */
+export interface Slot {
+  readonly bytes: Uint8Array;
+  /** Whoever else reads from it has done so. */
+  hashed: Promise<unknown>;
+}
+
+/** Transfers of a batch: a flush for each costs little, and little is read back at the very end. */
+const batchTransfers = 32;
+
+/** What is to be read back; without bytes: zeros. */
+interface Piece {
+  readonly offset: number;
+  readonly length: number;
+  readonly bytes?: Uint8Array;
+}
+
+interface Batch {
+  readonly slots: readonly Slot[];
+  used: number;
+  writes: Promise<void>[];
+  pieces: Piece[];
+  /** All of it was read back. */
+  checked: Promise<void>;
+}
+
+export class CheckedWrites {
+  readonly #open: OpenRegion;
+  readonly #signal: AbortSignal;
+  readonly #tell: ByteProgress;
+  readonly #zeros: Uint8Array;
+  readonly #reads: readonly Uint8Array[];
+  readonly #probes = new Probes();
+  #filling: Batch;
+  #other: Batch;
+  /** The writes that began last. */
+  #underWay: Promise<void>[] = [];
+  /** Batches are read back one after the other. */
+  #checks: Promise<void> = Promise.resolve();
+
+  constructor(open: OpenRegion, signal: AbortSignal, tell: ByteProgress) {
+    this.#open = open;
+    this.#signal = signal;
+    this.#tell = tell;
+    const memory = transferMemory(1 + transfersInFlight + 2 * batchTransfers);
+    const [zeros = new Uint8Array(), ...rest] = memory;
+    this.#zeros = zeros;
+    this.#reads = rest.splice(0, transfersInFlight);
+    this.#filling = batchOf(rest.splice(0, batchTransfers));
+    this.#other = batchOf(rest);
+  }
+
+  /** One transfer of zeros, in memory that others may read. */
+  get zeros(): Uint8Array {
+    return this.#zeros;
+  }
+
+  /** Where the next transfer is to be filled; once it is free. Rejects with what has failed. */
+  async free(): Promise<Slot> {
+    if (this.#filling.used === batchTransfers) await this.#nextBatch();
+    const slot = this.#filling.slots[this.#filling.used] as Slot;
+    await slot.hashed;
+    return slot;
+  }
+
+  /** Begins to write what `free` gave; resolves when there may be another write. */
+  async write(offset: number, length: number): Promise<void> {
+    const { slots, used, writes, pieces } = this.#filling;
+    const { bytes } = slots[used] as Slot;
+    if (this.#underWay.length === transfersInFlight) await this.#underWay.shift();
+    const piece = bytes.subarray(0, length);
+    const write = this.#open.write(offset, piece);
+    // Whoever waits for it later gets the error.
+    write.catch(() => {});
+    this.#filling.used += 1;
+    this.#underWay.push(write);
+    writes.push(write);
+    pieces.push({ offset, length, bytes: piece });
+    if (length === transferBytesMax) this.#probes.note(offset, bytes);
+  }
+
+  /** Zeros that stand on the disk, as whoever made them believes. */
+  made(offset: number, length: number): void {
+    this.#filling.pieces.push({ offset, length });
+    this.#probes.noteZeros(offset, length);
+  }
+
+  /** Resolves when all was read back. Rejects with `DeviceError` or `ImageError`. */
+  async finish(): Promise<void> {
+    await this.#nextBatch();
+    await this.#checks;
+    const probes = this.#probes.all();
+    await this.#compare(
+      probes.map(({ offset, bytes }) => ({
+        ...{ offset, length: probeBytes },
+        ...(bytes === undefined ? {} : { bytes }),
+      })),
+      () => {},
+    );
+  }
+
+  /** C4 */
+  async settled(): Promise<void> {
+    await Promise.allSettled([...this.#filling.writes, ...this.#other.writes]);
+    await this.#checks.catch(() => {});
+  }
+
+  /** Has the batch read back that is full, and waits until the other one was. */
+  async #nextBatch(): Promise<void> {
+    const full = this.#filling;
+    full.checked = this.#checks.then(() => this.#check(full));
+    this.#checks = full.checked;
+    // Whoever waits for it later gets the error.
+    full.checked.catch(() => {});
+    await this.#other.checked;
+    this.#filling = this.#other;
+    this.#other = full;
+    Object.assign(this.#filling, { used: 0, writes: [], pieces: [] });
+  }
+
+  async #check({ writes, pieces }: Batch): Promise<void> {
+    await Promise.all(writes);
+    if (pieces.length === 0) return;
+    await this.#open.flush();
+    await this.#compare(pieces, this.#tell);
+  }
+
+  async #compare(pieces: Iterable<Piece>, tell: ByteProgress): Promise<void> {
+    await inFlight(cut(pieces), async ({ offset, length, bytes }, slot) => {
+      if (this.#signal.aborted) throw new DeviceError('cancelled before it was done');
+      const found = this.#reads[slot]?.subarray(0, length) ?? new Uint8Array();
+      await this.#open.readInto(offset, found);
+      const wanted = bytes ?? this.#zeros.subarray(0, length);
+      if (Buffer.compare(found, wanted) === 0) {
+        tell(length);
+        return true;
+      }
+      const place = `${length} bytes at ${offset}`;
+      const problem = `the disk gives back something else than written: ${place}`;
+      throw new ImageError('notReadBack', problem);
+    });
+  }
+}
+
+function batchOf(memory: readonly Uint8Array[]): Batch {
+  const slots = memory.map((bytes) => ({ bytes, hashed: Promise.resolve() }));
+  return { slots, used: 0, writes: [], pieces: [], checked: Promise.resolve() };
+}
+
+/** Zeros come in runs of any length. */
+function* cut(pieces: Iterable<Piece>): Generator<Piece> {
+  for (const piece of pieces) {
+    const { offset, length, bytes } = piece;
+    if (bytes !== undefined) yield piece;
+    else {
+      for (let at = 0; at < length; at += transferBytesMax) {
+        yield { offset: offset + at, length: Math.min(transferBytesMax, length - at) };
+      }
+    }
+  }
+}
