@@ -39,7 +39,9 @@ export function createBmcDrivers(config: AgentConfig['bmc'], platform: BmcPlatfo
 }
 
 function turnsOfLook(governor: Governor, look: Look): GovernedCalls {
-  return { run: (credential, act, signal) => governor.run(credential, act, signal, look) };
+  return {
+    run: (credential, act, rest, signal) => governor.run(credential, act, rest, signal, look),
+  };
 }
 
 function createDriver(

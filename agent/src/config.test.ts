@@ -63,7 +63,7 @@ describe('the configuration of the agent', () => {
         },
         readBack: { windowMs: 16_000, pollMs: 1_000 },
         governor: {
-          spacingMs: 500,
+          spacingMs: undefined,
           queueCallsMax: 32,
           breakerAfterSilentCalls: 3,
           breakerOpenMs: 15_000,

@@ -241,7 +241,7 @@ function readBmc(reader: ConfigReader): AgentConfig['bmc'] {
       pollMs: ms('readBackPollMs', defaultReadBackTimings.pollMs),
     },
     governor: {
-      spacingMs: ms('spacingMs', governor.spacingMs),
+      spacingMs: reader.optionalWhole('spacingMs', [0, day]),
       queueCallsMax: count('queueCallsMax', governor.queueCallsMax),
       breakerAfterSilentCalls: count('breakerAfterSilentCalls', governor.breakerAfterSilentCalls),
       breakerOpenMs: ms('breakerOpenMs', governor.breakerOpenMs),

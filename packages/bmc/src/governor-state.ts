@@ -5,7 +5,8 @@ import { type BmcFailed, type BmcResult, type BmcTransient, failed, transient } 
  *
  * Invariants:
  * 1. One call in flight.
- * 2. Between the end of a call and the start of the next at least `spacingMs` pass.
+ * 2. After a call the BMC rests for as long as the driver that made it says, or `spacingMs` where a
+ *    site says it for all.
  * 3. After `breakerAfterSilentCalls` calls in a row without an answer nothing is sent until the
  *    breaker's time is over; then one call tries, and its silence doubles the time up to a cap.
  *    One that says that it is busy, or failed, has answered.
@@ -18,7 +19,8 @@ import { type BmcFailed, type BmcResult, type BmcTransient, failed, transient } 
  * It must not judge a call's answer beyond "answered, silent, refused the password".
  */
 export interface GovernorLimits {
-  readonly spacingMs: number;
+  /** Between the end of any call and the start of the next; undefined: as each driver says. */
+  readonly spacingMs: number | undefined;
   /** Calls that may wait; one more is refused as `queueFull`. */
   readonly queueCallsMax: number;
   readonly breakerAfterSilentCalls: number;
@@ -30,7 +32,7 @@ export interface GovernorLimits {
 }
 
 export const defaultGovernorLimits: GovernorLimits = {
-  spacingMs: 500,
+  spacingMs: undefined,
   queueCallsMax: 32,
   breakerAfterSilentCalls: 3,
   breakerOpenMs: 15_000,
@@ -65,7 +67,8 @@ interface Silence {
 export class GovernorState {
   readonly #limits: GovernorLimits;
   #inFlight = false;
-  #lastEndMs: number | undefined;
+  /** The BMC rests until then. */
+  #restsUntilMs = Number.NEGATIVE_INFINITY;
   #silence: Silence | undefined;
   /** Refusals per credential version, in order of first refusal. */
   readonly #refusals = new Map<string, number>();
@@ -86,8 +89,7 @@ export class GovernorState {
     if (openUntilMs !== undefined && nowMs < openUntilMs) {
       return { kind: 'refuse', result: breakerRefusal(this.#silence, openUntilMs - nowMs) };
     }
-    const spacedAtMs = (this.#lastEndMs ?? Number.NEGATIVE_INFINITY) + this.#limits.spacingMs;
-    if (nowMs < spacedAtMs) return { kind: 'wait', untilMs: spacedAtMs };
+    if (nowMs < this.#restsUntilMs) return { kind: 'wait', untilMs: this.#restsUntilMs };
     return { kind: 'start' };
   }
 
@@ -97,15 +99,18 @@ export class GovernorState {
     this.#inFlight = true;
   }
 
-  /** The call in flight is over; `undefined` when it broke off without any result. */
+  /**
+   * The call in flight is over; `undefined` when it broke off without any result. `restMs`: of its
+   * driver.
+   */
   ended(
     nowMs: number,
     credential: string,
     result: BmcResult<unknown> | undefined,
-    wasLook = false,
+    { wasLook = false, restMs = 0 }: { readonly wasLook?: boolean; readonly restMs?: number } = {},
   ): void {
     this.#inFlight = false;
-    this.#lastEndMs = nowMs;
+    this.#restsUntilMs = nowMs + (this.#limits.spacingMs ?? restMs);
     if (result === undefined) return;
     if (result.kind === 'transient') {
       if (result.reason === 'busy' || result.reason === 'trouble') this.#silence = undefined;

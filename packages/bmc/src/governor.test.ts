@@ -15,6 +15,7 @@ const limits: GovernorLimits = {
   authenticationFailuresMax: 2,
 };
 
+const rest = { restMs: 0 };
 const silence = transient('unreachable', 'no answer', 'no session');
 const refusal = failed('authentication', 'no');
 
@@ -23,7 +24,7 @@ function setUp(changes: Partial<GovernorLimits> = {}) {
   const health: BmcHealth[] = [];
   const governor = new Governor(clock, { ...limits, ...changes }, (seen) => health.push(seen));
   const call = (result: BmcResult<number>, credential = 'c@1') =>
-    clock.settle(governor.run(credential, async () => result));
+    clock.settle(governor.run(credential, async () => result, rest));
   return { clock, governor, health, call };
 }
 
@@ -54,12 +55,16 @@ describe('the governor of a BMC', () => {
           const spans: { startMs: number; endMs: number }[] = [];
           const runs = calls.map(async ({ durationMs, arrivalMs }) => {
             await new Promise<void>((resolve) => void clock.after(arrivalMs, resolve));
-            return governor.run('c@1', async () => {
-              const startMs = clock.nowMs();
-              await new Promise<void>((resolve) => void clock.after(durationMs, resolve));
-              spans.push({ startMs, endMs: clock.nowMs() });
-              return ok(1);
-            });
+            return governor.run(
+              'c@1',
+              async () => {
+                const startMs = clock.nowMs();
+                await new Promise<void>((resolve) => void clock.after(durationMs, resolve));
+                spans.push({ startMs, endMs: clock.nowMs() });
+                return ok(1);
+              },
+              rest,
+            );
           });
           const results = await clock.settle(Promise.all(runs));
           expect(results.every(({ kind }) => kind === 'ok')).toBe(true);
@@ -84,10 +89,11 @@ describe('the governor of a BMC', () => {
         hasActed = true;
         return ok(7);
       },
+      rest,
       stop.signal,
     );
     void call.then((result) => told.push(result));
-    const waits = governor.run('c@1', async () => ok(8), stop.signal);
+    const waits = governor.run('c@1', async () => ok(8), rest, stop.signal);
     stop.abort();
     expect(await waits).toMatchObject({ kind: 'transient', reason: 'cancelled' });
     expect([hasActed, told]).toEqual([false, []]);
@@ -95,9 +101,22 @@ describe('the governor of a BMC', () => {
     expect(hasActed).toBe(true);
   });
 
+  test.each([
+    [undefined, [0, 20, 520, 540]],
+    [70, [0, 70, 140, 210]],
+  ])('lets a BMC rest as the driver of each call says, or the site: %s', async (spacingMs, at) => {
+    const { clock, governor } = setUp({ spacingMs });
+    const startedMs: number[] = [];
+    const runs = [20, 500, 20, 20].map((restMs) =>
+      governor.run('c@1', async () => ok(startedMs.push(clock.nowMs())), { restMs }),
+    );
+    await clock.settle(Promise.all(runs));
+    expect(startedMs).toEqual(at);
+  });
+
   test('refuses more calls than its queue holds', async () => {
     const { clock, governor } = setUp();
-    const runs = Array.from({ length: 6 }, () => governor.run('c@1', async () => ok(1)));
+    const runs = Array.from({ length: 6 }, () => governor.run('c@1', async () => ok(1), rest));
     const results = await clock.settle(Promise.all(runs));
     const reasons = results.map((result) => (result.kind === 'transient' ? result.reason : 'ok'));
     expect(reasons).toEqual(['ok', 'ok', 'ok', 'ok', 'ok', 'queueFull']);
@@ -108,10 +127,14 @@ describe('the governor of a BMC', () => {
     await call(silence);
     await call(silence);
     let asked = false;
-    const refused = await governor.run('c@1', async () => {
-      asked = true;
-      return ok(1);
-    });
+    const refused = await governor.run(
+      'c@1',
+      async () => {
+        asked = true;
+        return ok(1);
+      },
+      rest,
+    );
     expect(asked).toBe(false);
     expect(refused).toMatchObject({ kind: 'transient', reason: 'breakerOpen' });
     expect(refused).toMatchObject({ message: expect.stringContaining('did not answer 2 calls') });
@@ -149,10 +172,14 @@ describe('the governor of a BMC', () => {
     await call(refusal);
     await call(refusal);
     let asked = false;
-    const third = await governor.run('c@1', async () => {
-      asked = true;
-      return ok(1);
-    });
+    const third = await governor.run(
+      'c@1',
+      async () => {
+        asked = true;
+        return ok(1);
+      },
+      rest,
+    );
     expect(asked).toBe(false);
     expect(third).toMatchObject({ kind: 'failed', type: 'authentication' });
     expect(health).toMatchObject([{ kind: 'lockGuard', credential: 'c@1' }]);
@@ -175,12 +202,16 @@ describe('the governor of a BMC', () => {
   test('drops a waiting call whose caller gave up, and goes on with the next', async () => {
     const { clock, governor } = setUp();
     const gaveUp = new AbortController();
-    const slow = governor.run('c@1', async () => {
-      await new Promise<void>((resolve) => void clock.after(50, resolve));
-      return ok('slow');
-    });
-    const dropped = governor.run('c@1', async () => ok('dropped'), gaveUp.signal);
-    const next = governor.run('c@1', async () => ok('next'));
+    const slow = governor.run(
+      'c@1',
+      async () => {
+        await new Promise<void>((resolve) => void clock.after(50, resolve));
+        return ok('slow');
+      },
+      rest,
+    );
+    const dropped = governor.run('c@1', async () => ok('dropped'), rest, gaveUp.signal);
+    const next = governor.run('c@1', async () => ok('next'), rest);
     gaveUp.abort();
     expect(await dropped).toMatchObject({ kind: 'transient', reason: 'cancelled' });
     expect(await clock.settle(Promise.all([slow, next]))).toEqual([ok('slow'), ok('next')]);
@@ -188,7 +219,7 @@ describe('the governor of a BMC', () => {
 
   test('frees its place when a call throws', async () => {
     const { clock, governor, call } = setUp();
-    const thrown = governor.run('c@1', () => Promise.reject(new Error('broken')));
+    const thrown = governor.run('c@1', () => Promise.reject(new Error('broken')), rest);
     await expect(clock.settle(thrown)).rejects.toThrow('broken');
     expect(await call(ok(1))).toEqual(ok(1));
   });
@@ -211,14 +242,18 @@ describe('a look', () => {
 
   test('is refused while an operation waits or is under way', async () => {
     const { clock, governor } = setUp();
-    const slow = governor.run('c@1', async () => {
-      await new Promise<void>((resolve) => void clock.after(1_000, resolve));
-      return ok(1);
-    });
-    const look = await clock.settle(governor.run('c@1', async () => ok(2), undefined, noWay));
+    const slow = governor.run(
+      'c@1',
+      async () => {
+        await new Promise<void>((resolve) => void clock.after(1_000, resolve));
+        return ok(1);
+      },
+      rest,
+    );
+    const look = await clock.settle(governor.run('c@1', async () => ok(2), rest, undefined, noWay));
     expect(look).toMatchObject({ kind: 'transient', reason: 'busy' });
     expect(await clock.settle(slow)).toEqual(ok(1));
-    const later = governor.run('c@1', async () => ok(2), undefined, noWay);
+    const later = governor.run('c@1', async () => ok(2), rest, undefined, noWay);
     expect(await clock.settle(later)).toEqual(ok(2));
   });
 
@@ -232,11 +267,12 @@ describe('a look', () => {
         new Promise<BmcResult<number>>((resolve) => {
           abort.signal.addEventListener('abort', () => resolve(transient('cancelled', 'no')));
         }),
+      rest,
       abort.signal,
       look,
     );
-    const waiting = governor.run('c@1', async () => ok(2), abort.signal, look);
-    const operation = governor.run('c@1', async () => ok(3));
+    const waiting = governor.run('c@1', async () => ok(2), rest, abort.signal, look);
+    const operation = governor.run('c@1', async () => ok(3), rest);
     expect(await clock.settle(underWay)).toMatchObject({ reason: 'cancelled' });
     expect(await clock.settle(waiting)).toMatchObject({ reason: 'cancelled' });
     expect(await clock.settle(operation)).toEqual(ok(3));
@@ -251,16 +287,16 @@ describe('a look', () => {
       asked += 1;
       return ok(1);
     };
-    const look = await clock.settle(governor.run('c@1', act, undefined, noWay));
+    const look = await clock.settle(governor.run('c@1', act, rest, undefined, noWay));
     expect(look).toMatchObject({ kind: 'failed', type: 'authentication' });
     expect(asked).toBe(0);
-    expect(await clock.settle(governor.run('c@2', act, undefined, noWay))).toEqual(ok(1));
+    expect(await clock.settle(governor.run('c@2', act, rest, undefined, noWay))).toEqual(ok(1));
   });
 
   test('that is silent does not open the breaker', async () => {
     const { clock, governor, call, health } = setUp();
     for (let n = 0; n < 5; n++) {
-      await clock.settle(governor.run('c@1', async () => silence, undefined, noWay));
+      await clock.settle(governor.run('c@1', async () => silence, rest, undefined, noWay));
     }
     expect(health).toEqual([]);
     expect(await call(ok(1))).toEqual(ok(1));

@@ -12,7 +12,27 @@ export interface Look {
 }
 
 /** What a driver needs of a governor. */
-export type GovernedCalls = Pick<Governor, 'run'>;
+export interface GovernedCalls {
+  run<T>(
+    credential: string,
+    act: () => Promise<BmcResult<T>>,
+    rest: Rest,
+    signal?: AbortSignal,
+  ): Promise<BmcResult<T>>;
+}
+
+/** How long a driver leaves its BMC alone after each call, in milliseconds. */
+export interface RestAfter {
+  /** One that only reads. */
+  readonly look: number;
+  /** One that may have changed something: the BMC is at work. */
+  readonly act: number;
+}
+
+/** After one call. */
+export interface Rest {
+  readonly restMs: number;
+}
 
 /**
  * The one door to a BMC: every feature's calls pass here in order of arrival. Decisions are
@@ -47,6 +67,7 @@ export class Governor {
   run<T>(
     credential: string,
     act: () => Promise<BmcResult<T>>,
+    { restMs }: Rest,
     signal?: AbortSignal,
     look?: Look,
   ): Promise<BmcResult<T>> {
@@ -68,6 +89,7 @@ export class Governor {
     const waiting: Waiting = {
       credential,
       look,
+      restMs,
       refuse: (refusal) => {
         signal?.removeEventListener('abort', onAbort);
         resolve(refusal);
@@ -103,9 +125,10 @@ export class Governor {
     this.#inFlight?.look?.giveWay();
   }
 
-  #ended({ credential, look }: Waiting, result: BmcResult<unknown> | undefined): void {
+  #ended({ credential, look, restMs }: Waiting, result: BmcResult<unknown> | undefined): void {
     this.#inFlight = undefined;
-    this.#state.ended(this.#clock.suspendAwareMs(), credential, result, look !== undefined);
+    const call = { wasLook: look !== undefined, restMs };
+    this.#state.ended(this.#clock.suspendAwareMs(), credential, result, call);
     const health = this.#state.health();
     if (health.kind !== this.#reported) {
       this.#reported = health.kind;
@@ -166,6 +189,7 @@ export class Governors {
 }
 
 interface Waiting {
+  readonly restMs: number;
   readonly credential: string;
   readonly look: Look | undefined;
   readonly refuse: (refusal: BmcRefusal) => void;

@@ -19,7 +19,14 @@ export {
   type PowerState,
   type SoftOff,
 } from './driver.ts';
-export { type GovernedCalls, Governor, Governors, type Look } from './governor.ts';
+export {
+  type GovernedCalls,
+  Governor,
+  Governors,
+  type Look,
+  type Rest,
+  type RestAfter,
+} from './governor.ts';
 export { type BmcHealth, defaultGovernorLimits, type GovernorLimits } from './governor-state.ts';
 export { IpmiDriver, type IpmiDriverParts } from './ipmi/driver.ts';
 export { defaultIpmitoolOptions, type IpmiTarget, type IpmitoolOptions } from './ipmi/ipmitool.ts';

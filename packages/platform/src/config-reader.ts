@@ -84,6 +84,11 @@ export class ConfigReader {
     });
   }
 
+  /** Undefined where the configuration leaves it out. */
+  optionalWhole(key: string, range: readonly [least: number, most: number]): number | undefined {
+    return this.#has(key) ? this.whole(key, range) : undefined;
+  }
+
   oneOf<const T extends string>(key: string, choices: readonly T[], fallback?: NoInfer<T>): T {
     const [first] = choices;
     if (first === undefined) throw new Error('a choice needs something to choose from');

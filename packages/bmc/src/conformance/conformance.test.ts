@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { type BmcDriver, failed, ok, transient } from '../driver.ts';
-import { Governor } from '../governor.ts';
+import { type GovernedCalls, Governor } from '../governor.ts';
 import { defaultGovernorLimits } from '../governor-state.ts';
-import { IpmiDriver } from '../ipmi/driver.ts';
+import { IpmiDriver, ipmiRest } from '../ipmi/driver.ts';
 import { defaultIpmitoolOptions } from '../ipmi/ipmitool.ts';
 import { defaultReadBackTimings } from '../read-back.ts';
 import { type ImitatedBmc, imitatedBmc, imitatedIpmitool } from './imitated-ipmitool.ts';
@@ -19,7 +19,12 @@ const fru = [
   ' Product Serial        : HOST-1',
 ].join('\n');
 
-function imitatedDriver(clock: VirtualClock, bmc: ImitatedBmc, secret = password): BmcDriver {
+function imitatedDriver(
+  clock: VirtualClock,
+  bmc: ImitatedBmc,
+  secret = password,
+  governor: GovernedCalls = new Governor(clock, defaultGovernorLimits, () => {}),
+): BmcDriver {
   return new IpmiDriver({
     target: {
       address: '192.0.2.1',
@@ -29,7 +34,7 @@ function imitatedDriver(clock: VirtualClock, bmc: ImitatedBmc, secret = password
       password: secret,
       credential: 'credentials/rack@1',
     },
-    governor: new Governor(clock, defaultGovernorLimits, () => {}),
+    governor,
     exec: imitatedIpmitool(clock, bmc),
     clock,
     ipmitool: defaultIpmitoolOptions,
@@ -213,4 +218,24 @@ describe('the conformance suite is red on a driver that', () => {
       await expect(rig.clock.settle(found.run(rig))).rejects.toThrow();
     });
   }
+});
+
+test('the BMC rests longer after what acts than after what only reads', async () => {
+  const clock = new VirtualClock();
+  const rests: number[] = [];
+  const governor: GovernedCalls = {
+    run: (_credential, act, { restMs }) => {
+      rests.push(restMs);
+      return act();
+    },
+  };
+  const driver = imitatedDriver(clock, imitatedBmc({ password, fru }), password, governor);
+  const { look, act } = ipmiRest;
+  await clock.settle(driver.readIdentity());
+  expect(rests.splice(0)).toEqual([look, look, look]);
+  await clock.settle(driver.setBootOverride({ device: 'network', firmware: 'bios' }));
+  expect(rests.splice(0)).toEqual([act, look]);
+  await clock.settle(driver.setPower('on'));
+  expect(rests.slice(0, 3)).toEqual([look, act, look]);
+  expect(look).toBeLessThan(act);
 });

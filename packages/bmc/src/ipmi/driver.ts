@@ -13,7 +13,7 @@ import {
   type SoftOff,
 } from '../driver.ts';
 import { clearLog, type LogCalls } from '../event-log.ts';
-import type { GovernedCalls } from '../governor.ts';
+import type { GovernedCalls, RestAfter } from '../governor.ts';
 import { type ReadBackTimings, readUntil } from '../read-back.ts';
 import { vendorDifference } from '../vendors.ts';
 import {
@@ -63,6 +63,12 @@ export interface IpmiDriverParts {
 }
 
 /**
+ * Each command signs in and out again, and a BMC has few sessions and a slow processor. What acts
+ * keeps it at work for a while (chassis control, flash).
+ */
+export const ipmiRest: RestAfter = { look: 100, act: 500 };
+
+/**
  * IPMI 2.0 over LAN through ipmitool. Keeps the invariants of BmcDriver; each command passes the
  * governor by itself, so that other features get their turn during a read-back window.
  */
@@ -100,7 +106,7 @@ export class IpmiDriver implements BmcDriver {
     signal?: AbortSignal,
   ): Promise<BmcResult<Asserted>> {
     const wanted = bootFlagsFor(override);
-    const told = await this.#call(commands.setBootFlags(wanted), signal);
+    const told = await this.#act(commands.setBootFlags(wanted), signal);
     if (told.kind !== 'ok') return told;
     const read = await this.#raw(commands.getBootFlags, readBootFlags, signal);
     if (read.kind !== 'ok') return read;
@@ -122,7 +128,7 @@ export class IpmiDriver implements BmcDriver {
     const before = await this.powerState(signal);
     if (before.kind !== 'ok') return before;
     if (before.value === state) return ok({ changed: false, notes: [] });
-    const told = await this.#call(commands.chassisControl(state === 'on'), signal);
+    const told = await this.#act(commands.chassisControl(state === 'on'), signal);
     if (told.kind !== 'ok' && !mayHaveHappened(told)) return told;
     const { clock, readBack } = this.#parts;
     const read = () => this.powerState(signal);
@@ -145,7 +151,7 @@ export class IpmiDriver implements BmcDriver {
     const before = await this.powerState(signal);
     if (before.kind !== 'ok') return before;
     if (before.value === 'off') return ok({ asked: false });
-    const told = await this.#call(commands.softOff, signal);
+    const told = await this.#act(commands.softOff, signal);
     return told.kind === 'ok' ? ok({ asked: true }) : told;
   }
 
@@ -153,7 +159,7 @@ export class IpmiDriver implements BmcDriver {
     const { clock, readBack } = this.#parts;
     const calls: LogCalls = {
       entries: () => this.#raw(commands.logInfo, logEntries, signal),
-      clear: () => this.#call(commands.clearLog, signal),
+      clear: () => this.#act(commands.clearLog, signal),
       mayHaveHappened,
     };
     return clearLog(calls, clock, readBack, signal);
@@ -173,14 +179,23 @@ export class IpmiDriver implements BmcDriver {
     return failed('malformed', `no sense in the BMC's answer to ${command.join(' ')}`, said);
   }
 
-  #call(command: readonly string[], signal: AbortSignal | undefined): Promise<BmcResult<string>> {
+  /** One that changes something. */
+  #act(command: readonly string[], signal: AbortSignal | undefined): Promise<BmcResult<string>> {
+    return this.#call(command, signal, ipmiRest.act);
+  }
+
+  #call(
+    command: readonly string[],
+    signal: AbortSignal | undefined,
+    restMs = ipmiRest.look,
+  ): Promise<BmcResult<string>> {
     const { governor, exec, ipmitool, target } = this.#parts;
     const act = async (): Promise<BmcResult<string>> => {
       const address = await this.#address();
       if (typeof address !== 'string') return address;
       return callIpmitool(exec, ipmitool, { ...target, address }, command, signal);
     };
-    return governor.run(target.credential, act, signal);
+    return governor.run(target.credential, act, { restMs }, signal);
   }
 
   /** What is connected to is what was judged: ipmitool would look a name up again. */

@@ -22,7 +22,7 @@ import {
   type SoftOff,
 } from '../driver.ts';
 import { clearLog } from '../event-log.ts';
-import type { GovernedCalls } from '../governor.ts';
+import type { GovernedCalls, RestAfter } from '../governor.ts';
 import { type ReadBackTimings, readUntil } from '../read-back.ts';
 import {
   type BootPreferences,
@@ -74,6 +74,9 @@ export interface RedfishDriverParts {
   /** For BMCs of several systems. */
   readonly expected?: ExpectedSystem;
 }
+
+/** A BMC's web server takes one request after the other; a short rest leaves others room. */
+export const redfishRest: RestAfter = { look: 20, act: 100 };
 
 /** Systems of one BMC that are looked at. */
 const systemsMax = 64;
@@ -154,10 +157,14 @@ export class RedfishDriver implements BmcDriver {
 
   /** One turn: nobody else of ours comes between the reading of the power and the soft off. */
   softOff(signal?: AbortSignal): Promise<BmcResult<SoftOff>> {
-    return this.#once(async (talk) => {
-      const told = await this.#tellPower(talk, 'off', 'softOff', signal);
-      return told.kind === 'ok' ? ok({ asked: told.value === 'told' }) : told;
-    }, signal);
+    return this.#once(
+      async (talk) => {
+        const told = await this.#tellPower(talk, 'off', 'softOff', signal);
+        return told.kind === 'ok' ? ok({ asked: told.value === 'told' }) : told;
+      },
+      signal,
+      redfishRest.act,
+    );
   }
 
   clearEventLog(signal?: AbortSignal): Promise<BmcResult<Asserted>> {
@@ -292,6 +299,7 @@ export class RedfishDriver implements BmcDriver {
   #once<T>(
     act: (talk: Conversation) => Promise<BmcResult<T>>,
     signal: AbortSignal | undefined,
+    restMs = redfishRest.look,
   ): Promise<BmcResult<T>> {
     const { governor, target } = this.#parts;
     const turn = async (): Promise<BmcResult<T>> => {
@@ -302,7 +310,7 @@ export class RedfishDriver implements BmcDriver {
         await talk.end();
       }
     };
-    return governor.run(target.credential, turn, signal);
+    return governor.run(target.credential, turn, { restMs }, signal);
   }
 
   /** Several turns within one conversation. */
@@ -312,7 +320,9 @@ export class RedfishDriver implements BmcDriver {
   ): Promise<BmcResult<T>> {
     const { governor, target, options } = this.#parts;
     const talk = new Conversation({ ...this.#parts, limits: options.limits });
-    const turn: GovernedCall = (one) => governor.run(target.credential, () => one(talk), signal);
+    const rest = { restMs: redfishRest.act };
+    const turn: GovernedCall = (one) =>
+      governor.run(target.credential, () => one(talk), rest, signal);
     try {
       return await act(turn);
     } finally {
@@ -328,7 +338,8 @@ async function endTurn(
   credential: string,
   talk: Conversation,
 ): Promise<void> {
-  if (talk.hasSession()) await governor.run(credential, () => talk.end());
+  const rest = { restMs: redfishRest.look };
+  if (talk.hasSession()) await governor.run(credential, () => talk.end(), rest);
   talk.close();
 }
 
