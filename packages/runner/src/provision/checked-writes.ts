@@ -53,7 +53,7 @@ export class CheckedWrites {
   #filling: Batch;
   #other: Batch;
   /** The writes that began last. */
-  #underWay: Promise<void>[] = [];
+  readonly #underWay: Promise<void>[] = [];
   /** Batches are read back one after the other. */
   #checks: Promise<void> = Promise.resolve();
 
