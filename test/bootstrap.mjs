@@ -30,6 +30,8 @@ const lint = { name: 'lint', argv: ['oxlint', '--type-aware', '--quiet'] };
 /** What the last run found out of files that have not changed since; without it, all are read. */
 const typesCache = ['--incremental', '--tsBuildInfoFile', join('.cache', 'types.tsbuildinfo')];
 const types = { name: 'types', argv: ['tsc', '-p', 'tsconfig.json', ...typesCache] };
+/** The console is a program of its own: it has a page, and no Node. */
+const pageTypes = { name: 'types of the console', argv: ['tsc', '-p', 'packages/console'] };
 const api = (name, ...args) => ({ name, argv: ['buf', ...args], cwd: 'proto' });
 /** What the API is compared with from now on; for a release, and for a deliberate break. */
 const releasedApi = api('api released', 'build', '--exclude-source-info', '-o', 'released.binpb');
@@ -46,7 +48,7 @@ const program = (path, args) => ({ name: path, argv: ['node', path, ...args] });
 const commands = {
   test: (args) => [[vitest(...args)]],
   check: (args) => {
-    const quick = [format(false), lint, types, api('api lint', 'lint')];
+    const quick = [format(false), lint, types, pageTypes, api('api lint', 'lint')];
     if (args.includes('--no-tests')) return [quick];
     return [quick, [vitest(...quickProjects, '--reporter=dot', ...args)]];
   },

@@ -89,15 +89,16 @@ export function packageOf(specifier: string): string {
 }
 
 /**
- * Files that no file imports or names by its path; tests and `main.ts` files start by themselves.
- * `mentions` are texts that start programs: package.json files, `.ci/run`, the bootstrap.
+ * Files that no file imports or names by its path; tests and `main.ts` files start by themselves,
+ * and a page starts `main.tsx`. `mentions` are texts that start programs: package.json files,
+ * `.ci/run`, the bootstrap.
  */
 export function findDead(files: readonly SourceFile[], mentions: readonly SourceFile[]): Finding[] {
   const reached = new Set<string>();
   for (const file of files) {
     const folder = posix.dirname(file.path);
     const beside =
-      /['"`](\.{1,2}\/[\w./-]+\.ts)['"`]|new URL\('([\w./-]+\.ts)', import\.meta\.url\)/g;
+      /['"`](\.{1,2}\/[\w./-]+\.tsx?)['"`]|new URL\('([\w./-]+\.ts)', import\.meta\.url\)/g;
     for (const found of file.text.matchAll(beside)) {
       reached.add(posix.join(folder, found[1] ?? found[2] ?? ''));
     }
@@ -114,6 +115,6 @@ export function findDead(files: readonly SourceFile[], mentions: readonly Source
     }
   }
   return files
-    .filter(({ path }) => !/(\.test|\/main)\.ts$/.test(path) && !reached.has(path))
+    .filter(({ path }) => !/(\.test|\/main)\.tsx?$/.test(path) && !reached.has(path))
     .map(({ path }) => ({ path, line: 0, message: 'nothing imports or starts it; delete it' }));
 }

@@ -49,7 +49,7 @@ export function isGenerated(path: string): boolean {
 }
 
 export function isTypeScript(path: string): boolean {
-  return path.endsWith('.ts') && !isGenerated(path);
+  return /\.tsx?$/.test(path) && !isGenerated(path);
 }
 
 /**

@@ -1,0 +1,30 @@
+/** What every page of the console is given: clients, link, clock and who has signed in. */
+
+import type { WhoAmIResponse } from '@rackwright/messages';
+import { createContext } from 'preact';
+import { useContext } from 'preact/hooks';
+import type { Caller } from '../logic/offers.ts';
+import type { Clients } from './client.ts';
+import type { PageClock } from './clock.ts';
+import type { Link } from './link.ts';
+
+export interface Console {
+  readonly clients: Clients;
+  readonly link: Link;
+  readonly clock: PageClock;
+  readonly me: WhoAmIResponse;
+  readonly caller: Caller;
+  /** Ends the session, as a person asks. */
+  readonly signOut: () => void;
+  /** A call was told that the session is over: one signs in again, on the page. */
+  readonly sessionOver: () => void;
+}
+
+export const ConsoleContext = createContext<Console | undefined>(undefined);
+
+/** The console around a component. */
+export function useConsole(): Console {
+  const found = useContext(ConsoleContext);
+  if (found === undefined) throw new Error('a page stands outside of the console');
+  return found;
+}

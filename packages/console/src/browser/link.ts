@@ -1,0 +1,238 @@
+/**
+ * The one watch connection of the page: what it follows, whether it is live, and its recovery.
+ *
+ * Invariants:
+ * 1. At most one watch is open; a page that follows something else ends it first.
+ * 2. A watch that ends or falls silent is opened again for ever, with pauses; what was missed
+ *    meanwhile is told by `onRecovery`, and read anew by whoever shows it.
+ * 3. Of events nothing is kept here: a page may be open for weeks.
+ */
+import {
+  type Host,
+  WatchHostsResponse_Kind as HostsKind,
+  HostView,
+  type Pool,
+  WatchPoolsResponse_Kind as PoolsKind,
+  WatchRacksResponse_Kind as RacksKind,
+} from '@rackwright/messages';
+import {
+  answerMs,
+  type Connection,
+  type ConnectionEvent,
+  connectionAfter,
+  quietMs,
+} from '../logic/connection.ts';
+import { type Failure, isSignedOut } from '../logic/failure.ts';
+import { type Clients, failureOf } from './client.ts';
+import type { PageClock } from './clock.ts';
+
+/** What the page follows. */
+export type Topic =
+  | { readonly kind: 'hosts'; readonly filter: string }
+  | { readonly kind: 'host'; readonly name: string }
+  | { readonly kind: 'pools'; readonly name: string }
+  | { readonly kind: 'racks' };
+
+export type LinkEvent =
+  | { readonly kind: 'host'; readonly host: Host; readonly isGone: boolean }
+  | { readonly kind: 'pool'; readonly pool: Pool }
+  | { readonly kind: 'other' };
+
+type Listener<T> = (value: T) => void;
+
+export class Link {
+  readonly #clients: Clients;
+  readonly #clock: PageClock;
+  #state: Connection = { kind: 'opening' };
+  #topic: Topic = { kind: 'racks' };
+  #watching: AbortController | undefined;
+  #cancelTimer: () => void = () => {};
+  #epoch = 0;
+  #missedSome = false;
+  readonly #stateListeners = new Set<Listener<Connection>>();
+  readonly #eventListeners = new Set<Listener<LinkEvent>>();
+  readonly #recoveryListeners = new Set<Listener<number>>();
+  readonly #signedOut: Listener<Failure>;
+
+  constructor(clients: Clients, clock: PageClock, signedOut: Listener<Failure>) {
+    this.#clients = clients;
+    this.#clock = clock;
+    this.#signedOut = signedOut;
+  }
+
+  get state(): Connection {
+    return this.#state;
+  }
+
+  /** Follows something else from now on; the same again changes nothing. */
+  follow(topic: Topic): void {
+    if (sameTopic(topic, this.#topic) && this.#watching !== undefined) return;
+    this.#topic = topic;
+    // What changes until the new watch is open is told by no event.
+    this.#missedSome = true;
+    if (this.#state.kind !== 'resting') this.#open();
+  }
+
+  /** Ends the watch for good, as when the caller signs out. */
+  close(): void {
+    this.#cancelTimer();
+    this.#watching?.abort();
+    this.#watching = undefined;
+  }
+
+  /** The page is not seen for long, or is seen again. */
+  setShown(isShown: boolean): void {
+    const isResting = this.#state.kind === 'resting';
+    if (isShown !== isResting) return;
+    this.#become(isShown ? 'shown' : 'hidden');
+    this.#missedSome = true;
+    if (isShown) this.#open();
+    else this.close();
+  }
+
+  /** Begins anew, as after signing in again. */
+  restart(): void {
+    this.#missedSome = true;
+    this.#open();
+  }
+
+  /** A call of the page was answered, or was not. */
+  heard(): void {
+    if (this.#state.kind === 'live') this.#become('heard');
+  }
+
+  unreached(): void {
+    if (this.#state.kind === 'live') this.#failed();
+  }
+
+  /** Tries at once, as a person has asked for. */
+  retryNow(): void {
+    if (this.#state.kind === 'lost') this.#open();
+  }
+
+  onState(listener: Listener<Connection>): () => void {
+    return added(this.#stateListeners, listener);
+  }
+
+  onEvent(listener: Listener<LinkEvent>): () => void {
+    return added(this.#eventListeners, listener);
+  }
+
+  onRecovery(listener: Listener<number>): () => void {
+    return added(this.#recoveryListeners, listener);
+  }
+
+  #open(): void {
+    this.close();
+    const watching = new AbortController();
+    this.#watching = watching;
+    this.#listen();
+    void this.#read(watching.signal);
+  }
+
+  async #read(signal: AbortSignal): Promise<void> {
+    try {
+      for await (const event of this.#events(signal)) {
+        if (signal.aborted) return;
+        this.#become('heard');
+        this.#listen();
+        if (event === 'opened') this.#recovered();
+        else for (const listener of this.#eventListeners) listener(event);
+      }
+      if (!signal.aborted) this.#failed();
+    } catch (error) {
+      if (signal.aborted) return;
+      const failure = failureOf(error);
+      if (isSignedOut(failure)) this.#signedOut(failure);
+      else this.#failed();
+    }
+  }
+
+  async *#events(signal: AbortSignal): AsyncGenerator<LinkEvent | 'opened'> {
+    const { hosts, pools, racks } = this.#clients;
+    const options = { signal, timeoutMs: 0 };
+    const topic = this.#topic;
+    switch (topic.kind) {
+      case 'hosts':
+      case 'host': {
+        const all = { filter: topic.kind === 'hosts' ? topic.filter : '', changesOnly: true };
+        const request =
+          topic.kind === 'host' ? { name: topic.name } : { ...all, view: HostView.BASIC };
+        for await (const { kind, host } of hosts.watchHosts(request, options)) {
+          if (kind === HostsKind.SYNCED) yield 'opened';
+          else if (host !== undefined) {
+            yield { kind: 'host', host, isGone: kind === HostsKind.DELETED };
+          }
+        }
+        return;
+      }
+      case 'pools': {
+        for await (const { kind, pool } of pools.watchPools({ name: topic.name }, options)) {
+          if (kind === PoolsKind.SYNCED) yield 'opened';
+          else if (pool !== undefined) yield { kind: 'pool', pool };
+        }
+        return;
+      }
+      case 'racks': {
+        for await (const { kind } of racks.watchRacks({}, options)) {
+          yield kind === RacksKind.SYNCED ? 'opened' : { kind: 'other' };
+        }
+        return;
+      }
+    }
+  }
+
+  /** After silence asks whether anybody is there: a connection may be dead and open. */
+  #listen(): void {
+    this.#cancelTimer();
+    this.#cancelTimer = this.#clock.after(quietMs, () => void this.#ask());
+  }
+
+  async #ask(): Promise<void> {
+    const watching = this.#watching;
+    try {
+      await this.#clients.access.whoAmI({}, { timeoutMs: answerMs });
+      if (watching !== this.#watching) return;
+      if (this.#state.kind === 'live') this.#become('heard');
+      this.#listen();
+    } catch (error) {
+      if (watching !== this.#watching) return;
+      const failure = failureOf(error);
+      if (isSignedOut(failure)) this.#signedOut(failure);
+      else this.#failed();
+    }
+  }
+
+  #failed(): void {
+    this.close();
+    this.#missedSome = true;
+    this.#become('failed');
+    if (this.#state.kind !== 'lost') return;
+    const pauseMs = Math.max(0, this.#state.retryAtMs - this.#clock.nowMs());
+    this.#cancelTimer = this.#clock.after(pauseMs, () => this.#open());
+  }
+
+  #recovered(): void {
+    if (!this.#missedSome) return;
+    this.#missedSome = false;
+    this.#epoch += 1;
+    for (const listener of this.#recoveryListeners) listener(this.#epoch);
+  }
+
+  #become(event: ConnectionEvent): void {
+    const before = this.#state;
+    this.#state = connectionAfter(before, event, this.#clock.nowMs());
+    // A live connection that goes on changes nothing that is shown.
+    if (before.kind === 'live' && this.#state.kind === 'live') return;
+    for (const listener of this.#stateListeners) listener(this.#state);
+  }
+}
+
+function added<T>(listeners: Set<Listener<T>>, listener: Listener<T>): () => void {
+  listeners.add(listener);
+  return () => void listeners.delete(listener);
+}
+
+function sameTopic(a: Topic, b: Topic): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}

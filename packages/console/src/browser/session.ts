@@ -1,0 +1,107 @@
+/** Signing in and out: the control plane keeps the session in a cookie that no script can read. */
+import { Code } from '@connectrpc/connect';
+import type { WhoAmIResponse } from '@rackwright/messages';
+import type { Failure } from '../logic/failure.ts';
+import { type Clients, failureOf } from './client.ts';
+
+/** How one may sign in here. */
+export interface Options {
+  /** The identity provider; undefined: none is configured. */
+  readonly issuer: string | undefined;
+}
+
+export type SignedIn =
+  | { readonly kind: 'in'; readonly me: WhoAmIResponse }
+  | { readonly kind: 'out'; readonly failure: Failure }
+  | { readonly kind: 'failed'; readonly failure: Failure };
+
+/** Who the session's cookie says that one is. */
+export async function whoAmI({ access }: Clients): Promise<SignedIn> {
+  try {
+    return { kind: 'in', me: await access.whoAmI({}) };
+  } catch (error) {
+    const failure = failureOf(error);
+    return { kind: failure.code === Code.Unauthenticated ? 'out' : 'failed', failure };
+  }
+}
+
+/** Trades a token for the cookie. Answers why not. */
+export async function signIn(token: string): Promise<Failure | undefined> {
+  try {
+    const answer = await ask('/auth/token', 'POST', JSON.stringify({ token }));
+    return answer.ok ? undefined : await refusalOf(answer);
+  } catch (error) {
+    return failureOf(error);
+  }
+}
+
+/** Ends the session. It is over for this page whether or not the control plane hears of it. */
+export async function signOut(): Promise<void> {
+  await ask('/auth/sign-out', 'POST').catch(() => undefined);
+}
+
+export async function optionsOf(): Promise<Options> {
+  try {
+    const answer = await ask('/auth/options', 'GET');
+    const { issuer } = (await answer.json()) as { issuer?: string | null };
+    return { issuer: answer.ok ? (issuer ?? undefined) : undefined };
+  } catch {
+    return { issuer: undefined };
+  }
+}
+
+/** Where the identity provider is asked, and which page follows. */
+export function providerAddress(returnTo: string): string {
+  return `/auth/sign-in?${new URLSearchParams({ return: returnTo }).toString()}`;
+}
+
+/** Why signing in by the identity provider did not work: its reason, from the address. */
+export function providerFailure(): Failure | undefined {
+  const reason = new URLSearchParams(location.search).get('error');
+  if (location.pathname !== '/sign-in' || reason === null) return undefined;
+  return failureWith(Code.Unauthenticated, `The identity provider did not let you in`, reason);
+}
+
+function ask(path: string, method: string, body?: string): Promise<Response> {
+  const headers = body === undefined ? undefined : { 'content-type': 'application/json' };
+  const init: RequestInit = { method, credentials: 'same-origin', redirect: 'error' };
+  return fetch(path, {
+    ...init,
+    ...(headers !== undefined && { headers }),
+    ...(body !== undefined && { body }),
+  });
+}
+
+const codes: Readonly<Record<string, Code>> = {
+  unauthenticated: Code.Unauthenticated,
+  permission_denied: Code.PermissionDenied,
+  invalid_argument: Code.InvalidArgument,
+  resource_exhausted: Code.ResourceExhausted,
+  unavailable: Code.Unavailable,
+};
+
+/** The refusal in Connect's form of an error: code, message, and details with the reason. */
+async function refusalOf(answer: Response): Promise<Failure> {
+  const said = (await answer.json().catch(() => ({}))) as ConnectRefusal;
+  const message = said.message ?? `The control plane answered with HTTP status ${answer.status}`;
+  const reason = said.details?.map(({ debug }) => debug?.reason ?? '').find(Boolean) ?? '';
+  return failureWith(codes[said.code ?? ''] ?? Code.Unknown, message, reason);
+}
+
+interface ConnectRefusal {
+  readonly code?: string;
+  readonly message?: string;
+  readonly details?: readonly { readonly debug?: { readonly reason?: string } }[];
+}
+
+function failureWith(code: Code, message: string, reason: string): Failure {
+  return {
+    code,
+    message,
+    reason,
+    metadata: {},
+    violations: [],
+    retryAfterMs: undefined,
+    isUnreached: false,
+  };
+}

@@ -1,0 +1,62 @@
+/**
+ * Whether what the page shows is live: the state of its one connection. Pure.
+ *
+ * Invariants:
+ * 1. Data is stale from the moment at which the control plane was heard last, not from when its
+ *    silence was noticed.
+ * 2. Attempts never end, and never come closer together than the table of pauses says.
+ */
+
+/** Pauses before attempts, milliseconds; the last one repeats. */
+export const pausesMs = [500, 1_000, 2_000, 4_000, 8_000] as const;
+/** Silence after which the control plane is asked whether it is there. */
+export const quietMs = 8_000;
+/** How long it may take to answer that. */
+export const answerMs = 5_000;
+
+export type Connection =
+  /** Nothing has been heard yet. */
+  | { readonly kind: 'opening' }
+  | { readonly kind: 'live'; readonly heardMs: number }
+  | {
+      readonly kind: 'lost';
+      /** When it was heard last; undefined: never. */
+      readonly heardMs: number | undefined;
+      /** Attempts that have failed. */
+      readonly attempts: number;
+      readonly retryAtMs: number;
+    }
+  /** The page is not seen: nothing is asked until it is. */
+  | { readonly kind: 'resting'; readonly heardMs: number | undefined };
+
+export type ConnectionEvent = 'heard' | 'failed' | 'hidden' | 'shown';
+
+/** The connection after an event at `nowMs`. */
+export function connectionAfter(
+  before: Connection,
+  event: ConnectionEvent,
+  nowMs: number,
+): Connection {
+  const heardMs = before.kind === 'opening' ? undefined : before.heardMs;
+  switch (event) {
+    case 'heard':
+      return { kind: 'live', heardMs: nowMs };
+    case 'failed': {
+      const attempts = before.kind === 'lost' ? before.attempts + 1 : 1;
+      return { kind: 'lost', heardMs, attempts, retryAtMs: nowMs + pauseOf(attempts) };
+    }
+    case 'hidden':
+      return { kind: 'resting', heardMs };
+    case 'shown':
+      return before.kind === 'resting' ? { kind: 'opening' } : before;
+  }
+}
+
+/** Since when the data is stale; undefined: it is not. */
+export function staleSince(connection: Connection): number | undefined {
+  return connection.kind === 'lost' ? connection.heardMs : undefined;
+}
+
+function pauseOf(attempts: number): number {
+  return pausesMs[Math.min(attempts, pausesMs.length) - 1] ?? pausesMs[0];
+}

@@ -1,0 +1,36 @@
+/** What is offered is what the server's table of rights lets a role do. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Role } from '@rackwright/messages';
+import { expect, test } from 'vitest';
+import { isOffered, offers } from './offers.ts';
+
+/** The table that the control plane's own tests hold its methods to. */
+const access = readFileSync(
+  join(import.meta.dirname, '../../../../controlplane/src/rpc/access.txt'),
+  'utf8',
+);
+const roles: Readonly<Record<string, Role>> = {
+  viewer: Role.VIEWER,
+  operator: Role.OPERATOR,
+  admin: Role.ADMIN,
+};
+
+test.each(Object.entries(offers))('%s is offered as the server allows it', (_, offer) => {
+  const line = access.split('\n').find((each) => each.includes(`v1.${offer.method}: `)) ?? '';
+  const [, role = '', reach = ''] = /: (\w+)[^,]*, (\w+)/.exec(line) ?? [];
+  expect({ role: roles[role], isFleetWide: reach === 'fleet' }).toEqual({
+    role: offer.role,
+    isFleetWide: offer.isFleetWide,
+  });
+});
+
+test('a viewer is offered nothing that changes, a scoped admin no brake of the fleet', () => {
+  const viewer = { role: Role.VIEWER, isScoped: false };
+  const all = Object.keys(offers) as (keyof typeof offers)[];
+  expect(all.filter((name) => isOffered(viewer, name))).toEqual(['audit']);
+  const scoped = { role: Role.ADMIN, isScoped: true };
+  expect(all.filter((name) => !isOffered(scoped, name))).toEqual(['freezeFleet', 'thawFleet']);
+  expect(isOffered({ role: Role.ADMIN, isScoped: false }, 'freezeFleet')).toBe(true);
+  expect(isOffered({ role: Role.OPERATOR, isScoped: false }, 'freezeFleet')).toBe(false);
+});

@@ -1,0 +1,173 @@
+/**
+ * What a certificate of erasure says, in sections for a page: read from the very bytes that are
+ * signed. Pure.
+ *
+ * Invariant: a statement that is not of the form that is known is shown as it is, never half.
+ */
+import { bytesText, grouped, span } from './format.ts';
+
+export interface Field {
+  readonly label: string;
+  readonly value: string;
+}
+
+export interface Section {
+  readonly heading: string;
+  readonly fields: readonly Field[];
+}
+
+interface Known {
+  readonly format: string;
+  readonly host: Readonly<Record<string, string>>;
+  readonly report: Readonly<Record<string, string>>;
+  readonly device: Readonly<Record<string, string | number | null>>;
+  readonly capacity: Readonly<Record<string, string | number>>;
+  readonly methodTitle: string;
+  readonly level: string | null;
+  readonly standard: string;
+  readonly verification: Readonly<Record<string, string | number | null>>;
+  readonly verdict: Readonly<Record<string, string | number>>;
+  readonly disposition: string;
+  readonly startedAt: string;
+  readonly endedAt: string;
+  readonly bytesWritten: number;
+  readonly hiddenBytesRemoved: number;
+  readonly methodMs: number;
+  readonly verifyMs: number;
+  readonly software: Readonly<Record<string, string | null>>;
+  readonly orderedBy: string;
+  readonly verifiedBy: Readonly<Record<string, string>>;
+  readonly useEpoch: number;
+  readonly operationId: string;
+}
+
+export const knownFormat = 'rackwright-erasure-certificate-2';
+
+/** Undefined where the bytes are no statement of the known form. */
+export function readStatement(bytes: Uint8Array): Known | undefined {
+  try {
+    const value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) as Known;
+    return value.format === knownFormat ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** "Erased: purge, by NVMe format" */
+export function resultOf({ level, methodTitle }: Known): string {
+  return level === null ? 'Not proved to be erased' : `Erased: ${level}, by ${methodTitle}`;
+}
+
+/** The sections of the page, without fields that are empty. */
+export function sectionsOf(known: Known): Section[] {
+  const { host, device, report, verification, verdict, capacity, software, verifiedBy } = known;
+  const sections: [string, [string, unknown][]][] = [
+    [
+      'Device',
+      [
+        ['Model', [device['manufacturer'], device['model']].filter(Boolean).join(' ')],
+        ['Serial number', device['serial']],
+        ['WWN', device['wwn']],
+        ['Firmware', device['firmware']],
+        ['Size', sizeOf(device['sizeBytes'])],
+        ['Native size', sizeOf(capacity['nativeBytes'])],
+        ['Capacity not examined', capacity['reason']],
+        ['Medium', device['mediaType']],
+        ['Transport', device['transport']],
+        ['Certified as', device['certifiedAs']],
+      ],
+    ],
+    [
+      'Host',
+      [
+        ['Name', host['name']],
+        ['Product', [host['manufacturer'], host['product']].filter(Boolean).join(' ')],
+        ['Serial number', host['serial']],
+        ['Asset tag', host['assetTag']],
+        ['Use', known.useEpoch],
+      ],
+    ],
+    [
+      'Erasure',
+      [
+        ['Level', known.level],
+        ['Method', known.methodTitle],
+        ['Standard', known.standard],
+        ['Began', known.startedAt],
+        ['Ended', known.endedAt],
+        ['Erasing took', span(known.methodMs)],
+        ['Written', bytesText(known.bytesWritten)],
+        ['Hidden capacity freed', bytesOrNothing(known.hiddenBytesRemoved)],
+        ['Disposition', known.disposition],
+      ],
+    ],
+    [
+      'Reading back',
+      [
+        ['Verdict', verdict['kind']],
+        ['Reason', verdict['reason']],
+        ['Level', verification['level']],
+        ['Places read', numberOf(verdict['placesRead'])],
+        ['Bytes read', sizeOf(verdict['bytesRead'])],
+        ['Reading took', span(known.verifyMs)],
+      ],
+    ],
+    [
+      'Who',
+      [
+        ['Organisation', report['organisation']],
+        ['Customer', report['customer']],
+        ['Technician', report['technician']],
+        ['Ordered by', known.orderedBy],
+        ['Software', software['version']],
+        ['Key of the agent (SHA-256)', verifiedBy['agentKeySha256']],
+        ['Operation', known.operationId],
+      ],
+    ],
+  ];
+  return sections.map(([heading, fields]) => ({ heading, fields: fields.flatMap(shown) }));
+}
+
+function shown([label, value]: [string, unknown]): Field[] {
+  if (typeof value === 'number') return [{ label, value: grouped(value) }];
+  return typeof value === 'string' && value !== '' ? [{ label, value }] : [];
+}
+
+function sizeOf(value: unknown): string {
+  return typeof value === 'number' ? `${bytesText(value)} (${grouped(value)} bytes)` : '';
+}
+
+function numberOf(value: unknown): string {
+  return typeof value === 'number' ? grouped(value) : '';
+}
+
+function bytesOrNothing(value: number): string {
+  return value > 0 ? bytesText(value) : '';
+}
+
+/**
+ * The two numbers of an ECDSA P-256 signature in DER (RFC 3279 §2.2.3) as 64 bytes, as browsers
+ * take it (IEEE P1363). Undefined for anything else.
+ */
+export function rawSignature(der: Uint8Array): Uint8Array<ArrayBuffer> | undefined {
+  const raw = new Uint8Array(64);
+  if (der[0] !== 0x30 || der[1] !== der.length - 2) return undefined;
+  let at = 2;
+  for (const place of [0, 32]) {
+    const length = der[at + 1] ?? 0;
+    if (der[at] !== 0x02 || length === 0) return undefined;
+    let digits = der.subarray(at + 2, at + 2 + length);
+    if (digits.length !== length) return undefined;
+    while (digits.length > 32 && digits[0] === 0) digits = digits.subarray(1);
+    if (digits.length > 32) return undefined;
+    raw.set(digits, place + 32 - digits.length);
+    at += 2 + length;
+  }
+  return at === der.length ? raw : undefined;
+}
+
+/** The bytes in a PEM block. */
+export function pemBytes(pem: string): Uint8Array<ArrayBuffer> {
+  const base64 = pem.replaceAll(/-----[^-]+-----|\s/g, '');
+  return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+}
