@@ -61,7 +61,11 @@ export interface ControlPlaneConfig {
   /** Identity and, with SQLite, all state. Owner-only. */
   readonly dataFolder: string;
   readonly log: { readonly level: 'debug' | 'info' | 'warn' | 'error' };
-  readonly operators: Listen & { readonly limits: RpcLimits };
+  readonly operators: Listen & {
+    readonly limits: RpcLimits;
+    /** How long somebody is signed in by a browser, at most. */
+    readonly sessionHours: number;
+  };
   readonly agents: Listen & {
     /** "host:port" that agents are told to dial. */
     readonly advertise: string;
@@ -118,6 +122,7 @@ function readControlPlane(reader: ConfigReader): ControlPlaneConfig {
     operators: reader.section('operators', (section) => ({
       ...readListen(section, operatorsPortDefault),
       limits: readLimits(section, operatorRpcLimits),
+      sessionHours: section.whole('sessionHours', [1, 24], 8),
     })),
     agents,
     names: reader.texts('names', namesDefault),

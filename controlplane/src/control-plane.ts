@@ -22,7 +22,7 @@ import {
   randomId,
   type WebClient,
 } from '@rackwright/platform';
-import { createHealthBoard, type RpcServer, serve } from '@rackwright/rpc';
+import { createHealthBoard, overHttp, type RpcServer, serve } from '@rackwright/rpc';
 import type { StateStore } from '@rackwright/store';
 import { type Access, HostPlaces, openAccess } from './access/index.ts';
 import { createAgentService, PrefetchProgress, Quotas, StepLogs } from './agents/index.ts';
@@ -53,6 +53,7 @@ import { startRetentionSweep } from './retention/index.ts';
 import { createHost, createOperatorServices, type OperatorServices } from './rpc/index.ts';
 import { openKeySource, SecretsKeeper, secretsForCalls } from './secrets/index.ts';
 import { controlPlaneVersion, type Software } from './version.ts';
+import { createPages } from './web/index.ts';
 import { createWebhookCaller, createWorkflowParts } from './workflow/index.ts';
 
 /** The world as the control plane needs it. */
@@ -71,6 +72,8 @@ export interface Platform {
   /** Absent: no backup can be made while this runs. */
   readonly largeFiles?: LargeFiles;
   readonly localCalls?: LocalCalls;
+  /** Of the web console, by their paths as "index.html"; absent: it is not installed. */
+  readonly consoleFiles?: ReadonlyMap<string, Uint8Array>;
   /** $CREDENTIALS_DIRECTORY, where systemd puts what a unit loads. */
   readonly credentialsFolder?: string;
   /** Unset: the version alone names what made a certificate. */
@@ -181,7 +184,7 @@ function resolveTags(
 }
 
 function openAccessFor(
-  { oidc }: ControlPlaneConfig,
+  { oidc, operators }: ControlPlaneConfig,
   platform: Platform,
   { adminTokenSha256 }: Identity,
   store: StateStore,
@@ -197,7 +200,17 @@ function openAccessFor(
     firstTokenSha256: adminTokenSha256,
     oidc,
     web,
+    clientSecret: () => readClientSecret(oidc?.browser?.clientSecretFile, platform.disk),
+    sessionMs: operators.sessionHours * 3_600_000,
   });
+}
+
+/** Read each time: whoever replaces the file need not restart anything. */
+async function readClientSecret(path: string | undefined, disk: Disk): Promise<string | undefined> {
+  if (path === undefined) return undefined;
+  const bytes = await disk.read(path);
+  if (bytes === undefined) throw new Error(`oidc.browser.clientSecretFile: ${path} is not there`);
+  return Buffer.from(bytes).toString('utf8').trim();
 }
 
 /** What works by itself, and what serves it; nothing of it has started. */
@@ -374,6 +387,13 @@ function serveOperators(
     tls: identity.authorities.now.server.tls,
     ...operatorServices,
     guard: auditedGuard(access.signIn.guard, audit),
+    http: overHttp(
+      createPages({
+        ...{ browsers: access.browsers, audit, nowMs: () => platform.clock.nowMs() },
+        ...{ isReady: () => operatorServices.health.isServing(''), version: controlPlaneVersion },
+        consoleFiles: platform.consoleFiles ?? new Map(),
+      }),
+    ),
   });
 }
 

@@ -98,7 +98,7 @@ const agent: House = {
 
 const rpcPackage: House = {
   folder: 'packages/rpc/src',
-  floors: ['bounds', 'wire', 'probe', 'client', 'door', 'server', 'standard', '.'],
+  floors: ['bounds', 'wire', 'probe', 'client', 'door', 'server', 'http', 'standard', '.'],
 };
 
 const houses = [controlPlane, host, rpc, agent, rpcPackage];

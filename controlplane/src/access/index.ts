@@ -1,5 +1,7 @@
 /** Who may ask what: callers, their roles and scopes, and the gate before every handler. */
 export { auditInSight } from './audit-sight.ts';
+export { beginningCookie, beginningSeconds, callbackPath } from './browser-sign-in.ts';
+export type { Browsers } from './browsers.ts';
 export { actorOf, type Factory, type GateOptions, gated, type Seat } from './gate.ts';
 export { HostPlaces } from './host-places.ts';
 export { type OidcConfig, readOidc } from './oidc-config.ts';
@@ -18,6 +20,7 @@ export {
 } from './principal.ts';
 export { roleTooSmall } from './refusals.ts';
 export { scopedStore, watchCollections } from './scoped-store.ts';
+export { type Opened, sessionCookie } from './sessions.ts';
 export {
   createSignIn,
   type SignIn,

@@ -26,6 +26,17 @@ export interface OidcConfig {
   readonly usernameClaim: string;
   /** How far its clock and ours may differ. */
   readonly clockSkewSeconds: number;
+  /** Signing in by a browser; unset: only tokens are taken. */
+  readonly browser?: OidcBrowserConfig;
+}
+
+/** What this control plane is to the provider (OpenID Connect Core 1.0 §3.1). */
+export interface OidcBrowserConfig {
+  readonly clientId: string;
+  /** File with the secret of a confidential client; unset: PKCE alone proves us. */
+  readonly clientSecretFile?: string;
+  /** Asked for; "openid" is always among them. */
+  readonly scopes: readonly string[];
 }
 
 const roleNames = ['viewer', 'operator', 'admin'] as const;
@@ -47,14 +58,30 @@ export function readOidc(reader: ConfigReader): OidcConfig {
   if (roles.length === 0 || roles.length > rolesMax) {
     throw new ConfigError(`oidc.roles has to have 1 to ${rolesMax} entries`);
   }
+  const browser = reader.optionalSection('browser', readBrowser);
   return {
     issuer,
     audience: reader.text('audience'),
+    ...(browser === undefined ? {} : { browser }),
     ...(caFile === undefined ? {} : { caFile }),
     rolesClaim: reader.text('rolesClaim', 'roles'),
     roles,
     usernameClaim: reader.text('usernameClaim', 'sub'),
     clockSkewSeconds: reader.whole('clockSkewSeconds', [0, skewSecondsMax], 30),
+  };
+}
+
+function readBrowser(reader: ConfigReader): OidcBrowserConfig {
+  const secretFile = reader.optionalText('clientSecretFile');
+  const scopes = reader.texts('scopes', ['openid', 'profile', 'email']);
+  const wrong = scopes.find((each) => !/^[\x21\x23-\x5b\x5d-\x7e]{1,128}$/.test(each));
+  if (wrong !== undefined) {
+    throw new ConfigError(`oidc.browser.scopes: ${JSON.stringify(wrong)} is no scope of OAuth 2.0`);
+  }
+  return {
+    clientId: reader.text('clientId'),
+    ...(secretFile === undefined ? {} : { clientSecretFile: secretFile }),
+    scopes: [...new Set(['openid', ...scopes])],
   };
 }
 

@@ -21,8 +21,19 @@ const bodyBytesMax = 256 * 1024;
 const keysMax = 100;
 const limits = { answerTimeoutMs: 5_000, silenceMs: 5_000, headerBytesMax: 16 * 1024 };
 
-interface Fetched {
+/** Where a browser is sent to sign in, and where what it brings back is exchanged. */
+export interface OidcEndpoints {
+  readonly authorization: string;
+  readonly token: string;
+}
+
+interface Loaded {
   readonly keys: JWTVerifyGetKey;
+  /** Undefined: the provider names none that can be used. */
+  readonly endpoints: OidcEndpoints | undefined;
+}
+
+interface Fetched extends Loaded {
   readonly atMs: number;
 }
 
@@ -44,14 +55,23 @@ export class OidcKeys {
 
   /** The keys as they are known. Throws `unavailable` when they are not (invariant 1). */
   async keys(): Promise<JWTVerifyGetKey> {
+    return (await this.#current()).keys;
+  }
+
+  /** Its endpoints, likewise. Undefined: it has none for signing in by a browser. */
+  async endpoints(): Promise<OidcEndpoints | undefined> {
+    return (await this.#current()).endpoints;
+  }
+
+  async #current(): Promise<Fetched> {
     const nowMs = this.#deps.clock.nowMs();
     const ageMs = nowMs - (this.#fetched?.atMs ?? Number.NEGATIVE_INFINITY);
     if (this.#fetched !== undefined && ageMs < staleHoursMax * hourMs) {
       if (ageMs > freshMs) void this.#fetch();
-      return this.#fetched.keys;
+      return this.#fetched;
     }
     await this.#fetch();
-    if (this.#fetched !== undefined && this.#fetched.atMs >= nowMs) return this.#fetched.keys;
+    if (this.#fetched !== undefined && this.#fetched.atMs >= nowMs) return this.#fetched;
     throw this.#away();
   }
 
@@ -83,8 +103,8 @@ export class OidcKeys {
     if (Math.abs(nowMs - this.#triedMs) < refetchAfterMs) return Promise.resolve();
     this.#triedMs = nowMs;
     this.#underWay = this.#load().then(
-      (keys) => {
-        this.#fetched = { keys, atMs: this.#deps.clock.nowMs() };
+      (loaded) => {
+        this.#fetched = { ...loaded, atMs: this.#deps.clock.nowMs() };
         this.#trouble = '';
         this.#underWay = undefined;
       },
@@ -102,7 +122,7 @@ export class OidcKeys {
     return this.#underWay;
   }
 
-  async #load(): Promise<JWTVerifyGetKey> {
+  async #load(): Promise<Loaded> {
     const base = this.#issuer.replace(/\/$/, '');
     const document = await this.#read(`${base}/.well-known/openid-configuration`);
     if (document['issuer'] !== this.#issuer) {
@@ -118,7 +138,7 @@ export class OidcKeys {
     }
     // A shared secret is no key that others may know.
     const usable = keys.filter((key) => (key as { kty?: unknown } | null)?.kty !== 'oct');
-    return createLocalJWKSet({ keys: usable });
+    return { keys: createLocalJWKSet({ keys: usable }), endpoints: endpointsIn(document) };
   }
 
   async #read(url: string): Promise<Readonly<Record<string, unknown>>> {
@@ -143,4 +163,14 @@ export class OidcKeys {
     if (typeof parsed === 'object' && parsed !== null) return { ...parsed };
     throw new Error(`${url} is no JSON object`);
   }
+}
+
+function endpointsIn(document: Readonly<Record<string, unknown>>): OidcEndpoints | undefined {
+  const { authorization_endpoint: authorization, token_endpoint: token } = document;
+  if (!isHttps(authorization) || !isHttps(token)) return undefined;
+  return { authorization, token };
+}
+
+function isHttps(url: unknown): url is string {
+  return typeof url === 'string' && URL.parse(url)?.protocol === 'https:';
 }

@@ -10,6 +10,7 @@ import { exportJWK, SignJWT } from 'jose';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createOidcVoucher } from './oidc.ts';
 import { type OidcConfig, readOidc } from './oidc-config.ts';
+import { OidcKeys } from './oidc-keys.ts';
 import { createSignIn, type Voucher } from './sign-in.ts';
 
 interface Key {
@@ -96,7 +97,8 @@ function voucherOf(of: OidcConfig): Voucher {
   };
   const quiet = () => undefined;
   const log = { debug: quiet, info: quiet, warn: quiet, error: quiet, child: () => log };
-  return createOidcVoucher(of, { clock: clock as never, log }, nodeWebClient([caPem]));
+  const keys = new OidcKeys(of.issuer, { clock: clock as never, log }, nodeWebClient([caPem]));
+  return createOidcVoucher(of, clock as never, keys);
 }
 
 interface Said {

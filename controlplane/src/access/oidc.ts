@@ -10,10 +10,10 @@
 import { createHash } from 'node:crypto';
 import { timestampDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type ApiFailure, permissionDenied, unauthenticated } from '@rackwright/messages';
-import type { Clock, Log, WebClient } from '@rackwright/platform';
+import type { Clock } from '@rackwright/platform';
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import type { OidcConfig } from './oidc-config.ts';
-import { OidcKeys } from './oidc-keys.ts';
+import type { OidcKeys } from './oidc-keys.ts';
 import type { Principal } from './principal.ts';
 import type { Voucher } from './sign-in.ts';
 
@@ -24,19 +24,32 @@ const algorithms = [
 ];
 const nameShape = /^[\p{L}\p{N}._@+:|/=-]{1,128}$/u;
 
-/** Checks tokens of the provider that the configuration names. */
-export function createOidcVoucher(
-  config: OidcConfig,
-  deps: { readonly clock: Clock; readonly log: Log },
-  web: WebClient,
-): Voucher {
-  const keys = new OidcKeys(config.issuer, deps, web);
+/** Checks tokens of the provider that the configuration names, by these keys. */
+export function createOidcVoucher(config: OidcConfig, clock: Clock, keys: OidcKeys): Voucher {
   return {
     principalOf: async (token) => {
-      const claims = await verified(config, deps.clock, keys, token);
+      const claims = await verified(config, clock, keys, token);
       return principalOf(config, claims, token);
     },
   };
+}
+
+/**
+ * Whom an ID token names that was made for this client, and for the sign-in of this nonce (OpenID
+ * Connect Core 1.0 §3.1.3.7). Throws why it is not believed.
+ */
+export async function principalOfIdToken(
+  config: OidcConfig,
+  clock: Clock,
+  keys: OidcKeys,
+  { token, clientId, nonce }: { token: string; clientId: string; nonce: string },
+): Promise<Principal> {
+  const claims = await verified({ ...config, audience: clientId }, clock, keys, token);
+  const { nonce: shown, azp } = claims;
+  const isForUs = azp === undefined || azp === clientId;
+  if (shown === nonce && isForUs) return principalOf(config, claims, token);
+  const why = isForUs ? 'is of another sign-in' : 'was made for another program';
+  throw refused('TOKEN_WRONG', config, why, 'Sign in there again.');
 }
 
 async function verified(

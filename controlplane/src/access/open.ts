@@ -4,10 +4,14 @@ import type { Clock, Log, Random, WebClient } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import type { AuditSink } from '../audit/index.ts';
 import type { Following } from '../following/index.ts';
+import { BrowserSignIn } from './browser-sign-in.ts';
+import { type Browsers, createBrowsers } from './browsers.ts';
 import { createOidcVoucher } from './oidc.ts';
 import type { OidcConfig } from './oidc-config.ts';
+import { OidcKeys } from './oidc-keys.ts';
 import { type Principal, roleText, scopeText } from './principal.ts';
-import { createSignIn, type SignIn } from './sign-in.ts';
+import { Sessions } from './sessions.ts';
+import { createSignIn, principalOfToken, type SignIn } from './sign-in.ts';
 import { TokenBook } from './token-book.ts';
 
 const hourMs = 3_600_000;
@@ -25,11 +29,16 @@ export interface AccessOptions {
   readonly oidc: OidcConfig | undefined;
   /** Reaches the identity provider. */
   readonly web: WebClient | undefined;
+  /** Of a confidential client of it; undefined: of none. */
+  readonly clientSecret: () => Promise<string | undefined>;
+  /** How long somebody is signed in by a browser, at most. */
+  readonly sessionMs: number;
 }
 
 /** What lets callers in; `start` has come to its end before the port opens. */
 export interface Access {
   readonly signIn: SignIn;
+  readonly browsers: Browsers;
   /** The identity provider may make somebody an administrator of everything. */
   readonly otherAdmins: boolean;
   start(): Promise<void>;
@@ -38,17 +47,33 @@ export interface Access {
 
 /** Opens it. */
 export function openAccess(options: AccessOptions): Access {
-  const { oidc, web, clock, audit, firstTokenSha256 } = options;
+  const { oidc, clock, audit, firstTokenSha256, sessionMs: lifeMs } = options;
   const tokens = new TokenBook(options);
-  const voucher =
-    oidc === undefined || web === undefined ? undefined : createOidcVoucher(oidc, options, web);
-  const onSignIn = tellSignIns(clock, audit);
+  const provider = providerOf(options);
+  const voucher = oidc && provider && createOidcVoucher(oidc, clock, provider.keys);
+  const shown = { tokens, firstTokenSha256, voucher };
+  const sessions = new Sessions({
+    ...{ ...options, lifeMs },
+    principalOfToken: (text) => principalOfToken(shown, text),
+  });
+  const browsers = createBrowsers({ ...options, sessions, provider: provider?.browser, shown });
   return {
-    signIn: createSignIn({ tokens, firstTokenSha256, voucher, onSignIn }),
+    signIn: createSignIn({ ...shown, sessions, onSignIn: tellSignIns(clock, audit) }),
+    browsers,
     otherAdmins: oidc?.roles.some(({ isFullAdmin }) => isFullAdmin) ?? false,
     start: () => tokens.start(),
     stop: () => tokens.stop(),
   };
+}
+
+function providerOf(options: AccessOptions) {
+  const { oidc: config, web, clientSecret } = options;
+  if (config === undefined || web === undefined) return undefined;
+  const keys = new OidcKeys(config.issuer, options, web);
+  const { browser } = config;
+  if (browser === undefined) return { keys, browser: undefined };
+  const parts = { ...options, config, web, browser, clientSecret, keys };
+  return { keys, browser: new BrowserSignIn(parts) };
 }
 
 /** The first use of what somebody shows, by this process and in each hour. */

@@ -32,6 +32,8 @@ export interface Principal {
   readonly expireMs: number | undefined;
   /** SHA-256 of what was shown, hex: tells two tokens of one name apart. */
   readonly proofSha256: string;
+  /** Its session, as `Sessions` know it; unset: it has shown a token with this very call. */
+  readonly session?: string;
 }
 
 /** Everywhere. */

@@ -1,5 +1,6 @@
 /**
- * From a call to its caller: the "authorization" header, and whoever vouches for what it holds.
+ * From a call to its caller: the "authorization" header, and whoever vouches for what it holds; of
+ * a call without one, the session that its cookie names.
  *
  * Invariants:
  * 1. Nobody is let in for want of an answer: a store or an identity provider that is away refuses.
@@ -9,6 +10,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { CallContext, Guard } from '@rackwright/messages';
 import { type Principal, systemPrincipal } from './principal.ts';
 import { tokenMissing, tokenUnknown } from './refusals.ts';
+import type { Sessions } from './sessions.ts';
 import type { TokenBook } from './token-book.ts';
 
 const scheme = /^bearer +/i;
@@ -31,6 +33,8 @@ export interface SignInOptions {
   readonly firstTokenSha256: string;
   readonly voucher: Voucher | undefined;
   readonly onSignIn: SignInSink;
+  /** Of browsers; unset: no cookie lets anybody in. */
+  readonly sessions?: Sessions;
 }
 
 /** Knows the callers of calls under way. */
@@ -59,7 +63,15 @@ export function createSignIn(options: SignInOptions): SignIn {
       if (principal === undefined) throw tokenMissing();
       return principal;
     },
-    onEnd: (principal, end) => options.tokens.onEnd(principal, end),
+    onEnd: (principal, end) => {
+      const ofToken = options.tokens.onEnd(principal, end);
+      const { session } = principal;
+      const ofSession = session === undefined ? undefined : options.sessions?.onEnd(session, end);
+      return () => {
+        ofToken();
+        ofSession?.();
+      };
+    },
   };
 }
 
@@ -70,14 +82,28 @@ export const trustedSignIn: SignIn = {
   onEnd: () => () => undefined,
 };
 
-async function identify(
-  { tokens, firstTokenSha256, voucher }: SignInOptions,
-  context: CallContext,
-): Promise<Principal> {
+async function identify(options: SignInOptions, context: CallContext): Promise<Principal> {
   const header = context.header('authorization');
-  if (header === undefined) throw tokenMissing();
+  if (header === undefined) {
+    const principal = await options.sessions?.principalOf(context);
+    if (principal === undefined) throw tokenMissing();
+    return principal;
+  }
   const text = header.replace(scheme, '').trim();
-  if (!scheme.test(header) || text.length > tokenCharsMax) throw tokenUnknown();
+  if (!scheme.test(header)) throw tokenUnknown();
+  return principalOfToken(options, text);
+}
+
+/** Who shows this token. Throws why it is not let in. */
+export async function principalOfToken(
+  {
+    tokens,
+    firstTokenSha256,
+    voucher,
+  }: Pick<SignInOptions, 'tokens' | 'firstTokenSha256' | 'voucher'>,
+  text: string,
+): Promise<Principal> {
+  if (text.length > tokenCharsMax) throw tokenUnknown();
   if (firstTokenShape.test(text)) {
     if (!isFirstToken(text, firstTokenSha256)) throw tokenUnknown();
     return tokens.firstPrincipal();

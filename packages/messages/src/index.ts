@@ -28,6 +28,7 @@ export {
   type PeerCertificate,
 } from './call/handlers.ts';
 export { hostRefused } from './call/host-refused.ts';
+export type { PageRequest, PageResponse, Respond } from './call/page.ts';
 export { type CleanStepName, cleanSteps } from './clean-steps.ts';
 export {
   disabledStep,

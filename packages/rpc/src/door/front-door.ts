@@ -24,7 +24,13 @@ import {
 import type { Clock } from '@rackwright/platform';
 import { networkOf } from '../wire/caller-address.ts';
 import type { RpcLimits } from '../wire/limits.ts';
-import { type KeyAndChain, type ServerTls, secureContext, tlsOptions } from '../wire/tls.ts';
+import {
+  type KeyAndChain,
+  type Protocols,
+  type ServerTls,
+  secureContext,
+  tlsOptions,
+} from '../wire/tls.ts';
 import { HandshakeSlots, type ListenerCounts, type Visitor } from './turns-at-the-door.ts';
 
 export interface GuardedListenerOptions {
@@ -33,6 +39,7 @@ export interface GuardedListenerOptions {
   readonly tls: ServerTls;
   readonly limits: RpcLimits;
   readonly clock: Clock;
+  readonly protocols: Protocols;
   /** Takes a connection whose handshake is over. */
   readonly handOver: (socket: TLSSocket) => void;
 }
@@ -62,7 +69,7 @@ export async function openGuardedListener(
   const turns = new HandshakeSlots(limits, clock);
   /** By their other ends. */
   const present = new Map<string, Arrived>();
-  const speaker = createTlsServer(tlsOptions(tls, limits.handshakeMs));
+  const speaker = createTlsServer(tlsOptions(tls, limits.handshakeMs, options.protocols));
   speaker.on('secureConnection', (socket) => {
     const arrived = present.get(peerOf(socket));
     arrived?.over('in');

@@ -7,16 +7,31 @@
  * 2. The guard runs once for each call, and no handler before it.
  * 3. Before its guard has said whose a call is, it counts as one of its network's; from then on as
  *    one of that caller's.
+ *
+ * It knows no transport: gRPC and HTTP/1.1 bring an `Arrival` each.
  */
-import type { ServerHttp2Stream } from 'node:http2';
-import type { Metadata, ServerInterceptingCallInterface } from '@grpc/grpc-js';
 import { ApiFailure, type Guard } from '@rackwright/messages';
 import { type CallRoom, callerNamed } from './call-room.ts';
-import { type CallScope, openCall, type SurfaceCall, streamOf } from './call-scope.ts';
+import type { CallScope } from './call-scope.ts';
 import type { RefusedCalls } from './refused-calls.ts';
 
-/** The innermost call of grpc-js, whose stream alone tells what has come of a message. */
-export type StreamCall = ServerInterceptingCallInterface & { readonly stream: ServerHttp2Stream };
+/** A call whose headers are here and whose body is not read. */
+export interface Arrival {
+  /** Under which its entrance was added. */
+  readonly entrance: string;
+  readonly peerAddress: string;
+  /** Tells this call from every other. */
+  readonly key: object;
+  /** What it has come on, which other calls may come on too; undefined: it is gone. */
+  readonly connection: object | undefined;
+  readonly isOver: boolean;
+  /** Calls `listener` once, when it is over. */
+  onOver(listener: () => void): void;
+  /** Opens its scope; `vouch` is what its context has. */
+  open(vouch: () => void): CallScope;
+  /** Ends its connection, behind the answer that comes first. */
+  endConnection(refused: RefusedCalls): void;
+}
 
 /** What a service asks of its callers. */
 export interface Entrance {
@@ -24,6 +39,11 @@ export interface Entrance {
   readonly guard: Guard | undefined;
   /** The service's name when it needs no token: it has room of its own for that. */
   readonly openTo: string | undefined;
+  /**
+   * Whether its handler finds out who calls: then a caller whom it refuses is refused like one of a
+   * guard. Unset: it does where there is neither a guard nor an open service.
+   */
+  readonly handlerRefuses?: boolean;
 }
 
 /** A call that was let in. */
@@ -57,45 +77,43 @@ export class Admissions {
     this.#vouchFor = vouchFor;
   }
 
-  /** From now on calls of this path are let in so. */
-  add(path: string, entrance: Entrance): void {
-    this.#entrances.set(path, entrance);
+  /** From now on calls of this entrance are let in so. */
+  add(name: string, entrance: Entrance): void {
+    this.#entrances.set(name, entrance);
   }
 
   /** Throws what refuses it. A connection of which too many are refused is closed. */
-  async admit(call: StreamCall, path: string, metadata: Metadata): Promise<void> {
+  async admit(arrival: Arrival): Promise<void> {
     try {
-      await this.#letIn(call, path, metadata);
+      await this.#letIn(arrival);
     } catch (error) {
-      throw this.#noted(call.stream, call.getPeer(), error);
+      throw this.#noted(arrival, error);
     }
   }
 
   /** What to answer in place of `error`, which refuses a call. */
-  #noted({ session }: ServerHttp2Stream, peerAddress: string, error: unknown): unknown {
-    // It is gone.
-    if (session === undefined) return error;
-    const last = this.#refused.note(session, peerAddress);
+  #noted(arrival: Arrival, error: unknown): unknown {
+    const { connection, peerAddress } = arrival;
+    if (connection === undefined) return error;
+    const last = this.#refused.note(connection, peerAddress);
     if (last === undefined) return error;
-    // Behind the refusal, which is sent as soon as this is answered.
-    setImmediate(() => this.#refused.end(session));
+    arrival.endConnection(this.#refused);
     return last;
   }
 
-  async #letIn(call: StreamCall, path: string, metadata: Metadata): Promise<void> {
-    const entrance = this.#entrances.get(path);
-    if (entrance === undefined) throw new Error(`${path} has no entrance`);
-    const { stream } = call;
+  async #letIn(arrival: Arrival): Promise<void> {
+    const entrance = this.#entrances.get(arrival.entrance);
+    if (entrance === undefined) throw new Error(`${arrival.entrance} has no entrance`);
     const { guard, openTo } = entrance;
-    const vouch = () => this.#vouchFor(call.getPeer());
-    const scope = openCall(surfaceOf(call, metadata), path, vouch);
+    const vouch = () => this.#vouchFor(arrival.peerAddress);
+    const scope = arrival.open(vouch);
     const stay = this.#room.enter(scope, openTo, guard !== undefined);
     const leave = () => {
       stay.leave();
       scope.abort();
     };
-    if (stream.closed || stream.destroyed) return leave();
-    stream.once('close', leave);
+    if (arrival.isOver) return leave();
+    arrival.onOver(leave);
     try {
       if (openTo !== undefined) await this.#room.turn(scope, openTo);
       const caller = await guard?.(scope.context);
@@ -106,31 +124,16 @@ export class Admissions {
     }
     // Without a guard the handler may find out who calls, and then says so.
     if (guard !== undefined) vouch();
-    const isUnknown = guard === undefined && openTo === undefined;
+    const isUnknown = entrance.handlerRefuses ?? (guard === undefined && openTo === undefined);
     const refusal = (error: unknown) =>
-      isUnknown && refusesCaller(error) ? this.#noted(stream, call.getPeer(), error) : error;
-    this.#admitted.set(stream, { scope, leave, refusal });
+      isUnknown && refusesCaller(error) ? this.#noted(arrival, error) : error;
+    this.#admitted.set(arrival.key, { scope, leave, refusal });
   }
 
-  /** What became of a call that a handler has been called for. */
-  of(call: SurfaceCall): Admitted {
-    const stream = streamOf(call);
-    const admitted = stream && this.#admitted.get(stream);
+  /** What became of the call of this key that a handler has been called for. */
+  of(key: object | undefined): Admitted {
+    const admitted = key && this.#admitted.get(key);
     if (admitted === undefined) throw new Error('a call has come past its entrance');
     return admitted;
   }
-}
-
-function surfaceOf(call: StreamCall, metadata: Metadata): SurfaceCall {
-  const { stream } = call;
-  return {
-    cancelled: false,
-    metadata,
-    getPeer: () => call.getPeer(),
-    getDeadline: () => call.getDeadline(),
-    getAuthContext: () => call.getAuthContext(),
-    getConnectionInfo: () => call.getConnectionInfo(),
-    on: (_event, listener) => stream.once('close', listener),
-    stream,
-  };
 }

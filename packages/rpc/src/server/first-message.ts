@@ -25,7 +25,7 @@ import type { Cancel, Clock } from '@rackwright/platform';
 import { networkOfPeer } from '../wire/caller-address.ts';
 import type { RpcLimits } from '../wire/limits.ts';
 import { statusDetailsKey, toStatus } from '../wire/status.ts';
-import type { StreamCall } from './admission.ts';
+import type { StreamCall } from './grpc-arrival.ts';
 
 export type IncomingLimits = Pick<
   RpcLimits,

@@ -8,6 +8,7 @@
  *    whether or not its other end goes.
  */
 import { constants, type Http2Session } from 'node:http2';
+import type { Socket } from 'node:net';
 import { unavailable } from '@rackwright/messages';
 import { Bucket, Buckets, type Clock } from '@rackwright/platform';
 import { networkOfPeer } from '../wire/caller-address.ts';
@@ -32,7 +33,7 @@ export class RefusedCalls {
   readonly #clock: Pick<Clock, 'nowMs' | 'after'>;
   readonly #networks: Buckets;
   readonly #connections = new WeakMap<object, Bucket>();
-  readonly #ending = new WeakSet<Http2Session>();
+  readonly #ending = new WeakSet<object>();
   #ended = 0;
 
   constructor(limits: RefusalLimits, clock: Pick<Clock, 'nowMs' | 'after'>) {
@@ -65,9 +66,7 @@ export class RefusedCalls {
 
   /** Says farewell and closes it. Idempotent. */
   end(session: Http2Session): void {
-    if (this.#ending.has(session) || session.destroyed) return;
-    this.#ending.add(session);
-    this.#ended += 1;
+    if (session.destroyed || !this.#begins(session)) return;
     const { retryAfterMs } = this.#limits;
     const words = Buffer.from(`too many calls were refused; come again in ${retryAfterMs} ms`);
     session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM, 0, words);
@@ -78,5 +77,19 @@ export class RefusedCalls {
       session.destroy();
       socket?.destroy();
     });
+  }
+
+  /** The same for HTTP/1.1, where the answer itself says that it is the last one. Idempotent. */
+  endPlain(socket: Socket): void {
+    if (socket.destroyed || !this.#begins(socket)) return;
+    this.#clock.after(endingMs, () => socket.destroy());
+  }
+
+  /** False: its end has begun already. */
+  #begins(connection: object): boolean {
+    if (this.#ending.has(connection)) return false;
+    this.#ending.add(connection);
+    this.#ended += 1;
+    return true;
   }
 }

@@ -1,5 +1,6 @@
 /**
- * Serves bound services over gRPC with TLS on one port.
+ * Serves bound services over gRPC with TLS on one port, and where it is asked for over HTTP/1.1 on
+ * the same one (`overHttp`): what the client offers by ALPN decides.
  *
  * Invariants:
  * 1. Plain text is refused by construction: there are only TLS credentials.
@@ -24,26 +25,26 @@ import {
   type ServerWritableStream,
   type sendUnaryData,
 } from '@grpc/grpc-js';
-import {
-  type AnyHandler,
+import type {
+  AnyHandler,
   ApiFailure,
-  type BoundService,
-  type CallContext,
-  type Guard,
-  type Pace,
+  BoundService,
+  CallContext,
+  Guard,
+  Pace,
 } from '@rackwright/messages';
-import { type Clock, type Log, type Random, randomId } from '@rackwright/platform';
+import type { Clock, Log, Random } from '@rackwright/platform';
 import { limitsOfMethod } from '../bounds/method-limits.ts';
 import { type GuardedListener, openGuardedListener } from '../door/front-door.ts';
 import type { ListenerCounts } from '../door/turns-at-the-door.ts';
-import { decodeMessage, encodeMessage, tooMuch, weighMessage } from '../wire/codec.ts';
+import { encodeMessage, tooMuch } from '../wire/codec.ts';
 import { defaultRpcLimits, type RpcLimits } from '../wire/limits.ts';
 import { statusDetailsKey, toStatus } from '../wire/status.ts';
-import { iterate, type MessageReader, pump } from '../wire/stream.ts';
+import { iterate, pump } from '../wire/stream.ts';
 import type { KeyAndChain, ServerTls } from '../wire/tls.ts';
 import { Admissions, type Entrance } from './admission.ts';
 import { CallRoom } from './call-room.ts';
-import type { SurfaceCall } from './call-scope.ts';
+import { type SurfaceCall, streamOf } from './call-scope.ts';
 import {
   type Admit,
   boundIncoming,
@@ -51,7 +52,11 @@ import {
   IncomingRequests,
   type Refusal,
 } from './first-message.ts';
+import { grpcArrival } from './grpc-arrival.ts';
+import type { HttpDoor, OpenHttp } from './http-face.ts';
 import { RefusedCalls } from './refused-calls.ts';
+import { readRequest, requestReader } from './requests.ts';
+import { callerGone, serverClosing, toldFailure } from './told-failures.ts';
 
 export interface ServeOptions {
   /** IPv4 or IPv6 address to listen on. */
@@ -70,6 +75,11 @@ export interface ServeOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly limits?: Partial<RpcLimits>;
+  /**
+   * Serves clients that offer HTTP/1.1 (`overHttp`); unset: HTTP/2 alone. Not with `clientCaPem`:
+   * who calls is proved by headers there.
+   */
+  readonly http?: OpenHttp;
 }
 
 /** A listening server. */
@@ -132,10 +142,15 @@ export async function serve(options: ServeOptions): Promise<RpcServer> {
   }
   // Not insecure: only what has ended its TLS handshake at the front door comes here.
   const inside = server.createConnectionInjector(ServerCredentials.createInsecure());
+  const http = openHttp(options, { admissions, incoming, limits });
   const door = await openGuardedListener({
     ...options,
     limits,
-    handOver: (socket) => inside.injectConnection(socket),
+    protocols: http === undefined ? 'h2' : 'h2AndHttp1',
+    handOver: (socket) => {
+      if (http === undefined || socket.alpnProtocol === 'h2') inside.injectConnection(socket);
+      else http.take(socket);
+    },
   });
   opened.door = door;
   return {
@@ -152,8 +167,20 @@ export async function serve(options: ServeOptions): Promise<RpcServer> {
     },
     problem: (timeoutMs) => door.problem(timeoutMs),
     replaceCertificate: (next) => door.replaceCertificate(next),
-    close: () => close(server, door, room, { clock, limits }),
+    close: () => close(server, { door, http, room }, { clock, limits }),
   };
+}
+
+function openHttp(
+  options: ServeOptions,
+  parts: { admissions: Admissions; incoming: IncomingRequests; limits: RpcLimits },
+): HttpDoor | undefined {
+  const { http, tls } = options;
+  if (http === undefined) return undefined;
+  if (tls.clientCaPem !== undefined) {
+    throw new Error('HTTP/1.1 is not served where clients show certificates');
+  }
+  return http({ ...options, ...parts });
 }
 
 function grpcServer(limits: RpcLimits, interceptors: ServerInterceptor[]): Server {
@@ -186,7 +213,7 @@ function sizesOf(services: readonly BoundService[]): ReadonlyMap<string, FirstSi
 /** Its refusals are the same as those of handlers. */
 function admitting(shared: Shared): Admit {
   return (call, path, metadata) =>
-    shared.admissions.admit(call, path, metadata).then(
+    shared.admissions.admit(grpcArrival(call, path, metadata)).then(
       () => undefined,
       (error: unknown) => errorStatus(error, path, shared),
     );
@@ -250,7 +277,7 @@ function serverStreaming(method: DescMethod, handler: AnyHandler, path: string, 
         const request = readRequest(method, call.request);
         const responses = handler(request as never, context) as AsyncIterable<never>;
         const encode = (response: never) => encodeMessage(method.output, response);
-        if (!(await pump(responses, call, encode, context.signal))) throw closing();
+        if (!(await pump(responses, call, encode, context.signal))) throw serverClosing();
         call.end();
       },
     );
@@ -269,27 +296,11 @@ function bidiStreaming(method: DescMethod, handler: AnyHandler, path: string, sh
         const requests = iterate(call, reader, context.signal, callerGone, shared.pace?.(context));
         const responses = handler(requests as never, context) as AsyncIterable<never>;
         const encode = (response: never) => encodeMessage(method.output, response);
-        if (!(await pump(responses, call, encode, context.signal))) throw closing();
+        if (!(await pump(responses, call, encode, context.signal))) throw serverClosing();
         call.end();
       },
     );
   };
-}
-
-/** Invariant 5. */
-function requestReader(method: DescMethod): MessageReader<unknown> {
-  const limits = limitsOfMethod(method);
-  const of = (isFirst: boolean) => (isFirst ? limits.first : limits.later);
-  return {
-    weigh: (bytes, isFirst) => weighMessage(method.input, bytes, of(isFirst)),
-    decode: (bytes, isFirst) => decodeMessage(method.input, bytes, of(isFirst)),
-  };
-}
-
-function readRequest(method: DescMethod, bytes: Buffer): unknown {
-  const reader = requestReader(method);
-  reader.weigh(bytes, true);
-  return reader.decode(bytes, true);
 }
 
 async function inScope(
@@ -299,7 +310,7 @@ async function inScope(
   refuse: (status: Refusal) => void,
   work: (context: CallContext) => Promise<void>,
 ): Promise<void> {
-  const { scope, leave, refusal } = shared.admissions.of(call);
+  const { scope, leave, refusal } = shared.admissions.of(streamOf(call));
   // grpc-js says "cancelled" for a lost caller, a passed deadline, and at the end of every call.
   call.on('cancelled', () => scope.abort());
   if (call.cancelled) scope.abort();
@@ -314,11 +325,7 @@ async function inScope(
 }
 
 function errorStatus(error: unknown, path: string, shared: Shared): Refusal {
-  const failure = error instanceof ApiFailure ? error : hide(error, path, shared);
-  if (failure.cause !== undefined && error === failure) {
-    shared.log.warn({ method: path }, failure.message, failure.cause);
-  }
-  return statusOf(failure);
+  return statusOf(toldFailure(error, path, shared));
 }
 
 function statusOf({ error }: ApiFailure): Refusal {
@@ -328,37 +335,25 @@ function statusOf({ error }: ApiFailure): Refusal {
   return { code, details: message, metadata };
 }
 
-/** Invariant 3. */
-function hide(error: unknown, path: string, shared: Shared): ApiFailure {
-  const reference = randomId(shared.random);
-  shared.log.error({ method: path, reference }, 'a call failed by our fault', error);
-  return new ApiFailure({
-    kind: 'internal',
-    message: `An internal error; the control plane's log has it under reference ${reference}.`,
-    reason: 'INTERNAL',
-    reference,
-  });
+interface Open {
+  readonly door: GuardedListener;
+  readonly http: HttpDoor | undefined;
+  readonly room: CallRoom;
 }
 
-function callerGone(): ApiFailure {
-  return new ApiFailure({ kind: 'cancelled', message: 'The call is over.', reason: 'CANCELLED' });
-}
-
-function closing(): ApiFailure {
-  return new ApiFailure({
-    kind: 'unavailable',
-    message: 'The server is closing; connect again.',
-    reason: 'SERVER_CLOSING',
-  });
-}
-
-function close(
-  server: Server,
-  door: GuardedListener,
-  room: CallRoom,
-  { clock, limits }: { readonly clock: Clock; readonly limits: RpcLimits },
-): Promise<void> {
+async function close(server: Server, { door, http, room }: Open, parts: Closing): Promise<void> {
   door.close();
+  const ended = [closeGrpc(server, parts), http?.close()];
+  room.abortAll();
+  await Promise.all(ended);
+}
+
+interface Closing {
+  readonly clock: Clock;
+  readonly limits: RpcLimits;
+}
+
+function closeGrpc(server: Server, { clock, limits }: Closing): Promise<void> {
   return new Promise((resolve) => {
     const cancel = clock.after(limits.closeGraceMs, () => {
       server.forceShutdown();
@@ -368,7 +363,6 @@ function close(
       cancel();
       resolve();
     });
-    room.abortAll();
   });
 }
 

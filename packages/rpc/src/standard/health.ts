@@ -25,6 +25,8 @@ export interface HealthBoard {
   readonly service: BoundService;
   /** Sets one service's health, or with '' the whole server's. */
   set(service: string, serving: boolean): void;
+  /** Whether this service, or with '' the whole server, serves now. */
+  isServing(service: string): boolean;
   /** Sets the health of all services and of the whole server. */
   setAll(serving: boolean): void;
 }
@@ -70,6 +72,7 @@ export function createHealthBoard(services: readonly string[]): HealthBoard {
   };
   return {
     service,
+    isServing: (name) => board.get(name) === ServingStatus.SERVING,
     set: (name, serving) => set([name], serving),
     setAll: (serving) => set([...board.keys()], serving),
   };

@@ -8,6 +8,7 @@ import {
   toBinary,
 } from '@bufbuild/protobuf';
 import { ApiFailure } from '@rackwright/messages';
+import type { JsonExcess } from '../bounds/json-survey.ts';
 import type { MessageLimits } from '../bounds/method-limits.ts';
 import { decodeCost, type Excess, survey } from '../bounds/survey.ts';
 
@@ -36,14 +37,17 @@ export function weighMessage(
   return decodeCost(bytes.length, found);
 }
 
-const excessWords: Readonly<Record<Excess['what'], string>> = {
+type AnyExcess = Excess | JsonExcess;
+
+const excessWords: Readonly<Record<AnyExcess['what'], string>> = {
   bytes: 'bytes',
   elements: 'fields and elements of lists',
   unknownFields: 'fields that this server does not know',
+  depth: 'levels of objects and lists',
 };
 
 /** The refusal of a message that holds more than its method takes. */
-export function tooMuch(what: string, { what: of, found, most }: Excess): ApiFailure {
+export function tooMuch(what: string, { what: of, found, most }: AnyExcess): ApiFailure {
   return new ApiFailure({
     kind: 'resourceExhausted',
     message: `${what} has ${found} ${excessWords[of]} or more; ${most} are taken.`,

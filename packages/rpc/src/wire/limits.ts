@@ -48,6 +48,8 @@ export interface RpcLimits {
   readonly connectionIdleMs: number;
   /** The first message of a call must be complete this long after its headers. */
   readonly firstMessageMs: number;
+  /** An answer over HTTP/1.1 of which the other end takes nothing for so long is cut. */
+  readonly answerStallMs: number;
   /** What requests that are not whole yet may take over all connections, in bytes. */
   readonly incomingBytesMax: number;
   /** Calls open at once over all connections; others are refused with a time to come again. */
@@ -106,6 +108,7 @@ export const defaultRpcLimits: RpcLimits = {
   handshakeWaitMs: 20_000,
   connectionIdleMs: 300_000,
   firstMessageMs: 15_000,
+  answerStallMs: 60_000,
   incomingBytesMax: 64 * 1024 * 1024,
   callsMax: 16_384,
   callsPerCallerMax: 1_024,

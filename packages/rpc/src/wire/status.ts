@@ -6,7 +6,7 @@
  * 1. `toStatus` and `fromStatus` are inverse for everything that `toStatus` makes.
  * 2. `fromStatus` accepts what any server sends, also without details, and never throws.
  */
-import { create, fromBinary, type Message, toBinary } from '@bufbuild/protobuf';
+import { create, type DescMessage, fromBinary, type Message, toBinary } from '@bufbuild/protobuf';
 import type { GenMessage } from '@bufbuild/protobuf/codegenv2';
 import { anyPack, anyUnpack } from '@bufbuild/protobuf/wkt';
 import { status as Code, type MetadataValue } from '@grpc/grpc-js';
@@ -58,30 +58,51 @@ export interface WireStatus {
   readonly details: Uint8Array;
 }
 
+/** A detail of google.rpc with its schema. */
+export interface ErrorDetail {
+  readonly desc: DescMessage;
+  readonly value: Message;
+}
+
+/** What every protocol says of an error: its code, its message and its details. */
+export interface ToldError {
+  readonly code: Code;
+  readonly message: string;
+  readonly details: readonly ErrorDetail[];
+}
+
 /** The gRPC status of an error. */
 export function toStatus(error: ApiError): WireStatus {
+  const told = tellError(error);
+  const { code, message } = told;
+  const details = told.details.map(({ desc, value }) => anyPack(desc, value));
+  const status = create(googleRpc.StatusSchema, { code, message, details });
+  return { code, message, details: toBinary(googleRpc.StatusSchema, status) };
+}
+
+/** Its code, message and details, each within what is put on a wire. */
+export function tellError(error: ApiError): ToldError {
   const message = cut(error.message);
   const info = create(googleRpc.ErrorInfoSchema, {
     reason: error.reason,
     domain: errorDomain,
     metadata: { ...error.metadata, ...(error.kind === 'internal' && reference(error.reference)) },
   });
-  const details = [anyPack(googleRpc.ErrorInfoSchema, info)];
+  const details: ErrorDetail[] = [{ desc: googleRpc.ErrorInfoSchema, value: info }];
   if ('violations' in error && error.violations.length > 0) {
     const fieldViolations = error.violations.slice(0, violationsOnWireMax).map((violation) => ({
       field: cut(violation.field),
       description: cut(violation.description),
     }));
-    details.push(
-      anyPack(googleRpc.BadRequestSchema, create(googleRpc.BadRequestSchema, { fieldViolations })),
-    );
+    details.push({
+      desc: googleRpc.BadRequestSchema,
+      value: create(googleRpc.BadRequestSchema, { fieldViolations }),
+    });
   }
   if (error.kind === 'unavailable' && error.retryAfterMs !== undefined) {
-    details.push(anyPack(googleRpc.RetryInfoSchema, retryInfo(error.retryAfterMs)));
+    details.push({ desc: googleRpc.RetryInfoSchema, value: retryInfo(error.retryAfterMs) });
   }
-  const code = codes[error.kind];
-  const status = create(googleRpc.StatusSchema, { code, message, details });
-  return { code, message, details: toBinary(googleRpc.StatusSchema, status) };
+  return { code: codes[error.kind], message, details };
 }
 
 /** The error that a peer's gRPC status says (invariant 2). */

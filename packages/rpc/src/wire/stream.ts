@@ -55,6 +55,33 @@ export async function pump<T>(
   }
 }
 
+/**
+ * Yields each item until they end (true) or `signal` aborts (false): then nothing waits for who
+ * makes them.
+ */
+export async function* untilAborted<T>(
+  items: AsyncIterable<T>,
+  signal: AbortSignal,
+): AsyncGenerator<T, boolean, undefined> {
+  const iterator = items[Symbol.asyncIterator]();
+  let finished = false;
+  try {
+    while (!signal.aborted) {
+      const next = await unlessAborted(iterator.next(), signal);
+      if (next === undefined) return false;
+      if (next.done === true) {
+        finished = true;
+        return true;
+      }
+      yield next.value;
+    }
+    return false;
+  } finally {
+    // Not awaited, as in `pump`.
+    if (!finished) iterator.return?.().catch(() => undefined);
+  }
+}
+
 /** How the messages of a stream are read; `isFirst`: nobody has heard of the caller so far. */
 export interface MessageReader<T> {
   /** The cost of decoding it; throws when it is more than is taken. */

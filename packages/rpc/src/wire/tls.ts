@@ -25,11 +25,28 @@ export interface ServerTls extends KeyAndChain {
   readonly clientCaPem?: string;
 }
 
-/** Options of a TLS server for HTTP/2. */
-export function tlsOptions(tls: ServerTls, handshakeTimeoutMs: number): TlsOptions {
+/** What is spoken over TLS; `h2AndHttp1`: the client's offer decides (`chooseProtocol`). */
+export type Protocols = 'h2' | 'h2AndHttp1';
+
+/**
+ * Of what a client offers (RFC 7301): HTTP/1.1 wherever it is among it, for clients of gRPC offer
+ * HTTP/2 alone, and browsers and `curl` offer both and speak no gRPC. Undefined: none that fits.
+ */
+export function chooseProtocol(offered: readonly string[]): string | undefined {
+  return ['http/1.1', 'h2'].find((protocol) => offered.includes(protocol));
+}
+
+/** Options of a TLS server. */
+export function tlsOptions(
+  tls: ServerTls,
+  handshakeTimeoutMs: number,
+  protocols: Protocols,
+): TlsOptions {
   return {
     ...secureContext(tls),
-    ALPNProtocols: ['h2'],
+    ...(protocols === 'h2'
+      ? { ALPNProtocols: ['h2'] }
+      : { ALPNCallback: ({ protocols: offered }) => chooseProtocol(offered) }),
     handshakeTimeout: handshakeTimeoutMs,
     requestCert: tls.clientCaPem !== undefined,
     rejectUnauthorized: tls.clientCaPem !== undefined,

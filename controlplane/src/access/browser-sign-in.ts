@@ -1,0 +1,242 @@
+/**
+ * Signing in at the identity provider by a browser: the authorization code flow of OpenID Connect
+ * with PKCE (RFC 7636). The code is exchanged here; no token of the provider reaches the browser.
+ *
+ * Invariants:
+ * 1. What was begun stands in the browser alone, sealed under a key of this process: strangers who
+ *    begin without an end cost nothing that is kept.
+ * 2. It ends only in the browser that began it (its cookie), for the state, nonce and verifier of
+ *    that beginning, and within minutes.
+ * 3. Whoever signs in is led to a page of this server, and to no other address.
+ */
+import { createCipheriv, createDecipheriv, createHash, timingSafeEqual } from 'node:crypto';
+import { ApiFailure, type CallContext, unauthenticated, unavailable } from '@rackwright/messages';
+import type { Clock, Random, WebClient } from '@rackwright/platform';
+import { principalOfIdToken } from './oidc.ts';
+import type { OidcBrowserConfig, OidcConfig } from './oidc-config.ts';
+import type { OidcEndpoints, OidcKeys } from './oidc-keys.ts';
+import type { Principal } from './principal.ts';
+import { cookieOf } from './sessions.ts';
+
+/** Sent along when the provider leads the browser back: that is a navigation from another site. */
+export const beginningCookie = '__Host-rackwright-sign-in';
+/** How long whoever has begun may take. */
+export const beginningSeconds = 600;
+
+const limits = { answerTimeoutMs: 10_000, silenceMs: 5_000, headerBytesMax: 16 * 1024 };
+const answerBytesMax = 128 * 1024;
+const secretBytes = 32;
+const ivBytes = 12;
+const tagBytes = 16;
+const codeCharsMax = 4_096;
+const pathCharsMax = 1_024;
+const hostShape = /^(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+)(:\d{1,5})?$/;
+
+/** Where the provider leads back to. */
+export const callbackPath = '/auth/callback';
+
+export interface BrowserSignInParts {
+  readonly config: OidcConfig;
+  readonly browser: OidcBrowserConfig;
+  /** Of a confidential client; undefined: of none. */
+  readonly clientSecret: () => Promise<string | undefined>;
+  readonly keys: OidcKeys;
+  readonly web: WebClient;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+/** What the browser is told to do next. */
+export interface Begun {
+  readonly location: string;
+  /** The value of `beginningCookie`. */
+  readonly cookie: string;
+}
+
+interface Beginning {
+  readonly state: string;
+  readonly nonce: string;
+  readonly verifier: string;
+  readonly returnTo: string;
+  readonly callback: string;
+  readonly expireMs: number;
+}
+
+/** See the header. */
+export class BrowserSignIn {
+  readonly #parts: BrowserSignInParts;
+  readonly #key: Uint8Array;
+
+  constructor(parts: BrowserSignInParts) {
+    this.#parts = parts;
+    this.#key = parts.random.bytes(secretBytes);
+  }
+
+  get issuer(): string {
+    return this.#parts.config.issuer;
+  }
+
+  /** Throws when the provider cannot be asked, or has no endpoints for it. */
+  async begin(context: CallContext, returnTo: string): Promise<Begun> {
+    const { browser, clock } = this.#parts;
+    const { authorization } = await this.#endpoints();
+    const [state, nonce, verifier] = [this.#draw(), this.#draw(), this.#draw()];
+    const callback = callbackOf(context);
+    const url = new URL(authorization);
+    const asked = {
+      ...{ response_type: 'code', client_id: browser.clientId, redirect_uri: callback },
+      ...{ scope: browser.scopes.join(' '), state, nonce, code_challenge_method: 'S256' },
+      code_challenge: createHash('sha256').update(verifier).digest('base64url'),
+    };
+    for (const [name, value] of Object.entries(asked)) url.searchParams.set(name, value);
+    const expireMs = clock.nowMs() + beginningSeconds * 1_000;
+    const beginning = { state, nonce, verifier, callback, expireMs };
+    const cookie = this.#seal({ ...beginning, returnTo: ownPath(returnTo) });
+    return { location: url.href, cookie };
+  }
+
+  /** Who has signed in, by what the provider has led back with, and where that one goes on. */
+  async end(
+    context: CallContext,
+    query: URLSearchParams,
+  ): Promise<{ readonly principal: Principal; readonly returnTo: string }> {
+    const beginning = this.#open(cookieOf(context, beginningCookie) ?? '');
+    const { config, clock, keys, browser } = this.#parts;
+    if (beginning === undefined || beginning.expireMs <= clock.nowMs()) throw notBegun();
+    if (!isSame(query.get('state') ?? '', beginning.state)) throw notBegun();
+    const issuer = query.get('iss');
+    const code = query.get('code') ?? '';
+    if (issuer !== null && issuer !== config.issuer) throw notBegun();
+    if (query.has('error') || code === '' || code.length > codeCharsMax) throw this.#refused();
+    const token = await this.#exchange(code, beginning);
+    const { clientId } = browser;
+    const { nonce, returnTo } = beginning;
+    const shown = { token, clientId, nonce };
+    return { principal: await principalOfIdToken(config, clock, keys, shown), returnTo };
+  }
+
+  async #exchange(code: string, { verifier, callback }: Beginning): Promise<string> {
+    const { browser, web } = this.#parts;
+    const clientSecret = await this.#parts.clientSecret();
+    const { token: url } = await this.#endpoints();
+    const form = new URLSearchParams({
+      ...{ grant_type: 'authorization_code', code, redirect_uri: callback },
+      ...{ code_verifier: verifier, client_id: browser.clientId },
+    });
+    const headers = {
+      'content-type': 'application/x-www-form-urlencoded',
+      accept: 'application/json',
+      ...(clientSecret === undefined
+        ? {}
+        : { authorization: basic(browser.clientId, clientSecret) }),
+    };
+    const body = Buffer.from(form.toString());
+    const answer = await web.send({ method: 'POST', url, headers, body }, limits);
+    if (answer.kind !== 'answered') throw this.#away();
+    try {
+      const text = await whole(answer.body);
+      if (answer.status >= 500) throw this.#away();
+      if (answer.status !== 200) throw this.#refused();
+      const { id_token: idToken } = JSON.parse(text) as { id_token?: unknown };
+      if (typeof idToken === 'string') return idToken;
+      throw this.#refused();
+    } catch (error) {
+      if (error instanceof ApiFailure) throw error;
+      throw this.#away();
+    } finally {
+      answer.close();
+    }
+  }
+
+  async #endpoints(): Promise<OidcEndpoints> {
+    const endpoints = await this.#parts.keys.endpoints();
+    if (endpoints !== undefined) return endpoints;
+    throw unavailable(
+      'ISSUER_WITHOUT_BROWSER',
+      `The identity provider ${this.issuer} names no endpoints for signing in by a browser.`,
+    );
+  }
+
+  #draw(): string {
+    return Buffer.from(this.#parts.random.bytes(secretBytes)).toString('base64url');
+  }
+
+  #seal(beginning: Beginning): string {
+    const iv = this.#parts.random.bytes(ivBytes);
+    const cipher = createCipheriv('aes-256-gcm', this.#key, iv);
+    const text = JSON.stringify(beginning);
+    const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
+    return Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString('base64url');
+  }
+
+  #open(cookie: string): Beginning | undefined {
+    const bytes = Buffer.from(cookie, 'base64url');
+    if (bytes.length <= ivBytes + tagBytes) return undefined;
+    const decipher = createDecipheriv('aes-256-gcm', this.#key, bytes.subarray(0, ivBytes));
+    decipher.setAuthTag(bytes.subarray(ivBytes, ivBytes + tagBytes));
+    try {
+      const opened = decipher.update(bytes.subarray(ivBytes + tagBytes), undefined, 'utf8');
+      return JSON.parse(opened + decipher.final('utf8')) as Beginning;
+    } catch {
+      return undefined;
+    }
+  }
+
+  #refused(): ApiFailure {
+    return unauthenticated(
+      'SIGN_IN_REFUSED',
+      `The identity provider ${this.issuer} did not let you in. Try again, or use a token.`,
+    );
+  }
+
+  #away(): ApiFailure {
+    return unavailable(
+      'ISSUER_UNAVAILABLE',
+      `The identity provider ${this.issuer} does not answer as it should. Try again, or use a token.`,
+    );
+  }
+}
+
+function notBegun(): ApiFailure {
+  return unauthenticated(
+    'SIGN_IN_NOT_BEGUN',
+    'This sign-in was not begun in this browser, or too long ago. Begin again.',
+  );
+}
+
+function callbackOf(context: CallContext): string {
+  const host = context.header('host') ?? '';
+  if (hostShape.test(host)) return `https://${host}${callbackPath}`;
+  throw unauthenticated(
+    'HOST_WRONG',
+    'The address of this page is none that one can come back to.',
+  );
+}
+
+/** Invariant 3: a path of ours. Browsers take "//" and "/\" for the beginning of another host. */
+function ownPath(path: string): string {
+  const isOwn = /^\/(?![/\\])[\x21-\x7e]*$/.test(path) && path.length <= pathCharsMax;
+  return isOwn ? path : '/';
+}
+
+/** RFC 6749 §2.3.1. */
+function basic(id: string, secret: string): string {
+  const pair = `${encodeURIComponent(id)}:${encodeURIComponent(secret)}`;
+  return `Basic ${Buffer.from(pair).toString('base64')}`;
+}
+
+function isSame(shown: string, expected: string): boolean {
+  const [one, other] = [Buffer.from(shown), Buffer.from(expected)];
+  return one.length === other.length && timingSafeEqual(one, other);
+}
+
+async function whole(body: AsyncIterable<Uint8Array>): Promise<string> {
+  const parts: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const part of body) {
+    bytes += part.byteLength;
+    if (bytes > answerBytesMax) throw new Error('the answer is too large');
+    parts.push(part);
+  }
+  return Buffer.concat(parts).toString('utf8');
+}

@@ -1,0 +1,76 @@
+/** Signing in and out by a browser: what opens a session, and what the audit stream has of it. */
+import { type CallContext, notFound } from '@rackwright/messages';
+import type { AuditSink } from '../audit/index.ts';
+import type { Begun, BrowserSignIn } from './browser-sign-in.ts';
+import { type Principal, roleText, scopeText } from './principal.ts';
+import { checkOrigin, type Opened, type Opener, type Sessions } from './sessions.ts';
+import { principalOfToken, type SignInOptions } from './sign-in.ts';
+
+export interface BrowsersParts {
+  readonly sessions: Sessions;
+  /** Undefined: nobody signs in but by a token. */
+  readonly provider: BrowserSignIn | undefined;
+  readonly shown: Pick<SignInOptions, 'tokens' | 'firstTokenSha256' | 'voucher'>;
+  readonly audit: AuditSink;
+}
+
+/** What pages for signing in ask for. Each throws an `ApiFailure` that says why not. */
+export interface Browsers {
+  /** The identity provider that a browser can sign in at; undefined: there is none. */
+  readonly issuer: string | undefined;
+  /** Opens a session for who shows this token. */
+  byToken(context: CallContext, text: string): Promise<Opened>;
+  /** Leads to the identity provider, and back to a path of ours. */
+  begin(context: CallContext, returnTo: string): Promise<Begun>;
+  /** Opens a session for whom the identity provider has led back. */
+  end(
+    context: CallContext,
+    query: URLSearchParams,
+  ): Promise<{ readonly opened: Opened; readonly returnTo: string }>;
+  /** Ends the session of a call, and every stream under way in it. */
+  out(context: CallContext): void;
+}
+
+export function createBrowsers({ sessions, provider, shown, audit }: BrowsersParts): Browsers {
+  const open = (opener: Opener, context: CallContext): Opened => {
+    const opened = sessions.open(opener);
+    tell(audit, opener.principal, 'browser', context);
+    // Its network has its share of what is kept for known ones.
+    context.vouch?.();
+    return opened;
+  };
+  const asked = (): BrowserSignIn => {
+    if (provider === undefined) throw notFound('An identity provider for browsers');
+    return provider;
+  };
+  return {
+    issuer: provider?.issuer,
+    byToken: async (context, text) => {
+      checkOrigin(context);
+      const principal = await principalOfToken(shown, text);
+      return open({ kind: 'token', text, principal }, context);
+    },
+    begin: async (context, returnTo) => asked().begin(context, returnTo),
+    end: async (context, query) => {
+      const { principal, returnTo } = await asked().end(context, query);
+      return { opened: open({ kind: 'provider', principal }, context), returnTo };
+    },
+    out: (context) => {
+      checkOrigin(context);
+      sessions.close(context);
+    },
+  };
+}
+
+function tell(
+  audit: AuditSink,
+  { actor, role, scope, token }: Principal,
+  by: string,
+  { peerAddress }: CallContext,
+): void {
+  audit.note({
+    ...{ kind: 'signIn', action: 'signIn', outcome: 'ok', actor, resource: token },
+    message: `by ${by}: role ${roleText(role)}, scope ${scopeText(scope)}`,
+    peer: peerAddress,
+  });
+}

@@ -1,0 +1,22 @@
+/** Answers that several pages give. */
+import type { PageResponse } from '@rackwright/messages';
+
+const text = 'text/plain; charset=utf-8';
+
+export function textPage(status: number, words: string): PageResponse {
+  const headers = { 'content-type': text, 'cache-control': 'no-store' };
+  return { status, headers, body: Buffer.from(`${words}\n`) };
+}
+
+export function jsonPage(value: object): PageResponse {
+  const headers = { 'content-type': 'application/json', 'cache-control': 'no-store' };
+  return { status: 200, headers, body: Buffer.from(`${JSON.stringify(value)}\n`) };
+}
+
+export const noContent: PageResponse = { status: 204, headers: { 'cache-control': 'no-store' } };
+
+/** The page is there, and is asked for otherwise. */
+export function wrongMethod(allow: string): PageResponse {
+  const answer = textPage(405, `This page is asked for by ${allow}.`);
+  return { ...answer, headers: { ...answer.headers, allow } };
+}

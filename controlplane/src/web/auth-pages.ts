@@ -1,0 +1,156 @@
+/**
+ * The pages by which a browser signs in and out.
+ *
+ * | page | does |
+ * |---|---|
+ * | `GET /auth/options` | tells how one can sign in |
+ * | `POST /auth/token` | opens a session for the token in `{"token": "..."}` |
+ * | `GET /auth/sign-in?return=PATH` | leads to the identity provider |
+ * | `GET /auth/callback` | where that one leads back to: opens a session, leads to PATH |
+ * | `POST /auth/sign-out` | ends the session |
+ *
+ * What a POST asks for needs the origin of this server. What fails on the way back from the
+ * identity provider leads to `/sign-in?error=REASON`: a person looks at it, no program.
+ */
+import {
+  ApiFailure,
+  invalidArgument,
+  type PageRequest,
+  type PageResponse,
+} from '@rackwright/messages';
+import {
+  type Browsers,
+  beginningCookie,
+  beginningSeconds,
+  callbackPath,
+  type Opened,
+  sessionCookie,
+} from '../access/index.ts';
+import { type AuditTrail, identified } from '../audit/index.ts';
+import { jsonPage, noContent, wrongMethod } from './answers.ts';
+
+export interface AuthPages {
+  readonly browsers: Browsers;
+  readonly audit: AuditTrail;
+  /** Wall time in milliseconds. */
+  readonly nowMs: () => number;
+}
+
+type Page = (request: PageRequest, pages: AuthPages) => PageResponse | Promise<PageResponse>;
+
+const bodyBytesMax = 20 * 1024;
+/** A cookie that is over at once. */
+const gone = 0;
+
+const pages: Readonly<Record<string, { readonly method: 'GET' | 'POST'; readonly page: Page }>> = {
+  '/auth/options': { method: 'GET', page: options },
+  '/auth/token': { method: 'POST', page: byToken },
+  '/auth/sign-in': { method: 'GET', page: begin },
+  [callbackPath]: { method: 'GET', page: end },
+  '/auth/sign-out': { method: 'POST', page: signOut },
+};
+
+/** Undefined: it is none of these pages. */
+export function authPage(
+  request: PageRequest,
+  parts: AuthPages,
+): PageResponse | Promise<PageResponse> | undefined {
+  const found = Object.hasOwn(pages, request.path) ? pages[request.path] : undefined;
+  if (found === undefined) return undefined;
+  return request.method === found.method ? found.page(request, parts) : wrongMethod(found.method);
+}
+
+function options(_request: PageRequest, { browsers }: AuthPages): PageResponse {
+  return jsonPage({ token: true, issuer: browsers.issuer ?? null });
+}
+
+async function byToken(request: PageRequest, parts: AuthPages): Promise<PageResponse> {
+  const { context } = request;
+  const opened = await identified(
+    async () => parts.browsers.byToken(context, await tokenIn(request)),
+    context,
+    parts.audit,
+  );
+  const { name, expireMs } = opened;
+  const expireTime = new Date(expireMs).toISOString();
+  return {
+    ...jsonPage({ expireTime }),
+    headers: withCookies(jsonPage({}), [kept(opened, name, parts)]),
+  };
+}
+
+async function tokenIn(request: PageRequest): Promise<string> {
+  const type = request.context.header('content-type') ?? '';
+  const body = await request.body(bodyBytesMax);
+  try {
+    const { token } = JSON.parse(body.toString('utf8')) as { token?: unknown };
+    if (typeof token === 'string' && /^application\/json\b/i.test(type)) return token.trim();
+  } catch {
+    // The words of the parser repeat what was sent.
+  }
+  const description = 'is missing; send {"token": "..."} as application/json';
+  throw invalidArgument([{ field: 'token', description }]);
+}
+
+async function begin(request: PageRequest, { browsers }: AuthPages): Promise<PageResponse> {
+  const returnTo = request.query.get('return') ?? '/';
+  try {
+    const { location, cookie } = await browsers.begin(request.context, returnTo);
+    const beginning = cookieText(beginningCookie, cookie, 'Lax', beginningSeconds);
+    return leading(location, [beginning]);
+  } catch (error) {
+    return failed(error);
+  }
+}
+
+async function end(request: PageRequest, parts: AuthPages): Promise<PageResponse> {
+  const { context, query } = request;
+  const over = cookieText(beginningCookie, '', 'Lax', gone);
+  try {
+    const { opened, returnTo } = await identified(
+      () => parts.browsers.end(context, query),
+      context,
+      parts.audit,
+    );
+    return leading(returnTo, [over, kept(opened, opened.name, parts)]);
+  } catch (error) {
+    return failed(error, [over]);
+  }
+}
+
+/** The reason alone: whoever makes an address puts no words into this page. */
+function failed(error: unknown, cookies: readonly string[] = []): PageResponse {
+  if (!(error instanceof ApiFailure)) throw error;
+  return leading(`/sign-in?error=${encodeURIComponent(error.error.reason)}`, cookies);
+}
+
+function signOut({ context }: PageRequest, { browsers }: AuthPages): PageResponse {
+  browsers.out(context);
+  return {
+    ...noContent,
+    headers: withCookies(noContent, [cookieText(sessionCookie, '', 'Strict', gone)]),
+  };
+}
+
+function kept({ expireMs }: Opened, name: string, { nowMs }: AuthPages): string {
+  const lifeSeconds = Math.max(0, Math.floor((expireMs - nowMs()) / 1_000));
+  return cookieText(sessionCookie, name, 'Strict', lifeSeconds);
+}
+
+function cookieText(
+  name: string,
+  value: string,
+  sameSite: 'Strict' | 'Lax',
+  lifeSeconds: number,
+): string {
+  return `${name}=${value}; Path=/; Secure; HttpOnly; SameSite=${sameSite}; Max-Age=${lifeSeconds}`;
+}
+
+function leading(location: string, cookies: readonly string[]): PageResponse {
+  const headers = { location, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' };
+  return { status: 303, headers: { ...headers, 'set-cookie': cookies } };
+}
+
+function withCookies({ headers }: PageResponse, cookies: readonly string[]) {
+  return { ...headers, 'set-cookie': cookies };
+}

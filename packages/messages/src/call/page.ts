@@ -1,0 +1,26 @@
+/** What is asked for over HTTP and is no call: pages, probes, signing in. Plain values both ways. */
+import type { CallContext } from './handlers.ts';
+
+/** A request whose head is here. */
+export interface PageRequest {
+  /** "GET" */
+  readonly method: string;
+  /** As it was sent, from the first "/" to the query: nothing of it is decoded. */
+  readonly path: string;
+  readonly query: URLSearchParams;
+  /** Its headers, whose it is, and the signal that ends it. */
+  readonly context: CallContext;
+  /** The whole body; throws when there is more than this of it, or when it does not come. */
+  body(bytesMax: number): Promise<Buffer>;
+}
+
+/** What is answered. A body may stay what several answers have at once: it is never changed. */
+export interface PageResponse {
+  readonly status: number;
+  /** By lower-case name. */
+  readonly headers: Readonly<Record<string, string | readonly string[]>>;
+  readonly body?: Uint8Array;
+}
+
+/** Answers everything that is asked for; an `ApiFailure` that it throws is answered as JSON. */
+export type Respond = (request: PageRequest) => PageResponse | Promise<PageResponse>;

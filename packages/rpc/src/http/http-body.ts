@@ -1,0 +1,103 @@
+/**
+ * The body of a request over HTTP/1.1: read once its caller was let in, whole, within the bounds
+ * that requests of every protocol share (`IncomingRequests`).
+ */
+
+import { ApiFailure, unavailable } from '@rackwright/messages';
+import type { Clock } from '@rackwright/platform';
+import type { IncomingLimits, IncomingRequests } from '../server/first-message.ts';
+import { callerGone } from '../server/told-failures.ts';
+import { networkOfPeer } from '../wire/caller-address.ts';
+import { tooMuch } from '../wire/codec.ts';
+import type { Exchange } from './http-door.ts';
+
+/** What a piece costs beside its bytes. */
+const pieceCostBytes = 256;
+
+export interface BodyParts {
+  readonly incoming: IncomingRequests;
+  readonly limits: IncomingLimits;
+  readonly clock: Clock;
+  readonly peerAddress: string;
+}
+
+/** A request that counts from its head on, until it is whole or over. */
+export interface IncomingBody {
+  /** Throws when there are more bytes, too little room for them, or too long a wait. */
+  read(bytesMax: number, what: string): Promise<Buffer>;
+  /** Idempotent. */
+  release(): void;
+}
+
+/** Counts it from now on. */
+export function expectBody(exchange: Exchange, parts: BodyParts): IncomingBody {
+  const { incoming, limits, clock, peerAddress } = parts;
+  const ended = Promise.withResolvers<never>();
+  // Nobody may ever wait for it.
+  ended.promise.catch(() => undefined);
+  const held = incoming.begin(networkOfPeer(peerAddress), () => {
+    const words = 'More is on its way to this server than it has room for; come again later.';
+    ended.reject(unavailable('TOO_MUCH_UNDER_WAY', words, limits.retryAfterMs));
+  });
+  const cancel = clock.after(limits.firstMessageMs, () => {
+    const words = `The body of a request must be here within ${limits.firstMessageMs} ms.`;
+    const said = { kind: 'deadlineExceeded', message: words, reason: 'BODY_TOO_SLOW' } as const;
+    ended.reject(new ApiFailure(said));
+  });
+  const release = (): void => {
+    cancel();
+    incoming.release(held);
+  };
+  exchange.response.once('close', () => {
+    ended.reject(callerGone());
+    release();
+  });
+  return {
+    read: async (bytesMax, what) => {
+      const grow = (bytes: number) => incoming.grow(held, bytes + pieceCostBytes);
+      try {
+        return await gather(exchange, { bytesMax, what, grow, ended: ended.promise });
+      } finally {
+        release();
+      }
+    },
+    release,
+  };
+}
+
+interface Gathering {
+  readonly bytesMax: number;
+  readonly what: string;
+  readonly grow: (bytes: number) => void;
+  readonly ended: Promise<never>;
+}
+
+function gather({ request, askForBody }: Exchange, parts: Gathering): Promise<Buffer> {
+  const { bytesMax: most, what, grow, ended } = parts;
+  const announced = Number(request.headers['content-length'] ?? 0);
+  if (announced > most) return Promise.reject(tooMuch(what, over(announced, most)));
+  askForBody();
+  const whole = Promise.withResolvers<Buffer>();
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  const onPiece = (piece: Buffer): void => {
+    bytes += piece.length;
+    if (bytes > most) {
+      whole.reject(tooMuch(what, over(bytes, most)));
+      return;
+    }
+    pieces.push(piece);
+    grow(piece.length);
+  };
+  const onEnd = (): void => whole.resolve(Buffer.concat(pieces));
+  request.on('data', onPiece).once('end', onEnd);
+  // What comes behind a refusal is passed over, and is no more kept here.
+  return Promise.race([whole.promise, ended]).finally(() => {
+    request.off('data', onPiece).off('end', onEnd);
+    pieces.length = 0;
+  });
+}
+
+function over(found: number, most: number) {
+  return { what: 'bytes', found, most } as const;
+}

@@ -1,0 +1,188 @@
+/**
+ * HTTP/1.1 on connections that the front door has let in: Node's server, with bounds of our own in
+ * place of its timers, which need a listening socket and a clock of their own.
+ *
+ * Invariants:
+ * 1. One exchange of a connection at a time: who pipelines has its next requests wait, so that no
+ *    answers pile up behind one that lasts. More than a few that wait end the connection.
+ * 2. A connection without a whole head for so long is closed, and so is one that is idle.
+ * 3. Of a body that nobody wanted a bounded rest is passed over, so that its sender reads the answer;
+ *    then the connection is closed.
+ * 4. What the system finds out about an other end that is gone ends the exchange.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { TLSSocket } from 'node:tls';
+import type { Cancel, Clock } from '@rackwright/platform';
+import type { HttpDoor } from '../server/http-face.ts';
+import type { RpcLimits } from '../wire/limits.ts';
+
+export type HttpLimits = Pick<
+  RpcLimits,
+  'connectionIdleMs' | 'firstMessageMs' | 'keepaliveAfterMs' | 'closeGraceMs'
+>;
+
+/** One request and its answer, which is over when `response` closes. */
+export interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly socket: TLSSocket;
+  /** Who sends a body only once it is asked for waits for this; else it does nothing. */
+  readonly askForBody: () => void;
+}
+
+const headBytesMax = 16 * 1024;
+/** Requests of one connection that may wait for the one before them. */
+const waitingMax = 4;
+/** What is passed over of a body behind its answer. */
+const restBytesMax = 1024 * 1024;
+/** It is looked at in these intervals, so often at most. */
+const restLookMs = 100;
+const restLooks = 20;
+
+/** `serve` answers one exchange. It must not throw: what it does not answer is cut. */
+export function openHttpDoor(
+  serve: (exchange: Exchange) => Promise<void>,
+  limits: HttpLimits,
+  clock: Clock,
+): HttpDoor {
+  const open = new Map<object, Connection>();
+  const server = createServer({ maxHeaderSize: headBytesMax, keepAliveTimeout: 0 });
+  withoutTimers(server);
+  const arrive = (request: IncomingMessage, response: ServerResponse, isAsked: boolean): void => {
+    const connection = open.get(request.socket);
+    if (connection === undefined) request.socket.destroy();
+    else connection.arrive(request, response, isAsked);
+  };
+  server.on('request', (request, response) => arrive(request, response, false));
+  server.on('checkContinue', (request, response) => arrive(request, response, true));
+  return {
+    take: (socket) => {
+      const connection = new Connection(socket, { serve, limits, clock });
+      open.set(socket, connection);
+      socket.once('close', () => {
+        open.delete(socket);
+        connection.gone();
+      });
+      server.emit('connection', socket);
+    },
+    get connections() {
+      return open.size;
+    },
+    close: () => closeAll([...open.values()], open, limits, clock),
+  };
+}
+
+function withoutTimers(server: Server): void {
+  server.headersTimeout = 0;
+  server.requestTimeout = 0;
+  server.timeout = 0;
+}
+
+function closeAll(
+  connections: readonly Connection[],
+  open: ReadonlyMap<object, Connection>,
+  { closeGraceMs }: HttpLimits,
+  clock: Clock,
+): Promise<void> {
+  return new Promise((resolve) => {
+    const cancel = clock.after(closeGraceMs, () => {
+      for (const connection of open.values()) connection.cut();
+      resolve();
+    });
+    let left = connections.length + 1;
+    const over = (): void => {
+      left -= 1;
+      if (left > 0) return;
+      cancel();
+      resolve();
+    };
+    for (const connection of connections) connection.end(over);
+    over();
+  });
+}
+
+interface ConnectionParts {
+  readonly serve: (exchange: Exchange) => Promise<void>;
+  readonly limits: HttpLimits;
+  readonly clock: Clock;
+}
+
+class Connection {
+  readonly #socket: TLSSocket;
+  readonly #parts: ConnectionParts;
+  readonly #waiting: (() => void)[] = [];
+  #isBusy = false;
+  #isEnding = false;
+  #cancel: Cancel;
+
+  constructor(socket: TLSSocket, parts: ConnectionParts) {
+    this.#socket = socket;
+    this.#parts = parts;
+    socket.setKeepAlive(true, parts.limits.keepaliveAfterMs);
+    this.#cancel = parts.clock.after(parts.limits.firstMessageMs, () => this.cut());
+  }
+
+  arrive(request: IncomingMessage, response: ServerResponse, isAsked: boolean): void {
+    this.#cancel();
+    const askForBody = isAsked ? () => response.writeContinue() : () => undefined;
+    const begin = (): void => this.#begin({ request, response, socket: this.#socket, askForBody });
+    if (!this.#isBusy) begin();
+    else if (this.#waiting.push(begin) > waitingMax) this.cut();
+  }
+
+  #begin(exchange: Exchange): void {
+    this.#isBusy = true;
+    const { request, response } = exchange;
+    if (this.#isEnding) response.shouldKeepAlive = false;
+    response.once('close', () => this.#next(request));
+    request.on('error', () => undefined);
+    response.on('error', () => undefined);
+    void this.#parts.serve(exchange).finally(() => {
+      if (!response.writableEnded) this.cut();
+    });
+  }
+
+  #next(request: IncomingMessage): void {
+    if (this.#socket.destroyed) return;
+    if (!request.complete) this.#passOver(request);
+    this.#isBusy = false;
+    if (this.#isEnding) {
+      this.#socket.destroySoon();
+      return;
+    }
+    const begin = this.#waiting.shift();
+    if (begin !== undefined) begin();
+    else this.#rest(this.#parts.limits.connectionIdleMs);
+  }
+
+  /** Invariant 3. Node passes it over by itself; this bounds how much, and for how long. */
+  #passOver(
+    request: IncomingMessage,
+    before = this.#socket.bytesRead,
+    looksLeft = restLooks,
+  ): void {
+    if (request.complete || this.#socket.destroyed) return;
+    if (looksLeft === 0 || this.#socket.bytesRead - before > restBytesMax) return this.cut();
+    this.#parts.clock.after(restLookMs, () => this.#passOver(request, before, looksLeft - 1));
+  }
+
+  #rest(afterMs: number): void {
+    this.#cancel = this.#parts.clock.after(afterMs, () => this.cut());
+  }
+
+  end(over: () => void): void {
+    this.#isEnding = true;
+    if (this.#socket.destroyed) return over();
+    this.#socket.once('close', over);
+    if (!this.#isBusy) this.cut();
+  }
+
+  gone(): void {
+    this.#cancel();
+    this.#waiting.length = 0;
+  }
+
+  cut(): void {
+    this.#socket.destroy();
+  }
+}

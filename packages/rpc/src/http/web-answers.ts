@@ -1,0 +1,57 @@
+/** Answers what is asked for over HTTP and is no call, by the program's own function. */
+import { codeToHttpStatus, errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
+import type { PageRequest, PageResponse, Respond } from '@rackwright/messages';
+import type { Admissions } from '../server/admission.ts';
+import { type ToldParts, toldFailure } from '../server/told-failures.ts';
+import { connectError } from './connect-error.ts';
+import { sendWeb } from './http-answer.ts';
+import { type HttpArrival, queryOf } from './http-arrival.ts';
+import type { IncomingBody } from './http-body.ts';
+import type { Exchange } from './http-door.ts';
+
+/** Under which all of it is let in: it needs no token, and has turns of its own for that. */
+export const webEntrance = 'web';
+
+export interface WebParts extends ToldParts {
+  readonly admissions: Admissions;
+  readonly respond: Respond;
+}
+
+export interface WebCall {
+  readonly exchange: Exchange;
+  readonly arrival: HttpArrival;
+  readonly body: IncomingBody;
+  readonly path: string;
+}
+
+/** Lets it in and answers it; an `ApiFailure` as Connect tells one of a unary call. */
+export async function answerWeb(parts: WebParts, call: WebCall): Promise<void> {
+  const { exchange, arrival, body, path } = call;
+  const { admissions, respond } = parts;
+  let refusal = (error: unknown): unknown => error;
+  try {
+    await admissions.admit(arrival);
+    const admitted = admissions.of(arrival.key);
+    refusal = admitted.refusal;
+    const request: PageRequest = {
+      method: exchange.request.method ?? '',
+      path,
+      query: queryOf(exchange.request),
+      context: admitted.scope.context,
+      body: (bytesMax) => body.read(bytesMax, 'The body'),
+    };
+    sendWeb(exchange, await respond(request));
+  } catch (error) {
+    sendWeb(exchange, failed(refusal(error), path, parts));
+  }
+}
+
+function failed(error: unknown, path: string, parts: ToldParts): PageResponse {
+  const told = connectError(toldFailure(error, path, parts));
+  const headers = Object.fromEntries(told.metadata);
+  return {
+    status: codeToHttpStatus(told.code),
+    headers: { ...headers, 'content-type': 'application/json', 'cache-control': 'no-store' },
+    body: errorToJsonBytes(told, undefined),
+  };
+}

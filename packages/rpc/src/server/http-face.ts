@@ -1,0 +1,30 @@
+/** What a server asks of whatever serves HTTP/1.1 beside gRPC, and what it lends it. */
+import type { TLSSocket } from 'node:tls';
+import type { BoundService } from '@rackwright/messages';
+import type { Clock, Log, Random } from '@rackwright/platform';
+import type { RpcLimits } from '../wire/limits.ts';
+import type { Admissions } from './admission.ts';
+import type { IncomingRequests } from './first-message.ts';
+
+/** The server's own parts: its room, its turns and its bounds are one for all that it speaks. */
+export interface HttpParts {
+  readonly services: readonly BoundService[];
+  readonly admissions: Admissions;
+  readonly incoming: IncomingRequests;
+  readonly limits: RpcLimits;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly random: Random;
+}
+
+/** Connections that speak HTTP/1.1. */
+export interface HttpDoor {
+  /** Takes a connection whose handshake is over. */
+  take(socket: TLSSocket): void;
+  readonly connections: number;
+  /** Ends idle connections now, the others when they are answered or the grace is over. */
+  close(): Promise<void>;
+}
+
+/** Makes them for a server that is about to listen. */
+export type OpenHttp = (parts: HttpParts) => HttpDoor;

@@ -1,0 +1,22 @@
+/** The requests of a method from their bytes: never without a look at what decoding them costs. */
+import type { DescMethod } from '@bufbuild/protobuf';
+import { limitsOfMethod } from '../bounds/method-limits.ts';
+import { decodeMessage, weighMessage } from '../wire/codec.ts';
+import type { MessageReader } from '../wire/stream.ts';
+
+/** Reads the messages of a stream, each within its limits. */
+export function requestReader(method: DescMethod): MessageReader<unknown> {
+  const limits = limitsOfMethod(method);
+  const of = (isFirst: boolean) => (isFirst ? limits.first : limits.later);
+  return {
+    weigh: (bytes, isFirst) => weighMessage(method.input, bytes, of(isFirst)),
+    decode: (bytes, isFirst) => decodeMessage(method.input, bytes, of(isFirst)),
+  };
+}
+
+/** The one request of a method that takes no stream. */
+export function readRequest(method: DescMethod, bytes: Buffer): unknown {
+  const reader = requestReader(method);
+  reader.weigh(bytes, true);
+  return reader.decode(bytes, true);
+}
