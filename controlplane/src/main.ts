@@ -13,6 +13,7 @@ import {
   nodeDisk,
   nodeExec,
   nodeFailedStarts,
+  nodeFolderFiles,
   nodeLargeFiles,
   nodeLocalCalls,
   nodeLog,
@@ -31,6 +32,11 @@ import { controlPlaneVersion, isBundled, type Software } from './version.ts';
 /** Our own servers answer in milliseconds; both together stay below the watchdog's question. */
 const ownAnswerTimeoutMs = 4_000;
 const wrongArgumentsCode = 2;
+/** Where the build of the web console stands: beside the program, or in the sources. */
+const consoleFolder = fileURLToPath(
+  new URL(isBundled ? 'console' : '../../packages/console/dist', import.meta.url),
+);
+const consoleBounds = { filesMax: 512, bytesMax: 16 * 1024 * 1024 };
 /** Where systemd puts the credentials of a unit. */
 function credentialsFolder(): { readonly credentialsFolder?: string } {
   const folder = process.env['CREDENTIALS_DIRECTORY'] ?? '';
@@ -98,6 +104,7 @@ async function start(
       localCalls: nodeLocalCalls(),
       ...credentialsFolder(),
       software: await softwareOf(),
+      consoleFiles: await nodeFolderFiles(consoleFolder, consoleBounds),
       crashPoint: makeFileCrashPoint(config.crashAt),
       openStore: () =>
         openStore(config.store, {

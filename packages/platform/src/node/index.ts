@@ -7,6 +7,7 @@ export { type ArmedCrash, makeCrashPoint, makeFileCrashPoint } from './crash-poi
 export { nodeDisk } from './disk.ts';
 export { type ExecGroup, nodeExec } from './exec.ts';
 export { type FailedStarts, nodeFailedStarts } from './failed-starts.ts';
+export { type FolderBounds, nodeFolderFiles } from './folder-files.ts';
 export { callersHashes, nodeHashes } from './hashes.ts';
 export { nodeHttp } from './http.ts';
 export { nodeHttpClient } from './https-client.ts';
