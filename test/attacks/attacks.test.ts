@@ -27,6 +27,8 @@ test('every kind of attacker has rows, and there is no other kind', () => {
   expect(new Set(rows.map(({ attacker }) => attacker))).toEqual(
     new Set([
       'machine on the wire',
+      'machine at the port for browsers',
+      'page of another site',
       'rogue DHCP server',
       'hostile agent',
       'hostile registry',

@@ -76,6 +76,7 @@ const controlPlane: House = {
     'config.ts',
     'backup',
     'rpc',
+    'web',
     '.',
   ],
 };

@@ -192,7 +192,8 @@ export class BrowserSignIn {
   #away(): ApiFailure {
     return unavailable(
       'ISSUER_UNAVAILABLE',
-      `The identity provider ${this.issuer} does not answer as it should. Try again, or use a token.`,
+      `The identity provider ${this.issuer} does not answer as it should. ` +
+        'Try again, or use a token.',
     );
   }
 }

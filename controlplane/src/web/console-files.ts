@@ -91,8 +91,8 @@ function nothing(isInstalled: boolean, path: string): PageResponse {
   if (isInstalled || path !== '/') return textPage(404, 'There is nothing here.');
   return textPage(
     404,
-    'The web console is not installed. The API is here: POST /rackwright.v1.HostService/ListHosts ' +
-      'with "authorization: Bearer TOKEN" and a body of {}.',
+    'The web console is not installed. The API is here: POST ' +
+      '/rackwright.v1.HostService/ListHosts with "authorization: Bearer TOKEN" and a body of {}.',
   );
 }
 

@@ -1,4 +1,4 @@
-/** Browsers at the operators' port of a whole control plane: pages, sessions, the identity provider. */
+/** Browsers at the operators' port of a whole control plane: pages, sessions, provider. */
 import { createHash, generateKeyPairSync } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { createServer, request as httpsRequest, type Server } from 'node:https';
@@ -169,7 +169,7 @@ describe('a session by a token', () => {
   test('is a cookie that no script reads and no other site sends', async () => {
     const answer = await ask('POST', '/auth/token', own(), `{"token":"${fixture.token}"}`);
     expect(cookieOf(answer, '__Host-rackwright-session')).toMatch(
-      /^__Host-rackwright-session=[\w-]{43}; Path=\/; Secure; HttpOnly; SameSite=Strict; Max-Age=\d+$/,
+      /^__Host-rackwright-session=[\w-]{43}; Path=\/; Secure; HttpOnly; SameSite=Strict; Max-Age=/,
     );
     expect(answer.body).not.toContain(fixture.token);
   });

@@ -1,4 +1,4 @@
-/** What is asked for over HTTP and is no call: pages, probes, signing in. Plain values both ways. */
+/** What is asked for over HTTP and is no call: pages, probes, signing in. Plain values only. */
 import type { CallContext } from './handlers.ts';
 
 /** A request whose head is here. */

@@ -23,7 +23,12 @@ import {
 } from '@connectrpc/connect';
 import type { UniversalHandler } from '@connectrpc/connect/protocol';
 import { compressionGzip } from '@connectrpc/connect-node';
-import { type AnyHandler, ApiFailure, permissionDenied, type Respond } from '@rackwright/messages';
+import {
+  type AnyHandler,
+  type ApiFailure,
+  permissionDenied,
+  type Respond,
+} from '@rackwright/messages';
 import { limitsOfMethod } from '../bounds/method-limits.ts';
 import type { Admitted } from '../server/admission.ts';
 import type { HttpParts, OpenHttp } from '../server/http-face.ts';
@@ -34,7 +39,7 @@ import { connectError } from './connect-error.ts';
 import { cutWhenStalled, sendCall, sendWeb } from './http-answer.ts';
 import { type HttpArrival, httpArrival, pathOf } from './http-arrival.ts';
 import { expectBody, type IncomingBody } from './http-body.ts';
-import { type Exchange, openHttpDoor } from './http-door.ts';
+import { type Exchange, openHttpListener } from './http-door.ts';
 import { readJson } from './json-request.ts';
 import {
   envelopeBytes,
@@ -70,7 +75,7 @@ interface Served {
  * `ServeOptions.http`.
  */
 export function overHttp(respond: Respond): OpenHttp {
-  return (parts) => openHttpDoor(answering({ ...parts, respond }), parts.limits, parts.clock);
+  return (parts) => openHttpListener(answering({ ...parts, respond }), parts.limits, parts.clock);
 }
 
 /** Answers exchanges; never rejects. */

@@ -1,6 +1,7 @@
 /** Hostile and slow clients over HTTP/1.1; each beside what is let in. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { create } from '@bufbuild/protobuf';
+import { WireType } from '@bufbuild/protobuf/wire';
 import {
   HealthCheckResponseSchema,
   HealthCheckResponse_ServingStatus as Status,
@@ -85,7 +86,7 @@ describe('a body', () => {
   const limits = { firstMessageMs: 200 };
 
   test('of who is not let in is not read', async () => {
-    const read = vi.fn(() => ({}));
+    const read = vi.fn<() => object>(() => ({}));
     const to = await start(health({ check: read }));
     const socket = await dial(to);
     socket.write(`POST ${check} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n`);
@@ -162,7 +163,7 @@ describe('a page of another site', () => {
     ['multipart/form-data', 415],
     ['', 415],
   ])('that posts %s has nothing carried out', async (type, status) => {
-    const called = vi.fn(() => ({}));
+    const called = vi.fn<() => object>(() => ({}));
     const to = await start(health({ check: called }));
     const headers = { ...json('ann'), 'content-type': type };
     expect((await ask(to, check, { headers, body: '{}' })).status).toBe(status);
@@ -170,7 +171,7 @@ describe('a page of another site', () => {
   });
 
   test('that its browser marks has nothing carried out, whatever it shows', async () => {
-    const called = vi.fn(() => ({}));
+    const called = vi.fn<() => object>(() => ({}));
     const to = await start(health({ check: called }));
     const headers = { ...json('ann'), 'sec-fetch-site': 'cross-site' };
     const answer = await ask(to, check, { headers, body: '{}' });
@@ -251,7 +252,8 @@ describe('a stream', () => {
   /** 64 KiB in a field that the schema does not name: a connection is filled by few of them. */
   function large() {
     const response = create(HealthCheckResponseSchema);
-    response.$unknown = [{ no: 99, wireType: 2, data: lengthAndBytes(64 * 1024) }];
+    const field = { no: 99, wireType: WireType.LengthDelimited };
+    response.$unknown = [{ ...field, data: lengthAndBytes(64 * 1024) }];
     return response;
   }
 

@@ -6,14 +6,14 @@
  * 1. One exchange of a connection at a time: who pipelines has its next requests wait, so that no
  *    answers pile up behind one that lasts. More than a few that wait end the connection.
  * 2. A connection without a whole head for so long is closed, and so is one that is idle.
- * 3. Of a body that nobody wanted a bounded rest is passed over, so that its sender reads the answer;
- *    then the connection is closed.
+ * 3. Of a body that nobody wanted a bounded rest is passed over, so that its sender reads the
+ *    answer; then the connection is closed.
  * 4. What the system finds out about an other end that is gone ends the exchange.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { TLSSocket } from 'node:tls';
 import type { Cancel, Clock } from '@rackwright/platform';
-import type { HttpDoor } from '../server/http-face.ts';
+import type { HttpListener } from '../server/http-face.ts';
 import type { RpcLimits } from '../wire/limits.ts';
 
 export type HttpLimits = Pick<
@@ -40,11 +40,11 @@ const restLookMs = 100;
 const restLooks = 20;
 
 /** `serve` answers one exchange. It must not throw: what it does not answer is cut. */
-export function openHttpDoor(
+export function openHttpListener(
   serve: (exchange: Exchange) => Promise<void>,
   limits: HttpLimits,
   clock: Clock,
-): HttpDoor {
+): HttpListener {
   const open = new Map<object, Connection>();
   const server = createServer({ maxHeaderSize: headBytesMax, keepAliveTimeout: 0 });
   withoutTimers(server);

@@ -18,7 +18,7 @@ export interface HttpParts {
 }
 
 /** Connections that speak HTTP/1.1. */
-export interface HttpDoor {
+export interface HttpListener {
   /** Takes a connection whose handshake is over. */
   take(socket: TLSSocket): void;
   readonly connections: number;
@@ -27,4 +27,4 @@ export interface HttpDoor {
 }
 
 /** Makes them for a server that is about to listen. */
-export type OpenHttp = (parts: HttpParts) => HttpDoor;
+export type OpenHttp = (parts: HttpParts) => HttpListener;

@@ -53,7 +53,7 @@ import {
   type Refusal,
 } from './first-message.ts';
 import { grpcArrival } from './grpc-arrival.ts';
-import type { HttpDoor, OpenHttp } from './http-face.ts';
+import type { HttpListener, OpenHttp } from './http-face.ts';
 import { RefusedCalls } from './refused-calls.ts';
 import { readRequest, requestReader } from './requests.ts';
 import { callerGone, serverClosing, toldFailure } from './told-failures.ts';
@@ -174,7 +174,7 @@ export async function serve(options: ServeOptions): Promise<RpcServer> {
 function openHttp(
   options: ServeOptions,
   parts: { admissions: Admissions; incoming: IncomingRequests; limits: RpcLimits },
-): HttpDoor | undefined {
+): HttpListener | undefined {
   const { http, tls } = options;
   if (http === undefined) return undefined;
   if (tls.clientCaPem !== undefined) {
@@ -337,15 +337,17 @@ function statusOf({ error }: ApiFailure): Refusal {
 
 interface Open {
   readonly door: GuardedListener;
-  readonly http: HttpDoor | undefined;
+  readonly http: HttpListener | undefined;
   readonly room: CallRoom;
 }
 
 async function close(server: Server, { door, http, room }: Open, parts: Closing): Promise<void> {
   door.close();
-  const ended = [closeGrpc(server, parts), http?.close()];
+  const grpcEnded = closeGrpc(server, parts);
+  const httpEnded = http?.close();
   room.abortAll();
-  await Promise.all(ended);
+  await grpcEnded;
+  await httpEnded;
 }
 
 interface Closing {
