@@ -10,6 +10,7 @@ import {
 } from '@rackwright/bmc';
 import type { Clock, Exec, HttpClient, Log, Names } from '@rackwright/platform';
 import type { AgentConfig } from './config.ts';
+import { type BmcMeter, meteredCalls } from './metrics/index.ts';
 import type { BmcDrivers, BmcEndpoint } from './operations/index.ts';
 
 /** What the drivers need of the machine. */
@@ -19,11 +20,13 @@ export interface BmcPlatform {
   readonly names?: Names;
   readonly httpClient: HttpClient;
   readonly log: Log;
+  /** Unset: calls are not counted. */
+  readonly onBmcCall?: BmcMeter;
 }
 
 /** The drivers of a rack's BMCs: one governor per address for whoever speaks to it. */
 export function createBmcDrivers(config: AgentConfig['bmc'], platform: BmcPlatform): BmcDrivers {
-  const { clock, log } = platform;
+  const { clock, log, onBmcCall } = platform;
   const governors = new Governors(
     (at) => new Governor(clock, config.governor, (health) => logHealth(log, at, health)),
   );
@@ -32,7 +35,10 @@ export function createBmcDrivers(config: AgentConfig['bmc'], platform: BmcPlatfo
     driver: (endpoint, look) => {
       const governor = governors.at(`${endpoint.address}:${endpoint.port}`);
       const turns = look === undefined ? governor : turnsOfLook(governor, look);
-      return createDriver(config, platform, endpoint, turns);
+      const { protocol } = endpoint;
+      const calls =
+        onBmcCall === undefined ? turns : meteredCalls(turns, protocol, clock, onBmcCall);
+      return createDriver(config, platform, endpoint, calls);
     },
     forget: (address, port) => governors.forget(`${address}:${port}`),
   };

@@ -18,6 +18,7 @@ describe('the configuration of the agent', () => {
       stateFolder: '/var/lib/rackwright-agent',
       ...{ serverAddress: '192.0.2.1', interfaces: [] },
       log: { level: 'info' },
+      metrics: { address: '127.0.0.1', port: 7446 },
       dhcp: {
         mode: 'proxy',
         address: '0.0.0.0',

@@ -14,6 +14,7 @@ import {
   type ReadBackTimings,
   type RedfishOptions,
 } from '@rackwright/bmc';
+import type { MetricsListen } from '@rackwright/metrics';
 import { ConfigError, type ConfigReader } from '@rackwright/platform';
 import { optional, readConfigText } from '@rackwright/platform/config';
 import { type TftpLimits, tftpLimitsDefault } from '@rackwright/tftp';
@@ -39,6 +40,8 @@ export interface NamedFile {
 export interface AgentConfig extends InterfaceSettings {
   /** Identity, journal, boot snapshot. Created owner-only when it is missing. */
   readonly stateFolder: string;
+  /** Where figures are scraped, in plain text and of nobody's asking who. */
+  readonly metrics: MetricsListen;
   readonly log: { readonly level: 'debug' | 'info' | 'warn' | 'error' };
   readonly tftp: {
     readonly address: string;
@@ -121,6 +124,10 @@ function readAgent(reader: ConfigReader): AgentConfig {
     stateFolder: reader.text('stateFolder', '/var/lib/rackwright-agent'),
     ...readInterfaces(reader),
     log: reader.section('log', (log) => ({ level: log.oneOf('level', levels, 'info') })),
+    metrics: reader.section('metrics', (metrics) => ({
+      address: metrics.text('address', '127.0.0.1'),
+      port: metrics.whole('port', ports, 7446),
+    })),
     tftp: reader.section('tftp', (tftp) => ({
       ...readListen(tftp, 69),
       limits: tftp.section('limits', readTftpLimits),

@@ -49,6 +49,8 @@ export interface CoreParts
    * or empty: nowhere.
    */
   readonly imageEndpoint?: (localAddress: string) => string;
+  /** Told when a runner has taken up the boot of an operation; must be quick. */
+  readonly onBootArrived?: (operationId: string) => void;
 }
 
 export interface AgentCore {
@@ -189,7 +191,7 @@ function withDiscovery(memory: BootMemory, discovery: Discovery): BootMemory {
 }
 
 function makeGateway(
-  { clock, log, random, imageEndpoint }: CoreParts,
+  { clock, log, random, imageEndpoint, onBootArrived }: CoreParts,
   session: AgentSession,
   desk: RunnerDesk,
   discovery: Discovery,
@@ -200,10 +202,14 @@ function makeGateway(
     strangers: discovery,
     grants: {
       byToken: (token) => grants.byToken(token) ?? discovery.byToken(token),
-      bind: async (operationId, publicKey) =>
-        grants.byOperation(operationId) === undefined
-          ? discovery.bind(operationId, publicKey)
-          : await grants.bind(operationId, publicKey),
+      bind: async (operationId, publicKey) => {
+        const outcome =
+          grants.byOperation(operationId) === undefined
+            ? discovery.bind(operationId, publicKey)
+            : await grants.bind(operationId, publicKey);
+        if (outcome === 'bound') onBootArrived?.(operationId);
+        return outcome;
+      },
       close: (operationId) => grants.close(operationId),
     },
     facts: {

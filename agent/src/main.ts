@@ -20,6 +20,7 @@ import {
   nodeLog,
   nodeNames,
   nodeOwnAddresses,
+  nodeProcessFigures,
   nodeRandom,
   nodeSupervision,
   nodeUdp,
@@ -156,6 +157,7 @@ async function run(config: AgentConfig, starts: FailedStarts): Promise<void> {
     log,
     crashPoint: makeFileCrashPoint(config.crashAt),
     ownAddresses: nodeOwnAddresses,
+    processFigures: nodeProcessFigures(),
   };
   const agent = await startAgent({ ...config, served: division.served }, platform);
   const unused = inherited.closeRest();

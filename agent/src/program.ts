@@ -5,6 +5,7 @@
  * 1. The runners' door is open before anything can boot.
  * 2. The boot path serves from memory before the control plane is reached.
  */
+import { type MetricsPage, serveMetrics } from '@rackwright/metrics';
 import type {
   Clock,
   CrashPoint,
@@ -16,13 +17,14 @@ import type {
   LargeFiles,
   Log,
   Names,
+  ProcessFigures,
   Random,
   Udp,
   WebClient,
 } from '@rackwright/platform';
-import { addressAsked, type BootServices, startBoot } from './boot/index.ts';
+import { addressAsked, type BootMeter, type BootServices, startBoot } from './boot/index.ts';
 import type { AgentConfig } from './config.ts';
-import { type AgentCore, openCore } from './core.ts';
+import { type AgentCore, type CoreParts, openCore } from './core.ts';
 import { type AgentIdentity, IdentityFiles, IdentityRenewal, readKey } from './identity/index.ts';
 import {
   BlobCache,
@@ -32,6 +34,7 @@ import {
   Images,
 } from './images/index.ts';
 import { type AgentInterface, bootInterfaces } from './interfaces.ts';
+import { type AgentFigures, createAgentFigures, observeAgent } from './metrics/index.ts';
 import { type BootCertificate, loadBootCertificate } from './runner-gateway/index.ts';
 import { grpcTransport } from './session/index.ts';
 import { agentVersion } from './version.ts';
@@ -51,6 +54,8 @@ export interface Platform {
   readonly hashes: Hashes;
   readonly log: Log;
   readonly crashPoint: CrashPoint;
+  /** Absent: figures say nothing of the process. */
+  readonly processFigures?: () => ProcessFigures;
   /** Its IPv4 addresses by their interface, now. */
   readonly ownAddresses: () => ReadonlyMap<string, readonly string[]>;
 }
@@ -58,6 +63,8 @@ export interface Platform {
 export interface RunningAgent {
   /** Where hosts reach it, for whoever let the system choose ports. */
   readonly ports: { readonly gateway: number; readonly http: number; readonly tftp: number };
+  /** Where figures are scraped; undefined while they cannot be. */
+  readonly metricsPort: number | undefined;
   /** Undefined when HTTP and runners are served. The control plane may be away meanwhile. */
   problem(timeoutMs: number): Promise<string | undefined>;
   stop(): Promise<void>;
@@ -82,32 +89,71 @@ export async function startAgent(config: ServedConfig, platform: Platform): Prom
   const renewal = new IdentityRenewal({ clock, random, log, files }, identity);
   const served = { port: config.http.port };
   const images = await openImages(config, platform);
-  const core = await openAgentCore(config, platform, renewal, identity, images, served);
+  const figures = createAgentFigures(clock);
+  const metered = { onBmcCall: figures.onBmcCall, onBootArrived: figures.bootArrived };
+  const parts = { ...platform, ...metered };
+  const core = await openAgentCore(config, parts, renewal, identity, images, served);
   const certificate = await loadBootCertificate(disk, random, `${config.stateFolder}/gateway.json`);
   const { address, port } = config.runner;
   const gateway = await core.gateway.listen(address, port, certificate);
-  const boot = await startBootPath(config, platform, core, certificate, gateway.port, images);
+  const whole = { ...platform, meter: figures.boot };
+  const boot = await startBootPath(config, whole, core, certificate, gateway.port, images);
   served.port = boot.httpPort;
   renewal.onRenewed(() => core.session.move('a new certificate'));
   await core.start();
   renewal.start();
+  const metrics = await serveFigures(config, platform, figures, { core, boot, renewal });
   const ports = { gateway: gateway.port, http: boot.httpPort, tftp: boot.tftpPort };
-  log.info({ rack: identity.rack, version: agentVersion, ...ports }, 'agent is up');
+  log.info(
+    { rack: identity.rack, version: agentVersion, ...ports, metrics: metrics.port },
+    'agent is up',
+  );
   return {
     ports,
+    get metricsPort() {
+      return metrics.port;
+    },
     problem: async (timeoutMs) =>
       (await boot.problem(timeoutMs)) ?? (await gateway.problem(timeoutMs)),
     stop: async () => {
       renewal.stop();
       core.stop();
-      await Promise.all([boot.close(), gateway.close()]);
+      figures.stop();
+      await Promise.all([boot.close(), gateway.close(), metrics.close()]);
     },
   };
 }
 
+interface FigureParts {
+  readonly core: Pick<AgentCore, 'session'>;
+  readonly boot: Pick<BootServices, 'transfers'>;
+  readonly renewal: Pick<IdentityRenewal, 'current'>;
+}
+
+/** Whatever becomes of it, the agent works. */
+function serveFigures(
+  { metrics }: AgentConfig,
+  { http, clock, log, processFigures }: Platform,
+  { registry }: AgentFigures,
+  { core: { session }, boot, renewal }: FigureParts,
+): Promise<MetricsPage> {
+  observeAgent(registry, {
+    status: () => session.status(),
+    leaseLeftMs: () => session.leaseLeftMs(),
+    unanswered: () => session.unanswered,
+    transfers: () => boot.transfers(),
+    certificateEndMs: () => renewal.current().expiresAtMs,
+    ...(processFigures === undefined ? {} : { processFigures }),
+  });
+  return serveMetrics(metrics, { http, clock, log, registry });
+}
+
+/** What the core tells to whoever counts. */
+type MeteredPlatform = Platform & Pick<CoreParts, 'onBmcCall' | 'onBootArrived'>;
+
 function openAgentCore(
   config: AgentConfig,
-  platform: Platform,
+  platform: MeteredPlatform,
   renewal: IdentityRenewal,
   identity: AgentIdentity,
   { images, hostImages }: KeptImages,
@@ -160,7 +206,7 @@ function addressesOf(config: AgentConfig): readonly string[] {
 
 function startBootPath(
   config: ServedConfig,
-  { clock, disk, http, log, udp, ownAddresses }: Platform,
+  { clock, disk, http, log, udp, ownAddresses, meter }: Platform & { readonly meter: BootMeter },
   core: AgentCore,
   certificate: BootCertificate,
   gatewayPort: number,
@@ -186,7 +232,7 @@ function startBootPath(
       runner: { kernel, initrd, kernelArguments, agentPort: gatewayPort, fingerprint },
     },
     {
-      ...{ udp, http, disk, clock, log, memory: core.bootMemory, deploys: core.deploys },
+      ...{ udp, http, disk, clock, log, meter, memory: core.bootMemory, deploys: core.deploys },
       ownAddresses,
       imageBlob: (hex) => images.blob(hex) ?? (images.isBegun(hex) ? 'later' : undefined),
       openDiscovery: (mac) => core.openDiscovery(mac),

@@ -71,6 +71,8 @@ export interface ControlPlaneConfig {
     readonly advertise: string;
     readonly limits: RpcLimits & AgentLimits;
   };
+  /** Where figures are scraped, in plain text and of nobody's asking who. */
+  readonly metrics: Listen;
   /** DNS names and IP addresses in our certificate. */
   readonly names: readonly string[];
   readonly store: StoreConfig;
@@ -94,8 +96,10 @@ export interface ControlPlaneConfig {
 
 const levels = ['debug', 'info', 'warn', 'error'] as const;
 const portRange = [0, 65_535] as const;
+const everywhere = '0.0.0.0';
 const operatorsPortDefault = 7440;
 const agentsPortDefault = 7441;
+const metricsDefault = { address: '127.0.0.1', port: 7445 } as const;
 const yearMs = 366 * 86_400_000;
 const retentionDaysMax = 3_660;
 const hostAndPort = /^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d{1,5}$/;
@@ -108,7 +112,7 @@ export function parseConfig(text: string): ControlPlaneConfig {
 function readControlPlane(reader: ConfigReader): ControlPlaneConfig {
   const folder = reader.text('dataFolder', '/var/lib/rackwright');
   const agents = reader.section('agents', (section) => {
-    const listen = readListen(section, agentsPortDefault);
+    const listen = readListen(section, { address: everywhere, port: agentsPortDefault });
     const advertise = section.text('advertise', `${bracketed(firstName(reader))}:${listen.port}`);
     if (!hostAndPort.test(advertise)) {
       throw new ConfigError('agents.advertise has to be "host:port", as agents dial it');
@@ -120,11 +124,12 @@ function readControlPlane(reader: ConfigReader): ControlPlaneConfig {
     dataFolder: folder,
     log: reader.section('log', (log) => ({ level: log.oneOf('level', levels, 'info') })),
     operators: reader.section('operators', (section) => ({
-      ...readListen(section, operatorsPortDefault),
+      ...readListen(section, { address: everywhere, port: operatorsPortDefault }),
       limits: readLimits(section, operatorRpcLimits),
       sessionHours: section.whole('sessionHours', [1, 24], 8),
     })),
     agents,
+    metrics: reader.section('metrics', (section) => readListen(section, metricsDefault)),
     names: reader.texts('names', namesDefault),
     store: reader.section('store', (section) => readStore(section, folder)),
     ...optional(
@@ -166,9 +171,9 @@ function bracketed(host: string): string {
   return host.includes(':') ? `[${host}]` : host;
 }
 
-function readListen(reader: ConfigReader, port: number): Listen {
+function readListen(reader: ConfigReader, { address, port }: Listen): Listen {
   return {
-    address: reader.text('address', '0.0.0.0'),
+    address: reader.text('address', address),
     port: reader.whole('port', portRange, port),
   };
 }

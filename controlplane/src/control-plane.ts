@@ -15,14 +15,22 @@ import {
   type CrashPoint,
   type Disk,
   type Exec,
+  type Http,
   type LargeFiles,
   type LocalCalls,
   type Log,
+  type ProcessFigures,
   type Random,
   randomId,
   type WebClient,
 } from '@rackwright/platform';
-import { createHealthBoard, overHttp, type RpcServer, serve } from '@rackwright/rpc';
+import {
+  createHealthBoard,
+  type HealthBoard,
+  overHttp,
+  type RpcServer,
+  serve,
+} from '@rackwright/rpc';
 import type { StateStore } from '@rackwright/store';
 import { type Access, HostPlaces, openAccess } from './access/index.ts';
 import { createAgentService, PrefetchProgress, Quotas, StepLogs } from './agents/index.ts';
@@ -47,6 +55,13 @@ import {
   withAuthorities,
 } from './identity/index.ts';
 import { askNobody, askRegistries, type ResolveImage, resolveWith } from './images/index.ts';
+import {
+  CountedRacks,
+  createFigures,
+  type Figures,
+  measuredStore,
+  serveFigures,
+} from './metrics/index.ts';
 import { PlanSweeper } from './plan/index.ts';
 import { Pools } from './pool/index.ts';
 import { startRetentionSweep } from './retention/index.ts';
@@ -74,6 +89,10 @@ export interface Platform {
   readonly localCalls?: LocalCalls;
   /** Of the web console, by their paths as "index.html"; absent: it is not installed. */
   readonly consoleFiles?: ReadonlyMap<string, Uint8Array>;
+  /** Absent: nobody can scrape figures. */
+  readonly http?: Http;
+  /** Absent: figures say nothing of the process. */
+  readonly processFigures?: () => ProcessFigures;
   /** $CREDENTIALS_DIRECTORY, where systemd puts what a unit loads. */
   readonly credentialsFolder?: string;
   /** Unset: the version alone names what made a certificate. */
@@ -94,6 +113,8 @@ export interface StartOptions {
 export interface ControlPlane {
   readonly operatorsPort: number;
   readonly agentsPort: number;
+  /** Undefined while figures cannot be scraped. */
+  readonly metricsPort: number | undefined;
   readonly identity: Identity;
   readonly store: StateStore;
   readonly discovery: Discovery;
@@ -121,7 +142,8 @@ export async function startControlPlane(
     caLifetimeMs: timing.caLifetimeMs,
     ...keySourceOf(config, platform),
   });
-  const store = await platform.openStore();
+  const figures = createFigures();
+  const store = measuredStore(await platform.openStore(), platform.clock, figures.onStoreCall);
   try {
     await checkBelonging(config, own, store, options);
     if (own.isNew) await own.complete();
@@ -131,7 +153,7 @@ export async function startControlPlane(
       serverNames: config.names,
     });
     const identity = withAuthorities(own, authorities);
-    return await startServices(config, platform, identity, store);
+    return await startServices(config, platform, identity, store, figures);
   } catch (error) {
     await store.close();
     throw error;
@@ -213,12 +235,28 @@ async function readClientSecret(path: string | undefined, disk: Disk): Promise<s
   return Buffer.from(bytes).toString('utf8').trim();
 }
 
+/** Machines that nobody knows become hosts by the system's hand. */
+function makeDiscovery(
+  { resyncIntervalMs }: ControlPlaneConfig,
+  platform: Platform,
+  shared: { readonly store: StateStore; readonly audit: AuditTrail; readonly hosts: Hosts },
+): Discovery {
+  const { hosts } = shared;
+  return new Discovery({
+    ...{ ...platform, ...shared, resyncIntervalMs },
+    createHost: (request, from) =>
+      createHost({ ...platform, ...shared, actor: 'system' }, request, from),
+    reportHost: (hostId, report) => hosts.report(hostId, report),
+  });
+}
+
 /** What works by itself, and what serves it; nothing of it has started. */
 function makeParts(
   config: ControlPlaneConfig,
   platform: Platform,
   identity: Identity,
   store: StateStore,
+  { onRunEnded, onAcknowledged }: Figures,
 ) {
   const registry = createSessionRegistry();
   // A store that one process owns has one replica, whatever restarted it.
@@ -239,18 +277,11 @@ function makeParts(
     timing: config.engine,
     software: platform.software ?? { version: controlPlaneVersion },
     ...webhooks,
+    onRunEnded,
     signStatement: (statement) => signBytes(statement, identity.erasure.privateKeyPem),
     openCredential: (record) => identity.secrets.open(record),
   });
-  const discovery = new Discovery({
-    ...platform,
-    store,
-    audit,
-    resyncIntervalMs,
-    createHost: (request, from) =>
-      createHost({ ...platform, store, hosts, actor: 'system' }, request, from),
-    reportHost: (hostId, report) => hosts.report(hostId, report),
-  });
+  const discovery = makeDiscovery(config, platform, { store, audit, hosts });
   const pace = { resyncIntervalMs, retryDelayMs, sweep: config.workflows };
   const runs = createWorkflowParts({ ...platform, ...pace, store, following, hosts });
   const pooling = { ...platform, store, following, hosts, resyncIntervalMs, retryDelayMs };
@@ -278,26 +309,24 @@ function makeParts(
     ...platform,
     ...{ store, registry, hosts, discovery, stepLogs, prefetched, replicaId, timing, audit },
     limits: config.agents.limits,
+    onAcknowledged,
     trust: createSessionTrust({ authorities, rackKeys, clock: platform.clock }),
     identify: (context) => identified(() => identifyAgent(store, context), context, audit),
   });
+  const countedRacks = new CountedRacks({ store, following });
   const runners = { hosts, discovery, runs, pools, plans };
-  const works = { access, fleetView, places, secretsKeeper, rackKeys, ...runners };
-  return { audit, following, ...works, operatorServices, agentService };
+  const works = { access, fleetView, places, secretsKeeper, rackKeys, countedRacks, ...runners };
+  return { registry, audit, following, ...works, operatorServices, agentService };
 }
 
-async function startServices(
-  config: ControlPlaneConfig,
-  platform: Platform,
-  identity: Identity,
+/** Each before whatever asks for it. */
+async function startWorks(
+  parts: ReturnType<typeof makeParts>,
+  authorities: Identity['authorities'],
   store: StateStore,
-): Promise<ControlPlane> {
-  const parts = makeParts(config, platform, identity, store);
+): Promise<void> {
   const { audit, following, hosts, discovery, runs, pools, plans } = parts;
-  const { access, fleetView, places, secretsKeeper, rackKeys, operatorServices } = parts;
-  const agentHealth = createHealthBoard([agent.AgentService.typeName]);
-  const agentServices = [bind(agent.AgentService, parts.agentService), agentHealth.service];
-  const { authorities } = identity;
+  const { access, fleetView, places, secretsKeeper, rackKeys, countedRacks } = parts;
   // Before anything is asked for: what a process before this one has left without an end.
   audit.start(!store.isShared);
   await secretsKeeper.start();
@@ -312,7 +341,36 @@ async function startServices(
   await access.start();
   await places.start();
   await fleetView.start();
-  const loops = [access, fleetView, places, plans, pools, runs, discovery, hosts, following];
+  await countedRacks.start();
+}
+
+async function startServices(
+  config: ControlPlaneConfig,
+  platform: Platform,
+  identity: Identity,
+  store: StateStore,
+  figures: Figures,
+): Promise<ControlPlane> {
+  const parts = makeParts(config, platform, identity, store, figures);
+  const { audit, following, hosts, discovery, runs, pools, plans } = parts;
+  const { access, fleetView, places, secretsKeeper, rackKeys, operatorServices } = parts;
+  const { countedRacks } = parts;
+  const agentHealth = createHealthBoard([agent.AgentService.typeName]);
+  const agentServices = [bind(agent.AgentService, parts.agentService), agentHealth.service];
+  const { authorities } = identity;
+  await startWorks(parts, authorities, store);
+  const loops = [
+    countedRacks,
+    access,
+    fleetView,
+    places,
+    plans,
+    pools,
+    runs,
+    discovery,
+    hosts,
+    following,
+  ];
   const works = [...loops, authorities, rackKeys, secretsKeeper];
   const stop = () => works.forEach((part) => part.stop());
   const closing: (() => Promise<void> | void)[] = [() => store.close(), () => audit.close()];
@@ -322,6 +380,12 @@ async function startServices(
     closing.push(() => operators.close());
     const agents = await serveAgents(config, platform, identity, agentServices);
     closing.push(() => agents.close());
+    const servers = { operators, agents };
+    const metrics = await serveFigures(config.metrics, platform, figures.registry, {
+      ...{ ...parts, servers },
+      ...{ queues: parts.agentService.queues, trust: () => authorities.now },
+    });
+    closing.push(() => metrics?.close());
     authorities.onChange((now) => {
       operators.replaceCertificate(now.server.tls);
       agents.replaceCertificate(authorities.tls);
@@ -330,18 +394,13 @@ async function startServices(
     closing.push(startRetentionSweep({ ...platform, store, resolvedDays }));
     const desk = await openDeskAt(config, platform, store, identity.secrets);
     closing.push(() => desk?.close());
-    const boards = [operatorServices.health, agentHealth];
-    let isOpen = true;
-    const show = () => boards.forEach((board) => board.setAll(isOpen && secretsKeeper.isFit));
-    show();
-    secretsKeeper.onFitness(show);
-    closing.push(() => {
-      isOpen = false;
-      show();
-    });
+    closing.push(showHealth([operatorServices.health, agentHealth], secretsKeeper));
     return {
       operatorsPort: operators.port,
       agentsPort: agents.port,
+      get metricsPort() {
+        return metrics?.port;
+      },
       identity,
       store,
       discovery,
@@ -354,6 +413,21 @@ async function startServices(
     await closeAll(closing.slice(1)).catch(() => undefined);
     throw error;
   }
+}
+
+/** Healthy is what is open, with secrets that can be used. To be called when it closes. */
+function showHealth(
+  boards: readonly Pick<HealthBoard, 'setAll'>[],
+  secrets: Pick<SecretsKeeper, 'isFit' | 'onFitness'>,
+): () => void {
+  let isOpen = true;
+  const show = () => boards.forEach((board) => board.setAll(isOpen && secrets.isFit));
+  show();
+  secrets.onFitness(show);
+  return () => {
+    isOpen = false;
+    show();
+  };
 }
 
 /** Where a backup is asked for, if the platform has what that takes. */

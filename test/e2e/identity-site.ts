@@ -188,6 +188,7 @@ export class Site {
     const config = parseConfig(
       JSON.stringify({
         dataFolder: join(this.folder, 'cp'),
+        metrics: { port: 0 },
         operators: { address, port: operators },
         agents: { address, port: agents, advertise: `${address}:${agents}` },
         names: [address],

@@ -25,7 +25,9 @@ const http2 = Buffer.concat([
 /** RFC 8446 §5.1: all that a TLS server may say to this. */
 const alertRecord = 21;
 
-test('every port but the boot path’s refuses plain text', { timeout }, async () => {
+test('every port but those of the boot path and the figures refuses plain text', {
+  timeout,
+}, async () => {
   const rack = await Rack.start({ machines: [machine] });
   try {
     await rack.untilHost('h1', 'available', ({ status }) => {
@@ -34,11 +36,13 @@ test('every port but the boot path’s refuses plain text', { timeout }, async (
     const boot = rack.bootHttpPort;
     const controlPlane = listeningPorts(rack.pidOf('controlplane'));
     const agent = listeningPorts(rack.pidOf('agent'));
-    expect(controlPlane, 'operators and agents').toHaveLength(2);
-    expect(agent, 'HTTP boot and runners').toHaveLength(2);
+    expect(controlPlane, 'operators, agents and figures').toHaveLength(3);
+    expect(agent, 'HTTP boot, runners and figures').toHaveLength(3);
     expect(agent).toContain(boot);
+    const [figures, others] = await divide([...controlPlane, ...agent]);
+    expect(figures, 'of the control plane and of the agent').toHaveLength(2);
     for (const text of [http1, http2]) {
-      for (const port of [...controlPlane, ...agent.filter((each) => each !== boot)]) {
+      for (const port of others.filter((each) => each !== boot)) {
         const { bytes, closed } = await plainAnswer(port, text, waitMs);
         expect(closed, `port ${port} hangs up`).toBe(true);
         expect([undefined, alertRecord]).toContain(bytes.at(0));
@@ -50,3 +54,13 @@ test('every port but the boot path’s refuses plain text', { timeout }, async (
     await rack.stop();
   }
 });
+
+/** Figures are no secret, and stand on loopback: their ports answer in plain text. */
+async function divide(ports: readonly number[]): Promise<[figures: number[], others: number[]]> {
+  const figures: number[] = [];
+  for (const port of ports) {
+    const { bytes } = await plainAnswer(port, http1, waitMs);
+    if (bytes.toString('latin1').includes('metrics are at /metrics')) figures.push(port);
+  }
+  return [figures, ports.filter((port) => !figures.includes(port))];
+}

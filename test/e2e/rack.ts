@@ -250,6 +250,7 @@ export class Rack {
     }
     const agent = {
       stateFolder: join(this.folder, 'agent'),
+      metrics: { port: 0 },
       serverAddress: address,
       dhcp: this.#agentDhcp(),
       tftp: { address, port: tftp },
@@ -270,7 +271,7 @@ export class Rack {
   #controlPlaneConfiguration(role: Role, operators: number, agents: number): object {
     const address = '127.0.0.1';
     return {
-      dataFolder: join(this.folder, role),
+      ...{ dataFolder: join(this.folder, role), metrics: { port: 0 } },
       operators: { address, port: operators },
       agents: { address, port: agents, advertise: `127.0.0.1:${agents}` },
       names: ['127.0.0.1', 'localhost'],

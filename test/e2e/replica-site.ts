@@ -172,6 +172,7 @@ export class ReplicaSite {
     const [operators = 0, agents = 0] = ports;
     const config = {
       dataFolder: folder,
+      metrics: { port: 0 },
       operators: { address, port: operators },
       agents: { address, port: agents, advertise: `${address}:${agents}` },
       names: [address],

@@ -70,6 +70,7 @@ async function configOf(crash?: { readonly name: string; readonly occurrence: nu
     store: { driver: 'sqlite', path: storePath },
     operators: { port: 0 },
     agents: { port: 0 },
+    metrics: { port: 0 },
     crashAt: armed,
   };
   await (crash === undefined

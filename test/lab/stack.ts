@@ -130,6 +130,7 @@ function controlPlaneProgram(lab: Lab, crash: Crash | undefined): Program {
     armed: armedCrash(lab, 'control-plane', 'cp.', crash),
     config: {
       dataFolder: join(lab.folder, 'control-plane'),
+      metrics: { port: 0 },
       operators: { address: LAB_ADDRESS.agent, port: OPERATORS_PORT },
       agents: { address: LAB_ADDRESS.agent, port: AGENTS_PORT },
       names: [LAB_ADDRESS.agent],
@@ -146,6 +147,7 @@ function agentProgram(lab: Lab, files: RunnerFiles, crash: Crash | undefined): P
     armed: armedCrash(lab, 'agent', 'agent.', crash),
     config: {
       stateFolder: join(lab.folder, 'agent'),
+      metrics: { port: 0 },
       serverAddress: LAB_ADDRESS.agent,
       ...agentBootConfig(lab.boot),
       files: [

@@ -55,6 +55,7 @@ const rpc: House = {
 const controlPlane: House = {
   folder: 'controlplane/src',
   floors: [
+    'version.ts',
     'filter',
     'records',
     'audit',
@@ -72,6 +73,7 @@ const controlPlane: House = {
     'access',
     'agents',
     'identity',
+    'metrics',
     'retention',
     'config.ts',
     'backup',
@@ -84,6 +86,7 @@ const controlPlane: House = {
 const agent: House = {
   folder: 'agent/src',
   floors: [
+    'version.ts',
     'journal',
     'images',
     'boot',
@@ -93,6 +96,7 @@ const agent: House = {
     'identity',
     'runner-gateway',
     'operations',
+    'metrics',
     '.',
   ],
 };

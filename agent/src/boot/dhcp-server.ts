@@ -36,6 +36,7 @@ import { IgnoredOptions } from './ignored-options.ts';
 import { LeaseFile, type LeaseFileParts, readLeases, steadyTime } from './lease-file.ts';
 import { LineBudget } from './line-budget.ts';
 import type { BootMemory } from './memory.ts';
+import type { BootMeter } from './meter.ts';
 import type { AddressWatch, Gate } from './observation.ts';
 import { type BootDecision, bootDecision, isAboutHost, permissionOf } from './permission.ts';
 import { probeMac, probePacket } from './probe.ts';
@@ -55,6 +56,7 @@ export interface DhcpServerParts extends LeaseFileParts {
   onFault(fault: DhcpFault): void;
   readonly settings: ServerSettings;
   readonly dhcp: ReservationDhcpConfig;
+  readonly meter?: BootMeter;
 }
 
 const faultLinesPerMinuteMax = 30;
@@ -132,6 +134,7 @@ export class DhcpServer {
     if (request.boot === undefined) this.#parts.sawAddress(request.mac);
     const { reply, notice } = this.#decide(request, granted);
     if (notice?.kind === 'otherServer') this.#suspect(socket, notice.serverAddress);
+    this.#parts.meter?.dhcpAsked('server', reply !== undefined);
     if (reply === undefined) return;
     socket.send(encodeAnswer(reply.packet, transactionIdOf(datagram)), reply.to);
   }
@@ -207,9 +210,11 @@ export class DhcpServer {
       const { quietMs } = dhcp.otherServer;
       const seen = afterSighting(this.#quiet, notice.serverAddress, this.#nowMs(), quietMs);
       this.#quiet = seen.quiet;
+      this.#parts.meter?.dhcpQuiet(this, true);
       if (!seen.isNews) return;
     }
     const { kind, ...fields } = notice;
+    this.#parts.meter?.dhcpFault(kind);
     this.#faultLines.spend((suppressed) => {
       log.error({ ...fields, suppressed }, faultMessages[kind]);
     });
@@ -226,6 +231,7 @@ export class DhcpServer {
     if (!quiet && this.#quiet.kind === 'quiet') {
       const { serverAddress } = this.#quiet;
       this.#quiet = serving;
+      this.#parts.meter?.dhcpQuiet(this, false);
       this.#parts.log.info({ serverAddress }, 'no trace of the other DHCP server: serving again');
     }
     return quiet;

@@ -23,6 +23,7 @@ import { type DhcpFault, DhcpServer } from './dhcp-server.ts';
 import { IgnoredOptions } from './ignored-options.ts';
 import { LineBudget } from './line-budget.ts';
 import type { BootMemory } from './memory.ts';
+import type { BootMeter } from './meter.ts';
 import type { AddressWatch, Gate } from './observation.ts';
 import { permissionOf } from './permission.ts';
 import { type BootUrls, loaderPath } from './urls.ts';
@@ -49,6 +50,7 @@ export interface DhcpShellOptions {
   /** The interface that the sockets are bound to; absent: any. */
   readonly interface?: string;
   readonly dhcp: ProxyDhcpConfig | ReservationDhcpConfig;
+  readonly meter?: BootMeter;
 }
 
 const troubleLinesPerMinuteMax = 30;
@@ -114,6 +116,7 @@ function openServer(options: DhcpShellOptions, dhcp: ReservationDhcpConfig): Pro
     onFault,
     settings,
     dhcp,
+    ...(options.meter === undefined ? {} : { meter: options.meter }),
   });
 }
 
@@ -135,9 +138,11 @@ class Shell {
   readonly #log: Log;
   readonly #interface: { readonly interface?: string };
   readonly #trouble: LineBudget;
+  readonly #meter: BootMeter | undefined;
 
-  constructor({ log, clock, interface: name }: DhcpShellOptions) {
+  constructor({ log, clock, meter, interface: name }: DhcpShellOptions) {
     this.#log = log;
+    this.#meter = meter;
     this.#interface = name === undefined ? {} : { interface: name };
     this.#trouble = new LineBudget(clock, troubleLinesPerMinuteMax, 60_000);
   }
@@ -179,6 +184,7 @@ class Shell {
   }
 
   #report(fields: Record<string, string>, message: string, error?: unknown): void {
+    this.#meter?.dhcpTrouble();
     this.#trouble.spend((suppressed) => this.#log.warn({ ...fields, suppressed }, message, error));
   }
 }
@@ -189,9 +195,11 @@ class ProxyAnswers {
   readonly #sawAddress: AddressWatch;
   readonly #settings: ProxySettings;
   readonly #ignored: IgnoredOptions;
+  readonly #meter: BootMeter | undefined;
 
   constructor(options: DhcpShellOptions) {
     this.#log = options.log;
+    this.#meter = options.meter;
     this.#ignored = new IgnoredOptions(options);
     this.#gate = options.gate;
     this.#sawAddress = options.sawAddress;
@@ -211,6 +219,7 @@ class ProxyAnswers {
     this.#ignored.tell(mac, ignored);
     const decision = this.#gate(mac, 'dhcp');
     const answer = answerBootRequest(asked.request, permissionOf(decision), this.#settings);
+    this.#meter?.dhcpAsked('proxy', answer.kind !== 'silence');
     if (answer.kind === 'silence') {
       this.#log.debug({ mac, reason: answer.reason }, 'boot request not answered');
       return;

@@ -20,6 +20,7 @@ import type { DeployPages } from './deploy-pages.ts';
 import type { FindImageBlob, ServedFile } from './files.ts';
 import { imageScript, waitingScript } from './image-script.ts';
 import { LineBudget } from './line-budget.ts';
+import type { BootMeter } from './meter.ts';
 import type { Gate } from './observation.ts';
 import type { BootDecision } from './permission.ts';
 import { decideRange, isUnchanged } from './ranges.ts';
@@ -40,6 +41,7 @@ export interface BootHttpOptions {
   /** Absent: nothing is deployed here. */
   readonly deploys?: DeployPages;
   readonly limits: HttpLimits;
+  readonly meter?: BootMeter;
 }
 
 export type HttpShell = Pick<HttpServer, 'port' | 'problem' | 'close'>;
@@ -75,11 +77,11 @@ class BootPages {
 
   answer(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
     if (request.target.length > this.#options.limits.targetBytesMax) {
-      return this.#told(request, refusal(414));
+      return this.#told(request, refusal(414), 'malformed');
     }
     const form = targetForm(request.target);
     if (form.host !== undefined && !this.#isOurs(form.host, request.localAddress)) {
-      return this.#told(request, refusal(421));
+      return this.#told(request, refusal(421), 'nothing');
     }
     return this.#answerPath({ ...request, target: form.path });
   }
@@ -89,13 +91,15 @@ class BootPages {
     if (target.kind === 'phoneHome') {
       // Without the token, which may be the right one.
       const shown = { ...request, target: `/phone-home/${target.id}/…` };
-      return this.#phoneHome(request, target).then((response) => this.#told(shown, response));
+      return this.#phoneHome(request, target).then((response) =>
+        this.#told(shown, response, target.kind),
+      );
     }
     const shown = target.kind === 'seed' ? { ...request, target: `/seed/${target.id}/…` } : request;
     const decided = this.#decide(request, target);
     return decided instanceof Promise
-      ? decided.then((response) => this.#told(shown, response))
-      : this.#told(shown, decided);
+      ? decided.then((response) => this.#told(shown, response, target.kind))
+      : this.#told(shown, decided, target.kind);
   }
 
   /** A name may be any of ours; an address has to be. */
@@ -105,7 +109,9 @@ class BootPages {
     return !isAddress || host === localAddress || host === told;
   }
 
-  #told(request: HttpRequest, response: HttpResponse): HttpResponse {
+  #told(request: HttpRequest, response: HttpResponse, what: BootTarget['kind']): HttpResponse {
+    const bytes = request.method === 'HEAD' ? 0 : bytesOf(response.body);
+    this.#options.meter?.httpAnswered(what, response.status, bytes);
     if (response.status >= 400) {
       const fields = { client: request.remoteAddress, status: response.status };
       this.#report({ ...fields, target: request.target.slice(0, 128) }, 'HTTP request refused');
@@ -184,7 +190,9 @@ class BootPages {
     const fileUrl = (name: string): string => urls.hostFile(mac, name);
     const nowMs = clock.nowMs();
     try {
-      return script(runnerScript({ mac, decision, runner, agentEndpoint, fileUrl, nowMs }));
+      const text = runnerScript({ mac, decision, runner, agentEndpoint, fileUrl, nowMs });
+      this.#options.meter?.runnerServed(decision.operationId);
+      return script(text);
     } catch (error) {
       const { operationId } = decision;
       log.error({ mac, operation: operationId }, 'no boot script', error);
@@ -271,6 +279,12 @@ class BootPages {
     const { log } = this.#options;
     this.#trouble.spend((suppressed) => log.warn({ ...fields, suppressed }, message));
   }
+}
+
+function bytesOf(body: HttpResponse['body']): number {
+  if (body === undefined) return 0;
+  if (typeof body === 'object' && 'kind' in body) return body.end - body.start + 1;
+  return body.length;
 }
 
 /** Bytes `start` to `end`, both inclusive; an empty file has end -1. */

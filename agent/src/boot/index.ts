@@ -31,6 +31,7 @@ export type {
   DiscoveryBoot,
   DiscoveryMemory,
 } from './memory.ts';
+export type { BootMeter } from './meter.ts';
 export {
   type Gate,
   makeGate,

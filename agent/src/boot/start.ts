@@ -18,6 +18,7 @@ import type { DhcpFault } from './dhcp-server.ts';
 import { type FindImageBlob, openFiles } from './files.ts';
 import { startHttp } from './http.ts';
 import type { BootMemory } from './memory.ts';
+import type { BootMeter } from './meter.ts';
 import { makeAddressWatch, makeGate, type NetbootObservation } from './observation.ts';
 import { startTftp, type TftpListen } from './tftp.ts';
 import { type BootUrls, bootUrls } from './urls.ts';
@@ -44,6 +45,8 @@ export interface BootDependencies {
   readonly imageBlob?: FindImageBlob;
   /** Absent: nothing is deployed here. */
   readonly deploys?: DeployPages;
+  /** Absent: nothing is counted. */
+  readonly meter?: BootMeter;
 }
 
 export interface BootServices {
@@ -66,6 +69,7 @@ export async function startBoot(
 ): Promise<BootServices> {
   checkBootConfig(config);
   const { udp, http, disk, clock, log, imageBlob, deploys } = dependencies;
+  const metered = dependencies.meter === undefined ? {} : { meter: dependencies.meter };
   const files = await openFiles(disk, config);
   const gate = makeGate(dependencies);
   const addresses = config.addresses ?? config.interfaces.map(({ serverAddress }) => serverAddress);
@@ -82,6 +86,7 @@ export async function startBoot(
       fileVersion: async (path: string) => (await disk.stat(path))?.version,
       runner: config.runner,
       limits: httpLimitsOf(config),
+      ...metered,
       ...(imageBlob === undefined ? {} : { imageBlob }),
       ...(deploys === undefined ? {} : { deploys }),
     };
@@ -95,7 +100,7 @@ export async function startBoot(
     const listens = config.interfaces.map((one) => tftpListen(config, one));
     const own = dependencies.ownAddresses;
     const tftpShell = await startTftp({
-      ...{ udp, clock, log, gate, loaders, listens, limits },
+      ...{ udp, clock, log, gate, loaders, listens, limits, ...metered },
       ...(own === undefined ? {} : { ownAddresses: own }),
     });
     closers.push(() => tftpShell.close());
@@ -139,7 +144,8 @@ async function startDhcpIfOn(
   const { udp, disk, clock, memory, onDhcpFault: onFault = () => {} } = dependencies;
   const log = name === undefined ? dependencies.log : dependencies.log.child({ interface: name });
   const where = name === undefined ? {} : { interface: name };
-  const what = { loaders, serverAddress, dhcp, urls, ...where };
+  const metered = dependencies.meter === undefined ? {} : { meter: dependencies.meter };
+  const what = { loaders, serverAddress, dhcp, urls, ...where, ...metered };
   const { onAddressAsked = () => {} } = dependencies;
   const sawAddress = makeAddressWatch({ clock, log, memory }, onAddressAsked);
   return startDhcp({ udp, disk, clock, log, gate, sawAddress, memory, onFault, ...what });

@@ -23,6 +23,7 @@ import {
 import { everywhere } from './config.ts';
 import { Deadlines } from './deadlines.ts';
 import { LineBudget } from './line-budget.ts';
+import type { BootMeter } from './meter.ts';
 import type { Gate } from './observation.ts';
 import { ActiveTransfer } from './tftp-transfer.ts';
 import { parseLoaderPath } from './urls.ts';
@@ -49,6 +50,7 @@ export interface TftpShellOptions {
   /** At least one. The limits are for all of them together. */
   readonly listens: readonly TftpListen[];
   readonly limits: TftpLimits;
+  readonly meter?: BootMeter;
   /** The machine's IPv4 addresses by their interface, now; absent: nobody can tell. */
   readonly ownAddresses?: () => ReadonlyMap<string, readonly string[]>;
 }
@@ -173,6 +175,7 @@ class TftpServer {
         return;
       case 'refuse':
         socket.send(decision.reply, from);
+        this.#options.meter?.tftpRefused();
         this.report({ client: from.address, reason: decision.reason }, 'TFTP request refused');
         return;
       case 'ignore':
@@ -217,6 +220,8 @@ class TftpServer {
       this.#active.delete(active);
       if (this.#latest.get(key) === active) this.#latest.delete(key);
       this.#count(client, -1);
+      const size = this.#options.loaders.get(parseLoaderPath(fileName).name)?.length ?? 0;
+      this.#options.meter?.tftpEnded(end.kind, end.kind === 'complete' ? size : 0);
       log.debug({ client: from.address, file: fileName, end: end.kind }, 'TFTP transfer ended');
     };
     const whose = { transfer, request: request.slice(), client: from };

@@ -54,6 +54,15 @@ export class Outbox {
     this.#lastSequence = deps.journal.state.lastSequence;
   }
 
+  /** Final reports that have not been answered. */
+  get unanswered(): number {
+    let count = 0;
+    for (const { phase, answered, report } of this.#deps.attempts.values()) {
+      if (phase === 'ended' && !answered && report !== undefined) count += 1;
+    }
+    return count;
+  }
+
   /** Ends an attempt with its result; without a report when it is dropped. The first end counts. */
   async end(attempt: Attempt, result: FinalResult): Promise<void> {
     if (!attempt.mayRun) return;

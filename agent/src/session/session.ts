@@ -167,6 +167,11 @@ export class AgentSession {
     return this.#link.status;
   }
 
+  /** Final reports that the control plane has not answered. */
+  get unanswered(): number {
+    return this.#running?.attempts.outbox.unanswered ?? 0;
+  }
+
   /** Whether something destructive may begin now (R11). */
   leaseValid(): boolean {
     return this.#lease.valid();

@@ -5,6 +5,7 @@ import type { AuditSink } from '../audit/index.ts';
 import type { Hosts, SessionRegistry } from '../host/index.ts';
 import type { DiscoveriesDependencies } from './discoveries.ts';
 import type { PrefetchProgress } from './prefetch-progress.ts';
+import type { AcknowledgementMeter } from './reports.ts';
 import type { StepLogs } from './step-logs.ts';
 import type { SessionTiming } from './timing.ts';
 import type { SessionTrust } from './trust.ts';
@@ -26,6 +27,8 @@ export interface SessionDependencies extends Pick<DiscoveriesDependencies, 'disc
   readonly prefetched?: PrefetchProgress;
   /** Who gives secrets away tells it there. */
   readonly audit?: AuditSink;
+  /** Unset: answers are not timed. */
+  readonly onAcknowledged?: AcknowledgementMeter;
   /** As in `HostsDependencies`. */
   readonly replicaId: string;
 }

@@ -5,10 +5,12 @@ export { type AgentLimits, defaultAgentLimits } from './limits.ts';
 export { type Prefetched, PrefetchProgress } from './prefetch-progress.ts';
 export { Quotas } from './quota.ts';
 export { RackSession } from './rack-session.ts';
+export type { AcknowledgementMeter } from './reports.ts';
 export {
   type AgentService,
   type AgentServiceDependencies,
   createAgentService,
+  type SessionQueues,
 } from './service.ts';
 export { sharedBySessions } from './shared.ts';
 export type { SessionSink } from './sink.ts';

@@ -3,19 +3,24 @@
  * changed is durable (R7).
  */
 import type { agent } from '@rackwright/messages';
-import type { CrashPoint, Log } from '@rackwright/platform';
+import type { Clock, CrashPoint, Log } from '@rackwright/platform';
 import type { Hosts } from '../host/index.ts';
 import { isAway, isBusy } from '../records/index.ts';
-import { answerOf, Settlement } from './settlement.ts';
+import { type AnswerWord, answerOf, answerWord, Settlement } from './settlement.ts';
 import type { SessionSink } from './sink.ts';
 import type { StepLogs } from './step-logs.ts';
 import type { SlotOver } from './turns.ts';
 
+/** Told of each answer to a final report: how long it took from the report's arrival. */
+export type AcknowledgementMeter = (answer: AnswerWord, seconds: number) => void;
+
 export interface ReportsDependencies {
   readonly hosts: Pick<Hosts, 'report' | 'fail' | 'hostIdOfUid'>;
   readonly log: Log;
+  readonly clock: Pick<Clock, 'suspendAwareMs'>;
   readonly crashPoint: CrashPoint;
   readonly stepLogs?: Pick<StepLogs, 'ended'>;
+  readonly onAcknowledged?: AcknowledgementMeter;
 }
 
 export class Reports {
@@ -46,7 +51,8 @@ export class Reports {
    * Calls `over` once it is answered, or never will be.
    */
   fold(report: agent.Report, over: SlotOver): void {
-    const { hosts, crashPoint, stepLogs } = this.#deps;
+    const { clock, hosts, crashPoint, stepLogs } = this.#deps;
+    const cameMs = clock.suspendAwareMs();
     if (report.sequence > 0n) this.#settlement.received(report.sequence);
     const hostId = hosts.hostIdOfUid(report.hostUid, this.#rackId);
     const folding =
@@ -59,8 +65,11 @@ export class Reports {
         if (report.sequence === 0n) return;
         if (hostId !== undefined) stepLogs?.ended(report.hostUid, report.operationId);
         const settledUpTo = this.#settlement.answered(report.sequence);
-        this.#sink.send({ case: 'reportAnswer', value: answerOf(report, result, settledUpTo) });
+        const value = answerOf(report, result, settledUpTo);
+        this.#sink.send({ case: 'reportAnswer', value });
         crashPoint('cp.reportAcknowledged');
+        const seconds = (clock.suspendAwareMs() - cameMs) / 1_000;
+        this.#deps.onAcknowledged?.(answerWord(value.verdict), seconds);
       })
       .catch((error: unknown) => this.#couldNotFold(report, hostId, error))
       .catch((error: unknown) => this.breakOff(report, error))

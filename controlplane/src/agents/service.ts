@@ -5,6 +5,7 @@ import type { AgentLimits } from './limits.ts';
 import { Outbox } from './outbox.ts';
 import { RackSession } from './rack-session.ts';
 import { type SharedBySessions, sharedBySessions } from './shared.ts';
+import type { RackSlots } from './turns.ts';
 
 export interface AgentServiceDependencies extends SessionDependencies {
   /** The rack of the agent that calls. Throws `ApiFailure` when it is nobody's. */
@@ -18,7 +19,16 @@ const powerSyncDelayMs = 2_000;
 /** So long an agent has to read why its session has ended; then the stream is cut. */
 const lastWordsMs = 5_000;
 
+/** How long the lines are, of all racks. */
+export interface SessionQueues {
+  /** Of what agents tell. */
+  readonly turns: Pick<RackSlots, 'waiting' | 'underWay'>;
+  readonly hellos: Pick<RackSlots, 'waiting' | 'underWay'>;
+}
+
 export interface AgentService {
+  /** What waits for its turn, of all racks. */
+  readonly queues: SessionQueues;
   session(
     requests: AsyncIterable<agent.SessionRequest>,
     context: CallContext,
@@ -46,6 +56,7 @@ export function createAgentService(deps: AgentServiceDependencies): AgentService
   });
   deps.hosts.index.onLooksChange(soon(powerSyncDelayMs, (session) => session.sendPowerSync()));
   return {
+    queues: shared,
     async *session(requests, context) {
       const rackId = await deps.identify(context);
       context.vouch?.();

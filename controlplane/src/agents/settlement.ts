@@ -5,6 +5,21 @@ import type { AnswerVerdict, TurnResult } from '../host/index.ts';
 
 const { APPLIED, DUPLICATE, STALE, REFUSED } = agent.ReportAnswer_Verdict;
 
+export type AnswerWord = 'applied' | 'duplicate' | 'stale' | 'refused';
+
+const answerWords: Readonly<Record<agent.ReportAnswer_Verdict, AnswerWord>> = {
+  [APPLIED]: 'applied',
+  [DUPLICATE]: 'duplicate',
+  [STALE]: 'stale',
+  [REFUSED]: 'refused',
+  [agent.ReportAnswer_Verdict.UNSPECIFIED]: 'refused',
+};
+
+/** As figures name it. */
+export function answerWord(verdict: agent.ReportAnswer_Verdict): AnswerWord {
+  return answerWords[verdict] ?? 'refused';
+}
+
 /** Which reports of a session wait for their answer. They come in order of their sequence. */
 export class Settlement {
   readonly #open = new Set<bigint>();

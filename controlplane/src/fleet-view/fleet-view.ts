@@ -24,6 +24,7 @@ import {
 } from '../records/index.ts';
 import { type FleetRow, rowOf, type UnreadableRow } from './row.ts';
 import { FleetRows, type IndexedField } from './rows.ts';
+import type { FleetTally } from './tally.ts';
 
 const prefix = 'hosts';
 /** Hosts that are read at once when the view is built. */
@@ -120,8 +121,18 @@ export class FleetView {
   }
 
   counts(): FleetCounts {
-    const byState = new Map(this.#rows.byState());
+    const byState = new Map(this.#rows.tally.byState);
     return { hosts: this.#rows.size, byState, unreadable: this.#rows.unreadable() };
+  }
+
+  /** As of `revision`. It goes on counting: whoever keeps it copies what it needs. */
+  get tally(): FleetTally {
+    return this.#rows.tally;
+  }
+
+  /** Hosts whose record cannot be read. */
+  get unreadableCount(): number {
+    return this.#rows.unreadableCount;
   }
 
   async #start(): Promise<void> {

@@ -2,3 +2,4 @@
 export { type FleetCounts, FleetView, type FleetViewDependencies } from './fleet-view.ts';
 export { type FleetRow, type HostRow, rowOf, type UnreadableRow } from './row.ts';
 export { FleetRows } from './rows.ts';
+export type { FleetTally, RackTally } from './tally.ts';

@@ -72,7 +72,13 @@ test('an index names exactly the hosts whose field has its value, and counts cou
       expect(rows.unreadable().map(({ hostId }) => hostId)).toEqual(where((each) => !isHost(each)));
       for (const state of states) {
         const wanted = where((host) => typeof host === 'object' && host.state === state);
-        expect(rows.byState().get(state) ?? 0).toBe(wanted.length);
+        expect(rows.tally.byState.get(state) ?? 0).toBe(wanted.length);
+        for (const name of names) {
+          const there = where(
+            (host) => typeof host === 'object' && host.state === state && host.rack === name,
+          );
+          expect(rows.tally.byRack.get(name)?.byState.get(state) ?? 0).toBe(there.length);
+        }
       }
     }),
   );

@@ -7,10 +7,10 @@
  * 3. To put or take a row costs the same however many rows there are, but for moving ids within
  *    one list of an index.
  */
-import type { HostState } from '@rackwright/messages';
 import type { Revision } from '@rackwright/store';
 import type { FleetRow, HostRow, UnreadableRow } from './row.ts';
 import { SortedIds } from './sorted-ids.ts';
+import { type FleetTally, RowTally } from './tally.ts';
 
 /** Fields by which rows are found. */
 const indexed = ['rack', 'credential'] as const;
@@ -22,7 +22,7 @@ export class FleetRows {
     rack: new Map(),
     credential: new Map(),
   };
-  readonly #byState = new Map<HostState, number>();
+  readonly #tally = new RowTally();
   readonly #ids = new SortedIds();
   readonly #unreadable = new SortedIds();
 
@@ -47,9 +47,13 @@ export class FleetRows {
     }
   }
 
-  /** How many hosts are in each state that any is in. */
-  byState(): ReadonlyMap<HostState, number> {
-    return this.#byState;
+  /** How many hosts there are of each sort. */
+  get tally(): FleetTally {
+    return this.#tally;
+  }
+
+  get unreadableCount(): number {
+    return this.#unreadable.size;
   }
 
   unreadable(): readonly UnreadableRow[] {
@@ -71,7 +75,7 @@ export class FleetRows {
       return;
     }
     for (const field of indexed) this.#listIn(field, row[field]).add(hostId);
-    this.#byState.set(row.state, (this.#byState.get(row.state) ?? 0) + 1);
+    this.#tally.count(row, 1);
   }
 
   take(hostId: string, revision: Revision): void {
@@ -88,9 +92,7 @@ export class FleetRows {
       return;
     }
     for (const field of indexed) this.#leaveIndex(field, row);
-    const left = (this.#byState.get(row.state) ?? 0) - 1;
-    if (left > 0) this.#byState.set(row.state, left);
-    else this.#byState.delete(row.state);
+    this.#tally.count(row, -1);
   }
 
   #leaveIndex(field: IndexedField, row: HostRow): void {

@@ -46,6 +46,7 @@ export type { Log, LogFields } from './log.ts';
 export type { NameAnswer, Names } from './names.ts';
 export { nodeVersionProblem } from './node-version.ts';
 export { pause } from './pause.ts';
+export type { ProcessFigures } from './process-figures.ts';
 export { type Random, randomId } from './random.ts';
 export type { Supervision } from './supervision.ts';
 export type {

@@ -233,6 +233,7 @@ function writeConfiguration(operators: number, port: number, limits: object): vo
   const configuration = {
     dataFolder: join(folder, 'cp'),
     log: { level: 'error' },
+    metrics: { port: 0 },
     operators: { address, port: operators, limits },
     agents: { address, port, advertise: `127.0.0.1:${port}` },
     names: ['127.0.0.1', 'localhost'],

@@ -82,12 +82,13 @@ function writeConfigurations(): void {
   const controlPlane = {
     dataFolder: file('cp'),
     log: { level: 'warn' },
+    metrics: { port: 0 },
     operators: { address, port: operatorsPort },
     agents: { address, port: agentsPort, advertise: `127.0.0.1:${agentsPort}` },
     names: ['127.0.0.1', 'localhost'],
   };
   writeFileSync(file('cp.json'), JSON.stringify(controlPlane));
-  const agent = { stateFolder: file('agent'), serverAddress: address };
+  const agent = { stateFolder: file('agent'), metrics: { port: 0 }, serverAddress: address };
   writeFileSync(file('agent.json'), JSON.stringify(agent));
 }
 

@@ -70,6 +70,7 @@ class Bench {
     const configuration = {
       dataFolder: this.path('cp'),
       log: { level: 'warn' },
+      metrics: { port: 0 },
       operators: { address, port: operators },
       agents: { address, port: agents, advertise: `127.0.0.1:${agents}` },
       names: ['127.0.0.1', 'localhost'],

@@ -130,6 +130,7 @@ async function record(commit: string): Promise<void> {
     execFileSync('cp', ['-a', join(state, 'controlplane'), later]);
     const config = join(folder, 'controlplane.json');
     const ports = {
+      metrics: { port: 0 },
       operators: { address: '127.0.0.1', port: 0 },
       agents: { address: '127.0.0.1', port: 0, advertise: '127.0.0.1:1' },
     };

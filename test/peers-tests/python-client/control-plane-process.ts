@@ -31,7 +31,7 @@ export async function startControlPlaneProcess(program = main): Promise<ControlP
   const listen = { address: '127.0.0.1', port: 0 };
   await writeFile(
     config,
-    JSON.stringify({ dataFolder: inside, operators: listen, agents: listen }),
+    JSON.stringify({ dataFolder: inside, operators: listen, agents: listen, metrics: listen }),
   );
   const child = spawn(process.execPath, [program, '--config', config], {
     stdio: ['ignore', 'ignore', 'pipe'],

@@ -54,8 +54,8 @@ export const controlPlants: readonly Plant[] = [
     name: 'driftingCount',
     breaks: 'V1: counts count the rows',
     file: 'controlplane/src/fleet-view/rows.ts',
-    find: 'const left = (this.#byState.get(row.state) ?? 0) - 1;',
-    replace: 'const left = this.#byState.get(row.state) ?? 0;',
+    find: 'this.#tally.count(row, -1);',
+    replace: '',
     caughtBy: { kind: 'simulation', views: true, rule: 'V1' },
   },
   {

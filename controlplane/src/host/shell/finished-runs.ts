@@ -22,12 +22,18 @@ import { type RecordWriter, writeRecord } from '../../records/index.ts';
 /** Hosts of which it is remembered how far their runs have been kept. */
 const rememberedMax = 100_000;
 
+export interface FinishedRunsParts extends RecordWriter {
+  readonly log: Log;
+  /** Told of each run whose record this replica has made. */
+  readonly onRunEnded?: (run: Run) => void;
+}
+
 export class FinishedRuns {
-  readonly #deps: RecordWriter & { readonly log: Log };
+  readonly #deps: FinishedRunsParts;
   /** The newest run of a host, by uid, that has its record, as far as this replica knows. */
   readonly #kept = new Map<string, bigint>();
 
-  constructor(deps: RecordWriter & { readonly log: Log }) {
+  constructor(deps: FinishedRunsParts) {
     this.#deps = deps;
   }
 
@@ -58,7 +64,9 @@ export class FinishedRuns {
       if (run.number <= (this.#kept.get(uid) ?? 0n)) continue;
       const record = create(wire.FinishedRunRecordSchema, { host: name, hostUid: uid, run });
       const key = storeKey('runs', uid, String(run.number));
-      await writeRecord(this.#deps, wire.FinishedRunRecordSchema, key, record, 'absent');
+      const schema = wire.FinishedRunRecordSchema;
+      const written = await writeRecord(this.#deps, schema, key, record, 'absent');
+      if (written.kind === 'ok') this.#deps.onRunEnded?.(run);
       if (this.#kept.size >= rememberedMax) this.#kept.clear();
       this.#kept.set(uid, run.number);
     }

@@ -9,6 +9,7 @@ const broadcastAddress = '127.255.255.255';
 export interface ControlPlanePorts {
   readonly operators: number;
   readonly agents: number;
+  readonly metrics: number;
 }
 
 export interface RackPorts {
@@ -18,6 +19,7 @@ export interface RackPorts {
   readonly tftp: number;
   readonly http: number;
   readonly runner: number;
+  readonly metrics: number;
 }
 
 /** The rack's provisioning network as machines see it. */
@@ -29,6 +31,7 @@ export function networkOf({ dhcp, client, pxe, tftp }: RackPorts): BootNetwork {
 export function controlPlaneConfig(folder: string, ports: ControlPlanePorts): object {
   return {
     dataFolder: join(folder, 'controlplane'),
+    metrics: { address: loopback, port: ports.metrics },
     operators: { address: loopback, port: ports.operators },
     agents: { address: loopback, port: ports.agents, advertise: `${loopback}:${ports.agents}` },
     names: ['localhost', loopback],
@@ -51,6 +54,7 @@ export function agentConfig(folder: string, rack: string, ports: RackPorts): obj
   return {
     stateFolder: join(folder, `agent-${rack}`),
     serverAddress: loopback,
+    metrics: { address: loopback, port: ports.metrics },
     dhcp: {
       mode: 'proxy',
       address: broadcastAddress,

@@ -31,7 +31,7 @@ async function house(name: string): Promise<HousedMachine> {
   if (parsed.kind !== 'run') throw new Error('these arguments are right');
   const plan = planFleet(parsed.options).machines.find((machine) => machine.name === name);
   if (plan === undefined) throw new Error(`there is no machine ${name}`);
-  const ports = { dhcp: 1, client: 2, pxe: 3, tftp: 4, http: 5, runner: 6 };
+  const ports = { dhcp: 1, client: 2, pxe: 3, tftp: 4, http: 5, runner: 6, metrics: 7 };
   const machine = await houseMachine(folder, plan, networkOf(ports));
   housed.push(machine);
   return machine;

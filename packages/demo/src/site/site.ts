@@ -94,10 +94,10 @@ export class Site {
   }
 
   async startControlPlane(): Promise<void> {
-    const [operators = 0, agents = 0] = await freePorts(2);
+    const [operators = 0, agents = 0, metrics = 0] = await freePorts(3);
     this.#operatorsPort = operators;
     const config = join(this.folder, 'controlplane.json');
-    writeJson(config, controlPlaneConfig(this.folder, { operators, agents }));
+    writeJson(config, controlPlaneConfig(this.folder, { operators, agents, metrics }));
     this.#controlPlane = this.#program('controlplane', ['--config', config], 'controlplane');
     this.#controlPlane.start();
     const identity = join(this.folder, 'controlplane/identity');
@@ -149,8 +149,9 @@ export class Site {
   }
 
   async #startRack(rack: string, index: number): Promise<void> {
-    const [dhcp = 0, client = 0, pxe = 0, tftp = 0, http = 0, runner = 0] = await freePorts(6);
-    const ports: RackPorts = { dhcp, client, pxe, tftp, http, runner };
+    const [dhcp = 0, client = 0, pxe = 0, tftp = 0, ...more] = await freePorts(7);
+    const [http = 0, runner = 0, metrics = 0] = more;
+    const ports: RackPorts = { dhcp, client, pxe, tftp, http, runner, metrics };
     const network = networkOf(ports);
     const prefix = `127.77.${index + 1}`;
     const leaseGiver = await startLeaseGiver({ ...network, serverAddress: loopback, prefix });

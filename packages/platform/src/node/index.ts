@@ -17,6 +17,7 @@ export { nodeLocalCalls } from './local-calls.ts';
 export { type LogLevel, nodeLog } from './log.ts';
 export { nodeNames } from './names.ts';
 export { nodeOwnAddresses } from './own-addresses.ts';
+export { nodeProcessFigures } from './process-figures.ts';
 export { nodeRandom } from './random.ts';
 export { nodeSupervision } from './supervision.ts';
 export { nodeUdp } from './udp.ts';

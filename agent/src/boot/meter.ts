@@ -1,0 +1,21 @@
+/** What the boot path tells of itself to whoever counts. A call returns at once, never throws. */
+import type { ServerNotice } from '@rackwright/dhcp';
+import type { TransferEnd } from '@rackwright/tftp';
+import type { BootTarget } from './urls.ts';
+
+export interface BootMeter {
+  /** A request of a client was decided on; `by`: which half of the DHCP service. */
+  dhcpAsked(by: 'proxy' | 'server', isAnswered: boolean): void;
+  /** A datagram that is no packet of its protocol, or a socket in trouble. */
+  dhcpTrouble(): void;
+  dhcpFault(kind: ServerNotice['kind']): void;
+  /** Whether the server keeps silent for another one, now. */
+  dhcpQuiet(where: object, isQuiet: boolean): void;
+  tftpRefused(): void;
+  /** `bytes`: of the file, where all of it was sent. */
+  tftpEnded(end: TransferEnd['kind'], bytes: number): void;
+  /** `bytes`: of the answer's body. */
+  httpAnswered(what: BootTarget['kind'], status: number, bytes: number): void;
+  /** A boot script that starts the runner was given out for this operation. */
+  runnerServed(operationId: string): void;
+}

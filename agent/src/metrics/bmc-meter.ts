@@ -1,0 +1,53 @@
+/** Calls of BMCs, told to whoever counts them. */
+import type { BmcFailureType, BmcResult, BmcTransientReason, GovernedCalls } from '@rackwright/bmc';
+import type { Clock } from '@rackwright/platform';
+import type { BmcEndpoint } from '../operations/index.ts';
+
+/** One call that is over. */
+export interface BmcCall {
+  readonly protocol: BmcEndpoint['protocol'];
+  readonly result: 'ok' | 'failed' | 'transient';
+  /** Why it did not succeed. */
+  readonly reason: BmcFailureType | BmcTransientReason | undefined;
+  /** Without the wait for its turn; undefined: its turn never came. */
+  readonly seconds: number | undefined;
+}
+
+/** Told of each call, at once; never throws. */
+export type BmcMeter = (call: BmcCall) => void;
+
+/** The same calls, counted. A call that throws is told as nothing. */
+export function meteredCalls(
+  calls: GovernedCalls,
+  protocol: BmcEndpoint['protocol'],
+  clock: Pick<Clock, 'suspendAwareMs'>,
+  meter: BmcMeter,
+): GovernedCalls {
+  return {
+    run: async (credential, act, ...rest) => {
+      let seconds: number | undefined;
+      const timed = async () => {
+        const sinceMs = clock.suspendAwareMs();
+        try {
+          return await act();
+        } finally {
+          seconds = (clock.suspendAwareMs() - sinceMs) / 1_000;
+        }
+      };
+      const result = await calls.run(credential, timed, ...rest);
+      meter({ protocol, result: result.kind, reason: reasonOf(result), seconds });
+      return result;
+    },
+  };
+}
+
+function reasonOf(result: BmcResult<unknown>): BmcCall['reason'] {
+  switch (result.kind) {
+    case 'ok':
+      return undefined;
+    case 'failed':
+      return result.type;
+    case 'transient':
+      return result.reason;
+  }
+}

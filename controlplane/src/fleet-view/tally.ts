@@ -1,0 +1,65 @@
+/**
+ * How many hosts there are of each sort, kept as rows come and go: a count is never a scan. Pure.
+ */
+import type { HostState, RunKind } from '@rackwright/messages';
+import type { HostRow } from './row.ts';
+
+/** Of one rack. */
+export interface RackTally {
+  readonly byState: ReadonlyMap<HostState, number>;
+  /** Hosts with any fault. */
+  readonly faulty: number;
+}
+
+/** Of all hosts whose record can be read. Nothing stands in a map with a count of 0. */
+export interface FleetTally {
+  readonly byState: ReadonlyMap<HostState, number>;
+  /** By "racks/RACK". */
+  readonly byRack: ReadonlyMap<string, RackTally>;
+  /** By the type of a fault; a host counts once for each. */
+  readonly byFault: ReadonlyMap<string, number>;
+  /** Runs that hold a host, by kind. */
+  readonly byRun: ReadonlyMap<RunKind, number>;
+  /** Runs that wait, by the word of `Waiting.reason`. */
+  readonly byWait: ReadonlyMap<string, number>;
+  readonly held: number;
+}
+
+interface RackCounts {
+  readonly byState: Map<HostState, number>;
+  faulty: number;
+}
+
+export class RowTally implements FleetTally {
+  readonly byState = new Map<HostState, number>();
+  readonly byRack = new Map<string, RackCounts>();
+  readonly byFault = new Map<string, number>();
+  readonly byRun = new Map<RunKind, number>();
+  readonly byWait = new Map<string, number>();
+  held = 0;
+
+  /** `by` is 1 for a row that comes, −1 for one that goes. */
+  count(row: HostRow, by: 1 | -1): void {
+    shift(this.byState, row.state, by);
+    this.#countInRack(row, by);
+    for (const fault of new Set(row.faults)) shift(this.byFault, fault, by);
+    // 0: none.
+    if (row.runKind !== 0) shift(this.byRun, row.runKind, by);
+    if (row.waiting !== '') shift(this.byWait, row.waiting, by);
+    if (row.held) this.held += by;
+  }
+
+  #countInRack({ rack, state, faults }: HostRow, by: 1 | -1): void {
+    const counts = this.byRack.get(rack) ?? { byState: new Map(), faulty: 0 };
+    this.byRack.set(rack, counts);
+    shift(counts.byState, state, by);
+    if (faults.length > 0) counts.faulty += by;
+    if (counts.byState.size === 0) this.byRack.delete(rack);
+  }
+}
+
+function shift<K>(counts: Map<K, number>, key: K, by: 1 | -1): void {
+  const left = (counts.get(key) ?? 0) + by;
+  if (left > 0) counts.set(key, left);
+  else counts.delete(key);
+}

@@ -1,0 +1,146 @@
+/** What the control plane counts: within bounds, without a scan, and no label names a host. */
+import { create } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  FailureType,
+  HostState,
+  RunKind,
+  RunOutcome,
+  RunSchema,
+  StepState,
+} from '@rackwright/messages';
+import { expose } from '@rackwright/metrics';
+import { expect, test } from 'vitest';
+import { FleetRows, type HostRow } from '../fleet-view/index.ts';
+import { createFigures } from './index.ts';
+import { observe } from './observe.ts';
+
+const plain: HostRow = {
+  ...{ kind: 'host', hostId: 'h', revision: 1, uid: 'u', rack: 'racks/r', credential: '' },
+  ...{ labels: {}, bmcAddress: '192.0.2.9', bootMacs: ['52:54:00:00:00:01'], serials: ['S1'] },
+  ...{ goal: 1, retired: false, state: HostState.AVAILABLE, dirty: false, poweredOn: true },
+  ...{ claim: '', image: '', runKind: RunKind.UNSPECIFIED, waiting: '', faults: [], failure: 0 },
+  ...{ held: false, deleting: false, createMs: 0, updateMs: 0 },
+};
+
+const counts = {
+  ...{ connections: 3, waiting: 0, handshakes: 0, strangers: 0, refused: 0, strangersEnded: 0 },
+  ...{ calls: 2, callsRefused: 5, refusedEnded: 0, incomingBytes: 0, incomingEnded: 0 },
+};
+
+function observed(rows: FleetRows) {
+  const figures = createFigures();
+  const fleetView = {
+    get tally() {
+      return rows.tally;
+    },
+    unreadableCount: 0,
+  };
+  const idle = { waiting: 0, underWay: 0 };
+  observe(figures.registry, {
+    fleetView,
+    countedRacks: {
+      racks: new Map([['r', { certificateEndSeconds: 1_000, stops: ['frozen'] }] as const]),
+    },
+    registry: { sessionOf: () => undefined },
+    queues: { turns: idle, hellos: idle },
+    servers: { operators: { counts }, agents: { counts } },
+    certificateEnds: () => ({ authority: 3_000, server: 2_000 }),
+    version: '0',
+  });
+  return { figures, text: () => expose(figures.registry.families(), 'prometheus') };
+}
+
+test('a scrape of 20,000 hosts looks at no row', () => {
+  const rows = new FleetRows();
+  for (let at = 0; at < 20_000; at += 1) {
+    const faults = at % 100 === 0 ? ['bmcUnreachable'] : [];
+    rows.put({ ...plain, hostId: `h${at}`, rack: `racks/r${at % 400}`, faults });
+  }
+  const { text } = observed(rows);
+  rows.get = () => expect.fail('a row was looked at');
+  rows.behind = () => expect.fail('the rows were gone through');
+  expect(text()).toContain('rackwright_hosts{state="available"} 20000\n');
+  expect(text()).toContain('rackwright_rack_hosts{rack="r7",state="available"} 50\n');
+  expect(text()).toContain('rackwright_host_faults{fault="bmcUnreachable"} 200\n');
+  expect(text().split('\n').length).toBeLessThan(1_200);
+});
+
+test('however many racks and faults there are, an answer stays bounded', () => {
+  const rows = new FleetRows();
+  for (let at = 0; at < 5_000; at += 1) {
+    rows.put({ ...plain, hostId: `h${at}`, rack: `racks/r${at}`, faults: [`fault ${at}`] });
+  }
+  const { figures, text } = observed(rows);
+  const lines = text().split('\n');
+  expect(lines.filter((line) => line.startsWith('rackwright_rack_hosts'))).toHaveLength(1_001);
+  expect(text()).toContain('rackwright_rack_hosts{rack="other",state="available"} 4000\n');
+  expect(lines.filter((line) => line.startsWith('rackwright_host_faults'))).toHaveLength(65);
+  expect(figures.registry.linesMax).toBeLessThan(20_000);
+});
+
+test('no label can name a host, a MAC, an address or a person', () => {
+  const rows = new FleetRows();
+  rows.put({ ...plain, hostId: 'the-host', claim: 'user:alice' });
+  const { figures, text } = observed(rows);
+  expect(text()).not.toMatch(/the-host|52:54:00|192\.0\.2\.9|alice|S1/);
+  const labels = [...figures.registry.labels.values()].flatMap((spec) => Object.keys(spec));
+  expect([...new Set(labels)].toSorted()).toEqual([
+    ...['answer', 'call', 'certificate', 'failure', 'fault', 'kind', 'outcome', 'port', 'queue'],
+    ...['rack', 'reason', 'result', 'state', 'step'],
+  ]);
+});
+
+test('a run that has ended is counted with its steps, and hosts with their states', () => {
+  const { figures, text } = observed(new FleetRows());
+  const at = (seconds: number) => timestampFromMs(seconds * 1_000);
+  figures.onRunEnded(
+    create(RunSchema, {
+      kind: RunKind.CLEAN,
+      outcome: RunOutcome.FAILED,
+      error: { type: FailureType.IO_ERROR },
+      startTime: at(0),
+      endTime: at(90),
+      steps: [
+        {
+          name: 'power.bootRunner',
+          state: StepState.SUCCEEDED,
+          startTime: at(0),
+          endTime: at(40),
+        },
+        {
+          name: 'deploy.erase_devices',
+          state: StepState.FAILED,
+          startTime: at(40),
+          endTime: at(90),
+        },
+        { name: 'deploy.verify_erased', state: StepState.PENDING },
+      ],
+    }),
+  );
+  const failed = 'kind="clean",outcome="failed"';
+  expect(text()).toContain(`rackwright_runs_total{${failed}} 1\n`);
+  expect(text()).toContain('rackwright_run_failures_total{kind="clean",failure="ioError"} 1\n');
+  expect(text()).toContain(`rackwright_run_duration_seconds_sum{${failed}} 90\n`);
+  const boot = 'step="power.bootRunner",outcome="succeeded"';
+  expect(text()).toContain(`rackwright_step_duration_seconds_sum{${boot}} 40\n`);
+  expect(text()).not.toContain('verify_erased');
+  expect(text()).toContain(
+    'rackwright_certificate_expiry_timestamp_seconds{certificate="agents"} 1000',
+  );
+  expect(text()).toContain('rackwright_racks_stopped{reason="frozen"} 1\n');
+});
+
+test('a fault that goes, a host that leaves and a run that ends are counted no more', () => {
+  const rows = new FleetRows();
+  const { text } = observed(rows);
+  const busy = { runKind: RunKind.CLEAN, waiting: 'agent', faults: ['a', 'b'], held: true };
+  rows.put({ ...plain, ...busy });
+  expect(text()).toContain('rackwright_runs_waiting{reason="agent"} 1\n');
+  rows.put({ ...plain, revision: 2 });
+  expect(text()).not.toContain('reason="agent"');
+  expect(text()).not.toContain('fault="a"');
+  expect(text()).toContain('rackwright_hosts_held 0\n');
+  rows.take('h', 3);
+  expect(text()).not.toContain('rackwright_rack_hosts{');
+});

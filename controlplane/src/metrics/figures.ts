@@ -1,0 +1,129 @@
+/**
+ * What the control plane counts. Who does the work gets a function to tell it by; what can be read
+ * is read at the scrape.
+ *
+ * C1 Nothing is labelled by a host, a MAC, an address or a person. Racks are, up to a bound.
+ * C2 What is counted of hosts is read off the fleet view's counts: a scrape looks at no host.
+ */
+import type { DescEnum } from '@bufbuild/protobuf';
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import {
+  enumWord,
+  failureNameOf,
+  failureNames,
+  HostStateSchema,
+  type Run,
+  RunKindSchema,
+  RunOutcomeSchema,
+  type RunStep,
+  StepState,
+} from '@rackwright/messages';
+import { callBounds, type Durations, otherValue, Registry, workBounds } from '@rackwright/metrics';
+import type { AcknowledgementMeter } from '../agents/index.ts';
+import { type StoreMeter, storeCalls, storeResults } from './measured-store.ts';
+
+/** The words of an enum's values, as labels: "available". */
+function wordsOf(schema: DescEnum): readonly string[] {
+  return schema.values.flatMap(({ number }) => enumWord(schema, number) ?? []);
+}
+
+/** The word of one value; "other" of what this version does not know. */
+export function wordOf(schema: DescEnum, number: number): string {
+  return enumWord(schema, number) ?? otherValue;
+}
+
+export const stateWords = wordsOf(HostStateSchema);
+export const runKindWords = wordsOf(RunKindSchema);
+const outcomeWords = wordsOf(RunOutcomeSchema);
+/** Names of steps are few, but those of later versions are not known here. */
+const stepsMax = { valuesMax: 96 };
+const answers = ['applied', 'duplicate', 'stale', 'refused'] as const;
+
+/** The registry, and the functions by which the work is counted. */
+export interface Figures {
+  readonly registry: Registry;
+  /** A run has got the record of its end, by this replica. */
+  readonly onRunEnded: (run: Run) => void;
+  readonly onAcknowledged: AcknowledgementMeter;
+  readonly onStoreCall: StoreMeter;
+}
+
+/** Of one process. */
+export function createFigures(): Figures {
+  const registry = new Registry();
+  const acknowledged = registry.durations(
+    'rackwright_acknowledgement_seconds',
+    'From the arrival of a final report to its answer, by what was answered.',
+    { answer: answers },
+    callBounds,
+  );
+  const store = registry.durations(
+    'rackwright_store_call_seconds',
+    'Calls of the state store.',
+    { call: storeCalls, result: storeResults },
+    callBounds,
+  );
+  return {
+    registry,
+    onRunEnded: countRuns(registry),
+    onAcknowledged: (answer, seconds) => acknowledged.observe({ answer }, seconds),
+    onStoreCall: (call, result, seconds) => store.observe({ call, result }, seconds),
+  };
+}
+
+function countRuns(registry: Registry): (run: Run) => void {
+  const runs = registry.counter(
+    'rackwright_runs_total',
+    'Runs that have ended, by what they were for and how they ended.',
+    { kind: runKindWords, outcome: outcomeWords },
+  );
+  const failures = registry.counter(
+    'rackwright_run_failures_total',
+    'Runs that have ended badly, by what they were for and why.',
+    { kind: runKindWords, failure: ['other', ...failureNames] },
+  );
+  const durations = registry.durations(
+    'rackwright_run_duration_seconds',
+    'Runs from their start to their end.',
+    { kind: runKindWords, outcome: outcomeWords },
+    workBounds,
+  );
+  const steps = registry.durations(
+    'rackwright_step_duration_seconds',
+    'Steps of runs that have ended, from their start to their end.',
+    { step: stepsMax, outcome: ['succeeded', 'failed'] },
+    workBounds,
+  );
+  return (run) => {
+    const kind = wordOf(RunKindSchema, run.kind);
+    const outcome = wordOf(RunOutcomeSchema, run.outcome);
+    runs.add({ kind, outcome });
+    if (run.error !== undefined) {
+      failures.add({ kind, failure: failureNameOf(run.error.type) ?? otherValue });
+    }
+    const seconds = secondsOf(run);
+    if (seconds !== undefined) durations.observe({ kind, outcome }, seconds);
+    for (const step of run.steps) countStep(steps, step);
+  };
+}
+
+type StepDurations = Durations<{
+  readonly step: { readonly valuesMax: number };
+  readonly outcome: readonly ['succeeded', 'failed'];
+}>;
+
+/** What was skipped, or never had its turn, took no time. */
+function countStep(steps: StepDurations, step: RunStep): void {
+  const seconds = secondsOf(step);
+  if (seconds === undefined) return;
+  if (step.state === StepState.SUCCEEDED) {
+    steps.observe({ step: step.name, outcome: 'succeeded' }, seconds);
+  } else if (step.state === StepState.FAILED) {
+    steps.observe({ step: step.name, outcome: 'failed' }, seconds);
+  }
+}
+
+function secondsOf({ startTime, endTime }: Pick<Run, 'startTime' | 'endTime'>): number | undefined {
+  if (startTime === undefined || endTime === undefined) return undefined;
+  return (timestampMs(endTime) - timestampMs(startTime)) / 1_000;
+}

@@ -1,0 +1,5 @@
+/** What the control plane counts, and the page on which it is scraped. */
+export { createFigures, type Figures } from './figures.ts';
+export { measuredStore, type StoreMeter } from './measured-store.ts';
+export { CountedRacks } from './racks.ts';
+export { serveFigures } from './serve.ts';

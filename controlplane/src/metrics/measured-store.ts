@@ -1,0 +1,76 @@
+/** A store whose calls are timed. It changes nothing of what they answer. */
+import type { Clock } from '@rackwright/platform';
+import type { EntryLog, StateStore } from '@rackwright/store';
+
+/** What is timed; a watch lasts, and is not. */
+export const storeCalls = [
+  'get',
+  'list',
+  'put',
+  'delete',
+  'history',
+  'past',
+  'latestRevision',
+  'append',
+  'back',
+] as const;
+export type StoreCall = (typeof storeCalls)[number];
+
+/** How a call ended: `unknown` and `failed` say that the store is in trouble. */
+export const storeResults = ['ok', 'conflict', 'unknown', 'failed'] as const;
+export type StoreResult = (typeof storeResults)[number];
+
+/** Told of each call, at once. */
+export type StoreMeter = (call: StoreCall, result: StoreResult, seconds: number) => void;
+
+/** Another store with the same content. */
+export function measuredStore(
+  inner: StateStore,
+  clock: Pick<Clock, 'suspendAwareMs'>,
+  meter: StoreMeter,
+): StateStore {
+  const timed = async <T extends object | number>(
+    call: StoreCall,
+    answer: Promise<T>,
+  ): Promise<T> => {
+    const sinceMs = clock.suspendAwareMs();
+    let result: StoreResult = 'failed';
+    try {
+      const given = await answer;
+      result = resultOf(given);
+      return given;
+    } finally {
+      meter(call, result, (clock.suspendAwareMs() - sinceMs) / 1_000);
+    }
+  };
+  const log: EntryLog = {
+    append: (...of) => timed('append', inner.log.append(...of)),
+    back: (...of) => timed('back', inner.log.back(...of)),
+  };
+  return {
+    driver: inner.driver,
+    isShared: inner.isShared,
+    incarnation: inner.incarnation,
+    survivesPowerLoss: inner.survivesPowerLoss,
+    get: (...of) => timed('get', inner.get(...of)),
+    list: (...of) => timed('list', inner.list(...of)),
+    put: (...of) => timed('put', inner.put(...of)),
+    delete: (...of) => timed('delete', inner.delete(...of)),
+    watch: (...of) => inner.watch(...of),
+    history: (...of) => timed('history', inner.history(...of)),
+    past: (...of) => timed('past', inner.past(...of)),
+    log,
+    latestRevision: () => timed('latestRevision', inner.latestRevision()),
+    ...(inner.copyTo === undefined ? {} : { copyTo: (path) => inner.copyTo?.(path) ?? gone() }),
+    close: () => inner.close(),
+  };
+}
+
+function gone(): Promise<never> {
+  return Promise.reject(new Error('this store cannot be copied'));
+}
+
+function resultOf(given: object | number): StoreResult {
+  if (typeof given === 'number' || !('kind' in given)) return 'ok';
+  return given.kind === 'conflict' || given.kind === 'unknown' ? given.kind : 'ok';
+}

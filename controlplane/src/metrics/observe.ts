@@ -1,0 +1,232 @@
+/** What is read of the running control plane at each scrape. */
+import { HostStateSchema, RunKindSchema } from '@rackwright/messages';
+import { countProcess, type Registry, type Sample } from '@rackwright/metrics';
+import type { ProcessFigures } from '@rackwright/platform';
+import type { SessionQueues } from '../agents/index.ts';
+import type { FleetView } from '../fleet-view/index.ts';
+import type { SessionRegistry } from '../host/index.ts';
+import { runKindWords, stateWords, wordOf } from './figures.ts';
+import { type CountedRacks, rackStops } from './racks.ts';
+
+/** Racks that have series of their own; those beyond are counted together. */
+const racksMax = { valuesMax: 1_000 };
+/** Types of faults are a few dozen. */
+const faultsMax = { valuesMax: 64 };
+/** Words of `Waiting.reason`. */
+const waitsMax = { valuesMax: 32 };
+
+/** The parts of a control plane that are read. */
+export interface ObservedParts {
+  readonly fleetView: Pick<FleetView, 'tally' | 'unreadableCount'>;
+  readonly countedRacks: Pick<CountedRacks, 'racks'>;
+  readonly registry: Pick<SessionRegistry, 'sessionOf'>;
+  readonly queues: SessionQueues;
+  readonly servers: Readonly<Record<Port, { readonly counts: PortCounts }>>;
+  readonly certificateEnds: () => CertificateEnds;
+  /** Unset: nothing is said of the process. */
+  readonly processFigures?: () => ProcessFigures;
+  readonly version: string;
+}
+
+/** Declares what is read at each scrape. */
+export function observe(figures: Registry, parts: ObservedParts): void {
+  const { fleetView, countedRacks, registry, queues, servers, certificateEnds } = parts;
+  countFleet(figures, fleetView);
+  countAgents(figures, countedRacks, registry);
+  countCertificates(figures, certificateEnds, countedRacks);
+  countQueues(figures, queues);
+  countPorts(figures, servers);
+  const { processFigures, version } = parts;
+  if (processFigures !== undefined) countProcess(figures, processFigures, { version });
+}
+
+const one = (value: number) => [{ labels: {}, value }] as const;
+
+/** Hosts by state, rack, fault and run. */
+function countFleet(registry: Registry, view: Pick<FleetView, 'tally' | 'unreadableCount'>): void {
+  registry.gauge('rackwright_hosts', 'Hosts by state.', { state: stateWords }, () =>
+    Array.from(view.tally.byState, ([state, value]) => ({
+      labels: { state: wordOf(HostStateSchema, state) },
+      value,
+    })),
+  );
+  const inRacks = { rack: racksMax, state: stateWords } as const;
+  registry.gauge('rackwright_rack_hosts', 'Hosts by rack and state.', inRacks, function* () {
+    for (const [name, { byState }] of view.tally.byRack) {
+      const rack = rackIdOf(name);
+      for (const [state, value] of byState) {
+        yield { labels: { rack, state: wordOf(HostStateSchema, state) }, value };
+      }
+    }
+  });
+  registry.gauge(
+    'rackwright_rack_faulty_hosts',
+    'Hosts with any fault, by rack.',
+    { rack: racksMax },
+    () =>
+      Array.from(view.tally.byRack, ([name, { faulty }]) => ({
+        labels: { rack: rackIdOf(name) },
+        value: faulty,
+      })),
+  );
+  const faults = { fault: faultsMax };
+  registry.gauge('rackwright_host_faults', 'Hosts that have a fault, by its type.', faults, () =>
+    Array.from(view.tally.byFault, ([fault, value]) => ({ labels: { fault }, value })),
+  );
+  countWork(registry, view);
+}
+
+function countWork(registry: Registry, view: Pick<FleetView, 'tally' | 'unreadableCount'>): void {
+  const kinds = { kind: runKindWords };
+  registry.gauge('rackwright_runs_active', 'Runs that hold a host now, by kind.', kinds, () =>
+    Array.from(view.tally.byRun, ([kind, value]) => ({
+      labels: { kind: wordOf(RunKindSchema, kind) },
+      value,
+    })),
+  );
+  const reasons = { reason: waitsMax };
+  registry.gauge('rackwright_runs_waiting', 'Runs that wait, by what they wait for.', reasons, () =>
+    Array.from(view.tally.byWait, ([reason, value]) => ({ labels: { reason }, value })),
+  );
+  registry.gauge('rackwright_hosts_held', 'Hosts that a person or the system holds.', {}, () =>
+    one(view.tally.held),
+  );
+  registry.gauge('rackwright_hosts_unreadable', 'Hosts whose record cannot be read.', {}, () =>
+    one(view.unreadableCount),
+  );
+}
+
+/** Agents, what waits for their racks, and when their certificates end. */
+function countAgents(
+  registry: Registry,
+  racks: Pick<CountedRacks, 'racks'>,
+  sessions: Pick<SessionRegistry, 'sessionOf'>,
+): void {
+  const byRack = { rack: racksMax };
+  const isHere = (rack: string): boolean => sessions.sessionOf(rack) !== undefined;
+  registry.gauge(
+    'rackwright_agent_connected',
+    'Whether the agent of a rack is connected to this replica: 1 or 0.',
+    byRack,
+    () =>
+      Array.from(racks.racks.keys(), (rack) => ({ labels: { rack }, value: Number(isHere(rack)) })),
+  );
+  registry.gauge('rackwright_agents_connected', 'Agents connected to this replica.', {}, () =>
+    one([...racks.racks.keys()].filter(isHere).length),
+  );
+  registry.gauge('rackwright_racks', 'Racks whose agent has joined.', {}, () =>
+    one(racks.racks.size),
+  );
+  registry.gauge(
+    'rackwright_racks_stopped',
+    'Racks whose work waits for a person, by why.',
+    { reason: rackStops },
+    () =>
+      [...racks.racks.values()].flatMap(({ stops }) =>
+        stops.map((reason) => ({ labels: { reason }, value: 1 })),
+      ),
+  );
+}
+
+/** When certificates end that this control plane shows or believes, seconds since 1970. */
+export interface CertificateEnds {
+  readonly authority: number;
+  readonly server: number;
+}
+
+/** Seconds since 1970 at which each certificate ends; of agents the one that ends first. */
+function countCertificates(
+  registry: Registry,
+  ends: () => CertificateEnds,
+  racks: Pick<CountedRacks, 'racks'>,
+): void {
+  registry.gauge(
+    'rackwright_certificate_expiry_timestamp_seconds',
+    'When a certificate ends, seconds since 1970; of the agents’ the one that ends first.',
+    { certificate: ['authority', 'server', 'agents'] },
+    () => {
+      const { authority, server } = ends();
+      let agents = Number.POSITIVE_INFINITY;
+      for (const { certificateEndSeconds: end = agents } of racks.racks.values()) {
+        agents = Math.min(agents, end);
+      }
+      return [
+        { labels: { certificate: 'authority' as const }, value: authority },
+        { labels: { certificate: 'server' as const }, value: server },
+        { labels: { certificate: 'agents' as const }, value: agents },
+      ];
+    },
+  );
+}
+
+/** What waits for its turn in this process. */
+function countQueues(registry: Registry, { turns, hellos }: SessionQueues): void {
+  registry.gauge(
+    'rackwright_queue_length',
+    'What waits for its turn, by queue.',
+    { queue: ['reports', 'hellos'] },
+    () => [
+      { labels: { queue: 'reports' }, value: turns.waiting },
+      { labels: { queue: 'hellos' }, value: hellos.waiting },
+    ],
+  );
+  registry.gauge(
+    'rackwright_queue_active',
+    'What is under way, by queue.',
+    { queue: ['reports', 'hellos'] },
+    () => [
+      { labels: { queue: 'reports' }, value: turns.underWay },
+      { labels: { queue: 'hellos' }, value: hellos.underWay },
+    ],
+  );
+}
+
+/** What a port holds for its callers, and what it had no room for so far. */
+export interface PortCounts {
+  readonly connections: number;
+  readonly calls: number;
+  readonly callsRefused: number;
+  readonly incomingEnded: number;
+}
+
+const ports = ['operators', 'agents'] as const;
+type Port = (typeof ports)[number];
+
+/** Connections and calls of both ports. */
+function countPorts(
+  registry: Registry,
+  servers: Readonly<Record<Port, { readonly counts: PortCounts }>>,
+): void {
+  const spec = { port: ports };
+  const each = (read: (counts: PortCounts) => number) => (): Sample<typeof spec>[] =>
+    ports.map((port) => ({ labels: { port }, value: read(servers[port].counts) }));
+  registry.gauge(
+    'rackwright_port_connections',
+    'Open connections.',
+    spec,
+    each(({ connections }) => connections),
+  );
+  registry.gauge(
+    'rackwright_port_calls',
+    'Calls under way, streams among them.',
+    spec,
+    each(({ calls }) => calls),
+  );
+  registry.counts(
+    'rackwright_port_calls_refused_total',
+    'Calls refused for want of room.',
+    spec,
+    each(({ callsRefused }) => callsRefused),
+  );
+  registry.counts(
+    'rackwright_port_requests_ended_total',
+    'Requests ended before they were whole, for want of room.',
+    spec,
+    each(({ incomingEnded }) => incomingEnded),
+  );
+}
+
+/** "r1" of "racks/r1". */
+function rackIdOf(name: string): string {
+  return name.replace(/^racks\//, '');
+}

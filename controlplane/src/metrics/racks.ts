@@ -1,0 +1,76 @@
+/** What is counted of racks, kept by following their records. */
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import { store as wire } from '@rackwright/messages';
+import type { Entry, StateStore } from '@rackwright/store';
+import { type FollowedValues, type Following, followValues } from '../following/index.ts';
+import { idOfKey, isDirectlyBelow, sharedRecordOf } from '../records/index.ts';
+
+/** Why a rack's work waits for a person. */
+export const rackStops = ['frozen', 'restored', 'duplicateAgent'] as const;
+export type RackStop = (typeof rackStops)[number];
+
+/** A rack whose agent has joined. */
+export interface CountedRack {
+  /** Of its agent's certificate, seconds since 1970; undefined before its first renewal. */
+  readonly certificateEndSeconds: number | undefined;
+  readonly stops: readonly RackStop[];
+}
+
+const prefix = 'racks';
+
+export class CountedRacks {
+  readonly #store: StateStore;
+  readonly #followed: FollowedValues;
+  readonly #racks = new Map<string, CountedRack>();
+
+  constructor(parts: { readonly store: StateStore; readonly following: Following }) {
+    this.#store = parts.store;
+    this.#followed = followValues(parts.following, prefix, (key, entry) => this.#note(key, entry));
+  }
+
+  /** By the rack's id. */
+  get racks(): ReadonlyMap<string, CountedRack> {
+    return this.#racks;
+  }
+
+  start(): Promise<void> {
+    return this.#followed.start();
+  }
+
+  stop(): void {
+    this.#followed.stop();
+  }
+
+  #note(key: string, entry: Entry | undefined): void {
+    if (!isDirectlyBelow(prefix, key)) return;
+    const rack = entry === undefined ? undefined : this.#countedOf(entry);
+    if (rack === undefined) this.#racks.delete(idOfKey(key));
+    else this.#racks.set(idOfKey(key), rack);
+  }
+
+  /** A record that cannot be read is told of by whoever works with it. */
+  #countedOf(entry: Entry): CountedRack | undefined {
+    let record: wire.RackRecord;
+    try {
+      record = sharedRecordOf(this.#store, wire.RackRecordSchema, entry);
+    } catch {
+      return undefined;
+    }
+    if (record.agentPublicKey.length === 0) return undefined;
+    const {
+      certificateExpireTime: end,
+      freeze,
+      restoredStore,
+      duplicateAgent,
+    } = record.rack?.status ?? {};
+    const standing: Readonly<Record<RackStop, boolean>> = {
+      frozen: freeze !== undefined,
+      restored: restoredStore !== undefined,
+      duplicateAgent: (duplicateAgent ?? '') !== '',
+    };
+    return {
+      certificateEndSeconds: end === undefined ? undefined : timestampMs(end) / 1_000,
+      stops: rackStops.filter((stop) => standing[stop]),
+    };
+  }
+}

@@ -1,0 +1,45 @@
+/** The page of the figures, if the platform has what that takes. */
+import {
+  type MetricsListen,
+  type MetricsPage,
+  type MetricsParts,
+  type Registry,
+  serveMetrics,
+} from '@rackwright/metrics';
+import type { ProcessFigures } from '@rackwright/platform';
+import type { TrustNow } from '../identity/index.ts';
+import { controlPlaneVersion } from '../version.ts';
+import { type ObservedParts, observe } from './observe.ts';
+
+export interface FiguresPlatform extends Pick<MetricsParts, 'clock' | 'log'> {
+  /** Absent: nobody can scrape. */
+  readonly http?: MetricsParts['http'];
+  /** Absent: figures say nothing of the process. */
+  readonly processFigures?: () => ProcessFigures;
+}
+
+export interface FiguresSource extends Omit<ObservedParts, 'certificateEnds' | 'version'> {
+  /** What is believed and shown now. */
+  readonly trust: () => Pick<TrustNow, 'issuer' | 'server'>;
+}
+
+/** Declares what is read, and opens the port. Undefined: the platform has no HTTP. */
+export async function serveFigures(
+  listen: MetricsListen,
+  { http, clock, log, processFigures }: FiguresPlatform,
+  registry: Registry,
+  { trust, ...parts }: FiguresSource,
+): Promise<MetricsPage | undefined> {
+  if (http === undefined) return undefined;
+  const certificateEnds = () => {
+    const { issuer, server } = trust();
+    return {
+      authority: issuer.caCertificate.notAfter.getTime() / 1_000,
+      server: server.certificate.notAfter.getTime() / 1_000,
+    };
+  };
+  const version = controlPlaneVersion;
+  const ofProcess = processFigures === undefined ? {} : { processFigures };
+  observe(registry, { ...parts, ...ofProcess, certificateEnds, version });
+  return serveMetrics(listen, { http, clock, log, registry });
+}

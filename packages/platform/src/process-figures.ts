@@ -1,0 +1,17 @@
+/** What a process takes of its machine, and how it keeps up. */
+export interface ProcessFigures {
+  /** User and system, since the start. */
+  readonly cpuSeconds: number;
+  readonly residentBytes: number;
+  readonly heapUsedBytes: number;
+  /** Seconds since 1970. */
+  readonly startSeconds: number;
+  /** How late timers were, since it was read the time before last; 0 when nothing was measured. */
+  readonly eventLoopLagSeconds: {
+    readonly mean: number;
+    readonly p99: number;
+    readonly max: number;
+  };
+  /** Time in which the event loop did something, since the start. */
+  readonly eventLoopBusySeconds: number;
+}
