@@ -145,6 +145,11 @@ export function ramdiskPackage(
   };
 }
 
+/** Of each package, what stands below its `examples` folder. */
+const exampleFiles: Readonly<Record<string, readonly string[]>> = {
+  controlplane: ['secrets-key.conf', 'rackwright.rules.yaml', 'rackwright-dashboard.json'],
+};
+
 /** README, changelog and copyright, and the licences of what others wrote, each as it came. */
 function documents(
   packageName: string,
@@ -174,7 +179,7 @@ function documents(
     ...lines,
     '',
   ];
-  const examples = source === 'controlplane' ? ['secrets-key.conf'] : [];
+  const examples = exampleFiles[source] ?? [];
   return [
     text(`${folder}/README`, read(source, 'README')),
     text(`${folder}/changelog.gz`, gzipSync(changes, { level: gzipLevel })),
