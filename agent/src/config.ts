@@ -18,6 +18,7 @@ import type { MetricsListen } from '@rackwright/metrics';
 import { ConfigError, type ConfigReader } from '@rackwright/platform';
 import { optional, readConfigText } from '@rackwright/platform/config';
 import { type TftpLimits, tftpLimitsDefault } from '@rackwright/tftp';
+import { readTraces, type TracesConfig } from '@rackwright/trace';
 import {
   bootProblems,
   everywhere,
@@ -86,6 +87,8 @@ export interface AgentConfig extends InterfaceSettings {
   readonly imagesAtOnceMax: number;
   /** What is told of hosts that netboot without an order. */
   readonly netboots: NetbootWatchLimits;
+  /** Unset: no spans are recorded. */
+  readonly traces?: TracesConfig;
   /** For tests only: a file that names a crash point and whom SIGKILL ends there. */
   readonly crashAt?: string;
 }
@@ -146,6 +149,7 @@ function readAgent(reader: ConfigReader): AgentConfig {
     imagesAtOnceMax: reader.whole('imagesAtOnceMax', [1, 1_000], defaultAdmissionLimits.atOnceMax),
     netboots: reader.section('netboots', readNetboots),
     ...optional('crashAt', reader.optionalText('crashAt')),
+    ...optional('traces', reader.optionalSection('traces', readTraces)),
   };
 }
 

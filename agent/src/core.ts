@@ -32,7 +32,7 @@ import {
 
 export interface CoreParts
   extends BmcPlatform,
-    Pick<SessionOptions, 'clock' | 'random' | 'disk' | 'crashPoint' | 'trust'> {
+    Pick<SessionOptions, 'clock' | 'random' | 'disk' | 'crashPoint' | 'trust' | 'recordSpan'> {
   readonly log: Log;
   readonly config: Pick<AgentConfig, 'stateFolder' | 'bmc' | 'netboots'>;
   readonly transport: Transport;

@@ -24,6 +24,7 @@ import {
   nodeRandom,
   nodeSupervision,
   nodeUdp,
+  nodeWebClient,
   openInherited,
 } from '@rackwright/platform/node';
 import { parseArguments, usage } from './arguments.ts';
@@ -158,6 +159,7 @@ async function run(config: AgentConfig, starts: FailedStarts): Promise<void> {
     crashPoint: makeFileCrashPoint(config.crashAt),
     ownAddresses: nodeOwnAddresses,
     processFigures: nodeProcessFigures(),
+    ...(config.traces === undefined ? {} : { tracesWebClient: nodeWebClient() }),
   };
   const agent = await startAgent({ ...config, served: division.served }, platform);
   const unused = inherited.closeRest();

@@ -5,7 +5,7 @@
  * 1. The runners' door is open before anything can boot.
  * 2. The boot path serves from memory before the control plane is reached.
  */
-import { type MetricsPage, serveMetrics } from '@rackwright/metrics';
+import { countSpans, type MetricsPage, serveMetrics } from '@rackwright/metrics';
 import type {
   Clock,
   CrashPoint,
@@ -22,6 +22,7 @@ import type {
   Udp,
   WebClient,
 } from '@rackwright/platform';
+import { type Span, SpanExporter } from '@rackwright/trace';
 import { addressAsked, type BootMeter, type BootServices, startBoot } from './boot/index.ts';
 import type { AgentConfig } from './config.ts';
 import { type AgentCore, type CoreParts, openCore } from './core.ts';
@@ -54,6 +55,8 @@ export interface Platform {
   readonly hashes: Hashes;
   readonly log: Log;
   readonly crashPoint: CrashPoint;
+  /** Reaches the collector of spans, wherever it is; absent: none is recorded. */
+  readonly tracesWebClient?: WebClient;
   /** Absent: figures say nothing of the process. */
   readonly processFigures?: () => ProcessFigures;
   /** Its IPv4 addresses by their interface, now. */
@@ -90,7 +93,12 @@ export async function startAgent(config: ServedConfig, platform: Platform): Prom
   const served = { port: config.http.port };
   const images = await openImages(config, platform);
   const figures = createAgentFigures(clock);
-  const metered = { onBmcCall: figures.onBmcCall, onBootArrived: figures.bootArrived };
+  const traces = openTraces(config, platform);
+  if (traces !== undefined) countSpans(figures.registry, () => traces.counts);
+  const metered = {
+    ...{ onBmcCall: figures.onBmcCall, onBootArrived: figures.bootArrived },
+    ...(traces === undefined ? {} : { recordSpan: (span: Span) => traces.record(span) }),
+  };
   const parts = { ...platform, ...metered };
   const core = await openAgentCore(config, parts, renewal, identity, images, served);
   const certificate = await loadBootCertificate(disk, random, `${config.stateFolder}/gateway.json`);
@@ -119,6 +127,7 @@ export async function startAgent(config: ServedConfig, platform: Platform): Prom
       renewal.stop();
       core.stop();
       figures.stop();
+      traces?.stop();
       await Promise.all([boot.close(), gateway.close(), metrics.close()]);
     },
   };
@@ -149,7 +158,17 @@ function serveFigures(
 }
 
 /** What the core tells to whoever counts. */
-type MeteredPlatform = Platform & Pick<CoreParts, 'onBmcCall' | 'onBootArrived'>;
+type MeteredPlatform = Platform & Pick<CoreParts, 'onBmcCall' | 'onBootArrived' | 'recordSpan'>;
+
+/** Where spans go; undefined: nowhere. */
+function openTraces(
+  { traces }: AgentConfig,
+  { clock, log, tracesWebClient: web }: Platform,
+): SpanExporter | undefined {
+  if (traces === undefined || web === undefined) return undefined;
+  const about = { service: 'rackwright-agent', version: agentVersion };
+  return new SpanExporter({ ...traces, ...about, web, clock, log });
+}
 
 function openAgentCore(
   config: AgentConfig,

@@ -7,6 +7,7 @@
 import { ConfigError, type ConfigReader } from '@rackwright/platform';
 import { optional, readConfigText } from '@rackwright/platform/config';
 import { defaultRpcLimits, type RpcLimits } from '@rackwright/rpc';
+import { readTraces, type TracesConfig } from '@rackwright/trace';
 import { type OidcConfig, readOidc } from './access/index.ts';
 import {
   type AgentLimits,
@@ -90,6 +91,8 @@ export interface ControlPlaneConfig {
   readonly workflows: SweepTiming;
   /** How often every host is looked at, whatever has been missed. */
   readonly resyncIntervalMs: number;
+  /** Unset: no spans are recorded. */
+  readonly traces?: TracesConfig;
   /** For tests only: a file that names a crash point and whom SIGKILL ends there. */
   readonly crashAt?: string;
 }
@@ -144,6 +147,7 @@ function readControlPlane(reader: ConfigReader): ControlPlaneConfig {
       auditDays: section.whole('auditDays', [1, retentionDaysMax], 400),
     })),
     ...optional('oidc', reader.optionalSection('oidc', readOidc)),
+    ...optional('traces', reader.optionalSection('traces', readTraces)),
     engine: reader.section('engine', (section) => readTiming(section, defaultTiming)),
     sessions: reader.section('sessions', (section) => readTiming(section, defaultSessionTiming)),
     workflows: reader.section('workflows', (section) => readTiming(section, defaultSweepTiming)),

@@ -10,20 +10,7 @@
 
 import { signBytes } from '@rackwright/erasure';
 import { agent, type BoundService, bind } from '@rackwright/messages';
-import {
-  type Clock,
-  type CrashPoint,
-  type Disk,
-  type Exec,
-  type Http,
-  type LargeFiles,
-  type LocalCalls,
-  type Log,
-  type ProcessFigures,
-  type Random,
-  randomId,
-  type WebClient,
-} from '@rackwright/platform';
+import { type Disk, randomId } from '@rackwright/platform';
 import {
   createHealthBoard,
   type HealthBoard,
@@ -60,46 +47,20 @@ import {
   createFigures,
   type Figures,
   measuredStore,
+  openTraces,
   serveFigures,
 } from './metrics/index.ts';
 import { PlanSweeper } from './plan/index.ts';
+import type { Platform } from './platform.ts';
 import { Pools } from './pool/index.ts';
 import { startRetentionSweep } from './retention/index.ts';
 import { createHost, createOperatorServices, type OperatorServices } from './rpc/index.ts';
 import { openKeySource, SecretsKeeper, secretsForCalls } from './secrets/index.ts';
-import { controlPlaneVersion, type Software } from './version.ts';
+import { controlPlaneVersion } from './version.ts';
 import { createPages } from './web/index.ts';
 import { createWebhookCaller, createWorkflowParts } from './workflow/index.ts';
 
-/** The world as the control plane needs it. */
-export interface Platform {
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly disk: Disk;
-  readonly log: Log;
-  readonly crashPoint: CrashPoint;
-  /** Absent: the webhooks of templates are not called, and their steps fail. */
-  readonly webClient?: WebClient;
-  /** Reaches the identity provider; absent: none is believed. */
-  readonly oidcWebClient?: WebClient;
-  /** Absent: no program is asked for the secrets key. */
-  readonly exec?: Exec;
-  /** Absent: no backup can be made while this runs. */
-  readonly largeFiles?: LargeFiles;
-  readonly localCalls?: LocalCalls;
-  /** Of the web console, by their paths as "index.html"; absent: it is not installed. */
-  readonly consoleFiles?: ReadonlyMap<string, Uint8Array>;
-  /** Absent: nobody can scrape figures. */
-  readonly http?: Http;
-  /** Absent: figures say nothing of the process. */
-  readonly processFigures?: () => ProcessFigures;
-  /** $CREDENTIALS_DIRECTORY, where systemd puts what a unit loads. */
-  readonly credentialsFolder?: string;
-  /** Unset: the version alone names what made a certificate. */
-  readonly software?: Software;
-  /** Opens the store that the configuration names. */
-  readonly openStore: () => Promise<StateStore>;
-}
+export type { Platform } from './platform.ts';
 
 export interface StartOptions {
   /** For tests: lives of certificates and authorities that no configuration may ask for. */
@@ -142,7 +103,7 @@ export async function startControlPlane(
     caLifetimeMs: timing.caLifetimeMs,
     ...keySourceOf(config, platform),
   });
-  const figures = createFigures();
+  const figures = createFigures(openTraces(config.traces, platform));
   const store = measuredStore(await platform.openStore(), platform.clock, figures.onStoreCall);
   try {
     await checkBelonging(config, own, store, options);
@@ -256,7 +217,7 @@ function makeParts(
   platform: Platform,
   identity: Identity,
   store: StateStore,
-  { onRunEnded, onAcknowledged }: Figures,
+  { onRunEnded, onAcknowledged, recordSpan }: Figures,
 ) {
   const registry = createSessionRegistry();
   // A store that one process owns has one replica, whatever restarted it.
@@ -297,6 +258,7 @@ function makeParts(
     ...platform,
     ...{ store, hosts, identity, discovery, workflows, batches, pools, audit, stepLogs, replicaId },
     ...{ fleetView, secretsKeeper, resolve, prefetched },
+    ...(recordSpan === undefined ? {} : { recordSpan }),
     ...endpointsOf(config),
     trustFaults: () => identity.authorities.faults(),
     otherAdmins: access.otherAdmins,
@@ -385,7 +347,7 @@ async function startServices(
       ...{ ...parts, servers },
       ...{ queues: parts.agentService.queues, trust: () => authorities.now },
     });
-    closing.push(() => metrics?.close());
+    closing.push(() => metrics?.close(), figures.stop);
     authorities.onChange((now) => {
       operators.replaceCertificate(now.server.tls);
       agents.replaceCertificate(authorities.tls);

@@ -2,6 +2,7 @@
 import { agent } from '@rackwright/messages';
 import type { Cancel, Clock } from '@rackwright/platform';
 import type { Continuing, Failed, FinalResult } from '@rackwright/results';
+import { operationTrace, traceparentOf } from '@rackwright/trace';
 import type { OperationContext } from '../session/index.ts';
 import type { ImageOfOrder, MayBegin, RunnerLink, RunnerOrder } from './link.ts';
 
@@ -52,7 +53,9 @@ function onWire(
   image: ImageOfOrder | undefined,
   { imageEndpoint }: RunnerLink,
 ) {
-  const value = { operationId: operation.id, kind: order, secretEnvironment };
+  const trace = operationTrace(operation.id, operation.traceParent);
+  const traceParent = trace === undefined ? '' : traceparentOf(trace);
+  const value = { operationId: operation.id, kind: order, secretEnvironment, traceParent };
   if (image === undefined) return value;
   const { imageFile, phoneHomePath } = image;
   const callsHome = phoneHomePath !== '' && imageEndpoint !== '';

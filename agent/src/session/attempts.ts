@@ -14,6 +14,7 @@
  */
 import { agent } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
+import type { RecordSpan } from '@rackwright/trace';
 import { Attempt } from './attempt.ts';
 import { type ContextDependencies, makeContext } from './attempt-context.ts';
 import { AttemptEnd, type Executor } from './executor.ts';
@@ -34,6 +35,7 @@ import {
   tooManyOperations,
   unsupported,
 } from './results.ts';
+import { idsOf, spanOf } from './trace.ts';
 
 /** A Cancel without a deadline, or with a far one, is answered after this at the latest. */
 const cancelWaitMaxMs = 24 * 60 * 60_000;
@@ -41,6 +43,8 @@ const cancelWaitMaxMs = 24 * 60 * 60_000;
 export interface AttemptsDependencies extends Omit<ContextDependencies, 'tellProgress'> {
   readonly outlet: Outlet;
   readonly executor: Executor;
+  /** Takes the span of each operation that has run; unset: nobody records. */
+  readonly recordSpan?: RecordSpan;
 }
 
 export class Attempts {
@@ -225,7 +229,7 @@ export class Attempts {
     attempt.journalled = true;
     attempt.phase = 'waiting';
     crashPoint('agent.journalled');
-    log.info({ operation: attempt.id, host: attempt.hostUid }, `received ${operation.kind.case}`);
+    log.info(idsOf(operation), `received ${operation.kind.case}`);
     if (attempt.signal.aborted) return refuse(cancelled);
     this.#start(attempt);
   }
@@ -247,11 +251,13 @@ export class Attempts {
   }
 
   async #run(attempt: Attempt, execute: () => Promise<FinalResult>): Promise<void> {
+    const startMs = this.#deps.clock.nowMs();
     const result = afterBegin(attempt, await this.#resultOf(attempt, execute));
-    this.#deps.log.info(
-      { operation: attempt.id, host: attempt.hostUid, result: result.kind },
-      'ended',
-    );
+    const { operation } = attempt;
+    this.#deps.log.info({ ...idsOf(operation), result: result.kind }, 'ended');
+    const endMs = this.#deps.clock.nowMs();
+    const span = spanOf(operation, result, { startMs, endMs });
+    if (span !== undefined) this.#deps.recordSpan?.(span);
     await this.outbox.end(attempt, result);
   }
 
@@ -260,7 +266,7 @@ export class Attempts {
       return await execute();
     } catch (error) {
       if (error instanceof AttemptEnd) return error.result;
-      this.#deps.log.error({ operation: attempt.id }, 'an operation threw', error);
+      this.#deps.log.error(idsOf(attempt.operation), 'an operation threw', error);
       return thrown(error);
     }
   }

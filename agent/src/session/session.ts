@@ -12,6 +12,7 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { agent } from '@rackwright/messages';
 import type { Clock, CrashPoint, Disk, Log, Random } from '@rackwright/platform';
+import type { RecordSpan } from '@rackwright/trace';
 import type { Journal } from '../journal/index.ts';
 import { Attempts } from './attempts.ts';
 import { type BootMemory, BootSnapshots, makeBootMemory } from './boot-snapshot.ts';
@@ -50,6 +51,8 @@ export interface SessionOptions {
   readonly onNetboots?: (netboots: ReadonlyMap<string, agent.Deployment>) => void;
   /** Who brings images into the cache beforehand; without it nobody does. */
   readonly prefetch?: PrefetchEars;
+  /** Takes the span of each operation that has run; unset: nobody records. */
+  readonly recordSpan?: RecordSpan;
   readonly limits?: Partial<SessionLimits>;
 }
 

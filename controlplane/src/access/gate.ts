@@ -35,6 +35,8 @@ export interface Seat {
   readonly store: StateStore;
   readonly actor: string;
   readonly principal: Principal;
+  /** Of the call (W3C Trace Context), for what it starts; unset: it has none. */
+  readonly traceParent?: string;
 }
 
 /** Makes a service for whoever calls. */
@@ -47,6 +49,8 @@ export interface GateOptions {
   readonly places?: HostPlaces | undefined;
   /** Stands between the gate and the handler of a call that it lets in. */
   letIn?(method: DescMethod, handler: AnyHandler, actor: string): AnyHandler;
+  /** The traceparent of what a call starts; unset: calls have none. */
+  traceOf?(context: CallContext): string | undefined;
 }
 
 /** The services behind the gate. */
@@ -93,7 +97,7 @@ interface Admitted {
 async function admit(
   make: Factory,
   method: DescMethod,
-  { store, signIn, places }: GateOptions,
+  { store, signIn, places, traceOf }: GateOptions,
   input: unknown,
   context: CallContext,
 ): Promise<Admitted> {
@@ -103,12 +107,16 @@ async function admit(
     return { handler: handlerOf(make(seat), method), principal: nobody };
   }
   const principal = signIn.principalOf(context);
-  const { actor } = principal;
+  const traceParent = traceOf?.(context);
+  const whose = {
+    ...{ actor: principal.actor, principal },
+    ...(traceParent === undefined ? {} : { traceParent }),
+  };
   const request: Fields = method.methodKind === 'bidi_streaming' ? {} : (input as Fields);
   const least = Math.max(row.role, row.raised?.(request) ?? row.role) as Row['role'];
   if (principal.role < least) throw roleTooSmall(principal, actionOf(method), least);
   if (isUnscoped(principal.scope)) {
-    return { handler: handlerOf(make({ store, actor, principal }), method), principal };
+    return { handler: handlerOf(make({ store, ...whose }), method), principal };
   }
   if (row.reach.kind === 'fleet') throw scopeTooSmall(principal, actionOf(method));
   const seen = scopedStore(store, principal.scope, { places });
@@ -116,10 +124,10 @@ async function admit(
   await checkReach(asked);
   if (row.reach.kind === 'batch') {
     const within = scopedStore(store, principal.scope, { collections: ['hosts'] });
-    const handler = handlerOf(make({ store: within, actor, principal }), method);
+    const handler = handlerOf(make({ store: within, ...whose }), method);
     return { handler, principal, check: (answer) => checkBatch(asked, answer as Fields) };
   }
-  const seat = { store: row.changes ? store : seen, actor, principal };
+  const seat = { store: row.changes ? store : seen, ...whose };
   const check = async (answer: unknown) => checkRepeated(asked, answer as Fields);
   return { handler: handlerOf(make(seat), method), principal, check };
 }

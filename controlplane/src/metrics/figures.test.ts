@@ -117,6 +117,7 @@ test('a run that has ended is counted with its steps, and hosts with their state
         { name: 'deploy.verify_erased', state: StepState.PENDING },
       ],
     }),
+    { name: 'hosts/h', uid: 'u' },
   );
   const failed = 'kind="clean",outcome="failed"';
   expect(text()).toContain(`rackwright_runs_total{${failed}} 1\n`);

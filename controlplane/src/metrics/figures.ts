@@ -18,9 +18,18 @@ import {
   type RunStep,
   StepState,
 } from '@rackwright/messages';
-import { callBounds, type Durations, otherValue, Registry, workBounds } from '@rackwright/metrics';
+import {
+  callBounds,
+  countSpans,
+  type Durations,
+  otherValue,
+  Registry,
+  workBounds,
+} from '@rackwright/metrics';
+import type { RecordSpan, SpanExporter } from '@rackwright/trace';
 import type { AcknowledgementMeter } from '../agents/index.ts';
 import { type StoreMeter, storeCalls, storeResults } from './measured-store.ts';
+import { type HostOfRun, spansOf } from './run-spans.ts';
 
 /** The words of an enum's values, as labels: "available". */
 function wordsOf(schema: DescEnum): readonly string[] {
@@ -43,14 +52,19 @@ const answers = ['applied', 'duplicate', 'stale', 'refused'] as const;
 export interface Figures {
   readonly registry: Registry;
   /** A run has got the record of its end, by this replica. */
-  readonly onRunEnded: (run: Run) => void;
+  readonly onRunEnded: (run: Run, host: HostOfRun) => void;
   readonly onAcknowledged: AcknowledgementMeter;
   readonly onStoreCall: StoreMeter;
+  /** Unset: spans go nowhere. */
+  readonly recordSpan?: RecordSpan;
+  readonly stop: () => void;
 }
 
-/** Of one process. */
-export function createFigures(): Figures {
+/** Of one process. `spans`: where ended runs and calls go as spans. */
+export function createFigures(spans?: SpanExporter): Figures {
   const registry = new Registry();
+  if (spans !== undefined) countSpans(registry, () => spans.counts);
+  const count = countRuns(registry);
   const acknowledged = registry.durations(
     'rackwright_acknowledgement_seconds',
     'From the arrival of a final report to its answer, by what was answered.',
@@ -65,9 +79,15 @@ export function createFigures(): Figures {
   );
   return {
     registry,
-    onRunEnded: countRuns(registry),
+    onRunEnded: (run, host) => {
+      count(run);
+      if (spans === undefined) return;
+      for (const span of spansOf(host, run)) spans.record(span);
+    },
     onAcknowledged: (answer, seconds) => acknowledged.observe({ answer }, seconds),
     onStoreCall: (call, result, seconds) => store.observe({ call, result }, seconds),
+    ...(spans === undefined ? {} : { recordSpan: spans.record.bind(spans) }),
+    stop: () => spans?.stop(),
   };
 }
 

@@ -2,4 +2,4 @@
 export { createFigures, type Figures } from './figures.ts';
 export { measuredStore, type StoreMeter } from './measured-store.ts';
 export { CountedRacks } from './racks.ts';
-export { serveFigures } from './serve.ts';
+export { openTraces, serveFigures } from './serve.ts';

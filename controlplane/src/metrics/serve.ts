@@ -7,13 +7,14 @@ import {
   serveMetrics,
 } from '@rackwright/metrics';
 import type { ProcessFigures } from '@rackwright/platform';
+import { type ExporterParts, SpanExporter, type TracesConfig } from '@rackwright/trace';
 import type { TrustNow } from '../identity/index.ts';
 import { controlPlaneVersion } from '../version.ts';
 import { type ObservedParts, observe } from './observe.ts';
 
 export interface FiguresPlatform extends Pick<MetricsParts, 'clock' | 'log'> {
   /** Absent: nobody can scrape. */
-  readonly http?: MetricsParts['http'];
+  readonly metricsHttp?: MetricsParts['http'];
   /** Absent: figures say nothing of the process. */
   readonly processFigures?: () => ProcessFigures;
 }
@@ -23,10 +24,24 @@ export interface FiguresSource extends Omit<ObservedParts, 'certificateEnds' | '
   readonly trust: () => Pick<TrustNow, 'issuer' | 'server'>;
 }
 
+/** Where spans go; undefined: nowhere. */
+export function openTraces(
+  traces: TracesConfig | undefined,
+  {
+    clock,
+    log,
+    tracesWebClient: web,
+  }: Pick<ExporterParts, 'clock' | 'log'> & { readonly tracesWebClient?: ExporterParts['web'] },
+): SpanExporter | undefined {
+  if (traces === undefined || web === undefined) return undefined;
+  const about = { service: 'rackwright-controlplane', version: controlPlaneVersion };
+  return new SpanExporter({ ...traces, ...about, web, clock, log });
+}
+
 /** Declares what is read, and opens the port. Undefined: the platform has no HTTP. */
 export async function serveFigures(
   listen: MetricsListen,
-  { http, clock, log, processFigures }: FiguresPlatform,
+  { metricsHttp: http, clock, log, processFigures }: FiguresPlatform,
   registry: Registry,
   { trust, ...parts }: FiguresSource,
 ): Promise<MetricsPage | undefined> {

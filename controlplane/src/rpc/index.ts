@@ -36,6 +36,7 @@ import { createCredentialService } from './access/credentials.ts';
 import { createSecretsService } from './access/secrets.ts';
 import { createAccessService } from './access/tokens.ts';
 import type { RpcDependencies } from './call/ports.ts';
+import { type CallTracing, traceCalls } from './call/traced.ts';
 import { createDiscoveryService } from './discovery/discovery.ts';
 import { createAbandonedService } from './history/abandoned.ts';
 import { createAuditService } from './history/audit.ts';
@@ -105,7 +106,11 @@ const makers = [
 ] as const;
 
 /** What services need that does not depend on who calls. */
-export type SharedDependencies = Omit<RpcDependencies, 'actor' | 'principal'>;
+export type SharedDependencies = Omit<RpcDependencies, 'actor' | 'principal' | 'traceParent'> &
+  Pick<CallTracing, 'clock' | 'random'> & {
+    /** Unset: calls are of no trace but their callers'. */
+    readonly recordSpan?: CallTracing['recordSpan'];
+  };
 
 /** Everything that the operators' port serves, health and reflection included. */
 export function createOperatorServices(
@@ -119,12 +124,13 @@ export function createOperatorServices(
   const factories = makers.map((make) => (seat: Seat) => make({ ...deps, ...seat }));
   const calls = audit && auditCalls(audit, changesSomething);
   const letIn = calls === undefined ? {} : { letIn: calls.letIn };
-  const own = gated([...factories, () => reflection], { store, signIn, places, ...letIn });
+  const tracing = traceCalls(deps);
+  const { traceOf } = tracing;
+  const gate = { store, signIn, places, traceOf, ...letIn };
+  const own = gated([...factories, () => reflection], gate);
+  const atTheDoor = calls?.atTheDoor(own, (context) => actorOf(signIn, context)) ?? own;
   return {
-    services: [
-      ...(calls?.atTheDoor(own, (context) => actorOf(signIn, context)) ?? own),
-      health.service,
-    ],
+    services: [...tracing.traced(atTheDoor), health.service],
     openServices: openServices(),
     health,
   };

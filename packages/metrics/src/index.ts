@@ -19,3 +19,4 @@ export {
   type Sample,
   workBounds,
 } from './registry.ts';
+export { countSpans } from './spans.ts';

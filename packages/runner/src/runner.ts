@@ -82,6 +82,7 @@ interface ContextEffect {
   readonly order: agent.RunStep;
   readonly secretEnvironment?: Readonly<Record<string, string>>;
   readonly deploy?: OrderedImage;
+  readonly traceParent?: string;
 }
 
 class RunnerLoop {
@@ -321,7 +322,7 @@ class RunnerLoop {
   }
 
   #context(
-    { operationId, order, secretEnvironment = {}, deploy }: ContextEffect,
+    { operationId, order, secretEnvironment = {}, deploy, traceParent }: ContextEffect,
     output: (piece: Uint8Array) => void,
   ): StepContext {
     const { devices, machine, clock, crashPoint, verdictSwitchedOff, runnerVersion } = this.#parts;
@@ -334,7 +335,7 @@ class RunnerLoop {
       devices,
       machine,
       clock,
-      log: this.#parts.log.child({ operation: operationId }),
+      log: this.#parts.log.child({ operation: operationId, trace: traceParent?.split('-')[1] }),
       crashPoint,
       signal: controller.signal,
       progress: (percent: number, text: string) => {
@@ -353,6 +354,7 @@ class RunnerLoop {
       secretEnvironment,
       imageEndpoint: this.#imageEndpoint,
       ...deploy,
+      ...(traceParent === undefined ? {} : { traceParent }),
     };
   }
 

@@ -42,6 +42,8 @@ export interface StepContext {
   readonly imageEndpoint: string;
   /** The image of the host, as the agent serves it. */
   readonly imageFile?: runner.ImageFile | undefined;
+  /** The traceparent (W3C Trace Context) for what the step calls; unset: there is none. */
+  readonly traceParent?: string;
   /** Where the image has to say that it runs; empty: nowhere. It lets in, and is shown nowhere. */
   readonly phoneHomeUrl?: string;
 }

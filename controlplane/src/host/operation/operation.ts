@@ -64,6 +64,7 @@ export function putOperation(
       hostUid: turn.host.uid,
       hostName: turn.host.name,
       kind,
+      traceParent: run.traceParent,
     }),
     createTime: now(turn),
     ...postponement,

@@ -37,8 +37,19 @@ import {
 import { refusalOfSteps } from './requested-steps.ts';
 import { stepOn } from './step-on.ts';
 
-/** Applies a request, or refuses it for what it says. */
+/** Applies a request, or refuses it for what it says. A run that it starts is of the call's trace. */
 export function foldRequest(turn: Turn, request: HostRequest, by: Requester): Refusal | undefined {
+  const before = turn.status.run?.number;
+  const refusal = applyRequest(turn, request, by);
+  const { run } = turn.status;
+  const { traceParent } = by;
+  if (run !== undefined && run.number !== before && traceParent !== undefined) {
+    run.traceParent = traceParent;
+  }
+  return refusal;
+}
+
+function applyRequest(turn: Turn, request: HostRequest, by: Requester): Refusal | undefined {
   const { requestId } = by;
   turn.record.requestIds = withApplied(turn.record.requestIds, requestId, isCreation);
   if (request.kind === 'delete' && isDeletionStanding(turn, request)) {

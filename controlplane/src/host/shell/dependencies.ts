@@ -1,5 +1,5 @@
 /** What the shell of hosts is made of; every file of it takes what it needs of this. */
-import type { Run, store as wire } from '@rackwright/messages';
+import type { Host, Run, store as wire } from '@rackwright/messages';
 import type { Clock, CrashPoint, Log, Random } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import type { AuditSink } from '../../audit/index.ts';
@@ -34,7 +34,7 @@ export interface HostsDependencies {
   /** Names this replica; the same at each start where there can be only one. */
   readonly replicaId: string;
   /** Told once, by one replica, of each run that has ended, when that is durable. */
-  readonly onRunEnded?: (run: Run) => void;
+  readonly onRunEnded?: (run: Run, host: Pick<Host, 'name' | 'uid'>) => void;
   /** Makes the calls of webhook steps. Unset: they fail. */
   readonly callWebhook?: CallWebhook;
 }

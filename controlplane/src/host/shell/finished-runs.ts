@@ -14,7 +14,7 @@
  * Must not: take any away (the workflows' sweeper does).
  */
 import { create } from '@bufbuild/protobuf';
-import { type Run, RunPhase, store as wire } from '@rackwright/messages';
+import { type Host, type Run, RunPhase, store as wire } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import { storeKey } from '@rackwright/store';
 import { type RecordWriter, writeRecord } from '../../records/index.ts';
@@ -25,7 +25,7 @@ const rememberedMax = 100_000;
 export interface FinishedRunsParts extends RecordWriter {
   readonly log: Log;
   /** Told of each run whose record this replica has made. */
-  readonly onRunEnded?: (run: Run) => void;
+  readonly onRunEnded?: (run: Run, host: Pick<Host, 'name' | 'uid'>) => void;
 }
 
 export class FinishedRuns {
@@ -66,7 +66,7 @@ export class FinishedRuns {
       const key = storeKey('runs', uid, String(run.number));
       const schema = wire.FinishedRunRecordSchema;
       const written = await writeRecord(this.#deps, schema, key, record, 'absent');
-      if (written.kind === 'ok') this.#deps.onRunEnded?.(run);
+      if (written.kind === 'ok') this.#deps.onRunEnded?.(run, { name, uid });
       if (this.#kept.size >= rememberedMax) this.#kept.clear();
       this.#kept.set(uid, run.number);
     }

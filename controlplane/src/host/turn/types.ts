@@ -32,6 +32,8 @@ export interface Requester {
   readonly requestId?: string;
   /** May end what another person uses a host for; unset: no. */
   readonly mayEndOthersUse?: boolean;
+  /** Of the call (W3C Trace Context); unset: it has none. */
+  readonly traceParent?: string;
 }
 
 /** What a person may ask of a host. With a plan: refused unless it would do what the plan says. */

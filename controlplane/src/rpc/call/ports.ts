@@ -99,6 +99,8 @@ export interface RpcDependencies {
   readonly agentEndpoint: string;
   /** What is wrong with the certificate authorities, a line each; without it nothing is said. */
   readonly trustFaults?: () => readonly string[];
+  /** Of the call (W3C Trace Context); unset: it has none. */
+  readonly traceParent?: string;
   /** "host:port" at which they join, as far as that is known. */
   readonly enrolmentEndpoint?: string;
 }
@@ -108,11 +110,16 @@ export function requester(
   {
     actor,
     principal,
-  }: Pick<RpcDependencies, 'actor'> & Partial<Pick<RpcDependencies, 'principal'>>,
+    traceParent,
+  }: Pick<RpcDependencies, 'actor'> & Partial<Pick<RpcDependencies, 'principal' | 'traceParent'>>,
   method: string,
   requestId = '',
 ): Requester {
   const applied = appliedId(method, requestId);
   const mayEndOthersUse = principal?.role === Role.ADMIN;
-  return { actor, mayEndOthersUse, ...(applied === undefined ? {} : { requestId: applied }) };
+  return {
+    ...{ actor, mayEndOthersUse },
+    ...(applied === undefined ? {} : { requestId: applied }),
+    ...(traceParent === undefined ? {} : { traceParent }),
+  };
 }

@@ -68,6 +68,8 @@ export type SessionEffect =
       /** Never saved. */
       readonly secretEnvironment: Readonly<Record<string, string>>;
       readonly deploy: OrderedImage;
+      /** W3C Trace Context of the operation; unset: it has none. */
+      readonly traceParent?: string;
     }
   | {
       readonly kind: 'inspect';
@@ -201,7 +203,7 @@ export class RunnerSession {
   }
 
   #runStep(
-    { operationId, secretEnvironment, imageFile, phoneHomeUrl }: runner.Order,
+    { operationId, secretEnvironment, imageFile, phoneHomeUrl, traceParent }: runner.Order,
     order: agent.RunStep,
     nowMs: number,
   ): SessionEffect[] {
@@ -216,6 +218,7 @@ export class RunnerSession {
         : {
             ...{ kind: 'runStep', operationId, order, secretEnvironment },
             deploy: { ...(imageFile === undefined ? {} : { imageFile }), phoneHomeUrl },
+            ...(traceParent === '' ? {} : { traceParent }),
           };
     return this.#begin(operationId, order.step, [effect]);
   }

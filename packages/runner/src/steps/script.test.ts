@@ -5,7 +5,7 @@ import { create } from '@bufbuild/protobuf';
 import { type agent, BmcIdentitySchema } from '@rackwright/messages';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Step } from '../step.ts';
-import { interpreters, runScript } from './script.ts';
+import { environmentOf, interpreters, runScript } from './script.ts';
 import { guid, placeIn, runStep } from './steps.fixture.ts';
 
 let folder = '';
@@ -149,4 +149,12 @@ test('does not run without the secrets that it names', async () => {
   expect(existsSync(join(folder, 'ran'))).toBe(false);
   const odd = await runStep(step, { script, secretEnvironment: '[]' }).end;
   expect(odd.result).toMatchObject({ kind: 'failed', type: 'invalidArgument' });
+});
+
+test('a program finds the trace of its operation in its environment, where there is one', () => {
+  const whose = { operationId: 'uid/7/1/1', hostName: 'hosts/h1' };
+  expect(environmentOf({ ...whose, traceParent: '00-a-b-01' }, '/bin')).toMatchObject({
+    TRACEPARENT: '00-a-b-01',
+  });
+  expect(environmentOf(whose, '/bin')).not.toHaveProperty('TRACEPARENT');
 });

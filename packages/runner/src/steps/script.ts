@@ -114,7 +114,11 @@ async function run(context: StepContext, place: ProgramPlace): Promise<StepEnd> 
 
 /** What every program of a step finds in its environment. */
 export function environmentOf(
-  { operationId, hostName }: Pick<StepContext, 'operationId' | 'hostName'>,
+  {
+    operationId,
+    hostName,
+    traceParent,
+  }: Pick<StepContext, 'operationId' | 'hostName' | 'traceParent'>,
   path: string,
 ): Record<string, string> {
   const [hostUid = '', run = ''] = operationId.split('/');
@@ -123,6 +127,8 @@ export function environmentOf(
     LC_ALL: 'C',
     RACKWRIGHT_HOST: hostName,
     RACKWRIGHT_RUN: `${hostUid}/${run}`,
+    // As OpenTelemetry hands it to programs.
+    ...(traceParent === undefined ? {} : { TRACEPARENT: traceParent }),
   };
 }
 

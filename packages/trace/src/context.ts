@@ -1,0 +1,77 @@
+/** W3C Trace Context, level 1: the `traceparent` of what called us, and of what we call. Pure. */
+import { createHash } from 'node:crypto';
+
+export interface TraceContext {
+  /** 32 lower-case hexadecimal digits, not all 0. */
+  readonly traceId: string;
+  /** Of the span that is under way: 16 such digits, not all 0. */
+  readonly spanId: string;
+  /** Whether spans of this trace are recorded. */
+  readonly sampled: boolean;
+}
+
+/** §3.2: version, trace id, parent id, flags; later versions may have more behind. */
+const form = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
+const textUnitsMax = 256;
+
+/** Undefined for what is none: whoever gets it begins a trace of its own (§3.2.2). */
+export function parseTraceparent(text: string | undefined): TraceContext | undefined {
+  if (text === undefined || text.length > textUnitsMax) return undefined;
+  const [, version, traceId = '', spanId = '', flags = '', more] = form.exec(text) ?? [];
+  if (version === undefined || version === 'ff') return undefined;
+  if (version === '00' && more !== undefined) return undefined;
+  if (/^0+$/.test(traceId) || /^0+$/.test(spanId)) return undefined;
+  return { traceId, spanId, sampled: (Number.parseInt(flags, 16) & 1) === 1 };
+}
+
+/** The header of what is called by the span of this context. */
+export function traceparentOf({ traceId, spanId, sampled }: TraceContext): string {
+  return `00-${traceId}-${spanId}-${sampled ? '01' : '00'}`;
+}
+
+/** The same name gives the same id, in whatever program. */
+function derived(name: string, digits: 16 | 32): string {
+  return createHash('sha256').update(name).digest('hex').slice(0, digits);
+}
+
+/** The spans of one run, by "HOST-UID/RUN". */
+export interface RunTrace {
+  readonly traceId: string;
+  readonly sampled: boolean;
+  /** Of the call that asked for the run; undefined: nobody called. */
+  readonly callSpanId: string | undefined;
+  readonly spanId: string;
+  /** Of the step at this place in the run's list. */
+  step(index: number): string;
+}
+
+/** `traceparent`: of the call that asked for it; empty: nobody did. */
+export function runTrace(hostUid: string, run: bigint | string, traceparent: string): RunTrace {
+  const name = `${hostUid}/${run}`;
+  const call = parseTraceparent(traceparent);
+  return {
+    traceId: call?.traceId ?? derived(`trace ${name}`, 32),
+    sampled: call?.sampled ?? true,
+    callSpanId: call?.spanId,
+    spanId: derived(`run ${name}`, 16),
+    step: (index) => derived(`step ${name}/${index}`, 16),
+  };
+}
+
+/** The span of one operation, and the step that it is an attempt of. */
+export interface OperationTrace extends TraceContext {
+  readonly parentSpanId: string;
+}
+
+/**
+ * By "HOST-UID/RUN/STEP/ATTEMPT". `traceparent`: of the call that asked for the run; empty: nobody.
+ * Undefined for an id of another form.
+ */
+export function operationTrace(id: string, traceparent: string): OperationTrace | undefined {
+  const [hostUid, run, step, attempt, ...more] = id.split('/');
+  if (hostUid === undefined || run === undefined || more.length > 0) return undefined;
+  if (!/^\d{1,9}$/.test(step ?? '') || attempt === undefined) return undefined;
+  const { traceId, sampled, step: stepSpan } = runTrace(hostUid, run, traceparent);
+  const spanId = derived(`operation ${id}`, 16);
+  return { traceId, spanId, sampled, parentSpanId: stepSpan(Number(step)) };
+}
