@@ -3,8 +3,8 @@
  *
  * E1 Recording a span returns at once. It waits in a queue of at most `spansMax`; what has no room
  *    is dropped and counted.
- * E2 One request is under way at a time, and is given up after `answerTimeoutMs`. What the collector
- *    did not take is dropped and counted: a collector that hangs costs the queue and nothing else.
+ * E2 One request is under way at a time, given up after `answerTimeoutMs`. What the collector did
+ *    not take is dropped and counted: a collector that hangs costs the queue and nothing else.
  */
 import type { Cancel, Clock, Log, WebClient } from '@rackwright/platform';
 

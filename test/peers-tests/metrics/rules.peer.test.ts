@@ -51,7 +51,7 @@ function testOf({ series, atMinutes }: AlertScenario, firing: readonly string[])
   };
 }
 
-test('promtool takes the rules, and each has a severity, a summary and an action', async (context) => {
+test('promtool takes the rules; each has a severity, a summary and an action', async (context) => {
   expect(await promtool(context, 'check', 'rules', rulesFile)).toContain(`${rules.length} rules`);
   for (const { labels, annotations } of rules) {
     expect(['warning', 'critical']).toContain(labels.severity);
@@ -60,7 +60,7 @@ test('promtool takes the rules, and each has a severity, a summary and an action
   }
 });
 
-test('each alert fires once where its cause is, and none fires where all is well', async (context) => {
+test('each alert fires once where its cause is, and none where all is well', async (context) => {
   expect(Object.keys(alertScenarios)).toEqual(rules.map(({ alert }) => alert));
   const tests = Object.entries(alertScenarios).map(([alert, scenario]) =>
     testOf(scenario, [alert]),

@@ -37,7 +37,7 @@ import {
 import { refusalOfSteps } from './requested-steps.ts';
 import { stepOn } from './step-on.ts';
 
-/** Applies a request, or refuses it for what it says. A run that it starts is of the call's trace. */
+/** Applies a request, or refuses it for what it says. A run that it starts is of its trace. */
 export function foldRequest(turn: Turn, request: HostRequest, by: Requester): Refusal | undefined {
   const before = turn.status.run?.number;
   const refusal = applyRequest(turn, request, by);

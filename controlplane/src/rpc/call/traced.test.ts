@@ -11,7 +11,9 @@ const clock = { nowMs: () => 5_000 };
 
 function contextWith(traceparent?: string): CallContext {
   const header = (name: string) => (name === 'traceparent' ? traceparent : undefined);
-  return { header, method: '', peerAddress: '', deadlineMs: 0 } as unknown as CallContext;
+  const { signal } = new AbortController();
+  const peerCertificate = () => undefined;
+  return { header, method: '', peerAddress: '', peerCertificate, signal, deadlineMs: Infinity };
 }
 
 function tracing(handler: (context: CallContext) => Promise<unknown>) {
@@ -22,7 +24,7 @@ function tracing(handler: (context: CallContext) => Promise<unknown>) {
     recordSpan: (span) => spans.push(span),
   });
   const handlers = { getHost: (_input: never, context: CallContext) => handler(context) };
-  const service = { service: HostService, handlers } as unknown as BoundService;
+  const service: BoundService = { service: HostService, handlers };
   const [traced] = calls.traced([service]);
   const call = (context: CallContext) => traced?.handlers['getHost']?.({} as never, context);
   return { spans, calls, call };

@@ -1,7 +1,4 @@
-/**
- * Calls as spans: each continues the trace of its caller, or begins one. What a call starts is of its
- * trace.
- */
+/** Calls as spans: each continues the trace of its caller, or begins one, for what it starts. */
 import { ApiFailure, type BoundService, type CallContext } from '@rackwright/messages';
 import { type Clock, type Random, randomId } from '@rackwright/platform';
 import {
