@@ -247,7 +247,7 @@ export class SecretsKeeper {
       this.#problem = '';
     } catch (error) {
       this.#problem = error instanceof Error ? error.message : String(error);
-      log.error({ problem: this.#problem }, 'the secrets keys could not be read again');
+      log.error({}, 'the secrets keys could not be read again', error);
     }
     if (before !== [...secrets.keyIds, this.#problem].join()) await this.#tell();
   }
