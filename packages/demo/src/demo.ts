@@ -9,6 +9,7 @@ import { type Fleet, planFleet } from './fleet.ts';
 import type { DemoOptions } from './options.ts';
 import { makeFolder, removeStaleFolders } from './site/folder.ts';
 import { Site } from './site/site.ts';
+import { parseGuide } from './story/guide.ts';
 import { type Command, parseScript, runScript } from './story/script.ts';
 import { announce, type Stage, StoryFailure } from './story/stage.ts';
 import { tellStory } from './story/story.ts';
@@ -56,8 +57,8 @@ export class Demo {
   }
 
   async #play(): Promise<number> {
-    const { check, script, racks } = this.#options;
-    const commands = script === undefined ? undefined : readScript(script);
+    const { check, scripts, racks } = this.#options;
+    const commands = scripts.length === 0 ? undefined : scripts.flatMap(readScript);
     const fleet = planFleet(this.#options);
     this.#say(`Rackwright: ${counted(racks, 'rack')}, ${machinesOf(fleet)}, on loopback`);
     const stage = await this.#build(fleet);
@@ -137,7 +138,8 @@ export class Demo {
 
 function readScript(path: string): Command[] {
   try {
-    return parseScript(readFileSync(path, 'utf8'));
+    const text = readFileSync(path, 'utf8');
+    return path.endsWith('.md') ? parseGuide(text) : parseScript(text);
   } catch (error) {
     throw new Error(`the script ${path} cannot be used`, { cause: error });
   }

@@ -85,7 +85,7 @@ export function planFleet(options: DemoOptions): Fleet {
       seed: random.below(2 ** 31),
     };
   };
-  const wanted = options.script === undefined ? [...names, ...examples] : names;
+  const wanted = options.scripts.length === 0 ? [...names, ...examples] : names;
   return { racks, machines: wanted.map(plan), seed: options.seed };
 }
 

@@ -10,7 +10,7 @@ describe('the command line of the demo', () => {
         racks: 2,
         seed: 1,
         faults: [],
-        script: undefined,
+        scripts: [],
         programs: undefined,
         check: false,
         verbose: false,

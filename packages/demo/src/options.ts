@@ -8,8 +8,8 @@ export interface DemoOptions {
   /** Decides MACs, serials, delays of BMCs. */
   readonly seed: number;
   readonly faults: readonly PlannedFault[];
-  /** A file with commands to run in place of the story. */
-  readonly script: string | undefined;
+  /** Files with commands to run in place of the story, one after another. */
+  readonly scripts: readonly string[];
   /** Run the story and end, instead of staying up. */
   readonly check: boolean;
   /** A folder with programs that were bundled before; those that it lacks are bundled. */
@@ -43,7 +43,8 @@ export const usage = `npm run demo -- [options]
   --fault KIND    what is wrong with a host from the start, KIND or KIND:HOST; may be repeated:
                   ${faultNames.slice(0, 5).join(', ')},
                   ${faultNames.slice(5).join(', ')}
-  --script FILE   run the commands of FILE in place of the story, and end
+  --script FILE   run the commands of FILE in place of the story, and end; may be repeated. Of a
+                  guide (FILE.md) the commands in its code blocks are run
   --programs DIR  take the bundled programs of DIR instead of bundling them anew
   --check         run the story and end: exit code 0 when all of it held, 1 when not
   --verbose       without a terminal, a line for each step and not only for each state
@@ -57,7 +58,7 @@ const spelling = {
   racks: { type: 'string' },
   seed: { type: 'string', default: '1' },
   fault: { type: 'string', multiple: true, default: [] as string[] },
-  script: { type: 'string' },
+  script: { type: 'string', multiple: true, default: [] as string[] },
   programs: { type: 'string' },
   check: { type: 'boolean', default: false },
   verbose: { type: 'boolean', default: false },
@@ -73,8 +74,8 @@ export function parseOptions(args: readonly string[]): ParsedOptions {
     const racks = whole('--racks', racksText, 1, Math.min(racksMax, hosts));
     const seed = whole('--seed', values.seed, 0, 0xffff_ffff);
     const faults = values.fault.map((text) => plannedFault(text, hosts));
-    const { script, programs, check, verbose } = values;
-    const options = { hosts, racks, seed, faults, script, programs, check, verbose };
+    const { script: scripts, programs, check, verbose } = values;
+    const options = { hosts, racks, seed, faults, scripts, programs, check, verbose };
     return { kind: 'run', options };
   } catch (error) {
     return { kind: 'wrong', message: error instanceof Error ? error.message : String(error) };

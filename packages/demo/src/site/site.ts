@@ -261,7 +261,33 @@ export class Site {
     return this.#run('rackwright', args, input);
   }
 
-  #run(program: 'agent' | 'rackwright', args: readonly string[], input: string) {
+  /** Runs a command of the control plane's program, with the paths of the packages. */
+  controlPlaneCommand(args: readonly string[]): Promise<CommandResult> {
+    return this.#run(
+      'controlplane',
+      args.map((word) => this.pathOf(word)),
+      '',
+    );
+  }
+
+  /** What stands here for a path of the packages; every other word is itself. */
+  pathOf(word: string): string {
+    if (word === '/etc/rackwright/controlplane.yaml') return join(this.folder, 'controlplane.json');
+    return word.replace(/^\/var\/lib\/rackwright/, join(this.folder, 'controlplane'));
+  }
+
+  get controlPlaneProgram(): Program {
+    if (this.#controlPlane === undefined) throw new Error('the control plane was never started');
+    return this.#controlPlane;
+  }
+
+  /** Starts the control plane that was stopped, and waits until it answers. */
+  async startAgain(): Promise<void> {
+    this.controlPlaneProgram.start();
+    await eventually('the control plane', startTimeoutMs, () => this.clients.racks.listRacks({}));
+  }
+
+  #run(program: 'agent' | 'rackwright' | 'controlplane', args: readonly string[], input: string) {
     return new Promise<CommandResult>((resolve) => {
       const child = execFile(
         process.execPath,

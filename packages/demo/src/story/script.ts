@@ -18,6 +18,7 @@
  *     run host clean h1 --yes   a rackwright command that has to succeed; in its arguments "uid:h1"
  *                               stands for the uid that h1 had in the beginning, "machine:u1" for
  *                               the id that u1 is listed under, "bmc:u1" for its BMC's address,
+ *                               "mac:u1" for its boot MAC,
  *                               "plan:h1" for the hash of the plan for h1 that was printed last,
  *                               "time:before" for a marked time, "file:greet.yaml" for a file in
  *                               scripts/templates
@@ -29,7 +30,7 @@
  *     sleep 2                   seconds
  *     say All is well
  */
-import { writeFileSync } from 'node:fs';
+import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Host } from '@rackwright/messages';
@@ -42,11 +43,13 @@ import { expectingOf, lackingIn } from './expected.ts';
 import { Notes } from './notes.ts';
 import { announce, expectThat, type Stage, tell, tellCommand, untilHost } from './stage.ts';
 
-interface RackwrightCommand {
+export interface RackwrightCommand {
   readonly kind: 'run' | 'fail' | 'see';
   readonly args: readonly string[];
   /** What it has to print. */
   readonly texts: readonly string[];
+  /** What it is told on standard input; nothing without it. */
+  readonly input?: string;
 }
 
 export type Command =
@@ -70,6 +73,10 @@ export type Command =
   | { readonly kind: 'swap'; readonly host: string }
   | { readonly kind: 'mark'; readonly name: string }
   | RackwrightCommand
+  /** Of guides: a command of the control plane's program, with the paths of the packages. */
+  | { readonly kind: 'controlPlane'; readonly args: readonly string[] }
+  | { readonly kind: 'service'; readonly act: 'start' | 'stop' }
+  | { readonly kind: 'move'; readonly from: string; readonly to: string }
   | { readonly kind: 'sleep'; readonly seconds: number }
   | { readonly kind: 'say'; readonly text: string };
 
@@ -196,6 +203,14 @@ async function runCommand(stage: Stage, command: Command, notes: Notes): Promise
       return await runRackwright(stage, command, notes);
     case 'see':
       return await seeRackwright(stage, command, notes);
+    case 'controlPlane':
+      return await runControlPlane(stage, command.args);
+    case 'service':
+      return command.act === 'start'
+        ? await site.startAgain()
+        : await site.controlPlaneProgram.kill();
+    case 'move':
+      return renameSync(site.pathOf(command.from), site.pathOf(command.to));
     case 'sleep':
       return await sleep(command.seconds * 1_000);
     case 'say':
@@ -203,14 +218,21 @@ async function runCommand(stage: Stage, command: Command, notes: Notes): Promise
   }
 }
 
+async function runControlPlane(stage: Stage, args: readonly string[]): Promise<void> {
+  tell(stage, `$ rackwright-controlplane ${args.join(' ')}`);
+  const { code, output } = await stage.site.controlPlaneCommand(args);
+  if (output !== '') tell(stage, output);
+  expectThat(code === 0, `"rackwright-controlplane ${args.join(' ')}" ended with ${code}`);
+}
+
 async function runRackwright(
   stage: Stage,
-  { kind, args: words, texts }: RackwrightCommand,
+  { kind, args: words, texts, input }: RackwrightCommand,
   notes: Notes,
 ): Promise<void> {
   const args = await Promise.all(words.map((word) => filledIn(stage, word, notes)));
   tellCommand(stage, args);
-  const { code, output } = await stage.site.rackwright(args);
+  const { code, output } = await stage.site.rackwright(args, input);
   if (output !== '') tell(stage, output);
   notes.noteOutput(output);
   const line = words.join(' ');
@@ -247,7 +269,7 @@ async function seeRackwright(
 
 /** "uid:h1" is the uid of h1, also when it is gone. */
 async function filledIn({ site }: Stage, word: string, notes: Notes): Promise<string> {
-  const [, of, name = ''] = /^(uid|machine|bmc|plan|time|file):(.+)$/.exec(word) ?? [];
+  const [, of, name = ''] = /^(uid|machine|bmc|mac|plan|time|file):(.+)$/.exec(word) ?? [];
   switch (of) {
     case 'plan':
       return notes.planOf(name);
@@ -259,6 +281,8 @@ async function filledIn({ site }: Stage, word: string, notes: Notes): Promise<st
       return site.uidOf(name);
     case 'bmc':
       return `${site.machine(name).bmc.address}:${site.machine(name).bmc.port}`;
+    case 'mac':
+      return site.machine(name).plan.mac;
     case 'machine': {
       const { mac } = site.machine(name).plan;
       const found = (await listed(site)).find(({ bootMac }) => bootMac === mac);

@@ -1,0 +1,139 @@
+/**
+ * Guides for operators as scripts: every command in a code block of a Markdown page is run. Pure.
+ *
+ * G1 A line of a code block that nobody can run is an error, unless the comment before its block
+ *    says that it is done by hand, and why.
+ *
+ * What a reader does not type stands in comments of the page, which no reader sees:
+ *
+ *     <!-- demo: COMMAND -->                 any command of a script, as `swap h1`
+ *     <!-- demo: next see expect "TEXT" -->  how the next line is run: `run` without it, `fail`,
+ *                                            `see`; and what it has to print
+ *     <!-- demo: next input TEXT -->         what the next line is told on standard input
+ *     <!-- demo: next with NAME=VALUE -->    what stands for NAME in the next line, as `plan:h1`
+ *     <!-- demo: by hand: WHY -->            the next block is not run
+ */
+import { expectingOf } from './expected.ts';
+import { type Command, parseCommand, type RackwrightCommand } from './script.ts';
+import { shellWords } from './shell-words.ts';
+
+/** What comments have said of the next line. */
+interface Next {
+  kind: RackwrightCommand['kind'];
+  texts: readonly string[];
+  input: string;
+  readonly values: Map<string, string>;
+}
+
+interface Reading {
+  readonly commands: Command[];
+  next: Next;
+  /** The next block, or the one that is read, is done by hand. */
+  byHand: boolean;
+  /** The beginning of a line that goes on after a backslash. */
+  begun: string;
+}
+
+const usual = (): Next => ({ kind: 'run', texts: [], input: '', values: new Map() });
+
+/** Reads a page. Throws with the line's number for a line that cannot be run. */
+export function parseGuide(text: string): Command[] {
+  const reading: Reading = { commands: [], next: usual(), byHand: false, begun: '' };
+  let fenced = false;
+  let wasCode = false;
+  for (const [index, line] of text.split('\n').entries()) {
+    const isFence = line.startsWith('```');
+    if (isFence) fenced = !fenced;
+    const isCode = !isFence && (fenced || /^ {4,}\S/.test(line));
+    const isBlank = line.trim() === '';
+    if (wasCode && !isCode && !isBlank) reading.byHand = false;
+    if (!isBlank) wasCode = isCode || isFence;
+    try {
+      if (isCode) readCode(reading, line.trim());
+      else readText(reading, line);
+    } catch (error) {
+      const words = error instanceof Error ? error.message : String(error);
+      throw new Error(`line ${index + 1}, "${line.trim()}": ${words}`, { cause: error });
+    }
+  }
+  return reading.commands;
+}
+
+function readText(reading: Reading, line: string): void {
+  const [, heading] = /^#+ (.*)$/.exec(line) ?? [];
+  if (heading !== undefined) reading.commands.push({ kind: 'say', text: heading });
+  const [, said] = /^<!-- demo: (.*) -->$/.exec(line) ?? [];
+  if (said === undefined) return;
+  if (/^by hand: \S/.test(said)) reading.byHand = true;
+  else if (said.startsWith('next ')) readNext(reading, said.slice('next '.length));
+  else reading.commands.push(parseCommand(said));
+}
+
+function readNext({ next }: Reading, said: string): void {
+  const [verb = '', ...words] = shellWords(said);
+  switch (verb) {
+    case 'run':
+    case 'fail':
+    case 'see': {
+      const expecting = expectingOf(words);
+      if (expecting === undefined || expecting.args.length > 0) {
+        throw new Error(`it must be: next ${verb} expect TEXT`);
+      }
+      next.kind = verb;
+      next.texts = expecting.texts;
+      return;
+    }
+    case 'input':
+      next.input = `${words.join(' ')}\n`;
+      return;
+    case 'with': {
+      const [, name, value] = /^([A-Z]+)=(.+)$/.exec(words.join(' ')) ?? [];
+      if (name === undefined || value === undefined) {
+        throw new Error('it must be: next with NAME=VALUE');
+      }
+      next.values.set(name, value);
+      return;
+    }
+    default:
+      throw new Error('it must be: next run, fail, see, input or with');
+  }
+}
+
+function readCode(reading: Reading, line: string): void {
+  const whole = `${reading.begun}${line}`;
+  if (whole.endsWith('\\')) {
+    reading.begun = `${whole.slice(0, -1).trimEnd()} `;
+    return;
+  }
+  reading.begun = '';
+  if (reading.byHand || whole === '' || whole.startsWith('#')) return;
+  reading.commands.push(commandOf(whole, reading.next));
+  reading.next = usual();
+}
+
+function commandOf(line: string, next: Next): Command {
+  const words = shellWords(line).map((word) => next.values.get(word) ?? word);
+  const [program, ...args] = words[0] === 'npx' ? words.slice(1) : words;
+  switch (program) {
+    case 'rackwright':
+      return { kind: next.kind, args, texts: next.texts, input: next.input };
+    case 'rackwright-controlplane':
+      return { kind: 'controlPlane', args };
+    case 'systemctl':
+      return serviceOf(args);
+    case 'mv': {
+      const [from, to, ...more] = args;
+      if (from === undefined || to === undefined || more.length > 0) throw new Error('mv FROM TO');
+      return { kind: 'move', from, to };
+    }
+    default:
+      throw new Error('nobody runs this: say before it that it is done by hand, and why');
+  }
+}
+
+function serviceOf([act, unit]: readonly string[]): Command {
+  if (unit !== 'rackwright-controlplane' || !(act === 'start' || act === 'stop')) {
+    throw new Error('it must be: systemctl start, or stop, rackwright-controlplane');
+  }
+  return { kind: 'service', act };
+}
