@@ -4,6 +4,7 @@
  */
 
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { counted } from '@rackwright/messages';
 import { type Fleet, planFleet } from './fleet.ts';
 import type { DemoOptions } from './options.ts';
@@ -136,7 +137,11 @@ export class Demo {
   }
 }
 
-function readScript(path: string): Command[] {
+const guidesFolder = join(import.meta.dirname, '../../../controlplane/guides');
+
+/** A script, a guide, or the name of a guide that stands among the guides. */
+function readScript(named: string): Command[] {
+  const path = /^[a-z-]+$/.test(named) ? join(guidesFolder, `${named}.md`) : named;
   try {
     const text = readFileSync(path, 'utf8');
     return path.endsWith('.md') ? parseGuide(text) : parseScript(text);

@@ -44,7 +44,7 @@ export const usage = `npm run demo -- [options]
                   ${faultNames.slice(0, 5).join(', ')},
                   ${faultNames.slice(5).join(', ')}
   --script FILE   run the commands of FILE in place of the story, and end; may be repeated. Of a
-                  guide (FILE.md) the commands in its code blocks are run
+                  guide (FILE.md, or the name of one of ours) the code blocks are run
   --programs DIR  take the bundled programs of DIR instead of bundling them anew
   --check         run the story and end: exit code 0 when all of it held, 1 when not
   --verbose       without a terminal, a line for each step and not only for each state
