@@ -87,7 +87,7 @@ function readNext({ next }: Reading, said: string): void {
       next.input = `${words.join(' ')}\n`;
       return;
     case 'with': {
-      const [, name, value] = /^([A-Z]+)=(.+)$/.exec(words.join(' ')) ?? [];
+      const [, name, value] = /^([A-Z]+)=(.+)$/.exec(said.slice('with '.length).trim()) ?? [];
       if (name === undefined || value === undefined) {
         throw new Error('it must be: next with NAME=VALUE');
       }
