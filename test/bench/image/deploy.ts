@@ -16,10 +16,12 @@ export interface PublishedImage {
 /** Seconds; of several hosts the slowest counts. */
 export interface DeployTimes {
   readonly fetched: number;
+  /** Written, and read back meanwhile. */
   readonly written: number;
-  readonly readBack: number;
   /** From the beginning until all disks were read back. */
   readonly untilReadBack: number;
+  /** Processor time of agent and hosts for that. */
+  readonly cpuSeconds: number;
   readonly rackPeakMib: number;
   readonly writerPeakMib: number;
 }
@@ -38,6 +40,9 @@ export async function deploy(
   try {
     const { port } = await expectSaid(rack, 'serves');
     for (const writer of writers) await expectWord(writer, 'ready');
+    const parts = [rack, ...writers];
+    const cpuSeconds = (): number => parts.reduce((sum, part) => sum + part.cpuSeconds(), 0);
+    const before = cpuSeconds();
     const startedMs = performance.now();
     rack.tell({ hosts: disks.length });
     const { disk } = await expectSaid(rack, 'whole');
@@ -49,8 +54,8 @@ export async function deploy(
     return {
       fetched,
       written: most(({ written }) => written),
-      readBack: most(({ readBack }) => readBack),
       untilReadBack: most(({ untilReadBack }) => untilReadBack),
+      cpuSeconds: cpuSeconds() - before,
       rackPeakMib: rack.peakMib(),
       writerPeakMib: Math.max(...writers.map((writer) => writer.peakMib())),
     };
@@ -60,16 +65,13 @@ export async function deploy(
   }
 }
 
-type HostTimes = Pick<DeployTimes, 'written' | 'readBack' | 'untilReadBack'>;
+type HostTimes = Pick<DeployTimes, 'written' | 'untilReadBack'>;
 
 async function write(writer: Writer, told: WriterTold, startedMs: number): Promise<HostTimes> {
   const toldMs = performance.now();
   writer.tell(told);
-  await expectWord(writer, 'written');
-  const writtenMs = performance.now();
-  const written = since(toldMs);
   await expectWord(writer, 'readBack');
-  return { written, readBack: since(writtenMs), untilReadBack: since(startedMs) };
+  return { written: since(toldMs), untilReadBack: since(startedMs) };
 }
 
 function since(startedMs: number): number {

@@ -36,6 +36,12 @@ export class Part<Told, Said> {
     return Number(/VmHWM:\s+(\d+)/.exec(status)?.[1]) / 1024;
   }
 
+  /** Processor time that it has used so far, seconds (proc(5), `stat`: ticks of 10 ms). */
+  cpuSeconds(): number {
+    const fields = readFileSync(`/proc/${this.#child.pid}/stat`, 'utf8').split(') ')[1]?.split(' ');
+    return (Number(fields?.[11]) + Number(fields?.[12])) / 100;
+  }
+
   async stop(): Promise<void> {
     const { exitCode, signalCode } = this.#child;
     if (exitCode !== null || signalCode !== null) return;

@@ -47,7 +47,9 @@ export function toolsFor(bytes: Bytes): Readonly<Record<ToolName, Tool>> {
   const hash = 'openssl dgst -sha256';
   const dd = 'dd bs=1M status=none';
   const onto = (disk: string): string => `of=${disk} oflag=direct conv=notrunc,fsync`;
-  const hashed = `tee >(${hash} > /dev/null)`;
+  // Pipes with names, so that the shell waits for both hashes and counts their time.
+  const hashed = (pipe: string): string => `tee ${pipe}`;
+  const hashOf = (pipe: string): string => `${hash} ${pipe} > /dev/null &`;
   return {
     // With what makes it durable, as ours is.
     curl: { many: 1, command: () => `${curl} --output ${to} && sync ${to}` },
@@ -59,8 +61,13 @@ export function toolsFor(bytes: Bytes): Readonly<Record<ToolName, Tool>> {
     ddRead: { many, command: (disk) => `${dd} if=${disk} of=/dev/null count=${mib} iflag=direct` },
     pipe: {
       many,
-      command: (disk) =>
-        `${curl} | ${hashed} | ${unpack} | ${hashed} | ${dd} iflag=fullblock ${onto(disk)}`,
+      command: (disk) => {
+        const [file, content] = [`${disk}.file`, `${disk}.content`];
+        const hashes = `${hashOf(file)} ${hashOf(content)}`;
+        const write = `${dd} iflag=fullblock ${onto(disk)}`;
+        const pipe = [curl, hashed(file), unpack, hashed(content), write].join(' | ');
+        return `rm -f ${file} ${content}; mkfifo ${file} ${content}; ${hashes} ${pipe}; wait`;
+      },
     },
   };
 }
@@ -81,11 +88,34 @@ export function namesFor(compression: Compression): Readonly<Record<ToolName, st
 
 const run = promisify(execFile);
 
-/** Answers seconds until the last of them has ended. */
-export async function runTool({ many, command }: Tool, disks: readonly string[]): Promise<number> {
+/** Seconds. */
+export interface ToolTimes {
+  /** Until the last of them has ended. */
+  readonly took: number;
+  /** Processor time of all of them. */
+  readonly cpuSeconds: number;
+}
+
+/** Runs as many of them at once as there are to be. */
+export async function runTool(
+  { many, command }: Tool,
+  disks: readonly string[],
+): Promise<ToolTimes> {
   const startedMs = performance.now();
-  await Promise.all(disks.slice(0, many).map((disk) => shell(command(disk))));
-  return (performance.now() - startedMs) / 1_000;
+  const ran = disks.slice(0, many).map((disk) => shell(`{ ${command(disk)}; } >&2; times`));
+  const outputs = await Promise.all(ran);
+  const took = (performance.now() - startedMs) / 1_000;
+  return { took, cpuSeconds: outputs.reduce((sum, output) => sum + childrensTime(output), 0) };
+}
+
+/** The second line of `times`: user and system time of what the shell has waited for. */
+function childrensTime(output: string): number {
+  const words = output.trim().split('\n').at(-1)?.split(/\s+/) ?? [];
+  return words.reduce((sum, word) => {
+    const [, minutes, seconds] = /^(\d+)m([\d.]+)s$/.exec(word) ?? [];
+    if (seconds === undefined) throw new Error(`times: ${output}`);
+    return sum + 60 * Number(minutes) + Number(seconds);
+  }, 0);
 }
 
 /** Answers its output. */

@@ -1,6 +1,6 @@
 /**
  * A host's side: `write.ts DISK` puts the image that it is told of onto a disk, which is a file,
- * and says when all of it is written, and when it has been read back.
+ * and says when all of it is written and has been read back.
  */
 import { once } from 'node:events';
 import { statSync } from 'node:fs';
@@ -19,7 +19,7 @@ export interface WriterTold {
   readonly image: ImageFile;
 }
 
-export type WriterSaid = 'ready' | 'written' | 'readBack';
+export type WriterSaid = 'ready' | 'readBack';
 
 const [path = ''] = process.argv.slice(2);
 const say = (said: WriterSaid): void => void process.send?.(said);
@@ -29,20 +29,13 @@ const order = once(process, 'message');
 say('ready');
 const [{ url, image }] = (await order) as [WriterTold];
 
-let isWritten = false;
-// The first word of the reading comes when all is on the disk and one transfer has been read.
-const tell = (_: number, what: string): void => {
-  if (isWritten || what !== 'reading back') return;
-  isWritten = true;
-  say('written');
-};
 const parts = {
   ...{ unxz, hashes: nodeHashes(), limits: patientLimits(nodeClock()) },
   mayBegin: async () => ({ kind: 'granted' }) as const,
 };
 const source = webSource(nodeWebClient(), url);
 const never = new AbortController().signal;
-const end = await provisionDisk({ image, grow: false }, source, disk, tell, never, parts);
+const end = await provisionDisk({ image, grow: false }, source, disk, () => {}, never, parts);
 await open.close();
 if (end.kind === 'failed') throw new Error(`${end.fault}: ${end.message}`);
 say('readBack');
