@@ -10,7 +10,7 @@
  * F4 A disk that is full is said to be full, after all that is not held has been dropped.
  */
 
-import { giveBack } from '@rackwright/bytes';
+import { copyInto, giveBack } from '@rackwright/bytes';
 import {
   type BlobSource,
   type Descriptor,
@@ -199,7 +199,7 @@ class GatheringWriter {
       const gathered = this.#gathered;
       if (this.#filled === 0) await gathered.free;
       const room = Math.min(piece.length - at, gatherBytes - this.#filled);
-      gathered.bytes.set(piece.subarray(at, at + room), this.#filled);
+      copyInto(gathered.bytes, this.#filled, piece.subarray(at, at + room));
       this.#filled += room;
       at += room;
       if (this.#filled === gatherBytes) await this.#handOver();

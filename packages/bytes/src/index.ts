@@ -1,4 +1,6 @@
 /** Bounds-checked reading and writing of wire formats: the base of every codec here. */
+
+export { copyInto } from './copy-into.ts';
 export { DecodeError, EncodeError } from './errors.ts';
 export { giveBack } from './give-back.ts';
 export { ByteReader } from './reader.ts';

@@ -4,7 +4,7 @@
  * G1 While one piece is used the next is gathered; the memory of both is used again and again.
  * G2 Who stops early waits for what is under way: nobody reads from the same source meanwhile.
  */
-import { giveBack } from '@rackwright/bytes';
+import { copyInto, giveBack } from '@rackwright/bytes';
 
 /** Memory for two pieces of one size. */
 export type PieceMemory = readonly [Uint8Array, Uint8Array];
@@ -47,7 +47,7 @@ export async function* gathered(
         chunk = next.value;
       }
       const part = chunk.subarray(taken, taken + piece.length - filled);
-      piece.set(part, filled);
+      copyInto(piece, filled, part);
       filled += part.length;
       taken += part.length;
     }

@@ -10,6 +10,7 @@
  * W5 A disk that is pulled or replaced is written no further than the next look at it, and never
  *    counts: it is looked at on the way, and before and after what makes it count.
  */
+import { copyInto } from '@rackwright/bytes';
 import { type Content, ImageError } from '@rackwright/disk-image';
 import type { Hashes, RunningHash } from '@rackwright/platform';
 import { DeviceError, type OpenRegion, transferBytesMax } from '../block-devices.ts';
@@ -108,7 +109,7 @@ export class DiskWriter {
         this.#slot ??= await this.#writes.free();
         const { bytes } = this.#slot;
         if (content.kind === 'zeros') bytes.fill(0, filled, filled + part);
-        else bytes.set(content.bytes.subarray(done, done + part), filled);
+        else copyInto(bytes, filled, content.bytes.subarray(done, done + part));
       }
       this.#at += part;
       done += part;
