@@ -3,12 +3,12 @@
  * [--writers N,N] [--rounds N] [--compression zstd|gzip] [--folder PATH] [--memory]`.
  *
  * A packed disk is published to a registry, fetched into a cache by the agent, and written by N
- * processes of the runner off the agent's HTTP, each onto a file past the page cache, and read back.
- * The image is in the cache and proved before a disk is written, as in a rack. All rates are
- * MB/s of what stands on the disks, of all hosts together, medians of the rounds.
+ * processes of the runner off the agent's HTTP, each onto a file past the page cache and read back.
+ * The image is in the cache and proved before a disk is written, as in a rack. All rates are MB/s of
+ * what stands on the disks, of all hosts together, medians of the rounds.
  *
- * Beside it, in the same rounds on the same bytes, stand Debian's tools: each of them alone (N at
- * once where ours are N), and all of them in one pipe: curl, both hashes, unpack, dd. The pipe keeps
+ * Beside it, in the same rounds on the same bytes, stand Debian's tools: each of them alone, N at
+ * once where ours are N, and all of them in one pipe: curl, both hashes, unpack, dd. The pipe keeps
  * no image, and reads nothing back. Ends with 1 where ours reach less of the pipe than the floor:
  * with one writer all of it, with more 70 % of what so many pipes reach together. Processor time is
  * what the machine's other work changes least.
