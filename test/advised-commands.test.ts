@@ -80,6 +80,8 @@ async function parsed(words: readonly string[]): Promise<{ code: number; err: st
     clock: nodeClock(),
     readFile: async (path) => (files.includes(path) ? new TextEncoder().encode('x') : undefined),
     writeFile: async () => {},
+    writePrivateFile: async () => undefined,
+    removeFile: async () => undefined,
     readInput: async () => 'password',
     askHidden: async () => 'password',
     ask: async () => 'yes',

@@ -177,6 +177,8 @@ export class Office {
       readFile: async (path) =>
         path.startsWith('/home') ? undefined : new TextEncoder().encode(over.token),
       writeFile: async () => undefined,
+      writePrivateFile: async () => undefined,
+      removeFile: async () => undefined,
       readInput: async () => undefined,
       askHidden: async () => undefined,
       connect: () => over.channel,

@@ -1,9 +1,7 @@
 /** What a person sees when something goes wrong, and the exit code that a script sees. */
 
 import type { CertificateStatus } from '@rackwright/erasure';
-import { type ApiError, ApiFailure, counted, verbFor } from '@rackwright/messages';
 import type { OciError, OciFailureKind } from '@rackwright/oci';
-import { clean } from './output/text.ts';
 
 export const exitCodes = {
   done: 0,
@@ -69,15 +67,6 @@ export class NotVerified extends Error {
   }
 }
 
-const standingCodes: Readonly<Record<NotProved, number>> = {
-  invalid: exitCodes.notVerified,
-  metadataOnly: exitCodes.metadataOnly,
-  void: exitCodes.voidCertificate,
-  superseded: exitCodes.superseded,
-  revoked: exitCodes.revoked,
-  revocationsUnknown: exitCodes.revocationsUnknown,
-};
-
 /** Not all of many hosts are done; the report has been printed. */
 export class NotAllDone extends Error {
   override readonly name = 'NotAllDone';
@@ -126,69 +115,12 @@ export class NotPushed extends Error {
   }
 }
 
-/** Of what is not just refused. */
-const notPushedCodes: Partial<Record<OciFailureKind, number>> = {
-  unauthorized: exitCodes.notAllowed,
-  notFound: exitCodes.notFound,
-  unreachable: exitCodes.unreachable,
-  tooMany: exitCodes.unreachable,
-};
-
-/** The exit code for what a command threw. */
-export function exitCodeOf(error: unknown): number {
-  if (error instanceof UsageError) return exitCodes.usage;
-  if (error instanceof NotPushed) return notPushedCodes[error.kind] ?? exitCodes.refused;
-  if (error instanceof NotVerified) return standingCodes[error.standing];
-  if (error instanceof NotAllDone) return error.code;
-  if (error instanceof Declined) return exitCodes.refused;
-  if (error instanceof WorkFailed) return exitCodes.workFailed;
-  if (error instanceof Interrupted) return exitCodes.interrupted;
-  if (error instanceof NeverReached) return exitCodes.stuck;
-  if (error instanceof WaitedTooLong) return exitCodes.timedOut;
-  return error instanceof ApiFailure ? exitCodeOfApi(error.error) : exitCodes.internal;
+/** The control plane, or the identity provider, could not be reached. */
+export class NotReached extends Error {
+  override readonly name = 'NotReached';
 }
 
-/** What is printed on standard error, several lines without the last line break. */
-export function describeFailure(error: unknown): string {
-  if (error instanceof ApiFailure) return describeApi(error.error);
-  const message = error instanceof Error ? error.message : String(error);
-  return `rackwright: ${clean(message)}`;
-}
-
-function exitCodeOfApi(error: ApiError): number {
-  switch (error.kind) {
-    case 'invalidArgument':
-    case 'unimplemented':
-      return exitCodes.usage;
-    case 'notFound':
-      return exitCodes.notFound;
-    case 'alreadyExists':
-    case 'aborted':
-      return exitCodes.conflict;
-    case 'unauthenticated':
-    case 'permissionDenied':
-      return exitCodes.notAllowed;
-    case 'unavailable':
-    case 'deadlineExceeded':
-      return exitCodes.unreachable;
-    // Nobody but the person at this command ends its calls.
-    case 'cancelled':
-      return exitCodes.interrupted;
-    case 'failedPrecondition':
-    case 'outOfRange':
-    case 'resourceExhausted':
-      return exitCodes.refused;
-    case 'internal':
-      return exitCodes.internal;
-  }
-}
-
-function describeApi(error: ApiError): string {
-  const violations = 'violations' in error ? error.violations : [];
-  if (violations.length === 0) return `rackwright: ${clean(error.message)}`;
-  const count = `${counted(violations.length, 'field')} ${verbFor(violations.length)} wrong`;
-  const lines = violations.map(
-    ({ field, description }) => `  ${clean(field)} ${clean(description)}`,
-  );
-  return [`rackwright: ${count}:`, ...lines].join('\n');
+/** Nobody is signed in, or not any more. */
+export class SignInNeeded extends Error {
+  override readonly name = 'SignInNeeded';
 }

@@ -1,7 +1,10 @@
 /** Flags and arguments that several commands share. */
+
+import type { Collection } from './commands/frame/names.ts';
 import { UsageError } from './failure.ts';
-import { type OutputKind, outputKinds } from './output/show.ts';
+import { type OutputKind, outputKinds } from './output/kinds.ts';
 import type { ConnectionFlags } from './settings.ts';
+import type { CliContext } from './world.ts';
 
 const path = (text: string) => text;
 
@@ -32,8 +35,15 @@ export const connectionFlags = {
     kind: 'parsed',
     parse: path,
     optional: true,
-    brief: 'File with server, tokenFile, caFile',
+    brief: 'File with contexts, or with server, tokenFile, caFile',
     placeholder: 'file',
+  },
+  context: {
+    kind: 'parsed',
+    parse: path,
+    optional: true,
+    brief: 'Control plane by its name in that file',
+    placeholder: 'name',
   },
 } as const;
 
@@ -83,12 +93,33 @@ export function searchOf({ filter = '', sort = '' }: SearchFlags) {
   return { filter, orderBy: sort };
 }
 
+/** What names a resource of these, and is proposed by a shell. */
+const collections: Readonly<Record<string, Collection>> = {
+  host: 'hosts',
+  rack: 'racks',
+  pool: 'pools',
+  template: 'templates',
+  credential: 'credentials',
+};
+
+/** One argument with the id of a resource; those of `placeholder` are proposed by a shell. */
+export function idPositional(placeholder: string, brief: string) {
+  const collection = collections[placeholder];
+  const proposed = collection === undefined ? {} : { proposeCompletions: proposer(collection) };
+  return { parse: path, brief, placeholder, ...proposed } as const;
+}
+
 /** One text argument that must be given. */
 export function idArgument(placeholder: string, brief: string) {
-  return {
-    kind: 'tuple',
-    parameters: [{ parse: path, brief, placeholder }],
-  } as const;
+  return { kind: 'tuple', parameters: [idPositional(placeholder, brief)] } as const;
+}
+
+/** Asks the control plane for names; loaded only when a shell asks. */
+export function proposer(collection: Collection) {
+  return async function propose(this: CliContext, partial: string): Promise<readonly string[]> {
+    const { proposeNames } = await import('./commands/frame/names.ts');
+    return proposeNames(this.world, collection, partial);
+  };
 }
 
 /** "hosts/h1" from "h1" or "hosts/h1". */

@@ -3,11 +3,16 @@
 import { homedir } from 'node:os';
 import { createInterface } from 'node:readline/promises';
 import { text as readAll } from 'node:stream/consumers';
+import type { WebClient } from '@rackwright/platform';
 import { nodeVersionProblem } from '@rackwright/platform';
-import { nodeClock, nodeUserFiles, nodeWebClient } from '@rackwright/platform/node';
+import { nodeClock, nodeUserFiles } from '@rackwright/platform/node';
 import { runCli } from './app.ts';
 import { exitCodes } from './failure.ts';
 import { typeSecret } from './secret-line.ts';
+import type { Output } from './world.ts';
+
+/** Of a terminal, VT100. */
+const usualSize = { columns: 80, rows: 24 } as const;
 
 const interrupt = new AbortController();
 process.once('SIGINT', () => {
@@ -64,6 +69,24 @@ async function ask(question: string): Promise<string | undefined> {
   }
 }
 
+/** Few commands ask a registry or an identity provider; it takes its time to load. */
+const lazyWeb: WebClient = {
+  send: async (...asked) => (await import('./web/main.ts')).web.send(...asked),
+};
+
+/** A terminal may change its size at any time; one that tells none has the usual one. */
+function outputTo(stream: NodeJS.WriteStream): Output {
+  return {
+    write: (text) => void stream.write(text),
+    get columns() {
+      return stream.isTTY ? stream.columns || usualSize.columns : undefined;
+    },
+    get rows() {
+      return stream.isTTY ? stream.rows || usualSize.rows : undefined;
+    },
+  };
+}
+
 const problem = nodeVersionProblem(process.versions.node);
 if (problem !== undefined) {
   process.stderr.write(`${problem}\n`);
@@ -74,18 +97,12 @@ const code = await runCli(process.argv.slice(2), {
   environment: process.env,
   homeFolder: homedir(),
   clock: nodeClock(),
-  web: nodeWebClient(),
+  web: lazyWeb,
   readInput: async () => (process.stdin.isTTY ? undefined : await readAll(process.stdin)),
   askHidden,
   ask,
-  out: {
-    write: (text) => void process.stdout.write(text),
-    columns: process.stdout.isTTY ? process.stdout.columns : undefined,
-  },
-  err: {
-    write: (text) => void process.stderr.write(text),
-    columns: process.stderr.isTTY ? process.stderr.columns : undefined,
-  },
+  out: outputTo(process.stdout),
+  err: outputTo(process.stderr),
   signal: interrupt.signal,
 });
 process.exitCode ??= code;

@@ -1,14 +1,9 @@
 /**
- * Where the control plane is and how to prove who we are: flags before environment before file.
- *
- *     server: cp.example:7440
- *     tokenFile: /home/me/rackwright.token
- *     caFile: /home/me/rackwright-ca.pem
+ * Where the control plane is and how to prove who we are: flags before environment before the
+ * context in use before the rest of the file.
  */
-
-import { ConfigReader } from '@rackwright/platform';
 import { type CallOptions, type Channel, connect } from '@rackwright/rpc';
-import { parse } from 'yaml';
+import { type ConfigFile, type ContextSettings, configPath, readConfig } from './config-file.ts';
 import { UsageError } from './failure.ts';
 import type { World } from './world.ts';
 
@@ -18,15 +13,19 @@ export interface ConnectionFlags {
   readonly tokenFile?: string;
   readonly caFile?: string;
   readonly config?: string;
+  readonly context?: string;
 }
 
+/** Where it is, and what shows who we are: a file with a token, or a sign-in of this context. */
 export interface Settings {
   readonly server: string;
-  readonly tokenFile: string;
   readonly caFile: string;
+  readonly proof: Proof;
 }
 
-type Partly = { readonly [K in keyof Settings]?: string | undefined };
+type Proof =
+  | { readonly kind: 'file'; readonly path: string }
+  | { readonly kind: 'login'; readonly context: string; readonly settings: ContextSettings };
 
 const variables = {
   server: 'RACKWRIGHT_SERVER',
@@ -34,79 +33,94 @@ const variables = {
   caFile: 'RACKWRIGHT_CA_FILE',
 } as const;
 const flagNames = { server: '--server', tokenFile: '--token-file', caFile: '--ca-file' } as const;
-const configVariable = 'RACKWRIGHT_CONFIG';
+const contextVariable = 'RACKWRIGHT_CONTEXT';
 
 /** An open connection to the control plane. */
 export interface Connection {
   readonly channel: Channel;
   /** Token and Ctrl-C, for every call. */
   readonly defaults: CallOptions;
+  /** "HOST:PORT" */
+  readonly server: string;
+  /** Who may have signed its certificate, and the file that says so. */
+  readonly caPem: string;
+  readonly caFile: string;
+  /** The same error, or one that says why nothing was reached. */
+  explained(error: unknown): Promise<unknown>;
+}
+
+/** The context that is in use, and what it says; no name: the file without contexts. */
+export async function contextInUse(
+  world: World,
+  flags: ConnectionFlags,
+): Promise<{ readonly name: string | undefined; readonly settings: ContextSettings }> {
+  const file = await readConfig(world, flags);
+  const name = flags.context ?? world.environment[contextVariable] ?? file.current;
+  if (name === undefined) return { name, settings: file.plain };
+  const settings = Object.hasOwn(file.contexts, name) ? file.contexts[name] : undefined;
+  if (settings !== undefined) return { name, settings: { ...file.plain, ...settings } };
+  throw new UsageError(`there is no context "${name}"; ${knownContexts(world, flags, file)}`);
+}
+
+function knownContexts(world: World, flags: ConnectionFlags, { contexts }: ConfigFile): string {
+  const names = Object.keys(contexts);
+  const { path } = configPath(world, flags);
+  return names.length === 0 ? `${path} has none` : `${path} has ${names.join(', ')}`;
 }
 
 /** The settings from all places. Throws `UsageError` naming everything that is missing. */
 export async function readSettings(world: World, flags: ConnectionFlags): Promise<Settings> {
-  const file = await readFileSettings(world, flags);
-  const found: Partly = {
-    server: flags.server ?? world.environment[variables.server] ?? file.server,
-    tokenFile: flags.tokenFile ?? world.environment[variables.tokenFile] ?? file.tokenFile,
-    caFile: flags.caFile ?? world.environment[variables.caFile] ?? file.caFile,
-  };
-  const { server, tokenFile, caFile } = found;
-  if (server !== undefined && tokenFile !== undefined && caFile !== undefined) {
-    return { server, tokenFile, caFile };
+  const { name, settings } = await contextInUse(world, flags);
+  const given = (key: keyof typeof variables) => flags[key] ?? world.environment[variables[key]];
+  const server = given('server') ?? settings.server;
+  const caFile = given('caFile') ?? settings.caFile;
+  const named = given('tokenFile') ?? settings.tokenFile;
+  const login: Proof | undefined =
+    settings.login === undefined
+      ? undefined
+      : { kind: 'login', context: name ?? 'default', settings };
+  const proof: Proof | undefined = named === undefined ? login : { kind: 'file', path: named };
+  if (server !== undefined && proof !== undefined && caFile !== undefined) {
+    return { server, caFile, proof };
   }
+  const found = { server, tokenFile: proof, caFile };
   const missing = (['server', 'tokenFile', 'caFile'] as const)
     .filter((key) => found[key] === undefined)
     .map((key) => `${flagNames[key]} (or ${variables[key]}, or ${key} in the file)`);
+  const { path } = configPath(world, flags);
   throw new UsageError(
     `the control plane is not known: give ${missing.join(', ')}. ` +
-      `The file is --config, ${configVariable} or ${defaultFile(world)}.`,
+      `The file is --config, RACKWRIGHT_CONFIG or ${path}; \`rackwright context set\` writes it.`,
   );
 }
 
 /** Connects by the settings. */
 export async function openConnection(world: World, flags: ConnectionFlags): Promise<Connection> {
-  const settings = await readSettings(world, flags);
-  const token = (await readText(world, settings.tokenFile, '--token-file')).trim();
-  if (!/^[\x21-\x7e]+$/.test(token)) {
-    throw new UsageError(`--token-file ${settings.tokenFile} holds no token: one word on one line`);
-  }
-  const caPem = await readText(world, settings.caFile, '--ca-file');
-  if (!/^\S+:\d+$/.test(settings.server)) {
-    throw new UsageError(`--server is "${settings.server}"; it must be HOST:PORT`);
+  const { server, caFile, proof } = await readSettings(world, flags);
+  const token = await tokenOf(world, proof);
+  const caPem = await readText(world, caFile, '--ca-file');
+  if (!/^\S+:\d+$/.test(server)) {
+    throw new UsageError(`--server is "${server}"; it must be HOST:PORT`);
   }
   return {
-    channel: (world.connect ?? connect)({ target: settings.server, caPem }),
+    channel: (world.connect ?? connect)({ target: server, caPem }),
     defaults: { headers: { authorization: `Bearer ${token}` }, signal: world.signal },
+    ...{ server, caPem, caFile },
+    explained: async (error) => {
+      const { explained } = await import('./unreached.ts');
+      return explained(world, { server, caPem, caFile }, error);
+    },
   };
 }
 
-function defaultFile({ environment, homeFolder }: World): string {
-  const folder = environment['XDG_CONFIG_HOME'] ?? `${homeFolder}/.config`;
-  return `${folder}/rackwright/config.yaml`;
-}
-
-async function readFileSettings(world: World, flags: ConnectionFlags): Promise<Partly> {
-  const named = flags.config ?? world.environment[configVariable];
-  const path = named ?? defaultFile(world);
-  const bytes = await world.readFile(path);
-  if (bytes === undefined) {
-    if (named === undefined) return {};
-    throw new UsageError(`the configuration file ${path} does not exist`);
+async function tokenOf(world: World, proof: Proof): Promise<string> {
+  if (proof.kind === 'login') {
+    const { signedInToken } = await import('./login/session.ts');
+    return signedInToken(world, proof.context, proof.settings);
   }
-  try {
-    const reader = new ConfigReader(parse(new TextDecoder().decode(bytes)) ?? undefined);
-    const settings: Partly = {
-      server: reader.optionalText('server'),
-      tokenFile: reader.optionalText('tokenFile'),
-      caFile: reader.optionalText('caFile'),
-    };
-    reader.end();
-    return settings;
-  } catch (cause) {
-    const words = cause instanceof Error ? cause.message : String(cause);
-    throw new UsageError(`${path}: ${words}`, { cause });
-  }
+  const token = (await readText(world, proof.path, '--token-file')).trim();
+  if (/^[\x21-\x7e]+$/.test(token)) return token;
+  throw new UsageError(`--token-file ${proof.path} holds no token: one word on one line`);
 }
 
 async function readText(world: World, path: string, flag: string): Promise<string> {

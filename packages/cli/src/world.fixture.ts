@@ -23,6 +23,11 @@ export interface GivenWorld {
   readonly columns?: number;
   readonly connect?: World['connect'];
   readonly web?: World['web'];
+  readonly clock?: World['clock'];
+  /** Takes the modes of private files. */
+  readonly modes?: Record<string, number>;
+  /** What the next readings of a file give, before it is read as it is. */
+  readonly readFirst?: Readonly<Record<string, (Uint8Array | string | undefined)[]>>;
   /** Aborted when the person presses Ctrl-C. */
   readonly signal?: AbortSignal;
 }
@@ -46,9 +51,10 @@ export function worldOver(given: GivenWorld = {}): {
   const world: World = {
     environment: given.environment ?? {},
     homeFolder: '/home/me',
-    clock: nodeClock(),
+    clock: given.clock ?? nodeClock(),
     readFile: async (path) => {
-      const contents = files[path];
+      const first = given.readFirst?.[path] ?? [];
+      const contents = first.length > 0 ? first.shift() : files[path];
       return typeof contents === 'string' ? new TextEncoder().encode(contents) : contents;
     },
     readPieces: async function* (path) {
@@ -59,6 +65,13 @@ export function worldOver(given: GivenWorld = {}): {
     ...(given.web === undefined ? {} : { web: given.web }),
     writeFile: async (path, contents) => {
       files[path] = contents;
+    },
+    writePrivateFile: async (path, contents) => {
+      files[path] = contents;
+      if (given.modes !== undefined) given.modes[path] = 0o600;
+    },
+    removeFile: async (path) => {
+      delete files[path];
     },
     readInput: async () => given.input,
     askHidden: async (question) => {

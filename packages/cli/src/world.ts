@@ -15,6 +15,10 @@ export interface World {
   /** Reaches registries; absent where nothing is to be reached. */
   readonly web?: WebClient;
   writeFile(path: string, contents: Uint8Array): Promise<void>;
+  /** The same, whole or not at all, for its owner's eyes alone; makes the folder. */
+  writePrivateFile(path: string, contents: Uint8Array): Promise<void>;
+  /** Removes a file; one that is not there is no error. */
+  removeFile(path: string): Promise<void>;
   /** All of standard input; undefined when it is a terminal, where nobody would see why we wait. */
   readInput(): Promise<string | undefined>;
   /** A line from the terminal, not shown; undefined when the person gives up. */
@@ -35,6 +39,8 @@ export interface Output {
   write(text: string): void;
   /** Width of the terminal in characters; undefined when it is none. */
   readonly columns: number | undefined;
+  /** Its height in lines; undefined when it is none. */
+  readonly rows?: number | undefined;
 }
 
 /** What every command runs in. */

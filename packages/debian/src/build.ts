@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import { buildRamdisk, type DebianPackage, openArchive } from '@rackwright/runner/ramdisk';
 import { type Bundle, type BundledPart, bundle } from './bundle.ts';
 import {
+  commandFiles,
   type ProgramName,
   programPackage,
   programs,
@@ -51,12 +52,14 @@ export async function* buildPackages(request: BuildRequest): AsyncGenerator<Buil
   await mkdir(request.outputFolder, { recursive: true });
   const bundles = new Map<ProgramName, Bundle>();
   for (const name of request.programs) {
-    bundles.set(name, await bundle(root, programs[name].entry, version));
+    bundles.set(name, await bundle(root, programs[name].entry, version, programs[name].form));
   }
   for (const architecture of request.programs.length > 0 ? request.architectures : []) {
     const node = await nodeProgram(root, cacheFolder, architecture);
     for (const [name, made] of bundles) {
-      const content = programPackage(name, architecture, release, { bundle: made, node });
+      const files = name === 'cli' ? await commandFiles(release) : [];
+      const parts = { bundle: made, node, made: files };
+      const content = programPackage(name, architecture, release, parts);
       yield await write(request, release, content);
     }
   }

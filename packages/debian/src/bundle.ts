@@ -1,13 +1,21 @@
 /** Makes one file of a program, and collects the licences of what is in it. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { build } from 'esbuild';
 
-/** A program in one file. */
+/** A program in one file, and what it loads only when that is needed. */
 export interface Bundle {
   readonly code: Uint8Array;
+  /** Files beside it. */
+  readonly chunks: readonly Chunk[];
   /** What others wrote in it, by name. */
   readonly parts: readonly BundledPart[];
+}
+
+/** A part of a program, named by what it is: the same code has the same name. */
+export interface Chunk {
+  readonly name: string;
+  readonly code: Uint8Array;
 }
 
 /** A package of npm whose code is in a bundle. */
@@ -26,12 +34,24 @@ const banner =
   'const require = rackwrightRequire(import.meta.url);';
 const licenceFile = /^(licen[cs]e|copying|notice)([.-].*)?$/i;
 
-/** Bundles `entry`, a path below `root`. `version` becomes that of the program. */
-export async function bundle(root: string, entry: string, version: string): Promise<Bundle> {
+/**
+ * Bundles `entry`, a path below `root`. `version` becomes that of the program. `parts`: what is
+ * imported when it is needed stays a file of its own, for a program that starts often.
+ */
+export async function bundle(
+  root: string,
+  entry: string,
+  version: string,
+  form: 'whole' | 'parts' = 'whole',
+): Promise<Bundle> {
   const built = await build({
     absWorkingDir: root,
     entryPoints: [entry],
     bundle: true,
+    splitting: form === 'parts',
+    outdir: 'bundle',
+    outExtension: { '.js': '.mjs' },
+    chunkNames: 'part-[hash]',
     platform: 'node',
     format: 'esm',
     target: 'node24',
@@ -42,11 +62,16 @@ export async function bundle(root: string, entry: string, version: string): Prom
     legalComments: 'none',
     logLevel: 'error',
   });
-  const [file] = built.outputFiles;
+  const isChunk = (path: string) => basename(path).startsWith('part-');
+  const file = built.outputFiles.find(({ path }) => !isChunk(path));
   if (file === undefined) throw new Error(`esbuild made nothing of ${entry}`);
+  const chunks = built.outputFiles
+    .filter(({ path }) => isChunk(path))
+    .map(({ path, contents }) => ({ name: basename(path), code: contents }))
+    .toSorted((one, other) => (one.name < other.name ? -1 : 1));
   const folders = new Set(Object.keys(built.metafile.inputs).flatMap(packageFolder));
   const parts = [...folders].sort().map((folder) => partIn(join(root, folder)));
-  return { code: file.contents, parts };
+  return { code: file.contents, chunks, parts };
 }
 
 function packageFolder(input: string): string[] {

@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { completionScripts, manPages } from '@rackwright/cli/packaged';
 import type { Bundle, BundledPart } from './bundle.ts';
 import type { DebianPackageContent, ScriptName } from './deb.ts';
 import type { Architecture, NodeProgram } from './node-program.ts';
@@ -13,6 +14,7 @@ export const programs = {
     package: 'rackwright-agent',
     entry: 'agent/src/main.ts',
     bundleName: 'agent.mjs',
+    form: 'whole',
     depends: 'passwd, systemd (>= 247), ipmitool, ipxe',
     recommends: 'rackwright-ramdisk',
     description: [
@@ -26,6 +28,7 @@ export const programs = {
     package: 'rackwright-controlplane',
     entry: 'controlplane/src/main.ts',
     bundleName: 'controlplane.mjs',
+    form: 'whole',
     depends: 'passwd, systemd (>= 247)',
     recommends: 'rackwright-cli',
     description: [
@@ -39,6 +42,7 @@ export const programs = {
     package: 'rackwright-cli',
     entry: 'packages/cli/src/main.ts',
     bundleName: 'rackwright.mjs',
+    form: 'parts',
     depends: '',
     recommends: '',
     description: [
@@ -71,7 +75,12 @@ export function programPackage(
   name: ProgramName,
   architecture: Architecture,
   release: Release,
-  parts: { readonly bundle: Bundle; readonly node: NodeProgram },
+  parts: {
+    readonly bundle: Bundle;
+    readonly node: NodeProgram;
+    /** Made from the program itself, as its man pages. */
+    readonly made: readonly TarEntry[];
+  },
 ): DebianPackageContent {
   const about = programs[name];
   const library = `usr/lib/${about.package}`;
@@ -81,8 +90,10 @@ export function programPackage(
   const files = [
     { kind: 'file', path: `${library}/node`, mode: 0o755, bytes: node.bytes } as const,
     text(`${library}/${about.bundleName}`, bundle.code),
+    ...bundle.chunks.map((chunk) => text(`${library}/${chunk.name}`, chunk.code)),
     text(`usr/bin/${command}`, read(name, command), 0o755),
     ...configuration,
+    ...parts.made,
     ...units(name),
     // Node is linked with what its authors have tested it with.
     text(`usr/share/lintian/overrides/${about.package}`, overrides(about.package)),
@@ -188,6 +199,21 @@ function documents(
     ...inside
       .filter((part) => part.text !== '')
       .map((part) => text(`${folder}/${fileOf(part)}`, `${part.text}\n`)),
+  ];
+}
+
+/** What the command says of itself: man pages, and what lets shells complete it. */
+export async function commandFiles({ version, timeSeconds }: Release): Promise<TarEntry[]> {
+  const date = new Date(timeSeconds * 1_000).toISOString().slice(0, 10);
+  const pages = await manPages(version, date);
+  const { bash, zsh, fish } = completionScripts;
+  return [
+    ...pages.map((page) =>
+      text(`usr/share/man/man1/${page.name}.gz`, gzipSync(page.text, { level: gzipLevel })),
+    ),
+    text('usr/share/bash-completion/completions/rackwright', bash),
+    text('usr/share/zsh/vendor-completions/_rackwright', zsh),
+    text('usr/share/fish/vendor_completions.d/rackwright.fish', fish),
   ];
 }
 

@@ -117,6 +117,8 @@ async function type(
     readFile: async (path) =>
       path.startsWith('/home') ? undefined : new TextEncoder().encode('text'),
     writeFile: async () => undefined,
+    writePrivateFile: async () => undefined,
+    removeFile: async () => undefined,
     readInput: async () => input,
     askHidden: async () => input,
     ask: async () => 'y',

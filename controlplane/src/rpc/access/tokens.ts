@@ -45,6 +45,7 @@ import {
   withApplied,
   writeRecord,
 } from '../../records/index.ts';
+import { controlPlaneVersion } from '../../version.ts';
 import { pageSizeOf } from '../call/paging.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { checkEtag, formatPageToken, formatPosition, parsePageToken } from '../call/position.ts';
@@ -80,6 +81,7 @@ export function createAccessService(deps: RpcDependencies): BoundService {
         token,
         issuer,
         ...(expireMs === undefined ? {} : { expireTime: timestampFromMs(expireMs) }),
+        serverVersion: controlPlaneVersion,
       };
     },
   });

@@ -10,13 +10,8 @@ import { reflect } from '@bufbuild/protobuf/reflect';
 import { stringify } from 'yaml';
 import { UsageError } from '../failure.ts';
 import type { World } from '../world.ts';
+import type { OutputKind } from './kinds.ts';
 import { type Column, formatFields, formatTable } from './table.ts';
-
-/** Values of `-o`, in the order in which help names them. */
-export const outputKinds = ['table', 'wide', 'json', 'yaml', 'name'] as const;
-
-/** Value of `-o`. */
-export type OutputKind = (typeof outputKinds)[number];
 
 /** The kinds that programs read: the whole message, or what its resources are called. */
 type ProgramKind = Exclude<OutputKind, 'table' | 'wide'>;

@@ -9,14 +9,8 @@ import {
 } from '@rackwright/messages';
 import type { World } from '../world.ts';
 import { enumName } from './enum-name.ts';
-import {
-  isForPrograms,
-  type OutputKind,
-  printAs,
-  printFields,
-  printLines,
-  printTable,
-} from './show.ts';
+import type { OutputKind } from './kinds.ts';
+import { isForPrograms, printAs, printFields, printLines, printTable } from './show.ts';
 import type { Column } from './table.ts';
 import { labelText } from './text.ts';
 import { instant } from './time.ts';

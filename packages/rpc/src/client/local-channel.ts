@@ -25,11 +25,11 @@ export function localChannel(services: readonly BoundService[]): Channel {
     _encode: unknown,
     _decode: unknown,
     bytes: Buffer,
-    _metadata: Metadata,
+    metadata: Metadata,
     _options: unknown,
     reply: (error: ServiceError | null, response?: Buffer) => void,
   ) => {
-    answer(services, path, bytes).then(
+    answer(services, path, bytes, metadata).then(
       (response) => reply(null, response),
       (error: unknown) => reply(serviceError(error)),
     );
@@ -40,8 +40,9 @@ export function localChannel(services: readonly BoundService[]): Channel {
     _encode: unknown,
     _decode: unknown,
     bytes: Buffer,
+    metadata: Metadata,
   ) => {
-    const stream = Readable.from(answers(services, path, bytes));
+    const stream = Readable.from(answers(services, path, bytes, metadata));
     return Object.assign(stream, { cancel: () => void stream.destroy() });
   };
   const grpc: Partial<GrpcClient> = {
@@ -55,8 +56,9 @@ async function answer(
   services: readonly BoundService[],
   path: string,
   bytes: Buffer,
+  metadata: Metadata,
 ): Promise<Buffer> {
-  const { method, answering } = call(services, path, bytes);
+  const { method, answering } = call(services, path, bytes, metadata);
   return encodeMessage(method.output, (await answering) as never);
 }
 
@@ -64,9 +66,10 @@ async function* answers(
   services: readonly BoundService[],
   path: string,
   bytes: Buffer,
+  metadata: Metadata,
 ): AsyncGenerator<Buffer> {
   try {
-    const { method, answering } = call(services, path, bytes);
+    const { method, answering } = call(services, path, bytes, metadata);
     for await (const each of answering as AsyncIterable<unknown>) {
       yield encodeMessage(method.output, each as never);
     }
@@ -75,7 +78,7 @@ async function* answers(
   }
 }
 
-function call(services: readonly BoundService[], path: string, bytes: Buffer) {
+function call(services: readonly BoundService[], path: string, bytes: Buffer, metadata: Metadata) {
   const [, typeName = '', name = ''] = path.split('/');
   const bound = services.find(({ service }) => service.typeName === typeName);
   const method = bound?.service.methods.find((each) => each.name === name);
@@ -90,13 +93,13 @@ function call(services: readonly BoundService[], path: string, bytes: Buffer) {
   const { first } = limitsOfMethod(method);
   weighMessage(method.input, bytes, first);
   const request = decodeMessage(method.input, bytes, first);
-  return { method, answering: handler(request as never, contextOf(path)) };
+  return { method, answering: handler(request as never, contextOf(path, metadata)) };
 }
 
-function contextOf(method: string): CallContext {
+function contextOf(method: string, metadata: Metadata): CallContext {
   return {
     method,
-    header: () => undefined,
+    header: (name) => metadata.get(name)[0]?.toString(),
     peerAddress: 'local',
     peerCertificate: () => undefined,
     signal: new AbortController().signal,

@@ -6,6 +6,7 @@ import {
   ListAuditRecordsResponseSchema,
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
+import { briefs } from '../../briefs.ts';
 import { connectionFlags, outputFlag, type SharedFlags } from '../../flags.ts';
 import { isForPrograms, printAs, printTable } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
@@ -86,5 +87,5 @@ const columns: Column<AuditRecord>[] = [
 /** All commands on the audit stream. */
 export const auditRoutes = buildRouteMap({
   routes: { list: listAudit },
-  docs: { brief: 'What was asked, by whom, and what came of it' },
+  docs: { brief: briefs.audit },
 });

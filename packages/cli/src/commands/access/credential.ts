@@ -10,6 +10,7 @@ import {
   ListCredentialsResponseSchema,
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
+import { briefs } from '../../briefs.ts';
 import { UsageError } from '../../failure.ts';
 import { idArgument, requestFlag, resourceName, type SharedFlags } from '../../flags.ts';
 import { isForPrograms, printAs, printFields } from '../../output/show.ts';
@@ -176,7 +177,7 @@ export const credentialRoutes = buildRouteMap({
     list: listCredentials,
     delete: deleteCredential,
   },
-  docs: { brief: 'User names and passwords of BMCs' },
+  docs: { brief: briefs.credential },
 });
 
 function show(world: World, { output }: SharedFlags, credential: Credential): void {

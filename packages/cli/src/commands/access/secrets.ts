@@ -1,6 +1,7 @@
 /** rackwright secrets … */
 import { counted, type SecretsKey, SecretsKeySchema, SecretsService } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
+import { briefs } from '../../briefs.ts';
 import { connectionFlags, outputFlag, requestFlag, type SharedFlags } from '../../flags.ts';
 import { isForPrograms, printAs, printFields, printLines } from '../../output/show.ts';
 import { ago } from '../../output/time.ts';
@@ -49,7 +50,7 @@ const rotate = buildCommand({
 /** All commands on the key of secrets. */
 export const secretsRoutes = buildRouteMap({
   routes: { show, rotate },
-  docs: { brief: 'The key under which secrets are kept' },
+  docs: { brief: briefs.secrets },
 });
 
 function print(world: World, { output }: SharedFlags, key: SecretsKey): void {

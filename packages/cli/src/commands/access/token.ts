@@ -16,6 +16,7 @@ import {
   WhoAmIResponseSchema,
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
+import { briefs } from '../../briefs.ts';
 import { UsageError } from '../../failure.ts';
 import {
   connectionFlags,
@@ -186,7 +187,7 @@ const deleteToken = buildCommand({
 
 /** `rackwright whoami`. */
 export const whoAmI = buildCommand({
-  docs: { brief: 'Show who you are to the control plane, and what you may do where' },
+  docs: { brief: briefs.whoami },
   parameters: { flags: shared, aliases },
   async func(this: CliContext, flags: SharedFlags) {
     const told = await withAccess(this.world, flags, (access) => access.whoAmI({}));
@@ -210,7 +211,7 @@ export const whoAmI = buildCommand({
 /** All commands on tokens. */
 export const tokenRoutes = buildRouteMap({
   routes: { create: createToken, list: listTokens, delete: deleteToken },
-  docs: { brief: 'Tokens of people and programs' },
+  docs: { brief: briefs.token },
 });
 
 function scopeWords(scope: Scope | undefined): string {

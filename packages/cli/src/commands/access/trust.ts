@@ -8,6 +8,7 @@ import {
   type AuthorityWait,
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
+import { briefs } from '../../briefs.ts';
 import { connectionFlags, outputFlag, resourceName, type SharedFlags } from '../../flags.ts';
 import { enumName } from '../../output/enum-name.ts';
 import { isForPrograms, printAs, printLines, printTable } from '../../output/show.ts';
@@ -122,7 +123,7 @@ const advance = buildCommand({
 /** All commands on certificate authorities. */
 export const trustRoutes = buildRouteMap({
   routes: { show, bundle, rotate, advance },
-  docs: { brief: 'The certificate authorities of agents and the control plane' },
+  docs: { brief: briefs.trust },
 });
 
 function print(world: World, { output }: SharedFlags, all: Authorities): void {

@@ -7,6 +7,7 @@ import {
   ListDiscoveredMachinesResponseSchema,
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
+import { briefs } from '../../briefs.ts';
 import { parseLabels, requestFlag, resourceName, type SharedFlags } from '../../flags.ts';
 import { isForPrograms, printAs, printFields, printLines, printTable } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
@@ -117,7 +118,7 @@ const remove = oneCommand({
 /** All commands on discovered machines. */
 export const discoveredRoutes = buildRouteMap({
   routes: { list, get, accept, delete: remove },
-  docs: { brief: 'Machines that netbooted and are no hosts' },
+  docs: { brief: briefs.discovered },
 });
 
 function columns({ clock }: World): Column<DiscoveredMachine>[] {

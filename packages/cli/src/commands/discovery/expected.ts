@@ -5,6 +5,7 @@ import {
   ListExpectedHostsResponseSchema,
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
+import { briefs } from '../../briefs.ts';
 import {
   idArgument,
   parseLabels,
@@ -117,7 +118,7 @@ const remove = oneCommand({
 /** All commands on expected hosts. */
 export const expectedRoutes = buildRouteMap({
   routes: { create: createExpected, list, get, delete: remove, import: importExpected },
-  docs: { brief: 'The manifest: hosts whose machines will netboot' },
+  docs: { brief: briefs.expected },
 });
 
 function columns({ clock }: World): Column<ExpectedHost>[] {

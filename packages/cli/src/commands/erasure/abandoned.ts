@@ -7,6 +7,7 @@ import {
   ListAbandonedResourcesResponseSchema,
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
+import { briefs } from '../../briefs.ts';
 import {
   connectionFlags,
   idArgument,
@@ -97,7 +98,7 @@ const resolve = buildCommand({
 /** All commands on what forced removals left behind. */
 export const abandonedRoutes = buildRouteMap({
   routes: { list, get, resolve },
-  docs: { brief: 'What forced removals left behind' },
+  docs: { brief: briefs.abandoned },
 });
 
 function columns({ clock }: World): Column<AbandonedResource>[] {

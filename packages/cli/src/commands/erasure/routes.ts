@@ -7,6 +7,7 @@ import {
   ListErasureCertificatesResponseSchema,
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
+import { briefs } from '../../briefs.ts';
 import {
   connectionFlags,
   idArgument,
@@ -104,7 +105,7 @@ export const erasureRoutes = buildRouteMap({
     print: printErasure,
     export: exportErasures,
   },
-  docs: { brief: 'Erasure certificates' },
+  docs: { brief: briefs.erasure },
 });
 
 function columns({ clock }: World): Column<ErasureCertificate>[] {

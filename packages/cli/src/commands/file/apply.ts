@@ -3,7 +3,9 @@
  *
  * Must not: print a password, or write anything that was not shown before.
  */
+
 import { buildCommand } from '@stricli/core';
+import { briefs } from '../../briefs.ts';
 import { UsageError } from '../../failure.ts';
 import { type FileClients, fileClients } from '../../files/clients.ts';
 import { carryOut, planSteps, type Refusal, type Step, validate } from '../../files/plan.ts';
@@ -25,7 +27,7 @@ interface ApplyFlags extends ConnectionFlags {
 
 export const applyFile = buildCommand({
   docs: {
-    brief: 'Make what a file says so, showing first what changes',
+    brief: briefs.apply,
     fullDescription:
       'The file has YAML documents (or JSON), as `rackwright get` prints them: racks, ' +
       'credentials, the fleet, templates, expected hosts, hosts, pools and workflows. What an ' +

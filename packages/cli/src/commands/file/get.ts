@@ -1,6 +1,7 @@
 /** rackwright get: resources as files, which `apply` accepts again. */
 import { nearestName } from '@rackwright/platform';
 import { buildCommand } from '@stricli/core';
+import { briefs } from '../../briefs.ts';
 import { UsageError } from '../../failure.ts';
 import { type FileClients, fileClients } from '../../files/clients.ts';
 import { fullName, type Kind, kinds, nameShape } from '../../files/kinds.ts';
@@ -17,7 +18,7 @@ interface GetFlags extends ConnectionFlags {
 
 export const getFile = buildCommand({
   docs: {
-    brief: 'Print resources as files for apply',
+    brief: briefs.get,
     fullDescription:
       'Prints what people say of racks, credentials (without passwords), the fleet, templates, ' +
       'expected-hosts, hosts, pools or workflows, or of all of them. `rackwright apply -f` ' +

@@ -8,6 +8,7 @@ import {
   VerificationPolicySchema,
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
+import { briefs } from '../../briefs.ts';
 import { UsageError } from '../../failure.ts';
 import {
   connectionFlags,
@@ -280,5 +281,5 @@ export const fleetRoutes = buildRouteMap({
     freeze: freezeFleet,
     thaw: thawFleet,
   },
-  docs: { brief: 'What holds for every rack: freeze, wipe budget, priorities, registries' },
+  docs: { brief: briefs.fleet },
 });

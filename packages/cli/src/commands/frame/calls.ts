@@ -16,6 +16,8 @@ export async function withClient<C, T>(
   const connection = await opening;
   try {
     return await work(makeClient(connection));
+  } catch (error) {
+    throw await connection.explained(error);
   } finally {
     connection.channel.close();
   }

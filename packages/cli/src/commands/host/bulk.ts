@@ -9,7 +9,6 @@
  */
 import { ApiFailure, counted, type Host } from '@rackwright/messages';
 import {
-  exitCodeOf,
   exitCodes,
   Interrupted,
   NeverReached,
@@ -18,10 +17,11 @@ import {
   WaitedTooLong,
   WorkFailed,
 } from '../../failure.ts';
+import { exitCodeOf } from '../../failure-words.ts';
 import { inParallel } from '../../files/plan.ts';
 import { stateText } from '../../output/host.ts';
+import type { OutputKind } from '../../output/kinds.ts';
 import { bulkLossLines, bulkQuestion, type Destruction } from '../../output/loss.ts';
-import type { OutputKind } from '../../output/show.ts';
 import { isForPrograms, printLines, printTable, printValue } from '../../output/show.ts';
 import { clean } from '../../output/text.ts';
 import type { World } from '../../world.ts';

@@ -1,7 +1,7 @@
 /** What every command on hosts starts with. */
 import { type Host, HostSchema, HostService } from '@rackwright/messages';
 import { type Client, createClient } from '@rackwright/rpc';
-import { connectionFlags, outputFlag, type SharedFlags } from '../../flags.ts';
+import { connectionFlags, idPositional, outputFlag, type SharedFlags } from '../../flags.ts';
 import { hostFields } from '../../output/host.ts';
 import { isForPrograms, printAs, printFields } from '../../output/show.ts';
 import type { Connection } from '../../settings.ts';
@@ -11,11 +11,7 @@ import { callsOf } from '../frame/calls.ts';
 export const hostFlags = { ...connectionFlags, ...outputFlag };
 export const hostAliases = { o: 'output' } as const;
 /** The host that a command is for. */
-export const hostPositional = {
-  parse: String,
-  brief: 'Id of the host',
-  placeholder: 'host',
-} as const;
+export const hostPositional = idPositional('host', 'Id of the host');
 /** HOST */
 export const hostArgument = { kind: 'tuple', parameters: [hostPositional] } as const;
 

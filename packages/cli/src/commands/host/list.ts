@@ -9,7 +9,7 @@ import {
 } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
 import { UsageError } from '../../failure.ts';
-import { resourceName, type SharedFlags, textFlag } from '../../flags.ts';
+import { proposer, resourceName, type SharedFlags, textFlag } from '../../flags.ts';
 import { enumName, enumValue } from '../../output/enum-name.ts';
 import { allHostColumns } from '../../output/host.ts';
 import { isForPrograms, printAs, printLines, printTable } from '../../output/show.ts';
@@ -79,7 +79,7 @@ export const listHosts = buildCommand({
   parameters: {
     flags: {
       ...hostFlags,
-      rack: textFlag('Only of this rack', 'id'),
+      rack: { ...textFlag('Only of this rack', 'id'), proposeCompletions: proposer('racks') },
       state: { ...many, brief: 'Only in this state; may be repeated', placeholder: 'state' },
       label: {
         ...many,

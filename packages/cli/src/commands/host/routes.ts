@@ -2,6 +2,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { HostSchema } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
+import { briefs } from '../../briefs.ts';
 import { UsageError } from '../../failure.ts';
 import { parseLabels, resourceName, type SharedFlags } from '../../flags.ts';
 import { pastHostFields } from '../../output/host.ts';
@@ -186,5 +187,5 @@ export const hostRoutes = buildRouteMap({
     delete: deleteHost,
     'cancel-delete': cancelDelete,
   },
-  docs: { brief: 'Bare-metal hosts' },
+  docs: { brief: briefs.host },
 });

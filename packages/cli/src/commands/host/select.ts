@@ -1,7 +1,7 @@
 /** Which hosts a command on many of them means. */
 import { type Host, HostView } from '@rackwright/messages';
 import { UsageError } from '../../failure.ts';
-import { parseWhole, resourceName, textFlag } from '../../flags.ts';
+import { parseWhole, proposer, resourceName, textFlag } from '../../flags.ts';
 import { allPages } from '../frame/calls.ts';
 import type { HostClient } from './client.ts';
 
@@ -11,7 +11,10 @@ const parallelMax = 64;
 /** Flags that select hosts instead of one that is named, and how they are asked. */
 export const selectionFlags = {
   filter: textFlag('Instead of HOST: all hosts that match, as in host list', 'filter'),
-  rack: textFlag('Instead of HOST: all hosts of this rack that match', 'rack'),
+  rack: {
+    ...textFlag('Instead of HOST: all hosts of this rack that match', 'rack'),
+    proposeCompletions: proposer('racks'),
+  },
   parallel: {
     kind: 'parsed',
     parse: parseParallel,

@@ -12,7 +12,8 @@ import {
   WatchHostsResponseSchema,
 } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
-import { describeFailure, exitCodeOf, exitCodes } from '../../failure.ts';
+import { exitCodes } from '../../failure.ts';
+import { describeFailure, exitCodeOf } from '../../failure-words.ts';
 import { enumName } from '../../output/enum-name.ts';
 import { worldOver } from '../../world.fixture.ts';
 import type { OpenWatch } from '../frame/resumed-watch.ts';

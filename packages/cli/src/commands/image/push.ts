@@ -27,7 +27,8 @@ import {
 import { buildCommand } from '@stricli/core';
 import { NotPushed, UsageError } from '../../failure.ts';
 import { outputFlag, textFlag } from '../../flags.ts';
-import { isForPrograms, type OutputKind, printLines, printValue } from '../../output/show.ts';
+import type { OutputKind } from '../../output/kinds.ts';
+import { isForPrograms, printLines, printValue } from '../../output/show.ts';
 import type { CliContext, World } from '../../world.ts';
 
 interface PushFlags {

@@ -6,7 +6,9 @@ import {
   type PrefetchedImage,
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
-import { describeFailure, exitCodes, NotAllDone, UsageError } from '../../failure.ts';
+import { briefs } from '../../briefs.ts';
+import { exitCodes, NotAllDone, UsageError } from '../../failure.ts';
+import { describeFailure } from '../../failure-words.ts';
 import { requestFlag, resourceName, type SharedFlags } from '../../flags.ts';
 import { prefetchedColumns } from '../../output/prefetched.ts';
 import { isForPrograms, printAs, printTable } from '../../output/show.ts';
@@ -165,5 +167,5 @@ export const imageRoutes = buildRouteMap({
     prefetched: listPrefetched,
     drop: dropImage,
   },
-  docs: { brief: 'Images of hosts: into registries, and into racks before they are needed' },
+  docs: { brief: briefs.image },
 });

@@ -9,6 +9,7 @@ import {
   RolloutPolicySchema,
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
+import { briefs } from '../../briefs.ts';
 import { UsageError } from '../../failure.ts';
 import { idArgument, requestFlag, resourceName, type SharedFlags } from '../../flags.ts';
 import { deployHistoryColumns, poolColumns, poolHostColumns } from '../../output/pool.ts';
@@ -246,5 +247,5 @@ export const poolRoutes = buildRouteMap({
     watch: watchPool,
     delete: deletePool,
   },
-  docs: { brief: 'Hosts that are kept on one image, and how a new one is rolled out' },
+  docs: { brief: briefs.pool },
 });

@@ -3,6 +3,7 @@
 import { create } from '@bufbuild/protobuf';
 import { ListRacksResponseSchema, type Rack, RackSchema } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
+import { briefs } from '../../briefs.ts';
 import {
   idArgument,
   parseLabels,
@@ -128,7 +129,7 @@ export const rackRoutes = buildRouteMap({
     thaw: thawRack,
     'accept-restored-store': acceptRestoredStore,
   },
-  docs: { brief: 'Racks and their agents' },
+  docs: { brief: briefs.rack },
 });
 
 function columns({ clock }: World, freezes: Freezes): Column<Rack>[] {

@@ -8,6 +8,7 @@ import {
   TemplateService,
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
+import { briefs } from '../../briefs.ts';
 import {
   idArgument,
   labelChange,
@@ -203,7 +204,7 @@ export const templateRoutes = buildRouteMap({
     delete: deleteTemplate,
     check: checkTemplate,
   },
-  docs: { brief: 'Lists of steps that workflows run on hosts' },
+  docs: { brief: briefs.template },
 });
 
 function columns({ clock }: World): Column<Template>[] {

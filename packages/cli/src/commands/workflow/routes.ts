@@ -6,6 +6,7 @@ import {
   WorkflowRunSchema,
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
+import { briefs } from '../../briefs.ts';
 import { UsageError } from '../../failure.ts';
 import {
   parseWhole,
@@ -354,5 +355,5 @@ export const workflowRoutes = buildRouteMap({
     delete: deleteWorkflow,
     batch: batchRoutes,
   },
-  docs: { brief: 'Templates that are run on hosts' },
+  docs: { brief: briefs.workflow },
 });

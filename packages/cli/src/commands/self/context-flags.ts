@@ -1,0 +1,12 @@
+/** Flags of the commands that only read or write what this command knows. */
+import { connectionFlags } from '../../flags.ts';
+
+const { config, context } = connectionFlags;
+
+export const contextFlags = { config, context } as const;
+
+/** Values of `contextFlags`. */
+export interface ContextFlags {
+  readonly config?: string;
+  readonly context?: string;
+}

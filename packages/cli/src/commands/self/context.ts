@@ -1,0 +1,171 @@
+/** rackwright context …: control planes by name. */
+import { buildCommand, buildRouteMap } from '@stricli/core';
+import { briefs } from '../../briefs.ts';
+import {
+  type ConfigChange,
+  type ContextSettings,
+  changeConfig,
+  checkContextName,
+  readConfig,
+} from '../../config-file.ts';
+import { UsageError } from '../../failure.ts';
+import { connectionFlags, outputFlag, textFlag } from '../../flags.ts';
+import { sessionPath } from '../../login/session.ts';
+import type { OutputKind } from '../../output/kinds.ts';
+import type { CliContext, World } from '../../world.ts';
+import { loginFlags, loginFrom } from './login.ts';
+
+const { config } = connectionFlags;
+const named = {
+  kind: 'tuple',
+  parameters: [
+    {
+      parse: String,
+      brief: 'Name of the context',
+      placeholder: 'context',
+      proposeCompletions: proposeContexts,
+    },
+  ],
+} as const;
+
+interface FileFlags {
+  readonly config?: string;
+}
+
+interface Line extends ContextSettings {
+  readonly name: string;
+  readonly isCurrent: boolean;
+}
+
+const listContexts = buildCommand({
+  docs: { brief: 'List contexts; * is in use' },
+  parameters: { flags: { config, ...outputFlag }, aliases: { o: 'output' } },
+  async func(this: CliContext, flags: FileFlags & { output: OutputKind }) {
+    const { isForPrograms, printLines, printTable, printValue } = await import(
+      '../../output/show.ts'
+    );
+    const { world } = this;
+    const { contexts, current } = await readConfig(world, flags);
+    const lines = Object.entries(contexts).map(
+      ([name, settings]): Line => ({ ...settings, name, isCurrent: name === current }),
+    );
+    const { output } = flags;
+    if (output === 'name') {
+      printLines(
+        world,
+        lines.map(({ name }) => name),
+      );
+    } else if (isForPrograms(output)) printValue(world, output, lines.map(plainOf));
+    else printTable(world, output, columns, lines);
+  },
+});
+
+function plainOf({ login, ...line }: Line) {
+  return { ...line, ...(login === undefined ? {} : { login: { ...login } }) };
+}
+
+const columns = [
+  { title: 'IN USE', value: ({ isCurrent }: Line) => (isCurrent ? '*' : '') },
+  { title: 'NAME', value: ({ name }: Line) => name },
+  { title: 'SERVER', value: ({ server }: Line) => server ?? '', widthMin: 12 },
+  {
+    title: 'SIGN-IN',
+    value: ({ login, tokenFile }: Line) => login?.issuer ?? tokenFile ?? '',
+    widthMin: 12,
+  },
+  { title: 'CA FILE', value: ({ caFile }: Line) => caFile ?? '', dropOrder: 1 },
+];
+
+const useContext = buildCommand({
+  docs: { brief: 'Use a context from now on' },
+  parameters: { flags: { config }, positional: named },
+  async func(this: CliContext, flags: FileFlags, name: string) {
+    await checkKnown(this.world, flags, name);
+    await changeConfig(this.world, flags, [{ at: ['current'], value: name }]);
+    this.world.err.write(`${name} is in use\n`);
+  },
+});
+
+interface SetFlags extends FileFlags {
+  readonly server?: string;
+  readonly tokenFile?: string;
+  readonly caFile?: string;
+  readonly issuer?: string;
+  readonly clientId?: string;
+  readonly scope?: string;
+  readonly issuerCaFile?: string;
+  readonly accessToken?: boolean;
+}
+
+const setContext = buildCommand({
+  docs: {
+    brief: 'Make or change a context; what is not named stays',
+    fullDescription:
+      'Make or change a context; what is not named stays. The first one is used at once. Files ' +
+      'are named, not copied.',
+  },
+  parameters: {
+    flags: {
+      config,
+      server: textFlag('Control plane, HOST:PORT', 'host:port'),
+      tokenFile: textFlag('File with the token', 'file'),
+      caFile: textFlag('File with the CA certificate (ca.pem)', 'file'),
+      ...loginFlags,
+    },
+    positional: named,
+  },
+  async func(this: CliContext, flags: SetFlags, name: string) {
+    const { world } = this;
+    checkContextName(name);
+    const { contexts, current } = await readConfig(world, flags, 'mayLack');
+    const at = ['contexts', name];
+    const { server, tokenFile, caFile, issuer, clientId } = flags;
+    if (server !== undefined && !/^\S+:\d+$/.test(server)) {
+      throw new UsageError(`--server is "${server}"; it must be HOST:PORT`);
+    }
+    const texts = Object.entries({ server, tokenFile, caFile }).filter(([, value]) => value);
+    const changes: ConfigChange[] = texts.map(([key, value]) => ({ at: [...at, key], value }));
+    if (issuer !== undefined || clientId !== undefined) {
+      const before = Object.hasOwn(contexts, name) ? contexts[name]?.login : undefined;
+      changes.push({ at: [...at, 'login'], value: loginFrom(flags, before) });
+    }
+    if (changes.length === 0) {
+      throw new UsageError('nothing to set: give --server, --token-file, --ca-file or --issuer');
+    }
+    if (current === undefined) changes.push({ at: ['current'], value: name });
+    await changeConfig(world, flags, changes);
+    world.err.write(`${name} is set${current === undefined ? ', and in use' : ''}\n`);
+  },
+});
+
+const deleteContext = buildCommand({
+  docs: { brief: 'Remove a context, and its sign-in' },
+  parameters: { flags: { config }, positional: named },
+  async func(this: CliContext, flags: FileFlags, name: string) {
+    const { world } = this;
+    const { current } = await checkKnown(world, flags, name);
+    const changes: ConfigChange[] = [{ at: ['contexts', name], value: undefined }];
+    if (current === name) changes.push({ at: ['current'], value: undefined });
+    await changeConfig(world, flags, changes);
+    await world.removeFile(sessionPath(world, name));
+    world.err.write(`${name} is removed${current === name ? '; none is in use' : ''}\n`);
+  },
+});
+
+async function checkKnown(world: World, flags: FileFlags, name: string) {
+  const file = await readConfig(world, flags);
+  if (Object.hasOwn(file.contexts, name)) return file;
+  const known = Object.keys(file.contexts).join(', ') || 'none';
+  throw new UsageError(`there is no context "${name}"; known: ${known}`);
+}
+
+async function proposeContexts(this: CliContext, partial: string): Promise<string[]> {
+  const { contexts } = await readConfig(this.world, {});
+  return Object.keys(contexts).filter((name) => name.startsWith(partial));
+}
+
+/** All commands on contexts. */
+export const contextRoutes = buildRouteMap({
+  routes: { list: listContexts, use: useContext, set: setContext, delete: deleteContext },
+  docs: { brief: briefs.context },
+});

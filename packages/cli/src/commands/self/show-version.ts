@@ -1,0 +1,37 @@
+/** rackwright version: this command's, and the control plane's beside it. */
+import { buildCommand } from '@stricli/core';
+import { briefs } from '../../briefs.ts';
+import { connectionFlags } from '../../flags.ts';
+import type { ConnectionFlags } from '../../settings.ts';
+import { version } from '../../version.ts';
+import type { CliContext, World } from '../../world.ts';
+
+/** How long the control plane is waited for, milliseconds: a version is asked in passing. */
+const patienceMs = 3_000;
+
+export const showVersion = buildCommand({
+  docs: { brief: briefs.version },
+  parameters: { flags: connectionFlags },
+  async func(this: CliContext, flags: ConnectionFlags) {
+    const { world } = this;
+    world.out.write(`rackwright ${version}\n`);
+    world.out.write(`control plane ${await serverVersion(world, flags)}\n`);
+  },
+});
+
+/** Never throws: what keeps us from knowing it is told in its place. */
+async function serverVersion(world: World, flags: ConnectionFlags): Promise<string> {
+  try {
+    const [{ AccessService }, { callsOf }] = await Promise.all([
+      import('@rackwright/messages'),
+      import('../frame/calls.ts'),
+    ]);
+    const deadlineMs = world.clock.nowMs() + patienceMs;
+    const told = await callsOf(AccessService)(world, flags, (access) =>
+      access.whoAmI({}, { deadlineMs }),
+    );
+    return told.serverVersion || 'is older than this command: it does not tell its version';
+  } catch (error) {
+    return `is not known: ${error instanceof Error ? error.message : String(error)}`;
+  }
+}

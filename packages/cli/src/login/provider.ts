@@ -1,0 +1,246 @@
+/**
+ * An identity provider as a program without a browser sees it: its metadata (OpenID Connect
+ * Discovery 1.0 §4), device authorisation (RFC 8628) and refreshed tokens (RFC 6749 §6).
+ *
+ * Invariant: no error carries a token, a code or a secret, and no answer of more than
+ * `answerBytesMax` is read.
+ */
+import type { WebClient, WebLimits } from '@rackwright/platform';
+import type { LoginSettings } from '../config-file.ts';
+import { Interrupted, NotReached, SignInNeeded, UsageError } from '../failure.ts';
+import { clean } from '../output/text.ts';
+
+const answerBytesMax = 256 * 1_024;
+const limits: WebLimits = { answerTimeoutMs: 15_000, silenceMs: 15_000, headerBytesMax: 32_768 };
+const deviceGrant = 'urn:ietf:params:oauth:grant-type:device_code';
+
+/** What the provider is, and how it is reached. */
+export interface Provider {
+  readonly settings: LoginSettings;
+  readonly web: WebClient;
+  readonly caPem: string | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** Where it takes what. */
+export interface Endpoints {
+  readonly device: string;
+  readonly token: string;
+}
+
+/** What a person has to do (RFC 8628 §3.2). */
+export interface DeviceCode {
+  readonly deviceCode: string;
+  readonly userCode: string;
+  readonly verificationUri: string;
+  /** With the code in it; unset: it has to be typed. */
+  readonly completeUri: string | undefined;
+  readonly expiresInMs: number;
+  readonly intervalMs: number;
+}
+
+/** What a sign-in gives. */
+export interface Tokens {
+  readonly idToken: string | undefined;
+  readonly accessToken: string;
+  readonly refreshToken: string | undefined;
+  /** Of the access token; undefined: it does not say. */
+  readonly expiresInMs: number | undefined;
+}
+
+/** What came of one question for tokens (RFC 8628 §3.5). */
+export type Answered =
+  | { readonly kind: 'tokens'; readonly tokens: Tokens }
+  | { readonly kind: 'pending' }
+  | { readonly kind: 'slowDown' }
+  /** The person refused, the code or the refresh token has ended. */
+  | { readonly kind: 'refused'; readonly why: string };
+
+/** Asks where it takes what. Throws `UsageError` when it does not do what is needed. */
+export async function endpointsOf(provider: Provider): Promise<Endpoints> {
+  const { issuer } = provider.settings;
+  const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
+  const { status, body } = await ask(provider, 'GET', url);
+  if (status !== 200) throw new UsageError(`${url} answers ${status}; is this the right issuer?`);
+  // OpenID Connect Discovery 1.0 §4.3: it must be the very issuer.
+  if (body['issuer'] !== issuer) {
+    throw new UsageError(`${url} is of the issuer "${textOf(body, 'issuer')}", not of "${issuer}"`);
+  }
+  const [device, token] = [
+    textOf(body, 'device_authorization_endpoint'),
+    textOf(body, 'token_endpoint'),
+  ];
+  if (device === '' || token === '') {
+    throw new UsageError(`${issuer} offers no sign-in by device code (RFC 8628)`);
+  }
+  for (const each of [device, token]) checkEndpoint(each);
+  return { device, token };
+}
+
+/** Codes and tokens go nowhere but by HTTPS. */
+function checkEndpoint(url: string): void {
+  if (URL.parse(url)?.protocol === 'https:') return;
+  throw new UsageError(`the identity provider names "${clean(url)}", which is no https URL`);
+}
+
+/** Begins a sign-in. */
+export async function beginDevice(provider: Provider, at: Endpoints): Promise<DeviceCode> {
+  const { clientId, scope } = provider.settings;
+  const { status, body } = await ask(provider, 'POST', at.device, { client_id: clientId, scope });
+  const deviceCode = textOf(body, 'device_code');
+  const userCode = textOf(body, 'user_code');
+  // Some providers of before the RFC say "verification_url".
+  const verificationUri = textOf(body, 'verification_uri') || textOf(body, 'verification_url');
+  if (status !== 200 || deviceCode === '' || userCode === '' || verificationUri === '') {
+    throw new UsageError(`${at.device} begins no sign-in: ${errorOf(status, body)}`);
+  }
+  const completeUri = textOf(body, 'verification_uri_complete');
+  return {
+    ...{ deviceCode, userCode, verificationUri },
+    completeUri: completeUri === '' ? undefined : completeUri,
+    expiresInMs: secondsOf(body, 'expires_in', [1, 3_600], 600) * 1_000,
+    intervalMs: secondsOf(body, 'interval', [1, 60], 5) * 1_000,
+  };
+}
+
+/** Asks whether the person has signed in. */
+export function askForTokens(
+  provider: Provider,
+  at: Endpoints,
+  deviceCode: string,
+): Promise<Answered> {
+  const { clientId } = provider.settings;
+  return tokensFrom(provider, at, {
+    grant_type: deviceGrant,
+    device_code: deviceCode,
+    client_id: clientId,
+  });
+}
+
+/** Asks for new tokens by the one that is for that. */
+export function refresh(provider: Provider, at: Endpoints, token: string): Promise<Answered> {
+  const { clientId } = provider.settings;
+  return tokensFrom(provider, at, {
+    grant_type: 'refresh_token',
+    refresh_token: token,
+    client_id: clientId,
+  });
+}
+
+async function tokensFrom(
+  provider: Provider,
+  at: Endpoints,
+  form: Readonly<Record<string, string>>,
+): Promise<Answered> {
+  const { status, body } = await ask(provider, 'POST', at.token, form);
+  const accessToken = textOf(body, 'access_token');
+  if (status === 200 && accessToken !== '') {
+    const expiresIn = body['expires_in'];
+    const tokens: Tokens = {
+      accessToken,
+      idToken: textOf(body, 'id_token') || undefined,
+      refreshToken: textOf(body, 'refresh_token') || undefined,
+      expiresInMs: typeof expiresIn === 'number' && expiresIn > 0 ? expiresIn * 1_000 : undefined,
+    };
+    return { kind: 'tokens', tokens };
+  }
+  switch (body['error']) {
+    case 'authorization_pending':
+      return { kind: 'pending' };
+    case 'slow_down':
+      return { kind: 'slowDown' };
+    case 'access_denied':
+      return { kind: 'refused', why: 'the sign-in was refused' };
+    case 'expired_token':
+      return { kind: 'refused', why: 'the code has expired before anybody signed in' };
+    case 'invalid_grant':
+      return { kind: 'refused', why: 'the sign-in has ended there' };
+    default:
+      throw new SignInNeeded(`${at.token} gives no token: ${errorOf(status, body)}`);
+  }
+}
+
+interface Heard {
+  readonly status: number;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+async function ask(
+  { web, caPem, signal, settings }: Provider,
+  method: 'GET' | 'POST',
+  url: string,
+  form?: Readonly<Record<string, string>>,
+): Promise<Heard> {
+  const outcome = await web.send(
+    {
+      ...{ method, url },
+      headers: {
+        accept: 'application/json',
+        ...(form === undefined ? {} : { 'content-type': 'application/x-www-form-urlencoded' }),
+      },
+      ...(form === undefined
+        ? {}
+        : { body: new TextEncoder().encode(new URLSearchParams(form).toString()) }),
+      ...(caPem === undefined ? {} : { caPem }),
+    },
+    limits,
+    signal,
+  );
+  if (signal.aborted) throw new Interrupted('not signed in');
+  if (outcome.kind !== 'answered') {
+    const why = 'message' in outcome ? outcome.message : outcome.kind;
+    throw new NotReached(`the identity provider ${settings.issuer} does not answer: ${why}`);
+  }
+  return { status: outcome.status, body: await jsonOf(outcome.body, url) };
+}
+
+async function jsonOf(
+  body: AsyncIterable<Uint8Array>,
+  url: string,
+): Promise<Readonly<Record<string, unknown>>> {
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const piece of body) {
+    bytes += piece.length;
+    if (bytes > answerBytesMax) throw new UsageError(`${url} answers more than a sign-in needs`);
+    pieces.push(piece);
+  }
+  try {
+    const value: unknown = JSON.parse(new TextDecoder().decode(concat(pieces, bytes)));
+    if (value instanceof Object) return value as Readonly<Record<string, unknown>>;
+  } catch {
+    // It is no JSON: it says nothing that is understood here.
+  }
+  return {};
+}
+
+function concat(pieces: readonly Uint8Array[], bytes: number): Uint8Array {
+  const whole = new Uint8Array(bytes);
+  let at = 0;
+  for (const piece of pieces) {
+    whole.set(piece, at);
+    at += piece.length;
+  }
+  return whole;
+}
+
+function textOf(body: Heard['body'], key: string): string {
+  const value = body[key];
+  return typeof value === 'string' ? value : '';
+}
+
+function secondsOf(
+  body: Heard['body'],
+  key: string,
+  [least, most]: readonly [number, number],
+  fallback: number,
+): number {
+  const value = body[key];
+  return typeof value === 'number' ? Math.min(most, Math.max(least, value)) : fallback;
+}
+
+/** RFC 6749 §5.2: a code, and words for people. */
+function errorOf(status: number, body: Heard['body']): string {
+  const words = [textOf(body, 'error'), textOf(body, 'error_description')].filter(Boolean);
+  return words.length === 0 ? `it answers ${status}` : clean(words.join(': '));
+}

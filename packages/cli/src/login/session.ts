@@ -1,0 +1,147 @@
+/**
+ * Sign-ins that are kept: one file for each context, readable by its owner alone.
+ *
+ * Invariants:
+ * 1. A token that is about to end is renewed before it is used, where the provider lets us.
+ * 2. Two commands at once are no trouble where each renewal gives a new refresh token: the one that
+ *    comes too late takes what the other has got.
+ */
+import type { Clock } from '@rackwright/platform';
+import { type ContextSettings, configFolder, type LoginSettings } from '../config-file.ts';
+import { SignInNeeded, UsageError } from '../failure.ts';
+import type { World } from '../world.ts';
+import { endpointsOf, type Provider, refresh, type Tokens } from './provider.ts';
+
+/** A token that ends within this time is renewed first, milliseconds. */
+const renewBeforeMs = 60_000;
+
+/** What is kept of a sign-in. */
+export interface Session {
+  readonly issuer: string;
+  readonly clientId: string;
+  /** What the control plane is shown. */
+  readonly token: string;
+  readonly refreshToken: string | undefined;
+  /** Wall time; undefined: it does not end, or does not say. */
+  readonly expiresAtMs: number | undefined;
+}
+
+/** Where the sign-in of a context is kept. */
+export function sessionPath(world: World, context: string): string {
+  return `${configFolder(world)}/sessions/${context}.json`;
+}
+
+/** The token for the control plane, renewed when that is needed. Throws `SignInNeeded`. */
+export async function signedInToken(
+  world: World,
+  context: string,
+  { login }: ContextSettings,
+): Promise<string> {
+  if (login === undefined) throw new UsageError(`the context "${context}" has no login`);
+  const session = await readSession(world, context);
+  if (session?.issuer !== login.issuer || session.clientId !== login.clientId) {
+    throw needed(context, 'nobody is signed in');
+  }
+  if (!endsSoon(session, world.clock)) return session.token;
+  return (await renewed(world, context, login, session)).token;
+}
+
+async function renewed(
+  world: World,
+  context: string,
+  login: LoginSettings,
+  session: Session,
+): Promise<Session> {
+  const { refreshToken } = session;
+  if (refreshToken === undefined) throw needed(context, 'the sign-in has ended');
+  const provider = await providerOf(world, login);
+  const answer = await refresh(provider, await endpointsOf(provider), refreshToken);
+  if (answer.kind === 'tokens') {
+    return keep(world, context, login, answer.tokens, refreshToken);
+  }
+  // Invariant 2.
+  const other = await readSession(world, context);
+  if (other !== undefined && other.refreshToken !== refreshToken && !endsSoon(other, world.clock)) {
+    return other;
+  }
+  throw needed(context, answer.kind === 'refused' ? answer.why : 'it is not renewed');
+}
+
+/** Keeps what a sign-in has given; a refresh token stays until there is a new one. */
+export async function keep(
+  world: World,
+  context: string,
+  { issuer, clientId, use }: LoginSettings,
+  tokens: Tokens,
+  refreshBefore?: string,
+): Promise<Session> {
+  const token = use === 'id' ? tokens.idToken : tokens.accessToken;
+  if (token === undefined) {
+    throw new UsageError(
+      `${issuer} gives no ID token; let it, or use its access token (login.use: access)`,
+    );
+  }
+  const nowMs = world.clock.nowMs();
+  const endsAfterMs = use === 'access' ? tokens.expiresInMs : undefined;
+  const session: Session = {
+    ...{ issuer, clientId, token },
+    refreshToken: tokens.refreshToken ?? refreshBefore,
+    expiresAtMs: expiryOf(token) ?? (endsAfterMs === undefined ? undefined : nowMs + endsAfterMs),
+  };
+  const text = `${JSON.stringify(session, undefined, 2)}\n`;
+  await world.writePrivateFile(sessionPath(world, context), new TextEncoder().encode(text));
+  return session;
+}
+
+/** The provider of a login. Throws `UsageError` when its authority cannot be read. */
+export async function providerOf(world: World, settings: LoginSettings): Promise<Provider> {
+  const { web, signal } = world;
+  if (web === undefined) throw new UsageError('no identity provider can be reached from here');
+  const { caFile } = settings;
+  const bytes = caFile === undefined ? undefined : await world.readFile(caFile);
+  if (caFile !== undefined && bytes === undefined) {
+    throw new UsageError(`login.caFile names ${caFile}, which does not exist`);
+  }
+  const caPem = bytes === undefined ? undefined : new TextDecoder().decode(bytes);
+  return { settings, web, caPem, signal };
+}
+
+/** What is kept; undefined when there is nothing, or nothing that can be read. */
+export async function readSession(world: World, context: string): Promise<Session | undefined> {
+  const bytes = await world.readFile(sessionPath(world, context));
+  if (bytes === undefined) return undefined;
+  try {
+    const value = JSON.parse(new TextDecoder().decode(bytes)) as Partial<Session>;
+    const { issuer, clientId, token, refreshToken, expiresAtMs } = value;
+    if (typeof issuer !== 'string' || typeof clientId !== 'string') return undefined;
+    if (typeof token !== 'string' || !/^[\x21-\x7e]+$/.test(token)) return undefined;
+    return {
+      ...{ issuer, clientId, token },
+      refreshToken: typeof refreshToken === 'string' ? refreshToken : undefined,
+      expiresAtMs: typeof expiresAtMs === 'number' ? expiresAtMs : undefined,
+    };
+  } catch {
+    return undefined;
+  }
+}
+
+function endsSoon({ expiresAtMs }: Session, clock: Clock): boolean {
+  return expiresAtMs !== undefined && clock.nowMs() > expiresAtMs - renewBeforeMs;
+}
+
+/** `exp` of a JWT (RFC 7519 §4.1.4); only to know when to renew it: nothing is believed by it. */
+function expiryOf(token: string): number | undefined {
+  try {
+    const [, payload = ''] = token.split('.');
+    const text = Buffer.from(payload, 'base64url').toString();
+    const { exp } = JSON.parse(text) as { readonly exp?: unknown };
+    return typeof exp === 'number' ? exp * 1_000 : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function needed(context: string, why: string): SignInNeeded {
+  const flag = context === 'default' ? '' : ` --context ${context}`;
+  return new SignInNeeded(`${why}: sign in by \`rackwright login${flag}\``);
+}

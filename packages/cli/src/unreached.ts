@@ -1,0 +1,81 @@
+/** Why a control plane was not reached: what is to be seen of it, and what to do. */
+import { X509Certificate } from 'node:crypto';
+import { isIP } from 'node:net';
+import { ApiFailure } from '@rackwright/messages';
+import { lookAtServer, type ServerFace } from '@rackwright/rpc';
+import { NotReached } from './failure.ts';
+import type { World } from './world.ts';
+
+/** Somebody waits for the sentence. */
+const lookTimeoutMs = 3_000;
+const pemBlock = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
+
+/** What was to be reached. */
+export interface Wanted {
+  /** "HOST:PORT" */
+  readonly server: string;
+  readonly caPem: string;
+  readonly caFile: string;
+}
+
+/** The same error, or one that says why nothing was reached; what a server says itself stays. */
+export async function explained(world: World, wanted: Wanted, error: unknown): Promise<unknown> {
+  // Whatever a control plane refuses has a reason; without one it was not asked.
+  if (!(error instanceof ApiFailure) || error.error.reason !== '') return error;
+  const { server } = wanted;
+  if (error.error.kind === 'deadlineExceeded') {
+    const words = `${server} did not answer in time. It may be busy or cut off: try again`;
+    return new NotReached(`${words}, and check --server`, { cause: error });
+  }
+  if (error.error.kind !== 'unavailable') return error;
+  const { host, port } = partsOf(server);
+  const look = { host, port, timeoutMs: lookTimeoutMs, clock: world.clock };
+  const face = await lookAtServer(look);
+  const why = face === undefined ? undefined : whyNotBelieved(wanted, face, world.clock.nowMs());
+  const toDo = 'Check --server, and that it runs there';
+  const words = why ?? `no control plane answers at ${server}. ${error.message}. ${toDo}`;
+  return new NotReached(words, { cause: error });
+}
+
+/** What is wrong with the certificate that is shown; undefined: nothing. Pure. */
+export function whyNotBelieved(
+  { server, caPem, caFile }: Wanted,
+  { chain }: ServerFace,
+  nowMs: number,
+): string | undefined {
+  const [leaf] = chain;
+  if (leaf === undefined) return undefined;
+  const believed = (caPem.match(pemBlock) ?? []).map((pem) => new X509Certificate(pem));
+  const isSigned = chain.some((shown) =>
+    believed.some(
+      (authority) =>
+        shown.fingerprint256 === authority.fingerprint256 ||
+        (shown.checkIssued(authority) && shown.verify(authority.publicKey)),
+    ),
+  );
+  if (!isSigned) {
+    return (
+      `${server} shows a certificate that ${caFile} did not sign; ` +
+      'is this the right --ca-file, and the right --server?'
+    );
+  }
+  const [from, until] = [leaf.validFromDate, leaf.validToDate];
+  if (nowMs < from.getTime() || nowMs > until.getTime()) {
+    const good = `good from ${from.toISOString()} to ${until.toISOString()}`;
+    const now = `this machine’s clock says ${new Date(nowMs).toISOString()}`;
+    return `the certificate of ${server} is ${good}, and ${now}; set the clock that is wrong`;
+  }
+  const { host } = partsOf(server);
+  const isFor = isIP(host) === 0 ? leaf.checkHost(host) : leaf.checkIP(host);
+  if (isFor !== undefined) return undefined;
+  return (
+    `the certificate of ${server} is for ${leaf.subjectAltName ?? 'no name'}, not for ${host}; ` +
+    'give --server as one of these'
+  );
+}
+
+/** Of "host:port" or "[::1]:port". */
+function partsOf(server: string): { readonly host: string; readonly port: number } {
+  const at = server.lastIndexOf(':');
+  return { host: server.slice(0, at).replace(/^\[|\]$/g, ''), port: Number(server.slice(at + 1)) };
+}
