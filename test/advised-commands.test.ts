@@ -28,6 +28,7 @@ const computed: Readonly<Record<string, string>> = {
   drops: ' --no-registry-credential x',
   'command.words': 'host retry x',
   flags: '--bmc-network 10.0.0.0/24',
+  hash: '0a'.repeat(32),
   ids: 'x x',
   macs: '--mac 52:54:00:00:00:01',
   reason: ' --boot-old-disk x',
@@ -36,10 +37,12 @@ const computed: Readonly<Record<string, string>> = {
 /** What names a command, or is none, and is not to be typed so. */
 const mentions: readonly string[] = [
   'apply -f',
+  'context set',
   'control plane',
   'get',
   'host resume',
   'host update',
+  'login',
   'secrets key\\0',
 ];
 

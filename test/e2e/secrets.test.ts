@@ -12,6 +12,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { gunzipSync } from 'node:zlib';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import * as api from '@rackwright/messages';
 import { HostGoal, HostState, Role, RunKind, RunPhase } from '@rackwright/messages';
@@ -125,6 +126,7 @@ test('no secret stands anywhere but sealed, or in the file that is its own', asy
     await changeKey(scene);
     const tar = await backUp(scene);
     await searchAnswers(scene);
+    await searchSupportBundle(scene);
     searchFiles(scene, tar);
     const tools = [...early.seen, ...watch.seen].filter((line) => line.includes('ipmitool'));
     expect(tools.join('\n')).toContain('-f /dev/stdin');
@@ -292,6 +294,20 @@ async function showWrongTokens(scene: Scene, watched: Set<number>): Promise<void
   }
   expect(all.folder(join(keys, 'other'))).toBeGreaterThan(1);
   if (existsSync(join(keys, 'again'))) all.folder(join(keys, 'again'));
+}
+
+/** What is given to others. */
+async function searchSupportBundle({ rack, keys, all }: Scene): Promise<void> {
+  const path = join(keys, 'support.json.gz');
+  await run(process.execPath, [command, 'support-bundle', '-f', path], {
+    env: rack.commandEnvironment,
+  });
+  const text = gunzipSync(readFileSync(path));
+  all.bytes('support bundle', text);
+  const told = JSON.parse(text.toString()) as Readonly<Record<string, object>>;
+  expect(JSON.stringify(told['failed'])).toContain('hosts/h1');
+  expect(JSON.stringify(told['fleet'])).toContain('127.0.0.1:1/tools/*');
+  expect(Object.values(told).filter((part) => 'couldNotBeRead' in part)).toEqual([]);
 }
 
 /** Another secrets key, and the first one gone. */

@@ -97,6 +97,7 @@ describe('the command line', () => {
     [['host', 'history', 'h1', '--since', 'x'], '--since is "x"'],
     [['audit', 'list', '--limit', '0'], '"0" is not allowed; it must be a whole number, 1 to'],
     [['host', 'service', 'h1'], 'give at least one --step'],
+    [['host', 'start', 'h1', 'abc'], '"abc" is no plan hash; copy all 64 characters from'],
     [['host', 'provision', 'h1'], 'which image? `rackwright host provision HOST IMAGE`'],
     [['host', 'clean'], 'which host? `rackwright host clean HOST`, or many by --filter or --rack'],
     [['host', 'clean', 'h1', '--rack', 'r1'], 'h1 and --filter or --rack both say which hosts'],

@@ -21,7 +21,7 @@ test('a wrong password is named with the command that corrects it, and correctin
   host.apply({ kind: 'tick' });
   host.report(failed('authentication', 'the BMC refused user admin'));
   const told = explain(host);
-  expect(told.headline).toContain('given up');
+  expect(told.headline).toContain('stopped trying to make it available');
   expect(told.causes.map((cause) => cause.text)).toContain('the BMC refused user admin');
   expect(told.unblock[0]).toContain('rackwright credential update c1');
   host.context = { ...host.context, credentialVersion: 2n };
@@ -110,6 +110,7 @@ test('a host that is where its goal wants it waits for nothing', () => {
   host.apply({ kind: 'tick' });
   host.report(verified());
   const told = explain(host);
+  expect(told.headline).toBe('nothing to do: it is manageable, as asked');
   expect(told.blocker).toBe('');
   expect(told.unblock).toEqual([]);
 });

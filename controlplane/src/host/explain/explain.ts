@@ -228,18 +228,21 @@ function tellGoal(record: store.HostRecord, context: HostContext): Told {
     }
     const rest = tellPower(record) ?? tellRest(record);
     if (rest !== undefined) return rest;
-    return { headline: `${displayed(record)}: it is where its goal (${goal}) wants it` };
+    return { headline: `nothing to do: it is ${displayed(record)}, as asked` };
   }
   const givenUp = backoff.givenUpReason !== '';
   // A look that a person stopped is no error, and still gives the goal up.
   const stopped = givenUp ? 'cancelled' : undefined;
   const key = lastError === undefined ? stopped : failureNameOf(lastError.failure?.type ?? 0);
-  const towards = record.adoptTo === HostState.UNSPECIFIED ? `the way to ${goal}` : 'its adoption';
+  const isAdopted = record.adoptTo !== HostState.UNSPECIFIED;
+  const towards = isAdopted
+    ? ['its adoption', 'to adopt it']
+    : [`the way to ${goal}`, `to make it ${goal}`];
   const stay = stayOf(record);
-  const way = status.deletion === undefined ? towards : 'the deletion';
+  const [way, aim] = status.deletion === undefined ? towards : ['the deletion', 'to delete it'];
   return {
     headline: givenUp
-      ? `${displayed(record)}: ${way} has been given up: ${backoff.givenUpReason}`
+      ? `${displayed(record)}: Rackwright has stopped trying ${aim}: ${backoff.givenUpReason}`
       : `${displayed(record)}: ${way} is tried again after a pause`,
     causes: [...failureCauses(record), ...stay.causes],
     blocker: givenUp ? 'a person' : 'the pause after a failure',

@@ -98,7 +98,7 @@ test('who asks why it stands is told why the clean failed, and what helps', () =
   driveTo(host, 'deploy.erase_devices');
   host.report(failed('notErased', 'disk X holds old data'));
   const { headline, causes, unblock } = told(host);
-  expect(headline).toContain('the way to available has been given up: notErased');
+  expect(headline).toContain('Rackwright has stopped trying to make it available: notErased');
   expect(causes.map(({ text }) => text)).toContain('disk X holds old data');
   expect(unblock).toContain('then: rackwright host retry h1');
   expect(unblock.join()).not.toMatch(/host (clean|unclaim)/);

@@ -367,7 +367,7 @@ test('an adoption asked for during the first verify keeps the goal from the host
   host.report(failed('authentication', 'wrong password'));
   expect(status(host).state).toBe(HostState.MANAGEABLE);
   expect(faults(host)).toEqual(['bmcAuthentication', 'adoptFailed']);
-  expect(explained(host).headline).toContain('its adoption has been given up');
+  expect(explained(host).headline).toContain('Rackwright has stopped trying to adopt it');
   host.context = { ...host.context, credentialVersion: 2n };
   host.apply({ kind: 'tick' });
   expect(status(host).run?.kind).toBe(RunKind.ADOPT);

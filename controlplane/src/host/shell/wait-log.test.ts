@@ -71,5 +71,5 @@ test('a goal that was given up is said as well, for it waits for a person', () =
   host.apply({ kind: 'tick' });
   host.report(failed('authentication'));
   note(host);
-  expect(lines.at(-1)?.message).toContain('given up');
+  expect(lines.at(-1)?.message).toContain('stopped trying');
 });

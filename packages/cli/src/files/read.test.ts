@@ -119,6 +119,7 @@ test('refuses what it does not know with its place and the nearest name, all at 
 name: h1
 spec:
   rakc: racks/r1
+  lables: {a: b}
   bmc:
     adress: 192.0.2.1
     port: "623"
@@ -129,13 +130,14 @@ labels:
 colour: red
 `;
   expect(problems(text)).toEqual([
-    '4:3 spec.rakc is no field that can be given; did you mean rack?',
-    '6:5 spec.bmc.adress is no field that can be given; did you mean address?',
-    '7:11 spec.bmc.port must be a whole number',
-    '8:13 spec.bootMacs must be a list',
-    '9:9 spec.goal must be one of manageable, available; did you mean available?',
-    '11:7 labels[ok] must be text: write "1"',
-    '12:1 colour is no field that can be given',
+    '4:3 unknown field spec.rakc; did you mean rack?',
+    '5:3 unknown field spec.lables; labels stands beside spec',
+    '7:5 unknown field spec.bmc.adress; did you mean address?',
+    '8:11 spec.bmc.port must be a whole number',
+    '9:13 spec.bootMacs must be a list',
+    '10:9 spec.goal must be one of manageable, available; did you mean available?',
+    '12:7 labels[ok] must be text: write "1"',
+    '13:1 unknown field colour',
   ]);
 });
 

@@ -72,6 +72,8 @@ class Reader {
   readonly yaml: YamlText;
   /** Of the object that is being read. */
   #places = new Map<string, Place>();
+  /** Fields that stand beside its spec. */
+  #topFields: readonly string[] = [];
 
   constructor(text: string) {
     this.yaml = new YamlText(text, fileBytesMax);
@@ -98,6 +100,7 @@ class Reader {
     const name = kind === undefined ? undefined : this.#name(node, kind);
     if (kind === undefined || name === undefined) return undefined;
     this.#places = new Map();
+    this.#topFields = kind.fields;
     const found: Record<string, Plain> = {};
     const ignored: string[] = [];
     let password: PasswordSource | undefined;
@@ -280,7 +283,10 @@ class Reader {
 
   #unknown(node: Node, path: string, known: readonly string[]): void {
     const hint = nearest(path.slice(path.lastIndexOf('.') + 1), known);
-    this.#wrong(node, `${path} is no field that can be given${hint}`);
+    const beside = nearestName(path.slice(path.lastIndexOf('.') + 1), this.#topFields);
+    const isNested = path.includes('.') && hint === '' && beside !== undefined;
+    const place = isNested ? `; ${beside} stands beside ${path.split('.', 1)[0]}` : '';
+    this.#wrong(node, `unknown field ${path}${hint}${place}`);
   }
 
   #wrong(node: Node | null, message: string): undefined {

@@ -142,6 +142,7 @@ function expiryOf(token: string): number | undefined {
 }
 
 function needed(context: string, why: string): SignInNeeded {
-  const flag = context === 'default' ? '' : ` --context ${context}`;
-  return new SignInNeeded(`${why}: sign in by \`rackwright login${flag}\``);
+  const flag = context === 'default' ? [] : ['--context', context];
+  const command = ['rackwright', 'login', ...flag].join(' ');
+  return new SignInNeeded(`${why}: sign in by \`${command}\``);
 }

@@ -40,11 +40,11 @@ export function topLines(seen: FleetSeen, nowMs: number, columns: number | undef
     ...seen.running
       .slice(0, shownRunning)
       .map((host) => `  ${barLine(workOf(host, nowMs, undefined), width - 2)}`),
-    ...moreLine(runs.total, shownRunning, "run:*'"),
+    ...moreLine(runs.total, shownRunning, "'run:*'"),
     '',
     `FAULTS  ${titleText(faults)}`,
     ...seen.faulty.slice(0, shownFaulty).map((host) => `  ${host.name}  ${problemText(host)}`),
-    ...moreLine(faults.total, shownFaulty, "fault:*'"),
+    ...moreLine(faults.total, shownFaulty, "'fault:*'"),
   ];
   return lines.map((line) => (columns === undefined ? clean(line) : fit(clean(line), columns - 1)));
 }
@@ -61,5 +61,5 @@ function groupsText({ groups, groupsLeftOut }: CountHostsResponse): string {
 
 function moreLine(total: number, shown: number, filter: string): string[] {
   if (total <= shown) return [];
-  return [`  … and ${total - shown} more: rackwright host list --filter '${filter}`];
+  return [`  … and ${total - shown} more: rackwright host list --filter ${filter}`];
 }

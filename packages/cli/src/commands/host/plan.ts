@@ -8,6 +8,7 @@ import {
 } from '@rackwright/messages';
 import { createClient } from '@rackwright/rpc';
 import { buildCommand, buildRouteMap } from '@stricli/core';
+import { UsageError } from '../../failure.ts';
 import { parsePair, resourceName, type SharedFlags } from '../../flags.ts';
 import { planLines } from '../../output/plan.ts';
 import { isForPrograms, printAs, printLines } from '../../output/show.ts';
@@ -151,6 +152,10 @@ export const startPlan = buildCommand({
     hash: string,
   ) {
     checkWait(flags);
+    if (!/^[0-9a-f]{64}$/.test(hash)) {
+      const right = 'copy all 64 characters from `rackwright host plan`';
+      throw new UsageError(`"${hash}" is no plan hash; ${right}`);
+    }
     const name = `${resourceName('hosts', id)}/plans/${hash}`;
     const { reason, requestId } = flags;
     const host = await withConnection(this.world, flags, async (connection) => {

@@ -18,10 +18,12 @@ import type { CliContext, World } from '../../world.ts';
 import { allPages } from '../frame/calls.ts';
 import { showExplanation } from '../frame/explain.ts';
 import { sharedAliases as aliases, listCommand, oneCommand, sharedFlags } from '../frame/frames.ts';
+import { checkWait, type WaitFlags, waitFlags } from '../frame/wait.ts';
 import { reasonFlag } from '../host/client.ts';
 import { type PoolClient, showPool, withPools } from './client.ts';
 import { planRollout, showDraft } from './plan.ts';
 import { type PoolFlags, poolFlags, poolFrom } from './spec.ts';
+import { poolDone } from './wait.ts';
 import { watchPool } from './watch.ts';
 
 const positional = idArgument('pool', 'Id of the pool');
@@ -33,9 +35,9 @@ const dryRun = {
   default: false,
   brief: 'Only show which hosts would go, in which order, and what they lose',
 } as const;
-const changeFlags = { ...sharedFlags, ...poolFlags, dryRun, ...requestFlag };
+const changeFlags = { ...sharedFlags, ...poolFlags, dryRun, ...waitFlags, ...requestFlag };
 
-interface ChangeFlags extends SharedFlags, PoolFlags {
+interface ChangeFlags extends SharedFlags, PoolFlags, WaitFlags {
   readonly dryRun: boolean;
   readonly requestId: string;
 }
@@ -71,8 +73,9 @@ const createPool = buildCommand({
       return;
     }
     const { requestId } = flags;
-    const made = await withPools(this.world, flags, (pools) =>
-      pools.createPool({ poolId: id, pool, requestId }),
+    checkWait(flags);
+    const made = await withPools(this.world, flags, async (pools) =>
+      poolDone(this.world, pools, flags, await pools.createPool({ poolId: id, pool, requestId })),
     );
     showPool(this.world, flags, made);
   },
@@ -90,8 +93,10 @@ const updatePool = buildCommand({
       return;
     }
     const { requestId } = flags;
-    const changed = await withPools(this.world, flags, (pools) =>
-      pools.updatePool({ pool, updateMask: { paths }, requestId }),
+    checkWait(flags);
+    const updateMask = { paths };
+    const changed = await withPools(this.world, flags, async (pools) =>
+      poolDone(this.world, pools, flags, await pools.updatePool({ pool, updateMask, requestId })),
     );
     showPool(this.world, flags, changed);
   },
@@ -179,6 +184,7 @@ const approvePool = buildCommand({
     flags: {
       ...sharedFlags,
       host: { ...poolFlags.host, brief: 'Only this host; unset means all that wait' },
+      ...waitFlags,
       ...requestFlag,
     },
     positional: {
@@ -192,15 +198,21 @@ const approvePool = buildCommand({
   },
   async func(
     this: CliContext,
-    flags: SharedFlags & { host?: readonly string[]; requestId: string },
+    flags: SharedFlags & WaitFlags & { host?: readonly string[]; requestId: string },
     id: string,
     digest: string,
   ) {
     const name = resourceName('pools', id);
     const hosts = (flags.host ?? []).map((each) => resourceName('hosts', each));
     const { requestId } = flags;
-    const approved = await withPools(this.world, flags, (pools) =>
-      pools.approvePool({ name, hosts, digest, requestId }),
+    checkWait(flags);
+    const approved = await withPools(this.world, flags, async (pools) =>
+      poolDone(
+        this.world,
+        pools,
+        flags,
+        await pools.approvePool({ name, hosts, digest, requestId }),
+      ),
     );
     showPool(this.world, flags, approved);
   },

@@ -5,7 +5,7 @@ import type { CliContext } from '../../world.ts';
 
 /** Each asks `rackwright __complete WORD…` for lines of "proposal<TAB>what it is". */
 export const completionScripts = {
-  bash: `# Completion of rackwright for bash: source it, or install it as
+  bash: `# Bash completion of the command: source it, or install it as
 # /usr/share/bash-completion/completions/rackwright.
 _rackwright() {
     local line
@@ -17,7 +17,7 @@ _rackwright() {
 complete -o default -F _rackwright rackwright
 `,
   zsh: `#compdef rackwright
-# Completion of rackwright for zsh: source it after compinit, or install it as _rackwright in a
+# Zsh completion of the command: source it after compinit, or install it as _rackwright in a
 # folder of $fpath.
 _rackwright() {
     local value brief
@@ -26,7 +26,7 @@ _rackwright() {
         proposals+=("\${value//:/\\\\:}:\${brief}")
     done < <("\${words[1]}" __complete "\${(@)words[2,CURRENT]}" 2>/dev/null)
     if (( \${#proposals} )); then
-        _describe rackwright proposals
+        _describe 'rackwright' proposals
     else
         _files
     fi
@@ -37,7 +37,7 @@ else
     compdef _rackwright rackwright
 fi
 `,
-  fish: `# Completion of rackwright for fish: source it, or install it as
+  fish: `# Fish completion of the command: source it, or install it as
 # ~/.config/fish/completions/rackwright.fish.
 function __rackwright_complete
     set -l words (commandline -opc) (commandline -ct)
@@ -62,7 +62,7 @@ export const completionRoutes = buildRouteMap({
   routes: {
     bash: scriptCommand('bash', 'eval "$(rackwright completion bash)"'),
     zsh: scriptCommand('zsh', 'source <(rackwright completion zsh)'),
-    fish: scriptCommand('fish', 'rackwright completion fish | source'),
+    fish: scriptCommand('fish', '(rackwright completion fish) | source'),
   },
   docs: { brief: briefs.completion },
 });

@@ -24,6 +24,7 @@ import { clean } from '../../output/text.ts';
 import { duration } from '../../output/time.ts';
 import { contextInUse } from '../../settings.ts';
 import type { CliContext, World } from '../../world.ts';
+import { pause } from '../frame/pause.ts';
 import { type ContextFlags, contextFlags } from './context-flags.ts';
 
 /** RFC 8628 §3.5: so much longer between two questions when it asks for it. */
@@ -155,17 +156,4 @@ async function signedIn(
     }
   }
   throw new SignInNeeded('not signed in: the code has expired before anybody signed in');
-}
-
-function pause({ clock, signal }: World, pauseMs: number): Promise<void> {
-  return new Promise((resolve) => {
-    const cancel = clock.after(pauseMs, end);
-    function end() {
-      cancel();
-      signal.removeEventListener('abort', end);
-      resolve();
-    }
-    signal.addEventListener('abort', end, { once: true });
-    if (signal.aborted) end();
-  });
 }

@@ -14,7 +14,7 @@ export const showVersion = buildCommand({
   parameters: { flags: connectionFlags },
   async func(this: CliContext, flags: ConnectionFlags) {
     const { world } = this;
-    world.out.write(`rackwright ${version}\n`);
+    world.out.write(`${['rackwright', version].join(' ')}\n`);
     world.out.write(`control plane ${await serverVersion(world, flags)}\n`);
   },
 });

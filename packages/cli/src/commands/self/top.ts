@@ -14,6 +14,7 @@ import { type FleetSeen, topLines } from '../../output/top.ts';
 import type { Connection, ConnectionFlags } from '../../settings.ts';
 import type { CliContext, World } from '../../world.ts';
 import { withConnection } from '../frame/calls.ts';
+import { pause } from '../frame/pause.ts';
 import { parseTimeout } from '../frame/wait.ts';
 
 /** Lines of each list without a terminal, and calls that one look may take, milliseconds. */
@@ -105,18 +106,6 @@ function draw(world: World, seen: FleetSeen): void {
 /** Terminals that do not tell have 24 rows. */
 function rowsOf({ out }: World): number {
   return out.rows ?? 24;
-}
-
-function pause({ clock, signal }: World, pauseMs: number): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      cancel();
-      signal.removeEventListener('abort', end);
-      resolve();
-    };
-    const cancel = clock.after(pauseMs, end);
-    signal.addEventListener('abort', end, { once: true });
-  });
 }
 
 /** Six calls, of which none grows with the fleet. */

@@ -22,6 +22,7 @@ import { runColumns, runFields, stepColumns, workflowColumns } from '../../outpu
 import type { CliContext } from '../../world.ts';
 import { allPages } from '../frame/calls.ts';
 import { showExplanation } from '../frame/explain.ts';
+import { checkWait, type WaitFlags, waitFlags } from '../frame/wait.ts';
 import { reasonFlag } from '../host/client.ts';
 import { batchRoutes } from './batch.ts';
 import {
@@ -37,6 +38,7 @@ import {
   workflowNameOf,
 } from './client.ts';
 import { workflowLogs } from './logs.ts';
+import { workflowDone } from './wait.ts';
 
 const pendingTimeoutFlag = {
   pendingTimeout: {
@@ -62,6 +64,7 @@ const createWorkflow = buildCommand({
       ...varFlag,
       ...pendingTimeoutFlag,
       disabled: { kind: 'boolean', default: false, brief: 'Do not run it yet' },
+      ...waitFlags,
       ...requestFlag,
     },
     positional: workflowArguments,
@@ -69,7 +72,7 @@ const createWorkflow = buildCommand({
   },
   async func(
     this: CliContext,
-    flags: SpecFlags & { disabled: boolean },
+    flags: SpecFlags & WaitFlags & { disabled: boolean },
     host: string,
     template: string,
   ) {
@@ -79,14 +82,16 @@ const createWorkflow = buildCommand({
       disabled: flags.disabled,
       ...(pendingTimeout === undefined ? {} : { pendingTimeout }),
     };
-    const made = await withWorkflows(this.world, flags, (workflows) =>
-      workflows.createWorkflow({
+    checkWait(flags);
+    const made = await withWorkflows(this.world, flags, async (workflows) => {
+      const answered = await workflows.createWorkflow({
         parent: resourceName('hosts', host),
         workflowId: template.replace(/^templates\//, ''),
         workflow: { spec },
         requestId: flags.requestId,
-      }),
-    );
+      });
+      return workflowDone(this.world, workflows, flags, answered);
+    });
     showWorkflow(this.world, flags, made);
   },
 });
@@ -174,6 +179,7 @@ const runWorkflow = buildCommand({
         brief: 'Only as this plan says, by its whole hash',
         placeholder: 'hash',
       },
+      ...waitFlags,
       ...requestFlag,
     },
     positional: workflowArguments,
@@ -181,15 +187,17 @@ const runWorkflow = buildCommand({
   },
   async func(
     this: CliContext,
-    flags: SharedFlags & { plan: string; requestId: string },
+    flags: SharedFlags & WaitFlags & { plan: string; requestId: string },
     host: string,
     template: string,
   ) {
     const { plan: planHash, requestId } = flags;
     const name = workflowNameOf(host, template);
-    const workflow = await withWorkflows(this.world, flags, (workflows) =>
-      workflows.runWorkflow({ name, planHash, requestId }),
-    );
+    checkWait(flags);
+    const workflow = await withWorkflows(this.world, flags, async (workflows) => {
+      const answered = await workflows.runWorkflow({ name, planHash, requestId });
+      return workflowDone(this.world, workflows, flags, answered);
+    });
     showWorkflow(this.world, flags, workflow);
   },
 });

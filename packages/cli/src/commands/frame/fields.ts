@@ -1,0 +1,90 @@
+/**
+ * Tables of a resource's fields: each is one entry, with its flag, where its value goes, and what
+ * it becomes there. Flags, values and update masks all follow from it.
+ */
+
+/** What Stricli reads of a flag, as far as its values tell their type. */
+type FlagOf =
+  | { readonly kind: 'boolean' }
+  | { readonly kind: 'enum'; readonly values: readonly string[] }
+  | { readonly kind: 'parsed'; readonly parse: (text: string) => unknown };
+
+/** One field. `Given`: what its flag gives. */
+export interface Field<Flag extends FlagOf = FlagOf> {
+  readonly flag: Flag;
+  /** Below the resource's spec, by names in JSON: "bmc.cipherSuite". */
+  readonly at: string;
+  /** What it becomes there; unset: it goes as it is. */
+  readonly as?: (given: never) => unknown;
+}
+
+type Given<Flag> = Flag extends { readonly kind: 'boolean' }
+  ? boolean
+  : Flag extends { readonly kind: 'enum'; readonly values: readonly (infer Word)[] }
+    ? Word
+    : Flag extends { readonly variadic: true; readonly parse: (text: string) => infer Value }
+      ? readonly Value[]
+      : Flag extends { readonly parse: (text: string) => infer Value }
+        ? Value
+        : never;
+
+/** An entry, whose conversion takes what its flag gives. */
+export function field<const Flag extends FlagOf>(
+  flag: Flag,
+  at: string,
+  as?: (given: Given<Flag>) => unknown,
+): Field<Flag> {
+  return as === undefined ? { flag, at } : { flag, at, as };
+}
+
+type Table = Readonly<Record<string, Field>>;
+
+/** The flags of a table, as a command takes them. */
+export type FlagsOf<T extends Table> = { readonly [K in keyof T]: T[K]['flag'] };
+
+/** What these flags give; any may be left out. */
+export type ValuesOf<T extends Table> = { readonly [K in keyof T]?: Given<T[K]['flag']> };
+
+/** The flags of a table. */
+export function flagsOf<T extends Table>(table: T): FlagsOf<T> {
+  const entries = Object.entries(table).map(([name, { flag }]) => [name, flag]);
+  return Object.fromEntries(entries) as FlagsOf<T>;
+}
+
+/** What is said of a spec: its value, and the paths of an update. */
+export interface SaidFields {
+  readonly spec: Record<string, unknown>;
+  readonly paths: string[];
+}
+
+/** What the flags say, in the order of the table. */
+export function saidBy<T extends Table>(table: T, flags: ValuesOf<T>): SaidFields {
+  const spec: Record<string, unknown> = {};
+  const paths: string[] = [];
+  for (const [name, { at, as }] of Object.entries(table)) {
+    const given = flags[name];
+    if (given === undefined || given === '') continue;
+    setField({ spec, paths }, at, as === undefined ? given : as(given as never));
+  }
+  return { spec, paths };
+}
+
+/** Says one field more; undefined: that it is to have no value. */
+export function setField({ spec, paths }: SaidFields, at: string, value: unknown): void {
+  set(spec, at.split('.'), value);
+  paths.push(`spec.${snake(at)}`);
+}
+
+/** "bmc.cipher_suite" of "bmc.cipherSuite" */
+function snake(path: string): string {
+  return path.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+function set(target: Record<string, unknown>, [key = '', ...rest]: string[], value: unknown): void {
+  if (rest.length === 0) {
+    target[key] = value;
+    return;
+  }
+  const below = (target[key] ??= {}) as Record<string, unknown>;
+  set(below, rest, value);
+}

@@ -1,0 +1,16 @@
+/** A pause that ends with Ctrl-C. */
+import type { World } from '../../world.ts';
+
+/** Resolves after so long, or when the person leaves. */
+export function pause({ clock, signal }: World, pauseMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      cancel();
+      signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const cancel = clock.after(pauseMs, end);
+    signal.addEventListener('abort', end, { once: true });
+    if (signal.aborted) end();
+  });
+}

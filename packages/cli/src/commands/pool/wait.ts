@@ -1,0 +1,72 @@
+/** `--wait` of pools: until all hosts are on their image. */
+import { WatchPoolsResponse_Kind as Kind, type Pool } from '@rackwright/messages';
+import { NeverReached } from '../../failure.ts';
+import { poolLine } from '../../output/pool.ts';
+import type { WorkSeen } from '../../output/progress.ts';
+import type { World } from '../../world.ts';
+import { progressView } from '../frame/progress.ts';
+import { watchResumed } from '../frame/resumed-watch.ts';
+import { checkInterrupted, type WaitFlags } from '../frame/wait.ts';
+import type { PoolClient } from './client.ts';
+import { isCurrent } from './watch.ts';
+
+/** Reasons for which nothing goes on before a person has said something. */
+const waitsForPerson: ReadonlySet<string> = new Set(['WaitingForApproval', 'Paused']);
+
+/**
+ * The pool once its hosts are on its image, where `--wait` asks for it; otherwise as it was
+ * answered. Rejects with `NeverReached` when that does not come by itself, with `WaitedTooLong` or
+ * `Interrupted`.
+ */
+export async function poolDone(
+  world: World,
+  pools: PoolClient,
+  { wait, timeout }: WaitFlags,
+  answered: Pool,
+): Promise<Pool> {
+  if (!wait) return answered;
+  const { name } = answered;
+  const explain = `see \`rackwright pool explain ${name.replace('pools/', '')}\``;
+  const view = progressView(world);
+  const beganMs = world.clock.nowMs();
+  let seen = answered;
+  const see = () => workOf(seen, world.clock.nowMs() - beganMs);
+  const late = () => `waited ${timeout} s for ${name}: ${poolLine(seen)}; it goes on; ${explain}`;
+  try {
+    view.show(see);
+    await watchResumed(
+      world,
+      { timeoutSeconds: timeout, late },
+      (position, options) => pools.watchPools({ name, position }, options),
+      ({ kind, pool }) => {
+        if (pool === undefined) return false;
+        if (kind === Kind.DELETED) throw new NeverReached(`${name} was deleted`);
+        seen = pool;
+        view.show(see);
+        return isDone(pool, explain);
+      },
+    );
+  } finally {
+    view.end();
+  }
+  checkInterrupted(world, `rackwright pool watch ${name.replace('pools/', '')}`);
+  return seen;
+}
+
+function isDone(pool: Pool, explain: string): boolean {
+  const upToDate = pool.status?.conditions.find(({ type }) => type === 'UpToDate');
+  if (waitsForPerson.has(upToDate?.reason ?? '')) {
+    throw new NeverReached(`${pool.name} waits for a person: ${upToDate?.message}; ${explain}`);
+  }
+  return isCurrent(pool);
+}
+
+function workOf(pool: Pool, elapsedMs: number): WorkSeen {
+  const { hostCount = 0, currentCount = 0 } = pool.status ?? {};
+  return {
+    text: poolLine(pool),
+    percent: hostCount === 0 ? undefined : Math.floor((currentCount / hostCount) * 100),
+    elapsedMs,
+    leftMs: undefined,
+  };
+}
