@@ -16,8 +16,8 @@ const lookEveryMs = 1_000;
 const waitsForPerson: ReadonlySet<string> = new Set(['hold', 'restored', 'disabled']);
 
 /**
- * The workflow once the run that was asked for has ended well, where `--wait` asks for it;
- * otherwise as it was answered. Rejects with `WorkFailed`, `NeverReached`, `WaitedTooLong` or `Interrupted`.
+ * The workflow once the run that was asked for has ended well, where `--wait` asks for it; else as
+ * it was answered. Rejects with `WorkFailed`, `NeverReached`, `WaitedTooLong` or `Interrupted`.
  */
 export async function workflowDone(
   world: World,
