@@ -11,6 +11,8 @@ export const KEY_LENGTH_MAX = 512;
 
 const SEGMENT = /^[A-Za-z0-9_=-]+$/;
 const PLAIN = /^[A-Za-z0-9_-]$/;
+const PLAIN_TEXT = /^[A-Za-z0-9_-]+$/;
+const KEY = /^[A-Za-z0-9_=-]+(?:\.[A-Za-z0-9_=-]+)*$/;
 
 /**
  * Segments beginning like this as the first of a key belong to drivers: refused in `storeKey`,
@@ -46,6 +48,7 @@ export function parseStoreKey(key: string): string[] {
  */
 export function keySegment(text: string): string {
   if (text === '') throw new StoreError('invalidKey', 'an empty text cannot be a key segment');
+  if (PLAIN_TEXT.test(text)) return text;
   let segment = '';
   for (const byte of new TextEncoder().encode(text)) {
     const letter = String.fromCharCode(byte);
@@ -104,6 +107,7 @@ function wrongInKey(key: string): string | undefined {
   if (key.length > KEY_LENGTH_MAX) {
     return `has ${key.length} characters; at most ${KEY_LENGTH_MAX} are stored`;
   }
+  if (KEY.test(key) && !key.startsWith(RESERVED_FIRST_SEGMENT)) return undefined;
   const segments = key.split('.');
   if (segments[0] === RESERVED_FIRST_SEGMENT) return 'begins with a segment that drivers reserve';
   for (const segment of segments) {

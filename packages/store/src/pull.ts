@@ -51,7 +51,7 @@ export async function* pullChanges(
   prefix: string,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<WatchEvent, void, undefined> {
-  const guard = new GapGuard(from);
+  let guard = new GapGuard(from);
   const over = () => bell.ended || signal?.aborted === true;
   if (!over() && from > log.latest()) {
     yield { kind: 'compacted', reason: 'fromTheFuture' };
@@ -72,6 +72,8 @@ export async function* pullChanges(
     }
     if (page.length === PULL_CHANGES_MAX) continue;
     position = Math.max(position, latest);
+    // All that there is has been seen, so what it knows of single keys is not needed any more.
+    guard = new GapGuard(position);
     if (!over() && log.latest() === position) await asleep(bell, signal);
   }
 }

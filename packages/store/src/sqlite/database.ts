@@ -1,11 +1,13 @@
 /**
  * The statements of the SQLite driver: the one place that knows the tables. Everything here is
- * synchronous; nothing outside a `transaction` writes.
+ * synchronous; nothing outside a `transaction` writes. What `Recent` knows is not read again: the
+ * file is locked, so that nobody else writes it.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { HISTORY_PER_KEY, type Revision } from '../contract.ts';
 import type { ChangeLog } from '../pull.ts';
 import type { StoredChange } from '../write.ts';
+import { Recent } from './recent.ts';
 
 const COLUMNS = 'c.revision, c.key, c.live, c.value, c.write_id, c.previous, c.time_ms';
 const NEWEST = 'newest AS n JOIN changes AS c ON c.revision = n.revision';
@@ -41,6 +43,9 @@ export class SqliteDatabase implements ChangeLog {
   readonly #insert: StatementSync;
   readonly #newest: StatementSync;
   readonly #trim: StatementSync;
+  readonly #recent = new Recent();
+  /** Undefined: only the file knows. */
+  #latestRevision: Revision | undefined;
 
   constructor(database: DatabaseSync) {
     this.#database = database;
@@ -80,10 +85,14 @@ export class SqliteDatabase implements ChangeLog {
   }
 
   latest(): Revision {
-    return Number(this.#latest.get()?.['latest'] ?? 0);
+    this.#latestRevision ??= Number(this.#latest.get()?.['latest'] ?? 0);
+    return this.#latestRevision;
   }
 
   after(revision: Revision, prefix: string, limit: number): readonly StoredChange[] {
+    if (revision >= this.latest()) return [];
+    const recent = this.#recent.after(revision, prefix, limit);
+    if (recent !== undefined) return recent;
     const rows =
       prefix === ''
         ? this.#after.all({ after: revision, limit })
@@ -92,8 +101,13 @@ export class SqliteDatabase implements ChangeLog {
   }
 
   last(key: string): StoredChange | undefined {
+    const known = this.#recent.newest(key);
+    if (known !== undefined) return known;
     const row = this.#last.get(key);
-    return row === undefined ? undefined : asChange(row);
+    if (row === undefined) return undefined;
+    const change = asChange(row);
+    this.#recent.keepNewest(change);
+    return change;
   }
 
   /** The last changes of live keys under `prefix` after the key `after`, ordered by key. */
@@ -129,7 +143,9 @@ export class SqliteDatabase implements ChangeLog {
     const live = change.kind === 'put' ? 1 : 0;
     this.#insert.run(revision, key, live, value, writeId, previous, atMs);
     this.#newest.run(key, revision);
-    if (trims) this.#trim.run({ key });
+    if (trims && previous !== 0) this.#trim.run({ key });
+    this.#latestRevision = revision;
+    this.#recent.add(change);
   }
 
   /** Runs `work` and commits; returns once the outcome is on disk. Rolls back when it throws. */
@@ -139,6 +155,8 @@ export class SqliteDatabase implements ChangeLog {
       work();
       this.#database.exec('COMMIT');
     } catch (error) {
+      this.#latestRevision = undefined;
+      this.#recent.forget();
       if (this.#database.isTransaction) this.#database.exec('ROLLBACK');
       throw error;
     }

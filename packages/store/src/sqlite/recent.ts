@@ -1,0 +1,100 @@
+/**
+ * What the driver keeps in memory of its own file, which nobody else writes: the last changes, from
+ * which whoever follows the store is served, and the newest change of keys that were asked for.
+ *
+ * Invariants:
+ * 1. What stands here stands in the file, or in the transaction that is under way. After one that
+ *    was rolled back nothing of it may be asked: `forget`.
+ * 2. The changes kept are all of those between the first of them and the last: no revision is left
+ *    out.
+ * 3. Bounded by number and by bytes; what is oldest, or was not asked for longest, goes first.
+ */
+import type { Revision } from '../contract.ts';
+import { isUnder } from '../key.ts';
+import type { StoredChange } from '../write.ts';
+
+/** Changes that whoever follows the store may be behind without reading the file. */
+export const RECENT_CHANGES_MAX = 4_096;
+const RECENT_BYTES_MAX = 16 * 1_024 * 1_024;
+const NEWEST_BYTES_MAX = 32 * 1_024 * 1_024;
+/** What a change costs beside its value: key, write id, and the object itself. */
+const CHANGE_BYTES = 256;
+
+export class Recent {
+  #changes: StoredChange[] = [];
+  /** Place of the first that still counts; those before it go together, now and then. */
+  #start = 0;
+  #changesBytes = 0;
+  readonly #newest = new Map<string, StoredChange>();
+  #newestBytes = 0;
+
+  /** The newest change of the key, if it is known here. */
+  newest(key: string): StoredChange | undefined {
+    const known = this.#newest.get(key);
+    if (known === undefined) return undefined;
+    this.#newest.delete(key);
+    this.#newest.set(key, known);
+    return known;
+  }
+
+  /** Takes in what was read as the newest change of its key. */
+  keepNewest(change: StoredChange): void {
+    const before = this.#newest.get(change.key);
+    if (before !== undefined) {
+      this.#newest.delete(change.key);
+      this.#newestBytes -= bytesOf(before);
+    }
+    this.#newest.set(change.key, change);
+    this.#newestBytes += bytesOf(change);
+    for (const [key, oldest] of this.#newest) {
+      if (this.#newestBytes <= NEWEST_BYTES_MAX) break;
+      this.#newest.delete(key);
+      this.#newestBytes -= bytesOf(oldest);
+    }
+  }
+
+  /** Takes in a change that is being made. */
+  add(change: StoredChange): void {
+    this.keepNewest(change);
+    this.#changes.push(change);
+    this.#changesBytes += bytesOf(change);
+    const count = () => this.#changes.length - this.#start;
+    while (count() > RECENT_CHANGES_MAX || (this.#changesBytes > RECENT_BYTES_MAX && count() > 1)) {
+      const oldest = this.#changes[this.#start];
+      this.#start += 1;
+      this.#changesBytes -= oldest === undefined ? 0 : bytesOf(oldest);
+    }
+    if (this.#start < RECENT_CHANGES_MAX) return;
+    this.#changes = this.#changes.slice(this.#start);
+    this.#start = 0;
+  }
+
+  /**
+   * Changes under `prefix` after `revision`, ascending, at most `limit`; undefined when some of
+   * them may be known to the file only.
+   */
+  after(revision: Revision, prefix: string, limit: number): readonly StoredChange[] | undefined {
+    const first = this.#changes[this.#start]?.revision;
+    if (first === undefined || revision + 1 < first) return undefined;
+    const found: StoredChange[] = [];
+    // (2) The place follows from the revision.
+    for (let at = this.#start + revision + 1 - first; at < this.#changes.length; at += 1) {
+      if (found.length === limit) break;
+      const change = this.#changes[at];
+      if (change !== undefined && isUnder(prefix, change.key)) found.push(change);
+    }
+    return found;
+  }
+
+  forget(): void {
+    this.#changes = [];
+    this.#start = 0;
+    this.#changesBytes = 0;
+    this.#newest.clear();
+    this.#newestBytes = 0;
+  }
+}
+
+function bytesOf(change: StoredChange): number {
+  return CHANGE_BYTES + (change.kind === 'put' ? change.value.byteLength : 0);
+}
