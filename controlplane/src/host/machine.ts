@@ -11,9 +11,8 @@
  * H6 `available` is entered only by a clean whose every device is certified for this use epoch.
  */
 
-import { equals } from '@bufbuild/protobuf';
 import { HoldScope, HostState, type Run, store } from '@rackwright/messages';
-import { hasApplied } from '../records/index.ts';
+import { hasApplied, sameMessage } from '../records/index.ts';
 import { raiseFaults } from './bmc/health.ts';
 import { driveDeletion, foldForce, leaveRemains } from './deletion/deletion.ts';
 import { foldFences } from './deletion/fence-hold.ts';
@@ -130,7 +129,7 @@ function foldAsked(turn: Turn, request: HostRequest, by: Requester): Refusal | u
  */
 function keepDisplaced({ record, displaced }: Turn, before: store.HostRecord): void {
   if (displaced.length > 0) record.finishedRuns = displaced;
-  else if (record.finishedRuns.length > 0 && !equals(store.HostRecordSchema, record, before)) {
+  else if (record.finishedRuns.length > 0 && !sameMessage(record, before)) {
     record.finishedRuns = [];
   }
 }

@@ -1,6 +1,12 @@
 /** The records of the store: reading, writing and changing them, each request once. */
 export { type Changed, changeRecord, isBusy, tooBusy, untilWritten } from './change.ts';
-export { copyOf, freezeShared, type ReadableStore, sharedRecordOf } from './decoded.ts';
+export {
+  copyOf,
+  freezeShared,
+  type ReadableStore,
+  sameMessage,
+  sharedRecordOf,
+} from './decoded.ts';
 export { idOf, idOfKey } from './names.ts';
 export { groupsOf, isDirectlyBelow, listingsOf, pagesOf } from './pages.ts';
 export {

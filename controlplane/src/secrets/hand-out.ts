@@ -40,6 +40,21 @@ export async function credentialRecord(
 }
 
 /**
+ * The record of "credentials/C", which may go there; undefined when there is none. Rejects with
+ * `OutOfBounds` when it may not.
+ */
+export async function namedFor(
+  vault: Pick<Vault, 'store'>,
+  name: string,
+  givenFor: GivenFor,
+): Promise<wire.CredentialRecord | undefined> {
+  const record = await credentialRecord(vault, name);
+  const problem = record?.credential && boundsProblem(record.credential, givenFor);
+  if (problem !== undefined) throw new OutOfBounds(problem);
+  return record;
+}
+
+/**
  * Opens "credentials/C" for where it goes; undefined when there is none. Rejects when it does not
  * open, and with `OutOfBounds` when it may not go there.
  */
@@ -48,11 +63,8 @@ export async function openNamed(
   name: string,
   givenFor: GivenFor,
 ): Promise<OpenedCredential | undefined> {
-  const record = await credentialRecord(vault, name);
-  if (record === undefined) return undefined;
-  const problem = record.credential && boundsProblem(record.credential, givenFor);
-  if (problem !== undefined) throw new OutOfBounds(problem);
-  return openRecord(vault, name, record);
+  const record = await namedFor(vault, name, givenFor);
+  return record === undefined ? undefined : openRecord(vault, name, record);
 }
 
 /** Opens a record whose bounds were looked at. */

@@ -4,6 +4,7 @@ export { boundsProblem, type GivenFor, OutOfBounds } from './bounds.ts';
 export { countByKey } from './census.ts';
 export {
   credentialRecord,
+  namedFor,
   noteGiven,
   openNamed,
   openRecord,

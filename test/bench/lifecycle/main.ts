@@ -164,7 +164,7 @@ function hex(byte: number): string {
 /** Resolves when every host is available; as a user would wait, by the watch. */
 async function countAvailable(client: Hosts): Promise<void> {
   const done = new Set<string>();
-  for await (const event of client.watchHosts({})) {
+  for await (const event of client.watchHosts({ filter: 'state = available' })) {
     if (event.kind !== WatchHostsResponse_Kind.UPDATED) continue;
     const { name = '', status } = event.host ?? {};
     if (status?.state === HostState.AVAILABLE) done.add(name);

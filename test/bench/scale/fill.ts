@@ -1,12 +1,15 @@
 /**
- * Fills a store with hosts: the control plane makes them, and what their lives would have left is
- * written in the form in which it keeps that (facts, finished runs).
+ * Fills a store with hosts: the control plane makes the first ones. The others are written as it
+ * has written those, and what their lives would have left in the form in which it keeps that
+ * (facts, finished runs).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { clone, create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { reservedValues } from '@rackwright/controlplane';
 import {
   ApiFailure,
+  type Host,
   InventorySchema,
   RunKind,
   RunOutcome,
@@ -15,12 +18,17 @@ import {
   StepState,
   store as wire,
 } from '@rackwright/messages';
+import { randomId } from '@rackwright/platform';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import type { OperatorClients } from '@rackwright/rpc';
-import { openSqliteStore, storeKey } from '@rackwright/store';
+import { openSqliteStore, type StateStore, storeKey } from '@rackwright/store';
 
-/** Creations, and writes, under way at once. */
+/** Creations under way at once. */
 export const atOnce = 64;
+/** Writes under way at once: a transaction of the driver. */
+const writesAtOnce = 256;
+/** Hosts that the control plane makes itself. */
+const madeHosts = 100;
 const hostsPerRack = 200;
 const disksPerHost = 8;
 const stepsPerRun = 12;
@@ -34,12 +42,13 @@ export const rackOf = (index: number, hosts: number) =>
 export async function inParallel(
   count: number,
   work: (index: number) => Promise<unknown>,
+  most: number = atOnce,
 ): Promise<void> {
   let next = 0;
   const worker = async () => {
     for (let index = next++; index < count; index = next++) await work(index);
   };
-  await Promise.all(Array.from({ length: atOnce }, worker));
+  await Promise.all(Array.from({ length: most }, worker));
 }
 
 /** Host `index`, with addresses of its own. */
@@ -68,7 +77,7 @@ export async function makeHost(
   }
 }
 
-/** A frozen fleet, so that nothing moves. */
+/** A frozen fleet, so that nothing moves, with the first of its hosts. */
 export async function createFleet(
   { racks, fleet, credentials, hosts: client }: OperatorClients,
   hosts: number,
@@ -79,30 +88,66 @@ export async function createFleet(
     await racks.createRack({ rackId: `r${rack}` });
   }
   await fleet.freezeFleet({ reason: 'a benchmark' });
-  await inParallel(hosts, (index) => makeHost(client, creationOf(index, rackOf(index, hosts))));
+  await inParallel(Math.min(hosts, madeHosts), (index) => makeHost(client, creationOf(index, rackOf(index, hosts))));
 }
 
-/** Facts and finished runs of every host in the store at `path`, which nobody else has open. */
-export async function addPast(path: string): Promise<void> {
+/** The hosts that are missing, and the past of all, in the store at `path` that nobody has open. */
+export async function addHosts(path: string, hosts: number): Promise<void> {
   const store = await openSqliteStore({ path, random: nodeRandom(), clock: nodeClock() });
-  const { entries } = await store.list('hosts');
-  const put = (key: string, value: Uint8Array) => store.put(key, value, 'absent');
-  await inParallel(entries.length, async (index) => {
-    const entry = entries[index];
-    const host = entry && fromBinary(wire.HostRecordSchema, entry.value).host;
-    if (host === undefined) return;
-    const facts = toBinary(wire.HostFactsSchema, factsOf(host.uid));
-    await put(storeKey('facts', host.name.split('/')[1] ?? ''), facts);
-    for (const [at, kind] of pastRuns.entries()) {
-      const run = runOf(kind, at);
-      const record = create(wire.FinishedRunRecordSchema, {
-        ...{ host: host.name, hostUid: host.uid, run },
-      });
-      const key = storeKey('runs', host.uid, `${run.number}`);
-      await put(key, toBinary(wire.FinishedRunRecordSchema, record));
-    }
-  });
+  const first = await store.get('hosts.h0');
+  if (first.kind === 'absent') throw new Error('the store has no host that others could be as');
+  const model = fromBinary(wire.HostRecordSchema, first.value);
+  const writeHost = async (index: number) => {
+    if (index >= madeHosts) await addHost(store, copyOfHost(model, index, hosts));
+    const found = await store.get(`hosts.h${index}`);
+    if (found.kind === 'absent') throw new Error(`host h${index} was not made`);
+    await addPast(store, fromBinary(wire.HostRecordSchema, found.value).host);
+  };
+  await inParallel(hosts, writeHost, writesAtOnce);
   await store.close();
+}
+
+function copyOfHost(model: wire.HostRecord, index: number, hosts: number): wire.HostRecord {
+  const { host } = clone(wire.HostRecordSchema, model);
+  const { hostId, host: created } = creationOf(index, rackOf(index, hosts));
+  if (host?.spec === undefined) throw new Error('the first host has no spec');
+  host.name = `hosts/${hostId}`;
+  host.uid = randomId(nodeRandom());
+  const { bmc, ...spec } = created.spec;
+  Object.assign(host.spec, spec);
+  if (host.spec.bmc !== undefined) Object.assign(host.spec.bmc, bmc);
+  return { ...model, host };
+}
+
+/** The record, and its addresses as reserved. */
+async function addHost(store: StateStore, record: wire.HostRecord): Promise<void> {
+  const { host } = record;
+  if (host?.spec === undefined) return;
+  const { name, uid, spec } = host;
+  const holder = create(wire.ReservationSchema, { holder: name, holderUid: uid });
+  const reservation = toBinary(wire.ReservationSchema, holder);
+  for (const { key } of reservedValues(spec)) await store.put(key, reservation, 'absent');
+  const key = storeKey(...name.split('/'));
+  await store.put(key, toBinary(wire.HostRecordSchema, record), 'absent');
+}
+
+/** Facts and finished runs. */
+async function addPast(store: StateStore, host: Host | undefined): Promise<void> {
+  if (host === undefined) return;
+  const facts = toBinary(wire.HostFactsSchema, factsOf(host.uid));
+  await store.put(storeKey('facts', idOf(host.name)), facts, 'absent');
+  for (const [at, kind] of pastRuns.entries()) {
+    const run = runOf(kind, at);
+    const record = create(wire.FinishedRunRecordSchema, {
+      ...{ host: host.name, hostUid: host.uid, run },
+    });
+    const key = storeKey('runs', host.uid, `${run.number}`);
+    await store.put(key, toBinary(wire.FinishedRunRecordSchema, record), 'absent');
+  }
+}
+
+function idOf(name: string): string {
+  return name.split('/')[1] ?? '';
 }
 
 function factsOf(hostUid: string) {

@@ -23,7 +23,7 @@ import { HostView } from '@rackwright/messages';
 import { connect, type OperatorClients, operatorClients } from '@rackwright/rpc';
 import { freePorts } from '@rackwright/sim/loopback';
 import { installedArguments } from '../installed.ts';
-import { addPast, atOnce, createFleet, creationOf, inParallel, makeHost, rackOf } from './fill.ts';
+import { addHosts, atOnce, createFleet, creationOf, inParallel, makeHost, rackOf } from './fill.ts';
 
 const root = join(import.meta.dirname, '../../..');
 const { values } = parseArgs({
@@ -172,7 +172,7 @@ async function filled(size: number): Promise<string> {
     } finally {
       await bench.stop();
     }
-    await addPast(join(folder, 'cp/state.db'));
+    await addHosts(join(folder, 'cp/state.db'), size);
     if (kept === '') return folder;
     mkdirSync(values.folder, { recursive: true });
     cpSync(folder, kept, { recursive: true });

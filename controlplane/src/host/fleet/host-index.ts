@@ -2,15 +2,12 @@
  * Which hosts there are, by uid and by rack, as this replica has read them. Only an index: the
  * store can rebuild it, and whoever needs the record reads it.
  */
-import { equals } from '@bufbuild/protobuf';
 import {
   type BmcEndpoint,
-  BmcEndpointSchema,
   type BmcIdentity,
-  BmcIdentitySchema,
   type store as wire,
 } from '@rackwright/messages';
-import { idOf } from '../../records/index.ts';
+import { idOf, sameMessage } from '../../records/index.ts';
 import { bootsOverNetwork } from '../deployment/deployment.ts';
 
 /** What power sync needs of a host. */
@@ -156,12 +153,12 @@ export class HostIndex {
 
 function sameBmc(a: BmcEndpoint | undefined, b: BmcEndpoint | undefined): boolean {
   if (a === undefined || b === undefined) return a === b;
-  return equals(BmcEndpointSchema, a, b);
+  return sameMessage(a, b);
 }
 
 function sameIdentity(a: BmcIdentity | undefined, b: BmcIdentity | undefined): boolean {
   if (a === undefined || b === undefined) return a === b;
-  return equals(BmcIdentitySchema, a, b);
+  return sameMessage(a, b);
 }
 
 /** "r1" of a host in "racks/r1". */

@@ -8,7 +8,7 @@
  * K2 Of two hosts that say they have a disk, the first one holds it, and the second hears of it.
  * K3 Work and reads grow with the disks of one host, never with hosts.
  */
-import { create, fromBinary } from '@bufbuild/protobuf';
+import { create } from '@bufbuild/protobuf';
 import { type DiskName, deviceFactsOf, deviceIdentity, diskNames } from '@rackwright/erasure';
 import { type Inventory, RunPhase, type StorageDevice, store as wire } from '@rackwright/messages';
 import { keySegment, storeKey } from '@rackwright/store';
@@ -19,7 +19,8 @@ import {
   type ReadableStore,
   type RecordWriter,
   readShared,
-  writeRecord,
+  sharedRecordOf,
+  writeShared,
 } from '../../records/index.ts';
 import { decideToWrite } from '../erasure/device-plan.ts';
 import type { HostEvent } from '../turn/types.ts';
@@ -101,7 +102,7 @@ async function hold(
     }
     by = kept?.record.holder ?? by;
     const expected = kept?.revision ?? 'absent';
-    const written = await writeRecord(writer, wire.ReservationSchema, key, record, expected);
+    const written = await writeShared(writer, wire.ReservationSchema, key, record, expected);
     if (written.kind === 'ok') return undefined;
   }
   return by;
@@ -117,7 +118,7 @@ async function isThere(
 ): Promise<boolean> {
   const found = await answered(store.get(storeKey(...holder.split('/'))));
   if (found.kind === 'absent') return false;
-  const { host } = fromBinary(wire.HostRecordSchema, found.value);
+  const { host } = sharedRecordOf(store, wire.HostRecordSchema, found);
   if (host?.uid !== holderUid) return false;
   const { run } = host.status ?? {};
   if (run !== undefined && run.phase !== RunPhase.ENDED) return true;

@@ -11,7 +11,7 @@
  *    confirmation writes each reservation again, so that a rival who judged it stale before loses.
  * 4. Only reservations of one's own uid are released.
  */
-import { create, fromBinary } from '@bufbuild/protobuf';
+import { create } from '@bufbuild/protobuf';
 import { type HostSpec, store as wire } from '@rackwright/messages';
 import { keySegment, type StateStore, storeKey } from '@rackwright/store';
 import {
@@ -21,7 +21,8 @@ import {
   type ReadableStore,
   type RecordWriter,
   readShared,
-  writeRecord,
+  sharedRecordOf,
+  writeShared,
 } from '../../records/index.ts';
 import { endpointText } from '../bmc/endpoint.ts';
 
@@ -209,7 +210,7 @@ function put(
   expected: number | 'absent',
 ) {
   const record = create(wire.ReservationSchema, { holder: name, holderUid: uid });
-  return writeRecord(writer, wire.ReservationSchema, key, record, expected);
+  return writeShared(writer, wire.ReservationSchema, key, record, expected);
 }
 
 /** Invariant 2. */
@@ -220,7 +221,7 @@ export async function isStale(
 ): Promise<boolean> {
   const found = await answered(store.get(storeKey(...reservation.holder.split('/'))));
   if (found.kind === 'absent') return true;
-  const record = fromBinary(wire.HostRecordSchema, found.value);
+  const record = sharedRecordOf(store, wire.HostRecordSchema, found);
   if (record.host?.uid !== reservation.holderUid) return true;
   return !belongsTo(record);
 }

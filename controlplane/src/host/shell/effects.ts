@@ -2,7 +2,7 @@
  * Carries out what a turn decided. The order is the caller's: evidence before the record that cites
  * it, everything else after the record is durable.
  */
-import { create, equals } from '@bufbuild/protobuf';
+import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, store as wire } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
@@ -10,11 +10,12 @@ import {
   copyOf,
   isAway,
   readShared,
+  sameMessage,
   untilWritten,
   writeRecord,
   writeShared,
 } from '../../records/index.ts';
-import { type GivenFor, noteGiven, openNamed, whyNotGiven } from '../../secrets/index.ts';
+import { type GivenFor, namedFor, noteGiven, openRecord, whyNotGiven } from '../../secrets/index.ts';
 import { writeAbandoned, writeTombstone } from '../fleet/tombstones.ts';
 import { isSameLife } from '../operation/lineage.ts';
 import type { HostEffect } from '../turn/types.ts';
@@ -69,7 +70,7 @@ export async function writeFacts(
     // Of another host that had its name nothing stays.
     const known = kept?.record.hostUid === hostUid ? kept.record : create(schema, { hostUid });
     const next = copyOf({ ...known, ...facts });
-    if (kept !== undefined && equals(schema, kept.record, next)) return true;
+    if (kept !== undefined && sameMessage(kept.record, next)) return true;
     const written = await writeShared(deps, schema, key, next, kept?.revision ?? 'absent');
     return written.kind === 'ok' || undefined;
   });
@@ -126,11 +127,34 @@ async function sendCredential(
   name: string,
   givenFor: GivenFor,
 ): Promise<void> {
-  const opened = await openNamed(deps, name, givenFor);
+  const record = await namedFor(deps, name, givenFor);
   const session = sessionFor(deps, sending);
-  if (opened === undefined || session === undefined) return;
-  session.send({ case: 'credentialValue', value: create(agent.CredentialValueSchema, opened) });
-  noteGiven(deps.audit, opened, `the agent of racks/${sending.rackId}`, sending.operation.id);
+  if (record === undefined || session === undefined) return;
+  const version = record.credential?.version ?? 0n;
+  const given = givenTo(session);
+  if (given.get(name) !== version) {
+    const opened = openRecord(deps, name, record);
+    session.send({ case: 'credentialValue', value: create(agent.CredentialValueSchema, opened) });
+    if (given.size >= givenMax) given.clear();
+    given.set(name, version);
+  }
+  const to = `the agent of racks/${sending.rackId}`;
+  noteGiven(deps.audit, { name, version }, to, sending.operation.id);
+}
+
+/** Credentials that one session is remembered to have: more than an agent keeps are not. */
+const givenMax = 10_000;
+
+/**
+ * By name, the version that each session has been given with an operation: its agent keeps that,
+ * and waits for it, until the last host that uses it is forgotten.
+ */
+const versionsGiven = new WeakMap<LiveSession, Map<string, bigint>>();
+
+function givenTo(session: LiveSession): Map<string, bigint> {
+  const given = versionsGiven.get(session) ?? new Map<string, bigint>();
+  versionsGiven.set(session, given);
+  return given;
 }
 
 /** R9. To an agent that has come back as another one meanwhile, the turn of its Hello sends. */
@@ -177,6 +201,9 @@ function stamped({ clock }: HostsDependencies, operation: agent.Operation): agen
 
 export function sendForget(deps: HostsDependencies, rackId: string, record: wire.HostRecord): void {
   const value = create(agent.ForgetSchema, { hostUid: record.host?.uid ?? '' });
+  // With its last host the agent lets go of a credential.
+  const session = deps.registry.sessionOf(rackId);
+  if (session !== undefined) versionsGiven.delete(session);
   send(deps, rackId, { case: 'forget', value });
 }
 

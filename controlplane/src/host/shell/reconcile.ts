@@ -8,7 +8,6 @@
  * 3. A lost compare-and-set repeats the whole decision on what stands there now.
  * 4. Nothing is kept here that the store cannot rebuild, percent of progress excepted.
  */
-import { equals } from '@bufbuild/protobuf';
 import {
   type agent,
   type Explanation,
@@ -18,7 +17,14 @@ import {
   store as wire,
 } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
-import { idOf, idOfKey, readShared, tooBusy, writeShared } from '../../records/index.ts';
+import {
+  idOf,
+  idOfKey,
+  readShared,
+  sameMessage,
+  tooBusy,
+  writeShared,
+} from '../../records/index.ts';
 import { Alarms, OneByOne } from '../../waking/index.ts';
 import { explainHost } from '../explain/explain.ts';
 import { HostIndex, rackIdOf } from '../fleet/host-index.ts';
@@ -303,7 +309,7 @@ export class Hosts {
     for (const effect of outcome.effects) {
       if (effect.kind === 'facts') await writeFacts(this.#deps, idOfKey(key), uid, effect.facts);
     }
-    if (equals(wire.HostRecordSchema, before, outcome.record)) return revision;
+    if (sameMessage(before, outcome.record)) return revision;
     const schema = wire.HostRecordSchema;
     await this.#finished.keepBefore(before, outcome.record);
     const written = await writeShared(this.#deps, schema, key, outcome.record, revision);

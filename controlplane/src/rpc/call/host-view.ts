@@ -3,7 +3,7 @@ import { create, fromBinary } from '@bufbuild/protobuf';
 import { type Host, HostSchema, HostStatusSchema, store as wire } from '@rackwright/messages';
 import { type Entry, type Revision, storeKey } from '@rackwright/store';
 import { displayOf } from '../../host/index.ts';
-import { copyOf, idOfKey, readRecord, readShared, sharedRecordOf } from '../../records/index.ts';
+import { idOfKey, readShared, sharedRecordOf } from '../../records/index.ts';
 import { parseName } from './names.ts';
 import { entriesOf } from './paging.ts';
 import type { RpcDependencies } from './ports.ts';
@@ -59,18 +59,20 @@ export function presentHost(
   revision: Revision,
   facts: wire.HostFacts | undefined,
 ): Host {
-  const host = record.host === undefined ? create(HostSchema) : copyOf(record.host);
+  // What is answered differs from the record at its top only.
+  const host = record.host === undefined ? create(HostSchema) : { ...record.host };
   host.etag = formatPosition(deps.store, revision);
   if (record.change?.time !== undefined) host.updateTime = record.change.time;
-  host.status ??= create(HostStatusSchema);
+  host.status = host.status === undefined ? create(HostStatusSchema) : { ...host.status };
   if (facts?.hostUid === host.uid && facts.inventory) host.status.inventory = facts.inventory;
   const rackId = parseName('racks', host.spec?.rack ?? '');
   if (rackId !== undefined) host.status.agentConnected = deps.hosts.agentConnected(rackId);
   const progress = deps.hosts.progressOf(parseName('hosts', host.name) ?? '');
   if (progress !== undefined) host.status.progress = progress;
   const position = deps.hosts.queuePosition(record);
-  if (position !== undefined && host.status.run?.waiting !== undefined) {
-    host.status.run.waiting.position = position;
+  const { run } = host.status;
+  if (position !== undefined && run?.waiting !== undefined) {
+    host.status.run = { ...run, waiting: { ...run.waiting, position } };
   }
   host.status.display = displayOf(host.status);
   return host;
@@ -81,7 +83,7 @@ export async function readHost(
   deps: Pick<RpcDependencies, 'store' | 'hosts'>,
   hostId: string,
 ): Promise<{ host: Host; record: wire.HostRecord; revision: Revision } | undefined> {
-  const kept = await readRecord(deps.store, wire.HostRecordSchema, hostKey(hostId));
+  const kept = await readShared(deps.store, wire.HostRecordSchema, hostKey(hostId));
   if (kept === undefined) return undefined;
   const facts = await readFacts(deps, hostId);
   const { record, revision } = kept;
