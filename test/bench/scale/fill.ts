@@ -88,7 +88,9 @@ export async function createFleet(
     await racks.createRack({ rackId: `r${rack}` });
   }
   await fleet.freezeFleet({ reason: 'a benchmark' });
-  await inParallel(Math.min(hosts, madeHosts), (index) => makeHost(client, creationOf(index, rackOf(index, hosts))));
+  await inParallel(Math.min(hosts, madeHosts), (index) =>
+    makeHost(client, creationOf(index, rackOf(index, hosts))),
+  );
 }
 
 /** The hosts that are missing, and the past of all, in the store at `path` that nobody has open. */

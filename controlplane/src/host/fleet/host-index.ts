@@ -2,11 +2,7 @@
  * Which hosts there are, by uid and by rack, as this replica has read them. Only an index: the
  * store can rebuild it, and whoever needs the record reads it.
  */
-import {
-  type BmcEndpoint,
-  type BmcIdentity,
-  type store as wire,
-} from '@rackwright/messages';
+import { type BmcEndpoint, type BmcIdentity, type store as wire } from '@rackwright/messages';
 import { idOf, sameMessage } from '../../records/index.ts';
 import { bootsOverNetwork } from '../deployment/deployment.ts';
 

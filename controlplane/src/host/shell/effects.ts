@@ -15,7 +15,13 @@ import {
   writeRecord,
   writeShared,
 } from '../../records/index.ts';
-import { type GivenFor, namedFor, noteGiven, openRecord, whyNotGiven } from '../../secrets/index.ts';
+import {
+  type GivenFor,
+  namedFor,
+  noteGiven,
+  openRecord,
+  whyNotGiven,
+} from '../../secrets/index.ts';
 import { writeAbandoned, writeTombstone } from '../fleet/tombstones.ts';
 import { isSameLife } from '../operation/lineage.ts';
 import type { HostEffect } from '../turn/types.ts';
