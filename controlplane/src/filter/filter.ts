@@ -27,7 +27,10 @@ const nestingMax = 32;
 /** A filter that was understood. */
 export interface Filter<T> {
   readonly matches: (item: T) => boolean;
-  /** Texts that fields must have in whatever matches, by the fields' short names. */
+  /**
+   * Values that fields must have in whatever matches, by the fields' short names: texts in lower
+   * case where case is none, and the numbers of choices.
+   */
   readonly required: ReadonlyMap<string, string>;
 }
 
@@ -109,9 +112,24 @@ class Parser<T> {
     const { name, field } = found;
     const asked: Asked = { reader, name, comparator, atComparator, value };
     const isWhole = !value.startsAnyhow && !value.endsAnyhow;
-    const isRequired = comparator === '=' && isWhole && field.kind === 'text';
-    const required = isRequired ? new Map([[name, wantedText(field, asked)]]) : nothing;
-    return { matches: holds(field, asked), required };
+    const matches = holds(field, asked);
+    const text = isWhole ? requiredText(field, asked) : undefined;
+    return { matches, required: text === undefined ? nothing : new Map([[name, text]]) };
+  }
+}
+
+/** What the field has to have; undefined: that cannot be said. */
+function requiredText<T>(field: Field<T>, asked: Asked): string | undefined {
+  const { comparator, value } = asked;
+  switch (field.kind) {
+    case 'text':
+      return comparator === '=' ? wantedText(field, asked) : undefined;
+    case 'texts':
+      return comparator === ':' ? folded(field, value.text) : undefined;
+    case 'choice':
+      return comparator === '=' ? String(choiceNamed(field.choices, value.text)) : undefined;
+    default:
+      return undefined;
   }
 }
 

@@ -23,7 +23,7 @@ import {
   sharedRecordOf,
 } from '../records/index.ts';
 import { type FleetRow, rowOf, type UnreadableRow } from './row.ts';
-import { FleetRows, type IndexedField } from './rows.ts';
+import { FleetRows, type IndexedField, isIndexed } from './rows.ts';
 import type { FleetTally } from './tally.ts';
 
 const prefix = 'hosts';
@@ -107,17 +107,29 @@ export class FleetView {
     return this.#rows.idsBy(field, value, after);
   }
 
-  /** Rows of hosts behind the id `after`, in order; `rack` ("racks/RACK"): only of this rack. */
-  *rows(after = '', rack?: string): Generator<FleetRow, void, undefined> {
+  /**
+   * Rows of hosts behind the id `after`, in order. With `having` only of those that have all these
+   * values: found by the one that the fewest have, so that some of them may lack the others.
+   */
+  *rows(after = '', having: ReadonlyMap<string, string> = new Map()): Generator<FleetRow> {
     const rows = this.#rows;
-    if (rack === undefined) {
+    const known = [...having].flatMap(([field, value]) =>
+      isIndexed(field) ? [{ field, value, count: rows.countBy(field, value) }] : [],
+    );
+    if (known.length === 0) {
       yield* rows.behind(after);
       return;
     }
-    for (const hostId of rows.idsBy('rack', rack, after)) {
+    const fewest = known.reduce((least, each) => (each.count < least.count ? each : least));
+    for (const hostId of rows.idsBy(fewest.field, fewest.value, after)) {
       const row = rows.get(hostId);
       if (row !== undefined) yield row;
     }
+  }
+
+  /** How many hosts have each value of a field that any has. */
+  countsBy(field: IndexedField): ReadonlyMap<string, number> {
+    return this.#rows.countsBy(field);
   }
 
   counts(): FleetCounts {

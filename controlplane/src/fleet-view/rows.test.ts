@@ -4,6 +4,7 @@ import { HostState, store as wire } from '@rackwright/messages';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { FleetRows, rowOf } from './index.ts';
+import type { IndexedField } from './rows.ts';
 
 const ids = ['a', 'a-b', 'b', 'c', 'd'];
 const names = ['', 'x', 'y'];
@@ -113,4 +114,35 @@ test('who goes through the rows meets each once, whatever comes and goes meanwhi
       expect(unchanged(met)).toEqual(unchanged(stayed));
     }),
   );
+});
+
+test('hosts are found by each address, serial and state, whatever the case, until they change', () => {
+  const rows = new FleetRows();
+  const write = (hostId: string, revision: number, macs: string[], state: HostState) => {
+    const bmc = { address: `BMC-${hostId}.example` };
+    const host = {
+      spec: { bmc, bootMacs: macs },
+      status: { state, bmcIdentity: { serial: 'SN-1', boardSerial: `B-${hostId}` } },
+    };
+    const value = toBinary(wire.HostRecordSchema, create(wire.HostRecordSchema, { host }));
+    rows.put(rowOf({ key: `hosts.${hostId}`, value, revision, writeId: 'w' }));
+  };
+  const found = (field: IndexedField, value: string, after?: string) => [
+    ...rows.idsBy(field, value, after),
+  ];
+  write('b', 1, ['52:54:00:00:00:0A', '52:54:00:00:00:0b'], HostState.NEW);
+  write('a', 2, ['52:54:00:00:00:0c'], HostState.NEW);
+  expect(found('boot_macs', '52:54:00:00:00:0a')).toEqual(['b']);
+  expect(found('boot_macs', '52:54:00:00:00:0b', 'b')).toEqual([]);
+  expect(found('bmc.address', 'bmc-a.example')).toEqual(['a']);
+  expect(found('serial', 'sn-1')).toEqual(['a', 'b']);
+  expect(found('state', String(HostState.NEW))).toEqual(['a', 'b']);
+  write('b', 3, ['52:54:00:00:00:0c'], HostState.AVAILABLE);
+  expect(found('boot_macs', '52:54:00:00:00:0a')).toEqual([]);
+  expect(found('boot_macs', '52:54:00:00:00:0c')).toEqual(['a', 'b']);
+  expect(rows.countsBy('state').get(String(HostState.AVAILABLE))).toBe(1);
+  expect(rows.countBy('serial', 'sn-1')).toBe(2);
+  rows.take('a', 4);
+  expect(found('boot_macs', '52:54:00:00:00:0c')).toEqual(['b']);
+  expect([...rows.countsBy('state')]).toEqual([[String(HostState.AVAILABLE), 1]]);
 });

@@ -12,15 +12,78 @@ import type { FleetRow, HostRow, UnreadableRow } from './row.ts';
 import { SortedIds } from './sorted-ids.ts';
 import { type FleetTally, RowTally } from './tally.ts';
 
-/** Fields by which rows are found. */
-const indexed = ['rack', 'credential'] as const;
-export type IndexedField = (typeof indexed)[number];
+/** A row's values of each field by which rows are found; texts in lower case where case is none. */
+const indexed = {
+  rack: ({ rack }: HostRow) => [rack],
+  credential: ({ credential }: HostRow) => [credential],
+  state: ({ state }: HostRow) => [String(state)],
+  'bmc.address': ({ bmcAddress }: HostRow) => lower(bmcAddress === '' ? [] : [bmcAddress]),
+  boot_macs: ({ bootMacs }: HostRow) => lower(bootMacs),
+  serial: ({ serials }: HostRow) => lower(serials),
+} as const;
+/** By the short names that filters have for them. */
+export type IndexedField = keyof typeof indexed;
+const fields = Object.keys(indexed) as readonly IndexedField[];
+
+/** Whether rows are found by this field. */
+export function isIndexed(name: string): name is IndexedField {
+  return Object.hasOwn(indexed, name);
+}
+
+function lower(texts: readonly string[]): readonly string[] {
+  return texts.map((text) => text.toLowerCase());
+}
+
+/** Ids by a value. Of most values there is one id, which needs no list. */
+class IdsByValue {
+  readonly #ids = new Map<string, string | SortedIds>();
+
+  add(value: string, id: string): void {
+    const known = this.#ids.get(value);
+    if (known === undefined || known === id) {
+      this.#ids.set(value, id);
+      return;
+    }
+    const ids = typeof known === 'string' ? new SortedIds() : known;
+    if (typeof known === 'string') ids.add(known);
+    ids.add(id);
+    this.#ids.set(value, ids);
+  }
+
+  delete(value: string, id: string): void {
+    const known = this.#ids.get(value);
+    if (known === id) this.#ids.delete(value);
+    if (!(known instanceof SortedIds)) return;
+    known.delete(id);
+    if (known.size === 0) this.#ids.delete(value);
+  }
+
+  *behind(value: string, after: string): Generator<string, void, undefined> {
+    const known = this.#ids.get(value);
+    if (known instanceof SortedIds) yield* known.behind(after);
+    else if (known !== undefined && known > after) yield known;
+  }
+
+  sizeOf(value: string): number {
+    const known = this.#ids.get(value);
+    return known instanceof SortedIds ? known.size : known === undefined ? 0 : 1;
+  }
+
+  /** How many ids each value has. */
+  *sizes(): Generator<readonly [string, number], void, undefined> {
+    for (const value of this.#ids.keys()) yield [value, this.sizeOf(value)];
+  }
+}
 
 export class FleetRows {
   readonly #rows = new Map<string, FleetRow>();
-  readonly #indexes: Readonly<Record<IndexedField, Map<string, SortedIds>>> = {
-    rack: new Map(),
-    credential: new Map(),
+  readonly #indexes: Readonly<Record<IndexedField, IdsByValue>> = {
+    rack: new IdsByValue(),
+    credential: new IdsByValue(),
+    state: new IdsByValue(),
+    'bmc.address': new IdsByValue(),
+    boot_macs: new IdsByValue(),
+    serial: new IdsByValue(),
   };
   readonly #tally = new RowTally();
   readonly #ids = new SortedIds();
@@ -36,13 +99,23 @@ export class FleetRows {
 
   /** Ids behind `after` of the hosts whose field has this value, in order. */
   *idsBy(field: IndexedField, value: string, after = ''): Generator<string, void, undefined> {
-    yield* this.#indexes[field].get(value)?.behind(after) ?? [];
+    yield* this.#indexes[field].behind(value, after);
+  }
+
+  /** How many hosts have this value. */
+  countBy(field: IndexedField, value: string): number {
+    return this.#indexes[field].sizeOf(value);
+  }
+
+  /** How many hosts have each value that any has. */
+  countsBy(field: IndexedField): ReadonlyMap<string, number> {
+    return new Map(this.#indexes[field].sizes());
   }
 
   /** Rows behind the id `after` in the order of their ids, of whatever kind. */
   *behind(after = ''): Generator<FleetRow, void, undefined> {
     for (const hostId of this.#ids.behind(after)) {
-      const row = this.#rows.get(hostId);
+      const row = this.get(hostId);
       if (row !== undefined) yield row;
     }
   }
@@ -74,7 +147,9 @@ export class FleetRows {
       this.#unreadable.add(hostId);
       return;
     }
-    for (const field of indexed) this.#listIn(field, row[field]).add(hostId);
+    for (const field of fields) {
+      for (const value of indexed[field](row)) this.#indexes[field].add(value, hostId);
+    }
     this.#tally.count(row, 1);
   }
 
@@ -91,19 +166,9 @@ export class FleetRows {
       this.#unreadable.delete(row.hostId);
       return;
     }
-    for (const field of indexed) this.#leaveIndex(field, row);
+    for (const field of fields) {
+      for (const value of indexed[field](row)) this.#indexes[field].delete(value, row.hostId);
+    }
     this.#tally.count(row, -1);
-  }
-
-  #leaveIndex(field: IndexedField, row: HostRow): void {
-    const ids = this.#indexes[field].get(row[field]);
-    ids?.delete(row.hostId);
-    if (ids?.size === 0) this.#indexes[field].delete(row[field]);
-  }
-
-  #listIn(field: IndexedField, value: string): SortedIds {
-    const known = this.#indexes[field].get(value) ?? new SortedIds();
-    this.#indexes[field].set(value, known);
-    return known;
   }
 }

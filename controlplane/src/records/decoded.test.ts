@@ -7,6 +7,7 @@ import { beforeEach, expect, test } from 'vitest';
 import { keepShared } from './decoded.ts';
 import {
   copyOf,
+  sameMessage,
   freezeShared,
   readRecord,
   readShared,
@@ -91,28 +92,29 @@ test('a copy is what a clone is, unknown fields included, and is changed alone',
   expect(toBinary(schema, original)).toEqual(before);
 });
 
-test('of what is decoded 16 MiB stay, and what was asked for longest ago goes first', async () => {
+test('of what is decoded 64 MiB stay, and what was asked for longest ago goes first', async () => {
   const mebibyte = 1024 * 1024;
   const entryOf = (at: number) => {
     const value = new Uint8Array(mebibyte);
     return { key: `hosts.h${at}`, value, revision: at + 1, writeId: `w${at}` };
   };
   // Nothing is decoded of what is here: it is taken in as written by this process.
-  const kept = Array.from({ length: 16 }, (_, at) => {
+  const kept = Array.from({ length: 64 }, (_, at) => {
     const mine = record(`h${at}`);
     keepShared(store, schema, { ...entryOf(at), bytes: mebibyte }, mine);
     return mine;
   });
   for (const at of [0, 15]) expect(sharedRecordOf(store, schema, entryOf(at))).toBe(kept[at]);
-  // One more: of those the second was asked for longest ago.
-  keepShared(store, schema, { ...entryOf(16), bytes: mebibyte }, record('more'));
-  expect(sharedRecordOf(store, schema, entryOf(0))).toBe(kept[0]);
-  expect(sharedRecordOf(store, schema, entryOf(2))).toBe(kept[2]);
-  expect(() => sharedRecordOf(store, schema, entryOf(1))).toThrow();
+  // One more: what was asked for longest ago goes, a tenth at once.
+  keepShared(store, schema, { ...entryOf(64), bytes: mebibyte }, record('more'));
+  for (const at of [0, 9, 15, 63]) {
+    expect(sharedRecordOf(store, schema, entryOf(at))).toBe(kept[at]);
+  }
+  for (const at of [1, 8]) expect(() => sharedRecordOf(store, schema, entryOf(at))).toThrow();
 });
 
 test('a value in place of another one of its key counts once', async () => {
-  const bytes = 6 * 1024 * 1024;
+  const bytes = 24 * 1024 * 1024;
   const other = record('other');
   keepShared(store, schema, { key: 'hosts.h2', revision: 1, writeId: 'a', bytes }, other);
   for (let revision = 2; revision < 10; revision += 1) {
@@ -143,4 +145,39 @@ test('a record can be changed unless the store is frozen, and then no part of it
   expect(() => Object.assign(held, { change: undefined })).toThrow(TypeError);
   expect(() => Object.assign(held.host ?? {}, { name: 'x' })).toThrow(TypeError);
   expect(() => held.host?.spec?.bootMacs.push('c')).toThrow(TypeError);
+});
+
+test('two messages are the same where protobuf says so, and unknown fields count', () => {
+  const original = record('h1');
+  const changes: ((draft: typeof original) => void)[] = [
+    ({ host }) => host?.spec?.bootMacs.push('x'),
+    ({ host }) => {
+      if (host?.status !== undefined) host.status.poweredOn = false;
+    },
+    ({ host }) => {
+      if (host !== undefined) host.labels['site'] = 'a';
+    },
+    (draft) => {
+      draft.runCount += 1n;
+    },
+    (draft) => {
+      delete draft.host;
+    },
+    (draft) => {
+      draft.$unknown = [{ no: 9_999, wireType: 0, data: Uint8Array.of(1) }];
+    },
+  ];
+  expect(sameMessage(original, copyOf(original))).toBe(true);
+  const decoded = fromBinary(schema, toBinary(schema, original));
+  expect(sameMessage(original, decoded)).toBe(true);
+  for (const change of changes) {
+    const draft = copyOf(original);
+    change(draft);
+    expect(sameMessage(original, draft)).toBe(false);
+    expect(sameMessage(draft, original)).toBe(false);
+    expect(sameMessage(draft, copyOf(draft))).toBe(true);
+  }
+  const unset = { ...copyOf(original), change: undefined };
+  delete original.change;
+  expect(sameMessage(original, unset as never)).toBe(true);
 });

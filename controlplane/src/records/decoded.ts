@@ -12,8 +12,14 @@
 import { type DescMessage, fromBinary, type MessageShape } from '@bufbuild/protobuf';
 import type { Entry, StateStore } from '@rackwright/store';
 
-/** Encoded bytes of the records that are kept decoded; decoded they take some 8 times as much. */
-const keptBytesMax = 16 * 1024 * 1024;
+/**
+ * Encoded bytes of the records that are kept decoded; decoded they take some 8 times as much. The
+ * hosts of a large fleet have room: whoever goes through all of them, as at the start, would
+ * otherwise decode each again for every part that does so.
+ */
+const keptBytesMax = 64 * 1024 * 1024;
+/** What is left of that when it is too much: to look for the oldest one by one costs too much. */
+const keptBytesAfter = keptBytesMax * 0.9;
 
 interface Decoded {
   readonly schema: DescMessage;
@@ -48,8 +54,9 @@ class DecodedRecords {
     this.#kept.delete(key);
     this.#kept.set(key, decoded);
     this.#bytes += decoded.bytes - (before?.bytes ?? 0);
+    if (this.#bytes <= keptBytesMax) return;
     for (const [oldest, { bytes }] of this.#kept) {
-      if (this.#bytes <= keptBytesMax) break;
+      if (this.#bytes <= keptBytesAfter) break;
       this.#kept.delete(oldest);
       this.#bytes -= bytes;
     }

@@ -5,14 +5,16 @@
  * Invariants:
  * 1. What this replica has decided on already is no news: its own writes come back by the watch.
  * 2. No host is looked at before it is known what racks and the fleet say about it.
- * 3. Whoever was not in a listing gives back the places that it held before that listing.
+ * 3. A look at all hosts is bounded work: so many at once, and hosts with a run before the others.
+ * 4. Whoever was not in a listing gives back the places that it held before that listing.
  */
 import { store as wire } from '@rackwright/messages';
 import type { Listing } from '@rackwright/store';
 import type { Follower } from '../../following/index.ts';
 import { idOfKey, sharedRecordOf } from '../../records/index.ts';
-import { type OneByOne, resyncLater } from '../../waking/index.ts';
+import { Looks, type OneByOne, resyncLater } from '../../waking/index.ts';
 import { type HostIndex } from '../fleet/host-index.ts';
+import { activeRun } from '../turn/turn.ts';
 import type { HostEvent } from '../turn/types.ts';
 import type { HostsDependencies } from './dependencies.ts';
 import type { Limits } from './limits.ts';
@@ -22,8 +24,8 @@ export interface FeedParts {
   readonly index: HostIndex;
   readonly limits: Limits;
   readonly turns: OneByOne;
-  /** Looks at the host again soon. */
-  readonly wake: (hostId: string, event: HostEvent) => void;
+  /** Looks at the host again; resolves once that is over, whatever came of it. */
+  readonly look: (hostId: string, event: HostEvent) => Promise<void>;
 }
 
 export class HostFeed {
@@ -31,6 +33,10 @@ export class HostFeed {
   readonly #parts: FeedParts;
   /** The newest revision of each host that this replica has decided on. */
   readonly #decided = new Map<string, number>();
+  /** Of the hosts that wait for a look, what the last listing said. */
+  #listed: ReadonlyMap<string, number> = new Map();
+  #working: ReadonlySet<string> = new Set();
+  #looks: Looks | undefined;
 
   constructor(deps: HostsDependencies, parts: FeedParts) {
     this.#deps = deps;
@@ -40,6 +46,8 @@ export class HostFeed {
   /** Loads every host, then follows the store until `signal` aborts. */
   async start(signal: AbortSignal): Promise<void> {
     const { limits } = this.#parts;
+    const look = (hostId: string) => this.#lookAt(hostId, this.#listed.get(hostId) ?? 0);
+    this.#looks = new Looks(this.#deps.clock, look, signal);
     const known = limits.start();
     const once = (look: () => void) => void known.then(look, () => undefined);
     let isFirst = true;
@@ -72,24 +80,30 @@ export class HostFeed {
 
   /** Indexes every host; whoever asks for a host by its uid afterwards finds it. */
   #takeIn({ entries }: Listing, held: readonly HeldPlace[]): void {
+    const working = new Set<string>();
     for (const entry of entries) {
       const record = sharedRecordOf(this.#deps.store, wire.HostRecordSchema, entry);
-      this.#parts.index.note(idOfKey(entry.key), record);
+      const hostId = idOfKey(entry.key);
+      this.#parts.index.note(hostId, record);
+      const { status } = record.host ?? {};
+      if (status !== undefined && activeRun(status) !== undefined) working.add(hostId);
     }
+    this.#working = working;
     this.#parts.limits.afterListing(held);
   }
 
+  /** Each in its turn, those first that are being worked on. */
   #lookAtAll({ entries }: Listing): void {
     const listed = new Map(entries.map(({ key, revision }) => [idOfKey(key), revision]));
-    for (const hostId of new Set([...this.#parts.index.hostIds(), ...listed.keys()])) {
-      this.#lookAt(hostId, listed.get(hostId) ?? 0);
-    }
+    this.#listed = listed;
+    const all = new Set([...this.#parts.index.hostIds(), ...listed.keys()]);
+    this.#looks?.add(all, (hostId) => this.#working.has(hostId));
   }
 
   /** Somebody wrote the host; what we wrote ourselves has been decided on already. */
   #changed(hostId: string, revision: number): void {
     void this.#parts.turns.take(hostId, async () => {
-      if (this.#isNews(hostId, revision)) this.#lookAt(hostId, revision);
+      if (this.#isNews(hostId, revision)) void this.#lookAt(hostId, revision);
     });
   }
 
@@ -97,8 +111,8 @@ export class HostFeed {
     return (this.#decided.get(hostId) ?? 0) < revision;
   }
 
-  #lookAt(hostId: string, revision: number): void {
-    this.#parts.wake(hostId, { kind: this.#isNews(hostId, revision) ? 'written' : 'tick' });
+  #lookAt(hostId: string, revision: number): Promise<void> {
+    return this.#parts.look(hostId, { kind: this.#isNews(hostId, revision) ? 'written' : 'tick' });
   }
 
   async #resync(): Promise<void> {

@@ -89,7 +89,7 @@ export class Hosts {
       index: this.#index,
       limits: this.#limits,
       turns: this.#turns,
-      wake: (hostId, event) => this.wake(hostId, event),
+      look: (hostId, event) => this.#look(hostId, event),
     });
     this.#performing = new Performing(deps, {
       limits: this.#limits,
@@ -125,13 +125,20 @@ export class Hosts {
 
   /** Looks at the host again soon. */
   wake(hostId: string, event: HostEvent = { kind: 'tick' }): void {
+    void this.#look(hostId, event);
+  }
+
+  /** Resolves once that is over; what failed is tried again later. */
+  async #look(hostId: string, event: HostEvent): Promise<void> {
     this.#alarms.clear(hostId);
     if (this.#stopping.signal.aborted) return;
-    this.#post(hostId, event).catch((error: unknown) => {
+    try {
+      await this.#post(hostId, event);
+    } catch (error) {
       this.#deps.log.warn({ host: hostId }, 'a look at the host failed', error);
       const againMs = this.#deps.clock.nowMs() + this.#deps.timing.retryDelayMs;
       this.#alarms.set(hostId, againMs, () => this.wake(hostId, event));
-    });
+    }
   }
 
   wakeRack(rackId: string): void {

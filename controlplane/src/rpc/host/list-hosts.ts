@@ -10,7 +10,10 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import {
   type CountHostsRequest,
   type CountHostsResponseSchema,
+  enumWord,
   type Host,
+  type HostState,
+  HostStateSchema,
   HostView,
   invalidArgument,
   type ListHostsRequest,
@@ -95,6 +98,49 @@ export async function countHosts(
   const search = { filter: filterOf(hostFields, filter) };
   const group = groupBy === '' ? undefined : groupOf(groupBy);
   await deps.fleetView.caughtUp();
+  const isOfAll = filter === '' && isUnscoped(deps.principal.scope);
+  const known = isOfAll ? countsKnown(deps, groupBy) : undefined;
+  const { total, counts } = known ?? (await countMatching(deps, search, group));
+  const groups = [...counts]
+    .map(([value, count]) => ({ value, count }))
+    .toSorted((a, b) => b.count - a.count || (a.value < b.value ? -1 : 1));
+  return {
+    total,
+    groups: groups.slice(0, groupsMax),
+    groupsLeftOut: Math.max(0, groups.length - groupsMax),
+    unreadable: isUnscoped(deps.principal.scope) ? deps.fleetView.counts().unreadable.length : 0,
+  };
+}
+
+interface Counted {
+  readonly total: number;
+  readonly counts: ReadonlyMap<string, number>;
+}
+
+/** What the view has counted already; undefined: it has not. */
+function countsKnown({ fleetView }: RpcDependencies, groupBy: string): Counted | undefined {
+  const { hosts, byState, unreadable } = fleetView.counts();
+  const total = hosts - unreadable.length;
+  switch (groupBy) {
+    case '':
+      return { total, counts: new Map() };
+    case 'rack':
+    case 'credential':
+      return { total, counts: fleetView.countsBy(groupBy) };
+    case 'state': {
+      const word = (state: HostState) => enumWord(HostStateSchema, state) ?? '';
+      return { total, counts: new Map([...byState].map(([state, size]) => [word(state), size])) };
+    }
+    default:
+      return undefined;
+  }
+}
+
+async function countMatching(
+  deps: RpcDependencies,
+  search: Search,
+  group: Field<HostRow> | undefined,
+): Promise<Counted> {
   let total = 0;
   const counts = new Map<string, number>();
   for await (const rows of rowsMatching(deps, search)) {
@@ -107,15 +153,7 @@ export async function countHosts(
       }
     }
   }
-  const groups = [...counts]
-    .map(([value, count]) => ({ value, count }))
-    .toSorted((a, b) => b.count - a.count || (a.value < b.value ? -1 : 1));
-  return {
-    total,
-    groups: groups.slice(0, groupsMax),
-    groupsLeftOut: Math.max(0, groups.length - groupsMax),
-    unreadable: isUnscoped(deps.principal.scope) ? deps.fleetView.counts().unreadable.length : 0,
-  };
+  return { total, counts };
 }
 
 function groupOf(name: string): Field<HostRow> {
@@ -138,13 +176,17 @@ export interface Search {
  */
 export async function* rowsMatching(
   { fleetView, clock, principal }: Pick<RpcDependencies, 'fleetView' | 'clock' | 'principal'>,
-  { filter, rack = filter.required.get('rack') }: Search,
+  { filter, rack }: Search,
   after = '',
 ): AsyncGenerator<readonly HostRow[], void, undefined> {
   let found: HostRow[] = [];
   let looked = 0;
   let beganMs = clock.nowMs();
-  for (const row of fleetView.rows(after, rack)) {
+  const having = new Map([
+    ...filter.required,
+    ...(rack === undefined ? [] : ([['rack', rack]] as const)),
+  ]);
+  for (const row of fleetView.rows(after, having)) {
     looked += 1;
     if (looked % stepRows === 0 && clock.nowMs() - beganMs >= sliceMs) {
       yield found;
@@ -153,6 +195,7 @@ export async function* rowsMatching(
       beganMs = clock.nowMs();
     }
     if (row.kind !== 'host') continue;
+    if (rack !== undefined && row.rack !== rack) continue;
     const place = { rack: row.rack, pool: row.labels[poolLabel] ?? '' };
     if (includes(principal.scope, place) && filter.matches(row)) found.push(row);
   }

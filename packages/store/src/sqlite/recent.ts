@@ -17,6 +17,8 @@ import type { StoredChange } from '../write.ts';
 export const RECENT_CHANGES_MAX = 4_096;
 const RECENT_BYTES_MAX = 16 * 1_024 * 1_024;
 const NEWEST_BYTES_MAX = 32 * 1_024 * 1_024;
+/** What is left of that when it is too much: to look for the oldest one by one costs too much. */
+const NEWEST_BYTES_AFTER = NEWEST_BYTES_MAX * 0.9;
 /** What a change costs beside its value: key, write id, and the object itself. */
 const CHANGE_BYTES = 256;
 
@@ -46,8 +48,9 @@ export class Recent {
     }
     this.#newest.set(change.key, change);
     this.#newestBytes += bytesOf(change);
+    if (this.#newestBytes <= NEWEST_BYTES_MAX) return;
     for (const [key, oldest] of this.#newest) {
-      if (this.#newestBytes <= NEWEST_BYTES_MAX) break;
+      if (this.#newestBytes <= NEWEST_BYTES_AFTER) break;
       this.#newest.delete(key);
       this.#newestBytes -= bytesOf(oldest);
     }
