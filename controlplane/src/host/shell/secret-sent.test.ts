@@ -5,7 +5,7 @@ import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore } from '@rackwright/store';
 import { expect, test } from 'vitest';
 import type { AuditEvent } from '../../audit/index.ts';
-import { sendOperation } from './effects.ts';
+import { sendForget, sendOperation } from './effects.ts';
 
 /** What goes to agents, while one is connected; `limits`: of the credential. */
 async function sending(limits: MessageInitShape<typeof CredentialSchema> = {}) {
@@ -32,7 +32,15 @@ async function sending(limits: MessageInitShape<typeof CredentialSchema> = {}) {
     const operation = create(agent.OperationSchema, { id: 'u1/1/0/1', kind });
     return sendOperation(deps as never, { rackId, operation, sentTo });
   };
-  return { agents, events, send, sent };
+  const forget = () => sendForget(deps as never, 'r1', create(wire.HostRecordSchema, {}));
+  /** Another version of it is what stands now. */
+  const rotate = async (version: bigint) => {
+    const next = create(wire.CredentialRecordSchema, { credential: { ...credential, version } });
+    const found = await store.get('credentials.bmc');
+    const value = toBinary(wire.CredentialRecordSchema, next);
+    await store.put('credentials.bmc', value, found.revision ?? 'absent');
+  };
+  return { agents, events, send, sent, forget, rotate };
 }
 
 type Kind = NonNullable<
@@ -93,4 +101,19 @@ test('one that names networks goes to BMCs there, and to nothing else', async ()
   expect([events, sent]).toEqual([[], []]);
   await send({ case: 'verifyAccess', value: { bmc: { ...bmc, address: '10.0.1.1' } } });
   expect(sent).toEqual(['credentialValue', 'operation']);
+});
+
+test('a session is given each version once, until its agent may have let go of it', async () => {
+  const { events, send, sent, forget, rotate } = await sending();
+  await send(verify);
+  await send(script);
+  expect(sent).toEqual(['credentialValue', 'operation', 'operation']);
+  // On record for each operation all the same.
+  expect(events).toHaveLength(2);
+  await rotate(8n);
+  await send(verify);
+  expect(sent.slice(3)).toEqual(['credentialValue', 'operation']);
+  forget();
+  await send(verify);
+  expect(sent.slice(5)).toEqual(['forget', 'credentialValue', 'operation']);
 });
