@@ -7,10 +7,10 @@ import { beforeEach, expect, test } from 'vitest';
 import { keepShared } from './decoded.ts';
 import {
   copyOf,
-  sameMessage,
   freezeShared,
   readRecord,
   readShared,
+  sameMessage,
   sharedRecordOf,
   writeRecord,
   writeShared,
