@@ -11,7 +11,7 @@
  * H6 `available` is entered only by a clean whose every device is certified for this use epoch.
  */
 
-import { HoldScope, HostState, type Run, store } from '@rackwright/messages';
+import { HoldScope, HostState, type Run, type store } from '@rackwright/messages';
 import { hasApplied, sameMessage } from '../records/index.ts';
 import { raiseFaults } from './bmc/health.ts';
 import { driveDeletion, foldForce, leaveRemains } from './deletion/deletion.ts';

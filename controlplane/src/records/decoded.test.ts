@@ -1,5 +1,6 @@
 /** Records that are decoded once and shared. */
 import { clone, create, equals, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { WireType } from '@bufbuild/protobuf/wire';
 import { store as wire } from '@rackwright/messages';
 import { seededRandom } from '@rackwright/sim';
 import { openMemoryStore, type StateStore } from '@rackwright/store';
@@ -164,7 +165,7 @@ test('two messages are the same where protobuf says so, and unknown fields count
       delete draft.host;
     },
     (draft) => {
-      draft.$unknown = [{ no: 9_999, wireType: 0, data: Uint8Array.of(1) }];
+      draft.$unknown = [{ no: 9_999, wireType: WireType.Varint, data: Uint8Array.of(1) }];
     },
   ];
   expect(sameMessage(original, copyOf(original))).toBe(true);
