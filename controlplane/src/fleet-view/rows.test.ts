@@ -116,7 +116,7 @@ test('who goes through the rows meets each once, whatever comes and goes meanwhi
   );
 });
 
-test('hosts are found by each address, serial and state, whatever the case, until they change', () => {
+test('hosts are found by address, serial and state in any case, until they change', () => {
   const rows = new FleetRows();
   const write = (hostId: string, revision: number, macs: string[], state: HostState) => {
     const bmc = { address: `BMC-${hostId}.example` };
