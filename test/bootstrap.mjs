@@ -56,6 +56,7 @@ const commands = {
     [api('api format', 'format', '-w')],
     [api('api lint', 'lint')],
     [api('api code', 'generate')],
+    [program('packages/clients/src/main.ts', [])],
     ...(args.includes('--released') ? [[releasedApi]] : []),
   ],
   format: () => [[format(true)], [api('api format', 'format', '-w')]],

@@ -22,7 +22,7 @@ export const worldly: readonly { place: RegExp; reason: string }[] = [
     reason: 'machines on real sockets, as processes',
   },
   { place: /^packages\/demo\/src\//, reason: 'starts and ends the real programs' },
-  { place: /^packages\/(runner\/ramdisk|debian\/src)\//, reason: 'a build script' },
+  { place: /^packages\/(runner\/ramdisk|debian\/src|clients\/src)\//, reason: 'a build script' },
   { place: /^packages\/runner\/src\/linux\//, reason: 'block devices, sysfs and file disks' },
   { place: /^packages\/console\/src\/browser\//, reason: 'the browser: its clock, calls, cookie' },
   { place: /(^|\/)main\.tsx?$/, reason: 'a program: it hands the platform to the rest' },

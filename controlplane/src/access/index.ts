@@ -28,6 +28,13 @@ export {
   trustedSignIn,
   type Voucher,
 } from './sign-in.ts';
-export { accessTable, changesSomething, openServices, type Reach, type Row } from './table.ts';
+export {
+  accessTable,
+  changesSomething,
+  methodsFor,
+  openServices,
+  type Reach,
+  type Row,
+} from './table.ts';
 export { makeToken } from './token.ts';
 export { firstTokenId, isOver, revokedFirstKey, TokenBook, tokenKey } from './token-book.ts';

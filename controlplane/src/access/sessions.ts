@@ -17,7 +17,7 @@ import {
   unauthenticated,
 } from '@rackwright/messages';
 import { atWallTime, type Clock, type Random } from '@rackwright/platform';
-import { type Principal } from './principal.ts';
+import type { Principal } from './principal.ts';
 
 /** Its prefix binds a cookie to this host, all paths and TLS (RFC 6265bis §4.1.3.2). */
 export const sessionCookie = '__Host-rackwright-session';

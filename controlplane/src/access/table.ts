@@ -31,6 +31,7 @@ import {
   WorkflowBatchService,
   WorkflowService,
 } from '@rackwright/messages';
+import { isUnscoped, type Principal } from './principal.ts';
 
 /** How a caller with a scope is kept to it. Who has none is asked for the role alone. */
 export type Reach =
@@ -301,6 +302,19 @@ export function openServices(): string[] {
 /** Whether a call of the method may change something; one without a row may. */
 export function changesSomething({ parent, name }: DescMethod): boolean {
   return accessTable[`${parent.typeName}/${name}`]?.changes ?? true;
+}
+
+/**
+ * The methods that a caller's role and scope carry, by path, sorted. Of one that asks for more by
+ * what a request says, that more is not counted.
+ */
+export function methodsFor({ role, scope }: Pick<Principal, 'role' | 'scope'>): string[] {
+  const carries = ({ role: least, reach }: Row): boolean =>
+    role >= least && (reach.kind !== 'fleet' || isUnscoped(scope));
+  return Object.entries(accessTable)
+    .filter(([, row]) => carries(row))
+    .map(([path]) => path)
+    .sort();
 }
 
 function isForcedDelete(run: unknown): boolean {

@@ -133,6 +133,11 @@ function runOf(kind: RunKind, since: Timestamp): Run {
 /** A step that the rack's agent runs by itself. */
 const agentStep = 'management.tried_out';
 
+/** A host that can be asked for a clean. */
+export function manageableHost(n: number): wire.HostRecord {
+  return preparedHost(n, { state: HostState.MANAGEABLE, kind: undefined });
+}
+
 /** Lets the rack of the hosts have an agent that once said what it can do. */
 export async function offerAgentStep(store: StateStore): Promise<void> {
   const key = storeKey('racks', 'r1');

@@ -37,6 +37,20 @@ async function findAudit(search: object): Promise<AuditRecord[]> {
   return [];
 }
 
+test('a caller is told the methods that its role and scope carry, and no others', async () => {
+  const expireTime = inMs(dayMs);
+  const scope = { racks: ['racks/r1'] };
+  const token = { role: Role.VIEWER, expireTime, scope, purpose: 'a wall' };
+  const made = await fixture.access.createToken({ tokenId: 'wall', token });
+  const { methods } = await as(made.secret).access.whoAmI({});
+  expect(methods).toContain('rackwright.v1.HostService/ListHosts');
+  expect(methods).not.toContain('rackwright.v1.HostService/CleanHost');
+  expect(methods).not.toContain('rackwright.v1.AccessService/ListTokens');
+  const all = (await fixture.access.whoAmI({})).methods;
+  expect(all).toContain('rackwright.v1.AccessService/DeleteToken');
+  expect(all).toEqual([...all].sort());
+});
+
 test('a token is told once, let in, named in timelines, and never read again', async () => {
   const expireTime = inMs(30 * dayMs);
   const token = { role: Role.OPERATOR, expireTime, purpose: 'the build farm' };

@@ -32,6 +32,7 @@ import {
   isOver,
   isUnscoped,
   makeToken,
+  methodsFor,
   revokedFirstKey,
   roleText,
   tokenKey,
@@ -80,6 +81,7 @@ export function createAccessService(deps: RpcDependencies): BoundService {
         scope: { racks: [...scope.racks], pools: [...scope.pools] },
         token,
         issuer,
+        methods: methodsFor(deps.principal),
         ...(expireMs === undefined ? {} : { expireTime: timestampFromMs(expireMs) }),
         serverVersion: controlPlaneVersion,
       };

@@ -102,6 +102,8 @@ export const AbandonedResourceSchema: GenMessage<AbandonedResource> = /*@__PURE_
   messageDesc(file_rackwright_v1_abandoned, 0);
 
 /**
+ * Resolution says who settled it, and why.
+ *
  * @generated from message rackwright.v1.Resolution
  */
 export type Resolution = Message<"rackwright.v1.Resolution"> & {
@@ -136,6 +138,8 @@ export const ResolutionSchema: GenMessage<Resolution> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_abandoned, 1);
 
 /**
+ * GetAbandonedResourceRequest is what GetAbandonedResource takes.
+ *
  * @generated from message rackwright.v1.GetAbandonedResourceRequest
  */
 export type GetAbandonedResourceRequest = Message<"rackwright.v1.GetAbandonedResourceRequest"> & {
@@ -153,6 +157,8 @@ export const GetAbandonedResourceRequestSchema: GenMessage<GetAbandonedResourceR
   messageDesc(file_rackwright_v1_abandoned, 2);
 
 /**
+ * ListAbandonedResourcesRequest is what ListAbandonedResources takes.
+ *
  * @generated from message rackwright.v1.ListAbandonedResourcesRequest
  */
 export type ListAbandonedResourcesRequest = Message<"rackwright.v1.ListAbandonedResourcesRequest"> & {
@@ -182,6 +188,8 @@ export const ListAbandonedResourcesRequestSchema: GenMessage<ListAbandonedResour
   messageDesc(file_rackwright_v1_abandoned, 3);
 
 /**
+ * ListAbandonedResourcesResponse is what ListAbandonedResources answers.
+ *
  * @generated from message rackwright.v1.ListAbandonedResourcesResponse
  */
 export type ListAbandonedResourcesResponse = Message<"rackwright.v1.ListAbandonedResourcesResponse"> & {
@@ -204,6 +212,8 @@ export const ListAbandonedResourcesResponseSchema: GenMessage<ListAbandonedResou
   messageDesc(file_rackwright_v1_abandoned, 4);
 
 /**
+ * ResolveAbandonedResourceRequest is what ResolveAbandonedResource takes.
+ *
  * @generated from message rackwright.v1.ResolveAbandonedResourceRequest
  */
 export type ResolveAbandonedResourceRequest = Message<"rackwright.v1.ResolveAbandonedResourceRequest"> & {
@@ -237,6 +247,8 @@ export const ResolveAbandonedResourceRequestSchema: GenMessage<ResolveAbandonedR
  */
 export const AbandonedResourceService: GenService<{
   /**
+   * GetAbandonedResource reads one.
+   *
    * @generated from rpc rackwright.v1.AbandonedResourceService.GetAbandonedResource
    */
   getAbandonedResource: {
@@ -245,6 +257,8 @@ export const AbandonedResourceService: GenService<{
     output: typeof AbandonedResourceSchema;
   },
   /**
+   * ListAbandonedResources reads them page by page.
+   *
    * @generated from rpc rackwright.v1.AbandonedResourceService.ListAbandonedResources
    */
   listAbandonedResources: {

@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/v1/access.proto.
  */
 export const file_rackwright_v1_access: GenFile = /*@__PURE__*/
-  fileDesc("ChpyYWNrd3JpZ2h0L3YxL2FjY2Vzcy5wcm90bxINcmFja3dyaWdodC52MSIlCgVTY29wZRINCgVyYWNrcxgBIAMoCRINCgVwb29scxgCIAMoCSLEAgoFVG9rZW4SDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSDAoEZXRhZxgDIAEoCRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiEKBHJvbGUYBiABKA4yEy5yYWNrd3JpZ2h0LnYxLlJvbGUSIwoFc2NvcGUYByABKAsyFC5yYWNrd3JpZ2h0LnYxLlNjb3BlEhIKCmNyZWF0ZWRfYnkYCCABKAkSMgoObGFzdF91c2VkX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3B1cnBvc2UYCiABKAkSDwoHd2FybmluZxgLIAEoCSKNAQoSQ3JlYXRlVG9rZW5SZXF1ZXN0EhAKCHRva2VuX2lkGAEgASgJEiMKBXRva2VuGAIgASgLMhQucmFja3dyaWdodC52MS5Ub2tlbhIaCg12YWxpZGF0ZV9vbmx5GAMgASgISACIAQESEgoKcmVxdWVzdF9pZBgEIAEoCUIQCg5fdmFsaWRhdGVfb25seSJKChNDcmVhdGVUb2tlblJlc3BvbnNlEiMKBXRva2VuGAEgASgLMhQucmFja3dyaWdodC52MS5Ub2tlbhIOCgZzZWNyZXQYAiABKAkiHwoPR2V0VG9rZW5SZXF1ZXN0EgwKBG5hbWUYASABKAkiTQoRTGlzdFRva2Vuc1JlcXVlc3QSFgoJcGFnZV9zaXplGAEgASgNSACIAQESEgoKcGFnZV90b2tlbhgCIAEoCUIMCgpfcGFnZV9zaXplIlMKEkxpc3RUb2tlbnNSZXNwb25zZRIkCgZ0b2tlbnMYASADKAsyFC5yYWNrd3JpZ2h0LnYxLlRva2VuEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJAChJEZWxldGVUb2tlblJlcXVlc3QSDAoEbmFtZRgBIAEoCRIMCgRldGFnGAIgASgJEg4KBnJlYXNvbhgDIAEoCSIPCg1XaG9BbUlSZXF1ZXN0Is8BCg5XaG9BbUlSZXNwb25zZRINCgVhY3RvchgBIAEoCRIhCgRyb2xlGAIgASgOMhMucmFja3dyaWdodC52MS5Sb2xlEiMKBXNjb3BlGAMgASgLMhQucmFja3dyaWdodC52MS5TY29wZRINCgV0b2tlbhgEIAEoCRIOCgZpc3N1ZXIYBSABKAkSLwoLZXhwaXJlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDnNlcnZlcl92ZXJzaW9uGAcgASgJKlAKBFJvbGUSFAoQUk9MRV9VTlNQRUNJRklFRBAAEg8KC1JPTEVfVklFV0VSEAESEQoNUk9MRV9PUEVSQVRPUhACEg4KClJPTEVfQURNSU4QAzKJAwoNQWNjZXNzU2VydmljZRJUCgtDcmVhdGVUb2tlbhIhLnJhY2t3cmlnaHQudjEuQ3JlYXRlVG9rZW5SZXF1ZXN0GiIucmFja3dyaWdodC52MS5DcmVhdGVUb2tlblJlc3BvbnNlEkAKCEdldFRva2VuEh4ucmFja3dyaWdodC52MS5HZXRUb2tlblJlcXVlc3QaFC5yYWNrd3JpZ2h0LnYxLlRva2VuElEKCkxpc3RUb2tlbnMSIC5yYWNrd3JpZ2h0LnYxLkxpc3RUb2tlbnNSZXF1ZXN0GiEucmFja3dyaWdodC52MS5MaXN0VG9rZW5zUmVzcG9uc2USRgoLRGVsZXRlVG9rZW4SIS5yYWNrd3JpZ2h0LnYxLkRlbGV0ZVRva2VuUmVxdWVzdBoULnJhY2t3cmlnaHQudjEuVG9rZW4SRQoGV2hvQW1JEhwucmFja3dyaWdodC52MS5XaG9BbUlSZXF1ZXN0Gh0ucmFja3dyaWdodC52MS5XaG9BbUlSZXNwb25zZWIGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("ChpyYWNrd3JpZ2h0L3YxL2FjY2Vzcy5wcm90bxINcmFja3dyaWdodC52MSIlCgVTY29wZRINCgVyYWNrcxgBIAMoCRINCgVwb29scxgCIAMoCSLEAgoFVG9rZW4SDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSDAoEZXRhZxgDIAEoCRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiEKBHJvbGUYBiABKA4yEy5yYWNrd3JpZ2h0LnYxLlJvbGUSIwoFc2NvcGUYByABKAsyFC5yYWNrd3JpZ2h0LnYxLlNjb3BlEhIKCmNyZWF0ZWRfYnkYCCABKAkSMgoObGFzdF91c2VkX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3B1cnBvc2UYCiABKAkSDwoHd2FybmluZxgLIAEoCSKNAQoSQ3JlYXRlVG9rZW5SZXF1ZXN0EhAKCHRva2VuX2lkGAEgASgJEiMKBXRva2VuGAIgASgLMhQucmFja3dyaWdodC52MS5Ub2tlbhIaCg12YWxpZGF0ZV9vbmx5GAMgASgISACIAQESEgoKcmVxdWVzdF9pZBgEIAEoCUIQCg5fdmFsaWRhdGVfb25seSJKChNDcmVhdGVUb2tlblJlc3BvbnNlEiMKBXRva2VuGAEgASgLMhQucmFja3dyaWdodC52MS5Ub2tlbhIOCgZzZWNyZXQYAiABKAkiHwoPR2V0VG9rZW5SZXF1ZXN0EgwKBG5hbWUYASABKAkiTQoRTGlzdFRva2Vuc1JlcXVlc3QSFgoJcGFnZV9zaXplGAEgASgNSACIAQESEgoKcGFnZV90b2tlbhgCIAEoCUIMCgpfcGFnZV9zaXplIlMKEkxpc3RUb2tlbnNSZXNwb25zZRIkCgZ0b2tlbnMYASADKAsyFC5yYWNrd3JpZ2h0LnYxLlRva2VuEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJAChJEZWxldGVUb2tlblJlcXVlc3QSDAoEbmFtZRgBIAEoCRIMCgRldGFnGAIgASgJEg4KBnJlYXNvbhgDIAEoCSIPCg1XaG9BbUlSZXF1ZXN0IuABCg5XaG9BbUlSZXNwb25zZRINCgVhY3RvchgBIAEoCRIhCgRyb2xlGAIgASgOMhMucmFja3dyaWdodC52MS5Sb2xlEiMKBXNjb3BlGAMgASgLMhQucmFja3dyaWdodC52MS5TY29wZRINCgV0b2tlbhgEIAEoCRIOCgZpc3N1ZXIYBSABKAkSLwoLZXhwaXJlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDnNlcnZlcl92ZXJzaW9uGAcgASgJEg8KB21ldGhvZHMYCCADKAkqUAoEUm9sZRIUChBST0xFX1VOU1BFQ0lGSUVEEAASDwoLUk9MRV9WSUVXRVIQARIRCg1ST0xFX09QRVJBVE9SEAISDgoKUk9MRV9BRE1JThADMokDCg1BY2Nlc3NTZXJ2aWNlElQKC0NyZWF0ZVRva2VuEiEucmFja3dyaWdodC52MS5DcmVhdGVUb2tlblJlcXVlc3QaIi5yYWNrd3JpZ2h0LnYxLkNyZWF0ZVRva2VuUmVzcG9uc2USQAoIR2V0VG9rZW4SHi5yYWNrd3JpZ2h0LnYxLkdldFRva2VuUmVxdWVzdBoULnJhY2t3cmlnaHQudjEuVG9rZW4SUQoKTGlzdFRva2VucxIgLnJhY2t3cmlnaHQudjEuTGlzdFRva2Vuc1JlcXVlc3QaIS5yYWNrd3JpZ2h0LnYxLkxpc3RUb2tlbnNSZXNwb25zZRJGCgtEZWxldGVUb2tlbhIhLnJhY2t3cmlnaHQudjEuRGVsZXRlVG9rZW5SZXF1ZXN0GhQucmFja3dyaWdodC52MS5Ub2tlbhJFCgZXaG9BbUkSHC5yYWNrd3JpZ2h0LnYxLldob0FtSVJlcXVlc3QaHS5yYWNrd3JpZ2h0LnYxLldob0FtSVJlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
  * Scope is where a role holds. A host is in it when its rack and its pool are; empty: everywhere.
@@ -43,6 +43,8 @@ export const ScopeSchema: GenMessage<Scope> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_access, 0);
 
 /**
+ * Token is what a person or a program shows with each call.
+ *
  * @generated from message rackwright.v1.Token
  */
 export type Token = Message<"rackwright.v1.Token"> & {
@@ -122,6 +124,8 @@ export const TokenSchema: GenMessage<Token> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_access, 1);
 
 /**
+ * CreateTokenRequest is what CreateToken takes.
+ *
  * @generated from message rackwright.v1.CreateTokenRequest
  */
 export type CreateTokenRequest = Message<"rackwright.v1.CreateTokenRequest"> & {
@@ -158,6 +162,8 @@ export const CreateTokenRequestSchema: GenMessage<CreateTokenRequest> = /*@__PUR
   messageDesc(file_rackwright_v1_access, 2);
 
 /**
+ * CreateTokenResponse is what CreateToken answers.
+ *
  * @generated from message rackwright.v1.CreateTokenResponse
  */
 export type CreateTokenResponse = Message<"rackwright.v1.CreateTokenResponse"> & {
@@ -182,6 +188,8 @@ export const CreateTokenResponseSchema: GenMessage<CreateTokenResponse> = /*@__P
   messageDesc(file_rackwright_v1_access, 3);
 
 /**
+ * GetTokenRequest is what GetToken takes.
+ *
  * @generated from message rackwright.v1.GetTokenRequest
  */
 export type GetTokenRequest = Message<"rackwright.v1.GetTokenRequest"> & {
@@ -199,6 +207,8 @@ export const GetTokenRequestSchema: GenMessage<GetTokenRequest> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_access, 4);
 
 /**
+ * ListTokensRequest is what ListTokens takes.
+ *
  * @generated from message rackwright.v1.ListTokensRequest
  */
 export type ListTokensRequest = Message<"rackwright.v1.ListTokensRequest"> & {
@@ -221,6 +231,8 @@ export const ListTokensRequestSchema: GenMessage<ListTokensRequest> = /*@__PURE_
   messageDesc(file_rackwright_v1_access, 5);
 
 /**
+ * ListTokensResponse is what ListTokens answers.
+ *
  * @generated from message rackwright.v1.ListTokensResponse
  */
 export type ListTokensResponse = Message<"rackwright.v1.ListTokensResponse"> & {
@@ -243,6 +255,8 @@ export const ListTokensResponseSchema: GenMessage<ListTokensResponse> = /*@__PUR
   messageDesc(file_rackwright_v1_access, 6);
 
 /**
+ * DeleteTokenRequest is what DeleteToken takes.
+ *
  * @generated from message rackwright.v1.DeleteTokenRequest
  */
 export type DeleteTokenRequest = Message<"rackwright.v1.DeleteTokenRequest"> & {
@@ -272,6 +286,8 @@ export const DeleteTokenRequestSchema: GenMessage<DeleteTokenRequest> = /*@__PUR
   messageDesc(file_rackwright_v1_access, 7);
 
 /**
+ * WhoAmIRequest is what WhoAmI takes.
+ *
  * @generated from message rackwright.v1.WhoAmIRequest
  */
 export type WhoAmIRequest = Message<"rackwright.v1.WhoAmIRequest"> & {
@@ -285,6 +301,8 @@ export const WhoAmIRequestSchema: GenMessage<WhoAmIRequest> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_access, 8);
 
 /**
+ * WhoAmIResponse is what WhoAmI answers.
+ *
  * @generated from message rackwright.v1.WhoAmIResponse
  */
 export type WhoAmIResponse = Message<"rackwright.v1.WhoAmIResponse"> & {
@@ -332,6 +350,14 @@ export type WhoAmIResponse = Message<"rackwright.v1.WhoAmIResponse"> & {
    * @generated from field: string server_version = 7;
    */
   serverVersion: string;
+
+  /**
+   * What role and scope carry, as "rackwright.v1.HostService/GetHost", in alphabetical order. A
+   * request may ask for more than its method does: then it is refused with a reason.
+   *
+   * @generated from field: repeated string methods = 8;
+   */
+  methods: string[];
 };
 
 /**
@@ -404,6 +430,8 @@ export const AccessService: GenService<{
     output: typeof CreateTokenResponseSchema;
   },
   /**
+   * GetToken reads a token, without its secret.
+   *
    * @generated from rpc rackwright.v1.AccessService.GetToken
    */
   getToken: {
@@ -412,6 +440,8 @@ export const AccessService: GenService<{
     output: typeof TokenSchema;
   },
   /**
+   * ListTokens reads tokens page by page, without their secrets.
+   *
    * @generated from rpc rackwright.v1.AccessService.ListTokens
    */
   listTokens: {

@@ -15,6 +15,8 @@ export const file_rackwright_v1_audit: GenFile = /*@__PURE__*/
   fileDesc("ChlyYWNrd3JpZ2h0L3YxL2F1ZGl0LnByb3RvEg1yYWNrd3JpZ2h0LnYxItwBCgtBdWRpdFJlY29yZBIKCgJpZBgBIAEoCRIoCgR0aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVhY3RvchgDIAEoCRIMCgRraW5kGAQgASgJEg4KBmFjdGlvbhgFIAEoCRIQCghyZXNvdXJjZRgGIAEoCRIPCgdvdXRjb21lGAcgASgJEg8KB21lc3NhZ2UYCCABKAkSEgoKcmVxdWVzdF9pZBgJIAEoCRIUCgxvcGVyYXRpb25faWQYCiABKAkSDAoEcGVlchgLIAEoCSKRAgoXTGlzdEF1ZGl0UmVjb3Jkc1JlcXVlc3QSFgoJcGFnZV9zaXplGAEgASgNSACIAQESEgoKcGFnZV90b2tlbhgCIAEoCRINCgVhY3RvchgDIAEoCRIQCghyZXNvdXJjZRgEIAEoCRIOCgZhY3Rpb24YBSABKAkSDwoHb3V0Y29tZRgGIAEoCRIMCgR0ZXh0GAcgASgJEi4KCnN0YXJ0X3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZmaWx0ZXIYCiABKAlCDAoKX3BhZ2Vfc2l6ZSJgChhMaXN0QXVkaXRSZWNvcmRzUmVzcG9uc2USKwoHcmVjb3JkcxgBIAMoCzIaLnJhY2t3cmlnaHQudjEuQXVkaXRSZWNvcmQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJMnMKDEF1ZGl0U2VydmljZRJjChBMaXN0QXVkaXRSZWNvcmRzEiYucmFja3dyaWdodC52MS5MaXN0QXVkaXRSZWNvcmRzUmVxdWVzdBonLnJhY2t3cmlnaHQudjEuTGlzdEF1ZGl0UmVjb3Jkc1Jlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
+ * AuditRecord is one line of the audit stream.
+ *
  * @generated from message rackwright.v1.AuditRecord
  */
 export type AuditRecord = Message<"rackwright.v1.AuditRecord"> & {
@@ -99,6 +101,8 @@ export const AuditRecordSchema: GenMessage<AuditRecord> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_audit, 0);
 
 /**
+ * ListAuditRecordsRequest is what ListAuditRecords takes.
+ *
  * @generated from message rackwright.v1.ListAuditRecordsRequest
  */
 export type ListAuditRecordsRequest = Message<"rackwright.v1.ListAuditRecordsRequest"> & {
@@ -168,6 +172,8 @@ export const ListAuditRecordsRequestSchema: GenMessage<ListAuditRecordsRequest> 
   messageDesc(file_rackwright_v1_audit, 1);
 
 /**
+ * ListAuditRecordsResponse is what ListAuditRecords answers.
+ *
  * @generated from message rackwright.v1.ListAuditRecordsResponse
  */
 export type ListAuditRecordsResponse = Message<"rackwright.v1.ListAuditRecordsResponse"> & {

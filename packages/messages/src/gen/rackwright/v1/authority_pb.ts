@@ -53,6 +53,8 @@ export const AuthoritiesSchema: GenMessage<Authorities> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_authority, 0);
 
 /**
+ * Authority is a certificate authority of this control plane, at one stage of its life.
+ *
  * @generated from message rackwright.v1.Authority
  */
 export type Authority = Message<"rackwright.v1.Authority"> & {
@@ -202,6 +204,8 @@ export const AuthorityWaitSchema: GenMessage<AuthorityWait> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_authority, 2);
 
 /**
+ * GetAuthoritiesRequest is what GetAuthorities takes.
+ *
  * @generated from message rackwright.v1.GetAuthoritiesRequest
  */
 export type GetAuthoritiesRequest = Message<"rackwright.v1.GetAuthoritiesRequest"> & {
@@ -215,6 +219,8 @@ export const GetAuthoritiesRequestSchema: GenMessage<GetAuthoritiesRequest> = /*
   messageDesc(file_rackwright_v1_authority, 3);
 
 /**
+ * RotateAuthorityRequest is what RotateAuthority takes.
+ *
  * @generated from message rackwright.v1.RotateAuthorityRequest
  */
 export type RotateAuthorityRequest = Message<"rackwright.v1.RotateAuthorityRequest"> & {
@@ -237,6 +243,8 @@ export const RotateAuthorityRequestSchema: GenMessage<RotateAuthorityRequest> = 
   messageDesc(file_rackwright_v1_authority, 4);
 
 /**
+ * AdvanceAuthorityRequest is what AdvanceAuthority takes.
+ *
  * @generated from message rackwright.v1.AdvanceAuthorityRequest
  */
 export type AdvanceAuthorityRequest = Message<"rackwright.v1.AdvanceAuthorityRequest"> & {
@@ -281,6 +289,8 @@ export const AdvanceAuthorityRequestSchema: GenMessage<AdvanceAuthorityRequest> 
  */
 export const AuthorityService: GenService<{
   /**
+   * GetAuthorities reads all certificate authorities, with their stages.
+   *
    * @generated from rpc rackwright.v1.AuthorityService.GetAuthorities
    */
   getAuthorities: {

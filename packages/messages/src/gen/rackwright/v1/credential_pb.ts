@@ -15,6 +15,8 @@ export const file_rackwright_v1_credential: GenFile = /*@__PURE__*/
   fileDesc("Ch5yYWNrd3JpZ2h0L3YxL2NyZWRlbnRpYWwucHJvdG8SDXJhY2t3cmlnaHQudjEi8QEKCkNyZWRlbnRpYWwSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSDAoEZXRhZxgDIAEoCRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHVzZXJuYW1lGAYgASgJEhAKCHBhc3N3b3JkGAcgASgJEg8KB3ZlcnNpb24YCCABKAQSFAoMYm1jX25ldHdvcmtzGAkgAygJEg0KBXJhY2tzGAogAygJIqEBChdDcmVhdGVDcmVkZW50aWFsUmVxdWVzdBIVCg1jcmVkZW50aWFsX2lkGAEgASgJEi0KCmNyZWRlbnRpYWwYAiABKAsyGS5yYWNrd3JpZ2h0LnYxLkNyZWRlbnRpYWwSGgoNdmFsaWRhdGVfb25seRgDIAEoCEgAiAEBEhIKCnJlcXVlc3RfaWQYBCABKAlCEAoOX3ZhbGlkYXRlX29ubHkiJAoUR2V0Q3JlZGVudGlhbFJlcXVlc3QSDAoEbmFtZRgBIAEoCSJSChZMaXN0Q3JlZGVudGlhbHNSZXF1ZXN0EhYKCXBhZ2Vfc2l6ZRgBIAEoDUgAiAEBEhIKCnBhZ2VfdG9rZW4YAiABKAlCDAoKX3BhZ2Vfc2l6ZSJiChdMaXN0Q3JlZGVudGlhbHNSZXNwb25zZRIuCgtjcmVkZW50aWFscxgBIAMoCzIZLnJhY2t3cmlnaHQudjEuQ3JlZGVudGlhbBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkipwEKF1VwZGF0ZUNyZWRlbnRpYWxSZXF1ZXN0Ei0KCmNyZWRlbnRpYWwYASABKAsyGS5yYWNrd3JpZ2h0LnYxLkNyZWRlbnRpYWwSLwoLdXBkYXRlX21hc2sYAiABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrEhoKDXZhbGlkYXRlX29ubHkYAyABKAhIAIgBAUIQCg5fdmFsaWRhdGVfb25seSI1ChdEZWxldGVDcmVkZW50aWFsUmVxdWVzdBIMCgRuYW1lGAEgASgJEgwKBGV0YWcYAiABKAkyywMKEUNyZWRlbnRpYWxTZXJ2aWNlElUKEENyZWF0ZUNyZWRlbnRpYWwSJi5yYWNrd3JpZ2h0LnYxLkNyZWF0ZUNyZWRlbnRpYWxSZXF1ZXN0GhkucmFja3dyaWdodC52MS5DcmVkZW50aWFsEk8KDUdldENyZWRlbnRpYWwSIy5yYWNrd3JpZ2h0LnYxLkdldENyZWRlbnRpYWxSZXF1ZXN0GhkucmFja3dyaWdodC52MS5DcmVkZW50aWFsEmAKD0xpc3RDcmVkZW50aWFscxIlLnJhY2t3cmlnaHQudjEuTGlzdENyZWRlbnRpYWxzUmVxdWVzdBomLnJhY2t3cmlnaHQudjEuTGlzdENyZWRlbnRpYWxzUmVzcG9uc2USVQoQVXBkYXRlQ3JlZGVudGlhbBImLnJhY2t3cmlnaHQudjEuVXBkYXRlQ3JlZGVudGlhbFJlcXVlc3QaGS5yYWNrd3JpZ2h0LnYxLkNyZWRlbnRpYWwSVQoQRGVsZXRlQ3JlZGVudGlhbBImLnJhY2t3cmlnaHQudjEuRGVsZXRlQ3JlZGVudGlhbFJlcXVlc3QaGS5yYWNrd3JpZ2h0LnYxLkNyZWRlbnRpYWxiBnByb3RvMw", [file_google_protobuf_field_mask, file_google_protobuf_timestamp]);
 
 /**
+ * Credential is a user name and a password, of BMCs, registries or webhooks.
+ *
  * @generated from message rackwright.v1.Credential
  */
 export type Credential = Message<"rackwright.v1.Credential"> & {
@@ -88,6 +90,8 @@ export const CredentialSchema: GenMessage<Credential> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_credential, 0);
 
 /**
+ * CreateCredentialRequest is what CreateCredential takes.
+ *
  * @generated from message rackwright.v1.CreateCredentialRequest
  */
 export type CreateCredentialRequest = Message<"rackwright.v1.CreateCredentialRequest"> & {
@@ -120,6 +124,8 @@ export const CreateCredentialRequestSchema: GenMessage<CreateCredentialRequest> 
   messageDesc(file_rackwright_v1_credential, 1);
 
 /**
+ * GetCredentialRequest is what GetCredential takes.
+ *
  * @generated from message rackwright.v1.GetCredentialRequest
  */
 export type GetCredentialRequest = Message<"rackwright.v1.GetCredentialRequest"> & {
@@ -137,6 +143,8 @@ export const GetCredentialRequestSchema: GenMessage<GetCredentialRequest> = /*@_
   messageDesc(file_rackwright_v1_credential, 2);
 
 /**
+ * ListCredentialsRequest is what ListCredentials takes.
+ *
  * @generated from message rackwright.v1.ListCredentialsRequest
  */
 export type ListCredentialsRequest = Message<"rackwright.v1.ListCredentialsRequest"> & {
@@ -159,6 +167,8 @@ export const ListCredentialsRequestSchema: GenMessage<ListCredentialsRequest> = 
   messageDesc(file_rackwright_v1_credential, 3);
 
 /**
+ * ListCredentialsResponse is what ListCredentials answers.
+ *
  * @generated from message rackwright.v1.ListCredentialsResponse
  */
 export type ListCredentialsResponse = Message<"rackwright.v1.ListCredentialsResponse"> & {
@@ -181,6 +191,8 @@ export const ListCredentialsResponseSchema: GenMessage<ListCredentialsResponse> 
   messageDesc(file_rackwright_v1_credential, 4);
 
 /**
+ * UpdateCredentialRequest is what UpdateCredential takes.
+ *
  * @generated from message rackwright.v1.UpdateCredentialRequest
  */
 export type UpdateCredentialRequest = Message<"rackwright.v1.UpdateCredentialRequest"> & {
@@ -208,6 +220,8 @@ export const UpdateCredentialRequestSchema: GenMessage<UpdateCredentialRequest> 
   messageDesc(file_rackwright_v1_credential, 5);
 
 /**
+ * DeleteCredentialRequest is what DeleteCredential takes.
+ *
  * @generated from message rackwright.v1.DeleteCredentialRequest
  */
 export type DeleteCredentialRequest = Message<"rackwright.v1.DeleteCredentialRequest"> & {
@@ -236,6 +250,8 @@ export const DeleteCredentialRequestSchema: GenMessage<DeleteCredentialRequest> 
  */
 export const CredentialService: GenService<{
   /**
+   * CreateCredential keeps a user name and a password; the password is never read again.
+   *
    * @generated from rpc rackwright.v1.CredentialService.CreateCredential
    */
   createCredential: {
@@ -244,6 +260,8 @@ export const CredentialService: GenService<{
     output: typeof CredentialSchema;
   },
   /**
+   * GetCredential reads one, without its password.
+   *
    * @generated from rpc rackwright.v1.CredentialService.GetCredential
    */
   getCredential: {
@@ -252,6 +270,8 @@ export const CredentialService: GenService<{
     output: typeof CredentialSchema;
   },
   /**
+   * ListCredentials reads them page by page, without their passwords.
+   *
    * @generated from rpc rackwright.v1.CredentialService.ListCredentials
    */
   listCredentials: {
@@ -260,6 +280,8 @@ export const CredentialService: GenService<{
     output: typeof ListCredentialsResponseSchema;
   },
   /**
+   * UpdateCredential changes the fields that the mask names.
+   *
    * @generated from rpc rackwright.v1.CredentialService.UpdateCredential
    */
   updateCredential: {

@@ -109,6 +109,8 @@ export const DiscoveredMachineSchema: GenMessage<DiscoveredMachine> = /*@__PURE_
   messageDesc(file_rackwright_v1_discovery, 0);
 
 /**
+ * AcceptDiscoveredMachineRequest is what AcceptDiscoveredMachine takes.
+ *
  * @generated from message rackwright.v1.AcceptDiscoveredMachineRequest
  */
 export type AcceptDiscoveredMachineRequest = Message<"rackwright.v1.AcceptDiscoveredMachineRequest"> & {
@@ -155,6 +157,8 @@ export const AcceptDiscoveredMachineRequestSchema: GenMessage<AcceptDiscoveredMa
   messageDesc(file_rackwright_v1_discovery, 1);
 
 /**
+ * GetDiscoveredMachineRequest is what GetDiscoveredMachine takes.
+ *
  * @generated from message rackwright.v1.GetDiscoveredMachineRequest
  */
 export type GetDiscoveredMachineRequest = Message<"rackwright.v1.GetDiscoveredMachineRequest"> & {
@@ -172,6 +176,8 @@ export const GetDiscoveredMachineRequestSchema: GenMessage<GetDiscoveredMachineR
   messageDesc(file_rackwright_v1_discovery, 2);
 
 /**
+ * ListDiscoveredMachinesRequest is what ListDiscoveredMachines takes.
+ *
  * @generated from message rackwright.v1.ListDiscoveredMachinesRequest
  */
 export type ListDiscoveredMachinesRequest = Message<"rackwright.v1.ListDiscoveredMachinesRequest"> & {
@@ -201,6 +207,8 @@ export const ListDiscoveredMachinesRequestSchema: GenMessage<ListDiscoveredMachi
   messageDesc(file_rackwright_v1_discovery, 3);
 
 /**
+ * ListDiscoveredMachinesResponse is what ListDiscoveredMachines answers.
+ *
  * @generated from message rackwright.v1.ListDiscoveredMachinesResponse
  */
 export type ListDiscoveredMachinesResponse = Message<"rackwright.v1.ListDiscoveredMachinesResponse"> & {
@@ -223,6 +231,8 @@ export const ListDiscoveredMachinesResponseSchema: GenMessage<ListDiscoveredMach
   messageDesc(file_rackwright_v1_discovery, 4);
 
 /**
+ * DeleteDiscoveredMachineRequest is what DeleteDiscoveredMachine takes.
+ *
  * @generated from message rackwright.v1.DeleteDiscoveredMachineRequest
  */
 export type DeleteDiscoveredMachineRequest = Message<"rackwright.v1.DeleteDiscoveredMachineRequest"> & {
@@ -467,6 +477,8 @@ export const AcceptanceRuleSchema: GenMessage<AcceptanceRule> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_discovery, 9);
 
 /**
+ * CreateExpectedHostRequest is what CreateExpectedHost takes.
+ *
  * @generated from message rackwright.v1.CreateExpectedHostRequest
  */
 export type CreateExpectedHostRequest = Message<"rackwright.v1.CreateExpectedHostRequest"> & {
@@ -501,6 +513,8 @@ export const CreateExpectedHostRequestSchema: GenMessage<CreateExpectedHostReque
   messageDesc(file_rackwright_v1_discovery, 10);
 
 /**
+ * GetExpectedHostRequest is what GetExpectedHost takes.
+ *
  * @generated from message rackwright.v1.GetExpectedHostRequest
  */
 export type GetExpectedHostRequest = Message<"rackwright.v1.GetExpectedHostRequest"> & {
@@ -518,6 +532,8 @@ export const GetExpectedHostRequestSchema: GenMessage<GetExpectedHostRequest> = 
   messageDesc(file_rackwright_v1_discovery, 11);
 
 /**
+ * ListExpectedHostsRequest is what ListExpectedHosts takes.
+ *
  * @generated from message rackwright.v1.ListExpectedHostsRequest
  */
 export type ListExpectedHostsRequest = Message<"rackwright.v1.ListExpectedHostsRequest"> & {
@@ -540,6 +556,8 @@ export const ListExpectedHostsRequestSchema: GenMessage<ListExpectedHostsRequest
   messageDesc(file_rackwright_v1_discovery, 12);
 
 /**
+ * ListExpectedHostsResponse is what ListExpectedHosts answers.
+ *
  * @generated from message rackwright.v1.ListExpectedHostsResponse
  */
 export type ListExpectedHostsResponse = Message<"rackwright.v1.ListExpectedHostsResponse"> & {
@@ -562,6 +580,8 @@ export const ListExpectedHostsResponseSchema: GenMessage<ListExpectedHostsRespon
   messageDesc(file_rackwright_v1_discovery, 13);
 
 /**
+ * UpdateExpectedHostRequest is what UpdateExpectedHost takes.
+ *
  * @generated from message rackwright.v1.UpdateExpectedHostRequest
  */
 export type UpdateExpectedHostRequest = Message<"rackwright.v1.UpdateExpectedHostRequest"> & {
@@ -589,6 +609,8 @@ export const UpdateExpectedHostRequestSchema: GenMessage<UpdateExpectedHostReque
   messageDesc(file_rackwright_v1_discovery, 14);
 
 /**
+ * DeleteExpectedHostRequest is what DeleteExpectedHost takes.
+ *
  * @generated from message rackwright.v1.DeleteExpectedHostRequest
  */
 export type DeleteExpectedHostRequest = Message<"rackwright.v1.DeleteExpectedHostRequest"> & {
@@ -617,6 +639,8 @@ export const DeleteExpectedHostRequestSchema: GenMessage<DeleteExpectedHostReque
  */
 export const DiscoveryService: GenService<{
   /**
+   * GetDiscoveredMachine reads one.
+   *
    * @generated from rpc rackwright.v1.DiscoveryService.GetDiscoveredMachine
    */
   getDiscoveredMachine: {
@@ -625,6 +649,8 @@ export const DiscoveryService: GenService<{
     output: typeof DiscoveredMachineSchema;
   },
   /**
+   * ListDiscoveredMachines reads them page by page.
+   *
    * @generated from rpc rackwright.v1.DiscoveryService.ListDiscoveredMachines
    */
   listDiscoveredMachines: {
@@ -663,6 +689,8 @@ export const DiscoveryService: GenService<{
     output: typeof ExpectedHostSchema;
   },
   /**
+   * GetExpectedHost reads one line of the manifest.
+   *
    * @generated from rpc rackwright.v1.DiscoveryService.GetExpectedHost
    */
   getExpectedHost: {
@@ -671,6 +699,8 @@ export const DiscoveryService: GenService<{
     output: typeof ExpectedHostSchema;
   },
   /**
+   * ListExpectedHosts reads the manifest page by page.
+   *
    * @generated from rpc rackwright.v1.DiscoveryService.ListExpectedHosts
    */
   listExpectedHosts: {
@@ -679,6 +709,8 @@ export const DiscoveryService: GenService<{
     output: typeof ListExpectedHostsResponseSchema;
   },
   /**
+   * UpdateExpectedHost changes the fields that the mask names.
+   *
    * @generated from rpc rackwright.v1.DiscoveryService.UpdateExpectedHost
    */
   updateExpectedHost: {
@@ -687,6 +719,8 @@ export const DiscoveryService: GenService<{
     output: typeof ExpectedHostSchema;
   },
   /**
+   * DeleteExpectedHost takes a line out of the manifest; a host that it has made stays.
+   *
    * @generated from rpc rackwright.v1.DiscoveryService.DeleteExpectedHost
    */
   deleteExpectedHost: {

@@ -82,6 +82,8 @@ export const ErasureDocumentSchema: GenMessage<ErasureDocument> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_erasure, 0);
 
 /**
+ * GetErasureDocumentRequest is what GetErasureDocument takes.
+ *
  * @generated from message rackwright.v1.GetErasureDocumentRequest
  */
 export type GetErasureDocumentRequest = Message<"rackwright.v1.GetErasureDocumentRequest"> & {
@@ -99,6 +101,8 @@ export const GetErasureDocumentRequestSchema: GenMessage<GetErasureDocumentReque
   messageDesc(file_rackwright_v1_erasure, 1);
 
 /**
+ * ListErasureDocumentsRequest is what ListErasureDocuments takes.
+ *
  * @generated from message rackwright.v1.ListErasureDocumentsRequest
  */
 export type ListErasureDocumentsRequest = Message<"rackwright.v1.ListErasureDocumentsRequest"> & {
@@ -135,6 +139,8 @@ export const ListErasureDocumentsRequestSchema: GenMessage<ListErasureDocumentsR
   messageDesc(file_rackwright_v1_erasure, 2);
 
 /**
+ * ListErasureDocumentsResponse is what ListErasureDocuments answers.
+ *
  * @generated from message rackwright.v1.ListErasureDocumentsResponse
  */
 export type ListErasureDocumentsResponse = Message<"rackwright.v1.ListErasureDocumentsResponse"> & {
@@ -157,6 +163,8 @@ export const ListErasureDocumentsResponseSchema: GenMessage<ListErasureDocuments
   messageDesc(file_rackwright_v1_erasure, 3);
 
 /**
+ * ErasureCertificate is the signed statement about one device, in one use of its host.
+ *
  * @generated from message rackwright.v1.ErasureCertificate
  */
 export type ErasureCertificate = Message<"rackwright.v1.ErasureCertificate"> & {
@@ -237,6 +245,8 @@ export const ErasureCertificateSchema: GenMessage<ErasureCertificate> = /*@__PUR
   messageDesc(file_rackwright_v1_erasure, 4);
 
 /**
+ * GetErasureCertificateRequest is what GetErasureCertificate takes.
+ *
  * @generated from message rackwright.v1.GetErasureCertificateRequest
  */
 export type GetErasureCertificateRequest = Message<"rackwright.v1.GetErasureCertificateRequest"> & {
@@ -254,6 +264,8 @@ export const GetErasureCertificateRequestSchema: GenMessage<GetErasureCertificat
   messageDesc(file_rackwright_v1_erasure, 5);
 
 /**
+ * ListErasureCertificatesRequest is what ListErasureCertificates takes.
+ *
  * @generated from message rackwright.v1.ListErasureCertificatesRequest
  */
 export type ListErasureCertificatesRequest = Message<"rackwright.v1.ListErasureCertificatesRequest"> & {
@@ -283,6 +295,8 @@ export const ListErasureCertificatesRequestSchema: GenMessage<ListErasureCertifi
   messageDesc(file_rackwright_v1_erasure, 6);
 
 /**
+ * ListErasureCertificatesResponse is what ListErasureCertificates answers.
+ *
  * @generated from message rackwright.v1.ListErasureCertificatesResponse
  */
 export type ListErasureCertificatesResponse = Message<"rackwright.v1.ListErasureCertificatesResponse"> & {
@@ -305,6 +319,8 @@ export const ListErasureCertificatesResponseSchema: GenMessage<ListErasureCertif
   messageDesc(file_rackwright_v1_erasure, 7);
 
 /**
+ * GetTrustRequest is what GetTrust takes.
+ *
  * @generated from message rackwright.v1.GetTrustRequest
  */
 export type GetTrustRequest = Message<"rackwright.v1.GetTrustRequest"> & {
@@ -318,6 +334,8 @@ export const GetTrustRequestSchema: GenMessage<GetTrustRequest> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_erasure, 8);
 
 /**
+ * Trust is what certificates are verified by.
+ *
  * @generated from message rackwright.v1.Trust
  */
 export type Trust = Message<"rackwright.v1.Trust"> & {
@@ -434,6 +452,8 @@ export const ErasureDocumentKindSchema: GenEnum<ErasureDocumentKind> = /*@__PURE
  */
 export const ErasureCertificateService: GenService<{
   /**
+   * GetErasureCertificate reads one.
+   *
    * @generated from rpc rackwright.v1.ErasureCertificateService.GetErasureCertificate
    */
   getErasureCertificate: {
@@ -442,6 +462,8 @@ export const ErasureCertificateService: GenService<{
     output: typeof ErasureCertificateSchema;
   },
   /**
+   * ListErasureCertificates reads those of a host, or of all hosts, page by page.
+   *
    * @generated from rpc rackwright.v1.ErasureCertificateService.ListErasureCertificates
    */
   listErasureCertificates: {
@@ -460,6 +482,8 @@ export const ErasureCertificateService: GenService<{
     output: typeof TrustSchema;
   },
   /**
+   * GetErasureDocument reads one signed document.
+   *
    * @generated from rpc rackwright.v1.ErasureCertificateService.GetErasureDocument
    */
   getErasureDocument: {

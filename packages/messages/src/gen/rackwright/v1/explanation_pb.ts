@@ -100,6 +100,8 @@ export const ExplanationSchema: GenMessage<Explanation> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_explanation, 0);
 
 /**
+ * Cause is one thing that has led here.
+ *
  * @generated from message rackwright.v1.Cause
  */
 export type Cause = Message<"rackwright.v1.Cause"> & {

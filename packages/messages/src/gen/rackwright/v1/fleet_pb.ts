@@ -53,6 +53,8 @@ export const FleetSchema: GenMessage<Fleet> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_fleet, 0);
 
 /**
+ * FleetSpec is what holds for all hosts.
+ *
  * @generated from message rackwright.v1.FleetSpec
  */
 export type FleetSpec = Message<"rackwright.v1.FleetSpec"> & {
@@ -209,6 +211,8 @@ export const ImageRegistrySchema: GenMessage<ImageRegistry> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_fleet, 3);
 
 /**
+ * ImageMirror is another place of the images of a registry.
+ *
  * @generated from message rackwright.v1.ImageMirror
  */
 export type ImageMirror = Message<"rackwright.v1.ImageMirror"> & {
@@ -315,6 +319,8 @@ export const TemplatePolicySchema: GenMessage<TemplatePolicy> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_fleet, 5);
 
 /**
+ * PoolCleaning changes the steps of a clean for the hosts of one pool.
+ *
  * @generated from message rackwright.v1.PoolCleaning
  */
 export type PoolCleaning = Message<"rackwright.v1.PoolCleaning"> & {
@@ -339,6 +345,8 @@ export const PoolCleaningSchema: GenMessage<PoolCleaning> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_fleet, 6);
 
 /**
+ * FleetStatus is what holds for all hosts now.
+ *
  * @generated from message rackwright.v1.FleetStatus
  */
 export type FleetStatus = Message<"rackwright.v1.FleetStatus"> & {
@@ -358,6 +366,8 @@ export const FleetStatusSchema: GenMessage<FleetStatus> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_fleet, 7);
 
 /**
+ * GetFleetRequest is what GetFleet takes.
+ *
  * @generated from message rackwright.v1.GetFleetRequest
  */
 export type GetFleetRequest = Message<"rackwright.v1.GetFleetRequest"> & {
@@ -371,6 +381,8 @@ export const GetFleetRequestSchema: GenMessage<GetFleetRequest> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_fleet, 8);
 
 /**
+ * UpdateFleetRequest is what UpdateFleet takes.
+ *
  * @generated from message rackwright.v1.UpdateFleetRequest
  */
 export type UpdateFleetRequest = Message<"rackwright.v1.UpdateFleetRequest"> & {
@@ -398,6 +410,8 @@ export const UpdateFleetRequestSchema: GenMessage<UpdateFleetRequest> = /*@__PUR
   messageDesc(file_rackwright_v1_fleet, 9);
 
 /**
+ * FreezeFleetRequest is what FreezeFleet takes.
+ *
  * @generated from message rackwright.v1.FreezeFleetRequest
  */
 export type FreezeFleetRequest = Message<"rackwright.v1.FreezeFleetRequest"> & {
@@ -420,6 +434,8 @@ export const FreezeFleetRequestSchema: GenMessage<FreezeFleetRequest> = /*@__PUR
   messageDesc(file_rackwright_v1_fleet, 10);
 
 /**
+ * ThawFleetRequest is what ThawFleet takes.
+ *
  * @generated from message rackwright.v1.ThawFleetRequest
  */
 export type ThawFleetRequest = Message<"rackwright.v1.ThawFleetRequest"> & {
@@ -448,6 +464,8 @@ export const ThawFleetRequestSchema: GenMessage<ThawFleetRequest> = /*@__PURE__*
  */
 export const FleetService: GenService<{
   /**
+   * GetFleet reads what holds for all hosts.
+   *
    * @generated from rpc rackwright.v1.FleetService.GetFleet
    */
   getFleet: {
@@ -456,6 +474,8 @@ export const FleetService: GenService<{
     output: typeof FleetSchema;
   },
   /**
+   * UpdateFleet changes the fields that the mask names.
+   *
    * @generated from rpc rackwright.v1.FleetService.UpdateFleet
    */
   updateFleet: {
@@ -474,6 +494,8 @@ export const FleetService: GenService<{
     output: typeof FleetSchema;
   },
   /**
+   * ThawFleet ends the freeze of the fleet.
+   *
    * @generated from rpc rackwright.v1.FleetService.ThawFleet
    */
   thawFleet: {

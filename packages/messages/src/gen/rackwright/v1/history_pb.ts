@@ -19,6 +19,8 @@ export const file_rackwright_v1_history: GenFile = /*@__PURE__*/
   fileDesc("ChtyYWNrd3JpZ2h0L3YxL2hpc3RvcnkucHJvdG8SDXJhY2t3cmlnaHQudjEiewoPRGlmZkhvc3RSZXF1ZXN0EgwKBG5hbWUYASABKAkSLQoJZnJvbV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCgd0b190aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJzChBEaWZmSG9zdFJlc3BvbnNlEjMKC2RpZmZlcmVuY2VzGAEgAygLMh4ucmFja3dyaWdodC52MS5GaWVsZERpZmZlcmVuY2USFQoNZnJvbV9yZXZpc2lvbhgCIAEoBBITCgt0b19yZXZpc2lvbhgDIAEoBCI+Cg9GaWVsZERpZmZlcmVuY2USDAoEcGF0aBgBIAEoCRIOCgZiZWZvcmUYAiABKAkSDQoFYWZ0ZXIYAyABKAkiIQoRR2V0SG9zdFJ1blJlcXVlc3QSDAoEbmFtZRgBIAEoCSKBAQoTTGlzdEhvc3RSdW5zUmVxdWVzdBIOCgZwYXJlbnQYASABKAkSFgoJcGFnZV9zaXplGAIgASgNSACIAQESEgoKcGFnZV90b2tlbhgDIAEoCRIOCgZmaWx0ZXIYBCABKAkSEAoIb3JkZXJfYnkYBSABKAlCDAoKX3BhZ2Vfc2l6ZSJRChRMaXN0SG9zdFJ1bnNSZXNwb25zZRIgCgRydW5zGAEgAygLMhIucmFja3dyaWdodC52MS5SdW4SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIiEKEUV4cGxhaW5SdW5SZXF1ZXN0EgwKBG5hbWUYASABKAkyxgIKDkhpc3RvcnlTZXJ2aWNlEksKCERpZmZIb3N0Eh4ucmFja3dyaWdodC52MS5EaWZmSG9zdFJlcXVlc3QaHy5yYWNrd3JpZ2h0LnYxLkRpZmZIb3N0UmVzcG9uc2USQgoKR2V0SG9zdFJ1bhIgLnJhY2t3cmlnaHQudjEuR2V0SG9zdFJ1blJlcXVlc3QaEi5yYWNrd3JpZ2h0LnYxLlJ1bhJXCgxMaXN0SG9zdFJ1bnMSIi5yYWNrd3JpZ2h0LnYxLkxpc3RIb3N0UnVuc1JlcXVlc3QaIy5yYWNrd3JpZ2h0LnYxLkxpc3RIb3N0UnVuc1Jlc3BvbnNlEkoKCkV4cGxhaW5SdW4SIC5yYWNrd3JpZ2h0LnYxLkV4cGxhaW5SdW5SZXF1ZXN0GhoucmFja3dyaWdodC52MS5FeHBsYW5hdGlvbmIGcHJvdG8z", [file_google_protobuf_timestamp, file_rackwright_v1_explanation, file_rackwright_v1_run]);
 
 /**
+ * DiffHostRequest is what DiffHost takes.
+ *
  * @generated from message rackwright.v1.DiffHostRequest
  */
 export type DiffHostRequest = Message<"rackwright.v1.DiffHostRequest"> & {
@@ -48,6 +50,8 @@ export const DiffHostRequestSchema: GenMessage<DiffHostRequest> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_history, 0);
 
 /**
+ * DiffHostResponse is what DiffHost answers.
+ *
  * @generated from message rackwright.v1.DiffHostResponse
  */
 export type DiffHostResponse = Message<"rackwright.v1.DiffHostResponse"> & {
@@ -108,6 +112,8 @@ export const FieldDifferenceSchema: GenMessage<FieldDifference> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_history, 2);
 
 /**
+ * GetHostRunRequest is what GetHostRun takes.
+ *
  * @generated from message rackwright.v1.GetHostRunRequest
  */
 export type GetHostRunRequest = Message<"rackwright.v1.GetHostRunRequest"> & {
@@ -127,6 +133,8 @@ export const GetHostRunRequestSchema: GenMessage<GetHostRunRequest> = /*@__PURE_
   messageDesc(file_rackwright_v1_history, 3);
 
 /**
+ * ListHostRunsRequest is what ListHostRuns takes.
+ *
  * @generated from message rackwright.v1.ListHostRunsRequest
  */
 export type ListHostRunsRequest = Message<"rackwright.v1.ListHostRunsRequest"> & {
@@ -171,6 +179,8 @@ export const ListHostRunsRequestSchema: GenMessage<ListHostRunsRequest> = /*@__P
   messageDesc(file_rackwright_v1_history, 4);
 
 /**
+ * ListHostRunsResponse is what ListHostRuns answers.
+ *
  * @generated from message rackwright.v1.ListHostRunsResponse
  */
 export type ListHostRunsResponse = Message<"rackwright.v1.ListHostRunsResponse"> & {
@@ -193,6 +203,8 @@ export const ListHostRunsResponseSchema: GenMessage<ListHostRunsResponse> = /*@_
   messageDesc(file_rackwright_v1_history, 5);
 
 /**
+ * ExplainRunRequest is what ExplainRun takes.
+ *
  * @generated from message rackwright.v1.ExplainRunRequest
  */
 export type ExplainRunRequest = Message<"rackwright.v1.ExplainRunRequest"> & {

@@ -25,6 +25,8 @@ export const file_rackwright_v1_host: GenFile = /*@__PURE__*/
   fileDesc("ChhyYWNrd3JpZ2h0L3YxL2hvc3QucHJvdG8SDXJhY2t3cmlnaHQudjEiwwIKBEhvc3QSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSDAoEZXRhZxgDIAEoCRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KBmxhYmVscxgGIAMoCzIfLnJhY2t3cmlnaHQudjEuSG9zdC5MYWJlbHNFbnRyeRIlCgRzcGVjGAcgASgLMhcucmFja3dyaWdodC52MS5Ib3N0U3BlYxIpCgZzdGF0dXMYCCABKAsyGS5yYWNrd3JpZ2h0LnYxLkhvc3RTdGF0dXMaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLEAQoLQm1jRW5kcG9pbnQSDwoHYWRkcmVzcxgBIAEoCRIRCgRwb3J0GAIgASgNSACIAQESEgoKY3JlZGVudGlhbBgDIAEoCRIZCgxjaXBoZXJfc3VpdGUYBCABKA1IAYgBARIsCghwcm90b2NvbBgFIAEoDjIaLnJhY2t3cmlnaHQudjEuQm1jUHJvdG9jb2wSGgoSY2VydGlmaWNhdGVfc2hhMjU2GAYgASgJQgcKBV9wb3J0Qg8KDV9jaXBoZXJfc3VpdGUirwUKDkNsZWFuaW5nUG9saWN5EioKBWxldmVsGAEgASgOMhsucmFja3dyaWdodC52MS5FcmFzdXJlTGV2ZWwSUAoScHJpb3JpdHlfb3ZlcnJpZGVzGAIgAygLMjQucmFja3dyaWdodC52MS5DbGVhbmluZ1BvbGljeS5Qcmlvcml0eU92ZXJyaWRlc0VudHJ5EhsKDmFsbG93X2Rpc2tsZXNzGAMgASgISACIAQESJAoXYWxsb3dfdW5wcm92ZW5faWRlbnRpdHkYBCABKAhIAYgBARI3Cgx2ZXJpZmljYXRpb24YBSABKAsyIS5yYWNrd3JpZ2h0LnYxLlZlcmlmaWNhdGlvblBvbGljeRI5ChFwb3dlcl9jeWNsZV9jaGVjaxgGIAEoDjIeLnJhY2t3cmlnaHQudjEuUG93ZXJDeWNsZUNoZWNrEjAKDGhpZGRlbl9hcmVhcxgHIAEoDjIaLnJhY2t3cmlnaHQudjEuSGlkZGVuQXJlYXMSLQoGbWV0aG9kGAggASgOMh0ucmFja3dyaWdodC52MS5DbGVhbmluZ01ldGhvZBITCgttb3ZlZF9kaXNrcxgJIAMoCRIqCgl1c2JfZGlza3MYCiABKA4yFy5yYWNrd3JpZ2h0LnYxLlVzYkRpc2tzEi4KC3JhaWRfZHJpdmVzGAsgASgOMhkucmFja3dyaWdodC52MS5SYWlkRHJpdmVzEi0KCmJvb3RfbWVkaWEYDCADKAsyGS5yYWNrd3JpZ2h0LnYxLkJvb3RNZWRpdW0aOAoWUHJpb3JpdHlPdmVycmlkZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKA06AjgBQhEKD19hbGxvd19kaXNrbGVzc0IaChhfYWxsb3dfdW5wcm92ZW5faWRlbnRpdHkiigMKCEhvc3RTcGVjEgwKBHJhY2sYASABKAkSJwoDYm1jGAIgASgLMhoucmFja3dyaWdodC52MS5CbWNFbmRwb2ludBIRCglib290X21hY3MYAyADKAkSJQoEZ29hbBgEIAEoDjIXLnJhY2t3cmlnaHQudjEuSG9zdEdvYWwSLwoIY2xlYW5pbmcYBSABKAsyHS5yYWNrd3JpZ2h0LnYxLkNsZWFuaW5nUG9saWN5EhQKB3JldGlyZWQYBiABKAhIAIgBARInCgVwb3dlchgHIAEoDjIYLnJhY2t3cmlnaHQudjEuSG9zdFBvd2VyEi8KCGRlbGV0aW9uGAggASgLMh0ucmFja3dyaWdodC52MS5EZWxldGlvblBvbGljeRIvCglyb290X2Rpc2sYCSABKAsyHC5yYWNrd3JpZ2h0LnYxLlJvb3REaXNrSGludHMSLwoIc2h1dGRvd24YCiABKAsyHS5yYWNrd3JpZ2h0LnYxLlNodXRkb3duUG9saWN5QgoKCF9yZXRpcmVkIl4KDkRlbGV0aW9uUG9saWN5EhcKCmtlZXBfcG93ZXIYASABKAhIAIgBARIWCglrZWVwX2RhdGEYAiABKAhIAYgBAUINCgtfa2VlcF9wb3dlckIMCgpfa2VlcF9kYXRhIpgBCglIb3N0RXJyb3ISKgoHZmFpbHVyZRgBIAEoCzIZLnJhY2t3cmlnaHQudjEuUnVuRmFpbHVyZRIoCgR0aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBILCgNydW4YAyABKAkSKAoIcnVuX2tpbmQYBCABKA4yFi5yYWNrd3JpZ2h0LnYxLlJ1bktpbmQiyAEKBEhvbGQSJwoFc2NvcGUYASABKA4yGC5yYWNrd3JpZ2h0LnYxLkhvbGRTY29wZRIKCgJieRgCIAEoCRIOCgZyZWFzb24YAyABKAkSKQoFc2luY2UYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEikKBXVudGlsGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIlCgRraW5kGAYgASgOMhcucmFja3dyaWdodC52MS5Ib2xkS2luZCJLCgVDbGFpbRIKCgJieRgBIAEoCRIOCgZyZWFzb24YAiABKAkSJgoCYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wImAKDEFmdGVyRmFpbHVyZRIwCgxydW5uZXJfdW50aWwYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCWJvb3Rfb25seRgCIAEoCRILCgNydW4YAyABKAkilQEKBUZhdWx0EgwKBHR5cGUYASABKAkSDwoHbWVzc2FnZRgCIAEoCRIpCgVzaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKY2xlYXJlZF9ieRgEIAEoCRIuCghzZXZlcml0eRgFIAEoDjIcLnJhY2t3cmlnaHQudjEuRmF1bHRTZXZlcml0eSKIAQoLTGFzdENsZWFuZWQSJgoCYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEioKBWxldmVsGAIgASgOMhsucmFja3dyaWdodC52MS5FcmFzdXJlTGV2ZWwSFAoMY2VydGlmaWNhdGVzGAMgAygJEg8KB3NraXBwZWQYBCADKAkieQoIRGVsZXRpb24SCgoCYnkYASABKAkSDgoGcmVhc29uGAIgASgJEiYKAmF0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgRtb2RlGAQgASgOMhsucmFja3dyaWdodC52MS5EZWxldGlvbk1vZGUigwEKC0dvYWxCYWNrb2ZmEhAKCGZhaWx1cmVzGAEgASgNEjUKEW5leHRfYXR0ZW1wdF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIXCg9naXZlbl91cF9yZWFzb24YAyABKAkSEgoKbG9va19maXJzdBgEIAEoCCLjBgoKSG9zdFN0YXR1cxInCgVzdGF0ZRgBIAEoDjIYLnJhY2t3cmlnaHQudjEuSG9zdFN0YXRlEg0KBWRpcnR5GAIgASgIEg8KB2Rpc3BsYXkYAyABKAkSHwoDcnVuGAQgASgLMhIucmFja3dyaWdodC52MS5SdW4SLAoKbGFzdF9lcnJvchgFIAEoCzIYLnJhY2t3cmlnaHQudjEuSG9zdEVycm9yEiIKBWhvbGRzGAYgAygLMhMucmFja3dyaWdodC52MS5Ib2xkEiQKBmZhdWx0cxgHIAMoCzIULnJhY2t3cmlnaHQudjEuRmF1bHQSMAoMbGFzdF9jbGVhbmVkGAggASgLMhoucmFja3dyaWdodC52MS5MYXN0Q2xlYW5lZBIpCghkZWxldGlvbhgJIAEoCzIXLnJhY2t3cmlnaHQudjEuRGVsZXRpb24SKwoHYmFja29mZhgKIAEoCzIaLnJhY2t3cmlnaHQudjEuR29hbEJhY2tvZmYSEQoJdXNlX2Vwb2NoGAsgASgEEjAKDGJtY19pZGVudGl0eRgMIAEoCzIaLnJhY2t3cmlnaHQudjEuQm1jSWRlbnRpdHkSFwoKcG93ZXJlZF9vbhgNIAEoCEgAiAEBEhwKD2FnZW50X2Nvbm5lY3RlZBgOIAEoCEgBiAEBEikKCHByb2dyZXNzGA8gASgLMhcucmFja3dyaWdodC52MS5Qcm9ncmVzcxIrCglpbnZlbnRvcnkYECABKAsyGC5yYWNrd3JpZ2h0LnYxLkludmVudG9yeRIjCgVjbGFpbRgRIAEoCzIULnJhY2t3cmlnaHQudjEuQ2xhaW0SMgoNYWZ0ZXJfZmFpbHVyZRgSIAEoCzIbLnJhY2t3cmlnaHQudjEuQWZ0ZXJGYWlsdXJlEhoKEmF1dG9tYXRpY19yZWNsZWFucxgTIAEoDRINCgVpbWFnZRgUIAEoCRIpCgZkZXBsb3kYFiABKAsyGS5yYWNrd3JpZ2h0LnYxLkRlcGxveVNwZWMSMAoMd3JpdHRlbl9kaXNrGBcgASgLMhoucmFja3dyaWdodC52MS5Xcml0dGVuRGlzaxIRCglpbl9yZXNjdWUYFSABKAhCDQoLX3Bvd2VyZWRfb25CEgoQX2FnZW50X2Nvbm5lY3RlZCJUCghQcm9ncmVzcxIPCgdwZXJjZW50GAEgASgNEgwKBHRleHQYAiABKAkSKQoFYXNfb2YYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIokBChFDcmVhdGVIb3N0UmVxdWVzdBIPCgdob3N0X2lkGAEgASgJEiEKBGhvc3QYAiABKAsyEy5yYWNrd3JpZ2h0LnYxLkhvc3QSGgoNdmFsaWRhdGVfb25seRgDIAEoCEgAiAEBEhIKCnJlcXVlc3RfaWQYBCABKAlCEAoOX3ZhbGlkYXRlX29ubHkiTQoOR2V0SG9zdFJlcXVlc3QSDAoEbmFtZRgBIAEoCRItCglyZWFkX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIr8BChBMaXN0SG9zdHNSZXF1ZXN0EhYKCXBhZ2Vfc2l6ZRgBIAEoDUgAiAEBEhIKCnBhZ2VfdG9rZW4YAiABKAkSDAoEcmFjaxgDIAEoCRIOCgZmaWx0ZXIYBCABKAkSEAoIb3JkZXJfYnkYBSABKAkSJQoEdmlldxgGIAEoDjIXLnJhY2t3cmlnaHQudjEuSG9zdFZpZXcSEQoEc2tpcBgHIAEoDUgBiAEBQgwKCl9wYWdlX3NpemVCBwoFX3NraXAigwEKEUxpc3RIb3N0c1Jlc3BvbnNlEiIKBWhvc3RzGAEgAygLMhMucmFja3dyaWdodC52MS5Ib3N0EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIxCgp1bnJlYWRhYmxlGAMgAygLMh0ucmFja3dyaWdodC52MS5VbnJlYWRhYmxlSG9zdCIuCg5VbnJlYWRhYmxlSG9zdBIMCgRuYW1lGAEgASgJEg4KBnJlYXNvbhgCIAEoCSI1ChFDb3VudEhvc3RzUmVxdWVzdBIOCgZmaWx0ZXIYASABKAkSEAoIZ3JvdXBfYnkYAiABKAkiegoSQ291bnRIb3N0c1Jlc3BvbnNlEg0KBXRvdGFsGAEgASgNEigKBmdyb3VwcxgCIAMoCzIYLnJhY2t3cmlnaHQudjEuSG9zdENvdW50EhcKD2dyb3Vwc19sZWZ0X291dBgDIAEoDRISCgp1bnJlYWRhYmxlGAQgASgNIikKCUhvc3RDb3VudBINCgV2YWx1ZRgBIAEoCRINCgVjb3VudBgCIAEoDSKpAQoRVXBkYXRlSG9zdFJlcXVlc3QSIQoEaG9zdBgBIAEoCzITLnJhY2t3cmlnaHQudjEuSG9zdBIvCgt1cGRhdGVfbWFzaxgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sSGgoNdmFsaWRhdGVfb25seRgDIAEoCEgAiAEBEhIKCnJlcXVlc3RfaWQYBCABKAlCEAoOX3ZhbGlkYXRlX29ubHkifgoRRGVsZXRlSG9zdFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIMCgRldGFnGAIgASgJEg4KBnJlYXNvbhgDIAEoCRISCgpyZXF1ZXN0X2lkGAQgASgJEikKBG1vZGUYBSABKA4yGy5yYWNrd3JpZ2h0LnYxLkRlbGV0aW9uTW9kZSJNChlDYW5jZWxIb3N0RGVsZXRpb25SZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGcmVhc29uGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkiNAoQUmV0cnlIb3N0UmVxdWVzdBIMCgRuYW1lGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkiZgoSU2VydmljZUhvc3RSZXF1ZXN0EgwKBG5hbWUYASABKAkSLgoFc3RlcHMYAiADKAsyHy5yYWNrd3JpZ2h0LnYxLkNsZWFuU3RlcFJlcXVlc3QSEgoKcmVxdWVzdF9pZBgDIAEoCSKCAQoUUHJvdmlzaW9uSG9zdFJlcXVlc3QSDAoEbmFtZRgBIAEoCRINCgVpbWFnZRgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJEikKBmRlcGxveRgEIAEoCzIZLnJhY2t3cmlnaHQudjEuRGVwbG95U3BlYxIOCgZyZWFzb24YBSABKAkigAEKElJlaW1hZ2VIb3N0UmVxdWVzdBIMCgRuYW1lGAEgASgJEg0KBWltYWdlGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkSKQoGZGVwbG95GAQgASgLMhkucmFja3dyaWdodC52MS5EZXBsb3lTcGVjEg4KBnJlYXNvbhgFIAEoCSJGChJSZWxlYXNlSG9zdFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZyZWFzb24YAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCSJFChFSZXNjdWVIb3N0UmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnJlYXNvbhgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJImoKEEFkb3B0SG9zdFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIkCgJ0bxgCIAEoDjIYLnJhY2t3cmlnaHQudjEuSG9zdFN0YXRlEg4KBnJlYXNvbhgDIAEoCRISCgpyZXF1ZXN0X2lkGAQgASgJIkQKEENsYWltSG9zdFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZyZWFzb24YAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCSJGChJVbmNsYWltSG9zdFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZyZWFzb24YAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCSKXAQoPSG9sZEhvc3RSZXF1ZXN0EgwKBG5hbWUYASABKAkSJwoFc2NvcGUYAiABKA4yGC5yYWNrd3JpZ2h0LnYxLkhvbGRTY29wZRIOCgZyZWFzb24YAyABKAkSKQoFdW50aWwYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCnJlcXVlc3RfaWQYBSABKAkiRAoQUmVzdW1lUnVuUmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnJlYXNvbhgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJIkMKD1NraXBTdGVwUmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnJlYXNvbhgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJIoABChFXYXRjaEhvc3RzUmVxdWVzdBIQCghwb3NpdGlvbhgBIAEoCRIMCgRuYW1lGAIgASgJEg4KBmZpbHRlchgDIAEoCRIlCgR2aWV3GAQgASgOMhcucmFja3dyaWdodC52MS5Ib3N0VmlldxIUCgxjaGFuZ2VzX29ubHkYBSABKAgi0gEKEldhdGNoSG9zdHNSZXNwb25zZRI0CgRraW5kGAEgASgOMiYucmFja3dyaWdodC52MS5XYXRjaEhvc3RzUmVzcG9uc2UuS2luZBIhCgRob3N0GAIgASgLMhMucmFja3dyaWdodC52MS5Ib3N0EhAKCHBvc2l0aW9uGAMgASgJIlEKBEtpbmQSFAoQS0lORF9VTlNQRUNJRklFRBAAEhAKDEtJTkRfVVBEQVRFRBABEhAKDEtJTkRfREVMRVRFRBACEg8KC0tJTkRfU1lOQ0VEEAMiNQoRVmVyaWZ5SG9zdFJlcXVlc3QSDAoEbmFtZRgBIAEoCRISCgpyZXF1ZXN0X2lkGAIgASgJIjYKEkluc3BlY3RIb3N0UmVxdWVzdBIMCgRuYW1lGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkidAoQQ2xlYW5Ib3N0UmVxdWVzdBIMCgRuYW1lGAEgASgJEi4KBXN0ZXBzGAIgAygLMh8ucmFja3dyaWdodC52MS5DbGVhblN0ZXBSZXF1ZXN0EhIKCnJlcXVlc3RfaWQYAyABKAkSDgoGcmVhc29uGAQgASgJIpUBChBDbGVhblN0ZXBSZXF1ZXN0EgwKBHN0ZXAYASABKAkSQQoJYXJndW1lbnRzGAIgAygLMi4ucmFja3dyaWdodC52MS5DbGVhblN0ZXBSZXF1ZXN0LkFyZ3VtZW50c0VudHJ5GjAKDkFyZ3VtZW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEilgEKElJlbGVhc2VIb2xkUmVxdWVzdBIMCgRuYW1lGAEgASgJEgwKBGhvbGQYAiABKAkSDgoGcmVhc29uGAMgASgJEhIKCnJlcXVlc3RfaWQYBCABKAkSJAoXcGh5c2ljYWxseV9kaXNjb25uZWN0ZWQYBSABKAhIAIgBAUIaChhfcGh5c2ljYWxseV9kaXNjb25uZWN0ZWQiQwoPQWJvcnRSdW5SZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGcmVhc29uGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkisgEKE1NldEhvc3RQb3dlclJlcXVlc3QSDAoEbmFtZRgBIAEoCRIqCgZhY3Rpb24YAiABKA4yGi5yYWNrd3JpZ2h0LnYxLlBvd2VyQWN0aW9uEhwKFGJvb3Rfb2xkX2Rpc2tfcmVhc29uGAMgASgJEhIKCnJlcXVlc3RfaWQYBCABKAkSLwoIc2h1dGRvd24YBSABKAsyHS5yYWNrd3JpZ2h0LnYxLlNodXRkb3duUG9saWN5IiIKEkV4cGxhaW5Ib3N0UmVxdWVzdBIMCgRuYW1lGAEgASgJIiUKFUxpc3RDbGVhblN0ZXBzUmVxdWVzdBIMCgRuYW1lGAEgASgJIpcBChZMaXN0Q2xlYW5TdGVwc1Jlc3BvbnNlEicKBXN0ZXBzGAEgAygLMhgucmFja3dyaWdodC52MS5DbGVhblN0ZXASMAoMY29sbGVjdGVkX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghjb21wbGV0ZRgDIAEoCBIQCgh3YXJuaW5ncxgEIAMoCSLAAQoYTGlzdEhvc3RSZXZpc2lvbnNSZXF1ZXN0EgwKBG5hbWUYASABKAkSFgoJcGFnZV9zaXplGAIgASgNSACIAQESEgoKcGFnZV90b2tlbhgDIAEoCRIuCgpzdGFydF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCDAoKX3BhZ2Vfc2l6ZSJkChlMaXN0SG9zdFJldmlzaW9uc1Jlc3BvbnNlEi4KCXJldmlzaW9ucxgBIAMoCzIbLnJhY2t3cmlnaHQudjEuSG9zdFJldmlzaW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKLAQoMSG9zdFJldmlzaW9uEhAKCHJldmlzaW9uGAEgASgEEigKBHRpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWFjdG9yGAMgASgJEg0KBWNhdXNlGAQgASgJEiEKBGhvc3QYBSABKAsyEy5yYWNrd3JpZ2h0LnYxLkhvc3QqugEKCUhvc3RTdGF0ZRIaChZIT1NUX1NUQVRFX1VOU1BFQ0lGSUVEEAASEgoOSE9TVF9TVEFURV9ORVcQARIZChVIT1NUX1NUQVRFX01BTkFHRUFCTEUQAhIYChRIT1NUX1NUQVRFX0FWQUlMQUJMRRADEhoKFkhPU1RfU1RBVEVfUFJPVklTSU9ORUQQBBIXChNIT1NUX1NUQVRFX0VYVEVSTkFMEAUSEwoPSE9TVF9TVEFURV9HT05FEAYqWAoISG9zdEdvYWwSGQoVSE9TVF9HT0FMX1VOU1BFQ0lGSUVEEAASGAoUSE9TVF9HT0FMX01BTkFHRUFCTEUQARIXChNIT1NUX0dPQUxfQVZBSUxBQkxFEAIqZgoMRXJhc3VyZUxldmVsEh0KGUVSQVNVUkVfTEVWRUxfVU5TUEVDSUZJRUQQABIWChJFUkFTVVJFX0xFVkVMX0ZVTEwQARIfChtFUkFTVVJFX0xFVkVMX01FVEFEQVRBX09OTFkQAipcCgtCbWNQcm90b2NvbBIcChhCTUNfUFJPVE9DT0xfVU5TUEVDSUZJRUQQABIVChFCTUNfUFJPVE9DT0xfSVBNSRABEhgKFEJNQ19QUk9UT0NPTF9SRURGSVNIEAIqaAoJSG9zdFBvd2VyEhoKFkhPU1RfUE9XRVJfVU5TUEVDSUZJRUQQABIYChRIT1NUX1BPV0VSX1VOTUFOQUdFRBABEhEKDUhPU1RfUE9XRVJfT04QAhISCg5IT1NUX1BPV0VSX09GRhADKmoKCUhvbGRTY29wZRIaChZIT0xEX1NDT1BFX1VOU1BFQ0lGSUVEEAASEwoPSE9MRF9TQ09QRV9XT1JLEAESFAoQSE9MRF9TQ09QRV9QT1dFUhACEhYKEkhPTERfU0NPUEVfUkVMRUFTRRADKnYKCEhvbGRLaW5kEhkKFUhPTERfS0lORF9VTlNQRUNJRklFRBAAEhsKF0hPTERfS0lORF9GRU5DRV9QRU5ESU5HEAESFgoSSE9MRF9LSU5EX1JFU1RPUkVEEAISGgoWSE9MRF9LSU5EX1VOS05PV05fV09SSxADKmUKDUZhdWx0U2V2ZXJpdHkSHgoaRkFVTFRfU0VWRVJJVFlfVU5TUEVDSUZJRUQQABIaChZGQVVMVF9TRVZFUklUWV9XQVJOSU5HEAESGAoURkFVTFRfU0VWRVJJVFlfRVJST1IQAipgCgxEZWxldGlvbk1vZGUSHQoZREVMRVRJT05fTU9ERV9VTlNQRUNJRklFRBAAEhgKFERFTEVUSU9OX01PREVfTk9STUFMEAESFwoTREVMRVRJT05fTU9ERV9GT1JDRRACKk4KCEhvc3RWaWV3EhkKFUhPU1RfVklFV19VTlNQRUNJRklFRBAAEhMKD0hPU1RfVklFV19CQVNJQxABEhIKDkhPU1RfVklFV19GVUxMEAIqigEKC1Bvd2VyQWN0aW9uEhwKGFBPV0VSX0FDVElPTl9VTlNQRUNJRklFRBAAEhMKD1BPV0VSX0FDVElPTl9PThABEhQKEFBPV0VSX0FDVElPTl9PRkYQAhIWChJQT1dFUl9BQ1RJT05fUkVTRVQQAxIaChZQT1dFUl9BQ1RJT05fU0tJUF9XQUlUEAQy1xAKC0hvc3RTZXJ2aWNlEkMKCkNyZWF0ZUhvc3QSIC5yYWNrd3JpZ2h0LnYxLkNyZWF0ZUhvc3RSZXF1ZXN0GhMucmFja3dyaWdodC52MS5Ib3N0Ej0KB0dldEhvc3QSHS5yYWNrd3JpZ2h0LnYxLkdldEhvc3RSZXF1ZXN0GhMucmFja3dyaWdodC52MS5Ib3N0Ek4KCUxpc3RIb3N0cxIfLnJhY2t3cmlnaHQudjEuTGlzdEhvc3RzUmVxdWVzdBogLnJhY2t3cmlnaHQudjEuTGlzdEhvc3RzUmVzcG9uc2USUQoKQ291bnRIb3N0cxIgLnJhY2t3cmlnaHQudjEuQ291bnRIb3N0c1JlcXVlc3QaIS5yYWNrd3JpZ2h0LnYxLkNvdW50SG9zdHNSZXNwb25zZRJDCgpVcGRhdGVIb3N0EiAucmFja3dyaWdodC52MS5VcGRhdGVIb3N0UmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuSG9zdBJDCgpEZWxldGVIb3N0EiAucmFja3dyaWdodC52MS5EZWxldGVIb3N0UmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuSG9zdBJTCgpXYXRjaEhvc3RzEiAucmFja3dyaWdodC52MS5XYXRjaEhvc3RzUmVxdWVzdBohLnJhY2t3cmlnaHQudjEuV2F0Y2hIb3N0c1Jlc3BvbnNlMAESQwoKVmVyaWZ5SG9zdBIgLnJhY2t3cmlnaHQudjEuVmVyaWZ5SG9zdFJlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLkhvc3QSRQoLSW5zcGVjdEhvc3QSIS5yYWNrd3JpZ2h0LnYxLkluc3BlY3RIb3N0UmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuSG9zdBJBCglDbGVhbkhvc3QSHy5yYWNrd3JpZ2h0LnYxLkNsZWFuSG9zdFJlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLkhvc3QSPwoIQWJvcnRSdW4SHi5yYWNrd3JpZ2h0LnYxLkFib3J0UnVuUmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuSG9zdBJFCgtSZWxlYXNlSG9sZBIhLnJhY2t3cmlnaHQudjEuUmVsZWFzZUhvbGRSZXF1ZXN0GhMucmFja3dyaWdodC52MS5Ib3N0EkcKDFNldEhvc3RQb3dlchIiLnJhY2t3cmlnaHQudjEuU2V0SG9zdFBvd2VyUmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuSG9zdBJBCglSZXRyeUhvc3QSHy5yYWNrd3JpZ2h0LnYxLlJldHJ5SG9zdFJlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLkhvc3QSRQoLU2VydmljZUhvc3QSIS5yYWNrd3JpZ2h0LnYxLlNlcnZpY2VIb3N0UmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuSG9zdBJJCg1Qcm92aXNpb25Ib3N0EiMucmFja3dyaWdodC52MS5Qcm92aXNpb25Ib3N0UmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuSG9zdBJFCgtSZWltYWdlSG9zdBIhLnJhY2t3cmlnaHQudjEuUmVpbWFnZUhvc3RSZXF1ZXN0GhMucmFja3dyaWdodC52MS5Ib3N0EkUKC1JlbGVhc2VIb3N0EiEucmFja3dyaWdodC52MS5SZWxlYXNlSG9zdFJlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLkhvc3QSQwoKUmVzY3VlSG9zdBIgLnJhY2t3cmlnaHQudjEuUmVzY3VlSG9zdFJlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLkhvc3QSQQoJQWRvcHRIb3N0Eh8ucmFja3dyaWdodC52MS5BZG9wdEhvc3RSZXF1ZXN0GhMucmFja3dyaWdodC52MS5Ib3N0EkEKCUNsYWltSG9zdBIfLnJhY2t3cmlnaHQudjEuQ2xhaW1Ib3N0UmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuSG9zdBJFCgtVbmNsYWltSG9zdBIhLnJhY2t3cmlnaHQudjEuVW5jbGFpbUhvc3RSZXF1ZXN0GhMucmFja3dyaWdodC52MS5Ib3N0Ej8KCEhvbGRIb3N0Eh4ucmFja3dyaWdodC52MS5Ib2xkSG9zdFJlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLkhvc3QSQQoJUmVzdW1lUnVuEh8ucmFja3dyaWdodC52MS5SZXN1bWVSdW5SZXF1ZXN0GhMucmFja3dyaWdodC52MS5Ib3N0Ej8KCFNraXBTdGVwEh4ucmFja3dyaWdodC52MS5Ta2lwU3RlcFJlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLkhvc3QSUwoSQ2FuY2VsSG9zdERlbGV0aW9uEigucmFja3dyaWdodC52MS5DYW5jZWxIb3N0RGVsZXRpb25SZXF1ZXN0GhMucmFja3dyaWdodC52MS5Ib3N0EkwKC0V4cGxhaW5Ib3N0EiEucmFja3dyaWdodC52MS5FeHBsYWluSG9zdFJlcXVlc3QaGi5yYWNrd3JpZ2h0LnYxLkV4cGxhbmF0aW9uEl0KDkxpc3RDbGVhblN0ZXBzEiQucmFja3dyaWdodC52MS5MaXN0Q2xlYW5TdGVwc1JlcXVlc3QaJS5yYWNrd3JpZ2h0LnYxLkxpc3RDbGVhblN0ZXBzUmVzcG9uc2USZgoRTGlzdEhvc3RSZXZpc2lvbnMSJy5yYWNrd3JpZ2h0LnYxLkxpc3RIb3N0UmV2aXNpb25zUmVxdWVzdBooLnJhY2t3cmlnaHQudjEuTGlzdEhvc3RSZXZpc2lvbnNSZXNwb25zZWIGcHJvdG8z", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_rackwright_v1_deploy, file_rackwright_v1_erasure_policy, file_rackwright_v1_explanation, file_rackwright_v1_inventory, file_rackwright_v1_run]);
 
 /**
+ * Host is a machine that Rackwright manages.
+ *
  * @generated from message rackwright.v1.Host
  */
 export type Host = Message<"rackwright.v1.Host"> & {
@@ -83,6 +85,8 @@ export const HostSchema: GenMessage<Host> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_host, 0);
 
 /**
+ * BmcEndpoint is where the BMC of a host is, and how it is spoken to.
+ *
  * @generated from message rackwright.v1.BmcEndpoint
  */
 export type BmcEndpoint = Message<"rackwright.v1.BmcEndpoint"> & {
@@ -136,6 +140,8 @@ export const BmcEndpointSchema: GenMessage<BmcEndpoint> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_host, 1);
 
 /**
+ * CleaningPolicy is how the disks of a host are erased and read back.
+ *
  * @generated from message rackwright.v1.CleaningPolicy
  */
 export type CleaningPolicy = Message<"rackwright.v1.CleaningPolicy"> & {
@@ -234,6 +240,8 @@ export const CleaningPolicySchema: GenMessage<CleaningPolicy> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_host, 2);
 
 /**
+ * HostSpec is what is asked of a host.
+ *
  * @generated from message rackwright.v1.HostSpec
  */
 export type HostSpec = Message<"rackwright.v1.HostSpec"> & {
@@ -376,6 +384,8 @@ export const HostErrorSchema: GenMessage<HostError> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_host, 5);
 
 /**
+ * Hold keeps runs from beginning, or power from being changed.
+ *
  * @generated from message rackwright.v1.Hold
  */
 export type Hold = Message<"rackwright.v1.Hold"> & {
@@ -527,6 +537,8 @@ export const FaultSchema: GenMessage<Fault> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_host, 9);
 
 /**
+ * LastCleaned is the last clean that succeeded.
+ *
  * @generated from message rackwright.v1.LastCleaned
  */
 export type LastCleaned = Message<"rackwright.v1.LastCleaned"> & {
@@ -563,6 +575,8 @@ export const LastCleanedSchema: GenMessage<LastCleaned> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_host, 10);
 
 /**
+ * Deletion is under way once a host is to leave.
+ *
  * @generated from message rackwright.v1.Deletion
  */
 export type Deletion = Message<"rackwright.v1.Deletion"> & {
@@ -639,6 +653,8 @@ export const GoalBackoffSchema: GenMessage<GoalBackoff> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_host, 12);
 
 /**
+ * HostStatus is what a host is, apart from what is asked of it.
+ *
  * @generated from message rackwright.v1.HostStatus
  */
 export type HostStatus = Message<"rackwright.v1.HostStatus"> & {
@@ -802,6 +818,8 @@ export const HostStatusSchema: GenMessage<HostStatus> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_host, 13);
 
 /**
+ * Progress is how far a step has come.
+ *
  * @generated from message rackwright.v1.Progress
  */
 export type Progress = Message<"rackwright.v1.Progress"> & {
@@ -829,6 +847,8 @@ export const ProgressSchema: GenMessage<Progress> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_host, 14);
 
 /**
+ * CreateHostRequest is what CreateHost takes.
+ *
  * @generated from message rackwright.v1.CreateHostRequest
  */
 export type CreateHostRequest = Message<"rackwright.v1.CreateHostRequest"> & {
@@ -865,6 +885,8 @@ export const CreateHostRequestSchema: GenMessage<CreateHostRequest> = /*@__PURE_
   messageDesc(file_rackwright_v1_host, 15);
 
 /**
+ * GetHostRequest is what GetHost takes.
+ *
  * @generated from message rackwright.v1.GetHostRequest
  */
 export type GetHostRequest = Message<"rackwright.v1.GetHostRequest"> & {
@@ -889,6 +911,8 @@ export const GetHostRequestSchema: GenMessage<GetHostRequest> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_host, 16);
 
 /**
+ * ListHostsRequest is what ListHosts takes.
+ *
  * @generated from message rackwright.v1.ListHostsRequest
  */
 export type ListHostsRequest = Message<"rackwright.v1.ListHostsRequest"> & {
@@ -957,6 +981,8 @@ export const ListHostsRequestSchema: GenMessage<ListHostsRequest> = /*@__PURE__*
   messageDesc(file_rackwright_v1_host, 17);
 
 /**
+ * ListHostsResponse is what ListHosts answers.
+ *
  * @generated from message rackwright.v1.ListHostsResponse
  */
 export type ListHostsResponse = Message<"rackwright.v1.ListHostsResponse"> & {
@@ -1010,6 +1036,8 @@ export const UnreadableHostSchema: GenMessage<UnreadableHost> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_host, 19);
 
 /**
+ * CountHostsRequest is what CountHosts takes.
+ *
  * @generated from message rackwright.v1.CountHostsRequest
  */
 export type CountHostsRequest = Message<"rackwright.v1.CountHostsRequest"> & {
@@ -1036,6 +1064,8 @@ export const CountHostsRequestSchema: GenMessage<CountHostsRequest> = /*@__PURE_
   messageDesc(file_rackwright_v1_host, 20);
 
 /**
+ * CountHostsResponse is what CountHosts answers.
+ *
  * @generated from message rackwright.v1.CountHostsResponse
  */
 export type CountHostsResponse = Message<"rackwright.v1.CountHostsResponse"> & {
@@ -1072,6 +1102,8 @@ export const CountHostsResponseSchema: GenMessage<CountHostsResponse> = /*@__PUR
   messageDesc(file_rackwright_v1_host, 21);
 
 /**
+ * HostCount is the number of hosts with one value of the field.
+ *
  * @generated from message rackwright.v1.HostCount
  */
 export type HostCount = Message<"rackwright.v1.HostCount"> & {
@@ -1096,6 +1128,8 @@ export const HostCountSchema: GenMessage<HostCount> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_host, 22);
 
 /**
+ * UpdateHostRequest is what UpdateHost takes.
+ *
  * @generated from message rackwright.v1.UpdateHostRequest
  */
 export type UpdateHostRequest = Message<"rackwright.v1.UpdateHostRequest"> & {
@@ -1128,6 +1162,8 @@ export const UpdateHostRequestSchema: GenMessage<UpdateHostRequest> = /*@__PURE_
   messageDesc(file_rackwright_v1_host, 23);
 
 /**
+ * DeleteHostRequest is what DeleteHost takes.
+ *
  * @generated from message rackwright.v1.DeleteHostRequest
  */
 export type DeleteHostRequest = Message<"rackwright.v1.DeleteHostRequest"> & {
@@ -1167,6 +1203,8 @@ export const DeleteHostRequestSchema: GenMessage<DeleteHostRequest> = /*@__PURE_
   messageDesc(file_rackwright_v1_host, 24);
 
 /**
+ * CancelHostDeletionRequest is what CancelHostDeletion takes.
+ *
  * @generated from message rackwright.v1.CancelHostDeletionRequest
  */
 export type CancelHostDeletionRequest = Message<"rackwright.v1.CancelHostDeletionRequest"> & {
@@ -1194,6 +1232,8 @@ export const CancelHostDeletionRequestSchema: GenMessage<CancelHostDeletionReque
   messageDesc(file_rackwright_v1_host, 25);
 
 /**
+ * RetryHostRequest is what RetryHost takes.
+ *
  * @generated from message rackwright.v1.RetryHostRequest
  */
 export type RetryHostRequest = Message<"rackwright.v1.RetryHostRequest"> & {
@@ -1216,6 +1256,8 @@ export const RetryHostRequestSchema: GenMessage<RetryHostRequest> = /*@__PURE__*
   messageDesc(file_rackwright_v1_host, 26);
 
 /**
+ * ServiceHostRequest is what ServiceHost takes.
+ *
  * @generated from message rackwright.v1.ServiceHostRequest
  */
 export type ServiceHostRequest = Message<"rackwright.v1.ServiceHostRequest"> & {
@@ -1245,6 +1287,8 @@ export const ServiceHostRequestSchema: GenMessage<ServiceHostRequest> = /*@__PUR
   messageDesc(file_rackwright_v1_host, 27);
 
 /**
+ * ProvisionHostRequest is what ProvisionHost takes.
+ *
  * @generated from message rackwright.v1.ProvisionHostRequest
  */
 export type ProvisionHostRequest = Message<"rackwright.v1.ProvisionHostRequest"> & {
@@ -1288,6 +1332,8 @@ export const ProvisionHostRequestSchema: GenMessage<ProvisionHostRequest> = /*@_
   messageDesc(file_rackwright_v1_host, 28);
 
 /**
+ * ReimageHostRequest is what ReimageHost takes.
+ *
  * @generated from message rackwright.v1.ReimageHostRequest
  */
 export type ReimageHostRequest = Message<"rackwright.v1.ReimageHostRequest"> & {
@@ -1329,6 +1375,8 @@ export const ReimageHostRequestSchema: GenMessage<ReimageHostRequest> = /*@__PUR
   messageDesc(file_rackwright_v1_host, 29);
 
 /**
+ * ReleaseHostRequest is what ReleaseHost takes.
+ *
  * @generated from message rackwright.v1.ReleaseHostRequest
  */
 export type ReleaseHostRequest = Message<"rackwright.v1.ReleaseHostRequest"> & {
@@ -1356,6 +1404,8 @@ export const ReleaseHostRequestSchema: GenMessage<ReleaseHostRequest> = /*@__PUR
   messageDesc(file_rackwright_v1_host, 30);
 
 /**
+ * RescueHostRequest is what RescueHost takes.
+ *
  * @generated from message rackwright.v1.RescueHostRequest
  */
 export type RescueHostRequest = Message<"rackwright.v1.RescueHostRequest"> & {
@@ -1383,6 +1433,8 @@ export const RescueHostRequestSchema: GenMessage<RescueHostRequest> = /*@__PURE_
   messageDesc(file_rackwright_v1_host, 31);
 
 /**
+ * AdoptHostRequest is what AdoptHost takes.
+ *
  * @generated from message rackwright.v1.AdoptHostRequest
  */
 export type AdoptHostRequest = Message<"rackwright.v1.AdoptHostRequest"> & {
@@ -1417,6 +1469,8 @@ export const AdoptHostRequestSchema: GenMessage<AdoptHostRequest> = /*@__PURE__*
   messageDesc(file_rackwright_v1_host, 32);
 
 /**
+ * ClaimHostRequest is what ClaimHost takes.
+ *
  * @generated from message rackwright.v1.ClaimHostRequest
  */
 export type ClaimHostRequest = Message<"rackwright.v1.ClaimHostRequest"> & {
@@ -1444,6 +1498,8 @@ export const ClaimHostRequestSchema: GenMessage<ClaimHostRequest> = /*@__PURE__*
   messageDesc(file_rackwright_v1_host, 33);
 
 /**
+ * UnclaimHostRequest is what UnclaimHost takes.
+ *
  * @generated from message rackwright.v1.UnclaimHostRequest
  */
 export type UnclaimHostRequest = Message<"rackwright.v1.UnclaimHostRequest"> & {
@@ -1471,6 +1527,8 @@ export const UnclaimHostRequestSchema: GenMessage<UnclaimHostRequest> = /*@__PUR
   messageDesc(file_rackwright_v1_host, 34);
 
 /**
+ * HoldHostRequest is what HoldHost takes.
+ *
  * @generated from message rackwright.v1.HoldHostRequest
  */
 export type HoldHostRequest = Message<"rackwright.v1.HoldHostRequest"> & {
@@ -1510,6 +1568,8 @@ export const HoldHostRequestSchema: GenMessage<HoldHostRequest> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_host, 35);
 
 /**
+ * ResumeRunRequest is what ResumeRun takes.
+ *
  * @generated from message rackwright.v1.ResumeRunRequest
  */
 export type ResumeRunRequest = Message<"rackwright.v1.ResumeRunRequest"> & {
@@ -1537,6 +1597,8 @@ export const ResumeRunRequestSchema: GenMessage<ResumeRunRequest> = /*@__PURE__*
   messageDesc(file_rackwright_v1_host, 36);
 
 /**
+ * SkipStepRequest is what SkipStep takes.
+ *
  * @generated from message rackwright.v1.SkipStepRequest
  */
 export type SkipStepRequest = Message<"rackwright.v1.SkipStepRequest"> & {
@@ -1564,6 +1626,8 @@ export const SkipStepRequestSchema: GenMessage<SkipStepRequest> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_host, 37);
 
 /**
+ * WatchHostsRequest is what WatchHosts takes.
+ *
  * @generated from message rackwright.v1.WatchHostsRequest
  */
 export type WatchHostsRequest = Message<"rackwright.v1.WatchHostsRequest"> & {
@@ -1612,6 +1676,8 @@ export const WatchHostsRequestSchema: GenMessage<WatchHostsRequest> = /*@__PURE_
   messageDesc(file_rackwright_v1_host, 38);
 
 /**
+ * WatchHostsResponse is what WatchHosts answers.
+ *
  * @generated from message rackwright.v1.WatchHostsResponse
  */
 export type WatchHostsResponse = Message<"rackwright.v1.WatchHostsResponse"> & {
@@ -1681,6 +1747,8 @@ export const WatchHostsResponse_KindSchema: GenEnum<WatchHostsResponse_Kind> = /
   enumDesc(file_rackwright_v1_host, 39, 0);
 
 /**
+ * VerifyHostRequest is what VerifyHost takes.
+ *
  * @generated from message rackwright.v1.VerifyHostRequest
  */
 export type VerifyHostRequest = Message<"rackwright.v1.VerifyHostRequest"> & {
@@ -1703,6 +1771,8 @@ export const VerifyHostRequestSchema: GenMessage<VerifyHostRequest> = /*@__PURE_
   messageDesc(file_rackwright_v1_host, 40);
 
 /**
+ * InspectHostRequest is what InspectHost takes.
+ *
  * @generated from message rackwright.v1.InspectHostRequest
  */
 export type InspectHostRequest = Message<"rackwright.v1.InspectHostRequest"> & {
@@ -1725,6 +1795,8 @@ export const InspectHostRequestSchema: GenMessage<InspectHostRequest> = /*@__PUR
   messageDesc(file_rackwright_v1_host, 41);
 
 /**
+ * CleanHostRequest is what CleanHost takes.
+ *
  * @generated from message rackwright.v1.CleanHostRequest
  */
 export type CleanHostRequest = Message<"rackwright.v1.CleanHostRequest"> & {
@@ -1761,6 +1833,8 @@ export const CleanHostRequestSchema: GenMessage<CleanHostRequest> = /*@__PURE__*
   messageDesc(file_rackwright_v1_host, 42);
 
 /**
+ * CleanStepRequest is a step that somebody asks for, with its arguments.
+ *
  * @generated from message rackwright.v1.CleanStepRequest
  */
 export type CleanStepRequest = Message<"rackwright.v1.CleanStepRequest"> & {
@@ -1785,6 +1859,8 @@ export const CleanStepRequestSchema: GenMessage<CleanStepRequest> = /*@__PURE__*
   messageDesc(file_rackwright_v1_host, 43);
 
 /**
+ * ReleaseHoldRequest is what ReleaseHold takes.
+ *
  * @generated from message rackwright.v1.ReleaseHoldRequest
  */
 export type ReleaseHoldRequest = Message<"rackwright.v1.ReleaseHoldRequest"> & {
@@ -1829,6 +1905,8 @@ export const ReleaseHoldRequestSchema: GenMessage<ReleaseHoldRequest> = /*@__PUR
   messageDesc(file_rackwright_v1_host, 44);
 
 /**
+ * AbortRunRequest is what AbortRun takes.
+ *
  * @generated from message rackwright.v1.AbortRunRequest
  */
 export type AbortRunRequest = Message<"rackwright.v1.AbortRunRequest"> & {
@@ -1856,6 +1934,8 @@ export const AbortRunRequestSchema: GenMessage<AbortRunRequest> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_host, 45);
 
 /**
+ * SetHostPowerRequest is what SetHostPower takes.
+ *
  * @generated from message rackwright.v1.SetHostPowerRequest
  */
 export type SetHostPowerRequest = Message<"rackwright.v1.SetHostPowerRequest"> & {
@@ -1897,6 +1977,8 @@ export const SetHostPowerRequestSchema: GenMessage<SetHostPowerRequest> = /*@__P
   messageDesc(file_rackwright_v1_host, 46);
 
 /**
+ * ExplainHostRequest is what ExplainHost takes.
+ *
  * @generated from message rackwright.v1.ExplainHostRequest
  */
 export type ExplainHostRequest = Message<"rackwright.v1.ExplainHostRequest"> & {
@@ -1914,6 +1996,8 @@ export const ExplainHostRequestSchema: GenMessage<ExplainHostRequest> = /*@__PUR
   messageDesc(file_rackwright_v1_host, 47);
 
 /**
+ * ListCleanStepsRequest is what ListCleanSteps takes.
+ *
  * @generated from message rackwright.v1.ListCleanStepsRequest
  */
 export type ListCleanStepsRequest = Message<"rackwright.v1.ListCleanStepsRequest"> & {
@@ -1931,6 +2015,8 @@ export const ListCleanStepsRequestSchema: GenMessage<ListCleanStepsRequest> = /*
   messageDesc(file_rackwright_v1_host, 48);
 
 /**
+ * ListCleanStepsResponse is what ListCleanSteps answers.
+ *
  * @generated from message rackwright.v1.ListCleanStepsResponse
  */
 export type ListCleanStepsResponse = Message<"rackwright.v1.ListCleanStepsResponse"> & {
@@ -1969,6 +2055,8 @@ export const ListCleanStepsResponseSchema: GenMessage<ListCleanStepsResponse> = 
   messageDesc(file_rackwright_v1_host, 49);
 
 /**
+ * ListHostRevisionsRequest is what ListHostRevisions takes.
+ *
  * @generated from message rackwright.v1.ListHostRevisionsRequest
  */
 export type ListHostRevisionsRequest = Message<"rackwright.v1.ListHostRevisionsRequest"> & {
@@ -2008,6 +2096,8 @@ export const ListHostRevisionsRequestSchema: GenMessage<ListHostRevisionsRequest
   messageDesc(file_rackwright_v1_host, 50);
 
 /**
+ * ListHostRevisionsResponse is what ListHostRevisions answers.
+ *
  * @generated from message rackwright.v1.ListHostRevisionsResponse
  */
 export type ListHostRevisionsResponse = Message<"rackwright.v1.ListHostRevisionsResponse"> & {
@@ -2030,6 +2120,8 @@ export const ListHostRevisionsResponseSchema: GenMessage<ListHostRevisionsRespon
   messageDesc(file_rackwright_v1_host, 51);
 
 /**
+ * HostRevision is one change of the record of a host.
+ *
  * @generated from message rackwright.v1.HostRevision
  */
 export type HostRevision = Message<"rackwright.v1.HostRevision"> & {
@@ -2546,6 +2638,8 @@ export const HostService: GenService<{
     output: typeof HostSchema;
   },
   /**
+   * GetHost reads a host.
+   *
    * @generated from rpc rackwright.v1.HostService.GetHost
    */
   getHost: {
@@ -2554,6 +2648,8 @@ export const HostService: GenService<{
     output: typeof HostSchema;
   },
   /**
+   * ListHosts reads hosts page by page.
+   *
    * @generated from rpc rackwright.v1.HostService.ListHosts
    */
   listHosts: {

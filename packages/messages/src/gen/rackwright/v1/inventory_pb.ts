@@ -460,6 +460,8 @@ export const BmcIdentitySchema: GenMessage<BmcIdentity> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_inventory, 7);
 
 /**
+ * Cpu is one kind of processor of a host.
+ *
  * @generated from message rackwright.v1.Cpu
  */
 export type Cpu = Message<"rackwright.v1.Cpu"> & {
@@ -673,6 +675,8 @@ export const StorageRegionSchema: GenMessage<StorageRegion> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_inventory, 10);
 
 /**
+ * StoragePartition is a partition of a disk.
+ *
  * @generated from message rackwright.v1.StoragePartition
  */
 export type StoragePartition = Message<"rackwright.v1.StoragePartition"> & {
@@ -700,6 +704,8 @@ export const StoragePartitionSchema: GenMessage<StoragePartition> = /*@__PURE__*
   messageDesc(file_rackwright_v1_inventory, 11);
 
 /**
+ * NvmeController is the controller of an NVMe disk.
+ *
  * @generated from message rackwright.v1.NvmeController
  */
 export type NvmeController = Message<"rackwright.v1.NvmeController"> & {
@@ -757,6 +763,8 @@ export const NvmeControllerSchema: GenMessage<NvmeController> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_inventory, 12);
 
 /**
+ * NetworkInterface is a network card, or one port of it.
+ *
  * @generated from message rackwright.v1.NetworkInterface
  */
 export type NetworkInterface = Message<"rackwright.v1.NetworkInterface"> & {

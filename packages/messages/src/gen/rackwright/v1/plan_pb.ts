@@ -114,6 +114,8 @@ export const PlanSchema: GenMessage<Plan> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_plan, 0);
 
 /**
+ * PlannedStep is a step that the run would take.
+ *
  * @generated from message rackwright.v1.PlannedStep
  */
 export type PlannedStep = Message<"rackwright.v1.PlannedStep"> & {
@@ -174,6 +176,8 @@ export const PlannedStepSchema: GenMessage<PlannedStep> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_plan, 1);
 
 /**
+ * PlannedDevice is a disk that the run would erase or leave.
+ *
  * @generated from message rackwright.v1.PlannedDevice
  */
 export type PlannedDevice = Message<"rackwright.v1.PlannedDevice"> & {
@@ -255,6 +259,8 @@ export const PlannedDeviceSchema: GenMessage<PlannedDevice> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_plan, 2);
 
 /**
+ * PlanRunRequest is what PlanRun takes.
+ *
  * @generated from message rackwright.v1.PlanRunRequest
  */
 export type PlanRunRequest = Message<"rackwright.v1.PlanRunRequest"> & {
@@ -303,6 +309,8 @@ export const PlanRunRequestSchema: GenMessage<PlanRunRequest> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_plan, 3);
 
 /**
+ * PlanClean asks for the plan of a clean.
+ *
  * @generated from message rackwright.v1.PlanClean
  */
 export type PlanClean = Message<"rackwright.v1.PlanClean"> & {
@@ -346,6 +354,8 @@ export const PlanProvisionSchema: GenMessage<PlanProvision> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_plan, 5);
 
 /**
+ * PlanDelete asks for the plan of a deletion.
+ *
  * @generated from message rackwright.v1.PlanDelete
  */
 export type PlanDelete = Message<"rackwright.v1.PlanDelete"> & {
@@ -363,6 +373,8 @@ export const PlanDeleteSchema: GenMessage<PlanDelete> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_plan, 6);
 
 /**
+ * PlanWorkflow asks for the plan of a workflow.
+ *
  * @generated from message rackwright.v1.PlanWorkflow
  */
 export type PlanWorkflow = Message<"rackwright.v1.PlanWorkflow"> & {
@@ -387,6 +399,8 @@ export const PlanWorkflowSchema: GenMessage<PlanWorkflow> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_plan, 7);
 
 /**
+ * GetPlanRequest is what GetPlan takes.
+ *
  * @generated from message rackwright.v1.GetPlanRequest
  */
 export type GetPlanRequest = Message<"rackwright.v1.GetPlanRequest"> & {
@@ -404,6 +418,8 @@ export const GetPlanRequestSchema: GenMessage<GetPlanRequest> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_plan, 8);
 
 /**
+ * StartPlanRequest is what StartPlan takes.
+ *
  * @generated from message rackwright.v1.StartPlanRequest
  */
 export type StartPlanRequest = Message<"rackwright.v1.StartPlanRequest"> & {
@@ -451,6 +467,8 @@ export const PlanService: GenService<{
     output: typeof PlanSchema;
   },
   /**
+   * GetPlan reads a plan by its hash, as long as it is kept.
+   *
    * @generated from rpc rackwright.v1.PlanService.GetPlan
    */
   getPlan: {

@@ -23,6 +23,8 @@ export const file_rackwright_v1_pool: GenFile = /*@__PURE__*/
   fileDesc("ChhyYWNrd3JpZ2h0L3YxL3Bvb2wucHJvdG8SDXJhY2t3cmlnaHQudjEiwwIKBFBvb2wSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSDAoEZXRhZxgDIAEoCRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KBmxhYmVscxgGIAMoCzIfLnJhY2t3cmlnaHQudjEuUG9vbC5MYWJlbHNFbnRyeRIlCgRzcGVjGAcgASgLMhcucmFja3dyaWdodC52MS5Qb29sU3BlYxIpCgZzdGF0dXMYCCABKAsyGS5yYWNrd3JpZ2h0LnYxLlBvb2xTdGF0dXMaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASL5AgoIUG9vbFNwZWMSKgoFaG9zdHMYASABKAsyGy5yYWNrd3JpZ2h0LnYxLkhvc3RTZWxlY3RvchIRCgRzaXplGAIgASgNSACIAQESDQoFaW1hZ2UYAyABKAkSLQoHcm9sbG91dBgEIAEoCzIcLnJhY2t3cmlnaHQudjEuUm9sbG91dFBvbGljeRIvCgRwaW5zGAUgAygLMiEucmFja3dyaWdodC52MS5Qb29sU3BlYy5QaW5zRW50cnkSMAoNcG9sbF9pbnRlcnZhbBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIaCg1oaXN0b3J5X2xpbWl0GAcgASgNSAGIAQESKQoGZGVwbG95GAggASgLMhkucmFja3dyaWdodC52MS5EZXBsb3lTcGVjGisKCVBpbnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQgcKBV9zaXplQhAKDl9oaXN0b3J5X2xpbWl0Ir8DCg1Sb2xsb3V0UG9saWN5EikKBXdhdmVzGAEgAygLMhoucmFja3dyaWdodC52MS5Sb2xsb3V0V2F2ZRIyCg9tYXhfdW5hdmFpbGFibGUYAiABKAsyGS5yYWNrd3JpZ2h0LnYxLlBvb2xBbW91bnQSJQoYbWF4X3VuYXZhaWxhYmxlX3Blcl9yYWNrGAMgASgNSACIAQESDgoGcGF1c2VkGAQgASgIEjQKEWZhaWx1cmVfdGhyZXNob2xkGAUgASgLMhkucmFja3dyaWdodC52MS5Qb29sQW1vdW50EicKBHNvYWsYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLQoHd2luZG93cxgHIAMoCzIcLnJhY2t3cmlnaHQudjEuUm9sbG91dFdpbmRvdxIQCghyb2xsYmFjaxgIIAEoCBIoCgRnYXRlGAkgASgLMhoucmFja3dyaWdodC52MS5Sb2xsb3V0R2F0ZRIxCg5oZWFsdGhfdGltZW91dBgKIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIbChlfbWF4X3VuYXZhaWxhYmxlX3Blcl9yYWNrIjoKClBvb2xBbW91bnQSDwoFY291bnQYASABKA1IABIRCgdwZXJjZW50GAIgASgNSABCCAoGYW1vdW50IkcKC1JvbGxvdXRXYXZlEgwKBG5hbWUYASABKAkSKgoFaG9zdHMYAiABKAsyGy5yYWNrd3JpZ2h0LnYxLkhvc3RTZWxlY3RvciJdCg1Sb2xsb3V0V2luZG93EgwKBGNyb24YASABKAkSKwoIZHVyYXRpb24YAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEQoJdGltZV96b25lGAMgASgJImEKC1JvbGxvdXRHYXRlEhAKCGFwcHJvdmFsGAEgASgIEhMKC3dlYmhvb2tfdXJsGAMgASgJEisKCGRlYWRsaW5lGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIoICCg1Sb2xsb3V0VGFyZ2V0EhEKCXJlZmVyZW5jZRgBIAEoCRINCgVpbWFnZRgCIAEoCRIOCgZkaWdlc3QYAyABKAkSDwoHdmVyc2lvbhgEIAEoCRIpCgVzaW5jZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASSwoQcGxhdGZvcm1fZGlnZXN0cxgGIAMoCzIxLnJhY2t3cmlnaHQudjEuUm9sbG91dFRhcmdldC5QbGF0Zm9ybURpZ2VzdHNFbnRyeRo2ChRQbGF0Zm9ybURpZ2VzdHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIvMCCgpQb29sU3RhdHVzEiwKBnRhcmdldBgBIAEoCzIcLnJhY2t3cmlnaHQudjEuUm9sbG91dFRhcmdldBISCgpob3N0X2NvdW50GAIgASgNEhUKDWN1cnJlbnRfY291bnQYAyABKA0SGQoRdW5hdmFpbGFibGVfY291bnQYBCABKA0SFwoPdW5hdmFpbGFibGVfbWF4GAUgASgNEhQKDGZhaWxlZF9jb3VudBgGIAEoDRIwCgpjb25kaXRpb25zGAcgAygLMhwucmFja3dyaWdodC52MS5Qb29sQ29uZGl0aW9uEikKBXNsb3RzGAggAygLMhoucmFja3dyaWdodC52MS5Sb2xsb3V0U2xvdBI5Cg5kZXBsb3lfaGlzdG9yeRgJIAMoCzIhLnJhY2t3cmlnaHQudjEuRGVwbG95SGlzdG9yeUVudHJ5EhgKEHJvbGxlZF9iYWNrX2Zyb20YCiABKAkSEAoIZGVsZXRpbmcYCyABKAgieQoNUG9vbENvbmRpdGlvbhIMCgR0eXBlGAEgASgJEg4KBnN0YXR1cxgCIAEoCBIOCgZyZWFzb24YAyABKAkSDwoHbWVzc2FnZRgEIAEoCRIpCgVzaW5jZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi4AQKC1JvbGxvdXRTbG90EgwKBGhvc3QYASABKAkSEAoIaG9zdF91aWQYAiABKAkSDAoEcmFjaxgDIAEoCRIOCgZudW1iZXIYBCABKAQSDQoFaW1hZ2UYBSABKAkSJAoEa2luZBgGIAEoDjIWLnJhY2t3cmlnaHQudjEuUnVuS2luZBIuCgVzdGF0ZRgHIAEoDjIfLnJhY2t3cmlnaHQudjEuUm9sbG91dFNsb3RTdGF0ZRItCgl0YWtlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjEKDWdhdGVfZGVhZGxpbmUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC2FwcHJvdmVkX2J5GAogASgJEhMKC3J1bnNfYmVmb3JlGAsgASgEEgsKA3J1bhgMIAEoBBIwCgxydW5fZW5kX3RpbWUYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjEKDWhlYWx0aHlfc2luY2UYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB21lc3NhZ2UYDyABKAkSDwoHdmVyc2lvbhgQIAEoCRIRCglyZWZlcmVuY2UYESABKAkSMQoNZGVwbG95ZWRfdGltZRgSIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoLaGVhbHRoeV9mb3IYEyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SGAoQd2FpdHNfZm9yX290aGVycxgUIAEoCCKTAQoSRGVwbG95SGlzdG9yeUVudHJ5Eg4KBmRpZ2VzdBgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEhIKCmhvc3RfY291bnQYAyABKA0SMQoNbGFzdF9kZXBsb3llZBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoNY3VycmVudF9ob3N0cxgFIAEoDSJ8CghQb29sSG9zdBIMCgRob3N0GAEgASgJEg0KBWltYWdlGAIgASgJEhQKDHdhbnRlZF9pbWFnZRgDIAEoCRIPCgdoZWFsdGh5GAQgASgIEg0KBXN0YXRlGAUgASgJEg8KB21lc3NhZ2UYBiABKAkSDAoEcmFjaxgHIAEoCSK4AQoLUm9sbG91dFBsYW4SDAoEcG9vbBgBIAEoCRIsCgZ0YXJnZXQYAiABKAsyHC5yYWNrd3JpZ2h0LnYxLlJvbGxvdXRUYXJnZXQSFwoPdW5hdmFpbGFibGVfbWF4GAMgASgNEhQKDGhlbGRfYmVjYXVzZRgEIAEoCRIsCgVob3N0cxgFIAMoCzIdLnJhY2t3cmlnaHQudjEuUGxhbm5lZFJvbGxvdXQSEAoId2FybmluZ3MYBiADKAki0AEKDlBsYW5uZWRSb2xsb3V0EgwKBGhvc3QYASABKAkSDAoEd2F2ZRgCIAEoDRIkCgRraW5kGAMgASgOMhYucmFja3dyaWdodC52MS5SdW5LaW5kEhIKCmZyb21faW1hZ2UYBCABKAkSEAoIdG9faW1hZ2UYBSABKAkSFwoPYmxvY2tlZF9iZWNhdXNlGAYgASgJEhIKCmxvc3RfZGlza3MYByADKAkSEgoKa2VwdF9kaXNrcxgIIAMoCRIVCg1hc2tlZF9hdF9nYXRlGAkgASgIIokBChFDcmVhdGVQb29sUmVxdWVzdBIPCgdwb29sX2lkGAEgASgJEiEKBHBvb2wYAiABKAsyEy5yYWNrd3JpZ2h0LnYxLlBvb2wSGgoNdmFsaWRhdGVfb25seRgDIAEoCEgAiAEBEhIKCnJlcXVlc3RfaWQYBCABKAlCEAoOX3ZhbGlkYXRlX29ubHkiHgoOR2V0UG9vbFJlcXVlc3QSDAoEbmFtZRgBIAEoCSJMChBMaXN0UG9vbHNSZXF1ZXN0EhYKCXBhZ2Vfc2l6ZRgBIAEoDUgAiAEBEhIKCnBhZ2VfdG9rZW4YAiABKAlCDAoKX3BhZ2Vfc2l6ZSJQChFMaXN0UG9vbHNSZXNwb25zZRIiCgVwb29scxgBIAMoCzITLnJhY2t3cmlnaHQudjEuUG9vbBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiqQEKEVVwZGF0ZVBvb2xSZXF1ZXN0EiEKBHBvb2wYASABKAsyEy5yYWNrd3JpZ2h0LnYxLlBvb2wSLwoLdXBkYXRlX21hc2sYAiABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrEhoKDXZhbGlkYXRlX29ubHkYAyABKAhIAIgBARISCgpyZXF1ZXN0X2lkGAQgASgJQhAKDl92YWxpZGF0ZV9vbmx5IlMKEURlbGV0ZVBvb2xSZXF1ZXN0EgwKBG5hbWUYASABKAkSDAoEZXRhZxgCIAEoCRIOCgZyZWFzb24YAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCSIzChFXYXRjaFBvb2xzUmVxdWVzdBIQCghwb3NpdGlvbhgBIAEoCRIMCgRuYW1lGAIgASgJItIBChJXYXRjaFBvb2xzUmVzcG9uc2USNAoEa2luZBgBIAEoDjImLnJhY2t3cmlnaHQudjEuV2F0Y2hQb29sc1Jlc3BvbnNlLktpbmQSIQoEcG9vbBgCIAEoCzITLnJhY2t3cmlnaHQudjEuUG9vbBIQCghwb3NpdGlvbhgDIAEoCSJRCgRLaW5kEhQKEEtJTkRfVU5TUEVDSUZJRUQQABIQCgxLSU5EX1VQREFURUQQARIQCgxLSU5EX0RFTEVURUQQAhIPCgtLSU5EX1NZTkNFRBADIjQKEFBhdXNlUG9vbFJlcXVlc3QSDAoEbmFtZRgBIAEoCRISCgpyZXF1ZXN0X2lkGAIgASgJIjUKEVJlc3VtZVBvb2xSZXF1ZXN0EgwKBG5hbWUYASABKAkSEgoKcmVxdWVzdF9pZBgCIAEoCSJVChJBcHByb3ZlUG9vbFJlcXVlc3QSDAoEbmFtZRgBIAEoCRINCgVob3N0cxgCIAMoCRIOCgZkaWdlc3QYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCSImChRMaXN0UG9vbEhvc3RzUmVxdWVzdBIOCgZwYXJlbnQYASABKAkiPwoVTGlzdFBvb2xIb3N0c1Jlc3BvbnNlEiYKBWhvc3RzGAEgAygLMhcucmFja3dyaWdodC52MS5Qb29sSG9zdCJkChhMaXN0RGVwbG95SGlzdG9yeVJlcXVlc3QSDgoGcGFyZW50GAEgASgJEhYKCXBhZ2Vfc2l6ZRgCIAEoDUgAiAEBEhIKCnBhZ2VfdG9rZW4YAyABKAlCDAoKX3BhZ2Vfc2l6ZSJoChlMaXN0RGVwbG95SGlzdG9yeVJlc3BvbnNlEjIKB2VudHJpZXMYASADKAsyIS5yYWNrd3JpZ2h0LnYxLkRlcGxveUhpc3RvcnlFbnRyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkidgoSUGxhblJvbGxvdXRSZXF1ZXN0EgwKBG5hbWUYASABKAkSIQoEcG9vbBgCIAEoCzITLnJhY2t3cmlnaHQudjEuUG9vbBIvCgt1cGRhdGVfbWFzaxgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2siIgoSRXhwbGFpblBvb2xSZXF1ZXN0EgwKBG5hbWUYASABKAkqtAEKEFJvbGxvdXRTbG90U3RhdGUSIgoeUk9MTE9VVF9TTE9UX1NUQVRFX1VOU1BFQ0lGSUVEEAASGwoXUk9MTE9VVF9TTE9UX1NUQVRFX0dBVEUQARIfChtST0xMT1VUX1NMT1RfU1RBVEVfU1RBUlRJTkcQAhIeChpST0xMT1VUX1NMT1RfU1RBVEVfUlVOTklORxADEh4KGlJPTExPVVRfU0xPVF9TVEFURV9QUk9WSU5HEAQy7wcKC1Bvb2xTZXJ2aWNlEkMKCkNyZWF0ZVBvb2wSIC5yYWNrd3JpZ2h0LnYxLkNyZWF0ZVBvb2xSZXF1ZXN0GhMucmFja3dyaWdodC52MS5Qb29sEj0KB0dldFBvb2wSHS5yYWNrd3JpZ2h0LnYxLkdldFBvb2xSZXF1ZXN0GhMucmFja3dyaWdodC52MS5Qb29sEk4KCUxpc3RQb29scxIfLnJhY2t3cmlnaHQudjEuTGlzdFBvb2xzUmVxdWVzdBogLnJhY2t3cmlnaHQudjEuTGlzdFBvb2xzUmVzcG9uc2USQwoKVXBkYXRlUG9vbBIgLnJhY2t3cmlnaHQudjEuVXBkYXRlUG9vbFJlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLlBvb2wSQwoKRGVsZXRlUG9vbBIgLnJhY2t3cmlnaHQudjEuRGVsZXRlUG9vbFJlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLlBvb2wSUwoKV2F0Y2hQb29scxIgLnJhY2t3cmlnaHQudjEuV2F0Y2hQb29sc1JlcXVlc3QaIS5yYWNrd3JpZ2h0LnYxLldhdGNoUG9vbHNSZXNwb25zZTABEkEKCVBhdXNlUG9vbBIfLnJhY2t3cmlnaHQudjEuUGF1c2VQb29sUmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuUG9vbBJDCgpSZXN1bWVQb29sEiAucmFja3dyaWdodC52MS5SZXN1bWVQb29sUmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuUG9vbBJFCgtBcHByb3ZlUG9vbBIhLnJhY2t3cmlnaHQudjEuQXBwcm92ZVBvb2xSZXF1ZXN0GhMucmFja3dyaWdodC52MS5Qb29sEloKDUxpc3RQb29sSG9zdHMSIy5yYWNrd3JpZ2h0LnYxLkxpc3RQb29sSG9zdHNSZXF1ZXN0GiQucmFja3dyaWdodC52MS5MaXN0UG9vbEhvc3RzUmVzcG9uc2USZgoRTGlzdERlcGxveUhpc3RvcnkSJy5yYWNrd3JpZ2h0LnYxLkxpc3REZXBsb3lIaXN0b3J5UmVxdWVzdBooLnJhY2t3cmlnaHQudjEuTGlzdERlcGxveUhpc3RvcnlSZXNwb25zZRJMCgtQbGFuUm9sbG91dBIhLnJhY2t3cmlnaHQudjEuUGxhblJvbGxvdXRSZXF1ZXN0GhoucmFja3dyaWdodC52MS5Sb2xsb3V0UGxhbhJMCgtFeHBsYWluUG9vbBIhLnJhY2t3cmlnaHQudjEuRXhwbGFpblBvb2xSZXF1ZXN0GhoucmFja3dyaWdodC52MS5FeHBsYW5hdGlvbmIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_rackwright_v1_deploy, file_rackwright_v1_explanation, file_rackwright_v1_run, file_rackwright_v1_workflow]);
 
 /**
+ * Pool is a set of hosts that are kept on one image.
+ *
  * @generated from message rackwright.v1.Pool
  */
 export type Pool = Message<"rackwright.v1.Pool"> & {
@@ -81,6 +83,8 @@ export const PoolSchema: GenMessage<Pool> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_pool, 0);
 
 /**
+ * PoolSpec is what is asked of a pool.
+ *
  * @generated from message rackwright.v1.PoolSpec
  */
 export type PoolSpec = Message<"rackwright.v1.PoolSpec"> & {
@@ -151,6 +155,8 @@ export const PoolSpecSchema: GenMessage<PoolSpec> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_pool, 1);
 
 /**
+ * RolloutPolicy is how an image reaches the hosts of a pool.
+ *
  * @generated from message rackwright.v1.RolloutPolicy
  */
 export type RolloutPolicy = Message<"rackwright.v1.RolloutPolicy"> & {
@@ -235,6 +241,8 @@ export const RolloutPolicySchema: GenMessage<RolloutPolicy> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_pool, 2);
 
 /**
+ * PoolAmount is a number of hosts, or a share of the pool.
+ *
  * @generated from message rackwright.v1.PoolAmount
  */
 export type PoolAmount = Message<"rackwright.v1.PoolAmount"> & {
@@ -266,6 +274,8 @@ export const PoolAmountSchema: GenMessage<PoolAmount> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_pool, 3);
 
 /**
+ * RolloutWave is the hosts that go before the next wave may begin.
+ *
  * @generated from message rackwright.v1.RolloutWave
  */
 export type RolloutWave = Message<"rackwright.v1.RolloutWave"> & {
@@ -323,6 +333,8 @@ export const RolloutWindowSchema: GenMessage<RolloutWindow> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_pool, 5);
 
 /**
+ * RolloutGate is what each host has to pass before it goes.
+ *
  * @generated from message rackwright.v1.RolloutGate
  */
 export type RolloutGate = Message<"rackwright.v1.RolloutGate"> & {
@@ -413,6 +425,8 @@ export const RolloutTargetSchema: GenMessage<RolloutTarget> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_pool, 7);
 
 /**
+ * PoolStatus is what a pool is, apart from what is asked of it.
+ *
  * @generated from message rackwright.v1.PoolStatus
  */
 export type PoolStatus = Message<"rackwright.v1.PoolStatus"> & {
@@ -494,6 +508,8 @@ export const PoolStatusSchema: GenMessage<PoolStatus> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_pool, 8);
 
 /**
+ * PoolCondition is one aspect of a pool, as it is now.
+ *
  * @generated from message rackwright.v1.PoolCondition
  */
 export type PoolCondition = Message<"rackwright.v1.PoolCondition"> & {
@@ -718,6 +734,8 @@ export const DeployHistoryEntrySchema: GenMessage<DeployHistoryEntry> = /*@__PUR
   messageDesc(file_rackwright_v1_pool, 11);
 
 /**
+ * PoolHost is a host as its pool sees it.
+ *
  * @generated from message rackwright.v1.PoolHost
  */
 export type PoolHost = Message<"rackwright.v1.PoolHost"> & {
@@ -776,6 +794,8 @@ export const PoolHostSchema: GenMessage<PoolHost> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_pool, 12);
 
 /**
+ * RolloutPlan is what a rollout would do if it began now.
+ *
  * @generated from message rackwright.v1.RolloutPlan
  */
 export type RolloutPlan = Message<"rackwright.v1.RolloutPlan"> & {
@@ -828,6 +848,8 @@ export const RolloutPlanSchema: GenMessage<RolloutPlan> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_pool, 13);
 
 /**
+ * PlannedRollout is what a rollout would do with one host.
+ *
  * @generated from message rackwright.v1.PlannedRollout
  */
 export type PlannedRollout = Message<"rackwright.v1.PlannedRollout"> & {
@@ -900,6 +922,8 @@ export const PlannedRolloutSchema: GenMessage<PlannedRollout> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_pool, 14);
 
 /**
+ * CreatePoolRequest is what CreatePool takes.
+ *
  * @generated from message rackwright.v1.CreatePoolRequest
  */
 export type CreatePoolRequest = Message<"rackwright.v1.CreatePoolRequest"> & {
@@ -936,6 +960,8 @@ export const CreatePoolRequestSchema: GenMessage<CreatePoolRequest> = /*@__PURE_
   messageDesc(file_rackwright_v1_pool, 15);
 
 /**
+ * GetPoolRequest is what GetPool takes.
+ *
  * @generated from message rackwright.v1.GetPoolRequest
  */
 export type GetPoolRequest = Message<"rackwright.v1.GetPoolRequest"> & {
@@ -953,6 +979,8 @@ export const GetPoolRequestSchema: GenMessage<GetPoolRequest> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_pool, 16);
 
 /**
+ * ListPoolsRequest is what ListPools takes.
+ *
  * @generated from message rackwright.v1.ListPoolsRequest
  */
 export type ListPoolsRequest = Message<"rackwright.v1.ListPoolsRequest"> & {
@@ -977,6 +1005,8 @@ export const ListPoolsRequestSchema: GenMessage<ListPoolsRequest> = /*@__PURE__*
   messageDesc(file_rackwright_v1_pool, 17);
 
 /**
+ * ListPoolsResponse is what ListPools answers.
+ *
  * @generated from message rackwright.v1.ListPoolsResponse
  */
 export type ListPoolsResponse = Message<"rackwright.v1.ListPoolsResponse"> & {
@@ -999,6 +1029,8 @@ export const ListPoolsResponseSchema: GenMessage<ListPoolsResponse> = /*@__PURE_
   messageDesc(file_rackwright_v1_pool, 18);
 
 /**
+ * UpdatePoolRequest is what UpdatePool takes.
+ *
  * @generated from message rackwright.v1.UpdatePoolRequest
  */
 export type UpdatePoolRequest = Message<"rackwright.v1.UpdatePoolRequest"> & {
@@ -1031,6 +1063,8 @@ export const UpdatePoolRequestSchema: GenMessage<UpdatePoolRequest> = /*@__PURE_
   messageDesc(file_rackwright_v1_pool, 19);
 
 /**
+ * DeletePoolRequest is what DeletePool takes.
+ *
  * @generated from message rackwright.v1.DeletePoolRequest
  */
 export type DeletePoolRequest = Message<"rackwright.v1.DeletePoolRequest"> & {
@@ -1063,6 +1097,8 @@ export const DeletePoolRequestSchema: GenMessage<DeletePoolRequest> = /*@__PURE_
   messageDesc(file_rackwright_v1_pool, 20);
 
 /**
+ * WatchPoolsRequest is what WatchPools takes.
+ *
  * @generated from message rackwright.v1.WatchPoolsRequest
  */
 export type WatchPoolsRequest = Message<"rackwright.v1.WatchPoolsRequest"> & {
@@ -1089,6 +1125,8 @@ export const WatchPoolsRequestSchema: GenMessage<WatchPoolsRequest> = /*@__PURE_
   messageDesc(file_rackwright_v1_pool, 21);
 
 /**
+ * WatchPoolsResponse is what WatchPools answers.
+ *
  * @generated from message rackwright.v1.WatchPoolsResponse
  */
 export type WatchPoolsResponse = Message<"rackwright.v1.WatchPoolsResponse"> & {
@@ -1152,6 +1190,8 @@ export const WatchPoolsResponse_KindSchema: GenEnum<WatchPoolsResponse_Kind> = /
   enumDesc(file_rackwright_v1_pool, 22, 0);
 
 /**
+ * PausePoolRequest is what PausePool takes.
+ *
  * @generated from message rackwright.v1.PausePoolRequest
  */
 export type PausePoolRequest = Message<"rackwright.v1.PausePoolRequest"> & {
@@ -1174,6 +1214,8 @@ export const PausePoolRequestSchema: GenMessage<PausePoolRequest> = /*@__PURE__*
   messageDesc(file_rackwright_v1_pool, 23);
 
 /**
+ * ResumePoolRequest is what ResumePool takes.
+ *
  * @generated from message rackwright.v1.ResumePoolRequest
  */
 export type ResumePoolRequest = Message<"rackwright.v1.ResumePoolRequest"> & {
@@ -1196,6 +1238,8 @@ export const ResumePoolRequestSchema: GenMessage<ResumePoolRequest> = /*@__PURE_
   messageDesc(file_rackwright_v1_pool, 24);
 
 /**
+ * ApprovePoolRequest is what ApprovePool takes.
+ *
  * @generated from message rackwright.v1.ApprovePoolRequest
  */
 export type ApprovePoolRequest = Message<"rackwright.v1.ApprovePoolRequest"> & {
@@ -1232,6 +1276,8 @@ export const ApprovePoolRequestSchema: GenMessage<ApprovePoolRequest> = /*@__PUR
   messageDesc(file_rackwright_v1_pool, 25);
 
 /**
+ * ListPoolHostsRequest is what ListPoolHosts takes.
+ *
  * @generated from message rackwright.v1.ListPoolHostsRequest
  */
 export type ListPoolHostsRequest = Message<"rackwright.v1.ListPoolHostsRequest"> & {
@@ -1251,6 +1297,8 @@ export const ListPoolHostsRequestSchema: GenMessage<ListPoolHostsRequest> = /*@_
   messageDesc(file_rackwright_v1_pool, 26);
 
 /**
+ * ListPoolHostsResponse is what ListPoolHosts answers.
+ *
  * @generated from message rackwright.v1.ListPoolHostsResponse
  */
 export type ListPoolHostsResponse = Message<"rackwright.v1.ListPoolHostsResponse"> & {
@@ -1268,6 +1316,8 @@ export const ListPoolHostsResponseSchema: GenMessage<ListPoolHostsResponse> = /*
   messageDesc(file_rackwright_v1_pool, 27);
 
 /**
+ * ListDeployHistoryRequest is what ListDeployHistory takes.
+ *
  * @generated from message rackwright.v1.ListDeployHistoryRequest
  */
 export type ListDeployHistoryRequest = Message<"rackwright.v1.ListDeployHistoryRequest"> & {
@@ -1299,6 +1349,8 @@ export const ListDeployHistoryRequestSchema: GenMessage<ListDeployHistoryRequest
   messageDesc(file_rackwright_v1_pool, 28);
 
 /**
+ * ListDeployHistoryResponse is what ListDeployHistory answers.
+ *
  * @generated from message rackwright.v1.ListDeployHistoryResponse
  */
 export type ListDeployHistoryResponse = Message<"rackwright.v1.ListDeployHistoryResponse"> & {
@@ -1325,6 +1377,8 @@ export const ListDeployHistoryResponseSchema: GenMessage<ListDeployHistoryRespon
   messageDesc(file_rackwright_v1_pool, 29);
 
 /**
+ * PlanRolloutRequest is what PlanRollout takes.
+ *
  * @generated from message rackwright.v1.PlanRolloutRequest
  */
 export type PlanRolloutRequest = Message<"rackwright.v1.PlanRolloutRequest"> & {
@@ -1360,6 +1414,8 @@ export const PlanRolloutRequestSchema: GenMessage<PlanRolloutRequest> = /*@__PUR
   messageDesc(file_rackwright_v1_pool, 30);
 
 /**
+ * ExplainPoolRequest is what ExplainPool takes.
+ *
  * @generated from message rackwright.v1.ExplainPoolRequest
  */
 export type ExplainPoolRequest = Message<"rackwright.v1.ExplainPoolRequest"> & {
@@ -1432,6 +1488,8 @@ export const RolloutSlotStateSchema: GenEnum<RolloutSlotState> = /*@__PURE__*/
  */
 export const PoolService: GenService<{
   /**
+   * CreatePool makes a pool.
+   *
    * @generated from rpc rackwright.v1.PoolService.CreatePool
    */
   createPool: {
@@ -1440,6 +1498,8 @@ export const PoolService: GenService<{
     output: typeof PoolSchema;
   },
   /**
+   * GetPool reads a pool.
+   *
    * @generated from rpc rackwright.v1.PoolService.GetPool
    */
   getPool: {
@@ -1448,6 +1508,8 @@ export const PoolService: GenService<{
     output: typeof PoolSchema;
   },
   /**
+   * ListPools reads pools page by page.
+   *
    * @generated from rpc rackwright.v1.PoolService.ListPools
    */
   listPools: {
@@ -1497,6 +1559,8 @@ export const PoolService: GenService<{
     output: typeof PoolSchema;
   },
   /**
+   * ResumePool ends the pause of a pool.
+   *
    * @generated from rpc rackwright.v1.PoolService.ResumePool
    */
   resumePool: {

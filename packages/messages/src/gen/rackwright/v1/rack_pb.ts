@@ -19,6 +19,8 @@ export const file_rackwright_v1_rack: GenFile = /*@__PURE__*/
   fileDesc("ChhyYWNrd3JpZ2h0L3YxL3JhY2sucHJvdG8SDXJhY2t3cmlnaHQudjEiwwIKBFJhY2sSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSDAoEZXRhZxgDIAEoCRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KBmxhYmVscxgGIAMoCzIfLnJhY2t3cmlnaHQudjEuUmFjay5MYWJlbHNFbnRyeRIlCgRzcGVjGAcgASgLMhcucmFja3dyaWdodC52MS5SYWNrU3BlYxIpCgZzdGF0dXMYCCABKAsyGS5yYWNrd3JpZ2h0LnYxLlJhY2tTdGF0dXMaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKiAgoIUmFja1NwZWMSFAoMZGlzcGxheV9uYW1lGAEgASgJEikKBmxpbWl0cxgCIAEoCzIZLnJhY2t3cmlnaHQudjEuUmFja0xpbWl0cxIuCgt3aXBlX2J1ZGdldBgDIAEoCzIZLnJhY2t3cmlnaHQudjEuV2lwZUJ1ZGdldBI6Cg5wb3dlcl9taXNtYXRjaBgEIAEoDjIiLnJhY2t3cmlnaHQudjEuUG93ZXJNaXNtYXRjaFBvbGljeRIfChJwb3dlcl9zeW5jX3NlY29uZHMYBSABKA1IAIgBARIxCglkaXNjb3ZlcnkYBiABKAsyHi5yYWNrd3JpZ2h0LnYxLkRpc2NvdmVyeVBvbGljeUIVChNfcG93ZXJfc3luY19zZWNvbmRzIigKClJhY2tMaW1pdHMSEQoEcnVucxgBIAEoDUgAiAEBQgcKBV9ydW5zIj0KCldpcGVCdWRnZXQSDQoFaG9zdHMYASABKA0SFAoHc2Vjb25kcxgCIAEoDUgAiAEBQgoKCF9zZWNvbmRzIkwKBkZyZWV6ZRIKCgJieRgBIAEoCRIOCgZyZWFzb24YAiABKAkSJgoCYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqMBCg1SZXN0b3JlZFN0b3JlEikKBXNpbmNlGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChBzZWVuX2luY2FybmF0aW9uGAIgASgJEhUKDXNlZW5fcmV2aXNpb24YAyABKAQSEwoLaW5jYXJuYXRpb24YBCABKAkSEAoIcmV2aXNpb24YBSABKAQSDwoHam91cm5hbBgGIAMoCSKFBAoKUmFja1N0YXR1cxIYChBhZ2VudF9rZXlfc2hhMjU2GAEgASgJEhwKD2FnZW50X2Nvbm5lY3RlZBgCIAEoCEgAiAEBEjIKDmxhc3Rfc2Vlbl90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIVCg1hZ2VudF92ZXJzaW9uGAQgASgJEhcKD2R1cGxpY2F0ZV9hZ2VudBgFIAEoCRIlCgZmcmVlemUYBiABKAsyFS5yYWNrd3JpZ2h0LnYxLkZyZWV6ZRI0Cg5yZXN0b3JlZF9zdG9yZRgHIAEoCzIcLnJhY2t3cmlnaHQudjEuUmVzdG9yZWRTdG9yZRISCgp0b21ic3RvbmVzGAggASgNEhsKE2Rpc2NvdmVyZWRfbWFjaGluZXMYCSABKA0SMwoPYWdlbnRfam9pbl90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI7ChdjZXJ0aWZpY2F0ZV9leHBpcmVfdGltZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoMcmV2b2tlZF9rZXlzGAwgASgNEjEKDGxhc3RfcmV2b2tlZBgNIAEoCzIbLnJhY2t3cmlnaHQudjEuUmV2b2tlZEFnZW50QhIKEF9hZ2VudF9jb25uZWN0ZWQiegoMUmV2b2tlZEFnZW50EhIKCmtleV9zaGEyNTYYASABKAkSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASCgoCYnkYAyABKAkSDgoGcmVhc29uGAQgASgJEhAKCHJlcGxhY2VkGAUgASgIIokBChFDcmVhdGVSYWNrUmVxdWVzdBIPCgdyYWNrX2lkGAEgASgJEiEKBHJhY2sYAiABKAsyEy5yYWNrd3JpZ2h0LnYxLlJhY2sSGgoNdmFsaWRhdGVfb25seRgDIAEoCEgAiAEBEhIKCnJlcXVlc3RfaWQYBCABKAlCEAoOX3ZhbGlkYXRlX29ubHkiHgoOR2V0UmFja1JlcXVlc3QSDAoEbmFtZRgBIAEoCSJuChBMaXN0UmFja3NSZXF1ZXN0EhYKCXBhZ2Vfc2l6ZRgBIAEoDUgAiAEBEhIKCnBhZ2VfdG9rZW4YAiABKAkSDgoGZmlsdGVyGAMgASgJEhAKCG9yZGVyX2J5GAQgASgJQgwKCl9wYWdlX3NpemUiUAoRTGlzdFJhY2tzUmVzcG9uc2USIgoFcmFja3MYASADKAsyEy5yYWNrd3JpZ2h0LnYxLlJhY2sSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIpUBChFVcGRhdGVSYWNrUmVxdWVzdBIhCgRyYWNrGAEgASgLMhMucmFja3dyaWdodC52MS5SYWNrEi8KC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIaCg12YWxpZGF0ZV9vbmx5GAMgASgISACIAQFCEAoOX3ZhbGlkYXRlX29ubHkiLwoRRGVsZXRlUmFja1JlcXVlc3QSDAoEbmFtZRgBIAEoCRIMCgRldGFnGAIgASgJIjUKEVdhdGNoUmFja3NSZXF1ZXN0EhAKCHBvc2l0aW9uGAEgASgJEg4KBmZpbHRlchgCIAEoCSLSAQoSV2F0Y2hSYWNrc1Jlc3BvbnNlEjQKBGtpbmQYASABKA4yJi5yYWNrd3JpZ2h0LnYxLldhdGNoUmFja3NSZXNwb25zZS5LaW5kEiEKBHJhY2sYAiABKAsyEy5yYWNrd3JpZ2h0LnYxLlJhY2sSEAoIcG9zaXRpb24YAyABKAkiUQoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASEAoMS0lORF9VUERBVEVEEAESEAoMS0lORF9ERUxFVEVEEAISDwoLS0lORF9TWU5DRUQQAyIiChJFeHBsYWluUmFja1JlcXVlc3QSDAoEbmFtZRgBIAEoCSJFChFGcmVlemVSYWNrUmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnJlYXNvbhgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJIkMKD1RoYXdSYWNrUmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnJlYXNvbhgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJIk4KGkFjY2VwdFJlc3RvcmVkU3RvcmVSZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGcmVhc29uGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkibgoUUHJlZmV0Y2hJbWFnZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRINCgVpbWFnZRgCIAEoCRIUCgxhcmNoaXRlY3R1cmUYAyABKAkSDwoHbmV0Ym9vdBgEIAEoCBISCgpyZXF1ZXN0X2lkGAUgASgJIisKG0xpc3RQcmVmZXRjaGVkSW1hZ2VzUmVxdWVzdBIMCgRuYW1lGAEgASgJIk4KHExpc3RQcmVmZXRjaGVkSW1hZ2VzUmVzcG9uc2USLgoGaW1hZ2VzGAEgAygLMh4ucmFja3dyaWdodC52MS5QcmVmZXRjaGVkSW1hZ2UiTQoaRHJvcFByZWZldGNoZWRJbWFnZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRINCgVpbWFnZRgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJIqgCCg9QcmVmZXRjaGVkSW1hZ2USDQoFaW1hZ2UYASABKAkSEQoJcmVmZXJlbmNlGAIgASgJEhQKDGFyY2hpdGVjdHVyZRgDIAEoCRIPCgduZXRib290GAQgASgIEhQKDHJlcXVlc3RlZF9ieRgFIAEoCRIvCgtjcmVhdGVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoNZmV0Y2hlZF9ieXRlcxgHIAEoBBIRCglhbGxfYnl0ZXMYCCABKAQSDAoEZG9uZRgJIAEoCBIPCgdwcm9ibGVtGAogASgJEi4KCmFzX29mX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBHJhY2sYDCABKAkiPQoWQ3JlYXRlSm9pblRva2VuUmVxdWVzdBIMCgRyYWNrGAEgASgJEhUKDXJlcGxhY2VfYWdlbnQYAiABKAgiRgoSUmV2b2tlQWdlbnRSZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGcmVhc29uGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkilgEKCUpvaW5Ub2tlbhINCgV0b2tlbhgBIAEoCRIvCgtleHBpcmVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEQoJY2Ffc2hhMjU2GAMgASgJEhkKEWVucm9sbWVudF9hZGRyZXNzGAQgASgJEhsKE3JlcGxhY2VzX2tleV9zaGEyNTYYBSABKAkqgQEKE1Bvd2VyTWlzbWF0Y2hQb2xpY3kSJQohUE9XRVJfTUlTTUFUQ0hfUE9MSUNZX1VOU1BFQ0lGSUVEEAASIAocUE9XRVJfTUlTTUFUQ0hfUE9MSUNZX1JFUE9SVBABEiEKHVBPV0VSX01JU01BVENIX1BPTElDWV9FTkZPUkNFEAIyrwkKC1JhY2tTZXJ2aWNlEkMKCkNyZWF0ZVJhY2sSIC5yYWNrd3JpZ2h0LnYxLkNyZWF0ZVJhY2tSZXF1ZXN0GhMucmFja3dyaWdodC52MS5SYWNrEj0KB0dldFJhY2sSHS5yYWNrd3JpZ2h0LnYxLkdldFJhY2tSZXF1ZXN0GhMucmFja3dyaWdodC52MS5SYWNrEk4KCUxpc3RSYWNrcxIfLnJhY2t3cmlnaHQudjEuTGlzdFJhY2tzUmVxdWVzdBogLnJhY2t3cmlnaHQudjEuTGlzdFJhY2tzUmVzcG9uc2USQwoKVXBkYXRlUmFjaxIgLnJhY2t3cmlnaHQudjEuVXBkYXRlUmFja1JlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLlJhY2sSQwoKRGVsZXRlUmFjaxIgLnJhY2t3cmlnaHQudjEuRGVsZXRlUmFja1JlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLlJhY2sSUwoKV2F0Y2hSYWNrcxIgLnJhY2t3cmlnaHQudjEuV2F0Y2hSYWNrc1JlcXVlc3QaIS5yYWNrd3JpZ2h0LnYxLldhdGNoUmFja3NSZXNwb25zZTABEkwKC0V4cGxhaW5SYWNrEiEucmFja3dyaWdodC52MS5FeHBsYWluUmFja1JlcXVlc3QaGi5yYWNrd3JpZ2h0LnYxLkV4cGxhbmF0aW9uElIKD0NyZWF0ZUpvaW5Ub2tlbhIlLnJhY2t3cmlnaHQudjEuQ3JlYXRlSm9pblRva2VuUmVxdWVzdBoYLnJhY2t3cmlnaHQudjEuSm9pblRva2VuEkUKC1Jldm9rZUFnZW50EiEucmFja3dyaWdodC52MS5SZXZva2VBZ2VudFJlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLlJhY2sSQwoKRnJlZXplUmFjaxIgLnJhY2t3cmlnaHQudjEuRnJlZXplUmFja1JlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLlJhY2sSPwoIVGhhd1JhY2sSHi5yYWNrd3JpZ2h0LnYxLlRoYXdSYWNrUmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuUmFjaxJVChNBY2NlcHRSZXN0b3JlZFN0b3JlEikucmFja3dyaWdodC52MS5BY2NlcHRSZXN0b3JlZFN0b3JlUmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuUmFjaxJUCg1QcmVmZXRjaEltYWdlEiMucmFja3dyaWdodC52MS5QcmVmZXRjaEltYWdlUmVxdWVzdBoeLnJhY2t3cmlnaHQudjEuUHJlZmV0Y2hlZEltYWdlEm8KFExpc3RQcmVmZXRjaGVkSW1hZ2VzEioucmFja3dyaWdodC52MS5MaXN0UHJlZmV0Y2hlZEltYWdlc1JlcXVlc3QaKy5yYWNrd3JpZ2h0LnYxLkxpc3RQcmVmZXRjaGVkSW1hZ2VzUmVzcG9uc2USYAoTRHJvcFByZWZldGNoZWRJbWFnZRIpLnJhY2t3cmlnaHQudjEuRHJvcFByZWZldGNoZWRJbWFnZVJlcXVlc3QaHi5yYWNrd3JpZ2h0LnYxLlByZWZldGNoZWRJbWFnZWIGcHJvdG8z", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_rackwright_v1_discovery, file_rackwright_v1_explanation]);
 
 /**
+ * Rack is a provisioning network, with its agent and the hosts on it.
+ *
  * @generated from message rackwright.v1.Rack
  */
 export type Rack = Message<"rackwright.v1.Rack"> & {
@@ -73,6 +75,8 @@ export const RackSchema: GenMessage<Rack> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_rack, 0);
 
 /**
+ * RackSpec is what is asked of a rack.
+ *
  * @generated from message rackwright.v1.RackSpec
  */
 export type RackSpec = Message<"rackwright.v1.RackSpec"> & {
@@ -249,6 +253,8 @@ export const RestoredStoreSchema: GenMessage<RestoredStore> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_rack, 5);
 
 /**
+ * RackStatus is what a rack is, apart from what is asked of it.
+ *
  * @generated from message rackwright.v1.RackStatus
  */
 export type RackStatus = Message<"rackwright.v1.RackStatus"> & {
@@ -393,6 +399,8 @@ export const RevokedAgentSchema: GenMessage<RevokedAgent> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_rack, 7);
 
 /**
+ * CreateRackRequest is what CreateRack takes.
+ *
  * @generated from message rackwright.v1.CreateRackRequest
  */
 export type CreateRackRequest = Message<"rackwright.v1.CreateRackRequest"> & {
@@ -425,6 +433,8 @@ export const CreateRackRequestSchema: GenMessage<CreateRackRequest> = /*@__PURE_
   messageDesc(file_rackwright_v1_rack, 8);
 
 /**
+ * GetRackRequest is what GetRack takes.
+ *
  * @generated from message rackwright.v1.GetRackRequest
  */
 export type GetRackRequest = Message<"rackwright.v1.GetRackRequest"> & {
@@ -442,6 +452,8 @@ export const GetRackRequestSchema: GenMessage<GetRackRequest> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_rack, 9);
 
 /**
+ * ListRacksRequest is what ListRacks takes.
+ *
  * @generated from message rackwright.v1.ListRacksRequest
  */
 export type ListRacksRequest = Message<"rackwright.v1.ListRacksRequest"> & {
@@ -480,6 +492,8 @@ export const ListRacksRequestSchema: GenMessage<ListRacksRequest> = /*@__PURE__*
   messageDesc(file_rackwright_v1_rack, 10);
 
 /**
+ * ListRacksResponse is what ListRacks answers.
+ *
  * @generated from message rackwright.v1.ListRacksResponse
  */
 export type ListRacksResponse = Message<"rackwright.v1.ListRacksResponse"> & {
@@ -502,6 +516,8 @@ export const ListRacksResponseSchema: GenMessage<ListRacksResponse> = /*@__PURE_
   messageDesc(file_rackwright_v1_rack, 11);
 
 /**
+ * UpdateRackRequest is what UpdateRack takes.
+ *
  * @generated from message rackwright.v1.UpdateRackRequest
  */
 export type UpdateRackRequest = Message<"rackwright.v1.UpdateRackRequest"> & {
@@ -529,6 +545,8 @@ export const UpdateRackRequestSchema: GenMessage<UpdateRackRequest> = /*@__PURE_
   messageDesc(file_rackwright_v1_rack, 12);
 
 /**
+ * DeleteRackRequest is what DeleteRack takes.
+ *
  * @generated from message rackwright.v1.DeleteRackRequest
  */
 export type DeleteRackRequest = Message<"rackwright.v1.DeleteRackRequest"> & {
@@ -551,6 +569,8 @@ export const DeleteRackRequestSchema: GenMessage<DeleteRackRequest> = /*@__PURE_
   messageDesc(file_rackwright_v1_rack, 13);
 
 /**
+ * WatchRacksRequest is what WatchRacks takes.
+ *
  * @generated from message rackwright.v1.WatchRacksRequest
  */
 export type WatchRacksRequest = Message<"rackwright.v1.WatchRacksRequest"> & {
@@ -576,6 +596,8 @@ export const WatchRacksRequestSchema: GenMessage<WatchRacksRequest> = /*@__PURE_
   messageDesc(file_rackwright_v1_rack, 14);
 
 /**
+ * WatchRacksResponse is what WatchRacks answers.
+ *
  * @generated from message rackwright.v1.WatchRacksResponse
  */
 export type WatchRacksResponse = Message<"rackwright.v1.WatchRacksResponse"> & {
@@ -639,6 +661,8 @@ export const WatchRacksResponse_KindSchema: GenEnum<WatchRacksResponse_Kind> = /
   enumDesc(file_rackwright_v1_rack, 15, 0);
 
 /**
+ * ExplainRackRequest is what ExplainRack takes.
+ *
  * @generated from message rackwright.v1.ExplainRackRequest
  */
 export type ExplainRackRequest = Message<"rackwright.v1.ExplainRackRequest"> & {
@@ -656,6 +680,8 @@ export const ExplainRackRequestSchema: GenMessage<ExplainRackRequest> = /*@__PUR
   messageDesc(file_rackwright_v1_rack, 16);
 
 /**
+ * FreezeRackRequest is what FreezeRack takes.
+ *
  * @generated from message rackwright.v1.FreezeRackRequest
  */
 export type FreezeRackRequest = Message<"rackwright.v1.FreezeRackRequest"> & {
@@ -683,6 +709,8 @@ export const FreezeRackRequestSchema: GenMessage<FreezeRackRequest> = /*@__PURE_
   messageDesc(file_rackwright_v1_rack, 17);
 
 /**
+ * ThawRackRequest is what ThawRack takes.
+ *
  * @generated from message rackwright.v1.ThawRackRequest
  */
 export type ThawRackRequest = Message<"rackwright.v1.ThawRackRequest"> & {
@@ -710,6 +738,8 @@ export const ThawRackRequestSchema: GenMessage<ThawRackRequest> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_rack, 18);
 
 /**
+ * AcceptRestoredStoreRequest is what AcceptRestoredStore takes.
+ *
  * @generated from message rackwright.v1.AcceptRestoredStoreRequest
  */
 export type AcceptRestoredStoreRequest = Message<"rackwright.v1.AcceptRestoredStoreRequest"> & {
@@ -737,6 +767,8 @@ export const AcceptRestoredStoreRequestSchema: GenMessage<AcceptRestoredStoreReq
   messageDesc(file_rackwright_v1_rack, 19);
 
 /**
+ * PrefetchImageRequest is what PrefetchImage takes.
+ *
  * @generated from message rackwright.v1.PrefetchImageRequest
  */
 export type PrefetchImageRequest = Message<"rackwright.v1.PrefetchImageRequest"> & {
@@ -782,6 +814,8 @@ export const PrefetchImageRequestSchema: GenMessage<PrefetchImageRequest> = /*@_
   messageDesc(file_rackwright_v1_rack, 20);
 
 /**
+ * ListPrefetchedImagesRequest is what ListPrefetchedImages takes.
+ *
  * @generated from message rackwright.v1.ListPrefetchedImagesRequest
  */
 export type ListPrefetchedImagesRequest = Message<"rackwright.v1.ListPrefetchedImagesRequest"> & {
@@ -801,6 +835,8 @@ export const ListPrefetchedImagesRequestSchema: GenMessage<ListPrefetchedImagesR
   messageDesc(file_rackwright_v1_rack, 21);
 
 /**
+ * ListPrefetchedImagesResponse is what ListPrefetchedImages answers.
+ *
  * @generated from message rackwright.v1.ListPrefetchedImagesResponse
  */
 export type ListPrefetchedImagesResponse = Message<"rackwright.v1.ListPrefetchedImagesResponse"> & {
@@ -818,6 +854,8 @@ export const ListPrefetchedImagesResponseSchema: GenMessage<ListPrefetchedImages
   messageDesc(file_rackwright_v1_rack, 22);
 
 /**
+ * DropPrefetchedImageRequest is what DropPrefetchedImage takes.
+ *
  * @generated from message rackwright.v1.DropPrefetchedImageRequest
  */
 export type DropPrefetchedImageRequest = Message<"rackwright.v1.DropPrefetchedImageRequest"> & {
@@ -936,6 +974,8 @@ export const PrefetchedImageSchema: GenMessage<PrefetchedImage> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_rack, 24);
 
 /**
+ * CreateJoinTokenRequest is what CreateJoinToken takes.
+ *
  * @generated from message rackwright.v1.CreateJoinTokenRequest
  */
 export type CreateJoinTokenRequest = Message<"rackwright.v1.CreateJoinTokenRequest"> & {
@@ -963,6 +1003,8 @@ export const CreateJoinTokenRequestSchema: GenMessage<CreateJoinTokenRequest> = 
   messageDesc(file_rackwright_v1_rack, 25);
 
 /**
+ * RevokeAgentRequest is what RevokeAgent takes.
+ *
  * @generated from message rackwright.v1.RevokeAgentRequest
  */
 export type RevokeAgentRequest = Message<"rackwright.v1.RevokeAgentRequest"> & {
@@ -992,6 +1034,8 @@ export const RevokeAgentRequestSchema: GenMessage<RevokeAgentRequest> = /*@__PUR
   messageDesc(file_rackwright_v1_rack, 26);
 
 /**
+ * JoinToken is what an agent joins its rack by, once.
+ *
  * @generated from message rackwright.v1.JoinToken
  */
 export type JoinToken = Message<"rackwright.v1.JoinToken"> & {
@@ -1080,6 +1124,8 @@ export const PowerMismatchPolicySchema: GenEnum<PowerMismatchPolicy> = /*@__PURE
  */
 export const RackService: GenService<{
   /**
+   * CreateRack makes a rack.
+   *
    * @generated from rpc rackwright.v1.RackService.CreateRack
    */
   createRack: {
@@ -1088,6 +1134,8 @@ export const RackService: GenService<{
     output: typeof RackSchema;
   },
   /**
+   * GetRack reads a rack.
+   *
    * @generated from rpc rackwright.v1.RackService.GetRack
    */
   getRack: {
@@ -1096,6 +1144,8 @@ export const RackService: GenService<{
     output: typeof RackSchema;
   },
   /**
+   * ListRacks reads racks page by page.
+   *
    * @generated from rpc rackwright.v1.RackService.ListRacks
    */
   listRacks: {
@@ -1104,6 +1154,8 @@ export const RackService: GenService<{
     output: typeof ListRacksResponseSchema;
   },
   /**
+   * UpdateRack changes the fields that the mask names.
+   *
    * @generated from rpc rackwright.v1.RackService.UpdateRack
    */
   updateRack: {
@@ -1122,6 +1174,8 @@ export const RackService: GenService<{
     output: typeof RackSchema;
   },
   /**
+   * WatchRacks tells every rack, then every change, until the caller goes.
+   *
    * @generated from rpc rackwright.v1.RackService.WatchRacks
    */
   watchRacks: {
@@ -1171,6 +1225,8 @@ export const RackService: GenService<{
     output: typeof RackSchema;
   },
   /**
+   * ThawRack ends the freeze of a rack.
+   *
    * @generated from rpc rackwright.v1.RackService.ThawRack
    */
   thawRack: {

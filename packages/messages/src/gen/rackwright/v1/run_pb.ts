@@ -205,6 +205,8 @@ export const RunFailureSchema: GenMessage<RunFailure> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_run, 1);
 
 /**
+ * Abort is the request that ends a run.
+ *
  * @generated from message rackwright.v1.Abort
  */
 export type Abort = Message<"rackwright.v1.Abort"> & {
@@ -232,6 +234,8 @@ export const AbortSchema: GenMessage<Abort> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_run, 2);
 
 /**
+ * Waiting is what a run waits for.
+ *
  * @generated from message rackwright.v1.Waiting
  */
 export type Waiting = Message<"rackwright.v1.Waiting"> & {
@@ -270,6 +274,8 @@ export const WaitingSchema: GenMessage<Waiting> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_run, 3);
 
 /**
+ * RunStep is one step of a run.
+ *
  * @generated from message rackwright.v1.RunStep
  */
 export type RunStep = Message<"rackwright.v1.RunStep"> & {

@@ -158,6 +158,8 @@ export const SecretsReplicaSchema: GenMessage<SecretsReplica> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_secrets, 2);
 
 /**
+ * GetSecretsKeyRequest is what GetSecretsKey takes.
+ *
  * @generated from message rackwright.v1.GetSecretsKeyRequest
  */
 export type GetSecretsKeyRequest = Message<"rackwright.v1.GetSecretsKeyRequest"> & {
@@ -171,6 +173,8 @@ export const GetSecretsKeyRequestSchema: GenMessage<GetSecretsKeyRequest> = /*@_
   messageDesc(file_rackwright_v1_secrets, 3);
 
 /**
+ * RotateSecretsKeyRequest is what RotateSecretsKey takes.
+ *
  * @generated from message rackwright.v1.RotateSecretsKeyRequest
  */
 export type RotateSecretsKeyRequest = Message<"rackwright.v1.RotateSecretsKeyRequest"> & {
@@ -195,6 +199,8 @@ export const RotateSecretsKeyRequestSchema: GenMessage<RotateSecretsKeyRequest> 
  */
 export const SecretsService: GenService<{
   /**
+   * GetSecretsKey reads which key seals secrets, never the key itself.
+   *
    * @generated from rpc rackwright.v1.SecretsService.GetSecretsKey
    */
   getSecretsKey: {

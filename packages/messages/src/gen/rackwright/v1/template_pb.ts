@@ -17,6 +17,8 @@ export const file_rackwright_v1_template: GenFile = /*@__PURE__*/
   fileDesc("ChxyYWNrd3JpZ2h0L3YxL3RlbXBsYXRlLnByb3RvEg1yYWNrd3JpZ2h0LnYxIqADCghUZW1wbGF0ZRIMCgRuYW1lGAEgASgJEgsKA3VpZBgCIAEoCRIMCgRldGFnGAMgASgJEi8KC2NyZWF0ZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgt1cGRhdGVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoGbGFiZWxzGAYgAygLMiMucmFja3dyaWdodC52MS5UZW1wbGF0ZS5MYWJlbHNFbnRyeRIOCgZzb3VyY2UYByABKAkSDgoGZGlnZXN0GAggASgJEhAKCGJ1aWx0X2luGAkgASgIEhMKC2Rlc2NyaXB0aW9uGAogASgJEjIKCXZhcmlhYmxlcxgLIAMoCzIfLnJhY2t3cmlnaHQudjEuVGVtcGxhdGVWYXJpYWJsZRIqCgVzdGVwcxgMIAMoCzIbLnJhY2t3cmlnaHQudjEuVGVtcGxhdGVTdGVwGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEimQEKEFRlbXBsYXRlVmFyaWFibGUSDAoEbmFtZRgBIAEoCRIpCgR0eXBlGAIgASgOMhsucmFja3dyaWdodC52MS5Bcmd1bWVudFR5cGUSEwoLZGVzY3JpcHRpb24YAyABKAkSEAoIcmVxdWlyZWQYBCABKAgSFQoNZGVmYXVsdF92YWx1ZRgFIAEoCRIOCgZ2YWx1ZXMYBiADKAkiywEKDFRlbXBsYXRlU3RlcBIMCgRuYW1lGAEgASgJEg4KBmFjdGlvbhgCIAEoCRIRCgljb25kaXRpb24YAyABKAkSKgoHdGltZW91dBgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIPCgdyZXRyaWVzGAUgASgNEhIKCm9uX2ZhaWx1cmUYBiABKAkSEgoKb25fdGltZW91dBgHIAEoCRIQCghoYW5kX29mZhgIIAEoCBITCgtkZXN0cnVjdGl2ZRgJIAEoCCKZAQoVQ3JlYXRlVGVtcGxhdGVSZXF1ZXN0EhMKC3RlbXBsYXRlX2lkGAEgASgJEikKCHRlbXBsYXRlGAIgASgLMhcucmFja3dyaWdodC52MS5UZW1wbGF0ZRIaCg12YWxpZGF0ZV9vbmx5GAMgASgISACIAQESEgoKcmVxdWVzdF9pZBgEIAEoCUIQCg5fdmFsaWRhdGVfb25seSIiChJHZXRUZW1wbGF0ZVJlcXVlc3QSDAoEbmFtZRgBIAEoCSJQChRMaXN0VGVtcGxhdGVzUmVxdWVzdBIWCglwYWdlX3NpemUYASABKA1IAIgBARISCgpwYWdlX3Rva2VuGAIgASgJQgwKCl9wYWdlX3NpemUiXAoVTGlzdFRlbXBsYXRlc1Jlc3BvbnNlEioKCXRlbXBsYXRlcxgBIAMoCzIXLnJhY2t3cmlnaHQudjEuVGVtcGxhdGUSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIrUBChVVcGRhdGVUZW1wbGF0ZVJlcXVlc3QSKQoIdGVtcGxhdGUYASABKAsyFy5yYWNrd3JpZ2h0LnYxLlRlbXBsYXRlEi8KC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIaCg12YWxpZGF0ZV9vbmx5GAMgASgISACIAQESEgoKcmVxdWVzdF9pZBgEIAEoCUIQCg5fdmFsaWRhdGVfb25seSJtChVEZWxldGVUZW1wbGF0ZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIMCgRldGFnGAIgASgJEhYKCWtlZXBfcnVucxgDIAEoCEgAiAEBEhIKCnJlcXVlc3RfaWQYBCABKAlCDAoKX2tlZXBfcnVuczKrAwoPVGVtcGxhdGVTZXJ2aWNlEk8KDkNyZWF0ZVRlbXBsYXRlEiQucmFja3dyaWdodC52MS5DcmVhdGVUZW1wbGF0ZVJlcXVlc3QaFy5yYWNrd3JpZ2h0LnYxLlRlbXBsYXRlEkkKC0dldFRlbXBsYXRlEiEucmFja3dyaWdodC52MS5HZXRUZW1wbGF0ZVJlcXVlc3QaFy5yYWNrd3JpZ2h0LnYxLlRlbXBsYXRlEloKDUxpc3RUZW1wbGF0ZXMSIy5yYWNrd3JpZ2h0LnYxLkxpc3RUZW1wbGF0ZXNSZXF1ZXN0GiQucmFja3dyaWdodC52MS5MaXN0VGVtcGxhdGVzUmVzcG9uc2USTwoOVXBkYXRlVGVtcGxhdGUSJC5yYWNrd3JpZ2h0LnYxLlVwZGF0ZVRlbXBsYXRlUmVxdWVzdBoXLnJhY2t3cmlnaHQudjEuVGVtcGxhdGUSTwoORGVsZXRlVGVtcGxhdGUSJC5yYWNrd3JpZ2h0LnYxLkRlbGV0ZVRlbXBsYXRlUmVxdWVzdBoXLnJhY2t3cmlnaHQudjEuVGVtcGxhdGViBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_rackwright_v1_run]);
 
 /**
+ * Template is a list of steps with parameters.
+ *
  * @generated from message rackwright.v1.Template
  */
 export type Template = Message<"rackwright.v1.Template"> & {
@@ -147,6 +149,8 @@ export const TemplateVariableSchema: GenMessage<TemplateVariable> = /*@__PURE__*
   messageDesc(file_rackwright_v1_template, 1);
 
 /**
+ * TemplateStep is a step of a template, as it was read.
+ *
  * @generated from message rackwright.v1.TemplateStep
  */
 export type TemplateStep = Message<"rackwright.v1.TemplateStep"> & {
@@ -216,6 +220,8 @@ export const TemplateStepSchema: GenMessage<TemplateStep> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_template, 2);
 
 /**
+ * CreateTemplateRequest is what CreateTemplate takes.
+ *
  * @generated from message rackwright.v1.CreateTemplateRequest
  */
 export type CreateTemplateRequest = Message<"rackwright.v1.CreateTemplateRequest"> & {
@@ -250,6 +256,8 @@ export const CreateTemplateRequestSchema: GenMessage<CreateTemplateRequest> = /*
   messageDesc(file_rackwright_v1_template, 3);
 
 /**
+ * GetTemplateRequest is what GetTemplate takes.
+ *
  * @generated from message rackwright.v1.GetTemplateRequest
  */
 export type GetTemplateRequest = Message<"rackwright.v1.GetTemplateRequest"> & {
@@ -267,6 +275,8 @@ export const GetTemplateRequestSchema: GenMessage<GetTemplateRequest> = /*@__PUR
   messageDesc(file_rackwright_v1_template, 4);
 
 /**
+ * ListTemplatesRequest is what ListTemplates takes.
+ *
  * @generated from message rackwright.v1.ListTemplatesRequest
  */
 export type ListTemplatesRequest = Message<"rackwright.v1.ListTemplatesRequest"> & {
@@ -291,6 +301,8 @@ export const ListTemplatesRequestSchema: GenMessage<ListTemplatesRequest> = /*@_
   messageDesc(file_rackwright_v1_template, 5);
 
 /**
+ * ListTemplatesResponse is what ListTemplates answers.
+ *
  * @generated from message rackwright.v1.ListTemplatesResponse
  */
 export type ListTemplatesResponse = Message<"rackwright.v1.ListTemplatesResponse"> & {
@@ -313,6 +325,8 @@ export const ListTemplatesResponseSchema: GenMessage<ListTemplatesResponse> = /*
   messageDesc(file_rackwright_v1_template, 6);
 
 /**
+ * UpdateTemplateRequest is what UpdateTemplate takes.
+ *
  * @generated from message rackwright.v1.UpdateTemplateRequest
  */
 export type UpdateTemplateRequest = Message<"rackwright.v1.UpdateTemplateRequest"> & {
@@ -345,6 +359,8 @@ export const UpdateTemplateRequestSchema: GenMessage<UpdateTemplateRequest> = /*
   messageDesc(file_rackwright_v1_template, 7);
 
 /**
+ * DeleteTemplateRequest is what DeleteTemplate takes.
+ *
  * @generated from message rackwright.v1.DeleteTemplateRequest
  */
 export type DeleteTemplateRequest = Message<"rackwright.v1.DeleteTemplateRequest"> & {
@@ -395,6 +411,8 @@ export const TemplateService: GenService<{
     output: typeof TemplateSchema;
   },
   /**
+   * GetTemplate reads a template.
+   *
    * @generated from rpc rackwright.v1.TemplateService.GetTemplate
    */
   getTemplate: {

@@ -70,6 +70,8 @@ export const WorkflowSchema: GenMessage<Workflow> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_workflow, 0);
 
 /**
+ * WorkflowSpec is what is asked of a workflow.
+ *
  * @generated from message rackwright.v1.WorkflowSpec
  */
 export type WorkflowSpec = Message<"rackwright.v1.WorkflowSpec"> & {
@@ -103,6 +105,8 @@ export const WorkflowSpecSchema: GenMessage<WorkflowSpec> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_workflow, 1);
 
 /**
+ * WorkflowStatus is what a workflow is, apart from what is asked of it.
+ *
  * @generated from message rackwright.v1.WorkflowStatus
  */
 export type WorkflowStatus = Message<"rackwright.v1.WorkflowStatus"> & {
@@ -248,6 +252,8 @@ export const WorkflowRunSchema: GenMessage<WorkflowRun> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_workflow, 3);
 
 /**
+ * CreateWorkflowRequest is what CreateWorkflow takes.
+ *
  * @generated from message rackwright.v1.CreateWorkflowRequest
  */
 export type CreateWorkflowRequest = Message<"rackwright.v1.CreateWorkflowRequest"> & {
@@ -289,6 +295,8 @@ export const CreateWorkflowRequestSchema: GenMessage<CreateWorkflowRequest> = /*
   messageDesc(file_rackwright_v1_workflow, 4);
 
 /**
+ * GetWorkflowRequest is what GetWorkflow takes.
+ *
  * @generated from message rackwright.v1.GetWorkflowRequest
  */
 export type GetWorkflowRequest = Message<"rackwright.v1.GetWorkflowRequest"> & {
@@ -306,6 +314,8 @@ export const GetWorkflowRequestSchema: GenMessage<GetWorkflowRequest> = /*@__PUR
   messageDesc(file_rackwright_v1_workflow, 5);
 
 /**
+ * ListWorkflowsRequest is what ListWorkflows takes.
+ *
  * @generated from message rackwright.v1.ListWorkflowsRequest
  */
 export type ListWorkflowsRequest = Message<"rackwright.v1.ListWorkflowsRequest"> & {
@@ -358,6 +368,8 @@ export const ListWorkflowsRequestSchema: GenMessage<ListWorkflowsRequest> = /*@_
   messageDesc(file_rackwright_v1_workflow, 6);
 
 /**
+ * ListWorkflowsResponse is what ListWorkflows answers.
+ *
  * @generated from message rackwright.v1.ListWorkflowsResponse
  */
 export type ListWorkflowsResponse = Message<"rackwright.v1.ListWorkflowsResponse"> & {
@@ -380,6 +392,8 @@ export const ListWorkflowsResponseSchema: GenMessage<ListWorkflowsResponse> = /*
   messageDesc(file_rackwright_v1_workflow, 7);
 
 /**
+ * UpdateWorkflowRequest is what UpdateWorkflow takes.
+ *
  * @generated from message rackwright.v1.UpdateWorkflowRequest
  */
 export type UpdateWorkflowRequest = Message<"rackwright.v1.UpdateWorkflowRequest"> & {
@@ -412,6 +426,8 @@ export const UpdateWorkflowRequestSchema: GenMessage<UpdateWorkflowRequest> = /*
   messageDesc(file_rackwright_v1_workflow, 8);
 
 /**
+ * DeleteWorkflowRequest is what DeleteWorkflow takes.
+ *
  * @generated from message rackwright.v1.DeleteWorkflowRequest
  */
 export type DeleteWorkflowRequest = Message<"rackwright.v1.DeleteWorkflowRequest"> & {
@@ -439,6 +455,8 @@ export const DeleteWorkflowRequestSchema: GenMessage<DeleteWorkflowRequest> = /*
   messageDesc(file_rackwright_v1_workflow, 9);
 
 /**
+ * RunWorkflowRequest is what RunWorkflow takes.
+ *
  * @generated from message rackwright.v1.RunWorkflowRequest
  */
 export type RunWorkflowRequest = Message<"rackwright.v1.RunWorkflowRequest"> & {
@@ -468,6 +486,8 @@ export const RunWorkflowRequestSchema: GenMessage<RunWorkflowRequest> = /*@__PUR
   messageDesc(file_rackwright_v1_workflow, 10);
 
 /**
+ * CancelWorkflowRequest is what CancelWorkflow takes.
+ *
  * @generated from message rackwright.v1.CancelWorkflowRequest
  */
 export type CancelWorkflowRequest = Message<"rackwright.v1.CancelWorkflowRequest"> & {
@@ -495,6 +515,8 @@ export const CancelWorkflowRequestSchema: GenMessage<CancelWorkflowRequest> = /*
   messageDesc(file_rackwright_v1_workflow, 11);
 
 /**
+ * GetWorkflowRunRequest is what GetWorkflowRun takes.
+ *
  * @generated from message rackwright.v1.GetWorkflowRunRequest
  */
 export type GetWorkflowRunRequest = Message<"rackwright.v1.GetWorkflowRunRequest"> & {
@@ -512,6 +534,8 @@ export const GetWorkflowRunRequestSchema: GenMessage<GetWorkflowRunRequest> = /*
   messageDesc(file_rackwright_v1_workflow, 12);
 
 /**
+ * ListWorkflowRunsRequest is what ListWorkflowRuns takes.
+ *
  * @generated from message rackwright.v1.ListWorkflowRunsRequest
  */
 export type ListWorkflowRunsRequest = Message<"rackwright.v1.ListWorkflowRunsRequest"> & {
@@ -556,6 +580,8 @@ export const ListWorkflowRunsRequestSchema: GenMessage<ListWorkflowRunsRequest> 
   messageDesc(file_rackwright_v1_workflow, 13);
 
 /**
+ * ListWorkflowRunsResponse is what ListWorkflowRuns answers.
+ *
  * @generated from message rackwright.v1.ListWorkflowRunsResponse
  */
 export type ListWorkflowRunsResponse = Message<"rackwright.v1.ListWorkflowRunsResponse"> & {
@@ -578,6 +604,8 @@ export const ListWorkflowRunsResponseSchema: GenMessage<ListWorkflowRunsResponse
   messageDesc(file_rackwright_v1_workflow, 14);
 
 /**
+ * ExplainWorkflowRequest is what ExplainWorkflow takes.
+ *
  * @generated from message rackwright.v1.ExplainWorkflowRequest
  */
 export type ExplainWorkflowRequest = Message<"rackwright.v1.ExplainWorkflowRequest"> & {
@@ -595,6 +623,8 @@ export const ExplainWorkflowRequestSchema: GenMessage<ExplainWorkflowRequest> = 
   messageDesc(file_rackwright_v1_workflow, 15);
 
 /**
+ * ReadStepOutputRequest is what ReadStepOutput takes.
+ *
  * @generated from message rackwright.v1.ReadStepOutputRequest
  */
 export type ReadStepOutputRequest = Message<"rackwright.v1.ReadStepOutputRequest"> & {
@@ -633,6 +663,8 @@ export const ReadStepOutputRequestSchema: GenMessage<ReadStepOutputRequest> = /*
   messageDesc(file_rackwright_v1_workflow, 16);
 
 /**
+ * ReadStepOutputResponse is what ReadStepOutput answers.
+ *
  * @generated from message rackwright.v1.ReadStepOutputResponse
  */
 export type ReadStepOutputResponse = Message<"rackwright.v1.ReadStepOutputResponse"> & {
@@ -676,6 +708,8 @@ export const ReadStepOutputResponseSchema: GenMessage<ReadStepOutputResponse> = 
   messageDesc(file_rackwright_v1_workflow, 17);
 
 /**
+ * WorkflowBatch runs a template on many hosts, some at a time.
+ *
  * @generated from message rackwright.v1.WorkflowBatch
  */
 export type WorkflowBatch = Message<"rackwright.v1.WorkflowBatch"> & {
@@ -720,6 +754,8 @@ export const WorkflowBatchSchema: GenMessage<WorkflowBatch> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_workflow, 18);
 
 /**
+ * WorkflowBatchSpec is what is asked of a batch.
+ *
  * @generated from message rackwright.v1.WorkflowBatchSpec
  */
 export type WorkflowBatchSpec = Message<"rackwright.v1.WorkflowBatchSpec"> & {
@@ -796,6 +832,8 @@ export const HostSelectorSchema: GenMessage<HostSelector> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_workflow, 20);
 
 /**
+ * WorkflowBatchStatus is how far a batch has come.
+ *
  * @generated from message rackwright.v1.WorkflowBatchStatus
  */
 export type WorkflowBatchStatus = Message<"rackwright.v1.WorkflowBatchStatus"> & {
@@ -854,6 +892,8 @@ export const WorkflowBatchStatusSchema: GenMessage<WorkflowBatchStatus> = /*@__P
   messageDesc(file_rackwright_v1_workflow, 21);
 
 /**
+ * WorkflowBatchHost is how far a batch has come on one host.
+ *
  * @generated from message rackwright.v1.WorkflowBatchHost
  */
 export type WorkflowBatchHost = Message<"rackwright.v1.WorkflowBatchHost"> & {
@@ -892,6 +932,8 @@ export const WorkflowBatchHostSchema: GenMessage<WorkflowBatchHost> = /*@__PURE_
   messageDesc(file_rackwright_v1_workflow, 22);
 
 /**
+ * CreateWorkflowBatchRequest is what CreateWorkflowBatch takes.
+ *
  * @generated from message rackwright.v1.CreateWorkflowBatchRequest
  */
 export type CreateWorkflowBatchRequest = Message<"rackwright.v1.CreateWorkflowBatchRequest"> & {
@@ -926,6 +968,8 @@ export const CreateWorkflowBatchRequestSchema: GenMessage<CreateWorkflowBatchReq
   messageDesc(file_rackwright_v1_workflow, 23);
 
 /**
+ * GetWorkflowBatchRequest is what GetWorkflowBatch takes.
+ *
  * @generated from message rackwright.v1.GetWorkflowBatchRequest
  */
 export type GetWorkflowBatchRequest = Message<"rackwright.v1.GetWorkflowBatchRequest"> & {
@@ -943,6 +987,8 @@ export const GetWorkflowBatchRequestSchema: GenMessage<GetWorkflowBatchRequest> 
   messageDesc(file_rackwright_v1_workflow, 24);
 
 /**
+ * ListWorkflowBatchesRequest is what ListWorkflowBatches takes.
+ *
  * @generated from message rackwright.v1.ListWorkflowBatchesRequest
  */
 export type ListWorkflowBatchesRequest = Message<"rackwright.v1.ListWorkflowBatchesRequest"> & {
@@ -965,6 +1011,8 @@ export const ListWorkflowBatchesRequestSchema: GenMessage<ListWorkflowBatchesReq
   messageDesc(file_rackwright_v1_workflow, 25);
 
 /**
+ * ListWorkflowBatchesResponse is what ListWorkflowBatches answers.
+ *
  * @generated from message rackwright.v1.ListWorkflowBatchesResponse
  */
 export type ListWorkflowBatchesResponse = Message<"rackwright.v1.ListWorkflowBatchesResponse"> & {
@@ -987,6 +1035,8 @@ export const ListWorkflowBatchesResponseSchema: GenMessage<ListWorkflowBatchesRe
   messageDesc(file_rackwright_v1_workflow, 26);
 
 /**
+ * ListWorkflowBatchHostsRequest is what ListWorkflowBatchHosts takes.
+ *
  * @generated from message rackwright.v1.ListWorkflowBatchHostsRequest
  */
 export type ListWorkflowBatchHostsRequest = Message<"rackwright.v1.ListWorkflowBatchHostsRequest"> & {
@@ -1023,6 +1073,8 @@ export const ListWorkflowBatchHostsRequestSchema: GenMessage<ListWorkflowBatchHo
   messageDesc(file_rackwright_v1_workflow, 27);
 
 /**
+ * ListWorkflowBatchHostsResponse is what ListWorkflowBatchHosts answers.
+ *
  * @generated from message rackwright.v1.ListWorkflowBatchHostsResponse
  */
 export type ListWorkflowBatchHostsResponse = Message<"rackwright.v1.ListWorkflowBatchHostsResponse"> & {
@@ -1045,6 +1097,8 @@ export const ListWorkflowBatchHostsResponseSchema: GenMessage<ListWorkflowBatchH
   messageDesc(file_rackwright_v1_workflow, 28);
 
 /**
+ * CancelWorkflowBatchRequest is what CancelWorkflowBatch takes.
+ *
  * @generated from message rackwright.v1.CancelWorkflowBatchRequest
  */
 export type CancelWorkflowBatchRequest = Message<"rackwright.v1.CancelWorkflowBatchRequest"> & {
@@ -1072,6 +1126,8 @@ export const CancelWorkflowBatchRequestSchema: GenMessage<CancelWorkflowBatchReq
   messageDesc(file_rackwright_v1_workflow, 29);
 
 /**
+ * DeleteWorkflowBatchRequest is what DeleteWorkflowBatch takes.
+ *
  * @generated from message rackwright.v1.DeleteWorkflowBatchRequest
  */
 export type DeleteWorkflowBatchRequest = Message<"rackwright.v1.DeleteWorkflowBatchRequest"> & {
@@ -1164,6 +1220,8 @@ export const WorkflowService: GenService<{
     output: typeof WorkflowSchema;
   },
   /**
+   * GetWorkflow reads a workflow.
+   *
    * @generated from rpc rackwright.v1.WorkflowService.GetWorkflow
    */
   getWorkflow: {
@@ -1172,6 +1230,8 @@ export const WorkflowService: GenService<{
     output: typeof WorkflowSchema;
   },
   /**
+   * ListWorkflows reads workflows page by page.
+   *
    * @generated from rpc rackwright.v1.WorkflowService.ListWorkflows
    */
   listWorkflows: {
@@ -1220,6 +1280,8 @@ export const WorkflowService: GenService<{
     output: typeof WorkflowSchema;
   },
   /**
+   * GetWorkflowRun reads one run.
+   *
    * @generated from rpc rackwright.v1.WorkflowService.GetWorkflowRun
    */
   getWorkflowRun: {
@@ -1268,6 +1330,8 @@ export const WorkflowService: GenService<{
  */
 export const WorkflowBatchService: GenService<{
   /**
+   * CreateWorkflowBatch makes a batch and begins it.
+   *
    * @generated from rpc rackwright.v1.WorkflowBatchService.CreateWorkflowBatch
    */
   createWorkflowBatch: {
@@ -1276,6 +1340,8 @@ export const WorkflowBatchService: GenService<{
     output: typeof WorkflowBatchSchema;
   },
   /**
+   * GetWorkflowBatch reads a batch.
+   *
    * @generated from rpc rackwright.v1.WorkflowBatchService.GetWorkflowBatch
    */
   getWorkflowBatch: {
@@ -1284,6 +1350,8 @@ export const WorkflowBatchService: GenService<{
     output: typeof WorkflowBatchSchema;
   },
   /**
+   * ListWorkflowBatches reads batches page by page.
+   *
    * @generated from rpc rackwright.v1.WorkflowBatchService.ListWorkflowBatches
    */
   listWorkflowBatches: {

@@ -1,0 +1,140 @@
+/** The examples as a stranger runs them: in a clean folder, with code generated from proto/. */
+import { execFile, spawnSync } from 'node:child_process';
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import {
+  addSurroundings,
+  type Fixture,
+  manageableHost,
+  putHost,
+  startFixture,
+} from '@rackwright/controlplane/testing';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { peerMissing } from '../../skipped-reporter.ts';
+
+const run = promisify(execFile);
+const root = join(import.meta.dirname, '../../..');
+const clients = join(root, 'packages/clients');
+const python = '/usr/bin/python3';
+const plugin = '/usr/bin/grpc_python_plugin';
+const timeout = 120_000;
+
+let fixture: Fixture;
+let folder: string;
+
+beforeEach(async () => {
+  fixture = await startFixture();
+  await addSurroundings(fixture);
+  for (const n of [1, 2]) await putHost(fixture.store, manageableHost(n));
+  folder = mkdtempSync(join(tmpdir(), 'rackwright-client-'));
+  const { caCertificatePem } = fixture.controlPlane.identity;
+  writeFileSync(join(folder, 'ca.pem'), caCertificatePem);
+  writeFileSync(join(folder, 'token'), fixture.token);
+});
+
+afterEach(async () => {
+  rmSync(folder, { recursive: true });
+  await fixture.stop();
+});
+
+const seen = (code: string) => ({
+  ...{ listed: ['hosts/h1', 'hosts/h2'], watched: ['hosts/h1', 'hosts/h2'], cleaning: true },
+  refused: {
+    ...{ code, reason: 'FIELD_VIOLATIONS' },
+    fields: expect.arrayContaining(['host_id', 'host.spec.rack']),
+  },
+});
+
+test('in TypeScript, by Connect', async () => {
+  cpSync(join(clients, 'typescript'), folder, { recursive: true });
+  mkdirSync(join(folder, 'node_modules'));
+  for (const scope of ['@bufbuild', '@connectrpc']) {
+    symlinkSync(join(root, 'node_modules', scope), join(folder, 'node_modules', scope));
+  }
+  const bin = join(root, 'node_modules/.bin');
+  const env = { ...process.env, PATH: `${bin}:${process.env['PATH']}` };
+  const inside = { cwd: folder, env, timeout };
+  const generate = ['generate', join(root, 'proto'), '--template', 'buf.gen.yaml'];
+  await run(join(bin, 'buf'), generate, inside);
+  const url = `https://127.0.0.1:${fixture.controlPlane.operatorsPort}`;
+  const program = join(folder, 'example.mts');
+  const { stdout } = await run(process.execPath, [program, url, 'ca.pem', 'token'], inside);
+  expect(JSON.parse(stdout)).toEqual(seen('InvalidArgument'));
+});
+
+test('in Python, by gRPC', async (self) => {
+  const missing = missingPeer();
+  if (missing !== undefined) self.skip(`${peerMissing}${missing}: run npm run peers`);
+  const proto = join(root, 'proto');
+  const protosIn = (below: string) =>
+    readdirSync(join(proto, below))
+      .filter((name) => name.endsWith('.proto'))
+      .map((name) => join(proto, below, name));
+  await run(
+    'protoc',
+    [
+      `--proto_path=${proto}`,
+      ...[`--plugin=protoc-gen-grpc=${plugin}`, `--python_out=${folder}`, `--grpc_out=${folder}`],
+      ...[...protosIn('rackwright/v1'), ...protosIn('third_party/google/rpc')],
+    ],
+    { timeout },
+  );
+  const program = join(folder, 'example.py');
+  cpSync(join(clients, 'python/example.py'), program);
+  const target = `127.0.0.1:${fixture.controlPlane.operatorsPort}`;
+  const env = { PATH: '/usr/bin:/bin', PYTHONDONTWRITEBYTECODE: '1' };
+  const inside = { cwd: folder, env, timeout };
+  const { stdout } = await run(python, [program, target, 'ca.pem', 'token'], inside);
+  expect(JSON.parse(stdout)).toEqual(seen('INVALID_ARGUMENT'));
+});
+
+test('by curl, with JSON', async (self) => {
+  if (spawnSync('curl', ['--version']).status !== 0) {
+    self.skip(`${peerMissing}curl: run npm run peers`);
+  }
+  const url = `https://127.0.0.1:${fixture.controlPlane.operatorsPort}`;
+  const call = async (method: string, body: string): Promise<unknown> => {
+    const { stdout } = await run(
+      'curl',
+      [
+        ...['--silent', '--show-error', '--cacert', 'ca.pem', '--json', body],
+        ...['--header', `Authorization: Bearer ${fixture.token}`],
+        `${url}/rackwright.v1.HostService/${method}`,
+      ],
+      { cwd: folder, timeout },
+    );
+    return JSON.parse(stdout);
+  };
+  const { hosts } = (await call('ListHosts', '{}')) as { hosts: { name: string }[] };
+  expect(hosts.map(({ name }) => name)).toEqual(['hosts/h1', 'hosts/h2']);
+  const cleaned = await call('CleanHost', '{"name": "hosts/h1", "reason": "an example"}');
+  expect(cleaned).toMatchObject({ name: 'hosts/h1', status: { run: expect.anything() } });
+  expect(await call('CreateHost', '{"hostId": "H", "host": {"spec": {}}}')).toMatchObject({
+    code: 'invalid_argument',
+    details: expect.arrayContaining([
+      expect.objectContaining({ type: 'google.rpc.BadRequest', debug: expect.anything() }),
+    ]),
+  });
+});
+
+/** What Debian would have to install, or undefined. */
+function missingPeer(): string | undefined {
+  const starts = (program: string, ...args: string[]) =>
+    spawnSync(program, args, { stdio: 'ignore', timeout });
+  if (starts('protoc', '--version').status !== 0) return 'protobuf-compiler';
+  // The plugin waits for a request on standard input, and refuses an empty one.
+  if (starts(plugin).error !== undefined) return 'protobuf-compiler-grpc';
+  if (starts(python, '-c', 'import google.protobuf').status !== 0) return 'python3-protobuf';
+  if (starts(python, '-c', 'import grpc').status !== 0) return 'python3-grpcio';
+  return undefined;
+}
