@@ -35,8 +35,8 @@ describe('the configuration of the agent', () => {
         limits: {
           headerBytesMax: 8_192,
           targetBytesMax: 1_024,
-          connectionsMax: 512,
-          connectionsPerAddressMax: 64,
+          ...{ connectionsMax: 512, connectionsPerAddressMax: 64 },
+          ...{ connectionsPerHostMax: 8, keptFileBytesMax: 134_217_728 },
           idleTimeoutMs: 30_000,
         },
       },

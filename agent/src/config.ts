@@ -202,13 +202,15 @@ function readHttpLimits(reader: ConfigReader): HttpLimits {
   const limits = httpLimitsDefault;
   const bytes = (key: 'headerBytesMax' | 'targetBytesMax') =>
     reader.whole(key, [256, 65_536], limits[key]);
-  const count = (key: 'connectionsMax' | 'connectionsPerAddressMax') =>
-    reader.whole(key, [1, 65_536], limits[key]);
+  type Count = 'connectionsMax' | 'connectionsPerAddressMax' | 'connectionsPerHostMax';
+  const count = (key: Count) => reader.whole(key, [1, 65_536], limits[key]);
   return {
     headerBytesMax: bytes('headerBytesMax'),
     targetBytesMax: bytes('targetBytesMax'),
     connectionsMax: count('connectionsMax'),
     connectionsPerAddressMax: count('connectionsPerAddressMax'),
+    connectionsPerHostMax: count('connectionsPerHostMax'),
+    keptFileBytesMax: reader.whole('keptFileBytesMax', [0, 2 ** 40], limits.keptFileBytesMax),
     idleTimeoutMs: reader.whole('idleTimeoutMs', [1_000, 3_600_000], limits.idleTimeoutMs),
   };
 }

@@ -3,6 +3,7 @@ const benches: Readonly<Record<string, string>> = {
   agents: './agents/main.ts',
   dhcp: './dhcp/main.ts',
   erase: './erase/main.ts',
+  http: './http/main.ts',
   image: './image/main.ts',
   lifecycle: './lifecycle/main.ts',
   scale: './scale/main.ts',

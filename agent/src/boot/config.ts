@@ -11,7 +11,11 @@ export interface HttpLimits {
   readonly headerBytesMax: number;
   readonly targetBytesMax: number;
   readonly connectionsMax: number;
+  /** Before they have asked for a host that is known. */
   readonly connectionsPerAddressMax: number;
+  readonly connectionsPerHostMax: number;
+  /** Of files that are kept in memory while hosts ask for them; 0 keeps none. */
+  readonly keptFileBytesMax: number;
   readonly idleTimeoutMs: number;
 }
 
@@ -19,8 +23,11 @@ export const httpLimitsDefault: HttpLimits = {
   headerBytesMax: 8_192,
   targetBytesMax: 1_024,
   connectionsMax: 512,
-  // A host has one or two; many may stand behind one address.
   connectionsPerAddressMax: 64,
+  // A host has one or two, and those of a boot that it gave up.
+  connectionsPerHostMax: 8,
+  // A kernel and a ramdisk or two; all of it is given back a minute after the last boot.
+  keptFileBytesMax: 128 * 1024 * 1024,
   idleTimeoutMs: 30_000,
 };
 

@@ -31,6 +31,7 @@ async function serve(pages: Partial<DeployPages>, addresses = ['127.0.0.1']) {
     {
       ...{ clock: nodeClock(), log: { ...quietLog, warn: note }, limits: httpLimitsDefault },
       ...{ files: new Map(), deploys, runner: { ...runner, kernelArguments: [] } },
+      knownHost: () => undefined,
       gate: () => ({ kind: 'image', hostUid: 'u1', hostName: 'one' }),
       fileVersion: async () => undefined,
       imageBlob: () => 'later',

@@ -31,6 +31,8 @@ export interface BootHttpOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly gate: Gate;
+  /** The uid of the host of a MAC; asks for nothing, and nobody is told. */
+  readonly knownHost: (mac: string) => string | undefined;
   /** Files by name; those in memory are boot loaders, which start nothing by themselves. */
   readonly files: ReadonlyMap<string, ServedFile>;
   /** Another one when the file may be another; undefined: nobody can tell. */
@@ -61,7 +63,12 @@ export async function startHttp(
   urls: UrlsAt,
 ): Promise<HttpShell> {
   const pages = new BootPages(options, urls);
-  return http.listen({ ...listen, ...options.limits }, (request) => pages.answer(request));
+  const hostOf = (target: string): string | undefined => {
+    const asked = parseTarget(targetForm(target).path);
+    return 'mac' in asked ? options.knownHost(asked.mac) : undefined;
+  };
+  const listened = { ...listen, ...options.limits, hostOf };
+  return http.listen(listened, (request) => pages.answer(request));
 }
 
 class BootPages {
@@ -262,14 +269,14 @@ class BootPages {
       case 'unsatisfiable':
         return refusal(416, { 'content-range': `bytes */${size}` });
       case 'whole':
-        return { status: 200, headers, body: part(file, 0, size - 1) };
+        return { status: 200, headers, body: part(file, version, 0, size - 1) };
       case 'part': {
         const { start, end } = range;
         const contentRange = { 'content-range': `bytes ${start}-${end}/${size}` };
         return {
           status: 206,
           headers: { ...headers, ...contentRange },
-          body: part(file, start, end),
+          body: part(file, version, start, end),
         };
       }
     }
@@ -288,10 +295,16 @@ function bytesOf(body: HttpResponse['body']): number {
 }
 
 /** Bytes `start` to `end`, both inclusive; an empty file has end -1. */
-function part(file: ServedFile, start: number, end: number): Uint8Array | FileSlice {
+function part(
+  file: ServedFile,
+  version: string | undefined,
+  start: number,
+  end: number,
+): Uint8Array | FileSlice {
   if (file.kind === 'memory') return file.bytes.subarray(start, end + 1);
   if (end < start) return new Uint8Array();
-  return { kind: 'file', path: file.path, start, end };
+  const { path } = file;
+  return { kind: 'file', path, start, end, ...(version === undefined ? {} : { version }) };
 }
 
 const phoneHomeAnswers = {

@@ -20,6 +20,7 @@ import { startHttp } from './http.ts';
 import type { BootMemory } from './memory.ts';
 import type { BootMeter } from './meter.ts';
 import { makeAddressWatch, makeGate, type NetbootObservation } from './observation.ts';
+import { bootDecision } from './permission.ts';
 import { startTftp, type TftpListen } from './tftp.ts';
 import { type BootUrls, bootUrls } from './urls.ts';
 
@@ -82,6 +83,7 @@ export async function startBoot(
       clock,
       log,
       gate,
+      knownHost: (mac: string) => hostUidOf(dependencies.memory(), mac, clock.nowMs()),
       files: files.all,
       fileVersion: async (path: string) => (await disk.stat(path))?.version,
       runner: config.runner,
@@ -149,4 +151,9 @@ async function startDhcpIfOn(
   const { onAddressAsked = () => {} } = dependencies;
   const sawAddress = makeAddressWatch({ clock, log, memory }, onAddressAsked);
   return startDhcp({ udp, disk, clock, log, gate, sawAddress, memory, onFault, ...what });
+}
+
+function hostUidOf(memory: BootMemory, mac: string, nowMs: number): string | undefined {
+  const decision = bootDecision(memory, mac, nowMs);
+  return 'hostUid' in decision ? decision.hostUid : undefined;
 }

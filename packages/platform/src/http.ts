@@ -18,6 +18,8 @@ export interface FileSlice {
   readonly start: number;
   /** Last byte, inclusive. */
   readonly end: number;
+  /** The state in which the file was just now (`FileStat.version`): what may be kept of it. */
+  readonly version?: string;
 }
 
 export interface HttpResponse {
@@ -45,8 +47,14 @@ export interface HttpListen {
   readonly headerBytesMax: number;
   /** Connections above this are refused at accept. */
   readonly connectionsMax: number;
-  /** Connections of one address above this are closed at once. */
+  /** Connections of one address above this are closed at once, until they ask for a host. */
   readonly connectionsPerAddressMax: number;
+  /** Connections of one host at one address; beyond it a request is refused with 429. */
+  readonly connectionsPerHostMax: number;
+  /** The host that a target is of; undefined: of none that is known. Returns at once. */
+  hostOf?(target: string): string | undefined;
+  /** Bytes of files that are kept in memory while they are asked for; 0 keeps none. */
+  readonly keptFileBytesMax: number;
   /** A connection silent for this long is closed. */
   readonly idleTimeoutMs: number;
 }

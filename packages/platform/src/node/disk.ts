@@ -11,6 +11,7 @@ import { mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { AppendFile, Disk, FileStat } from '../disk.ts';
 import { type FileCalls, type FileCallsHandle, nodeFileCalls } from './file-calls.ts';
+import { versionOf } from './file-version.ts';
 import { syncFolder } from './sync-folder.ts';
 
 const ownerOnlyMode = 0o600;
@@ -139,7 +140,7 @@ async function readBytes(calls: FileCalls, path: string): Promise<Uint8Array> {
 async function statOf(path: string): Promise<FileStat> {
   const found = await stat(path, { bigint: true });
   const isOurs = found.uid === 0n || found.uid === BigInt(process.geteuid?.() ?? -1);
-  const version = [found.ino, found.size, found.mtimeNs].map((one) => one.toString(16)).join('-');
+  const version = versionOf(found);
   const mode = Number(found.mode) & permissionBits;
   return { sizeBytes: Number(found.size), mode, isOurs, version };
 }

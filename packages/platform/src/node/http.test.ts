@@ -30,6 +30,8 @@ async function serve(
       headerBytesMax: 4_096,
       connectionsMax: 32,
       connectionsPerAddressMax: 32,
+      connectionsPerHostMax: 32,
+      keptFileBytesMax: 1024 * 1024,
       idleTimeoutMs: 20_000,
       ...limits,
     },
@@ -266,6 +268,26 @@ test('refuses connections of one address above its limit, and takes those of oth
   held[1]?.socket.destroy();
 });
 
+test('refuses connections of one host above its limit, whatever its neighbours have', async () => {
+  const hostOf = (target: string) => /^\/host\/(\w+)$/.exec(target)?.[1];
+  const server = await serve(() => ({ status: 204, headers: {} }), {
+    connectionsPerAddressMax: 2,
+    connectionsPerHostMax: 2,
+    hostOf,
+  });
+  const ask = async (host: string) => {
+    const { socket, closed } = await hold(server, '127.0.7.1');
+    socket.write(`GET /host/${host} HTTP/1.1\r\nHost: x\r\n\r\n`);
+    const [answer] = await once(socket, 'data');
+    return { status: String(answer).slice(9, 12), socket, closed };
+  };
+  const asked = [];
+  for (const host of ['one', 'one', 'two', 'two', 'one']) asked.push(await ask(host));
+  expect(asked.map(({ status }) => status)).toEqual(['204', '204', '204', '204', '429']);
+  await asked.pop()?.closed;
+  for (const { socket } of asked) socket.destroy();
+});
+
 test('is well while others hold every connection that there may be', async () => {
   const server = await serve(() => ({ status: 404, headers: {} }), { connectionsMax: 2 });
   const held = [await hold(server, '127.0.7.1'), await hold(server, '127.0.7.2')];
@@ -294,8 +316,8 @@ test('rejects when the address is taken', async () => {
   const { port } = await serve(() => ({ status: 200, headers: {} }));
   const again = nodeHttp().listen(
     {
-      ...{ address: '127.0.0.1', port, headerBytesMax: 1, idleTimeoutMs: 1 },
-      ...{ connectionsMax: 1, connectionsPerAddressMax: 1 },
+      ...{ address: '127.0.0.1', port, headerBytesMax: 1, idleTimeoutMs: 1, keptFileBytesMax: 0 },
+      ...{ connectionsMax: 1, connectionsPerAddressMax: 1, connectionsPerHostMax: 1 },
     },
     () => ({ status: 200, headers: {} }),
   );

@@ -18,7 +18,6 @@
  *    in memory, is bounded by its connections.
  */
 import { once } from 'node:events';
-import { type FileHandle, open } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { type Duplex, duplexPair } from 'node:stream';
@@ -30,14 +29,27 @@ import type {
   HttpResponse,
   HttpServer,
 } from '../http.ts';
+import { type Caller, Callers } from './callers.ts';
+import { FilePieces, type OpenFile, type Piece } from './file-pieces.ts';
 import { gateRequests } from './request-gate.ts';
+
+/** A request, its answer to be, and where the bytes of files come from. */
+interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly pieces: FilePieces;
+  readonly mayAsk: MayAsk;
+}
+
+/** False when the host that it asks for has as many connections as it may have. */
+type MayAsk = (request: IncomingMessage) => boolean;
 
 /** What Node does with a connection. */
 type Speak = (connection: Duplex) => void;
 type Handle = (request: HttpRequest) => HttpResponse | Promise<HttpResponse>;
 
-/** Larger pieces cost fewer turns; each client holds a few of them. */
-const fileBytesAtOnce = 256 * 1024;
+/** How long a file is kept after the last request for it. */
+const keptMs = 60_000;
 /** Of a request: the keys of a host and its names are some thousand. */
 const bodyBytesMax = 64 * 1024;
 /** Of one connection, behind the request that is being answered; others stay unread meanwhile. */
@@ -63,40 +75,47 @@ async function listen(options: HttpListen, handle: Handle): Promise<HttpServer> 
   server.on('clientError', refuseUnreadable);
   // Without these two Node drops the connection without a word.
   server.on('connect', (_request: IncomingMessage, socket: Duplex) => refuse(socket, 405));
-  server.on('checkExpectation', (request, response) => serve(request, response, handle));
-  server.on('request', (request, response) => serve(request, response, handle));
-  const speak = limitPerAddress(server, options.connectionsPerAddressMax);
+  const callers = new Callers(options);
+  const mayAsk: MayAsk = ({ url = '', socket }) => {
+    const host = options.hostOf?.(url);
+    const caller = pipelines.get(socket)?.caller;
+    return host === undefined || caller === undefined || callers.name(caller, host);
+  };
+  const pieces = new FilePieces({ keptBytesMax: options.keptFileBytesMax, keptMs });
+  const onRequest = (request: IncomingMessage, response: ServerResponse): void =>
+    serve({ request, response, pieces, mayAsk }, handle);
+  server.on('checkExpectation', onRequest);
+  server.on('request', onRequest);
+  const speak = limitCallers(server, callers);
   server.listen({ host: options.address, port: options.port });
   await once(server, 'listening');
   const { address, port } = server.address() as AddressInfo;
   const problem = (timeoutMs: number) => problemOf(server, speak, timeoutMs);
-  return { address, port, problem, close: () => close(server) };
+  const end = async (): Promise<void> => {
+    await close(server);
+    pieces.close();
+  };
+  return { address, port, problem, close: end };
 }
 
 /** Lets the connections through that its address may have. Answers with what serves them. */
-function limitPerAddress(server: Server, connectionsMax: number): Speak {
+function limitCallers(server: Server, callers: Callers): Speak {
   const inherent = server.listeners('connection');
   const speak: Speak = (connection) => {
     for (const listener of inherent) listener.call(server, connection);
   };
-  const open = new Map<string, number>();
   server.removeAllListeners('connection');
   server.on('connection', (socket: Socket) => {
     const from = socket.remoteAddress;
-    const before = open.get(from ?? '') ?? 0;
     // Without an address it is gone already.
-    if (from === undefined || before >= connectionsMax) {
+    const caller = from === undefined ? undefined : callers.admit(from);
+    if (caller === undefined) {
       socket.destroy();
       return;
     }
-    open.set(from, before + 1);
-    socket.once('close', () => {
-      const left = (open.get(from) ?? 1) - 1;
-      if (left > 0) open.set(from, left);
-      else open.delete(from);
-    });
+    socket.once('close', () => callers.leave(caller));
     speak(socket);
-    const pipeline: Pipeline = { unanswered: 0, answered: Promise.resolve() };
+    const pipeline: Pipeline = { unanswered: 0, answered: Promise.resolve(), caller };
     pipelines.set(socket, pipeline);
     const mayFeed = (): boolean => pipeline.unanswered <= waitingRequestsMax;
     pipeline.onAnswered = gateRequests(socket, mayFeed);
@@ -163,20 +182,22 @@ interface Pipeline {
   unanswered: number;
   /** Resolves when all of it is answered, or the client is gone. */
   answered: Promise<void>;
-  /** Called after each answer; absent on the connection of H5. */
+  /** Absent on the connection of H5, as what is below. */
+  readonly caller?: Caller;
+  /** Called after each answer. */
   onAnswered?: () => void;
 }
 
 const pipelines = new WeakMap<Duplex, Pipeline>();
 
 /** Answers one request when those before it on its connection have been (H6). */
-function serve(request: IncomingMessage, response: ServerResponse, handle: Handle): void {
-  const { socket } = request;
+function serve(exchange: Exchange, handle: Handle): void {
+  const { socket } = exchange.request;
   const pipeline = pipelines.get(socket) ?? { unanswered: 0, answered: Promise.resolve() };
   pipelines.set(socket, pipeline);
   // A connection that was closed after an answer may have asked for more.
   const answered = pipeline.answered.then(() =>
-    socket.writable ? answerWhole(request, response, handle) : undefined,
+    socket.writable ? answerWhole(exchange, handle) : undefined,
   );
   pipeline.unanswered += 1;
   pipeline.answered = answered.finally(() => {
@@ -186,15 +207,12 @@ function serve(request: IncomingMessage, response: ServerResponse, handle: Handl
 }
 
 /** Resolves when the answer is the kernel's, or cannot be; never rejects (H4). */
-async function answerWhole(
-  request: IncomingMessage,
-  response: ServerResponse,
-  handle: Handle,
-): Promise<void> {
+async function answerWhole(exchange: Exchange, handle: Handle): Promise<void> {
+  const { request, response } = exchange;
   if (hasBody(request)) response.shouldKeepAlive = false;
   const closed = new Promise<void>((resolve) => response.once('close', resolve));
   try {
-    await answer(request, response, handle);
+    await answer(exchange, handle);
   } catch {
     if (response.headersSent) response.destroy();
     else response.writeHead(500, { connection: 'close', 'content-length': 0 }).end();
@@ -202,11 +220,12 @@ async function answerWhole(
   await closed;
 }
 
-async function answer(
-  request: IncomingMessage,
-  response: ServerResponse,
-  handle: Handle,
-): Promise<void> {
+async function answer(exchange: Exchange, handle: Handle): Promise<void> {
+  const { request, response } = exchange;
+  if (!exchange.mayAsk(request)) {
+    response.writeHead(429, { ...noBody, connection: 'close', 'retry-after': '2' }).end();
+    return;
+  }
   const decided = await handle(readRequest(request));
   const { body } = decided;
   if (hasBody(request) && decided.status < 400 && !(await isDrained(request))) {
@@ -214,7 +233,7 @@ async function answer(
     return;
   }
   if (typeof body === 'object' && 'kind' in body) {
-    await sendFile(request, response, decided, body);
+    await sendFile(exchange, decided, body);
     return;
   }
   const bytes = typeof body === 'string' ? Buffer.from(body) : body;
@@ -225,14 +244,13 @@ async function answer(
 
 /** H3. */
 async function sendFile(
-  request: IncomingMessage,
-  response: ServerResponse,
+  { request, response, pieces }: Exchange,
   decided: HttpResponse,
   slice: FileSlice,
 ): Promise<void> {
-  let file: FileHandle;
+  let file: OpenFile;
   try {
-    file = await open(slice.path, 'r');
+    file = await pieces.open(slice.path, slice.version);
   } catch {
     response.writeHead(404, { 'content-length': 0 }).end();
     return;
@@ -254,36 +272,32 @@ async function sendFile(
 }
 
 /**
- * Reads a piece while the one before is sent, in two pieces of memory: what is allocated for each,
- * the collector would have to find. Rejects when the file is shorter, or the client is gone.
+ * Reads a piece while the one before is sent. Rejects when the file is shorter, or the client is
+ * gone.
  */
 async function sendSlice(
   response: ServerResponse,
-  file: FileHandle,
+  file: OpenFile,
   { start, end }: FileSlice,
 ): Promise<void> {
-  const bytes = Math.min(fileBytesAtOnce, end + 1 - start);
-  let [spare, used] = [Buffer.allocUnsafe(bytes), Buffer.allocUnsafe(bytes)];
   let sent: Promise<void> = Promise.resolve();
   for (let at = start; at <= end; ) {
-    const wanted = Math.min(bytes, end + 1 - at);
-    const { bytesRead } = await file.read(spare, 0, wanted, at);
-    if (bytesRead === 0) throw new Error('the file is shorter than its slice');
+    const piece = await file.piece(at, end + 1 - at);
     await sent;
-    at += bytesRead;
-    sent = written(response, spare.subarray(0, bytesRead));
+    at += piece.bytes.length;
+    sent = written(response, piece);
     sent.catch(() => {});
-    [spare, used] = [used, spare];
   }
   await sent;
 }
 
 /** Resolves when the bytes are the kernel's. */
-function written(response: ServerResponse, bytes: Uint8Array): Promise<void> {
+function written(response: ServerResponse, { bytes, done }: Piece): Promise<void> {
   return new Promise((resolve, reject) => {
     response.once('close', reject);
     response.write(bytes, (error) => {
       response.off('close', reject);
+      done();
       if (error instanceof Error) reject(error);
       else resolve();
     });
@@ -303,6 +317,8 @@ function readRequest(request: IncomingMessage): HttpRequest {
     headers,
   };
 }
+
+const noBody = { 'content-length': 0 } as const;
 
 /** H1. False when it is longer than is taken. One that never ends is cut off as silence is. */
 async function isDrained(request: IncomingMessage): Promise<boolean> {

@@ -1,0 +1,71 @@
+/**
+ * How many connections whoever calls may have. Many hosts may stand behind one address (NAT), so a
+ * connection counts against its address only until it has asked for something of a host that is
+ * known: from then on it counts against that host at that address.
+ *
+ * C1 A host's name is no secret. So it gives room at the caller's own address only: nobody takes
+ *    the connections of a host that calls from elsewhere.
+ * C2 One address never has more than half of all connections, whomever it speaks for.
+ */
+
+export interface CallerLimits {
+  readonly connectionsMax: number;
+  /** Of one address, before they have asked for a host. */
+  readonly connectionsPerAddressMax: number;
+  /** Of one host at one address. */
+  readonly connectionsPerHostMax: number;
+}
+
+/** One connection. */
+export interface Caller {
+  readonly address: string;
+  /** Of the host that it has asked for first. */
+  host?: string;
+}
+
+export class Callers {
+  readonly #limits: CallerLimits;
+  readonly #unnamed = new Map<string, number>();
+  /** By "ADDRESS HOST". */
+  readonly #named = new Map<string, number>();
+  readonly #all = new Map<string, number>();
+
+  constructor(limits: CallerLimits) {
+    this.#limits = limits;
+  }
+
+  /** A new connection; undefined when its address has as many as it may have. */
+  admit(address: string): Caller | undefined {
+    const { connectionsMax, connectionsPerAddressMax } = this.#limits;
+    const shareMax = Math.max(connectionsPerAddressMax, Math.ceil(connectionsMax / 2));
+    if ((this.#unnamed.get(address) ?? 0) >= connectionsPerAddressMax) return undefined;
+    if ((this.#all.get(address) ?? 0) >= shareMax) return undefined;
+    count(this.#unnamed, address, 1);
+    count(this.#all, address, 1);
+    return { address };
+  }
+
+  /** It asks for this host; false when the host has as many connections there as it may have. */
+  name(caller: Caller, host: string): boolean {
+    if (caller.host !== undefined) return true;
+    const key = `${caller.address} ${host}`;
+    if ((this.#named.get(key) ?? 0) >= this.#limits.connectionsPerHostMax) return false;
+    caller.host = host;
+    count(this.#named, key, 1);
+    count(this.#unnamed, caller.address, -1);
+    return true;
+  }
+
+  /** It is closed. To be called once. */
+  leave({ address, host }: Caller): void {
+    count(this.#all, address, -1);
+    if (host === undefined) count(this.#unnamed, address, -1);
+    else count(this.#named, `${address} ${host}`, -1);
+  }
+}
+
+function count(counts: Map<string, number>, key: string, change: 1 | -1): void {
+  const now = (counts.get(key) ?? 0) + change;
+  if (now > 0) counts.set(key, now);
+  else counts.delete(key);
+}

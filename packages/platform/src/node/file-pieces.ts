@@ -1,0 +1,237 @@
+/**
+ * The pieces of files that HTTP sends: from memory while a file is asked for often enough, else
+ * read into memory that is used again and again.
+ *
+ * P1 What is kept is bounded in bytes. A file that does not fit beside those that are being sent is
+ *    read for each request, as a large one always is.
+ * P2 What is kept is of one state of the file: the first request after a change reads anew, and
+ *    what changes while it is read is not kept.
+ * P3 What nobody has asked for in a while is given back.
+ * P4 A piece that is kept never changes. One that is not kept is the reader's until it says so.
+ */
+import { type FileHandle, open } from 'node:fs/promises';
+import { versionOf } from './file-version.ts';
+
+/** How much is kept, and for how long. */
+export interface FilePiecesLimits {
+  readonly keptBytesMax: number;
+  /** Since the last request for it. */
+  readonly keptMs: number;
+}
+
+/** Larger pieces cost fewer turns, and a client that is slow holds two of them. */
+const readBytesMax = 256 * 1024;
+/** What is kept is nobody's alone: the turns are all that counts. */
+const keptPieceBytes = 8 * 1024 * 1024;
+/** Memory for pieces that are not kept and that nobody uses now. */
+const spareBuffersMax = 16;
+
+/** A file that is open for one request. */
+export interface OpenFile {
+  /**
+   * At most `bytesMax` bytes from `at` on, perhaps fewer. Rejects when there are none, or they
+   * cannot be read.
+   */
+  piece(at: number, bytesMax: number): Promise<Piece>;
+  /** To be called once. */
+  close(): Promise<void>;
+}
+
+export interface Piece {
+  readonly bytes: Uint8Array;
+  /** To be called once, when the bytes are not needed any more (P4). */
+  done(): void;
+}
+
+interface Kept {
+  readonly version: string;
+  readonly sizeBytes: number;
+  /** By their number. */
+  readonly pieces: Map<number, Promise<Buffer>>;
+  readers: number;
+  usedAtMs: number;
+}
+
+const keep = (): void => undefined;
+
+export class FilePieces {
+  readonly #limits: FilePiecesLimits;
+  /** By path; the one that was used last is last. */
+  readonly #kept = new Map<string, Kept>();
+  readonly #spare: Buffer[] = [];
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(limits: FilePiecesLimits) {
+    this.#limits = limits;
+  }
+
+  /** What is kept or may come to be kept, bytes (P1). */
+  get keptBytes(): number {
+    return [...this.#kept.values()].reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  }
+
+  /**
+   * `version`: the state in which the file was a moment ago (`FileStat.version`); without one it is
+   * not kept. What is kept whole is not opened again. Rejects when the file cannot be opened.
+   */
+  async open(path: string, version: string | undefined): Promise<OpenFile> {
+    const known = this.#kept.get(path);
+    if (version !== undefined && known?.version === version) {
+      return this.#lend(path, known, new LazyFile(path, undefined));
+    }
+    const file = await open(path, 'r');
+    try {
+      const found = await file.stat({ bigint: true });
+      const isKept = version !== undefined && versionOf(found) === version;
+      const kept = isKept ? this.#keptFor(path, version, Number(found.size)) : undefined;
+      if (kept === undefined) return this.#unkept(file);
+      return this.#lend(path, kept, new LazyFile(path, file));
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
+  }
+
+  /** Gives everything back that nobody is being sent. */
+  close(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    this.#kept.clear();
+    this.#spare.length = 0;
+  }
+
+  #lend(path: string, kept: Kept, file: LazyFile): OpenFile {
+    kept.readers += 1;
+    kept.usedAtMs = performance.now();
+    this.#kept.delete(path);
+    this.#kept.set(path, kept);
+    return {
+      piece: (at, bytesMax) => this.#pieceOf(path, kept, file, at, bytesMax),
+      close: async () => {
+        kept.readers -= 1;
+        await file.close();
+      },
+    };
+  }
+
+  /** P1, P2; undefined when there is no room for it. */
+  #keptFor(path: string, version: string, sizeBytes: number): Kept | undefined {
+    // Another request may have begun to keep it meanwhile.
+    const known = this.#kept.get(path);
+    if (known?.version === version) return known;
+    this.#kept.delete(path);
+    if (!this.#makeRoom(sizeBytes)) return undefined;
+    this.#timer ??= setInterval(() => this.#forgetOld(), this.#limits.keptMs).unref();
+    const kept = { version, sizeBytes, pieces: new Map(), readers: 0, usedAtMs: 0 };
+    this.#kept.set(path, kept);
+    return kept;
+  }
+
+  /** Whether there is any beside what is being sent. */
+  #makeRoom(sizeBytes: number): boolean {
+    const { keptBytesMax } = this.#limits;
+    if (sizeBytes > keptBytesMax) return false;
+    let left = keptBytesMax - this.keptBytes;
+    for (const [path, { readers, sizeBytes: freed }] of this.#kept) {
+      if (left >= sizeBytes) break;
+      if (readers > 0) continue;
+      this.#kept.delete(path);
+      left += freed;
+    }
+    return left >= sizeBytes;
+  }
+
+  #forgetOld(): void {
+    const oldMs = performance.now() - this.#limits.keptMs;
+    for (const [path, { readers, usedAtMs }] of this.#kept) {
+      if (readers === 0 && usedAtMs < oldMs) this.#kept.delete(path);
+    }
+    if (this.#kept.size > 0) return;
+    this.#spare.length = 0;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  async #pieceOf(
+    path: string,
+    kept: Kept,
+    file: LazyFile,
+    at: number,
+    bytesMax: number,
+  ): Promise<Piece> {
+    const number = Math.floor(at / keptPieceBytes);
+    let piece = kept.pieces.get(number);
+    if (piece === undefined) {
+      piece = this.#readKept(path, kept, file, number);
+      kept.pieces.set(number, piece);
+    }
+    const whole = await piece;
+    const from = at - number * keptPieceBytes;
+    const bytes = whole.subarray(from, from + bytesMax);
+    if (bytes.length === 0) throw new Error('the file is shorter than its slice');
+    return { bytes, done: keep };
+  }
+
+  /** Forgets the whole file when it changes meanwhile, or cannot be read. */
+  async #readKept(path: string, kept: Kept, lazy: LazyFile, number: number): Promise<Buffer> {
+    try {
+      const file = await lazy.opened();
+      const at = number * keptPieceBytes;
+      const bytes = Buffer.allocUnsafeSlow(Math.min(keptPieceBytes, kept.sizeBytes - at));
+      let filled = 0;
+      while (filled < bytes.length) {
+        const { bytesRead } = await file.read(bytes, filled, bytes.length - filled, at + filled);
+        if (bytesRead === 0) throw new Error('the file is shorter than it was');
+        filled += bytesRead;
+      }
+      const version = versionOf(await file.stat({ bigint: true }));
+      if (version !== kept.version) throw new Error('the file changes while it is read');
+      return bytes;
+    } catch (error) {
+      if (this.#kept.get(path) === kept) this.#kept.delete(path);
+      throw error;
+    }
+  }
+
+  #unkept(file: FileHandle): OpenFile {
+    return {
+      piece: async (at, bytesMax) => {
+        const buffer = this.#spare.pop() ?? Buffer.allocUnsafeSlow(readBytesMax);
+        const done = (): void => {
+          if (this.#spare.length < spareBuffersMax) this.#spare.push(buffer);
+        };
+        try {
+          const wanted = Math.min(bytesMax, readBytesMax);
+          const { bytesRead } = await file.read(buffer, 0, wanted, at);
+          if (bytesRead === 0) throw new Error('the file is shorter than its slice');
+          return { bytes: buffer.subarray(0, bytesRead), done };
+        } catch (error) {
+          done();
+          throw error;
+        }
+      },
+      close: () => file.close(),
+    };
+  }
+}
+
+/** Opened when it is needed: most requests are answered from what is kept. */
+class LazyFile {
+  readonly #path: string;
+  #file: Promise<FileHandle> | undefined;
+
+  constructor(path: string, file: FileHandle | undefined) {
+    this.#path = path;
+    this.#file = file && Promise.resolve(file);
+  }
+
+  opened(): Promise<FileHandle> {
+    this.#file ??= open(this.#path, 'r');
+    return this.#file;
+  }
+
+  async close(): Promise<void> {
+    const file = await this.#file?.catch(() => undefined);
+    await file?.close();
+  }
+}
