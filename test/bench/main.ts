@@ -7,6 +7,7 @@ const benches: Readonly<Record<string, string>> = {
   image: './image/main.ts',
   lifecycle: './lifecycle/main.ts',
   scale: './scale/main.ts',
+  start: './start/main.ts',
   tftp: './tftp/main.ts',
 };
 

@@ -31,7 +31,7 @@ function fetchOver(port: number, target: string, load: Load): Promise<void> {
           const end = head.indexOf(headEnd);
           if (end < 0) return true;
           const text = head.toString('latin1', 0, end);
-          if (!/^HTTP\/1\.1 200 /.test(text) || !text.includes(String(load.fileBytes))) {
+          if (!text.startsWith('HTTP/1.1 200 ') || !text.includes(String(load.fileBytes))) {
             socket.destroy(new Error(`an unexpected answer: ${text}`));
             return true;
           }
