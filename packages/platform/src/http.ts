@@ -49,12 +49,15 @@ export interface HttpListen {
   readonly connectionsMax: number;
   /** Connections of one address above this are closed at once, until they ask for a host. */
   readonly connectionsPerAddressMax: number;
-  /** Connections of one host at one address; beyond it a request is refused with 429. */
-  readonly connectionsPerHostMax: number;
+  /**
+   * Connections of one host at one address; beyond it a request is refused with 429. Absent: as
+   * many as an address may have.
+   */
+  readonly connectionsPerHostMax?: number;
   /** The host that a target is of; undefined: of none that is known. Returns at once. */
   hostOf?(target: string): string | undefined;
-  /** Bytes of files that are kept in memory while they are asked for; 0 keeps none. */
-  readonly keptFileBytesMax: number;
+  /** Bytes of files that are kept in memory while they are asked for; 0 or absent keeps none. */
+  readonly keptFileBytesMax?: number;
   /** A connection silent for this long is closed. */
   readonly idleTimeoutMs: number;
 }

@@ -75,13 +75,14 @@ async function listen(options: HttpListen, handle: Handle): Promise<HttpServer> 
   server.on('clientError', refuseUnreadable);
   // Without these two Node drops the connection without a word.
   server.on('connect', (_request: IncomingMessage, socket: Duplex) => refuse(socket, 405));
-  const callers = new Callers(options);
+  const { connectionsPerAddressMax, connectionsPerHostMax = connectionsPerAddressMax } = options;
+  const callers = new Callers({ ...options, connectionsPerHostMax });
   const mayAsk: MayAsk = ({ url = '', socket }) => {
     const host = options.hostOf?.(url);
     const caller = pipelines.get(socket)?.caller;
     return host === undefined || caller === undefined || callers.name(caller, host);
   };
-  const pieces = new FilePieces({ keptBytesMax: options.keptFileBytesMax, keptMs });
+  const pieces = new FilePieces({ keptBytesMax: options.keptFileBytesMax ?? 0, keptMs });
   const onRequest = (request: IncomingMessage, response: ServerResponse): void =>
     serve({ request, response, pieces, mayAsk }, handle);
   server.on('checkExpectation', onRequest);
