@@ -8,6 +8,7 @@ import {
   type FailedStarts,
   guardedWebClient,
   inheritedDescriptors,
+  keepCompiled,
   makeFileCrashPoint,
   nodeClock,
   nodeDisk,
@@ -168,6 +169,7 @@ async function run(config: AgentConfig, starts: FailedStarts): Promise<void> {
   }
   await starts.forget();
   await supervision.ready();
+  keepCompiled();
   const endWatch = supervision.watch(() => agent.problem(ownAnswerTimeoutMs));
   const { promise: stopAsked, resolve } = Promise.withResolvers<string>();
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, resolve);

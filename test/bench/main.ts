@@ -1,6 +1,7 @@
 /** `npm run bench -- NAME [ARGUMENTS]`: runs one benchmark. */
 const benches: Readonly<Record<string, string>> = {
   agents: './agents/main.ts',
+  bootstorm: './bootstorm/main.ts',
   dhcp: './dhcp/main.ts',
   erase: './erase/main.ts',
   http: './http/main.ts',

@@ -103,7 +103,11 @@ interface Exchange {
 /** The hosts behind one relay. */
 export class RelayedHosts {
   readonly #socket: Socket;
-  readonly #server: Server;
+  readonly server: Server;
+  /** Questions of single exchanges that were asked again. */
+  retries = 0;
+  readonly #waiting = new Map<number, (latencyMs: number) => void>();
+  #timer: NodeJS.Timeout | undefined;
   readonly #discovers: readonly Buffer[];
   readonly #underWay = new Map<number, Exchange>();
   #nextTransaction = 1;
@@ -127,11 +131,12 @@ export class RelayedHosts {
 
   private constructor(socket: Socket, server: Server, discovers: readonly Buffer[]) {
     this.#socket = socket;
-    this.#server = server;
+    this.server = server;
     this.#discovers = discovers;
   }
 
   close(): void {
+    clearInterval(this.#timer);
     this.#socket.close();
   }
 
@@ -162,6 +167,27 @@ export class RelayedHosts {
     });
   }
 
+  /** One four-way exchange of this host, however often it has to ask; answers how long it took. */
+  exchange(host: number): Promise<number> {
+    if (this.#timer === undefined) {
+      this.#timer = setInterval(() => {
+        this.retries += this.#askAgain();
+      }, 100);
+      this.#socket.on('message', (answer) => {
+        const latencyMs = this.#hear(answer);
+        const transaction = answer.readUInt32BE(at.transactionId);
+        if (latencyMs !== undefined) this.#waiting.get(transaction)?.(latencyMs);
+      });
+    }
+    const transaction = this.#begin(host);
+    return new Promise((resolve) => {
+      this.#waiting.set(transaction, (latencyMs) => {
+        this.#waiting.delete(transaction);
+        resolve(latencyMs);
+      });
+    });
+  }
+
   /**
    * Sends a discover of each of `discovers` hosts, all in one go and none twice; answers how many
    * were answered when nothing has come for a second, and how long it took to send them.
@@ -173,7 +199,7 @@ export class RelayedHosts {
       const discover = Buffer.from(this.#discovers[index % this.#discovers.length] ?? []);
       discover.writeUInt32BE(this.#nextTransaction, at.transactionId);
       this.#nextTransaction += 1;
-      this.#socket.send(discover, this.#server.port, this.#server.address);
+      this.#socket.send(discover, this.server.port, this.server.address);
     }
     const sentInMs = performance.now() - startedMs;
     return new Promise((resolve) => {
@@ -189,7 +215,8 @@ export class RelayedHosts {
     });
   }
 
-  #begin(host: number): void {
+  /** Answers the number of its transaction. */
+  #begin(host: number): number {
     const transaction = this.#nextTransaction;
     this.#nextTransaction += 1;
     const discover = Buffer.from(this.#discovers[host] ?? []);
@@ -198,12 +225,13 @@ export class RelayedHosts {
     const exchange = { discover, startedMs: nowMs, sent: discover, sentMs: nowMs, isBound: false };
     this.#underWay.set(transaction, exchange);
     this.#send(exchange, discover);
+    return transaction;
   }
 
   #send(exchange: Exchange, bytes: Uint8Array): void {
     exchange.sent = bytes;
     exchange.sentMs = performance.now();
-    this.#socket.send(bytes, this.#server.port, this.#server.address);
+    this.#socket.send(bytes, this.server.port, this.server.address);
   }
 
   /** The time of an exchange that this answer has ended. */

@@ -17,7 +17,7 @@ import { parseArgs } from 'node:util';
 import { CpuMeter } from '../beside/cpu.ts';
 import { addSample, report, type Sample } from '../beside/figures.ts';
 import { type Boots, RelayedHosts } from './client.ts';
-import { type RunningServer, type ServerName, serve, startServers } from './servers.ts';
+import { type Ports, type RunningServer, type ServerName, serve, startServers } from './servers.ts';
 
 /** Exchanges under way at any time. */
 const atOnce = 16;
@@ -75,7 +75,9 @@ async function compare(load: Load, rounds: number): Promise<void> {
   const clients: RelayedHosts[] = [];
   try {
     await chmod(folder, 0o755);
-    await writeFile(join(folder, 'file'), new Uint8Array(1_024));
+    for (const name of ['file', 'kernel', 'initrd']) {
+      await writeFile(join(folder, name), new Uint8Array(1_024));
+    }
     servers.push(...(await startServers(folder, load.hosts)));
     const samples = new Map<ServerName, readonly Sample[]>();
     for (const { relay, server } of servers) {
@@ -114,8 +116,8 @@ const { values, positionals } = parseArgs({
     rounds: { type: 'string', default: '5' },
   },
 });
-const [action = '', folder = '', port = '', relayPort = '', hosts = ''] = positionals;
-if (action === 'serve') await serve(folder, Number(port), Number(relayPort), Number(hosts));
+const [action = '', served = '', ports = '', hosts = ''] = positionals;
+if (action === 'serve') await serve(served, JSON.parse(ports) as Ports, Number(hosts));
 else {
   const load = { hosts: Number(values.hosts), exchanges: Number(values.exchanges) };
   await compare(load, Number(values.rounds));

@@ -55,7 +55,8 @@ const argumentsOf: Readonly<Record<ServerName, Arguments>> = {
   rackwright: (folder, port, relayPort, hosts) => [
     ...installedArguments('agent'),
     ...[join(import.meta.dirname, 'main.ts'), 'serve'],
-    ...[folder, String(port), String(relayPort), String(hosts)],
+    ...[folder, JSON.stringify({ dhcp: port, relay: relayPort, tftp: 0, http: 0 })],
+    String(hosts),
   ],
   'bare Node': (_folder, port, relayPort, hosts) => [
     ...installedArguments('agent'),
@@ -80,14 +81,24 @@ const argumentsOf: Readonly<Record<ServerName, Arguments>> = {
   ],
 };
 
+/** Where ours listens, and the relay. */
+export interface Ports {
+  readonly dhcp: number;
+  readonly relay: number;
+  readonly tftp: number;
+  readonly http: number;
+}
+
+/** As many as all hosts need at once, although they share an address. */
+const limitsFor = (hosts: number) => ({
+  tftp: { transfersMax: Math.max(64, hosts), transfersPerClientMax: Math.max(64, hosts) },
+  http: { connectionsMax: Math.max(512, 2 * hosts) },
+});
+
 /** Our server: the agent's boot path with everything that it refuses and bounds. */
-export async function serve(
-  folder: string,
-  port: number,
-  relayPort: number,
-  hosts: number,
-): Promise<void> {
-  const path = join(folder, 'file');
+export async function serve(folder: string, ports: Ports, hosts: number): Promise<void> {
+  const { dhcp: port, relay: relayPort } = ports;
+  const named = (name: string, from = name) => ({ name, path: join(folder, from) });
   const all = Array.from({ length: hosts }, (_, index) => index);
   const listen = { address, port, pxeAddress: address, pxePort: 0 };
   const paths = { clientPort: relayPort, relayPort, broadcastAddress: '127.255.255.255' };
@@ -105,13 +116,13 @@ export async function serve(
           },
         },
       ],
-      tftp: { address, port: 0 },
-      http: { address, port: 0 },
+      tftp: { address, port: ports.tftp, limits: limitsFor(hosts).tftp },
+      http: { address, port: ports.http, limits: limitsFor(hosts).http },
       loaders: { uefiX64: 'snponly.efi' },
-      loaderFiles: [{ name: 'snponly.efi', path }],
-      files: [{ name: 'kernel', path }],
+      loaderFiles: [named('snponly.efi', 'file')],
+      files: [named('kernel'), named('initrd')],
       runner: {
-        ...{ kernel: 'kernel', initrd: 'kernel', agentPort: 7443, kernelArguments: [] },
+        ...{ kernel: 'kernel', initrd: 'initrd', agentPort: 7443, kernelArguments: [] },
         fingerprint: '00'.repeat(32),
       },
     },

@@ -3,6 +3,7 @@
  * files, timers, the clock and chance; only `main.ts` files and tests of real things import it.
  */
 export { type ClockSources, nodeClock } from './clock.ts';
+export { keepCompiled } from './compile-cache.ts';
 export { type ArmedCrash, makeCrashPoint, makeFileCrashPoint } from './crash-point.ts';
 export { nodeDisk } from './disk.ts';
 export { type ExecGroup, nodeExec } from './exec.ts';

@@ -1,0 +1,183 @@
+/**
+ * A rack that is switched on at once: `npm run bench -- bootstorm [--hosts N]`. 1,000 hosts made of
+ * software ask in the same second over DHCP, TFTP and HTTP, with a payload of 1 MiB, and then 48
+ * with a kernel and a ramdisk of usual sizes. Prints the p50, p99 and the longest of each stage as
+ * the hosts see it, what was asked twice, and the server's CPU time and peak memory; then the same
+ * of single boots while 5,000 malformed packets a second come in, and how quickly scripts are
+ * answered at 500 a second. No BMC is asked anything there: the boot path has none (`startBoot`).
+ *
+ * The agent's limits of connections and transfers are set for as many hosts. The hosts share one
+ * process, whose own work is part of every time: its CPU time is printed.
+ *
+ * Ends with 1 when a boot is lost.
+ */
+import { createSocket } from 'node:dgram';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { freeUdpPort } from '../../peers-tests/bmc/ipmi-sim.ts';
+import { CpuMeter } from '../beside/cpu.ts';
+import { median, percentile } from '../beside/figures.ts';
+import { freeTcpPort, listening } from '../beside/free-port.ts';
+import { startProgram } from '../beside/programs.ts';
+import { RelayedHosts } from '../dhcp/client.ts';
+import { type Ports, serve } from '../dhcp/servers.ts';
+import { installedArguments } from '../installed.ts';
+import { type BootSite, type BootTimes, boot, fetchByHttp, scriptPath, stages } from './hosts.ts';
+
+const mebibyte = 1024 * 1024;
+const address = '127.0.0.1';
+const malformedPerSecond = 5_000;
+
+interface Storm {
+  readonly hosts: number;
+  readonly kernelBytes: number;
+  readonly initrdBytes: number;
+}
+
+/** The agent's boot path in a process of its own, with files of these sizes. */
+async function withSite(storm: Storm, work: (site: BootSite, pid: number) => Promise<void>) {
+  const folder = await mkdtemp(join(tmpdir(), 'rackwright-bench-'));
+  const udp = { dhcp: await freeUdpPort(), relay: await freeUdpPort(), tftp: await freeUdpPort() };
+  const ports: Ports = { ...udp, http: await freeTcpPort() };
+  await writeFile(join(folder, 'file'), new Uint8Array(300_000));
+  await writeFile(join(folder, 'kernel'), new Uint8Array(storm.kernelBytes));
+  await writeFile(join(folder, 'initrd'), new Uint8Array(storm.initrdBytes));
+  const program = join(import.meta.dirname, './main.ts');
+  const words = ['serve', folder, JSON.stringify(ports), String(storm.hosts)];
+  const args = [...installedArguments('agent'), program, ...words];
+  const running = startProgram({ name: 'rackwright', program: process.execPath, args });
+  if (running === undefined) throw new Error('Node is not there');
+  const relay = { address: '127.0.0.3', port: ports.relay };
+  const server = { address, port: ports.dhcp };
+  const dhcp = await RelayedHosts.open(relay, server, storm.hosts);
+  try {
+    await listening(ports.http);
+    const site = { dhcp, tftpPort: ports.tftp, httpPort: ports.http };
+    await Promise.race([running.ended, work(site, running.pid)]);
+  } finally {
+    dhcp.close();
+    await running.stop();
+    await rm(folder, { recursive: true });
+  }
+}
+
+function tell(boots: readonly BootTimes[]): void {
+  console.log(
+    `${''.padEnd(14)}${['p50', 'p99', 'longest'].map((one) => one.padStart(9)).join('')}`,
+  );
+  for (const stage of stages) {
+    const all = boots.map((one) => one.get(stage) ?? Number.NaN);
+    const figures = [median(all), percentile(all, 0.99), Math.max(...all)];
+    const columns = figures.map((ms) => `${ms.toFixed(0)} ms`.padStart(9)).join('');
+    console.log(`${stage.padEnd(14)}${columns}`);
+  }
+}
+
+async function peakMib(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  return Number(/^VmHWM:\s+(\d+)/m.exec(status)?.[1]) / 1_024;
+}
+
+async function storm(what: Storm): Promise<void> {
+  await withSite(what, async (site, pid) => {
+    const meter = new CpuMeter(pid);
+    const cpuBefore = meter.readMs();
+    const ownBefore = process.cpuUsage();
+    const startedMs = performance.now();
+    const all = Array.from({ length: what.hosts }, (_, index) => boot(site, index));
+    const ended = await Promise.allSettled(all);
+    const seconds = (performance.now() - startedMs) / 1_000;
+    const own = process.cpuUsage(ownBefore);
+    const cpuSeconds = (meter.readMs() - cpuBefore) / 1_000;
+    meter.stop();
+    const boots = ended.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+    const payload = ((what.kernelBytes + what.initrdBytes) / mebibyte).toFixed(0);
+    console.log(
+      `\n${boots.length} of ${what.hosts} hosts, switched on at once, ${payload} MiB each`,
+    );
+    tell(boots);
+    const client = `${((own.user + own.system) / 1e6).toFixed(1)} s of all hosts`;
+    const memory = `${(await peakMib(pid)).toFixed(0)} MiB at its peak`;
+    const costs = `${cpuSeconds.toFixed(1)} s CPU of the server, ${client}; ${memory}`;
+    console.log(`in ${seconds.toFixed(1)} s; ${costs}; asked again: ${site.dhcp.retries}`);
+    for (const one of ended) if (one.status === 'rejected') lost(one.reason);
+  });
+}
+
+let lostToTell = 5;
+
+function lost(reason: unknown): void {
+  process.exitCode = 1;
+  lostToTell -= 1;
+  if (lostToTell >= 0) console.log(`lost: ${String(reason)}`);
+}
+
+/** Single boots, one after another, while garbage comes to the port of DHCP. */
+async function bootsInFlood(what: Storm, boots: number): Promise<void> {
+  await withSite(what, async (site) => {
+    const flood = createSocket('udp4');
+    let sent = 0;
+    const startedMs = performance.now();
+    const timer = setInterval(() => {
+      const due = ((performance.now() - startedMs) / 1_000) * malformedPerSecond;
+      for (; sent < due; sent += 1) {
+        const garbage = new Uint8Array(300).fill(sent & 0xff);
+        flood.send(garbage, site.dhcp.server.port, address);
+        flood.send(garbage, site.tftpPort, address);
+      }
+    }, 5);
+    try {
+      const times: BootTimes[] = [];
+      for (let index = 0; index < boots; index += 1) times.push(await boot(site, index));
+      const perSecond = sent / ((performance.now() - startedMs) / 1_000);
+      const rate = `${perSecond.toFixed(0)} malformed packets a second to DHCP and to TFTP each`;
+      console.log(`\n${times.length} boots, one after another, during ${rate}`);
+      tell(times);
+    } catch (error) {
+      lost(error);
+    } finally {
+      clearInterval(timer);
+      flood.close();
+    }
+  });
+}
+
+/** Scripts for hosts that may boot, asked for at a steady rate; each over a connection of its own. */
+async function scriptsAtRate(hosts: number, perSecond: number, seconds: number): Promise<void> {
+  await withSite({ hosts, kernelBytes: 1, initrdBytes: 1 }, async (site) => {
+    const timesMs: number[] = [];
+    const asked: Promise<void>[] = [];
+    const one = async (index: number): Promise<void> => {
+      const startedMs = performance.now();
+      await fetchByHttp(site.httpPort, index, scriptPath(index));
+      timesMs.push(performance.now() - startedMs);
+    };
+    const startedMs = performance.now();
+    while (asked.length < perSecond * seconds) {
+      const due = ((performance.now() - startedMs) / 1_000) * perSecond;
+      while (asked.length < due) asked.push(one(asked.length % hosts));
+      await pause(1);
+    }
+    await Promise.all(asked);
+    const [half, most] = [median(timesMs), percentile(timesMs, 0.99)];
+    const words = `p50 ${half.toFixed(1)} ms, p99 ${most.toFixed(1)} ms`;
+    console.log(`\n${timesMs.length} scripts at ${perSecond} a second: ${words}`);
+  });
+}
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { hosts: { type: 'string', default: '1000' } },
+});
+const [action = '', folder = '', ports = '', hosts = ''] = positionals;
+if (action === 'serve') await serve(folder, JSON.parse(ports) as Ports, Number(hosts));
+else {
+  const small = { kernelBytes: mebibyte / 4, initrdBytes: (mebibyte * 3) / 4 };
+  await storm({ hosts: Number(values.hosts), ...small });
+  await storm({ hosts: 48, kernelBytes: 9 * mebibyte, initrdBytes: 60 * mebibyte });
+  await bootsInFlood({ hosts: 48, ...small }, 20);
+  await scriptsAtRate(48, 500, 10);
+}
