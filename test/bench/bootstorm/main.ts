@@ -145,7 +145,7 @@ async function bootsInFlood(what: Storm, boots: number): Promise<void> {
   });
 }
 
-/** Scripts for hosts that may boot, asked for at a steady rate; each over a connection of its own. */
+/** Scripts for hosts that may boot, asked for at a steady rate, each over its own connection. */
 async function scriptsAtRate(hosts: number, perSecond: number, seconds: number): Promise<void> {
   await withSite({ hosts, kernelBytes: 1, initrdBytes: 1 }, async (site) => {
     const timesMs: number[] = [];

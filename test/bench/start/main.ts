@@ -1,7 +1,8 @@
 /**
  * How long an agent takes from its start to its first answer by DHCP, and how much memory:
  * `npm run bench -- start [--hosts N] [--rounds N]`. The agent is bundled and started as its
- * package does it, in the state of a rack of 48 hosts whose control plane is away; it is asked every 2 ms.
+ * package does it, in the state of a rack of 48 hosts whose control plane is away. It is asked
+ * every 2 ms.
  *
  * Bare Node is one socket that answers (`bare.main.ts`), under the same settings, by turns.
  *

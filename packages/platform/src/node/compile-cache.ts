@@ -1,4 +1,4 @@
-/** What Node has compiled of this program, kept for its next start where NODE_COMPILE_CACHE says. */
+/** What Node has compiled of a program, kept for its next start where NODE_COMPILE_CACHE says. */
 import { flushCompileCache } from 'node:module';
 
 /**
