@@ -85,7 +85,7 @@ spec:
 test('a bad file changes nothing, and each of its mistakes has its place', async () => {
   const typo = await rackwright('apply -f - --yes', site.replace('bootMacs', 'bootMac'));
   expect(typo.code).toBe(2);
-  expect(typo.err).toMatch(/^-:12:3: spec\.bootMac is no field .*; did you mean bootMacs\?$/m);
+  expect(typo.err).toMatch(/^-:12:3: unknown field spec\.bootMac; did you mean bootMacs\?$/m);
   const wrong = site.replace('52:54:00:00:00:01', '01:54:00:00:00:01').replace('wait:', 'wiat:');
   const refused = await rackwright('apply -f - --yes', wrong);
   expect(refused.code).toBe(2);
