@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { buildConsoleInto, consoleFolderName } from '@rackwright/console/build';
 import { bundle } from '@rackwright/debian';
 import type { TestProject } from 'vitest/node';
 import { folderInClone } from '../run-folder.ts';
@@ -26,6 +27,7 @@ async function bundlePrograms(): Promise<void> {
   const scratch = folderInClone('programs-');
   const about = await readFile(join(root, 'package.json'), 'utf8');
   const { version } = JSON.parse(about) as { version: string };
+  const building = buildConsoleInto(join(folder, consoleFolderName));
   await Promise.all(
     Object.entries(entries).map(async ([name, entry]) => {
       const { code } = await bundle(root, entry, version);
@@ -41,4 +43,5 @@ async function bundlePrograms(): Promise<void> {
       }
     }),
   );
+  await building;
 }

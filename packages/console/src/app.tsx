@@ -59,6 +59,7 @@ export function App({ clients, clock }: AppProps) {
           me={stage.me}
           clients={clients}
           clock={clock}
+          refresh={begin}
           left={() => setStage({ kind: 'out', failure: undefined })}
         />
       );
@@ -68,9 +69,11 @@ export function App({ clients, clock }: AppProps) {
 interface InsideProps extends AppProps {
   readonly me: WhoAmIResponse;
   readonly left: () => void;
+  /** Asks anew who has signed in. */
+  readonly refresh: () => void;
 }
 
-function Inside({ me, clients, clock, left }: InsideProps) {
+function Inside({ me, clients, clock, left, refresh }: InsideProps) {
   const [isOver, setOver] = useState(false);
   const link = useMemo(() => new Link(clients, clock, () => setOver(true)), [clients, clock]);
   useRest(link, clock);
@@ -96,6 +99,7 @@ function Inside({ me, clients, clock, left }: InsideProps) {
           <SignInForm
             done={() => {
               setOver(false);
+              refresh();
               link.restart();
             }}
           />

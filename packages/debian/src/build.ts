@@ -4,8 +4,9 @@ import { createHash } from 'node:crypto';
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { buildConsole, consoleFolderName } from '@rackwright/console/build';
 import { buildRamdisk, type DebianPackage, openArchive } from '@rackwright/runner/ramdisk';
-import { type Bundle, type BundledPart, bundle } from './bundle.ts';
+import { type Bundle, type BundledPart, bundle, partsIn } from './bundle.ts';
 import {
   commandFiles,
   type ProgramName,
@@ -54,16 +55,42 @@ export async function* buildPackages(request: BuildRequest): AsyncGenerator<Buil
   for (const name of request.programs) {
     bundles.set(name, await bundle(root, programs[name].entry, version, programs[name].form));
   }
+  const console = request.programs.includes('controlplane') ? await served() : nothingServed;
   for (const architecture of request.programs.length > 0 ? request.architectures : []) {
     const node = await nodeProgram(root, cacheFolder, architecture);
     for (const [name, made] of bundles) {
+      const { files: served, parts } = name === 'controlplane' ? console : nothingServed;
+      const whole = { ...made, parts: distinct([...made.parts, ...parts]) };
       const files = name === 'cli' ? await commandFiles(release) : [];
-      const parts = { bundle: made, node, made: files };
-      const content = programPackage(name, architecture, release, parts);
+      const all = { bundle: whole, node, made: files, served };
+      const content = programPackage(name, architecture, release, all);
       yield await write(request, release, content);
     }
   }
   if (request.ramdisk) yield await write(request, release, await ramdisk(request, release));
+}
+
+/** Files that a program serves, and what others wrote in them. */
+interface Served {
+  readonly files: ReadonlyMap<string, Uint8Array>;
+  readonly parts: readonly BundledPart[];
+}
+
+const nothingServed: Served = { files: new Map(), parts: [] };
+
+/** The web console, beside the control plane. */
+async function served(): Promise<Served> {
+  const { files, packageFolders } = await buildConsole();
+  const beside = [...files].map(
+    ([path, bytes]) => [`${consoleFolderName}/${path}`, bytes] as const,
+  );
+  return { files: new Map(beside), parts: partsIn(packageFolders) };
+}
+
+/** Each package once: the console and the program share some. */
+function distinct(parts: readonly BundledPart[]): BundledPart[] {
+  const byName = new Map(parts.map((part) => [`${part.name} ${part.version}`, part]));
+  return [...byName.values()].toSorted((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
 }
 
 async function ramdisk(

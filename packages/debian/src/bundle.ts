@@ -74,6 +74,11 @@ export async function bundle(
   return { code: file.contents, chunks, parts };
 }
 
+/** The packages of npm in these folders, with their licences. */
+export function partsIn(folders: readonly string[]): BundledPart[] {
+  return folders.map(partIn);
+}
+
 function packageFolder(input: string): string[] {
   const found = /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(input);
   return found === null ? [] : [found[0]];

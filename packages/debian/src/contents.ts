@@ -80,17 +80,20 @@ export function programPackage(
     readonly node: NodeProgram;
     /** Made from the program itself, as its man pages. */
     readonly made: readonly TarEntry[];
+    /** What the program serves, by paths beside it. */
+    readonly served: ReadonlyMap<string, Uint8Array>;
   },
 ): DebianPackageContent {
   const about = programs[name];
   const library = `usr/lib/${about.package}`;
-  const { bundle, node } = parts;
+  const { bundle, node, served } = parts;
   const command = name === 'cli' ? 'rackwright' : about.package;
   const configuration = name === 'cli' ? [] : [file(`etc/rackwright/${name}.yaml`, name)];
   const files = [
     { kind: 'file', path: `${library}/node`, mode: 0o755, bytes: node.bytes } as const,
     text(`${library}/${about.bundleName}`, bundle.code),
     ...bundle.chunks.map((chunk) => text(`${library}/${chunk.name}`, chunk.code)),
+    ...[...served].map(([path, bytes]) => text(`${library}/${path}`, bytes)),
     text(`usr/bin/${command}`, read(name, command), 0o755),
     ...configuration,
     ...parts.made,

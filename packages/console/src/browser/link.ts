@@ -5,7 +5,9 @@
  * 1. At most one watch is open; a page that follows something else ends it first.
  * 2. A watch that ends or falls silent is opened again for ever, with pauses; what was missed
  *    meanwhile is told by `onRecovery`, and read anew by whoever shows it.
- * 3. Of events nothing is kept here: a page may be open for weeks.
+ * 3. Of events nothing is kept: a page may be open for weeks. The client keeps about a hundred
+ *    bytes of each message until its call ends, so that a call ends after so many, and another one
+ *    goes on from its last position.
  */
 import {
   type Host,
@@ -25,6 +27,9 @@ import {
 import { type Failure, isSignedOut } from '../logic/failure.ts';
 import { type Clients, failureOf } from './client.ts';
 import type { PageClock } from './clock.ts';
+
+/** Messages of one call (invariant 3). */
+const messagesOfCallMax = 4_000;
 
 /** What the page follows. */
 export type Topic =
@@ -48,6 +53,8 @@ export class Link {
   #watching: AbortController | undefined;
   #cancelTimer: () => void = () => {};
   #epoch = 0;
+  /** From where the next call goes on; empty: from now. */
+  #position = '';
   #missedSome = false;
   readonly #stateListeners = new Set<Listener<Connection>>();
   readonly #eventListeners = new Set<Listener<LinkEvent>>();
@@ -122,8 +129,9 @@ export class Link {
     return added(this.#recoveryListeners, listener);
   }
 
-  #open(): void {
+  #open(position = ''): void {
     this.close();
+    this.#position = position;
     const watching = new AbortController();
     this.#watching = watching;
     this.#listen();
@@ -131,6 +139,7 @@ export class Link {
   }
 
   async #read(signal: AbortSignal): Promise<void> {
+    let left = messagesOfCallMax;
     try {
       for await (const event of this.#events(signal)) {
         if (signal.aborted) return;
@@ -138,12 +147,16 @@ export class Link {
         this.#listen();
         if (event === 'opened') this.#recovered();
         else for (const listener of this.#eventListeners) listener(event);
+        left -= 1;
+        if (left <= 0 && this.#position !== '') break;
       }
-      if (!signal.aborted) this.#failed();
+      if (signal.aborted) return;
+      if (left <= 0) this.#open(this.#position);
+      else this.#failed();
     } catch (error) {
       if (signal.aborted) return;
       const failure = failureOf(error);
-      if (isSignedOut(failure)) this.#signedOut(failure);
+      if (isSignedOut(failure)) this.#refused(failure);
       else this.#failed();
     }
   }
@@ -152,13 +165,12 @@ export class Link {
     const { hosts, pools, racks } = this.#clients;
     const options = { signal, timeoutMs: 0 };
     const topic = this.#topic;
+    const position = this.#position;
     switch (topic.kind) {
       case 'hosts':
       case 'host': {
-        const all = { filter: topic.kind === 'hosts' ? topic.filter : '', changesOnly: true };
-        const request =
-          topic.kind === 'host' ? { name: topic.name } : { ...all, view: HostView.BASIC };
-        for await (const { kind, host } of hosts.watchHosts(request, options)) {
+        for await (const message of hosts.watchHosts({ ...requestOf(topic), position }, options)) {
+          const { kind, host } = this.#noted(message);
           if (kind === HostsKind.SYNCED) yield 'opened';
           else if (host !== undefined) {
             yield { kind: 'host', host, isGone: kind === HostsKind.DELETED };
@@ -167,19 +179,27 @@ export class Link {
         return;
       }
       case 'pools': {
-        for await (const { kind, pool } of pools.watchPools({ name: topic.name }, options)) {
+        for await (const message of pools.watchPools({ name: topic.name, position }, options)) {
+          const { kind, pool } = this.#noted(message);
           if (kind === PoolsKind.SYNCED) yield 'opened';
           else if (pool !== undefined) yield { kind: 'pool', pool };
         }
         return;
       }
       case 'racks': {
-        for await (const { kind } of racks.watchRacks({}, options)) {
+        for await (const message of racks.watchRacks({ position }, options)) {
+          const { kind } = this.#noted(message);
           yield kind === RacksKind.SYNCED ? 'opened' : { kind: 'other' };
         }
         return;
       }
     }
+  }
+
+  /** What is served and not stored has no position of its own. */
+  #noted<T extends { readonly position: string }>(message: T): T {
+    if (message.position !== '') this.#position = message.position;
+    return message;
   }
 
   /** After silence asks whether anybody is there: a connection may be dead and open. */
@@ -198,9 +218,16 @@ export class Link {
     } catch (error) {
       if (watching !== this.#watching) return;
       const failure = failureOf(error);
-      if (isSignedOut(failure)) this.#signedOut(failure);
+      if (isSignedOut(failure)) this.#refused(failure);
       else this.#failed();
     }
+  }
+
+  /** It was heard, and knows the caller no more. */
+  #refused(failure: Failure): void {
+    this.close();
+    this.#become('heard');
+    this.#signedOut(failure);
   }
 
   #failed(): void {
@@ -231,6 +258,11 @@ export class Link {
 function added<T>(listeners: Set<Listener<T>>, listener: Listener<T>): () => void {
   listeners.add(listener);
   return () => void listeners.delete(listener);
+}
+
+function requestOf(topic: Extract<Topic, { kind: 'hosts' | 'host' }>) {
+  if (topic.kind === 'host') return { name: topic.name };
+  return { filter: topic.filter, changesOnly: true, view: HostView.BASIC };
 }
 
 function sameTopic(a: Topic, b: Topic): boolean {

@@ -1,5 +1,5 @@
 /** Builds the console into `dist`: `node packages/console/src/build/main.ts`. */
-import { buildConsole, consoleFolder } from './build.ts';
+import { buildConsoleInto, consoleFolder } from './build.ts';
 
-await buildConsole();
+await buildConsoleInto(consoleFolder);
 process.stdout.write(`the console stands in ${consoleFolder}\n`);

@@ -1,5 +1,5 @@
 /** The list of hosts: filtered and sorted by the server, and read where it is looked at. */
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { useConsole } from '../browser/console.ts';
 import { useRoute, useTopic } from '../browser/hooks.ts';
 import { useHostRows } from '../browser/host-rows.ts';
@@ -76,13 +76,15 @@ function FilterBar({ search, go }: FilterBarProps) {
   const { clock } = useConsole();
   const [text, setText] = useState(search.text);
   useEffect(() => setText(search.text), [search.text]);
+  const latest = useRef(search);
+  latest.current = search;
   useEffect(() => {
     if (text === search.text) return undefined;
-    return clock.after(typingPauseMs, () => go({ ...search, text }));
-  }, [text]);
+    return clock.after(typingPauseMs, () => go({ ...latest.current, text }));
+  }, [text, search.text]);
   const choose = (facet: Facet, value: string | undefined) => {
     const { [facet]: _, ...others } = search.chosen;
-    go({ ...search, chosen: value === undefined ? others : { ...others, [facet]: value } });
+    go({ text, chosen: value === undefined ? others : { ...others, [facet]: value } });
   };
   const chosen = facets.filter((facet) => search.chosen[facet] !== undefined);
   return (

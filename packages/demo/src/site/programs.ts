@@ -4,6 +4,7 @@
  */
 import { existsSync, mkdirSync, realpathSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
+import { buildConsoleInto, consoleFolderName } from '@rackwright/console/build';
 import { build } from 'esbuild';
 import { programPath } from './folder.ts';
 
@@ -54,4 +55,13 @@ export async function bundlePrograms(folder: string, bundled: string | undefined
     legalComments: 'none',
     logLevel: 'silent',
   });
+  await putConsole(programs, bundled);
+}
+
+/** The files of the console stand beside the control plane, as in its package. */
+async function putConsole(programs: string, bundled: string | undefined): Promise<void> {
+  const there = join(bundled ?? '', consoleFolderName);
+  const folder = join(programs, consoleFolderName);
+  if (bundled !== undefined && existsSync(there)) symlinkSync(realpathSync(there), folder);
+  else await buildConsoleInto(folder);
 }

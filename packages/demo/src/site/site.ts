@@ -83,6 +83,17 @@ export class Site {
     return this.#clients;
   }
 
+  /** The program itself, to be ended and started as a person would not. */
+  get controlPlane(): Program {
+    if (this.#controlPlane === undefined) throw new Error('the control plane has not been started');
+    return this.#controlPlane;
+  }
+
+  /** "127.0.0.1:PORT" of operators and browsers. */
+  get operatorsAddress(): string {
+    return `${loopback}:${this.#operatorsPort}`;
+  }
+
   /** Programs and guard: from here on nothing is left behind. */
   async bundle(): Promise<void> {
     await bundlePrograms(this.folder, this.#bundled);
@@ -107,7 +118,7 @@ export class Site {
       });
     const caPem = await read('ca.pem');
     const token = (await read('admin.token')).trim();
-    const target = `${loopback}:${operators}`;
+    const target = this.operatorsAddress;
     const clients = openClients({ target, caPem, token });
     this.#clients = clients;
     await eventually('the control plane', startTimeoutMs, () => clients.racks.listRacks({}));
@@ -164,7 +175,7 @@ export class Site {
     const { racks } = this.clients;
     await racks.createRack({ rackId: rack });
     const { token } = await racks.createJoinToken({ rack: `racks/${rack}` });
-    const address = `${loopback}:${this.#operatorsPort}`;
+    const address = this.operatorsAddress;
     const joined = await this.#run('agent', ['join', address, '-', '--config', config], token);
     if (joined.code !== 0) throw new Error(`the agent of ${rack} could not join: ${joined.output}`);
     agent.start();

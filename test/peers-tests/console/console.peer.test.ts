@@ -1,0 +1,218 @@
+/**
+ * The console in Chromium, at a whole control plane with racks made of software: sign in, watch a
+ * clean, plan and confirm one, open its certificate, follow a rollout, and lose the control plane.
+ */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { buildConsoleInto } from '@rackwright/console/build';
+import { makeFolder, planFleet, Site } from '@rackwright/demo/site';
+import { systemImage } from '@rackwright/sim/machine';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { programFolder } from '../../e2e/programs.ts';
+import {
+  browserProblem,
+  openPage,
+  startBrowser,
+  violationsOf,
+  type WatchedPage,
+} from './browser.ts';
+
+const problem = browserProblem();
+/** For what takes a machine its time, on a busy one. */
+const patience = { timeout: 240_000 };
+const pages = ['', 'hosts', 'pools', 'workflows', 'discovery', 'brakes', 'audit'];
+
+let site: Site;
+let browser: Browser;
+let opened: WatchedPage;
+let page: Page;
+
+beforeAll(async () => {
+  if (problem !== undefined) return;
+  const options = { hosts: 2, racks: 1, seed: 1, faults: [], script: undefined };
+  const fleet = planFleet({ ...options, check: true, programs: undefined, verbose: false });
+  site = new Site(
+    makeFolder(),
+    { ...fleet, machines: fleet.machines.slice(0, 2) },
+    programFolder(),
+  );
+  await site.bundle();
+  await site.startControlPlane();
+  await site.startRegistry();
+  browser = await startBrowser();
+  opened = await openPage(browser, { viewport: { width: 1280, height: 900 } });
+  page = opened.page;
+  page.setDefaultTimeout(patience.timeout);
+});
+
+afterAll(async () => {
+  await browser?.close();
+  await site?.stop();
+});
+
+const token = () =>
+  readFileSync(join(site.folder, 'controlplane/identity/admin.token'), 'utf8').trim();
+
+async function signIn(): Promise<void> {
+  await page.getByLabel('Token').fill(token());
+  await page.getByRole('button', { name: 'Sign in' }).click();
+}
+
+async function go(hash: string): Promise<void> {
+  await page.evaluate((to) => {
+    location.hash = to;
+  }, hash);
+}
+
+async function pushImage(version: string): Promise<string> {
+  const reference = `${site.registry.name}/web:${version}`;
+  mkdirSync(join(site.folder, 'images'), { recursive: true });
+  const file = `images/web-${version}.raw.gz`;
+  const content = systemImage({ name: 'web', version }, 4 * 1024 * 1024);
+  writeFileSync(join(site.folder, file), gzipSync(content, { level: 1 }));
+  const architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
+  const said = ['--version', version, '--architecture', architecture, '--plain-http'];
+  await command('image', 'push', file, reference, ...said);
+  return reference;
+}
+
+async function command(...args: string[]): Promise<void> {
+  const { code, output } = await site.rackwright(args);
+  expect(code, `${args.join(' ')}: ${output}`).toBe(0);
+}
+
+test('who has no session signs in; a wrong token is refused with advice', async (context) => {
+  if (problem !== undefined) return context.skip(problem);
+  await page.goto(`https://${site.operatorsAddress}/#/hosts`);
+  await page.getByLabel('Token').fill('rwo1.wrong.wrong');
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  const refusal = page.getByRole('alert');
+  await refusal.getByText('You are not signed in.').waitFor();
+  expect(await refusal.locator('.advice').textContent()).toMatch(/token/i);
+  expect(await violationsOf(page)).toEqual([]);
+  await signIn();
+  await page.getByRole('heading', { name: 'Hosts' }).waitFor();
+  await page.getByText('0 hosts').waitFor();
+});
+
+test('a clean is watched live, from the first step to the last', async (context) => {
+  if (problem !== undefined) return context.skip(problem);
+  await site.startRacks();
+  await go('#/hosts/h1');
+  await site.enrolHosts();
+  await page.getByText('clean 3', { exact: true }).waitFor();
+  await page.getByText('deploy.erase_devices').first().waitFor();
+  await page.getByRole('progressbar').waitFor();
+  await page.locator('.host-line .badge', { hasText: 'available' }).first().waitFor();
+  await page.locator('.run').getByText('succeeded').first().waitFor();
+});
+
+test('a clean is planned, shows what is lost, and starts once the name is typed', async (context) => {
+  if (problem !== undefined) return context.skip(problem);
+  await page.getByRole('button', { name: 'Clean …' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText('What is lost').waitFor();
+  await dialog.getByText('h1-NVME', { exact: false }).first().waitFor();
+  const start = dialog.getByRole('button', { name: 'Clean h1 and lose its data' });
+  expect(await start.isDisabled()).toBe(true);
+  expect(await violationsOf(page)).toEqual([]);
+  await dialog.locator('input[name=confirm]').fill('h2');
+  expect(await start.isDisabled()).toBe(true);
+  await dialog.locator('input[name=confirm]').fill('h1');
+  await dialog.locator('input[name=reason]').fill('by the console');
+  await start.click();
+  await page.getByText('clean 4', { exact: true }).waitFor();
+  await page.locator('.run').getByText('succeeded').first().waitFor();
+  const { status } = await site.clients.hosts.getHost({ name: 'hosts/h1' });
+  expect(status?.run).toMatchObject({
+    number: 4n,
+    planHash: expect.stringMatching(/^[0-9a-f]{64}$/),
+  });
+});
+
+test('a certificate is opened, and its signature is verified in the browser', async (context) => {
+  if (problem !== undefined) return context.skip(problem);
+  await page.getByRole('link', { name: 'Disks and certificates' }).click();
+  await page.locator('td a', { hasText: 'h1-NVME' }).first().click();
+  await page.getByRole('heading', { name: 'Certificate of erasure' }).waitFor();
+  await page.getByText('signature verified by this browser').waitFor();
+  await page.getByText('Erased: ', { exact: false }).waitFor();
+  expect(await violationsOf(page)).toEqual([]);
+  const pdf = await page.pdf({ format: 'A4' });
+  expect(pdf.subarray(0, 5).toString()).toBe('%PDF-');
+});
+
+test('a rollout is followed host by host, and its history is drawn', async (context) => {
+  if (problem !== undefined) return context.skip(problem);
+  const image = await pushImage('1.0');
+  await command('fleet', 'registry', 'set', site.registry.name, '--plain-http');
+  for (const host of ['h1', 'h2']) {
+    await command('host', 'update', host, '--label', 'role=web', '--root-disk', 'model=Flash 16');
+  }
+  await go('#/pools');
+  await page.getByText('There is no pool.', { exact: false }).waitFor();
+  await command('pool', 'create', 'web', '--label', 'role=web', '--image', image);
+  await page.getByRole('link', { name: 'web', exact: true }).click();
+  await page.locator('.cell.busy').first().waitFor();
+  await page.locator('.cell.good').nth(1).waitFor();
+  await page.locator('.host-line').getByText('up to date').waitFor();
+  await page.locator('.history').getByText('1.0').waitFor();
+  expect(await page.locator('.cell.busy').count()).toBe(0);
+});
+
+test('no page has a violation of WCAG 2.2 AA, light or dark, wide or narrow', async (context) => {
+  if (problem !== undefined) return context.skip(problem);
+  const found: string[] = [];
+  for (const [colorScheme, width] of [
+    ['dark', 1280],
+    ['light', 390],
+  ] as const) {
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize({ width, height: 844 });
+    for (const path of [...pages, 'hosts/h1', 'pools/web', 'racks/r1']) {
+      await go(`#/${path}`);
+      await page.locator('h1').waitFor();
+      await page.locator('main [role=status].nothing').first().waitFor({ state: 'detached' });
+      for (const each of await violationsOf(page)) found.push(`${path} ${colorScheme} ${each}`);
+      const over = await page.evaluate(
+        () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+      );
+      if (over > 0) found.push(`${path} at ${width} px is ${over} px too wide`);
+    }
+  }
+  expect(found).toEqual([]);
+});
+
+test('a control plane that is away is said to be, since when; its return is noticed', async (context) => {
+  if (problem !== undefined) return context.skip(problem);
+  await page.setViewportSize({ width: 1280, height: 900 });
+  await go('#/hosts/h1');
+  await page.locator('.light.live').waitFor();
+  await page.getByText('provisioned', { exact: true }).first().waitFor();
+  await site.controlPlane.kill();
+  const banner = page.getByRole('alert');
+  await banner.getByText('The control plane does not answer.').waitFor();
+  await banner.getByText(/What you see is stale since \d\d:\d\d:\d\d UTC/).waitFor();
+  // What was there is there still.
+  expect(await page.getByText('provisioned', { exact: true }).count()).toBeGreaterThan(0);
+  expect(await violationsOf(page)).toEqual([]);
+  site.controlPlane.start();
+  // Sessions are the process's own: one signs in again where one was.
+  await page.getByRole('dialog').getByText('Sign in again', { exact: false }).waitFor();
+  await page.getByRole('dialog').getByLabel('Token').fill(token());
+  await page.getByRole('dialog').getByRole('button', { name: 'Sign in' }).click();
+  await page.locator('.light.live').waitFor();
+  await page.getByRole('heading', { name: 'h1' }).waitFor();
+  await command('host', 'hold', 'h1', '--reason', 'seen live again');
+  await page.getByText('seen live again', { exact: false }).first().waitFor();
+});
+
+test('nothing was asked of anybody else, and nothing complained', (context) => {
+  if (problem !== undefined) return context.skip(problem);
+  const own = [`https://${site.operatorsAddress}/`, 'blob:', 'data:'];
+  expect(opened.asked.filter((url) => !own.some((each) => url.startsWith(each)))).toEqual([]);
+  const isExpected = (text: string) => /ERR_CONNECTION_REFUSED|401|status of 40/.test(text);
+  expect(opened.complaints.filter((text) => !isExpected(text))).toEqual([]);
+});
