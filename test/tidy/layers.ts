@@ -25,6 +25,7 @@ export const worldly: readonly { place: RegExp; reason: string }[] = [
   { place: /^packages\/(runner\/ramdisk|debian\/src|clients\/src)\//, reason: 'a build script' },
   { place: /^packages\/runner\/src\/linux\//, reason: 'block devices, sysfs and file disks' },
   { place: /^packages\/console\/src\/browser\//, reason: 'the browser: its clock, calls, cookie' },
+  { place: /^packages\/console\/src\/build\//, reason: 'a build script' },
   { place: /(^|\/)main\.tsx?$/, reason: 'a program: it hands the platform to the rest' },
 ];
 

@@ -44,6 +44,7 @@ async function packed(made: Bundle): Promise<Uint8Array> {
   const content = programPackage('cli', 'amd64', release, {
     ...{ bundle: made, node },
     made: await commandFiles(release),
+    served: new Map(),
   });
   return debianPackage(content, release.timeSeconds);
 }

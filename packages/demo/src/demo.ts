@@ -75,7 +75,7 @@ export class Demo {
     if (removed > 0) this.#say(`Removed what ${counted(removed, 'killed demo')} had left behind`);
     const site = new Site(makeFolder(), fleet, this.#options.programs);
     this.#site = site;
-    this.#say('Bundling control plane, agent, runner and command');
+    this.#say('Bundling control plane, console, agent, runner and command');
     await site.bundle();
     this.#say('Starting the control plane on its embedded store');
     await site.startControlPlane();
@@ -101,13 +101,18 @@ export class Demo {
     else await runScript(stage, commands);
   }
 
-  #invite({ fleet, folder, registry }: Site): void {
+  #invite({ fleet, folder, registry, operatorsAddress }: Site): void {
     // A host that is no pool's: a clean of the others is refused.
     const free = fleet.machines.find(({ takesImages }) => !takesImages)?.name ?? '';
     this.#screen.say(
       [
         '',
-        'It stays up. In another terminal, in this folder:',
+        'It stays up. In a browser, which will not know its certificate:',
+        '',
+        `  https://${operatorsAddress}`,
+        `  token: ${join(folder, 'controlplane/identity/admin.token')}`,
+        '',
+        'In another terminal, in this folder:',
         '',
         `  export RACKWRIGHT_CONFIG=${folder}/rackwright.json`,
         '  npx rackwright host list',

@@ -38,7 +38,7 @@ export async function openPage(
   const page = await context.newPage();
   const complaints: string[] = [];
   const asked: string[] = [];
-  page.on('pageerror', (error) => complaints.push(`${error.stack ?? error.message}`));
+  page.on('pageerror', (error) => complaints.push(error.stack ?? error.message));
   page.on('console', (message) => {
     const isRefusal = message.location().url.includes('/rackwright.v1.');
     if (message.type() === 'error' && !isRefusal) complaints.push(message.text());
@@ -50,15 +50,15 @@ export async function openPage(
 /** What axe-core holds against the page as it is, in the order of WCAG 2.2 AA; empty: nothing. */
 export async function violationsOf(page: Page): Promise<string[]> {
   await page.evaluate(axe.source);
-  return await page.evaluate(async () => {
-    const judge = (globalThis as { axe?: { run(options: object): Promise<AxeResults> } }).axe;
-    const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
-    const found = await judge?.run({ runOnly: tags });
-    return (found?.violations ?? []).map(({ id, nodes }) => {
-      return `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`;
-    });
+  const { violations } = await page.evaluate<AxeResults>(
+    `axe.run({ runOnly: ${JSON.stringify(rules)} })`,
+  );
+  return violations.map(({ id, nodes }) => {
+    return `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`;
   });
 }
+
+const rules = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
 
 interface AxeResults {
   readonly violations: readonly {
@@ -69,23 +69,16 @@ interface AxeResults {
 
 /** Begins to note tasks of the page's thread that take longer than 50 ms (Long Tasks API). */
 export async function noteLongTasks(page: Page): Promise<void> {
-  await page.evaluate(() => {
-    const noted = globalThis as { longTasks?: number[] };
-    noted.longTasks = [];
-    new PerformanceObserver((list) => {
-      noted.longTasks?.push(...list.getEntries().map(({ duration }) => duration));
-    }).observe({ type: 'longtask' });
-  });
+  await page.evaluate(`{
+    globalThis.longTasks = [];
+    const note = (list) => longTasks.push(...list.getEntries().map(({ duration }) => duration));
+    new PerformanceObserver(note).observe({ type: 'longtask' });
+  }`);
 }
 
 /** The longest since the last time this was asked, in milliseconds; 0: none took 50. */
 export function longestTask(page: Page): Promise<number> {
-  return page.evaluate(() => {
-    const noted = globalThis as { longTasks?: number[] };
-    const longest = Math.max(0, ...(noted.longTasks ?? []));
-    noted.longTasks = [];
-    return longest;
-  });
+  return page.evaluate<number>('Math.max(0, ...longTasks.splice(0))');
 }
 
 /** Bytes of the page's heap that are in use once all garbage is gone. */

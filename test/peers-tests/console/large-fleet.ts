@@ -1,7 +1,7 @@
 /**
- * A control plane of a hundred thousand hosts that is none: it speaks the real protocol, of which it
- * knows what the list of hosts asks, and serves the console's files as they were built. It counts
- * what it is asked for.
+ * A control plane of a hundred thousand hosts that is none: it speaks the real protocol, knows of
+ * it what the list of hosts asks, and serves the console's files as they were built. It counts what
+ * it is asked for.
  */
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';

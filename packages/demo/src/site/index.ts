@@ -1,4 +1,4 @@
-/** The machine room of the demo, for tests that want a whole control plane with racks of software. */
+/** The machine room of the demo, for tests that want a control plane with racks of software. */
 export { planFleet } from '../fleet.ts';
 export { makeFolder } from './folder.ts';
 export { Site } from './site.ts';
