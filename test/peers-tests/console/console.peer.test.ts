@@ -5,7 +5,9 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { makeFolder, planFleet, Site } from '@rackwright/demo/site';
+import { Role } from '@rackwright/messages';
 import { systemImage } from '@rackwright/sim/machine';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -157,6 +159,54 @@ test('a rollout is followed host by host, and its history is drawn', async (cont
   await page.locator('.host-line').getByText('up to date').waitFor();
   await page.locator('.history').getByText('1.0').waitFor();
   expect(await page.locator('.cell.busy').count()).toBe(0);
+});
+
+test('the server finds hosts by what the filter makes of words and choices', async (context) => {
+  if (problem !== undefined) return context.skip(problem);
+  const { spec } = await site.clients.hosts.getHost({ name: 'hosts/h2' });
+  await go('#/hosts');
+  const filter = page.getByRole('searchbox');
+  for (const text of ['h2', spec?.bootMacs[0] ?? '', 'labels.role = web AND name = *2']) {
+    await filter.fill(text);
+    await page.getByText('1 host', { exact: true }).waitFor();
+    await page.locator('.grid-spacer').getByText('h2', { exact: true }).waitFor();
+  }
+  await filter.fill('labels.role = (');
+  await page.getByRole('alert').getByText('at character', { exact: false }).waitFor();
+  await filter.fill('');
+  for (const [label, value] of [
+    ['State', 'provisioned'],
+    ['Fault', ''],
+    ['Power', 'true'],
+  ]) {
+    await page
+      .locator('label', { hasText: label ?? '' })
+      .locator('select')
+      .selectOption(value ?? '');
+    await page.getByText('2 hosts', { exact: true }).waitFor();
+  }
+  expect(page.url()).toContain('state=provisioned&fault=none&power=true');
+});
+
+test('a viewer is offered nothing that changes', async (context) => {
+  if (problem !== undefined) return context.skip(problem);
+  const expireTime = timestampFromMs(Date.now() + 3_600_000);
+  const token = { role: Role.VIEWER, expireTime };
+  const made = await site.clients.access.createToken({ tokenId: 'looks', token });
+  const other = await openPage(browser);
+  other.page.setDefaultTimeout(patience.timeout);
+  await other.page.goto(`https://${site.operatorsAddress}/#/hosts/h1`);
+  await other.page.getByLabel('Token').fill(made.secret);
+  await other.page.getByRole('button', { name: 'Sign in' }).click();
+  await other.page.getByRole('heading', { name: 'h1' }).waitFor();
+  await other.page.getByText('token:looks').waitFor();
+  for (const path of ['hosts/h1', 'pools/web', 'brakes']) {
+    await other.page.evaluate(`location.hash = '#/${path}'`);
+    await other.page.locator('.panel').first().waitFor();
+    const buttons = await other.page.locator('main button').allTextContents();
+    expect(buttons, path).toEqual([]);
+  }
+  await other.context.close();
 });
 
 test('no page has a violation of WCAG 2.2 AA, light or dark, wide or narrow', async (context) => {
