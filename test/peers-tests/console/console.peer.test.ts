@@ -230,6 +230,11 @@ test('no page has a violation of WCAG 2.2 AA, light or dark, wide or narrow', as
       if (over > 0) found.push(`${path} at ${width} px is ${over} px too wide`);
     }
   }
+  await go('#/hosts/h1');
+  await page.locator('.menu > summary').click();
+  const menu = await page.locator('.menu > ul').boundingBox();
+  expect(menu?.x).toBeGreaterThanOrEqual(0);
+  expect((menu?.x ?? 0) + (menu?.width ?? 0)).toBeLessThanOrEqual(390);
   expect(found).toEqual([]);
 });
 

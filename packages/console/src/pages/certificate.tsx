@@ -65,7 +65,9 @@ function Sheet({ certificate, trust }: SheetProps) {
       </p>
       <p class="result-marks">
         <VerificationBadge verification={verification} />
-        <PowerCycle proof={certificate.powerCycleProof} />
+        <span>
+          After a power cycle: <PowerCycle proof={certificate.powerCycleProof} />
+        </span>
       </p>
       {known === undefined ? (
         <pre tabIndex={0}>{new TextDecoder().decode(statement)}</pre>

@@ -80,7 +80,7 @@ export function PowerCycle({ proof }: { readonly proof: PowerCycleProof }) {
     case PowerCycleProof.REFUTED:
       return <Badge tone="bad">data came back: revoked</Badge>;
     default:
-      return <span class="quiet">not looked yet</span>;
+      return <span class="quiet">not read again yet</span>;
   }
 }
 

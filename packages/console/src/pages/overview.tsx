@@ -90,8 +90,11 @@ function Overview({ overview }: { readonly overview: OverviewCounts }) {
     <>
       {freeze !== undefined && (
         <div class="banner warn" role="status">
-          <strong>The fleet is frozen</strong> by {freeze.by} <Time at={freeze.at} />:{' '}
-          {freeze.reason}. No destructive work begins. <a href={formatRoute(['brakes'])}>Brakes</a>
+          <span>
+            <strong>The fleet is frozen</strong> by {freeze.by} (<Time at={freeze.at} />
+            ): {freeze.reason}. No destructive work begins.{' '}
+            <a href={formatRoute(['brakes'])}>Brakes</a>
+          </span>
         </div>
       )}
       <div class="tiles">
