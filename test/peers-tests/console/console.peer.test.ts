@@ -6,7 +6,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { makeFolder, planFleet, Site } from '@rackwright/demo/site';
+import { makeFolder, parseOptions, planFleet, Site } from '@rackwright/demo/site';
 import { Role } from '@rackwright/messages';
 import { systemImage } from '@rackwright/sim/machine';
 import type { Browser, Page } from 'playwright-core';
@@ -32,8 +32,9 @@ let page: Page;
 
 beforeAll(async () => {
   if (problem !== undefined) return;
-  const options = { hosts: 2, racks: 1, seed: 1, faults: [], script: undefined };
-  const fleet = planFleet({ ...options, check: true, programs: undefined, verbose: false });
+  const parsed = parseOptions(['--hosts', '2', '--racks', '1', '--check']);
+  if (parsed.kind !== 'run') throw new Error('the options of the demo are other ones now');
+  const fleet = planFleet(parsed.options);
   site = new Site(
     makeFolder(),
     { ...fleet, machines: fleet.machines.slice(0, 2) },
