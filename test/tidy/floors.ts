@@ -4,8 +4,7 @@
  */
 import { posix } from 'node:path';
 import { importsOf } from './imports.ts';
-import type { Finding, SourceFile } from './sources.ts';
-import { isTestCode } from './sources.ts';
+import { type Finding, isTestCode, type SourceFile } from './sources.ts';
 
 interface House {
   readonly folder: string;
@@ -61,7 +60,7 @@ const controlPlane: House = {
     'audit',
     'following',
     'fleet-view',
-    'waking',
+    'loop',
     'steps',
     'secrets',
     'images',

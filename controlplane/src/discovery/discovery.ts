@@ -28,8 +28,8 @@ import {
 } from '@rackwright/messages';
 import type { Revision } from '@rackwright/store';
 import type { AuditTrail } from '../audit/index.ts';
+import { Controller } from '../loop/index.ts';
 import { idOf, isAway, isBusy, untilWritten } from '../records/index.ts';
-import { resyncLater } from '../waking/index.ts';
 import { SeenElsewhere } from './elsewhere.ts';
 import { Intake, type IntakeDependencies } from './intake.ts';
 import { type Acceptance, hostOf, judge } from './judge.ts';
@@ -75,12 +75,18 @@ export class Discovery {
   #listed = new Map<string, number>();
   readonly #elsewhere = new SeenElsewhere();
   readonly #intake: Intake;
-  #last: Promise<unknown> = Promise.resolve();
-  #lookWaits = false;
-  readonly #stopping = new AbortController();
+  /** D3: one thing, all discovered machines. */
+  readonly #controller: Controller<'machines'>;
 
   constructor(deps: DiscoveryDependencies) {
     this.#deps = deps;
+    this.#controller = new Controller({
+      ...deps,
+      retryDelayMs: resyncMsMin,
+      keyOf: String,
+      fieldsOf: (discovered) => ({ discovered }),
+      pass: () => this.#lookAtAll(),
+    });
     this.#reader = new SnapshotReader(deps.store);
     this.#intake = new Intake(deps, this.#elsewhere);
   }
@@ -88,12 +94,11 @@ export class Discovery {
   start(): void {
     this.wake();
     const resyncIntervalMs = Math.max(this.#deps.resyncIntervalMs, resyncMsMin);
-    const parts = { ...this.#deps, resyncIntervalMs };
-    resyncLater(parts, () => this.wake(), this.#stopping.signal);
+    this.#controller.resync(resyncIntervalMs, () => this.wake());
   }
 
   stop(): void {
-    this.#stopping.abort();
+    this.#controller.stop();
   }
 
   /** Machines of a rack ("racks/r1") that are listed and not accepted, as of the last look. */
@@ -128,14 +133,7 @@ export class Discovery {
 
   /** Something has changed that a machine may have waited for: everything is looked at soon. */
   wake(): void {
-    if (this.#lookWaits || this.#stopping.signal.aborted) return;
-    this.#lookWaits = true;
-    this.#queue(() => {
-      this.#lookWaits = false;
-      return this.#lookAtAll();
-    }).catch((error: unknown) => {
-      this.#deps.log.warn({}, 'discovered machines: looked at again later', error);
-    });
+    this.#controller.wake('machines', 'look');
   }
 
   /** Takes in a finding of a rack's agent. Resolves with why it is not listed; empty: it is. */
@@ -177,11 +175,8 @@ export class Discovery {
     });
   }
 
-  /** D3 */
   #queue<T>(act: () => Promise<T>): Promise<T> {
-    const mine = this.#last.then(act);
-    this.#last = mine.catch(() => undefined);
-    return mine;
+    return this.#controller.take('machines', act);
   }
 
   async #takeIn(rack: string, finding: agent.Discovered): Promise<string> {
@@ -202,7 +197,7 @@ export class Discovery {
     }
     let left = await this.#reader.read();
     for (const kept of left.machines) {
-      if (this.#stopping.signal.aborted) return;
+      if (this.#controller.signal.aborted) return;
       // What became a host counts for the next one: by its name, and for what a rule may make.
       if (await this.#lookAt(kept, left)) left = await this.#reader.read();
     }

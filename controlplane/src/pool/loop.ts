@@ -16,6 +16,7 @@ import type { Entry, Revision, StateStore } from '@rackwright/store';
 import type { Follower, Following } from '../following/index.ts';
 import { agentAway, awayFromMs, type CallWebhook, whyNothingDestructive } from '../host/index.ts';
 import type { ResolveImage } from '../images/index.ts';
+import { Alarms, Controller } from '../loop/index.ts';
 import {
   answered,
   deleteRecord,
@@ -25,7 +26,6 @@ import {
   writeRecord,
   writeShared,
 } from '../records/index.ts';
-import { Alarms, OneByOne, resyncLater } from '../waking/index.ts';
 import { askForHosts } from './asking.ts';
 import { isBeginning, notBegun } from './call-off.ts';
 import type { SlotNews } from './draft-types.ts';
@@ -69,31 +69,32 @@ const rememberedMax = 100_000;
 
 export class Pools {
   readonly #deps: PoolsDependencies;
-  readonly #turns = new OneByOne();
+  readonly #controller: Controller;
   readonly #lookingUp: LookingUp;
   readonly #questions: Questions;
   readonly #known = new Map<string, wire.PoolRecord>();
-  /** Pools whose next look has not begun. */
-  readonly #queued = new Set<string>();
-  readonly #alarms: Alarms;
   /** By rack, for when its agent counts as away. */
   readonly #absences: Alarms;
   /** By rack: why nothing is begun there; empty: it may be. */
   readonly #stopped = new Map<string, string>();
   readonly #written = new Set<string>();
-  readonly #stopping = new AbortController();
 
   constructor(deps: PoolsDependencies) {
     this.#deps = deps;
-    this.#alarms = new Alarms(deps.clock);
+    this.#controller = new Controller({
+      ...deps,
+      keyOf: String,
+      fieldsOf: (poolId) => ({ pool: `pools/${poolId}` }),
+      pass: (poolId) => this.#look(poolId),
+    });
     this.#absences = new Alarms(deps.clock);
     this.#lookingUp = new LookingUp(deps, (poolId) => this.wake(poolId));
     this.#questions = new Questions(deps, (poolId) => this.wake(poolId));
   }
 
   async start(): Promise<void> {
-    const { following } = this.#deps;
-    const { signal } = this.#stopping;
+    const { following, resyncIntervalMs } = this.#deps;
+    const { signal } = this.#controller;
     const pools: Follower = {
       listed: ({ entries }) => {
         const there = new Set(entries.map(({ key }) => idOfKey(key)));
@@ -129,17 +130,15 @@ export class Pools {
       },
     };
     await following.follow('racks', racks, signal);
-    const resync = async () => {
+    this.#controller.resync(resyncIntervalMs, async () => {
       this.#wakeAll();
       this.#wakeOrphans((await answered(this.#deps.store.list('hosts'))).entries);
-    };
-    resyncLater(this.#deps, resync, signal);
+    });
   }
 
   stop(): void {
-    this.#stopping.abort();
+    this.#controller.stop();
     this.#lookingUp.stop();
-    this.#alarms.stop();
     this.#absences.stop();
   }
 
@@ -150,20 +149,12 @@ export class Pools {
 
   /** Looks at the pool again soon. */
   wake(poolId: string): void {
-    if (this.#stopping.signal.aborted || this.#queued.has(poolId)) return;
-    this.#queued.add(poolId);
-    this.look(poolId).catch((error: unknown) => {
-      this.#deps.log.warn({ pool: `pools/${poolId}` }, 'a look failed', error);
-      this.#deps.clock.after(this.#deps.retryDelayMs, () => this.wake(poolId));
-    });
+    this.#controller.wake(poolId, 'look');
   }
 
   /** Does what is to be done now; resolves with the pool as it then is. */
   look(poolId: string): Promise<LookedPool | undefined> {
-    return this.#turns.take(poolId, () => {
-      this.#queued.delete(poolId);
-      return this.#look(poolId);
-    });
+    return this.#controller.take(poolId, () => this.#look(poolId));
   }
 
   async #look(poolId: string): Promise<LookedPool | undefined> {
@@ -177,7 +168,7 @@ export class Pools {
         await endClaimsOf(this.#deps, poolId);
         return undefined;
       }
-      if (this.#stopping.signal.aborted) return kept;
+      if (this.#controller.signal.aborted) return kept;
       const world = await readSnapshot(store, poolId, clock.nowMs());
       const resolved = this.#lookingUp.take(poolId, kept.record);
       const { news, isStale } = await this.#newsOf(kept.record, world);
@@ -203,7 +194,7 @@ export class Pools {
       const asked = await askForHosts(asking, kept.record, world, step.callOffs);
       if (asked > 0) continue;
       if (await this.#endDeleted(poolId, kept, world)) return kept;
-      this.#alarms.set(poolId, step.nextLookMs, () => this.wake(poolId));
+      this.#controller.wakeAt(poolId, step.nextLookMs, 'look');
       return kept;
     }
     throw new Error(`pools/${poolId}: not settled, and looked at again later`);
@@ -280,7 +271,7 @@ export class Pools {
     this.#known.delete(poolId);
     this.#lookingUp.forget(poolId);
     this.#questions.forget(poolId);
-    this.#alarms.clear(poolId);
+    this.#controller.forget(poolId);
   }
 
   #hostChanged(entry: Entry): void {

@@ -10,8 +10,8 @@ import { ApiFailure, store as wire } from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
 import type { Entry } from '@rackwright/store';
 import type { Follower, Following } from '../following/index.ts';
+import { Controller } from '../loop/index.ts';
 import { answered, idOfKey, readShared, sharedRecordOf, writeShared } from '../records/index.ts';
-import { OneByOne, resyncLater } from '../waking/index.ts';
 import { foldBatch, hostsAtTurn, isOver, type Turn } from './batch-rules.ts';
 import { takeTurn } from './batch-turn.ts';
 import { holderText } from './decide.ts';
@@ -41,15 +41,18 @@ const passesMax = 2_000;
 
 export class Batches {
   readonly #deps: BatchesDependencies;
-  readonly #turns = new OneByOne();
+  readonly #controller: Controller;
   /** Batches that are not over. */
   readonly #open = new Set<string>();
-  /** Batches whose next look has not begun. */
-  readonly #queued = new Set<string>();
-  readonly #stopping = new AbortController();
 
   constructor(deps: BatchesDependencies) {
     this.#deps = deps;
+    this.#controller = new Controller({
+      ...deps,
+      keyOf: String,
+      fieldsOf: (batchId) => ({ batch: `workflowBatches/${batchId}` }),
+      pass: (batchId) => this.#look(batchId),
+    });
   }
 
   async start(): Promise<void> {
@@ -66,13 +69,15 @@ export class Batches {
         else this.#open.delete(idOfKey(change.key));
       },
     };
-    const { signal } = this.#stopping;
-    await this.#deps.following.follow('workflowBatches', follower, signal);
-    resyncLater(this.#deps, () => this.#wakeOpen(), signal);
+    const { following, resyncIntervalMs } = this.#deps;
+    await following.follow('workflowBatches', follower, this.#controller.signal);
+    this.#controller.resync(resyncIntervalMs, () => {
+      for (const batchId of this.#open) this.wake(batchId);
+    });
   }
 
   stop(): void {
-    this.#stopping.abort();
+    this.#controller.stop();
   }
 
   /** Batches that are not over, as far as this replica has seen. */
@@ -82,21 +87,12 @@ export class Batches {
 
   /** Looks at the batch again soon. */
   wake(batchId: string): void {
-    if (this.#stopping.signal.aborted || this.#queued.has(batchId)) return;
-    this.#queued.add(batchId);
-    this.look(batchId).catch((error: unknown) => {
-      const batch = `workflowBatches/${batchId}`;
-      this.#deps.log.warn({ batch }, 'a look at the batch failed', error);
-      this.#deps.clock.after(this.#deps.retryDelayMs, () => this.wake(batchId));
-    });
+    this.#controller.wake(batchId, 'look');
   }
 
   /** Does what is to be done now; resolves with the batch as it then is. */
   look(batchId: string): Promise<LookedBatch | undefined> {
-    return this.#turns.take(batchId, () => {
-      this.#queued.delete(batchId);
-      return this.#look(batchId);
-    });
+    return this.#controller.take(batchId, () => this.#look(batchId));
   }
 
   async #look(batchId: string): Promise<LookedBatch | undefined> {
@@ -109,7 +105,7 @@ export class Batches {
         return kept;
       }
       this.#open.add(batchId);
-      if (this.#stopping.signal.aborted) return kept;
+      if (this.#controller.signal.aborted) return kept;
       const { turns, failure } = await this.#takeTurns(kept.record);
       const nowMs = clock.nowMs();
       const first = foldBatch(kept.record, turns, () => false, nowMs);
@@ -166,9 +162,5 @@ export class Batches {
       this.#open.add(batchId);
       this.wake(batchId);
     }
-  }
-
-  #wakeOpen(): void {
-    for (const batchId of this.#open) this.wake(batchId);
   }
 }

@@ -17,6 +17,7 @@ import type { Clock, Log, Random } from '@rackwright/platform';
 import { type Change, type Entry, type StateStore, storeKey } from '@rackwright/store';
 import type { Follower, Following } from '../following/index.ts';
 import type { Hosts } from '../host/index.ts';
+import { Controller } from '../loop/index.ts';
 import {
   deleteRecord,
   idOfKey,
@@ -24,7 +25,6 @@ import {
   sharedRecordOf,
   writeShared,
 } from '../records/index.ts';
-import { Alarms, OneByOne, resyncLater } from '../waking/index.ts';
 import { type Action, decide, presentRun } from './decide.ts';
 import {
   parseWorkflowRunName,
@@ -62,21 +62,24 @@ const passesMax = 16;
 
 export class Workflows {
   readonly #deps: WorkflowsDependencies;
-  readonly #turns = new OneByOne();
-  readonly #alarms: Alarms;
+  readonly #controller: Controller<WorkflowId>;
   readonly #seen = new SeenWorkflows();
   readonly #listeners: ((record: wire.WorkflowRecord) => void)[] = [];
-  readonly #stopping = new AbortController();
 
   constructor(deps: WorkflowsDependencies) {
     this.#deps = deps;
-    this.#alarms = new Alarms(deps.clock);
+    this.#controller = new Controller({
+      ...deps,
+      keyOf: workflowKey,
+      fieldsOf: (id) => ({ workflow: workflowName(id) }),
+      pass: (id) => this.#look(id),
+    });
   }
 
   /** Loads every workflow, then follows the store. */
   async start(): Promise<void> {
-    const { following } = this.#deps;
-    const { signal } = this.#stopping;
+    const { following, resyncIntervalMs } = this.#deps;
+    const { signal } = this.#controller;
     const workflows: Follower = {
       listed: ({ entries }) => this.#listed(entries),
       changed: (change) => this.#changed(change),
@@ -97,12 +100,11 @@ export class Workflows {
     await following.follow('hosts', hosts, signal);
     await following.follow('templates', templates, signal);
     await following.follow('workflowBatches', batches, signal);
-    resyncLater(this.#deps, () => this.#resync(), signal);
+    this.#controller.resync(resyncIntervalMs, () => this.#resync());
   }
 
   stop(): void {
-    this.#stopping.abort();
-    this.#alarms.stop();
+    this.#controller.stop();
   }
 
   /** Calls `listener` with every workflow that was looked at. */
@@ -112,23 +114,17 @@ export class Workflows {
 
   /** Carries out what is to be done; resolves with the workflow as it then is. */
   look(id: WorkflowId): Promise<Looked | undefined> {
-    return this.#turns.take(workflowKey(id), () => this.#look(id));
+    return this.#controller.take(id, () => this.#look(id));
   }
 
   /** Does `work` while nobody here looks at the workflow; other replicas may. */
   inTurn<T>(id: WorkflowId, work: () => Promise<T>): Promise<T> {
-    return this.#turns.take(workflowKey(id), work);
+    return this.#controller.take(id, work);
   }
 
   /** Looks at the workflow again soon. */
   wake(id: WorkflowId): void {
-    this.#alarms.clear(workflowKey(id));
-    if (this.#stopping.signal.aborted) return;
-    this.look(id).catch((error: unknown) => {
-      const workflow = workflowName(id);
-      this.#deps.log.warn({ workflow }, 'a look at the workflow failed', error);
-      this.#wakeAt(id, this.#deps.clock.nowMs() + this.#deps.retryDelayMs);
-    });
+    this.#controller.wake(id, 'look');
   }
 
   async #look(id: WorkflowId): Promise<Looked | undefined> {
@@ -174,7 +170,7 @@ export class Workflows {
     const run = latestRun(kept.record);
     this.#seen.set(id, isOpen(run) || kept.record.untoldRuns.length > 0);
     const waitsUntil = run?.state === WorkflowRunState.PENDING ? run.deadline : undefined;
-    if (waitsUntil !== undefined) this.#wakeAt(id, timestampMs(waitsUntil));
+    if (waitsUntil !== undefined) this.#controller.wakeAt(id, timestampMs(waitsUntil), 'look');
     for (const listener of this.#listeners) listener(kept.record);
     return kept;
   }
@@ -268,10 +264,6 @@ export class Workflows {
     const run = record === undefined ? undefined : latestRun(record);
     const fields = run === undefined ? {} : { run: Number(run.number), state: run.state };
     this.#deps.log.info({ workflow: workflowName(id), ...fields }, text);
-  }
-
-  #wakeAt(id: WorkflowId, atMs: number): void {
-    this.#alarms.set(workflowKey(id), atMs, () => this.wake(id));
   }
 
   #listed(entries: readonly Entry[]): void {

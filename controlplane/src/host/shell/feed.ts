@@ -11,8 +11,8 @@
 import { store as wire } from '@rackwright/messages';
 import type { Listing } from '@rackwright/store';
 import type { Follower } from '../../following/index.ts';
+import { Looks, type OneByOne, resyncLater } from '../../loop/index.ts';
 import { idOfKey, sharedRecordOf } from '../../records/index.ts';
-import { Looks, type OneByOne, resyncLater } from '../../waking/index.ts';
 import { type HostIndex } from '../fleet/host-index.ts';
 import { activeRun } from '../turn/turn.ts';
 import type { HostEvent } from '../turn/types.ts';

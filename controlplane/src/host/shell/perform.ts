@@ -9,9 +9,9 @@
 import { create } from '@bufbuild/protobuf';
 import { agent, type FailureName, failureTypeOf, store as wire } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
+import type { OneByOne } from '../../loop/index.ts';
 import { isAway, readShared } from '../../records/index.ts';
 import { whyNotGiven } from '../../secrets/index.ts';
-import type { OneByOne } from '../../waking/index.ts';
 import { rackIdOf } from '../fleet/host-index.ts';
 import { identityReservation } from '../fleet/removal.ts';
 import { release } from '../fleet/reservations.ts';

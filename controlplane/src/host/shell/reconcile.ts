@@ -17,6 +17,7 @@ import {
   store as wire,
 } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
+import { Alarms, OneByOne } from '../../loop/index.ts';
 import {
   idOf,
   idOfKey,
@@ -25,7 +26,6 @@ import {
   tooBusy,
   writeShared,
 } from '../../records/index.ts';
-import { Alarms, OneByOne } from '../../waking/index.ts';
 import { explainHost } from '../explain/explain.ts';
 import { HostIndex, rackIdOf } from '../fleet/host-index.ts';
 import { noteDisks } from '../fleet/known-disks.ts';

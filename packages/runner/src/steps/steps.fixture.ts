@@ -6,8 +6,8 @@ import type { BlockDevices } from '../block-devices.ts';
 import { linuxPrograms } from '../linux/programs.ts';
 import type { Machine } from '../machine.ts';
 import type { Step, StepContext, StepEnd } from '../step.ts';
-import type { ProgramPlace } from '../steps/script.ts';
 import { silentLog } from '../test-agent.ts';
+import type { ProgramPlace } from './script.ts';
 
 export const guid = Buffer.from('00112233445566778899aabbccddeeff', 'hex');
 

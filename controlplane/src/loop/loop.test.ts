@@ -1,6 +1,8 @@
 import { EventHeap, SimProcess } from '@rackwright/sim';
 import { describe, expect, test } from 'vitest';
-import { Alarms, OneByOne, resyncLater } from './index.ts';
+import { Alarms } from './alarms.ts';
+import { OneByOne } from './one-by-one.ts';
+import { resyncLater } from './resync.ts';
 
 function simulated() {
   const heap = new EventHeap();

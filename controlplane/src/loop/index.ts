@@ -1,5 +1,6 @@
-/** When a loop looks at a thing: one look after the other, at a set time, and slowly at all. */
+/** Reconcile loops: one pass after the other over each thing, woken, at a set time, and slowly. */
 export { Alarms } from './alarms.ts';
+export { Controller } from './controller.ts';
 export { Looks } from './looks.ts';
 export { OneByOne } from './one-by-one.ts';
 export { resyncLater } from './resync.ts';

@@ -1,0 +1,133 @@
+import { EventHeap, SimProcess } from '@rackwright/sim';
+import { expect, test } from 'vitest';
+import { Controller } from './controller.ts';
+
+const startMs = 1_000_000;
+const retryDelayMs = 1_000;
+
+/** A controller whose passes end when the test says so; "key reason" of each that has begun. */
+function simulated(pass: (begun: string) => Promise<unknown> | unknown = () => undefined) {
+  const heap = new EventHeap();
+  const { clock } = new SimProcess('cp', heap, startMs, () => false);
+  const begun: string[] = [];
+  const warnings: object[] = [];
+  const controller = new Controller<string, 'look' | 'written'>({
+    clock,
+    log: { warn: (fields) => void warnings.push(fields) },
+    retryDelayMs,
+    keyOf: String,
+    fieldsOf: (host) => ({ host }),
+    pass: async (key, reason) => {
+      begun.push(`${key} ${reason}`);
+      await pass(`${key} ${reason}`);
+    },
+  });
+  const until = (untilMs: number) => heap.run(untilMs, () => false);
+  return { clock, controller, begun, warnings, until };
+}
+
+test('wake-ups before the next pass are one for each reason, and one during it is another', async () => {
+  const first = Promise.withResolvers<void>();
+  const { controller, begun, until } = simulated(() => first.promise);
+  controller.wake('a', 'look');
+  controller.wake('a', 'look');
+  await until(1);
+  expect(begun).toEqual(['a look']);
+  for (const reason of ['look', 'written', 'look', 'written'] as const)
+    controller.wake('a', reason);
+  first.resolve();
+  await until(2);
+  expect(begun).toEqual(['a look', 'a look', 'a written']);
+});
+
+test('passes over a thing and what is taken for it come one after the other', async () => {
+  const first = Promise.withResolvers<void>();
+  const { controller, begun, until } = simulated(() => first.promise);
+  controller.wake('a', 'look');
+  const taken = controller.take('a', async () => begun.push('taken'));
+  controller.wake('a', 'written');
+  await controller.take('b', async () => begun.push('of another thing'));
+  expect(begun).toEqual(['a look', 'of another thing']);
+  first.resolve();
+  await taken;
+  await until(1);
+  expect(begun).toEqual(['a look', 'of another thing', 'taken', 'a written']);
+});
+
+test('a thing that is woken again and again goes behind the others', async () => {
+  const waits: PromiseWithResolvers<void>[] = [];
+  const { controller, begun, until } = simulated(() => {
+    const wait = Promise.withResolvers<void>();
+    waits.push(wait);
+    return wait.promise;
+  });
+  for (let index = 0; index < 300; index++) controller.wake(`h${index}`, 'look');
+  await until(1);
+  expect(begun).toHaveLength(256);
+  // Whoever waits for a pass does not queue behind those that nobody waits for.
+  expect(await controller.take('h299', async () => 'taken')).toBe('taken');
+  controller.wake('h0', 'look');
+  waits[0]?.resolve();
+  await until(2);
+  expect(begun.slice(256)).toEqual(['h256 look']);
+  for (const wait of waits) wait.resolve();
+  await until(3);
+  for (const wait of waits) wait.resolve();
+  await until(4);
+  expect(begun).toHaveLength(301);
+  expect(begun.at(-1)).toBe('h0 look');
+});
+
+test('a pass that fails is repeated after a pause that doubles up to a bound', async () => {
+  let fails = true;
+  const times: number[] = [];
+  const { clock, controller, warnings, until } = simulated(() => {
+    times.push(clock.nowMs());
+    if (fails) throw new Error('away');
+  });
+  controller.wake('a', 'look');
+  await until(200_000);
+  const pauses = times.slice(1).map((atMs, index) => atMs - (times[index] ?? 0));
+  for (const [index, pauseMs] of pauses.entries()) {
+    const wholeMs = Math.min(retryDelayMs * 2 ** index, 16 * retryDelayMs);
+    expect(pauseMs).toBeGreaterThanOrEqual(wholeMs * 0.75);
+    expect(pauseMs).toBeLessThanOrEqual(wholeMs);
+  }
+  expect(pauses.length).toBeGreaterThan(10);
+  expect(warnings).toHaveLength(times.length);
+  expect(warnings[0]).toEqual({ host: 'a' });
+  // A wake-up does not wait, and what has succeeded begins with the first pause again.
+  const count = times.length;
+  fails = false;
+  controller.wake('a', 'look');
+  await until(200_001);
+  expect(times).toHaveLength(count + 1);
+  fails = true;
+  controller.wake('a', 'look');
+  await until(200_001 + retryDelayMs);
+  expect(times).toHaveLength(count + 3);
+});
+
+test('a pass is repeated at the time set last, and never once the thing is forgotten', async () => {
+  const { controller, begun, until } = simulated();
+  controller.wakeAt('a', startMs + 50, 'look');
+  controller.wakeAt('a', startMs + 100, 'written');
+  controller.wakeAt('b', startMs + 50, 'look');
+  controller.forget('b');
+  await until(99);
+  expect(begun).toEqual([]);
+  await until(1_000);
+  expect(begun).toEqual(['a written']);
+});
+
+test('nothing begins by itself once it has stopped', async () => {
+  const { controller, begun, until } = simulated(() => Promise.reject(new Error('away')));
+  for (let index = 0; index < 300; index++) controller.wake(`h${index}`, 'look');
+  controller.wakeAt('later', startMs + 50, 'look');
+  controller.stop();
+  controller.wake('new', 'look');
+  controller.wakeAt('new', startMs + 50, 'look');
+  await until(100_000);
+  expect(begun).toHaveLength(256);
+  expect(controller.signal.aborted).toBe(true);
+});

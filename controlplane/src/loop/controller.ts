@@ -1,0 +1,139 @@
+/**
+ * One reconcile loop: passes over things by their keys, each of which compares what is desired with
+ * what is observed and acts on the difference. Pools, workflows, batches and discovery use it.
+ *
+ * Invariants:
+ * 1. One pass at a time over a thing; whoever asks for one waits for those asked for before.
+ * 2. Wake-ups of a thing before its next pass begins are one, for each reason.
+ * 3. Of passes that somebody was woken for, so many run at once, in the order of waking: a thing
+ *    that is woken again and again goes behind all others. What somebody waits for does not queue
+ *    behind them.
+ * 4. A pass that fails is repeated after a pause that doubles up to a bound, or at the next wake-up.
+ * 5. Nothing begins by itself after `stop`.
+ *
+ * Must not: keep anything that a pass would not find in the store. A lost wake-up costs time only.
+ */
+import type { Clock, Log } from '@rackwright/platform';
+import { backoffDelayMs } from '@rackwright/results';
+import { Alarms } from './alarms.ts';
+import { OneByOne } from './one-by-one.ts';
+import { resyncLater } from './resync.ts';
+
+/** Passes at once that nobody waits for. */
+const wokenPassesMax = 256;
+/** The longest pause after failures, in pauses after the first. */
+const longestPauses = 16;
+
+export interface ControllerParts<Thing, Reason extends string> {
+  readonly clock: Pick<Clock, 'nowMs' | 'after'>;
+  readonly log: Pick<Log, 'warn'>;
+  /** Pause after a first failure. */
+  readonly retryDelayMs: number;
+  readonly keyOf: (thing: Thing) => string;
+  /** Fields of a log line that name the thing. */
+  readonly fieldsOf: (thing: Thing) => Readonly<Record<string, string>>;
+  /** Rejects when it has to be repeated. */
+  readonly pass: (thing: Thing, reason: Reason) => Promise<unknown>;
+}
+
+interface WakeUp<Thing, Reason> {
+  /** Of key and reason. */
+  readonly id: string;
+  readonly thing: Thing;
+  readonly reason: Reason;
+}
+
+export class Controller<Thing = string, Reason extends string = 'look'> {
+  readonly #parts: ControllerParts<Thing, Reason>;
+  readonly #passes = new OneByOne();
+  readonly #alarms: Alarms;
+  /** Wake-ups that wait for one of the passes at once, in their order. */
+  readonly #waiting = new Map<string, WakeUp<Thing, Reason>>();
+  /** Wake-ups that wait for other passes over the same thing. */
+  readonly #admitted = new Set<string>();
+  #passing = 0;
+  /** Failures in a row, by key. */
+  readonly #failures = new Map<string, number>();
+  readonly #stopping = new AbortController();
+
+  constructor(parts: ControllerParts<Thing, Reason>) {
+    this.#parts = parts;
+    this.#alarms = new Alarms(parts.clock);
+  }
+
+  /** Aborts with `stop`. */
+  get signal(): AbortSignal {
+    return this.#stopping.signal;
+  }
+
+  /** Runs `work` in the order of the thing's passes; for whoever waits for the result. */
+  take<T>(thing: Thing, work: () => Promise<T>): Promise<T> {
+    return this.#passes.take(this.#parts.keyOf(thing), work);
+  }
+
+  /** A pass soon. */
+  wake(thing: Thing, reason: Reason): void {
+    const key = this.#parts.keyOf(thing);
+    this.#alarms.clear(key);
+    const id = `${reason} ${key}`;
+    if (this.signal.aborted || this.#waiting.has(id) || this.#admitted.has(id)) return;
+    this.#waiting.set(id, { id, thing, reason });
+    this.#admit();
+  }
+
+  /** A pass at this wall time, in place of the one set before; undefined: none. */
+  wakeAt(thing: Thing, atMs: number | undefined, reason: Reason): void {
+    this.#alarms.set(this.#parts.keyOf(thing), atMs, () => this.wake(thing, reason));
+  }
+
+  /** The thing is gone: no pass is set for it. */
+  forget(thing: Thing): void {
+    const key = this.#parts.keyOf(thing);
+    this.#alarms.clear(key);
+    this.#failures.delete(key);
+  }
+
+  /** Calls `look` again and again with such a pause between, for what a lost wake-up has missed. */
+  resync(resyncIntervalMs: number, look: () => Promise<void> | void): void {
+    resyncLater({ ...this.#parts, resyncIntervalMs }, look, this.signal);
+  }
+
+  stop(): void {
+    this.#stopping.abort();
+    this.#alarms.stop();
+    this.#waiting.clear();
+  }
+
+  #admit(): void {
+    for (const wakeUp of this.#waiting.values()) {
+      if (this.#passing >= wokenPassesMax) return;
+      this.#waiting.delete(wakeUp.id);
+      this.#admitted.add(wakeUp.id);
+      this.#passing += 1;
+      void this.take(wakeUp.thing, () => this.#pass(wakeUp));
+    }
+  }
+
+  async #pass({ id, thing, reason }: WakeUp<Thing, Reason>): Promise<void> {
+    this.#admitted.delete(id);
+    try {
+      await this.#parts.pass(thing, reason);
+      this.#failures.delete(this.#parts.keyOf(thing));
+    } catch (error) {
+      this.#failed(thing, reason, error);
+    } finally {
+      this.#passing -= 1;
+      this.#admit();
+    }
+  }
+
+  #failed(thing: Thing, reason: Reason, error: unknown): void {
+    const { clock, log, retryDelayMs: firstMs, keyOf, fieldsOf } = this.#parts;
+    log.warn(fieldsOf(thing), 'a pass failed', error);
+    const key = keyOf(thing);
+    const attempt = (this.#failures.get(key) ?? 0) + 1;
+    this.#failures.set(key, attempt);
+    const pauseMs = backoffDelayMs({ attempt, firstMs, longestMs: longestPauses * firstMs, key });
+    this.wakeAt(thing, clock.nowMs() + pauseMs, reason);
+  }
+}
