@@ -4,7 +4,6 @@
  *
  * There are few of them: a worker that goes from one to another loads everything anew.
  */
-
 import { matchesGlob } from 'node:path';
 
 /** Patterns from the repository's root. */
@@ -107,12 +106,12 @@ export const longest: readonly string[] = [
   'test/e2e/requests.test.ts',
   'test/peers-tests/bmc/ipmi.peer.test.ts',
   'test/e2e/clean-list.test.ts',
-  'controlplane/src/rpc/access-matrix.slow.test.ts',
+  'controlplane/src/services/access-matrix.slow.test.ts',
   'test/e2e/hostile-agent.test.ts',
   'test/peers-tests/redfish/clients.peer.test.ts',
   'packages/runner/src/main.slow.test.ts',
   'test/scenarios/replicas.test.ts',
-  'controlplane/src/rpc/cost.test.ts',
+  'controlplane/src/services/cost.test.ts',
   'packages/runner/src/scripts.slow.test.ts',
   'agent/src/redfish.slow.test.ts',
   'test/e2e/data-returned.test.ts',

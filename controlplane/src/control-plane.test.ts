@@ -16,7 +16,7 @@ import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { connect, createClient, fetchPinnedCertificate } from '@rackwright/rpc';
 import { MemoryDisk, openMemoryStore } from '@rackwright/store';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { type Fixture, failureOf, startFixture, startOn } from './rpc/rpc.fixture.ts';
+import { type Fixture, failureOf, startFixture, startOn } from './services/rpc.fixture.ts';
 
 let fixture: Fixture;
 const clock = nodeClock();

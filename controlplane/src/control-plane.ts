@@ -7,7 +7,6 @@
  * 2. Ports open last: nobody is answered by a half-started control plane.
  * 3. Closing goes the other way round, and ends with the store.
  */
-
 import { signBytes } from '@rackwright/erasure';
 import { agent, type BoundService, bind } from '@rackwright/messages';
 import { type Disk, randomId } from '@rackwright/platform';
@@ -54,8 +53,8 @@ import { PlanSweeper } from './plan/index.ts';
 import type { Platform } from './platform.ts';
 import { Pools } from './pool/index.ts';
 import { startRetentionSweep } from './retention/index.ts';
-import { createHost, createOperatorServices, type OperatorServices } from './rpc/index.ts';
 import { openKeySource, SecretsKeeper, secretsForCalls } from './secrets/index.ts';
+import { createHost, createOperatorServices, type OperatorServices } from './services/index.ts';
 import { controlPlaneVersion } from './version.ts';
 import { createPages } from './web/index.ts';
 import { createWebhookCaller, createWorkflowParts } from './workflow/index.ts';

@@ -2,7 +2,7 @@
 import type { WebClient } from '@rackwright/platform';
 import { parseTraceparent, runTrace } from '@rackwright/trace';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { addSurroundings, type Fixture, specOf, startFixture } from './rpc/rpc.fixture.ts';
+import { addSurroundings, type Fixture, specOf, startFixture } from './services/rpc.fixture.ts';
 
 const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
 const headers = { traceparent: `00-${traceId}-00f067aa0ba902b7-01` };

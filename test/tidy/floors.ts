@@ -32,23 +32,19 @@ const host: House = {
     'foresee',
     '.',
     'shell',
+    'spec',
+    'api',
   ],
 };
 
-const rpc: House = {
-  folder: 'controlplane/src/rpc',
-  floors: [
-    'call',
-    'spec',
-    'history',
-    'pool',
-    'rack',
-    'workflow',
-    'host',
-    'access',
-    'discovery',
-    '.',
-  ],
+const pool: House = {
+  folder: 'controlplane/src/pool',
+  floors: ['policy', 'facts', 'ledger', 'decide', 'shell', 'show', '.', 'api'],
+};
+
+const agents: House = {
+  folder: 'controlplane/src/agents',
+  floors: ['base', 'hello', 'reports', 'push', 'stream', '.'],
 };
 
 const controlPlane: House = {
@@ -76,7 +72,20 @@ const controlPlane: House = {
     'retention',
     'config.ts',
     'backup',
-    'rpc',
+    // The calls of each resource stand above all resources.
+    'call',
+    'host/spec',
+    'audit/api',
+    'history',
+    'workflow/api',
+    'pool/api',
+    'rack',
+    'host/api',
+    'access/api',
+    'secrets/api',
+    'identity/api',
+    'discovery/api',
+    'services',
     'web',
     '.',
   ],
@@ -105,7 +114,7 @@ const rpcPackage: House = {
   floors: ['bounds', 'wire', 'probe', 'client', 'door', 'server', 'http', 'standard', '.'],
 };
 
-const houses = [controlPlane, host, rpc, agent, rpcPackage];
+const houses = [controlPlane, host, pool, agents, agent, rpcPackage];
 
 /** Imports of one file that lead up to a higher floor of a house, or to one that has no place. */
 export function findStairs(file: SourceFile): Finding[] {

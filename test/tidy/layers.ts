@@ -7,8 +7,7 @@
  *    process, so that everything else runs in the simulation.
  */
 import { importsOf } from './imports.ts';
-import type { Finding, SourceFile } from './sources.ts';
-import { isTestCode } from './sources.ts';
+import { type Finding, isTestCode, type SourceFile } from './sources.ts';
 
 /** Places of production code that touch the world, each with its reason (T1). */
 export const worldly: readonly { place: RegExp; reason: string }[] = [
@@ -79,7 +78,7 @@ const layers: readonly Layer[] = [
     testsToo: false,
   },
   {
-    from: /^controlplane\/src\/(?!(control-plane|config|rpc\/index)\.ts|identity\/)/,
+    from: /^controlplane\/src\/(?!(control-plane|config|services\/index)\.ts|identity\/)/,
     imports: /^@rackwright\/rpc(\/|$)/,
     message: 'is one way to carry calls; handlers know messages only',
     testsToo: false,
@@ -97,7 +96,7 @@ const layers: readonly Layer[] = [
     testsToo: false,
   },
   {
-    from: /^packages\/(erasure|messages)\/|^controlplane\/src\/host\/(?!shell\/)/,
+    from: /^packages\/(erasure|messages)\/|^controlplane\/src\/host\/(?!(shell|api|spec)\/)/,
     imports: /^node:(?!assert|crypto)/,
     message: 'touches the machine; this code is pure but for node:crypto',
     testsToo: false,

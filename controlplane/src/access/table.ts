@@ -68,7 +68,7 @@ export interface Row {
   /**
    * Says to which BMC a password goes: of a credential that names no networks, only an
    * administrator does. What it comes to shows only when it is merged with what there is, so that
-   * the handler asks (`rpc/host/destination.ts`).
+   * the handler asks (`host/api/destination.ts`).
    */
   readonly pointsBmc?: true;
   /** Names one thing and answers a host, which has to be in scope too. */

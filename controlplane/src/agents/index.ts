@@ -1,19 +1,19 @@
 /** The agents' sessions: what the control plane hears from racks and sends to them. */
 
-export type { SessionDependencies } from './dependencies.ts';
-export { type AgentLimits, defaultAgentLimits } from './limits.ts';
-export { type Prefetched, PrefetchProgress } from './prefetch-progress.ts';
-export { Quotas } from './quota.ts';
-export { RackSession } from './rack-session.ts';
-export type { AcknowledgementMeter } from './reports.ts';
+export type { AcknowledgementMeter } from './base/acknowledgement.ts';
+export type { SessionDependencies } from './base/dependencies.ts';
+export { type AgentLimits, defaultAgentLimits } from './base/limits.ts';
+export { type Prefetched, PrefetchProgress } from './base/prefetch-progress.ts';
+export { Quotas } from './base/quota.ts';
+export type { SessionSink } from './base/sink.ts';
+export { type OutputPiece, StepLogs } from './base/step-logs.ts';
+export { defaultSessionTiming, type SessionTiming } from './base/timing.ts';
+export type { SessionTrust } from './base/trust.ts';
+export { RackSession } from './stream/rack-session.ts';
 export {
   type AgentService,
   type AgentServiceDependencies,
   createAgentService,
   type SessionQueues,
-} from './service.ts';
-export { sharedBySessions } from './shared.ts';
-export type { SessionSink } from './sink.ts';
-export { type OutputPiece, StepLogs } from './step-logs.ts';
-export { defaultSessionTiming, type SessionTiming } from './timing.ts';
-export type { SessionTrust } from './trust.ts';
+} from './stream/service.ts';
+export { sharedBySessions } from './stream/shared.ts';

@@ -26,7 +26,7 @@ function simulated(pass: (begun: string) => Promise<unknown> | unknown = () => u
   return { clock, controller, begun, warnings, until };
 }
 
-test('wake-ups before the next pass are one for each reason, and one during it is another', async () => {
+test('wake-ups before the next pass are one for each reason', async () => {
   const first = Promise.withResolvers<void>();
   const { controller, begun, until } = simulated(() => first.promise);
   controller.wake('a', 'look');

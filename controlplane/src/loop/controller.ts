@@ -8,7 +8,7 @@
  * 3. Of passes that somebody was woken for, so many run at once, in the order of waking: a thing
  *    that is woken again and again goes behind all others. What somebody waits for does not queue
  *    behind them.
- * 4. A pass that fails is repeated after a pause that doubles up to a bound, or at the next wake-up.
+ * 4. A pass that fails is repeated after a pause, which doubles up to a bound, or when woken.
  * 5. Nothing begins by itself after `stop`.
  *
  * Must not: keep anything that a pass would not find in the store. A lost wake-up costs time only.

@@ -7,6 +7,6 @@ export { explainHost } from '../host/explain/explain.ts';
 export { explainRack } from '../host/explain/rack.ts';
 export { nextWakeMs } from '../host/shell/wake.ts';
 export * from '../host/testing/bench.ts';
-export { manageableHost, putHost } from '../rpc/prepared.fixture.ts';
-export { addSurroundings, type Fixture, specOf, startFixture } from '../rpc/rpc.fixture.ts';
+export { manageableHost, putHost } from '../services/prepared.fixture.ts';
+export { addSurroundings, type Fixture, specOf, startFixture } from '../services/rpc.fixture.ts';
 export { builtInSteps, cleanPlan } from '../steps/index.ts';

@@ -8,7 +8,7 @@ import { nodeWebClient } from '@rackwright/platform/node';
 import { selfSigned } from '@rackwright/sim/loopback';
 import { exportJWK, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Fixture, startFixture } from '../rpc/rpc.fixture.ts';
+import { type Fixture, startFixture } from '../services/rpc.fixture.ts';
 
 const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 let provider: Server;

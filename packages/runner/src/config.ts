@@ -9,8 +9,7 @@
  *   rackwright.lab.without=CHECK[,CHECK…] (laboratory only)
  * Other words are left alone: a newer agent may write more.
  */
-
-import { type LabCheck, labChecks } from './without-checks.ts';
+import { type LabCheck, labChecks } from './steps/without-checks.ts';
 
 export interface RunnerConfig {
   readonly agentHost: string;

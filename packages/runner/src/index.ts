@@ -5,28 +5,10 @@
  */
 
 export { type Filter, unpack } from '@rackwright/disk-image';
-export {
-  type BlockDevices,
-  type DeviceAccess,
-  DeviceError,
-  type DeviceListing,
-  type DeviceLoss,
-  type HeldDevice,
-  type NvmeEraseMode,
-  type OpenRegion,
-} from './block-devices.ts';
 export { type ConfigResult, type RunnerConfig, readConfig } from './config.ts';
 export { erasuresAtOnceMax } from './erase/on-devices.ts';
 export { eraseDevices, eraseDevicesMetadata } from './erase/step.ts';
 export { verifyErased } from './erase/verify-erased.ts';
-export {
-  type FileContent,
-  FileError,
-  type Filesystem,
-  filesystems,
-  type MachineFiles,
-  type PartitionPlace,
-} from './files.ts';
 export { linuxCommandRoots } from './linux/command-roots.ts';
 export { linuxDevices } from './linux/devices.ts';
 export { openDirect } from './linux/direct-region.ts';
@@ -41,7 +23,25 @@ export { fileMachine } from './linux/file-machine.ts';
 export { rereadPartitions, withImageDisk } from './linux/image-disk.ts';
 export { linuxPrograms, type ProgramParts } from './linux/programs.ts';
 export { unxz } from './linux/xz-filter.ts';
-export type { Machine, MachineHardware } from './machine.ts';
+export {
+  type BlockDevices,
+  type DeviceAccess,
+  DeviceError,
+  type DeviceListing,
+  type DeviceLoss,
+  type HeldDevice,
+  type NvmeEraseMode,
+  type OpenRegion,
+} from './machine/block-devices.ts';
+export {
+  type FileContent,
+  FileError,
+  type Filesystem,
+  filesystems,
+  type MachineFiles,
+  type PartitionPlace,
+} from './machine/files.ts';
+export type { Machine, MachineHardware } from './machine/machine.ts';
 export {
   operationVariable,
   type ProgramEnd,
@@ -69,9 +69,9 @@ export {
   type SessionEvent,
 } from './session/machine.ts';
 export { type FinishedOperation, type RunnerRecord } from './session/record.ts';
-export type { DeviceStage, Step, StepContext, StepEnd } from './step.ts';
 export { type CommandPlace, runCommand } from './steps/command.ts';
 export { runFile } from './steps/file.ts';
 export { interpreters, type ProgramPlace, runScript } from './steps/script.ts';
+export type { DeviceStage, Step, StepContext, StepEnd } from './steps/step.ts';
+export { devicesWithout, type LabCheck, labChecks, stepWithout } from './steps/without-checks.ts';
 export { runnerVersion } from './version.ts';
-export { devicesWithout, type LabCheck, labChecks, stepWithout } from './without-checks.ts';

@@ -13,7 +13,7 @@ import { nodeClock } from '@rackwright/platform/node';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { fileDisks } from './linux/file-disks.ts';
 import { bootToken, type RunnerProcess, runnerProgram, startRunner } from './process.fixture.ts';
-import { startTestAgent, type TestAgent } from './test-agent.ts';
+import { startTestAgent, type TestAgent } from './session/test-agent.ts';
 
 const guid = '00112233445566778899aabbccddeeff';
 const mib = 1024 * 1024;

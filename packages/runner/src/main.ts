@@ -16,12 +16,9 @@ import {
   nodeRandom,
   nodeWebClient,
 } from '@rackwright/platform/node';
-import type { BlockDevices } from './block-devices.ts';
-import { stepsOfCleans } from './clean-steps.ts';
 import { type RunnerConfig, readConfig } from './config.ts';
 import { writeImage } from './deploy/write-image.ts';
 import { verifyErased } from './erase/verify-erased.ts';
-import type { MachineFiles } from './files.ts';
 import { linuxCommandRoots } from './linux/command-roots.ts';
 import { linuxDevices } from './linux/devices.ts';
 import { fileDisks } from './linux/file-disks.ts';
@@ -33,16 +30,19 @@ import { ownArchitecture } from './linux/own-architecture.ts';
 import { replacePredecessor } from './linux/predecessor.ts';
 import { linuxPrograms } from './linux/programs.ts';
 import { realRoots } from './linux/sys-roots.ts';
-import type { Machine } from './machine.ts';
+import type { BlockDevices } from './machine/block-devices.ts';
+import type { MachineFiles } from './machine/files.ts';
+import type { Machine } from './machine/machine.ts';
 import type { Programs } from './program/program.ts';
 import { runRunner } from './runner.ts';
 import { grpcDialer } from './session/dialer.ts';
-import type { Step } from './step.ts';
+import { stepsOfCleans } from './steps/clean-steps.ts';
 import { type CommandPlace, runCommand } from './steps/command.ts';
 import { runFile } from './steps/file.ts';
 import { interpreters, type ProgramPlace, runScript } from './steps/script.ts';
+import type { Step } from './steps/step.ts';
+import { devicesWithout, stepWithout } from './steps/without-checks.ts';
 import { runnerVersion } from './version.ts';
-import { devicesWithout, stepWithout } from './without-checks.ts';
 
 const stateFolderMode = 0o700;
 const exitInvalid = 64;

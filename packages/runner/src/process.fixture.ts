@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { inject } from 'vitest';
-import type { TestAgent } from './test-agent.ts';
+import type { TestAgent } from './session/test-agent.ts';
 
 /** The boot token that the test's agent takes. */
 export const bootToken = 't0ken';

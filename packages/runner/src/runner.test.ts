@@ -11,8 +11,8 @@ import { fileDisks } from './linux/file-disks.ts';
 import { fileMachine } from './linux/file-machine.ts';
 import { type RunnerParts, runRunner } from './runner.ts';
 import { grpcDialer } from './session/dialer.ts';
-import type { Step } from './step.ts';
-import { silentLog, startTestAgent, type TestAgent } from './test-agent.ts';
+import { silentLog, startTestAgent, type TestAgent } from './session/test-agent.ts';
+import type { Step } from './steps/step.ts';
 
 const clock = nodeClock();
 const guid = '00112233445566778899aabbccddeeff';

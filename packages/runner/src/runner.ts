@@ -18,13 +18,12 @@ import {
   type Random,
 } from '@rackwright/platform';
 import { type Failed, fullJitterDelayMs } from '@rackwright/results';
-import type { BlockDevices } from './block-devices.ts';
-import { InventoryTooLarge, takeInventory } from './inventory.ts';
-import { loadRunnerKey, type RunnerKey } from './key.ts';
-import type { Machine } from './machine.ts';
+import type { BlockDevices } from './machine/block-devices.ts';
+import { InventoryTooLarge, takeInventory } from './machine/inventory.ts';
+import type { Machine } from './machine/machine.ts';
 import { LiveOutput } from './program/live-output.ts';
-import { formatProgress } from './progress-text.ts';
 import type { AgentConnection, AgentDialer } from './session/dialer.ts';
+import { loadRunnerKey, type RunnerKey } from './session/key.ts';
 import {
   inspected,
   type OrderedImage,
@@ -34,7 +33,8 @@ import {
 } from './session/machine.ts';
 import { type Permission, type PermissionEnd, Permissions } from './session/permission.ts';
 import { decodeRecord, encodeRecord } from './session/record.ts';
-import type { DeviceStage, Step, StepContext, StepEnd } from './step.ts';
+import { formatProgress } from './steps/progress-text.ts';
+import type { DeviceStage, Step, StepContext, StepEnd } from './steps/step.ts';
 
 export interface RunnerParts {
   readonly dialer: AgentDialer;

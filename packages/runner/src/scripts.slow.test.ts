@@ -10,7 +10,7 @@ import { create } from '@bufbuild/protobuf';
 import { agent, runner } from '@rackwright/messages';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { bootToken, type RunnerProcess, startRunner } from './process.fixture.ts';
-import { startTestAgent, type TestAgent } from './test-agent.ts';
+import { startTestAgent, type TestAgent } from './session/test-agent.ts';
 
 let folder = '';
 let testAgent: TestAgent;

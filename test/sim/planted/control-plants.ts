@@ -8,7 +8,7 @@ export const controlPlants: readonly Plant[] = [
   {
     name: 'answersEarly',
     breaks: 'R7: applied means durable',
-    file: 'controlplane/src/agents/reports.ts',
+    file: 'controlplane/src/agents/reports/reports.ts',
     find: ': hosts.report(hostId, report);',
     replace:
       ': ((this.#deps as never as { clock: { after(ms: number, act: () => void): void } })\n' +
@@ -24,7 +24,7 @@ export const controlPlants: readonly Plant[] = [
     replace:
       "      for (const e of outcome.effects) if (e.kind === 'send') await this.#performing.perform(hostId, found.record, e);\n" +
       '      const revision = await this.#write(key,',
-    caughtBy: test('controlplane/src/agents/hello.test.ts', 'sent again under its id'),
+    caughtBy: test('controlplane/src/agents/hello/hello.test.ts', 'sent again under its id'),
   },
   {
     name: 'listingWithAHole',
@@ -215,11 +215,11 @@ export const controlPlants: readonly Plant[] = [
   {
     name: 'leaseWithoutStoreAccess',
     breaks: 'R11: a replica renews only after its own store access has succeeded',
-    file: 'controlplane/src/agents/rack-session.ts',
+    file: 'controlplane/src/agents/stream/rack-session.ts',
     find: '    const asOf = await readForRenewal(store, this.#rackId);',
     replace:
       "    const early = { heartbeatSequence: heartbeat.sequence, durationMs: timing.leaseDurationMs };\n    this.#sink.send({ case: 'leaseRenewal', value: create(agent.LeaseRenewalSchema, early) });\n    const asOf = await readForRenewal(store, this.#rackId);",
-    caughtBy: test('controlplane/src/agents/sessions.test.ts', 'unless the store is away'),
+    caughtBy: test('controlplane/src/agents/stream/sessions.test.ts', 'unless the store is away'),
   },
   {
     name: 'busyDeleteWrites',
@@ -281,7 +281,7 @@ export const controlPlants: readonly Plant[] = [
   {
     name: 'freezeNotTold',
     breaks: 'R11: a freeze stands in the next renewal of every lease',
-    file: 'controlplane/src/agents/renewal.ts',
+    file: 'controlplane/src/agents/hello/renewal.ts',
     find: 'frozen: whyNothingDestructive(rack?.record, fleet?.record).slice(0, frozenCharsMax),',
     replace: "frozen: '',",
     caughtBy: test('controlplane/src/host/shell/brakes.test.ts', 'next renewal of the lease'),
@@ -292,7 +292,7 @@ export const controlPlants: readonly Plant[] = [
     file: 'controlplane/src/host/foresee/plan-check.ts',
     find: '  if (now.plan.hash !== kept.plan?.hash)',
     replace: '  if (now.plan.hash === "")',
-    caughtBy: test('controlplane/src/rpc/host/plans.test.ts', 'after a disk was swapped'),
+    caughtBy: test('controlplane/src/host/api/plans.test.ts', 'after a disk was swapped'),
   },
   {
     name: 'plannedDisksNotCompared',
@@ -308,7 +308,7 @@ export const controlPlants: readonly Plant[] = [
     file: 'controlplane/src/plan/plans.ts',
     find: "  return storeKey('plans', hostUid, hash);",
     replace: "  return storeKey('plans', hostUid.slice(0, 0) + 'any', hash);",
-    caughtBy: test('controlplane/src/rpc/host/plans.test.ts', 'made anew under the same name'),
+    caughtBy: test('controlplane/src/host/api/plans.test.ts', 'made anew under the same name'),
   },
   {
     name: 'adviceThatMovesNothing',

@@ -35,7 +35,7 @@ export const discoveryPlants: readonly Plant[] = [
   {
     name: 'identityNotRecorded',
     breaks: 'D3: who a machine said to be stands in the record of its host',
-    file: 'controlplane/src/rpc/host/create-host.ts',
+    file: 'controlplane/src/host/api/create-host.ts',
     find: '...(identity === undefined ? {} : { acceptedIdentity: identity }),',
     replace: '...(identity === undefined ? {} : {}),',
     caughtBy: { ...bySimulation, from: 2 },

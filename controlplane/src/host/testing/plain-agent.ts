@@ -5,7 +5,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { agent } from '@rackwright/messages';
-import { Outbox } from '../../agents/outbox.ts';
+import { Outbox } from '../../agents/base/outbox.ts';
 import {
   bootOfRunner,
   type EvidenceChanges,

@@ -26,9 +26,9 @@ import {
   type StateStore,
   storeKey,
 } from '@rackwright/store';
-import { type AgentService, createAgentService } from '../../agents/service.ts';
-import { defaultSessionTiming } from '../../agents/timing.ts';
-import type { SessionTrust } from '../../agents/trust.ts';
+import { defaultSessionTiming } from '../../agents/base/timing.ts';
+import type { SessionTrust } from '../../agents/base/trust.ts';
+import { type AgentService, createAgentService } from '../../agents/stream/service.ts';
 import type { AuditSink } from '../../audit/index.ts';
 import { Following } from '../../following/index.ts';
 import { freezeShared } from '../../records/index.ts';

@@ -7,7 +7,7 @@ import { isOffered, offers } from './offers.ts';
 
 /** The table that the control plane's own tests hold its methods to. */
 const access = readFileSync(
-  join(import.meta.dirname, '../../../../controlplane/src/rpc/access.txt'),
+  join(import.meta.dirname, '../../../../controlplane/src/services/access.txt'),
   'utf8',
 );
 const roles: Readonly<Record<string, Role>> = {

@@ -15,7 +15,7 @@ import {
 } from '@rackwright/messages';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { bootToken, startRunner } from '../process.fixture.ts';
-import { startTestAgent, type TestAgent } from '../test-agent.ts';
+import { startTestAgent, type TestAgent } from '../session/test-agent.ts';
 import {
   addDisk,
   contentOf,

@@ -5,10 +5,10 @@ import { agent, BmcIdentitySchema, FirstBootFormat, runner } from '@rackwright/m
 import { callersHashes, nodeClock, nodeWebClient } from '@rackwright/platform/node';
 import { boundResult, resultToWire } from '@rackwright/results';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { DeviceError } from '../block-devices.ts';
 import { fileDisks } from '../linux/file-disks.ts';
 import { softwareImagePlace } from '../linux/image-place.ts';
-import type { StepContext, StepEnd } from '../step.ts';
+import { DeviceError } from '../machine/block-devices.ts';
+import type { StepContext, StepEnd } from '../steps/step.ts';
 import { guid, runStep } from '../steps/steps.fixture.ts';
 import {
   addDisk,

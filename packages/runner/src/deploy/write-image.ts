@@ -30,14 +30,14 @@ import {
 } from '@rackwright/erasure';
 import { agent, RerunClass, type runner, writeImageStep } from '@rackwright/messages';
 import type { Failed } from '@rackwright/results';
-import { DeviceError } from '../block-devices.ts';
-import { guardIdentity } from '../guard.ts';
 import { withImageDisk } from '../linux/image-disk.ts';
+import { DeviceError } from '../machine/block-devices.ts';
 import type { ImageFile } from '../provision/prepared-image.ts';
 import { type Installed, type ProvisionEnd, provisionDisk } from '../provision/provision.ts';
 import { patienceOf } from '../provision/web-source.ts';
-import type { Step, StepContext, StepEnd } from '../step.ts';
 import { bad, type Read, value } from '../steps/arguments.ts';
+import { guardIdentity } from '../steps/guard.ts';
+import type { Step, StepContext, StepEnd } from '../steps/step.ts';
 import { firstBootOf } from './first-boot.ts';
 import type { ImagePlace } from './place.ts';
 import { writtenImage } from './written.ts';

@@ -7,7 +7,7 @@ import { methodToWire, plausibilityProblems, storageDeviceOf } from '@rackwright
 import { agent } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { fileDisks } from '../linux/file-disks.ts';
-import type { DeviceStage, StepEnd } from '../step.ts';
+import type { DeviceStage, StepEnd } from '../steps/step.ts';
 import {
   addDisk,
   checkAfter,

@@ -10,8 +10,8 @@ import { nodeClock } from '@rackwright/platform/node';
 import { afterEach, beforeEach } from 'vitest';
 import { fileDisks } from '../linux/file-disks.ts';
 import { fileMachine } from '../linux/file-machine.ts';
-import { formatProgress } from '../progress-text.ts';
-import type { DeviceStage, StepContext, StepEnd } from '../step.ts';
+import { formatProgress } from '../steps/progress-text.ts';
+import type { DeviceStage, StepContext, StepEnd } from '../steps/step.ts';
 import { eraseDevices } from './step.ts';
 
 export const clock = nodeClock();

@@ -4,7 +4,7 @@ import {
   type DeviceAccess,
   DeviceError,
   type HeldDevice,
-} from '../block-devices.ts';
+} from '../machine/block-devices.ts';
 import type { Target } from './targets.ts';
 
 /** A target that is held, or is not to be, or could not be. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { BlockDevices } from '../block-devices.ts';
 import { fileDisks } from '../linux/file-disks.ts';
+import type { BlockDevices } from '../machine/block-devices.ts';
 import { addDisk, clock, folder, run, useFolder } from './erase.fixture.ts';
 
 useFolder();

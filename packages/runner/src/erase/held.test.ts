@@ -4,13 +4,13 @@ import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { methodToWire, type NvmeFacts, storageDeviceOf } from '@rackwright/erasure';
 import { agent } from '@rackwright/messages';
 import { expect, test } from 'vitest';
+import { fileDisks } from '../linux/file-disks.ts';
 import {
   type BlockDevices,
   DeviceError,
   type HeldDevice,
   type OpenRegion,
-} from '../block-devices.ts';
-import { fileDisks } from '../linux/file-disks.ts';
+} from '../machine/block-devices.ts';
 import {
   addDisk,
   clock,

@@ -1,6 +1,6 @@
 /** Carries out the method on a held device: challenge before, and whatever the method does. */
 import { leavesContent, type Region, type Span } from '@rackwright/erasure';
-import type { OpenRegion } from '../block-devices.ts';
+import type { OpenRegion } from '../machine/block-devices.ts';
 import { borrowTransfers, cut, writeZeros } from './transfers.ts';
 import { pairRegions, type RegionChallenge, writeChallenge, writeMarks } from './verify.ts';
 import { gateOf, stopIfCancelled, teller, tellProgress, type Work } from './work.ts';

@@ -27,9 +27,9 @@ import {
 } from '@rackwright/erasure';
 import { agent, counted, type DeviceHealthSchema, verbFor } from '@rackwright/messages';
 import type { Complete, Failed, RetryAfter } from '@rackwright/results';
-import type { DeviceAccess, DeviceListing } from '../block-devices.ts';
-import { type GuardPassed, guardIdentity } from '../guard.ts';
-import type { StepContext, StepEnd } from '../step.ts';
+import type { DeviceAccess, DeviceListing } from '../machine/block-devices.ts';
+import { type GuardPassed, guardIdentity } from '../steps/guard.ts';
+import type { StepContext, StepEnd } from '../steps/step.ts';
 import { type Grip, holdTargets, releaseTargets } from './grip.ts';
 import type { DeviceResult } from './outcome.ts';
 import { type Preparation, prepareDevices } from './prepare.ts';

@@ -11,8 +11,8 @@ import {
 } from '@rackwright/erasure';
 import { agent } from '@rackwright/messages';
 import { boundText } from '@rackwright/results';
-import type { DeviceError, DeviceLoss, HeldDevice } from '../block-devices.ts';
-import type { StepContext } from '../step.ts';
+import type { DeviceError, DeviceLoss, HeldDevice } from '../machine/block-devices.ts';
+import type { StepContext } from '../steps/step.ts';
 import type { Grip } from './grip.ts';
 import type { Target } from './targets.ts';
 import { type RegionChallenge, wordsOf } from './verify.ts';

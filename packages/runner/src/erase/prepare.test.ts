@@ -6,8 +6,8 @@ import { storageDeviceOf } from '@rackwright/erasure';
 import { agent } from '@rackwright/messages';
 import { nodeClock } from '@rackwright/platform/node';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type BlockDevices, DeviceError } from '../block-devices.ts';
 import { fileDisks } from '../linux/file-disks.ts';
+import { type BlockDevices, DeviceError } from '../machine/block-devices.ts';
 import { prepareDevices } from './prepare.ts';
 import { findTargets } from './targets.ts';
 

@@ -6,7 +6,6 @@
  * P1 Only disks of the order are touched, and none in a check or by a step that only reads.
  * P2 The devices are listed again after a change; who follows decides by that list alone.
  */
-
 import {
   type DeviceFacts,
   deviceFactsOf,
@@ -20,7 +19,7 @@ import {
   type DeviceAccess,
   DeviceError,
   type DeviceListing,
-} from '../block-devices.ts';
+} from '../machine/block-devices.ts';
 
 /** What was done to one disk, for its outcome. */
 export interface Preparation {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import { agent, BmcIdentitySchema, Transport } from '@rackwright/messages';
 import { expect, test } from 'vitest';
-import type { DeviceStage, StepContext } from '../step.ts';
+import type { DeviceStage, StepContext } from '../steps/step.ts';
 import {
   addDisk,
   checkAfter,

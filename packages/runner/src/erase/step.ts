@@ -1,7 +1,7 @@
 /** The steps that erase: `deploy.erase_devices` and `deploy.erase_devices_metadata`. */
 import { cleanSteps, eraseMetadataStep, eraseStep } from '@rackwright/messages';
-import { parseProgress } from '../progress-text.ts';
-import type { Step, StepContext } from '../step.ts';
+import { parseProgress } from '../steps/progress-text.ts';
+import type { Step, StepContext } from '../steps/step.ts';
 import { eraseDevice } from './device.ts';
 import { type DeviceTask, runOnDevices } from './on-devices.ts';
 import type { DeviceResult } from './outcome.ts';

@@ -7,7 +7,6 @@
  * T2 Every ordered device becomes a target; one that cannot be erased now is a target with a
  *    refusal, which becomes its outcome and fails the step.
  */
-
 import {
   type DeviceFacts,
   decideScope,
@@ -24,7 +23,7 @@ import {
   type Verification,
 } from '@rackwright/erasure';
 import type { agent } from '@rackwright/messages';
-import type { DeviceListing } from '../block-devices.ts';
+import type { DeviceListing } from '../machine/block-devices.ts';
 
 export interface Target {
   /** As it is now: kernel names are those of this boot. */

@@ -5,8 +5,8 @@
  * Invariant: when a function of this module has settled, nothing of it is under way any more.
  */
 import type { Span } from '@rackwright/erasure';
-import { type OpenRegion, streamBytesMax } from '../block-devices.ts';
-import { transferMemory } from '../transfer-memory.ts';
+import { type OpenRegion, streamBytesMax } from '../machine/block-devices.ts';
+import { transferMemory } from '../machine/transfer-memory.ts';
 
 /** Transfers of one device that are under way at once. */
 export const transfersInFlight = 4;

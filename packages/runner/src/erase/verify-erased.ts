@@ -6,7 +6,7 @@
  * challenge was proved then; the certificate stands for that.
  */
 import { agent, RerunClass, verifyErasedStep } from '@rackwright/messages';
-import type { Step, StepContext } from '../step.ts';
+import type { Step, StepContext } from '../steps/step.ts';
 import { type DeviceTask, runOnDevices, seedProblem } from './on-devices.ts';
 import { cannotHold, type DeviceResult, resultOf, unerased } from './outcome.ts';
 import { Pace } from './pace.ts';

@@ -25,7 +25,7 @@ import {
   type Verdict,
   type Verification,
 } from '@rackwright/erasure';
-import { DeviceError, type HeldDevice, type OpenRegion } from '../block-devices.ts';
+import { DeviceError, type HeldDevice, type OpenRegion } from '../machine/block-devices.ts';
 import { cut, type Gate, inFlight, type ReadMemory, readPieces } from './transfers.ts';
 
 /** What is written and read in one region of a device. */

@@ -1,7 +1,7 @@
 /** What is known and counted while one device is erased or read back. */
 import type { ErasureMethod } from '@rackwright/erasure';
-import { DeviceError, type DeviceLoss, type HeldDevice } from '../block-devices.ts';
-import type { StepContext } from '../step.ts';
+import { DeviceError, type DeviceLoss, type HeldDevice } from '../machine/block-devices.ts';
+import type { StepContext } from '../steps/step.ts';
 import type { Pace } from './pace.ts';
 import type { Target } from './targets.ts';
 import type { Gate } from './transfers.ts';

@@ -3,9 +3,9 @@
  * catches. What is taken away is taken from around the steps: they have no switch for it.
  */
 import { type DeviceFacts, planChallenge, regionSeed } from '@rackwright/erasure';
-import type { BlockDevices, HeldDevice, OpenRegion } from '../block-devices.ts';
 import { erasuresAtOnceMax } from '../erase/on-devices.ts';
-import { type LabCheck, labChecks } from '../without-checks.ts';
+import type { BlockDevices, HeldDevice, OpenRegion } from '../machine/block-devices.ts';
+import { type LabCheck, labChecks } from '../steps/without-checks.ts';
 import { type BoxDraft, blockBytes, diskDraft } from './box.fixture.ts';
 import { type Case, type CaseName, cases } from './cases.fixture.ts';
 import { type Site, siteOf } from './run.fixture.ts';

@@ -12,15 +12,15 @@ import {
 } from '@rackwright/erasure';
 import { agent, BmcIdentitySchema, SystemIdentitySchema } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
-import type { BlockDevices } from '../block-devices.ts';
 import { eraseDevices } from '../erase/step.ts';
 import { verifyErased } from '../erase/verify-erased.ts';
 import { switchOffFileDisks } from '../linux/file-disk-undo.ts';
 import { type DiskMemory, fileDisks } from '../linux/file-disks.ts';
-import type { Machine } from '../machine.ts';
-import type { Step, StepContext, StepEnd } from '../step.ts';
-import { silentLog } from '../test-agent.ts';
-import { devicesWithout, type LabCheck, stepWithout } from '../without-checks.ts';
+import type { BlockDevices } from '../machine/block-devices.ts';
+import type { Machine } from '../machine/machine.ts';
+import { silentLog } from '../session/test-agent.ts';
+import type { Step, StepContext, StepEnd } from '../steps/step.ts';
+import { devicesWithout, type LabCheck, stepWithout } from '../steps/without-checks.ts';
 
 const guid = Buffer.from('00112233445566778899aabbccddeeff', 'hex');
 /** From power off to the next boot of the runner, milliseconds. */

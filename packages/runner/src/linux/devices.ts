@@ -1,6 +1,6 @@
 /** The block devices of the Linux machine we run on. */
 import type { Exec } from '@rackwright/platform';
-import type { BlockDevices, DeviceListing } from '../block-devices.ts';
+import type { BlockDevices, DeviceListing } from '../machine/block-devices.ts';
 import { askDevices } from './ask-device.ts';
 import { holdDevice } from './held-device.ts';
 import { unhide } from './hidden-area.ts';

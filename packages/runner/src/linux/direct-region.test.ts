@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Exec } from '@rackwright/platform';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { DeviceError } from '../block-devices.ts';
-import { transferMemory } from '../transfer-memory.ts';
+import { DeviceError } from '../machine/block-devices.ts';
+import { transferMemory } from '../machine/transfer-memory.ts';
 import { type DirectRegion, openDirect } from './direct-region.ts';
 
 const blockBytes = 4096;

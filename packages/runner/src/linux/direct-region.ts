@@ -17,8 +17,8 @@ import {
   type OpenRegion,
   streamBytesMax,
   transferBytesMax,
-} from '../block-devices.ts';
-import { isTransferMemory, transferMemory } from '../transfer-memory.ts';
+} from '../machine/block-devices.ts';
+import { isTransferMemory, transferMemory } from '../machine/transfer-memory.ts';
 import { inheritedPath, longestWorkMs, runTool } from './tool.ts';
 
 /** One open device or file. */

@@ -6,7 +6,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { EfiVariables, VariableWrite } from '@rackwright/disk-image';
 import type { Exec } from '@rackwright/platform';
-import { DeviceError } from '../block-devices.ts';
+import { DeviceError } from '../machine/block-devices.ts';
 import { runTool } from './tool.ts';
 
 /** Where they are mounted; nothing there: the host was not started by UEFI. */

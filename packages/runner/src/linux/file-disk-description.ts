@@ -34,7 +34,7 @@ import {
   numberAt,
   parseObject,
   textAt,
-} from '../json-fields.ts';
+} from '../machine/json-fields.ts';
 import { type Lie, readLie } from './file-disk-lies.ts';
 
 /** What a fault can meet. `write` includes writing zeros. */

@@ -7,7 +7,7 @@
  * A lie is success that is none, or an answer that is not true. What really stands on the medium is
  * the image file once `switchOffFileDisks` has been called.
  */
-import { asObject, flagAt, type JsonObject, numberAt, textAt } from '../json-fields.ts';
+import { asObject, flagAt, type JsonObject, numberAt, textAt } from '../machine/json-fields.ts';
 
 /** What changes a medium, and reading. */
 export type MediumOperation = 'read' | 'write' | 'discard' | 'format';

@@ -9,7 +9,7 @@
 import { readSync, writeSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { Clock } from '@rackwright/platform';
-import { DeviceError, transferBytesMax } from '../block-devices.ts';
+import { DeviceError, transferBytesMax } from '../machine/block-devices.ts';
 import { type Extent, type Lie, type MediumOperation, meeting } from './file-disk-lies.ts';
 import { addKept, type Kept, readKept, restore, writeKept } from './file-disk-undo.ts';
 

@@ -42,7 +42,7 @@ import {
   type NvmeEraseMode,
   type OpenRegion,
   streamBytesMax,
-} from '../block-devices.ts';
+} from '../machine/block-devices.ts';
 import {
   describeFileDisk,
   type FaultyOperation,

@@ -20,8 +20,8 @@ import {
   numberAt,
   parseObject,
   textAt,
-} from '../json-fields.ts';
-import type { Machine } from '../machine.ts';
+} from '../machine/json-fields.ts';
+import type { Machine } from '../machine/machine.ts';
 import { ownArchitecture } from './own-architecture.ts';
 
 const keys = [

@@ -14,7 +14,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DeviceFacts, Region } from '@rackwright/erasure';
 import type { Exec } from '@rackwright/platform';
-import { type DeviceAccess, DeviceError, type HeldDevice } from '../block-devices.ts';
+import { type DeviceAccess, DeviceError, type HeldDevice } from '../machine/block-devices.ts';
 import { type DirectRegion, openDirect } from './direct-region.ts';
 import {
   formatNamespaces,

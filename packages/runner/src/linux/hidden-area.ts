@@ -12,7 +12,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DeviceFacts } from '@rackwright/erasure';
 import type { Exec } from '@rackwright/platform';
-import { DeviceError } from '../block-devices.ts';
+import { DeviceError } from '../machine/block-devices.ts';
 import { type MaxSectors, parseMaxSectors, parseRealMaxSectors } from './capacity.ts';
 import { openDirect } from './direct-region.ts';
 import { readNames, readRegion } from './sys-block.ts';

@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDismantlable, type Region } from '@rackwright/erasure';
 import type { Exec } from '@rackwright/platform';
-import { DeviceError } from '../block-devices.ts';
+import { DeviceError } from '../machine/block-devices.ts';
 import { cleanText, readHolders, readInUse } from './sys-block.ts';
 import { readText } from './sys-files.ts';
 import type { SysRoots } from './sys-roots.ts';

@@ -1,7 +1,7 @@
 /** One disk of this machine, opened to be written with an image. */
 import type { DeviceFacts } from '@rackwright/erasure';
 import type { Exec } from '@rackwright/platform';
-import { type BlockDevices, DeviceError } from '../block-devices.ts';
+import { type BlockDevices, DeviceError } from '../machine/block-devices.ts';
 import type { ImageDisk } from '../provision/disk-writer.ts';
 import { runTool } from './tool.ts';
 

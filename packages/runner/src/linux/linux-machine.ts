@@ -2,7 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import { SystemIdentitySchema } from '@rackwright/messages';
 import type { Exec } from '@rackwright/platform';
-import type { Machine, MachineHardware } from '../machine.ts';
+import type { Machine, MachineHardware } from '../machine/machine.ts';
 import { ownArchitecture } from './own-architecture.ts';
 import { cleanText } from './sys-block.ts';
 import { namesIn, readBytes, readNumber, readText, resolvePath } from './sys-files.ts';

@@ -6,7 +6,7 @@ import { basename, join } from 'node:path';
 import type { DeviceFacts } from '@rackwright/erasure';
 import { nodeExec } from '@rackwright/platform/node';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { FileError, type Filesystem, type PartitionPlace } from '../files.ts';
+import { FileError, type Filesystem, type PartitionPlace } from '../machine/files.ts';
 import { linuxFiles } from './machine-files.ts';
 import { realRoots } from './sys-roots.ts';
 

@@ -15,7 +15,7 @@ import {
   type Filesystem,
   type MachineFiles,
   type PartitionPlace,
-} from '../files.ts';
+} from '../machine/files.ts';
 import { readConfined, writeConfined } from './confined-file.ts';
 import { namesIn, readText } from './sys-files.ts';
 import type { SysRoots } from './sys-roots.ts';

@@ -1,7 +1,7 @@
 /** What nvme-cli says of a controller and its namespaces, and formatting them. */
 import type { CapacityFacts, DeviceFacts, NvmeFacts, WriteCache } from '@rackwright/erasure';
 import type { Exec } from '@rackwright/platform';
-import type { NvmeEraseMode } from '../block-devices.ts';
+import type { NvmeEraseMode } from '../machine/block-devices.ts';
 import { cleanText } from './sys-block.ts';
 import { askTool, inheritedPath, longestWorkMs, runTool, sayTool } from './tool.ts';
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { nodeClock, nodeDisk } from '@rackwright/platform/node';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { silentLog } from '../test-agent.ts';
+import { silentLog } from '../session/test-agent.ts';
 import { type ProcessMark, replacePredecessor } from './predecessor.ts';
 
 let folder = '';

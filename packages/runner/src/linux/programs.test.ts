@@ -5,7 +5,7 @@ import { basename, join } from 'node:path';
 import { nodeClock, nodeDisk } from '@rackwright/platform/node';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { ProgramRequest, Programs, RunningProgram } from '../program/program.ts';
-import { silentLog } from '../test-agent.ts';
+import { silentLog } from '../session/test-agent.ts';
 import { linuxPrograms, type ProgramParts } from './programs.ts';
 
 let folder = '';

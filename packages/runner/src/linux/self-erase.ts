@@ -10,7 +10,7 @@
  */
 import type { DeviceFacts, SanitizeFacts, SelfErasure } from '@rackwright/erasure';
 import type { Exec } from '@rackwright/platform';
-import { DeviceError } from '../block-devices.ts';
+import { DeviceError } from '../machine/block-devices.ts';
 import { parseAtaIdentity } from './ata-identity.ts';
 import { hearTool, inheritedPath, runTool, sayTool } from './tool.ts';
 

@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path';
 import { decideScope, decideSigns, describeGap, signGaps } from '@rackwright/erasure';
 import type { Exec } from '@rackwright/platform';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { DeviceListing } from '../block-devices.ts';
+import type { DeviceListing } from '../machine/block-devices.ts';
 import { linuxDevices } from './devices.ts';
 
 const recorded = readFileSync(join(import.meta.dirname, 'recorded-storage.txt'), 'utf8');

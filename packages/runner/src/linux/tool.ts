@@ -1,7 +1,7 @@
 /** Running a disk tool. Its exit code only says whether it thought it worked. */
 import { type Exec, firstInheritedDescriptor } from '@rackwright/platform';
 import { boundText } from '@rackwright/results';
-import { DeviceError } from '../block-devices.ts';
+import { DeviceError } from '../machine/block-devices.ts';
 
 /** How a tool names the descriptor that it gets as number `index` of `descriptors`. */
 export function inheritedPath(index: number): string {

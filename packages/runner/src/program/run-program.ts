@@ -5,7 +5,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/messages';
 import type { Complete, Failed } from '@rackwright/results';
-import type { StepContext, StepEnd } from '../step.ts';
+import type { StepContext, StepEnd } from '../steps/step.ts';
 import { lastLine, lastLines, OutputTail } from './output-tail.ts';
 import type { ProgramEnd, ProgramRequest, Programs } from './program.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { DeviceError, type OpenRegion, transferBytesMax } from '../block-devices.ts';
+import { DeviceError, type OpenRegion, transferBytesMax } from '../machine/block-devices.ts';
 import { CheckedWrites } from './checked-writes.ts';
 import { Probes, probeBytes } from './probes.ts';
 

@@ -9,9 +9,9 @@
  * C4 When `settled` has resolved, nothing is under way any more.
  */
 import { ImageError } from '@rackwright/disk-image';
-import { DeviceError, type OpenRegion, transferBytesMax } from '../block-devices.ts';
 import { inFlight, transfersInFlight } from '../erase/transfers.ts';
-import { transferMemory } from '../transfer-memory.ts';
+import { DeviceError, type OpenRegion, transferBytesMax } from '../machine/block-devices.ts';
+import { transferMemory } from '../machine/transfer-memory.ts';
 import { Probes, probeBytes } from './probes.ts';
 
 /** Told how many bytes more were read back. */

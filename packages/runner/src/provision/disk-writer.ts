@@ -13,7 +13,7 @@
 import { copyInto } from '@rackwright/bytes';
 import { type Content, ImageError } from '@rackwright/disk-image';
 import type { Hashes, RunningHash } from '@rackwright/platform';
-import { DeviceError, type OpenRegion, transferBytesMax } from '../block-devices.ts';
+import { DeviceError, type OpenRegion, transferBytesMax } from '../machine/block-devices.ts';
 import { type ByteProgress, CheckedWrites, type Slot } from './checked-writes.ts';
 
 /** The disk that is written, and held by nobody else. */

@@ -2,7 +2,7 @@
 import { crc32 } from 'node:zlib';
 import type { Seed } from '@rackwright/disk-image';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { DeviceError, type OpenRegion } from '../block-devices.ts';
+import { DeviceError, type OpenRegion } from '../machine/block-devices.ts';
 import { mib, TestDisk } from './provision.fixture.ts';
 
 const diskBytes = 20 * mib;

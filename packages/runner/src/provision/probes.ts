@@ -6,7 +6,7 @@
  * transfers, spread evenly over all that was written, is kept in memory and compared at the end.
  * A lost run that is longer than a mebibyte and 1/256 of the content holds one of them.
  */
-import { transferBytesMax } from '../block-devices.ts';
+import { transferBytesMax } from '../machine/block-devices.ts';
 
 /** A block, and what it has to hold; undefined: zeros. */
 export interface Probe {

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ByteSource, ImageError } from '@rackwright/disk-image';
 import { callersHashes, nodeClock } from '@rackwright/platform/node';
-import type { OpenRegion } from '../block-devices.ts';
 import { fileDisks } from '../linux/file-disks.ts';
 import { withImageDisk } from '../linux/image-disk.ts';
+import type { OpenRegion } from '../machine/block-devices.ts';
 import type { ImageDisk } from './disk-writer.ts';
 import {
   type ProvisionEnd,

@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { DeviceError, type OpenRegion } from '../block-devices.ts';
+import { DeviceError, type OpenRegion } from '../machine/block-devices.ts';
 import { mib, noise, sha256, sourceOf, TestDisk } from './provision.fixture.ts';
 
 // Ends within a block; zeros in the middle and at its end.

@@ -11,14 +11,13 @@
  * I3 Old signatures at both ends are gone before anything else is written.
  * I4 Success is what was read back.
  */
-
-import type { Filter } from '@rackwright/disk-image';
 import {
   type ByteSource,
   type Content,
   checkBootable,
   checkDigest,
   efiSystemPartition,
+  type Filter,
   type Firmware,
   type Fitted,
   type FittedPartition,
@@ -32,7 +31,7 @@ import {
   seedPartitionBytes,
 } from '@rackwright/disk-image';
 import type { Hashes } from '@rackwright/platform';
-import { DeviceError, transferBytesMax } from '../block-devices.ts';
+import { DeviceError, transferBytesMax } from '../machine/block-devices.ts';
 import type { PermissionEnd } from '../session/permission.ts';
 import {
   DiskWriter,

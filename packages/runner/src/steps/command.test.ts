@@ -19,8 +19,8 @@ import {
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { linuxCommandRoots } from '../linux/command-roots.ts';
 import type { ProgramRequest, Programs } from '../program/program.ts';
-import type { StepContext } from '../step.ts';
 import { runCommand } from './command.ts';
+import type { StepContext } from './step.ts';
 import { runStep } from './steps.fixture.ts';
 
 let folder = '';

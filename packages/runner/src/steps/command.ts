@@ -6,7 +6,6 @@
  * 3. What may destroy begins only when the agent says, after all that takes time, that it may.
  * 4. What was unpacked is gone when the step has ended, or before the next one begins.
  */
-
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { agent, commandStep, RerunClass } from '@rackwright/messages';
@@ -24,11 +23,9 @@ import {
 import type { Failed } from '@rackwright/results';
 import { commandLine, configProblem, readImage } from '../command/image.ts';
 import { type CommandRoot, type CommandRoots, defaultUnpackLimits } from '../command/roots.ts';
-import { guardIdentity } from '../guard.ts';
 import type { Programs } from '../program/program.ts';
 import { runProgram } from '../program/run-program.ts';
 import { withoutSecrets } from '../program/without-secrets.ts';
-import type { Step, StepContext, StepEnd } from '../step.ts';
 import {
   bad,
   type Read,
@@ -37,7 +34,9 @@ import {
   unknownArguments,
   value,
 } from './arguments.ts';
+import { guardIdentity } from './guard.ts';
 import { environmentOf, secretEnvironmentText } from './script.ts';
+import type { Step, StepContext, StepEnd } from './step.ts';
 
 /** Where commands run on this machine. */
 export interface CommandPlace {

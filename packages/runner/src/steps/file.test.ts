@@ -5,10 +5,15 @@ import { create } from '@bufbuild/protobuf';
 import type { DeviceFacts } from '@rackwright/erasure';
 import { BmcIdentitySchema } from '@rackwright/messages';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type FileContent, FileError, type MachineFiles, type PartitionPlace } from '../files.ts';
 import { folderFiles } from '../linux/machine-files.ts';
-import type { StepContext } from '../step.ts';
+import {
+  type FileContent,
+  FileError,
+  type MachineFiles,
+  type PartitionPlace,
+} from '../machine/files.ts';
 import { runFile } from './file.ts';
+import type { StepContext } from './step.ts';
 import { guid, noDevices, runStep } from './steps.fixture.ts';
 
 let folder = '';

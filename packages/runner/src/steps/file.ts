@@ -7,7 +7,6 @@
  *    the host's own is written to.
  * 3. Success is what was read back.
  */
-
 import { type DeviceFacts, decideScope, orderedScopePolicy } from '@rackwright/erasure';
 import { ArgumentType, agent, fileStep, RerunClass } from '@rackwright/messages';
 import type { Failed } from '@rackwright/results';
@@ -17,10 +16,10 @@ import {
   type Filesystem,
   filesystems,
   type MachineFiles,
-} from '../files.ts';
-import { guardIdentity } from '../guard.ts';
-import type { Step, StepContext, StepEnd } from '../step.ts';
+} from '../machine/files.ts';
 import { bad, type Read, unknownArguments, value } from './arguments.ts';
+import { guardIdentity } from './guard.ts';
+import type { Step, StepContext, StepEnd } from './step.ts';
 
 /** Bytes of one file. */
 export const fileBytesMax = 64 * 1024;

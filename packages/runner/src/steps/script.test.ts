@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import { type agent, BmcIdentitySchema } from '@rackwright/messages';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { Step } from '../step.ts';
 import { environmentOf, interpreters, runScript } from './script.ts';
+import type { Step } from './step.ts';
 import { guid, placeIn, runStep } from './steps.fixture.ts';
 
 let folder = '';

@@ -10,11 +10,9 @@
 import { ArgumentType, agent, RerunClass, scriptStep } from '@rackwright/messages';
 import type { Disk } from '@rackwright/platform';
 import type { Failed } from '@rackwright/results';
-import { guardIdentity } from '../guard.ts';
 import type { Programs } from '../program/program.ts';
 import { runProgram } from '../program/run-program.ts';
 import { withoutSecrets } from '../program/without-secrets.ts';
-import type { Step, StepContext, StepEnd } from '../step.ts';
 import {
   bad,
   type Read,
@@ -23,6 +21,8 @@ import {
   unknownArguments,
   value,
 } from './arguments.ts';
+import { guardIdentity } from './guard.ts';
+import type { Step, StepContext, StepEnd } from './step.ts';
 
 /** Where programs of steps work on this machine. */
 export interface ProgramPlace {

@@ -2,12 +2,12 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { agent, SystemIdentitySchema } from '@rackwright/messages';
 import { nodeClock, nodeDisk } from '@rackwright/platform/node';
-import type { BlockDevices } from '../block-devices.ts';
 import { linuxPrograms } from '../linux/programs.ts';
-import type { Machine } from '../machine.ts';
-import type { Step, StepContext, StepEnd } from '../step.ts';
-import { silentLog } from '../test-agent.ts';
+import type { BlockDevices } from '../machine/block-devices.ts';
+import type { Machine } from '../machine/machine.ts';
+import { silentLog } from '../session/test-agent.ts';
 import type { ProgramPlace } from './script.ts';
+import type { Step, StepContext, StepEnd } from './step.ts';
 
 export const guid = Buffer.from('00112233445566778899aabbccddeeff', 'hex');
 

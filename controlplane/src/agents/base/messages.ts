@@ -1,0 +1,41 @@
+/** Small messages about hosts, made from their records and from what agents said. */
+import { create } from '@bufbuild/protobuf';
+import { agent, type store as wire } from '@rackwright/messages';
+import { netbootOf } from '../../host/index.ts';
+import type { ImageSources } from '../../images/index.ts';
+
+/** How images of hosts are asked for, as the fleet says. */
+export interface RegistryAccess {
+  readonly sources: ImageSources;
+  /** Of the credentials that exist. */
+  readonly versions: ReadonlyMap<string, bigint>;
+  /** Of the fleet's record; 0: there is none. */
+  readonly fleetRevision: number;
+}
+
+export const noAccess: RegistryAccess = Object.freeze({
+  sources: undefined,
+  versions: new Map<string, bigint>(),
+  fleetRevision: 0,
+});
+
+/** What the boot path knows of a host. */
+export function bootHost(record: wire.HostRecord, access: RegistryAccess): agent.BootHost {
+  const { host } = record;
+  const netboot = netbootOf(record, access.sources, access.versions);
+  return create(agent.BootHostSchema, {
+    hostUid: host?.uid ?? '',
+    hostName: host?.name ?? '',
+    macs: host?.spec?.bootMacs ?? [],
+    ...(netboot === undefined ? {} : { netboot }),
+  });
+}
+
+/** That a runner is there, as the agent would have reported it. */
+export function runnerFact(ready: agent.RunnerReady): agent.Report {
+  const observations = create(agent.ObservationsSchema, { runnerReady: ready });
+  return create(agent.ReportSchema, {
+    hostUid: ready.hostUid,
+    result: { case: 'hostUpdated', value: create(agent.HostUpdatedSchema, { observations }) },
+  });
+}

@@ -1,0 +1,83 @@
+/**
+ * R6 between replicas: the rack's record says whose session stands, wherever its stream ends. Pure.
+ *
+ * 1. A Hello is refused while another replica's session stands that it must not replace: one of
+ *    another journal, or of a later life of the same one.
+ * 2. A session that the record no longer names gets no lease any more: the agent has said Hello to
+ *    another replica, or another agent has.
+ */
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import type { agent, store as wire } from '@rackwright/messages';
+import type { Clock } from '@rackwright/platform';
+import { descends, isSameLife, type LiveSession } from '../../host/index.ts';
+
+/** How often a session says in the rack's record that it stands. */
+export const hintIntervalMs = 60_000;
+
+/** The replica that asks. */
+export interface Standpoint {
+  readonly replicaId: string;
+  readonly clock: Clock;
+  readonly timing: { readonly leaseDurationMs: number };
+}
+
+/** Why this agent must not replace the session of another replica, or undefined (1). */
+export function rivalElsewhere(
+  { journal: standing, sessionReplica, sessionTime }: wire.RackRecord,
+  journal: agent.Journal,
+  { replicaId, clock, timing }: Standpoint,
+): string | undefined {
+  if (standing === undefined || sessionTime === undefined) return undefined;
+  if (sessionReplica === '' || sessionReplica === replicaId) return undefined;
+  // One that has not been confirmed for so long has ended with its replica.
+  const heldUntilMs = timestampMs(sessionTime) + hintIntervalMs + timing.leaseDurationMs;
+  if (heldUntilMs <= clock.nowMs()) return undefined;
+  if (descends(journal, standing)) return undefined;
+  return (
+    `another agent of the rack is connected to replica ${sessionReplica} (journal ` +
+    `${standing.id}, generation ${standing.generation}); stop one of the two`
+  );
+}
+
+/**
+ * Why this agent must not replace the session that stands on this replica, or undefined (R6). An
+ * agent that opens its next session before it leaves this one says which one that is.
+ */
+export function rivalHere(
+  standing: LiveSession,
+  { journal, replacesSessionId }: agent.Hello,
+  { clock, timing }: Pick<Standpoint, 'clock' | 'timing'>,
+): string | undefined {
+  if (standing.lastMessageMs() + timing.leaseDurationMs <= clock.nowMs()) return undefined;
+  if (journal !== undefined && descends(journal, standing.journal)) {
+    if (!isSameLife(journal, standing.journal)) return undefined;
+    if (replacesSessionId === standing.sessionId) return undefined;
+  }
+  return (
+    `another agent of rack ${standing.rackId} is connected (journal ${standing.journal.id}, ` +
+    `generation ${standing.journal.generation}); stop one of the two`
+  );
+}
+
+/** What a session knows of itself; without a journal it has lost its place here already. */
+export interface OwnSession {
+  readonly journal: agent.Journal | undefined;
+  /** The rack's registered key when it began. */
+  readonly key: Uint8Array;
+  readonly replicaId: string;
+}
+
+/** Why the session gets no lease any more, or undefined (2). */
+export function whyOver(
+  rack: wire.RackRecord | undefined,
+  { journal, key, replicaId }: OwnSession,
+): string | undefined {
+  if (rack === undefined) return 'the rack is gone';
+  if (journal === undefined) return 'a newer session has taken its place';
+  if (!Buffer.from(rack.agentPublicKey).equals(key)) return 'the key of the rack is another one';
+  const { journal: standing, sessionReplica } = rack;
+  const elsewhere = sessionReplica !== '' && sessionReplica !== replicaId;
+  if (elsewhere) return `replica ${sessionReplica} has a newer session`;
+  const own = standing !== undefined && isSameLife(journal, standing);
+  return own ? undefined : 'another agent has said Hello';
+}

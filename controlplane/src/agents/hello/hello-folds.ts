@@ -1,0 +1,70 @@
+/**
+ * R10: each host of a rack learns what its agent's Hello knows of it. What a host could not take in
+ * is told to it again before the agent's next message counts: nothing else would ever send again
+ * what the agent never got.
+ */
+import type { agent } from '@rackwright/messages';
+import type { Clock, Log } from '@rackwright/platform';
+import type { Hosts } from '../../host/index.ts';
+import { isAway } from '../../records/index.ts';
+import { runnerFact } from '../base/messages.ts';
+
+export interface FoldingDependencies {
+  readonly hosts: Pick<Hosts, 'hello' | 'report' | 'hostIdOfUid' | 'hostIdsOfRack'>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** How often a host is told in all; the rack waits for it so long, far less than a lease. */
+const triesMax = 4;
+const retryDelayMs = 1_000;
+
+/**
+ * `storeAway`: not every host could be told for want of the store; only another Hello mends that.
+ * One that cannot be told for another reason is given up: it is not a reason to lose the rack.
+ */
+export async function foldHello(
+  deps: FoldingDependencies,
+  rackId: string,
+  hello: agent.Hello,
+  stands: () => boolean,
+): Promise<'told' | 'storeAway'> {
+  let left = tellings(deps, rackId, hello);
+  for (let tries = 1; left.length > 0; tries++) {
+    const outcomes = await Promise.allSettled(left.map((tell) => tell()));
+    const failed = left.filter((_, index) => outcomes[index]?.status === 'rejected');
+    const errors = outcomes.flatMap((outcome) =>
+      outcome.status === 'rejected' ? [outcome.reason] : [],
+    );
+    if (errors.length === 0) break;
+    const fields = { rack: rackId, hosts: failed.length, tries };
+    deps.log.warn(fields, 'hosts could not take in a Hello', errors[0]);
+    if (errors.some(isAway)) return 'storeAway';
+    if (tries >= triesMax || !stands()) break;
+    left = failed;
+    await new Promise<void>((resolve) => deps.clock.after(retryDelayMs, resolve));
+  }
+  return 'told';
+}
+
+function tellings(
+  { hosts }: FoldingDependencies,
+  rackId: string,
+  hello: agent.Hello,
+): (() => Promise<unknown>)[] {
+  const { journal, runners, operations, grants } = hello;
+  if (journal === undefined) return [];
+  const all: (() => Promise<unknown>)[] = [];
+  for (const ready of runners) {
+    const hostId = hosts.hostIdOfUid(ready.hostUid, rackId);
+    if (hostId !== undefined) all.push(() => hosts.report(hostId, runnerFact(ready)));
+  }
+  const granted = grants.map(({ operationId }) => operationId);
+  for (const hostId of hosts.hostIdsOfRack(rackId)) {
+    const listed = operations.filter(({ hostUid }) => {
+      return hosts.hostIdOfUid(hostUid, rackId) === hostId;
+    });
+    all.push(() => hosts.hello(hostId, journal, listed, granted));
+  }
+  return all;
+}

@@ -1,0 +1,48 @@
+/**
+ * The hint in the rack's record that its session is with this replica (R6). Others believe it only
+ * for a while, so it is renewed while the session stands and taken away when it ends.
+ */
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import type { store as wire } from '@rackwright/messages';
+import type { SessionDependencies } from '../base/dependencies.ts';
+import { updateRack } from '../base/update-rack.ts';
+import { hintIntervalMs } from './elsewhere.ts';
+
+export class SessionHint {
+  readonly #deps: SessionDependencies;
+  readonly #rackId: string;
+  #putMs = 0;
+
+  constructor(deps: SessionDependencies, rackId: string) {
+    this.#deps = deps;
+    this.#rackId = rackId;
+  }
+
+  /** Puts it into a record that is about to be written. */
+  put(record: wire.RackRecord): void {
+    const nowMs = this.#deps.clock.nowMs();
+    record.sessionReplica = this.#deps.replicaId;
+    record.sessionTime = timestampFromMs(nowMs);
+    this.#putMs = nowMs;
+  }
+
+  /** Writes it again when it is about to grow old. */
+  async renew(): Promise<void> {
+    if (this.#deps.clock.nowMs() - this.#putMs < hintIntervalMs) return;
+    await updateRack(this.#deps, this.#rackId, (record) => this.put(record));
+  }
+
+  /** So that every replica may say that the agent is away; it was heard last at `lastMessageMs`. */
+  async withdraw(lastMessageMs: () => number): Promise<void> {
+    const { log, replicaId, registry } = this.#deps;
+    try {
+      await updateRack(this.#deps, this.#rackId, (record, status) => {
+        status.lastSeenTime = timestampFromMs(lastMessageMs());
+        const replaced = registry.sessionOf(this.#rackId) !== undefined;
+        if (record.sessionReplica === replicaId && !replaced) record.sessionReplica = '';
+      });
+    } catch (error) {
+      log.warn({ rack: this.#rackId }, 'the session hint stays', error);
+    }
+  }
+}

@@ -1,0 +1,64 @@
+/** What an agent's Hello leaves in its rack's record, and what the session takes from there. */
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import type { agent } from '@rackwright/messages';
+import { agentStepsOf, lifeOf } from '../../host/index.ts';
+import type { SessionDependencies } from '../base/dependencies.ts';
+import { believedBy } from '../base/trust.ts';
+import { updateRack } from '../base/update-rack.ts';
+import { rivalElsewhere } from './elsewhere.ts';
+import type { SessionHint } from './hint.ts';
+import { foldStoreGuard, isGuarded, lostSoFar } from './store-guard.ts';
+
+/** Steps of an agent that are kept. */
+const agentStepsMax = 64;
+const agentVersionCharsMax = 100;
+
+/** What the rack's record said as the session began. */
+export interface Recorded {
+  /** Its registered key. */
+  readonly key: Uint8Array;
+  /** Hosts removed by force that the agent has not forgotten. */
+  readonly tombstones: readonly string[];
+  /** The store has lost something, and the agent does not know yet that this was accepted. */
+  readonly isGuarded: boolean;
+  readonly lostRevisions: bigint;
+}
+
+/**
+ * Writes it down; undefined when the rack does not exist, and a text that says why the session of
+ * another replica goes before this one (R6), which then stays as it is.
+ */
+export async function recordHello(
+  deps: SessionDependencies,
+  rackId: string,
+  hello: agent.Hello,
+  journal: agent.Journal,
+  hint: SessionHint,
+): Promise<Recorded | string | undefined> {
+  const { store, hosts, clock, trust } = deps;
+  const { incarnation } = store;
+  const position = { incarnation, revision: BigInt(await store.latestRevision()) };
+  const hostName = (uid: string) => `hosts/${hosts.hostIdOfUid(uid, rackId) ?? uid}`;
+  const believed = await believedBy(hello, trust);
+  let outcome: Recorded | string | undefined;
+  const exists = await updateRack(deps, rackId, (record, status) => {
+    const elsewhere = rivalElsewhere(record, journal, deps);
+    status.duplicateAgent = elsewhere ?? '';
+    outcome = elsewhere;
+    if (elsewhere !== undefined) return;
+    foldStoreGuard(record, status, hello, position, clock.nowMs(), hostName);
+    record.journal = lifeOf(journal);
+    status.agentVersion = hello.agentVersion.slice(0, agentVersionCharsMax);
+    record.agentSteps = agentStepsOf(hello).slice(0, agentStepsMax);
+    status.lastSeenTime = timestampFromMs(clock.nowMs());
+    record.trustedCaSha256 = believed;
+    hint.put(record);
+    outcome = {
+      key: record.agentPublicKey,
+      tombstones: [...record.tombstones],
+      isGuarded: isGuarded(record),
+      lostRevisions: lostSoFar(record),
+    };
+  });
+  return exists ? outcome : undefined;
+}

@@ -1,0 +1,47 @@
+/** What a renewal of the work lease rests on, and what it says (R11). */
+import { create } from '@bufbuild/protobuf';
+import { agent, store as wire } from '@rackwright/messages';
+import { type StateStore, storeKey } from '@rackwright/store';
+import { fleetKey, whyNothingDestructive } from '../../host/index.ts';
+import { type Kept, readRecord } from '../../records/index.ts';
+import type { SessionTiming } from '../base/timing.ts';
+import { lostSoFar } from './store-guard.ts';
+
+/** Longest reason of a freeze that goes out with each renewal, in characters. */
+const frozenCharsMax = 500;
+
+/** The store as of one heartbeat. */
+export interface AsOfHeartbeat {
+  readonly rack: Kept<wire.RackRecord> | undefined;
+  readonly fleet: Kept<wire.FleetRecord> | undefined;
+  readonly revision: number;
+}
+
+/** Read anew for each renewal: a freeze that was written before it is in it (R11). */
+export async function readForRenewal(store: StateStore, rackId: string): Promise<AsOfHeartbeat> {
+  const [rack, fleet, revision] = await Promise.all([
+    readRecord(store, wire.RackRecordSchema, storeKey('racks', rackId)),
+    readRecord(store, wire.FleetRecordSchema, fleetKey),
+    store.latestRevision(),
+  ]);
+  return { rack, fleet, revision };
+}
+
+/** The renewal, and that a restored store was accepted for as long as the agent must know. */
+export function renewalOf(
+  { sequence }: agent.Heartbeat,
+  { rack, fleet, revision }: AsOfHeartbeat,
+  { leaseDurationMs }: SessionTiming,
+): agent.SessionResponse['message'][] {
+  const value = create(agent.LeaseRenewalSchema, {
+    heartbeatSequence: sequence,
+    durationMs: leaseDurationMs,
+    revision: BigInt(revision),
+    frozen: whyNothingDestructive(rack?.record, fleet?.record).slice(0, frozenCharsMax),
+  });
+  const renewal = { case: 'leaseRenewal', value } as const;
+  const { acceptedStore } = rack?.record ?? {};
+  if (rack === undefined || acceptedStore === undefined) return [renewal];
+  const accepted = { ...acceptedStore, lostRevisions: lostSoFar(rack.record) };
+  return [renewal, { case: 'storeAccepted', value: accepted }];
+}

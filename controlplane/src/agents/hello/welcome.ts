@@ -1,0 +1,77 @@
+/** What a session's Welcome says of the work that its Hello names (R10). */
+import { create } from '@bufbuild/protobuf';
+import { agent, store as wire } from '@rackwright/messages';
+import { type StateStore, storeKey } from '@rackwright/store';
+import type { Hosts } from '../../host/index.ts';
+import { readRecord } from '../../records/index.ts';
+import type { SessionTiming } from '../base/timing.ts';
+import { directiveFor, obstructsRemoval } from './directives.ts';
+import { guardedDirectives } from './store-guard.ts';
+
+export interface WelcomeDependencies {
+  readonly store: StateStore;
+  readonly hosts: Pick<Hosts, 'hostIdOfUid'>;
+  readonly timing: SessionTiming;
+}
+
+/** What the session knows by then. */
+export interface Welcoming {
+  readonly rackId: string;
+  readonly sessionId: string;
+  readonly journal: agent.Journal;
+  /** The store has lost something, and the agent does not know yet that this was accepted. */
+  readonly isGuarded: boolean;
+  readonly lostRevisions: bigint;
+  readonly forgetHostUids: string[];
+  /** The stream has ended: nothing more is looked at. */
+  readonly isOver: () => boolean;
+}
+
+/** The Welcome to a Hello; undefined when the session ended meanwhile. */
+export async function welcomeTo(
+  { store, hosts, timing }: WelcomeDependencies,
+  hello: agent.Hello,
+  welcoming: Welcoming,
+): Promise<agent.Welcome | undefined> {
+  const { rackId, journal, isGuarded, isOver } = welcoming;
+  const directives = isGuarded ? guardedDirectives(hello.operations) : [];
+  // Each host once, however often it is named.
+  const records = new Map<string, wire.HostRecord | undefined>();
+  for (const operation of hello.operations) {
+    const { hostUid } = operation;
+    if (!records.has(hostUid)) {
+      if (isOver()) return undefined;
+      records.set(hostUid, await recordOf(store, hosts.hostIdOfUid(hostUid, rackId)));
+    }
+    const record = records.get(hostUid);
+    if (isGuarded && !obstructsRemoval(operation, record)) continue;
+    directives.push(directiveFor(operation, record, journal));
+  }
+  return create(agent.WelcomeSchema, {
+    sessionId: welcoming.sessionId,
+    incarnation: store.incarnation,
+    revision: BigInt(await store.latestRevision()),
+    heartbeatIntervalMs: timing.heartbeatIntervalMs,
+    directives,
+    forgetHostUids: welcoming.forgetHostUids,
+    lostRevisions: welcoming.lostRevisions,
+  });
+}
+
+/** Whether the operation is what the host is doing now. */
+export async function isPresent(
+  store: StateStore,
+  hostId: string,
+  operationId: string,
+): Promise<boolean> {
+  const record = await recordOf(store, hostId);
+  return record?.operation?.operation?.id === operationId;
+}
+
+async function recordOf(
+  store: StateStore,
+  hostId: string | undefined,
+): Promise<wire.HostRecord | undefined> {
+  if (hostId === undefined) return undefined;
+  return (await readRecord(store, wire.HostRecordSchema, storeKey('hosts', hostId)))?.record;
+}

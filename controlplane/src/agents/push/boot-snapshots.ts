@@ -1,0 +1,187 @@
+/**
+ * What one session tells its agent of the hosts that boot in the rack.
+ *
+ * Invariants:
+ * 1. No older list is ever sent after a newer one, and none twice.
+ * 2. A host is ordered to boot its image only behind a list that names it. What is sent through
+ *    `pass` keeps its order.
+ * 3. A secret of a registry goes before the list that names it.
+ * 4. A host whose image the list has no room for is not ordered to boot it: that order fails.
+ */
+import { create, equals } from '@bufbuild/protobuf';
+import { agent, type store as wire } from '@rackwright/messages';
+import { pause } from '@rackwright/platform';
+import { credentialVersions } from '../../host/index.ts';
+import type { Kept } from '../../records/index.ts';
+import type { SessionDependencies } from '../base/dependencies.ts';
+import type { SessionSink } from '../base/sink.ts';
+import { type BootList, type BootLists, isSameMap } from './boot-lists.ts';
+import type { GivenSecrets } from './given-secrets.ts';
+
+/** Pause before a boot snapshot that could not be made is tried again. */
+const retryMs = 1_000;
+/** A change of a credential is found after this at the latest. */
+const lookAgainMs = 30_000;
+
+type Message = agent.SessionResponse['message'];
+
+export interface BootSnapshotsParts {
+  readonly lists: BootLists;
+  readonly secrets: GivenSecrets;
+  readonly send: SessionSink['send'];
+  /** Whether the session has been welcomed and stands. */
+  readonly mayTell: () => boolean;
+}
+
+export class BootSnapshots {
+  readonly #deps: SessionDependencies;
+  readonly #rackId: string;
+  readonly #parts: BootSnapshotsParts;
+  #sent: agent.BootSnapshot | undefined;
+  #list: BootList | undefined;
+  #sending: Promise<unknown> = Promise.resolve();
+  /** What was passed on and waits for what was passed before it (2). */
+  #held: Promise<void> | undefined;
+  #lookedAtMs = 0;
+  readonly #told = new Set<string>();
+
+  constructor(deps: SessionDependencies, rackId: string, parts: BootSnapshotsParts) {
+    this.#deps = deps;
+    this.#rackId = rackId;
+    this.#parts = parts;
+  }
+
+  /** Sends the list as it stands now, if it is another one; false: it is tried again later. */
+  send(): Promise<boolean> {
+    if (!this.#parts.mayTell()) return Promise.resolve(true);
+    const sending = this.#sending
+      .then(() => this.#sendNow())
+      .then(
+        () => true,
+        (error: unknown) => {
+          const { clock, log } = this.#deps;
+          log.warn({ rack: this.#rackId }, 'no boot snapshot; tried again', error);
+          clock.after(retryMs, () => void this.send());
+          return false;
+        },
+      );
+    this.#sending = sending;
+    return sending;
+  }
+
+  /** Passes a message on to the agent (2). */
+  pass(message: Message): void {
+    if (this.#held === undefined && bootsImage(message) === undefined) {
+      this.#parts.send(message);
+      return;
+    }
+    const held = (this.#held ?? Promise.resolve()).then(() => this.#passNow(message));
+    this.#held = held;
+    void held.then(() => {
+      if (this.#held === held) this.#held = undefined;
+    });
+  }
+
+  /** A heartbeat came; `fleet` is what the store has now. */
+  heard(fleet: Kept<wire.FleetRecord> | undefined): void {
+    const list = this.#list;
+    if (list === undefined || !list.hosts.some(({ netboot }) => netboot !== undefined)) return;
+    if ((fleet?.revision ?? 0) !== list.access.fleetRevision) return void this.send();
+    const nowMs = this.#deps.clock.nowMs();
+    if (nowMs - this.#lookedAtMs < lookAgainMs) return;
+    this.#lookedAtMs = nowMs;
+    this.#lookAgain(list, fleet?.record).catch((error: unknown) => {
+      this.#deps.log.warn(
+        { rack: this.#rackId },
+        'credentials of images could not be looked at',
+        error,
+      );
+    });
+  }
+
+  async #lookAgain(list: BootList, fleet: wire.FleetRecord | undefined): Promise<void> {
+    const versions = await credentialVersions(this.#deps, fleet);
+    if (isSameMap(versions, list.access.versions)) await this.#give(list);
+    else await this.send();
+  }
+
+  async #sendNow(): Promise<void> {
+    const list = await this.#parts.lists.of(this.#rackId);
+    await this.#give(list);
+    this.#wakeAfter(this.#list, list);
+    this.#list = list;
+    for (const problem of list.problems) this.#tell(problem);
+    const { hosts, before } = list;
+    const generation = BigInt(before);
+    const snapshot = create(agent.BootSnapshotSchema, { generation, hosts: [...hosts] });
+    if (this.#sent !== undefined) {
+      const same = create(agent.BootSnapshotSchema, { ...this.#sent, generation });
+      if (equals(agent.BootSnapshotSchema, same, snapshot)) return;
+    }
+    this.#sent = snapshot;
+    this.#parts.send({ case: 'bootSnapshot', value: snapshot });
+  }
+
+  /** Their hosts say what is wrong with the way to their images, or that it is no more. */
+  #wakeAfter(before: BootList | undefined, { access, hosts }: BootList): void {
+    if (before === undefined || before.access === access) return;
+    for (const { hostUid, netboot } of hosts) {
+      const hostId = this.#deps.hosts.hostIdOfUid(hostUid, this.#rackId);
+      if (netboot !== undefined && hostId !== undefined) this.#deps.hosts.wake(hostId);
+    }
+  }
+
+  /** Invariant 3. */
+  async #give({ hosts }: BootList): Promise<void> {
+    const wanted = new Map<string, bigint>();
+    for (const { netboot } of hosts) {
+      for (const place of [netboot?.image, ...(netboot?.image?.mirrors ?? [])]) {
+        if (place !== undefined && place.credential !== '') {
+          wanted.set(place.credential, place.credentialVersion);
+        }
+      }
+    }
+    const { secrets } = this.#parts;
+    for (const [name, version] of wanted) {
+      const problem = secrets.has(name, version) ? undefined : await secrets.give(name);
+      if (problem !== undefined) this.#tell(`${name}: ${problem}`);
+    }
+  }
+
+  /** Each problem once. */
+  #tell(problem: string): void {
+    if (this.#told.has(problem)) return;
+    this.#told.add(problem);
+    const words = 'what hosts of the rack boot over the network is at risk';
+    this.#deps.log.warn({ rack: this.#rackId, problem }, words);
+  }
+
+  /** Never rejects. */
+  async #passNow(message: Message): Promise<void> {
+    const operation = bootsImage(message);
+    if (operation !== undefined) {
+      while (!(await this.send())) await pause(this.#deps.clock, retryMs);
+      const why = this.#list?.leftOut.get(operation.hostUid);
+      if (why !== undefined) return this.#fail(operation, why);
+    }
+    this.#parts.send(message);
+  }
+
+  /** Invariant 4. */
+  #fail(operation: agent.Operation, why: string): void {
+    const { hosts, log } = this.#deps;
+    const hostId = hosts.hostIdOfUid(operation.hostUid, this.#rackId);
+    if (hostId === undefined) return;
+    hosts.fail(hostId, operation, 'invalidArgument', why).catch((error: unknown) => {
+      log.error({ host: hostId, why }, 'a refusal could not be noted', error);
+    });
+  }
+}
+
+/** The order to boot an image over the network, if it is one. */
+function bootsImage(message: Message): agent.Operation | undefined {
+  if (message.case !== 'operation') return undefined;
+  const { kind } = message.value;
+  const boots = kind.case === 'setPower' && kind.value.bootFrom === agent.BootTarget.IMAGE;
+  return boots ? message.value : undefined;
+}

@@ -1,0 +1,93 @@
+/**
+ * What one session tells its agent of machines that nobody knows, and hears of them.
+ *
+ * Invariants:
+ * 1. The policy goes out in each session, and again when it changes.
+ * 2. A finding is answered once what became of it is durable; unanswered, it comes again.
+ * 3. One finding is taken in at a time, and no more than the rack's quota: each is compared with
+ *    all that is known, of every rack. What is beyond that is left unanswered.
+ */
+import { create, equals } from '@bufbuild/protobuf';
+import { agent, type store as wire } from '@rackwright/messages';
+import type { Buckets } from '@rackwright/platform';
+import type { SessionDependencies } from '../base/dependencies.ts';
+import type { SessionSink } from '../base/sink.ts';
+
+type DiscoveriesDependencies = Pick<SessionDependencies, 'clock' | 'log' | 'discovery'>;
+
+/** Findings that wait for those before them; as many machines may boot at once. */
+const findingsWaitingMax = 64;
+
+export class Discoveries {
+  readonly #deps: DiscoveriesDependencies;
+  readonly #rackId: string;
+  readonly #send: SessionSink['send'];
+  /** Of all sessions of the rack. */
+  readonly #quotas: Buckets;
+  #sent: agent.Discovery | undefined;
+  /** Findings that have come and are not answered. */
+  readonly #waiting: agent.Discovered[] = [];
+  #isTaking = false;
+
+  constructor(
+    deps: DiscoveriesDependencies,
+    quotas: Buckets,
+    rackId: string,
+    send: SessionSink['send'],
+  ) {
+    this.#deps = deps;
+    this.#quotas = quotas;
+    this.#rackId = rackId;
+    this.#send = send;
+  }
+
+  /** A heartbeat came; `rack` and `revision` are what the store has now. */
+  heard(rack: wire.RackRecord | undefined, revision: number): void {
+    const { discovery } = this.#deps;
+    if (discovery === undefined) return;
+    const generation = BigInt(revision);
+    const policy = create(agent.DiscoverySchema, { ...discovery.policyFor(rack), generation });
+    const same = create(agent.DiscoverySchema, {
+      ...policy,
+      generation: this.#sent?.generation ?? 0n,
+    });
+    if (this.#sent !== undefined && equals(agent.DiscoverySchema, this.#sent, same)) return;
+    this.#sent = policy;
+    this.#send({ case: 'discovery', value: policy });
+  }
+
+  /** Takes a finding in when those before it are answered, and answers it (3). */
+  found(finding: agent.Discovered): void {
+    if (this.#waiting.length >= findingsWaitingMax) return;
+    const nowMs = this.#deps.clock.nowMs();
+    if (this.#quotas.of(this.#rackId, nowMs).tryTake(1, nowMs) > 0) return;
+    this.#waiting.push(finding);
+    if (!this.#isTaking) void this.#takeAll();
+  }
+
+  /** The session is over: what waits is told again in the next one. */
+  closed(): void {
+    this.#waiting.length = 0;
+  }
+
+  async #takeAll(): Promise<void> {
+    this.#isTaking = true;
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+      await this.#take(next);
+    }
+    this.#isTaking = false;
+  }
+
+  async #take(finding: agent.Discovered): Promise<void> {
+    const { discovery, log } = this.#deps;
+    if (discovery === undefined) return;
+    try {
+      const refused = await discovery.report(this.#rackId, finding);
+      const value = create(agent.DiscoveredAnswerSchema, { id: finding.id, refused });
+      this.#send({ case: 'discoveredAnswer', value });
+    } catch (error) {
+      const fields = { rack: this.#rackId, mac: finding.bootMac };
+      log.warn(fields, 'a discovered machine could not be taken in; it will be told again', error);
+    }
+  }
+}

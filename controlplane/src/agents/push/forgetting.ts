@@ -1,0 +1,47 @@
+/**
+ * Hosts removed by force that a rack's agent must still forget: asked for in Welcome, by a push
+ * when the host goes, and again as long as the rack's record has their tombstones.
+ */
+import type { CrashPoint, Log, Random } from '@rackwright/platform';
+import type { StateStore } from '@rackwright/store';
+import { type Hosts, hostsFencedBy, takeTombstone } from '../../host/index.ts';
+
+export interface ForgettingDependencies {
+  readonly store: StateStore;
+  readonly random: Random;
+  readonly log: Log;
+  readonly crashPoint: CrashPoint;
+  readonly hosts: Pick<Hosts, 'wake'>;
+}
+
+/** Pause before the agent is asked again: ending what runs on a host may take it some time. */
+const askAgainMs = 30_000;
+
+export class Forgetting {
+  readonly #deps: ForgettingDependencies;
+  readonly #rackId: string;
+  readonly #askedMs = new Map<string, number>();
+
+  constructor(deps: ForgettingDependencies, rackId: string) {
+    this.#deps = deps;
+    this.#rackId = rackId;
+  }
+
+  /** Of the tombstones that stand, those that the agent is to be asked for now. */
+  due(tombstones: readonly string[], nowMs: number): string[] {
+    for (const uid of this.#askedMs.keys()) {
+      if (!tombstones.includes(uid)) this.#askedMs.delete(uid);
+    }
+    const due = tombstones.filter((uid) => (this.#askedMs.get(uid) ?? 0) + askAgainMs <= nowMs);
+    for (const uid of due) this.#askedMs.set(uid, nowMs);
+    return due;
+  }
+
+  /** The agent has confirmed: the fence is lifted, and whoever stood behind it goes on. */
+  async confirmed(uid: string): Promise<void> {
+    const { store, log, hosts } = this.#deps;
+    if (!(await takeTombstone(this.#deps, this.#rackId, uid))) return;
+    log.info({ rack: this.#rackId, uid }, 'the agent has forgotten a host removed by force');
+    for (const hostId of await hostsFencedBy(store, uid)) hosts.wake(hostId);
+  }
+}

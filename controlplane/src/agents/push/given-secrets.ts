@@ -1,0 +1,49 @@
+/**
+ * Secrets of registries that one session's agent is given for what it fetches by itself: images to
+ * have beforehand, and those that hosts boot over the network.
+ *
+ * Invariant: each version goes once in a session, and only where it may go.
+ */
+import { create } from '@bufbuild/protobuf';
+import { agent, type store as wire } from '@rackwright/messages';
+import { noteGiven, openNamed, whyNotGiven } from '../../secrets/index.ts';
+import type { SessionDependencies } from '../base/dependencies.ts';
+import type { SessionSink } from '../base/sink.ts';
+
+export class GivenSecrets {
+  readonly #deps: SessionDependencies;
+  readonly #rackId: string;
+  readonly #send: SessionSink['send'];
+  readonly #sentVersions = new Map<string, bigint>();
+
+  constructor(deps: SessionDependencies, rackId: string, send: SessionSink['send']) {
+    this.#deps = deps;
+    this.#rackId = rackId;
+    this.#send = send;
+  }
+
+  /** Whether this version of "credentials/C", or a later one, has gone to the agent. */
+  has(name: string, version: bigint): boolean {
+    const sent = this.#sentVersions.get(name);
+    return sent !== undefined && sent >= version;
+  }
+
+  /** Gives "credentials/C" as it stands now; answers why it cannot be given. */
+  async give(name: string): Promise<string | undefined> {
+    const { store, hosts, audit } = this.#deps;
+    const rack = `racks/${this.#rackId}`;
+    const openCredential = (record: wire.CredentialRecord) => hosts.openCredential(record);
+    try {
+      const opened = await openNamed({ store, openCredential }, name, { rack });
+      if (opened === undefined) return `${name} does not exist`;
+      if (this.#sentVersions.get(name) === opened.version) return undefined;
+      const value = create(agent.CredentialValueSchema, opened);
+      this.#send({ case: 'credentialValue', value });
+      this.#sentVersions.set(name, opened.version);
+      noteGiven(audit, opened, `the agent of ${rack}`);
+      return undefined;
+    } catch (error) {
+      return whyNotGiven(error);
+    }
+  }
+}

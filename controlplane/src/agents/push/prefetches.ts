@@ -1,0 +1,149 @@
+/**
+ * What one session tells its agent to have before a host asks, and what it hears of that.
+ *
+ * Invariants:
+ * 1. The list goes out whole, again whenever it or the way to its registries has changed, and only
+ *    to an agent that has named the steps of deployments (R8).
+ * 2. A secret goes before the list that names it, once for each version, and only where it may go.
+ * 3. How far an image is, is kept in memory alone, and of nothing but what the list names.
+ */
+import { create, equals } from '@bufbuild/protobuf';
+import {
+  agent,
+  awaitImageStep,
+  type ImageRegistry,
+  type PrefetchedImage,
+  type store as wire,
+} from '@rackwright/messages';
+import { credentialVersions } from '../../host/index.ts';
+import {
+  credentialsOfRegistries,
+  hostImageOf,
+  readImageName,
+  registryOf,
+} from '../../images/index.ts';
+import type { SessionDependencies } from '../base/dependencies.ts';
+import { imageKey, type NamedImage } from '../base/prefetch-progress.ts';
+import type { SessionSink } from '../base/sink.ts';
+import type { GivenSecrets } from './given-secrets.ts';
+
+/** A change elsewhere, of a credential say, is found after this at the latest. */
+const lookAgainMs = 30_000;
+/** Longest reason that is kept. */
+const problemCharsMax = 500;
+
+export class Prefetches {
+  readonly #deps: SessionDependencies;
+  readonly #rackId: string;
+  readonly #send: SessionSink['send'];
+  #sent: agent.PrefetchImages | undefined;
+  readonly #secrets: GivenSecrets;
+  #list: readonly PrefetchedImage[] = [];
+  #lookedAtMs = 0;
+  #seen = '';
+  #refreshing: Promise<void> = Promise.resolve();
+
+  constructor(
+    deps: SessionDependencies,
+    rackId: string,
+    send: SessionSink['send'],
+    secrets: GivenSecrets,
+  ) {
+    this.#deps = deps;
+    this.#rackId = rackId;
+    this.#send = send;
+    this.#secrets = secrets;
+  }
+
+  /** A heartbeat came; `rack` and `fleet` are what the store has now. */
+  heard(rack: wire.RackRecord | undefined, fleet: wire.FleetRecord | undefined): void {
+    const list = rack?.prefetchedImages ?? [];
+    const nowMs = this.#deps.clock.nowMs();
+    const { registries = [], internalAddresses = [] } = fleet?.fleet?.spec ?? {};
+    const seen = JSON.stringify([list.map(imageKey), registries, internalAddresses]);
+    const isLate = list.length > 0 && nowMs - this.#lookedAtMs >= lookAgainMs;
+    if (this.#sent !== undefined && seen === this.#seen && !isLate) return;
+    this.#lookedAtMs = nowMs;
+    this.#seen = seen;
+    this.#list = list;
+    this.#deps.prefetched?.keep(this.#rackId, list);
+    const knows = rack?.agentSteps.some(({ name }) => name === awaitImageStep) ?? false;
+    if (!knows) return this.#tellOld();
+    this.#refreshing = this.#refreshing
+      .then(() => this.#refresh(list, fleet))
+      .catch((error: unknown) => {
+        this.#deps.log.warn(
+          { rack: this.#rackId },
+          'no list of images could be sent; tried again later',
+          error,
+        );
+      });
+  }
+
+  /** The agent says how far it is (3). */
+  took({ reference, architecture, netboot, ...told }: agent.ImagePrefetched): void {
+    const named = { reference, architecture, netboot };
+    if (!this.#list.some((each) => imageKey(each) === imageKey(named))) return;
+    const { fetchedBytes, allBytes, done } = told;
+    const problem = told.problem.slice(0, problemCharsMax);
+    const atMs = this.#deps.clock.nowMs();
+    this.#deps.prefetched?.set(this.#rackId, named, {
+      ...{ fetchedBytes, allBytes, done, problem, atMs },
+    });
+  }
+
+  closed(): void {
+    this.#deps.prefetched?.forget(this.#rackId);
+  }
+
+  #tellOld(): void {
+    for (const each of this.#list) this.#cannot(each, 'its agent is too old to fetch beforehand');
+  }
+
+  #cannot(named: NamedImage, problem: string): void {
+    const [fetchedBytes, allBytes, atMs] = [0n, 0n, this.#deps.clock.nowMs()];
+    const told = { fetchedBytes, allBytes, done: false, problem, atMs };
+    this.#deps.prefetched?.set(this.#rackId, named, told);
+  }
+
+  async #refresh(
+    list: readonly PrefetchedImage[],
+    fleet: wire.FleetRecord | undefined,
+  ): Promise<void> {
+    const { store } = this.#deps;
+    const versions = await credentialVersions({ store }, fleet);
+    const registries = fleet?.fleet?.spec?.registries;
+    const images: agent.PrefetchImage[] = [];
+    for (const { reference, architecture, netboot } of list) {
+      const named = { reference, architecture, netboot };
+      const found = hostImageOf(reference, fleet?.fleet?.spec, versions);
+      const problem =
+        found.kind === 'refused' ? found.problem : await this.#give(reference, registries);
+      if (problem !== undefined) this.#cannot(named, problem);
+      else if (found.kind === 'ok') {
+        images.push(
+          create(agent.PrefetchImageSchema, { image: found.image, architecture, netboot }),
+        );
+      }
+    }
+    const value = create(agent.PrefetchImagesSchema, { images });
+    if (this.#sent !== undefined && equals(agent.PrefetchImagesSchema, this.#sent, value)) return;
+    this.#sent = value;
+    this.#send({ case: 'prefetchImages', value });
+  }
+
+  /** Invariant 2; answers why one cannot be given. */
+  async #give(
+    reference: string,
+    registries: readonly ImageRegistry[] | undefined,
+  ): Promise<string | undefined> {
+    const read = readImageName(reference);
+    const registry = read.kind === 'ok' ? registryOf(registries, read.name.registry) : undefined;
+    const names = credentialsOfRegistries(registry === undefined ? [] : [registry]);
+    for (const name of names) {
+      const problem = await this.#secrets.give(name);
+      if (problem !== undefined) return problem;
+    }
+    return undefined;
+  }
+}

@@ -1,0 +1,25 @@
+/** What a step's program writes, as an agent tells it. */
+import type { agent } from '@rackwright/messages';
+import type { SessionDependencies } from '../base/dependencies.ts';
+import type { SlotOver } from '../base/turns.ts';
+import { isPresent } from '../hello/welcome.ts';
+
+/** A rack speaks for its own hosts only, and of what they are doing. */
+export async function heardLog(
+  { hosts, stepLogs, store }: Pick<SessionDependencies, 'hosts' | 'stepLogs' | 'store'>,
+  rackId: string,
+  piece: agent.StepLog,
+  inTurn: (work: (over: SlotOver) => unknown) => Promise<void>,
+): Promise<void> {
+  const { hostUid, operationId } = piece;
+  const hostId = hosts.hostIdOfUid(hostUid, rackId);
+  if (stepLogs === undefined || hostId === undefined) return;
+  if (stepLogs.isOf(hostUid, operationId)) return stepLogs.take(piece);
+  await inTurn(async (over) => {
+    try {
+      if (await isPresent(store, hostId, operationId)) stepLogs.take(piece);
+    } finally {
+      over();
+    }
+  });
+}

@@ -1,0 +1,109 @@
+/**
+ * The reports of one session: each is folded in when it is its turn, and answered once what it
+ * changed is durable (R7).
+ */
+import type { agent } from '@rackwright/messages';
+import type { Clock, CrashPoint, Log } from '@rackwright/platform';
+import type { Hosts } from '../../host/index.ts';
+import { isAway, isBusy } from '../../records/index.ts';
+import type { AcknowledgementMeter } from '../base/acknowledgement.ts';
+import type { SessionSink } from '../base/sink.ts';
+import type { StepLogs } from '../base/step-logs.ts';
+import type { SlotOver } from '../base/turns.ts';
+import { answerOf, answerWord, Settlement } from './settlement.ts';
+
+export interface ReportsDependencies {
+  readonly hosts: Pick<Hosts, 'report' | 'fail' | 'hostIdOfUid'>;
+  readonly log: Log;
+  readonly clock: Pick<Clock, 'suspendAwareMs'>;
+  readonly crashPoint: CrashPoint;
+  readonly stepLogs?: Pick<StepLogs, 'ended'>;
+  readonly onAcknowledged?: AcknowledgementMeter;
+}
+
+export class Reports {
+  readonly #deps: ReportsDependencies;
+  readonly #rackId: string;
+  readonly #sink: SessionSink;
+  readonly #settlement = new Settlement();
+  readonly #awaited = new Set<string>();
+
+  constructor(deps: ReportsDependencies, rackId: string, sink: SessionSink) {
+    this.#deps = deps;
+    this.#rackId = rackId;
+    this.#sink = sink;
+  }
+
+  /** Hello has announced a final report of this operation. */
+  announced(operationId: string): void {
+    this.#awaited.add(operationId);
+  }
+
+  /** Whether it was announced and has not come yet. */
+  isAwaited(operationId: string): boolean {
+    return this.#awaited.has(operationId);
+  }
+
+  /**
+   * Reports of one host are folded in order; those of several hosts need not wait for each other.
+   * Calls `over` once it is answered, or never will be.
+   */
+  fold(report: agent.Report, over: SlotOver): void {
+    const { clock, hosts, crashPoint, stepLogs } = this.#deps;
+    const cameMs = clock.suspendAwareMs();
+    if (report.sequence > 0n) this.#settlement.received(report.sequence);
+    const hostId = hosts.hostIdOfUid(report.hostUid, this.#rackId);
+    const folding =
+      hostId === undefined
+        ? Promise.resolve({ kind: 'notFound' as const })
+        : hosts.report(hostId, report);
+    folding
+      .then((result) => {
+        this.#awaited.delete(report.operationId);
+        if (report.sequence === 0n) return;
+        if (hostId !== undefined) stepLogs?.ended(report.hostUid, report.operationId);
+        const settledUpTo = this.#settlement.answered(report.sequence);
+        const value = answerOf(report, result, settledUpTo);
+        this.#sink.send({ case: 'reportAnswer', value });
+        crashPoint('cp.reportAcknowledged');
+        const seconds = (clock.suspendAwareMs() - cameMs) / 1_000;
+        this.#deps.onAcknowledged?.(answerWord(value.verdict), seconds);
+      })
+      .catch((error: unknown) => this.#couldNotFold(report, hostId, error))
+      .catch((error: unknown) => this.breakOff(report, error))
+      .finally(over);
+  }
+
+  /** Left unanswered: the agent brings it again in its next session. */
+  breakOff({ operationId }: Pick<agent.Report, 'operationId'>, error: unknown): void {
+    const fields = { rack: this.#rackId, operation: operationId };
+    this.#deps.log.warn(fields, 'a report could not be folded in; it will come again', error);
+    this.#sink.end();
+  }
+
+  /**
+   * A store that is away, or others who were faster all the time, leave the report unanswered. What
+   * no repetition can mend ends the attempt instead, or it would come back for ever and take the
+   * rack with it; facts are dropped.
+   */
+  async #couldNotFold(
+    report: agent.Report,
+    hostId: string | undefined,
+    error: unknown,
+  ): Promise<void> {
+    const { log, hosts } = this.#deps;
+    if (isAway(error) || isBusy(error) || hostId === undefined) throw error;
+    const fields = { rack: this.#rackId, host: hostId, operation: report.operationId };
+    log.error(fields, 'a report cannot be folded in', error);
+    if (report.operationId === '') return;
+    const message = `the result could not be taken in: ${textOf(error).slice(0, 500)}`;
+    const { operationId: id, hostUid } = report;
+    const result = await hosts.fail(hostId, { id, hostUid }, 'internal', message);
+    const settledUpTo = this.#settlement.answered(report.sequence);
+    this.#sink.send({ case: 'reportAnswer', value: answerOf(report, result, settledUpTo) });
+  }
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

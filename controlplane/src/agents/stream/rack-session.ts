@@ -1,0 +1,373 @@
+/**
+ * One session with a rack's agent, from its Hello to its end, without sockets: messages in,
+ * messages out.
+ *
+ * Invariants:
+ * 1. Nothing is believed before Hello, and nothing is sent before Welcome.
+ * 2. A second agent of a rack whose session lives is refused and shown (R6).
+ * 3. The work lease is renewed only after this replica's own access to the store (R11).
+ * 4. What a Hello names is bounded, and of a rack's work no more is under way than its share.
+ * 5. Once it ends, for whatever reason, it is the rack's no more and nothing is believed, whether
+ *    or not the other side learns of it: an agent that does not read has no powers either.
+ *
+ * Must not: decide anything about a host; `Hosts` does.
+ */
+import { create } from '@bufbuild/protobuf';
+import { agent } from '@rackwright/messages';
+import { randomId } from '@rackwright/platform';
+import { agentBackMs, type LiveSession, settleMs } from '../../host/index.ts';
+import type { SessionDependencies } from '../base/dependencies.ts';
+import type { SessionSink } from '../base/sink.ts';
+import { believedBy } from '../base/trust.ts';
+import type { SlotOver } from '../base/turns.ts';
+import { type RackChange, updateRack } from '../base/update-rack.ts';
+import { rivalHere, whyOver } from '../hello/elsewhere.ts';
+import { foldHello } from '../hello/hello-folds.ts';
+import { helloProblem } from '../hello/hello-problem.ts';
+import { SessionHint } from '../hello/hint.ts';
+import { type Recorded, recordHello } from '../hello/record-hello.ts';
+import { readForRenewal, renewalOf } from '../hello/renewal.ts';
+import { welcomeTo } from '../hello/welcome.ts';
+import { BootSnapshots } from '../push/boot-snapshots.ts';
+import { Discoveries } from '../push/discoveries.ts';
+import { Forgetting } from '../push/forgetting.ts';
+import { GivenSecrets } from '../push/given-secrets.ts';
+import { PowerSyncs } from '../push/power-sync.ts';
+import { Prefetches } from '../push/prefetches.ts';
+import { heardLog } from '../reports/heard-log.ts';
+import { Reports } from '../reports/reports.ts';
+import type { SharedBySessions } from './shared.ts';
+
+export class RackSession {
+  readonly #deps: SessionDependencies;
+  readonly #rackId: string;
+  readonly #sink: SessionSink;
+  readonly #shared: SharedBySessions;
+  readonly #reports: Reports;
+  /** Messages that were not expected: each kind is told once. */
+  readonly #unexpected = new Set<string>();
+  readonly #forgetting: Forgetting;
+  #live: LiveSession | undefined;
+  #lastMessageMs = 0;
+  #openedMs = 0;
+  /** Hosts whose deadlines passed before it was opened have been looked at. */
+  #hadItsWord = false;
+  readonly #snapshots: BootSnapshots;
+  readonly #powerSyncs: PowerSyncs;
+  readonly #discoveries: Discoveries;
+  readonly #prefetches: Prefetches;
+  readonly #hint: SessionHint;
+  /** The rack's registered key when the session began. */
+  #key: Uint8Array = new Uint8Array();
+  /** It has ended (5). */
+  #over = false;
+  /** Aborted then: it has no place in any line. */
+  readonly #gone = new AbortController();
+  #isWelcomed = false;
+
+  constructor(
+    deps: SessionDependencies,
+    shared: SharedBySessions,
+    rackId: string,
+    sink: SessionSink,
+  ) {
+    this.#deps = deps;
+    this.#shared = shared;
+    this.#rackId = rackId;
+    this.#sink = sink;
+    this.#reports = new Reports(deps, rackId, { send: sink.send, end: () => this.#end() });
+    this.#forgetting = new Forgetting(deps, rackId);
+    this.#hint = new SessionHint(deps, rackId);
+    const send: SessionSink['send'] = (message) => sink.send(message);
+    this.#powerSyncs = new PowerSyncs(deps, rackId, send);
+    const secrets = new GivenSecrets(deps, rackId, send);
+    this.#prefetches = new Prefetches(deps, rackId, send, secrets);
+    const mayTell = () => this.#isWelcomed && !this.#over;
+    const lists = shared.bootLists;
+    this.#snapshots = new BootSnapshots(deps, rackId, { lists, secrets, send, mayTell });
+    this.#discoveries = new Discoveries(deps, shared.findings, rackId, send);
+  }
+
+  get rackId(): string {
+    return this.#rackId;
+  }
+
+  get isOver(): boolean {
+    return this.#over;
+  }
+
+  /** Takes one message. Resolves when what must precede the next message has been done. */
+  async receive(request: agent.SessionRequest): Promise<void> {
+    const { message } = request;
+    if (this.#over) return;
+    if (this.#live !== undefined && !this.#stands()) return this.#end();
+    const silentMs = this.#deps.clock.nowMs() - this.#lastMessageMs;
+    this.#lastMessageMs += silentMs;
+    if (this.#live === undefined) {
+      this.#openedMs = this.#lastMessageMs;
+      if (message.case === 'hello') await this.#welcomeInTurn(message.value);
+      else this.#refuse('badHello', 'the first message of a session must be Hello');
+      return;
+    }
+    // Deadlines that passed meanwhile could not fire (R5).
+    const hasItsWord = this.#lastMessageMs >= this.#openedMs + agentBackMs;
+    if (silentMs >= settleMs || (hasItsWord && !this.#hadItsWord)) {
+      this.#deps.hosts.wakeRack(this.#rackId);
+    }
+    this.#hadItsWord ||= hasItsWord;
+    await this.#heard(message);
+  }
+
+  async #heard(message: agent.SessionRequest['message']): Promise<void> {
+    switch (message.case) {
+      case 'heartbeat':
+        await this.#renewLease(message.value);
+        return;
+      case 'report':
+        await this.#inTurn((over) => this.#reports.fold(message.value, over));
+        return;
+      case 'hostForgotten':
+        await this.#inTurn((over) => this.#forgotten(message.value.hostUid).finally(over));
+        return;
+      case 'powerDigest':
+        await this.#inTurn((over) => this.#foldDigest(message.value, over));
+        return;
+      case 'discovered':
+        this.#discoveries.found(message.value);
+        return;
+      case 'stepLog':
+        await heardLog(this.#deps, this.#rackId, message.value, (work) => this.#inTurn(work));
+        return;
+      case 'imagePrefetched':
+        this.#prefetches.took(message.value);
+        return;
+      case 'snapshotApplied':
+        return;
+      case 'trustApplied':
+        await this.#applied(message.value);
+        return;
+      default:
+        this.#noteUnexpected(message.case ?? 'of an unknown kind');
+    }
+  }
+
+  /** Written no faster than authorities come and go. */
+  async #applied(applied: agent.TrustApplied): Promise<void> {
+    await this.#shared.trustWrites.wait(this.#rackId, this.#deps.clock);
+    const write = async () => {
+      const trustedCaSha256 = await believedBy(applied, this.#deps.trust);
+      await this.#updateRack((record) => Object.assign(record, { trustedCaSha256 }));
+    };
+    if (!this.#over) await this.#inTurn((over) => write().finally(over));
+  }
+
+  #noteUnexpected(kind: string): void {
+    if (this.#unexpected.has(kind)) return;
+    this.#unexpected.add(kind);
+    this.#deps.log.warn({ rack: this.#rackId, message: kind }, 'unexpected message');
+  }
+
+  /** The next message is not read before this one has its turn. */
+  async #inTurn(work: (over: SlotOver) => unknown): Promise<void> {
+    const turn = this.#shared.turns.take(this.#rackId, this.#gone.signal);
+    if (!(turn instanceof Promise)) return void (await work(turn));
+    const over = await turn;
+    if (this.#stands()) return void (await work(over));
+    over();
+    this.#end();
+  }
+
+  #foldDigest(digest: agent.PowerDigest, over: SlotOver): void {
+    this.#powerSyncs
+      .digest(digest)
+      .catch((error: unknown) => this.#reports.breakOff({ operationId: '' }, error))
+      .finally(over);
+  }
+
+  /** Whether this session is still the rack's; a replaced one has no powers left (R6). */
+  #stands(): boolean {
+    const { registry } = this.#deps;
+    return this.#live !== undefined && registry.sessionOf(this.#rackId) === this.#live;
+  }
+
+  #end(): void {
+    this.closed();
+    this.#sink.end();
+  }
+
+  /** It is over, for whatever reason (5). */
+  closed(): void {
+    this.#over = true;
+    this.#gone.abort();
+    this.#discoveries.closed();
+    if (this.#live === undefined) return;
+    this.#deps.log.info({ rack: this.#rackId }, 'agent session ended');
+    const stood = this.#stands();
+    this.#deps.registry.close(this.#live);
+    this.#live = undefined;
+    if (!stood) return;
+    this.#prefetches.closed();
+    void this.#hint.withdraw(() => this.#lastMessageMs);
+  }
+
+  #refuse(reason: string, message: string): void {
+    this.#deps.log.warn({ rack: this.#rackId, reason }, message);
+    this.#sink.send({ case: 'refused', value: create(agent.RefusedSchema, { reason, message }) });
+    this.#end();
+  }
+
+  async #welcomeInTurn(hello: agent.Hello): Promise<void> {
+    const problem = helloProblem(hello, this.#shared.limits);
+    if (problem !== undefined) return this.#refuse('badHello', problem);
+    const over = await this.#shared.hellos.take(this.#rackId, this.#gone.signal);
+    try {
+      if (!this.#over) await this.#welcome(hello);
+    } finally {
+      over();
+    }
+  }
+
+  async #welcome(hello: agent.Hello): Promise<void> {
+    const { journal } = hello;
+    if (journal === undefined) return;
+    if (await this.#yields(hello)) return;
+    const recorded = await recordHello(this.#deps, this.#rackId, hello, journal, this.#hint);
+    if (recorded === undefined) {
+      this.#refuse('unknownRack', `the rack ${this.#rackId} does not exist`);
+      return;
+    }
+    if (typeof recorded === 'string') return this.#refuse('duplicateAgent', recorded);
+    this.#key = recorded.key;
+    const live = this.#liveSession(journal, hello.operationKinds);
+    await this.#sendWelcome(hello, live, recorded);
+    this.sendTrust();
+    await this.sendSnapshot();
+    // Meanwhile the stream may have ended, or a newer session of the rack have opened.
+    if (this.#over) return this.#hint.withdraw(() => this.#lastMessageMs);
+    if (this.#rival(hello) !== undefined && (await this.#yields(hello))) return;
+    this.#live = live;
+    this.#deps.log.info({ rack: this.#rackId, agentVersion: hello.agentVersion }, 'agent session');
+    // Queued before anything that the opening wakes, so that no deadline fires on old knowledge.
+    const folded = this.#reconcile(hello);
+    this.#deps.registry.open(live);
+    await folded;
+    void this.sendPowerSync();
+  }
+
+  /** Refuses an agent that must not replace the session that stands, and shows it. */
+  async #yields(hello: agent.Hello): Promise<boolean> {
+    const rival = this.#rival(hello);
+    if (rival === undefined) return false;
+    await this.#updateRack((_record, status) => {
+      status.duplicateAgent = rival;
+    });
+    this.#refuse('duplicateAgent', rival);
+    return true;
+  }
+
+  /** Which certificate authorities the agent shall believe from now on, once it is welcome (1). */
+  sendTrust(): void {
+    const { trust } = this.#deps;
+    if (this.#isWelcomed && trust !== undefined)
+      this.#sink.send({ case: 'trustBundle', value: trust.bundle() });
+  }
+
+  /** Its key is no longer the rack's, or what it stands on has ended otherwise. */
+  dismiss(reason: string, message: string): void {
+    if (!this.#over) this.#refuse(reason, message);
+  }
+
+  /** R6: why this agent must not replace the session that stands here, or undefined. */
+  #rival(hello: agent.Hello): string | undefined {
+    const standing = this.#deps.registry.sessionOf(this.#rackId);
+    return standing && rivalHere(standing, hello, this.#deps);
+  }
+
+  #liveSession(journal: agent.Journal, operationKinds: readonly string[]): LiveSession {
+    return {
+      rackId: this.#rackId,
+      sessionId: randomId(this.#deps.random),
+      journal,
+      operationKinds,
+      lastMessageMs: () => this.#lastMessageMs,
+      openedMs: this.#openedMs,
+      awaitsReport: (operationId) => this.#reports.isAwaited(operationId),
+      send: (message) => this.#snapshots.pass(message),
+      end: () => this.#end(),
+    };
+  }
+
+  /** False when the rack does not exist. */
+  #updateRack(change: RackChange): Promise<boolean> {
+    return updateRack(this.#deps, this.#rackId, change);
+  }
+
+  async #sendWelcome(
+    hello: agent.Hello,
+    { sessionId, journal }: LiveSession,
+    { isGuarded, lostRevisions, tombstones }: Recorded,
+  ): Promise<void> {
+    for (const { operationId, state, answered } of hello.operations) {
+      const isEnded = state === agent.JournalledOperation_State.ENDED;
+      if (isEnded && !answered) this.#reports.announced(operationId);
+    }
+    const value = await welcomeTo(this.#deps, hello, {
+      ...{ rackId: this.#rackId, sessionId, journal, isGuarded, lostRevisions },
+      forgetHostUids: this.#forgetting.due(tombstones, this.#deps.clock.nowMs()),
+      isOver: () => this.#over,
+    });
+    if (value === undefined) return;
+    this.#sink.send({ case: 'welcome', value });
+    this.#isWelcomed = true;
+  }
+
+  /** R10: each host of the rack learns what the agent knows of it. */
+  async #reconcile(hello: agent.Hello): Promise<void> {
+    const folded = await foldHello(this.#deps, this.#rackId, hello, () => this.#stands());
+    // What only Hello can tell would be missing until the next one.
+    if (folded === 'storeAway') this.#end();
+  }
+
+  async #renewLease(heartbeat: agent.Heartbeat): Promise<void> {
+    const { store, timing, replicaId } = this.#deps;
+    const asOf = await readForRenewal(store, this.#rackId);
+    const { rack, fleet, revision } = asOf;
+    const journal = this.#stands() ? this.#live?.journal : undefined;
+    const over = whyOver(rack?.record, { journal, key: this.#key, replicaId });
+    if (over !== undefined) {
+      this.#deps.log.warn({ rack: this.#rackId, reason: over }, 'the session is not the rack’s');
+      this.#end();
+      return;
+    }
+    for (const message of renewalOf(heartbeat, asOf, timing)) this.#sink.send(message);
+    this.#powerSyncs.heard(rack?.record, revision);
+    this.#discoveries.heard(rack?.record, revision);
+    this.#prefetches.heard(rack?.record, fleet?.record);
+    this.#snapshots.heard(fleet);
+    this.#askToForget(rack?.record.tombstones ?? []);
+    await this.#hint.renew();
+  }
+
+  /** Another replica may have removed a host by force, and a push may have been lost. */
+  #askToForget(tombstones: readonly string[]): void {
+    for (const hostUid of this.#forgetting.due(tombstones, this.#deps.clock.nowMs())) {
+      this.#sink.send({ case: 'forget', value: create(agent.ForgetSchema, { hostUid }) });
+    }
+  }
+
+  async #forgotten(hostUid: string): Promise<void> {
+    const hostId = this.#deps.hosts.hostIdOfUid(hostUid, this.#rackId);
+    if (hostId !== undefined) await this.#deps.hosts.forgotten(hostId);
+    await this.#forgetting.confirmed(hostUid);
+  }
+
+  /** What the agent shall look at by itself, once it is welcome. */
+  async sendPowerSync(): Promise<void> {
+    if (this.#live !== undefined && this.#stands()) await this.#powerSyncs.refresh();
+  }
+
+  /** What the boot path must know of the rack's hosts, once it is welcome (1). */
+  async sendSnapshot(): Promise<void> {
+    await this.#snapshots.send();
+  }
+}

@@ -1,0 +1,163 @@
+/** Lists that are filtered and sorted as people ask. */
+import { invalidArgument } from '@rackwright/messages';
+import type { StateStore } from '@rackwright/store';
+import {
+  type Fields,
+  type Filter,
+  FilterError,
+  type Order,
+  parseFilter,
+  parseOrder,
+  type SortKey,
+} from '../filter/index.ts';
+import { type Page, type PageRequest, pageBytesMax, pageSizeOf } from './paging.ts';
+import { badToken, formatPageToken, parsePageToken } from './position.ts';
+
+/** The filter of a request. Throws `invalidArgument` with the position of what is wrong. */
+export function filterOf<T>(fields: Fields<T>, text: string): Filter<T> {
+  return refusing('filter', () => parseFilter(text, fields));
+}
+
+/** The order of a request; undefined where none is asked for. Throws as `filterOf`. */
+export function orderOf<T>(fields: Fields<T>, text: string): Order<T> | undefined {
+  return refusing('order_by', () => parseOrder(text, fields));
+}
+
+function refusing<T>(field: string, parse: () => T): T {
+  try {
+    return parse();
+  } catch (error) {
+    if (!(error instanceof FilterError)) throw error;
+    throw invalidArgument([{ field, description: error.message }]);
+  }
+}
+
+/** What is sorted, and how what comes to be listed is read. */
+export interface Sorted<R, T> {
+  /** In slices, as they are found. */
+  readonly rows: AsyncIterable<readonly R[]>;
+  readonly order: Order<R>;
+  /** Unique; of two rows that are equal otherwise, the lesser name comes first. */
+  readonly nameOf: (row: R) => string;
+  /** The item, with its size in bytes; undefined: it is none any more. */
+  readonly read: (row: R) => Promise<{ readonly item: T; readonly bytes: number } | undefined>;
+}
+
+interface Place {
+  readonly key: SortKey;
+  readonly name: string;
+}
+
+/**
+ * One page of the rows in their order. Keeps no more rows than a page has and `skip` leaves out,
+ * and begins behind the place at which the page before has ended, whatever has changed since.
+ * `filter` as in `listPage`.
+ */
+export async function sortedPage<R, T>(
+  store: StateStore,
+  { rows, order, nameOf, read }: Sorted<R, T>,
+  request: PageRequest & { readonly skip?: number | undefined },
+  filter: string,
+): Promise<Page<T>> {
+  const size = pageSizeOf(request.pageSize);
+  const { skip = 0 } = request;
+  const compare = (a: Place, b: Place) =>
+    order.compare(a.key, b.key) || (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
+  const after = placeOf(parsePageToken(store, filter, request.pageToken), order.length);
+  const sorted: (Place & { readonly row: R })[] = [];
+  for await (const slice of rows) {
+    for (const row of slice) {
+      const place = { key: order.keyOf(row), name: nameOf(row), row };
+      if (after !== undefined && compare(place, after) <= 0) continue;
+      insert(sorted, place, compare, skip + size + 1);
+    }
+  }
+  const first = sorted.slice(skip);
+  const items: T[] = [];
+  let [bytes, at] = [0, 0];
+  for (; at < Math.min(size, first.length); at += 1) {
+    const found = await read((first[at] as (typeof first)[number]).row);
+    if (found === undefined) continue;
+    bytes += found.bytes;
+    if (items.length > 0 && bytes > pageBytesMax) break;
+    items.push(found.item);
+  }
+  const last = first[at - 1];
+  if (last === undefined || at === first.length) return { items, nextPageToken: '' };
+  const place = JSON.stringify([...last.key, last.name]);
+  return { items, nextPageToken: formatPageToken(store, filter, place) };
+}
+
+/** What a request asks of a list whose items are at hand, as the runs of one host. */
+export interface ListRequest extends PageRequest {
+  readonly filter: string;
+  readonly orderBy: string;
+}
+
+/** Items that are at hand, and what they are filtered and sorted by. */
+export interface ListedItems<T> {
+  readonly fields: Fields<T>;
+  readonly items: AsyncIterable<readonly T[]> | readonly (readonly T[])[];
+  readonly nameOf: (item: T) => string;
+  readonly bytesOf: (item: T) => number;
+  /** Where no order is asked for: by this one. */
+  readonly usually: string;
+}
+
+/** One page of items that match, in the order that is asked for. Throws `invalidArgument`. */
+export async function pageOfItems<T>(
+  store: StateStore,
+  { fields, items, nameOf, bytesOf, usually }: ListedItems<T>,
+  request: ListRequest,
+  parent: string,
+): Promise<Page<T>> {
+  const { matches } = filterOf(fields, request.filter);
+  const order = orderOf(fields, request.orderBy) ?? orderOf(fields, usually);
+  if (order === undefined) throw new Error('a list has no usual order');
+  async function* rows(): AsyncGenerator<readonly T[], void, undefined> {
+    for await (const slice of items) yield slice.filter(matches);
+  }
+  const read = async (item: T) => ({ item, bytes: bytesOf(item) });
+  const bound = JSON.stringify([parent, request.filter, request.orderBy]);
+  return await sortedPage(store, { rows: rows(), order, nameOf, read }, request, bound);
+}
+
+/** Into what is sorted, of which only the first `most` are kept. */
+function insert<P extends Place>(
+  sorted: P[],
+  place: P,
+  compare: (a: Place, b: Place) => number,
+  most: number,
+): void {
+  const last = sorted.at(-1);
+  if (sorted.length >= most && last !== undefined && compare(place, last) >= 0) return;
+  let [low, high] = [0, sorted.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (compare(sorted[middle] as P, place) < 0) low = middle + 1;
+    else high = middle;
+  }
+  sorted.splice(low, 0, place);
+  if (sorted.length > most) sorted.pop();
+}
+
+/** Throws `invalidArgument` for what no page of such an order has ended with. */
+function placeOf(text: string, length: number): Place | undefined {
+  if (text === '') return undefined;
+  const key = parsedList(text);
+  const name = key.pop();
+  const isKey = key.every((each) => each === null || ['string', 'number'].includes(typeof each));
+  if (typeof name !== 'string' || key.length !== length || !isKey) {
+    throw badToken('names no place in the order; send next_page_token unchanged, or none');
+  }
+  return { key: key as (string | number | null)[], name };
+}
+
+function parsedList(text: string): unknown[] {
+  try {
+    const parsed: unknown = JSON.parse(text);
+    return Array.isArray(parsed) ? parsed : [];
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,73 @@
+/** Following the store for a watch stream. */
+import { unavailable } from '@rackwright/messages';
+import type { Cancel, Clock } from '@rackwright/platform';
+import { type Change, type Revision, type StateStore, StoreError } from '@rackwright/store';
+import { watchCollections } from '../access/index.ts';
+import { startOver } from './position.ts';
+
+/**
+ * Every change of these collections after `from`, until `signal` aborts. Throws `outOfRange` when
+ * the store cannot tell all of them, so that a stream never goes on with a gap.
+ */
+export async function* follow(
+  store: StateStore,
+  from: Revision,
+  collections: readonly [string, ...string[]],
+  signal: AbortSignal,
+): AsyncGenerator<Change, void, undefined> {
+  try {
+    const [only] = collections;
+    const events =
+      collections.length === 1
+        ? store.watch(from, only, signal)
+        : watchCollections(store, from, collections, signal);
+    for await (const event of events) {
+      if (event.kind === 'compacted') {
+        throw startOver('POSITION_COMPACTED', 'The store no longer has every change since then.');
+      }
+      yield event;
+    }
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error;
+    throw unavailable('STORE_UNAVAILABLE', 'The watch broke off; resume it.', undefined, error);
+  }
+}
+
+export type Ticked<T> = { readonly kind: 'item'; readonly item: T } | { readonly kind: 'tick' };
+
+/** The items as they come, and a tick in each interval; one timer for all items in between. */
+export async function* withTicks<T>(
+  items: AsyncIterable<T>,
+  intervalMs: number,
+  clock: Clock,
+): AsyncGenerator<Ticked<T>, void, undefined> {
+  const iterator = items[Symbol.asyncIterator]();
+  let pending = iterator.next();
+  let tick = nextTick(intervalMs, clock);
+  try {
+    for (;;) {
+      const next = await Promise.race([pending, tick.due]);
+      if (next === 'tick') {
+        tick = nextTick(intervalMs, clock);
+        yield { kind: 'tick' };
+        continue;
+      }
+      if (next.done === true) return;
+      pending = iterator.next();
+      // Awaited in the next round; until then a rejection must not count as unhandled.
+      pending.catch(() => undefined);
+      yield { kind: 'item', item: next.value };
+    }
+  } finally {
+    tick.cancel();
+    iterator.return?.().catch(() => undefined);
+  }
+}
+
+function nextTick(intervalMs: number, clock: Clock): { due: Promise<'tick'>; cancel: Cancel } {
+  let cancel: Cancel = () => undefined;
+  const due = new Promise<'tick'>((resolve) => {
+    cancel = clock.after(intervalMs, () => resolve('tick'));
+  });
+  return { due, cancel };
+}

@@ -1,0 +1,113 @@
+/** Pages of a list: bounded in number and in bytes. */
+import { type Entry, LIST_PAGE_MAX, type ListPage, type StateStore } from '@rackwright/store';
+import { answered, isDirectlyBelow, listingsOf } from '../records/index.ts';
+import { formatPageToken, parseKeyToken } from './position.ts';
+
+export const pageSizeDefault = 100;
+export const pageSizeMax = 1_000;
+/** Entries that one page looks at. One that has looked at so many ends early, empty perhaps. */
+export const lookedMax = 1_000;
+/** A page ends early when it exceeds this; the transport carries 4 MiB. */
+export const pageBytesMax = 2 * 1024 * 1024;
+
+export interface PageRequest {
+  readonly pageSize?: number | undefined;
+  readonly pageToken: string;
+}
+
+export interface Page<T> {
+  readonly items: readonly T[];
+  readonly nextPageToken: string;
+}
+
+/**
+ * One page of the records directly below `prefix`, or of those that `isListed`, in the order of
+ * their keys. Of several prefixes, in ascending order, none is below another. `read` turns an entry
+ * into an item, or leaves it out; `filter` identifies what it leaves out. An item counts as its
+ * stored record does, unless it is sent as more than that. Reads what it answers, and what `read`
+ * and `isListed` leave out on the way; of what `read` is asked about at most `lookedMax`.
+ */
+export async function listPage<T>(
+  store: StateStore,
+  prefix: string | readonly string[],
+  request: PageRequest,
+  filter: string,
+  read: (entry: Entry) => T | undefined | Promise<T | undefined>,
+  isListed?: (key: string) => boolean,
+  bytesOf: (item: T) => number = () => 0,
+): Promise<Page<T>> {
+  async function* source(after: string, size: number): Entries {
+    for (const below of typeof prefix === 'string' ? [prefix] : prefix) {
+      for await (const entry of entriesBehind(store, below, after, size + 1)) {
+        if (isListed?.(entry.key) ?? isDirectlyBelow(below, entry.key)) yield entry;
+      }
+    }
+  }
+  return await pageOf(store, source, request, filter, read, bytesOf);
+}
+
+type Entries = AsyncGenerator<Entry, void, undefined>;
+
+/**
+ * One page of what `source` yields behind the key `after`, in the order of keys; `size` is how much
+ * a page takes at most. Otherwise as `listPage`.
+ */
+export async function pageOf<T>(
+  store: StateStore,
+  source: (after: string, size: number) => Entries,
+  request: PageRequest,
+  filter: string,
+  read: (entry: Entry) => T | undefined | Promise<T | undefined>,
+  bytesOf: (item: T) => number = () => 0,
+): Promise<Page<T>> {
+  const size = pageSizeOf(request.pageSize);
+  const after = parseKeyToken(store, filter, request.pageToken);
+  const items: T[] = [];
+  let bytes = 0;
+  let lastKey = '';
+  let looked = 0;
+  for await (const entry of source(after, size)) {
+    if (looked > lookedMax)
+      return { items, nextPageToken: formatPageToken(store, filter, lastKey) };
+    looked += 1;
+    const item = await read(entry);
+    if (item === undefined) {
+      lastKey = entry.key;
+      continue;
+    }
+    bytes += Math.max(entry.value.byteLength, bytesOf(item));
+    const full = items.length >= size || (items.length > 0 && bytes > pageBytesMax);
+    if (full) return { items, nextPageToken: formatPageToken(store, filter, lastKey) };
+    items.push(item);
+    lastKey = entry.key;
+  }
+  return { items, nextPageToken: '' };
+}
+
+/** Those of these keys, in their order, that the store has. */
+export async function* entriesOf(store: StateStore, keys: Iterable<string>): Entries {
+  for (const key of keys) {
+    const found = await answered(store.get(key));
+    if (found.kind === 'found') yield found;
+  }
+}
+
+/** The entries under `prefix` behind the key `after`; the first read is of `first` entries. */
+async function* entriesBehind(
+  store: StateStore,
+  prefix: string,
+  after: string,
+  first: number,
+): Entries {
+  const list = (page: ListPage) => answered(store.list(prefix, page));
+  const sizes = { firstLimit: Math.min(first, LIST_PAGE_MAX), limit: LIST_PAGE_MAX };
+  for await (const { entries } of listingsOf(list, { after, ...sizes })) yield* entries;
+}
+
+/**
+ * The page size to use (AIP-158): the default where none is named, and never more than the maximum.
+ * A negative one does not exist on the wire.
+ */
+export function pageSizeOf(pageSize: number | undefined): number {
+  return Math.min(pageSize || pageSizeDefault, pageSizeMax);
+}

@@ -1,0 +1,19 @@
+/** The rack that a list is limited to. */
+import { notFound } from '@rackwright/messages';
+import { type StateStore, storeKey } from '@rackwright/store';
+import { answered } from '../records/index.ts';
+import { requireName } from './names.ts';
+
+/**
+ * Refuses a filter by a rack that does not exist: without this a mistyped name and a rack without
+ * hosts give the same empty list. Empty means every rack. Throws `invalidArgument` or `notFound`.
+ */
+export async function checkRackFilter(store: StateStore, rack: string): Promise<void> {
+  if (rack === '') return;
+  if (!(await isRack(store, requireName('racks', rack, 'rack')))) throw notFound(rack);
+}
+
+/** Whether there is a rack of this id. */
+export async function isRack(store: StateStore, rackId: string): Promise<boolean> {
+  return (await answered(store.get(storeKey('racks', rackId)))).kind === 'found';
+}

@@ -1,0 +1,92 @@
+/**
+ * Watching a collection: every record once, then every change in order.
+ *
+ * Invariants:
+ * 1. No gap. The listing says from where to follow; what cannot be followed ends the stream.
+ * 2. What is filtered out is told as deleted once, if it was told before or may have been: a watch
+ *    that was resumed does not know.
+ */
+import { type DescMessage, fromBinary, type MessageShape } from '@bufbuild/protobuf';
+import type { StateStore } from '@rackwright/store';
+import { answered, isDirectlyBelow, type Kept } from '../records/index.ts';
+import { follow } from './follow.ts';
+import { formatPosition, revisionOfPosition } from './position.ts';
+
+/** The numbers that every watch of a collection gives the kinds of what it tells. */
+interface Kinds {
+  readonly UPDATED: 1;
+  readonly DELETED: 2;
+  readonly SYNCED: 3;
+}
+
+/** The field of the response that shows a record; undefined: it is filtered out. */
+type Show<D extends DescMessage, F> = (
+  kept: Kept<MessageShape<D>>,
+) => F | undefined | Promise<F | undefined>;
+
+export interface Watched<D extends DescMessage, F> {
+  readonly collection: string;
+  readonly schema: D;
+  /** Id of the only one that is watched; undefined: all are. */
+  readonly only?: string | undefined;
+  readonly kinds: Kinds;
+  readonly show: Show<D, F>;
+  /** In place of `show` for the listing: reads once what all that is listed is shown with. */
+  readonly showListed?: () => Promise<Show<D, F>>;
+  readonly gone: (name: string) => F;
+}
+
+/** What a watch tells; what was listed has no position of its own. */
+type Told<F> =
+  | (F & { readonly kind: Kinds['UPDATED' | 'DELETED']; readonly position: string })
+  | { readonly kind: Kinds['SYNCED']; readonly position: string };
+
+/** From the beginning, or from a position that an earlier watch has told, until `signal` aborts. */
+export async function* watchCollection<D extends DescMessage, F extends object>(
+  store: StateStore,
+  watched: Watched<D, F>,
+  position: string,
+  signal: AbortSignal,
+): AsyncGenerator<Told<F>, void, undefined> {
+  const { collection, schema, only, kinds, show, gone } = watched;
+  const isWatched = (key: string) =>
+    isDirectlyBelow(collection, key) && (only === undefined || key === `${collection}.${only}`);
+  const keptOf = (value: Uint8Array, revision: number) => ({
+    record: fromBinary(schema, value),
+    revision,
+  });
+  const told = new Set<string>();
+  const left = new Set<string>();
+  let from: number;
+  if (position === '') {
+    const { entries, before } = await answered(store.list(collection));
+    const showListed = (await watched.showListed?.()) ?? show;
+    for (const { key, value, revision } of entries) {
+      if (!isWatched(key)) continue;
+      const shown = await showListed(keptOf(value, revision));
+      if (shown === undefined) continue;
+      told.add(key);
+      yield { ...shown, kind: kinds.UPDATED, position: '' };
+    }
+    yield { kind: kinds.SYNCED, position: formatPosition(store, before) };
+    from = before;
+  } else {
+    from = revisionOfPosition(store, position);
+  }
+  for await (const change of follow(store, from, [collection], signal)) {
+    if (!isWatched(change.key)) continue;
+    const { key, revision } = change;
+    const at = formatPosition(store, revision);
+    const shown = change.kind === 'put' ? await show(keptOf(change.value, revision)) : undefined;
+    if (shown !== undefined) {
+      told.add(key);
+      left.delete(key);
+      yield { ...shown, kind: kinds.UPDATED, position: at };
+      continue;
+    }
+    const mayBeKnown = told.delete(key) || (position !== '' && !left.has(key));
+    if (change.kind === 'put' && !mayBeKnown) continue;
+    left.add(key);
+    yield { ...gone(key.replace('.', '/')), kind: kinds.DELETED, position: at };
+  }
+}

@@ -1,0 +1,99 @@
+/** The runs of a host: the present one, and those that are kept. */
+import { clone, create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import {
+  type Explanation,
+  ExplanationSchema,
+  invalidArgument,
+  type ListHostRunsRequest,
+  type ListHostRunsResponse,
+  ListHostRunsResponseSchema,
+  notFound,
+  type Run,
+  RunPhase,
+  RunSchema,
+  store as wire,
+} from '@rackwright/messages';
+import { storeKey } from '@rackwright/store';
+import { pageOfItems } from '../call/filtering.ts';
+import { hostKey, presentHost } from '../call/host-view.ts';
+import { parseName, requireName } from '../call/names.ts';
+import type { RpcDependencies } from '../call/ports.ts';
+import { explainEndedRun } from '../host/index.ts';
+import { answered, readRecord } from '../records/index.ts';
+import { runFields } from './run-fields.ts';
+
+/** One run of a host, present or finished. Throws `notFound`. */
+export async function getHostRun(deps: RpcDependencies, name: string): Promise<Run> {
+  return (await findRun(deps, parseRunName(name), name)).run;
+}
+
+/** Newest first, unless another order is asked for. */
+export async function listHostRuns(
+  deps: RpcDependencies,
+  request: ListHostRunsRequest,
+): Promise<ListHostRunsResponse> {
+  const { store } = deps;
+  const { parent } = request;
+  const { record, present } = await readRuns(deps, requireName('hosts', parent, 'parent'));
+  const { entries } = await answered(store.list(storeKey('runs', record.host?.uid ?? '')));
+  const finished = entries.flatMap(
+    ({ value }) => fromBinary(wire.FinishedRunRecordSchema, value).run ?? [],
+  );
+  const byNumber = new Map([...finished, ...present].map((run) => [run.number, run]));
+  const listed = {
+    ...{ fields: runFields, items: [[...byNumber.values()]], usually: 'number desc' },
+    nameOf: ({ number }: Run) => String(number),
+    bytesOf: (run: Run) => toBinary(RunSchema, run).byteLength,
+  };
+  const { items, nextPageToken } = await pageOfItems(store, listed, request, parent);
+  return create(ListHostRunsResponseSchema, { runs: [...items], nextPageToken });
+}
+
+/** What holds the host is explained as the host is; what has ended says how. */
+export async function explainRun(deps: RpcDependencies, name: string): Promise<Explanation> {
+  const id = parseRunName(name);
+  const { run, record } = await findRun(deps, id, name);
+  if (run.phase === RunPhase.ENDED) {
+    return explainEndedRun(record, run, await deps.hosts.usualOf(id.hostId));
+  }
+  const ofHost = await deps.hosts.explain(id.hostId);
+  // It may have ended since it was read.
+  if (ofHost === undefined) throw notFound(name);
+  const told = clone(ExplanationSchema, ofHost);
+  told.subject = name;
+  return told;
+}
+
+interface RunId {
+  readonly hostId: string;
+  readonly number: bigint;
+}
+
+async function findRun(deps: RpcDependencies, { hostId, number }: RunId, name: string) {
+  const { record, present } = await readRuns(deps, hostId);
+  const here = present.find((run) => run.number === number);
+  if (here !== undefined) return { run: here, record };
+  const key = storeKey('runs', record.host?.uid ?? '', String(number));
+  const kept = await readRecord(deps.store, wire.FinishedRunRecordSchema, key);
+  if (kept?.record.run === undefined) throw notFound(name);
+  return { run: kept.record.run, record };
+}
+
+/** The host with the runs that stand in its record: the present one, and what has just ended. */
+async function readRuns(deps: RpcDependencies, hostId: string) {
+  const kept = await readRecord(deps.store, wire.HostRecordSchema, hostKey(hostId));
+  if (kept === undefined) throw notFound(`hosts/${hostId}`);
+  const { record, revision } = kept;
+  // With its place in the queue, as the host shows it.
+  const shown = presentHost(deps, record, revision, undefined).status?.run;
+  const present = [...record.finishedRuns, ...(shown === undefined ? [] : [shown])];
+  return { record, present: present.map((run) => clone(RunSchema, run)) };
+}
+
+function parseRunName(name: string): RunId {
+  const [, host = '', number] = /^(hosts\/[^/]+)\/runs\/([1-9]\d{0,17})$/.exec(name) ?? [];
+  const hostId = parseName('hosts', host);
+  if (hostId !== undefined && number !== undefined) return { hostId, number: BigInt(number) };
+  const description = 'must name a run of a host, as in "hosts/h1/runs/3"';
+  throw invalidArgument([{ field: 'name', description }]);
+}

@@ -1,0 +1,33 @@
+/** What lists of a host's runs may be filtered and sorted by. */
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import {
+  FailureTypeSchema,
+  type Run,
+  RunKindSchema,
+  RunOutcomeSchema,
+  RunPhase,
+  RunPhaseSchema,
+} from '@rackwright/messages';
+import type { Fields } from '../filter/index.ts';
+
+/** A run, as `ListHostRunsRequest.filter` knows its fields. */
+export const runFields: Fields<Run> = {
+  number: { kind: 'number', of: ({ number }) => Number(number) },
+  kind: { kind: 'choice', of: ({ kind }) => kind, choices: RunKindSchema },
+  phase: { kind: 'choice', of: ({ phase }) => phase, choices: RunPhaseSchema },
+  outcome: { kind: 'choice', of: ({ outcome }) => outcome, choices: RunOutcomeSchema },
+  failure: {
+    kind: 'choice',
+    of: ({ error }) => error?.type ?? 0,
+    choices: FailureTypeSchema,
+    path: 'error.type',
+  },
+  waiting: {
+    kind: 'text',
+    of: ({ phase, waiting }) => (phase === RunPhase.WAITING ? (waiting?.reason ?? '') : ''),
+  },
+  requested_by: { kind: 'text', of: ({ requestedBy }) => requestedBy },
+  workflow_run: { kind: 'text', of: ({ workflowRun }) => workflowRun },
+  start_time: { kind: 'time', of: ({ startTime }) => startTime && timestampMs(startTime) },
+  end_time: { kind: 'time', of: ({ endTime }) => endTime && timestampMs(endTime) },
+};

@@ -1,0 +1,266 @@
+/**
+ * ListHosts and CountHosts: hosts that match, in an order or by number.
+ *
+ * Invariants:
+ * 1. What matches is found in the rows of the view; only what is answered is read.
+ * 2. What is answered matches by its own record: a row may be older.
+ * 3. A caller with a scope reads through its own store, so that nothing else is ever answered.
+ */
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import {
+  type CountHostsRequest,
+  type CountHostsResponseSchema,
+  enumWord,
+  type Host,
+  type HostState,
+  HostStateSchema,
+  HostView,
+  invalidArgument,
+  type ListHostsRequest,
+  type ListHostsResponseSchema,
+  store as wire,
+} from '@rackwright/messages';
+import { pause } from '@rackwright/platform';
+import type { Entry } from '@rackwright/store';
+import { includes, isUnscoped, poolLabel } from '../../access/index.ts';
+import { filterOf, orderOf, type Sorted, sortedPage } from '../../call/filtering.ts';
+import { hostKey, presentHost, readFacts } from '../../call/host-view.ts';
+import { entriesOf, listPage, type Page, pageOf } from '../../call/paging.ts';
+import type { RpcDependencies } from '../../call/ports.ts';
+import { checkRackFilter } from '../../call/rack-filter.ts';
+import { quote } from '../../call/violations.ts';
+import {
+  type Field,
+  type Filter,
+  fieldNamed,
+  fieldNames,
+  type Order,
+  textsOf,
+} from '../../filter/index.ts';
+import { type HostRow, rowOf } from '../../fleet-view/index.ts';
+import { answered, idOfKey, sharedRecordOf } from '../../records/index.ts';
+import { hostFields } from './host-fields.ts';
+
+/** How long rows are looked at before others have their turn. */
+const sliceMs = 3;
+/** Rows between two looks at the clock. */
+const stepRows = 250;
+/** Unreadable hosts that a list names. */
+const unreadableMax = 100;
+/** Groups that one answer has. */
+const groupsMax = 1_000;
+/** Hosts that a sorted list may leave out: all of them are kept in order while it is made. */
+const sortedSkipMax = 10_000;
+
+type ListHostsResponse = MessageInitShape<typeof ListHostsResponseSchema>;
+
+/** Handles one ListHosts. */
+export async function listHosts(
+  deps: RpcDependencies,
+  request: ListHostsRequest,
+): Promise<ListHostsResponse> {
+  const { rack, orderBy, pageToken, skip = 0 } = request;
+  const { store, fleetView } = deps;
+  const filter = filterOf(hostFields, request.filter);
+  const order = orderOf(hostFields, orderBy);
+  if (order !== undefined) checkSkip(skip);
+  await checkRackFilter(store, rack);
+  const isPlain = request.filter === '' && orderBy === '';
+  const bound = isPlain ? rack : JSON.stringify([rack, request.filter, orderBy]);
+  const search: Search = { filter, rack: rack || undefined };
+  const read = (entry: Entry) => readMatch(deps, search, entry, request.view);
+  // A list of everything does not wait for the view.
+  const isWhole = isPlain && rack === '' && skip === 0;
+  if (!isWhole) await fleetView.caughtUp();
+  const list = (): Promise<Page<Host>> => {
+    if (order !== undefined) {
+      return sortedPage(store, sortedHosts(deps, search, order, read), request, bound);
+    }
+    if (isWhole) return listPage(store, 'hosts', request, bound, read);
+    return pageOf(store, (after) => matches(deps, search, after, skip), request, bound, read);
+  };
+  const { items, nextPageToken } = await list();
+  const unreadable = pageToken === '' ? unreadableHosts(deps) : [];
+  return { hosts: [...items], nextPageToken, unreadable };
+}
+
+function checkSkip(skip: number): void {
+  if (skip <= sortedSkipMax) return;
+  const description = `is ${skip}; with order_by it must be at most ${sortedSkipMax}`;
+  throw invalidArgument([{ field: 'skip', description }]);
+}
+
+/** Handles one CountHosts. */
+export async function countHosts(
+  deps: RpcDependencies,
+  { filter, groupBy }: CountHostsRequest,
+): Promise<MessageInitShape<typeof CountHostsResponseSchema>> {
+  const search = { filter: filterOf(hostFields, filter) };
+  const group = groupBy === '' ? undefined : groupOf(groupBy);
+  await deps.fleetView.caughtUp();
+  const isOfAll = filter === '' && isUnscoped(deps.principal.scope);
+  const known = isOfAll ? countsKnown(deps, groupBy) : undefined;
+  const { total, counts } = known ?? (await countMatching(deps, search, group));
+  const groups = [...counts]
+    .map(([value, count]) => ({ value, count }))
+    .toSorted((a, b) => b.count - a.count || (a.value < b.value ? -1 : 1));
+  return {
+    total,
+    groups: groups.slice(0, groupsMax),
+    groupsLeftOut: Math.max(0, groups.length - groupsMax),
+    unreadable: isUnscoped(deps.principal.scope) ? deps.fleetView.counts().unreadable.length : 0,
+  };
+}
+
+interface Counted {
+  readonly total: number;
+  readonly counts: ReadonlyMap<string, number>;
+}
+
+/** What the view has counted already; undefined: it has not. */
+function countsKnown({ fleetView }: RpcDependencies, groupBy: string): Counted | undefined {
+  const { hosts, byState, unreadable } = fleetView.counts();
+  const total = hosts - unreadable.length;
+  switch (groupBy) {
+    case '':
+      return { total, counts: new Map() };
+    case 'rack':
+    case 'credential':
+      return { total, counts: fleetView.countsBy(groupBy) };
+    case 'state': {
+      const word = (state: HostState) => enumWord(HostStateSchema, state) ?? '';
+      return { total, counts: new Map([...byState].map(([state, size]) => [word(state), size])) };
+    }
+    default:
+      return undefined;
+  }
+}
+
+async function countMatching(
+  deps: RpcDependencies,
+  search: Search,
+  group: Field<HostRow> | undefined,
+): Promise<Counted> {
+  let total = 0;
+  const counts = new Map<string, number>();
+  for await (const rows of rowsMatching(deps, search)) {
+    total += rows.length;
+    if (group === undefined) continue;
+    for (const row of rows) {
+      const values = textsOf(group, row);
+      for (const value of values.length > 0 ? values : ['']) {
+        counts.set(value, (counts.get(value) ?? 0) + 1);
+      }
+    }
+  }
+  return { total, counts };
+}
+
+function groupOf(name: string): Field<HostRow> {
+  const found = fieldNamed(hostFields, name);
+  if (found !== undefined) return found.field;
+  const description = `is ${quote(name)}; it must be a field: ${fieldNames(hostFields)}`;
+  throw invalidArgument([{ field: 'group_by', description }]);
+}
+
+/** What hosts are looked for. */
+export interface Search {
+  readonly filter: Filter<HostRow>;
+  /** "racks/RACK"; undefined: everywhere. */
+  readonly rack?: string | undefined;
+}
+
+/**
+ * Rows in the caller's scope that match, behind the id `after`, in the order of their ids, a slice
+ * at a time: a step of an async loop costs more than most filters.
+ */
+export async function* rowsMatching(
+  { fleetView, clock, principal }: Pick<RpcDependencies, 'fleetView' | 'clock' | 'principal'>,
+  { filter, rack }: Search,
+  after = '',
+): AsyncGenerator<readonly HostRow[], void, undefined> {
+  let found: HostRow[] = [];
+  let looked = 0;
+  let beganMs = clock.nowMs();
+  const having = new Map([
+    ...filter.required,
+    ...(rack === undefined ? [] : ([['rack', rack]] as const)),
+  ]);
+  for (const row of fleetView.rows(after, having)) {
+    looked += 1;
+    if (looked % stepRows === 0 && clock.nowMs() - beganMs >= sliceMs) {
+      yield found;
+      found = [];
+      await pause(clock, 0);
+      beganMs = clock.nowMs();
+    }
+    if (row.kind !== 'host') continue;
+    if (rack !== undefined && row.rack !== rack) continue;
+    const place = { rack: row.rack, pool: row.labels[poolLabel] ?? '' };
+    if (includes(principal.scope, place) && filter.matches(row)) found.push(row);
+  }
+  yield found;
+}
+
+function sortedHosts(
+  { store, ...deps }: RpcDependencies,
+  search: Search,
+  order: Order<HostRow>,
+  read: (entry: Entry) => Promise<Host | undefined>,
+): Sorted<HostRow, Host> {
+  return {
+    rows: rowsMatching(deps, search),
+    order,
+    nameOf: ({ hostId }) => hostId,
+    read: async ({ hostId }) => {
+      const entry = await answered(store.get(hostKey(hostId)));
+      if (entry.kind !== 'found') return undefined;
+      const item = await read(entry);
+      return item && { item, bytes: entry.value.byteLength };
+    },
+  };
+}
+
+async function* matches(
+  deps: RpcDependencies,
+  search: Search,
+  after: string,
+  skip: number,
+): AsyncGenerator<Entry, void, undefined> {
+  const behind = after === '' ? '' : idOfKey(after);
+  let left = skip;
+  for await (const rows of rowsMatching(deps, search, behind)) {
+    const keys = rows.slice(left).map(({ hostId }) => hostKey(hostId));
+    left -= Math.min(left, rows.length);
+    yield* entriesOf(deps.store, keys);
+  }
+}
+
+/** Invariant 2. What cannot be decoded matches nothing. */
+async function readMatch(
+  deps: RpcDependencies,
+  { filter, rack }: Search,
+  entry: Entry,
+  view: HostView,
+) {
+  const { store } = deps;
+  const decode = (each: Entry) => sharedRecordOf(store, wire.HostRecordSchema, each);
+  const row = rowOf(entry, decode);
+  if (row.kind !== 'host' || (rack !== undefined && row.rack !== rack)) return undefined;
+  if (!filter.matches(row)) return undefined;
+  const facts = view === HostView.BASIC ? undefined : await readFacts(deps, row.hostId);
+  return presentHost(deps, decode(entry), entry.revision, facts);
+}
+
+/** Nobody can tell whether one of them is in a scope. */
+export function unreadableHosts({
+  fleetView,
+  principal,
+}: Pick<RpcDependencies, 'fleetView' | 'principal'>) {
+  if (!isUnscoped(principal.scope)) return [];
+  const { unreadable } = fleetView.counts();
+  return unreadable.slice(0, unreadableMax).map(({ hostId, reason }) => ({
+    name: `hosts/${hostId}`,
+    reason,
+  }));
+}

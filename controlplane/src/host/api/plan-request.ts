@@ -1,0 +1,115 @@
+/** What a plan is asked for, as the request that would start it. */
+import { clone } from '@bufbuild/protobuf';
+import {
+  DeletionMode,
+  failedPrecondition,
+  type Host,
+  HostState,
+  type PlanRunRequest,
+  PlanRunRequestSchema,
+} from '@rackwright/messages';
+import { isKnown, nameProblem, requireName } from '../../call/names.ts';
+import type { RpcDependencies } from '../../call/ports.ts';
+import { Violations } from '../../call/violations.ts';
+import { checkVariables } from '../../workflow/api/workflow-spec.ts';
+import { nextRun, type WorkflowId } from '../../workflow/index.ts';
+import type { HostContext, PlannableRequest } from '../index.ts';
+import { imageByDigest } from '../spec/image-by-digest.ts';
+import { checkDeployment, deployRequest } from './deploy-request.ts';
+import { stepsOf } from './host-requests.ts';
+
+/** A request that follows from the host as it stands. */
+export interface AskedPlan {
+  /** Throws why there is nothing to plan. */
+  request(host: HostOfPlan, context: Pick<HostContext, 'facts'>): PlannableRequest;
+  /** Why it would be refused now, beside what the host says itself; empty: nothing. */
+  readonly refused: string;
+}
+
+type HostOfPlan = Parameters<Awaited<ReturnType<typeof nextRun>>['render']>[0];
+
+type PlannedWorkflow = Extract<PlanRunRequest['run'], { readonly case: 'workflow' }>;
+
+/** Throws `invalidArgument` for what says something wrong, or nothing. */
+export async function askedPlan(deps: RpcDependencies, asked: PlanRunRequest): Promise<AskedPlan> {
+  const { run } = asked;
+  if (run.case === 'workflow') return askedWorkflow(deps, workflowOf(asked, run), run.value);
+  const request = plainRequest(run);
+  return { request: (host) => forHost(request, host), refused: '' };
+}
+
+/** What is planned, with the image by its digest: what a tag names is looked up once. */
+export async function resolvedPlan(
+  deps: RpcDependencies,
+  asked: PlanRunRequest,
+): Promise<PlanRunRequest> {
+  if (asked.run.case !== 'provision') return asked;
+  checkDeployment(asked.run.value, 'provision.');
+  const image = await imageByDigest(deps, asked.run.value.image, 'provision.image');
+  const resolved = clone(PlanRunRequestSchema, asked);
+  if (resolved.run.case === 'provision') resolved.run.value.image = image;
+  return resolved;
+}
+
+/** A deployment of a host that is in service replaces what that runs. */
+export function forHost<R extends { readonly kind: string }>(
+  request: R,
+  { status }: Pick<Host, 'status'>,
+): R {
+  if (request.kind !== 'provision' || status?.state !== HostState.PROVISIONED) return request;
+  return { ...request, kind: 'reimage' };
+}
+
+/** What is planned of a host alone. */
+export function plainRequest(
+  run: Exclude<PlanRunRequest['run'], PlannedWorkflow>,
+): Exclude<PlannableRequest, { kind: 'workflow' }> {
+  switch (run.case) {
+    case 'clean':
+      return { kind: 'clean', steps: stepsOf(run.value.steps, 'clean.steps') };
+    case 'provision':
+      checkDeployment(run.value, 'provision.');
+      return deployRequest('provision', run.value.image, run.value.deploy);
+    case 'delete': {
+      const { mode } = run.value;
+      const violations = new Violations();
+      if (!isKnown(DeletionMode, mode)) violations.add('delete.mode', 'must be normal or force');
+      violations.throwIfAny();
+      return { kind: 'delete', mode: mode || DeletionMode.NORMAL, reason: '' };
+    }
+    default: {
+      const violations = new Violations();
+      violations.add('run', 'is missing; it must be clean, provision, delete or workflow');
+      violations.throwIfAny();
+      throw new Error('a violation has been thrown');
+    }
+  }
+}
+
+/** The workflow that a plan is of. Throws `invalidArgument`. */
+export function workflowOf({ parent }: PlanRunRequest, { value }: PlannedWorkflow): WorkflowId {
+  const violations = new Violations();
+  violations.addIf('workflow.template', nameProblem('templates', value.template));
+  checkVariables('workflow.variables', value.variables, violations);
+  violations.throwIfAny();
+  const hostId = requireName('hosts', parent, 'parent');
+  return { hostId, templateId: requireName('templates', value.template) };
+}
+
+async function askedWorkflow(
+  deps: RpcDependencies,
+  id: WorkflowId,
+  { variables }: PlannedWorkflow['value'],
+): Promise<AskedPlan> {
+  const { render, refused } = await nextRun(deps, id, variables);
+  return {
+    refused,
+    request: (host, { facts }) => {
+      const rendering = render(host, facts);
+      if (rendering.kind === 'ok') return rendering.order;
+      throw failedPrecondition('TEMPLATE_DOES_NOT_FIT', rendering.text, {
+        resource: `templates/${id.templateId}`,
+      });
+    },
+  };
+}

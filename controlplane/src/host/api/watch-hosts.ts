@@ -1,0 +1,200 @@
+/**
+ * WatchHosts: every host once, then every change in order.
+ *
+ * Invariants:
+ * 1. No gap: the listing says from where to follow; what cannot be followed ends the stream.
+ * 2. What is served and not stored (percent, agent connected) is looked at in intervals, and sent
+ *    when it differs; it has no position of its own.
+ * 3. With a filter, a host that has been told is told as deleted once it matches no more. Where an
+ *    earlier watch may have told it, that is said of each host that changes and does not match.
+ * 4. What is there already is read in pages. No more of it is held than one page.
+ */
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import {
+  type CallContext,
+  HostSchema,
+  HostView,
+  WatchHostsResponse_Kind as Kind,
+  type WatchHostsRequest,
+  type WatchHostsResponse,
+  type WatchHostsResponseSchema,
+  store as wire,
+} from '@rackwright/messages';
+import type { Change, Entry, ListPage, Revision } from '@rackwright/store';
+import { filterOf } from '../../call/filtering.ts';
+import { follow, withTicks } from '../../call/follow.ts';
+import { hostKey, presentHost, readFacts } from '../../call/host-view.ts';
+import { requireName } from '../../call/names.ts';
+import type { RpcDependencies } from '../../call/ports.ts';
+import { formatPosition, revisionOfPosition } from '../../call/position.ts';
+import type { Filter } from '../../filter/index.ts';
+import { type HostRow, rowOf } from '../../fleet-view/index.ts';
+import {
+  answered,
+  idOf,
+  idOfKey,
+  isDirectlyBelow,
+  listingsOf,
+  sharedRecordOf,
+} from '../../records/index.ts';
+import { hostFields } from './host-fields.ts';
+
+/** How often served fields are compared, milliseconds. */
+const servedIntervalMs = 1_000;
+/** Hosts that are read at once when a watch begins. */
+const pageHosts = 200;
+
+type Response = MessageInitShape<typeof WatchHostsResponseSchema>;
+type Sent = Map<string, { readonly rackId: string; readonly served: string }>;
+
+/** Handles one WatchHosts. */
+export async function* watchHosts(
+  deps: RpcDependencies,
+  request: WatchHostsRequest,
+  { signal }: CallContext,
+): AsyncGenerator<Response, void, undefined> {
+  const only = request.name === '' ? undefined : requireName('hosts', request.name);
+  const filter = filterOf(hostFields, request.filter);
+  const { view, changesOnly, position } = request;
+  const isResumed = position !== '' || changesOnly;
+  const told = { sent: new Map(), left: new Set<string>() };
+  const watching: Watching = { deps, only, filter, view, isResumed, ...told };
+  const from = yield* begin(watching, position);
+  const changes = follow(deps.store, from, ['hosts', 'facts'], signal);
+  for await (const next of withTicks(changes, servedIntervalMs, deps.clock)) {
+    if (next.kind === 'tick') yield* sendServed(watching);
+    else yield* sendChange(watching, next.item);
+  }
+}
+
+async function* begin(
+  watching: Watching,
+  position: string,
+): AsyncGenerator<Response, Revision, undefined> {
+  const { store } = watching.deps;
+  if (position !== '') return revisionOfPosition(store, position);
+  if (!watching.isResumed) return yield* sendPresent(watching);
+  const from = await answered(store.latestRevision());
+  yield { kind: Kind.SYNCED, position: formatPosition(store, from) };
+  return from;
+}
+
+interface Watching {
+  readonly deps: RpcDependencies;
+  /** Id of the one host that is watched; undefined for all. */
+  readonly only: string | undefined;
+  readonly filter: Filter<HostRow>;
+  readonly view: HostView;
+  /** From a position, or from now: what was told before is not known. */
+  readonly isResumed: boolean;
+  readonly sent: Sent;
+  /** What was told as deleted because it does not match. */
+  readonly left: Set<string>;
+}
+
+/** Invariant 4. From the first page's revision on, the changes bring what later pages lack. */
+async function* sendPresent(watching: Watching): AsyncGenerator<Response, Revision, undefined> {
+  const { deps, only } = watching;
+  const below = only === undefined ? 'hosts' : hostKey(only);
+  const read = (page: ListPage) => answered(deps.store.list(below, page));
+  let from: Revision | undefined;
+  for await (const { entries, before } of listingsOf(read, { limit: pageHosts })) {
+    from ??= before;
+    for (const entry of entries) {
+      const hostId = idBelow('hosts', entry.key);
+      if (hostId !== undefined && isWatched(watching, hostId)) {
+        yield* sendHost(watching, hostId, entry, '');
+      }
+    }
+  }
+  from ??= await answered(deps.store.latestRevision());
+  yield { kind: Kind.SYNCED, position: formatPosition(deps.store, from) };
+  return from;
+}
+
+async function* sendChange(
+  watching: Watching,
+  change: Change,
+): AsyncGenerator<Response, void, undefined> {
+  const { deps, sent } = watching;
+  const position = formatPosition(deps.store, change.revision);
+  const ofFacts = idBelow('facts', change.key);
+  if (ofFacts !== undefined && isWatched(watching, ofFacts)) {
+    const found = await answered(deps.store.get(hostKey(ofFacts)));
+    if (found.kind === 'found') yield* sendHost(watching, ofFacts, found, position);
+    return;
+  }
+  const hostId = idBelow('hosts', change.key);
+  if (hostId === undefined || !isWatched(watching, hostId)) return;
+  if (change.kind === 'put') {
+    yield* sendHost(watching, hostId, change, position);
+    return;
+  }
+  sent.delete(hostId);
+  yield gone(hostId, position);
+}
+
+/** The host of this entry, or that it matches no more. One that cannot be decoded is left out. */
+async function* sendHost(
+  watching: Watching,
+  hostId: string,
+  entry: Entry,
+  position: string,
+): AsyncGenerator<Response, void, undefined> {
+  const { deps, filter, view, isResumed, sent, left } = watching;
+  const row = rowOf(entry, (each) => recordOf(deps, each));
+  if (row.kind !== 'host') return;
+  if (filter.matches(row)) {
+    left.delete(hostId);
+    const facts = view === HostView.BASIC ? undefined : await readFacts(deps, hostId);
+    const host = presentHost(deps, recordOf(deps, entry), entry.revision, facts);
+    yield updated(watching, hostId, host, position);
+    return;
+  }
+  if (!sent.delete(hostId) && (!isResumed || left.has(hostId))) return;
+  left.add(hostId);
+  yield gone(hostId, position);
+}
+
+function gone(hostId: string, position: string): Response {
+  return { kind: Kind.DELETED, host: create(HostSchema, { name: `hosts/${hostId}` }), position };
+}
+
+/** Invariant 2. */
+async function* sendServed(watching: Watching): AsyncGenerator<Response, void, undefined> {
+  const { deps, sent } = watching;
+  for (const [hostId, { rackId, served }] of [...sent]) {
+    if (servedKey(deps, hostId, rackId) === served) continue;
+    const found = await answered(deps.store.get(hostKey(hostId)));
+    if (found.kind === 'found') yield* sendHost(watching, hostId, found, '');
+  }
+}
+
+function updated(
+  { deps, sent }: Watching,
+  hostId: string,
+  host: NonNullable<WatchHostsResponse['host']>,
+  position: string,
+): Response {
+  const rackId = idOf(host.spec?.rack);
+  sent.set(hostId, { rackId, served: servedKey(deps, hostId, rackId) });
+  return { kind: Kind.UPDATED, host, position };
+}
+
+function servedKey({ hosts }: RpcDependencies, hostId: string, rackId: string): string {
+  const progress = hosts.progressOf(hostId);
+  return `${hosts.agentConnected(rackId)} ${progress?.percent} ${progress?.text}`;
+}
+
+function isWatched({ only }: Watching, hostId: string): boolean {
+  return only === undefined || only === hostId;
+}
+
+/** As others decode it too who follow the hosts. */
+function recordOf({ store }: RpcDependencies, entry: Entry): wire.HostRecord {
+  return sharedRecordOf(store, wire.HostRecordSchema, entry);
+}
+
+function idBelow(collection: 'hosts' | 'facts', key: string): string | undefined {
+  return isDirectlyBelow(collection, key) ? idOfKey(key) : undefined;
+}

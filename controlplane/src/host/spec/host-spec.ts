@@ -1,0 +1,234 @@
+/** What a host's spec may say, checked whole: every problem is reported, with what is right. */
+import { isIPv4, isIPv6 } from 'node:net';
+import { bootMediumBytesMax, verificationPolicyProblem } from '@rackwright/erasure';
+import {
+  type BmcEndpoint,
+  BmcProtocol,
+  CleaningMethod,
+  type CleaningPolicy,
+  ErasureLevel,
+  HiddenAreas,
+  HostGoal,
+  HostPower,
+  type HostSpec,
+  PowerCycleCheck,
+  RaidDrives,
+  ShutdownMode,
+  type ShutdownPolicy,
+  UsbDisks,
+  type VerificationPolicy,
+} from '@rackwright/messages';
+import { nameProblem } from '../../call/names.ts';
+import { quote, type Violations } from '../../call/violations.ts';
+import { protocolOf, shutdownSeconds } from '../index.ts';
+import { checkRootDisk } from './root-disk.ts';
+
+const bootMacsMax = 16;
+const mac = /^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/;
+const dnsName =
+  /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/;
+/** Four parts of digits are meant as an IPv4 address, also when they are none. */
+const looksLikeIpv4 = /^[0-9.]+$/;
+const portMax = 65_535;
+const cipherSuiteMax = 255;
+const stepName = /^[a-z]+\.[a-z][a-z0-9_]*$/;
+const overridesMax = 64;
+const priorityMax = 1_000;
+
+/** Adds all that is wrong with `spec`, its fields below `path` ("host.spec"). */
+export function checkHostSpec(path: string, spec: HostSpec, violations: Violations): void {
+  violations.addIf(`${path}.rack`, nameProblem('racks', spec.rack));
+  if (spec.bmc === undefined) {
+    violations.add(`${path}.bmc`, 'is missing; give the address and credential of its BMC');
+  } else {
+    checkBmc(`${path}.bmc`, spec.bmc, violations);
+  }
+  checkMacs(`${path}.boot_macs`, spec.bootMacs, violations);
+  checkEnum(`${path}.goal`, HostGoal, spec.goal, violations);
+  checkEnum(`${path}.power`, HostPower, spec.power, violations);
+  if (spec.cleaning !== undefined) checkCleaning(`${path}.cleaning`, spec.cleaning, violations);
+  if (spec.shutdown !== undefined) checkShutdown(`${path}.shutdown`, spec.shutdown, violations);
+  if (spec.rootDisk !== undefined) checkRootDisk(`${path}.root_disk`, spec.rootDisk, violations);
+}
+
+/** How power is taken from a running system, of a host or of one request. */
+export function checkShutdown(path: string, policy: ShutdownPolicy, violations: Violations): void {
+  checkEnum(`${path}.mode`, ShutdownMode, policy.mode, violations);
+  const { timeoutSeconds: seconds } = policy;
+  const { shortest, longest, usual } = shutdownSeconds;
+  if (seconds === undefined || (seconds >= shortest && seconds <= longest)) return;
+  const wanted = `it must be from ${shortest} to ${longest}, or unset for ${usual}`;
+  violations.add(`${path}.timeout_seconds`, `is ${seconds}; ${wanted}`);
+}
+
+/** What is wrong with a MAC address; undefined when it is one that a host can boot from. */
+export function macProblem(text: string): string | undefined {
+  if (!mac.test(text)) {
+    const digits = text.toLowerCase().replaceAll(/[^0-9a-f]/g, '');
+    const written = digits.match(/../g)?.join(':') ?? '';
+    const hint = mac.test(written) ? `; write it as ${quote(written)}` : '';
+    return `is ${quote(text)}; it must be like "52:54:00:12:34:56"${hint}`;
+  }
+  const isGroup = (Number.parseInt(text.slice(0, 2), 16) & 1) === 1;
+  if (isGroup) return `is ${quote(text)}, a group address; give the interface's own address`;
+  return text === '00:00:00:00:00:00'
+    ? 'is all zeros; give the interface’s own address'
+    : undefined;
+}
+
+/** What is wrong with a BMC's address; undefined when it can be reached in principle. */
+export function addressProblem(text: string): string | undefined {
+  if (isIPv4(text) || isIPv6(text)) return undefined;
+  const wanted = 'must be an IPv4 or IPv6 address or a lower-case DNS name';
+  if (text === '') return `is missing; it ${wanted}`;
+  if (dnsName.test(text) && !looksLikeIpv4.test(text)) return undefined;
+  const hint = /^[a-z]+:\/\//i.test(text) || /:\d+$/.test(text) ? '; the port goes into port' : '';
+  return `is ${quote(text)}; it ${wanted}${hint}`;
+}
+
+function checkBmc(path: string, bmc: BmcEndpoint, violations: Violations): void {
+  violations.addIf(`${path}.address`, addressProblem(bmc.address));
+  violations.addIf(`${path}.credential`, nameProblem('credentials', bmc.credential));
+  if (bmc.port !== undefined && (bmc.port < 1 || bmc.port > portMax)) {
+    violations.add(`${path}.port`, `is ${bmc.port}; it must be from 1 to ${portMax}, or unset`);
+  }
+  if (bmc.cipherSuite !== undefined && bmc.cipherSuite > cipherSuiteMax) {
+    violations.add(
+      `${path}.cipher_suite`,
+      `is ${bmc.cipherSuite}; it must be an IPMI cipher suite number, usually 3 or 17, or unset`,
+    );
+  }
+  checkProtocol(path, bmc, violations);
+}
+
+/** What belongs to one protocol is not silently ignored with the other. */
+function checkProtocol(path: string, bmc: BmcEndpoint, violations: Violations): void {
+  checkEnum(`${path}.protocol`, BmcProtocol, bmc.protocol, violations);
+  const { name, hasCipherSuite, hasCertificate } = protocolOf(bmc.protocol);
+  if (!hasCipherSuite && bmc.cipherSuite !== undefined) {
+    violations.add(`${path}.cipher_suite`, `does not belong to ${name}; leave it unset`);
+  }
+  if (bmc.certificateSha256 === '') return;
+  const field = `${path}.certificate_sha256`;
+  if (!hasCertificate) violations.add(field, `does not belong to ${name}; leave it empty`);
+  if (!/^[0-9a-f]{64}$/.test(bmc.certificateSha256)) {
+    violations.add(field, 'must be the SHA-256 of the BMC’s certificate, 64 lower-case hex digits');
+  }
+}
+
+function checkMacs(path: string, macs: readonly string[], violations: Violations): void {
+  if (macs.length === 0) {
+    violations.add(
+      path,
+      'is empty; give the MAC address of each interface that the host boots from',
+    );
+  }
+  if (macs.length > bootMacsMax) {
+    violations.add(path, `has ${macs.length} addresses; at most ${bootMacsMax} are kept`);
+    return;
+  }
+  for (const [index, each] of macs.entries()) {
+    const problem = macProblem(each);
+    violations.addIf(`${path}[${index}]`, problem);
+    const first = macs.indexOf(each);
+    if (problem === undefined && first < index) {
+      violations.add(
+        `${path}[${index}]`,
+        `repeats ${quote(each)}, which is boot_macs[${first}] too`,
+      );
+    }
+  }
+}
+
+const movedDisksMax = 64;
+const diskNameCharactersMax = 128;
+
+function checkMovedDisks(path: string, disks: readonly string[], violations: Violations): void {
+  if (disks.length > movedDisksMax) {
+    violations.add(path, `names ${disks.length} disks; at most ${movedDisksMax} are kept`);
+  }
+  for (const [index, { length }] of disks.entries()) {
+    if (length >= 1 && length <= diskNameCharactersMax) continue;
+    const wanted = `a serial or WWN of 1 to ${diskNameCharactersMax} characters`;
+    violations.add(`${path}[${index}]`, `has ${length} characters; give ${wanted}`);
+  }
+}
+
+const bootMediaMax = 8;
+
+function checkBootMedia(
+  path: string,
+  media: CleaningPolicy['bootMedia'],
+  violations: Violations,
+): void {
+  if (media.length > bootMediaMax) {
+    violations.add(path, `names ${media.length} media; at most ${bootMediaMax} are kept`);
+  }
+  for (const [index, { sha256, sizeBytes }] of media.entries()) {
+    if (!/^[0-9a-f]{64}$/.test(sha256)) {
+      const wanted = '64 lower-case hex digits, as sha256sum prints them';
+      violations.add(`${path}[${index}].sha256`, `is ${quote(sha256)}; give ${wanted}`);
+    }
+    if (sizeBytes === 0n || sizeBytes > bootMediumBytesMax) {
+      const wanted = `the size of the whole medium, 1 to ${bootMediumBytesMax}`;
+      violations.add(`${path}[${index}].size_bytes`, `is ${sizeBytes}; give ${wanted}`);
+    }
+  }
+}
+
+function checkCleaning(path: string, cleaning: CleaningPolicy, violations: Violations): void {
+  checkEnum(`${path}.level`, ErasureLevel, cleaning.level, violations);
+  checkOverrides(`${path}.priority_overrides`, cleaning.priorityOverrides, violations);
+  checkEnum(`${path}.power_cycle_check`, PowerCycleCheck, cleaning.powerCycleCheck, violations);
+  checkEnum(`${path}.hidden_areas`, HiddenAreas, cleaning.hiddenAreas, violations);
+  checkEnum(`${path}.usb_disks`, UsbDisks, cleaning.usbDisks, violations);
+  checkEnum(`${path}.raid_drives`, RaidDrives, cleaning.raidDrives, violations);
+  checkEnum(`${path}.method`, CleaningMethod, cleaning.method, violations);
+  checkBootMedia(`${path}.boot_media`, cleaning.bootMedia, violations);
+  checkMovedDisks(`${path}.moved_disks`, cleaning.movedDisks, violations);
+  checkVerification(`${path}.verification`, cleaning.verification, violations);
+}
+
+/** How disks are read back, of a host or the fleet. */
+export function checkVerification(
+  path: string,
+  policy: VerificationPolicy | undefined,
+  violations: Violations,
+): void {
+  if (policy === undefined) return;
+  violations.addIf(path, verificationPolicyProblem(policy));
+}
+
+/** Priorities by step, of a host, a pool or the fleet. */
+export function checkOverrides(
+  path: string,
+  byStep: Readonly<Record<string, number>>,
+  violations: Violations,
+): void {
+  const overrides = Object.entries(byStep);
+  if (overrides.length > overridesMax) {
+    violations.add(path, `has ${overrides.length} entries; at most ${overridesMax} are kept`);
+  }
+  for (const [step, priority] of overrides.slice(0, overridesMax)) {
+    const field = `${path}[${quote(step)}]`;
+    if (!stepName.test(step)) {
+      violations.add(field, 'must be named "interface.step", as ListCleanSteps does');
+    }
+    if (priority > priorityMax) {
+      violations.add(field, `is ${priority}; it must be from 0 (disabled) to ${priorityMax}`);
+    }
+  }
+}
+
+/** An enum value that we do not know is never taken for one that we do (R8). */
+export function checkEnum(
+  field: string,
+  known: Readonly<Record<string, number | string>>,
+  value: number,
+  violations: Violations,
+): void {
+  const numbers = Object.entries(known).filter(([, each]) => typeof each === 'number');
+  if (numbers.some(([, each]) => each === value)) return;
+  const names = numbers.filter(([, each]) => each !== 0).map(([name]) => name);
+  violations.add(field, `is ${value}, which this version does not know; use ${names.join(' or ')}`);
+}

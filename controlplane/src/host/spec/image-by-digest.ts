@@ -1,0 +1,64 @@
+/** What a tag names is looked up once, at the request, and kept: hosts are told digests. */
+import { failedPrecondition, invalidArgument, unavailable } from '@rackwright/messages';
+import type { RpcDependencies } from '../../call/ports.ts';
+import {
+  atDigest,
+  type PlatformDigests,
+  type ResolveAnswer,
+  withoutTag,
+} from '../../images/index.ts';
+import { checkImageHost } from './image-host.ts';
+
+/** More than a registry is given for one question. */
+const resolveTimeoutMs = 40_000;
+
+type Resolving = Pick<RpcDependencies, 'resolve' | 'clock' | 'store' | 'principal'>;
+
+/** The image by digest. Throws why it cannot be looked up now, naming the registry and a remedy. */
+export async function imageByDigest(
+  resolving: Resolving,
+  image: string,
+  field = 'image',
+): Promise<string> {
+  return (await lookedUp(resolving, image, field)).image;
+}
+
+/** The same, with what it is for each platform, where that was looked at. */
+export async function lookedUp(
+  deps: Resolving,
+  image: string,
+  field = 'image',
+): Promise<{ readonly image: string; readonly platforms?: PlatformDigests | undefined }> {
+  await checkImageHost(deps, image, field);
+  const { resolve, clock } = deps;
+  const named = withoutTag(image);
+  if (named !== undefined) return { image: named };
+  const late = new AbortController();
+  const cancel = clock.after(resolveTimeoutMs, () => late.abort());
+  try {
+    const answer = await resolve?.(image, '', late.signal);
+    const found = answer?.kind === 'digest' ? atDigest(image, answer.digest) : undefined;
+    if (found !== undefined && answer?.kind === 'digest') {
+      return { image: found, platforms: answer.platforms };
+    }
+    throw failureOf(image, field, answer);
+  } finally {
+    cancel();
+  }
+}
+
+function failureOf(image: string, field: string, answer: ResolveAnswer | undefined): Error {
+  const failed = answer?.kind === 'failed' ? answer : undefined;
+  const why = failed?.message ?? 'no registry was asked';
+  const message = `${image} could not be looked up: ${why}`;
+  switch (failed?.type) {
+    case 'imageNotFound':
+    case 'badImage':
+    case 'invalidArgument':
+      return invalidArgument([{ field, description: `cannot be looked up: ${why}` }]);
+    case 'registryUnreachable':
+      return unavailable('REGISTRY_UNAVAILABLE', message, failed.retryAfterMs);
+    default:
+      return failedPrecondition('IMAGE_UNRESOLVED', message);
+  }
+}

@@ -1,0 +1,46 @@
+/** Pages of a pool's deploy history, newest first. */
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import {
+  type DeployHistoryEntry,
+  DeployHistoryEntrySchema,
+  invalidArgument,
+  type ListDeployHistoryRequest,
+} from '@rackwright/messages';
+import type { StateStore } from '@rackwright/store';
+import { pageSizeOf } from '../../call/paging.ts';
+import { formatPageToken, parsePageToken } from '../../call/position.ts';
+import { compareEntries } from '../index.ts';
+
+/** `entries` is the whole of it; what is deployed meanwhile moves to the first page. */
+export function historyPage(
+  store: StateStore,
+  request: Pick<ListDeployHistoryRequest, 'parent' | 'pageSize' | 'pageToken'>,
+  entries: readonly DeployHistoryEntry[],
+): { entries: DeployHistoryEntry[]; nextPageToken: string } {
+  const size = pageSizeOf(request.pageSize);
+  const filter = `deployHistory of ${request.parent}`;
+  const after = placeOf(parsePageToken(store, filter, request.pageToken));
+  const rest =
+    after === undefined ? entries : entries.filter((each) => compareEntries(each, after) > 0);
+  const page = rest.slice(0, size);
+  const last = rest.length > size ? page.at(-1) : undefined;
+  const nextPageToken = last === undefined ? '' : formatPageToken(store, filter, textOf(last));
+  return { entries: page, nextPageToken };
+}
+
+/** Of an entry only what its place follows from. */
+function textOf({ digest, lastDeployed }: DeployHistoryEntry): string {
+  const place = { digest, ...(lastDeployed === undefined ? {} : { lastDeployed }) };
+  const bytes = toBinary(DeployHistoryEntrySchema, create(DeployHistoryEntrySchema, place));
+  return Buffer.from(bytes).toString('base64url');
+}
+
+function placeOf(text: string): DeployHistoryEntry | undefined {
+  if (text === '') return undefined;
+  try {
+    return fromBinary(DeployHistoryEntrySchema, Buffer.from(text, 'base64url'));
+  } catch {
+    const description = 'is no page token of this API; send the last one received, or none';
+    throw invalidArgument([{ field: 'page_token', description }]);
+  }
+}

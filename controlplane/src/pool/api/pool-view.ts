@@ -1,0 +1,89 @@
+/** Pools as they are answered: joined with their hosts and their ledger. */
+import { fromBinary } from '@bufbuild/protobuf';
+import { type Explanation, notFound, type Pool, store as wire } from '@rackwright/messages';
+import type { Revision } from '@rackwright/store';
+import type { RpcDependencies } from '../../call/ports.ts';
+import { formatPosition } from '../../call/position.ts';
+import { answered, hasApplied, idOf, readRecord } from '../../records/index.ts';
+import {
+  type PoolSnapshot,
+  poolKey,
+  readLedger,
+  readSnapshot,
+  type readSnapshots,
+  shownPool,
+  type Viewed,
+  withPool,
+} from '../index.ts';
+
+const schema = wire.PoolRecordSchema;
+
+export interface KeptPool {
+  readonly record: wire.PoolRecord;
+  readonly revision: Revision;
+}
+
+/** Throws `notFound`. */
+export async function existingPool({ store }: RpcDependencies, poolId: string): Promise<KeptPool> {
+  const kept = await readRecord(store, schema, poolKey(poolId));
+  if (kept === undefined) throw notFound(`pools/${poolId}`);
+  return kept;
+}
+
+/** A pool that is gone as it was at last, which this request had changed; undefined: none. */
+export async function goneWith(
+  { store }: RpcDependencies,
+  poolId: string,
+  requestId: string,
+): Promise<KeptPool | undefined> {
+  const changes = await answered(store.history(poolKey(poolId)));
+  for (const change of changes.toReversed()) {
+    if (change.kind !== 'put') continue;
+    const record = fromBinary(schema, change.value);
+    if (hasApplied(record, requestId)) return { record, revision: change.revision };
+  }
+  return undefined;
+}
+
+/** What was read once for the views of several pools. */
+export type SnapshotOf = Awaited<ReturnType<typeof readSnapshots>>;
+
+/** Everything that the views of a pool are made of. */
+export async function viewedPool(
+  { store, clock }: RpcDependencies,
+  record: wire.PoolRecord,
+  snapshotOf?: SnapshotOf,
+): Promise<Viewed & Pick<PoolSnapshot, 'others'>> {
+  const poolId = idOf(record.pool?.name);
+  const [{ hosts, others }, ledger] = await Promise.all([
+    snapshotOf?.(poolId) ?? readSnapshot(store, poolId, clock.nowMs()),
+    readLedger(store, record.pool?.uid ?? ''),
+  ]);
+  return { record, hosts, others, ledger, nowMs: clock.nowMs() };
+}
+
+/** The pool with its counts, its history and its etag. */
+export async function presentPool(
+  deps: RpcDependencies,
+  { record, revision }: KeptPool,
+  snapshotOf?: SnapshotOf,
+): Promise<Pool> {
+  const pool = shownPool(await viewedPool(deps, record, snapshotOf));
+  pool.etag = formatPosition(deps.store, revision);
+  return pool;
+}
+
+/** A host's explanation, with what the pool that holds it has to do with it. */
+export async function withItsPool(
+  deps: RpcDependencies,
+  explanation: Explanation,
+): Promise<Explanation> {
+  for (const [poolId, { members }] of deps.pools.known()) {
+    if (!members.some(({ host }) => host === explanation.subject)) continue;
+    const kept = await readRecord(deps.store, schema, poolKey(poolId));
+    if (kept === undefined) continue;
+    const { hosts } = await readSnapshot(deps.store, poolId, deps.clock.nowMs());
+    return withPool(explanation, kept.record, hosts, deps.clock.nowMs());
+  }
+  return explanation;
+}

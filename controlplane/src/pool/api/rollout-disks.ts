@@ -1,0 +1,46 @@
+/** Which disks a rollout would write over and which would stay, as the hosts foresee it. */
+import { create } from '@bufbuild/protobuf';
+import {
+  DeploySpecSchema,
+  type PlannedRollout,
+  type RolloutPlan,
+  RunKind,
+} from '@rackwright/messages';
+import type { RpcDependencies } from '../../call/ports.ts';
+import { isWrittenOver, planFor, staysAsItIs } from '../../host/index.ts';
+import { idOf } from '../../records/index.ts';
+import type { Viewed } from '../index.ts';
+
+/**
+ * Adds the disks of each host; of one whose disks are not known there are none. Disks of which the
+ * runner alone will see which one is written are neither lost nor kept.
+ */
+export async function addDisks(
+  deps: Pick<RpcDependencies, 'hosts' | 'actor'>,
+  plan: RolloutPlan,
+  record: Viewed['record'],
+): Promise<RolloutPlan> {
+  const deploy = record.pool?.spec?.deploy ?? create(DeploySpecSchema);
+  for (const planned of plan.hosts) {
+    if (planned.toImage !== '') await addDisksOf(deps, planned, deploy);
+  }
+  return plan;
+}
+
+async function addDisksOf(
+  { hosts, actor }: Pick<RpcDependencies, 'hosts' | 'actor'>,
+  planned: PlannedRollout,
+  deploy: NonNullable<NonNullable<Viewed['record']['pool']>['spec']>['deploy'] & object,
+): Promise<void> {
+  const kind = planned.kind === RunKind.REIMAGE ? 'reimage' : 'provision';
+  const request = { kind, image: planned.toImage, deploy } as const;
+  const draft = await hosts.consider(idOf(planned.host), (record, context) => {
+    return planFor(record, context, request, undefined, { actor });
+  });
+  if (draft === undefined || 'code' in draft) return;
+  for (const device of draft.plan.devices) {
+    const name = device.serial || device.wwn || device.kernelName;
+    if (isWrittenOver(device)) planned.lostDisks.push(name);
+    else if (staysAsItIs(device)) planned.keptDisks.push(name);
+  }
+}

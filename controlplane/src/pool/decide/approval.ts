@@ -1,0 +1,63 @@
+/**
+ * What a slot at the gate waits for, and a person's approval of it. Pure; approving works on a
+ * draft.
+ *
+ * Invariant: a person approves a digest: a slot for another one is never let through by it.
+ */
+import { type RolloutSlot, RolloutSlotState, type store as wire } from '@rackwright/messages';
+import { digestOf } from '../policy/image-name.ts';
+import { wantsApproval } from './gate.ts';
+
+/** By what it could be moved first. */
+export type GateWait =
+  | 'approval'
+  /** Others are out. */
+  | 'others'
+  | 'window'
+  | 'webhook'
+  /** Nothing of the gate's: it was let through. */
+  | 'turn';
+
+/** What a slot at the gate waits for; `isOpen`: a window is open, or none is wanted. */
+export function gateWait(record: wire.PoolRecord, slot: RolloutSlot, isOpen: boolean): GateWait {
+  if (wantsApproval(record, slot)) return 'approval';
+  if (slot.waitsForOthers) return 'others';
+  if (!isOpen) return 'window';
+  return (record.pool?.spec?.rollout?.gate?.webhookUrl ?? '') === '' ? 'turn' : 'webhook';
+}
+
+export interface Approval {
+  /** "hosts/HOST"; empty: all that wait for an approval of the digest. */
+  readonly hosts: readonly string[];
+  readonly digest: string;
+  readonly by: string;
+}
+
+/** Approves all that it names; or nothing, and says why. */
+export function approve(
+  { pool }: wire.PoolRecord,
+  { hosts, digest, by }: Approval,
+): string | undefined {
+  const slots = pool?.status?.slots ?? [];
+  const atGate = slots.filter(({ state }) => state === RolloutSlotState.GATE);
+  const isAsked = pool?.spec?.rollout?.gate?.approval === true;
+  if (!isAsked) return 'no host waits for an approval: its gate asks nobody for one';
+  const isOfDigest = ({ image }: RolloutSlot) => digestOf(image) === digest;
+  const other = (slot: RolloutSlot) =>
+    `${slot.host} waits for an approval of ${digestOf(slot.image)}, not of ${digest}`;
+  const [first] = atGate;
+  if (hosts.length === 0) {
+    if (first === undefined) return 'no host waits for an approval';
+    if (!atGate.some(isOfDigest)) return other(first);
+  }
+  for (const host of hosts) {
+    const slot = atGate.find((each) => each.host === host);
+    if (slot === undefined) return `${host} does not wait for an approval`;
+    if (!isOfDigest(slot)) return other(slot);
+  }
+  for (const slot of atGate.filter(isOfDigest)) {
+    const isMeant = hosts.length === 0 || hosts.includes(slot.host);
+    if (isMeant && slot.approvedBy === '') slot.approvedBy = by;
+  }
+  return undefined;
+}

@@ -1,0 +1,106 @@
+/**
+ * Which deployments of a pool are called off, or not even asked for: a host that stands as it was,
+ * because its image is being fetched, is left so when the pool would not begin that any more. Pure.
+ *
+ * Invariant: who is out is kept from coming back by nothing that holds the pool, for its slot may
+ * heal it; what has begun goes on to its end.
+ */
+import { type RolloutSlot, RolloutSlotState, type store as wire } from '@rackwright/messages';
+import { isBroken, isSelected, isServing, runUnderWay, type SeenHost } from '../facts/seen.ts';
+import type { Survey } from '../facts/standing.ts';
+import { isPinned, wantedBy } from '../facts/target.ts';
+import { heldOf } from './held.ts';
+import { Room } from './room.ts';
+import { survey } from './survey.ts';
+
+/** Why, by the uids of the hosts. */
+export type CallOffs = ReadonlyMap<string, string>;
+
+export function callOffs(
+  record: wire.PoolRecord,
+  hosts: ReadonlyMap<string, SeenHost>,
+  surveyed: Survey,
+): CallOffs {
+  const fetching = slotsWith(surveyed.slots, hosts, isFetching);
+  const under = fetching.filter(({ host }) => host.run?.abort === undefined);
+  if (under.length === 0) return new Map();
+  const room = new Room(surveyed);
+  for (const { host } of fetching) if (host.run?.abort !== undefined) room.stay(host);
+  return new Map(staying(record, under, surveyed, room).map(({ host, why }) => [host.uid, why]));
+}
+
+/**
+ * Why hosts are not asked for the runs of slots that they have got: by the slots' numbers. A crash
+ * may lie between the one and the other, and everything be different by now.
+ */
+export function notBegun(
+  record: wire.PoolRecord,
+  hosts: ReadonlyMap<string, SeenHost>,
+  nowMs: number,
+): ReadonlyMap<bigint, string> {
+  const beginning = slotsWith(record.pool?.status?.slots ?? [], hosts, isBeginning);
+  if (beginning.length === 0) return new Map();
+  const surveyed = survey(record, hosts, nowMs);
+  const kept = staying(record, beginning, surveyed, new Room(surveyed));
+  return new Map(kept.map(({ slot, why }) => [slot.number, why]));
+}
+
+interface SlotHost {
+  readonly slot: RolloutSlot;
+  readonly host: SeenHost;
+}
+
+function slotsWith(
+  slots: readonly RolloutSlot[],
+  hosts: ReadonlyMap<string, SeenHost>,
+  isMeant: (slot: RolloutSlot, host: SeenHost) => boolean,
+): SlotHost[] {
+  return slots.flatMap((slot) => {
+    const host = hosts.get(slot.hostUid);
+    return host !== undefined && isMeant(slot, host) ? [{ slot, host }] : [];
+  });
+}
+
+function isFetching({ run: number }: RolloutSlot, host: SeenHost): boolean {
+  return runUnderWay(host)?.number === number && host.isStillIn;
+}
+
+/** Its host is to be asked for its run, or has just been. */
+export function isBeginning({ run, state }: RolloutSlot): boolean {
+  return run === 0n && state === RolloutSlotState.STARTING;
+}
+
+/** The last one first: by staying it makes room for those that have had their slots for longer. */
+function staying(
+  record: wire.PoolRecord,
+  slots: readonly SlotHost[],
+  surveyed: Survey,
+  room: Room,
+): (SlotHost & { readonly why: string })[] {
+  return slots.toReversed().flatMap(({ slot, host }) => {
+    const why =
+      whyNotNow(record, slot, host, surveyed) ??
+      (isServing(host) ? room.whyStays(host) : undefined);
+    if (why === undefined) return [];
+    room.stay(host);
+    return [{ slot, host, why }];
+  });
+}
+
+function whyNotNow(
+  record: wire.PoolRecord,
+  { image }: RolloutSlot,
+  host: SeenHost,
+  surveyed: Pick<Survey, 'held' | 'heldByHand' | 'opening'>,
+): string | undefined {
+  const { name } = host;
+  const held = heldOf(surveyed, { isPinned: isPinned(record, name) });
+  if (held !== undefined && !isBroken(host)) return held.text;
+  if (host.brake !== undefined) return host.brake;
+  // R27: a person may want to save what is on its disk.
+  if (!isSelected(record.pool?.spec?.hosts, host)) return 'it has left the pool';
+  const wanted = wantedBy(record, name);
+  if (wanted !== undefined && wanted.image !== image) return 'its image is not wanted any more';
+  // Of who is in service windows are asked, and of nobody else.
+  return surveyed.opening.isOpen || !isServing(host) ? undefined : 'the window has shut';
+}

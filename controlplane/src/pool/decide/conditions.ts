@@ -1,0 +1,231 @@
+/**
+ * What is said of a pool as a whole. Pure.
+ *
+ * Invariant: each condition is reckoned to its end before it is compared, so that its time changes
+ * only when its status or reason does.
+ */
+import { create } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  counted,
+  failureWord,
+  HostState,
+  type PoolCondition,
+  PoolConditionSchema,
+  type RolloutSlot,
+  RolloutSlotState,
+  verbFor,
+  type store as wire,
+} from '@rackwright/messages';
+import type { Membership } from '../facts/members.ts';
+import { runUnderWay, type SeenHost } from '../facts/seen.ts';
+import type { Survey, SurveyedHost } from '../facts/standing.ts';
+import { type GateWait, gateWait } from './approval.ts';
+import { Outage, queueOf, stateText } from './survey.ts';
+
+/** Hosts that a text names; the rest are counted. */
+const hostsNamedMax = 3;
+
+interface Verdict {
+  readonly status: boolean;
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** The conditions that now hold, with the times of those that held before. */
+export function conditionsOf(
+  record: wire.PoolRecord,
+  surveyed: Survey,
+  { contested, unready }: Pick<Membership, 'contested' | 'unready'>,
+  nowMs: number,
+): PoolCondition[] {
+  const verdicts: readonly (readonly [string, Verdict])[] = [
+    ['Resolved', resolved(record, surveyed)],
+    ['UpToDate', warned(upToDate(record, surveyed, unready), surveyed)],
+    ['Degraded', degraded(record, surveyed, contested)],
+  ];
+  const before = record.pool?.status?.conditions ?? [];
+  return verdicts.map(([type, { status, reason, message }]) => {
+    const same = before.find((each) => {
+      return each.type === type && each.status === status && each.reason === reason;
+    });
+    const since = same?.since ?? timestampFromMs(nowMs);
+    return create(PoolConditionSchema, { type, status, reason, message, since });
+  });
+}
+
+function resolved({ resolveFailure, pool }: wire.PoolRecord, { target }: Survey): Verdict {
+  if (resolveFailure !== undefined) {
+    const { type, message } = resolveFailure;
+    return {
+      status: false,
+      reason: 'ResolutionFailed',
+      message: `${failureWord(type)}: ${message}`,
+    };
+  }
+  if (target !== undefined) return { status: true, reason: 'Resolved', message: target.image };
+  const message = `${pool?.spec?.image} has not been looked up yet`;
+  return { status: false, reason: 'Unresolved', message };
+}
+
+function warned(verdict: Verdict, { warnings }: Survey): Verdict {
+  return { ...verdict, message: [verdict.message, ...warnings].join('; ') };
+}
+
+function upToDate(
+  record: wire.PoolRecord,
+  surveyed: Survey,
+  unready: readonly SeenHost[],
+): Verdict {
+  const { standings, held, opening } = surveyed;
+  const no = (reason: string, message: string): Verdict => ({ status: false, reason, message });
+  if (standings.length === 0) return no('NoHosts', noHosts(unready));
+  const current = standings.filter(({ stand }) => stand === 'current').length;
+  const count = onTheirImage(current, standings.length);
+  if (current === standings.length) return { status: true, reason: 'AllUpdated', message: count };
+  if (held !== undefined) return no(capital(held.reason), `${count}; ${held.text}`);
+  const { slots } = surveyed;
+  if (slots.length === 0) {
+    const { reason, text } = whyNobody(surveyed);
+    return no(reason, text === '' ? count : `${count}; ${text}`);
+  }
+  const atGate = slots.filter(({ state }) => state === RolloutSlotState.GATE);
+  if (atGate.length > 0 && atGate.length === slots.length) {
+    const waits = atGate.map((slot) => gateWait(record, slot, opening.isOpen));
+    const found = gateVerdicts.find(({ wait }) => waits.includes(wait));
+    if (found?.wait === 'others') {
+      // Who has no slot, so that nobody is about to come back by one.
+      const slot = atGate[waits.indexOf('others')];
+      return no(found.reason, `${count}; ${slot?.host}: ${slot?.message}`);
+    }
+    if (found !== undefined) {
+      const waiting = waits.filter((wait) => wait === found.wait).length;
+      const verb = waiting === 1 ? 'waits' : 'wait';
+      return no(found.reason, `${count}; ${waiting} ${verb} for ${found.text}`);
+    }
+  }
+  return no('RolloutInProgress', count);
+}
+
+/** Why nobody is out, although not all are on their image. */
+function whyNobody(surveyed: Survey): { readonly reason: string; readonly text: string } {
+  const { standings } = surveyed;
+  const outage = new Outage(surveyed);
+  const waits = queueOf(surveyed).map((each) => ({ ...each, wait: outage.waitOf(each) }));
+  // Taken or claimed next, by another look.
+  const goes = waits.some(({ wait }) => wait === undefined);
+  if (goes || standings.some(({ stand }) => stand === 'unclaimed')) {
+    return { reason: 'RolloutInProgress', text: '' };
+  }
+  const late = waits.find(({ wait }) => typeof wait === 'object');
+  if (late !== undefined) return { reason: 'WaitingForWindow', text: '' };
+  const [first] = waits;
+  if (typeof first?.wait === 'string') {
+    return { reason: 'Waiting', text: `${first.name}: ${first.wait}` };
+  }
+  const still = standings.filter(({ stand }) => stand === 'kept' || stand === 'failed');
+  return { reason: 'Waiting', text: namedWhy(still) };
+}
+
+/** The first few with what keeps them; the rest are counted. */
+function namedWhy(standings: readonly Pick<SurveyedHost, 'name' | 'why'>[]): string {
+  const texts = standings.slice(0, hostsNamedMax).map(({ name, why }) => `${name}: ${why}`);
+  if (standings.length > texts.length) texts.push(`${standings.length} in all`);
+  return texts.join('; ');
+}
+
+/** By what does not end by itself, as a pause, a run and the clean before the image do. */
+function isKept({ stand, host, untilMs, slot }: SurveyedHost): boolean {
+  const isUnderWay = slot !== undefined && slot.state !== RolloutSlotState.GATE;
+  if (isUnderWay && host.brake !== undefined) return true;
+  const { state, goalStopped, keptBy } = host;
+  const isLed = state === HostState.MANAGEABLE && goalStopped === undefined && keptBy === undefined;
+  return stand === 'kept' && untilMs === undefined && runUnderWay(host) === undefined && !isLed;
+}
+
+function noHosts(unready: readonly SeenHost[]): string {
+  if (unready.length === 0) return 'it holds no host';
+  const named = unready.slice(0, hostsNamedMax);
+  const texts = named.map((host) => `${host.name} is ${stateText(host)}`);
+  const more = unready.length > named.length ? `; ${unready.length} in all` : '';
+  return `it holds no host; what it selects is not ready: ${texts.join('; ')}${more}`;
+}
+
+/** Of several the first one is told. */
+const gateVerdicts: readonly {
+  readonly wait: GateWait;
+  readonly reason: string;
+  readonly text?: string;
+}[] = [
+  { wait: 'others', reason: 'Waiting' },
+  { wait: 'approval', reason: 'WaitingForApproval', text: 'an approval' },
+  { wait: 'webhook', reason: 'WaitingForWebhook', text: 'the gate’s webhook' },
+  { wait: 'window', reason: 'WaitingForWindow', text: 'a window' },
+];
+
+function onTheirImage(current: number, all: number): string {
+  if (all === 1) return `its only host is ${current === 1 ? '' : 'not '}on its image`;
+  return `${current} of ${all} hosts ${verbFor(current)} on their image`;
+}
+
+/** The worst is named. */
+function degraded(
+  record: wire.PoolRecord,
+  surveyed: Survey,
+  contested: ReadonlyMap<string, string>,
+): Verdict {
+  const { resolveFailure, pool } = record;
+  const yes = (reason: string, message: string): Verdict => ({ status: true, reason, message });
+  const { held, standings, failedCount } = surveyed;
+  if (resolveFailure !== undefined) return yes('ResolutionFailed', resolveFailure.message);
+  if (held?.reason === 'wavesEmpty') return yes('WavesEmpty', held.text);
+  const failed = standings.filter(({ stand }) => stand === 'failed');
+  const whose = namedWhy(failed);
+  if (held?.reason === 'halted') {
+    const parts = [held.text, ...(whose === '' ? [] : [whose]), ...whyNotBack(record)];
+    return yes('RolloutHalted', parts.join('; '));
+  }
+  const back = pool?.status?.rolledBackFrom ?? '';
+  if (back !== '') return yes('RolledBack', `hosts failed on ${back}; it went back from it`);
+  if (contested.size > 0) {
+    const named = [...contested].slice(0, hostsNamedMax).map(([host, why]) => `${host} is ${why}`);
+    const more = contested.size > named.length ? `; ${contested.size} in all` : '';
+    return yes('HostConflict', `${named.join('; ')}${more}`);
+  }
+  if (failed.length > 0) return yes('HostFailed', whose);
+  const kept = standings
+    .filter(isKept)
+    .map((each) => (each.slot === undefined ? each : { ...each, why: each.host.brake ?? '' }));
+  if (kept.length > 0) return yes('HostKept', namedWhy(kept));
+  const failures = `${counted(failedCount, 'host')} failed`;
+  // R13: what fails before a host is touched counts for nothing, and is made again.
+  const tried = namedWhy(standings.filter(({ untilMs }) => untilMs !== undefined));
+  const message = tried === '' ? failures : `${failures}; ${tried}`;
+  return { status: false, reason: 'Healthy', message };
+}
+
+/** Why a pool that is to go back has not. */
+function whyNotBack({ pool, previousTarget }: wire.PoolRecord): string[] {
+  const { spec, status } = pool ?? {};
+  const isWanted = spec?.rollout?.rollback === true && status?.rolledBackFrom === '';
+  if (
+    !isWanted ||
+    (previousTarget !== undefined && previousTarget.digest !== status.target?.digest)
+  )
+    return [];
+  return ['it cannot go back: it was led to no other image as a whole'];
+}
+
+function capital(text: string): string {
+  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
+}
+
+/** How many hosts are out of service, whatever for; at the gate they are not yet. */
+export function unavailableCount(surveyed: Survey): number {
+  const isOut = (slot: RolloutSlot) => slot.state !== RolloutSlotState.GATE;
+  const standings = surveyed.standings.map((each) =>
+    each.slot === undefined || isOut(each.slot) ? each : { ...each, slot: undefined },
+  );
+  return new Outage({ ...surveyed, standings, slots: surveyed.slots.filter(isOut), isBack: false })
+    .count;
+}

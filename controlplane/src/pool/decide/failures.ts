@@ -1,0 +1,102 @@
+/**
+ * What a pool keeps of hosts whose rollout failed: until another image is wanted, or another way to
+ * it, or the host is well after all. Pure; works on a draft.
+ */
+import { create } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { type RolloutSlot, RolloutSlotState, store as wire } from '@rackwright/messages';
+import { failureBasis, isOfOther } from '../facts/basis.ts';
+import type { Draft } from '../facts/draft-types.ts';
+import { isHealthyOn, type SeenHost } from '../facts/seen.ts';
+import { wantedBy } from '../facts/target.ts';
+import { deploymentOf, writtenBy } from '../facts/written-run.ts';
+import { digestOf } from '../policy/image-name.ts';
+import { cut, inShort } from './slot-words.ts';
+
+/**
+ * What failed before the host had left its image is tried again after such a pause, and longer:
+ * each try takes a host in service out for a while.
+ */
+const retryPauseMs = 5 * 60_000;
+const retryPauseLongestMs = 24 * 3_600_000;
+/** Who has failed so often is said to have failed, and waited for no longer, until it is tried. */
+export const attemptsMany = 3;
+/** The newest failures say more: of most hosts of a pool may stand one in its record. */
+const newestFailures = 50;
+const failureCharsMax = 500;
+const oldMessageCharsMax = 120;
+
+const { GATE, PROVING } = RolloutSlotState;
+
+interface Failing {
+  readonly message: string;
+  readonly counted: boolean;
+}
+
+/** A host's try is over; what has not counted is made again after a pause. */
+export function fail(draft: Draft, slot: RolloutSlot, { message, counted }: Failing): void {
+  const { record, nowMs, hosts, registries } = draft;
+  const digest = digestOf(slot.image);
+  const host = hosts.get(slot.hostUid);
+  const before = record.failures.find((each) => each.hostUid === slot.hostUid);
+  const attempts = (before?.digest === digest ? before.attempts : 0) + 1;
+  const isGate = slot.state === GATE;
+  const pauseMs = Math.min(retryPauseLongestMs, retryPauseMs * (isGate ? 1 : 2 ** (attempts - 1)));
+  // Only a run that has written the whole image, and was not told, may be a deployment yet.
+  const isTold = slot.deployedTime !== undefined;
+  const written = slot.state === PROVING ? (isTold ? undefined : slot) : before;
+  record.failures = record.failures.filter((each) => each.hostUid !== slot.hostUid);
+  record.failures.push(
+    create(wire.PoolFailureSchema, {
+      ...{ host: slot.host, hostUid: slot.hostUid, digest, counted },
+      message: cut(inShort(message, slot), failureCharsMax),
+      attempts: isGate ? attempts - 1 : attempts,
+      time: timestampFromMs(nowMs),
+      ...(host === undefined ? {} : { basis: failureBasis(record, registries)(host) }),
+      ...(counted ? {} : { retryTime: timestampFromMs(nowMs + pauseMs) }),
+      ...(written === undefined || written.run === 0n ? {} : writtenBy(written)),
+    }),
+  );
+  for (const older of record.failures.slice(0, -newestFailures)) {
+    older.message = cut(older.message, oldMessageCharsMax);
+  }
+}
+
+/** It is healthy on its image, and has been for long enough. */
+export function forgive({ record }: Draft, hostUid: string): void {
+  record.failures = record.failures.filter((each) => each.hostUid !== hostUid);
+}
+
+/**
+ * Failures of another image are forgotten (R11), of a host that is well after all (R15), and of
+ * what a person has changed since.
+ */
+export function healFailures(draft: Draft): void {
+  const { record, hosts, registries } = draft;
+  const members = new Set(record.members.map(({ hostUid }) => hostUid));
+  const basisOf = failureBasis(record, registries);
+  record.failures = record.failures.filter((failure) => {
+    const host = hosts.get(failure.hostUid);
+    if (host === undefined || !members.has(failure.hostUid)) return false;
+    tellLate(draft, failure, host);
+    if (wantedBy(record, failure.host)?.digest !== failure.digest) return mayBeLate(failure, host);
+    const isWell = isHealthyOn(host, failure.digest);
+    if (!isWell && !isOfOther(failure, basisOf(host))) return true;
+    // The halt is judged anew without it.
+    if (failure.counted && failure.digest === record.halt?.digest) delete record.halt;
+    return false;
+  });
+}
+
+function tellLate(draft: Draft, failure: wire.PoolFailure, host: SeenHost): void {
+  if (failure.run === 0n || !isHealthyOn(host, digestOf(failure.image))) return;
+  draft.deployments.push(deploymentOf(draft.record, failure, draft.nowMs));
+  failure.run = 0n;
+}
+
+/** Kept for the history alone, until the host is written again. */
+function mayBeLate(failure: wire.PoolFailure, host: SeenHost): boolean {
+  if (failure.run === 0n || host.digest !== digestOf(failure.image)) return false;
+  Object.assign(failure, { counted: false, attempts: 0, basis: '', retryTime: failure.time });
+  return true;
+}

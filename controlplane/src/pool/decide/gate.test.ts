@@ -1,0 +1,368 @@
+import { create, toBinary } from '@bufbuild/protobuf';
+import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  type PoolSpec,
+  RolloutSlotState,
+  StepExitSchema,
+  TemplatePolicySchema,
+  store as wire,
+} from '@rackwright/messages';
+import { VALUE_BYTES_MAX } from '@rackwright/store';
+import { expect, test } from 'vitest';
+import type { CallResult } from '../../host/index.ts';
+import { digestOf } from '../policy/image-name.ts';
+import { explainPool } from '../show/explain.ts';
+import { shownHosts, shownPool } from '../show/view.ts';
+import { approve as approveSlots } from './approval.ts';
+import { image, Rollout } from './rollout.fixture.ts';
+
+const url = 'https://hooks.example/rack/gate?token=1';
+const policy = create(TemplatePolicySchema, { webhookUrls: ['https://hooks.example/rack/'] });
+
+function answered(body: string, code = 200): CallResult {
+  const exit = create(StepExitSchema, { code, lastOutput: body });
+  return { kind: 'complete', output: { exit, tail: new TextEncoder().encode(body) } };
+}
+
+/** Three hosts in service on A, with B pushed: the first one waits at the gate. */
+function atGate(gate: Partial<NonNullable<NonNullable<PoolSpec['rollout']>['gate']>> = {}) {
+  const spec = { rollout: { gate: { webhookUrl: url, ...gate } } };
+  const rollout = new Rollout(3, spec);
+  rollout.gate = { replica: 'one', policy, answers: new Map() };
+  rollout.push('A').finish();
+  rollout.nowMs += 1_000;
+  return rollout.push('B');
+}
+
+/** The webhook answers the question that stands there. */
+function answer(rollout: Rollout, result: CallResult): Rollout {
+  const [question] = rollout.questions;
+  if (question === undefined || rollout.gate === undefined) throw new Error('nothing is asked');
+  const { gate } = rollout;
+  rollout.gate = { ...gate, answers: new Map([[question.id, result]]) };
+  rollout.lookOnce();
+  rollout.gate = gate;
+  return rollout.look();
+}
+
+test('a host in service is taken out once the webhook answers 2xx with proceed', () => {
+  const rollout = atGate();
+  const [slot] = rollout.slots;
+  expect(slot?.state).toBe(RolloutSlotState.GATE);
+  const [question, ...more] = rollout.questions;
+  expect(more).toEqual([]);
+  expect(question?.id).toBe(`pool-uid/${slot?.number}/1`);
+  expect(JSON.parse(question?.arguments['body'] ?? '')).toEqual({
+    ...{ pool: 'pools/p', host: slot?.host, rack: slot?.rack, run: 'reimage' },
+    ...{ from: image('A'), to: image('B'), version: 'v-B', order: Number(slot?.number) },
+  });
+  answer(rollout, answered('{"proceed": true}'));
+  expect(rollout.slots[0]?.state).toBe(RolloutSlotState.RUNNING);
+  expect(rollout.record.gateCalls).toEqual([]);
+});
+
+test.each([
+  ['an answer without proceed', answered('{"proceed": false}'), 'not yet: it answered 200'],
+  ['an answer that is no JSON', answered('yes'), 'not yet: it answered 200, yes'],
+  ['an error', { kind: 'failed', type: 'exitCode', message: 'hooks answered 403' }, '403'],
+] as const)('%s means not yet: another question, after a pause', (_, said, words) => {
+  const rollout = answer(atGate(), said);
+  expect(rollout.slots[0]?.state).toBe(RolloutSlotState.GATE);
+  expect(rollout.slots[0]?.message).toContain(words);
+  expect(rollout.questions).toEqual([]);
+  const causes = explainPool(rollout.record, rollout.hosts, new Map(), rollout.nowMs);
+  expect(causes.blocker).toBe('the webhook at https://hooks.example');
+  const told = causes.causes.map(({ text }) => text).join('; ');
+  expect(told).toContain(words);
+  expect(told).not.toContain('token');
+  rollout.nowMs = rollout.nextLookMs ?? 0;
+  rollout.look();
+  expect(rollout.questions[0]?.id).toBe(`pool-uid/${rollout.slots[0]?.number}/2`);
+  answer(rollout, answered('{"proceed": true}'));
+  expect(rollout.slots[0]?.state).toBe(RolloutSlotState.RUNNING);
+});
+
+test('of a call that nobody can tell of, the receiver sees the same key again', () => {
+  const rollout = answer(atGate(), { kind: 'transientError', message: 'no answer in 60 s' });
+  expect(rollout.slots[0]?.message).toContain('no answer in 60 s');
+  rollout.nowMs = rollout.nextLookMs ?? 0;
+  rollout.look();
+  expect(rollout.questions[0]?.id).toBe(`pool-uid/${rollout.slots[0]?.number}/1`);
+});
+
+test('another replica does not ask while one does, and takes over from one that is gone', () => {
+  const rollout = atGate();
+  const [asked] = rollout.questions;
+  rollout.gate = { replica: 'two', policy, answers: new Map() };
+  rollout.look();
+  expect(rollout.questions).toEqual([]);
+  rollout.nowMs += 121_000;
+  rollout.look();
+  expect(rollout.questions.map(({ id }) => id)).toEqual([asked?.id]);
+  // The first one again: it is not its question any more.
+  rollout.gate = { replica: 'one', policy, answers: new Map() };
+  rollout.look();
+  expect(rollout.questions).toEqual([]);
+});
+
+test('a yes that comes while the pool may not begin is asked for anew', () => {
+  const rollout = atGate();
+  setPaused(rollout, true);
+  answer(rollout, answered('{"proceed": true}'));
+  expect(rollout.slots[0]?.state).toBe(RolloutSlotState.GATE);
+  expect(rollout.questions).toEqual([]);
+  setPaused(rollout, false);
+  rollout.nowMs += 60_000;
+  rollout.look();
+  expect(rollout.questions[0]?.id).toBe(`pool-uid/${rollout.slots[0]?.number}/2`);
+});
+
+test('a webhook that the fleet does not allow is not called; the gate says how to allow it', () => {
+  const rollout = new Rollout(1, { rollout: { gate: { webhookUrl: url } } });
+  rollout.gate = { replica: 'one', policy: undefined, answers: new Map() };
+  rollout.push('A').finish().push('B');
+  expect(rollout.questions).toEqual([]);
+  expect(rollout.slots[0]?.message).toContain('the fleet allows no webhook at https://hooks');
+  expect(rollout.slots[0]?.message).not.toContain('token');
+  rollout.gate = { replica: 'one', policy, answers: new Map() };
+  rollout.nowMs = rollout.nextLookMs ?? 0;
+  expect(rollout.look().questions).toHaveLength(1);
+});
+
+test('with a person and a webhook, the webhook is asked once the person has approved', () => {
+  const rollout = atGate({ approval: true });
+  expect(rollout.questions).toEqual([]);
+  expect(rollout.slots[0]?.message).toBe('waits for an approval');
+  const [slot] = rollout.slots;
+  if (slot !== undefined) slot.approvedBy = 'user:ann';
+  rollout.look();
+  expect(rollout.questions).toHaveLength(1);
+  expect(rollout.condition('UpToDate')).toBe('WaitingForWebhook');
+  answer(rollout, answered('{"proceed": true}'));
+  expect(rollout.slots[0]?.state).toBe(RolloutSlotState.RUNNING);
+});
+
+test('who is not let through in time gives the slot back, with the last words', () => {
+  const rollout = answer(atGate(), answered('{"proceed": false}'));
+  const { host } = rollout.slots[0] ?? {};
+  rollout.nowMs += 25 * 3_600_000;
+  rollout.look();
+  const failure = rollout.record.failures.find((each) => each.host === host);
+  expect(failure?.message).toContain('not let through in time: it waits for https://hooks.example');
+  expect(failure?.counted).toBe(false);
+});
+
+test('without the gate the hosts that wait at it go', () => {
+  const rollout = atGate();
+  const { rollout: wanted } = rollout.spec;
+  if (wanted !== undefined) delete wanted.gate;
+  rollout.look();
+  expect(rollout.slots[0]?.state).toBe(RolloutSlotState.RUNNING);
+});
+
+/** Named as in the pool, by what stands at the gate and what does not. */
+function others({ hosts, slots }: Rollout) {
+  return hosts.filter(({ uid }) => !slots.some(({ hostUid }) => hostUid === uid));
+}
+
+function approve(rollout: Rollout): Rollout {
+  for (const slot of rollout.slots) slot.approvedBy = 'user:ann';
+  return rollout.look();
+}
+
+/** One that runs B, in good health. */
+function oneOnB(rollout: Rollout): Rollout {
+  approve(rollout);
+  return rollout.end(rollout.out);
+}
+
+test.each(['approval', 'webhook'] as const)(
+  'others that went out keep it at the gate: %s',
+  (by) => {
+    const isApproval = by === 'approval';
+    const rollout = new Rollout(3, {
+      rollout: { gate: isApproval ? { approval: true } : { webhookUrl: url } },
+    });
+    rollout.gate = { replica: 'one', policy, answers: new Map() };
+    rollout.push('A').push('B');
+    if (isApproval) oneOnB(rollout);
+    else answer(rollout, answered('{"proceed": true}')).end(rollout.out);
+    const [slot] = rollout.slots;
+    expect(slot?.state).toBe(RolloutSlotState.GATE);
+    // Already on B, so that no slot would heal it.
+    const out = rollout.hosts.find(({ image: has }) => has === image('B'));
+    const index = rollout.hosts.findIndex((host) => host === out) + 1;
+    rollout.set(index, { illness: 'powerMismatch: it is off' });
+    rollout.look();
+    if (isApproval) approve(rollout);
+    else answer(rollout, answered('{"proceed": true}'));
+    const words = `waits for ${out?.name}, which is out`;
+    expect(rollout.slots[0]).toMatchObject({ state: RolloutSlotState.GATE, message: words });
+    expect(rollout.questions).toEqual([]);
+    const told = explainPool(rollout.record, rollout.hosts, new Map(), rollout.nowMs);
+    expect(told.blocker).toBe(`${out?.name}, which is out`);
+    rollout.set(index, { illness: undefined });
+    rollout.nowMs += 60_000;
+    rollout.look();
+    if (!isApproval) answer(rollout, answered('{"proceed": true}'));
+    expect(rollout.slots[0]?.state).toBe(RolloutSlotState.RUNNING);
+  },
+);
+
+test('one that is ill, and that a slot may heal, gets the slot of one that may not go', () => {
+  const rollout = oneOnB(
+    new Rollout(4, { rollout: { gate: { approval: true } } }).push('A').push('B'),
+  );
+  const [slot] = rollout.slots;
+  const ill = others(rollout).find(({ image: has }) => has === image('A'));
+  rollout.set(rollout.hosts.findIndex((host) => host === ill) + 1, { illness: 'off' });
+  rollout.look();
+  expect(rollout.out).toBe(ill?.name.replace('hosts/', ''));
+  expect(rollout.slots[0]?.state).toBe(RolloutSlotState.RUNNING);
+  rollout.end(rollout.out);
+  expect(rollout.slots[0]).toMatchObject({ state: RolloutSlotState.GATE, approvedBy: '' });
+  expect(slot?.approvedBy).toBe('');
+  approve(rollout).end(rollout.out);
+  approve(rollout).end(rollout.out);
+  expect(rollout.countOn('B')).toBe(4);
+});
+
+test('of two let through at once no more go than may be out, nor than a rack allows', () => {
+  for (const limits of [{ maxUnavailable: 2 }, { maxUnavailable: 3, perRack: 1 }]) {
+    const { maxUnavailable: value, perRack: maxUnavailablePerRack } = limits;
+    const rollout = new Rollout(8, {
+      rollout: {
+        gate: { approval: true },
+        maxUnavailable: { amount: { case: 'count', value } },
+        ...(maxUnavailablePerRack === undefined ? {} : { maxUnavailablePerRack }),
+      },
+    });
+    oneOnB(rollout.push('A').push('B'));
+    expect(rollout.slots).toHaveLength(2);
+    const [first] = rollout.slots;
+    const ill = rollout.hosts.find(({ image: has }) => has === image('B'));
+    const index = rollout.hosts.findIndex((host) => host === ill) + 1;
+    rollout.set(index, { illness: 'off', rack: first?.rack ?? '' });
+    approve(rollout);
+    const running = rollout.slots.filter(({ state }) => state === RolloutSlotState.RUNNING);
+    const gone = running.filter(({ rack }) => rack === first?.rack);
+    if (maxUnavailablePerRack === undefined) expect(running).toHaveLength(1);
+    else expect([running.length, gone.length]).toEqual([1, 0]);
+  }
+});
+
+/** A digest that ends a URL, as images that come by HTTP are named. */
+const byUrl = `http://images.example/os.qcow2#sha256=${'65'.repeat(32)}`;
+
+function explained({ record, hosts, nowMs }: Rollout) {
+  return explainPool(record, hosts, new Map(), nowMs);
+}
+
+test('what is advised at the gate is accepted: of an image by URL, and of a pin beside it', () => {
+  const gate = { approval: true };
+  const pins = { 'hosts/h1': byUrl };
+  const rollout = new Rollout(3, {
+    rollout: { gate, maxUnavailable: { amount: { case: 'count', value: 3 } } },
+  });
+  rollout.push('A');
+  rollout.spec.pins = pins;
+  rollout.push('B');
+  const waiting = new Set(rollout.slots.map(({ image: wanted }) => wanted));
+  expect(waiting).toEqual(new Set([byUrl, image('B')]));
+  const advised = explained(rollout).unblock.flatMap(
+    (text) => /pool approve p (\S+)/.exec(text)?.[1] ?? [],
+  );
+  expect(advised).toHaveLength(2);
+  for (const digest of advised) {
+    expect(approveSlots(rollout.record, { hosts: [], digest, by: 'user:ann' })).toBeUndefined();
+  }
+  expect(rollout.slots.map(({ approvedBy }) => approvedBy)).toEqual(
+    rollout.slots.map(() => 'user:ann'),
+  );
+});
+
+test('an approval of another digest, or where only a webhook is asked, is refused', () => {
+  const rollout = atGate({ approval: true });
+  const [slot] = rollout.slots;
+  const by = 'user:ann';
+  const wrong = { hosts: [slot?.host ?? ''], digest: digestOf(image('C')), by };
+  for (const hosts of [[], wrong.hosts]) {
+    expect(approveSlots(rollout.record, { ...wrong, hosts })).toContain('waits for an approval of');
+  }
+  expect(slot?.approvedBy).toBe('');
+  const asked = { hosts: [], digest: digestOf(image('B')), by };
+  expect(approveSlots(atGate().record, asked)).toContain('its gate asks nobody for one');
+});
+
+const weekly = { cron: '0 2 * * 6', duration: durationFromMs(2 * 3_600_000), timeZone: '' };
+
+function setPaused({ spec }: Rollout, paused: boolean): void {
+  if (spec.rollout !== undefined) spec.rollout.paused = paused;
+}
+
+/** Two on A and the first one at the gate for B, since a window opened. */
+function inWindow(deadlineHours: number): Rollout {
+  const gate = { approval: true, deadline: durationFromMs(deadlineHours * 3_600_000) };
+  const rollout = new Rollout(2, { rollout: { gate, windows: [weekly] } }).push('A');
+  rollout.nowMs = Date.UTC(2026, 10, 28, 2);
+  rollout.push('B');
+  expect(rollout.slots).toHaveLength(1);
+  return rollout;
+}
+
+test('approved when the window is shut, it waits for that, and nobody is told of a webhook', () => {
+  const rollout = inWindow(24);
+  rollout.nowMs += 7 * 3_600_000;
+  approve(rollout);
+  expect(rollout.slots[0]).toMatchObject({ message: 'let through, and waits for a window' });
+  expect(rollout.condition('UpToDate')).toBe('WaitingForWindow');
+  const told = explained(rollout);
+  expect(told.blocker).toBe('its window');
+  expect(told.unblock.join()).not.toContain('--gate none');
+  expect(told.nextAttemptTime).toEqual(timestampFromMs(Date.UTC(2026, 11, 5, 2)));
+  // The next window may be further away than the deadline: it is what was approved.
+  rollout.nowMs = Date.UTC(2026, 11, 5, 2);
+  expect(rollout.look().slots[0]?.state).toBe(RolloutSlotState.RUNNING);
+});
+
+test('approved and then paused for longer than the deadline, it is asked for anew', () => {
+  const rollout = inWindow(1);
+  setPaused(rollout, true);
+  approve(rollout);
+  expect(rollout.slots).toHaveLength(1);
+  expect(explained(rollout)).toMatchObject({ blocker: 'a person to resume it' });
+  expect(explained(rollout).nextAttemptTime).toBeUndefined();
+  rollout.nowMs += 3_600_000;
+  expect(rollout.look().slots).toEqual([]);
+  expect(rollout.record.failures[0]).toMatchObject({ counted: false });
+  rollout.nowMs = Date.UTC(2026, 11, 5, 2);
+  setPaused(rollout, false);
+  const [slot] = rollout.look().slots;
+  expect(slot).toMatchObject({ state: RolloutSlotState.GATE, approvedBy: '' });
+});
+
+test('who waits at the gate is in service, and counts as that', () => {
+  const rollout = atGate({ approval: true });
+  const view = { ...rollout, record: rollout.record, ledger: [], nowMs: rollout.nowMs };
+  expect(shownPool(view).status?.unavailableCount).toBe(0);
+  const host = rollout.slots[0]?.host ?? '';
+  const shown = () => shownHosts(view, []).find((each) => each.host === host);
+  expect(shown()).toMatchObject({ state: 'atGate', healthy: true });
+  expect(explained(rollout).causes[0]?.text).toContain(`${host} is at the gate for`);
+});
+
+test('a hundred hosts that wait for a long URL stand in one record', () => {
+  const webhookUrl = `https://hooks.example/rack/${'g'.repeat(1_900)}`;
+  const maxUnavailable = { amount: { case: 'count' as const, value: 100 } };
+  const rollout = new Rollout(300, { rollout: { maxUnavailable, gate: { webhookUrl } } });
+  rollout.hosts = rollout.hosts.map((host) => {
+    return { ...host, name: `${host.name.padEnd('hosts/'.length + 60, 'x')}${host.uid.slice(1)}` };
+  });
+  rollout.gate = { replica: 'one', policy, answers: new Map() };
+  rollout.push('A').push('B');
+  answer(rollout, answered('{"proceed": true}')).end(rollout.out);
+  expect(rollout.questions).toHaveLength(100);
+  expect(rollout.questions[99]?.arguments['url']).toBe(webhookUrl);
+  const bytes = toBinary(wire.PoolRecordSchema, rollout.record).byteLength;
+  expect(bytes).toBeLessThan(VALUE_BYTES_MAX);
+});

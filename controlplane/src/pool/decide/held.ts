@@ -1,0 +1,158 @@
+/**
+ * What keeps a whole pool from beginning anything, and what stops its rollout. Pure.
+ *
+ * Invariants:
+ * 1. A halt stands in the record once it is reached: taking hosts away, or adding some, does not
+ *    lift it. Another target does, another amount or deployment in the spec, and a failed host that
+ *    comes back, or that a person has changed.
+ * 2. Nobody waits for what cannot come: when those that failed are as many as may be out, or all of
+ *    a wave that others wait for, that is a halt, whatever the threshold.
+ * 3. While the pool goes back, only those that were ready before count.
+ * 4. A pinned host is in neither rollout nor threshold: only a person stops it.
+ */
+import { create } from '@bufbuild/protobuf';
+import { counted, type RolloutTarget, store as wire } from '@rackwright/messages';
+import { haltBasis } from '../facts/basis.ts';
+import { isMissed } from '../facts/seen.ts';
+import type { Held, Survey, SurveyedHost } from '../facts/standing.ts';
+import { isPinned } from '../facts/target.ts';
+
+interface Parts {
+  readonly target: RolloutTarget | undefined;
+  readonly failed: ReadonlySet<string>;
+  readonly threshold: number;
+  readonly isBack: boolean;
+  readonly max: number;
+}
+
+/** Uids of those that failed on what the pool is led to, as far as they count. */
+export function failedOn(
+  record: wire.PoolRecord,
+  target: RolloutTarget | undefined,
+  isBack: boolean,
+): ReadonlySet<string> {
+  const notReady = new Set(record.members.flatMap((each) => (each.notReady ? each.hostUid : [])));
+  const failures = record.failures.filter(({ counted, digest, host, hostUid }) => {
+    if (!counted || digest !== target?.digest || isPinned(record, host)) return false;
+    return !isBack || !notReady.has(hostUid);
+  });
+  return new Set(failures.map(({ hostUid }) => hostUid));
+}
+
+/** Why the pool begins nothing; undefined: nothing keeps it. */
+export function heldBecause(
+  record: wire.PoolRecord,
+  standings: readonly SurveyedHost[],
+  parts: Parts,
+): Held | undefined {
+  const byHand = heldByHand(record, parts.max);
+  return byHand?.reason === 'deleting' ? byHand : (whyStops(record, standings, parts) ?? byHand);
+}
+
+/** What people have said that stops everybody, pinned hosts, too; undefined: nothing. */
+export function heldByHand(
+  { deletion, pool }: wire.PoolRecord,
+  unavailableMax: number,
+): Held | undefined {
+  if (deletion !== undefined) {
+    return { reason: 'deleting', text: `${deletion.by} asked for its deletion` };
+  }
+  if (pool?.spec?.rollout?.paused === true) return { reason: 'paused', text: 'it is paused' };
+  if (unavailableMax === 0) return { reason: 'stopped', text: 'no host may be unavailable' };
+  return undefined;
+}
+
+/** What stops one host of the pool, as far as it is not its own. */
+export function heldOf(
+  { held, heldByHand: byHand }: Pick<Survey, 'held' | 'heldByHand'>,
+  { isPinned: isApart }: Pick<SurveyedHost, 'isPinned'>,
+): Held | undefined {
+  return isApart ? byHand : held;
+}
+
+/** What stops the rollout by itself. */
+function whyStops(
+  record: wire.PoolRecord,
+  standings: readonly SurveyedHost[],
+  parts: Parts,
+): Held | undefined {
+  const { spec } = record.pool ?? {};
+  if (parts.target === undefined) {
+    const why = record.resolveFailure?.message ?? 'it is being looked up';
+    return { reason: 'noTarget', text: `${spec?.image || 'its image'} is not resolved: ${why}` };
+  }
+  const halt = whyHalts(record, standings, parts) ?? haltInForce(record, parts.target);
+  if (halt !== undefined) return { reason: 'halted', text: halt };
+  const waves = spec?.rollout?.waves ?? [];
+  if (waves.length > 0 && standings.length > 0) {
+    const isAnyIn = standings.some(({ wave }) => wave < waves.length);
+    if (!isAnyIn) return { reason: 'wavesEmpty', text: 'its waves select none of its hosts' };
+  }
+  return undefined;
+}
+
+function haltInForce(record: wire.PoolRecord, target: RolloutTarget): string | undefined {
+  const { halt } = record;
+  if (halt === undefined || halt.digest !== target.digest) return undefined;
+  return halt.basis === haltBasis(record) ? halt.message : undefined;
+}
+
+/** Why the rollout stops as things stand now. */
+function whyHalts(
+  record: wire.PoolRecord,
+  standings: readonly SurveyedHost[],
+  { target, failed, threshold, isBack, max }: Parts,
+): string | undefined {
+  const on = `failed on ${target?.image}`;
+  if (failed.size >= threshold) {
+    const stopped = `${threshold} ${threshold === 1 ? 'stops' : 'stop'} the rollout`;
+    return `${counted(failed.size, 'host')} ${on}; ${stopped}`;
+  }
+  if (isBack) return undefined;
+  const out = standings.filter(({ host }) => failed.has(host.uid) && isMissed(host)).length;
+  if (max > 0 && out >= max) {
+    return `${counted(out, 'host')} ${on} and ${out === 1 ? 'is' : 'are'} out, as many as may be`;
+  }
+  const ofPool = standings.filter(({ isPinned: isApart }) => !isApart);
+  const last = Math.max(...ofPool.map(({ wave }) => wave));
+  const waves = Map.groupBy(ofPool, ({ wave }) => wave);
+  const lost = [...waves].find(([wave, hosts]) => {
+    return wave < last && hosts.every(({ host }) => failed.has(host.uid));
+  });
+  return lost === undefined ? undefined : `all hosts of ${waveName(record, lost[0])} ${on}`;
+}
+
+/**
+ * R25: waves that are skipped, maybe by a mistake in a selector; not when none selects any host,
+ * which stops the rollout (`whyStops`).
+ */
+export function emptyWaves(record: wire.PoolRecord, standings: readonly SurveyedHost[]): string[] {
+  const waves = record.pool?.spec?.rollout?.waves ?? [];
+  if (!standings.some(({ wave }) => wave < waves.length)) return [];
+  const ofPool = standings.filter(({ name }) => !isPinned(record, name));
+  const filled = new Set(ofPool.map(({ wave }) => wave));
+  const empty = [...waves.keys()].filter((wave) => !filled.has(wave));
+  return empty.map((wave) => `no host goes in ${waveName(record, wave)}`);
+}
+
+/** "wave canary" */
+export function waveName({ pool }: wire.PoolRecord, wave: number): string {
+  const named = pool?.spec?.rollout?.waves[wave]?.name ?? '';
+  return `wave ${named === '' ? wave : named}`;
+}
+
+/** Invariant 1: what the record keeps of the halt; `record` is changed. */
+export function noteHalt(
+  record: wire.PoolRecord,
+  target: RolloutTarget | undefined,
+  held: Held | undefined,
+): void {
+  if (target === undefined || record.deletion !== undefined) return;
+  if (held?.reason !== 'halted') delete record.halt;
+  else {
+    const { digest } = target;
+    record.halt = create(wire.PoolHaltSchema, {
+      ...{ digest, basis: haltBasis(record), message: held.text },
+    });
+  }
+}

@@ -1,0 +1,295 @@
+/**
+ * A pool and its hosts on the bench: the pure step, and hosts that do what they are asked when the
+ * test says so. What the loop does between two looks (claims, cleans, runs) is done here by hand.
+ */
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  HostState,
+  type ImageRegistry,
+  PoolSchema,
+  type PoolSpec,
+  type PoolSpecSchema,
+  type RolloutSlot,
+  RolloutSlotState,
+  type Run,
+  RunKind,
+  RunOutcome,
+  RunPhase,
+  RunSchema,
+  StepState,
+  store as wire,
+  writeImageStep,
+} from '@rackwright/messages';
+import { idOf } from '../../records/index.ts';
+import type { SlotNews } from '../facts/draft-types.ts';
+import type { OtherPool } from '../facts/members.ts';
+import type { SeenHost } from '../facts/seen.ts';
+import { knownDigest, type Resolved } from '../facts/target.ts';
+import { digestOf } from '../policy/image-name.ts';
+import type { GateFacts, GateOrder } from './gate.ts';
+import { type PoolStep, stepPool } from './step.ts';
+import { survey } from './survey.ts';
+
+export const startMs = Date.UTC(2026, 10, 22, 12);
+
+/** A digest of its own for each letter. */
+export function digest(letter: string): string {
+  return `sha256:${letter.charCodeAt(0).toString(16).padStart(2, '0').repeat(32)}`;
+}
+
+/** The image of a letter, by digest. */
+export function image(letter: string): string {
+  return `registry.example/os@${digest(letter)}`;
+}
+
+export const reference = 'registry.example/os:stable';
+
+type SpecInit = Exclude<MessageInitShape<typeof PoolSpecSchema>, PoolSpec>;
+
+/** How a run is to end. */
+export type End = 'succeeded' | 'failedWriting' | 'failedBefore';
+
+export class Rollout {
+  record: wire.PoolRecord;
+  hosts: SeenHost[];
+  nowMs = startMs;
+  others: OtherPool[] = [];
+  /** By key, as a store keeps them. */
+  readonly ledger = new Map<string, wire.DeploymentRecord>();
+  /** The most hosts in service that were taken out at once. */
+  outMax = 0;
+  nextLookMs: number | undefined;
+  gate: GateFacts | undefined;
+  registries: readonly ImageRegistry[] = [];
+  /** To the gate's webhook, as the last step has them. */
+  questions: readonly GateOrder[] = [];
+  readonly #runs = new Map<string, Run>();
+
+  constructor(count: number, spec: SpecInit = {}, host: Partial<SeenHost> = {}) {
+    this.hosts = Array.from({ length: count }, (_, index) => seen(index + 1, host));
+    this.record = create(wire.PoolRecordSchema, {
+      pool: create(PoolSchema, {
+        name: 'pools/p',
+        uid: 'pool-uid',
+        spec: { hosts: { labels: { pool: 'p' } }, image: reference, ...spec },
+      }),
+    });
+  }
+
+  get spec(): PoolSpec {
+    const spec = this.record.pool?.spec;
+    if (spec === undefined) throw new Error('the pool has no spec');
+    return spec;
+  }
+
+  get slots(): readonly RolloutSlot[] {
+    return this.record.pool?.status?.slots ?? [];
+  }
+
+  /** "h1 h2": the hosts with a slot, in the order in which they got it. */
+  get out(): string {
+    return this.slots.map(({ host }) => idOf(host)).join(' ');
+  }
+
+  condition(type: string): string {
+    const found = this.record.pool?.status?.conditions.find((each) => each.type === type);
+    return found?.reason ?? '';
+  }
+
+  messageOf(type: string): string {
+    const found = this.record.pool?.status?.conditions.find((each) => each.type === type);
+    return found?.message ?? '';
+  }
+
+  host(n: number): SeenHost {
+    const found = this.hosts[n - 1];
+    if (found === undefined) throw new Error(`there is no h${n}`);
+    return found;
+  }
+
+  set(n: number, change: Partial<SeenHost>): void {
+    this.hosts[n - 1] = { ...this.host(n), ...withService(change) };
+  }
+
+  /** Looks until nothing changes; claims and asks in between, as the loop does. */
+  look(resolved?: Resolved): this {
+    this.#step(resolved);
+    for (let round = 0; round < 50; round++) {
+      const before = JSON.stringify([this.record, this.hosts], bigints);
+      this.#actOnHosts();
+      this.#step();
+      if (JSON.stringify([this.record, this.hosts], bigints) === before) return this;
+    }
+    throw new Error('the pool does not come to rest');
+  }
+
+  /** One look, as the loop has it with each answer. */
+  lookOnce(): void {
+    this.#step();
+  }
+
+  /** The registry names this digest for the tag now. */
+  push(letter: string): this {
+    const { image: named } = this.spec;
+    return this.look({
+      ...{ kind: 'digest', reference: named, digest: digest(letter), version: `v-${letter}` },
+      known: knownDigest(this.record, named),
+    });
+  }
+
+  /** Ends the run of the slot's host; `left` is what else is seen of the host then. */
+  end(name: string, how: End = 'succeeded', left: Partial<SeenHost> = {}): this {
+    const slot = this.slots.find(({ host }) => host === `hosts/${name}`);
+    const index = this.hosts.findIndex((host) => host.name === `hosts/${name}`);
+    const host = this.hosts[index];
+    const run = slot === undefined ? undefined : this.#runs.get(`${slot.hostUid}/${slot.run}`);
+    if (slot === undefined || host === undefined || run === undefined) {
+      throw new Error(`${name} has no run`);
+    }
+    run.phase = RunPhase.ENDED;
+    run.endTime = timestampFromMs(this.nowMs);
+    run.outcome = how === 'succeeded' ? RunOutcome.SUCCEEDED : RunOutcome.FAILED;
+    const wrote = create(RunSchema, {
+      steps: [{ name: writeImageStep, attempt: how === 'failedBefore' ? 0 : 1 }],
+    });
+    run.steps = wrote.steps;
+    this.hosts[index] = { ...host, ...withService({ ...after(slot, host, how), ...left }), run };
+    return this.look();
+  }
+
+  /** Ends runs as they come until nobody has a slot any more. */
+  finish(): this {
+    for (let round = 0; round < 500; round++) {
+      const running = this.slots.find(({ state }) => state === RolloutSlotState.RUNNING);
+      if (running === undefined) return this;
+      this.nowMs += 60_000;
+      this.end(idOf(running.host));
+    }
+    throw new Error('the rollout does not end');
+  }
+
+  /** Hosts that run the image of a letter. */
+  countOn(letter: string): number {
+    return this.hosts.filter((host) => host.digest === digest(letter)).length;
+  }
+
+  /** What a host waits for, as it is explained. */
+  surveyed() {
+    const hosts = new Map(this.hosts.map((host) => [host.uid, host]));
+    return survey(this.record, hosts, this.nowMs);
+  }
+
+  #step(resolved?: Resolved): PoolStep {
+    const step = stepPool(this.record, {
+      ...{ hosts: this.hosts, others: this.others, nowMs: this.nowMs, resolved },
+      registries: this.registries,
+      ...(this.gate === undefined ? {} : { gate: this.gate }),
+      news: new Map(this.slots.flatMap((slot) => this.#newsOf(slot))),
+    });
+    for (const each of step.deployments) {
+      const key = `${each.hostUid}/${each.run}`;
+      if (!this.ledger.has(key)) this.ledger.set(key, each);
+    }
+    this.record = step.record;
+    this.nextLookMs = step.nextLookMs;
+    this.questions = step.questions;
+    const serving = this.slots.filter(({ kind }) => kind === RunKind.REIMAGE);
+    this.outMax = Math.max(this.outMax, serving.length);
+    return step;
+  }
+
+  #newsOf(slot: RolloutSlot): [bigint, SlotNews][] {
+    if (slot.state === RolloutSlotState.GATE) return [];
+    const host = this.hosts.find(({ uid }) => uid === slot.hostUid);
+    if (host === undefined) return [];
+    const known = slot.run === 0n ? slot.runsBefore + 1n : slot.run;
+    const key = `${slot.hostUid}/${known}`;
+    let run = this.#runs.get(key);
+    if (run === undefined) {
+      run = create(RunSchema, {
+        ...{ kind: slot.kind, number: known, phase: RunPhase.RUNNING, requestedBy: 'pools/p' },
+        steps: [{ name: writeImageStep, state: StepState.PENDING }],
+      });
+      this.#runs.set(key, run);
+      const index = this.hosts.indexOf(host);
+      this.hosts[index] = { ...host, run, runCount: known, keptBy: 'busy: its run holds it' };
+    }
+    return [[slot.number, { kind: 'run', run }]];
+  }
+
+  #actOnHosts(): void {
+    const members = new Set(this.record.members.map(({ hostUid }) => hostUid));
+    this.hosts = this.hosts.map((host) => {
+      if (members.has(host.uid) && host.claimedBy === undefined) {
+        return { ...host, claimedBy: 'pools/p' };
+      }
+      if (!members.has(host.uid) && host.claimedBy === 'pools/p') {
+        return { ...host, claimedBy: undefined };
+      }
+      if (host.state === HostState.MANAGEABLE && host.goalStopped === undefined) {
+        return { ...host, state: HostState.AVAILABLE };
+      }
+      return host;
+    });
+  }
+}
+
+/** A host that runs image A in good health, and nobody claims. */
+export function seen(n: number, change: Partial<SeenHost> = {}): SeenHost {
+  return {
+    name: `hosts/h${n}`,
+    uid: `u${n}`,
+    rack: `racks/r${(n % 2) + 1}`,
+    labels: { pool: 'p' },
+    state: HostState.PROVISIONED,
+    image: image('A'),
+    digest: digest('A'),
+    claimedBy: undefined,
+    illness: undefined,
+    service: 'in',
+    isComingBack: false,
+    keptBy: undefined,
+    brake: undefined,
+    isInRescue: false,
+    switchedOffBy: undefined,
+    spec: undefined,
+    runCount: 0n,
+    retries: 0n,
+    run: undefined,
+    goalStopped: undefined,
+    isDeleting: false,
+    waitsForLook: false,
+    isStillIn: false,
+    ...withService(change),
+  };
+}
+
+/** Who is ill is out, where nothing else is said. */
+function withService(change: Partial<SeenHost>): Partial<SeenHost> {
+  if (!('illness' in change)) return change;
+  return { service: change.illness === undefined ? 'in' : 'out', ...change };
+}
+
+/** What a run leaves of its host. */
+function after(slot: RolloutSlot, { state }: SeenHost, how: End): Partial<SeenHost> {
+  const free = { keptBy: undefined };
+  switch (how) {
+    case 'succeeded':
+      return {
+        ...{ ...free, state: HostState.PROVISIONED, image: slot.image, illness: undefined },
+        digest: digestOf(slot.image),
+      };
+    case 'failedWriting':
+      if (slot.kind === RunKind.PROVISION) {
+        return { ...free, state: HostState.MANAGEABLE };
+      }
+      return { ...free, image: '', digest: '', illness: 'reimageFailed: write error' };
+    case 'failedBefore':
+      return { ...free, state };
+  }
+}
+
+function bigints(_key: string, value: unknown): unknown {
+  return typeof value === 'bigint' ? String(value) : value;
+}

@@ -1,0 +1,71 @@
+/**
+ * Whether a host that was let through at the gate, or whose image is being fetched, may still go:
+ * others may have gone out, or have fallen ill, while it waited. Pure but for its own count.
+ *
+ * Invariants:
+ * 1. What waits at the gate itself is not out. So of two that wait there the first one goes, where
+ *    only one may, and neither waits for the other.
+ * 2. Whose slot is for its provision was never in service: it is not out before it runs an image
+ *    and then is missed.
+ */
+import { RolloutSlotState, RunKind } from '@rackwright/messages';
+import { isBroken, isMissed, type SeenHost } from '../facts/seen.ts';
+import type { Survey } from '../facts/standing.ts';
+import { heldOf } from './held.ts';
+import { namesText } from './slot-words.ts';
+
+/** Who is out of service now, and who else may be. */
+export class Room {
+  readonly #max: number;
+  readonly #perRackMax: number | undefined;
+  /** By uid. */
+  readonly #out = new Map<string, { readonly name: string; readonly rack: string }>();
+  readonly #isWanted: boolean;
+
+  constructor(surveyed: Survey) {
+    const { standings, slots, unavailableMax, perRackMax, isBack } = surveyed;
+    this.#max = unavailableMax;
+    this.#perRackMax = perRackMax;
+    for (const { host } of standings) {
+      if (isMissed(host) && !isBack) this.#out.set(host.uid, host);
+    }
+    for (const { hostUid, host: name, rack, state, kind } of slots) {
+      const wasServing = kind !== RunKind.PROVISION;
+      if (state !== RolloutSlotState.GATE && wasServing) this.#out.set(hostUid, { name, rack });
+    }
+    this.#isWanted = standings.some((each) => {
+      const isIll = each.stand === 'waiting' && isBroken(each.host);
+      return isIll && heldOf(surveyed, each) === undefined;
+    });
+  }
+
+  /** A host that is out could be healed by a slot. */
+  get isWanted(): boolean {
+    return this.#isWanted;
+  }
+
+  /** Why a host in service has to stay; undefined: it may go. */
+  whyStays({ uid, rack }: SeenHost): string | undefined {
+    const others = [...this.#out].flatMap(([of, out]) => (of === uid ? [] : [out]));
+    if (others.length >= this.#max) return textOf(others);
+    const there = others.filter((out) => out.rack === rack);
+    const isFull = this.#perRackMax !== undefined && there.length >= this.#perRackMax;
+    return isFull ? textOf(there) : undefined;
+  }
+
+  /** Whatever slot it has, the host stays as it is. */
+  stay(host: SeenHost): void {
+    if (!isMissed(host)) this.#out.delete(host.uid);
+  }
+
+  /** The host goes. */
+  take({ uid, name, rack }: SeenHost): void {
+    this.#out.set(uid, { name, rack });
+  }
+}
+
+function textOf(out: readonly { readonly name: string }[]): string {
+  if (out.length === 0) return 'waits: no host may be out';
+  const verb = out.length === 1 ? 'is' : 'are';
+  return `waits for ${namesText(out)}, which ${verb} out`;
+}

@@ -1,0 +1,281 @@
+/**
+ * What becomes of the slots of a pool. Pure; works on a draft.
+ *
+ * Invariants:
+ * 1. A slot is given back only by what the host's own record says, or while nothing has been asked
+ *    of the host yet. So a crash at any point leaves the same slots.
+ * 2. A host that was written keeps its slot until it is healthy for as long as it has to be, or has
+ *    taken too long (R9, R15).
+ * 3. A deployment is told once the host is on the image and healthy, before its slot is free. Who
+ *    told it first has said when; whoever tells it again changes nothing. One that is late is told
+ *    as long as its host has not been written again.
+ * 4. A slot for an image that is not wanted any more ends with its run: what is wanted now does not
+ *    wait for it.
+ */
+import { create } from '@bufbuild/protobuf';
+import { durationFromMs, durationMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  FailureType,
+  HostState,
+  type RolloutSlot,
+  RolloutSlotSchema,
+  RolloutSlotState,
+  type Run,
+  RunKind,
+  RunOutcome,
+  RunPhase,
+  type store as wire,
+  writeImageStep,
+} from '@rackwright/messages';
+import { engineSteps } from '../../host/index.ts';
+import { msOf } from '../../records/index.ts';
+import type { Draft, SlotNews } from '../facts/draft-types.ts';
+import { isHealthyOn, isInHands, isServing, runUnderWay, type SeenHost } from '../facts/seen.ts';
+import type { Survey } from '../facts/standing.ts';
+import { isPinned, targetOf, wantedBy } from '../facts/target.ts';
+import { deploymentOf } from '../facts/written-run.ts';
+import { digestOf } from '../policy/image-name.ts';
+import { fail, forgive } from './failures.ts';
+import { type GateFacts, needsGate, wantsApproval, whatGateWants } from './gate.ts';
+import { heldOf } from './held.ts';
+import type { Room } from './room.ts';
+import { cut, inShort } from './slot-words.ts';
+
+const healthTimeoutDefaultMs = 15 * 60_000;
+const gateDeadlineDefaultMs = 24 * 3_600_000;
+
+const { GATE, STARTING, RUNNING, PROVING } = RolloutSlotState;
+
+/** Folds in what is known of each slot that has a run or is about to have one. */
+export function foldSlots(draft: Draft, news: ReadonlyMap<bigint, SlotNews>): void {
+  const { status } = draft;
+  status.slots = status.slots.filter((slot) => {
+    const host = draft.hosts.get(slot.hostUid);
+    // Its record is gone, and whatever ran with it.
+    if (host === undefined) return false;
+    if (slot.state === GATE) return true;
+    const told = news.get(slot.number);
+    const isKept =
+      slot.state === PROVING || told === undefined || foldNews(draft, slot, host, told);
+    return isKept && (slot.state !== PROVING || prove(draft, slot, host));
+  });
+}
+
+/** False: the slot is given back. */
+function foldNews(draft: Draft, slot: RolloutSlot, host: SeenHost, news: SlotNews): boolean {
+  if (news.kind === 'recalled') return false;
+  if (news.kind !== 'run') {
+    fail(draft, slot, { message: news.message, counted: news.kind === 'lost' });
+    return false;
+  }
+  const { run } = news;
+  slot.state = RUNNING;
+  slot.run = run.number;
+  slot.message = cut(inShort(run.waiting?.message ?? '', slot));
+  // Called off before it began anything: whoever has to say so may be away for long.
+  const isOff = run.abort?.by === draft.record.pool?.name;
+  if (run.phase !== RunPhase.ENDED) return !(isOff && host.isStillIn && host.brake !== undefined);
+  if (run.outcome === RunOutcome.SUCCEEDED) {
+    slot.state = PROVING;
+    slot.message = '';
+    slot.runEndTime = run.endTime ?? timestampFromMs(draft.nowMs);
+    return true;
+  }
+  const message = run.error?.message ?? endText(run);
+  // Until then it is out, whoever of the others may go.
+  if (host.isComingBack) {
+    slot.message = cut(inShort(`its power is given back: ${message}`, slot));
+    return true;
+  }
+  // It goes again when it may: nothing has failed.
+  if (!hasLeft(run) && isCalledOff(run, draft.record.pool?.name ?? '')) return false;
+  fail(draft, slot, { message, counted: hasLeft(run) });
+  return false;
+}
+
+/** Whether a run has ended because the pool wanted so, or its window had shut. */
+function isCalledOff({ outcome, abort, error }: Run, pool: string): boolean {
+  if (outcome !== RunOutcome.CANCELLED) return false;
+  return abort === undefined ? error?.type === FailureType.TOO_LATE : abort.by === pool;
+}
+
+function endText({ outcome }: Run): string {
+  if (outcome === RunOutcome.TIMED_OUT) return 'its run timed out';
+  return outcome === RunOutcome.CANCELLED ? 'its run was cancelled' : 'its run failed';
+}
+
+/** Whether the host had left what it ran: it was being written, or was to boot another (R13). */
+function hasLeft({ steps }: Run): boolean {
+  return steps.some(({ name, attempt, disksUntouched }) => {
+    if (attempt === 0) return false;
+    return name === engineSteps.bootImage || (name === writeImageStep && !disksUntouched);
+  });
+}
+
+/** Invariants 2, 3 and 4; false: the slot is free. */
+function prove(draft: Draft, slot: RolloutSlot, host: SeenHost): boolean {
+  const { record, nowMs } = draft;
+  const policy = record.pool?.spec?.rollout;
+  const digest = digestOf(slot.image);
+  const wanted = wantedBy(record, slot.host);
+  const isOver = wanted !== undefined && wanted.digest !== digest;
+  if (isHealthyOn(host, digest)) {
+    const deployedMs = msOf(slot.deployedTime) ?? nowMs;
+    slot.deployedTime = timestampFromMs(deployedMs);
+    draft.deployments.push(deploymentOf(record, slot, deployedMs));
+    if (record.deletion !== undefined || isOver) return false;
+    const since = msOf(slot.healthySince);
+    // A clock that was put back takes nothing from what is still to come.
+    if (since === undefined || since > nowMs) slot.healthySince = timestampFromMs(nowMs);
+    slot.message = 'healthy; it has to stay so for a while';
+    const soakMs = policy?.soak === undefined ? 0 : durationMs(policy.soak);
+    if (nowMs < (msOf(slot.healthySince) ?? nowMs) + soakMs) return true;
+    forgive(draft, host.uid);
+    return false;
+  }
+  endHealth(slot, nowMs);
+  const ill = host.illness ?? `its disk holds ${host.image || 'nothing that is known'}`;
+  slot.message = cut(inShort(ill, slot));
+  if (record.deletion !== undefined) return false;
+  if (!isOver && nowMs < healthDeadlineMs(record, slot)) return true;
+  const how = slot.deployedTime === undefined ? 'not healthy in time' : 'too long ill since';
+  fail(draft, slot, {
+    message: `written, and ${how}: ${slot.message}`,
+    counted: !isOver && !isInHands(host),
+  });
+  return false;
+}
+
+/** It is healthy no more; how long it was is not counted against it. */
+function endHealth(slot: RolloutSlot, nowMs: number): void {
+  const since = msOf(slot.healthySince);
+  delete slot.healthySince;
+  if (since === undefined) return;
+  const beforeMs = slot.healthyFor === undefined ? 0 : durationMs(slot.healthyFor);
+  slot.healthyFor = durationFromMs(beforeMs + Math.max(0, nowMs - since));
+}
+
+/**
+ * When a written host has taken too long: to become healthy, or, once it was, by all the time that
+ * it has been ill since. So one bad look ends no soak, and none goes on for ever.
+ */
+export function healthDeadlineMs({ pool }: wire.PoolRecord, slot: RolloutSlot): number {
+  const timeout = pool?.spec?.rollout?.healthTimeout;
+  const timeoutMs = timeout === undefined ? healthTimeoutDefaultMs : durationMs(timeout);
+  const healthyMs = slot.healthyFor === undefined ? 0 : durationMs(slot.healthyFor);
+  return (msOf(slot.deployedTime ?? slot.runEndTime) ?? 0) + timeoutMs + healthyMs;
+}
+
+/** When a slot may be free by time alone. */
+export function soakEndMs({ pool }: wire.PoolRecord, slot: RolloutSlot): number | undefined {
+  const soak = pool?.spec?.rollout?.soak;
+  const since = msOf(slot.healthySince);
+  return since === undefined || soak === undefined ? since : since + durationMs(soak);
+}
+
+export interface Passing {
+  readonly surveyed: Pick<Survey, 'held' | 'heldByHand' | 'opening'>;
+  readonly room: Room;
+}
+
+/** The gate: what waits there has nothing to lose, and goes when it is not wanted any more. */
+export function passGates(draft: Draft, { surveyed, room }: Passing, facts: GateFacts): void {
+  const { record, status, hosts } = draft;
+  const members = new Set(record.members.map(({ hostUid }) => hostUid));
+  status.slots = status.slots.filter((slot) => {
+    if (slot.state !== GATE) return true;
+    const host = hosts.get(slot.hostUid);
+    const isWanted = wantedBy(record, slot.host)?.image === slot.image;
+    // R5, R27: another image asks for another approval, and who leaves needs none.
+    if (host === undefined || !members.has(slot.hostUid) || !isWanted) return false;
+    // What keeps a host may last; but a run ends by itself, and is worth no other approval.
+    if (host.keptBy !== undefined && runUnderWay(host) === undefined) return false;
+    const stays = isServing(host) ? room.whyStays(host) : undefined;
+    // Who is ill goes first: one that may not go itself does not keep the slot from it.
+    if (stays !== undefined && room.isWanted) return false;
+    const held = heldOf(surveyed, { isPinned: isPinned(record, slot.host) });
+    const { isOpen } = surveyed.opening;
+    const mayBegin = held === undefined && isOpen;
+    const isFree = mayBegin && host.keptBy === undefined && stays === undefined;
+    const asked = needsGate(record, isServing(host))
+      ? whatGateWants(draft, slot, isFree, facts)
+      : undefined;
+    const wants = asked === undefined || wantsApproval(record, slot) ? asked : (stays ?? asked);
+    if (wants === undefined && !isFree) {
+      const isShut = held === undefined && !isOpen;
+      return waitsOn(draft, slot, stays, { why: host.keptBy ?? held?.text, isShut });
+    }
+    if (wants === undefined) {
+      room.take(host);
+      slot.state = STARTING;
+      slot.runsBefore = host.runCount;
+      slot.message = '';
+      slot.waitsForOthers = false;
+      return true;
+    }
+    slot.message = cut(wants);
+    slot.waitsForOthers = stays !== undefined;
+    return !isLate(draft, slot, lateText(record, slot));
+  });
+}
+
+interface Kept {
+  /** What keeps the host, or the pool; undefined: nothing but its turn, or a window. */
+  readonly why: string | undefined;
+  readonly isShut: boolean;
+}
+
+/** Who was let through, and may not go yet: whether it keeps its slot. */
+function waitsOn(
+  draft: Draft,
+  slot: RolloutSlot,
+  stays: string | undefined,
+  { why, isShut }: Kept,
+): boolean {
+  const isForWindow = isShut && stays === undefined && why === undefined;
+  const turn = why === undefined ? ' for its turn' : `: ${why}`;
+  slot.message = cut(stays ?? `let through, and waits${isForWindow ? ' for a window' : turn}`);
+  slot.waitsForOthers = stays !== undefined;
+  const because = stays ?? why;
+  const told = because === undefined ? '' : `: ${because}`;
+  const late = `let through, and could not go in time${told}`;
+  // Windows may be rarer than deadlines are long; an approval is not for ever.
+  return isForWindow || !isLate(draft, slot, late);
+}
+
+/** Whether it has waited at the gate too long, which ends its wait. */
+function isLate(draft: Draft, slot: RolloutSlot, message: string): boolean {
+  const isOver = (msOf(slot.gateDeadline) ?? draft.nowMs) <= draft.nowMs;
+  if (isOver) fail(draft, slot, { message, counted: false });
+  return isOver;
+}
+
+function lateText(record: wire.PoolRecord, slot: RolloutSlot): string {
+  if (wantsApproval(record, slot)) return 'nobody approved it in time';
+  return `not let through in time: it ${slot.message}`;
+}
+
+/** A slot for a host, taken now. */
+export function newSlot(draft: Draft, host: SeenHost, image: string): void {
+  const { record, status, nowMs } = draft;
+  record.slotCount += 1n;
+  const gate = record.pool?.spec?.rollout?.gate;
+  const target = targetOf(record);
+  const { version = '', reference = '' } = target?.image === image ? target : {};
+  const waits = needsGate(record, isServing(host));
+  const deadlineMs =
+    gate?.deadline === undefined ? gateDeadlineDefaultMs : durationMs(gate.deadline);
+  status.slots.push(
+    create(RolloutSlotSchema, {
+      ...{ host: host.name, hostUid: host.uid, rack: host.rack, image, version, reference },
+      number: record.slotCount,
+      kind: host.state === HostState.PROVISIONED ? RunKind.REIMAGE : RunKind.PROVISION,
+      state: waits ? GATE : STARTING,
+      takeTime: timestampFromMs(nowMs),
+      runsBefore: host.runCount,
+      ...(waits
+        ? { gateDeadline: timestampFromMs(nowMs + deadlineMs), message: 'waits at the gate' }
+        : {}),
+    }),
+  );
+}

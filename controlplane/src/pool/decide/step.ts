@@ -1,0 +1,153 @@
+/**
+ * What becomes of a pool: who is in it, what each slot came to, who gets the next one. Pure; two
+ * replicas that see the same decide the same, and the record's compare-and-set lets one win.
+ *
+ * Invariants:
+ * 1. A slot stands in the record before anything is asked of its host (R3), and no more stand there
+ *    than hosts may be out, whatever was lost or repeated.
+ * 2. The deploy ledger is never looked at.
+ */
+import { clone, create } from '@bufbuild/protobuf';
+import {
+  type ImageRegistry,
+  PoolStatusSchema,
+  RolloutSlotState,
+  store as wire,
+} from '@rackwright/messages';
+import { msOf } from '../../records/index.ts';
+import type { Draft, SlotNews } from '../facts/draft-types.ts';
+import { type Membership, membersOf, type OtherPool } from '../facts/members.ts';
+import { isMissed, type SeenHost } from '../facts/seen.ts';
+import type { Survey } from '../facts/standing.ts';
+import { foldResolved, type Resolved } from '../facts/target.ts';
+import { type CallOffs, callOffs } from './call-off.ts';
+import { conditionsOf } from './conditions.ts';
+import { healFailures } from './failures.ts';
+import {
+  foldGateCalls,
+  type GateFacts,
+  type GateOrder,
+  gateOrders,
+  gateTimes,
+  noGate,
+} from './gate.ts';
+import { failedOn, noteHalt } from './held.ts';
+import { Room } from './room.ts';
+import { foldSlots, healthDeadlineMs, newSlot, passGates, soakEndMs } from './slots.ts';
+import { isSettled, nextOf, Outage, queueOf, survey } from './survey.ts';
+
+export interface PoolFacts {
+  /** Every host of the store. */
+  readonly hosts: readonly SeenHost[];
+  /** The other pools that are not being deleted. */
+  readonly others: readonly OtherPool[];
+  /** What is known of the runs, by the slots' numbers. */
+  readonly news: ReadonlyMap<bigint, SlotNews>;
+  /** What became of looking the image up, if it was. */
+  readonly resolved?: Resolved | undefined;
+  /** How the fleet's registries are asked. */
+  readonly registries?: readonly ImageRegistry[];
+  /** Missing: no webhook is asked. */
+  readonly gate?: GateFacts;
+  readonly nowMs: number;
+}
+
+export interface PoolStep {
+  readonly record: wire.PoolRecord;
+  /** Entries of the ledger, to be written before the record. */
+  readonly deployments: readonly wire.DeploymentRecord[];
+  /** Questions to the gate's webhook, to be put once the record is written. */
+  readonly questions: readonly GateOrder[];
+  /** Deployments to be called off, once the record is written. */
+  readonly callOffs: CallOffs;
+  /** When time alone may change something. */
+  readonly nextLookMs: number | undefined;
+}
+
+/** One look at the pool. */
+export function stepPool(kept: wire.PoolRecord, facts: PoolFacts): PoolStep {
+  const record = clone(wire.PoolRecordSchema, kept);
+  const { pool } = record;
+  if (pool === undefined) throw new Error('a pool record without pool is none of ours');
+  pool.status ??= create(PoolStatusSchema);
+  const { status } = pool;
+  const { nowMs, gate = noGate, registries = [] } = facts;
+  const hosts = new Map(facts.hosts.map((host) => [host.uid, host]));
+  const draft: Draft = { record, status, hosts, nowMs, registries, deployments: [] };
+  const members = record.members.flatMap(({ hostUid }) => hosts.get(hostUid) ?? []);
+  foldResolved(record, status, facts.resolved, members, nowMs);
+  foldSlots(draft, facts.news);
+  const membership = membersOf(record, facts.hosts, facts.others);
+  record.members = [...membership.members];
+  healFailures(draft);
+  const before = survey(record, hosts, nowMs);
+  noteHalt(record, before.target, before.held);
+  rollBack(draft, before);
+  const first = survey(record, hosts, nowMs);
+  foldGateCalls(draft, gate);
+  passGates(draft, { surveyed: first, room: new Room(first) }, gate);
+  takeSlots(draft);
+  const surveyed = survey(record, hosts, nowMs);
+  if (isSettled(surveyed)) record.targetSettled = true;
+  status.conditions = conditionsOf(record, surveyed, membership, nowMs);
+  status.deleting = record.deletion !== undefined;
+  const questions = gateOrders(record, hosts, gate);
+  const nextLookMs = nextLook(draft, surveyed);
+  const orders = { questions, callOffs: callOffs(record, hosts, surveyed) };
+  return { record, deployments: draft.deployments, ...orders, nextLookMs };
+}
+
+/** Who is selected and not held, with the reason; for whoever explains. */
+export function contestedOf(
+  record: wire.PoolRecord,
+  { hosts, others }: Pick<PoolFacts, 'hosts' | 'others'>,
+): Membership['contested'] {
+  return membersOf(record, hosts, others).contested;
+}
+
+/** A person has wanted it: the image before takes the target's place, once for each target. */
+function rollBack({ record, status, hosts }: Draft, { held }: Survey): void {
+  const { previousTarget, members } = record;
+  const { target } = status;
+  if (status.rolledBackFrom !== '') return;
+  for (const member of members) member.notReady = false;
+  const isWanted = record.pool?.spec?.rollout?.rollback === true && record.deletion === undefined;
+  if (!isWanted || target === undefined || held?.reason !== 'halted') return;
+  if (previousTarget === undefined || previousTarget.digest === target.digest) return;
+  const failed = failedOn(record, target, false);
+  for (const member of members) {
+    const host = hosts.get(member.hostUid);
+    member.notReady = failed.has(member.hostUid) || (host !== undefined && isMissed(host));
+  }
+  status.rolledBackFrom = target.digest;
+}
+
+function takeSlots(draft: Draft): void {
+  const surveyed = survey(draft.record, draft.hosts, draft.nowMs);
+  const outage = new Outage(surveyed);
+  let queue = queueOf(surveyed);
+  for (;;) {
+    const next = nextOf(queue, outage);
+    if (next?.wanted === undefined) return;
+    newSlot(draft, next.host, next.wanted.image);
+    outage.take(next);
+    queue = queue.filter((each) => each !== next);
+  }
+}
+
+function nextLook({ record, status, nowMs }: Draft, surveyed: Survey): number | undefined {
+  const { GATE, PROVING } = RolloutSlotState;
+  const times = [
+    ...status.slots.flatMap((slot) => {
+      if (slot.state === GATE) return [msOf(slot.gateDeadline)];
+      return slot.state === PROVING
+        ? [soakEndMs(record, slot), healthDeadlineMs(record, slot)]
+        : [];
+    }),
+    ...gateTimes(record, nowMs),
+    ...record.failures.map(({ retryTime }) => msOf(retryTime)),
+    surveyed.opening.untilMs,
+  ];
+  const ahead = times.filter((ms) => ms !== undefined && ms > nowMs) as number[];
+  return ahead.length === 0 ? undefined : Math.min(...ahead);
+}

@@ -1,0 +1,286 @@
+/**
+ * Where each host of a pool stands, and why it does not go now. Deciding, explaining and planning
+ * all read this, so that what is said is what is done. Pure.
+ *
+ * Invariants:
+ * 1. No more slots at once than hosts may be out. A host in service is taken only while those that
+ *    are out, for whatever reason, are fewer than that; so are those of its rack. While the pool
+ *    goes back from an image, who is out without a slot is not counted.
+ * 2. What is out already, or was never in service, costs nobody anything: no window, no gate, and
+ *    it goes first when it is broken. What is ill in another way is in service still (`seen.ts`).
+ * 3. The first host of a target goes alone, and a wave goes when those before it are done: nobody
+ *    of them could still go, and somebody runs the image.
+ * 4. The order follows from names and digest alone, the same on every replica and after a crash.
+ */
+import { toJson } from '@bufbuild/protobuf';
+import { TimestampSchema, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { HostState, type RolloutSlot, type store as wire } from '@rackwright/messages';
+import { msOf } from '../../records/index.ts';
+import { compare, orderKey } from '../facts/members.ts';
+import {
+  isBroken,
+  isHealthyOn,
+  isMissed,
+  isSelected,
+  isServing,
+  rescueText,
+  type SeenHost,
+  stateName,
+} from '../facts/seen.ts';
+import type { Stand, Survey, SurveyedHost } from '../facts/standing.ts';
+import { isPinned, targetOf, wantedBy } from '../facts/target.ts';
+import { failureThreshold, unavailableMax } from '../policy/amounts.ts';
+import { opening } from '../policy/windows.ts';
+import { attemptsMany } from './failures.ts';
+import { emptyWaves, failedOn, heldBecause, heldByHand, heldOf, waveName } from './held.ts';
+import { namesText } from './slot-words.ts';
+
+/** Hosts that are out at once, whatever a pool allows: their slots have to fit in its record. */
+export const slotsMax = 100;
+
+/** Looks at everything, as it is in the record now. */
+export function survey(
+  record: wire.PoolRecord,
+  hosts: ReadonlyMap<string, SeenHost>,
+  nowMs: number,
+): Survey {
+  const { spec, status } = record.pool ?? {};
+  const policy = spec?.rollout;
+  const slots = status?.slots ?? [];
+  const slotOf = new Map(slots.map((slot) => [slot.hostUid, slot]));
+  const failureOf = new Map(record.failures.map((each) => [each.hostUid, each]));
+  const standings = record.members.flatMap((member) => {
+    const host = hosts.get(member.hostUid);
+    if (host === undefined) return [];
+    return standingOf(record, host, slotOf.get(host.uid), failureOf.get(host.uid), nowMs);
+  });
+  const target = targetOf(record);
+  const threshold = failureThreshold(policy?.failureThreshold, record.members.length);
+  const isBack = (status?.rolledBackFrom ?? '') !== '';
+  const failed = failedOn(record, target, isBack);
+  const ofPool = standings.filter((each) => !each.isPinned);
+  const allowed = unavailableMax(policy?.maxUnavailable, record.members.length);
+  const max = Math.min(allowed, slotsMax);
+  const parts = { target, failed, threshold, isBack, max };
+  const waits = isBack ? undefined : firstUndone(ofPool);
+  return {
+    ...{ target, standings, slots, threshold, isBack, failedCount: failed.size },
+    unavailableMax: max,
+    perRackMax: policy?.maxUnavailablePerRack,
+    held: heldBecause(record, standings, parts),
+    heldByHand: heldByHand(record, max),
+    opening: opening(policy?.windows ?? [], nowMs),
+    warnings: emptyWaves(record, standings),
+    currentWave: waits?.wave ?? Infinity,
+    waveWaitsFor: waits === undefined ? '' : `${waits.name}${ofWave(record, waits)}`,
+    isProven: isBack || ofPool.some(({ stand }) => stand === 'current'),
+  };
+}
+
+function ofWave(record: wire.PoolRecord, { wave }: SurveyedHost): string {
+  const { length } = record.pool?.spec?.rollout?.waves ?? [];
+  return length === 0 ? '' : ` of ${waveName(record, wave)}`;
+}
+
+/**
+ * A host that its wave waits for, of the first wave that is not done: where somebody could still
+ * go, or nobody has come to run the image.
+ */
+function firstUndone(ofPool: readonly SurveyedHost[]): SurveyedHost | undefined {
+  const waves = [...Map.groupBy(ofPool, ({ wave }) => wave)].toSorted(([a], [b]) => a - b);
+  for (const [, hosts] of waves) {
+    const open =
+      hosts.find(({ stand }) => stand === 'kept') ??
+      hosts.find(({ stand }) => stand !== 'current' && stand !== 'failed');
+    if (open !== undefined) return open;
+    if (!hosts.some(({ stand }) => stand === 'current')) return hosts[0];
+  }
+  return undefined;
+}
+
+function standingOf(
+  record: wire.PoolRecord,
+  host: SeenHost,
+  slot: RolloutSlot | undefined,
+  failure: wire.PoolFailure | undefined,
+  nowMs: number,
+): SurveyedHost {
+  const wanted = wantedBy(record, host.name);
+  const retryMs = msOf(failure?.retryTime);
+  const base = {
+    ...{ name: host.name, host, wanted, slot, wave: waveOf(record, host) },
+    isPinned: isPinned(record, host.name),
+    order: orderKey(record.pool?.uid ?? '', host, wanted?.digest ?? ''),
+  };
+  const stands = (stand: Stand, why = '', untilMs?: number): SurveyedHost => {
+    return { ...base, stand, why, untilMs };
+  };
+  if (slot !== undefined) return stands('out', slot.message);
+  if (host.claimedBy !== record.pool?.name) return stands('unclaimed', 'the pool claims it next');
+  if (wanted === undefined) return stands('waiting');
+  if (isHealthyOn(host, wanted.digest)) return stands('current');
+  const isOfImage = failure?.digest === wanted.digest;
+  if (isOfImage && failure.counted) return stands('failed', failure.message);
+  if (host.digest === wanted.digest && host.state === HostState.PROVISIONED) {
+    return stands('kept', `it runs the image, but: ${host.illness}`);
+  }
+  if (host.keptBy !== undefined) return stands('kept', host.keptBy);
+  if (isOfImage && retryMs !== undefined && retryMs > nowMs) {
+    const stand = failure.attempts < attemptsMany ? 'kept' : 'failed';
+    return stands(stand, `tried again after a pause: ${failure.message}`, retryMs);
+  }
+  const mayGo = host.state === HostState.AVAILABLE || host.state === HostState.PROVISIONED;
+  return mayGo ? stands('waiting') : stands('kept', `it is ${stateText(host)}`);
+}
+
+/** "manageable: its goal leads it to be available first": why a host cannot be written yet. */
+export function stateText(host: SeenHost): string {
+  const name = stateName(host);
+  if (host.isInRescue) return `${name}, and ${rescueText(host.name)}`;
+  if (host.waitsForLook) return `${name}; ${host.keptBy}`;
+  if (host.state !== HostState.MANAGEABLE) return name;
+  return `${name}: ${host.goalStopped ?? 'its goal leads it to be available first'}`;
+}
+
+/** The first wave that selects it; those that none selects come last. */
+function waveOf({ pool }: wire.PoolRecord, host: SeenHost): number {
+  const waves = pool?.spec?.rollout?.waves ?? [];
+  const index = waves.findIndex(({ hosts }) => isSelected(hosts, host));
+  return index === -1 ? waves.length : index;
+}
+
+/** What is out while slots are given, one after the other. */
+export class Outage {
+  readonly #survey: Survey;
+  #slots: number;
+  #ofTarget: number;
+  /** By uid. */
+  readonly #out = new Map<string, { readonly name: string; readonly rack: string }>();
+  readonly #racks = new Map<string, number>();
+  /** Made once for all who wait, by rack. */
+  readonly #names = new Map<string, string>();
+
+  constructor(surveyed: Survey) {
+    this.#survey = surveyed;
+    this.#slots = surveyed.slots.length;
+    const { target } = surveyed;
+    this.#ofTarget = surveyed.slots.filter(({ image }) => image === target?.image).length;
+    for (const { host, slot } of surveyed.standings) {
+      if (slot !== undefined || (isMissed(host) && !surveyed.isBack)) this.#out.set(host.uid, host);
+    }
+    // The slot of a host that is no member any more is one still.
+    for (const { hostUid, host: name, rack } of surveyed.slots) {
+      this.#out.set(hostUid, { name, rack });
+    }
+    for (const { rack } of this.#out.values()) this.#racks.set(rack, this.inRack(rack) + 1);
+  }
+
+  get count(): number {
+    return this.#out.size;
+  }
+
+  inRack(rack: string): number {
+    return this.#racks.get(rack) ?? 0;
+  }
+
+  /** The host has got a slot. */
+  take({ host, wanted }: SurveyedHost): void {
+    this.#slots += 1;
+    if (wanted?.image === this.#survey.target?.image) this.#ofTarget += 1;
+    if (this.#out.has(host.uid)) return;
+    this.#out.set(host.uid, host);
+    this.#names.clear();
+    this.#racks.set(host.rack, this.inRack(host.rack) + 1);
+  }
+
+  /** Why a host that could go waits for its turn; undefined: it may go. */
+  whyWaits(standing: SurveyedHost): string | undefined {
+    const wait = this.waitOf(standing);
+    return typeof wait === 'string' ? wait : wait?.window;
+  }
+
+  /** The same; of a window that nothing else keeps it from, apart. */
+  waitOf(standing: SurveyedHost): string | { readonly window: string } | undefined {
+    const { host, wave, wanted } = standing;
+    const { target, perRackMax, isProven, currentWave } = this.#survey;
+    const max = this.#survey.unavailableMax;
+    const held = heldOf(this.#survey, standing);
+    if (held !== undefined) return held.text;
+    const isOfTarget = wanted?.image === target?.image;
+    if (isOfTarget && wave > currentWave) return `its wave waits for ${this.#survey.waveWaitsFor}`;
+    if (isOfTarget && !isProven && this.#ofTarget > 0) {
+      return 'the first host goes alone, and is not healthy on the image yet';
+    }
+    if (this.#slots >= max) return `waits for a slot: ${this.#taken(max)}`;
+    // One that counts already, and may serve, has to wait for the others (`room.ts`).
+    const isOut = this.#out.has(host.uid);
+    const there = this.inRack(host.rack) - (isOut ? 1 : 0);
+    if (perRackMax !== undefined && there >= perRackMax && (!isOut || isServing(host))) {
+      const out = `${there} of ${perRackMax} out there`;
+      return `waits for a slot in ${host.rack}: ${out}${this.#named(host.rack)}`;
+    }
+    if (!isServing(host)) return undefined;
+    const others = this.count - (isOut ? 1 : 0);
+    if (others >= max) return `waits for a slot: ${this.#taken(max)}`;
+    const { isOpen, untilMs } = this.#survey.opening;
+    if (isOpen) return undefined;
+    const opens = untilMs === undefined ? '' : `, which opens at ${timeText(untilMs)}`;
+    return { window: `waits for a window${opens}` };
+  }
+
+  /** "2 of 2 out (hosts/h1, hosts/h2), oldest since …" */
+  #taken(max: number): string {
+    const times = this.#survey.slots.flatMap(({ takeTime }) => msOf(takeTime) ?? []);
+    const oldest = times.length === 0 ? '' : `, oldest since ${timeText(Math.min(...times))}`;
+    return `${this.count} of ${max} out${this.#named()}${oldest}`;
+  }
+
+  /** " (hosts/h1, hosts/h2)": who is out, in one rack or at all. */
+  #named(rack = ''): string {
+    const known = this.#names.get(rack);
+    if (known !== undefined) return known;
+    const out = [...this.#out.values()].filter((each) => rack === '' || each.rack === rack);
+    const text = out.length === 0 ? '' : ` (${namesText(out)})`;
+    this.#names.set(rack, text);
+    return text;
+  }
+}
+
+/** Hosts that could go, in their order. */
+export function queueOf({ standings }: Survey): SurveyedHost[] {
+  return standings.filter(({ stand }) => stand === 'waiting').toSorted(inOrder);
+}
+
+function inOrder(a: SurveyedHost, b: SurveyedHost): number {
+  return rank(a) - rank(b) || a.wave - b.wave || compare(a.order, b.order);
+}
+
+/** What is broken goes first. */
+function rank({ host }: SurveyedHost): number {
+  return isBroken(host) ? 0 : 1;
+}
+
+/** The next one to go: among equals from the rack of which the fewest are out. */
+export function nextOf(queue: readonly SurveyedHost[], outage: Outage): SurveyedHost | undefined {
+  const ready = queue.filter((each) => outage.whyWaits(each) === undefined);
+  const [first] = ready;
+  if (first === undefined) return undefined;
+  const alike = ready.filter((each) => rank(each) === rank(first) && each.wave === first.wave);
+  return alike.reduce((best, each) => {
+    return outage.inRack(each.host.rack) < outage.inRack(best.host.rack) ? each : best;
+  }, first);
+}
+
+/** "2026-01-01T00:00:00Z" */
+export function timeText(ms: number): string {
+  return toJson(TimestampSchema, timestampFromMs(ms));
+}
+
+/** Whether all were led to the target, but for a few that something keeps, or that have failed. */
+export function isSettled({ standings, target, held, isBack }: Survey): boolean {
+  if (target === undefined || isBack || held?.reason === 'halted') return false;
+  const ofPool = standings.filter((each) => !each.isPinned);
+  const current = ofPool.filter(({ stand }) => stand === 'current').length;
+  const rests = (stand: Stand) => stand === 'current' || stand === 'failed' || stand === 'kept';
+  return ofPool.every(({ stand }) => rests(stand)) && current * 2 > ofPool.length;
+}

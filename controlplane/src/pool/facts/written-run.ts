@@ -1,0 +1,29 @@
+/** Runs that wrote an image, as the ledger and the failures of a pool keep them. Pure. */
+import { create } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { type RolloutSlot, store as wire } from '@rackwright/messages';
+import { digestOf } from '../policy/image-name.ts';
+
+/** A run that wrote an image. */
+export type Written = Pick<
+  RolloutSlot,
+  'host' | 'hostUid' | 'image' | 'run' | 'version' | 'reference'
+>;
+
+/** The entry of the ledger, as of when the host was first seen healthy on the image. */
+export function deploymentOf(
+  { pool }: wire.PoolRecord,
+  { host, hostUid, image, run, version, reference }: Written,
+  atMs: number,
+): wire.DeploymentRecord {
+  return create(wire.DeploymentRecordSchema, {
+    ...{ pool: pool?.name ?? '', poolUid: pool?.uid ?? '' },
+    ...{ host, hostUid, image, run, version, reference },
+    digest: digestOf(image),
+    endTime: timestampFromMs(atMs),
+  });
+}
+
+export function writtenBy({ run, image, version, reference }: Written) {
+  return { run, image, version, reference };
+}

@@ -1,0 +1,76 @@
+/**
+ * The deploy history: a query over the ledger, and nothing that anybody acts on. Pure.
+ *
+ * Invariant: an entry of the ledger that is there twice, comes out of order, or has been taken in
+ * by one that stands for many (`ledger-folding.ts`), changes nothing.
+ */
+import { create } from '@bufbuild/protobuf';
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import {
+  type DeployHistoryEntry,
+  DeployHistoryEntrySchema,
+  type store as wire,
+} from '@rackwright/messages';
+import { compare } from '../facts/members.ts';
+import type { SeenHost } from '../facts/seen.ts';
+
+/** Order of the history, newest first; `a` and `b` are of different digests. */
+export function compareEntries(a: DeployHistoryEntry, b: DeployHistoryEntry): number {
+  return timeOf(b) - timeOf(a) || compare(a.digest, b.digest);
+}
+
+/** Entries that a pool shows of its history when nothing is said. */
+export const historyLimitDefault = 3;
+
+/** What of the history is asked for. */
+export interface HistoryView {
+  /** Entries that are shown; more, when hosts run them now or one is the target. */
+  readonly limit: number;
+  /** Digest of the target; empty: there is none. */
+  readonly target: string;
+}
+
+/** Grouped by digest, newest first. `members` are the hosts that the pool holds now. */
+export function historyOf(
+  ledger: readonly wire.DeploymentRecord[],
+  members: readonly Pick<SeenHost, 'digest'>[],
+  { limit, target }: HistoryView,
+): DeployHistoryEntry[] {
+  const groups = Map.groupBy(ledger, ({ digest }) => digest);
+  const entries = [...groups].map(([digest, group]) => entryOf(digest, group, members));
+  const sorted = entries.toSorted(compareEntries);
+  return sorted.filter(
+    ({ digest, currentHosts }, index) => index < limit || currentHosts > 0 || digest === target,
+  );
+}
+
+function entryOf(
+  digest: string,
+  group: readonly wire.DeploymentRecord[],
+  members: readonly Pick<SeenHost, 'digest'>[],
+): DeployHistoryEntry {
+  const byTime = group.toSorted((a, b) => endOf(a) - endOf(b) || compare(a.hostUid, b.hostUid));
+  const last = byTime.at(-1)?.endTime;
+  return create(DeployHistoryEntrySchema, {
+    digest,
+    version: byTime.find(({ version }) => version !== '')?.version ?? '',
+    hostCount: hostsOf(group),
+    currentHosts: members.filter((host) => host.digest === digest).length,
+    ...(last === undefined ? {} : { lastDeployed: last }),
+  });
+}
+
+/** Different ones, of entries that stand for many as well. */
+function hostsOf(group: readonly wire.DeploymentRecord[]): number {
+  const uids = new Set(group.flatMap(({ foldedHostUids }) => foldedHostUids));
+  for (const { hostUid } of group) if (hostUid !== '') uids.add(hostUid);
+  return group.reduce((count, { foldedGoneHosts }) => count + foldedGoneHosts, uids.size);
+}
+
+function endOf({ endTime }: wire.DeploymentRecord): number {
+  return endTime === undefined ? 0 : timestampMs(endTime);
+}
+
+function timeOf({ lastDeployed }: DeployHistoryEntry): number {
+  return lastDeployed === undefined ? 0 : timestampMs(lastDeployed);
+}

@@ -1,0 +1,87 @@
+import { create } from '@bufbuild/protobuf';
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
+import { store as wire } from '@rackwright/messages';
+import type { Clock } from '@rackwright/platform';
+import { nodeClock } from '@rackwright/platform/node';
+import { expect, test } from 'vitest';
+import type { ResolveAnswer } from '../../images/index.ts';
+import { digest, image, Rollout, reference } from '../decide/rollout.fixture.ts';
+import { LookingUp } from './looking-up.ts';
+
+/** The pool as it stands with this target. */
+function recordAt(letter: string): wire.PoolRecord {
+  const target = {
+    ...{ reference, digest: digest(letter), image: image(letter), version: letter },
+    platformDigests: { amd64: digest(letter) },
+  };
+  const pool = { name: 'pools/p', spec: { image: reference }, status: { target } };
+  return create(wire.PoolRecordSchema, { pool });
+}
+
+test('an answer that came too late for its target is asked for anew, and never taken', async () => {
+  const asked: string[] = [];
+  let found = Promise.withResolvers<void>();
+  const resolve = async (_: string, known: string): Promise<ResolveAnswer> => {
+    asked.push(known);
+    return { kind: 'unchanged' };
+  };
+  const lookingUp = new LookingUp({ clock: nodeClock(), resolve }, () => found.resolve());
+  expect(lookingUp.take('p', recordAt('A'))).toBeUndefined();
+  await found.promise;
+  const answer = lookingUp.take('p', recordAt('A'));
+  expect(answer).toMatchObject({ digest: digest('A'), known: digest('A') });
+  // It could not be written, for another replica has written B.
+  lookingUp.putBack('p', answer);
+  found = Promise.withResolvers();
+  expect(lookingUp.take('p', recordAt('B'))).toBeUndefined();
+  await found.promise;
+  expect(asked).toEqual([digest('A'), digest('B')]);
+  const anew = lookingUp.take('p', recordAt('B'));
+  expect(anew).toMatchObject({ digest: digest('B'), version: 'B' });
+  // What says the same as the target that stands there is no other word.
+  lookingUp.putBack('p', anew);
+  expect(lookingUp.take('p', recordAt('B'))).toBe(anew);
+  lookingUp.stop();
+});
+
+test('hosts on B stay there, whatever was answered while the target was A', () => {
+  const pool = new Rollout(3).push('A').push('B').finish();
+  const old = { kind: 'digest', reference, digest: digest('A'), version: 'v-A' } as const;
+  pool.look({ ...old, known: digest('A') });
+  expect([pool.out, pool.countOn('B')]).toEqual(['', 3]);
+  // A tag that was set back is an answer of now.
+  pool.look({ ...old, known: digest('B') });
+  expect(pool.slots[0]?.image).toBe(image('A'));
+});
+
+test('an interval that is made shorter counts at once, from the last answer', async () => {
+  let nowMs = 0;
+  const waits = new Set<number>();
+  const clock: Clock = {
+    nowMs: () => nowMs,
+    suspendAwareMs: () => nowMs,
+    after: (delayMs) => {
+      waits.add(delayMs);
+      return () => waits.delete(delayMs);
+    },
+  };
+  const found = Promise.withResolvers<void>();
+  const resolve = async (): Promise<ResolveAnswer> => ({ kind: 'unchanged' });
+  const lookingUp = new LookingUp({ clock, resolve }, () => found.resolve());
+  const record = recordAt('A');
+  const poll = (ms: number) => {
+    if (record.pool?.spec !== undefined) record.pool.spec.pollInterval = durationFromMs(ms);
+    return lookingUp.take('p', record);
+  };
+  poll(86_400_000);
+  await found.promise;
+  expect(poll(86_400_000)).toMatchObject({ digest: digest('A') });
+  expect([...waits]).toEqual([86_400_000]);
+  nowMs += 20_000;
+  poll(60_000);
+  expect([...waits]).toEqual([40_000]);
+  nowMs += 60_000;
+  poll(70_000);
+  expect([...waits]).toEqual([0]);
+  lookingUp.stop();
+});

@@ -1,0 +1,329 @@
+/**
+ * The shell around `stepPool`: reads the pool and the hosts, lets it decide, writes, then acts on
+ * hosts. Level-triggered, woken by changes of pools and hosts, answers of registries, and time.
+ *
+ * Invariants:
+ * 1. Entries of the ledger are durable before the record that gives their slots back; what is asked
+ *    of hosts is asked only for what stands in the record.
+ * 2. A lost compare-and-set repeats the whole decision on what stands there now.
+ * 3. Nothing is kept here that the store, or a registry, cannot tell anew.
+ * 4. No host stays claimed by a pool that is gone (`orphans.ts`).
+ */
+import { equals } from '@bufbuild/protobuf';
+import { PoolSpecSchema, store as wire } from '@rackwright/messages';
+import type { Clock, Log } from '@rackwright/platform';
+import type { Entry, Revision, StateStore } from '@rackwright/store';
+import type { Follower, Following } from '../../following/index.ts';
+import {
+  agentAway,
+  awayFromMs,
+  type CallWebhook,
+  whyNothingDestructive,
+} from '../../host/index.ts';
+import type { ResolveImage } from '../../images/index.ts';
+import { Alarms, Controller } from '../../loop/index.ts';
+import {
+  answered,
+  deleteRecord,
+  idOfKey,
+  readShared,
+  sharedRecordOf,
+  writeRecord,
+  writeShared,
+} from '../../records/index.ts';
+import { isBeginning, notBegun } from '../decide/call-off.ts';
+import { type PoolStep, stepPool } from '../decide/step.ts';
+import type { SlotNews } from '../facts/draft-types.ts';
+import { isSelected, seenHost } from '../facts/seen.ts';
+import { deploymentKey, poolKey } from '../policy/names.ts';
+import { askForHosts } from './asking.ts';
+import { LookingUp } from './looking-up.ts';
+import { claimingPool, endClaimsOf } from './orphans.ts';
+import { Questions } from './questions.ts';
+import { newsOfSlot, type PoolHosts } from './slot-run.ts';
+import { type PoolSnapshot, readSnapshot } from './snapshot.ts';
+
+export interface PoolsDependencies {
+  readonly store: StateStore;
+  /** Of the same store. */
+  readonly following: Following;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly hosts: PoolHosts;
+  readonly resolve: ResolveImage;
+  /** Puts questions to webhooks of gates; missing: nobody does. */
+  readonly callWebhook?: CallWebhook;
+  /** This replica, as records name it. */
+  readonly replicaId?: string;
+  readonly resyncIntervalMs: number;
+  readonly retryDelayMs: number;
+}
+
+export interface LookedPool {
+  readonly record: wire.PoolRecord;
+  readonly revision: Revision;
+}
+
+const schema = wire.PoolRecordSchema;
+/** Rounds of one look: each changes the record or a host; members bound them. */
+const passesMax = 5_000;
+/** Rounds in a row that change nothing, because a host changes while it is asked. */
+const staleMax = 16;
+/** Entries of the ledger that are known to be written; more are written once again. */
+const rememberedMax = 100_000;
+
+export class Pools {
+  readonly #deps: PoolsDependencies;
+  readonly #controller: Controller;
+  readonly #lookingUp: LookingUp;
+  readonly #questions: Questions;
+  readonly #known = new Map<string, wire.PoolRecord>();
+  /** By rack, for when its agent counts as away. */
+  readonly #absences: Alarms;
+  /** By rack: why nothing is begun there; empty: it may be. */
+  readonly #stopped = new Map<string, string>();
+  readonly #written = new Set<string>();
+
+  constructor(deps: PoolsDependencies) {
+    this.#deps = deps;
+    this.#controller = new Controller({
+      ...deps,
+      keyOf: String,
+      fieldsOf: (poolId) => ({ pool: `pools/${poolId}` }),
+      pass: (poolId) => this.#look(poolId),
+    });
+    this.#absences = new Alarms(deps.clock);
+    this.#lookingUp = new LookingUp(deps, (poolId) => this.wake(poolId));
+    this.#questions = new Questions(deps, (poolId) => this.wake(poolId));
+  }
+
+  async start(): Promise<void> {
+    const { following, resyncIntervalMs } = this.#deps;
+    const { signal } = this.#controller;
+    const pools: Follower = {
+      listed: ({ entries }) => {
+        const there = new Set(entries.map(({ key }) => idOfKey(key)));
+        for (const poolId of this.#known.keys()) if (!there.has(poolId)) this.#forget(poolId);
+        for (const entry of entries) this.#note(entry);
+      },
+      changed: (change) => {
+        const before = this.#known.get(idOfKey(change.key));
+        if (change.kind === 'put') this.#note(change);
+        else this.#forget(idOfKey(change.key));
+        // What one pool selects may be free for another now.
+        if (selectsOthers(before, this.#known.get(idOfKey(change.key)))) this.#wakeAll();
+      },
+    };
+    await following.follow('pools', pools, signal);
+    const hosts: Follower = {
+      listed: ({ entries }) => {
+        this.#wakeAll();
+        this.#wakeOrphans(entries);
+      },
+      changed: (change) => {
+        if (change.kind === 'put') this.#hostChanged(change);
+        else this.#wakeAll();
+      },
+    };
+    await following.follow('hosts', hosts, signal);
+    const racks: Follower = {
+      listed: ({ entries }) => entries.forEach((entry) => this.#rackChanged(entry)),
+      changed: (change) => {
+        if (change.kind === 'put') return this.#rackChanged(change);
+        this.#stopped.delete(idOfKey(change.key));
+        this.#absences.clear(idOfKey(change.key));
+      },
+    };
+    await following.follow('racks', racks, signal);
+    this.#controller.resync(resyncIntervalMs, async () => {
+      this.#wakeAll();
+      this.#wakeOrphans((await answered(this.#deps.store.list('hosts'))).entries);
+    });
+  }
+
+  stop(): void {
+    this.#controller.stop();
+    this.#lookingUp.stop();
+    this.#absences.stop();
+  }
+
+  /** Pools that this replica has seen, by id. */
+  known(): ReadonlyMap<string, wire.PoolRecord> {
+    return this.#known;
+  }
+
+  /** Looks at the pool again soon. */
+  wake(poolId: string): void {
+    this.#controller.wake(poolId, 'look');
+  }
+
+  /** Does what is to be done now; resolves with the pool as it then is. */
+  look(poolId: string): Promise<LookedPool | undefined> {
+    return this.#controller.take(poolId, () => this.#look(poolId));
+  }
+
+  async #look(poolId: string): Promise<LookedPool | undefined> {
+    const { store, clock, hosts } = this.#deps;
+    const key = poolKey(poolId);
+    let stale = 0;
+    for (let pass = 0; pass < passesMax && stale < staleMax; pass++) {
+      const kept = await readShared(store, schema, key);
+      if (kept === undefined) {
+        this.#forget(poolId);
+        await endClaimsOf(this.#deps, poolId);
+        return undefined;
+      }
+      if (this.#controller.signal.aborted) return kept;
+      const world = await readSnapshot(store, poolId, clock.nowMs());
+      const resolved = this.#lookingUp.take(poolId, kept.record);
+      const { news, isStale } = await this.#newsOf(kept.record, world);
+      const gate = this.#questions.take(poolId, world.policy);
+      const facts = { ...world, news, nowMs: clock.nowMs(), gate, resolved };
+      const step = stepPool(kept.record, facts);
+      const putBack = () => {
+        this.#lookingUp.putBack(poolId, resolved);
+        this.#questions.putBack(poolId, gate);
+      };
+      const isWritten = await this.#write(key, kept, step).catch((error: unknown) => {
+        putBack();
+        throw error;
+      });
+      if (!isWritten) {
+        putBack();
+        continue;
+      }
+      this.#questions.put(poolId, step.questions);
+      stale = isStale ? stale + 1 : 0;
+      if (!equals(schema, kept.record, step.record) || isStale) continue;
+      const asking = { hosts, log: this.#deps.log };
+      const asked = await askForHosts(asking, kept.record, world, step.callOffs);
+      if (asked > 0) continue;
+      if (await this.#endDeleted(poolId, kept, world)) return kept;
+      this.#controller.wakeAt(poolId, step.nextLookMs, 'look');
+      return kept;
+    }
+    throw new Error(`pools/${poolId}: not settled, and looked at again later`);
+  }
+
+  async #newsOf(
+    record: wire.PoolRecord,
+    { kept, hosts }: PoolSnapshot,
+  ): Promise<{ readonly news: ReadonlyMap<bigint, SlotNews>; readonly isStale: boolean }> {
+    const news = new Map<bigint, SlotNews>();
+    const byUid = new Map(hosts.map((host) => [host.uid, host]));
+    const notNow = notBegun(record, byUid, this.#deps.clock.nowMs());
+    let isStale = false;
+    for (const slot of record.pool?.status?.slots ?? []) {
+      const host = kept.get(slot.hostUid);
+      if (host === undefined) continue;
+      const told = await newsOfSlot(this.#deps, record, slot, host, notNow.get(slot.number));
+      if (told !== undefined) news.set(slot.number, told);
+      // Its host was to be asked, and had changed in between.
+      else isStale ||= isBeginning(slot);
+    }
+    return { news, isStale };
+  }
+
+  /** Invariant 1. False: another one was faster. */
+  async #write(key: string, kept: LookedPool, step: PoolStep): Promise<boolean> {
+    for (const deployment of step.deployments) await this.#keepDeployment(deployment);
+    if (equals(schema, kept.record, step.record)) return true;
+    const written = await writeShared(this.#deps, schema, key, step.record, kept.revision);
+    if (written.kind === 'ok') this.#tell(kept.record, step.record);
+    return written.kind === 'ok';
+  }
+
+  /** Create-only: one that is there is of the same run, and was first to say when. */
+  async #keepDeployment(deployment: wire.DeploymentRecord): Promise<void> {
+    const { poolUid, hostUid, run } = deployment;
+    const key = deploymentKey(poolUid, hostUid, run);
+    if (this.#written.has(key)) return;
+    await writeRecord(this.#deps, wire.DeploymentRecordSchema, key, deployment, 'absent');
+    if (this.#written.size >= rememberedMax) this.#written.clear();
+    this.#written.add(key);
+  }
+
+  #tell(before: wire.PoolRecord, after: wire.PoolRecord): void {
+    const { log } = this.#deps;
+    const pool = after.pool?.name ?? '';
+    const slots = after.pool?.status?.slots ?? [];
+    const had = new Set(before.pool?.status?.slots.map(({ number }) => number));
+    for (const { host, number, image } of slots) {
+      if (!had.has(number)) log.info({ pool, host, image }, 'slot taken');
+    }
+    const target = after.pool?.status?.target?.image ?? '';
+    if (target !== (before.pool?.status?.target?.image ?? '')) log.info({ pool, target }, 'target');
+  }
+
+  /** A pool that is to go does so once it holds nothing any more. */
+  async #endDeleted(poolId: string, { record, revision }: LookedPool, { hosts }: PoolSnapshot) {
+    const name = record.pool?.name;
+    const holds = hosts.some(({ claimedBy }) => claimedBy === name);
+    if (record.deletion === undefined || holds || record.members.length > 0) return false;
+    if ((record.pool?.status?.slots ?? []).length > 0) return false;
+    const gone = await deleteRecord(this.#deps, poolKey(poolId), revision);
+    if (gone.kind === 'ok') this.#deps.log.info({ pool: name }, 'pool deleted');
+    return gone.kind === 'ok';
+  }
+
+  #note(entry: Entry): void {
+    const poolId = idOfKey(entry.key);
+    this.#known.set(poolId, sharedRecordOf(this.#deps.store, schema, entry));
+    this.wake(poolId);
+  }
+
+  #forget(poolId: string): void {
+    this.#known.delete(poolId);
+    this.#lookingUp.forget(poolId);
+    this.#questions.forget(poolId);
+    this.#controller.forget(poolId);
+  }
+
+  #hostChanged(entry: Entry): void {
+    this.#wakeOrphans([entry]);
+    const host = seenHost(sharedRecordOf(this.#deps.store, wire.HostRecordSchema, entry));
+    for (const [poolId, { pool, members }] of this.#known) {
+      const isHeld = members.some(({ host: name }) => name === host?.name);
+      const isWanted = host !== undefined && isSelected(pool?.spec?.hosts, host);
+      if (isHeld || isWanted || host?.claimedBy === pool?.name) this.wake(poolId);
+    }
+  }
+
+  /** Most changes of a rack say only that its agent is there still: those wake nobody. */
+  #rackChanged(entry: Entry): void {
+    const { clock, store } = this.#deps;
+    const rackId = idOfKey(entry.key);
+    const record = sharedRecordOf(store, wire.RackRecordSchema, entry);
+    const nowMs = clock.nowMs();
+    const stops = whyNothingDestructive(record, undefined) || agentAway(record, nowMs);
+    const before = this.#stopped.get(rackId);
+    this.#stopped.set(rackId, stops);
+    if (before !== undefined && before !== stops) this.#wakeAll();
+    const fromMs = awayFromMs(record);
+    const isAhead = fromMs !== undefined && fromMs > nowMs;
+    this.#absences.set(rackId, isAhead ? fromMs : undefined, () => this.#rackChanged(entry));
+  }
+
+  /** Looks for pools that claim hosts, and that are not known here. */
+  #wakeOrphans(hosts: readonly Entry[]): void {
+    const claiming = new Set(hosts.map((entry) => claimingPool(this.#deps.store, entry)));
+    for (const poolId of claiming) {
+      if (poolId !== undefined && !this.#known.has(poolId)) this.wake(poolId);
+    }
+  }
+
+  #wakeAll(): void {
+    for (const poolId of this.#known.keys()) this.wake(poolId);
+  }
+}
+
+/** Whether a pool may select other hosts than before. */
+function selectsOthers(
+  before: wire.PoolRecord | undefined,
+  after: wire.PoolRecord | undefined,
+): boolean {
+  const [old, now] = [before?.pool?.spec, after?.pool?.spec];
+  if (old === undefined || now === undefined) return true;
+  if (before?.deletion === undefined && after?.deletion !== undefined) return true;
+  return !equals(PoolSpecSchema, old, now);
+}

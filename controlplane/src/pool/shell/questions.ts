@@ -1,0 +1,53 @@
+/**
+ * Puts the questions of gates to their webhooks, and keeps the answers until a look takes them. In
+ * memory alone: what is lost is asked again, under the same key, because the record says so.
+ */
+import type { CallResult, CallWebhook } from '../../host/index.ts';
+import type { Policy } from '../../steps/index.ts';
+import type { GateFacts, GateOrder } from '../decide/gate.ts';
+
+export interface QuestionsDependencies {
+  readonly callWebhook?: CallWebhook;
+  readonly replicaId?: string;
+}
+
+export class Questions {
+  readonly #deps: QuestionsDependencies;
+  readonly #answered: (poolId: string) => void;
+  readonly #answers = new Map<string, Map<string, CallResult>>();
+
+  /** `answered` is called when there is an answer to take. */
+  constructor(deps: QuestionsDependencies, answered: (poolId: string) => void) {
+    this.#deps = deps;
+    this.#answered = answered;
+  }
+
+  /** The answers that have come since they were taken last. */
+  take(poolId: string, policy: Policy): GateFacts {
+    const answers = this.#answers.get(poolId) ?? new Map<string, CallResult>();
+    this.#answers.delete(poolId);
+    return { replica: this.#deps.replicaId ?? '', policy, answers };
+  }
+
+  /** They were not written: they are taken once more. */
+  putBack(poolId: string, { answers }: GateFacts): void {
+    if (answers.size === 0) return;
+    this.#answers.set(poolId, new Map([...answers, ...(this.#answers.get(poolId) ?? [])]));
+  }
+
+  /** Puts questions that stand in the record; one that is under way is not put twice. */
+  put(poolId: string, orders: readonly GateOrder[]): void {
+    for (const order of orders) {
+      if (this.#answers.get(poolId)?.has(order.id) === true) continue;
+      this.#deps.callWebhook?.(order, async (result) => {
+        const answers = this.#answers.get(poolId) ?? new Map<string, CallResult>();
+        this.#answers.set(poolId, answers.set(order.id, result));
+        this.#answered(poolId);
+      });
+    }
+  }
+
+  forget(poolId: string): void {
+    this.#answers.delete(poolId);
+  }
+}

@@ -1,0 +1,157 @@
+/** What faults, holds and power of a host in service mean for its pool. */
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  FaultSeverity,
+  HoldScope,
+  HostState,
+  type HostStatusSchema,
+  RolloutSlotState,
+  RunKind,
+  RunPhase,
+  RunSchema,
+  store as wire,
+} from '@rackwright/messages';
+import { seededRandom } from '@rackwright/sim';
+import { openMemoryStore, storeKey } from '@rackwright/store';
+import { expect, test } from 'vitest';
+import { bmcFaults, fleetKey } from '../../host/index.ts';
+import { Rig } from '../../host/testing/rig.ts';
+import { landings } from '../../host/turn/transitions.ts';
+import { image, Rollout } from '../decide/rollout.fixture.ts';
+import { type SeenHost, seenHost } from '../facts/seen.ts';
+import { readSnapshot } from './snapshot.ts';
+
+const failures = Object.values(landings)
+  .flatMap((each) => Object.values(each))
+  .flatMap(({ fault }) => fault ?? []);
+const lacks = ['notUnique', 'noCredential', 'a fault of the future'];
+const faults = [...new Set([...failures, ...bmcFaults, ...lacks])];
+
+/** A host that runs A, is on, and has this about it. */
+function seenWith(
+  about: MessageInitShape<typeof HostStatusSchema>,
+): Pick<SeenHost, 'illness' | 'service' | 'keptBy' | 'isInRescue'> {
+  const status = { state: HostState.PROVISIONED, image: image('A'), poweredOn: true, ...about };
+  const seen = seenHost(create(wire.HostRecordSchema, { host: { name: 'hosts/h1', status } }));
+  if (seen === undefined) throw new Error('it has a status');
+  const { illness, service, keptBy, isInRescue } = seen;
+  return { illness, service, keptBy, isInRescue };
+}
+
+/** Its pool has a gate and a window that is shut, and wants B. */
+function wantsB(host: Partial<SeenHost>): Rollout {
+  const windows = [{ cron: '0 2 * * *', duration: durationFromMs(3_600_000), timeZone: '' }];
+  const pool = new Rollout(1, { rollout: { gate: { approval: true }, windows } });
+  pool.push('A');
+  pool.set(1, host);
+  return pool.push('B');
+}
+
+test.each(faults.filter((type) => type !== 'reimageFailed'))(
+  'a host with the fault %s is in service: nobody takes it outside the window, or unasked',
+  (type) => {
+    const host = seenWith({ faults: [{ type, message: 'm', severity: FaultSeverity.ERROR }] });
+    expect(host.illness).toBe(`${type}: m`);
+    const pool = wantsB(host);
+    expect(pool.out).toBe('');
+    pool.nowMs += 14 * 3_600_000;
+    pool.look();
+    const isOfBmc = bmcFaults.has(type);
+    expect(pool.slots.map(({ state }) => state)).toEqual(isOfBmc ? [] : [RolloutSlotState.GATE]);
+    if (isOfBmc) expect(pool.surveyed().standings[0]?.why).toBe(`its BMC, ${type}: m`);
+  },
+);
+
+test.each([
+  { faults: [{ type: 'reimageFailed', message: 'm', severity: FaultSeverity.ERROR }] },
+  { poweredOn: false },
+])('a host that serves nobody is healed at once: %j', (about) => {
+  expect(wantsB(seenWith(about)).slots.map(({ state }) => state)).toEqual([
+    RolloutSlotState.RUNNING,
+  ]);
+});
+
+test('who is in rescue is taken in by no pool, and written by none, until all is saved', () => {
+  const inRescue = seenWith({ inRescue: true });
+  const why = 'it is in rescue; when all is saved: rackwright host retry h1';
+  // Given back before, and selected by nobody until now.
+  const pool = new Rollout(2, { size: 2 }, { claimedBy: 'user:ann' });
+  pool.set(1, { ...inRescue, claimedBy: undefined });
+  pool.push('B');
+  expect([pool.record.members, pool.host(1).claimedBy]).toEqual([[], undefined]);
+  expect(pool.messageOf('UpToDate')).toContain(`hosts/h1 is provisioned, and ${why}`);
+
+  // A member stays one, counts as out, and another image does not touch it either.
+  const own = new Rollout(2).push('A');
+  own.set(1, inRescue);
+  own.push('B');
+  expect(own.out).toBe('');
+  expect(own.surveyed().standings[0]).toMatchObject({ stand: 'kept', why });
+  own.set(1, seenWith({}));
+  own.look().finish();
+  expect(own.countOn('B')).toBe(2);
+});
+
+test('hosts whose BMC refuses keep nobody else; one whose BMC is silent counts as out', () => {
+  const told = (type: string) =>
+    seenWith({ faults: [{ type, message: 'm', severity: FaultSeverity.ERROR }] });
+  const takes = (host: Partial<SeenHost>) => {
+    const pool = new Rollout(2).push('A');
+    pool.set(1, host);
+    return pool.push('B').out;
+  };
+  expect(takes(told('bmcAuthentication'))).toBe('h2');
+  expect(takes(told('bmcUnreachable'))).toBe('');
+});
+
+test.each([
+  ['its work is held by ann: disks', HoldScope.WORK],
+  ['its power is held by ann: disks', HoldScope.POWER],
+  [undefined, HoldScope.RELEASE],
+])('what a pool says of a hold: %s', (why, scope) => {
+  expect(seenWith({ holds: [{ scope, by: 'ann', reason: 'disks' }] }).keptBy).toBe(why);
+});
+
+test('a host of a frozen rack or fleet is kept, and none waits at the gate for it', async () => {
+  const rig = new Rig();
+  for (const [index, rackId] of ['r1', 'r2'].entries()) {
+    rig.addRack(rackId);
+    rig.addHost(index + 1, { rack: `racks/${rackId}` });
+  }
+  const freeze = { by: 'user:ann', reason: 'a drill' };
+  const rack = { name: 'racks/r2', status: { freeze } };
+  rig.put(storeKey('racks', 'r2'), wire.RackRecordSchema, { rack });
+  const store = await openMemoryStore({ random: seededRandom(1), disk: rig.disk });
+  const kept = async () => {
+    const { hosts } = await readSnapshot(store, 'p', rig.clock.nowMs());
+    return hosts.map(({ keptBy }) => keptBy);
+  };
+  const why = 'racks/r2 is frozen by user:ann: a drill';
+  expect(await kept()).toEqual([undefined, why]);
+  rig.put(fleetKey, wire.FleetRecordSchema, { fleet: { status: { freeze } } });
+  expect(await kept()).toEqual(Array(2).fill('the fleet is frozen by user:ann: a drill'));
+
+  const pool = new Rollout(2, { rollout: { gate: { approval: true } } }).push('A').push('B');
+  const first = pool.out;
+  pool.set(Number(first.slice(1)), { keptBy: why });
+  pool.look();
+  expect(pool.out).not.toBe(first);
+  expect(pool.surveyed().standings.find(({ stand }) => stand === 'kept')?.why).toBe(why);
+});
+
+test('an approval outlasts a run that holds its host for a while', () => {
+  const pool = new Rollout(2, { rollout: { gate: { approval: true } } }).push('A').push('B');
+  const first = pool.out;
+  const run = create(RunSchema, { kind: RunKind.POWER, phase: RunPhase.RUNNING });
+  for (const slot of pool.slots) slot.approvedBy = 'user:ann';
+  pool.set(Number(first.slice(1)), { run, keptBy: 'busy: power 3 holds the host' });
+  pool.look();
+  expect(pool.slots[0]).toMatchObject({
+    ...{ host: `hosts/${first}`, state: RolloutSlotState.GATE, approvedBy: 'user:ann' },
+    message: 'let through, and waits: busy: power 3 holds the host',
+  });
+  pool.set(Number(first.slice(1)), { run: undefined, keptBy: undefined });
+  pool.look();
+  expect([pool.out, pool.slots[0]?.state]).toEqual([first, RolloutSlotState.RUNNING]);
+});

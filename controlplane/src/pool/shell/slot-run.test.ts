@@ -1,0 +1,101 @@
+/** What the host of a slot is asked for, and when it is not asked any more. */
+import { RolloutSlotState, type RolloutWindow, type store as wire } from '@rackwright/messages';
+import { seededRandom } from '@rackwright/sim';
+import { openMemoryStore } from '@rackwright/store';
+import { expect, test } from 'vitest';
+import type { HostRequest } from '../../host/index.ts';
+import { type Bench, bench } from '../../host/testing/bench.ts';
+import {
+  changes,
+  hourMs,
+  poolOf,
+  provisioned,
+  status,
+  windowOf,
+} from '../decide/call-off.fixture.ts';
+import { notBegun } from '../decide/call-off.ts';
+import { stepPool } from '../decide/step.ts';
+import { seenHost } from '../facts/seen.ts';
+import { newsOfSlot, type PoolHosts } from './slot-run.ts';
+
+/** Asks the host for the run of a slot that was just taken; `change`: what has come since. */
+async function begin(
+  host: Bench,
+  windows: readonly RolloutWindow[] = [],
+  change: (record: wire.PoolRecord, host: Bench) => void = () => {},
+) {
+  const store = await openMemoryStore({ random: seededRandom(1) });
+  const record = poolOf(host, ({ pool: { spec, status: told } = {} }) => {
+    spec?.rollout?.windows.push(...windows);
+    for (const slot of told?.slots ?? []) {
+      Object.assign(slot, { state: RolloutSlotState.STARTING, run: 0n });
+      slot.runsBefore = host.record.runCount;
+    }
+  });
+  change(record, host);
+  const found: HostRequest[] = [];
+  const request: PoolHosts['request'] = async (_, wanted) => {
+    found.push(wanted);
+    const message = 'not asked of it here';
+    return { kind: 'refused', code: 'failedPrecondition', reason: 'state', message };
+  };
+  const [slot] = record.pool?.status?.slots ?? [];
+  if (slot === undefined) throw new Error('the pool has a slot');
+  const deps = { store, hosts: { request }, clock: { nowMs: () => host.nowMs } };
+  const seen = seenHost(host.record);
+  if (seen === undefined) throw new Error('the host is seen');
+  const notNow = notBegun(record, new Map([[seen.uid, seen]]), host.nowMs).get(slot.number);
+  const kept = { record: host.record, revision: 1 };
+  const news = await newsOfSlot(deps, record, slot, kept, notNow);
+  return { news, asked: found[0] };
+}
+
+test('who is rescued between its slot and the request for its run is not written', async () => {
+  const host = provisioned();
+  status(host).inRescue = true;
+  const { news, asked } = await begin(host);
+  expect(asked).toBeUndefined();
+  expect(news).toEqual({
+    kind: 'refused',
+    message: 'it is in rescue; when all is saved: rackwright host retry h1',
+  });
+});
+
+test.each(Object.entries(changes))(
+  'who has a slot and was not asked yet, over a crash, is not asked any more: %s',
+  async (reason, change) => {
+    const { news, asked } = await begin(provisioned(), [], change);
+    expect([news, asked]).toEqual([{ kind: 'recalled' }, undefined]);
+    // Who is out already costs nobody anything.
+    const broken = provisioned();
+    status(broken).poweredOn = false;
+    const mayHeal = !/left the pool|not wanted/.test(reason);
+    expect((await begin(broken, [], change)).asked?.kind).toBe(mayHeal ? 'reimage' : undefined);
+  },
+);
+
+test('a slot that is recalled is free, and nothing has failed', () => {
+  const host = provisioned();
+  const record = poolOf(host, (each) => changes['it is paused']?.(each, host));
+  const seen = seenHost(host.record);
+  const news = new Map([[1n, { kind: 'recalled' } as const]]);
+  const hosts = seen === undefined ? [] : [seen];
+  const after = stepPool(record, { hosts, others: [], news, nowMs: host.nowMs });
+  expect([after.record.pool?.status?.slots, after.record.failures]).toEqual([[], []]);
+});
+
+test('the request carries the end of the open window, of a host in service alone', async () => {
+  const askedOf = async (windows: RolloutWindow[], poweredOn: boolean) => {
+    const host = provisioned();
+    status(host).poweredOn = poweredOn;
+    const { asked } = await begin(host, windows);
+    if (asked?.kind !== 'reimage') throw new Error('a reimage is asked for');
+    return asked.notAfterMs === undefined ? undefined : asked.notAfterMs - host.nowMs;
+  };
+  const host = bench();
+  const open = windowOf(host, 0);
+  const sinceMinuteMs = host.nowMs % 60_000;
+  expect(await askedOf([], true)).toBeUndefined();
+  expect(await askedOf([open], true)).toBe(hourMs - sinceMinuteMs);
+  expect(await askedOf([open], false)).toBeUndefined();
+});

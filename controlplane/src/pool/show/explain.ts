@@ -1,0 +1,243 @@
+/** Says what a pool, or a host of one, waits for: from the same survey that decides. Pure. */
+import { clone, create } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  CauseSchema,
+  type Explanation,
+  ExplanationSchema,
+  type RolloutSlot,
+  RolloutSlotState,
+  type store as wire,
+} from '@rackwright/messages';
+import { idOf, msOf } from '../../records/index.ts';
+import { type GateWait, gateWait } from '../decide/approval.ts';
+import { originOf } from '../decide/gate.ts';
+import { heldOf } from '../decide/held.ts';
+import { Outage, queueOf, survey } from '../decide/survey.ts';
+import { isServing, type SeenHost } from '../facts/seen.ts';
+import type { HeldReason, Stand, Survey, SurveyedHost } from '../facts/standing.ts';
+import { digestOf } from '../policy/image-name.ts';
+
+/** Lines of one kind that are told; the rest are counted. */
+const linesMax = 5;
+
+/** What the pool waits for, since when, and what would make it move. */
+export function explainPool(
+  record: wire.PoolRecord,
+  hosts: readonly SeenHost[],
+  contested: ReadonlyMap<string, string>,
+  nowMs: number,
+): Explanation {
+  const surveyed = survey(record, new Map(hosts.map((host) => [host.uid, host])), nowMs);
+  const { pool } = record;
+  const name = pool?.name ?? '';
+  const conditions = pool?.status?.conditions ?? [];
+  const upToDate = conditions.find(({ type }) => type === 'UpToDate');
+  const told = create(ExplanationSchema, {
+    subject: name,
+    headline: upToDate?.message ?? 'it has not been looked at yet',
+    causes: causesOf(surveyed, contested),
+  });
+  if (upToDate?.status !== true) {
+    told.blocker = blockerOf(record, surveyed);
+    if (upToDate?.since !== undefined) told.since = upToDate.since;
+    told.unblock = adviceOf(record, surveyed, contested);
+  }
+  const times = attemptTimes(record, surveyed);
+  if (times.length > 0) told.nextAttemptTime = timestampFromMs(Math.min(...times));
+  return told;
+}
+
+/** When hosts are tried again, and the next opening while one waits for it; none of who is held. */
+function attemptTimes(record: wire.PoolRecord, surveyed: Survey): number[] {
+  const { opening } = surveyed;
+  const free = surveyed.standings.filter((each) => heldOf(surveyed, each) === undefined);
+  const times = free.flatMap(({ untilMs }) => untilMs ?? []);
+  const isAwaited = free.some(({ slot, stand, host }) => {
+    if (slot === undefined) return stand === 'waiting' && isServing(host);
+    return isAtGate(slot) && gateWait(record, slot, false) === 'window';
+  });
+  if (!opening.isOpen && opening.untilMs !== undefined && isAwaited) times.push(opening.untilMs);
+  return times;
+}
+
+function isAtGate({ state }: RolloutSlot): boolean {
+  return state === RolloutSlotState.GATE;
+}
+
+interface Line {
+  readonly text: string;
+  readonly since?: wire.PoolFailure['time'];
+}
+
+/** What is wrong first: of a large rollout who is out is the lesser news. */
+function causesOf(surveyed: Survey, contested: ReadonlyMap<string, string>) {
+  const { standings, slots, held } = surveyed;
+  const outage = new Outage(surveyed);
+  const [next] = queueOf(surveyed);
+  const linesOf = (stand: Stand) =>
+    standings
+      .filter((each) => each.stand === stand)
+      .map(({ name, why }): Line => ({ text: `${name}: ${why}` }));
+  const taken = [...contested].map(([host, why]): Line => ({ text: `${host} is ${why}` }));
+  const lines: Line[] = [
+    ...(held === undefined ? [] : [{ text: held.text }]),
+    ...few(linesOf('failed'), 'that failed'),
+    ...few(linesOf('kept'), 'that something keeps'),
+    ...few(taken, 'that it does not get'),
+    ...slotLines(slots),
+  ];
+  // What keeps the whole pool is told already.
+  if (next !== undefined && (held === undefined || heldOf(surveyed, next) !== held)) {
+    lines.push({ text: `${next.name} ${outage.whyWaits(next) ?? 'goes next'}` });
+  }
+  return lines.map((line) => causeOf(line));
+}
+
+function few(lines: readonly Line[], which: string): Line[] {
+  const more = lines.length - linesMax;
+  const shown = lines.slice(0, linesMax);
+  return more > 0 ? [...shown, { text: `and ${more} more ${which}` }] : shown;
+}
+
+/** As counts, where they are many, with the one that has been out for longest. */
+function slotLines(slots: readonly RolloutSlot[]): Line[] {
+  const lineOf = (slot: RolloutSlot): Line => ({
+    text: `${slotText(slot)}${slot.message === '' ? '' : `: ${slot.message}`}`,
+    ...(slot.takeTime === undefined ? {} : { since: slot.takeTime }),
+  });
+  if (slots.length <= linesMax) return slots.map(lineOf);
+  const counts = slotStates.flatMap(([state, text]) => {
+    const count = slots.filter((slot) => slot.state === state).length;
+    return count === 0 ? [] : `${count} ${text}`;
+  });
+  const oldest = slots.toSorted((a, b) => (msOf(a.takeTime) ?? 0) - (msOf(b.takeTime) ?? 0))[0];
+  const text = `of ${slots.length} slots ${counts.join(', ')}; the oldest:`;
+  return [{ text }, ...(oldest === undefined ? [] : [lineOf(oldest)])];
+}
+
+const slotStates: readonly (readonly [RolloutSlotState, string])[] = [
+  [RolloutSlotState.GATE, 'at the gate'],
+  [RolloutSlotState.STARTING, 'about to begin'],
+  [RolloutSlotState.RUNNING, 'at work'],
+  [RolloutSlotState.PROVING, 'written, and proving that they run'],
+];
+
+function slotText(slot: RolloutSlot): string {
+  return `${slot.host} ${isAtGate(slot) ? 'is at the gate' : 'is out'} for ${slot.image}`;
+}
+
+function causeOf({ text, since }: Line) {
+  return create(CauseSchema, since === undefined ? { text } : { text, since });
+}
+
+/** What a pool that begins nothing waits for, as it follows "waits for". */
+const heldBlockers: Readonly<Record<HeldReason, string>> = {
+  deleting: 'the end of its deletion',
+  paused: 'a person to resume it',
+  stopped: 'a person to let hosts be out',
+  noTarget: 'its image to be resolved',
+  halted: 'another image, or a failed host to be well again',
+  wavesEmpty: 'waves that select some of its hosts',
+};
+
+function blockerOf(record: wire.PoolRecord, surveyed: Survey): string {
+  const { held, slots, opening, standings } = surveyed;
+  if (held !== undefined) return heldBlockers[held.reason];
+  const atGate = slots.filter(isAtGate);
+  const waiting = (wait: GateWait) =>
+    atGate.find((slot) => gateWait(record, slot, opening.isOpen) === wait);
+  const others = waiting('others');
+  if (waiting('approval') !== undefined) return 'an approval';
+  if (others !== undefined) return others.message.replace('waits for ', '');
+  if (waiting('webhook') !== undefined) return `the webhook at ${originOf(gateUrlOf(record))}`;
+  if (waiting('window') !== undefined) return 'its window';
+  if (slots.length > 0) return `${slots.length} of its hosts that are out`;
+  if (standings.length === 0) return 'hosts that it may hold';
+  return opening.isOpen ? surveyed.waveWaitsFor || 'its hosts' : 'its window';
+}
+
+/** What a person can do, by what keeps it. */
+function adviceOf(
+  record: wire.PoolRecord,
+  { held, slots, standings, opening, target }: Survey,
+  contested: ReadonlyMap<string, string>,
+): string[] {
+  const { pool, resolveFailure } = record;
+  const id = idOf(pool?.name);
+  const failed = standings.find(({ stand }) => stand === 'failed');
+  const kept = standings.find(({ stand }) => stand === 'kept');
+  const atGate = slots.filter(isAtGate);
+  const waits = atGate.map((slot) => gateWait(record, slot, opening.isOpen));
+  const advice: string[] = [];
+  if (held?.reason === 'paused') advice.push(`let it go on: rackwright pool resume ${id}`);
+  if (held?.reason === 'halted' || failed !== undefined) {
+    advice.push(`give it another image: rackwright pool update ${id} --image IMAGE`);
+  }
+  if (failed !== undefined) {
+    const host = hostIdOf(failed);
+    advice.push(`once what made it fail is mended, try it again: rackwright host retry ${host}`);
+  }
+  if (held?.reason === 'stopped') {
+    advice.push(`let hosts be out: rackwright pool update ${id} --max-unavailable 1`);
+  }
+  if (resolveFailure !== undefined || target === undefined) {
+    advice.push(
+      `see to the registry, or name a digest: rackwright pool update ${id} --image IMAGE`,
+    );
+  }
+  const asked = atGate.filter((_, index) => waits[index] === 'approval');
+  for (const digest of new Set(asked.map(({ image }) => digestOf(image)))) {
+    advice.push(`approve them: rackwright pool approve ${id} ${digest}`);
+  }
+  if (held === undefined && waits.includes('webhook')) {
+    const receiver = originOf(gateUrlOf(record));
+    const instead = `ask nobody: rackwright pool update ${id} --gate none`;
+    advice.push(`see what ${receiver} wants, or ${instead}`);
+  }
+  const named = failed ?? kept ?? slots.find((slot) => !isAtGate(slot));
+  if (named !== undefined) advice.push(`see the host: rackwright host explain ${hostIdOf(named)}`);
+  if (!opening.isOpen) advice.push('wait for its window, or change its windows');
+  if (contested.size > 0) advice.push(`see who has its hosts: rackwright pool hosts ${id}`);
+  if (standings.length === 0 && contested.size === 0) {
+    advice.push('let its selector mean hosts that are available, or provisioned and unclaimed');
+  }
+  return advice;
+}
+
+function gateUrlOf({ pool }: wire.PoolRecord): string {
+  return pool?.spec?.rollout?.gate?.webhookUrl ?? '';
+}
+
+function hostIdOf(named: { readonly name: string } | { readonly host: string }): string {
+  return idOf('name' in named ? named.name : named.host);
+}
+
+/** A host's own explanation, with what its pool has to do with it. */
+export function withPool(
+  explanation: Explanation,
+  record: wire.PoolRecord,
+  hosts: readonly SeenHost[],
+  nowMs: number,
+): Explanation {
+  const surveyed = survey(record, new Map(hosts.map((host) => [host.uid, host])), nowMs);
+  const standing = surveyed.standings.find(({ name }) => name === explanation.subject);
+  if (standing === undefined || standing.stand === 'current') return explanation;
+  const told = clone(ExplanationSchema, explanation);
+  const pool = record.pool?.name ?? '';
+  const text = textOf(standing, new Outage(surveyed));
+  told.causes.push(causeOf({ text: `${pool}: ${text}`, since: standing.slot?.takeTime }));
+  // What else keeps the host goes on keeping it.
+  if (told.blocker !== '') return told;
+  told.blocker = `its turn in ${pool}`;
+  told.unblock.push(`see what it waits for: rackwright pool explain ${idOf(pool)}`);
+  return told;
+}
+
+function textOf(standing: SurveyedHost, outage: Outage): string {
+  const { stand, why, wanted, slot } = standing;
+  if (slot !== undefined) return `it has a slot for ${slot.image}${why === '' ? '' : `: ${why}`}`;
+  if (stand !== 'waiting') return why;
+  const waits = outage.whyWaits(standing) ?? 'it goes next';
+  return `it ${wanted === undefined ? '' : `shall run ${wanted.image}, and `}${waits}`;
+}

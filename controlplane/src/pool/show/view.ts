@@ -1,0 +1,167 @@
+/** Pools as people see them: the record, counted and joined with hosts and history. Pure. */
+import { clone, create } from '@bufbuild/protobuf';
+import {
+  type DeployHistoryEntry,
+  HostState,
+  type Pool,
+  type PoolHost,
+  PoolHostSchema,
+  PoolSchema,
+  PoolStatusSchema,
+  type RolloutPlan,
+  RolloutPlanSchema,
+  RolloutSlotState,
+  RolloutTargetSchema,
+  RunKind,
+  type store as wire,
+} from '@rackwright/messages';
+import { unavailableCount } from '../decide/conditions.ts';
+import { needsGate } from '../decide/gate.ts';
+import { nextOf, Outage, queueOf, stateText, survey } from '../decide/survey.ts';
+import { compare, membersOf, type OtherPool } from '../facts/members.ts';
+import { isServing, type SeenHost } from '../facts/seen.ts';
+import type { SurveyedHost } from '../facts/standing.ts';
+import { targetOf } from '../facts/target.ts';
+import { historyLimitDefault, historyOf } from '../ledger/history.ts';
+
+/** What a view is made of. */
+export interface Viewed {
+  readonly record: wire.PoolRecord;
+  readonly hosts: readonly SeenHost[];
+  readonly ledger: readonly wire.DeploymentRecord[];
+  readonly nowMs: number;
+}
+
+function byUid(hosts: readonly SeenHost[]): ReadonlyMap<string, SeenHost> {
+  return new Map(hosts.map((host) => [host.uid, host]));
+}
+
+/** The pool with its counts and the newest of its history; the etag is the caller's. */
+export function shownPool(viewed: Viewed): Pool {
+  const { record, hosts, nowMs } = viewed;
+  const pool = clone(PoolSchema, record.pool ?? create(PoolSchema));
+  pool.status ??= create(PoolStatusSchema);
+  const { target, rolledBackFrom } = pool.status;
+  // The record keeps the one that hosts failed on, by which another one is known.
+  if (rolledBackFrom !== '' && rolledBackFrom === target?.digest && record.previousTarget) {
+    pool.status.target = clone(RolloutTargetSchema, record.previousTarget);
+  }
+  const surveyed = survey(record, byUid(hosts), nowMs);
+  const { standings } = surveyed;
+  pool.status.hostCount = record.members.length;
+  pool.status.currentCount = standings.filter(({ stand }) => stand === 'current').length;
+  pool.status.failedCount = standings.filter(({ stand }) => stand === 'failed').length;
+  pool.status.unavailableCount = unavailableCount(surveyed);
+  pool.status.unavailableMax = surveyed.unavailableMax;
+  pool.status.deleting = record.deletion !== undefined;
+  pool.status.deployHistory = shownHistory(viewed, pool.spec?.historyLimit);
+  return pool;
+}
+
+/** `limit` unset: as many as a pool shows by itself. */
+export function shownHistory(
+  { record, hosts, ledger }: Viewed,
+  limit: number = historyLimitDefault,
+): DeployHistoryEntry[] {
+  const uids = new Set(record.members.map(({ hostUid }) => hostUid));
+  const members = hosts.filter(({ uid }) => uids.has(uid));
+  return historyOf(ledger, members, { limit, target: targetOf(record)?.digest ?? '' });
+}
+
+/** Each host of the pool, and those that it selects or names and does not get. */
+export function shownHosts(
+  { record, hosts, nowMs }: Viewed,
+  others: readonly OtherPool[],
+): PoolHost[] {
+  const surveyed = survey(record, byUid(hosts), nowMs);
+  const outage = new Outage(surveyed);
+  const held = surveyed.standings.map((standing) => {
+    const { name, host, stand, wanted, why, slot } = standing;
+    const isAtGate = slot?.state === RolloutSlotState.GATE;
+    const isTaken = slot !== undefined && !isAtGate && slot.state !== RolloutSlotState.PROVING;
+    const message = stand === 'waiting' ? (outage.whyWaits(standing) ?? 'goes next') : why;
+    return create(PoolHostSchema, {
+      ...{ host: name, rack: host.rack, image: host.image, wantedImage: wanted?.image ?? '' },
+      // Neither while it boots into the runner, whatever is on its disk yet.
+      ...{ healthy: isServing(host) && !isTaken },
+      ...{ state: isAtGate ? 'atGate' : stand, message },
+    });
+  });
+  const { contested, unready } = membersOf(record, hosts, others);
+  const taken = [...contested].map(([name, message]) => {
+    const host = hosts.find((each) => each.name === name);
+    return create(PoolHostSchema, {
+      ...{ host: name, rack: host?.rack ?? '', image: host?.image ?? '' },
+      ...{ state: 'contested', message },
+    });
+  });
+  const notReady = unready.map((host) =>
+    create(PoolHostSchema, {
+      ...{ host: host.name, rack: host.rack, image: host.image },
+      ...{ state: 'notReady', message: `it is ${stateText(host)}` },
+    }),
+  );
+  const missing = missingOf(record, hosts).map((host) =>
+    create(PoolHostSchema, { host, state: 'missing', message: 'there is no such host' }),
+  );
+  return [...held, ...taken, ...notReady, ...missing].toSorted((a, b) => compare(a.host, b.host));
+}
+
+/** Hosts that the pool names, to select or to pin, and that there are not. */
+function missingOf({ pool }: wire.PoolRecord, hosts: readonly SeenHost[]): string[] {
+  const known = new Set(hosts.map(({ name }) => name));
+  const named = new Set([
+    ...(pool?.spec?.hosts?.names ?? []),
+    ...Object.keys(pool?.spec?.pins ?? {}),
+  ]);
+  return [...named].filter((name) => !known.has(name));
+}
+
+/** In which order the hosts would go, as things stand; those that something keeps come last. */
+export function rolloutPlan({ record, hosts, nowMs }: Viewed): RolloutPlan {
+  const surveyed = survey(record, byUid(hosts), nowMs);
+  const { target, held, standings, unavailableMax, warnings } = surveyed;
+  const outage = new Outage(surveyed);
+  const waits = (each: SurveyedHost) => outage.whyWaits(each) ?? '';
+  const queue = inTurn(queueOf(surveyed), new Outage(surveyed));
+  const blocked = standings.filter(({ stand }) => stand === 'kept' || stand === 'failed');
+  const planned = [
+    ...queue.map((each) => plannedOf(record, each, waits(each))),
+    ...blocked.map((each) => plannedOf(record, each, each.why)),
+  ];
+  const [first] = planned;
+  const isAnyFree = first?.blockedBecause === '';
+  const firstWaits = first === undefined ? '' : `${first.host}: ${first.blockedBecause}`;
+  return create(RolloutPlanSchema, {
+    ...{ pool: record.pool?.name ?? '', unavailableMax, hosts: planned },
+    ...(target === undefined ? {} : { target }),
+    heldBecause: isAnyFree ? '' : (held?.text ?? firstWaits),
+    warnings: [...warnings],
+  });
+}
+
+/** Those that go now first, as they are chosen; then the others in their order. */
+function inTurn(queue: readonly SurveyedHost[], outage: Outage): SurveyedHost[] {
+  let rest = [...queue];
+  const first: SurveyedHost[] = [];
+  for (;;) {
+    const next = nextOf(rest, outage);
+    if (next === undefined) return [...first, ...rest];
+    outage.take(next);
+    first.push(next);
+    rest = rest.filter((each) => each !== next);
+  }
+}
+
+function plannedOf(
+  record: wire.PoolRecord,
+  { name, host, wave, wanted }: SurveyedHost,
+  blockedBecause: string,
+) {
+  return {
+    ...{ host: name, wave, blockedBecause, fromImage: host.image },
+    toImage: wanted?.image ?? '',
+    askedAtGate: needsGate(record, isServing(host)),
+    kind: host.state === HostState.PROVISIONED ? RunKind.REIMAGE : RunKind.PROVISION,
+  };
+}

@@ -1,0 +1,201 @@
+/** Images that a rack shall have before a host asks: a bounded list in the rack's record. */
+import { clone, create, fromJsonString, toJsonString } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  type DropPrefetchedImageRequest,
+  failedPrecondition,
+  invalidArgument,
+  type ListPrefetchedImagesResponse,
+  ListPrefetchedImagesResponseSchema,
+  notFound,
+  type PrefetchedImage,
+  PrefetchedImageSchema,
+  type PrefetchImageRequest,
+  store as wire,
+} from '@rackwright/messages';
+import { storeKey } from '@rackwright/store';
+import { isUnscoped } from '../access/index.ts';
+import { requireName } from '../call/names.ts';
+import type { RpcDependencies } from '../call/ports.ts';
+import { checkRequestId } from '../call/texts.ts';
+import { quote, Violations } from '../call/violations.ts';
+import { credentialVersions, readFleet } from '../host/index.ts';
+import { imageByDigest } from '../host/spec/image-by-digest.ts';
+import { credentialsOfRegistries, hostImageOf, imageNameProblem } from '../images/index.ts';
+import { appliedId, hasApplied, idOf, readRecord } from '../records/index.ts';
+import { changeRack, type Draft } from './brakes.ts';
+
+/** Images that one rack is asked to have. */
+const imagesMax = 16;
+
+/** Handles one PrefetchImage; what is there already is answered as it is. */
+export async function prefetchImage(
+  deps: RpcDependencies,
+  { name, image, architecture: given, netboot, requestId }: PrefetchImageRequest,
+): Promise<PrefetchedImage> {
+  const violations = new Violations();
+  violations.addIf('image', imageNameProblem(image));
+  const architecture = given === '' ? 'amd64' : given;
+  if (architecture !== 'amd64' && architecture !== 'arm64') {
+    violations.add('architecture', `is ${quote(given)}; it must be amd64 or arm64`);
+  }
+  checkRequestId(requestId, violations);
+  violations.throwIfAny();
+  const asked = { image, architecture, netboot };
+  const before = await prefetchedBefore(deps, name, requestId, asked);
+  if (before !== undefined) return shown(deps, name, before);
+  const wanted = create(PrefetchedImageSchema, {
+    ...{ ...asked, requestedBy: deps.actor },
+    reference: await referenceOf(deps, image),
+    createTime: timestampFromMs(deps.clock.nowMs()),
+  });
+  const call = { name, reason: '', requestId };
+  const { record } = await changeRack(deps, call, 'prefetchImage', (draft) => {
+    const images = draft.record.prefetchedImages;
+    const there = images.find((each) => isSame(each, wanted));
+    remember(draft, 'prefetched', requestId, wanted);
+    if (there !== undefined) return;
+    if (images.length >= imagesMax) {
+      const id = idOf(name);
+      const list = `\`rackwright image prefetched --rack ${id}\``;
+      const words = `${name} has ${images.length} images to fetch beforehand, and no more are kept`;
+      throw failedPrecondition('TOO_MANY_IMAGES', `${words}; see ${list}, and drop one.`);
+    }
+    images.push(wanted);
+  });
+  const kept = record.prefetchedImages.find((each) => isSame(each, wanted));
+  // The same request has been applied by another call meanwhile.
+  const answer = kept ?? (await prefetchedBefore(deps, name, requestId, asked)) ?? wanted;
+  return shown(deps, name, answer);
+}
+
+type Asked = Pick<PrefetchedImage, 'image' | 'architecture' | 'netboot'>;
+
+/**
+ * What this very request has put there, or has found: the tag may name another digest by now.
+ * Undefined: it was not applied yet. Throws `failedPrecondition` when it is not there any more.
+ */
+async function prefetchedBefore(
+  deps: RpcDependencies,
+  name: string,
+  requestId: string,
+  asked: Asked,
+): Promise<PrefetchedImage | undefined> {
+  const record = await rackOf(deps, name);
+  if (!hasApplied(record, appliedId('prefetchImage', requestId))) return undefined;
+  const told = recall(record, 'prefetched', requestId);
+  const isAsked = told === undefined || isSameQuestion(told, asked);
+  const found = record.prefetchedImages.find((each) => {
+    return told === undefined ? isSameQuestion(each, asked) : isSame(each, told);
+  });
+  if (isAsked && found !== undefined) return found;
+  throw notAnyMore(name, requestId, asked.image);
+}
+
+function isSameQuestion(a: Asked, b: Asked): boolean {
+  return a.image === b.image && a.architecture === b.architecture && a.netboot === b.netboot;
+}
+
+type Did = 'prefetched' | 'dropped';
+
+/** What came of a request stands beside its id, which is written for that alone, too. */
+function remember(
+  { record }: Draft,
+  did: Did,
+  requestId: string,
+  { image, reference, architecture, netboot }: PrefetchedImage,
+): void {
+  if (requestId === '') return;
+  const kept = create(PrefetchedImageSchema, { image, reference, architecture, netboot });
+  record.requestIds.push(`${did}:${requestId} ${toJsonString(PrefetchedImageSchema, kept)}`);
+}
+
+/** Undefined: it was too long ago. */
+function recall(record: wire.RackRecord, did: Did, requestId: string): PrefetchedImage | undefined {
+  const begin = `${did}:${requestId} `;
+  const kept = record.requestIds.find((each) => each.startsWith(begin));
+  return kept === undefined
+    ? undefined
+    : fromJsonString(PrefetchedImageSchema, kept.slice(begin.length));
+}
+
+function notAnyMore(name: string, requestId: string, image: string): Error {
+  const was = `the request ${quote(requestId)} was answered before`;
+  const words = `${was}, and ${name} has no ${image} to fetch beforehand by it any more`;
+  return failedPrecondition('REQUEST_ID_USED', `${words}; ask with another request id.`);
+}
+
+/** The image by digest, which the agent could be told as the fleet stands. Throws else. */
+async function referenceOf(deps: RpcDependencies, image: string): Promise<string> {
+  const reference = await imageByDigest(deps, image);
+  const fleet = await readFleet(deps.store);
+  const registries = fleet?.fleet?.spec?.registries;
+  // Who sees a part of the fleet sees no credential of registries: the agent says what it lacks.
+  const versions = isUnscoped(deps.principal.scope)
+    ? await credentialVersions(deps, fleet)
+    : new Map(credentialsOfRegistries(registries).map((name) => [name, 0n]));
+  const told = hostImageOf(reference, fleet?.fleet?.spec, versions);
+  if (told.kind === 'ok') return reference;
+  throw invalidArgument([{ field: 'image', description: told.problem }]);
+}
+
+/** Handles one ListPrefetchedImages. */
+export async function listPrefetched(
+  deps: RpcDependencies,
+  name: string,
+): Promise<ListPrefetchedImagesResponse> {
+  const { prefetchedImages } = await rackOf(deps, name);
+  const images = prefetchedImages.map((each) => shown(deps, name, each));
+  return create(ListPrefetchedImagesResponseSchema, { images });
+}
+
+/** Handles one DropPrefetchedImage. */
+export async function dropPrefetched(
+  deps: RpcDependencies,
+  { name, image, requestId }: DropPrefetchedImageRequest,
+): Promise<PrefetchedImage> {
+  let dropped: PrefetchedImage | undefined;
+  const call = { name, reason: '', requestId };
+  const changed = await changeRack(deps, call, 'dropPrefetchedImage', (draft) => {
+    const { record } = draft;
+    const meant = record.prefetchedImages.filter((each) => {
+      return each.image === image || each.reference === image;
+    });
+    const [first] = meant;
+    if (first === undefined) throw notFound(`${name} to fetch ${image} beforehand`);
+    dropped = first;
+    remember(draft, 'dropped', requestId, first);
+    record.prefetchedImages = record.prefetchedImages.filter((each) => !meant.includes(each));
+  });
+  dropped ??= recall(changed.record, 'dropped', requestId);
+  const isMeant = dropped?.image === image || dropped?.reference === image;
+  if (dropped === undefined || !isMeant) throw notAnyMore(name, requestId, image);
+  return shown(deps, name, dropped);
+}
+
+async function rackOf({ store }: RpcDependencies, name: string): Promise<wire.RackRecord> {
+  const key = storeKey('racks', requireName('racks', name));
+  const kept = await readRecord(store, wire.RackRecordSchema, key);
+  if (kept === undefined) throw notFound(name);
+  return kept.record;
+}
+
+function isSame(a: PrefetchedImage, b: PrefetchedImage): boolean {
+  const isAlike = a.architecture === b.architecture && a.netboot === b.netboot;
+  return isAlike && a.reference === b.reference;
+}
+
+/** With how far it is, as far as that is known here. */
+function shown(
+  { prefetched }: RpcDependencies,
+  name: string,
+  image: PrefetchedImage,
+): PrefetchedImage {
+  const answer = Object.assign(clone(PrefetchedImageSchema, image), { rack: name });
+  const told = prefetched?.of(idOf(name), image);
+  if (told === undefined) return answer;
+  const { fetchedBytes, allBytes, done, problem, atMs } = told;
+  return Object.assign(answer, {
+    ...{ fetchedBytes, allBytes, done, problem, asOfTime: timestampFromMs(atMs) },
+  });
+}

@@ -1,0 +1,137 @@
+/** The services of the operators' port. */
+import {
+  AbandonedResourceService,
+  AccessService,
+  AuditService,
+  AuthorityService,
+  agent,
+  type BoundService,
+  CredentialService,
+  DiscoveryService,
+  ErasureCertificateService,
+  FleetService,
+  HistoryService,
+  HostService,
+  PlanService,
+  PoolService,
+  RackService,
+  SecretsService,
+  TemplateService,
+  WorkflowBatchService,
+  WorkflowService,
+} from '@rackwright/messages';
+import { createHealthBoard, createReflection, type HealthBoard } from '@rackwright/rpc';
+import { createCredentialService } from '../access/api/credentials.ts';
+import { createAccessService } from '../access/api/tokens.ts';
+import {
+  actorOf,
+  changesSomething,
+  gated,
+  type HostPlaces,
+  openServices,
+  type Seat,
+  type SignIn,
+} from '../access/index.ts';
+import { createAuditService } from '../audit/api/audit.ts';
+import { auditCalls } from '../audit/index.ts';
+import type { RpcDependencies } from '../call/ports.ts';
+import { type CallTracing, traceCalls } from '../call/traced.ts';
+import { createDiscoveryService } from '../discovery/api/discovery.ts';
+import { createAbandonedService } from '../history/abandoned.ts';
+import { createErasureService } from '../history/erasures.ts';
+import { createHistoryService } from '../history/history.ts';
+import { createHostService } from '../host/api/hosts.ts';
+import { createPlanService } from '../host/api/plans.ts';
+import { createAuthorityService } from '../identity/api/authorities.ts';
+import { createPoolService } from '../pool/api/pools.ts';
+import { createEnrolmentService } from '../rack/enrolment.ts';
+import { createFleetService } from '../rack/fleet.ts';
+import { createRackService } from '../rack/racks.ts';
+import { createSecretsService } from '../secrets/api/secrets.ts';
+import { createTemplateService } from '../workflow/api/templates.ts';
+import { createWorkflowBatchService } from '../workflow/api/workflow-batches.ts';
+import { createWorkflowService } from '../workflow/api/workflows.ts';
+
+export type { HostsPort, RpcDependencies } from '../call/ports.ts';
+export { createHost } from '../host/api/create-host.ts';
+
+const services = [
+  HostService,
+  RackService,
+  CredentialService,
+  ErasureCertificateService,
+  FleetService,
+  AbandonedResourceService,
+  AuditService,
+  AuthorityService,
+  DiscoveryService,
+  HistoryService,
+  PlanService,
+  PoolService,
+  SecretsService,
+  TemplateService,
+  WorkflowService,
+  WorkflowBatchService,
+  AccessService,
+  agent.EnrolmentService,
+];
+
+export interface OperatorServices {
+  readonly services: readonly BoundService[];
+  /** Services, by full name, that need no admin token. */
+  readonly openServices: readonly string[];
+  readonly health: HealthBoard;
+}
+
+/** Makes each service for whoever calls. */
+const makers = [
+  createHostService,
+  createRackService,
+  createCredentialService,
+  createErasureService,
+  createFleetService,
+  createAbandonedService,
+  createAuditService,
+  createAuthorityService,
+  createDiscoveryService,
+  createHistoryService,
+  createPlanService,
+  createPoolService,
+  createSecretsService,
+  createTemplateService,
+  createWorkflowService,
+  createWorkflowBatchService,
+  createAccessService,
+  createEnrolmentService,
+] as const;
+
+/** What services need that does not depend on who calls. */
+export type SharedDependencies = Omit<RpcDependencies, 'actor' | 'principal' | 'traceParent'> &
+  Pick<CallTracing, 'clock' | 'random'> & {
+    /** Unset: calls are of no trace but their callers'. */
+    readonly recordSpan?: CallTracing['recordSpan'];
+  };
+
+/** Everything that the operators' port serves, health and reflection included. */
+export function createOperatorServices(
+  deps: SharedDependencies,
+  signIn: SignIn,
+  places?: HostPlaces,
+): OperatorServices {
+  const health = createHealthBoard(services.map(({ typeName }) => typeName));
+  const reflection = createReflection([...services, health.service.service]);
+  const { store, audit } = deps;
+  const factories = makers.map((make) => (seat: Seat) => make({ ...deps, ...seat }));
+  const calls = audit && auditCalls(audit, changesSomething);
+  const letIn = calls === undefined ? {} : { letIn: calls.letIn };
+  const tracing = traceCalls(deps);
+  const { traceOf } = tracing;
+  const gate = { store, signIn, places, traceOf, ...letIn };
+  const own = gated([...factories, () => reflection], gate);
+  const atTheDoor = calls?.atTheDoor(own, (context) => actorOf(signIn, context)) ?? own;
+  return {
+    services: [...tracing.traced(atTheDoor), health.service],
+    openServices: openServices(),
+    health,
+  };
+}

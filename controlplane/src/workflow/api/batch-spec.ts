@@ -1,0 +1,106 @@
+/** Checks of a batch, and the hosts that it selects: fixed when it is created. */
+import { fromBinary } from '@bufbuild/protobuf';
+import { type HostSelector, type WorkflowBatchSpec, store as wire } from '@rackwright/messages';
+import type { StateStore } from '@rackwright/store';
+import { nameProblem, parseName } from '../../call/names.ts';
+import { isRack } from '../../call/rack-filter.ts';
+import { checkLabels } from '../../call/texts.ts';
+import { quote, Violations } from '../../call/violations.ts';
+import { useOf } from '../../host/index.ts';
+import { answered } from '../../records/index.ts';
+import { readTemplate } from '../templates/index.ts';
+import { checkVariables } from './workflow-spec.ts';
+
+/** Hosts of one batch. */
+const hostsMax = 1_000;
+
+export interface SelectedHost {
+  /** "hosts/HOST" */
+  readonly name: string;
+  readonly uid: string;
+  readonly use: wire.HostUse;
+}
+
+export function checkBatchSpec(
+  field: string,
+  spec: WorkflowBatchSpec,
+  violations: Violations,
+): void {
+  violations.addIf(`${field}.template`, nameProblem('templates', spec.template));
+  checkVariables(`${field}.variables`, spec.variables, violations);
+  const { maxParallel = 1, maxFailures = 1 } = spec;
+  if (maxParallel < 1 || maxParallel > hostsMax) {
+    violations.add(`${field}.max_parallel`, `must be from 1 to ${hostsMax}, or unset for 1`);
+  }
+  if (maxFailures > hostsMax) {
+    violations.add(`${field}.max_failures`, `must be at most ${hostsMax}; 0 means never stop`);
+  }
+  checkSelector(`${field}.hosts`, spec.hosts, violations);
+}
+
+/** A selector has to mean something, in names that there may be. */
+export function checkSelector(
+  field: string,
+  selector: HostSelector | undefined,
+  violations: Violations,
+): void {
+  const { names = [], rack = '', labels = {} } = selector ?? {};
+  if (names.length === 0 && rack === '' && Object.keys(labels).length === 0) {
+    violations.add(field, 'selects nothing; give names, a rack or labels');
+    return;
+  }
+  if (names.length > hostsMax) {
+    violations.add(`${field}.names`, `has ${names.length} names; at most ${hostsMax} are taken`);
+    return;
+  }
+  for (const [index, name] of names.entries()) {
+    violations.addIf(`${field}.names[${index}]`, nameProblem('hosts', name));
+  }
+  if (rack !== '') violations.addIf(`${field}.rack`, nameProblem('racks', rack));
+  checkLabels(`${field}.labels`, labels, violations);
+}
+
+/** The hosts that fit now, in the order of their names. Throws `invalidArgument`. */
+export async function selectHosts(
+  store: StateStore,
+  field: string,
+  spec: WorkflowBatchSpec,
+): Promise<SelectedHost[]> {
+  const violations = new Violations();
+  const templateId = parseName('templates', spec.template) ?? '';
+  if ((await readTemplate(store, templateId)) === undefined) {
+    const hint = `create it first: rackwright template create ${templateId} FILE`;
+    violations.add(`${field}.template`, `names ${spec.template}, which does not exist; ${hint}`);
+  }
+  const { entries } = await answered(store.list('hosts'));
+  const hosts = entries.flatMap(({ value }) => {
+    const record = fromBinary(wire.HostRecordSchema, value);
+    return record.host === undefined ? [] : [{ host: record.host, use: useOf(record) }];
+  });
+  const there = new Set(hosts.map(({ host }) => host.name));
+  const wanted = new Set(spec.hosts?.names);
+  for (const [index, name] of (spec.hosts?.names ?? []).entries()) {
+    if (there.has(name)) continue;
+    violations.add(`${field}.hosts.names[${index}]`, `names ${quote(name)}, which does not exist`);
+  }
+  const labels = Object.entries(spec.hosts?.labels ?? {});
+  const rack = spec.hosts?.rack ?? '';
+  const rackId = parseName('racks', rack);
+  if (rackId !== undefined && !(await isRack(store, rackId))) {
+    violations.add(`${field}.hosts.rack`, `names ${rack}, which does not exist`);
+  }
+  const selected = hosts.filter(
+    ({ host }) =>
+      (wanted.size === 0 || wanted.has(host.name)) &&
+      (rack === '' || host.spec?.rack === rack) &&
+      labels.every(([key, value]) => host.labels[key] === value),
+  );
+  if (selected.length > hostsMax) {
+    violations.add(`${field}.hosts`, `selects ${selected.length} hosts; at most ${hostsMax} fit`);
+  }
+  if (selected.length === 0 && violations.count === 0) {
+    violations.add(`${field}.hosts`, 'selects no host; see rackwright host list');
+  }
+  violations.throwIfAny();
+  return selected.map(({ host: { name, uid }, use }) => ({ name, uid, use }));
+}

@@ -1,0 +1,153 @@
+/** CreateTemplate and UpdateTemplate: a source is read as a whole before anything is kept. */
+import { clone, create, equals } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  alreadyExists,
+  type CreateTemplateRequest,
+  invalidArgument,
+  type Template,
+  TemplateSchema,
+  type UpdateTemplateRequest,
+  store as wire,
+} from '@rackwright/messages';
+import { randomId } from '@rackwright/platform';
+import { parseTemplate } from '@rackwright/template';
+import { applyMask, maskPaths } from '../../call/field-mask.ts';
+import { idProblem, nameProblem, requireName } from '../../call/names.ts';
+import { checkEtag } from '../../call/position.ts';
+import { checkLabels, checkRequestId } from '../../call/texts.ts';
+import { Violations } from '../../call/violations.ts';
+import {
+  appliedId,
+  hasApplied,
+  untilWritten,
+  withApplied,
+  writeRecord,
+} from '../../records/index.ts';
+import { builtInPrefix, type KeptTemplate, templateKey, underived } from '../templates/index.ts';
+import {
+  existing,
+  existingOr,
+  madeAndGone,
+  present,
+  refuseBuiltIn,
+  type TemplatesDependencies,
+} from './template-view.ts';
+
+const updatablePaths = ['labels', 'source'];
+/** Problems of one source that are told; trailers are bounded. */
+const problemsToldMax = 30;
+
+/** Handles one CreateTemplate. */
+export async function createTemplate(
+  deps: TemplatesDependencies,
+  request: CreateTemplateRequest,
+): Promise<Template> {
+  const { templateId, requestId } = request;
+  const given = request.template ?? create(TemplateSchema);
+  const violations = new Violations();
+  violations.addIf('template_id', idProblem(templateId) ?? reservedProblem(templateId));
+  checkRequestId(requestId, violations);
+  if (given.name !== '') {
+    violations.addIf('template.name', nameProblem('templates', given.name));
+  }
+  checkTemplate(given, violations);
+  violations.throwIfAny();
+  const name = `templates/${templateId}`;
+  const id = appliedId('create', requestId);
+  const before = (await existingOr(deps, templateId)) ?? (await madeAndGone(deps, templateId, id));
+  if (before !== undefined) return sameTemplate(deps, before, name, id);
+  const time = timestampFromMs(deps.clock.nowMs());
+  const template = { name, uid: randomId(deps.random), createTime: time, updateTime: time };
+  const record = create(wire.TemplateRecordSchema, {
+    template: { ...template, labels: { ...given.labels }, source: given.source },
+    requestIds: withApplied([], id),
+  });
+  if (request.validateOnly) return present(deps, record, 0);
+  const key = templateKey(templateId);
+  const written = await writeRecord(deps, wire.TemplateRecordSchema, key, record, 'absent');
+  if (written.kind === 'conflict') {
+    return sameTemplate(deps, await existing(deps, name), name, id);
+  }
+  deps.log.info({ template: name, actor: deps.actor }, 'template created');
+  return present(deps, record, written.revision);
+}
+
+/** The template that the same request made before; any other one is in the way. */
+function sameTemplate(
+  deps: TemplatesDependencies,
+  { record, revision }: KeptTemplate,
+  name: string,
+  id: string | undefined,
+): Template {
+  if (!hasApplied(record, id)) throw alreadyExists(`${name} exists already.`);
+  return present(deps, record, revision);
+}
+
+/** Handles one UpdateTemplate. */
+export async function updateTemplate(
+  deps: TemplatesDependencies,
+  request: UpdateTemplateRequest,
+): Promise<Template> {
+  const { template: wanted, requestId } = request;
+  if (wanted === undefined) {
+    const description = 'is missing; give its name and what changes';
+    throw invalidArgument([{ field: 'template', description }]);
+  }
+  refuseBuiltIn(requireName('templates', wanted.name, 'template.name'));
+  const violations = new Violations();
+  checkRequestId(requestId, violations);
+  violations.throwIfAny();
+  return untilWritten(wanted.name, () => tryUpdate(deps, request, wanted));
+}
+
+/** Undefined when another writer was faster. */
+async function tryUpdate(
+  deps: TemplatesDependencies,
+  { updateMask, validateOnly, requestId }: UpdateTemplateRequest,
+  wanted: Template,
+): Promise<Template | undefined> {
+  const { record, revision } = await existing(deps, wanted.name);
+  const id = appliedId('update', requestId);
+  if (hasApplied(record, id)) return present(deps, record, revision);
+  checkEtag(deps.store, wanted.etag, revision, wanted.name);
+  const violations = new Violations();
+  const paths = maskPaths(TemplateSchema, updateMask, wanted, updatablePaths, violations);
+  const next = clone(wire.TemplateRecordSchema, record);
+  const template = next.template ?? create(TemplateSchema, { name: wanted.name });
+  // A deletion that was begun is void once something has changed.
+  next.requestIds = next.requestIds.filter((each) => !each.startsWith('delete:'));
+  next.template = underived(template);
+  applyMask(TemplateSchema, template, wanted, paths);
+  checkTemplate(template, violations);
+  violations.throwIfAny();
+  const changes = !equals(wire.TemplateRecordSchema, record, next);
+  if (validateOnly === true || !changes) return present(deps, next, revision);
+  template.updateTime = timestampFromMs(deps.clock.nowMs());
+  next.requestIds = withApplied(next.requestIds, id);
+  const key = templateKey(requireName('templates', wanted.name));
+  const written = await writeRecord(deps, wire.TemplateRecordSchema, key, next, revision);
+  if (written.kind === 'conflict') return undefined;
+  deps.log.info({ template: wanted.name, actor: deps.actor }, 'template changed');
+  return present(deps, next, written.revision);
+}
+
+function reservedProblem(templateId: string): string | undefined {
+  return templateId.startsWith(builtInPrefix)
+    ? `must not begin with "${builtInPrefix}"; those come with the control plane`
+    : undefined;
+}
+
+function checkTemplate({ labels, source }: Template, violations: Violations): void {
+  checkLabels('template.labels', labels, violations);
+  const parsed = parseTemplate(source);
+  if (parsed.kind === 'ok') return;
+  const { problems } = parsed;
+  for (const { line, column, message } of problems.slice(0, problemsToldMax)) {
+    violations.add('template.source', `line ${line}, column ${column}: ${message}`);
+  }
+  const [first] = problems.slice(problemsToldMax);
+  if (first === undefined) return;
+  const more = `${problems.length - problemsToldMax} more problems begin here`;
+  violations.add('template.source', `line ${first.line}, column ${first.column}: ${more}`);
+}

@@ -1,0 +1,220 @@
+/**
+ * What a step of a workflow's run has written: what is stored of it, or what has come so far.
+ *
+ * Invariants:
+ * 1. Offsets of one answer only grow; what was not kept is a gap.
+ * 2. A step that has ended is answered from the store, by every replica. What comes of one that
+ *    runs is in the memory of the replica that the rack's agent is connected to.
+ * 3. Following ends with the step, whether or not anything was ever heard of it.
+ */
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import {
+  type CallContext,
+  failedPrecondition,
+  invalidArgument,
+  notFound,
+  type ReadStepOutputRequest,
+  type ReadStepOutputResponseSchema,
+  type Run,
+  RunPhase,
+  type RunStep,
+  StepState,
+  store as wire,
+} from '@rackwright/messages';
+import { storeKey } from '@rackwright/store';
+import type { RpcDependencies } from '../../call/ports.ts';
+import { quote } from '../../call/violations.ts';
+import { idOf, readRecord } from '../../records/index.ts';
+import { existingWorkflow, keptRuns, parseWorkflowRunName, presentRunOf } from '../index.ts';
+
+/** How often the store is asked whether the step has ended, milliseconds. */
+const lookIntervalMs = 1_000;
+/** Of one answer: more than one message is sent for a long one. */
+const contentBytesMax = 32 * 1024;
+
+type Response = MessageInitShape<typeof ReadStepOutputResponseSchema>;
+
+/** What the reader needs of the rest. */
+export type StepOutputDependencies = Pick<
+  RpcDependencies,
+  'store' | 'clock' | 'stepLogs' | 'replicaId'
+>;
+
+/** Handles ReadStepOutput. */
+export function createStepOutputReader(deps: StepOutputDependencies) {
+  return (
+    request: ReadStepOutputRequest,
+    context: Pick<CallContext, 'signal'>,
+  ): AsyncGenerator<Response, void, undefined> => readStepOutput(deps, request, context);
+}
+
+/** One attempt of a step, as it is at present. */
+interface Attempt {
+  readonly hostUid: string;
+  readonly rackId: string;
+  readonly step: RunStep;
+  readonly attempt: number;
+  readonly operationId: string;
+  readonly isOver: boolean;
+}
+
+async function* readStepOutput(
+  deps: StepOutputDependencies,
+  request: ReadStepOutputRequest,
+  { signal }: Pick<CallContext, 'signal'>,
+): AsyncGenerator<Response, void, undefined> {
+  let found = await findAttempt(deps, request);
+  // What is followed stays the same step, also when the run goes on.
+  const same = { ...request, step: found.step.title, attempt: found.attempt };
+  const { title: step } = found.step;
+  const { attempt, operationId, hostUid } = found;
+  let offset = 0n;
+  while (!signal.aborted) {
+    const stored = await storedOutput(deps, operationId);
+    if (stored !== undefined) return yield* sendStored(step, attempt, stored, offset);
+    if (found.isOver) {
+      const { exit } = found.step;
+      const isLatest = found.step.attempt === attempt;
+      yield { step, attempt, offset, ...(isLatest && exit !== undefined ? { exit } : {}) };
+      return;
+    }
+    await mustBeHere(deps, found);
+    const changed = nextChange(deps, operationId, signal);
+    for (const piece of deps.stepLogs.read(hostUid, operationId, offset)) {
+      yield* inMessages(step, attempt, piece.offset, piece.content);
+      offset = piece.offset + BigInt(piece.content.length);
+    }
+    if (!request.follow) return changed.cancel();
+    await changed.promise;
+    found = await findAttempt(deps, same);
+  }
+}
+
+async function findAttempt(
+  deps: StepOutputDependencies,
+  request: ReadStepOutputRequest,
+): Promise<Attempt> {
+  const { name } = request;
+  const id = parseWorkflowRunName(name);
+  if (id === undefined) {
+    const wanted = 'must name a run, as in "hosts/h1/workflows/burn-in/runs/1"';
+    throw invalidArgument([{ field: 'name', description: `is ${quote(name)}; it ${wanted}` }]);
+  }
+  const { record, host } = await existingWorkflow(deps, id);
+  const kept = keptRuns(record).find((each) => each.name === name);
+  if (kept === undefined) throw notFound(name);
+  const { run } = await presentRunOf(deps.store, kept, host);
+  if (run === undefined || run.steps.length === 0) {
+    throw failedPrecondition('NOT_STARTED', `${name} has not started: none of its steps has run.`);
+  }
+  const index = indexOf(run, request.step);
+  const step = index === undefined ? undefined : run.steps[index];
+  if (step === undefined) {
+    const titles = run.steps.map(({ title }) => title).filter((title) => title !== '');
+    const description = `is ${quote(request.step)}; the run has ${titles.join(', ')}`;
+    throw invalidArgument([{ field: 'step', description }]);
+  }
+  const attempt = request.attempt === 0 ? step.attempt : request.attempt;
+  if (attempt < 1 || attempt > step.attempt) {
+    throw failedPrecondition(
+      'NOT_STARTED',
+      `Step ${step.title} has had ${step.attempt} attempts, so there is no output of ${attempt}.`,
+    );
+  }
+  const hostUid = host.host?.uid ?? '';
+  return {
+    hostUid,
+    rackId: idOf(host.host?.spec?.rack),
+    step,
+    attempt,
+    operationId: `${hostUid}/${run.number}/${index}/${attempt}`,
+    isOver: run.phase === RunPhase.ENDED || attempt < step.attempt || !isRunning(step),
+  };
+}
+
+function isRunning({ state }: RunStep): boolean {
+  return state === StepState.RUNNING || state === StepState.PENDING;
+}
+
+/** The step that is named, or the one under way, or the last that ran. */
+function indexOf({ steps, currentStep }: Run, title: string): number | undefined {
+  if (title !== '') {
+    const found = steps.findIndex((step) => step.title === title);
+    return found < 0 ? undefined : found;
+  }
+  const ran = (step: RunStep | undefined): boolean => {
+    return step !== undefined && step.attempt > 0 && step.title !== '';
+  };
+  if (ran(steps[currentStep])) return currentStep;
+  const last = steps.findLastIndex(ran);
+  return last < 0 ? undefined : last;
+}
+
+async function storedOutput(
+  { store }: StepOutputDependencies,
+  operationId: string,
+): Promise<wire.StepOutputRecord | undefined> {
+  const key = storeKey('stepOutputs', ...operationId.split('/'));
+  return (await readRecord(store, wire.StepOutputRecordSchema, key))?.record;
+}
+
+function* sendStored(
+  step: string,
+  attempt: number,
+  { tail, exit }: wire.StepOutputRecord,
+  sent: bigint,
+): Generator<Response, void, undefined> {
+  const total = exit?.outputBytes ?? BigInt(tail.length);
+  const begin = total > BigInt(tail.length) ? total - BigInt(tail.length) : 0n;
+  const skip = sent > begin ? Number(sent - begin) : 0;
+  const left = tail.subarray(Math.min(skip, tail.length));
+  const offset = begin + BigInt(tail.length - left.length);
+  yield* inMessages(step, attempt, offset, left);
+  yield { step, attempt, offset: total, ...(exit === undefined ? {} : { exit }) };
+}
+
+function* inMessages(
+  step: string,
+  attempt: number,
+  offset: bigint,
+  content: Uint8Array,
+): Generator<Response, void, undefined> {
+  for (let at = 0; at < content.length; at += contentBytesMax) {
+    const part = content.subarray(at, at + contentBytesMax);
+    yield { step, attempt, offset: offset + BigInt(at), content: part };
+  }
+}
+
+/** Invariant 2. An agent that is away is nobody's: it is waited for here as well as anywhere. */
+async function mustBeHere(deps: StepOutputDependencies, { rackId }: Attempt): Promise<void> {
+  const kept = await readRecord(deps.store, wire.RackRecordSchema, storeKey('racks', rackId));
+  const replica = kept?.record.sessionReplica ?? '';
+  if (replica === '' || replica === deps.replicaId) return;
+  throw failedPrecondition(
+    'AGENT_ELSEWHERE',
+    `The agent of racks/${rackId} is connected to replica ${replica}: ask there for what the ` +
+      'step writes, or ask again once it has ended.',
+  );
+}
+
+/** Settles when the operation writes or ends, after a while, or when nobody listens any more. */
+function nextChange(
+  { stepLogs, clock }: StepOutputDependencies,
+  operationId: string,
+  signal: AbortSignal,
+): { readonly promise: Promise<void>; cancel(): void } {
+  let settle: () => void = () => undefined;
+  const promise = new Promise<void>((resolve) => {
+    settle = resolve;
+  });
+  const stopListening = stepLogs.onChange(operationId, () => settle());
+  const stopTimer = clock.after(lookIntervalMs, () => settle());
+  const onAbort = (): void => settle();
+  signal.addEventListener('abort', onAbort, { once: true });
+  const cancel = (): void => {
+    stopListening();
+    stopTimer();
+    signal.removeEventListener('abort', onAbort);
+  };
+  return { promise: promise.finally(cancel), cancel };
+}

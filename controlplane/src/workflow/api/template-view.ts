@@ -1,0 +1,89 @@
+/** Templates as they are kept and shown, for every call on them. */
+import { clone, create, fromBinary } from '@bufbuild/protobuf';
+import {
+  invalidArgument,
+  notFound,
+  type Template,
+  TemplateSchema,
+  store as wire,
+} from '@rackwright/messages';
+import type { Revision } from '@rackwright/store';
+import { requireName } from '../../call/names.ts';
+import type { RpcDependencies } from '../../call/ports.ts';
+import { formatPosition } from '../../call/position.ts';
+import { answered, hasApplied, readRecord } from '../../records/index.ts';
+import {
+  builtInTemplate,
+  derive,
+  type KeptTemplate,
+  readTemplateRecord,
+  templateKey,
+} from '../templates/index.ts';
+
+export type TemplatesDependencies = Pick<
+  RpcDependencies,
+  'store' | 'clock' | 'random' | 'log' | 'actor'
+>;
+
+/** The template of this name, built-in ones included. Throws `notFound`. */
+export async function existing(deps: TemplatesDependencies, name: string): Promise<KeptTemplate> {
+  const kept = await readTemplateRecord(deps.store, requireName('templates', name));
+  if (kept === undefined) throw notFound(name);
+  return kept;
+}
+
+/** With what follows from its source. */
+export function present(
+  { store }: TemplatesDependencies,
+  record: wire.TemplateRecord,
+  revision: Revision,
+): Template {
+  const { template } = record;
+  const shown = derive(template ? clone(TemplateSchema, template) : create(TemplateSchema));
+  shown.etag = shown.builtIn ? '' : formatPosition(store, revision);
+  return shown;
+}
+
+/** The template of a person; undefined when there is none. */
+export function existingOr({ store }: TemplatesDependencies, templateId: string) {
+  return readRecord(store, wire.TemplateRecordSchema, templateKey(templateId));
+}
+
+/** The last template of this name, when it is gone and this request was applied to it. */
+export async function madeAndGone(
+  { store }: TemplatesDependencies,
+  templateId: string,
+  id: string | undefined,
+): Promise<KeptTemplate | undefined> {
+  if (id === undefined) return undefined;
+  const changes = await answered(store.history(templateKey(templateId)));
+  const last = changes.findLast((change) => change.kind === 'put');
+  if (last === undefined) return undefined;
+  const record = fromBinary(wire.TemplateRecordSchema, last.value);
+  return hasApplied(record, id) ? { record, revision: last.revision } : undefined;
+}
+
+/** What the same deletion took away before, also when a template of its name was made since. */
+export async function deletedBefore(
+  { store }: TemplatesDependencies,
+  templateId: string,
+  id: string | undefined,
+): Promise<KeptTemplate | undefined> {
+  if (id === undefined) return undefined;
+  const changes = await answered(store.history(templateKey(templateId)));
+  for (const [index, last] of changes.entries()) {
+    if (last.kind !== 'put' || changes[index + 1]?.kind !== 'delete') continue;
+    const record = fromBinary(wire.TemplateRecordSchema, last.value);
+    if (hasApplied(record, id)) return { record, revision: last.revision };
+  }
+  return undefined;
+}
+
+/** Throws `invalidArgument` for what cannot be changed. */
+export function refuseBuiltIn(templateId: string, field = 'template.name'): void {
+  if (builtInTemplate(templateId) === undefined) return;
+  const description =
+    'names a template that comes with the control plane and cannot be changed; ' +
+    'create one of your own from its source';
+  throw invalidArgument([{ field, description }]);
+}

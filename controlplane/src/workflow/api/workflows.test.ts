@@ -1,0 +1,98 @@
+/** Workflows through the real API of a control plane on loopback; no agent has ever joined. */
+import { HostState, RunKind, WorkflowRunState } from '@rackwright/messages';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { preparedHost, putHost } from '../../services/prepared.fixture.ts';
+import {
+  addSurroundings,
+  type Fixture,
+  failureOf,
+  startFixture,
+  violatedFields,
+} from '../../services/rpc.fixture.ts';
+
+let fixture: Fixture;
+
+beforeEach(async () => {
+  fixture = await startFixture();
+  await addSurroundings(fixture);
+});
+
+afterEach(() => fixture.stop());
+
+const source = `
+description: Say hello
+steps:
+  - name: hello
+    script: echo hello {{ vars.who }}
+    idempotent: true
+    destructive: false
+variables:
+  who: { type: string, default: world, description: Whom to greet }
+`;
+
+const hello = { templateId: 'hello', template: { source } };
+
+async function addHost(n: number, kind?: RunKind): Promise<string> {
+  const record = preparedHost(n, { state: HostState.MANAGEABLE, kind });
+  await putHost(fixture.store, record);
+  return `hosts/h${n}`;
+}
+
+test('a workflow starts its first run when it is created, on the host', async () => {
+  const { workflows, templates, hosts } = fixture;
+  await templates.createTemplate(hello);
+  const parent = await addHost(1);
+  const made = await workflows.createWorkflow({ parent, workflowId: 'hello' });
+  expect(made.name).toBe('hosts/h1/workflows/hello');
+  expect(made.status?.run?.state).toBe(WorkflowRunState.RUNNING);
+  expect(made.status?.run?.name).toBe('hosts/h1/workflows/hello/runs/1');
+  const host = await hosts.getHost({ name: parent });
+  expect(host.status?.run?.kind).toBe(RunKind.WORKFLOW);
+  expect(host.status?.run?.workflowRun).toBe(made.status?.run?.name);
+  expect(made.status?.run?.run?.number).toBe(host.status?.run?.number);
+});
+
+test('a start on a busy host is refused at once, naming the run and since when', async () => {
+  const { workflows, templates } = fixture;
+  await templates.createTemplate(hello);
+  const parent = await addHost(1, RunKind.CLEAN);
+  const refused = await failureOf(workflows.createWorkflow({ parent, workflowId: 'hello' }));
+  expect(refused.kind).toBe('failedPrecondition');
+  expect(refused.message).toMatch(/busy: clean 1 holds the host .* since 20/);
+  expect((await failureOf(workflows.getWorkflow({ name: `${parent}/workflows/hello` }))).kind).toBe(
+    'notFound',
+  );
+});
+
+test('every variable that a template can declare can be given', async () => {
+  const { workflows, templates, plans } = fixture;
+  const longest = `n${'-_9'.repeat(20)}`;
+  const value = 'ü'.repeat(4_096);
+  const declared = source.replace('who:', `${longest}: {}\n  ntp-server: {}\n  who:`);
+  await templates.createTemplate({ templateId: 'hello', template: { source: declared } });
+  const parent = await addHost(1);
+  const variables = { [longest]: value, 'ntp-server': 'time.example.org' };
+  const workflow = { template: 'templates/hello', variables };
+  await plans.planRun({ parent, run: { case: 'workflow', value: workflow } });
+  const made = await workflows.createWorkflow({
+    parent,
+    workflowId: 'hello',
+    workflow: { spec: { variables } },
+  });
+  expect(made.status?.notRunnable).toBe('');
+  expect(made.spec?.variables).toEqual(variables);
+});
+
+test('variables and names that cannot be are told with their fields', async () => {
+  const { workflows } = fixture;
+  const parent = await addHost(1);
+  const spec = { variables: { '1a': 'x' }, pendingTimeout: { seconds: 1n } };
+  const fields = await violatedFields(
+    workflows.createWorkflow({ parent, workflowId: 'Hello', workflow: { spec } }),
+  );
+  expect(fields).toEqual([
+    'workflow_id',
+    'workflow.spec.variables',
+    'workflow.spec.pending_timeout',
+  ]);
+});

@@ -1,0 +1,65 @@
+/** What a step of the runner is: a description, and a function from an order to its end. */
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { agent, runner } from '@rackwright/messages';
+import type { Clock, CrashPoint, Log } from '@rackwright/platform';
+import type { Complete, Failed, RetryAfter } from '@rackwright/results';
+import type { BlockDevices } from '../machine/block-devices.ts';
+import type { Machine } from '../machine/machine.ts';
+import type { PermissionEnd } from '../session/permission.ts';
+
+/** How far one device is; what an interrupted step's `last_progress` tells. */
+export type DeviceStage = 'begun' | 'challenged' | 'erased' | 'verified';
+
+export interface StepContext {
+  readonly operationId: string;
+  readonly order: agent.RunStep;
+  readonly devices: BlockDevices;
+  readonly machine: Machine;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly crashPoint: CrashPoint;
+  /** Aborted when the step is to stop where it can. */
+  readonly signal: AbortSignal;
+  /** Shown to people; the latest wins. Percent 0–100. */
+  progress(percent: number, text: string): void;
+  /** A piece of what the step's program writes: shown to people as it comes, never waited for. */
+  output(piece: Uint8Array): void;
+  /** Resolves when the stage is recorded where a restarted runner finds it. */
+  stage(deviceIdentity: string, stage: DeviceStage): Promise<void>;
+  /**
+   * For what took time after it was ordered: asked right before anything begins that may destroy
+   * (R11). Settles when it may begin, or never will.
+   */
+  mayBegin(): Promise<PermissionEnd>;
+  /** True only in the lab, to show that without the verdict a lying disk passes. */
+  readonly verdictSwitchedOff: boolean;
+  readonly runnerVersion: string;
+  /** The host's name, as the agent knows it. */
+  readonly hostName: string;
+  /** Variables for the step's program that are secrets; they are saved and shown nowhere. */
+  readonly secretEnvironment: Readonly<Record<string, string>>;
+  /** "host:port" where the agent serves images; empty: it serves none. */
+  readonly imageEndpoint: string;
+  /** The image of the host, as the agent serves it. */
+  readonly imageFile?: runner.ImageFile | undefined;
+  /** The traceparent (W3C Trace Context) for what the step calls; unset: there is none. */
+  readonly traceParent?: string;
+  /** Where the image has to say that it runs; empty: nowhere. It lets in, and is shown nowhere. */
+  readonly phoneHomeUrl?: string;
+}
+
+export interface StepEnd {
+  readonly result: Complete | Failed | RetryAfter;
+  /** What was done to devices; the agent signs it. Host and session are added by the agent. */
+  readonly evidence?: MessageInitShape<typeof agent.StepEvidenceSchema>;
+}
+
+export interface Step {
+  readonly description: MessageInitShape<typeof agent.StepDescriptionSchema>;
+  /**
+   * Only a step that has this may hand off: why it cannot run, found out before it is acknowledged,
+   * without doing anything; undefined: it can.
+   */
+  check?(context: StepContext): Promise<StepEnd | undefined>;
+  run(context: StepContext): Promise<StepEnd>;
+}
