@@ -6,7 +6,7 @@ const startMs = 1_000_000;
 const retryDelayMs = 1_000;
 
 /** A controller whose passes end when the test says so; "key reason" of each that has begun. */
-function simulated(pass: (begun: string) => Promise<unknown> | unknown = () => undefined) {
+function simulated(pass: (begun: string) => unknown = () => undefined) {
   const heap = new EventHeap();
   const { clock } = new SimProcess('cp', heap, startMs, () => false);
   const begun: string[] = [];
