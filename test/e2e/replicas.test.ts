@@ -152,16 +152,19 @@ describe('what one replica is told', () => {
     const clients = b.clientsOf(made.secret);
     try {
       await until('the other one to know the token', () => clients.racks.listRacks({}));
+      const begun = Promise.withResolvers<void>();
       const watching = new Promise<unknown>((resolve) => {
         void (async () => {
           try {
-            for await (const _ of clients.hosts.watchHosts({})) continue;
+            for await (const _ of clients.hosts.watchHosts({})) begun.resolve();
             resolve('ended without a word');
           } catch (error) {
             resolve(error);
           }
         })();
       });
+      // A call that has not begun is refused as of a revoked token.
+      await Promise.race([begun.promise, watching]);
       await a.clients.access.deleteToken({ name: 'tokens/wall', reason: 'taken down' });
       const ended = await watching;
       expect(ended).toBeInstanceOf(ApiFailure);

@@ -13,7 +13,7 @@ const folders = [
   ),
 ];
 const testTexts = folders.flatMap((path) =>
-  readdirSync(path)
+  readdirSync(path, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.test.ts'))
     .map((name) => readFileSync(join(path, name), 'utf8')),
 );

@@ -388,7 +388,9 @@ describe('a request for a certificate', () => {
 
   test('by a stranger does not make us look at all racks each time', async () => {
     const counts = counted();
-    const secret = (await tokenFor('r1')).replace(/..$/, 'AA');
+    const secret = (await tokenFor('r1')).replace(/.{4}$/, (end) =>
+      end === 'AAAA' ? 'BBBB' : 'AAAA',
+    );
     for (let asked = 0; asked < 20; asked += 1) {
       expect((await refusalOf(issueCertificate(trust, ask(newKey(), secret)))).reason).toBe(
         'TOKEN_UNKNOWN',

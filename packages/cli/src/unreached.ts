@@ -2,7 +2,7 @@
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { ApiFailure } from '@rackwright/messages';
-import { lookAtServer, type ServerFace } from '@rackwright/rpc';
+import { lookAtCertificates } from '@rackwright/rpc';
 import { NotReached } from './failure.ts';
 import type { World } from './world.ts';
 
@@ -30,8 +30,8 @@ export async function explained(world: World, wanted: Wanted, error: unknown): P
   if (error.error.kind !== 'unavailable') return error;
   const { host, port } = partsOf(server);
   const look = { host, port, timeoutMs: lookTimeoutMs, clock: world.clock };
-  const face = await lookAtServer(look);
-  const why = face === undefined ? undefined : whyNotBelieved(wanted, face, world.clock.nowMs());
+  const chain = await lookAtCertificates(look);
+  const why = chain === undefined ? undefined : whyNotBelieved(wanted, chain, world.clock.nowMs());
   const toDo = 'Check --server, and that it runs there';
   const words = why ?? `no control plane answers at ${server}. ${error.message}. ${toDo}`;
   return new NotReached(words, { cause: error });
@@ -40,7 +40,7 @@ export async function explained(world: World, wanted: Wanted, error: unknown): P
 /** What is wrong with the certificate that is shown; undefined: nothing. Pure. */
 export function whyNotBelieved(
   { server, caPem, caFile }: Wanted,
-  { chain }: ServerFace,
+  chain: readonly X509Certificate[],
   nowMs: number,
 ): string | undefined {
   const [leaf] = chain;

@@ -4,7 +4,11 @@ export { type CallOptions, type Client, createClient } from './client/client.ts'
 export { localChannel } from './client/local-channel.ts';
 export { type OperatorClients, operatorClients } from './client/operators.ts';
 export { overHttp } from './http/http-calls.ts';
-export { fetchPinnedCertificate, type PinnedProbe } from './probe/pinned-certificate.ts';
+export {
+  fetchPinnedCertificate,
+  lookAtCertificates,
+  type PinnedProbe,
+} from './probe/pinned-certificate.ts';
 export { type FaceProbe, lookAtServer, type ServerFace } from './probe/server-face.ts';
 export { type RpcServer, type ServeOptions, type ServerCounts, serve } from './server/server.ts';
 export { createHealthBoard, type HealthBoard } from './standard/health.ts';

@@ -80,12 +80,13 @@ describe('a Python client that was generated from proto/', () => {
   }
 });
 
+// It offers HTTP/1.1 beside HTTP/2 unless it is told that HTTP/2 is there, and then gets HTTP/1.1.
 describe('buf curl', () => {
   test('lists every service and method through reflection, and calls one', async () => {
     const { operators, caFile, tokenFile } = controlPlane;
     const token = (await readFile(tokenFile, 'utf8')).trim();
     const curl = async (...args: string[]) => {
-      const flags = ['--protocol', 'grpc', '--cacert', caFile];
+      const flags = ['--protocol', 'grpc', '--http2-prior-knowledge', '--cacert', caFile];
       const authorization = ['-H', `authorization: Bearer ${token}`, '--reflect-header', '*'];
       const { stdout } = await run(buf, ['curl', ...flags, ...authorization, ...args], {
         timeout: callTimeoutMs,
@@ -103,8 +104,10 @@ describe('buf curl', () => {
 
   test('without the token is refused', async () => {
     const { operators, caFile } = controlPlane;
-    const args = ['curl', '--protocol', 'grpc', '--cacert', caFile, '--list-methods'];
-    const refused = run(buf, [...args, `https://${operators}`], { timeout: callTimeoutMs });
+    const args = ['curl', '--protocol', 'grpc', '--http2-prior-knowledge', '--cacert', caFile];
+    const refused = run(buf, [...args, '--list-methods', `https://${operators}`], {
+      timeout: callTimeoutMs,
+    });
     await expect(refused).rejects.toThrow('not authenticated');
   });
 });

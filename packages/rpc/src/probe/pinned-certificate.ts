@@ -40,7 +40,21 @@ export async function fetchPinnedCertificate(probe: PinnedProbe): Promise<string
   );
 }
 
-function readChain(probe: PinnedProbe): Promise<Buffer[]> {
+/**
+ * The certificates that a server shows, its own first; undefined when it cannot be reached. Sends
+ * nothing but the handshake of TLS. Nothing of it is believed.
+ */
+export async function lookAtCertificates(
+  probe: Omit<PinnedProbe, 'sha256'>,
+): Promise<readonly X509Certificate[] | undefined> {
+  try {
+    return (await readChain(probe)).map((der) => new X509Certificate(der));
+  } catch {
+    return undefined;
+  }
+}
+
+function readChain(probe: Omit<PinnedProbe, 'sha256'>): Promise<Buffer[]> {
   const { host, port, timeoutMs, clock } = probe;
   const options: ConnectionOptions = {
     host,

@@ -181,20 +181,20 @@ describe('what is not reached', () => {
     const { X509Certificate } = await import('node:crypto');
     const one = await selfSigned('one', '127.0.0.1');
     const other = await selfSigned('other', '127.0.0.1');
-    const face = { chain: [new X509Certificate(one.certificatePem)], timeMs: undefined };
+    const chain = [new X509Certificate(one.certificatePem)];
     const wanted = { server: '127.0.0.1:7440', caFile: 'ca.pem', caPem: other.certificatePem };
-    const nowMs = face.chain[0]?.validFromDate.getTime() ?? 0;
-    expect(whyNotBelieved(wanted, face, nowMs)).toBe(
+    const nowMs = chain[0]?.validFromDate.getTime() ?? 0;
+    expect(whyNotBelieved(wanted, chain, nowMs)).toBe(
       '127.0.0.1:7440 shows a certificate that ca.pem did not sign; ' +
         'is this the right --ca-file, and the right --server?',
     );
     const right = { ...wanted, caPem: one.certificatePem };
-    expect(whyNotBelieved(right, face, nowMs)).toBeUndefined();
-    expect(whyNotBelieved(right, face, nowMs - 86_400_000)).toContain(
+    expect(whyNotBelieved(right, chain, nowMs)).toBeUndefined();
+    expect(whyNotBelieved(right, chain, nowMs - 86_400_000)).toContain(
       'set the clock that is wrong',
     );
     const named = { ...right, server: 'cp.example:7440' };
-    expect(whyNotBelieved(named, face, nowMs)).toContain(
+    expect(whyNotBelieved(named, chain, nowMs)).toContain(
       'not for cp.example; give --server as one',
     );
   });
