@@ -85,7 +85,7 @@ function requestOn(
   body: Buffer,
   path = '/grpc.health.v1.Health/Check',
 ): Promise<string | undefined> {
-  session.on('error', () => undefined);
+  if (session.listenerCount('error') === 0) session.on('error', () => undefined);
   const stream = session.request({
     ...{ ':method': 'POST', ':path': path, te: 'trailers' },
     'content-type': 'application/grpc',
