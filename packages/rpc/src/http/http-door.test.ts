@@ -234,6 +234,40 @@ describe('requests in a row on one connection', () => {
   });
 });
 
+describe('a request behind the last answer of its connection', () => {
+  const stream = wired(watch, streamed, emptyEnvelope.toString('latin1'));
+  const old = wired(watch, { ...streamed, connection: 'keep-alive' }, emptyEnvelope.toString());
+
+  test.each([
+    ['of which the request had no host', 'GET / HTTP/1.1\r\n\r\n', stream, 0, / 400 /],
+    ['to HTTP/1.0, without a length', old.replace('1.1', '1.0'), stream, 1, / 200 /],
+  ])('%s, is not carried out, and holds nothing', async (_which, last, behind, called, said) => {
+    const watched = vi.fn<() => void>();
+    const to = await start(
+      health({
+        watch: async function* () {
+          watched();
+          yield { status: Status.SERVING };
+        },
+      }),
+    );
+    const socket = await dial(to);
+    socket.write(last + behind, 'latin1');
+    expect(await untilClosed(socket)).toMatch(said);
+    await vi.waitFor(() => expect(to.server.counts.connections, 'connections').toBe(0));
+    expect(watched).toHaveBeenCalledTimes(called);
+    expect(to.server.counts.calls).toBe(0);
+  });
+
+  test('is carried out when the one before expected what nobody knows', async () => {
+    const to = await start(health({ check: () => ({ status: Status.SERVING }) }));
+    const socket = await dial(to);
+    socket.write(wired(check, { ...json('ann'), expect: 'a miracle' }, '{}'));
+    socket.write(wired(check, { ...json('ann'), connection: 'close' }, '{}'));
+    expect((await untilClosed(socket)).match(/HTTP\/1.1 200 /g)).toHaveLength(2);
+  });
+});
+
 describe('who goes on while it is refused', () => {
   test('has its connection ended, after a word of when to come again', async () => {
     const limits = { refusalsPerSecond: 0.001, refusalsBurst: 2 };

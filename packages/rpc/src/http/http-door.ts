@@ -9,6 +9,8 @@
  * 3. Of a body that nobody wanted a bounded rest is passed over, so that its sender reads the
  *    answer; then the connection is closed.
  * 4. What the system finds out about an other end that is gone ends the exchange.
+ * 5. What has come behind the last answer of a connection is not carried out: nothing would tell
+ *    that it is over.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { TLSSocket } from 'node:tls';
@@ -55,6 +57,9 @@ export function openHttpListener(
   };
   server.on('request', (request, response) => arrive(request, response, false));
   server.on('checkContinue', (request, response) => arrive(request, response, true));
+  // Other expectations may be passed over (RFC 9110 §10.1.1). Node would answer them by itself,
+  // past our bounds.
+  server.on('checkExpectation', (request, response) => arrive(request, response, false));
   return {
     take: (socket) => {
       const connection = new Connection(socket, { serve, limits, clock });
@@ -101,6 +106,14 @@ function closeAll(
   });
 }
 
+/**
+ * Invariant 5. Node gives the connection to one response after the other, and to none behind one
+ * that ends it: its own to a request without a host, or one of HTTP/1.0 without a length.
+ */
+function hasItsTurn({ response }: Exchange): boolean {
+  return response.socket !== null;
+}
+
 interface ConnectionParts {
   readonly serve: (exchange: Exchange) => Promise<void>;
   readonly limits: HttpLimits;
@@ -110,7 +123,7 @@ interface ConnectionParts {
 class Connection {
   readonly #socket: TLSSocket;
   readonly #parts: ConnectionParts;
-  readonly #waiting: (() => void)[] = [];
+  readonly #waiting: Exchange[] = [];
   #isBusy = false;
   #isEnding = false;
   #cancel: Cancel;
@@ -123,11 +136,14 @@ class Connection {
   }
 
   arrive(request: IncomingMessage, response: ServerResponse, isAsked: boolean): void {
-    this.#cancel();
     const askForBody = isAsked ? () => response.writeContinue() : () => undefined;
-    const begin = (): void => this.#begin({ request, response, socket: this.#socket, askForBody });
-    if (!this.#isBusy) begin();
-    else if (this.#waiting.push(begin) > waitingMax) this.cut();
+    const exchange = { request, response, socket: this.#socket, askForBody };
+    if (this.#isBusy) {
+      if (this.#waiting.push(exchange) > waitingMax) this.cut();
+    } else if (hasItsTurn(exchange)) {
+      this.#cancel();
+      this.#begin(exchange);
+    }
   }
 
   #begin(exchange: Exchange): void {
@@ -150,9 +166,11 @@ class Connection {
       this.#socket.destroySoon();
       return;
     }
-    const begin = this.#waiting.shift();
-    if (begin !== undefined) begin();
-    else this.#rest(this.#parts.limits.connectionIdleMs);
+    const { connectionIdleMs, closeGraceMs } = this.#parts.limits;
+    const waiting = this.#waiting.shift();
+    if (waiting === undefined) this.#rest(connectionIdleMs);
+    else if (hasItsTurn(waiting)) this.#begin(waiting);
+    else this.#rest(closeGraceMs);
   }
 
   /** Invariant 3. Node passes it over by itself; this bounds how much, and for how long. */
