@@ -33,7 +33,9 @@ export async function sendCall(
 /** Sends what is no call. To HEAD its headers alone. */
 export function sendWeb({ request, response }: Exchange, answer: PageResponse): void {
   const { status, headers, body } = answer;
-  const length = status === 304 ? {} : { 'content-length': String(body?.byteLength ?? 0) };
+  // RFC 9110 §8.6: neither of them has a length.
+  const isBare = status === 204 || status === 304;
+  const length = isBare ? {} : { 'content-length': String(body?.byteLength ?? 0) };
   const all: Record<string, string | string[]> = { ...everyHeaders, ...length };
   for (const [name, value] of Object.entries(headers)) {
     all[name] = typeof value === 'string' ? value : [...value];

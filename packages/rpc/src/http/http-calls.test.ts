@@ -10,6 +10,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { connect } from '../client/channel.ts';
 import { createClient as createGrpcClient } from '../client/client.ts';
 import { ask, dial, type HttpServer, health, json, startHttp, transports } from './http.fixture.ts';
+import { overHttp } from './http-calls.ts';
 
 const check = '/grpc.health.v1.Health/Check';
 const mine = { headers: { authorization: 'Bearer ann' } };
@@ -143,6 +144,13 @@ describe('a request by hand', () => {
     const answer = await ask(to, check, { headers, body: '{}' });
     expect(answer.status).toBe(504);
     expect(to.server.counts.calls).toBe(0);
+  });
+
+  test('that is answered with nothing is told no length of it, as RFC 9110 wants it', async () => {
+    const http = overHttp(({ path }) => ({ status: path === '/none' ? 204 : 200, headers: {} }));
+    const to = await start(serving, { http });
+    expect((await ask(to, '/none')).headers['content-length']).toBeUndefined();
+    expect((await ask(to, '/empty')).headers['content-length']).toBe('0');
   });
 
   test('in the absolute form is taken, as RFC 9112 wants it', async () => {
