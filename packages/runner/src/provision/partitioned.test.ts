@@ -129,6 +129,28 @@ test.each([
   expect(headIsZero()).toBe(true);
 });
 
+/** A disk of fewer MiB than it says: what is behind them is their beginning again. */
+function smaller(sizeMib: number) {
+  const at = (offset: number): number => offset % (sizeMib * mib);
+  return (open: OpenRegion): OpenRegion => ({
+    ...open,
+    read: (offset, length) => open.read(at(offset), length),
+    readInto: (offset, target) => open.readInto(at(offset), target),
+    write: (offset, bytes) => open.write(at(offset), bytes),
+    writeZeros: (offset, length) => open.writeZeros(at(offset), length),
+  });
+}
+
+test.each([
+  ['content', 17, 19 * mib],
+  ['head', 19, 0],
+])('a disk whose end is the place of its %s does not count', async (_, sizeMib, place) => {
+  const end = await disk.provision(gptImage(), { within: smaller(sizeMib) });
+  const message = `zeros written at ${place} are not read back`;
+  expect(end).toEqual({ kind: 'failed', fault: 'notReadBack', message, begun: true });
+  expect(text(block, block + 8)).not.toBe('EFI PART');
+});
+
 test('a disk that fails again while its head is taken back tells the first reason', async () => {
   let heads = 0;
   const end = await disk.provision(gptImage(), {

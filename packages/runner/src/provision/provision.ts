@@ -10,6 +10,8 @@
  *    cancellation or an error.
  * I3 Old signatures at both ends are gone before anything else is written.
  * I4 Success is what was read back.
+ * I5 The zeros at both ends are looked at again before anything is written over them. A disk that
+ *    says that it is larger than it is has content there by then, which the tables would destroy.
  */
 import {
   type ByteSource,
@@ -151,12 +153,14 @@ async function install(work: Work, image: PreparedImage): Promise<Installed> {
     await writer.settled();
   }
   checkContent(plan.image, written);
+  await checkZeros(disk, Math.max(alignedUp(written.sizeBytes, disk), endOf(disk)), disk.sizeBytes);
   for (const { offset, bytes } of fitted.writes) await writeAndCompare(disk, offset, bytes);
   if (seed !== undefined && fitted.seed !== undefined) {
     await writeAndCompare(disk, fitted.seed.offsetBytes, seed);
   }
   if (signal.aborted) throw new DeviceError('cancelled before it was done');
   parts.reached?.('readBack');
+  await checkZeros(disk, 0, headBytes);
   await writeHead(disk, fitted.head);
   work.progress(1, 'done');
   return installed(written, fitted);
@@ -208,17 +212,31 @@ function fit({ plan, disk }: Work, head: Uint8Array): Fitted {
 }
 
 /** Tables, boot loaders and the superblocks of RAID and LVM live at both ends of a disk (I3). */
-async function wipeEnds({ open, sizeBytes }: ImageDisk): Promise<void> {
+async function wipeEnds(disk: ImageDisk): Promise<void> {
+  const { open, sizeBytes } = disk;
   await open.writeZeros(0, headBytes);
-  await open.writeZeros(sizeBytes - headBytes, headBytes);
+  await open.writeZeros(endOf(disk), headBytes);
   await open.flush();
-  const zeros = new Uint8Array(headBytes);
-  for (const offset of [0, sizeBytes - headBytes]) {
-    const found = await open.read(offset, headBytes);
-    if (Buffer.compare(found, zeros) === 0) continue;
-    const problem = `zeros written at ${offset} are not read back`;
-    throw new ImageError('notReadBack', problem);
-  }
+  await checkZeros(disk, 0, headBytes);
+  await checkZeros(disk, endOf(disk), sizeBytes);
+}
+
+/** Where the last bytes begin that are zeros before anything else is written. */
+function endOf({ sizeBytes }: ImageDisk): number {
+  return sizeBytes - headBytes;
+}
+
+function alignedUp(offset: number, { blockBytes }: ImageDisk): number {
+  return Math.ceil(offset / blockBytes) * blockBytes;
+}
+
+/** Zeros from before that are still there (I5); at most `headBytes`. */
+async function checkZeros({ open }: ImageDisk, from: number, to: number): Promise<void> {
+  if (to <= from) return;
+  const found = await open.read(from, to - from);
+  if (Buffer.compare(found, new Uint8Array(to - from)) === 0) return;
+  const problem = `zeros written at ${from} are not read back`;
+  throw new ImageError('notReadBack', problem);
 }
 
 /** An image that holds more than it says is given up at that byte, not at the end of the disk. */
