@@ -116,6 +116,8 @@ export class Controller<Thing = string, Reason extends string = 'look'> {
 
   async #pass({ id, thing, reason }: WakeUp<Thing, Reason>): Promise<void> {
     this.#admitted.delete(id);
+    // (5) It may have waited for another pass until now.
+    if (this.signal.aborted) return;
     try {
       await this.#parts.pass(thing, reason);
       this.#failures.delete(this.#parts.keyOf(thing));
