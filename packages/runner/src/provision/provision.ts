@@ -5,7 +5,8 @@
  *    where it is known, its first megabyte with the partition table, the first-boot data.
  * I2 The first megabyte is zeros from the first write on, and is written last, when all else has
  *    been read back past the page cache and found to be what came, and that what was declared. It
- *    is read back while what follows is still being written (`checked-writes.ts`). So
+ *    is read back while what follows is still being written (`checked-writes.ts`). Of the megabyte
+ *    the first block is written last, in a write of its own: it is there or not. So
  *    no firmware and no kernel takes a disk for bootable that was left half-written, by a kill, a
  *    cancellation or an error.
  * I3 Old signatures at both ends are gone before anything else is written.
@@ -319,10 +320,15 @@ function checkContent(image: ImageFile, { sizeBytes, sha256 }: Written): void {
   if (image.contentSha256 !== undefined) checkDigest(sha256, image.contentSha256);
 }
 
-/** From here on the disk counts. A disk that does not give it back must not (I2). */
+/**
+ * From here on the disk counts. A disk that does not give it back must not (I2). A cut of the power
+ * may tear a write of many blocks, so the first one comes alone, when the others were read back.
+ */
 async function writeHead(disk: ImageDisk, head: Uint8Array): Promise<void> {
+  const { blockBytes } = disk;
   try {
-    await writeAndCompare(disk, 0, head);
+    await writeAndCompare(disk, blockBytes, head.subarray(blockBytes));
+    await writeAndCompare(disk, 0, head.subarray(0, blockBytes));
   } catch (error) {
     try {
       await disk.open.writeZeros(0, headBytes);
