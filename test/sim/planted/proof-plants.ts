@@ -46,7 +46,7 @@ export const proofPlants: readonly Plant[] = [
     file: powerCycle,
     find: "if (status.state === HostState.AVAILABLE || !status.dirty) move(status, 'unproved');",
     replace: '',
-    caughtBy: { ...forgetful, rule: 'E2', from: 151 },
+    caughtBy: { ...forgetful, rule: 'E2', from: 365 },
   },
   {
     name: 'imageOntoReturnedData',
