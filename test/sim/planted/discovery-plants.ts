@@ -70,6 +70,10 @@ export const discoveryPlants: readonly Plant[] = [
     file: 'controlplane/src/discovery/lines.ts',
     find: 'if (host !== undefined && isMadeBy(host, lineRequestId(expected.uid))) {',
     replace: 'if (host !== undefined && isMadeBy(host, expected.uid)) {',
-    caughtBy: { ...bySimulation, from: 520 },
+    caughtBy: {
+      kind: 'test',
+      file: 'controlplane/src/discovery/api/acceptance.test.ts',
+      name: 'a crash after the host was made lists nothing twice',
+    },
   },
 ];
