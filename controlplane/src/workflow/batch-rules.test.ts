@@ -80,3 +80,23 @@ test('idle hosts go first, and only whose turn it is may start', () => {
   expect(['u1', 'u2', 'u3'].map((uid) => hasTurn(record, uid))).toEqual([false, true, false]);
   expect(hasTurn(record, 'u9')).toBe(false);
 });
+
+test.each([
+  [SUCCEEDED, SUCCEEDED],
+  [FAILED, FAILED],
+  [TIMED_OUT, TIMED_OUT],
+  [CANCELLED, CANCELLED],
+  // Of a newer version.
+  [99 as WorkflowRunState, FAILED],
+])('a host whose run ended as %i ends as %i', (run, host) => {
+  const begun = foldBatch(batch(1, 1, 0), new Map(), () => false, 0);
+  const over = foldBatch(begun, new Map([[0, turnOf(run)]]), () => false, 1);
+  expect(states(over)).toEqual([host]);
+});
+
+test('what failed is counted, and stops the batch at its limit', () => {
+  const begun = foldBatch(batch(3, 1, 1), new Map(), () => false, 0);
+  const stopped = foldBatch(begun, new Map([[0, turnOf(FAILED)]]), () => false, 1);
+  expect(states(stopped)).toEqual([FAILED, PENDING, PENDING]);
+  expect(isOver(stopped)).toBe(true);
+});

@@ -165,7 +165,7 @@ export const workflowPlants: readonly Plant[] = [
     file: 'controlplane/src/workflow/batch-rules.ts',
     find: "host.state = FAILED;\n      host.message = cut(run.error?.message ?? 'its run",
     replace: "host.state = SUCCEEDED;\n      host.message = cut(run.error?.message ?? 'its run",
-    caughtBy: { ...byBatches, from: 14 },
+    caughtBy: test('controlplane/src/workflow/batch-rules.test.ts', 'a host whose run ended as'),
   },
   {
     name: 'turnsAfterTheStop',
