@@ -1,6 +1,7 @@
 /** Defects of discovery: what of machines that nobody knows, and how they become hosts. */
-import type { Plant } from './plant.ts';
+import type { CaughtBy, Plant } from './plant.ts';
 
+const test = (file: string, name: string): CaughtBy => ({ kind: 'test', file, name });
 const bySimulation = { kind: 'simulation', discovery: true } as const;
 
 export const discoveryPlants: readonly Plant[] = [
@@ -10,7 +11,7 @@ export const discoveryPlants: readonly Plant[] = [
     file: 'controlplane/src/discovery/intake.ts',
     find: 'const before = sameMachines.find(({ machine }) => machine.rack === rack);',
     replace: "const before = sameMachines.find(({ machine }) => machine.rack === '');",
-    caughtBy: { ...bySimulation, from: 36 },
+    caughtBy: test('controlplane/src/discovery/api/discovery.test.ts', 'lists a machine once'),
   },
   {
     name: 'hostStaysListed',
@@ -18,7 +19,10 @@ export const discoveryPlants: readonly Plant[] = [
     file: 'controlplane/src/discovery/discovery.ts',
     find: '        await seedFacts(this.#deps, decision.host, kept.machine);\n        await removeMachine(this.#deps, kept);',
     replace: '        await seedFacts(this.#deps, decision.host, kept.machine);',
-    caughtBy: { ...bySimulation, from: 36 },
+    caughtBy: test(
+      'controlplane/src/discovery/api/acceptance.test.ts',
+      'a crash after the host was made',
+    ),
   },
   {
     name: 'unknownMachineIsFlashed',
@@ -46,7 +50,7 @@ export const discoveryPlants: readonly Plant[] = [
     file: 'controlplane/src/discovery/intake.ts',
     find: "const room = listed < most ? 'made'",
     replace: "const room = listed < 1e9 ? 'made'",
-    caughtBy: { ...bySimulation, from: 113 },
+    caughtBy: test('controlplane/src/discovery/api/discovery.test.ts', 'lists no more machines'),
   },
   {
     name: 'floodBoots',
@@ -70,10 +74,9 @@ export const discoveryPlants: readonly Plant[] = [
     file: 'controlplane/src/discovery/lines.ts',
     find: 'if (host !== undefined && isMadeBy(host, lineRequestId(expected.uid))) {',
     replace: 'if (host !== undefined && isMadeBy(host, expected.uid)) {',
-    caughtBy: {
-      kind: 'test',
-      file: 'controlplane/src/discovery/api/acceptance.test.ts',
-      name: 'a crash after the host was made lists nothing twice',
-    },
+    caughtBy: test(
+      'controlplane/src/discovery/api/acceptance.test.ts',
+      'a crash after the host was made',
+    ),
   },
 ];

@@ -201,7 +201,7 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/decide/survey.ts',
     find: 'if (isOfTarget && !isProven && this.#ofTarget > 0)',
     replace: 'if (isOfTarget && !isProven && this.#ofTarget > 9)',
-    caughtBy: seeded(3040),
+    caughtBy: test('controlplane/src/pool/decide/rollout.test.ts', 'the first host goes alone'),
   },
   {
     name: 'pauseIgnored',
