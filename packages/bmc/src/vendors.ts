@@ -1,7 +1,13 @@
 /**
- * Where BMCs differ from the specification, as one table, so that no driver has a branch per
- * maker. A row needs evidence: name where it was seen.
+ * Where BMCs differ from the specification or from each other: one table, so that no driver has a
+ * branch per maker. What a service answers decides, never how somebody calls it: a row of
+ * `differences` counts for a service that shows what the row names, and what `ways` lists is tried
+ * with every service, in order, until one of them is taken.
+ *
+ * Each row names its source: where the difference was seen, or where it is written.
  */
+
+/** What a driver has to know before it can read an answer. */
 export interface VendorDifference {
   readonly maker: string;
   /**
@@ -24,37 +30,40 @@ const plain: VendorDifference = {
 
 interface Row extends Partial<VendorDifference> {
   readonly maker: string;
-  /** IANA enterprise number, as IPMI's Get Device ID answers it. */
-  readonly enterprise?: number;
-  /** What a Redfish system says as its Manufacturer. */
-  readonly manufacturer?: RegExp;
+  readonly source: string;
+  /** What it answers of itself. */
+  readonly shows:
+    | { readonly enterprise: number }
+    /** Redfish: `Manufacturer` of its system. */
+    | { readonly manufacturer: RegExp };
 }
 
-const rows: readonly Row[] = [
+export const differences: readonly Row[] = [
   {
-    // OpenIPMI's ipmi_sim 2.0.33 (MontaVista's number in its examples): every set is accepted,
-    // data 1 of the boot flags always reads back as 0.
     maker: 'OpenIPMI simulator',
-    enterprise: 0x1291,
+    // MontaVista's number, in the examples of OpenIPMI.
+    shows: { enterprise: 0x1291 },
+    source: 'ipmi_sim 2.0.33: takes every set; data 1 of the boot flags always reads as 0',
     bootFlagsReadBack: 'selectorOnly',
   },
   {
-    // sushy-tools of 2026-03, libvirt driver: boots as asked, and reads "Continuous".
     maker: 'sushy-tools',
-    manufacturer: /^Sushy Emulator$/,
+    shows: { manufacturer: /^Sushy Emulator$/ },
+    source: 'sushy-tools of 2026-03, libvirt driver: boots as asked, and reads "Continuous"',
     onceMayReadContinuous: true,
   },
   {
-    // The simulated machines of this repository (packages/sim), which have this habit on demand.
     maker: 'Rackwright simulation',
-    manufacturer: /^Rackwright$/,
+    shows: { manufacturer: /^Rackwright$/ },
+    source: 'packages/sim, which has this habit on demand',
     onceMayReadContinuous: true,
   },
   {
-    // iDRAC: SKU is the service tag, which dmidecode shows as the system's serial; SerialNumber
-    // is the board's (ansible/ansible#53461; PowerEdge R650, R740xd2, R750xa).
     maker: 'Dell',
-    manufacturer: /^Dell\b/,
+    shows: { manufacturer: /^Dell\b/ },
+    source:
+      'ansible/ansible#53461 (PowerEdge R650, R740xd2, R750xa): SKU is the service tag, which ' +
+      'dmidecode shows as serial of the system; SerialNumber is the serial of the board',
     serialProperty: 'SKU',
   },
 ];
@@ -64,11 +73,62 @@ export function vendorDifference(of: {
   readonly enterprise?: number | undefined;
   readonly manufacturer?: string | undefined;
 }): VendorDifference {
-  const { enterprise, manufacturer } = of;
-  const row = rows.find(
-    (one) =>
-      (enterprise !== undefined && one.enterprise === enterprise) ||
-      (manufacturer !== undefined && one.manufacturer?.test(manufacturer) === true),
+  const { enterprise, manufacturer = '' } = of;
+  const row = differences.find(({ shows }) =>
+    'enterprise' in shows ? shows.enterprise === enterprise : shows.manufacturer.test(manufacturer),
   );
   return { ...plain, ...row };
+}
+
+/** One of several ways to ask for the same. */
+interface Way<T> {
+  readonly way: T;
+  readonly source: string;
+}
+
+/** In which order ways are tried. Each is safe with a service that wants another one. */
+export const ways = {
+  /** Form of the ETag that goes along with a PATCH, until one is not answered 412 or 428. */
+  etag: [
+    { way: 'asGiven', source: 'DSP0266 §6.5' },
+    {
+      way: 'strong',
+      source: 'RFC 9110 §13.1.1 compares strongly: a weak tag never matches there',
+    },
+    { way: 'none', source: 'sushy-tools of 2026-03 takes no tag' },
+    { way: 'any', source: 'DSP0266 §6.5: 428 wants a tag, and some services match only "*"' },
+  ],
+  /** Body that removes a boot override, until one is not refused. */
+  bootOff: [
+    { way: 'enabledAlone', source: 'DSP0268, ComputerSystem' },
+    {
+      way: 'targetNone',
+      source: 'sushy-tools of 2026-03 answers 400 where the target is missing',
+    },
+    {
+      way: 'targetAsFound',
+      source: 'sushy-tools of 2026-03, libvirt driver: knows no target "None"',
+    },
+  ],
+  /** Answers to a sign-in by which a service says that it has no sessions: basic is used. */
+  noSessions: [
+    { way: 404, source: 'sushy-tools of 2026-03, which guards its root as well' },
+    { way: 405, source: 'DSP0266 §7.11: a method that the resource does not support' },
+    { way: 501, source: 'DSP0266 §7.11: not implemented' },
+  ],
+  /** Id of the log of the machine's events, among logs of what the BMC itself does. */
+  eventLogId: [
+    { way: /^sel$/i, source: 'Dell iDRAC: Managers/iDRAC.Embedded.1/LogServices/Sel' },
+    { way: /^iml$/i, source: 'HPE iLO: Systems/1/LogServices/IML' },
+    { way: /^log1$/i, source: 'DMTF’s public-rackmount1 mockup' },
+    { way: /^event.?log$/i, source: 'OpenBMC bmcweb: Systems/system/LogServices/EventLog' },
+    { way: /^system.?event.?log$/i, source: 'IPMI 2.0 §31, which SEL abbreviates' },
+  ],
+} as const satisfies Readonly<Record<string, readonly Way<string | number | RegExp>[]>>;
+
+/** The ways alone, in their order. */
+export function waysOf<K extends keyof typeof ways>(
+  kind: K,
+): readonly (typeof ways)[K][number]['way'][] {
+  return ways[kind].map(({ way }) => way);
 }

@@ -1,6 +1,6 @@
 /** What to ask for, out of what the BMC offers, and whether it did as it was asked. */
 import { type BmcResult, type BootOverride, failed, ok, type PowerState } from '../driver.ts';
-import { vendorDifference } from '../vendors.ts';
+import { vendorDifference, waysOf } from '../vendors.ts';
 import type { JsonObject } from './json.ts';
 import type { BootFacts } from './system.ts';
 
@@ -45,15 +45,17 @@ export function wantedBoot(
 
 /**
  * The body of the PATCH: all of it in one request, as some BMCs take only that. What follows the
- * first is tried, in this order, where the one before it was refused: some want a target although
- * there is to be none (sushy-tools), and of those some know no target `None`.
+ * first is tried, in this order, where the one before it was refused.
  */
 export function bootPatches({ target, mode }: WantedBoot, now: BootFacts): readonly JsonObject[] {
   if (target === 'None') {
     const off = { BootSourceOverrideEnabled: 'Disabled' };
-    const targets = [...new Set(['None', now.target ?? 'None'])];
-    const withTarget = targets.map((one) => ({ Boot: { ...off, BootSourceOverrideTarget: one } }));
-    return [{ Boot: off }, ...withTarget];
+    const targets = {
+      enabledAlone: {},
+      targetNone: { BootSourceOverrideTarget: 'None' },
+      targetAsFound: { BootSourceOverrideTarget: now.target ?? 'None' },
+    };
+    return waysOf('bootOff').map((way) => ({ Boot: { ...off, ...targets[way] } }));
   }
   const Boot = {
     BootSourceOverrideEnabled: 'Once',

@@ -9,6 +9,7 @@
  */
 import type { Clock, HttpClient, HttpsLimits, HttpsPeer, HttpsRequest } from '@rackwright/platform';
 import { type BmcResult, failed, ok } from '../driver.ts';
+import { waysOf } from '../vendors.ts';
 import { type JsonObject, objectAt, parseObject, pathOf } from './json.ts';
 import {
   type Answered,
@@ -109,17 +110,17 @@ export class Conversation {
   }
 
   /**
-   * Changes a resource. The tag that was read goes along; services disagree about its form
-   * (DSP0266 §6.5 wants the tag as it was given; some compare strongly, some quote twice), and
-   * our change is an assertion: so the strong form is tried next, then none.
+   * Changes a resource. The tag that was read goes along; services disagree about its form, and our
+   * change is an assertion: so other forms are tried next, then none.
    */
   async patch(
     { path, etag }: Resource,
     body: JsonObject,
     signal: AbortSignal | undefined,
   ): Promise<BmcResult<void>> {
-    const strong = etag?.startsWith('W/') === true ? etag.slice(2) : undefined;
-    const tags = [...new Set([etag, strong, undefined, '*'])];
+    const strong = etag?.startsWith('W/') === true ? etag.slice(2) : etag;
+    const forms = { asGiven: etag, strong, none: undefined, any: '*' };
+    const tags = [...new Set(waysOf('etag').map((way) => forms[way]))];
     const asked = this.#asked('PATCH', path);
     for (const tag of tags) {
       const headers = tag === undefined ? {} : { 'if-match': tag };
@@ -204,7 +205,7 @@ export class Conversation {
       this.#authorization = { kind: 'session', token, path: at };
       return ok(undefined);
     }
-    const noSessions = status < 400 || [404, 405, 501].includes(status);
+    const noSessions = status < 400 || waysOf('noSessions').some((one) => one === status);
     if (noSessions || namesMessage(answer.value, 'SessionLimitExceeded')) {
       this.#useBasic();
       return ok(undefined);

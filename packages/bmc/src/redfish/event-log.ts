@@ -3,6 +3,7 @@
  * manages it.
  */
 import { type BmcResult, failed, ok } from '../driver.ts';
+import { waysOf } from '../vendors.ts';
 import type { Resource } from './conversation.ts';
 import { objectAt, pathOf, pathsAt, textAt } from './json.ts';
 
@@ -16,9 +17,6 @@ export type Get = (path: string) => Promise<BmcResult<Resource>>;
 
 /** Log services of one place that are looked at. */
 const servicesMax = 16;
-
-/** How makers call the log of the machine's events, among logs of the BMC's own doings. */
-const eventLogName = /^(sel|iml|log1|event.?log|system.?event.?log)$/i;
 
 /** The machine's event log; one that goes by another name only where there is no such. */
 export async function findEventLog(system: Resource, get: Get): Promise<BmcResult<EventLog>> {
@@ -35,7 +33,8 @@ export async function findEventLog(system: Resource, get: Get): Promise<BmcResul
     for (const service of services.value) {
       const log = clearable(service);
       if (log === undefined) continue;
-      if (eventLogName.test(textAt(service.body, 'Id') ?? '')) return ok(log);
+      const id = textAt(service.body, 'Id') ?? '';
+      if (waysOf('eventLogId').some((name) => name.test(id))) return ok(log);
       other ??= log;
     }
   }
