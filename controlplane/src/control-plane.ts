@@ -210,6 +210,11 @@ function makeDiscovery(
   });
 }
 
+/** A store that one process owns has one replica, whatever restarted it. */
+function replicaIdOf({ isShared }: StateStore, { random }: Platform): string {
+  return isShared ? randomId(random) : 'single';
+}
+
 /** What works by itself, and what serves it; nothing of it has started. */
 function makeParts(
   config: ControlPlaneConfig,
@@ -219,16 +224,14 @@ function makeParts(
   { onRunEnded, onAcknowledged, recordSpan }: Figures,
 ) {
   const registry = createSessionRegistry();
-  // A store that one process owns has one replica, whatever restarted it.
-  const replicaId = store.isShared ? randomId(platform.random) : 'single';
+  const replicaId = replicaIdOf(store, platform);
   const audit = createAuditTrail({ ...platform, store });
   const { resyncIntervalMs, sessions: timing } = config;
   const { retryDelayMs } = config.engine;
   const following = new Following({ ...platform, store, retryDelayMs });
   const secretsKeeper = new SecretsKeeper({
-    ...{ ...platform, store, following, replicaId, isShared: store.isShared },
+    ...{ ...platform, store, following, replicaId, isShared: store.isShared, resyncIntervalMs },
     ...{ secrets: identity.secrets, source: identity.secretsKeySource },
-    resyncIntervalMs,
   });
   const webhooks = callsWebhooks(platform, identity, store, audit);
   const hosts = new Hosts({
@@ -242,21 +245,18 @@ function makeParts(
     openCredential: (record) => identity.secrets.open(record),
   });
   const discovery = makeDiscovery(config, platform, { store, audit, hosts });
-  const pace = { resyncIntervalMs, retryDelayMs, sweep: config.workflows };
-  const runs = createWorkflowParts({ ...platform, ...pace, store, following, hosts });
-  const pooling = { ...platform, store, following, hosts, resyncIntervalMs, retryDelayMs };
+  const ofHosts = { ...platform, store, following, hosts, resyncIntervalMs, retryDelayMs };
+  const runs = createWorkflowParts({ ...ofHosts, sweep: config.workflows });
   const resolve = resolveTags(platform, identity, store, audit);
-  const pools = new Pools({ ...pooling, ...webhooks, replicaId, resolve });
+  const pools = new Pools({ ...ofHosts, ...webhooks, replicaId, resolve });
   const plans = new PlanSweeper({ ...platform, store });
-  const stepLogs = new StepLogs();
-  const prefetched = new PrefetchProgress();
-  const { workflows, batches } = runs;
   const fleetView = new FleetView({ ...platform, store, retryDelayMs });
   const access = openAccessFor(config, platform, identity, store, following, audit);
   const shared = {
     ...platform,
-    ...{ store, hosts, identity, discovery, workflows, batches, pools, audit, stepLogs, replicaId },
-    ...{ fleetView, secretsKeeper, resolve, prefetched },
+    ...{ store, hosts, identity, discovery, ...runs, pools, audit, replicaId },
+    ...{ fleetView, secretsKeeper, resolve },
+    ...{ stepLogs: new StepLogs(), prefetched: new PrefetchProgress() },
     ...(recordSpan === undefined ? {} : { recordSpan }),
     ...endpointsOf(config),
     trustFaults: () => identity.authorities.faults(),
@@ -265,13 +265,10 @@ function makeParts(
   const places = new HostPlaces(following, store);
   const operatorServices = createOperatorServices(shared, access.signIn, places);
   const rackKeys = new RackKeys({ ...platform, store, following });
-  const { authorities } = identity;
   const agentService = createAgentService({
-    ...platform,
-    ...{ store, registry, hosts, discovery, stepLogs, prefetched, replicaId, timing, audit },
+    ...{ ...shared, registry, timing, onAcknowledged },
     limits: config.agents.limits,
-    onAcknowledged,
-    trust: createSessionTrust({ authorities, rackKeys, clock: platform.clock }),
+    trust: createSessionTrust({ ...identity, rackKeys, clock: platform.clock }),
     identify: (context) => identified(() => identifyAgent(store, context), context, audit),
   });
   const countedRacks = new CountedRacks({ store, following });
@@ -305,6 +302,14 @@ async function startWorks(
   await countedRacks.start();
 }
 
+/** All that works by itself, in the order in which it stops. */
+function worksOf(parts: ReturnType<typeof makeParts>, authorities: Identity['authorities']) {
+  const { countedRacks, access, fleetView, places, plans, pools, runs } = parts;
+  const { discovery, hosts, following, rackKeys, secretsKeeper } = parts;
+  const loops = [countedRacks, access, fleetView, places, plans, pools, runs, discovery];
+  return [...loops, hosts, following, authorities, rackKeys, secretsKeeper];
+}
+
 async function startServices(
   config: ControlPlaneConfig,
   platform: Platform,
@@ -313,26 +318,12 @@ async function startServices(
   figures: Figures,
 ): Promise<ControlPlane> {
   const parts = makeParts(config, platform, identity, store, figures);
-  const { audit, following, hosts, discovery, runs, pools, plans } = parts;
-  const { access, fleetView, places, secretsKeeper, rackKeys, operatorServices } = parts;
-  const { countedRacks } = parts;
+  const { audit, discovery, secretsKeeper, operatorServices } = parts;
   const agentHealth = createHealthBoard([agent.AgentService.typeName]);
   const agentServices = [bind(agent.AgentService, parts.agentService), agentHealth.service];
   const { authorities } = identity;
   await startWorks(parts, authorities, store);
-  const loops = [
-    countedRacks,
-    access,
-    fleetView,
-    places,
-    plans,
-    pools,
-    runs,
-    discovery,
-    hosts,
-    following,
-  ];
-  const works = [...loops, authorities, rackKeys, secretsKeeper];
+  const works = worksOf(parts, authorities);
   const stop = () => works.forEach((part) => part.stop());
   const closing: (() => Promise<void> | void)[] = [() => store.close(), () => audit.close()];
   closing.push(() => secretsKeeper.leave(), stop);

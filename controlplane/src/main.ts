@@ -28,6 +28,7 @@ import { backupCommand, restoreCommand, settleRestoration } from './backup/index
 import { type ControlPlaneConfig, parseConfig } from './config.ts';
 import { type ControlPlane, identityFolder, startControlPlane } from './control-plane.ts';
 import { openStore } from './open-store.ts';
+import type { Platform } from './platform.ts';
 import { openKeySource, shownConfig } from './secrets/index.ts';
 import { controlPlaneVersion, isBundled, type Software } from './version.ts';
 
@@ -77,6 +78,42 @@ interface Started {
   stopping(): Promise<void>;
 }
 
+/** This machine, as the configuration uses it. */
+async function nodePlatform(
+  config: ControlPlaneConfig,
+  options: RunOptions,
+  log: Log,
+): Promise<Platform> {
+  const [disk, clock, random] = [nodeDisk(), nodeClock(), nodeRandom()];
+  return {
+    clock,
+    random,
+    disk,
+    log,
+    webClient: guardedWebClient(),
+    ...(await issuerClient(config)),
+    exec: nodeExec(),
+    metricsHttp: nodeHttp(),
+    processFigures: nodeProcessFigures(),
+    ...(config.traces === undefined ? {} : { tracesWebClient: nodeWebClient() }),
+    largeFiles: nodeLargeFiles(),
+    localCalls: nodeLocalCalls(),
+    ...credentialsFolder(),
+    software: await softwareOf(),
+    consoleFiles: await nodeFolderFiles(consoleFolder, consoleBounds),
+    crashPoint: makeFileCrashPoint(config.crashAt),
+    openStore: () =>
+      openStore(config.store, {
+        disk,
+        random,
+        clock,
+        retention: config.retention,
+        restored: options.restored,
+        acceptUnprovenDurability: options.acceptUnprovenDurability,
+      }),
+  };
+}
+
 async function start(
   config: ControlPlaneConfig,
   options: RunOptions,
@@ -87,45 +124,13 @@ async function start(
     { configuration: JSON.stringify(shownConfig(config)) },
     'starting with this configuration',
   );
-  const disk = nodeDisk();
-  const clock = nodeClock();
-  const random = nodeRandom();
-  await settleRestoration(config, { disk, files: nodeLargeFiles() });
-  await disk.makeFolder(config.dataFolder, 0o700);
-  const controlPlane = await startControlPlane(
-    config,
-    {
-      clock,
-      random,
-      disk,
-      log,
-      webClient: guardedWebClient(),
-      ...(await issuerClient(config)),
-      exec: nodeExec(),
-      metricsHttp: nodeHttp(),
-      processFigures: nodeProcessFigures(),
-      ...(config.traces === undefined ? {} : { tracesWebClient: nodeWebClient() }),
-      largeFiles: nodeLargeFiles(),
-      localCalls: nodeLocalCalls(),
-      ...credentialsFolder(),
-      software: await softwareOf(),
-      consoleFiles: await nodeFolderFiles(consoleFolder, consoleBounds),
-      crashPoint: makeFileCrashPoint(config.crashAt),
-      openStore: () =>
-        openStore(config.store, {
-          disk,
-          random,
-          clock,
-          retention: config.retention,
-          restored: options.restored,
-          acceptUnprovenDurability: options.acceptUnprovenDurability,
-        }),
-    },
-    {
-      acceptNewIdentity: options.acceptNewIdentity,
-      newAdminToken: options.newAdminToken,
-    },
-  );
+  const platform = await nodePlatform(config, options, log);
+  await settleRestoration(config, { disk: platform.disk, files: nodeLargeFiles() });
+  await platform.disk.makeFolder(config.dataFolder, 0o700);
+  const controlPlane = await startControlPlane(config, platform, {
+    acceptNewIdentity: options.acceptNewIdentity,
+    newAdminToken: options.newAdminToken,
+  });
   log.info(
     {
       operatorsPort: controlPlane.operatorsPort,

@@ -9,7 +9,7 @@
  *    configuration keeps it elsewhere, which the manifest says.
  */
 import { digestOf, hexOf, RunningDigest } from '@rackwright/oci';
-import type { Clock, Disk, LargeFiles, LocalCalls, Random } from '@rackwright/platform';
+import type { Clock, Disk, LargeFiles, LocalCalls, PartFile, Random } from '@rackwright/platform';
 import { randomId } from '@rackwright/platform';
 import { type StateStore, sqliteFileProblem } from '@rackwright/store';
 import type { ControlPlaneConfig } from '../config.ts';
@@ -104,6 +104,44 @@ interface Source extends BackupFile {
   readonly content: () => AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 }
 
+function manifestOf(
+  { secrets }: ControlPlaneConfig,
+  driver: Manifest['store']['driver'],
+  { incarnation, revision, keyIds, sealedKeys }: StoreCopy,
+  sources: readonly Source[],
+  nowMs: number,
+): Manifest {
+  return {
+    format: sealedKeys === undefined ? backupFormat : sealedBackupFormat,
+    time: new Date(nowMs).toISOString(),
+    store: { driver, incarnation, revision },
+    secretsKey: {
+      keyIds: [...new Set([...keyIds, ...(sealedKeys ? [sealedKeys.keyId] : [])])],
+      source: secrets === undefined ? secretsKeyName : secrets.key.kind,
+      included: secrets === undefined,
+    },
+    files: sources.map(({ name, bytes, sha256 }) => ({ name, bytes, sha256 })),
+  };
+}
+
+/** One file of the archive. What is written is what was counted, or the backup fails. */
+async function writeMember(
+  part: PartFile,
+  { name, bytes, sha256, content }: Source,
+  nowMs: number,
+): Promise<void> {
+  await part.write(tarHeader(name, bytes, nowMs));
+  const digest = new RunningDigest();
+  for await (const piece of content()) {
+    digest.update(piece);
+    await part.write(piece);
+  }
+  if (digest.bytes !== bytes || hexOf(digest.digest()) !== sha256) {
+    throw new BackupError(`${name} changed while it was read; try again`);
+  }
+  await part.write(tarPadding(bytes));
+}
+
 async function writeArchive(
   config: ControlPlaneConfig,
   to: string,
@@ -122,39 +160,14 @@ async function writeArchive(
   if (config.secrets === undefined) await checkKeys(copy, sources);
   if (copy.path !== undefined) sources.push(await largeFile(storeName, copy.path, files));
   const nowMs = clock.nowMs();
-  const manifest: Manifest = {
-    format: sealedKeys === undefined ? backupFormat : sealedBackupFormat,
-    time: new Date(nowMs).toISOString(),
-    store: {
-      driver,
-      incarnation: copy.incarnation,
-      revision: copy.revision,
-    },
-    secretsKey: {
-      keyIds: [...new Set([...copy.keyIds, ...(sealedKeys ? [sealedKeys.keyId] : [])])],
-      source: config.secrets === undefined ? secretsKeyName : config.secrets.key.kind,
-      included: config.secrets === undefined,
-    },
-    files: sources.map(({ name, bytes, sha256 }) => ({ name, bytes, sha256 })),
-  };
+  const manifest = manifestOf(config, driver, copy, sources, nowMs);
   const text = Buffer.from(`${JSON.stringify(manifest, undefined, 2)}\n`);
   const temporary = `${to}.${randomId(random)}.part`;
   const part = await files.openPart(temporary);
   try {
     const first = sourceOf(manifestName, text);
     const sum = sourceOf(manifestSumName, Buffer.from(`${first.sha256}  ${manifestName}\n`));
-    for (const { name, bytes, sha256, content } of [first, sum, ...sources]) {
-      await part.write(tarHeader(name, bytes, nowMs));
-      const digest = new RunningDigest();
-      for await (const piece of content()) {
-        digest.update(piece);
-        await part.write(piece);
-      }
-      if (digest.bytes !== bytes || hexOf(digest.digest()) !== sha256) {
-        throw new BackupError(`${name} changed while it was read; try again`);
-      }
-      await part.write(tarPadding(bytes));
-    }
+    for (const source of [first, sum, ...sources]) await writeMember(part, source, nowMs);
     await part.write(tarEnd);
     await part.sync();
     await part.close();

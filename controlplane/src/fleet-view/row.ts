@@ -80,37 +80,51 @@ export function rowOf(entry: Entry, decode: DecodeHost = decodeAnew): FleetRow {
 const noLabels = {};
 
 function partsOf(host: Host | undefined) {
-  const { spec, status } = host ?? {};
-  const { serial = '', chassisSerial = '', boardSerial = '' } = status?.bmcIdentity ?? {};
-  const serials = [serial, chassisSerial, boardSerial].filter((each) => each !== '');
+  const { uid = '', labels = noLabels, createTime, spec, status } = host ?? {};
+  return { uid, labels, createMs: msOf(createTime), ...specOf(spec), ...statusOf(status) };
+}
+
+function specOf(spec: Host['spec']) {
+  const { credential = '', address: bmcAddress = '' } = spec?.bmc ?? {};
   return {
-    uid: host?.uid ?? '',
     rack: spec?.rack ?? '',
-    credential: spec?.bmc?.credential ?? '',
-    labels: host?.labels ?? noLabels,
-    bmcAddress: spec?.bmc?.address ?? '',
+    credential,
+    bmcAddress,
     bootMacs: spec?.bootMacs ?? [],
-    serials: [...new Set(serials)],
     goal: spec?.goal || HostGoal.AVAILABLE,
     retired: spec?.retired === true,
-    createMs: msOf(host?.createTime),
-    ...statusOf(status),
   };
 }
 
 function statusOf(status: Host['status']) {
-  const run = status?.run?.phase === RunPhase.ENDED ? undefined : status?.run;
+  const { faults = [], holds = [] } = status ?? {};
   return {
     state: status?.state ?? HostState.UNSPECIFIED,
     dirty: status?.dirty === true,
     poweredOn: status?.poweredOn,
+    serials: serialsOf(status),
     claim: status?.claim?.by ?? '',
     image: status?.image ?? '',
-    runKind: run?.kind ?? RunKind.UNSPECIFIED,
-    waiting: run?.phase === RunPhase.WAITING ? (run.waiting?.reason ?? '') : '',
-    faults: (status?.faults ?? []).map(({ type }) => type),
+    ...runOf(status),
+    faults: faults.map(({ type }) => type),
     failure: status?.lastError?.failure?.type ?? FailureType.UNSPECIFIED,
-    held: (status?.holds ?? []).length > 0,
+    held: holds.length > 0,
     deleting: status?.deletion !== undefined,
+  };
+}
+
+function serialsOf(status: Host['status']): readonly string[] {
+  const { serial = '', chassisSerial = '', boardSerial = '' } = status?.bmcIdentity ?? {};
+  return [...new Set([serial, chassisSerial, boardSerial].filter((each) => each !== ''))];
+}
+
+function runOf(status: Host['status']) {
+  const run = status?.run;
+  if (run === undefined || run.phase === RunPhase.ENDED) {
+    return { runKind: RunKind.UNSPECIFIED, waiting: '' };
+  }
+  return {
+    runKind: run.kind,
+    waiting: run.phase === RunPhase.WAITING ? (run.waiting?.reason ?? '') : '',
   };
 }

@@ -51,13 +51,7 @@ export function createErasureService(deps: RpcDependencies): BoundService {
         await prefixesOf(store, certificates, host),
         request,
         host,
-        ({ key, value }) => {
-          const [, hostUid = '', rest = ''] = key.split('.');
-          return {
-            parts: { hostUid, rest },
-            record: fromBinary(wire.CertificateRecordSchema, value),
-          };
-        },
+        certificateAt,
         isSigned,
         ({ record }) => record.statement.length + Math.ceil(record.evidenceBytes * base64Growth),
       );
@@ -138,6 +132,11 @@ const ofLook = String.raw`\d+-\d+-\d+-manifest`;
 const ofCertificate = String.raw`\d+-\d+-\d+-\d+-[0-9a-f]{8}`;
 const certificateId = new RegExp(`^(.+)-(${ofCertificate})$`);
 const documentId = new RegExp(`^(.+)-(${ofLook}|${ofCertificate}-(?:addendum|revocation))$`);
+
+function certificateAt({ key, value }: Entry) {
+  const [, hostUid = '', rest = ''] = key.split('.');
+  return { parts: { hostUid, rest }, record: fromBinary(wire.CertificateRecordSchema, value) };
+}
 
 /** "HOST_UID-RUN-STEP-ATTEMPT-NUMBER-DIGEST" */
 function certificateParts(id: string): Parts | undefined {

@@ -167,8 +167,9 @@ function eventOf(host: Bench, happening: Act): HostEvent | undefined {
     kind: 'report',
     report: create(agent.ReportSchema, { hostUid: 'u1', operationId, result }),
   });
-  const operationId = host.record.operation?.operation?.id;
-  const sent = host.record.operation?.sentTo !== undefined;
+  const { operation, sentTo } = host.record.operation ?? {};
+  const ofAttempt = (result: () => agent.Report['result']): HostEvent | undefined =>
+    operation !== undefined && sentTo !== undefined ? report(result(), operation.id) : undefined;
   switch (happening.kind) {
     case 'ask': {
       const request = requests[happening.request];
@@ -178,13 +179,11 @@ function eventOf(host: Bench, happening: Act): HostEvent | undefined {
     case 'succeed':
       if (host.record.forgetting) return { kind: 'forgotten' };
       if (stepAt(host)?.name === 'runner.await') return readyEvent(host);
-      return operationId !== undefined && sent ? report(resultOf(host), operationId) : undefined;
+      return ofAttempt(() => resultOf(host));
     case 'fail':
-      return operationId !== undefined && sent
-        ? report(failed(happening.type), operationId)
-        : undefined;
+      return ofAttempt(() => failed(happening.type));
     case 'conflict':
-      return operationId !== undefined && sent ? report(conflict, operationId) : undefined;
+      return ofAttempt(() => conflict);
     case 'pass':
       return { kind: 'tick' };
     case 'seenOn': {
@@ -221,12 +220,16 @@ function check(host: Bench, before: store.HostRecord, event: HostEvent): void {
     const kinds: (RunKind | undefined)[] = [RunKind.VERIFY, RunKind.ADOPT, RunKind.POWER];
     expect([...kinds, RunKind.DELETE, undefined]).toContain(run?.kind);
   }
-  // A look changes nothing more (R2), and what waits for a time is woken for it.
+  checkRest(host, status);
+}
+
+/** A look changes nothing more (R2), and what waits for a time is woken for it. */
+function checkRest(host: Bench, { backoff, run }: HostStatus): void {
   const outcome = host.try({ kind: 'tick' });
   expect(
     outcome.kind === 'kept' && equals(store.HostRecordSchema, outcome.record, host.record),
   ).toBe(true);
-  if (status.backoff?.nextAttemptTime !== undefined && run?.phase === RunPhase.ENDED) {
+  if (backoff?.nextAttemptTime !== undefined && run?.phase === RunPhase.ENDED) {
     expect(nextWakeMs(host.record, host.nowMs) ?? Number.POSITIVE_INFINITY).toBeGreaterThan(
       host.nowMs,
     );
@@ -250,12 +253,13 @@ function checkStart({ state }: HostStatus, before: store.HostRecord, started: Ru
     expect([RunKind.VERIFY, RunKind.ADOPT]).toContain(started.kind);
   }
   const erases = started.kind === RunKind.CLEAN || started.kind === RunKind.INSPECT;
-  // Who claimed it may have given it back with the run that has just ended.
+  if (erases && isUsed(said)) expect(started.requestedBy).not.toBe('goal');
+}
+
+/** Who claimed it may have given it back with the run that has just ended. */
+function isUsed(said: HostStatus | undefined): boolean {
   const gaveBack = said?.run?.kind === RunKind.RELEASE && said.run.requestedBy === said.claim?.by;
-  if (said?.claim !== undefined && erases && !gaveBack) {
-    expect(started.requestedBy).not.toBe('goal');
-  }
-  if (said?.inRescue === true && erases) expect(started.requestedBy).not.toBe('goal');
+  return said?.inRescue === true || (said?.claim !== undefined && !gaveBack);
 }
 
 /** Successes in a row after which a new host is available. */

@@ -57,6 +57,15 @@ export function secretsKeyId(key: Uint8Array): string {
   return hash.digest('hex').slice(0, keyIdCharacters);
 }
 
+/** The same value, its key sealed by the active key of the ring. */
+function resealed(ring: Ring, sealed: store.SealedValue, nonce: Uint8Array): store.SealedValue {
+  const valueKey = openValueKey(ring, 'a sealed value', sealed);
+  const keyId = ring.active;
+  const keySealed = sealUnder(ring.sealing(), nonce, valueKeyPurpose, valueKey);
+  valueKey.fill(0);
+  return { ...sealed, sealedDataKey: keySealed, keyId };
+}
+
 /** Secrets under these keys; the first one seals. Throws `SecretError`. */
 export function createSecrets(keys: readonly Uint8Array[], random: Random): Secrets {
   const ring = new Ring(keys);
@@ -95,15 +104,8 @@ export function createSecrets(keys: readonly Uint8Array[], random: Random): Secr
     sealWith: (keyId) => ring.activate(keyId),
     sealBytes,
     openBytes,
-    reseal: (sealed) => {
-      if (sealed.keyId === ring.active) return undefined;
-      const valueKey = openValueKey(ring, 'a sealed value', sealed);
-      const nonce = random.bytes(nonceBytes);
-      const keyId = ring.active;
-      const resealed = sealUnder(ring.sealing(), nonce, valueKeyPurpose, valueKey);
-      valueKey.fill(0);
-      return { ...sealed, sealedDataKey: resealed, keyId };
-    },
+    reseal: (sealed) =>
+      sealed.keyId === ring.active ? undefined : resealed(ring, sealed, random.bytes(nonceBytes)),
     seal: (name, version, password) => {
       const plain = Buffer.from(password);
       const sealed = sealBytes(contextOf(name, version), plain);

@@ -159,20 +159,25 @@ function expectedOf(
     case 'rack':
       return isIn && isRack ? 'let in' : 'NOT_FOUND_IN_SCOPE';
     case 'made':
-      return isIn ? 'let in' : 'OUT_OF_SCOPE';
     case 'batch':
       return isIn ? 'let in' : 'OUT_OF_SCOPE';
     case 'seen':
-    case 'resource': {
-      const named = JSON.stringify(request);
-      const isOfRackAlone = /discoveredMachines|abandonedResources/.test(named);
-      const isList = !named.includes('aa-') && !named.includes('zz-') && !hasName(request);
-      if (isList || (isIn && (isRack || !isOfRackAlone))) return 'let in';
-      return 'NOT_FOUND_IN_SCOPE';
-    }
+    case 'resource':
+      return showsList(request) || (isIn && (isRack || !isOfRackAlone(request)))
+        ? 'let in'
+        : 'NOT_FOUND_IN_SCOPE';
     default:
       throw new Error(`access.txt has "${kind}"`);
   }
+}
+
+function isOfRackAlone(request: Readonly<Record<string, unknown>>): boolean {
+  return /discoveredMachines|abandonedResources/.test(JSON.stringify(request));
+}
+
+function showsList(request: Readonly<Record<string, unknown>>): boolean {
+  const named = JSON.stringify(request);
+  return !named.includes('aa-') && !named.includes('zz-') && !hasName(request);
 }
 
 function hasName(request: Readonly<Record<string, unknown>>): boolean {

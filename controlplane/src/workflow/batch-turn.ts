@@ -45,13 +45,13 @@ export async function takeTurn(
     }
     if (record.cancelled !== undefined) return { kind: 'cancelled' };
     const latest = kept === undefined ? undefined : latestRun(kept.record);
-    if (isOpen(latest) && carrierOf(latest, host, [])?.endTime === undefined) {
-      return { kind: 'refused', message: `${latest.name} is under way already` };
-    }
-    if (isOpen(latest)) {
+    if (isOpen(latest) && hasEnded(latest, host)) {
       // Its host has ended it already: that is written down before another one takes its place.
       await deps.workflows.look(id);
       return undefined;
+    }
+    if (isOpen(latest)) {
+      return { kind: 'refused', message: `${latest.name} is under way already` };
     }
     const use = record.hostUses[index];
     if (use === undefined || !isInUseOf(host, use)) {
@@ -59,7 +59,7 @@ export async function takeTurn(
     }
     const above = kept === undefined ? await whyAboveLimit(deps.store, id) : undefined;
     if (above !== undefined) return { kind: 'refused', message: above };
-    const spec = create(WorkflowSpecSchema, { variables: batch.spec?.variables ?? {} });
+    const spec = create(WorkflowSpecSchema, { variables: variablesOf(record) });
     const nowMs = deps.clock.nowMs();
     const before = kept?.record ?? (await newWorkflow(deps, id, spec, host, nowMs));
     const next = acceptRun(before, id, { ...orderOf(record), use }, nowMs);
@@ -128,13 +128,22 @@ function requestIdOf({ workflowBatch }: wire.WorkflowBatchRecord): string {
   return `batch:${workflowBatch?.uid}`;
 }
 
+function variablesOf({ workflowBatch }: wire.WorkflowBatchRecord) {
+  return workflowBatch?.spec?.variables ?? {};
+}
+
+/** Whether the host's own record says so. */
+function hasEnded(run: WorkflowRun, host: wire.HostRecord): boolean {
+  return carrierOf(run, host, [])?.endTime !== undefined;
+}
+
 function orderOf(record: wire.WorkflowBatchRecord): Omit<RunOrder, 'use'> {
   const { workflowBatch: batch, createdBy } = record;
   return {
     requestedBy: batch?.name ?? '',
     actor: createdBy,
     ownerUid: batch?.uid ?? '',
-    variables: batch?.spec?.variables ?? {},
+    variables: variablesOf(record),
     requestId: requestIdOf(record),
     planHash: '',
   };

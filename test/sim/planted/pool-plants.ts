@@ -231,8 +231,8 @@ export const poolPlants: readonly Plant[] = [
     name: 'soakSkipped',
     breaks: 'P16: a slot is free once its host has been healthy for so long',
     file: 'controlplane/src/pool/decide/slots.ts',
-    find: 'if (nowMs < (msOf(slot.healthySince) ?? nowMs) + soakMs) return true;',
-    replace: 'if (nowMs + soakMs < (msOf(slot.healthySince) ?? nowMs)) return true;',
+    find: 'if (nowMs < (soakEndMs(record, slot) ?? nowMs)) return true;',
+    replace: 'if (nowMs > (soakEndMs(record, slot) ?? nowMs)) return true;',
     caughtBy: test('controlplane/src/pool/decide/rollout.test.ts', 'soak: a slot is free'),
   },
   {

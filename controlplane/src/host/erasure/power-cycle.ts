@@ -209,30 +209,43 @@ function whyNoProof(
     return invalidResult(`the evidence speaks of ${count}`);
   }
   for (const plan of plans) {
-    const key = keyOf(plan);
-    const outcome = parsed.devices.find((each) => keyOf(each) === key);
-    if (outcome === undefined) return invalidResult(`the evidence says nothing of disk ${key}`);
-    if (outcome.verdict !== agent.VerdictKind.ERASED || outcome.placesRead === 0n) {
-      return stepFailure(
-        'unverified',
-        `disk ${key}: ${outcome.verdictReason || 'nothing was read'}`,
-      );
-    }
-    if (outcome.certificate !== plan.certificate) {
-      return invalidResult(`disk ${key}: the evidence is about another certificate`);
-    }
-    if (bootOf(turn, plan) === parsed.bootId) {
-      return invalidResult(`disk ${key} was read by the boot that had erased it`);
-    }
-    const asOrdered =
-      outcome.method === plan.method &&
-      Buffer.from(outcome.challengeSeed).equals(challengeSeed) &&
-      Buffer.from(outcome.erasedSeed).equals(plan.erasedSeed);
-    if (!asOrdered) return invalidResult(`disk ${key} was not read as it was ordered`);
-    const untrue = whyUntrue(outcome, plan, orderAgeMs);
-    if (untrue !== undefined) return invalidResult(`disk ${key}: ${untrue}`);
+    const lack = whyNotProved(turn, parsed, { plan, challengeSeed, orderAgeMs });
+    if (lack !== undefined) return lack;
   }
   return undefined;
+}
+
+/** How one device was ordered to be read again. */
+interface OrderedReading {
+  readonly plan: agent.DevicePlan;
+  readonly challengeSeed: Uint8Array;
+  readonly orderAgeMs: number;
+}
+
+function whyNotProved(
+  turn: Turn,
+  parsed: agent.StepEvidence,
+  { plan, challengeSeed, orderAgeMs }: OrderedReading,
+): RunFailure | undefined {
+  const key = keyOf(plan);
+  const outcome = parsed.devices.find((each) => keyOf(each) === key);
+  if (outcome === undefined) return invalidResult(`the evidence says nothing of disk ${key}`);
+  if (outcome.verdict !== agent.VerdictKind.ERASED || outcome.placesRead === 0n) {
+    return stepFailure('unverified', `disk ${key}: ${outcome.verdictReason || 'nothing was read'}`);
+  }
+  if (outcome.certificate !== plan.certificate) {
+    return invalidResult(`disk ${key}: the evidence is about another certificate`);
+  }
+  if (bootOf(turn, plan) === parsed.bootId) {
+    return invalidResult(`disk ${key} was read by the boot that had erased it`);
+  }
+  const asOrdered =
+    outcome.method === plan.method &&
+    Buffer.from(outcome.challengeSeed).equals(challengeSeed) &&
+    Buffer.from(outcome.erasedSeed).equals(plan.erasedSeed);
+  if (!asOrdered) return invalidResult(`disk ${key} was not read as it was ordered`);
+  const untrue = whyUntrue(outcome, plan, orderAgeMs);
+  return untrue === undefined ? undefined : invalidResult(`disk ${key}: ${untrue}`);
 }
 
 /** P2 */

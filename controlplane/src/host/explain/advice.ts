@@ -409,6 +409,11 @@ function failedCommand(record: store.HostRecord, host: string): Command {
     if (kind === RunKind.CLEAN || kind === RunKind.PROVISION) return retry;
   }
   if (isWritten) return starts(`host ${runKindName(kind)} ${host} ${record.image || 'IMAGE'}`);
+  return againBy(kind, host, run) ?? retry;
+}
+
+/** The command that asks for such a run; undefined: no command does. */
+function againBy(kind: RunKind, host: string, run: Run | undefined): Command | undefined {
   switch (kind) {
     case RunKind.VERIFY:
     case RunKind.INSPECT:
@@ -423,7 +428,7 @@ function failedCommand(record: store.HostRecord, host: string): Command {
     case RunKind.POWER:
       return starts(`host power ${powerAction(run)} ${host}`);
     default:
-      return retry;
+      return undefined;
   }
 }
 

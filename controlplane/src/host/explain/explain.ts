@@ -18,6 +18,7 @@ import {
   type Progress,
   type Run,
   RunPhase,
+  type RunStep,
   type store,
 } from '@rackwright/messages';
 import { idOf } from '../../records/index.ts';
@@ -121,6 +122,12 @@ function tell(
   return held ?? tellMissing(record, context) ?? tellGoal(record, context);
 }
 
+/** "clean 3, step power.off (2 of 9)" */
+function placeIn(run: Run, step: RunStep | undefined): string {
+  const place = `${run.currentStep + 1} of ${run.steps.length}`;
+  return `${runName(run)}, step ${step === undefined ? 'end' : nameOf(step)} (${place})`;
+}
+
 function tellRun(
   record: store.HostRecord,
   run: Run,
@@ -129,12 +136,11 @@ function tellRun(
 ): Told {
   const { host } = record;
   const step = currentStep(run);
-  const place = `${run.currentStep + 1} of ${run.steps.length}`;
-  const at = `${runName(run)}, step ${step === undefined ? 'end' : nameOf(step)} (${place})`;
   const display = host?.status === undefined ? '' : displayOf(host.status);
+  const headline = `${display}: ${placeIn(run, step)}`;
   if (run.phase !== RunPhase.WAITING || run.waiting === undefined) {
     const told = {
-      headline: `${display}: ${at}`,
+      headline,
       since: step?.startTime,
       deadline: step?.deadline,
     };
@@ -145,9 +151,8 @@ function tellRun(
   }
   const { message, since } = run.waiting;
   const waits = tellWaiting(record, run, context);
-  const againTime = record.operation?.notBefore ?? record.call?.notBefore ?? pauseEnd(step);
   return {
-    headline: `${display}: ${at}`,
+    headline,
     causes: [
       ...(waits?.causes ?? [{ text: message, since }]),
       ...shutdownCause(record, step),
@@ -155,10 +160,16 @@ function tellRun(
     ],
     blocker: waits?.blocker ?? '',
     since,
-    nextAttemptTime: waits?.braked === undefined ? againTime : waits.braked.nextAttemptTime,
+    nextAttemptTime:
+      waits?.braked === undefined ? againTime(record, step) : waits.braked.nextAttemptTime,
     deadline: step?.deadline ?? (waitsForOthers(run) ? undefined : run.deadline),
     unblock: waits?.unblock ?? [],
   };
+}
+
+/** When what failed is tried again, if time is what it waits for. */
+function againTime({ operation, call }: store.HostRecord, step: RunStep | undefined) {
+  return operation?.notBefore ?? call?.notBefore ?? pauseEnd(step);
 }
 
 /** Where it stands in the queue of its agent, as that said last. */
@@ -215,31 +226,39 @@ function tellMissing(record: store.HostRecord, context: HostContext): Told | und
   return undefined;
 }
 
+function tellNothingFailed(record: store.HostRecord, context: HostContext): Told {
+  if (!context.agentRegistered || context.agentRevoked === true) {
+    return tellNoAgent(record, context);
+  }
+  const rest = tellPower(record) ?? tellRest(record);
+  return rest ?? { headline: `nothing to do: it is ${displayed(record)}, as asked` };
+}
+
+/** What the host is on its way to, and what is tried with it. */
+function towards(record: store.HostRecord): { readonly way: string; readonly aim: string } {
+  if (record.host?.status?.deletion !== undefined) {
+    return { way: 'the deletion', aim: 'to delete it' };
+  }
+  if (record.adoptTo !== HostState.UNSPECIFIED) {
+    return { way: 'its adoption', aim: 'to adopt it' };
+  }
+  const goal = goalName(record);
+  return { way: `the way to ${goal}`, aim: `to make it ${goal}` };
+}
+
 function tellGoal(record: store.HostRecord, context: HostContext): Told {
   const status = record.host?.status;
   const { backoff, lastError } = status ?? {};
-  const goal = goalName(record);
   const left =
     status?.deletion === undefined ? (tellLookFirst(record) ?? tellUse(record)) : undefined;
   if (left !== undefined) return left;
-  if (status === undefined || backoff === undefined) {
-    if (!context.agentRegistered || context.agentRevoked === true) {
-      return tellNoAgent(record, context);
-    }
-    const rest = tellPower(record) ?? tellRest(record);
-    if (rest !== undefined) return rest;
-    return { headline: `nothing to do: it is ${displayed(record)}, as asked` };
-  }
+  if (status === undefined || backoff === undefined) return tellNothingFailed(record, context);
   const givenUp = backoff.givenUpReason !== '';
   // A look that a person stopped is no error, and still gives the goal up.
   const stopped = givenUp ? 'cancelled' : undefined;
   const key = lastError === undefined ? stopped : failureNameOf(lastError.failure?.type ?? 0);
-  const isAdopted = record.adoptTo !== HostState.UNSPECIFIED;
-  const towards = isAdopted
-    ? ['its adoption', 'to adopt it']
-    : [`the way to ${goal}`, `to make it ${goal}`];
   const stay = stayOf(record);
-  const [way, aim] = status.deletion === undefined ? towards : ['the deletion', 'to delete it'];
+  const { way, aim } = towards(record);
   return {
     headline: givenUp
       ? `${displayed(record)}: Rackwright has stopped trying ${aim}: ${backoff.givenUpReason}`

@@ -100,11 +100,7 @@ function refusedByPeople(turn: Turn, request: HostRequest, by: Requester): Why |
     const asked = `${deletion.by} asked for its deletion ${sinceText(deletion.at)}`;
     return { reason: 'deleting', text: `${asked}; take that back first (cancel-delete)` };
   }
-  // A failed clean that is gone on with erases like any other.
-  const erases = kind === 'resume' && activeRun(turn.status) === undefined;
-  const bySomebody = isPerson(by.actor);
-  const switches = switching.has(kind) && bySomebody;
-  const interrupts = interrupting.has(kind) || erases || switches || endsOthersRun(turn, kind, by);
+  const interrupts = interruptsUse(turn, kind, by);
   if (claim !== undefined && claim.by !== by.actor && interrupts) {
     const isLetThrough = isPool(claim.by) && isPerson(by.actor) && !endsUse(turn, request);
     if (!isLetThrough) return { reason: 'claimed', text: claimedText(claim) };
@@ -114,17 +110,29 @@ function refusedByPeople(turn: Turn, request: HostRequest, by: Requester): Why |
   if (waitsForLook && isPool(by.actor) && interrupts) {
     return { reason: 'restored', text: lookFirstReason };
   }
-  if (kind === 'release') {
-    const kept = holdOf(turn, HoldScope.RELEASE);
-    if (kept !== undefined) return heldFrom(kept, 'release');
+  return refusedByHold(turn, kind);
+}
+
+/** Whether it takes the host from who uses it. */
+function interruptsUse(turn: Turn, kind: RequestKind, by: Requester): boolean {
+  // A failed clean that is gone on with erases like any other.
+  const erases = kind === 'resume' && activeRun(turn.status) === undefined;
+  const switches = switching.has(kind) && isPerson(by.actor);
+  return interrupting.has(kind) || erases || switches || endsOthersRun(turn, kind, by);
+}
+
+/** The first scope that somebody holds, and that the request needs. */
+function refusedByHold(turn: Turn, kind: RequestKind): Why | undefined {
+  const needed: readonly (readonly [boolean, HoldScope, string])[] = [
+    [kind === 'release', HoldScope.RELEASE, 'release'],
+    [powering.has(kind), HoldScope.POWER, 'power'],
+    [startsWork(turn, kind), HoldScope.WORK, 'work'],
+  ];
+  for (const [isNeeded, scope, name] of needed) {
+    const kept = isNeeded ? holdOf(turn, scope) : undefined;
+    if (kept !== undefined) return heldFrom(kept, name);
   }
-  if (powering.has(kind)) {
-    const kept = holdOf(turn, HoldScope.POWER);
-    if (kept !== undefined) return heldFrom(kept, 'power');
-  }
-  if (!startsWork(turn, kind)) return undefined;
-  const kept = holdOf(turn, HoldScope.WORK);
-  return kept === undefined ? undefined : heldFrom(kept, 'work');
+  return undefined;
 }
 
 /** Only an administrator ends a run that who uses the host has asked for. */

@@ -59,56 +59,51 @@ function applyRequest(turn: Turn, request: HostRequest, by: Requester): Refusal 
   }
   const cause = request.kind === 'note' ? request.text : `${request.kind} requested`;
   causedBy(turn, by.actor, cause, requestId);
-  switch (request.kind) {
-    case 'verify':
-      return start(turn, RunKind.VERIFY, by);
-    case 'inspect':
-      return start(turn, RunKind.INSPECT, by);
-    case 'clean':
-      return clean(turn, request.steps, by);
-    case 'service':
-      return service(turn, request.steps, by);
-    case 'workflow':
-      return workflow(turn, request, by);
-    case 'provision':
-    case 'reimage':
-      return image(turn, request, by);
-    case 'release':
-      return release(turn, request.reason, by);
-    case 'rescue':
-      return rescue(turn, request.reason, by);
-    case 'adopt':
-      return adopt(turn, request.to, by);
-    case 'claim':
-      return claim(turn, request.reason, by);
-    case 'unclaim':
-      return unclaim(turn, request.reason, by);
-    case 'hold':
-      return hold(turn, request, by);
-    case 'retry':
-      return retry(turn, request.poolGaveUp === true);
-    case 'resume':
-    case 'skip':
-      return stepOn(turn, request, by);
-    case 'cancelDelete':
-      return cancelDelete(turn, request.reason, by);
-    case 'powerOff':
-    case 'powerOn':
-    case 'powerReset':
-      return power(turn, request, by);
-    case 'skipWait':
-      return skipWait(turn);
-    case 'abort':
-      return abort(turn, request.reason, by);
-    case 'releaseHold':
-      return releaseHold(turn, request, by);
-    case 'delete':
-      return remove(turn, request, by);
-    case 'update':
-      return update(turn, request);
-    case 'note':
-      return undefined;
-  }
+  return apply(turn, request, by);
+}
+
+type Kind = HostRequest['kind'];
+type Applies<K extends Kind> = (
+  turn: Turn,
+  request: HostRequest & { readonly kind: K },
+  by: Requester,
+) => Refusal | undefined;
+
+const applies: { readonly [K in Kind]: Applies<K> } = {
+  verify: (turn, _, by) => start(turn, RunKind.VERIFY, by),
+  inspect: (turn, _, by) => start(turn, RunKind.INSPECT, by),
+  clean: (turn, { steps }, by) => clean(turn, steps, by),
+  service: (turn, { steps }, by) => service(turn, steps, by),
+  workflow,
+  provision: image,
+  reimage: image,
+  release: (turn, { reason }, by) => release(turn, reason, by),
+  rescue: (turn, { reason }, by) => rescue(turn, reason, by),
+  adopt: (turn, { to }, by) => adopt(turn, to, by),
+  claim: (turn, { reason }, by) => claim(turn, reason, by),
+  unclaim: (turn, { reason }, by) => unclaim(turn, reason, by),
+  hold,
+  retry: (turn, { poolGaveUp = false }) => retry(turn, poolGaveUp),
+  resume: stepOn,
+  skip: stepOn,
+  cancelDelete: (turn, { reason }, by) => cancelDelete(turn, reason, by),
+  powerOff: power,
+  powerOn: power,
+  powerReset: power,
+  skipWait: (turn) => skipWait(turn),
+  abort: (turn, { reason }, by) => abort(turn, reason, by),
+  releaseHold,
+  delete: remove,
+  update: (turn, request) => update(turn, request),
+  note: () => undefined,
+};
+
+function apply<K extends Kind>(
+  turn: Turn,
+  request: HostRequest & { readonly kind: K },
+  by: Requester,
+): Refusal | undefined {
+  return applies[request.kind](turn, request, by);
 }
 
 /**

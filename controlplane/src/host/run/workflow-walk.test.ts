@@ -200,6 +200,14 @@ interface Told {
   readonly resumed: ReadonlyMap<string, number>;
 }
 
+/** The machine does what its agent was sent, and the agent says so, or nothing. */
+function carryOut(host: Bench, machine: Machine, luck: Luck): void {
+  const { id } = host.operation();
+  const said = machine.carryOut(host, luck);
+  if (said === undefined) pass(host, 24 * 3_600_000 + agentWordMs);
+  else host.report(said, id);
+}
+
 function walk(host: Bench, lucks: readonly Luck[]): Told {
   const machine = new Machine();
   if (host.record.host?.status?.state === HostState.PROVISIONED) machine.on = 'disk';
@@ -221,12 +229,7 @@ function walk(host: Bench, lucks: readonly Luck[]): Told {
       if (comes) host.runnerReady();
       else pass(host, 20 * 60_000);
     } else if (host.record.operation?.sentTo === undefined) pass(host, 60_000);
-    else {
-      const { id } = host.operation();
-      const said = machine.carryOut(host, left.shift() ?? 'done');
-      if (said === undefined) pass(host, 24 * 3_600_000 + agentWordMs);
-      else host.report(said, id);
-    }
+    else carryOut(host, machine, left.shift() ?? 'done');
     host.apply({ kind: 'tick' });
   }
   expect(isUnderWay(), 'the run ends').toBe(false);

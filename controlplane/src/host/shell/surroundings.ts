@@ -57,51 +57,72 @@ export async function gatherContext(
 ): Promise<HostContext> {
   const { store } = deps;
   const { host } = record;
-  const rackId = idOf(host?.spec?.rack);
-  const hostId = idOf(host?.name);
-  const credential = host?.spec?.bmc?.credential ?? '';
-  const [rack, facts, secret, fences, reservationsHeld, registryCredentials] = await Promise.all([
-    rackId === '' ? undefined : readShared(store, wire.RackRecordSchema, storeKey('racks', rackId)),
-    readShared(store, wire.HostFactsSchema, storeKey('facts', hostId)),
-    credential === ''
-      ? undefined
-      : readShared(store, wire.CredentialRecordSchema, storeKey(...credential.split('/'))),
-    record.fences.length === 0 ? nothing : fencesPending(store, record),
-    startsNothingNow(record) || holdsAddresses(host),
-    credentialVersions(deps, fleet),
-  ]);
-  const publicKey = rack?.record.agentPublicKey;
-  const mine = facts?.record.hostUid === host?.uid ? facts?.record : undefined;
+  const { uid = '', name, spec } = host ?? {};
+  const [rack, facts, credentialVersion, fences, reservationsHeld, registryCredentials] =
+    await Promise.all([
+      readRack(store, idOf(spec?.rack)),
+      readShared(store, wire.HostFactsSchema, storeKey('facts', idOf(name))),
+      credentialVersionOf(store, spec?.bmc?.credential ?? ''),
+      record.fences.length === 0 ? nothing : fencesPending(store, record),
+      startsNothingNow(record) || holdsAddresses(host),
+      credentialVersions(deps, fleet),
+    ]);
   return {
     nowMs: deps.clock.nowMs(),
     timing: deps.timing,
-    session: stands(session, rack?.record, deps.replicaId)
-      ? sessionContext(session, record)
-      : undefined,
-    sessionElsewhere: isElsewhere(deps, rack?.record),
-    ...agentSeen(rack?.record),
-    ...joined(rack?.record),
-    agentPublicKey: publicKey,
-    credentialVersion: secret?.record.credential?.version,
-    facts: mine ?? create(wire.HostFactsSchema, { hostUid: host?.uid ?? '' }),
-    agentSteps: rack?.record.journal === undefined ? undefined : rack.record.agentSteps,
+    session: stands(session, rack, deps.replicaId) ? sessionContext(session, record) : undefined,
+    sessionElsewhere: isElsewhere(deps, rack),
+    ...ofRack(rack),
+    credentialVersion,
+    facts: factsOf(uid, facts?.record),
     fleet: fleet?.fleet?.spec,
     registryCredentials,
     identityOwners,
     disksElsewhere,
     reservationsHeld,
     fencesPending: fences,
-    tombstones: rack?.record.tombstones.length ?? 0,
-    powerMismatch: rack?.record.rack?.spec?.powerMismatch ?? PowerMismatchPolicy.UNSPECIFIED,
     incarnation: store.incarnation,
-    freeze: freezeInForce(rack?.record, fleet),
-    restored: restoredText(rack?.record),
-    restoredAccepted: rack?.record.acceptedStore !== undefined,
-    lostRevisions: (rack?.record.lostBefore ?? 0n) + (rack?.record.lostRevisions ?? 0n),
-    standings: standings(host?.uid ?? '', rack?.record, fleet),
+    freeze: freezeInForce(rack, fleet),
+    standings: standings(uid, rack, fleet),
     replica: deps.replicaId,
     ...(deps.software === undefined ? {} : { software: deps.software }),
   };
+}
+
+async function readRack(store: ReadableStore, id: string): Promise<wire.RackRecord | undefined> {
+  if (id === '') return undefined;
+  return (await readShared(store, wire.RackRecordSchema, storeKey('racks', id)))?.record;
+}
+
+/** `name`: "credentials/CREDENTIAL", or empty. */
+async function credentialVersionOf(
+  store: ReadableStore,
+  name: string,
+): Promise<bigint | undefined> {
+  if (name === '') return undefined;
+  const kept = await readShared(store, wire.CredentialRecordSchema, storeKey(...name.split('/')));
+  return kept?.record.credential?.version;
+}
+
+/** What is decided upon of the rack's record alone. */
+function ofRack(rack: wire.RackRecord | undefined) {
+  const { lostBefore = 0n, lostRevisions = 0n, tombstones = [] } = rack ?? {};
+  return {
+    ...agentSeen(rack),
+    ...joined(rack),
+    agentPublicKey: rack?.agentPublicKey,
+    agentSteps: rack?.journal === undefined ? undefined : rack.agentSteps,
+    tombstones: tombstones.length,
+    powerMismatch: rack?.rack?.spec?.powerMismatch ?? PowerMismatchPolicy.UNSPECIFIED,
+    restored: restoredText(rack),
+    restoredAccepted: rack?.acceptedStore !== undefined,
+    lostRevisions: lostBefore + lostRevisions,
+  };
+}
+
+/** Facts of an earlier host of the same name are none of this one's. */
+function factsOf(hostUid: string, kept: wire.HostFacts | undefined): wire.HostFacts {
+  return kept?.hostUid === hostUid ? kept : create(wire.HostFactsSchema, { hostUid });
 }
 
 /** One whose key was revoked may be at work still, and has everything to forget. */
@@ -145,8 +166,7 @@ export async function credentialVersions(
   const ofRegistries = credentialsOfRegistries(fleet?.fleet?.spec?.registries);
   const named = [...Object.values(registryCredentials), ...credentials, ...ofRegistries];
   for (const name of new Set(named)) {
-    const kept = await readShared(store, wire.CredentialRecordSchema, storeKey(...name.split('/')));
-    const version = kept?.record.credential?.version;
+    const version = await credentialVersionOf(store, name);
     if (version !== undefined) versions.set(name, version);
   }
   return versions;

@@ -57,14 +57,14 @@ export function checkGate(
   policy: Policy,
   violations: Violations,
 ): void {
+  const known = before?.rollout?.gate;
   const { webhookUrl: url = '', approval = false, deadline } = spec?.rollout?.gate ?? {};
-  const known = before?.rollout?.gate?.deadline;
-  const isNew = deadline !== undefined && deadline.seconds !== known?.seconds;
+  const isNew = deadline !== undefined && deadline.seconds !== known?.deadline?.seconds;
   if (isNew && url === '' && !approval) {
     const description = 'asks nobody, whatever its deadline: set approval or webhook_url';
     violations.add(`${field}.rollout.gate`, description);
   }
-  if (url === '' || url === before?.rollout?.gate?.webhookUrl) return;
+  if (url === '' || url === known?.webhookUrl) return;
   if (urlProblem(url) !== undefined) return;
   const problem = reachProblem(policy, { step: 'webhook', arguments: { url } });
   if (problem === undefined) return;

@@ -112,10 +112,22 @@ function hasLeft({ steps }: Run): boolean {
   });
 }
 
+/** Whether a healthy host has to stay healthy for longer. */
+function soaks(draft: Draft, slot: RolloutSlot, host: SeenHost): boolean {
+  const { nowMs, record } = draft;
+  const since = msOf(slot.healthySince);
+  // A clock that was put back takes nothing from what is still to come.
+  const sinceMs = since === undefined || since > nowMs ? nowMs : since;
+  slot.healthySince = timestampFromMs(sinceMs);
+  slot.message = 'healthy; it has to stay so for a while';
+  if (nowMs < (soakEndMs(record, slot) ?? nowMs)) return true;
+  forgive(draft, host.uid);
+  return false;
+}
+
 /** Invariants 2, 3 and 4; false: the slot is free. */
 function prove(draft: Draft, slot: RolloutSlot, host: SeenHost): boolean {
   const { record, nowMs } = draft;
-  const policy = record.pool?.spec?.rollout;
   const digest = digestOf(slot.image);
   const wanted = wantedBy(record, slot.host);
   const isOver = wanted !== undefined && wanted.digest !== digest;
@@ -123,15 +135,7 @@ function prove(draft: Draft, slot: RolloutSlot, host: SeenHost): boolean {
     const deployedMs = msOf(slot.deployedTime) ?? nowMs;
     slot.deployedTime = timestampFromMs(deployedMs);
     draft.deployments.push(deploymentOf(record, slot, deployedMs));
-    if (record.deletion !== undefined || isOver) return false;
-    const since = msOf(slot.healthySince);
-    // A clock that was put back takes nothing from what is still to come.
-    if (since === undefined || since > nowMs) slot.healthySince = timestampFromMs(nowMs);
-    slot.message = 'healthy; it has to stay so for a while';
-    const soakMs = policy?.soak === undefined ? 0 : durationMs(policy.soak);
-    if (nowMs < (msOf(slot.healthySince) ?? nowMs) + soakMs) return true;
-    forgive(draft, host.uid);
-    return false;
+    return record.deletion === undefined && !isOver && soaks(draft, slot, host);
   }
   endHealth(slot, nowMs);
   const ill = host.illness ?? `its disk holds ${host.image || 'nothing that is known'}`;
@@ -193,30 +197,49 @@ export function passGates(draft: Draft, { surveyed, room }: Passing, facts: Gate
     const stays = isServing(host) ? room.whyStays(host) : undefined;
     // Who is ill goes first: one that may not go itself does not keep the slot from it.
     if (stays !== undefined && room.isWanted) return false;
-    const held = heldOf(surveyed, { isPinned: isPinned(record, slot.host) });
-    const { isOpen } = surveyed.opening;
-    const mayBegin = held === undefined && isOpen;
-    const isFree = mayBegin && host.keptBy === undefined && stays === undefined;
-    const asked = needsGate(record, isServing(host))
-      ? whatGateWants(draft, slot, isFree, facts)
-      : undefined;
-    const wants = asked === undefined || wantsApproval(record, slot) ? asked : (stays ?? asked);
-    if (wants === undefined && !isFree) {
-      const isShut = held === undefined && !isOpen;
-      return waitsOn(draft, slot, stays, { why: host.keptBy ?? held?.text, isShut });
-    }
-    if (wants === undefined) {
-      room.take(host);
-      slot.state = STARTING;
-      slot.runsBefore = host.runCount;
-      slot.message = '';
-      slot.waitsForOthers = false;
-      return true;
-    }
-    slot.message = cut(wants);
-    slot.waitsForOthers = stays !== undefined;
-    return !isLate(draft, slot, lateText(record, slot));
+    return passGate(draft, { slot, host, stays, surveyed }, facts, room);
   });
+}
+
+/** A wanted slot at the gate, and what keeps its host in service. */
+interface AtGate {
+  readonly slot: RolloutSlot;
+  readonly host: SeenHost;
+  readonly stays: string | undefined;
+  readonly surveyed: Passing['surveyed'];
+}
+
+/** Lets it through, or says what it waits for; false: it gives its slot back. */
+function passGate(
+  draft: Draft,
+  { slot, host, stays, surveyed }: AtGate,
+  facts: GateFacts,
+  room: Room,
+): boolean {
+  const { record } = draft;
+  const held = heldOf(surveyed, { isPinned: isPinned(record, slot.host) });
+  const { isOpen } = surveyed.opening;
+  const mayBegin = held === undefined && isOpen;
+  const isFree = mayBegin && host.keptBy === undefined && stays === undefined;
+  const asked = needsGate(record, isServing(host))
+    ? whatGateWants(draft, slot, isFree, facts)
+    : undefined;
+  const wants = asked === undefined || wantsApproval(record, slot) ? asked : (stays ?? asked);
+  if (wants === undefined && !isFree) {
+    const isShut = held === undefined && !isOpen;
+    return waitsOn(draft, slot, stays, { why: host.keptBy ?? held?.text, isShut });
+  }
+  if (wants === undefined) {
+    room.take(host);
+    slot.state = STARTING;
+    slot.runsBefore = host.runCount;
+    slot.message = '';
+    slot.waitsForOthers = false;
+    return true;
+  }
+  slot.message = cut(wants);
+  slot.waitsForOthers = stays !== undefined;
+  return !isLate(draft, slot, lateText(record, slot));
 }
 
 interface Kept {

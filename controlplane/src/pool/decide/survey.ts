@@ -106,7 +106,6 @@ function standingOf(
   nowMs: number,
 ): SurveyedHost {
   const wanted = wantedBy(record, host.name);
-  const retryMs = msOf(failure?.retryTime);
   const base = {
     ...{ name: host.name, host, wanted, slot, wave: waveOf(record, host) },
     isPinned: isPinned(record, host.name),
@@ -119,18 +118,28 @@ function standingOf(
   if (host.claimedBy !== record.pool?.name) return stands('unclaimed', 'the pool claims it next');
   if (wanted === undefined) return stands('waiting');
   if (isHealthyOn(host, wanted.digest)) return stands('current');
-  const isOfImage = failure?.digest === wanted.digest;
-  if (isOfImage && failure.counted) return stands('failed', failure.message);
-  if (host.digest === wanted.digest && host.state === HostState.PROVISIONED) {
-    return stands('kept', `it runs the image, but: ${host.illness}`);
-  }
-  if (host.keptBy !== undefined) return stands('kept', host.keptBy);
-  if (isOfImage && retryMs !== undefined && retryMs > nowMs) {
-    const stand = failure.attempts < attemptsMany ? 'kept' : 'failed';
-    return stands(stand, `tried again after a pause: ${failure.message}`, retryMs);
-  }
+  const ofImage = failure?.digest === wanted.digest ? failure : undefined;
+  if (ofImage?.counted === true) return stands('failed', ofImage.message);
+  const kept = whyKept(host, wanted.digest);
+  if (kept !== undefined) return stands('kept', kept);
+  const paused = ofImage === undefined ? undefined : pauseAfter(ofImage, nowMs);
+  if (paused !== undefined) return stands(paused.stand, paused.why, paused.untilMs);
   const mayGo = host.state === HostState.AVAILABLE || host.state === HostState.PROVISIONED;
   return mayGo ? stands('waiting') : stands('kept', `it is ${stateText(host)}`);
+}
+
+/** The pause after a failure that does not count against the image; undefined: it is over. */
+function pauseAfter({ attempts, message, retryTime }: wire.PoolFailure, nowMs: number) {
+  const untilMs = msOf(retryTime);
+  if (untilMs === undefined || untilMs <= nowMs) return undefined;
+  const stand: Stand = attempts < attemptsMany ? 'kept' : 'failed';
+  return { stand, why: `tried again after a pause: ${message}`, untilMs };
+}
+
+/** What keeps a host from the image, whatever failed before. */
+function whyKept({ digest, state, illness, keptBy }: SeenHost, wanted: string) {
+  const runsIt = digest === wanted && state === HostState.PROVISIONED;
+  return runsIt ? `it runs the image, but: ${illness}` : keptBy;
 }
 
 /** "manageable: its goal leads it to be available first": why a host cannot be written yet. */

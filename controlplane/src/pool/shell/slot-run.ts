@@ -58,10 +58,11 @@ export async function newsOfSlot(
   notNow?: string,
 ): Promise<SlotNews | undefined> {
   const { GATE, PROVING, STARTING } = RolloutSlotState;
+  const { name: actor = '', uid = '', spec } = pool.pool ?? {};
   if (slot.state === GATE || slot.state === PROVING) return undefined;
   if (slot.state !== STARTING) return runNews(await readRun(deps, kept.record, slot.run));
   // The host forgets requests after a while; its runs it does not.
-  const begun = await firstRun(deps, kept.record, slot, pool.pool?.name ?? '');
+  const begun = await firstRun(deps, kept.record, slot, actor);
   if (begun !== undefined) return runNews(begun);
   if (notNow !== undefined) return { kind: 'recalled' };
   // Who asked for it did so after the slot was taken.
@@ -73,18 +74,15 @@ export async function newsOfSlot(
     {
       kind: slot.kind === RunKind.REIMAGE ? 'reimage' : 'provision',
       image: slot.image,
-      deploy: pool.pool?.spec?.deploy ?? create(DeploySpecSchema),
+      deploy: spec?.deploy ?? create(DeploySpecSchema),
       ...beginsBefore(deps, pool, kept),
     },
-    {
-      actor: pool.pool?.name ?? '',
-      requestId: `pool:${pool.pool?.uid ?? ''}/${slot.number}`,
-    },
+    { actor, requestId: `pool:${uid}/${slot.number}` },
     kept.revision,
   );
   switch (outcome.kind) {
     case 'accepted':
-      return runNews(await firstRun(deps, outcome.record, slot, pool.pool?.name ?? ''));
+      return runNews(await firstRun(deps, outcome.record, slot, actor));
     case 'refused':
       if (outcome.code === 'aborted') return undefined;
       return { kind: 'refused', message: outcome.message };

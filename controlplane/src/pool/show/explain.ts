@@ -157,6 +157,25 @@ function blockerOf(record: wire.PoolRecord, surveyed: Survey): string {
   return opening.isOpen ? surveyed.waveWaitsFor || 'its hosts' : 'its window';
 }
 
+/** What lets through who waits at the gate. */
+function gateAdvice(
+  record: wire.PoolRecord,
+  atGate: readonly RolloutSlot[],
+  { isHeld, isOpen }: { readonly isHeld: boolean; readonly isOpen: boolean },
+): string[] {
+  const id = idOf(record.pool?.name);
+  const waits = atGate.map((slot) => gateWait(record, slot, isOpen));
+  const asked = atGate.filter((_, index) => waits[index] === 'approval');
+  const digests = [...new Set(asked.map(({ image }) => digestOf(image)))];
+  const advice = digests.map((digest) => `approve them: rackwright pool approve ${id} ${digest}`);
+  if (!isHeld && waits.includes('webhook')) {
+    const receiver = originOf(gateUrlOf(record));
+    const instead = `ask nobody: rackwright pool update ${id} --gate none`;
+    advice.push(`see what ${receiver} wants, or ${instead}`);
+  }
+  return advice;
+}
+
 /** What a person can do, by what keeps it. */
 function adviceOf(
   record: wire.PoolRecord,
@@ -167,8 +186,7 @@ function adviceOf(
   const id = idOf(pool?.name);
   const failed = standings.find(({ stand }) => stand === 'failed');
   const kept = standings.find(({ stand }) => stand === 'kept');
-  const atGate = slots.filter(isAtGate);
-  const waits = atGate.map((slot) => gateWait(record, slot, opening.isOpen));
+  const { isOpen } = opening;
   const advice: string[] = [];
   if (held?.reason === 'paused') advice.push(`let it go on: rackwright pool resume ${id}`);
   if (held?.reason === 'halted' || failed !== undefined) {
@@ -186,18 +204,12 @@ function adviceOf(
       `see to the registry, or name a digest: rackwright pool update ${id} --image IMAGE`,
     );
   }
-  const asked = atGate.filter((_, index) => waits[index] === 'approval');
-  for (const digest of new Set(asked.map(({ image }) => digestOf(image)))) {
-    advice.push(`approve them: rackwright pool approve ${id} ${digest}`);
-  }
-  if (held === undefined && waits.includes('webhook')) {
-    const receiver = originOf(gateUrlOf(record));
-    const instead = `ask nobody: rackwright pool update ${id} --gate none`;
-    advice.push(`see what ${receiver} wants, or ${instead}`);
-  }
+  advice.push(
+    ...gateAdvice(record, slots.filter(isAtGate), { isHeld: held !== undefined, isOpen }),
+  );
   const named = failed ?? kept ?? slots.find((slot) => !isAtGate(slot));
   if (named !== undefined) advice.push(`see the host: rackwright host explain ${hostIdOf(named)}`);
-  if (!opening.isOpen) advice.push('wait for its window, or change its windows');
+  if (!isOpen) advice.push('wait for its window, or change its windows');
   if (contested.size > 0) advice.push(`see who has its hosts: rackwright pool hosts ${id}`);
   if (standings.length === 0 && contested.size === 0) {
     advice.push('let its selector mean hosts that are available, or provisioned and unclaimed');

@@ -7,23 +7,31 @@ import { idOf } from '../../records/index.ts';
 
 /** Without an inventory, or where firmware says nothing of use, a field is not known. */
 export function templateHostOf(host: Host, inventory: Inventory | undefined): TemplateHost {
-  const system = inventory?.system;
-  const outOfBand = host.status?.bmcIdentity;
+  const { spec } = host;
   const memory = inventory?.memoryBytes ?? 0n;
   return {
     name: host.name,
     id: idOf(host.name),
     uid: host.uid,
-    rack: idOf(host.spec?.rack),
+    rack: idOf(spec?.rack),
     labels: { ...host.labels },
-    bmc: { address: said(host.spec?.bmc?.address) },
-    bootMacs: [...(host.spec?.bootMacs ?? [])],
-    serial: meant(system?.serial) ?? meant(outOfBand?.serial),
-    manufacturer: meant(system?.manufacturer) ?? meant(outOfBand?.manufacturer),
-    product: meant(system?.product) ?? meant(outOfBand?.product),
+    bmc: { address: said(spec?.bmc?.address) },
+    bootMacs: [...(spec?.bootMacs ?? [])],
+    ...makeOf(host, inventory),
     memoryBytes: memory === 0n ? undefined : memory,
     disks: inventory?.devices.map(diskOf) ?? [],
     interfaces: inventory?.interfaces.map(interfaceOf) ?? [],
+  };
+}
+
+/** What firmware says goes before what the BMC says. */
+function makeOf({ status }: Host, inventory: Inventory | undefined) {
+  const system = inventory?.system;
+  const outOfBand = status?.bmcIdentity;
+  return {
+    serial: meant(system?.serial) ?? meant(outOfBand?.serial),
+    manufacturer: meant(system?.manufacturer) ?? meant(outOfBand?.manufacturer),
+    product: meant(system?.product) ?? meant(outOfBand?.product),
   };
 }
 
