@@ -6,7 +6,10 @@ const startMs = 1_000_000;
 const retryDelayMs = 1_000;
 
 /** A controller whose passes end when the test says so; "key reason" of each that has begun. */
-function simulated(pass: (begun: string) => unknown = () => undefined) {
+function simulated(
+  pass: (begun: string) => unknown = () => undefined,
+  isDue?: (key: string, reason: string) => boolean,
+) {
   const heap = new EventHeap();
   const { clock } = new SimProcess('cp', heap, startMs, () => false);
   const begun: string[] = [];
@@ -17,6 +20,7 @@ function simulated(pass: (begun: string) => unknown = () => undefined) {
     retryDelayMs,
     keyOf: String,
     fieldsOf: (host) => ({ host }),
+    ...(isDue === undefined ? {} : { isDue }),
     pass: async (key, reason) => {
       begun.push(`${key} ${reason}`);
       await pass(`${key} ${reason}`);
@@ -141,5 +145,29 @@ test('a pass that waits for another one does not begin once all has stopped', as
   controller.stop();
   first.resolve();
   await until(100_000);
+  expect(begun).toEqual(['a look']);
+});
+
+test('a look at all comes behind who is woken, and few passes before others', async () => {
+  const { clock, controller, begun, until } = simulated(() => Promise.resolve());
+  for (let index = 0; index < 1_000; index++) controller.wake(`h${index}`, 'look', 'later');
+  controller.wake('h900', 'look');
+  let begunMeanwhile = 0;
+  clock.after(0, () => {
+    begunMeanwhile = begun.length;
+  });
+  await until(1_000);
+  expect(begunMeanwhile).toBeLessThan(200);
+  expect(begun.indexOf('h900 look')).toBeLessThan(80);
+  expect(begun).toHaveLength(1_000);
+});
+
+test('a pass for which there is nothing to do leaves the time that was set', async () => {
+  const { controller, begun, until } = simulated(undefined, (_, reason) => reason === 'look');
+  controller.wakeAt('a', startMs + 50, 'look');
+  controller.wake('a', 'written');
+  await until(49);
+  expect(begun).toEqual([]);
+  await until(1_000);
   expect(begun).toEqual(['a look']);
 });

@@ -1,13 +1,15 @@
 /**
  * One reconcile loop: passes over things by their keys, each of which compares what is desired with
- * what is observed and acts on the difference. Pools, workflows, batches and discovery use it.
+ * what is observed and acts on the difference. Hosts, pools, workflows, batches and discovery use
+ * it.
  *
  * Invariants:
  * 1. One pass at a time over a thing; whoever asks for one waits for those asked for before.
  * 2. Wake-ups of a thing before its next pass begins are one, for each reason.
  * 3. Of passes that somebody was woken for, so many run at once, in the order of waking: a thing
- *    that is woken again and again goes behind all others. What somebody waits for does not queue
- *    behind them.
+ *    that is woken again and again goes behind all others. A look at everything goes behind them
+ *    (`lanes.ts`). What somebody waits for does not queue behind any, and other work of the process
+ *    has its turn in between.
  * 4. A pass that fails is repeated after a pause, which doubles up to a bound, or when woken.
  * 5. Nothing begins by itself after `stop`.
  *
@@ -16,11 +18,14 @@
 import type { Clock, Log } from '@rackwright/platform';
 import { backoffDelayMs } from '@rackwright/results';
 import { Alarms } from './alarms.ts';
+import { type Lane, Lanes } from './lanes.ts';
 import { OneByOne } from './one-by-one.ts';
 import { resyncLater } from './resync.ts';
 
 /** Passes at once that nobody waits for. */
 const wokenPassesMax = 256;
+/** Passes that begin before others have their turn. */
+const passesPerTurn = 64;
 /** The longest pause after failures, in pauses after the first. */
 const longestPauses = 16;
 
@@ -32,6 +37,8 @@ export interface ControllerParts<Thing, Reason extends string> {
   readonly keyOf: (thing: Thing) => string;
   /** Fields of a log line that name the thing. */
   readonly fieldsOf: (thing: Thing) => Readonly<Record<string, string>>;
+  /** Asked when a pass would begin: whether there is anything to look at. Missing: there is. */
+  readonly isDue?: (thing: Thing, reason: Reason) => boolean;
   /** Rejects when it has to be repeated. */
   readonly pass: (thing: Thing, reason: Reason) => Promise<unknown>;
 }
@@ -47,11 +54,13 @@ export class Controller<Thing = string, Reason extends string = 'look'> {
   readonly #parts: ControllerParts<Thing, Reason>;
   readonly #passes = new OneByOne();
   readonly #alarms: Alarms;
-  /** Wake-ups that wait for one of the passes at once, in their order. */
-  readonly #waiting = new Map<string, WakeUp<Thing, Reason>>();
+  /** Wake-ups that wait for one of the passes at once. */
+  readonly #waiting = new Lanes<WakeUp<Thing, Reason>>();
   /** Wake-ups that wait for other passes over the same thing. */
   readonly #admitted = new Set<string>();
   #passing = 0;
+  /** Since others have had their turn. */
+  #begun = 0;
   /** Failures in a row, by key. */
   readonly #failures = new Map<string, number>();
   readonly #stopping = new AbortController();
@@ -71,13 +80,11 @@ export class Controller<Thing = string, Reason extends string = 'look'> {
     return this.#passes.take(this.#parts.keyOf(thing), work);
   }
 
-  /** A pass soon. */
-  wake(thing: Thing, reason: Reason): void {
-    const key = this.#parts.keyOf(thing);
-    this.#alarms.clear(key);
-    const id = `${reason} ${key}`;
-    if (this.signal.aborted || this.#waiting.has(id) || this.#admitted.has(id)) return;
-    this.#waiting.set(id, { id, thing, reason });
+  /** A pass soon; `later`: behind those that are to come soon. */
+  wake(thing: Thing, reason: Reason, lane: Lane = 'soon'): void {
+    const id = `${reason} ${this.#parts.keyOf(thing)}`;
+    if (this.signal.aborted || this.#admitted.has(id)) return;
+    this.#waiting.add(id, { id, thing, reason }, lane);
     this.#admit();
   }
 
@@ -105,22 +112,35 @@ export class Controller<Thing = string, Reason extends string = 'look'> {
   }
 
   #admit(): void {
-    for (const wakeUp of this.#waiting.values()) {
-      if (this.#passing >= wokenPassesMax) return;
-      this.#waiting.delete(wakeUp.id);
+    while (this.#passing < wokenPassesMax && this.#begun < passesPerTurn) {
+      const wakeUp = this.#waiting.take();
+      if (wakeUp === undefined) return;
       this.#admitted.add(wakeUp.id);
       this.#passing += 1;
+      this.#begun += 1;
+      if (this.#begun === passesPerTurn) this.#pause();
       void this.take(wakeUp.thing, () => this.#pass(wakeUp));
     }
   }
 
+  /** (3) */
+  #pause(): void {
+    this.#parts.clock.after(0, () => {
+      this.#begun = 0;
+      this.#admit();
+    });
+  }
+
   async #pass({ id, thing, reason }: WakeUp<Thing, Reason>): Promise<void> {
     this.#admitted.delete(id);
-    // (5) It may have waited for another pass until now.
-    if (this.signal.aborted) return;
+    const { keyOf, isDue, pass } = this.#parts;
+    const key = keyOf(thing);
     try {
-      await this.#parts.pass(thing, reason);
-      this.#failures.delete(this.#parts.keyOf(thing));
+      // (5) It may have waited for another pass until now.
+      if (this.signal.aborted || isDue?.(thing, reason) === false) return;
+      this.#alarms.clear(key);
+      await pass(thing, reason);
+      this.#failures.delete(key);
     } catch (error) {
       this.#failed(thing, reason, error);
     } finally {

@@ -9,7 +9,7 @@
 import { create } from '@bufbuild/protobuf';
 import { agent, type FailureName, failureTypeOf, store as wire } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
-import type { OneByOne } from '../../loop/index.ts';
+import type { Controller } from '../../loop/index.ts';
 import { isAway, readShared } from '../../records/index.ts';
 import { whyNotGiven } from '../../secrets/index.ts';
 import { rackIdOf } from '../fleet/host-index.ts';
@@ -26,11 +26,10 @@ import type { StepProgress } from './progress.ts';
 export interface PerformingParts {
   readonly limits: Limits;
   readonly progress: StepProgress;
-  readonly turns: OneByOne;
+  /** Nothing is sent later once its signal aborts. */
+  readonly controller: Pick<Controller, 'take' | 'signal'>;
   /** Folds an event in, in its turn. */
   readonly post: (hostId: string, event: HostEvent) => Promise<TurnResult>;
-  /** Nothing is sent later once it aborts. */
-  readonly signal: AbortSignal;
 }
 
 export class Performing {
@@ -107,8 +106,9 @@ export class Performing {
       await this.#sendOrFail(hostId, sendingOf(kept.record, operation));
     };
     this.#deps.clock.after(this.#deps.timing.retryDelayMs, () => {
-      if (this.#parts.signal.aborted) return;
-      this.#parts.turns.take(hostId, again).catch(() => this.#sendLater(hostId, operation));
+      const { controller } = this.#parts;
+      if (controller.signal.aborted) return;
+      controller.take(hostId, again).catch(() => this.#sendLater(hostId, operation));
     });
   }
 }

@@ -17,7 +17,7 @@ import {
   store as wire,
 } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
-import { Alarms, OneByOne } from '../../loop/index.ts';
+import { Controller } from '../../loop/index.ts';
 import {
   idOf,
   idOfKey,
@@ -51,7 +51,7 @@ import { logChange } from './change-log.ts';
 import type { HostsDependencies } from './dependencies.ts';
 import { writeEvidence, writeFacts } from './effects.ts';
 import { StatementsStand } from './erasure-records.ts';
-import { HostFeed } from './feed.ts';
+import { HostFeed, type PassReason } from './feed.ts';
 import { FinishedRuns } from './finished-runs.ts';
 import { Limits } from './limits.ts';
 import { failedReport, Performing } from './perform.ts';
@@ -67,20 +67,25 @@ const roundsMax = 16;
 export class Hosts {
   readonly #deps: HostsDependencies;
   readonly #finished: FinishedRuns;
-  readonly #turns = new OneByOne();
-  readonly #alarms: Alarms;
+  readonly #controller: Controller<string, PassReason>;
   readonly #progress = new StepProgress();
   readonly #index = new HostIndex();
   readonly #limits: Limits;
   readonly #feed: HostFeed;
   readonly #performing: Performing;
-  readonly #stopping = new AbortController();
   readonly #usual: UsualDurations;
   readonly #waits: WaitLog;
 
   constructor(deps: HostsDependencies) {
     this.#deps = deps;
-    this.#alarms = new Alarms(deps.clock);
+    this.#controller = new Controller({
+      ...deps,
+      retryDelayMs: deps.timing.retryDelayMs,
+      keyOf: String,
+      fieldsOf: (hostId) => ({ host: hostId }),
+      isDue: (hostId, reason) => reason === 'tick' || this.#feed.isNews(hostId),
+      pass: (hostId, reason) => this.#turn(hostId, { kind: reason }),
+    });
     this.#finished = new FinishedRuns(deps);
     this.#usual = new UsualDurations(deps, this.#index);
     this.#waits = new WaitLog(deps.log);
@@ -88,28 +93,25 @@ export class Hosts {
     this.#feed = new HostFeed(deps, {
       index: this.#index,
       limits: this.#limits,
-      turns: this.#turns,
-      look: (hostId, event) => this.#look(hostId, event),
+      controller: this.#controller,
     });
     this.#performing = new Performing(deps, {
       limits: this.#limits,
       progress: this.#progress,
-      turns: this.#turns,
+      controller: this.#controller,
       post: (hostId, event) => this.#post(hostId, event),
-      signal: this.#stopping.signal,
     });
     deps.registry.onChange((rackId) => this.wakeRack(rackId));
   }
 
   /** Loads every host, then follows the store: other replicas and rpc write hosts too. */
   start(): Promise<void> {
-    return this.#feed.start(this.#stopping.signal);
+    return this.#feed.start();
   }
 
   stop(): void {
-    this.#stopping.abort();
+    this.#controller.stop();
     this.#limits.stop();
-    this.#alarms.stop();
   }
 
   /** Applies what a person asks; refuses without writing anything. */
@@ -124,21 +126,8 @@ export class Hosts {
   }
 
   /** Looks at the host again soon. */
-  wake(hostId: string, event: HostEvent = { kind: 'tick' }): void {
-    void this.#look(hostId, event);
-  }
-
-  /** Resolves once that is over; what failed is tried again later. */
-  async #look(hostId: string, event: HostEvent): Promise<void> {
-    this.#alarms.clear(hostId);
-    if (this.#stopping.signal.aborted) return;
-    try {
-      await this.#post(hostId, event);
-    } catch (error) {
-      this.#deps.log.warn({ host: hostId }, 'a look at the host failed', error);
-      const againMs = this.#deps.clock.nowMs() + this.#deps.timing.retryDelayMs;
-      this.#alarms.set(hostId, againMs, () => this.wake(hostId, event));
-    }
+  wake(hostId: string): void {
+    this.#controller.wake(hostId, 'tick');
   }
 
   wakeRack(rackId: string): void {
@@ -241,7 +230,7 @@ export class Hosts {
   }
 
   #post(hostId: string, event: HostEvent, expectedRevision?: number): Promise<TurnResult> {
-    return this.#turns.take(hostId, () => this.#turn(hostId, event, expectedRevision));
+    return this.#controller.take(hostId, () => this.#turn(hostId, event, expectedRevision));
   }
 
   async #turn(hostId: string, event: HostEvent, expected?: number): Promise<TurnResult> {
@@ -256,10 +245,12 @@ export class Hosts {
       const stale = expected !== undefined && found.revision !== expected;
       if (stale && !isRepeated(found.record, event)) return staleEtag(hostId);
       this.#index.note(hostId, found.record);
-      this.#feed.decided(hostId, found.revision);
       const session = knownRack === rackIdOf(found.record) ? before : this.#session(found.record);
       const { outcome, context } = await this.#decide(found.record, event, session, standing);
-      if (outcome.kind === 'refused') return { kind: 'refused', refusal: outcome.refusal };
+      if (outcome.kind === 'refused') {
+        this.#feed.decided(hostId, found.revision);
+        return { kind: 'refused', refusal: outcome.refusal };
+      }
       const revision = await this.#write(key, found.record, found.revision, outcome, event);
       if (typeof revision === 'object') standing = new Map([...standing, ...revision.statements]);
       if (typeof revision !== 'number') continue;
@@ -349,7 +340,7 @@ export class Hosts {
     }
     this.#progress.settle(hostId, record);
     const nextMs = nextWakeMs(record, this.#deps.clock.nowMs(), this.#deps.timing);
-    this.#alarms.set(hostId, nextMs, () => this.wake(hostId));
+    this.#controller.wakeAt(hostId, nextMs, 'tick');
     return { kind: 'kept', record, revision, ...(verdict === undefined ? {} : { verdict }) };
   }
 
@@ -358,7 +349,7 @@ export class Hosts {
     this.#progress.drop(hostId);
     this.#waits.drop(hostId);
     this.#feed.drop(hostId);
-    this.#alarms.clear(hostId);
+    this.#controller.forget(hostId);
     return result;
   }
 }
