@@ -84,26 +84,38 @@ export function applyRecord(state: JournalState, record: agent.JournalRecord): J
   return applyRecords(state, [record]);
 }
 
-/** The state after more records; operations are copied once for them all. */
+/** The state after more records; operations and grants are copied once for them all. */
 export function applyRecords(
   before: JournalState,
   records: readonly agent.JournalRecord[],
 ): JournalState {
-  const operations = new Map(before.operations);
-  let state: JournalState = { ...before, operations };
+  // Whoever has seen the grants sees by the object whether they have changed.
+  const changesGrants = records.some(({ record }) => isOfGrant(record));
+  const own = {
+    operations: new Map(before.operations),
+    grants: new Map(changesGrants ? before.grants : []),
+  };
+  let state: JournalState = { ...before, operations: own.operations };
+  if (changesGrants) state = { ...state, grants: own.grants };
   for (const { record, time } of records) {
     const timeMs = time === undefined ? 0 : timestampMs(time);
     const latestTimeMs = Math.max(state.latestTimeMs, timeMs);
-    state = { ...state, ...changeBy(state, operations, record), latestTimeMs };
+    state = { ...state, ...changeBy(state, own, record), latestTimeMs };
   }
   return state;
 }
 
-function changeBy(
-  state: JournalState,
-  operations: Map<string, JournalledOperation>,
-  body: RecordBody,
-): Partial<JournalState> {
+/** What belongs to the new state alone. */
+interface Own {
+  readonly operations: Map<string, JournalledOperation>;
+  readonly grants: Map<string, JournalledGrant>;
+}
+
+function changeBy(state: JournalState, own: Own, body: RecordBody): Partial<JournalState> {
+  if (isOfGrant(body)) {
+    changeGrants(own.grants, body);
+    return {};
+  }
   switch (body.case) {
     case 'started': {
       const { id, generation, lastSequence: last, life, earlierLives } = body.value;
@@ -115,12 +127,7 @@ function changeBy(
     case 'ended':
     case 'answered':
     case 'forgotten':
-      return operationChange(state, operations, body);
-    case 'grantOpened':
-    case 'grantBound':
-    case 'grantClosed':
-    case 'grantHandedOff':
-      return { grants: changedGrants(state.grants, body) };
+      return operationChange(state, own.operations, body);
     case 'storeSeen': {
       const { incarnation, revision, accepted, refused } = body.value;
       const lostRevisions = larger(state.store?.lostRevisions ?? 0n, body.value.lostRevisions);
@@ -206,33 +213,41 @@ type GrantBody = Extract<
   { case: 'grantOpened' | 'grantBound' | 'grantClosed' | 'grantHandedOff' }
 >;
 
-function changedGrants(
-  before: JournalState['grants'],
-  body: GrantBody,
-): ReadonlyMap<string, JournalledGrant> {
-  const grants = new Map(before);
+function isOfGrant(body: RecordBody): body is GrantBody {
+  switch (body.case) {
+    case 'grantOpened':
+    case 'grantBound':
+    case 'grantClosed':
+    case 'grantHandedOff':
+      return true;
+    default:
+      return false;
+  }
+}
+
+/** Changes `grants`, which are the new state's own. */
+function changeGrants(grants: Map<string, JournalledGrant>, body: GrantBody): void {
   switch (body.case) {
     case 'grantOpened':
       grants.set(body.value.operationId, { opened: body.value });
-      return grants;
+      return;
     case 'grantBound': {
       const { operationId, publicKey } = body.value;
       const known = grants.get(operationId);
       // The first key owns the boot.
-      if (known === undefined || known.publicKey !== undefined) return before;
+      if (known === undefined || known.publicKey !== undefined) return;
       grants.set(operationId, { ...known, publicKey });
-      return grants;
+      return;
     }
     case 'grantHandedOff': {
       const known = grants.get(body.value.operationId);
       // A boot ends once.
-      if (known === undefined || known.handedOff !== undefined) return before;
+      if (known === undefined || known.handedOff !== undefined) return;
       grants.set(body.value.operationId, { ...known, handedOff: body.value });
-      return grants;
+      return;
     }
     case 'grantClosed':
       grants.delete(body.value.operationId);
-      return grants;
   }
 }
 

@@ -16,6 +16,7 @@ import { agent } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import type { RecordSpan } from '@rackwright/trace';
 import { Attempt } from './attempt.ts';
+import { AttemptBook } from './attempt-book.ts';
 import { type ContextDependencies, makeContext } from './attempt-context.ts';
 import { AttemptEnd, type Executor } from './executor.ts';
 import { type HandOff, handOffOf } from './hand-off.ts';
@@ -50,7 +51,7 @@ export interface AttemptsDependencies extends Omit<ContextDependencies, 'tellPro
 export class Attempts {
   readonly outbox: Outbox;
   readonly #deps: AttemptsDependencies;
-  readonly #byId = new Map<string, Attempt>();
+  readonly #kept = new AttemptBook();
   readonly #forgetting = new Set<string>();
 
   constructor(deps: AttemptsDependencies) {
@@ -59,7 +60,7 @@ export class Attempts {
     const onHandOff = (handOff: HandOff, acts: boolean) => {
       deps.executor.handOffAnswered?.(handOff, acts);
     };
-    this.outbox = new Outbox({ ...deps, attempts: this.#byId, onSafe, onHandOff });
+    this.outbox = new Outbox({ ...deps, attempts: this.#kept, onSafe, onHandOff });
     this.#readJournal();
   }
 
@@ -68,7 +69,7 @@ export class Attempts {
     const { journal, executor, clock } = this.#deps;
     for (const known of journal.state.operations.values()) {
       const check = checkOperation(known.operation, executor.operationKinds);
-      this.#byId.set(known.operation.id, Attempt.fromJournal(known, check, clock));
+      this.#kept.add(Attempt.fromJournal(known, check, clock));
       this.#noteCredential(known.operation);
     }
   }
@@ -78,7 +79,7 @@ export class Attempts {
    * the first Hello tells it.
    */
   async recover(): Promise<void> {
-    const left = [...this.#byId.values()].filter(({ phase }) => phase === 'waiting');
+    const left = this.#kept.values().filter(({ phase }) => phase === 'waiting');
     await Promise.all(left.filter(({ begun }) => begun).map((attempt) => this.#resume(attempt)));
     // To stop something never does harm, and must come before anything starts.
     for (const attempt of left) if (attempt.check.kind === 'cancel') this.#start(attempt);
@@ -93,9 +94,9 @@ export class Attempts {
       log.warn({ host: operation.hostUid }, 'an operation without an id cannot be answered');
       return;
     }
-    const known = this.#byId.get(id);
+    const known = this.#kept.get(id);
     if (known !== undefined) return this.#again(known);
-    if (this.#byId.size >= limits.operationsMax) {
+    if (this.#kept.size >= limits.operationsMax) {
       return this.outbox.refuse(operation, tooManyOperations(limits.operationsMax));
     }
     const attempt = new Attempt(
@@ -104,7 +105,7 @@ export class Attempts {
       clock,
     );
     const refusal = this.#refusal(attempt);
-    this.#byId.set(id, attempt);
+    this.#kept.add(attempt);
     this.#noteCredential(operation);
     void this.#take(attempt, refusal);
   }
@@ -112,7 +113,7 @@ export class Attempts {
   /** What the control plane says to what Hello listed (R10). */
   direct(directives: readonly agent.Directive[]): void {
     for (const { operationId, action } of directives) {
-      const attempt = this.#byId.get(operationId);
+      const attempt = this.#kept.get(operationId);
       if (attempt === undefined) continue;
       switch (action) {
         case agent.Directive_Action.CONTINUE:
@@ -135,14 +136,14 @@ export class Attempts {
   tellAll(): void {
     this.outbox.retryUnwritten();
     this.outbox.flush();
-    for (const attempt of this.#byId.values()) this.outbox.tellProgress(attempt);
+    for (const attempt of this.#kept.values()) this.outbox.tellProgress(attempt);
   }
 
   /** Ends and drops all operations of a host. False when the journal still knows one. */
   async forgetHost(hostUid: string): Promise<boolean> {
     this.#forgetting.add(hostUid);
     try {
-      const its = [...this.#byId.values()].filter((attempt) => attempt.hostUid === hostUid);
+      const its = [...this.#kept.ofHost(hostUid)];
       const gone = await Promise.all(its.map((attempt) => this.#discard(attempt)));
       return gone.every(Boolean);
     } finally {
@@ -151,7 +152,7 @@ export class Attempts {
   }
 
   stateOf(operationId: string): 'unknown' | 'received' | 'begun' | 'ended' {
-    const attempt = this.#byId.get(operationId);
+    const attempt = this.#kept.get(operationId);
     if (attempt === undefined) return 'unknown';
     if (attempt.phase === 'ended') return 'ended';
     return attempt.begun ? 'begun' : 'received';
@@ -159,7 +160,7 @@ export class Attempts {
 
   /** Whether a hand-off waits for the control plane's answer (H1). */
   isHandOffPending(operationId: string): boolean {
-    const attempt = this.#byId.get(operationId);
+    const attempt = this.#kept.get(operationId);
     if (attempt === undefined || attempt.answered || attempt.dropped) return false;
     return handOffOf(attempt.operation, attempt.report) !== undefined;
   }
@@ -171,7 +172,7 @@ export class Attempts {
 
   /** For Hello: all that the journal knows (R10). */
   list(): readonly agent.JournalledOperation[] {
-    const known = [...this.#byId.values()].filter(({ journalled, phase }) => {
+    const known = this.#kept.values().filter(({ journalled, phase }) => {
       return journalled || phase === 'ended';
     });
     return known.map((attempt) => attempt.line());
@@ -183,9 +184,7 @@ export class Attempts {
     if (check.kind === 'unsupported') return unsupported(check.problem);
     if (this.#forgetting.has(hostUid)) return cancelled;
     if (check.kind === 'cancel') return undefined;
-    for (const other of this.#byId.values()) {
-      if (other.check.kind === 'cancel' && other.check.targetId === id) return cancelled;
-    }
+    if (this.#kept.isCancelled(id)) return cancelled;
     if (!check.exclusive) return undefined;
     const other = this.#exclusiveOn(hostUid);
     if (other !== undefined) return locked(other.id);
@@ -195,16 +194,16 @@ export class Attempts {
 
   /** From its report on: what follows it may be sent even before its answer. */
   #handOffOn(hostUid: string): string | undefined {
-    for (const { id, hostUid: of } of this.#byId.values()) {
-      if (of === hostUid && this.isHandOffPending(id)) return id;
+    for (const { id } of this.#kept.ofHost(hostUid)) {
+      if (this.isHandOffPending(id)) return id;
     }
     return this.outbox.recordingHandOff(hostUid) ?? this.#deps.executor.handOffUnderWay?.(hostUid);
   }
 
   #exclusiveOn(hostUid: string): Attempt | undefined {
-    for (const attempt of this.#byId.values()) {
+    for (const attempt of this.#kept.ofHost(hostUid)) {
       const exclusive = attempt.check.kind === 'execute' && attempt.check.exclusive;
-      if (exclusive && attempt.hostUid === hostUid && attempt.mayRun) return attempt;
+      if (exclusive && attempt.mayRun) return attempt;
     }
     return undefined;
   }
@@ -291,7 +290,7 @@ export class Attempts {
 
   /** Stops another operation; answers when that one is over. */
   async #cancel(attempt: Attempt, targetId: string): Promise<void> {
-    const target = this.#byId.get(targetId);
+    const target = this.#kept.get(targetId);
     if (target === undefined || target === attempt) {
       return this.outbox.end(attempt, { kind: 'complete' });
     }

@@ -77,12 +77,12 @@ export class Grants {
       expireTime: timestampFromMs(expiresAtMs),
       rescue,
     });
-    const outdated = this.all().filter(
-      (grant) => grant.hostUid === operation.hostUid || this.#deadAndUnbound(grant),
+    const outdated = this.#openWhere(
+      (grant) => grant.opened.hostUid === operation.hostUid || this.#deadAndUnbound(grant),
     );
     await journal.append(...outdated.map(closing), { case: 'grantOpened', value: opened });
     this.#openedSuspendAwareMs.set(operation.id, openedSuspendAwareMs);
-    for (const closed of outdated) this.#openedSuspendAwareMs.delete(closed.operationId);
+    for (const closed of outdated) this.#openedSuspendAwareMs.delete(closed);
     this.#deps.onOpened(operation.hostUid);
     return this.#grantOf({ opened });
   }
@@ -92,7 +92,7 @@ export class Grants {
     const before = this.byOperation(operationId);
     if (before === undefined) return 'noGrant';
     if (before.publicKey !== undefined) return ownership(before.publicKey, publicKey);
-    if (this.#expired(before)) return 'expired';
+    if (this.#expired(before.expiresAtMs)) return 'expired';
     const { journal } = this.#deps;
     await journal.append({ case: 'grantBound', value: { operationId, publicKey } });
     // Another key may have been quicker, or the grant was closed meanwhile.
@@ -103,15 +103,15 @@ export class Grants {
   /** Closes one: its token is nobody's any more. Rejects when that cannot be made durable. */
   async close(operationId: string): Promise<void> {
     const grant = this.byOperation(operationId);
-    if (grant !== undefined) await this.#deps.journal.append(closing(grant));
+    if (grant !== undefined) await this.#deps.journal.append(closing(operationId));
     this.#openedSuspendAwareMs.delete(operationId);
   }
 
   /** Closes every grant of a host. Rejects when that cannot be made durable. */
   async closeHost(hostUid: string): Promise<void> {
-    const open = this.all().filter((grant) => grant.hostUid === hostUid);
+    const open = this.#openWhere(({ opened }) => opened.hostUid === hostUid);
     if (open.length > 0) await this.#deps.journal.append(...open.map(closing));
-    for (const { operationId } of open) this.#openedSuspendAwareMs.delete(operationId);
+    for (const operationId of open) this.#openedSuspendAwareMs.delete(operationId);
   }
 
   #grantOf(journalled: JournalledGrant): BootGrant {
@@ -120,17 +120,26 @@ export class Grants {
     return openedSuspendAwareMs === undefined ? grant : { ...grant, openedSuspendAwareMs };
   }
 
-  #deadAndUnbound(grant: BootGrant): boolean {
-    return grant.publicKey === undefined && this.#expired(grant);
+  /** Ids of the operations whose grants are such. Each grant is looked at as it is journalled. */
+  #openWhere(isIt: (grant: JournalledGrant) => boolean): readonly string[] {
+    const found: string[] = [];
+    for (const [operationId, grant] of this.#deps.journal.state.grants) {
+      if (isIt(grant)) found.push(operationId);
+    }
+    return found;
   }
 
-  #expired(grant: BootGrant): boolean {
+  #deadAndUnbound({ publicKey, opened }: JournalledGrant): boolean {
+    return publicKey === undefined && this.#expired(expiryMs(opened));
+  }
+
+  #expired(expiresAtMs: number): boolean {
     const { journal, clock } = this.#deps;
-    return Math.max(clock.nowMs(), journal.state.latestTimeMs) >= grant.expiresAtMs;
+    return Math.max(clock.nowMs(), journal.state.latestTimeMs) >= expiresAtMs;
   }
 }
 
-function closing({ operationId }: BootGrant): RecordInit {
+function closing(operationId: string): RecordInit {
   return { case: 'grantClosed', value: { operationId } };
 }
 
@@ -148,8 +157,12 @@ function handedOffOf({ opened, handedOff }: JournalledGrant): Pick<BootGrant, 'h
   return { handedOff: { operationId, bootOperationId, destructive, deadlineMs } };
 }
 
+function expiryMs({ expireTime }: agent.GrantOpened): number {
+  return expireTime === undefined ? 0 : timestampMs(expireTime);
+}
+
 function grantOf({ opened, publicKey, handedOff }: JournalledGrant): BootGrant {
-  const { operationId, hostUid, hostName, macs, bootToken, openTime, expireTime, rescue } = opened;
+  const { operationId, hostUid, hostName, macs, bootToken, openTime, rescue } = opened;
   return {
     operationId,
     hostUid,
@@ -157,7 +170,7 @@ function grantOf({ opened, publicKey, handedOff }: JournalledGrant): BootGrant {
     macs,
     bootToken,
     openedAtMs: openTime === undefined ? 0 : timestampMs(openTime),
-    expiresAtMs: expireTime === undefined ? 0 : timestampMs(expireTime),
+    expiresAtMs: expiryMs(opened),
     rescue,
     ...(publicKey === undefined ? {} : { publicKey }),
     ...handedOffOf({ opened, ...(handedOff === undefined ? {} : { handedOff }) }),

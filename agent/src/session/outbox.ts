@@ -16,6 +16,7 @@ import type { Clock, CrashPoint, Log } from '@rackwright/platform';
 import { boundResult, type FinalResult, type Result, resultToWire } from '@rackwright/results';
 import type { Journal, RecordInit } from '../journal/index.ts';
 import type { Attempt } from './attempt.ts';
+import type { AttemptBook } from './attempt-book.ts';
 import { type HandOff, handOffOf } from './hand-off.ts';
 import type { SessionLimits } from './limits.ts';
 import { tooLarge } from './results.ts';
@@ -35,8 +36,8 @@ export interface OutboxDependencies {
   readonly crashPoint: CrashPoint;
   readonly limits: SessionLimits;
   readonly outlet: Outlet;
-  /** Every operation that is kept, by id. */
-  readonly attempts: Map<string, Attempt>;
+  /** Every operation that is kept. */
+  readonly attempts: AttemptBook;
   /** The report of this operation is safe: here or at the control plane. */
   readonly onSafe: (operationId: string) => void;
   /** The end of a hand-off was answered; `acts`: that it may act is durable (H2). */
@@ -57,8 +58,8 @@ export class Outbox {
   /** Final reports that have not been answered. */
   get unanswered(): number {
     let count = 0;
-    for (const { phase, answered, report } of this.#deps.attempts.values()) {
-      if (phase === 'ended' && !answered && report !== undefined) count += 1;
+    for (const { answered, report } of this.#deps.attempts.ended) {
+      if (!answered && report !== undefined) count += 1;
     }
     return count;
   }
@@ -71,7 +72,7 @@ export class Outbox {
       attempt.report = this.#finalReport(attempt.operation, result);
       await this.#write(attempt);
     }
-    attempt.phase = 'ended';
+    this.#deps.attempts.end(attempt);
     attempt.finish();
     this.flush();
   }
@@ -89,8 +90,7 @@ export class Outbox {
       log.error({ operation: attempt.id }, 'cannot forget the operation yet', error);
       return false;
     }
-    attempt.phase = 'gone';
-    attempts.delete(attempt.id);
+    attempts.leave(attempt);
     return true;
   }
 
@@ -105,12 +105,8 @@ export class Outbox {
     const { outlet, crashPoint, attempts } = this.#deps;
     const { session } = outlet;
     if (session === 0) return;
-    const unsent = [...attempts.values()].filter(
-      (attempt) =>
-        attempt.phase === 'ended' &&
-        !attempt.answered &&
-        !attempt.dropped &&
-        attempt.sentInSession !== session,
+    const unsent = [...attempts.ended].filter(
+      ({ answered, dropped, sentInSession }) => !answered && !dropped && sentInSession !== session,
     );
     for (const attempt of unsent.sort(bySequence)) {
       if (attempt.report === undefined) continue;
@@ -143,16 +139,15 @@ export class Outbox {
 
   /** Writes down what the disk did not take when it was to (O1). */
   retryUnwritten(): void {
-    for (const attempt of this.#deps.attempts.values()) {
-      const unwritten = attempt.phase === 'ended' && !attempt.reportJournalled;
-      if (unwritten && attempt.report !== undefined) void this.#write(attempt);
+    for (const attempt of this.#deps.attempts.ended) {
+      if (!attempt.reportJournalled && attempt.report !== undefined) void this.#write(attempt);
     }
   }
 
   /** Takes the control plane's answer to a final report (R7, O4). */
   async answered(answer: agent.ReportAnswer): Promise<void> {
     const { attempts, journal, log } = this.#deps;
-    const records: RecordInit[] = [];
+    let records: RecordInit[] = [];
     let handOff: HandOff | undefined;
     const attempt = attempts.get(answer.operationId);
     if (!isVerdict(answer.verdict)) {
@@ -166,12 +161,13 @@ export class Outbox {
         records.push(...this.#takeAnswer(attempt, answer, handOff));
       }
     }
-    for (const settled of [...attempts.values()]) {
+    for (const settled of attempts.ended) {
       if (!isSettled(settled, answer.settledUpTo)) continue;
-      attempts.delete(settled.id);
-      settled.phase = 'gone';
+      attempts.leave(settled);
       records.push({ case: 'forgotten', value: { operationId: settled.id } });
     }
+    // What is forgotten with it need not be said to be answered.
+    if (attempt?.phase === 'gone') records = records.filter((record) => record.case !== 'answered');
     if (records.length === 0) return;
     if (handOff !== undefined && attempt !== undefined && isApplied(answer)) {
       this.#recording.set(attempt.hostUid, handOff.operationId);
@@ -266,8 +262,8 @@ function recordsOfEnd({ journalled, operation, report }: Attempt): RecordInit[] 
   return journalled ? [ended] : [received, ended];
 }
 
-function isSettled({ phase, answered, report }: Attempt, settledUpTo: bigint): boolean {
-  return phase === 'ended' && answered && report !== undefined && report.sequence <= settledUpTo;
+function isSettled({ answered, report }: Attempt, settledUpTo: bigint): boolean {
+  return answered && report !== undefined && report.sequence <= settledUpTo;
 }
 
 /** It counts at the control plane, from now on or since an earlier delivery. */

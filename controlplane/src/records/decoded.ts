@@ -7,7 +7,8 @@
  *    `freezeShared`, as in tests and the simulation, whoever changes it fails.
  * 2. A record is the one of exactly this write, told by its key, revision and write id. What is
  *    read late never takes the place of what is newer.
- * 3. Bounded by the encoded size; what was not asked for longest goes first.
+ * 3. Bounded by the encoded size; what is oldest goes first, but what was asked for since it was
+ *    last passed over goes round once more (second chance): asking moves nothing.
  */
 import { type DescMessage, fromBinary, type MessageShape } from '@bufbuild/protobuf';
 import type { Entry, StateStore } from '@rackwright/store';
@@ -29,8 +30,12 @@ interface Decoded {
   readonly bytes: number;
 }
 
+interface KeptDecoded extends Decoded {
+  wasAsked: boolean;
+}
+
 class DecodedRecords {
-  readonly #kept = new Map<string, Decoded>();
+  readonly #kept = new Map<string, KeptDecoded>();
   #bytes = 0;
   frozen = false;
 
@@ -38,8 +43,7 @@ class DecodedRecords {
     const kept = this.#kept.get(key);
     const isIt = kept?.revision === revision && kept.writeId === writeId;
     if (isIt && kept.schema === schema) {
-      this.#kept.delete(key);
-      this.#kept.set(key, kept);
+      kept.wasAsked = true;
       return kept.record as MessageShape<D>;
     }
     const record = copyOf(fromBinary(schema, value));
@@ -51,14 +55,20 @@ class DecodedRecords {
     if (this.frozen) freeze(decoded.record);
     const before = this.#kept.get(key);
     if (before !== undefined && before.revision > decoded.revision) return;
-    this.#kept.delete(key);
-    this.#kept.set(key, decoded);
+    this.#kept.set(key, { ...decoded, wasAsked: before !== undefined });
     this.#bytes += decoded.bytes - (before?.bytes ?? 0);
-    if (this.#bytes <= keptBytesMax) return;
-    for (const [oldest, { bytes }] of this.#kept) {
+    if (this.#bytes > keptBytesMax) this.#makeRoom();
+  }
+
+  /** (3) Ends, for nobody asks meanwhile. */
+  #makeRoom(): void {
+    for (const [key, oldest] of this.#kept) {
       if (this.#bytes <= keptBytesAfter) break;
-      this.#kept.delete(oldest);
-      this.#bytes -= bytes;
+      this.#kept.delete(key);
+      if (oldest.wasAsked) {
+        oldest.wasAsked = false;
+        this.#kept.set(key, oldest);
+      } else this.#bytes -= oldest.bytes;
     }
   }
 }

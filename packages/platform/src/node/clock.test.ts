@@ -30,6 +30,22 @@ test('counts a suspend that the monotonic clock did not see', () => {
   expect(clock.suspendAwareMs() - start).toBe(60_010);
 });
 
+test('reads the uptime once per millisecond of running time, however often it is asked', () => {
+  const sources = { monotonic: 1_000, readings: 0 };
+  const clock = nodeClock({
+    monotonicMs: () => sources.monotonic,
+    uptimeMs: () => {
+      sources.readings += 1;
+      return 5_000;
+    },
+  });
+  for (let asked = 0; asked < 1_000; asked += 1) clock.suspendAwareMs();
+  expect(sources.readings).toBe(1);
+  sources.monotonic += 1;
+  clock.suspendAwareMs();
+  expect(sources.readings).toBe(2);
+});
+
 test('does not go back when the coarse uptime lags behind the monotonic clock', () => {
   const sources = { monotonic: 1_000, uptime: 5_000 };
   const clock = nodeClock({

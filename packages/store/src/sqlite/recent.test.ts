@@ -46,6 +46,22 @@ test('memory is bounded by bytes as well, and the newest of a key outlives its c
   expect(recent.newest(`hosts.h${count - 20}`)?.revision).toBe(count - 20);
 });
 
+test('what is asked for again and again outlives what nobody asks for', () => {
+  const recent = new Recent();
+  const value = new Uint8Array(4 * 1_024 * 1_024);
+  for (let at = 1; at <= 40; at += 1) {
+    recent.add({ ...change(at, `hosts.h${at}`), kind: 'put', value });
+    recent.newest('hosts.h1');
+  }
+  expect(recent.newest('hosts.h1')?.revision).toBe(1);
+  expect(recent.newest('hosts.h2')).toBeUndefined();
+  // To be written again is to be asked for.
+  for (let at = 41; at <= 80; at += 1) {
+    recent.add({ ...change(at, `hosts.h${at % 2 === 0 ? 1 : at}`), kind: 'put', value });
+  }
+  expect(recent.newest('hosts.h1')?.revision).toBe(80);
+});
+
 test('nothing is known after a transaction was rolled back', () => {
   const recent = new Recent();
   recent.add(change(1, 'hosts.a'));

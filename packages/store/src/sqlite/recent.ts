@@ -7,7 +7,8 @@
  *    was rolled back nothing of it may be asked: `forget`.
  * 2. The changes kept are all of those between the first of them and the last: no revision is left
  *    out.
- * 3. Bounded by number and by bytes; what is oldest, or was not asked for longest, goes first.
+ * 3. Bounded by number and by bytes; what is oldest goes first, but what was asked for since it was
+ *    last passed over goes round once more (second chance): asking moves nothing.
  */
 import type { Revision } from '../contract.ts';
 import { isUnder } from '../key.ts';
@@ -22,37 +23,49 @@ const NEWEST_BYTES_AFTER = NEWEST_BYTES_MAX * 0.9;
 /** What a change costs beside its value: key, write id, and the object itself. */
 const CHANGE_BYTES = 256;
 
+interface Newest {
+  change: StoredChange;
+  wasAsked: boolean;
+}
+
 export class Recent {
   #changes: StoredChange[] = [];
   /** Place of the first that still counts; those before it go together, now and then. */
   #start = 0;
   #changesBytes = 0;
-  readonly #newest = new Map<string, StoredChange>();
+  readonly #newest = new Map<string, Newest>();
   #newestBytes = 0;
 
   /** The newest change of the key, if it is known here. */
   newest(key: string): StoredChange | undefined {
     const known = this.#newest.get(key);
     if (known === undefined) return undefined;
-    this.#newest.delete(key);
-    this.#newest.set(key, known);
-    return known;
+    known.wasAsked = true;
+    return known.change;
   }
 
   /** Takes in what was read as the newest change of its key. */
   keepNewest(change: StoredChange): void {
-    const before = this.#newest.get(change.key);
-    if (before !== undefined) {
-      this.#newest.delete(change.key);
-      this.#newestBytes -= bytesOf(before);
-    }
-    this.#newest.set(change.key, change);
+    const known = this.#newest.get(change.key);
     this.#newestBytes += bytesOf(change);
-    if (this.#newestBytes <= NEWEST_BYTES_MAX) return;
+    if (known === undefined) this.#newest.set(change.key, { change, wasAsked: false });
+    else {
+      this.#newestBytes -= bytesOf(known.change);
+      known.change = change;
+      known.wasAsked = true;
+    }
+    if (this.#newestBytes > NEWEST_BYTES_MAX) this.#makeRoom();
+  }
+
+  /** (3) Ends, for nobody asks meanwhile. */
+  #makeRoom(): void {
     for (const [key, oldest] of this.#newest) {
       if (this.#newestBytes <= NEWEST_BYTES_AFTER) break;
       this.#newest.delete(key);
-      this.#newestBytes -= bytesOf(oldest);
+      if (oldest.wasAsked) {
+        oldest.wasAsked = false;
+        this.#newest.set(key, oldest);
+      } else this.#newestBytes -= bytesOf(oldest.change);
     }
   }
 

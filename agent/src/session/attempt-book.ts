@@ -1,0 +1,74 @@
+/**
+ * The operations that are kept, found by what is asked of them: what is asked when one comes, ends
+ * or is answered costs the same however many there are.
+ */
+import type { Attempt } from './attempt.ts';
+
+const none: ReadonlySet<Attempt> = new Set();
+
+export class AttemptBook {
+  readonly #byId = new Map<string, Attempt>();
+  readonly #byHost = new Map<string, Set<Attempt>>();
+  /** Cancels, by the id that they name. */
+  readonly #cancels = new Map<string, Set<Attempt>>();
+  readonly #ended = new Set<Attempt>();
+
+  get size(): number {
+    return this.#byId.size;
+  }
+
+  get(id: string): Attempt | undefined {
+    return this.#byId.get(id);
+  }
+
+  values(): readonly Attempt[] {
+    return [...this.#byId.values()];
+  }
+
+  ofHost(hostUid: string): ReadonlySet<Attempt> {
+    return this.#byHost.get(hostUid) ?? none;
+  }
+
+  /** Whether a cancel that is kept names this id. */
+  isCancelled(id: string): boolean {
+    return this.#cancels.has(id);
+  }
+
+  /** Those in the phase `ended`. */
+  get ended(): ReadonlySet<Attempt> {
+    return this.#ended;
+  }
+
+  add(attempt: Attempt): void {
+    this.#byId.set(attempt.id, attempt);
+    addTo(this.#byHost, attempt.hostUid, attempt);
+    if (attempt.check.kind === 'cancel') addTo(this.#cancels, attempt.check.targetId, attempt);
+    if (attempt.phase === 'ended') this.#ended.add(attempt);
+  }
+
+  end(attempt: Attempt): void {
+    attempt.phase = 'ended';
+    if (this.#byId.get(attempt.id) === attempt) this.#ended.add(attempt);
+  }
+
+  /** It is kept no longer. */
+  leave(attempt: Attempt): void {
+    attempt.phase = 'gone';
+    this.#byId.delete(attempt.id);
+    takeFrom(this.#byHost, attempt.hostUid, attempt);
+    if (attempt.check.kind === 'cancel') takeFrom(this.#cancels, attempt.check.targetId, attempt);
+    this.#ended.delete(attempt);
+  }
+}
+
+function addTo(sets: Map<string, Set<Attempt>>, key: string, attempt: Attempt): void {
+  const set = sets.get(key);
+  if (set === undefined) sets.set(key, new Set([attempt]));
+  else set.add(attempt);
+}
+
+function takeFrom(sets: Map<string, Set<Attempt>>, key: string, attempt: Attempt): void {
+  const set = sets.get(key);
+  set?.delete(attempt);
+  if (set?.size === 0) sets.delete(key);
+}
