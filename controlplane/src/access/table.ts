@@ -16,6 +16,7 @@ import {
   DeletionMode,
   DiscoveryService,
   ErasureCertificateService,
+  EventService,
   FleetService,
   Health,
   HistoryService,
@@ -171,6 +172,8 @@ export const accessTable: Readonly<Record<string, Row>> = {
     ListErasureDocuments: read,
     GetTrust: looks(self),
   }),
+  // Each record is told of as far as it is in scope.
+  ...under(EventService, { WatchEvents: read }),
   ...under(FleetService, {
     // What holds for every rack holds for those in scope, too.
     GetFleet: looks(self),

@@ -137,15 +137,20 @@ function clientOf(
     const items = start(input) as AsyncIterable<{ readonly kind?: number }>;
     for await (const item of items) {
       told.push(item);
-      if (told.length > streamedMax || item.kind === syncedKind || !('position' in item)) break;
+      if (told.length > streamedMax || isBegun(method, item) || !('position' in item)) break;
     }
     return told;
   };
 }
 
 const streamedMax = 100;
-/** SYNCED of both watches. */
-const syncedKind = 3;
+
+/** Whether a watch has told all that it tells before changes come. */
+function isBegun({ output }: DescMethod, { kind }: { readonly kind?: number }): boolean {
+  const values = output.field['kind']?.enum?.values ?? [];
+  const name = values.find(({ number }) => number === kind)?.localName;
+  return name === 'SYNCED' || name === 'STARTED';
+}
 
 async function* once(request: unknown) {
   yield request;

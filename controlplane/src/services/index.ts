@@ -9,6 +9,7 @@ import {
   CredentialService,
   DiscoveryService,
   ErasureCertificateService,
+  EventService,
   FleetService,
   HistoryService,
   HostService,
@@ -37,6 +38,7 @@ import { auditCalls } from '../audit/index.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { type CallTracing, traceCalls } from '../call/traced.ts';
 import { createDiscoveryService } from '../discovery/api/discovery.ts';
+import { createEventService } from '../events/api/watch-events.ts';
 import { createAbandonedService } from '../history/abandoned.ts';
 import { createErasureService } from '../history/erasures.ts';
 import { createHistoryService } from '../history/history.ts';
@@ -60,6 +62,7 @@ const services = [
   RackService,
   CredentialService,
   ErasureCertificateService,
+  EventService,
   FleetService,
   AbandonedResourceService,
   AuditService,
@@ -89,6 +92,7 @@ const makers = [
   createRackService,
   createCredentialService,
   createErasureService,
+  createEventService,
   createFleetService,
   createAbandonedService,
   createAuditService,

@@ -14,6 +14,7 @@ export const briefs = {
   discovered: 'Machines that netbooted and are no hosts',
   expected: 'The manifest: hosts whose machines will netboot',
   template: 'Lists of steps that workflows run on hosts',
+  events: 'What changes, as it changes',
   audit: 'What was asked, by whom, and what came of it',
   token: 'Tokens of people and programs',
   whoami: 'Show who you are to the control plane, and what you may do where',

@@ -12,6 +12,7 @@ import {
   CredentialService,
   DiscoveryService,
   ErasureCertificateService,
+  EventService,
   FleetService,
   Health,
   HistoryService,
@@ -131,6 +132,9 @@ const tables: readonly ServiceLimits[] = [
     getTrust: 'small',
     getErasureDocument: 'small',
     listErasureDocuments: 'small',
+  }),
+  table(EventService, {
+    watchEvents: 'small',
   }),
   table(FleetService, {
     getFleet: 'small',

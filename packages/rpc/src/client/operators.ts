@@ -7,6 +7,7 @@ import {
   CredentialService,
   DiscoveryService,
   ErasureCertificateService,
+  EventService,
   FleetService,
   HistoryService,
   HostService,
@@ -27,6 +28,7 @@ export interface OperatorClients {
   readonly racks: Client<typeof RackService>;
   readonly credentials: Client<typeof CredentialService>;
   readonly erasures: Client<typeof ErasureCertificateService>;
+  readonly events: Client<typeof EventService>;
   readonly fleet: Client<typeof FleetService>;
   readonly abandoned: Client<typeof AbandonedResourceService>;
   readonly audit: Client<typeof AuditService>;
@@ -50,6 +52,7 @@ export function operatorClients(channel: Channel, token: string): OperatorClient
     racks: createClient(RackService, channel, defaults),
     credentials: createClient(CredentialService, channel, defaults),
     erasures: createClient(ErasureCertificateService, channel, defaults),
+    events: createClient(EventService, channel, defaults),
     fleet: createClient(FleetService, channel, defaults),
     abandoned: createClient(AbandonedResourceService, channel, defaults),
     audit: createClient(AuditService, channel, defaults),

@@ -1,0 +1,127 @@
+/** WatchEvents through a whole control plane on loopback. */
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  EventTypeSchema,
+  WatchEventsResponse_Kind as Kind,
+  Role,
+  type WatchEventsRequest,
+  type WatchEventsResponse,
+} from '@rackwright/messages';
+import { operatorClients } from '@rackwright/rpc';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import {
+  addSurroundings,
+  type Fixture,
+  failureOf,
+  specOf,
+  startFixture,
+  violatedFields,
+} from '../../services/rpc.fixture.ts';
+
+let fixture: Fixture;
+
+beforeEach(async () => {
+  fixture = await startFixture();
+  await addSurroundings(fixture);
+});
+
+afterEach(() => fixture.stop());
+
+type Asked = Partial<Pick<WatchEventsRequest, 'filter' | 'position'>>;
+
+/** Opens a watch; `until` answers what it told up to the first that fits. */
+async function watching(asked: Asked = {}, { events }: Pick<Fixture, 'events'> = fixture) {
+  const stopping = new AbortController();
+  const stream = events.watchEvents(asked, { signal: stopping.signal })[Symbol.asyncIterator]();
+  const until = async (fits: (told: WatchEventsResponse) => boolean) => {
+    const told: WatchEventsResponse[] = [];
+    for (;;) {
+      const next = await stream.next();
+      if (next.done === true) throw new Error('the watch has ended');
+      told.push(next.value);
+      if (fits(next.value)) return told;
+    }
+  };
+  const [started] = await until(({ kind }) => kind === Kind.STARTED);
+  return { until, position: started?.position ?? '', stop: () => stopping.abort() };
+}
+
+const typeOf = ({ event }: WatchEventsResponse) =>
+  EventTypeSchema.value[event?.type ?? 0]?.localName ?? '';
+const is = (type: string) => (told: WatchEventsResponse) => typeOf(told) === type;
+const textOf = (told: WatchEventsResponse) => `${told.event?.subject} ${typeOf(told)}`;
+
+test('tells what changes, by whom; what was before is not told', async () => {
+  const watch = await watching();
+  await fixture.hosts.createHost({ hostId: 'h1', host: { spec: specOf(1) } });
+  await fixture.hosts.claimHost({ name: 'hosts/h1', reason: 'mine' });
+  await fixture.fleet.freezeFleet({ reason: 'fire' });
+  const told = await watch.until(is('CLAIM_CHANGED'));
+  expect(textOf(told[0] as WatchEventsResponse)).toBe('hosts/h1 HOST_CREATED');
+  const claim = told.at(-1)?.event;
+  expect(claim).toMatchObject({ subject: 'hosts/h1', rack: 'racks/r1', actor: 'user:admin' });
+  expect(claim?.data.value).toMatchObject({ from: '', to: 'user:admin', reason: 'mine' });
+  if (!told.some(is('FREEZE_STARTED'))) await watch.until(is('FREEZE_STARTED'));
+  watch.stop();
+});
+
+test('goes on behind a position as if it had never been left', async () => {
+  const { position, stop } = await watching();
+  stop();
+  await fixture.hosts.createHost({ hostId: 'h1', host: { spec: specOf(1) } });
+  await fixture.hosts.claimHost({ name: 'hosts/h1' });
+  const filter = 'host = h1 AND (type = host-created OR type = claim-changed)';
+  const first = await watching({ position, filter });
+  const told = await first.until(is('CLAIM_CHANGED'));
+  first.stop();
+  expect(told.map(typeOf)).toEqual(['HOST_CREATED', 'CLAIM_CHANGED']);
+  const again = await watching({ position: told[0]?.position ?? '', filter });
+  const rest = await again.until(is('CLAIM_CHANGED'));
+  again.stop();
+  expect(rest.map(({ event }) => event?.id)).toEqual([told[1]?.event?.id]);
+});
+
+test('a position of a store before it was restored goes on from now, and says so', async () => {
+  const { position, stop } = await watching();
+  stop();
+  const old = position.replace(/^[^.]+/, 'another');
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const told: WatchEventsResponse[] = [];
+  for await (const each of fixture.events.watchEvents({ position: old }, { signal })) {
+    told.push(each);
+    if (each.kind === Kind.STARTED) break;
+  }
+  stopping.abort();
+  expect(told.map(textOf)).toEqual(['fleet GAP', 'undefined UNSPECIFIED']);
+});
+
+test('what is no position and no filter is refused by its field', async () => {
+  const open = async (asked: Asked) => {
+    for await (const _ of fixture.events.watchEvents(asked)) break;
+  };
+  expect(await violatedFields(open({ position: 'yesterday' }))).toEqual(['position']);
+  expect(await violatedFields(open({ filter: 'colour = red' }))).toEqual(['filter']);
+  expect((await failureOf(open({ filter: 'type = run-endde' }))).message).toContain('run-ended');
+});
+
+test('a caller with a scope is told of what is in it, and of nothing else', async () => {
+  await fixture.racks.createRack({ rackId: 'r2' });
+  const expireTime = timestampFromMs(Date.now() + 3_600_000);
+  const { secret } = await fixture.access.createToken({
+    tokenId: 'r2-viewer',
+    token: { role: Role.VIEWER, scope: { racks: ['racks/r2'] }, expireTime },
+  });
+  const scoped = operatorClients(fixture.channel, secret);
+  const watch = await watching({}, scoped);
+  await fixture.hosts.createHost({ hostId: 'h1', host: { spec: specOf(1) } });
+  await fixture.racks.freezeRack({ name: 'racks/r1', reason: 'no' });
+  const spec = { ...specOf(2), rack: 'racks/r2' };
+  await fixture.hosts.createHost({ hostId: 'h2', host: { spec } });
+  await fixture.racks.freezeRack({ name: 'racks/r2', reason: 'yes' });
+  const told = await watch.until(is('FREEZE_STARTED'));
+  const rest = told.some(is('HOST_CREATED')) ? [] : await watch.until(is('HOST_CREATED'));
+  watch.stop();
+  const subjects = new Set([...told, ...rest].map(({ event }) => event?.subject));
+  expect(subjects).toEqual(new Set(['hosts/h2', 'racks/r2']));
+});

@@ -1,0 +1,87 @@
+/** EventService: what has changed, as it changes. */
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import {
+  type BoundService,
+  bind,
+  type CallContext,
+  EventService,
+  GapReason,
+  invalidArgument,
+  WatchEventsResponse_Kind as Kind,
+  unavailable,
+  type WatchEventsRequest,
+  type WatchEventsResponseSchema,
+} from '@rackwright/messages';
+import { StoreError } from '@rackwright/store';
+import { filterOf } from '../../call/filtering.ts';
+import type { RpcDependencies } from '../../call/ports.ts';
+import { answered } from '../../records/index.ts';
+import { gapOf } from '../derive/derive.ts';
+import { eventFields, isWanted } from '../event-fields.ts';
+import { eventFeed, type FedChange } from '../feed.ts';
+import {
+  advanced,
+  formatPositions,
+  type Positions,
+  parsePositions,
+  positionsFrom,
+} from '../positions.ts';
+
+type Response = MessageInitShape<typeof WatchEventsResponseSchema>;
+
+/** The service over these dependencies. */
+export function createEventService(deps: RpcDependencies): BoundService {
+  return bind(EventService, {
+    watchEvents: (request, context) => watchEvents(deps, request, context),
+  });
+}
+
+async function* watchEvents(
+  { store }: RpcDependencies,
+  request: WatchEventsRequest,
+  { signal }: CallContext,
+): AsyncGenerator<Response, void, undefined> {
+  const filter = filterOf(eventFields, request.filter);
+  const asked = positionsOf(request.position);
+  const now = await answered(store.latestRevision());
+  let positions = asked ?? positionsFrom(store, now);
+  if (positions.incarnation !== store.incarnation) {
+    // What was told then of revisions that are given anew is not what they are now.
+    positions = positionsFrom(store, now);
+    const change = { key: 'fleet', revision: now };
+    const { event } = gapOf(store.incarnation, change, GapReason.RESTORED);
+    yield { kind: Kind.EVENT, event, position: formatPositions(positions) };
+  }
+  yield { kind: Kind.STARTED, position: formatPositions(positions) };
+  for await (const change of feedOf(store, positions, signal)) {
+    if (change.upTo !== undefined) {
+      positions = advanced(positions, change.collection, change.upTo);
+    }
+    const wanted = change.events.filter((event) => isWanted(filter, event));
+    for (const [index, { event }] of wanted.entries()) {
+      const isLast = index === wanted.length - 1 && change.upTo !== undefined;
+      yield { kind: Kind.EVENT, event, position: isLast ? formatPositions(positions) : '' };
+    }
+  }
+}
+
+async function* feedOf(
+  store: RpcDependencies['store'],
+  from: Positions,
+  signal: AbortSignal,
+): AsyncGenerator<FedChange, void, undefined> {
+  try {
+    yield* eventFeed(store, from, signal);
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error;
+    throw unavailable('STORE_UNAVAILABLE', 'The watch broke off; resume it.', undefined, error);
+  }
+}
+
+/** Undefined: from now. Throws `invalidArgument`. */
+function positionsOf(text: string): Positions | undefined {
+  const positions = text === '' ? undefined : parsePositions(text);
+  if (text === '' || positions !== undefined) return positions;
+  const description = 'is no position of this API; send the last one received, or none';
+  throw invalidArgument([{ field: 'position', description }]);
+}

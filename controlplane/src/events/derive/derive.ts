@@ -1,0 +1,156 @@
+/**
+ * Events of one change of a stored record: a pure function of the record before and after it.
+ * Whoever derives them, and however often, gets the same ones under the same ids.
+ *
+ * Must not: tell of a credential, a token or a sealed value. Their collections have no row.
+ */
+import { create, type DescMessage, fromBinary, type MessageShape } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { type Event, EventSchema, EventType, GapReason, store as wire } from '@rackwright/messages';
+import type { Change, Revision } from '@rackwright/store';
+import { hostSteps } from './host-steps.ts';
+import {
+  abandonedSteps,
+  certificateSteps,
+  documentSteps,
+  machineSteps,
+  workflowSteps,
+} from './other-steps.ts';
+import { poolSteps } from './pool-steps.ts';
+import { fleetSteps, rackSteps } from './rack-steps.ts';
+import type { EventContent, Step, Told } from './told.ts';
+
+/** How the changes of one collection become events. */
+interface Rule {
+  readonly schema: DescMessage;
+  /** Segments of a key. */
+  readonly segments: number;
+  /** Never changed once written: nothing was before. */
+  readonly createOnly: boolean;
+  readonly steps: (step: Step<unknown>) => Told;
+}
+
+function rule<D extends DescMessage>(
+  schema: D,
+  segments: number,
+  steps: (step: Step<MessageShape<D>>) => Told,
+  createOnly = false,
+): Rule {
+  return { schema, segments, createOnly, steps: steps as Rule['steps'] };
+}
+
+/** By the first segment of the keys: a collection without a row has no events. */
+const rules = {
+  hosts: rule(wire.HostRecordSchema, 2, hostSteps),
+  racks: rule(wire.RackRecordSchema, 2, rackSteps),
+  fleet: rule(wire.FleetRecordSchema, 2, fleetSteps),
+  pools: rule(wire.PoolRecordSchema, 2, poolSteps),
+  workflows: rule(wire.WorkflowRecordSchema, 3, workflowSteps),
+  discoveredMachines: rule(wire.DiscoveredMachineRecordSchema, 2, machineSteps),
+  erasureCertificates: rule(wire.CertificateRecordSchema, 3, certificateSteps, true),
+  erasureDocuments: rule(wire.ErasureDocumentRecordSchema, 3, documentSteps, true),
+  abandonedResources: rule(wire.AbandonedRecordSchema, 2, abandonedSteps),
+} as const;
+
+export type EventCollection = keyof typeof rules;
+
+export const eventCollections = Object.keys(rules) as readonly EventCollection[];
+
+export function isEventCollection(name: string): name is EventCollection {
+  return Object.hasOwn(rules, name);
+}
+
+/** Whether the keys of a collection, as this one, are of records that are told of. */
+export function isTold(collection: EventCollection, key: string): boolean {
+  return key.split('.').length === rules[collection].segments;
+}
+
+/** Whether nothing can have been before a record of the collection. */
+export function isCreateOnly(collection: EventCollection): boolean {
+  return rules[collection].createOnly;
+}
+
+/** An event, with what it is filtered by beside itself. */
+export interface TracedEvent {
+  readonly event: Event;
+  /** Of the host that it is about. */
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+/** A record before a change: there was none, it is `gone` from the store, or it. */
+export type Before = 'absent' | 'gone' | { readonly value: Uint8Array };
+
+const noLabels = {};
+
+/** The events of one change, in order. Never throws: what cannot be read is a gap. */
+export function eventsOf(
+  incarnation: string,
+  collection: EventCollection,
+  change: Change,
+  before: Before,
+): readonly TracedEvent[] {
+  const { schema, steps } = rules[collection];
+  const segments = change.key.split('.');
+  if (before === 'gone') return [gapOf(incarnation, change, GapReason.COMPACTED)];
+  let told: Told;
+  try {
+    const was = before === 'absent' ? undefined : fromBinary(schema, before.value);
+    const is = change.kind === 'put' ? fromBinary(schema, change.value) : undefined;
+    told = steps({ segments, before: was, after: is });
+  } catch {
+    return [gapOf(incarnation, change, GapReason.UNREADABLE)];
+  }
+  const { contents, labels = noLabels } = told;
+  return contents.map((content, index) => ({
+    event: eventOf(incarnation, change, told, content, index),
+    labels,
+  }));
+}
+
+function eventOf(
+  incarnation: string,
+  { revision, atMs }: Pick<Change, 'revision' | 'atMs'>,
+  told: Told,
+  content: EventContent,
+  index: number,
+): Event {
+  const { subject, rack = '', actor = '', cause = '', traceParent = '' } = told;
+  const time = told.time ?? (atMs === undefined ? undefined : timestampFromMs(atMs));
+  return create(EventSchema, {
+    id: `${incarnation}_${revision}_${index}`,
+    type: typeOf(content.case),
+    ...{ subject, rack, actor, cause, traceParent },
+    ...(time === undefined ? {} : { time }),
+    sequence: sequenceOf(revision, index),
+    data: content,
+  });
+}
+
+/** "HOST_STATE_CHANGED" of `hostStateChanged`: types and data have the same names. */
+function typeOf(name: EventContent['case']): EventType {
+  const word = name.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
+  return EventType[word as keyof typeof EventType] ?? EventType.UNSPECIFIED;
+}
+
+const revisionDigits = 16;
+const indexDigits = 4;
+
+function sequenceOf(revision: Revision, index: number): string {
+  const place = String(index).padStart(indexDigits, '0');
+  return `${String(revision).padStart(revisionDigits, '0')}-${place}`;
+}
+
+/** What is before this change of a record is not known. */
+export function gapOf(
+  incarnation: string,
+  change: Pick<Change, 'key' | 'revision' | 'atMs'>,
+  reason: GapReason,
+): TracedEvent {
+  const [collection = '', id = ''] = change.key.split('.');
+  // What lies below a host is told of the host.
+  const name = collection === 'workflows' ? 'hosts' : collection;
+  const isNamed = id !== '' && collection !== 'fleet';
+  const told = { subject: isNamed ? `${name}/${id}` : collection, contents: [] };
+  const content = { case: 'gap', value: { reason } } as const;
+  return { event: eventOf(incarnation, change, told, content, 0), labels: noLabels };
+}

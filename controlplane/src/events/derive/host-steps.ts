@@ -1,0 +1,157 @@
+/** What a change of a host's record comes to, as events. Pure. */
+import {
+  type Host,
+  type HostStatus,
+  type Run,
+  RunPhase,
+  type store as wire,
+} from '@rackwright/messages';
+import { runTrace, traceparentOf } from '@rackwright/trace';
+import { added, type EventContent, type Step, type Told } from './told.ts';
+
+/** The host with all that it is told by; of one that is gone, as it was. */
+export function hostSteps({ segments, before, after }: Step<wire.HostRecord>): Told {
+  const host = after?.host ?? before?.host;
+  const { uid = '', labels = {} } = host ?? {};
+  const { time, actor, cause } = after?.change ?? {};
+  const about = {
+    ...{ subject: `hosts/${segments[1]}`, rack: host?.spec?.rack ?? '', labels },
+    ...{ time, actor, cause, traceParent: traceOf(host) },
+  };
+  if (after === undefined) {
+    return { ...about, contents: [{ case: 'hostRemoved', value: { uid } }] };
+  }
+  const created: EventContent[] =
+    before === undefined ? [{ case: 'hostCreated', value: { uid, labels } }] : [];
+  const was = before?.host?.status;
+  const is = after.host?.status;
+  // A run ends before what follows from its end, and the next one begins after that.
+  const runs = runSteps(before, after);
+  const contents = [
+    ...created,
+    ...runs.ended,
+    ...stateSteps(was, is),
+    ...useSteps(was, is),
+    ...troubleSteps(was, is, actor ?? ''),
+    ...runs.started,
+  ];
+  return { ...about, contents };
+}
+
+/** Of the span of the run that the change belongs to. */
+function traceOf(host: Host | undefined): string {
+  const run = host?.status?.run;
+  if (host === undefined || run === undefined) return '';
+  return traceparentOf(runTrace(host.uid, run.number, run.traceParent));
+}
+
+function stateSteps(was: HostStatus | undefined, is: HostStatus | undefined): EventContent[] {
+  const contents: EventContent[] = [];
+  if (was !== undefined && is !== undefined && was.state !== is.state) {
+    contents.push({ case: 'hostStateChanged', value: { from: was.state, to: is.state } });
+  }
+  if (is?.poweredOn !== undefined && was?.poweredOn !== is.poweredOn) {
+    contents.push({ case: 'powerChanged', value: { poweredOn: is.poweredOn } });
+  }
+  const [from = '', to = ''] = [was?.image, is?.image];
+  if (from !== to) contents.push({ case: 'imageChanged', value: { from, to } });
+  return contents;
+}
+
+function useSteps(was: HostStatus | undefined, is: HostStatus | undefined): EventContent[] {
+  const contents: EventContent[] = [];
+  const [from = '', to = ''] = [was?.claim?.by, is?.claim?.by];
+  if (from !== to) {
+    const reason = is?.claim?.reason ?? '';
+    contents.push({ case: 'claimChanged', value: { from, to, reason } });
+  }
+  const { deletion } = is ?? {};
+  if (deletion !== undefined && was?.deletion?.mode !== deletion.mode) {
+    const { mode, by, reason } = deletion;
+    contents.push({ case: 'deletionRequested', value: { mode, by, reason } });
+  }
+  if (deletion === undefined && was?.deletion !== undefined) {
+    contents.push({ case: 'deletionWithdrawn', value: {} });
+  }
+  return contents;
+}
+
+function troubleSteps(
+  was: HostStatus | undefined,
+  is: HostStatus | undefined,
+  actor: string,
+): EventContent[] {
+  const [faultsBefore, faults] = [was?.faults ?? [], is?.faults ?? []];
+  const [holdsBefore, holds] = [was?.holds ?? [], is?.holds ?? []];
+  const typeOf = ({ type }: { type: string }) => type;
+  const holdOf = ({ scope, reason }: { scope: number; reason: string }) => `${scope} ${reason}`;
+  const givenUp = is?.backoff?.givenUpReason ?? '';
+  const isNew = givenUp !== '' && givenUp !== was?.backoff?.givenUpReason;
+  return [
+    ...added(faults, faultsBefore, typeOf).map(
+      ({ type: fault }): EventContent => ({ case: 'faultCleared', value: { fault } }),
+    ),
+    ...added(faultsBefore, faults, typeOf).map(
+      ({ type: fault, message, severity, clearedBy }): EventContent => ({
+        case: 'faultRaised',
+        value: { fault, message, severity, clearedBy },
+      }),
+    ),
+    ...added(holds, holdsBefore, holdOf).map(
+      ({ scope, reason }): EventContent => ({
+        case: 'holdLifted',
+        value: { scope, by: actor, reason },
+      }),
+    ),
+    ...added(holdsBefore, holds, holdOf).map(
+      ({ scope, by, reason }): EventContent => ({
+        case: 'holdPlaced',
+        value: { scope, by, reason },
+      }),
+    ),
+    ...(isNew ? [{ case: 'goalGivenUp', value: { reason: givenUp } } as const] : []),
+  ];
+}
+
+/** A run that began and ended since the record before is told by both. */
+function runSteps(before: wire.HostRecord | undefined, after: wire.HostRecord) {
+  const known = new Map(runsOf(before).map((run) => [run.number, run]));
+  const counted = before?.runCount ?? 0n;
+  const started: EventContent[] = [];
+  const ended: EventContent[] = [];
+  for (const run of runsOf(after)) {
+    const earlier = known.get(run.number);
+    const isNew = earlier === undefined && run.number > counted;
+    const hasEnded = run.phase === RunPhase.ENDED;
+    // One that ended in this very change began in it, too: in its order.
+    if (isNew) (hasEnded ? ended : started).push(startOf(run));
+    if (hasEnded && (isNew || (earlier && earlier.phase !== RunPhase.ENDED))) {
+      ended.push(endOf(run));
+    }
+  }
+  return { started, ended };
+}
+
+/** Oldest first. */
+function runsOf(record: wire.HostRecord | undefined): readonly Run[] {
+  const { run } = record?.host?.status ?? {};
+  const runs = [...(record?.finishedRuns ?? []), ...(run === undefined ? [] : [run])];
+  return runs.toSorted((a, b) => Number(a.number - b.number));
+}
+
+function startOf({ kind, number, requestedBy, workflowRun }: Run): EventContent {
+  return { case: 'runStarted', value: { kind, number, requestedBy, workflowRun } };
+}
+
+function endOf(run: Run): EventContent {
+  const { kind, number, outcome, error, startTime, endTime, workflowRun } = run;
+  return {
+    case: 'runEnded',
+    value: {
+      ...{ kind, number, outcome, workflowRun },
+      ...(error === undefined ? {} : { failure: error.type, message: error.message }),
+      ...(startTime === undefined ? {} : { startTime }),
+      ...(endTime === undefined ? {} : { endTime }),
+    },
+  };
+}

@@ -1,0 +1,77 @@
+/** What a change of a rack's record, or of the fleet's, comes to, as events. Pure. */
+import type { Freeze, store as wire } from '@rackwright/messages';
+import { sameMessage } from '../../records/index.ts';
+import type { EventContent, Step, Told } from './told.ts';
+
+export function rackSteps({ segments, before, after }: Step<wire.RackRecord>): Told {
+  const name = `racks/${segments[1]}`;
+  const { uid = '' } = after?.rack ?? before?.rack ?? {};
+  const about = { subject: name, rack: name };
+  if (after === undefined) {
+    return { ...about, contents: [{ case: 'rackRemoved', value: { uid } }] };
+  }
+  const created: EventContent[] =
+    before === undefined ? [{ case: 'rackCreated', value: { uid } }] : [];
+  const [was, is] = [before?.rack?.status, after.rack?.status];
+  const contents = [
+    ...created,
+    ...keySteps(before, after),
+    ...sessionSteps(before, after),
+    ...freezeSteps(was?.freeze, is?.freeze),
+  ];
+  const { restoredStore } = is ?? {};
+  if (restoredStore !== undefined && was?.restoredStore === undefined) {
+    const { seenRevision, revision } = restoredStore;
+    contents.push({ case: 'restoredStoreFound', value: { seenRevision, revision } });
+  }
+  return { ...about, contents };
+}
+
+export function fleetSteps({ before, after }: Step<wire.FleetRecord>): Told {
+  const [was, is] = [before?.fleet?.status?.freeze, after?.fleet?.status?.freeze];
+  return { subject: 'fleet', contents: freezeSteps(was, is) };
+}
+
+function freezeSteps(was: Freeze | undefined, is: Freeze | undefined): EventContent[] {
+  if (was === undefined && is !== undefined) {
+    return [{ case: 'freezeStarted', value: { by: is.by, reason: is.reason } }];
+  }
+  return was !== undefined && is === undefined ? [{ case: 'freezeEnded', value: {} }] : [];
+}
+
+function keySteps(before: wire.RackRecord | undefined, after: wire.RackRecord): EventContent[] {
+  const contents: EventContent[] = [];
+  const revoked = after.rack?.status?.lastRevoked;
+  const revokedBefore = before?.rack?.status?.lastRevoked;
+  if (
+    revoked !== undefined &&
+    (revokedBefore === undefined || !sameMessage(revoked, revokedBefore))
+  ) {
+    const { keySha256, by, reason, replaced } = revoked;
+    contents.push({ case: 'agentRevoked', value: { keySha256, by, reason, replaced } });
+  }
+  const [was = '', is = ''] = [
+    before?.rack?.status?.agentKeySha256,
+    after.rack?.status?.agentKeySha256,
+  ];
+  if (is !== '' && is !== was) contents.push({ case: 'agentJoined', value: { keySha256: is } });
+  return contents;
+}
+
+/** A session that replaces another one, on this replica or on another, is told as connected. */
+function sessionSteps(before: wire.RackRecord | undefined, after: wire.RackRecord): EventContent[] {
+  const [was = '', is] = [before?.sessionReplica, after.sessionReplica];
+  const { lastSeenTime, agentVersion = '' } = after.rack?.status ?? {};
+  if (is === '') {
+    if (was === '') return [];
+    const seen = lastSeenTime === undefined ? {} : { lastSeenTime };
+    return [{ case: 'agentLost', value: seen }];
+  }
+  const isSameAgent =
+    before?.journal === after.journal ||
+    (before?.journal !== undefined &&
+      after.journal !== undefined &&
+      sameMessage(before.journal, after.journal));
+  if (was === is && isSameAgent) return [];
+  return [{ case: 'agentConnected', value: { agentVersion } }];
+}

@@ -1,0 +1,188 @@
+/**
+ * The events of everything that changes, by following the store: what writes a record knows nothing
+ * of events, so a crash loses none.
+ *
+ * Invariants:
+ * 1. From a position on, every change is told at least once, and those of one record in its order.
+ * 2. What cannot be told is said: by an event `gap` of the record, or of the whole collection.
+ * 3. The same change has the same events, with the same ids.
+ * 4. Only what changes costs anything. Where the store no longer has every change, the collection
+ *    is read once, page by page, and the past of each record that has changed since.
+ */
+import { GapReason } from '@rackwright/messages';
+import {
+  type Change,
+  type ListPage,
+  PAST_CHANGES_MAX,
+  type Revision,
+  type StateStore,
+  type WatchEvent,
+} from '@rackwright/store';
+import { answered, listingsOf } from '../records/index.ts';
+import {
+  type Before,
+  type EventCollection,
+  eventCollections,
+  eventsOf,
+  gapOf,
+  isCreateOnly,
+  isTold,
+  type TracedEvent,
+} from './derive/derive.ts';
+import { merged } from './merged.ts';
+import { type Positions, revisionIn } from './positions.ts';
+
+/** One change with all its events, which may be none. */
+export interface FedChange {
+  readonly collection: EventCollection;
+  readonly events: readonly TracedEvent[];
+  /**
+   * All that comes before in its collection has been told up to here; undefined: not yet, another
+   * one says so.
+   */
+  readonly upTo: Revision | undefined;
+}
+
+export type FeedStore = Pick<StateStore, 'incarnation' | 'list' | 'past' | 'watch'>;
+
+/** Last values that one feed remembers of each collection, instead of asking for them. */
+const rememberedMax = 256;
+/** Records read at once where the store no longer has every change. */
+const pageRecords = 100;
+/** Changes of one record that are told then; what is older is a gap. */
+const bridgedChangesMax = 16 * PAST_CHANGES_MAX;
+
+/** All that changes after these positions, until `signal` aborts. Rejects as the store does. */
+export async function* eventFeed(
+  store: FeedStore,
+  from: Positions,
+  signal: AbortSignal,
+): AsyncGenerator<FedChange, void, undefined> {
+  yield* merged(
+    eventCollections.map((collection) =>
+      new CollectionFeed(store, collection, signal).after(revisionIn(from, collection)),
+    ),
+  );
+}
+
+class CollectionFeed {
+  readonly #store: FeedStore;
+  readonly #collection: EventCollection;
+  readonly #signal: AbortSignal;
+  /** What was last at each key, oldest first; by nothing else than this feed's own changes. */
+  readonly #last = new Map<string, Change>();
+
+  constructor(store: FeedStore, collection: EventCollection, signal: AbortSignal) {
+    this.#store = store;
+    this.#collection = collection;
+    this.#signal = signal;
+  }
+
+  async *after(start: Revision): AsyncGenerator<FedChange, void, undefined> {
+    let position = start;
+    while (!this.#signal.aborted) {
+      const watch: AsyncIterable<WatchEvent> = this.#store.watch(
+        position,
+        this.#collection,
+        this.#signal,
+      );
+      let isWhole = true;
+      for await (const change of watch) {
+        if (change.kind === 'compacted') {
+          isWhole = false;
+          break;
+        }
+        // The store may tell what it has told again, and then all that follows.
+        if (change.revision <= position) continue;
+        position = change.revision;
+        yield this.#fed(await this.#told(change), position);
+      }
+      if (isWhole) return;
+      position = yield* this.#bridge(position);
+    }
+  }
+
+  #fed(events: readonly TracedEvent[], upTo: Revision | undefined): FedChange {
+    return { collection: this.#collection, events, upTo };
+  }
+
+  async #told(change: Change): Promise<readonly TracedEvent[]> {
+    if (!isTold(this.#collection, change.key)) return [];
+    const before = await this.#before(change);
+    this.#remember(change);
+    return eventsOf(this.#store.incarnation, this.#collection, change, before);
+  }
+
+  async #before(change: Change): Promise<Before> {
+    if (isCreateOnly(this.#collection) && change.kind === 'put') return 'absent';
+    const last = this.#last.get(change.key);
+    if (last !== undefined && last.revision < change.revision) return beforeBy(last);
+    const { changes, before } = await answered(this.#store.past(change.key, 2, change.revision));
+    const earlier = changes.find(({ revision }) => revision < change.revision);
+    if (earlier !== undefined) return beforeBy(earlier);
+    return before.kind === 'gone' ? 'gone' : 'absent';
+  }
+
+  #remember(change: Change): void {
+    this.#last.delete(change.key);
+    this.#last.set(change.key, change);
+    const [oldest] = this.#last.keys();
+    if (this.#last.size > rememberedMax && oldest !== undefined) this.#last.delete(oldest);
+  }
+
+  /**
+   * The store lacks changes after `position`: each record that is there tells those that are kept
+   * of it. Those that are gone tell nothing any more, which the gap of the collection says. Answers
+   * from where changes follow again.
+   */
+  async *#bridge(position: Revision): AsyncGenerator<FedChange, Revision, undefined> {
+    this.#last.clear();
+    const { incarnation } = this.#store;
+    const read = (page: ListPage) => answered(this.#store.list(this.#collection, page));
+    let before: Revision | undefined;
+    for await (const page of listingsOf(read, { limit: pageRecords })) {
+      before ??= page.before;
+      for (const { key, revision } of page.entries) {
+        if (revision <= position || !isTold(this.#collection, key)) continue;
+        for (const events of await this.#bridged(key, position)) yield this.#fed(events, undefined);
+      }
+    }
+    const upTo = before ?? position;
+    const change = { key: this.#collection, revision: upTo };
+    yield this.#fed([gapOf(incarnation, change, GapReason.COMPACTED)], upTo);
+    return upTo;
+  }
+
+  /** The events of the kept changes of a record after `position`, oldest first. */
+  async #bridged(key: string, position: Revision): Promise<readonly (readonly TracedEvent[])[]> {
+    const { incarnation } = this.#store;
+    const newestFirst: Change[] = [];
+    let next: Revision | undefined;
+    let first: Before = 'gone';
+    reading: while (newestFirst.length < bridgedChangesMax) {
+      const { changes, before } = await answered(this.#store.past(key, PAST_CHANGES_MAX, next));
+      for (const change of changes) {
+        if (change.revision <= position) {
+          first = beforeBy(change);
+          break reading;
+        }
+        newestFirst.push(change);
+      }
+      if (before.kind !== 'more') {
+        first = before.kind === 'nothing' ? 'absent' : 'gone';
+        break;
+      }
+      next = before.from;
+    }
+    if (isCreateOnly(this.#collection)) first = 'absent';
+    return newestFirst.toReversed().map((change, index, changes) => {
+      const earlier = changes[index - 1];
+      const before = earlier === undefined ? first : beforeBy(earlier);
+      return eventsOf(incarnation, this.#collection, change, before);
+    });
+  }
+}
+
+function beforeBy(change: Change): Before {
+  return change.kind === 'put' ? change : 'absent';
+}

@@ -1,0 +1,53 @@
+/** Several streams as one, each in its own order. */
+
+/**
+ * What the sources bring, as it comes: of each source at most one item waits to be taken. Ends
+ * when all have ended, and rejects as the first that rejects. Leaving it leaves all sources.
+ *
+ * Promise.race would hold a reaction on each silent source, for every item of the others.
+ */
+export async function* merged<T>(
+  sources: readonly AsyncIterable<T>[],
+): AsyncGenerator<T, void, undefined> {
+  const iterators = sources.map((source) => source[Symbol.asyncIterator]());
+  const ready: (() => T | undefined)[] = [];
+  let wake: (() => void) | undefined;
+  let open = iterators.length;
+  const told = (take: () => T | undefined) => {
+    ready.push(take);
+    wake?.();
+  };
+  const ask = (iterator: AsyncIterator<T>) => {
+    iterator.next().then(
+      (next) =>
+        told(() => {
+          if (next.done === true) {
+            open -= 1;
+            return undefined;
+          }
+          ask(iterator);
+          return next.value;
+        }),
+      (error: unknown) =>
+        told(() => {
+          throw error;
+        }),
+    );
+  };
+  for (const iterator of iterators) ask(iterator);
+  try {
+    while (open > 0) {
+      const take = ready.shift();
+      if (take === undefined) {
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+        continue;
+      }
+      const item = take();
+      if (item !== undefined) yield item;
+    }
+  } finally {
+    for (const iterator of iterators) iterator.return?.().catch(() => undefined);
+  }
+}
