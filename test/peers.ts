@@ -5,9 +5,10 @@
  * 2. `nats-server` is fetched, verified and unpacked into `.cache/peers/nats-server`; nothing is
  *    installed. Debian's newest stable release has 2.10.27, the floor of our store; the machine's
  *    own release may have an older one.
- * 3. Servers that only benchmarks and tests start by themselves are unpacked into
- *    `.cache/peers/unpacked`, from the machine's own release: Debian would start them at once, and
- *    cannot install some of them together.
+ * 3. Servers that only benchmarks and tests start by themselves, and the signed boot loaders of the
+ *    lab's machines, are unpacked into `.cache/peers/unpacked`, from the machine's own release:
+ *    Debian would start the servers at once and cannot install some of them together, and would put
+ *    the loaders in place of this machine's own.
  * 4. A second call finds everything present and changes nothing.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -31,8 +32,11 @@ export const NATS_SERVER = join(ROOT, '.cache/peers/nats-server');
 /** Older servers acknowledged two winners of one compare-and-set. */
 export const NATS_FLOOR: readonly [number, number, number] = [2, 10, 27];
 const SUITES = ['trixie', 'sid'];
-/** Whose programs are used without being installed; their libraries are in Debian's base. */
-const UNPACKED_PACKAGES = ['atftpd', 'nginx', 'tftpd-hpa'];
+/** What is used without being installed; the programs' libraries are in Debian's base. */
+const UNPACKED_PACKAGES = [
+  ...['atftpd', 'nginx', 'tftpd-hpa'],
+  ...['shim-signed', 'grub-efi-amd64-signed'],
+];
 
 /** The package names in the text of `peers.txt`. */
 export function parsePeers(text: string): string[] {
@@ -162,7 +166,7 @@ async function fetchFrom(suite: string): Promise<void> {
 }
 
 /** Anew only when the archive has other versions. */
-async function unpackServers(): Promise<void> {
+async function unpackPackages(): Promise<void> {
   const folder = join(ROOT, '.cache/apt/own');
   const archive = await openArchive({ folder, now: Date.now() });
   const packages = await archive.describe(UNPACKED_PACKAGES);
@@ -170,7 +174,7 @@ async function unpackServers(): Promise<void> {
   const stamp = join(UNPACKED, 'versions');
   const words = versions.trim().replaceAll('\n', ', ');
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === versions) {
-    say(`unpacked servers are there: ${words}`);
+    say(`unpacked packages are there: ${words}`);
     return;
   }
   const fresh = `${UNPACKED}.new-${process.pid}`;
@@ -200,7 +204,7 @@ function say(text: string): void {
 async function main(): Promise<number> {
   let failed = 0;
   const names = parsePeers(readFileSync(join(import.meta.dirname, 'peers.txt'), 'utf8'));
-  for (const part of [() => Promise.resolve(install(names)), fetchNatsServer, unpackServers]) {
+  for (const part of [() => Promise.resolve(install(names)), fetchNatsServer, unpackPackages]) {
     try {
       await part();
     } catch (error) {

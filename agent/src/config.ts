@@ -24,6 +24,7 @@ import {
   everywhere,
   type HttpLimits,
   httpLimitsDefault,
+  keptFileBytesMaxDefault,
   loaderBytesMaxDefault,
   portsClash,
 } from './boot/index.ts';
@@ -48,6 +49,8 @@ export interface AgentConfig extends InterfaceSettings {
     readonly address: string;
     readonly port: number;
     readonly limits: TftpLimits;
+    /** Largest sum of the kernels and ramdisks that GRUB is being sent, bytes. */
+    readonly keptFileBytesMax: number;
   };
   readonly http: {
     readonly address: string;
@@ -60,7 +63,7 @@ export interface AgentConfig extends InterfaceSettings {
   readonly loaderFiles: readonly NamedFile[];
   /** Largest sum of their sizes, bytes. */
   readonly loaderBytesMax: number;
-  /** Streamed from the disk; by HTTP. */
+  /** Streamed from the disk by HTTP; by TFTP for GRUB. */
   readonly files: readonly NamedFile[];
   readonly runner: {
     /** Names out of `files`. */
@@ -134,6 +137,7 @@ function readAgent(reader: ConfigReader): AgentConfig {
     tftp: reader.section('tftp', (tftp) => ({
       ...readListen(tftp, 69),
       limits: tftp.section('limits', readTftpLimits),
+      keptFileBytesMax: tftp.whole('keptFileBytesMax', keptBytes, keptFileBytesMaxDefault),
     })),
     http: reader.section('http', (http) => ({
       ...readListen(http, 8080),
@@ -158,6 +162,7 @@ const architectures = ['amd64', 'arm64'] as const;
 const gibibyte = 1024 ** 3;
 /** They stand in memory. */
 const loaderBytes = [0, gibibyte] as const;
+const keptBytes = [0, 2 ** 40] as const;
 const imageCacheBytes = [0, 1024 * gibibyte] as const;
 const levels = ['debug', 'info', 'warn', 'error'] as const;
 /** 0 lets the system choose. */
@@ -210,7 +215,7 @@ function readHttpLimits(reader: ConfigReader): HttpLimits {
     connectionsMax: count('connectionsMax'),
     connectionsPerAddressMax: count('connectionsPerAddressMax'),
     connectionsPerHostMax: count('connectionsPerHostMax'),
-    keptFileBytesMax: reader.whole('keptFileBytesMax', [0, 2 ** 40], limits.keptFileBytesMax),
+    keptFileBytesMax: reader.whole('keptFileBytesMax', keptBytes, limits.keptFileBytesMax),
     idleTimeoutMs: reader.whole('idleTimeoutMs', [1_000, 3_600_000], limits.idleTimeoutMs),
   };
 }

@@ -2,15 +2,17 @@
  * The ways in which a machine of the lab may boot: which firmware it has, who gives it its address,
  * and what both ask of QEMU and of the agent's configuration.
  */
-import { copyFileSync } from 'node:fs';
+import { copyFileSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { UNPACKED } from '../peers-tests/peer.ts';
 import { LAB_ADDRESS } from './netns.ts';
 
 /**
  * `bios`: SeaBIOS with the network card's iPXE. `uefi`: OVMF with its own PXE, which asks port
- * 4011 and loads by TFTP. `uefi-http`: OVMF with its own HTTP boot.
+ * 4011 and loads by TFTP. `uefi-http`: OVMF with its own HTTP boot. `uefi-secure`,
+ * `uefi-secure-http`: the same under Secure Boot, with Debian's signed shim, GRUB and kernel.
  */
-export const firmwares = ['bios', 'uefi', 'uefi-http'] as const;
+export const firmwares = ['bios', 'uefi', 'uefi-http', 'uefi-secure', 'uefi-secure-http'] as const;
 export type LabFirmware = (typeof firmwares)[number];
 
 /** `proxy`: the site's own server gives addresses. `reservation`: the agent alone does. */
@@ -21,6 +23,8 @@ export type LabDhcp = (typeof dhcpModes)[number];
 export interface BootWay {
   readonly firmware: LabFirmware;
   readonly dhcp: LabDhcp;
+  /** `unsigned`: what Secure Boot has to refuse; absent: what fits the firmware. */
+  readonly loader?: 'unsigned';
 }
 
 /** What a scenario gets that asks for nothing else. */
@@ -28,8 +32,37 @@ export const USUAL_BOOT: BootWay = { firmware: 'bios', dhcp: 'proxy' };
 
 const UEFI_CODE = '/usr/share/OVMF/OVMF_CODE_4M.fd';
 const UEFI_VARIABLES = '/usr/share/OVMF/OVMF_VARS_4M.fd';
+/** Secure Boot is on: it takes what Microsoft's keys have signed, Debian's shim among it. */
+const SECURE_CODE = '/usr/share/OVMF/OVMF_CODE_4M.secboot.fd';
+const SECURE_VARIABLES = '/usr/share/OVMF/OVMF_VARS_4M.ms.fd';
 const UEFI_LOADER = 'snponly.efi';
 const UEFI_LOADER_PATH = `/usr/lib/ipxe/${UEFI_LOADER}`;
+
+/** Debian's signed loaders, in the package archive that {@link UNPACKED} holds. */
+export const SIGNED_LOADERS = {
+  shim: 'usr/lib/shim/shimx64.efi.signed',
+  /** Looks for its configuration on the disk that it came from. */
+  grub: 'usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed',
+  /** Looks for it on the server that it came from. */
+  grubNetwork: 'usr/lib/grub/x86_64-efi-signed/grubnetx64.efi.signed',
+} as const;
+
+/** Where `npm run peers` has put it; throws when it is not there. */
+export function signedLoader(name: keyof typeof SIGNED_LOADERS): string {
+  const path = join(UNPACKED, SIGNED_LOADERS[name]);
+  if (!existsSync(path)) throw new Error(`${path} is missing; run "npm run peers"`);
+  return path;
+}
+
+/** Whether the firmware runs nothing that is not signed. */
+export function isSecure(firmware: LabFirmware): boolean {
+  return firmware === 'uefi-secure' || firmware === 'uefi-secure-http';
+}
+
+/** Whether the firmware itself boots by HTTP. */
+export function isHttp(firmware: LabFirmware): boolean {
+  return firmware === 'uefi-http' || firmware === 'uefi-secure-http';
+}
 
 /**
  * QEMU arguments for the machine's board and firmware. UEFI keeps its variables from one power-on
@@ -37,13 +70,16 @@ const UEFI_LOADER_PATH = `/usr/lib/ipxe/${UEFI_LOADER}`;
  */
 export function boardArgs(firmware: LabFirmware, folder: string): string[] {
   if (firmware === 'bios') return ['-M', 'pc,graphics=off'];
+  const secure = isSecure(firmware);
   const variables = join(folder, 'uefi-variables.fd');
-  copyFileSync(UEFI_VARIABLES, variables);
+  copyFileSync(secure ? SECURE_VARIABLES : UEFI_VARIABLES, variables);
   // IPv6 first would cost half a minute; without IPv4 PXE the first boot option is HTTPv4.
-  const off = firmware === 'uefi' ? ['IPv6PXESupport'] : ['IPv4PXESupport', 'IPv6PXESupport'];
+  const off = isHttp(firmware) ? ['IPv4PXESupport', 'IPv6PXESupport'] : ['IPv6PXESupport'];
   return [
-    ...['-M', 'q35'],
-    ...['-drive', `if=pflash,format=raw,readonly=on,file=${UEFI_CODE}`],
+    // Only code in system management mode may write the variables that say whom to trust.
+    ...['-M', secure ? 'q35,smm=on' : 'q35'],
+    ...(secure ? ['-global', 'driver=cfi.pflash01,property=secure,value=on'] : []),
+    ...['-drive', `if=pflash,format=raw,readonly=on,file=${secure ? SECURE_CODE : UEFI_CODE}`],
     ...['-drive', `if=pflash,format=raw,file=${variables}`],
     ...['-device', 'virtio-rng-pci'], // without entropy its network stack does not start
     ...off.flatMap((name) => ['-fw_cfg', `name=opt/org.tianocore/${name},string=n`]),
@@ -70,17 +106,23 @@ export function bootOrder(
 }
 
 /** What the agent's configuration has to say for these machines. */
-export function agentBootConfig({ firmware, dhcp }: BootWay): object {
+export function agentBootConfig({ firmware, dhcp, loader }: BootWay): object {
   const { network, leasesFrom: first, leasesTo: last, prefix } = LAB_ADDRESS;
   const reservation = { subnet: { network: `${network}/${prefix}` }, range: { first, last } };
-  const loader = { name: UEFI_LOADER, path: UEFI_LOADER_PATH };
+  const loaderFiles =
+    isSecure(firmware) && loader !== 'unsigned'
+      ? [
+          { name: 'shimx64.efi', path: signedLoader('shim') },
+          { name: 'grubx64.efi', path: signedLoader('grubNetwork') },
+        ]
+      : [{ name: UEFI_LOADER, path: UEFI_LOADER_PATH }];
   return {
     dhcp: { mode: dhcp, ...(dhcp === 'reservation' ? reservation : {}) },
     ...(firmware === 'bios'
       ? {}
       : {
-          loaders: { uefiX64: UEFI_LOADER },
-          loaderFiles: [loader],
+          loaders: { uefiX64: loaderFiles[0]?.name },
+          loaderFiles,
           bmc: { firmware: 'uefi' },
         }),
   };

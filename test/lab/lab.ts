@@ -9,7 +9,7 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type DirectBoot, startDhcpServer } from './dhcp-server.ts';
-import { type BootWay, USUAL_BOOT } from './firmware.ts';
+import { type BootWay, isSecure, USUAL_BOOT } from './firmware.ts';
 import { type LabBmc, startBmc } from './ipmi-sim.ts';
 import { chooseAccelerator } from './kvm.ts';
 import { bmcAddress, type LabNetwork, makeNetwork } from './netns.ts';
@@ -58,8 +58,9 @@ export async function startLab(options: {
     undo.add('remove the folder', () => rmSync(folder, { recursive: true, force: true }));
     const { keep } = options;
     if (keep !== undefined) undo.add('keep the logs', () => keepLogs(folder, keep));
-    const accelerator =
-      options.vmlinuz === undefined ? 'tcg' : await chooseAccelerator(options.vmlinuz, CACHE);
+    // What keeps the variables of Secure Boot safe, system management mode, is only emulated.
+    const isEmulated = options.vmlinuz === undefined || isSecure(boot.firmware);
+    const accelerator = isEmulated ? 'tcg' : await chooseAccelerator(options.vmlinuz, CACHE);
     const network = await makeNetwork(undo, options.machines.length);
     startRouter(undo, { namespace: network.siteNamespace, interface: 'site0', folder });
     // Were it there in reservation mode, the agent would keep silent beside it.

@@ -1,10 +1,11 @@
 /**
- * `npm run lab -- --check | --crossed | --bad-disk | --lying-disk | --agent-away | --workflow |
- *     --deploy | --deploy-one [--rebuild | --netboot | --silent | --shutdown] | --packages |
+ * `npm run lab -- --check | --matrix | --unsigned-loader | --crossed | --bad-disk | --lying-disk |
+ *     --agent-away | --workflow | --deploy |
+ *     --deploy-one [--rebuild | --netboot | --silent | --shutdown] | --packages |
  *     --kill [all] | --liars [--only LIST] [--unchecked]`
  *
- * `--check` and `--deploy-one` take `--firmware` and `--dhcp`: one run with each firmware and giver
- * of addresses.
+ * `--check`, `--matrix` and `--deploy-one` take `--firmware` and `--dhcp`: one run with each
+ * firmware and giver of addresses.
  *
  * Each scenario stands up a laboratory of its own, prints what it found line by line, and leaves
  * nothing behind. The exit code is 0 only when everything holds; the last line is
@@ -26,6 +27,8 @@ import { killScenarios } from './scenarios/kill.ts';
 import type { LiarName } from './scenarios/liars/cases.ts';
 import { liarNames, liarScenarios } from './scenarios/liars/liars.ts';
 import { lyingDiskScenario } from './scenarios/lying-disk.ts';
+import { matrixScenarios, printMatrix } from './scenarios/matrix.ts';
+import { unsignedScenario } from './scenarios/unsigned.ts';
 import { workflowScenario } from './scenarios/workflow.ts';
 import { createFindings, type Findings, openSite, type Scenario } from './site.ts';
 
@@ -34,6 +37,8 @@ const CACHE = join(ROOT, '.cache');
 
 const names = [
   'check',
+  'matrix',
+  'unsigned-loader',
   'crossed',
   'bad-disk',
   'lying-disk',
@@ -47,11 +52,12 @@ const names = [
 ] as const;
 type Name = (typeof names)[number];
 
-const WITH_BOOTS = '--check or --deploy-one';
+const WITH_BOOTS = '--check, --matrix or --deploy-one';
 
 const usage = `usage: npm run lab -- ${names.map((name) => `[--${name}]`).join(' ')}
-  --firmware LIST of bios, uefi, uefi-http: with ${WITH_BOOTS}, a run with each; default bios
-  --dhcp LIST     of proxy, reservation: likewise; default proxy
+  --firmware LIST of ${firmwares.join(', ')}:
+                  with ${WITH_BOOTS}, a run with each; default bios, of a matrix all
+  --dhcp LIST     of proxy, reservation: likewise; default proxy, of a matrix both
   --rebuild       with --deploy-one: rescue, and the image anew with a disk kept
   --netboot       with --deploy-one: the image is booted over the network, without a disk
   --silent        with --deploy-one: the image never phones home
@@ -86,6 +92,10 @@ function scenariosOf(
   switch (name) {
     case 'check':
       return new Map(boots.map((boot) => [bootTitle(name, boot), { ...checkScenario, boot }]));
+    case 'matrix':
+      return matrixScenarios(boots, bootTitle);
+    case 'unsigned-loader':
+      return new Map([[name, unsignedScenario]]);
     case 'crossed':
       return new Map([[name, crossedScenario]]);
     case 'bad-disk':
@@ -166,7 +176,7 @@ function parseOptions(words: readonly string[]): Options {
     throw new Error(`"${positionals.join(' ')}" is not understood`);
   const chosen = names.filter((name) => set.get(name) === true);
   for (const way of ['firmware', 'dhcp']) {
-    const fits = chosen.includes('check') || chosen.includes('deploy-one');
+    const fits = ['check', 'matrix', 'deploy-one'].some((one) => set.get(one) === true);
     if (set.has(way) && !fits) throw new Error(`--${way} goes with ${WITH_BOOTS}`);
   }
   const ofLiars = ['only', 'unchecked'].find((one) => set.has(one));
@@ -177,15 +187,14 @@ function parseOptions(words: readonly string[]): Options {
   if (images.length > 1 || (images.length > 0 && !chosen.includes('deploy-one'))) {
     throw new Error('one of --rebuild, --netboot, --silent, --shutdown goes with --deploy-one');
   }
-  const modes = chosenOf('dhcp', dhcpModes, set.get('dhcp') ?? USUAL_BOOT.dhcp);
-  const chosenFirmwares = chosenOf(
-    'firmware',
-    firmwares,
-    set.get('firmware') ?? USUAL_BOOT.firmware,
-  );
+  const usual = chosen.includes('matrix') ? undefined : USUAL_BOOT;
+  const mode = set.get('dhcp') ?? usual?.dhcp ?? dhcpModes.join(',');
+  const modes = chosenOf('dhcp', dhcpModes, mode);
+  const firmware = set.get('firmware') ?? usual?.firmware ?? firmwares.join(',');
+  const chosenFirmwares = chosenOf('firmware', firmwares, firmware);
   return {
     chosen,
-    boots: chosenFirmwares.flatMap((firmware) => modes.map((dhcp) => ({ firmware, dhcp }))),
+    boots: chosenFirmwares.flatMap((one) => modes.map((dhcp) => ({ firmware: one, dhcp }))),
     image: images[0] ?? 'disk',
     liars: chosenOf('only', liarNames, set.get('only') ?? liarNames.join(',')),
     checked: set.get('unchecked') !== true,
@@ -217,6 +226,7 @@ async function main(options: Options): Promise<number> {
       findings.check(title, false, error instanceof Error ? (error.stack ?? '') : String(error));
     }
   }
+  if (options.chosen.includes('matrix')) printMatrix(findings);
   findings.say(`${findings.passed()} passed, ${findings.failed()} failed, 0 skipped`);
   return findings.failed() === 0 ? 0 : 1;
 }

@@ -13,7 +13,7 @@ import { type Crash, RACK, type RunnerFiles, type Stack, startStack } from './st
 
 const CREDENTIAL = 'bmc';
 /** From power-on to the end of a run; a boot takes a minute when the machine is busy. */
-export const RUN_LIMIT_MS = 600_000;
+export const RUN_LIMIT_MS = 1_200_000;
 
 /** What was found out, line by line. */
 export interface Findings {

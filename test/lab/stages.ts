@@ -40,6 +40,18 @@ export function printStages({ lab, watch, findings }: Site, machine: LabMachine)
   row('all', origin, Math.max(origin, ...ends));
 }
 
+/** How long the first boot of the runner took, by stages, milliseconds since it was ordered. */
+export function bootTimes({ lab, watch }: Site, machine: LabMachine): ReadonlyMap<string, number> {
+  const agentLines = readAgentLines(join(lab.folder, 'agent.log'));
+  for (const { steps = [] } of lastViewOfRuns(watch.history(machine.name))) {
+    const waited = steps.find(({ name }) => name === 'runner.await');
+    if (waited?.startTime === undefined || waited.endTime === undefined) continue;
+    const [from, to] = [Date.parse(waited.startTime), Date.parse(waited.endTime)];
+    return new Map(bootStages(agentLines, from, to).map(([name, at]) => [name, at - from]));
+  }
+  return new Map();
+}
+
 type Run = NonNullable<HostView['status']['run']>;
 
 function lastViewOfRuns(views: readonly HostView[]): Run[] {

@@ -68,6 +68,8 @@ export interface BootConfig {
     /** 69. */
     readonly port: number;
     readonly limits?: Partial<TftpLimits>;
+    /** Of kernels and ramdisks while they are sent; default {@link keptFileBytesMaxDefault}. */
+    readonly keptFileBytesMax?: number;
   };
   readonly http: {
     readonly address: string;
@@ -85,10 +87,13 @@ export interface BootConfig {
   readonly loaderFiles: readonly NamedFile[];
   /** Largest sum of the loaders' sizes; default {@link loaderBytesMaxDefault}. */
   readonly loaderBytesMax?: number;
-  /** Served by HTTP only, streamed from disk. */
+  /** Streamed from disk by HTTP; by TFTP for GRUB, which may have nothing else. */
   readonly files: readonly NamedFile[];
   readonly runner: RunnerBootConfig;
 }
+
+/** Two kernels with their ramdisks, and room for more of them. */
+export const keptFileBytesMaxDefault = 256 * 1024 * 1024;
 
 export const loaderBytesMaxDefault = 32 * 1024 * 1024;
 

@@ -5,6 +5,7 @@ import { quietLog } from '../runner-gateway/testing.ts';
 import { httpLimitsDefault } from './config.ts';
 import type { DeployPages, NetbootBoot } from './deploy-pages.ts';
 import { type HttpShell, startHttp } from './http.ts';
+import { BootScripts } from './scripts.ts';
 import { bootUrls } from './urls.ts';
 
 const mac = '52:54:00:77:00:01';
@@ -25,14 +26,17 @@ async function serve(pages: Partial<DeployPages>, addresses = ['127.0.0.1']) {
     seedFile: () => undefined,
     ...pages,
   };
+  const parts = {
+    ...{ clock: nodeClock(), log: { ...quietLog, warn: note }, deploys },
+    gate: () => ({ kind: 'image', hostUid: 'u1', hostName: 'one' }) as const,
+  };
+  const scripts = new BootScripts({ ...parts, runner: { ...runner, kernelArguments: [] } });
   const listening = await startHttp(
     nodeHttp(),
     { address: '127.0.0.1', port: 0 },
     {
-      ...{ clock: nodeClock(), log: { ...quietLog, warn: note }, limits: httpLimitsDefault },
-      ...{ files: new Map(), deploys, runner: { ...runner, kernelArguments: [] } },
+      ...{ ...parts, scripts, limits: httpLimitsDefault, files: new Map() },
       knownHost: () => undefined,
-      gate: () => ({ kind: 'image', hostUid: 'u1', hostName: 'one' }),
       fileVersion: async () => undefined,
       imageBlob: () => 'later',
     },

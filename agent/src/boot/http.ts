@@ -15,16 +15,16 @@ import type {
   HttpServer,
   Log,
 } from '@rackwright/platform';
-import type { HttpLimits, RunnerBootConfig } from './config.ts';
+import type { HttpLimits } from './config.ts';
 import type { DeployPages } from './deploy-pages.ts';
 import type { FindImageBlob, ServedFile } from './files.ts';
-import { imageScript, waitingScript } from './image-script.ts';
+import { grubHttpScript, grubStartScript } from './grub-script.ts';
 import { LineBudget } from './line-budget.ts';
 import type { BootMeter } from './meter.ts';
 import type { Gate } from './observation.ts';
-import type { BootDecision } from './permission.ts';
+import { mayStartRunner } from './permission.ts';
 import { decideRange, isUnchanged } from './ranges.ts';
-import { localBootScript, runnerScript } from './script.ts';
+import type { BootScripts, ScriptLanguage } from './scripts.ts';
 import { type BootTarget, type BootUrls, parseTarget, targetForm } from './urls.ts';
 
 export interface BootHttpOptions {
@@ -37,7 +37,7 @@ export interface BootHttpOptions {
   readonly files: ReadonlyMap<string, ServedFile>;
   /** Another one when the file may be another; undefined: nobody can tell. */
   readonly fileVersion: (path: string) => Promise<string | undefined>;
-  readonly runner: RunnerBootConfig;
+  readonly scripts: BootScripts;
   /** Blobs of images by the hex of their SHA-256; absent: none are served. */
   readonly imageBlob?: FindImageBlob;
   /** Absent: nothing is deployed here. */
@@ -146,7 +146,11 @@ class BootPages {
     if (request.method === 'HEAD' && request.target === '/') return { status: 204, headers: {} };
     switch (target.kind) {
       case 'script':
-        return this.#script(request, target.mac);
+        return this.#script(request, target.mac, target.language);
+      case 'grubStart':
+        return this.#ofAll(request, grubStartScript);
+      case 'grubHttp':
+        return this.#ofAll(request, grubHttpScript);
       case 'hostFile':
         return this.#hostFile(request, target.mac, target.name);
       case 'file':
@@ -167,57 +171,25 @@ class BootPages {
     }
   }
 
-  #script({ localAddress }: HttpRequest, mac: string): HttpResponse {
+  /** A script that is the same for every host. */
+  #ofAll({ localAddress }: HttpRequest, write: (root: string) => string): HttpResponse {
+    const urls = this.#urls(localAddress);
+    return urls === undefined ? refusal(421) : script(write(urls.root));
+  }
+
+  #script({ localAddress }: HttpRequest, mac: string, language: ScriptLanguage): HttpResponse {
     const urls = this.#urls(localAddress);
     // All that a script says would be of another network. Nothing is opened for it either.
     if (urls === undefined) return refusal(421);
-    const decision = this.#options.gate(mac, 'script');
-    switch (decision.kind) {
+    const answer = this.#options.scripts.of(mac, language, urls);
+    switch (answer.kind) {
+      case 'script':
+        return script(answer.text);
       case 'unknownHost':
-        return decision.reason === 'off' ? refusal(404) : script(localBootScript());
-      // Nobody opened the boot.
-      case 'mayDiscover':
-      case 'localBoot':
-        return script(localBootScript());
-      case 'image':
-        return this.#imageScript(urls, mac, decision);
-      case 'runner':
-      case 'discovery':
-        return this.#runnerScript(urls, mac, decision);
+        return refusal(404);
+      case 'fault':
+        return refusal(500);
     }
-  }
-
-  #runnerScript(
-    urls: BootUrls,
-    mac: string,
-    decision: BootDecision & { kind: 'runner' | 'discovery' },
-  ): HttpResponse {
-    const { runner, clock, log } = this.#options;
-    const agentEndpoint = `${urls.serverAddress}:${runner.agentPort}`;
-    const fileUrl = (name: string): string => urls.hostFile(mac, name);
-    const nowMs = clock.nowMs();
-    try {
-      const text = runnerScript({ mac, decision, runner, agentEndpoint, fileUrl, nowMs });
-      this.#options.meter?.runnerServed(decision.operationId);
-      return script(text);
-    } catch (error) {
-      const { operationId } = decision;
-      log.error({ mac, operation: operationId }, 'no boot script', error);
-      return refusal(500);
-    }
-  }
-
-  #imageScript(
-    urls: BootUrls,
-    mac: string,
-    { hostUid, hostName }: BootDecision & { kind: 'image' },
-  ): HttpResponse {
-    const { deploys } = this.#options;
-    const words = 'nothing is deployed here';
-    const boot = deploys?.netboot(hostUid) ?? ({ kind: 'waiting', words } as const);
-    const scriptUrl = urls.script(mac);
-    if (boot.kind === 'waiting') return script(waitingScript(hostName, boot.words, scriptUrl));
-    return script(imageScript({ mac, hostName, urls, boot }));
   }
 
   #seed(
@@ -236,8 +208,7 @@ class BootPages {
     const file = this.#options.files.get(name);
     const decision = this.#options.gate(mac, 'file');
     if (decision.kind === 'unknownHost' || file === undefined) return refusal(404);
-    const mayStart = decision.kind === 'runner' || decision.kind === 'discovery';
-    if (!mayStart && file.kind === 'disk') return refusal(403);
+    if (!mayStartRunner(decision) && file.kind === 'disk') return refusal(403);
     return this.#file(request, file);
   }
 

@@ -5,7 +5,7 @@ import { lines, plain } from './script.ts';
 import type { BootUrls } from './urls.ts';
 
 /** Between two tries: such a host has nothing else to boot, and never gives up. */
-const retrySeconds = 5;
+export const retrySeconds = 5;
 const waitingCharactersMax = 200;
 
 export interface ImageScript {
@@ -16,16 +16,11 @@ export interface ImageScript {
 }
 
 /** Loads the image's kernel and ramdisks and starts them; asks anew when one does not come. */
-export function imageScript({ mac, hostName, urls, boot }: ImageScript): string {
-  const { kernel, initrds, kernelArguments, seedPath } = boot;
-  const words = [
-    // UEFI kernels look the ramdisks up by these names among what iPXE has loaded.
-    ...initrds.map((_, index) => `initrd=initrd${index}`),
-    ...kernelArguments,
-    `BOOTIF=01-${hyphenatedMac(mac)}`,
-    // Older releases of cloud-init fetch over HTTP only under this name.
-    ...(seedPath === undefined ? [] : [`ds=nocloud-net;s=${urls.root}${seedPath}`]),
-  ];
+export function imageScript(script: ImageScript): string {
+  const { mac, hostName, urls, boot } = script;
+  const { kernel, initrds } = boot;
+  // UEFI kernels look the ramdisks up by these names among what iPXE has loaded.
+  const words = [...initrds.map((_, index) => `initrd=initrd${index}`), ...imageWords(script)];
   const loads = [
     `kernel --name kernel ${urls.blob(kernel)} ${words.join(' ')}`,
     ...initrds.map((hex, index) => `initrd --name initrd${index} ${urls.blob(hex)}`),
@@ -38,14 +33,29 @@ export function imageScript({ mac, hostName, urls, boot }: ImageScript): string 
   ]);
 }
 
+/** The kernel's command line, for whichever loader. */
+export function imageWords({ mac, urls, boot }: ImageScript): string[] {
+  const { kernelArguments, seedPath } = boot;
+  return [
+    ...kernelArguments,
+    `BOOTIF=01-${hyphenatedMac(mac)}`,
+    // Older releases of cloud-init fetch over HTTP only under this name.
+    ...(seedPath === undefined ? [] : [`ds=nocloud-net;s=${urls.root}${seedPath}`]),
+  ];
+}
+
 /** What it boots is not here yet: it asks again until it is. */
 export function waitingScript(hostName: string, words: string, scriptUrl: string): string {
-  const why = words.slice(0, waitingCharactersMax).replace(/[^A-Za-z0-9 ,.:_-]/g, '_');
   return lines([
     '#!ipxe',
-    `echo Rackwright: ${plain(hostName)} waits for its image: ${why}`,
+    `echo Rackwright: ${plain(hostName)} waits for its image: ${waitingWords(words)}`,
     ...again(scriptUrl),
   ]);
+}
+
+/** Text for a person that means nothing to a loader. */
+export function waitingWords(words: string): string {
+  return words.slice(0, waitingCharactersMax).replace(/[^A-Za-z0-9 ,.:_-]/g, '_');
 }
 
 function again(scriptUrl: string): string[] {

@@ -7,6 +7,7 @@ export {
   everywhere,
   type HttpLimits,
   httpLimitsDefault,
+  keptFileBytesMaxDefault,
   loaderBytesMaxDefault,
   type NamedFile,
   portsClash,

@@ -64,6 +64,11 @@ export function permissionOf({ kind }: BootDecision): BootPermission {
 
 const hourMs = 3_600_000;
 
+/** Whether it may have kernel and ramdisk of the runner. */
+export function mayStartRunner({ kind }: BootDecision): boolean {
+  return kind === 'runner' || kind === 'discovery';
+}
+
 /** Decides for one MAC, in any spelling, at one moment of wall time. */
 export function bootDecision(memory: BootMemory, mac: string, nowMs: number): BootDecision {
   const owners = ownersOf(memory.snapshot, mac);

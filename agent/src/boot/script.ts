@@ -13,7 +13,7 @@ type RunnerDecision = BootDecision & { kind: 'runner' | 'discovery' };
 const token = /^[A-Za-z0-9._~+/=-]+$/;
 
 /** Downloads are tried this often before the host goes on to its disk. */
-const attemptsMax = 3;
+export const attemptsMax = 3;
 
 export interface RunnerScript {
   readonly mac: string;
@@ -32,7 +32,9 @@ export interface RunnerScript {
  */
 export function runnerScript(script: RunnerScript): string {
   const { decision, runner, fileUrl } = script;
-  const kernel = [`kernel ${fileUrl(runner.kernel)}`, ...kernelCommandLine(script)].join(' ');
+  // UEFI kernels look the ramdisk up by this name among what iPXE has loaded.
+  const words = ['initrd=initrd', ...kernelWords(script)];
+  const kernel = [`kernel ${fileUrl(runner.kernel)}`, ...words].join(' ');
   const initrd = `initrd --name initrd ${fileUrl(runner.initrd)}`;
   return lines([
     '#!ipxe',
@@ -48,14 +50,13 @@ export function runnerScript(script: RunnerScript): string {
   ]);
 }
 
-function kernelCommandLine(script: RunnerScript): string[] {
+/** The kernel's command line, for whichever loader. Throws as {@link runnerScript} does. */
+export function kernelWords(script: RunnerScript): string[] {
   const { decision, runner, agentEndpoint, mac, nowMs } = script;
   if (!token.test(decision.bootToken)) {
     throw new Error(`the boot token of ${decision.operationId} is not a plain word`);
   }
   return [
-    // UEFI kernels look the ramdisk up by this name among what iPXE has loaded.
-    'initrd=initrd',
     `rackwright.agent=${agentEndpoint}`,
     `rackwright.fingerprint=${runner.fingerprint.toLowerCase()}`,
     `rackwright.token=${decision.bootToken}`,
@@ -75,7 +76,8 @@ export function localBootScript(): string {
   return lines(['#!ipxe', 'echo Rackwright: no boot grant, booting the local disk', 'exit 1']);
 }
 
-function whoStarts(decision: RunnerDecision): string {
+/** For a person at the host's console. */
+export function whoStarts(decision: RunnerDecision): string {
   return decision.kind === 'discovery' ? 'a machine that is no host' : plain(decision.hostName);
 }
 

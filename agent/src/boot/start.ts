@@ -10,6 +10,7 @@ import {
   checkBootConfig,
   everywhere,
   httpLimitsOf,
+  keptFileBytesMaxDefault,
   tftpLimitsOf,
 } from './config.ts';
 import type { DeployPages } from './deploy-pages.ts';
@@ -17,10 +18,12 @@ import { type DhcpShell, startDhcp } from './dhcp.ts';
 import type { DhcpFault } from './dhcp-server.ts';
 import { type FindImageBlob, openFiles } from './files.ts';
 import { startHttp } from './http.ts';
+import { KeptFiles } from './kept-files.ts';
 import type { BootMemory } from './memory.ts';
 import type { BootMeter } from './meter.ts';
 import { makeAddressWatch, makeGate, type NetbootObservation } from './observation.ts';
 import { bootDecision } from './permission.ts';
+import { BootScripts } from './scripts.ts';
 import { startTftp, type TftpListen } from './tftp.ts';
 import { type BootUrls, bootUrls } from './urls.ts';
 
@@ -79,30 +82,31 @@ export async function startBoot(
     for (const one of closers.splice(0).reverse()) await one();
   };
   try {
+    const told = { ...metered, ...(deploys === undefined ? {} : { deploys }) };
+    const scripts = new BootScripts({ clock, log, gate, runner: config.runner, ...told });
+    const blobs = imageBlob === undefined ? {} : { imageBlob };
     const pages = {
-      clock,
-      log,
-      gate,
+      ...{ clock, log, gate, scripts, ...told, ...blobs },
       knownHost: (mac: string) => hostUidOf(dependencies.memory(), mac, clock.nowMs()),
       files: files.all,
       fileVersion: async (path: string) => (await disk.stat(path))?.version,
-      runner: config.runner,
       limits: httpLimitsOf(config),
-      ...metered,
-      ...(imageBlob === undefined ? {} : { imageBlob }),
-      ...(deploys === undefined ? {} : { deploys }),
     };
-    const httpShell = await startHttp(http, config.http, pages, (localAddress) => {
+    const urlsAt = (localAddress: string): BootUrls | undefined => {
       const address = addressAsked(addresses, localAddress);
       return address === undefined ? undefined : bootUrls(address, httpShell.port);
-    });
+    };
+    const httpShell = await startHttp(http, config.http, pages, urlsAt);
     closers.push(() => httpShell.close());
     const limits = tftpLimitsOf(config);
     const { loaders } = files;
     const listens = config.interfaces.map((one) => tftpListen(config, one));
     const own = dependencies.ownAddresses;
+    const bytesMax = config.tftp.keptFileBytesMax ?? keptFileBytesMaxDefault;
+    const kept = new KeptFiles({ disk, clock, log, bytesMax });
+    const forGrub = { scripts, urlsAt, kept, files: files.all, ...blobs };
     const tftpShell = await startTftp({
-      ...{ udp, clock, log, gate, loaders, listens, limits, ...metered },
+      ...{ udp, clock, log, gate, loaders, listens, limits, ...forGrub, ...metered },
       ...(own === undefined ? {} : { ownAddresses: own }),
     });
     closers.push(() => tftpShell.close());

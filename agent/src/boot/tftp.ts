@@ -22,11 +22,16 @@ import {
 } from '@rackwright/tftp';
 import { everywhere } from './config.ts';
 import { Deadlines } from './deadlines.ts';
+import type { FindImageBlob, ServedFile } from './files.ts';
+import { grubStartScript } from './grub-script.ts';
+import type { KeptFiles } from './kept-files.ts';
 import { LineBudget } from './line-budget.ts';
 import type { BootMeter } from './meter.ts';
 import type { Gate } from './observation.ts';
+import { mayStartRunner } from './permission.ts';
+import type { BootScripts, ScriptLanguage } from './scripts.ts';
 import { ActiveTransfer } from './tftp-transfer.ts';
-import { parseLoaderPath } from './urls.ts';
+import { type BootUrls, parseTftpName } from './urls.ts';
 
 /** Where requests come to. */
 export interface TftpListen {
@@ -47,6 +52,14 @@ export interface TftpShellOptions {
   readonly log: Log;
   readonly gate: Gate;
   readonly loaders: ReadonlyMap<string, Uint8Array>;
+  readonly scripts: BootScripts;
+  /** Where things are for who has asked at this address of ours; undefined: it is told of none. */
+  readonly urlsAt: (localAddress: string) => BootUrls | undefined;
+  /** Files by name, for GRUB: kernel and ramdisk. */
+  readonly files: ReadonlyMap<string, ServedFile>;
+  readonly kept: KeptFiles;
+  /** Blobs of images by the hex of their SHA-256; absent: none are served. */
+  readonly imageBlob?: FindImageBlob;
   /** At least one. The limits are for all of them together. */
   readonly listens: readonly TftpListen[];
   readonly limits: TftpLimits;
@@ -168,10 +181,14 @@ class TftpServer {
       unanswered: this.#latest.get(key)?.unansweredRequest,
     };
     const { limits } = this.#options;
-    const decision = decideRequest(datagram, load, limits, (name) => this.#lookUp(name));
+    let served: Served | undefined;
+    const decision = decideRequest(datagram, load, limits, (name) => {
+      served = this.#lookUp(name, addresses[0] ?? '');
+      return served;
+    });
     switch (decision.kind) {
       case 'start':
-        this.#start({ decision, request: datagram, from, addresses });
+        this.#start({ decision, served, request: datagram, from, addresses });
         return;
       case 'refuse':
         socket.send(decision.reply, from);
@@ -192,26 +209,79 @@ class TftpServer {
     this.#closed = true;
     for (const active of this.#active) active.close();
     this.#active.clear();
+    this.#options.kept.close();
   }
 
-  #lookUp(fileName: string): Lookup {
-    const { mac, name } = parseLoaderPath(fileName);
-    if (mac !== undefined) {
-      const decision = this.#options.gate(mac, 'tftp');
-      if (decision.kind === 'unknownHost') {
-        return { kind: 'refused', code: tftpError.fileNotFound, message: 'unknown host' };
+  #lookUp(fileName: string, asked: string): Served {
+    const target = parseTftpName(fileName);
+    switch (target.kind) {
+      case 'loader':
+        return this.#loader(target.mac, target.name);
+      case 'grubStart': {
+        const urls = this.#options.urlsAt(asked);
+        return urls === undefined ? noSuchFile : text(grubStartScript(urls.root));
       }
-      if (decision.kind === 'localBoot') {
-        return { kind: 'refused', code: tftpError.accessViolation, message: 'no boot grant' };
+      case 'script':
+        return this.#script(target.mac, target.language, asked);
+      case 'hostFile':
+        return this.#hostFile(target.mac, target.name);
+      case 'blob': {
+        const blob = this.#options.imageBlob?.(target.hex);
+        if (blob === 'later') return { kind: 'later' };
+        return blob === undefined ? noSuchFile : this.#kept(blob.path);
       }
     }
-    const bytes = this.#options.loaders.get(name);
-    return bytes === undefined
-      ? { kind: 'refused', code: tftpError.fileNotFound, message: 'no such file' }
-      : { kind: 'file', bytes };
   }
 
-  #start({ decision, request, from, addresses }: Begun): void {
+  #loader(mac: string | undefined, name: string): Served {
+    if (mac !== undefined) {
+      const decision = this.#options.gate(mac, 'tftp');
+      if (decision.kind === 'unknownHost') return unknownHost;
+      if (decision.kind === 'localBoot') return noGrant;
+    }
+    const bytes = this.#options.loaders.get(name);
+    return bytes === undefined ? noSuchFile : { kind: 'file', bytes };
+  }
+
+  #script(mac: string, language: ScriptLanguage, asked: string): Served {
+    const urls = this.#options.urlsAt(asked);
+    if (urls === undefined) return noSuchFile;
+    const answer = this.#options.scripts.of(mac, language, urls);
+    switch (answer.kind) {
+      case 'script':
+        return text(answer.text);
+      case 'unknownHost':
+        return unknownHost;
+      case 'fault':
+        return { kind: 'refused', code: tftpError.notDefined, message: 'no boot script' };
+    }
+  }
+
+  /** As by HTTP: kernel and ramdisk for who may start them. */
+  #hostFile(mac: string, name: string): Served {
+    const file = this.#options.files.get(name);
+    const decision = this.#options.gate(mac, 'file');
+    if (decision.kind === 'unknownHost' || file === undefined) return unknownHost;
+    if (file.kind === 'memory') return { kind: 'file', bytes: file.bytes };
+    if (!mayStartRunner(decision)) return noGrant;
+    return this.#kept(file.path);
+  }
+
+  #kept(path: string): Served {
+    const found = this.#options.kept.find(path);
+    switch (found.kind) {
+      case 'kept':
+        return { kind: 'file', bytes: found.bytes, giveBack: found.giveBack };
+      case 'later':
+        return { kind: 'later' };
+      case 'missing':
+        return noSuchFile;
+      case 'tooLarge':
+        return { kind: 'refused', code: tftpError.notDefined, message: 'too large for TFTP' };
+    }
+  }
+
+  #start({ decision, served, request, from, addresses }: Begun): void {
     const { transfer, fileName } = decision;
     const { log, udp } = this.#options;
     const client = `${addresses[0]} ${from.address}`;
@@ -220,7 +290,9 @@ class TftpServer {
       this.#active.delete(active);
       if (this.#latest.get(key) === active) this.#latest.delete(key);
       this.#count(client, -1);
-      const size = this.#options.loaders.get(parseLoaderPath(fileName).name)?.length ?? 0;
+      const file = served?.kind === 'file' ? served : undefined;
+      file?.giveBack?.();
+      const size = file?.bytes.length ?? 0;
       this.#options.meter?.tftpEnded(end.kind, end.kind === 'complete' ? size : 0);
       log.debug({ client: from.address, file: fileName, end: end.kind }, 'TFTP transfer ended');
     };
@@ -244,7 +316,23 @@ class TftpServer {
   }
 }
 
+/** What a request gets; `giveBack`: to be called when its transfer has ended. */
+type Served = Lookup & { readonly giveBack?: () => void };
+
+const unknownHost = refused(tftpError.fileNotFound, 'unknown host');
+const noGrant = refused(tftpError.accessViolation, 'no boot grant');
+const noSuchFile = refused(tftpError.fileNotFound, 'no such file');
+
+function refused(code: number, message: string): Served {
+  return { kind: 'refused', code, message };
+}
+
+function text(content: string): Served {
+  return { kind: 'file', bytes: Buffer.from(content) };
+}
+
 interface Begun {
+  readonly served: Served | undefined;
   readonly decision: RequestDecision & { kind: 'start' };
   readonly request: Uint8Array;
   readonly from: UdpPeer;

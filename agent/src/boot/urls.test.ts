@@ -7,7 +7,7 @@ test('understands the URLs that it makes', () => {
   const urls = bootUrls('10.77.0.1', 8080);
   const script = new URL(urls.script(mac));
   expect(script.origin).toBe('http://10.77.0.1:8080');
-  expect(parseTarget(script.pathname)).toEqual({ kind: 'script', mac });
+  expect(parseTarget(script.pathname)).toEqual({ kind: 'script', mac, language: 'ipxe' });
   const file = new URL(urls.hostFile(mac, 'vmlinuz'));
   expect(parseTarget(file.pathname)).toEqual({ kind: 'hostFile', mac, name: 'vmlinuz' });
   expect(bootUrls('10.77.0.1', 80).script(mac)).toMatch(/^http:\/\/10\.77\.0\.1\/boot\//);
@@ -26,7 +26,7 @@ test('understands the TFTP names that it makes, and names without a host', () =>
 test.each([
   ['/files/initrd', { kind: 'file', name: 'initrd' }],
   ['/files/initrd?x=1', { kind: 'file', name: 'initrd' }],
-  ['/boot/52:54:00:77:00:01/script.ipxe', { kind: 'script', mac }],
+  ['/boot/52:54:00:77:00:01/script.ipxe', { kind: 'script', mac, language: 'ipxe' }],
   ['/v2/blobs/sha256/00', { kind: 'blob', hex: '00' }],
   ['/v2/blobs/sha256/../x', { kind: 'nothing' }],
   ['/v2/blobs/sha512/00', { kind: 'nothing' }],

@@ -24,7 +24,11 @@ export function bootUrls(serverAddress: string, httpPort: number): BootUrls {
 }
 
 export type BootTarget =
-  | { readonly kind: 'script'; readonly mac: string }
+  | { readonly kind: 'script'; readonly mac: string; readonly language: 'ipxe' | 'grub' }
+  /** What GRUB runs first, whichever host it is on. */
+  | { readonly kind: 'grubStart' }
+  /** What GRUB runs next if it can have it. */
+  | { readonly kind: 'grubHttp' }
   | { readonly kind: 'hostFile'; readonly mac: string; readonly name: string }
   /** A file without a host: loaders, kernel and ramdisk hold no secret. */
   | { readonly kind: 'file'; readonly name: string }
@@ -77,17 +81,49 @@ export function parseTarget(target: string): BootTarget {
   if (first === 'seed' && second && third && fourth) {
     return { kind: 'seed', id: second, token: third, name: fourth };
   }
+  if (isGrubStart(path)) return { kind: 'grubStart' };
+  if (path === '/grub/http.cfg') return { kind: 'grubHttp' };
   if (first !== 'boot' || second === undefined || third === undefined) return { kind: 'nothing' };
   const mac = canonicalMac(second);
   if (mac === undefined) return { kind: 'malformed' };
-  if (third === 'script.ipxe' && fourth === undefined) return { kind: 'script', mac };
+  if (fourth === undefined) {
+    if (third === 'script.ipxe') return { kind: 'script', mac, language: 'ipxe' };
+    if (third === 'grub.cfg') return { kind: 'script', mac, language: 'grub' };
+  }
   if (third === 'files' && fourth !== undefined) return { kind: 'hostFile', mac, name: fourth };
   return { kind: 'nothing' };
+}
+
+/**
+ * Whether a path is that of GRUB's first script. The network loaders that Debian
+ * signs look for it there, first for their own platform (their built-in `grub.cfg`).
+ */
+function isGrubStart(path: string): boolean {
+  return /^\/grub\/(x86_64-efi\/|arm64-efi\/)?grub\.cfg$/.test(path);
 }
 
 /** The name by which TFTP serves a loader to one host. */
 export function loaderPath(mac: string, name: string): string {
   return `${hyphenatedMac(mac)}/${name}`;
+}
+
+/** What is asked for by TFTP: our URLs' paths, as far as GRUB asks for them, or a loader. */
+export type TftpTarget =
+  | (BootTarget & { readonly kind: 'script' | 'grubStart' | 'hostFile' | 'blob' })
+  | { readonly kind: 'loader'; readonly mac: string | undefined; readonly name: string };
+
+/** What a TFTP name asks for. */
+export function parseTftpName(fileName: string): TftpTarget {
+  const target = parseTarget(`/${fileName.replace(/^\/+/, '')}`);
+  switch (target.kind) {
+    case 'script':
+    case 'grubStart':
+    case 'hostFile':
+    case 'blob':
+      return target;
+    default:
+      return { kind: 'loader', ...parseLoaderPath(fileName) };
+  }
 }
 
 /** A TFTP name taken apart; without a MAC it asks for the plain file. */

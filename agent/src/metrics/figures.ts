@@ -135,6 +135,8 @@ function countHttp(registry: Registry): Pick<BootMeter, 'httpAnswered'> {
     'blob',
     'seed',
     'phoneHome',
+    'grubStart',
+    'grubHttp',
     'malformed',
     'nothing',
   ] as const;

@@ -42,8 +42,12 @@ export interface TransferLoad {
   readonly unanswered: Uint8Array | undefined;
 }
 
-/** What a name stands for. `refused` carries a {@link tftpError} code. */
+/**
+ * What a name stands for. `refused` carries a {@link tftpError} code; `later`: nothing is said, and
+ * the client asks again.
+ */
 export type Lookup =
+  | { readonly kind: 'later' }
   | { readonly kind: 'file'; readonly bytes: Uint8Array }
   | { readonly kind: 'refused'; readonly code: number; readonly message: string };
 
@@ -71,6 +75,7 @@ export function decideRequest(
     return refuse(tftpError.notDefined, `more than ${most} transfers of one client`);
   }
   const found = lookUp(request.fileName);
+  if (found.kind === 'later') return { kind: 'ignore', reason: 'not here yet' };
   if (found.kind === 'refused') return refuse(found.code, found.message);
   const negotiated = negotiate(request.options, found.bytes.length, limits);
   const transfer = new Transfer(found.bytes, negotiated, limits);

@@ -1,7 +1,7 @@
 /**
  * Builds the bootable Debian of the lab: a disk with a GPT, a partition that BIOS (syslinux) and
- * UEFI (systemd-boot) boot from, and the root file system; or, to be booted over the network, its
- * kernel and the root as an initial ramdisk. No loop device and no mount is needed.
+ * UEFI (Debian's signed shim and GRUB) boot from, and the root file system; or, to be booted over
+ * the network, its kernel and the root as an initial ramdisk. No loop device or mount is needed.
  */
 import { createHash } from 'node:crypto';
 import { createReadStream, mkdirSync, readdirSync, statSync } from 'node:fs';
@@ -9,6 +9,7 @@ import { copyFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type Digest, parseDigest } from '@rackwright/oci';
 import { debianRoot } from '../debian-root.ts';
+import { signedLoader } from '../firmware.ts';
 import { runProgram } from '../processes.ts';
 import {
   BOOT_FILES,
@@ -135,7 +136,7 @@ async function makeBootPartition(folder: string, root: string): Promise<string> 
   const partition = join(folder, 'boot.fat');
   await runProgram('truncate', ['--size', `${BOOT_MIB}M`, partition]);
   await runProgram('mkfs.vfat', ['-n', 'BOOT', partition]);
-  for (const path of ['EFI', 'EFI/BOOT', 'loader', 'loader/entries']) {
+  for (const path of ['EFI', 'EFI/BOOT', 'EFI/debian']) {
     await runProgram('mmd', ['-i', partition, `::${path}`]);
   }
   const put = (from: string, to: string) => runProgram('mcopy', ['-i', partition, from, `::${to}`]);
@@ -144,7 +145,8 @@ async function makeBootPartition(folder: string, root: string): Promise<string> 
     if (kind === 'vmlinuz' || kind === 'initrd.img') await put(join(root, 'boot', name), kind);
     await rm(join(root, 'boot', name));
   }
-  await put(join(root, 'usr/lib/systemd/boot/efi/systemd-bootx64.efi'), 'EFI/BOOT/BOOTX64.EFI');
+  await put(signedLoader('shim'), 'EFI/BOOT/BOOTX64.EFI');
+  await put(signedLoader('grub'), 'EFI/BOOT/grubx64.efi');
   for (const [path, text] of Object.entries(BOOT_FILES)) {
     await writeFile(join(folder, 'boot-file'), text);
     await put(join(folder, 'boot-file'), path);

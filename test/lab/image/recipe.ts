@@ -13,7 +13,7 @@ export const VERSION_FILE = 'etc/image-version';
 
 const PACKAGES = [
   ...['usr-is-merged', 'systemd-sysv', 'udev', 'kmod', 'iproute2'],
-  ...['linux-image-cloud-amd64', 'tiny-initramfs', 'systemd-boot-efi', 'cloud-init'],
+  ...['linux-image-cloud-amd64', 'tiny-initramfs', 'cloud-init'],
 ];
 
 /** Nobody reads them, and each megabyte is decompressed, hashed and read back by an emulator. */
@@ -144,10 +144,10 @@ LABEL lab
   INITRD initrd.img
   APPEND ${KERNEL_WORDS}
 `,
-  'loader/loader.conf': 'timeout 0\ndefault lab.conf\n',
-  'loader/entries/lab.conf': `title lab
-linux /vmlinuz
+  // Where the GRUB that Debian signs looks for it.
+  'EFI/debian/grub.cfg': `search --no-floppy --label --set=root BOOT
+linux /vmlinuz ${KERNEL_WORDS}
 initrd /initrd.img
-options ${KERNEL_WORDS}
+boot
 `,
 };

@@ -1,0 +1,127 @@
+/**
+ * The script that a host gets now, in the language of its loader: the same decision and the same
+ * rules for both, by HTTP as by TFTP.
+ */
+import type { Clock, Log } from '@rackwright/platform';
+import type { RunnerBootConfig } from './config.ts';
+import type { DeployPages } from './deploy-pages.ts';
+import {
+  grubImageScript,
+  grubLocalBootScript,
+  grubRunnerScript,
+  grubWaitingScript,
+} from './grub-script.ts';
+import { imageScript, waitingScript } from './image-script.ts';
+import type { BootMeter } from './meter.ts';
+import type { Gate } from './observation.ts';
+import type { BootDecision } from './permission.ts';
+import { localBootScript, runnerScript } from './script.ts';
+import type { BootUrls } from './urls.ts';
+
+export interface BootScriptsOptions {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly gate: Gate;
+  readonly runner: RunnerBootConfig;
+  /** Absent: nothing is deployed here. */
+  readonly deploys?: DeployPages;
+  readonly meter?: BootMeter;
+}
+
+/** How a loader is told what was decided. */
+interface ScriptForm {
+  readonly localBoot: typeof localBootScript;
+  readonly runner: typeof runnerScript;
+  readonly image: typeof imageScript;
+  readonly waiting: typeof waitingScript;
+}
+
+/** The languages of loaders. */
+export type ScriptLanguage = 'ipxe' | 'grub';
+
+const forms: Readonly<Record<ScriptLanguage, ScriptForm>> = {
+  ipxe: {
+    localBoot: localBootScript,
+    runner: runnerScript,
+    image: imageScript,
+    waiting: waitingScript,
+  },
+  grub: {
+    localBoot: grubLocalBootScript,
+    runner: grubRunnerScript,
+    image: grubImageScript,
+    waiting: grubWaitingScript,
+  },
+};
+
+export type ScriptAnswer =
+  | { readonly kind: 'script'; readonly text: string }
+  /** `unknownHost`: whose boot belongs to someone else; `fault`: one of ours, which is logged. */
+  | { readonly kind: 'unknownHost' | 'fault' };
+
+export class BootScripts {
+  readonly #options: BootScriptsOptions;
+
+  constructor(options: BootScriptsOptions) {
+    this.#options = options;
+  }
+
+  /** Asks the gate, and so tells who watches that the host has come as far as its script. */
+  of(mac: string, language: ScriptLanguage, urls: BootUrls): ScriptAnswer {
+    const decision = this.#options.gate(mac, 'script');
+    const form = forms[language];
+    switch (decision.kind) {
+      case 'unknownHost':
+        return decision.reason === 'off' ? { kind: 'unknownHost' } : script(form.localBoot());
+      // Nobody opened the boot.
+      case 'mayDiscover':
+      case 'localBoot':
+        return script(form.localBoot());
+      case 'image':
+        return this.#imageScript(urls, mac, decision, form);
+      case 'runner':
+      case 'discovery':
+        return this.#runnerScript(urls, mac, decision, form);
+    }
+  }
+
+  #runnerScript(
+    urls: BootUrls,
+    mac: string,
+    decision: BootDecision & { kind: 'runner' | 'discovery' },
+    form: ScriptForm,
+  ): ScriptAnswer {
+    const { runner, clock, log } = this.#options;
+    const agentEndpoint = `${urls.serverAddress}:${runner.agentPort}`;
+    const fileUrl = (name: string): string => urls.hostFile(mac, name);
+    const nowMs = clock.nowMs();
+    try {
+      const text = form.runner({ mac, decision, runner, agentEndpoint, fileUrl, nowMs });
+      this.#options.meter?.runnerServed(decision.operationId);
+      return script(text);
+    } catch (error) {
+      const { operationId } = decision;
+      log.error({ mac, operation: operationId }, 'no boot script', error);
+      return { kind: 'fault' };
+    }
+  }
+
+  #imageScript(
+    urls: BootUrls,
+    mac: string,
+    { hostUid, hostName }: BootDecision & { kind: 'image' },
+    form: ScriptForm,
+  ): ScriptAnswer {
+    const { deploys } = this.#options;
+    const words = 'nothing is deployed here';
+    const boot = deploys?.netboot(hostUid) ?? ({ kind: 'waiting', words } as const);
+    if (boot.kind === 'waiting') {
+      return script(form.waiting(hostName, boot.words, urls.script(mac)));
+    }
+    return script(form.image({ mac, hostName, urls, boot }));
+  }
+}
+
+function script(text: string): ScriptAnswer {
+  return { kind: 'script', text };
+}

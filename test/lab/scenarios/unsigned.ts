@@ -1,0 +1,40 @@
+/**
+ * A machine under Secure Boot whose agent offers it a loader that nobody has signed: its firmware
+ * fetches it and does not start it, so that nothing of ours runs.
+ */
+import { until } from '../processes.ts';
+import { usualDisks } from '../qemu-disks.ts';
+import { createHost, powerOff, type Scenario } from '../site.ts';
+
+/** From the order to the firmware's word; a boot takes a minute when the machine is busy. */
+const REFUSAL_WAIT_MS = 400_000;
+/** EDK2's words for a loader that it may not start (EFI_ACCESS_DENIED). */
+const REFUSED = /BdsDxe: failed to load Boot\d+ "UEFI PXEv4 .*: Access Denied/;
+
+/** The scenario. */
+export const unsignedScenario: Scenario = {
+  machines: [{ name: 'h1', disks: usualDisks() }],
+  boot: { firmware: 'uefi-secure', dhcp: 'reservation', loader: 'unsigned' },
+  run: async (site) => {
+    const { lab, findings, watch } = site;
+    const [bmc] = lab.bmcs;
+    if (bmc === undefined) throw new Error('the scenario has one machine');
+    const { machine } = bmc;
+    await createHost(site, bmc, 'available');
+    const isRefused = (): boolean => REFUSED.test(machine.console());
+    await until('a word of the firmware', REFUSAL_WAIT_MS, isRefused, machine.serialLog);
+    const words = machine.console();
+    findings.check(
+      'the loader was fetched, and refused',
+      words.includes('NBP file downloaded successfully'),
+    );
+    await powerOff(site, bmc);
+    findings.check('iPXE did not run', !machine.console().includes('iPXE'));
+    const began = watch.history('h1').some(({ status }) =>
+      status.run?.steps?.some(({ name, startTime }) => {
+        return name.startsWith('erase') && startTime !== undefined;
+      }),
+    );
+    findings.check('no step ran in the machine', !began);
+  },
+};
