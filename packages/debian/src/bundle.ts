@@ -1,7 +1,7 @@
 /** Makes one file of a program, and collects the licences of what is in it. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { build } from 'esbuild';
+import { build, type Plugin } from 'esbuild';
 
 /** A program in one file, and what it loads only when that is needed. */
 export interface Bundle {
@@ -32,6 +32,22 @@ export interface BundledPart {
 const banner =
   "import { createRequire as rackwrightRequire } from 'node:module';" +
   'const require = rackwrightRequire(import.meta.url);';
+/**
+ * Node's `http` as a CommonJS part has it. An import would read each of its names at the start, and
+ * some of those load what is behind `fetch`, which no program uses: half the time of a short one.
+ */
+const lazyHttp: Plugin = {
+  name: 'lazy-http',
+  setup({ onResolve, onLoad }) {
+    const namespace = 'lazy-http';
+    onResolve({ filter: /^node:http$/ }, ({ path, kind }) => {
+      return kind === 'import-statement' ? { path, namespace } : undefined;
+    });
+    onLoad({ filter: /./, namespace }, ({ path }) => {
+      return { contents: `module.exports = process.getBuiltinModule('${path}');` };
+    });
+  },
+};
 const licenceFile = /^(licen[cs]e|copying|notice)([.-].*)?$/i;
 
 /**
@@ -56,6 +72,7 @@ export async function bundle(
     format: 'esm',
     target: 'node24',
     banner: { js: banner },
+    plugins: [lazyHttp],
     define: { RACKWRIGHT_PACKAGE_VERSION: JSON.stringify(version) },
     metafile: true,
     write: false,
