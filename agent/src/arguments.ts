@@ -47,6 +47,10 @@ export function parseArguments(words: readonly string[]): Command {
   }
   if (checks && rest.length === 0) return { kind: 'checkConfig', config };
   if (checks) return { kind: 'help', problem: '--check-config does nothing else' };
+  return commandOf(rest, config, newKey);
+}
+
+function commandOf(rest: readonly string[], config: string, newKey: boolean): Command {
   const [verb, address, token, ...more] = rest;
   if (verb === 'run' && address === undefined && !newKey) return { kind: 'run', config };
   if (verb === 'join' && address !== undefined && token !== undefined && more.length === 0) {

@@ -20,6 +20,7 @@ import {
   defaultDeskLimits,
   defaultGatewayLimits,
   type EvidenceSigner,
+  type HandOffSession,
   RunnerDesk,
   RunnerGateway,
 } from './runner-gateway/index.ts';
@@ -74,6 +75,21 @@ export interface AgentCore {
   stop(): void;
 }
 
+/** What the runners' desk asks of the session before a host is handed to its own system. */
+function handOffsOf(session: AgentSession): HandOffSession {
+  return {
+    stateOf: (operationId) => session.handOffState(operationId),
+    ofBoot: (bootOperationId) => session.grants.byOperation(bootOperationId)?.handedOff,
+    ofHost: (hostUid) => {
+      const own = session.grants.all().filter((grant) => grant.hostUid === hostUid);
+      return own.find(({ handedOff }) => handedOff !== undefined)?.handedOff;
+    },
+    leaseValid: () => session.leaseValid(),
+    leaseLeftMs: () => session.leaseLeftMs(),
+    leaving: (hostUid, runnerSession) => session.runnerGone(hostUid, runnerSession),
+  };
+}
+
 /** Opens the journal and wires everything; nothing runs before `start`. */
 export async function openCore(parts: CoreParts): Promise<AgentCore> {
   const { clock, config, disk, log, random, signer } = parts;
@@ -90,17 +106,7 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
   const desk = new RunnerDesk({
     ...{ clock, log, signer },
     operationState: (id) => session.operationState(id),
-    handOffs: {
-      stateOf: (operationId) => session.handOffState(operationId),
-      ofBoot: (bootOperationId) => session.grants.byOperation(bootOperationId)?.handedOff,
-      ofHost: (hostUid) => {
-        const own = session.grants.all().filter((grant) => grant.hostUid === hostUid);
-        return own.find(({ handedOff }) => handedOff !== undefined)?.handedOff;
-      },
-      leaseValid: () => session.leaseValid(),
-      leaseLeftMs: () => session.leaseLeftMs(),
-      leaving: (hostUid, runnerSession) => session.runnerGone(hostUid, runnerSession),
-    },
+    handOffs: handOffsOf(session),
     tellLog: (log) => session.tellStepLog(log),
     limits: defaultDeskLimits,
   });

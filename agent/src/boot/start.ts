@@ -66,6 +66,25 @@ export interface BootServices {
   close(): Promise<void>;
 }
 
+/** DHCP on each interface where it is on; each is closed by the closers from its start on. */
+async function startAllDhcp(
+  config: BootConfig,
+  dependencies: BootDependencies,
+  gate: ReturnType<typeof makeGate>,
+  httpPort: number,
+  closers: (() => void | Promise<void>)[],
+): Promise<readonly DhcpShell[]> {
+  const shells: DhcpShell[] = [];
+  for (const one of config.interfaces) {
+    const urls = bootUrls(one.serverAddress, httpPort);
+    const shell = await startDhcpIfOn(config, one, dependencies, gate, urls);
+    if (shell === undefined) continue;
+    closers.push(() => shell.close());
+    shells.push(shell);
+  }
+  return shells;
+}
+
 /** Throws an Error that names the setting, the file or the address that is in the way. */
 export async function startBoot(
   config: BootConfig,
@@ -110,15 +129,7 @@ export async function startBoot(
       ...(own === undefined ? {} : { ownAddresses: own }),
     });
     closers.push(() => tftpShell.close());
-    const dhcpShells: DhcpShell[] = [];
-    for (const one of config.interfaces) {
-      const urls = bootUrls(one.serverAddress, httpShell.port);
-      const shell = await startDhcpIfOn(config, one, dependencies, gate, urls);
-      if (shell === undefined) continue;
-      closers.push(() => shell.close());
-      dhcpShells.push(shell);
-    }
-    const [first] = dhcpShells;
+    const [first] = await startAllDhcp(config, dependencies, gate, httpShell.port, closers);
     const ports = first === undefined ? {} : { dhcpPort: first.dhcpPort, pxePort: first.pxePort };
     const problem = (timeoutMs: number) => httpShell.problem(timeoutMs);
     return {

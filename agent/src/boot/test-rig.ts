@@ -26,6 +26,25 @@ export interface BootRig {
   close(): Promise<void>;
 }
 
+function rigConfig(
+  relayPort: number,
+  other: Partial<BootInterface> | undefined,
+): Omit<BootConfig, 'loaderFiles' | 'files'> {
+  return {
+    interfaces: [{ serverAddress: '127.0.0.1', dhcp: loopbackDhcp(relayPort), ...other }],
+    tftp: { address: '127.0.0.1', port: 0 },
+    http: { address: '127.0.0.1', port: 0 },
+    loaders: { bios: 'undionly.kpxe', uefiX64: 'snponly.efi' },
+    runner: {
+      kernel: 'vmlinuz',
+      initrd: 'initrd',
+      agentPort: 7443,
+      fingerprint: 'ab'.repeat(32),
+      kernelArguments: ['console=ttyS0'],
+    },
+  };
+}
+
 /** Two hosts, the second with an open grant; loaders and files by name, of the given sizes. */
 export async function startRig(options: {
   readonly loaders?: Readonly<Record<string, number>>;
@@ -57,25 +76,9 @@ export async function startRig(options: {
   const asked: string[] = [];
   const lines: string[] = [];
   const config: BootConfig = {
-    interfaces: [
-      {
-        serverAddress: '127.0.0.1',
-        dhcp: loopbackDhcp(options.relayPort ?? 67),
-        ...options.interface,
-      },
-    ],
-    tftp: { address: '127.0.0.1', port: 0 },
-    http: { address: '127.0.0.1', port: 0 },
-    loaders: { bios: 'undionly.kpxe', uefiX64: 'snponly.efi' },
+    ...rigConfig(options.relayPort ?? 67, options.interface),
     loaderFiles: Object.keys(loaderSizes).map(named),
     files: Object.keys(fileSizes).map(named),
-    runner: {
-      kernel: 'vmlinuz',
-      initrd: 'initrd',
-      agentPort: 7443,
-      fingerprint: 'ab'.repeat(32),
-      kernelArguments: ['console=ttyS0'],
-    },
     ...options.config,
   };
   const started = startBoot(config, {

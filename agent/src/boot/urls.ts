@@ -67,31 +67,53 @@ export function targetForm(target: string): TargetForm {
 export function parseTarget(target: string): BootTarget {
   if (!target.startsWith('/')) return { kind: 'malformed' };
   const [path = ''] = target.split('?');
-  const [, first, second, third, fourth, ...more] = path.split('/');
-  if (more.length > 0) return { kind: 'nothing' };
-  if (first === 'files' && second !== undefined && third === undefined) {
-    return { kind: 'file', name: second };
-  }
-  if (first === 'v2' && second === 'blobs' && third === 'sha256' && fourth !== undefined) {
-    return { kind: 'blob', hex: fourth };
-  }
-  if (first === 'phone-home' && second && third && fourth === undefined) {
-    return { kind: 'phoneHome', id: second, token: third };
-  }
-  if (first === 'seed' && second && third && fourth) {
-    return { kind: 'seed', id: second, token: third, name: fourth };
-  }
+  const [, first = '', ...rest] = path.split('/');
+  return targetsBelow.get(first)?.(rest) ?? { kind: 'nothing' };
+}
+
+/** By the first part of a path, what the parts behind it ask for; undefined: nothing. */
+const targetsBelow: ReadonlyMap<string, (parts: readonly string[]) => BootTarget | undefined> =
+  new Map([
+    ['files', fileTarget],
+    ['v2', blobTarget],
+    ['phone-home', phoneHomeTarget],
+    ['seed', seedTarget],
+    ['grub', grubTarget],
+    ['boot', hostTarget],
+  ]);
+
+function fileTarget([name, ...more]: readonly string[]): BootTarget | undefined {
+  return name !== undefined && more.length === 0 ? { kind: 'file', name } : undefined;
+}
+
+function blobTarget([blobs, algorithm, hex, ...more]: readonly string[]): BootTarget | undefined {
+  const isBlob = blobs === 'blobs' && algorithm === 'sha256' && more.length === 0;
+  return isBlob && hex !== undefined ? { kind: 'blob', hex } : undefined;
+}
+
+function phoneHomeTarget([id, token, ...more]: readonly string[]): BootTarget | undefined {
+  return id && token && more.length === 0 ? { kind: 'phoneHome', id, token } : undefined;
+}
+
+function seedTarget([id, token, name, ...more]: readonly string[]): BootTarget | undefined {
+  return id && token && name && more.length === 0 ? { kind: 'seed', id, token, name } : undefined;
+}
+
+function grubTarget(parts: readonly string[]): BootTarget | undefined {
+  const path = `/grub/${parts.join('/')}`;
   if (isGrubStart(path)) return { kind: 'grubStart' };
-  if (path === '/grub/http.cfg') return { kind: 'grubHttp' };
-  if (first !== 'boot' || second === undefined || third === undefined) return { kind: 'nothing' };
-  const mac = canonicalMac(second);
+  return path === '/grub/http.cfg' ? { kind: 'grubHttp' } : undefined;
+}
+
+function hostTarget([text, what, name, ...more]: readonly string[]): BootTarget | undefined {
+  if (text === undefined || what === undefined || more.length > 0) return undefined;
+  const mac = canonicalMac(text);
   if (mac === undefined) return { kind: 'malformed' };
-  if (fourth === undefined) {
-    if (third === 'script.ipxe') return { kind: 'script', mac, language: 'ipxe' };
-    if (third === 'grub.cfg') return { kind: 'script', mac, language: 'grub' };
-  }
-  if (third === 'files' && fourth !== undefined) return { kind: 'hostFile', mac, name: fourth };
-  return { kind: 'nothing' };
+  if (what === 'script.ipxe' && name === undefined)
+    return { kind: 'script', mac, language: 'ipxe' };
+  if (what === 'grub.cfg' && name === undefined) return { kind: 'script', mac, language: 'grub' };
+  if (what === 'files' && name !== undefined) return { kind: 'hostFile', mac, name };
+  return undefined;
 }
 
 /**

@@ -111,6 +111,20 @@ interface Own {
   readonly grants: Map<string, JournalledGrant>;
 }
 
+function storeChange(
+  { store: known }: JournalState,
+  seen: Extract<RecordBody, { case: 'storeSeen' }>['value'],
+): Partial<JournalState> {
+  const { incarnation, revision, accepted, refused } = seen;
+  const lostRevisions = larger(known?.lostRevisions ?? 0n, seen.lostRevisions);
+  if (accepted) return { store: { incarnation, revision, lostRevisions } };
+  // Only an acceptance lifts a refusal: what is seen meanwhile counts for nothing.
+  if (known?.refused !== undefined) return {};
+  const latest = known?.incarnation === incarnation ? known.revision : 0n;
+  const store = { incarnation, revision: larger(latest, revision), lostRevisions };
+  return { store: { ...store, ...(refused === '' ? {} : { refused }) } };
+}
+
 function changeBy(state: JournalState, own: Own, body: RecordBody): Partial<JournalState> {
   if (isOfGrant(body)) {
     changeGrants(own.grants, body);
@@ -128,16 +142,8 @@ function changeBy(state: JournalState, own: Own, body: RecordBody): Partial<Jour
     case 'answered':
     case 'forgotten':
       return operationChange(state, own.operations, body);
-    case 'storeSeen': {
-      const { incarnation, revision, accepted, refused } = body.value;
-      const lostRevisions = larger(state.store?.lostRevisions ?? 0n, body.value.lostRevisions);
-      if (accepted) return { store: { incarnation, revision, lostRevisions } };
-      const seen = state.store?.incarnation === incarnation ? state.store.revision : 0n;
-      const store = { incarnation, revision: larger(seen, revision), lostRevisions };
-      // Only an acceptance lifts a refusal: what is seen meanwhile counts for nothing.
-      if (state.store?.refused !== undefined) return {};
-      return { store: { ...store, ...(refused === '' ? {} : { refused }) } };
-    }
+    case 'storeSeen':
+      return storeChange(state, body.value);
     case 'hostProved':
       return { proved: changedProofs(state.proved, body.value) };
     case undefined:

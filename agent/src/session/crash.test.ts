@@ -143,6 +143,16 @@ class Story {
     };
   }
 
+  /** What a control plane does that crashed after sending: only to the journal it sent it to. */
+  #repeat(): void {
+    const { controlPlane } = this.world;
+    const last = controlPlane.issued.get(this.#ids.at(-1) ?? '');
+    const journal = controlPlane.hellos.at(-1)?.journal;
+    if (last?.outcome === undefined && last?.sentTo?.id === journal?.id && last !== undefined) {
+      controlPlane.send({ case: 'operation', value: last.operation });
+    }
+  }
+
   async tell(event: Event): Promise<void> {
     const { world } = this;
     const { controlPlane } = world;
@@ -155,15 +165,8 @@ class Story {
         const host = target.slice(0, target.indexOf('/'));
         return controlPlane.issue(world.cancel(`${host}/c/${this.#attempts}/1`, target));
       }
-      case 'repeat': {
-        // What a control plane does that crashed after sending: only to the journal it sent it to.
-        const last = controlPlane.issued.get(this.#ids.at(-1) ?? '');
-        const journal = controlPlane.hellos.at(-1)?.journal;
-        if (last?.outcome === undefined && last?.sentTo?.id === journal?.id && last !== undefined) {
-          controlPlane.send({ case: 'operation', value: last.operation });
-        }
-        return;
-      }
+      case 'repeat':
+        return this.#repeat();
       case 'kill':
         world.kill();
         return world.boot();

@@ -53,12 +53,25 @@ const programPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 /** Below the file system that the first process of the ramdisk mounts. */
 const stepControlGroup = '/sys/fs/cgroup/rackwright-step';
 
+function checkNode(): void {
+  const [nodeMajor] = process.versions.node.split('.').map(Number);
+  if ((nodeMajor ?? 0) >= nodeMajorLeast) return;
+  throw new Error(`Node ${nodeMajorLeast} or newer is needed, not ${process.versions.node}`);
+}
+
+function warnOfLab({ lab }: RunnerConfig, log: Log): void {
+  if (lab.verdictSwitchedOff) {
+    log.warn({}, 'LABORATORY: THE ERASURE VERDICT IS SWITCHED OFF. NOTHING WILL BE PROVED.');
+  }
+  if (lab.without.size > 0) {
+    const without = [...lab.without].join(', ');
+    log.warn({ without }, 'LABORATORY: CHECKS ARE TAKEN AWAY. LIES GET THROUGH.');
+  }
+}
+
 async function main(): Promise<void> {
   const log = nodeLog('info');
-  const [nodeMajor] = process.versions.node.split('.').map(Number);
-  if ((nodeMajor ?? 0) < nodeMajorLeast) {
-    throw new Error(`Node ${nodeMajorLeast} or newer is needed, not ${process.versions.node}`);
-  }
+  checkNode();
   const read = readConfig(process.argv.slice(2), readFileSync('/proc/cmdline', 'utf8'));
   if (read.kind === 'invalid') {
     for (const problem of read.problems) log.error({}, problem);
@@ -83,13 +96,7 @@ async function main(): Promise<void> {
   });
   const made = await makeSteps(config, clock, log, bootId);
   const steps = made.map((step) => stepWithout(step, config.lab.without));
-  if (config.lab.verdictSwitchedOff) {
-    log.warn({}, 'LABORATORY: THE ERASURE VERDICT IS SWITCHED OFF. NOTHING WILL BE PROVED.');
-  }
-  if (config.lab.without.size > 0) {
-    const without = [...config.lab.without].join(', ');
-    log.warn({ without }, 'LABORATORY: CHECKS ARE TAKEN AWAY. LIES GET THROUGH.');
-  }
+  warnOfLab(config, log);
   const over = new AbortController();
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => over.abort());
   await runRunner(

@@ -108,7 +108,6 @@ export function pastHostFields(host: Host, clock: Clock): [string, string][] {
 /** All that `host get` shows. */
 export function hostFields(host: Host, clock: Clock): [string, string][] {
   const { spec, status } = host;
-  const bmc = spec?.bmc;
   return [
     ['name', host.name],
     ['uid', host.uid],
@@ -120,7 +119,7 @@ export function hostFields(host: Host, clock: Clock): [string, string][] {
     ...stepFields(status?.run),
     ['rack', spec?.rack ?? ''],
     ['agent', status?.agentConnected === true ? 'connected' : 'away'],
-    ['bmc', bmc === undefined ? '' : bmcText(bmc)],
+    ['bmc', spec?.bmc === undefined ? '' : bmcText(spec.bmc)],
     ['boot macs', spec?.bootMacs.join(' ') ?? ''],
     ['power', powerText(host, true)],
     ['shutdown', policyText(spec?.shutdown)],
@@ -128,12 +127,19 @@ export function hostFields(host: Host, clock: Clock): [string, string][] {
     ['goal', enumName('HostGoal', spec?.goal ?? 0) || 'available'],
     ['labels', labelText(host.labels)],
     ...stayFields(status?.afterFailure, clock),
-    ['last cleaned', cleanedText(status?.lastCleaned, clock)],
-    ...(status?.lastCleaned?.certificates ?? []).map((name): [string, string] => ['', name]),
+    ...cleanedFields(status?.lastCleaned, clock),
     ...inventoryFields(host),
     ['created', instant(host.createTime)],
     ['changed', instant(host.updateTime)],
     ['etag', host.etag],
+  ];
+}
+
+function cleanedFields(last: LastCleaned | undefined, clock: Clock): [string, string][] {
+  const certificates = last?.certificates ?? [];
+  return [
+    ['last cleaned', cleanedText(last, clock)],
+    ...certificates.map((name): [string, string] => ['', name]),
   ];
 }
 

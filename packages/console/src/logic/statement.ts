@@ -58,74 +58,95 @@ export function resultOf({ level, methodTitle }: Known): string {
   return level === null ? 'Not proved to be erased' : `Erased: ${level}, by ${methodTitle}`;
 }
 
+type Pair = [label: string, value: unknown];
+
 /** The sections of the page, without fields that are empty. */
 export function sectionsOf(known: Known): Section[] {
-  const { host, device, report, verification, verdict, capacity, software, verifiedBy } = known;
-  const sections: [string, [string, unknown][]][] = [
-    [
-      'Device',
-      [
-        ['Model', [device['manufacturer'], device['model']].filter(Boolean).join(' ')],
-        ['Serial number', device['serial']],
-        ['WWN', device['wwn']],
-        ['Firmware', device['firmware']],
-        ['Size', sizeOf(device['sizeBytes'])],
-        ['Native size', sizeOf(capacity['nativeBytes'])],
-        ['Capacity not examined', capacity['reason']],
-        ['Medium', device['mediaType']],
-        ['Transport', device['transport']],
-        ['Certified as', device['certifiedAs']],
-      ],
-    ],
-    [
-      'Host',
-      [
-        ['Name', host['name']],
-        ['Product', [host['manufacturer'], host['product']].filter(Boolean).join(' ')],
-        ['Serial number', host['serial']],
-        ['Asset tag', host['assetTag']],
-        ['Use', known.useEpoch],
-      ],
-    ],
-    [
-      'Erasure',
-      [
-        ['Level', known.level],
-        ['Method', known.methodTitle],
-        ['Standard', known.standard],
-        ['Began', known.startedAt],
-        ['Ended', known.endedAt],
-        ['Erasing took', span(known.methodMs)],
-        ['Written', bytesText(known.bytesWritten)],
-        ['Hidden capacity freed', bytesOrNothing(known.hiddenBytesRemoved)],
-        ['Disposition', known.disposition],
-      ],
-    ],
-    [
-      'Reading back',
-      [
-        ['Verdict', verdict['kind']],
-        ['Reason', verdict['reason']],
-        ['Level', verification['level']],
-        ['Places read', numberOf(verdict['placesRead'])],
-        ['Bytes read', sizeOf(verdict['bytesRead'])],
-        ['Reading took', span(known.verifyMs)],
-      ],
-    ],
-    [
-      'Who',
-      [
-        ['Organisation', report['organisation']],
-        ['Customer', report['customer']],
-        ['Technician', report['technician']],
-        ['Ordered by', known.orderedBy],
-        ['Software', software['version']],
-        ['Key of the agent (SHA-256)', verifiedBy['agentKeySha256']],
-        ['Operation', known.operationId],
-      ],
-    ],
+  const sections: [string, Pair[]][] = [
+    ['Device', devicePairs(known)],
+    ['Host', hostPairs(known)],
+    ['Erasure', erasurePairs(known)],
+    ['Reading back', readingPairs(known)],
+    ['Who', whoPairs(known)],
   ];
   return sections.map(([heading, fields]) => ({ heading, fields: fields.flatMap(shown) }));
+}
+
+function devicePairs(known: Known): Pair[] {
+  const { device, capacity } = known;
+  return [
+    ['Model', [device['manufacturer'], device['model']].filter(Boolean).join(' ')],
+    ['Serial number', device['serial']],
+    ['WWN', device['wwn']],
+    ['Firmware', device['firmware']],
+    ['Size', sizeOf(device['sizeBytes'])],
+    ['Native size', sizeOf(capacity['nativeBytes'])],
+    ['Capacity not examined', capacity['reason']],
+    ['Medium', device['mediaType']],
+    ['Transport', device['transport']],
+    ['Certified as', device['certifiedAs']],
+  ];
+}
+
+function hostPairs(known: Known): Pair[] {
+  const { host, useEpoch } = known;
+  return [
+    ['Name', host['name']],
+    ['Product', [host['manufacturer'], host['product']].filter(Boolean).join(' ')],
+    ['Serial number', host['serial']],
+    ['Asset tag', host['assetTag']],
+    ['Use', useEpoch],
+  ];
+}
+
+function erasurePairs(known: Known): Pair[] {
+  const {
+    level,
+    methodTitle,
+    standard,
+    startedAt,
+    endedAt,
+    methodMs,
+    bytesWritten,
+    hiddenBytesRemoved,
+    disposition,
+  } = known;
+  return [
+    ['Level', level],
+    ['Method', methodTitle],
+    ['Standard', standard],
+    ['Began', startedAt],
+    ['Ended', endedAt],
+    ['Erasing took', span(methodMs)],
+    ['Written', bytesText(bytesWritten)],
+    ['Hidden capacity freed', bytesOrNothing(hiddenBytesRemoved)],
+    ['Disposition', disposition],
+  ];
+}
+
+function readingPairs(known: Known): Pair[] {
+  const { verification, verdict, verifyMs } = known;
+  return [
+    ['Verdict', verdict['kind']],
+    ['Reason', verdict['reason']],
+    ['Level', verification['level']],
+    ['Places read', numberOf(verdict['placesRead'])],
+    ['Bytes read', sizeOf(verdict['bytesRead'])],
+    ['Reading took', span(verifyMs)],
+  ];
+}
+
+function whoPairs(known: Known): Pair[] {
+  const { report, software, verifiedBy, orderedBy, operationId } = known;
+  return [
+    ['Organisation', report['organisation']],
+    ['Customer', report['customer']],
+    ['Technician', report['technician']],
+    ['Ordered by', orderedBy],
+    ['Software', software['version']],
+    ['Key of the agent (SHA-256)', verifiedBy['agentKeySha256']],
+    ['Operation', operationId],
+  ];
 }
 
 function shown([label, value]: [string, unknown]): Field[] {

@@ -40,6 +40,28 @@ const questions = [
   ['text', 'Says'],
 ] as const;
 
+interface QuestionsProps {
+  readonly asked: Readonly<Record<string, string>>;
+  readonly ask: (field: string, value: string) => void;
+}
+
+function Questions({ asked, ask }: QuestionsProps) {
+  return (
+    <form class="filter-bar" role="search" onSubmit={(event) => event.preventDefault()}>
+      {questions.map(([field, label]) => (
+        <label key={field}>
+          {label}
+          <input
+            value={asked[field] ?? ''}
+            spellcheck={false}
+            onInput={(event) => ask(field, event.currentTarget.value)}
+          />
+        </label>
+      ))}
+    </form>
+  );
+}
+
 export function AuditPage() {
   const { clients, clock } = useConsole();
   const { query } = useRoute();
@@ -70,21 +92,10 @@ export function AuditPage() {
   return (
     <>
       <PageHead title="Audit">
-        <form class="filter-bar" role="search" onSubmit={(event) => event.preventDefault()}>
-          {questions.map(([field, label]) => (
-            <label key={field}>
-              {label}
-              <input
-                value={asked[field] ?? ''}
-                spellcheck={false}
-                onInput={(event) => {
-                  const { value } = event.currentTarget;
-                  setAsked((now) => ({ ...now, [field]: value }));
-                }}
-              />
-            </label>
-          ))}
-        </form>
+        <Questions
+          asked={asked}
+          ask={(field, value) => setAsked((now) => ({ ...now, [field]: value }))}
+        />
       </PageHead>
       <More what="The audit cannot be read" listed={listed}>
         {listed.rows.length === 0 ? (

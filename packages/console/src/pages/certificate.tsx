@@ -33,8 +33,25 @@ interface SheetProps {
   readonly trust: Trust;
 }
 
+function SheetActions({ certificate }: Pick<SheetProps, 'certificate'>) {
+  const { name, statement, signature } = certificate;
+  return (
+    <>
+      <button type="button" onClick={() => print()}>
+        Print
+      </button>
+      <button type="button" onClick={() => save(`${idOf(name)}.json`, statement)}>
+        Save the statement
+      </button>
+      <button type="button" onClick={() => save(`${idOf(name)}.json.sig`, signature)}>
+        Save the signature
+      </button>
+    </>
+  );
+}
+
 function Sheet({ certificate, trust }: SheetProps) {
-  const { name, host, statement, signature } = certificate;
+  const { name, host, statement } = certificate;
   const known = readStatement(statement);
   const verification = useVerification(certificate, trust);
   const what = `${certificate.deviceModel} ${certificate.deviceSerial}`.trim();
@@ -43,19 +60,7 @@ function Sheet({ certificate, trust }: SheetProps) {
       <PageHead
         title="Certificate of erasure"
         above={host === '' ? undefined : <a href={routeOf(host, { tab: 'disks' })}>{idOf(host)}</a>}
-        actions={
-          <>
-            <button type="button" onClick={() => print()}>
-              Print
-            </button>
-            <button type="button" onClick={() => save(`${idOf(name)}.json`, statement)}>
-              Save the statement
-            </button>
-            <button type="button" onClick={() => save(`${idOf(name)}.json.sig`, signature)}>
-              Save the signature
-            </button>
-          </>
-        }
+        actions={<SheetActions certificate={certificate} />}
       />
       <p class={`result${known === undefined || known.level === null ? ' bad' : ''}`}>
         {known === undefined

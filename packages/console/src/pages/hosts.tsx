@@ -72,6 +72,13 @@ interface FilterBarProps {
 
 const stateChoices = ['new', 'manageable', 'available', 'provisioned', 'external'];
 
+/** Facets that have a list of their own to choose from. */
+const choices = [
+  { label: 'State', facet: 'state', values: stateChoices },
+  { label: 'Fault', facet: 'fault', values: ['*', ''] },
+  { label: 'Power', facet: 'power', values: ['true', 'false'] },
+] as const;
+
 function FilterBar({ search, go }: FilterBarProps) {
   const { clock } = useConsole();
   const [text, setText] = useState(search.text);
@@ -101,24 +108,15 @@ function FilterBar({ search, go }: FilterBarProps) {
           onInput={(event) => setText(event.currentTarget.value)}
         />
       </label>
-      <Choice
-        label="State"
-        value={search.chosen.state}
-        values={stateChoices}
-        choose={(value) => choose('state', value)}
-      />
-      <Choice
-        label="Fault"
-        value={search.chosen.fault}
-        values={['*', '']}
-        choose={(value) => choose('fault', value)}
-      />
-      <Choice
-        label="Power"
-        value={search.chosen.power}
-        values={['true', 'false']}
-        choose={(value) => choose('power', value)}
-      />
+      {choices.map(({ label, facet, values }) => (
+        <Choice
+          key={facet}
+          label={label}
+          value={search.chosen[facet]}
+          values={values}
+          choose={(value) => choose(facet, value)}
+        />
+      ))}
       {chosen.map((facet) => (
         <button
           key={facet}

@@ -1,5 +1,5 @@
 /** The fleet at a glance: hosts by state, what is wrong, and racks. */
-import type { CountHostsResponse, Rack } from '@rackwright/messages';
+import type { CountHostsResponse, Freeze, Rack } from '@rackwright/messages';
 import type { Clients } from '../browser/client.ts';
 import { useConsole } from '../browser/console.ts';
 import { useLive, useTopic } from '../browser/hooks.ts';
@@ -73,6 +73,17 @@ function mapOf({ groups }: CountHostsResponse): ReadonlyMap<string, number> {
   return new Map(groups.map(({ value, count }) => [idOf(value), count]));
 }
 
+function FrozenBanner({ freeze }: { readonly freeze: Freeze }) {
+  return (
+    <div class="banner warn" role="status">
+      <span>
+        <strong>The fleet is frozen</strong> by {freeze.by} (<Time at={freeze.at} />
+        ): {freeze.reason}. No destructive work begins. <a href={formatRoute(['brakes'])}>Brakes</a>
+      </span>
+    </div>
+  );
+}
+
 function Overview({ overview }: { readonly overview: OverviewCounts }) {
   const { states, freeze, racks } = overview;
   const byState = new Map(states.groups.map(({ value, count }) => [value, count]));
@@ -88,15 +99,7 @@ function Overview({ overview }: { readonly overview: OverviewCounts }) {
   const away = racks.filter(({ status }) => status?.agentConnected !== true).length;
   return (
     <>
-      {freeze !== undefined && (
-        <div class="banner warn" role="status">
-          <span>
-            <strong>The fleet is frozen</strong> by {freeze.by} (<Time at={freeze.at} />
-            ): {freeze.reason}. No destructive work begins.{' '}
-            <a href={formatRoute(['brakes'])}>Brakes</a>
-          </span>
-        </div>
-      )}
+      {freeze !== undefined && <FrozenBanner freeze={freeze} />}
       <div class="tiles">
         <Tile count={states.total} label="hosts" href={formatRoute(['hosts'])} />
         <Tile count={racks.length} label={overview.hasMoreRacks ? 'racks and more' : 'racks'} />

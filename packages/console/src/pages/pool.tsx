@@ -3,6 +3,7 @@
 import {
   type DeployHistoryEntry,
   enumWord,
+  type HostSelector,
   type Pool,
   type PoolHost,
   type RolloutSlot,
@@ -231,19 +232,24 @@ function timeOf({ lastDeployed }: DeployHistoryEntry): string {
   return ms === undefined ? '' : utc(ms);
 }
 
-function PoolFields({ pool: { spec, status, createTime } }: { readonly pool: Pool }) {
-  const { rollout, hosts } = spec ?? {};
+function selectorText(hosts: HostSelector | undefined): string {
   const labels = Object.entries(hosts?.labels ?? {}).map(([key, value]) => `${key}=${value}`);
+  return [...labels, hosts?.rack ?? ''].filter(Boolean).join(', ');
+}
+
+function PoolFields({ pool: { spec, status, createTime } }: { readonly pool: Pool }) {
+  const { rollout, size } = spec ?? {};
+  const { target, unavailableMax = 0, rolledBackFrom } = status ?? {};
   return (
     <Fields
       rows={[
-        { label: 'Selects', value: [...labels, hosts?.rack ?? ''].filter(Boolean).join(', ') },
-        { label: 'Size', value: spec?.size === undefined ? 'all' : String(spec.size) },
-        { label: 'Target', value: shortImage(status?.target?.image ?? '') },
-        { label: 'Version', value: status?.target?.version },
-        { label: 'Target since', value: status?.target && <Time at={status.target.since} /> },
-        { label: 'Went back from', value: status?.rolledBackFrom },
-        { label: 'Out at once', value: String(status?.unavailableMax ?? 0) },
+        { label: 'Selects', value: selectorText(spec?.hosts) },
+        { label: 'Size', value: size === undefined ? 'all' : String(size) },
+        { label: 'Target', value: shortImage(target?.image ?? '') },
+        { label: 'Version', value: target?.version },
+        { label: 'Target since', value: target && <Time at={target.since} /> },
+        { label: 'Went back from', value: rolledBackFrom },
+        { label: 'Out at once', value: String(unavailableMax) },
         { label: 'Waves', value: rollout?.waves.map(({ name }) => name).join(', ') },
         { label: 'Goes back by itself', value: rollout?.rollback === true ? 'yes' : 'no' },
         { label: 'Made', value: <Time at={createTime} /> },

@@ -97,24 +97,31 @@ export function parseScript(text: string): Command[] {
   });
 }
 
+function waitCommand(what: string, until: string, seconds: string | undefined): Command {
+  if (/^r\d+$/.test(what)) {
+    demand(until === 'connected' || until === 'away', 'wait RACK connected, or away');
+    return { kind: 'waitRack', rack: what, connected: until === 'connected' };
+  }
+  if (what === 'accepted' || what === 'discovered') {
+    demand(/^\d{1,4}$/.test(until), `wait ${what} NUMBER [SECONDS]`);
+    return { kind: 'waitCount', of: what, count: Number(until), seconds: secondsOf(seconds) };
+  }
+  demand(what !== '' && until !== '', 'wait HOST STATE [SECONDS]');
+  return { kind: 'waitHost', host: what, state: until, seconds: secondsOf(seconds) };
+}
+
+function faultCommand(host: string, fault: string): Command {
+  demand(host !== '' && (fault === 'none' || isFaultName(fault)), 'fault HOST KIND or none');
+  return { kind: 'fault', host, fault: isFaultName(fault) ? fault : 'none' };
+}
+
 /** Reads one command. Throws with what would be right. */
 export function parseCommand(line: string): Command {
   const [verb = '', ...words] = wordsOf(line);
   const [first = '', second = '', third] = words;
   switch (verb) {
-    case 'wait': {
-      if (/^r\d+$/.test(first)) {
-        demand(second === 'connected' || second === 'away', 'wait RACK connected, or away');
-        return { kind: 'waitRack', rack: first, connected: second === 'connected' };
-      }
-      if (first === 'accepted' || first === 'discovered') {
-        demand(/^\d{1,4}$/.test(second), `wait ${first} NUMBER [SECONDS]`);
-        const count = Number(second);
-        return { kind: 'waitCount', of: first, count, seconds: secondsOf(third) };
-      }
-      demand(first !== '' && second !== '', 'wait HOST STATE [SECONDS]');
-      return { kind: 'waitHost', host: first, state: second, seconds: secondsOf(third) };
-    }
+    case 'wait':
+      return waitCommand(first, second, third);
     case 'kill':
     case 'start':
       demand(/^r\d+$/.test(first), `${verb} RACK`);
@@ -126,10 +133,8 @@ export function parseCommand(line: string): Command {
     case 'boot':
       demand(/^(all|u\d{1,2})$/.test(first), 'boot MACHINE, or all');
       return { kind: 'boot', machine: first };
-    case 'fault': {
-      demand(first !== '' && (second === 'none' || isFaultName(second)), 'fault HOST KIND or none');
-      return { kind: 'fault', host: first, fault: isFaultName(second) ? second : 'none' };
-    }
+    case 'fault':
+      return faultCommand(first, second);
     case 'swap':
       demand(/^[hu]\d+$/.test(first), 'swap HOST');
       return { kind: 'swap', host: first };
@@ -171,6 +176,11 @@ export async function runScript(stage: Stage, commands: readonly Command[]): Pro
   for (const command of commands) await runCommand(stage, command, notes);
 }
 
+async function switchService({ site }: Stage, act: 'start' | 'stop'): Promise<void> {
+  if (act === 'start') await site.startAgain();
+  else await site.controlPlaneProgram.kill();
+}
+
 async function runCommand(stage: Stage, command: Command, notes: Notes): Promise<void> {
   const { site } = stage;
   switch (command.kind) {
@@ -206,9 +216,7 @@ async function runCommand(stage: Stage, command: Command, notes: Notes): Promise
     case 'controlPlane':
       return await runControlPlane(stage, command.args);
     case 'service':
-      return command.act === 'start'
-        ? await site.startAgain()
-        : await site.controlPlaneProgram.kill();
+      return await switchService(stage, command.act);
     case 'move':
       return renameSync(site.pathOf(command.from), site.pathOf(command.to));
     case 'sleep':

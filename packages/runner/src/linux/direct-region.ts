@@ -60,6 +60,38 @@ function deviceNumberOf(rdev: number): string {
 /** All zeros, for every region, and never written. */
 const [zeros = new Uint8Array()] = transferMemory(1, streamBytesMax);
 
+async function writeWhole(
+  path: string,
+  file: FileHandle,
+  bytes: Uint8Array,
+  length: number,
+  offset: number,
+): Promise<void> {
+  const what = `write of ${length} bytes at ${offset}`;
+  const { bytesWritten } = await attempt(path, what, 'write', () =>
+    file.write(bytes, 0, length, offset),
+  );
+  if (bytesWritten === length) return;
+  throw new DeviceError(`${path}: ${what}: only ${bytesWritten} bytes were taken`, {
+    operation: 'write',
+  });
+}
+
+async function readWhole(
+  path: string,
+  file: FileHandle,
+  target: Uint8Array,
+  length: number,
+  offset: number,
+): Promise<void> {
+  const what = `read of ${length} bytes at ${offset}`;
+  const { bytesRead } = await attempt(path, what, 'read', () =>
+    file.read(target, 0, length, offset),
+  );
+  if (bytesRead === length) return;
+  throw new DeviceError(`${path}: ${what}: only ${bytesRead} bytes came`, { operation: 'read' });
+}
+
 function directRegion(
   path: string,
   file: FileHandle,
@@ -69,28 +101,8 @@ function directRegion(
   let own: Uint8Array | undefined;
   /** Made when it is needed: many held devices wait, and few are read. */
   const ownMemory = (): Uint8Array => (own ??= transferMemory(1)[0] ?? new Uint8Array());
-  const writeFrom = async (bytes: Uint8Array, length: number, offset: number): Promise<void> => {
-    const what = `write of ${length} bytes at ${offset}`;
-    const { bytesWritten } = await attempt(path, what, 'write', () =>
-      file.write(bytes, 0, length, offset),
-    );
-    if (bytesWritten !== length) {
-      throw new DeviceError(`${path}: ${what}: only ${bytesWritten} bytes were taken`, {
-        operation: 'write',
-      });
-    }
-  };
-  const readTo = async (target: Uint8Array, length: number, offset: number): Promise<void> => {
-    const what = `read of ${length} bytes at ${offset}`;
-    const { bytesRead } = await attempt(path, what, 'read', () =>
-      file.read(target, 0, length, offset),
-    );
-    if (bytesRead !== length) {
-      throw new DeviceError(`${path}: ${what}: only ${bytesRead} bytes came`, {
-        operation: 'read',
-      });
-    }
-  };
+  const writeFrom = (bytes: Uint8Array, length: number, offset: number) =>
+    writeWhole(path, file, bytes, length, offset);
   const discard = (how: readonly string[], offset: number, length: number): Promise<string[]> =>
     blkdiscard(exec, file.fd, how, offset, length);
   return {
@@ -98,12 +110,12 @@ function directRegion(
     deviceNumber,
     read: async (offset, length) => {
       checkLength(path, length, transferBytesMax);
-      await readTo(ownMemory(), length, offset);
+      await readWhole(path, file, ownMemory(), length, offset);
       return ownMemory().subarray(0, length);
     },
     readInto: async (offset, target) => {
       checkLength(path, target.length, streamBytesMax);
-      await readTo(target, target.length, offset);
+      await readWhole(path, file, target, target.length, offset);
     },
     write: async (offset, bytes) => {
       checkLength(path, bytes.length, transferBytesMax);

@@ -107,63 +107,84 @@ export function readLie(value: unknown, source: string): Lie {
   const all = ['kind', ...new Set(Object.values(keysOf).flat())];
   const kind = pick(kinds, textAt(asObject(value, source, all), 'kind', ''), source);
   const object = asObject(value, `${source}, ${kind}`, ['kind', ...keysOf[kind]]);
-  switch (kind) {
-    case 'ignores':
-      return { kind, ...extentOf(object) };
-    case 'wraps':
-      return { kind, everyBytes: numberAt(object, 'everyBytes', 0) };
-    case 'answers': {
-      const [byte, fromRead] = [numberAt(object, 'byte', 0), numberAt(object, 'fromRead', 0)];
-      return { kind, ...extentOf(object), byte, fromRead, reads: forEver(object, 'reads') };
-    }
-    case 'losesAtPowerOff':
-      return { kind, flushed: flagAt(object, 'flushed', false) };
-    case 'comesBack':
-      return {
-        kind,
-        operation: operationOf(object, source),
-        afterMs: numberAt(object, 'afterMs', 0),
-      };
-    case 'leaves':
-      return { kind, operation: operationOf(object, source), byte: numberAt(object, 'byte', 255) };
-    case 'stopsAt':
-      return { kind, operation: operationOf(object, source), bytes: numberAt(object, 'bytes', 0) };
-    case 'writeProtects': {
-      const afterChanges = numberAt(object, 'afterChanges', 0);
-      return { kind, afterChanges, silently: flagAt(object, 'silently', false) };
-    }
-    case 'flushFails':
-      return { kind };
-    case 'shortReads':
-      return { kind, ...extentOf(object), bytes: numberAt(object, 'bytes', 0) };
-    case 'pulled': {
-      const afterOperations = numberAt(object, 'afterOperations', 0);
-      return { kind, afterOperations, replacedBy: textAt(object, 'replacedBy', '') };
-    }
-    case 'swaps': {
-      const afterOperations = numberAt(object, 'afterOperations', 0);
-      const replacedBy = textAt(object, 'replacedBy', '');
-      return { kind, afterOperations, disk: textAt(object, 'disk', ''), replacedBy };
-    }
-    case 'brings': {
-      const afterOperations = numberAt(object, 'afterOperations', 0);
-      return { kind, afterOperations, disk: textAt(object, 'disk', '') };
-    }
-    case 'says': {
-      const field = pick(['serial', 'wwn', 'model'] as const, textAt(object, 'field', ''), source);
-      return {
-        ...{ kind, field, text: textAt(object, 'text', '') },
-        afterLooks: numberAt(object, 'afterLooks', 0),
-        afterOperations: numberAt(object, 'afterOperations', 0),
-        operations: forEver(object, 'operations'),
-      };
-    }
-    case 'unlisted': {
-      const afterListings = numberAt(object, 'afterListings', 0);
-      return { kind, afterListings, listings: forEver(object, 'listings') };
-    }
-  }
+  return readers[kind](object, source);
 }
+
+type LieOf<K extends LieKind> = Extract<Lie, { readonly kind: K }>;
+type LieObject = ReturnType<typeof asObject>;
+
+const readers: {
+  readonly [K in LieKind]: (object: LieObject, source: string) => LieOf<K>;
+} = {
+  ignores: (object) => ({ kind: 'ignores', ...extentOf(object) }),
+  wraps: (object) => ({ kind: 'wraps', everyBytes: numberAt(object, 'everyBytes', 0) }),
+  answers: (object) => ({
+    kind: 'answers',
+    ...extentOf(object),
+    byte: numberAt(object, 'byte', 0),
+    fromRead: numberAt(object, 'fromRead', 0),
+    reads: forEver(object, 'reads'),
+  }),
+  losesAtPowerOff: (object) => ({
+    kind: 'losesAtPowerOff',
+    flushed: flagAt(object, 'flushed', false),
+  }),
+  comesBack: (object, source) => ({
+    kind: 'comesBack',
+    operation: operationOf(object, source),
+    afterMs: numberAt(object, 'afterMs', 0),
+  }),
+  leaves: (object, source) => ({
+    kind: 'leaves',
+    operation: operationOf(object, source),
+    byte: numberAt(object, 'byte', 255),
+  }),
+  stopsAt: (object, source) => ({
+    kind: 'stopsAt',
+    operation: operationOf(object, source),
+    bytes: numberAt(object, 'bytes', 0),
+  }),
+  writeProtects: (object) => ({
+    kind: 'writeProtects',
+    afterChanges: numberAt(object, 'afterChanges', 0),
+    silently: flagAt(object, 'silently', false),
+  }),
+  flushFails: () => ({ kind: 'flushFails' }),
+  shortReads: (object) => ({
+    kind: 'shortReads',
+    ...extentOf(object),
+    bytes: numberAt(object, 'bytes', 0),
+  }),
+  pulled: (object) => ({
+    kind: 'pulled',
+    afterOperations: numberAt(object, 'afterOperations', 0),
+    replacedBy: textAt(object, 'replacedBy', ''),
+  }),
+  swaps: (object) => ({
+    kind: 'swaps',
+    afterOperations: numberAt(object, 'afterOperations', 0),
+    disk: textAt(object, 'disk', ''),
+    replacedBy: textAt(object, 'replacedBy', ''),
+  }),
+  brings: (object) => ({
+    kind: 'brings',
+    afterOperations: numberAt(object, 'afterOperations', 0),
+    disk: textAt(object, 'disk', ''),
+  }),
+  says: (object, source) => ({
+    kind: 'says',
+    field: pick(['serial', 'wwn', 'model'] as const, textAt(object, 'field', ''), source),
+    text: textAt(object, 'text', ''),
+    afterLooks: numberAt(object, 'afterLooks', 0),
+    afterOperations: numberAt(object, 'afterOperations', 0),
+    operations: forEver(object, 'operations'),
+  }),
+  unlisted: (object) => ({
+    kind: 'unlisted',
+    afterListings: numberAt(object, 'afterListings', 0),
+    listings: forEver(object, 'listings'),
+  }),
+};
 
 /** The part of an extent that an operation meets; undefined: none. */
 export function meeting(extent: Extent, offset: number, length: number): Extent | undefined {

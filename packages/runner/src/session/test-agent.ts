@@ -52,6 +52,16 @@ export interface TestAgent {
 const waitMs = 60_000;
 const pollMs = 10;
 
+async function untilFound<T>(heard: Heard, found: () => T | undefined, asked: unknown): Promise<T> {
+  const endMs = Date.now() + waitMs;
+  for (;;) {
+    const value = found();
+    if (value !== undefined) return value;
+    if (Date.now() > endMs) throw new Error(waitedInVain(asked, heard));
+    await pause(pollMs);
+  }
+}
+
 /** `imageEndpoint`: where images are served, as "host:port". */
 export async function startTestAgent(bootToken: string, imageEndpoint = ''): Promise<TestAgent> {
   const certificate = await makeCertificate();
@@ -76,13 +86,12 @@ export async function startTestAgent(bootToken: string, imageEndpoint = ''): Pro
     yield { message: { case: 'accepted' as const, value } };
     outgoing = mine;
     hungUp = false;
-    let over = false;
+    const stream = { isOver: false };
     // However the stream ends, it is over; a runner that is killed breaks it.
-    const end = (): void => {
-      over = true;
-    };
-    read(incoming, heard).then(end, end);
-    while (!over && !hungUp) {
+    void read(incoming, heard)
+      .finally(() => (stream.isOver = true))
+      .catch(() => undefined);
+    while (!stream.isOver && !hungUp) {
       for (const message of mine.splice(0)) yield { message };
       await pause(pollMs);
     }
@@ -99,15 +108,8 @@ export async function startTestAgent(bootToken: string, imageEndpoint = ''): Pro
     random: nodeRandom(),
     limits: { closeGraceMs: 100 },
   });
-  const until = async <T>(found: () => T | undefined, asked: unknown = found): Promise<T> => {
-    const endMs = Date.now() + waitMs;
-    for (;;) {
-      const value = found();
-      if (value !== undefined) return value;
-      if (Date.now() > endMs) throw new Error(waitedInVain(asked, heard));
-      await pause(pollMs);
-    }
-  };
+  const until = <T>(found: () => T | undefined, asked: unknown = found) =>
+    untilFound(heard, found, asked);
   return {
     port: server.port,
     fingerprint: certificate.fingerprint,

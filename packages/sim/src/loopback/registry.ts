@@ -116,6 +116,13 @@ class Content {
     return digest;
   }
 
+  /** A manifest is put under a tag, or under its digest. */
+  #name(repository: string, name: string, digest: string): Answer {
+    if (!name.startsWith('sha256:')) this.#tags.set(`${repository}:${name}`, digest);
+    else if (name !== digest) return { status: 400 };
+    return { status: 201, headers: { 'docker-content-digest': digest } };
+  }
+
   answer({ method = '', url = '/', headers }: IncomingMessage, body: Buffer): Answer {
     const { pathname, searchParams } = new URL(url, 'http://registry');
     if (pathname === '/v2/') return { status: 200 };
@@ -127,9 +134,7 @@ class Content {
     }
     if (method === 'PUT' && kind === 'manifests') {
       const digest = this.#keep(body, headers['content-type'] ?? blobType);
-      if (!name.startsWith('sha256:')) this.#tags.set(`${repository}:${name}`, digest);
-      else if (name !== digest) return { status: 400 };
-      return { status: 201, headers: { 'docker-content-digest': digest } };
+      return this.#name(repository, name, digest);
     }
     if (method !== 'GET' && method !== 'HEAD') return { status: 405 };
     return this.#read(

@@ -1,5 +1,6 @@
 /** rackwright expected … */
 import {
+  type BmcEndpoint,
   type ExpectedHost,
   ExpectedHostSchema,
   ListExpectedHostsResponseSchema,
@@ -133,13 +134,17 @@ function columns({ clock }: World): Column<ExpectedHost>[] {
   ];
 }
 
+function endpointText(bmc: BmcEndpoint | undefined): string {
+  const { address = '', port, credential = '' } = bmc ?? {};
+  return `${address}${port === undefined ? '' : `:${port}`} by ${credential}`;
+}
+
 function show(world: World, { output }: SharedFlags, line: ExpectedHost): void {
   if (isForPrograms(output)) {
     printAs(world, output, ExpectedHostSchema, line);
     return;
   }
   const { match, spec } = line;
-  const port = spec?.bmc?.port === undefined ? '' : `:${spec.bmc.port}`;
   printFields(world, [
     ['name', line.name],
     ['serial', match?.serial ?? ''],
@@ -147,7 +152,7 @@ function show(world: World, { output }: SharedFlags, line: ExpectedHost): void {
     ['BMC', match?.bmcAddress ?? ''],
     ['rack', spec?.rack ?? ''],
     ['labels', labelText(line.labels)],
-    ['its BMC', `${spec?.bmc?.address ?? ''}${port} by ${spec?.bmc?.credential ?? ''}`],
+    ['its BMC', endpointText(spec?.bmc)],
     ['boot MACs', spec?.bootMacs.join(' ') ?? ''],
     ['came', ago(world.clock, line.acceptTime)],
     ['host', line.host],

@@ -31,24 +31,31 @@ export function showRack(world: World, { output }: SharedFlags, rack: Rack): voi
     printAs(world, output, RackSchema, rack);
     return;
   }
+  const { name, labels, spec, status } = rack;
   printFields(world, [
-    ['name', rack.name],
-    ['display name', rack.spec?.displayName ?? ''],
-    ['labels', labelText(rack.labels)],
+    ['name', name],
+    ['display name', spec?.displayName ?? ''],
+    ['labels', labelText(labels)],
     ['agent', agentState(rack)],
-    ['agent version', rack.status?.agentVersion ?? ''],
-    ['last seen', ago(world.clock, rack.status?.lastSeenTime)],
-    ['agent key', rack.status?.agentKeySha256 ?? ''],
-    ...keyFields(world, rack.status),
-    ['refused agent', rack.status?.duplicateAgent ?? ''],
-    ['to forget', hostsText(rack.status?.tombstones ?? 0)],
-    ['runs at once', String(rack.spec?.limits?.runs ?? '')],
-    ['wipe budget', budgetText(rack.spec?.wipeBudget)],
+    ...agentFields(world, status),
+    ['to forget', hostsText(status?.tombstones ?? 0)],
+    ['runs at once', String(spec?.limits?.runs ?? '')],
+    ['wipe budget', budgetText(spec?.wipeBudget)],
     ['power sync', powerSyncText(rack)],
-    ['discovery', discoveryText(rack.spec?.discovery, rack.status?.discoveredMachines ?? 0)],
-    ...freezeFields(world, rack.status?.freeze),
-    ...restoredFields(world, rack.status?.restoredStore),
+    ['discovery', discoveryText(spec?.discovery, status?.discoveredMachines ?? 0)],
+    ...freezeFields(world, status?.freeze),
+    ...restoredFields(world, status?.restoredStore),
   ]);
+}
+
+function agentFields(world: World, status: RackStatus | undefined): [string, string][] {
+  return [
+    ['agent version', status?.agentVersion ?? ''],
+    ['last seen', ago(world.clock, status?.lastSeenTime)],
+    ['agent key', status?.agentKeySha256 ?? ''],
+    ...keyFields(world, status),
+    ['refused agent', status?.duplicateAgent ?? ''],
+  ];
 }
 
 /** Since when the agent is the rack's, until when it is proved, and who was it before. */
