@@ -12,6 +12,25 @@ const tftpLimits = {
   ...{ openingAttemptsMax: 3, refusedDelayMs: 200 },
 };
 
+const defaultBmc = {
+  ipmitool: { path: 'ipmitool', callTimeoutMs: 20_000 },
+  redfish: {
+    networkBoot: 'pxe',
+    bootMode: 'asFound',
+    limits: {
+      ...{ connectTimeoutMs: 5_000, requestTimeoutMs: 25_000 },
+      ...{ bodyBytesMax: 1_048_576, headerBytesMax: 16_384 },
+    },
+  },
+  readBack: { windowMs: 16_000, pollMs: 1_000 },
+  governor: {
+    ...{ spacingMs: undefined, queueCallsMax: 32 },
+    ...{ breakerAfterSilentCalls: 3, breakerOpenMs: 15_000, breakerOpenMsMax: 300_000 },
+    ...{ authenticationFailuresMax: 2, refusedCredentialsMax: 16 },
+  },
+  firmware: 'bios',
+};
+
 describe('the configuration of the agent', () => {
   test('needs an address and has a visible default for the rest', () => {
     expect(parseConfig(minimal)).toEqual({
@@ -50,30 +69,7 @@ describe('the configuration of the agent', () => {
         address: '0.0.0.0',
         port: 7443,
       },
-      bmc: {
-        ipmitool: { path: 'ipmitool', callTimeoutMs: 20_000 },
-        redfish: {
-          networkBoot: 'pxe',
-          bootMode: 'asFound',
-          limits: {
-            connectTimeoutMs: 5_000,
-            requestTimeoutMs: 25_000,
-            bodyBytesMax: 1_048_576,
-            headerBytesMax: 16_384,
-          },
-        },
-        readBack: { windowMs: 16_000, pollMs: 1_000 },
-        governor: {
-          spacingMs: undefined,
-          queueCallsMax: 32,
-          breakerAfterSilentCalls: 3,
-          breakerOpenMs: 15_000,
-          breakerOpenMsMax: 300_000,
-          authenticationFailuresMax: 2,
-          refusedCredentialsMax: 16,
-        },
-        firmware: 'bios',
-      },
+      bmc: defaultBmc,
       ...{ imageCacheBytesMax: 8 * 1024 ** 3, imagesAtOnceMax: 8 },
       netboots: {
         repeatAfterMs: 60_000,

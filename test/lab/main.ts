@@ -150,6 +150,25 @@ async function runScenario(scenario: Scenario, findings: Findings, keep?: string
   }
 }
 
+/** Throws for an option without the laboratory that it belongs to. */
+function checkTogether(
+  chosen: readonly string[],
+  images: readonly string[],
+  set: ReadonlyMap<string, unknown>,
+): void {
+  for (const way of ['firmware', 'dhcp']) {
+    const fits = ['check', 'matrix', 'deploy-one'].some((one) => set.get(one) === true);
+    if (set.has(way) && !fits) throw new Error(`--${way} goes with ${WITH_BOOTS}`);
+  }
+  const ofLiars = ['only', 'unchecked'].find((one) => set.has(one));
+  if (ofLiars !== undefined && !chosen.includes('liars')) {
+    throw new Error(`--${ofLiars} goes with --liars`);
+  }
+  if (images.length > 1 || (images.length > 0 && !chosen.includes('deploy-one'))) {
+    throw new Error('one of --rebuild, --netboot, --silent, --shutdown goes with --deploy-one');
+  }
+}
+
 function parseOptions(words: readonly string[]): Options {
   const flags = Object.fromEntries(names.map((name) => [name, { type: 'boolean' }] as const));
   const { values, positionals } = parseArgs({
@@ -175,26 +194,11 @@ function parseOptions(words: readonly string[]): Options {
   if (positionals.length > 0 && !all)
     throw new Error(`"${positionals.join(' ')}" is not understood`);
   const chosen = names.filter((name) => set.get(name) === true);
-  for (const way of ['firmware', 'dhcp']) {
-    const fits = ['check', 'matrix', 'deploy-one'].some((one) => set.get(one) === true);
-    if (set.has(way) && !fits) throw new Error(`--${way} goes with ${WITH_BOOTS}`);
-  }
-  const ofLiars = ['only', 'unchecked'].find((one) => set.has(one));
-  if (ofLiars !== undefined && !chosen.includes('liars')) {
-    throw new Error(`--${ofLiars} goes with --liars`);
-  }
   const images = oneImages.filter((image) => set.get(image) === true);
-  if (images.length > 1 || (images.length > 0 && !chosen.includes('deploy-one'))) {
-    throw new Error('one of --rebuild, --netboot, --silent, --shutdown goes with --deploy-one');
-  }
-  const usual = chosen.includes('matrix') ? undefined : USUAL_BOOT;
-  const mode = set.get('dhcp') ?? usual?.dhcp ?? dhcpModes.join(',');
-  const modes = chosenOf('dhcp', dhcpModes, mode);
-  const firmware = set.get('firmware') ?? usual?.firmware ?? firmwares.join(',');
-  const chosenFirmwares = chosenOf('firmware', firmwares, firmware);
+  checkTogether(chosen, images, set);
   return {
     chosen,
-    boots: chosenFirmwares.flatMap((one) => modes.map((dhcp) => ({ firmware: one, dhcp }))),
+    boots: bootsOf(set),
     image: images[0] ?? 'disk',
     liars: chosenOf('only', liarNames, set.get('only') ?? liarNames.join(',')),
     checked: set.get('unchecked') !== true,
@@ -202,6 +206,16 @@ function parseOptions(words: readonly string[]): Options {
     kills: all ? 'all' : 'one',
     ...(typeof keep === 'string' ? { keep } : {}),
   };
+}
+
+/** Of the matrix all ways to boot, else the usual one; the options name others. */
+function bootsOf(set: ReadonlyMap<string, unknown>) {
+  const usual = set.get('matrix') === true ? undefined : USUAL_BOOT;
+  const mode = set.get('dhcp') ?? usual?.dhcp ?? dhcpModes.join(',');
+  const modes = chosenOf('dhcp', dhcpModes, mode);
+  const named = set.get('firmware') ?? usual?.firmware ?? firmwares.join(',');
+  const all = chosenOf('firmware', firmwares, named);
+  return all.flatMap((firmware) => modes.map((dhcp) => ({ firmware, dhcp })));
 }
 
 /** What `--option a,b` names, each once. */

@@ -108,16 +108,9 @@ function partsOf(row: Parts): Parts {
 
 function keptOf(value: Uint8Array): Parts {
   const { host } = fromBinary(wire.HostRecordSchema, value);
-  const { spec, status } = host ?? {};
-  return {
-    uid: host?.uid ?? '',
-    rack: spec?.rack ?? '',
-    credential: spec?.bmc?.credential ?? '',
-    labels: host?.labels ?? {},
-    state: status?.state ?? HostState.UNSPECIFIED,
-    dirty: status?.dirty ?? false,
-    claim: status?.claim?.by ?? '',
-    image: status?.image ?? '',
-    bootMacs: spec?.bootMacs ?? [],
-  };
+  const { uid = '', labels = {}, spec, status } = host ?? {};
+  const { rack = '', bmc, bootMacs = [] } = spec ?? {};
+  const { state = HostState.UNSPECIFIED, dirty = false, claim, image = '' } = status ?? {};
+  const credential = bmc?.credential ?? '';
+  return { uid, labels, rack, credential, bootMacs, state, dirty, claim: claim?.by ?? '', image };
 }

@@ -12,6 +12,8 @@ import type { DriveEvent } from './drives.ts';
 const leaseMs = 15_000;
 const slackMs = 5_000;
 
+const writing: ReadonlySet<RunKind> = new Set([RunKind.CLEAN, RunKind.REIMAGE, RunKind.PROVISION]);
+
 export class BrakeJudge {
   /** Record key → since when it says that it is frozen, simulated time. */
   readonly #frozenSinceMs = new Map<string, number>();
@@ -58,14 +60,11 @@ export class BrakeJudge {
 
   /** A host's record is followed by the next one. */
   changed(before: store.HostRecord, { host, change }: store.HostRecord): void {
-    const { kind, number = 0n, requestedBy = '' } = host?.status?.run ?? {};
+    const { kind = 0, number = 0n, requestedBy = '' } = host?.status?.run ?? {};
     const isNew = number > (before.host?.status?.run?.number ?? 0n);
     if (before.lookFirstSince === undefined || !isNew) return;
-    // Who looked says so by that, and the goal may go on in the same write.
-    const isPerson = change?.actor.startsWith('user:') === true;
-    if (isPerson && change.cause.includes('retry requested')) return;
-    const writes = kind === RunKind.CLEAN || kind === RunKind.REIMAGE || kind === RunKind.PROVISION;
-    if (writes && (requestedBy === 'goal' || requestedBy.startsWith('pools/'))) {
+    if (hasLooked(change)) return;
+    if (writing.has(kind) && (requestedBy === 'goal' || requestedBy.startsWith('pools/'))) {
       this.#found('J16', `${host?.name}: run ${number} of ${requestedBy}, and nobody has looked`);
     }
   }
@@ -102,4 +101,10 @@ function isFrozen(key: string, value: Uint8Array): boolean | undefined {
     return fromBinary(store.FleetRecordSchema, value).fleet?.status?.freeze !== undefined;
   }
   return undefined;
+}
+
+/** Who looked says so by that, and the goal may go on in the same write. */
+function hasLooked(change: store.HostRecord['change']): boolean {
+  const { actor = '', cause = '' } = change ?? {};
+  return actor.startsWith('user:') && cause.includes('retry requested');
 }

@@ -380,21 +380,25 @@ export class ProofJudge {
 
   /** E5 */
   #judgeAtOnce(before: store.HostRecord | undefined, record: store.HostRecord): void {
-    const { spec, status, uid = '', name } = record.host ?? {};
+    const { spec, status, uid = '' } = record.host ?? {};
     const run = status?.run;
-    const was = before?.host?.status?.run;
+    const was = before?.host?.status;
+    if (run === undefined) return;
+    const name = `${uid}/${run.number}`;
     const wants = spec?.cleaning?.powerCycleCheck === PowerCycleCheck.IMMEDIATE;
-    if (run !== undefined && run.number !== was?.number && isPlainClean(run) && wants) {
-      this.#atOnce.add(`${uid}/${run.number}`);
-    }
-    const isNew = before?.host?.status?.state !== HostState.AVAILABLE;
-    if (!isNew || status?.state !== HostState.AVAILABLE || run === undefined) return;
-    if (!this.#atOnce.has(`${uid}/${run.number}`) || run.phase !== RunPhase.ENDED) return;
+    if (run.number !== was?.run?.number && isPlainClean(run) && wants) this.#atOnce.add(name);
+    const isNew = was?.state !== HostState.AVAILABLE && status?.state === HostState.AVAILABLE;
+    if (isNew && this.#atOnce.has(name) && run.phase === RunPhase.ENDED) this.#judgeProved(record);
+  }
+
+  /** Each disk of the host was read after the last power cycle. */
+  #judgeProved(record: store.HostRecord): void {
     const machine = machineOf(this.#parts.machines, { key: '', revision: 0, record });
     if (machine === undefined || machine.unseen) return;
     for (const { serial } of machine.drives) {
       const { writtenMs, provedMs } = this.#storyOf(serial);
       if (provedMs > writtenMs) continue;
+      const name = record.host?.name;
       this.#found('E5', `${name} is available, and ${serial} was not read after a power cycle`);
     }
   }

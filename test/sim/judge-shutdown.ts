@@ -71,20 +71,25 @@ export class ShutdownJudge {
     if (isUsed && !isForced) this.#mustAsk.add(`${record.host?.uid}/${run.number}`);
   }
 
-  #noteOrder(uid: string, record: store.HostRecord, run: Run | undefined): void {
+  /** Those of a host that may still act, but for `present` those that have just left it. */
+  #ordersOf(uid: string, present: string | undefined): OffOrder[] {
     const { nowMs } = this.#parts.view.heap;
-    const slot = record.operation?.sentTo === undefined ? undefined : record.operation.operation;
     const orders = (this.#orders.get(uid) ?? []).filter(
       ({ leftMs }) => leftMs === undefined || nowMs - leftMs <= powerSlackMs,
     );
-    for (const order of orders) if (order.id !== slot?.id) order.leftMs ??= nowMs;
+    for (const order of orders) if (order.id !== present) order.leftMs ??= nowMs;
     this.#orders.set(uid, orders);
+    return orders;
+  }
+
+  #noteOrder(uid: string, record: store.HostRecord, run: Run | undefined): void {
+    const slot = record.operation?.sentTo === undefined ? undefined : record.operation.operation;
+    const orders = this.#ordersOf(uid, slot?.id);
     const key = `${uid}/${run?.number}`;
-    const start = run?.steps[run.currentStep]?.shutdown?.startTime;
-    const ofStep = `${key}/${run?.currentStep}/${start === undefined ? '' : timestampMs(start)}`;
+    const ofStep = `${key}/${shutdownName(run)}`;
     const known = this.#shutdowns.get(ofStep);
-    const cause = record.change?.cause ?? '';
-    if (known !== undefined && cause.includes('skipWait requested')) known.skipped = true;
+    const isSkipped = record.change?.cause.includes('skipWait requested') === true;
+    if (known !== undefined && isSkipped) known.skipped = true;
     if (slot?.kind.case !== 'setPower' || slot.kind.value.on !== false) return;
     if (orders.some(({ id }) => id === slot.id)) return;
     const { bmc, shutdownDeadline } = slot.kind.value;
@@ -94,7 +99,17 @@ export class ShutdownJudge {
     const mustAsk = this.#mustAsk.has(key) && !isForced;
     const id = slot.id;
     orders.push({ id, address: bmc?.address ?? '', deadlineMs, mustAsk, leftMs: undefined });
-    if (deadlineMs === undefined) return;
+    if (deadlineMs !== undefined) this.#judgeWait(id, ofStep, deadlineMs, { isForced });
+  }
+
+  /** G1 */
+  #judgeWait(
+    id: string,
+    ofStep: string,
+    deadlineMs: number,
+    { isForced }: { readonly isForced: boolean },
+  ): void {
+    const known = this.#shutdowns.get(ofStep);
     if (known === undefined) this.#shutdowns.set(ofStep, { firstMs: deadlineMs, skipped: false });
     else if (deadlineMs > known.firstMs) this.#found('G1', `${id} waits longer than was said`);
     else if (deadlineMs < known.firstMs && !known.skipped && !isForced && !this.#isBack()) {
@@ -105,16 +120,23 @@ export class ShutdownJudge {
   /** G3. */
   #judgeEnd(before: store.HostRecord | undefined, host: JudgedHost, run: Run | undefined): void {
     const was = before?.host?.status?.run;
+    const same = was?.number === run?.number ? was : undefined;
     for (const [index, { shutdown }] of (run?.steps ?? []).entries()) {
       if (shutdown?.duration === undefined) continue;
-      const wasTold = was?.number === run?.number && was?.steps[index]?.shutdown?.duration;
-      if (!wasTold) this.#parts.view.count('shutdown told');
+      const wasTold = same?.steps[index]?.shutdown?.duration !== undefined;
+      if (wasTold) continue;
+      this.#parts.view.count('shutdown told');
       const machine = machineOf(this.#parts.machines, host);
-      if (wasTold || machine === undefined || !machine.isOn() || this.#isBack()) continue;
-      const { power } = this.#parts.logs;
-      const last = power.findLast((event) => event.machine === machine.name && event.on);
-      if (last?.by === 'bmc') this.#found('G3', `${host.key}: ${machine.name} is on, not off`);
+      if (machine?.isOn() !== true || this.#isBack()) continue;
+      if (this.#isOnByBmc(machine.name)) {
+        this.#found('G3', `${host.key}: ${machine.name} is on, not off`);
+      }
     }
+  }
+
+  #isOnByBmc(machine: string): boolean {
+    const { power } = this.#parts.logs;
+    return power.findLast((event) => event.machine === machine && event.on)?.by === 'bmc';
   }
 
   look(): void {
@@ -150,4 +172,10 @@ export class ShutdownJudge {
   #isBack(): boolean {
     return this.#parts.view.heap.nowMs < this.#backUntilMs;
   }
+}
+
+/** Of the step under way: which one, and when it began to wait. */
+function shutdownName(run: Run | undefined): string {
+  const start = run?.steps[run.currentStep]?.shutdown?.startTime;
+  return `${run?.currentStep}/${start === undefined ? '' : timestampMs(start)}`;
 }

@@ -5,7 +5,7 @@
 import type { Finding, SourceFile } from './sources.ts';
 
 export const fileLinesMax = 500;
-export const testLinesMax = 70;
+export const testLinesMax = 60;
 export const columnsMax = 100;
 
 export function findSizes(file: SourceFile): Finding[] {

@@ -56,6 +56,18 @@ async function enrolAll({ target, caPem, tokens }: Extract<Task, { kind: 'enrol'
   return all;
 }
 
+function measureAnew(): void {
+  for (const each of [fleet, echoes]) {
+    each?.acknowledgedMs.splice(0);
+    each?.renewedMs.splice(0);
+  }
+}
+
+function measured(): Measured {
+  const { acknowledgedMs = [], renewedMs = [], retries = 0 } = fleet ?? echoes ?? {};
+  return { acknowledgedMs, renewedMs, retries };
+}
+
 async function perform(task: Task): Promise<unknown> {
   switch (task.kind) {
     case 'enrol':
@@ -69,15 +81,9 @@ async function perform(task: Task): Promise<unknown> {
       echoes?.cut();
       return undefined;
     case 'measure':
-      for (const each of [fleet, echoes]) {
-        each?.acknowledgedMs.splice(0);
-        each?.renewedMs.splice(0);
-      }
-      return undefined;
-    case 'measured': {
-      const { acknowledgedMs = [], renewedMs = [], retries = 0 } = fleet ?? echoes ?? {};
-      return { acknowledgedMs, renewedMs, retries } satisfies Measured;
-    }
+      return measureAnew();
+    case 'measured':
+      return measured();
     case 'noise':
       stopLoad = await beNoisy(task.port, credentials[task.index], task.hostUids);
       return undefined;

@@ -96,6 +96,17 @@ class CheckCondition extends Error {
   }
 }
 
+function checkWhileSanitizing(operation: number): void {
+  if (operation === OP.inquiry || operation === OP.requestSense) return;
+  throw new CheckCondition(SENSE.sanitizing);
+}
+
+function serviceActionIn16(cdb: Buffer, store: BlockStore): Buffer {
+  const action = cdb.readUInt8(1) & 0x1f;
+  if (action !== SERVICE.readCapacity16) throw new CheckCondition(SENSE.invalidField);
+  return capacity16(store).subarray(0, cdb.readUInt32BE(10));
+}
+
 /** The disk that `facts` describe, on a medium; it calls `tell` each time that it lies. */
 export function scsiDisk(
   store: BlockStore,
@@ -103,12 +114,12 @@ export function scsiDisk(
   nowMs: () => number,
   tell: () => void = () => undefined,
 ): ScsiDisk {
+  const { sanitizeMs = 0 } = facts;
   let sanitizingUntilMs = 0;
   const isSanitizing = (): boolean => nowMs() < sanitizingUntilMs;
   const perform = (cdb: Buffer, dataOut: Buffer): Buffer => {
     const operation = cdb.readUInt8(0);
-    const isAllowed = operation === OP.inquiry || operation === OP.requestSense;
-    if (isSanitizing() && !isAllowed) throw new CheckCondition(SENSE.sanitizing);
+    if (isSanitizing()) checkWhileSanitizing(operation);
     switch (operation) {
       case OP.testUnitReady:
       case OP.startStopUnit:
@@ -122,13 +133,9 @@ export function scsiDisk(
       case OP.modeSense10:
         return modeSense10(cdb).subarray(0, cdb.readUInt16BE(7));
       case OP.readCapacity10:
-        if (facts.admittedBytes !== undefined) tell();
-        return capacity10(store, facts);
+        return capacity10(store, facts, tell);
       case OP.serviceActionIn16:
-        if ((cdb.readUInt8(1) & 0x1f) !== SERVICE.readCapacity16) {
-          throw new CheckCondition(SENSE.invalidField);
-        }
-        return capacity16(store).subarray(0, cdb.readUInt32BE(10));
+        return serviceActionIn16(cdb, store);
       case OP.reportLuns:
         return reportLuns().subarray(0, cdb.readUInt32BE(6));
       case OP.maintenanceIn:
@@ -150,7 +157,7 @@ export function scsiDisk(
         return Buffer.alloc(0);
       case OP.sanitize:
         sanitize({ cdb, store, facts, tell });
-        sanitizingUntilMs = nowMs() + (facts.sanitizeMs ?? 0);
+        sanitizingUntilMs = nowMs() + sanitizeMs;
         return Buffer.alloc(0);
       default:
         throw new CheckCondition(SENSE.unknownOperation);
@@ -274,7 +281,8 @@ function modeSense10(cdb: Buffer): Buffer {
   return Buffer.concat([head, pages]);
 }
 
-function capacity10(store: BlockStore, { admittedBytes }: ScsiDiskFacts): Buffer {
+function capacity10(store: BlockStore, { admittedBytes }: ScsiDiskFacts, tell: () => void): Buffer {
+  if (admittedBytes !== undefined) tell();
   const blocks = (admittedBytes ?? store.sizeBytes) / SECTOR_BYTES;
   const bytes = Buffer.alloc(8);
   bytes.writeUInt32BE(Math.min(blocks - 1, 0xffff_ffff), 0);

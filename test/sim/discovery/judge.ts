@@ -269,16 +269,12 @@ export class DiscoveryJudge {
   /** D3, and D4 of rules. */
   #accepted({ host, change, acceptedIdentity, acceptedByRule }: store.HostRecord): void {
     const { view } = this.#parts;
-    const cause = change?.cause ?? '';
+    const { cause = '', requestId = '' } = change ?? {};
     view.count(cause.split(':')[0]?.split('/')[0] ?? '');
     const name = host?.name ?? '';
     const { board } = this.#machineWith(host?.spec?.bootMacs ?? []) ?? {};
-    const isRecorded =
-      acceptedIdentity !== undefined &&
-      acceptedIdentity.serial === board?.serial &&
-      Buffer.from(acceptedIdentity.uuid).equals(board.uuid);
-    if (!isRecorded) this.#found('D3', `${name} was made, and who it said to be is not recorded`);
-    const { requestId = '' } = change ?? {};
+    if (board === undefined || !isIdentityOf(board, acceptedIdentity))
+      this.#found('D3', `${name} was made, and who it said to be is not recorded`);
     if (/^(discovered|expected)\./.test(requestId)) {
       if (this.#made.has(requestId)) this.#found('D3', `${requestId} made ${name}, a second host`);
       this.#made.add(requestId);
@@ -316,4 +312,11 @@ function policyOf(policy: DiscoveryPolicy | undefined, rack: string, atMs: numbe
       rules.map(({ name, hostsMax }) => [`${rack} rule ${name}`, hostsMax ?? listedDefault]),
     ),
   };
+}
+
+function isIdentityOf(
+  { serial, uuid }: SimMachine['board'],
+  recorded: store.HostRecord['acceptedIdentity'],
+): boolean {
+  return recorded?.serial === serial && Buffer.from(recorded.uuid).equals(uuid);
 }

@@ -140,15 +140,15 @@ export class PoolJudge {
     if (!this.#parts.view.pools) return;
     this.#policy.changed(record);
     if (this.#isBack) return;
-    const was = before?.host?.uid === record.host?.uid ? before : undefined;
-    const [old, run] = [was?.host?.status?.run, record.host?.status?.run];
+    const { uid, status } = record.host ?? {};
+    const was = before?.host?.uid === uid ? before : undefined;
+    const [old, run] = [was?.host?.status?.run, status?.run];
     if (run === undefined) return;
     if (was !== undefined && !this.#parts.view.netboot) this.#untouched.changed(was, record);
     const isNew = old === undefined || old.number < run.number;
     if (isNew) this.#judgeStart(was, record, run);
     const hadEnded = !isNew && old.phase === RunPhase.ENDED;
-    const hasSucceeded = run.phase === RunPhase.ENDED && run.outcome === RunOutcome.SUCCEEDED;
-    if (isDeployment(run) && hasSucceeded && !hadEnded) this.#judgeEnd(record, run);
+    if (isDeployment(run) && hasSucceeded(run) && !hadEnded) this.#judgeEnd(record, run);
   }
 
   /** A host is gone. */
@@ -408,12 +408,17 @@ export class PoolJudge {
     const target = record.pool?.status?.target;
     if (target === undefined || target.reference !== record.pool?.spec?.image) return 'no target';
     if (record.pool.status?.rolledBackFrom === target.digest) return 'it went back';
-    for (const { host, hostUid } of record.members) {
+    return this.#memberAside(record, target.digest);
+  }
+
+  /** A member that is not the pool's, on this image. */
+  #memberAside({ members, pool }: store.PoolRecord, digest: string): string | undefined {
+    for (const { host, hostUid } of members) {
       const found = [...this.#hosts.values()].find((each) => each.record.host?.uid === hostUid);
       const status = found?.record.host?.status;
       if (status?.state !== HostState.PROVISIONED) return `${host} is not provisioned`;
-      if (digestOf(status.image) !== target.digest) return `${host} is on ${status.image}`;
-      if (status.claim?.by !== record.pool.name) return `${host} is claimed by ${status.claim?.by}`;
+      if (digestOf(status.image) !== digest) return `${host} is on ${status.image}`;
+      if (status.claim?.by !== pool?.name) return `${host} is claimed by ${status.claim?.by}`;
     }
     return undefined;
   }
@@ -482,4 +487,8 @@ function thresholdOf({ pool, members }: store.PoolRecord): number {
   if (unit === undefined) return Math.max(2, Math.floor((members.length * 5) / 100));
   if (unit === 'count') return Math.max(1, value);
   return Math.max(1, Math.floor((members.length * value) / 100));
+}
+
+function hasSucceeded({ phase, outcome }: Run): boolean {
+  return phase === RunPhase.ENDED && outcome === RunOutcome.SUCCEEDED;
 }

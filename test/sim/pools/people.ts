@@ -6,6 +6,7 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import {
   HostState,
+  type PoolSpec,
   PowerAction,
   RolloutSlotState,
   RunPhase,
@@ -269,42 +270,37 @@ export class PoolPeople {
     for (const poolId of poolIds) {
       const record = poolOf(this.#view, poolId);
       if (record?.pool === undefined || record.deletion !== undefined) continue;
-      const name = `pools/${poolId}`;
-      const { spec } = record.pool;
-      const { rollout } = spec ?? {};
-      const isClear =
-        rollout?.paused !== true &&
-        rollout?.gate?.approval !== true &&
-        rollout?.maxUnavailable?.amount.value !== 0 &&
-        (rollout?.windows ?? []).length + (rollout?.waves ?? []).length === 0 &&
-        Object.keys(spec?.pins ?? {}).length === 0;
       const requestId = this.#nextId();
       const isPlayed = poolId === 'p1' && this.#encore.isRunning;
-      if (!isClear && !isPlayed) {
-        const maxUnavailable = { amount: { case: 'count' as const, value: 1 } };
-        const cleared = { paused: false, gate: {}, maxUnavailable, rollback: false };
-        const pool = { name, spec: { pins: {}, rollout: cleared } };
-        const updateMask = { paths: ['spec.pins', 'spec.rollout'] };
-        this.#ask('clear', poolId, ({ pools }) =>
-          pools.updatePool({ pool, updateMask, requestId }),
-        );
-        continue;
-      }
-      const hasFailed = record.failures.length > 0;
-      if (!hasFailed && !isBad(record, this.#view)) continue;
-      const { count: rescues = 0, atMs = 0 } = this.#rescues.get(poolId) ?? {};
-      const { nowMs } = this.#view.heap;
-      if (rescues >= rescuesMax || nowMs - atMs < betweenRescuesMs) continue;
-      this.#rescues.set(poolId, { count: rescues + 1, atMs: nowMs });
-      const other = goodImages.filter((each) => !(spec?.image ?? '').endsWith(digestOfImage(each)));
-      const image = imageReferenceOf(other[rescues % other.length] ?? 'a');
-      const pool = { name, spec: { image } };
-      const request = { pool, updateMask: { paths: ['spec.image'] }, requestId };
-      this.#ask('rescue', poolId, ({ pools }) => pools.updatePool(request));
+      if (!isPlayed && keepsBack(record.pool.spec)) this.#clear(poolId, requestId);
+      else this.#rescue(poolId, record, requestId);
     }
     this.#playEncore();
     this.#mendHosts();
     for (const poolId of poolIds) void auditHistory(this.#view, poolId);
+  }
+
+  #clear(poolId: string, requestId: string): void {
+    const maxUnavailable = { amount: { case: 'count' as const, value: 1 } };
+    const cleared = { paused: false, gate: {}, maxUnavailable, rollback: false };
+    const pool = { name: `pools/${poolId}`, spec: { pins: {}, rollout: cleared } };
+    const updateMask = { paths: ['spec.pins', 'spec.rollout'] };
+    this.#ask('clear', poolId, ({ pools }) => pools.updatePool({ pool, updateMask, requestId }));
+  }
+
+  /** Gives it another image where one has failed, now and then and so often. */
+  #rescue(poolId: string, record: wire.PoolRecord, requestId: string): void {
+    if (record.failures.length === 0 && !isBad(record, this.#view)) return;
+    const { count: rescues = 0, atMs = 0 } = this.#rescues.get(poolId) ?? {};
+    const { nowMs } = this.#view.heap;
+    if (rescues >= rescuesMax || nowMs - atMs < betweenRescuesMs) return;
+    this.#rescues.set(poolId, { count: rescues + 1, atMs: nowMs });
+    const present = record.pool?.spec?.image ?? '';
+    const other = goodImages.filter((each) => !present.endsWith(digestOfImage(each)));
+    const image = imageReferenceOf(other[rescues % other.length] ?? 'a');
+    const pool = { name: `pools/${poolId}`, spec: { image } };
+    const request = { pool, updateMask: { paths: ['spec.image'] }, requestId };
+    this.#ask('rescue', poolId, ({ pools }) => pools.updatePool(request));
   }
 
   /** The other pool must not want the same hosts. */
@@ -366,4 +362,16 @@ function weighed(view: WorldView): PoolAct {
   const sum = acts.reduce((total, { weight }) => total + weight, 0);
   let left = view.random.fraction() * sum;
   return acts.find(({ weight }) => (left -= weight) < 0) ?? createAct;
+}
+
+/** Whether its own rules may keep hosts from the image for ever. */
+function keepsBack(spec: PoolSpec | undefined): boolean {
+  const { paused = false, gate, maxUnavailable, windows = [], waves = [] } = spec?.rollout ?? {};
+  return (
+    paused ||
+    gate?.approval === true ||
+    maxUnavailable?.amount.value === 0 ||
+    windows.length + waves.length > 0 ||
+    Object.keys(spec?.pins ?? {}).length > 0
+  );
 }

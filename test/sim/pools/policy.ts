@@ -18,6 +18,7 @@ import {
   FaultSeverity,
   type HostSelector,
   HostState,
+  type HostStatus,
   type PoolSpec,
   type RolloutSlot,
   RolloutSlotState,
@@ -81,13 +82,7 @@ export class PolicyRules {
     const { name = '', uid = '', status } = host ?? {};
     const { nowMs } = this.#parts.view.heap;
     const known = this.#hosts.get(uid);
-    const errors = (status?.faults ?? []).filter(
-      ({ severity }) => severity !== FaultSeverity.WARNING,
-    );
-    const isLost = errors.some(({ type }) => type === 'reimageFailed');
-    const isOut = isLost || status?.poweredOn === false || status?.inRescue === true;
-    const isServing = status?.state === HostState.PROVISIONED && !isOut;
-    const digest = isServing && errors.length === 0 ? digestOf(status.image) : '';
+    const { isServing, digest } = serviceOf(status);
     const isSame = known?.digest === digest;
     const before = isSame ? known.before : { digest: known?.digest ?? '', untilMs: nowMs };
     const servingSinceMs = isServing ? (known?.servingSinceMs ?? nowMs) : undefined;
@@ -115,15 +110,21 @@ export class PolicyRules {
     this.#noteFailures(record);
     if (before === undefined || isBack) return;
     for (const slot of slotsOf(before)) this.#judgeSoak(record, slot);
-    const [went, goes] = [before, record].map(({ pool }) => pool?.status?.rolledBackFrom ?? '');
-    if (went !== '' || goes === undefined || goes === '') return;
+    this.#judgeWayBack(before, record, Math.max(1, Math.min(threshold, most)));
+  }
+
+  /** P16; `enough`: hosts that have to fail where there are no waves. */
+  #judgeWayBack(before: store.PoolRecord, record: store.PoolRecord, enough: number): void {
+    const { pool } = record;
+    const goes = pool?.status?.rolledBackFrom ?? '';
+    if (pool === undefined || goes === '') return;
+    if ((before.pool?.status?.rolledBackFrom ?? '') !== '') return;
     this.#parts.view.count('pool went back');
-    const many = this.#failed.get(`${record.pool?.uid} ${goes}`)?.size ?? 0;
-    const hasWaves = (record.pool?.spec?.rollout?.waves ?? []).length > 0;
-    const enough = hasWaves ? 1 : Math.max(1, Math.min(threshold, most));
-    const isWanted = record.pool?.spec?.rollout?.rollback === true;
-    if (isWanted && many >= enough) return;
-    const why = isWanted ? `${many} of ${enough} have failed` : 'nobody wants that';
+    const many = this.#failed.get(`${pool.uid} ${goes}`)?.size ?? 0;
+    const { waves = [], rollback = false } = pool.spec?.rollout ?? {};
+    const least = waves.length > 0 ? 1 : enough;
+    if (rollback && many >= least) return;
+    const why = rollback ? `${many} of ${least} have failed` : 'nobody wants that';
     this.#found('P16', record, `goes back from ${goes}, and ${why}`);
   }
 
@@ -281,4 +282,14 @@ function waveOf({ rollout }: PoolSpec, host: string, rack: string): number {
 function selects({ names, rack: wanted }: HostSelector, host: string, rack: string): boolean {
   const isNamed = names.length === 0 || names.includes(host);
   return isNamed && (wanted === '' || wanted === rack) && names.length + wanted.length > 0;
+}
+
+/** Whether a host serves, and the digest of the image that it serves well; empty: none. */
+function serviceOf(status: HostStatus | undefined) {
+  const { state, faults = [], poweredOn, inRescue, image = '' } = status ?? {};
+  const errors = faults.filter(({ severity }) => severity !== FaultSeverity.WARNING);
+  const isLost = errors.some(({ type }) => type === 'reimageFailed');
+  const isOut = isLost || poweredOn === false || inRescue === true;
+  const isServing = state === HostState.PROVISIONED && !isOut;
+  return { isServing, digest: isServing && errors.length === 0 ? digestOf(image) : '' };
 }

@@ -47,10 +47,8 @@ export class UntouchedRule {
     if (now?.kind === RunKind.REIMAGE && now.number !== had?.run?.number) {
       this.#reimaged.set(uid, { image: had?.image ?? '', isIll: isHeldForIll(had) });
     }
-    const old = had?.run;
-    if (old?.kind !== RunKind.REIMAGE || old.phase === RunPhase.ENDED) return;
-    const run = [now, ...record.finishedRuns].find((each) => each?.number === old.number);
-    if (run?.phase !== RunPhase.ENDED || run.outcome === RunOutcome.SUCCEEDED) return;
+    const run = failedReimage(had?.run, record);
+    if (run === undefined) return;
     const what = `${uid}/${run.number} ${digestOf(before.image)}`;
     const was = this.#reimaged.get(uid);
     if (was === undefined || this.#parts.wasBegun(what) || wasInterrupted(run)) return;
@@ -93,4 +91,12 @@ function isHeldForIll(status: HostStatus | undefined): boolean {
 /** Of a reference by digest; empty: it has none. */
 export function digestOf(image: string): string {
   return image.split('@')[1] ?? '';
+}
+
+/** The end of the image's run that was under way, if it failed. */
+function failedReimage(old: Run | undefined, record: store.HostRecord): Run | undefined {
+  if (old?.kind !== RunKind.REIMAGE || old.phase === RunPhase.ENDED) return undefined;
+  const runs = [record.host?.status?.run, ...record.finishedRuns];
+  const run = runs.find((each) => each?.number === old.number);
+  return run?.phase === RunPhase.ENDED && run.outcome !== RunOutcome.SUCCEEDED ? run : undefined;
 }

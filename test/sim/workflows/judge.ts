@@ -328,19 +328,24 @@ export class WorkflowJudge {
     return lostDigest;
   }
 
+  #judgeBegin(event: WorkEvent, isBack: boolean): void {
+    const { operationId, boot, title, atMs } = event;
+    if (!isBack && this.#over.has(boot)) {
+      this.#found('W2', `${operationId} begins in a boot that was handed off`);
+    }
+    this.#judgeAlone(event);
+    const unleasedMs = atMs - this.#parts.leaseUntilMs();
+    if (title === burnTitle && unleasedMs > leaseSlackMs) {
+      this.#found('W9', `${operationId} begins ${unleasedMs} ms after the last work lease`);
+    }
+  }
+
   #judge(event: WorkEvent): void {
     const { act, operationId, machine } = event;
     const ofRun = operationId.split('/').slice(0, 2).join('/');
     const run = this.#runs.get(ofRun);
     const isBack = event.atMs < this.#backUntilMs;
-    if (act === 'begun' && !isBack && this.#over.has(event.boot)) {
-      this.#found('W2', `${operationId} begins in a boot that was handed off`);
-    }
-    if (act === 'begun') this.#judgeAlone(event);
-    const unleasedMs = event.atMs - this.#parts.leaseUntilMs();
-    if (act === 'begun' && event.title === burnTitle && unleasedMs > leaseSlackMs) {
-      this.#found('W9', `${operationId} begins ${unleasedMs} ms after the last work lease`);
-    }
+    if (act === 'begun') this.#judgeBegin(event, isBack);
     if (act === 'ended' || act === 'cut' || act === 'left') {
       if (this.#atWork.get(machine) === operationId) this.#atWork.delete(machine);
     }
@@ -360,12 +365,20 @@ export class WorkflowJudge {
     }
     if (act === 'ended') this.#ended(event, run, step);
     if (act === 'called') this.#judgeKey(event);
-    if (act === 'begun' || act === 'wrote' || act === 'called') {
-      if (!isBack) this.#judgeOrder(event);
-      if (act !== 'called') this.#judgeTwice(event, run, step, isBack);
-      if (!isBack) this.#judgePlace(event, run, step, recipe?.steps ?? []);
-      run.codes.set(event.title, undefined);
-    }
+    if (act !== 'begun' && act !== 'wrote' && act !== 'called') return;
+    this.#judgeWork(event, run, step, { isBack, steps: recipe?.steps ?? [] });
+  }
+
+  #judgeWork(
+    event: WorkEvent,
+    run: WorkedRun,
+    step: RecipeStep,
+    { isBack, steps }: { readonly isBack: boolean; readonly steps: readonly RecipeStep[] },
+  ): void {
+    if (!isBack) this.#judgeOrder(event);
+    if (event.act !== 'called') this.#judgeTwice(event, run, step, isBack);
+    if (!isBack) this.#judgePlace(event, run, step, steps);
+    run.codes.set(event.title, undefined);
   }
 
   #ended({ title, code }: WorkEvent, run: WorkedRun, { retries }: RecipeStep): void {

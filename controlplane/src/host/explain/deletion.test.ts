@@ -17,11 +17,10 @@ import {
 } from '../testing/deleting.ts';
 import { explainHost } from './explain.ts';
 
-test('knows what a deletion waits for, and the way out that needs neither agent nor BMC', () => {
-  const explained = (host: Bench) =>
-    explainHost(host.record, { ...host.context, nowMs: host.nowMs });
-  const forceLine = expect.stringContaining('rackwright host delete h1 --force --reason WHY');
+const explained = (host: Bench) => explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+const forceLine = expect.stringContaining('rackwright host delete h1 --force --reason WHY');
 
+test('knows what a deletion waits for, and the way out that needs neither agent nor BMC', () => {
   const away = manageable();
   away.request(normal);
   agentLeaves(away);
@@ -58,7 +57,9 @@ test('knows what a deletion waits for, and the way out that needs neither agent 
     expect.stringContaining('rackwright credential create c1'),
     forceLine,
   ]);
+});
 
+test('says what keeps a deletion back, and how long a forced one goes on by itself', () => {
   const kept = provisioned();
   const reason = 'evidence for the auditors';
   kept.request(normal);

@@ -70,13 +70,11 @@ export async function startTestAgent(bootToken: string, imageEndpoint = ''): Pro
   let hungUp = false;
   let answersBegin = false;
   const nonce = nodeRandom().bytes(32);
-
   async function* session(requests: AsyncIterable<runner.SessionRequest>) {
     const mine: runner.SessionResponse['message'][] = [];
     yield { message: { case: 'challenge' as const, value: { nonce } } };
     const incoming = requests[Symbol.asyncIterator]();
-    const first = await incoming.next();
-    const hello = first.done === true ? undefined : first.value.message;
+    const hello = (await incoming.next()).value?.message;
     if (hello?.case !== 'hello' || !isProved(hello.value, nonce, bootToken)) {
       yield { message: { case: 'refused' as const, value: { message: 'not proved' } } };
       return;
