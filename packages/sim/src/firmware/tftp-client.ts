@@ -102,6 +102,7 @@ async function openLine({ address, server, port, fileName }: TftpFetch): Promise
   let wake = (): void => {};
   let serverPort = port;
   let said: Uint8Array = new Uint8Array();
+  let sending: Promise<void> = Promise.resolve();
   socket.on('message', (datagram, from) => {
     serverPort = from.port;
     arrived.push(decodePacket(datagram));
@@ -109,7 +110,9 @@ async function openLine({ address, server, port, fileName }: TftpFetch): Promise
   });
   const say = (packet: Packet): void => {
     said = encodePacket(packet);
-    socket.send(said, serverPort, server);
+    sending = new Promise((resolve) => {
+      socket.send(said, serverPort, server, () => resolve());
+    });
   };
   const one = async (): Promise<Packet | undefined> => {
     if (arrived.length === 0) {
@@ -134,7 +137,8 @@ async function openLine({ address, server, port, fileName }: TftpFetch): Promise
       }
       throw new Error(`${fileName}: the TFTP server ${server}:${serverPort} is silent`);
     },
-    close: () => socket.close(),
+    // Not before the last word has gone: the server would wait for it.
+    close: () => void sending.then(() => socket.close()),
   };
 }
 
