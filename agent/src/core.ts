@@ -7,7 +7,8 @@
 import type { agent } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import { type BmcPlatform, createBmcDrivers } from './bmc-drivers.ts';
-import type { BootMemory, DeployPages } from './boot/index.ts';
+import type { BootMemory, BootSight, DeployPages } from './boot/index.ts';
+import { BootTracer, defaultBootTracerLimits } from './boot-trace/index.ts';
 import type { AgentConfig } from './config.ts';
 import { loadDeployKey, makeDeployPages, NetbootImages, Proofs } from './deploy/index.ts';
 import { Discovery } from './discovery/index.ts';
@@ -68,6 +69,8 @@ export interface AgentCore {
   readonly deploys: DeployPages;
   /** To be told of every request to the boot services. */
   onNetboot(sighting: NetbootSighting): void;
+  /** To be told of every step of a boot into the runner. */
+  onBootSight(sight: BootSight): void;
   /** To be told of every host whose system asks for an address. */
   onAddressAsked(hostUid: string): void;
   /** Takes up what the last life left and dials the control plane, for ever. */
@@ -99,8 +102,17 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
   const tell = (finding: agent.Discovered): void => session.tellDiscovered(finding);
   const discovery = new Discovery({ clock, random, log, tell });
   const images = deploymentImages(parts, () => session);
+  const tracer = new BootTracer({
+    clock,
+    grantOf: (operationId) => session.grants.byOperation(operationId),
+    tell: (hostUid, bootTrace) => session.publishFacts(hostUid, { bootTrace }),
+    onUnseen: () => {},
+    limits: defaultBootTracerLimits,
+  });
   const session: AgentSession = new AgentSession({
     ...{ ...parts, journal, snapshotPath, discovery },
+    onBootOpened: (grant) => tracer.opened(grant),
+    onForgotten: (hostUid) => tracer.forgetHost(hostUid),
     ...images?.ears,
   });
   const desk = new RunnerDesk({
@@ -122,18 +134,10 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
   const looks = new PowerSync({ clock, random, log, drivers, session, orders: desk });
   return {
     session,
-    gateway: makeGateway(parts, session, desk, discovery),
+    gateway: makeGateway(parts, session, desk, discovery, tracer),
     bootMemory: () => withDiscovery(session.bootMemory(), discovery),
     openDiscovery: (mac) => discovery.open(mac, journal.state.latestTimeMs),
-    onNetboot: (sighting) => {
-      watch.observe(sighting);
-      const { hostUid, stage, permitted } = sighting;
-      if (hostUid === undefined) return;
-      if (!permitted) looks.lookNow(hostUid);
-      desk.sawNetboot(hostUid);
-      proofs.sawNetboot(hostUid, stage);
-    },
-    onAddressAsked: (hostUid) => proofs.sawAddressAsked(hostUid),
+    ...bootEars({ watch, looks, desk, proofs, tracer }),
     proofs,
     deploys: makeDeployPages({
       proofs,
@@ -144,9 +148,34 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
     stop: () => {
       session.stop();
       watch.stop();
+      tracer.stop();
       discovery.stop();
       images?.stop();
     },
+  };
+}
+
+interface EarParts {
+  readonly watch: NetbootWatch;
+  readonly looks: PowerSync;
+  readonly desk: RunnerDesk;
+  readonly proofs: Proofs;
+  readonly tracer: BootTracer;
+}
+
+/** Who is told of what the boot path sees. */
+function bootEars({ watch, looks, desk, proofs, tracer }: EarParts) {
+  return {
+    onNetboot: (sighting: NetbootSighting): void => {
+      watch.observe(sighting);
+      const { hostUid, stage, permitted } = sighting;
+      if (hostUid === undefined) return;
+      if (!permitted) looks.lookNow(hostUid);
+      desk.sawNetboot(hostUid);
+      proofs.sawNetboot(hostUid, stage);
+    },
+    onBootSight: (sight: BootSight): void => tracer.saw(sight),
+    onAddressAsked: (hostUid: string): void => proofs.sawAddressAsked(hostUid),
   };
 }
 
@@ -201,6 +230,7 @@ function makeGateway(
   session: AgentSession,
   desk: RunnerDesk,
   discovery: Discovery,
+  tracer: BootTracer,
 ): RunnerGateway {
   const { grants } = session;
   return new RunnerGateway({
@@ -219,9 +249,16 @@ function makeGateway(
       close: (operationId) => grants.close(operationId),
     },
     facts: {
-      runnerReady: (hostUid, runnerReady) => session.publishFacts(hostUid, { runnerReady }),
+      runnerReady: (hostUid, runnerReady) => {
+        const bootTrace = tracer.arrived(runnerReady.bootOperationId ?? '');
+        const traced = bootTrace === undefined ? {} : { bootTrace };
+        session.publishFacts(hostUid, { runnerReady, ...traced });
+      },
       runnerGone: (hostUid, runnerSession) => session.runnerGone(hostUid, runnerSession),
-      runnerRefused: (...refusal) => session.runnerRefused(...refusal),
+      runnerRefused: (hostUid, operationId, message) => {
+        tracer.refused(operationId, message);
+        session.runnerRefused(hostUid, operationId, message);
+      },
     },
     ...(imageEndpoint === undefined ? {} : { imageEndpoint }),
     limits: defaultGatewayLimits,

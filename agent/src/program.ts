@@ -256,6 +256,7 @@ function startBootPath(
       imageBlob: (hex) => images.blob(hex) ?? (images.isBegun(hex) ? 'later' : undefined),
       openDiscovery: (mac) => core.openDiscovery(mac),
       onNetboot: (sighting) => core.onNetboot(sighting),
+      onBootSight: (sight) => core.onBootSight(sight),
       onAddressAsked: (hostUid) => core.onAddressAsked(hostUid),
     },
   );

@@ -100,6 +100,7 @@ const agent: House = {
     'journal',
     'images',
     'boot',
+    'boot-trace',
     'session',
     'deploy',
     'discovery',

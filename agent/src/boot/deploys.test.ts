@@ -6,6 +6,7 @@ import { httpLimitsDefault } from './config.ts';
 import type { DeployPages, NetbootBoot } from './deploy-pages.ts';
 import { type HttpShell, startHttp } from './http.ts';
 import { BootScripts } from './scripts.ts';
+import { BootSights } from './sights.ts';
 import { bootUrls } from './urls.ts';
 
 const mac = '52:54:00:77:00:01';
@@ -13,6 +14,13 @@ const token = 'ab'.repeat(32);
 let shell: HttpShell | undefined;
 
 afterEach(() => shell?.close());
+
+const names = { kernel: 'kernel', initrd: 'initrd' };
+
+function noSights(): BootSights {
+  const memory = () => ({ snapshot: { generation: 1, hosts: [] }, grants: [] });
+  return new BootSights({ clock: nodeClock(), log: quietLog, memory, onSight: () => {}, ...names });
+}
 
 async function serve(pages: Partial<DeployPages>, addresses = ['127.0.0.1']) {
   const lines: string[] = [];
@@ -36,6 +44,7 @@ async function serve(pages: Partial<DeployPages>, addresses = ['127.0.0.1']) {
     { address: '127.0.0.1', port: 0 },
     {
       ...{ ...parts, scripts, limits: httpLimitsDefault, files: new Map() },
+      sights: noSights(),
       knownHost: () => undefined,
       fileVersion: async () => undefined,
       imageBlob: () => 'later',

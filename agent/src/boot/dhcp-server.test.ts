@@ -14,6 +14,7 @@ import { addressPlanOf, dhcpListenDefault, type ReservationDhcpConfig } from './
 import { type DhcpFault, DhcpServer } from './dhcp-server.ts';
 import { makeAddressWatch, makeGate, type NetbootObservation } from './observation.ts';
 import { probeMac } from './probe.ts';
+import { type BootSight, BootSights } from './sights.ts';
 
 const serverAddress = '10.77.0.1';
 const mac = '52:54:00:77:00:01';
@@ -41,6 +42,7 @@ class Rig {
   readonly lines: string[] = [];
   readonly faults: DhcpFault[] = [];
   readonly observed: NetbootObservation[] = [];
+  readonly sights: BootSight[] = [];
   /** Uids of the hosts whose systems have asked for an address. */
   readonly asked: string[] = [];
   readonly sent: Sent[] = [];
@@ -62,6 +64,14 @@ class Rig {
     return DhcpServer.open({
       ...{ disk: this.disk.open().disk, clock, log, path: dhcp.leasesPath, memory, dhcp },
       gate: makeGate({ clock, log, memory, onNetboot }),
+      sights: new BootSights({
+        clock,
+        log,
+        memory,
+        onSight: (one) => void this.sights.push(one),
+        kernel: '',
+        initrd: '',
+      }),
       sawAddress: makeAddressWatch({ clock, log, memory }, (uid) => void this.asked.push(uid)),
       onFault: (fault) => void this.faults.push(fault),
       settings: {

@@ -11,6 +11,7 @@
 import {
   afterSighting,
   decodeDhcp,
+  dhcpOption,
   encodeAnswer,
   encodeDhcp,
   type GrantedBefore,
@@ -20,6 +21,7 @@ import {
   type OtherAnswer,
   QuestionMemory,
   type Quiet,
+  readOption,
   readServerRequest,
   type ServerDecision,
   type ServerNotice,
@@ -40,6 +42,7 @@ import type { BootMeter } from './meter.ts';
 import type { AddressWatch, Gate } from './observation.ts';
 import { type BootDecision, bootDecision, isAboutHost, permissionOf } from './permission.ts';
 import { probeMac, probePacket } from './probe.ts';
+import type { BootSights } from './sights.ts';
 
 /** What somebody should know of: it keeps hosts from their addresses. */
 export type DhcpFault = ServerNotice & {
@@ -49,6 +52,7 @@ export type DhcpFault = ServerNotice & {
 
 export interface DhcpServerParts extends LeaseFileParts {
   readonly gate: Gate;
+  readonly sights: BootSights;
   readonly sawAddress: AddressWatch;
   /** Read at every request; returns at once. */
   memory(): BootMemory;
@@ -132,9 +136,11 @@ export class DhcpServer {
 
   #answer(socket: UdpSocket, datagram: Uint8Array, { request, granted }: Question): void {
     if (request.boot === undefined) this.#parts.sawAddress(request.mac);
-    const { reply, notice } = this.#decide(request, granted);
+    const { permitted, ...decision } = this.#decide(request, granted);
+    const { reply, notice } = decision;
     if (notice?.kind === 'otherServer') this.#suspect(socket, notice.serverAddress);
     this.#parts.meter?.dhcpAsked('server', reply !== undefined);
+    this.#tellSight(request, permitted, decision);
     if (reply === undefined) return;
     socket.send(encodeAnswer(reply.packet, transactionIdOf(datagram)), reply.to);
   }
@@ -155,12 +161,31 @@ export class DhcpServer {
     await this.#file.close();
   }
 
-  #decide(request: ServerRequest, granted: Map<string, GrantedBefore>): ServerDecision {
+  #tellSight(
+    { mac, asked: { kind }, boot }: ServerRequest,
+    permitted: BootDecision,
+    { reply, reason }: ServerDecision,
+  ): void {
+    const asked = kind === 'discover' ? kind : 'request';
+    if (kind === 'decline' || kind === 'release' || kind === 'inform') return;
+    const said = reply && readOption(reply.packet, dhcpOption.messageType);
+    this.#parts.sights.dhcp(permitted, {
+      ...{ mac, asked, client: boot?.client.kind, givesAddresses: true },
+      isGranted: said !== undefined && said !== 'nak',
+      problem: reason,
+    });
+  }
+
+  #decide(
+    request: ServerRequest,
+    granted: Map<string, GrantedBefore>,
+  ): ServerDecision & { readonly permitted: BootDecision } {
     const { gate, log, settings } = this.#parts;
     const { mac, asked, boot } = request;
     // A boot is observed when it begins; the request that follows is part of it.
     const isBoot = boot !== undefined && asked.kind === 'discover';
-    const permission = permissionOf(isBoot ? gate(mac, 'dhcp') : this.#decisionOn(mac));
+    const permitted = isBoot ? gate(mac, 'dhcp') : this.#decisionOn(mac);
+    const permission = permissionOf(permitted);
     const isKnown = (one: string): boolean => isAboutHost(this.#decisionOn(one));
     const quiet = this.#isQuiet();
     const nowMs = this.#nowMs();
@@ -171,7 +196,7 @@ export class DhcpServer {
     const { notice } = decision;
     if (notice !== undefined && notice.kind !== 'otherServer') this.#notice(notice);
     log.debug({ mac, asked: asked.kind, reason: decision.reason }, 'address request');
-    return decision;
+    return { ...decision, permitted };
   }
 
   #decisionOn(mac: string): BootDecision {

@@ -26,6 +26,7 @@ import type { BootMemory } from './memory.ts';
 import type { BootMeter } from './meter.ts';
 import type { AddressWatch, Gate } from './observation.ts';
 import { permissionOf } from './permission.ts';
+import type { BootSights } from './sights.ts';
 import { type BootUrls, loaderPath } from './urls.ts';
 
 export interface DhcpShell {
@@ -40,6 +41,7 @@ export interface DhcpShellOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly gate: Gate;
+  readonly sights: BootSights;
   readonly sawAddress: AddressWatch;
   readonly memory: () => BootMemory;
   readonly onFault: (fault: DhcpFault) => void;
@@ -93,7 +95,7 @@ export async function startDhcp(options: DhcpShellOptions): Promise<DhcpShell> {
 type Receive = (socket: UdpSocket, datagram: Uint8Array, from: UdpPeer) => void;
 
 function openServer(options: DhcpShellOptions, dhcp: ReservationDhcpConfig): Promise<DhcpServer> {
-  const { disk, clock, log, gate, sawAddress, memory, onFault, serverAddress } = options;
+  const { disk, clock, log, gate, sights, sawAddress, memory, onFault, serverAddress } = options;
   const plan = addressPlanOf(dhcp, serverAddress);
   if (typeof plan === 'string') throw new Error(`boot configuration: dhcp.${plan}`);
   const { leaseSeconds, routers, dnsServers, domainName } = dhcp.subnet;
@@ -111,6 +113,7 @@ function openServer(options: DhcpShellOptions, dhcp: ReservationDhcpConfig): Pro
     log,
     ...paths,
     gate,
+    sights,
     sawAddress,
     memory,
     onFault,
@@ -192,16 +195,20 @@ class Shell {
 class ProxyAnswers {
   readonly #log: Log;
   readonly #gate: Gate;
+  readonly #sights: BootSights;
   readonly #sawAddress: AddressWatch;
   readonly #settings: ProxySettings;
   readonly #ignored: IgnoredOptions;
   readonly #meter: BootMeter | undefined;
+  readonly #givesAddresses: boolean;
 
   constructor(options: DhcpShellOptions) {
+    this.#givesAddresses = options.dhcp.mode === 'reservation';
     this.#log = options.log;
     this.#meter = options.meter;
     this.#ignored = new IgnoredOptions(options);
     this.#gate = options.gate;
+    this.#sights = options.sights;
     this.#sawAddress = options.sawAddress;
     this.#settings = proxySettings(options);
   }
@@ -220,6 +227,14 @@ class ProxyAnswers {
     const decision = this.#gate(mac, 'dhcp');
     const answer = answerBootRequest(asked.request, permissionOf(decision), this.#settings);
     this.#meter?.dhcpAsked('proxy', answer.kind !== 'silence');
+    this.#sights.dhcp(decision, {
+      mac,
+      asked: service === 'dhcp' ? 'discover' : 'request',
+      client: asked.request.client.kind,
+      givesAddresses: this.#givesAddresses,
+      isGranted: answer.kind !== 'silence',
+      problem: answer.kind === 'silence' ? answer.reason : '',
+    });
     if (answer.kind === 'silence') {
       this.#log.debug({ mac, reason: answer.reason }, 'boot request not answered');
       return;

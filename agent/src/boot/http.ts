@@ -25,6 +25,7 @@ import type { Gate } from './observation.ts';
 import { mayStartRunner } from './permission.ts';
 import { decideRange, isUnchanged } from './ranges.ts';
 import type { BootScripts, ScriptLanguage } from './scripts.ts';
+import { type BootSights, scriptName } from './sights.ts';
 import { type BootTarget, type BootUrls, parseTarget, targetForm } from './urls.ts';
 
 export interface BootHttpOptions {
@@ -33,6 +34,7 @@ export interface BootHttpOptions {
   readonly gate: Gate;
   /** The uid of the host of a MAC; asks for nothing, and nobody is told. */
   readonly knownHost: (mac: string) => string | undefined;
+  readonly sights: BootSights;
   /** Files by name; those in memory are boot loaders, which start nothing by themselves. */
   readonly files: ReadonlyMap<string, ServedFile>;
   /** Another one when the file may be another; undefined: nobody can tell. */
@@ -177,19 +179,37 @@ class BootPages {
     return urls === undefined ? refusal(421) : script(write(urls.root));
   }
 
-  #script({ localAddress }: HttpRequest, mac: string, language: ScriptLanguage): HttpResponse {
-    const urls = this.#urls(localAddress);
+  #script(request: HttpRequest, mac: string, language: ScriptLanguage): HttpResponse {
+    const urls = this.#urls(request.localAddress);
     // All that a script says would be of another network. Nothing is opened for it either.
     if (urls === undefined) return refusal(421);
     const answer = this.#options.scripts.of(mac, language, urls);
     switch (answer.kind) {
       case 'script':
-        return script(answer.text);
+        return this.#watched(request, script(answer.text), { mac, name: scriptName });
       case 'unknownHost':
         return refusal(404);
       case 'fault':
         return refusal(500);
     }
+  }
+
+  /** Tells how a file of a boot into the runner fares. */
+  #watched(request: HttpRequest, response: HttpResponse, file: WatchedFile): HttpResponse {
+    if (request.method === 'HEAD') return response;
+    const sight = this.#options.sights.file(file.mac, file.name, 'http');
+    if (sight === undefined) return response;
+    const { status, body } = response;
+    if (status >= 300) {
+      sight.failed(`it was answered with HTTP status ${status}`);
+      return response;
+    }
+    const isEnd = typeof body !== 'object' || !('kind' in body) || body.end === file.lastByte;
+    const onEnd = (isWhole: boolean): void => {
+      if (!isWhole) sight.failed('the connection was cut before all of it was sent');
+      else if (isEnd) sight.sent(bytesOf(body));
+    };
+    return { ...response, onEnd };
   }
 
   #seed(
@@ -209,7 +229,12 @@ class BootPages {
     const decision = this.#options.gate(mac, 'file');
     if (decision.kind === 'unknownHost' || file === undefined) return refusal(404);
     if (!mayStartRunner(decision) && file.kind === 'disk') return refusal(403);
-    return this.#file(request, file);
+    const lastByte = file.kind === 'disk' ? file.sizeBytes - 1 : file.bytes.length - 1;
+    const watched = { mac, name, lastByte };
+    const answered = this.#file(request, file);
+    return answered instanceof Promise
+      ? answered.then((response) => this.#watched(request, response, watched))
+      : this.#watched(request, answered, watched);
   }
 
   #file(request: HttpRequest, file: ServedFile | undefined): HttpResponse | Promise<HttpResponse> {
@@ -257,6 +282,14 @@ class BootPages {
     const { log } = this.#options;
     this.#trouble.spend((suppressed) => log.warn({ ...fields, suppressed }, message));
   }
+}
+
+/** A file that a host asks for by its own name. */
+interface WatchedFile {
+  readonly mac: string;
+  readonly name: string | typeof scriptName;
+  /** Where the file ends; absent: it is no file of the disk. */
+  readonly lastByte?: number;
 }
 
 function bytesOf(body: HttpResponse['body']): number {

@@ -40,4 +40,5 @@ export {
   type NetbootStage,
 } from './observation.ts';
 export { type BootDecision, bootDecision } from './permission.ts';
+export type { BootProgram, BootSight, BootStage } from './sights.ts';
 export { type BootDependencies, type BootServices, startBoot } from './start.ts';

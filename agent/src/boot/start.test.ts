@@ -64,6 +64,50 @@ test('boots a granted host from the offer to the last byte of the ramdisk', asyn
   ]);
 });
 
+test('tells each step of a boot into the runner, and no other boot', async () => {
+  const { rig, mailbox, dhcpPort } = await rigWithMailbox();
+  mailbox.send(relayedDiscover(knownMac, 7), dhcpPort);
+  const offer = await discover(mailbox, dhcpPort, relayedDiscover(grantedMac, 7));
+  await fetchByTftp(rig.services.tftpPort, offer.bootFile);
+  for (const mac of [knownMac, grantedMac]) await (await fetch(rig.url(scriptPath(mac)))).text();
+  await fetch(rig.url(filePath(grantedMac, 'vmlinuz')), { method: 'HEAD' });
+  for (const range of ['bytes=0-99', 'bytes=100-299999']) {
+    await (await fetch(rig.url(filePath(grantedMac, 'vmlinuz')), { headers: { range } })).bytes();
+  }
+  await (await fetch(rig.url(filePath(grantedMac, 'nothing')))).bytes();
+  const sent = ({ what }: { readonly what: string }) => what === 'sent';
+  await expect.poll(() => rig.sights.filter(sent).length, { timeout: 10_000 }).toBe(3);
+  const told = rig.sights.map(({ stage, program, transport, what, bytes }) =>
+    [stage, program, transport, what, bytes].join(' '),
+  );
+  const scriptBytes = rig.sights.find(({ stage, what }) => stage === 'script' && what === 'sent');
+  expect(told.toSorted()).toEqual(
+    [
+      ...['discover firmware  came 0', 'offer firmware  came 0'],
+      ...['loader firmware tftp came 0', 'loader firmware tftp sent 170000'],
+      ...['script loader http came 0', `script loader http sent ${scriptBytes?.bytes}`],
+      ...['kernel loader http came 0', 'kernel loader http came 0'],
+      'kernel loader http sent 299900',
+    ].toSorted(),
+  );
+  expect(rig.sights.every(({ operationId, mac }) => `${operationId} ${mac}` === whose)).toBe(true);
+});
+
+const whose = `u2/1/1/1 ${grantedMac}`;
+const scriptPath = (mac: string) => `/boot/${mac}/script.ipxe`;
+const filePath = (mac: string, name: string) => `/boot/${mac}/files/${name}`;
+
+test('tells of a file that was cut on its way', async () => {
+  const rig = await rigOnly({ files: { initrd: 64 * 1024 * 1024 } });
+  const ended = new AbortController();
+  const asked = await fetch(rig.url(filePath(grantedMac, 'initrd')), { signal: ended.signal });
+  await asked.body?.getReader().read();
+  ended.abort();
+  const last = () => rig.sights.at(-1);
+  await expect.poll(last, { timeout: 10_000 }).toMatchObject({ stage: 'initrd', what: 'failed' });
+  expect(last()?.problem).toContain('cut');
+});
+
 describe('a host without a grant', () => {
   test('hears nothing as plain PXE firmware, and is observed', async () => {
     const { rig, mailbox, dhcpPort } = await rigWithMailbox();

@@ -21,9 +21,10 @@ import { startHttp } from './http.ts';
 import { KeptFiles } from './kept-files.ts';
 import type { BootMemory } from './memory.ts';
 import type { BootMeter } from './meter.ts';
-import { makeAddressWatch, makeGate, type NetbootObservation } from './observation.ts';
+import { type Gate, makeAddressWatch, makeGate, type NetbootObservation } from './observation.ts';
 import { bootDecision } from './permission.ts';
 import { BootScripts } from './scripts.ts';
+import { type BootSight, BootSights } from './sights.ts';
 import { startTftp, type TftpListen } from './tftp.ts';
 import { type BootUrls, bootUrls } from './urls.ts';
 
@@ -49,6 +50,8 @@ export interface BootDependencies {
   readonly imageBlob?: FindImageBlob;
   /** Absent: nothing is deployed here. */
   readonly deploys?: DeployPages;
+  /** Told, synchronously, of each step of a boot into the runner. */
+  readonly onBootSight?: (sight: BootSight) => void;
   /** Absent: nothing is counted. */
   readonly meter?: BootMeter;
 }
@@ -70,14 +73,13 @@ export interface BootServices {
 async function startAllDhcp(
   config: BootConfig,
   dependencies: BootDependencies,
-  gate: ReturnType<typeof makeGate>,
-  httpPort: number,
+  { gate, sights, httpPort }: { gate: Gate; sights: BootSights; httpPort: number },
   closers: (() => void | Promise<void>)[],
 ): Promise<readonly DhcpShell[]> {
   const shells: DhcpShell[] = [];
   for (const one of config.interfaces) {
     const urls = bootUrls(one.serverAddress, httpPort);
-    const shell = await startDhcpIfOn(config, one, dependencies, gate, urls);
+    const shell = await startDhcpIfOn(config, one, dependencies, { gate, sights, urls });
     if (shell === undefined) continue;
     closers.push(() => shell.close());
     shells.push(shell);
@@ -93,6 +95,7 @@ export async function startBoot(
   checkBootConfig(config);
   const { udp, http, disk, clock, log, imageBlob, deploys } = dependencies;
   const metered = dependencies.meter === undefined ? {} : { meter: dependencies.meter };
+  const sights = bootSights(dependencies, config);
   const files = await openFiles(disk, config);
   const gate = makeGate(dependencies);
   const addresses = config.addresses ?? config.interfaces.map(({ serverAddress }) => serverAddress);
@@ -105,7 +108,7 @@ export async function startBoot(
     const scripts = new BootScripts({ clock, log, gate, runner: config.runner, ...told });
     const blobs = imageBlob === undefined ? {} : { imageBlob };
     const pages = {
-      ...{ clock, log, gate, scripts, ...told, ...blobs },
+      ...{ clock, log, gate, scripts, sights, ...told, ...blobs },
       knownHost: (mac: string) => hostUidOf(dependencies.memory(), mac, clock.nowMs()),
       files: files.all,
       fileVersion: async (path: string) => (await disk.stat(path))?.version,
@@ -125,11 +128,12 @@ export async function startBoot(
     const kept = new KeptFiles({ disk, clock, log, bytesMax });
     const forGrub = { scripts, urlsAt, kept, files: files.all, ...blobs };
     const tftpShell = await startTftp({
-      ...{ udp, clock, log, gate, loaders, listens, limits, ...forGrub, ...metered },
+      ...{ udp, clock, log, gate, sights, loaders, listens, limits, ...forGrub, ...metered },
       ...(own === undefined ? {} : { ownAddresses: own }),
     });
     closers.push(() => tftpShell.close());
-    const [first] = await startAllDhcp(config, dependencies, gate, httpShell.port, closers);
+    const shared = { gate, sights, httpPort: httpShell.port };
+    const [first] = await startAllDhcp(config, dependencies, shared, closers);
     const ports = first === undefined ? {} : { dhcpPort: first.dhcpPort, pxePort: first.pxePort };
     const problem = (timeoutMs: number) => httpShell.problem(timeoutMs);
     return {
@@ -153,8 +157,7 @@ async function startDhcpIfOn(
   { loaders }: BootConfig,
   one: BootInterface,
   dependencies: BootDependencies,
-  gate: ReturnType<typeof makeGate>,
-  urls: BootUrls,
+  { gate, sights, urls }: { gate: Gate; sights: BootSights; urls: BootUrls },
 ): Promise<DhcpShell | undefined> {
   const { name, serverAddress, dhcp } = one;
   if (dhcp.mode === 'off') return undefined;
@@ -165,7 +168,13 @@ async function startDhcpIfOn(
   const what = { loaders, serverAddress, dhcp, urls, ...where, ...metered };
   const { onAddressAsked = () => {} } = dependencies;
   const sawAddress = makeAddressWatch({ clock, log, memory }, onAddressAsked);
-  return startDhcp({ udp, disk, clock, log, gate, sawAddress, memory, onFault, ...what });
+  return startDhcp({ udp, disk, clock, log, gate, sights, sawAddress, memory, onFault, ...what });
+}
+
+function bootSights(dependencies: BootDependencies, { runner }: BootConfig): BootSights {
+  const { clock, log, memory, onBootSight: onSight = () => {} } = dependencies;
+  const { kernel, initrd } = runner;
+  return new BootSights({ clock, log, memory, onSight, kernel, initrd });
 }
 
 function hostUidOf(memory: BootMemory, mac: string, nowMs: number): string | undefined {

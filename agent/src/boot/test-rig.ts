@@ -7,6 +7,7 @@ import { nodeClock, nodeDisk, nodeHttp, nodeUdp } from '@rackwright/platform/nod
 import type { BootConfig, BootInterface } from './config.ts';
 import type { BootMemory } from './memory.ts';
 import type { NetbootObservation } from './observation.ts';
+import type { BootSight } from './sights.ts';
 import { type BootDependencies, type BootServices, startBoot } from './start.ts';
 
 export const knownMac = '52:54:00:77:00:01';
@@ -16,6 +17,8 @@ export const unknownMac = '52:54:00:77:00:99';
 export interface BootRig {
   readonly services: BootServices;
   readonly observed: NetbootObservation[];
+  /** Steps of boots into the runner. */
+  readonly sights: BootSight[];
   /** Hosts whose system has asked for an address. */
   readonly asked: string[];
   readonly lines: string[];
@@ -73,6 +76,7 @@ export async function startRig(options: {
   }
   const named = (name: string) => ({ name, path: join(folder, name) });
   const observed: NetbootObservation[] = [];
+  const sights: BootSight[] = [];
   const asked: string[] = [];
   const lines: string[] = [];
   const config: BootConfig = {
@@ -90,6 +94,7 @@ export async function startRig(options: {
     memory: () => rigMemory(options.discovery?.memory()),
     ...(options.ownAddresses === undefined ? {} : { ownAddresses: options.ownAddresses }),
     onNetboot: (observation) => observed.push(observation),
+    onBootSight: (sight) => sights.push(sight),
     onAddressAsked: (hostUid) => asked.push(hostUid),
     openDiscovery: (mac) => options.discovery?.open(mac),
   });
@@ -102,7 +107,7 @@ export async function startRig(options: {
     await rm(folder, { recursive: true });
   };
   const url = (path: string) => `http://127.0.0.1:${services.httpPort}${path}`;
-  return { services, observed, asked, lines, contents, folder, url, close };
+  return { services, observed, sights, asked, lines, contents, folder, url, close };
 }
 
 /** DHCP beside another server, on ports that the system chooses. */

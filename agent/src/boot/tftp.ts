@@ -30,6 +30,7 @@ import type { BootMeter } from './meter.ts';
 import type { Gate } from './observation.ts';
 import { mayStartRunner } from './permission.ts';
 import type { BootScripts, ScriptLanguage } from './scripts.ts';
+import { type BootSights, type FileSight, scriptName } from './sights.ts';
 import { ActiveTransfer } from './tftp-transfer.ts';
 import { type BootUrls, parseTftpName } from './urls.ts';
 
@@ -51,6 +52,7 @@ export interface TftpShellOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly gate: Gate;
+  readonly sights: BootSights;
   readonly loaders: ReadonlyMap<string, Uint8Array>;
   readonly scripts: BootScripts;
   /** Where things are for who has asked at this address of ours; undefined: it is told of none. */
@@ -286,6 +288,7 @@ class TftpServer {
     const { log, udp } = this.#options;
     const client = `${addresses[0]} ${from.address}`;
     const key = `${client} ${from.port}`;
+    const sight = this.#sight(fileName);
     const onEnd = (end: TransferEnd): void => {
       this.#active.delete(active);
       if (this.#latest.get(key) === active) this.#latest.delete(key);
@@ -294,6 +297,8 @@ class TftpServer {
       file?.giveBack?.();
       const size = file?.bytes.length ?? 0;
       this.#options.meter?.tftpEnded(end.kind, end.kind === 'complete' ? size : 0);
+      if (end.kind === 'complete') sight?.sent(size);
+      else sight?.failed(`the transfer ended: ${end.kind}`);
       log.debug({ client: from.address, file: fileName, end: end.kind }, 'TFTP transfer ended');
     };
     const whose = { transfer, request: request.slice(), client: from };
@@ -307,6 +312,22 @@ class TftpServer {
       onEnd({ kind: 'aborted', message: 'no socket' });
     });
     if (this.#closed) active.close();
+  }
+
+  /** A file of a boot, where its name says whose. */
+  #sight(fileName: string): FileSight | undefined {
+    const { sights } = this.#options;
+    const target = parseTftpName(fileName);
+    switch (target.kind) {
+      case 'loader':
+      case 'hostFile':
+        return target.mac === undefined ? undefined : sights.file(target.mac, target.name, 'tftp');
+      case 'script':
+        return sights.file(target.mac, scriptName, 'tftp');
+      case 'grubStart':
+      case 'blob':
+        return undefined;
+    }
   }
 
   #count(client: string, change: 1 | -1): void {

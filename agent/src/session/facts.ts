@@ -1,11 +1,11 @@
 /**
  * Observed facts on their way up: the latest of each kind for each host. They are never
  * acknowledged and a link may have been dead when they were told, so each session is told all of
- * them again. An unexpected netboot carries its time and is over with the host's next boot grant:
- * from then on the host boots what it is told to.
+ * them again, but for boots, which are evidence for people only. An unexpected netboot carries its
+ * time and is over with the host's next boot grant: from then on the host boots what it is told to.
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/messages';
+import { agent, type BootTrace } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 
 export type ObservationsInit = MessageInitShape<typeof agent.ObservationsSchema>;
@@ -19,6 +19,8 @@ export class Facts {
   readonly #log: Log;
   readonly #hostsMax: number;
   readonly #byHost = new Map<string, Partial<Observed>>();
+  /** Boots that ended while nobody listened: told once, and lost with a link that is dead then. */
+  readonly #traces = new Map<string, BootTrace>();
   readonly #runners = new Map<string, agent.RunnerReady>();
 
   constructor(log: Log, hostsMax: number) {
@@ -40,6 +42,21 @@ export class Facts {
     }
   }
 
+  /** The host's latest boot, to be told when somebody listens. */
+  keepTrace(hostUid: string, trace: BootTrace | undefined): void {
+    if (trace === undefined) return;
+    this.#traces.delete(hostUid);
+    this.#traces.set(hostUid, trace);
+    const [oldest] = this.#traces.keys();
+    if (oldest !== undefined && this.#traces.size > this.#hostsMax) this.#traces.delete(oldest);
+  }
+
+  takeTraces(): readonly (readonly [hostUid: string, trace: BootTrace])[] {
+    const traces = [...this.#traces];
+    this.#traces.clear();
+    return traces;
+  }
+
   /** The host is about to be booted by order: what was seen of boots before says nothing more. */
   bootOrdered(hostUid: string): void {
     const observed = this.#byHost.get(hostUid);
@@ -59,6 +76,7 @@ export class Facts {
 
   forgetHost(hostUid: string): void {
     this.#byHost.delete(hostUid);
+    this.#traces.delete(hostUid);
     this.#runners.delete(hostUid);
   }
 

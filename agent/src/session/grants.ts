@@ -23,8 +23,8 @@ export interface GrantDependencies {
   readonly journal: Journal;
   readonly clock: Clock;
   readonly random: Random;
-  /** A grant of this host has become durable. */
-  readonly onOpened: (hostUid: string) => void;
+  /** A grant has become durable. */
+  readonly onOpened: (grant: BootGrant) => void;
 }
 
 /** What an operation asks for. */
@@ -83,8 +83,9 @@ export class Grants {
     await journal.append(...outdated.map(closing), { case: 'grantOpened', value: opened });
     this.#openedSuspendAwareMs.set(operation.id, openedSuspendAwareMs);
     for (const closed of outdated) this.#openedSuspendAwareMs.delete(closed);
-    this.#deps.onOpened(operation.hostUid);
-    return this.#grantOf({ opened });
+    const grant = this.#grantOf({ opened });
+    this.#deps.onOpened(grant);
+    return grant;
   }
 
   /** Gives the boot to the first key (G3). Rejects when that cannot be made durable. */

@@ -17,7 +17,7 @@ import type { Journal } from '../journal/index.ts';
 import { Attempts } from './attempts.ts';
 import { type BootMemory, BootSnapshots, makeBootMemory } from './boot-snapshot.ts';
 import { Credentials } from './credentials.ts';
-import type { Credential, Executor, PowerLooks } from './executor.ts';
+import type { BootGrant, Credential, Executor, PowerLooks } from './executor.ts';
 import { Facts, type ObservationsInit } from './facts.ts';
 import { Grants } from './grants.ts';
 import { type HandOffState, handOffOf } from './hand-off.ts';
@@ -51,6 +51,10 @@ export interface SessionOptions {
   readonly onNetboots?: (netboots: ReadonlyMap<string, agent.Deployment>) => void;
   /** Who brings images into the cache beforehand; without it nobody does. */
   readonly prefetch?: PrefetchEars;
+  /** Told of each boot grant that has become durable. */
+  readonly onBootOpened?: (grant: BootGrant) => void;
+  /** Told of each host that is to be forgotten. */
+  readonly onForgotten?: (hostUid: string) => void;
   /** Takes the span of each operation that has run; unset: nobody records. */
   readonly recordSpan?: RecordSpan;
   readonly limits?: Partial<SessionLimits>;
@@ -116,7 +120,10 @@ export class AgentSession {
     this.#facts = new Facts(log, this.#limits.factsHostsMax);
     const { onNetboots } = options;
     this.#snapshots = new BootSnapshots(disk, snapshotPath, log, onNetboots);
-    const onOpened = (hostUid: string) => this.#facts.bootOrdered(hostUid);
+    const onOpened = (grant: BootGrant): void => {
+      this.#facts.bootOrdered(grant.hostUid);
+      options.onBootOpened?.(grant);
+    };
     this.grants = new Grants({ ...options, onOpened });
     const grants = () => this.grants.standing();
     this.bootMemory = makeBootMemory(this.#snapshots, () => journal.state, grants);
@@ -197,7 +204,7 @@ export class AgentSession {
   publishFacts(hostUid: string, observations: ObservationsInit): void {
     const message = create(agent.ObservationsSchema, observations);
     this.#facts.publish(hostUid, message);
-    if (this.#link.session === 0) return;
+    if (this.#link.session === 0) return this.#facts.keepTrace(hostUid, message.bootTrace);
     this.#started().attempts.outbox.tellFacts(hostUid, message);
   }
 
@@ -305,6 +312,9 @@ export class AgentSession {
     attempts.tellAll();
     for (const [hostUid, observations] of this.#facts.all()) {
       attempts.outbox.tellFacts(hostUid, observations);
+    }
+    for (const [hostUid, bootTrace] of this.#facts.takeTraces()) {
+      this.publishFacts(hostUid, { bootTrace });
     }
     this.#options.discovery?.sessionOpened();
     this.#options.prefetch?.sessionOpened();
@@ -454,6 +464,7 @@ export class AgentSession {
     const snapshotForgot = await this.#snapshots.forgetHost(hostUid);
     this.#credentials.forgetHost(hostUid);
     this.#facts.forgetHost(hostUid);
+    this.#options.onForgotten?.(hostUid);
     await executor.forgetHost(hostUid);
     if (!operationsGone || !snapshotForgot) throw new Error('the disk did not take all of it');
     this.#options.log.info({ host: hostUid }, 'forgot the host');

@@ -64,7 +64,10 @@ export function presentHost(
   host.etag = formatPosition(deps.store, revision);
   if (record.change?.time !== undefined) host.updateTime = record.change.time;
   host.status = host.status === undefined ? create(HostStatusSchema) : { ...host.status };
-  if (facts?.hostUid === host.uid && facts.inventory) host.status.inventory = facts.inventory;
+  if (facts?.hostUid === host.uid) {
+    if (facts.inventory) host.status.inventory = facts.inventory;
+    host.status.boots = facts.boots;
+  }
   const rackId = parseName('racks', host.spec?.rack ?? '');
   if (rackId !== undefined) host.status.agentConnected = deps.hosts.agentConnected(rackId);
   const progress = deps.hosts.progressOf(parseName('hosts', host.name) ?? '');

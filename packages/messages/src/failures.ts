@@ -5,6 +5,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { BmcTrouble } from './gen/rackwright/agent/v1/report_pb.ts';
+import type { BootStepKind } from './gen/rackwright/v1/boot_pb.ts';
 import {
   type FailureDetails,
   FailureDetailsSchema,
@@ -112,6 +113,11 @@ export function disabledStep(step: string, by: PriorityPlace, pool = ''): Failur
   return create(FailureDetailsSchema, {
     kind: { case: 'disabledStep', value: { step, by, pool } },
   });
+}
+
+/** The step of a boot over the network that never came. */
+export function bootStalled(missing: BootStepKind): FailureDetails {
+  return create(FailureDetailsSchema, { kind: { case: 'bootStalled', value: { missing } } });
 }
 
 /** Details of `identityMismatch`; "hosts/HOST". */

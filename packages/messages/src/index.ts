@@ -2,6 +2,7 @@
 
 export * as agent from './agent.ts';
 export { type BmcProtocolId, bmcPorts, bmcProtocolId, isBmcProtocolId } from './bmc-protocols.ts';
+export { bootLines, bootStageText, bootText, missingBootStep } from './boot-trace.ts';
 export {
   type ApiError,
   type ApiErrorKind,
@@ -31,6 +32,7 @@ export { hostRefused } from './call/host-refused.ts';
 export type { PageRequest, PageResponse, Respond } from './call/page.ts';
 export { type CleanStepName, cleanSteps } from './clean-steps.ts';
 export {
+  bootStalled,
   disabledStep,
   type FailureName,
   failureNameOf,
@@ -54,6 +56,7 @@ export * from './gen/rackwright/v1/abandoned_pb.ts';
 export * from './gen/rackwright/v1/access_pb.ts';
 export * from './gen/rackwright/v1/audit_pb.ts';
 export * from './gen/rackwright/v1/authority_pb.ts';
+export * from './gen/rackwright/v1/boot_pb.ts';
 export * from './gen/rackwright/v1/credential_pb.ts';
 export * from './gen/rackwright/v1/deploy_pb.ts';
 export * from './gen/rackwright/v1/discovery_pb.ts';

@@ -27,6 +27,8 @@ export interface HttpResponse {
   readonly headers: Readonly<Record<string, string>>;
   /** Text and bytes are sent whole; a file slice is streamed. Not sent for HEAD. */
   readonly body?: string | Uint8Array | FileSlice;
+  /** Called once when nothing more of it is sent; whether all of it is the kernel's by then. */
+  readonly onEnd?: (isWhole: boolean) => void;
 }
 
 export interface HttpServer {

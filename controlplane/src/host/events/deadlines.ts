@@ -4,6 +4,8 @@
  */
 import {
   awaitImageStep,
+  bootLines,
+  bootStalled,
   type Run,
   type RunFailure,
   RunKind,
@@ -12,6 +14,8 @@ import {
 } from '@rackwright/messages';
 import { turnMissed } from '../deployment/image-turn.ts';
 import { hostNotProved } from '../deployment/not-proved.ts';
+import { bootTraceOf } from '../operation/boot-traces.ts';
+import { bootOperationId } from '../operation/boots.ts';
 import { giveUpOperation } from '../operation/open-operations.ts';
 import { deadlineFires } from '../operation/operation.ts';
 import { endRun, failStep } from '../run/engine.ts';
@@ -37,16 +41,11 @@ export function foldDeadlines(turn: Turn): void {
       endAttempt(turn, run, step, turnMissed(turn));
       return;
     }
-    const missing =
-      step.name === engineSteps.awaitRunner ? 'no runner reported from the host' : 'no result';
-    const why = step.name === engineSteps.awaitRunner ? whyNoRunner(turn, run) : undefined;
-    const text = `${calledStep(step)}: ${missing} before its deadline`;
-    endAttempt(
-      turn,
-      run,
-      step,
-      stepFailure('deadline', why === undefined ? text : `${text}: ${why}`),
-    );
+    const isBoot = step.name === engineSteps.awaitRunner;
+    const failure = isBoot
+      ? noRunner(turn, run, step)
+      : stepFailure('deadline', `${calledStep(step)}: no result before its deadline`);
+    endAttempt(turn, run, step, failure);
     return;
   }
   if (!waitsForOthers(run) && deadlineFires(turn, run.deadline)) {
@@ -56,6 +55,17 @@ export function foldDeadlines(turn: Turn): void {
     if (run.kind === RunKind.WORKFLOW) giveUpOperation(turn);
     endRun(turn, run, RunOutcome.TIMED_OUT, failure);
   }
+}
+
+/** With the boot, step by step, where its agent has told of it. */
+function noRunner(turn: Turn, run: Run, step: RunStep): RunFailure {
+  const why = whyNoRunner(turn, run);
+  const text = `${calledStep(step)}: no runner reported from the host before its deadline`;
+  const said = why === undefined ? text : `${text}: ${why}`;
+  const trace = bootTraceOf(turn, bootOperationId(turn, run));
+  if (trace === undefined) return stepFailure('deadline', said);
+  const detail = bootLines(trace).join('\n');
+  return stepFailure('deadline', said, detail, bootStalled(trace.missing));
 }
 
 /** What the engine waits for by itself needs no agent to say that it is over. */

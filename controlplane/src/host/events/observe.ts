@@ -7,6 +7,7 @@ import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { agent } from '@rackwright/messages';
 import { foldBmcHealth } from '../bmc/health.ts';
 import { isBootOrdered, observePower, suspectUse } from '../erasure/use.ts';
+import { foldBootTrace } from '../operation/boot-traces.ts';
 import { bootOperationId } from '../operation/boots.ts';
 import { operationParts } from '../operation/operation.ts';
 import { dropSystemPower } from '../power/pending-power.ts';
@@ -27,6 +28,7 @@ export function foldFacts(
   if (observations.bmcHealth !== undefined) foldBmcHealth(turn, observations.bmcHealth, toldAt);
   if (observations.poweredOn !== undefined) foldPower(turn, observations.poweredOn);
   if (observations.runnerReady !== undefined) foldRunnerReady(turn, observations.runnerReady);
+  if (observations.bootTrace !== undefined) foldBootTrace(turn, observations.bootTrace);
   if (observations.runnerRefused !== undefined) foldRefusal(turn, observations.runnerRefused);
   if (observations.inventory !== undefined) {
     turn.effects.push({ kind: 'facts', facts: { inventory: observations.inventory } });

@@ -4,6 +4,7 @@
  */
 
 import {
+  BootStepKind,
   type DisabledStep,
   eraseStep,
   type FailureName,
@@ -23,6 +24,8 @@ import { isPool } from '../life/claim.ts';
 import { isEngineStep } from '../run/steps.ts';
 import { engineSteps } from '../turn/step-names.ts';
 import { activeRun, runKindName } from '../turn/turn.ts';
+import { adviceOnBoot } from './boot-advice.ts';
+import { change, type Line, look, start } from './lines.ts';
 import { hostId } from './told.ts';
 
 /** What the lines name: as people type it. */
@@ -45,18 +48,16 @@ interface Named {
   readonly shownCertificate: string;
   /** "host:port" of the registry that the image comes from. */
   readonly registry: string;
+  /** The step of its boot that never came, where the failure names it. */
+  readonly missing: BootStepKind;
+  /** Its boot MACs, and its rack without "racks/". */
+  readonly macs: readonly string[];
+  readonly rack: string;
   /** The host whose identity was met instead, when the failure names it; else empty. */
   readonly owner: string;
 }
 
-/** One way out: a host that is being removed takes no change, one with a run starts no other. */
-type Line = { readonly kind: 'look' | 'change' | 'start'; readonly text: string };
-
 type Advice = (named: Named) => readonly Line[];
-
-const look = (text: string): Line => ({ kind: 'look', text });
-const change = (text: string): Line => ({ kind: 'change', text });
-const start = (text: string): Line => ({ kind: 'start', text });
 
 /** What failed is started again. */
 const again = ({ again: { command, kind } }: Named, then = 'then'): Line => ({
@@ -276,10 +277,7 @@ const advice: Readonly<Record<FailureName, Advice>> = {
   invalidResult: reportIt,
   internal: reportIt,
   cancelled: seeToCause,
-  deadline: (named) => [
-    look(`see what holds it up at the console of hosts/${named.host}`),
-    again(named),
-  ],
+  deadline: (named) => [...adviceOnBoot(named.missing, named), again(named)],
   interrupted: justAgain,
   lost: (named) => [look('look what became of the host'), again(named)],
   pendingTimeout: seeToCause,
@@ -330,6 +328,9 @@ function namesOf(record: store.HostRecord): Named {
     registry: registryOfImage(record.image),
     isDeleted: record.host?.status?.deletion !== undefined,
     owner: ownerNamed(record),
+    macs: record.host?.spec?.bootMacs ?? [],
+    rack: idOf(record.host?.spec?.rack),
+    missing: missingOf(record),
     isTooWeak: isTooWeak(record),
     disabled: disabledIn(record),
   };
@@ -362,6 +363,11 @@ function letErase({ host, disabled }: Named): Line[] {
     default:
       return [change(`let a clean erase, if its policy keeps it from that: ${here}`)];
   }
+}
+
+function missingOf(record: store.HostRecord): BootStepKind {
+  const { kind } = record.host?.status?.lastError?.failure?.details ?? {};
+  return kind?.case === 'bootStalled' ? kind.value.missing : BootStepKind.UNSPECIFIED;
 }
 
 function isTooWeak({ host }: store.HostRecord): boolean {

@@ -3,6 +3,7 @@ import {
   type AfterFailure,
   type BmcEndpoint,
   bmcProtocolId,
+  bootText,
   type Deletion,
   DeletionMode,
   FaultSeverity,
@@ -128,6 +129,7 @@ export function hostFields(host: Host, clock: Clock): [string, string][] {
     ['labels', labelText(host.labels)],
     ...stayFields(status?.afterFailure, clock),
     ...cleanedFields(status?.lastCleaned, clock),
+    ...bootFields(host, clock),
     ...inventoryFields(host),
     ['created', instant(host.createTime)],
     ['changed', instant(host.updateTime)],
@@ -232,6 +234,14 @@ function holdName({ scope }: Hold): string {
 function holdText({ by, since, until, reason }: Hold, clock: Clock): string {
   const end = until === undefined ? '' : `, ends ${ago(clock, until)}`;
   return `by ${by} ${ago(clock, since)}${end}: ${reason}`;
+}
+
+/** "3 min ago: the boot got as far as the boot script; the kernel never came" */
+function bootFields({ status }: Host, clock: Clock): [string, string][] {
+  const [last] = status?.boots ?? [];
+  return last === undefined
+    ? []
+    : [['last boot', `${ago(clock, last.startTime)}: ${bootText(last)}`]];
 }
 
 function inventoryFields({ status }: Host): [string, string][] {

@@ -228,7 +228,8 @@ async function answer(exchange: Exchange, handle: Handle): Promise<void> {
     return;
   }
   const decided = await handle(readRequest(request));
-  const { body } = decided;
+  const { body, onEnd } = decided;
+  if (onEnd !== undefined) response.once('close', () => onEnd(response.writableFinished));
   if (hasBody(request) && decided.status < 400 && !(await isDrained(request))) {
     response.writeHead(413, { connection: 'close', 'content-length': 0 }).end();
     return;

@@ -1,10 +1,11 @@
 /** Steps on the host's BMC that every kind of run shares: who it is, its power, and its boots. */
 
 import { create } from '@bufbuild/protobuf';
-import { agent, type Run } from '@rackwright/messages';
+import { agent, bootText, type Run } from '@rackwright/messages';
 import { accessTo } from '../../bmc/access.ts';
 import { bootsOverNetwork, noteDeployed } from '../../deployment/deployment.ts';
 import { recordIdentity } from '../../erasure/identity.ts';
+import { bootTraceOf } from '../../operation/boot-traces.ts';
 import { bootOperationId } from '../../operation/boots.ts';
 import { noteShutdown } from '../../operation/shutdown.ts';
 import { move } from '../../turn/transitions.ts';
@@ -138,7 +139,10 @@ export function whyNoRunner(turn: Turn, run: Run): string | undefined {
   const { runnerRefused: refused, netbootInstead: instead } = turn.record;
   const boot = bootOperationId(turn, run);
   if (refused?.bootOperationId === boot) return `its runner was refused: ${refused.message}`;
-  if (instead?.insteadOfOperationId !== boot) return undefined;
+  if (instead?.insteadOfOperationId !== boot) {
+    const trace = bootTraceOf(turn, boot);
+    return trace === undefined ? undefined : bootText(trace);
+  }
   return (
     `the host is booting into the runner, and has not been seen; ${instead.hostName} ` +
     `(${instead.mac}) netbooted meanwhile without an order: if it was off before, the BMC ` +

@@ -11,6 +11,7 @@ import type { CliContext } from '../../world.ts';
 import { withConnection } from '../frame/calls.ts';
 import { pastFlag, pastTime } from '../frame/past-time.ts';
 import { checkWait, type WaitFlags, waitFlags } from '../frame/wait.ts';
+import { hostBoots } from './boots.ts';
 import { cleanHost, cleanSteps, resumeRun, skipStep } from './clean.ts';
 import {
   hostAliases,
@@ -184,6 +185,7 @@ export const hostRoutes = buildRouteMap({
     'release-hold': releaseHold,
     power: powerRoutes,
     explain: explainHost,
+    boots: hostBoots,
     delete: deleteHost,
     'cancel-delete': cancelDelete,
   },

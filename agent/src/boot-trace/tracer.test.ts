@@ -1,0 +1,111 @@
+/** When boots are told of, and how often. */
+import { BootStepKind, type BootTrace } from '@rackwright/messages';
+import { beforeEach, expect, test } from 'vitest';
+import type { BootSight } from '../boot/index.ts';
+import { TestClock } from '../session/testing/clock.ts';
+import { BootTracer, defaultBootTracerLimits, type TracedGrant } from './tracer.ts';
+
+const bootMs = 900_000;
+let time: TestClock;
+let told: { readonly hostUid: string; readonly trace: BootTrace }[];
+let unseen: string[];
+let known: TracedGrant[];
+let tracer: BootTracer;
+
+beforeEach(() => {
+  time = new TestClock();
+  [told, unseen, known] = [[], [], []];
+  tracer = tracerOf();
+});
+
+function tracerOf(): BootTracer {
+  return new BootTracer({
+    clock: time.open().clock,
+    grantOf: (operationId) => known.find((grant) => grant.operationId === operationId),
+    tell: (hostUid, trace) => told.push({ hostUid, trace }),
+    onUnseen: ({ hostUid }) => unseen.push(hostUid),
+    limits: { ...defaultBootTracerLimits, bootsMax: 3 },
+  });
+}
+
+function opened(n: number): TracedGrant {
+  const openedAtMs = time.nowMs + time.wallAheadMs;
+  const grant = { hostUid: `u${n}`, operationId: `u${n}/1/1/1`, macs: [`52:54:00:00:00:0${n}`] };
+  return { ...grant, openedAtMs, expiresAtMs: openedAtMs + bootMs };
+}
+
+function sight(n: number, stage: BootSight['stage']): BootSight {
+  const whose = { hostUid: `u${n}`, operationId: `u${n}/1/1/1`, mac: `52:54:00:00:00:0${n}` };
+  return { ...whose, stage, program: 'firmware', what: 'came', bytes: 0, problem: '' };
+}
+
+const kindsOf = ({ steps }: BootTrace) => steps.map(({ kind }) => kind);
+
+test('a boot whose runner comes is told with that, and never else', async () => {
+  tracer.opened(opened(1));
+  for (let seconds = 0; seconds < 170; seconds += 10) {
+    tracer.saw(sight(1, 'discover'));
+    await time.run(10_000);
+  }
+  const trace = tracer.arrived('u1/1/1/1');
+  expect(trace && kindsOf(trace)).toEqual([BootStepKind.DISCOVER, BootStepKind.RUNNER]);
+  expect(trace?.steps[0]).toMatchObject({ count: 17 });
+  tracer.saw(sight(1, 'request'));
+  expect(tracer.arrived('u1/1/1/1')).toBeUndefined();
+  await time.run(2 * bootMs);
+  expect([told, unseen]).toEqual([[], []]);
+});
+
+test('one that stands still is told once, and again before its end if anything came', async () => {
+  tracer.opened(opened(1));
+  tracer.saw(sight(1, 'discover'));
+  await time.run(300_000);
+  expect(told.map(({ trace }) => kindsOf(trace))).toEqual([[BootStepKind.DISCOVER]]);
+  for (let n = 0; n < 1_000; n += 1) tracer.saw(sight(1, 'offer'));
+  await time.run(bootMs);
+  expect(told).toHaveLength(2);
+  expect(told[1]?.trace.steps[1]).toMatchObject({ kind: BootStepKind.OFFER, count: 1_000 });
+});
+
+test('one of which nothing is seen is told before its grant ends, as unseen', async () => {
+  const grant = opened(1);
+  tracer.opened({ ...grant, expiresAtMs: grant.openedAtMs + 20_000 });
+  await time.run(17_900);
+  expect(unseen).toEqual([]);
+  await time.run(200);
+  expect([unseen, told.map(({ trace }) => kindsOf(trace))]).toEqual([['u1'], [[]]]);
+  await time.run(bootMs);
+  expect(told).toHaveLength(1);
+});
+
+test('the next boot of a host ends the one before, and a forgotten host has none', async () => {
+  tracer.opened(opened(1));
+  tracer.opened({ ...opened(1), operationId: 'u1/2/1/1' });
+  expect(tracer.arrived('u1/1/1/1')).toBeUndefined();
+  tracer.forgetHost('u1');
+  await time.run(2 * bootMs);
+  expect([told, unseen]).toEqual([[], []]);
+});
+
+test('a boot of before this agent’s start is followed from its next step on', () => {
+  known = [opened(1)];
+  tracer.saw(sight(1, 'script'));
+  tracer.saw(sight(2, 'script'));
+  expect(tracer.arrived('u1/1/1/1')?.steps).toHaveLength(2);
+  expect(tracer.arrived('u2/1/1/1')).toBeUndefined();
+});
+
+test('no more boots are followed than its limit, and the oldest goes untold', async () => {
+  for (let n = 1; n <= 5; n += 1) tracer.opened(opened(n));
+  await time.run(2 * bootMs);
+  expect(new Set(told.map(({ hostUid }) => hostUid))).toEqual(new Set(['u3', 'u4', 'u5']));
+});
+
+test('a runner that was refused is the last step of its boot', async () => {
+  tracer.opened(opened(1));
+  tracer.refused('u1/1/1/1', 'it is another machine');
+  await time.run(300_000);
+  const [step] = told[0]?.trace.steps ?? [];
+  expect(step).toMatchObject({ kind: BootStepKind.RUNNER, problem: 'it is another machine' });
+  expect(step?.endTime).toBeUndefined();
+});

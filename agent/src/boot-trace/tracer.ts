@@ -1,0 +1,238 @@
+/**
+ * Follows the boots into the runner that the control plane has ordered, and tells of each.
+ *
+ * T1 A boot whose runner comes is told with that runner, and costs no report of its own. One that
+ *    stands still is told once; and once more before its grant ends, if anything came since.
+ * T2 Bounded: beyond `bootsMax` the oldest is forgotten untold. A boot is forgotten with its grant.
+ * T3 For people only: neighbours can send packets with the address of a host.
+ */
+
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { create } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  BootAsker,
+  BootStepKind,
+  type BootStepSchema,
+  type BootTrace,
+  BootTraceSchema,
+  BootTransport,
+} from '@rackwright/messages';
+import type { Cancel, Clock } from '@rackwright/platform';
+import type { BootSight } from '../boot/index.ts';
+import {
+  afterEvent,
+  type Waterfall,
+  type WaterfallEvent,
+  type WaterfallStage,
+  type WaterfallStep,
+} from './waterfall.ts';
+
+/** The permission under which a boot goes. */
+export interface TracedGrant {
+  readonly hostUid: string;
+  readonly operationId: string;
+  readonly macs: readonly string[];
+  /** Wall time, milliseconds. */
+  readonly openedAtMs: number;
+  readonly expiresAtMs: number;
+}
+
+export interface BootTracerLimits {
+  readonly bootsMax: number;
+  /** A boot of which nothing was seen for this long stands still. */
+  readonly quietMs: number;
+  /** It is told this long before its grant ends, or a tenth of the grant's time. */
+  readonly beforeEndMs: number;
+}
+
+export const defaultBootTracerLimits: BootTracerLimits = {
+  bootsMax: 1_024,
+  quietMs: 180_000,
+  beforeEndMs: 10_000,
+};
+
+export interface BootTracerParts {
+  readonly clock: Pick<Clock, 'nowMs' | 'after'>;
+  /** The grant of an operation, of an earlier life of the agent as well. */
+  readonly grantOf: (operationId: string) => TracedGrant | undefined;
+  readonly tell: (hostUid: string, trace: BootTrace) => void;
+  /** The time of a boot is nearly over, and nothing at all was seen of its host. */
+  readonly onUnseen: (grant: TracedGrant) => void;
+  readonly limits: BootTracerLimits;
+}
+
+interface Boot {
+  readonly grant: TracedGrant;
+  steps: Waterfall;
+  mac: string;
+  givesAddresses: boolean;
+  lastMs: number;
+  /** The steps that were told last. */
+  told: Waterfall | undefined;
+  /** The runner has come: nothing more is told. */
+  over: boolean;
+  cancel: Cancel;
+}
+
+export class BootTracer {
+  readonly #parts: BootTracerParts;
+  readonly #boots = new Map<string, Boot>();
+
+  constructor(parts: BootTracerParts) {
+    this.#parts = parts;
+  }
+
+  /** A grant has become durable. An earlier boot of the host is none any more. */
+  opened(grant: TracedGrant): void {
+    this.forgetHost(grant.hostUid);
+    this.#follow(grant);
+  }
+
+  saw({ operationId, mac, givesAddresses, ...event }: BootSight): void {
+    const boot = this.#bootOf(operationId);
+    if (boot === undefined || boot.over) return;
+    boot.mac = mac;
+    boot.givesAddresses ||= givesAddresses === true;
+    this.#add(boot, event);
+  }
+
+  /** A runner that showed the boot's token was not taken. */
+  refused(operationId: string, problem: string): void {
+    const boot = this.#bootOf(operationId);
+    if (boot === undefined || boot.over) return;
+    this.#add(boot, { ...runnerEvent, what: 'came', problem });
+  }
+
+  /** The runner has come; the boot, to be told with it. Undefined: it was told, or is not known. */
+  arrived(operationId: string): BootTrace | undefined {
+    const boot = this.#bootOf(operationId);
+    if (boot === undefined || boot.over) return undefined;
+    this.#add(boot, { ...runnerEvent, what: 'came' });
+    this.#add(boot, { ...runnerEvent, what: 'sent' });
+    boot.over = true;
+    return traceOf(boot);
+  }
+
+  forgetHost(hostUid: string): void {
+    for (const [operationId, { grant }] of this.#boots) {
+      if (grant.hostUid === hostUid) this.#drop(operationId);
+    }
+  }
+
+  stop(): void {
+    for (const operationId of [...this.#boots.keys()]) this.#drop(operationId);
+  }
+
+  #bootOf(operationId: string): Boot | undefined {
+    const known = this.#boots.get(operationId);
+    if (known !== undefined) return known;
+    const grant = this.#parts.grantOf(operationId);
+    return grant === undefined ? undefined : this.#follow(grant);
+  }
+
+  #follow(grant: TracedGrant): Boot | undefined {
+    const { clock, limits } = this.#parts;
+    const nowMs = clock.nowMs();
+    if (nowMs >= grant.expiresAtMs) return undefined;
+    const boot: Boot = {
+      ...{ grant, steps: [], mac: '', givesAddresses: false, lastMs: nowMs },
+      ...{ told: undefined, over: false, cancel: () => undefined },
+    };
+    this.#boots.set(grant.operationId, boot);
+    this.#wait(boot);
+    const oldest = this.#boots.keys().next().value;
+    if (this.#boots.size > limits.bootsMax && oldest !== undefined) this.#drop(oldest);
+    return boot;
+  }
+
+  #add(boot: Boot, event: WaterfallEvent): void {
+    boot.lastMs = this.#parts.clock.nowMs();
+    boot.steps = afterEvent(boot.steps, event, boot.lastMs);
+  }
+
+  /** Until it may stand still, its time is nearly over, or over. */
+  #wait(boot: Boot): void {
+    const { clock } = this.#parts;
+    const nowMs = clock.nowMs();
+    const nextMs = this.#timesOf(boot).find((atMs) => atMs > nowMs);
+    if (nextMs === undefined) return this.#drop(boot.grant.operationId);
+    boot.cancel = clock.after(nextMs - nowMs, () => this.#look(boot));
+  }
+
+  #timesOf({ grant, lastMs, told }: Boot): readonly number[] {
+    const { quietMs } = this.#parts.limits;
+    const lastCallMs = this.#lastCallMs(grant);
+    const quietAtMs = lastMs + quietMs;
+    const isFirst = told === undefined && quietAtMs < lastCallMs;
+    return [...(isFirst ? [quietAtMs] : []), lastCallMs, grant.expiresAtMs];
+  }
+
+  #lastCallMs({ openedAtMs, expiresAtMs }: TracedGrant): number {
+    const tenthMs = (expiresAtMs - openedAtMs) / 10;
+    return expiresAtMs - Math.min(this.#parts.limits.beforeEndMs, tenthMs);
+  }
+
+  #look(boot: Boot): void {
+    const { clock, limits, onUnseen } = this.#parts;
+    const nowMs = clock.nowMs();
+    if (!boot.over) {
+      const isLast = nowMs >= this.#lastCallMs(boot.grant);
+      const isStill = nowMs >= boot.lastMs + limits.quietMs;
+      if (isLast ? boot.told !== boot.steps : isStill && boot.told === undefined) this.#tell(boot);
+      if (isLast && boot.steps.length === 0 && nowMs < boot.grant.expiresAtMs) onUnseen(boot.grant);
+    }
+    this.#wait(boot);
+  }
+
+  #tell(boot: Boot): void {
+    boot.told = boot.steps;
+    this.#parts.tell(boot.grant.hostUid, traceOf(boot));
+  }
+
+  #drop(operationId: string): void {
+    this.#boots.get(operationId)?.cancel();
+    this.#boots.delete(operationId);
+  }
+}
+
+const runnerEvent = { stage: 'runner', program: 'system', bytes: 0, problem: '' } as const;
+
+function traceOf({ grant, mac, steps, givesAddresses }: Boot): BootTrace {
+  return create(BootTraceSchema, {
+    ...{ operationId: grant.operationId, mac, givesAddresses },
+    startTime: timestampFromMs(grant.openedAtMs),
+    steps: steps.map(stepOf),
+  });
+}
+
+const kinds: Readonly<Record<WaterfallStage, BootStepKind>> = {
+  discover: BootStepKind.DISCOVER,
+  offer: BootStepKind.OFFER,
+  request: BootStepKind.REQUEST,
+  ack: BootStepKind.ACK,
+  loader: BootStepKind.LOADER,
+  script: BootStepKind.SCRIPT,
+  kernel: BootStepKind.KERNEL,
+  initrd: BootStepKind.INITRD,
+  runner: BootStepKind.RUNNER,
+};
+
+const askers: Readonly<Record<WaterfallStep['program'], BootAsker>> = {
+  firmware: BootAsker.FIRMWARE,
+  loader: BootAsker.LOADER,
+  system: BootAsker.SYSTEM,
+};
+
+const transports = { tftp: BootTransport.TFTP, http: BootTransport.HTTP } as const;
+
+function stepOf(step: WaterfallStep): MessageInitShape<typeof BootStepSchema> {
+  const { stage, program, firstMs, lastMs, count, endMs, bytes, transport, problem } = step;
+  return {
+    ...{ kind: kinds[stage], asker: askers[program], count, bytes: BigInt(bytes), problem },
+    firstTime: timestampFromMs(firstMs),
+    lastTime: timestampFromMs(lastMs),
+    ...(endMs === undefined ? {} : { endTime: timestampFromMs(endMs) }),
+    ...(transport === undefined ? {} : { transport: transports[transport] }),
+  };
+}

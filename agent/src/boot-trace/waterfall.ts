@@ -1,0 +1,61 @@
+/**
+ * A boot as a list of its steps: events in, waterfall out. Pure.
+ *
+ * W1 What is asked again, by the same program, is the same step and counts on: a list has at most
+ *    as many steps as there are stages and programs, whatever comes.
+ * W2 The steps stand in the order in which they came first.
+ */
+import type { BootSight } from '../boot/index.ts';
+
+export type WaterfallStage = BootSight['stage'] | 'runner';
+
+export interface WaterfallStep {
+  readonly stage: WaterfallStage;
+  readonly program: BootSight['program'];
+  /** Wall time, milliseconds, as all times here. */
+  readonly firstMs: number;
+  readonly lastMs: number;
+  readonly count: number;
+  /** When a file was sent whole last, or the runner was taken. */
+  readonly endMs?: number;
+  /** Of all that was sent whole. */
+  readonly bytes: number;
+  readonly transport?: 'tftp' | 'http';
+  /** Why it did not come to its end when it was tried last; empty: it did, or goes on. */
+  readonly problem: string;
+}
+
+export type Waterfall = readonly WaterfallStep[];
+
+/** What happened, of one boot. */
+export type WaterfallEvent = Pick<
+  BootSight,
+  'program' | 'what' | 'bytes' | 'problem' | 'transport'
+> & { readonly stage: WaterfallStage };
+
+const countMax = 0xffff_ffff;
+
+/** The list after one more event. */
+export function afterEvent(before: Waterfall, event: WaterfallEvent, atMs: number): Waterfall {
+  const at = before.findIndex(({ stage, program }) => {
+    return stage === event.stage && program === event.program;
+  });
+  const known = before[at];
+  if (known !== undefined) return before.with(at, stepAfter(known, event, atMs));
+  const { stage, program } = event;
+  const fresh = { stage, program, firstMs: atMs, lastMs: atMs, count: 0, bytes: 0, problem: '' };
+  return [...before, stepAfter(fresh, event, atMs)];
+}
+
+function stepAfter(step: WaterfallStep, event: WaterfallEvent, atMs: number): WaterfallStep {
+  const { what, bytes, problem, transport } = event;
+  const seen = { ...step, problem, ...(transport === undefined ? {} : { transport }) };
+  switch (what) {
+    case 'came':
+      return { ...seen, lastMs: atMs, count: Math.min(step.count + 1, countMax) };
+    case 'sent':
+      return { ...seen, endMs: atMs, bytes: Math.min(step.bytes + bytes, Number.MAX_SAFE_INTEGER) };
+    case 'failed':
+      return seen;
+  }
+}

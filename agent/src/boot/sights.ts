@@ -1,0 +1,149 @@
+/**
+ * What the boot path sees of boots into the runner, step by step, for whoever tells people of them.
+ * Of other boots nothing is told.
+ *
+ * G1 A sight is told at once, and decides nothing. An observer that throws costs a log line.
+ */
+import type { BootClientKind } from '@rackwright/dhcp';
+import type { Clock, Log } from '@rackwright/platform';
+import type { BootMemory } from './memory.ts';
+import { type BootDecision, bootDecision } from './permission.ts';
+
+/** A stage of a boot, of those that the boot path serves. */
+export type BootStage =
+  | 'discover'
+  | 'offer'
+  | 'request'
+  | 'ack'
+  | 'loader'
+  | 'script'
+  | 'kernel'
+  | 'initrd';
+
+/** The program in the machine that asks. */
+export type BootProgram = 'firmware' | 'loader' | 'system';
+
+export interface BootSight {
+  readonly hostUid: string;
+  /** Whose boot it is. */
+  readonly operationId: string;
+  /** Lower case, with colons. */
+  readonly mac: string;
+  readonly stage: BootStage;
+  readonly program: BootProgram;
+  /** Of a file. */
+  readonly transport?: 'tftp' | 'http';
+  /** It was asked for, or said; a file was sent whole; it was not. */
+  readonly what: 'came' | 'sent' | 'failed';
+  /** Of a file that was sent. */
+  readonly bytes: number;
+  /** Why it was not answered or sent; empty: it was, or goes on. */
+  readonly problem: string;
+  /** DHCP: addresses are given where it was asked. */
+  readonly givesAddresses?: boolean;
+}
+
+export interface SightParts {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly memory: () => BootMemory;
+  /** Called synchronously; must be quick. */
+  readonly onSight: (sight: BootSight) => void;
+  /** Names of the runner's files; all others are loaders. */
+  readonly kernel: string;
+  readonly initrd: string;
+}
+
+/** A file on its way. */
+export interface FileSight {
+  sent(bytes: number): void;
+  failed(problem: string): void;
+}
+
+/** One question by DHCP and what became of it. */
+export interface DhcpSight {
+  readonly mac: string;
+  readonly asked: 'discover' | 'request';
+  /** Absent: it is no boot firmware. */
+  readonly client: BootClientKind | undefined;
+  readonly givesAddresses: boolean;
+  /** Whether it got what it asked for. */
+  readonly isGranted: boolean;
+  /** Why not. */
+  readonly problem: string;
+}
+
+const programs: Readonly<Record<BootClientKind, BootProgram>> = {
+  pxe: 'firmware',
+  httpBoot: 'firmware',
+  ipxe: 'loader',
+};
+
+const programsOfFiles = {
+  loader: 'firmware',
+  script: 'loader',
+  kernel: 'loader',
+  initrd: 'loader',
+} as const satisfies Partial<Record<BootStage, BootProgram>>;
+
+type BootFile = keyof typeof programsOfFiles;
+
+/** Stands for the script, which is no file. */
+export const scriptName = Symbol('script');
+
+export class BootSights {
+  readonly #parts: SightParts;
+
+  constructor(parts: SightParts) {
+    this.#parts = parts;
+  }
+
+  /** Told with the decision on its MAC. */
+  dhcp(decision: BootDecision, asked: DhcpSight): void {
+    if (decision.kind !== 'runner') return;
+    const { mac, client, givesAddresses, isGranted, problem } = asked;
+    const program = client === undefined ? 'system' : programs[client];
+    const { hostUid, operationId } = decision;
+    const whose = { hostUid, operationId, mac, program, givesAddresses };
+    const stage = asked.asked;
+    const why = isGranted ? '' : problem;
+    this.#tell({ ...whose, stage, what: 'came', bytes: 0, problem: why });
+    if (!isGranted) return;
+    const answer = stage === 'discover' ? 'offer' : 'ack';
+    this.#tell({ ...whose, stage: answer, what: 'came', bytes: 0, problem: '' });
+  }
+
+  /** A file was asked for; undefined: it is none of a boot into the runner. */
+  file(
+    mac: string,
+    name: string | typeof scriptName,
+    transport: 'tftp' | 'http',
+  ): FileSight | undefined {
+    const { clock, memory } = this.#parts;
+    const decision = bootDecision(memory(), mac, clock.nowMs());
+    if (decision.kind !== 'runner') return undefined;
+    const { hostUid, operationId } = decision;
+    const stage = this.#stageOf(name);
+    const program = programsOfFiles[stage];
+    const file = { hostUid, operationId, mac, stage, program, transport };
+    this.#tell({ ...file, what: 'came', bytes: 0, problem: '' });
+    return {
+      sent: (bytes) => this.#tell({ ...file, what: 'sent', bytes, problem: '' }),
+      failed: (problem) => this.#tell({ ...file, what: 'failed', bytes: 0, problem }),
+    };
+  }
+
+  #stageOf(name: string | typeof scriptName): BootFile {
+    const { kernel, initrd } = this.#parts;
+    if (name === scriptName) return 'script';
+    return name === kernel ? 'kernel' : name === initrd ? 'initrd' : 'loader';
+  }
+
+  #tell(sight: BootSight): void {
+    try {
+      this.#parts.onSight(sight);
+    } catch (error) {
+      this.#parts.log.error({ mac: sight.mac }, 'observer of boots failed', error);
+    }
+  }
+}

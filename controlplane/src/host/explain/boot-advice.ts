@@ -1,0 +1,70 @@
+/** What a person can do about a boot that stood still, by the step that never came. */
+import { BootStepKind } from '@rackwright/messages';
+import { change, type Line, look } from './lines.ts';
+
+/** What the lines name, as people type it. */
+interface Named {
+  readonly host: string;
+  readonly rack: string;
+  readonly macs: readonly string[];
+}
+
+type Advice = (named: Named) => readonly Line[];
+
+const holdUp: Advice = ({ host }) => [look(`see what holds it up at the console of hosts/${host}`)];
+
+const seeRack = ({ rack }: Named): Line =>
+  look(`see the faults of its rack: rackwright rack explain ${rack}`);
+
+const httpFile: Advice = ({ host, rack }) => [
+  look(
+    `see at the console of hosts/${host} how the download ends, and that HTTP to the agent of ` +
+      `racks/${rack} is not cut on the way`,
+  ),
+];
+
+const table: Readonly<Record<BootStepKind, Advice>> = {
+  [BootStepKind.UNSPECIFIED]: holdUp,
+  [BootStepKind.DISCOVER]: (named) => [
+    look(
+      `see that the network card ${named.macs.join(', ')} of hosts/${named.host} has link, is on ` +
+        `the provisioning network of racks/${named.rack}, and that its firmware boots from it`,
+    ),
+    change(`or correct its boot MACs: rackwright host update ${named.host} --mac MAC`),
+    seeRack(named),
+  ],
+  [BootStepKind.OFFER]: (named) => [
+    look('see why the agent makes it no offer: another DHCP server, or a range that is used up'),
+    seeRack(named),
+  ],
+  [BootStepKind.REQUEST]: (named) => [
+    look('see whether another DHCP server answers it, and whether the agent’s answers reach it'),
+    seeRack(named),
+  ],
+  [BootStepKind.ACK]: (named) => [seeRack(named)],
+  [BootStepKind.LOADER]: ({ host, rack }) => [
+    look(
+      `see that nothing between hosts/${host} and the agent of racks/${rack} drops TFTP (UDP 69 ` +
+        'and high ports) or HTTP, and that the agent has a loader for its firmware',
+    ),
+  ],
+  [BootStepKind.SCRIPT]: ({ host }) => [
+    look(
+      `see at the console of hosts/${host} whether the boot loader drives its network card, and ` +
+        'whether the firmware refuses it (Secure Boot)',
+    ),
+  ],
+  [BootStepKind.KERNEL]: httpFile,
+  [BootStepKind.INITRD]: httpFile,
+  [BootStepKind.RUNNER]: ({ host, rack }) => [
+    look(
+      `see at the console of hosts/${host} whether the kernel starts, drives its network card, ` +
+        `gets an address, and reaches the runners’ port of the agent of racks/${rack}`,
+    ),
+  ],
+};
+
+/** Never empty; of a step that is not known here, and where no boot is meant, what always helps. */
+export function adviceOnBoot(missing: BootStepKind, named: Named): readonly Line[] {
+  return (table[missing] ?? holdUp)(named);
+}

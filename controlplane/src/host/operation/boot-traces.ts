@@ -1,0 +1,82 @@
+/**
+ * Boots into the runner as the rack's agent saw them, kept for people: the last, and the last whose
+ * runner did not come. Neighbours of a host can forge what they are made of: they decide nothing.
+ */
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import {
+  type BootStep,
+  BootStepKind,
+  type BootStepSchema,
+  type BootTrace,
+  BootTraceSchema,
+  missingBootStep,
+} from '@rackwright/messages';
+import { cut } from '../turn/step-failure.ts';
+import type { Turn } from '../turn/turn.ts';
+import { operationParts } from './operation.ts';
+
+/** Facts are one bounded record. */
+const stepsMax = 24;
+const problemMax = 160;
+const macMax = 17;
+/** The last second that RFC 3339 can name. */
+const secondsMax = 253_402_300_799n;
+
+/** Takes in a boot of this host, within bounds. */
+export function foldBootTrace(turn: Turn, told: BootTrace): void {
+  const parts = operationParts(turn.host.uid, told.operationId);
+  if (parts === undefined || parts.runNumber > turn.record.runCount) return;
+  const boots = afterBoot(turn.context.facts.boots, bounded(told));
+  turn.effects.push({ kind: 'facts', facts: { boots } });
+}
+
+/** The boot of an operation, as far as its agent has told. */
+export function bootTraceOf({ context }: Pick<Turn, 'context'>, bootOperationId: string) {
+  return context.facts.boots.find(({ operationId }) => operationId === bootOperationId);
+}
+
+/** The latest first: it, and the last of the others whose runner did not come. */
+function afterBoot(before: readonly BootTrace[], latest: BootTrace): BootTrace[] {
+  const others = before.filter(({ operationId }) => operationId !== latest.operationId);
+  const failed = others.find(({ missing }) => missing !== BootStepKind.UNSPECIFIED);
+  return failed === undefined ? [latest] : [latest, failed];
+}
+
+function bounded({ operationId, mac, startTime, steps, givesAddresses }: BootTrace): BootTrace {
+  const kept = steps.filter(isKnown).slice(0, stepsMax);
+  return create(BootTraceSchema, {
+    ...{ operationId, mac: mac.slice(0, macMax), givesAddresses },
+    ...timeOf('startTime', startTime),
+    steps: kept.map(boundedStep),
+    missing: missingBootStep({ steps: kept, givesAddresses }),
+  });
+}
+
+const kinds: ReadonlySet<BootStepKind> = new Set(Object.values(BootStepKind));
+
+/** Not one of a later version. */
+function isKnown({ kind }: BootStep): boolean {
+  return kinds.has(kind) && kind !== BootStepKind.UNSPECIFIED;
+}
+
+function boundedStep(step: BootStep): MessageInitShape<typeof BootStepSchema> {
+  const { kind, asker, count, bytes, transport, problem, firstTime, lastTime, endTime } = step;
+  return {
+    ...{ kind, asker, count, bytes, transport, problem: cut(problem, problemMax) },
+    ...timeOf('firstTime', firstTime),
+    ...timeOf('lastTime', lastTime),
+    ...timeOf('endTime', endTime),
+  };
+}
+
+/** A time that nobody could write down is left out. */
+function timeOf<N extends string>(name: N, time: Timestamp | undefined) {
+  const isTime =
+    time !== undefined &&
+    time.seconds >= 0n &&
+    time.seconds <= secondsMax &&
+    time.nanos >= 0 &&
+    time.nanos < 1_000_000_000;
+  return (isTime ? { [name]: time } : {}) as { readonly [name in N]?: Timestamp };
+}

@@ -1,0 +1,128 @@
+/** How a boot over the network is judged and told to people. Pure. */
+import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
+import {
+  BootAsker,
+  type BootStep,
+  BootStepKind,
+  type BootTrace,
+  BootTransport,
+} from './gen/rackwright/v1/boot_pb.ts';
+import { counted } from './words.ts';
+
+/** A stage, as what may be waited for. */
+const stages: Readonly<Record<BootStepKind, string>> = {
+  [BootStepKind.UNSPECIFIED]: 'a step that is not known here',
+  [BootStepKind.DISCOVER]: 'its question for an address',
+  [BootStepKind.OFFER]: 'the agent’s offer',
+  [BootStepKind.REQUEST]: 'its request for what it was offered',
+  [BootStepKind.ACK]: 'the agent’s grant of the address',
+  [BootStepKind.LOADER]: 'the boot loader',
+  [BootStepKind.SCRIPT]: 'the boot script',
+  [BootStepKind.KERNEL]: 'the kernel',
+  [BootStepKind.INITRD]: 'the ramdisk',
+  [BootStepKind.RUNNER]: 'the runner',
+};
+
+const askers: Readonly<Record<BootAsker, string>> = {
+  [BootAsker.UNSPECIFIED]: '',
+  [BootAsker.FIRMWARE]: 'the firmware',
+  [BootAsker.LOADER]: 'the boot loader',
+  [BootAsker.SYSTEM]: 'the ramdisk',
+};
+
+const transports: Readonly<Record<BootTransport, string>> = {
+  [BootTransport.UNSPECIFIED]: '',
+  [BootTransport.TFTP]: 'TFTP',
+  [BootTransport.HTTP]: 'HTTP',
+};
+
+/** "the kernel" */
+export function bootStageText(kind: BootStepKind): string {
+  return stages[kind] ?? stages[BootStepKind.UNSPECIFIED];
+}
+
+/** A file that was sent whole, a runner that was taken, or a word of DHCP that was said. */
+function isDone({ kind, endTime, count }: BootStep): boolean {
+  return kind >= BootStepKind.LOADER ? endTime !== undefined : count > 0;
+}
+
+function furthestOf(steps: readonly BootStep[]): BootStep | undefined {
+  return steps.filter(isDone).toSorted((a, b) => b.kind - a.kind)[0];
+}
+
+type Seen = Pick<BootTrace, 'steps' | 'givesAddresses'>;
+
+/** By the furthest step that has come, the one that comes next. */
+const nextSteps: Readonly<Record<BootStepKind, (seen: Seen) => BootStepKind>> = {
+  [BootStepKind.UNSPECIFIED]: () => BootStepKind.DISCOVER,
+  [BootStepKind.DISCOVER]: () => BootStepKind.OFFER,
+  // Beside another server the request goes to that one.
+  [BootStepKind.OFFER]: ({ steps, givesAddresses }) =>
+    givesAddresses ? BootStepKind.REQUEST : afterAddress(steps),
+  [BootStepKind.REQUEST]: () => BootStepKind.ACK,
+  [BootStepKind.ACK]: ({ steps }) => afterAddress(steps),
+  [BootStepKind.LOADER]: () => BootStepKind.SCRIPT,
+  [BootStepKind.SCRIPT]: () => BootStepKind.KERNEL,
+  [BootStepKind.KERNEL]: () => BootStepKind.INITRD,
+  [BootStepKind.INITRD]: () => BootStepKind.RUNNER,
+  [BootStepKind.RUNNER]: () => BootStepKind.UNSPECIFIED,
+};
+
+/** The step that has not come, behind the furthest that has; UNSPECIFIED: the runner has come. */
+export function missingBootStep(seen: Seen): BootStepKind {
+  const next = nextSteps[furthestOf(seen.steps)?.kind ?? BootStepKind.UNSPECIFIED];
+  return (next ?? nextSteps[BootStepKind.UNSPECIFIED])(seen);
+}
+
+/** A network card with a boot loader of its own needs no other. */
+function afterAddress(steps: readonly BootStep[]): BootStepKind {
+  const isLoader = steps.some(({ asker }) => asker === BootAsker.LOADER);
+  return isLoader ? BootStepKind.SCRIPT : BootStepKind.LOADER;
+}
+
+/** "the boot got as far as the boot script; then the kernel never came" */
+export function bootText(trace: BootTrace): string {
+  const { steps, missing } = trace;
+  if (missing === BootStepKind.UNSPECIFIED) return 'the runner came';
+  const last = furthestOf(steps);
+  const tried = steps.find(({ kind }) => kind === missing);
+  const how = tried === undefined ? 'never came' : `did not come whole${problemOf(tried)}`;
+  const what = `${bootStageText(missing)} ${how}`;
+  return last === undefined ? what : `the boot got as far as ${bootStageText(last.kind)}; ${what}`;
+}
+
+/** The waterfall: a line for each step, and one for that which never came. */
+export function bootLines(trace: BootTrace): string[] {
+  const lines = trace.steps.map((step) => stepLine(step, trace.startTime));
+  const { missing, steps } = trace;
+  const isTried = steps.some(({ kind }) => kind === missing);
+  if (missing === BootStepKind.UNSPECIFIED || isTried) return lines;
+  return [...lines, `${''.padStart(offsetWidth)}  ${bootStageText(missing)}: never came`];
+}
+
+const offsetWidth = 9;
+
+function stepLine(step: BootStep, start: Timestamp | undefined): string {
+  const { kind, asker, count, bytes, transport, firstTime, lastTime, endTime } = step;
+  const offset = offsetText(start, firstTime).padStart(offsetWidth);
+  const by = kind <= BootStepKind.ACK ? askers[asker] : transports[transport];
+  const told = [
+    ...(by ? [by] : []),
+    ...(bytes > 0n ? [`${bytes} bytes`] : []),
+    ...(endTime === undefined ? [] : [`done at ${offsetText(start, endTime)}`]),
+    ...(count > 1 ? [`${counted(count, 'time')}, last at ${offsetText(start, lastTime)}`] : []),
+  ];
+  const more = told.length === 0 ? '' : ` (${told.join(', ')})`;
+  return `${offset}  ${bootStageText(kind)}${more}${problemOf(step)}`;
+}
+
+function problemOf({ problem }: BootStep): string {
+  return problem === '' ? '' : `: ${problem}`;
+}
+
+/** "+12.3 s" */
+function offsetText(start: Timestamp | undefined, time: Timestamp | undefined): string {
+  if (start === undefined || time === undefined) return '?';
+  const seconds = (timestampMs(time) - timestampMs(start)) / 1_000;
+  return `${seconds < 0 ? '' : '+'}${seconds.toFixed(1)} s`;
+}
