@@ -245,12 +245,13 @@ function makeParts(
     openCredential: (record) => identity.secrets.open(record),
   });
   const discovery = makeDiscovery(config, platform, { store, audit, hosts });
-  const ofHosts = { ...platform, store, following, hosts, resyncIntervalMs, retryDelayMs };
+  const fleetView = new FleetView({ ...platform, store, retryDelayMs });
+  const pace = { resyncIntervalMs, retryDelayMs };
+  const ofHosts = { ...platform, store, following, fleetView, hosts, ...pace };
   const runs = createWorkflowParts({ ...ofHosts, sweep: config.workflows });
   const resolve = resolveTags(platform, identity, store, audit);
   const pools = new Pools({ ...ofHosts, ...webhooks, replicaId, resolve });
   const plans = new PlanSweeper({ ...platform, store });
-  const fleetView = new FleetView({ ...platform, store, retryDelayMs });
   const access = openAccessFor(config, platform, identity, store, following, audit);
   const shared = {
     ...platform,
@@ -262,7 +263,7 @@ function makeParts(
     trustFaults: () => identity.authorities.faults(),
     otherAdmins: access.otherAdmins,
   };
-  const places = new HostPlaces(following, store);
+  const places = new HostPlaces(fleetView);
   const operatorServices = createOperatorServices(shared, access.signIn, places);
   const rackKeys = new RackKeys({ ...platform, store, following });
   const agentService = createAgentService({
@@ -273,7 +274,7 @@ function makeParts(
   });
   const countedRacks = new CountedRacks({ store, following });
   const runners = { hosts, discovery, runs, pools, plans };
-  const works = { access, fleetView, places, secretsKeeper, rackKeys, countedRacks, ...runners };
+  const works = { access, fleetView, secretsKeeper, rackKeys, countedRacks, ...runners };
   return { registry, audit, following, ...works, operatorServices, agentService };
 }
 
@@ -284,30 +285,29 @@ async function startWorks(
   store: StateStore,
 ): Promise<void> {
   const { audit, following, hosts, discovery, runs, pools, plans } = parts;
-  const { access, fleetView, places, secretsKeeper, rackKeys, countedRacks } = parts;
+  const { access, fleetView, secretsKeeper, rackKeys, countedRacks } = parts;
   // Before anything is asked for: what a process before this one has left without an end.
   audit.start(!store.isShared);
   await secretsKeeper.start();
   await rackKeys.start();
   rackKeys.onChange(() => authorities.lookSoon());
   await authorities.start(following, () => rackKeys.trusts());
+  await fleetView.start();
   await hosts.start();
   discovery.start();
   await runs.start();
   await pools.start();
   plans.start();
   await access.start();
-  await places.start();
-  await fleetView.start();
   await countedRacks.start();
 }
 
 /** All that works by itself, in the order in which it stops. */
 function worksOf(parts: ReturnType<typeof makeParts>, authorities: Identity['authorities']) {
-  const { countedRacks, access, fleetView, places, plans, pools, runs } = parts;
-  const { discovery, hosts, following, rackKeys, secretsKeeper } = parts;
-  const loops = [countedRacks, access, fleetView, places, plans, pools, runs, discovery];
-  return [...loops, hosts, following, authorities, rackKeys, secretsKeeper];
+  const { countedRacks, access, plans, pools, runs, discovery, hosts } = parts;
+  const { fleetView, following, rackKeys, secretsKeeper } = parts;
+  const loops = [countedRacks, access, plans, pools, runs, discovery, hosts];
+  return [...loops, fleetView, following, authorities, rackKeys, secretsKeeper];
 }
 
 async function startServices(

@@ -74,10 +74,10 @@ export class Office {
     const { store, clock, hosts, following } = replica;
     const shared = { store, clock, hosts, random: site.random, log: quietLog };
     const pace = { resyncIntervalMs: 60_000, retryDelayMs: 1_000 };
-    const parts = createWorkflowParts({ ...shared, ...pace, following });
+    const fleetView = new FleetView({ ...shared, ...pace });
+    const parts = createWorkflowParts({ ...shared, ...pace, following, fleetView });
     await parts.start();
     await site.run(0);
-    const fleetView = new FleetView({ ...shared, ...pace });
     const { services } = createOperatorServices(
       {
         ...shared,

@@ -14,6 +14,7 @@ import {
   Discovery,
   defaultSessionTiming,
   defaultTiming,
+  FleetView,
   Following,
   freezeShared,
   Hosts,
@@ -123,6 +124,10 @@ export class ControlPlaneReplica {
     const { retryDelayMs } = defaultTiming;
     const following = new Following({ ...shared, retryDelayMs });
     process.whenKilled(() => following.stop());
+    const fleetView = new FleetView({ ...shared, retryDelayMs });
+    process.whenKilled(() => fleetView.stop());
+    await fleetView.start();
+    if (!process.alive) return;
     // Whoever changes what all share fails.
     freezeShared(store);
     const hosts = new Hosts({
@@ -136,7 +141,14 @@ export class ControlPlaneReplica {
     process.whenKilled(() => hosts.stop());
     await hosts.start();
     if (!process.alive) return;
-    const timed = { ...shared, following, hosts, retryDelayMs, resyncIntervalMs: 60_000 };
+    const timed = {
+      ...shared,
+      following,
+      fleetView,
+      hosts,
+      retryDelayMs,
+      resyncIntervalMs: 60_000,
+    };
     const parts = this.#view.workflows ? createWorkflowParts(timed) : undefined;
     process.whenKilled(() => parts?.stop());
     await parts?.start();
@@ -161,7 +173,8 @@ export class ControlPlaneReplica {
       ...(discovery === undefined ? {} : { discovery }),
       identify: async () => 'r1',
     });
-    this.#live = { name: this.name, process, hosts, store, parts, discovery, pools };
+    const { name } = this;
+    this.#live = { name, process, hosts, fleetView, store, parts, discovery, pools };
     this.#agents = agents;
   }
 

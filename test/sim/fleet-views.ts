@@ -6,41 +6,32 @@
  * and uses nothing of the view but what the view shows.
  */
 import { fromBinary } from '@bufbuild/protobuf';
-import { FleetView } from '@rackwright/controlplane';
+import type { FleetView } from '@rackwright/controlplane';
 import { HostState, store as wire } from '@rackwright/messages';
 import type { Replica, WorldView } from './view.ts';
 
 /** Between two comparisons. */
 const everyMs = 15_000;
-const indexed = ['rack', 'credential'] as const;
+const indexed = ['rack', 'credential', 'claim'] as const;
 
 /** Compares for as long as the world goes on. */
 export function watchFleetViews(view: WorldView): void {
-  const views = new WeakMap<Replica, FleetView>();
   const busy = new WeakSet<Replica>();
   const { heap, chance } = view;
   const look = () => {
     for (const replica of view.replicas()) {
-      const fleetView = views.get(replica) ?? openView(view, replica);
-      views.set(replica, fleetView);
       if (busy.has(replica)) continue;
       busy.add(replica);
       // Of a replica that dies meanwhile this never ends.
-      void compare(view, replica, fleetView).finally(() => busy.delete(replica));
+      void compare(view, replica).finally(() => busy.delete(replica));
     }
     heap.after(chance.around(everyMs), look);
   };
   heap.after(chance.around(everyMs), look);
 }
 
-function openView(view: WorldView, { name, store, process }: Replica): FleetView {
-  const { clock } = process;
-  const fleetView = new FleetView({ store, clock, log: view.log(name), retryDelayMs: 1_000 });
-  process.whenKilled(() => fleetView.stop());
-  return fleetView;
-}
-
-async function compare(view: WorldView, replica: Replica, fleetView: FleetView): Promise<void> {
+async function compare(view: WorldView, replica: Replica): Promise<void> {
+  const { fleetView } = replica;
   const disk = view.storeDisk();
   const acknowledged = disk.latest();
   try {
@@ -87,6 +78,13 @@ function judgeIndexes(fleetView: FleetView, found: (text: string) => void): void
       }
     }
   }
+  for (const label of new Set(hosts.flatMap(labelsOf))) {
+    const wanted = hosts.filter((row) => labelsOf(row).includes(label));
+    const ids = [...fleetView.idsBy('label', label)];
+    if (ids.join() !== wanted.map(({ hostId }) => hostId).join()) {
+      found(`has ${ids} by the label ${label}; its rows say otherwise`);
+    }
+  }
   const { hosts: all, byState } = fleetView.counts();
   if (all !== rows.length) found(`counts ${all} hosts and has ${rows.length}`);
   for (const state of Object.values(HostState)) {
@@ -94,6 +92,10 @@ function judgeIndexes(fleetView: FleetView, found: (text: string) => void): void
     const counted = byState.get(state) ?? 0;
     if (counted !== wanted) found(`counts ${counted} hosts in state ${state} and has ${wanted}`);
   }
+}
+
+function labelsOf({ labels }: Parts): readonly string[] {
+  return Object.entries(labels).map(([key, value]) => `${key}=${value}`);
 }
 
 type Parts = Pick<

@@ -1,5 +1,11 @@
 /** What the parts of a simulated rack see of the world that they are in. */
-import type { createWorkflowParts, Discovery, Hosts, Pools } from '@rackwright/controlplane';
+import type {
+  createWorkflowParts,
+  Discovery,
+  FleetView,
+  Hosts,
+  Pools,
+} from '@rackwright/controlplane';
 import type { SimProcess } from '@rackwright/sim';
 import type { MemoryDisk, StateStore } from '@rackwright/store';
 import type { SimMachine } from './machine.ts';
@@ -32,6 +38,7 @@ export interface Replica {
   readonly name: string;
   readonly process: SimProcess;
   readonly hosts: Hosts;
+  readonly fleetView: FleetView;
   /** Undefined where there are none. */
   readonly parts: ReturnType<typeof createWorkflowParts> | undefined;
   readonly discovery: Discovery | undefined;

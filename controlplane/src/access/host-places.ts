@@ -1,14 +1,12 @@
 /**
- * Where all hosts are, as the store changes: so that to judge what belongs to some host of a scope
- * reads nothing, however many hosts there are and however many ask.
+ * Where all hosts are, by the fleet view: to judge what belongs to some host of a scope reads
+ * nothing, however many ask.
  *
  * Must not: decide about a host itself. It is a moment behind; a host is judged by its own record.
  */
-import { type Host, store as wire } from '@rackwright/messages';
-import type { StateStore } from '@rackwright/store';
-import { type FollowedValues, type Following, followValues } from '../following/index.ts';
-import { sharedRecordOf } from '../records/index.ts';
-import { type Place, placeOf } from './principal.ts';
+import type { Host } from '@rackwright/messages';
+import type { FleetView } from '../fleet-view/index.ts';
+import { type Place, placeOf, poolLabel } from './principal.ts';
 
 /** Where a host is, and which credential its BMC is reached with. */
 export interface HostPlace extends Place {
@@ -23,31 +21,19 @@ export function hostPlaceOf(host: Host | undefined): HostPlace {
 
 /** See the header. */
 export class HostPlaces {
-  readonly #places = new Map<string, HostPlace>();
-  readonly #followed: FollowedValues;
+  readonly #view: Pick<FleetView, 'rows'>;
 
-  constructor(following: Following, store: StateStore) {
-    this.#followed = followValues(following, 'hosts', (key, entry) => {
-      if (entry === undefined) this.#places.delete(key);
-      else {
-        const { host } = sharedRecordOf(store, wire.HostRecordSchema, entry);
-        this.#places.set(key, hostPlaceOf(host));
-      }
-    });
-  }
-
-  /** Resolves once every host is known. */
-  start(): Promise<void> {
-    return this.#followed.start();
-  }
-
-  stop(): void {
-    this.#followed.stop();
+  constructor(view: Pick<FleetView, 'rows'>) {
+    this.#view = view;
   }
 
   /** Whether any host's place is so. */
   some(isSo: (place: HostPlace) => boolean): boolean {
-    for (const place of this.#places.values()) if (isSo(place)) return true;
+    for (const row of this.#view.rows()) {
+      if (row.kind !== 'host') continue;
+      const { rack, labels, credential } = row;
+      if (isSo({ rack, pool: labels[poolLabel] ?? '', credential })) return true;
+    }
     return false;
   }
 }

@@ -3,7 +3,7 @@ import { HostSchema, store as wire } from '@rackwright/messages';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore, type StateStore, storeKey } from '@rackwright/store';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { Following } from '../following/index.ts';
+import { FleetView } from '../fleet-view/index.ts';
 import { HostPlaces } from './host-places.ts';
 import { scopedStore, watchCollections } from './scoped-store.ts';
 
@@ -108,12 +108,12 @@ test('a host that leaves the scope is told as gone, whatever of it was seen befo
   expect(heard.slice(-2)).toEqual(['put hosts.h', 'put facts.h']);
 });
 
-test('credentials and racks are judged by places that are followed, without a list', async () => {
-  const following = new Following({ store: inner, clock: nodeClock(), log, retryDelayMs: 10 });
-  const places = new HostPlaces(following, inner);
+test('credentials and racks are judged by the rows of the fleet, without a list', async () => {
+  const fleetView = new FleetView({ store: inner, clock: nodeClock(), log, retryDelayMs: 10 });
+  const places = new HostPlaces(fleetView);
   await put('hosts.h', hostBytes('aa', 'credentials/mine'));
   await put('hosts.there', hostBytes('zz', 'credentials/theirs'));
-  await places.start();
+  await fleetView.start();
   for (const id of ['mine', 'theirs']) await put(`credentials.${id}`, Uint8Array.of());
   const store = scopedStore(counted(), scope, { places });
   expect((await store.get('credentials.mine')).kind).toBe('found');
@@ -126,7 +126,7 @@ test('credentials and racks are judged by places that are followed, without a li
   }
   expect(await isSeen()).toBe(true);
   expect((await store.get('credentials.mine')).kind).toBe('absent');
-  following.stop();
+  fleetView.stop();
 });
 
 test('what belongs to one host is judged by that host’s own record', async () => {

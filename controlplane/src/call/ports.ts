@@ -62,7 +62,10 @@ export interface RpcDependencies {
   readonly log: Log;
   readonly hosts: HostsPort;
   /** Everything that is asked about more than one host; it shows what is out of scope, too. */
-  readonly fleetView: Pick<FleetView, 'caughtUp' | 'counts' | 'countsBy' | 'idsBy' | 'rows'>;
+  readonly fleetView: Pick<
+    FleetView,
+    'candidates' | 'caughtUp' | 'counts' | 'countsBy' | 'idsBy' | 'rows'
+  >;
   readonly discovery: DiscoveryPort;
   readonly workflows: Pick<Workflows, 'look' | 'inTurn'>;
   readonly batches: Pick<Batches, 'look' | 'openIds'>;

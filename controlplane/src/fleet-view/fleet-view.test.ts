@@ -5,7 +5,7 @@ import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
 import { openMemoryStore, type StateStore, type WatchEvent } from '@rackwright/store';
 import { beforeEach, expect, test } from 'vitest';
 import { untilBroken } from '../following/until-broken.fixture.ts';
-import { FleetView } from './index.ts';
+import { type FleetRow, FleetView, type HostsWanted } from './index.ts';
 
 const retryDelayMs = 1_000;
 const quiet = () => undefined;
@@ -55,10 +55,15 @@ async function during<T>(work: Promise<T>, ms = 0): Promise<T> {
   return await work;
 }
 
-async function put(hostId: string, rack: string): Promise<void> {
+async function put(
+  hostId: string,
+  rack: string,
+  labels: Readonly<Record<string, string>> = {},
+): Promise<void> {
   const spec = { rack, bmc: { credential: 'credentials/c' } };
   const status = { state: HostState.NEW };
-  const record = create(wire.HostRecordSchema, { host: { name: `hosts/${hostId}`, spec, status } });
+  const host = { name: `hosts/${hostId}`, labels: { ...labels }, spec, status };
+  const record = create(wire.HostRecordSchema, { host });
   await write(`hosts.${hostId}`, toBinary(wire.HostRecordSchema, record));
 }
 
@@ -156,4 +161,73 @@ test('a store that cannot be read at the start is read when it is asked for agai
   await put('a', 'racks/r1');
   await during(view.caughtUp());
   expect(inRack('racks/r1')).toEqual(['a']);
+});
+
+/** "before → after" of each row that was told: rack of each, or nothing. */
+function heard(): string[] {
+  const told: string[] = [];
+  const rackOf = (row: FleetRow | undefined) => (row?.kind === 'host' ? row.rack : row?.kind);
+  view.onChange((before, after) => {
+    const { hostId } = after ?? before ?? {};
+    told.push(`${hostId}: ${rackOf(before)} → ${rackOf(after)}`);
+  }, new AbortController().signal);
+  return told;
+}
+
+test('who listens is told of each row that came, changed or went', async () => {
+  await put('a', 'racks/r1');
+  await during(view.start());
+  const told = heard();
+  await put('b', 'racks/r2');
+  await put('a', 'racks/r3');
+  await remove('b');
+  await write('hosts.a', Uint8Array.of(255));
+  await during(view.caughtUp());
+  expect(told).toEqual([
+    'b: undefined → racks/r2',
+    'a: racks/r1 → racks/r3',
+    'b: racks/r2 → undefined',
+    'a: racks/r3 → unreadable',
+  ]);
+});
+
+test('who listens is told what the watch has missed, and of nothing else', async () => {
+  for (const id of ['a', 'b', 'c']) await put(id, 'racks/r1');
+  await during(view.start());
+  const told = heard();
+  breakWatch('compacted');
+  await put('a', 'racks/r2');
+  await remove('b');
+  await put('d', 'racks/r4');
+  await during(view.caughtUp(), 2 * retryDelayMs);
+  expect(told).toEqual([
+    'a: racks/r1 → racks/r2',
+    'd: undefined → racks/r4',
+    'b: racks/r1 → undefined',
+  ]);
+});
+
+test('a listener that fails stops neither the view nor another listener', async () => {
+  await during(view.start());
+  view.onChange(() => {
+    throw new Error('broken');
+  }, new AbortController().signal);
+  const told = heard();
+  await put('a', 'racks/r1');
+  await during(view.caughtUp());
+  expect([told, inRack('racks/r1')]).toEqual([['a: undefined → racks/r1'], ['a']]);
+});
+
+test('hosts are looked for by the part of what is wanted that the fewest have', async () => {
+  const labels = { site: 'aa', 'asset.tag': '7' };
+  for (const id of ['a', 'b', 'c']) await put(id, 'racks/r1', id === 'b' ? labels : {});
+  await during(view.caughtUp());
+  const candidates = (wanted: Partial<HostsWanted>) => [
+    ...view.candidates({ names: [], rack: '', labels: {}, ...wanted }),
+  ];
+  expect(candidates({})).toEqual([]);
+  expect(candidates({ rack: 'racks/r1' })).toEqual(['a', 'b', 'c']);
+  expect(candidates({ rack: 'racks/r1', labels: { site: 'aa' } })).toEqual(['b']);
+  expect(candidates({ labels: { site: 'aa', 'asset.tag': '8' } })).toEqual([]);
+  expect(candidates({ names: ['hosts/c'], rack: 'racks/r1' })).toEqual(['c']);
 });

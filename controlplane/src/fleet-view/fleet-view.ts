@@ -9,6 +9,8 @@
  * 3. What the watch cannot tell without a gap is built anew beside the rows that are shown, and
  *    takes their place once it is whole.
  * 4. A record that cannot be decoded is a row that says so. It stops nothing.
+ * 5. Who listens is told of every row that differs from what was shown before, once the rows show
+ *    it; also of what has changed while the watch told nothing.
  *
  * Must not: be asked where a host is decided on. That is done by its own record.
  */
@@ -17,6 +19,7 @@ import { type Clock, type Log, pause } from '@rackwright/platform';
 import type { Change, Entry, Revision, StateStore } from '@rackwright/store';
 import {
   answered,
+  idOf,
   idOfKey,
   isDirectlyBelow,
   listingsOf,
@@ -47,6 +50,18 @@ export interface FleetCounts {
   readonly unreadable: readonly UnreadableRow[];
 }
 
+/** Told of a host's row as it was and as it is; undefined: there was none, there is none. */
+export type RowListener = (before: FleetRow | undefined, after: FleetRow | undefined) => void;
+
+/** What hosts are looked for: those that have all that is named. */
+export interface HostsWanted {
+  /** "hosts/HOST" */
+  readonly names: readonly string[];
+  /** "racks/RACK"; empty: any. */
+  readonly rack: string;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
 interface Waiter {
   readonly wanted: Revision;
   readonly go: () => void;
@@ -58,6 +73,7 @@ export class FleetView {
   #revision: Revision = 0;
   #starting: Promise<void> | undefined;
   readonly #waiters = new Set<Waiter>();
+  readonly #listeners = new Set<RowListener>();
   readonly #stopping = new AbortController();
 
   constructor(deps: FleetViewDependencies) {
@@ -102,6 +118,31 @@ export class FleetView {
     });
   }
 
+  /** (5) From now on, until `signal` aborts. */
+  onChange(listener: RowListener, signal: AbortSignal): void {
+    if (signal.aborted) return;
+    this.#listeners.add(listener);
+    signal.addEventListener('abort', () => this.#listeners.delete(listener), { once: true });
+  }
+
+  row(hostId: string): FleetRow | undefined {
+    return this.#rows.get(hostId);
+  }
+
+  /**
+   * Ids of hosts of which one may have all that is wanted, in no order: found by the part of it
+   * that the fewest have. Nothing is wanted: none.
+   */
+  candidates({ names, rack, labels }: HostsWanted): Iterable<string> {
+    if (names.length > 0) return names.map(idOf);
+    const having: (readonly [IndexedField, string])[] = Object.entries(labels).map(
+      ([key, value]) => ['label', `${key}=${value}`],
+    );
+    if (rack !== '') having.push(['rack', rack]);
+    const fewest = this.#fewest(having);
+    return fewest === undefined ? [] : this.#rows.idsBy(...fewest);
+  }
+
   /** Ids behind `after` of the hosts whose field has this value, in the order of their keys. */
   idsBy(field: IndexedField, value: string, after = ''): Iterable<string> {
     return this.#rows.idsBy(field, value, after);
@@ -114,14 +155,14 @@ export class FleetView {
   *rows(after = '', having: ReadonlyMap<string, string> = new Map()): Generator<FleetRow> {
     const rows = this.#rows;
     const known = [...having].flatMap(([field, value]) =>
-      isIndexed(field) ? [{ field, value, count: rows.countBy(field, value) }] : [],
+      isIndexed(field) ? [[field, value] as const] : [],
     );
-    if (known.length === 0) {
+    const fewest = this.#fewest(known);
+    if (fewest === undefined) {
       yield* rows.behind(after);
       return;
     }
-    const fewest = known.reduce((least, each) => (each.count < least.count ? each : least));
-    for (const hostId of rows.idsBy(fewest.field, fewest.value, after)) {
+    for (const hostId of rows.idsBy(...fewest, after)) {
       const row = rows.get(hostId);
       if (row !== undefined) yield row;
     }
@@ -147,6 +188,17 @@ export class FleetView {
     return this.#rows.unreadableCount;
   }
 
+  /** Of these values the one that the fewest hosts have. */
+  #fewest(having: readonly (readonly [IndexedField, string])[]) {
+    let fewest: readonly [IndexedField, string] | undefined;
+    let count = Number.POSITIVE_INFINITY;
+    for (const each of having) {
+      const of = this.#rows.countBy(...each);
+      if (of < count) [fewest, count] = [each, of];
+    }
+    return fewest;
+  }
+
   async #start(): Promise<void> {
     await this.#build();
     void this.#follow();
@@ -166,9 +218,11 @@ export class FleetView {
       }
     }
     if (from === undefined) return;
+    const before = this.#rows;
     this.#rows = rows;
     this.#revision = from;
     this.#tell();
+    if (this.#listeners.size > 0) this.#tellDifferences(before, rows);
   }
 
   async #follow(): Promise<void> {
@@ -192,11 +246,34 @@ export class FleetView {
   #note(change: Change): void {
     const { key, revision } = change;
     if (isDirectlyBelow(prefix, key)) {
+      const hostId = idOfKey(key);
+      const before = this.#rows.get(hostId);
       if (change.kind === 'put') this.#rows.put(this.#rowOf(change));
-      else this.#rows.take(idOfKey(key), revision);
+      else this.#rows.take(hostId, revision);
+      this.#changed(before, this.#rows.get(hostId));
     }
     this.#revision = Math.max(this.#revision, revision);
     this.#tell();
+  }
+
+  #changed(before: FleetRow | undefined, after: FleetRow | undefined): void {
+    if (before?.revision === after?.revision) return;
+    for (const listener of this.#listeners) {
+      try {
+        listener(before, after);
+      } catch (error) {
+        const { hostId: host = '' } = after ?? before ?? {};
+        this.#deps.log.warn({ host }, 'who was told of the host failed', error);
+      }
+    }
+  }
+
+  /** (5) What was built may show what no change has told. */
+  #tellDifferences(before: FleetRows, after: FleetRows): void {
+    for (const row of after.behind()) this.#changed(before.get(row.hostId), row);
+    for (const row of before.behind()) {
+      if (after.get(row.hostId) === undefined) this.#changed(row, undefined);
+    }
   }
 
   async #rebuild(): Promise<void> {

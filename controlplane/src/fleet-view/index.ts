@@ -1,5 +1,11 @@
 /** The fleet in rows, kept by following the store, for whoever asks about more than one host. */
-export { type FleetCounts, FleetView, type FleetViewDependencies } from './fleet-view.ts';
+export {
+  type FleetCounts,
+  FleetView,
+  type FleetViewDependencies,
+  type HostsWanted,
+  type RowListener,
+} from './fleet-view.ts';
 export { type FleetRow, type HostRow, rowOf, type UnreadableRow } from './row.ts';
 export { FleetRows } from './rows.ts';
 export type { FleetTally, RackTally } from './tally.ts';

@@ -37,6 +37,8 @@ export interface HostRow {
   readonly image: string;
   /** Of the run that holds the host. */
   readonly runKind: RunKind;
+  /** The run of a workflow that it carries: "hosts/HOST/workflows/WORKFLOW/runs/N". */
+  readonly workflowRun: string;
   /** What that run waits for: a word of `Waiting.reason`. */
   readonly waiting: string;
   /** Types of its faults. */
@@ -121,10 +123,11 @@ function serialsOf(status: Host['status']): readonly string[] {
 function runOf(status: Host['status']) {
   const run = status?.run;
   if (run === undefined || run.phase === RunPhase.ENDED) {
-    return { runKind: RunKind.UNSPECIFIED, waiting: '' };
+    return { runKind: RunKind.UNSPECIFIED, workflowRun: '', waiting: '' };
   }
   return {
     runKind: run.kind,
+    workflowRun: run.workflowRun,
     waiting: run.phase === RunPhase.WAITING ? (run.waiting?.reason ?? '') : '',
   };
 }

@@ -20,8 +20,11 @@ const indexed = {
   'bmc.address': ({ bmcAddress }: HostRow) => lower(bmcAddress === '' ? [] : [bmcAddress]),
   boot_macs: ({ bootMacs }: HostRow) => lower(bootMacs),
   serial: ({ serials }: HostRow) => lower(serials),
+  claim: ({ claim }: HostRow) => [claim],
+  run: ({ runKind }: HostRow) => [String(runKind)],
+  label: ({ labels }: HostRow) => Object.entries(labels).map(([key, value]) => `${key}=${value}`),
 } as const;
-/** By the short names that filters have for them. */
+/** By the short names that filters have for them, and `label`: "KEY=VALUE". */
 export type IndexedField = keyof typeof indexed;
 const fields = Object.keys(indexed) as readonly IndexedField[];
 
@@ -84,6 +87,9 @@ export class FleetRows {
     'bmc.address': new IdsByValue(),
     boot_macs: new IdsByValue(),
     serial: new IdsByValue(),
+    claim: new IdsByValue(),
+    run: new IdsByValue(),
+    label: new IdsByValue(),
   };
   readonly #tally = new RowTally();
   readonly #ids = new SortedIds();

@@ -11,7 +11,12 @@ export { digestOf, imageProblem, pinProblem } from './policy/image-name.ts';
 export { poolKey } from './policy/names.ts';
 export { windowProblems } from './policy/windows.ts';
 export { type LookedPool, Pools, type PoolsDependencies } from './shell/loop.ts';
-export { type PoolSnapshot, readSnapshot, readSnapshots } from './shell/snapshot.ts';
+export {
+  type PoolSnapshot,
+  readSnapshot,
+  readSnapshots,
+  type SnapshotOf,
+} from './shell/snapshot.ts';
 export { draftPlan, needsLookup } from './show/draft.ts';
 export { explainPool, withPool } from './show/explain.ts';
 export { rolloutPlan, shownHistory, shownHosts, shownPool, type Viewed } from './show/view.ts';

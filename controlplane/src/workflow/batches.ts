@@ -6,15 +6,15 @@
  * another replica, gives no host a second one and lets no more go at once than may.
  */
 import { equals } from '@bufbuild/protobuf';
-import { ApiFailure, store as wire } from '@rackwright/messages';
+import { ApiFailure, RunKind, store as wire } from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
 import type { Entry } from '@rackwright/store';
+import type { FleetView } from '../fleet-view/index.ts';
 import type { Follower, Following } from '../following/index.ts';
 import { Controller } from '../loop/index.ts';
-import { answered, idOfKey, readShared, sharedRecordOf, writeShared } from '../records/index.ts';
+import { idOf, idOfKey, readShared, sharedRecordOf, writeShared } from '../records/index.ts';
 import { foldBatch, hostsAtTurn, isOver, type Turn } from './batch-rules.ts';
 import { takeTurn } from './batch-turn.ts';
-import { holderText } from './decide.ts';
 import type { Looked, Workflows } from './loop.ts';
 import { batchKey, parseBatchName } from './names.ts';
 import type { RequestDependencies } from './read.ts';
@@ -23,6 +23,8 @@ import { keptRuns } from './record.ts';
 export interface BatchesDependencies extends RequestDependencies {
   /** Of the same store. */
   readonly following: Following;
+  /** Of the same store. */
+  readonly fleetView: Pick<FleetView, 'caughtUp' | 'row'>;
   readonly clock: Clock;
   readonly log: Log;
   readonly workflows: Workflows;
@@ -109,10 +111,11 @@ export class Batches {
       const { turns, failure } = await this.#takeTurns(kept.record);
       const nowMs = clock.nowMs();
       const first = foldBatch(kept.record, turns, () => false, nowMs);
-      // Who is held matters only where a turn is to be given, and is much to read.
+      // Who is held matters only where a turn is to be given.
       const given = hostsAtTurn(first).some((index) => !turns.has(index));
-      const held = given ? await this.#heldHosts() : undefined;
-      const next = held ? foldBatch(kept.record, turns, (host) => held.has(host), nowMs) : first;
+      if (given) await this.#deps.fleetView.caughtUp();
+      const isHeld = (host: string) => this.#isHeld(host);
+      const next = given ? foldBatch(kept.record, turns, isHeld, nowMs) : first;
       if (equals(schema, kept.record, next)) {
         if (failure !== undefined) throw failure;
         return kept;
@@ -140,13 +143,10 @@ export class Batches {
     return { turns, failure };
   }
 
-  /** The hosts that a run holds now. */
-  async #heldHosts(): Promise<ReadonlySet<string>> {
-    const { entries } = await answered(this.#deps.store.list('hosts'));
-    const { store } = this.#deps;
-    const records = entries.map((each) => sharedRecordOf(store, wire.HostRecordSchema, each));
-    const held = records.filter((record) => holderText(record) !== undefined);
-    return new Set(held.map(({ host }) => host?.name ?? ''));
+  /** Whether a run holds the host. It orders the turns; each host is asked by its own record. */
+  #isHeld(host: string): boolean {
+    const row = this.#deps.fleetView.row(idOf(host));
+    return row?.kind === 'host' && row.runKind !== RunKind.UNSPECIFIED;
   }
 
   #listed(entries: readonly Entry[]): void {

@@ -12,19 +12,14 @@
  */
 import { equals } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { RunPhase, WorkflowRunState, store as wire } from '@rackwright/messages';
+import { RunKind, RunPhase, WorkflowRunState, store as wire } from '@rackwright/messages';
 import type { Clock, Log, Random } from '@rackwright/platform';
 import { type Change, type Entry, type StateStore, storeKey } from '@rackwright/store';
+import type { FleetRow, FleetView } from '../fleet-view/index.ts';
 import type { Follower, Following } from '../following/index.ts';
 import type { Hosts } from '../host/index.ts';
 import { Controller } from '../loop/index.ts';
-import {
-  deleteRecord,
-  idOfKey,
-  readShared,
-  sharedRecordOf,
-  writeShared,
-} from '../records/index.ts';
+import { deleteRecord, readShared, sharedRecordOf, writeShared } from '../records/index.ts';
 import { type Action, decide, presentRun } from './decide.ts';
 import {
   parseWorkflowRunName,
@@ -42,6 +37,8 @@ export interface WorkflowsDependencies {
   readonly store: StateStore;
   /** Of the same store. */
   readonly following: Following;
+  /** Of the same store. */
+  readonly fleetView: Pick<FleetView, 'caughtUp' | 'idsBy' | 'onChange' | 'row' | 'rows' | 'start'>;
   readonly random: Random;
   readonly clock: Clock;
   readonly log: Log;
@@ -78,15 +75,13 @@ export class Workflows {
 
   /** Loads every workflow, then follows the store. */
   async start(): Promise<void> {
-    const { following, resyncIntervalMs } = this.#deps;
+    const { following, fleetView, resyncIntervalMs } = this.#deps;
     const { signal } = this.#controller;
+    await fleetView.start();
+    fleetView.onChange((before, after) => this.#hostChanged(before, after), signal);
     const workflows: Follower = {
       listed: ({ entries }) => this.#listed(entries),
       changed: (change) => this.#changed(change),
-    };
-    const hosts: Follower = {
-      listed: ({ entries }) => entries.forEach((entry) => this.#hostChanged(entry.key, entry)),
-      changed: (change) => this.#hostChanged(change.key, putOf(change)),
     };
     const templates: Follower = {
       listed: () => undefined,
@@ -97,7 +92,9 @@ export class Workflows {
       changed: ({ kind }) => (kind === 'delete' ? this.#wakeOpen(() => true) : undefined),
     };
     await following.follow('workflows', workflows, signal);
-    await following.follow('hosts', hosts, signal);
+    for (const hostId of fleetView.idsBy('run', String(RunKind.WORKFLOW))) {
+      this.#hostChanged(undefined, fleetView.row(hostId));
+    }
     await following.follow('templates', templates, signal);
     await following.follow('workflowBatches', batches, signal);
     this.#controller.resync(resyncIntervalMs, () => this.#resync());
@@ -288,24 +285,16 @@ export class Workflows {
   }
 
   /** What is under way on the host, known or not, and all of it when the host is gone. */
-  #hostChanged(key: string, entry: Entry | undefined): void {
-    const hostId = idOfKey(key);
-    const carried = entry === undefined ? undefined : this.#carriedBy(entry);
+  #hostChanged(before: FleetRow | undefined, after: FleetRow | undefined): void {
+    const { hostId = '' } = after ?? before ?? {};
+    const carried = carriedBy(after);
     const there = this.#seen.ofHost(hostId);
     if (carried !== undefined && !there.has(carried)) {
       this.wake({ hostId, templateId: carried });
     }
     for (const [templateId, open] of there) {
-      if (open || entry === undefined || carried === templateId) this.wake({ hostId, templateId });
+      if (open || after === undefined || carried === templateId) this.wake({ hostId, templateId });
     }
-  }
-
-  /** The template whose run the host carries; undefined: none. */
-  #carriedBy(entry: Entry): string | undefined {
-    const { store } = this.#deps;
-    const present = presentRun(sharedRecordOf(store, wire.HostRecordSchema, entry));
-    if (present === undefined || present.phase === RunPhase.ENDED) return undefined;
-    return parseWorkflowRunName(present.workflowRun)?.templateId;
   }
 
   #wakeOpen(wanted: (id: WorkflowId) => boolean): void {
@@ -318,8 +307,9 @@ export class Workflows {
   }
 }
 
-function putOf(change: Change): Entry | undefined {
-  return change.kind === 'put' ? change : undefined;
+/** The template whose run the host carries; undefined: none. */
+function carriedBy(row: FleetRow | undefined): string | undefined {
+  return row?.kind === 'host' ? parseWorkflowRunName(row.workflowRun)?.templateId : undefined;
 }
 
 /** The same for every try to start this run, and for no other run. */

@@ -3,8 +3,9 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import { store as wire } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
-import { type Change, type Entry, openMemoryStore, type StateStore } from '@rackwright/store';
+import { type Entry, openMemoryStore, type StateStore } from '@rackwright/store';
 import { beforeEach, expect, test } from 'vitest';
+import { FleetRows, type RowListener, rowOf } from '../fleet-view/index.ts';
 import type { Follower } from '../following/index.ts';
 import { Sweeper } from './sweep.ts';
 
@@ -14,7 +15,8 @@ const sweepIntervalMs = 1_000;
 
 let heap: EventHeap;
 let store: StateStore;
-let follower: Follower;
+let rows: FleetRows;
+let tell: RowListener;
 let sweeper: Sweeper;
 /** What was read of the store: "get hosts.h1". */
 let reads: string[];
@@ -36,14 +38,26 @@ beforeEach(async () => {
   };
   const following = {
     follow: async (prefix: string, joined: Follower) => {
-      if (prefix === 'hosts') follower = joined;
       joined.listed(await store.list(prefix));
     },
+  };
+  rows = new FleetRows();
+  const fleetView = {
+    start: async () => {
+      for (const entry of (await store.list('hosts')).entries) rows.put(rowOf(entry));
+    },
+    onChange: (listener: RowListener) => {
+      tell = listener;
+    },
+    row: (hostId: string) => rows.get(hostId),
+    rows: () => rows.behind(),
+    caughtUp: async () => undefined,
+    idsBy: () => [],
   };
   const sweep = { sweepIntervalMs, timedOutShownMs: sweepIntervalMs };
   const workflows = { wake: quiet };
   sweeper = new Sweeper({
-    ...{ store, following, random, clock, log, workflows, sweep },
+    ...{ store, following, fleetView, random, clock, log, workflows, sweep },
     retryDelayMs: 10,
   });
 });
@@ -77,12 +91,14 @@ async function keys(prefix: string): Promise<string[]> {
 test('a host that is there keeps its runs, whatever an older change says of it', async () => {
   await store.put('hosts.h1', host('uB'), 'absent');
   await putRun('uB');
-  const { revision, writeId } = await present('hosts.h1');
+  const row = rowOf(await present('hosts.h1'));
   await sweeper.start();
   await advance(0);
-  const gone: Change = { kind: 'delete', key: 'hosts.h1', revision: revision - 1, writeId: 'w' };
-  follower.changed(gone);
-  follower.changed({ kind: 'put', key: 'hosts.h1', revision, writeId, value: host('uB') });
+  tell(row, undefined);
+  tell(undefined, row);
+  await advance(sweepIntervalMs);
+  // Nothing is known of whose it is by now.
+  tell(row, { kind: 'unreadable', hostId: 'h1', revision: row.revision + 1, reason: 'cut short' });
   await advance(5 * sweepIntervalMs);
   sweeper.stop();
   expect(await keys('runs')).toEqual(['runs.uB.00000001']);
@@ -96,7 +112,9 @@ test('what a host left goes with it, also what is written after it went', async 
   await advance(0);
   const { revision } = await present('hosts.h1');
   await store.delete('hosts.h1', revision);
-  follower.changed({ kind: 'delete', key: 'hosts.h1', revision: revision + 9, writeId: 'w' });
+  const row = rows.get('h1');
+  rows.take('h1', revision + 9);
+  tell(row, undefined);
   await advance(0);
   expect([...(await keys('runs')), ...(await keys('stepOutputs'))]).toEqual([]);
   await putRun('uA');
@@ -118,14 +136,9 @@ test('a pass reads nothing of hosts that have not changed, however many there ar
   reads = [];
   await advance(2 * sweepIntervalMs);
   expect(reads).toEqual([]);
-  const { revision, writeId } = await present('hosts.h7');
-  follower.changed({
-    kind: 'put',
-    key: 'hosts.h7',
-    revision: revision + 1,
-    writeId,
-    value: host('u7'),
-  });
+  const row = rows.get('h7');
+  rows.put(rowOf({ ...(await present('hosts.h7')), revision: (row?.revision ?? 0) + 1 }));
+  tell(row, rows.get('h7'));
   reads = [];
   await advance(2 * sweepIntervalMs);
   sweeper.stop();

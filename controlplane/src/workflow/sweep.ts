@@ -22,13 +22,13 @@ import {
   store as wire,
 } from '@rackwright/messages';
 import type { Cancel } from '@rackwright/platform';
-import { type Entry, type Revision, storeKey } from '@rackwright/store';
+import { type Entry, storeKey } from '@rackwright/store';
+import type { FleetRow } from '../fleet-view/index.ts';
 import type { Follower, Following } from '../following/index.ts';
 import {
   answered,
   deleteRecord,
   groupsOf,
-  idOfKey,
   pagesOf,
   readRecord,
   readShared,
@@ -48,7 +48,10 @@ import {
 } from './sweep-rules.ts';
 
 export interface SweeperDependencies
-  extends Pick<WorkflowsDependencies, 'store' | 'random' | 'clock' | 'log' | 'retryDelayMs'> {
+  extends Pick<
+    WorkflowsDependencies,
+    'store' | 'random' | 'clock' | 'log' | 'retryDelayMs' | 'fleetView'
+  > {
   readonly following: Pick<Following, 'follow'>;
   readonly workflows: Pick<Workflows, 'wake'>;
   readonly sweep?: SweepTiming | undefined;
@@ -56,12 +59,6 @@ export interface SweeperDependencies
 
 /** Records below these belong to one host, by its uid. */
 const collectionsOfHosts = ['runs', 'stepOutputs'] as const;
-
-/** A host as it was heard of last. */
-interface Known {
-  readonly uid: string;
-  readonly revision: Revision;
-}
 
 /** A host that went while this was running. */
 interface Gone {
@@ -78,8 +75,6 @@ const passesToAll = 144;
 export class Sweeper {
   readonly #deps: SweeperDependencies;
   readonly #timing: SweepTiming;
-  /** The hosts that were there last, by id. */
-  readonly #hosts = new Map<string, Known>();
   /** Ids of hosts that have changed, or whose workflows have, since they were swept. */
   #changed = new Set<string>();
   #isFirst = true;
@@ -96,12 +91,10 @@ export class Sweeper {
 
   /** Sweeps what went while nobody was here, then goes on. */
   async start(): Promise<void> {
-    const { following } = this.#deps;
+    const { following, fleetView } = this.#deps;
     const { signal } = this.#stopping;
-    const hosts: Follower = {
-      listed: ({ entries }) => this.#noteAll(entries),
-      changed: (change) => this.#note(change.key, change.kind === 'put' ? change : undefined),
-    };
+    await fleetView.start();
+    fleetView.onChange((before, after) => this.#hostChanged(before, after), signal);
     const workflows: Follower = {
       // The first listing is of what is swept at the start.
       listed: ({ entries }) => {
@@ -109,7 +102,6 @@ export class Sweeper {
       },
       changed: ({ key }) => this.#workflowChanged(key),
     };
-    await following.follow('hosts', hosts, signal);
     await following.follow('workflows', workflows, signal);
     this.#isFirst = false;
     this.#sweepAndGoOn(() => this.sweepAll());
@@ -143,7 +135,10 @@ export class Sweeper {
     const { store, clock } = this.#deps;
     await this.#sweepLate();
     const unknown = new Map<string, Pick<Entry, 'key' | 'revision'>[]>();
-    const idOfUid = new Map([...this.#hosts].map(([hostId, { uid }]) => [uid, hostId]));
+    const idOfUid = new Map<string, string>();
+    for (const row of this.#deps.fleetView.rows()) {
+      if (row.kind === 'host') idOfUid.set(row.uid, row.hostId);
+    }
     for await (const { id: uid, entries } of groupsOf(store, clock, 'runs', 1)) {
       const hostId = idOfUid.get(uid);
       if (hostId === undefined) unknown.set(uid, entries.map(keyAndRevision));
@@ -166,7 +161,10 @@ export class Sweeper {
     const { store, clock } = this.#deps;
     const there = new Set<string>();
     for await (const page of pagesOf(store, clock, 'hosts')) {
-      for (const entry of page) there.add(this.#hostOf(entry).host?.uid ?? '');
+      for (const entry of page) {
+        const { host } = sharedRecordOf(store, wire.HostRecordSchema, entry);
+        there.add(host?.uid ?? '');
+      }
     }
     for (const [uid, left] of unknown) {
       if (there.has(uid)) continue;
@@ -177,7 +175,7 @@ export class Sweeper {
   /** Whether something of the host goes once time has passed. */
   async #sweepHost(hostId: string): Promise<boolean> {
     const { store } = this.#deps;
-    const uid = this.#hosts.get(hostId)?.uid ?? '';
+    const uid = uidOf(this.#deps.fleetView.row(hostId)) ?? '';
     const runs = await finishedRuns(store, uid);
     const { entries } = await answered(store.list(storeKey('workflows', hostId)));
     const ofWorkflows = await this.#sweepWorkflows(hostId, entries);
@@ -239,26 +237,14 @@ export class Sweeper {
     return { nowMs: this.#deps.clock.nowMs(), timedOutShownMs: this.#timing.timedOutShownMs };
   }
 
-  #noteAll(entries: readonly Entry[]): void {
-    const there = new Set(entries.map(({ key }) => key));
-    for (const hostId of this.#hosts.keys()) {
-      if (!there.has(storeKey('hosts', hostId))) this.#note(storeKey('hosts', hostId), undefined);
-    }
-    for (const entry of entries) this.#note(entry.key, entry);
-  }
-
-  #note(key: string, entry: Entry | undefined): void {
-    const hostId = idOfKey(key);
-    const known = this.#hosts.get(hostId);
-    if (entry !== undefined && entry.revision === known?.revision) return;
-    const uid = entry === undefined ? undefined : this.#hostOf(entry).host?.uid;
-    if (entry === undefined || uid === undefined) this.#hosts.delete(hostId);
-    else this.#hosts.set(hostId, { uid, revision: entry.revision });
-    if (!this.#isFirst) this.#changed.add(hostId);
-    const before = known?.uid;
-    if (before === undefined || before === uid) return;
-    this.#gone.set(before, { hostId, passes: 0 });
-    this.#removeAllOf(before, hostId).catch((error: unknown) =>
+  /** What cannot be read is there; nothing is known of it. */
+  #hostChanged(before: FleetRow | undefined, after: FleetRow | undefined): void {
+    const { hostId = '' } = after ?? before ?? {};
+    this.#changed.add(hostId);
+    const uid = uidOf(before);
+    if (uid === undefined || after?.kind === 'unreadable' || uid === uidOf(after)) return;
+    this.#gone.set(uid, { hostId, passes: 0 });
+    this.#removeAllOf(uid, hostId).catch((error: unknown) =>
       this.#deps.log.warn({ host: hostId }, 'its runs are swept later', error),
     );
   }
@@ -266,10 +252,6 @@ export class Sweeper {
   #workflowChanged(key: string): void {
     const hostId = workflowOfKey(key)?.hostId;
     if (hostId !== undefined) this.#changed.add(hostId);
-  }
-
-  #hostOf(entry: Entry): wire.HostRecord {
-    return sharedRecordOf(this.#deps.store, wire.HostRecordSchema, entry);
   }
 
   /** Another replica's turn may have written what belongs to a host after that was removed here. */
@@ -310,6 +292,11 @@ export class Sweeper {
       },
     );
   }
+}
+
+/** Undefined of a host that is not there, or whose record cannot be read. */
+function uidOf(row: FleetRow | undefined): string | undefined {
+  return row?.kind === 'host' ? row.uid : undefined;
 }
 
 /** Whether the rules may take any of a host's runs: for most hosts nothing else need be read. */

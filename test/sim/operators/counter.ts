@@ -4,7 +4,7 @@
  */
 
 import { runCli, type World } from '@rackwright/cli';
-import { createOperatorServices, FleetView, trustedSignIn } from '@rackwright/controlplane';
+import { createOperatorServices, trustedSignIn } from '@rackwright/controlplane';
 import {
   AbandonedResourceService,
   type ApiError,
@@ -50,12 +50,9 @@ export function counterOf(view: WorldView, replica: Replica): Counter {
 }
 
 function openCounter(view: WorldView, replica: Replica) {
-  const { store, process } = replica;
+  const { store, process, fleetView } = replica;
   const { clock } = process;
   const log = view.log(replica.name);
-  // It reads nothing before it is asked.
-  const fleetView = new FleetView({ store, clock, log, retryDelayMs: 1_000 });
-  process.whenKilled(() => fleetView.stop());
   const { services } = createOperatorServices(
     {
       ...{ store, clock, random: view.random, log, fleetView },

@@ -30,6 +30,7 @@ import { defaultSessionTiming } from '../../agents/base/timing.ts';
 import type { SessionTrust } from '../../agents/base/trust.ts';
 import { type AgentService, createAgentService } from '../../agents/stream/service.ts';
 import type { AuditSink } from '../../audit/index.ts';
+import { FleetView } from '../../fleet-view/index.ts';
 import { Following } from '../../following/index.ts';
 import { freezeShared } from '../../records/index.ts';
 import { reservedValues } from '../fleet/reservations.ts';
@@ -77,6 +78,8 @@ export interface Replica {
 export interface ReplicaParts {
   readonly store: StateStore;
   readonly following: Following;
+  /** Not started. */
+  readonly fleetView: FleetView;
   readonly clock: Clock;
   readonly log: Log;
   whenKilled(ending: () => void): void;
@@ -137,6 +140,7 @@ export class Rig {
     };
     const { retryDelayMs } = defaultTiming;
     const following = new Following({ ...shared, retryDelayMs });
+    const fleetView = new FleetView({ ...shared, retryDelayMs });
     const signStatement = (bytes: Uint8Array) =>
       sign('sha256', bytes, { key: this.keys.privateKey, dsaEncoding: 'der' });
     const hosts = new Hosts({
@@ -158,6 +162,7 @@ export class Rig {
     // What it still does after that goes nowhere.
     process.whenKilled(() => {
       hosts.stop();
+      fleetView.stop();
       following.stop();
       void inner.close();
     });
@@ -166,7 +171,12 @@ export class Rig {
       hosts,
       registry,
       service,
-      shared: { ...shared, following, whenKilled: (ending) => process.whenKilled(ending) },
+      shared: {
+        ...shared,
+        following,
+        fleetView,
+        whenKilled: (ending) => process.whenKilled(ending),
+      },
       breakWatches: watched.breakOff,
       request: (request, hostId = 'h1') =>
         this.during(hosts.request(hostId, request, { actor: 'user:test' }), 1),

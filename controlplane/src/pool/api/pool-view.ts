@@ -4,13 +4,13 @@ import { type Explanation, notFound, type Pool, store as wire } from '@rackwrigh
 import type { Revision } from '@rackwright/store';
 import type { RpcDependencies } from '../../call/ports.ts';
 import { formatPosition } from '../../call/position.ts';
-import { answered, hasApplied, idOf, readRecord } from '../../records/index.ts';
+import { answered, hasApplied, readRecord } from '../../records/index.ts';
 import {
   type PoolSnapshot,
   poolKey,
   readLedger,
   readSnapshot,
-  type readSnapshots,
+  type SnapshotOf,
   shownPool,
   type Viewed,
   withPool,
@@ -45,18 +45,15 @@ export async function goneWith(
   return undefined;
 }
 
-/** What was read once for the views of several pools. */
-export type SnapshotOf = Awaited<ReturnType<typeof readSnapshots>>;
-
-/** Everything that the views of a pool are made of. */
+/** Everything that the views of a pool are made of; `snapshotOf` is read once for several pools. */
 export async function viewedPool(
-  { store, clock }: RpcDependencies,
+  deps: RpcDependencies,
   record: wire.PoolRecord,
   snapshotOf?: SnapshotOf,
 ): Promise<Viewed & Pick<PoolSnapshot, 'others'>> {
-  const poolId = idOf(record.pool?.name);
+  const { store, clock } = deps;
   const [{ hosts, others }, ledger] = await Promise.all([
-    snapshotOf?.(poolId) ?? readSnapshot(store, poolId, clock.nowMs()),
+    snapshotOf?.(record) ?? readSnapshot(deps, record, clock.nowMs()),
     readLedger(store, record.pool?.uid ?? ''),
   ]);
   return { record, hosts, others, ledger, nowMs: clock.nowMs() };
@@ -82,7 +79,7 @@ export async function withItsPool(
     if (!members.some(({ host }) => host === explanation.subject)) continue;
     const kept = await readRecord(deps.store, schema, poolKey(poolId));
     if (kept === undefined) continue;
-    const { hosts } = await readSnapshot(deps.store, poolId, deps.clock.nowMs());
+    const { hosts } = await readSnapshot(deps, kept.record, deps.clock.nowMs());
     return withPool(explanation, kept.record, hosts, deps.clock.nowMs());
   }
   return explanation;

@@ -21,7 +21,6 @@ import { listPage } from '../../call/paging.ts';
 import type { RpcDependencies } from '../../call/ports.ts';
 import { watchCollection } from '../../call/watch-collection.ts';
 import { lookedUp } from '../../host/spec/image-by-digest.ts';
-import { idOf } from '../../records/index.ts';
 import {
   contestedOf,
   digestOf,
@@ -31,6 +30,7 @@ import {
   readSnapshot,
   readSnapshots,
   rolloutPlan,
+  type SnapshotOf,
   shownHistory,
   shownHosts,
 } from '../index.ts';
@@ -43,13 +43,7 @@ import {
   updatePool,
 } from './change-pool.ts';
 import { historyPage } from './deploy-history.ts';
-import {
-  existingPool,
-  type KeptPool,
-  presentPool,
-  type SnapshotOf,
-  viewedPool,
-} from './pool-view.ts';
+import { existingPool, type KeptPool, presentPool, viewedPool } from './pool-view.ts';
 import { addDisks } from './rollout-disks.ts';
 
 const schema = wire.PoolRecordSchema;
@@ -97,12 +91,12 @@ async function planRollout(deps: RpcDependencies, request: PlanRolloutRequest) {
   }
   const draft = await draftPool(deps, request);
   const { record } = draft;
-  const { name = '', spec } = record.pool ?? {};
+  const { spec } = record.pool ?? {};
   const field = 'pool.spec.image';
   const { image, platforms } = needsLookup(record)
     ? await lookedUp(deps, spec?.image ?? '', field)
     : { image: '' };
-  const world = await readSnapshot(deps.store, idOf(name), deps.clock.nowMs());
+  const world = await readSnapshot(deps, record, deps.clock.nowMs());
   const plan = draftPlan(
     { ...draft, digest: digestOf(image), platforms },
     world,
@@ -118,7 +112,7 @@ async function listPools(
   const page = await listPage(deps.store, 'pools', request, '', ({ value, revision }): KeptPool => {
     return { record: fromBinary(schema, value), revision };
   });
-  const snapshotOf = await readSnapshots(deps.store, deps.clock.nowMs());
+  const snapshotOf = await readSnapshots(deps, deps.clock.nowMs());
   const pools = await Promise.all(page.items.map((kept) => presentPool(deps, kept, snapshotOf)));
   return create(ListPoolsResponseSchema, { pools, nextPageToken: page.nextPageToken });
 }
@@ -138,7 +132,7 @@ async function* watchPools(
     kinds: Kind,
     show: (kept: KeptPool) => shown(kept),
     showListed: async () => {
-      const snapshotOf = await readSnapshots(deps.store, deps.clock.nowMs());
+      const snapshotOf = await readSnapshots(deps, deps.clock.nowMs());
       return (kept: KeptPool) => shown(kept, snapshotOf);
     },
     gone: (poolName: string) => ({ pool: create(PoolSchema, { name: poolName }) }),

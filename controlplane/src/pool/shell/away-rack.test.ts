@@ -9,7 +9,7 @@ import { fetching, look, poolOf, runOf, write } from '../decide/call-off.fixture
 import { digest, image, Rollout, reference } from '../decide/rollout.fixture.ts';
 import { poolKey } from '../policy/names.ts';
 import { Pools } from './loop.ts';
-import { readSnapshot } from './snapshot.ts';
+import { snapshotOf } from './snapshot.fixture.ts';
 
 const away = 'the agent of racks/r2 is away since 2026-11-22T11:00:00Z';
 const oneAtOnce = { maxUnavailable: { amount: { case: 'count', value: 1 } } } as const;
@@ -46,7 +46,7 @@ test.each([
 ])('hosts are kept by their rack’s agent: %s', async (_what, r2, isAway) => {
   const rig = rigOf(r2);
   const store = await openMemoryStore({ random: seededRandom(1), disk: rig.disk });
-  const { hosts } = await readSnapshot(store, 'p', rig.clock.nowMs());
+  const { hosts } = await snapshotOf(store, ['hosts/h1', 'hosts/h2'], rig.clock.nowMs());
   const words = expect.stringContaining('the agent of racks/r2 is away since');
   expect(hosts.map(({ keptBy }) => keptBy)).toEqual([undefined, isAway ? words : undefined]);
 });
@@ -99,9 +99,8 @@ test('the pool goes on as soon as the agent is back', async () => {
   };
   rig.put(poolKey('p'), wire.PoolRecordSchema, { pool });
   const replica = await rig.replica();
-  const { store, following, clock, log } = replica.shared;
   const pools = new Pools({
-    ...{ store, following, clock, log, hosts: replica.hosts },
+    ...{ ...replica.shared, hosts: replica.hosts },
     ...{ resyncIntervalMs: 3_600_000, retryDelayMs: 1_000 },
     resolve: async () => ({ kind: 'digest', digest: digest('B'), version: '' }),
   });

@@ -141,9 +141,9 @@ export class PoolSite {
       },
     });
     born.replica = replica;
-    const { store, following, clock, log, whenKilled } = replica.shared;
+    const { whenKilled, ...shared } = replica.shared;
     const pools = new Pools({
-      ...{ store, following, clock, log, hosts: replica.hosts },
+      ...{ ...shared, hosts: replica.hosts },
       ...{ resyncIntervalMs: 60_000, retryDelayMs: 1_000 },
       resolve: async (name) => {
         return { kind: 'digest', digest: this.#tags.get(name) ?? '', version: '' };

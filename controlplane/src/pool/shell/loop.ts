@@ -13,6 +13,7 @@ import { equals } from '@bufbuild/protobuf';
 import { PoolSpecSchema, store as wire } from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
 import type { Entry, Revision, StateStore } from '@rackwright/store';
+import type { FleetRow, FleetView } from '../../fleet-view/index.ts';
 import type { Follower, Following } from '../../following/index.ts';
 import {
   agentAway,
@@ -23,8 +24,8 @@ import {
 import type { ResolveImage } from '../../images/index.ts';
 import { Alarms, Controller } from '../../loop/index.ts';
 import {
-  answered,
   deleteRecord,
+  idOf,
   idOfKey,
   readShared,
   sharedRecordOf,
@@ -34,19 +35,27 @@ import {
 import { isBeginning, notBegun } from '../decide/call-off.ts';
 import { type PoolStep, stepPool } from '../decide/step.ts';
 import type { SlotNews } from '../facts/draft-types.ts';
-import { isSelected, seenHost } from '../facts/seen.ts';
+import { isSelected } from '../facts/seen.ts';
 import { deploymentKey, poolKey } from '../policy/names.ts';
 import { askForHosts } from './asking.ts';
 import { LookingUp } from './looking-up.ts';
-import { claimingPool, endClaimsOf } from './orphans.ts';
+import { endClaimsOf } from './orphans.ts';
 import { Questions } from './questions.ts';
 import { newsOfSlot, type PoolHosts } from './slot-run.ts';
 import { type PoolSnapshot, readSnapshot } from './snapshot.ts';
+
+/** What pools ask about many hosts. */
+export type PoolsView = Pick<
+  FleetView,
+  'candidates' | 'caughtUp' | 'countsBy' | 'idsBy' | 'onChange' | 'start'
+>;
 
 export interface PoolsDependencies {
   readonly store: StateStore;
   /** Of the same store. */
   readonly following: Following;
+  /** Of the same store. */
+  readonly fleetView: PoolsView;
   readonly clock: Clock;
   readonly log: Log;
   readonly hosts: PoolHosts;
@@ -98,8 +107,10 @@ export class Pools {
   }
 
   async start(): Promise<void> {
-    const { following, resyncIntervalMs } = this.#deps;
+    const { following, fleetView, resyncIntervalMs } = this.#deps;
     const { signal } = this.#controller;
+    await fleetView.start();
+    fleetView.onChange((before, after) => this.#hostChanged(before, after), signal);
     const pools: Follower = {
       listed: ({ entries }) => {
         const there = new Set(entries.map(({ key }) => idOfKey(key)));
@@ -115,17 +126,7 @@ export class Pools {
       },
     };
     await following.follow('pools', pools, signal);
-    const hosts: Follower = {
-      listed: ({ entries }) => {
-        this.#wakeAll();
-        this.#wakeOrphans(entries);
-      },
-      changed: (change) => {
-        if (change.kind === 'put') this.#hostChanged(change);
-        else this.#wakeAll();
-      },
-    };
-    await following.follow('hosts', hosts, signal);
+    this.#wakeOrphans(fleetView.countsBy('claim').keys());
     const racks: Follower = {
       listed: ({ entries }) => entries.forEach((entry) => this.#rackChanged(entry)),
       changed: (change) => {
@@ -135,9 +136,9 @@ export class Pools {
       },
     };
     await following.follow('racks', racks, signal);
-    this.#controller.resync(resyncIntervalMs, async () => {
+    this.#controller.resync(resyncIntervalMs, () => {
       this.#wakeAll();
-      this.#wakeOrphans((await answered(this.#deps.store.list('hosts'))).entries);
+      this.#wakeOrphans(fleetView.countsBy('claim').keys());
     });
   }
 
@@ -174,7 +175,7 @@ export class Pools {
         return undefined;
       }
       if (this.#controller.signal.aborted) return kept;
-      const world = await readSnapshot(store, poolId, clock.nowMs());
+      const world = await readSnapshot(this.#deps, kept.record, clock.nowMs());
       const resolved = this.#lookingUp.take(poolId, kept.record);
       const { news, isStale } = await this.#newsOf(kept.record, world);
       const gate = this.#questions.take(poolId, world.policy);
@@ -279,13 +280,17 @@ export class Pools {
     this.#controller.forget(poolId);
   }
 
-  #hostChanged(entry: Entry): void {
-    this.#wakeOrphans([entry]);
-    const host = seenHost(sharedRecordOf(this.#deps.store, wire.HostRecordSchema, entry));
+  #hostChanged(before: FleetRow | undefined, after: FleetRow | undefined): void {
+    const rows = [before, after].flatMap((row) => (row?.kind === 'host' ? [row] : []));
+    this.#wakeOrphans(rows.map(({ claim }) => claim));
+    const name = `hosts/${(after ?? before)?.hostId}`;
     for (const [poolId, { pool, members }] of this.#known) {
-      const isHeld = members.some(({ host: name }) => name === host?.name);
-      const isWanted = host !== undefined && isSelected(pool?.spec?.hosts, host);
-      if (isHeld || isWanted || host?.claimedBy === pool?.name) this.wake(poolId);
+      const isHeld = members.some(({ host }) => host === name);
+      const isWanted = rows.some(
+        ({ rack, labels, claim }) =>
+          claim === pool?.name || isSelected(pool?.spec?.hosts, { name, rack, labels }),
+      );
+      if (isHeld || isWanted) this.wake(poolId);
     }
   }
 
@@ -305,10 +310,9 @@ export class Pools {
   }
 
   /** Looks for pools that claim hosts, and that are not known here. */
-  #wakeOrphans(hosts: readonly Entry[]): void {
-    const claiming = new Set(hosts.map((entry) => claimingPool(this.#deps.store, entry)));
-    for (const poolId of claiming) {
-      if (poolId !== undefined && !this.#known.has(poolId)) this.wake(poolId);
+  #wakeOrphans(claims: Iterable<string>): void {
+    for (const claim of claims) {
+      if (claim.startsWith('pools/') && !this.#known.has(idOf(claim))) this.wake(idOf(claim));
     }
   }
 

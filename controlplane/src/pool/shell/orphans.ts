@@ -7,38 +7,34 @@
  */
 import { store as wire } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
-import type { Entry, StateStore } from '@rackwright/store';
-import { answered, idOf, readShared, sharedRecordOf } from '../../records/index.ts';
+import { type StateStore, storeKey } from '@rackwright/store';
+import type { FleetView } from '../../fleet-view/index.ts';
+import { readShared } from '../../records/index.ts';
 import { poolKey } from '../policy/names.ts';
 import type { PoolHosts } from './slot-run.ts';
 
 interface OrphanDependencies {
   readonly store: StateStore;
+  readonly fleetView: Pick<FleetView, 'caughtUp' | 'idsBy'>;
   readonly hosts: PoolHosts;
   readonly log: Pick<Log, 'info'>;
 }
 
-/** The id of the pool that claims a host; undefined: none does. */
-export function claimingPool(store: StateStore, entry: Entry): string | undefined {
-  const by = sharedRecordOf(store, wire.HostRecordSchema, entry).host?.status?.claim?.by ?? '';
-  return by.startsWith('pools/') ? idOf(by) : undefined;
-}
-
 /** Ends the claims of this pool if there is none. Throws `unavailable`. */
 export async function endClaimsOf(
-  { store, hosts, log }: OrphanDependencies,
+  { store, fleetView, hosts, log }: OrphanDependencies,
   poolId: string,
 ): Promise<void> {
-  const { entries } = await answered(store.list('hosts'));
-  const claimed = entries.filter((entry) => claimingPool(store, entry) === poolId);
-  if (claimed.length === 0) return;
-  if ((await readShared(store, wire.PoolRecordSchema, poolKey(poolId))) !== undefined) return;
-  const reason = `pools/${poolId} is gone`;
-  for (const entry of claimed) {
-    const { name = '' } = sharedRecordOf(store, wire.HostRecordSchema, entry).host ?? {};
+  const pool = `pools/${poolId}`;
+  await fleetView.caughtUp();
+  const reason = `${pool} is gone`;
+  for (const hostId of [...fleetView.idsBy('claim', pool)]) {
+    const host = await readShared(store, wire.HostRecordSchema, storeKey('hosts', hostId));
+    if (host?.record.host?.status?.claim?.by !== pool) continue;
+    if ((await readShared(store, wire.PoolRecordSchema, poolKey(poolId))) !== undefined) return;
     const request = { kind: 'unclaim', reason } as const;
     const by = { actor: 'system' };
-    const { kind } = await hosts.request(idOf(name), request, by, entry.revision);
-    if (kind === 'accepted') log.info({ host: name }, `its claim is ended: ${reason}`);
+    const { kind } = await hosts.request(hostId, request, by, host.revision);
+    if (kind === 'accepted') log.info({ host: `hosts/${hostId}` }, `its claim is ended: ${reason}`);
   }
 }

@@ -20,7 +20,7 @@ import { Rig } from '../../host/testing/rig.ts';
 import { landings } from '../../host/turn/transitions.ts';
 import { image, Rollout } from '../decide/rollout.fixture.ts';
 import { type SeenHost, seenHost } from '../facts/seen.ts';
-import { readSnapshot } from './snapshot.ts';
+import { snapshotOf } from './snapshot.fixture.ts';
 
 const failures = Object.values(landings)
   .flatMap((each) => Object.values(each))
@@ -124,7 +124,7 @@ test('a host of a frozen rack or fleet is kept, and none waits at the gate for i
   rig.put(storeKey('racks', 'r2'), wire.RackRecordSchema, { rack });
   const store = await openMemoryStore({ random: seededRandom(1), disk: rig.disk });
   const kept = async () => {
-    const { hosts } = await readSnapshot(store, 'p', rig.clock.nowMs());
+    const { hosts } = await snapshotOf(store, ['hosts/h1', 'hosts/h2'], rig.clock.nowMs());
     return hosts.map(({ keptBy }) => keptBy);
   };
   const why = 'racks/r2 is frozen by user:ann: a drill';

@@ -1,14 +1,23 @@
-/** Everything that a decision about a pool is made of, as it stands in the store now. */
-import { type ImageRegistry, store as wire } from '@rackwright/messages';
-import type { Entry, StateStore } from '@rackwright/store';
+/**
+ * Everything that a decision about a pool is made of, as it stands in the store now.
+ *
+ * Invariants:
+ * 1. The fleet view finds which hosts a pool may have to do with; each is then read. A host that
+ *    was written before the snapshot was asked for is found by what it was given.
+ * 2. What is read grows with the hosts that the pool selects or holds, never with all hosts.
+ */
+import { type ImageRegistry, type Pool, store as wire } from '@rackwright/messages';
+import { type StateStore, storeKey } from '@rackwright/store';
+import type { FleetView } from '../../fleet-view/index.ts';
 import { agentAway, fleetKey, whyNothingDestructive } from '../../host/index.ts';
-import { answered, readShared, sharedRecordOf } from '../../records/index.ts';
+import { answered, idOf, readShared, sharedRecordOf } from '../../records/index.ts';
 import type { Policy } from '../../steps/index.ts';
 import type { OtherPool } from '../facts/members.ts';
-import { type SeenHost, seenHost } from '../facts/seen.ts';
+import { isSelected, type SeenHost, seenHost } from '../facts/seen.ts';
 import type { KeptHost } from './slot-run.ts';
 
 export interface PoolSnapshot {
+  /** Those that the pool selects or holds, in the order of their keys. */
   readonly hosts: readonly SeenHost[];
   /** The hosts' own records, by uid. */
   readonly kept: ReadonlyMap<string, KeptHost>;
@@ -20,60 +29,115 @@ export interface PoolSnapshot {
   readonly registries: readonly ImageRegistry[];
 }
 
-/** Reads it for one pool. Throws `unavailable`. */
-export async function readSnapshot(
-  store: StateStore,
-  poolId: string,
-  nowMs: number,
-): Promise<PoolSnapshot> {
-  return (await readSnapshots(store, nowMs))(poolId);
+export interface SnapshotDependencies {
+  readonly store: StateStore;
+  readonly fleetView: Pick<FleetView, 'candidates' | 'caughtUp' | 'idsBy'>;
 }
 
-/** Reads it once for all pools: what is given makes each one's of it. Throws `unavailable`. */
-export async function readSnapshots(
-  store: StateStore,
+/** Makes the snapshot of one pool. Throws `unavailable`. */
+export type SnapshotOf = (record: wire.PoolRecord) => Promise<PoolSnapshot>;
+
+/** Hosts that are read at once. */
+const readsAtOnce = 64;
+
+/** Reads it for one pool. Throws `unavailable`. */
+export async function readSnapshot(
+  deps: SnapshotDependencies,
+  record: wire.PoolRecord,
   nowMs: number,
-): Promise<(poolId: string) => PoolSnapshot> {
-  const [listed, racks, pools, fleet] = await Promise.all([
-    answered(store.list('hosts')),
-    answered(store.list('racks')),
+): Promise<PoolSnapshot> {
+  return await (await readSnapshots(deps, nowMs))(record);
+}
+
+/** Reads once what is the same for all pools. Throws `unavailable`. */
+export async function readSnapshots(
+  deps: SnapshotDependencies,
+  nowMs: number,
+): Promise<SnapshotOf> {
+  const { store, fleetView } = deps;
+  const [pools, fleet] = await Promise.all([
     answered(store.list('pools')),
     readShared(store, wire.FleetRecordSchema, fleetKey),
+    fleetView.caughtUp(),
   ]);
-  const brakes = brakesOf(store, racks.entries, fleet?.record, nowMs);
-  const kept = new Map<string, KeptHost>();
-  const hosts: SeenHost[] = [];
-  for (const entry of listed.entries) {
-    const record = sharedRecordOf(store, wire.HostRecordSchema, entry);
-    const host = seenHost(record, brakes(record.host?.spec?.rack ?? ''));
-    if (host === undefined) continue;
-    hosts.push(host);
-    kept.set(host.uid, { record, revision: entry.revision });
-  }
   const staying = pools.entries
     .map((entry) => sharedRecordOf(store, wire.PoolRecordSchema, entry))
     .filter(({ deletion }) => deletion === undefined)
     .map(({ pool }) => ({ name: pool?.name ?? '', spec: pool?.spec }));
-  const othersOf = (poolId: string) => staying.filter(({ name }) => name !== `pools/${poolId}`);
   const { spec } = fleet?.record.fleet ?? {};
-  const shared = { hosts, kept, policy: spec?.templates, registries: spec?.registries ?? [] };
-  return (poolId) => ({ ...shared, others: othersOf(poolId) });
+  const shared = { policy: spec?.templates, registries: spec?.registries ?? [] };
+  return async (record) => {
+    const others = staying.filter(({ name }) => name !== record.pool?.name);
+    return { ...(await readHosts(deps, record, fleet?.record, nowMs)), ...shared, others };
+  };
+}
+
+async function readHosts(
+  { store, fleetView }: SnapshotDependencies,
+  record: wire.PoolRecord,
+  fleet: wire.FleetRecord | undefined,
+  nowMs: number,
+): Promise<Pick<PoolSnapshot, 'hosts' | 'kept'>> {
+  const brakeOf = brakesOf(store, fleet, nowMs);
+  const held = heldHosts(record);
+  const ids = new Set([...held, ...fleetView.idsBy('claim', record.pool?.name ?? '')]);
+  for (const id of selectedBy(fleetView, record.pool)) ids.add(id);
+  const kept = new Map<string, KeptHost>();
+  const hosts: SeenHost[] = [];
+  const read = async (id: string) => {
+    const found = await readShared(store, wire.HostRecordSchema, storeKey('hosts', id));
+    if (found === undefined) return undefined;
+    return { found, brake: await brakeOf(found.record.host?.spec?.rack ?? '') };
+  };
+  const sorted = [...ids].toSorted((a, b) => (a < b ? -1 : 1));
+  for (let at = 0; at < sorted.length; at += readsAtOnce) {
+    const some = sorted.slice(at, at + readsAtOnce).map((id) => read(id));
+    for (const each of await Promise.all(some)) {
+      const host = each && seenHost(each.found.record, each.brake);
+      if (each === undefined || host === undefined) continue;
+      if (!isOf(record, held, host)) continue;
+      hosts.push(host);
+      kept.set(host.uid, each.found);
+    }
+  }
+  return { hosts, kept };
+}
+
+function selectedBy(
+  fleetView: SnapshotDependencies['fleetView'],
+  pool: Pool | undefined,
+): Iterable<string> {
+  const selector = pool?.spec?.hosts;
+  return selector === undefined ? [] : fleetView.candidates(selector);
+}
+
+/** Ids of hosts that the pool's record speaks of. */
+function heldHosts({ members, failures, pool }: wire.PoolRecord): ReadonlySet<string> {
+  const named = [...members, ...failures, ...(pool?.status?.slots ?? [])];
+  return new Set(named.map(({ host }) => idOf(host)));
+}
+
+function isOf({ pool }: wire.PoolRecord, held: ReadonlySet<string>, host: SeenHost): boolean {
+  if (held.has(idOf(host.name)) || host.claimedBy === pool?.name) return true;
+  return isSelected(pool?.spec?.hosts, host);
 }
 
 /** Why nothing destructive begins in a rack now, or can, by its name; empty: it may. */
 function brakesOf(
   store: StateStore,
-  racks: readonly Entry[],
   fleet: wire.FleetRecord | undefined,
   nowMs: number,
-): (rack: string) => string {
-  const records = racks.map((entry) => sharedRecordOf(store, wire.RackRecordSchema, entry));
-  const texts = new Map(
-    records.map((record) => [
-      record.rack?.name ?? '',
-      whyNothingDestructive(record, fleet) || agentAway(record, nowMs),
-    ]),
-  );
-  const elsewhere = whyNothingDestructive(undefined, fleet);
-  return (rack) => texts.get(rack) ?? elsewhere;
+): (rack: string) => Promise<string> {
+  const known = new Map<string, Promise<string>>();
+  const read = async (rack: string) => {
+    const key = storeKey('racks', idOf(rack));
+    const found = rack === '' ? undefined : await readShared(store, wire.RackRecordSchema, key);
+    const stops = whyNothingDestructive(found?.record, fleet);
+    return stops || (found === undefined ? '' : agentAway(found.record, nowMs));
+  };
+  return (rack) => {
+    const brake = known.get(rack) ?? read(rack);
+    known.set(rack, brake);
+    return brake;
+  };
 }

@@ -1,13 +1,18 @@
 /** Checks of a batch, and the hosts that it selects: fixed when it is created. */
-import { fromBinary } from '@bufbuild/protobuf';
-import { type HostSelector, type WorkflowBatchSpec, store as wire } from '@rackwright/messages';
-import type { StateStore } from '@rackwright/store';
+import {
+  type Host,
+  type HostSelector,
+  type WorkflowBatchSpec,
+  store as wire,
+} from '@rackwright/messages';
+import { storeKey } from '@rackwright/store';
 import { nameProblem, parseName } from '../../call/names.ts';
+import type { RpcDependencies } from '../../call/ports.ts';
 import { isRack } from '../../call/rack-filter.ts';
 import { checkLabels } from '../../call/texts.ts';
 import { quote, Violations } from '../../call/violations.ts';
 import { useOf } from '../../host/index.ts';
-import { answered } from '../../records/index.ts';
+import { readShared } from '../../records/index.ts';
 import { readTemplate } from '../templates/index.ts';
 import { checkVariables } from './workflow-spec.ts';
 
@@ -62,7 +67,7 @@ export function checkSelector(
 
 /** The hosts that fit now, in the order of their names. Throws `invalidArgument`. */
 export async function selectHosts(
-  store: StateStore,
+  { store, fleetView }: Pick<RpcDependencies, 'store' | 'fleetView'>,
   field: string,
   spec: WorkflowBatchSpec,
 ): Promise<SelectedHost[]> {
@@ -72,11 +77,14 @@ export async function selectHosts(
     const hint = `create it first: rackwright template create ${templateId} FILE`;
     violations.add(`${field}.template`, `names ${spec.template}, which does not exist; ${hint}`);
   }
-  const { entries } = await answered(store.list('hosts'));
-  const hosts = entries.flatMap(({ value }) => {
-    const record = fromBinary(wire.HostRecordSchema, value);
-    return record.host === undefined ? [] : [{ host: record.host, use: useOf(record) }];
-  });
+  const hosts: { readonly host: Host; readonly use: wire.HostUse }[] = [];
+  await fleetView.caughtUp();
+  const wantedHosts = { names: [], rack: '', labels: {}, ...spec.hosts };
+  for (const hostId of [...new Set(fleetView.candidates(wantedHosts))].toSorted()) {
+    const kept = await readShared(store, wire.HostRecordSchema, storeKey('hosts', hostId));
+    if (kept?.record.host === undefined) continue;
+    hosts.push({ host: kept.record.host, use: useOf(kept.record) });
+  }
   const there = new Set(hosts.map(({ host }) => host.name));
   const wanted = new Set(spec.hosts?.names);
   for (const [index, name] of (spec.hosts?.names ?? []).entries()) {

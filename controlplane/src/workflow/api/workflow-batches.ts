@@ -117,7 +117,7 @@ async function createBatch(
   const key = batchKey(workflowBatchId);
   const made = await readRecord(deps.store, schema, key);
   if (made !== undefined) return sameBatch(deps, made, requestId);
-  const hosts = await selectHosts(deps.store, 'workflow_batch.spec', spec);
+  const hosts = await selectHosts(deps, 'workflow_batch.spec', spec);
   await refuseAboveLimit(deps);
   const record = newBatch(deps, request, spec, hosts);
   checkSize(record, hosts.length);

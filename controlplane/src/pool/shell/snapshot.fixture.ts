@@ -1,0 +1,22 @@
+/** What a pool that selects these hosts would be decided by. */
+import { create } from '@bufbuild/protobuf';
+import { store as wire } from '@rackwright/messages';
+import { nodeClock } from '@rackwright/platform/node';
+import type { StateStore } from '@rackwright/store';
+import { FleetView } from '../../fleet-view/index.ts';
+import { type PoolSnapshot, readSnapshot } from './snapshot.ts';
+
+export async function snapshotOf(
+  store: StateStore,
+  hostNames: readonly string[],
+  nowMs: number,
+): Promise<PoolSnapshot> {
+  const log = { warn: () => undefined };
+  const fleetView = new FleetView({ store, clock: nodeClock(), log, retryDelayMs: 1_000 });
+  const pool = { name: 'pools/p', spec: { hosts: { names: [...hostNames] } } };
+  try {
+    return await readSnapshot({ store, fleetView }, create(wire.PoolRecordSchema, { pool }), nowMs);
+  } finally {
+    fleetView.stop();
+  }
+}
