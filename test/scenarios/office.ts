@@ -8,7 +8,6 @@ import { runCli, type World } from '@rackwright/cli';
 import {
   createOperatorServices,
   createWorkflowParts,
-  FleetView,
   StepLogs,
   trustedSignIn,
 } from '@rackwright/controlplane';
@@ -71,10 +70,9 @@ export class Office {
   /** Another control plane process over the same store; its agent is not there yet. */
   static async start(site: Site, replicaId: string, faultOf?: FaultOf): Promise<Office> {
     const replica = await Replica.start(site, replicaId, faultOf);
-    const { store, clock, hosts, following } = replica;
+    const { store, clock, hosts, following, fleetView } = replica;
     const shared = { store, clock, hosts, random: site.random, log: quietLog };
     const pace = { resyncIntervalMs: 60_000, retryDelayMs: 1_000 };
-    const fleetView = new FleetView({ ...shared, ...pace });
     const parts = createWorkflowParts({ ...shared, ...pace, following, fleetView });
     await parts.start();
     await site.run(0);
@@ -98,11 +96,7 @@ export class Office {
       trustedSignIn,
     );
     const channel = localChannel(services);
-    const stop = () => {
-      parts.stop();
-      fleetView.stop();
-    };
-    return new Office(site, replica, channel, stop);
+    return new Office(site, replica, channel, () => parts.stop());
   }
 
   hello(operations: agent.JournalledOperation[] = [], generation = 1n): Promise<void> {

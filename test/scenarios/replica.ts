@@ -9,6 +9,7 @@ import {
   createSessionRegistry,
   defaultSessionTiming,
   defaultTiming,
+  FleetView,
   Following,
   freezeShared,
   Hosts,
@@ -133,6 +134,10 @@ export class Site {
   }
 }
 
+interface Sessions extends SessionDependencies {
+  readonly fleetView: FleetView;
+}
+
 /** One control plane process, and the agent's stream to it. */
 export class Replica {
   readonly hosts: Hosts;
@@ -145,14 +150,14 @@ export class Replica {
   readonly clock: Clock;
   readonly following: Following;
   readonly #process: SimProcess;
-  readonly #sessions: SessionDependencies;
+  readonly #sessions: Sessions;
   #session: RackSession | undefined;
   #sequence = 0n;
   #heartbeats = 0n;
 
   private constructor(
     process: SimProcess,
-    sessions: SessionDependencies,
+    sessions: Sessions,
     storeCalls: MemoryCall[],
     following: Following,
   ) {
@@ -197,7 +202,9 @@ export class Replica {
     });
     await hosts.start();
     await site.run(0);
-    const sessions = { ...shared, registry, hosts, timing: defaultSessionTiming };
+    const { retryDelayMs } = defaultTiming;
+    const fleetView = new FleetView({ ...shared, retryDelayMs });
+    const sessions = { ...shared, fleetView, registry, hosts, timing: defaultSessionTiming };
     return new Replica(process, sessions, storeCalls, following);
   }
 
@@ -207,7 +214,13 @@ export class Replica {
     this.#session = undefined;
     this.#process.kill();
     this.hosts.stop();
+    this.#sessions.fleetView.stop();
     this.following.stop();
+  }
+
+  /** Not started. */
+  get fleetView(): FleetView {
+    return this.#sessions.fleetView;
   }
 
   /** The agent's Hello on a new stream. */

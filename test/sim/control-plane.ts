@@ -169,7 +169,7 @@ export class ControlPlaneReplica {
     await pools?.start();
     if (!process.alive) return;
     const agents = createAgentService({
-      ...{ ...shared, registry, hosts, timing: sessionTiming },
+      ...{ ...shared, fleetView, registry, hosts, timing: sessionTiming },
       ...(discovery === undefined ? {} : { discovery }),
       identify: async () => 'r1',
     });

@@ -47,6 +47,8 @@ export interface HostRow {
   readonly failure: FailureType;
   readonly held: boolean;
   readonly deleting: boolean;
+  /** Uids of what keeps it fenced off, or has. */
+  readonly fences: readonly string[];
   /** Milliseconds since 1970. */
   readonly createMs: number | undefined;
   readonly updateMs: number | undefined;
@@ -71,8 +73,9 @@ const decodeAnew: DecodeHost = ({ value }) => fromBinary(wire.HostRecordSchema, 
 export function rowOf(entry: Entry, decode: DecodeHost = decodeAnew): FleetRow {
   const [hostId, { revision }] = [idOfKey(entry.key), entry];
   try {
-    const { host, change } = decode(entry);
-    return { kind: 'host', hostId, revision, ...partsOf(host), updateMs: msOf(change?.time) };
+    const { host, change, fences } = decode(entry);
+    const updateMs = msOf(change?.time);
+    return { kind: 'host', hostId, revision, ...partsOf(host), fences, updateMs };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     return { kind: 'unreadable', hostId, revision, reason };

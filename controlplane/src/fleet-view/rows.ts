@@ -20,11 +20,12 @@ const indexed = {
   'bmc.address': ({ bmcAddress }: HostRow) => lower(bmcAddress === '' ? [] : [bmcAddress]),
   boot_macs: ({ bootMacs }: HostRow) => lower(bootMacs),
   serial: ({ serials }: HostRow) => lower(serials),
+  fence: ({ fences }: HostRow) => fences,
   claim: ({ claim }: HostRow) => [claim],
   run: ({ runKind }: HostRow) => [String(runKind)],
   label: ({ labels }: HostRow) => Object.entries(labels).map(([key, value]) => `${key}=${value}`),
 } as const;
-/** By the short names that filters have for them, and `label`: "KEY=VALUE". */
+/** By the short names that filters have for them, `fence`, and `label`: "KEY=VALUE". */
 export type IndexedField = keyof typeof indexed;
 const fields = Object.keys(indexed) as readonly IndexedField[];
 
@@ -87,6 +88,7 @@ export class FleetRows {
     'bmc.address': new IdsByValue(),
     boot_macs: new IdsByValue(),
     serial: new IdsByValue(),
+    fence: new IdsByValue(),
     claim: new IdsByValue(),
     run: new IdsByValue(),
     label: new IdsByValue(),

@@ -71,7 +71,7 @@ async function resolve(
   if (changed === undefined) throw notFound(name);
   deps.log.info({ name, actor: deps.actor, reason, physicallyDisconnected }, 'resolved');
   if (physicallyDisconnected) {
-    for (const hostId of await hostsFencedBy(deps.store, uid)) deps.hosts.wake(hostId);
+    for (const hostId of await hostsFencedBy(deps.fleetView, uid)) deps.hosts.wake(hostId);
   }
   return present(deps, changed.resource, changed.revision);
 }

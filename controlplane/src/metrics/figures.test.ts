@@ -20,7 +20,7 @@ const plain: HostRow = {
   ...{ labels: {}, bmcAddress: '192.0.2.9', bootMacs: ['52:54:00:00:00:01'], serials: ['S1'] },
   ...{ goal: 1, retired: false, state: HostState.AVAILABLE, dirty: false, poweredOn: true },
   ...{ claim: '', image: '', runKind: RunKind.UNSPECIFIED, waiting: '', faults: [], failure: 0 },
-  ...{ workflowRun: '', held: false, deleting: false, createMs: 0, updateMs: 0 },
+  ...{ workflowRun: '', fences: [], held: false, deleting: false, createMs: 0, updateMs: 0 },
 };
 
 const counts = {

@@ -3,6 +3,7 @@ import type { Clock, CrashPoint, Log, Random } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import type { AuditSink } from '../../audit/index.ts';
 import type { Discovery } from '../../discovery/index.ts';
+import type { FleetView } from '../../fleet-view/index.ts';
 import type { Hosts, SessionRegistry } from '../../host/index.ts';
 import type { AcknowledgementMeter } from './acknowledgement.ts';
 import type { PrefetchProgress } from './prefetch-progress.ts';
@@ -14,6 +15,8 @@ export interface SessionDependencies {
   /** Without it machines that nobody knows get nothing. */
   readonly discovery?: Pick<Discovery, 'policyFor' | 'report'>;
   readonly store: StateStore;
+  /** Of the same store. */
+  readonly fleetView: Pick<FleetView, 'caughtUp' | 'idsBy' | 'revision'>;
   readonly random: Random;
   readonly clock: Clock;
   readonly log: Log;

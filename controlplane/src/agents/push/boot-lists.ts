@@ -1,19 +1,21 @@
 /**
- * What the boot path of each rack must know of its hosts, read for all racks at once: a thousand
- * agents that come together would else read every host a thousand times.
+ * What the boot path of a rack must know of its hosts.
  *
- * Invariant: what is answered was read after it was asked for. Who asks while as many readings are
- * under way as may be shares the next one.
+ * Invariants:
+ * 1. What is answered was read after it was asked for, and has everything up to the revision that
+ *    it names.
+ * 2. Only the hosts of the rack are read: the fleet view tells which they are.
  */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { agent, HostState, store as wire } from '@rackwright/messages';
-import type { Entry, StateStore } from '@rackwright/store';
+import { type StateStore, storeKey } from '@rackwright/store';
+import type { FleetView } from '../../fleet-view/index.ts';
 import { credentialVersions, fleetKey, netbootProblem, rackIdOf } from '../../host/index.ts';
-import { readShared, sharedRecordOf } from '../../records/index.ts';
+import { readShared } from '../../records/index.ts';
 import { bootHost, noAccess, type RegistryAccess } from '../base/messages.ts';
 
-/** More than one, so that one that takes long holds up nobody. */
-const readingsMax = 4;
+/** Hosts that are read at once. */
+const readsAtOnce = 64;
 
 /** Of one rack's list, which goes in one message of at most 4 MiB. */
 const listBytesMax = 3.5 * 1024 * 1024;
@@ -27,14 +29,11 @@ export interface BootList {
   /** What people should know of images that are named. */
   readonly problems: readonly string[];
   readonly access: RegistryAccess;
-  /** Of the store, as in `Listing`: everything up to there is in it. */
+  /** Of the store: everything up to there is in it. */
   readonly before: number;
 }
 
 interface Read {
-  readonly revision: number;
-  readonly access: RegistryAccess;
-  readonly rackId: string;
   /** Undefined: it is being forgotten. */
   readonly host: agent.BootHost | undefined;
   /** In the list. */
@@ -44,49 +43,43 @@ interface Read {
   readonly problem: string | undefined;
 }
 
-type ByRack = (rackId: string) => BootList;
-
 export class BootLists {
   readonly #store: StateStore;
-  #underWay = 0;
-  readonly #waiting: (() => void)[] = [];
-  #next: Promise<ByRack> | undefined;
-  /** By key; what has not changed is not decoded again. */
-  #read: ReadonlyMap<string, Read> = new Map();
+  readonly #fleetView: Pick<FleetView, 'caughtUp' | 'idsBy' | 'revision'>;
   #lastAccess: RegistryAccess = noAccess;
 
-  constructor(store: StateStore) {
+  constructor(store: StateStore, fleetView: Pick<FleetView, 'caughtUp' | 'idsBy' | 'revision'>) {
     this.#store = store;
+    this.#fleetView = fleetView;
   }
 
+  /** Throws `unavailable`. */
   async of(rackId: string): Promise<BootList> {
-    this.#next ??= this.#readNext();
-    return (await this.#next)(rackId);
-  }
-
-  async #readNext(): Promise<ByRack> {
-    while (this.#underWay >= readingsMax) {
-      await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    }
-    // Who asks in the same moment shares it.
-    await Promise.resolve();
-    this.#underWay += 1;
-    this.#next = undefined;
-    try {
-      return await this.#list();
-    } finally {
-      this.#underWay -= 1;
-      this.#waiting.shift()?.();
-    }
-  }
-
-  async #list(): Promise<ByRack> {
-    const { entries, before } = await this.#store.list('hosts');
+    await this.#fleetView.caughtUp();
+    const before = this.#fleetView.revision;
+    const hostIds = [...this.#fleetView.idsBy('rack', `racks/${rackId}`)];
     const access = await this.#access();
-    const read = new Map(entries.map((entry) => [entry.key, this.#decoded(entry, access)]));
-    this.#read = read;
-    const byRack = Map.groupBy(read.values(), ({ rackId }) => rackId);
-    return (rackId) => ({ ...listOf(byRack.get(rackId) ?? []), access, before });
+    const read: Read[] = [];
+    for (let at = 0; at < hostIds.length; at += readsAtOnce) {
+      const some = hostIds.slice(at, at + readsAtOnce);
+      const hosts = await Promise.all(some.map((hostId) => this.#read(hostId, rackId, access)));
+      for (const host of hosts) if (host !== undefined) read.push(host);
+    }
+    return { ...listOf(read), access, before };
+  }
+
+  /** Undefined: it is not there any more. */
+  async #read(hostId: string, rackId: string, access: RegistryAccess): Promise<Read | undefined> {
+    const key = storeKey('hosts', hostId);
+    const record = (await readShared(this.#store, wire.HostRecordSchema, key))?.record;
+    if (record === undefined || rackIdOf(record) !== rackId) return undefined;
+    const host = record.forgetting ? undefined : bootHost(record, access);
+    return {
+      host,
+      bytes: host === undefined ? 0 : toBinary(agent.BootHostSchema, host).length + frameBytes,
+      inService: record.host?.status?.state === HostState.PROVISIONED,
+      problem: problemOf(record, access),
+    };
   }
 
   /** As the fleet and its credentials stand now; the same object as long as they do. */
@@ -99,20 +92,6 @@ export class BootLists {
     if (last.fleetRevision === fleetRevision && isSameMap(last.versions, versions)) return last;
     this.#lastAccess = { sources, versions, fleetRevision };
     return this.#lastAccess;
-  }
-
-  #decoded(entry: Entry, access: RegistryAccess): Read {
-    const { key, revision } = entry;
-    const known = this.#read.get(key);
-    if (known?.revision === revision && known.access === access) return known;
-    const record = sharedRecordOf(this.#store, wire.HostRecordSchema, entry);
-    const host = record.forgetting ? undefined : bootHost(record, access);
-    const bytes = host === undefined ? 0 : toBinary(agent.BootHostSchema, host).length + frameBytes;
-    return {
-      ...{ revision, access, rackId: rackIdOf(record), host, bytes },
-      inService: record.host?.status?.state === HostState.PROVISIONED,
-      problem: problemOf(record, access),
-    };
   }
 }
 

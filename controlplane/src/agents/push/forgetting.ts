@@ -4,10 +4,12 @@
  */
 import type { CrashPoint, Log, Random } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
+import type { FleetView } from '../../fleet-view/index.ts';
 import { type Hosts, hostsFencedBy, takeTombstone } from '../../host/index.ts';
 
 export interface ForgettingDependencies {
   readonly store: StateStore;
+  readonly fleetView: Pick<FleetView, 'caughtUp' | 'idsBy'>;
   readonly random: Random;
   readonly log: Log;
   readonly crashPoint: CrashPoint;
@@ -39,9 +41,9 @@ export class Forgetting {
 
   /** The agent has confirmed: the fence is lifted, and whoever stood behind it goes on. */
   async confirmed(uid: string): Promise<void> {
-    const { store, log, hosts } = this.#deps;
+    const { fleetView, log, hosts } = this.#deps;
     if (!(await takeTombstone(this.#deps, this.#rackId, uid))) return;
     log.info({ rack: this.#rackId, uid }, 'the agent has forgotten a host removed by force');
-    for (const hostId of await hostsFencedBy(store, uid)) hosts.wake(hostId);
+    for (const hostId of await hostsFencedBy(fleetView, uid)) hosts.wake(hostId);
   }
 }

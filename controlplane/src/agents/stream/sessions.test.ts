@@ -19,16 +19,17 @@ async function started(faults?: (call: MemoryCall) => MemoryFault | Promise<Memo
   return { rig, replica };
 }
 
-/** Every listing takes half a second while `on`: with it a Hello waits before its session opens. */
-function slowListing(rig: () => Rig) {
+/** While `on`, the fleet view takes half a second to catch up: a boot list waits for that. */
+async function startedSlowly() {
+  const { rig, replica } = await started();
+  const { fleetView } = replica.shared;
   const slow = { on: false };
-  const faults = async ({ kind }: MemoryCall): Promise<MemoryFault> => {
-    if (slow.on && kind === 'list') {
-      await new Promise<void>((resolve) => rig().clock.after(500, resolve));
-    }
-    return { kind: 'none' };
+  const caughtUp = fleetView.caughtUp.bind(fleetView);
+  fleetView.caughtUp = async () => {
+    if (slow.on) await new Promise<void>((resolve) => rig.clock.after(500, resolve));
+    await caughtUp();
   };
-  return { slow, faults };
+  return { rig, replica, slow };
 }
 
 const refusals = (plain: PlainAgent) => plain.of('refused').map(({ reason }) => reason);
@@ -88,8 +89,7 @@ describe('a session', () => {
   });
 
   test('that ends while it is being welcomed is not left standing', async () => {
-    const { slow, faults } = slowListing(() => rig);
-    const { rig, replica } = await started(faults);
+    const { rig, replica, slow } = await startedSlowly();
     slow.on = true;
     const plain = await connectAgent(rig, replica, {}, 100);
     expect(plain.received.map((message) => message.case)).toEqual(['welcome']);
@@ -101,8 +101,7 @@ describe('a session', () => {
   });
 
   test('of a lower generation that was welcomed later does not replace a higher', async () => {
-    const { slow, faults } = slowListing(() => rig);
-    const { rig, replica } = await started(faults);
+    const { rig, replica, slow } = await startedSlowly();
     slow.on = true;
     const lower = await connectAgent(rig, replica, generation(1n), 10);
     slow.on = false;

@@ -1,6 +1,7 @@
 /** What the sessions of one replica share: who has which turn, and what a rack has taken. */
 import { Buckets, type Clock } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
+import type { FleetView } from '../../fleet-view/index.ts';
 import { type AgentLimits, defaultAgentLimits } from '../base/limits.ts';
 import { RackSlots } from '../base/turns.ts';
 import { BootLists } from '../push/boot-lists.ts';
@@ -27,6 +28,7 @@ const rackBucketsMax = 65_536;
 
 export interface SharedDependencies {
   readonly store: StateStore;
+  readonly fleetView: Pick<FleetView, 'caughtUp' | 'idsBy' | 'revision'>;
   readonly clock: Clock;
   readonly limits?: AgentLimits;
 }
@@ -34,6 +36,7 @@ export interface SharedDependencies {
 /** For the sessions of one replica. */
 export function sharedBySessions({
   store,
+  fleetView,
   clock,
   limits = defaultAgentLimits,
 }: SharedDependencies): SharedBySessions {
@@ -49,7 +52,7 @@ export function sharedBySessions({
     limits,
     turns: new RackSlots(reports, clock),
     hellos: new RackSlots(hellos, clock),
-    bootLists: new BootLists(store),
+    bootLists: new BootLists(store, fleetView),
     findings: new Buckets(findings, rackBucketsMax),
     trustWrites: new Buckets(trustWrites, rackBucketsMax),
   };

@@ -11,10 +11,10 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import { type AbandonedResource, type HostSpec, store as wire } from '@rackwright/messages';
 import { type Revision, type StateStore, storeKey } from '@rackwright/store';
+import type { FleetView } from '../../fleet-view/index.ts';
 import {
   answered,
   changeRecord,
-  idOfKey,
   type ReadableStore,
   type RecordWriter,
   readRecord,
@@ -71,9 +71,10 @@ export async function changeAbandoned(
 }
 
 /** Ids of the hosts that `uid` fences off, so that they can be looked at again. */
-export async function hostsFencedBy(store: StateStore, uid: string): Promise<string[]> {
-  const { entries } = await answered(store.list('hosts'));
-  return entries
-    .filter(({ value }) => fromBinary(wire.HostRecordSchema, value).fences.includes(uid))
-    .map(({ key }) => idOfKey(key));
+export async function hostsFencedBy(
+  fleetView: Pick<FleetView, 'caughtUp' | 'idsBy'>,
+  uid: string,
+): Promise<readonly string[]> {
+  await fleetView.caughtUp();
+  return [...fleetView.idsBy('fence', uid)];
 }

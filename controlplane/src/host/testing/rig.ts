@@ -153,7 +153,7 @@ export class Rig {
     });
     const service = createAgentService({
       ...shared,
-      hosts,
+      ...{ fleetView, hosts },
       timing: defaultSessionTiming,
       ...(options.trust === undefined ? {} : { trust: options.trust }),
       ...(options.audit === undefined ? {} : { audit: options.audit }),
