@@ -7,6 +7,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import {
+  chmodSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -179,6 +180,8 @@ async function filled(size: number): Promise<string> {
     return folder;
   }
   cpSync(kept, folder, { recursive: true });
+  // A control plane refuses keys that others may read, and a copy has not the modes of its source.
+  for (const each of ['cp', 'cp/identity']) chmodSync(join(folder, each), 0o700);
   return folder;
 }
 
