@@ -234,9 +234,10 @@ function makeParts(
     ...{ secrets: identity.secrets, source: identity.secretsKeySource },
   });
   const webhooks = callsWebhooks(platform, identity, store, audit);
+  const fleetView = new FleetView({ ...platform, store, retryDelayMs });
   const hosts = new Hosts({
     ...platform,
-    ...{ store, following, audit, registry, replicaId, resyncIntervalMs },
+    ...{ store, following, fleetView, audit, registry, replicaId, resyncIntervalMs },
     timing: config.engine,
     software: platform.software ?? { version: controlPlaneVersion },
     ...webhooks,
@@ -245,7 +246,6 @@ function makeParts(
     openCredential: (record) => identity.secrets.open(record),
   });
   const discovery = makeDiscovery(config, platform, { store, audit, hosts });
-  const fleetView = new FleetView({ ...platform, store, retryDelayMs });
   const pace = { resyncIntervalMs, retryDelayMs };
   const ofHosts = { ...platform, store, following, fleetView, hosts, ...pace };
   const runs = createWorkflowParts({ ...ofHosts, sweep: config.workflows });
@@ -285,14 +285,13 @@ async function startWorks(
   store: StateStore,
 ): Promise<void> {
   const { audit, following, hosts, discovery, runs, pools, plans } = parts;
-  const { access, fleetView, secretsKeeper, rackKeys, countedRacks } = parts;
+  const { access, secretsKeeper, rackKeys, countedRacks } = parts;
   // Before anything is asked for: what a process before this one has left without an end.
   audit.start(!store.isShared);
   await secretsKeeper.start();
   await rackKeys.start();
   rackKeys.onChange(() => authorities.lookSoon());
   await authorities.start(following, () => rackKeys.trusts());
-  await fleetView.start();
   await hosts.start();
   discovery.start();
   await runs.start();

@@ -190,10 +190,12 @@ export class Replica {
     const { clock, crashPoint } = process;
     const shared = { store, random, clock, crashPoint, replicaId, log: quietLog };
     freezeShared(store);
-    const following = new Following({ ...shared, retryDelayMs: defaultTiming.retryDelayMs });
+    const { retryDelayMs } = defaultTiming;
+    const following = new Following({ ...shared, retryDelayMs });
+    const fleetView = new FleetView({ ...shared, retryDelayMs });
     const registry = createSessionRegistry();
     const hosts = new Hosts({
-      ...{ ...shared, following },
+      ...{ ...shared, following, fleetView },
       registry,
       timing: defaultTiming,
       resyncIntervalMs,
@@ -202,8 +204,6 @@ export class Replica {
     });
     await hosts.start();
     await site.run(0);
-    const { retryDelayMs } = defaultTiming;
-    const fleetView = new FleetView({ ...shared, retryDelayMs });
     const sessions = { ...shared, fleetView, registry, hosts, timing: defaultSessionTiming };
     return new Replica(process, sessions, storeCalls, following);
   }
@@ -218,7 +218,6 @@ export class Replica {
     this.following.stop();
   }
 
-  /** Not started. */
   get fleetView(): FleetView {
     return this.#sessions.fleetView;
   }

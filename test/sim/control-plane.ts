@@ -126,12 +126,10 @@ export class ControlPlaneReplica {
     process.whenKilled(() => following.stop());
     const fleetView = new FleetView({ ...shared, retryDelayMs });
     process.whenKilled(() => fleetView.stop());
-    await fleetView.start();
-    if (!process.alive) return;
     // Whoever changes what all share fails.
     freezeShared(store);
     const hosts = new Hosts({
-      ...{ ...shared, following },
+      ...{ ...shared, following, fleetView },
       ...{ timing: defaultTiming, registry },
       signStatement: (bytes) => sign('sha256', bytes, { key: signer.privateKey }),
       openCredential: (record) => simSecrets(random).open(record),

@@ -14,6 +14,7 @@
  *
  * Must not: be asked where a host is decided on. That is done by its own record.
  */
+import { fromBinary } from '@bufbuild/protobuf';
 import { type HostState, unavailable, store as wire } from '@rackwright/messages';
 import { type Clock, type Log, pause } from '@rackwright/platform';
 import type { Change, Entry, Revision, StateStore } from '@rackwright/store';
@@ -53,6 +54,9 @@ export interface FleetCounts {
 /** Told of a host's row as it was and as it is; undefined: there was none, there is none. */
 export type RowListener = (before: FleetRow | undefined, after: FleetRow | undefined) => void;
 
+/** Told of a record that was read or written; not of one that cannot be decoded. */
+export type RecordListener = (hostId: string, revision: Revision, record: wire.HostRecord) => void;
+
 /** What hosts are looked for: those that have all that is named. */
 export interface HostsWanted {
   /** "hosts/HOST" */
@@ -74,6 +78,7 @@ export class FleetView {
   #starting: Promise<void> | undefined;
   readonly #waiters = new Set<Waiter>();
   readonly #listeners = new Set<RowListener>();
+  readonly #recordListeners = new Set<RecordListener>();
   readonly #stopping = new AbortController();
 
   constructor(deps: FleetViewDependencies) {
@@ -123,6 +128,14 @@ export class FleetView {
     if (signal.aborted) return;
     this.#listeners.add(listener);
     signal.addEventListener('abort', () => this.#listeners.delete(listener), { once: true });
+  }
+
+  /**
+   * From now on: each record as it is decoded, of every host when the view is built. Nobody may
+   * keep more of it than it needs, or change it.
+   */
+  onRecord(listener: RecordListener): void {
+    this.#recordListeners.add(listener);
   }
 
   row(hostId: string): FleetRow | undefined {
@@ -214,7 +227,7 @@ export class FleetView {
     for await (const page of listingsOf((each) => store.list(prefix, each), pages)) {
       from ??= page.before;
       for (const entry of page.entries) {
-        if (isDirectlyBelow(prefix, entry.key)) rows.put(this.#rowOf(entry));
+        if (isDirectlyBelow(prefix, entry.key)) rows.put(rowOf(entry, this.#decodeAnew));
       }
     }
     if (from === undefined) return;
@@ -248,7 +261,7 @@ export class FleetView {
     if (isDirectlyBelow(prefix, key)) {
       const hostId = idOfKey(key);
       const before = this.#rows.get(hostId);
-      if (change.kind === 'put') this.#rows.put(this.#rowOf(change));
+      if (change.kind === 'put') this.#rows.put(rowOf(change, this.#decodeShared));
       else this.#rows.take(hostId, revision);
       this.#changed(before, this.#rows.get(hostId));
     }
@@ -288,10 +301,17 @@ export class FleetView {
     }
   }
 
+  /** Most of what a whole fleet is read for is not asked for again: it is not kept decoded. */
+  readonly #decodeAnew = (entry: Entry): wire.HostRecord =>
+    this.#told(entry, fromBinary(wire.HostRecordSchema, entry.value));
+
   /** As everybody else who reads it decodes it: once. */
-  #rowOf(entry: Entry): FleetRow {
-    const { store } = this.#deps;
-    return rowOf(entry, (each) => sharedRecordOf(store, wire.HostRecordSchema, each));
+  readonly #decodeShared = (entry: Entry): wire.HostRecord =>
+    this.#told(entry, sharedRecordOf(this.#deps.store, wire.HostRecordSchema, entry));
+
+  #told({ key, revision }: Entry, record: wire.HostRecord): wire.HostRecord {
+    for (const listener of this.#recordListeners) listener(idOfKey(key), revision, record);
+    return record;
   }
 
   #tell(): void {

@@ -13,13 +13,26 @@
 import { equals } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { RunKind, RunPhase, WorkflowRunState, store as wire } from '@rackwright/messages';
-import type { Clock, Log, Random } from '@rackwright/platform';
-import { type Change, type Entry, type StateStore, storeKey } from '@rackwright/store';
+import { type Clock, type Log, pause, type Random } from '@rackwright/platform';
+import {
+  type Change,
+  type Entry,
+  type ListPage,
+  type StateStore,
+  storeKey,
+} from '@rackwright/store';
 import type { FleetRow, FleetView } from '../fleet-view/index.ts';
 import type { Follower, Following } from '../following/index.ts';
 import type { Hosts } from '../host/index.ts';
 import { Controller } from '../loop/index.ts';
-import { deleteRecord, readShared, sharedRecordOf, writeShared } from '../records/index.ts';
+import {
+  answered,
+  deleteRecord,
+  listingsOf,
+  readShared,
+  sharedRecordOf,
+  writeShared,
+} from '../records/index.ts';
 import { type Action, decide, presentRun } from './decide.ts';
 import {
   parseWorkflowRunName,
@@ -54,6 +67,10 @@ export interface Looked {
   readonly revision: number;
 }
 
+/** Workflows that a resync reads at once. */
+const resyncPage = 100;
+/** Time that a resync takes for each of them, at least. */
+const resyncMsPerWorkflow = 40;
 /** Decisions that one look may carry out; each writes, or ends the look. */
 const passesMax = 16;
 
@@ -301,9 +318,16 @@ export class Workflows {
     for (const id of this.#seen.open()) if (wanted(id)) this.wake(id);
   }
 
+  /** What is gone the watch has told, or a listing after it broke off. */
   async #resync(): Promise<void> {
-    const { entries } = await this.#deps.store.list('workflows');
-    this.#listed(entries);
+    const { store, clock } = this.#deps;
+    const { signal } = this.#controller;
+    const between = () => pause(clock, resyncPage * resyncMsPerWorkflow, signal);
+    const list = (page: ListPage) => answered(store.list('workflows', page));
+    for await (const { entries } of listingsOf(list, { limit: resyncPage, between })) {
+      if (signal.aborted) return;
+      for (const entry of entries) this.#note(entry);
+    }
   }
 }
 

@@ -16,7 +16,7 @@ export interface SessionDependencies {
   readonly discovery?: Pick<Discovery, 'policyFor' | 'report'>;
   readonly store: StateStore;
   /** Of the same store. */
-  readonly fleetView: Pick<FleetView, 'caughtUp' | 'idsBy' | 'revision'>;
+  readonly fleetView: Pick<FleetView, 'caughtUp' | 'idsBy'>;
   readonly random: Random;
   readonly clock: Clock;
   readonly log: Log;

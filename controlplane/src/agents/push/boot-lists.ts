@@ -2,16 +2,21 @@
  * What the boot path of a rack must know of its hosts.
  *
  * Invariants:
- * 1. What is answered was read after it was asked for, and has everything up to the revision that
- *    it names.
- * 2. Only the hosts of the rack are read: the fleet view tells which they are.
+ * 1. Each host was read after it was asked for, so that it is as of the revision that the list
+ *    names, or newer. A host of which this replica has not heard yet comes with the next list.
+ * 2. Only the hosts of the rack are read.
  */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { agent, HostState, store as wire } from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
-import type { FleetView } from '../../fleet-view/index.ts';
-import { credentialVersions, fleetKey, netbootProblem, rackIdOf } from '../../host/index.ts';
-import { readShared } from '../../records/index.ts';
+import {
+  credentialVersions,
+  fleetKey,
+  type Hosts,
+  netbootProblem,
+  rackIdOf,
+} from '../../host/index.ts';
+import { answered, readShared } from '../../records/index.ts';
 import { bootHost, noAccess, type RegistryAccess } from '../base/messages.ts';
 
 /** Hosts that are read at once. */
@@ -29,7 +34,7 @@ export interface BootList {
   /** What people should know of images that are named. */
   readonly problems: readonly string[];
   readonly access: RegistryAccess;
-  /** Of the store: everything up to there is in it. */
+  /** Of the store (1). */
   readonly before: number;
 }
 
@@ -45,19 +50,18 @@ interface Read {
 
 export class BootLists {
   readonly #store: StateStore;
-  readonly #fleetView: Pick<FleetView, 'caughtUp' | 'idsBy' | 'revision'>;
+  readonly #hosts: Pick<Hosts, 'hostIdsOfRack'>;
   #lastAccess: RegistryAccess = noAccess;
 
-  constructor(store: StateStore, fleetView: Pick<FleetView, 'caughtUp' | 'idsBy' | 'revision'>) {
+  constructor(store: StateStore, hosts: Pick<Hosts, 'hostIdsOfRack'>) {
     this.#store = store;
-    this.#fleetView = fleetView;
+    this.#hosts = hosts;
   }
 
   /** Throws `unavailable`. */
   async of(rackId: string): Promise<BootList> {
-    await this.#fleetView.caughtUp();
-    const before = this.#fleetView.revision;
-    const hostIds = [...this.#fleetView.idsBy('rack', `racks/${rackId}`)];
+    const before = await answered(this.#store.latestRevision());
+    const hostIds = this.#hosts.hostIdsOfRack(rackId).toSorted();
     const access = await this.#access();
     const read: Read[] = [];
     for (let at = 0; at < hostIds.length; at += readsAtOnce) {

@@ -2,11 +2,12 @@
 import { create } from '@bufbuild/protobuf';
 import { agent, HostState, RunPhase, store as wire } from '@rackwright/messages';
 import type { MemoryCall, MemoryFault } from '@rackwright/store';
-import { describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { failed } from '../../host/testing/bench.ts';
 import { connectAgent, PlainAgent, proved } from '../../host/testing/plain-agent.ts';
 import { type Rig, rigWith } from '../../host/testing/rig.ts';
 import type { SessionTrust } from '../base/trust.ts';
+import { BootLists } from '../push/boot-lists.ts';
 
 const first = { id: 'u1/1/0/1', hostUid: 'u1' };
 const generation = (number: bigint) => ({ journal: { id: 'j1', generation: number } });
@@ -19,18 +20,22 @@ async function started(faults?: (call: MemoryCall) => MemoryFault | Promise<Memo
   return { rig, replica };
 }
 
-/** While `on`, the fleet view takes half a second to catch up: a boot list waits for that. */
+/** While `on`, a boot list takes half a second to begin, and with it a session to open. */
 async function startedSlowly() {
   const { rig, replica } = await started();
-  const { fleetView } = replica.shared;
   const slow = { on: false };
-  const caughtUp = fleetView.caughtUp.bind(fleetView);
-  fleetView.caughtUp = async () => {
+  const of = BootLists.prototype.of;
+  vi.spyOn(BootLists.prototype, 'of').mockImplementation(async function (
+    this: BootLists,
+    rackId: string,
+  ) {
     if (slow.on) await new Promise<void>((resolve) => rig.clock.after(500, resolve));
-    await caughtUp();
-  };
+    return await of.call(this, rackId);
+  });
   return { rig, replica, slow };
 }
+
+afterEach(() => vi.restoreAllMocks());
 
 const refusals = (plain: PlainAgent) => plain.of('refused').map(({ reason }) => reason);
 const shown = (rig: Rig) => rig.rack()?.rack?.status?.duplicateAgent ?? '';

@@ -1,7 +1,7 @@
 /** What the sessions of one replica share: who has which turn, and what a rack has taken. */
 import { Buckets, type Clock } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
-import type { FleetView } from '../../fleet-view/index.ts';
+import type { Hosts } from '../../host/index.ts';
 import { type AgentLimits, defaultAgentLimits } from '../base/limits.ts';
 import { RackSlots } from '../base/turns.ts';
 import { BootLists } from '../push/boot-lists.ts';
@@ -28,7 +28,7 @@ const rackBucketsMax = 65_536;
 
 export interface SharedDependencies {
   readonly store: StateStore;
-  readonly fleetView: Pick<FleetView, 'caughtUp' | 'idsBy' | 'revision'>;
+  readonly hosts: Pick<Hosts, 'hostIdsOfRack'>;
   readonly clock: Clock;
   readonly limits?: AgentLimits;
 }
@@ -36,7 +36,7 @@ export interface SharedDependencies {
 /** For the sessions of one replica. */
 export function sharedBySessions({
   store,
-  fleetView,
+  hosts,
   clock,
   limits = defaultAgentLimits,
 }: SharedDependencies): SharedBySessions {
@@ -52,7 +52,7 @@ export function sharedBySessions({
     limits,
     turns: new RackSlots(reports, clock),
     hellos: new RackSlots(hellos, clock),
-    bootLists: new BootLists(store, fleetView),
+    bootLists: new BootLists(store, hosts),
     findings: new Buckets(findings, rackBucketsMax),
     trustWrites: new Buckets(trustWrites, rackBucketsMax),
   };

@@ -3,6 +3,7 @@ import type { Host, Run, store as wire } from '@rackwright/messages';
 import type { Clock, CrashPoint, Log, Random } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import type { AuditSink } from '../../audit/index.ts';
+import type { FleetView } from '../../fleet-view/index.ts';
 import type { Following } from '../../following/index.ts';
 import type { EngineTiming } from '../turn/timing.ts';
 import type { HostContext } from '../turn/types.ts';
@@ -13,6 +14,8 @@ export interface HostsDependencies {
   readonly store: StateStore;
   /** Of the same store. */
   readonly following: Following;
+  /** Of the same store; not built yet. */
+  readonly fleetView: Pick<FleetView, 'onChange' | 'onRecord' | 'start'>;
   readonly random: Random;
   readonly clock: Clock;
   readonly log: Log;

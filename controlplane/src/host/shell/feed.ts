@@ -1,23 +1,30 @@
 /**
  * What is news of hosts to this replica: every host at the start and at each slow resync, then what
- * other replicas and rpc write.
+ * other replicas and rpc write. All of it comes by the fleet view, which decodes it once.
  *
  * Invariants:
  * 1. What this replica has decided on already is no news: its own writes come back by the watch.
  * 2. No host is looked at before it is known what racks and the fleet say about it.
- * 3. At a look at all hosts those with a run come before the others.
+ * 3. At the start those with a run come before the others.
  * 4. Whoever was not in a listing gives back the places that it held before that listing.
+ * 5. A resync takes so much time for each host, so that its share of the processor does not grow
+ *    with their number.
  */
+import { fromBinary } from '@bufbuild/protobuf';
 import { store as wire } from '@rackwright/messages';
-import type { Listing, Revision } from '@rackwright/store';
-import type { Follower } from '../../following/index.ts';
+import { pause } from '@rackwright/platform';
+import type { Revision } from '@rackwright/store';
 import type { Controller } from '../../loop/index.ts';
-import { idOfKey, sharedRecordOf } from '../../records/index.ts';
+import { answered, idOfKey, listingsOf } from '../../records/index.ts';
 import { type HostIndex } from '../fleet/host-index.ts';
 import { activeRun } from '../turn/turn.ts';
 import type { HostsDependencies } from './dependencies.ts';
 import type { Limits } from './limits.ts';
-import type { HeldPlace } from './places.ts';
+
+/** Hosts that a resync reads at once. */
+const resyncPageHosts = 100;
+/** Time that a resync takes for each of them, at least: so it takes an hour for 90,000 hosts. */
+const resyncMsPerHost = 40;
 
 /** Why a host is passed over: it is time, or somebody else wrote it. */
 export type PassReason = 'tick' | 'written';
@@ -33,36 +40,31 @@ export class HostFeed {
   readonly #parts: FeedParts;
   /** The newest revision of each host that this replica has decided on. */
   readonly #decided = new Map<string, Revision>();
-  /** The newest one that it has heard of, while it may be newer than that. */
+  /** The newest one that it has heard of, while it is newer than that. */
   readonly #heard = new Map<string, Revision>();
+  /** Hosts with a run, as they were read at the start; undefined: that is over. */
+  #working: Set<string> | undefined = new Set();
 
+  /** To be made before the view is built. */
   constructor(deps: HostsDependencies, parts: FeedParts) {
     this.#deps = deps;
     this.#parts = parts;
+    deps.fleetView.onRecord((hostId, revision, record) => this.#read(hostId, revision, record));
   }
 
   /** Loads every host, then follows the store until the controller stops. */
   async start(): Promise<void> {
     const { limits, controller } = this.#parts;
-    const known = limits.start();
-    const once = (look: () => void) => void known.then(look, () => undefined);
-    let isFirst = true;
-    // A resync may list at the same time: each listing has its own.
-    let held: readonly HeldPlace[] = [];
-    const follower: Follower = {
-      listing: () => {
-        held = isFirst ? [] : limits.held();
-      },
-      listed: (listing) => {
-        isFirst = false;
-        const working = this.#takeIn(listing, held);
-        once(() => this.#wakeAll(working));
-      },
-      changed: ({ key, revision }) => once(() => this.#changed(idOfKey(key), revision)),
-    };
-    const { signal } = controller;
-    await Promise.all([known, this.#deps.following.follow('hosts', follower, signal)]);
-    controller.resync(this.#deps.resyncIntervalMs, () => this.#resync());
+    const { fleetView, resyncIntervalMs } = this.#deps;
+    await Promise.all([limits.start(), fleetView.start()]);
+    const working = this.#working ?? new Set();
+    this.#working = undefined;
+    this.#wakeAll(working);
+    const gone = (hostId: string) => controller.wake(hostId, 'tick');
+    fleetView.onChange((before, after) => {
+      if (before !== undefined && after === undefined) gone(before.hostId);
+    }, controller.signal);
+    controller.resync(resyncIntervalMs, () => this.#resync());
   }
 
   /** This replica has decided on the host as of this revision. */
@@ -82,47 +84,55 @@ export class HostFeed {
     this.#heard.delete(hostId);
   }
 
-  /**
-   * Indexes every host; whoever asks for a host by its uid afterwards finds it. Returns those that
-   * are being worked on.
-   */
-  #takeIn({ entries }: Listing, held: readonly HeldPlace[]): ReadonlySet<string> {
-    const working = new Set<string>();
-    for (const entry of entries) {
-      const record = sharedRecordOf(this.#deps.store, wire.HostRecordSchema, entry);
-      const hostId = idOfKey(entry.key);
-      this.#parts.index.note(hostId, record);
-      this.#hear(hostId, entry.revision);
-      const { status } = record.host ?? {};
-      if (status !== undefined && activeRun(status) !== undefined) working.add(hostId);
-    }
-    this.#parts.limits.afterListing(held);
-    return working;
-  }
-
-  /** Each in its turn, those first that are being worked on; who is gone is found to be. */
+  /** Each in its turn, those first that are being worked on. */
   #wakeAll(working: ReadonlySet<string>): void {
-    const { index, controller } = this.#parts;
-    for (const hostId of index.hostIds()) {
-      const reason = this.isNews(hostId) ? 'written' : 'tick';
-      controller.wake(hostId, reason, working.has(hostId) ? 'soon' : 'later');
+    for (const hostId of this.#parts.index.hostIds()) {
+      this.#wake(hostId, working.has(hostId) ? 'soon' : 'later');
     }
   }
 
-  /** Somebody wrote the host; what we wrote ourselves has been decided on by its pass. */
-  #changed(hostId: string, revision: Revision): void {
-    this.#hear(hostId, revision);
-    if (this.isNews(hostId)) this.#parts.controller.wake(hostId, 'written');
+  #wake(hostId: string, lane: 'soon' | 'later'): void {
+    this.#parts.controller.wake(hostId, this.isNews(hostId) ? 'written' : 'tick', lane);
   }
 
-  #hear(hostId: string, revision: Revision): void {
+  /** (1) What we wrote ourselves has been decided on by its pass. */
+  #read(hostId: string, revision: Revision, record: wire.HostRecord): void {
+    const { controller, index } = this.#parts;
     const known = Math.max(this.#decided.get(hostId) ?? 0, this.#heard.get(hostId) ?? 0);
-    if (revision > known) this.#heard.set(hostId, revision);
+    if (controller.signal.aborted || revision <= known) return;
+    this.#heard.set(hostId, revision);
+    index.note(hostId, record);
+    if (this.#working === undefined) {
+      controller.wake(hostId, 'written');
+      return;
+    }
+    const { status } = record.host ?? {};
+    if (status !== undefined && activeRun(status) !== undefined) this.#working.add(hostId);
   }
 
+  /** (4), (5) */
   async #resync(): Promise<void> {
-    const held = this.#parts.limits.held();
-    const listing = await this.#deps.store.list('hosts');
-    this.#wakeAll(this.#takeIn(listing, held));
+    const { store, clock } = this.#deps;
+    const { limits, index, controller } = this.#parts;
+    const { signal } = controller;
+    const held = limits.held();
+    const before = index.hostIds();
+    const there = new Set<string>();
+    const between = () => pause(clock, resyncPageHosts * resyncMsPerHost, signal);
+    const pages = { limit: resyncPageHosts, between };
+    for await (const { entries } of listingsOf(
+      (page) => answered(store.list('hosts', page)),
+      pages,
+    )) {
+      if (signal.aborted) return;
+      for (const { key, value, revision } of entries) {
+        const hostId = idOfKey(key);
+        there.add(hostId);
+        this.#read(hostId, revision, fromBinary(wire.HostRecordSchema, value));
+        this.#wake(hostId, 'later');
+      }
+    }
+    for (const hostId of before) if (!there.has(hostId)) this.#wake(hostId, 'later');
+    limits.afterListing(held);
   }
 }

@@ -78,7 +78,6 @@ export interface Replica {
 export interface ReplicaParts {
   readonly store: StateStore;
   readonly following: Following;
-  /** Not started. */
   readonly fleetView: FleetView;
   readonly clock: Clock;
   readonly log: Log;
@@ -145,7 +144,7 @@ export class Rig {
       sign('sha256', bytes, { key: this.keys.privateKey, dsaEncoding: 'der' });
     const hosts = new Hosts({
       ...shared,
-      following,
+      ...{ following, fleetView },
       timing: defaultTiming,
       signStatement,
       openCredential: options.openCredential ?? (() => ({ username: 'admin', password: 'x' })),
