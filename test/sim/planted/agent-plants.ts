@@ -40,8 +40,8 @@ export const agentPlants: readonly Plant[] = [
     name: 'reportNotKept',
     breaks: 'R7: a final report is kept until it is answered',
     file: 'agent/src/session/outbox.ts',
-    find: '      await this.#write(attempt);\n    }\n    attempt.phase',
-    replace: '    }\n    attempt.phase',
+    find: '(attempt.operation, result);\n      await this.#write(attempt);\n',
+    replace: '(attempt.operation, result);\n',
     caughtBy: test('agent/src/session/crash.test.ts', 'again and again: at each restart'),
   },
   {

@@ -38,9 +38,25 @@ export const controlPlants: readonly Plant[] = [
     name: 'viewMissesADelete',
     breaks: 'V1: the fleet view is what the store has',
     file: 'controlplane/src/fleet-view/fleet-view.ts',
-    find: '      else this.#rows.take(idOfKey(key), revision);',
+    find: '      else this.#rows.take(hostId, revision);',
     replace: '',
     caughtBy: { kind: 'simulation', views: true, rule: 'V1' },
+  },
+  {
+    name: 'viewTellsNotWhatItMissed',
+    breaks: 'who listens to the fleet view hears of every row that differs from before',
+    file: 'controlplane/src/fleet-view/fleet-view.ts',
+    find: 'if (this.#listeners.size > 0) this.#tellDifferences(before, rows);',
+    replace: '',
+    caughtBy: test('controlplane/src/fleet-view/fleet-view.test.ts', 'what the watch has missed'),
+  },
+  {
+    name: 'poolPassReadsTheFleet',
+    breaks: 'a pass over a pool costs what its hosts cost',
+    file: 'controlplane/src/pool/shell/snapshot.ts',
+    find: '    fleetView.caughtUp(),\n',
+    replace: "    fleetView.caughtUp(),\n    store.list('hosts'),\n",
+    caughtBy: test('controlplane/src/pool/shell/cost.test.ts', 'costs the same'),
   },
   {
     name: 'staleIndex',
@@ -225,12 +241,11 @@ export const controlPlants: readonly Plant[] = [
     name: 'busyDeleteWrites',
     breaks: 'a refused request leaves the record byte for byte as it was',
     file: 'controlplane/src/host/shell/reconcile.ts',
-    find: "      if (outcome.kind === 'refused') return { kind: 'refused', refusal: outcome.refusal };",
+    find: "      if (outcome.kind === 'refused') {\n",
     replace:
       "      if (outcome.kind === 'refused') {\n" +
       '        const refused = { ...found.record, requestIds: [...found.record.requestIds, String(found.revision)] };\n' +
-      '        await writeShared(this.#deps, wire.HostRecordSchema, key, refused, found.revision);\n' +
-      "        return { kind: 'refused', refusal: outcome.refusal };\n      }",
+      '        await writeShared(this.#deps, wire.HostRecordSchema, key, refused, found.revision);\n',
     caughtBy: bySimulation,
   },
   {
