@@ -246,11 +246,10 @@ function makeParts(
     openCredential: (record) => identity.secrets.open(record),
   });
   const discovery = makeDiscovery(config, platform, { store, audit, hosts });
-  const pace = { resyncIntervalMs, retryDelayMs };
-  const ofHosts = { ...platform, store, following, fleetView, hosts, ...pace };
-  const runs = createWorkflowParts({ ...ofHosts, sweep: config.workflows });
+  const many = { ...platform, store, following, fleetView, hosts, resyncIntervalMs, retryDelayMs };
+  const runs = createWorkflowParts({ ...many, sweep: config.workflows });
   const resolve = resolveTags(platform, identity, store, audit);
-  const pools = new Pools({ ...ofHosts, ...webhooks, replicaId, resolve });
+  const pools = new Pools({ ...many, ...webhooks, replicaId, resolve });
   const plans = new PlanSweeper({ ...platform, store });
   const access = openAccessFor(config, platform, identity, store, following, audit);
   const shared = {
@@ -263,8 +262,8 @@ function makeParts(
     trustFaults: () => identity.authorities.faults(),
     otherAdmins: access.otherAdmins,
   };
-  const places = new HostPlaces(fleetView);
-  const operatorServices = createOperatorServices(shared, access.signIn, places);
+  const { signIn } = access;
+  const operatorServices = createOperatorServices(shared, signIn, new HostPlaces(fleetView));
   const rackKeys = new RackKeys({ ...platform, store, following });
   const agentService = createAgentService({
     ...{ ...shared, registry, timing, onAcknowledged },
