@@ -1,4 +1,8 @@
-/** How often a session beats, and for how long it may be worked on without a beat. */
+/**
+ * How often a session beats, and for how long it may be worked on without a beat. A lease outlives
+ * two beats that are lost; `settleMs` is longer than the pause between two, so that a deadline
+ * fires without anybody who looks for it.
+ */
 export interface SessionTiming {
   readonly heartbeatIntervalMs: number;
   /** How long the agent may begin destructive work after a heartbeat that was answered (R11). */
@@ -6,6 +10,6 @@ export interface SessionTiming {
 }
 
 export const defaultSessionTiming: SessionTiming = Object.freeze({
-  heartbeatIntervalMs: 3_000,
+  heartbeatIntervalMs: 5_000,
   leaseDurationMs: 15_000,
 });

@@ -3,7 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { agent, store as wire } from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { fleetKey, whyNothingDestructive } from '../../host/index.ts';
-import { type Kept, readRecord } from '../../records/index.ts';
+import { type Kept, readShared } from '../../records/index.ts';
 import type { SessionTiming } from '../base/timing.ts';
 import { lostSoFar } from './store-guard.ts';
 
@@ -20,8 +20,8 @@ export interface AsOfHeartbeat {
 /** Read anew for each renewal: a freeze that was written before it is in it (R11). */
 export async function readForRenewal(store: StateStore, rackId: string): Promise<AsOfHeartbeat> {
   const [rack, fleet, revision] = await Promise.all([
-    readRecord(store, wire.RackRecordSchema, storeKey('racks', rackId)),
-    readRecord(store, wire.FleetRecordSchema, fleetKey),
+    readShared(store, wire.RackRecordSchema, storeKey('racks', rackId)),
+    readShared(store, wire.FleetRecordSchema, fleetKey),
     store.latestRevision(),
   ]);
   return { rack, fleet, revision };

@@ -53,7 +53,7 @@ export function nextWakeMs(
  * A deadline fires once the agent has spoken after it, which may be a heartbeat later (R5). Whoever
  * hears an agent that was silent for longer wakes its hosts, then and when it has had its word.
  */
-export const settleMs = 5_000;
+export const settleMs = 7_000;
 
 function inMs(times: readonly (Timestamp | undefined)[]): number[] {
   return times.filter((time) => time !== undefined).map((time) => timestampMs(time));

@@ -45,6 +45,8 @@ import { Sweeper } from './sweep.ts';
 
 /** Writes in one transaction; keeps the event loop's pause to a few milliseconds. */
 export const GROUP_WRITES_MAX = 256;
+/** Turns of the event loop that a group is waited for at most while it grows. */
+const GROUP_LOOKS_MAX = 4;
 
 const SQLITE_FULL = 13;
 /** Pages copied before others have their turn. */
@@ -235,9 +237,15 @@ class SqliteStore implements StateStore {
     });
   }
 
-  #commitSoon(): void {
+  /** Waits while more comes with each look, a bounded number of times, so that all share a commit. */
+  #commitSoon(looks = GROUP_LOOKS_MAX): void {
+    const seen = this.#pending.length;
     setImmediate(() => {
-      if (this.#copiesBeginning === 0) this.#commitGroup();
+      if (this.#copiesBeginning !== 0) return;
+      const { length } = this.#pending;
+      const grows = length > seen && length < GROUP_WRITES_MAX;
+      if (grows && looks > 1) this.#commitSoon(looks - 1);
+      else this.#commitGroup();
     });
   }
 
