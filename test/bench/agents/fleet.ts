@@ -6,8 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { agent } from '@rackwright/messages';
 import { type Credentials, LeanStream, type Message } from './lean-agent.ts';
 
-/** Default of `SessionTiming`. */
-const heartbeatIntervalMs = 3_000;
+/** Default of `SessionTiming`: what Welcome asks for. */
+export const heartbeatIntervalMs = 5_000;
 /** Pauses of `SessionLimits`, before full jitter. */
 const reconnectFirstMs = 1_000;
 const reconnectLongestMs = 30_000;

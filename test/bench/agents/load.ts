@@ -1,5 +1,6 @@
 /** A noisy rack, and what the control plane is compared with: an echo. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { heartbeatIntervalMs } from './fleet.ts';
 import { type Credentials, LeanStream } from './lean-agent.ts';
 
 /** A rack whose agent says as much as it can: each message changes what is known of a host. */
@@ -86,7 +87,8 @@ export class EchoFleet {
     };
     beat();
     this.#streams.push(stream);
-    setTimeout(() => this.#timers.push(setInterval(beat, 3_000)), 3_000 * Math.random());
+    const begin = () => this.#timers.push(setInterval(beat, heartbeatIntervalMs));
+    setTimeout(begin, heartbeatIntervalMs * Math.random());
     return promise;
   }
 

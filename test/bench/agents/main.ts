@@ -1,11 +1,11 @@
 /**
  * What many agents cost the control plane: `npm run bench -- agents [--agents N] [--brief]
- * [--realtime] [--profile FOLDER]`. The control plane is a process of its own with its own store;
+ * [--idle] [--realtime] [--profile FOLDER]`. The control plane is a process of its own with its own store;
  * so are the agents, lean ones (`lean-agent.ts`) over real TLS, the one of them that is measured, a
  * noisy one, and a flood at a bounded rate (`flood.ts`). A bare grpc-js server that echoes stands
  * beside for comparison. Fewer agents than the floor are not judged. What makes work comes after
  * what is measured; `--realtime` (root) keeps both from others on the machine; `--brief` leaves out
- * noise and echo; `--profile` writes the control plane's CPU profile there.
+ * noise and echo, `--idle` noise and flood; `--profile` writes the control plane's CPU profile there.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -45,11 +45,17 @@ const idleMs = 20_000;
 const floodFactorMax = 3;
 /** What the control plane may take under flood beside what it took before it, in KiB. */
 const floodGrowthKiBMax = 300 * 1_024;
+/** Idle agents may cost so many times the echo, or so much of a core, whichever is more. */
+const idleFactorMax = 1.5;
+const idlePercentMax = 30;
+/** In which all agents are to be back. */
+const stormMsMax = 60_000;
 
 const { values } = parseArgs({
   options: {
     agents: { type: 'string', default: '1000' },
     brief: { type: 'boolean', default: false },
+    idle: { type: 'boolean', default: false },
     realtime: { type: 'boolean', default: false },
     profile: { type: 'string', default: '' },
   },
@@ -127,16 +133,16 @@ async function bench(): Promise<void> {
   const ports = { operators, agents: agentsPort };
   const scene = { ports, clients, controlPlane, probe, fleet, hosts, credentials, rows };
   await connectAll(scene);
-  if (!values.brief) await besideNoise(scene);
-  const { rest, flooded, growthKiB } = await underFlood(scene);
-  const stormed = await inStorms(scene);
+  if (!values.brief && !values.idle) await besideNoise(scene);
+  const rest = values.idle ? await measure(scene, sliceMs) : await underFlood(scene);
+  const { acknowledgedMs, tookMs } = await inStorms(scene);
   for (const program of [probe, fleet]) await program.ask({ kind: 'cut' });
   await controlPlane.stop();
   if (!values.brief) await compareWithEcho(rows, credentials);
   console.table(rows);
-  judge('under flood', rest, flooded);
-  judge('in a reconnect storm', rest, stormed);
-  judgeGrowth(growthKiB);
+  if (!values.brief) judgeIdle(rows);
+  judge('in a reconnect storm', rest, acknowledgedMs);
+  judgeStorms(tookMs);
 }
 
 async function connectAll({ ports, controlPlane, probe, fleet, rows }: Scene): Promise<void> {
@@ -164,7 +170,8 @@ async function besideNoise(scene: Scene): Promise<void> {
   await noisy.stop();
 }
 
-async function underFlood(scene: Scene) {
+/** Acknowledgements at rest; judges those under flood. */
+async function underFlood(scene: Scene): Promise<readonly number[]> {
   const { ports, controlPlane, rows } = scene;
   const flooder = startClient('load');
   // What is compiled and cached by the first calls is no part of either.
@@ -202,13 +209,15 @@ async function underFlood(scene: Scene) {
   };
   rows['peak RSS under flood, MiB'] = peak(before, after);
   await flooder.stop();
-  return { rest, flooded, growthKiB: after.peakKiB - before.rssKiB };
+  judge('under flood', rest, flooded);
+  judgeGrowth(after.peakKiB - before.rssKiB);
+  return rest;
 }
 
 /** All but one agent are cut and come again at once; that one's acknowledgements meanwhile. */
-async function inStorms(scene: Scene): Promise<readonly number[]> {
+async function inStorms(scene: Scene) {
   const { ports, controlPlane, fleet, rows } = scene;
-  const all: number[] = [];
+  const acknowledgedMs: number[] = [];
   const tookMs: number[] = [];
   const before = controlPlane.usage();
   controlPlane.forgetPeak();
@@ -217,15 +226,15 @@ async function inStorms(scene: Scene): Promise<readonly number[]> {
     await sleep(1_000);
     const task = { kind: 'connect', port: ports.agents, from: 1, to: agents - 1 } as const;
     const storm = fleet.ask<number>(task);
-    all.push(...(await measure(scene, storm)));
+    acknowledgedMs.push(...(await measure(scene, storm)));
     tookMs.push(await storm);
   }
   rows['reconnect storm, s'] = {
     'control plane': tookMs.map((ms) => (ms / 1_000).toFixed(1)).join(' '),
   };
-  rows['ack in the storm p50 / p99, ms'] = spread(all);
+  rows['ack in the storm p50 / p99, ms'] = spread(acknowledgedMs);
   rows['peak RSS in the storm, MiB'] = peak(before, controlPlane.usage());
-  return all;
+  return { acknowledgedMs, tookMs };
 }
 
 function writeConfiguration(operators: number, port: number, limits: object): void {
@@ -415,6 +424,20 @@ function judge(when: string, rest: readonly number[], loaded: readonly number[])
     console.error(`failed: more than ${floodFactorMax} times`);
     process.exitCode = 1;
   }
+}
+
+function judgeIdle({ 'idle CPU, % of a core': row = {} }: Rows): void {
+  const [ours, echo] = [Number(row['control plane']), Number(row['bare echo'])];
+  console.log(`idle agents cost ${(ours / echo).toFixed(1)} times what the echo does`);
+  if (ours <= Math.max(idleFactorMax * echo, idlePercentMax)) return;
+  console.error(`failed: more than ${idleFactorMax} times, and than ${idlePercentMax} % of a core`);
+  process.exitCode = 1;
+}
+
+function judgeStorms(tookMs: readonly number[]): void {
+  if (tookMs.every((ms) => ms <= stormMsMax)) return;
+  console.error(`failed: a reconnect storm took longer than ${stormMsMax / 1_000} s`);
+  process.exitCode = 1;
 }
 
 /** A flood of which a kind does something else says nothing of that kind. */
