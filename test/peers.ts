@@ -9,7 +9,9 @@
  *    lab's machines, are unpacked into `.cache/peers/unpacked`, from the machine's own release:
  *    Debian would start the servers at once and cannot install some of them together, and would put
  *    the loaders in place of this machine's own.
- * 4. A second call finds everything present and changes nothing.
+ * 4. With `--ironic` (root) a root folder of Debian with OpenStack Ironic is made, into
+ *    `.cache/peers/ironic.tar`: what a benchmark compares with, of 200 packages.
+ * 5. A second call finds everything present and changes nothing.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
@@ -24,11 +26,14 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { openArchive } from '@rackwright/runner/ramdisk';
+import { debianRoot } from './lab/debian-root.ts';
 import { UNPACKED } from './peers-tests/peer.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 /** Where the tests find the fetched server. */
 export const NATS_SERVER = join(ROOT, '.cache/peers/nats-server');
+/** Where the benchmark of host lives finds Ironic. */
+export const IRONIC_ROOT = join(ROOT, '.cache/peers/ironic.tar');
 /** Older servers acknowledged two winners of one compare-and-set. */
 export const NATS_FLOOR: readonly [number, number, number] = [2, 10, 27];
 const SUITES = ['trixie', 'sid'];
@@ -201,10 +206,22 @@ function say(text: string): void {
   process.stdout.write(`peers: ${text}\n`);
 }
 
-async function main(): Promise<number> {
+async function makeIronicRoot(): Promise<void> {
+  const packages = ['ironic-api', 'ironic-conductor', 'python3-ironic'];
+  await debianRoot(IRONIC_ROOT, [
+    '--variant=minbase',
+    '--aptopt=APT::Install-Recommends "false"',
+    `--include=${packages.join(',')}`,
+  ]);
+  say(`a root with Ironic is there: ${IRONIC_ROOT}`);
+}
+
+async function main(args: readonly string[]): Promise<number> {
   let failed = 0;
   const names = parsePeers(readFileSync(join(import.meta.dirname, 'peers.txt'), 'utf8'));
-  for (const part of [() => Promise.resolve(install(names)), fetchNatsServer, unpackPackages]) {
+  const parts = [() => Promise.resolve(install(names)), fetchNatsServer, unpackPackages];
+  if (args.includes('--ironic')) parts.push(makeIronicRoot);
+  for (const part of parts) {
     try {
       await part();
     } catch (error) {
@@ -215,4 +232,4 @@ async function main(): Promise<number> {
   return failed === 0 ? 0 : 1;
 }
 
-if (import.meta.main) process.exitCode = await main();
+if (import.meta.main) process.exitCode = await main(process.argv.slice(2));

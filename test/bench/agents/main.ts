@@ -1,11 +1,12 @@
 /**
  * What many agents cost the control plane: `npm run bench -- agents [--agents N] [--brief]
- * [--idle] [--realtime] [--profile FOLDER]`. The control plane is a process of its own with its own store;
- * so are the agents, lean ones (`lean-agent.ts`) over real TLS, the one of them that is measured, a
- * noisy one, and a flood at a bounded rate (`flood.ts`). A bare grpc-js server that echoes stands
- * beside for comparison. Fewer agents than the floor are not judged. What makes work comes after
- * what is measured; `--realtime` (root) keeps both from others on the machine; `--brief` leaves out
- * noise and echo, `--idle` noise and flood; `--profile` writes the control plane's CPU profile there.
+ * [--idle] [--realtime] [--profile FOLDER]`. The control plane is a process of its own with its own
+ * store; so are the agents, lean ones (`lean-agent.ts`) over real TLS, the one of them that is
+ * measured, a noisy one, and a flood at a bounded rate (`flood.ts`). A bare grpc-js server that
+ * echoes stands beside for comparison. Fewer agents than the floor are not judged. What makes work
+ * comes after what is measured; `--realtime` (root) keeps both from others on the machine;
+ * `--brief` leaves out noise and echo, `--idle` noise and flood; `--profile` writes the control
+ * plane's CPU profile there.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
