@@ -277,7 +277,7 @@ function report(before: readonly Usage[], after: readonly Usage[]): readonly Usa
   });
 }
 
-/** Prints each figure beside its goal; sets the exit code and says why when one misses its floor. */
+/** Prints each figure beside its goal; fails, and says why, when one misses its floor. */
 function judge(figures: Figures): void {
   for (const [name, goal] of Object.entries(goals)) {
     const found = figures[name as keyof typeof goals];

@@ -237,7 +237,7 @@ class SqliteStore implements StateStore {
     });
   }
 
-  /** Waits while more comes with each look, a bounded number of times, so that all share a commit. */
+  /** Waits while more comes with each look, so that all share a commit; a few times at most. */
   #commitSoon(looks = GROUP_LOOKS_MAX): void {
     const seen = this.#pending.length;
     setImmediate(() => {
