@@ -38,8 +38,8 @@ import { shortPauses } from './pauses.ts';
 import { compileCache, type ProgramForm, type ProgramName, programOf } from './programs.ts';
 
 const run = promisify(execFile);
-/** Dozens of racks are looked at side by side. */
-const pollMs = 200;
+/** Dozens of racks are looked at side by side, and each look costs both sides. */
+const pollMs = 500;
 const standIn = join(import.meta.dirname, 'ipmitool-stand-in.sh');
 
 export interface RackOptions {
@@ -276,7 +276,7 @@ export class Rack {
       agents: { address, port: agents, advertise: `127.0.0.1:${agents}` },
       names: ['127.0.0.1', 'localhost'],
       engine: { ...shortPauses, goalFailuresMax: 2 },
-      sessions: { heartbeatIntervalMs: 250, leaseDurationMs: 3_000 },
+      sessions: { heartbeatIntervalMs: 750, leaseDurationMs: 3_000 },
       resyncIntervalMs: 2_000,
       ...this.#options.controlplane,
     };
