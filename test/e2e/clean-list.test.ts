@@ -20,7 +20,7 @@ import { expect, test } from 'vitest';
 import { diskLog, type MachineFolder, type MachinePlan, runnerStarts } from './machines.ts';
 import { eventually, Rack } from './rack.ts';
 
-const timeout = 240_000;
+const timeout = 600_000;
 const name = 'hosts/h1';
 
 function machineWith(disk: DiskPlan): MachinePlan {

@@ -8,7 +8,7 @@ import { typed } from './command.ts';
 import { bmcCommands, diskChanges, type MachinePlan } from './machines.ts';
 import { eventually, Rack } from './rack.ts';
 
-const timeout = 240_000;
+const timeout = 600_000;
 
 function plan(n: number): MachinePlan {
   return {

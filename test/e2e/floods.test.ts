@@ -10,6 +10,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { AgentStream, HostileSite } from './hostile-agent-site.ts';
 import type { NoiseOrder } from './noisy-agent.ts';
 
+const timeout = 600_000;
+
 let site: HostileSite;
 
 beforeAll(async () => {
@@ -24,7 +26,7 @@ const rssGrowthBytesMax = 300 * 1024 * 1024;
 
 describe('a rack that tells facts without end', () => {
   test('is read as fast as goes, and keeps no other rack from its acknowledgements', {
-    timeout: 120_000,
+    timeout,
   }, async () => {
     const { id, generation } = site.nextJournal();
     const order: NoiseOrder = {
@@ -57,7 +59,7 @@ describe('a rack that tells facts without end', () => {
 
 describe('a rack that opens streams without end', () => {
   test('has so many and no more, hears when to come again, and comes in when they are gone', {
-    timeout: 60_000,
+    timeout,
   }, async () => {
     const streams = Array.from({ length: 20 }, () => new AgentStream(site.port, site.a));
     const refused = () => streams.filter(({ isOver }) => isOver);

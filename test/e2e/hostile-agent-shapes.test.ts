@@ -60,7 +60,7 @@ async function expectUnharmed(): Promise<void> {
   expect((await racks.getRack({ name: 'racks/alpha' })).name).toBe('racks/alpha');
   await hosts.explainHost({ name: 'hosts/alpha-one' });
 }
-afterEach(expectUnharmed, 60_000);
+afterEach(expectUnharmed);
 
 const hello = () => ({ journal: site.nextJournal(), operationKinds: ['verifyAccess'] });
 

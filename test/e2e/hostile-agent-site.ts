@@ -21,7 +21,7 @@ type Journal = { readonly id: string; readonly generation: bigint };
 const spki = { type: 'spki', format: 'der' } as const;
 const operationKinds = ['verifyAccess', 'setPower', 'inspect', 'runStep', 'cancel'];
 /** Longest wait for an answer. */
-const answerMs = 60_000;
+const answerMs = 300_000;
 
 /** One stream of an agent, and all that came on it. */
 export class AgentStream {

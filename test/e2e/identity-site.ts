@@ -37,7 +37,7 @@ const random = nodeRandom();
 const disk = nodeDisk();
 /** How long each operation takes, unless an option says so. */
 const operationUsualMs = 60;
-const waitMs = 120_000;
+const waitMs = 300_000;
 
 export interface SiteOptions {
   readonly racks: number;

@@ -6,7 +6,7 @@ import type { MachinePlan } from './machines.ts';
 import { Rack } from './rack.ts';
 
 const timeout = 600_000;
-const waitMs = 15_000;
+const waitMs = 120_000;
 const machine: MachinePlan = {
   name: 'h1',
   bmcAddress: '127.0.0.21',

@@ -11,7 +11,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { executedTwice, troubleIn, until } from './identity-site.ts';
 import { type Replica, ReplicaSite } from './replica-site.ts';
 
-const timeout = 240_000;
+const timeout = 600_000;
 const timing = {
   agentCertificateMs: 10_000,
   caLifetimeMs: 3_600_000,

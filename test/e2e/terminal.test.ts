@@ -12,7 +12,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { programOf } from './programs.ts';
 import { Rack } from './rack.ts';
 
-const timeout = 120_000;
+const timeout = 600_000;
 const machineOf = (n: number) => ({
   name: `h${n}`,
   bmcAddress: `127.0.0.${60 + n}`,

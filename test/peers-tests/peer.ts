@@ -48,7 +48,7 @@ export interface PeerRun {
 export function runPeer(
   path: string,
   args: readonly string[],
-  timeoutMs = 60_000,
+  timeoutMs = 300_000,
 ): Promise<PeerRun> {
   return new Promise((resolve, reject) => {
     const child: ChildProcess = spawn(path, args, {

@@ -17,7 +17,7 @@ const mac = {
   stranger: '52:54:00:77:00:99',
 } as const;
 
-const waitMs = 60_000;
+const waitMs = 180_000;
 
 interface Site {
   readonly undo: Undo;

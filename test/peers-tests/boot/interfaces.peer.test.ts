@@ -13,7 +13,7 @@ import { peer } from '../peer.ts';
 import { AddressClient, type Report } from './address-clients.ts';
 import { makeWire, type Wire } from './wire.ts';
 
-const waitMs = 60_000;
+const waitMs = 240_000;
 const firmware = 'PXEClient:Arch:00007:UNDI:003016';
 /** "iPXE" in option 77. */
 const userClass = ['-x', '0x4d:69505845'];

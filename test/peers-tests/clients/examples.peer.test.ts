@@ -27,7 +27,7 @@ const root = join(import.meta.dirname, '../../..');
 const clients = join(root, 'packages/clients');
 const python = '/usr/bin/python3';
 const plugin = '/usr/bin/grpc_python_plugin';
-const timeout = 120_000;
+const timeout = 600_000;
 
 let fixture: Fixture;
 let folder: string;

@@ -43,7 +43,7 @@ const peers = {
   busybox: peer('busybox'),
   unshare: peer('unshare'),
 };
-const timeoutMs = 60_000;
+const timeoutMs = 600_000;
 const clock = nodeClock();
 const web = nodeWebClient();
 const architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';

@@ -15,7 +15,7 @@ const buf = join(here, '../../../node_modules/.bin/buf');
 /** Debian's own, where its packages are; a newer one of somebody's choice would not see them. */
 const python = '/usr/bin/python3';
 const plugin = '/usr/bin/grpc_python_plugin';
-const callTimeoutMs = 60_000;
+const callTimeoutMs = 300_000;
 
 /** What Debian would have to install, or undefined. */
 function missingPeer(): string | undefined {

@@ -22,7 +22,7 @@ const run = promisify(execFile);
 const here = new URL('.', import.meta.url).pathname;
 /** Debian's own, where its packages are. */
 const python = '/usr/bin/python3';
-const timeout = 60_000;
+const timeout = 600_000;
 const closers: (() => Promise<unknown>)[] = [];
 
 afterEach(async () => {
