@@ -28,6 +28,7 @@ import {
   root,
   type SourceFile,
 } from './tidy/sources.ts';
+import { findSwitches } from './tidy/switches.ts';
 import { findWaits } from './tidy/waits.ts';
 import { tiersOf } from './tiers.ts';
 
@@ -54,6 +55,10 @@ test('has no wait in a test that may never end, or that fails without a word', (
 
 test('has no name that says nothing', () => {
   expect(allOf(findNames)).toEqual([]);
+});
+
+test('calls no function with a switch that has no name', () => {
+  expect(allOf(findSwitches)).toEqual([]);
 });
 
 test('has no file, test or line over its size', () => {

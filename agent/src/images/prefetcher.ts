@@ -85,7 +85,7 @@ export class Prefetcher {
 
   /** F2. */
   sessionOpened(): void {
-    for (const one of this.#listed.values()) this.#tell(one, {}, true);
+    for (const one of this.#listed.values()) this.#tell(one, {}, { always: true });
   }
 
   stop(): void {
@@ -119,7 +119,11 @@ export class Prefetcher {
     if (images.isHere(digests)) return told.done;
     const hasRoom = images.hasRoom(Number(told.allBytes));
     if (told.done) {
-      this.#tell(one, { done: false, fetchedBytes: 0n, problem: hasRoom ? '' : noRoom }, true);
+      this.#tell(
+        one,
+        { done: false, fetchedBytes: 0n, problem: hasRoom ? '' : noRoom },
+        { always: true },
+      );
     }
     return !hasRoom;
   }
@@ -135,16 +139,16 @@ export class Prefetcher {
       const wanted = await wantedImage(image, architecture, needs, credential);
       if ('type' in wanted) throw new Error(wanted.message);
       one.digests = await images.prefetch(wanted, signal, (progress) =>
-        this.#tell(one, fieldsOf(progress), false),
+        this.#tell(one, fieldsOf(progress), { always: false }),
       );
       this.#prefer();
-      this.#tell(one, { done: true, problem: '' }, true);
+      this.#tell(one, { done: true, problem: '' }, { always: true });
     } catch (error) {
       if (signal.aborted) return;
       const problem = error instanceof Error ? error.message : String(error);
       const fields = { image: image?.reference ?? '' };
       this.#parts.log.warn(fields, 'an image could not be fetched beforehand', error);
-      this.#tell(one, { problem }, true);
+      this.#tell(one, { problem }, { always: true });
     }
   }
 
@@ -153,7 +157,11 @@ export class Prefetcher {
     this.#parts.images.prefer([...this.#listed.values()].flatMap(({ digests }) => [...digests]));
   }
 
-  #tell(one: Listed, fields: Partial<agent.ImagePrefetched>, always: boolean): void {
+  #tell(
+    one: Listed,
+    fields: Partial<agent.ImagePrefetched>,
+    { always }: { readonly always: boolean },
+  ): void {
     const nowMs = this.#parts.clock.suspendAwareMs();
     one.told = create(agent.ImagePrefetchedSchema, { ...one.told, ...fields });
     if (!always && nowMs - one.toldAtMs < tellAgainMs) return;

@@ -129,7 +129,7 @@ export class RunnerDesk implements RunnerOrders {
       return failed('interrupted', 'ordered of a runner that is gone: the host has booted again');
     }
     await context.begin();
-    return this.#finish(order, context, false);
+    return this.#finish(order, context, { resumed: false });
   }
 
   async resume(
@@ -145,7 +145,7 @@ export class RunnerDesk implements RunnerOrders {
       if (linked === 'aborted') return failed('cancelled', 'cancelled while its runner was away');
       if (linked === 'tooLate' && !this.#unclaimed.has(id)) return 'interrupted';
     }
-    return this.#finish(order, context, true);
+    return this.#finish(order, context, { resumed: true });
   }
 
   ended(operationId: string): void {
@@ -354,7 +354,11 @@ export class RunnerDesk implements RunnerOrders {
     for (const wake of [...this.#waiters]) wake();
   }
 
-  #finish(order: RunnerOrder, context: OperationContext, resumed: boolean): Promise<FinalResult> {
+  #finish(
+    order: RunnerOrder,
+    context: OperationContext,
+    { resumed }: { readonly resumed: boolean },
+  ): Promise<FinalResult> {
     const { id } = order.operation;
     const unclaimed = this.#unclaimed.get(id);
     if (unclaimed !== undefined) {

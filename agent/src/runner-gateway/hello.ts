@@ -39,7 +39,8 @@ const textCharactersMax = 256;
 const stepsMax = 64;
 
 export function judgeHello(hello: runner.Hello, at: HelloCircumstances): HelloDecision {
-  if (!isSigned(hello, at.nonce)) return refuse('the signature does not prove the key', false);
+  if (!isSigned(hello, at.nonce))
+    return refuse('the signature does not prove the key', { isProved: false });
   if (isOversize(hello)) return refuse('a text is too long or there are too many steps');
   const { grant } = at;
   if (grant === undefined) return refuse('the boot token is not known: boot the host again');
@@ -88,7 +89,10 @@ function isOversize(hello: runner.Hello): boolean {
   return steps.length > stepsMax || texts.some(({ length }) => length > textCharactersMax);
 }
 
-function refuse(message: string, isProved = true): HelloDecision {
+function refuse(
+  message: string,
+  { isProved = true }: { readonly isProved?: boolean } = {},
+): HelloDecision {
   return { kind: 'refuse', message, isProved };
 }
 

@@ -39,12 +39,12 @@ export function checkOperation(
 function checkKind(kind: Extract<agent.Operation['kind'], { case: ExecutedKind }>): OperationCheck {
   switch (kind.case) {
     case 'verifyAccess':
-      return badBmc('verify_access', kind.value.bmc) ?? execute(kind.case, false, false);
+      return badBmc('verify_access', kind.value.bmc) ?? execute(kind.case);
     case 'setPower':
       return badBmc('set_power', kind.value.bmc) ?? checkSetPower(kind.value);
     case 'inspect':
       if (kind.value.bootOperationId === '') return missing('inspect.boot_operation_id');
-      return execute(kind.case, true, false);
+      return execute(kind.case, { exclusive: true });
     case 'runStep':
       return checkRunStep(kind.value);
   }
@@ -59,17 +59,17 @@ function checkSetPower(setPower: agent.SetPower): OperationCheck {
   switch (bootFrom) {
     // Power alone; the boot override stays as it is.
     case agent.BootTarget.UNSPECIFIED:
-      return execute('setPower', true, false);
+      return execute('setPower', { exclusive: true });
     case agent.BootTarget.DISK:
     case agent.BootTarget.IMAGE:
       if (!on) return bad('set_power.boot_from', 'a host that is switched off boots nothing');
-      return execute('setPower', true, false);
+      return execute('setPower', { exclusive: true });
     case agent.BootTarget.RUNNER:
     case agent.BootTarget.RESCUE:
       if (!on) return bad('set_power.boot_from', 'a host that is switched off boots nothing');
       if (setPower.bootMacs.length === 0) return missing('set_power.boot_macs');
       if (setPower.grantExpireTime === undefined) return missing('set_power.grant_expire_time');
-      return execute('setPower', true, false);
+      return execute('setPower', { exclusive: true });
     default:
       return bad('set_power.boot_from', `${String(bootFrom)} is not known here`);
   }
@@ -89,9 +89,9 @@ function checkRunStep(runStep: agent.RunStep): OperationCheck {
   if (destructive === undefined) return missing('run_step.destructive');
   switch (mode) {
     case agent.StepMode.RUN:
-      return execute(step, true, destructive);
+      return execute(step, { exclusive: true, destructive });
     case agent.StepMode.CHECK:
-      return execute(step, true, false);
+      return execute(step, { exclusive: true });
     case agent.StepMode.UNSPECIFIED:
       return missing('run_step.mode');
     default:
@@ -106,7 +106,10 @@ function badBmc(within: string, bmc: agent.BmcAccess | undefined): OperationChec
   return undefined;
 }
 
-function execute(step: string, exclusive: boolean, destructive: boolean): OperationCheck {
+function execute(
+  step: string,
+  { exclusive = false, destructive = false }: { exclusive?: boolean; destructive?: boolean } = {},
+): OperationCheck {
   return { kind: 'execute', exclusive, destructive, step };
 }
 

@@ -69,7 +69,10 @@ export function recordOf(event: AuditEvent, nowMs: number): AuditRecord {
 }
 
 /** The record as it is stored; `begun`: of a call that is about to be carried out. */
-export function entryBytes(record: AuditRecord, begun = false): Uint8Array {
+export function entryBytes(
+  record: AuditRecord,
+  { begun = false }: { readonly begun?: boolean } = {},
+): Uint8Array {
   const entry = create(wire.AuditEntryRecordSchema, { record, begun });
   return toBinary(wire.AuditEntryRecordSchema, entry);
 }

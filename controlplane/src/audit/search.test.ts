@@ -78,7 +78,7 @@ test('looks at a bounded number of entries at a time, and goes on where it ended
 test('shows nothing of what is about to be carried out', async () => {
   await fill(1);
   const event = { kind: 'request', actor: 'a', action: 'x', outcome: 'BEGUN' } as const;
-  await store.log.append('e1-begun', entryBytes(recordOf(event, nowMs), true));
+  await store.log.append('e1-begun', entryBytes(recordOf(event, nowMs), { begun: true }));
   expect((await searchAudit(store.log, always, 10, undefined)).records).toHaveLength(1);
 });
 

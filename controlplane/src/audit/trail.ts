@@ -113,7 +113,7 @@ class Trail implements AuditTrail {
         isStored = is;
         resolve();
       };
-      const value = entryBytes(record, true);
+      const value = entryBytes(record, { begun: true });
       this.#enqueue({ record, id: begunId(id), value, sinceMs: clock.nowMs(), settled });
     });
     await this.#within(durableWaitMs, stored);

@@ -167,7 +167,7 @@ export class Discovery {
       const { requestId, actor } = acceptance;
       const cause = `accepted by ${acceptance.by}: ${kept.machine.name}`;
       const from = fromOf(kept, { actor, cause });
-      const request = creationOf(kept, acceptance, requestId, validateOnly);
+      const request = creationOf(kept, acceptance, requestId, { validateOnly });
       if (request.host?.spec !== undefined) await acceptance.check?.(request.host.spec);
       const host = await this.#deps.createHost(request, from);
       if (!validateOnly) await this.#settle(kept, host, undefined);
@@ -240,7 +240,7 @@ export class Discovery {
       expectedUid === undefined ? machineRequestId(kept.machine.uid) : lineRequestId(expectedUid);
     const from = fromOf(kept, { actor: discoveryActor, cause: `accepted by ${by}`, rule });
     try {
-      const request = creationOf(kept, acceptance, requestId, false);
+      const request = creationOf(kept, acceptance, requestId, { validateOnly: false });
       const host = await this.#deps.createHost(request, from);
       this.#deps.log.info({ host: host.name, machine: kept.machine.name, by }, 'accepted');
       await this.#record(kept, host, rule ?? by);

@@ -71,7 +71,7 @@ export function creationOf(
   kept: KeptMachine,
   { hostId, labels, spec }: Acceptance,
   requestId: string,
-  validateOnly: boolean,
+  { validateOnly }: { readonly validateOnly: boolean },
 ): CreateHostRequest {
   return create(CreateHostRequestSchema, {
     hostId,

@@ -76,7 +76,7 @@ function checkRule(path: string, rule: AcceptanceRule, violations: Violations): 
   }
   violations.addIf(`${path}.host_id`, patternProblem(rule.hostId));
   checkLabels(`${path}.labels`, rule.labels, violations);
-  checkPartialSpec(`${path}.spec`, rule.spec, true, violations);
+  checkPartialSpec(`${path}.spec`, rule.spec, { isRule: true }, violations);
 }
 
 /** Two machines that a rule takes must not get one name. */
@@ -104,7 +104,7 @@ export function checkExpectedHost(
     checkMatch(`${path}.match`, match, violations);
   }
   checkLabels(`${path}.labels`, labels, violations);
-  checkPartialSpec(`${path}.spec`, spec, false, violations);
+  checkPartialSpec(`${path}.spec`, spec, { isRule: false }, violations);
 }
 
 function isEmpty({ serial, mac, bmcAddress }: MachineMatch): boolean {
@@ -136,7 +136,7 @@ function textProblem(text: string): string | undefined {
 function checkPartialSpec(
   path: string,
   spec: HostSpec | undefined,
-  isRule: boolean,
+  { isRule }: { readonly isRule: boolean },
   violations: Violations,
 ): void {
   const whole = spec === undefined ? create(HostSpecSchema) : clone(HostSpecSchema, spec);

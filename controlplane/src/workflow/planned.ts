@@ -69,7 +69,7 @@ export async function startPlanned(
     const schema = wire.WorkflowRecordSchema;
     const written = await writeRecord(deps, schema, workflowKey(id), next, standsAt);
     if (written.kind !== 'ok') return undefined;
-    return startedOrTakenBack(deps, id, next, by.requestId, kept === undefined);
+    return startedOrTakenBack(deps, id, next, by.requestId, { isNew: kept === undefined });
   });
 }
 

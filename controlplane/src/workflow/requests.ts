@@ -57,7 +57,7 @@ export async function createWorkflow(
   if (validateOnly) return { record, revision: 0 };
   const written = await writeRecord(deps, schema, workflowKey(id), record, standsAt);
   if (written.kind === 'conflict') return sameWorkflow(await existingWorkflow(deps, id), id, by);
-  return startedOrTakenBack(deps, id, record, by.requestId, true);
+  return startedOrTakenBack(deps, id, record, by.requestId, { isNew: true });
 }
 
 /** The workflow with its next run; a plan is compared by the host, in the turn that starts it. */
@@ -80,7 +80,7 @@ export async function runWorkflow(
     const next = acceptRun(record, id, orderOf(record, host, by, planHash), deps.clock.nowMs());
     const written = await writeRecord(deps, schema, workflowKey(id), next, revision);
     if (written.kind === 'conflict') return undefined;
-    return startedOrTakenBack(deps, id, next, by.requestId, false);
+    return startedOrTakenBack(deps, id, next, by.requestId, { isNew: false });
   });
 }
 
@@ -206,7 +206,7 @@ export async function startedOrTakenBack(
   id: WorkflowId,
   accepted: wire.WorkflowRecord,
   requestId: string | undefined,
-  isNew: boolean,
+  { isNew }: { readonly isNew: boolean },
 ): Promise<Looked> {
   const number = latestRun(accepted)?.number;
   return untilWritten(workflowName(id), async () => {

@@ -33,15 +33,15 @@ export class Masking {
   push(piece: Uint8Array): Uint8Array {
     if (this.#longest === 0) return piece;
     const bytes = Buffer.concat([this.#held, piece]);
-    return this.#masked(bytes, false);
+    return this.#masked(bytes, { isLast: false });
   }
 
   /** The rest. */
   end(): Uint8Array {
-    return this.#masked(this.#held, true);
+    return this.#masked(this.#held, { isLast: true });
   }
 
-  #masked(bytes: Buffer, isLast: boolean): Uint8Array {
+  #masked(bytes: Buffer, { isLast }: { readonly isLast: boolean }): Uint8Array {
     const shown: Uint8Array[] = [];
     let at = 0;
     for (;;) {

@@ -301,7 +301,7 @@ function text(
   }
   // Modes and partitions are often written without quotes.
   const isLenient = name === 'mode' || name === 'partition';
-  const read = interpolated(reading, field, around, check, isLenient);
+  const read = interpolated(reading, field, around, check, { lenient: isLenient });
   return read === undefined ? [] : [{ name, kind: 'text', text: read }];
 }
 
@@ -317,7 +317,7 @@ function list(
     const message = `has ${items.length} entries; at most ${max} are taken`;
     reading.problems.add(field.at, field.path, message);
   }
-  const read = items.map((item) => interpolated(reading, item, around, anyText, true));
+  const read = items.map((item) => interpolated(reading, item, around, anyText, { lenient: true }));
   return [{ name, kind: 'list', items: read.filter((each) => each !== undefined) }];
 }
 
@@ -371,7 +371,7 @@ function named(
       problems.add(entry.at, entry.path, `${quoted(entry.name)} is no name here; it has ${wanted}`);
     }
     if (secrets !== undefined && entry.node.kind === 'map') return [];
-    const read = interpolated(reading, entry, around, check, true);
+    const read = interpolated(reading, entry, around, check, { lenient: true });
     return read === undefined ? [] : [[entry.name, read] as const];
   });
 }

@@ -114,9 +114,9 @@ export function interpolated(
   field: Field,
   around: Surroundings,
   check: TextCheck,
-  lenient = false,
+  { lenient = false }: { readonly lenient?: boolean } = {},
 ): TextTemplate | undefined {
-  const scalar = textScalar(reading, field, lenient);
+  const scalar = textScalar(reading, field, { lenient });
   if (scalar === undefined) return undefined;
   return textTemplate({ ...reading, scalar, path: field.path, around }, check);
 }
@@ -124,7 +124,7 @@ export function interpolated(
 export function textScalar(
   { problems }: Reading,
   { node, path }: Field,
-  lenient = false,
+  { lenient = false }: { readonly lenient?: boolean } = {},
 ): ScalarNode | undefined {
   if (node.kind === 'scalar') {
     if (node.type === 'text') return node;

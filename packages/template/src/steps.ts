@@ -250,7 +250,7 @@ function conditionOf(
   field: Field | undefined,
   around: Surroundings,
 ): Condition | undefined {
-  const scalar = field && textScalar(reading, field, true);
+  const scalar = field && textScalar(reading, field, { lenient: true });
   if (field === undefined || scalar === undefined) return undefined;
   const { source, problems } = reading;
   const { path } = field;

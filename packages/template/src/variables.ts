@@ -129,7 +129,7 @@ function withDefault(
   const lenient = type === 'integer' || type === 'boolean';
   const check = valueCheck(types[type], values);
   const text =
-    given === undefined ? undefined : interpolated(reading, given, around, check, lenient);
+    given === undefined ? undefined : interpolated(reading, given, around, check, { lenient });
   return { name, type: types[type], description: description ?? '', default: text, values, at };
 }
 

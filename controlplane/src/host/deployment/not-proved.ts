@@ -42,7 +42,7 @@ export function foldSigns(
   { record }: Turn,
   step: RunStep,
   said: readonly agent.HostSign[],
-  isEnd: boolean,
+  { isEnd }: { readonly isEnd: boolean },
 ): void {
   if (step.name !== awaitImageStep || said.length === 0) return;
   const known = said.filter(({ kind }) => signWords[kind] !== undefined).slice(0, signsMax);

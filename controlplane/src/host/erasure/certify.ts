@@ -151,7 +151,9 @@ export function lastCleaned(turn: Turn, run: Run): LastCleaned | undefined {
   const full = erased.some((step) => step.name === eraseStep);
   const inventory = turn.context.facts.inventory;
   const decisions =
-    inventory === undefined ? [] : decideDevices(inventory, !full, turn.spec.cleaning);
+    inventory === undefined
+      ? []
+      : decideDevices(inventory, { metadataOnly: !full }, turn.spec.cleaning);
   return create(LastCleanedSchema, {
     at: now(turn),
     level: full ? ErasureLevel.FULL : ErasureLevel.METADATA_ONLY,
@@ -303,7 +305,7 @@ function isOf(certified: Names, device: Names): boolean {
 /** Why not every device in scope has a certificate of this use epoch, or undefined. */
 export function uncertifiedDevice(turn: Turn, inventory: Inventory): RunFailure | undefined {
   const weakEnough = turn.spec.cleaning?.level === ErasureLevel.METADATA_ONLY;
-  const decisions = decideDevices(inventory, weakEnough, turn.spec.cleaning);
+  const decisions = decideDevices(inventory, { metadataOnly: weakEnough }, turn.spec.cleaning);
   const refused = failureOf([...gapsOf(turn, inventory), ...refusalsOf(decisions)]);
   if (refused !== undefined) return refused;
   const counting = turn.record.certified.filter((each) => each.useEpoch === turn.status.useEpoch);

@@ -221,10 +221,11 @@ export function decideForSteps(
   cleaning: HostSpec['cleaning'],
 ): ScopeDecision[] {
   const isMetadata = ({ name }: StepByName) => name === eraseMetadataStep;
-  if (!erasures.some(isMetadata)) return decideDevices(inventory, false, cleaning);
-  const weak = decideDevices(inventory, true, cleaning);
+  if (!erasures.some(isMetadata))
+    return decideDevices(inventory, { metadataOnly: false }, cleaning);
+  const weak = decideDevices(inventory, { metadataOnly: true }, cleaning);
   if (erasures.every(isMetadata)) return weak;
-  return decideDevices(inventory, false, cleaning).map((strong, index) => {
+  return decideDevices(inventory, { metadataOnly: false }, cleaning).map((strong, index) => {
     const other = weak[index];
     return other?.kind === 'refused' ? other : strong;
   });
@@ -242,7 +243,7 @@ export function decideToWrite(inventory: Inventory, cleaning: HostSpec['cleaning
 /** The decision over every device of an inventory for one method. */
 export function decideDevices(
   inventory: Inventory,
-  metadataOnly: boolean,
+  { metadataOnly }: { readonly metadataOnly: boolean },
   cleaning: HostSpec['cleaning'],
 ): ScopeDecision[] {
   const policy = scopePolicy(cleaning, metadataOnly ? 'metadataOnly' : undefined);

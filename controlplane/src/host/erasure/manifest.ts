@@ -77,14 +77,16 @@ function devicesOf(turn: Turn, inventory: Inventory): Entry[] {
   const found = bmcFindings(turn, inventory.devices.map(deviceFactsOf));
   const byBmc = new Set(found.flatMap((each) => (each.kind === 'accounted' ? [each.device] : [])));
   const byName = new Set([...byBmc].map(({ name }) => name));
-  return decideDevices(inventory, weakEnough, turn.spec.cleaning).map((decision) => {
-    const { name, model, serial, wwn, sizeBytes } = decision.device;
-    const sources: Source[] = byName.has(name) ? ['kernel', 'bmc'] : ['kernel'];
-    return {
-      ...{ sources, kind: 'blockDevice', name, model, serial, wwn, sizeBytes },
-      decision: decisionOf(turn, decision),
-    };
-  });
+  return decideDevices(inventory, { metadataOnly: weakEnough }, turn.spec.cleaning).map(
+    (decision) => {
+      const { name, model, serial, wwn, sizeBytes } = decision.device;
+      const sources: Source[] = byName.has(name) ? ['kernel', 'bmc'] : ['kernel'];
+      return {
+        ...{ sources, kind: 'blockDevice', name, model, serial, wwn, sizeBytes },
+        decision: decisionOf(turn, decision),
+      };
+    },
+  );
 }
 
 /** What was done to a block device; a full erasure goes before one of its metadata. */

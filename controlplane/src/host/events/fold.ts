@@ -73,7 +73,7 @@ export function foldReport(turn: Turn, report: agent.Report): void {
   const verdict = foldResult(turn, report);
   if (verdict === undefined) return;
   const isHandOff = attempt?.step.handOff === true && report.result.case === 'complete';
-  if (attempt !== undefined) noteSettled(turn, report, verdict, isHandOff);
+  if (attempt !== undefined) noteSettled(turn, report, verdict, { isHandOff });
   turn.effects.push({ kind: 'answer', verdict });
 }
 
@@ -104,7 +104,7 @@ function foldResult(turn: Turn, report: agent.Report): AnswerVerdict | undefined
       turn.effects.push({ kind: 'progress', continuing: result.value });
       if (result.value.begun) foldBegun(turn, attempt);
       foldTurn(turn, attempt.run, attempt.step, result.value);
-      foldSigns(turn, attempt.step, result.value.signs, false);
+      foldSigns(turn, attempt.step, result.value.signs, { isEnd: false });
       return undefined;
     case 'retryAfter':
       foldConflict(turn, attempt, result.value);
@@ -146,7 +146,7 @@ function verdictOfStranger(turn: Turn, report: agent.Report): AnswerVerdict {
   const before = verdictBefore(turn.record, report);
   if (before !== undefined) return before;
   if (endsAttempt(report) && closeOpen(turn, operationId)) {
-    noteSettled(turn, report, late, false);
+    noteSettled(turn, report, late, { isHandOff: false });
     causedBy(turn, 'agent', `late ${report.result.case} of ${operationId}, which changes nothing`);
     return late;
   }
@@ -364,7 +364,7 @@ function foldFailed(turn: Turn, { run, step }: Attempt, result: agent.Failed): v
   }
   if (asksBmc(turn)) foldBmcFailure(turn, result.type, result.message);
   else clearInBand(turn);
-  foldSigns(turn, step, result.observations?.signs ?? [], true);
+  foldSigns(turn, step, result.observations?.signs ?? [], { isEnd: true });
   noteSpeedsOfFailed(turn, step, result);
   if (step.name === verifyErasedStep) noteNotProved(turn, result);
   const own = inOurWords(turn, run, step, result) ?? asTold(turn, step, result);

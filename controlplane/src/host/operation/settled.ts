@@ -43,7 +43,7 @@ export function noteSettled(
   { record }: Pick<Turn, 'record'>,
   report: agent.Report,
   verdict: AnswerVerdict,
-  isHandOff: boolean,
+  { isHandOff }: { readonly isHandOff: boolean },
 ): void {
   const text = `${textOf(report)}${markOf(verdict, isHandOff)}`;
   record.settledOperations = [...record.settledOperations, text].slice(-settledMax);

@@ -133,7 +133,7 @@ export async function updatePool(deps: RpcDependencies, request: UpdatePoolReque
   const poolId = requireName('pools', wanted.name, 'pool.name');
   const asked = { method: 'updatePool', requestId, etag: wanted.etag };
   const edit = await editorOf(deps, wanted, updateMask);
-  return change(deps, poolId, asked, validateOnly === true, edit);
+  return change(deps, poolId, asked, { validateOnly: validateOnly === true }, edit);
 }
 
 /** What changes a record as asked. It throws what is wrong with that. */
@@ -194,15 +194,21 @@ async function policyOf({ store }: RpcDependencies) {
 export function setPaused(
   deps: RpcDependencies,
   { name, requestId }: { readonly name: string; readonly requestId: string },
-  paused: boolean,
+  { paused }: { readonly paused: boolean },
 ): Promise<Pool> {
   const method = paused ? 'pausePool' : 'resumePool';
   const poolId = requireName('pools', name);
-  return change(deps, poolId, { method, requestId, etag: '' }, false, ({ pool }) => {
-    if (pool?.spec === undefined) return;
-    pool.spec.rollout ??= create(RolloutPolicySchema);
-    pool.spec.rollout.paused = paused;
-  });
+  return change(
+    deps,
+    poolId,
+    { method, requestId, etag: '' },
+    { validateOnly: false },
+    ({ pool }) => {
+      if (pool?.spec === undefined) return;
+      pool.spec.rollout ??= create(RolloutPolicySchema);
+      pool.spec.rollout.paused = paused;
+    },
+  );
 }
 
 /** Handles one ApprovePool: all that it names, or nothing. */
@@ -220,7 +226,7 @@ export async function approvePool(
   }
   violations.throwIfAny();
   const asked = { method: 'approvePool', requestId, etag: '' };
-  return change(deps, poolId, asked, false, (record) => {
+  return change(deps, poolId, asked, { validateOnly: false }, (record) => {
     const refused = approve(record, { hosts, digest, by: deps.actor });
     if (refused === undefined) return;
     throw failedPrecondition('NOTHING_TO_APPROVE', `${name}: ${refused}.`, { resource: name });
@@ -237,7 +243,7 @@ export async function deletePool(
   violations.throwIfAny();
   const poolId = requireName('pools', name);
   const asked = { method: 'deletePool', requestId, etag };
-  return change(deps, poolId, asked, false, (record) => {
+  return change(deps, poolId, asked, { validateOnly: false }, (record) => {
     const at = timestampFromMs(deps.clock.nowMs());
     record.deletion ??= create(AbortSchema, { by: deps.actor, reason, at });
   });
@@ -254,7 +260,7 @@ async function change(
   deps: RpcDependencies,
   poolId: string,
   { method, requestId, etag }: Asked,
-  validateOnly: boolean,
+  { validateOnly }: { readonly validateOnly: boolean },
   edit: (record: wire.PoolRecord) => void,
 ): Promise<Pool> {
   const violations = new Violations();

@@ -62,8 +62,8 @@ export function createPoolService(deps: RpcDependencies): BoundService {
     updatePool: (request) => updatePool(deps, request),
     deletePool: (request) => deletePool(deps, request),
     watchPools: (request, context) => watchPools(deps, request, context),
-    pausePool: (request) => setPaused(deps, request, true),
-    resumePool: (request) => setPaused(deps, request, false),
+    pausePool: (request) => setPaused(deps, request, { paused: true }),
+    resumePool: (request) => setPaused(deps, request, { paused: false }),
     approvePool: (request) => approvePool(deps, request),
     listPoolHosts: async ({ parent }) => {
       const view = await viewed(parent, 'parent');

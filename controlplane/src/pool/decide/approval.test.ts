@@ -68,13 +68,13 @@ test('a slot at the gate waits for a person first, then others, a window, the we
   const { record } = rollout;
   const [slot] = rollout.slots;
   if (slot === undefined || rollout.spec.rollout === undefined) throw new Error('one waits');
-  expect(gateWait(record, slot, false)).toBe('approval');
+  expect(gateWait(record, slot, { isOpen: false })).toBe('approval');
   slot.approvedBy = 'user:ann';
   slot.waitsForOthers = true;
-  expect(gateWait(record, slot, false)).toBe('others');
+  expect(gateWait(record, slot, { isOpen: false })).toBe('others');
   slot.waitsForOthers = false;
-  expect(gateWait(record, slot, false)).toBe('window');
-  expect(gateWait(record, slot, true)).toBe('turn');
+  expect(gateWait(record, slot, { isOpen: false })).toBe('window');
+  expect(gateWait(record, slot, { isOpen: true })).toBe('turn');
   rollout.spec.rollout.gate = create(RolloutGateSchema, { webhookUrl: 'https://h.example/' });
-  expect(gateWait(record, slot, true)).toBe('webhook');
+  expect(gateWait(record, slot, { isOpen: true })).toBe('webhook');
 });

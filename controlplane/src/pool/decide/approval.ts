@@ -19,7 +19,11 @@ export type GateWait =
   | 'turn';
 
 /** What a slot at the gate waits for; `isOpen`: a window is open, or none is wanted. */
-export function gateWait(record: wire.PoolRecord, slot: RolloutSlot, isOpen: boolean): GateWait {
+export function gateWait(
+  record: wire.PoolRecord,
+  slot: RolloutSlot,
+  { isOpen }: { readonly isOpen: boolean },
+): GateWait {
   if (wantsApproval(record, slot)) return 'approval';
   if (slot.waitsForOthers) return 'others';
   if (!isOpen) return 'window';

@@ -91,7 +91,7 @@ function upToDate(
   }
   const atGate = slots.filter(({ state }) => state === RolloutSlotState.GATE);
   if (atGate.length > 0 && atGate.length === slots.length) {
-    const waits = atGate.map((slot) => gateWait(record, slot, opening.isOpen));
+    const waits = atGate.map((slot) => gateWait(record, slot, { isOpen: opening.isOpen }));
     const found = gateVerdicts.find(({ wait }) => waits.includes(wait));
     if (found?.wait === 'others') {
       // Who has no slot, so that nobody is about to come back by one.

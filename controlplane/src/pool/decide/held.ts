@@ -29,7 +29,7 @@ interface Parts {
 export function failedOn(
   record: wire.PoolRecord,
   target: RolloutTarget | undefined,
-  isBack: boolean,
+  { isBack }: { readonly isBack: boolean },
 ): ReadonlySet<string> {
   const notReady = new Set(record.members.flatMap((each) => (each.notReady ? each.hostUid : [])));
   const failures = record.failures.filter(({ counted, digest, host, hostUid }) => {

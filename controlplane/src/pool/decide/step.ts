@@ -114,7 +114,7 @@ function rollBack({ record, status, hosts }: Draft, { held }: Survey): void {
   const isWanted = record.pool?.spec?.rollout?.rollback === true && record.deletion === undefined;
   if (!isWanted || target === undefined || held?.reason !== 'halted') return;
   if (previousTarget === undefined || previousTarget.digest === target.digest) return;
-  const failed = failedOn(record, target, false);
+  const failed = failedOn(record, target, { isBack: false });
   for (const member of members) {
     const host = hosts.get(member.hostUid);
     member.notReady = failed.has(member.hostUid) || (host !== undefined && isMissed(host));

@@ -57,7 +57,7 @@ export function survey(
   const target = targetOf(record);
   const threshold = failureThreshold(policy?.failureThreshold, record.members.length);
   const isBack = (status?.rolledBackFrom ?? '') !== '';
-  const failed = failedOn(record, target, isBack);
+  const failed = failedOn(record, target, { isBack });
   const ofPool = standings.filter((each) => !each.isPinned);
   const allowed = unavailableMax(policy?.maxUnavailable, record.members.length);
   const max = Math.min(allowed, slotsMax);

@@ -55,7 +55,7 @@ function attemptTimes(record: wire.PoolRecord, surveyed: Survey): number[] {
   const times = free.flatMap(({ untilMs }) => untilMs ?? []);
   const isAwaited = free.some(({ slot, stand, host }) => {
     if (slot === undefined) return stand === 'waiting' && isServing(host);
-    return isAtGate(slot) && gateWait(record, slot, false) === 'window';
+    return isAtGate(slot) && gateWait(record, slot, { isOpen: false }) === 'window';
   });
   if (!opening.isOpen && opening.untilMs !== undefined && isAwaited) times.push(opening.untilMs);
   return times;
@@ -146,7 +146,7 @@ function blockerOf(record: wire.PoolRecord, surveyed: Survey): string {
   if (held !== undefined) return heldBlockers[held.reason];
   const atGate = slots.filter(isAtGate);
   const waiting = (wait: GateWait) =>
-    atGate.find((slot) => gateWait(record, slot, opening.isOpen) === wait);
+    atGate.find((slot) => gateWait(record, slot, { isOpen: opening.isOpen }) === wait);
   const others = waiting('others');
   if (waiting('approval') !== undefined) return 'an approval';
   if (others !== undefined) return others.message.replace('waits for ', '');
@@ -164,7 +164,7 @@ function gateAdvice(
   { isHeld, isOpen }: { readonly isHeld: boolean; readonly isOpen: boolean },
 ): string[] {
   const id = idOf(record.pool?.name);
-  const waits = atGate.map((slot) => gateWait(record, slot, isOpen));
+  const waits = atGate.map((slot) => gateWait(record, slot, { isOpen }));
   const asked = atGate.filter((_, index) => waits[index] === 'approval');
   const digests = [...new Set(asked.map(({ image }) => digestOf(image)))];
   const advice = digests.map((digest) => `approve them: rackwright pool approve ${id} ${digest}`);

@@ -129,7 +129,7 @@ export class Conversation {
       const { status } = answer.value;
       if (status === 412 || status === 428) continue;
       if (status < 400) return ok(undefined);
-      return refusalOfStatus(answer.value, asked, this.hasSession());
+      return refusalOfStatus(answer.value, asked, { signedIn: this.hasSession() });
     }
     return failed('rejected', `the BMC accepts none of the ETags that it gives for ${path}`);
   }
@@ -180,7 +180,7 @@ export class Conversation {
     const isNonsense = status < 400 || status === 404;
     return isNonsense
       ? refusalOfNonsense(answer.value, asked)
-      : refusalOfStatus(answer.value, asked, false);
+      : refusalOfStatus(answer.value, asked, { signedIn: false });
   }
 
   #useBasic(): void {
@@ -210,14 +210,14 @@ export class Conversation {
       this.#useBasic();
       return ok(undefined);
     }
-    return refusalOfStatus(answer.value, this.#asked('POST', path), false);
+    return refusalOfStatus(answer.value, this.#asked('POST', path), { signedIn: false });
   }
 
   async #succeed(request: Sent, signal: AbortSignal | undefined): Promise<BmcResult<Answered>> {
     const answer = await this.#send(request, signal);
     if (answer.kind !== 'ok' || answer.value.status < 400) return answer;
     const asked = this.#asked(request.method, request.path);
-    return refusalOfStatus(answer.value, asked, this.hasSession());
+    return refusalOfStatus(answer.value, asked, { signedIn: this.hasSession() });
   }
 
   /** One request and its redirects; every answer below 300 and from 400 on is `ok` here. */

@@ -66,7 +66,11 @@ const unsureStatuses: ReadonlySet<number> = new Set([408, 500, 502, 504]);
 const unknownStatuses: ReadonlySet<number> = new Set([404, 405, 410, 501]);
 
 /** An answer of 400 and above. `signedIn`: by a session that the BMC had granted. */
-export function refusalOfStatus(answer: Answered, asked: Asked, signedIn: boolean): Refusal {
+export function refusalOfStatus(
+  answer: Answered,
+  asked: Asked,
+  { signedIn }: { readonly signedIn: boolean },
+): Refusal {
   const { status } = answer;
   const { method, path } = asked;
   const words = safeWords(`${status}: ${wordsOf(answer)}`, asked.secrets);

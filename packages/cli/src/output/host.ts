@@ -122,7 +122,7 @@ export function hostFields(host: Host, clock: Clock): [string, string][] {
     ['agent', status?.agentConnected === true ? 'connected' : 'away'],
     ['bmc', spec?.bmc === undefined ? '' : bmcText(spec.bmc)],
     ['boot macs', spec?.bootMacs.join(' ') ?? ''],
-    ['power', powerText(host, true)],
+    ['power', powerText(host, { withWish: true })],
     ['shutdown', policyText(spec?.shutdown)],
     ['root disk', rootDiskText(spec?.rootDisk)],
     ['goal', enumName('HostGoal', spec?.goal ?? 0) || 'available'],
@@ -286,7 +286,10 @@ function runName(run: Run): string {
   return `${enumName('RunKind', run.kind)} ${run.number}`;
 }
 
-function powerText({ spec, status }: Host, withWish = false): string {
+function powerText(
+  { spec, status }: Host,
+  { withWish = false }: { readonly withWish?: boolean } = {},
+): string {
   const is = status?.poweredOn === undefined ? '' : status.poweredOn ? 'on' : 'off';
   const wish = enumName('HostPower', spec?.power ?? 0);
   return !withWish || wish === '' || wish === is ? is : `${is || 'unknown'}, wanted: ${wish}`;

@@ -18,7 +18,7 @@ interface Offer {
 const viewer = Role.VIEWER;
 const operator = Role.OPERATOR;
 const admin = Role.ADMIN;
-const row = (method: string, role: Role, isFleetWide = false): Offer => {
+const row = (method: string, role: Role, { isFleetWide = false } = {}): Offer => {
   return { method, role, isFleetWide };
 };
 
@@ -42,8 +42,8 @@ export const offers = {
   approvePool: row('PoolService/ApprovePool', operator),
   freezeRack: row('RackService/FreezeRack', operator),
   thawRack: row('RackService/ThawRack', operator),
-  freezeFleet: row('FleetService/FreezeFleet', admin, true),
-  thawFleet: row('FleetService/ThawFleet', admin, true),
+  freezeFleet: row('FleetService/FreezeFleet', admin, { isFleetWide: true }),
+  thawFleet: row('FleetService/ThawFleet', admin, { isFleetWide: true }),
   accept: row('DiscoveryService/AcceptDiscoveredMachine', operator),
   drop: row('DiscoveryService/DeleteDiscoveredMachine', operator),
   runWorkflow: row('WorkflowService/RunWorkflow', operator),

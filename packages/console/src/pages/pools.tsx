@@ -88,9 +88,9 @@ export function PoolBar({ pool: { status } }: { readonly pool: Pool }) {
 /** What the pool's conditions come to. */
 export function PoolState({ pool: { status, spec } }: { readonly pool: Pool }) {
   if (status?.deleting === true) return <Badge tone="warn">deleting</Badge>;
-  const held = (type: string, wanted: boolean) =>
+  const held = (type: string, { is: wanted }: { readonly is: boolean }) =>
     status?.conditions.find((each) => each.type === type && each.status === wanted);
-  const degraded = held('Degraded', true);
+  const degraded = held('Degraded', { is: true });
   if (degraded !== undefined) {
     return (
       <Badge tone="bad" title={degraded.message}>
@@ -99,7 +99,7 @@ export function PoolState({ pool: { status, spec } }: { readonly pool: Pool }) {
     );
   }
   if (spec?.rollout?.paused === true) return <Badge tone="warn">paused</Badge>;
-  const unresolved = held('Resolved', false);
+  const unresolved = held('Resolved', { is: false });
   if (unresolved !== undefined) {
     return (
       <Badge tone="warn" title={unresolved.message}>
@@ -107,7 +107,7 @@ export function PoolState({ pool: { status, spec } }: { readonly pool: Pool }) {
       </Badge>
     );
   }
-  return held('UpToDate', true) === undefined ? (
+  return held('UpToDate', { is: true }) === undefined ? (
     <Badge tone="busy">rolling out</Badge>
   ) : (
     <Badge tone="good">up to date</Badge>

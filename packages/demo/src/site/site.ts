@@ -149,7 +149,7 @@ export class Site {
   async startRacks(): Promise<void> {
     this.#writeBootFiles();
     for (const [index, rack] of this.fleet.racks.entries()) await this.#startRack(rack, index);
-    await Promise.all(this.fleet.racks.map((rack) => this.untilRack(rack, true)));
+    await Promise.all(this.fleet.racks.map((rack) => this.untilRack(rack, { connected: true })));
   }
 
   #writeBootFiles(): void {
@@ -247,7 +247,7 @@ export class Site {
     return (await this.clients.racks.listRacks({ pageSize: 1_000 })).racks;
   }
 
-  async untilRack(rack: string, connected: boolean): Promise<void> {
+  async untilRack(rack: string, { connected }: { readonly connected: boolean }): Promise<void> {
     const what = `the agent of ${rack} to be ${connected ? 'connected' : 'away'}`;
     await eventually(what, startTimeoutMs, async () => {
       const { status } = await this.clients.racks.getRack({ name: `racks/${rack}` });

@@ -56,14 +56,14 @@ export async function loseAgent(stage: Stage): Promise<void> {
   const agent = stage.site.agentOf(rack);
   announce(stage, `The agent of ${rack} is killed (kill -9 ${agent.pid}) while ${host} is erased.`);
   await agent.kill();
-  await stage.site.untilRack(rack, false);
+  await stage.site.untilRack(rack, { connected: false });
   const { code, output } = await stage.site.rackwright(['rack', 'explain', rack]);
   tellCommand(stage, ['rack', 'explain', rack]);
   tell(stage, output);
   expectThat(code === 0, 'the command could not explain the rack');
   await new Promise((resolve) => setTimeout(resolve, awayMs));
   agent.start();
-  await stage.site.untilRack(rack, true);
+  await stage.site.untilRack(rack, { connected: true });
   slowWrites(stage.site.machine(host), 1);
   announce(stage, `The agent of ${rack} is back; its hosts go on where they were.`);
 }

@@ -197,7 +197,7 @@ async function runCommand(stage: Stage, command: Command, notes: Notes): Promise
       return writeFileSync(join(site.folder, 'manifest.yaml'), text);
     }
     case 'waitRack':
-      return await site.untilRack(command.rack, command.connected);
+      return await site.untilRack(command.rack, { connected: command.connected });
     case 'kill':
       return await site.agentOf(command.rack).kill();
     case 'start':

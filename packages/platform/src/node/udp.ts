@@ -69,20 +69,23 @@ async function bind(options: UdpBind, handlers: UdpHandlers): Promise<UdpSocket>
   let { port } = options;
   if (options.share === 'begin') {
     // A port that may be shared would be shared with other programs too: first it has to be ours.
-    const probe = await bound(options, false);
+    const probe = await bound(options, { reuseAddr: false });
     port = probe.address().port;
     probe.close();
   }
   // Broadcast ports are shared: an address server may listen on the same machine (DHCP proxy).
   const isShared = options.broadcast === true || options.share !== undefined;
-  const socket = await bound({ ...options, port }, isShared);
+  const socket = await bound({ ...options, port }, { reuseAddr: isShared });
   if (options.broadcast === true) socket.setBroadcast(true);
   const { receiveBytes } = options;
   if (receiveBytes !== undefined) socket.setRecvBufferSize(receiveBytes);
   return open(socket, handlers);
 }
 
-async function bound({ address, port }: UdpBind, reuseAddr: boolean): Promise<Socket> {
+async function bound(
+  { address, port }: UdpBind,
+  { reuseAddr }: { readonly reuseAddr: boolean },
+): Promise<Socket> {
   const type = isIPv6(address) ? 'udp6' : 'udp4';
   const socket = createSocket({ type, reuseAddr, lookup: lookUpLiteral }); // N1
   try {
@@ -135,7 +138,7 @@ async function connect(
   { address, port, peer }: UdpConnect,
   handlers: UdpConnectionHandlers,
 ): Promise<UdpConnection> {
-  const socket = await bound({ address, port }, false);
+  const socket = await bound({ address, port }, { reuseAddr: false });
   if (allAddresses.includes(address)) {
     return speakTo(socket, peer, handlers, (parts, sent) => {
       socket.send(parts, peer.port, peer.address, sent);

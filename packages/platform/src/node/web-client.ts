@@ -34,15 +34,18 @@ const contextsMax = 16;
  * `caPem`: trusted beside the authorities of this machine.
  */
 export function nodeWebClient(caPem: readonly string[] = []): WebClient {
-  return clientOf(caPem, false);
+  return clientOf(caPem, { isGuarded: false });
 }
 
 /** For places that others may name (W4). */
 export function guardedWebClient(): WebClient {
-  return clientOf([], true);
+  return clientOf([], { isGuarded: true });
 }
 
-function clientOf(caPem: readonly string[], isGuarded: boolean): WebClient {
+function clientOf(
+  caPem: readonly string[],
+  { isGuarded }: { readonly isGuarded: boolean },
+): WebClient {
   const contexts = new Map<string, SecureContext>();
   const trust = (own: string): SecureContext => {
     // Hundreds of certificates: read once, and only when they are needed.

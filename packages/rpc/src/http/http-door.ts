@@ -50,16 +50,22 @@ export function openHttpListener(
   const open = new Map<object, Connection>();
   const server = createServer({ maxHeaderSize: headBytesMax, keepAliveTimeout: 0 });
   withoutTimers(server);
-  const arrive = (request: IncomingMessage, response: ServerResponse, isAsked: boolean): void => {
+  const arrive = (
+    request: IncomingMessage,
+    response: ServerResponse,
+    { isAsked }: { readonly isAsked: boolean },
+  ): void => {
     const connection = open.get(request.socket);
     if (connection === undefined) request.socket.destroy();
-    else connection.arrive(request, response, isAsked);
+    else connection.arrive(request, response, { isAsked });
   };
-  server.on('request', (request, response) => arrive(request, response, false));
-  server.on('checkContinue', (request, response) => arrive(request, response, true));
+  server.on('request', (request, response) => arrive(request, response, { isAsked: false }));
+  server.on('checkContinue', (request, response) => arrive(request, response, { isAsked: true }));
   // Other expectations may be passed over (RFC 9110 §10.1.1). Node would answer them by itself,
   // past our bounds.
-  server.on('checkExpectation', (request, response) => arrive(request, response, false));
+  server.on('checkExpectation', (request, response) =>
+    arrive(request, response, { isAsked: false }),
+  );
   return {
     take: (socket) => {
       const connection = new Connection(socket, { serve, limits, clock });
@@ -135,7 +141,11 @@ class Connection {
     this.#cancel = parts.clock.after(parts.limits.firstMessageMs, () => this.cut());
   }
 
-  arrive(request: IncomingMessage, response: ServerResponse, isAsked: boolean): void {
+  arrive(
+    request: IncomingMessage,
+    response: ServerResponse,
+    { isAsked }: { readonly isAsked: boolean },
+  ): void {
     const askForBody = isAsked ? () => response.writeContinue() : () => undefined;
     const exchange = { request, response, socket: this.#socket, askForBody };
     if (this.#isBusy) {

@@ -9,14 +9,14 @@ export function requestReader(method: DescMethod): MessageReader<unknown> {
   const limits = limitsOfMethod(method);
   const of = (isFirst: boolean) => (isFirst ? limits.first : limits.later);
   return {
-    weigh: (bytes, isFirst) => weighMessage(method.input, bytes, of(isFirst)),
-    decode: (bytes, isFirst) => decodeMessage(method.input, bytes, of(isFirst)),
+    weigh: (bytes, { isFirst }) => weighMessage(method.input, bytes, of(isFirst)),
+    decode: (bytes, { isFirst }) => decodeMessage(method.input, bytes, of(isFirst)),
   };
 }
 
 /** The one request of a method that takes no stream. */
 export function readRequest(method: DescMethod, bytes: Buffer): unknown {
   const reader = requestReader(method);
-  reader.weigh(bytes, true);
-  return reader.decode(bytes, true);
+  reader.weigh(bytes, { isFirst: true });
+  return reader.decode(bytes, { isFirst: true });
 }

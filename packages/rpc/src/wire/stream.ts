@@ -82,11 +82,16 @@ export async function* untilAborted<T>(
   }
 }
 
+/** Where a message stands in its stream; the first has bounds of its own. */
+interface MessagePlace {
+  readonly isFirst: boolean;
+}
+
 /** How the messages of a stream are read; `isFirst`: nobody has heard of the caller so far. */
 export interface MessageReader<T> {
   /** The cost of decoding it; throws when it is more than is taken. */
-  weigh(bytes: Buffer, isFirst: boolean): number;
-  decode(bytes: Buffer, isFirst: boolean): T;
+  weigh(bytes: Buffer, place: MessagePlace): number;
+  decode(bytes: Buffer, place: MessagePlace): T;
 }
 
 /** What `source` yields, decoded; ends early when `signal` aborts, with what `onAbort` makes. */
@@ -103,13 +108,13 @@ export async function* iterate<T>(
     if (next === undefined) throw onAbort();
     if (next.done === true) return;
     const bytes = next.value as Buffer;
-    const cost = reader.weigh(bytes, isFirst);
+    const cost = reader.weigh(bytes, { isFirst });
     const wait = pace?.(cost);
     if (wait !== undefined) {
       await unlessAborted(wait, signal);
       if (signal.aborted) throw onAbort();
     }
-    yield reader.decode(bytes, isFirst);
+    yield reader.decode(bytes, { isFirst });
   }
 }
 

@@ -80,7 +80,7 @@ export class LayeredRoot {
 
   /** The folder at an absolute path of inside, made if it is missing. */
   async folder(path: string): Promise<string> {
-    const found = await this.#follow(pathParts(path.replace(/^\/+/, '')), true);
+    const found = await this.#follow(pathParts(path.replace(/^\/+/, '')), { makes: true });
     if (found === undefined) throw new Error('a folder that was made is missing');
     return found;
   }
@@ -103,14 +103,14 @@ export class LayeredRoot {
         return;
       case 'whiteout':
       case 'opaque': {
-        const folder = await this.#follow(place.folder, false);
+        const folder = await this.#follow(place.folder, { makes: false });
         if (folder === undefined) return;
         if (place.kind === 'opaque') await removeLower(folder, made);
         else await removeUnlessMade(join(folder, place.name), made);
         return;
       }
       case 'entry': {
-        const folder = await this.#follow(place.folder, true);
+        const folder = await this.#follow(place.folder, { makes: true });
         if (folder === undefined) throw new Error('a folder that was made is missing');
         await this.#make(entry, join(folder, place.name));
         this.#note(folder, place.name, made);
@@ -156,7 +156,7 @@ export class LayeredRoot {
   async #link(target: string, path: string): Promise<void> {
     const parts = pathParts(target);
     const name = parts.pop();
-    const folder = name === undefined ? undefined : await this.#follow(parts, false);
+    const folder = name === undefined ? undefined : await this.#follow(parts, { makes: false });
     const from = folder === undefined || name === undefined ? undefined : join(folder, name);
     const found = from === undefined ? undefined : await find(from);
     if (from === undefined || found === undefined || found.isDirectory()) {
@@ -169,7 +169,10 @@ export class LayeredRoot {
   }
 
   /** U1: the real folder that a path of inside leads to; undefined when it is missing. */
-  async #follow(path: readonly string[], makes: boolean): Promise<string | undefined> {
+  async #follow(
+    path: readonly string[],
+    { makes }: { readonly makes: boolean },
+  ): Promise<string | undefined> {
     const inside: string[] = [];
     const left = [...path].reverse();
     let links = 0;

@@ -25,7 +25,7 @@ export const verifyAccess: OperationStep = {
 export const powerOff: OperationStep = {
   kind: 'operation',
   timeoutMs: operationTimeout,
-  operation: (turn) => ({ case: 'setPower', value: setPower(turn, false) }),
+  operation: (turn) => ({ case: 'setPower', value: setPower(turn, { on: false }) }),
   complete: (turn, _run, step, { observations }) => {
     noteShutdown(turn, step, observations);
     turn.status.poweredOn = false;
@@ -54,7 +54,7 @@ export const powerOn: OperationStep = {
   },
   timeoutMs: operationTimeout,
   operation: (turn) => {
-    const value = setPower(turn, true);
+    const value = setPower(turn, { on: true });
     value.bootFrom = agent.BootTarget.DISK;
     // What it runs may not be on its disk.
     if (bootsOverNetwork(turn.record)) bootOverNetwork(turn, value);
@@ -75,7 +75,7 @@ export const bootImage: OperationStep = {
     noteDeployed(turn, run);
   },
   operation: (turn) => {
-    const value = setPower(turn, true);
+    const value = setPower(turn, { on: true });
     bootOverNetwork(turn, value);
     return { case: 'setPower', value };
   },
@@ -107,7 +107,7 @@ function bootStep(target: agent.BootTarget): OperationStep {
     },
     timeoutMs: operationTimeout,
     operation: (turn) => {
-      const value = setPower(turn, true);
+      const value = setPower(turn, { on: true });
       value.bootFrom = target;
       value.bootMacs = [...turn.spec.bootMacs];
       value.grantExpireTime = later(turn, turn.context.timing.bootTimeoutMs);
@@ -154,7 +154,7 @@ export function bmcAccess({ spec, status, context }: Turn): agent.BmcAccess {
   return accessTo(spec.bmc, status.bmcIdentity, context.credentialVersion ?? 0n);
 }
 
-function setPower(turn: Turn, on: boolean): agent.SetPower {
+function setPower(turn: Turn, { on }: { readonly on: boolean }): agent.SetPower {
   return create(agent.SetPowerSchema, { bmc: bmcAccess(turn), on, ...expectedIdentity(turn) });
 }
 

@@ -62,7 +62,8 @@ export const importExpected = buildCommand({
         changes.map(({ words }) => words),
       );
       await tryAll(world, discovery, changes, file);
-      if (!flags.dryRun) for (const change of changes) await make(discovery, change, false);
+      if (!flags.dryRun)
+        for (const change of changes) await make(discovery, change, { validateOnly: false });
       printLines(world, [summary(lines, changes, flags.dryRun)]);
     });
   },
@@ -131,7 +132,7 @@ async function tryAll(
   const problems: { line: number; message: string }[] = [];
   for (const change of changes) {
     try {
-      await make(discovery, change, true);
+      await make(discovery, change, { validateOnly: true });
     } catch (error) {
       if (!(error instanceof ApiFailure) || error.error.kind === 'unavailable') throw error;
       problems.push({ line: change.line.line, message: error.message });
@@ -140,7 +141,11 @@ async function tryAll(
   if (problems.length > 0) refuse(world, file, problems);
 }
 
-async function make(discovery: Client, change: Change, validateOnly: boolean): Promise<void> {
+async function make(
+  discovery: Client,
+  change: Change,
+  { validateOnly }: { readonly validateOnly: boolean },
+): Promise<void> {
   const { hostId, expected } = change.line;
   if (change.kind === 'create') {
     const request = { expectedHostId: hostId, expectedHost: expected, validateOnly };

@@ -80,7 +80,11 @@ export function targetText(name: string, target: HostTarget): string {
 }
 
 /** How far `host` is; `isDeleted`: it is the last that was told of it. */
-export function verdictOf(target: HostTarget, host: Host, isDeleted: boolean): Verdict {
+export function verdictOf(
+  target: HostTarget,
+  host: Host,
+  { isDeleted }: { readonly isDeleted: boolean },
+): Verdict {
   if (target.kind === 'state') {
     if (isReached(target.until, host, isDeleted)) return reached;
     if (isDeleted) return { kind: 'stuck', why: 'it was deleted' };

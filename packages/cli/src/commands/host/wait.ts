@@ -72,7 +72,7 @@ export async function waitForHost(
   const hosts = createClient(HostService, channel, defaults);
   const { name } = host;
   const seen = seenHost(world.clock, hosts, host);
-  let verdict: Verdict = verdictOf(target, host, false);
+  let verdict: Verdict = verdictOf(target, host, { isDeleted: false });
   const late = () => {
     const what = `waited ${timeoutSeconds} s for ${targetText(name, target)}`;
     return `${what}: ${seen.work().text}; it goes on; ${hintFor(name)}`;
@@ -80,7 +80,7 @@ export async function waitForHost(
   const isOver = (event: WatchHostsResponse) => {
     const isDeleted = seen.take(event);
     if (isDeleted === undefined) return false;
-    verdict = verdictOf(target, seen.host(), isDeleted);
+    verdict = verdictOf(target, seen.host(), { isDeleted });
     view.show(seen.work);
     return verdict.kind !== 'open';
   };

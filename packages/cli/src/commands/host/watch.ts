@@ -116,7 +116,7 @@ function isOver(watch: Watch, event: WatchHostsResponse): boolean {
   if (deleted) lastLines.delete(host.name);
   else lastLines.set(host.name, line);
   if (flags.until === undefined) return false;
-  const verdict = verdictOf({ kind: 'state', until: flags.until }, host, deleted);
+  const verdict = verdictOf({ kind: 'state', until: flags.until }, host, { isDeleted: deleted });
   if (verdict.kind !== 'stuck' || deleted) return verdict.kind === 'reached';
   const hint = hintFor(host.name);
   throw new NeverReached(`${host.name} is not ${flags.until}: ${verdict.why}; ${hint}`);

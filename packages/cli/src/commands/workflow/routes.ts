@@ -152,7 +152,7 @@ const updateWorkflow = buildCommand({
 });
 
 /** `enable` and `disable`. */
-function switchCommand(brief: string, disabled: boolean) {
+function switchCommand(brief: string, { disabled }: { readonly disabled: boolean }) {
   return buildCommand({
     docs: { brief },
     parameters: { flags: workflowFlags, positional: workflowArguments, aliases },
@@ -358,8 +358,8 @@ export const workflowRoutes = buildRouteMap({
     explain: explainWorkflow,
     cancel: cancelWorkflow,
     update: updateWorkflow,
-    enable: switchCommand('Let it run, also what is pending', false),
-    disable: switchCommand('Let nothing of it start', true),
+    enable: switchCommand('Let it run, also what is pending', { disabled: false }),
+    disable: switchCommand('Let nothing of it start', { disabled: true }),
     delete: deleteWorkflow,
     batch: batchRoutes,
   },
