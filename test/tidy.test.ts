@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { stateDiagram } from '@rackwright/controlplane';
 import { expect, test } from 'vitest';
 import { findBans } from './tidy/bans.ts';
+import { findDroppedCauses } from './tidy/caught.ts';
 import { findLooseVersions, findUndeclared, type Manifest, needsOf } from './tidy/dependencies.ts';
 import { diagramBlock, diagramIn, findBrokenLinks, findLooseCitations } from './tidy/documents.ts';
 import { findStairs } from './tidy/floors.ts';
@@ -55,6 +56,10 @@ test('has no wait in a test that may never end, or that fails without a word', (
 
 test('has no name that says nothing', () => {
   expect(allOf(findNames)).toEqual([]);
+});
+
+test('logs nothing that was caught without its cause', () => {
+  expect(allOf(findDroppedCauses)).toEqual([]);
 });
 
 test('calls no function with a switch that has no name', () => {

@@ -123,7 +123,8 @@ async function sendForDrives(
   } catch (error) {
     if (isAway(error)) throw error;
     const operation = sending.operation.id;
-    deps.log.warn({ operation, reason: whyNotGiven(error) }, 'no list of drives is asked for');
+    const reason = whyNotGiven(error);
+    deps.log.warn({ operation, rack, reason }, 'no list of drives is asked for', error);
   }
 }
 

@@ -44,7 +44,7 @@ export async function askForHosts(
     // One that has changed in between wakes the pool by that.
     if (isChanged) changed += 1;
     else if (outcome.kind === 'refused' && outcome.code !== 'aborted') {
-      log.debug({ pool, host: host.name, request: request.kind }, outcome.message);
+      log.debug({ pool, host: host.name, action: request.kind }, outcome.message);
     }
   }
   return changed;
