@@ -1,5 +1,9 @@
+import { defaultRpcLimits } from '@rackwright/rpc';
 import { describe, expect, test } from 'vitest';
+import { defaultAgentLimits } from './agents/index.ts';
 import { parseConfig } from './config.ts';
+
+const derivedOf64 = { connectionsMax: 64, connectionsForKnownMax: 16, strangersMax: 4 };
 
 describe('the configuration', () => {
   test('of an empty file has every default, visibly and frozen', () => {
@@ -26,9 +30,10 @@ describe('the configuration', () => {
       'cp.example:1',
     );
     expect(parseConfig('{"engine": {"bootTimeoutMs": 5}}').engine.bootTimeoutMs).toBe(5);
-    const { agents, operators } = parseConfig('agents: {limits: {handshakesMax: 3}}');
-    expect(agents.limits).toMatchObject({ handshakesMax: 3, reportsAtOnceMax: 64 });
-    expect(operators.limits).toMatchObject({ handshakesMax: 16 });
+    const { agents, operators } = parseConfig('agents: {limits: {connectionsMax: 64}}');
+    expect(agents.limits).toMatchObject({ connectionsMax: 64, strangersMax: 4 });
+    expect(agents.limits).toEqual({ ...defaultRpcLimits, ...defaultAgentLimits, ...derivedOf64 });
+    expect(operators.limits).toMatchObject({ connectionsMax: 8_192, handshakesPerSecond: 30 });
     expect(parseConfig('names: ["::1"]').agents.advertise).toBe('[::1]:7441');
   });
 
@@ -54,7 +59,9 @@ describe('the configuration', () => {
     ['agents: {port: 99999}', 'agents.port has to be a whole number from 0 to 65535'],
     ['agents: {limits: {connectionsMax: 0}}', 'agents.limits.connectionsMax'],
     ['agents: {limits: {messagesPerSecnd: 1}}', 'did you mean messagesPerSecond?'],
-    ['operators: {limits: {messagesPerSecond: 1}}', 'operators.limits'],
+    ['operators: {limits: {messagesPerSecond: 1}}', 'operators.limits.messagesPerSecond is no key'],
+    ['agents: {limits: {handshakesMax: 3}}', 'agents.limits.handshakesMax is derived; take it out'],
+    ['agents: {limits: {messagesBurst: 3}}', 'agents.limits.messagesBurst is derived'],
     ['agents: {advertise: nowhere}', 'agents.advertise has to be "host:port"'],
     ['crashAt: {}', 'crashAt'],
     ['operators: {port: 7441}', 'operators.port has to be another than agents.port'],

@@ -6,25 +6,40 @@
 
 import { ConfigError, type ConfigReader } from '@rackwright/platform';
 import { optional, readConfigText } from '@rackwright/platform/config';
-import { defaultRpcLimits, type RpcLimits } from '@rackwright/rpc';
+import {
+  defaultRpcLimits,
+  type ListenerLimits,
+  type RpcLimits,
+  rpcLimitsOf,
+} from '@rackwright/rpc';
 import { readTraces, type TracesConfig } from '@rackwright/trace';
 import { type OidcConfig, readOidc } from './access/index.ts';
 import {
   type AgentLimits,
+  agentLimitsOf,
   defaultAgentLimits,
   defaultSessionTiming,
+  type RackLimits,
   type SessionTiming,
 } from './agents/index.ts';
 import { defaultTiming, type EngineTiming } from './host/index.ts';
 import type { KeySourceConfig } from './secrets/index.ts';
 import { defaultSweepTiming, type SweepTiming } from './workflow/index.ts';
 
+const listenerLimits: ListenerLimits = {
+  connectionsMax: defaultRpcLimits.connectionsMax,
+  connectionsPerAddressMax: defaultRpcLimits.connectionsPerAddressMax,
+  handshakesPerSecond: defaultRpcLimits.handshakesPerSecond,
+  callsMax: defaultRpcLimits.callsMax,
+  openCallsBurst: defaultRpcLimits.openCallsBurst,
+};
+const rpcKeys = Object.keys(defaultRpcLimits);
 /** Operators are few, and agents enrol once: strangers are not worth more of a core than this. */
-const operatorRpcLimits: RpcLimits = {
-  ...defaultRpcLimits,
-  handshakesPerSecond: 30,
-  handshakesPerAddressPerSecond: 15,
-  strangersPerSecondMin: 10,
+const operatorHandshakesPerSecond = 30;
+const rackLimits: RackLimits = {
+  messagesPerSecond: defaultAgentLimits.messagesPerSecond,
+  bytesPerSecond: defaultAgentLimits.bytesPerSecond,
+  discoveredPerMinute: defaultAgentLimits.discoveredPerMinute,
 };
 
 export interface Listen {
@@ -120,15 +135,23 @@ function readControlPlane(reader: ConfigReader): ControlPlaneConfig {
     if (!hostAndPort.test(advertise)) {
       throw new ConfigError('agents.advertise has to be "host:port", as agents dial it');
     }
-    const limits = { ...defaultRpcLimits, ...defaultAgentLimits };
-    return { ...listen, advertise, limits: readLimits(section, limits) };
+    const limits = readLimits(section, [...rpcKeys, ...Object.keys(defaultAgentLimits)], {
+      ...listenerLimits,
+      ...rackLimits,
+    });
+    return { ...listen, advertise, limits: { ...rpcLimitsOf(limits), ...agentLimitsOf(limits) } };
   });
   return {
     dataFolder: folder,
     log: reader.section('log', (log) => ({ level: log.oneOf('level', levels, 'info') })),
     operators: reader.section('operators', (section) => ({
       ...readListen(section, { address: everywhere, port: operatorsPortDefault }),
-      limits: readLimits(section, operatorRpcLimits),
+      limits: rpcLimitsOf(
+        readLimits(section, rpcKeys, {
+          ...listenerLimits,
+          handshakesPerSecond: operatorHandshakesPerSecond,
+        }),
+      ),
       sessionHours: section.whole('sessionHours', [1, 24], 8),
     })),
     agents,
@@ -182,11 +205,18 @@ function readListen(reader: ConfigReader, { address, port }: Listen): Listen {
   };
 }
 
+/** Bounds are few keys; the others follow from them, and each is refused by its name. */
 function readLimits<T extends { readonly [K in keyof T]: number }>(
   reader: ConfigReader,
+  all: readonly string[],
   defaults: T,
 ): T {
-  return reader.section('limits', (section) => readTiming(section, defaults));
+  return reader.section('limits', (section) => {
+    for (const key of all) {
+      if (!(key in defaults)) section.withdrawn(key, 'is derived; take it out of the file');
+    }
+    return readTiming(section, defaults);
+  });
 }
 
 function readStore(reader: ConfigReader, folder: string): StoreConfig {

@@ -2,7 +2,12 @@
 
 export type { AcknowledgementMeter } from './base/acknowledgement.ts';
 export type { SessionDependencies } from './base/dependencies.ts';
-export { type AgentLimits, defaultAgentLimits } from './base/limits.ts';
+export {
+  type AgentLimits,
+  agentLimitsOf,
+  defaultAgentLimits,
+  type RackLimits,
+} from './base/limits.ts';
 export { type Prefetched, PrefetchProgress } from './base/prefetch-progress.ts';
 export { Quotas } from './base/quota.ts';
 export type { SessionSink } from './base/sink.ts';

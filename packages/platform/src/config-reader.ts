@@ -118,6 +118,11 @@ export class ConfigReader {
     return value.map((item, index) => this.#section(item, `${this.#at(key)}[${index}]`, read));
   }
 
+  /** Refuses a key that is no key any more, and says what is in its place. */
+  withdrawn(key: string, instead: string): void {
+    if (this.#has(key)) this.#fail(new ConfigError(`${this.#at(key)} ${instead}`), undefined);
+  }
+
   /** Refuses every key that nobody asked for, here and in the sections below. */
   end(): void {
     for (const key of Object.keys(this.#values)) {

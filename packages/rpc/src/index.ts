@@ -13,5 +13,10 @@ export { type FaceProbe, lookAtServer, type ServerFace } from './probe/server-fa
 export { type RpcServer, type ServeOptions, type ServerCounts, serve } from './server/server.ts';
 export { createHealthBoard, type HealthBoard } from './standard/health.ts';
 export { createReflection } from './standard/reflection.ts';
-export { defaultRpcLimits, type RpcLimits } from './wire/limits.ts';
+export {
+  defaultRpcLimits,
+  type ListenerLimits,
+  type RpcLimits,
+  rpcLimitsOf,
+} from './wire/limits.ts';
 export type { KeyAndChain, ServerTls } from './wire/tls.ts';

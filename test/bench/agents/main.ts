@@ -116,7 +116,7 @@ interface Scene {
 async function bench(): Promise<void> {
   const [operators = 0, agentsPort = 0] = await freePorts(2);
   // All agents of this machine enrol at once.
-  const limits = { openCallsBurst: agents + 100, allOpenCallsBurst: agents + 1_000 };
+  const limits = { openCallsBurst: agents + 100 };
   writeConfiguration(operators, agentsPort, limits);
   const enrolling = startControlPlane();
   const enrollers = await connectOperator(operators);

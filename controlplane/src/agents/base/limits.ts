@@ -1,10 +1,17 @@
-/** What one rack may take of the control plane; each may be changed by its configuration. */
-export interface AgentLimits {
-  /** Messages that are read of one rack, in a second, and so many at once before. */
+/** What the configuration says of one rack; every other bound follows from it, or is fixed. */
+export interface RackLimits {
+  /** Messages that are read of one rack in a second. */
   readonly messagesPerSecond: number;
-  readonly messagesBurst: number;
-  /** Bytes that are read of one rack, in a second, and so many at once before. */
+  /** Bytes that are read of one rack in a second. */
   readonly bytesPerSecond: number;
+  /** Discovered machines that one rack tells of in a minute. */
+  readonly discoveredPerMinute: number;
+}
+
+/** What one rack may take of the control plane. */
+export interface AgentLimits extends RackLimits {
+  /** What may be read of one rack at once, before its rate counts. */
+  readonly messagesBurst: number;
   readonly bytesBurst: number;
   /** Streams of one rack at once: a new session opens before the old one is seen to be gone. */
   readonly streamsPerRackMax: number;
@@ -22,8 +29,7 @@ export interface AgentLimits {
   readonly outboxMessagesMax: number;
   /** Operations, runners and grants in one Hello, each. */
   readonly helloEntriesMax: number;
-  /** Discovered machines that one rack tells of in a minute, and so many at once before. */
-  readonly discoveredPerMinute: number;
+  /** Discovered machines that one rack tells of at once, before its rate counts. */
   readonly discoveredBurst: number;
 }
 
@@ -48,3 +54,13 @@ export const defaultAgentLimits: AgentLimits = Object.freeze({
   discoveredPerMinute: 60,
   discoveredBurst: 128,
 });
+
+/** All bounds of a rack: it may send four seconds' worth at once. */
+export function agentLimitsOf(configured: RackLimits): AgentLimits {
+  return {
+    ...defaultAgentLimits,
+    ...configured,
+    messagesBurst: 4 * configured.messagesPerSecond,
+    bytesBurst: 4 * configured.bytesPerSecond,
+  };
+}

@@ -34,7 +34,7 @@ function rule<D extends DescMessage>(
   schema: D,
   segments: number,
   steps: (step: Step<MessageShape<D>>) => Told,
-  createOnly = false,
+  { createOnly = false }: { readonly createOnly?: boolean } = {},
 ): Rule {
   return { schema, segments, createOnly, steps: steps as Rule['steps'] };
 }
@@ -47,8 +47,10 @@ const rules = {
   pools: rule(wire.PoolRecordSchema, 2, poolSteps),
   workflows: rule(wire.WorkflowRecordSchema, 3, workflowSteps),
   discoveredMachines: rule(wire.DiscoveredMachineRecordSchema, 2, machineSteps),
-  erasureCertificates: rule(wire.CertificateRecordSchema, 3, certificateSteps, true),
-  erasureDocuments: rule(wire.ErasureDocumentRecordSchema, 3, documentSteps, true),
+  erasureCertificates: rule(wire.CertificateRecordSchema, 3, certificateSteps, {
+    createOnly: true,
+  }),
+  erasureDocuments: rule(wire.ErasureDocumentRecordSchema, 3, documentSteps, { createOnly: true }),
   abandonedResources: rule(wire.AbandonedRecordSchema, 2, abandonedSteps),
 } as const;
 

@@ -64,7 +64,7 @@ test('it counts who has changed, and says why one did not, but for one that move
   const busy = await ask({ h1: { kind: 'refused', code: 'failedPrecondition', ...refusal } });
   expect(busy.changed).toBe(0);
   expect(busy.lines).toEqual([
-    { fields: { pool, host: 'hosts/h1', request: 'claim' }, message: refusal.message },
+    { fields: { pool, host: 'hosts/h1', action: 'claim' }, message: refusal.message },
   ]);
   const moved = await ask({ h1: { kind: 'refused', code: 'aborted', message: 'it has changed' } });
   expect([moved.changed, moved.lines]).toEqual([0, []]);

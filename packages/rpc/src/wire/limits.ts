@@ -1,5 +1,16 @@
-/** Bounds of the transport; each may be lowered or raised by the program's configuration. */
-export interface RpcLimits {
+/** What a program's configuration says of a listener; every other bound follows from it. */
+export interface ListenerLimits {
+  readonly connectionsMax: number;
+  readonly connectionsPerAddressMax: number;
+  /** What the machine can bear: each handshake takes about 2 ms of a core. */
+  readonly handshakesPerSecond: number;
+  readonly callsMax: number;
+  /** Calls without a token at once from one address, as of agents that enrol together. */
+  readonly openCallsBurst: number;
+}
+
+/** Bounds of the transport. */
+export interface RpcLimits extends ListenerLimits {
   /** Largest message accepted and sent, in bytes; larger ones end with resourceExhausted. */
   readonly messageBytesMax: number;
   /** Calls open at once on one connection. */
@@ -125,3 +136,26 @@ export const defaultRpcLimits: RpcLimits = {
   refusalsPerAddressPerSecond: 20,
   refusalsPerAddressBurst: 400,
 };
+
+/** All bounds of a listener. With the configured ones at their default, so are the others. */
+export function rpcLimitsOf(configured: ListenerLimits): RpcLimits {
+  const { connectionsMax, connectionsPerAddressMax, handshakesPerSecond, callsMax } = configured;
+  const openCallsMax = share(callsMax, 4);
+  return {
+    ...defaultRpcLimits,
+    ...configured,
+    connectionsForKnownMax: share(connectionsMax, 4),
+    strangersMax: share(connectionsMax, 16),
+    handshakesPerAddressPerSecond: share(handshakesPerSecond, 3),
+    handshakesPerAddressBurst: connectionsPerAddressMax,
+    strangersPerSecondMin: Math.max(10, share(2 * handshakesPerSecond, 15)),
+    callsPerCallerMax: share(callsMax, 16),
+    openCallsMax,
+    openCallsPerAddressMax: share(openCallsMax, 16),
+    allOpenCallsBurst: 10 * configured.openCallsBurst,
+  };
+}
+
+function share(whole: number, parts: number): number {
+  return Math.max(1, Math.floor(whole / parts));
+}
