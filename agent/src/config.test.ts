@@ -59,7 +59,7 @@ describe('the configuration of the agent', () => {
           idleTimeoutMs: 30_000,
         },
       },
-      ...{ loaders: {}, loaderFiles: [], loaderBytesMax: 33_554_432 },
+      ...{ loaders: {}, bootProfiles: [], loaderFiles: [], loaderBytesMax: 33_554_432 },
       files: [],
       runner: {
         kernel: 'vmlinuz',
@@ -111,6 +111,11 @@ describe('the configuration of the agent', () => {
     ['a key that its mode lacks', `${minimal}dhcp: {mode: off, port: 67}`, 'dhcp.port is no key'],
     ['an unknown key in a list', `${minimal}files: [{name: a, path: b, mode: 1}]`, 'files[0].mode'],
     ['a wrong choice', `${minimal}log: {level: loud}`, 'one of debug, info, warn, error'],
+    [
+      'a boot profile that no label could name',
+      `${minimal}bootProfiles: [{name: "a b"}]`,
+      'bootProfiles[0].name has to be a value that a label may have',
+    ],
     ['a number out of range', `${minimal}tftp: {port: 65536}`, 'tftp.port has to be a whole'],
     [
       'a wait without an end',

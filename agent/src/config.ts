@@ -20,11 +20,13 @@ import { optional, readConfigText } from '@rackwright/platform/config';
 import { type TftpLimits, tftpLimitsDefault } from '@rackwright/tftp';
 import { readTraces, type TracesConfig } from '@rackwright/trace';
 import {
+  type BootProfile,
   bootProblems,
   everywhere,
   type HttpLimits,
   httpLimitsDefault,
   keptFileBytesMaxDefault,
+  type Loaders,
   loaderBytesMaxDefault,
   portsClash,
 } from './boot/index.ts';
@@ -58,7 +60,9 @@ export interface AgentConfig extends InterfaceSettings {
     readonly limits: HttpLimits;
   };
   /** Which of `loaderFiles` each firmware loads first; without one it gets no offer. */
-  readonly loaders: { readonly [platform in (typeof platforms)[number]]?: string };
+  readonly loaders: Loaders;
+  /** What hosts boot by that name one of them, by their label `boot`. */
+  readonly bootProfiles: readonly BootProfile[];
   /** Kept in memory; by TFTP and HTTP. */
   readonly loaderFiles: readonly NamedFile[];
   /** Largest sum of their sizes, bytes. */
@@ -126,6 +130,13 @@ function refuseOneAddress(config: AgentConfig): AgentConfig {
 }
 
 function readAgent(reader: ConfigReader): AgentConfig {
+  const bmc = reader.section('bmc', readBmc);
+  const readProfile = (one: ConfigReader): BootProfile => ({
+    name: one.textThat('name', (text) => profileName.test(text), 'a value that a label may have'),
+    loaders: one.section('loaders', readLoaders),
+    kernelArguments: one.texts('kernelArguments', []),
+    firmware: one.oneOf('firmware', firmwares, bmc.firmware),
+  });
   return {
     stateFolder: reader.text('stateFolder', '/var/lib/rackwright-agent'),
     ...readInterfaces(reader),
@@ -144,11 +155,12 @@ function readAgent(reader: ConfigReader): AgentConfig {
       limits: http.section('limits', readHttpLimits),
     })),
     loaders: reader.section('loaders', readLoaders),
+    bootProfiles: reader.sections('bootProfiles', readProfile),
     loaderFiles: reader.sections('loaderFiles', readFile),
     loaderBytesMax: reader.whole('loaderBytesMax', loaderBytes, loaderBytesMaxDefault),
     files: reader.sections('files', readFile),
     runner: reader.section('runner', readRunner),
-    bmc: reader.section('bmc', readBmc),
+    bmc,
     imageCacheBytesMax: reader.whole('imageCacheBytesMax', imageCacheBytes, 8 * gibibyte),
     imagesAtOnceMax: reader.whole('imagesAtOnceMax', [1, 1_000], defaultAdmissionLimits.atOnceMax),
     netboots: reader.section('netboots', readNetboots),
@@ -157,6 +169,9 @@ function readAgent(reader: ConfigReader): AgentConfig {
   };
 }
 
+/** As in the values of labels. */
+const profileName = /^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
+const firmwares = ['bios', 'uefi'] as const;
 const platforms = ['bios', 'uefiX64', 'uefiIa32', 'uefiArm64'] as const;
 const architectures = ['amd64', 'arm64'] as const;
 const gibibyte = 1024 ** 3;
@@ -220,7 +235,7 @@ function readHttpLimits(reader: ConfigReader): HttpLimits {
   };
 }
 
-function readLoaders(reader: ConfigReader): AgentConfig['loaders'] {
+function readLoaders(reader: ConfigReader): Loaders {
   const loaders: { [platform in (typeof platforms)[number]]?: string } = {};
   for (const platform of platforms) {
     const name = reader.optionalText(platform);
@@ -270,7 +285,7 @@ function readBmc(reader: ConfigReader): AgentConfig['bmc'] {
       ),
       refusedCredentialsMax: count('refusedCredentialsMax', governor.refusedCredentialsMax),
     },
-    firmware: reader.oneOf('firmware', ['bios', 'uefi'], 'bios'),
+    firmware: reader.oneOf('firmware', firmwares, 'bios'),
   };
 }
 

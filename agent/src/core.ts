@@ -7,7 +7,13 @@
 import type { agent } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import { type BmcPlatform, createBmcDrivers } from './bmc-drivers.ts';
-import type { BootMemory, BootSight, DeployPages } from './boot/index.ts';
+import {
+  type BootMemory,
+  type BootSight,
+  bootProfileOfHost,
+  type DeployPages,
+  unknownProfile,
+} from './boot/index.ts';
 import { BootTracer, defaultBootTracerLimits } from './boot-trace/index.ts';
 import type { AgentConfig } from './config.ts';
 import { loadDeployKey, makeDeployPages, NetbootImages, Proofs } from './deploy/index.ts';
@@ -15,7 +21,7 @@ import { Discovery } from './discovery/index.ts';
 import { type CredentialOf, type HostImages, type Images, Prefetcher } from './images/index.ts';
 import { Journal } from './journal/index.ts';
 import { type NetbootSighting, NetbootWatch } from './netboot-watch.ts';
-import { type BmcDrivers, createExecutor } from './operations/index.ts';
+import { type BmcDrivers, type BootFirmware, createExecutor } from './operations/index.ts';
 import { PowerSync } from './power-sync.ts';
 import {
   defaultDeskLimits,
@@ -36,7 +42,8 @@ export interface CoreParts
   extends BmcPlatform,
     Pick<SessionOptions, 'clock' | 'random' | 'disk' | 'crashPoint' | 'trust' | 'recordSpan'> {
   readonly log: Log;
-  readonly config: Pick<AgentConfig, 'stateFolder' | 'bmc' | 'netboots'>;
+  readonly config: Pick<AgentConfig, 'stateFolder' | 'bmc' | 'netboots'> &
+    Partial<Pick<AgentConfig, 'bootProfiles'>>;
   readonly transport: Transport;
   readonly signer: EvidenceSigner;
   readonly agentVersion: string;
@@ -144,7 +151,7 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
       images: images?.netboots ?? noNetboots,
       netbootOf: (hostUid) => session.netbootOf(hostUid),
     }),
-    start: () => session.start(makeExecutor(parts, drivers, desk, proofs), looks),
+    start: () => session.start(makeExecutor(parts, drivers, desk, proofs, session), looks),
     stop: () => {
       session.stop();
       watch.stop();
@@ -203,14 +210,22 @@ function deploymentImages(
 }
 
 function makeExecutor(
-  { clock, images, hostImages, architecture = 'amd64' }: CoreParts,
+  { clock, config, images, hostImages, architecture = 'amd64' }: CoreParts,
   drivers: BmcDrivers,
   orders: RunnerDesk,
   proofs: Proofs,
+  { bootMemory }: Pick<AgentSession, 'bootMemory'>,
 ): Executor {
+  const { bootProfiles = [] } = config;
+  const bootFirmware: BootFirmware = (hostUid) => {
+    const name = bootProfileOfHost(bootMemory(), hostUid);
+    if (name === undefined) return { firmware: config.bmc.firmware };
+    const found = bootProfiles.find((one) => one.name === name);
+    return found ?? { problem: unknownProfile(name, bootProfiles) };
+  };
   const phoneHomePath = (deploymentId: string) => proofs.phoneHomePath(deploymentId);
   return createExecutor({
-    ...{ drivers, orders, clock },
+    ...{ drivers, orders, clock, bootFirmware },
     ...(images === undefined ? {} : { images: { images, clock } }),
     ...(hostImages === undefined
       ? {}

@@ -234,6 +234,7 @@ function startBootPath(
   const {
     tftp,
     loaders,
+    bootProfiles,
     loaderFiles,
     loaderBytesMax,
     files,
@@ -247,7 +248,7 @@ function startBootPath(
   return startBoot(
     {
       ...{ interfaces, addresses, tftp, http: config.http, loaders, loaderFiles, files },
-      loaderBytesMax,
+      ...{ bootProfiles, loaderBytesMax },
       runner: { kernel, initrd, kernelArguments, agentPort: gatewayPort, fingerprint },
     },
     {

@@ -11,12 +11,16 @@ export interface DirectBoot {
   readonly scriptUrl: string;
 }
 
-/** Starts dnsmasq in the site's namespace. */
+/**
+ * Starts dnsmasq in the site's namespace. `nextServer`: the address that it names beside each lease
+ * (`siaddr`, RFC 2131 §2), without the name of a file.
+ */
 export function startDhcpServer(
   undo: Undo,
   network: LabNetwork,
   folder: string,
   boot?: DirectBoot,
+  nextServer?: string,
 ): Started {
   const lines = [
     'port=0',
@@ -29,6 +33,7 @@ export function startDhcpServer(
     `pid-file=${join(folder, 'dnsmasq.pid')}`,
     'user=root',
     ...(boot === undefined ? [] : [`dhcp-boot=${boot.scriptUrl}`]),
+    ...(nextServer === undefined ? [] : [`dhcp-boot=,,${nextServer}`]),
   ];
   const config = join(folder, 'dnsmasq.conf');
   writeFileSync(config, `${lines.join('\n')}\n`);

@@ -12,7 +12,7 @@ import { type DirectBoot, startDhcpServer } from './dhcp-server.ts';
 import { type BootWay, isSecure, USUAL_BOOT } from './firmware.ts';
 import { type LabBmc, startBmc } from './ipmi-sim.ts';
 import { chooseAccelerator } from './kvm.ts';
-import { bmcAddress, type LabNetwork, makeNetwork } from './netns.ts';
+import { bmcAddress, LAB_ADDRESS, type LabNetwork, makeNetwork } from './netns.ts';
 import { type LabMachine, type MachineSpec, makeMachine } from './qemu.ts';
 import { startRouter } from './radvd.ts';
 import { createUndo, type Undo } from './undo.ts';
@@ -64,7 +64,11 @@ export async function startLab(options: {
     const network = await makeNetwork(undo, options.machines.length);
     startRouter(undo, { namespace: network.siteNamespace, interface: 'site0', folder });
     // Were it there in reservation mode, the agent would keep silent beside it.
-    if (boot.dhcp === 'proxy') startDhcpServer(undo, network, folder, options.directBoot);
+    if (boot.dhcp === 'proxy') {
+      // GRUB looks for its server there alone, and knows nothing of what a proxy offers.
+      const nextServer = isSecure(boot.firmware) ? LAB_ADDRESS.agent : undefined;
+      startDhcpServer(undo, network, folder, options.directBoot, nextServer);
+    }
     const machines: LabMachine[] = [];
     const bmcs: LabBmc[] = [];
     for (const [index, spec] of options.machines.entries()) {

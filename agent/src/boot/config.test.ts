@@ -26,6 +26,8 @@ const good: BootConfig = {
   },
 };
 
+const profile = { name: 'a', loaders: {}, kernelArguments: [], firmware: 'uefi' } as const;
+
 test('accepts a configuration that can work', () => {
   expect(() => checkBootConfig(good)).not.toThrow();
 });
@@ -38,6 +40,21 @@ test.each<[string, Partial<BootConfig>, string]>([
   ],
   ['no interface', { interfaces: [] }, 'interfaces has to be at least one'],
   ['a loader that is no file', { loaders: { uefiX64: 'x' } }, 'loaders.uefiX64'],
+  [
+    'a boot profile with a loader that is no file',
+    { bootProfiles: [{ ...profile, loaders: { bios: 'x' } }] },
+    'bootProfiles[0].loaders.bios has to be a name among loaderFiles',
+  ],
+  [
+    'a boot profile with a word that iPXE would expand',
+    { bootProfiles: [{ ...profile, kernelArguments: ['${x}'] }] },
+    'bootProfiles[0].kernelArguments has to be words without spaces',
+  ],
+  [
+    'two boot profiles of one name',
+    { bootProfiles: [profile, profile] },
+    'bootProfiles[1].name has to be another than that of a profile before it',
+  ],
   [
     'a file name with a slash',
     { files: [...good.files, { name: 'a/b', path: '/b' }] },

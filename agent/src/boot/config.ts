@@ -6,6 +6,7 @@
 import { type AddressPlan, subnetHas, subnetsMeet } from '@rackwright/dhcp';
 import { type TftpLimits, tftpLimitsDefault } from '@rackwright/tftp';
 import { addressPlanOf, type DhcpConfig, subnetProblem } from './dhcp-config.ts';
+import type { BootProfile, Loaders } from './profiles.ts';
 
 export interface HttpLimits {
   readonly headerBytesMax: number;
@@ -77,12 +78,9 @@ export interface BootConfig {
     readonly limits?: Partial<HttpLimits>;
   };
   /** Names among `loaderFiles`. */
-  readonly loaders: {
-    readonly bios?: string;
-    readonly uefiX64?: string;
-    readonly uefiIa32?: string;
-    readonly uefiArm64?: string;
-  };
+  readonly loaders: Loaders;
+  /** For hosts that name one; absent: none. */
+  readonly bootProfiles?: readonly BootProfile[];
   /** Read into memory at the start; served by TFTP and HTTP. */
   readonly loaderFiles: readonly NamedFile[];
   /** Largest sum of the loaders' sizes; default {@link loaderBytesMaxDefault}. */
@@ -116,7 +114,7 @@ const ipv4 = /^\d{1,3}(\.\d{1,3}){3}$/;
 /** What can be told to be wrong before it is started. */
 export type BootSettings = Pick<
   BootConfig,
-  'interfaces' | 'loaders' | 'loaderFiles' | 'files' | 'tftp' | 'http'
+  'interfaces' | 'loaders' | 'bootProfiles' | 'loaderFiles' | 'files' | 'tftp' | 'http'
 > & { readonly runner: Pick<RunnerBootConfig, 'kernel' | 'initrd' | 'kernelArguments'> };
 
 /** Throws an Error that names the first setting that cannot work. */
@@ -133,22 +131,39 @@ export function checkBootConfig(config: BootConfig): void {
 
 /** Everything that cannot work; each begins with the path of its key. Pure. */
 export function bootProblems(config: BootSettings): readonly string[] {
-  const { runner } = config;
+  const { runner, bootProfiles = [] } = config;
   const loaderNames = new Set(config.loaderFiles.map(({ name }) => name));
   const fileNames = new Set(config.files.map(({ name }) => name));
   return [
     ...interfaceProblems(config),
     ...fileProblems(config),
-    ...Object.entries(config.loaders).flatMap(([platform, name]) =>
-      unless(loaderNames.has(name), `loaders.${platform}`, 'a name among loaderFiles'),
-    ),
+    ...loaderProblems('loaders', config.loaders, loaderNames),
+    ...bootProfiles.flatMap((one, index) => {
+      const at = `bootProfiles[${index}]`;
+      const isFirst = bootProfiles.findIndex(({ name }) => name === one.name) === index;
+      return [
+        ...unless(isFirst, `${at}.name`, 'another than that of a profile before it'),
+        ...loaderProblems(`${at}.loaders`, one.loaders, loaderNames),
+        ...argumentProblems(`${at}.kernelArguments`, one.kernelArguments),
+      ];
+    }),
     ...unless(fileNames.has(runner.kernel), 'runner.kernel', 'a name among files'),
     ...unless(fileNames.has(runner.initrd), 'runner.initrd', 'a name among files'),
-    ...runner.kernelArguments.flatMap((argument) => {
-      const right = `words without spaces, unlike ${JSON.stringify(argument)}`;
-      return unless(safeArgument.test(argument), 'runner.kernelArguments', right);
-    }),
+    ...argumentProblems('runner.kernelArguments', runner.kernelArguments),
   ];
+}
+
+function loaderProblems(at: string, loaders: Loaders, names: ReadonlySet<string>): string[] {
+  return Object.entries(loaders).flatMap(([platform, name]) =>
+    unless(names.has(name), `${at}.${platform}`, 'a name among loaderFiles'),
+  );
+}
+
+function argumentProblems(at: string, words: readonly string[]): string[] {
+  return words.flatMap((argument) => {
+    const right = `words without spaces, unlike ${JSON.stringify(argument)}`;
+    return unless(safeArgument.test(argument), at, right);
+  });
 }
 
 /**

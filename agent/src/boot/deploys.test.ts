@@ -38,7 +38,8 @@ async function serve(pages: Partial<DeployPages>, addresses = ['127.0.0.1']) {
     ...{ clock: nodeClock(), log: { ...quietLog, warn: note }, deploys },
     gate: () => ({ kind: 'image', hostUid: 'u1', hostName: 'one' }) as const,
   };
-  const scripts = new BootScripts({ ...parts, runner: { ...runner, kernelArguments: [] } });
+  const bootOf = () => ({ loaders: {}, kernelArguments: [] });
+  const scripts = new BootScripts({ ...parts, bootOf, runner: { ...runner, kernelArguments: [] } });
   const listening = await startHttp(
     nodeHttp(),
     { address: '127.0.0.1', port: 0 },

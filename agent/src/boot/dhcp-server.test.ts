@@ -80,7 +80,7 @@ class Rig {
         plan,
         subnet: { leaseSeconds: 3_600, routers: [], nameServers: [] },
         declinedMs: dhcp.declinedMs,
-        loaders: {},
+        loadersOf: () => ({}),
         scriptUrl: () => 'http://10.77.0.1/script.ipxe',
         loaderUrl: () => '',
         loaderPath: () => '',

@@ -17,7 +17,6 @@ import {
   type ServerRequest,
 } from '@rackwright/dhcp';
 import type { Clock, Disk, Log, Udp, UdpPeer, UdpSocket } from '@rackwright/platform';
-import type { BootConfig } from './config.ts';
 import { addressPlanOf, type ProxyDhcpConfig, type ReservationDhcpConfig } from './dhcp-config.ts';
 import { type DhcpFault, DhcpServer } from './dhcp-server.ts';
 import { IgnoredOptions } from './ignored-options.ts';
@@ -26,6 +25,7 @@ import type { BootMemory } from './memory.ts';
 import type { BootMeter } from './meter.ts';
 import type { AddressWatch, Gate } from './observation.ts';
 import { permissionOf } from './permission.ts';
+import type { Loaders } from './profiles.ts';
 import type { BootSights } from './sights.ts';
 import { type BootUrls, loaderPath } from './urls.ts';
 
@@ -46,7 +46,8 @@ export interface DhcpShellOptions {
   readonly memory: () => BootMemory;
   readonly onFault: (fault: DhcpFault) => void;
   readonly urls: BootUrls;
-  readonly loaders: BootConfig['loaders'];
+  /** Of the host with this MAC; undefined: it boots nothing (profiles.ts, P1). */
+  readonly loadersOf: (mac: string) => Loaders | undefined;
   /** What hosts that ask here are told as our address. */
   readonly serverAddress: string;
   /** The interface that the sockets are bound to; absent: any. */
@@ -124,10 +125,10 @@ function openServer(options: DhcpShellOptions, dhcp: ReservationDhcpConfig): Pro
 }
 
 function proxySettings(options: DhcpShellOptions): ProxySettings {
-  const { urls, loaders, serverAddress, dhcp } = options;
+  const { urls, loadersOf, serverAddress, dhcp } = options;
   return {
     serverAddress,
-    loaders,
+    loadersOf,
     scriptUrl: urls.script,
     loaderUrl: urls.hostFile,
     loaderPath,

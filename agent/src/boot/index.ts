@@ -39,6 +39,7 @@ export {
   type NetbootObservation,
   type NetbootStage,
 } from './observation.ts';
-export { type BootDecision, bootDecision } from './permission.ts';
+export { type BootDecision, bootDecision, bootProfileOfHost } from './permission.ts';
+export { type BootProfile, type Loaders, unknownProfile } from './profiles.ts';
 export type { BootProgram, BootSight, BootStage } from './sights.ts';
 export { type BootDependencies, type BootServices, startBoot } from './start.ts';

@@ -11,6 +11,8 @@ export interface BootHost {
   readonly macs: readonly string[];
   /** It boots its image over the network whenever it asks, unless a runner is to boot. */
   readonly netboot?: boolean;
+  /** The profile of the configuration that it boots by; absent: what holds for all. */
+  readonly bootProfile?: string;
 }
 
 /** The permission to start the runner on one host, for one operation, in one window of time. */

@@ -87,6 +87,27 @@ export function bootDecision(memory: BootMemory, mac: string, nowMs: number): Bo
   return { kind: 'runner', hostUid, hostName, operationId, bootToken };
 }
 
+/**
+ * The profile that the host of this MAC boots by. None when two hosts claim it: neither is booted.
+ */
+export function bootProfileOf(memory: BootMemory, mac: string): string | undefined {
+  const [host, ...others] = ownersOf(memory.snapshot, mac);
+  return others.length > 0 ? undefined : host?.bootProfile;
+}
+
+/** The profile that a host boots by; undefined as well for one that is not in the snapshot. */
+export function bootProfileOfHost({ snapshot }: BootMemory, hostUid: string): string | undefined {
+  let profiles = profilesOfHosts.get(snapshot);
+  if (profiles === undefined) {
+    profiles = new Map(snapshot.hosts.map((host) => [host.hostUid, host.bootProfile]));
+    profilesOfHosts.set(snapshot, profiles);
+  }
+  return profiles.get(hostUid);
+}
+
+/** Kept as long as the snapshot itself. */
+const profilesOfHosts = new WeakMap<Snapshot, ReadonlyMap<string, string | undefined>>();
+
 function decideUnknown(memory: BootMemory, spelling: string, nowMs: number): BootDecision {
   const { discovery } = memory;
   if (discovery === undefined) return unknown('off');

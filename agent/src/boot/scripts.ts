@@ -15,6 +15,7 @@ import { imageScript, waitingScript } from './image-script.ts';
 import type { BootMeter } from './meter.ts';
 import type { Gate } from './observation.ts';
 import type { BootDecision } from './permission.ts';
+import type { BootChoice } from './profiles.ts';
 import { localBootScript, runnerScript } from './script.ts';
 import type { BootUrls } from './urls.ts';
 
@@ -23,6 +24,8 @@ export interface BootScriptsOptions {
   readonly log: Log;
   readonly gate: Gate;
   readonly runner: RunnerBootConfig;
+  /** What the host of a MAC boots by; a text says why it boots nothing. */
+  readonly bootOf: (mac: string) => BootChoice | string;
   /** Absent: nothing is deployed here. */
   readonly deploys?: DeployPages;
   readonly meter?: BootMeter;
@@ -91,7 +94,13 @@ export class BootScripts {
     decision: BootDecision & { kind: 'runner' | 'discovery' },
     form: ScriptForm,
   ): ScriptAnswer {
-    const { runner, clock, log } = this.#options;
+    const { clock, log, bootOf } = this.#options;
+    const boot = bootOf(mac);
+    if (typeof boot === 'string') {
+      log.error({ mac, operation: decision.operationId }, `no boot script: ${boot}`);
+      return { kind: 'fault' };
+    }
+    const runner = { ...this.#options.runner, kernelArguments: boot.kernelArguments };
     const agentEndpoint = `${urls.serverAddress}:${runner.agentPort}`;
     const fileUrl = (name: string): string => urls.hostFile(mac, name);
     const nowMs = clock.nowMs();

@@ -22,7 +22,8 @@ import { KeptFiles } from './kept-files.ts';
 import type { BootMemory } from './memory.ts';
 import type { BootMeter } from './meter.ts';
 import { type Gate, makeAddressWatch, makeGate, type NetbootObservation } from './observation.ts';
-import { bootDecision } from './permission.ts';
+import { bootDecision, bootProfileOf } from './permission.ts';
+import { type BootChoice, chooseBoot, type Loaders, unknownProfile } from './profiles.ts';
 import { BootScripts } from './scripts.ts';
 import { type BootSight, BootSights } from './sights.ts';
 import { startTftp, type TftpListen } from './tftp.ts';
@@ -105,7 +106,8 @@ export async function startBoot(
   };
   try {
     const told = { ...metered, ...(deploys === undefined ? {} : { deploys }) };
-    const scripts = new BootScripts({ clock, log, gate, runner: config.runner, ...told });
+    const bootOf = (mac: string): BootChoice | string => bootOfHost(config, dependencies, mac);
+    const scripts = new BootScripts({ clock, log, gate, bootOf, runner: config.runner, ...told });
     const blobs = imageBlob === undefined ? {} : { imageBlob };
     const pages = {
       ...{ clock, log, gate, scripts, sights, ...told, ...blobs },
@@ -154,7 +156,7 @@ function tftpListen({ tftp }: BootConfig, { name, serverAddress }: BootInterface
 }
 
 async function startDhcpIfOn(
-  { loaders }: BootConfig,
+  config: BootConfig,
   one: BootInterface,
   dependencies: BootDependencies,
   { gate, sights, urls }: { gate: Gate; sights: BootSights; urls: BootUrls },
@@ -165,7 +167,11 @@ async function startDhcpIfOn(
   const log = name === undefined ? dependencies.log : dependencies.log.child({ interface: name });
   const where = name === undefined ? {} : { interface: name };
   const metered = dependencies.meter === undefined ? {} : { meter: dependencies.meter };
-  const what = { loaders, serverAddress, dhcp, urls, ...where, ...metered };
+  const loadersOf = (mac: string): Loaders | undefined => {
+    const boot = bootOfHost(config, dependencies, mac);
+    return typeof boot === 'string' ? undefined : boot.loaders;
+  };
+  const what = { loadersOf, serverAddress, dhcp, urls, ...where, ...metered };
   const { onAddressAsked = () => {} } = dependencies;
   const sawAddress = makeAddressWatch({ clock, log, memory }, onAddressAsked);
   return startDhcp({ udp, disk, clock, log, gate, sights, sawAddress, memory, onFault, ...what });
@@ -175,6 +181,17 @@ function bootSights(dependencies: BootDependencies, { runner }: BootConfig): Boo
   const { clock, log, memory, onBootSight: onSight = () => {} } = dependencies;
   const { kernel, initrd } = runner;
   return new BootSights({ clock, log, memory, onSight, kernel, initrd });
+}
+
+/** A text says why the host of this MAC boots nothing. */
+function bootOfHost(
+  { loaders, runner, bootProfiles: profiles = [] }: BootConfig,
+  { memory }: Pick<BootDependencies, 'memory'>,
+  mac: string,
+): BootChoice | string {
+  const name = bootProfileOf(memory(), mac);
+  const rack = { loaders, profiles, kernelArguments: runner.kernelArguments };
+  return chooseBoot(rack, name) ?? unknownProfile(name ?? '', profiles);
 }
 
 function hostUidOf(memory: BootMemory, mac: string, nowMs: number): string | undefined {

@@ -56,6 +56,8 @@ export async function startRig(options: {
   readonly config?: Partial<BootConfig>;
   /** What is other of its only interface. */
   readonly interface?: Partial<BootInterface>;
+  /** The boot profile that the host with the grant names. */
+  readonly grantedProfile?: string;
   /** Instead of this machine's. */
   readonly udp?: Udp;
   /** The machine's addresses by their interface; absent: nobody can tell. */
@@ -91,7 +93,7 @@ export async function startRig(options: {
     disk: nodeDisk(),
     clock: nodeClock(),
     log: logInto(lines),
-    memory: () => rigMemory(options.discovery?.memory()),
+    memory: rigMemory(options.grantedProfile, options.discovery),
     ...(options.ownAddresses === undefined ? {} : { ownAddresses: options.ownAddresses }),
     onNetboot: (observation) => observed.push(observation),
     onBootSight: (sight) => sights.push(sight),
@@ -124,6 +126,14 @@ export function loopbackDhcp(relayPort: number): BootInterface['dhcp'] {
   };
 }
 
+/** The host with the grant names that profile. */
+function withProfile(bootProfile: string | undefined): BootMemory {
+  if (bootProfile === undefined) return memory;
+  const [first, granted] = memory.snapshot.hosts;
+  const hosts = [first, granted && { ...granted, bootProfile }].filter((one) => one !== undefined);
+  return { ...memory, snapshot: { ...memory.snapshot, hosts } };
+}
+
 const memory: BootMemory = {
   snapshot: {
     generation: 1,
@@ -143,8 +153,15 @@ const memory: BootMemory = {
   ],
 };
 
-function rigMemory(discovery: BootMemory['discovery'] | undefined): BootMemory {
-  return discovery === undefined ? memory : { ...memory, discovery };
+function rigMemory(
+  profile: string | undefined,
+  others: { memory(): BootMemory['discovery'] | undefined } | undefined,
+): () => BootMemory {
+  const known = withProfile(profile);
+  return () => {
+    const discovery = others?.memory();
+    return discovery === undefined ? known : { ...known, discovery };
+  };
 }
 
 function logInto(lines: string[]): Log {

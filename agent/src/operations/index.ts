@@ -13,16 +13,19 @@ import { type InspectParts, inspect, resumeInspect } from './inspect.ts';
 import { outOfBandSteps, runOutOfBand } from './out-of-band.ts';
 import { type OwnStepParts, ownSteps } from './own-steps.ts';
 import { resumeStep, runStep, type StepImages } from './run-step.ts';
-import { setPower } from './set-power.ts';
+import { type BootFirmware, setPower } from './set-power.ts';
 import { verifyAccess } from './verify-access.ts';
 
 export { type BmcDrivers, type BmcEndpoint, bmcEndpoint, identityToWire } from './bmc-access.ts';
 export { bmcIdentityDifference } from './bmc-identity.ts';
+export type { BootFirmware } from './set-power.ts';
 
 export interface ExecutorParts extends StepImages, OwnStepParts {
   readonly drivers: BmcDrivers;
   readonly orders: RunnerOrders;
   readonly clock: Clock;
+  /** Absent: that of the drivers, for all hosts. */
+  readonly bootFirmware?: BootFirmware;
   /** Nothing is left of a host; rejects when that is not durable. */
   readonly forgetDeployments?: (hostUid: string) => Promise<void>;
 }
@@ -33,7 +36,7 @@ const operationKinds = ['verifyAccess', 'setPower', 'inspect', 'runStep'] as con
 const bmcAddressesMax = 10_000;
 
 export function createExecutor(parts: ExecutorParts): Executor {
-  const { drivers, orders, clock, forgetDeployments } = parts;
+  const { drivers, orders, clock, bootFirmware, forgetDeployments } = parts;
   const looks = { orders, driveLists: new DriveLists(drivers, clock) };
   const { driveLists } = looks;
   const own = ownSteps(parts);
@@ -54,7 +57,7 @@ export function createExecutor(parts: ExecutorParts): Executor {
           return verifyAccess(drivers, driveLists, kind.value, context);
         case 'setPower':
           remember(operation, kind.value.bmc);
-          return setPower(drivers, clock, operation, kind.value, context);
+          return setPower({ ...drivers, bootFirmware }, clock, operation, kind.value, context);
         case 'inspect':
           return inspect(looks, operation, kind.value, context);
         case 'runStep':

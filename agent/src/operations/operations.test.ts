@@ -4,6 +4,7 @@ import {
   defaultGovernorLimits,
   defaultIpmitoolOptions,
   defaultReadBackTimings,
+  type Firmware,
   Governor,
   IpmiDriver,
 } from '@rackwright/bmc';
@@ -19,7 +20,7 @@ import { describe, expect, test } from 'vitest';
 import { defaultDeskLimits, noHandOffs, RunnerDesk } from '../runner-gateway/index.ts';
 import { quietLog, testSigner } from '../runner-gateway/testing.ts';
 import { AttemptEnd, type OperationContext } from '../session/index.ts';
-import { type BmcDrivers, createExecutor } from './index.ts';
+import { type BmcDrivers, type BootFirmware, createExecutor } from './index.ts';
 
 const { RunStepSchema } = agent;
 const guid = Array.from({ length: 16 }, (_, index) => index * 17);
@@ -33,7 +34,7 @@ const access = {
 };
 
 /** An executor with one BMC; `calls` is what it asked of the session, in order. */
-function setUp(changes: Partial<ImitatedBmc> = {}) {
+function setUp(changes: Partial<ImitatedBmc> = {}, hostFirmware: Firmware = 'bios') {
   const clock = new VirtualClock();
   const bmc = imitatedBmc({ fru, ...changes });
   const calls: string[] = [];
@@ -79,20 +80,24 @@ function setUp(changes: Partial<ImitatedBmc> = {}) {
     },
     closeGrants: async () => void calls.push(`close ${bmc.power}`),
   };
-  const executor = createExecutor({ drivers, orders, clock });
+  const bootFirmware: BootFirmware = (hostUid) =>
+    hostUid === 'unknown' ? { problem: 'no such profile' } : { firmware: hostFirmware };
+  const executor = createExecutor({ drivers, orders, clock, bootFirmware });
   const execute = (kind: Kind, { hostUid } = { hostUid: 'uid' }): Promise<FinalResult> => {
     const operation = create(agent.OperationSchema, { id: 'op', hostUid, kind });
     return clock.settle(executor.execute(operation, context));
   };
-  const setPower = (value: MessageInitShape<typeof agent.SetPowerSchema>) =>
-    execute({
-      case: 'setPower',
-      value: create(agent.SetPowerSchema, {
-        bmc: create(agent.BmcAccessSchema, access),
-        expectedIdentity: create(BmcIdentitySchema, identity),
-        ...value,
-      }),
+  const setPower = (
+    value: MessageInitShape<typeof agent.SetPowerSchema>,
+    whose = { hostUid: 'uid' },
+  ) => {
+    const request = create(agent.SetPowerSchema, {
+      bmc: create(agent.BmcAccessSchema, access),
+      expectedIdentity: create(BmcIdentitySchema, identity),
+      ...value,
     });
+    return execute({ case: 'setPower', value: request }, whose);
+  };
   return { bmc, calls, clock, context, execute, executor, setPower };
 }
 
@@ -152,6 +157,20 @@ describe('SetPower', () => {
     });
     expect(calls).toEqual(['begin off 0', 'open 52:54:00:00:00:01 1200000 off']);
     expect(bmc).toMatchObject({ power: 'on', bootFlags: [0x80, 4] });
+  });
+
+  test('orders the boot for the firmware that the host has', async () => {
+    const { setPower, bmc } = setUp({}, 'uefi');
+    expect(await setPower(toRunner)).toMatchObject({ kind: 'complete' });
+    expect(bmc.bootFlags).toEqual([0xa0, 4]);
+  });
+
+  test('a host whose boot profile nobody knows is told nothing, and stays off', async () => {
+    const { setPower, calls, bmc } = setUp();
+    const result = await setPower(toRunner, { hostUid: 'unknown' });
+    expect(result).toMatchObject({ kind: 'failed', message: 'no such profile' });
+    expect(calls).toEqual([]);
+    expect(bmc).toMatchObject({ power: 'off', bootFlags: [0, 0], switches: 0 });
   });
 
   test('tells another BMC nothing, and says what it is', async () => {

@@ -12,7 +12,7 @@
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import type { BmcDriver, BootDevice } from '@rackwright/bmc';
+import type { BmcDriver, BootDevice, Firmware } from '@rackwright/bmc';
 import { agent } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import type { FinalResult } from '@rackwright/results';
@@ -24,8 +24,13 @@ import { shutDown, shutdownLeftMs } from './shut-down.ts';
 /** When to ask again for a host that has to be switched off first. */
 const alreadyOnRetryMs = 10_000;
 
+/** Whose flag the boot override of a host carries; a problem: it boots nothing, and why. */
+export type BootFirmware = (
+  hostUid: string,
+) => { readonly firmware: Firmware } | { readonly problem: string };
+
 export async function setPower(
-  drivers: BmcDrivers,
+  drivers: BmcDrivers & { readonly bootFirmware?: BootFirmware | undefined },
   clock: Clock,
   operation: agent.Operation,
   request: agent.SetPower,
@@ -37,7 +42,8 @@ export async function setPower(
   const { driver, bmcIdentity } = bmc;
   const { on } = request;
   if (on) {
-    const end = await switchOn(driver, drivers, request, context);
+    const by = drivers.bootFirmware?.(operation.hostUid) ?? { firmware: drivers.firmware };
+    const end = await switchOn(driver, by, request, context);
     if (end !== undefined) return end;
     return complete({ bmcIdentity, poweredOn: on });
   }
@@ -66,7 +72,7 @@ function complete(
 /** Undefined when it is on. */
 async function switchOn(
   driver: BmcDriver,
-  drivers: BmcDrivers,
+  by: ReturnType<BootFirmware>,
   request: agent.SetPower,
   context: OperationContext,
 ): Promise<FinalResult | undefined> {
@@ -79,6 +85,7 @@ async function switchOn(
     const on = await driver.setPower('on', context.signal);
     return on.kind === 'ok' ? undefined : resultOfBmc(on);
   }
+  if ('problem' in by) return failure('invalidArgument', by.problem);
   const before = await driver.powerState(context.signal);
   if (before.kind !== 'ok') return resultOfBmc(before);
   if (before.value === 'on') {
@@ -87,7 +94,7 @@ async function switchOn(
   }
   await context.begin();
   await prepareGrant(request, context);
-  const override = { device, firmware: drivers.firmware };
+  const override = { device, firmware: by.firmware };
   const set = await driver.setBootOverride(override, context.signal);
   const on = set.kind === 'ok' ? await driver.setPower('on', context.signal) : set;
   if (on.kind === 'ok') return undefined;

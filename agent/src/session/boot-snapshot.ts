@@ -19,6 +19,7 @@ export interface BootMemory {
       readonly hostName: string;
       readonly macs: readonly string[];
       readonly netboot?: boolean;
+      readonly bootProfile?: string;
     }[];
   };
   readonly grants: readonly {
@@ -115,10 +116,11 @@ export class BootSnapshots {
     this.#current = snapshot;
     this.#snapshot = {
       generation: Number(snapshot.generation),
-      hosts: snapshot.hosts.map(({ hostUid, hostName, macs, netboot }) => {
-        const host = { hostUid, hostName, macs };
-        return netboot === undefined ? host : { ...host, netboot: true };
-      }),
+      hosts: snapshot.hosts.map(({ hostUid, hostName, macs, netboot, bootProfile }) => ({
+        ...{ hostUid, hostName, macs },
+        ...(netboot === undefined ? {} : { netboot: true }),
+        ...(bootProfile === '' ? {} : { bootProfile }),
+      })),
     };
     this.#netboots = new Map(
       snapshot.hosts.flatMap(({ hostUid, netboot }) => {

@@ -8,6 +8,7 @@ export { netbootOf, netbootProblem } from './deployment/deployment.ts';
 export { isStillIn } from './deployment/still-in.ts';
 export { explainRack } from './explain/rack.ts';
 export { explainEndedRun, howItEnded } from './explain/run.ts';
+export { bootProfileOf } from './fleet/boot-profile.ts';
 export { changeAbandoned, fencesAround, hostsFencedBy } from './fleet/fences.ts';
 export { fleetKey, readFleet } from './fleet/followed.ts';
 export { type IndexedHost, rackIdOf } from './fleet/host-index.ts';

@@ -14,7 +14,7 @@ import { captures } from './test-captures.ts';
 
 const settings: ProxySettings = {
   serverAddress: '10.78.0.1',
-  loaders: { bios: 'undionly.kpxe', uefiX64: 'snponly.efi' },
+  loadersOf: () => ({ bios: 'undionly.kpxe', uefiX64: 'snponly.efi' }),
   scriptUrl: (mac) => `http://10.78.0.1:8080/boot/${mac}/script.ipxe`,
   loaderUrl: (mac, loader) => `http://10.78.0.1:8080/boot/${mac}/files/${loader}`,
   loaderPath: (mac, loader) => `${mac}/${loader}`,
@@ -50,6 +50,21 @@ function packetOf(name: keyof typeof captures): DhcpPacket {
 function withOption(packet: DhcpPacket, option: readonly [number, Uint8Array]): DhcpPacket {
   return { ...packet, options: new Map([...packet.options, option]) };
 }
+
+test('each host gets the loader that is its own, and none where nobody can tell which', () => {
+  const named = new Map([[mac, { uefiX64: 'shimx64.efi' }]]);
+  const own: ProxySettings = { ...settings, loadersOf: (one) => named.get(one) };
+  const ask = (hardwareAddress: Uint8Array) => {
+    const packet = { ...packetOf('edk2PxeDiscover'), hardwareAddress };
+    const asked = readBootRequest(packet, 'dhcp', nobody);
+    if (asked.kind === 'silence') throw new Error(asked.reason);
+    return answerBootRequest(asked.request, 'runner', own);
+  };
+  const first = ask(Uint8Array.of(0x52, 0x54, 0, 0x78, 0, 1));
+  expect(first).toMatchObject({ packet: { bootFile: `${mac}/shimx64.efi` } });
+  const reason = 'a boot profile that is not configured';
+  expect(ask(Uint8Array.of(0x52, 0x54, 0, 0x78, 0, 2))).toEqual({ kind: 'silence', reason });
+});
 
 test('offers Debian’s iPXE its script in the form that it boots without asking port 4011', () => {
   const { packet, to } = reply(packetOf('ipxeRomDiscover'));

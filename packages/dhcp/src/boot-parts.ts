@@ -17,8 +17,11 @@ export type BootPermission = 'runner' | 'localBoot' | 'unknownHost';
 export interface BootSettings {
   /** Our IPv4 address on the hosts' network. */
   readonly serverAddress: string;
-  /** Name of the boot loader for each platform that has one. */
-  readonly loaders: Readonly<Partial<Record<BootPlatform, string>>>;
+  /**
+   * Name of the boot loader of the host with this MAC, for each platform that has one; undefined:
+   * nobody can tell what it is to boot.
+   */
+  loadersOf(mac: string): Readonly<Partial<Record<BootPlatform, string>>> | undefined;
   /** Where iPXE finds its script. */
   scriptUrl(mac: string): string;
   /** Where UEFI HTTP boot finds a loader. */
@@ -58,12 +61,14 @@ export function bootParts(
   | { readonly kind: 'boot'; readonly parts: BootParts }
   | { readonly kind: 'nothing'; readonly reason: string } {
   if (permission === 'unknownHost') return nothing('unknown host');
+  const loaders = settings.loadersOf(mac);
+  if (loaders === undefined) return nothing('a boot profile that is not configured');
   if (client.kind === 'ipxe') {
     const control = { discoveryControl: discoveryControl.bootFileAtOnce, others: [] };
     return boot('PXEClient', settings.scriptUrl(mac), control);
   }
   if (client.kind === 'pxe' && permission === 'localBoot') return nothing('no boot grant');
-  const loader = settings.loaders[client.platform];
+  const loader = loaders[client.platform];
   if (loader === undefined) return nothing(`no boot loader for ${client.platform}`);
   if (client.kind === 'httpBoot') {
     return boot('HTTPClient', settings.loaderUrl(mac, loader), undefined);

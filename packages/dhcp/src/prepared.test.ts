@@ -20,6 +20,7 @@ interface Moment {
   readonly quiet: boolean;
   readonly known: ReadonlySet<string>;
   readonly permission: 'runner' | 'localBoot' | 'unknownHost';
+  readonly loaders: { readonly uefiX64?: string } | undefined;
 }
 
 const settings = settingsOf(planOf(usualPlan));
@@ -43,7 +44,10 @@ class Server {
     const { granted, request } = question;
     const state = { ...moment, book: this.book, isKnown };
     const remembering = this.memory === undefined ? state : { ...state, granted };
-    const decision = serve(request, remembering, settings);
+    const decision = serve(request, remembering, {
+      ...settings,
+      loadersOf: () => moment.loaders,
+    });
     this.book.apply(decision.changes);
     if (found === undefined) this.memory?.keep(datagram, question);
     return told(decision, datagram);
@@ -86,6 +90,7 @@ const moment = fc.record({
   quiet: fc.constantFrom(false, false, false, true),
   known: fc.subarray([mac.one, mac.two]).map((some) => new Set(some)),
   permission: fc.constantFrom('runner' as const, 'localBoot' as const, 'unknownHost' as const),
+  loaders: fc.constantFrom({ uefiX64: 'one.efi' }, { uefiX64: 'two.efi' }, {}, undefined),
 });
 
 /** Few clients with few questions each: they ask again and again. */

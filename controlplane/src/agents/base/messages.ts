@@ -1,7 +1,7 @@
 /** Small messages about hosts, made from their records and from what agents said. */
 import { create } from '@bufbuild/protobuf';
 import { agent, type store as wire } from '@rackwright/messages';
-import { netbootOf } from '../../host/index.ts';
+import { bootProfileOf, netbootOf } from '../../host/index.ts';
 import type { ImageSources } from '../../images/index.ts';
 
 /** How images of hosts are asked for, as the fleet says. */
@@ -27,6 +27,7 @@ export function bootHost(record: wire.HostRecord, access: RegistryAccess): agent
     hostUid: host?.uid ?? '',
     hostName: host?.name ?? '',
     macs: host?.spec?.bootMacs ?? [],
+    bootProfile: bootProfileOf(host),
     ...(netboot === undefined ? {} : { netboot }),
   });
 }

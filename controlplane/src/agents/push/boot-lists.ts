@@ -130,8 +130,8 @@ export function listOf(
   }
   const hosts = read.flatMap(({ host }) => {
     if (host === undefined || !leftOut.has(host.hostUid)) return host ?? [];
-    const { hostUid, hostName, macs } = host;
-    return create(agent.BootHostSchema, { hostUid, hostName, macs });
+    const { hostUid, hostName, macs, bootProfile } = host;
+    return create(agent.BootHostSchema, { hostUid, hostName, macs, bootProfile });
   });
   const problems = read.map(({ problem }) => problem).filter((problem) => problem !== undefined);
   return { hosts, leftOut, problems: [...problems, ...leftOut.values()] };

@@ -176,6 +176,7 @@ test('of a rack whose images do not fit those in service are named first', () =>
       hostUid: name,
       hostName: `hosts/${name}`,
       macs: ['52:54:00:00:00:01'],
+      bootProfile: 'secure',
       netboot: { image: { reference: image } },
     }),
     ...{ bytes: 400, inService, problem: undefined },
@@ -190,7 +191,7 @@ test('of a rack whose images do not fit those in service are named first', () =>
     ['older', true],
     ['b', false],
   ]);
-  expect(hosts[0]?.macs).toEqual(['52:54:00:00:00:01']);
+  expect(hosts[0]).toMatchObject({ macs: ['52:54:00:00:00:01'], bootProfile: 'secure' });
   expect([...leftOut.keys()]).toEqual(['new']);
   expect(problems).toEqual([expect.stringContaining('hosts/new')]);
 });

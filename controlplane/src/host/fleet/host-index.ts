@@ -5,6 +5,7 @@
 import { type BmcEndpoint, type BmcIdentity, type store as wire } from '@rackwright/messages';
 import { idOf, sameMessage } from '../../records/index.ts';
 import { bootsOverNetwork } from '../deployment/deployment.ts';
+import { bootProfileOf } from './boot-profile.ts';
 
 /** What power sync needs of a host. */
 export interface IndexedHost {
@@ -78,7 +79,8 @@ export class HostIndex {
     this.#noteLooks(hostId, rackId, record);
     // A run that deploys has a number of its own, so that no other one has the same words.
     const netboot = bootsOverNetwork(record) ? `${record.deployedRun} ${host?.status?.image}` : '';
-    const bootKey = JSON.stringify([host?.uid, host?.spec?.bootMacs, rackId, netboot]);
+    const boots = [host?.spec?.bootMacs, netboot, bootProfileOf(host)];
+    const bootKey = JSON.stringify([host?.uid, rackId, ...boots]);
     if (this.#bootKeys.get(hostId) === bootKey) return;
     this.#bootKeys.set(hostId, bootKey);
     this.#bootChanged(rackId);

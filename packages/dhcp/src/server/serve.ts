@@ -245,12 +245,19 @@ function answer(
 ): ServerDecision {
   const { permission, granted } = desk.state;
   // All that an answer depends on beside the question and the settings.
-  const key = `${messageType} ${address ?? ''} ${permission}`;
+  const key = `${messageType} ${address ?? ''} ${permission} ${loaderOf(desk)}`;
   const before = granted?.get(key);
   const made = before ?? grant(desk, messageType, address);
   if (made === undefined) return nothing('identifiers that do not fit the answer');
   if (before === undefined && (granted?.size ?? grantedMax) < grantedMax) granted?.set(key, made);
   return { ...made, changes, notice: undefined };
+}
+
+/** What the client would load first, in words that tell all cases apart. */
+function loaderOf({ request: { boot, mac }, settings }: Desk): string {
+  if (boot === undefined) return 'boots nothing';
+  const loaders = settings.loadersOf(mac);
+  return loaders === undefined ? 'nobody knows' : `=${loaders[boot.client.platform] ?? ''}`;
 }
 
 /** Undefined when the client's identifiers would not fit. */

@@ -47,7 +47,7 @@ export function settingsOf(plan: AddressPlan): ServerSettings {
       domainName: 'rack.example',
     },
     declinedMs,
-    loaders: { bios: 'undionly.kpxe', uefiX64: 'snponly.efi' },
+    loadersOf: () => ({ bios: 'undionly.kpxe', uefiX64: 'snponly.efi' }),
     scriptUrl: (one) => `http://10.77.0.1:8080/boot/${one}/script.ipxe`,
     loaderUrl: (one, loader) => `http://10.77.0.1:8080/boot/${one}/files/${loader}`,
     loaderPath: (one, loader) => `${one}/${loader}`,

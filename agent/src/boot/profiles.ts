@@ -1,0 +1,52 @@
+/**
+ * What some hosts boot by instead of what holds for all of the rack: loaders, words for the
+ * runner's kernel, the firmware that their BMCs are told of. A host names its profile by a label.
+ *
+ * P1 A host that names a profile which is not configured boots nothing: what it would get otherwise
+ *    may be the wrong thing, and quietly so.
+ */
+import type { Firmware } from '@rackwright/bmc';
+import type { BootPlatform } from '@rackwright/dhcp';
+
+/** Names among the loader files. */
+export type Loaders = Readonly<Partial<Record<Exclude<BootPlatform, 'other'>, string>>>;
+
+export interface BootProfile {
+  readonly name: string;
+  /** Of the platforms that it names; of others those of the rack. */
+  readonly loaders: Loaders;
+  /** Behind those of the rack. */
+  readonly kernelArguments: readonly string[];
+  /** Whose flag a boot override carries. */
+  readonly firmware: Firmware;
+}
+
+/** What a host boots by. */
+export interface BootChoice {
+  readonly loaders: Loaders;
+  readonly kernelArguments: readonly string[];
+}
+
+export interface RackBoot extends BootChoice {
+  readonly profiles: readonly BootProfile[];
+}
+
+/** By the name of a profile; undefined: there is none of that name (P1). */
+export function chooseBoot(rack: RackBoot, name: string | undefined): BootChoice | undefined {
+  if (name === undefined) return rack;
+  const profile = rack.profiles.find((one) => one.name === name);
+  if (profile === undefined) return undefined;
+  return {
+    loaders: { ...rack.loaders, ...profile.loaders },
+    kernelArguments: [...rack.kernelArguments, ...profile.kernelArguments],
+  };
+}
+
+/** What is wrong and what would be right, for whoever set the label. */
+export function unknownProfile(name: string, profiles: readonly BootProfile[]): string {
+  const names = profiles.map((one) => one.name).join(', ');
+  return (
+    `the host's label boot is ${JSON.stringify(name)}; this rack's agent has ` +
+    (names === '' ? 'no bootProfiles in its configuration' : `the boot profiles ${names}`)
+  );
+}
