@@ -24,6 +24,7 @@ import { type AuditTrail, auditedGuard, createAuditTrail, identified } from './a
 import { openDesk } from './backup/index.ts';
 import type { ControlPlaneConfig } from './config.ts';
 import { Discovery } from './discovery/index.ts';
+import { EventSinks } from './events/index.ts';
 import { FleetView } from './fleet-view/index.ts';
 import { Following } from './following/index.ts';
 import { createSessionRegistry, Hosts, readFleet } from './host/index.ts';
@@ -53,7 +54,7 @@ import { PlanSweeper } from './plan/index.ts';
 import type { Platform } from './platform.ts';
 import { Pools } from './pool/index.ts';
 import { startRetentionSweep } from './retention/index.ts';
-import { openKeySource, SecretsKeeper, secretsForCalls } from './secrets/index.ts';
+import { openKeySource, openNamed, SecretsKeeper, secretsForCalls } from './secrets/index.ts';
 import { createHost, createOperatorServices, type OperatorServices } from './services/index.ts';
 import { controlPlaneVersion } from './version.ts';
 import { createPages } from './web/index.ts';
@@ -152,6 +153,26 @@ function callsWebhooks(
   return { callWebhook: createWebhookCaller(parts) };
 }
 
+/** Where events are delivered to. A secret that signs is used here, and given to nobody. */
+function makeEventSinks(
+  platform: Platform,
+  { secrets }: Identity,
+  shared: Pick<
+    ConstructorParameters<typeof EventSinks>[0],
+    'store' | 'following' | 'replicaId' | 'retryDelayMs' | 'meter'
+  >,
+): EventSinks {
+  const { webClient: web, clock } = platform;
+  const { store } = shared;
+  const vault = { store, openCredential: secrets.open.bind(secrets) };
+  const webhooks = web && {
+    ...{ web, clock, incarnation: store.incarnation },
+    fleet: async () => (await readFleet(store))?.fleet,
+    secretOf: async (name: string) => (await openNamed(vault, name, { rack: '' }))?.password,
+  };
+  return new EventSinks({ ...platform, ...shared, webhooks });
+}
+
 /** Tags are asked for where the platform reaches out at all. */
 function resolveTags(
   { clock, webClient: web }: Platform,
@@ -221,7 +242,7 @@ function makeParts(
   platform: Platform,
   identity: Identity,
   store: StateStore,
-  { onRunEnded, onAcknowledged, recordSpan }: Figures,
+  { onRunEnded, onAcknowledged, onEvent, recordSpan }: Figures,
 ) {
   const registry = createSessionRegistry();
   const replicaId = replicaIdOf(store, platform);
@@ -251,6 +272,8 @@ function makeParts(
   const resolve = resolveTags(platform, identity, store, audit);
   const pools = new Pools({ ...many, ...webhooks, replicaId, resolve });
   const plans = new PlanSweeper({ ...platform, store });
+  const delivery = { ...many, replicaId, meter: onEvent };
+  const eventSinks = makeEventSinks(platform, identity, delivery);
   const access = openAccessFor(config, platform, identity, store, following, audit);
   const shared = {
     ...platform,
@@ -259,8 +282,7 @@ function makeParts(
     ...{ stepLogs: new StepLogs(), prefetched: new PrefetchProgress() },
     ...(recordSpan === undefined ? {} : { recordSpan }),
     ...endpointsOf(config),
-    trustFaults: () => identity.authorities.faults(),
-    otherAdmins: access.otherAdmins,
+    ...{ trustFaults: () => identity.authorities.faults(), otherAdmins: access.otherAdmins },
   };
   const { signIn } = access;
   const operatorServices = createOperatorServices(shared, signIn, new HostPlaces(fleetView));
@@ -273,8 +295,8 @@ function makeParts(
   });
   const countedRacks = new CountedRacks({ store, following });
   const runners = { hosts, discovery, runs, pools, plans };
-  const works = { access, fleetView, secretsKeeper, rackKeys, countedRacks, ...runners };
-  return { registry, audit, following, ...works, operatorServices, agentService };
+  const works = { access, secretsKeeper, rackKeys, countedRacks, eventSinks, ...runners };
+  return { registry, audit, following, fleetView, ...works, operatorServices, agentService };
 }
 
 /** Each before whatever asks for it. */
@@ -284,7 +306,7 @@ async function startWorks(
   store: StateStore,
 ): Promise<void> {
   const { audit, following, hosts, discovery, runs, pools, plans } = parts;
-  const { access, secretsKeeper, rackKeys, countedRacks } = parts;
+  const { access, secretsKeeper, rackKeys, countedRacks, eventSinks } = parts;
   // Before anything is asked for: what a process before this one has left without an end.
   audit.start(!store.isShared);
   await secretsKeeper.start();
@@ -298,13 +320,14 @@ async function startWorks(
   plans.start();
   await access.start();
   await countedRacks.start();
+  await eventSinks.start();
 }
 
 /** All that works by itself, in the order in which it stops. */
 function worksOf(parts: ReturnType<typeof makeParts>, authorities: Identity['authorities']) {
-  const { countedRacks, access, plans, pools, runs, discovery, hosts } = parts;
+  const { countedRacks, eventSinks, access, plans, pools, runs, discovery, hosts } = parts;
   const { fleetView, following, rackKeys, secretsKeeper } = parts;
-  const loops = [countedRacks, access, plans, pools, runs, discovery, hosts];
+  const loops = [eventSinks, countedRacks, access, plans, pools, runs, discovery, hosts];
   return [...loops, fleetView, following, authorities, rackKeys, secretsKeeper];
 }
 
@@ -324,7 +347,11 @@ async function startServices(
   const works = worksOf(parts, authorities);
   const stop = () => works.forEach((part) => part.stop());
   const closing: (() => Promise<void> | void)[] = [() => store.close(), () => audit.close()];
-  closing.push(() => secretsKeeper.leave(), stop);
+  closing.push(
+    () => secretsKeeper.leave(),
+    () => parts.eventSinks.ended(),
+    stop,
+  );
   try {
     const operators = await serveOperators(config, platform, identity, parts);
     closing.push(() => operators.close());

@@ -28,6 +28,36 @@ const program = (args: readonly string[], input?: string) =>
 
 const words = (line: string) => line.split(' ');
 
+/** `rackwright events --follow` about one rack, until it is stopped. */
+function followEvents(output: string, more: readonly string[]) {
+  const stopping = new AbortController();
+  let text = '';
+  let wake = (): void => undefined;
+  const out = {
+    write: (given: string) => {
+      text += given;
+      wake();
+    },
+    columns: undefined,
+  };
+  const args = [...words('events --follow -o'), output, '--filter', 'rack = r8', ...more];
+  const { signal } = stopping;
+  const ended = typed({ RACKWRIGHT_CONFIG: config }, args, '', { signal, out });
+  const lines = () => text.split('\n').slice(0, -1);
+  const reach = async (count: number) => {
+    while (lines().length < count) {
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+    }
+  };
+  const stop = async () => {
+    stopping.abort();
+    await ended;
+  };
+  return { lines, reach, stop };
+}
+
 test('the control plane’s program explains itself, and refuses what it does not know', async () => {
   const help = await started('controlplane', {}, ['--help']);
   expect(help).toMatchObject({ code: 0, err: '' });
@@ -91,6 +121,29 @@ describe('rackwright', () => {
     expect(deleted.code).toBe(0);
     expect((await watch).code).toBe(0);
     expect((await program(words('host list'))).out).not.toContain('h1');
+  });
+
+  test('tells events as they come, and goes on behind a position', async () => {
+    expect(await rackwright(['events'])).toMatchObject({ code: 2, out: '' });
+    // When the watch has begun cannot be seen: the rack comes and goes until it is told.
+    const following = followEvents('json', []);
+    for (let n = 0; following.lines().length < 3; n += 1) {
+      await rackwright(words(`rack ${n % 2 === 0 ? 'create' : 'delete'} r8`));
+    }
+    await following.stop();
+    const told = following.lines().map((line) => JSON.parse(line));
+    const types = new Set(told.map(({ event }) => event.type));
+    expect(types).toEqual(new Set(['EVENT_TYPE_RACK_CREATED', 'EVENT_TYPE_RACK_REMOVED']));
+    const behind = ['--position', told[0].position];
+    const again = followEvents('json', behind);
+    await again.reach(2);
+    await again.stop();
+    const ids = again.lines().map((line) => JSON.parse(line).event.id);
+    expect(ids.slice(0, 2)).toEqual(told.slice(1, 3).map(({ event }) => event.id));
+    const plain = followEvents('table', behind);
+    await plain.reach(1);
+    await plain.stop();
+    expect(plain.lines()[0]).toMatch(/^\S+ .*racks\/r8 {2}rack-(created|removed) /);
   });
 
   test('finds, sorts and counts hosts by what is asked', async () => {

@@ -20,7 +20,7 @@ export async function typed(
   environment: Environment,
   args: readonly string[],
   input = '',
-  given: Partial<Pick<World, 'ask' | 'writeFile'>> = {},
+  given: Partial<Pick<World, 'ask' | 'writeFile' | 'signal' | 'out'>> = {},
 ): Promise<Said> {
   const said = { out: '', err: '' };
   const output = (to: 'out' | 'err') => ({
@@ -29,7 +29,6 @@ export async function typed(
   });
   const code = await runCli(args, {
     ...nodeUserFiles(),
-    ...given,
     environment,
     homeFolder: tmpdir(),
     clock: nodeClock(),
@@ -39,6 +38,7 @@ export async function typed(
     out: output('out'),
     err: output('err'),
     signal: new AbortController().signal,
+    ...given,
   });
   return { code, ...said };
 }

@@ -60,7 +60,14 @@ steps:
 /** Tells whoever calls what it was sent, as some receivers do in errors. */
 async function startReceiver() {
   const heard: string[] = [];
+  const events: string[] = [];
   const server = createServer((request, response) => {
+    if (request.url === '/hook/events') {
+      request.setEncoding('utf8').on('data', (part: string) => events.push(part));
+      // So that they are dead letters, which can be read.
+      request.on('end', () => response.writeHead(422).end());
+      return;
+    }
     heard.push(request.headers.authorization ?? '');
     response.statusCode = 403;
     response.end(`you sent ${request.headers.authorization}`);
@@ -68,7 +75,7 @@ async function startReceiver() {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  return { heard, url: `http://127.0.0.1:${port}/hook`, close: () => server.close() };
+  return { heard, events, url: `http://127.0.0.1:${port}/hook`, close: () => server.close() };
 }
 
 /** What the stages of the test share. */
@@ -92,6 +99,7 @@ function plant() {
     ...{ bmc: bmcSecret(), wrong: bmcSecret(), registry: secret('registry') },
     // A header takes ASCII only.
     ...{ hub: secret('hub'), hooks: secret('hooks').replace('é', 'e').replace('"', '~') },
+    signing: `whsec_${randomBytes(32).toString('base64')}`,
     oidc: `eyJ${randomBytes(40).toString('base64url')}.e30.x`,
     ...{ key: randomBytes(32), nextKey: randomBytes(32) },
   };
@@ -176,7 +184,7 @@ async function keepCredentials(scene: Scene): Promise<void> {
   const { rack, planted, all, receiver } = scene;
   const { credentials, fleet, templates } = rack.clients;
   // Credentials, also by the command, with refusals in between.
-  for (const id of ['wrong', 'registry', 'hub', 'hooks']) {
+  for (const id of ['wrong', 'registry', 'hub', 'hooks', 'signing']) {
     const password = String(planted[id]);
     await credentials.createCredential({
       credentialId: id,
@@ -202,6 +210,17 @@ async function keepCredentials(scene: Scene): Promise<void> {
       },
     },
     updateMask: { paths: ['spec.templates'] },
+  });
+  await rack.clients.eventSinks.createEventSink({
+    eventSinkId: 'all',
+    eventSink: {
+      spec: {
+        target: {
+          case: 'webhook',
+          value: { url: `${receiver.url}/events`, credential: 'credentials/signing' },
+        },
+      },
+    },
   });
   const image = `127.0.0.1:1/tools/x@sha256:${'0a'.repeat(32)}`;
   await templates.createTemplate({
@@ -235,6 +254,8 @@ async function runWorkflow(scene: Scene): Promise<void> {
     ({ status }) => status?.run?.kind === RunKind.WORKFLOW && status.run.phase === RunPhase.ENDED,
     60_000,
   );
+  expect(receiver.events.join()).toContain('rackwright.v1.RunEnded');
+  all.text('events', receiver.events.join());
   // They were really used.
   expect(receiver.heard).toContain(`Bearer ${String(planted['hooks'])}`);
   const outputs: string[] = [];

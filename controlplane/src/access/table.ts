@@ -17,6 +17,7 @@ import {
   DiscoveryService,
   ErasureCertificateService,
   EventService,
+  EventSinkService,
   FleetService,
   Health,
   HistoryService,
@@ -174,6 +175,17 @@ export const accessTable: Readonly<Record<string, Row>> = {
   }),
   // Each record is told of as far as it is in scope.
   ...under(EventService, { WatchEvents: read }),
+  // A URL may hold a secret, and everything of every rack is sent there.
+  ...under(EventSinkService, {
+    CreateEventSink: ofFleet,
+    GetEventSink: looks(fleet, admin),
+    ListEventSinks: looks(fleet, admin),
+    UpdateEventSink: ofFleet,
+    DeleteEventSink: ofFleet,
+    ListDeadLetters: looks(fleet, admin),
+    ReplayDeadLetters: ofFleet,
+    DropDeadLetters: ofFleet,
+  }),
   ...under(FleetService, {
     // What holds for every rack holds for those in scope, too.
     GetFleet: looks(self),

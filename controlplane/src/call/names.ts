@@ -12,6 +12,7 @@ export type Collection =
   | 'abandonedResources'
   | 'discoveredMachines'
   | 'expectedHosts'
+  | 'eventSinks'
   | 'pools';
 
 const id = /^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/;
@@ -28,6 +29,7 @@ const examples: Record<Collection, string> = {
   abandonedResources: 'abandonedResources/0f3c…',
   discoveredMachines: 'discoveredMachines/m-525400000001',
   expectedHosts: 'expectedHosts/h1',
+  eventSinks: 'eventSinks/alerts',
   pools: 'pools/web',
 };
 

@@ -38,6 +38,7 @@ function observed(rows: FleetRows) {
   };
   const idle = { waiting: 0, underWay: 0 };
   observe(figures.registry, {
+    eventSinks: { lagMs: () => 2_500 },
     fleetView,
     countedRacks: {
       racks: new Map([['r', { certificateEndSeconds: 1_000, stops: ['frozen'] }] as const]),
@@ -87,7 +88,7 @@ test('no label can name a host, a MAC, an address or a person', () => {
   const labels = [...figures.registry.labels.values()].flatMap((spec) => Object.keys(spec));
   expect([...new Set(labels)].toSorted()).toEqual([
     ...['answer', 'call', 'certificate', 'failure', 'fault', 'kind', 'outcome', 'port', 'queue'],
-    ...['rack', 'reason', 'result', 'state', 'step'],
+    ...['rack', 'reason', 'result', 'state', 'step', 'target'],
   ]);
 });
 

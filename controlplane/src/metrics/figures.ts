@@ -28,6 +28,7 @@ import {
 } from '@rackwright/metrics';
 import type { RecordSpan, SpanExporter } from '@rackwright/trace';
 import type { AcknowledgementMeter } from '../agents/index.ts';
+import { attemptResults, type EventMeter, sinkTargets } from '../events/index.ts';
 import { type StoreMeter, storeCalls, storeResults } from './measured-store.ts';
 import { type HostOfRun, spansOf } from './run-spans.ts';
 
@@ -55,6 +56,8 @@ export interface Figures {
   readonly onRunEnded: (run: Run, host: HostOfRun) => void;
   readonly onAcknowledged: AcknowledgementMeter;
   readonly onStoreCall: StoreMeter;
+  /** An attempt to deliver an event has ended. */
+  readonly onEvent: EventMeter;
   /** Unset: spans go nowhere. */
   readonly recordSpan?: RecordSpan;
   readonly stop: () => void;
@@ -77,8 +80,14 @@ export function createFigures(spans?: SpanExporter): Figures {
     { call: storeCalls, result: storeResults },
     callBounds,
   );
+  const events = registry.counter(
+    'rackwright_event_attempts_total',
+    'Attempts to deliver events, by what came of them; dead: the event was given up after it.',
+    { target: sinkTargets, result: attemptResults },
+  );
   return {
     registry,
+    onEvent: (target, result) => events.add({ target, result }),
     onRunEnded: (run, host) => {
       count(run);
       if (spans === undefined) return;

@@ -3,6 +3,7 @@ import { HostStateSchema, RunKindSchema } from '@rackwright/messages';
 import { countProcess, type Registry, type Sample } from '@rackwright/metrics';
 import type { ProcessFigures } from '@rackwright/platform';
 import type { SessionQueues } from '../agents/index.ts';
+import { type EventSinks, sinkTargets } from '../events/index.ts';
 import type { FleetView } from '../fleet-view/index.ts';
 import type { SessionRegistry } from '../host/index.ts';
 import { runKindWords, stateWords, wordOf } from './figures.ts';
@@ -21,6 +22,7 @@ export interface ObservedParts {
   readonly countedRacks: Pick<CountedRacks, 'racks'>;
   readonly registry: Pick<SessionRegistry, 'sessionOf'>;
   readonly queues: SessionQueues;
+  readonly eventSinks: Pick<EventSinks, 'lagMs'>;
   readonly servers: Readonly<Record<Port, { readonly counts: PortCounts }>>;
   readonly certificateEnds: () => CertificateEnds;
   /** Unset: nothing is said of the process. */
@@ -36,11 +38,22 @@ export function observe(figures: Registry, parts: ObservedParts): void {
   countCertificates(figures, certificateEnds, countedRacks);
   countQueues(figures, queues);
   countPorts(figures, servers);
+  countLag(figures, parts.eventSinks);
   const { processFigures, version } = parts;
   if (processFigures !== undefined) countProcess(figures, processFigures, { version });
 }
 
 const one = (value: number) => [{ labels: {}, value }] as const;
+
+/** How long events have waited for their sinks. */
+function countLag(registry: Registry, sinks: Pick<EventSinks, 'lagMs'>): void {
+  registry.gauge(
+    'rackwright_event_lag_seconds',
+    'How long this replica has had events that have not arrived at a sink; 0: none waits.',
+    { target: sinkTargets },
+    () => sinkTargets.map((target) => ({ labels: { target }, value: sinks.lagMs(target) / 1_000 })),
+  );
+}
 
 /** Hosts by state, rack, fault and run. */
 function countFleet(registry: Registry, view: Pick<FleetView, 'tally' | 'unreadableCount'>): void {

@@ -1,7 +1,8 @@
 /**
  * Lets go what nothing refers to any more and no driver lets go by itself: abandoned resources that
  * were resolved long ago, facts of hosts whose removal was cut short by a crash, and what was
- * deployed long ago: by pools that are gone all of it, by others what one entry can stand for.
+ * deployed long ago: by pools that are gone all of it, by others what one entry can stand for; and
+ * what was to be delivered to sinks of events that are gone.
  *
  * Invariants:
  * 1. Nothing goes that still fences a host, or that a host of the name may be about to need.
@@ -60,8 +61,9 @@ export async function sweepOnce(deps: RetentionDependencies): Promise<number> {
   const facts = await orphanedFacts(deps);
   const ledger = await readLedgers(deps);
   const deployed = orphanedDeployments(deps, ledger);
+  const undelivered = await orphansOfSinks(deps);
   let removed = 0;
-  for (const { key, revision } of [...outlived, ...facts, ...deployed].slice(
+  for (const { key, revision } of [...outlived, ...facts, ...deployed, ...undelivered].slice(
     0,
     removalsPerPassMax,
   )) {
@@ -92,6 +94,20 @@ async function orphanedFacts({ store, clock }: RetentionDependencies): Promise<E
     if (atMs !== undefined && atMs < clock.nowMs() - factsAgeMinMs) found.push(entry);
   }
   return found;
+}
+
+/** Cursors and dead letters, of which a crash, or a delivery under way, has left some. */
+async function orphansOfSinks({ store }: RetentionDependencies): Promise<Entry[]> {
+  const left: Entry[] = [];
+  for (const prefix of ['eventCursors', 'deadLetters']) {
+    left.push(...(await answered(store.list(prefix))).entries);
+  }
+  if (left.length === 0) return [];
+  // Read after them: a sink that is made meanwhile has a uid that stands nowhere there.
+  const sinks = (await answered(store.list('eventSinks'))).entries.map(
+    ({ value }) => fromBinary(wire.EventSinkRecordSchema, value).eventSink?.uid,
+  );
+  return left.filter(({ key }) => !sinks.includes(key.split('.')[1]));
 }
 
 /** The deploy ledger by the uid of its pool, and the pools, by theirs. */

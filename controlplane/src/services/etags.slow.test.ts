@@ -13,12 +13,16 @@ import { type Fixture, startFixture } from './rpc.fixture.ts';
 
 const token = 'tokens/etags';
 const template = 'templates/etags';
+const sink = 'eventSinks/etags';
+const url = 'https://hooks.example.org/events';
 const source = 'steps:\n  - name: look\n    script: date\n';
 /** What others have in their tables is built in, or is not made there. */
 const named: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   UpdateTemplate: { template: { name: template } },
   DeleteTemplate: { name: template },
   DeleteToken: { name: token },
+  UpdateEventSink: { eventSink: { name: sink } },
+  DeleteEventSink: { name: sink },
 };
 
 let fixture: Fixture;
@@ -29,7 +33,10 @@ beforeAll(async () => {
   names = await addSide(fixture, 'aa');
   await tokenFor(fixture, idOf(token), Role.VIEWER);
   await fixture.templates.createTemplate({ templateId: idOf(template), template: { source } });
-  await fixture.fleet.updateFleet({ fleet: { spec: {} } });
+  await fixture.fleet.updateFleet({ fleet: { spec: { templates: { webhookUrls: [url] } } } });
+  const target = { case: 'webhook', value: { url, credential: names.credential } } as const;
+  const eventSink = { spec: { target } };
+  await fixture.eventSinks.createEventSink({ eventSinkId: idOf(sink), eventSink });
 });
 
 afterAll(() => fixture.stop());

@@ -10,6 +10,7 @@ import {
   DiscoveryService,
   ErasureCertificateService,
   EventService,
+  EventSinkService,
   FleetService,
   HistoryService,
   HostService,
@@ -38,6 +39,7 @@ import { auditCalls } from '../audit/index.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { type CallTracing, traceCalls } from '../call/traced.ts';
 import { createDiscoveryService } from '../discovery/api/discovery.ts';
+import { createEventSinkService } from '../events/api/event-sinks.ts';
 import { createEventService } from '../events/api/watch-events.ts';
 import { createAbandonedService } from '../history/abandoned.ts';
 import { createErasureService } from '../history/erasures.ts';
@@ -63,6 +65,7 @@ const services = [
   CredentialService,
   ErasureCertificateService,
   EventService,
+  EventSinkService,
   FleetService,
   AbandonedResourceService,
   AuditService,
@@ -93,6 +96,7 @@ const makers = [
   createCredentialService,
   createErasureService,
   createEventService,
+  createEventSinkService,
   createFleetService,
   createAbandonedService,
   createAuditService,

@@ -15,6 +15,7 @@ export const briefs = {
   expected: 'The manifest: hosts whose machines will netboot',
   template: 'Lists of steps that workflows run on hosts',
   events: 'What changes, as it changes',
+  sink: 'Receivers of events, and what could not be delivered',
   audit: 'What was asked, by whom, and what came of it',
   token: 'Tokens of people and programs',
   whoami: 'Show who you are to the control plane, and what you may do where',

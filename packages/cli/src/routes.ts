@@ -20,6 +20,7 @@ const loaders: Readonly<Record<RouteName, () => Promise<Target>>> = {
   expected: async () => (await import('./commands/discovery/expected.ts')).expectedRoutes,
   template: async () => (await import('./commands/template/routes.ts')).templateRoutes,
   events: async () => (await import('./commands/events/follow.ts')).followEvents,
+  sink: async () => (await import('./commands/events/sink.ts')).sinkRoutes,
   audit: async () => (await import('./commands/access/audit.ts')).auditRoutes,
   token: async () => (await import('./commands/access/token.ts')).tokenRoutes,
   whoami: async () => (await import('./commands/access/token.ts')).whoAmI,

@@ -63,6 +63,7 @@ export * from './gen/rackwright/v1/discovery_pb.ts';
 export * from './gen/rackwright/v1/erasure_pb.ts';
 export * from './gen/rackwright/v1/erasure_policy_pb.ts';
 export * from './gen/rackwright/v1/event_pb.ts';
+export * from './gen/rackwright/v1/event_sink_pb.ts';
 export * from './gen/rackwright/v1/explanation_pb.ts';
 export * from './gen/rackwright/v1/failure_pb.ts';
 export * from './gen/rackwright/v1/fleet_pb.ts';

@@ -271,6 +271,12 @@ async function deleteCredential(
       `${name} may be given to steps of templates. Take it back first: \`${drop}\`.`,
     );
   }
+  const sinks = await sinksWith(deps, name);
+  if (sinks.length > 0) {
+    const text = `${name} signs what is sent to ${sinks.join(', ')}`;
+    const set = `\`rackwright sink update ${idOf(sinks[0])} --credential ID\``;
+    throw failedPrecondition('CREDENTIAL_IN_USE', `${text}. Name another one first: ${set}.`);
+  }
   const gone = await deleteRecord(deps, credentialKey(name), revision);
   if (gone.kind === 'conflict') throw etagMismatch(name);
   deps.log.info({ credential: name, actor: deps.actor }, 'credential deleted');
@@ -332,6 +338,18 @@ async function imageRegistriesWith(deps: RpcDependencies, credential: string): P
   return (kept?.record.fleet?.spec?.registries ?? [])
     .filter((registry) => credentialsOfRegistries([registry]).includes(credential))
     .map(({ registry }) => registry);
+}
+
+/** Sinks of events for which it signs. */
+async function sinksWith({ store }: RpcDependencies, credential: string): Promise<string[]> {
+  const { entries } = await answered(store.list('eventSinks'));
+  return entries.flatMap(({ value }) => {
+    const sink = fromBinary(wire.EventSinkRecordSchema, value).eventSink;
+    const { target } = sink?.spec ?? {};
+    return target?.case === 'webhook' && target.value.credential === credential
+      ? [sink?.name ?? '']
+      : [];
+  });
 }
 
 async function isForTemplates(deps: RpcDependencies, credential: string): Promise<boolean> {

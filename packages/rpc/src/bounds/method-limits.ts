@@ -13,6 +13,7 @@ import {
   DiscoveryService,
   ErasureCertificateService,
   EventService,
+  EventSinkService,
   FleetService,
   Health,
   HistoryService,
@@ -135,6 +136,16 @@ const tables: readonly ServiceLimits[] = [
   }),
   table(EventService, {
     watchEvents: 'small',
+  }),
+  table(EventSinkService, {
+    createEventSink: 'spec',
+    getEventSink: 'small',
+    listEventSinks: 'small',
+    updateEventSink: 'spec',
+    deleteEventSink: 'small',
+    listDeadLetters: 'small',
+    replayDeadLetters: 'list',
+    dropDeadLetters: 'list',
   }),
   table(FleetService, {
     getFleet: 'small',

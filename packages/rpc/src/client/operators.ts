@@ -8,6 +8,7 @@ import {
   DiscoveryService,
   ErasureCertificateService,
   EventService,
+  EventSinkService,
   FleetService,
   HistoryService,
   HostService,
@@ -29,6 +30,7 @@ export interface OperatorClients {
   readonly credentials: Client<typeof CredentialService>;
   readonly erasures: Client<typeof ErasureCertificateService>;
   readonly events: Client<typeof EventService>;
+  readonly eventSinks: Client<typeof EventSinkService>;
   readonly fleet: Client<typeof FleetService>;
   readonly abandoned: Client<typeof AbandonedResourceService>;
   readonly audit: Client<typeof AuditService>;
@@ -53,6 +55,7 @@ export function operatorClients(channel: Channel, token: string): OperatorClient
     credentials: createClient(CredentialService, channel, defaults),
     erasures: createClient(ErasureCertificateService, channel, defaults),
     events: createClient(EventService, channel, defaults),
+    eventSinks: createClient(EventSinkService, channel, defaults),
     fleet: createClient(FleetService, channel, defaults),
     abandoned: createClient(AbandonedResourceService, channel, defaults),
     audit: createClient(AuditService, channel, defaults),

@@ -1,0 +1,176 @@
+/**
+ * How far a sink has come, and which replica delivers to it: one record, which only the replica that
+ * holds it writes.
+ *
+ * Invariants:
+ * 1. At any time at most one replica begins a request. It holds the record until a time that it has
+ *    written itself, and begins none that could outlast it.
+ * 2. A store that one process owns has nobody else: there the record is held without an end.
+ */
+import { create } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { store as wire } from '@rackwright/messages';
+import type { Clock } from '@rackwright/platform';
+import { type Revision, type StateStore, storeKey } from '@rackwright/store';
+import { msOf, readRecord, writeRecord } from '../../records/index.ts';
+import { isEventCollection } from '../derive/derive.ts';
+import { type Positions, positionsFrom } from '../positions.ts';
+
+const schema = wire.EventCursorRecordSchema;
+
+/** How long a replica holds a cursor without renewing it. */
+export const holdMs = 60_000;
+/** Renewed when so much of it is left. */
+const renewBelowMs = 40_000;
+/** Others wait this much longer: their clocks may differ. */
+const clockSkewMs = 10_000;
+
+export interface CursorParts {
+  readonly store: StateStore;
+  readonly clock: Clock;
+  readonly replicaId: string;
+}
+
+/** What the record says beside the position. */
+export interface Standstill {
+  /** Why nothing arrives; empty: it does. */
+  readonly problem: string;
+  readonly sinceMs: number | undefined;
+  readonly lastDeliveryMs: number | undefined;
+}
+
+/** Key of the cursor of a sink, by its uid. */
+export function cursorKey(sinkUid: string): string {
+  return storeKey('eventCursors', sinkUid);
+}
+
+export type Taken =
+  | { readonly kind: 'held'; readonly cursor: HeldCursor; readonly restored: boolean }
+  /** By another replica, until then at the latest. */
+  | { readonly kind: 'elsewhere'; readonly untilMs: number };
+
+/** Takes the cursor of a sink; one that has none yet begins at `begin`. Throws `unavailable`. */
+export async function takeCursor(
+  parts: CursorParts,
+  sinkUid: string,
+  begin: Revision,
+): Promise<Taken> {
+  const { store, clock, replicaId } = parts;
+  const key = cursorKey(sinkUid);
+  const kept = await readRecord(store, schema, key);
+  const record = kept?.record;
+  const untilMs = (msOf(record?.holdUntil) ?? 0) + clockSkewMs;
+  const isOthers = record !== undefined && !['', replicaId].includes(record.holder);
+  if (store.isShared && isOthers && untilMs > clock.nowMs()) return { kind: 'elsewhere', untilMs };
+  const from = record === undefined ? positionsFrom(store, begin) : positionsOf(record);
+  const cursor = new HeldCursor(parts, key, kept?.revision ?? 'absent', {
+    positions: { ...from, incarnation: store.incarnation },
+    problem: record?.problem ?? '',
+    sinceMs: msOf(record?.problemSince),
+    lastDeliveryMs: msOf(record?.lastDeliveryTime),
+  });
+  const isTaken = await cursor.write();
+  if (!isTaken) return { kind: 'elsewhere', untilMs: clock.nowMs() + clockSkewMs };
+  return { kind: 'held', cursor, restored: from.incarnation !== store.incarnation };
+}
+
+function positionsOf({ incarnation, since, revisions }: wire.EventCursorRecord): Positions {
+  const known = Object.entries(revisions).filter(([collection]) => isEventCollection(collection));
+  return {
+    incarnation,
+    since: Number(since),
+    revisions: Object.fromEntries(known.map(([name, revision]) => [name, Number(revision)])),
+  };
+}
+
+interface CursorState extends Standstill {
+  readonly positions: Positions;
+}
+
+/** A cursor that this replica holds. */
+export class HeldCursor {
+  readonly #parts: CursorParts;
+  readonly #key: string;
+  #expected: Revision | 'absent';
+  #written: CursorState;
+  #state: CursorState;
+  #heldUntilMs = 0;
+  #isLost = false;
+
+  constructor(parts: CursorParts, key: string, expected: Revision | 'absent', state: CursorState) {
+    this.#parts = parts;
+    this.#key = key;
+    this.#expected = expected;
+    this.#written = state;
+    this.#state = state;
+  }
+
+  get positions(): Positions {
+    return this.#state.positions;
+  }
+
+  get standstill(): Standstill {
+    return this.#state;
+  }
+
+  /** Another replica has it. */
+  get isLost(): boolean {
+    return this.#isLost;
+  }
+
+  note(change: Partial<CursorState>): void {
+    this.#state = { ...this.#state, ...change };
+  }
+
+  /** Whether a request of this length may begin (1). */
+  mayLast(durationMs: number): boolean {
+    const { store, clock } = this.#parts;
+    if (this.#isLost) return false;
+    return !store.isShared || clock.suspendAwareMs() + durationMs < this.#heldUntilMs;
+  }
+
+  /** Whether the record says something else, or has to be renewed. */
+  get isDue(): boolean {
+    const { store, clock } = this.#parts;
+    if (this.#written !== this.#state) return true;
+    return store.isShared && this.#heldUntilMs - clock.suspendAwareMs() < renewBelowMs;
+  }
+
+  /** Writes what was noted, and holds on. False: another replica has it. Throws `unavailable`. */
+  async write(): Promise<boolean> {
+    return this.#write(this.#parts.replicaId, holdMs);
+  }
+
+  /** Lets another replica have it at once. */
+  async release(): Promise<void> {
+    if (!this.#isLost) await this.#write('', 0);
+  }
+
+  async #write(holder: string, forMs: number): Promise<boolean> {
+    const { store, clock } = this.#parts;
+    const state = this.#state;
+    const askedMs = clock.suspendAwareMs();
+    const { positions, problem, sinceMs, lastDeliveryMs } = state;
+    const record = create(schema, {
+      incarnation: positions.incarnation,
+      since: BigInt(positions.since),
+      revisions: Object.fromEntries(
+        Object.entries(positions.revisions).map(([name, revision]) => [name, BigInt(revision)]),
+      ),
+      ...{ holder, holdUntil: timestampFromMs(clock.nowMs() + forMs), problem },
+      ...(sinceMs === undefined ? {} : { problemSince: timestampFromMs(sinceMs) }),
+      ...(lastDeliveryMs === undefined
+        ? {}
+        : { lastDeliveryTime: timestampFromMs(lastDeliveryMs) }),
+    });
+    const written = await writeRecord({ store }, schema, this.#key, record, this.#expected);
+    if (written.kind === 'conflict') {
+      this.#isLost = true;
+      return false;
+    }
+    this.#expected = written.revision;
+    this.#written = state;
+    this.#heldUntilMs = askedMs + forMs;
+    return true;
+  }
+}

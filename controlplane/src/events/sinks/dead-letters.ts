@@ -1,0 +1,57 @@
+/** Events that a sink was given up on: kept, shown, and delivered again when somebody asks. */
+import { create } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { type Event, store as wire } from '@rackwright/messages';
+import { type Entry, LIST_PAGE_MAX, type StateStore, storeKey } from '@rackwright/store';
+import { answered, listingsOf, sharedRecordOf, writeRecord } from '../../records/index.ts';
+
+const schema = wire.DeadLetterRecordSchema;
+
+/** Of one sink. With so many nothing more is given up: the sink stands still, and says so. */
+export const deadLettersMax = 1_000;
+
+/** Below it lie the dead letters of a sink. */
+export function deadLettersBelow(sinkUid: string): string {
+  return storeKey('deadLetters', sinkUid);
+}
+
+export function deadLetterKey(sinkUid: string, eventId: string): string {
+  return storeKey('deadLetters', sinkUid, eventId);
+}
+
+/** All of a sink, at most a page of the store more than there may be. */
+export async function deadLettersOf(
+  store: Pick<StateStore, 'list'>,
+  sinkUid: string,
+): Promise<readonly Entry[]> {
+  const list = (page: Parameters<StateStore['list']>[1]) =>
+    answered(store.list(deadLettersBelow(sinkUid), page));
+  const entries: Entry[] = [];
+  for await (const page of listingsOf(list, { limit: LIST_PAGE_MAX })) {
+    entries.push(...page.entries);
+    if (entries.length > deadLettersMax) break;
+  }
+  return entries;
+}
+
+export function deadLetterOf(store: StateStore, entry: Entry): wire.DeadLetterRecord {
+  return sharedRecordOf(store, schema, entry);
+}
+
+/** What became of an event. */
+export interface Death {
+  readonly event: Event;
+  readonly attempts: number;
+  readonly problem: string;
+  readonly atMs: number;
+}
+
+/** Puts an event on record as given up, once. False: there is no room. Throws `unavailable`. */
+export async function bury(store: StateStore, sinkUid: string, death: Death): Promise<boolean> {
+  if ((await deadLettersOf(store, sinkUid)).length >= deadLettersMax) return false;
+  const { event, attempts, problem, atMs } = death;
+  const record = create(schema, { event, attempts, problem, time: timestampFromMs(atMs) });
+  // A conflict: it stands there already, as after a crash.
+  await writeRecord({ store }, schema, deadLetterKey(sinkUid, event.id), record, 'absent');
+  return true;
+}

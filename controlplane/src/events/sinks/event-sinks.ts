@@ -1,0 +1,143 @@
+/**
+ * All sinks of this process: follows their records, and delivers to each that is not paused.
+ *
+ * Must not: be waited for by anybody. A sink that hangs costs its own window and nothing else.
+ */
+import { fromBinary } from '@bufbuild/protobuf';
+import type { EventSink } from '@rackwright/messages';
+import { store as wire } from '@rackwright/messages';
+import { FilterError, parseFilter } from '../../filter/index.ts';
+import { type FollowedValues, type Following, followValues } from '../../following/index.ts';
+import { deleteRecord, idOfKey, readRecord } from '../../records/index.ts';
+import { eventFields } from '../event-fields.ts';
+import { cursorKey } from './cursor.ts';
+import { deadLettersOf } from './dead-letters.ts';
+import { type Delivered, SinkWorker, type WorkerParts } from './sink-worker.ts';
+import { requestTimeoutMs, sendToWebhook, type WebhookSender } from './webhook.ts';
+
+/** What kinds of sinks there are, as figures name them. */
+export const sinkTargets = ['webhook'] as const;
+export type SinkTarget = (typeof sinkTargets)[number];
+
+/** What came of an attempt, as figures count it. */
+export const attemptResults = ['delivered', 'failed', 'dead'] as const;
+export type EventMeter = (target: SinkTarget, what: (typeof attemptResults)[number]) => void;
+
+export interface EventSinksParts extends WorkerParts {
+  readonly following: Following;
+  readonly meter: EventMeter;
+  /** Missing: this control plane calls nobody. */
+  readonly webhooks?: WebhookSender | undefined;
+}
+
+interface Running {
+  readonly target: SinkTarget;
+  readonly worker: SinkWorker;
+  readonly stop: () => void;
+  readonly ended: Promise<void>;
+}
+
+export class EventSinks {
+  readonly #parts: EventSinksParts;
+  readonly #followed: FollowedValues;
+  readonly #running = new Map<string, Running>();
+  #isStopped = false;
+
+  constructor(parts: EventSinksParts) {
+    this.#parts = parts;
+    const { following } = parts;
+    this.#followed = followValues(following, 'eventSinks', (key, entry) =>
+      this.#changed(key, entry?.value),
+    );
+  }
+
+  start(): Promise<void> {
+    return this.#followed.start();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#followed.stop();
+    for (const { stop } of this.#running.values()) stop();
+  }
+
+  /** Resolves once nothing is sent any more; to be called after `stop`. */
+  async ended(): Promise<void> {
+    await Promise.all([...this.#running.values()].map(({ ended }) => ended));
+  }
+
+  /** Since when events have waited for a sink of each kind, milliseconds; 0: none waits. */
+  lagMs(target: SinkTarget): number {
+    const nowMs = this.#parts.clock.nowMs();
+    let lag = 0;
+    for (const each of this.#running.values()) {
+      const sinceMs = each.target === target ? each.worker.waitingSinceMs : undefined;
+      if (sinceMs !== undefined) lag = Math.max(lag, nowMs - sinceMs);
+    }
+    return lag;
+  }
+
+  #changed(key: string, value: Uint8Array | undefined): void {
+    const before = this.#running.get(key);
+    before?.stop();
+    this.#running.delete(key);
+    if (this.#isStopped) return;
+    const record = value === undefined ? undefined : fromBinary(wire.EventSinkRecordSchema, value);
+    const sink = record?.eventSink;
+    if (record === undefined || sink === undefined) return;
+    const delivered = this.#delivered(key, record, sink);
+    if (delivered === undefined) return;
+    const stopping = new AbortController();
+    const worker = new SinkWorker(this.#parts, delivered.sink, stopping.signal);
+    // One after the other: both would hold the same cursor.
+    const ended = (before?.ended ?? Promise.resolve()).then(() => worker.run());
+    const stop = () => stopping.abort();
+    this.#running.set(key, { target: delivered.target, worker, stop, ended });
+  }
+
+  /** Undefined: nothing is delivered to it. */
+  #delivered(
+    key: string,
+    { beginRevision }: wire.EventSinkRecord,
+    { uid, spec }: EventSink,
+  ): { readonly target: SinkTarget; readonly sink: Delivered } | undefined {
+    const { log, meter, webhooks } = this.#parts;
+    const sinkId = idOfKey(key);
+    if (spec === undefined || spec.paused) return undefined;
+    const begin = Number(beginRevision);
+    try {
+      const filter = parseFilter(spec.filter, eventFields);
+      switch (spec.target.case) {
+        case 'webhook': {
+          const { value } = spec.target;
+          if (webhooks === undefined) return undefined;
+          const sink: Delivered = {
+            ...{ sinkId, uid, begin, filter, attemptMs: requestTimeoutMs },
+            send: (event, signal) => sendToWebhook(webhooks, value, event, signal),
+            meter: (what) => meter('webhook', what),
+          };
+          return { target: 'webhook', sink };
+        }
+        case undefined:
+          log.warn({ sink: sinkId }, 'this version does not know the kind of the sink');
+          return undefined;
+      }
+    } catch (error) {
+      if (!(error instanceof FilterError)) throw error;
+      log.warn({ sink: sinkId }, 'this version does not know the filter of the sink', error);
+      return undefined;
+    }
+  }
+}
+
+/** Removes what is left of a sink that is gone. May be repeated. Throws `unavailable`. */
+export async function forgetSink(
+  { store }: Pick<WorkerParts, 'store'>,
+  uid: string,
+): Promise<void> {
+  for (const { key, revision } of await deadLettersOf(store, uid)) {
+    await deleteRecord({ store }, key, revision);
+  }
+  const cursor = await readRecord(store, wire.EventCursorRecordSchema, cursorKey(uid));
+  if (cursor !== undefined) await deleteRecord({ store }, cursorKey(uid), cursor.revision);
+}

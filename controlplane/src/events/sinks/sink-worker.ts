@@ -1,0 +1,325 @@
+/**
+ * Delivers to one sink: follows the store from where its cursor stands, sends what the sink wants,
+ * and moves the cursor.
+ *
+ * Invariants:
+ * 1. The cursor moves past an event once it was delivered or is a dead letter on record: a crash
+ *    anywhere delivers again what lies between, and loses nothing.
+ * 2. Bounded whatever the receiver does: what has no room waits in the store.
+ * 3. Nothing here is awaited by whoever writes the store.
+ */
+import { clone } from '@bufbuild/protobuf';
+import { type Event, GapReason, store as wire } from '@rackwright/messages';
+import { type Log, pause } from '@rackwright/platform';
+import type { Revision } from '@rackwright/store';
+import type { Filter } from '../../filter/index.ts';
+import { deleteRecord, isAway, writeRecord } from '../../records/index.ts';
+import { gapOf, type TracedEvent } from '../derive/derive.ts';
+import { isWanted } from '../event-fields.ts';
+import { eventFeed } from '../feed.ts';
+import { type CursorParts, type HeldCursor, takeCursor } from './cursor.ts';
+import { bury, deadLetterOf, deadLettersMax, deadLettersOf } from './dead-letters.ts';
+import { type Attempted, DeliveryWindow, type Pending } from './window.ts';
+
+/** A sink as it is delivered to. */
+export interface Delivered {
+  readonly sinkId: string;
+  readonly uid: string;
+  readonly begin: Revision;
+  readonly filter: Pick<Filter<TracedEvent>, 'matches'>;
+  /** Ends early when the signal aborts. */
+  readonly send: (event: Event, signal: AbortSignal) => Promise<Attempted>;
+  /** Longest time of one attempt. */
+  readonly attemptMs: number;
+  /** Told of each attempt, by what came of it. */
+  readonly meter: (what: 'delivered' | 'failed' | 'dead') => void;
+}
+
+export interface WorkerParts extends CursorParts {
+  readonly log: Log;
+  /** Pause after what the store has not answered. */
+  readonly retryDelayMs: number;
+}
+
+/** The cursor is written this long after it has moved, with all that has come meanwhile. */
+const writeAfterMs = 1_000;
+
+export class SinkWorker {
+  readonly #parts: WorkerParts;
+  readonly #sink: Delivered;
+  readonly #signal: AbortSignal;
+  #waitingSinceMs: number | undefined;
+
+  constructor(parts: WorkerParts, sink: Delivered, signal: AbortSignal) {
+    this.#parts = parts;
+    this.#sink = sink;
+    this.#signal = signal;
+  }
+
+  /** Since when this process has had events that have not arrived; undefined: it has none. */
+  get waitingSinceMs(): number | undefined {
+    return this.#waitingSinceMs;
+  }
+
+  /** Ends once the signal has aborted, and never rejects. */
+  async run(): Promise<void> {
+    const { clock, log, retryDelayMs } = this.#parts;
+    const { sinkId: sink } = this.#sink;
+    while (!this.#signal.aborted) {
+      try {
+        await this.#deliverOnce();
+      } catch (error) {
+        if (!isAway(error))
+          log.warn({ sink }, 'events are not delivered; it is tried again', error);
+        await pause(clock, retryDelayMs, this.#signal);
+      }
+    }
+  }
+
+  /** Until the signal aborts, or the cursor is another replica's. */
+  async #deliverOnce(): Promise<void> {
+    const { clock } = this.#parts;
+    const { uid, begin } = this.#sink;
+    const taken = await takeCursor(this.#parts, uid, begin);
+    if (taken.kind === 'elsewhere') {
+      await pause(clock, Math.max(0, taken.untilMs - clock.nowMs()), this.#signal);
+      return;
+    }
+    const stopping = new AbortController();
+    const stop = () => stopping.abort();
+    this.#signal.addEventListener('abort', stop, { once: true });
+    if (this.#signal.aborted) stop();
+    const delivery = new Delivery(this.#parts, this.#sink, taken.cursor, stopping.signal);
+    const look = () => {
+      this.#waitingSinceMs = delivery.waitingSinceMs;
+    };
+    try {
+      if (taken.restored) delivery.addRestored();
+      await delivery.run(look);
+    } finally {
+      stop();
+      this.#signal.removeEventListener('abort', stop);
+      this.#waitingSinceMs = undefined;
+      await delivery.end();
+    }
+  }
+}
+
+/** One stretch of delivering, while the cursor is held. */
+class Delivery {
+  readonly #parts: WorkerParts;
+  readonly #sink: Delivered;
+  readonly #cursor: HeldCursor;
+  readonly #signal: AbortSignal;
+  readonly #window: DeliveryWindow;
+  readonly #attempts = new Set<Promise<void>>();
+  #wake: () => void = () => undefined;
+  #isWoken = false;
+  #broken: unknown;
+  #isBroken = false;
+  waitingSinceMs: number | undefined;
+
+  constructor(parts: WorkerParts, sink: Delivered, cursor: HeldCursor, signal: AbortSignal) {
+    this.#parts = parts;
+    this.#sink = sink;
+    this.#cursor = cursor;
+    this.#signal = signal;
+    this.#window = new DeliveryWindow(cursor.positions);
+    signal.addEventListener('abort', () => this.#ring(), { once: true });
+  }
+
+  /** The store was restored since the cursor was written. */
+  addRestored(): void {
+    const { store } = this.#parts;
+    const change = { key: 'fleet', revision: this.#cursor.positions.since };
+    const gap = gapOf(store.incarnation, change, GapReason.RESTORED);
+    this.#window.add('fleet', [gap], undefined);
+  }
+
+  async run(look: () => void): Promise<void> {
+    void this.#guarded(this.#pull());
+    void this.#guarded(this.#replay());
+    while (!this.#signal.aborted && !this.#cursor.isLost) {
+      if (this.#isBroken) throw this.#broken;
+      this.#send();
+      look();
+      await this.#keep();
+      await this.#sleep();
+    }
+  }
+
+  /** What is under way is waited for, so that the cursor is not let go before it has ended. */
+  async end(): Promise<void> {
+    await Promise.all(this.#attempts);
+    this.#noteMoved();
+    await this.#cursor.release().catch(() => undefined);
+  }
+
+  #ring(): void {
+    this.#isWoken = true;
+    this.#wake();
+  }
+
+  async #guarded(work: Promise<void>): Promise<void> {
+    try {
+      await work;
+    } catch (error) {
+      this.#broken = error;
+      this.#isBroken = true;
+      this.#ring();
+    }
+  }
+
+  /** Takes changes from the store for as long as there is room. */
+  async #pull(): Promise<void> {
+    const { store, clock } = this.#parts;
+    const { filter } = this.#sink;
+    for await (const change of eventFeed(store, this.#cursor.positions, this.#signal)) {
+      const wanted = change.events.filter((event) => isWanted(filter, event));
+      this.#window.add(change.collection, wanted, change.upTo);
+      if (wanted.length > 0) this.waitingSinceMs ??= clock.nowMs();
+      this.#ring();
+      while (!this.#window.hasRoom && !this.#signal.aborted) await this.#room();
+    }
+  }
+
+  #roomed: () => void = () => undefined;
+
+  #room(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#roomed = resolve;
+      this.#signal.addEventListener('abort', () => resolve(), { once: true });
+    });
+  }
+
+  #send(): void {
+    const { clock } = this.#parts;
+    while (!this.#signal.aborted && this.#cursor.mayLast(this.#sink.attemptMs)) {
+      const pending = this.#window.take(clock.nowMs());
+      if (pending === undefined) return;
+      const attempt = this.#attempt(pending).catch((error: unknown) => {
+        this.#broken = error;
+        this.#isBroken = true;
+      });
+      this.#attempts.add(attempt);
+      void attempt.then(() => {
+        this.#attempts.delete(attempt);
+        this.#roomed();
+        this.#ring();
+      });
+    }
+  }
+
+  async #attempt(pending: Pending): Promise<void> {
+    const { clock } = this.#parts;
+    const { send, meter } = this.#sink;
+    const attempted = await send(pending.event.event, this.#signal);
+    meter(attempted.kind === 'delivered' ? 'delivered' : 'failed');
+    this.#note(attempted);
+    const verdict = this.#window.attempted(pending, attempted, clock.nowMs());
+    if (verdict === 'giveUp' && attempted.kind !== 'delivered') {
+      await this.#giveUp(pending, attempted.problem);
+    }
+    if (this.#window.waiting === 0) this.waitingSinceMs = undefined;
+  }
+
+  async #giveUp(pending: Pending, problem: string): Promise<void> {
+    const { store, clock, log } = this.#parts;
+    const { uid, sinkId: sink, meter } = this.#sink;
+    const { event } = pending.event;
+    const { attempts } = pending.lane;
+    const death = { event, attempts, problem, atMs: clock.nowMs() };
+    if (await bury(store, uid, death)) {
+      meter('dead');
+      log.warn({ sink, event: event.id }, `the event is a dead letter: ${problem}`);
+      this.#window.settle(pending);
+      return;
+    }
+    const full = `it has ${deadLettersMax} dead letters: replay them, or drop them`;
+    this.#noteProblem(full);
+    this.#window.putOff(pending, clock.nowMs());
+  }
+
+  #note(attempted: Attempted): void {
+    const nowMs = this.#parts.clock.nowMs();
+    if (attempted.kind !== 'delivered') {
+      this.#noteProblem(attempted.problem);
+      return;
+    }
+    this.#cursor.note({ lastDeliveryMs: nowMs });
+    if (this.#cursor.standstill.problem !== '') {
+      this.#cursor.note({ problem: '', sinceMs: undefined });
+    }
+  }
+
+  #noteProblem(problem: string): void {
+    const { clock, log } = this.#parts;
+    const { problem: before, sinceMs = clock.nowMs() } = this.#cursor.standstill;
+    if (before === problem) return;
+    if (before === '') log.warn({ sink: this.#sink.sinkId }, `an event did not arrive: ${problem}`);
+    this.#cursor.note({ problem, sinceMs });
+  }
+
+  #noteMoved(): void {
+    const { positions } = this.#window;
+    if (positions !== this.#cursor.positions) this.#cursor.note({ positions });
+  }
+
+  #writtenMs = Number.NEGATIVE_INFINITY;
+
+  /** Writes the cursor, at most once in a while. */
+  async #keep(): Promise<void> {
+    const { clock } = this.#parts;
+    this.#noteMoved();
+    const nowMs = clock.suspendAwareMs();
+    if (!this.#cursor.isDue || nowMs - this.#writtenMs < writeAfterMs) return;
+    this.#writtenMs = nowMs;
+    await this.#cursor.write();
+  }
+
+  /** Until something has happened, or a time has come. */
+  async #sleep(): Promise<void> {
+    const { clock, store } = this.#parts;
+    if (this.#isWoken || this.#signal.aborted) {
+      this.#isWoken = false;
+      return;
+    }
+    const nowMs = clock.nowMs();
+    const waits = [
+      ...(this.#cursor.isDue ? [writeAfterMs] : []),
+      ...(store.isShared ? [writeAfterMs * 10] : []),
+      ...[this.#window.nextMs()].flatMap((atMs) => (atMs === undefined ? [] : [atMs - nowMs])),
+    ];
+    const woken = new Promise<void>((resolve) => {
+      this.#wake = resolve;
+    });
+    // An event that is due and cannot be taken goes when another one ends, which rings.
+    const wait = Math.min(...waits.map((each) => Math.max(each, 100)));
+    const cancel = Number.isFinite(wait) ? clock.after(wait, () => this.#wake()) : () => undefined;
+    await woken;
+    cancel();
+    this.#isWoken = false;
+  }
+
+  /** Dead letters that somebody asked for again, one at a time. */
+  async #replay(): Promise<void> {
+    const { store } = this.#parts;
+    const { uid, send, meter } = this.#sink;
+    for (const entry of await deadLettersOf(store, uid)) {
+      const record = deadLetterOf(store, entry);
+      if (!record.replay || record.event === undefined) continue;
+      if (this.#signal.aborted || !this.#cursor.mayLast(this.#sink.attemptMs)) return;
+      const attempted = await send(record.event, this.#signal);
+      meter(attempted.kind === 'delivered' ? 'delivered' : 'failed');
+      if (attempted.kind === 'delivered') {
+        await deleteRecord({ store }, entry.key, entry.revision);
+        continue;
+      }
+      const next = clone(wire.DeadLetterRecordSchema, record);
+      next.replay = false;
+      next.problem = attempted.problem;
+      next.attempts += 1;
+      await writeRecord({ store }, wire.DeadLetterRecordSchema, entry.key, next, entry.revision);
+    }
+  }
+}

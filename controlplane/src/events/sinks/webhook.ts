@@ -1,0 +1,129 @@
+/**
+ * Sends events to a webhook: one CloudEvent a request, in structured mode, signed.
+ *
+ * Invariants:
+ * 1. The URL is one that the fleet allows, judged at each request. A redirect is not followed, and
+ *    an internal address is called only where the fleet lists it.
+ * 2. A request is bounded in time, and its answer is not read: a receiver that hangs costs one
+ *    timer, and one that talks costs nothing.
+ * 3. The secret is opened for the signature alone.
+ */
+import { type Event, type Fleet, webhookStep } from '@rackwright/messages';
+import { type Clock, entriesNaming, type WebClient } from '@rackwright/platform';
+import { reachProblem } from '../../steps/index.ts';
+import { cloudEventMediaType, cloudEventOf } from './cloud-event.ts';
+import { secretForm, signatureHeaders, signingKey } from './signature.ts';
+import type { Attempted } from './window.ts';
+
+export interface WebhookSender {
+  readonly web: WebClient;
+  readonly clock: Clock;
+  readonly incarnation: string;
+  readonly fleet: () => Promise<Fleet | undefined>;
+  /** The password of a credential; undefined: there is none. Rejects where it may not be used. */
+  readonly secretOf: (credential: string) => Promise<string | undefined>;
+}
+
+/** Longest time of one request. */
+export const requestTimeoutMs = 10_000;
+const answerHeaderBytesMax = 16 * 1024;
+
+/** What is wrong with a URL of a sink; undefined when the fleet allows it. */
+export function webhookUrlProblem(fleet: Fleet | undefined, url: string): string | undefined {
+  return reachProblem(fleet?.spec?.templates, { step: webhookStep, arguments: { url } });
+}
+
+export async function sendToWebhook(
+  sender: WebhookSender,
+  { url, credential }: { readonly url: string; readonly credential: string },
+  event: Event,
+  signal?: AbortSignal,
+): Promise<Attempted> {
+  const { web, clock, incarnation } = sender;
+  const fleet = await sender.fleet();
+  const problem = webhookUrlProblem(fleet, url);
+  if (problem !== undefined) return { kind: 'failed', problem };
+  const secret = await secretOf(sender, credential);
+  if (secret.kind === 'lacking') return { kind: 'failed', problem: secret.problem };
+  const { origin, host, protocol } = new URL(url);
+  const body = new TextEncoder().encode(JSON.stringify(cloudEventOf(incarnation, event)));
+  const headers = {
+    'content-type': cloudEventMediaType,
+    'user-agent': 'rackwright',
+    ...signatureHeaders(secret.key, event.id, clock.nowMs(), body),
+  };
+  const listed = fleet?.spec?.internalAddresses ?? [];
+  const internal = [...listed, ...entriesNaming(host, protocol === 'https:' ? 443 : 80)];
+  const late = new AbortController();
+  const stop = () => late.abort();
+  signal?.addEventListener('abort', stop, { once: true });
+  const cancelTimer = clock.after(requestTimeoutMs, stop);
+  const release = () => {
+    cancelTimer();
+    signal?.removeEventListener('abort', stop);
+  };
+  const limits = {
+    answerTimeoutMs: requestTimeoutMs,
+    silenceMs: requestTimeoutMs,
+    headerBytesMax: answerHeaderBytesMax,
+  };
+  try {
+    const request = { method: 'POST', url, headers, body, internal } as const;
+    const outcome = await web.send(request, limits, late.signal);
+    switch (outcome.kind) {
+      case 'answered':
+        outcome.close();
+        return judge(origin, outcome.status, outcome.headers['retry-after']);
+      case 'cancelled':
+        return failed(`${origin} did not answer in ${requestTimeoutMs / 1_000} s`);
+      case 'untrusted':
+        return failed(`the certificate of ${origin} is not trusted: ${outcome.message}`);
+      case 'forbidden':
+        return failed(`${origin} is not called: ${outcome.message}`);
+      case 'noHttp':
+      case 'unreachable':
+        return failed(`${origin}: ${outcome.message}`);
+    }
+  } finally {
+    release();
+  }
+}
+
+function failed(problem: string): Attempted {
+  return { kind: 'failed', problem };
+}
+
+type Found =
+  | { readonly kind: 'found'; readonly key: Uint8Array }
+  | { readonly kind: 'lacking'; readonly problem: string };
+
+async function secretOf({ secretOf: open }: WebhookSender, credential: string): Promise<Found> {
+  let secret: string | undefined;
+  try {
+    secret = await open(credential);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    return { kind: 'lacking', problem: `${credential}, which signs, cannot be used: ${why}` };
+  }
+  const key = secret === undefined ? undefined : signingKey(secret);
+  if (key !== undefined) return { kind: 'found', key };
+  const problem =
+    secret === undefined
+      ? `${credential}, which signs, does not exist; create it`
+      : `the password of ${credential}, which signs, must be ${secretForm}`;
+  return { kind: 'lacking', problem };
+}
+
+/** Statuses that say of this very event that it is not taken, and will not be. */
+const refusing: ReadonlySet<number> = new Set([400, 413, 415, 422]);
+
+function judge(origin: string, status: number, retryAfter: string | undefined): Attempted {
+  if (status >= 200 && status < 300) return { kind: 'delivered' };
+  if (refusing.has(status)) return { kind: 'refused', problem: `${origin} answered ${status}` };
+  if (status >= 300 && status < 400) {
+    return failed(`${origin} redirects (${status}), which is not followed: name where to`);
+  }
+  const seconds = /^\d{1,6}$/.test(retryAfter ?? '') ? Number(retryAfter) : 0;
+  const problem = `${origin} answered ${status}`;
+  return seconds === 0 ? failed(problem) : { kind: 'failed', problem, pauseMs: seconds * 1_000 };
+}

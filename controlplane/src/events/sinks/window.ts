@@ -1,0 +1,239 @@
+/**
+ * What is on its way to one sink: which event goes next, what follows when it fails, and how far all
+ * of it has come. Pure, but for what it holds.
+ *
+ * Invariants:
+ * 1. Of one subject one event is under way at a time, in the order in which they were added.
+ * 2. A position is reached when everything before it was delivered or given up: what is left out
+ *    behind it is delivered again, never left out.
+ * 3. An event is given up only by a receiver that is there: one that refuses this very event, or
+ *    takes others meanwhile. While nobody answers, everything waits.
+ * 4. Bounded: no more than `windowEventsMax` events wait here.
+ */
+import { backoffDelayMs } from '@rackwright/results';
+import type { Revision } from '@rackwright/store';
+import type { EventCollection, TracedEvent } from '../derive/derive.ts';
+import { advanced, type Positions } from '../positions.ts';
+
+export const windowEventsMax = 256;
+/** Events under way at once. */
+export const atOnceMax = 4;
+/** So many failures in a row, and the receiver counts as away: it is tried by one event at a time. */
+const awayAfterFailures = 3;
+/** Attempts of one event that a receiver refuses, or fails at while it takes others. */
+const refusalsMax = 3;
+const strikesMax = 8;
+const firstPauseMs = 1_000;
+const longestEventPauseMs = 300_000;
+const longestAwayPauseMs = 60_000;
+/** A receiver that names a time is given no more. */
+const longestAskedPauseMs = 600_000;
+
+/** What came of one attempt. */
+export type Attempted =
+  | { readonly kind: 'delivered' }
+  /** The receiver is there, and does not take this event. */
+  | { readonly kind: 'refused'; readonly problem: string }
+  /** Nobody can tell whether it arrived; `pauseMs`: as the receiver asks. */
+  | { readonly kind: 'failed'; readonly problem: string; readonly pauseMs?: number };
+
+/** One event that waits or is under way. */
+export interface Pending {
+  readonly event: TracedEvent;
+  readonly lane: Lane;
+  readonly track: Track;
+}
+
+/** The events of one subject, oldest first. */
+interface Lane {
+  readonly subject: string;
+  readonly queue: Pending[];
+  isUnderWay: boolean;
+  attempts: number;
+  strikes: number;
+  notBeforeMs: number;
+  /** Deliveries of the sink when its first event failed first. */
+  deliveriesThen: number;
+}
+
+/** One change, or several that are through: `left` events of it are not. */
+interface Track {
+  readonly collection: EventCollection;
+  upTo: Revision | undefined;
+  left: number;
+}
+
+export class DeliveryWindow {
+  /** By subject, in the order in which they are tried. */
+  readonly #lanes = new Map<string, Lane>();
+  readonly #tracks = new Map<EventCollection, Track[]>();
+  #positions: Positions;
+  #waiting = 0;
+  #underWay = 0;
+  #failures = 0;
+  #deliveries = 0;
+  #awayUntilMs = 0;
+
+  constructor(from: Positions) {
+    this.#positions = from;
+  }
+
+  /** How far everything has come (2). */
+  get positions(): Positions {
+    return this.#positions;
+  }
+
+  /** Whether another change may be added. */
+  get hasRoom(): boolean {
+    return this.#waiting < windowEventsMax;
+  }
+
+  /** Events that wait or are under way. */
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  /** Whether the receiver counts as away. */
+  get isAway(): boolean {
+    return this.#failures >= awayAfterFailures;
+  }
+
+  /** One change with those of its events that the sink wants, which may be none. */
+  add(
+    collection: EventCollection,
+    events: readonly TracedEvent[],
+    upTo: Revision | undefined,
+  ): void {
+    const tracks = this.#tracks.get(collection) ?? [];
+    this.#tracks.set(collection, tracks);
+    const last = tracks.at(-1);
+    if (events.length === 0 && last?.left === 0) last.upTo = upTo ?? last.upTo;
+    else tracks.push({ collection, upTo, left: events.length });
+    const track = tracks.at(-1) as Track;
+    for (const event of events) this.#enqueue(event, track);
+    this.#drain(collection);
+  }
+
+  #enqueue(event: TracedEvent, track: Track): void {
+    const { subject } = event.event;
+    const lane = this.#lanes.get(subject) ?? {
+      ...{ subject, queue: [], isUnderWay: false, attempts: 0, strikes: 0 },
+      ...{ notBeforeMs: 0, deliveriesThen: 0 },
+    };
+    this.#lanes.set(subject, lane);
+    lane.queue.push({ event, lane, track });
+    this.#waiting += 1;
+  }
+
+  /** The next event to be sent; it is under way then. Undefined: none can go now. */
+  take(nowMs: number): Pending | undefined {
+    if (this.#underWay >= (this.isAway ? 1 : atOnceMax)) return undefined;
+    if (this.isAway && nowMs < this.#awayUntilMs) return undefined;
+    for (const lane of this.#lanes.values()) {
+      const [first] = lane.queue;
+      if (lane.isUnderWay || first === undefined || lane.notBeforeMs > nowMs) continue;
+      lane.isUnderWay = true;
+      this.#underWay += 1;
+      return first;
+    }
+    return undefined;
+  }
+
+  /** When the next event can go, if nothing happens before; undefined: none waits for a time. */
+  nextMs(): number | undefined {
+    let next: number | undefined;
+    for (const { isUnderWay, notBeforeMs } of this.#lanes.values()) {
+      if (!isUnderWay) next = Math.min(next ?? notBeforeMs, notBeforeMs);
+    }
+    return next === undefined || !this.isAway ? next : Math.max(next, this.#awayUntilMs);
+  }
+
+  /**
+   * What follows from an attempt: `done`; `again` after a pause; or `giveUp`, and then `settle` is to
+   * be called once that is on record, or `putOff` while it cannot be.
+   */
+  attempted(pending: Pending, attempted: Attempted, nowMs: number): 'done' | 'again' | 'giveUp' {
+    const { lane } = pending;
+    if (attempted.kind === 'delivered') {
+      this.#deliveries += 1;
+      // What failed while nobody was there is tried at once.
+      if (this.isAway) for (const each of this.#lanes.values()) each.notBeforeMs = 0;
+      this.#failures = 0;
+      this.settle(pending);
+      return 'done';
+    }
+    if (lane.attempts === 0) lane.deliveriesThen = this.#deliveries;
+    lane.attempts += 1;
+    if (attempted.kind === 'refused') {
+      this.#failures = 0;
+      if (lane.attempts >= refusalsMax) return 'giveUp';
+    } else {
+      if (!this.isAway) lane.strikes += 1;
+      this.#failures += 1;
+      const { pauseMs = 0 } = attempted;
+      const asked = Math.min(pauseMs, longestAskedPauseMs);
+      this.#awayUntilMs = nowMs + Math.max(asked, this.#awayPauseMs());
+      const takesOthers = this.#deliveries > lane.deliveriesThen;
+      if (lane.strikes >= strikesMax && takesOthers) return 'giveUp';
+    }
+    const pauseOfEvent = { attempt: lane.attempts, firstMs: firstPauseMs, key: lane.subject };
+    this.#release(
+      pending,
+      nowMs + backoffDelayMs({ ...pauseOfEvent, longestMs: longestEventPauseMs }),
+    );
+    return 'again';
+  }
+
+  #awayPauseMs(): number {
+    const attempt = Math.max(1, this.#failures - awayAfterFailures + 1);
+    const longestMs = longestAwayPauseMs;
+    return backoffDelayMs({ attempt, firstMs: firstPauseMs, longestMs, key: 'away' });
+  }
+
+  /** It was given up, and cannot be put on record now: it is tried once more, late. */
+  putOff(pending: Pending, nowMs: number): void {
+    this.#release(pending, nowMs + longestEventPauseMs);
+  }
+
+  #release({ lane }: Pending, notBeforeMs: number): void {
+    lane.isUnderWay = false;
+    lane.notBeforeMs = notBeforeMs;
+    this.#underWay -= 1;
+  }
+
+  /** The event is through: it was delivered, or given up on record. */
+  settle(pending: Pending): void {
+    const { lane, track } = pending;
+    this.#release(pending, 0);
+    lane.queue.shift();
+    Object.assign(lane, { attempts: 0, strikes: 0 });
+    this.#waiting -= 1;
+    // Behind all others: one that changes all the time keeps nobody waiting.
+    this.#lanes.delete(lane.subject);
+    if (lane.queue.length > 0) this.#lanes.set(lane.subject, lane);
+    track.left -= 1;
+    this.#drain(track.collection);
+  }
+
+  #drain(collection: EventCollection): void {
+    const tracks = this.#tracks.get(collection) ?? [];
+    let [first] = tracks;
+    while (first !== undefined && first.left === 0) {
+      const { upTo } = first;
+      if (upTo !== undefined) this.#positions = advanced(this.#positions, collection, upTo);
+      tracks.shift();
+      [first] = tracks;
+    }
+    this.#join(tracks);
+  }
+
+  /** Changes that are through behind one that is not are one: so that no number of them is held. */
+  #join(tracks: Track[]): void {
+    for (let at = tracks.length - 1; at > 0; at -= 1) {
+      const [before, after] = [tracks[at - 1], tracks[at]];
+      if (before?.left !== 0 || after?.left !== 0) continue;
+      before.upTo = after.upTo ?? before.upTo;
+      tracks.splice(at, 1);
+    }
+  }
+}
