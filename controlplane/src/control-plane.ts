@@ -271,9 +271,7 @@ function makeParts(
   const runs = createWorkflowParts({ ...many, sweep: config.workflows });
   const resolve = resolveTags(platform, identity, store, audit);
   const pools = new Pools({ ...many, ...webhooks, replicaId, resolve });
-  const plans = new PlanSweeper({ ...platform, store });
-  const delivery = { ...many, replicaId, meter: onEvent };
-  const eventSinks = makeEventSinks(platform, identity, delivery);
+  const eventSinks = makeEventSinks(platform, identity, { ...many, replicaId, meter: onEvent });
   const access = openAccessFor(config, platform, identity, store, following, audit);
   const shared = {
     ...platform,
@@ -294,7 +292,7 @@ function makeParts(
     identify: (context) => identified(() => identifyAgent(store, context), context, audit),
   });
   const countedRacks = new CountedRacks({ store, following });
-  const runners = { hosts, discovery, runs, pools, plans };
+  const runners = { hosts, discovery, runs, pools, plans: new PlanSweeper({ ...platform, store }) };
   const works = { access, secretsKeeper, rackKeys, countedRacks, eventSinks, ...runners };
   return { registry, audit, following, fleetView, ...works, operatorServices, agentService };
 }

@@ -4,7 +4,7 @@ import { HostState, RunOutcome, RunPhase } from '@rackwright/messages';
 import { nodeRandom } from '@rackwright/platform/node';
 import { type DiskPlan, diskBytes, holdsPattern } from '@rackwright/sim/machine';
 import { openNatsStore } from '@rackwright/store';
-import { NatsCluster, serverMissing } from '@rackwright/store/testing';
+import { NatsCluster, publishedBeside, serverMissing } from '@rackwright/store/testing';
 import { expect, type TestContext, test } from 'vitest';
 import { diskLog, type MachinePlan } from './machines.ts';
 import { eventually, Rack } from './rack.ts';
@@ -71,6 +71,23 @@ async function expectAvailable(rack: Rack): Promise<void> {
   expect(zeros.reduce((sum, act) => sum + act.length, 0)).toBe(diskBytes);
 }
 
+/** What consumers are told of a host, the first time that each event came. */
+async function publishedOf(nats: NatsCluster, host: string): Promise<readonly string[]> {
+  const published = await publishedBeside(nats.addresses, bucket);
+  const events = published
+    // What is signed is a record of its own, whose events have an order of their own.
+    .filter(({ subject }) => subject.endsWith(`.hosts.${host}`) && !/-issued\./.test(subject))
+    .map(({ text }) => JSON.parse(text));
+  const once = new Map(events.map((event) => [event.id, event]));
+  // The same order as the store has of the record: none came before an earlier one.
+  const sequences = [...once.values()].map(({ sequence }) => String(sequence));
+  expect(sequences).toEqual(sequences.toSorted((a, b) => (a < b ? -1 : 1)));
+  return [...once.values()].map(({ type, data }) => {
+    const what = [data.to?.replace('HOST_STATE_', '').toLowerCase(), data.kind, data.outcome];
+    return [type, ...what.filter((each) => each !== undefined)].join(' ');
+  });
+}
+
 function untilWritten(rack: Rack): Promise<void> {
   return eventually('the clean to write to the disk', () => {
     const [folder] = rack.machines;
@@ -80,11 +97,20 @@ function untilWritten(rack: Rack): Promise<void> {
 }
 
 test('a control plane on NATS that is killed in mid-clean ends it well', { timeout }, (context) =>
-  onNats(context, { replica: false }, async (rack) => {
+  onNats(context, { replica: false }, async (rack, nats) => {
+    const eventSink = { spec: { target: { case: 'nats', value: {} } as const } };
+    await rack.clients.eventSinks.createEventSink({ eventSinkId: 'nats', eventSink });
     await untilWritten(rack);
     rack.kill('controlplane');
     await expectAvailable(rack);
     expect(rack.starts.controlplane).toBe(2);
+    await eventually('the events of the clean to be published', async () => {
+      const types = await publishedOf(nats, 'h1');
+      expect(types).toContain('rackwright.v1.HostStateChanged available');
+    });
+    const told = await publishedOf(nats, 'h1');
+    const ends = told.filter((each) => each.startsWith('rackwright.v1.RunEnded'));
+    expect(ends.at(-1)).toBe('rackwright.v1.RunEnded RUN_KIND_CLEAN RUN_OUTCOME_SUCCEEDED');
   }),
 );
 

@@ -62,6 +62,9 @@ export function measuredStore(
     log,
     latestRevision: () => timed('latestRevision', inner.latestRevision()),
     ...(inner.copyTo === undefined ? {} : { copyTo: (path) => inner.copyTo?.(path) ?? gone() }),
+    ...(inner.publish === undefined
+      ? {}
+      : { publish: (message) => inner.publish?.(message) ?? gone() }),
     close: () => inner.close(),
   };
 }

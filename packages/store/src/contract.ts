@@ -186,8 +186,25 @@ export interface StateStore {
    */
   readonly copyTo?: (path: string) => Promise<void>;
 
+  /**
+   * Hands a message to whoever consumes at the store's server, and resolves once it is durable
+   * there. One with an id that was published within the last two minutes is there once. Missing
+   * where the store is no message broker. Throws `unavailable`, `closed`, `incarnationChanged`.
+   */
+  readonly publish?: (message: Published) => Promise<void>;
+
   /** Finishes what was accepted and releases everything. Later calls throw `closed`. */
   close(): Promise<void>;
+}
+
+/** A message beside the keys. */
+export interface Published {
+  /** Where it is consumed, from the general to the special, each in the alphabet of segments. */
+  readonly words: readonly string[];
+  readonly id: string;
+  readonly value: Uint8Array;
+  /** Media type of the value. */
+  readonly contentType: string;
 }
 
 /** Largest value, in bytes. */

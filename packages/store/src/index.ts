@@ -11,6 +11,7 @@ export {
   type ListPage,
   PAST_CHANGES_MAX,
   type Past,
+  type Published,
   RETENTION_DEFAULT,
   type Retention,
   type Revision,

@@ -52,7 +52,7 @@ import {
 const schema = wire.EventSinkRecordSchema;
 const updatablePaths = [
   ...['spec.webhook', 'spec.webhook.url', 'spec.webhook.credential'],
-  ...['spec.filter', 'spec.paused'],
+  ...['spec.nats', 'spec.filter', 'spec.paused'],
 ];
 /** Each follows the store by itself. */
 const sinksMax = 16;
@@ -130,8 +130,13 @@ async function checkSpec(deps: RpcDependencies, sink: EventSink): Promise<void> 
     if (badName === undefined && !(await exists(deps, credential))) {
       violations.add(`${field}.credential`, `is ${credential}, which does not exist; create it`);
     }
+  } else if (target?.case === 'nats') {
+    if (deps.store.publish === undefined) {
+      const why = `is for a store on NATS, and this one is ${deps.store.driver}; give a webhook`;
+      violations.add('event_sink.spec.nats', why);
+    }
   } else {
-    violations.add('event_sink.spec', 'has no target; give a webhook');
+    violations.add('event_sink.spec', 'has no target; give a webhook, or nats');
   }
   violations.throwIfAny();
   filterOf(eventFields, filter);

@@ -1,6 +1,6 @@
 /**
- * How far a sink has come, and which replica delivers to it: one record, which only the replica that
- * holds it writes.
+ * How far a sink has come, and which replica delivers to it: one record, which only the replica
+ * that holds it writes.
  *
  * Invariants:
  * 1. At any time at most one replica begins a request. It holds the record until a time that it has

@@ -12,11 +12,12 @@ import { deleteRecord, idOfKey, readRecord } from '../../records/index.ts';
 import { eventFields } from '../event-fields.ts';
 import { cursorKey } from './cursor.ts';
 import { deadLettersOf } from './dead-letters.ts';
+import { publishTimeoutMs, sendToNats } from './nats.ts';
 import { type Delivered, SinkWorker, type WorkerParts } from './sink-worker.ts';
 import { requestTimeoutMs, sendToWebhook, type WebhookSender } from './webhook.ts';
 
 /** What kinds of sinks there are, as figures name them. */
-export const sinkTargets = ['webhook'] as const;
+export const sinkTargets = ['webhook', 'nats'] as const;
 export type SinkTarget = (typeof sinkTargets)[number];
 
 /** What came of an attempt, as figures count it. */
@@ -117,6 +118,16 @@ export class EventSinks {
             meter: (what) => meter('webhook', what),
           };
           return { target: 'webhook', sink };
+        }
+        case 'nats': {
+          const { store } = this.#parts;
+          if (store.publish === undefined) return undefined;
+          const sink: Delivered = {
+            ...{ sinkId, uid, begin, filter, attemptMs: publishTimeoutMs },
+            send: (event) => sendToNats(store, event),
+            meter: (what) => meter('nats', what),
+          };
+          return { target: 'nats', sink };
         }
         case undefined:
           log.warn({ sink: sinkId }, 'this version does not know the kind of the sink');

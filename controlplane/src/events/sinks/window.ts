@@ -1,6 +1,6 @@
 /**
- * What is on its way to one sink: which event goes next, what follows when it fails, and how far all
- * of it has come. Pure, but for what it holds.
+ * What is on its way to one sink: which event goes next, what follows when it fails, and how far
+ * all of it has come. Pure, but for what it holds.
  *
  * Invariants:
  * 1. Of one subject one event is under way at a time, in the order in which they were added.
@@ -18,7 +18,7 @@ import { advanced, type Positions } from '../positions.ts';
 export const windowEventsMax = 256;
 /** Events under way at once. */
 export const atOnceMax = 4;
-/** So many failures in a row, and the receiver counts as away: it is tried by one event at a time. */
+/** So many failures in a row, and the receiver counts as away: one event at a time is tried. */
 const awayAfterFailures = 3;
 /** Attempts of one event that a receiver refuses, or fails at while it takes others. */
 const refusalsMax = 3;
@@ -149,8 +149,8 @@ export class DeliveryWindow {
   }
 
   /**
-   * What follows from an attempt: `done`; `again` after a pause; or `giveUp`, and then `settle` is to
-   * be called once that is on record, or `putOff` while it cannot be.
+   * What follows from an attempt: `done`; `again` after a pause; or `giveUp`, and then `settle` is
+   * to be called once that is on record, or `putOff` while it cannot be.
    */
   attempted(pending: Pending, attempted: Attempted, nowMs: number): 'done' | 'again' | 'giveUp' {
     const { lane } = pending;

@@ -15,6 +15,7 @@ import {
 } from './durability.ts';
 import { LogChannel, openLog } from './entries.ts';
 import { messageOf } from './failures.ts';
+import { MessageChannel } from './messages.ts';
 import {
   ATTEMPT_TIMEOUT_DEFAULT_MS,
   BUCKET_DEFAULT,
@@ -70,6 +71,7 @@ async function openOn(connection: NatsConnection, options: NatsStoreOptions): Pr
     client,
     channel,
     log: new LogChannel(bucket, client, manager, timeout),
+    messages: new MessageChannel(bucket, client, manager, replicas, timeout),
     incarnation,
     survivesPowerLoss: verdict.survivesPowerLoss,
     callTimeoutMs,

@@ -31,6 +31,7 @@ import {
   type ListPage,
   PAST_CHANGES_MAX,
   type Past,
+  type Published,
   type Revision,
   type StateStore,
   type WatchEvent,
@@ -38,7 +39,7 @@ import {
 } from '../contract.ts';
 import { type AppendResult, checkLogValue, type EntryLog, LOG_PAGE_MAX } from '../entry-log.ts';
 import { StoreError } from '../errors.ts';
-import { checkKey, checkPrefix, RESERVED_FIRST_SEGMENT } from '../key.ts';
+import { checkKey, checkPrefix, RESERVED_FIRST_SEGMENT, storeKey } from '../key.ts';
 import { Bell } from '../pull.ts';
 import { pastOf, publicChange, readResult, type StoredChange } from '../write.ts';
 import { incarnationOf } from './bucket.ts';
@@ -47,6 +48,7 @@ import { checkConnectedServer } from './connect.ts';
 import type { LogChannel } from './entries.ts';
 import { isStreamNotFound, messageOf } from './failures.ts';
 import { subjectsUnder } from './message.ts';
+import type { MessageChannel } from './messages.ts';
 import { retryDelayMs } from './options.ts';
 import { watchStream } from './watching.ts';
 import { carryWrite, changesBack, type WriteRequest } from './writing.ts';
@@ -59,6 +61,7 @@ export interface OpenedBucket {
   readonly client: JetStreamClient;
   readonly channel: Channel;
   readonly log: LogChannel;
+  readonly messages: MessageChannel;
   readonly incarnation: string;
   readonly survivesPowerLoss: StateStore['survivesPowerLoss'];
   readonly callTimeoutMs: number;
@@ -180,6 +183,13 @@ export class NatsStore implements StateStore {
     const info = await this.#read(() => this.#opened.channel.info());
     this.#checkIncarnation(incarnationOf(info.config));
     return info.state.last_seq;
+  }
+
+  publish(message: Published): Promise<void> {
+    for (const word of message.words) storeKey(word);
+    checkWriteId(message.id);
+    checkValue(message.words.join('.'), message.value);
+    return this.#read(() => this.#opened.messages.publish(message));
   }
 
   close(): Promise<void> {

@@ -66,7 +66,7 @@ export async function* watchStream(
         yield { kind: 'compacted', reason: 'trimmed' };
         return;
       }
-      yield publicChange(change);
+      yield { ...publicChange(change), atMs: message.time.getTime() };
     }
     if (path.over()) return;
     await path.pause(retryDelayMs(attempt));

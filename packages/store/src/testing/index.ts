@@ -1,2 +1,3 @@
 /** For tests and benchmarks of what stands on the store. */
 export { type ClusterOptions, NatsCluster, SYSTEM_USER, serverMissing } from './nats-cluster.ts';
+export { type Consumed, publishedBeside } from './published.ts';

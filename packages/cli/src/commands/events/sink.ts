@@ -34,6 +34,7 @@ const withSinks = callsOf(EventSinkService);
 
 interface SpecFlags extends SharedFlags {
   readonly url?: string;
+  readonly nats?: boolean;
   readonly credential?: string;
   readonly filter?: string;
   readonly paused?: boolean;
@@ -48,39 +49,53 @@ const specFlags = {
     'Credential whose password signs: whsec_ and base64 of 24 to 64 random bytes',
     'credential',
   ),
+  nats: {
+    kind: 'boolean',
+    optional: true,
+    brief: 'To subjects of the NATS server that the store is on, instead of a URL',
+  },
   filter: textFlag('Only events that match, as in rackwright events', 'filter'),
   paused: { kind: 'boolean', optional: true, brief: 'Deliver nothing until it is taken back' },
 } as const;
 
 /** What the flags say of a sink, and the paths of what they set. */
-function specOf({ url, credential, filter, paused }: SpecFlags) {
+function specOf({ url, nats, credential, filter, paused }: SpecFlags) {
   const value = {
     url: url ?? '',
     credential: credential === undefined ? '' : resourceName('credentials', credential),
   };
   const paths = [
+    ...(nats === true ? ['spec.nats'] : []),
     ...(url === undefined ? [] : ['spec.webhook.url']),
     ...(credential === undefined ? [] : ['spec.webhook.credential']),
     ...(filter === undefined ? [] : ['spec.filter']),
     ...(paused === undefined ? [] : ['spec.paused']),
   ];
-  const target = { case: 'webhook', value } as const;
+  const target =
+    nats === true ? ({ case: 'nats', value: {} } as const) : ({ case: 'webhook', value } as const);
   return { spec: { target, filter: filter ?? '', paused: paused === true }, paths };
+}
+
+/** Throws `UsageError`. */
+function checkTarget({ url, nats, credential }: SpecFlags): void {
+  const isWebhook = url !== undefined && credential !== undefined;
+  const isNats = url === undefined && credential === undefined;
+  if (nats === true ? isNats : isWebhook) return;
+  throw new UsageError('a sink needs --url and --credential, or --nats alone');
 }
 
 const createSink = buildCommand({
   docs: {
-    brief: 'Deliver events to a webhook from now on',
+    brief: 'Deliver events to a webhook, or to NATS, from now on',
     fullDescription:
-      'Deliver events to a webhook from now on: each at least once, those of one host in order.\n\n' +
+      'Deliver events to a webhook, or to subjects of the NATS server that the store is on, ' +
+      'from now on: each at least once, those of one host in order.\n\n' +
       'Each is a CloudEvent, sent by POST and signed as the Standard Webhooks specification ' +
       'says. What the receiver does not take is tried again; `sink dead` lists what was given up.',
   },
   parameters: { flags: { ...shared, ...specFlags, ...requestFlag }, positional, aliases },
   async func(this: CliContext, flags: SpecFlags & { readonly requestId: string }, id: string) {
-    if (flags.url === undefined || flags.credential === undefined) {
-      throw new UsageError('a sink needs --url and --credential');
-    }
+    checkTarget(flags);
     const { requestId } = flags;
     const eventSink = { spec: specOf(flags).spec };
     const made = await withSinks(this.world, flags, (sinks) =>
@@ -97,7 +112,7 @@ const updateSink = buildCommand({
     const { spec, paths } = specOf(flags);
     if (paths.length === 0) {
       throw new UsageError(
-        'nothing to change: give --url, --credential, --filter, --paused or --no-paused',
+        'nothing to change: give --url, --nats, --credential, --filter, --paused or --no-paused',
       );
     }
     const eventSink = { name: resourceName(collection, id), spec };
@@ -228,7 +243,14 @@ export const sinkRoutes = buildRouteMap({
 });
 
 function targetText({ spec }: EventSink): string {
-  return spec?.target.case === 'webhook' ? spec.target.value.url : '';
+  switch (spec?.target.case) {
+    case 'webhook':
+      return spec.target.value.url;
+    case 'nats':
+      return 'NATS';
+    case undefined:
+      return '';
+  }
 }
 
 function fares({ spec, status }: EventSink): string {

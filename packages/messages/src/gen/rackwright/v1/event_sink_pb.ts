@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rackwright/v1/event_sink.proto.
  */
 export const file_rackwright_v1_event_sink: GenFile = /*@__PURE__*/
-  fileDesc("Ch5yYWNrd3JpZ2h0L3YxL2V2ZW50X3NpbmsucHJvdG8SDXJhY2t3cmlnaHQudjEi8gEKCUV2ZW50U2luaxIMCgRuYW1lGAEgASgJEgsKA3VpZBgCIAEoCRIMCgRldGFnGAMgASgJEi8KC2NyZWF0ZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgt1cGRhdGVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKgoEc3BlYxgGIAEoCzIcLnJhY2t3cmlnaHQudjEuRXZlbnRTaW5rU3BlYxIuCgZzdGF0dXMYByABKAsyHi5yYWNrd3JpZ2h0LnYxLkV2ZW50U2lua1N0YXR1cyJqCg1FdmVudFNpbmtTcGVjEi8KB3dlYmhvb2sYASABKAsyHC5yYWNrd3JpZ2h0LnYxLldlYmhvb2tUYXJnZXRIABIOCgZmaWx0ZXIYAyABKAkSDgoGcGF1c2VkGAQgASgIQggKBnRhcmdldCIwCg1XZWJob29rVGFyZ2V0EgsKA3VybBgBIAEoCRISCgpjcmVkZW50aWFsGAIgASgJIqMBCg9FdmVudFNpbmtTdGF0dXMSNgoSbGFzdF9kZWxpdmVyeV90aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdwcm9ibGVtGAIgASgJEjEKDXByb2JsZW1fc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDGRlYWRfbGV0dGVycxgEIAEoDSKmAQoKRGVhZExldHRlchIMCgRuYW1lGAEgASgJEiMKBWV2ZW50GAIgASgLMhQucmFja3dyaWdodC52MS5FdmVudBIQCghhdHRlbXB0cxgDIAEoDRIPCgdwcm9ibGVtGAQgASgJEigKBHRpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhgKEHJlcGxheV9yZXF1ZXN0ZWQYBiABKAginwEKFkNyZWF0ZUV2ZW50U2lua1JlcXVlc3QSFQoNZXZlbnRfc2lua19pZBgBIAEoCRIsCgpldmVudF9zaW5rGAIgASgLMhgucmFja3dyaWdodC52MS5FdmVudFNpbmsSGgoNdmFsaWRhdGVfb25seRgDIAEoCEgAiAEBEhIKCnJlcXVlc3RfaWQYBCABKAlCEAoOX3ZhbGlkYXRlX29ubHkiIwoTR2V0RXZlbnRTaW5rUmVxdWVzdBIMCgRuYW1lGAEgASgJIlEKFUxpc3RFdmVudFNpbmtzUmVxdWVzdBIWCglwYWdlX3NpemUYASABKA1IAIgBARISCgpwYWdlX3Rva2VuGAIgASgJQgwKCl9wYWdlX3NpemUiYAoWTGlzdEV2ZW50U2lua3NSZXNwb25zZRItCgtldmVudF9zaW5rcxgBIAMoCzIYLnJhY2t3cmlnaHQudjEuRXZlbnRTaW5rEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKlAQoWVXBkYXRlRXZlbnRTaW5rUmVxdWVzdBIsCgpldmVudF9zaW5rGAEgASgLMhgucmFja3dyaWdodC52MS5FdmVudFNpbmsSLwoLdXBkYXRlX21hc2sYAiABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrEhoKDXZhbGlkYXRlX29ubHkYAyABKAhIAIgBAUIQCg5fdmFsaWRhdGVfb25seSI0ChZEZWxldGVFdmVudFNpbmtSZXF1ZXN0EgwKBG5hbWUYASABKAkSDAoEZXRhZxgCIAEoCSJiChZMaXN0RGVhZExldHRlcnNSZXF1ZXN0Eg4KBnBhcmVudBgBIAEoCRIWCglwYWdlX3NpemUYAiABKA1IAIgBARISCgpwYWdlX3Rva2VuGAMgASgJQgwKCl9wYWdlX3NpemUiYwoXTGlzdERlYWRMZXR0ZXJzUmVzcG9uc2USLwoMZGVhZF9sZXR0ZXJzGAEgAygLMhkucmFja3dyaWdodC52MS5EZWFkTGV0dGVyEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSI4ChhSZXBsYXlEZWFkTGV0dGVyc1JlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZldmVudHMYAiADKAkiKgoZUmVwbGF5RGVhZExldHRlcnNSZXNwb25zZRINCgVjb3VudBgBIAEoDSI2ChZEcm9wRGVhZExldHRlcnNSZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGZXZlbnRzGAIgAygJIigKF0Ryb3BEZWFkTGV0dGVyc1Jlc3BvbnNlEg0KBWNvdW50GAEgASgNMucFChBFdmVudFNpbmtTZXJ2aWNlElIKD0NyZWF0ZUV2ZW50U2luaxIlLnJhY2t3cmlnaHQudjEuQ3JlYXRlRXZlbnRTaW5rUmVxdWVzdBoYLnJhY2t3cmlnaHQudjEuRXZlbnRTaW5rEkwKDEdldEV2ZW50U2luaxIiLnJhY2t3cmlnaHQudjEuR2V0RXZlbnRTaW5rUmVxdWVzdBoYLnJhY2t3cmlnaHQudjEuRXZlbnRTaW5rEl0KDkxpc3RFdmVudFNpbmtzEiQucmFja3dyaWdodC52MS5MaXN0RXZlbnRTaW5rc1JlcXVlc3QaJS5yYWNrd3JpZ2h0LnYxLkxpc3RFdmVudFNpbmtzUmVzcG9uc2USUgoPVXBkYXRlRXZlbnRTaW5rEiUucmFja3dyaWdodC52MS5VcGRhdGVFdmVudFNpbmtSZXF1ZXN0GhgucmFja3dyaWdodC52MS5FdmVudFNpbmsSUgoPRGVsZXRlRXZlbnRTaW5rEiUucmFja3dyaWdodC52MS5EZWxldGVFdmVudFNpbmtSZXF1ZXN0GhgucmFja3dyaWdodC52MS5FdmVudFNpbmsSYAoPTGlzdERlYWRMZXR0ZXJzEiUucmFja3dyaWdodC52MS5MaXN0RGVhZExldHRlcnNSZXF1ZXN0GiYucmFja3dyaWdodC52MS5MaXN0RGVhZExldHRlcnNSZXNwb25zZRJmChFSZXBsYXlEZWFkTGV0dGVycxInLnJhY2t3cmlnaHQudjEuUmVwbGF5RGVhZExldHRlcnNSZXF1ZXN0GigucmFja3dyaWdodC52MS5SZXBsYXlEZWFkTGV0dGVyc1Jlc3BvbnNlEmAKD0Ryb3BEZWFkTGV0dGVycxIlLnJhY2t3cmlnaHQudjEuRHJvcERlYWRMZXR0ZXJzUmVxdWVzdBomLnJhY2t3cmlnaHQudjEuRHJvcERlYWRMZXR0ZXJzUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_rackwright_v1_event]);
+  fileDesc("Ch5yYWNrd3JpZ2h0L3YxL2V2ZW50X3NpbmsucHJvdG8SDXJhY2t3cmlnaHQudjEi8gEKCUV2ZW50U2luaxIMCgRuYW1lGAEgASgJEgsKA3VpZBgCIAEoCRIMCgRldGFnGAMgASgJEi8KC2NyZWF0ZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgt1cGRhdGVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKgoEc3BlYxgGIAEoCzIcLnJhY2t3cmlnaHQudjEuRXZlbnRTaW5rU3BlYxIuCgZzdGF0dXMYByABKAsyHi5yYWNrd3JpZ2h0LnYxLkV2ZW50U2lua1N0YXR1cyKVAQoNRXZlbnRTaW5rU3BlYxIvCgd3ZWJob29rGAEgASgLMhwucmFja3dyaWdodC52MS5XZWJob29rVGFyZ2V0SAASKQoEbmF0cxgCIAEoCzIZLnJhY2t3cmlnaHQudjEuTmF0c1RhcmdldEgAEg4KBmZpbHRlchgDIAEoCRIOCgZwYXVzZWQYBCABKAhCCAoGdGFyZ2V0IjAKDVdlYmhvb2tUYXJnZXQSCwoDdXJsGAEgASgJEhIKCmNyZWRlbnRpYWwYAiABKAkiDAoKTmF0c1RhcmdldCKjAQoPRXZlbnRTaW5rU3RhdHVzEjYKEmxhc3RfZGVsaXZlcnlfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHcHJvYmxlbRgCIAEoCRIxCg1wcm9ibGVtX3NpbmNlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIUCgxkZWFkX2xldHRlcnMYBCABKA0ipgEKCkRlYWRMZXR0ZXISDAoEbmFtZRgBIAEoCRIjCgVldmVudBgCIAEoCzIULnJhY2t3cmlnaHQudjEuRXZlbnQSEAoIYXR0ZW1wdHMYAyABKA0SDwoHcHJvYmxlbRgEIAEoCRIoCgR0aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChByZXBsYXlfcmVxdWVzdGVkGAYgASgIIp8BChZDcmVhdGVFdmVudFNpbmtSZXF1ZXN0EhUKDWV2ZW50X3NpbmtfaWQYASABKAkSLAoKZXZlbnRfc2luaxgCIAEoCzIYLnJhY2t3cmlnaHQudjEuRXZlbnRTaW5rEhoKDXZhbGlkYXRlX29ubHkYAyABKAhIAIgBARISCgpyZXF1ZXN0X2lkGAQgASgJQhAKDl92YWxpZGF0ZV9vbmx5IiMKE0dldEV2ZW50U2lua1JlcXVlc3QSDAoEbmFtZRgBIAEoCSJRChVMaXN0RXZlbnRTaW5rc1JlcXVlc3QSFgoJcGFnZV9zaXplGAEgASgNSACIAQESEgoKcGFnZV90b2tlbhgCIAEoCUIMCgpfcGFnZV9zaXplImAKFkxpc3RFdmVudFNpbmtzUmVzcG9uc2USLQoLZXZlbnRfc2lua3MYASADKAsyGC5yYWNrd3JpZ2h0LnYxLkV2ZW50U2luaxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkipQEKFlVwZGF0ZUV2ZW50U2lua1JlcXVlc3QSLAoKZXZlbnRfc2luaxgBIAEoCzIYLnJhY2t3cmlnaHQudjEuRXZlbnRTaW5rEi8KC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIaCg12YWxpZGF0ZV9vbmx5GAMgASgISACIAQFCEAoOX3ZhbGlkYXRlX29ubHkiNAoWRGVsZXRlRXZlbnRTaW5rUmVxdWVzdBIMCgRuYW1lGAEgASgJEgwKBGV0YWcYAiABKAkiYgoWTGlzdERlYWRMZXR0ZXJzUmVxdWVzdBIOCgZwYXJlbnQYASABKAkSFgoJcGFnZV9zaXplGAIgASgNSACIAQESEgoKcGFnZV90b2tlbhgDIAEoCUIMCgpfcGFnZV9zaXplImMKF0xpc3REZWFkTGV0dGVyc1Jlc3BvbnNlEi8KDGRlYWRfbGV0dGVycxgBIAMoCzIZLnJhY2t3cmlnaHQudjEuRGVhZExldHRlchIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiOAoYUmVwbGF5RGVhZExldHRlcnNSZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGZXZlbnRzGAIgAygJIioKGVJlcGxheURlYWRMZXR0ZXJzUmVzcG9uc2USDQoFY291bnQYASABKA0iNgoWRHJvcERlYWRMZXR0ZXJzUmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBmV2ZW50cxgCIAMoCSIoChdEcm9wRGVhZExldHRlcnNSZXNwb25zZRINCgVjb3VudBgBIAEoDTLnBQoQRXZlbnRTaW5rU2VydmljZRJSCg9DcmVhdGVFdmVudFNpbmsSJS5yYWNrd3JpZ2h0LnYxLkNyZWF0ZUV2ZW50U2lua1JlcXVlc3QaGC5yYWNrd3JpZ2h0LnYxLkV2ZW50U2luaxJMCgxHZXRFdmVudFNpbmsSIi5yYWNrd3JpZ2h0LnYxLkdldEV2ZW50U2lua1JlcXVlc3QaGC5yYWNrd3JpZ2h0LnYxLkV2ZW50U2luaxJdCg5MaXN0RXZlbnRTaW5rcxIkLnJhY2t3cmlnaHQudjEuTGlzdEV2ZW50U2lua3NSZXF1ZXN0GiUucmFja3dyaWdodC52MS5MaXN0RXZlbnRTaW5rc1Jlc3BvbnNlElIKD1VwZGF0ZUV2ZW50U2luaxIlLnJhY2t3cmlnaHQudjEuVXBkYXRlRXZlbnRTaW5rUmVxdWVzdBoYLnJhY2t3cmlnaHQudjEuRXZlbnRTaW5rElIKD0RlbGV0ZUV2ZW50U2luaxIlLnJhY2t3cmlnaHQudjEuRGVsZXRlRXZlbnRTaW5rUmVxdWVzdBoYLnJhY2t3cmlnaHQudjEuRXZlbnRTaW5rEmAKD0xpc3REZWFkTGV0dGVycxIlLnJhY2t3cmlnaHQudjEuTGlzdERlYWRMZXR0ZXJzUmVxdWVzdBomLnJhY2t3cmlnaHQudjEuTGlzdERlYWRMZXR0ZXJzUmVzcG9uc2USZgoRUmVwbGF5RGVhZExldHRlcnMSJy5yYWNrd3JpZ2h0LnYxLlJlcGxheURlYWRMZXR0ZXJzUmVxdWVzdBooLnJhY2t3cmlnaHQudjEuUmVwbGF5RGVhZExldHRlcnNSZXNwb25zZRJgCg9Ecm9wRGVhZExldHRlcnMSJS5yYWNrd3JpZ2h0LnYxLkRyb3BEZWFkTGV0dGVyc1JlcXVlc3QaJi5yYWNrd3JpZ2h0LnYxLkRyb3BEZWFkTGV0dGVyc1Jlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_rackwright_v1_event]);
 
 /**
  * EventSink is a receiver of events: each at least once, those of one subject in order.
@@ -86,6 +86,12 @@ export type EventSinkSpec = Message<"rackwright.v1.EventSinkSpec"> & {
      */
     value: WebhookTarget;
     case: "webhook";
+  } | {
+    /**
+     * @generated from field: rackwright.v1.NatsTarget nats = 2;
+     */
+    value: NatsTarget;
+    case: "nats";
   } | { case: undefined; value?: undefined };
 
   /**
@@ -140,6 +146,23 @@ export const WebhookTargetSchema: GenMessage<WebhookTarget> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_event_sink, 2);
 
 /**
+ * NatsTarget is the NATS server that the store is on. Each event is a CloudEvent in structured mode on
+ * the subject "rackwright.events.BUCKET.TYPE.SUBJECT", as
+ * "rackwright.events.rackwright.run-ended.hosts.h1", in the stream "EVENTS_BUCKET".
+ *
+ * @generated from message rackwright.v1.NatsTarget
+ */
+export type NatsTarget = Message<"rackwright.v1.NatsTarget"> & {
+};
+
+/**
+ * Describes the message rackwright.v1.NatsTarget.
+ * Use `create(NatsTargetSchema)` to create a new message.
+ */
+export const NatsTargetSchema: GenMessage<NatsTarget> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_event_sink, 3);
+
+/**
  * EventSinkStatus is how a sink fares.
  *
  * @generated from message rackwright.v1.EventSinkStatus
@@ -180,7 +203,7 @@ export type EventSinkStatus = Message<"rackwright.v1.EventSinkStatus"> & {
  * Use `create(EventSinkStatusSchema)` to create a new message.
  */
 export const EventSinkStatusSchema: GenMessage<EventSinkStatus> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event_sink, 3);
+  messageDesc(file_rackwright_v1_event_sink, 4);
 
 /**
  * DeadLetter is an event that a sink was given up on.
@@ -234,7 +257,7 @@ export type DeadLetter = Message<"rackwright.v1.DeadLetter"> & {
  * Use `create(DeadLetterSchema)` to create a new message.
  */
 export const DeadLetterSchema: GenMessage<DeadLetter> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event_sink, 4);
+  messageDesc(file_rackwright_v1_event_sink, 5);
 
 /**
  * CreateEventSinkRequest is what CreateEventSink takes.
@@ -272,7 +295,7 @@ export type CreateEventSinkRequest = Message<"rackwright.v1.CreateEventSinkReque
  * Use `create(CreateEventSinkRequestSchema)` to create a new message.
  */
 export const CreateEventSinkRequestSchema: GenMessage<CreateEventSinkRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event_sink, 5);
+  messageDesc(file_rackwright_v1_event_sink, 6);
 
 /**
  * GetEventSinkRequest is what GetEventSink takes.
@@ -291,7 +314,7 @@ export type GetEventSinkRequest = Message<"rackwright.v1.GetEventSinkRequest"> &
  * Use `create(GetEventSinkRequestSchema)` to create a new message.
  */
 export const GetEventSinkRequestSchema: GenMessage<GetEventSinkRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event_sink, 6);
+  messageDesc(file_rackwright_v1_event_sink, 7);
 
 /**
  * ListEventSinksRequest is what ListEventSinks takes.
@@ -317,7 +340,7 @@ export type ListEventSinksRequest = Message<"rackwright.v1.ListEventSinksRequest
  * Use `create(ListEventSinksRequestSchema)` to create a new message.
  */
 export const ListEventSinksRequestSchema: GenMessage<ListEventSinksRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event_sink, 7);
+  messageDesc(file_rackwright_v1_event_sink, 8);
 
 /**
  * ListEventSinksResponse is what ListEventSinks answers.
@@ -341,7 +364,7 @@ export type ListEventSinksResponse = Message<"rackwright.v1.ListEventSinksRespon
  * Use `create(ListEventSinksResponseSchema)` to create a new message.
  */
 export const ListEventSinksResponseSchema: GenMessage<ListEventSinksResponse> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event_sink, 8);
+  messageDesc(file_rackwright_v1_event_sink, 9);
 
 /**
  * UpdateEventSinkRequest is what UpdateEventSink takes.
@@ -370,7 +393,7 @@ export type UpdateEventSinkRequest = Message<"rackwright.v1.UpdateEventSinkReque
  * Use `create(UpdateEventSinkRequestSchema)` to create a new message.
  */
 export const UpdateEventSinkRequestSchema: GenMessage<UpdateEventSinkRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event_sink, 9);
+  messageDesc(file_rackwright_v1_event_sink, 10);
 
 /**
  * DeleteEventSinkRequest is what DeleteEventSink takes.
@@ -394,7 +417,7 @@ export type DeleteEventSinkRequest = Message<"rackwright.v1.DeleteEventSinkReque
  * Use `create(DeleteEventSinkRequestSchema)` to create a new message.
  */
 export const DeleteEventSinkRequestSchema: GenMessage<DeleteEventSinkRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event_sink, 10);
+  messageDesc(file_rackwright_v1_event_sink, 11);
 
 /**
  * ListDeadLettersRequest is what ListDeadLetters takes.
@@ -427,7 +450,7 @@ export type ListDeadLettersRequest = Message<"rackwright.v1.ListDeadLettersReque
  * Use `create(ListDeadLettersRequestSchema)` to create a new message.
  */
 export const ListDeadLettersRequestSchema: GenMessage<ListDeadLettersRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event_sink, 11);
+  messageDesc(file_rackwright_v1_event_sink, 12);
 
 /**
  * ListDeadLettersResponse is what ListDeadLetters answers.
@@ -451,7 +474,7 @@ export type ListDeadLettersResponse = Message<"rackwright.v1.ListDeadLettersResp
  * Use `create(ListDeadLettersResponseSchema)` to create a new message.
  */
 export const ListDeadLettersResponseSchema: GenMessage<ListDeadLettersResponse> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event_sink, 12);
+  messageDesc(file_rackwright_v1_event_sink, 13);
 
 /**
  * ReplayDeadLettersRequest is what ReplayDeadLetters takes.
@@ -479,7 +502,7 @@ export type ReplayDeadLettersRequest = Message<"rackwright.v1.ReplayDeadLettersR
  * Use `create(ReplayDeadLettersRequestSchema)` to create a new message.
  */
 export const ReplayDeadLettersRequestSchema: GenMessage<ReplayDeadLettersRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event_sink, 13);
+  messageDesc(file_rackwright_v1_event_sink, 14);
 
 /**
  * ReplayDeadLettersResponse is what ReplayDeadLetters answers.
@@ -500,7 +523,7 @@ export type ReplayDeadLettersResponse = Message<"rackwright.v1.ReplayDeadLetters
  * Use `create(ReplayDeadLettersResponseSchema)` to create a new message.
  */
 export const ReplayDeadLettersResponseSchema: GenMessage<ReplayDeadLettersResponse> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event_sink, 14);
+  messageDesc(file_rackwright_v1_event_sink, 15);
 
 /**
  * DropDeadLettersRequest is what DropDeadLetters takes.
@@ -528,7 +551,7 @@ export type DropDeadLettersRequest = Message<"rackwright.v1.DropDeadLettersReque
  * Use `create(DropDeadLettersRequestSchema)` to create a new message.
  */
 export const DropDeadLettersRequestSchema: GenMessage<DropDeadLettersRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event_sink, 15);
+  messageDesc(file_rackwright_v1_event_sink, 16);
 
 /**
  * DropDeadLettersResponse is what DropDeadLetters answers.
@@ -547,7 +570,7 @@ export type DropDeadLettersResponse = Message<"rackwright.v1.DropDeadLettersResp
  * Use `create(DropDeadLettersResponseSchema)` to create a new message.
  */
 export const DropDeadLettersResponseSchema: GenMessage<DropDeadLettersResponse> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event_sink, 16);
+  messageDesc(file_rackwright_v1_event_sink, 17);
 
 /**
  * EventSinkService manages where events are delivered to.
