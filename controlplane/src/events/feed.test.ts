@@ -160,6 +160,28 @@ describe('where the store no longer has every change', () => {
       HISTORY_PER_KEY / 2,
     );
     expect(types(told, 'hosts')).toEqual(['GAP']);
+    expect(new Set(told.map(({ id }) => id)).size).toBe(told.length);
+  });
+
+  test('a watch that is left, or that breaks off, leaves none behind', async () => {
+    const signals: (AbortSignal | undefined)[] = [];
+    const breaking: FeedStore = {
+      incarnation: store.incarnation,
+      list: (...of) => store.list(...of),
+      past: (...of) => store.past(...of),
+      async *watch(from, prefix, signal) {
+        signals.push(signal);
+        if (prefix === 'pools') throw new Error('the store is away');
+        yield* store.watch(from, prefix, signal);
+      },
+    };
+    const { signal } = new AbortController();
+    const reading = async () => {
+      for await (const _ of eventFeed(breaking, positionsFrom(store, 0), signal)) break;
+    };
+    await expect(reading()).rejects.toThrow('the store is away');
+    expect(signals.map((each) => each?.aborted)).toEqual(signals.map(() => true));
+    expect(signals.length).toBeGreaterThan(5);
   });
 
   test('what comes afterwards follows without a gap', async () => {

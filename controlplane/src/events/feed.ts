@@ -58,11 +58,21 @@ export async function* eventFeed(
   from: Positions,
   signal: AbortSignal,
 ): AsyncGenerator<FedChange, void, undefined> {
-  yield* merged(
-    eventCollections.map((collection) =>
-      new CollectionFeed(store, collection, signal).after(revisionIn(from, collection)),
-    ),
-  );
+  // Whoever leaves, also because one collection cannot be followed, leaves no watch behind.
+  const leaving = new AbortController();
+  const leave = () => leaving.abort();
+  signal.addEventListener('abort', leave, { once: true });
+  if (signal.aborted) leave();
+  try {
+    yield* merged(
+      eventCollections.map((collection) =>
+        new CollectionFeed(store, collection, leaving.signal).after(revisionIn(from, collection)),
+      ),
+    );
+  } finally {
+    signal.removeEventListener('abort', leave);
+    leave();
+  }
 }
 
 class CollectionFeed {

@@ -119,7 +119,7 @@ function eventOf(
   const { subject, rack = '', actor = '', cause = '', traceParent = '' } = told;
   const time = told.time ?? (atMs === undefined ? undefined : timestampFromMs(atMs));
   return create(EventSchema, {
-    id: `${incarnation}_${revision}_${index}`,
+    id: `${incarnation}_${revision}_${told.place ?? index}`,
     type: typeOf(content.case),
     ...{ subject, rack, actor, cause, traceParent },
     ...(time === undefined ? {} : { time }),
@@ -152,7 +152,10 @@ export function gapOf(
   // What lies below a host is told of the host.
   const name = collection === 'workflows' ? 'hosts' : collection;
   const isNamed = id !== '' && collection !== 'fleet';
-  const told = { subject: isNamed ? `${name}/${id}` : collection, contents: [] };
+  // Beside the events of the same revision, and gaps of other collections there.
+  const at = eventCollections.findIndex((each) => each === collection);
+  const place = isNamed ? 'gap' : `gap-${reason}-${at}`;
+  const told = { subject: isNamed ? `${name}/${id}` : collection, contents: [], place };
   const content = { case: 'gap', value: { reason } } as const;
   return { event: eventOf(incarnation, change, told, content, 0), labels: noLabels };
 }

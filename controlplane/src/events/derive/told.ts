@@ -30,6 +30,8 @@ export interface Told {
   readonly actor?: string | undefined;
   readonly cause?: string | undefined;
   readonly traceParent?: string;
+  /** Ends the id; unset: the place of each among the contents. */
+  readonly place?: string;
   /** Each an event, in an order that never changes for the same change. */
   readonly contents: readonly EventContent[];
 }

@@ -361,10 +361,11 @@ test('a window stands before the first event that is not through, and is bounded
     ({ event: { subject, id: subject }, labels: {} }) as never as Parameters<
       DeliveryWindow['add']
     >[1][number];
-  window.add('hosts', [event('a')], 1);
+  window.add('hosts', [event('a')], 1, 5);
   const first = window.take(0);
-  for (let n = 2; n < 10_000; n += 1) window.add('hosts', [], n);
-  window.add('hosts', [event('b')], 10_000);
+  for (let n = 2; n < 10_000; n += 1) window.add('hosts', [], n, 6);
+  window.add('hosts', [event('b')], 10_000, 7);
+  expect(window.oldestMs).toBe(5);
   const second = window.take(0);
   if (first === undefined || second === undefined) throw new Error('nothing to send');
   expect(window.attempted(second, { kind: 'delivered' }, 0)).toBe('done');
@@ -372,4 +373,5 @@ test('a window stands before the first event that is not through, and is bounded
   expect(window.attempted(first, { kind: 'delivered' }, 0)).toBe('done');
   expect(window.positions.revisions).toEqual({ hosts: 10_000 });
   expect(window.waiting).toBe(0);
+  expect(window.oldestMs).toBeUndefined();
 });

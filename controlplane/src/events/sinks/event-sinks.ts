@@ -6,6 +6,7 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import type { EventSink } from '@rackwright/messages';
 import { store as wire } from '@rackwright/messages';
+import type { Entry, Revision } from '@rackwright/store';
 import { FilterError, parseFilter } from '../../filter/index.ts';
 import { type FollowedValues, type Following, followValues } from '../../following/index.ts';
 import { deleteRecord, idOfKey, readRecord } from '../../records/index.ts';
@@ -32,6 +33,7 @@ export interface EventSinksParts extends WorkerParts {
 }
 
 interface Running {
+  readonly revision: Revision;
   readonly target: SinkTarget;
   readonly worker: SinkWorker;
   readonly stop: () => void;
@@ -48,7 +50,7 @@ export class EventSinks {
     this.#parts = parts;
     const { following } = parts;
     this.#followed = followValues(following, 'eventSinks', (key, entry) =>
-      this.#changed(key, entry?.value),
+      this.#changed(key, entry),
     );
   }
 
@@ -78,14 +80,18 @@ export class EventSinks {
     return lag;
   }
 
-  #changed(key: string, value: Uint8Array | undefined): void {
+  #changed(key: string, entry: Entry | undefined): void {
     const before = this.#running.get(key);
+    // It is told again what it was told, after a watch that broke off.
+    if (before !== undefined && before.revision === entry?.revision) return;
     before?.stop();
     this.#running.delete(key);
     if (this.#isStopped) return;
-    const record = value === undefined ? undefined : fromBinary(wire.EventSinkRecordSchema, value);
-    const sink = record?.eventSink;
-    if (record === undefined || sink === undefined) return;
+    if (entry === undefined) return;
+    const { value, revision } = entry;
+    const record = fromBinary(wire.EventSinkRecordSchema, value);
+    const sink = record.eventSink;
+    if (sink === undefined) return;
     const delivered = this.#delivered(key, record, sink);
     if (delivered === undefined) return;
     const stopping = new AbortController();
@@ -93,7 +99,7 @@ export class EventSinks {
     // One after the other: both would hold the same cursor.
     const ended = (before?.ended ?? Promise.resolve()).then(() => worker.run());
     const stop = () => stopping.abort();
-    this.#running.set(key, { target: delivered.target, worker, stop, ended });
+    this.#running.set(key, { revision, target: delivered.target, worker, stop, ended });
   }
 
   /** Undefined: nothing is delivered to it. */

@@ -48,7 +48,7 @@ export class SinkWorker {
   readonly #parts: WorkerParts;
   readonly #sink: Delivered;
   readonly #signal: AbortSignal;
-  #waitingSinceMs: number | undefined;
+  #delivery: Delivery | undefined;
 
   constructor(parts: WorkerParts, sink: Delivered, signal: AbortSignal) {
     this.#parts = parts;
@@ -56,9 +56,9 @@ export class SinkWorker {
     this.#signal = signal;
   }
 
-  /** Since when this process has had events that have not arrived; undefined: it has none. */
+  /** Since when this process has had the oldest event that has not arrived; undefined: none. */
   get waitingSinceMs(): number | undefined {
-    return this.#waitingSinceMs;
+    return this.#delivery?.waitingSinceMs;
   }
 
   /** Ends once the signal has aborted, and never rejects. */
@@ -90,16 +90,14 @@ export class SinkWorker {
     this.#signal.addEventListener('abort', stop, { once: true });
     if (this.#signal.aborted) stop();
     const delivery = new Delivery(this.#parts, this.#sink, taken.cursor, stopping.signal);
-    const look = () => {
-      this.#waitingSinceMs = delivery.waitingSinceMs;
-    };
+    this.#delivery = delivery;
     try {
       if (taken.restored) delivery.addRestored();
-      await delivery.run(look);
+      await delivery.run();
     } finally {
       stop();
       this.#signal.removeEventListener('abort', stop);
-      this.#waitingSinceMs = undefined;
+      this.#delivery = undefined;
       await delivery.end();
     }
   }
@@ -117,7 +115,7 @@ class Delivery {
   #isWoken = false;
   #broken: unknown;
   #isBroken = false;
-  waitingSinceMs: number | undefined;
+  #roomed: () => void = () => undefined;
 
   constructor(parts: WorkerParts, sink: Delivered, cursor: HeldCursor, signal: AbortSignal) {
     this.#parts = parts;
@@ -125,7 +123,15 @@ class Delivery {
     this.#cursor = cursor;
     this.#signal = signal;
     this.#window = new DeliveryWindow(cursor.positions);
-    signal.addEventListener('abort', () => this.#ring(), { once: true });
+    const stop = () => {
+      this.#roomed();
+      this.#ring();
+    };
+    signal.addEventListener('abort', stop, { once: true });
+  }
+
+  get waitingSinceMs(): number | undefined {
+    return this.#window.oldestMs;
   }
 
   /** The store was restored since the cursor was written. */
@@ -133,16 +139,15 @@ class Delivery {
     const { store } = this.#parts;
     const change = { key: 'fleet', revision: this.#cursor.positions.since };
     const gap = gapOf(store.incarnation, change, GapReason.RESTORED);
-    this.#window.add('fleet', [gap], undefined);
+    this.#window.add('fleet', [gap], undefined, this.#parts.clock.nowMs());
   }
 
-  async run(look: () => void): Promise<void> {
+  async run(): Promise<void> {
     void this.#guarded(this.#pull());
     void this.#guarded(this.#replay());
     while (!this.#signal.aborted && !this.#cursor.isLost) {
       if (this.#isBroken) throw this.#broken;
       this.#send();
-      look();
       await this.#keep();
       await this.#sleep();
     }
@@ -176,19 +181,15 @@ class Delivery {
     const { filter } = this.#sink;
     for await (const change of eventFeed(store, this.#cursor.positions, this.#signal)) {
       const wanted = change.events.filter((event) => isWanted(filter, event));
-      this.#window.add(change.collection, wanted, change.upTo);
-      if (wanted.length > 0) this.waitingSinceMs ??= clock.nowMs();
+      this.#window.add(change.collection, wanted, change.upTo, clock.nowMs());
       this.#ring();
       while (!this.#window.hasRoom && !this.#signal.aborted) await this.#room();
     }
   }
 
-  #roomed: () => void = () => undefined;
-
   #room(): Promise<void> {
     return new Promise((resolve) => {
       this.#roomed = resolve;
-      this.#signal.addEventListener('abort', () => resolve(), { once: true });
     });
   }
 
@@ -220,7 +221,6 @@ class Delivery {
     if (verdict === 'giveUp' && attempted.kind !== 'delivered') {
       await this.#giveUp(pending, attempted.problem);
     }
-    if (this.#window.waiting === 0) this.waitingSinceMs = undefined;
   }
 
   async #giveUp(pending: Pending, problem: string): Promise<void> {

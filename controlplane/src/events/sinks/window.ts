@@ -40,6 +40,8 @@ export type Attempted =
 /** One event that waits or is under way. */
 export interface Pending {
   readonly event: TracedEvent;
+  /** When it was added. */
+  readonly sinceMs: number;
   readonly lane: Lane;
   readonly track: Track;
 }
@@ -93,6 +95,16 @@ export class DeliveryWindow {
     return this.#waiting;
   }
 
+  /** When the oldest of them was added; undefined: none waits. */
+  get oldestMs(): number | undefined {
+    let oldest: number | undefined;
+    for (const { queue } of this.#lanes.values()) {
+      const sinceMs = queue[0]?.sinceMs;
+      if (sinceMs !== undefined) oldest = Math.min(oldest ?? sinceMs, sinceMs);
+    }
+    return oldest;
+  }
+
   /** Whether the receiver counts as away. */
   get isAway(): boolean {
     return this.#failures >= awayAfterFailures;
@@ -103,6 +115,7 @@ export class DeliveryWindow {
     collection: EventCollection,
     events: readonly TracedEvent[],
     upTo: Revision | undefined,
+    nowMs: number,
   ): void {
     const tracks = this.#tracks.get(collection) ?? [];
     this.#tracks.set(collection, tracks);
@@ -110,18 +123,18 @@ export class DeliveryWindow {
     if (events.length === 0 && last?.left === 0) last.upTo = upTo ?? last.upTo;
     else tracks.push({ collection, upTo, left: events.length });
     const track = tracks.at(-1) as Track;
-    for (const event of events) this.#enqueue(event, track);
+    for (const event of events) this.#enqueue({ event, track, sinceMs: nowMs });
     this.#drain(collection);
   }
 
-  #enqueue(event: TracedEvent, track: Track): void {
-    const { subject } = event.event;
+  #enqueue(added: Omit<Pending, 'lane'>): void {
+    const { subject } = added.event.event;
     const lane = this.#lanes.get(subject) ?? {
       ...{ subject, queue: [], isUnderWay: false, attempts: 0, strikes: 0 },
       ...{ notBeforeMs: 0, deliveriesThen: 0 },
     };
     this.#lanes.set(subject, lane);
-    lane.queue.push({ event, lane, track });
+    lane.queue.push({ ...added, lane });
     this.#waiting += 1;
   }
 
