@@ -16,7 +16,7 @@ const machine: MachinePlan = {
   disks: [{ name: 'vda', serial: 'DISK-1', kind: 'discard' }],
 };
 
-const http1 = Buffer.from('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+const http1 = Buffer.from('GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n');
 /** RFC 9113 §3.4: the client's preface and an empty SETTINGS frame, without TLS before it. */
 const http2 = Buffer.concat([
   Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),

@@ -61,6 +61,23 @@ test('all who ask within a second get the bytes of one answer', async () => {
 });
 
 test.each([
+  ['127.0.0.1', '127.0.0.1:7445', 200],
+  ['127.0.0.1', 'localhost', 200],
+  ['::1', '[::1]:7445', 200],
+  ['::ffff:127.0.0.1', 'LOCALHOST:7445', 200],
+  ['127.0.0.1', 'metrics.example.org', 421],
+  ['127.0.0.1', '127.0.0.1.example.org:7445', 421],
+  ['::1', 'localhost.example.org', 421],
+  ['127.0.0.1', '', 421],
+  ['192.0.2.1', 'cp.example.org:7445', 200],
+])('at %s, who asks for "%s" is answered with %d', (localAddress, host, status) => {
+  const answer = answers({ clock: clockAt(), registry: new Registry() });
+  const { status: answered, body } = answer({ ...asked, localAddress, headers: { host } });
+  expect(answered).toBe(status);
+  if (status === 421) expect(body).toContain('ask localhost');
+});
+
+test.each([
   ['POST', '/metrics', 405],
   ['GET', '/', 200],
   ['HEAD', '/', 200],

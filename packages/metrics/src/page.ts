@@ -6,6 +6,8 @@
  * P2 A scraper that does not read costs its connection until the idle time is over. There are at
  *    most `connectionsMax` of them, which share the bytes of an answer.
  * P3 A port that cannot be opened stops nothing. It is tried again, and the log says so.
+ * P4 On loopback it answers nobody who asks for another name. A browser of this machine, led there
+ *    by a name of somebody else's (DNS rebinding), reads nothing.
  */
 import type {
   Cancel,
@@ -97,7 +99,10 @@ export function answers({
     kept.set(format, { atMs, bytes });
     return bytes;
   };
-  return ({ method, target, headers }) => {
+  return ({ method, target, headers, localAddress }) => {
+    if (!isOwnName(localAddress, headers['host'])) {
+      return { status: 421, headers: plain, body: otherName };
+    }
     if (method !== 'GET' && method !== 'HEAD') {
       return { status: 405, headers: { allow: 'GET, HEAD' } };
     }
@@ -110,6 +115,15 @@ export function answers({
     const type = { 'content-type': contentTypes[format], vary: 'accept' };
     return { status: 200, headers: type, body: bytesOf(format) };
   };
+}
+
+const loopback = /^(?:127\.|::1$|::ffff:127\.)/;
+const ownName = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
+const otherName = 'this port is for the machine itself: ask localhost or 127.0.0.1 for /metrics\n';
+
+/** P4. Who sends no Host is no browser. */
+function isOwnName(localAddress: string, host: string | undefined): boolean {
+  return host === undefined || !loopback.test(localAddress) || ownName.test(host);
 }
 
 const plain = { 'content-type': 'text/plain; charset=utf-8' } as const;
