@@ -114,5 +114,7 @@ function keptOf(value: Uint8Array): Parts {
   const { rack = '', bmc, bootMacs = [] } = spec ?? {};
   const { state = HostState.UNSPECIFIED, dirty = false, claim, image = '' } = status ?? {};
   const credential = bmc?.credential ?? '';
-  return { uid, labels, rack, credential, bootMacs, state, dirty, claim: claim?.by ?? '', image };
+  const given = { uid, labels, rack, credential, bootMacs, state, dirty, image };
+  // In the order in which rows are compared.
+  return partsOf({ ...given, claim: claim?.by ?? '' });
 }
