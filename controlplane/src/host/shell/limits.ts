@@ -11,6 +11,7 @@ import {
   RunPhase,
   type store as wire,
 } from '@rackwright/messages';
+import type { Lane } from '../../loop/index.ts';
 import { idOf } from '../../records/index.ts';
 import { Followed, type FollowedListener } from '../fleet/followed.ts';
 import { type HostIndex, rackIdOf } from '../fleet/host-index.ts';
@@ -22,11 +23,15 @@ import { holdForNewIncarnation } from './restored-racks.ts';
 export class Limits {
   readonly #deps: HostsDependencies;
   readonly #index: HostIndex;
-  readonly #wake: (hostId: string) => void;
+  readonly #wake: (hostId: string, lane?: Lane) => void;
   readonly #followed: Followed;
   readonly #places: Places;
 
-  constructor(deps: HostsDependencies, index: HostIndex, wake: (hostId: string) => void) {
+  constructor(
+    deps: HostsDependencies,
+    index: HostIndex,
+    wake: (hostId: string, lane?: Lane) => void,
+  ) {
     this.#deps = deps;
     this.#index = index;
     this.#wake = wake;
@@ -87,7 +92,8 @@ export class Limits {
     const [had, has] = [before?.fleet, after?.fleet];
     const spec = !sameSpec(FleetSpecSchema, had?.spec, has?.spec);
     if (spec || !sameFreeze(had?.status?.freeze, has?.status?.freeze)) {
-      for (const hostId of this.#index.hostIds()) this.#wake(hostId);
+      // All of them: who is woken for a reason of its own goes before.
+      for (const hostId of this.#index.hostIds()) this.#wake(hostId, 'later');
     } else this.#wakeAll(wokenBy(before, after));
     this.#places.look(undefined, after);
   }

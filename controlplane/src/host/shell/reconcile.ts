@@ -17,7 +17,7 @@ import {
   store as wire,
 } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
-import { Controller } from '../../loop/index.ts';
+import { Controller, type Lane } from '../../loop/index.ts';
 import {
   idOf,
   idOfKey,
@@ -89,7 +89,7 @@ export class Hosts {
     this.#finished = new FinishedRuns(deps);
     this.#usual = new UsualDurations(deps, this.#index);
     this.#waits = new WaitLog(deps.log);
-    this.#limits = new Limits(deps, this.#index, (hostId) => this.wake(hostId));
+    this.#limits = new Limits(deps, this.#index, (hostId, lane) => this.wake(hostId, lane));
     this.#feed = new HostFeed(deps, {
       index: this.#index,
       limits: this.#limits,
@@ -125,9 +125,9 @@ export class Hosts {
     return requestOutcome(result);
   }
 
-  /** Looks at the host again soon. */
-  wake(hostId: string): void {
-    this.#controller.wake(hostId, 'tick');
+  /** Looks at the host again soon; `later`: behind those that are to be looked at soon. */
+  wake(hostId: string, lane: Lane = 'soon'): void {
+    this.#controller.wake(hostId, 'tick', lane);
   }
 
   wakeRack(rackId: string): void {
