@@ -231,3 +231,14 @@ test('hosts are looked for by the part of what is wanted that the fewest have', 
   expect(candidates({ labels: { site: 'aa', 'asset.tag': '8' } })).toEqual([]);
   expect(candidates({ names: ['hosts/c'], rack: 'racks/r1' })).toEqual(['c']);
 });
+
+test('who fails when it is told of a record makes no record unreadable', async () => {
+  view.onRecord(() => {
+    throw new Error('broken');
+  });
+  await put('a', 'racks/r1');
+  await during(view.caughtUp());
+  await put('b', 'racks/r1');
+  await during(view.caughtUp());
+  expect([inRack('racks/r1'), view.unreadableCount]).toEqual([['a', 'b'], 0]);
+});

@@ -310,7 +310,14 @@ export class FleetView {
     this.#told(entry, sharedRecordOf(this.#deps.store, wire.HostRecordSchema, entry));
 
   #told({ key, revision }: Entry, record: wire.HostRecord): wire.HostRecord {
-    for (const listener of this.#recordListeners) listener(idOfKey(key), revision, record);
+    const host = idOfKey(key);
+    for (const listener of this.#recordListeners) {
+      try {
+        listener(host, revision, record);
+      } catch (error) {
+        this.#deps.log.warn({ host }, 'who was told of the record failed', error);
+      }
+    }
     return record;
   }
 

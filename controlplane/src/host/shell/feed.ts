@@ -13,7 +13,7 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import { store as wire } from '@rackwright/messages';
 import { pause } from '@rackwright/platform';
-import type { Revision } from '@rackwright/store';
+import type { Entry, Revision } from '@rackwright/store';
 import type { Controller } from '../../loop/index.ts';
 import { answered, idOfKey, listingsOf } from '../../records/index.ts';
 import { type HostIndex } from '../fleet/host-index.ts';
@@ -125,14 +125,25 @@ export class HostFeed {
       pages,
     )) {
       if (signal.aborted) return;
-      for (const { key, value, revision } of entries) {
-        const hostId = idOfKey(key);
+      for (const entry of entries) {
+        const hostId = idOfKey(entry.key);
         there.add(hostId);
-        this.#read(hostId, revision, fromBinary(wire.HostRecordSchema, value));
+        const record = recordOf(entry);
+        if (record === undefined) continue;
+        this.#read(hostId, entry.revision, record);
         this.#wake(hostId, 'later');
       }
     }
     for (const hostId of before) if (!there.has(hostId)) this.#wake(hostId, 'later');
     limits.afterListing(held);
+  }
+}
+
+/** Undefined of one that cannot be decoded: the fleet view says so, and the others go on. */
+function recordOf({ value }: Entry): wire.HostRecord | undefined {
+  try {
+    return fromBinary(wire.HostRecordSchema, value);
+  } catch {
+    return undefined;
   }
 }

@@ -1,0 +1,37 @@
+/** What a replica hears of hosts, and what a resync finds. */
+import { storeKey } from '@rackwright/store';
+import { expect, test } from 'vitest';
+import { rigWith } from '../testing/rig.ts';
+
+test('a record that cannot be decoded stops neither the start nor a resync', async () => {
+  const rig = rigWith({}, {}, {});
+  const key = storeKey('hosts', 'h1');
+  const expected = rig.lastRevision(key);
+  rig.disk.write({ key, value: Uint8Array.of(255), expected, writeId: 'cut short' });
+  const replica = await rig.replica({ resyncIntervalMs: 60_000, deaf: true });
+  expect(replica.hosts.hostIdsOfRack('r1').toSorted()).toEqual(['h2', 'h3']);
+  // It hears of nothing: only a resync finds who went.
+  rig.remove(storeKey('hosts', 'h3'));
+  await rig.advance(130_000);
+  expect(replica.hosts.hostIdsOfRack('r1')).toEqual(['h2']);
+  expect(rig.lines.filter((line) => line.includes('the resync failed'))).toEqual([]);
+});
+
+test('a resync takes so much time for each host', async () => {
+  const rig = rigWith(...Array.from({ length: 9 }, () => ({})));
+  for (let n = 10; n <= 250; n += 1) rig.addHost(n);
+  const pages: number[] = [];
+  await rig.replica({
+    resyncIntervalMs: 60_000,
+    wrapStore: (store) => {
+      const list = store.list.bind(store);
+      store.list = async (prefix, page) => {
+        if (prefix === 'hosts' && page?.limit === 100) pages.push(rig.clock.nowMs());
+        return await list(prefix, page);
+      };
+      return store;
+    },
+  });
+  await rig.advance(75_000);
+  expect(pages.map((atMs) => atMs - (pages[0] ?? 0))).toEqual([0, 4_000, 8_000]);
+});
