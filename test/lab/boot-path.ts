@@ -4,7 +4,7 @@
  */
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { isHttp, isSecure } from './firmware.ts';
+import { isSecure } from './firmware.ts';
 import { runProgram } from './processes.ts';
 import type { LabMachine } from './qemu.ts';
 import type { Site } from './site.ts';
@@ -65,17 +65,16 @@ function checkLoader(site: Site, machine: LabMachine, data: number, acks: number
   const { firmware } = lab.boot;
   const counts = `${data} blocks, ${acks} acknowledgements`;
   findings.say(`       TFTP: ${counts}`);
-  const byTftp = firmware === 'uefi' || isSecure(firmware);
   if (isSecure(firmware)) {
     // Its GRUB asks for one block at a time.
     findings.check('the loaders came by TFTP', data > 0 && acks > 0, counts);
-  } else if (byTftp) {
+  } else if (firmware === 'uefi') {
     const inWindows = acks > 0 && data >= acks * BLOCKS_PER_ACKNOWLEDGEMENT_MIN;
     findings.check('the loader came by TFTP, several blocks at a time', inWindows, counts);
   } else findings.check('nothing came by TFTP', data === 0 && acks === 0, counts);
   const words = machine.console();
   const ofUefi = words.includes('BdsDxe: starting Boot');
-  const option = isHttp(firmware) ? 'UEFI HTTPv4' : 'UEFI PXEv4';
+  const option = firmware === 'uefi-http' ? 'UEFI HTTPv4' : 'UEFI PXEv4';
   if (firmware === 'bios') findings.check('the BIOS booted', !ofUefi && words.includes('SeaBIOS'));
   else findings.check(`the firmware started "${option}"`, ofUefi && words.includes(option));
   if (isSecure(firmware)) checkLockdown(site, words);

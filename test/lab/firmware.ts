@@ -9,10 +9,10 @@ import { LAB_ADDRESS } from './netns.ts';
 
 /**
  * `bios`: SeaBIOS with the network card's iPXE. `uefi`: OVMF with its own PXE, which asks port
- * 4011 and loads by TFTP. `uefi-http`: OVMF with its own HTTP boot. `uefi-secure`,
- * `uefi-secure-http`: the same under Secure Boot, with Debian's signed shim, GRUB and kernel.
+ * 4011 and loads by TFTP. `uefi-http`: OVMF with its own HTTP boot. `uefi-secure`:
+ * OVMF's PXE under Secure Boot, with Debian's signed shim, GRUB and kernel.
  */
-export const firmwares = ['bios', 'uefi', 'uefi-http', 'uefi-secure', 'uefi-secure-http'] as const;
+export const firmwares = ['bios', 'uefi', 'uefi-http', 'uefi-secure'] as const;
 export type LabFirmware = (typeof firmwares)[number];
 
 /** `proxy`: the site's own server gives addresses. `reservation`: the agent alone does. */
@@ -56,12 +56,7 @@ export function signedLoader(name: keyof typeof SIGNED_LOADERS): string {
 
 /** Whether the firmware runs nothing that is not signed. */
 export function isSecure(firmware: LabFirmware): boolean {
-  return firmware === 'uefi-secure' || firmware === 'uefi-secure-http';
-}
-
-/** Whether the firmware itself boots by HTTP. */
-export function isHttp(firmware: LabFirmware): boolean {
-  return firmware === 'uefi-http' || firmware === 'uefi-secure-http';
+  return firmware === 'uefi-secure';
 }
 
 /**
@@ -74,7 +69,7 @@ export function boardArgs(firmware: LabFirmware, folder: string): string[] {
   const variables = join(folder, 'uefi-variables.fd');
   copyFileSync(secure ? SECURE_VARIABLES : UEFI_VARIABLES, variables);
   // IPv6 first would cost half a minute; without IPv4 PXE the first boot option is HTTPv4.
-  const off = isHttp(firmware) ? ['IPv4PXESupport', 'IPv6PXESupport'] : ['IPv6PXESupport'];
+  const off = firmware === 'uefi-http' ? ['IPv4PXESupport', 'IPv6PXESupport'] : ['IPv6PXESupport'];
   return [
     // Only code in system management mode may write the variables that say whom to trust.
     ...['-M', secure ? 'q35,smm=on' : 'q35'],

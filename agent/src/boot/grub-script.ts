@@ -7,9 +7,8 @@
  *
  * G1 Every word that is not ours stands in single quotes, between which GRUB's shell expands
  *    nothing (GRUB manual, "Quoting").
- * G2 Files come by HTTP where this GRUB has that built in, else by TFTP: under Secure Boot it loads
- *    no module, and not every signed one has it. Which it is, it finds out by a script that it can
- *    only have by HTTP; without it, it says that there is no such disk, and goes on.
+ * G2 All files come by TFTP: the GRUB that Debian signs has nothing else, and under Secure Boot it
+ *    loads no module.
  */
 import { type ImageScript, imageWords, retrySeconds, waitingWords } from './image-script.ts';
 import { attemptsMax, kernelWords, lines, plain, type RunnerScript, whoStarts } from './script.ts';
@@ -29,10 +28,9 @@ const diskLoaders = [
 
 /** The first script, of all hosts that ask at one address of ours; `root`: of our URLs there. */
 export function grubStartScript(root: string): string {
-  const { host, hostname } = new URL(root);
+  const { hostname } = new URL(root);
   return lines([
     `set ${from}=(tftp,${hostname})`,
-    `source (http,${host})/grub/http.cfg`,
     `set ${tries}=`,
     `while [ "$${tries}" != ${'x'.repeat(attemptsMax)} ]; do`,
     `  set ${tries}="\${${tries}}x"`,
@@ -42,11 +40,6 @@ export function grubStartScript(root: string): string {
     'done',
     ...bootDisk,
   ]);
-}
-
-/** The script that only a GRUB with HTTP can fetch. */
-export function grubHttpScript(root: string): string {
-  return lines([`set ${from}=(http,${new URL(root).host})`]);
 }
 
 /** Loads kernel and ramdisk and starts them. Throws as the iPXE script does. */

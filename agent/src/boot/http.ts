@@ -18,7 +18,7 @@ import type {
 import type { HttpLimits } from './config.ts';
 import type { DeployPages } from './deploy-pages.ts';
 import type { FindImageBlob, ServedFile } from './files.ts';
-import { grubHttpScript, grubStartScript } from './grub-script.ts';
+import { grubStartScript } from './grub-script.ts';
 import { LineBudget } from './line-budget.ts';
 import type { BootMeter } from './meter.ts';
 import type { Gate } from './observation.ts';
@@ -150,9 +150,7 @@ class BootPages {
       case 'script':
         return this.#script(request, target.mac, target.language);
       case 'grubStart':
-        return this.#ofAll(request, grubStartScript);
-      case 'grubHttp':
-        return this.#ofAll(request, grubHttpScript);
+        return this.#grubStart(request);
       case 'hostFile':
         return this.#hostFile(request, target.mac, target.name);
       case 'file':
@@ -173,10 +171,9 @@ class BootPages {
     }
   }
 
-  /** A script that is the same for every host. */
-  #ofAll({ localAddress }: HttpRequest, write: (root: string) => string): HttpResponse {
+  #grubStart({ localAddress }: HttpRequest): HttpResponse {
     const urls = this.#urls(localAddress);
-    return urls === undefined ? refusal(421) : script(write(urls.root));
+    return urls === undefined ? refusal(421) : script(grubStartScript(urls.root));
   }
 
   #script(request: HttpRequest, mac: string, language: ScriptLanguage): HttpResponse {

@@ -27,8 +27,6 @@ export type BootTarget =
   | { readonly kind: 'script'; readonly mac: string; readonly language: 'ipxe' | 'grub' }
   /** What GRUB runs first, whichever host it is on. */
   | { readonly kind: 'grubStart' }
-  /** What GRUB runs next if it can have it. */
-  | { readonly kind: 'grubHttp' }
   | { readonly kind: 'hostFile'; readonly mac: string; readonly name: string }
   /** A file without a host: loaders, kernel and ramdisk hold no secret. */
   | { readonly kind: 'file'; readonly name: string }
@@ -100,9 +98,7 @@ function seedTarget([id, token, name, ...more]: readonly string[]): BootTarget |
 }
 
 function grubTarget(parts: readonly string[]): BootTarget | undefined {
-  const path = `/grub/${parts.join('/')}`;
-  if (isGrubStart(path)) return { kind: 'grubStart' };
-  return path === '/grub/http.cfg' ? { kind: 'grubHttp' } : undefined;
+  return isGrubStart(`/grub/${parts.join('/')}`) ? { kind: 'grubStart' } : undefined;
 }
 
 function hostTarget([text, what, name, ...more]: readonly string[]): BootTarget | undefined {

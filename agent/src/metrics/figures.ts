@@ -136,7 +136,6 @@ function countHttp(registry: Registry): Pick<BootMeter, 'httpAnswered'> {
     'seed',
     'phoneHome',
     'grubStart',
-    'grubHttp',
     'malformed',
     'nothing',
   ] as const;
