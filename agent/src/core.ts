@@ -12,6 +12,7 @@ import {
   type BootSight,
   bootProfileOfHost,
   type DeployPages,
+  type DhcpFault,
   unknownProfile,
 } from './boot/index.ts';
 import { BootTracer, defaultBootTracerLimits } from './boot-trace/index.ts';
@@ -21,6 +22,7 @@ import { Discovery } from './discovery/index.ts';
 import { type CredentialOf, type HostImages, type Images, Prefetcher } from './images/index.ts';
 import { Journal } from './journal/index.ts';
 import { type NetbootSighting, NetbootWatch } from './netboot-watch.ts';
+import { defaultNetworkFaultLimits, NetworkFaults } from './network-faults.ts';
 import { type BmcDrivers, type BootFirmware, createExecutor } from './operations/index.ts';
 import { PowerSync } from './power-sync.ts';
 import {
@@ -34,6 +36,7 @@ import {
 import {
   AgentSession,
   type Executor,
+  type SessionObserver,
   type SessionOptions,
   type Transport,
 } from './session/index.ts';
@@ -78,6 +81,9 @@ export interface AgentCore {
   onNetboot(sighting: NetbootSighting): void;
   /** To be told of every step of a boot into the runner. */
   onBootSight(sight: BootSight): void;
+  /** To be told of what keeps hosts from their addresses, and when another server is gone. */
+  onDhcpFault(fault: DhcpFault): void;
+  onDhcpServerGone(serverAddress: string): void;
   /** To be told of every host whose system asks for an address. */
   onAddressAsked(hostUid: string): void;
   /** Takes up what the last life left and dials the control plane, for ever. */
@@ -109,17 +115,9 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
   const tell = (finding: agent.Discovered): void => session.tellDiscovered(finding);
   const discovery = new Discovery({ clock, random, log, tell });
   const images = deploymentImages(parts, () => session);
-  const tracer = new BootTracer({
-    clock,
-    grantOf: (operationId) => session.grants.byOperation(operationId),
-    tell: (hostUid, bootTrace) => session.publishFacts(hostUid, { bootTrace }),
-    onUnseen: () => {},
-    limits: defaultBootTracerLimits,
-  });
+  const { tracer, faults, observer } = bootObservers(clock, () => session);
   const session: AgentSession = new AgentSession({
-    ...{ ...parts, journal, snapshotPath, discovery },
-    onBootOpened: (grant) => tracer.opened(grant),
-    onForgotten: (hostUid) => tracer.forgetHost(hostUid),
+    ...{ ...parts, journal, snapshotPath, discovery, observer },
     ...images?.ears,
   });
   const desk = new RunnerDesk({
@@ -144,7 +142,7 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
     gateway: makeGateway(parts, session, desk, discovery, tracer),
     bootMemory: () => withDiscovery(session.bootMemory(), discovery),
     openDiscovery: (mac) => discovery.open(mac, journal.state.latestTimeMs),
-    ...bootEars({ watch, looks, desk, proofs, tracer }),
+    ...bootEars({ watch, looks, desk, proofs, tracer, faults }),
     proofs,
     deploys: makeDeployPages({
       proofs,
@@ -156,10 +154,36 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
       session.stop();
       watch.stop();
       tracer.stop();
+      faults.stop();
       discovery.stop();
       images?.stop();
     },
   };
+}
+
+/** Who follows boots and their network, for people. */
+function bootObservers(clock: CoreParts['clock'], session: () => AgentSession) {
+  const faults = new NetworkFaults({
+    clock,
+    tell: (list) => session().tellNetworkFaults(list),
+    limits: defaultNetworkFaultLimits,
+  });
+  const tracer = new BootTracer({
+    clock,
+    grantOf: (operationId) => session().grants.byOperation(operationId),
+    tell: (hostUid, bootTrace) => session().publishFacts(hostUid, { bootTrace }),
+    onUnseen: (grant) => faults.unseen(grant),
+    limits: defaultBootTracerLimits,
+  });
+  const observer: SessionObserver = {
+    bootOpened: (grant) => tracer.opened(grant),
+    hostForgotten: (hostUid) => {
+      tracer.forgetHost(hostUid);
+      faults.forgetHost(hostUid);
+    },
+    sessionOpened: () => faults.sessionOpened(),
+  };
+  return { tracer, faults, observer };
 }
 
 interface EarParts {
@@ -168,13 +192,15 @@ interface EarParts {
   readonly desk: RunnerDesk;
   readonly proofs: Proofs;
   readonly tracer: BootTracer;
+  readonly faults: NetworkFaults;
 }
 
 /** Who is told of what the boot path sees. */
-function bootEars({ watch, looks, desk, proofs, tracer }: EarParts) {
+function bootEars({ watch, looks, desk, proofs, tracer, faults }: EarParts) {
   return {
     onNetboot: (sighting: NetbootSighting): void => {
       watch.observe(sighting);
+      faults.saw(sighting);
       const { hostUid, stage, permitted } = sighting;
       if (hostUid === undefined) return;
       if (!permitted) looks.lookNow(hostUid);
@@ -182,6 +208,8 @@ function bootEars({ watch, looks, desk, proofs, tracer }: EarParts) {
       proofs.sawNetboot(hostUid, stage);
     },
     onBootSight: (sight: BootSight): void => tracer.saw(sight),
+    onDhcpFault: (fault: DhcpFault): void => faults.dhcp(fault),
+    onDhcpServerGone: (address: string): void => faults.serverGone(address),
     onAddressAsked: (hostUid: string): void => proofs.sawAddressAsked(hostUid),
   };
 }

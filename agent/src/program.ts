@@ -258,6 +258,8 @@ function startBootPath(
       openDiscovery: (mac) => core.openDiscovery(mac),
       onNetboot: (sighting) => core.onNetboot(sighting),
       onBootSight: (sight) => core.onBootSight(sight),
+      onDhcpFault: (fault) => core.onDhcpFault(fault),
+      onDhcpServerGone: (address) => core.onDhcpServerGone(address),
       onAddressAsked: (hostUid) => core.onAddressAsked(hostUid),
     },
   );

@@ -137,6 +137,12 @@ export const classes: Readonly<Record<string, Readonly<Record<string, NameClass>
     instead_of_operation_id: 'operationId',
     seen_in_band: 'free',
   },
+  [`${agentPackage}.NetworkFault`]: {
+    type: 'free',
+    mac: 'mac',
+    address: 'free',
+    host_uid: 'hostUid',
+  },
   [`${agentPackage}.Evidence`]: {
     payload: 'evidence',
     signature: 'signature',

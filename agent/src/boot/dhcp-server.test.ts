@@ -41,6 +41,7 @@ class Rig {
   readonly disk = new MemoryDisk();
   readonly lines: string[] = [];
   readonly faults: DhcpFault[] = [];
+  readonly gone: string[] = [];
   readonly observed: NetbootObservation[] = [];
   readonly sights: BootSight[] = [];
   /** Uids of the hosts whose systems have asked for an address. */
@@ -74,6 +75,7 @@ class Rig {
       }),
       sawAddress: makeAddressWatch({ clock, log, memory }, (uid) => void this.asked.push(uid)),
       onFault: (fault) => void this.faults.push(fault),
+      onServerGone: (address) => void this.gone.push(address),
       settings: {
         ...dhcpListenDefault,
         serverAddress,
@@ -226,6 +228,9 @@ describe('beside another server', () => {
     expect(told).toEqual([
       'another DHCP server gives addresses here: silent until it is gone',
       'no trace of the other DHCP server: serving again',
+    ]);
+    expect(rig.gone).toEqual([
+      rig.faults.flatMap((one) => (one.kind === 'otherServer' ? one.serverAddress : []))[0],
     ]);
   });
 

@@ -58,6 +58,8 @@ export interface DhcpServerParts extends LeaseFileParts {
   memory(): BootMemory;
   /** Called synchronously; must be quick. */
   onFault(fault: DhcpFault): void;
+  /** The other server of an earlier fault is gone; as onFault. */
+  onServerGone(serverAddress: string): void;
   readonly settings: ServerSettings;
   readonly dhcp: ReservationDhcpConfig;
   readonly meter?: BootMeter;
@@ -258,6 +260,7 @@ export class DhcpServer {
       this.#quiet = serving;
       this.#parts.meter?.dhcpQuiet(this, false);
       this.#parts.log.info({ serverAddress }, 'no trace of the other DHCP server: serving again');
+      this.#parts.onServerGone(serverAddress);
     }
     return quiet;
   }

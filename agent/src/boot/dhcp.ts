@@ -45,6 +45,7 @@ export interface DhcpShellOptions {
   readonly sawAddress: AddressWatch;
   readonly memory: () => BootMemory;
   readonly onFault: (fault: DhcpFault) => void;
+  readonly onServerGone: (serverAddress: string) => void;
   readonly urls: BootUrls;
   /** Of the host with this MAC; undefined: it boots nothing (profiles.ts, P1). */
   readonly loadersOf: (mac: string) => Loaders | undefined;
@@ -96,7 +97,18 @@ export async function startDhcp(options: DhcpShellOptions): Promise<DhcpShell> {
 type Receive = (socket: UdpSocket, datagram: Uint8Array, from: UdpPeer) => void;
 
 function openServer(options: DhcpShellOptions, dhcp: ReservationDhcpConfig): Promise<DhcpServer> {
-  const { disk, clock, log, gate, sights, sawAddress, memory, onFault, serverAddress } = options;
+  const {
+    disk,
+    clock,
+    log,
+    gate,
+    sights,
+    sawAddress,
+    memory,
+    onFault,
+    onServerGone,
+    serverAddress,
+  } = options;
   const plan = addressPlanOf(dhcp, serverAddress);
   if (typeof plan === 'string') throw new Error(`boot configuration: dhcp.${plan}`);
   const { leaseSeconds, routers, dnsServers, domainName } = dhcp.subnet;
@@ -118,6 +130,7 @@ function openServer(options: DhcpShellOptions, dhcp: ReservationDhcpConfig): Pro
     sawAddress,
     memory,
     onFault,
+    onServerGone,
     settings,
     dhcp,
     ...(options.meter === undefined ? {} : { meter: options.meter }),

@@ -47,6 +47,8 @@ export interface BootDependencies {
   readonly ownAddresses?: () => ReadonlyMap<string, readonly string[]>;
   /** Told, synchronously, of what keeps hosts from their addresses; all of it is logged as well. */
   readonly onDhcpFault?: (fault: DhcpFault) => void;
+  /** Told when the other DHCP server of such a fault is gone. */
+  readonly onDhcpServerGone?: (serverAddress: string) => void;
   /** Blobs of images by the hex of their SHA-256; absent: none are served. */
   readonly imageBlob?: FindImageBlob;
   /** Absent: nothing is deployed here. */
@@ -172,9 +174,21 @@ async function startDhcpIfOn(
     return typeof boot === 'string' ? undefined : boot.loaders;
   };
   const what = { loadersOf, serverAddress, dhcp, urls, ...where, ...metered };
-  const { onAddressAsked = () => {} } = dependencies;
+  const { onAddressAsked = () => {}, onDhcpServerGone: onServerGone = () => {} } = dependencies;
   const sawAddress = makeAddressWatch({ clock, log, memory }, onAddressAsked);
-  return startDhcp({ udp, disk, clock, log, gate, sights, sawAddress, memory, onFault, ...what });
+  return startDhcp({
+    udp,
+    disk,
+    clock,
+    log,
+    gate,
+    sights,
+    sawAddress,
+    memory,
+    onFault,
+    onServerGone,
+    ...what,
+  });
 }
 
 function bootSights(dependencies: BootDependencies, { runner }: BootConfig): BootSights {

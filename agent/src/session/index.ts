@@ -16,6 +16,7 @@ export { grpcTransport } from './grpc.ts';
 export type { HandOff, HandOffState } from './hand-off.ts';
 export { type SessionLimits } from './limits.ts';
 export type { LinkStatus } from './link.ts';
+export type { SessionObserver } from './observer.ts';
 export {
   AgentSession,
   type DiscoveryEars,

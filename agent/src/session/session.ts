@@ -23,6 +23,7 @@ import { Grants } from './grants.ts';
 import { type HandOffState, handOffOf } from './hand-off.ts';
 import { defaultSessionLimits, type SessionLimits } from './limits.ts';
 import { Link, type LinkStatus } from './link.ts';
+import type { SessionObserver } from './observer.ts';
 import { refusalOf, type StorePosition } from './store-refusal.ts';
 import type { Transport } from './transport.ts';
 import { WorkLease } from './work-lease.ts';
@@ -51,10 +52,7 @@ export interface SessionOptions {
   readonly onNetboots?: (netboots: ReadonlyMap<string, agent.Deployment>) => void;
   /** Who brings images into the cache beforehand; without it nobody does. */
   readonly prefetch?: PrefetchEars;
-  /** Told of each boot grant that has become durable. */
-  readonly onBootOpened?: (grant: BootGrant) => void;
-  /** Told of each host that is to be forgotten. */
-  readonly onForgotten?: (hostUid: string) => void;
+  readonly observer?: SessionObserver;
   /** Takes the span of each operation that has run; unset: nobody records. */
   readonly recordSpan?: RecordSpan;
   readonly limits?: Partial<SessionLimits>;
@@ -122,7 +120,7 @@ export class AgentSession {
     this.#snapshots = new BootSnapshots(disk, snapshotPath, log, onNetboots);
     const onOpened = (grant: BootGrant): void => {
       this.#facts.bootOrdered(grant.hostUid);
-      options.onBootOpened?.(grant);
+      options.observer?.bootOpened(grant);
     };
     this.grants = new Grants({ ...options, onOpened });
     const grants = () => this.grants.standing();
@@ -228,6 +226,11 @@ export class AgentSession {
     this.#link.send({ case: 'imagePrefetched', value: image });
   }
 
+  /** Tells what is wrong on the provisioning network. */
+  tellNetworkFaults(faults: agent.NetworkFaults): void {
+    this.#link.send({ case: 'networkFaults', value: faults });
+  }
+
   /** What this host boots over the network, as the boot snapshot says. */
   netbootOf(hostUid: string): agent.Deployment | undefined {
     return this.#snapshots.netboots.get(hostUid);
@@ -318,6 +321,7 @@ export class AgentSession {
     }
     this.#options.discovery?.sessionOpened();
     this.#options.prefetch?.sessionOpened();
+    this.#options.observer?.sessionOpened();
   }
 
   #take(message: agent.SessionResponse['message']): void {
@@ -464,7 +468,7 @@ export class AgentSession {
     const snapshotForgot = await this.#snapshots.forgetHost(hostUid);
     this.#credentials.forgetHost(hostUid);
     this.#facts.forgetHost(hostUid);
-    this.#options.onForgotten?.(hostUid);
+    this.#options.observer?.hostForgotten(hostUid);
     await executor.forgetHost(hostUid);
     if (!operationsGone || !snapshotForgot) throw new Error('the disk did not take all of it');
     this.#options.log.info({ host: hostUid }, 'forgot the host');

@@ -7,6 +7,7 @@ export { fenceHold } from './deletion/fence-hold.ts';
 export { netbootOf, netbootProblem } from './deployment/deployment.ts';
 export { isStillIn } from './deployment/still-in.ts';
 export { explainRack } from './explain/rack.ts';
+export { isKnownRackFault, rackFaultText } from './explain/rack-faults.ts';
 export { explainEndedRun, howItEnded } from './explain/run.ts';
 export { bootProfileOf } from './fleet/boot-profile.ts';
 export { changeAbandoned, fencesAround, hostsFencedBy } from './fleet/fences.ts';

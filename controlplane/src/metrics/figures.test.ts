@@ -41,7 +41,9 @@ function observed(rows: FleetRows) {
     eventSinks: { lagMs: () => 2_500 },
     fleetView,
     countedRacks: {
-      racks: new Map([['r', { certificateEndSeconds: 1_000, stops: ['frozen'] }] as const]),
+      racks: new Map([
+        ['r', { certificateEndSeconds: 1_000, stops: ['frozen'], faults: [1] }] as const,
+      ]),
     },
     registry: { sessionOf: () => undefined },
     queues: { turns: idle, hellos: idle },
@@ -131,6 +133,7 @@ test('a run that has ended is counted with its steps, and hosts with their state
     'rackwright_certificate_expiry_timestamp_seconds{certificate="agents"} 1000',
   );
   expect(text()).toContain('rackwright_racks_stopped{reason="frozen"} 1\n');
+  expect(text()).toContain('rackwright_rack_faults{fault="foreign-dhcp-server"} 1\n');
 });
 
 test('a fault that goes, a host that leaves and a run that ends are counted no more', () => {

@@ -12,6 +12,7 @@ import {
   failureNameOf,
   failureNames,
   HostStateSchema,
+  RackFaultTypeSchema,
   type Run,
   RunKindSchema,
   RunOutcomeSchema,
@@ -43,6 +44,7 @@ export function wordOf(schema: DescEnum, number: number): string {
 }
 
 export const stateWords = wordsOf(HostStateSchema);
+export const rackFaultWords = wordsOf(RackFaultTypeSchema);
 export const runKindWords = wordsOf(RunKindSchema);
 const outcomeWords = wordsOf(RunOutcomeSchema);
 /** Names of steps are few, but those of later versions are not known here. */

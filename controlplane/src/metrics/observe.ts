@@ -1,12 +1,12 @@
 /** What is read of the running control plane at each scrape. */
-import { HostStateSchema, RunKindSchema } from '@rackwright/messages';
+import { HostStateSchema, RackFaultTypeSchema, RunKindSchema } from '@rackwright/messages';
 import { countProcess, type Registry, type Sample } from '@rackwright/metrics';
 import type { ProcessFigures } from '@rackwright/platform';
 import type { SessionQueues } from '../agents/index.ts';
 import { type EventSinks, sinkTargets } from '../events/index.ts';
 import type { FleetView } from '../fleet-view/index.ts';
 import type { SessionRegistry } from '../host/index.ts';
-import { runKindWords, stateWords, wordOf } from './figures.ts';
+import { rackFaultWords, runKindWords, stateWords, wordOf } from './figures.ts';
 import { type CountedRacks, rackStops } from './racks.ts';
 
 /** Racks that have series of their own; those beyond are counted together. */
@@ -35,6 +35,7 @@ export function observe(figures: Registry, parts: ObservedParts): void {
   const { fleetView, countedRacks, registry, queues, servers, certificateEnds } = parts;
   countFleet(figures, fleetView);
   countAgents(figures, countedRacks, registry);
+  countRackFaults(figures, countedRacks);
   countCertificates(figures, certificateEnds, countedRacks);
   countQueues(figures, queues);
   countPorts(figures, servers);
@@ -137,6 +138,22 @@ function countAgents(
     () =>
       [...racks.racks.values()].flatMap(({ stops }) =>
         stops.map((reason) => ({ labels: { reason }, value: 1 })),
+      ),
+  );
+}
+
+/** Of provisioning networks: one that two hosts are told of counts once. */
+function countRackFaults(registry: Registry, racks: Pick<CountedRacks, 'racks'>): void {
+  registry.gauge(
+    'rackwright_rack_faults',
+    'Racks with a fault of their provisioning network, by its type.',
+    { fault: rackFaultWords },
+    () =>
+      [...racks.racks.values()].flatMap(({ faults }) =>
+        faults.map((fault) => ({
+          labels: { fault: wordOf(RackFaultTypeSchema, fault) },
+          value: 1,
+        })),
       ),
   );
 }

@@ -1,6 +1,6 @@
 /** What is counted of racks, kept by following their records. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { store as wire } from '@rackwright/messages';
+import { type RackFaultType, store as wire } from '@rackwright/messages';
 import type { Entry, StateStore } from '@rackwright/store';
 import { type FollowedValues, type Following, followValues } from '../following/index.ts';
 import { idOfKey, isDirectlyBelow, sharedRecordOf } from '../records/index.ts';
@@ -14,6 +14,8 @@ export interface CountedRack {
   /** Of its agent's certificate, seconds since 1970; undefined before its first renewal. */
   readonly certificateEndSeconds: number | undefined;
   readonly stops: readonly RackStop[];
+  /** Types of what is wrong on its network, each once. */
+  readonly faults: readonly RackFaultType[];
 }
 
 const prefix = 'racks';
@@ -62,6 +64,7 @@ export class CountedRacks {
       freeze,
       restoredStore,
       duplicateAgent,
+      faults = [],
     } = record.rack?.status ?? {};
     const standing: Readonly<Record<RackStop, boolean>> = {
       frozen: freeze !== undefined,
@@ -71,6 +74,7 @@ export class CountedRacks {
     return {
       certificateEndSeconds: end === undefined ? undefined : timestampMs(end) / 1_000,
       stops: rackStops.filter((stop) => standing[stop]),
+      faults: [...new Set(faults.map(({ type }) => type))],
     };
   }
 }

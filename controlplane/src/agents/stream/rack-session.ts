@@ -35,6 +35,7 @@ import { GivenSecrets } from '../push/given-secrets.ts';
 import { PowerSyncs } from '../push/power-sync.ts';
 import { Prefetches } from '../push/prefetches.ts';
 import { heardLog } from '../reports/heard-log.ts';
+import { NetworkFaults } from '../reports/network-faults.ts';
 import { Reports } from '../reports/reports.ts';
 import type { SharedBySessions } from './shared.ts';
 
@@ -47,6 +48,7 @@ export class RackSession {
   /** Messages that were not expected: each kind is told once. */
   readonly #unexpected = new Set<string>();
   readonly #forgetting: Forgetting;
+  readonly #faults: NetworkFaults;
   #live: LiveSession | undefined;
   #lastMessageMs = 0;
   #openedMs = 0;
@@ -77,6 +79,7 @@ export class RackSession {
     this.#sink = sink;
     this.#reports = new Reports(deps, rackId, { send: sink.send, end: () => this.#end() });
     this.#forgetting = new Forgetting(deps, rackId);
+    this.#faults = new NetworkFaults(deps, rackId);
     this.#hint = new SessionHint(deps, rackId);
     const send: SessionSink['send'] = (message) => sink.send(message);
     this.#powerSyncs = new PowerSyncs(deps, rackId, send);
@@ -140,6 +143,9 @@ export class RackSession {
         return;
       case 'imagePrefetched':
         this.#prefetches.took(message.value);
+        return;
+      case 'networkFaults':
+        this.#faults.heard(message.value);
         return;
       case 'snapshotApplied':
         return;
@@ -345,6 +351,7 @@ export class RackSession {
     this.#prefetches.heard(rack?.record, fleet?.record);
     this.#snapshots.heard(fleet);
     this.#askToForget(rack?.record.tombstones ?? []);
+    await this.#faults.write();
     await this.#hint.renew();
   }
 

@@ -15,6 +15,7 @@ import {
   failureWord,
   HostGoal,
   HostState,
+  type HostStatus,
   type Progress,
   type Run,
   RunPhase,
@@ -41,6 +42,7 @@ import {
 import { tellDeployment } from './deployment.ts';
 import { abortCauses, pauseEnd, stayOf } from './person.ts';
 import { tellPower } from './power.ts';
+import { faultsAround, rackFaultAdvice } from './rack-faults.ts';
 import { nameOf } from './run.ts';
 import { shutdownCause, tellShutdown } from './shutdown.ts';
 import type { Told } from './told.ts';
@@ -60,7 +62,8 @@ export function explainHost(
   context: HostContext,
   { usual = noUsualTimes, progress }: MoreKnown = {},
 ): Explanation {
-  const told = withDisksElsewhere(record, tell(record, context, progress));
+  const seen = withRackFaults(record, context, tell(record, context, progress));
+  const told = withDisksElsewhere(record, seen);
   const run = record.host?.status === undefined ? undefined : activeRun(record.host.status);
   const usualMs = run === undefined ? undefined : usual.runMs(run);
   return create(ExplanationSchema, {
@@ -77,6 +80,27 @@ export function explainHost(
     lastEvidence: lastEvidence(record, progress),
     ...(usualMs === undefined ? {} : { usualDuration: durationFromMs(usualMs) }),
   });
+}
+
+/** What is wrong on the rack's network is said where it keeps the host from its boot. */
+function withRackFaults(record: store.HostRecord, context: HostContext, told: Told): Told {
+  const { spec, status, name = '' } = record.host ?? {};
+  const { rackFaults = [] } = context;
+  if (rackFaults.length === 0 || status === undefined || !isKeptFromBoot(status)) return told;
+  const around = faultsAround(rackFaults, name, spec?.bootMacs ?? []);
+  const texts = around.map(({ message, since }) => ({ text: message, since }));
+  const advice = around.flatMap((fault) => rackFaultAdvice(fault, spec?.rack ?? ''));
+  return {
+    ...told,
+    causes: [...(told.causes ?? []), ...texts],
+    unblock: [...new Set([...(told.unblock ?? []), ...advice])],
+  };
+}
+
+/** It waits for its runner, or its last boot stood still. */
+function isKeptFromBoot(status: HostStatus): boolean {
+  const isStalled = status.lastError?.failure?.details?.kind.case === 'bootStalled';
+  return isStalled || activeRun(status)?.waiting?.reason === 'runner';
 }
 
 /** Whatever else there is to say of the host, a disk that another one has is said too. */

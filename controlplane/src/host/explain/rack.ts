@@ -7,12 +7,14 @@ import {
   type Explanation,
   ExplanationSchema,
   type HostStatus,
+  type RackFault,
   type store,
 } from '@rackwright/messages';
 import { idOf } from '../../records/index.ts';
 import { activeRun } from '../turn/turn.ts';
 import { rackBrakes } from './brakes.ts';
 import { troubleOf } from './power.ts';
+import { rackFaultAdvice } from './rack-faults.ts';
 
 /** Hosts that are named, at most; the rest is counted. */
 const namedMax = 5;
@@ -28,10 +30,12 @@ export function explainRack(
   const id = idOf(name);
   const status = record.rack?.status;
   const brakes = rackBrakes(record);
+  const faults = status?.faults ?? [];
   const causes = [
     ...agentCauses(record, agentConnected),
     ...brakes.causes,
     ...forgetCauses(record),
+    ...faults.map(faultCause),
     ...hostCauses(hosts),
     ...remarks.map((text) => ({ text })),
   ];
@@ -44,6 +48,7 @@ export function explainRack(
     unblock: [
       ...unblock(id, joined, agentConnected, status?.duplicateAgent ?? ''),
       ...brakes.unblock,
+      ...new Set(faults.flatMap((fault) => rackFaultAdvice(fault, name))),
     ],
     lastEvidence: status?.agentVersion ? `the agent said it is version ${status.agentVersion}` : '',
   });
@@ -95,6 +100,10 @@ function agentCauses(record: store.RackRecord, connected: boolean): Cause[] {
   const since = record.rack?.status?.lastSeenTime;
   const text = 'known hosts still boot and running steps finish; nothing destructive begins';
   return [...causes, since === undefined ? { text } : { text, since }];
+}
+
+function faultCause({ message, since }: RackFault): Cause {
+  return since === undefined ? { text: message } : { text: message, since };
 }
 
 /** A rack whose agent's key was taken away, until another one has joined. */

@@ -7,6 +7,8 @@ import {
   BootTraceSchema,
   HostState,
   BootStepKind as Kind,
+  RackFaultSchema,
+  RackFaultType,
   store,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
@@ -127,4 +129,21 @@ test('a trace that says that the runner came moves nothing', () => {
   tell(host, { steps: [step(Kind.RUNNER, { endTime: at })] });
   expect(host.record.host?.status?.run?.currentStep).toBe(before.host?.status?.run?.currentStep);
   expect(statusOf(host).state).not.toBe(HostState.AVAILABLE);
+});
+
+test('a fault of the rack is told of the hosts whose boot it keeps, and of no other', () => {
+  const host = waiting();
+  const fault = (type: RackFaultType, more = {}) =>
+    create(RackFaultSchema, { type, message: `fault ${type}`, ...more });
+  const rackFaults = [
+    fault(RackFaultType.FOREIGN_DHCP_SERVER, { address: '10.0.0.9' }),
+    fault(RackFaultType.BOOT_MAC_NOT_SEEN, { host: 'hosts/h1', mac: '52:54:00:00:00:01' }),
+    fault(RackFaultType.BOOT_MAC_NOT_SEEN, { host: 'hosts/h2', mac: '52:54:00:00:00:02' }),
+  ];
+  host.context = { ...host.context, rackFaults };
+  const said = () => explain(host).causes.filter(({ text }) => text.startsWith('fault'));
+  expect(said()).toHaveLength(2);
+  expect(explain(host).unblock.join('\n')).toContain('take the DHCP server 10.0.0.9 off');
+  host.context = { ...host.context, rackFaults: rackFaults.slice(2) };
+  expect(said()).toEqual([]);
 });

@@ -81,6 +81,7 @@ export async function gatherContext(
     disksElsewhere,
     reservationsHeld,
     fencesPending: fences,
+    rackFaults: rack?.rack?.status?.faults ?? [],
     incarnation: store.incarnation,
     freeze: freezeInForce(rack, fleet),
     standings: standings(uid, rack, fleet),

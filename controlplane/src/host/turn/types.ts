@@ -17,6 +17,7 @@ import type {
   HostSpec,
   HostState,
   PowerMismatchPolicy,
+  RackFault,
   RerunClass,
   ShutdownPolicy,
   StepExit,
@@ -275,6 +276,8 @@ export interface HostContext {
   readonly fencesPending: ReadonlySet<string>;
   /** What follows when the power is not what the spec says. */
   readonly powerMismatch: PowerMismatchPolicy;
+  /** What is wrong on the rack's network, for explanations alone; unset: nothing. */
+  readonly rackFaults?: readonly RackFault[];
   /** Keeps challenge places unpredictable from outside. */
   readonly incarnation: string;
   /** Set while the host's rack or the fleet is frozen. */

@@ -38,6 +38,7 @@ export function showRack(world: World, { output }: SharedFlags, rack: Rack): voi
     ['labels', labelText(labels)],
     ['agent', agentState(rack)],
     ...agentFields(world, status),
+    ...faultFields(world, rack.status),
     ['to forget', hostsText(status?.tombstones ?? 0)],
     ['runs at once', String(spec?.limits?.runs ?? '')],
     ['wipe budget', budgetText(spec?.wipeBudget)],
@@ -83,6 +84,13 @@ function restoredFields({ clock }: World, restored: RestoredStore | undefined): 
     ['store was at', `revision ${revision} of ${incarnation}`],
     ...journal.map((line): [string, string] => ['journal', line]),
   ];
+}
+
+/** What its agent says is wrong on its network. */
+function faultFields({ clock }: World, status: RackStatus | undefined): [string, string][] {
+  return (status?.faults ?? []).map(({ type, message, since }): [string, string] => {
+    return ['fault', `${enumName('RackFaultType', type)}: ${message} (${ago(clock, since)})`];
+  });
 }
 
 function powerSyncText({ spec }: Rack): string {

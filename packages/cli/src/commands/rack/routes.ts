@@ -13,6 +13,7 @@ import {
   searchFlags,
   searchOf,
 } from '../../flags.ts';
+import { enumName } from '../../output/enum-name.ts';
 import { isForPrograms, printAs, printTable } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
 import { ago } from '../../output/time.ts';
@@ -132,6 +133,12 @@ export const rackRoutes = buildRouteMap({
   docs: { brief: briefs.rack },
 });
 
+/** "foreign-dhcp-server" */
+function faultWords({ status }: Rack): string {
+  const words = (status?.faults ?? []).map(({ type }) => enumName('RackFaultType', type));
+  return [...new Set(words)].join(', ');
+}
+
 function columns({ clock }: World, freezes: Freezes): Column<Rack>[] {
   return [
     { title: 'NAME', value: ({ name }) => name },
@@ -142,6 +149,7 @@ function columns({ clock }: World, freezes: Freezes): Column<Rack>[] {
       value: ({ status }) => ago(clock, status?.lastSeenTime),
       dropOrder: 1,
     },
+    { title: 'FAULTS', value: faultWords, widthMin: 12 },
     { title: 'VERSION', value: ({ status }) => status?.agentVersion ?? '', dropOrder: 2 },
     { title: 'DISPLAY NAME', value: ({ spec }) => spec?.displayName ?? '', widthMin: 12 },
   ];

@@ -16,7 +16,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/v1/rack.proto.
  */
 export const file_rackwright_v1_rack: GenFile = /*@__PURE__*/
-  fileDesc("ChhyYWNrd3JpZ2h0L3YxL3JhY2sucHJvdG8SDXJhY2t3cmlnaHQudjEiwwIKBFJhY2sSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSDAoEZXRhZxgDIAEoCRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KBmxhYmVscxgGIAMoCzIfLnJhY2t3cmlnaHQudjEuUmFjay5MYWJlbHNFbnRyeRIlCgRzcGVjGAcgASgLMhcucmFja3dyaWdodC52MS5SYWNrU3BlYxIpCgZzdGF0dXMYCCABKAsyGS5yYWNrd3JpZ2h0LnYxLlJhY2tTdGF0dXMaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKiAgoIUmFja1NwZWMSFAoMZGlzcGxheV9uYW1lGAEgASgJEikKBmxpbWl0cxgCIAEoCzIZLnJhY2t3cmlnaHQudjEuUmFja0xpbWl0cxIuCgt3aXBlX2J1ZGdldBgDIAEoCzIZLnJhY2t3cmlnaHQudjEuV2lwZUJ1ZGdldBI6Cg5wb3dlcl9taXNtYXRjaBgEIAEoDjIiLnJhY2t3cmlnaHQudjEuUG93ZXJNaXNtYXRjaFBvbGljeRIfChJwb3dlcl9zeW5jX3NlY29uZHMYBSABKA1IAIgBARIxCglkaXNjb3ZlcnkYBiABKAsyHi5yYWNrd3JpZ2h0LnYxLkRpc2NvdmVyeVBvbGljeUIVChNfcG93ZXJfc3luY19zZWNvbmRzIigKClJhY2tMaW1pdHMSEQoEcnVucxgBIAEoDUgAiAEBQgcKBV9ydW5zIj0KCldpcGVCdWRnZXQSDQoFaG9zdHMYASABKA0SFAoHc2Vjb25kcxgCIAEoDUgAiAEBQgoKCF9zZWNvbmRzIkwKBkZyZWV6ZRIKCgJieRgBIAEoCRIOCgZyZWFzb24YAiABKAkSJgoCYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqMBCg1SZXN0b3JlZFN0b3JlEikKBXNpbmNlGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChBzZWVuX2luY2FybmF0aW9uGAIgASgJEhUKDXNlZW5fcmV2aXNpb24YAyABKAQSEwoLaW5jYXJuYXRpb24YBCABKAkSEAoIcmV2aXNpb24YBSABKAQSDwoHam91cm5hbBgGIAMoCSKFBAoKUmFja1N0YXR1cxIYChBhZ2VudF9rZXlfc2hhMjU2GAEgASgJEhwKD2FnZW50X2Nvbm5lY3RlZBgCIAEoCEgAiAEBEjIKDmxhc3Rfc2Vlbl90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIVCg1hZ2VudF92ZXJzaW9uGAQgASgJEhcKD2R1cGxpY2F0ZV9hZ2VudBgFIAEoCRIlCgZmcmVlemUYBiABKAsyFS5yYWNrd3JpZ2h0LnYxLkZyZWV6ZRI0Cg5yZXN0b3JlZF9zdG9yZRgHIAEoCzIcLnJhY2t3cmlnaHQudjEuUmVzdG9yZWRTdG9yZRISCgp0b21ic3RvbmVzGAggASgNEhsKE2Rpc2NvdmVyZWRfbWFjaGluZXMYCSABKA0SMwoPYWdlbnRfam9pbl90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI7ChdjZXJ0aWZpY2F0ZV9leHBpcmVfdGltZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoMcmV2b2tlZF9rZXlzGAwgASgNEjEKDGxhc3RfcmV2b2tlZBgNIAEoCzIbLnJhY2t3cmlnaHQudjEuUmV2b2tlZEFnZW50QhIKEF9hZ2VudF9jb25uZWN0ZWQiegoMUmV2b2tlZEFnZW50EhIKCmtleV9zaGEyNTYYASABKAkSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASCgoCYnkYAyABKAkSDgoGcmVhc29uGAQgASgJEhAKCHJlcGxhY2VkGAUgASgIIokBChFDcmVhdGVSYWNrUmVxdWVzdBIPCgdyYWNrX2lkGAEgASgJEiEKBHJhY2sYAiABKAsyEy5yYWNrd3JpZ2h0LnYxLlJhY2sSGgoNdmFsaWRhdGVfb25seRgDIAEoCEgAiAEBEhIKCnJlcXVlc3RfaWQYBCABKAlCEAoOX3ZhbGlkYXRlX29ubHkiHgoOR2V0UmFja1JlcXVlc3QSDAoEbmFtZRgBIAEoCSJuChBMaXN0UmFja3NSZXF1ZXN0EhYKCXBhZ2Vfc2l6ZRgBIAEoDUgAiAEBEhIKCnBhZ2VfdG9rZW4YAiABKAkSDgoGZmlsdGVyGAMgASgJEhAKCG9yZGVyX2J5GAQgASgJQgwKCl9wYWdlX3NpemUiUAoRTGlzdFJhY2tzUmVzcG9uc2USIgoFcmFja3MYASADKAsyEy5yYWNrd3JpZ2h0LnYxLlJhY2sSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIpUBChFVcGRhdGVSYWNrUmVxdWVzdBIhCgRyYWNrGAEgASgLMhMucmFja3dyaWdodC52MS5SYWNrEi8KC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIaCg12YWxpZGF0ZV9vbmx5GAMgASgISACIAQFCEAoOX3ZhbGlkYXRlX29ubHkiLwoRRGVsZXRlUmFja1JlcXVlc3QSDAoEbmFtZRgBIAEoCRIMCgRldGFnGAIgASgJIjUKEVdhdGNoUmFja3NSZXF1ZXN0EhAKCHBvc2l0aW9uGAEgASgJEg4KBmZpbHRlchgCIAEoCSLSAQoSV2F0Y2hSYWNrc1Jlc3BvbnNlEjQKBGtpbmQYASABKA4yJi5yYWNrd3JpZ2h0LnYxLldhdGNoUmFja3NSZXNwb25zZS5LaW5kEiEKBHJhY2sYAiABKAsyEy5yYWNrd3JpZ2h0LnYxLlJhY2sSEAoIcG9zaXRpb24YAyABKAkiUQoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASEAoMS0lORF9VUERBVEVEEAESEAoMS0lORF9ERUxFVEVEEAISDwoLS0lORF9TWU5DRUQQAyIiChJFeHBsYWluUmFja1JlcXVlc3QSDAoEbmFtZRgBIAEoCSJFChFGcmVlemVSYWNrUmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnJlYXNvbhgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJIkMKD1RoYXdSYWNrUmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnJlYXNvbhgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJIk4KGkFjY2VwdFJlc3RvcmVkU3RvcmVSZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGcmVhc29uGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkibgoUUHJlZmV0Y2hJbWFnZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRINCgVpbWFnZRgCIAEoCRIUCgxhcmNoaXRlY3R1cmUYAyABKAkSDwoHbmV0Ym9vdBgEIAEoCBISCgpyZXF1ZXN0X2lkGAUgASgJIisKG0xpc3RQcmVmZXRjaGVkSW1hZ2VzUmVxdWVzdBIMCgRuYW1lGAEgASgJIk4KHExpc3RQcmVmZXRjaGVkSW1hZ2VzUmVzcG9uc2USLgoGaW1hZ2VzGAEgAygLMh4ucmFja3dyaWdodC52MS5QcmVmZXRjaGVkSW1hZ2UiTQoaRHJvcFByZWZldGNoZWRJbWFnZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRINCgVpbWFnZRgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJIqgCCg9QcmVmZXRjaGVkSW1hZ2USDQoFaW1hZ2UYASABKAkSEQoJcmVmZXJlbmNlGAIgASgJEhQKDGFyY2hpdGVjdHVyZRgDIAEoCRIPCgduZXRib290GAQgASgIEhQKDHJlcXVlc3RlZF9ieRgFIAEoCRIvCgtjcmVhdGVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoNZmV0Y2hlZF9ieXRlcxgHIAEoBBIRCglhbGxfYnl0ZXMYCCABKAQSDAoEZG9uZRgJIAEoCBIPCgdwcm9ibGVtGAogASgJEi4KCmFzX29mX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBHJhY2sYDCABKAkiPQoWQ3JlYXRlSm9pblRva2VuUmVxdWVzdBIMCgRyYWNrGAEgASgJEhUKDXJlcGxhY2VfYWdlbnQYAiABKAgiRgoSUmV2b2tlQWdlbnRSZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGcmVhc29uGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkilgEKCUpvaW5Ub2tlbhINCgV0b2tlbhgBIAEoCRIvCgtleHBpcmVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEQoJY2Ffc2hhMjU2GAMgASgJEhkKEWVucm9sbWVudF9hZGRyZXNzGAQgASgJEhsKE3JlcGxhY2VzX2tleV9zaGEyNTYYBSABKAkqgQEKE1Bvd2VyTWlzbWF0Y2hQb2xpY3kSJQohUE9XRVJfTUlTTUFUQ0hfUE9MSUNZX1VOU1BFQ0lGSUVEEAASIAocUE9XRVJfTUlTTUFUQ0hfUE9MSUNZX1JFUE9SVBABEiEKHVBPV0VSX01JU01BVENIX1BPTElDWV9FTkZPUkNFEAIyrwkKC1JhY2tTZXJ2aWNlEkMKCkNyZWF0ZVJhY2sSIC5yYWNrd3JpZ2h0LnYxLkNyZWF0ZVJhY2tSZXF1ZXN0GhMucmFja3dyaWdodC52MS5SYWNrEj0KB0dldFJhY2sSHS5yYWNrd3JpZ2h0LnYxLkdldFJhY2tSZXF1ZXN0GhMucmFja3dyaWdodC52MS5SYWNrEk4KCUxpc3RSYWNrcxIfLnJhY2t3cmlnaHQudjEuTGlzdFJhY2tzUmVxdWVzdBogLnJhY2t3cmlnaHQudjEuTGlzdFJhY2tzUmVzcG9uc2USQwoKVXBkYXRlUmFjaxIgLnJhY2t3cmlnaHQudjEuVXBkYXRlUmFja1JlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLlJhY2sSQwoKRGVsZXRlUmFjaxIgLnJhY2t3cmlnaHQudjEuRGVsZXRlUmFja1JlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLlJhY2sSUwoKV2F0Y2hSYWNrcxIgLnJhY2t3cmlnaHQudjEuV2F0Y2hSYWNrc1JlcXVlc3QaIS5yYWNrd3JpZ2h0LnYxLldhdGNoUmFja3NSZXNwb25zZTABEkwKC0V4cGxhaW5SYWNrEiEucmFja3dyaWdodC52MS5FeHBsYWluUmFja1JlcXVlc3QaGi5yYWNrd3JpZ2h0LnYxLkV4cGxhbmF0aW9uElIKD0NyZWF0ZUpvaW5Ub2tlbhIlLnJhY2t3cmlnaHQudjEuQ3JlYXRlSm9pblRva2VuUmVxdWVzdBoYLnJhY2t3cmlnaHQudjEuSm9pblRva2VuEkUKC1Jldm9rZUFnZW50EiEucmFja3dyaWdodC52MS5SZXZva2VBZ2VudFJlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLlJhY2sSQwoKRnJlZXplUmFjaxIgLnJhY2t3cmlnaHQudjEuRnJlZXplUmFja1JlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLlJhY2sSPwoIVGhhd1JhY2sSHi5yYWNrd3JpZ2h0LnYxLlRoYXdSYWNrUmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuUmFjaxJVChNBY2NlcHRSZXN0b3JlZFN0b3JlEikucmFja3dyaWdodC52MS5BY2NlcHRSZXN0b3JlZFN0b3JlUmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuUmFjaxJUCg1QcmVmZXRjaEltYWdlEiMucmFja3dyaWdodC52MS5QcmVmZXRjaEltYWdlUmVxdWVzdBoeLnJhY2t3cmlnaHQudjEuUHJlZmV0Y2hlZEltYWdlEm8KFExpc3RQcmVmZXRjaGVkSW1hZ2VzEioucmFja3dyaWdodC52MS5MaXN0UHJlZmV0Y2hlZEltYWdlc1JlcXVlc3QaKy5yYWNrd3JpZ2h0LnYxLkxpc3RQcmVmZXRjaGVkSW1hZ2VzUmVzcG9uc2USYAoTRHJvcFByZWZldGNoZWRJbWFnZRIpLnJhY2t3cmlnaHQudjEuRHJvcFByZWZldGNoZWRJbWFnZVJlcXVlc3QaHi5yYWNrd3JpZ2h0LnYxLlByZWZldGNoZWRJbWFnZWIGcHJvdG8z", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_rackwright_v1_discovery, file_rackwright_v1_explanation]);
+  fileDesc("ChhyYWNrd3JpZ2h0L3YxL3JhY2sucHJvdG8SDXJhY2t3cmlnaHQudjEiwwIKBFJhY2sSDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSDAoEZXRhZxgDIAEoCRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KBmxhYmVscxgGIAMoCzIfLnJhY2t3cmlnaHQudjEuUmFjay5MYWJlbHNFbnRyeRIlCgRzcGVjGAcgASgLMhcucmFja3dyaWdodC52MS5SYWNrU3BlYxIpCgZzdGF0dXMYCCABKAsyGS5yYWNrd3JpZ2h0LnYxLlJhY2tTdGF0dXMaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKiAgoIUmFja1NwZWMSFAoMZGlzcGxheV9uYW1lGAEgASgJEikKBmxpbWl0cxgCIAEoCzIZLnJhY2t3cmlnaHQudjEuUmFja0xpbWl0cxIuCgt3aXBlX2J1ZGdldBgDIAEoCzIZLnJhY2t3cmlnaHQudjEuV2lwZUJ1ZGdldBI6Cg5wb3dlcl9taXNtYXRjaBgEIAEoDjIiLnJhY2t3cmlnaHQudjEuUG93ZXJNaXNtYXRjaFBvbGljeRIfChJwb3dlcl9zeW5jX3NlY29uZHMYBSABKA1IAIgBARIxCglkaXNjb3ZlcnkYBiABKAsyHi5yYWNrd3JpZ2h0LnYxLkRpc2NvdmVyeVBvbGljeUIVChNfcG93ZXJfc3luY19zZWNvbmRzIigKClJhY2tMaW1pdHMSEQoEcnVucxgBIAEoDUgAiAEBQgcKBV9ydW5zIj0KCldpcGVCdWRnZXQSDQoFaG9zdHMYASABKA0SFAoHc2Vjb25kcxgCIAEoDUgAiAEBQgoKCF9zZWNvbmRzIkwKBkZyZWV6ZRIKCgJieRgBIAEoCRIOCgZyZWFzb24YAiABKAkSJgoCYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqMBCg1SZXN0b3JlZFN0b3JlEikKBXNpbmNlGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChBzZWVuX2luY2FybmF0aW9uGAIgASgJEhUKDXNlZW5fcmV2aXNpb24YAyABKAQSEwoLaW5jYXJuYXRpb24YBCABKAkSEAoIcmV2aXNpb24YBSABKAQSDwoHam91cm5hbBgGIAMoCSKvBAoKUmFja1N0YXR1cxIYChBhZ2VudF9rZXlfc2hhMjU2GAEgASgJEhwKD2FnZW50X2Nvbm5lY3RlZBgCIAEoCEgAiAEBEjIKDmxhc3Rfc2Vlbl90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIVCg1hZ2VudF92ZXJzaW9uGAQgASgJEhcKD2R1cGxpY2F0ZV9hZ2VudBgFIAEoCRIlCgZmcmVlemUYBiABKAsyFS5yYWNrd3JpZ2h0LnYxLkZyZWV6ZRI0Cg5yZXN0b3JlZF9zdG9yZRgHIAEoCzIcLnJhY2t3cmlnaHQudjEuUmVzdG9yZWRTdG9yZRISCgp0b21ic3RvbmVzGAggASgNEhsKE2Rpc2NvdmVyZWRfbWFjaGluZXMYCSABKA0SMwoPYWdlbnRfam9pbl90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI7ChdjZXJ0aWZpY2F0ZV9leHBpcmVfdGltZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoMcmV2b2tlZF9rZXlzGAwgASgNEjEKDGxhc3RfcmV2b2tlZBgNIAEoCzIbLnJhY2t3cmlnaHQudjEuUmV2b2tlZEFnZW50EigKBmZhdWx0cxgOIAMoCzIYLnJhY2t3cmlnaHQudjEuUmFja0ZhdWx0QhIKEF9hZ2VudF9jb25uZWN0ZWQinwEKCVJhY2tGYXVsdBIqCgR0eXBlGAEgASgOMhwucmFja3dyaWdodC52MS5SYWNrRmF1bHRUeXBlEg8KB21lc3NhZ2UYAiABKAkSKQoFc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgsKA21hYxgEIAEoCRIPCgdhZGRyZXNzGAUgASgJEgwKBGhvc3QYBiABKAkiegoMUmV2b2tlZEFnZW50EhIKCmtleV9zaGEyNTYYASABKAkSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASCgoCYnkYAyABKAkSDgoGcmVhc29uGAQgASgJEhAKCHJlcGxhY2VkGAUgASgIIokBChFDcmVhdGVSYWNrUmVxdWVzdBIPCgdyYWNrX2lkGAEgASgJEiEKBHJhY2sYAiABKAsyEy5yYWNrd3JpZ2h0LnYxLlJhY2sSGgoNdmFsaWRhdGVfb25seRgDIAEoCEgAiAEBEhIKCnJlcXVlc3RfaWQYBCABKAlCEAoOX3ZhbGlkYXRlX29ubHkiHgoOR2V0UmFja1JlcXVlc3QSDAoEbmFtZRgBIAEoCSJuChBMaXN0UmFja3NSZXF1ZXN0EhYKCXBhZ2Vfc2l6ZRgBIAEoDUgAiAEBEhIKCnBhZ2VfdG9rZW4YAiABKAkSDgoGZmlsdGVyGAMgASgJEhAKCG9yZGVyX2J5GAQgASgJQgwKCl9wYWdlX3NpemUiUAoRTGlzdFJhY2tzUmVzcG9uc2USIgoFcmFja3MYASADKAsyEy5yYWNrd3JpZ2h0LnYxLlJhY2sSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIpUBChFVcGRhdGVSYWNrUmVxdWVzdBIhCgRyYWNrGAEgASgLMhMucmFja3dyaWdodC52MS5SYWNrEi8KC3VwZGF0ZV9tYXNrGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIaCg12YWxpZGF0ZV9vbmx5GAMgASgISACIAQFCEAoOX3ZhbGlkYXRlX29ubHkiLwoRRGVsZXRlUmFja1JlcXVlc3QSDAoEbmFtZRgBIAEoCRIMCgRldGFnGAIgASgJIjUKEVdhdGNoUmFja3NSZXF1ZXN0EhAKCHBvc2l0aW9uGAEgASgJEg4KBmZpbHRlchgCIAEoCSLSAQoSV2F0Y2hSYWNrc1Jlc3BvbnNlEjQKBGtpbmQYASABKA4yJi5yYWNrd3JpZ2h0LnYxLldhdGNoUmFja3NSZXNwb25zZS5LaW5kEiEKBHJhY2sYAiABKAsyEy5yYWNrd3JpZ2h0LnYxLlJhY2sSEAoIcG9zaXRpb24YAyABKAkiUQoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASEAoMS0lORF9VUERBVEVEEAESEAoMS0lORF9ERUxFVEVEEAISDwoLS0lORF9TWU5DRUQQAyIiChJFeHBsYWluUmFja1JlcXVlc3QSDAoEbmFtZRgBIAEoCSJFChFGcmVlemVSYWNrUmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnJlYXNvbhgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJIkMKD1RoYXdSYWNrUmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnJlYXNvbhgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJIk4KGkFjY2VwdFJlc3RvcmVkU3RvcmVSZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGcmVhc29uGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkibgoUUHJlZmV0Y2hJbWFnZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRINCgVpbWFnZRgCIAEoCRIUCgxhcmNoaXRlY3R1cmUYAyABKAkSDwoHbmV0Ym9vdBgEIAEoCBISCgpyZXF1ZXN0X2lkGAUgASgJIisKG0xpc3RQcmVmZXRjaGVkSW1hZ2VzUmVxdWVzdBIMCgRuYW1lGAEgASgJIk4KHExpc3RQcmVmZXRjaGVkSW1hZ2VzUmVzcG9uc2USLgoGaW1hZ2VzGAEgAygLMh4ucmFja3dyaWdodC52MS5QcmVmZXRjaGVkSW1hZ2UiTQoaRHJvcFByZWZldGNoZWRJbWFnZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRINCgVpbWFnZRgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJIqgCCg9QcmVmZXRjaGVkSW1hZ2USDQoFaW1hZ2UYASABKAkSEQoJcmVmZXJlbmNlGAIgASgJEhQKDGFyY2hpdGVjdHVyZRgDIAEoCRIPCgduZXRib290GAQgASgIEhQKDHJlcXVlc3RlZF9ieRgFIAEoCRIvCgtjcmVhdGVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoNZmV0Y2hlZF9ieXRlcxgHIAEoBBIRCglhbGxfYnl0ZXMYCCABKAQSDAoEZG9uZRgJIAEoCBIPCgdwcm9ibGVtGAogASgJEi4KCmFzX29mX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBHJhY2sYDCABKAkiPQoWQ3JlYXRlSm9pblRva2VuUmVxdWVzdBIMCgRyYWNrGAEgASgJEhUKDXJlcGxhY2VfYWdlbnQYAiABKAgiRgoSUmV2b2tlQWdlbnRSZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGcmVhc29uGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkilgEKCUpvaW5Ub2tlbhINCgV0b2tlbhgBIAEoCRIvCgtleHBpcmVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEQoJY2Ffc2hhMjU2GAMgASgJEhkKEWVucm9sbWVudF9hZGRyZXNzGAQgASgJEhsKE3JlcGxhY2VzX2tleV9zaGEyNTYYBSABKAkqgQEKE1Bvd2VyTWlzbWF0Y2hQb2xpY3kSJQohUE9XRVJfTUlTTUFUQ0hfUE9MSUNZX1VOU1BFQ0lGSUVEEAASIAocUE9XRVJfTUlTTUFUQ0hfUE9MSUNZX1JFUE9SVBABEiEKHVBPV0VSX01JU01BVENIX1BPTElDWV9FTkZPUkNFEAIq8gEKDVJhY2tGYXVsdFR5cGUSHwobUkFDS19GQVVMVF9UWVBFX1VOU1BFQ0lGSUVEEAASJwojUkFDS19GQVVMVF9UWVBFX0ZPUkVJR05fREhDUF9TRVJWRVIQARIkCiBSQUNLX0ZBVUxUX1RZUEVfQUREUkVTU19ERUNMSU5FRBACEiMKH1JBQ0tfRkFVTFRfVFlQRV9SQU5HRV9FWEhBVVNURUQQAxIlCiFSQUNLX0ZBVUxUX1RZUEVfQk9PVF9NQUNfTk9UX1NFRU4QBBIlCiFSQUNLX0ZBVUxUX1RZUEVfTUFDX09GX09USEVSX1JBQ0sQBTKvCQoLUmFja1NlcnZpY2USQwoKQ3JlYXRlUmFjaxIgLnJhY2t3cmlnaHQudjEuQ3JlYXRlUmFja1JlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLlJhY2sSPQoHR2V0UmFjaxIdLnJhY2t3cmlnaHQudjEuR2V0UmFja1JlcXVlc3QaEy5yYWNrd3JpZ2h0LnYxLlJhY2sSTgoJTGlzdFJhY2tzEh8ucmFja3dyaWdodC52MS5MaXN0UmFja3NSZXF1ZXN0GiAucmFja3dyaWdodC52MS5MaXN0UmFja3NSZXNwb25zZRJDCgpVcGRhdGVSYWNrEiAucmFja3dyaWdodC52MS5VcGRhdGVSYWNrUmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuUmFjaxJDCgpEZWxldGVSYWNrEiAucmFja3dyaWdodC52MS5EZWxldGVSYWNrUmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuUmFjaxJTCgpXYXRjaFJhY2tzEiAucmFja3dyaWdodC52MS5XYXRjaFJhY2tzUmVxdWVzdBohLnJhY2t3cmlnaHQudjEuV2F0Y2hSYWNrc1Jlc3BvbnNlMAESTAoLRXhwbGFpblJhY2sSIS5yYWNrd3JpZ2h0LnYxLkV4cGxhaW5SYWNrUmVxdWVzdBoaLnJhY2t3cmlnaHQudjEuRXhwbGFuYXRpb24SUgoPQ3JlYXRlSm9pblRva2VuEiUucmFja3dyaWdodC52MS5DcmVhdGVKb2luVG9rZW5SZXF1ZXN0GhgucmFja3dyaWdodC52MS5Kb2luVG9rZW4SRQoLUmV2b2tlQWdlbnQSIS5yYWNrd3JpZ2h0LnYxLlJldm9rZUFnZW50UmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuUmFjaxJDCgpGcmVlemVSYWNrEiAucmFja3dyaWdodC52MS5GcmVlemVSYWNrUmVxdWVzdBoTLnJhY2t3cmlnaHQudjEuUmFjaxI/CghUaGF3UmFjaxIeLnJhY2t3cmlnaHQudjEuVGhhd1JhY2tSZXF1ZXN0GhMucmFja3dyaWdodC52MS5SYWNrElUKE0FjY2VwdFJlc3RvcmVkU3RvcmUSKS5yYWNrd3JpZ2h0LnYxLkFjY2VwdFJlc3RvcmVkU3RvcmVSZXF1ZXN0GhMucmFja3dyaWdodC52MS5SYWNrElQKDVByZWZldGNoSW1hZ2USIy5yYWNrd3JpZ2h0LnYxLlByZWZldGNoSW1hZ2VSZXF1ZXN0Gh4ucmFja3dyaWdodC52MS5QcmVmZXRjaGVkSW1hZ2USbwoUTGlzdFByZWZldGNoZWRJbWFnZXMSKi5yYWNrd3JpZ2h0LnYxLkxpc3RQcmVmZXRjaGVkSW1hZ2VzUmVxdWVzdBorLnJhY2t3cmlnaHQudjEuTGlzdFByZWZldGNoZWRJbWFnZXNSZXNwb25zZRJgChNEcm9wUHJlZmV0Y2hlZEltYWdlEikucmFja3dyaWdodC52MS5Ecm9wUHJlZmV0Y2hlZEltYWdlUmVxdWVzdBoeLnJhY2t3cmlnaHQudjEuUHJlZmV0Y2hlZEltYWdlYgZwcm90bzM", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_rackwright_v1_discovery, file_rackwright_v1_explanation]);
 
 /**
  * Rack is a provisioning network, with its agent and the hosts on it.
@@ -346,6 +346,13 @@ export type RackStatus = Message<"rackwright.v1.RackStatus"> & {
    * @generated from field: rackwright.v1.RevokedAgent last_revoked = 13;
    */
   lastRevoked?: RevokedAgent | undefined;
+
+  /**
+   * What is wrong on the provisioning network, as the agent said last; at most 32.
+   *
+   * @generated from field: repeated rackwright.v1.RackFault faults = 14;
+   */
+  faults: RackFault[];
 };
 
 /**
@@ -354,6 +361,57 @@ export type RackStatus = Message<"rackwright.v1.RackStatus"> & {
  */
 export const RackStatusSchema: GenMessage<RackStatus> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_rack, 6);
+
+/**
+ * RackFault is something wrong on a rack's provisioning network, by the word of its agent. Neighbours
+ * there can forge most of it: it is for people, and nothing is decided by it.
+ *
+ * @generated from message rackwright.v1.RackFault
+ */
+export type RackFault = Message<"rackwright.v1.RackFault"> & {
+  /**
+   * @generated from field: rackwright.v1.RackFaultType type = 1;
+   */
+  type: RackFaultType;
+
+  /**
+   * @generated from field: string message = 2;
+   */
+  message: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp since = 3;
+   */
+  since?: Timestamp | undefined;
+
+  /**
+   * The client or network card that it is about; empty: none.
+   *
+   * @generated from field: string mac = 4;
+   */
+  mac: string;
+
+  /**
+   * The server, or the address that was declined; empty: none.
+   *
+   * @generated from field: string address = 5;
+   */
+  address: string;
+
+  /**
+   * "hosts/HOST" that it is about; empty: none, or one of another rack.
+   *
+   * @generated from field: string host = 6;
+   */
+  host: string;
+};
+
+/**
+ * Describes the message rackwright.v1.RackFault.
+ * Use `create(RackFaultSchema)` to create a new message.
+ */
+export const RackFaultSchema: GenMessage<RackFault> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_rack, 7);
 
 /**
  * RevokedAgent is a key that was the rack's agent and is no more.
@@ -396,7 +454,7 @@ export type RevokedAgent = Message<"rackwright.v1.RevokedAgent"> & {
  * Use `create(RevokedAgentSchema)` to create a new message.
  */
 export const RevokedAgentSchema: GenMessage<RevokedAgent> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 7);
+  messageDesc(file_rackwright_v1_rack, 8);
 
 /**
  * CreateRackRequest is what CreateRack takes.
@@ -430,7 +488,7 @@ export type CreateRackRequest = Message<"rackwright.v1.CreateRackRequest"> & {
  * Use `create(CreateRackRequestSchema)` to create a new message.
  */
 export const CreateRackRequestSchema: GenMessage<CreateRackRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 8);
+  messageDesc(file_rackwright_v1_rack, 9);
 
 /**
  * GetRackRequest is what GetRack takes.
@@ -449,7 +507,7 @@ export type GetRackRequest = Message<"rackwright.v1.GetRackRequest"> & {
  * Use `create(GetRackRequestSchema)` to create a new message.
  */
 export const GetRackRequestSchema: GenMessage<GetRackRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 9);
+  messageDesc(file_rackwright_v1_rack, 10);
 
 /**
  * ListRacksRequest is what ListRacks takes.
@@ -489,7 +547,7 @@ export type ListRacksRequest = Message<"rackwright.v1.ListRacksRequest"> & {
  * Use `create(ListRacksRequestSchema)` to create a new message.
  */
 export const ListRacksRequestSchema: GenMessage<ListRacksRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 10);
+  messageDesc(file_rackwright_v1_rack, 11);
 
 /**
  * ListRacksResponse is what ListRacks answers.
@@ -513,7 +571,7 @@ export type ListRacksResponse = Message<"rackwright.v1.ListRacksResponse"> & {
  * Use `create(ListRacksResponseSchema)` to create a new message.
  */
 export const ListRacksResponseSchema: GenMessage<ListRacksResponse> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 11);
+  messageDesc(file_rackwright_v1_rack, 12);
 
 /**
  * UpdateRackRequest is what UpdateRack takes.
@@ -542,7 +600,7 @@ export type UpdateRackRequest = Message<"rackwright.v1.UpdateRackRequest"> & {
  * Use `create(UpdateRackRequestSchema)` to create a new message.
  */
 export const UpdateRackRequestSchema: GenMessage<UpdateRackRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 12);
+  messageDesc(file_rackwright_v1_rack, 13);
 
 /**
  * DeleteRackRequest is what DeleteRack takes.
@@ -566,7 +624,7 @@ export type DeleteRackRequest = Message<"rackwright.v1.DeleteRackRequest"> & {
  * Use `create(DeleteRackRequestSchema)` to create a new message.
  */
 export const DeleteRackRequestSchema: GenMessage<DeleteRackRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 13);
+  messageDesc(file_rackwright_v1_rack, 14);
 
 /**
  * WatchRacksRequest is what WatchRacks takes.
@@ -593,7 +651,7 @@ export type WatchRacksRequest = Message<"rackwright.v1.WatchRacksRequest"> & {
  * Use `create(WatchRacksRequestSchema)` to create a new message.
  */
 export const WatchRacksRequestSchema: GenMessage<WatchRacksRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 14);
+  messageDesc(file_rackwright_v1_rack, 15);
 
 /**
  * WatchRacksResponse is what WatchRacks answers.
@@ -622,7 +680,7 @@ export type WatchRacksResponse = Message<"rackwright.v1.WatchRacksResponse"> & {
  * Use `create(WatchRacksResponseSchema)` to create a new message.
  */
 export const WatchRacksResponseSchema: GenMessage<WatchRacksResponse> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 15);
+  messageDesc(file_rackwright_v1_rack, 16);
 
 /**
  * @generated from enum rackwright.v1.WatchRacksResponse.Kind
@@ -658,7 +716,7 @@ export type WatchRacksResponse_Kind = (typeof WatchRacksResponse_Kind)[keyof typ
  * Describes the enum rackwright.v1.WatchRacksResponse.Kind.
  */
 export const WatchRacksResponse_KindSchema: GenEnum<WatchRacksResponse_Kind> = /*@__PURE__*/
-  enumDesc(file_rackwright_v1_rack, 15, 0);
+  enumDesc(file_rackwright_v1_rack, 16, 0);
 
 /**
  * ExplainRackRequest is what ExplainRack takes.
@@ -677,7 +735,7 @@ export type ExplainRackRequest = Message<"rackwright.v1.ExplainRackRequest"> & {
  * Use `create(ExplainRackRequestSchema)` to create a new message.
  */
 export const ExplainRackRequestSchema: GenMessage<ExplainRackRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 16);
+  messageDesc(file_rackwright_v1_rack, 17);
 
 /**
  * FreezeRackRequest is what FreezeRack takes.
@@ -706,7 +764,7 @@ export type FreezeRackRequest = Message<"rackwright.v1.FreezeRackRequest"> & {
  * Use `create(FreezeRackRequestSchema)` to create a new message.
  */
 export const FreezeRackRequestSchema: GenMessage<FreezeRackRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 17);
+  messageDesc(file_rackwright_v1_rack, 18);
 
 /**
  * ThawRackRequest is what ThawRack takes.
@@ -735,7 +793,7 @@ export type ThawRackRequest = Message<"rackwright.v1.ThawRackRequest"> & {
  * Use `create(ThawRackRequestSchema)` to create a new message.
  */
 export const ThawRackRequestSchema: GenMessage<ThawRackRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 18);
+  messageDesc(file_rackwright_v1_rack, 19);
 
 /**
  * AcceptRestoredStoreRequest is what AcceptRestoredStore takes.
@@ -764,7 +822,7 @@ export type AcceptRestoredStoreRequest = Message<"rackwright.v1.AcceptRestoredSt
  * Use `create(AcceptRestoredStoreRequestSchema)` to create a new message.
  */
 export const AcceptRestoredStoreRequestSchema: GenMessage<AcceptRestoredStoreRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 19);
+  messageDesc(file_rackwright_v1_rack, 20);
 
 /**
  * PrefetchImageRequest is what PrefetchImage takes.
@@ -811,7 +869,7 @@ export type PrefetchImageRequest = Message<"rackwright.v1.PrefetchImageRequest">
  * Use `create(PrefetchImageRequestSchema)` to create a new message.
  */
 export const PrefetchImageRequestSchema: GenMessage<PrefetchImageRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 20);
+  messageDesc(file_rackwright_v1_rack, 21);
 
 /**
  * ListPrefetchedImagesRequest is what ListPrefetchedImages takes.
@@ -832,7 +890,7 @@ export type ListPrefetchedImagesRequest = Message<"rackwright.v1.ListPrefetchedI
  * Use `create(ListPrefetchedImagesRequestSchema)` to create a new message.
  */
 export const ListPrefetchedImagesRequestSchema: GenMessage<ListPrefetchedImagesRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 21);
+  messageDesc(file_rackwright_v1_rack, 22);
 
 /**
  * ListPrefetchedImagesResponse is what ListPrefetchedImages answers.
@@ -851,7 +909,7 @@ export type ListPrefetchedImagesResponse = Message<"rackwright.v1.ListPrefetched
  * Use `create(ListPrefetchedImagesResponseSchema)` to create a new message.
  */
 export const ListPrefetchedImagesResponseSchema: GenMessage<ListPrefetchedImagesResponse> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 22);
+  messageDesc(file_rackwright_v1_rack, 23);
 
 /**
  * DropPrefetchedImageRequest is what DropPrefetchedImage takes.
@@ -884,7 +942,7 @@ export type DropPrefetchedImageRequest = Message<"rackwright.v1.DropPrefetchedIm
  * Use `create(DropPrefetchedImageRequestSchema)` to create a new message.
  */
 export const DropPrefetchedImageRequestSchema: GenMessage<DropPrefetchedImageRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 23);
+  messageDesc(file_rackwright_v1_rack, 24);
 
 /**
  * PrefetchedImage is an image that a rack has before a host asks. How far it is, is known while the
@@ -971,7 +1029,7 @@ export type PrefetchedImage = Message<"rackwright.v1.PrefetchedImage"> & {
  * Use `create(PrefetchedImageSchema)` to create a new message.
  */
 export const PrefetchedImageSchema: GenMessage<PrefetchedImage> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 24);
+  messageDesc(file_rackwright_v1_rack, 25);
 
 /**
  * CreateJoinTokenRequest is what CreateJoinToken takes.
@@ -1000,7 +1058,7 @@ export type CreateJoinTokenRequest = Message<"rackwright.v1.CreateJoinTokenReque
  * Use `create(CreateJoinTokenRequestSchema)` to create a new message.
  */
 export const CreateJoinTokenRequestSchema: GenMessage<CreateJoinTokenRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 25);
+  messageDesc(file_rackwright_v1_rack, 26);
 
 /**
  * RevokeAgentRequest is what RevokeAgent takes.
@@ -1031,7 +1089,7 @@ export type RevokeAgentRequest = Message<"rackwright.v1.RevokeAgentRequest"> & {
  * Use `create(RevokeAgentRequestSchema)` to create a new message.
  */
 export const RevokeAgentRequestSchema: GenMessage<RevokeAgentRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 26);
+  messageDesc(file_rackwright_v1_rack, 27);
 
 /**
  * JoinToken is what an agent joins its rack by, once.
@@ -1078,7 +1136,7 @@ export type JoinToken = Message<"rackwright.v1.JoinToken"> & {
  * Use `create(JoinTokenSchema)` to create a new message.
  */
 export const JoinTokenSchema: GenMessage<JoinToken> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_rack, 27);
+  messageDesc(file_rackwright_v1_rack, 28);
 
 /**
  * @generated from enum rackwright.v1.PowerMismatchPolicy
@@ -1116,6 +1174,68 @@ export type PowerMismatchPolicy = (typeof PowerMismatchPolicy)[keyof typeof Powe
  */
 export const PowerMismatchPolicySchema: GenEnum<PowerMismatchPolicy> = /*@__PURE__*/
   enumDesc(file_rackwright_v1_rack, 0);
+
+/**
+ * RackFaultType is what can be wrong on a provisioning network. The list is closed: advice is a table
+ * over it.
+ *
+ * @generated from enum rackwright.v1.RackFaultType
+ */
+export const RackFaultType = {
+  /**
+   * @generated from enum value: RACK_FAULT_TYPE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * Another DHCP server gives addresses there: the agent's is silent until it is gone.
+   *
+   * @generated from enum value: RACK_FAULT_TYPE_FOREIGN_DHCP_SERVER = 1;
+   */
+  FOREIGN_DHCP_SERVER: 1,
+
+  /**
+   * A client found somebody else at the address that it was given.
+   *
+   * @generated from enum value: RACK_FAULT_TYPE_ADDRESS_DECLINED = 2;
+   */
+  ADDRESS_DECLINED: 2,
+
+  /**
+   * No address is left for a client.
+   *
+   * @generated from enum value: RACK_FAULT_TYPE_RANGE_EXHAUSTED = 3;
+   */
+  RANGE_EXHAUSTED: 3,
+
+  /**
+   * A host was switched on to boot, and none of its boot MACs was seen there.
+   *
+   * @generated from enum value: RACK_FAULT_TYPE_BOOT_MAC_NOT_SEEN = 4;
+   */
+  BOOT_MAC_NOT_SEEN: 4,
+
+  /**
+   * A machine asked for a boot there by a boot MAC of a host of another rack.
+   *
+   * @generated from enum value: RACK_FAULT_TYPE_MAC_OF_OTHER_RACK = 5;
+   */
+  MAC_OF_OTHER_RACK: 5,
+} as const;
+
+/**
+ * RackFaultType is what can be wrong on a provisioning network. The list is closed: advice is a table
+ * over it.
+ *
+ * @generated from enum rackwright.v1.RackFaultType
+ */
+export type RackFaultType = (typeof RackFaultType)[keyof typeof RackFaultType] | UnknownEnum;
+
+/**
+ * Describes the enum rackwright.v1.RackFaultType.
+ */
+export const RackFaultTypeSchema: GenEnum<RackFaultType> = /*@__PURE__*/
+  enumDesc(file_rackwright_v1_rack, 1);
 
 /**
  * RackService manages racks: a provisioning network with one agent identity each.

@@ -1,0 +1,180 @@
+/**
+ * What is wrong on the provisioning network, for people: kept while it lasts, told as one list.
+ *
+ * N1 Bounded: of each type at most `ofTypeMax` stand; beyond, the one seen longest ago goes.
+ * N2 The list is told when another fault stands or one is over, at most once in `spacingMs`; that
+ *    one is seen again is no news.
+ */
+import { create, equals } from '@bufbuild/protobuf';
+import { agent, RackFaultType } from '@rackwright/messages';
+import type { Cancel, Clock } from '@rackwright/platform';
+import type { DhcpFault } from './boot/index.ts';
+import type { TracedGrant } from './boot-trace/index.ts';
+
+export interface NetworkFaultLimits {
+  readonly ofTypeMax: number;
+  readonly spacingMs: number;
+  /** How long a declined address, a used-up range, a strange MAC and an unseen host are told. */
+  readonly declinedMs: number;
+  readonly exhaustedMs: number;
+  readonly strangerMs: number;
+  readonly unseenMs: number;
+}
+
+export const defaultNetworkFaultLimits: NetworkFaultLimits = {
+  ofTypeMax: 8,
+  spacingMs: 10_000,
+  declinedMs: 3_600_000,
+  exhaustedMs: 600_000,
+  strangerMs: 3_600_000,
+  unseenMs: 86_400_000,
+};
+
+export interface NetworkFaultParts {
+  readonly clock: Pick<Clock, 'suspendAwareMs' | 'after'>;
+  /** Into the open session; nothing without one. */
+  readonly tell: (faults: agent.NetworkFaults) => void;
+  readonly limits: NetworkFaultLimits;
+}
+
+interface KeptFault {
+  readonly fault: agent.NetworkFault;
+  /** On the clock that only grows; infinite: until it is seen to be over. */
+  readonly untilMs: number;
+}
+
+type Subject = Partial<Pick<agent.NetworkFault, 'mac' | 'address' | 'hostUid'>>;
+
+const { FOREIGN_DHCP_SERVER, ADDRESS_DECLINED, RANGE_EXHAUSTED } = RackFaultType;
+const { BOOT_MAC_NOT_SEEN, MAC_OF_OTHER_RACK } = RackFaultType;
+
+export class NetworkFaults {
+  readonly #parts: NetworkFaultParts;
+  /** By type and subject, seen longest ago first. */
+  readonly #standing = new Map<string, KeptFault>();
+  #told: agent.NetworkFaults = create(agent.NetworkFaultsSchema);
+  #toldAtMs = Number.NEGATIVE_INFINITY;
+  #timer: Cancel | undefined;
+  #expiry: Cancel | undefined;
+
+  constructor(parts: NetworkFaultParts) {
+    this.#parts = parts;
+  }
+
+  /** What the DHCP server says of its network. */
+  dhcp(fault: DhcpFault): void {
+    const { declinedMs, exhaustedMs } = this.#parts.limits;
+    switch (fault.kind) {
+      case 'otherServer':
+        return this.#raise(FOREIGN_DHCP_SERVER, { address: fault.serverAddress }, Infinity);
+      case 'declined': {
+        const { mac, address } = fault;
+        return this.#raise(ADDRESS_DECLINED, { mac, address }, declinedMs);
+      }
+      case 'noAddressLeft':
+        return this.#raise(RANGE_EXHAUSTED, { mac: fault.mac }, exhaustedMs);
+    }
+  }
+
+  /** The other DHCP server is gone. */
+  serverGone(address: string): void {
+    this.#clear(({ type, address: of }) => type === FOREIGN_DHCP_SERVER && of === address);
+  }
+
+  /** The time of a boot is nearly over, and nothing was seen of its host. */
+  unseen({ hostUid, macs: [mac = ''] }: TracedGrant): void {
+    this.#raise(BOOT_MAC_NOT_SEEN, { hostUid, mac }, this.#parts.limits.unseenMs);
+  }
+
+  /** A machine asked for a boot; whose it is where no host is named, the control plane knows. */
+  saw({ mac, hostUid }: { readonly mac: string; readonly hostUid?: string | undefined }): void {
+    if (hostUid === undefined) {
+      this.#raise(MAC_OF_OTHER_RACK, { mac }, this.#parts.limits.strangerMs);
+      return;
+    }
+    if (this.#standing.size === 0) return;
+    this.#clear((fault) => fault.hostUid === hostUid || isStranger(fault, mac));
+  }
+
+  forgetHost(hostUid: string): void {
+    this.#clear((fault) => fault.hostUid === hostUid);
+  }
+
+  /** Whoever listens now has been told nothing. */
+  sessionOpened(): void {
+    this.#told = create(agent.NetworkFaultsSchema);
+    this.#toldAtMs = this.#parts.clock.suspendAwareMs();
+    this.#told = this.#list();
+    this.#parts.tell(this.#told);
+  }
+
+  stop(): void {
+    this.#timer?.();
+    this.#expiry?.();
+  }
+
+  #raise(type: RackFaultType, subject: Subject, lastsMs: number): void {
+    const { clock, limits } = this.#parts;
+    const fault = create(agent.NetworkFaultSchema, { type, ...subject });
+    const key = [type, fault.mac, fault.address, fault.hostUid].join(' ');
+    const isKnown = this.#standing.delete(key);
+    this.#standing.set(key, { fault, untilMs: clock.suspendAwareMs() + lastsMs });
+    if (isKnown) return;
+    const ofType = [...this.#standing].filter(([, standing]) => standing.fault.type === type);
+    const [oldest] = ofType;
+    if (ofType.length > limits.ofTypeMax && oldest !== undefined) this.#standing.delete(oldest[0]);
+    this.#changed();
+  }
+
+  #clear(isOver: (fault: agent.NetworkFault) => boolean): void {
+    const over = [...this.#standing].filter(([, { fault }]) => isOver(fault));
+    for (const [key] of over) this.#standing.delete(key);
+    if (over.length > 0) this.#changed();
+  }
+
+  #changed(): void {
+    this.#expire();
+    if (this.#timer !== undefined) return;
+    const { clock, limits } = this.#parts;
+    const sinceMs = clock.suspendAwareMs() - this.#toldAtMs;
+    this.#timer = clock.after(Math.max(0, limits.spacingMs - sinceMs), () => {
+      this.#timer = undefined;
+      this.#tell();
+    });
+  }
+
+  #tell(): void {
+    const list = this.#list();
+    if (equals(agent.NetworkFaultsSchema, list, this.#told)) return;
+    this.#told = list;
+    this.#toldAtMs = this.#parts.clock.suspendAwareMs();
+    this.#parts.tell(list);
+  }
+
+  /** In an order of its own, so that seeing one again changes nothing. */
+  #list(): agent.NetworkFaults {
+    const keys = [...this.#standing.keys()].toSorted();
+    const faults = keys.flatMap((key) => this.#standing.get(key)?.fault ?? []);
+    return create(agent.NetworkFaultsSchema, { faults });
+  }
+
+  /** Looks again when the first of them may be over. */
+  #expire(): void {
+    this.#expiry?.();
+    this.#expiry = undefined;
+    const { clock } = this.#parts;
+    const nextMs = Math.min(...[...this.#standing.values()].map(({ untilMs }) => untilMs));
+    if (!Number.isFinite(nextMs)) return;
+    this.#expiry = clock.after(Math.max(0, nextMs - clock.suspendAwareMs()), () => {
+      const nowMs = clock.suspendAwareMs();
+      const over = [...this.#standing].filter(([, { untilMs }]) => untilMs <= nowMs);
+      for (const [key] of over) this.#standing.delete(key);
+      if (over.length > 0) this.#changed();
+      else this.#expire();
+    });
+  }
+}
+
+function isStranger({ type, mac }: agent.NetworkFault, of: string): boolean {
+  return type === MAC_OF_OTHER_RACK && mac === of;
+}

@@ -1,0 +1,11 @@
+/** Who follows what a session does, for people. Each call returns at once, and never throws. */
+import type { BootGrant } from './executor.ts';
+
+export interface SessionObserver {
+  /** A boot grant has become durable. */
+  bootOpened(grant: BootGrant): void;
+  /** All of a host is to be forgotten. */
+  hostForgotten(hostUid: string): void;
+  /** What was told in the session before counts for nothing. */
+  sessionOpened(): void;
+}
