@@ -69,18 +69,20 @@ export function startOn(
   log: Log = recordingLog([]),
   extras: Extras = {},
 ): Promise<ControlPlane> {
-  const config = parseConfig(
+  const { operators, agents, ...config } = parseConfig(
     JSON.stringify({
       dataFolder: folder,
-      operators: { address: '127.0.0.1', port: 0, limits: inOneProcess },
-      agents: {
-        ...{ address: '127.0.0.1', port: 0, advertise: 'cp.example:7441' },
-        limits: inOneProcess,
-      },
+      operators: { address: '127.0.0.1', port: 0 },
+      agents: { address: '127.0.0.1', port: 0, advertise: 'cp.example:7441' },
       ...extras.config,
     }),
   );
-  return startControlPlane(config, {
+  const patient = {
+    ...config,
+    operators: { ...operators, limits: { ...operators.limits, ...inOneProcess } },
+    agents: { ...agents, limits: { ...agents.limits, ...inOneProcess } },
+  };
+  return startControlPlane(patient, {
     clock: nodeClock(),
     random,
     disk: nodeDisk(),
