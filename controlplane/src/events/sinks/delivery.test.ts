@@ -231,6 +231,37 @@ describe('of two replicas', () => {
     expect(two.counts.delivered).toBeGreaterThan(0);
   });
 
+  test('one that was suspended for too long holds the cursor anew first', async () => {
+    const acts: string[] = [];
+    let suspendedMs = 0;
+    const usual = clock;
+    clock = {
+      nowMs: () => usual.nowMs() + suspendedMs,
+      suspendAwareMs: () => usual.suspendAwareMs() + suspendedMs,
+      after: (...of) => usual.after(...of),
+    };
+    const of = over({
+      isShared: true,
+      put: (key, ...more) => {
+        if (key === cursorKey(uid)) acts.push('holds');
+        return store.put(key, ...more);
+      },
+    });
+    const answer: Answer = () => {
+      acts.push('sends');
+      return taken;
+    };
+    const { stop } = deliver([], { of, replicaId: 'one', answer });
+    await putHost('h1', HostState.NEW);
+    await advance(5_000);
+    suspendedMs = 120_000;
+    acts.length = 0;
+    await putHost('h1', HostState.MANAGEABLE);
+    await advance(5_000);
+    stop();
+    expect(acts.slice(0, 2)).toEqual(['holds', 'sends']);
+  });
+
   test('one that the store has lost begins nothing when its time is over', async () => {
     const arrived: Arrived = [];
     let isCut = false;
@@ -317,6 +348,27 @@ test('an event that a receiver fails at while it takes others becomes a dead let
   stop();
   expect(wordsOf(arrived, 'hosts/h2')).toEqual(['HOST_CREATED', ...faultsOf(40)].slice(0, 41));
   expect(await deadLettersOf(store, uid)).toHaveLength(1);
+});
+
+test('what failed while the receiver was away is not given up when it is back', async () => {
+  const arrived: Arrived = [];
+  let isDown = true;
+  let failsOnce = true;
+  const answer: Answer = ({ subject }) => {
+    if (isDown) return away;
+    const fails = subject === 'hosts/h1' && failsOnce;
+    if (fails) failsOnce = false;
+    return fails ? away : taken;
+  };
+  const { stop } = deliver(arrived, { answer });
+  for (const id of ['h2', 'h1']) await putHost(id, HostState.NEW);
+  await advance(3_600_000);
+  isDown = false;
+  await advance(600_000);
+  stop();
+  expect(arrived.map(({ subject }) => subject).toSorted()).toEqual(['hosts/h1', 'hosts/h2']);
+  expect(failsOnce).toBe(false);
+  expect(await deadLettersOf(store, uid)).toEqual([]);
 });
 
 test('a dead letter is delivered once more when it is asked for', async () => {

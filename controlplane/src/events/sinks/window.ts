@@ -6,8 +6,8 @@
  * 1. Of one subject one event is under way at a time, in the order in which they were added.
  * 2. A position is reached when everything before it was delivered or given up: what is left out
  *    behind it is delivered again, never left out.
- * 3. An event is given up only by a receiver that is there: one that refuses this very event, or
- *    takes others meanwhile. While nobody answers, everything waits.
+ * 3. An event is given up only where the receiver is there: it refuses this very event, or fails at
+ *    it again and again between others that it answers. While nobody answers, everything waits.
  * 4. Bounded: no more than `windowEventsMax` events wait here.
  */
 import { backoffDelayMs } from '@rackwright/results';
@@ -20,7 +20,7 @@ export const windowEventsMax = 256;
 export const atOnceMax = 4;
 /** So many failures in a row, and the receiver counts as away: one event at a time is tried. */
 const awayAfterFailures = 3;
-/** Attempts of one event that a receiver refuses, or fails at while it takes others. */
+/** Attempts of one event that a receiver refuses, or fails at while it does not count as away. */
 const refusalsMax = 3;
 const strikesMax = 8;
 const firstPauseMs = 1_000;
@@ -54,8 +54,6 @@ interface Lane {
   attempts: number;
   strikes: number;
   notBeforeMs: number;
-  /** Deliveries of the sink when its first event failed first. */
-  deliveriesThen: number;
 }
 
 /** One change, or several that are through: `left` events of it are not. */
@@ -73,7 +71,6 @@ export class DeliveryWindow {
   #waiting = 0;
   #underWay = 0;
   #failures = 0;
-  #deliveries = 0;
   #awayUntilMs = 0;
 
   constructor(from: Positions) {
@@ -131,7 +128,7 @@ export class DeliveryWindow {
     const { subject } = added.event.event;
     const lane = this.#lanes.get(subject) ?? {
       ...{ subject, queue: [], isUnderWay: false, attempts: 0, strikes: 0 },
-      ...{ notBeforeMs: 0, deliveriesThen: 0 },
+      notBeforeMs: 0,
     };
     this.#lanes.set(subject, lane);
     lane.queue.push({ ...added, lane });
@@ -168,14 +165,12 @@ export class DeliveryWindow {
   attempted(pending: Pending, attempted: Attempted, nowMs: number): 'done' | 'again' | 'giveUp' {
     const { lane } = pending;
     if (attempted.kind === 'delivered') {
-      this.#deliveries += 1;
       // What failed while nobody was there is tried at once.
       if (this.isAway) for (const each of this.#lanes.values()) each.notBeforeMs = 0;
       this.#failures = 0;
       this.settle(pending);
       return 'done';
     }
-    if (lane.attempts === 0) lane.deliveriesThen = this.#deliveries;
     lane.attempts += 1;
     if (attempted.kind === 'refused') {
       this.#failures = 0;
@@ -186,8 +181,7 @@ export class DeliveryWindow {
       const { pauseMs = 0 } = attempted;
       const asked = Math.min(pauseMs, longestAskedPauseMs);
       this.#awayUntilMs = nowMs + Math.max(asked, this.#awayPauseMs());
-      const takesOthers = this.#deliveries > lane.deliveriesThen;
-      if (lane.strikes >= strikesMax && takesOthers) return 'giveUp';
+      if (lane.strikes >= strikesMax) return 'giveUp';
     }
     const pauseOfEvent = { attempt: lane.attempts, firstMs: firstPauseMs, key: lane.subject };
     this.#release(
