@@ -195,7 +195,9 @@ async function hostOf(fixture: Fixture, rack: string, hostId: string, net: strin
 }
 
 async function make(): Promise<Made> {
-  const fixture = await startFixture();
+  // What is under way stays so to the last test, however long they take.
+  const engine = { operationTimeoutMs: 3_600_000 };
+  const fixture = await startFixture({ config: { engine } });
   const a = await rackOf(fixture, 'alpha');
   const b = await rackOf(fixture, 'bravo');
   for (const rack of ['alpha', 'bravo']) {

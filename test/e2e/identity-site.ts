@@ -193,7 +193,7 @@ export class Site {
         agents: { address, port: agents, advertise: `${address}:${agents}` },
         names: [address],
         engine: shortPauses,
-        sessions: { heartbeatIntervalMs: 250, leaseDurationMs: 3_000 },
+        sessions: { heartbeatIntervalMs: 750, leaseDurationMs: 8_000 },
         resyncIntervalMs: 2_000,
       }),
     );

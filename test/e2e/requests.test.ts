@@ -1,5 +1,7 @@
 /** What people ask while a host is at work, twice, or of a host that is to go. */
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { toBinary } from '@bufbuild/protobuf';
 import {
   ApiFailure,
@@ -88,11 +90,19 @@ test('a request id that comes twice acts once, also after a restart', { timeout 
   }),
 );
 
+/** The runner stands still until it is let go on, and the clean with it, however slow the calls. */
+function stopRunner({ folder }: MachineFolder): () => void {
+  const pid = Number(readFileSync(join(folder, 'runner.pid'), 'utf8'));
+  process.kill(pid, 'SIGSTOP');
+  return () => process.kill(pid, 'SIGCONT');
+}
+
 test('a cleaning host refuses power and deletion, and nothing changes', { timeout }, () =>
   withRack(async (rack, folder) => {
     const { hosts } = rack.clients;
     await hosts.cleanHost({ name });
     await untilWritten(folder);
+    const goOn = stopRunner(folder);
     const before = await hosts.getHost({ name });
     const commands = bmcCommands(folder);
     for (const action of [PowerAction.ON, PowerAction.OFF, PowerAction.RESET]) {
@@ -109,6 +119,7 @@ test('a cleaning host refuses power and deletion, and nothing changes', { timeou
     expect(bmcCommands(folder)).toEqual(commands);
     expect(after.etag).toBe(before.etag);
     expect(storedBytes(after)).toEqual(storedBytes(before));
+    goOn();
     const { status } = await untilIdle(rack, 2n);
     expect(status?.dirty).toBe(false);
   }),
