@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { stateDiagram } from '@rackwright/controlplane';
 import { expect, test } from 'vitest';
 import { findBans } from './tidy/bans.ts';
+import { brandsOf, findForgedBrands } from './tidy/brands.ts';
 import { findDroppedCauses } from './tidy/caught.ts';
 import { findLooseVersions, findUndeclared, type Manifest, needsOf } from './tidy/dependencies.ts';
 import { diagramBlock, diagramIn, findBrokenLinks, findLooseCitations } from './tidy/documents.ts';
@@ -60,6 +61,12 @@ test('has no name that says nothing', () => {
 
 test('logs nothing that was caught without its cause', () => {
   expect(allOf(findDroppedCauses)).toEqual([]);
+});
+
+test('makes branded texts only where they are checked', () => {
+  const brands = brandsOf(code);
+  expect([...brands.keys()]).toEqual(expect.arrayContaining(['Digest', 'Mac']));
+  expect(allOf((file) => findForgedBrands(file, brands))).toEqual([]);
 });
 
 test('calls no function with a switch that has no name', () => {

@@ -4,6 +4,7 @@
  *
  * Must not: open a socket. `program.ts` does that around it.
  */
+import type { Mac } from '@rackwright/dhcp';
 import type { agent } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import { type BmcPlatform, createBmcDrivers } from './bmc-drivers.ts';
@@ -72,7 +73,7 @@ export interface AgentCore {
   /** What the boot path knows of hosts and of machines that are none. */
   bootMemory(): BootMemory;
   /** A boot for the inventory of a machine that is no host. */
-  openDiscovery(mac: string): void;
+  openDiscovery(mac: Mac): void;
   /** Hosts that say that they run what was put onto them. */
   readonly proofs: Proofs;
   /** What the boot path serves to hosts of deployments. */

@@ -2,9 +2,9 @@
  * The section `dhcp` of the agent's configuration: every key with its default. Whether addresses
  * and ranges fit together is checked where they are used, at the start of the boot path.
  */
+import { canonicalMac } from '@rackwright/dhcp';
 import { ConfigError, type ConfigReader } from '@rackwright/platform';
 import {
-  canonicalMac,
   declinedMsDefault,
   dhcpListenDefault,
   leaseSecondsDefault,

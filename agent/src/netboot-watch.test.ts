@@ -1,5 +1,6 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { VirtualClock } from '@rackwright/bmc/conformance';
+import { asMac } from '@rackwright/dhcp';
 import { describe, expect, test } from 'vitest';
 import {
   defaultNetbootWatchLimits,
@@ -26,14 +27,14 @@ function setUp(grants: NetbootMemory['grants'] = [grant]) {
     limits: defaultNetbootWatchLimits,
   });
   const sees = (hostUid: string, permitted = false): void =>
-    watch.observe({ mac: macB, hostUid, stage: 'script', permitted, atMs: clock.nowMs() });
+    watch.observe({ mac: asMac(macB), hostUid, stage: 'script', permitted, atMs: clock.nowMs() });
   const closeGrants = (): void => {
     memory = { snapshot: { hosts }, grants: [] };
   };
   return { clock, facts, watch, sees, closeGrants };
 }
 
-const seen = { mac: macB, hostUid: 'uid-b', hostName: 'b', time: timestampFromMs(0) };
+const seen = { mac: asMac(macB), hostUid: 'uid-b', hostName: 'b', time: timestampFromMs(0) };
 const ownFact = { ...seen, insteadOfOperationId: '' };
 const insteadFact = { ...seen, insteadOfOperationId: 'op-a' };
 
@@ -84,7 +85,7 @@ describe('the watch over netboots', () => {
   test('says nothing of permitted boots, of strangers, and after its end', () => {
     const { clock, facts, watch, sees } = setUp();
     sees('uid-a', true);
-    watch.observe({ mac: macB, stage: 'script', permitted: false, atMs: 0 });
+    watch.observe({ mac: asMac(macB), stage: 'script', permitted: false, atMs: 0 });
     expect(facts).toEqual([]);
     const other = setUp();
     other.sees('uid-b');

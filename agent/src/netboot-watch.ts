@@ -7,11 +7,13 @@
  *    shown up `missingAfterMs` later either, this is a fact about the other: its BMC's power
  *    seems to be wired to the wrong machine.
  */
+
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import type { Mac } from '@rackwright/dhcp';
 import type { Cancel, Clock } from '@rackwright/platform';
 
 export interface NetbootSighting {
-  readonly mac: string;
+  readonly mac: Mac;
   readonly hostUid?: string;
   readonly permitted: boolean;
   readonly atMs: number;
@@ -33,7 +35,7 @@ export interface NetbootMemory {
 }
 
 export interface UnexpectedNetboot {
-  readonly mac: string;
+  readonly mac: Mac;
   readonly hostUid: string;
   readonly hostName: string;
   /** Empty when nobody else was expected. */

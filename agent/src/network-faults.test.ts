@@ -1,4 +1,5 @@
 /** What is wrong on the provisioning network, as it is told. */
+import { asMac } from '@rackwright/dhcp';
 import { type agent, RackFaultType as Type } from '@rackwright/messages';
 import { beforeEach, expect, test } from 'vitest';
 import { defaultNetworkFaultLimits, NetworkFaults } from './network-faults.ts';
@@ -17,7 +18,7 @@ beforeEach(() => {
 });
 
 const { spacingMs, declinedMs, exhaustedMs, ofTypeMax } = defaultNetworkFaultLimits;
-const mac = '52:54:00:00:00:01';
+const mac = asMac('52:54:00:00:00:01');
 const foreign = { kind: 'otherServer', serverAddress: '10.0.0.9', atMs: 0 } as const;
 const declined = { kind: 'declined', mac, address: '10.0.0.20', atMs: 0 } as const;
 const exhausted = { kind: 'noAddressLeft', mac, atMs: 0 } as const;

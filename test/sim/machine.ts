@@ -2,7 +2,9 @@
  * A simulated machine: power, firmware, disks, and what boots on it. Its firmware asks the
  * production boot decision of the rack's agents; its logs are what the judge reads.
  */
+
 import { type Gate, makeGate } from '@rackwright/agent';
+import { asMac } from '@rackwright/dhcp';
 import { type BmcSwitch, type BootFlags, SimBmc } from './bmc.ts';
 import { type DiskImage, type DriveEvent, type DriveTraits, SimDrive } from './drives.ts';
 import { type Manners, mannersOf } from './manners.ts';
@@ -357,7 +359,7 @@ export function askGate(view: PartView, agent: LiveAgent, mac: string): ReturnTy
       openDiscovery: (unknown) => core.openDiscovery(unknown),
     });
   gates.set(agent, gate);
-  const decision = gate(mac, 'script');
+  const decision = gate(asMac(mac), 'script');
   if (decision.kind === 'discovery') view.discoveryBoot(agent, mac, decision.operationId);
   return decision;
 }

@@ -1,4 +1,5 @@
 /** When boots are told of, and how often. */
+import { asMac } from '@rackwright/dhcp';
 import { BootStepKind, type BootTrace } from '@rackwright/messages';
 import { beforeEach, expect, test } from 'vitest';
 import type { BootSight } from '../boot/index.ts';
@@ -35,7 +36,11 @@ function opened(n: number): TracedGrant {
 }
 
 function sight(n: number, stage: BootSight['stage']): BootSight {
-  const whose = { hostUid: `u${n}`, operationId: `u${n}/1/1/1`, mac: `52:54:00:00:00:0${n}` };
+  const whose = {
+    hostUid: `u${n}`,
+    operationId: `u${n}/1/1/1`,
+    mac: asMac(`52:54:00:00:00:0${n}`),
+  };
   return { ...whose, stage, program: 'firmware', what: 'came', bytes: 0, problem: '' };
 }
 

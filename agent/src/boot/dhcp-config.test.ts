@@ -1,3 +1,4 @@
+import { asMac } from '@rackwright/dhcp';
 import { describe, expect, test } from 'vitest';
 import {
   addressPlanOf,
@@ -19,7 +20,7 @@ const good: ReservationDhcpConfig = {
   mode: 'reservation',
   ...dhcpListenDefault,
   subnet,
-  reservations: [{ mac: '52-54-00-77-00-AB', address: '10.77.0.50' }],
+  reservations: [{ mac: asMac('52-54-00-77-00-AB'), address: '10.77.0.50' }],
   range: { first: '10.77.0.40', last: '10.77.0.60' },
   declinedMs: 1,
   otherServer: { quietMs: 1, probeMs: 0 },

@@ -3,10 +3,10 @@ import {
   type AddressPlan,
   type AddressRange,
   addressNumber,
+  type Mac,
   makeAddressPlan,
   subnetHas,
 } from '@rackwright/dhcp';
-import { canonicalMac } from './mac.ts';
 
 export interface DhcpListen {
   /** 0.0.0.0: Linux gives broadcasts to no socket that is bound to one address. */
@@ -42,7 +42,7 @@ export interface ReservationDhcpConfig extends DhcpListen {
   readonly mode: 'reservation';
   readonly subnet: SubnetConfig;
   /** These MACs get these addresses, also when they are no host of the rack (a BMC). */
-  readonly reservations: readonly { readonly mac: string; readonly address: string }[];
+  readonly reservations: readonly { readonly mac: Mac; readonly address: string }[];
   /** For hosts of the rack without a reservation; each keeps its address. */
   readonly range?: AddressRange;
   /** For anybody else; without it strangers get no answer. */
@@ -93,9 +93,7 @@ export function addressPlanOf(
 ): AddressPlan | string {
   const settings = {
     network: subnet.network,
-    reservations: reservations.map(({ mac, address }) => {
-      return { mac: canonicalMac(mac) ?? mac, address };
-    }),
+    reservations,
     ...(range === undefined ? {} : { range }),
     ...(discovery === undefined ? {} : { discovery }),
   };

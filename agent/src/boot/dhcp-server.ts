@@ -17,6 +17,7 @@ import {
   type GrantedBefore,
   isQuiet,
   LeaseBook,
+  type Mac,
   macOf,
   type OtherAnswer,
   QuestionMemory,
@@ -188,7 +189,7 @@ export class DhcpServer {
     const isBoot = boot !== undefined && asked.kind === 'discover';
     const permitted = isBoot ? gate(mac, 'dhcp') : this.#decisionOn(mac);
     const permission = permissionOf(permitted);
-    const isKnown = (one: string): boolean => isAboutHost(this.#decisionOn(one));
+    const isKnown = (one: Mac): boolean => isAboutHost(this.#decisionOn(one));
     const quiet = this.#isQuiet();
     const nowMs = this.#nowMs();
     const state = { book: this.#book, nowMs, quiet, permission, isKnown, granted };
@@ -201,7 +202,7 @@ export class DhcpServer {
     return { ...decision, permitted };
   }
 
-  #decisionOn(mac: string): BootDecision {
+  #decisionOn(mac: Mac): BootDecision {
     return bootDecision(this.#parts.memory(), mac, this.#parts.clock.nowMs());
   }
 

@@ -10,6 +10,7 @@ import {
   answerBootRequest,
   decodeDhcp,
   encodeDhcp,
+  type Mac,
   type ProxyService,
   type ProxySettings,
   readBootRequest,
@@ -48,7 +49,7 @@ export interface DhcpShellOptions {
   readonly onServerGone: (serverAddress: string) => void;
   readonly urls: BootUrls;
   /** Of the host with this MAC; undefined: it boots nothing (profiles.ts, P1). */
-  readonly loadersOf: (mac: string) => Loaders | undefined;
+  readonly loadersOf: (mac: Mac) => Loaders | undefined;
   /** What hosts that ask here are told as our address. */
   readonly serverAddress: string;
   /** The interface that the sockets are bound to; absent: any. */

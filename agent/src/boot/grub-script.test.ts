@@ -1,3 +1,4 @@
+import { asMac } from '@rackwright/dhcp';
 import { describe, expect, test } from 'vitest';
 import {
   grubImageScript,
@@ -9,7 +10,7 @@ import {
 } from './grub-script.ts';
 import { bootUrls } from './urls.ts';
 
-const mac = '52:54:00:77:00:01';
+const mac = asMac('52:54:00:77:00:01');
 const urls = bootUrls('10.77.0.1', 8080);
 const dollar = '$';
 

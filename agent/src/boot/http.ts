@@ -6,6 +6,7 @@
  *    that phones home waits until that is written down, and a file for a look at its version.
  * Z2 A file is served by the name under which it was listed at the start, or not at all.
  */
+import type { Mac } from '@rackwright/dhcp';
 import type {
   Clock,
   FileSlice,
@@ -33,7 +34,7 @@ export interface BootHttpOptions {
   readonly log: Log;
   readonly gate: Gate;
   /** The uid of the host of a MAC; asks for nothing, and nobody is told. */
-  readonly knownHost: (mac: string) => string | undefined;
+  readonly knownHost: (mac: Mac) => string | undefined;
   readonly sights: BootSights;
   /** Files by name; those in memory are boot loaders, which start nothing by themselves. */
   readonly files: ReadonlyMap<string, ServedFile>;
@@ -176,7 +177,7 @@ class BootPages {
     return urls === undefined ? refusal(421) : script(grubStartScript(urls.root));
   }
 
-  #script(request: HttpRequest, mac: string, language: ScriptLanguage): HttpResponse {
+  #script(request: HttpRequest, mac: Mac, language: ScriptLanguage): HttpResponse {
     const urls = this.#urls(request.localAddress);
     // All that a script says would be of another network. Nothing is opened for it either.
     if (urls === undefined) return refusal(421);
@@ -221,7 +222,7 @@ class BootPages {
   }
 
   /** UEFI HTTP boot needs a loader to run the script that sends it to its disk. */
-  #hostFile(request: HttpRequest, mac: string, name: string): HttpResponse | Promise<HttpResponse> {
+  #hostFile(request: HttpRequest, mac: Mac, name: string): HttpResponse | Promise<HttpResponse> {
     const file = this.#options.files.get(name);
     const decision = this.#options.gate(mac, 'file');
     if (decision.kind === 'unknownHost' || file === undefined) return refusal(404);
@@ -283,7 +284,7 @@ class BootPages {
 
 /** A file that a host asks for by its own name. */
 interface WatchedFile {
-  readonly mac: string;
+  readonly mac: Mac;
   readonly name: string | typeof scriptName;
   /** Where the file ends; absent: it is no file of the disk. */
   readonly lastByte?: number;

@@ -1,5 +1,5 @@
 /** Tells once of each option that a machine sends and nobody can decode. */
-import type { IgnoredOption } from '@rackwright/dhcp';
+import { type IgnoredOption, type Mac } from '@rackwright/dhcp';
 import type { Clock, Log } from '@rackwright/platform';
 import { LineBudget } from './line-budget.ts';
 
@@ -18,7 +18,7 @@ export class IgnoredOptions {
     this.#lines = new LineBudget(clock, linesPerMinuteMax, 60_000);
   }
 
-  tell(mac: string, ignored: readonly IgnoredOption[]): void {
+  tell(mac: Mac, ignored: readonly IgnoredOption[]): void {
     for (const { code, problem } of ignored) {
       const key = `${mac} ${code}`;
       if (this.#told.has(key)) continue;

@@ -1,6 +1,6 @@
 /** iPXE scripts of hosts that run without a disk; see `script.ts` for what may stand in one. */
+import { hyphenatedMac, type Mac } from '@rackwright/dhcp';
 import type { NetbootBoot } from './deploy-pages.ts';
-import { hyphenatedMac } from './mac.ts';
 import { lines, plain } from './script.ts';
 import type { BootUrls } from './urls.ts';
 
@@ -9,7 +9,7 @@ export const retrySeconds = 5;
 const waitingCharactersMax = 200;
 
 export interface ImageScript {
-  readonly mac: string;
+  readonly mac: Mac;
   readonly hostName: string;
   readonly urls: BootUrls;
   readonly boot: NetbootBoot & { readonly kind: 'ready' };

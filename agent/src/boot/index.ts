@@ -24,7 +24,6 @@ export {
   type ReservationDhcpConfig,
 } from './dhcp-config.ts';
 export type { DhcpFault } from './dhcp-server.ts';
-export { canonicalMac } from './mac.ts';
 export type {
   BootGrant,
   BootHost,

@@ -1,4 +1,4 @@
-import { type AddressPlan, LeaseBook, makeAddressPlan } from '@rackwright/dhcp';
+import { type AddressPlan, asMac, LeaseBook, makeAddressPlan } from '@rackwright/dhcp';
 import type { Log } from '@rackwright/platform';
 import { expect, test } from 'vitest';
 import { MemoryDisk } from '../journal/testing/disk.ts';
@@ -6,7 +6,7 @@ import { TestClock } from '../session/testing/clock.ts';
 import { formatLeases, LeaseFile, parseLeases, readLeases, steadyTime } from './lease-file.ts';
 
 const path = '/state/dhcp-leases';
-const mac = '52:54:00:77:00:01';
+const mac = asMac('52:54:00:77:00:01');
 const lease = { mac, address: '10.77.0.10', bound: true, untilMs: 5_000 };
 const setAside = { mac, address: '10.77.0.11', untilMs: 6_000 };
 
@@ -122,7 +122,7 @@ test('begins with an empty book without a file, and says so about one it cannot 
 test('takes up what was given before its file had this name, until that is written', async () => {
   const rig = new Rig();
   const parts = { ...rig.parts, path: `${path}-eth1`, formerPath: path };
-  const elsewhere = { ...lease, mac: '52:54:00:77:00:02', address: '10.78.0.10' };
+  const elsewhere = { ...lease, mac: asMac('52:54:00:77:00:02'), address: '10.78.0.10' };
   const put = (at: string, ...leases: (typeof lease)[]) => {
     const text = formatLeases({ leases, setAside: [] }, 7);
     rig.disk.replace(at, new TextEncoder().encode(text));

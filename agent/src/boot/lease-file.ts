@@ -9,14 +9,15 @@
 import {
   type AddressPlan,
   addressNumber,
+  canonicalMac,
   isInPlan,
   type Lease,
   type LeaseBook,
   type LeaseRecords,
+  type Mac,
   type SetAside,
 } from '@rackwright/dhcp';
 import { type Cancel, type Clock, ConfigReader, type Disk, type Log } from '@rackwright/platform';
-import { canonicalMac } from './mac.ts';
 
 /** At most one write in this time, however many clients there are. */
 const writeSpacingMs = 1_000;
@@ -183,7 +184,7 @@ export function parseLeases(text: string): WrittenLeases {
   return { records: { leases, setAside }, writtenAtMs };
 }
 
-function readOwner(reader: ConfigReader): { readonly mac: string; readonly address: string } {
+function readOwner(reader: ConfigReader): { readonly mac: Mac; readonly address: string } {
   const mac = canonicalMac(reader.text('mac'));
   const address = reader.text('address');
   if (mac === undefined || addressNumber(address) === undefined) {

@@ -3,6 +3,7 @@
  * the control plane. Whoever receives snapshots and opens grants replaces these values whole; they
  * are never changed in place (`permission.ts` keeps an index per snapshot object).
  */
+import type { Mac } from '@rackwright/dhcp';
 
 /** A host of this rack. */
 export interface BootHost {
@@ -29,7 +30,7 @@ export interface BootGrant {
 /** One boot of a machine that is no host: it gives its inventory and takes no step. */
 export interface DiscoveryBoot {
   /** Lower case, with colons. */
-  readonly mac: string;
+  readonly mac: Mac;
   readonly operationId: string;
   readonly bootToken: string;
   readonly openedAtMs: number;
@@ -50,7 +51,7 @@ export interface DiscoveryMemory {
     readonly spacingMs: number;
   };
   /** The latest boot of each MAC, the oldest first. */
-  readonly boots: ReadonlyMap<string, DiscoveryBoot>;
+  readonly boots: ReadonlyMap<Mac, DiscoveryBoot>;
 }
 
 export interface BootMemory {

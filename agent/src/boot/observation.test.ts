@@ -1,9 +1,10 @@
+import { asMac } from '@rackwright/dhcp';
 import type { Clock, Log } from '@rackwright/platform';
 import { expect, test } from 'vitest';
 import type { BootMemory } from './memory.ts';
 import { makeGate, type NetbootObservation } from './observation.ts';
 
-const mac = '52:54:00:77:00:01';
+const mac = asMac('52:54:00:77:00:01');
 const clock: Clock = { nowMs: () => 5_000, suspendAwareMs: () => 5_000, after: () => () => {} };
 
 function logInto(lines: string[]): Log {
@@ -33,7 +34,7 @@ test('tells the observer of every request, permitted or not, and the log of few'
     { mac, hostUid: 'u1', stage: 'dhcp', permitted: true, atMs: 5_000 },
     { mac, hostUid: 'u1', stage: 'script', permitted: false, atMs: 5_000 },
   ]);
-  for (let round = 0; round < 1_000; round += 1) gate('52:54:00:77:00:99', 'dhcp');
+  for (let round = 0; round < 1_000; round += 1) gate(asMac('52:54:00:77:00:99'), 'dhcp');
   expect(observed).toHaveLength(1_002);
   expect(observed.at(-1)).not.toHaveProperty('hostUid');
   expect(lines).toHaveLength(20);

@@ -4,6 +4,7 @@
  * S1 Each observation reaches the observer, at once; only the log is thinned out.
  * S2 An observer that throws costs a log line, not a boot.
  */
+import type { Mac } from '@rackwright/dhcp';
 import type { Clock, Log } from '@rackwright/platform';
 import { LineBudget } from './line-budget.ts';
 import type { BootMemory } from './memory.ts';
@@ -14,7 +15,7 @@ export type NetbootStage = 'dhcp' | 'tftp' | 'script' | 'file';
 
 export interface NetbootObservation {
   /** Lower case, with colons. */
-  readonly mac: string;
+  readonly mac: Mac;
   /** Absent when no host of the snapshot has this MAC. */
   readonly hostUid?: string;
   readonly stage: NetbootStage;
@@ -31,11 +32,11 @@ export interface GateOptions {
   /** Called synchronously; must be quick. */
   onNetboot(observation: NetbootObservation): void;
   /** Opens a boot for the inventory of a machine that is no host; `memory` has it at once. */
-  openDiscovery?(mac: string): void;
+  openDiscovery?(mac: Mac): void;
 }
 
 /** Asks for permission and reports that it was asked: no stage can do one without the other. */
-export type Gate = (mac: string, stage: NetbootStage) => BootDecision;
+export type Gate = (mac: Mac, stage: NetbootStage) => BootDecision;
 
 const observationLinesPerSecondMax = 20;
 
@@ -61,7 +62,7 @@ export function makeGate(options: GateOptions): Gate {
 }
 
 /** Reports that a system, and no boot firmware, has asked for an address. */
-export type AddressWatch = (mac: string) => void;
+export type AddressWatch = (mac: Mac) => void;
 
 /** `onAddressAsked` is told of known hosts alone, at once; one that throws costs a log line. */
 export function makeAddressWatch(
@@ -82,7 +83,7 @@ export function makeAddressWatch(
 /** A boot for discovery begins with its script: a flood of mere offers opens nothing. */
 function decide(
   { memory, openDiscovery }: GateOptions,
-  mac: string,
+  mac: Mac,
   stage: NetbootStage,
   atMs: number,
 ): BootDecision {

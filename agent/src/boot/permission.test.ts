@@ -1,9 +1,10 @@
+import { asMac } from '@rackwright/dhcp';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { BootGrant, BootHost, BootMemory } from './memory.ts';
 import { bootDecision, isAboutHost, permissionOf } from './permission.ts';
 
-const mac = '52:54:00:77:00:01';
+const mac = asMac('52:54:00:77:00:01');
 const host: BootHost = { hostUid: 'u1', hostName: 'one', macs: [mac, '52:54:00:77:00:02'] };
 const grant: BootGrant = {
   hostUid: 'u1',
@@ -20,7 +21,7 @@ function memory(change: Partial<BootMemory> & { hosts?: readonly BootHost[] } = 
 
 test('lets a host with an open grant boot the runner, by any of its MACs in any spelling', () => {
   for (const spelling of [mac, '52-54-00-77-00-02', mac.toUpperCase()]) {
-    expect(bootDecision(memory(), spelling, 1_500)).toEqual({
+    expect(bootDecision(memory(), asMac(spelling), 1_500)).toEqual({
       kind: 'runner',
       hostUid: 'u1',
       hostName: 'one',
@@ -32,7 +33,7 @@ test('lets a host with an open grant boot the runner, by any of its MACs in any 
 
 test('takes MACs of the snapshot in any spelling', () => {
   const hosts = [{ ...host, macs: ['52-54-00-77-00-0A'] }];
-  expect(bootDecision(memory({ hosts }), '52:54:00:77:00:0a', 1_500).kind).toBe('runner');
+  expect(bootDecision(memory({ hosts }), asMac('52:54:00:77:00:0a'), 1_500).kind).toBe('runner');
 });
 
 test('opens and closes exactly with the window', () => {
@@ -52,13 +53,12 @@ test('sends a host without a grant to its disk', () => {
 test('knows no host by a MAC that is not in the snapshot, grant or not', () => {
   const unknown = { kind: 'unknownHost', reason: 'off' };
   expect(bootDecision(memory({ hosts: [] }), mac, 1_500)).toEqual(unknown);
-  expect(bootDecision(memory(), 'nonsense', 1_500)).toEqual(unknown);
 });
 
 test('lets neither of two hosts boot the runner that claim one MAC', () => {
   const hosts = [host, { hostUid: 'u2', hostName: 'two', macs: [mac] }];
   expect(bootDecision(memory({ hosts }), mac, 1_500)).toMatchObject({ reason: 'ambiguousMac' });
-  expect(bootDecision(memory({ hosts }), '52:54:00:77:00:02', 1_500).kind).toBe('runner');
+  expect(bootDecision(memory({ hosts }), asMac('52:54:00:77:00:02'), 1_500).kind).toBe('runner');
 });
 
 test('takes the latest grant of a host, an expired one as well', () => {
@@ -99,7 +99,9 @@ test('sees a change of the snapshot at once, because it is a new value', () => {
 test('starts the runner only for a known host inside a window of its own', () => {
   const uid = fc.constantFrom('u1', 'u2', 'u3');
   const time = fc.nat(100);
-  const someMac = fc.constantFrom('52:54:00:00:00:01', '52:54:00:00:00:02', '52:54:00:00:00:03');
+  const someMac = fc
+    .constantFrom('52:54:00:00:00:01', '52:54:00:00:00:02', '52:54:00:00:00:03')
+    .map(asMac);
   const hosts = fc.array(
     fc.record({ hostUid: uid, hostName: uid, macs: fc.array(someMac, { maxLength: 2 }) }),
     { maxLength: 4 },

@@ -11,7 +11,7 @@
  *    hosts get never depends on such machines, however many there seem to be.
  * B5 The image of a host that has no disk to boot never expires; a grant that is open comes first.
  */
-import { canonicalMac } from './mac.ts';
+import { canonicalMac, type Mac } from '@rackwright/dhcp';
 import type { BootGrant, BootHost, BootMemory, DiscoveryBoot } from './memory.ts';
 
 export type BootDecision =
@@ -69,8 +69,8 @@ export function mayStartRunner({ kind }: BootDecision): boolean {
   return kind === 'runner' || kind === 'discovery';
 }
 
-/** Decides for one MAC, in any spelling, at one moment of wall time. */
-export function bootDecision(memory: BootMemory, mac: string, nowMs: number): BootDecision {
+/** Decides for one MAC at one moment of wall time. */
+export function bootDecision(memory: BootMemory, mac: Mac, nowMs: number): BootDecision {
   const owners = ownersOf(memory.snapshot, mac);
   const [host] = owners;
   if (host === undefined) return decideUnknown(memory, mac, nowMs);
@@ -90,7 +90,7 @@ export function bootDecision(memory: BootMemory, mac: string, nowMs: number): Bo
 /**
  * The profile that the host of this MAC boots by. None when two hosts claim it: neither is booted.
  */
-export function bootProfileOf(memory: BootMemory, mac: string): string | undefined {
+export function bootProfileOf(memory: BootMemory, mac: Mac): string | undefined {
   const [host, ...others] = ownersOf(memory.snapshot, mac);
   return others.length > 0 ? undefined : host?.bootProfile;
 }
@@ -108,11 +108,10 @@ export function bootProfileOfHost({ snapshot }: BootMemory, hostUid: string): st
 /** Kept as long as the snapshot itself. */
 const profilesOfHosts = new WeakMap<Snapshot, ReadonlyMap<string, string | undefined>>();
 
-function decideUnknown(memory: BootMemory, spelling: string, nowMs: number): BootDecision {
+function decideUnknown(memory: BootMemory, mac: Mac, nowMs: number): BootDecision {
   const { discovery } = memory;
   if (discovery === undefined) return unknown('off');
-  const mac = canonicalMac(spelling);
-  if (mac === undefined || !isUnicast(mac)) return unknown('noMac');
+  if (!isUnicast(mac)) return unknown('noMac');
   const { limits, boots } = discovery;
   const atMs = Math.max(nowMs, memory.writtenAtMs ?? 0);
   const last = boots.get(mac);
@@ -142,26 +141,26 @@ function unknown(reason: NoDiscovery): BootDecision {
 }
 
 /** Neither a group address nor zero. */
-function isUnicast(mac: string): boolean {
+function isUnicast(mac: Mac): boolean {
   return (Number.parseInt(mac.slice(0, 2), 16) & 1) === 0 && !/^[0:]+$/.test(mac);
 }
 
 type Snapshot = BootMemory['snapshot'];
 
 /** Hosts by MAC, kept as long as the snapshot itself, so that a decision costs one look-up. */
-const indexes = new WeakMap<Snapshot, ReadonlyMap<string, readonly BootHost[]>>();
+const indexes = new WeakMap<Snapshot, ReadonlyMap<Mac, readonly BootHost[]>>();
 
-function ownersOf(snapshot: Snapshot, mac: string): readonly BootHost[] {
+function ownersOf(snapshot: Snapshot, mac: Mac): readonly BootHost[] {
   let index = indexes.get(snapshot);
   if (index === undefined) {
     index = indexOf(snapshot.hosts);
     indexes.set(snapshot, index);
   }
-  return index.get(canonicalMac(mac) ?? '') ?? [];
+  return index.get(mac) ?? [];
 }
 
-function indexOf(hosts: readonly BootHost[]): ReadonlyMap<string, readonly BootHost[]> {
-  const index = new Map<string, BootHost[]>();
+function indexOf(hosts: readonly BootHost[]): ReadonlyMap<Mac, readonly BootHost[]> {
+  const index = new Map<Mac, BootHost[]>();
   for (const host of hosts) {
     // A host that lists one MAC twice is still one owner.
     for (const mac of new Set(host.macs.map(canonicalMac))) {

@@ -2,6 +2,7 @@ import { readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
+  asMac,
   type DhcpPacket,
   decodeDhcp,
   dhcpOption,
@@ -46,7 +47,7 @@ async function startRack(
     relayPort: relay.port,
     broadcastAddress: '127.255.255.255',
     subnet: { network: '127.0.0.0/8', routers: [], dnsServers: [], leaseSeconds: 600 },
-    reservations: [{ mac: knownMac, address: '127.77.0.50' }],
+    reservations: [{ mac: asMac(knownMac), address: '127.77.0.50' }],
     range: { first: '127.77.0.100', last: '127.77.0.120' },
     declinedMs: 60_000,
     otherServer: { quietMs: 60_000, probeMs: 0 },

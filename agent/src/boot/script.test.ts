@@ -1,3 +1,4 @@
+import { asMac } from '@rackwright/dhcp';
 import { expect, test } from 'vitest';
 import { localBootScript, runnerScript } from './script.ts';
 
@@ -11,7 +12,7 @@ const runner = {
 
 function scriptFor(hostName: string, bootToken: string): string {
   return runnerScript({
-    mac: '52:54:00:77:00:01',
+    mac: asMac('52:54:00:77:00:01'),
     decision: { kind: 'runner', hostUid: 'u1', hostName, operationId: 'u1/1/2/1', bootToken },
     runner,
     agentEndpoint: '10.77.0.1:7443',

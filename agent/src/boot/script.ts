@@ -4,8 +4,8 @@
  * I1 Nothing that came from outside reaches a script unless it is a plain word: iPXE expands
  *    `${…}` and splits lines into commands.
  */
+import { hyphenatedMac, type Mac } from '@rackwright/dhcp';
 import type { RunnerBootConfig } from './config.ts';
-import { hyphenatedMac } from './mac.ts';
 import type { BootDecision } from './permission.ts';
 
 type RunnerDecision = BootDecision & { kind: 'runner' | 'discovery' };
@@ -16,7 +16,7 @@ const token = /^[A-Za-z0-9._~+/=-]+$/;
 export const attemptsMax = 3;
 
 export interface RunnerScript {
-  readonly mac: string;
+  readonly mac: Mac;
   readonly decision: RunnerDecision;
   readonly runner: RunnerBootConfig;
   /** Where the runner finds the agent, `IP:PORT`. */

@@ -2,6 +2,7 @@
  * The script that a host gets now, in the language of its loader: the same decision and the same
  * rules for both, by HTTP as by TFTP.
  */
+import type { Mac } from '@rackwright/dhcp';
 import type { Clock, Log } from '@rackwright/platform';
 import type { RunnerBootConfig } from './config.ts';
 import type { DeployPages } from './deploy-pages.ts';
@@ -25,7 +26,7 @@ export interface BootScriptsOptions {
   readonly gate: Gate;
   readonly runner: RunnerBootConfig;
   /** What the host of a MAC boots by; a text says why it boots nothing. */
-  readonly bootOf: (mac: string) => BootChoice | string;
+  readonly bootOf: (mac: Mac) => BootChoice | string;
   /** Absent: nothing is deployed here. */
   readonly deploys?: DeployPages;
   readonly meter?: BootMeter;
@@ -70,7 +71,7 @@ export class BootScripts {
   }
 
   /** Asks the gate, and so tells who watches that the host has come as far as its script. */
-  of(mac: string, language: ScriptLanguage, urls: BootUrls): ScriptAnswer {
+  of(mac: Mac, language: ScriptLanguage, urls: BootUrls): ScriptAnswer {
     const decision = this.#options.gate(mac, 'script');
     const form = forms[language];
     switch (decision.kind) {
@@ -90,7 +91,7 @@ export class BootScripts {
 
   #runnerScript(
     urls: BootUrls,
-    mac: string,
+    mac: Mac,
     decision: BootDecision & { kind: 'runner' | 'discovery' },
     form: ScriptForm,
   ): ScriptAnswer {
@@ -117,7 +118,7 @@ export class BootScripts {
 
   #imageScript(
     urls: BootUrls,
-    mac: string,
+    mac: Mac,
     { hostUid, hostName }: BootDecision & { kind: 'image' },
     form: ScriptForm,
   ): ScriptAnswer {

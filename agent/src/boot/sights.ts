@@ -4,7 +4,7 @@
  *
  * G1 A sight is told at once, and decides nothing. An observer that throws costs a log line.
  */
-import type { BootClientKind } from '@rackwright/dhcp';
+import type { BootClientKind, Mac } from '@rackwright/dhcp';
 import type { Clock, Log } from '@rackwright/platform';
 import type { BootMemory } from './memory.ts';
 import { type BootDecision, bootDecision } from './permission.ts';
@@ -28,7 +28,7 @@ export interface BootSight {
   /** Whose boot it is. */
   readonly operationId: string;
   /** Lower case, with colons. */
-  readonly mac: string;
+  readonly mac: Mac;
   readonly stage: BootStage;
   readonly program: BootProgram;
   /** Of a file. */
@@ -62,7 +62,7 @@ export interface FileSight {
 
 /** One question by DHCP and what became of it. */
 export interface DhcpSight {
-  readonly mac: string;
+  readonly mac: Mac;
   readonly asked: 'discover' | 'request';
   /** Absent: it is no boot firmware. */
   readonly client: BootClientKind | undefined;
@@ -115,7 +115,7 @@ export class BootSights {
 
   /** A file was asked for; undefined: it is none of a boot into the runner. */
   file(
-    mac: string,
+    mac: Mac,
     name: string | typeof scriptName,
     transport: 'tftp' | 'http',
   ): FileSight | undefined {

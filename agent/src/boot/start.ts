@@ -2,6 +2,7 @@
  * Starts the boot path: DHCP, TFTP, HTTP. All of it or nothing: when one part cannot start,
  * those before it are closed again.
  */
+import type { Mac } from '@rackwright/dhcp';
 import type { Clock, Disk, Http, Log, Udp } from '@rackwright/platform';
 import {
   addressAsked,
@@ -42,7 +43,7 @@ export interface BootDependencies {
   /** Told, synchronously, of every known host whose system asks for an address by DHCP. */
   readonly onAddressAsked?: (hostUid: string) => void;
   /** Opens a boot for the inventory of a machine that is no host; `memory` has it at once. */
-  readonly openDiscovery?: (mac: string) => void;
+  readonly openDiscovery?: (mac: Mac) => void;
   /** The machine's IPv4 addresses by their interface, now; absent: nobody can tell. */
   readonly ownAddresses?: () => ReadonlyMap<string, readonly string[]>;
   /** Told, synchronously, of what keeps hosts from their addresses; all of it is logged as well. */
@@ -108,12 +109,12 @@ export async function startBoot(
   };
   try {
     const told = { ...metered, ...(deploys === undefined ? {} : { deploys }) };
-    const bootOf = (mac: string): BootChoice | string => bootOfHost(config, dependencies, mac);
+    const bootOf = (mac: Mac): BootChoice | string => bootOfHost(config, dependencies, mac);
     const scripts = new BootScripts({ clock, log, gate, bootOf, runner: config.runner, ...told });
     const blobs = imageBlob === undefined ? {} : { imageBlob };
     const pages = {
       ...{ clock, log, gate, scripts, sights, ...told, ...blobs },
-      knownHost: (mac: string) => hostUidOf(dependencies.memory(), mac, clock.nowMs()),
+      knownHost: (mac: Mac) => hostUidOf(dependencies.memory(), mac, clock.nowMs()),
       files: files.all,
       fileVersion: async (path: string) => (await disk.stat(path))?.version,
       limits: httpLimitsOf(config),
@@ -169,7 +170,7 @@ async function startDhcpIfOn(
   const log = name === undefined ? dependencies.log : dependencies.log.child({ interface: name });
   const where = name === undefined ? {} : { interface: name };
   const metered = dependencies.meter === undefined ? {} : { meter: dependencies.meter };
-  const loadersOf = (mac: string): Loaders | undefined => {
+  const loadersOf = (mac: Mac): Loaders | undefined => {
     const boot = bootOfHost(config, dependencies, mac);
     return typeof boot === 'string' ? undefined : boot.loaders;
   };
@@ -201,14 +202,14 @@ function bootSights(dependencies: BootDependencies, { runner }: BootConfig): Boo
 function bootOfHost(
   { loaders, runner, bootProfiles: profiles = [] }: BootConfig,
   { memory }: Pick<BootDependencies, 'memory'>,
-  mac: string,
+  mac: Mac,
 ): BootChoice | string {
   const name = bootProfileOf(memory(), mac);
   const rack = { loaders, profiles, kernelArguments: runner.kernelArguments };
   return chooseBoot(rack, name) ?? unknownProfile(name ?? '', profiles);
 }
 
-function hostUidOf(memory: BootMemory, mac: string, nowMs: number): string | undefined {
+function hostUidOf(memory: BootMemory, mac: Mac, nowMs: number): string | undefined {
   const decision = bootDecision(memory, mac, nowMs);
   return 'hostUid' in decision ? decision.hostUid : undefined;
 }

@@ -1,7 +1,9 @@
 /** A boot path on loopback with real sockets and files, and what it saw. */
+
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Mac } from '@rackwright/dhcp';
 import type { Log, Udp } from '@rackwright/platform';
 import { nodeClock, nodeDisk, nodeHttp, nodeUdp } from '@rackwright/platform/node';
 import type { BootConfig, BootInterface } from './config.ts';
@@ -65,7 +67,7 @@ export async function startRig(options: {
   /** What is known of machines that are no hosts; without it they get nothing. */
   readonly discovery?: {
     memory(): BootMemory['discovery'] | undefined;
-    open(mac: string): void;
+    open(mac: Mac): void;
   };
 }): Promise<BootRig> {
   const folder = await mkdtemp(join(tmpdir(), 'rackwright-boot-'));

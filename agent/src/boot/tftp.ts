@@ -11,6 +11,7 @@
  *    the ERROR 5 that the section recommends would take a second socket for each transfer.
  * Y3 Each transfer's sockets and its deadline are gone when it has ended.
  */
+import type { Mac } from '@rackwright/dhcp';
 import type { Clock, Log, LogFields, Udp, UdpPeer, UdpSocket } from '@rackwright/platform';
 import {
   decideRequest,
@@ -235,7 +236,7 @@ class TftpServer {
     }
   }
 
-  #loader(mac: string | undefined, name: string): Served {
+  #loader(mac: Mac | undefined, name: string): Served {
     if (mac !== undefined) {
       const decision = this.#options.gate(mac, 'tftp');
       if (decision.kind === 'unknownHost') return unknownHost;
@@ -245,7 +246,7 @@ class TftpServer {
     return bytes === undefined ? noSuchFile : { kind: 'file', bytes };
   }
 
-  #script(mac: string, language: ScriptLanguage, asked: string): Served {
+  #script(mac: Mac, language: ScriptLanguage, asked: string): Served {
     const urls = this.#options.urlsAt(asked);
     if (urls === undefined) return noSuchFile;
     const answer = this.#options.scripts.of(mac, language, urls);
@@ -260,7 +261,7 @@ class TftpServer {
   }
 
   /** As by HTTP: kernel and ramdisk for who may start them. */
-  #hostFile(mac: string, name: string): Served {
+  #hostFile(mac: Mac, name: string): Served {
     const file = this.#options.files.get(name);
     const decision = this.#options.gate(mac, 'file');
     if (decision.kind === 'unknownHost' || file === undefined) return unknownHost;

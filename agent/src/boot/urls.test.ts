@@ -1,7 +1,8 @@
+import { asMac } from '@rackwright/dhcp';
 import { expect, test } from 'vitest';
 import { bootUrls, loaderPath, parseLoaderPath, parseTarget } from './urls.ts';
 
-const mac = '52:54:00:77:00:01';
+const mac = asMac('52:54:00:77:00:01');
 
 test('understands the URLs that it makes', () => {
   const urls = bootUrls('10.77.0.1', 8080);

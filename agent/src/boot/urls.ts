@@ -1,13 +1,13 @@
 /** Where things are found: the one place that knows the shape of our URLs and TFTP names. */
-import { canonicalMac, hyphenatedMac } from './mac.ts';
+import { canonicalMac, hyphenatedMac, type Mac } from '@rackwright/dhcp';
 
 export interface BootUrls {
   readonly serverAddress: string;
   /** "http://ADDRESS:PORT" */
   readonly root: string;
-  script(mac: string): string;
+  script(mac: Mac): string;
   /** A file of one host's boot; asking for it asks for permission. */
-  hostFile(mac: string, name: string): string;
+  hostFile(mac: Mac, name: string): string;
   /** A blob of an image, by the hex of its SHA-256. */
   blob(hex: string): string;
 }
@@ -24,10 +24,10 @@ export function bootUrls(serverAddress: string, httpPort: number): BootUrls {
 }
 
 export type BootTarget =
-  | { readonly kind: 'script'; readonly mac: string; readonly language: 'ipxe' | 'grub' }
+  | { readonly kind: 'script'; readonly mac: Mac; readonly language: 'ipxe' | 'grub' }
   /** What GRUB runs first, whichever host it is on. */
   | { readonly kind: 'grubStart' }
-  | { readonly kind: 'hostFile'; readonly mac: string; readonly name: string }
+  | { readonly kind: 'hostFile'; readonly mac: Mac; readonly name: string }
   /** A file without a host: loaders, kernel and ramdisk hold no secret. */
   | { readonly kind: 'file'; readonly name: string }
   /** A blob of an image, by the hex of its SHA-256: whoever knows that may have it. */
@@ -121,14 +121,14 @@ function isGrubStart(path: string): boolean {
 }
 
 /** The name by which TFTP serves a loader to one host. */
-export function loaderPath(mac: string, name: string): string {
+export function loaderPath(mac: Mac, name: string): string {
   return `${hyphenatedMac(mac)}/${name}`;
 }
 
 /** What is asked for by TFTP: our URLs' paths, as far as GRUB asks for them, or a loader. */
 export type TftpTarget =
   | (BootTarget & { readonly kind: 'script' | 'grubStart' | 'hostFile' | 'blob' })
-  | { readonly kind: 'loader'; readonly mac: string | undefined; readonly name: string };
+  | { readonly kind: 'loader'; readonly mac: Mac | undefined; readonly name: string };
 
 /** What a TFTP name asks for. */
 export function parseTftpName(fileName: string): TftpTarget {
@@ -145,7 +145,7 @@ export function parseTftpName(fileName: string): TftpTarget {
 }
 
 /** A TFTP name taken apart; without a MAC it asks for the plain file. */
-export function parseLoaderPath(fileName: string): { mac: string | undefined; name: string } {
+export function parseLoaderPath(fileName: string): { mac: Mac | undefined; name: string } {
   // Some firmware puts a slash before the name that it was given, or joins a folder and a name that
   // both have one.
   const path = fileName.replace(/\/+/g, '/').replace(/^\//, '');

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/messages';
-import { type Digest, OciError } from '@rackwright/oci';
+import { digestOfHex, OciError } from '@rackwright/oci';
 import { expect, test } from 'vitest';
 import type { HostImages, WantedHostImage } from '../images/index.ts';
 import { quietLog } from '../runner-gateway/testing.ts';
@@ -34,7 +34,7 @@ function setUp() {
     expect([needs, signal.aborted]).toEqual(['netboot', false]);
     world.turns += 1;
     world.held.add(name);
-    const digest = `sha256:${'cd'.repeat(32)}` as Digest;
+    const digest = digestOfHex('cd'.repeat(32));
     const kernel = { mediaType: 'x', digest, sizeBytes: 5 };
     return {
       image: { version: '', netboot: { kernel, initrds: [], kernelArguments: name } },

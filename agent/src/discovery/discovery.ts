@@ -9,8 +9,10 @@
  *    and their own grants: no number of strangers takes any of theirs.
  * D4 A finding is told in each session, and again after a pause, until it is answered.
  */
+
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import type { Mac } from '@rackwright/dhcp';
 import { agent, type Inventory } from '@rackwright/messages';
 import { type Cancel, type Clock, type Log, type Random, randomId } from '@rackwright/platform';
 import type { DiscoveryBoot, DiscoveryMemory } from '../boot/index.ts';
@@ -64,7 +66,7 @@ export class Discovery {
   readonly #limits: DiscoveryLimits;
   #policy: agent.Discovery | undefined;
   /** By MAC, the oldest first; replaced whole with each change. */
-  #boots: ReadonlyMap<string, Boot> = new Map();
+  #boots: ReadonlyMap<Mac, Boot> = new Map();
   /** By operation id: ends the stream of the boot's runner. */
   readonly #links = new Map<string, () => void>();
   /** By id, the oldest first. */
@@ -108,7 +110,7 @@ export class Discovery {
    * Opens a boot. Whether it may be is the boot path's decision (`permission.ts`), by the time that
    * is meant here too: the latest that was written down, where the clock is behind it.
    */
-  open(mac: string, writtenAtMs = 0): void {
+  open(mac: Mac, writtenAtMs = 0): void {
     const { clock, random, log } = this.#parts;
     const openedAtMs = Math.max(clock.nowMs(), writtenAtMs);
     const boot: Boot = {

@@ -19,6 +19,7 @@ import {
   type BlobSource,
   type Descriptor,
   type Digest,
+  digestOfHex,
   hexOf,
   isOciError,
   OciError,
@@ -262,7 +263,7 @@ export class BlobCache {
     const running = this.#parts.hashes.start(sizeBytes);
     const hash: ReadersHash = {
       already: (some) => running.update(some),
-      digest: async () => `sha256:${await running.digest()}` as Digest,
+      digest: async () => digestOfHex(await running.digest()),
     };
     try {
       const reading = { already: this.read(digest), hash };

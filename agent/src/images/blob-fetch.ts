@@ -14,7 +14,7 @@ import { copyInto, giveBack } from '@rackwright/bytes';
 import {
   type BlobSource,
   type Descriptor,
-  type Digest,
+  digestOfHex,
   isOciError,
   OciError,
   type ReadersHash,
@@ -124,7 +124,7 @@ async function write(parts: BlobFetchParts, fetch: BlobFetch): Promise<void> {
       already: (some) => running.update(some),
       digest: async () => {
         await writer.flush();
-        return `sha256:${await running.digest()}` as Digest;
+        return digestOfHex(await running.digest());
       },
     };
     try {

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/messages';
-import { type Digest, OciError } from '@rackwright/oci';
+import { digestOfHex, OciError } from '@rackwright/oci';
 import { expect, test } from 'vitest';
 import { quietLog } from '../runner-gateway/testing.ts';
 import { TestClock } from '../session/testing/clock.ts';
@@ -38,7 +38,7 @@ function setUp() {
     }
     if (world.failing.has(name)) throw new OciError('notFound', 'nobody has it');
     fetched.push(name);
-    return [`sha256:${name.slice(-64)}` as Digest];
+    return [digestOfHex(name.slice(-64))];
   };
   const images = new Prefetcher({
     ...{ clock, log: quietLog, credential: async () => undefined },

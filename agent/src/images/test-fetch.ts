@@ -2,7 +2,7 @@
  * A process that fetches one blob into a cache, to be killed while it does:
  * `test-fetch.ts FOLDER URL DIGEST BYTES`.
  */
-import { type Digest, plainBlobs } from '@rackwright/oci';
+import { digestOfHex, plainBlobs } from '@rackwright/oci';
 import {
   callersHashes,
   nodeClock,
@@ -18,6 +18,6 @@ const cache = await BlobCache.open({
   ...{ clock: nodeClock(), log: nodeLog('error'), files: nodeLargeFiles(), folder },
   bytesMax: 100_000_000,
 });
-const wanted = { digest: digest as Digest, sizeBytes: Number(bytes) };
+const wanted = { digest: digestOfHex(digest.replace('sha256:', '')), sizeBytes: Number(bytes) };
 const never = new AbortController().signal;
 await cache.hold(wanted, plainBlobs(nodeWebClient(), url), never, () => {});

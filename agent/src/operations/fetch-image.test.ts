@@ -1,13 +1,13 @@
 import { create } from '@bufbuild/protobuf';
 import { agent, fetchImageStep, prepareNetbootStep } from '@rackwright/messages';
-import { type Digest, type DiskImage, OciError } from '@rackwright/oci';
+import { type DiskImage, digestOfHex, OciError } from '@rackwright/oci';
 import { expect, test } from 'vitest';
 import type { HostImages } from '../images/index.ts';
 import type { OperationContext } from '../session/index.ts';
 import { TestClock } from '../session/testing/clock.ts';
 import { ownSteps } from './own-steps.ts';
 
-const digest = `sha256:${'cd'.repeat(32)}` as Digest;
+const digest = digestOfHex('cd'.repeat(32));
 const reference = `registry.example.org/os@${digest}`;
 const blob = { mediaType: 'x', digest, sizeBytes: 5 };
 
@@ -65,7 +65,7 @@ test.each<[string | undefined, Partial<DiskImage>]>([
   [undefined, { compression: 'zstd', contentBytes: 6 }],
   [undefined, { contentBytes: 6 }],
   ['badImage', { compression: 'none', contentBytes: 6 }],
-  ['badImage', { compression: 'none', contentDigest: `sha256:${'ef'.repeat(32)}` as Digest }],
+  ['badImage', { compression: 'none', contentDigest: digestOfHex('ef'.repeat(32)) }],
 ])('what a raw image says of itself must be so: %s of %j', async (type, declared) => {
   const { whole, result } = fetching(false, '', fetchImageStep, declared);
   whole.resolve();

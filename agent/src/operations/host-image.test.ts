@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, DeployProof, type FailureName } from '@rackwright/messages';
-import { type Digest, OciError, ociFailures } from '@rackwright/oci';
+import { digestOfHex, OciError, ociFailures } from '@rackwright/oci';
 import type { FinalResult } from '@rackwright/results';
 import { expect, test } from 'vitest';
 import type { HeldHostImage, HostImages } from '../images/index.ts';
@@ -74,7 +74,7 @@ function setUp(
 }
 
 function heldImage(released: string[] = []): HeldHostImage {
-  const digest = `sha256:${hex}` as Digest;
+  const digest = digestOfHex(hex);
   const blob = { mediaType: 'x', digest, sizeBytes: 5 };
   return {
     image: { version: '', disk: { blob, format: 'raw', architecture: 'arm64', contentBytes: 9 } },

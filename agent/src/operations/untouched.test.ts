@@ -2,7 +2,7 @@
 import { create, toJson } from '@bufbuild/protobuf';
 import { VirtualClock } from '@rackwright/bmc/conformance';
 import { agent, DeployProof, writeImageStep } from '@rackwright/messages';
-import { type Digest, OciError, ociFailures } from '@rackwright/oci';
+import { digestOfHex, OciError, ociFailures } from '@rackwright/oci';
 import { type FinalResult, type Result, resultToWire } from '@rackwright/results';
 import { expect, test } from 'vitest';
 import { defaultDeskLimits, noHandOffs, RunnerDesk } from '../runner-gateway/index.ts';
@@ -12,7 +12,7 @@ import { runStep } from './run-step.ts';
 
 const boot = 'h/1/1/1';
 const id = 'h/1/2/1';
-const digest = `sha256:${'cd'.repeat(32)}` as Digest;
+const digest = digestOfHex('cd'.repeat(32));
 const disk = { blob: { mediaType: 'x', digest, sizeBytes: 5 } };
 const held = {
   image: { version: '', disk: { ...disk, architecture: 'amd64' as const } },

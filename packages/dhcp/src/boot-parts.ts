@@ -7,7 +7,9 @@
  *    disk, the others get a script that exits to local boot. Hosts that nobody told us about are
  *    told of no boot: theirs belongs to someone else on this network.
  */
+
 import type { BootClient, BootPlatform } from './client.ts';
+import type { Mac } from './mac.ts';
 import { discoveryControl, type PxeOptions } from './option/pxe.ts';
 import { dhcpOption, writeOption } from './options.ts';
 import type { SideOptions } from './side-options.ts';
@@ -23,18 +25,18 @@ export interface BootSettings {
    */
   loadersOf(mac: string): Readonly<Partial<Record<BootPlatform, string>>> | undefined;
   /** Where iPXE finds its script. */
-  scriptUrl(mac: string): string;
+  scriptUrl(mac: Mac): string;
   /** Where UEFI HTTP boot finds a loader. */
-  loaderUrl(mac: string, loader: string): string;
+  loaderUrl(mac: Mac, loader: string): string;
   /** The name by which TFTP serves a loader. */
-  loaderPath(mac: string, loader: string): string;
+  loaderPath(mac: Mac, loader: string): string;
 }
 
 /** Who asks, as far as booting is concerned. */
 export interface BootAsker {
   readonly client: BootClient;
   /** Lower case, with colons. */
-  readonly mac: string;
+  readonly mac: Mac;
   /** Option 43 of the request; absent where there is none or it means something else. */
   readonly pxe: PxeOptions | undefined;
 }

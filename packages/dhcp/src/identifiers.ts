@@ -1,12 +1,11 @@
 /** Who a packet is about, and what of it every answer repeats. */
 
+import { type Mac, macOfBytes } from './mac.ts';
 import { dhcpOption } from './options.ts';
 import type { DhcpPacket } from './packet.ts';
 
 /** Identifiers beyond this are not repeated but refused, so that every answer fits a frame. */
 const repeatedBytesMax = 512;
-
-const hexDigits = '0123456789abcdef';
 
 /** Ethernet is the only kind of network that is served. */
 export function isEthernet(packet: DhcpPacket): boolean {
@@ -14,12 +13,8 @@ export function isEthernet(packet: DhcpPacket): boolean {
 }
 
 /** The hardware address, lower case with colons. */
-export function macOf(packet: DhcpPacket): string {
-  let text = '';
-  for (const byte of packet.hardwareAddress) {
-    text += `${text === '' ? '' : ':'}${hexDigits[byte >> 4]}${hexDigits[byte & 15]}`;
-  }
-  return text;
+export function macOf(packet: DhcpPacket): Mac {
+  return macOfBytes(packet.hardwareAddress);
 }
 
 /**

@@ -14,6 +14,7 @@ export {
 export type { BootAsker, BootPermission, BootSettings } from './boot-parts.ts';
 export { type BootClient, type BootClientKind, type BootPlatform } from './client.ts';
 export { macOf } from './identifiers.ts';
+export { asMac, canonicalMac, hyphenatedMac, type Mac } from './mac.ts';
 export { dhcpOption, type OptionKind, readOption, writeOption } from './options.ts';
 export { type DhcpPacket, decodeDhcp, encodeDhcp } from './packet.ts';
 export { encodeAnswer } from './prepared.ts';

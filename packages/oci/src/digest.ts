@@ -11,6 +11,13 @@ export function parseDigest(text: string): Digest | undefined {
   return form.test(text) ? (text as Digest) : undefined;
 }
 
+/** Of a SHA-256 as hex, as a hash gives it. Throws a RangeError for anything else. */
+export function digestOfHex(hex: string): Digest {
+  const digest = parseDigest(`sha256:${hex}`);
+  if (digest === undefined) throw new RangeError(`"${hex}" is no SHA-256 in lower-case hex`);
+  return digest;
+}
+
 /** The 64 hex digits alone: fit for a file's name. */
 export function hexOf(digest: Digest): string {
   return digest.slice('sha256:'.length);

@@ -1,5 +1,12 @@
 /** Images of the Open Container Initiative: references, manifests, registries, layers. */
-export { type Digest, digestOf, hexOf, parseDigest, RunningDigest } from './digest.ts';
+export {
+  type Digest,
+  digestOf,
+  digestOfHex,
+  hexOf,
+  parseDigest,
+  RunningDigest,
+} from './digest.ts';
 export {
   annotationKeys,
   type DiskImage,

@@ -1,6 +1,8 @@
 /** The DHCP servers that are compared: ours, what Node costs anyway, and dnsmasq. */
+
 import { join } from 'node:path';
 import { startBoot } from '@rackwright/agent';
+import { asMac } from '@rackwright/dhcp';
 import { nodeClock, nodeDisk, nodeHttp, nodeLog, nodeUdp } from '@rackwright/platform/node';
 import { freeUdpPort } from '../../peers-tests/bmc/ipmi-sim.ts';
 import { programOf, type Running, startProgram } from '../beside/programs.ts';
@@ -102,7 +104,10 @@ export async function serve(folder: string, ports: Ports, hosts: number): Promis
   const all = Array.from({ length: hosts }, (_, index) => index);
   const listen = { address, port, pxeAddress: address, pxePort: 0 };
   const paths = { clientPort: relayPort, relayPort, broadcastAddress: '127.255.255.255' };
-  const reservations = all.map((index) => ({ mac: macOf(index), address: addressOf(index) }));
+  const reservations = all.map((index) => ({
+    mac: asMac(macOf(index)),
+    address: addressOf(index),
+  }));
   await startBoot(
     {
       interfaces: [

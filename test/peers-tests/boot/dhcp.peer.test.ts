@@ -1,8 +1,10 @@
 /** Our address server and the clients of ISC and BusyBox; dnsmasq as the other server. */
+
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { BootConfig, BootInterface } from '@rackwright/agent';
+import { asMac } from '@rackwright/dhcp';
 import { afterEach, beforeEach, describe, expect, type TestContext, test } from 'vitest';
 import { runProgram, type Started, startProcess, until } from '../../lab/processes.ts';
 import { createUndo, type Undo } from '../../lab/undo.ts';
@@ -86,7 +88,7 @@ function reservation(
       domainName: 'rack.example',
       leaseSeconds: 600,
     },
-    reservations: [{ mac: mac.reserved, address: '10.77.0.50' }],
+    reservations: [{ mac: asMac(mac.reserved), address: '10.77.0.50' }],
     range: { first: '10.77.0.100', last: '10.77.0.109' },
     declinedMs: 600_000,
     otherServer,

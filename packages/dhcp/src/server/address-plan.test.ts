@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import { asMac } from '../mac.ts';
 import { type AddressPlanSettings, isInPlan, isOurRelay, makeAddressPlan } from './address-plan.ts';
 
-const mac = '52:54:00:77:00:01';
-const other = '52:54:00:77:00:02';
+const mac = asMac('52:54:00:77:00:01');
+const other = asMac('52:54:00:77:00:02');
 const good: AddressPlanSettings = {
   network: '10.77.0.0/24',
   reservations: [{ mac, address: '10.77.0.50' }],

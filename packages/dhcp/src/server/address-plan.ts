@@ -4,6 +4,7 @@
  * P1 Every address is one that a host of the subnet can have and nobody else is known to have.
  * P2 Ranges do not overlap. A reservation may lie in a range; the range then skips it.
  */
+import type { Mac } from '../mac.ts';
 import {
   type AddressRange,
   dottedAddress,
@@ -17,7 +18,7 @@ import {
 
 export interface Reservation {
   /** Lower case, with colons. */
-  readonly mac: string;
+  readonly mac: Mac;
   readonly address: string;
 }
 
@@ -85,7 +86,7 @@ export function makeAddressPlan(
 }
 
 /** Whether the plan still lets this MAC have this address, known host or not. */
-export function isInPlan(plan: AddressPlan, mac: string, address: string): boolean {
+export function isInPlan(plan: AddressPlan, mac: Mac, address: string): boolean {
   const owner = plan.reservedBy.get(address);
   if (owner !== undefined) return owner === mac;
   return plan.range?.has(address) === true || plan.discovery?.has(address) === true;

@@ -8,6 +8,7 @@
  * C3 When a client leaves an address before its lease has ended, that address is set aside until
  *    then: whoever still uses it uses it alone.
  */
+import type { Mac } from '../mac.ts';
 import { type AddressPlan, type AddressPool, isInPlan } from './address-plan.ts';
 import type { Lease, LeaseChange, LeaseView } from './lease-book.ts';
 
@@ -17,18 +18,18 @@ export interface AddressState {
   readonly book: LeaseView;
   readonly nowMs: number;
   /** Whether a MAC is that of a known host: it keeps its address while it is away. */
-  readonly isKnown: (mac: string) => boolean;
+  readonly isKnown: (mac: Mac) => boolean;
 }
 
 /** Whether this server has addresses for a client at all. */
-export function isServed({ plan, isKnown }: AddressState, mac: string): boolean {
+export function isServed({ plan, isKnown }: AddressState, mac: Mac): boolean {
   return plan.reservedFor.has(mac) || isKnown(mac) || plan.discovery !== undefined;
 }
 
 /** The address for a client that asks for any, or undefined when there is none left. */
 export function chooseAddress(
   standing: AddressState,
-  mac: string,
+  mac: Mac,
   wish: string | undefined,
 ): string | undefined {
   const reserved = standing.plan.reservedFor.get(mac);
@@ -49,7 +50,7 @@ export function chooseAddress(
  * Whether a client may have this address, now that it names it: the one it has, its reservation,
  * or, when it has none, one in its ranges that is nobody's.
  */
-export function mayHave(standing: AddressState, mac: string, address: string): boolean {
+export function mayHave(standing: AddressState, mac: Mac, address: string): boolean {
   const reserved = standing.plan.reservedFor.get(mac) === address;
   const own = standing.book.leaseOf(mac)?.address;
   if (own !== undefined && own !== address && !reserved) return false;
@@ -79,13 +80,13 @@ export function changesFor(
 }
 
 /** Known hosts have their own range first, and take from that of strangers when it is full. */
-function poolsFor({ plan, isKnown }: AddressState, mac: string): AddressPool[] {
+function poolsFor({ plan, isKnown }: AddressState, mac: Mac): AddressPool[] {
   const pools = isKnown(mac) ? [plan.range, plan.discovery] : [plan.discovery];
   return pools.filter((pool) => pool !== undefined);
 }
 
 /** C1 */
-function canHave(standing: AddressState, mac: string, address: string): boolean {
+function canHave(standing: AddressState, mac: Mac, address: string): boolean {
   const { plan, book, nowMs } = standing;
   if (!isInPlan(plan, mac, address) || book.isSetAside(address, nowMs)) return false;
   const holder = book.holderOf(address);
@@ -99,11 +100,7 @@ function hasLost({ plan, isKnown, nowMs }: AddressState, holder: Lease): boolean
 }
 
 /** An address that nobody ever had, or else the one whose lease ended first. */
-function search(
-  standing: AddressState,
-  mac: string,
-  { addresses }: AddressPool,
-): string | undefined {
+function search(standing: AddressState, mac: Mac, { addresses }: AddressPool): string | undefined {
   const { book, nowMs } = standing;
   const start = spread(mac) % addresses.length;
   let oldest: Lease | undefined;
@@ -120,7 +117,7 @@ function search(
 }
 
 /** FNV-1a over the text, 32 bits: the same MAC always points to the same place. */
-function spread(mac: string): number {
+function spread(mac: Mac): number {
   let hash = 0x811c_9dc5;
   for (let index = 0; index < mac.length; index += 1) {
     hash = Math.imul(hash ^ mac.charCodeAt(index), 0x0100_0193) >>> 0;

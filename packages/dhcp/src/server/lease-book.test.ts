@@ -1,8 +1,19 @@
 import { expect, test } from 'vitest';
+import { asMac } from '../mac.ts';
 import { type Lease, LeaseBook } from './lease-book.ts';
 
-const one: Lease = { mac: '52:54:00:00:00:01', address: '10.77.0.1', bound: true, untilMs: 100 };
-const two: Lease = { mac: '52:54:00:00:00:02', address: '10.77.0.2', bound: true, untilMs: 100 };
+const one: Lease = {
+  mac: asMac('52:54:00:00:00:01'),
+  address: '10.77.0.1',
+  bound: true,
+  untilMs: 100,
+};
+const two: Lease = {
+  mac: asMac('52:54:00:00:00:02'),
+  address: '10.77.0.2',
+  bound: true,
+  untilMs: 100,
+};
 
 test('finds a lease by MAC and by address', () => {
   const book = LeaseBook.from({ leases: [one, two], setAside: [] });

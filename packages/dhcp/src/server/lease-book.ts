@@ -7,10 +7,11 @@
  * L2 An address that is set aside belongs to nobody until its time has passed.
  * L3 There is at most one entry for each address, so the book is bounded by the address plan.
  */
+import type { Mac } from '../mac.ts';
 
 export interface Lease {
   /** Lower case, with colons. */
-  readonly mac: string;
+  readonly mac: Mac;
   /** Dotted IPv4. */
   readonly address: string;
   /** False while the address is only offered, and after it was released. */
@@ -23,7 +24,7 @@ export interface Lease {
 export interface SetAside {
   readonly address: string;
   /** On whose word. */
-  readonly mac: string;
+  readonly mac: Mac;
   readonly untilMs: number;
 }
 
@@ -39,20 +40,20 @@ export type LeaseChange =
    * restart: nobody uses it yet.
    */
   | { readonly kind: 'offered' | 'leased'; readonly lease: Lease }
-  | { readonly kind: 'forgotten'; readonly mac: string }
+  | { readonly kind: 'forgotten'; readonly mac: Mac }
   | ({ readonly kind: 'setAside' } & SetAside);
 
 /** What a decision sees of the book. */
 export interface LeaseView {
-  leaseOf(mac: string): Lease | undefined;
+  leaseOf(mac: Mac): Lease | undefined;
   holderOf(address: string): Lease | undefined;
   isSetAside(address: string, nowMs: number): boolean;
   /** How many addresses are set aside on the word of this MAC. */
-  setAsideBy(mac: string, nowMs: number): number;
+  setAsideBy(mac: Mac, nowMs: number): number;
 }
 
 export class LeaseBook implements LeaseView {
-  readonly #byMac = new Map<string, Lease>();
+  readonly #byMac = new Map<Mac, Lease>();
   readonly #byAddress = new Map<string, Lease>();
   readonly #setAside = new Map<string, SetAside>();
 
@@ -67,7 +68,7 @@ export class LeaseBook implements LeaseView {
     return book;
   }
 
-  leaseOf(mac: string): Lease | undefined {
+  leaseOf(mac: Mac): Lease | undefined {
     return this.#byMac.get(mac);
   }
 
@@ -80,7 +81,7 @@ export class LeaseBook implements LeaseView {
     return found !== undefined && found.untilMs > nowMs;
   }
 
-  setAsideBy(mac: string, nowMs: number): number {
+  setAsideBy(mac: Mac, nowMs: number): number {
     let count = 0;
     for (const one of this.#setAside.values()) {
       if (one.mac === mac && one.untilMs > nowMs) count += 1;
@@ -125,7 +126,7 @@ export class LeaseBook implements LeaseView {
     this.#setAside.delete(lease.address);
   }
 
-  #forget(mac: string): void {
+  #forget(mac: Mac): void {
     const lease = this.#byMac.get(mac);
     if (lease === undefined) return;
     this.#byMac.delete(mac);

@@ -1,16 +1,17 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { asMac } from '../mac.ts';
 import type { DhcpPacket } from '../packet.ts';
 import { dottedAddress } from '../subnet.ts';
 import type { AddressPlanSettings } from './address-plan.ts';
 import { leaseSeconds, type Message, serverAddress, TestSite, typeOf } from './test-site.ts';
 
-const macs = Array.from({ length: 7 }, (_, index) => `52:54:00:00:00:0${index}`);
+const macs = Array.from({ length: 7 }, (_, index) => asMac(`52:54:00:00:00:0${index}`));
 
 /** Fewer addresses than clients, so that they get into each other's way. */
 const plan: AddressPlanSettings = {
   network: '10.77.0.0/24',
-  reservations: [{ mac: macs[0] ?? '', address: '10.77.0.10' }],
+  reservations: [{ mac: asMac('52:54:00:00:00:00'), address: '10.77.0.10' }],
   range: { first: '10.77.0.10', last: '10.77.0.12' },
   discovery: { first: '10.77.0.20', last: '10.77.0.21' },
 };

@@ -7,6 +7,7 @@ import type { Peer, Silence } from '../answer.ts';
 import { type BootAsker, readPxe } from '../boot-parts.ts';
 import { bootClient } from '../client.ts';
 import { isEthernet, macOf } from '../identifiers.ts';
+import type { Mac } from '../mac.ts';
 import { dhcpOption, readOption } from '../options.ts';
 import type { DhcpPacket } from '../packet.ts';
 import { type IgnoredOption, SideOptions } from '../side-options.ts';
@@ -28,7 +29,7 @@ export interface ServerRequest {
   readonly packet: DhcpPacket;
   readonly from: Peer;
   /** Lower case, with colons. */
-  readonly mac: string;
+  readonly mac: Mac;
   readonly asked: Asked;
   /** Absent when it is no boot firmware. */
   readonly boot: BootAsker | undefined;

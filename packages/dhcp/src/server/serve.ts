@@ -12,7 +12,9 @@
  *    nothing refused, nobody new gets an address.
  * V5 What is said of booting is what the proxy says; an address is given with it or without.
  */
+
 import { type BootPermission, type BootSettings, bootParts } from '../boot-parts.ts';
+import type { Mac } from '../mac.ts';
 import { subnetHas } from '../subnet.ts';
 import { type AddressPlan, isOurRelay } from './address-plan.ts';
 import {
@@ -47,7 +49,7 @@ export interface ServerState {
   /** True while another server is at work. */
   readonly quiet: boolean;
   /** Whether a MAC is that of a known host. */
-  readonly isKnown: (mac: string) => boolean;
+  readonly isKnown: (mac: Mac) => boolean;
   /** Whether the client may boot the runner. */
   readonly permission: BootPermission;
   /**
@@ -66,8 +68,8 @@ export interface GrantedBefore {
 /** What should be told beside the answer. */
 export type ServerNotice =
   | { readonly kind: 'otherServer'; readonly serverAddress: string }
-  | { readonly kind: 'declined'; readonly mac: string; readonly address: string }
-  | { readonly kind: 'noAddressLeft'; readonly mac: string };
+  | { readonly kind: 'declined'; readonly mac: Mac; readonly address: string }
+  | { readonly kind: 'noAddressLeft'; readonly mac: Mac };
 
 export interface ServerDecision {
   readonly reply: Reply | undefined;

@@ -1,5 +1,7 @@
 /** A server without sockets, and clients that speak to it: what a test of the decision needs. */
+
 import type { BootPermission } from '../boot-parts.ts';
+import { asMac } from '../mac.ts';
 import { dhcpOption, readOption, writeOption } from '../options.ts';
 import { type DhcpPacket, decodeDhcp, encodeDhcp } from '../packet.ts';
 import { type AddressPlan, type AddressPlanSettings, makeAddressPlan } from './address-plan.ts';
@@ -12,12 +14,12 @@ export const leaseSeconds = 3_600;
 export const declinedMs = 600_000;
 
 export const mac = {
-  one: '52:54:00:77:00:01',
-  two: '52:54:00:77:00:02',
-  three: '52:54:00:77:00:03',
-  reserved: '52:54:00:77:00:10',
-  stranger: '52:54:00:77:00:99',
-  otherStranger: '52:54:00:77:00:98',
+  one: asMac('52:54:00:77:00:01'),
+  two: asMac('52:54:00:77:00:02'),
+  three: asMac('52:54:00:77:00:03'),
+  reserved: asMac('52:54:00:77:00:10'),
+  stranger: asMac('52:54:00:77:00:99'),
+  otherStranger: asMac('52:54:00:77:00:98'),
 } as const;
 
 export const reservedAddress = '10.77.0.50';

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { canonicalMac, hyphenatedMac } from './mac.ts';
+import { asMac, canonicalMac, hyphenatedMac } from './mac.ts';
 
 test('takes both separators and any case', () => {
   for (const text of ['52:54:00:AB:cd:01', '52-54-00-ab-CD-01']) {
     expect(canonicalMac(text)).toBe('52:54:00:ab:cd:01');
   }
-  expect(hyphenatedMac('52:54:00:ab:cd:01')).toBe('52-54-00-ab-cd-01');
+  expect(hyphenatedMac(asMac('52:54:00:ab:cd:01'))).toBe('52-54-00-ab-cd-01');
 });
 
 test.each([
@@ -20,4 +20,5 @@ test.each([
   '52:54:00:ab:cd:01\n',
 ])('refuses %j', (text) => {
   expect(canonicalMac(text)).toBeUndefined();
+  expect(() => asMac(text)).toThrow('is no Ethernet address');
 });
