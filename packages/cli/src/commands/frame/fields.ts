@@ -16,6 +16,8 @@ export interface Field<Flag extends FlagOf = FlagOf> {
   readonly at: string;
   /** What it becomes there; unset: it goes as it is. */
   readonly as?: (given: never) => unknown;
+  /** An empty text takes the value away; unset: it says nothing. */
+  readonly clears?: boolean;
 }
 
 type Given<Flag> = Flag extends { readonly kind: 'boolean' }
@@ -51,6 +53,14 @@ export function flagsOf<T extends Table>(table: T): FlagsOf<T> {
   return Object.fromEntries(entries) as FlagsOf<T>;
 }
 
+/** "--name, --other-name or --last", as people give the flags. */
+export function namesOf(flags: Readonly<Record<string, unknown>>): string {
+  const kebab = (name: string) => name.replaceAll(/[A-Z]/g, (one) => `-${one.toLowerCase()}`);
+  const names = Object.keys(flags).map((name) => `--${kebab(name)}`);
+  const last = names.pop() ?? '';
+  return names.length === 0 ? last : `${names.join(', ')} or ${last}`;
+}
+
 /** What is said of a spec: its value, and the paths of an update. */
 export interface SaidFields {
   readonly spec: Record<string, unknown>;
@@ -61,9 +71,9 @@ export interface SaidFields {
 export function saidBy<T extends Table>(table: T, flags: ValuesOf<T>): SaidFields {
   const spec: Record<string, unknown> = {};
   const paths: string[] = [];
-  for (const [name, { at, as }] of Object.entries(table)) {
+  for (const [name, { at, as, clears }] of Object.entries(table)) {
     const given = flags[name];
-    if (given === undefined || given === '') continue;
+    if (given === undefined || (given === '' && clears !== true)) continue;
     setField({ spec, paths }, at, as === undefined ? given : as(given as never));
   }
   return { spec, paths };

@@ -1,5 +1,5 @@
 /** rackwright rack update, freeze, thaw, accept-restored-store */
-import { PowerMismatchPolicy, type Rack } from '@rackwright/messages';
+import type { Rack } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
 import { UsageError } from '../../failure.ts';
 import {
@@ -11,8 +11,11 @@ import {
   parseWhole,
   resourceName,
   type SharedFlags,
+  textFlag,
 } from '../../flags.ts';
+import { enumValue } from '../../output/enum-name.ts';
 import type { CliContext, World } from '../../world.ts';
+import { field, flagsOf, namesOf, saidBy, type ValuesOf } from '../frame/fields.ts';
 import {
   type BrakeFlags,
   brakeFlags,
@@ -27,13 +30,42 @@ const shared = { ...connectionFlags, ...outputFlag };
 const aliases = { o: 'output' } as const;
 const positional = idArgument('rack', 'Id of the rack');
 
-interface UpdateFlags extends SharedFlags, DiscoveryFlags {
-  readonly displayName?: string;
+/** Each field of a rack that a person sets: its flag, where it goes, and what it becomes. */
+const fields = {
+  displayName: { ...field(textFlag('Name for people', 'name'), 'displayName'), clears: true },
+  runs: field(
+    textFlag('Hosts that may be booted into the runner at once, or none for no limit', 'number'),
+    'limits',
+    (text) => {
+      const runs = parseRuns(text);
+      return runs === undefined ? undefined : { runs };
+    },
+  ),
+  wipeBudget: field(wipeBudgetFlag.wipeBudget, 'wipeBudget', parseBudget),
+  powerMismatch: field(
+    {
+      kind: 'enum',
+      values: ['report', 'enforce'],
+      optional: true,
+      brief: 'What follows when a host’s power is not what its spec says',
+    },
+    'powerMismatch',
+    (word) => enumValue('PowerMismatchPolicy', word),
+  ),
+  powerSyncSeconds: field(
+    {
+      kind: 'parsed',
+      parse: parseWhole,
+      optional: true,
+      brief: 'Seconds between two looks at each host’s power, 0 for none',
+      placeholder: 'seconds',
+    },
+    'powerSyncSeconds',
+  ),
+} as const;
+
+interface UpdateFlags extends SharedFlags, DiscoveryFlags, ValuesOf<typeof fields> {
   readonly label?: readonly string[];
-  readonly runs?: string;
-  readonly wipeBudget?: string;
-  readonly powerMismatch?: 'report' | 'enforce';
-  readonly powerSyncSeconds?: number;
 }
 
 export const updateRack = buildCommand({
@@ -46,57 +78,22 @@ export const updateRack = buildCommand({
   parameters: {
     flags: {
       ...shared,
-      displayName: { kind: 'parsed', parse: String, optional: true, brief: 'Name for people' },
+      ...flagsOf(fields),
       ...labelChangeFlag,
-      runs: {
-        kind: 'parsed',
-        parse: String,
-        optional: true,
-        brief: 'Hosts that may be booted into the runner at once, or none for no limit',
-        placeholder: 'number',
-      },
-      ...wipeBudgetFlag,
-      powerMismatch: {
-        kind: 'enum',
-        values: ['report', 'enforce'],
-        optional: true,
-        brief: 'What follows when a host’s power is not what its spec says',
-      },
-      powerSyncSeconds: {
-        kind: 'parsed',
-        parse: parseWhole,
-        optional: true,
-        brief: 'Seconds between two looks at each host’s power, 0 for none',
-        placeholder: 'seconds',
-      },
       ...discoveryFlags,
     },
     positional,
     aliases,
   },
   async func(this: CliContext, flags: UpdateFlags, id: string) {
-    const { displayName, runs, wipeBudget, powerMismatch, powerSyncSeconds } = flags;
-    const paths: string[] = [];
-    const add = (path: string, value: unknown) => value !== undefined && paths.push(path);
-    add('spec.display_name', displayName);
-    add('spec.limits', runs);
-    add('spec.wipe_budget', wipeBudget);
-    add('spec.power_mismatch', powerMismatch);
-    add('spec.power_sync_seconds', powerSyncSeconds);
     const labels = labelChange(flags.label);
-    paths.push(...labels.paths);
-    const { policy, paths: policyPaths } = await discoveryFrom(this.world, flags);
-    paths.push(...policyPaths);
+    const said = saidBy(fields, flags);
+    const discovery = await discoveryFrom(this.world, flags);
+    const paths = [...said.paths, ...labels.paths, ...discovery.paths];
     if (paths.length === 0) throw new UsageError(nothingToChange);
-    const limit = runs === undefined ? undefined : parseRuns(runs);
-    const budget = wipeBudget === undefined ? undefined : parseBudget(wipeBudget);
     const spec = {
-      displayName: displayName ?? '',
-      ...(limit === undefined ? {} : { limits: { runs: limit } }),
-      ...(budget === undefined ? {} : { wipeBudget: budget }),
-      ...(powerMismatch === undefined ? {} : { powerMismatch: policies[powerMismatch] }),
-      ...(powerSyncSeconds === undefined ? {} : { powerSyncSeconds }),
-      ...(policyPaths.length === 0 ? {} : { discovery: policy }),
+      ...said.spec,
+      ...(discovery.paths.length === 0 ? {} : { discovery: discovery.policy }),
     };
     const rack = { name: resourceName('racks', id), spec, labels: labels.set };
     const updateMask = { paths };
@@ -104,14 +101,9 @@ export const updateRack = buildCommand({
   },
 });
 
-const nothingToChange =
-  'nothing to change: give --display-name, --label, --runs, --wipe-budget, --power-mismatch, ' +
-  '--power-sync-seconds, --discovery, --discovery-machines, --discovery-rules or --bmc-network';
-
-const policies = {
-  report: PowerMismatchPolicy.REPORT,
-  enforce: PowerMismatchPolicy.ENFORCE,
-} as const;
+const { displayName, ...others } = fields;
+const allFlags = { displayName, ...labelChangeFlag, ...others, ...discoveryFlags };
+const nothingToChange = `nothing to change: give ${namesOf(allFlags)}`;
 
 function show(
   world: World,
