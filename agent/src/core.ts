@@ -8,6 +8,7 @@ import type { Mac } from '@rackwright/dhcp';
 import type { agent } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import { type BmcPlatform, createBmcDrivers } from './bmc-drivers.ts';
+import { BmcReads } from './bmc-reads.ts';
 import {
   type BootMemory,
   type BootSight,
@@ -110,20 +111,21 @@ function handOffsOf(session: AgentSession): HandOffSession {
 /** Opens the journal and wires everything; nothing runs before `start`. */
 export async function openCore(parts: CoreParts): Promise<AgentCore> {
   const { clock, config, disk, log, random, signer } = parts;
-  const journalPath = `${config.stateFolder}/journal`;
-  const journal = await Journal.open({ disk, path: journalPath, clock, random, log });
+  const path = `${config.stateFolder}/journal`;
+  const journal = await Journal.open({ disk, path, clock, random, log });
   const snapshotPath = `${config.stateFolder}/boot-snapshot`;
   const tell = (finding: agent.Discovered): void => session.tellDiscovered(finding);
   const discovery = new Discovery({ clock, random, log, tell });
   const images = deploymentImages(parts, () => session);
   const { tracer, faults, observer } = bootObservers(clock, () => session);
+  const drivers = createBmcDrivers(config.bmc, parts);
   const session: AgentSession = new AgentSession({
     ...{ ...parts, journal, snapshotPath, discovery, observer },
+    reads: new BmcReads({ clock, log, drivers, session: () => session }),
     ...images?.ears,
   });
   const desk = new RunnerDesk({
-    ...{ clock, log, signer },
-    operationState: (id) => session.operationState(id),
+    ...{ clock, log, signer, operationState: (id) => session.operationState(id) },
     handOffs: handOffsOf(session),
     tellLog: (log) => session.tellStepLog(log),
     limits: defaultDeskLimits,
@@ -134,7 +136,6 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
     publish: (hostUid, unexpectedNetboot) => session.publishFacts(hostUid, { unexpectedNetboot }),
     limits: config.netboots,
   });
-  const drivers = createBmcDrivers(config.bmc, parts);
   const key = await loadDeployKey(disk, random, `${config.stateFolder}/deploy-key`);
   const proofs = new Proofs({ clock, log, journal, key });
   const looks = new PowerSync({ clock, random, log, drivers, session, orders: desk });

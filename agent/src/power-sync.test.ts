@@ -7,7 +7,7 @@ import {
   defaultRedfishOptions,
 } from '@rackwright/bmc';
 import { type ImitatedBmc, imitatedBmc, imitatedIpmitool } from '@rackwright/bmc/conformance';
-import { agent, troubleWord } from '@rackwright/messages';
+import { agent, HealthLevel, troubleWord } from '@rackwright/messages';
 import type { Clock, Exec, HttpClient } from '@rackwright/platform';
 import { describe, expect, test } from 'vitest';
 import { createBmcDrivers } from './bmc-drivers.ts';
@@ -168,6 +168,24 @@ describe('power sync', () => {
     await looking.run();
     expect(looking.told('u2')).toEqual([{ on: true, reachable: undefined, cause: undefined }]);
     expect(looking.calls.some(({ switches }) => switches)).toBe(false);
+  });
+
+  test('tells what the BMC says of the hardware, and when that changes', async () => {
+    const looking = await Looking.open(1);
+    const told = (): unknown[] =>
+      looking.world.controlPlane.facts.splice(0).flatMap(({ result }) => {
+        const found = result.case === 'hostUpdated' && result.value.observations?.hardwareHealth;
+        return found ? [`${found.level} ${found.message}`] : [];
+      });
+    await looking.sync();
+    await looking.run();
+    expect(told()).toEqual([`${HealthLevel.OK} `]);
+    looking.bmc().faults = [0, 0x08];
+    await looking.run(2);
+    expect(told()).toEqual([`${HealthLevel.CRITICAL} cooling or fan fault`]);
+    looking.bmc().faults = [0, 0];
+    await looking.run(2);
+    expect(told()).toEqual([`${HealthLevel.OK} `]);
   });
 
   test('looks at once at a host that is said to boot, and not each time', async () => {

@@ -14,10 +14,17 @@
  */
 import { create, equals, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import type { BmcDriver, BmcFailed, BmcResult, BmcTransient } from '@rackwright/bmc';
-import { agent, troubleWord } from '@rackwright/messages';
+import type {
+  BmcDriver,
+  BmcFailed,
+  BmcResult,
+  BmcTransient,
+  HardwareHealth,
+} from '@rackwright/bmc';
+import { agent, type HardwareHealthSchema, troubleWord } from '@rackwright/messages';
 import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
 import { boundText, messageBytesMax } from '@rackwright/results';
+import { levelToWire } from './bmc-reads.ts';
 import {
   type BmcDrivers,
   bmcEndpoint,
@@ -66,7 +73,7 @@ export interface PowerSyncParts {
 
 /** What one look came to; `nothing`: it was broken off, or the BMC had something better to do. */
 type Sight =
-  | { readonly kind: 'power'; readonly on: boolean }
+  | { readonly kind: 'power'; readonly on: boolean; readonly hardware: HardwareHealth | undefined }
   | { readonly kind: 'trouble'; readonly trouble: agent.BmcTrouble; readonly message: string }
   | { readonly kind: 'nothing' };
 
@@ -84,6 +91,7 @@ interface Target {
   /** What was told in this session since the last disturbance. */
   toldPower: boolean | undefined;
   toldHealth: agent.BmcTrouble | undefined;
+  toldHardware: string | undefined;
   /** The round in which `power` was read; 0: it counts no more. */
   readInRound: number;
   power: boolean;
@@ -275,12 +283,15 @@ export class PowerSync implements PowerLooks {
   }
 
   async #look(target: Target, driver: BmcDriver, signal: AbortSignal): Promise<Sight> {
-    const power = await driver.powerState(signal);
-    if (power.kind !== 'ok') return sightOf(power);
-    const on = power.value === 'on';
+    const seen = await driver.look(signal);
+    if (seen.kind !== 'ok') return sightOf(seen);
+    const on = seen.value.power === 'on';
+    const hardware = seen.value.health;
+    const power = { kind: 'power', on, hardware } as const;
     const roundsAgo = this.#round - target.identifiedInRound;
     const known = target.identifiedInRound > 0 && roundsAgo < this.#limits.identityRounds;
-    if (known && on === target.toldPower) return { kind: 'power', on };
+    const isNews = on !== target.toldPower || hardwareNews(target, hardware) !== undefined;
+    if (known && !isNews) return power;
     const identity = await driver.readIdentity(signal);
     if (identity.kind !== 'ok') return sightOf(identity);
     const { expectedIdentity } = target.asked;
@@ -291,7 +302,7 @@ export class PowerSync implements PowerLooks {
       return { kind: 'trouble', trouble: agent.BmcTrouble.IDENTITY_MISMATCH, message };
     }
     target.identifiedInRound = this.#round;
-    return { kind: 'power', on };
+    return power;
   }
 
   #note(target: Target, sight: Sight): void {
@@ -302,7 +313,12 @@ export class PowerSync implements PowerLooks {
         target.silence = undefined;
         target.readInRound = this.#round;
         target.power = sight.on;
-        this.#tell(target, sight.on, { reachable: true, trouble: agent.BmcTrouble.UNSPECIFIED });
+        this.#tell(
+          target,
+          sight.on,
+          { reachable: true, trouble: agent.BmcTrouble.UNSPECIFIED },
+          hardwareNews(target, sight.hardware),
+        );
         if (!sight.on) this.#parts.orders.sawOff(target.asked.hostUid);
         return;
       case 'trouble':
@@ -330,14 +346,17 @@ export class PowerSync implements PowerLooks {
     target: Target,
     power: boolean | undefined,
     bmcHealth: Pick<agent.BmcHealth, 'trouble'> & MessageInitShape<typeof agent.BmcHealthSchema>,
+    hardware?: MessageInitShape<typeof HardwareHealthSchema>,
   ): void {
     const news = {
       ...(power === undefined || power === target.toldPower ? {} : { poweredOn: power }),
       ...(bmcHealth.trouble === target.toldHealth ? {} : { bmcHealth }),
+      ...(hardware === undefined ? {} : { hardwareHealth: hardware }),
     };
     if (Object.keys(news).length === 0) return;
     target.toldPower = power ?? target.toldPower;
     target.toldHealth = bmcHealth.trouble;
+    if (hardware !== undefined) target.toldHardware = hardwareKey(hardware);
     const { session, log } = this.#parts;
     const { hostUid, hostName } = target.asked;
     log.info(
@@ -377,6 +396,7 @@ function keptOrNew(before: ReadonlyMap<string, Target>, asked: agent.PowerSyncHo
     disturbances: 0,
     toldPower: undefined,
     toldHealth: undefined,
+    toldHardware: undefined,
     readInRound: 0,
     power: false,
     identifiedInRound: 0,
@@ -397,6 +417,22 @@ function dismiss(target: Target): void {
 function forgetTold(target: Target): void {
   target.toldPower = undefined;
   target.toldHealth = undefined;
+  target.toldHardware = undefined;
+}
+
+/** What is to be told of the hardware (P6); a BMC that says nothing of it tells nothing. */
+function hardwareNews(
+  { toldHardware }: Target,
+  hardware: HardwareHealth | undefined,
+): MessageInitShape<typeof HardwareHealthSchema> | undefined {
+  if (hardware === undefined) return undefined;
+  const { level, words } = hardware;
+  const news = { level: levelToWire(level), message: boundText(words, messageBytesMax) };
+  return hardwareKey(news) === toldHardware ? undefined : news;
+}
+
+function hardwareKey({ level, message }: MessageInitShape<typeof HardwareHealthSchema>): string {
+  return `${level} ${message}`;
 }
 
 /** What a call that did not work says of the BMC. */

@@ -19,7 +19,14 @@ import {
 } from '@rackwright/rpc';
 import type { StateStore } from '@rackwright/store';
 import { type Access, HostPlaces, openAccess } from './access/index.ts';
-import { createAgentService, PrefetchProgress, Quotas, StepLogs } from './agents/index.ts';
+import {
+  BmcReads,
+  type BmcReadsDependencies,
+  createAgentService,
+  PrefetchProgress,
+  Quotas,
+  StepLogs,
+} from './agents/index.ts';
 import { type AuditTrail, auditedGuard, createAuditTrail, identified } from './audit/index.ts';
 import { openDesk } from './backup/index.ts';
 import type { ControlPlaneConfig } from './config.ts';
@@ -173,6 +180,14 @@ function makeEventSinks(
   return new EventSinks({ ...platform, ...shared, webhooks });
 }
 
+/** BMCs are asked through agents that are connected here. */
+function readsOfBmcs(
+  deps: Omit<BmcReadsDependencies, 'openCredential'>,
+  { secrets }: Identity,
+): BmcReads {
+  return new BmcReads({ ...deps, openCredential: secrets.open.bind(secrets) });
+}
+
 /** Tags are asked for where the platform reaches out at all. */
 function resolveTags(
   { clock, webClient: web }: Platform,
@@ -278,12 +293,12 @@ function makeParts(
     ...{ store, hosts, identity, discovery, ...runs, pools, audit, replicaId },
     ...{ fleetView, secretsKeeper, resolve },
     ...{ stepLogs: new StepLogs(), prefetched: new PrefetchProgress() },
+    bmcReads: readsOfBmcs({ ...platform, store, registry, audit }, identity),
     ...(recordSpan === undefined ? {} : { recordSpan }),
     ...endpointsOf(config),
     ...{ trustFaults: () => identity.authorities.faults(), otherAdmins: access.otherAdmins },
   };
-  const { signIn } = access;
-  const operatorServices = createOperatorServices(shared, signIn, new HostPlaces(fleetView));
+  const operatorServices = createOperatorServices(shared, access.signIn, new HostPlaces(fleetView));
   const rackKeys = new RackKeys({ ...platform, store, following });
   const agentService = createAgentService({
     ...{ ...shared, registry, timing, onAcknowledged },

@@ -48,6 +48,14 @@ export const classes: Readonly<Record<string, Readonly<Record<string, NameClass>
     lost_revisions: 'sequence',
     trusted_ca_sha256: 'caSha256',
     replaces_session_id: 'sessionId',
+    bmc_reads: 'free',
+  },
+  [`${agentPackage}.BmcRead`]: {
+    id: 'sequence',
+    host_uid: 'hostUid',
+    failure: 'free',
+    transient: 'free',
+    message: 'free',
   },
   [`${agentPackage}.TrustApplied`]: { trusted_ca_sha256: 'caSha256' },
   [`${agentPackage}.Journal`]: {
@@ -183,6 +191,13 @@ export const classes: Readonly<Record<string, Readonly<Record<string, NameClass>
   'rackwright.v1.SanitizeFacts': { '*': 'free' },
   'rackwright.v1.StorageSign': { '*': 'free' },
   'rackwright.v1.BmcDriveList': { '*': 'free' },
+  'rackwright.v1.HardwareHealth': { '*': 'free' },
+  // Shown to whoever asked, and kept nowhere.
+  'rackwright.v1.BmcReading': { '*': 'free' },
+  'rackwright.v1.BmcSensor': { '*': 'free' },
+  'rackwright.v1.BmcLogEntry': { '*': 'free' },
+  'rackwright.v1.FirmwareComponent': { '*': 'free' },
+  'rackwright.v1.BiosAttribute': { '*': 'free' },
   'rackwright.v1.StepArgument': { '*': 'free' },
   'rackwright.v1.StepExit': { '*': 'free' },
   'google.protobuf.Timestamp': { '*': 'free' },

@@ -1,5 +1,13 @@
 /** Somebody at the rack: power buttons, cables and passwords, found by looks between operations. */
-import { BmcProtocol, HostGoal, HostState, RunPhase } from '@rackwright/messages';
+import {
+  BmcProtocol,
+  BmcReadKind,
+  HealthLevel,
+  type Host,
+  HostGoal,
+  HostState,
+  RunPhase,
+} from '@rackwright/messages';
 import { SoftwareMachine } from '@rackwright/sim/machine';
 import { type RedfishBmc, startRedfishBmc } from '@rackwright/sim/redfish';
 import { expect, test } from 'vitest';
@@ -45,6 +53,8 @@ async function openSite(): Promise<Site> {
       isOn: () => machine.isOn(),
     },
     habits: { powerDelayMs: [50, 200], mode: 'Legacy', bootTargets: ['None', 'Pxe', 'Hdd'] },
+    sensors: { temperatures: [{ name: 'Inlet', reading: 31, health: 'Warning' }] },
+    logEntries: 90,
   });
   const { hosts, racks } = rack.clients;
   await racks.updateRack({
@@ -95,6 +105,26 @@ async function timelineOf({ rack }: Site): Promise<string[]> {
   return revisions.map(({ cause }) => cause);
 }
 
+/** What a BMC says is read when it is asked for; that its hardware is critical shows by itself. */
+async function readsTheBmc({ rack, bmc }: Site): Promise<void> {
+  const { hosts } = rack.clients;
+  const read = (kind: BmcReadKind) => hosts.readHostBmc({ name, kind, maxEntries: 2 });
+  expect(await read(BmcReadKind.SENSORS)).toMatchObject({
+    complete: true,
+    health: { level: HealthLevel.OK },
+    sensors: [{ name: 'Inlet', reading: 31, unit: 'Cel', health: HealthLevel.WARNING }],
+  });
+  const { logEntries } = await read(BmcReadKind.LOG);
+  expect(logEntries.map(({ id }) => id)).toEqual(['90', '89']);
+  await expect(hosts.readHostBmc({ name, kind: 99 as BmcReadKind })).rejects.toThrow(/kind/);
+  bmc.setHealth('Critical');
+  const isCritical = ({ status }: Host): boolean =>
+    status?.faults.some(({ type }) => type === 'hardwareCritical') === true;
+  await rack.untilHost('h1', 'critical', isCritical);
+  bmc.setHealth('OK');
+  await rack.untilHost('h1', 'well', (host) => !isCritical(host));
+}
+
 test('a power button and a silent BMC are found within a period, and cleared by themselves', {
   timeout: 600_000,
 }, async () => {
@@ -109,6 +139,8 @@ test('a power button and a silent BMC are found within a period, and cleared by 
     await looksAgain(site, 2);
     expect(commandsOf(site)).toBe(commands);
     expect((await rack.clients.hosts.getHost({ name })).etag).toBe(before.etag);
+
+    await readsTheBmc(site);
 
     machine.powerOn('disk');
     const pressedMs = Date.now();

@@ -26,6 +26,9 @@ function setUp(readDrives: ReadDrives | undefined, serial = 'HOST-1') {
   const driver: BmcDriver = {
     readIdentity: async () => ok({ serial }),
     powerState: unused,
+    look: unused,
+    setIndicator: unused,
+    resetBmc: unused,
     setBootOverride: unused,
     setPower: unused,
     softOff: unused,

@@ -16,7 +16,13 @@ import { resumeStep, runStep, type StepImages } from './run-step.ts';
 import { type BootFirmware, setPower } from './set-power.ts';
 import { verifyAccess } from './verify-access.ts';
 
-export { type BmcDrivers, type BmcEndpoint, bmcEndpoint, identityToWire } from './bmc-access.ts';
+export {
+  type BmcDrivers,
+  type BmcEndpoint,
+  bmcEndpoint,
+  identityToWire,
+  resultOfBmc,
+} from './bmc-access.ts';
 export { bmcIdentityDifference } from './bmc-identity.ts';
 export type { BootFirmware } from './set-power.ts';
 

@@ -7,7 +7,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import type { Asserted, BmcDriver, BmcResult } from '@rackwright/bmc';
-import { agent, RerunClass } from '@rackwright/messages';
+import { ArgumentType, agent, RerunClass } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import type { OperationContext } from '../session/index.ts';
 import { type BmcDrivers, failure, resultOfBmc } from './bmc-access.ts';
@@ -15,8 +15,12 @@ import { openExpectedBmc } from './expected-bmc.ts';
 
 export interface OutOfBandStep {
   readonly description: agent.StepDescription;
-  run(driver: BmcDriver, signal: AbortSignal): Promise<BmcResult<Asserted>>;
+  /** What is wrong with the arguments, and what would be right; undefined: nothing. */
+  readonly problem?: (values: Arguments) => string | undefined;
+  run(driver: BmcDriver, values: Arguments, signal: AbortSignal): Promise<BmcResult<Asserted>>;
 }
+
+type Arguments = Readonly<Record<string, string>>;
 
 const clearEventLog: OutOfBandStep = {
   description: create(agent.StepDescriptionSchema, {
@@ -27,11 +31,50 @@ const clearEventLog: OutOfBandStep = {
     abortable: true,
     description: 'Empties the event log that the BMC keeps of the machine, and reads it back.',
   }),
-  run: (driver, signal) => driver.clearEventLog(signal),
+  run: (driver, _, signal) => driver.clearEventLog(signal),
+};
+
+const lampStates = ['lit', 'off'];
+
+const setIndicator: OutOfBandStep = {
+  description: create(agent.StepDescriptionSchema, {
+    name: 'management.set_indicator',
+    priority: 0,
+    rerunClass: RerunClass.SAFE,
+    destructive: false,
+    abortable: true,
+    description:
+      'Switches the lamp by which people find the machine. Redfish reads it back; IPMI cannot.',
+    typedArguments: [
+      {
+        name: 'state',
+        type: ArgumentType.CHOICE,
+        required: true,
+        description: 'What the lamp is to be.',
+        values: lampStates,
+      },
+    ],
+  }),
+  problem: ({ state = '' }) =>
+    lampStates.includes(state) ? undefined : `state must be ${lampStates.join(' or ')}`,
+  run: (driver, { state }, signal) => driver.setIndicator(state === 'lit', signal),
+};
+
+const resetBmc: OutOfBandStep = {
+  description: create(agent.StepDescriptionSchema, {
+    name: 'management.reset_bmc',
+    priority: 0,
+    rerunClass: RerunClass.SAFE,
+    destructive: false,
+    abortable: true,
+    description:
+      'Restarts the BMC itself, not the machine, and waits until it was silent and answers again.',
+  }),
+  run: (driver, _, signal) => driver.resetBmc(signal),
 };
 
 /** All of them, as Hello tells them. */
-export const outOfBandSteps: readonly OutOfBandStep[] = [clearEventLog];
+export const outOfBandSteps: readonly OutOfBandStep[] = [clearEventLog, setIndicator, resetBmc];
 
 export async function runOutOfBand(
   drivers: BmcDrivers,
@@ -46,9 +89,11 @@ export async function runOutOfBand(
   if (request.mode !== agent.StepMode.RUN) {
     return failure('unsupported', `${request.step} can be run again, and has nothing to check`);
   }
+  const problem = step.problem?.(request.arguments);
+  if (problem !== undefined) return failure('invalidArgument', `${request.step}: ${problem}`);
   const bmc = await openExpectedBmc(drivers, request, context);
   if ('kind' in bmc) return bmc;
   await context.begin();
-  const done = await step.run(bmc.driver, context.signal);
+  const done = await step.run(bmc.driver, request.arguments, context.signal);
   return done.kind === 'ok' ? { kind: 'complete' } : resultOfBmc(done);
 }

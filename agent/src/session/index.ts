@@ -1,5 +1,6 @@
 /** The agent's side of the protocol (DESIGN §3). */
 export type { BootMemory } from './boot-snapshot.ts';
+export type { BmcReadEars, DiscoveryEars, PrefetchEars, TrustKeeper } from './ears.ts';
 export {
   AttemptEnd,
   type BootGrant,
@@ -17,11 +18,5 @@ export type { HandOff, HandOffState } from './hand-off.ts';
 export { type SessionLimits } from './limits.ts';
 export type { LinkStatus } from './link.ts';
 export type { SessionObserver } from './observer.ts';
-export {
-  AgentSession,
-  type DiscoveryEars,
-  type PrefetchEars,
-  type SessionOptions,
-  type TrustKeeper,
-} from './session.ts';
+export { AgentSession, type SessionOptions } from './session.ts';
 export type { Connection, Transport, TransportHandlers } from './transport.ts';

@@ -17,6 +17,7 @@ import type { Journal } from '../journal/index.ts';
 import { Attempts } from './attempts.ts';
 import { type BootMemory, BootSnapshots, makeBootMemory } from './boot-snapshot.ts';
 import { Credentials } from './credentials.ts';
+import { type Ears, type TrustKeeper, tellEars } from './ears.ts';
 import type { BootGrant, Credential, Executor, PowerLooks } from './executor.ts';
 import { Facts, type ObservationsInit } from './facts.ts';
 import { Grants } from './grants.ts';
@@ -28,7 +29,7 @@ import { refusalOf, type StorePosition } from './store-refusal.ts';
 import type { Transport } from './transport.ts';
 import { WorkLease } from './work-lease.ts';
 
-export interface SessionOptions {
+export interface SessionOptions extends Ears {
   /** Open, with its generation raised. */
   readonly journal: Journal;
   readonly disk: Disk;
@@ -44,43 +45,14 @@ export interface SessionOptions {
   readonly crashPoint: CrashPoint;
   readonly transport: Transport;
   readonly agentVersion: string;
-  /** Who looks after machines that are no hosts; without it what is said of them is ignored. */
-  readonly discovery?: DiscoveryEars;
   /** Who is believed; without it nothing that is said of that is taken in. */
   readonly trust?: TrustKeeper;
   /** Told what hosts boot over the network, by their uid, whenever the boot snapshot says it. */
   readonly onNetboots?: (netboots: ReadonlyMap<string, agent.Deployment>) => void;
-  /** Who brings images into the cache beforehand; without it nobody does. */
-  readonly prefetch?: PrefetchEars;
   readonly observer?: SessionObserver;
   /** Takes the span of each operation that has run; unset: nobody records. */
   readonly recordSpan?: RecordSpan;
   readonly limits?: Partial<SessionLimits>;
-}
-
-/** Hears what images the rack should have. */
-export interface PrefetchEars {
-  /** All that was told before counts for nothing to the one who listens now. */
-  sessionOpened(): void;
-  replace(wanted: agent.PrefetchImages): void;
-}
-
-/** Keeps the certificate authorities that are believed. */
-export interface TrustKeeper {
-  /** SHA-256 of each, as they are on the disk. */
-  trusted(): readonly string[];
-  /** Rejects when the bundle is unfit or the disk does not take it. */
-  adopt(bundle: agent.TrustBundle): Promise<void>;
-  /** A stream ended without a Welcome. */
-  sessionFailed(): Promise<void>;
-}
-
-/** Hears what the control plane says of machines that are no hosts. */
-export interface DiscoveryEars {
-  /** What was told and not answered is told again. */
-  sessionOpened(): void;
-  replace(policy: agent.Discovery): void;
-  answered(answer: agent.DiscoveredAnswer): void;
 }
 
 interface Running {
@@ -231,6 +203,11 @@ export class AgentSession {
     this.#link.send({ case: 'networkFaults', value: faults });
   }
 
+  /** Answers what was to be read of a BMC; lost when nobody listens any more. */
+  tellBmcRead(read: agent.BmcRead): void {
+    this.#link.send({ case: 'bmcRead', value: read });
+  }
+
   /** What this host boots over the network, as the boot snapshot says. */
   netbootOf(hostUid: string): agent.Deployment | undefined {
     return this.#snapshots.netboots.get(hostUid);
@@ -290,6 +267,7 @@ export class AgentSession {
       incarnation: seen?.incarnation ?? '',
       revision: seen?.revision ?? 0n,
       lostRevisions: seen?.lostRevisions ?? 0n,
+      bmcReads: [...(this.#options.reads?.kinds ?? [])],
       storeRefused: this.#refused || (store?.refused ?? ''),
       trustedCaSha256: [...(this.#options.trust?.trusted() ?? [])],
       grants: this.grants.standing().map((grant) => ({
@@ -349,14 +327,13 @@ export class AgentSession {
         return this.#look(message.value);
       case 'storeAccepted':
         return this.#noted(this.#acceptStore(message.value));
-      case 'discovery':
-        return this.#options.discovery?.replace(message.value);
-      case 'discoveredAnswer':
-        return this.#options.discovery?.answered(message.value);
       case 'trustBundle':
         return void this.#believe(message.value);
+      case 'discovery':
+      case 'discoveredAnswer':
       case 'prefetchImages':
-        return this.#options.prefetch?.replace(message.value);
+      case 'readBmc':
+        return tellEars(this.#options, message);
       case 'welcome':
       case 'refused':
         // The link's own.

@@ -1,6 +1,12 @@
 /** The agents' sessions: what the control plane hears from racks and sends to them. */
 
 export type { AcknowledgementMeter } from './base/acknowledgement.ts';
+export {
+  type Asked,
+  type BmcQuestion,
+  BmcReads,
+  type BmcReadsDependencies,
+} from './base/bmc-reads.ts';
 export type { SessionDependencies } from './base/dependencies.ts';
 export {
   type AgentLimits,

@@ -6,7 +6,7 @@ import { type Explanation, type Progress, Role, type store as wire } from '@rack
 import type { Clock, Log, Random } from '@rackwright/platform';
 import type { Revision, StateStore } from '@rackwright/store';
 import type { Principal } from '../access/index.ts';
-import type { PrefetchProgress, StepLogs } from '../agents/index.ts';
+import type { BmcReads, PrefetchProgress, StepLogs } from '../agents/index.ts';
 import type { AuditTrail } from '../audit/index.ts';
 import type { Discovery } from '../discovery/index.ts';
 import type { FleetView } from '../fleet-view/index.ts';
@@ -89,6 +89,8 @@ export interface RpcDependencies {
   readonly secretsKeeper?: Pick<SecretsKeeper, 'look' | 'rotate'>;
   /** What steps' programs write, as far as agents are connected here. */
   readonly stepLogs: Pick<StepLogs, 'read' | 'onChange'>;
+  /** Asks BMCs through agents that are connected here; missing: none is. */
+  readonly bmcReads?: Pick<BmcReads, 'ask'>;
   /** This replica, as rack records name it. */
   readonly replicaId: string;
   /** Records what is asked; without it nothing is recorded. */

@@ -12,6 +12,7 @@
  *
  * It must not decide what a host may do: that is the control plane's business.
  */
+import type { BmcBios, BmcFirmware, BmcLog, BmcSensors, HardwareHealth } from './readings.ts';
 
 export type PowerState = 'on' | 'off';
 
@@ -121,6 +122,13 @@ export type BmcTransient = {
 
 export type BmcResult<T> = { readonly kind: 'ok'; readonly value: T } | BmcFailed | BmcTransient;
 
+/** What one look finds. */
+export interface BmcSight {
+  readonly power: PowerState;
+  /** Undefined: the BMC does not say. */
+  readonly health?: HardwareHealth;
+}
+
 /** What an assertion found: whether the BMC had to be told at all. */
 export interface Asserted {
   readonly changed: boolean;
@@ -169,11 +177,25 @@ export interface BmcInventory {
 
 export type BmcPart = 'processors' | 'memory' | 'drives';
 
+/**
+ * Reads that not every protocol, and not every BMC, has. An absent method is `unsupported`, as is
+ * what a BMC does not offer.
+ */
+export interface BmcReadings {
+  readSensors?(signal?: AbortSignal): Promise<BmcResult<BmcSensors>>;
+  /** At most `entriesMax` of the newest entries. */
+  readLog?(entriesMax: number, signal?: AbortSignal): Promise<BmcResult<BmcLog>>;
+  readFirmware?(signal?: AbortSignal): Promise<BmcResult<BmcFirmware>>;
+  readBios?(signal?: AbortSignal): Promise<BmcResult<BmcBios>>;
+}
+
 /** One BMC under one credential. */
-export interface BmcDriver {
+export interface BmcDriver extends BmcReadings {
   /** Reads identity live, proving address and credential by doing so. */
   readIdentity(signal?: AbortSignal): Promise<BmcResult<BmcIdentity>>;
   powerState(signal?: AbortSignal): Promise<BmcResult<PowerState>>;
+  /** Power, and what the same answer says of the hardware's health. */
+  look(signal?: AbortSignal): Promise<BmcResult<BmcSight>>;
   /** Sets the override for the next boot and reads it back. */
   setBootOverride(override: BootOverride, signal?: AbortSignal): Promise<BmcResult<Asserted>>;
   /** Asserts a power state (off is immediate, not a request to the system) and reads it back. */
@@ -195,6 +217,16 @@ export interface BmcDriver {
    * such lists.
    */
   readInventory?(parts: readonly BmcPart[], signal?: AbortSignal): Promise<BmcResult<BmcInventory>>;
+  /**
+   * Lights the lamp by which people find the machine, or puts it out. Read back where the protocol
+   * can; a note says where it cannot.
+   */
+  setIndicator(lit: boolean, signal?: AbortSignal): Promise<BmcResult<Asserted>>;
+  /**
+   * Restarts the BMC itself, which leaves the machine as it is, and waits until it answers again
+   * after it has been silent. `notApplied`: it went on answering.
+   */
+  resetBmc(signal?: AbortSignal): Promise<BmcResult<Asserted>>;
 }
 
 export function ok<T>(value: T): BmcResult<T> {

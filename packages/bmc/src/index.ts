@@ -10,14 +10,18 @@ export {
   type BmcMemoryModule,
   type BmcPart,
   type BmcProcessor,
+  type BmcReadings,
   type BmcResult,
+  type BmcSight,
   type BmcTransient,
   type BmcTransientReason,
   type BootDevice,
   type BootOverride,
   type Firmware,
+  failed,
   type PowerState,
   type SoftOff,
+  transient,
 } from './driver.ts';
 export {
   type GovernedCalls,
@@ -31,6 +35,20 @@ export { type BmcHealth, defaultGovernorLimits, type GovernorLimits } from './go
 export { IpmiDriver, type IpmiDriverParts } from './ipmi/driver.ts';
 export { defaultIpmitoolOptions, type IpmiTarget, type IpmitoolOptions } from './ipmi/ipmitool.ts';
 export { defaultReadBackTimings, type ReadBackTimings } from './read-back.ts';
+export {
+  type BmcBios,
+  type BmcFirmware,
+  type BmcLog,
+  type BmcLogEntry,
+  type BmcSensor,
+  type BmcSensors,
+  biosAttributesMax,
+  type FirmwareComponent,
+  type HardwareHealth,
+  type HealthLevel,
+  logEntriesMax,
+  type SensorKind,
+} from './readings.ts';
 export type { RedfishTarget } from './redfish/conversation.ts';
 export {
   defaultRedfishOptions,

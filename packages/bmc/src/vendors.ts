@@ -124,6 +124,21 @@ export const ways = {
     { way: /^event.?log$/i, source: 'OpenBMC bmcweb: Systems/system/LogServices/EventLog' },
     { way: /^system.?event.?log$/i, source: 'IPMI 2.0 §31, which SEL abbreviates' },
   ],
+  /** Property of `Status` that tells of a resource and all below it. */
+  healthRollup: [
+    { way: 'HealthRollup', source: 'DSP0268, Status' },
+    { way: 'HealthRollUp', source: 'sushy-tools of 2026-03' },
+  ],
+  /** Where a list says that it goes on. */
+  nextPage: [
+    { way: 'Members@odata.nextLink', source: 'DSP0266 §7.5' },
+    { way: '@odata.nextLink', source: 'DMTF’s public-rackmount1 mockup' },
+  ],
+  /** How the lamp is told, and read back. */
+  indicator: [
+    { way: 'LocationIndicatorActive', source: 'DSP0268 since 2020.3' },
+    { way: 'IndicatorLED', source: 'DSP0268 until 2020.3; sushy-tools, iLO 5, iDRAC 9' },
+  ],
 } as const satisfies Readonly<Record<string, readonly Way<string | number | RegExp>[]>>;
 
 /** The ways alone, in their order. */

@@ -18,7 +18,7 @@ describe('man pages', async () => {
     const host = plain(pages.find(({ name }) => name === 'rackwright-host.1') ?? { text: '' });
     const help = (await runOver(['host', '--help'])).out.split('COMMANDS\n')[1] ?? '';
     for (const [, name] of help.matchAll(/^ {2}(\S+) {2,}/gm)) {
-      if (name !== 'power' && name !== 'plan')
+      if (name !== 'power' && name !== 'bmc' && name !== 'plan')
         expect(host).toContain(`.SS "rackwright host ${name}"`);
     }
     const clean = (await runOver(['host', 'clean', '--help'])).out;

@@ -56,6 +56,7 @@ export * from './gen/rackwright/v1/abandoned_pb.ts';
 export * from './gen/rackwright/v1/access_pb.ts';
 export * from './gen/rackwright/v1/audit_pb.ts';
 export * from './gen/rackwright/v1/authority_pb.ts';
+export * from './gen/rackwright/v1/bmc_pb.ts';
 export * from './gen/rackwright/v1/boot_pb.ts';
 export * from './gen/rackwright/v1/credential_pb.ts';
 export * from './gen/rackwright/v1/deploy_pb.ts';

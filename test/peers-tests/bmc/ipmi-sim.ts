@@ -96,11 +96,33 @@ set_working_mc 0x20
 `;
 }
 
+function bytes(hexDigits: string): string {
+  return hexDigits
+    .trim()
+    .split(/\s+/)
+    .map((byte) => `0x${byte}`)
+    .join(' ');
+}
+
+/** Which of its events a sensor has: those of its six thresholds. */
+const states = '000111111000000';
+
+/** A temperature of 104 °C, above its upper critical threshold of 100 (IPMI 2.0 §43.1). */
+const sensorCommands = `sensor_add 0x20 0 1 0x01 0x01
+sensor_set_threshold 0x20 0 1 settable 111111 0x6e 0x64 0x5a 0x00 0x05 0x0a
+main_sdr_add 0x20 ${bytes(`
+  00 00 51 01 2f 20 00 01 03 01 7f 68 01 01 80 0a 80 0a 3f 3f 00 01 00 00 01 00 00 00 00 00 07
+  28 5a 0a ff 00 6e 64 5a 00 05 0a 02 02 00 00 00 c4 54 65 6d 70`)}
+sensor_set_event_support 0x20 0 1 enable scanning per-state ${`${states} `.repeat(4).trim()}
+sensor_set_value 0x20 0 1 0x68 0`;
+
 /** 0x1291 is the manufacturer of the vendor table's row for ipmi_sim. */
 function emulation(options: SimulatedBmcOptions): string {
   return `mc_setbmc 0x20
 mc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02
 ${fruCommand(options.fru)}
+sel_enable 0x20 1000 0x0a
+${sensorCommands}
 mc_enable 0x20
 `;
 }

@@ -9,7 +9,7 @@ import {
 } from '@rackwright/bmc';
 import { type BmcRig, bmcConformance, type DeviceSide } from '@rackwright/bmc/conformance';
 import { nodeClock, nodeExec } from '@rackwright/platform/node';
-import { describe, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { peerMissing } from '../../skipped-reporter.ts';
 import { type Behaviour, freeUdpPort, type SimulatedBmc, startIpmiSim } from './ipmi-sim.ts';
 
@@ -53,6 +53,7 @@ function driverAt(port: number, secret: string): BmcDriver {
     clock,
     ipmitool: defaultIpmitoolOptions,
     readBack,
+    restart: { beginsWithinMs: 1_000, backWithinMs: 10_000, pollMs: 100 },
   });
 }
 
@@ -97,6 +98,31 @@ async function makeRig(): Promise<BmcRig> {
     },
   };
 }
+
+test('reads sensors, log and firmware of ipmi_sim, and that it cannot restart', async (context) => {
+  if (missing.length > 0) context.skip(`${peerMissing}${missing.join(', ')}`);
+  const rig = await makeRig();
+  try {
+    const driver = rig.honest;
+    expect(await driver.readSensors?.()).toMatchObject({
+      value: {
+        health: { level: 'ok' },
+        sensors: [{ name: 'Temp', kind: 'temperature', reading: 104, health: 'critical' }],
+        complete: true,
+      },
+    });
+    expect(await driver.readFirmware?.()).toMatchObject({
+      value: { components: [{ version: '9.08' }] },
+    });
+    expect(await driver.readLog?.(5)).toEqual({
+      kind: 'ok',
+      value: { entries: [], complete: true },
+    });
+    expect(await driver.resetBmc()).toMatchObject({ kind: 'failed', type: 'unsupported' });
+  } finally {
+    await rig.close();
+  }
+});
 
 describe('IpmiDriver with ipmitool and ipmi_sim', () => {
   for (const { name, run } of bmcConformance) {

@@ -80,6 +80,7 @@ class External {
       clock,
       options: defaultRedfishOptions,
       readBack: defaultReadBackTimings,
+      restart: { beginsWithinMs: 2_000, backWithinMs: 10_000, pollMs: 200 },
     });
   }
 
@@ -127,6 +128,41 @@ async function makeRig(external: External): Promise<BmcRig> {
   };
 }
 
+/** What the others say beside power and boot, as they were shipped. */
+const readings: Readonly<Record<ForeignName, (driver: BmcDriver) => Promise<void>>> = {
+  'sushy-tools': async (driver) => {
+    assert.equal((await driver.look()).kind, 'ok');
+    for (const read of [driver.readFirmware?.(), driver.readLog?.(5)]) {
+      const result = await read;
+      assert.equal(result?.kind === 'failed' ? result.type : result?.kind, 'unsupported');
+    }
+  },
+  'redfish-mockup-server': async (driver) => {
+    const seen = await driver.look();
+    assert.deepEqual(seen, {
+      kind: 'ok',
+      value: { power: 'on', health: { level: 'ok', words: '' } },
+    });
+    const sensors = await driver.readSensors?.();
+    assert.ok(sensors?.kind === 'ok' && sensors.value.complete);
+    const cpu = sensors.value.sensors.find(({ name }) => name === 'CPU1 Temp');
+    assert.deepEqual(cpu, {
+      name: 'CPU1 Temp',
+      kind: 'temperature',
+      reading: 41,
+      unit: 'Cel',
+      health: 'ok',
+    });
+    const firmware = await driver.readFirmware?.();
+    assert.ok(firmware?.kind === 'ok' && firmware.value.components.length === 3);
+    const log = await driver.readLog?.(5);
+    assert.ok(log?.kind === 'ok' && log.value.entries.length > 0);
+    // It says yes, and does not restart.
+    const lie = await driver.resetBmc();
+    assert.equal(lie.kind === 'failed' ? lie.type : lie.kind, 'notApplied');
+  },
+};
+
 async function runCase(name: CaseName, url: URL): Promise<void> {
   const found = bmcConformance.find((one) => one.name === name);
   if (found === undefined) throw new Error(`no case is named ${name}`);
@@ -141,6 +177,11 @@ describe.each(Object.entries(services))('RedfishDriver with %s', (key, exception
     if (missing === undefined) service = await startForeign(name);
   });
   afterAll(() => service?.close());
+
+  test('reads what it offers, and believes no change that it does not make', async (context) => {
+    if (service === undefined) return context.skip(missing);
+    await readings[name](new External(service.url).driver());
+  });
 
   for (const one of cases) {
     const words = exceptions[one];

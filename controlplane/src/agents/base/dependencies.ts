@@ -6,6 +6,7 @@ import type { Discovery } from '../../discovery/index.ts';
 import type { FleetView } from '../../fleet-view/index.ts';
 import type { Hosts, SessionRegistry } from '../../host/index.ts';
 import type { AcknowledgementMeter } from './acknowledgement.ts';
+import type { BmcReads } from './bmc-reads.ts';
 import type { PrefetchProgress } from './prefetch-progress.ts';
 import type { StepLogs } from './step-logs.ts';
 import type { SessionTiming } from './timing.ts';
@@ -30,6 +31,8 @@ export interface SessionDependencies {
   readonly stepLogs?: StepLogs;
   /** Takes how far agents are with images that they fetch beforehand. */
   readonly prefetched?: PrefetchProgress;
+  /** Takes what agents have read of BMCs. */
+  readonly bmcReads?: Pick<BmcReads, 'took'>;
   /** Who gives secrets away tells it there. */
   readonly audit?: AuditSink;
   /** Unset: answers are not timed. */

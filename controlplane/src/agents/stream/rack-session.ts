@@ -147,6 +147,9 @@ export class RackSession {
       case 'networkFaults':
         this.#faults.heard(message.value);
         return;
+      case 'bmcRead':
+        if (this.#stands()) this.#deps.bmcReads?.took(this.#rackId, message.value);
+        return;
       case 'snapshotApplied':
         return;
       case 'trustApplied':
@@ -244,7 +247,7 @@ export class RackSession {
     }
     if (typeof recorded === 'string') return this.#refuse('duplicateAgent', recorded);
     this.#key = recorded.key;
-    const live = this.#liveSession(journal, hello.operationKinds);
+    const live = this.#liveSession(journal, hello);
     await this.#sendWelcome(hello, live, recorded);
     this.sendTrust();
     await this.sendSnapshot();
@@ -289,12 +292,13 @@ export class RackSession {
     return standing && rivalHere(standing, hello, this.#deps);
   }
 
-  #liveSession(journal: agent.Journal, operationKinds: readonly string[]): LiveSession {
+  #liveSession(journal: agent.Journal, { operationKinds, bmcReads }: agent.Hello): LiveSession {
     return {
       rackId: this.#rackId,
       sessionId: randomId(this.#deps.random),
       journal,
       operationKinds,
+      bmcReads,
       lastMessageMs: () => this.#lastMessageMs,
       openedMs: this.#openedMs,
       awaitsReport: (operationId) => this.#reports.isAwaited(operationId),

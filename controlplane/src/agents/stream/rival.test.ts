@@ -12,6 +12,7 @@ const standing: LiveSession = {
   sessionId: 's1',
   journal: create(agent.JournalSchema, { id: 'j1', generation: 3n, life }),
   operationKinds: [],
+  bmcReads: [],
   lastMessageMs: () => nowMs,
   openedMs: nowMs,
   awaitsReport: () => false,

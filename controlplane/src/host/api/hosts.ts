@@ -20,6 +20,7 @@ import { planOf } from '../index.ts';
 import { createHost } from './create-host.ts';
 import { hostRequests } from './host-requests.ts';
 import { countHosts, listHosts } from './list-hosts.ts';
+import { readHostBmc } from './read-bmc.ts';
 import { updateHost } from './update-host.ts';
 import { watchHosts } from './watch-hosts.ts';
 
@@ -43,6 +44,7 @@ export function createHostService(deps: RpcDependencies): BoundService {
       return withItsPool(deps, told);
     },
     listCleanSteps: ({ name }) => listCleanSteps(deps, name),
+    readHostBmc: (request, context) => readHostBmc(deps, request, context),
     listHostRevisions: (request) => listHostRevisions(deps, request),
   });
 }

@@ -5,6 +5,7 @@
 import { create, equals } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { agent } from '@rackwright/messages';
+import { foldHardware } from '../bmc/hardware.ts';
 import { foldBmcHealth } from '../bmc/health.ts';
 import { isBootOrdered, observePower, suspectUse } from '../erasure/use.ts';
 import { foldBootTrace } from '../operation/boot-traces.ts';
@@ -26,6 +27,7 @@ export function foldFacts(
 ): void {
   if (observations === undefined) return;
   if (observations.bmcHealth !== undefined) foldBmcHealth(turn, observations.bmcHealth, toldAt);
+  if (observations.hardwareHealth !== undefined) foldHardware(turn, observations.hardwareHealth);
   if (observations.poweredOn !== undefined) foldPower(turn, observations.poweredOn);
   if (observations.runnerReady !== undefined) foldRunnerReady(turn, observations.runnerReady);
   if (observations.bootTrace !== undefined) foldBootTrace(turn, observations.bootTrace);

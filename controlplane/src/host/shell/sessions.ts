@@ -2,7 +2,7 @@
  * Which rack's agent is connected here, and how to reach it. The host loop reads from it and knows
  * nothing else of sessions, which stand above hosts and write into it.
  */
-import type { agent } from '@rackwright/messages';
+import type { agent, BmcReadKind } from '@rackwright/messages';
 
 /** A session that has been welcomed and not ended. */
 export interface LiveSession {
@@ -12,6 +12,8 @@ export interface LiveSession {
   readonly journal: agent.Journal;
   /** What its Hello named. */
   readonly operationKinds: readonly string[];
+  /** What of BMCs its agent can read when asked, as its Hello named it. */
+  readonly bmcReads: readonly BmcReadKind[];
   /** When its last message came, wall time. */
   lastMessageMs(): number;
   /** When its Hello came, wall time. */

@@ -112,6 +112,9 @@ function patched(driver: BmcDriver, patch: Partial<BmcDriver>): BmcDriver {
   return {
     readIdentity: (signal) => driver.readIdentity(signal),
     powerState: (signal) => driver.powerState(signal),
+    look: (signal) => driver.look(signal),
+    setIndicator: (lit, signal) => driver.setIndicator(lit, signal),
+    resetBmc: (signal) => driver.resetBmc(signal),
     setBootOverride: (override, signal) => driver.setBootOverride(override, signal),
     setPower: (state, signal) => driver.setPower(state, signal),
     softOff: (signal) => driver.softOff(signal),

@@ -18,6 +18,11 @@ export interface ImitatedBmc {
   softOff: 'taken' | 'unknown' | 'refused';
   /** Entries of its event log; undefined: it has none. */
   logEntries: number | undefined;
+  /** What `sdr list full` prints. */
+  sensors: string;
+  /** Bits of faults in bytes 1 and 3 of Get Chassis Status. */
+  faults: readonly [number, number];
+  lamp: boolean;
   /** Nothing answers. */
   silent: boolean;
   /** Accepts every set and carries out none. */
@@ -39,6 +44,9 @@ export function imitatedBmc(changes: Partial<ImitatedBmc> = {}): ImitatedBmc {
     stopsAfterMs: 0,
     softOff: 'taken',
     logEntries: 0,
+    sensors: '',
+    faults: [0, 0],
+    lamp: false,
     silent: false,
     lying: false,
     powerDelayMs: 0,
@@ -83,11 +91,26 @@ const noSession = 'Error: Unable to establish IPMI v2 / RMCP+ session\n';
 
 function answer(clock: Clock, bmc: ImitatedBmc, command: readonly string[]): ExecResult {
   const [verb, ...rest] = command;
+  if (verb !== 'raw') return answerWords(bmc, command);
+  return answerRaw(clock, bmc, rest);
+}
+
+/** What ipmitool knows by a name. */
+function answerWords(bmc: ImitatedBmc, [verb, ...rest]: readonly string[]): ExecResult {
   if (verb === 'fru') {
     if (bmc.fru !== undefined) return exited(0, bmc.fru, '');
     return exited(1, '', ' Device not present (Invalid data field in request)\n');
   }
-  if (verb === 'sel') return clearLog(bmc);
+  if (verb === 'sdr') return exited(0, bmc.sensors, '');
+  if (verb === 'chassis') {
+    if (!bmc.lying) bmc.lamp = rest[1] !== '0';
+    return exited(0, '', '');
+  }
+  if (verb === 'sel') return rest[0] === 'clear' ? clearLog(bmc) : listLog(bmc, Number(rest[2]));
+  return unknownCommand;
+}
+
+function answerRaw(clock: Clock, bmc: ImitatedBmc, rest: readonly string[]): ExecResult {
   const [netFn, code, ...argument] = rest.map((word) => Number.parseInt(word, 16));
   switch (`${netFn} ${code}`) {
     case '6 1':
@@ -95,7 +118,10 @@ function answer(clock: Clock, bmc: ImitatedBmc, command: readonly string[]): Exe
     case '6 55':
       return bytes(bmc.guid);
     case '0 1':
-      return bytes([bmc.power === 'on' ? 1 : 0, 0, 0]);
+      return bytes([(bmc.power === 'on' ? 1 : 0) | bmc.faults[0], 0, bmc.faults[1]]);
+    case '6 2':
+      if (!bmc.lying) restart(clock, bmc);
+      return bytes([]);
     case '0 2':
       if (argument[0] === 5) return askSystem(clock, bmc);
       switchPower(clock, bmc, argument[0] === 1 ? 'on' : 'off');
@@ -130,6 +156,27 @@ function askSystem(clock: Clock, bmc: ImitatedBmc): ExecResult {
     bmc.power = 'off';
   });
   return bytes([]);
+}
+
+/** Silent for a while, then as before. */
+function restart(clock: Clock, bmc: ImitatedBmc): void {
+  clock.after(1_000, () => {
+    bmc.silent = true;
+    clock.after(90_000, () => {
+      bmc.silent = false;
+    });
+  });
+}
+
+function listLog(bmc: ImitatedBmc, last: number): ExecResult {
+  const count = bmc.logEntries ?? 0;
+  const ids = Array.from({ length: Math.min(last, count) }, (_, at) => count - last + at + 1);
+  const event = 'Temperature #0x30,Upper Critical going high,Asserted';
+  return exited(
+    0,
+    ids.map((id) => `${id.toString(16)},11/27/2026,21:00:00,${event}\n`).join(''),
+    '',
+  );
 }
 
 /** ipmitool reserves, initiates and does not wait. */

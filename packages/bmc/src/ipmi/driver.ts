@@ -5,6 +5,7 @@ import {
   type BmcFailed,
   type BmcIdentity,
   type BmcResult,
+  type BmcSight,
   type BmcTransient,
   type BootOverride,
   failed,
@@ -15,6 +16,8 @@ import {
 import { clearLog, type LogCalls } from '../event-log.ts';
 import type { GovernedCalls, RestAfter } from '../governor.ts';
 import { type ReadBackTimings, readUntil } from '../read-back.ts';
+import type { BmcFirmware, BmcLog, BmcSensors } from '../readings.ts';
+import { defaultRestartTimings, type RestartTimings, watchRestart } from '../restart.ts';
 import { vendorDifference } from '../vendors.ts';
 import {
   type BootFlags,
@@ -28,7 +31,13 @@ import {
   rawBytes,
   readBootFlags,
 } from './answers.ts';
-import { callIpmitool, type IpmiTarget, type IpmitoolOptions } from './ipmitool.ts';
+import {
+  callIpmitool,
+  type IpmiTarget,
+  type IpmitoolListing,
+  type IpmitoolOptions,
+} from './ipmitool.ts';
+import { chassisHealth, firmwareVersion, logOf, sensorsOf } from './sensors.ts';
 
 /** The commands we use, as ipmitool's arguments (sections of the IPMI 2.0 specification). */
 const commands = {
@@ -47,6 +56,11 @@ const commands = {
   /** §28.13, parameter 5 */ getBootFlags: ['raw', '0x00', '0x09', '0x05', '0x00', '0x00'],
   /** The built-in FRU */ fru: ['fru', 'print', '0'],
   /** §31.2 */ logInfo: ['raw', '0x0a', '0x40'],
+  /** Full sensor records, for only these measure */ sensors: ['sdr', 'list', 'full'],
+  log: (entriesMax: number) => ['sel', 'elist', 'last', `${entriesMax}`],
+  /** §28.5: so many seconds; with 0 the lamp goes out, and `force` keeps it on for ever */
+  identify: (lit: boolean) => ['chassis', 'identify', lit ? 'force' : '0'],
+  /** §20.2 */ coldReset: ['raw', '0x06', '0x02'],
   /** §31.4 and §31.9 in one session, for a reservation need not outlive its own */
   clearLog: ['sel', 'clear'],
 } as const;
@@ -60,7 +74,12 @@ export interface IpmiDriverParts {
   readonly clock: Clock;
   readonly ipmitool: IpmitoolOptions;
   readonly readBack: ReadBackTimings;
+  /** Unset: `defaultRestartTimings`. */
+  readonly restart?: RestartTimings;
 }
+
+/** A list of sensors or entries costs a BMC one exchange for each, and many are slow. */
+const listing: IpmitoolListing = { timeoutMs: 120_000, outputBytesMax: 262_144 };
 
 /**
  * Each command signs in and out again, and a BMC has few sessions and a slow processor. What acts
@@ -95,6 +114,61 @@ export class IpmiDriver implements BmcDriver {
 
   powerState(signal?: AbortSignal): Promise<BmcResult<PowerState>> {
     return this.#raw(commands.chassisStatus, chassisPower, signal);
+  }
+
+  look(signal?: AbortSignal): Promise<BmcResult<BmcSight>> {
+    const sight = (bytes: readonly number[]): BmcSight | undefined => {
+      const power = chassisPower(bytes);
+      const health = chassisHealth(bytes);
+      return power === undefined || health === undefined ? undefined : { power, health };
+    };
+    return this.#raw(commands.chassisStatus, sight, signal);
+  }
+
+  async readSensors(signal?: AbortSignal): Promise<BmcResult<BmcSensors>> {
+    const listed = await this.#call(commands.sensors, signal, ipmiRest.look, listing);
+    if (listed.kind !== 'ok') return listed;
+    const seen = await this.look(signal);
+    if (seen.kind === 'transient') return seen;
+    const health = seen.kind === 'ok' ? seen.value.health : undefined;
+    return ok({ ...(health === undefined ? {} : { health }), ...sensorsOf(listed.value) });
+  }
+
+  async readLog(entriesMax: number, signal?: AbortSignal): Promise<BmcResult<BmcLog>> {
+    const count = await this.#raw(commands.logInfo, logEntries, signal);
+    if (count.kind !== 'ok') return count;
+    if (count.value === 0) return ok({ entries: [], complete: true });
+    const wanted = Math.min(entriesMax, count.value);
+    const listed = await this.#call(commands.log(wanted), signal, ipmiRest.look, listing);
+    if (listed.kind !== 'ok') return listed;
+    const { entries } = logOf(listed.value, wanted);
+    return ok({ entries, complete: entries.length === count.value });
+  }
+
+  async readFirmware(signal?: AbortSignal): Promise<BmcResult<BmcFirmware>> {
+    const version = await this.#raw(commands.deviceId, firmwareVersion, signal);
+    if (version.kind !== 'ok') return version;
+    const bmc = { id: 'BMC', name: 'BMC', version: version.value };
+    return ok({ components: [bmc], complete: true });
+  }
+
+  /** IPMI 2.0 lets nobody read the lamp but by optional bits that few BMCs set (§28.2, byte 3). */
+  async setIndicator(lit: boolean, signal?: AbortSignal): Promise<BmcResult<Asserted>> {
+    const told = await this.#act(commands.identify(lit), signal);
+    if (told.kind !== 'ok') return told;
+    return ok({ changed: true, notes: ['IPMI does not let the lamp be read back'] });
+  }
+
+  async resetBmc(signal?: AbortSignal): Promise<BmcResult<Asserted>> {
+    const told = await this.#act(commands.coldReset, signal);
+    // It may restart before it answers.
+    if (told.kind !== 'ok' && !mayHaveHappened(told)) return told;
+    const answers = async () => {
+      const answer = await this.#raw(commands.deviceId, manufacturerId, signal);
+      return answer.kind === 'ok' ? ok('') : answer;
+    };
+    const { clock, restart } = this.#parts;
+    return watchRestart('', answers, clock, restart ?? defaultRestartTimings, signal);
   }
 
   /**
@@ -188,12 +262,13 @@ export class IpmiDriver implements BmcDriver {
     command: readonly string[],
     signal: AbortSignal | undefined,
     restMs = ipmiRest.look,
+    how?: IpmitoolListing,
   ): Promise<BmcResult<string>> {
     const { governor, exec, ipmitool, target } = this.#parts;
     const act = async (): Promise<BmcResult<string>> => {
       const address = await this.#address();
       if (typeof address !== 'string') return address;
-      return callIpmitool(exec, ipmitool, { ...target, address }, command, signal);
+      return callIpmitool(exec, ipmitool, { ...target, address }, command, signal, how);
     };
     return governor.run(target.credential, act, { restMs }, signal);
   }

@@ -41,6 +41,12 @@ const outputBytesMax = 16_384;
 const shell = '/bin/sh';
 const script = 'cat | "$0" "$@"';
 
+/** A call that prints a long list, separated by commas. */
+export interface IpmitoolListing {
+  readonly timeoutMs: number;
+  readonly outputBytesMax: number;
+}
+
 /** Runs one ipmitool command; `ok` carries its standard output. */
 export async function callIpmitool(
   exec: Exec,
@@ -48,16 +54,21 @@ export async function callIpmitool(
   target: IpmiTarget,
   command: readonly string[],
   signal?: AbortSignal,
+  listing?: IpmitoolListing,
 ): Promise<BmcResult<string>> {
   const unfit = unfitTarget(target);
   if (unfit !== undefined) return unfit;
   const result = await exec.run(
     {
       file: shell,
-      args: ['-c', script, options.path, ...sessionArguments(target), ...command],
+      args: [
+        ...['-c', script, options.path],
+        ...(listing === undefined ? [] : ['-c']),
+        ...[...sessionArguments(target), ...command],
+      ],
       stdin: target.password,
-      timeoutMs: options.callTimeoutMs,
-      outputBytesMax,
+      timeoutMs: listing?.timeoutMs ?? options.callTimeoutMs,
+      outputBytesMax: listing?.outputBytesMax ?? outputBytesMax,
     },
     signal,
   );

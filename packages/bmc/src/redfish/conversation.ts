@@ -48,6 +48,9 @@ export interface Resource {
   readonly etag: string | undefined;
 }
 
+/** Reads one resource; whoever gives it takes turns for it. */
+export type Get = (path: string) => Promise<BmcResult<Resource>>;
+
 /** DSP0266 §6.2: the same for every service. */
 const rootPath = '/redfish/v1/';
 const redirectsMax = 3;

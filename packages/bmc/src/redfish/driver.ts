@@ -15,6 +15,7 @@ import {
   type BmcInventory,
   type BmcPart,
   type BmcResult,
+  type BmcSight,
   type BootOverride,
   failed,
   ok,
@@ -24,6 +25,8 @@ import {
 import { clearLog } from '../event-log.ts';
 import type { GovernedCalls, RestAfter } from '../governor.ts';
 import { type ReadBackTimings, readUntil } from '../read-back.ts';
+import type { BmcFirmware, BmcLog, BmcSensors } from '../readings.ts';
+import { defaultRestartTimings, type RestartTimings, watchRestart } from '../restart.ts';
 import {
   type BootPreferences,
   bootPatches,
@@ -32,11 +35,21 @@ import {
   type WantedBoot,
   wantedBoot,
 } from './choices.ts';
-import { Conversation, type RedfishTarget, type Resource } from './conversation.ts';
-import { entriesIn, findEventLog, type Get } from './event-log.ts';
+import { Conversation, type Get, type RedfishTarget, type Resource } from './conversation.ts';
+import { type EventLog, entriesIn, findEventLog, readEntries } from './event-log.ts';
+import { healthOf } from './health.ts';
 import { readInventory } from './inventory.ts';
-import { objectAt, pathOf, pathsAt, textAt } from './json.ts';
+import { type JsonObject, objectAt, pathOf, pathsAt, textAt } from './json.ts';
+import {
+  bmcReset,
+  type Indicator,
+  indicatorAmong,
+  indicatorBodies,
+  isLit,
+  readFirmware,
+} from './management.ts';
 import type { Refusal } from './refusal.ts';
+import { readSensors } from './sensors.ts';
 import {
   bootFacts,
   chassisPathOf,
@@ -71,6 +84,8 @@ export interface RedfishDriverParts {
   readonly clock: Clock;
   readonly options: RedfishOptions;
   readonly readBack: ReadBackTimings;
+  /** Unset: `defaultRestartTimings`. */
+  readonly restart?: RestartTimings;
   /** For BMCs of several systems. */
   readonly expected?: ExpectedSystem;
 }
@@ -112,6 +127,16 @@ export class RedfishDriver implements BmcDriver {
 
   powerState(signal?: AbortSignal): Promise<BmcResult<PowerState>> {
     return this.#once((talk) => this.#readPower(talk, signal), signal);
+  }
+
+  look(signal?: AbortSignal): Promise<BmcResult<BmcSight>> {
+    return this.#once(async (talk) => {
+      const system = await this.#system(talk, signal);
+      const power = system.kind === 'ok' ? powerIn(system.value) : system;
+      if (system.kind !== 'ok' || power.kind !== 'ok') return power as BmcResult<never>;
+      const health = healthOf(system.value);
+      return ok({ power: power.value, ...(health === undefined ? {} : { health }) });
+    }, signal);
   }
 
   setBootOverride(override: BootOverride, signal?: AbortSignal): Promise<BmcResult<Asserted>> {
@@ -171,9 +196,10 @@ export class RedfishDriver implements BmcDriver {
     return this.#inTurns<Asserted>(async (turn) => {
       const get: Get = (path) => turn((talk) => talk.get(path, signal));
       const system = await turn((talk) => this.#system(talk, signal));
-      const log = system.kind === 'ok' ? await findEventLog(system.value, get) : system;
+      const isFit = ({ clearPath }: EventLog): boolean => clearPath !== undefined;
+      const log = system.kind === 'ok' ? await findEventLog(system.value, get, isFit) : system;
       if (log.kind !== 'ok') return log;
-      const { clearPath, entriesPath } = log.value;
+      const { clearPath = '', entriesPath } = log.value;
       const entries = async () => {
         const listed = await get(entriesPath);
         return listed.kind === 'ok' ? entriesIn(listed.value) : listed;
@@ -192,6 +218,107 @@ export class RedfishDriver implements BmcDriver {
       const read = (path: string) => turn((talk) => talk.get(path, signal));
       return readInventory(system.value, read, parts);
     }, signal);
+  }
+
+  readSensors(signal?: AbortSignal): Promise<BmcResult<BmcSensors>> {
+    return this.#reading((system, get) => readSensors(system, get), signal);
+  }
+
+  readLog(entriesMax: number, signal?: AbortSignal): Promise<BmcResult<BmcLog>> {
+    return this.#reading(async (system, get) => {
+      const log = await findEventLog(system, get, () => true);
+      return log.kind === 'ok' ? readEntries(log.value, get, entriesMax) : log;
+    }, signal);
+  }
+
+  readFirmware(signal?: AbortSignal): Promise<BmcResult<BmcFirmware>> {
+    return this.#inTurns(async (turn) => {
+      const root = await turn((talk) => talk.open(signal));
+      if (root.kind !== 'ok') return root;
+      return readFirmware(root.value, (path) => turn((talk) => talk.get(path, signal)));
+    }, signal);
+  }
+
+  setIndicator(lit: boolean, signal?: AbortSignal): Promise<BmcResult<Asserted>> {
+    return this.#inTurns<Asserted>(async (turn) => {
+      const get: Get = (path) => turn((talk) => talk.get(path, signal));
+      const found = await turn((talk) => this.#indicator(talk, signal));
+      if (found.kind !== 'ok') return found;
+      if (isLit(found.value) === lit) return ok({ changed: false, notes: [] });
+      const { resource, property } = found.value;
+      let told: BmcResult<void> = ok(undefined);
+      for (const body of indicatorBodies(property, lit)) {
+        told = await turn((talk) => talk.patch(resource, body, signal));
+        if (told.kind !== 'failed' || told.type !== 'rejected') break;
+      }
+      if (told.kind !== 'ok' && !mayHaveHappened(told)) return told;
+      const read = async () => {
+        const now = await get(resource.path);
+        return now.kind === 'ok' ? ok(isLit({ resource: now.value, property })) : now;
+      };
+      const { clock, readBack } = this.#parts;
+      const after = await readUntil(clock, readBack, read, (seen) => seen === lit, signal);
+      if (after.kind !== 'ok') return after;
+      if (after.value === lit) return ok({ changed: true, notes: [] });
+      if (told.kind !== 'ok') return told;
+      const message = `the BMC accepted to switch the lamp ${lit ? 'on' : 'off'} and did not`;
+      return failed('notApplied', message);
+    }, signal);
+  }
+
+  resetBmc(signal?: AbortSignal): Promise<BmcResult<Asserted>> {
+    return this.#inTurns(async (turn) => {
+      const bmc = await turn((talk) => this.#bmc(talk, signal));
+      if (bmc.kind !== 'ok') return bmc;
+      const reset = bmcReset(bmc.value);
+      if (reset.kind !== 'ok') return reset;
+      const { path, type } = reset.value;
+      const told = await turn((talk) => talk.post(path, { ResetType: type }, signal));
+      if (told.kind !== 'ok' && !mayHaveHappened(told)) return told;
+      const since = (body: JsonObject): string => textAt(body, 'LastResetTime') ?? '';
+      // Each in a conversation of its own: a restart ends the session.
+      const answers = () =>
+        this.#once(async (talk) => {
+          const now = await this.#bmc(talk, signal);
+          return now.kind === 'ok' ? ok(since(now.value.body)) : now;
+        }, signal);
+      const { clock, restart } = this.#parts;
+      const timings = restart ?? defaultRestartTimings;
+      return watchRestart(since(bmc.value.body), answers, clock, timings, signal);
+    }, signal);
+  }
+
+  /** What only reads, one turn for each answer. */
+  #reading<T>(
+    read: (system: Resource, get: Get) => Promise<BmcResult<T>>,
+    signal: AbortSignal | undefined,
+  ): Promise<BmcResult<T>> {
+    return this.#inTurns(async (turn) => {
+      const system = await turn((talk) => this.#system(talk, signal));
+      if (system.kind !== 'ok') return system;
+      return read(system.value, (path) => turn((talk) => talk.get(path, signal)));
+    }, signal);
+  }
+
+  async #indicator(
+    talk: Conversation,
+    signal: AbortSignal | undefined,
+  ): Promise<BmcResult<Indicator>> {
+    const system = await this.#system(talk, signal);
+    if (system.kind !== 'ok') return system;
+    const path = chassisPathOf(system.value);
+    const chassis = path === undefined ? undefined : await talk.get(path, signal);
+    if (chassis?.kind === 'transient') return chassis;
+    return indicatorAmong([...(chassis?.kind === 'ok' ? [chassis.value] : []), system.value]);
+  }
+
+  /** The BMC that manages the system. */
+  async #bmc(talk: Conversation, signal: AbortSignal | undefined): Promise<BmcResult<Resource>> {
+    const system = await this.#system(talk, signal);
+    if (system.kind !== 'ok') return system;
+    const [path] = pathsAt(objectAt(system.value.body, 'Links'), 'ManagedBy');
+    if (path !== undefined) return talk.get(path, signal);
+    return failed('unsupported', 'the BMC does not say which manager is its own');
   }
 
   async #readPower(

@@ -3,23 +3,31 @@
  * manages it.
  */
 import { type BmcResult, failed, ok } from '../driver.ts';
+import type { BmcLog, BmcLogEntry } from '../readings.ts';
 import { waysOf } from '../vendors.ts';
-import type { Resource } from './conversation.ts';
-import { objectAt, pathOf, pathsAt, textAt } from './json.ts';
+import type { Get, Resource } from './conversation.ts';
+import { levelNamed } from './health.ts';
+import { type JsonObject, objectAt, objectsAt, pathOf, pathsAt, textAt } from './json.ts';
 
-/** Where a log is cleared, and where its entries are counted. */
+/** Where a log is cleared, and where its entries are. */
 export interface EventLog {
-  readonly clearPath: string;
+  /** Undefined: it cannot be cleared. */
+  readonly clearPath: string | undefined;
   readonly entriesPath: string;
 }
-
-export type Get = (path: string) => Promise<BmcResult<Resource>>;
 
 /** Log services of one place that are looked at. */
 const servicesMax = 16;
 
-/** The machine's event log; one that goes by another name only where there is no such. */
-export async function findEventLog(system: Resource, get: Get): Promise<BmcResult<EventLog>> {
+/**
+ * The machine's event log; one that goes by another name only where there is no such. `isFit`: what
+ * it has to offer.
+ */
+export async function findEventLog(
+  system: Resource,
+  get: Get,
+  isFit: (log: EventLog) => boolean,
+): Promise<BmcResult<EventLog>> {
   const places = [system];
   for (const path of pathsAt(objectAt(system.body, 'Links'), 'ManagedBy').slice(0, 1)) {
     const bmc = await get(path);
@@ -31,15 +39,15 @@ export async function findEventLog(system: Resource, get: Get): Promise<BmcResul
     const services = await servicesOf(place, get);
     if (services.kind !== 'ok') return services;
     for (const service of services.value) {
-      const log = clearable(service);
-      if (log === undefined) continue;
+      const log = logAt(service);
+      if (log === undefined || !isFit(log)) continue;
       const id = textAt(service.body, 'Id') ?? '';
       if (waysOf('eventLogId').some((name) => name.test(id))) return ok(log);
       other ??= log;
     }
   }
   return other === undefined
-    ? failed('unsupported', 'the BMC offers no event log that can be cleared')
+    ? failed('unsupported', 'the BMC offers no such event log of the machine')
     : ok(other);
 }
 
@@ -57,12 +65,10 @@ async function servicesOf({ body }: Resource, get: Get): Promise<BmcResult<Resou
   return ok(services);
 }
 
-function clearable({ body }: Resource): EventLog | undefined {
+function logAt({ body }: Resource): EventLog | undefined {
   const clearPath = pathOf(objectAt(objectAt(body, 'Actions'), '#LogService.ClearLog'), 'target');
   const entriesPath = pathOf(objectAt(body, 'Entries'));
-  return clearPath === undefined || entriesPath === undefined
-    ? undefined
-    : { clearPath, entriesPath };
+  return entriesPath === undefined ? undefined : { clearPath, entriesPath };
 }
 
 /** How many entries a log has. */
@@ -72,4 +78,110 @@ export function entriesIn({ path, body }: Resource): BmcResult<number> {
   const members = body['Members'];
   if (Array.isArray(members)) return ok(members.length);
   return failed('malformed', `the BMC does not say how many entries ${path} has`);
+}
+
+/** Entries, and pages of a list, that are looked at to find the newest. */
+const entriesLookedAtMax = 2_000;
+const pagesMax = 32;
+
+interface Listed {
+  readonly members: readonly JsonObject[];
+  readonly hasMore: boolean;
+}
+
+/** All pages of a list (DSP0266 §7.5), within bounds. */
+async function listedIn(
+  path: string,
+  get: Get,
+): Promise<Listed | Exclude<BmcResult<never>, { kind: 'ok' }>> {
+  const members: JsonObject[] = [];
+  let next: string | undefined = path;
+  for (let page = 0; next !== undefined && page < pagesMax; page += 1) {
+    const listed: BmcResult<Resource> = await get(next);
+    if (listed.kind !== 'ok') return listed;
+    const { body } = listed.value;
+    members.push(...objectsAt(body, 'Members'));
+    if (members.length >= entriesLookedAtMax) break;
+    next = waysOf('nextPage')
+      .map((key) => pathOf(body, key))
+      .find((one) => one !== undefined);
+  }
+  const hasMore = next !== undefined || members.length > entriesLookedAtMax;
+  return { members: members.slice(0, entriesLookedAtMax), hasMore };
+}
+
+/**
+ * At most `entriesMax` entries, the newest first. Services list them from either end, and some give
+ * references that cost a request each: then those of the end are read that is the newer one.
+ */
+export async function readEntries(
+  log: EventLog,
+  get: Get,
+  entriesMax: number,
+): Promise<BmcResult<BmcLog>> {
+  const listed = await listedIn(log.entriesPath, get);
+  if ('kind' in listed) return listed;
+  const { members, hasMore } = listed;
+  const isWhole = members.every((one) => 'Message' in one || 'MessageId' in one);
+  const found = isWhole
+    ? { entries: members.map(entryOf), complete: true }
+    : await readNewest(
+        members.flatMap((one) => pathOf(one) ?? []),
+        get,
+        entriesMax,
+      );
+  if ('kind' in found) return found;
+  const entries = found.entries.toSorted(newerFirst).slice(0, entriesMax);
+  const complete = found.complete && !hasMore && entries.length === members.length;
+  return ok({ entries, complete });
+}
+
+async function readNewest(
+  paths: readonly string[],
+  get: Get,
+  entriesMax: number,
+): Promise<BmcLog | Exclude<BmcResult<never>, { kind: 'ok' }>> {
+  const ends = [paths[0], paths.at(-1)];
+  const times: string[] = [];
+  for (const path of paths.length > entriesMax ? ends : []) {
+    const entry = path === undefined ? undefined : await get(path);
+    if (entry?.kind === 'transient') return entry;
+    times.push(entry?.kind === 'ok' ? entryOf(entry.value.body).time : '');
+  }
+  const [first = '', last = ''] = times;
+  const wanted =
+    timeMs(first) > timeMs(last) ? paths.slice(0, entriesMax) : paths.slice(-entriesMax);
+  const entries: BmcLogEntry[] = [];
+  let complete = wanted.length === paths.length;
+  for (const path of wanted) {
+    const entry = await get(path);
+    if (entry.kind === 'transient') return entry;
+    if (entry.kind === 'ok') entries.push(entryOf(entry.value.body));
+    else complete = false;
+  }
+  return { entries, complete };
+}
+
+function entryOf(body: JsonObject): BmcLogEntry {
+  const severity = levelNamed(textAt(body, 'Severity') ?? textAt(body, 'EntryCode'));
+  return {
+    id: textAt(body, 'Id') ?? '',
+    time: textAt(body, 'Created') ?? textAt(body, 'EventTimestamp') ?? '',
+    ...(severity === undefined ? {} : { severity }),
+    message: textAt(body, 'Message') ?? textAt(body, 'MessageId') ?? '',
+  };
+}
+
+/** By their times; entries without any, or of one time, by their numbers. */
+function newerFirst(one: BmcLogEntry, other: BmcLogEntry): number {
+  return timeMs(other.time) - timeMs(one.time) || numberOf(other.id) - numberOf(one.id);
+}
+
+function timeMs(text: string): number {
+  const ms = Date.parse(text);
+  return Number.isFinite(ms) ? ms : 0;
+}
+
+function numberOf(id: string): number {
+  return /^\d{1,15}$/.test(id) ? Number(id) : 0;
 }

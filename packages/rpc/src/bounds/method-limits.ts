@@ -189,6 +189,7 @@ const tables: readonly ServiceLimits[] = [
     explainHost: 'small',
     listCleanSteps: 'small',
     listHostRevisions: 'small',
+    readHostBmc: 'small',
   }),
   table(PlanService, {
     planRun: 'spec',

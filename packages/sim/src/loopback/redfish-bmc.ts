@@ -10,7 +10,7 @@ import { createServer, type Server } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { nodeClock } from '@rackwright/platform/node';
 import type { RedfishAnswer, RedfishCall } from '../redfish/messages.ts';
-import type { RedfishFault, RedfishServiceOptions } from '../redfish/options.ts';
+import type { RedfishFault, RedfishHealth, RedfishServiceOptions } from '../redfish/options.ts';
 import { RedfishService } from '../redfish/service.ts';
 import { type SelfSigned, selfSigned } from './certificate.ts';
 
@@ -44,6 +44,8 @@ export interface RedfishBmc {
   switches(): number;
   /** How often the machine's system was asked to shut down. */
   softOffs(): number;
+  isLit(): boolean;
+  setHealth(health: RedfishHealth): void;
   close(): Promise<void>;
 }
 
@@ -73,6 +75,8 @@ export async function startRedfishBmc(options: RedfishBmcOptions): Promise<Redfi
     calls: () => served.calls,
     switches: () => service.switches(),
     softOffs: () => service.softOffs(),
+    isLit: () => service.isLit(),
+    setHealth: (health) => service.setHealth(health),
     close: async () => {
       service.stop();
       await served.close();
@@ -120,7 +124,7 @@ class Served {
 
   #accept(socket: Socket): void {
     const fault = this.#service.fault();
-    if (fault.kind === 'silent' && fault.how === 'drop') {
+    if ((fault.kind === 'silent' && fault.how === 'drop') || this.#service.isAway()) {
       socket.destroy();
       return;
     }
@@ -136,7 +140,7 @@ class Served {
     this.calls.push(recorded);
     if (this.calls.length > callsMax) this.calls.shift();
     const fault = this.#service.fault();
-    if (fault.kind === 'silent') return;
+    if (fault.kind === 'silent' || this.#service.isAway()) return;
     if (fault.kind === 'slow') await this.#pause(fault.delayMs);
     const answer = this.#service.answer(call);
     recorded.status = answer.status;

@@ -56,6 +56,10 @@ export class Accounts {
     this.#sessions.clear();
   }
 
+  endSessions(): void {
+    this.#sessions.clear();
+  }
+
   lockOut(forMs: number): void {
     this.#lockedUntilMs = this.#clock.suspendAwareMs() + forMs;
     this.#sessions.clear();

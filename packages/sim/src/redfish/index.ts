@@ -11,8 +11,11 @@ export {
 export {
   type BootChoice,
   type RedfishFault,
+  type RedfishFirmware,
   type RedfishHabits,
+  type RedfishHealth,
   type RedfishIdentity,
   type RedfishInventory,
+  type RedfishSensors,
   type SwitchedMachine,
 } from './options.ts';

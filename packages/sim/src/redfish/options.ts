@@ -52,6 +52,20 @@ export interface RedfishInventory {
   readonly emptyBays?: number;
 }
 
+export type RedfishHealth = 'OK' | 'Warning' | 'Critical';
+
+/** What its machine measures; a reading that is unset is none. */
+export interface RedfishSensors {
+  readonly temperatures?: readonly RedfishSensor[];
+  readonly fans?: readonly RedfishSensor[];
+}
+
+export interface RedfishSensor {
+  readonly name: string;
+  readonly reading?: number;
+  readonly health?: RedfishHealth;
+}
+
 export const bootTargets = ['None', 'Pxe', 'Hdd', 'UefiHttp'] as const;
 export type BootTarget = (typeof bootTargets)[number];
 
@@ -86,6 +100,16 @@ export interface RedfishHabits {
   readonly lockOut: { readonly failuresMax: number; readonly forMs: number };
   /** Power on is refused with 409 for so long after power off. */
   readonly restMs: number;
+  /** Where sensors are told: all in two answers, or each in one. */
+  readonly sensorsIn: 'thermal' | 'collection';
+  /** Whether a list of log entries has them, or references to them. */
+  readonly logEntriesAre: 'whole' | 'references';
+  /** Which end of a log its list begins with. */
+  readonly logBeginsWith: 'oldest' | 'newest';
+  /** How its lamp is told; undefined: it has none. */
+  readonly indicator: 'LocationIndicatorActive' | 'IndicatorLED' | undefined;
+  /** A restart of the BMC keeps it silent for so long; undefined: it cannot be restarted. */
+  readonly restartMs: number | undefined;
 }
 
 export const defaultHabits: RedfishHabits = {
@@ -105,6 +129,11 @@ export const defaultHabits: RedfishHabits = {
   resetTypes: ['On', 'ForceOff', 'GracefulShutdown', 'ForceRestart', 'PowerCycle', 'Nmi'],
   lockOut: { failuresMax: 5, forMs: 30_000 },
   restMs: 0,
+  sensorsIn: 'thermal',
+  logEntriesAre: 'references',
+  logBeginsWith: 'oldest',
+  indicator: 'LocationIndicatorActive',
+  restartMs: 2_000,
 };
 
 /** What is wrong with it, on demand. */
@@ -123,6 +152,11 @@ export type RedfishFault =
   /** Nobody gets in for this long. */
   | { readonly kind: 'lockedOut'; readonly forMs: number };
 
+export interface RedfishFirmware {
+  readonly id: string;
+  readonly version: string;
+}
+
 export interface RedfishServiceOptions {
   readonly user: string;
   readonly password: string;
@@ -132,6 +166,11 @@ export interface RedfishServiceOptions {
   readonly inventory?: RedfishInventory | (() => RedfishInventory);
   /** Entries that its event log begins with; unset: none. */
   readonly logEntries?: number;
+  readonly sensors?: RedfishSensors;
+  /** Of the machine as a whole; unset: OK. */
+  readonly health?: RedfishHealth;
+  /** Components of its firmware beside the BMC's own; unset: none. */
+  readonly firmware?: readonly RedfishFirmware[];
   /** Habits that are not named are `defaultHabits`. */
   readonly habits?: Partial<RedfishHabits>;
   readonly fault?: RedfishFault;

@@ -2,6 +2,17 @@
  * The resources of the simulated BMC by path (schemas: DMTF DSP0268, what clients read of them).
  */
 import type { Session } from './accounts.ts';
+import {
+  bmcPath,
+  bmcResetPath,
+  chassisParts,
+  chassisPath,
+  logPath,
+  type ManagedState,
+  managedAt,
+  root,
+  updatePath,
+} from './management.ts';
 import type { JsonObject } from './messages.ts';
 import {
   bootTargets,
@@ -10,29 +21,24 @@ import {
   type RedfishInventory,
 } from './options.ts';
 import type { BootOverride } from './power.ts';
+import { collection, link, resource } from './shapes.ts';
 
-export const root = '/redfish/v1';
+export { root };
 export const systemPath = `${root}/Systems/1`;
 export const resetPath = `${systemPath}/Actions/ComputerSystem.Reset`;
 export const sessionsPath = `${root}/SessionService/Sessions`;
 
-const chassisPath = `${root}/Chassis/1`;
-const bmcPath = `${root}/Managers/1`;
 const logServicesPath = `${bmcPath}/LogServices`;
-const logPath = `${logServicesPath}/SEL`;
 export const clearLogPath = `${logPath}/Actions/LogService.ClearLog`;
 const resetChoicesPath = `${systemPath}/ResetActionInfo`;
 const storagePath = `${systemPath}/Storage`;
 
-export interface ServiceState {
+export interface ServiceState extends ManagedState {
   readonly identity: RedfishIdentity;
   readonly inventory: RedfishInventory;
-  readonly habits: RedfishHabits;
   readonly isOn: boolean;
   readonly boot: Readonly<BootOverride>;
   readonly assetTag: string;
-  /** Entries of the machine's event log, which the BMC keeps. */
-  readonly logEntries: number;
   readonly sessions: readonly Session[];
 }
 
@@ -45,6 +51,7 @@ export function serviceRoot({ identity, habits }: ServiceState): JsonObject {
     Systems: link(`${root}/Systems`),
     Chassis: link(`${root}/Chassis`),
     Managers: link(`${root}/Managers`),
+    UpdateService: link(updatePath),
     ...(habits.sessionsMax > 0
       ? { SessionService: link(`${root}/SessionService`), Links: { Sessions: link(sessionsPath) } }
       : { Links: {} }),
@@ -68,17 +75,11 @@ export function resourceAt(path: string, state: ServiceState): JsonObject | unde
     case `${root}/Managers`:
       return collection('Manager', path, [bmcPath]);
     case bmcPath:
-      return bmcResource();
+      return bmcResource(state);
     case logServicesPath:
       return collection('LogService', path, [logPath]);
     case logPath:
       return eventLog();
-    case `${logPath}/Entries`:
-      return collection(
-        'LogEntry',
-        path,
-        Array.from({ length: state.logEntries }, (_, index) => `${path}/${index + 1}`),
-      );
     case `${root}/SessionService`:
       return sessionService(state.habits);
     case sessionsPath:
@@ -88,7 +89,7 @@ export function resourceAt(path: string, state: ServiceState): JsonObject | unde
         sessions.map(({ id }) => `${path}/${id}`),
       );
     default:
-      return sessionAt(path, sessions) ?? partAt(path, state.inventory);
+      return sessionAt(path, sessions) ?? partAt(path, state.inventory) ?? managedAt(path, state);
   }
 }
 
@@ -107,7 +108,7 @@ function system(state: ServiceState): JsonObject {
     SKU: sku,
     AssetTag: state.assetTag,
     BiosVersion: '1.0.0',
-    Status: working,
+    Status: { State: 'Enabled', Health: state.health, HealthRollup: state.health },
     PowerState: isOn ? 'On' : 'Off',
     Boot: bootResource(boot, habits),
     ProcessorSummary: {
@@ -158,7 +159,8 @@ function resetChoices(habits: RedfishHabits): JsonObject {
   };
 }
 
-function chassis({ identity, isOn }: ServiceState): JsonObject {
+function chassis(state: ServiceState): JsonObject {
+  const { identity, isOn } = state;
   return {
     ...resource('Chassis.v1_10_0.Chassis', chassisPath, '1', 'Chassis'),
     ChassisType: 'RackMount',
@@ -167,19 +169,24 @@ function chassis({ identity, isOn }: ServiceState): JsonObject {
     SerialNumber: identity.chassisSerial,
     PowerState: isOn ? 'On' : 'Off',
     Status: working,
+    ...chassisParts(state),
     Links: { ComputerSystems: [link(systemPath)], ManagedBy: [link(bmcPath)] },
   };
 }
 
-function bmcResource(): JsonObject {
+function bmcResource({ habits, startedAt }: ServiceState): JsonObject {
   return {
     ...resource('Manager.v1_5_0.Manager', bmcPath, '1', 'BMC'),
     ManagerType: 'BMC',
     FirmwareVersion: '1.0.0',
     Status: working,
     PowerState: 'On',
+    LastResetTime: startedAt,
     LogServices: link(logServicesPath),
     Links: { ManagerForServers: [link(systemPath)], ManagerForChassis: [link(chassisPath)] },
+    ...(habits.restartMs === undefined
+      ? {}
+      : { Actions: { '#Manager.Reset': { target: bmcResetPath } } }),
   };
 }
 
@@ -308,21 +315,3 @@ function driveResource(path: string, id: string, part: Part<'drives'>): JsonObje
 }
 
 const working = { State: 'Enabled', Health: 'OK' };
-
-function resource(type: string, path: string, id: string, name: string): JsonObject {
-  return { '@odata.type': `#${type}`, '@odata.id': path, Id: id, Name: name };
-}
-
-function collection(of: string, path: string, members: readonly string[]): JsonObject {
-  return {
-    '@odata.type': `#${of}Collection.${of}Collection`,
-    '@odata.id': path,
-    Name: `${of} Collection`,
-    Members: members.map(link),
-    'Members@odata.count': members.length,
-  };
-}
-
-function link(path: string): JsonObject {
-  return { '@odata.id': path };
-}

@@ -10,6 +10,7 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '@rackwright/platform';
 import { seededRandom } from '../random.ts';
 import { Accounts } from './accounts.ts';
+import { bmcResetPath, chassisPath, lampWish } from './management.ts';
 import {
   type Json,
   type JsonObject,
@@ -25,6 +26,7 @@ import {
   defaultHabits,
   type RedfishFault,
   type RedfishHabits,
+  type RedfishHealth,
   type RedfishServiceOptions,
 } from './options.ts';
 import { Power } from './power.ts';
@@ -50,11 +52,19 @@ export class RedfishService {
   #fault: RedfishFault = { kind: 'none' };
   #assetTag = '';
   #logEntries: number;
+  #health: RedfishHealth;
+  #isLit = false;
+  readonly #clock: Clock;
+  #startedAtMs: number;
+  #restartsUntilMs = 0;
 
   constructor(clock: Clock, options: RedfishServiceOptions) {
     const random = seededRandom(options.seed ?? 0);
     this.#options = options;
     this.#logEntries = options.logEntries ?? 0;
+    this.#health = options.health ?? 'OK';
+    this.#clock = clock;
+    this.#startedAtMs = clock.nowMs();
     this.#habits = { ...defaultHabits, ...options.habits };
     this.#accounts = new Accounts(clock, random, this.#habits, options);
     this.#power = new Power({
@@ -77,6 +87,11 @@ export class RedfishService {
     else this.#accounts.unlock();
   }
 
+  /** What it says of its machine from now on. */
+  setHealth(health: RedfishHealth): void {
+    this.#health = health;
+  }
+
   /** As somebody at the BMC's own page would; ends all sessions. */
   setPassword(password: string): void {
     this.#accounts.setPassword(password);
@@ -95,6 +110,15 @@ export class RedfishService {
     this.#power.stop();
   }
 
+  /** It restarts, and answers nobody. */
+  isAway(): boolean {
+    return this.#clock.suspendAwareMs() < this.#restartsUntilMs;
+  }
+
+  isLit(): boolean {
+    return this.#isLit;
+  }
+
   answer(call: RedfishCall): RedfishAnswer {
     if (this.#fault.kind === 'rubbish') return rubbish;
     const path = plainPath(call.target);
@@ -106,14 +130,22 @@ export class RedfishService {
     const refused = this.#refuseStranger(call);
     if (refused !== undefined) return refused;
     if (path === root) return this.#read(call, serviceRoot(this.#state()));
-    if (path === resetPath) return this.#reset(call);
-    if (path === clearLogPath) return this.#clearLog(call);
-    if (path === systemPath && call.method === 'PATCH') return this.#patch(call);
+    const done = this.#told(path, call);
+    if (done !== undefined) return done;
     const session = path.startsWith(`${sessionsPath}/`) && call.method === 'DELETE';
     if (session && this.#accounts.signOut(path.slice(sessionsPath.length + 1))) return noContent();
     const found = resourceAt(path, this.#state());
     if (found === undefined) return refusal(404, 'ResourceMissingAtURI', `nothing is at ${path}`);
     return this.#read(call, found);
+  }
+
+  /** What changes something; undefined: this does not. */
+  #told(path: string, call: RedfishCall): RedfishAnswer | undefined {
+    if (path === resetPath) return this.#reset(call);
+    if (path === clearLogPath) return this.#clearLog(call);
+    if (path === bmcResetPath && this.#habits.restartMs !== undefined) return this.#restart(call);
+    if (path === chassisPath && call.method === 'PATCH') return this.#patchChassis(call);
+    return path === systemPath && call.method === 'PATCH' ? this.#patch(call) : undefined;
   }
 
   #read({ method }: RedfishCall, resource: JsonObject): RedfishAnswer {
@@ -143,6 +175,11 @@ export class RedfishService {
       boot: this.#power.boot,
       assetTag: this.#assetTag,
       logEntries: this.#logEntries,
+      sensors: this.#options.sensors ?? {},
+      health: this.#health,
+      firmware: [{ id: 'BMC', version: '1.0.0' }, ...(this.#options.firmware ?? [])],
+      isLit: this.#isLit,
+      startedAt: new Date(this.#startedAtMs).toISOString(),
       sessions: this.#accounts.sessions(),
     };
   }
@@ -244,8 +281,30 @@ export class RedfishService {
     return noContent();
   }
 
+  /** Away for a while, and without any session when it is back. */
+  #restart({ method }: RedfishCall): RedfishAnswer {
+    if (method !== 'POST') {
+      const words = 'an action is called by POST';
+      return refusal(405, 'OperationNotAllowed', words, { allow: 'POST' });
+    }
+    if (this.#fault.kind === 'yesButNothing') return noContent();
+    this.#restartsUntilMs = this.#clock.suspendAwareMs() + (this.#habits.restartMs ?? 0);
+    this.#startedAtMs = this.#clock.nowMs();
+    this.#accounts.endSessions();
+    return noContent();
+  }
+
+  #patchChassis(call: RedfishCall): RedfishAnswer {
+    const refused = this.#refusePrecondition(call, chassisPath);
+    if (refused !== undefined) return refused;
+    const lit = lampWish(parseObject(call.body) ?? {}, this.#habits);
+    if (lit === undefined) return refusal(400, 'PropertyNotWritable', 'only its lamp is writable');
+    if (this.#fault.kind !== 'yesButNothing') this.#isLit = lit;
+    return noContent();
+  }
+
   #patch(call: RedfishCall): RedfishAnswer {
-    const refused = this.#refusePrecondition(call);
+    const refused = this.#refusePrecondition(call, systemPath);
     if (refused !== undefined) return refused;
     const body = parseObject(call.body);
     if (body === undefined) return refusal(400, 'MalformedJSON', 'the body is no JSON object');
@@ -262,7 +321,7 @@ export class RedfishService {
     return this.#patchBoot(boot as JsonObject);
   }
 
-  #refusePrecondition({ headers }: RedfishCall): RedfishAnswer | undefined {
+  #refusePrecondition({ headers }: RedfishCall, path: string): RedfishAnswer | undefined {
     const ifMatch = headers['if-match'];
     const { needsIfMatch, comparesStrongly } = this.#habits;
     if (ifMatch === undefined) {
@@ -270,7 +329,7 @@ export class RedfishService {
       return refusal(428, 'PreconditionRequired', 'If-Match is required');
     }
     if (ifMatch === '*' || this.#habits.etags === 'none') return undefined;
-    const resource = resourceAt(systemPath, this.#state());
+    const resource = resourceAt(path, this.#state());
     const current = resource === undefined ? '' : this.#etagOf(resource);
     const wanted = comparesStrongly ? current.replace(/^W\//, '') : current;
     if (ifMatch === wanted) return undefined;

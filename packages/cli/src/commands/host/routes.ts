@@ -11,6 +11,7 @@ import type { CliContext } from '../../world.ts';
 import { withConnection } from '../frame/calls.ts';
 import { pastFlag, pastTime } from '../frame/past-time.ts';
 import { checkWait, type WaitFlags, waitFlags } from '../frame/wait.ts';
+import { bmcRoutes } from './bmc.ts';
 import { hostBoots } from './boots.ts';
 import { cleanHost, cleanSteps, resumeRun, skipStep } from './clean.ts';
 import {
@@ -184,6 +185,7 @@ export const hostRoutes = buildRouteMap({
     hold: holdHost,
     'release-hold': releaseHold,
     power: powerRoutes,
+    bmc: bmcRoutes,
     explain: explainHost,
     boots: hostBoots,
     delete: deleteHost,

@@ -1,0 +1,262 @@
+/**
+ * Reads of BMCs that somebody asks for: sensors, the event log, firmware. No operation: nothing is
+ * journalled, and each question is answered once.
+ *
+ * B1 A read gives way to whatever acts on the BMC, as a look at power does (P2): then it is
+ *    answered `busy`.
+ * B2 A BMC that is not the expected one is read no further.
+ * B3 Bounded in number, in time, and in what is answered.
+ */
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import {
+  type BmcBios,
+  type BmcDriver,
+  type BmcFirmware,
+  type BmcLog,
+  type BmcResult,
+  type BmcSensors,
+  failed,
+  type SensorKind as Kind,
+  type HealthLevel as Level,
+  logEntriesMax,
+  transient,
+} from '@rackwright/bmc';
+import {
+  agent,
+  type BmcReadingSchema,
+  BmcReadKind,
+  failureTypeOf,
+  HealthLevel,
+  SensorKind,
+  transientCauseOf,
+} from '@rackwright/messages';
+import type { Clock, Log } from '@rackwright/platform';
+import { boundText, messageBytesMax } from '@rackwright/results';
+import {
+  type BmcDrivers,
+  bmcEndpoint,
+  bmcIdentityDifference,
+  identityToWire,
+  resultOfBmc,
+} from './operations/index.ts';
+import type { AgentSession, BmcReadEars } from './session/index.ts';
+
+export interface BmcReadLimits {
+  /** BMCs that are read at once. */
+  readonly readsMax: number;
+  /** Questions that wait beside them. */
+  readonly waitingMax: number;
+  /** Longest time of one read. */
+  readonly readMs: number;
+}
+
+export const defaultBmcReadLimits: BmcReadLimits = {
+  readsMax: 4,
+  waitingMax: 32,
+  readMs: 150_000,
+};
+
+export interface BmcReadParts {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly drivers: BmcDrivers;
+  readonly session: () => Pick<AgentSession, 'credential' | 'tellBmcRead'>;
+  readonly limits?: BmcReadLimits;
+}
+
+type Reading = MessageInitShape<typeof BmcReadingSchema>;
+/** `anotherMachine`: the BMC is not the expected one (B2). */
+type Answer = BmcResult<Reading> | { readonly kind: 'anotherMachine'; readonly message: string };
+
+export class BmcReads implements BmcReadEars {
+  readonly kinds = [BmcReadKind.SENSORS, BmcReadKind.LOG, BmcReadKind.FIRMWARE] as const;
+  readonly #parts: BmcReadParts;
+  readonly #limits: BmcReadLimits;
+  readonly #waiting: agent.ReadBmc[] = [];
+  #underWay = 0;
+
+  constructor(parts: BmcReadParts) {
+    this.#parts = parts;
+    this.#limits = parts.limits ?? defaultBmcReadLimits;
+  }
+
+  ask(question: agent.ReadBmc): void {
+    if (this.#waiting.length >= this.#limits.waitingMax) {
+      const words = `${this.#waiting.length} reads of BMCs wait at this agent already`;
+      this.#tell(question, transient('queueFull', words));
+      return;
+    }
+    this.#waiting.push(question);
+    this.#pump();
+  }
+
+  #pump(): void {
+    while (this.#underWay < this.#limits.readsMax) {
+      const question = this.#waiting.shift();
+      if (question === undefined) return;
+      this.#underWay += 1;
+      void this.#answer(question).finally(() => {
+        this.#underWay -= 1;
+        this.#pump();
+      });
+    }
+  }
+
+  async #answer(question: agent.ReadBmc): Promise<void> {
+    const { clock, log } = this.#parts;
+    const abort = new AbortController();
+    let gaveWay = false;
+    const giveWay = (): void => {
+      gaveWay = true;
+      abort.abort();
+    };
+    const cancel = clock.after(this.#limits.readMs, () => abort.abort());
+    let answer: Answer;
+    try {
+      answer = await this.#read(question, giveWay, abort.signal);
+    } catch (error) {
+      log.error({ hostUid: question.hostUid }, 'a read of a BMC threw', error);
+      answer = transient('trouble', 'the agent could not read the BMC: see its log');
+    } finally {
+      cancel();
+    }
+    if (answer.kind === 'transient' && answer.reason === 'cancelled') {
+      answer = gaveWay
+        ? transient('busy', 'an operation has come to work on this BMC')
+        : transient('unreachable', `the BMC was not read in ${this.#limits.readMs / 1_000} s`);
+    }
+    this.#tell(question, answer);
+  }
+
+  async #read(question: agent.ReadBmc, giveWay: () => void, signal: AbortSignal): Promise<Answer> {
+    const { bmc, expectedIdentity } = question;
+    const session = this.#parts.session();
+    const credential = bmc && session.credential(bmc.credential, bmc.credentialVersion);
+    if (bmc === undefined || credential === undefined) {
+      return transient('busy', 'the agent has no credential of this BMC');
+    }
+    const endpoint = bmcEndpoint(bmc, credential, expectedIdentity);
+    if (endpoint === undefined) {
+      return failed('unsupported', `this agent does not speak "${bmc.protocol}" to BMCs`);
+    }
+    const driver = this.#parts.drivers.driver(endpoint, { giveWay });
+    const identity = await driver.readIdentity(signal);
+    if (identity.kind !== 'ok') return identity;
+    const difference = bmcIdentityDifference(expectedIdentity, identityToWire(identity.value));
+    if (difference !== undefined) {
+      const message = `another BMC answers at ${bmc.address}: ${difference}`;
+      return { kind: 'anotherMachine', message };
+    }
+    return readOf(driver, question, signal);
+  }
+
+  #tell({ id, hostUid }: agent.ReadBmc, answer: Answer): void {
+    const read = create(agent.BmcReadSchema, { id, hostUid, ...outcomeOf(answer) });
+    this.#parts.session().tellBmcRead(read);
+  }
+}
+
+function outcomeOf(answer: Answer): MessageInitShape<typeof agent.BmcReadSchema> {
+  if (answer.kind === 'ok') return { reading: answer.value };
+  if (answer.kind === 'anotherMachine') {
+    return { failure: failureTypeOf('identityMismatch'), message: bounded(answer) };
+  }
+  const result = resultOfBmc(answer);
+  switch (result.kind) {
+    case 'failed':
+      return { failure: failureTypeOf(result.type), message: bounded(result) };
+    case 'transientError':
+      return { transient: transientCauseOf(result.cause), message: bounded(result) };
+    case 'retryAfter':
+      return { transient: transientCauseOf('busy'), message: bounded(result) };
+    case 'complete':
+      return {};
+  }
+}
+
+function bounded({ message, detail }: { message: string; detail?: string }): string {
+  const words = detail === undefined || detail === '' ? '' : ` (${detail})`;
+  return boundText(`${message}${words}`, messageBytesMax);
+}
+
+async function readOf(
+  driver: BmcDriver,
+  { kind, maxEntries }: agent.ReadBmc,
+  signal: AbortSignal,
+): Promise<Answer> {
+  switch (kind) {
+    case BmcReadKind.SENSORS:
+      return as(await driver.readSensors?.(signal), sensorsToWire);
+    case BmcReadKind.LOG: {
+      const entriesMax = Math.min(maxEntries, logEntriesMax);
+      return as(await driver.readLog?.(entriesMax, signal), logToWire);
+    }
+    case BmcReadKind.FIRMWARE:
+      return as(await driver.readFirmware?.(signal), firmwareToWire);
+    case BmcReadKind.BIOS:
+      return as(await driver.readBios?.(signal), biosToWire);
+    case BmcReadKind.UNSPECIFIED:
+      break;
+  }
+  return failed('unsupported', 'this agent does not know what is to be read');
+}
+
+/** Undefined: the protocol has nothing of the kind. */
+function as<T>(result: BmcResult<T> | undefined, toWire: (value: T) => Reading): Answer {
+  if (result === undefined)
+    return failed('unsupported', 'the protocol of this BMC has no such list');
+  return result.kind === 'ok' ? { kind: 'ok', value: toWire(result.value) } : result;
+}
+
+const levels: Readonly<Record<Level, HealthLevel>> = {
+  ok: HealthLevel.OK,
+  warning: HealthLevel.WARNING,
+  critical: HealthLevel.CRITICAL,
+};
+
+export function levelToWire(level: Level | undefined): HealthLevel {
+  return level === undefined ? HealthLevel.UNSPECIFIED : levels[level];
+}
+
+const kinds: Readonly<Record<Kind, SensorKind>> = {
+  temperature: SensorKind.TEMPERATURE,
+  fan: SensorKind.FAN,
+  voltage: SensorKind.VOLTAGE,
+  current: SensorKind.CURRENT,
+  power: SensorKind.POWER,
+  other: SensorKind.UNSPECIFIED,
+};
+
+function sensorsToWire({ health, sensors, complete }: BmcSensors): Reading {
+  return {
+    complete,
+    ...(health === undefined
+      ? {}
+      : { health: { level: levelToWire(health.level), message: health.words } }),
+    sensors: sensors.map(({ name, kind, reading, unit, health }) => ({
+      ...{ name, kind: kinds[kind], unit, health: levelToWire(health) },
+      ...(reading === undefined ? {} : { reading }),
+    })),
+  };
+}
+
+function logToWire({ entries, complete }: BmcLog): Reading {
+  const logEntries = entries.map(({ id, time, severity, message }) => {
+    return { id, time, severity: levelToWire(severity), message };
+  });
+  return { complete, logEntries };
+}
+
+function firmwareToWire({ components, complete }: BmcFirmware): Reading {
+  return { complete, firmware: components.map((component) => ({ ...component })) };
+}
+
+function biosToWire({ attributes, pending, complete }: BmcBios): Reading {
+  const names = [...new Set([...attributes.keys(), ...pending.keys()])].toSorted();
+  const bios = names.map((name) => {
+    const waits = pending.get(name);
+    const value = attributes.get(name) ?? '';
+    return { name, value, ...(waits === undefined ? {} : { pending: waits }) };
+  });
+  return { complete, bios };
+}

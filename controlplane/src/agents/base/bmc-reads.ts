@@ -1,0 +1,134 @@
+/**
+ * Questions to BMCs that wait for their agents: asked of the session of the rack that is connected
+ * here, answered once, kept nowhere.
+ *
+ * 1. Only the rack that was asked answers, and only for the host that it was asked about.
+ * 2. Bounded in number and in time; who has gone is not waited for.
+ * 3. The secret goes to the agent before the question, in a message of its own, only where it may
+ *    go by what its own record says, and that is on record.
+ */
+import { create } from '@bufbuild/protobuf';
+import { agent } from '@rackwright/messages';
+import type { Clock } from '@rackwright/platform';
+import type { AuditSink } from '../../audit/index.ts';
+import type { SessionRegistry } from '../../host/index.ts';
+import { noteGiven, openNamed, type Vault, whyNotGiven } from '../../secrets/index.ts';
+
+/** Longest wait; the agent gives up earlier by itself. */
+export const readWaitMs = 170_000;
+export const readsMax = 512;
+export const readsPerRackMax = 16;
+
+/** `credentialVersion` of its BMC is filled in as the secret is opened. */
+export type BmcQuestion = Omit<agent.ReadBmc, '$typeName' | '$unknown' | 'id'> & {
+  readonly bmc: agent.BmcAccess;
+};
+
+export type Asked =
+  | { readonly kind: 'answered'; readonly read: agent.BmcRead }
+  /** No agent of the rack is connected here. */
+  | { readonly kind: 'noAgent' }
+  /** It does not know how to read that. */
+  | { readonly kind: 'agentCannot' }
+  /** The secret may not go there, or does not open; for people. */
+  | { readonly kind: 'noSecret'; readonly message: string }
+  | { readonly kind: 'tooMany'; readonly waiting: number }
+  /** The agent went away, said nothing in time, or the caller has gone. */
+  | { readonly kind: 'noAnswer' };
+
+export interface BmcReadsDependencies extends Vault {
+  readonly clock: Pick<Clock, 'after'>;
+  readonly registry: SessionRegistry;
+  readonly audit: AuditSink;
+}
+
+interface Waiting {
+  readonly rackId: string;
+  readonly hostUid: string;
+  readonly end: (asked: Asked) => void;
+}
+
+export class BmcReads {
+  readonly #deps: BmcReadsDependencies;
+  readonly #waiting = new Map<string, Waiting>();
+  #next = 1;
+
+  constructor(deps: BmcReadsDependencies) {
+    this.#deps = deps;
+    deps.registry.onChange((rackId) => this.#gone(rackId));
+  }
+
+  /** Resolves when the answer has come, or none will. */
+  async ask(rackId: string, question: BmcQuestion, signal: AbortSignal): Promise<Asked> {
+    const session = this.#deps.registry.sessionOf(rackId);
+    if (session === undefined) return { kind: 'noAgent' };
+    if (!session.bmcReads.includes(question.kind)) return { kind: 'agentCannot' };
+    const waiting = [...this.#waiting.values()].filter((one) => one.rackId === rackId).length;
+    if (this.#waiting.size >= readsMax || waiting >= readsPerRackMax) {
+      return { kind: 'tooMany', waiting };
+    }
+    const secret = await this.#open(rackId, question.bmc);
+    if (typeof secret === 'string') return { kind: 'noSecret', message: secret };
+    // Meanwhile the session may have ended, or a newer one have opened.
+    if (this.#deps.registry.sessionOf(rackId) !== session) return { kind: 'noAgent' };
+    session.send({ case: 'credentialValue', value: secret });
+    noteGiven(this.#deps.audit, secret, `the agent of racks/${rackId}`);
+    const bmc = { ...question.bmc, credentialVersion: secret.version };
+    return this.#wait(rackId, question.hostUid, signal, (id) => {
+      const value = create(agent.ReadBmcSchema, { ...question, bmc, id });
+      session.send({ case: 'readBmc', value });
+    });
+  }
+
+  /** An agent has answered. */
+  took(rackId: string, read: agent.BmcRead): void {
+    const waiting = this.#waiting.get(read.id);
+    if (waiting?.rackId !== rackId || waiting.hostUid !== read.hostUid) return;
+    waiting.end({ kind: 'answered', read });
+  }
+
+  async #open(
+    rackId: string,
+    { credential, address }: agent.BmcAccess,
+  ): Promise<agent.CredentialValue | string> {
+    try {
+      const givenFor = { rack: `racks/${rackId}`, bmcAddress: address };
+      const opened = await openNamed(this.#deps, credential, givenFor);
+      if (opened === undefined) return `${credential} does not exist`;
+      return create(agent.CredentialValueSchema, opened);
+    } catch (error) {
+      return whyNotGiven(error);
+    }
+  }
+
+  #wait(
+    rackId: string,
+    hostUid: string,
+    signal: AbortSignal,
+    send: (id: string) => void,
+  ): Promise<Asked> {
+    const id = `${this.#next}`;
+    this.#next += 1;
+    const { promise, resolve } = Promise.withResolvers<Asked>();
+    const cancel = this.#deps.clock.after(readWaitMs, () => end({ kind: 'noAnswer' }));
+    const onAbort = (): void => end({ kind: 'noAnswer' });
+    const end = (asked: Asked): void => {
+      this.#waiting.delete(id);
+      cancel();
+      signal.removeEventListener('abort', onAbort);
+      resolve(asked);
+    };
+    this.#waiting.set(id, { rackId, hostUid, end });
+    signal.addEventListener('abort', onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    else send(id);
+    return promise;
+  }
+
+  /** The session of a rack has changed: its answers went with it. */
+  #gone(rackId: string): void {
+    for (const waiting of [...this.#waiting.values()]) {
+      if (waiting.rackId === rackId) waiting.end({ kind: 'noAnswer' });
+    }
+  }
+}

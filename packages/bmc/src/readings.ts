@@ -1,0 +1,85 @@
+/**
+ * What a BMC can be asked beside power, boot and identity. Everything is as the BMC says it:
+ * nothing here is a decision, and every list is bounded.
+ */
+
+/** DSP0268 `Health`, worst last. */
+export type HealthLevel = 'ok' | 'warning' | 'critical';
+
+/** What a BMC says of the hardware of its machine as a whole. */
+export interface HardwareHealth {
+  readonly level: HealthLevel;
+  /** What is not well, for people; empty when all is. */
+  readonly words: string;
+}
+
+export type SensorKind =
+  | 'temperature'
+  | 'fan'
+  | 'voltage'
+  | 'current'
+  | 'power'
+  /** Whatever else a BMC measures. */
+  | 'other';
+
+export interface BmcSensor {
+  readonly name: string;
+  readonly kind: SensorKind;
+  /** Undefined: it measures nothing now, or is no number. */
+  readonly reading?: number;
+  /** As the BMC calls it: "degrees C", "RPM", "Cel"; empty: it does not say. */
+  readonly unit: string;
+  /** Undefined: the BMC does not judge it. */
+  readonly health?: HealthLevel;
+}
+
+export interface BmcSensors {
+  /** Of the machine; undefined: the BMC does not say. */
+  readonly health?: HardwareHealth;
+  readonly sensors: readonly BmcSensor[];
+  /** False: there were more than we ask for, or some could not be read. */
+  readonly complete: boolean;
+}
+
+export interface BmcLogEntry {
+  readonly id: string;
+  /** As the BMC writes it, in its own clock; empty: it does not say. */
+  readonly time: string;
+  readonly severity?: HealthLevel;
+  readonly message: string;
+}
+
+export interface BmcLog {
+  /** The newest first. */
+  readonly entries: readonly BmcLogEntry[];
+  /** False: the log has more, or some could not be read. */
+  readonly complete: boolean;
+}
+
+export interface FirmwareComponent {
+  /** As the BMC calls it, and as an update names it: "BIOS". */
+  readonly id: string;
+  readonly name: string;
+  readonly version: string;
+  /** Undefined: it does not say. */
+  readonly updateable?: boolean;
+}
+
+export interface BmcFirmware {
+  readonly components: readonly FirmwareComponent[];
+  readonly complete: boolean;
+}
+
+/** Attributes of the machine's firmware, as texts: "Enabled", "0", "true". */
+export interface BmcBios {
+  readonly attributes: ReadonlyMap<string, string>;
+  /** What waits for the next boot and differs from `attributes`. */
+  readonly pending: ReadonlyMap<string, string>;
+  readonly complete: boolean;
+}
+
+/** Most that is kept of one list. */
+export const sensorsMax = 256;
+export const logEntriesMax = 200;
+export const firmwareComponentsMax = 128;
+export const biosAttributesMax = 2_048;

@@ -1,0 +1,37 @@
+/** What a Redfish service says of how well something is (DSP0268 `Status`). */
+import type { HardwareHealth, HealthLevel } from '../readings.ts';
+import { waysOf } from '../vendors.ts';
+import type { Resource } from './conversation.ts';
+import { type JsonObject, objectAt, objectsAt, textAt } from './json.ts';
+
+/** DSP0268 `Status.Health`; undefined: it says nothing, or another word. */
+export function levelOf(body: JsonObject): HealthLevel | undefined {
+  return levelNamed(textAt(objectAt(body, 'Status'), 'Health'));
+}
+
+export function levelNamed(word: string | undefined): HealthLevel | undefined {
+  switch (word?.toLowerCase()) {
+    case 'ok':
+      return 'ok';
+    case 'warning':
+      return 'warning';
+    case 'critical':
+      return 'critical';
+    default:
+      return undefined;
+  }
+}
+
+/** What a system says of itself and its parts; undefined: nothing. */
+export function healthOf({ body }: Resource): HardwareHealth | undefined {
+  const status = objectAt(body, 'Status');
+  const rollup = waysOf('healthRollup').map((key) => textAt(status, key));
+  const level = levelNamed([...rollup, textAt(status, 'Health')].find((one) => one !== undefined));
+  if (level === undefined) return undefined;
+  const parts = (['ProcessorSummary', 'MemorySummary'] as const).flatMap((key) => {
+    const own = levelOf(objectAt(body, key));
+    return own === undefined || own === 'ok' ? [] : [`${key} ${own}`];
+  });
+  const said = objectsAt(status, 'Conditions').flatMap((one) => textAt(one, 'Message') ?? []);
+  return { level, words: level === 'ok' ? '' : [...said, ...parts].join('; ').slice(0, 512) };
+}

@@ -1,0 +1,89 @@
+/**
+ * What is told to a Redfish BMC beside power and the next boot: its lamp, its own restart, the
+ * persistent boot order; and the list of firmware. A success of an action means "accepted": only
+ * what is read back counts.
+ */
+import { type BmcResult, failed, ok } from '../driver.ts';
+import { type BmcFirmware, type FirmwareComponent, firmwareComponentsMax } from '../readings.ts';
+import { waysOf } from '../vendors.ts';
+import type { Get, Resource } from './conversation.ts';
+import { type JsonObject, objectAt, pathOf, pathsAt, textAt, textsAt } from './json.ts';
+
+/** Where the lamp of a machine is: of its chassis, or of its system. */
+export interface Indicator {
+  readonly resource: Resource;
+  readonly property: 'LocationIndicatorActive' | 'IndicatorLED';
+}
+
+/** The lamp that a service has; what it answers decides which property it is. */
+export function indicatorAmong(resources: readonly Resource[]): BmcResult<Indicator> {
+  for (const property of waysOf('indicator')) {
+    const resource = resources.find(({ body }) => property in body);
+    if (resource !== undefined) return ok({ resource, property });
+  }
+  return failed('unsupported', 'the BMC offers no lamp of the machine');
+}
+
+/** `Blinking` is lit: some blink to show where a machine is. */
+export function isLit({ resource, property }: Indicator): boolean {
+  const value = resource.body[property];
+  return property === 'LocationIndicatorActive' ? value === true : isLitWord(value);
+}
+
+function isLitWord(value: unknown): boolean {
+  return value === 'Lit' || value === 'Blinking';
+}
+
+/** The body of the PATCH; the words of `IndicatorLED` are tried in this order. */
+export function indicatorBodies(
+  property: Indicator['property'],
+  lit: boolean,
+): readonly JsonObject[] {
+  if (property === 'LocationIndicatorActive') return [{ LocationIndicatorActive: lit }];
+  return (lit ? ['Lit', 'Blinking'] : ['Off']).map((IndicatorLED) => ({ IndicatorLED }));
+}
+
+/** How the BMC itself is restarted: in order where it can. */
+export function bmcReset({ body }: Resource): BmcResult<{ path: string; type: string }> {
+  const action = objectAt(objectAt(body, 'Actions'), '#Manager.Reset');
+  const path = pathOf(action, 'target');
+  if (path === undefined) return failed('unsupported', 'the BMC offers no restart of itself');
+  const offered = textsAt(action, 'ResetType@Redfish.AllowableValues');
+  const wanted = ['GracefulRestart', 'ForceRestart'];
+  const type = wanted.find((one) => offered?.includes(one) ?? true);
+  if (type !== undefined) return ok({ path, type });
+  return failed('unsupported', 'the BMC cannot restart itself', `it offers ${offered?.join(', ')}`);
+}
+
+/** The list of the firmware of a service; every component costs a request. */
+export async function readFirmware(root: JsonObject, get: Get): Promise<BmcResult<BmcFirmware>> {
+  const path = pathOf(objectAt(root, 'UpdateService'));
+  const service = path === undefined ? undefined : await get(path);
+  if (service !== undefined && service.kind !== 'ok') return service;
+  const at = service && pathOf(objectAt(service.value.body, 'FirmwareInventory'));
+  if (at === undefined) return failed('unsupported', 'the BMC offers no list of firmware');
+  const collection = await get(at);
+  if (collection.kind !== 'ok') return collection;
+  const members = pathsAt(collection.value.body, 'Members');
+  const components: FirmwareComponent[] = [];
+  for (const member of members.slice(0, firmwareComponentsMax)) {
+    const item = await get(member);
+    if (item.kind === 'transient') return item;
+    if (item.kind === 'ok') components.push(...componentOf(item.value.body));
+  }
+  return ok({ components, complete: components.length === members.length });
+}
+
+function componentOf(body: JsonObject): readonly FirmwareComponent[] {
+  const id = textAt(body, 'Id');
+  const updateable = body['Updateable'];
+  if (id === undefined) return [];
+  return [
+    {
+      id,
+      name: textAt(body, 'Name') ?? id,
+      version: textAt(body, 'Version') ?? '',
+      ...(typeof updateable === 'boolean' ? { updateable } : {}),
+    },
+  ];
+}

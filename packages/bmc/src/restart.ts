@@ -1,0 +1,55 @@
+/** Restarting a BMC, whatever protocol tells it to: seen by its silence, and its next answer. */
+import { type Clock, pause } from '@rackwright/platform';
+import { type Asserted, type BmcResult, failed, ok, transient } from './driver.ts';
+
+export interface RestartTimings {
+  /** It falls silent, or says that it was restarted, within this; else nothing has happened. */
+  readonly beginsWithinMs: number;
+  /** It answers again within this. */
+  readonly backWithinMs: number;
+  readonly pollMs: number;
+}
+
+/** BMCs take one to four minutes to start. */
+export const defaultRestartTimings: RestartTimings = {
+  beginsWithinMs: 60_000,
+  backWithinMs: 600_000,
+  pollMs: 2_000,
+};
+
+/**
+ * Watches a BMC that was told to restart. `answers` asks anything of it; its text is a word that
+ * differs after a restart where the BMC has one, else always the same.
+ */
+export async function watchRestart(
+  before: string,
+  answers: () => Promise<BmcResult<string>>,
+  clock: Clock,
+  timings: RestartTimings,
+  signal: AbortSignal | undefined,
+): Promise<BmcResult<Asserted>> {
+  const startedMs = clock.suspendAwareMs();
+  let wasSilent = false;
+  for (;;) {
+    const answer = await answers();
+    const spentMs = clock.suspendAwareMs() - startedMs;
+    if (signal?.aborted === true) return transient('cancelled', 'the restart is not waited for');
+    const isSilent = answer.kind === 'transient' && isAway(answer.reason);
+    wasSilent ||= isSilent;
+    const isBack = answer.kind === 'ok' && (wasSilent || answer.value !== before);
+    if (isBack) return ok({ changed: true, notes: [] });
+    if (answer.kind === 'failed' && wasSilent) return answer;
+    if (!wasSilent && spentMs > timings.beginsWithinMs) {
+      const message = 'the BMC accepted to restart and went on answering as before';
+      return failed('notApplied', message);
+    }
+    if (spentMs > timings.backWithinMs) {
+      return transient('unreachable', 'the BMC has not come back after its restart');
+    }
+    await pause(clock, timings.pollMs, signal);
+  }
+}
+
+function isAway(reason: string): boolean {
+  return reason === 'unreachable' || reason === 'breakerOpen';
+}

@@ -1,0 +1,136 @@
+/** rackwright host bmc sensors, log, firmware */
+import {
+  type BmcLogEntry,
+  type BmcReading,
+  BmcReadingSchema,
+  BmcReadKind,
+  type BmcSensor,
+  enumWord,
+  type FirmwareComponent,
+  type HealthLevel,
+  HealthLevelSchema,
+  type ReadHostBmcRequest,
+  SensorKindSchema,
+} from '@rackwright/messages';
+import { buildCommand, buildRouteMap } from '@stricli/core';
+import { parseWhole, resourceName, type SharedFlags } from '../../flags.ts';
+import { isForPrograms, printAs, printLines, printTable } from '../../output/show.ts';
+import type { Column } from '../../output/table.ts';
+import type { CliContext, World } from '../../world.ts';
+import { hostAliases as aliases, hostArgument, hostFlags, withHosts } from './client.ts';
+
+const healthOf = (level: HealthLevel): string => enumWord(HealthLevelSchema, level) ?? '';
+
+const sensorColumns: readonly Column<BmcSensor>[] = [
+  { title: 'NAME', value: ({ name }) => name, widthMin: 12 },
+  { title: 'KIND', value: ({ kind }) => enumWord(SensorKindSchema, kind) ?? 'other' },
+  {
+    title: 'READING',
+    value: ({ reading, unit }) => (reading === undefined ? '' : `${reading} ${unit}`),
+  },
+  { title: 'HEALTH', value: ({ health }) => healthOf(health) },
+];
+
+const logColumns: readonly Column<BmcLogEntry>[] = [
+  { title: 'ID', value: ({ id }) => id },
+  { title: 'TIME', value: ({ time }) => time },
+  { title: 'SEVERITY', value: ({ severity }) => healthOf(severity) },
+  { title: 'MESSAGE', value: ({ message }) => message, widthMin: 20 },
+];
+
+const firmwareColumns: readonly Column<FirmwareComponent>[] = [
+  { title: 'ID', value: ({ id }) => id },
+  { title: 'NAME', value: ({ name }) => name, widthMin: 12 },
+  { title: 'VERSION', value: ({ version }) => version },
+  {
+    title: 'UPDATEABLE',
+    value: ({ updateable }) => (updateable === undefined ? '' : updateable ? 'yes' : 'no'),
+  },
+];
+
+type Show = (world: World, flags: SharedFlags, reading: BmcReading) => void;
+type Asked = Pick<ReadHostBmcRequest, 'kind'> & { readonly maxEntries?: number };
+
+const docsOf = (brief: string) => ({
+  brief,
+  fullDescription: `${brief}, as its BMC says it now. Work on the host goes first.`,
+});
+
+async function read(
+  world: World,
+  flags: SharedFlags,
+  id: string,
+  asked: Asked,
+  show: Show,
+): Promise<void> {
+  const name = resourceName('hosts', id);
+  const reading = await withHosts(world, flags, (hosts) => hosts.readHostBmc({ name, ...asked }));
+  if (isForPrograms(flags.output)) printAs(world, flags.output, BmcReadingSchema, reading);
+  else show(world, flags, reading);
+}
+
+/** A command that reads all that there is. */
+function reads(brief: string, kind: BmcReadKind, show: Show) {
+  return buildCommand({
+    docs: docsOf(brief),
+    parameters: { flags: hostFlags, positional: hostArgument, aliases },
+    async func(this: CliContext, flags: SharedFlags, id: string) {
+      await read(this.world, flags, id, { kind }, show);
+    },
+  });
+}
+
+function showRest(world: World, { complete }: BmcReading): void {
+  if (!complete) printLines(world, ['There is more, or some of it could not be read.']);
+}
+
+const sensors = reads(
+  'Temperatures, fans and power of a host',
+  BmcReadKind.SENSORS,
+  (world, { output }, reading) => {
+    const { level = 0, message = '' } = reading.health ?? {};
+    const health = healthOf(level) || 'not said';
+    printLines(world, [`Health: ${health}${message === '' ? '' : ` (${message})`}`]);
+    printTable(world, output, sensorColumns, reading.sensors);
+    showRest(world, reading);
+  },
+);
+
+const log = buildCommand({
+  docs: docsOf('The event log that the BMC keeps of a host, newest first'),
+  parameters: {
+    flags: {
+      ...hostFlags,
+      limit: {
+        kind: 'parsed',
+        parse: parseWhole,
+        default: '50',
+        brief: 'Entries at most, 1 to 200',
+        placeholder: 'number',
+      },
+    },
+    positional: hostArgument,
+    aliases,
+  },
+  async func(this: CliContext, flags: SharedFlags & { limit: number }, id: string) {
+    const asked = { kind: BmcReadKind.LOG, maxEntries: flags.limit };
+    await read(this.world, flags, id, asked, (world, { output }, reading) => {
+      printTable(world, output, logColumns, reading.logEntries);
+      showRest(world, reading);
+    });
+  },
+});
+
+const firmware = reads(
+  'Firmware of a host and its parts',
+  BmcReadKind.FIRMWARE,
+  (world, { output }, reading) => {
+    printTable(world, output, firmwareColumns, reading.firmware);
+    showRest(world, reading);
+  },
+);
+
+export const bmcRoutes = buildRouteMap({
+  routes: { sensors, log, firmware },
+  docs: { brief: 'Ask the BMC of a host' },
+});

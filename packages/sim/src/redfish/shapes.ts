@@ -1,0 +1,20 @@
+/** What every resource of the simulated BMC looks like. */
+import type { JsonObject } from './messages.ts';
+
+export function resource(type: string, path: string, id: string, name: string): JsonObject {
+  return { '@odata.type': `#${type}`, '@odata.id': path, Id: id, Name: name };
+}
+
+export function collection(of: string, path: string, members: readonly string[]): JsonObject {
+  return {
+    '@odata.type': `#${of}Collection.${of}Collection`,
+    '@odata.id': path,
+    Name: `${of} Collection`,
+    Members: members.map(link),
+    'Members@odata.count': members.length,
+  };
+}
+
+export function link(path: string): JsonObject {
+  return { '@odata.id': path };
+}
