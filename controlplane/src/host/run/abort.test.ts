@@ -1,6 +1,7 @@
 /** Aborts that meet a link that drops: what was aborted never begins afterwards. */
 import { agent, HostGoal, RunOutcome, RunPhase } from '@rackwright/messages';
 import { expect, test } from 'vitest';
+import { fleetKey } from '../fleet/followed.ts';
 import { failed } from '../testing/bench.ts';
 import { connectAgent } from '../testing/plain-agent.ts';
 import { type Rig, rigWith } from '../testing/rig.ts';
@@ -52,10 +53,11 @@ test('an aborted operation that is journalled is cancelled, however late the age
 
 test('an abort between Welcome and the opening of the session is not lost', async () => {
   const rig = rigWith(manageable);
-  let slowList = false;
+  let slowBootList = false;
   const replica = await rig.replica({
-    faults: async ({ kind }) => {
-      if (slowList && kind === 'list') {
+    faults: async ({ kind, key }) => {
+      // Of all that follows Welcome, only the boot list reads the fleet's record.
+      if (slowBootList && kind === 'get' && key === fleetKey) {
         await new Promise<void>((resolve) => rig.clock.after(500, resolve));
       }
       return { kind: 'none' };
@@ -63,7 +65,7 @@ test('an abort between Welcome and the opening of the session is not lost', asyn
   });
   const before = await connectAgent(rig, replica);
   await before.cut();
-  slowList = true;
+  slowBootList = true;
   const operations = [{ operationId: first, hostUid: 'u1', state: BEGUN }];
   const after = await connectAgent(rig, replica, { operations }, 100);
   expect(after.received.map((message) => message.case)).toEqual(['welcome']);
