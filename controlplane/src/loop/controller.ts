@@ -25,7 +25,7 @@ import { resyncLater } from './resync.ts';
 /** Passes at once that nobody waits for. */
 const wokenPassesMax = 256;
 /** Passes that begin before others have their turn. */
-const passesPerTurn = 64;
+const passesPerTurn = 16;
 /** The longest pause after failures, in pauses after the first. */
 const longestPauses = 16;
 
