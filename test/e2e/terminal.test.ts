@@ -45,7 +45,6 @@ beforeAll(async () => {
       'known',
       ({ status }) =>
         status?.state === HostState.MANAGEABLE && status.run?.phase === RunPhase.ENDED,
-      90_000,
     );
   }
 }, timeout);
@@ -57,17 +56,21 @@ afterAll(async () => {
 
 /** In place of keys: the terminal goes away, as no shell is left in the same way. */
 const hangUp = '';
+const againMs = 5_000;
 
 interface Shown {
   readonly code: number | null;
   readonly screen: string;
 }
 
-/** Types `keys` one after the other, each once the screen shows what stands before it. */
+/**
+ * Types `keys` one after the other, each once the screen shows what stands before it. `again` is
+ * typed now and then until it does: a completion that takes too long is given up.
+ */
 async function inTerminal(
   columns: number,
   line: string,
-  keys: readonly (readonly [shows: RegExp, typed: string])[] = [],
+  keys: readonly (readonly [shows: RegExp, typed: string, again?: string])[] = [],
 ): Promise<Shown> {
   const command = `stty cols ${columns} rows 24; ${line}`;
   const child = spawn('script', ['-qec', command, '/dev/null'], {
@@ -85,12 +88,17 @@ async function inTerminal(
     screen += bytes.toString();
   });
   const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
-  for (const [shows, typed] of keys) {
-    const endMs = Date.now() + 60_000;
+  for (const [shows, typed, again] of keys) {
+    const endMs = Date.now() + 240_000;
+    let nextMs = Date.now() + againMs;
     while (!shows.test(screen)) {
       if (Date.now() > endMs) {
         child.kill('SIGKILL');
         throw new Error(`${line}: ${shows} is not shown, but:\n${screen}`);
+      }
+      if (again !== undefined && Date.now() > nextMs) {
+        nextMs = Date.now() + againMs;
+        child.stdin.write(again);
       }
       await pause(50);
     }
@@ -214,7 +222,7 @@ describe.each(completing)('%s', (shell, quiet, source) => {
     const { screen } = await inTerminal(80, `${shell} ${quiet} -i`, [
       [/[%>#$] /, `${source}; echo rea''dy\n`],
       [/ready/, 'rackwright host verify h\t'],
-      [bothNames, hangUp],
+      [bothNames, hangUp, '\t'],
     ]);
     expect(screen).toMatch(bothNames);
   });
