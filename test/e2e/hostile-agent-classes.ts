@@ -50,8 +50,9 @@ export const classes: Readonly<Record<string, Readonly<Record<string, NameClass>
     replaces_session_id: 'sessionId',
     bmc_reads: 'free',
   },
+  // A question's id counts only from the rack that was asked, with its host.
   [`${agentPackage}.BmcRead`]: {
-    id: 'sequence',
+    id: 'free',
     host_uid: 'hostUid',
     failure: 'free',
     transient: 'free',
