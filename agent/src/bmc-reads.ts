@@ -9,7 +9,6 @@
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
-  type BmcBios,
   type BmcDriver,
   type BmcFirmware,
   type BmcLog,
@@ -193,8 +192,6 @@ async function readOf(
     }
     case BmcReadKind.FIRMWARE:
       return as(await driver.readFirmware?.(signal), firmwareToWire);
-    case BmcReadKind.BIOS:
-      return as(await driver.readBios?.(signal), biosToWire);
     case BmcReadKind.UNSPECIFIED:
       break;
   }
@@ -249,14 +246,4 @@ function logToWire({ entries, complete }: BmcLog): Reading {
 
 function firmwareToWire({ components, complete }: BmcFirmware): Reading {
   return { complete, firmware: components.map((component) => ({ ...component })) };
-}
-
-function biosToWire({ attributes, pending, complete }: BmcBios): Reading {
-  const names = [...new Set([...attributes.keys(), ...pending.keys()])].toSorted();
-  const bios = names.map((name) => {
-    const waits = pending.get(name);
-    const value = attributes.get(name) ?? '';
-    return { name, value, ...(waits === undefined ? {} : { pending: waits }) };
-  });
-  return { complete, bios };
 }

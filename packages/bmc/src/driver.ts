@@ -12,7 +12,7 @@
  *
  * It must not decide what a host may do: that is the control plane's business.
  */
-import type { BmcBios, BmcFirmware, BmcLog, BmcSensors, HardwareHealth } from './readings.ts';
+import type { BmcFirmware, BmcLog, BmcSensors, HardwareHealth } from './readings.ts';
 
 export type PowerState = 'on' | 'off';
 
@@ -186,7 +186,6 @@ export interface BmcReadings {
   /** At most `entriesMax` of the newest entries. */
   readLog?(entriesMax: number, signal?: AbortSignal): Promise<BmcResult<BmcLog>>;
   readFirmware?(signal?: AbortSignal): Promise<BmcResult<BmcFirmware>>;
-  readBios?(signal?: AbortSignal): Promise<BmcResult<BmcBios>>;
 }
 
 /** One BMC under one credential. */

@@ -36,13 +36,11 @@ export { IpmiDriver, type IpmiDriverParts } from './ipmi/driver.ts';
 export { defaultIpmitoolOptions, type IpmiTarget, type IpmitoolOptions } from './ipmi/ipmitool.ts';
 export { defaultReadBackTimings, type ReadBackTimings } from './read-back.ts';
 export {
-  type BmcBios,
   type BmcFirmware,
   type BmcLog,
   type BmcLogEntry,
   type BmcSensor,
   type BmcSensors,
-  biosAttributesMax,
   type FirmwareComponent,
   type HardwareHealth,
   type HealthLevel,

@@ -70,16 +70,7 @@ export interface BmcFirmware {
   readonly complete: boolean;
 }
 
-/** Attributes of the machine's firmware, as texts: "Enabled", "0", "true". */
-export interface BmcBios {
-  readonly attributes: ReadonlyMap<string, string>;
-  /** What waits for the next boot and differs from `attributes`. */
-  readonly pending: ReadonlyMap<string, string>;
-  readonly complete: boolean;
-}
-
 /** Most that is kept of one list. */
 export const sensorsMax = 256;
 export const logEntriesMax = 200;
 export const firmwareComponentsMax = 128;
-export const biosAttributesMax = 2_048;

@@ -64,8 +64,9 @@ function checkRequest(kind: BmcReadKind, maxEntries: number): void {
 }
 
 function notVerified({ name }: Host) {
-  const words = `${name}: its BMC was never verified; do so first: rackwright host verify`;
-  return failedPrecondition('BMC_NOT_VERIFIED', `${words} ${name.replace('hosts/', '')}.`);
+  const command = `rackwright host verify ${name.replace('hosts/', '')}`;
+  const words = `${name}: its BMC was never verified; do so first: ${command}.`;
+  return failedPrecondition('BMC_NOT_VERIFIED', words);
 }
 
 function readingIn(asked: Asked, { name, spec }: Host, kind: BmcReadKind, nowMs: number): Reading {

@@ -369,6 +369,7 @@ test('hosts that a pool names and that there are not are listed as missing', asy
   expect(hosts.map(({ host, state }) => `${host} ${state}`)).toEqual(
     [1, 2, 3].map((n) => `hosts/h${n}x missing`),
   );
+  await pools.deletePool({ name });
 });
 
 test('of a selector, a gate and pins only the part that is named is changed', async () => {

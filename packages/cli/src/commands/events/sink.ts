@@ -54,7 +54,7 @@ const specFlags = {
     optional: true,
     brief: 'To subjects of the NATS server that the store is on, instead of a URL',
   },
-  filter: textFlag('Only events that match, as in rackwright events', 'filter'),
+  filter: textFlag('Only events that match, as those of `rackwright events --follow`', 'filter'),
   paused: { kind: 'boolean', optional: true, brief: 'Deliver nothing until it is taken back' },
 } as const;
 

@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/v1/bmc.proto.
  */
 export const file_rackwright_v1_bmc: GenFile = /*@__PURE__*/
-  fileDesc("ChdyYWNrd3JpZ2h0L3YxL2JtYy5wcm90bxINcmFja3dyaWdodC52MSJMCg5IYXJkd2FyZUhlYWx0aBIpCgVsZXZlbBgBIAEoDjIaLnJhY2t3cmlnaHQudjEuSGVhbHRoTGV2ZWwSDwoHbWVzc2FnZRgCIAEoCSKeAQoJQm1jU2Vuc29yEgwKBG5hbWUYASABKAkSJwoEa2luZBgCIAEoDjIZLnJhY2t3cmlnaHQudjEuU2Vuc29yS2luZBIUCgdyZWFkaW5nGAMgASgBSACIAQESDAoEdW5pdBgEIAEoCRIqCgZoZWFsdGgYBSABKA4yGi5yYWNrd3JpZ2h0LnYxLkhlYWx0aExldmVsQgoKCF9yZWFkaW5nImYKC0JtY0xvZ0VudHJ5EgoKAmlkGAEgASgJEgwKBHRpbWUYAiABKAkSLAoIc2V2ZXJpdHkYAyABKA4yGi5yYWNrd3JpZ2h0LnYxLkhlYWx0aExldmVsEg8KB21lc3NhZ2UYBCABKAkiZgoRRmlybXdhcmVDb21wb25lbnQSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEhcKCnVwZGF0ZWFibGUYBCABKAhIAIgBAUINCgtfdXBkYXRlYWJsZSJOCg1CaW9zQXR0cmlidXRlEgwKBG5hbWUYASABKAkSDQoFdmFsdWUYAiABKAkSFAoHcGVuZGluZxgDIAEoCUgAiAEBQgoKCF9wZW5kaW5nIrgCCgpCbWNSZWFkaW5nEi0KCXJlYWRfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIY29tcGxldGUYAiABKAgSLQoGaGVhbHRoGAMgASgLMh0ucmFja3dyaWdodC52MS5IYXJkd2FyZUhlYWx0aBIpCgdzZW5zb3JzGAQgAygLMhgucmFja3dyaWdodC52MS5CbWNTZW5zb3ISLwoLbG9nX2VudHJpZXMYBSADKAsyGi5yYWNrd3JpZ2h0LnYxLkJtY0xvZ0VudHJ5EjIKCGZpcm13YXJlGAYgAygLMiAucmFja3dyaWdodC52MS5GaXJtd2FyZUNvbXBvbmVudBIqCgRiaW9zGAcgAygLMhwucmFja3dyaWdodC52MS5CaW9zQXR0cmlidXRlKpIBCgtCbWNSZWFkS2luZBIdChlCTUNfUkVBRF9LSU5EX1VOU1BFQ0lGSUVEEAASGQoVQk1DX1JFQURfS0lORF9TRU5TT1JTEAESFQoRQk1DX1JFQURfS0lORF9MT0cQAhIaChZCTUNfUkVBRF9LSU5EX0ZJUk1XQVJFEAMSFgoSQk1DX1JFQURfS0lORF9CSU9TEAQqdQoLSGVhbHRoTGV2ZWwSHAoYSEVBTFRIX0xFVkVMX1VOU1BFQ0lGSUVEEAASEwoPSEVBTFRIX0xFVkVMX09LEAESGAoUSEVBTFRIX0xFVkVMX1dBUk5JTkcQAhIZChVIRUFMVEhfTEVWRUxfQ1JJVElDQUwQAyqkAQoKU2Vuc29yS2luZBIbChdTRU5TT1JfS0lORF9VTlNQRUNJRklFRBAAEhsKF1NFTlNPUl9LSU5EX1RFTVBFUkFUVVJFEAESEwoPU0VOU09SX0tJTkRfRkFOEAISFwoTU0VOU09SX0tJTkRfVk9MVEFHRRADEhcKE1NFTlNPUl9LSU5EX0NVUlJFTlQQBBIVChFTRU5TT1JfS0lORF9QT1dFUhAFYgZwcm90bzM", [file_google_protobuf_timestamp]);
+  fileDesc("ChdyYWNrd3JpZ2h0L3YxL2JtYy5wcm90bxINcmFja3dyaWdodC52MSJMCg5IYXJkd2FyZUhlYWx0aBIpCgVsZXZlbBgBIAEoDjIaLnJhY2t3cmlnaHQudjEuSGVhbHRoTGV2ZWwSDwoHbWVzc2FnZRgCIAEoCSKeAQoJQm1jU2Vuc29yEgwKBG5hbWUYASABKAkSJwoEa2luZBgCIAEoDjIZLnJhY2t3cmlnaHQudjEuU2Vuc29yS2luZBIUCgdyZWFkaW5nGAMgASgBSACIAQESDAoEdW5pdBgEIAEoCRIqCgZoZWFsdGgYBSABKA4yGi5yYWNrd3JpZ2h0LnYxLkhlYWx0aExldmVsQgoKCF9yZWFkaW5nImYKC0JtY0xvZ0VudHJ5EgoKAmlkGAEgASgJEgwKBHRpbWUYAiABKAkSLAoIc2V2ZXJpdHkYAyABKA4yGi5yYWNrd3JpZ2h0LnYxLkhlYWx0aExldmVsEg8KB21lc3NhZ2UYBCABKAkiZgoRRmlybXdhcmVDb21wb25lbnQSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEhcKCnVwZGF0ZWFibGUYBCABKAhIAIgBAUINCgtfdXBkYXRlYWJsZSKMAgoKQm1jUmVhZGluZxItCglyZWFkX3RpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCGNvbXBsZXRlGAIgASgIEi0KBmhlYWx0aBgDIAEoCzIdLnJhY2t3cmlnaHQudjEuSGFyZHdhcmVIZWFsdGgSKQoHc2Vuc29ycxgEIAMoCzIYLnJhY2t3cmlnaHQudjEuQm1jU2Vuc29yEi8KC2xvZ19lbnRyaWVzGAUgAygLMhoucmFja3dyaWdodC52MS5CbWNMb2dFbnRyeRIyCghmaXJtd2FyZRgGIAMoCzIgLnJhY2t3cmlnaHQudjEuRmlybXdhcmVDb21wb25lbnQqegoLQm1jUmVhZEtpbmQSHQoZQk1DX1JFQURfS0lORF9VTlNQRUNJRklFRBAAEhkKFUJNQ19SRUFEX0tJTkRfU0VOU09SUxABEhUKEUJNQ19SRUFEX0tJTkRfTE9HEAISGgoWQk1DX1JFQURfS0lORF9GSVJNV0FSRRADKnUKC0hlYWx0aExldmVsEhwKGEhFQUxUSF9MRVZFTF9VTlNQRUNJRklFRBAAEhMKD0hFQUxUSF9MRVZFTF9PSxABEhgKFEhFQUxUSF9MRVZFTF9XQVJOSU5HEAISGQoVSEVBTFRIX0xFVkVMX0NSSVRJQ0FMEAMqpAEKClNlbnNvcktpbmQSGwoXU0VOU09SX0tJTkRfVU5TUEVDSUZJRUQQABIbChdTRU5TT1JfS0lORF9URU1QRVJBVFVSRRABEhMKD1NFTlNPUl9LSU5EX0ZBThACEhcKE1NFTlNPUl9LSU5EX1ZPTFRBR0UQAxIXChNTRU5TT1JfS0lORF9DVVJSRU5UEAQSFQoRU0VOU09SX0tJTkRfUE9XRVIQBWIGcHJvdG8z", [file_google_protobuf_timestamp]);
 
 /**
  * HardwareHealth is what a BMC says of the hardware of its machine as a whole: the rollup of Redfish,
@@ -161,39 +161,6 @@ export const FirmwareComponentSchema: GenMessage<FirmwareComponent> = /*@__PURE_
   messageDesc(file_rackwright_v1_bmc, 3);
 
 /**
- * BiosAttribute is one setting of a machine's firmware.
- *
- * @generated from message rackwright.v1.BiosAttribute
- */
-export type BiosAttribute = Message<"rackwright.v1.BiosAttribute"> & {
-  /**
-   * @generated from field: string name = 1;
-   */
-  name: string;
-
-  /**
-   * As text: "Enabled", "0", "true".
-   *
-   * @generated from field: string value = 2;
-   */
-  value: string;
-
-  /**
-   * What waits for the next boot, where it differs; unset: nothing does.
-   *
-   * @generated from field: optional string pending = 3;
-   */
-  pending?: string | undefined;
-};
-
-/**
- * Describes the message rackwright.v1.BiosAttribute.
- * Use `create(BiosAttributeSchema)` to create a new message.
- */
-export const BiosAttributeSchema: GenMessage<BiosAttribute> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_bmc, 4);
-
-/**
  * BmcReading is what a BMC has just said. Only what was asked for is filled in. Nothing of it is
  * kept.
  *
@@ -241,13 +208,6 @@ export type BmcReading = Message<"rackwright.v1.BmcReading"> & {
    * @generated from field: repeated rackwright.v1.FirmwareComponent firmware = 6;
    */
   firmware: FirmwareComponent[];
-
-  /**
-   * By name; at most 2048.
-   *
-   * @generated from field: repeated rackwright.v1.BiosAttribute bios = 7;
-   */
-  bios: BiosAttribute[];
 };
 
 /**
@@ -255,7 +215,7 @@ export type BmcReading = Message<"rackwright.v1.BmcReading"> & {
  * Use `create(BmcReadingSchema)` to create a new message.
  */
 export const BmcReadingSchema: GenMessage<BmcReading> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_bmc, 5);
+  messageDesc(file_rackwright_v1_bmc, 4);
 
 /**
  * BmcReadKind is what can be read of a host's BMC at once.
@@ -288,13 +248,6 @@ export const BmcReadKind = {
    * @generated from enum value: BMC_READ_KIND_FIRMWARE = 3;
    */
   FIRMWARE: 3,
-
-  /**
-   * Attributes of the machine's firmware settings.
-   *
-   * @generated from enum value: BMC_READ_KIND_BIOS = 4;
-   */
-  BIOS: 4,
 } as const;
 
 /**
