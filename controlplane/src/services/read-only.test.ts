@@ -4,14 +4,13 @@
  */
 import type { DescMethod } from '@bufbuild/protobuf';
 import { HostState, Role } from '@rackwright/messages';
-import { nodeClock } from '@rackwright/platform/node';
 import { MemoryDisk } from '@rackwright/store';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { accessTable } from '../access/index.ts';
 import { addSide, type Names, tokenFor } from './access.fixture.ts';
 import { callOf, methods, pathOf, requestOf } from './every-method.fixture.ts';
 import { preparedHost, putHost } from './prepared.fixture.ts';
-import { type Fixture, startFixture } from './rpc.fixture.ts';
+import { type Fixture, settled, startFixture } from './rpc.fixture.ts';
 
 let fixture: Fixture;
 let names: Names;
@@ -33,18 +32,10 @@ beforeAll(async () => {
   token = await tokenFor(fixture, 'viewer-everything', Role.ADMIN);
   // That a token is used is noted from time to time, whatever it is used for.
   for (const method of reading.slice(0, 1)) await read(method);
-  await settled();
+  await settled(fixture.store);
 });
 
 afterAll(() => fixture.stop());
-
-/** Until nothing has been written for a while: what was made has been looked at by all loops. */
-async function settled(): Promise<void> {
-  for (let seen = -1; seen !== disk.latest(); ) {
-    seen = disk.latest();
-    await new Promise<void>((resolve) => nodeClock().after(300, resolve));
-  }
-}
 
 function read(method: DescMethod) {
   return callOf(fixture.channel, method, requestOf(method, 'aa', names), token);

@@ -33,6 +33,16 @@ export interface Extras {
   readonly disk?: MemoryDisk;
 }
 
+/** Until nothing has been written for a while: what was made has been looked at by all loops. */
+export async function settled(store: StateStore): Promise<void> {
+  for (let seen = -1; ; ) {
+    const latest = await store.latestRevision();
+    if (latest === seen) return;
+    seen = latest;
+    await new Promise<void>((resolve) => nodeClock().after(300, resolve));
+  }
+}
+
 /** Starts it with new folders and an empty store. */
 export async function startFixture(extras: Extras = {}) {
   const folder = await mkdtemp(join(tmpdir(), 'rackwright-rpc-'));
