@@ -7,7 +7,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ArmedCrash } from '@rackwright/platform/node';
-import { agentBootConfig } from './firmware.ts';
+import { agentBootConfig, isSecure } from './firmware.ts';
 import type { Lab } from './lab.ts';
 import { LAB_ADDRESS } from './netns.ts';
 import { runProgram, type Started, startProcess, tryProgram, until, within } from './processes.ts';
@@ -155,7 +155,12 @@ function agentProgram(lab: Lab, files: RunnerFiles, crash: Crash | undefined): P
         { name: 'initrd', path: files.initrd },
       ],
       runner: {
-        kernelArguments: [...KERNEL_ARGUMENTS, ...files.kernelArguments],
+        kernelArguments: [
+          ...KERNEL_ARGUMENTS,
+          // Behind "quiet": it is to say that it is locked down.
+          ...(isSecure(lab.boot.firmware) ? ['loglevel=6'] : []),
+          ...files.kernelArguments,
+        ],
         address: LAB_ADDRESS.agent,
       },
     },
