@@ -198,7 +198,6 @@ export const classes: Readonly<Record<string, Readonly<Record<string, NameClass>
   'rackwright.v1.BmcSensor': { '*': 'free' },
   'rackwright.v1.BmcLogEntry': { '*': 'free' },
   'rackwright.v1.FirmwareComponent': { '*': 'free' },
-  'rackwright.v1.BiosAttribute': { '*': 'free' },
   'rackwright.v1.StepArgument': { '*': 'free' },
   'rackwright.v1.StepExit': { '*': 'free' },
   'google.protobuf.Timestamp': { '*': 'free' },

@@ -32,6 +32,8 @@ function oddOf({ field }: Leaf): readonly unknown[] {
     case ScalarType.INT64:
       // Seconds of a Timestamp or Duration among them: past the year 9999, before the year 1.
       return [253_402_300_800n, -(2n ** 63n), 2n ** 63n - 1n];
+    case ScalarType.DOUBLE:
+      return [Number.NaN, Number.POSITIVE_INFINITY, -Number.MAX_VALUE];
     default:
       return [true];
   }

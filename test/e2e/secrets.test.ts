@@ -15,7 +15,7 @@ import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import * as api from '@rackwright/messages';
-import { HostGoal, HostState, Role, RunKind, RunPhase } from '@rackwright/messages';
+import { BmcReadKind, HostGoal, HostState, Role, RunKind, RunPhase } from '@rackwright/messages';
 import { connect, operatorClients } from '@rackwright/rpc';
 import { expect, test } from 'vitest';
 import { programOf } from './programs.ts';
@@ -393,6 +393,7 @@ async function searchAnswers(scene: Scene): Promise<void> {
     [
       { name: runName, step: 'register' },
       { parent: 'hosts/h1', run: { case: 'clean', value: {} } },
+      { name: 'hosts/h1', kind: BmcReadKind.FIRMWARE },
       ...[1, 2, 3].map((number) => ({ name: `hosts/h1/runs/${number}` })),
       {
         name: 'hosts/h1',
