@@ -202,8 +202,10 @@ export class Replica {
       signStatement: () => new Uint8Array(),
       openCredential: () => ({ username: 'admin', password: 'secret' }),
     });
-    await hosts.start();
+    // The view of many hosts is built in pages, between which the clock has its turn.
+    const started = hosts.start();
     await site.run(0);
+    await started;
     const sessions = { ...shared, fleetView, registry, hosts, timing: defaultSessionTiming };
     return new Replica(process, sessions, storeCalls, following);
   }
