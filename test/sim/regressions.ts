@@ -175,4 +175,9 @@ export const regressions: readonly Regression[] = [
     hosts: 2,
     was: 'a name that was deleted and taken by another request was held against the first one',
   },
+  {
+    seed: 95,
+    hosts: 2,
+    was: 'what to do about a boot that stood still was nothing that the person knew how to do',
+  },
 ];

@@ -35,6 +35,9 @@ const errands: readonly (readonly [RegExp, (machine: SimMachine) => void])[] = [
   [/^look at the (console|logs) of /, nothing],
   [/^look (whether|what) /, nothing],
   [/^see what holds it up at the console of /, nothing],
+  // No simulated machine has firmware that boots: only its runner can fail to come.
+  [/^see (at the console of|whether another DHCP server) /, nothing],
+  [/^see that (.* has link|nothing between .* drops)\b/, nothing],
   [/^see that the disk that is named is in its slot$/, nothing],
   [/^read what the program wrote/, nothing],
   [/^update the agent of /, nothing],
