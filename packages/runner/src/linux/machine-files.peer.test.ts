@@ -69,6 +69,8 @@ function placeOf(partition: number, filesystem: Filesystem): PartitionPlace {
 
 test.for<Filesystem>(['ext4', 'vfat', 'xfs'])(
   'writes to %s, unmounts, and reads back from the disk',
+  // A program that makes a mount namespace meanwhile copies our mount, and keeps the disk busy.
+  { retry: 3 },
   async (filesystem, context) => {
     const why = makeDisk(filesystem);
     if (why !== undefined) context.skip(why);
