@@ -22,13 +22,18 @@ export interface OutOfBandStep {
 
 type Arguments = Readonly<Record<string, string>>;
 
+/** Repeated and aborted as one likes; runs only where somebody names it. */
+const harmless = {
+  priority: 0,
+  rerunClass: RerunClass.SAFE,
+  destructive: false,
+  abortable: true,
+};
+
 const clearEventLog: OutOfBandStep = {
   description: create(agent.StepDescriptionSchema, {
     name: 'management.clear_event_log',
-    priority: 0,
-    rerunClass: RerunClass.SAFE,
-    destructive: false,
-    abortable: true,
+    ...harmless,
     description: 'Empties the event log that the BMC keeps of the machine, and reads it back.',
   }),
   run: (driver, _, signal) => driver.clearEventLog(signal),
@@ -39,10 +44,7 @@ const lampStates = ['lit', 'off'];
 const setIndicator: OutOfBandStep = {
   description: create(agent.StepDescriptionSchema, {
     name: 'management.set_indicator',
-    priority: 0,
-    rerunClass: RerunClass.SAFE,
-    destructive: false,
-    abortable: true,
+    ...harmless,
     description:
       'Switches the lamp by which people find the machine. Redfish reads it back; IPMI cannot.',
     typedArguments: [
@@ -63,10 +65,7 @@ const setIndicator: OutOfBandStep = {
 const resetBmc: OutOfBandStep = {
   description: create(agent.StepDescriptionSchema, {
     name: 'management.reset_bmc',
-    priority: 0,
-    rerunClass: RerunClass.SAFE,
-    destructive: false,
-    abortable: true,
+    ...harmless,
     description:
       'Restarts the BMC itself, not the machine, and waits until it was silent and answers again.',
   }),
