@@ -14,7 +14,6 @@ import {
   type BmcLog,
   type BmcResult,
   type BmcSensors,
-  failed,
   type SensorKind as Kind,
   type HealthLevel as Level,
   logEntriesMax,
@@ -30,12 +29,12 @@ import {
   transientCauseOf,
 } from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
-import { boundText, messageBytesMax } from '@rackwright/results';
+import { boundText, type FinalResult, messageBytesMax } from '@rackwright/results';
 import {
   type BmcDrivers,
   bmcEndpoint,
-  bmcIdentityDifference,
-  identityToWire,
+  expectBmc,
+  failure,
   resultOfBmc,
 } from './operations/index.ts';
 import type { AgentSession, BmcReadEars } from './session/index.ts';
@@ -64,8 +63,7 @@ export interface BmcReadParts {
 }
 
 type Reading = MessageInitShape<typeof BmcReadingSchema>;
-/** `anotherMachine`: the BMC is not the expected one (B2). */
-type Answer = BmcResult<Reading> | { readonly kind: 'anotherMachine'; readonly message: string };
+type Answer = { readonly kind: 'ok'; readonly value: Reading } | FinalResult;
 
 export class BmcReads implements BmcReadEars {
   readonly kinds = [BmcReadKind.SENSORS, BmcReadKind.LOG, BmcReadKind.FIRMWARE] as const;
@@ -82,7 +80,7 @@ export class BmcReads implements BmcReadEars {
   ask(question: agent.ReadBmc): void {
     if (this.#waiting.length >= this.#limits.waitingMax) {
       const words = `${this.#waiting.length} reads of BMCs wait at this agent already`;
-      this.#tell(question, transient('queueFull', words));
+      this.#tell(question, resultOfBmc(transient('queueFull', words)));
       return;
     }
     this.#waiting.push(question);
@@ -115,14 +113,18 @@ export class BmcReads implements BmcReadEars {
       answer = await this.#read(question, giveWay, abort.signal);
     } catch (error) {
       log.error({ hostUid: question.hostUid }, 'a read of a BMC threw', error);
-      answer = transient('trouble', 'the agent could not read the BMC: see its log');
+      const words = 'the agent could not read the BMC: see its log';
+      answer = resultOfBmc(transient('trouble', words));
     } finally {
       cancel();
     }
-    if (answer.kind === 'transient' && answer.reason === 'cancelled') {
-      answer = gaveWay
-        ? transient('busy', 'an operation has come to work on this BMC')
-        : transient('unreachable', `the BMC was not read in ${this.#limits.readMs / 1_000} s`);
+    if (answer.kind === 'failed' && answer.type === 'cancelled') {
+      const tooLate = `the BMC was not read in ${this.#limits.readMs / 1_000} s`;
+      answer = resultOfBmc(
+        gaveWay
+          ? transient('busy', 'an operation has come to work on this BMC')
+          : transient('unreachable', tooLate),
+      );
     }
     this.#tell(question, answer);
   }
@@ -132,20 +134,16 @@ export class BmcReads implements BmcReadEars {
     const session = this.#parts.session();
     const credential = bmc && session.credential(bmc.credential, bmc.credentialVersion);
     if (bmc === undefined || credential === undefined) {
-      return transient('busy', 'the agent has no credential of this BMC');
+      return resultOfBmc(transient('busy', 'the agent has no credential of this BMC'));
     }
     const endpoint = bmcEndpoint(bmc, credential, expectedIdentity);
     if (endpoint === undefined) {
-      return failed('unsupported', `this agent does not speak "${bmc.protocol}" to BMCs`);
+      return failure('unsupported', `this agent does not speak "${bmc.protocol}" to BMCs`);
     }
     const driver = this.#parts.drivers.driver(endpoint, { giveWay });
-    const identity = await driver.readIdentity(signal);
-    if (identity.kind !== 'ok') return identity;
-    const difference = bmcIdentityDifference(expectedIdentity, identityToWire(identity.value));
-    if (difference !== undefined) {
-      const message = `another BMC answers at ${bmc.address}: ${difference}`;
-      return { kind: 'anotherMachine', message };
-    }
+    // (B2)
+    const expected = await expectBmc(driver, { bmc, expectedIdentity }, { signal });
+    if (!('driver' in expected)) return expected;
     return readOf(driver, question, signal);
   }
 
@@ -156,18 +154,15 @@ export class BmcReads implements BmcReadEars {
 }
 
 function outcomeOf(answer: Answer): MessageInitShape<typeof agent.BmcReadSchema> {
-  if (answer.kind === 'ok') return { reading: answer.value };
-  if (answer.kind === 'anotherMachine') {
-    return { failure: failureTypeOf('identityMismatch'), message: bounded(answer) };
-  }
-  const result = resultOfBmc(answer);
-  switch (result.kind) {
+  switch (answer.kind) {
+    case 'ok':
+      return { reading: answer.value };
     case 'failed':
-      return { failure: failureTypeOf(result.type), message: bounded(result) };
+      return { failure: failureTypeOf(answer.type), message: bounded(answer) };
     case 'transientError':
-      return { transient: transientCauseOf(result.cause), message: bounded(result) };
+      return { transient: transientCauseOf(answer.cause), message: bounded(answer) };
     case 'retryAfter':
-      return { transient: transientCauseOf('busy'), message: bounded(result) };
+      return { transient: transientCauseOf('busy'), message: bounded(answer) };
     case 'complete':
       return {};
   }
@@ -195,14 +190,14 @@ async function readOf(
     case BmcReadKind.UNSPECIFIED:
       break;
   }
-  return failed('unsupported', 'this agent does not know what is to be read');
+  return failure('unsupported', 'this agent does not know what is to be read');
 }
 
 /** Undefined: the protocol has nothing of the kind. */
 function as<T>(result: BmcResult<T> | undefined, toWire: (value: T) => Reading): Answer {
   if (result === undefined)
-    return failed('unsupported', 'the protocol of this BMC has no such list');
-  return result.kind === 'ok' ? { kind: 'ok', value: toWire(result.value) } : result;
+    return failure('unsupported', 'the protocol of this BMC has no such list');
+  return result.kind === 'ok' ? { kind: 'ok', value: toWire(result.value) } : resultOfBmc(result);
 }
 
 const levels: Readonly<Record<Level, HealthLevel>> = {

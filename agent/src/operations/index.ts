@@ -20,10 +20,12 @@ export {
   type BmcDrivers,
   type BmcEndpoint,
   bmcEndpoint,
+  failure,
   identityToWire,
   resultOfBmc,
 } from './bmc-access.ts';
 export { bmcIdentityDifference } from './bmc-identity.ts';
+export { expectBmc } from './expected-bmc.ts';
 export type { BootFirmware } from './set-power.ts';
 
 export interface ExecutorParts extends StepImages, OwnStepParts {
