@@ -6,8 +6,7 @@
  * 1. The receiver sees the id of the attempt as `Idempotency-Key`: of a call that is made again,
  *    because nobody can tell whether it arrived, it can know the first one.
  * 2. A redirect is not followed: what was allowed is the URL, not wherever its receiver points.
- * 3. An internal address is called only where the fleet lists it, or names it in the very prefix of
- *    the URL: what a name resolves to is judged as the connection is made.
+ * 3. An internal address is called only where the fleet allows it (`steps/webhook-call.ts`).
  * 4. Time, request, answer and calls at once are bounded; what is sent is logged nowhere.
  * 5. Secrets of headers are looked up for the call alone. An answer that repeats one is kept
  *    without it.
@@ -15,10 +14,9 @@
 import { create } from '@bufbuild/protobuf';
 import { Masking, maskText, StepExitSchema } from '@rackwright/messages';
 import type { Clock, Log, WebAnswer, WebClient, WebRequest } from '@rackwright/platform';
-import { entriesNaming } from '@rackwright/platform';
 import type { CallOutput, CallResult, CallWebhook, WebhookOrder } from '../host/index.ts';
 import { type GivenFor, OutOfBounds } from '../secrets/index.ts';
-import { readSecrets } from '../steps/index.ts';
+import { callWebhook, readSecrets } from '../steps/index.ts';
 
 export interface WebhookParts {
   readonly web: WebClient;
@@ -47,7 +45,6 @@ const callTimeoutMs = 60_000;
 const callsAtOnceMax = 64;
 const requestBytesMax = 64 * 1024;
 const answerBytesMax = 64 * 1024;
-const answerHeaderBytesMax = 16 * 1024;
 const headersMax = 32;
 const headerCharactersMax = 4_096;
 const lastOutputCharactersMax = 512;
@@ -149,43 +146,20 @@ async function send(
   if (typeof request === 'string') {
     return { kind: 'failed', type: 'invalidArgument', message: request };
   }
-  const { origin, host, protocol } = new URL(request.url);
   const listed = internalAddresses === undefined ? [] : await internalAddresses().catch(() => {});
   if (listed === undefined) return { kind: 'transientError', message: 'the store is away' };
-  const internal = [...listed, ...entriesNaming(host, protocol === 'https:' ? 443 : 80)];
   const timeoutMs = Math.min(callTimeoutMs, order.deadlineMs - clock.nowMs());
   if (timeoutMs <= 0) return { kind: 'transientError', message: 'its time was over' };
-  const late = new AbortController();
-  const cancelTimer = clock.after(timeoutMs, () => late.abort());
-  const limits = {
-    answerTimeoutMs: timeoutMs,
-    silenceMs: timeoutMs,
-    headerBytesMax: answerHeaderBytesMax,
-  };
-  try {
-    const outcome = await web.send({ ...request, internal }, limits, late.signal);
-    switch (outcome.kind) {
-      case 'answered':
-        return judge(outcome, await outputOf(outcome, hidden), origin);
-      case 'cancelled': {
-        const message = `${origin} did not answer in ${Math.round(timeoutMs / 1_000)} s`;
-        return { kind: 'transientError', message };
-      }
-      case 'untrusted': {
-        const message = `the certificate of ${origin} is not trusted: ${outcome.message}`;
-        return { kind: 'transientError', message };
-      }
-      case 'forbidden': {
-        const message = `${origin} is not called: ${outcome.message}`;
-        return { kind: 'failed', type: 'notAllowed', message };
-      }
-      case 'noHttp':
-      case 'unreachable':
-        return { kind: 'transientError', message: `${origin}: ${outcome.message}` };
-    }
-  } finally {
-    cancelTimer();
-  }
+  const called = await callWebhook(
+    { web, clock },
+    { request, internalAddresses: listed, timeoutMs },
+    async (answer, origin) => judge(answer, await outputOf(answer, hidden), origin),
+  );
+  if (called.kind !== 'unanswered') return called;
+  const { isForbidden, message } = called;
+  return isForbidden
+    ? { kind: 'failed', type: 'notAllowed', message }
+    : { kind: 'transientError', message };
 }
 
 /** Statuses of 4xx that may pass by themselves: too slow, too early, too often. */

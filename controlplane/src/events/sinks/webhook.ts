@@ -2,15 +2,15 @@
  * Sends events to a webhook: one CloudEvent a request, in structured mode, signed.
  *
  * Invariants:
- * 1. The URL is one that the fleet allows, judged at each request. A redirect is not followed, and
- *    an internal address is called only where the fleet lists it.
+ * 1. The URL is one that the fleet allows, judged at each request. How it is called is
+ *    `steps/webhook-call.ts`'s.
  * 2. A request is bounded in time, and its answer is not read: a receiver that hangs costs one
  *    timer, and one that talks costs nothing.
  * 3. The secret is opened for the signature alone.
  */
 import { type Event, type Fleet, webhookStep } from '@rackwright/messages';
-import { type Clock, entriesNaming, type WebClient } from '@rackwright/platform';
-import { reachProblem } from '../../steps/index.ts';
+import type { Clock, WebClient } from '@rackwright/platform';
+import { callWebhook, reachProblem } from '../../steps/index.ts';
 import { cloudEventMediaType, cloudEventOf } from './cloud-event.ts';
 import { secretForm, signatureHeaders, signingKey } from './signature.ts';
 import type { Attempted } from './window.ts';
@@ -26,7 +26,6 @@ export interface WebhookSender {
 
 /** Longest time of one request. */
 export const requestTimeoutMs = 10_000;
-const answerHeaderBytesMax = 16 * 1024;
 
 /** What is wrong with a URL of a sink; undefined when the fleet allows it. */
 export function webhookUrlProblem(fleet: Fleet | undefined, url: string): string | undefined {
@@ -45,48 +44,20 @@ export async function sendToWebhook(
   if (problem !== undefined) return { kind: 'failed', problem };
   const secret = await secretOf(sender, credential);
   if (secret.kind === 'lacking') return { kind: 'failed', problem: secret.problem };
-  const { origin, host, protocol } = new URL(url);
   const body = new TextEncoder().encode(JSON.stringify(cloudEventOf(incarnation, event)));
   const headers = {
     'content-type': cloudEventMediaType,
     'user-agent': 'rackwright',
     ...signatureHeaders(secret.key, event.id, clock.nowMs(), body),
   };
-  const listed = fleet?.spec?.internalAddresses ?? [];
-  const internal = [...listed, ...entriesNaming(host, protocol === 'https:' ? 443 : 80)];
-  const late = new AbortController();
-  const stop = () => late.abort();
-  signal?.addEventListener('abort', stop, { once: true });
-  const cancelTimer = clock.after(requestTimeoutMs, stop);
-  const release = () => {
-    cancelTimer();
-    signal?.removeEventListener('abort', stop);
-  };
-  const limits = {
-    answerTimeoutMs: requestTimeoutMs,
-    silenceMs: requestTimeoutMs,
-    headerBytesMax: answerHeaderBytesMax,
-  };
-  try {
-    const request = { method: 'POST', url, headers, body, internal } as const;
-    const outcome = await web.send(request, limits, late.signal);
-    switch (outcome.kind) {
-      case 'answered':
-        outcome.close();
-        return judge(origin, outcome.status, outcome.headers['retry-after']);
-      case 'cancelled':
-        return failed(`${origin} did not answer in ${requestTimeoutMs / 1_000} s`);
-      case 'untrusted':
-        return failed(`the certificate of ${origin} is not trusted: ${outcome.message}`);
-      case 'forbidden':
-        return failed(`${origin} is not called: ${outcome.message}`);
-      case 'noHttp':
-      case 'unreachable':
-        return failed(`${origin}: ${outcome.message}`);
-    }
-  } finally {
-    release();
-  }
+  const request = { method: 'POST', url, headers, body } as const;
+  const internalAddresses = fleet?.spec?.internalAddresses ?? [];
+  const call = { request, internalAddresses, timeoutMs: requestTimeoutMs, signal };
+  const called = await callWebhook({ web, clock }, call, (answer, origin) => {
+    answer.close();
+    return judge(origin, answer.status, answer.headers['retry-after']);
+  });
+  return called.kind === 'unanswered' ? failed(called.message) : called;
 }
 
 function failed(problem: string): Attempted {

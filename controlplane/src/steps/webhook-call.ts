@@ -1,0 +1,83 @@
+/**
+ * One request to the receiver of a webhook, for steps of workflows and for events alike. Whether
+ * its URL may be called was decided before (`reach.ts`).
+ *
+ * Invariants:
+ * 1. A redirect is not followed.
+ * 2. An internal address is called only where the fleet lists it, or names it in the very prefix of
+ *    the URL: what a name resolves to is judged as the connection is made.
+ * 3. Request and answer together are bounded in time.
+ */
+import {
+  type Clock,
+  entriesNaming,
+  type WebAnswer,
+  type WebClient,
+  type WebRequest,
+} from '@rackwright/platform';
+
+export interface WebhookCall {
+  readonly request: Omit<WebRequest, 'internal'>;
+  /** Internal addresses that the fleet lists. */
+  readonly internalAddresses: readonly string[];
+  readonly timeoutMs: number;
+  /** Gives the call up early. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Nobody answered. `isForbidden`: by the fleet's list of internal addresses; nothing was sent. */
+export interface Unanswered {
+  readonly kind: 'unanswered';
+  readonly isForbidden: boolean;
+  readonly message: string;
+}
+
+const answerHeaderBytesMax = 16 * 1024;
+
+/** What `judge` makes of the answer, whose body it reads or closes. Rejects as `judge` does. */
+export async function callWebhook<T>(
+  { web, clock }: { readonly web: WebClient; readonly clock: Pick<Clock, 'after'> },
+  { request, internalAddresses, timeoutMs, signal }: WebhookCall,
+  judge: (answer: WebAnswer, origin: string) => Promise<T> | T,
+): Promise<T | Unanswered> {
+  const { origin, host, protocol } = new URL(request.url);
+  const named = entriesNaming(host, protocol === 'https:' ? 443 : 80);
+  const internal = [...internalAddresses, ...named];
+  const limits = {
+    answerTimeoutMs: timeoutMs,
+    silenceMs: timeoutMs,
+    headerBytesMax: answerHeaderBytesMax,
+  };
+  const late = new AbortController();
+  const stop = () => late.abort();
+  signal?.addEventListener('abort', stop, { once: true });
+  const cancelTimer = clock.after(timeoutMs, stop);
+  const release = () => {
+    cancelTimer();
+    signal?.removeEventListener('abort', stop);
+  };
+  try {
+    const outcome = await web.send({ ...request, internal }, limits, late.signal);
+    switch (outcome.kind) {
+      case 'answered':
+        return await judge(outcome, origin);
+      case 'cancelled':
+        return unanswered(`${origin} did not answer in ${Math.round(timeoutMs / 1_000)} s`);
+      case 'untrusted':
+        return unanswered(`the certificate of ${origin} is not trusted: ${outcome.message}`);
+      case 'forbidden': {
+        const message = `${origin} is not called: ${outcome.message}`;
+        return { kind: 'unanswered', isForbidden: true, message };
+      }
+      case 'noHttp':
+      case 'unreachable':
+        return unanswered(`${origin}: ${outcome.message}`);
+    }
+  } finally {
+    release();
+  }
+}
+
+function unanswered(message: string): Unanswered {
+  return { kind: 'unanswered', isForbidden: false, message };
+}
