@@ -5,8 +5,14 @@ const peer = `${peerMissing}nats-server`;
 
 test('counts equal reasons, the most frequent first', () => {
   const skipped = tally(['not root', peer, 'not root']);
-  expect(describeSkipped(skipped)).toBe(`Skipped: 3\n  2 × not root\n  1 × ${peer}`);
+  expect(describeSkipped(skipped)).toMatch(`Skipped: 3\n  2 × not root\n  1 × ${peer}`);
   expect(describeSkipped([])).toBe('Skipped: none.');
+});
+
+test('ends with what installs the peers that are missing, and with nothing where none is', () => {
+  const lines = describeSkipped(tally([peer, peer, 'not root'])).split('\n');
+  expect(lines.at(-1)).toMatch(/^Peers that are missing: "npm run peers" installs them/);
+  expect(describeSkipped(tally(['not root']))).toBe('Skipped: 1\n  1 × not root');
 });
 
 test('fails a run in CI for a missing peer only', () => {

@@ -3,11 +3,14 @@
  *
  * K1 With CI=true a test that was skipped for a missing peer fails the run: its reason begins
  *    with `peerMissing`, and CI has run `npm run peers`.
+ * K2 Where a peer is missing, the last line says what installs it, whatever the reasons say.
  */
 import type { Reporter, TestModule } from 'vitest/node';
 
 /** How the reason of `context.skip(reason)` begins when a Debian peer is not there. */
 export const peerMissing = 'peer missing: ';
+
+const peersAdvice = 'Peers that are missing: "npm run peers" installs them, as root, on Debian.';
 
 /** One reason and how many tests gave it. */
 export interface Skipped {
@@ -24,9 +27,13 @@ export function tally(reasons: readonly string[]): Skipped[] {
     .sort((a, b) => b.count - a.count || a.reason.localeCompare(b.reason));
 }
 
+function isForPeer({ reason }: Skipped): boolean {
+  return reason.startsWith(peerMissing);
+}
+
 /** True when what was skipped must fail the run (K1). */
 export function mustFail(skipped: readonly Skipped[], isCi: boolean): boolean {
-  return isCi && skipped.some(({ reason }) => reason.startsWith(peerMissing));
+  return isCi && skipped.some(isForPeer);
 }
 
 /** The closing lines. */
@@ -34,13 +41,14 @@ export function describeSkipped(skipped: readonly Skipped[]): string {
   const total = skipped.reduce((sum, { count }) => sum + count, 0);
   if (total === 0) return 'Skipped: none.';
   const lines = skipped.map(({ reason, count }) => `  ${count} × ${reason}`);
-  return [`Skipped: ${total}`, ...lines].join('\n');
+  const advice = skipped.some(isForPeer) ? [peersAdvice] : [];
+  return [`Skipped: ${total}`, ...lines, ...advice].join('\n');
 }
 
 function reasonsOf(module: TestModule): string[] {
   return [...module.children.allTests('skipped')].map((test) => {
     const result = test.result();
-    return (result.state === 'skipped' ? result.note : undefined) ?? 'no reason given';
+    return (result.state === 'skipped' ? result.note : undefined) || 'no reason given';
   });
 }
 

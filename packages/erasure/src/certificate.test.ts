@@ -85,7 +85,7 @@ test.for([
     try {
       execFileSync('openssl', ['version'], { stdio: 'pipe' });
     } catch {
-      here.skip('peer missing: openssl');
+      here.skip('peer missing: openssl: run npm run peers');
     }
     const { statement, signature } = certify(bytes);
     writeFileSync(join(folder, 'trust.pem'), trustPem);

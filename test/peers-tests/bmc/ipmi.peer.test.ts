@@ -100,7 +100,7 @@ async function makeRig(): Promise<BmcRig> {
 }
 
 test('reads sensors, log and firmware of ipmi_sim, and that it cannot restart', async (context) => {
-  if (missing.length > 0) context.skip(`${peerMissing}${missing.join(', ')}`);
+  if (missing.length > 0) context.skip(`${peerMissing}${missing.join(', ')}: run npm run peers`);
   const rig = await makeRig();
   try {
     const driver = rig.honest;
@@ -127,7 +127,8 @@ test('reads sensors, log and firmware of ipmi_sim, and that it cannot restart', 
 describe('IpmiDriver with ipmitool and ipmi_sim', () => {
   for (const { name, run } of bmcConformance) {
     test(name, async (context) => {
-      if (missing.length > 0) context.skip(`${peerMissing}${missing.join(', ')}`);
+      if (missing.length > 0)
+        context.skip(`${peerMissing}${missing.join(', ')}: run npm run peers`);
       const rig = await makeRig();
       try {
         await run(rig);
