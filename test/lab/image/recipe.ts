@@ -81,6 +81,10 @@ export const FILES: Readonly<Record<string, string>> = {
 ExecStart=
 ExecStart=/lib/systemd/systemd-networkd-wait-online --any --ipv4 --timeout=60
 `,
+  // The lab cuts the power after the phone call: what the boot wrote must be on the disk by then.
+  'etc/systemd/system/cloud-final.service.d/sync.conf': `[Service]
+ExecStartPre=/bin/sync
+`,
 };
 
 export const ENABLED = ['systemd-networkd.service', 'systemd-networkd-wait-online.service'];
