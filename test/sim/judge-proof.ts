@@ -9,8 +9,9 @@
  *    until the disk has also been read clean after a loss of power.
  * E3 A disk that was certified and has lost its power is not written, and its host runs no program
  *    of a template, before somebody has tried to read it again. It may be erased anew once its
- *    certificate is of an earlier use: that proves nothing any more; or once its run has lost the
- *    boot that erased it: nobody saw what was done to it since, so a reading would tell nothing.
+ *    certificate is of an earlier use: that proves nothing any more; or once its run, or a run that
+ *    resumes it, has lost the boot that erased it: nobody saw what was done to it since, so a
+ *    reading would tell nothing.
  * E4 No image comes onto a machine with a disk whose content came back, unless the reading after
  *    the loss of power saw it clean.
  * E5 A clean that reads again at once ends in `available` only when it has.
@@ -25,6 +26,7 @@ import {
   type Run,
   RunKind,
   RunPhase,
+  StepState,
   store,
   verifyErasedStep,
 } from '@rackwright/messages';
@@ -72,6 +74,7 @@ interface Reading {
   /** Serials in which it saw old data. */
   readonly old: Set<string>;
   result: agent.Report['result'] | undefined;
+  isTaken: boolean;
 }
 
 interface Conviction {
@@ -133,7 +136,11 @@ export class ProofJudge {
   /** A host's record as it is now. */
   changed(before: store.HostRecord | undefined, record: store.HostRecord): void {
     this.#noteReading(record);
-    if (before !== undefined) this.#noteLostBoot(before, record);
+    if (before !== undefined) {
+      this.#noteLostBoot(before, record);
+      // The answer to a report may be lost: what its host's record says is taken in as well.
+      if (hasFailedReading(before, record)) this.applied(before.operation?.operation?.id ?? '');
+    }
     this.#noteSwitched(before, record);
     this.#judgeAtOnce(before, record);
     this.#judgeConvicted(record);
@@ -149,7 +156,8 @@ export class ProofJudge {
   /** The control plane has answered that the result of this operation is taken in. */
   applied(operationId: string): void {
     const reading = this.#readings.get(operationId);
-    if (reading === undefined) return;
+    if (reading === undefined || reading.isTaken) return;
+    reading.isTaken = true;
     const { result, hostUid, old, certificates } = reading;
     const isSaid = result?.case === 'failed' && !technical.has(result.value.type);
     // Of disks that cannot be read nothing is proved any more.
@@ -199,9 +207,14 @@ export class ProofJudge {
     }
   }
 
-  /** A run takes back what it counts as erased only when it has lost the boot that did it. */
+  /**
+   * A run takes back what it counts as erased only when it has lost the boot that did it; so does
+   * a run that goes on with a failed one.
+   */
   #noteLostBoot(before: store.HostRecord, { certified, host }: store.HostRecord): void {
-    if (before.host?.status?.run?.number !== host?.status?.run?.number) return;
+    const run = host?.status?.run;
+    const isNext = before.host?.status?.run?.number !== run?.number;
+    if (isNext && (run?.resumes ?? '') === '') return;
     const kept = new Set(certified.map(({ deviceKey }) => deviceKey));
     for (const { deviceKey } of before.certified) {
       if (!kept.has(deviceKey)) this.#used(deviceKey);
@@ -344,7 +357,13 @@ export class ProofJudge {
       devices.map(({ device, certificate }) => [device?.serial ?? '', certificate]),
     );
     const { hostUid, id } = operation;
-    this.#readings.set(id, { hostUid, certificates, old: new Set(), result: undefined });
+    this.#readings.set(id, {
+      hostUid,
+      certificates,
+      old: new Set(),
+      result: undefined,
+      isTaken: false,
+    });
   }
 
   #noteSwitched(before: store.HostRecord | undefined, record: store.HostRecord): void {
@@ -431,4 +450,13 @@ export class ProofJudge {
 /** What asks for nothing but what the policy says. */
 function isPlainClean({ kind, manual }: Run): boolean {
   return kind === RunKind.CLEAN && !manual;
+}
+
+/** Whether a change says that the reading under way has failed. */
+function hasFailedReading(before: store.HostRecord, { host }: store.HostRecord): boolean {
+  const was = before.host?.status?.run;
+  const run = host?.status?.run;
+  if (was === undefined || was.number !== run?.number) return false;
+  const step = run.steps[was.currentStep];
+  return step?.name === verifyErasedStep && step.state === StepState.FAILED;
 }

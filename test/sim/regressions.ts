@@ -180,4 +180,14 @@ export const regressions: readonly Regression[] = [
     hosts: 2,
     was: 'what to do about a boot that stood still was nothing that the person knew how to do',
   },
+  {
+    seed: 330,
+    hosts: 2,
+    was: 'a clean resumed after another boot erased anew, and was judged for not reading',
+  },
+  {
+    seed: 429,
+    hosts: 2,
+    was: 'a reading that failed was not counted when the answer to its report was lost',
+  },
 ];
