@@ -288,9 +288,10 @@ function makeParts(
   const pools = new Pools({ ...many, ...webhooks, replicaId, resolve });
   const eventSinks = makeEventSinks(platform, identity, { ...many, replicaId, meter: onEvent });
   const access = openAccessFor(config, platform, identity, store, following, audit);
+  const rackKeys = new RackKeys({ ...platform, store, following });
   const shared = {
     ...platform,
-    ...{ store, hosts, identity, discovery, ...runs, pools, audit, replicaId },
+    ...{ store, hosts, identity, rackKeys, discovery, ...runs, pools, audit, replicaId },
     ...{ fleetView, secretsKeeper, resolve },
     ...{ stepLogs: new StepLogs(), prefetched: new PrefetchProgress() },
     bmcReads: readsOfBmcs({ ...platform, store, registry, audit }, identity),
@@ -299,7 +300,6 @@ function makeParts(
     ...{ trustFaults: () => identity.authorities.faults(), otherAdmins: access.otherAdmins },
   };
   const operatorServices = createOperatorServices(shared, access.signIn, new HostPlaces(fleetView));
-  const rackKeys = new RackKeys({ ...platform, store, following });
   const agentService = createAgentService({
     ...{ ...shared, registry, timing, onAcknowledged },
     limits: config.agents.limits,

@@ -89,6 +89,7 @@ export class Office {
           wake: () => undefined,
         },
         identity: {} as never,
+        rackKeys: { rackOf: () => undefined, wrote: () => undefined },
         agentEndpoint: 'sim:7441',
         stepLogs: new StepLogs(),
         replicaId,

@@ -11,7 +11,7 @@ import type { AuditTrail } from '../audit/index.ts';
 import type { Discovery } from '../discovery/index.ts';
 import type { FleetView } from '../fleet-view/index.ts';
 import type { HostContext, HostRequest, Refusal, Requester, UsualTimes } from '../host/index.ts';
-import type { Identity } from '../identity/index.ts';
+import type { Identity, RackKeys } from '../identity/index.ts';
 import type { Pools, ResolveImage } from '../pool/index.ts';
 import { appliedId } from '../records/index.ts';
 import type { SecretsKeeper } from '../secrets/index.ts';
@@ -85,6 +85,8 @@ export interface RpcDependencies {
     | 'erasure'
     | 'secrets'
   >;
+  /** Finds the rack of an agent's key. */
+  readonly rackKeys: Pick<RackKeys, 'rackOf' | 'wrote'>;
   /** Missing: the key of secrets can be neither looked at nor changed. */
   readonly secretsKeeper?: Pick<SecretsKeeper, 'look' | 'rotate'>;
   /** What steps' programs write, as far as agents are connected here. */

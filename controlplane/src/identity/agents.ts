@@ -5,8 +5,8 @@
  * 1. What a certificate vouches for is durable before the certificate is made.
  * 2. An agent counts as its rack's only with the key that is registered now: a certificate whose
  *    key was revoked or replaced is refused before it expires.
- * 3. Without a token that is good, or a key that is registered, nobody makes us look at all racks
- *    each time, sign, or write.
+ * 3. Without a token that is good, or a key that is registered, nobody makes us sign or write.
+ * 4. Nothing looks at other racks than the one it is about, however many there are.
  */
 import { clone } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -31,14 +31,12 @@ import {
 import type { Random } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import {
-  answered,
   appliedId,
   changeRecord,
   hasApplied,
   idOf,
   type RecordWriter,
   readRecord,
-  sharedRecordOf,
   withApplied,
   writeRecord,
 } from '../records/index.ts';
@@ -51,6 +49,7 @@ import {
   decideRenewal,
   type EnrolmentDecision,
   hasUsed,
+  hex,
   isJoined,
   isRegistered,
   joinTokenLifetimeMs,
@@ -65,11 +64,17 @@ import {
   whyNotAgent,
 } from './enrolment.ts';
 import type { Identity } from './identity.ts';
+import type { RackKeys } from './rack-keys.ts';
 import { type Issued, RecentCertificates } from './recent-certificates.ts';
 
 export interface AgentTrust {
   readonly writer: RecordWriter & { readonly random: Random };
   readonly identity: Pick<Identity, 'issuer' | 'caSha256' | 'agentCertificateMs'>;
+}
+
+/** What it takes to give an agent a certificate. */
+export interface EnrolmentTrust extends AgentTrust {
+  readonly rackKeys: Pick<RackKeys, 'rackOf' | 'wrote'>;
 }
 
 /** What an agent asks with (`IssueCertificateRequest`). */
@@ -132,7 +137,7 @@ export async function createJoinToken(
 
 /** Enrolment, renewal and return after expiry. Throws what refuses it. */
 export async function issueCertificate(
-  trust: AgentTrust,
+  trust: EnrolmentTrust,
   request: CertificateRequest,
 ): Promise<IssuedCertificate> {
   const key = checkRequest(request);
@@ -213,7 +218,7 @@ export async function identifyAgent(store: StateStore, context: CallContext): Pr
 }
 
 async function join(
-  trust: AgentTrust,
+  trust: EnrolmentTrust,
   { joinToken }: CertificateRequest,
   key: AgentKey,
   plan: CertificatePlan,
@@ -230,13 +235,12 @@ async function join(
   const { store } = trust.writer;
   const named = await readRecord(store, wire.RackRecordSchema, rackKey(use.rackId));
   if (named === undefined) throw refusal(unknownToken(use.rackId));
-  // Only a token that is good is worth a look at all racks: anybody can make another key.
   const first = decideJoin(named.record, use, key, plan, nowMs);
   if (first.kind === 'refused') throw refusal(first);
   await refuseRevoked(store, key, named.record);
-  const own = isRegistered(named.record, key) ? use.rackId : await findRackOfKey(store, key);
-  if (own !== undefined && own !== use.rackId) throw refusal(otherRack(use, own));
-  await changeRack(trust.writer, use.rackId, (record) => {
+  const other = await otherRackOfKey(trust, key, use.rackId);
+  if (other !== undefined) throw refusal(otherRack(use, other));
+  const next = await changeRack(trust.writer, use.rackId, (record) => {
     const decision = decideJoin(record, use, key, plan, nowMs);
     if (decision.kind === 'refused') throw refusal(decision);
     if (!isRegistered(record, key) && decision.next.rack !== undefined) {
@@ -244,21 +248,19 @@ async function join(
     }
     return decision.next;
   });
+  trust.rackKeys.wrote(use.rackId, next);
   return use.rackId;
 }
 
 async function renew(
-  trust: AgentTrust,
+  trust: EnrolmentTrust,
   { rack }: CertificateRequest,
   key: AgentKey,
   plan: CertificatePlan,
 ): Promise<string> {
-  // Whoever names a rack is spared the look at all of them.
   const named = /^racks\/([a-z](?:[a-z0-9-]{0,61}[a-z0-9])?)$/.exec(rack)?.[1];
-  const { writer, identity } = trust;
-  const nowMs = identity.issuer.clock.nowMs();
-  const look = () => racksOfKeys(writer.store);
-  const rackId = named ?? (await recentOf(trust).rackOf(hex(key.sha256), nowMs, look));
+  const { writer, rackKeys } = trust;
+  const rackId = named ?? rackKeys.rackOf(hex(key.sha256));
   if (rackId === undefined) {
     await refuseRevoked(writer.store, key);
     throw refusal(unknownKey());
@@ -337,26 +339,16 @@ function checkRequest(request: CertificateRequest): AgentKey {
   return { publicKeyDer: request.publicKey, sha256: sha256(request.publicKey) };
 }
 
-async function allRacks(store: StateStore): Promise<readonly wire.RackRecord[]> {
-  const { entries } = await answered(store.list('racks'));
-  return entries.map((entry) => sharedRecordOf(store, wire.RackRecordSchema, entry));
-}
-
-async function findRackOfKey(store: StateStore, key: AgentKey): Promise<string | undefined> {
-  const found = (await allRacks(store)).find((record) => isRegistered(record, key));
-  return found && idOf(found.rack?.name);
-}
-
-/** The rack of each key that is registered, or was. */
-async function racksOfKeys(store: StateStore): Promise<Map<string, string>> {
-  const registered = new Map<string, string>();
-  const past = new Map<string, string>();
-  for (const record of await allRacks(store)) {
-    const rackId = idOf(record.rack?.name);
-    if (isJoined(record)) registered.set(hex(sha256(record.agentPublicKey)), rackId);
-    for (const { keySha256 } of record.revokedKeys) past.set(hex(keySha256), rackId);
-  }
-  return new Map([...past, ...registered]);
+/** Another rack whose agent has this key now. */
+async function otherRackOfKey(
+  { writer, rackKeys }: EnrolmentTrust,
+  key: AgentKey,
+  rackId: string,
+): Promise<string | undefined> {
+  const found = rackKeys.rackOf(hex(key.sha256));
+  if (found === undefined || found === rackId) return undefined;
+  const kept = await readRecord(writer.store, wire.RackRecordSchema, rackKey(found));
+  return kept !== undefined && isRegistered(kept.record, key) ? found : undefined;
 }
 
 /** Takes the rack's key away. Throws `notFound`, or when there is none. */
@@ -407,8 +399,4 @@ function violation(field: string, description: string): ApiFailure {
 
 function rackKey(rackId: string): string {
   return storeKey('racks', rackId);
-}
-
-function hex(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString('hex');
 }

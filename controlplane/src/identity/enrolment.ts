@@ -388,6 +388,11 @@ export function sha256(bytes: Uint8Array | string): Uint8Array {
   return new Uint8Array(createHash('sha256').update(bytes).digest());
 }
 
+/** In lower case. */
+export function hex(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('hex');
+}
+
 function same(left: Uint8Array, right: Uint8Array): boolean {
   return left.length === right.length && timingSafeEqual(left, right);
 }

@@ -6,6 +6,7 @@
  *    rack deleted. Nobody has to ask with each message.
  * 2. What changed between a caller's look at the record and its attending is not missed: the first
  *    thing that attending does is another look.
+ * 3. The rack of a key is found without a look at other racks; of a key that joined here, at once.
  */
 import { sha256Hex, store as wire } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
@@ -13,6 +14,7 @@ import { type Entry, type StateStore, storeKey } from '@rackwright/store';
 import { type FollowedValues, type Following, followValues } from '../following/index.ts';
 import { readRecord, sharedRecordOf } from '../records/index.ts';
 import { type Refused, whyNotAgent } from './enrolment.ts';
+import { KeyIndex } from './key-index.ts';
 import { type RackTrust, rackTrust } from './rotation.ts';
 
 /** An agent whose stream stands on its key. */
@@ -38,6 +40,7 @@ export class RackKeys {
   readonly #parts: RackKeysParts;
   readonly #followed: FollowedValues;
   readonly #trusts = new Map<string, RackTrust & { readonly keySha256: string }>();
+  readonly #index = new KeyIndex();
   readonly #attended = new Map<string, Set<Attended>>();
   readonly #listeners: (() => void)[] = [];
 
@@ -59,6 +62,16 @@ export class RackKeys {
   /** Every rack, as far as this replica has heard. */
   trusts(): RackTrust[] {
     return [...this.#trusts.values()];
+  }
+
+  /** The rack that the key (SHA-256, lower-case hex) is registered with, or else was. */
+  rackOf(keySha256: string): string | undefined {
+    return this.#index.rackOf(keySha256);
+  }
+
+  /** (3) This was just written; the watch brings it later. */
+  wrote(rackId: string, record: wire.RackRecord): void {
+    this.#index.note(rackId, record);
   }
 
   /** Calls `listener` when what rotation depends on has changed. */
@@ -99,6 +112,7 @@ export class RackKeys {
     if (rackId === '' || rackId.includes('.')) return;
     const record = entry && sharedRecordOf(this.#parts.store, wire.RackRecordSchema, entry);
     for (const attended of [...(this.#attended.get(rackId) ?? [])]) this.#judge(attended, record);
+    this.#index.note(rackId, record);
     const before = this.#trusts.get(rackId);
     if (record === undefined) this.#trusts.delete(rackId);
     else this.#trusts.set(rackId, { ...rackTrust(record), keySha256: keyOf(record) });

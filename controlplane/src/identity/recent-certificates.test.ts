@@ -75,20 +75,3 @@ test('of very many keys those are forgotten that came first, and asked no more',
   expect(recent.last('key 1', 'ca', 0)).toBeUndefined();
   expect(recent.last('key 2', 'ca', 0)?.answer).toBe('one');
 });
-
-test('all racks are looked at once in ten seconds, and again after a failure', async () => {
-  const recent = new RecentCertificates<string>();
-  let looks = 0;
-  const look = async () => {
-    looks += 1;
-    if (looks === 1) throw new Error('the store is away');
-    return new Map([['key', `r${looks}`]]);
-  };
-  await expect(recent.rackOf('key', 0, look)).rejects.toThrow('the store is away');
-  expect(await recent.rackOf('key', 1, look)).toBe('r2');
-  expect(await recent.rackOf('stranger', 10_000, look)).toBeUndefined();
-  expect(looks).toBe(2);
-  expect(await recent.rackOf('key', 10_001, look)).toBe('r3');
-  // A clock that was set back says nothing of how old that is.
-  expect(await recent.rackOf('key', 10_000, look)).toBe('r4');
-});

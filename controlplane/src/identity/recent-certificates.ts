@@ -1,11 +1,10 @@
 /**
- * What enrolment remembers in memory, so that callers cost little: anybody may make a key and ask,
- * and whoever has a registered one may ask as often as it likes.
+ * What enrolment remembers in memory, so that callers cost little: whoever has a registered key may
+ * ask as often as it likes.
  *
  * Invariants:
  * 1. Within a small part of a certificate's life its key is answered with that same certificate, a
  *    few times, since a reply may be lost; then it is told when to come again.
- * 2. All racks are looked at for a key without a rack's name only so often, whoever asks.
  */
 import { unavailable } from '@rackwright/messages';
 
@@ -15,8 +14,6 @@ const spacingPart = 1 / 200;
 const repeatsMax = 4;
 /** Keys whose last certificate is remembered; beyond, the oldest is forgotten. */
 const keysMax = 8_192;
-/** How long what is known of all racks' keys is good, milliseconds. */
-const keysKnownMs = 10_000;
 /** When a key whose certificate is just being made should ask again, milliseconds. */
 const busyRetryMs = 1_000;
 
@@ -33,7 +30,6 @@ export interface Issued<T> {
 export class RecentCertificates<T> {
   readonly #last = new Map<string, { readonly issued: Issued<T>; repeats: number }>();
   readonly #underWay = new Set<string>();
-  #racksOfKeys: { readonly fromMs: number; readonly map: Promise<Map<string, string>> } | undefined;
 
   /** The key's last certificate by this authority, while no other one is to be made. */
   last(key: string, caSha256: string, nowMs: number): Issued<T> | undefined {
@@ -74,24 +70,5 @@ export class RecentCertificates<T> {
     } finally {
       this.#underWay.delete(key);
     }
-  }
-
-  /** The rack of a key, by what `look` found lately (invariant 2). */
-  async rackOf(
-    key: string,
-    nowMs: number,
-    look: () => Promise<Map<string, string>>,
-  ): Promise<string | undefined> {
-    const known = this.#racksOfKeys;
-    if (known !== undefined && nowMs >= known.fromMs && nowMs < known.fromMs + keysKnownMs) {
-      return (await known.map).get(key);
-    }
-    const map = look();
-    const made = { fromMs: nowMs, map };
-    this.#racksOfKeys = made;
-    map.catch(() => {
-      if (this.#racksOfKeys === made) this.#racksOfKeys = undefined;
-    });
-    return (await map).get(key);
   }
 }

@@ -8,14 +8,14 @@ import { issueCertificate } from '../identity/index.ts';
 
 type Dependencies = Pick<
   RpcDependencies,
-  'store' | 'random' | 'identity' | 'log' | 'agentEndpoint'
+  'store' | 'random' | 'identity' | 'log' | 'agentEndpoint' | 'rackKeys'
 >;
 
 /** The service over these dependencies. */
 export function createEnrolmentService(deps: Dependencies): BoundService {
   return bind(agent.EnrolmentService, {
     issueCertificate: async (request, context) => {
-      const trust = { writer: deps, identity: deps.identity };
+      const trust = { writer: deps, identity: deps.identity, rackKeys: deps.rackKeys };
       const issued = await issueCertificate(trust, request);
       context.vouch?.();
       const rack = `racks/${issued.rackId}`;

@@ -70,6 +70,7 @@ function openCounter(view: WorldView, replica: Replica) {
         wake: () => undefined,
       },
       identity: { secrets: simSecrets(view.random) } as never,
+      rackKeys: { rackOf: () => undefined, wrote: () => undefined },
       stepLogs: { read: () => [], onChange: () => () => undefined },
       replicaId: replica.name,
       agentEndpoint: 'sim:7441',
