@@ -193,6 +193,15 @@ test('names disk and offset of data that is back', async () => {
   ).toBe('PATTERN!');
 });
 
+test('a disk that cannot be read in a later boot is unproved, and its data not back', async () => {
+  addDisk('sda');
+  expect((await run()).result.kind).toBe('complete');
+  const faults = [{ kind: 'ioError', operation: 'read', offset: 0, length: 2 * mib }];
+  writeFileSync(join(folder, 'sda.json'), JSON.stringify({ serial: 'S-sda', faults }));
+  const end = await verifyAgain();
+  expect(end.result).toMatchObject({ kind: 'failed', type: 'unverified' });
+});
+
 test('reads new places besides those of the erasure when it samples', async () => {
   addDisk('sda', {}, ['sda'], 64 * mib);
   const verification = create(agent.VerificationSchema, sampled);

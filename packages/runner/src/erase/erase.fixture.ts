@@ -10,6 +10,7 @@ import { nodeClock } from '@rackwright/platform/node';
 import { afterEach, beforeEach } from 'vitest';
 import { fileDisks } from '../linux/file-disks.ts';
 import { fileMachine } from '../linux/file-machine.ts';
+import type { BlockDevices, HeldDevice, OpenRegion } from '../machine/block-devices.ts';
 import { formatProgress } from '../steps/progress-text.ts';
 import type { DeviceStage, StepContext, StepEnd } from '../steps/step.ts';
 import { eraseDevices } from './step.ts';
@@ -135,3 +136,49 @@ export function checkAfter(stage: DeviceStage, identity: string): Partial<agent.
 }
 
 export const nvme = { transport: 'nvme', nvme: { formatSupported: true } };
+
+/** File disks whose held device is changed by `change`, by the name of the device. */
+export function heldAs(
+  change: (held: HeldDevice, name: string) => Partial<HeldDevice>,
+): BlockDevices {
+  const devices = fileDisks(folder, clock);
+  return {
+    ...devices,
+    hold: async (device, access) => {
+      const held = await devices.hold(device, access);
+      const whole: HeldDevice = {
+        regions: held.regions,
+        confirm: () => held.confirm(),
+        present: () => held.present(),
+        nvmeFormat: (mode) => held.nvmeFormat(mode),
+        eraseItself: (method) => held.eraseItself(method),
+        busyWith: () => held.busyWith(),
+        readLog: () => held.readLog(),
+        close: () => held.close(),
+      };
+      return { ...whole, ...change(whole, device.name) };
+    },
+  };
+}
+
+/** The regions of a device with some of their calls changed. */
+export function regionsAs(held: HeldDevice, change: (open: OpenRegion) => Partial<OpenRegion>) {
+  return {
+    regions: held.regions.map((open): OpenRegion => {
+      const whole: OpenRegion = {
+        read: (offset, length) => open.read(offset, length),
+        readInto: (offset, target) => open.readInto(offset, target),
+        write: (offset, bytes) => open.write(offset, bytes),
+        writeZeros: (offset, length) => open.writeZeros(offset, length),
+        discard: (offset, length) => open.discard(offset, length),
+        flush: () => open.flush(),
+      };
+      return { ...whole, ...change(whole) };
+    }),
+  };
+}
+
+/** Empty where the step did not fail. */
+export function messageOf({ result }: StepEnd): string {
+  return 'message' in result ? result.message : '';
+}

@@ -5,19 +5,17 @@ import { methodToWire, type NvmeFacts, storageDeviceOf } from '@rackwright/erasu
 import { agent } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { fileDisks } from '../linux/file-disks.ts';
-import {
-  type BlockDevices,
-  DeviceError,
-  type HeldDevice,
-  type OpenRegion,
-} from '../machine/block-devices.ts';
+import { type BlockDevices, DeviceError, type HeldDevice } from '../machine/block-devices.ts';
 import {
   addDisk,
   clock,
   deviceLog,
   folder,
+  heldAs,
   image,
+  messageOf,
   mib,
+  regionsAs,
   run,
   useFolder,
   verdicts,
@@ -25,49 +23,7 @@ import {
 
 useFolder();
 
-/** File disks whose held device is changed by `change`, by the name of the device. */
-function heldAs(change: (held: HeldDevice, name: string) => Partial<HeldDevice>): BlockDevices {
-  const devices = fileDisks(folder, clock);
-  return {
-    ...devices,
-    hold: async (device, access) => {
-      const held = await devices.hold(device, access);
-      const whole: HeldDevice = {
-        regions: held.regions,
-        confirm: () => held.confirm(),
-        present: () => held.present(),
-        nvmeFormat: (mode) => held.nvmeFormat(mode),
-        eraseItself: (method) => held.eraseItself(method),
-        busyWith: () => held.busyWith(),
-        readLog: () => held.readLog(),
-        close: () => held.close(),
-      };
-      return { ...whole, ...change(whole, device.name) };
-    },
-  };
-}
-
-/** The regions of a device with some of their calls changed. */
-function regionsAs(held: HeldDevice, change: (open: OpenRegion) => Partial<OpenRegion>) {
-  return {
-    regions: held.regions.map((open): OpenRegion => {
-      const whole: OpenRegion = {
-        read: (offset, length) => open.read(offset, length),
-        readInto: (offset, target) => open.readInto(offset, target),
-        write: (offset, bytes) => open.write(offset, bytes),
-        writeZeros: (offset, length) => open.writeZeros(offset, length),
-        discard: (offset, length) => open.discard(offset, length),
-        flush: () => open.flush(),
-      };
-      return { ...whole, ...change(whole) };
-    }),
-  };
-}
-
 const crypto = { transport: 'nvme', nvme: { cryptoEraseSupported: true } };
-const messageOf = (end: { result: object }): string => {
-  return (end.result as { message?: string }).message ?? '';
-};
 
 test('a cryptographic erase whose marks are lost afterwards is not believed', async () => {
   addDisk('nvme0', crypto);

@@ -94,3 +94,39 @@ test('names every disk that cannot be prepared, and touches none outside the ord
   });
   expect(tried).toEqual(['sda', 'sdb']);
 });
+
+test('takes down what stands on a disk, and nothing else of it', async () => {
+  addDisk('sda', { holders: ['md127'], regions: [{ name: 'sda' }] });
+  const acts: string[] = [];
+  const watched: BlockDevices = {
+    ...devices,
+    dismantle: async ({ name }) => {
+      acts.push(`dismantle ${name}`);
+      return ['md127'];
+    },
+    unhide: async ({ name }) => {
+      acts.push(`unhide ${name}`);
+      return [];
+    },
+  };
+  const prepared = await prepareDevices(watched, await order(true), 'write');
+  expect(acts).toEqual(['dismantle sda']);
+  expect(prepared).toMatchObject({
+    kind: 'ready',
+    done: new Map([['S-sda', { dismantled: ['md127'], hiddenBytesRemoved: 0n }]]),
+  });
+});
+
+test.each([
+  ['that nothing identifies', [{ serial: '' }]],
+  ['that cannot be told from another', [{ serial: 'S' }, { serial: 'S' }]],
+])('touches no disk %s', async (_name, disks) => {
+  for (const [at, disk] of disks.entries()) addDisk(`sd${at}`, { holders: ['md127'], ...disk });
+  const untouchable: BlockDevices = {
+    ...devices,
+    dismantle: () => Promise.reject(new DeviceError('it was touched')),
+  };
+  const prepared = await prepareDevices(untouchable, await order(true), 'write');
+  expect(prepared).toMatchObject({ kind: 'ready', done: new Map() });
+  expect((await devices.list()).devices.every(({ sizeBytes }) => sizeBytes === mib)).toBe(true);
+});

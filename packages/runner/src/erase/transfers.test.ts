@@ -90,6 +90,17 @@ test('gives the turn to who came first, also after a failure', async () => {
   expect(order).toEqual([0, 1, 2, 3]);
 });
 
+test('a turn that nobody waited for is there for who comes later', async () => {
+  const turns = new Slots(1);
+  await turns.run(settled);
+  let hasRun = false;
+  void turns.run(async () => {
+    hasRun = true;
+  });
+  await settled();
+  expect(hasRun).toBe(true);
+});
+
 test('says speed and time left, of a disk that takes longer than a day', () => {
   let nowMs = 0;
   const bytesPerMs = 180_000;
