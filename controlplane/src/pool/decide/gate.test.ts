@@ -117,6 +117,30 @@ test('a yes that comes while the pool may not begin is asked for anew', () => {
   expect(rollout.questions[0]?.id).toBe(`pool-uid/${rollout.slots[0]?.number}/2`);
 });
 
+const otherUrl = 'https://hooks.example/rack/other';
+
+function setGate(rollout: Rollout, change: { webhookUrl?: string; approval?: boolean }): void {
+  Object.assign(rollout.spec.rollout?.gate ?? {}, change);
+}
+
+test('another URL is asked another question; a yes of the first lets nobody through', () => {
+  const rollout = atGate();
+  const [asked] = rollout.questions;
+  setGate(rollout, { webhookUrl: otherUrl });
+  answer(rollout, answered('{"proceed": true}'));
+  expect(rollout.slots[0]?.state).toBe(RolloutSlotState.GATE);
+  const [question] = rollout.questions;
+  expect(question?.arguments['url']).toBe(otherUrl);
+  expect(question?.id).not.toBe(asked?.id);
+});
+
+test('a question that stood when the URL was changed is not put to the new one', () => {
+  const rollout = atGate();
+  // A person is wanted, too: until then no question is made for the new URL.
+  setGate(rollout, { webhookUrl: otherUrl, approval: true });
+  expect(rollout.look().questions).toEqual([]);
+});
+
 test('a webhook that the fleet does not allow is not called; the gate says how to allow it', () => {
   const rollout = new Rollout(1, { rollout: { gate: { webhookUrl: url } } });
   rollout.gate = { replica: 'one', policy: undefined, answers: new Map() };

@@ -2,7 +2,7 @@
 import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { expect, test } from 'vitest';
 import { historyOf } from '../ledger/history.ts';
-import { Rollout } from './rollout.fixture.ts';
+import { digest, image, Rollout } from './rollout.fixture.ts';
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
@@ -33,6 +33,13 @@ test('who is ill for a moment of a long soak has not failed, and soaks anew', ()
   expect(pass(59).out).toBe(host);
   expect(pass(1).out).not.toBe(host);
   expect([pool.out === '', pool.condition('Degraded')]).toEqual([false, 'Healthy']);
+});
+
+test('the pool looks again when the soak is over, and the slot is free then', () => {
+  const { pool, host, pass } = soaking();
+  expect(pass(59).out).toBe(host);
+  expect(pool.nextLookMs).toBe(pool.nowMs + minuteMs);
+  expect(pass(1).out).not.toBe(host);
 });
 
 test('who is healthy no more for as long as hosts have to become so has failed', () => {
@@ -98,6 +105,27 @@ test('garm-H1: who returns when it has failed long since is deployed by then', (
   expect(pool.surveyed().failedCount).toBe(1);
   expect(pass(340, well)).toEqual(at(360));
   expect(pass(1)).toEqual(at(360));
+});
+
+test('who returns when another image is wanted is deployed with the first one by then', () => {
+  const { pool, pass, at } = unproved();
+  expect(pass(20)).toEqual([]);
+  if (pool.spec.rollout !== undefined) pool.spec.rollout.paused = true;
+  pool.push('B');
+  // It counts for nothing any more, and is kept for the history alone.
+  expect(pool.surveyed().failedCount).toBe(0);
+  expect(pool.record.failures).toMatchObject([{ counted: false, attempts: 0 }]);
+  expect(pass(10, well)).toEqual(at(30));
+  expect(pool.record.failures).toEqual([]);
+});
+
+test('of who was written anew meanwhile nothing is told of the image before', () => {
+  const { pool, pass } = unproved();
+  pass(20);
+  if (pool.spec.rollout !== undefined) pool.spec.rollout.paused = true;
+  pool.push('B');
+  expect(pass(10, { ...well, image: image('C'), digest: digest('C') })).toEqual([]);
+  expect(pool.record.failures).toEqual([]);
 });
 
 test('garm-H1: who was healthy, and failed in its soak, is told once', () => {

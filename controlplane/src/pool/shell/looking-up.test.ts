@@ -85,3 +85,45 @@ test('an interval that is made shorter counts at once, from the last answer', as
   expect([...waits]).toEqual([0]);
   lookingUp.stop();
 });
+
+test.each<[string, (lookingUp: LookingUp) => void]>([
+  ['the pool is gone', (lookingUp) => lookingUp.forget('p')],
+  ['the control plane stops', (lookingUp) => lookingUp.stop()],
+])('an answer that comes when %s wakes nobody, and is not asked for again', async (_, end) => {
+  const answer = Promise.withResolvers<ResolveAnswer>();
+  let found = 0;
+  const waits: number[] = [];
+  const clock: Clock = {
+    ...nodeClock(),
+    after: (delayMs) => {
+      waits.push(delayMs);
+      return () => {};
+    },
+  };
+  const lookingUp = new LookingUp({ clock, resolve: () => answer.promise }, () => {
+    found += 1;
+  });
+  lookingUp.take('p', recordAt('A'));
+  end(lookingUp);
+  answer.resolve({ kind: 'unchanged' });
+  await new Promise(setImmediate);
+  expect([found, waits]).toEqual([0, []]);
+});
+
+test('an answer for the name before is not taken for the one that is wanted now', async () => {
+  const answers = new Map<string, (answer: ResolveAnswer) => void>();
+  const resolve = (asked: string): Promise<ResolveAnswer> =>
+    new Promise((settle) => answers.set(asked, settle));
+  const lookingUp = new LookingUp({ clock: nodeClock(), resolve }, () => {});
+  const record = recordAt('A');
+  lookingUp.take('p', record);
+  if (record.pool?.spec !== undefined) record.pool.spec.image = 'registry.example/os:next';
+  lookingUp.take('p', record);
+  answers.get(reference)?.({ kind: 'digest', digest: digest('B'), version: 'B' });
+  await new Promise(setImmediate);
+  expect(lookingUp.take('p', record)).toBeUndefined();
+  answers.get('registry.example/os:next')?.({ kind: 'digest', digest: digest('C'), version: 'C' });
+  await new Promise(setImmediate);
+  expect(lookingUp.take('p', record)).toMatchObject({ digest: digest('C') });
+  lookingUp.stop();
+});

@@ -1,5 +1,12 @@
 /** What the host of a slot is asked for, and when it is not asked any more. */
-import { RolloutSlotState, type RolloutWindow, type store as wire } from '@rackwright/messages';
+import { create } from '@bufbuild/protobuf';
+import {
+  RolloutSlotState,
+  type RolloutWindow,
+  RunKind,
+  RunSchema,
+  type store as wire,
+} from '@rackwright/messages';
 import { seededRandom } from '@rackwright/sim';
 import { openMemoryStore } from '@rackwright/store';
 import { expect, test } from 'vitest';
@@ -73,6 +80,36 @@ test.each(Object.entries(changes))(
     expect((await begin(broken, [], change)).asked?.kind).toBe(mayHeal ? 'reimage' : undefined);
   },
 );
+
+/** Runs of the host after the slot was taken: who asked for each, and what kind it is. */
+function addRuns(host: Bench, runs: readonly (readonly [string, RunKind])[]): void {
+  for (const [requestedBy, kind] of runs) {
+    host.record.runCount += 1n;
+    const number = host.record.runCount;
+    host.record.finishedRuns.push(create(RunSchema, { number, requestedBy, kind }));
+  }
+}
+
+test('the run of a slot is the first of its kind that the pool has asked for since', async () => {
+  const { REIMAGE, POWER } = RunKind;
+  const host = provisioned();
+  const { news, asked } = await begin(host, [], () => {
+    addRuns(host, [
+      ['user:ann', REIMAGE],
+      ['pools/p', POWER],
+      ['pools/p', REIMAGE],
+      ['pools/p', REIMAGE],
+    ]);
+  });
+  expect(news).toMatchObject({ kind: 'run', run: { number: host.record.runCount - 1n } });
+  expect(asked).toBeUndefined();
+});
+
+test('of a run that was asked for before the slot was taken the slot knows nothing', async () => {
+  const host = provisioned();
+  addRuns(host, [['pools/p', RunKind.REIMAGE]]);
+  expect((await begin(host)).asked?.kind).toBe('reimage');
+});
 
 test('a slot that is recalled is free, and nothing has failed', () => {
   const host = provisioned();
