@@ -9,12 +9,14 @@ import { type Credentials, enrol } from './lean-agent.ts';
 import { beNoisy, EchoFleet } from './load.ts';
 
 export type Task =
+  /** Those are added to what is known. */
   | {
       readonly kind: 'enrol';
       readonly target: string;
       readonly caPem: string;
       readonly tokens: readonly string[];
     }
+  | { readonly kind: 'enrolled' }
   | { readonly kind: 'connect'; readonly port: number; readonly from: number; readonly to: number }
   | { readonly kind: 'cut' }
   /** Forgets what was measured before. */
@@ -51,8 +53,11 @@ async function enrolAll({ target, caPem, tokens }: Extract<Task, { kind: 'enrol'
       all[index] = await enrol(channel, tokens[index] ?? '');
     }
   };
-  await Promise.all(Array.from({ length: enrolmentsAtOnce }, worker));
-  channel.close();
+  try {
+    await Promise.all(Array.from({ length: enrolmentsAtOnce }, worker));
+  } finally {
+    channel.close();
+  }
   return all;
 }
 
@@ -71,7 +76,9 @@ function measured(): Measured {
 async function perform(task: Task): Promise<unknown> {
   switch (task.kind) {
     case 'enrol':
-      credentials = await enrolAll(task);
+      credentials.push(...(await enrolAll(task)));
+      return undefined;
+    case 'enrolled':
       return credentials;
     case 'connect':
       fleet ??= new Fleet(task.port, credentials.slice(task.from, task.to));

@@ -13,6 +13,27 @@ const reconnectFirstMs = 1_000;
 const reconnectLongestMs = 30_000;
 /** Agents behind one address. */
 const perAddress = 1_000;
+/** By then all agents are in, or what is measured is no figure. */
+const connectMsMax = 300_000;
+
+/** Rejects when not all of them are in by then; resolves with the milliseconds that it took. */
+export async function allIn(connecting: readonly Promise<void>[]): Promise<number> {
+  const startMs = performance.now();
+  let inside = 0;
+  const counted = connecting.map(async (each) => {
+    await each;
+    inside += 1;
+  });
+  const late = AbortSignal.timeout(connectMsMax);
+  const over = new Promise<never>((_resolve, reject) => {
+    late.addEventListener('abort', () => {
+      const words = `after ${connectMsMax / 1_000} s ${inside} of ${connecting.length} are in`;
+      reject(new Error(words));
+    });
+  });
+  await Promise.race([Promise.all(counted), over]);
+  return performance.now() - startMs;
+}
 
 export class Fleet {
   readonly #port: number;
@@ -31,10 +52,8 @@ export class Fleet {
   }
 
   /** Connects all at once; resolves with the time until the last one is welcome. */
-  async connect(): Promise<number> {
-    const startMs = performance.now();
-    await Promise.all(this.#agents.map((each) => each.connect()));
-    return performance.now() - startMs;
+  connect(): Promise<number> {
+    return allIn(this.#agents.map((each) => each.connect()));
   }
 
   /** Cuts every connection. */

@@ -8,6 +8,7 @@ import { connect as dialTls, type TLSSocket } from 'node:tls';
 import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { agent, signCertificateProof } from '@rackwright/messages';
 import { type Channel, createClient } from '@rackwright/rpc';
+import { stubbornly } from './stubborn.ts';
 
 export interface Credentials {
   readonly rackId: string;
@@ -25,12 +26,10 @@ export async function enrol(channel: Channel, joinToken: string): Promise<Creden
   const signature = signCertificateProof(privateKey, publicKey, nonce);
   const secret = joinToken.split('.').slice(2).join('.');
   const enrolment = createClient(agent.EnrolmentService, channel);
-  const issued = await enrolment.issueCertificate({
-    publicKey,
-    nonce,
-    signature,
-    joinToken: secret,
-  });
+  const request = { publicKey, nonce, signature, joinToken: secret };
+  const issued = await stubbornly((deadlineMs) =>
+    enrolment.issueCertificate(request, { deadlineMs, waitForReady: true }),
+  );
   return {
     rackId: issued.rack.replace('racks/', ''),
     privateKeyPem: pem,

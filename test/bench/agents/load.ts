@@ -1,6 +1,6 @@
 /** A noisy rack, and what the control plane is compared with: an echo. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { heartbeatIntervalMs } from './fleet.ts';
+import { allIn, heartbeatIntervalMs } from './fleet.ts';
 import { type Credentials, LeanStream } from './lean-agent.ts';
 
 /** A rack whose agent says as much as it can: each message changes what is known of a host. */
@@ -59,10 +59,8 @@ export class EchoFleet {
     this.#credentials = credentials;
   }
 
-  async connect(): Promise<number> {
-    const startMs = performance.now();
-    await Promise.all(this.#credentials.map((each, index) => this.#open(each, index)));
-    return performance.now() - startMs;
+  connect(): Promise<number> {
+    return allIn(this.#credentials.map((each, index) => this.#open(each, index)));
   }
 
   #open(credentials: Credentials, index: number): Promise<void> {
