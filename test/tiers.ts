@@ -33,7 +33,7 @@ const worldly = [
 export const tiers: readonly Tier[] = [
   {
     name: 'unit',
-    include: ['{packages/*,agent,controlplane}/**/*.test.ts', 'test/{,mutate/}*.test.ts'],
+    include: ['{packages/*,agent,controlplane}/**/*.test.ts', 'test/{,mutate/,bench/*/}*.test.ts'],
     exclude: [slowOrPeer, ...worldly, 'test/tidy*.test.ts'],
     order: 1,
   },

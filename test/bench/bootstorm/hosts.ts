@@ -13,15 +13,20 @@ export interface BootSite {
   readonly httpPort: number;
 }
 
-/** Milliseconds of each stage of one boot. */
-export type BootTimes = ReadonlyMap<Stage, number>;
+/** One boot that has come to its end. */
+export interface Booted {
+  /** Milliseconds of each stage. */
+  readonly times: ReadonlyMap<Stage, number>;
+  /** Transfers of its loader that it had to begin anew. */
+  readonly givenUp: number;
+}
 
 const blockBytes = 1_468;
 /** As EDK2 offers it (RFC 7440). */
 const windowBlocks = 4;
 
 /** One boot of the host of this number, from its first discover to the last byte of its ramdisk. */
-export async function boot(site: BootSite, index: number): Promise<BootTimes> {
+export async function boot(site: BootSite, index: number): Promise<Booted> {
   const times = new Map<Stage, number>();
   const timed = async <Result>(stage: Stage, work: Promise<Result>): Promise<Result> => {
     const startedMs = performance.now();
@@ -31,7 +36,7 @@ export async function boot(site: BootSite, index: number): Promise<BootTimes> {
   };
   const folder = hyphenatedMac(index);
   await timed('dhcp', site.dhcp.exchange(index));
-  await timed('loader', fetchLoader(site, `${folder}/snponly.efi`));
+  const { givenUp } = await timed('loader', fetchLoader(site, `${folder}/snponly.efi`));
   await timed('dhcp of iPXE', site.dhcp.exchange(index));
   const get = (path: string) => fetchByHttp(site.httpPort, index, `/boot/${folder}/${path}`);
   const asked = fetchByHttp(site.httpPort, index, scriptPath(index));
@@ -39,7 +44,7 @@ export async function boot(site: BootSite, index: number): Promise<BootTimes> {
   if (!script.includes(`token-uid-${index} `)) throw new Error(`host ${index} got: ${script}`);
   await timed('kernel', get('files/kernel'));
   await timed('initrd', get('files/initrd'));
-  return times;
+  return { times, givenUp };
 }
 
 function fetchLoader({ tftpPort }: BootSite, fileName: string) {

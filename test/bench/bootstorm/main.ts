@@ -7,7 +7,9 @@
  * answered at 500 a second. No BMC is asked anything there: the boot path has none (`startBoot`).
  *
  * The agent's limits of connections and transfers are set for as many hosts. The hosts share one
- * process, whose own work is part of every time: its CPU time is printed.
+ * process, whose own work is part of every time: its CPU time is printed. A host that is too busy
+ * to answer its transfer's first packet for seconds finds that given up and asks anew; that is
+ * counted.
  *
  * Ends with 1 when a boot is lost.
  */
@@ -25,7 +27,7 @@ import { startProgram } from '../beside/programs.ts';
 import { RelayedHosts } from '../dhcp/client.ts';
 import { type Ports, serve } from '../dhcp/servers.ts';
 import { installedArguments } from '../installed.ts';
-import { type BootSite, type BootTimes, boot, fetchByHttp, scriptPath, stages } from './hosts.ts';
+import { type Booted, type BootSite, boot, fetchByHttp, scriptPath, stages } from './hosts.ts';
 
 const mebibyte = 1024 * 1024;
 const address = '127.0.0.1';
@@ -64,12 +66,12 @@ async function withSite(storm: Storm, work: (site: BootSite, pid: number) => Pro
   }
 }
 
-function tell(boots: readonly BootTimes[]): void {
+function tell(boots: readonly Booted[]): void {
   console.log(
     `${''.padEnd(14)}${['p50', 'p99', 'longest'].map((one) => one.padStart(9)).join('')}`,
   );
   for (const stage of stages) {
-    const all = boots.map((one) => one.get(stage) ?? Number.NaN);
+    const all = boots.map(({ times }) => times.get(stage) ?? Number.NaN);
     const figures = [median(all), percentile(all, 0.99), Math.max(...all)];
     const columns = figures.map((ms) => `${ms.toFixed(0)} ms`.padStart(9)).join('');
     console.log(`${stage.padEnd(14)}${columns}`);
@@ -102,7 +104,9 @@ async function storm(what: Storm): Promise<void> {
     const client = `${((own.user + own.system) / 1e6).toFixed(1)} s of all hosts`;
     const memory = `${(await peakMib(pid)).toFixed(0)} MiB at its peak`;
     const costs = `${cpuSeconds.toFixed(1)} s CPU of the server, ${client}; ${memory}`;
-    console.log(`in ${seconds.toFixed(1)} s; ${costs}; asked again: ${site.dhcp.retries}`);
+    const givenUp = boots.reduce((sum, one) => sum + one.givenUp, 0);
+    const again = `asked again by DHCP: ${site.dhcp.retries}, by TFTP: ${givenUp}`;
+    console.log(`in ${seconds.toFixed(1)} s; ${costs}; ${again}`);
     for (const one of ended) if (one.status === 'rejected') lost(one.reason);
   });
 }
@@ -130,7 +134,7 @@ async function bootsInFlood(what: Storm, boots: number): Promise<void> {
       }
     }, 5);
     try {
-      const times: BootTimes[] = [];
+      const times: Booted[] = [];
       for (let index = 0; index < boots; index += 1) times.push(await boot(site, index));
       const perSecond = sent / ((performance.now() - startedMs) / 1_000);
       const rate = `${perSecond.toFixed(0)} malformed packets a second to DHCP and to TFTP each`;
