@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { transfersInFlight } from '../erase/transfers.ts';
 import { DeviceError, type OpenRegion, transferBytesMax } from '../machine/block-devices.ts';
 import { CheckedWrites } from './checked-writes.ts';
 import { Probes, probeBytes } from './probes.ts';
@@ -110,6 +111,24 @@ test('a write that fails is heard of, and nothing is under way afterwards', asyn
   await expect(writeAll(writes, 9)).rejects.toThrow('lost');
   await writes.settled();
   expect(underWay).toBe(0);
+});
+
+test('several writes are under way at once, and no more than the disk is to hold', async () => {
+  let underWay = 0;
+  let most = 0;
+  const disk = memoryDisk(41 * mib, () => {});
+  const open: OpenRegion = {
+    ...disk.open,
+    write: async (offset, some) => {
+      underWay += 1;
+      most = Math.max(most, underWay);
+      await new Promise((resolve) => setImmediate(resolve));
+      underWay -= 1;
+      await disk.open.write(offset, some);
+    },
+  };
+  await writeAll(new CheckedWrites(open, never, () => {}), 40);
+  expect(most).toBe(transfersInFlight);
 });
 
 test('keeps a bounded number of probes, evenly, whatever was written', () => {

@@ -151,23 +151,32 @@ test.each([
   expect(text(block, block + 8)).not.toBe('EFI PART');
 });
 
-test('a disk that fails again while its head is taken back tells the first reason', async () => {
+/** The head cannot be written, and taking it back fails so. */
+function failsAtHead(again: Error) {
   let heads = 0;
-  const end = await disk.provision(gptImage(), {
-    within: (open) => ({
-      ...open,
-      write: async (offset, bytes) => {
-        if (offset !== 0) return open.write(offset, bytes);
-        heads += 1;
-        throw new DeviceError('the head cannot be written');
-      },
-      writeZeros: async (offset, length) => {
-        if (heads > 0) throw new DeviceError('nor zeros');
-        return open.writeZeros(offset, length);
-      },
-    }),
+  return (open: OpenRegion): OpenRegion => ({
+    ...open,
+    write: async (offset, bytes) => {
+      if (offset !== 0) return open.write(offset, bytes);
+      heads += 1;
+      throw new DeviceError('the head cannot be written');
+    },
+    writeZeros: async (offset, length) => {
+      if (heads > 0) throw again;
+      return open.writeZeros(offset, length);
+    },
   });
+}
+
+test('a disk that fails again while its head is taken back tells the first reason', async () => {
+  const within = failsAtHead(new DeviceError('nor zeros'));
+  const end = await disk.provision(gptImage(), { within });
   expect(end).toMatchObject({ fault: 'ioError', message: 'the head cannot be written' });
+});
+
+test('a fault of ours while the head is taken back is told as that', async () => {
+  const within = failsAtHead(new TypeError('a fault of ours'));
+  await expect(disk.provision(gptImage(), { within })).rejects.toThrow('a fault of ours');
 });
 
 test('a fault of ours is not taken for one of the image or the disk', async () => {

@@ -296,10 +296,29 @@ test('has long runs of zeros made by the device, which may refuse that', async (
   }
 });
 
+test('what looks like another format within an image is content of it', async () => {
+  const file = Buffer.from(image);
+  for (let at = 4096; at < 2 * mib; at += 4096) file.write('514649fb00000003', at, 'hex');
+  const end = await disk.provision(gzipSync(file), { image: { contentSha256: sha256(file) } });
+  expect(end).toMatchObject({ kind: 'complete', installed: { contentSha256: sha256(file) } });
+});
+
+test('a disk too small for the head and its end takes no image, however small', async () => {
+  const small = image.subarray(0, 5_000);
+  for (const [sizeBytes, kind] of [
+    [2 * mib - 512, 'failed'],
+    [2 * mib, 'complete'],
+  ] as const) {
+    disk.remove();
+    disk = new TestDisk(sizeBytes);
+    expect(await disk.provision(small)).toMatchObject({ kind });
+  }
+});
+
 /** A qcow2 file that holds nothing: two clusters, header and table. */
 function emptyQcow2(sizeBytes: number): Buffer {
   const clusterBits = 16;
-  const entries = sizeBytes / 2 ** (2 * clusterBits - 3);
+  const entries = Math.ceil(sizeBytes / 2 ** (2 * clusterBits - 3));
   const file = Buffer.alloc(2 * 2 ** clusterBits);
   file.write('QFI\xfb', 'latin1');
   file.writeUInt32BE(2, 4);
@@ -335,6 +354,18 @@ test('hears of a cancellation within a run of zeros that would take an hour', as
   const { signal } = stop;
   const end = await disk.provision(emptyQcow2(sizeBytes), { signal, parts: { reached } });
   expect(end).toMatchObject({ kind: 'failed', fault: 'cancelled', begun: true });
+});
+
+test('tells how far it is within a run of zeros that takes long', async () => {
+  const sizeBytes = 64 * mib;
+  disk.sparse(sizeBytes);
+  const told = new Set<number>();
+  const end = await disk.provision(emptyQcow2(sizeBytes), {
+    progress: (fraction, what) => what === 'writing' && told.add(fraction),
+    within: (open) => ({ ...open, zeroOut: (offset, length) => open.discard(offset, length) }),
+  });
+  expect(end).toMatchObject({ kind: 'complete' });
+  expect(told.size).toBeGreaterThan(3);
 });
 
 test('has the device make zeros in pieces, between which it can be cancelled', async () => {
