@@ -7,9 +7,15 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { HISTORY_PER_KEY, type Revision } from '../contract.ts';
 import type { ChangeLog } from '../pull.ts';
 import type { StoredChange } from '../write.ts';
+import { KeyPast } from './key-past.ts';
 import { Recent } from './recent.ts';
 
 const COLUMNS = 'c.revision, c.key, c.live, c.value, c.write_id, c.previous, c.time_ms';
+/**
+ * Changes that a key has beyond `HISTORY_PER_KEY` before they go, all at once: to find them costs a
+ * look at each that stays.
+ */
+const TRIM_CHANGES = HISTORY_PER_KEY;
 const NEWEST = 'newest AS n JOIN changes AS c ON c.revision = n.revision';
 /** Live keys after one key and before another: a stretch of the index of keys, whoever else is. */
 const BETWEEN = `SELECT ${COLUMNS} FROM ${NEWEST}
@@ -38,11 +44,10 @@ export class SqliteDatabase implements ChangeLog {
   readonly #between: StatementSync;
   readonly #after: StatementSync;
   readonly #afterUnder: StatementSync;
-  readonly #back: StatementSync;
-  readonly #byWriteId: StatementSync;
   readonly #insert: StatementSync;
   readonly #newest: StatementSync;
-  readonly #trim: StatementSync;
+  /** What each key had before its last change. */
+  readonly past: KeyPast;
   readonly #recent = new Recent();
   /** Undefined: only the file knows. */
   #latestRevision: Revision | undefined;
@@ -62,26 +67,16 @@ export class SqliteDatabase implements ChangeLog {
        AND (+c.key = :prefix OR (+c.key > :prefix || '.' AND +c.key < :prefix || '/'))
        ORDER BY c.revision LIMIT :limit`,
     );
-    this.#back = database.prepare(
-      `SELECT ${COLUMNS} FROM changes AS c WHERE c.key = :key AND c.revision <= :from
-       ORDER BY c.revision DESC LIMIT :limit`,
-    );
-    this.#byWriteId = database.prepare(
-      `SELECT revision FROM (SELECT revision, write_id FROM changes WHERE key = ?
-       ORDER BY revision DESC LIMIT ${HISTORY_PER_KEY}) WHERE write_id = ?`,
-    );
     this.#insert = database.prepare(
       `INSERT INTO changes (revision, key, live, value, write_id, previous, time_ms)
        VALUES (?, ?, ?, ?, ?, ?, ?)`,
     );
     this.#newest = database.prepare(
       `INSERT INTO newest (key, revision) VALUES (?, ?)
-       ON CONFLICT (key) DO UPDATE SET revision = excluded.revision`,
+       ON CONFLICT (key) DO UPDATE SET revision = excluded.revision, kept = kept + 1
+       RETURNING kept`,
     );
-    this.#trim = database.prepare(
-      `DELETE FROM changes WHERE key = :key AND revision <= (SELECT revision FROM changes
-       WHERE key = :key ORDER BY revision DESC LIMIT 1 OFFSET ${HISTORY_PER_KEY})`,
-    );
+    this.past = new KeyPast(database);
   }
 
   latest(): Revision {
@@ -127,23 +122,22 @@ export class SqliteDatabase implements ChangeLog {
 
   /** The last `limit` changes of a key up to revision `from`, newest first. */
   back(key: string, limit: number, from: Revision): readonly StoredChange[] {
-    return this.#back.all({ key, limit, from }).map(asChange);
+    return this.past.back(key, limit, from).map(asChange);
   }
 
   /** The revision of the write with this id among the last `HISTORY_PER_KEY` changes of `key`. */
   revisionOf(key: string, writeId: string): Revision | undefined {
-    const row = this.#byWriteId.get(key, writeId);
-    return row === undefined ? undefined : Number(row['revision']);
+    return this.past.revisionOf(key, writeId);
   }
 
-  /** Only inside `transaction`. Trims what the key has beyond `HISTORY_PER_KEY`, if it is to. */
+  /** Only inside `transaction`. Trims what the key has beyond its last changes, if it is to. */
   add(change: StoredChange, trims: boolean): void {
     const { revision, key, writeId, previous, atMs = 0 } = change;
     const value = change.kind === 'put' ? change.value : NOTHING;
     const live = change.kind === 'put' ? 1 : 0;
     this.#insert.run(revision, key, live, value, writeId, previous, atMs);
-    this.#newest.run(key, revision);
-    if (trims && previous !== 0) this.#trim.run({ key });
+    const kept = Number(this.#newest.get(key, revision)?.['kept'] ?? 0);
+    if (trims && kept >= HISTORY_PER_KEY + TRIM_CHANGES) this.past.trim(key);
     this.#latestRevision = revision;
     this.#recent.add(change);
   }

@@ -11,7 +11,13 @@ import { DatabaseSync } from 'node:sqlite';
 import { type Random, randomId } from '@rackwright/platform';
 import type { StateStore } from '../contract.ts';
 import { StoreError } from '../errors.ts';
-import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION, UPGRADE_FROM_1, UPGRADE_MARK } from './schema.ts';
+import {
+  APPLICATION_ID,
+  SCHEMA,
+  SCHEMA_VERSION,
+  UPGRADE_FROM_1,
+  UPGRADE_FROM_2,
+} from './schema.ts';
 
 /**
  * Pages of the log after which it is copied into the file. A page that many writes have changed by
@@ -52,7 +58,9 @@ export async function openDatabase(
     makeDurable(database, path);
     if (found === 'empty') database.exec(`BEGIN EXCLUSIVE; ${SCHEMA} COMMIT`);
     if (found === 1) database.exec(`BEGIN EXCLUSIVE; ${UPGRADE_FROM_1} COMMIT`);
-    if (found === 2 || found === 3) database.exec(`BEGIN EXCLUSIVE; ${UPGRADE_MARK} COMMIT`);
+    if (found === 2 || found === 3 || found === 4) {
+      database.exec(`BEGIN EXCLUSIVE; ${UPGRADE_FROM_2} COMMIT`);
+    }
     const incarnation = settleIncarnation(database, random, restored);
     return { database, incarnation, survivesPowerLoss: powerLoss(path) };
   } catch (error) {

@@ -11,8 +11,8 @@ import { expect, test, vi } from 'vitest';
 import { bytes } from '../conformance/subject.ts';
 import { openSqliteStore } from './store.ts';
 
-/** Tables of a few rows, and what a subquery has read by an index of its own. */
-const small = ['identity', 'sqlite_master', '(subquery-1)'];
+/** Tables of a few rows, and what a statement has read by an index before, a change at a time. */
+const small = ['identity', 'sqlite_master', 'walk'];
 
 /** Every statement that the driver prepares; those of the fixed tables all are, at opening. */
 async function statementsOfAll(path: string): Promise<Set<string>> {

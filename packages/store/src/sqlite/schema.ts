@@ -6,7 +6,7 @@ export const APPLICATION_ID = 0x52414b57;
  * Raised with every change of the tables, and of the records in them that an older program would
  * misread; a file with a higher one is refused.
  */
-export const SCHEMA_VERSION = 4;
+export const SCHEMA_VERSION = 5;
 
 /** What version 2 added: `entries`, the store's log, beside the keys. */
 const ENTRIES = `
@@ -19,9 +19,20 @@ const ENTRIES = `
   PRAGMA user_version = ${SCHEMA_VERSION};
 `;
 
+/**
+ * Since version 5 changes of one key are found by the revisions that they name. Until then there
+ * was an index, of which each write changed a page.
+ */
+const COUNT_KEPT = `
+  ALTER TABLE newest ADD COLUMN kept INTEGER NOT NULL DEFAULT 1;
+  UPDATE newest SET kept = (SELECT count(*) FROM changes AS c WHERE c.key = newest.key);
+  DROP INDEX changes_by_key;
+`;
+
 /** Brings the tables of version 1 to the present ones; nobody knows when its changes were made. */
 export const UPGRADE_FROM_1 = `
   ALTER TABLE changes ADD COLUMN time_ms INTEGER NOT NULL DEFAULT 0;
+  ${COUNT_KEPT}
   ${ENTRIES}
 `;
 
@@ -31,13 +42,16 @@ export const UPGRADE_FROM_1 = `
  * where credentials may go and which agents' keys are refused for ever: a program of version 3
  * would send the one anywhere and let the other in.
  */
-export const UPGRADE_MARK = `PRAGMA user_version = ${SCHEMA_VERSION};`;
+export const UPGRADE_FROM_2 = `
+  ${COUNT_KEPT}
+  PRAGMA user_version = ${SCHEMA_VERSION};
+`;
 
 /**
- * `changes` is the log, trimmed per key; `newest` names each key's last change, deletes included.
- * `live` is 0 for a delete. `previous` is the revision of the key's change before, or 0, which
- * lets a watcher see that the log was trimmed. The last change of all is never trimmed, so that
- * the highest revision is the store's.
+ * `changes` is the log, trimmed per key. `live` is 0 for a delete. `previous` is the revision of
+ * the key's change before, or 0: by it the past of a key is gone through, and a watcher sees that
+ * the log was trimmed. The last change of all is never trimmed, so that the highest revision is the
+ * store's. `newest` names each key's last change, deletes included, and how many are kept of it.
  */
 export const SCHEMA = `
   CREATE TABLE identity (
@@ -53,10 +67,10 @@ export const SCHEMA = `
     value BLOB NOT NULL,
     time_ms INTEGER NOT NULL DEFAULT 0
   ) STRICT;
-  CREATE INDEX changes_by_key ON changes (key, revision);
   CREATE TABLE newest (
     key TEXT PRIMARY KEY,
-    revision INTEGER NOT NULL
+    revision INTEGER NOT NULL,
+    kept INTEGER NOT NULL DEFAULT 1
   ) STRICT, WITHOUT ROWID;
   PRAGMA application_id = ${APPLICATION_ID};
   ${ENTRIES}

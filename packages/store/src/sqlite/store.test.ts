@@ -6,6 +6,7 @@ import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { bytes, HandClock, TESTED_PREFIX, testedRetention } from '../conformance/subject.ts';
 import { storeConformance } from '../conformance/suite.ts';
+import { HISTORY_PER_KEY } from '../contract.ts';
 import { sqliteFileProblem } from './check.ts';
 import { openSqliteStore } from './store.ts';
 import { sqliteSubject } from './subject.ts';
@@ -114,20 +115,31 @@ test('takes over a store of the first version, whose changes have no time', asyn
   await (await openSqliteStore({ path, random, clock })).close();
 });
 
-test.each([2, 3])(
+test.each([2, 3, 4])(
   'takes over a store of version %i, and marks it for older programs',
   async (n) => {
     const versionOf = (database: DatabaseSync) =>
       Number(database.prepare('PRAGMA user_version').get()?.['user_version']);
     const before = await openSqliteStore({ path, random, clock });
     await before.put('hosts.a', bytes('1'), 'absent');
+    for (let at = 1; at < 100; at += 1)
+      await before.put('hosts.b', bytes('2'), at > 1 ? at : 'absent');
     await before.close();
     const older = new DatabaseSync(path);
-    older.exec(`PRAGMA user_version = ${n}`);
+    older.exec(`
+      ALTER TABLE newest DROP COLUMN kept;
+      CREATE INDEX changes_by_key ON changes (key, revision);
+      PRAGMA user_version = ${n};
+    `);
     older.close();
     const store = await openSqliteStore({ path, random, clock });
     expect(store.incarnation).toBe(before.incarnation);
     expect(await store.get('hosts.a')).toMatchObject({ revision: 1, value: bytes('1') });
+    // Its changes are counted: they go when there are more than twice as many as must stay.
+    for (let at = 100; at < 130; at += 1) await store.put('hosts.b', bytes('3'), at);
+    const { changes, before: rest } = await store.past('hosts.b', 256);
+    expect(changes).toHaveLength(HISTORY_PER_KEY + 1);
+    expect(rest).toEqual({ kind: 'gone' });
     await store.close();
     const after = new DatabaseSync(path);
     // What an older program compares with the highest that it knows, which was its own.
@@ -135,6 +147,53 @@ test.each([2, 3])(
     after.close();
   },
 );
+
+test('changes two pages by a write, however many keys there are', async () => {
+  const store = await openSqliteStore({ path, random, clock });
+  const keyOf = (at: number) => `runs.u${(at * 7_919) % 3_001}`;
+  const puts = Array.from({ length: 10_000 }, (_, at) =>
+    store.put(keyOf(at), bytes('x'), 'absent'),
+  );
+  await Promise.all(puts);
+  const framesOf = async () => ((await stat(`${path}-wal`)).size - 32) / (4_096 + 24);
+  const before = await framesOf();
+  const commits = 100;
+  for (let at = 0; at < commits; at += 1) {
+    const { revision = 0 } = await store.get(keyOf(at * 97));
+    await store.put(keyOf(at * 97), bytes('y'), revision);
+  }
+  // And the root of the file where it grows, or where a page is split.
+  expect(((await framesOf()) - before) / commits).toBeLessThan(2.2);
+  await store.close();
+});
+
+test('the past of a key is found from any revision, and ends where changes are gone', async () => {
+  const store = await openSqliteStore({ path, random, clock });
+  let revision = 0;
+  for (let at = 0; at < 200; at += 1) {
+    const written = await store.put(
+      'hosts.a',
+      bytes(`${at}`),
+      revision === 0 ? 'absent' : revision,
+    );
+    revision = written.kind === 'ok' ? written.revision : 0;
+    await store.put(`hosts.b${at}`, bytes('x'), 'absent');
+  }
+  // Odd revisions are of the key.
+  const past = async (from: number) => (await store.past('hosts.a', 2, from)).changes;
+  const revisions = async (from: number) => (await past(from)).map((change) => change.revision);
+  expect(await revisions(397)).toEqual([397, 395]);
+  expect(await revisions(396)).toEqual([395, 393]);
+  expect(await revisions(10_000)).toEqual([399, 397]);
+  expect(await revisions(3)).toEqual([]);
+  expect(await revisions(1)).toEqual([]);
+  const all = await store.past('hosts.a', 256);
+  expect(all.before).toEqual({ kind: 'gone' });
+  expect(all.changes.length).toBeGreaterThanOrEqual(HISTORY_PER_KEY);
+  expect(all.changes.length).toBeLessThan(2 * HISTORY_PER_KEY);
+  expect(await store.past('hosts.gone', 10)).toEqual({ changes: [], before: { kind: 'nothing' } });
+  await store.close();
+});
 
 test('lets old changes and entries go a bounded number at a time', async () => {
   const hand = new HandClock();
@@ -175,7 +234,7 @@ test('lets old changes and entries go a bounded number at a time', async () => {
 test('refuses a store written by a newer program, and leaves it as it is', async () => {
   await (await openSqliteStore({ path, random, clock })).close();
   const database = new DatabaseSync(path);
-  database.exec('PRAGMA user_version = 5');
+  database.exec('PRAGMA user_version = 6');
   database.close();
   const opening = openSqliteStore({ path, random, clock });
   await expect(opening).rejects.toMatchObject({
@@ -183,7 +242,7 @@ test('refuses a store written by a newer program, and leaves it as it is', async
     message: expect.stringMatching(/newer program/),
   });
   const after = new DatabaseSync(path);
-  expect(after.prepare('PRAGMA user_version').get()).toEqual({ user_version: 5 });
+  expect(after.prepare('PRAGMA user_version').get()).toEqual({ user_version: 6 });
   after.close();
 });
 

@@ -112,7 +112,11 @@ class SqliteStore implements StateStore {
     this.#file = opened.database;
     this.#database = new SqliteDatabase(opened.database);
     this.#entries = new SqliteEntries(opened.database);
-    this.#sweeper = new Sweeper(opened.database, this.#entries, this.#retention);
+    this.#sweeper = new Sweeper(
+      opened.database,
+      { entries: this.#entries, past: this.#database.past },
+      this.#retention,
+    );
     this.#random = options.random;
     this.#clock = options.clock;
     this.log = {

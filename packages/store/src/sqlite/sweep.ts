@@ -3,14 +3,15 @@
  * for it.
  *
  *  A1 One step looks at `SWEEP_ROWS_MAX` rows, and steps are `SWEEP_PAUSE_MS` apart.
- *  A2 The last `HISTORY_PER_KEY` changes of a key stay whatever their age.
+ *  A2 The last changes of a key stay whatever their age (`HISTORY_PER_KEY`).
  *  A3 A round goes through the changes from the oldest and ends at the first that is young enough.
  *
  * Must not: run by itself. A store that nobody writes to grows no older in size either.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { HISTORY_PER_KEY, type Retention, type Revision } from '../contract.ts';
+import type { Retention, Revision } from '../contract.ts';
 import type { SqliteEntries } from './entries.ts';
+import type { KeyPast } from './key-past.ts';
 
 export const SWEEP_ROWS_MAX = 256;
 export const SWEEP_PAUSE_MS = 1_000;
@@ -20,21 +21,22 @@ const ROUND_PAUSE_MS = 600_000;
 export class Sweeper {
   readonly #retention: Retention;
   readonly #entries: SqliteEntries;
+  readonly #past: KeyPast;
   readonly #oldest: StatementSync;
-  readonly #outlived: StatementSync;
   #position: Revision = 0;
   #nextMs = 0;
 
-  constructor(database: DatabaseSync, entries: SqliteEntries, retention: Retention) {
+  constructor(
+    database: DatabaseSync,
+    { entries, past }: { readonly entries: SqliteEntries; readonly past: KeyPast },
+    retention: Retention,
+  ) {
     this.#retention = retention;
     this.#entries = entries;
+    this.#past = past;
     this.#oldest = database.prepare(
       `SELECT revision, key, time_ms FROM changes WHERE revision > ? ORDER BY revision
        LIMIT ${SWEEP_ROWS_MAX}`,
-    );
-    this.#outlived = database.prepare(
-      `DELETE FROM changes WHERE revision = :revision AND EXISTS (SELECT 1 FROM changes
-       WHERE key = :key AND revision > :revision LIMIT 1 OFFSET ${HISTORY_PER_KEY - 1})`,
     );
   }
 
@@ -54,12 +56,17 @@ export class Sweeper {
   /** Whether the round has ended with it. */
   #stepThroughChanges(beforeMs: number): boolean {
     const rows = this.#oldest.all(this.#position);
-    for (const { revision, key, time_ms: atMs } of rows) {
+    /** Of each key, which of its changes are young by number: looked up once. */
+    const lasting = new Map<string, Revision>();
+    for (const { revision, key: text, time_ms: atMs } of rows) {
       if (Number(atMs) >= beforeMs) {
         this.#position = 0;
         return true;
       }
-      this.#outlived.run({ revision: Number(revision), key: String(key) });
+      const key = String(text);
+      const first = lasting.get(key) ?? this.#past.oldestLasting(key) ?? 0;
+      lasting.set(key, first);
+      if (Number(revision) < first) this.#past.remove(key, Number(revision));
       this.#position = Number(revision);
     }
     if (rows.length === SWEEP_ROWS_MAX) return false;

@@ -1,0 +1,115 @@
+/**
+ * The changes of one key, from its newest backwards: each names the one before it, so that no index
+ * of keys and revisions is kept, of which every write would change a page.
+ *
+ * Invariants:
+ * 1. A walk ends where the change that is named is gone: what lies before it may be there still,
+ *    and is nobody's past any more.
+ * 2. `kept` of `newest` counts all changes of the key that are there.
+ */
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { HISTORY_PER_KEY, type Revision } from '../contract.ts';
+
+/** Walks back from the change `:start`, at most `:limit` changes; `n` counts them from 1. */
+const WALK = `WITH RECURSIVE walk (revision, previous, n) AS (
+  SELECT revision, previous, 1 FROM changes WHERE revision = :start
+  UNION ALL
+  SELECT c.revision, c.previous, walk.n + 1 FROM walk JOIN changes AS c
+  ON c.revision = walk.previous WHERE walk.n < :limit)`;
+
+export class KeyPast {
+  readonly #newest: StatementSync;
+  readonly #isOfKey: StatementSync;
+  readonly #upTo: StatementSync;
+  readonly #back: StatementSync;
+  readonly #byWriteId: StatementSync;
+  readonly #outlived: StatementSync;
+  readonly #lasting: StatementSync;
+  readonly #removeOne: StatementSync;
+  readonly #forget: StatementSync;
+
+  constructor(database: DatabaseSync) {
+    this.#newest = database.prepare('SELECT revision, kept FROM newest WHERE key = ?');
+    this.#isOfKey = database.prepare('SELECT 1 FROM changes WHERE revision = ? AND key = ?');
+    this.#upTo = database.prepare(
+      `WITH RECURSIVE walk (revision, previous) AS (
+       SELECT revision, previous FROM changes WHERE revision = :start
+       UNION ALL
+       SELECT c.revision, c.previous FROM walk JOIN changes AS c
+       ON c.revision = walk.previous WHERE walk.revision > :from)
+       SELECT revision FROM walk WHERE revision <= :from`,
+    );
+    this.#back = database.prepare(
+      `${WALK} SELECT c.revision, c.key, c.live, c.value, c.write_id, c.previous, c.time_ms
+       FROM walk CROSS JOIN changes AS c ON c.revision = walk.revision`,
+    );
+    this.#byWriteId = database.prepare(
+      `${WALK} SELECT c.revision FROM walk CROSS JOIN changes AS c
+       ON c.revision = walk.revision WHERE c.write_id = :id LIMIT 1`,
+    );
+    this.#outlived = database.prepare(
+      `DELETE FROM changes WHERE revision IN
+       (${WALK} SELECT revision FROM walk WHERE n > ${HISTORY_PER_KEY})`,
+    );
+    this.#lasting = database.prepare(
+      `${WALK} SELECT revision FROM walk WHERE n = ${HISTORY_PER_KEY}`,
+    );
+    this.#removeOne = database.prepare('DELETE FROM changes WHERE revision = ?');
+    this.#forget = database.prepare('UPDATE newest SET kept = kept - :gone WHERE key = :key');
+  }
+
+  /** Rows of the last `limit` changes of a key up to revision `from`, newest first. */
+  back(key: string, limit: number, from: Revision): readonly Record<string, unknown>[] {
+    const start = this.#startOf(key, from);
+    const rows = start === undefined ? [] : this.#back.all({ start, limit });
+    // Nothing says in which order a walk is told.
+    return rows.sort((one, other) => Number(other['revision']) - Number(one['revision']));
+  }
+
+  #startOf(key: string, from: Revision): Revision | undefined {
+    const newest = this.#newestOf(key)?.revision;
+    if (newest === undefined || newest <= from) return newest;
+    if (this.#isOfKey.get(from, key) !== undefined) return from;
+    const found = this.#upTo.get({ start: newest, from });
+    return found === undefined ? undefined : Number(found['revision']);
+  }
+
+  #newestOf(key: string): { readonly revision: Revision; readonly kept: number } | undefined {
+    const row = this.#newest.get(key);
+    if (row === undefined) return undefined;
+    return { revision: Number(row['revision']), kept: Number(row['kept']) };
+  }
+
+  /** The revision of the write with this id among the last `HISTORY_PER_KEY` changes of `key`. */
+  revisionOf(key: string, id: string): Revision | undefined {
+    const start = this.#newestOf(key)?.revision;
+    if (start === undefined) return undefined;
+    const row = this.#byWriteId.get({ start, limit: HISTORY_PER_KEY, id });
+    return row === undefined ? undefined : Number(row['revision']);
+  }
+
+  /** Removes what the key has beyond its last `HISTORY_PER_KEY` changes. */
+  trim(key: string): void {
+    const newest = this.#newestOf(key);
+    if (newest === undefined) return;
+    const gone = this.#outlived.run({ start: newest.revision, limit: newest.kept }).changes;
+    this.#forget.run({ gone: Number(gone), key });
+  }
+
+  /**
+   * The oldest change that is one of the key's last `HISTORY_PER_KEY`; undefined: no change of the
+   * key is older than those.
+   */
+  oldestLasting(key: string): Revision | undefined {
+    const newest = this.#newestOf(key);
+    if (newest === undefined || newest.kept <= HISTORY_PER_KEY) return undefined;
+    const found = this.#lasting.get({ start: newest.revision, limit: HISTORY_PER_KEY });
+    return found === undefined ? undefined : Number(found['revision']);
+  }
+
+  /** Removes one change of the key. */
+  remove(key: string, revision: Revision): void {
+    this.#removeOne.run(revision);
+    this.#forget.run({ gone: 1, key });
+  }
+}
