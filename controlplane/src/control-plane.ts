@@ -18,7 +18,7 @@ import {
   serve,
 } from '@rackwright/rpc';
 import type { StateStore } from '@rackwright/store';
-import { type Access, HostPlaces, openAccess } from './access/index.ts';
+import { type Access, openAccess } from './access/index.ts';
 import {
   BmcReads,
   type BmcReadsDependencies,
@@ -299,7 +299,7 @@ function makeParts(
     ...endpointsOf(config),
     ...{ trustFaults: () => identity.authorities.faults(), otherAdmins: access.otherAdmins },
   };
-  const operatorServices = createOperatorServices(shared, access.signIn, new HostPlaces(fleetView));
+  const operatorServices = createOperatorServices(shared, access.signIn);
   const agentService = createAgentService({
     ...{ ...shared, registry, timing, onAcknowledged },
     limits: config.agents.limits,
@@ -352,7 +352,7 @@ async function startServices(
   figures: Figures,
 ): Promise<ControlPlane> {
   const parts = makeParts(config, platform, identity, store, figures);
-  const { audit, discovery, secretsKeeper, operatorServices } = parts;
+  const { audit, discovery, fleetView, secretsKeeper, operatorServices } = parts;
   const agentHealth = createHealthBoard([agent.AgentService.typeName]);
   const agentServices = [bind(agent.AgentService, parts.agentService), agentHealth.service];
   const { authorities } = identity;
@@ -381,7 +381,7 @@ async function startServices(
       agents.replaceCertificate(authorities.tls);
     });
     const resolvedDays = config.retention.historyDays;
-    closing.push(startRetentionSweep({ ...platform, store, resolvedDays }));
+    closing.push(startRetentionSweep({ ...platform, store, fleetView, resolvedDays }));
     const desk = await openDeskAt(config, platform, store, identity.secrets);
     closing.push(() => desk?.close());
     closing.push(showHealth([operatorServices.health, agentHealth], secretsKeeper));

@@ -6,32 +6,33 @@
  *    elsewhere.
  * 2. What concerns no host and no rack is for callers without a scope.
  */
-import { fromBinary } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { type AuditRecord, store as wire } from '@rackwright/messages';
-import type { StateStore } from '@rackwright/store';
-import { answered } from '../records/index.ts';
-import { includes, includesRack, isUnscoped, placeOf, type Scope } from './principal.ts';
+import type { AuditRecord } from '@rackwright/messages';
+import type { FleetView } from '../fleet-view/index.ts';
+import { idOf } from '../records/index.ts';
+import { includes, includesRack, isUnscoped, poolLabel, type Scope } from './principal.ts';
 
 /** How much earlier than the host a record of its making may say to be: clocks differ. */
 const slackMs = 5_000;
 
 /** Whether a record is in sight, as hosts are now. */
 export async function auditInSight(
-  store: StateStore,
+  view: Pick<FleetView, 'caughtUp' | 'row'>,
   scope: Scope,
 ): Promise<(record: AuditRecord) => boolean> {
   if (isUnscoped(scope)) return () => true;
-  const sinceMs = new Map<string, number>();
-  for (const { value } of (await answered(store.list('hosts'))).entries) {
-    const { host } = fromBinary(wire.HostRecordSchema, value);
-    if (host?.createTime === undefined || !includes(scope, placeOf(host))) continue;
-    sinceMs.set(host.name, timestampMs(host.createTime) - slackMs);
-  }
+  await view.caughtUp();
+  const sinceMs = (name: string): number | undefined => {
+    const row = name.startsWith('hosts/') ? view.row(idOf(name)) : undefined;
+    if (row?.kind !== 'host' || row.createMs === undefined) return undefined;
+    const { rack, labels, createMs } = row;
+    const isMine = includes(scope, { rack, pool: labels[poolLabel] ?? '' });
+    return isMine ? createMs - slackMs : undefined;
+  };
   return ({ resource, time }) => {
     const name = resource.split('/').slice(0, 2).join('/');
     const atMs = time === undefined ? 0 : timestampMs(time);
-    const madeMs = sinceMs.get(name);
+    const madeMs = sinceMs(name);
     if (madeMs !== undefined) return atMs >= madeMs;
     return name.startsWith('racks/') && includesRack(scope, name);
   };

@@ -45,8 +45,7 @@ export type Factory = (seat: Seat) => BoundService;
 export interface GateOptions {
   readonly store: StateStore;
   readonly signIn: SignIn;
-  /** Where all hosts are; without it they are read for each judgement that needs it. */
-  readonly places?: HostPlaces | undefined;
+  readonly places: HostPlaces;
   /** Stands between the gate and the handler of a call that it lets in. */
   letIn?(method: DescMethod, handler: AnyHandler, actor: string): AnyHandler;
   /** The traceparent of what a call starts; unset: calls have none. */
@@ -123,7 +122,7 @@ async function admit(
   const asked = { row, request, principal, store, seen, make, method, context };
   await checkReach(asked);
   if (row.reach.kind === 'batch') {
-    const within = scopedStore(store, principal.scope, { collections: ['hosts'] });
+    const within = scopedStore(store, principal.scope, { collections: ['hosts'], places });
     const handler = handlerOf(make({ store: within, ...whose }), method);
     return { handler, principal, check: (answer) => checkBatch(asked, answer as Fields) };
   }

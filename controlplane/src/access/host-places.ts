@@ -1,23 +1,14 @@
 /**
- * Where all hosts are, by the fleet view: to judge what belongs to some host of a scope reads
- * nothing, however many ask.
+ * Where the fleet's hosts are, from the rows of the fleet view: to know what belongs to some host
+ * of a scope reads nothing, however many ask, and looks at hosts of the scope alone.
  *
  * Must not: decide about a host itself. It is a moment behind; a host is judged by its own record.
  */
-import type { Host } from '@rackwright/messages';
 import type { FleetView } from '../fleet-view/index.ts';
-import { type Place, placeOf, poolLabel } from './principal.ts';
+import { includes, poolLabel, type Scope } from './principal.ts';
 
-/** Where a host is, and which credential its BMC is reached with. */
-export interface HostPlace extends Place {
-  /** "credentials/CREDENTIAL" */
-  readonly credential: string;
-}
-
-/** Of a host as it is. */
-export function hostPlaceOf(host: Host | undefined): HostPlace {
-  return { ...placeOf(host), credential: host?.spec?.bmc?.credential ?? '' };
-}
+/** What a host has one of, by which something else belongs to it. */
+export type PlaceField = 'rack' | 'credential';
 
 /** See the header. */
 export class HostPlaces {
@@ -27,13 +18,24 @@ export class HostPlaces {
     this.#view = view;
   }
 
-  /** Whether any host's place is so. */
-  some(isSo: (place: HostPlace) => boolean): boolean {
-    for (const row of this.#view.rows()) {
-      if (row.kind !== 'host') continue;
-      const { rack, labels, credential } = row;
-      if (isSo({ rack, pool: labels[poolLabel] ?? '', credential })) return true;
+  /** Whether any host of the scope has this: "racks/RACK" or "credentials/CREDENTIAL". */
+  some(scope: Scope, field: PlaceField, name: string): boolean {
+    const wanted = new Map([[field as string, name]]);
+    // A host of the scope has one of these; the view looks at what the fewest have.
+    const places = placesOf(scope);
+    const havings = places.length === 0 ? [wanted] : places.map((one) => new Map([one, ...wanted]));
+    for (const having of havings) {
+      for (const row of this.#view.rows('', having)) {
+        if (row.kind !== 'host' || row[field] !== name) continue;
+        const { rack, labels } = row;
+        if (includes(scope, { rack, pool: labels[poolLabel] ?? '' })) return true;
+      }
     }
     return false;
   }
+}
+
+function placesOf({ racks, pools }: Scope): readonly (readonly [string, string])[] {
+  if (racks.length > 0) return racks.map((rack) => ['rack', rack] as const);
+  return pools.map((pool) => ['label', `${poolLabel}=${pool}`] as const);
 }

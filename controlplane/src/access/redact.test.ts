@@ -2,6 +2,7 @@ import { ApiFailure, alreadyExists, failedPrecondition, Role } from '@rackwright
 import { nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore, type StateStore } from '@rackwright/store';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { HostPlaces } from './host-places.ts';
 import { systemPrincipal } from './principal.ts';
 import { askedFor } from './reach.ts';
 import { Redaction } from './redact.ts';
@@ -12,6 +13,7 @@ const caller = {
   role: Role.OPERATOR,
   scope: { racks: ['racks/aa'], pools: [] },
 };
+const places = new HostPlaces({ rows: () => [] as never });
 let store: StateStore;
 
 beforeEach(async () => {
@@ -24,7 +26,7 @@ async function shown(error: ApiFailure, path: string, request: object) {
   const row = accessTable[`rackwright.v1.${path}`];
   if (row === undefined) throw new Error('no row');
   const asked = askedFor(row, request as Readonly<Record<string, unknown>>);
-  const told = await new Redaction(caller, store, asked).error(error);
+  const told = await new Redaction(caller, store, asked, places).error(error);
   if (!(told instanceof ApiFailure)) throw new Error('no failure');
   return told.error;
 }

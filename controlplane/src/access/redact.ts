@@ -38,7 +38,7 @@ export class Redaction {
     principal: Principal,
     store: StateStore,
     asked: readonly string[],
-    places?: HostPlaces,
+    places: HostPlaces,
   ) {
     this.#principal = principal;
     this.#store = store;

@@ -29,7 +29,7 @@ const rememberedMax = 65_536;
 export function scopedStore(
   inner: StateStore,
   scope: Scope,
-  { collections, places }: Sight = {},
+  { collections, places }: Sight,
 ): StateStore {
   return new ScopedStore(inner, scope, collections, places);
 }
@@ -37,8 +37,7 @@ export function scopedStore(
 /** How far a scope shows. */
 export interface Sight {
   readonly collections?: readonly string[];
-  /** Where all hosts are; without it they are read for each judgement that needs it. */
-  readonly places?: HostPlaces | undefined;
+  readonly places: HostPlaces;
 }
 
 /**
@@ -68,13 +67,13 @@ class ScopedStore implements StateStore {
   readonly #inner: StateStore;
   readonly #scope: Scope;
   readonly #only: readonly string[] | undefined;
-  readonly #places: HostPlaces | undefined;
+  readonly #places: HostPlaces;
 
   constructor(
     inner: StateStore,
     scope: Scope,
     only: readonly string[] | undefined,
-    places: HostPlaces | undefined,
+    places: HostPlaces,
   ) {
     this.#inner = inner;
     this.#scope = scope;

@@ -11,7 +11,7 @@ import { fromBinary } from '@bufbuild/protobuf';
 import { type Host, store as wire } from '@rackwright/messages';
 import { type Entry, type StateStore, StoreError, storeKey } from '@rackwright/store';
 import { answered, idOf } from '../records/index.ts';
-import { type HostPlace, type HostPlaces, hostPlaceOf } from './host-places.ts';
+import type { HostPlaces, PlaceField } from './host-places.ts';
 import { includes, includesRack, placeOf, type Scope } from './principal.ts';
 
 /** A record as a rule looks at it. */
@@ -21,12 +21,9 @@ export type Looked = Pick<Entry, 'key' | 'value'>;
 export interface HostsInSight {
   /** The host of this id, by its own record; undefined: it is out of sight, or is not. */
   get(hostId: string): Promise<Pick<Host, 'uid'> | undefined>;
-  /** Whether any of them is so. */
-  some(isSo: (host: HostPlace) => boolean): Promise<boolean>;
+  /** Whether any of them has this: "racks/RACK" or "credentials/CREDENTIAL". */
+  some(field: PlaceField, name: string): boolean;
 }
-
-/** Hosts that are looked at one by one; for more, all are read at once. */
-const singlyMax = 16;
 
 type Rule = (scope: Scope, looked: Looked, hosts: HostsInSight) => boolean | Promise<boolean>;
 
@@ -73,7 +70,7 @@ const rules: Readonly<Record<string, Rule>> = {
   },
   credentials: (_scope, { key }, hosts) => {
     const name = `credentials/${segment(key, 1)}`;
-    return hosts.some(({ credential }) => credential === name);
+    return hosts.some('credential', name);
   },
   // The same for everybody.
   templates: always,
@@ -99,29 +96,16 @@ export async function isInSight(
   return rule !== undefined && (await rule(scope, looked, hosts));
 }
 
-/**
- * The hosts of the store that are in the scope. `places` tells where all hosts are; without it they
- * are read when that is asked.
- */
-export function hostsInSight(store: StateStore, scope: Scope, places?: HostPlaces): HostsInSight {
-  let all: Promise<ReadonlyMap<string, Host>> | undefined;
+/** The hosts of the store that are in the scope; `places` tells where all hosts are. */
+export function hostsInSight(store: StateStore, scope: Scope, places: HostPlaces): HostsInSight {
   const known = new Map<string, Promise<Host | undefined>>();
-  const loaded = () => {
-    all ??= loadHosts(store, scope);
-    return all;
-  };
   return {
-    get: async (hostId) => {
-      if (all !== undefined || known.size >= singlyMax) return (await loaded()).get(hostId);
+    get: (hostId) => {
       const look = known.get(hostId) ?? loadHost(store, scope, hostId);
       known.set(hostId, look);
       return look;
     },
-    some: async (isSo) => {
-      if (places !== undefined)
-        return places.some((place) => includes(scope, place) && isSo(place));
-      return [...(await loaded()).values()].some((host) => isSo(hostPlaceOf(host)));
-    },
+    some: (field, name) => places.some(scope, field, name),
   };
 }
 
@@ -143,16 +127,6 @@ export async function hostInScope(
   if (last === undefined || !('value' in last)) return undefined;
   const record = hostOf(last.value);
   return includes(scope, placeOf(record.host)) ? record : undefined;
-}
-
-async function loadHosts(store: StateStore, scope: Scope): Promise<ReadonlyMap<string, Host>> {
-  const { entries } = await answered(store.list('hosts'));
-  return new Map(
-    entries.flatMap(({ key, value }) => {
-      const host = hostWithin(scope, value);
-      return host === undefined ? [] : [[segment(key, 1), host]];
-    }),
-  );
 }
 
 async function loadHost(
@@ -192,7 +166,7 @@ export async function getOrNone(
 async function rackInSight(scope: Scope, { key }: Looked, hosts: HostsInSight): Promise<boolean> {
   const name = `racks/${segment(key, 1)}`;
   if (scope.racks.length > 0) return scope.racks.includes(name);
-  return hosts.some(({ rack }) => rack === name);
+  return hosts.some('rack', name);
 }
 
 function hostOf(value: Uint8Array): wire.HostRecord {

@@ -64,7 +64,7 @@ export interface RpcDependencies {
   /** Everything that is asked about more than one host; it shows what is out of scope, too. */
   readonly fleetView: Pick<
     FleetView,
-    'candidates' | 'caughtUp' | 'counts' | 'countsBy' | 'idsBy' | 'rows'
+    'candidates' | 'caughtUp' | 'counts' | 'countsBy' | 'idsBy' | 'row' | 'rows'
   >;
   readonly discovery: DiscoveryPort;
   readonly workflows: Pick<Workflows, 'look' | 'inTurn'>;

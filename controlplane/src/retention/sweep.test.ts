@@ -8,9 +8,10 @@ import {
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { store as wire } from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
-import { nodeRandom } from '@rackwright/platform/node';
+import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore, type StateStore } from '@rackwright/store';
-import { beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { FleetView } from '../fleet-view/index.ts';
 import { type RetentionDependencies, startRetentionSweep, sweepOnce } from './sweep.ts';
 
 const dayMs = 86_400_000;
@@ -18,6 +19,7 @@ let nowMs: number;
 let store: StateStore;
 let timers: { delayMs: number; run: () => void }[];
 let deps: RetentionDependencies;
+let fleetView: FleetView;
 
 beforeEach(async () => {
   nowMs = 1_000 * dayMs;
@@ -37,8 +39,12 @@ beforeEach(async () => {
   const log: Log = { debug: quiet, info: quiet, warn: quiet, error: quiet, child: () => log };
   const random = nodeRandom();
   store = await openMemoryStore({ random, clock });
-  deps = { store, clock, random, log, resolvedDays: 400 };
+  fleetView = new FleetView({ store, clock: nodeClock(), log, retryDelayMs: 10 });
+  await fleetView.start();
+  deps = { store, clock, random, log, fleetView, resolvedDays: 400 };
 });
+
+afterEach(() => fleetView.stop());
 
 async function put<D extends DescMessage>(key: string, schema: D, record: MessageInitShape<D>) {
   await store.put(key, toBinary(schema, create(schema, record)), 'absent');
@@ -109,6 +115,44 @@ test('old entries of a living pool become one for each digest, by two replicas',
   expect(await keys()).toEqual(left);
 });
 
+test('while a host cannot be read, no entry is merged: it may be that host’s', async () => {
+  const endTime = timestampFromMs(nowMs - 500 * dayMs);
+  const entry = { poolUid: 'here', hostUid: 'u1', digest: 'sha256:aa', endTime };
+  await put('deployments.here.u1.1', wire.DeploymentRecordSchema, entry);
+  await put('deployments.here.u1.2', wire.DeploymentRecordSchema, entry);
+  await put('pools.web', wire.PoolRecordSchema, { pool: { uid: 'here' } });
+  await store.put('hosts.a', Uint8Array.of(255), 'absent');
+  expect(await sweepOnce(deps)).toBe(0);
+  const found = await store.get('hosts.a');
+  if (found.kind !== 'found') throw new Error('gone');
+  await store.delete('hosts.a', found.revision);
+  expect(await sweepOnce(deps)).toBe(2);
+});
+
+test('it reads no host but where facts may have lost theirs', async () => {
+  const reads: string[] = [];
+  const watched = new Proxy(store, {
+    get: (target, name) => {
+      const own: unknown = Reflect.get(target, name);
+      if (typeof own !== 'function') return own;
+      return (...given: readonly unknown[]) => {
+        if (name === 'list' || name === 'get') reads.push(`${name} ${String(given[0])}`);
+        return Reflect.apply(own, target, given) as unknown;
+      };
+    },
+  });
+  for (let n = 0; n < 20; n += 1) {
+    await put(`hosts.h${n}`, wire.HostRecordSchema, { host: { uid: `u${n}` } });
+    await put(`facts.h${n}`, wire.HostFactsSchema, {});
+  }
+  await put('facts.gone', wire.HostFactsSchema, {});
+  const entry = { poolUid: 'here', hostUid: 'u1', endTime: timestampFromMs(nowMs) };
+  await put('deployments.here.u1.1', wire.DeploymentRecordSchema, entry);
+  await put('pools.web', wire.PoolRecordSchema, { pool: { uid: 'here' } });
+  await sweepOnce({ ...deps, store: watched });
+  expect(reads.filter((read) => read.includes('hosts'))).toEqual(['get hosts.gone']);
+});
+
 test('facts go a day after their host, and never while it is there', async () => {
   await put('hosts.a', wire.HostRecordSchema, {});
   await put('facts.a', wire.HostFactsSchema, {});
@@ -123,10 +167,10 @@ test('facts go a day after their host, and never while it is there', async () =>
 test('it comes again each hour until it is ended', async () => {
   const end = startRetentionSweep(deps);
   for (const delayMs of [60_000, 3_600_000, 3_600_000]) {
-    expect(timers.map((timer) => timer.delayMs)).toEqual([delayMs]);
+    await expect.poll(() => timers.map((timer) => timer.delayMs)).toEqual([delayMs]);
     timers.shift()?.run();
-    for (let turn = 0; turn < 30; turn += 1) await Promise.resolve();
   }
+  await expect.poll(() => timers).toHaveLength(1);
   end();
   expect(timers).toEqual([]);
 });

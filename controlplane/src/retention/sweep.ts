@@ -6,6 +6,7 @@
  *
  * Invariants:
  * 1. Nothing goes that still fences a host, or that a host of the name may be about to need.
+ *    A host whose record cannot be read may be any one.
  * 2. One pass removes `removalsPerPassMax` at most; replicas may both pass, one removes.
  */
 import { fromBinary } from '@bufbuild/protobuf';
@@ -13,14 +14,24 @@ import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { store as wire } from '@rackwright/messages';
 import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
 import type { Entry, StateStore } from '@rackwright/store';
+import type { FleetView } from '../fleet-view/index.ts';
 import { digestOf, foldsOf, type LedgerEntry, type LedgerFold } from '../pool/index.ts';
-import { answered, deleteRecord, sharedRecordOf, writeRecord } from '../records/index.ts';
+import {
+  answered,
+  deleteRecord,
+  idOfKey,
+  pagesOf,
+  sharedRecordOf,
+  writeRecord,
+} from '../records/index.ts';
 
 export interface RetentionDependencies {
   readonly store: StateStore;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
+  /** Which hosts there are. */
+  readonly fleetView: Pick<FleetView, 'caughtUp' | 'row' | 'rows' | 'unreadableCount'>;
   /** How long a resolved abandoned resource stays, and each entry of the deploy ledger. */
   readonly resolvedDays: number;
 }
@@ -83,15 +94,23 @@ function isOutlived(deps: RetentionDependencies, { value }: Entry): boolean {
   return timestampMs(at) < oldBeforeMs(deps);
 }
 
-async function orphanedFacts({ store, clock }: RetentionDependencies): Promise<Entry[]> {
-  const facts = (await answered(store.list('facts'))).entries;
-  const found: Entry[] = [];
-  for (const entry of facts) {
-    const host = await answered(store.get(`hosts${entry.key.slice('facts'.length)}`));
-    if (host.kind === 'found') continue;
-    const [last] = (await answered(store.past(entry.key, 1))).changes;
-    const atMs = last?.atMs;
-    if (atMs !== undefined && atMs < clock.nowMs() - factsAgeMinMs) found.push(entry);
+async function orphanedFacts({
+  store,
+  clock,
+  fleetView,
+}: RetentionDependencies): Promise<Pick<Entry, 'key' | 'revision'>[]> {
+  await fleetView.caughtUp();
+  const found: Pick<Entry, 'key' | 'revision'>[] = [];
+  for await (const page of pagesOf(store, clock, 'facts')) {
+    for (const { key, revision } of page) {
+      if (fleetView.row(idOfKey(key)) !== undefined) continue;
+      const host = await answered(store.get(`hosts${key.slice('facts'.length)}`));
+      if (host.kind === 'found') continue;
+      const [last] = (await answered(store.past(key, 1))).changes;
+      const atMs = last?.atMs;
+      if (atMs !== undefined && atMs < clock.nowMs() - factsAgeMinMs) found.push({ key, revision });
+    }
+    if (found.length >= removalsPerPassMax) break;
   }
   return found;
 }
@@ -147,16 +166,18 @@ async function foldLedgers(
 ): Promise<number> {
   const living = [...byPool].filter(([uid]) => pools.has(uid));
   if (living.length === 0) return 0;
-  const { store } = deps;
-  const hosts = (await answered(store.list('hosts'))).entries.flatMap((entry) => {
-    return sharedRecordOf(store, wire.HostRecordSchema, entry).host ?? [];
-  });
-  const hostUids = new Set(hosts.map(({ uid }) => uid));
-  const targets = [...pools.values()].map(({ pool }) => pool?.status?.target?.digest ?? '');
-  const digestsInUse = new Set([
-    ...targets,
-    ...hosts.map(({ status }) => digestOf(status?.image ?? '')),
-  ]);
+  const { fleetView } = deps;
+  // Read after the ledger: each of its hosts that still stands has a row.
+  await fleetView.caughtUp();
+  if (fleetView.unreadableCount > 0) return 0;
+  const hostUids = new Set<string>();
+  const digestsInUse = new Set<string>();
+  for (const { pool } of pools.values()) digestsInUse.add(pool?.status?.target?.digest ?? '');
+  for (const row of fleetView.rows()) {
+    if (row.kind !== 'host') continue;
+    hostUids.add(row.uid);
+    digestsInUse.add(digestOf(row.image));
+  }
   const facts = { beforeMs: oldBeforeMs(deps), hostUids, digestsInUse };
   let removed = 0;
   for (const [, ledger] of living) {

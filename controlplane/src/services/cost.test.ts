@@ -7,9 +7,10 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { HostState, HostView } from '@rackwright/messages';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { HostState, HostView, Role } from '@rackwright/messages';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
-import { connect, operatorClients } from '@rackwright/rpc';
+import { connect, type OperatorClients, operatorClients } from '@rackwright/rpc';
 import { MemoryDisk, openMemoryStore, type StateStore } from '@rackwright/store';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { FleetRows } from '../fleet-view/rows.ts';
@@ -19,6 +20,9 @@ import { startOn } from './rpc.fixture.ts';
 
 const [fewHosts, manyHosts] = [200, 2_000] as const;
 const hostsPerRack = 20;
+const host = 'hosts/h101';
+const rack = 'racks/r2';
+const smallPool = 'small';
 /** What else a fleet does by itself meanwhile is in none of so many counts at least. */
 const tries = 4;
 
@@ -32,11 +36,23 @@ interface CallCost extends Cost {
   readonly visited: number;
 }
 
+interface Scope {
+  readonly racks: string[];
+  readonly pools: string[];
+}
+
+/** Who sees everything, and who does not. */
+interface Callers extends OperatorClients {
+  readonly ofRack: OperatorClients;
+  readonly ofPool: OperatorClients;
+}
+
 /** A control plane with hosts that nothing moves, started on a store that has them already. */
 class Fleet {
   readonly #folder: string;
   readonly #disk = new MemoryDisk();
   #started: Awaited<ReturnType<Fleet['startUp']>> | undefined;
+  #scoped: Callers | undefined;
   start: Cost = { rows: 0, bytes: 0, written: 0 };
 
   constructor(folder: string) {
@@ -49,7 +65,9 @@ class Fleet {
     fleet.#started = started;
     const { clients, controlPlane, store, channel } = started;
     const credential = { username: 'admin', password: 'secret' };
-    await clients.credentials.createCredential({ credentialId: 'bmc', credential });
+    for (const credentialId of ['bmc', 'spare']) {
+      await clients.credentials.createCredential({ credentialId, credential });
+    }
     for (let at = 1; at <= hosts / hostsPerRack; at += 1) {
       await clients.racks.createRack({ rackId: `r${at}` });
     }
@@ -61,6 +79,7 @@ class Fleet {
     fleet.#started = await fleet.startUp();
     await fleet.settled();
     fleet.start = { ...fleet.#started.cost };
+    await fleet.#callers();
     return fleet;
   }
 
@@ -73,16 +92,27 @@ class Fleet {
     const token = (await readFile(join(this.#folder, 'identity/admin.token'), 'utf8')).trim();
     const { caCertificatePem: caPem } = controlPlane.identity;
     const channel = connect({ target: `127.0.0.1:${controlPlane.operatorsPort}`, caPem });
-    return { store, cost, controlPlane, channel, clients: operatorClients(channel, token) };
+    const clients = operatorClients(channel, token);
+    const scoped = async (tokenId: string, scope: Scope) => {
+      const expireTime = timestampFromMs(nodeClock().nowMs() + 3_600_000);
+      const made = { role: Role.OPERATOR, expireTime, scope };
+      const { secret } = await clients.access.createToken({ tokenId, token: made });
+      return operatorClients(channel, secret);
+    };
+    return { store, cost, controlPlane, channel, clients, scoped };
+  }
+
+  /** Callers that see one rack, and one pool of few hosts, alone. */
+  async #callers() {
+    const { clients, scoped } = this.#running();
+    const ofRack = await scoped('of-rack', { racks: [rack], pools: [] });
+    const ofPool = await scoped('of-pool', { racks: [], pools: [smallPool] });
+    this.#scoped = { ...clients, ofRack, ofPool };
   }
 
   #running() {
     if (this.#started === undefined) throw new Error('not started');
     return this.#started;
-  }
-
-  get clients() {
-    return this.#running().clients;
   }
 
   /** Until nothing has been read for a while, or it never ends. */
@@ -97,7 +127,9 @@ class Fleet {
 
   /** What `call` costs, with what it sets off. */
   async costOf(call: Call): Promise<CallCost> {
-    const { clients, cost } = this.#running();
+    const { cost } = this.#running();
+    const clients = this.#scoped;
+    if (clients === undefined) throw new Error('not started');
     const found: CallCost[] = [];
     for (let time = 0; time <= tries; time += 1) {
       const before = { ...cost };
@@ -122,6 +154,7 @@ async function putHostOf(store: StateStore, n: number, hosts: number): Promise<v
   const { spec } = record.host ?? {};
   if (spec === undefined) throw new Error('no host');
   spec.rack = `racks/r${1 + (n % (hosts / hostsPerRack))}`;
+  if (spec.rack === rack && record.host) record.host.labels['pool'] = smallPool;
   await putHost(store, record);
 }
 
@@ -139,10 +172,8 @@ afterAll(async () => {
   visits.mockRestore();
 });
 
-type Call = (clients: Fleet['clients'], time: number) => Promise<unknown>;
+type Call = (clients: Callers, time: number) => Promise<unknown>;
 
-const host = 'hosts/h101';
-const rack = 'racks/r2';
 const calls: Readonly<Record<string, Call>> = {
   get: ({ hosts }) => hosts.getHost({ name: host }),
   'a page of hosts': ({ hosts }) => hosts.listHosts({ pageSize: 50 }),
@@ -153,6 +184,14 @@ const calls: Readonly<Record<string, Call>> = {
   'counting hosts': ({ hosts }) => hosts.countHosts({ groupBy: 'state' }),
   'explaining a host': ({ hosts }) => hosts.explainHost({ name: host }),
   'explaining a rack': ({ racks }) => racks.explainRack({ name: rack }),
+  'the credentials that are used in a rack': async ({ ofRack }) => {
+    const { credentials } = await ofRack.credentials.listCredentials({});
+    expect(credentials.map(({ name }) => name)).toEqual(['credentials/bmc']);
+  },
+  'a rack in which a pool has hosts': ({ ofPool }) => ofPool.racks.getRack({ name: rack }),
+  'a rack in which a pool has none': ({ ofPool }) =>
+    expect(ofPool.racks.getRack({ name: 'racks/r3' })).rejects.toThrow(),
+  'the audit log, for a rack': ({ ofRack }) => ofRack.audit.listAuditRecords({ pageSize: 10 }),
   'the workflows of a host': ({ workflows }) => workflows.listWorkflows({ parent: host }),
   'the runs of a host': ({ history }) => history.listHostRuns({ parent: host }),
   'making a host': ({ hosts }, time) => {

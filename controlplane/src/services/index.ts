@@ -29,7 +29,7 @@ import {
   actorOf,
   changesSomething,
   gated,
-  type HostPlaces,
+  HostPlaces,
   openServices,
   type Seat,
   type SignIn,
@@ -121,14 +121,11 @@ export type SharedDependencies = Omit<RpcDependencies, 'actor' | 'principal' | '
   };
 
 /** Everything that the operators' port serves, health and reflection included. */
-export function createOperatorServices(
-  deps: SharedDependencies,
-  signIn: SignIn,
-  places?: HostPlaces,
-): OperatorServices {
+export function createOperatorServices(deps: SharedDependencies, signIn: SignIn): OperatorServices {
   const health = createHealthBoard(services.map(({ typeName }) => typeName));
   const reflection = createReflection([...services, health.service.service]);
   const { store, audit } = deps;
+  const places = new HostPlaces(deps.fleetView);
   const factories = makers.map((make) => (seat: Seat) => make({ ...deps, ...seat }));
   const calls = audit && auditCalls(audit, changesSomething);
   const letIn = calls === undefined ? {} : { letIn: calls.letIn };

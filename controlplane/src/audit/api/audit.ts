@@ -33,7 +33,7 @@ const auditFields: Fields<AuditRecord> = {
   peer: { kind: 'text', of: ({ peer }) => peer },
 };
 
-type AuditDependencies = Pick<RpcDependencies, 'store' | 'principal'>;
+type AuditDependencies = Pick<RpcDependencies, 'fleetView' | 'principal' | 'store'>;
 
 /** The service over these dependencies. */
 export function createAuditService(deps: AuditDependencies): BoundService {
@@ -41,7 +41,7 @@ export function createAuditService(deps: AuditDependencies): BoundService {
 }
 
 async function listAuditRecords(
-  { store, principal }: AuditDependencies,
+  { store, fleetView, principal }: AuditDependencies,
   request: ListAuditRecordsRequest,
 ) {
   const size = pageSizeOf(request.pageSize);
@@ -50,7 +50,7 @@ async function listAuditRecords(
   const filter = JSON.stringify(request.filter === '' ? search : [search, request.filter]);
   const token = parsePageToken(store, filter, request.pageToken);
   const before = token === '' ? undefined : Number(token);
-  const isSeen = await auditInSight(store, principal.scope);
+  const isSeen = await auditInSight(fleetView, principal.scope);
   const isWanted = (record: AuditRecord) => isSeen(record) && matches(record);
   const page = await answered(searchAudit(store.log, search, size, before, isWanted));
   const nextPageToken =
