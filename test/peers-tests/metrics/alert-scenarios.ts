@@ -77,6 +77,27 @@ export const alertScenarios: Readonly<Record<string, AlertScenario>> = {
     },
     atMinutes: 120,
   },
+  RackwrightRackFaulty: {
+    series: {
+      [onCp('rackwright_rack_faults', ',fault="foreign-dhcp-server"')]: '0x5 1x60',
+      [onCp('rackwright_rack_faults', ',fault="address-declined"')]: '0x60',
+    },
+    atMinutes: 15,
+  },
+  RackwrightEventsLate: {
+    series: {
+      [onCp('rackwright_event_lag_seconds', ',target="webhook"')]: '0x5 0+60x60',
+      [onCp('rackwright_event_lag_seconds', ',target="nats"')]: '0x65',
+    },
+    atMinutes: 30,
+  },
+  RackwrightEventsGivenUp: {
+    series: {
+      [onCp('rackwright_event_attempts_total', ',target="webhook",result="dead"')]: '0x5 3x60',
+      [onCp('rackwright_event_attempts_total', ',target="webhook",result="failed"')]: '0+1x60',
+    },
+    atMinutes: 10,
+  },
   RackwrightAgentDown: { series: { [onAgent('up')]: '1x5 0x60' }, atMinutes: 10 },
   RackwrightAgentNoSession: {
     series: { [onAgent('rackwright_agent_session_connected')]: '1x5 0x60' },
@@ -162,6 +183,10 @@ export const healthy: AlertScenario = {
     [onCp('rackwright_store_call_seconds_bucket', ',call="put",le="1.0"')]: '0+10x180',
     [onCp('rackwright_store_call_seconds_bucket', ',call="put",le="+Inf"')]: '0+10x180',
     [onCp('rackwright_port_calls_refused_total', ',port="operators"')]: '0x180',
+    [onCp('rackwright_rack_faults', ',fault="foreign-dhcp-server"')]: '0x180',
+    [onCp('rackwright_event_lag_seconds', ',target="webhook"')]: '0 30 5 0x180',
+    [onCp('rackwright_event_attempts_total', ',target="webhook",result="dead"')]: '2x180',
+    [onCp('rackwright_event_attempts_total', ',target="webhook",result="failed"')]: '0+1x180',
     [onCp('rackwright_certificate_expiry_timestamp_seconds', ',certificate="authority"')]:
       '90000000x180',
     [onAgent('rackwright_agent_session_connected')]: '1x180',
