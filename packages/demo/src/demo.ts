@@ -77,7 +77,12 @@ export class Demo {
     this.#site = site;
     this.#say('Bundling control plane, console, agent, runner and command');
     await site.bundle();
-    this.#say('Starting the control plane on its embedded store');
+    if (this.#options.nats) {
+      this.#say('Starting three NATS servers');
+      await site.startNats();
+    }
+    const store = this.#options.nats ? 'NATS' : 'its embedded store';
+    this.#say(`Starting the control plane on ${store}`);
     await site.startControlPlane();
     this.#say('Starting a registry of images');
     await site.startRegistry();

@@ -12,6 +12,7 @@ describe('the command line of the demo', () => {
         faults: [],
         scripts: [],
         programs: undefined,
+        nats: false,
         check: false,
         verbose: false,
       },

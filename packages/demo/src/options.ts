@@ -14,6 +14,8 @@ export interface DemoOptions {
   readonly check: boolean;
   /** A folder with programs that were bundled before; those that it lacks are bundled. */
   readonly programs: string | undefined;
+  /** Keep the state in NATS servers of the demo's own. */
+  readonly nats: boolean;
   /** Where no picture can be painted, a line for each step and not only for each state. */
   readonly verbose: boolean;
 }
@@ -46,6 +48,8 @@ export const usage = `npm run demo -- [options]
   --script FILE   run the commands of FILE in place of the story, and end; may be repeated. Of a
                   guide (FILE.md, or the name of one of ours) the code blocks are run
   --programs DIR  take the bundled programs of DIR instead of bundling them anew
+  --nats          keep the state in three NATS servers of the demo's own; "npm run peers" fetches
+                  the program
   --check         run the story and end: exit code 0 when all of it held, 1 when not
   --verbose       without a terminal, a line for each step and not only for each state
 
@@ -60,6 +64,7 @@ const spelling = {
   fault: { type: 'string', multiple: true, default: [] as string[] },
   script: { type: 'string', multiple: true, default: [] as string[] },
   programs: { type: 'string' },
+  nats: { type: 'boolean', default: false },
   check: { type: 'boolean', default: false },
   verbose: { type: 'boolean', default: false },
   help: { type: 'boolean', short: 'h', default: false },
@@ -74,8 +79,8 @@ export function parseOptions(args: readonly string[]): ParsedOptions {
     const racks = whole('--racks', racksText, 1, Math.min(racksMax, hosts));
     const seed = whole('--seed', values.seed, 0, 0xffff_ffff);
     const faults = values.fault.map((text) => plannedFault(text, hosts));
-    const { script: scripts, programs, check, verbose } = values;
-    const options = { hosts, racks, seed, faults, scripts, programs, check, verbose };
+    const { script: scripts, programs, nats, check, verbose } = values;
+    const options = { hosts, racks, seed, faults, scripts, programs, nats, check, verbose };
     return { kind: 'run', options };
   } catch (error) {
     return { kind: 'wrong', message: error instanceof Error ? error.message : String(error) };

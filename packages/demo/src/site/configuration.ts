@@ -28,8 +28,13 @@ export function networkOf({ dhcp, client, pxe, tftp }: RackPorts): BootNetwork {
 }
 
 /** Times as in production, but for pauses that a person would not sit through. */
-export function controlPlaneConfig(folder: string, ports: ControlPlanePorts): object {
+export function controlPlaneConfig(
+  folder: string,
+  ports: ControlPlanePorts,
+  store: object | undefined,
+): object {
   return {
+    ...(store === undefined ? {} : { store }),
     dataFolder: join(folder, 'controlplane'),
     metrics: { address: loopback, port: ports.metrics },
     operators: { address: loopback, port: ports.operators },

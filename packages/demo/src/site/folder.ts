@@ -77,10 +77,10 @@ export function processesOf(folder: string): number[] {
   return pids.map(Number).filter((pid) => programOf(pid).startsWith(join(folder, 'programs/')));
 }
 
-/** The file that a Node process runs: the word after Node itself. Empty for other processes. */
+/** The file that a process runs: of Node the word after Node itself. */
 function programOf(pid: number): string {
   const [executable = '', program = ''] = readText(`/proc/${pid}/cmdline`)?.split('\0') ?? [];
-  return /(^|\/)node$/.test(executable) ? program : '';
+  return /(^|\/)node$/.test(executable) ? program : executable;
 }
 
 /** When a process began, in ticks since the machine's start: a pid may come again, this not. */

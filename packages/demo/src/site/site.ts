@@ -12,6 +12,7 @@ import { join } from 'node:path';
 import { BmcProtocol, type Host, type Rack } from '@rackwright/messages';
 import { type BootNetwork, type LeaseGiver, startLeaseGiver } from '@rackwright/sim/firmware';
 import { freePorts, type SoftwareRegistry, startSoftwareRegistry } from '@rackwright/sim/loopback';
+import type { NatsCluster } from '@rackwright/store/testing';
 import { faults } from '../faults.ts';
 import type { Fleet } from '../fleet.ts';
 import { type Clients, openClients } from './clients.ts';
@@ -27,6 +28,7 @@ import {
 import { eventually } from './eventually.ts';
 import { programPath, removeFolder } from './folder.ts';
 import { bmcPassword, bmcUser, type HousedMachine, houseMachine } from './machine.ts';
+import { startNats, storeOf } from './nats.ts';
 import { Program } from './program.ts';
 import { bundlePrograms } from './programs.ts';
 import { planStrangers, strangersMax } from './strangers.ts';
@@ -62,6 +64,7 @@ export class Site {
   #controlPlane: Program | undefined;
   #clients: Clients | undefined;
   #registry: SoftwareRegistry | undefined;
+  #nats: NatsCluster | undefined;
 
   /** `bundled` is a folder with programs that were bundled before. */
   constructor(folder: string, fleet: Fleet, bundled: string | undefined) {
@@ -104,11 +107,22 @@ export class Site {
     });
   }
 
+  /** The control plane that starts next keeps its state there. */
+  async startNats(): Promise<void> {
+    this.#nats = await startNats(this.folder);
+  }
+
+  get nats(): NatsCluster {
+    if (this.#nats === undefined) throw new Error('the demo was started without --nats');
+    return this.#nats;
+  }
+
   async startControlPlane(): Promise<void> {
     const [operators = 0, agents = 0, metrics = 0] = await freePorts(3);
     this.#operatorsPort = operators;
     const config = join(this.folder, 'controlplane.json');
-    writeJson(config, controlPlaneConfig(this.folder, { operators, agents, metrics }));
+    const store = this.#nats === undefined ? undefined : storeOf(this.#nats);
+    writeJson(config, controlPlaneConfig(this.folder, { operators, agents, metrics }, store));
     this.#controlPlane = this.#program('controlplane', ['--config', config], 'controlplane');
     this.#controlPlane.start();
     const identity = join(this.folder, 'controlplane/identity');
@@ -336,6 +350,7 @@ export class Site {
     const programs = [...this.#racks.values()].map(({ agent }) => agent);
     if (this.#controlPlane !== undefined) programs.push(this.#controlPlane);
     await Promise.all(programs.map((program) => program.kill()));
+    await this.#nats?.dispose();
     for (const { leaseGiver } of this.#racks.values()) leaseGiver.close();
     await this.#registry?.close();
     await Promise.all(

@@ -17,6 +17,8 @@ test('reads every command of the header of this module', () => {
     manifest 30
     kill r1
     start r1
+    kill n1
+    start n1
     fault h3 silent
     fault h3 none
     swap h3
@@ -39,8 +41,10 @@ test('reads every command of the header of this module', () => {
     { kind: 'boot', machine: 'all' },
     { kind: 'boot', machine: 'u1' },
     { kind: 'manifest', count: 30 },
-    { kind: 'kill', rack: 'r1' },
-    { kind: 'start', rack: 'r1' },
+    { kind: 'kill', name: 'r1' },
+    { kind: 'start', name: 'r1' },
+    { kind: 'kill', name: 'n1' },
+    { kind: 'start', name: 'n1' },
     { kind: 'fault', host: 'h3', fault: 'silent' },
     { kind: 'fault', host: 'h3', fault: 'none' },
     { kind: 'swap', host: 'h3' },

@@ -9,6 +9,8 @@
  *                               "discovered": are listed and not accepted
  *     kill r1                   the rack's agent, by SIGKILL
  *     start r1                  the rack's agent
+ *     kill n1                   with --nats: one of its three servers, n1 to n3
+ *     start n1                  it and the other servers that were killed; waits until all are well
  *     strangers 40              so many machines that nobody enrols, u1 to u40; they are off
  *     boot u1                   switches one of them, or "all", on, to boot from the network
  *     manifest 30               writes manifest.yaml, of the first so many of them
@@ -68,7 +70,8 @@ export type Command =
     }
   | { readonly kind: 'strangers' | 'manifest'; readonly count: number }
   | { readonly kind: 'boot'; readonly machine: string }
-  | { readonly kind: 'kill' | 'start'; readonly rack: string }
+  /** A rack's agent, or one of the NATS servers. */
+  | { readonly kind: 'kill' | 'start'; readonly name: string }
   | { readonly kind: 'fault'; readonly host: string; readonly fault: FaultName | 'none' }
   | { readonly kind: 'swap'; readonly host: string }
   | { readonly kind: 'mark'; readonly name: string }
@@ -81,6 +84,7 @@ export type Command =
   | { readonly kind: 'say'; readonly text: string };
 
 const waitSeconds = 120;
+const serverName = /^n[123]$/;
 const templatesFolder = join(import.meta.dirname, '../../scripts/templates');
 
 /** Reads a script. Throws with the line's number for one that it does not understand. */
@@ -124,8 +128,8 @@ export function parseCommand(line: string): Command {
       return waitCommand(first, second, third);
     case 'kill':
     case 'start':
-      demand(/^r\d+$/.test(first), `${verb} RACK`);
-      return { kind: verb, rack: first };
+      demand(/^r\d+$/.test(first) || serverName.test(first), `${verb} RACK, or n1 to n3`);
+      return { kind: verb, name: first };
     case 'strangers':
     case 'manifest':
       demand(/^\d{1,2}$/.test(first) && Number(first) <= strangersMax, `${verb} NUMBER`);
@@ -181,6 +185,14 @@ async function switchService({ site }: Stage, act: 'start' | 'stop'): Promise<vo
   else await site.controlPlaneProgram.kill();
 }
 
+async function switchProgram({ site }: Stage, act: 'kill' | 'start', name: string): Promise<void> {
+  const isServer = serverName.test(name);
+  if (act === 'kill') {
+    await (isServer ? site.nats.kill([name]) : site.agentOf(name).kill());
+  } else if (isServer) await site.nats.startAll();
+  else site.agentOf(name).start();
+}
+
 async function runCommand(stage: Stage, command: Command, notes: Notes): Promise<void> {
   const { site } = stage;
   switch (command.kind) {
@@ -199,9 +211,8 @@ async function runCommand(stage: Stage, command: Command, notes: Notes): Promise
     case 'waitRack':
       return await site.untilRack(command.rack, { connected: command.connected });
     case 'kill':
-      return await site.agentOf(command.rack).kill();
     case 'start':
-      return site.agentOf(command.rack).start();
+      return await switchProgram(stage, command.kind, command.name);
     case 'fault':
       return setFault(site.machine(command.host), command.fault);
     case 'swap':

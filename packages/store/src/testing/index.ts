@@ -1,3 +1,9 @@
 /** For tests and benchmarks of what stands on the store. */
-export { type ClusterOptions, NatsCluster, SYSTEM_USER, serverMissing } from './nats-cluster.ts';
+export {
+  type ClusterOptions,
+  NATS_PROGRAM,
+  NatsCluster,
+  SYSTEM_USER,
+  serverMissing,
+} from './nats-cluster.ts';
 export { type Consumed, publishedBeside } from './published.ts';

@@ -13,7 +13,10 @@ import { fileURLToPath } from 'node:url';
 import { freePorts } from '@rackwright/sim/loopback';
 import { SERVER_VERSION_FLOOR } from '../nats/server-version.ts';
 
-const PROGRAM = fileURLToPath(new URL('../../../../.cache/peers/nats-server', import.meta.url));
+/** Where `npm run peers` puts the program. */
+export const NATS_PROGRAM = fileURLToPath(
+  new URL('../../../../.cache/peers/nats-server', import.meta.url),
+);
 /** How long a cluster may take to stand again, usually 5 s. */
 const READY_TIMEOUT_MS = 90_000;
 const READY_POLL_MS = 50;
@@ -25,7 +28,7 @@ const FORMING_TIMEOUT_MS = 15_000;
 const ATTEMPTS_MAX = 4;
 /** Why tests against servers cannot run here, or undefined. */
 export function serverMissing(): string | undefined {
-  if (existsSync(PROGRAM)) return undefined;
+  if (existsSync(NATS_PROGRAM)) return undefined;
   return `peer missing: nats-server ${SERVER_VERSION_FLOOR}: run npm run peers`;
 }
 
@@ -41,6 +44,10 @@ export interface ClusterOptions {
   readonly servers: 1 | 3;
   /** Syncs before each acknowledgement, as production must. */
   readonly syncAlways: boolean;
+  /** What is run; the program that was fetched unless given. */
+  readonly program?: string;
+  /** Where the servers' folder is made; the folder for temporary files unless given. */
+  readonly parent?: string;
 }
 
 /** The system account's user of every cluster here. */
@@ -49,10 +56,12 @@ export const SYSTEM_USER = { user: 'system', password: 'system' } as const;
 export class NatsCluster {
   readonly #folder: string;
   readonly #servers: readonly Server[];
+  readonly #program: string;
 
-  private constructor(folder: string, servers: readonly Server[]) {
+  private constructor(folder: string, servers: readonly Server[], program: string) {
     this.#folder = folder;
     this.#servers = servers;
+    this.#program = program;
   }
 
   /**
@@ -73,7 +82,7 @@ export class NatsCluster {
   }
 
   static async #make(options: ClusterOptions): Promise<NatsCluster> {
-    const folder = await mkdtemp(join(tmpdir(), 'rackwright-nats-'));
+    const folder = await mkdtemp(join(options.parent ?? tmpdir(), 'rackwright-nats-'));
     const ports = await freePorts(options.servers * 3);
     const routes = ports.slice(options.servers * 2);
     const servers: Server[] = [];
@@ -88,7 +97,7 @@ export class NatsCluster {
       await writeFile(server.configPath, configuration(server, folder, routes, at, options));
       servers.push(server);
     }
-    return new NatsCluster(folder, servers);
+    return new NatsCluster(folder, servers, options.program ?? NATS_PROGRAM);
   }
 
   /** `host:port` of each server. */
@@ -122,7 +131,7 @@ export class NatsCluster {
 
   async #startOnce(withinMs: number): Promise<void> {
     for (const server of this.#servers) {
-      server.process ??= spawn(PROGRAM, ['-c', server.configPath], { stdio: 'ignore' });
+      server.process ??= spawn(this.#program, ['-c', server.configPath], { stdio: 'ignore' });
     }
     const until = performance.now() + withinMs;
     while (!(await this.#isReady())) {
