@@ -2,8 +2,9 @@
  * The whole agent, put together: session, operations, runners' door, boot path. It gets the
  * machine as platform interfaces; nothing here reads arguments or ends the process.
  *
- * 1. The runners' door is open before anything can boot.
- * 2. The boot path serves from memory before the control plane is reached.
+ * 1. The runners' door is open before a host gets a script that starts a runner.
+ * 2. The boot path serves from memory before the control plane is reached, and gives addresses
+ *    before gRPC is loaded, which takes as long as the rest of a start.
  */
 import { countSpans, type MetricsPage, serveMetrics } from '@rackwright/metrics';
 import type {
@@ -103,10 +104,13 @@ export async function startAgent(config: ServedConfig, platform: Platform): Prom
   const core = await openAgentCore(config, parts, renewal, identity, images, served);
   const certificate = await loadBootCertificate(disk, random, `${config.stateFolder}/gateway.json`);
   const { address, port } = config.runner;
-  const gateway = await core.gateway.listen(address, port, certificate);
   const whole = { ...platform, meter: figures.boot };
-  const boot = await startBootPath(config, whole, core, certificate, gateway.port, images);
+  const door = Promise.withResolvers<number>();
+  const boot = await startBootPath(config, whole, core, certificate, door.promise, images);
   served.port = boot.httpPort;
+  await answerWaiting(clock);
+  const gateway = await core.gateway.listen(address, port, certificate);
+  door.resolve(gateway.port);
   renewal.onRenewed(() => core.session.move('a new certificate'));
   await core.start();
   renewal.start();
@@ -131,6 +135,16 @@ export async function startAgent(config: ServedConfig, platform: Platform): Prom
       await Promise.all([boot.close(), gateway.close(), metrics.close()]);
     },
   };
+}
+
+/**
+ * Hears what has been asked by now. Twice, as a timer that is due comes before the packets that
+ * wait.
+ */
+async function answerWaiting(clock: Clock): Promise<void> {
+  for (let turn = 0; turn < 2; turn += 1) {
+    await new Promise<void>((resolve) => clock.after(1, resolve));
+  }
 }
 
 interface FigureParts {
@@ -228,7 +242,7 @@ function startBootPath(
   { clock, disk, http, log, udp, ownAddresses, meter }: Platform & { readonly meter: BootMeter },
   core: AgentCore,
   certificate: BootCertificate,
-  gatewayPort: number,
+  gatewayPort: Promise<number>,
   { images }: KeptImages,
 ): Promise<BootServices> {
   const {

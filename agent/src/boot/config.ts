@@ -43,8 +43,11 @@ export interface RunnerBootConfig {
   /** Names among `files`. */
   readonly kernel: string;
   readonly initrd: string;
-  /** Where the runner finds the agent, at the address that its host was told. */
-  readonly agentPort: number;
+  /**
+   * Where the runner finds the agent, at the address that its host was told. While it is a promise,
+   * runners cannot dial yet, and hosts wait for their scripts; it never rejects.
+   */
+  readonly agentPort: number | Promise<number>;
   /** SHA-256 of the agent's certificate, 64 hex digits. */
   readonly fingerprint: string;
   readonly kernelArguments: readonly string[];
@@ -120,7 +123,9 @@ export type BootSettings = Pick<
 /** Throws an Error that names the first setting that cannot work. */
 export function checkBootConfig(config: BootConfig): void {
   const { agentPort, fingerprint } = config.runner;
-  const isPort = Number.isInteger(agentPort) && agentPort > 0 && agentPort <= portMax;
+  const isPort =
+    typeof agentPort === 'object' ||
+    (Number.isInteger(agentPort) && agentPort > 0 && agentPort <= portMax);
   const [problem] = [
     ...bootProblems(config),
     ...unless(isPort, 'runner.agentPort', `from 1 to ${portMax}`),

@@ -3,7 +3,8 @@
  * disk, while they are sent.
  *
  * Z1 Every request is answered without waiting: a refusal is as quick as an answer. Only a host
- *    that phones home waits until that is written down, and a file for a look at its version.
+ *    that phones home waits until that is written down, a file for a look at its version, and a
+ *    script until runners can dial the agent.
  * Z2 A file is served by the name under which it was listed at the start, or not at all.
  */
 import type { Mac } from '@rackwright/dhcp';
@@ -177,7 +178,11 @@ class BootPages {
     return urls === undefined ? refusal(421) : script(grubStartScript(urls.root));
   }
 
-  #script(request: HttpRequest, mac: Mac, language: ScriptLanguage): HttpResponse {
+  #script(
+    request: HttpRequest,
+    mac: Mac,
+    language: ScriptLanguage,
+  ): HttpResponse | Promise<HttpResponse> {
     const urls = this.#urls(request.localAddress);
     // All that a script says would be of another network. Nothing is opened for it either.
     if (urls === undefined) return refusal(421);
@@ -185,6 +190,8 @@ class BootPages {
     switch (answer.kind) {
       case 'script':
         return this.#watched(request, script(answer.text), { mac, name: scriptName });
+      case 'later':
+        return this.#options.scripts.ready.then(() => this.#script(request, mac, language));
       case 'unknownHost':
         return refusal(404);
       case 'fault':

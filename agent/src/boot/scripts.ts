@@ -1,6 +1,8 @@
 /**
  * The script that a host gets now, in the language of its loader: the same decision and the same
  * rules for both, by HTTP as by TFTP.
+ *
+ * No script is given before runners can dial the agent.
  */
 import type { Mac } from '@rackwright/dhcp';
 import type { Clock, Log } from '@rackwright/platform';
@@ -60,18 +62,30 @@ const forms: Readonly<Record<ScriptLanguage, ScriptForm>> = {
 
 export type ScriptAnswer =
   | { readonly kind: 'script'; readonly text: string }
+  /** Nothing is decided before `ready`. */
+  | { readonly kind: 'later' }
   /** `unknownHost`: whose boot belongs to someone else; `fault`: one of ours, which is logged. */
   | { readonly kind: 'unknownHost' | 'fault' };
 
 export class BootScripts {
   readonly #options: BootScriptsOptions;
+  /** Resolves when runners can dial the agent. */
+  readonly ready: Promise<void>;
+  #agentPort: number | undefined;
 
   constructor(options: BootScriptsOptions) {
     this.#options = options;
+    const { agentPort } = options.runner;
+    if (typeof agentPort === 'number') this.#agentPort = agentPort;
+    this.ready = Promise.resolve(agentPort).then((port) => {
+      this.#agentPort = port;
+    });
   }
 
   /** Asks the gate, and so tells who watches that the host has come as far as its script. */
   of(mac: Mac, language: ScriptLanguage, urls: BootUrls): ScriptAnswer {
+    const agentPort = this.#agentPort;
+    if (agentPort === undefined) return { kind: 'later' };
     const decision = this.#options.gate(mac, 'script');
     const form = forms[language];
     switch (decision.kind) {
@@ -85,11 +99,12 @@ export class BootScripts {
         return this.#imageScript(urls, mac, decision, form);
       case 'runner':
       case 'discovery':
-        return this.#runnerScript(urls, mac, decision, form);
+        return this.#runnerScript(`${urls.serverAddress}:${agentPort}`, urls, mac, decision, form);
     }
   }
 
   #runnerScript(
+    agentEndpoint: string,
     urls: BootUrls,
     mac: Mac,
     decision: BootDecision & { kind: 'runner' | 'discovery' },
@@ -102,7 +117,6 @@ export class BootScripts {
       return { kind: 'fault' };
     }
     const runner = { ...this.#options.runner, kernelArguments: boot.kernelArguments };
-    const agentEndpoint = `${urls.serverAddress}:${runner.agentPort}`;
     const fileUrl = (name: string): string => urls.hostFile(mac, name);
     const nowMs = clock.nowMs();
     try {

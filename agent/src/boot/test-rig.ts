@@ -31,9 +31,10 @@ export interface BootRig {
   close(): Promise<void>;
 }
 
-function rigConfig(
+/** What a rig is started with, but for its files. */
+export function rigConfig(
   relayPort: number,
-  other: Partial<BootInterface> | undefined,
+  other?: Partial<BootInterface>,
 ): Omit<BootConfig, 'loaderFiles' | 'files'> {
   return {
     interfaces: [{ serverAddress: '127.0.0.1', dhcp: loopbackDhcp(relayPort), ...other }],

@@ -253,6 +253,8 @@ class TftpServer {
     switch (answer.kind) {
       case 'script':
         return text(answer.text);
+      case 'later':
+        return answer;
       case 'unknownHost':
         return unknownHost;
       case 'fault':

@@ -4,7 +4,7 @@
  */
 import { X509Certificate } from 'node:crypto';
 import type { Clock } from '@rackwright/platform';
-import { lookAtServer, type ServerFace } from '@rackwright/rpc';
+import type { ServerFace } from '@rackwright/rpc';
 import { certificatesIn, fingerprintsOf, signerOf } from './bundle.ts';
 
 /** Clocks may differ by so much, as certificates begin a little in the past; milliseconds. */
@@ -27,6 +27,7 @@ export interface DiagnosisParts {
 /** The sentence; undefined when nothing of the kind is wrong, or the server cannot be reached. */
 export async function diagnose(parts: DiagnosisParts): Promise<string | undefined> {
   const { clock, host, port } = parts;
+  const { lookAtServer } = await import('@rackwright/rpc');
   const face = await lookAtServer({ host, port, clock, timeoutMs: probeTimeoutMs });
   return face === undefined ? undefined : explainFace(parts, face, clock.nowMs());
 }

@@ -7,7 +7,6 @@ import {
   signCertificateProof,
 } from '@rackwright/messages';
 import type { Clock, Random } from '@rackwright/platform';
-import { connect, createClient, fetchPinnedCertificate } from '@rackwright/rpc';
 import { diagnose } from './diagnosis.ts';
 import type { AgentIdentity, AgentKey } from './identity.ts';
 
@@ -36,6 +35,7 @@ export async function join(
   const { host, port } = splitAddress(enrolmentAddress);
   const { clock } = parts;
   const probe = { host, port, sha256: parsed.caSha256, timeoutMs: probeTimeoutMs, clock };
+  const { fetchPinnedCertificate } = await import('@rackwright/rpc');
   const caPem = await fetchPinnedCertificate(probe);
   return issue(parts, key, { enrolmentAddress, caPem, joinToken: parsed.secretPart, rack: '' });
 }
@@ -80,6 +80,7 @@ async function ask(
   key: AgentKey,
   { enrolmentAddress, caPem, joinToken, rack }: Issue,
 ): Promise<AgentIdentity> {
+  const { connect, createClient } = await import('@rackwright/rpc');
   const channel = connect({ target: enrolmentAddress, caPem });
   try {
     const nonce = random.bytes(nonceBytes);

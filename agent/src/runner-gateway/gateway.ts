@@ -10,7 +10,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { type agent, bind, type CallContext, runner } from '@rackwright/messages';
 import type { Clock, Log, Random } from '@rackwright/platform';
-import { serve } from '@rackwright/rpc';
+import type { RpcServer } from '@rackwright/rpc';
 import type { BootGrant } from '../session/index.ts';
 import type { BootCertificate } from './certificate.ts';
 import type { RunnerDesk } from './desk.ts';
@@ -85,8 +85,9 @@ export class RunnerGateway {
   }
 
   /** Listens; answers with the port and how to close. */
-  listen(address: string, port: number, certificate: BootCertificate) {
+  async listen(address: string, port: number, certificate: BootCertificate): Promise<RpcServer> {
     const { clock, log, random } = this.#parts;
+    const { serve } = await import('@rackwright/rpc');
     return serve({
       address,
       port,

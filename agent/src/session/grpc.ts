@@ -3,7 +3,7 @@
  * stream for each dial, with the certificate that is current then.
  */
 import { agent } from '@rackwright/messages';
-import { type ConnectOptions, connect, createClient } from '@rackwright/rpc';
+import type { ConnectOptions } from '@rackwright/rpc';
 import type { Connection, Transport, TransportHandlers } from './transport.ts';
 
 /** Messages that may wait for a slow stream; beyond, the stream is given up and dialled again. */
@@ -36,10 +36,11 @@ async function carry(
   signal: AbortSignal,
   handlers: TransportHandlers,
 ): Promise<void> {
-  // Handlers must not be called before connect has returned.
-  await Promise.resolve();
   let reason = 'the control plane ended the stream';
   try {
+    // Nothing of gRPC is loaded before hosts are answered (program.ts); and handlers must not be
+    // called before connect has returned.
+    const { connect, createClient } = await import('@rackwright/rpc');
     const channel = connect(options());
     try {
       const client = createClient(agent.AgentService, channel);

@@ -48,11 +48,25 @@ const lazyHttp: Plugin = {
     });
   },
 };
+/**
+ * gRPC reads definitions with it for its own introspection (channelz), which no program offers: a
+ * fourth of gRPC's code that every start would read.
+ */
+const noProtoLoader: Plugin = {
+  name: 'no-proto-loader',
+  setup({ onResolve, onLoad }) {
+    const namespace = 'no-proto-loader';
+    onResolve({ filter: /^@grpc\/proto-loader$/ }, ({ path }) => ({ path, namespace }));
+    onLoad({ filter: /./, namespace }, ({ path }) => {
+      return { contents: `throw new Error('${path} is not in this program');` };
+    });
+  },
+};
 const licenceFile = /^(licen[cs]e|copying|notice)([.-].*)?$/i;
 
 /**
  * Bundles `entry`, a path below `root`. `version` becomes that of the program. `parts`: what is
- * imported when it is needed stays a file of its own, for a program that starts often.
+ * imported when it is needed stays a file of its own, for a program whose start is waited for.
  */
 export async function bundle(
   root: string,
@@ -72,7 +86,7 @@ export async function bundle(
     format: 'esm',
     target: 'node24',
     banner: { js: banner },
-    plugins: [lazyHttp],
+    plugins: [lazyHttp, noProtoLoader],
     define: { RACKWRIGHT_PACKAGE_VERSION: JSON.stringify(version) },
     metafile: true,
     write: false,

@@ -14,7 +14,7 @@ export const programs = {
     package: 'rackwright-agent',
     entry: 'agent/src/main.ts',
     bundleName: 'agent.mjs',
-    form: 'whole',
+    form: 'parts',
     depends: 'passwd, systemd (>= 247), ipmitool, ipxe',
     recommends: 'rackwright-ramdisk',
     description: [

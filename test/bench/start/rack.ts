@@ -4,7 +4,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { create, toBinary } from '@bufbuild/protobuf';
 import { IdentityFiles } from '@rackwright/agent';
-import { bundle } from '@rackwright/debian';
+import { bundle, programs } from '@rackwright/debian';
 import { agent } from '@rackwright/messages';
 import { nodeDisk } from '@rackwright/platform/node';
 import { macOf } from '../dhcp/client.ts';
@@ -21,10 +21,12 @@ export interface AgentPorts {
   readonly runner: number;
 }
 
-/** The agent in one file, as the package has it; returns its path. */
+/** The agent as the package has it; returns its path. */
 export async function bundledAgent(folder: string): Promise<string> {
-  const { code } = await bundle(root, 'agent/src/main.ts', '0.0.0-bench');
-  const path = join(folder, 'agent.mjs');
+  const { entry, bundleName, form } = programs.agent;
+  const { code, chunks } = await bundle(root, entry, '0.0.0-bench', form);
+  for (const chunk of chunks) await writeFile(join(folder, chunk.name), chunk.code);
+  const path = join(folder, bundleName);
   await writeFile(path, code);
   return path;
 }

@@ -1,0 +1,39 @@
+import { afterEach, expect, test } from 'vitest';
+import { discover, fetchByTftp, openMailbox, relayedDiscover } from './test-clients.ts';
+import { grantedMac, rigConfig, startRig } from './test-rig.ts';
+
+const closers: (() => void | Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close();
+});
+
+/** A boot path whose runners cannot dial yet. */
+async function rigWithDoor() {
+  const mailbox = await openMailbox();
+  const door = Promise.withResolvers<number>();
+  const { runner } = rigConfig(mailbox.port);
+  const config = { runner: { ...runner, agentPort: door.promise } };
+  const rig = await startRig({ relayPort: mailbox.port, config });
+  closers.push(() => mailbox.close(), rig.close);
+  return { mailbox, door, rig };
+}
+
+test('hosts get addresses and loaders before runners can dial, and wait for scripts', async () => {
+  const { mailbox, door, rig } = await rigWithDoor();
+  const { dhcpPort = 0, tftpPort } = rig.services;
+  const script = fetch(rig.url(`/boot/${grantedMac}/script.ipxe`));
+  const answered: string[] = [];
+  const heard = script.then(() => answered.push('script'));
+  const offer = await discover(mailbox, dhcpPort, relayedDiscover(grantedMac, 7));
+  answered.push('offer');
+  expect((await fetchByTftp(tftpPort, offer.bootFile)).length).toBeGreaterThan(0);
+  answered.push('loader');
+  expect((await fetch(rig.url(`/boot/${grantedMac}/files/vmlinuz`))).status).toBe(200);
+  answered.push('file');
+  door.resolve(7_999);
+  await heard;
+  expect(answered).toEqual(['offer', 'loader', 'file', 'script']);
+  expect(await (await script).text()).toContain('127.0.0.1:7999');
+  expect(rig.observed.filter(({ stage }) => stage === 'script')).toHaveLength(1);
+});
