@@ -327,6 +327,18 @@ test('stops an overwrite that is cancelled', async () => {
   expect(deviceLog('sda').some(({ kind }) => kind === 'zero')).toBe(false);
 });
 
+test('a format that is cancelled once its challenge is written never begins', async () => {
+  addDisk('nvme0', nvme);
+  const cancel = new AbortController();
+  const stage = async (_identity: string, reached: DeviceStage) => {
+    if (reached === 'challenged') cancel.abort();
+  };
+  const end = await run({ context: { signal: cancel.signal, stage } });
+  expect(end.result).toMatchObject({ kind: 'failed', type: 'cancelled' });
+  expect(deviceLog('nvme0').some(({ kind }) => kind === 'format')).toBe(false);
+  expect(image('nvme0').includes('PATTERN!')).toBe(true);
+});
+
 test('writes nothing at all when it is cancelled before it began', async () => {
   addDisk('sda');
   addDisk('nvme0', nvme);
