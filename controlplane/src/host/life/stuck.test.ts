@@ -1,8 +1,15 @@
 /** Whether work that nobody can do still protects a host, with real sessions. */
-import { HostGoal, HostState, RunKind } from '@rackwright/messages';
+import { create } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { HostGoal, HostState, RunKind, RunPhase, RunSchema } from '@rackwright/messages';
 import { expect, test } from 'vitest';
+import { bench } from '../testing/bench.ts';
 import { connectAgent, proved } from '../testing/plain-agent.ts';
 import { rigWith } from '../testing/rig.ts';
+import { defaultTiming } from '../turn/timing.ts';
+import { beginTurn } from '../turn/turn.ts';
+import type { HostContext } from '../turn/types.ts';
+import { isAgentGone, isStuck } from './stuck.ts';
 
 const remove = { kind: 'delete', reason: 'sold' } as const;
 
@@ -21,4 +28,72 @@ test('a run at a hold protects the host for as long as its agent was there latel
   await rig.advance(10_000);
   expect(await replica.request(remove)).toMatchObject({ kind: 'accepted' });
   expect(rig.status()).toMatchObject({ state: HostState.MANAGEABLE, deletion: { reason: 'sold' } });
+});
+
+const nowMs = Date.UTC(2026, 0, 1);
+const deadlineMs = defaultTiming.contactDeadlineMs;
+const away = { session: undefined } as const;
+
+interface Look {
+  /** What the run waits for, and how long it has; undefined: it runs. */
+  readonly waits?: readonly [string, number];
+  /** How long the session has been silent. */
+  readonly silentMs?: number;
+  readonly context?: Partial<HostContext>;
+}
+
+function lookAt({ waits, silentMs = 0, context = {} }: Look) {
+  const host = bench();
+  const { session } = host.context;
+  if (session === undefined) throw new Error('the bench has an agent');
+  const there = { session: { ...session, lastMessageMs: nowMs - silentMs } };
+  const turn = beginTurn(host.record, { ...host.context, ...there, nowMs, ...context });
+  const since = timestampFromMs(nowMs - (waits?.[1] ?? 0));
+  const run = create(RunSchema, {
+    phase: waits === undefined ? RunPhase.RUNNING : RunPhase.WAITING,
+    ...(waits === undefined ? {} : { waiting: { reason: waits[0], since } }),
+  });
+  return [isAgentGone(turn, run), isStuck(turn, run)];
+}
+
+test.each<[string, Look, boolean]>([
+  ['that has just been heard', {}, false],
+  ['silent for a moment less than the deadline', { silentMs: deadlineMs - 1 }, false],
+  ['silent for as long as the deadline', { silentMs: deadlineMs }, true],
+  ['without a session, of a run that goes on', { context: away }, false],
+  ['waited for, not yet for as long', { waits: ['agent', deadlineMs - 1], context: away }, false],
+  ['waited for as long', { waits: ['agent', deadlineMs], context: away }, true],
+  [
+    'of a run that waits for its runner',
+    { waits: ['runner', 2 * deadlineMs], context: away },
+    false,
+  ],
+  [
+    'of a run at a hold, gone for as long',
+    { waits: ['hold', 0], context: { ...away, agentSeenMs: nowMs - deadlineMs } },
+    true,
+  ],
+  [
+    'of a run at a hold, gone since lately',
+    { waits: ['hold', 0], context: { ...away, agentSeenMs: nowMs - deadlineMs + 1 } },
+    false,
+  ],
+  [
+    'of a run at a hold, with another control plane',
+    { waits: ['hold', 0], context: { ...away, sessionElsewhere: true, agentSeenMs: 0 } },
+    false,
+  ],
+  ['of a run at a hold, there', { waits: ['hold', 0], context: { agentSeenMs: 0 } }, false],
+  ['never seen, of a run at a hold', { waits: ['hold', 0], context: away }, false],
+])('whether an agent %s is gone', (_name, look, isGone) => {
+  expect(lookAt(look)).toEqual([isGone, isGone]);
+});
+
+test('what waits for its BMC or its place is stuck although its agent is there', () => {
+  for (const reason of ['bmc', 'capacity', 'image', 'wipeBudget']) {
+    expect(lookAt({ waits: [reason, 1] })).toEqual([false, true]);
+  }
+  for (const reason of ['conflict', 'freeze', 'registry', 'runner']) {
+    expect(lookAt({ waits: [reason, 9 * deadlineMs] })).toEqual([false, false]);
+  }
 });

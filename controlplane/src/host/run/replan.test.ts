@@ -1,5 +1,6 @@
 /** A runner of another version than the one that a clean was planned for. */
 import { create } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, FailureType, HostGoal, RerunClass, RunOutcome } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import {
@@ -59,6 +60,25 @@ function runnerComes(host: Bench, runnerVersion: string, steps: agent.StepDescri
   const result = { case: 'hostUpdated' as const, value };
   host.apply({ kind: 'report', report: create(agent.ReportSchema, { hostUid: 'u1', result }) });
 }
+
+test('what its runner can do is learnt from each list that is another one, and no other', () => {
+  const host = manageable();
+  host.request({ kind: 'clean', steps: [] });
+  host.report(done);
+  host.report(done);
+  const { facts: before } = host.context;
+  runnerComes(host, '1', [...ofV1]);
+  expect(host.context.facts).toBe(before);
+  // As many steps, and one of them is another one now.
+  const changed = [described('bios.set', 90), ...ofV1.slice(1)];
+  runnerComes(host, '1', changed);
+  expect(host.context.facts).toMatchObject({ runnerSteps: changed, runnerVersion: '1' });
+  expect(host.context.facts.runnerStepsAt).toEqual(timestampFromMs(host.nowMs));
+  runnerComes(host, '1', changed.slice(1));
+  expect(host.context.facts.runnerSteps).toEqual(changed.slice(1));
+  runnerComes(host, '2', changed.slice(1));
+  expect(host.context.facts.runnerVersion).toBe('2');
+});
 
 test('what has not begun is planned anew from the new list; what is done stays done', () => {
   const host = manageable();
