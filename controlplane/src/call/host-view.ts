@@ -6,7 +6,7 @@ import { displayOf } from '../host/index.ts';
 import { idOfKey, readShared, sharedRecordOf } from '../records/index.ts';
 import { parseName } from './names.ts';
 import { entriesOf } from './paging.ts';
-import type { RpcDependencies } from './ports.ts';
+import type { HostsPort, RpcDependencies } from './ports.ts';
 import { formatPosition } from './position.ts';
 
 /** Key of a host's record. */
@@ -52,9 +52,14 @@ export async function hostsBy(
   return records;
 }
 
+/** What the stored and the served parts of a host are read from. */
+export interface PresentDependencies extends Pick<RpcDependencies, 'store'> {
+  readonly hosts: Pick<HostsPort, 'agentConnected' | 'progressOf' | 'queuePosition'>;
+}
+
 /** The host as it is answered. `facts` of another uid belong to a predecessor and are left out. */
 export function presentHost(
-  deps: Pick<RpcDependencies, 'store' | 'hosts'>,
+  deps: PresentDependencies,
   record: wire.HostRecord,
   revision: Revision,
   facts: wire.HostFacts | undefined,

@@ -8,6 +8,7 @@
  * 3. With a filter, a host that has been told is told as deleted once it matches no more. Where an
  *    earlier watch may have told it, that is said of each host that changes and does not match.
  * 4. What is there already is read in pages. No more of it is held than one page.
+ * 5. A host never goes back: a change that comes after the host was read newer is left out.
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
@@ -16,14 +17,13 @@ import {
   HostView,
   WatchHostsResponse_Kind as Kind,
   type WatchHostsRequest,
-  type WatchHostsResponse,
   type WatchHostsResponseSchema,
   store as wire,
 } from '@rackwright/messages';
 import type { Change, Entry, ListPage, Revision } from '@rackwright/store';
 import { filterOf } from '../../call/filtering.ts';
 import { follow, withTicks } from '../../call/follow.ts';
-import { hostKey, presentHost, readFacts } from '../../call/host-view.ts';
+import { hostKey, type PresentDependencies, presentHost, readFacts } from '../../call/host-view.ts';
 import { requireName } from '../../call/names.ts';
 import type { RpcDependencies } from '../../call/ports.ts';
 import { formatPosition, revisionOfPosition } from '../../call/position.ts';
@@ -45,11 +45,17 @@ const servedIntervalMs = 1_000;
 const pageHosts = 200;
 
 type Response = MessageInitShape<typeof WatchHostsResponseSchema>;
-type Sent = Map<string, { readonly rackId: string; readonly served: string }>;
+/** What was told of a host last. */
+interface SentHost {
+  readonly revision: Revision;
+  readonly rackId: string;
+  readonly served: string;
+}
+type WatchDependencies = PresentDependencies & Pick<RpcDependencies, 'clock'>;
 
 /** Handles one WatchHosts. */
 export async function* watchHosts(
-  deps: RpcDependencies,
+  deps: WatchDependencies,
   request: WatchHostsRequest,
   { signal }: CallContext,
 ): AsyncGenerator<Response, void, undefined> {
@@ -57,7 +63,7 @@ export async function* watchHosts(
   const filter = filterOf(hostFields, request.filter);
   const { view, changesOnly, position } = request;
   const isResumed = position !== '' || changesOnly;
-  const told = { sent: new Map(), left: new Set<string>() };
+  const told = { sent: new Map<string, SentHost>(), left: new Set<string>() };
   const watching: Watching = { deps, only, filter, view, isResumed, ...told };
   const from = yield* begin(watching, position);
   const changes = follow(deps.store, from, ['hosts', 'facts'], signal);
@@ -80,14 +86,15 @@ async function* begin(
 }
 
 interface Watching {
-  readonly deps: RpcDependencies;
+  readonly deps: WatchDependencies;
   /** Id of the one host that is watched; undefined for all. */
   readonly only: string | undefined;
   readonly filter: Filter<HostRow>;
   readonly view: HostView;
   /** From a position, or from now: what was told before is not known. */
   readonly isResumed: boolean;
-  readonly sent: Sent;
+  /** By host id. */
+  readonly sent: Map<string, SentHost>;
   /** What was told as deleted because it does not match. */
   readonly left: Set<string>;
 }
@@ -142,13 +149,17 @@ async function* sendHost(
   position: string,
 ): AsyncGenerator<Response, void, undefined> {
   const { deps, filter, view, isResumed, sent, left } = watching;
+  if (entry.revision < (sent.get(hostId)?.revision ?? 0)) return;
   const row = rowOf(entry, (each) => recordOf(deps, each));
   if (row.kind !== 'host') return;
   if (filter.matches(row)) {
     left.delete(hostId);
     const facts = view === HostView.BASIC ? undefined : await readFacts(deps, hostId);
     const host = presentHost(deps, recordOf(deps, entry), entry.revision, facts);
-    yield updated(watching, hostId, host, position);
+    const rackId = idOf(host.spec?.rack);
+    const served = servedKey(deps, hostId, rackId);
+    sent.set(hostId, { revision: entry.revision, rackId, served });
+    yield { kind: Kind.UPDATED, host, position };
     return;
   }
   if (!sent.delete(hostId) && (!isResumed || left.has(hostId))) return;
@@ -170,18 +181,7 @@ async function* sendServed(watching: Watching): AsyncGenerator<Response, void, u
   }
 }
 
-function updated(
-  { deps, sent }: Watching,
-  hostId: string,
-  host: NonNullable<WatchHostsResponse['host']>,
-  position: string,
-): Response {
-  const rackId = idOf(host.spec?.rack);
-  sent.set(hostId, { rackId, served: servedKey(deps, hostId, rackId) });
-  return { kind: Kind.UPDATED, host, position };
-}
-
-function servedKey({ hosts }: RpcDependencies, hostId: string, rackId: string): string {
+function servedKey({ hosts }: WatchDependencies, hostId: string, rackId: string): string {
   const progress = hosts.progressOf(hostId);
   return `${hosts.agentConnected(rackId)} ${progress?.percent} ${progress?.text}`;
 }
@@ -191,7 +191,7 @@ function isWatched({ only }: Watching, hostId: string): boolean {
 }
 
 /** As others decode it too who follow the hosts. */
-function recordOf({ store }: RpcDependencies, entry: Entry): wire.HostRecord {
+function recordOf({ store }: WatchDependencies, entry: Entry): wire.HostRecord {
   return sharedRecordOf(store, wire.HostRecordSchema, entry);
 }
 
