@@ -1,0 +1,138 @@
+/** The control plane's own certificate over time, on a disk that may be full. */
+import { Authority_Stage as Stage } from '@rackwright/messages';
+import type { Clock, Disk, Log } from '@rackwright/platform';
+import { nodeRandom } from '@rackwright/platform/node';
+import { ForgetfulFiles, forgetfulDisk } from '@rackwright/platform/testing';
+import { openMemoryStore, type StateStore } from '@rackwright/store';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { Following } from '../following/index.ts';
+import { type Authorities, openAuthorities } from './authorities.ts';
+import { halfLifeMs } from './authority.ts';
+import { makeAuthority } from './authority-record.ts';
+import { type OwnIdentity, openIdentity } from './identity.ts';
+import { defaultTrustTiming } from './rotation.ts';
+
+const yearMs = 365 * 86_400_000;
+const retryMs = 5_000;
+const random = nodeRandom();
+/** Nothing is looked at by itself. */
+const timing = { ...defaultTrustTiming, lookMs: 10 * yearMs };
+let nowMs: number;
+let timers: { readonly atMs: number; readonly act: () => void }[];
+let isFull: boolean;
+let lines: string[];
+let store: StateStore;
+let own: OwnIdentity;
+let authorities: Authorities;
+let following: Following;
+
+const clock: Clock = {
+  nowMs: () => nowMs,
+  suspendAwareMs: () => nowMs,
+  after: (delayMs, act) => {
+    const timer = { atMs: nowMs + delayMs, act };
+    timers.push(timer);
+    return () => {
+      timers = timers.filter((each) => each !== timer);
+    };
+  },
+};
+const note = (_fields: object, message: string): void => void lines.push(message);
+const log: Log = { debug: () => {}, info: note, warn: note, error: note, child: () => log };
+
+/** Goes so far at once, and does what is due by then. */
+function pass(ms: number): void {
+  nowMs += ms;
+  const due = timers.filter(({ atMs }) => atMs <= nowMs);
+  timers = timers.filter((each) => !due.includes(each));
+  for (const { act } of due) act();
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  await expect.poll(holds, { interval: 5, message: String(holds) }).toBe(true);
+}
+
+const shown = (): string => authorities.now.server.tls.certificateChainPem;
+const toHalfLifeMs = (): number => halfLifeMs(authorities.now.server.certificate) - nowMs;
+const hasSaid = (words: string) => () => lines.some((line) => line.includes(words));
+
+beforeEach(async () => {
+  nowMs = Date.UTC(2026, 10, 20);
+  [timers, lines, isFull] = [[], [], false];
+  const files = forgetfulDisk(new ForgetfulFiles());
+  const disk: Disk = {
+    ...files,
+    writeAtomic: async (path, bytes, mode) => {
+      if (isFull) throw new Error('no space left on device');
+      await files.writeAtomic(path, bytes, mode);
+    },
+  };
+  store = await openMemoryStore({ random });
+  const { caLifetimeMs } = timing;
+  own = await openIdentity({ disk, clock, random, log, folder: '/identity', caLifetimeMs });
+  const parts = { ...own, store, clock, random, log, timing, sealer: own.secrets };
+  authorities = await openAuthorities({ ...parts, serverNames: ['127.0.0.1'] });
+  following = new Following({ store, clock, log, retryDelayMs: 1_000 });
+  await authorities.start(following, () => []);
+});
+
+afterEach(async () => {
+  authorities.stop();
+  following.stop();
+  await store.close();
+});
+
+test('it is renewed at half its life and not before, and whoever listens is told', async () => {
+  const first = shown();
+  const told: string[] = [];
+  authorities.onChange(({ server }) => void told.push(server.tls.certificateChainPem));
+  pass(toHalfLifeMs() - 1);
+  await until(() => timers.length > 0);
+  expect([shown(), told]).toEqual([first, []]);
+  pass(1);
+  await until(() => shown() !== first);
+  expect(told).toEqual([shown()]);
+  expect(toHalfLifeMs()).toBeGreaterThan(0);
+});
+
+test('where it cannot be renewed the old one is shown on, and it is tried again soon', async () => {
+  const first = shown();
+  isFull = true;
+  pass(toHalfLifeMs());
+  await until(hasSaid('could not be renewed'));
+  expect(shown()).toBe(first);
+  isFull = false;
+  pass(retryMs - 1);
+  expect(shown()).toBe(first);
+  pass(1);
+  await until(() => shown() !== first);
+});
+
+test('a control plane that stops while its disk is full tries nothing again', async () => {
+  isFull = true;
+  pass(toHalfLifeMs());
+  authorities.stop();
+  await until(hasSaid('could not be renewed'));
+  expect(timers.some(({ atMs }) => atMs === nowMs + retryMs)).toBe(false);
+});
+
+/** As another replica does it. */
+function rotate() {
+  return authorities.change(async (record) => {
+    const { caLifetimeMs } = timing;
+    const making = { clock, random, sealer: own.secrets, caLifetimeMs };
+    record.authorities.push(await makeAuthority(making, Stage.NEXT, 'user:p', 'yearly'));
+    record.generation += 1n;
+    return record;
+  });
+}
+
+test('authorities that cannot be kept on disk are believed later, once they can', async () => {
+  isFull = true;
+  await rotate();
+  expect(lines).toContain('the certificate authorities could not be followed');
+  expect(authorities.now.certificates).toHaveLength(1);
+  isFull = false;
+  pass(retryMs);
+  await until(() => authorities.now.certificates.length === 2);
+});
