@@ -1,9 +1,10 @@
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import {
   blockBytes,
   type ChallengePlan,
   challengeContent,
+  challengeCount,
   markContent,
   planChallenge,
   planMarks,
@@ -37,6 +38,33 @@ test('challenges 64 places and reads one of each stratum beside them', () => {
   const strata = offsets.filter((offset) => !plan.challenges.includes(offset));
   const width = size / 1024;
   expect(strata.map((offset) => Math.floor(offset / width))).toEqual([...Array(1024).keys()]);
+});
+
+test('counts challenges as it plans them, and draws none where there is room for all', () => {
+  const block = fc.integer({ min: 1, max: 90 });
+  const rest = fc.integer({ min: 0, max: 7 });
+  const gap = fc.integer({ min: 0, max: 3 });
+  const anySpans = fc.array(fc.tuple(block, rest, gap), { minLength: 1, maxLength: 3 });
+  fc.assert(
+    fc.property(anySpans, fc.nat(255), (drawn, byte) => {
+      const spans: Span[] = [];
+      let offset = 0;
+      for (const [blocks, sectors, blocksApart] of drawn) {
+        const length = (blocks + (spans.length === 0 ? 1 : 0)) * blockBytes + sectors * 512;
+        spans.push({ offset, length });
+        offset += (blocks + 2 + blocksApart) * blockBytes;
+      }
+      const own = regionSeed(new Uint8Array(32).fill(byte), 'S', '0');
+      const { challenges } = planChallenge(own, spans, { level: 'full' });
+      expect(challengeCount(own, spans)).toBe(challenges.length);
+    }),
+  );
+  const hashed = vi.spyOn(Buffer, 'concat');
+  expect(challengeCount(seed, whole(1024 ** 2))).toBe(64);
+  expect(hashed).not.toHaveBeenCalled();
+  planChallenge(seed, whole(1024 ** 2), { level: 'full' });
+  expect(hashed).toHaveBeenCalled();
+  hashed.mockRestore();
 });
 
 test('reads whole spans at the full level', () => {

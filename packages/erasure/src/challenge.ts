@@ -18,6 +18,10 @@ import type { DeviceFacts } from './facts.ts';
 export const blockBytes = 4096;
 /** Seeded challenge blocks besides the first and the last one. */
 export const challengeSeededPlaces = 62;
+/** The first place and the last one. */
+const endPlaces = 2;
+/** At most three aligned blocks touch the first and the last place. */
+const candidatesMax = challengeSeededPlaces + 3;
 /** Blocks that are written after an erasure that leaves any content. */
 export const markPlaces = 16;
 /** A seed has 16 to 64 bytes. */
@@ -94,8 +98,7 @@ export function planChallenge(
   const tail = spans.at(-1);
   if (head === undefined || tail === undefined) throw new RangeError('no span to challenge');
   const ends = [head.offset, lastBlockOf(tail)];
-  // At most three aligned blocks touch the first and the last place.
-  const candidates = pickBlocks(seed, 'challenge', spans, challengeSeededPlaces + 3);
+  const candidates = pickBlocks(seed, 'challenge', spans, candidatesMax);
   const apart = candidates.filter((offset) => ends.every((end) => !overlaps(offset, end)));
   const challenges = ascending([...ends, ...apart.slice(0, challengeSeededPlaces)]);
   const bytesExamined = spans.reduce((sum, span) => sum + span.length, 0);
@@ -106,6 +109,16 @@ export function planChallenge(
   const tails = spans.filter((span) => span.length % blockBytes !== 0).map(lastBlockOf);
   const offsets = ascending([...challenges, ...drawn, ...tails]);
   return { challenges, reading: { level: 'sampled', offsets }, bytesExamined };
+}
+
+/**
+ * How many challenges a plan has. Any seed gives as many, so where there is room for all of them
+ * nothing is drawn.
+ */
+export function challengeCount(seed: Uint8Array, spans: readonly Span[]): number {
+  const total = spans.reduce((sum, span) => sum + Math.floor(span.length / blockBytes), 0);
+  if (total >= candidatesMax) return endPlaces + challengeSeededPlaces;
+  return planChallenge(seed, spans, { level: 'full' }).challenges.length;
 }
 
 /**

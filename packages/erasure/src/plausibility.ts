@@ -5,7 +5,7 @@
  */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { agent } from '@rackwright/messages';
-import { planChallenge, regionLabel, regionSeed } from './challenge.ts';
+import { challengeCount, planChallenge, regionLabel, regionSeed } from './challenge.ts';
 import { type DeviceFacts, deviceIdentity, type MediaType } from './facts.ts';
 import { metadataSpans } from './metadata.ts';
 import type { ErasureMethod } from './method.ts';
@@ -133,16 +133,19 @@ export function impliedCounts(
         ? metadataSpans(region, facts.partitions)
         : [{ offset: 0, length: region.sizeBytes }];
     const share = regionVerification(verification, region.sizeBytes, facts.sizeBytes);
-    const plan = planChallenge(seed, spans, share);
-    counts.challengeBlocks += plan.challenges.length;
-    counts.bytesExamined += plan.bytesExamined;
-    if (plan.reading.level === 'sampled') {
-      counts.placesRead += plan.reading.offsets.length;
-      counts.bytesRead += plan.reading.offsets.length * 4096;
-    } else {
+    const bytes = spans.reduce((sum, { length }) => sum + length, 0);
+    counts.bytesExamined += bytes;
+    if (share.level === 'full') {
+      counts.challengeBlocks += challengeCount(seed, spans);
       counts.placesRead += spans.reduce((sum, { length }) => sum + Math.ceil(length / 4096), 0);
-      counts.bytesRead += plan.bytesExamined;
+      counts.bytesRead += bytes;
+      continue;
     }
+    const { challenges, reading } = planChallenge(seed, spans, share);
+    const places = reading.level === 'sampled' ? reading.offsets.length : 0;
+    counts.challengeBlocks += challenges.length;
+    counts.placesRead += places;
+    counts.bytesRead += places * 4096;
   }
   return counts;
 }
