@@ -29,6 +29,7 @@ export {
 export type { TrustTiming } from './identity/index.ts';
 export { Pools, type ResolveImage, resolveWith } from './pool/index.ts';
 export { freezeShared } from './records/index.ts';
+export { usualBytes } from './records/usual-bytes.ts';
 export { createSecrets, type Secrets } from './secrets/index.ts';
 export { createHost, createOperatorServices, type RpcDependencies } from './services/index.ts';
 export { createWebhookCaller, createWorkflowParts } from './workflow/index.ts';

@@ -2,6 +2,7 @@
 import type { Clock, Disk, Random } from '@rackwright/platform';
 import { openNatsStore, openSqliteStore, type Retention, type StateStore } from '@rackwright/store';
 import type { RetentionConfig, StoreConfig } from './config.ts';
+import { usualBytes } from './records/usual-bytes.ts';
 
 export interface OpenStoreOptions {
   readonly disk: Disk;
@@ -23,7 +24,10 @@ export async function openStore(
   const retention = retentionOf(options.retention);
   switch (config.driver) {
     case 'sqlite':
-      return openSqliteStore({ path: config.path, random, clock, retention, restored });
+      return openSqliteStore({
+        ...{ path: config.path, random, clock, retention, restored },
+        dictionary: usualBytes(),
+      });
     case 'nats':
       return openNats(config, options);
   }

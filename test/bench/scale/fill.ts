@@ -6,7 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { clone, create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { reservedValues } from '@rackwright/controlplane';
+import { reservedValues, usualBytes } from '@rackwright/controlplane';
 import {
   ApiFailure,
   type Host,
@@ -95,7 +95,10 @@ export async function createFleet(
 
 /** The hosts that are missing, and the past of all, in the store at `path` that nobody has open. */
 export async function addHosts(path: string, hosts: number): Promise<void> {
-  const store = await openSqliteStore({ path, random: nodeRandom(), clock: nodeClock() });
+  const store = await openSqliteStore({
+    ...{ path, random: nodeRandom(), clock: nodeClock() },
+    dictionary: usualBytes(),
+  });
   const first = await store.get('hosts.h0');
   if (first.kind === 'absent') throw new Error('the store has no host that others could be as');
   const model = fromBinary(wire.HostRecordSchema, first.value);

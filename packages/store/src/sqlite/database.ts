@@ -9,8 +9,9 @@ import type { ChangeLog } from '../pull.ts';
 import type { StoredChange } from '../write.ts';
 import { KeyPast } from './key-past.ts';
 import { Recent } from './recent.ts';
+import type { Values } from './values.ts';
 
-const COLUMNS = 'c.revision, c.key, c.live, c.value, c.write_id, c.previous, c.time_ms';
+const COLUMNS = 'c.revision, c.key, c.live, c.value, c.write_id, c.previous, c.time_ms, c.packed';
 /**
  * Changes that a key has beyond `HISTORY_PER_KEY` before they go, all at once: to find them costs a
  * look at each that stays.
@@ -35,10 +36,12 @@ type Row = {
   readonly write_id: string;
   readonly previous: number;
   readonly time_ms: number;
+  readonly packed: number;
 };
 
 export class SqliteDatabase implements ChangeLog {
   readonly #database: DatabaseSync;
+  readonly #values: Values;
   readonly #latest: StatementSync;
   readonly #last: StatementSync;
   readonly #between: StatementSync;
@@ -52,8 +55,9 @@ export class SqliteDatabase implements ChangeLog {
   /** Undefined: only the file knows. */
   #latestRevision: Revision | undefined;
 
-  constructor(database: DatabaseSync) {
+  constructor(database: DatabaseSync, values: Values) {
     this.#database = database;
+    this.#values = values;
     this.#latest = database.prepare('SELECT max(revision) AS latest FROM changes');
     this.#last = database.prepare(`SELECT ${COLUMNS} FROM ${NEWEST} WHERE n.key = ?`);
     this.#between = database.prepare(BETWEEN);
@@ -68,8 +72,8 @@ export class SqliteDatabase implements ChangeLog {
        ORDER BY c.revision LIMIT :limit`,
     );
     this.#insert = database.prepare(
-      `INSERT INTO changes (revision, key, live, value, write_id, previous, time_ms)
-       VALUES (?, ?, ?, ?, ?, ?, ?)`,
+      `INSERT INTO changes (revision, key, live, value, write_id, previous, time_ms, packed)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
     );
     this.#newest = database.prepare(
       `INSERT INTO newest (key, revision) VALUES (?, ?)
@@ -92,7 +96,7 @@ export class SqliteDatabase implements ChangeLog {
       prefix === ''
         ? this.#after.all({ after: revision, limit })
         : this.#afterUnder.all({ after: revision, prefix, limit });
-    return rows.map(asChange);
+    return rows.map(this.#asChange);
   }
 
   last(key: string): StoredChange | undefined {
@@ -100,7 +104,7 @@ export class SqliteDatabase implements ChangeLog {
     if (known !== undefined) return known;
     const row = this.#last.get(key);
     if (row === undefined) return undefined;
-    const change = asChange(row);
+    const change = this.#asChange(row);
     this.#recent.keepNewest(change);
     return change;
   }
@@ -117,12 +121,12 @@ export class SqliteDatabase implements ChangeLog {
   }
 
   #live(after: string, end: string, limit: number): readonly StoredChange[] {
-    return this.#between.all({ after, end, limit }).map(asChange);
+    return this.#between.all({ after, end, limit }).map(this.#asChange);
   }
 
   /** The last `limit` changes of a key up to revision `from`, newest first. */
   back(key: string, limit: number, from: Revision): readonly StoredChange[] {
-    return this.past.back(key, limit, from).map(asChange);
+    return this.past.back(key, limit, from).map(this.#asChange);
   }
 
   /** The revision of the write with this id among the last `HISTORY_PER_KEY` changes of `key`. */
@@ -133,9 +137,9 @@ export class SqliteDatabase implements ChangeLog {
   /** Only inside `transaction`. Trims what the key has beyond its last changes, if it is to. */
   add(change: StoredChange, trims: boolean): void {
     const { revision, key, writeId, previous, atMs = 0 } = change;
-    const value = change.kind === 'put' ? change.value : NOTHING;
+    const { bytes, packed } = this.#values.stored(change.kind === 'put' ? change.value : NOTHING);
     const live = change.kind === 'put' ? 1 : 0;
-    this.#insert.run(revision, key, live, value, writeId, previous, atMs);
+    this.#insert.run(revision, key, live, bytes, writeId, previous, atMs, packed);
     const kept = Number(this.#newest.get(key, revision)?.['kept'] ?? 0);
     if (trims && kept >= HISTORY_PER_KEY + TRIM_CHANGES) this.past.trim(key);
     this.#latestRevision = revision;
@@ -159,14 +163,13 @@ export class SqliteDatabase implements ChangeLog {
   close(): void {
     this.#database.close();
   }
-}
 
-function asChange(record: Record<string, unknown>): StoredChange {
-  const row = record as Row;
-  const { revision, key, previous } = row;
-  const at = row.time_ms === 0 ? {} : { atMs: row.time_ms };
-  const written = { key, revision, writeId: row.write_id, previous, ...at };
-  return row.live === 1
-    ? { kind: 'put', ...written, value: row.value }
-    : { kind: 'delete', ...written };
+  readonly #asChange = (record: Record<string, unknown>): StoredChange => {
+    const row = record as Row;
+    const { revision, key, previous, packed } = row;
+    const at = row.time_ms === 0 ? {} : { atMs: row.time_ms };
+    const written = { key, revision, writeId: row.write_id, previous, ...at };
+    if (row.live !== 1) return { kind: 'delete', ...written };
+    return { kind: 'put', ...written, value: this.#values.read({ bytes: row.value, packed }) };
+  };
 }

@@ -40,8 +40,8 @@ export class KeyPast {
        SELECT revision FROM walk WHERE revision <= :from`,
     );
     this.#back = database.prepare(
-      `${WALK} SELECT c.revision, c.key, c.live, c.value, c.write_id, c.previous, c.time_ms
-       FROM walk CROSS JOIN changes AS c ON c.revision = walk.revision`,
+      `${WALK} SELECT c.revision, c.key, c.live, c.value, c.write_id, c.previous, c.time_ms,
+       c.packed FROM walk CROSS JOIN changes AS c ON c.revision = walk.revision`,
     );
     this.#byWriteId = database.prepare(
       `${WALK} SELECT c.revision FROM walk CROSS JOIN changes AS c

@@ -11,13 +11,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { type Random, randomId } from '@rackwright/platform';
 import type { StateStore } from '../contract.ts';
 import { StoreError } from '../errors.ts';
-import {
-  APPLICATION_ID,
-  SCHEMA,
-  SCHEMA_VERSION,
-  UPGRADE_FROM_1,
-  UPGRADE_FROM_2,
-} from './schema.ts';
+import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION, upgradeFrom } from './schema.ts';
 
 /**
  * Pages of the log after which it is copied into the file. A page that many writes have changed by
@@ -57,9 +51,8 @@ export async function openDatabase(
     const found = checkSchema(database, path);
     makeDurable(database, path);
     if (found === 'empty') database.exec(`BEGIN EXCLUSIVE; ${SCHEMA} COMMIT`);
-    if (found === 1) database.exec(`BEGIN EXCLUSIVE; ${UPGRADE_FROM_1} COMMIT`);
-    if (found === 2 || found === 3 || found === 4) {
-      database.exec(`BEGIN EXCLUSIVE; ${UPGRADE_FROM_2} COMMIT`);
+    else if (found < SCHEMA_VERSION) {
+      database.exec(`BEGIN EXCLUSIVE; ${upgradeFrom(found)} COMMIT`);
     }
     const incarnation = settleIncarnation(database, random, restored);
     return { database, incarnation, survivesPowerLoss: powerLoss(path) };

@@ -127,6 +127,8 @@ test.each([2, 3, 4])(
     await before.close();
     const older = new DatabaseSync(path);
     older.exec(`
+      DROP TABLE dictionaries;
+      ALTER TABLE changes DROP COLUMN packed;
       ALTER TABLE newest DROP COLUMN kept;
       CREATE INDEX changes_by_key ON changes (key, revision);
       PRAGMA user_version = ${n};
@@ -147,6 +149,29 @@ test.each([2, 3, 4])(
     after.close();
   },
 );
+
+test('reads what was packed with any dictionary that it was ever given', async () => {
+  const value = (n: number) =>
+    bytes(`${n}: a value that is long enough, and one word many words of a value`);
+  const dictionaries = [bytes('many words of a value'), undefined, bytes('is long enough')];
+  for (const [at, dictionary] of [...dictionaries, ...dictionaries].entries()) {
+    const options = { path, random, clock, ...(dictionary === undefined ? {} : { dictionary }) };
+    const store = await openSqliteStore(options);
+    await store.put(`hosts.h${at}`, value(at), 'absent');
+    await store.close();
+  }
+  const store = await openSqliteStore({ path, random, clock });
+  const { entries } = await store.list('hosts');
+  expect(entries.map((entry) => entry.value)).toEqual([0, 1, 2, 3, 4, 5].map(value));
+  expect(await store.get('hosts.h0')).toMatchObject({ value: value(0) });
+  expect((await store.past('hosts.h2', 1)).changes).toMatchObject([{ value: value(2) }]);
+  await store.close();
+  const database = new DatabaseSync(path);
+  expect(database.prepare('SELECT count(*) AS n FROM dictionaries').get()).toEqual({ n: 2 });
+  const packed = database.prepare('SELECT packed FROM changes ORDER BY revision').all();
+  expect(packed.map((row) => row['packed'])).toEqual([1, 0, 2, 1, 0, 2]);
+  database.close();
+});
 
 test('changes two pages by a write, however many keys there are', async () => {
   const store = await openSqliteStore({ path, random, clock });
@@ -234,7 +259,7 @@ test('lets old changes and entries go a bounded number at a time', async () => {
 test('refuses a store written by a newer program, and leaves it as it is', async () => {
   await (await openSqliteStore({ path, random, clock })).close();
   const database = new DatabaseSync(path);
-  database.exec('PRAGMA user_version = 6');
+  database.exec('PRAGMA user_version = 7');
   database.close();
   const opening = openSqliteStore({ path, random, clock });
   await expect(opening).rejects.toMatchObject({
@@ -242,7 +267,7 @@ test('refuses a store written by a newer program, and leaves it as it is', async
     message: expect.stringMatching(/newer program/),
   });
   const after = new DatabaseSync(path);
-  expect(after.prepare('PRAGMA user_version').get()).toEqual({ user_version: 6 });
+  expect(after.prepare('PRAGMA user_version').get()).toEqual({ user_version: 7 });
   after.close();
 });
 

@@ -42,6 +42,7 @@ import { SqliteDatabase } from './database.ts';
 import { SqliteEntries } from './entries.ts';
 import { type OpenedDatabase, openDatabase, sqliteCode } from './open.ts';
 import { Sweeper } from './sweep.ts';
+import { Values } from './values.ts';
 
 /** Writes in one transaction; keeps the event loop's pause to a few milliseconds. */
 export const GROUP_WRITES_MAX = 256;
@@ -59,6 +60,11 @@ export interface SqliteStoreOptions {
   /** By which changes and entries grow old. */
   readonly clock: Pick<Clock, 'nowMs'>;
   readonly retention?: Retention;
+  /**
+   * What values often contain, the most usual last, at most `DICTIONARY_BYTES_MAX`: they are
+   * written shorter by it, without one as they are. The file keeps it, beside those of others.
+   */
+  readonly dictionary?: Uint8Array;
   /** A restored or imported file: a new incarnation. */
   readonly restored?: boolean;
 }
@@ -110,7 +116,8 @@ class SqliteStore implements StateStore {
     this.survivesPowerLoss = opened.survivesPowerLoss;
     this.#retention = options.retention ?? RETENTION_DEFAULT;
     this.#file = opened.database;
-    this.#database = new SqliteDatabase(opened.database);
+    const values = new Values(opened.database, options.dictionary);
+    this.#database = new SqliteDatabase(opened.database, values);
     this.#entries = new SqliteEntries(opened.database);
     this.#sweeper = new Sweeper(
       opened.database,

@@ -29,7 +29,9 @@ export async function sqliteSubject(): Promise<StoreUnderTest> {
   const retention = testedRetention(TESTED_AGE_MS);
   const open = (restored = false) => {
     const path = join(folder(), 'store.db');
-    return openSqliteStore({ path, random: nodeRandom(), clock, retention, restored });
+    const dictionary = bytes('a value of every case is packed where it is long enough');
+    const parts = { path, random: nodeRandom(), clock, retention, restored };
+    return openSqliteStore({ ...parts, dictionary });
   };
   await mkdir(folder());
   const store = await open();

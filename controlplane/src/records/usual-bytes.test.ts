@@ -1,0 +1,78 @@
+/** The life of a host is written in few of its bytes. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { HostState } from '@rackwright/messages';
+import { nodeClock, nodeRandom } from '@rackwright/platform/node';
+import { type Change, openSqliteStore, type StateStore } from '@rackwright/store';
+import { expect, test } from 'vitest';
+import { erased, inspected, virtioDisk } from '../host/testing/bench.ts';
+import {
+  afterErase,
+  complete,
+  connectAgent,
+  proved,
+  runnerUp,
+} from '../host/testing/plain-agent.ts';
+import { Rig } from '../host/testing/rig.ts';
+import { usualBytes } from './usual-bytes.ts';
+
+/** Everything that the life of one host has written, in order. */
+async function changesOfLife(): Promise<Change[]> {
+  const rig = new Rig();
+  rig.addRack('r1');
+  rig.addHost(1);
+  let store: StateStore | undefined;
+  const replica = await rig.replica({
+    wrapStore: (inner) => {
+      store = inner;
+      return inner;
+    },
+  });
+  const plain = await connectAgent(rig, replica);
+  for (let left = 100; left > 0 && plain.ids().length === 0; left -= 1) await rig.advance(100);
+  await plain.report(proved());
+  for (let run = 0; run < 2; run += 1) {
+    await plain.report(complete());
+    await plain.report(complete());
+    await runnerUp(rig, plain);
+    await plain.report(inspected([virtioDisk]));
+    if (run === 0) await plain.report(complete());
+  }
+  await afterErase(plain, plain.evidence([erased(virtioDisk)]));
+  expect(rig.status().state).toBe(HostState.AVAILABLE);
+  const changes: Change[] = [];
+  for (const { key } of (await store?.list(''))?.entries ?? []) {
+    changes.push(...((await store?.history(key)) ?? []));
+  }
+  return changes.sort((one, other) => one.revision - other.revision);
+}
+
+test('what the life of a host writes is stored in little more than half of its bytes', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'rackwright-usual-'));
+  const path = join(folder, 'store.db');
+  try {
+    const changes = await changesOfLife();
+    const parts = { path, random: nodeRandom(), clock: nodeClock() };
+    const store = await openSqliteStore({ ...parts, dictionary: usualBytes() });
+    let bytes = 0;
+    for (const change of changes) {
+      if (change.kind === 'delete') continue;
+      bytes += change.value.length;
+      await store.put(`life.k${change.revision}`, change.value, 'absent');
+    }
+    await store.close();
+    const database = new DatabaseSync(path);
+    const row = database.prepare('SELECT sum(length(value)) AS stored FROM changes').get();
+    database.close();
+    expect(changes.length).toBeGreaterThan(20);
+    expect(Number(row?.['stored'])).toBeLessThan(bytes * 0.56);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
+
+test('it is the same each time, for a store keeps each form that it is given', () => {
+  expect(Buffer.compare(usualBytes(), usualBytes())).toBe(0);
+});
