@@ -33,6 +33,14 @@ describe('the command line of the agent', () => {
     });
   });
 
+  test('makes a site for nginx', () => {
+    expect(parseArguments(['nginx', '--config', 'a.yaml'])).toEqual({
+      kind: 'nginx',
+      config: 'a.yaml',
+    });
+    expect(parseArguments(['nginx', '/etc/nginx'])).toMatchObject({ kind: 'help' });
+  });
+
   test('explains itself when it does not understand', () => {
     expect(parseArguments([])).toEqual({ kind: 'help' });
     expect(parseArguments(['-h'])).toEqual({ kind: 'help' });

@@ -9,6 +9,7 @@ export type Command =
     }
   | { readonly kind: 'run'; readonly config: string }
   | { readonly kind: 'checkConfig'; readonly config: string }
+  | { readonly kind: 'nginx'; readonly config: string }
   | { readonly kind: 'help'; readonly problem?: string };
 
 const defaultConfig = '/etc/rackwright/agent.yaml';
@@ -19,6 +20,7 @@ export const usage = `rackwright-agent: the agent on a rack's provisioning netwo
                        TOKEN the join token, or - to read it from standard input
     --new-key          with a key made anew: for an agent whose key was revoked or replaced
   run                  serve the rack
+  nginx                print a site for nginx that serves the files of boots at http.filesPort
   --check-config       say what is wrong with the configuration, as FILE:LINE: KEY …, and end:
                        0 nothing is, 2 something is
 
@@ -53,6 +55,7 @@ export function parseArguments(words: readonly string[]): Command {
 function commandOf(rest: readonly string[], config: string, newKey: boolean): Command {
   const [verb, address, token, ...more] = rest;
   if (verb === 'run' && address === undefined && !newKey) return { kind: 'run', config };
+  if (verb === 'nginx' && address === undefined && !newKey) return { kind: 'nginx', config };
   if (verb === 'join' && address !== undefined && token !== undefined && more.length === 0) {
     return { kind: 'join', address, token, newKey, config };
   }

@@ -50,7 +50,7 @@ describe('the configuration of the agent', () => {
       },
       tftp: { address: '0.0.0.0', port: 69, limits: tftpLimits, keptFileBytesMax: 268435456 },
       http: {
-        ...{ address: '0.0.0.0', port: 8080 },
+        ...{ address: '0.0.0.0', port: 8080, filesPort: 0 },
         limits: {
           headerBytesMax: 8_192,
           targetBytesMax: 1_024,

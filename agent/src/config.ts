@@ -57,6 +57,8 @@ export interface AgentConfig extends InterfaceSettings {
   readonly http: {
     readonly address: string;
     readonly port: number;
+    /** Of another server in front of ours, for the files of boots (nginx-site.ts); 0: none. */
+    readonly filesPort: number;
     readonly limits: HttpLimits;
   };
   /** Which of `loaderFiles` each firmware loads first; without one it gets no offer. */
@@ -113,6 +115,13 @@ export function parseWholeConfig(text: string): AgentConfig {
     ...bootProblems({ ...config, interfaces: bootInterfaces(config, stateFolder) }),
   ];
   if (portsClash(http, runner)) problems.push('http.port has to be another than runner.port');
+  const { address, port, filesPort } = http;
+  if (filesPort !== 0 && portsClash({ address, port: filesPort }, http)) {
+    problems.push(`http.filesPort has to be another than http.port, ${port}`);
+  }
+  if (filesPort !== 0 && portsClash({ address, port: filesPort }, runner)) {
+    problems.push(`http.filesPort has to be another than runner.port, ${runner.port}`);
+  }
   if (problems.length > 0) throw new ConfigError(problems);
   return config;
 }
@@ -152,6 +161,7 @@ function readAgent(reader: ConfigReader): AgentConfig {
     })),
     http: reader.section('http', (http) => ({
       ...readListen(http, 8080),
+      filesPort: http.whole('filesPort', ports, 0),
       limits: http.section('limits', readHttpLimits),
     })),
     loaders: reader.section('loaders', readLoaders),

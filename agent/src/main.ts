@@ -33,6 +33,7 @@ import { type AgentConfig, parseConfig, parseWholeConfig } from './config.ts';
 import { clockWarning, IdentityFiles, isKeyOver, join } from './identity/index.ts';
 import { lookAtInterfaces, watchInterfaces } from './interface-watch.ts';
 import { closedWords, divideInterfaces, strayAddresses } from './interfaces.ts';
+import { nginxSite } from './nginx-site.ts';
 import { type Platform, startAgent } from './program.ts';
 
 /** Longest join token read from standard input. */
@@ -60,6 +61,11 @@ async function main(words: readonly string[]): Promise<void> {
     case 'checkConfig':
       await wholeConfig(command.config);
       return;
+    case 'nginx': {
+      const config = await wholeConfig(command.config);
+      if (config !== undefined) process.stdout.write(nginxSite(config));
+      return;
+    }
     case 'run': {
       const starts = nodeFailedStarts(process.env);
       if (!(await starts.begin())) return;

@@ -78,6 +78,8 @@ export interface BootConfig {
   readonly http: {
     readonly address: string;
     readonly port: number;
+    /** Where hosts fetch their files, if from another server that asks us for leave; 0: here. */
+    readonly filesPort?: number;
     readonly limits?: Partial<HttpLimits>;
   };
   /** Names among `loaderFiles`. */

@@ -82,7 +82,7 @@ async function startAllDhcp(
 ): Promise<readonly DhcpShell[]> {
   const shells: DhcpShell[] = [];
   for (const one of config.interfaces) {
-    const urls = bootUrls(one.serverAddress, httpPort);
+    const urls = bootUrls(one.serverAddress, httpPort, config.http.filesPort);
     const shell = await startDhcpIfOn(config, one, dependencies, { gate, sights, urls });
     if (shell === undefined) continue;
     closers.push(() => shell.close());
@@ -121,7 +121,8 @@ export async function startBoot(
     };
     const urlsAt = (localAddress: string): BootUrls | undefined => {
       const address = addressAsked(addresses, localAddress);
-      return address === undefined ? undefined : bootUrls(address, httpShell.port);
+      if (address === undefined) return undefined;
+      return bootUrls(address, httpShell.port, config.http.filesPort);
     };
     const httpShell = await startHttp(http, config.http, pages, urlsAt);
     closers.push(() => httpShell.close());

@@ -12,13 +12,16 @@ export interface BootUrls {
   blob(hex: string): string;
 }
 
-export function bootUrls(serverAddress: string, httpPort: number): BootUrls {
-  const root = `http://${serverAddress}${httpPort === 80 ? '' : `:${httpPort}`}`;
+/** `filesPort`: of another server, which serves the hosts' files by our leave; 0: we do. */
+export function bootUrls(serverAddress: string, httpPort: number, filesPort = 0): BootUrls {
+  const rootAt = (port: number) => `http://${serverAddress}${port === 80 ? '' : `:${port}`}`;
+  const root = rootAt(httpPort);
+  const filesRoot = rootAt(filesPort === 0 ? httpPort : filesPort);
   return {
     serverAddress,
     root,
     script: (mac) => `${root}/boot/${hyphenatedMac(mac)}/script.ipxe`,
-    hostFile: (mac, name) => `${root}/boot/${hyphenatedMac(mac)}/files/${name}`,
+    hostFile: (mac, name) => `${filesRoot}/boot/${hyphenatedMac(mac)}/files/${name}`,
     blob: (hex) => `${root}/v2/blobs/sha256/${hex}`,
   };
 }
