@@ -60,6 +60,8 @@ function transfer(request: Buffer, client: RemoteInfo): void {
     clearInterval(timer);
     socket.close();
   });
+  // A client that has gone refuses what comes late.
+  socket.on('error', () => undefined);
   if (how === 'connected') socket.connect(client.port, client.address, sendWindow);
   else sendWindow();
 }
