@@ -36,6 +36,8 @@ export interface Measured {
   readonly acknowledgedMs: readonly number[];
   readonly renewedMs: readonly number[];
   readonly retries: number;
+  /** How often a session ended that nobody here has ended. */
+  readonly breaks: number;
 }
 
 const enrolmentsAtOnce = 16;
@@ -69,8 +71,8 @@ function measureAnew(): void {
 }
 
 function measured(): Measured {
-  const { acknowledgedMs = [], renewedMs = [], retries = 0 } = fleet ?? echoes ?? {};
-  return { acknowledgedMs, renewedMs, retries };
+  const { acknowledgedMs = [], renewedMs = [], retries = 0, breaks = 0 } = fleet ?? echoes ?? {};
+  return { acknowledgedMs, renewedMs, retries, breaks };
 }
 
 async function perform(task: Task): Promise<unknown> {

@@ -65,10 +65,16 @@ export class Fleet {
   get retries(): number {
     return this.#agents.reduce((sum, { retries }) => sum + retries, 0);
   }
+
+  /** How often a session ended that was not cut here; it is opened again. */
+  get breaks(): number {
+    return this.#agents.reduce((sum, { breaks }) => sum + breaks, 0);
+  }
 }
 
 class BenchAgent {
   retries = 0;
+  breaks = 0;
   readonly #port: number;
   readonly #credentials: Credentials;
   readonly #address: string;
@@ -94,6 +100,13 @@ class BenchAgent {
       await sleep(longestMs * Math.random());
     }
     this.#beatTimer = setTimeout(() => this.#beats(), heartbeatIntervalMs * Math.random());
+    const stream = this.#stream;
+    void stream?.ended.then(() => {
+      if (this.#stream !== stream) return;
+      this.breaks += 1;
+      clearTimeout(this.#beatTimer);
+      void this.connect();
+    });
   }
 
   cut(): void {

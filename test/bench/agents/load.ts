@@ -49,6 +49,7 @@ export class EchoFleet {
   readonly acknowledgedMs: number[] = [];
   readonly renewedMs: number[] = [];
   readonly retries = 0;
+  readonly breaks = 0;
   readonly #port: number;
   readonly #credentials: readonly Credentials[];
   readonly #streams: LeanStream[] = [];
