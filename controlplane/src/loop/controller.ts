@@ -43,6 +43,12 @@ export interface ControllerParts<Thing, Reason extends string> {
   readonly pass: (thing: Thing, reason: Reason) => Promise<unknown>;
 }
 
+/** How much a controller has to do. */
+export interface Passes {
+  readonly waiting: number;
+  readonly underWay: number;
+}
+
 interface WakeUp<Thing, Reason> {
   /** Of key and reason. */
   readonly id: string;
@@ -50,7 +56,7 @@ interface WakeUp<Thing, Reason> {
   readonly reason: Reason;
 }
 
-export class Controller<Thing = string, Reason extends string = 'look'> {
+export class Controller<Thing = string, Reason extends string = 'look'> implements Passes {
   readonly #parts: ControllerParts<Thing, Reason>;
   readonly #passes = new OneByOne();
   readonly #alarms: Alarms;
@@ -68,6 +74,16 @@ export class Controller<Thing = string, Reason extends string = 'look'> {
   constructor(parts: ControllerParts<Thing, Reason>) {
     this.#parts = parts;
     this.#alarms = new Alarms(parts.clock);
+  }
+
+  /** Wake-ups that wait for their pass to begin. */
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  /** Passes that have begun, those among them that wait for another one of the same thing. */
+  get underWay(): number {
+    return this.#passing;
   }
 
   /** Aborts with `stop`. */

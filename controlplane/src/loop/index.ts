@@ -1,4 +1,4 @@
 /** Reconcile loops: one pass after the other over each thing, woken, at a set time, and slowly. */
 export { Alarms } from './alarms.ts';
-export { Controller } from './controller.ts';
+export { Controller, type Passes } from './controller.ts';
 export type { Lane } from './lanes.ts';

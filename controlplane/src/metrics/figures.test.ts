@@ -37,6 +37,7 @@ function observed(rows: FleetRows) {
     unreadableCount: 0,
   };
   const idle = { waiting: 0, underWay: 0 };
+  const busy = { waiting: 7, underWay: 4 };
   observe(figures.registry, {
     eventSinks: { lagMs: () => 2_500 },
     fleetView,
@@ -47,12 +48,22 @@ function observed(rows: FleetRows) {
     },
     registry: { sessionOf: () => undefined },
     queues: { turns: idle, hellos: idle },
+    hosts: { passes: busy },
+    runs: { workflows: { passes: idle }, batches: { passes: idle } },
+    pools: { passes: idle },
     servers: { operators: { counts }, agents: { counts } },
     certificateEnds: () => ({ authority: 3_000, server: 2_000 }),
     version: '0',
   });
   return { figures, text: () => expose(figures.registry.families(), 'prometheus') };
 }
+
+test('what waits for a pass is told by whom it waits for', () => {
+  const text = observed(new FleetRows()).text();
+  expect(text).toContain('rackwright_queue_length{queue="hosts"} 7');
+  expect(text).toContain('rackwright_queue_active{queue="hosts"} 4');
+  expect(text).toContain('rackwright_queue_length{queue="pools"} 0');
+});
 
 test('a scrape of 20,000 hosts looks at no row', () => {
   const rows = new FleetRows();

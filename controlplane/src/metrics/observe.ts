@@ -6,6 +6,7 @@ import type { SessionQueues } from '../agents/index.ts';
 import { type EventSinks, sinkTargets } from '../events/index.ts';
 import type { FleetView } from '../fleet-view/index.ts';
 import type { SessionRegistry } from '../host/index.ts';
+import type { Passes } from '../loop/index.ts';
 import { rackFaultWords, runKindWords, stateWords, wordOf } from './figures.ts';
 import { type CountedRacks, rackStops } from './racks.ts';
 
@@ -16,12 +17,22 @@ const faultsMax = { valuesMax: 64 };
 /** Words of `Waiting.reason`. */
 const waitsMax = { valuesMax: 32 };
 
+/** What a controller leads. */
+interface Controlled {
+  readonly passes: Passes;
+}
+
+const controllers = ['hosts', 'workflows', 'batches', 'pools'] as const;
+
 /** The parts of a control plane that are read. */
 export interface ObservedParts {
   readonly fleetView: Pick<FleetView, 'tally' | 'unreadableCount'>;
   readonly countedRacks: Pick<CountedRacks, 'racks'>;
   readonly registry: Pick<SessionRegistry, 'sessionOf'>;
   readonly queues: SessionQueues;
+  readonly hosts: Controlled;
+  readonly runs: { readonly workflows: Controlled; readonly batches: Controlled };
+  readonly pools: Controlled;
   readonly eventSinks: Pick<EventSinks, 'lagMs'>;
   readonly servers: Readonly<Record<Port, { readonly counts: PortCounts }>>;
   readonly certificateEnds: () => CertificateEnds;
@@ -37,7 +48,8 @@ export function observe(figures: Registry, parts: ObservedParts): void {
   countAgents(figures, countedRacks, registry);
   countRackFaults(figures, countedRacks);
   countCertificates(figures, certificateEnds, countedRacks);
-  countQueues(figures, queues);
+  const { hosts, runs, pools } = parts;
+  countQueues(figures, queues, { hosts, ...runs, pools });
   countPorts(figures, servers);
   countLag(figures, parts.eventSinks);
   const { processFigures, version } = parts;
@@ -190,24 +202,23 @@ function countCertificates(
 }
 
 /** What waits for its turn in this process. */
-function countQueues(registry: Registry, { turns, hellos }: SessionQueues): void {
-  registry.gauge(
-    'rackwright_queue_length',
-    'What waits for its turn, by queue.',
-    { queue: ['reports', 'hellos'] },
-    () => [
-      { labels: { queue: 'reports' }, value: turns.waiting },
-      { labels: { queue: 'hellos' }, value: hellos.waiting },
-    ],
+/** Of agents' sessions, and of the passes that lead hosts and others where they are to be. */
+function countQueues(
+  registry: Registry,
+  { turns, hellos }: SessionQueues,
+  led: Readonly<Record<(typeof controllers)[number], Controlled>>,
+): void {
+  const queue = ['reports', 'hellos', ...controllers];
+  const sizes = (of: (queue: Passes) => number) => [
+    { labels: { queue: 'reports' }, value: of(turns) },
+    { labels: { queue: 'hellos' }, value: of(hellos) },
+    ...controllers.map((each) => ({ labels: { queue: each }, value: of(led[each].passes) })),
+  ];
+  registry.gauge('rackwright_queue_length', 'What waits for its turn, by queue.', { queue }, () =>
+    sizes(({ waiting }) => waiting),
   );
-  registry.gauge(
-    'rackwright_queue_active',
-    'What is under way, by queue.',
-    { queue: ['reports', 'hellos'] },
-    () => [
-      { labels: { queue: 'reports' }, value: turns.underWay },
-      { labels: { queue: 'hellos' }, value: hellos.underWay },
-    ],
+  registry.gauge('rackwright_queue_active', 'What is under way, by queue.', { queue }, () =>
+    sizes(({ underWay }) => underWay),
   );
 }
 

@@ -11,7 +11,7 @@ import type { Clock, Log } from '@rackwright/platform';
 import type { Entry } from '@rackwright/store';
 import type { FleetView } from '../fleet-view/index.ts';
 import type { Follower, Following } from '../following/index.ts';
-import { Controller } from '../loop/index.ts';
+import { Controller, type Passes } from '../loop/index.ts';
 import { idOf, idOfKey, readShared, sharedRecordOf, writeShared } from '../records/index.ts';
 import { foldBatch, hostsAtTurn, isOver, type Turn } from './batch-rules.ts';
 import { takeTurn } from './batch-turn.ts';
@@ -46,6 +46,10 @@ export class Batches {
   readonly #controller: Controller;
   /** Batches that are not over. */
   readonly #open = new Set<string>();
+
+  get passes(): Passes {
+    return this.#controller;
+  }
 
   constructor(deps: BatchesDependencies) {
     this.#deps = deps;

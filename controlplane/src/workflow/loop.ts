@@ -24,7 +24,7 @@ import {
 import type { FleetRow, FleetView } from '../fleet-view/index.ts';
 import type { Follower, Following } from '../following/index.ts';
 import type { Hosts } from '../host/index.ts';
-import { Controller } from '../loop/index.ts';
+import { Controller, type Passes } from '../loop/index.ts';
 import {
   answered,
   deleteRecord,
@@ -88,6 +88,10 @@ export class Workflows {
       fieldsOf: (id) => ({ workflow: workflowName(id) }),
       pass: (id) => this.#look(id),
     });
+  }
+
+  get passes(): Passes {
+    return this.#controller;
   }
 
   /** Loads every workflow, then follows the store. */

@@ -17,7 +17,7 @@ import {
   store as wire,
 } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
-import { Controller, type Lane } from '../../loop/index.ts';
+import { Controller, type Lane, type Passes } from '../../loop/index.ts';
 import {
   idOf,
   idOfKey,
@@ -180,6 +180,10 @@ export class Hosts {
   /** Calls `listener` with a rack whose boot snapshot may have changed. */
   onBootChange(listener: (rackId: string) => void): void {
     this.#index.onBootChange(listener);
+  }
+
+  get passes(): Passes {
+    return this.#controller;
   }
 
   /** The hosts as this replica has read them. */

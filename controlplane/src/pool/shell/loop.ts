@@ -22,7 +22,7 @@ import {
   whyNothingDestructive,
 } from '../../host/index.ts';
 import type { ResolveImage } from '../../images/index.ts';
-import { Alarms, Controller } from '../../loop/index.ts';
+import { Alarms, Controller, type Passes } from '../../loop/index.ts';
 import {
   deleteRecord,
   idOf,
@@ -92,6 +92,10 @@ export class Pools {
   /** By rack: why nothing is begun there; empty: it may be. */
   readonly #stopped = new Map<string, string>();
   readonly #written = new Set<string>();
+
+  get passes(): Passes {
+    return this.#controller;
+  }
 
   constructor(deps: PoolsDependencies) {
     this.#deps = deps;
