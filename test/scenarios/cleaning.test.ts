@@ -350,6 +350,10 @@ test('ironic-63: a run that is over still shows when each step began and ended',
   const { steps, outcome } = runOf(host);
   expect(outcome).toBe(RunOutcome.SUCCEEDED);
   for (const step of steps) {
+    if (step.state === StepState.SKIPPED) {
+      expect(step.skippedBecause).toBe('the runner is up since inspect 2');
+      continue;
+    }
     expect(step.startTime, step.name).toBeDefined();
     expect(step.endTime, step.name).toBeDefined();
   }

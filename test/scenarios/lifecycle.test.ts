@@ -106,7 +106,6 @@ test('metal3-19: an inspection that succeeds clears count and error, and is stor
   driveToInspect(host);
   expect(statusOf(host).backoff?.failures).toBe(1);
   host.report(inspected());
-  host.report(done);
   expect(host.context.facts.inventory?.devices.map(({ serial }) => serial)).toEqual(['DISK-1']);
   expect(statusOf(host).backoff).toBeUndefined();
   expect(statusOf(host).lastError).toBeUndefined();
@@ -159,7 +158,6 @@ test('metal3-25: a corrected credential is tried at once, and success clears the
   pass(host, 0);
   driveToInspect(host);
   host.report(inspected());
-  host.report(done);
   expect(statusOf(host).lastError).toBeUndefined();
   expect(faultsOf(host)).toEqual([]);
 });
@@ -356,7 +354,9 @@ test('metal3-63: an inspection ends well only with an inventory, and anew when c
 
   const full = inspecting();
   full.report(inspected([virtioDisk]));
-  expect(full.operation().kind.case).toBe('setPower');
+  expect(full.record.finishedRuns).toMatchObject([
+    { kind: RunKind.INSPECT, outcome: RunOutcome.SUCCEEDED },
+  ]);
 
   const told = inspecting();
   told.report(failed('internal', 'lsblk ended with code 32'));

@@ -15,6 +15,7 @@ import {
   RunSchema,
   ShutdownMode,
   ShutdownPolicySchema,
+  StepState,
   store,
 } from '@rackwright/messages';
 import fc from 'fast-check';
@@ -220,7 +221,24 @@ function check(host: Bench, before: store.HostRecord, event: HostEvent): void {
     const kinds: (RunKind | undefined)[] = [RunKind.VERIFY, RunKind.ADOPT, RunKind.POWER];
     expect([...kinds, RunKind.DELETE, undefined]).toContain(run?.kind);
   }
+  checkBoots(host, status);
   checkRest(host, status);
+}
+
+/**
+ * An inspection leaves a host on only for a clean that begins in the same turn; and a clean erases
+ * by what it has seen itself.
+ */
+function checkBoots({ record }: Bench, { run }: HostStatus): void {
+  if (run?.kind === RunKind.INSPECT) expect(run.steps.at(-1)?.skippedBecause).toBe('');
+  const { kind } = record.operation?.operation ?? {};
+  const erases = kind?.case === 'runStep' && kind.value.step === 'deploy.erase_devices';
+  if (!erases || run?.kind !== RunKind.CLEAN) return;
+  const looked = run.steps.some(({ name, state, attempt }) => {
+    const isOwn = attempt > 0 || run.resumes !== '';
+    return name === 'runner.inspect' && state === StepState.SUCCEEDED && isOwn;
+  });
+  expect(looked).toBe(true);
 }
 
 /** A look changes nothing more (R2), and what waits for a time is woken for it. */
@@ -263,7 +281,7 @@ function isUsed(said: HostStatus | undefined): boolean {
 }
 
 /** Successes in a row after which a new host is available. */
-const stepsToAvailable = 14;
+const stepsToAvailable = 9;
 
 /** How far a host has come when its story begins. */
 const beginning = fc.oneof(

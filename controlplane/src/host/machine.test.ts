@@ -129,7 +129,7 @@ test('R9: an operation sent to a journal that is lost is interrupted, not sent a
   const sent = effects.flatMap((effect) => (effect.kind === 'send' ? [effect.operation] : []));
   expect(sent.map((operation) => operation.id)).not.toContain(lost);
   // The boot grant was in that journal, too: no runner of this boot is ever let in again.
-  expect(sent.map((operation) => operation.id)).toEqual(['u1/3/0/2']);
+  expect(sent.map((operation) => operation.id)).toEqual(['u1/3/0/1']);
 });
 
 test('R4: an interrupted overwrite or discard runs again as a new operation', () => {

@@ -36,6 +36,7 @@ import { endHolds } from './life/holds.ts';
 import { foldNewer } from './life/newer.ts';
 import { holdOf, refusalOf } from './life/refusal.ts';
 import { guardRestored } from './life/restored.ts';
+import { leaveUp, takeOver } from './life/shared-boot.ts';
 import { isAgentGone } from './life/stuck.ts';
 import { callAgain } from './operation/calls.ts';
 import { askToForget, repeatCancel } from './operation/operation.ts';
@@ -47,7 +48,7 @@ import { endStay } from './request/resume-failed.ts';
 import { driveRun, startRun } from './run/engine.ts';
 import { leavePlaces } from './turn/brake.ts';
 import { move } from './turn/transitions.ts';
-import { activeRun, beginTurn, causedBy, runName, type Turn } from './turn/turn.ts';
+import { activeRun, beginTurn, causedBy, goal, runName, type Turn } from './turn/turn.ts';
 import type {
   HostContext,
   HostEvent,
@@ -141,7 +142,10 @@ const passesMax = 8;
 function proceed(turn: Turn): void {
   for (let pass = 0; pass < passesMax && !turn.removed; pass++) {
     const run = activeRun(turn.status);
-    if (run !== undefined) driveRun(turn, run);
+    if (run !== undefined) {
+      leaveUp(turn, run);
+      driveRun(turn, run);
+    }
     if (turn.ended !== undefined) {
       land(turn, turn.ended);
       turn.ended = undefined;
@@ -205,7 +209,8 @@ function startWanted(turn: Turn): boolean {
   if (waitsForLook(turn, kind)) return false;
   if (kind === undefined || !mayTryAgain(turn)) return endStay(turn) || enforcePower(turn);
   if (!hasWhatRunsNeed(turn)) return false;
-  startRun(turn, kind, 'goal');
+  startRun(turn, kind, goal);
+  takeOver(turn, status.run as Run);
   causedBy(turn, 'system', `${runName(status.run as Run)} started towards the goal`);
   return true;
 }

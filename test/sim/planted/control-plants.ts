@@ -27,6 +27,22 @@ export const controlPlants: readonly Plant[] = [
     caughtBy: test('controlplane/src/agents/hello/hello.test.ts', 'sent again under its id'),
   },
   {
+    name: 'cleansWhatIsHeld',
+    breaks: 'what may keep a host from its clean is judged before the clean takes a boot over',
+    file: 'controlplane/src/host/life/shared-boot.ts',
+    find: ' || holdOf(turn, HoldScope.WORK) !== undefined',
+    replace: '',
+    caughtBy: test('controlplane/src/host/life/shared-boot.test.ts', 'a person holds it'),
+  },
+  {
+    name: 'erasesByTheLookBefore',
+    breaks: 'nothing is erased by what another run saw',
+    file: 'controlplane/src/host/life/shared-boot.ts',
+    find: 'run.steps.slice(0, intoRunner.length)',
+    replace: 'run.steps.slice(0, intoRunner.length + 1)',
+    caughtBy: test('controlplane/src/host/life/shared-boot.test.ts', 'what the clean itself sees'),
+  },
+  {
     name: 'listingWithAHole',
     breaks: 'F1 of following: whoever follows the store misses nothing',
     file: 'controlplane/src/following/following.ts',

@@ -64,8 +64,6 @@ test('is a fault, which explain names with what to do, until a look that finds i
 test('stops a clean before it writes, and no certificate is signed', () => {
   const host = looking(HostGoal.AVAILABLE);
   host.report(inspected());
-  host.report(done);
-  driveToInspect(host);
   said(host, ['DISK-1', 'hosts/h9']);
   host.report(inspected());
   expect(statusOf(host).lastError?.failure).toMatchObject({
@@ -80,8 +78,6 @@ test('stops a clean before it writes, and no certificate is signed', () => {
 test('that is seen between erasing and the last look leaves the host unclean', () => {
   const host = looking(HostGoal.AVAILABLE);
   host.report(inspected());
-  host.report(done);
-  driveToInspect(host);
   host.report(inspected());
   const evidence = host.evidence([erased(virtioDisk)]);
   host.report({ case: 'complete', value: create(agent.CompleteSchema, { evidence }) });

@@ -134,8 +134,6 @@ test('every disk and every sign of storage in the way is named at once, with wha
   };
   inventory?.storageSigns.push(create(StorageSignSchema, sign));
   host.report(look);
-  host.report({ case: 'complete', value: create(agent.CompleteSchema, {}) });
-  driveToInspect(host);
   host.report(look);
   const failure = statusOf(host).lastError?.failure;
   expect(failure?.type).toBe(FailureType.DEVICE_REFUSED);
@@ -171,8 +169,6 @@ test('every disk is erased by the method that the policy asks for, or refused by
   strict.report(verified());
   driveToInspect(strict);
   strict.report(inspected([other]));
-  strict.report({ case: 'complete', value: create(agent.CompleteSchema, {}) });
-  driveToInspect(strict);
   strict.report(inspected([other]));
   const failure = statusOf(strict).lastError?.failure;
   expect(failure?.type).toBe(FailureType.DEVICE_REFUSED);
@@ -217,8 +213,6 @@ test('a card in a USB reader keeps a host from a clean until its policy says who
   unsaid.report(verified());
   driveToInspect(unsaid);
   unsaid.report(inspected(disks));
-  unsaid.report({ case: 'complete', value: create(agent.CompleteSchema, {}) });
-  driveToInspect(unsaid);
   unsaid.report(inspected(disks));
   const failure = statusOf(unsaid).lastError?.failure;
   expect(failure?.type).toBe(FailureType.DEVICE_REFUSED);

@@ -328,8 +328,12 @@ const silent: Readonly<Partial<Record<TransientCause, HostWait>>> = {
   [TransientCause.REGISTRY]: 'registry',
 };
 
-/** A resumed run works in the runner of the failed one only as long as that is there. */
+/**
+ * A resumed run works in the runner of the failed one only as long as that is there. A clean in the
+ * boot of its inspection waits for its runner as in a boot of its own.
+ */
 function isOfEarlierRun(turn: Turn, run: Run): boolean {
+  if (run.resumes === '') return false;
   const boot = operationParts(turn.host.uid, bootOperationId(turn, run));
   return boot !== undefined && boot.runNumber !== run.number;
 }

@@ -17,6 +17,7 @@ import {
   type Bench,
   bench,
   done,
+  driveToClean,
   driveToErase,
   driveToInspect,
   failed,
@@ -93,12 +94,7 @@ function granted(host: Bench): readonly HostEffect[] {
 /** A clean that is about to order its erasure, behind a brake. */
 function braked(brake: (host: Bench) => void): Bench {
   const host = bench();
-  tick(host);
-  host.report(verified());
-  driveToInspect(host);
-  host.report(inspected());
-  host.report({ case: 'complete', value: create(agent.CompleteSchema) });
-  driveToInspect(host);
+  driveToClean(host);
   brake(host);
   host.report(inspected());
   return host;

@@ -75,6 +75,18 @@ test('only the last ten count, and nothing that failed', async () => {
   expect((await usual().of('h1')).runMs(clean)).toBe(60_000);
 });
 
+test('a clean takes as long as others that boot, or as others that do not', async () => {
+  const { store, usual } = await world();
+  const boot = { name: 'power.bootRunner', arguments: {} };
+  const booted = [{ ...boot, state: StepState.SKIPPED }];
+  await ran(store, 'h1', 60, { steps: booted });
+  expect((await usual().of('h1')).runMs({ ...clean, steps: [boot] })).toBeUndefined();
+  await ran(store, 'h1', 200, { steps: [boot] });
+  const { runMs } = await usual().of('h1');
+  expect(runMs({ ...clean, steps: booted })).toBe(60_000);
+  expect(runMs({ ...clean, steps: [boot] })).toBe(200_000);
+});
+
 test('lists that people wrote are compared with lists of the same steps', async () => {
   const { store, usual } = await world();
   const steps = (seconds: string) => [{ name: 'wait', arguments: { seconds } }, { name: 'hold' }];

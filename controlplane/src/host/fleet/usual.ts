@@ -5,11 +5,18 @@
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
-import { type Run, RunOutcome, type RunStep, StepState, store as wire } from '@rackwright/messages';
+import {
+  type Run,
+  RunKind,
+  RunOutcome,
+  type RunStep,
+  StepState,
+  store as wire,
+} from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { answered } from '../../records/index.ts';
-import { engineSteps } from '../turn/step-names.ts';
+import { engineSteps, isBootStep } from '../turn/step-names.ts';
 import { runKindName } from '../turn/turn.ts';
 import type { HostIndex } from './host-index.ts';
 
@@ -30,7 +37,9 @@ export interface UsualTimes {
 
 /** What decides which runs are of one kind. */
 export type RunLike = Pick<Run, 'kind' | 'manual' | 'workflowRun'> & {
-  readonly steps: readonly Pick<RunStep, 'name' | 'arguments'>[];
+  readonly steps: readonly (Pick<RunStep, 'name' | 'arguments'> & {
+    readonly state?: StepState;
+  })[];
 };
 
 type StepLike = Pick<RunStep, 'name' | 'title'>;
@@ -108,10 +117,15 @@ export function samplesOf(runs: readonly Run[]): Samples {
   return samples;
 }
 
-/** Runs of one kind take alike; of lists that people write, those with the same steps do. */
+/**
+ * Runs of one kind take alike; of lists that people write, those with the same steps do. A clean
+ * that works in the boot of its inspection takes a boot less than others.
+ */
 function keyOfRun(run: RunLike): string {
   const list = run.manual ? run.steps.map(stepText).join(' ') : '';
-  return `${runKindName(run.kind)}/${templateOf(run)}/${list}`;
+  const boot = run.steps.find(({ name }) => isBootStep(name));
+  const isBooted = run.kind === RunKind.CLEAN && boot?.state === StepState.SKIPPED;
+  return `${runKindName(run.kind)}/${templateOf(run)}/${list}${isBooted ? '/booted' : ''}`;
 }
 
 /** A step of a template is told by its own name there, any other by its name. */

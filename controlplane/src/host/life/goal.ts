@@ -24,7 +24,7 @@ import { isToBeProvedBeforeItGoes } from '../erasure/power-cycle.ts';
 import { isForced } from '../run/forced.ts';
 import { clearFault, setFault } from '../turn/fault.ts';
 import { verifyFailed } from '../turn/transitions.ts';
-import { currentStep, hasPassed, later, runName, type Turn } from '../turn/turn.ts';
+import { currentStep, hasPassed, inventoryNow, later, runName, type Turn } from '../turn/turn.ts';
 import { deletionActor } from './busy.ts';
 import { claimOfUse } from './claim.ts';
 
@@ -61,7 +61,7 @@ export function missing({ context, spec }: Turn): Lack | undefined {
 
 /** What the goal asks for next; undefined when it is reached. */
 export function wantedRun(turn: Turn): RunKind | undefined {
-  const { status, context, record } = turn;
+  const { status, record } = turn;
   if (record.adoptTo !== HostState.UNSPECIFIED) return RunKind.ADOPT;
   if (status.state === HostState.NEW || !isVerified(turn)) return RunKind.VERIFY;
   // Another machine answered, or came up: what the last verify proved must be proved anew.
@@ -74,7 +74,7 @@ export function wantedRun(turn: Turn): RunKind | undefined {
   if (status.state !== HostState.MANAGEABLE || !wantsAvailable(turn.spec)) return undefined;
   // Who uses the host, or works on it in rescue, decides when it may be erased.
   if (isInUse(status)) return undefined;
-  if (context.facts.inventory === undefined) return RunKind.INSPECT;
+  if (inventoryNow(turn) === undefined) return RunKind.INSPECT;
   const fault = hardwareFaultOf(status);
   if (fault === undefined) return RunKind.CLEAN;
   return isInspectedSince(status, fault) ? undefined : RunKind.INSPECT;

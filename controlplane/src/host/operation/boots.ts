@@ -24,8 +24,9 @@ import { isStepOver, type Turn } from '../turn/turn.ts';
 import { operationId } from './operation.ts';
 
 /**
- * The power-on that the runner of the present step came up from; empty before the first. A resumed
- * run that has not booted yet works in the runner that the failed one left.
+ * The power-on that the runner of the present step came up from; empty before the first. A run that
+ * has not booted yet works in the runner that an earlier one left: a failed clean to the one that
+ * resumes it, an inspection to the clean that follows it.
  */
 export function bootOperationId(turn: Turn, run: Run): string {
   const index = run.steps.findLastIndex((step, at) => {
@@ -66,9 +67,12 @@ function readsAtEnd({ steps }: Run, index: number): boolean {
 
 /** The switching off that comes before the boot which the step at `index` runs under. */
 function startOfBoot({ steps }: Run, index: number): number {
-  const boot = steps.findLastIndex((step, at) => {
-    return at <= index && isBootStep(step.name) && step.state !== StepState.SKIPPED;
+  const isBoot = ({ name }: RunStep, at: number) => at <= index && isBootStep(name);
+  const own = steps.findLastIndex((step, at) => {
+    return isBoot(step, at) && step.state !== StepState.SKIPPED;
   });
+  // In the boot of an earlier run: its own, which it has left out until now, is taken.
+  const boot = own === -1 ? steps.findLastIndex(isBoot) : own;
   return steps.findLastIndex(({ name }, at) => at < boot && name === engineSteps.off);
 }
 
@@ -83,6 +87,7 @@ function rewind(turn: Turn, run: Run, index: number): void {
       turn.record.unproved = [];
     }
     step.state = StepState.PENDING;
+    if (step.title === '') step.skippedBecause = '';
     delete step.deadline;
     delete step.endTime;
   }

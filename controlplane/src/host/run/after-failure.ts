@@ -15,7 +15,7 @@ import {
   RunSchema,
 } from '@rackwright/messages';
 import { isBootStep } from '../turn/step-names.ts';
-import { forgetFailure, later, runName, system, type Turn } from '../turn/turn.ts';
+import { forgetFailure, goal, later, runName, system, type Turn } from '../turn/turn.ts';
 
 /** Applies the end of a run to what the last failed clean left. */
 export function landAfterFailure(turn: Turn, run: Run): void {
@@ -58,7 +58,7 @@ export function settle({ status }: Turn): void {
 
 /** A clean begins: what the last one left is over, and who asked for this one counts. */
 export function beginClean({ status, record }: Turn, requestedBy: string): void {
-  const again = status.afterFailure !== undefined && requestedBy === 'goal';
+  const again = status.afterFailure !== undefined && requestedBy === goal;
   status.automaticRecleans = again ? status.automaticRecleans + 1 : 0;
   delete status.afterFailure;
   delete record.failedRun;

@@ -195,7 +195,7 @@ export async function runnerUp(rig: Rig, plain: PlainAgent): Promise<void> {
   await plain.facts({ runnerReady });
 }
 
-/** From the start of an inspect or clean run of h1 to its first inspection. */
+/** From the start of a run of h1 that boots the runner to its first inspection. */
 export async function toInspect(rig: Rig, plain: PlainAgent): Promise<void> {
   await plain.report(complete());
   await plain.report(complete());
@@ -207,8 +207,6 @@ export async function toErase(rig: Rig, plain: PlainAgent, devices = [virtioDisk
   await plain.report(proved());
   await toInspect(rig, plain);
   await plain.report(inspected(devices));
-  await plain.report(complete());
-  await toInspect(rig, plain);
   await plain.report(inspected(devices));
 }
 

@@ -6,6 +6,7 @@ import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { deviceFactsOf, deviceIdentity } from '@rackwright/erasure';
 import {
+  type agent,
   type Host,
   type HostSpec,
   type HostStatus,
@@ -25,6 +26,9 @@ import type { HostWait } from './waiting.ts';
 /** Who acts, or asks, where neither a person nor a pool does. */
 export const system = 'system';
 
+/** Who asks for what leads a host to its goal. */
+export const goal = 'goal';
+
 export interface Turn {
   readonly record: store.HostRecord;
   readonly host: Host;
@@ -35,6 +39,8 @@ export interface Turn {
   readonly effects: HostEffect[];
   /** The run that ended in this turn and has not landed yet. */
   ended: Run | undefined;
+  /** The runner that an inspection has left up in this turn, and the name of that inspection. */
+  leftUp: { readonly runner: agent.RunnerReady; readonly by: string } | undefined;
   /** Runs that ended in this turn and are the host's run no more. */
   readonly displaced: Run[];
   /** The number of the run that had ended before this turn; 0: none had. */
@@ -63,6 +69,7 @@ export function beginTurn(record: store.HostRecord, context: HostContext): Turn 
     context,
     effects: [],
     ended: undefined,
+    leftUp: undefined,
     displaced: [],
     endedBefore: status.run?.phase === RunPhase.ENDED ? status.run.number : 0n,
     removed: false,

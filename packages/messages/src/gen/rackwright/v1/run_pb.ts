@@ -434,7 +434,8 @@ export type RunStep = Message<"rackwright.v1.RunStep"> & {
   exit?: StepExit | undefined;
 
   /**
-   * Why it was skipped without a person: its condition, or a handler that nobody called.
+   * Why it was skipped without a person: its condition, a handler that nobody called, or a boot that
+   * two runs share.
    *
    * @generated from field: string skipped_because = 31;
    */
