@@ -359,6 +359,7 @@ describe('a registered key', () => {
     expect(joined?.rack?.status?.agentJoinTime).toEqual(timestampFromMs(nowMs));
     expect(joined?.rack?.status?.certificateExpireTime).toEqual(expireTime);
     expect(joined?.certificateCaSha256).toBe(caSha256);
+    expect(joined?.rack?.updateTime).toEqual(timestampFromMs(nowMs));
     nowMs += dayMs;
     const renewed = await issueCertificate(trust, ask(key, '', 'racks/r1'));
     const { status } = (await rackRecord('r1'))?.rack ?? {};

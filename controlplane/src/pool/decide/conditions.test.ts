@@ -1,5 +1,6 @@
 /** What a pool says of trouble that neither halts it nor is over. */
 import { create } from '@bufbuild/protobuf';
+import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { PoolAmountSchema } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { Rollout } from './rollout.fixture.ts';
@@ -45,4 +46,22 @@ test('a pause that outlasts the deadline of who was approved is what it waited f
   pool.look();
   const late = pool.record.failures.map(({ message }) => message);
   expect(late).toEqual(['let through, and could not go in time: it is paused']);
+});
+
+test('a condition says since when it is so for this reason', () => {
+  const pool = new Rollout(3, { rollout: { failureThreshold: one } }).push('A').push('B');
+  const since = () => {
+    const found = pool.record.pool?.status?.conditions.find(({ type }) => type === 'UpToDate');
+    return [found?.reason, found?.since && timestampMs(found.since)];
+  };
+  const begunMs = pool.nowMs;
+  const [rolling] = since();
+  pool.nowMs += minuteMs;
+  pool.look();
+  expect(since()).toEqual([rolling, begunMs]);
+  pool.end(pool.out, 'failedWriting');
+  expect(since()).toEqual(['Halted', pool.nowMs]);
+  pool.nowMs += minuteMs;
+  pool.look();
+  expect(since()).toEqual(['Halted', pool.nowMs - minuteMs]);
 });
