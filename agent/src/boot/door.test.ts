@@ -1,3 +1,6 @@
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { decodePacket, encodePacket } from '@rackwright/tftp';
 import { afterEach, expect, test } from 'vitest';
 import { discover, fetchByTftp, openMailbox, relayedDiscover } from './test-clients.ts';
 import { grantedMac, rigConfig, startRig } from './test-rig.ts';
@@ -36,4 +39,25 @@ test('hosts get addresses and loaders before runners can dial, and wait for scri
   expect(answered).toEqual(['offer', 'loader', 'file', 'script']);
   expect(await (await script).text()).toContain('127.0.0.1:7999');
   expect(rig.observed.filter(({ stage }) => stage === 'script')).toHaveLength(1);
+});
+
+test('GRUB hears nothing before runners can dial, and gets its script later', async () => {
+  const { door, rig } = await rigWithDoor();
+  const socket = createSocket('udp4');
+  closers.push(() => {
+    socket.close();
+  });
+  const fileName = `boot/${grantedMac}/grub.cfg`;
+  const request = { kind: 'readRequest', fileName, mode: 'octet', options: [] } as const;
+  const ask = () => socket.send(encodePacket(request), rig.services.tftpPort, '127.0.0.1');
+  const first = once(socket, 'message');
+  ask();
+  // By then the question has been read.
+  await fetch(rig.url(`/boot/${grantedMac}/files/vmlinuz`));
+  door.resolve(7_999);
+  await fetch(rig.url(`/boot/${grantedMac}/script.ipxe`));
+  ask();
+  const [answer] = (await first) as [Buffer];
+  const block = decodePacket(answer);
+  expect(block.kind === 'data' && Buffer.from(block.bytes).toString()).toContain('127.0.0.1:7999');
 });
