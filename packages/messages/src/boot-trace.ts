@@ -100,12 +100,17 @@ export function bootLines(trace: BootTrace): string[] {
   return [...lines, `${''.padStart(offsetWidth)}  ${bootStageText(missing)}: never came`];
 }
 
+/** Who asked by DHCP, or how a file was sent; empty: that is not known. */
+export function bootStepBy({ kind, asker, transport }: BootStep): string {
+  return (kind <= BootStepKind.ACK ? askers[asker] : transports[transport]) ?? '';
+}
+
 const offsetWidth = 9;
 
 function stepLine(step: BootStep, start: Timestamp | undefined): string {
-  const { kind, asker, count, bytes, transport, firstTime, lastTime, endTime } = step;
+  const { kind, count, bytes, firstTime, lastTime, endTime } = step;
   const offset = offsetText(start, firstTime).padStart(offsetWidth);
-  const by = kind <= BootStepKind.ACK ? askers[asker] : transports[transport];
+  const by = bootStepBy(step);
   const told = [
     ...(by ? [by] : []),
     ...(bytes > 0n ? [`${bytes} bytes`] : []),

@@ -2,7 +2,7 @@
 
 export * as agent from './agent.ts';
 export { type BmcProtocolId, bmcPorts, bmcProtocolId, isBmcProtocolId } from './bmc-protocols.ts';
-export { bootLines, bootStageText, bootText, missingBootStep } from './boot-trace.ts';
+export { bootLines, bootStageText, bootStepBy, bootText, missingBootStep } from './boot-trace.ts';
 export {
   type ApiError,
   type ApiErrorKind,

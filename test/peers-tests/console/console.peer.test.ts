@@ -23,6 +23,7 @@ import {
 const problem = browserProblem();
 /** For what takes a machine its time, on a busy one. */
 const patience = { timeout: 240_000 };
+const ofHost = ['hosts/h1', 'hosts/h1?tab=boots'];
 const pages = ['pools', 'workflows', 'discovery', 'brakes', 'audit'];
 
 let site: Site;
@@ -132,6 +133,17 @@ test('a planned clean says what is lost, and starts once the name is typed', asy
   });
 });
 
+test('the last boot over the network is shown step by step', async (context) => {
+  if (problem !== undefined) return context.skip(problem);
+  await page.getByRole('link', { name: 'Boots' }).click();
+  await page.getByRole('heading', { name: 'the runner came' }).first().waitFor();
+  const steps = page.getByRole('region', { name: 'Steps of the boot', exact: false }).first();
+  for (const step of ['the boot script', 'the kernel', 'the ramdisk', 'the runner']) {
+    await steps.getByText(step, { exact: true }).waitFor();
+  }
+  expect(await steps.locator('svg rect.fill').count()).toBeGreaterThan(3);
+});
+
 test('a certificate is opened, and its signature is verified in the browser', async (context) => {
   if (problem !== undefined) return context.skip(problem);
   await page.getByRole('link', { name: 'Disks and certificates' }).click();
@@ -220,7 +232,7 @@ test('no page has a violation of WCAG 2.2 AA, light or dark, wide or narrow', as
     await page.emulateMedia({ colorScheme });
     await page.setViewportSize({ width, height: 844 });
     const some = width > 1_000 ? pages : [];
-    for (const path of [...some, '', 'hosts', 'hosts/h1', 'pools/web', 'racks/r1']) {
+    for (const path of [...some, '', 'hosts', ...ofHost, 'pools/web', 'racks/r1']) {
       await go(`#/${path}`);
       await page.locator('h1').waitFor();
       await page.locator('main [role=status].nothing').first().waitFor({ state: 'detached' });

@@ -20,6 +20,7 @@ import { ExplanationPanel } from '../parts/explanation.tsx';
 import { RunView } from '../parts/run.tsx';
 import { Tabs } from '../parts/tabs.tsx';
 import { HostActions } from './host-actions.tsx';
+import { HostBoots } from './host-boots.tsx';
 import { HostDisks } from './host-disks.tsx';
 import { powerWord } from './host-grid.tsx';
 import { HostInventory } from './host-inventory.tsx';
@@ -32,6 +33,7 @@ const tabs = [
   ['timeline', 'Timeline'],
   ['inventory', 'Inventory'],
   ['disks', 'Disks and certificates'],
+  ['boots', 'Boots'],
   ['log', 'Log'],
 ] as const;
 
@@ -94,6 +96,8 @@ function HostTab({ host, tab }: { readonly host: Host; readonly tab: string }) {
       return <HostInventory host={host} />;
     case 'disks':
       return <HostDisks host={host} />;
+    case 'boots':
+      return <HostBoots host={host} />;
     case 'log':
       return <HostLog host={host} />;
     default:

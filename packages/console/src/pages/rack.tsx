@@ -1,11 +1,16 @@
 /** One rack: its agent, what its hosts wait for, its limits. */
-import type { CountHostsResponse, Rack } from '@rackwright/messages';
+import {
+  type CountHostsResponse,
+  enumWord,
+  type Rack,
+  RackFaultTypeSchema,
+} from '@rackwright/messages';
 import { useConsole } from '../browser/console.ts';
 import { useLive, useTopic } from '../browser/hooks.ts';
 import { grouped, idOf } from '../logic/format.ts';
 import { hostStates, stateWord, toneOfWord } from '../logic/host-tones.ts';
 import { formatRoute } from '../logic/route.ts';
-import { Fields, Loading, PageHead, Panel, Time } from '../parts/basics.tsx';
+import { Badge, Fields, Loading, PageHead, Panel, Resource, Time } from '../parts/basics.tsx';
 import { FailureBox } from '../parts/errors.tsx';
 import { ExplanationPanel } from '../parts/explanation.tsx';
 import { Shares } from '../parts/shares.tsx';
@@ -57,9 +62,34 @@ export function RackPage({ name }: { readonly name: string }) {
         </p>
       </PageHead>
       <ExplanationPanel title="Now" what="What the rack waits for" explained={explained} />
+      <NetworkFaults rack={value.rack} />
       <States id={id} states={value.states} />
       <Agent rack={value.rack} />
     </>
+  );
+}
+
+/** Of its provisioning network, by the word of its agent. */
+function NetworkFaults({ rack: { status } }: { readonly rack: Rack }) {
+  const faults = status?.faults ?? [];
+  if (faults.length === 0) return null;
+  return (
+    <Panel title="Faults of the provisioning network" tone="bad">
+      <ul class="troubles">
+        {faults.map(({ type, message, since, host, mac, address }) => (
+          <li key={`${type} ${mac} ${address}`}>
+            <Badge tone="bad">{enumWord(RackFaultTypeSchema, type) ?? ''}</Badge> {message}{' '}
+            <Time at={since} />
+            {host !== '' && (
+              <>
+                {' '}
+                <Resource name={host} />
+              </>
+            )}
+          </li>
+        ))}
+      </ul>
+    </Panel>
   );
 }
 
