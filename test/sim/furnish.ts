@@ -16,6 +16,7 @@ import { simSecrets } from './operators/secrets.ts';
 import { agentPublicKey } from './rack-agent.ts';
 import type { WorldView } from './view.ts';
 import { registryName } from './workflows/images.ts';
+import type { ownStepsOf } from './workflows/own-steps.ts';
 import { hooksUrl } from './workflows/recipes.ts';
 
 /** The rack, with the key of its agent. */
@@ -44,10 +45,13 @@ export async function putCredential(store: StateStore, random: WorldView['random
   await store.put('credentials.c1', value, found.kind === 'found' ? found.revision : 'absent');
 }
 
-/** What templates may reach. */
-export async function putFleet(store: StateStore): Promise<void> {
+/** What templates may reach, and the programs of the site's own in cleans. */
+export async function putFleet(
+  store: StateStore,
+  ownCleanSteps: ReturnType<typeof ownStepsOf> = [],
+): Promise<void> {
   const templates = { webhookUrls: [hooksUrl], imageRepositories: [`${registryName}/tools`] };
-  const fleet = { name: 'fleet', spec: { templates } };
+  const fleet = { name: 'fleet', spec: { templates, ownCleanSteps: [...ownCleanSteps] } };
   const value = toBinary(wire.FleetRecordSchema, create(wire.FleetRecordSchema, { fleet }));
   await store.put('fleet.fleet', value, 'absent');
 }

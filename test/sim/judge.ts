@@ -25,6 +25,7 @@ import { type JudgedHost, type JudgeParts, machineOf } from './judged.ts';
 import { PoolJudge } from './pools/judge.ts';
 import { BatchJudge } from './workflows/batch-judge.ts';
 import { WorkflowJudge } from './workflows/judge.ts';
+import { OwnStepJudge } from './workflows/own-judge.ts';
 
 export interface Violation {
   /** "J1", … as in README.md. */
@@ -51,6 +52,7 @@ export class Judge {
   readonly #steps: StepJudge;
   readonly #proof: ProofJudge;
   readonly #workflows: WorkflowJudge;
+  readonly #ownSteps: OwnStepJudge;
   readonly #discovery: DiscoveryJudge;
   readonly #batches: BatchJudge;
   readonly #pools: PoolJudge;
@@ -72,6 +74,7 @@ export class Judge {
     this.#certificates = new CertificateJudge(parts, found);
     this.#workflows = new WorkflowJudge(parts, this.#hosts, found);
     this.#discovery = new DiscoveryJudge(parts, this.#hosts, found);
+    this.#ownSteps = new OwnStepJudge(parts, this.#hosts, found);
     this.#batches = new BatchJudge(parts, found);
     this.#pools = new PoolJudge(parts, this.#hosts, found);
   }
@@ -125,6 +128,7 @@ export class Judge {
     this.#steps.look();
     this.#proof.look();
     this.#workflows.look();
+    this.#ownSteps.look();
     this.#pools.look();
     if (wrote || acted) this.#judgeAvailable();
   }
@@ -225,6 +229,7 @@ export class Judge {
     this.#shutdowns.restored(forMs);
     this.#steps.restored(forMs);
     this.#workflows.restored(forMs);
+    this.#ownSteps.restored(forMs);
     this.#discovery.restored(forMs);
     this.#batches.restored(forMs);
   }
@@ -294,6 +299,7 @@ export class Judge {
     this.#proof.changed(before, record);
     this.#steps.changed(record);
     this.#workflows.changed(record);
+    this.#ownSteps.changed(record);
     this.#batches.changed(record);
   }
 

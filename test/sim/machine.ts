@@ -285,6 +285,14 @@ export class SimMachine implements BmcSwitch {
     if (image !== undefined) this.#runImage(image);
   }
 
+  scribble(): void {
+    const [first] = this.drives;
+    if (first === undefined) return;
+    first.fill();
+    this.#noteDrive(first, 'osWrote');
+    this.#view.count('program of a clean writes to a disk');
+  }
+
   /** An image comes onto the first disk: a part of it, or all. */
   writeImage(image: DiskImage): void {
     const [first] = this.drives;

@@ -48,6 +48,8 @@ export interface BoxedMachine {
   readonly flashable: boolean;
   listed: boolean;
   panic(): void;
+  /** A program that runs in its ramdisk writes to the first disk. */
+  scribble(): void;
   writeImage(image: DiskImage): void;
 }
 
@@ -163,7 +165,8 @@ export class RunnerBox {
     const platters = this.#platters;
     const place = { view: this.#view, process, platters, disk, boot: bootId, log: works };
     const reboot = () => machine.panic();
-    return [...own, ...templateSteps({ ...place, machine: machine.name, reboot })];
+    const scribble = () => machine.scribble();
+    return [...own, ...templateSteps({ ...place, machine: machine.name, reboot, scribble })];
   }
 
   #machine(): Machine {

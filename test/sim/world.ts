@@ -27,6 +27,7 @@ import { StoreBox } from './store-box.ts';
 import { Trace } from './trace.ts';
 import { scheduleTrouble, type Victims } from './trouble.ts';
 import type { WorldView } from './view.ts';
+import { ownStepsOf } from './workflows/own-steps.ts';
 import { startAuthors } from './workflows/people.ts';
 import { TemplateBook } from './workflows/recipes.ts';
 
@@ -328,10 +329,12 @@ class World {
     const store = await openMemoryStore({ random: this.#view.random, disk: this.#storage.disk });
     await putRack(store);
     await putCredential(store, this.#view.random);
-    if (this.#view.workflows || this.#view.pools) await putFleet(store);
+    const ownSteps = this.#view.workflows ? ownStepsOf(this.#options.seed) : [];
+    if (this.#view.workflows || this.#view.pools) await putFleet(store, ownSteps);
+    const keptShare = ownSteps.length === 0 ? 0.8 : 0.2;
     for (let index = 1; index <= this.#hosts; index++) {
       // Who is only looked at has time for templates from the beginning.
-      const isKept = this.#view.workflows && this.#view.random.fraction() < 0.8;
+      const isKept = this.#view.workflows && this.#view.random.fraction() < keptShare;
       const goal = isKept ? HostGoal.MANAGEABLE : HostGoal.UNSPECIFIED;
       await putHost(store, index, goal, this.#options.seed);
     }

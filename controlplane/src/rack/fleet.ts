@@ -33,7 +33,7 @@ import {
   withApplied,
   writeRecord,
 } from '../records/index.ts';
-import { policyProblems } from '../steps/index.ts';
+import { ownStepProblems, policyProblems } from '../steps/index.ts';
 import { checkBudget } from './rack-spec.ts';
 import { checkRegistries } from './registries-spec.ts';
 
@@ -54,6 +54,7 @@ const updatablePaths = [
   'spec.templates.registry_token_services',
   'spec.registries',
   'spec.internal_addresses',
+  'spec.own_clean_steps',
   'spec.verification',
   'spec.erasure_report',
   'spec.erasure_report.organisation',
@@ -149,6 +150,9 @@ function checkFleet({ spec }: Fleet, violations: Violations): void {
   }
   for (const { field, description } of spec.templates ? policyProblems(spec.templates) : []) {
     violations.add(`fleet.spec.templates.${field}`, description);
+  }
+  for (const { field, description } of ownStepProblems(spec.ownCleanSteps, spec.templates)) {
+    violations.add(`fleet.spec.own_clean_steps${field}`, description);
   }
   checkRegistries('fleet.spec.registries', spec.registries, violations);
   checkInternal('fleet.spec.internal_addresses', spec.internalAddresses, violations);

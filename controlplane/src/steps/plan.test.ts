@@ -9,6 +9,7 @@ import {
   RerunClass,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
+import { ownSteps } from './own-steps.ts';
 import { builtInSteps, cleanPlan, type KnownStep } from './plan.ts';
 
 test.each([
@@ -26,7 +27,7 @@ test.each([
   expect(planned).toMatchObject({ name: 'vendor.reset', destructive: taken });
 });
 
-function known(name: string, priority: number, source: KnownStep['source'] = 'runner'): KnownStep {
+function known(name: string, priority: number, source: 'agent' | 'runner' = 'runner'): KnownStep {
   return { description: create(agent.StepDescriptionSchema, { name, priority }), source };
 }
 
@@ -125,4 +126,41 @@ test('steps of the agent stand among those of the runner, and need no ramdisk', 
   ]);
   expect(enabled[1]).toMatchObject({ source: 'agent', needsRamdisk: false });
   expect(enabled[0]).toMatchObject({ source: 'runner', needsRamdisk: true });
+});
+
+const image = `registry.example.org/tools/check@sha256:${'a'.repeat(64)}`;
+const withOwn = (priority: number) =>
+  create(FleetSpecSchema, { ownCleanSteps: [{ name: 'burn_in', priority, image }] });
+const ofRunner = builtInSteps.map((description) => ({ description, source: 'runner' as const }));
+
+test.each([
+  [100, ['own.burn_in', 'vendor.polish', eraseStep, 'vendor.seal'], false],
+  [30, ['vendor.polish', 'own.burn_in', eraseStep, 'vendor.seal'], false],
+  [10, ['vendor.polish', 'own.burn_in', eraseStep, 'vendor.seal'], true],
+  [1, ['vendor.polish', 'own.burn_in', eraseStep, 'vendor.seal'], true],
+])(
+  'a program of priority %i stands where that says, but behind no erasure',
+  (own, names, warns) => {
+    const steps = [...ownSteps(withOwn(own)), ...ofRunner];
+    const others = [known('vendor.polish', 50), known('vendor.seal', 5)];
+    const { enabled, warnings } = cleanPlan({ known: [...others, ...steps] });
+    expect(enabled.map(({ name }) => name)).toEqual(names);
+    expect(warnings.join().includes('own.burn_in')).toBe(warns);
+  },
+);
+
+test('a program is listed with what it runs, and disabled where others are', () => {
+  const all = [...ownSteps(withOwn(100)), ...ofRunner];
+  expect(cleanPlan({ known: all }).enabled[0]).toMatchObject({
+    ...{ name: 'own.burn_in', priority: 100, priorityFrom: 'step', source: 'fleet' },
+    ...{ destructive: true, needsRamdisk: true, rerunClass: RerunClass.NEVER_TWICE },
+    own: { image },
+  });
+  const off = create(CleaningPolicySchema, { priorityOverrides: { 'own.burn_in': 0 } });
+  const { enabled, disabled } = cleanPlan({ known: all, policy: off });
+  expect(enabled.map(({ name }) => name)).toEqual([eraseStep]);
+  expect(disabled.find(({ name }) => name === 'own.burn_in')).toMatchObject({
+    priorityFrom: 'host',
+    disabledReason: 'priority_overrides sets its priority to 0',
+  });
 });

@@ -13,6 +13,7 @@ import {
   eraseMetadataStep,
   eraseStep,
   type FleetSpec,
+  type OwnCleanStep,
 } from '@rackwright/messages';
 import { describedArguments, isMandatory } from './arguments.ts';
 
@@ -24,11 +25,17 @@ export const builtInSteps: readonly agent.StepDescription[] = Object.values(clea
   (description) => create(agent.StepDescriptionSchema, description),
 );
 
-/** A step that somebody offers: the rack's agent out of band, or the runner on the host. */
-export interface KnownStep {
-  readonly description: agent.StepDescription;
-  readonly source: 'agent' | 'runner';
-}
+/**
+ * A step that somebody offers: the rack's agent out of band, the runner on the host, or the fleet,
+ * a program of its own.
+ */
+export type KnownStep =
+  | { readonly description: agent.StepDescription; readonly source: 'agent' | 'runner' }
+  | {
+      readonly description: agent.StepDescription;
+      readonly source: 'fleet';
+      readonly own: OwnCleanStep;
+    };
 
 /** All that the plan of a host follows from. */
 export interface PlanInput {
@@ -67,11 +74,41 @@ export function cleanPlan(input: PlanInput): CleanPlan {
       .sort()
       .map((name) => `${called} names ${name}, which is no known step`),
   );
+  const byPriority = steps.filter((step) => step.enabled).sort(runsBefore);
+  const late = ownAfterErasure(byPriority);
   return {
-    enabled: steps.filter((step) => step.enabled).sort(runsBefore),
+    enabled: beforeErasure(byPriority, late),
     disabled: steps.filter((step) => !step.enabled).sort(runsBefore),
-    warnings,
+    warnings: [...warnings, ...late.map(lateWarning)],
   };
+}
+
+/** Programs of the site's own that their priority puts behind the first erasure. */
+function ownAfterErasure(byPriority: readonly CleanStep[]): readonly CleanStep[] {
+  const first = byPriority.findIndex(({ name }) => isErasing(name));
+  return first === -1 ? [] : byPriority.slice(first).filter(({ own }) => own !== undefined);
+}
+
+/** A program may write to any disk: what it left there must still be erased (DESIGN §5). */
+function beforeErasure(
+  byPriority: readonly CleanStep[],
+  late: readonly CleanStep[],
+): readonly CleanStep[] {
+  if (late.length === 0) return byPriority;
+  const others = byPriority.filter((step) => !late.includes(step));
+  const first = others.findIndex(({ name }) => isErasing(name));
+  return [...others.slice(0, first), ...late, ...others.slice(first)];
+}
+
+function lateWarning({ name, priority }: CleanStep): string {
+  return (
+    `${name} has priority ${priority}, behind the erasure: it runs right before that all the ` +
+    'same, for no program of your own runs on disks that are erased'
+  );
+}
+
+function isErasing(name: string): boolean {
+  return name === eraseStep || name === eraseMetadataStep;
 }
 
 /** The first that names a step decides. */
@@ -107,10 +144,11 @@ export function disablingOf(step: string, input: Omit<PlanInput, 'known'>): Disa
 }
 
 function plannedStep(
-  { description: step, source }: KnownStep,
+  known: KnownStep,
   layers: readonly Layer[],
   level: ErasureLevel | undefined,
 ): CleanStep {
+  const { description: step, source } = known;
   const { priority, priorityFrom, reason } = priorityOf(step, layers, level);
   const needed = describedArguments(step).filter(isMandatory);
   const lacks = needed.map(({ name }) => name).join(', ');
@@ -131,7 +169,8 @@ function plannedStep(
     arguments: { ...step.arguments },
     typedArguments: describedArguments(step),
     rebootAfter: step.rebootAfter,
-    needsRamdisk: source === 'runner',
+    needsRamdisk: source !== 'agent',
+    ...(known.source === 'fleet' ? { own: known.own } : {}),
   });
 }
 

@@ -1,6 +1,15 @@
 /** Templates: read, checked and rendered. Pure. */
+export { directoryProblem, environmentName, imageProblem } from './checks.ts';
 export { conditionHolds } from './condition.ts';
-export { variableCharsMax, variablesMax } from './limits.ts';
+export {
+  commandArgumentsMax,
+  descriptionCharsMax,
+  environmentMax,
+  retriesMax,
+  stepTimeoutSecondsMax,
+  variableCharsMax,
+  variablesMax,
+} from './limits.ts';
 export { parseTemplate } from './parse.ts';
 export type { Problem } from './problems.ts';
 export { renderTemplate } from './render.ts';

@@ -183,4 +183,20 @@ export const workflowPlants: readonly Plant[] = [
     replace: "if (!isMoving && !isWaiting && reason === '') status.endTime",
     caughtBy: { ...byBatches, from: 8 },
   },
+  {
+    name: 'ownProgramAfterErasure',
+    breaks: 'C2: no program of the site’s own runs on disks that its clean has erased',
+    file: 'controlplane/src/steps/plan.ts',
+    find: '  if (late.length === 0) return byPriority;',
+    replace: '  if (late.length >= 0) return byPriority;',
+    caughtBy: { ...bySimulation, from: 13 },
+  },
+  {
+    name: 'noBootBeforeErasure',
+    breaks: 'C2: no disk is erased in a boot in which a program of the site’s own ran',
+    file: 'controlplane/src/host/run/render.ts',
+    find: "  if (found?.source !== 'fleet' || erasure === -1) return false;",
+    replace: "  if (found?.source === 'fleet' || erasure === -1) return false;",
+    caughtBy: { ...bySimulation, from: 13 },
+  },
 ];

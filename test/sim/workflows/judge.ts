@@ -31,6 +31,7 @@ import {
 } from '@rackwright/messages';
 import type { JudgedHost, JudgeParts } from '../judged.ts';
 import type { WorldView } from '../view.ts';
+import { ownTemplate } from './own-steps.ts';
 import type { WorkEvent } from './programs.ts';
 import { burnTitle, type Recipe, type RecipeStep } from './recipes.ts';
 
@@ -191,7 +192,8 @@ export class WorkflowJudge {
     const { work } = this.#parts.logs;
     for (; this.#read < work.length; this.#read++) {
       const event = work[this.#read];
-      if (event !== undefined) this.#judge(event);
+      // What cleans run has a judge of its own.
+      if (event !== undefined && event.templateId !== ownTemplate) this.#judge(event);
     }
   }
 

@@ -14,6 +14,7 @@ import {
 import type { SimPlatters, SimProcess } from '@rackwright/sim';
 import type { PartView } from '../part-view.ts';
 import { commandPlace } from './images.ts';
+import { ownTemplate } from './own-steps.ts';
 import { type Mark, probeFailure, probeTitle, readMark } from './recipes.ts';
 
 /** Something that a step of a template does, as the device saw it. */
@@ -40,6 +41,8 @@ export interface WorkPlace {
   readonly platters: SimPlatters;
   readonly disk: Disk;
   readonly log: (event: WorkEvent) => void;
+  /** A program writes to a disk of the machine. */
+  readonly scribble: () => void;
   /** The machine starts anew. */
   readonly reboot: () => void;
 }
@@ -99,6 +102,7 @@ function programsOf(place: WorkPlace): Programs {
         return { end: Promise.resolve({ kind: 'notStarted', message }), stop: () => undefined };
       }
       note(place, mark, operationId, 'begun');
+      if (mark.templateId === ownTemplate) place.scribble();
       let over = false;
       process.whenKilled(() => {
         if (!over) note(place, mark, operationId, 'cut');

@@ -81,7 +81,7 @@ function stepIsOver(turn: Turn, step: RunStep): boolean {
 
 function endAttempt(turn: Turn, run: Run, step: RunStep, failure: RunFailure): void {
   step.error = failure.message;
-  if (run.kind !== RunKind.WORKFLOW) {
+  if (run.kind !== RunKind.WORKFLOW && step.title === '') {
     endRun(turn, run, RunOutcome.TIMED_OUT, failure);
     return;
   }

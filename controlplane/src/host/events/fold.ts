@@ -13,6 +13,7 @@ import {
   RerunClass,
   type Run,
   type RunFailure,
+  RunKind,
   type RunStep,
   shownCertificate,
   TransientCause,
@@ -297,7 +298,7 @@ function foldTransient(turn: Turn, { run, step }: Attempt, result: agent.Transie
   }
   if (
     result.cause === TransientCause.REGISTRY &&
-    step.title === '' &&
+    (step.title === '' || run.kind !== RunKind.WORKFLOW) &&
     lastedMs > timing.registryBudgetMs
   ) {
     failStep(turn, run, step, stepFailure('registryUnreachable', result.message));

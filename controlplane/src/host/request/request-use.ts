@@ -10,6 +10,7 @@ import {
   HostState,
   RunKind,
 } from '@rackwright/messages';
+import { ownPrefix } from '../../steps/index.ts';
 import { deploymentOf, missingAgentStep } from '../deployment/deployment.ts';
 import { kindOfDeployment, takeDeployment, wantedDeploy } from '../deployment/take-deployment.ts';
 import { decideToWrite } from '../erasure/device-plan.ts';
@@ -38,7 +39,8 @@ export function service(
   by: Requester,
 ): Refusal | undefined {
   if (steps.length === 0) return invalid('steps', 'is empty; name at least one step');
-  const refusal = refusalOfErasures(turn, steps) ?? refusalOfSteps(turn, steps);
+  const refusal =
+    refusalOfErasures(turn, steps) ?? refusalOfOwn(steps) ?? refusalOfSteps(turn, steps);
   if (refusal === undefined) startRun(turn, RunKind.SERVICE, by.actor, steps);
   return refusal;
 }
@@ -66,6 +68,14 @@ function refusalOfErasures(turn: Turn, steps: readonly RequestedStep[]): Refusal
   if (index === -1) return undefined;
   const first = turn.status.state === HostState.PROVISIONED ? 'release it first, then' : 'for that';
   const description = `is ${steps[index]?.step}, which erases disks; ${first} ask for a clean`;
+  return invalid(`steps[${index}].step`, description);
+}
+
+/** Programs of the site's own are part of cleans; on a host in use a template says what it does. */
+function refusalOfOwn(steps: readonly RequestedStep[]): Refusal | undefined {
+  const index = steps.findIndex(({ step }) => step.startsWith(ownPrefix));
+  if (index === -1) return undefined;
+  const description = `is ${steps[index]?.step}, which runs in cleans only; run a template instead`;
   return invalid(`steps[${index}].step`, description);
 }
 

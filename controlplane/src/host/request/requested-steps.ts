@@ -5,6 +5,7 @@
 import { argumentProblems, controlSteps, type KnownStep } from '../../steps/index.ts';
 import { knownSteps, templateOnly } from '../run/known-steps.ts';
 import { describe, needsRunner } from '../run/render.ts';
+import { isErasure } from '../turn/step-failure.ts';
 import type { Turn } from '../turn/turn.ts';
 import type { Refusal, RequestedStep } from '../turn/types.ts';
 
@@ -19,6 +20,7 @@ export function refusalOfSteps(turn: Turn, steps: readonly RequestedStep[]): Ref
   const fieldViolations = [
     ...steps.flatMap((wanted, index) => violationsOf(wanted, index, known)),
     ...powerViolations(steps, known),
+    ...ownViolations(steps, known),
   ];
   if (fieldViolations.length === 0) return undefined;
   return { code: 'invalidArgument', message: 'the list of steps is not valid', fieldViolations };
@@ -49,6 +51,18 @@ function violationsOf(
   const controls = controlSteps.map(({ name }) => name).join(', ');
   const description = `${wanted.step} is no known step: ${names}; control steps: ${controls}`;
   return [{ field: `steps[${index}].step`, description }];
+}
+
+/** No program of the site's own runs on disks that the list has erased (DESIGN §5). */
+function ownViolations(steps: readonly RequestedStep[], known: readonly KnownStep[]): Violation[] {
+  const erased = steps.findIndex(({ step }) => isErasure(step));
+  if (erased === -1) return [];
+  return steps.flatMap(({ step }, index) => {
+    if (index < erased || describe(known, step)?.source !== 'fleet') return [];
+    const why = `could write to what steps[${erased}] has erased`;
+    const description = `${step} ${why}; put it before that`;
+    return [{ field: `steps[${index}].step`, description }];
+  });
 }
 
 /** The runner is up when the list begins; a list that needs none never boots one. */

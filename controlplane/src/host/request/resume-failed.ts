@@ -79,7 +79,7 @@ function isInRunner({ record, status }: Turn): boolean {
 /** No attempt of this run: an id of the failed one is never used again. */
 function asDone(step: RunStep): RunStep {
   const { deadline: _, ...kept } = step;
-  return { ...kept, attempt: 0, interruptions: 0 };
+  return { ...kept, attempt: 0, interruptions: 0, failures: 0 };
 }
 
 function asPending(step: RunStep): RunStep {

@@ -426,11 +426,12 @@ export function failStep(
   if (run.abort !== undefined) endRun(turn, run, RunOutcome.CANCELLED, abortFailure(run));
   // What a handler was called for is why the run fails, whatever became of the handler.
   else if (run.error !== undefined) endRun(turn, run, RunOutcome.FAILED);
-  else endRun(turn, run, outcomeOf(run, failure), failure);
+  else endRun(turn, run, outcomeOf(run, step, failure), failure);
 }
 
-function outcomeOf({ kind }: Run, { type }: RunFailure): RunOutcome {
-  const isLate = kind === RunKind.WORKFLOW && type === FailureType.DEADLINE;
+function outcomeOf({ kind }: Run, { title }: RunStep, { type }: RunFailure): RunOutcome {
+  const hasOwn = kind === RunKind.WORKFLOW || title !== '';
+  const isLate = hasOwn && type === FailureType.DEADLINE;
   return isLate ? RunOutcome.TIMED_OUT : RunOutcome.FAILED;
 }
 

@@ -3,7 +3,14 @@
  * plan that follows. `ListCleanSteps` and the engine read the same two functions.
  */
 import type { agent, Host } from '@rackwright/messages';
-import { builtInSteps, type CleanPlan, cleanPlan, type KnownStep } from '../../steps/index.ts';
+import {
+  builtInSteps,
+  type CleanPlan,
+  cleanPlan,
+  type KnownStep,
+  ownPrefix,
+  ownSteps,
+} from '../../steps/index.ts';
 import { isDeployStepOfAgent } from '../turn/step-names.ts';
 import type { HostContext } from '../turn/types.ts';
 import { isEngineStep } from './steps.ts';
@@ -19,9 +26,9 @@ const stepName = /^[a-z]+\.[a-z][a-z0-9_]*$/;
 /**
  * What the agent does itself comes before what the runner offers under the same name. Before any
  * runner has spoken stands what the one that we ship can. The engine's own names mean the engine's
- * steps, whatever anybody says.
+ * steps, and those of the site's own programs these, whatever anybody says.
  */
-export function knownSteps({ facts, agentSteps }: StepSources): readonly KnownStep[] {
+export function knownSteps({ facts, agentSteps, fleet }: StepSources): readonly KnownStep[] {
   const ofAgent = offered(agentSteps ?? []);
   const reported = offered(facts.runnerSteps);
   const ofRunner = (reported.length > 0 ? reported : builtInSteps).filter(
@@ -30,12 +37,15 @@ export function knownSteps({ facts, agentSteps }: StepSources): readonly KnownSt
   return [
     ...ofAgent.map((description) => ({ description, source: 'agent' as const })),
     ...ofRunner.map((description) => ({ description, source: 'runner' as const })),
+    ...ownSteps(fleet),
   ];
 }
 
 /** Those that go by a name which is theirs. */
 export function offered(steps: readonly agent.StepDescription[]): agent.StepDescription[] {
-  return steps.filter(({ name }) => stepName.test(name) && !isEngineStep(name));
+  return steps.filter(({ name }) => {
+    return stepName.test(name) && !isEngineStep(name) && !name.startsWith(ownPrefix);
+  });
 }
 
 /** What an agent takes itself: on BMCs, under names of its own, and of deployments (R8). */

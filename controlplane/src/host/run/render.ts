@@ -6,6 +6,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import {
+  commandStep,
   RerunClass,
   RunKind,
   type RunStep,
@@ -13,7 +14,7 @@ import {
   StepState,
   writeImageStep,
 } from '@rackwright/messages';
-import { controlSteps, type KnownStep, withDefaults } from '../../steps/index.ts';
+import { controlSteps, type KnownStep, ownArguments, withDefaults } from '../../steps/index.ts';
 import { isErasure } from '../turn/step-failure.ts';
 import { engineSteps, intoRunner } from '../turn/step-names.ts';
 import type { Turn } from '../turn/turn.ts';
@@ -63,12 +64,31 @@ export function renderBody(
       case 'reboot':
         return [...named(engineSteps.off), ...bootAgain];
       default:
-        return describe(known, each.step)?.description.rebootAfter === true
+        return bootsAfter(known, each, later)
           ? [each, ...named(engineSteps.off), ...bootAgain]
           : [each];
     }
   });
   return kind === RunKind.CLEAN ? withLookBeforeReboot(body) : body;
+}
+
+/**
+ * Whether the runner boots anew behind a step: where the step asks for it, and between the last
+ * program of the site's own and an erasure. Whatever a program left in memory, it is gone by then.
+ */
+function bootsAfter(
+  known: readonly KnownStep[],
+  { step }: RequestedStep,
+  later: readonly RequestedStep[],
+): boolean {
+  const found = describe(known, step);
+  if (found?.description.rebootAfter === true) return true;
+  const erasure = later.findIndex((each) => isErasure(each.step));
+  if (found?.source !== 'fleet' || erasure === -1) return false;
+  return !later.slice(0, erasure).some((each) => {
+    const boots = each.step === 'reboot' || each.step === 'powerOff';
+    return boots || describe(known, each.step)?.source === 'fleet';
+  });
 }
 
 /** Only the session that erased can show that nothing came between: it looks before it ends. */
@@ -131,5 +151,18 @@ export function newStep(known: readonly KnownStep[], wanted: RequestedStep): Run
     rebootAfter: description?.rebootAfter ?? false,
     outOfBand: found?.source === 'agent',
     arguments: withDefaults(description ?? control, wanted.arguments),
+    ...(found?.source === 'fleet' ? asCommand(found) : {}),
   });
+}
+
+/** A program of the site's own is a command, as a template's is; its own name is the title. */
+function asCommand({ description, own }: Extract<KnownStep, { source: 'fleet' }>) {
+  const { retries, onFailure, onTimeout, timeout } = own;
+  return {
+    name: commandStep,
+    title: description.name,
+    arguments: { ...ownArguments(own) },
+    ...{ retries, onFailure, onTimeout },
+    ...(timeout === undefined ? {} : { timeout }),
+  };
 }

@@ -8,6 +8,7 @@
  */
 import {
   type agent,
+  commandStep,
   type Run,
   type RunFailure,
   RunKind,
@@ -21,13 +22,14 @@ import { engineSteps } from '../turn/step-names.ts';
 import { causedBy, isStepOver, runName, type Turn } from '../turn/turn.ts';
 import { knownSteps, offered, templateOnly } from './known-steps.ts';
 import { automaticSteps, newStep, renderBody } from './render.ts';
+import { calledStep } from './step-parts.ts';
 import { isEngineStep } from './steps.ts';
 
 /** Plans the rest of a run for this runner; returns why it cannot go on, or undefined. */
 export function replan(turn: Turn, run: Run, ready: agent.RunnerReady): RunFailure | undefined {
   if (ready.steps.length === 0) return undefined;
   if (run.kind === RunKind.WORKFLOW) return lackOf(run, ready);
-  for (const name of [writeImageStep, verifyErasedStep]) {
+  for (const name of [writeImageStep, verifyErasedStep, commandStep]) {
     if (isLacking(run, ready, name)) return lacks(ready, name);
   }
   if (run.runnerVersion === ready.runnerVersion) return undefined;
@@ -37,14 +39,14 @@ export function replan(turn: Turn, run: Run, ready: agent.RunnerReady): RunFailu
   const seen = withRunner(turn, ready);
   const pending = run.steps.slice(run.currentStep + 1);
   const rest = run.manual ? describedAnew(seen, pending) : plannedAnew(seen, run, pending);
-  const missing = rest.find(({ name }) => isMissing(seen, name));
+  const missing = rest.find((step) => isMissing(seen, step));
   if (missing !== undefined) {
     const message =
       `the runner is version ${ready.runnerVersion} now (it was ${before || 'not known'}) ` +
       `and has no step ${missing.name}`;
     return stepFailure('unsupported', message);
   }
-  const names = (steps: readonly RunStep[]) => steps.map(({ name }) => name).join();
+  const names = (steps: readonly RunStep[]) => steps.map(calledStep).join();
   if (names(rest) !== names(pending)) {
     const text = `${runName(run)}: its remaining steps were planned anew for runner`;
     causedBy(turn, 'agent', `${text} ${ready.runnerVersion}`);
@@ -87,8 +89,9 @@ function withRunner(turn: Turn, { steps, runnerVersion }: agent.RunnerReady): Tu
   return { ...turn, context: { ...turn.context, facts } };
 }
 
-function isMissing({ context }: Pick<Turn, 'context'>, name: string): boolean {
-  if (isEngineStep(name)) return false;
+/** What a program of the site's own runs as was asked for above; the run keeps the rest of it. */
+function isMissing({ context }: Pick<Turn, 'context'>, { name, title }: RunStep): boolean {
+  if (isEngineStep(name) || title !== '') return false;
   return !knownSteps(context).some(({ description }) => description.name === name);
 }
 
@@ -96,7 +99,7 @@ function isMissing({ context }: Pick<Turn, 'context'>, name: string): boolean {
 function describedAnew({ context }: Turn, pending: readonly RunStep[]): RunStep[] {
   const known = knownSteps(context);
   return pending.map((step) => {
-    if (isStepOver(step) || isMissing({ context }, step.name)) return step;
+    if (isStepOver(step) || step.title !== '' || isMissing({ context }, step)) return step;
     const { attempt, startTime, error } = step;
     const anew = newStep(known, { step: step.name, arguments: step.arguments });
     return { ...anew, attempt, error, ...(startTime === undefined ? {} : { startTime }) };
@@ -110,14 +113,15 @@ const leading: ReadonlySet<string> = new Set([
   verifyErasedStep,
 ]);
 
+/** Also what has failed, for its run went on. */
+function isOver({ state, skip }: RunStep): boolean {
+  return skip !== undefined || state === StepState.SUCCEEDED || state === StepState.FAILED;
+}
+
 /** The automatic plan of the new runner, without what is done; frame and order as at the start. */
 function plannedAnew(turn: Turn, run: Run, pending: readonly RunStep[]): RunStep[] {
   const known = knownSteps(turn.context);
-  const done = new Set(
-    run.steps
-      .filter((step) => step.state === StepState.SUCCEEDED || step.skip !== undefined)
-      .map(({ name }) => name),
-  );
+  const done = new Set(run.steps.filter(isOver).map(calledStep));
   const wanted = automaticSteps(turn).filter(({ step }) => !done.has(step));
   const body = renderBody(RunKind.CLEAN, wanted, known).map((each) => newStep(known, each));
   const first = pending.findIndex(({ name }) => !leading.has(name));

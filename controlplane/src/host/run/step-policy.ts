@@ -1,6 +1,6 @@
 /**
- * What follows a failed attempt of a template's step: another one, or what its template says when
- * none is left. Pure.
+ * What follows a failed attempt of a step with a title, of a template or of the site's own in a
+ * clean: another one, or what it says itself when none is left. Pure.
  *
  * Invariants:
  * 1. What the engine does between the template's steps has no policy: it ends the run, and so does
@@ -14,7 +14,6 @@ import {
   RerunClass,
   type Run,
   type RunFailure,
-  RunKind,
   type RunStep,
 } from '@rackwright/messages';
 import { engineSteps } from '../turn/step-names.ts';
@@ -41,7 +40,7 @@ export function afterAttempt(
   { type }: Pick<RunFailure, 'type'>,
   isKnown: boolean,
 ): NextStep {
-  if (run.kind !== RunKind.WORKFLOW || step.title === '' || endsTheRun.has(type)) return fail;
+  if (step.title === '' || endsTheRun.has(type)) return fail;
   if (step.failures < step.retries && mayTryAgain(step, isKnown)) return { kind: 'retry' };
   const policy = type === FailureType.DEADLINE ? step.onTimeout : step.onFailure;
   switch (policy) {

@@ -31,6 +31,7 @@ import {
 } from '../frame/limits.ts';
 import { parseVerification, verificationFlag } from '../host/verification-spec.ts';
 import { type PolicyFlags, parsePolicy, policyFlags } from '../template/policy.ts';
+import { cleanStepRoutes } from './clean-step.ts';
 import { type FleetClient, withFleet } from './client.ts';
 import { registryRoutes } from './registry.ts';
 import { fleetStatus } from './status.ts';
@@ -58,6 +59,10 @@ async function show(
     ...(fleet.spec?.registries ?? []).map((each): [string, string] => [
       `registry ${each.registry}`,
       askedText(each),
+    ]),
+    ...(fleet.spec?.ownCleanSteps ?? []).map(({ name, image }): [string, string] => [
+      `clean step own.${name}`,
+      image,
     ]),
     ...(fleet.spec?.pools ?? []).flatMap(({ pool, priorityOverrides }) =>
       priorityFields(`pool ${pool}`, priorityOverrides),
@@ -278,6 +283,7 @@ export const fleetRoutes = buildRouteMap({
     status: fleetStatus,
     update: updateFleet,
     registry: registryRoutes,
+    'clean-step': cleanStepRoutes,
     freeze: freezeFleet,
     thaw: thawFleet,
   },

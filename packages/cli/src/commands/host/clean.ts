@@ -3,6 +3,7 @@ import { ArgumentType, type CleanStep, ListCleanStepsResponseSchema } from '@rac
 import { buildCommand } from '@stricli/core';
 import { resourceName, type SharedFlags } from '../../flags.ts';
 import { enumName } from '../../output/enum-name.ts';
+import { rulesText } from '../../output/own-step.ts';
 import { isForPrograms, printAs, printTable } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
 import { ago } from '../../output/time.ts';
@@ -91,6 +92,7 @@ const stepColumns: Column<CleanStep>[] = [
   },
   { title: 'DESTRUCTIVE', value: ({ destructive }) => (destructive ? 'yes' : 'no'), dropOrder: 1 },
   { title: 'ARGUMENTS', value: argumentsText, dropOrder: 5 },
+  { title: 'ON FAILURE', value: ({ own }) => (own ? rulesText(own) : ''), dropOrder: 6 },
   { title: 'DESCRIPTION', value: ({ description }) => description, dropOrder: 3, widthMin: 20 },
 ];
 

@@ -1,0 +1,45 @@
+import { create } from '@bufbuild/protobuf';
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
+import { OwnCleanStepSchema } from '@rackwright/messages';
+import { expect, test } from 'vitest';
+import { rulesText } from '../../output/own-step.ts';
+import { saidOf, withSaid } from './clean-step.ts';
+
+const image = 'registry.example.org/tools/check@sha256:00';
+const other = create(OwnCleanStepSchema, { name: 'other', image });
+const before = create(OwnCleanStepSchema, {
+  ...{ name: 'check', image, priority: 40, arguments: ['--all'], environment: { A: 'b' } },
+  ...{ directory: '/tmp', timeout: durationFromMs(90_000), onFailure: 'continue' },
+});
+
+test('what is not said of a step stays, in its place', () => {
+  const said = saidOf({ retries: 2, timeout: '5m', environment: ['A=c', 'D=e'] });
+  const [changed, last] = withSaid([before, other], 'check', said);
+  expect(last).toBe(other);
+  expect(changed).toMatchObject({
+    ...{ name: 'check', image, priority: 40, arguments: ['--all'], retries: 2 },
+    ...{ environment: { A: 'c', D: 'e' }, timeout: { seconds: 300n }, onFailure: 'continue' },
+  });
+  expect(before.retries).toBe(0);
+});
+
+test('none takes back, and a new step begins with what is said', () => {
+  const none = { argument: ['none'], environment: ['none'], directory: 'none', timeout: 'none' };
+  const [taken] = withSaid([before], 'check', saidOf(none));
+  expect(taken).toMatchObject({ arguments: [], environment: {}, directory: '' });
+  expect(taken?.timeout).toBeUndefined();
+  const [, made] = withSaid([before], 'new', saidOf({ image, idempotent: true }));
+  expect(made).toMatchObject({ name: 'new', image, idempotent: true });
+});
+
+test('a time and a pair that cannot be read are told', () => {
+  expect(() => saidOf({ timeout: 'soon' })).toThrow('--timeout');
+  expect(() => saidOf({ environment: ['A'] })).toThrow('--environment');
+});
+
+test('what follows a failure is shown in few words', () => {
+  expect(rulesText(other)).toBe('fail');
+  expect(rulesText(before)).toBe('continue, timed out: fail');
+  const same = { retries: 2, onFailure: 'hold', onTimeout: 'hold' };
+  expect(rulesText(create(OwnCleanStepSchema, same))).toBe('hold after 2 more');
+});

@@ -1,0 +1,172 @@
+/** rackwright fleet clean-step …: programs of the site's own in every automatic clean. */
+import { clone, create } from '@bufbuild/protobuf';
+import { type Duration, durationFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  type Fleet,
+  FleetSchema,
+  type OwnCleanStep,
+  OwnCleanStepSchema,
+} from '@rackwright/messages';
+import { buildCommand, buildRouteMap } from '@stricli/core';
+import { UsageError } from '../../failure.ts';
+import { idArgument, parsePair, parseWhole, type SharedFlags } from '../../flags.ts';
+import { ownStepColumns } from '../../output/own-step.ts';
+import { isForPrograms, printAs, printTable } from '../../output/show.ts';
+import { parseDuration } from '../../output/time.ts';
+import type { CliContext, World } from '../../world.ts';
+import { sharedAliases as aliases, sharedFlags } from '../frame/frames.ts';
+import { type FleetClient, withFleet } from './client.ts';
+
+interface OwnStepFlags extends SharedFlags {
+  readonly image?: string;
+  readonly priority?: number;
+  readonly argument?: readonly string[];
+  readonly environment?: readonly string[];
+  readonly directory?: string;
+  readonly timeout?: string;
+  readonly retries?: number;
+  readonly onFailure?: string;
+  readonly onTimeout?: string;
+  readonly idempotent?: boolean;
+  readonly description?: string;
+}
+
+const positional = idArgument('name', 'of the step, which lists call own.NAME');
+
+const text = (brief: string, placeholder: string) =>
+  ({ kind: 'parsed', parse: String, optional: true, brief, placeholder }) as const;
+const texts = (brief: string, placeholder: string) =>
+  ({ ...text(brief, placeholder), variadic: true }) as const;
+const whole = (brief: string) =>
+  ({ kind: 'parsed', parse: parseWhole, optional: true, brief, placeholder: 'number' }) as const;
+
+const policy = 'fail, continue or hold (for a person)';
+
+const setStep = buildCommand({
+  docs: {
+    brief: 'Say what a program of your own does in every automatic clean; what is not given stays',
+    fullDescription:
+      'Say what a program of your own does in every automatic clean. It comes in an image, by ' +
+      'digest, and runs in the runner; `fleet update --image-repository` lets it in. It always ' +
+      'runs before disks are erased, and the runner boots anew between. Its priority, 100 where ' +
+      'none is said, orders it among the other steps; 0 leaves it to lists that name it, and ' +
+      '`--priority own.NAME=0` of a host, a pool or the fleet disables it there. What is not ' +
+      'given stays; none takes arguments, environment, directory and timeout back.',
+  },
+  parameters: {
+    flags: {
+      ...sharedFlags,
+      image: text('REGISTRY/REPOSITORY@sha256:HEX', 'image'),
+      priority: whole('Place among the steps of a clean, 0 to 1000; higher ones go first'),
+      argument: texts('Argument of the program; repeatable, all are given anew', 'text'),
+      environment: texts('NAME=VALUE that it sees; repeatable, all anew; no secrets', 'name=value'),
+      directory: text('Where it works, a whole path in the image', 'path'),
+      timeout: text('How long one attempt may take, as 90s, 5m or 2h', 'time'),
+      retries: whole('Further attempts after one that failed or timed out, 0 to 10'),
+      onFailure: text(`When no attempt is left: ${policy}`, 'what'),
+      onTimeout: text(`When the last attempt timed out: ${policy}`, 'what'),
+      idempotent: {
+        kind: 'boolean',
+        optional: true,
+        brief: 'It may run again after it was interrupted',
+      },
+      description: text('What it is for', 'text'),
+    },
+    positional,
+    aliases,
+  },
+  async func(this: CliContext, flags: OwnStepFlags, name: string) {
+    const said = saidOf(flags);
+    await change(this.world, flags, (now) => withSaid(now, name, said));
+  },
+});
+
+/** What takes back what was said. */
+const none = 'none';
+
+type Plain = Omit<OwnCleanStep, '$typeName' | '$unknown' | 'name' | 'timeout'>;
+
+type Said = Partial<Plain> & { readonly timeout?: Duration | typeof none };
+
+/** What is said now of one step; the rest of it stays, and so do the others. */
+export function withSaid(now: readonly OwnCleanStep[], name: string, said: Said): OwnCleanStep[] {
+  const before = now.find((step) => step.name === name);
+  const next = clone(OwnCleanStepSchema, before ?? create(OwnCleanStepSchema, { name }));
+  const { timeout, ...plain } = said;
+  Object.assign(next, plain);
+  if (timeout === none) delete next.timeout;
+  else if (timeout !== undefined) next.timeout = timeout;
+  return before === undefined ? [...now, next] : now.map((step) => (step === before ? next : step));
+}
+
+/** The flags' meaning. Throws `UsageError`. */
+export function saidOf(flags: Omit<OwnStepFlags, keyof SharedFlags>): Said {
+  const { argument, environment, directory, timeout, ...plain } = flags;
+  const { image, priority, retries, onFailure, onTimeout, idempotent, description } = plain;
+  const given = { image, priority, retries, onFailure, onTimeout, idempotent, description };
+  const pairs = (environment?.join() === none ? [] : environment) ?? [];
+  return {
+    ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)),
+    ...(argument === undefined ? {} : { arguments: argument.join() === none ? [] : [...argument] }),
+    ...(environment === undefined
+      ? {}
+      : { environment: Object.fromEntries(pairs.map((pair) => parsePair('--environment', pair))) }),
+    ...(directory === undefined ? {} : { directory: directory === none ? '' : directory }),
+    ...timeoutOf(timeout),
+  };
+}
+
+function timeoutOf(said: string | undefined): Said {
+  if (said === undefined) return {};
+  if (said === none) return { timeout: none };
+  const ms = parseDuration(said);
+  if (ms === undefined) throw new UsageError(`--timeout is "${said}"; it must be as 90s, 5m or 2h`);
+  return { timeout: durationFromMs(ms) };
+}
+
+const removeStep = buildCommand({
+  docs: { brief: 'Run a program of your own in no further clean' },
+  parameters: { flags: sharedFlags, positional, aliases },
+  async func(this: CliContext, flags: SharedFlags, name: string) {
+    await change(this.world, flags, (now) => {
+      if (now.some((step) => step.name === name)) return now.filter((step) => step.name !== name);
+      const names = now.map((step) => step.name);
+      const known = names.length === 0 ? 'there is none' : `there is ${names.join(', ')}`;
+      throw new UsageError(`no clean step of your own is called "${name}"; ${known}`);
+    });
+  },
+});
+
+const listSteps = buildCommand({
+  docs: { brief: 'List your own programs in every automatic clean' },
+  parameters: { flags: sharedFlags, aliases },
+  async func(this: CliContext, flags: SharedFlags) {
+    show(this.world, flags, await withFleet(this.world, flags, (fleet) => fleet.getFleet({})));
+  },
+});
+
+/** With its etag: what somebody else says meanwhile is not taken back. */
+async function change(
+  world: World,
+  flags: SharedFlags,
+  over: (now: readonly OwnCleanStep[]) => OwnCleanStep[],
+): Promise<void> {
+  const updateMask = { paths: ['spec.own_clean_steps'] };
+  const changed = await withFleet(world, flags, async (client: FleetClient) => {
+    const { etag, spec } = await client.getFleet({});
+    const ownCleanSteps = over(spec?.ownCleanSteps ?? []);
+    return client.updateFleet({ fleet: { etag, spec: { ownCleanSteps } }, updateMask });
+  });
+  show(world, flags, changed);
+}
+
+function show(world: World, { output }: SharedFlags, fleet: Fleet): void {
+  if (isForPrograms(output)) printAs(world, output, FleetSchema, fleet);
+  else printTable(world, output, ownStepColumns, fleet.spec?.ownCleanSteps ?? []);
+}
+
+/** `fleet clean-step …` */
+export const cleanStepRoutes = buildRouteMap({
+  routes: { set: setStep, remove: removeStep, list: listSteps },
+  docs: { brief: 'Programs of your own in every automatic clean' },
+});
