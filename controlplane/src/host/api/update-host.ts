@@ -61,6 +61,7 @@ const updatablePaths = [
   'spec.cleaning.moved_disks',
   'spec.cleaning.usb_disks',
   'spec.cleaning.raid_drives',
+  'spec.cleaning.failing_disks',
   'spec.retired',
   'spec.root_disk',
   'spec.deletion',

@@ -39,7 +39,7 @@ import { isErasure, stepFailure } from '../turn/step-failure.ts';
 import type { EngineTiming } from '../turn/timing.ts';
 import { later, type Turn } from '../turn/turn.ts';
 import { disksElsewhere } from './elsewhere.ts';
-import { failureOf, gapsOf, refusalsOf } from './gaps.ts';
+import { failingDisks, failureOf, gapsOf, refusalsOf } from './gaps.ts';
 import { checkMachine } from './identity.ts';
 import { scopePolicy, verificationPolicy } from './policy.ts';
 import { eraseTimeoutMs } from './times.ts';
@@ -56,7 +56,11 @@ export function planDevices(turn: Turn, run: Run, inventory: Inventory): RunFail
   if (!writes.has(run.kind)) return undefined;
   const wrongMachine = checkMachine(turn, inventory.system);
   if (wrongMachine !== undefined) return wrongMachine;
-  if (run.kind !== RunKind.CLEAN) return failureOf(disksElsewhere(turn.record));
+  if (run.kind !== RunKind.CLEAN) {
+    // Who is in use keeps its disks: what they say is shown.
+    const failing = run.kind === RunKind.PROVISION ? failingDisks(turn, inventory) : [];
+    return failureOf([...disksElsewhere(turn.record), ...failing]);
+  }
   const tooWeak = tooWeakFor(turn.host, run, turn.context.fleet);
   if (tooWeak !== undefined) return tooWeak;
   const erasures = run.steps.filter((step) => isErasure(step.name));

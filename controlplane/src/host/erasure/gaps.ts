@@ -16,7 +16,7 @@ import {
   signGaps,
   storageSignsOf,
 } from '@rackwright/erasure';
-import { type Inventory, RaidDrives, type RunFailure } from '@rackwright/messages';
+import { FailingDisks, type Inventory, RaidDrives, type RunFailure } from '@rackwright/messages';
 import { knownDrives } from '../bmc/drives.ts';
 import { stepFailure } from '../turn/step-failure.ts';
 import type { Turn } from '../turn/turn.ts';
@@ -35,7 +35,28 @@ export function gapsOf(turn: Turn, inventory: Inventory): StorageProblem[] {
     ...signs.map((gap) => ({ text: describeGap(gap) })),
     ...gapsOfBmc(turn, devices),
     ...disksElsewhere(turn.record),
+    ...failingDisks(turn, inventory),
   ];
+}
+
+/**
+ * Disks that say themselves that they are failing, where the policy keeps such a host from use. Who
+ * leaves for good is erased all the same: that is what becomes of a host with a failing disk.
+ */
+export function failingDisks(
+  { spec, status }: Pick<Turn, 'spec' | 'status'>,
+  { devices }: Pick<Inventory, 'devices'>,
+): StorageProblem[] {
+  const leaves = spec.retired === true || status.deletion !== undefined;
+  if (leaves || spec.cleaning?.failingDisks !== FailingDisks.REFUSE) return [];
+  return devices.flatMap((device) => {
+    if (device.health?.passed !== false) return [];
+    const name = deviceIdentity(deviceFactsOf(device)) || device.device;
+    const text =
+      `disk ${name} says that it is failing: replace it, retire the host to have it erased, ` +
+      'or set cleaning.failing_disks to accept';
+    return [{ text }];
+  });
 }
 
 /** What the devices say of the drives that the BMC lists, by the cleaning policy. */

@@ -7,11 +7,16 @@ import {
   BmcDriveListSchema,
   CleaningMethod,
   CleaningPolicySchema,
+  DeletionSchema,
+  DeviceHealthSchema,
+  FailingDisks,
   FailureType,
   FleetSpecSchema,
   HiddenAreas,
+  HostState,
   InventorySchema,
   RaidDrives,
+  RunOutcome,
   type StorageDevice,
   StorageDeviceSchema,
   StorageRegionSchema,
@@ -266,6 +271,39 @@ test('a drive that only the BMC lists is part of a RAID volume if the policy say
     expect.stringMatching(/SPARE-1.*or a spare with data.*set cleaning.raid_drives to accept/),
   ]);
   expect(found(RaidDrives.ACCEPT)).toEqual([]);
+});
+
+const failing = create(StorageDeviceSchema, {
+  ...virtioDisk,
+  health: create(DeviceHealthSchema, { passed: false }),
+});
+
+test.each([
+  [FailingDisks.UNSPECIFIED, {}, 0],
+  [FailingDisks.ACCEPT, {}, 0],
+  [FailingDisks.REFUSE, {}, 1],
+  [FailingDisks.REFUSE, { retired: true }, 0],
+])(
+  'a disk that says that it is failing keeps a host by policy (%#)',
+  (failingDisks, more, count) => {
+    const host = bench({ cleaning: { failingDisks }, ...more });
+    const turn = beginTurn(host.record, { ...host.context, nowMs: host.nowMs });
+    const silent = create(StorageDeviceSchema, { ...virtioDisk, serial: 'DISK-2' });
+    const found = gapsOf(turn, create(InventorySchema, { devices: [failing, silent] }));
+    expect(found).toHaveLength(count);
+    for (const { text } of found) expect(text).toContain('disk DISK-1 says that it is failing');
+    turn.status.deletion = create(DeletionSchema, {});
+    expect(gapsOf(turn, create(InventorySchema, { devices: [failing] }))).toEqual([]);
+  },
+);
+
+test('a clean ends before it writes where a disk is failing', () => {
+  const host = bench({ cleaning: { failingDisks: FailingDisks.REFUSE } });
+  driveToErase(host, [failing]);
+  expect(host.record.host?.status).toMatchObject({
+    ...{ state: HostState.MANAGEABLE, run: { outcome: RunOutcome.FAILED } },
+    lastError: { failure: { type: FailureType.DEVICE_REFUSED } },
+  });
 });
 
 function looked() {

@@ -7,6 +7,7 @@ import {
   CleaningMethod,
   type CleaningPolicy,
   ErasureLevel,
+  FailingDisks,
   HiddenAreas,
   HostGoal,
   HostPower,
@@ -183,6 +184,7 @@ function checkCleaning(path: string, cleaning: CleaningPolicy, violations: Viola
   checkEnum(`${path}.hidden_areas`, HiddenAreas, cleaning.hiddenAreas, violations);
   checkEnum(`${path}.usb_disks`, UsbDisks, cleaning.usbDisks, violations);
   checkEnum(`${path}.raid_drives`, RaidDrives, cleaning.raidDrives, violations);
+  checkEnum(`${path}.failing_disks`, FailingDisks, cleaning.failingDisks, violations);
   checkEnum(`${path}.method`, CleaningMethod, cleaning.method, violations);
   checkBootMedia(`${path}.boot_media`, cleaning.bootMedia, violations);
   checkMovedDisks(`${path}.moved_disks`, cleaning.movedDisks, violations);

@@ -6,6 +6,7 @@ import {
   CleaningMethodSchema,
   ErasureLevelSchema,
   enumWord,
+  FailingDisksSchema,
   HiddenAreasSchema,
   HoldScopeSchema,
   HostGoalSchema,
@@ -48,6 +49,7 @@ const enums = {
   ShutdownMode: ShutdownModeSchema,
   StepState: StepStateSchema,
   RaidDrives: RaidDrivesSchema,
+  FailingDisks: FailingDisksSchema,
   UsbDisks: UsbDisksSchema,
   WorkflowRunState: WorkflowRunStateSchema,
 } as const;

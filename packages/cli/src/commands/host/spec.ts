@@ -133,6 +133,11 @@ const fields = {
     'cleaning.raidDrives',
     enumOf('RaidDrives'),
   ),
+  failingDisks: field(
+    wordFlag(['accept', 'refuse'], 'Whether a disk that says it is failing keeps it from use'),
+    'cleaning.failingDisks',
+    enumOf('FailingDisks'),
+  ),
   erasureMethod: field(
     wordFlag(cleaningMethods, 'How every disk is erased; a disk that does not offer it is refused'),
     'cleaning.method',

@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/v1/erasure_policy.proto.
  */
 export const file_rackwright_v1_erasure_policy: GenFile = /*@__PURE__*/
-  fileDesc("CiJyYWNrd3JpZ2h0L3YxL2VyYXN1cmVfcG9saWN5LnByb3RvEg1yYWNrd3JpZ2h0LnYxIpoCChJWZXJpZmljYXRpb25Qb2xpY3kSEQoEZnVsbBgBIAEoCEgAiAEBEh0KEGZ1bGxfYmVsb3dfYnl0ZXMYAiABKARIAYgBARIXCgpzaGFyZV9wcGNtGAMgASgNSAKIAQESFwoKaG9sZV9ieXRlcxgEIAEoBEgDiAEBEhoKDWNvbmZpZGVuY2VfYnAYBSABKA1IBIgBARIfChJzYW1wbGVfb3ZlcndyaXR0ZW4YBiABKAhIBYgBAUIHCgVfZnVsbEITChFfZnVsbF9iZWxvd19ieXRlc0INCgtfc2hhcmVfcHBjbUINCgtfaG9sZV9ieXRlc0IQCg5fY29uZmlkZW5jZV9icEIVChNfc2FtcGxlX292ZXJ3cml0dGVuIjAKCkJvb3RNZWRpdW0SDgoGc2hhMjU2GAEgASgJEhIKCnNpemVfYnl0ZXMYAiABKAQqdgoPUG93ZXJDeWNsZUNoZWNrEiEKHVBPV0VSX0NZQ0xFX0NIRUNLX1VOU1BFQ0lGSUVEEAASHwobUE9XRVJfQ1lDTEVfQ0hFQ0tfSU1NRURJQVRFEAESHwobUE9XRVJfQ1lDTEVfQ0hFQ0tfTkVYVF9CT09UEAIqXQoLSGlkZGVuQXJlYXMSHAoYSElEREVOX0FSRUFTX1VOU1BFQ0lGSUVEEAASFwoTSElEREVOX0FSRUFTX1JFRlVTRRABEhcKE0hJRERFTl9BUkVBU19SRU1PVkUQAiplCghVc2JEaXNrcxIZChVVU0JfRElTS1NfVU5TUEVDSUZJRUQQABIUChBVU0JfRElTS1NfUkVGVVNFEAESEwoPVVNCX0RJU0tTX0VSQVNFEAISEwoPVVNCX0RJU0tTX0xFQVZFEAMqWQoKUmFpZERyaXZlcxIbChdSQUlEX0RSSVZFU19VTlNQRUNJRklFRBAAEhYKElJBSURfRFJJVkVTX1JFRlVTRRABEhYKElJBSURfRFJJVkVTX0FDQ0VQVBACKvUCCg5DbGVhbmluZ01ldGhvZBIfChtDTEVBTklOR19NRVRIT0RfVU5TUEVDSUZJRUQQABIfChtDTEVBTklOR19NRVRIT0RfTlZNRV9GT1JNQVQQARImCiJDTEVBTklOR19NRVRIT0RfTlZNRV9GT1JNQVRfQ1JZUFRPEAISGwoXQ0xFQU5JTkdfTUVUSE9EX0RJU0NBUkQQAxIdChlDTEVBTklOR19NRVRIT0RfT1ZFUldSSVRFEAQSIwofQ0xFQU5JTkdfTUVUSE9EX1NBTklUSVpFX0NSWVBUTxAFEiIKHkNMRUFOSU5HX01FVEhPRF9TQU5JVElaRV9CTE9DSxAGEiYKIkNMRUFOSU5HX01FVEhPRF9TQU5JVElaRV9PVkVSV1JJVEUQBxIkCiBDTEVBTklOR19NRVRIT0RfQVRBX1NFQ1VSRV9FUkFTRRAIEiYKIkNMRUFOSU5HX01FVEhPRF9BVEFfRU5IQU5DRURfRVJBU0UQCWIGcHJvdG8z");
+  fileDesc("CiJyYWNrd3JpZ2h0L3YxL2VyYXN1cmVfcG9saWN5LnByb3RvEg1yYWNrd3JpZ2h0LnYxIpoCChJWZXJpZmljYXRpb25Qb2xpY3kSEQoEZnVsbBgBIAEoCEgAiAEBEh0KEGZ1bGxfYmVsb3dfYnl0ZXMYAiABKARIAYgBARIXCgpzaGFyZV9wcGNtGAMgASgNSAKIAQESFwoKaG9sZV9ieXRlcxgEIAEoBEgDiAEBEhoKDWNvbmZpZGVuY2VfYnAYBSABKA1IBIgBARIfChJzYW1wbGVfb3ZlcndyaXR0ZW4YBiABKAhIBYgBAUIHCgVfZnVsbEITChFfZnVsbF9iZWxvd19ieXRlc0INCgtfc2hhcmVfcHBjbUINCgtfaG9sZV9ieXRlc0IQCg5fY29uZmlkZW5jZV9icEIVChNfc2FtcGxlX292ZXJ3cml0dGVuIjAKCkJvb3RNZWRpdW0SDgoGc2hhMjU2GAEgASgJEhIKCnNpemVfYnl0ZXMYAiABKAQqdgoPUG93ZXJDeWNsZUNoZWNrEiEKHVBPV0VSX0NZQ0xFX0NIRUNLX1VOU1BFQ0lGSUVEEAASHwobUE9XRVJfQ1lDTEVfQ0hFQ0tfSU1NRURJQVRFEAESHwobUE9XRVJfQ1lDTEVfQ0hFQ0tfTkVYVF9CT09UEAIqXQoLSGlkZGVuQXJlYXMSHAoYSElEREVOX0FSRUFTX1VOU1BFQ0lGSUVEEAASFwoTSElEREVOX0FSRUFTX1JFRlVTRRABEhcKE0hJRERFTl9BUkVBU19SRU1PVkUQAiplCghVc2JEaXNrcxIZChVVU0JfRElTS1NfVU5TUEVDSUZJRUQQABIUChBVU0JfRElTS1NfUkVGVVNFEAESEwoPVVNCX0RJU0tTX0VSQVNFEAISEwoPVVNCX0RJU0tTX0xFQVZFEAMqWQoKUmFpZERyaXZlcxIbChdSQUlEX0RSSVZFU19VTlNQRUNJRklFRBAAEhYKElJBSURfRFJJVkVTX1JFRlVTRRABEhYKElJBSURfRFJJVkVTX0FDQ0VQVBACKmEKDEZhaWxpbmdEaXNrcxIdChlGQUlMSU5HX0RJU0tTX1VOU1BFQ0lGSUVEEAASGAoURkFJTElOR19ESVNLU19BQ0NFUFQQARIYChRGQUlMSU5HX0RJU0tTX1JFRlVTRRACKvUCCg5DbGVhbmluZ01ldGhvZBIfChtDTEVBTklOR19NRVRIT0RfVU5TUEVDSUZJRUQQABIfChtDTEVBTklOR19NRVRIT0RfTlZNRV9GT1JNQVQQARImCiJDTEVBTklOR19NRVRIT0RfTlZNRV9GT1JNQVRfQ1JZUFRPEAISGwoXQ0xFQU5JTkdfTUVUSE9EX0RJU0NBUkQQAxIdChlDTEVBTklOR19NRVRIT0RfT1ZFUldSSVRFEAQSIwofQ0xFQU5JTkdfTUVUSE9EX1NBTklUSVpFX0NSWVBUTxAFEiIKHkNMRUFOSU5HX01FVEhPRF9TQU5JVElaRV9CTE9DSxAGEiYKIkNMRUFOSU5HX01FVEhPRF9TQU5JVElaRV9PVkVSV1JJVEUQBxIkCiBDTEVBTklOR19NRVRIT0RfQVRBX1NFQ1VSRV9FUkFTRRAIEiYKIkNMRUFOSU5HX01FVEhPRF9BVEFfRU5IQU5DRURfRVJBU0UQCWIGcHJvdG8z");
 
 /**
  * VerificationPolicy says what reading back must find. A disk is read whole when it was overwritten
@@ -254,6 +254,48 @@ export const RaidDrivesSchema: GenEnum<RaidDrives> = /*@__PURE__*/
   enumDesc(file_rackwright_v1_erasure_policy, 3);
 
 /**
+ * FailingDisks is what becomes of a host with a disk that says itself that it is failing (SMART
+ * overall-health self-assessment, NVMe critical warning).
+ *
+ * @generated from enum rackwright.v1.FailingDisks
+ */
+export const FailingDisks = {
+  /**
+   * Means accept.
+   *
+   * @generated from enum value: FAILING_DISKS_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * @generated from enum value: FAILING_DISKS_ACCEPT = 1;
+   */
+  ACCEPT: 1,
+
+  /**
+   * The host does not become available, and gets no image, before the disk is replaced. A host that
+   * is retired or deleted is erased all the same.
+   *
+   * @generated from enum value: FAILING_DISKS_REFUSE = 2;
+   */
+  REFUSE: 2,
+} as const;
+
+/**
+ * FailingDisks is what becomes of a host with a disk that says itself that it is failing (SMART
+ * overall-health self-assessment, NVMe critical warning).
+ *
+ * @generated from enum rackwright.v1.FailingDisks
+ */
+export type FailingDisks = (typeof FailingDisks)[keyof typeof FailingDisks] | UnknownEnum;
+
+/**
+ * Describes the enum rackwright.v1.FailingDisks.
+ */
+export const FailingDisksSchema: GenEnum<FailingDisks> = /*@__PURE__*/
+  enumDesc(file_rackwright_v1_erasure_policy, 4);
+
+/**
  * CleaningMethod is how every disk of a host is erased. A disk that does not offer the method is
  * refused and named.
  *
@@ -327,5 +369,5 @@ export type CleaningMethod = (typeof CleaningMethod)[keyof typeof CleaningMethod
  * Describes the enum rackwright.v1.CleaningMethod.
  */
 export const CleaningMethodSchema: GenEnum<CleaningMethod> = /*@__PURE__*/
-  enumDesc(file_rackwright_v1_erasure_policy, 4);
+  enumDesc(file_rackwright_v1_erasure_policy, 5);
 
