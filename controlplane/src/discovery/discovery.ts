@@ -183,7 +183,7 @@ export class Discovery {
     const problem = problemOf(finding);
     if (problem !== undefined) return problem;
     const answer = await untilWritten(`a discovered machine of ${rack}`, async () => {
-      return this.#intake.takeIn(rack, finding, await this.#reader.read());
+      return this.#intake.takeIn(rack, finding, await this.#reader.read(rack));
     });
     if (answer === '') await this.#lookAtAll();
     return answer;

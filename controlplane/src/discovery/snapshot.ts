@@ -8,8 +8,8 @@ import {
   type Rack,
   store as wire,
 } from '@rackwright/messages';
-import type { Entry, Revision, StateStore } from '@rackwright/store';
-import { answered, idOfKey } from '../records/index.ts';
+import { type Entry, type Revision, type StateStore, storeKey } from '@rackwright/store';
+import { answered, idOf, idOfKey, readRecord } from '../records/index.ts';
 import { type MachineTraits, traitsOf } from './traits.ts';
 
 /** A host, as far as a machine may turn out to be it. */
@@ -102,22 +102,35 @@ export class SnapshotReader {
   /** Whether nothing is listed and nothing expected, so that there is nothing to decide. */
   async isQuiet(): Promise<boolean> {
     const lists = ['discoveredMachines', 'expectedHosts'] as const;
-    const read = lists.map(async (prefix) => (await answered(this.#store.list(prefix))).entries);
+    const one = { limit: 1 };
+    const read = lists.map(async (each) => (await answered(this.#store.list(each, one))).entries);
     return (await Promise.all(read)).every(({ length }) => length === 0);
   }
 
-  async read(): Promise<DiscoverySnapshot> {
-    const lists = ['hosts', 'facts', 'discoveredMachines', 'expectedHosts', 'racks'] as const;
-    const [hosts, facts, machines, expected, racks] = await Promise.all(
+  /** Of racks, those that have machines and this one ("racks/RACK"). */
+  async read(rack = ''): Promise<DiscoverySnapshot> {
+    const lists = ['hosts', 'facts', 'discoveredMachines', 'expectedHosts'] as const;
+    const [hosts, facts, listed, expected] = await Promise.all(
       lists.map(async (prefix) => (await answered(this.#store.list(prefix))).entries),
     );
     this.#facts.of(facts ?? []);
+    const machines = this.#machines.of(listed ?? []).filter((each) => each !== undefined);
+    const racks = new Set(machines.map(({ machine }) => machine.rack));
     return {
       hosts: this.#hosts.of(hosts ?? []).flatMap((read) => this.#host(read) ?? []),
-      machines: this.#machines.of(machines ?? []).filter((each) => each !== undefined),
+      machines,
       expected: this.#lines.of(expected ?? []).filter((each) => each !== undefined),
-      racks: new Map((racks ?? []).flatMap(rackOf)),
+      racks: await this.#racks(rack === '' ? racks : racks.add(rack)),
     };
+  }
+
+  async #racks(names: ReadonlySet<string>): Promise<ReadonlyMap<string, Rack>> {
+    const read = [...names].map(async (name) => {
+      const key = storeKey('racks', idOf(name));
+      return await readRecord(this.#store, wire.RackRecordSchema, key);
+    });
+    const racks = (await Promise.all(read)).map((kept) => kept?.record.rack);
+    return new Map(racks.flatMap((rack) => (rack === undefined ? [] : [[rack.name, rack]])));
   }
 
   #host({ hostId, host, acceptedByRule, acceptedIdentity, requestIds }: ReadHost) {
@@ -178,9 +191,4 @@ function keptMachine({ key, value, revision }: Entry): KeptMachine | undefined {
 function keptExpected({ key, value, revision }: Entry): KeptExpected | undefined {
   const { expectedHost: expected } = fromBinary(wire.ExpectedHostRecordSchema, value);
   return expected === undefined ? undefined : { id: idOfKey(key), expected, revision };
-}
-
-function rackOf({ value }: Entry): [string, Rack][] {
-  const { rack } = fromBinary(wire.RackRecordSchema, value);
-  return rack === undefined ? [] : [[rack.name, rack]];
 }

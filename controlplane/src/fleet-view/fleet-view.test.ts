@@ -16,6 +16,9 @@ let view: FleetView;
 let breakWatch: (error: Error | 'compacted') => void;
 /** What a listing waits for. */
 let gate: Promise<void>;
+/** And so long, by the clock of the view. */
+let listMs: number;
+let said: unknown[];
 
 /** The store, with listings and watches that the test gets hold of. */
 function held(inner: StateStore): StateStore {
@@ -24,6 +27,7 @@ function held(inner: StateStore): StateStore {
   target.list = async (prefix, page) => {
     const listing = await inner.list(prefix, page);
     await gate;
+    if (listMs > 0) await new Promise<void>((resolve) => heap.after(listMs, resolve));
     return listing;
   };
   target.watch = (from, prefix, signal) => {
@@ -44,7 +48,10 @@ beforeEach(async () => {
   const { clock } = new SimProcess('p', heap, 0, () => false);
   store = await openMemoryStore({ random: seededRandom(1) });
   gate = Promise.resolve();
-  view = new FleetView({ store: held(store), clock, log: { warn: quiet }, retryDelayMs });
+  listMs = 0;
+  said = [];
+  const log = { warn: quiet, info: (fields: unknown) => void said.push(fields) };
+  view = new FleetView({ store: held(store), clock, log, retryDelayMs });
 });
 
 async function during<T>(work: Promise<T>, ms = 0): Promise<T> {
@@ -94,6 +101,13 @@ test('whoever has waited sees what was written before, of hosts or of anything e
   await during(view.caughtUp());
   expect(inRack('racks/r1')).toEqual([]);
   expect(view.counts().hosts).toBe(1);
+});
+
+test('while the view is built it says from time to time how far that has come', async () => {
+  for (let at = 0; at < 2_600; at += 1) await put(`h${at}`, 'racks/r1');
+  listMs = 3_000;
+  await during(view.start(), 60_000);
+  expect(said).toEqual([{ hosts: 1_000 }, { hosts: 2_000 }, { hosts: 2_600 }]);
 });
 
 test('what is written while the view is built is in it', async () => {

@@ -33,13 +33,15 @@ import type { FleetTally } from './tally.ts';
 const prefix = 'hosts';
 /** Hosts that are read at once when the view is built. */
 const buildEntries = 500;
+/** While it is built, so often somebody hears how far that has come. */
+const progressMs = 5_000;
 /** How long a caller waits for the view to see what was acknowledged before. */
 const waitMsMax = 10_000;
 
 export interface FleetViewDependencies {
   readonly store: StateStore;
   readonly clock: Clock;
-  readonly log: Pick<Log, 'warn'>;
+  readonly log: Pick<Log, 'info' | 'warn'>;
   /** Pause before a watch that broke off starts again. */
   readonly retryDelayMs: number;
 }
@@ -221,7 +223,8 @@ export class FleetView {
   async #build(): Promise<void> {
     const rows = new FleetRows();
     let from: Revision | undefined;
-    const { store } = this.#deps;
+    const { store, clock, log } = this.#deps;
+    let toldMs = clock.nowMs();
     // What people and agents wait for has its turn in between.
     const pages = { limit: buildEntries, between: () => this.#pause(0) };
     for await (const page of listingsOf((each) => store.list(prefix, each), pages)) {
@@ -229,6 +232,9 @@ export class FleetView {
       for (const entry of page.entries) {
         if (isDirectlyBelow(prefix, entry.key)) rows.put(rowOf(entry, this.#decodeAnew));
       }
+      if (clock.nowMs() < toldMs + progressMs) continue;
+      toldMs = clock.nowMs();
+      log.info({ hosts: rows.size }, 'the hosts are being read');
     }
     if (from === undefined) return;
     const before = this.#rows;

@@ -10,7 +10,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { FleetView, type HostRow } from './index.ts';
 
 const hosts = 20;
-const log = { warn: () => undefined };
+const log = { info: () => undefined, warn: () => undefined };
 let cluster: NatsCluster | undefined;
 let store: StateStore;
 let view: FleetView;

@@ -11,7 +11,7 @@ export async function snapshotOf(
   hostNames: readonly string[],
   nowMs: number,
 ): Promise<PoolSnapshot> {
-  const log = { warn: () => undefined };
+  const log = { info: () => undefined, warn: () => undefined };
   const fleetView = new FleetView({ store, clock: nodeClock(), log, retryDelayMs: 1_000 });
   const pool = { name: 'pools/p', spec: { hosts: { names: [...hostNames] } } };
   try {
