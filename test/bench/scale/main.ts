@@ -2,8 +2,9 @@
  * What many hosts cost whoever looks at them: `npm run bench -- scale [--hosts 1000,20000]
  * [--folder FOLDER] [--profile FOLDER]`. The fleet is frozen and has no agents; each host has
  * facts and past runs. Prints the start until the first answer, and for each call p50 and p99,
- * CPU of the control plane, and rows and bytes read of SQLite. With `--folder` filled stores stay
- * there for the next time; `--profile` writes a CPU profile of the control plane.
+ * CPU of the control plane, and rows and bytes read of SQLite; then how long an agent waits for the
+ * answer to a report while one operator lists, watches and counts in a loop. With `--folder` filled
+ * stores stay there for the next time; `--profile` writes a CPU profile of the control plane.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import {
@@ -24,6 +25,7 @@ import { ApiFailure, HostView } from '@rackwright/messages';
 import { connect, type OperatorClients, operatorClients } from '@rackwright/rpc';
 import { freePorts } from '@rackwright/sim/loopback';
 import { installedArguments } from '../installed.ts';
+import { type Answered, measureAnswers, type Reached } from './answered.ts';
 import { addHosts, atOnce, createFleet, creationOf, inParallel, makeHost, rackOf } from './fill.ts';
 
 const root = join(import.meta.dirname, '../../..');
@@ -47,6 +49,8 @@ const restLooks = 3;
 const restLookMs = 300;
 const restWaitMsMax = 600_000;
 const idleMs = 70_000;
+/** One operator in a loop may make an agent wait so long for its answer, at the p99. */
+const answerMsMax = 50;
 /** Connections that one call may lose. */
 const droppedMax = 5;
 
@@ -108,6 +112,15 @@ class Bench {
         await sleep(20);
       }
     }
+  }
+
+  reached(clients: OperatorClients): Reached {
+    const [operators = 0, agents = 0] = this.#ports;
+    const [caFile, tokenFile] = ['ca.pem', 'admin.token'].map((name) =>
+      this.path('cp/identity', name),
+    ) as [string, string];
+    const caPem = readFileSync(caFile, 'utf8');
+    return { clients, ports: { operators, agents }, caPem, caFile, tokenFile };
   }
 
   cpuMs(): number {
@@ -243,6 +256,24 @@ async function measure(bench: Bench): Promise<void> {
   await sleep(idleMs);
   const idle = ((bench.cpuMs() - idleFromMs) / idleMs) * 100;
   console.log(`idle: ${idle.toFixed(1)} % of a core, ${bench.memoryMiB().toFixed(0)} MiB`);
+  judgeAnswers(await measureAnswers(bench.reached(clients)));
+}
+
+function judgeAnswers({ aloneMs, besideMs, operatorAnswers }: Answered): void {
+  const said = (all: readonly number[]) =>
+    [0.5, 0.99].map((share) => quantile(all, share).toFixed(1)).join(' / ');
+  console.log(
+    `answer to a report p50 / p99: alone ${said(aloneMs)} ms, beside an operator in a loop ` +
+      `${said(besideMs)} ms (${besideMs.length} reports, ${operatorAnswers} answers to him)`,
+  );
+  if (quantile(besideMs, 0.99) <= answerMsMax) return;
+  console.error(`failed: beside an operator an answer takes more than ${answerMsMax} ms`);
+  process.exitCode = 1;
+}
+
+function quantile(all: readonly number[], share: number): number {
+  const sorted = all.toSorted((one, other) => one - other);
+  return sorted[Math.floor(sorted.length * share)] ?? Number.NaN;
 }
 
 /** Page after page, and from the first one again. */
@@ -265,8 +296,7 @@ async function timed(bench: Bench, asked: () => Promise<unknown>): Promise<Row> 
   }
   const cpu = (bench.cpuMs() - cpuMs) / callsEach;
   const after = await bench.read();
-  tookMs.sort((a, b) => a - b);
-  const at = (share: number) => (tookMs[Math.floor(callsEach * share)] ?? Number.NaN).toFixed(1);
+  const at = (share: number) => quantile(tookMs, share).toFixed(1);
   return {
     'p50 / p99 ms': `${at(0.5)} / ${at(0.99)}`,
     'CPU ms': cpu.toFixed(2),
