@@ -1,4 +1,5 @@
 /** Pages of a list: bounded in number and in bytes. */
+import { type Clock, pause } from '@rackwright/platform';
 import { type Entry, LIST_PAGE_MAX, type ListPage, type StateStore } from '@rackwright/store';
 import { answered, isDirectlyBelow, listingsOf } from '../records/index.ts';
 import { formatPageToken, parseKeyToken } from './position.ts';
@@ -9,6 +10,26 @@ export const pageSizeMax = 1_000;
 export const lookedMax = 1_000;
 /** A page ends early when it exceeds this; the transport carries 4 MiB. */
 export const pageBytesMax = 2 * 1024 * 1024;
+
+/** What is done at a stretch, milliseconds; then others have their turn. */
+export const sliceMs = 3;
+
+/** `read`, with a turn for others whenever it was called for long enough at a stretch. */
+export function inSlices<T>(
+  clock: Pick<Clock, 'nowMs' | 'after'>,
+  read: (entry: Entry) => Promise<T>,
+): (entry: Entry) => Promise<T> {
+  let beganMs = clock.nowMs();
+  return async (entry) => {
+    const readMs = clock.nowMs() - beganMs;
+    // A clock that was set back says nothing of how long it was.
+    if (readMs >= sliceMs || readMs < 0) {
+      await pause(clock, 0);
+      beganMs = clock.nowMs();
+    }
+    return await read(entry);
+  };
+}
 
 export interface PageRequest {
   readonly pageSize?: number | undefined;

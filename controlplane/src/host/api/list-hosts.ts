@@ -25,7 +25,7 @@ import type { Entry } from '@rackwright/store';
 import { includes, isUnscoped, poolLabel } from '../../access/index.ts';
 import { filterOf, orderOf, type Sorted, sortedPage } from '../../call/filtering.ts';
 import { hostKey, presentHost, readFacts } from '../../call/host-view.ts';
-import { entriesOf, listPage, type Page, pageOf } from '../../call/paging.ts';
+import { entriesOf, inSlices, listPage, type Page, pageOf, sliceMs } from '../../call/paging.ts';
 import type { RpcDependencies } from '../../call/ports.ts';
 import { checkRackFilter } from '../../call/rack-filter.ts';
 import { quote } from '../../call/violations.ts';
@@ -41,8 +41,6 @@ import { type HostRow, rowOf } from '../../fleet-view/index.ts';
 import { answered, idOfKey, sharedRecordOf } from '../../records/index.ts';
 import { hostFields } from './host-fields.ts';
 
-/** How long rows are looked at before others have their turn. */
-const sliceMs = 3;
 /** Rows between two looks at the clock. */
 const stepRows = 250;
 /** Unreadable hosts that a list names. */
@@ -68,7 +66,7 @@ export async function listHosts(
   const isPlain = request.filter === '' && orderBy === '';
   const bound = isPlain ? rack : JSON.stringify([rack, request.filter, orderBy]);
   const search: Search = { filter, rack: rack || undefined };
-  const read = (entry: Entry) => readMatch(deps, search, entry, request.view);
+  const read = inSlices(deps.clock, (entry) => readMatch(deps, search, entry, request.view));
   // A list of everything does not wait for the view.
   const isWhole = isPlain && rack === '' && skip === 0;
   if (!isWhole) await fleetView.caughtUp();
