@@ -108,6 +108,29 @@ const isAsOfItsRevision: ConformanceCase = {
   },
 };
 
+const isComplete: ConformanceCase = {
+  name: 'has on a page every key that was made before, and none that was deleted before',
+  async run({ first, second }) {
+    const live = new Map<string, number>();
+    // The first question is what an index begins with.
+    await second.list('hosts', { limit: 10 });
+    for (let round = 0; round < 12; round += 1) {
+      const key = `hosts.${(round * 7) % 12}`;
+      live.set(key, revisionOf(await first.put(key, bytes(key), 'absent')));
+      const [gone, revision] = [...live][0] ?? ['', 0];
+      if (round % 3 === 2) {
+        await first.delete(gone, revision);
+        live.delete(gone);
+      }
+      const listed = keysOf((await second.list('hosts', { limit: 50 })).entries);
+      const wanted = [...live.keys()].sort();
+      const lacks = wanted.filter((each) => !listed.includes(each));
+      assert.deepEqual(lacks, [], 'a page lacks keys that were acknowledged before');
+      assert.deepEqual(listed, wanted, 'a page has keys that were deleted before');
+    }
+  },
+};
+
 const refusesOthers: ConformanceCase = {
   name: 'refuses pages out of bounds by name',
   async run({ first }) {
@@ -129,5 +152,6 @@ export const pagingCases: readonly ConformanceCase[] = [
   repeatsNothing,
   followsOn,
   isAsOfItsRevision,
+  isComplete,
   refusesOthers,
 ];

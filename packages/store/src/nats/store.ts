@@ -47,14 +47,18 @@ import type { Channel } from './channel.ts';
 import { checkConnectedServer } from './connect.ts';
 import type { LogChannel } from './entries.ts';
 import { isStreamNotFound, messageOf } from './failures.ts';
+import { KeyIndex } from './key-index.ts';
 import { subjectsUnder } from './message.ts';
 import type { MessageChannel } from './messages.ts';
 import { retryDelayMs } from './options.ts';
-import { watchStream } from './watching.ts';
+import { SortedKeys } from './sorted-keys.ts';
+import { followKeys, type WatchPath, watchStream } from './watching.ts';
 import { carryWrite, changesBack, type WriteRequest } from './writing.ts';
 
 /** Values that a listing asks for at the same time. */
 const LIST_READS_MAX = 64;
+/** How long a listing waits for the index of keys before it asks the servers for them. */
+const KEYS_LATE_MS = 2_000;
 
 export interface OpenedBucket {
   readonly connection: NatsConnection;
@@ -78,6 +82,7 @@ export class NatsStore implements StateStore {
   /** Rings for watches: at each reconnection and at the end. */
   readonly #bell = new Bell();
   readonly #calls = new Set<Promise<unknown>>();
+  readonly #keys: KeyIndex;
   #failure: StoreError | undefined;
   #closing: Promise<void> | undefined;
 
@@ -85,6 +90,7 @@ export class NatsStore implements StateStore {
     this.incarnation = opened.incarnation;
     this.survivesPowerLoss = opened.survivesPowerLoss;
     this.#opened = opened;
+    this.#keys = new KeyIndex(() => followKeys(this.#watchPath(0, undefined)), delay);
     this.log = {
       append: (id, value) => this.#append(id, value),
       back: async (limit, before) => {
@@ -104,28 +110,47 @@ export class NatsStore implements StateStore {
   async list(prefix: string, page?: ListPage): Promise<Listing> {
     checkPrefix(prefix);
     checkListPage(page);
-    const { channel } = this.#opened;
     const before = await this.latestRevision();
-    const keys = new Set<string>();
-    for (const subject of subjectsUnder(channel.bucket, prefix)) {
-      for (const key of await this.#read(() => channel.keysMatching(subject))) keys.add(key);
-    }
-    const { after = '', limit = Number.POSITIVE_INFINITY } = page ?? {};
-    const wanted = [...keys]
-      .filter((key) => key > after && !key.startsWith(`${RESERVED_FIRST_SEGMENT}.`))
-      .sort();
+    const keysBehind = await this.#keysUnder(prefix, before);
     const entries: Entry[] = [];
-    for (let at = 0; at < wanted.length && entries.length < limit; at += LIST_READS_MAX) {
-      const some = wanted.slice(at, at + LIST_READS_MAX);
-      for (const last of await Promise.all(
-        some.map((key) => this.#read(() => channel.last(key))),
-      )) {
-        if (last?.kind !== 'put') continue;
-        const { key, value, revision, writeId } = last;
-        entries.push({ key, value, revision, writeId });
+    const { limit = Number.POSITIVE_INFINITY } = page ?? {};
+    for (let after = page?.after ?? ''; entries.length < limit; ) {
+      const some = keysBehind(after, Math.min(LIST_READS_MAX, limit - entries.length));
+      const last = some.at(-1);
+      if (last === undefined) break;
+      after = last;
+      entries.push(...(await this.#liveOf(some)));
+    }
+    return { entries, before };
+  }
+
+  /**
+   * Live keys under the prefix as of this revision or a newer one, and perhaps some that were
+   * deleted: so many behind a key, in order.
+   */
+  async #keysUnder(prefix: string, before: Revision) {
+    const index = this.#keys;
+    if (await index.caughtUp(before, KEYS_LATE_MS)) {
+      return (after: string, limit: number) => index.under(prefix, after, limit);
+    }
+    const { channel } = this.#opened;
+    const asked = new SortedKeys();
+    for (const subject of subjectsUnder(channel.bucket, prefix)) {
+      for (const key of await this.#read(() => channel.keysMatching(subject))) {
+        if (!key.startsWith(`${RESERVED_FIRST_SEGMENT}.`)) asked.add(key);
       }
     }
-    return { entries: page === undefined ? entries : entries.slice(0, limit), before };
+    return (after: string, limit: number) => asked.under(prefix, after, limit);
+  }
+
+  async #liveOf(keys: readonly string[]): Promise<Entry[]> {
+    const { channel } = this.#opened;
+    const found = await Promise.all(keys.map((key) => this.#read(() => channel.last(key))));
+    return found.flatMap((last) => {
+      if (last?.kind !== 'put') return [];
+      const { key, value, revision, writeId } = last;
+      return [{ key, value, revision, writeId }];
+    });
   }
 
   async put(
@@ -250,8 +275,13 @@ export class NatsStore implements StateStore {
     prefix: string,
     signal: AbortSignal | undefined,
   ): AsyncGenerator<WatchEvent, void, undefined> {
+    yield* watchStream(this.#watchPath(from, signal), from, prefix);
+    if (this.#failure !== undefined) throw this.#failure;
+  }
+
+  #watchPath(from: Revision, signal: AbortSignal | undefined): WatchPath {
     const over = () => this.#bell.ended || signal?.aborted === true;
-    const path = {
+    return {
       client: this.#opened.client,
       bucket: this.#opened.channel.bucket,
       look: () => this.#lookForWatch(from, over),
@@ -266,8 +296,6 @@ export class NatsStore implements StateStore {
         };
       },
     };
-    yield* watchStream(path, from, prefix);
-    if (this.#failure !== undefined) throw this.#failure;
   }
 
   /** A watch outlasts every outage: it asks until it is answered or over. */

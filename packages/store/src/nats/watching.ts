@@ -8,10 +8,11 @@ import {
   DeliverPolicy,
   type JetStreamClient,
   type JsMsg,
+  type OrderedConsumerOptions,
 } from '@nats-io/jetstream';
 import type { Revision, WatchEvent } from '../contract.ts';
 import { RESERVED_FIRST_SEGMENT } from '../key.ts';
-import { GapGuard, publicChange } from '../write.ts';
+import { GapGuard, publicChange, type StoredChange } from '../write.ts';
 import { changeOf, keyOf, streamName, subjectsUnder } from './message.ts';
 import { retryDelayMs } from './options.ts';
 
@@ -55,7 +56,9 @@ export async function* watchStream(
     return;
   }
   for (let attempt = 1; !path.over(); attempt += 1) {
-    for await (const message of messagesAfter(path, position, prefix)) {
+    const after = { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: position + 1 };
+    const wanted = { filter_subjects: subjectsUnder(path.bucket, prefix), ...after };
+    for await (const message of messagesOf(path, wanted)) {
       if (path.over()) return;
       position = message.seq;
       attempt = 1;
@@ -74,6 +77,40 @@ export async function* watchStream(
   }
 }
 
+/** The last change of a key that a follower has heard of; not its value. */
+export type KeyChange = Pick<StoredChange, 'kind' | 'key' | 'revision'>;
+
+/**
+ * The last change of each key, in the order of revisions, then every one that follows: without
+ * values. What is trimmed meanwhile does not matter, as its key has a newer change. Ends when the
+ * watch is over; throws when the store is another one now.
+ */
+export async function* followKeys(path: WatchPath): AsyncGenerator<KeyChange, void, undefined> {
+  let position = 0;
+  for (let attempt = 1; !path.over(); attempt += 1) {
+    const from =
+      position === 0
+        ? { deliver_policy: DeliverPolicy.LastPerSubject }
+        : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: position + 1 };
+    const filter_subjects = subjectsUnder(path.bucket, '');
+    for await (const message of messagesOf(path, {
+      filter_subjects,
+      headers_only: true,
+      ...from,
+    })) {
+      if (path.over()) return;
+      position = message.seq;
+      attempt = 1;
+      yield changeOf(keyOf(path.bucket, message.subject), message.seq, noValue, message.headers);
+    }
+    if (path.over()) return;
+    await path.pause(retryDelayMs(attempt));
+    await path.look();
+  }
+}
+
+const noValue = new Uint8Array();
+
 /** Whether the store has never been at `from`. A new leader may take a moment to be there again. */
 async function isFuture(path: WatchPath, from: Revision): Promise<boolean> {
   for (let attempt = 1; attempt <= FUTURE_LOOKS; attempt += 1) {
@@ -84,19 +121,14 @@ async function isFuture(path: WatchPath, from: Revision): Promise<boolean> {
 }
 
 /** Messages until the consumer is lost or the watch is over; never throws. */
-async function* messagesAfter(
+async function* messagesOf(
   path: WatchPath,
-  position: Revision,
-  prefix: string,
+  wanted: Partial<OrderedConsumerOptions>,
 ): AsyncGenerator<JsMsg, void, undefined> {
   let messages: ConsumerMessages | undefined;
   let forget = () => {};
   try {
-    const consumer = await path.client.consumers.get(streamName(path.bucket), {
-      filter_subjects: subjectsUnder(path.bucket, prefix),
-      deliver_policy: DeliverPolicy.StartSequence,
-      opt_start_seq: position + 1,
-    });
+    const consumer = await path.client.consumers.get(streamName(path.bucket), wanted);
     const opened = await consumer.consume({
       max_messages: MESSAGES_AHEAD_MAX,
       expires: PULL_EXPIRES_MS,

@@ -1,9 +1,10 @@
-/** Fourteen ways to be wrong that the suite must see (DESIGN §11: a check must be able to fail). */
+/** Fifteen ways to be wrong that the suite must see (DESIGN §11: a check must be able to fail). */
 
 import { agedOut } from './aged-out.ts';
 import { agelessLog } from './ageless-log.ts';
 import { earlyAcknowledgement } from './early-acknowledgement.ts';
 import { forgetfulLog } from './forgetful-log.ts';
+import { lateIndex } from './late-index.ts';
 import { lostEvent } from './lost-event.ts';
 import { pageGap } from './page-gap.ts';
 import { repeatedKey } from './repeated-key.ts';
@@ -22,6 +23,7 @@ export const brokenStores: readonly BrokenStore[] = [
   repeatedKey,
   pageGap,
   stalePage,
+  lateIndex,
   staleGet,
   lostEvent,
   revisionReset,

@@ -1,0 +1,81 @@
+import { expect, test } from 'vitest';
+import { KeyIndex } from './key-index.ts';
+import type { KeyChange } from './watching.ts';
+
+/** A stream of changes that the test writes. */
+class Stream {
+  readonly #changes: KeyChange[] = [];
+  #wake = () => {};
+  #over = false;
+  followers = 0;
+
+  tell(kind: KeyChange['kind'], key: string, revision: number): void {
+    this.#changes.push({ kind, key, revision });
+    this.#wake();
+  }
+
+  end(): void {
+    this.#over = true;
+    this.#wake();
+  }
+
+  async *follow(): AsyncGenerator<KeyChange> {
+    this.followers += 1;
+    for (let at = 0; !this.#over; ) {
+      const change = this.#changes[at];
+      if (change === undefined) {
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve;
+        });
+        continue;
+      }
+      at += 1;
+      yield change;
+    }
+    this.#over = false;
+  }
+}
+
+const never = () => new Promise<void>(() => {});
+const atOnce = () => Promise.resolve();
+
+test('it knows a key once the change that made it has come, and not before', async () => {
+  const stream = new Stream();
+  const index = new KeyIndex(() => stream.follow(), never);
+  expect(stream.followers, 'it follows though nobody has asked').toBe(0);
+  stream.tell('put', 'hosts.b', 3);
+  const waiting = index.caughtUp(5, 1_000);
+  stream.tell('put', 'hosts.a', 4);
+  stream.tell('delete', 'hosts.b', 5);
+  expect(await waiting).toBe(true);
+  expect(index.under('hosts', '', 10)).toEqual(['hosts.a']);
+  expect(await index.caughtUp(4, 1_000)).toBe(true);
+  expect(stream.followers).toBe(1);
+});
+
+test('whoever waits too long hears that it is behind', async () => {
+  const stream = new Stream();
+  const index = new KeyIndex(() => stream.follow(), atOnce);
+  expect(await index.caughtUp(1, 1_000)).toBe(false);
+});
+
+test('when nobody tells it of changes any more it begins anew', async () => {
+  const stream = new Stream();
+  const index = new KeyIndex(() => stream.follow(), never);
+  stream.tell('put', 'hosts.a', 1);
+  expect(await index.caughtUp(1, 1_000)).toBe(true);
+  stream.end();
+  await new Promise((resolve) => setImmediate(resolve));
+  stream.tell('put', 'hosts.b', 2);
+  expect(await index.caughtUp(2, 1_000)).toBe(true);
+  expect(stream.followers).toBe(2);
+  expect(index.under('', '', 10)).toEqual(['hosts.a', 'hosts.b']);
+});
+
+test('a key of the driver itself is none', async () => {
+  const stream = new Stream();
+  const index = new KeyIndex(() => stream.follow(), never);
+  stream.tell('put', '_store.incarnation', 1);
+  await index.caughtUp(1, 1_000);
+  expect(index.under('', '', 10)).toEqual([]);
+});

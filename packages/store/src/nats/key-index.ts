@@ -1,0 +1,72 @@
+/**
+ * The bucket's live keys in order, kept by following its changes, so that a page of a listing asks
+ * the servers for its own values and for nothing of other keys.
+ *
+ *  K1 Once it has caught up with a revision, it has every key that is live as of it or a newer one.
+ *  K2 It begins with the first question, and goes on until the store is closed. Until it has caught
+ *     up, whoever asks can ask the servers for all keys.
+ *
+ * Must not: say what a key's value is. A key may have been deleted since.
+ */
+import type { Revision } from '../contract.ts';
+import { RESERVED_FIRST_SEGMENT } from '../key.ts';
+import { SortedKeys } from './sorted-keys.ts';
+import type { KeyChange } from './watching.ts';
+
+interface Waiter {
+  readonly revision: Revision;
+  readonly go: () => void;
+}
+
+export class KeyIndex {
+  readonly #keys = new SortedKeys();
+  readonly #follow: () => AsyncIterable<KeyChange>;
+  readonly #pause: (delayMs: number) => Promise<void>;
+  readonly #waiters = new Set<Waiter>();
+  #position: Revision = 0;
+  #isFollowing = false;
+
+  /** `follow` tells the last change of each key and then every other, as `followKeys` does. */
+  constructor(follow: () => AsyncIterable<KeyChange>, pause: (delayMs: number) => Promise<void>) {
+    this.#follow = follow;
+    this.#pause = pause;
+  }
+
+  /** K1; false when it does not come to that in time. */
+  async caughtUp(revision: Revision, withinMs: number): Promise<boolean> {
+    if (!this.#isFollowing) void this.#run();
+    if (this.#position >= revision) return true;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const waiter = { revision, go: resolve };
+    this.#waiters.add(waiter);
+    await Promise.race([promise, this.#pause(withinMs)]);
+    this.#waiters.delete(waiter);
+    return this.#position >= revision;
+  }
+
+  /** At most `limit` keys behind `after` that are `prefix` or lie below it. */
+  under(prefix: string, after: string, limit: number): string[] {
+    return this.#keys.under(prefix, after, limit);
+  }
+
+  async #run(): Promise<void> {
+    this.#isFollowing = true;
+    try {
+      for await (const change of this.#follow()) this.#note(change);
+    } catch {
+      // The store is another one now, which whoever asks it hears as well.
+    }
+    // Nothing tells it what has changed since; it begins anew when it is asked.
+    this.#isFollowing = false;
+    this.#position = 0;
+  }
+
+  #note({ kind, key, revision }: KeyChange): void {
+    if (!key.startsWith(`${RESERVED_FIRST_SEGMENT}.`)) {
+      if (kind === 'put') this.#keys.add(key);
+      else this.#keys.delete(key);
+    }
+    this.#position = Math.max(this.#position, revision);
+    for (const waiter of this.#waiters) if (waiter.revision <= this.#position) waiter.go();
+  }
+}
