@@ -4,12 +4,23 @@ import { durationFromMs, timestampFromMs, timestampMs } from '@bufbuild/protobuf
 import {
   agent,
   FailureType,
+  RerunClass,
   RunPhase,
   type TransientName,
   transientCauseOf,
 } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
-import { type Bench, bench, driveToErase, failed, statusOf } from '../testing/bench.ts';
+import {
+  availableHost,
+  type Bench,
+  bench,
+  bootOfRunner,
+  driveToErase,
+  driveToInspect,
+  failed,
+  statusOf,
+  stepAt,
+} from '../testing/bench.ts';
 import { defaultTiming } from '../turn/timing.ts';
 
 const { transientFaultCount, transientFaultMs, bootTimeoutMs, registryBudgetMs } = defaultTiming;
@@ -153,4 +164,49 @@ test('what ends an attempt otherwise ends the count of what could not be told', 
   expect(host.record.operation?.transientCount).toBe(1);
   host.report(failed('interrupted', 'the agent was restarted'));
   expect(host.record.operation?.transientCount ?? 0).toBe(0);
+});
+
+/** An available host at a step of this class, in its runner. */
+function serving(rerunClass: RerunClass): Bench {
+  const host = availableHost();
+  const runnerSteps = [create(agent.StepDescriptionSchema, { name: 'bios.flash', rerunClass })];
+  host.context = { ...host.context, facts: { ...host.context.facts, runnerSteps } };
+  host.request({ kind: 'service', steps: [{ step: 'bios.flash', arguments: {} }] });
+  driveToInspect(host);
+  expect(stepAt(host)).toBe('bios.flash');
+  return host;
+}
+
+function tell(host: Bench, result: agent.Report['result']): void {
+  const operationId = host.record.operation?.operation?.id ?? '';
+  const report = create(agent.ReportSchema, { operationId, hostUid: 'u1', result });
+  host.apply({ kind: 'report', report });
+}
+
+test.each([
+  [RerunClass.NEVER_TWICE, true, false],
+  [RerunClass.NEVER_TWICE, false, true],
+  [RerunClass.SAFE, true, true],
+])('a step of class %i that has begun (%j) is waited for: %j', (rerunClass, begun, isWaited) => {
+  const host = serving(rerunClass);
+  tell(host, { case: 'continuing', value: create(agent.ContinuingSchema, { begun, percent: 1 }) });
+  host.report(could('runnerAway'));
+  const { run } = statusOf(host);
+  expect(run?.waiting?.reason).toBe(isWaited ? 'runner' : 'hold');
+  // Nobody knows how far it came: whether it begins a second time is for a person to say.
+  if (isWaited) return;
+  pass(host, bootTimeoutMs);
+  expect([stepAt(host), host.record.operation?.sentTo]).toEqual(['bios.flash', undefined]);
+});
+
+test('a runner that is refused is told of only while one is waited for', () => {
+  const host = serving(RerunClass.SAFE);
+  const bootOperationId = bootOfRunner(statusOf(host).run);
+  const runnerRefused = { bootOperationId, message: 'an older boot' };
+  const value = create(agent.HostUpdatedSchema, { observations: { runnerRefused } });
+  host.apply({
+    kind: 'report',
+    report: create(agent.ReportSchema, { hostUid: 'u1', result: { case: 'hostUpdated', value } }),
+  });
+  expect(host.record.runnerRefused).toBeUndefined();
 });

@@ -191,21 +191,23 @@ test('a server that breaks too often fails the work, as often as the caller allo
   expect(asked).toHaveLength(3);
 });
 
-test('a qcow2 file whose server goes away for good is given up as the caller allows', async () => {
+test.each([
+  ['when its format is known', 1],
+  ['when its digest is known', 2],
+])('a qcow2 file whose server goes away %s is given up as allowed', async (_, readings) => {
   const file = qcow2(3 * mib, 20, noise(clusterBytes));
   const { source: whole } = watchedSource(file);
   const asked: number[] = [];
   const source: ByteSource = {
     open: async (from, signal) => {
       asked.push(from);
-      // Its digest is known; what it means is read in a second reading.
-      if (asked.length > 1) throw new SourceBroken('away');
+      if (asked.length > readings) throw new SourceBroken('away');
       return whole.open(from, signal);
     },
   };
   const limits = { emptyBreaksMax: 3, breaksMax: 9, pause: async () => {} };
   const end = await disk.provision(file, { source, parts: { limits } });
   expect(end).toMatchObject({ fault: 'unreachable', begun: false });
-  expect(asked).toHaveLength(1 + limits.emptyBreaksMax);
+  expect(asked).toHaveLength(readings + limits.emptyBreaksMax);
   expect(isUntouched()).toBe(true);
 });
