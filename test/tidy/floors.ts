@@ -97,6 +97,7 @@ const agent: House = {
   folder: 'agent/src',
   floors: [
     'version.ts',
+    'rpc.ts',
     'journal',
     'images',
     'boot',

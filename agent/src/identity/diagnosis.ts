@@ -27,7 +27,7 @@ export interface DiagnosisParts {
 /** The sentence; undefined when nothing of the kind is wrong, or the server cannot be reached. */
 export async function diagnose(parts: DiagnosisParts): Promise<string | undefined> {
   const { clock, host, port } = parts;
-  const { lookAtServer } = await import('@rackwright/rpc');
+  const { lookAtServer } = await import('../rpc.ts');
   const face = await lookAtServer({ host, port, clock, timeoutMs: probeTimeoutMs });
   return face === undefined ? undefined : explainFace(parts, face, clock.nowMs());
 }

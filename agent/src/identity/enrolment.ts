@@ -35,7 +35,7 @@ export async function join(
   const { host, port } = splitAddress(enrolmentAddress);
   const { clock } = parts;
   const probe = { host, port, sha256: parsed.caSha256, timeoutMs: probeTimeoutMs, clock };
-  const { fetchPinnedCertificate } = await import('@rackwright/rpc');
+  const { fetchPinnedCertificate } = await import('../rpc.ts');
   const caPem = await fetchPinnedCertificate(probe);
   return issue(parts, key, { enrolmentAddress, caPem, joinToken: parsed.secretPart, rack: '' });
 }
@@ -80,7 +80,7 @@ async function ask(
   key: AgentKey,
   { enrolmentAddress, caPem, joinToken, rack }: Issue,
 ): Promise<AgentIdentity> {
-  const { connect, createClient } = await import('@rackwright/rpc');
+  const { connect, createClient } = await import('../rpc.ts');
   const channel = connect({ target: enrolmentAddress, caPem });
   try {
     const nonce = random.bytes(nonceBytes);

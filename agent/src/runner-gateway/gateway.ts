@@ -87,7 +87,7 @@ export class RunnerGateway {
   /** Listens; answers with the port and how to close. */
   async listen(address: string, port: number, certificate: BootCertificate): Promise<RpcServer> {
     const { clock, log, random } = this.#parts;
-    const { serve } = await import('@rackwright/rpc');
+    const { serve } = await import('../rpc.ts');
     return serve({
       address,
       port,

@@ -40,7 +40,7 @@ async function carry(
   try {
     // Nothing of gRPC is loaded before hosts are answered (program.ts); and handlers must not be
     // called before connect has returned.
-    const { connect, createClient } = await import('@rackwright/rpc');
+    const { connect, createClient } = await import('../rpc.ts');
     const channel = connect(options());
     try {
       const client = createClient(agent.AgentService, channel);

@@ -26,29 +26,39 @@ test('a program that speaks HTTP starts without what is behind fetch', async () 
   );
 });
 
-/** What is read before the first line of it runs. */
-async function loadedAtStart(name: 'agent'): Promise<string[]> {
-  const { entry, form } = programs[name];
+/** The sources that a bundle names in its comments. */
+function sourcesOf(parts: Iterable<string>): Set<string> {
+  const found = [...parts].flatMap((part) => [...part.matchAll(/^\/\/ (\S+\.[jt]s)$/gm)]);
+  return new Set(found.map(([, source = '']) => source));
+}
+
+/** The sources in the agent's package, and those that are read before its first line runs. */
+async function sourcesOfAgent() {
+  const { entry, form } = programs.agent;
   const root = join(import.meta.dirname, '../../..');
   const { code, chunks } = await bundle(root, entry, '1.0', form);
   const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
   const left = [text(code)];
-  const loaded = new Set<string>();
+  const read = new Set<string>();
   for (let part = left.pop(); part !== undefined; part = left.pop()) {
-    loaded.add(part);
+    read.add(part);
     const imported = [...part.matchAll(/^(?:import|\}) .*?"\.\/(part-\w+\.mjs)";$/gm)];
     for (const [, name] of imported) {
       const chunk = chunks.find((one) => one.name === name);
-      if (chunk !== undefined && !loaded.has(text(chunk.code))) left.push(text(chunk.code));
+      if (chunk !== undefined && !read.has(text(chunk.code))) left.push(text(chunk.code));
     }
   }
-  return [...loaded];
+  return { atStart: sourcesOf(read), all: sourcesOf(chunks.map((chunk) => text(chunk.code))) };
 }
 
 test('an agent reads no gRPC and makes no certificate before it answers hosts', async () => {
-  const loaded = (await loadedAtStart('agent')).join('\n');
-  expect(loaded).toContain('// packages/messages/src/gen/rackwright/agent/v1/session_pb.ts');
-  expect(loaded).toContain('// agent/src/boot/dhcp-server.ts');
-  expect(loaded).not.toContain('// node_modules/@grpc/grpc-js/');
-  expect(loaded).not.toContain('// node_modules/@peculiar/x509/');
+  const { atStart, all } = await sourcesOfAgent();
+  const grpc = 'node_modules/@grpc/grpc-js/build/src/index.js';
+  expect([all.has(grpc), atStart.has(grpc)]).toEqual([true, false]);
+  expect([...atStart].filter((source) => source.includes('/@peculiar/x509/'))).toEqual([]);
+  for (const needed of ['agent/src/boot/dhcp-server.ts', 'packages/messages/src/agent.ts']) {
+    expect(atStart).toContain(needed);
+  }
+  // Nothing that only clients of the operators' services need.
+  expect(all).not.toContain('packages/rpc/src/client/operators.ts');
 });
