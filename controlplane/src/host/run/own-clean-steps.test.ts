@@ -16,6 +16,7 @@ import { expect, test } from 'vitest';
 import {
   type Bench,
   bench,
+  bootOfRunner,
   done,
   driveToInspect,
   erased,
@@ -196,6 +197,40 @@ test('a program whose repository is let in no more is not run', () => {
   expect(runOf(host)).toMatchObject({
     outcome: RunOutcome.FAILED,
     error: { message: expect.stringContaining('allows no command') },
+  });
+});
+
+test('a boot that is lost while disks are erased repeats no program', () => {
+  const host = cleaning({ idempotent: true });
+  host.report(wrote(''));
+  bootNow(host);
+  host.report(inspected());
+  expect(called(host)).toBe('deploy.erase_devices');
+  const { session, ...context } = host.context;
+  const journal = create(agent.JournalSchema, { id: 'j2', generation: 1n });
+  host.context = { ...context, session: session && { ...session, journal } };
+  host.apply({ kind: 'hello', journal, listed: [], grants: [] });
+  expect(called(host)).toBe('power.off');
+  bootNow(host);
+  host.report(inspected());
+  expect(called(host)).toBe('deploy.erase_devices');
+  expect(told(host)).toEqual(['own.check succeeded']);
+});
+
+test('a runner that runs no commands ends the clean before anything has run', () => {
+  const host = hostWith({});
+  host.request({ kind: 'clean', steps: [] });
+  host.report(done);
+  host.report(done);
+  const ready = { hostUid: 'u1', bootOperationId: bootOfRunner(runOf(host)), bootId: 'b1' };
+  const steps = [create(agent.StepDescriptionSchema, { name: 'deploy.erase_devices' })];
+  const runnerReady = { ...ready, runnerSession: 's1', runnerVersion: '1', steps };
+  const value = create(agent.HostUpdatedSchema, { observations: { runnerReady } });
+  const result = { case: 'hostUpdated' as const, value };
+  host.apply({ kind: 'report', report: create(agent.ReportSchema, { hostUid: 'u1', result }) });
+  expect(runOf(host)).toMatchObject({
+    outcome: RunOutcome.FAILED,
+    error: { message: expect.stringContaining('has no step run.command') },
   });
 });
 
