@@ -94,7 +94,7 @@ test('knows what the older version knew, aborts its clean, makes another, is mar
     expect(sealed.uses[0]).toMatchObject({ keyId: sealed.keyId, here: true });
     // What an older program refuses: it knows up to 2.
     await rack.pause('controlplane');
-    expect(schemaOf(rack.folder)).toBe(6);
+    expect(schemaOf(rack.folder)).toBe(7);
     expect(existsSync(join(rack.folder, 'controlplane/identity/ca.key'))).toBe(false);
   } finally {
     await rack.stop();

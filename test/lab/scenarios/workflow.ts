@@ -205,7 +205,7 @@ function storedKeys({ lab }: Scene): string[] {
   const database = new DatabaseSync(copy);
   try {
     return database
-      .prepare('SELECT key FROM newest JOIN changes USING (key, revision) WHERE live = 1')
+      .prepare('SELECT key, max(revision), live FROM changes GROUP BY key HAVING live = 1')
       .all()
       .map(({ key }) => String(key));
   } finally {

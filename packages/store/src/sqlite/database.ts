@@ -8,6 +8,7 @@ import { HISTORY_PER_KEY, type Revision } from '../contract.ts';
 import type { ChangeLog } from '../pull.ts';
 import type { StoredChange } from '../write.ts';
 import { KeyPast } from './key-past.ts';
+import { NewestKeys, type WaitingLimits } from './newest-keys.ts';
 import { Recent } from './recent.ts';
 import type { Values } from './values.ts';
 
@@ -48,15 +49,24 @@ export class SqliteDatabase implements ChangeLog {
   readonly #after: StatementSync;
   readonly #afterUnder: StatementSync;
   readonly #insert: StatementSync;
-  readonly #newest: StatementSync;
+  readonly #byRevision: StatementSync;
+  readonly #keys: NewestKeys;
+  readonly #isKeptByAge: (key: string) => boolean;
   /** What each key had before its last change. */
   readonly past: KeyPast;
   readonly #recent = new Recent();
   /** Undefined: only the file knows. */
   #latestRevision: Revision | undefined;
 
-  constructor(database: DatabaseSync, values: Values) {
+  /** Of keys that are not kept by age only the last changes stay. */
+  constructor(
+    database: DatabaseSync,
+    values: Values,
+    isKeptByAge: (key: string) => boolean,
+    limits?: WaitingLimits,
+  ) {
     this.#database = database;
+    this.#isKeptByAge = isKeptByAge;
     this.#values = values;
     this.#latest = database.prepare('SELECT max(revision) AS latest FROM changes');
     this.#last = database.prepare(`SELECT ${COLUMNS} FROM ${NEWEST} WHERE n.key = ?`);
@@ -75,12 +85,9 @@ export class SqliteDatabase implements ChangeLog {
       `INSERT INTO changes (revision, key, live, value, write_id, previous, time_ms, packed)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
     );
-    this.#newest = database.prepare(
-      `INSERT INTO newest (key, revision) VALUES (?, ?)
-       ON CONFLICT (key) DO UPDATE SET revision = excluded.revision, kept = kept + 1
-       RETURNING kept`,
-    );
-    this.past = new KeyPast(database);
+    this.#byRevision = database.prepare(`SELECT ${COLUMNS} FROM changes AS c WHERE c.revision = ?`);
+    this.#keys = new NewestKeys(database, limits);
+    this.past = new KeyPast(database, this.#keys);
   }
 
   latest(): Revision {
@@ -102,7 +109,8 @@ export class SqliteDatabase implements ChangeLog {
   last(key: string): StoredChange | undefined {
     const known = this.#recent.newest(key);
     if (known !== undefined) return known;
-    const row = this.#last.get(key);
+    const revision = this.#keys.waitingRevision(key);
+    const row = revision === undefined ? this.#last.get(key) : this.#byRevision.get(revision);
     if (row === undefined) return undefined;
     const change = this.#asChange(row);
     this.#recent.keepNewest(change);
@@ -120,8 +128,33 @@ export class SqliteDatabase implements ChangeLog {
     return [...first, ...this.#live(after > below ? after : below, `${prefix}/`, rest)];
   }
 
+  /** What the table says, with the keys that it says nothing newer of in their places. */
   #live(after: string, end: string, limit: number): readonly StoredChange[] {
-    return this.#between.all({ after, end, limit }).map(this.#asChange);
+    if (limit === 0) return [];
+    const waiting = this.#keys.between(after, end);
+    const found: StoredChange[] = [];
+    let next = 0;
+    const isFull = () => found.length === limit;
+    const takeWaiting = (): void => {
+      const change = this.last(waiting[next] ?? '');
+      next += 1;
+      if (change?.kind === 'put') found.push(change);
+    };
+    for (let from = after; ; ) {
+      const rows = this.#between.all({ after: from, end, limit }).map(this.#asChange);
+      if (waiting.length === 0) return rows;
+      for (const row of rows) {
+        while ((waiting[next] ?? end) < row.key && !isFull()) takeWaiting();
+        if (isFull()) return found;
+        if (waiting[next] === row.key) takeWaiting();
+        else found.push(row);
+        if (isFull()) return found;
+      }
+      if (limit === NO_LIMIT || rows.length < limit) break;
+      from = rows.at(-1)?.key ?? end;
+    }
+    while (next < waiting.length && !isFull()) takeWaiting();
+    return found;
   }
 
   /** The last `limit` changes of a key up to revision `from`, newest first. */
@@ -134,14 +167,13 @@ export class SqliteDatabase implements ChangeLog {
     return this.past.revisionOf(key, writeId);
   }
 
-  /** Only inside `transaction`. Trims what the key has beyond its last changes, if it is to. */
-  add(change: StoredChange, trims: boolean): void {
+  /** Only inside `transaction`. */
+  add(change: StoredChange): void {
     const { revision, key, writeId, previous, atMs = 0 } = change;
     const { bytes, packed } = this.#values.stored(change.kind === 'put' ? change.value : NOTHING);
     const live = change.kind === 'put' ? 1 : 0;
     this.#insert.run(revision, key, live, bytes, writeId, previous, atMs, packed);
-    const kept = Number(this.#newest.get(key, revision)?.['kept'] ?? 0);
-    if (trims && kept >= HISTORY_PER_KEY + TRIM_CHANGES) this.past.trim(key);
+    this.#keys.add(key, revision);
     this.#latestRevision = revision;
     this.#recent.add(change);
   }
@@ -151,14 +183,22 @@ export class SqliteDatabase implements ChangeLog {
     this.#database.exec('BEGIN IMMEDIATE');
     try {
       work();
+      this.#keys.write(this.#trimmed);
       this.#database.exec('COMMIT');
     } catch (error) {
       this.#latestRevision = undefined;
       this.#recent.forget();
+      this.#keys.rolledBack();
       if (this.#database.isTransaction) this.#database.exec('ROLLBACK');
       throw error;
     }
   }
+
+  /** A key that has more changes than must stay loses the rest now and then. */
+  readonly #trimmed = (key: string, kept: number): void => {
+    if (kept < HISTORY_PER_KEY + TRIM_CHANGES || this.#isKeptByAge(key)) return;
+    this.past.trim(key);
+  };
 
   close(): void {
     this.#database.close();

@@ -5,10 +5,11 @@
  * Invariants:
  * 1. A walk ends where the change that is named is gone: what lies before it may be there still,
  *    and is nobody's past any more.
- * 2. `kept` of `newest` counts all changes of the key that are there.
+ * 2. `kept` of a key counts all of its changes that are there, or more.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { HISTORY_PER_KEY, type Revision } from '../contract.ts';
+import type { NewestKeys } from './newest-keys.ts';
 
 /** Walks back from the change `:start`, at most `:limit` changes; `n` counts them from 1. */
 const WALK = `WITH RECURSIVE walk (revision, previous, n) AS (
@@ -18,7 +19,7 @@ const WALK = `WITH RECURSIVE walk (revision, previous, n) AS (
   ON c.revision = walk.previous WHERE walk.n < :limit)`;
 
 export class KeyPast {
-  readonly #newest: StatementSync;
+  readonly #keys: NewestKeys;
   readonly #isOfKey: StatementSync;
   readonly #upTo: StatementSync;
   readonly #back: StatementSync;
@@ -26,10 +27,9 @@ export class KeyPast {
   readonly #outlived: StatementSync;
   readonly #lasting: StatementSync;
   readonly #removeOne: StatementSync;
-  readonly #forget: StatementSync;
 
-  constructor(database: DatabaseSync) {
-    this.#newest = database.prepare('SELECT revision, kept FROM newest WHERE key = ?');
+  constructor(database: DatabaseSync, keys: NewestKeys) {
+    this.#keys = keys;
     this.#isOfKey = database.prepare('SELECT 1 FROM changes WHERE revision = ? AND key = ?');
     this.#upTo = database.prepare(
       `WITH RECURSIVE walk (revision, previous) AS (
@@ -55,7 +55,6 @@ export class KeyPast {
       `${WALK} SELECT revision FROM walk WHERE n = ${HISTORY_PER_KEY}`,
     );
     this.#removeOne = database.prepare('DELETE FROM changes WHERE revision = ?');
-    this.#forget = database.prepare('UPDATE newest SET kept = kept - :gone WHERE key = :key');
   }
 
   /** Rows of the last `limit` changes of a key up to revision `from`, newest first. */
@@ -67,22 +66,16 @@ export class KeyPast {
   }
 
   #startOf(key: string, from: Revision): Revision | undefined {
-    const newest = this.#newestOf(key)?.revision;
+    const newest = this.#keys.newest(key)?.revision;
     if (newest === undefined || newest <= from) return newest;
     if (this.#isOfKey.get(from, key) !== undefined) return from;
     const found = this.#upTo.get({ start: newest, from });
     return found === undefined ? undefined : Number(found['revision']);
   }
 
-  #newestOf(key: string): { readonly revision: Revision; readonly kept: number } | undefined {
-    const row = this.#newest.get(key);
-    if (row === undefined) return undefined;
-    return { revision: Number(row['revision']), kept: Number(row['kept']) };
-  }
-
   /** The revision of the write with this id among the last `HISTORY_PER_KEY` changes of `key`. */
   revisionOf(key: string, id: string): Revision | undefined {
-    const start = this.#newestOf(key)?.revision;
+    const start = this.#keys.newest(key)?.revision;
     if (start === undefined) return undefined;
     const row = this.#byWriteId.get({ start, limit: HISTORY_PER_KEY, id });
     return row === undefined ? undefined : Number(row['revision']);
@@ -90,10 +83,10 @@ export class KeyPast {
 
   /** Removes what the key has beyond its last `HISTORY_PER_KEY` changes. */
   trim(key: string): void {
-    const newest = this.#newestOf(key);
+    const newest = this.#keys.newest(key);
     if (newest === undefined) return;
     const gone = this.#outlived.run({ start: newest.revision, limit: newest.kept }).changes;
-    this.#forget.run({ gone: Number(gone), key });
+    this.#keys.forget(key, Number(gone));
   }
 
   /**
@@ -101,7 +94,7 @@ export class KeyPast {
    * key is older than those.
    */
   oldestLasting(key: string): Revision | undefined {
-    const newest = this.#newestOf(key);
+    const newest = this.#keys.newest(key);
     if (newest === undefined || newest.kept <= HISTORY_PER_KEY) return undefined;
     const found = this.#lasting.get({ start: newest.revision, limit: HISTORY_PER_KEY });
     return found === undefined ? undefined : Number(found['revision']);
@@ -110,6 +103,6 @@ export class KeyPast {
   /** Removes one change of the key. */
   remove(key: string, revision: Revision): void {
     this.#removeOne.run(revision);
-    this.#forget.run({ gone: 1, key });
+    this.#keys.forget(key, 1);
   }
 }

@@ -12,7 +12,7 @@ import { bytes } from '../conformance/subject.ts';
 import { openSqliteStore } from './store.ts';
 
 /** Tables of a few rows, and what a statement has read by an index before, a change at a time. */
-const small = ['identity', 'sqlite_master', 'dictionaries', 'walk'];
+const small = ['identity', 'sqlite_master', 'dictionaries', 'indexed', 'walk'];
 
 /** Every statement that the driver prepares; those of the fixed tables all are, at opening. */
 async function statementsOfAll(path: string): Promise<Set<string>> {

@@ -6,7 +6,7 @@ export const APPLICATION_ID = 0x52414b57;
  * Raised with every change of the tables, and of the records in them that an older program would
  * misread; a file with a higher one is refused.
  */
-export const SCHEMA_VERSION = 6;
+export const SCHEMA_VERSION = 7;
 
 /** What version 2 added: `entries`, the store's log, beside the keys. */
 const ENTRIES = `
@@ -24,6 +24,15 @@ const DICTIONARIES = `
     id INTEGER PRIMARY KEY,
     value BLOB NOT NULL
   ) STRICT;
+`;
+
+/** What version 7 added: up to which change the table `newest` says everything. */
+const INDEXED = `
+  CREATE TABLE indexed (
+    only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+    revision INTEGER NOT NULL
+  ) STRICT;
+  INSERT INTO indexed SELECT 1, coalesce(max(revision), 0) FROM changes;
 `;
 
 /**
@@ -45,6 +54,7 @@ const UPGRADES: readonly { readonly from: number; readonly sql: string }[] = [
     from: 5,
     sql: `ALTER TABLE changes ADD COLUMN packed INTEGER NOT NULL DEFAULT 0; ${DICTIONARIES}`,
   },
+  { from: 6, sql: INDEXED },
 ];
 
 /**
@@ -64,7 +74,8 @@ export function upgradeFrom(version: number): string {
  * the key's change before, or 0: by it the past of a key is gone through, and a watcher sees that
  * the log was trimmed. The last change of all is never trimmed, so that the highest revision is the
  * store's. `packed` is the dictionary that the value is packed with, or 0. `newest` names the last
- * change of each key, deletes included, and how many are kept of it.
+ * change of each key, deletes included, and how many are kept of it; of changes after the one in
+ * `indexed` it may not know yet.
  */
 export const SCHEMA = `
   CREATE TABLE identity (
@@ -89,5 +100,6 @@ export const SCHEMA = `
   PRAGMA application_id = ${APPLICATION_ID};
   ${ENTRIES}
   ${DICTIONARIES}
+  ${INDEXED}
   PRAGMA user_version = ${SCHEMA_VERSION};
 `;

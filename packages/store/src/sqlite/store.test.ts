@@ -127,6 +127,9 @@ test.each([2, 3, 4])(
     await before.close();
     const older = new DatabaseSync(path);
     older.exec(`
+      DELETE FROM newest;
+      INSERT INTO newest SELECT key, max(revision), 1 FROM changes GROUP BY key;
+      DROP TABLE indexed;
       DROP TABLE dictionaries;
       ALTER TABLE changes DROP COLUMN packed;
       ALTER TABLE newest DROP COLUMN kept;
@@ -137,10 +140,11 @@ test.each([2, 3, 4])(
     const store = await openSqliteStore({ path, random, clock });
     expect(store.incarnation).toBe(before.incarnation);
     expect(await store.get('hosts.a')).toMatchObject({ revision: 1, value: bytes('1') });
-    // Its changes are counted: they go when there are more than twice as many as must stay.
-    for (let at = 100; at < 130; at += 1) await store.put('hosts.b', bytes('3'), at);
+    // Its changes are counted: they go when there are twice as many as must stay.
+    for (let at = 100; at < 170; at += 1) await store.put('hosts.b', bytes('3'), at);
     const { changes, before: rest } = await store.past('hosts.b', 256);
-    expect(changes).toHaveLength(HISTORY_PER_KEY + 1);
+    expect(changes.length).toBeGreaterThanOrEqual(HISTORY_PER_KEY);
+    expect(changes.length).toBeLessThan(HISTORY_PER_KEY + 10);
     expect(rest).toEqual({ kind: 'gone' });
     await store.close();
     const after = new DatabaseSync(path);
@@ -173,22 +177,25 @@ test('reads what was packed with any dictionary that it was ever given', async (
   database.close();
 });
 
-test('changes two pages by a write, however many keys there are', async () => {
+test('changes hardly more than a page by a write, wherever its key lies', async () => {
   const store = await openSqliteStore({ path, random, clock });
-  const keyOf = (at: number) => `runs.u${(at * 7_919) % 3_001}`;
-  const puts = Array.from({ length: 10_000 }, (_, at) =>
-    store.put(keyOf(at), bytes('x'), 'absent'),
-  );
-  await Promise.all(puts);
+  const keyOf = (at: number) => `runs.u${(at * 7_919) % 10_007}`;
+  let revision = 0;
+  const put = async (at: number, expected: number | 'absent') => {
+    const written = await store.put(keyOf(at), bytes('x'), expected);
+    if (written.kind === 'ok') revision = written.revision;
+    return revision;
+  };
+  await Promise.all(Array.from({ length: 10_000 }, (_, at) => put(at, 'absent')));
   const framesOf = async () => ((await stat(`${path}-wal`)).size - 32) / (4_096 + 24);
   const before = await framesOf();
   const commits = 100;
   for (let at = 0; at < commits; at += 1) {
-    const { revision = 0 } = await store.get(keyOf(at * 97));
-    await store.put(keyOf(at * 97), bytes('y'), revision);
+    const { revision: known = 0 } = await store.get(keyOf(at * 97));
+    await put(at * 97, known);
   }
-  // And the root of the file where it grows, or where a page is split.
-  expect(((await framesOf()) - before) / commits).toBeLessThan(2.2);
+  // Its change, and now and then the root of the file, or keys that have waited.
+  expect(((await framesOf()) - before) / commits).toBeLessThan(1.8);
   await store.close();
 });
 
@@ -259,7 +266,7 @@ test('lets old changes and entries go a bounded number at a time', async () => {
 test('refuses a store written by a newer program, and leaves it as it is', async () => {
   await (await openSqliteStore({ path, random, clock })).close();
   const database = new DatabaseSync(path);
-  database.exec('PRAGMA user_version = 7');
+  database.exec('PRAGMA user_version = 8');
   database.close();
   const opening = openSqliteStore({ path, random, clock });
   await expect(opening).rejects.toMatchObject({
@@ -267,7 +274,7 @@ test('refuses a store written by a newer program, and leaves it as it is', async
     message: expect.stringMatching(/newer program/),
   });
   const after = new DatabaseSync(path);
-  expect(after.prepare('PRAGMA user_version').get()).toEqual({ user_version: 7 });
+  expect(after.prepare('PRAGMA user_version').get()).toEqual({ user_version: 8 });
   after.close();
 });
 

@@ -117,7 +117,7 @@ class SqliteStore implements StateStore {
     this.#retention = options.retention ?? RETENTION_DEFAULT;
     this.#file = opened.database;
     const values = new Values(opened.database, options.dictionary);
-    this.#database = new SqliteDatabase(opened.database, values);
+    this.#database = new SqliteDatabase(opened.database, values, (key) => this.#isKeptByAge(key));
     this.#entries = new SqliteEntries(opened.database);
     this.#sweeper = new Sweeper(
       opened.database,
@@ -297,7 +297,7 @@ class SqliteStore implements StateStore {
         const written = { key, revision, writeId, previous: decision.previous, atMs };
         const change: StoredChange =
           value === undefined ? { kind: 'delete', ...written } : { kind: 'put', ...written, value };
-        this.#database.add(change, !this.#isKeptByAge(key));
+        this.#database.add(change);
         return { kind: 'ok', revision: change.revision, writeId };
       }
     }

@@ -1,0 +1,197 @@
+/**
+ * Which change of each key is its newest: the table `newest`, and beside it in memory what the
+ * table does not say yet. Keys lie all over the table, so that each write would change a page of
+ * its own in it; by thousands, in the order of keys, many of them share a page.
+ *
+ * Invariants:
+ * 1. The table says everything up to the revision in `indexed`; what came after that is told by the
+ *    changes, and is read from them at opening. So nothing is lost with the memory.
+ * 2. Bounded: once so many keys wait, or so many changes of them, they are written with the changes
+ *    that follow, twice as many as come.
+ */
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { Revision } from '../contract.ts';
+
+/** How much waits before it begins to be written. */
+export interface WaitingLimits {
+  readonly keysMax: number;
+  /** Read at opening, and not trimmed before. */
+  readonly changesMax: number;
+}
+
+const usualLimits: WaitingLimits = { keysMax: 8_192, changesMax: 16_384 };
+/** A key with so many changes that wait is written at once, so that it can be trimmed. */
+const CHANGES_OF_KEY_MAX = 64;
+/** Keys written for each change, and at once: neighbours share a page. */
+const WRITTEN_PER_CHANGE = 2;
+const WRITTEN_AT_ONCE = 128;
+
+interface Waiting {
+  readonly revision: Revision;
+  /** Changes of the key that the table has not counted. */
+  readonly added: number;
+}
+
+/** What is known of a key. */
+export interface NewestChange {
+  readonly revision: Revision;
+  /** How many changes of the key there are. */
+  readonly kept: number;
+}
+
+export class NewestKeys {
+  readonly #limits: WaitingLimits;
+  readonly #insert: StatementSync;
+  readonly #row: StatementSync;
+  readonly #indexed: StatementSync;
+  readonly #setIndexed: StatementSync;
+  readonly #since: StatementSync;
+  readonly #forget: StatementSync;
+  #waiting = new Map<string, Waiting>();
+  /** Those that are being written, in the order of keys; the others are newer. */
+  #leaving = new Map<string, Waiting>();
+  /** What the table says once those are written. */
+  #leavingUpTo: Revision = 0;
+  /** Keys that have more waiting changes than one may. */
+  readonly #busy = new Set<string>();
+  #newestRevision: Revision = 0;
+  #changesWaiting = 0;
+  /** Since keys were written last. */
+  #changes = 0;
+  /** The file knows more than the memory. */
+  #isStale = true;
+
+  constructor(database: DatabaseSync, limits = usualLimits) {
+    this.#limits = limits;
+    this.#insert = database.prepare(
+      `INSERT INTO newest (key, revision, kept) VALUES (:key, :revision, :added)
+       ON CONFLICT (key) DO UPDATE SET revision = excluded.revision, kept = kept + :added
+       WHERE excluded.revision > newest.revision RETURNING kept`,
+    );
+    this.#row = database.prepare('SELECT revision, kept FROM newest WHERE key = ?');
+    this.#indexed = database.prepare('SELECT revision FROM indexed WHERE only_row = 1');
+    this.#setIndexed = database.prepare('UPDATE indexed SET revision = ? WHERE only_row = 1');
+    this.#since = database.prepare(
+      'SELECT revision, key FROM changes WHERE revision > ? ORDER BY revision',
+    );
+    this.#forget = database.prepare('UPDATE newest SET kept = kept - :gone WHERE key = :key');
+  }
+
+  /** A transaction was rolled back. */
+  rolledBack(): void {
+    this.#isStale = true;
+  }
+
+  /** Reads from the file what the table does not say yet. */
+  #read(): void {
+    if (!this.#isStale) return;
+    this.#waiting.clear();
+    this.#leaving.clear();
+    this.#busy.clear();
+    this.#changes = 0;
+    this.#changesWaiting = 0;
+    const indexed = Number(this.#indexed.get()?.['revision'] ?? 0);
+    this.#newestRevision = indexed;
+    for (const { revision, key } of this.#since.iterate(indexed)) {
+      this.#note(String(key), Number(revision));
+    }
+    this.#isStale = false;
+  }
+
+  /** A change is being made. Only inside a transaction. */
+  add(key: string, revision: Revision): void {
+    this.#read();
+    this.#changes += 1;
+    this.#note(key, revision);
+  }
+
+  #note(key: string, revision: Revision): void {
+    const added = (this.#waiting.get(key)?.added ?? 0) + 1;
+    this.#waiting.set(key, { revision, added });
+    if (added >= CHANGES_OF_KEY_MAX) this.#busy.add(key);
+    this.#newestRevision = revision;
+    this.#changesWaiting += 1;
+  }
+
+  /** The newest change of a key that the table may not name yet. */
+  waitingRevision(key: string): Revision | undefined {
+    this.#read();
+    return (this.#waiting.get(key) ?? this.#leaving.get(key))?.revision;
+  }
+
+  newest(key: string): NewestChange | undefined {
+    this.#read();
+    const waiting = [this.#leaving.get(key), this.#waiting.get(key)];
+    const row = this.#row.get(key);
+    let revision = Number(row?.['revision'] ?? 0);
+    let kept = Number(row?.['kept'] ?? 0);
+    for (const each of waiting) {
+      if (each === undefined || each.revision <= revision) continue;
+      revision = each.revision;
+      kept += each.added;
+    }
+    return revision === 0 ? undefined : { revision, kept };
+  }
+
+  /** Keys between two that wait, in order. */
+  between(after: string, end: string): string[] {
+    this.#read();
+    const found = new Set<string>();
+    for (const keys of [this.#waiting.keys(), this.#leaving.keys()]) {
+      for (const key of keys) if (key > after && key < end) found.add(key);
+    }
+    return [...found].sort();
+  }
+
+  /** So many changes of the key are gone. Only inside a transaction. */
+  forget(key: string, gone: number): void {
+    this.#forget.run({ gone, key });
+  }
+
+  /**
+   * Writes some of what waits (2), and tells of each key how many changes it has. Only inside a
+   * transaction.
+   */
+  write(told: (key: string, kept: number) => void): void {
+    this.#read();
+    for (const key of this.#busy) {
+      for (const keys of [this.#leaving, this.#waiting]) this.#writeOne(keys, key, told);
+    }
+    this.#busy.clear();
+    let left = WRITTEN_PER_CHANGE * this.#changes;
+    if (left < WRITTEN_AT_ONCE) return;
+    this.#changes = 0;
+    while (this.#leaving.size > 0 || this.#beginToLeave()) {
+      for (const key of this.#leaving.keys()) {
+        if (left === 0) return;
+        left -= 1;
+        this.#writeOne(this.#leaving, key, told);
+      }
+      this.#setIndexed.run(this.#leavingUpTo);
+    }
+  }
+
+  #writeOne(
+    keys: Map<string, Waiting>,
+    key: string,
+    told: (key: string, kept: number) => void,
+  ): void {
+    const waiting = keys.get(key);
+    if (waiting === undefined) return;
+    keys.delete(key);
+    const row = this.#insert.get({ key, ...waiting });
+    if (row !== undefined) told(key, Number(row['kept']));
+  }
+
+  /** Whether it is time for another lot. */
+  #beginToLeave(): boolean {
+    const { keysMax, changesMax } = this.#limits;
+    if (this.#waiting.size < keysMax && this.#changesWaiting < changesMax) return false;
+    const inOrder = [...this.#waiting].sort(([one], [other]) => (one < other ? -1 : 1));
+    this.#leaving = new Map(inOrder);
+    this.#leavingUpTo = this.#newestRevision;
+    this.#waiting = new Map();
+    this.#changesWaiting = 0;
+    return true;
+  }
+}
