@@ -22,11 +22,15 @@ export function printStages({ lab, watch, findings }: Site, machine: LabMachine)
     findings.say(`${name.padEnd(38)} ${seconds(from - origin)} ${seconds(to - from)}`);
   };
   const agentLines = readAgentLines(join(lab.folder, 'agent.log'));
-  for (const run of lastViewOfRuns(views)) {
+  const runs = lastViewOfRuns(views);
+  for (const [index, run] of runs.entries()) {
+    // The end of a run is not seen where the next one begins in the same revision.
+    const next = runs[index + 1]?.startTime;
     const kind = run.kind.replace('RUN_KIND_', '').toLowerCase();
     for (const step of run.steps ?? []) {
-      if (step.startTime === undefined || step.endTime === undefined) continue;
-      const [from, to] = [Date.parse(step.startTime), Date.parse(step.endTime)];
+      const endTime = step.endTime ?? next;
+      if (step.startTime === undefined || endTime === undefined) continue;
+      const [from, to] = [Date.parse(step.startTime), Date.parse(endTime)];
       row(`${kind}: ${step.name}`, from, to);
       if (step.name !== 'runner.await') continue;
       let before = from;
@@ -36,7 +40,7 @@ export function printStages({ lab, watch, findings }: Site, machine: LabMachine)
       }
     }
   }
-  const ends = lastViewOfRuns(views).map((run) => Date.parse(run.endTime ?? run.startTime));
+  const ends = runs.map((run) => Date.parse(run.endTime ?? run.startTime));
   row('all', origin, Math.max(origin, ...ends));
 }
 
