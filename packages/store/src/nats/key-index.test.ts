@@ -9,8 +9,8 @@ class Stream {
   #over = false;
   followers = 0;
 
-  tell(kind: KeyChange['kind'], key: string, revision: number): void {
-    this.#changes.push({ kind, key, revision });
+  tell(kind: KeyChange['kind'], key: string, revision: number, isWhole = true): void {
+    this.#changes.push({ kind, key, revision, isWhole });
     this.#wake();
   }
 
@@ -51,6 +51,32 @@ test('it knows a key once the change that made it has come, and not before', asy
   expect(index.under('hosts', '', 10)).toEqual(['hosts.a']);
   expect(await index.caughtUp(4, 1_000)).toBe(true);
   expect(stream.followers).toBe(1);
+});
+
+test('a key that was written again before it was told of is not missed', async () => {
+  const stream = new Stream();
+  const index = new KeyIndex(() => stream.follow(), never);
+  const waiting = index.caughtUp(6, 1_000);
+  stream.tell('put', 'hosts.b', 6, false);
+  await new Promise((resolve) => setImmediate(resolve));
+  stream.tell('put', 'hosts.a', 9);
+  expect(await waiting).toBe(true);
+  expect(index.under('hosts', '', 10)).toEqual(['hosts.a', 'hosts.b']);
+});
+
+test('whoever need not wait any more leaves no timer behind', async () => {
+  const stream = new Stream();
+  const signals: AbortSignal[] = [];
+  const index = new KeyIndex(
+    () => stream.follow(),
+    (_, signal) => {
+      signals.push(signal);
+      return never();
+    },
+  );
+  stream.tell('put', 'hosts.a', 1);
+  expect(await index.caughtUp(1, 1_000)).toBe(true);
+  expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
 });
 
 test('whoever waits too long hears that it is behind', async () => {

@@ -18,16 +18,19 @@ interface Waiter {
   readonly go: () => void;
 }
 
+/** Ends early, in whatever way, once the signal is aborted. */
+type Pause = (delayMs: number, signal: AbortSignal) => Promise<void>;
+
 export class KeyIndex {
   readonly #keys = new SortedKeys();
   readonly #follow: () => AsyncIterable<KeyChange>;
-  readonly #pause: (delayMs: number) => Promise<void>;
+  readonly #pause: Pause;
   readonly #waiters = new Set<Waiter>();
   #position: Revision = 0;
   #isFollowing = false;
 
   /** `follow` tells the last change of each key and then every other, as `followKeys` does. */
-  constructor(follow: () => AsyncIterable<KeyChange>, pause: (delayMs: number) => Promise<void>) {
+  constructor(follow: () => AsyncIterable<KeyChange>, pause: Pause) {
     this.#follow = follow;
     this.#pause = pause;
   }
@@ -39,7 +42,9 @@ export class KeyIndex {
     const { promise, resolve } = Promise.withResolvers<void>();
     const waiter = { revision, go: resolve };
     this.#waiters.add(waiter);
-    await Promise.race([promise, this.#pause(withinMs)]);
+    const paused = new AbortController();
+    await Promise.race([promise, this.#pause(withinMs, paused.signal)]);
+    paused.abort();
     this.#waiters.delete(waiter);
     return this.#position >= revision;
   }
@@ -61,11 +66,13 @@ export class KeyIndex {
     this.#position = 0;
   }
 
-  #note({ kind, key, revision }: KeyChange): void {
+  #note({ kind, key, revision, isWhole }: KeyChange): void {
     if (!key.startsWith(`${RESERVED_FIRST_SEGMENT}.`)) {
       if (kind === 'put') this.#keys.add(key);
       else this.#keys.delete(key);
     }
+    // A key that is live all the time may not have been told yet, as it has a newer change.
+    if (!isWhole) return;
     this.#position = Math.max(this.#position, revision);
     for (const waiter of this.#waiters) if (waiter.revision <= this.#position) waiter.go();
   }

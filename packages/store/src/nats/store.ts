@@ -90,7 +90,10 @@ export class NatsStore implements StateStore {
     this.incarnation = opened.incarnation;
     this.survivesPowerLoss = opened.survivesPowerLoss;
     this.#opened = opened;
-    this.#keys = new KeyIndex(() => followKeys(this.#watchPath(0, undefined)), delay);
+    this.#keys = new KeyIndex(
+      () => followKeys(this.#watchPath(0, undefined)),
+      (delayMs, signal) => delay(delayMs, undefined, { signal }),
+    );
     this.log = {
       append: (id, value) => this.#append(id, value),
       back: async (limit, before) => {

@@ -10,7 +10,7 @@ import {
   type JsMsg,
   type OrderedConsumerOptions,
 } from '@nats-io/jetstream';
-import type { Revision, WatchEvent } from '../contract.ts';
+import { HISTORY_PER_KEY, type Revision, type WatchEvent } from '../contract.ts';
 import { RESERVED_FIRST_SEGMENT } from '../key.ts';
 import { GapGuard, publicChange, type StoredChange } from '../write.ts';
 import { changeOf, keyOf, streamName, subjectsUnder } from './message.ts';
@@ -78,7 +78,10 @@ export async function* watchStream(
 }
 
 /** The last change of a key that a follower has heard of; not its value. */
-export type KeyChange = Pick<StoredChange, 'kind' | 'key' | 'revision'>;
+export type KeyChange = Pick<StoredChange, 'kind' | 'key' | 'revision'> & {
+  /** With it, a change of every key that is live as of its revision has been told. */
+  readonly isWhole: boolean;
+};
 
 /**
  * The last change of each key, in the order of revisions, then every one that follows: without
@@ -93,6 +96,9 @@ export async function* followKeys(path: WatchPath): AsyncGenerator<KeyChange, vo
         ? { deliver_policy: DeliverPolicy.LastPerSubject }
         : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: position + 1 };
     const filter_subjects = subjectsUnder(path.bucket, '');
+    // Each consumer has to catch up first: of a key with a newer change it may tell that one alone.
+    // So may one that is behind by as many changes as are kept of a key.
+    let isWhole = false;
     for await (const message of messagesOf(path, {
       filter_subjects,
       headers_only: true,
@@ -101,7 +107,10 @@ export async function* followKeys(path: WatchPath): AsyncGenerator<KeyChange, vo
       if (path.over()) return;
       position = message.seq;
       attempt = 1;
-      yield changeOf(keyOf(path.bucket, message.subject), message.seq, noValue, message.headers);
+      const { pending } = message.info;
+      isWhole = pending === 0 || (isWhole && pending < HISTORY_PER_KEY);
+      const key = keyOf(path.bucket, message.subject);
+      yield { ...changeOf(key, message.seq, noValue, message.headers), isWhole };
     }
     if (path.over()) return;
     await path.pause(retryDelayMs(attempt));
