@@ -53,7 +53,6 @@ async function onRack(
 }
 
 const runOf = ({ status }: Host): Run | undefined => status?.run;
-const stepOf = (host: Host) => runOf(host)?.steps[runOf(host)?.currentStep ?? -1];
 const hasEnded = (number: bigint) => (host: Host) =>
   runOf(host)?.number === number && runOf(host)?.phase === RunPhase.ENDED;
 
@@ -91,12 +90,11 @@ test(
       );
 
       await hosts.resumeRun({ name, reason: 'looked at it' });
-      const pausing = await rack.untilHost(
-        'h1',
-        'pausing',
-        (host) => stepOf(host)?.name === 'wait',
-      );
-      const began = stepOf(pausing)?.startTime;
+      // It may be over again before anybody has looked.
+      const beginOf = (host: Host) =>
+        runOf(host)?.steps.find((step) => step.name === 'wait')?.startTime;
+      const paused = await rack.untilHost('h1', 'pausing', (host) => beginOf(host) !== undefined);
+      const began = beginOf(paused);
       const beganMs = began === undefined ? Number.NaN : timestampMs(began);
       await rack.pause('controlplane');
       await rack.resume('controlplane');
