@@ -139,6 +139,13 @@ export class SimDrive {
     for (let block = 0; block * blockBytes < driveBytes; block++) this.#old.add(block);
   }
 
+  /** The system on it runs, and writes. What came back with it is no less come back. */
+  bootSystem(): void {
+    const hasReturned = this.#returned;
+    this.fill();
+    this.#returned = hasReturned;
+  }
+
   /** The machine starts anew: a format that was under way has reached nobody knows what. */
   restarted(nowMs: number): void {
     this.#openFor = undefined;

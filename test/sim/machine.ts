@@ -280,7 +280,7 @@ export class SimMachine implements BmcSwitch {
       return;
     }
     this.booted = { kind: 'disk' };
-    first.fill();
+    first.bootSystem();
     this.#noteDrive(first, 'osWrote');
     if (image !== undefined) this.#runImage(image);
   }

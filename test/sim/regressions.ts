@@ -190,4 +190,9 @@ export const regressions: readonly Regression[] = [
     hosts: 2,
     was: 'a reading that failed was not counted when the answer to its report was lost',
   },
+  {
+    seed: 79,
+    hosts: 2,
+    was: 'a system that came back with a lost wipe ran, and its host was judged for its data',
+  },
 ];
