@@ -135,7 +135,8 @@ function powerLoss(path: string): StateStore['survivesPowerLoss'] {
   return REMOTE_FILE_SYSTEMS.has(type) ? 'unknown' : 'yes';
 }
 
-function asStoreError(error: unknown, path: string): unknown {
+/** What opening throws for it. */
+export function asStoreError(error: unknown, path: string): unknown {
   switch (sqliteCode(error)) {
     case SQLITE_BUSY:
       return new StoreError(

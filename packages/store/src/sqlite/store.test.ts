@@ -297,6 +297,24 @@ test('refuses a file that is no database', async () => {
   await expect(openSqliteStore({ path, random, clock })).rejects.toMatchObject({ code: 'corrupt' });
 });
 
+test('lets go of a file that takes no new dictionary, and says so', async () => {
+  await (await openSqliteStore({ path, random, clock })).close();
+  const alter = (sql: string) => {
+    const database = new DatabaseSync(path);
+    database.exec(sql);
+    database.close();
+  };
+  alter(`CREATE TRIGGER no_room BEFORE INSERT ON dictionaries
+    BEGIN SELECT RAISE(ABORT, 'no room'); END`);
+  const dictionary = bytes('usual');
+  await expect(openSqliteStore({ path, random, clock, dictionary })).rejects.toMatchObject({
+    code: 'notWritable',
+    message: expect.stringMatching(/no room/),
+  });
+  alter('DROP TRIGGER no_room');
+  await (await openSqliteStore({ path, random, clock, dictionary })).close();
+});
+
 test('is copied while it is written, as it was at one moment of that', async () => {
   const store = await openSqliteStore({ path, random, clock });
   const value = new Uint8Array(20_000).fill(1);

@@ -40,7 +40,7 @@ import { Bell, pullChanges } from '../pull.ts';
 import { decideWrite, pastOf, publicChange, readResult, type StoredChange } from '../write.ts';
 import { SqliteDatabase } from './database.ts';
 import { SqliteEntries } from './entries.ts';
-import { type OpenedDatabase, openDatabase, sqliteCode } from './open.ts';
+import { asStoreError, type OpenedDatabase, openDatabase, sqliteCode } from './open.ts';
 import { Sweeper } from './sweep.ts';
 import { Values } from './values.ts';
 
@@ -72,7 +72,14 @@ export interface SqliteStoreOptions {
 /** Opens or creates a store. Throws `notWritable`, `inUse`, `schemaTooNew`, `corrupt`. */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<StateStore> {
   const { path, random, restored = false } = options;
-  return new SqliteStore(await openDatabase(path, random, restored), options);
+  const opened = await openDatabase(path, random, restored);
+  try {
+    return new SqliteStore(opened, options);
+  } catch (error) {
+    // A new dictionary is written, for which the disk may have no room.
+    opened.database.close();
+    throw asStoreError(error, path);
+  }
 }
 
 /** Something to be done in the next transaction. */
