@@ -1,7 +1,14 @@
 /** A runner of another version than the one that a clean was planned for. */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, FailureType, HostGoal, RerunClass, RunOutcome } from '@rackwright/messages';
+import {
+  agent,
+  FailureType,
+  FleetSpecSchema,
+  HostGoal,
+  RerunClass,
+  RunOutcome,
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import {
   type Bench,
@@ -36,16 +43,40 @@ const runOf = (host: Bench) => {
 const pendingOf = (host: Bench) =>
   runOf(host)
     .steps.slice(runOf(host).currentStep)
-    .map(({ name }) => name);
+    .map(({ name, title }) => title || name);
+const stepNow = (host: Bench) => pendingOf(host)[0];
 
-function manageable(): Bench {
-  const host = bench({ goal: HostGoal.MANAGEABLE });
+/** From its request to the runner's coming in the boot behind the erasure. */
+function cleanToSecondBoot(host: Bench, steps: agent.StepDescription[]): void {
+  host.request({ kind: 'clean', steps: [] });
+  host.report(done);
+  host.report(done);
+  runnerComes(host, '1', steps);
+  host.report(inspected());
+  expect(stepNow(host)).toBe('deploy.erase_devices');
+  const evidence = host.evidence([erased(virtioDisk)]);
+  host.report({ case: 'complete', value: create(agent.CompleteSchema, { evidence }) });
+  while (stepNow(host) !== 'runner.await') {
+    const looks = host.operation().kind.case === 'inspect';
+    host.report(looks ? inspected() : done);
+  }
+}
+
+const image = `registry.example.org/tools/check@sha256:${'a'.repeat(64)}`;
+const fleetWith = (...names: string[]) =>
+  create(FleetSpecSchema, {
+    templates: { imageRepositories: ['registry.example.org/tools/*'] },
+    ownCleanSteps: names.map((name) => ({ name, image })),
+  });
+
+function manageable(runnerSteps = ofV1, retired = false): Bench {
+  const host = bench({ goal: HostGoal.MANAGEABLE, retired });
   host.apply({ kind: 'tick' });
   host.report(verified());
   const { facts } = host.context;
   host.context = {
     ...host.context,
-    facts: { ...facts, runnerSteps: ofV1, runnerVersion: '1' },
+    facts: { ...facts, runnerSteps, runnerVersion: '1' },
   };
   return host;
 }
@@ -170,4 +201,47 @@ test('ids are not used twice when places of steps change their meaning', () => {
     note();
     host.report(done);
   }
+});
+
+test('a program that the fleet got since the clean began never comes behind the erasure', () => {
+  const checks = [described('bios.reset', 5, true), described('bios.check', 4)];
+  const steps = [erase, ...checks, described('run.command', 0)];
+  const host = manageable(steps);
+  cleanToSecondBoot(host, steps);
+  host.context = { ...host.context, fleet: fleetWith('check') };
+  runnerComes(host, '2', steps);
+  expect(runOf(host).runnerVersion).toBe('2');
+  expect(pendingOf(host)).toContain('bios.check');
+  expect(pendingOf(host)).not.toContain('own.check');
+});
+
+test('a program that the run has before it stays, as the run has it, and no other comes', () => {
+  const steps = [described('bios.set', 200, true), erase, described('run.command', 0)];
+  const host = manageable(steps);
+  host.context = { ...host.context, fleet: fleetWith('check') };
+  host.request({ kind: 'clean', steps: [] });
+  host.report(done);
+  host.report(done);
+  const fleet = fleetWith('check', 'late');
+  for (const own of fleet.ownCleanSteps) own.retries = 3;
+  host.context = { ...host.context, fleet };
+  runnerComes(host, '2', [...steps, described('vendor.new', 20)]);
+  const order = ['own.check', 'power.off', 'vendor.new', 'deploy.erase_devices'];
+  expect(pendingOf(host).filter((name) => order.includes(name))).toEqual([
+    ...['power.off', ...order],
+    'power.off',
+  ]);
+  expect(pendingOf(host)).not.toContain('own.late');
+  expect(runOf(host).steps.find(({ title }) => title === 'own.check')?.retries).toBe(0);
+});
+
+test('a runner of another version in the boot of the reading at the end plans nothing', () => {
+  const steps = [erase, described('deploy.verify_erased', 0), described('run.command', 0)];
+  const host = manageable(steps, true);
+  cleanToSecondBoot(host, steps);
+  const before = pendingOf(host);
+  expect(before).toEqual(['runner.await', 'deploy.verify_erased', 'power.off']);
+  runnerComes(host, '2', [...steps, described('vendor.new', 20)]);
+  expect(runOf(host).runnerVersion).toBe('2');
+  expect(pendingOf(host)).toEqual(before.slice(1));
 });

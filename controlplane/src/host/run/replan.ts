@@ -17,6 +17,7 @@ import {
   verifyErasedStep,
   writeImageStep,
 } from '@rackwright/messages';
+import { ownPrefix } from '../../steps/index.ts';
 import { stepFailure } from '../turn/step-failure.ts';
 import { engineSteps } from '../turn/step-names.ts';
 import { causedBy, isStepOver, runName, type Turn } from '../turn/turn.ts';
@@ -118,15 +119,25 @@ function isOver({ state, skip }: RunStep): boolean {
   return skip !== undefined || state === StepState.SUCCEEDED || state === StepState.FAILED;
 }
 
-/** The automatic plan of the new runner, without what is done; frame and order as at the start. */
+/**
+ * The automatic plan of the new runner, without what is done; frame and order as at the start.
+ * A program of the site's own is never planned anew: only one that the run has still before it
+ * runs, as the run has it. So none comes behind the erasure (DESIGN §5).
+ */
 function plannedAnew(turn: Turn, run: Run, pending: readonly RunStep[]): RunStep[] {
+  const end = pending.findLastIndex(({ name }) => name === engineSteps.inspectAgain);
+  // Behind the look at the end comes only the reading after a power cycle, and nothing else.
+  if (end === -1) return [...pending];
   const known = knownSteps(turn.context);
   const done = new Set(run.steps.filter(isOver).map(calledStep));
-  const wanted = automaticSteps(turn).filter(({ step }) => !done.has(step));
-  const body = renderBody(RunKind.CLEAN, wanted, known).map((each) => newStep(known, each));
+  const own = new Map(pending.map((step) => [step.title, step]));
+  const wanted = automaticSteps(turn).filter(({ step }) => {
+    return !done.has(step) && (!step.startsWith(ownPrefix) || own.has(step));
+  });
+  const body = renderBody(RunKind.CLEAN, wanted, known).map((each) => {
+    return own.get(each.step) ?? newStep(known, each);
+  });
   const first = pending.findIndex(({ name }) => !leading.has(name));
-  const head = pending.slice(0, first === -1 ? pending.length : first);
-  const end = pending.findLastIndex(({ name }) => name === engineSteps.inspectAgain);
-  const frame = end === -1 ? [] : pending.slice(end);
-  return [...head, ...body, ...frame].map((step) => ({ ...step }));
+  const head = pending.slice(0, first);
+  return [...head, ...body, ...pending.slice(end)].map((step) => ({ ...step }));
 }
