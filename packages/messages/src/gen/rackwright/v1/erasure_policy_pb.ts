@@ -273,8 +273,8 @@ export const FailingDisks = {
   ACCEPT: 1,
 
   /**
-   * The host does not become available, and gets no image, before the disk is replaced. A host that
-   * is retired or deleted is erased all the same.
+   * The host does not become available, and is not provisioned, before the disk is replaced. A host
+   * in use is still reimaged. A host that is retired or deleted is erased all the same.
    *
    * @generated from enum value: FAILING_DISKS_REFUSE = 2;
    */
