@@ -5,7 +5,7 @@ export {
   withDefaults,
 } from './arguments.ts';
 export { controlSteps } from './controls.ts';
-export { ownArguments, ownPrefix, ownStepProblems, ownSteps } from './own-steps.ts';
+export { ownArguments, ownStepProblems, ownSteps } from './own-steps.ts';
 export {
   builtInSteps,
   type CleanPlan,

@@ -13,6 +13,8 @@ import {
   type FleetSpec,
   FleetSpecSchema,
   type OwnCleanStep,
+  ownPrefix,
+  ownPriorityUsual,
   RerunClass,
 } from '@rackwright/messages';
 import {
@@ -29,9 +31,6 @@ import type { KnownStep } from './plan.ts';
 import type { Policy } from './policy.ts';
 import { reachProblem } from './reach.ts';
 
-/** What their names in lists of steps begin with; nobody else's do. */
-export const ownPrefix = 'own.';
-const priorityUsual = 100;
 const priorityMax = 1_000;
 const stepsMax = 16;
 const bytesMax = 16 * 1024;
@@ -46,7 +45,7 @@ export function ownSteps(fleet: FleetSpec | undefined): readonly KnownStep[] {
     own,
     description: create(agent.StepDescriptionSchema, {
       name: `${ownPrefix}${own.name}`,
-      priority: own.priority ?? priorityUsual,
+      priority: own.priority ?? ownPriorityUsual,
       rerunClass: own.idempotent ? RerunClass.SAFE : RerunClass.NEVER_TWICE,
       destructive: true,
       abortable: true,

@@ -13,6 +13,7 @@ import {
   eraseMetadataStep,
   eraseStep,
   type FleetSpec,
+  isErasure,
   type OwnCleanStep,
 } from '@rackwright/messages';
 import { describedArguments, isMandatory } from './arguments.ts';
@@ -85,7 +86,7 @@ export function cleanPlan(input: PlanInput): CleanPlan {
 
 /** Programs of the site's own that their priority puts behind the first erasure. */
 function ownAfterErasure(byPriority: readonly CleanStep[]): readonly CleanStep[] {
-  const first = byPriority.findIndex(({ name }) => isErasing(name));
+  const first = byPriority.findIndex(({ name }) => isErasure(name));
   return first === -1 ? [] : byPriority.slice(first).filter(({ own }) => own !== undefined);
 }
 
@@ -96,7 +97,7 @@ function beforeErasure(
 ): readonly CleanStep[] {
   if (late.length === 0) return byPriority;
   const others = byPriority.filter((step) => !late.includes(step));
-  const first = others.findIndex(({ name }) => isErasing(name));
+  const first = others.findIndex(({ name }) => isErasure(name));
   return [...others.slice(0, first), ...late, ...others.slice(first)];
 }
 
@@ -105,10 +106,6 @@ function lateWarning({ name, priority }: CleanStep): string {
     `${name} has priority ${priority}, behind the erasure: it runs right before that all the ` +
     'same, for no program of your own runs on disks that are erased'
   );
-}
-
-function isErasing(name: string): boolean {
-  return name === eraseStep || name === eraseMetadataStep;
 }
 
 /** The first that names a step decides. */

@@ -18,6 +18,17 @@ export const awaitImageStep = 'deploy.await_image';
 /** The runner erases the devices of the plan, or, the weaker level, their metadata only. */
 export const eraseStep = 'deploy.erase_devices';
 export const eraseMetadataStep = 'deploy.erase_devices_metadata';
+
+/** Whether a step erases disks. */
+export function isErasure(stepName: string): boolean {
+  return stepName === eraseStep || stepName === eraseMetadataStep;
+}
+
+/** What names of the site's own programs begin with in lists of steps; nobody else's do. */
+export const ownPrefix = 'own.';
+/** Priority of such a program of which none is said. */
+export const ownPriorityUsual = 100;
+
 /** The runner reads again what was certified, after a power cycle; it writes nothing. */
 export const verifyErasedStep = 'deploy.verify_erased';
 

@@ -19,6 +19,7 @@ import {
   ErasureLevel,
   eraseStep,
   type Inventory,
+  isErasure,
   type LastCleaned,
   LastCleanedSchema,
   type Run,
@@ -28,7 +29,7 @@ import {
   StepState,
   store,
 } from '@rackwright/messages';
-import { invalidResult, isErasure, stepFailure } from '../turn/step-failure.ts';
+import { invalidResult, stepFailure } from '../turn/step-failure.ts';
 import { engineSteps } from '../turn/step-names.ts';
 import { now, type Turn } from '../turn/turn.ts';
 import type { CertificateDraft } from '../turn/types.ts';

@@ -27,6 +27,7 @@ import {
   type Host,
   type HostSpec,
   type Inventory,
+  isErasure,
   PriorityPlace,
   RerunClass,
   type Run,
@@ -35,7 +36,7 @@ import {
   type RunStep,
 } from '@rackwright/messages';
 import { type Disabling, disablingOf } from '../../steps/index.ts';
-import { isErasure, stepFailure } from '../turn/step-failure.ts';
+import { stepFailure } from '../turn/step-failure.ts';
 import type { EngineTiming } from '../turn/timing.ts';
 import { later, type Turn } from '../turn/turn.ts';
 import { disksElsewhere } from './elsewhere.ts';

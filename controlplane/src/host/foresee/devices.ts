@@ -18,6 +18,7 @@ import {
 } from '@rackwright/erasure';
 import {
   type agent,
+  isErasure,
   type PlannedDevice,
   PlannedDeviceSchema,
   RunKind,
@@ -35,7 +36,6 @@ import {
   type KnownSpeeds,
   measuredSpeed,
 } from '../erasure/speeds.ts';
-import { isErasure } from '../turn/step-failure.ts';
 import type { Turn } from '../turn/turn.ts';
 import { fateOf, foreseeRoot, isWrittenOver } from './deployment.ts';
 

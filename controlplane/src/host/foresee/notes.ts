@@ -2,11 +2,10 @@
 import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { namesOfNone } from '@rackwright/disk-image';
-import { RunKind, type RunStep } from '@rackwright/messages';
+import { isErasure, RunKind, type RunStep } from '@rackwright/messages';
 import { decideToWrite, tooWeakFor } from '../erasure/device-plan.ts';
 import { gapsOf } from '../erasure/gaps.ts';
 import { freezeText, stepBraked } from '../turn/brake.ts';
-import { isErasure } from '../turn/step-failure.ts';
 import { engineSteps } from '../turn/step-names.ts';
 import type { Turn } from '../turn/turn.ts';
 import { foreseeRoot, problemOfRoot } from './deployment.ts';

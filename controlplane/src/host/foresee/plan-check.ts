@@ -3,10 +3,9 @@
  * in the very turn that would start it, from what that turn is decided by. Pure.
  */
 import { create, equals } from '@bufbuild/protobuf';
-import { RunKind, store } from '@rackwright/messages';
+import { isErasure, RunKind, store } from '@rackwright/messages';
 import { idOf } from '../../records/index.ts';
 import { refused } from '../life/refusal.ts';
-import { isErasure } from '../turn/step-failure.ts';
 import { activeRun, causedBy, runName, type Turn } from '../turn/turn.ts';
 import type { HostRequest, Refusal, Requester } from '../turn/types.ts';
 import { isErased } from './devices.ts';

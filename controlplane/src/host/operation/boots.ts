@@ -10,6 +10,7 @@
  */
 import {
   fileStep,
+  isErasure,
   RerunClass,
   type Run,
   RunKind,
@@ -18,7 +19,6 @@ import {
   verifyErasedStep,
   webhookStep,
 } from '@rackwright/messages';
-import { isErasure } from '../turn/step-failure.ts';
 import { engineSteps, isBootStep } from '../turn/step-names.ts';
 import { isStepOver, type Turn } from '../turn/turn.ts';
 import { operationId } from './operation.ts';

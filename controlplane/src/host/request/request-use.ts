@@ -8,9 +8,10 @@ import {
   HoldSchema,
   HoldScope,
   HostState,
+  isErasure,
+  ownPrefix,
   RunKind,
 } from '@rackwright/messages';
-import { ownPrefix } from '../../steps/index.ts';
 import { deploymentOf, missingAgentStep } from '../deployment/deployment.ts';
 import { kindOfDeployment, takeDeployment, wantedDeploy } from '../deployment/take-deployment.ts';
 import { decideToWrite } from '../erasure/device-plan.ts';
@@ -21,7 +22,6 @@ import { dropSystemPower } from '../power/pending-power.ts';
 import { startRun } from '../run/engine.ts';
 import { deploySteps } from '../run/skeletons.ts';
 import { startWorkflow } from '../run/template-run.ts';
-import { isErasure } from '../turn/step-failure.ts';
 import { activeRun, causedBy, now, type Turn } from '../turn/turn.ts';
 import type { HostRequest, Refusal, RequestedStep, Requester } from '../turn/types.ts';
 import { refusalOfSteps } from './requested-steps.ts';

@@ -2,10 +2,11 @@
  * Checks lists of steps that people write against what agent and runner can do, before anything is
  * started. Pure.
  */
+
+import { isErasure } from '@rackwright/messages';
 import { argumentProblems, controlSteps, type KnownStep } from '../../steps/index.ts';
 import { knownSteps, templateOnly } from '../run/known-steps.ts';
 import { describe, needsRunner } from '../run/render.ts';
-import { isErasure } from '../turn/step-failure.ts';
 import type { Turn } from '../turn/turn.ts';
 import type { Refusal, RequestedStep } from '../turn/types.ts';
 

@@ -2,13 +2,12 @@
  * Which steps a host can run, from what its runner and its rack's agent said last, and the cleaning
  * plan that follows. `ListCleanSteps` and the engine read the same two functions.
  */
-import type { agent, Host } from '@rackwright/messages';
+import { type agent, type Host, ownPrefix } from '@rackwright/messages';
 import {
   builtInSteps,
   type CleanPlan,
   cleanPlan,
   type KnownStep,
-  ownPrefix,
   ownSteps,
 } from '../../steps/index.ts';
 import { isDeployStepOfAgent } from '../turn/step-names.ts';

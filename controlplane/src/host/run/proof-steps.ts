@@ -5,6 +5,7 @@
  * its end. Pure.
  */
 import {
+  isErasure,
   RerunClass,
   type Run,
   RunKind,
@@ -13,7 +14,6 @@ import {
   verifyErasedStep,
 } from '@rackwright/messages';
 import { isDue, plansToProve, provesAtOnce } from '../erasure/power-cycle.ts';
-import { isErasure } from '../turn/step-failure.ts';
 import { engineSteps } from '../turn/step-names.ts';
 import { isStepOver, type Turn } from '../turn/turn.ts';
 import { knownSteps } from './known-steps.ts';

@@ -7,6 +7,7 @@
 import { create } from '@bufbuild/protobuf';
 import {
   commandStep,
+  isErasure,
   RerunClass,
   RunKind,
   type RunStep,
@@ -15,7 +16,6 @@ import {
   writeImageStep,
 } from '@rackwright/messages';
 import { controlSteps, type KnownStep, ownArguments, withDefaults } from '../../steps/index.ts';
-import { isErasure } from '../turn/step-failure.ts';
 import { engineSteps, intoRunner } from '../turn/step-names.ts';
 import type { Turn } from '../turn/turn.ts';
 import type { RequestedStep } from '../turn/types.ts';

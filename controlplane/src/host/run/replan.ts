@@ -9,6 +9,7 @@
 import {
   type agent,
   commandStep,
+  ownPrefix,
   type Run,
   type RunFailure,
   RunKind,
@@ -17,7 +18,6 @@ import {
   verifyErasedStep,
   writeImageStep,
 } from '@rackwright/messages';
-import { ownPrefix } from '../../steps/index.ts';
 import { stepFailure } from '../turn/step-failure.ts';
 import { engineSteps } from '../turn/step-names.ts';
 import { causedBy, isStepOver, runName, type Turn } from '../turn/turn.ts';

@@ -1,18 +1,12 @@
 /** How steps fail, and which of them erase: what every judgement about a step shares. */
 import { create } from '@bufbuild/protobuf';
 import {
-  eraseMetadataStep,
-  eraseStep,
   type FailureDetails,
   type FailureName,
   failureTypeOf,
   type RunFailure,
   RunFailureSchema,
 } from '@rackwright/messages';
-
-export function isErasure(stepName: string): boolean {
-  return stepName === eraseStep || stepName === eraseMetadataStep;
-}
 
 /** Longest texts of a failure that a record keeps, in characters: records are bounded. */
 export const messageMax = 1_024;

@@ -1,13 +1,13 @@
 /** How clean steps of the site's own are shown. */
 import { durationMs } from '@bufbuild/protobuf/wkt';
-import type { OwnCleanStep } from '@rackwright/messages';
+import { type OwnCleanStep, ownPrefix, ownPriorityUsual } from '@rackwright/messages';
 import type { Column } from './table.ts';
 import { duration } from './time.ts';
 
 /** Columns of `fleet clean-step list`. */
 export const ownStepColumns: readonly Column<OwnCleanStep>[] = [
-  { title: 'STEP', value: ({ name }) => `own.${name}` },
-  { title: 'PRIORITY', value: ({ priority = 100 }) => String(priority) },
+  { title: 'STEP', value: ({ name }) => `${ownPrefix}${name}` },
+  { title: 'PRIORITY', value: ({ priority = ownPriorityUsual }) => String(priority) },
   { title: 'IMAGE', value: ({ image }) => image, widthMin: 20 },
   {
     title: 'TIMEOUT',

@@ -11,6 +11,7 @@ import { afterEach, beforeEach } from 'vitest';
 import { fileDisks } from '../linux/file-disks.ts';
 import { fileMachine } from '../linux/file-machine.ts';
 import type { BlockDevices, HeldDevice, OpenRegion } from '../machine/block-devices.ts';
+import { changed } from '../machine/held.fixture.ts';
 import { formatProgress } from '../steps/progress-text.ts';
 import type { DeviceStage, StepContext, StepEnd } from '../steps/step.ts';
 import { eraseDevices } from './step.ts';
@@ -146,17 +147,7 @@ export function heldAs(
     ...devices,
     hold: async (device, access) => {
       const held = await devices.hold(device, access);
-      const whole: HeldDevice = {
-        regions: held.regions,
-        confirm: () => held.confirm(),
-        present: () => held.present(),
-        nvmeFormat: (mode) => held.nvmeFormat(mode),
-        eraseItself: (method) => held.eraseItself(method),
-        busyWith: () => held.busyWith(),
-        readLog: () => held.readLog(),
-        close: () => held.close(),
-      };
-      return { ...whole, ...change(whole, device.name) };
+      return changed(held, change(held, device.name));
     },
   };
 }

@@ -5,6 +5,7 @@
 import { type DeviceFacts, planChallenge, regionSeed } from '@rackwright/erasure';
 import { erasuresAtOnceMax } from '../erase/on-devices.ts';
 import type { BlockDevices, HeldDevice, OpenRegion } from '../machine/block-devices.ts';
+import { changed } from '../machine/held.fixture.ts';
 import { type LabCheck, labChecks } from '../steps/without-checks.ts';
 import { type BoxDraft, blockBytes, diskDraft } from './box.fixture.ts';
 import { type Case, type CaseName, cases } from './cases.fixture.ts';
@@ -196,21 +197,6 @@ function changedHold(
     ...holding(devices),
     list: () => devices.list(),
     hold: async (...asked) => change(await devices.hold(...asked)),
-  };
-}
-
-/** The device as it is, with other regions or answers about itself. */
-function changed(held: HeldDevice, change: Partial<HeldDevice>): HeldDevice {
-  return {
-    regions: held.regions,
-    confirm: () => held.confirm(),
-    present: () => held.present(),
-    nvmeFormat: (mode) => held.nvmeFormat(mode),
-    eraseItself: (method) => held.eraseItself(method),
-    busyWith: () => held.busyWith(),
-    readLog: () => held.readLog(),
-    close: () => held.close(),
-    ...change,
   };
 }
 

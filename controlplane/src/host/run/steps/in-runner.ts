@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import {
   agent,
+  isErasure,
   type Run,
   type RunStep,
   verifyErasedStep,
@@ -17,7 +18,6 @@ import { hasLooked, plansToProve, proveErased } from '../../erasure/power-cycle.
 import { eraseTimeoutMs, readTimeoutMs } from '../../erasure/times.ts';
 import { bootOperationId } from '../../operation/boots.ts';
 import { operationId } from '../../operation/operation.ts';
-import { isErasure } from '../../turn/step-failure.ts';
 import { currentStep, inventoryNow, type Turn } from '../../turn/turn.ts';
 import { credentialVersions, imageOf } from './image-of-step.ts';
 import { deploymentFor, orderOf } from './of-agent.ts';

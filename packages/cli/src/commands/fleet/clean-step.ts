@@ -1,21 +1,15 @@
 /** rackwright fleet clean-step …: programs of the site's own in every automatic clean. */
 import { clone, create } from '@bufbuild/protobuf';
 import { type Duration, durationFromMs } from '@bufbuild/protobuf/wkt';
-import {
-  type Fleet,
-  FleetSchema,
-  type OwnCleanStep,
-  OwnCleanStepSchema,
-} from '@rackwright/messages';
+import { type OwnCleanStep, OwnCleanStepSchema } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { UsageError } from '../../failure.ts';
 import { idArgument, parsePair, parseWhole, type SharedFlags } from '../../flags.ts';
 import { ownStepColumns } from '../../output/own-step.ts';
-import { isForPrograms, printAs, printTable } from '../../output/show.ts';
 import { parseDuration } from '../../output/time.ts';
-import type { CliContext, World } from '../../world.ts';
+import type { CliContext } from '../../world.ts';
 import { sharedAliases as aliases, sharedFlags } from '../frame/frames.ts';
-import { type FleetClient, withFleet } from './client.ts';
+import { listField, without } from './list-field.ts';
 
 interface OwnStepFlags extends SharedFlags {
   readonly image?: string;
@@ -30,6 +24,13 @@ interface OwnStepFlags extends SharedFlags {
   readonly idempotent?: boolean;
   readonly description?: string;
 }
+
+const steps = listField<OwnCleanStep>({
+  path: 'spec.own_clean_steps',
+  of: ({ ownCleanSteps }) => ownCleanSteps,
+  as: (ownCleanSteps) => ({ ownCleanSteps }),
+  columns: ownStepColumns,
+});
 
 const positional = idArgument('name', 'of the step, which lists call own.NAME');
 
@@ -77,7 +78,7 @@ const setStep = buildCommand({
   },
   async func(this: CliContext, flags: OwnStepFlags, name: string) {
     const said = saidOf(flags);
-    await change(this.world, flags, (now) => withSaid(now, name, said));
+    await steps.change(this.world, flags, (now) => withSaid(now, name, said));
   },
 });
 
@@ -128,42 +129,22 @@ const removeStep = buildCommand({
   docs: { brief: 'Run a program of your own in no further clean' },
   parameters: { flags: sharedFlags, positional, aliases },
   async func(this: CliContext, flags: SharedFlags, name: string) {
-    await change(this.world, flags, (now) => {
-      if (now.some((step) => step.name === name)) return now.filter((step) => step.name !== name);
-      const names = now.map((step) => step.name);
+    const unknown = (names: readonly string[]): string => {
       const known = names.length === 0 ? 'there is none' : `there is ${names.join(', ')}`;
-      throw new UsageError(`no clean step of your own is called "${name}"; ${known}`);
-    });
+      return `no clean step of your own is called "${name}"; ${known}`;
+    };
+    const left = (now: readonly OwnCleanStep[]) => without(now, (step) => step.name, name, unknown);
+    await steps.change(this.world, flags, left);
   },
 });
 
 const listSteps = buildCommand({
   docs: { brief: 'List your own programs in every automatic clean' },
   parameters: { flags: sharedFlags, aliases },
-  async func(this: CliContext, flags: SharedFlags) {
-    show(this.world, flags, await withFleet(this.world, flags, (fleet) => fleet.getFleet({})));
+  func(this: CliContext, flags: SharedFlags) {
+    return steps.show(this.world, flags);
   },
 });
-
-/** With its etag: what somebody else says meanwhile is not taken back. */
-async function change(
-  world: World,
-  flags: SharedFlags,
-  over: (now: readonly OwnCleanStep[]) => OwnCleanStep[],
-): Promise<void> {
-  const updateMask = { paths: ['spec.own_clean_steps'] };
-  const changed = await withFleet(world, flags, async (client: FleetClient) => {
-    const { etag, spec } = await client.getFleet({});
-    const ownCleanSteps = over(spec?.ownCleanSteps ?? []);
-    return client.updateFleet({ fleet: { etag, spec: { ownCleanSteps } }, updateMask });
-  });
-  show(world, flags, changed);
-}
-
-function show(world: World, { output }: SharedFlags, fleet: Fleet): void {
-  if (isForPrograms(output)) printAs(world, output, FleetSchema, fleet);
-  else printTable(world, output, ownStepColumns, fleet.spec?.ownCleanSteps ?? []);
-}
 
 /** `fleet clean-step …` */
 export const cleanStepRoutes = buildRouteMap({

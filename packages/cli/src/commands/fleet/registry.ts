@@ -1,8 +1,6 @@
 /** rackwright fleet registry …: how registries are asked for images of hosts. */
 import { clone, create } from '@bufbuild/protobuf';
 import {
-  type Fleet,
-  FleetSchema,
   type ImageMirror,
   ImageMirrorSchema,
   type ImageRegistry,
@@ -12,11 +10,10 @@ import { buildCommand, buildRouteMap } from '@stricli/core';
 import { UsageError } from '../../failure.ts';
 import { idArgument, parsePair, resourceName, type SharedFlags } from '../../flags.ts';
 import { registryColumns } from '../../output/registry.ts';
-import { isForPrograms, printAs, printTable } from '../../output/show.ts';
 import type { CliContext, World } from '../../world.ts';
 import { sharedAliases as aliases, sharedFlags } from '../frame/frames.ts';
 import { readSource } from '../template/source.ts';
-import { type FleetClient, withFleet } from './client.ts';
+import { listField, without } from './list-field.ts';
 
 interface RegistryFlags extends SharedFlags {
   readonly credential?: string;
@@ -25,6 +22,13 @@ interface RegistryFlags extends SharedFlags {
   readonly tokenService?: string;
   readonly mirror?: readonly string[];
 }
+
+const registries = listField<ImageRegistry>({
+  path: 'spec.registries',
+  of: (spec) => spec.registries,
+  as: (said) => ({ registries: said }),
+  columns: registryColumns,
+});
 
 const positional = idArgument('registry', 'HOST or HOST:PORT, as references name it');
 
@@ -81,7 +85,7 @@ const setRegistry = buildCommand({
   },
   async func(this: CliContext, flags: RegistryFlags, registry: string) {
     const said = await saidOf(this.world, flags);
-    await change(this.world, flags, (now) => withSaid(now, registry, said));
+    await registries.change(this.world, flags, (now) => withSaid(now, registry, said));
   },
 });
 
@@ -159,44 +163,23 @@ const removeRegistry = buildCommand({
   docs: { brief: 'Take back what was said of a registry' },
   parameters: { flags: sharedFlags, positional, aliases },
   async func(this: CliContext, flags: SharedFlags, registry: string) {
-    await change(this.world, flags, (now) => {
-      if (now.some((each) => each.registry === registry)) {
-        return now.filter((each) => each.registry !== registry);
-      }
-      const names = now.map((each) => each.registry);
+    const unknown = (names: readonly string[]): string => {
       const known = names.length === 0 ? 'nothing is there' : `there is ${names.join(', ')}`;
-      throw new UsageError(`nothing was said of the registry "${registry}"; ${known}`);
-    });
+      return `nothing was said of the registry "${registry}"; ${known}`;
+    };
+    const left = (now: readonly ImageRegistry[]) =>
+      without(now, (each) => each.registry, registry, unknown);
+    await registries.change(this.world, flags, left);
   },
 });
 
 const listRegistries = buildCommand({
   docs: { brief: 'List what was said of registries' },
   parameters: { flags: sharedFlags, aliases },
-  async func(this: CliContext, flags: SharedFlags) {
-    show(this.world, flags, await withFleet(this.world, flags, (fleet) => fleet.getFleet({})));
+  func(this: CliContext, flags: SharedFlags) {
+    return registries.show(this.world, flags);
   },
 });
-
-/** With its etag: what somebody else says meanwhile is not taken back. */
-async function change(
-  world: World,
-  flags: SharedFlags,
-  over: (now: readonly ImageRegistry[]) => ImageRegistry[],
-): Promise<void> {
-  const updateMask = { paths: ['spec.registries'] };
-  const changed = await withFleet(world, flags, async (client: FleetClient) => {
-    const { etag, spec } = await client.getFleet({});
-    const registries = over(spec?.registries ?? []);
-    return client.updateFleet({ fleet: { etag, spec: { registries } }, updateMask });
-  });
-  show(world, flags, changed);
-}
-
-function show(world: World, { output }: SharedFlags, fleet: Fleet): void {
-  if (isForPrograms(output)) printAs(world, output, FleetSchema, fleet);
-  else printTable(world, output, registryColumns, fleet.spec?.registries ?? []);
-}
 
 /** `fleet registry …` */
 export const registryRoutes = buildRouteMap({
