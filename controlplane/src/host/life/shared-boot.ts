@@ -8,7 +8,7 @@
  * 2. A host whose clean does not begin in that very turn is switched off, as after any inspection.
  * 3. The clean inspects the host itself, in this boot, and goes by that alone. Nothing is erased by
  *    what the inspection saw.
- * 4. The clean's list names the boot. A runner that is lost is booted again by the clean.
+ * 4. The clean's list names the boot. Where that is over, the clean boots another runner.
  */
 import { HoldScope, type Run, RunKind, StepState } from '@rackwright/messages';
 import { unknownBootMacs } from '../erasure/hardware.ts';
