@@ -72,11 +72,14 @@ export class Replica {
     ];
     const child = spawn(process.execPath, words, { stdio: ['ignore', log, log] });
     this.#child = child;
-    await until(`replica ${this.name} to be ready`, () => {
-      const text = readFileSync(logFile, 'utf8');
-      if (child.exitCode !== null) throw new Error(`it has ended: ${text}`);
-      return text.includes('ready\n') ? true : undefined;
+    const ended = once(child, 'exit').then(() => {
+      throw new Error(`replica ${this.name} has ended: ${readFileSync(logFile, 'utf8')}`);
     });
+    const ready = until(`replica ${this.name} to be ready`, () => {
+      return readFileSync(logFile, 'utf8').includes('ready\n') ? true : undefined;
+    });
+    ended.catch(() => {}); // at the end of its life nobody waits for it any more
+    await Promise.race([ready, ended]);
     await this.connect();
   }
 

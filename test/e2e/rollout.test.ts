@@ -14,7 +14,7 @@ import { Box, until } from './identity-site.ts';
 import { bucket, type Replica, ReplicaSite } from './replica-site.ts';
 import { ownSteps, RolloutMachines } from './rollout-machines.ts';
 
-const timeout = 300_000;
+const timeout = 600_000;
 const hostsCount = 40;
 const outMax = 6;
 /** Hosts on the new image when the first of the two is killed, and the second. */

@@ -2,7 +2,12 @@
  * Single requests to the bucket's leader, in the driver's terms. One call here is one request;
  * patience is the caller's (`retry.ts`, `writing.ts`).
  */
-import type { JetStreamClient, JetStreamManager, StreamInfo } from '@nats-io/jetstream';
+import type {
+  JetStreamClient,
+  JetStreamManager,
+  NextMsgRequest,
+  StreamInfo,
+} from '@nats-io/jetstream';
 import type { Revision } from '../contract.ts';
 import type { StoredChange } from '../write.ts';
 import { messageOf, publishFailure } from './failures.ts';
@@ -74,6 +79,18 @@ export class Channel {
   /** The change with this revision, if the bucket has it. Throws the client's error. */
   at(revision: Revision): Promise<StoredChange | undefined> {
     return this.#message({ seq: revision });
+  }
+
+  /**
+   * The revision of the first change from `from` on that the subject takes in, wildcards and all.
+   * Throws the client's error.
+   */
+  async firstOf(subject: string, from: Revision): Promise<Revision | undefined> {
+    const stream = streamName(this.bucket);
+    const query: NextMsgRequest = { seq: from, next_by_subj: subject };
+    // The client's type leaves out what the server takes (`JSApiMsgGetRequest.NextFor`).
+    const message = await this.#manager.streams.getMessage(stream, query as never);
+    return message?.seq;
   }
 
   /** The change with this revision in the bucket or else in its timeline. As `at`. */

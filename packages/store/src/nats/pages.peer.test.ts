@@ -1,7 +1,4 @@
-/** What a page of a listing asks of the servers, counted; and what its index of keys is told. */
-import { setTimeout as delay } from 'node:timers/promises';
-import { jetstream } from '@nats-io/jetstream';
-import { connect } from 'nats';
+/** What a page of a listing asks of the servers, counted. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { bytes, revisionOf } from '../conformance/subject.ts';
 import type { StateStore } from '../contract.ts';
@@ -9,7 +6,6 @@ import { NatsCluster, serverMissing } from '../testing/nats-cluster.ts';
 import { Channel } from './channel.ts';
 import { openNatsStore } from './open.ts';
 import { clusterOptions } from './subject.ts';
-import { followKeys, type KeyChange } from './watching.ts';
 
 /** Each call of these is one request, or for all keys one for each part of them. */
 const requests = (['last', 'at', 'info', 'keysMatching'] as const).map((name) => {
@@ -67,34 +63,4 @@ test('a page asks for its values alone, however many keys there are', async (con
     expect(count() - before, 'a list of nothing').toBe(1);
     await store.close();
   }
-});
-
-test('who follows keys hears when it has heard of all', async (context) => {
-  const reason = serverMissing();
-  if (reason !== undefined) context.skip(reason);
-  const bucket = 'followed';
-  const store = await openNatsStore({
-    ...clusterOptions(cluster, bucket),
-    acceptUnprovenDurability: true,
-  });
-  const revision = revisionOf(await store.put('hosts.a', bytes('1'), 'absent'));
-  await store.put('hosts.b', bytes('1'), 'absent');
-  await store.put('hosts.a', bytes('2'), revision);
-  const connection = await connect({ servers: [...cluster.addresses] });
-  const told: KeyChange[] = [];
-  const following = followKeys({
-    ...{ client: jetstream(connection), bucket, look: () => store.latestRevision() },
-    ...{ pause: delay, over: () => false, whenDisturbed: () => () => {} },
-  });
-  for await (const change of following) {
-    told.push(change);
-    if (change.revision === revision + 2) break;
-  }
-  expect(told.map(({ key, isWhole }) => [key, isWhole])).toEqual([
-    ['_store.incarnation', false],
-    ['hosts.b', false],
-    ['hosts.a', true],
-  ]);
-  await connection.close();
-  await store.close();
 });

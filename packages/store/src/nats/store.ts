@@ -288,7 +288,8 @@ export class NatsStore implements StateStore {
       client: this.#opened.client,
       bucket: this.#opened.channel.bucket,
       look: () => this.#lookForWatch(from, over),
-      pause: delay,
+      firstOf: (subject, from) => this.#opened.channel.firstOf(subject, from),
+      pause: (delayMs, signal) => delay(delayMs, undefined, signal && { signal }),
       over,
       whenDisturbed: (stop: () => void) => {
         const forget = this.#bell.next(stop);

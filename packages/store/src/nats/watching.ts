@@ -1,6 +1,7 @@
 /**
  * `watch` over an ordered consumer of the stream. The consumer may be served by any replica, which
- * can lag but never reorders; when it is lost it is made again after the last event delivered.
+ * can lag but never reorders; when it is lost it is made again after the last event delivered. One
+ * that stays behind is lost as well, although its server sends heartbeats.
  * Holes that the stream's trimming leaves are found by the predecessor that each message names.
  */
 import {
@@ -22,6 +23,8 @@ const MESSAGES_AHEAD_MAX = 256;
 const PULL_EXPIRES_MS = 5_000;
 /** Two of these without a sign, and the consumer is given up for a new one. */
 const HEARTBEAT_MS = 1_000;
+/** How long nothing may come before the leader is asked what should have come. */
+export const SILENCE_MS = 5_000;
 
 /** How often the store is asked before a revision counts as never reached: about 2.5 s. */
 const FUTURE_LOOKS = 8;
@@ -34,7 +37,10 @@ export interface WatchPath {
    * store is another one now.
    */
   look(): Promise<Revision>;
-  pause(delayMs: number): Promise<void>;
+  /** The revision of the first change from `from` on that the subject takes in. Throws. */
+  firstOf(subject: string, from: Revision): Promise<Revision | undefined>;
+  /** Rejects once the signal is aborted. */
+  pause(delayMs: number, signal?: AbortSignal): Promise<void>;
   /** Whether the watch is to end. */
   over(): boolean;
   /**
@@ -56,9 +62,9 @@ export async function* watchStream(
     return;
   }
   for (let attempt = 1; !path.over(); attempt += 1) {
+    const subjects = subjectsUnder(path.bucket, prefix);
     const after = { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: position + 1 };
-    const wanted = { filter_subjects: subjectsUnder(path.bucket, prefix), ...after };
-    for await (const message of messagesOf(path, wanted)) {
+    for await (const message of messagesOf(path, subjects, position, after)) {
       if (path.over()) return;
       position = message.seq;
       attempt = 1;
@@ -95,15 +101,12 @@ export async function* followKeys(path: WatchPath): AsyncGenerator<KeyChange, vo
       position === 0
         ? { deliver_policy: DeliverPolicy.LastPerSubject }
         : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: position + 1 };
-    const filter_subjects = subjectsUnder(path.bucket, '');
+    const subjects = subjectsUnder(path.bucket, '');
     // Each consumer has to catch up first: of a key with a newer change it may tell that one alone.
     // So may one that is behind by as many changes as are kept of a key.
     let isWhole = false;
-    for await (const message of messagesOf(path, {
-      filter_subjects,
-      headers_only: true,
-      ...from,
-    })) {
+    const wanted = { headers_only: true, ...from };
+    for await (const message of messagesOf(path, subjects, position, wanted)) {
       if (path.over()) return;
       position = message.seq;
       attempt = 1;
@@ -129,15 +132,20 @@ async function isFuture(path: WatchPath, from: Revision): Promise<boolean> {
   return !path.over();
 }
 
-/** Messages until the consumer is lost or the watch is over; never throws. */
+/** Messages behind `position` until the consumer is lost or the watch is over; never throws. */
 async function* messagesOf(
   path: WatchPath,
+  subjects: string[],
+  position: Revision,
   wanted: Partial<OrderedConsumerOptions>,
 ): AsyncGenerator<JsMsg, void, undefined> {
   let messages: ConsumerMessages | undefined;
   let forget = () => {};
+  const ended = new AbortController();
+  const progress = { position, isWaiting: true };
   try {
-    const consumer = await path.client.consumers.get(streamName(path.bucket), wanted);
+    const options = { filter_subjects: subjects, ...wanted };
+    const consumer = await path.client.consumers.get(streamName(path.bucket), options);
     const opened = await consumer.consume({
       max_messages: MESSAGES_AHEAD_MAX,
       expires: PULL_EXPIRES_MS,
@@ -149,13 +157,60 @@ async function* messagesOf(
     // that held it is the one that died.
     forget = path.whenDisturbed(() => void opened.close());
     void endWhenReplaced(opened);
-    for await (const message of opened) yield message;
+    const close = () => void opened.close();
+    endWhenBehind(path, subjects, progress, ended.signal).then(close, () => {});
+    for await (const message of opened) {
+      progress.position = message.seq;
+      progress.isWaiting = false;
+      yield message;
+      progress.isWaiting = true;
+    }
   } catch {
     // Lost: the caller asks the store how it is and starts again from its position.
   } finally {
     forget();
+    ended.abort();
     // Not awaited: it ends only once its queue is read to the end.
     void messages?.close();
+  }
+}
+
+/** How far a watch has come, and whether it waits for a message now. */
+interface Progress {
+  readonly position: Revision;
+  readonly isWaiting: boolean;
+}
+
+/**
+ * Resolves once nothing has come for so long although the leader had something all that time: a
+ * replica that has lost its way sends heartbeats for ever. Rejects once the signal is aborted.
+ */
+async function endWhenBehind(
+  path: WatchPath,
+  subjects: readonly string[],
+  progress: Progress,
+  signal: AbortSignal,
+): Promise<void> {
+  let hasOwed = false;
+  for (let before = progress.position; ; before = progress.position) {
+    await path.pause(SILENCE_MS, signal);
+    const isSilent = progress.isWaiting && progress.position === before;
+    if (isSilent && hasOwed) return;
+    hasOwed = isSilent && (await isOwed(path, subjects, before + 1));
+  }
+}
+
+/** Whether the leader has a change from `from` on. A leader that does not answer has none. */
+async function isOwed(
+  path: WatchPath,
+  subjects: readonly string[],
+  from: Revision,
+): Promise<boolean> {
+  try {
+    const firsts = await Promise.all(subjects.map((subject) => path.firstOf(subject, from)));
+    return firsts.some((revision) => revision !== undefined);
+  } catch {
+    return false;
   }
 }
 

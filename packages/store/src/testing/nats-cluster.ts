@@ -17,8 +17,8 @@ import { SERVER_VERSION_FLOOR } from '../nats/server-version.ts';
 export const NATS_PROGRAM = fileURLToPath(
   new URL('../../../../.cache/peers/nats-server', import.meta.url),
 );
-/** How long a cluster may take to stand again, usually 5 s. */
-const READY_TIMEOUT_MS = 90_000;
+/** How long a cluster may take to stand again, usually 5 s. All tries fit into a test's time. */
+const READY_TIMEOUT_MS = 45_000;
 const READY_POLL_MS = 50;
 /** How much of each server's log is shown when it is not. */
 const LOG_LINES = 12;
