@@ -76,7 +76,7 @@ export const pages: readonly Page[] = [
 ];
 
 function bothProtocols(): string {
-  return '  BMC_PROTOCOL_REDFISH = 2;\n  BMC_PROTOCOL_SMASH = 3;';
+  return '  BMC_PROTOCOL_REDFISH = 2;\n  BMC_PROTOCOL_SMASH = 9;';
 }
 
 /** The lists of a page, each below "The compiler then names", as sorted paths. */

@@ -9,10 +9,10 @@ import type {
 } from '@rackwright/bmc';
 import {
   type agent,
-  type BmcProtocolId,
   bmcPorts,
   type FailureName,
-  isBmcProtocolId,
+  isSpokenProtocolId,
+  type SpokenProtocolId,
   shownCertificate,
   type BmcIdentity as WireBmcIdentity,
 } from '@rackwright/messages';
@@ -23,7 +23,7 @@ import { AttemptEnd, type Credential, type OperationContext } from '../session/i
 export interface BmcEndpoint {
   readonly address: string;
   readonly port: number;
-  readonly protocol: BmcProtocolId;
+  readonly protocol: SpokenProtocolId;
   /** IPMI; undefined: the best that the BMC names. */
   readonly cipherSuite: number | undefined;
   /** Redfish: the certificate to accept; undefined before the first verify. */
@@ -52,10 +52,10 @@ export interface BmcAddress {
 /** Undefined: this agent does not know the protocol, and so not its port. */
 export function bmcAddress(access: agent.BmcAccess): BmcAddress | undefined {
   const { protocol } = access;
-  return isBmcProtocolId(protocol) ? addressOf(access, protocol) : undefined;
+  return isSpokenProtocolId(protocol) ? addressOf(access, protocol) : undefined;
 }
 
-function addressOf({ address, port }: agent.BmcAccess, protocol: BmcProtocolId): BmcAddress {
+function addressOf({ address, port }: agent.BmcAccess, protocol: SpokenProtocolId): BmcAddress {
   return { address: address.toLowerCase(), port: port ?? bmcPorts[protocol] };
 }
 
@@ -70,7 +70,7 @@ export async function openBmc(
     throw new AttemptEnd(failure('invalidArgument', 'the operation names no BMC'));
   }
   const { protocol } = access;
-  if (!isBmcProtocolId(protocol)) {
+  if (!isSpokenProtocolId(protocol)) {
     const message = `this agent does not speak "${protocol}" to BMCs`;
     throw new AttemptEnd(failure('unsupported', message));
   }
@@ -85,13 +85,13 @@ export function bmcEndpoint(
   expected: WireBmcIdentity | undefined,
 ): BmcEndpoint | undefined {
   const { protocol } = access;
-  if (!isBmcProtocolId(protocol)) return undefined;
+  if (!isSpokenProtocolId(protocol)) return undefined;
   return endpointOf(access, protocol, credential, expected);
 }
 
 function endpointOf(
   access: agent.BmcAccess,
-  protocol: BmcProtocolId,
+  protocol: SpokenProtocolId,
   credential: Credential,
   expected: WireBmcIdentity | undefined,
 ): BmcEndpoint {

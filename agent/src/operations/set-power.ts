@@ -7,13 +7,15 @@
  * 3. The boot grant is durable before power is switched on, and closed again when this fails, and
  *    whenever the host is powered for anything but the runner. A grant for rescue says that its
  *    runner takes no step.
- * 4. A host that is on cannot be made to boot from elsewhere: that is a conflict, not a success
+ * 4. Of a host that a person switches nothing is observed, and nothing said: its grant is opened or
+ *    closed as it would be, and that is all.
+ * 5. A host that is on cannot be made to boot from elsewhere: that is a conflict, not a success
  *    (off and on are two operations of the engine).
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { BmcDriver, BootDevice, Firmware } from '@rackwright/bmc';
-import { agent } from '@rackwright/messages';
+import { agent, byHand } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import type { FinalResult } from '@rackwright/results';
 import type { OperationContext } from '../session/index.ts';
@@ -37,6 +39,7 @@ export async function setPower(
   context: OperationContext,
 ): Promise<FinalResult> {
   if (request.on === undefined) return failure('invalidArgument', 'SetPower says no state');
+  if (request.bmc?.protocol === byHand) return letPerson(request, context);
   const bmc = await openExpectedBmc(drivers, request, context);
   if ('kind' in bmc) return bmc;
   const { driver, bmcIdentity } = bmc;
@@ -61,6 +64,14 @@ export async function setPower(
   const down = await shutDown({ driver, clock, context, prove }, leftMs);
   if (down.kind !== 'off') return down;
   return complete({ bmcIdentity, poweredOn: on, shutdown: down.shutdown });
+}
+
+/** Rule 4. */
+async function letPerson(request: agent.SetPower, context: OperationContext): Promise<FinalResult> {
+  await context.begin();
+  if (request.on === true) await prepareGrant(request, context);
+  else await context.closeGrants();
+  return { kind: 'complete' };
 }
 
 function complete(

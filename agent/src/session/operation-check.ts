@@ -2,7 +2,7 @@
  * Whether an operation is one that this agent can understand (R8), and what kind of care it wants.
  * Pure. What only the executor can judge, such as a step's own arguments, is not looked at here.
  */
-import { agent } from '@rackwright/messages';
+import { agent, byHand } from '@rackwright/messages';
 import type { ExecutedKind } from './executor.ts';
 
 export type OperationCheck =
@@ -101,6 +101,7 @@ function checkRunStep(runStep: agent.RunStep): OperationCheck {
 
 function badBmc(within: string, bmc: agent.BmcAccess | undefined): OperationCheck | undefined {
   if (bmc === undefined) return missing(`${within}.bmc`);
+  if (bmc.protocol === byHand) return undefined;
   if (bmc.address === '') return missing(`${within}.bmc.address`);
   if (bmc.credential === '') return missing(`${within}.bmc.credential`);
   return undefined;

@@ -26,6 +26,7 @@ import {
   type SystemIdentity,
   Transport,
 } from '@rackwright/messages';
+import { isByHand } from '../host/index.ts';
 import { idOf } from '../records/index.ts';
 import { liesWithin } from '../secrets/index.ts';
 import { hostsNear, isHostId, linesNear } from './lookup.ts';
@@ -263,7 +264,7 @@ function credentialWords(
   { machine: { rack, bmcAddress } }: KeptMachine,
   world: DiscoverySnapshot,
 ): string | undefined {
-  if (spec?.bmc === undefined || spec.bmc.address !== '') return undefined;
+  if (spec?.bmc === undefined || spec.bmc.address !== '' || isByHand(spec)) return undefined;
   if (bmcAddress === '') {
     return 'the address of its BMC could not be read in band: accept it by hand, or give it';
   }

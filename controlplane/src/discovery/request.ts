@@ -9,7 +9,7 @@ import {
   type SystemIdentity,
 } from '@rackwright/messages';
 import type { AuditEvent } from '../audit/index.ts';
-import { createMethod } from '../host/index.ts';
+import { createMethod, isByHand } from '../host/index.ts';
 import { appliedId, hasApplied } from '../records/index.ts';
 import type { Acceptance } from './judge.ts';
 import type { DiscoverySnapshot, KeptMachine, KnownHost } from './snapshot.ts';
@@ -89,7 +89,8 @@ function completed(spec: HostSpec | undefined, { machine, traits }: KeptMachine)
     const others = traits.macs.filter((mac) => mac !== machine.bootMac);
     made.bootMacs = [machine.bootMac, ...others].slice(0, bootMacsMax);
   }
-  if (made.bmc !== undefined && made.bmc.address === '') made.bmc.address = machine.bmcAddress;
+  if (made.bmc !== undefined && made.bmc.address === '' && !isByHand(made))
+    made.bmc.address = machine.bmcAddress;
   return made;
 }
 

@@ -2,7 +2,7 @@
 export { accessTo } from './bmc/access.ts';
 export { bmcPort, endpointText } from './bmc/endpoint.ts';
 export { bmcFaults, bmcUnreachable } from './bmc/health.ts';
-export { protocolOf } from './bmc/protocols.ts';
+export { isByHand, protocolOf } from './bmc/protocols.ts';
 export { fenceHold } from './deletion/fence-hold.ts';
 export { netbootOf, netbootProblem } from './deployment/deployment.ts';
 export { isStillIn } from './deployment/still-in.ts';

@@ -77,6 +77,8 @@ const requests: readonly HostRequest[] = [
   { kind: 'powerOff', shutdown: create(ShutdownPolicySchema, { mode: ShutdownMode.GRACEFUL }) },
   { kind: 'powerOff', shutdown: create(ShutdownPolicySchema, { mode: ShutdownMode.FORCE }) },
   { kind: 'skipWait' },
+  { kind: 'confirmPower', on: false },
+  { kind: 'confirmPower', on: true },
   { kind: 'powerReset', bootOldDiskReason: reason },
   { kind: 'abort', reason },
   { kind: 'resume', reason },

@@ -12,6 +12,7 @@ import {
 import { idProblem } from '../call/names.ts';
 import { checkLabels, controlCharacters } from '../call/texts.ts';
 import { quote, type Violations } from '../call/violations.ts';
+import { isByHand } from '../host/index.ts';
 import { addressProblem, checkHostSpec, macProblem } from '../host/spec/host-spec.ts';
 import { networkProblem } from '../secrets/index.ts';
 
@@ -147,6 +148,7 @@ function checkPartialSpec(
   if (isRule) whole.rack = 'racks/r';
   if (whole.bootMacs.length === 0) whole.bootMacs = [anyMac];
   else if (isRule) violations.add(`${path}.boot_macs`, 'must be empty: they are the machine’s own');
-  if (whole.bmc !== undefined && whole.bmc.address === '') whole.bmc.address = anyAddress;
+  if (whole.bmc !== undefined && whole.bmc.address === '' && !isByHand(whole))
+    whole.bmc.address = anyAddress;
   checkHostSpec(path, whole, violations);
 }

@@ -202,6 +202,7 @@ export const asks: Readonly<Record<string, Ask>> = {
   powerOff: power(PowerAction.OFF),
   powerReset: power(PowerAction.RESET),
   skipWait: power(PowerAction.SKIP_WAIT),
+  confirmPower: power(PowerAction.CONFIRM_OFF),
   abort: (hosts, name, requestId) => hosts.abortRun({ name, requestId }),
   resume: (hosts, name, requestId) => hosts.resumeRun({ name, requestId }),
   skip: (hosts, name, requestId) => hosts.skipStep({ name, reason: 'tried out', requestId }),

@@ -10,6 +10,8 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   ApiFailure,
   agent,
+  BmcEndpointSchema,
+  BmcProtocol,
   ClaimSchema,
   DeletionSchema,
   GoalBackoffSchema,
@@ -109,6 +111,22 @@ const cases: Readonly<Record<string, Case>> = {
       const deadline = timestampFromMs(startMs + 3_600_000);
       step.shutdown = create(ShutdownSchema, { startTime: timestampFromMs(startMs), deadline });
       const value = create(agent.SetPowerSchema, { on: false, shutdownDeadline: deadline });
+      operation.kind = { case: 'setPower', value };
+    },
+  },
+  confirmPower: {
+    situation: { state: PROVISIONED, kind: RunKind.POWER },
+    prepare: (record) => {
+      const { spec, status } = record.host ?? {};
+      const { operation } = record.operation ?? {};
+      delete record.operation?.sentTo;
+      const waiting = status?.run?.waiting;
+      if (spec?.bmc === undefined || waiting === undefined || operation === undefined) {
+        throw new Error('no run');
+      }
+      spec.bmc = create(BmcEndpointSchema, { protocol: BmcProtocol.MANUAL });
+      Object.assign(waiting, { reason: 'person', message: 'prepared' });
+      const value = create(agent.SetPowerSchema, { on: false });
       operation.kind = { case: 'setPower', value };
     },
   },

@@ -144,6 +144,7 @@ function shutdownOf(
 const protocols: Readonly<Record<BmcProtocolId, BmcProtocol>> = {
   ipmi: BmcProtocol.IPMI,
   redfish: BmcProtocol.REDFISH,
+  manual: BmcProtocol.MANUAL,
 };
 const shutdownModes = { graceful: ShutdownMode.GRACEFUL, force: ShutdownMode.FORCE } as const;
 const goals = { available: HostGoal.AVAILABLE, manageable: HostGoal.MANAGEABLE } as const;

@@ -11,19 +11,29 @@ const ids = {
   [BmcProtocol.UNSPECIFIED]: 'ipmi',
   [BmcProtocol.IPMI]: 'ipmi',
   [BmcProtocol.REDFISH]: 'redfish',
+  [BmcProtocol.MANUAL]: 'manual',
 } as const satisfies Readonly<Record<Known, string>>;
 
 /** As `agent.v1.BmcAccess.protocol` and flags name it. */
 export type BmcProtocolId = (typeof ids)[keyof typeof ids];
 
+/** A person stands in for the BMC: nothing is spoken, and there is no driver. */
+export const byHand = 'manual' satisfies BmcProtocolId;
+
+/** Of those that agents speak to a device. */
+export type SpokenProtocolId = Exclude<BmcProtocolId, typeof byHand>;
+
 /** Where a BMC listens unless its endpoint says otherwise: RMCP+ (IPMI 2.0 §13.1), HTTPS. */
-export const bmcPorts: Readonly<Record<BmcProtocolId, number>> = { ipmi: 623, redfish: 443 };
+export const bmcPorts: Readonly<Record<SpokenProtocolId, number>> = { ipmi: 623, redfish: 443 };
+
+/** All of them, as flags and files name them. */
+export const bmcProtocolIds: readonly BmcProtocolId[] = [...new Set(Object.values(ids))];
 
 /** Undefined: a protocol of a newer version. */
 export function bmcProtocolId(protocol: BmcProtocol): BmcProtocolId | undefined {
   return ids[protocol as Known];
 }
 
-export function isBmcProtocolId(text: string): text is BmcProtocolId {
+export function isSpokenProtocolId(text: string): text is SpokenProtocolId {
   return Object.hasOwn(bmcPorts, text);
 }

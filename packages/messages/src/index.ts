@@ -1,7 +1,15 @@
 /** Messages of rackwright.v1 by their own names; of the inner packages in a namespace each. */
 
 export * as agent from './agent.ts';
-export { type BmcProtocolId, bmcPorts, bmcProtocolId, isBmcProtocolId } from './bmc-protocols.ts';
+export {
+  type BmcProtocolId,
+  bmcPorts,
+  bmcProtocolId,
+  bmcProtocolIds,
+  byHand,
+  isSpokenProtocolId,
+  type SpokenProtocolId,
+} from './bmc-protocols.ts';
 export { bootLines, bootStageText, bootStepBy, bootText, missingBootStep } from './boot-trace.ts';
 export {
   type ApiError,

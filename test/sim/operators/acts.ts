@@ -110,8 +110,8 @@ const power: Act = {
   name: 'power',
   weight: 6,
   prepare: ({ host, requestId, pick }) => {
-    const { ON, OFF, RESET, SKIP_WAIT } = PowerAction;
-    const action = pick([ON, OFF, RESET, SKIP_WAIT]);
+    const { ON, OFF, RESET, SKIP_WAIT, CONFIRM_OFF } = PowerAction;
+    const action = pick([ON, OFF, RESET, SKIP_WAIT, CONFIRM_OFF]);
     const bootOldDiskReason = pick(['', '', 'to see what is on it']);
     const { name } = host.host;
     const asked = pick([{}, {}, { shutdown: { mode: ShutdownMode.GRACEFUL, timeoutSeconds: 40 } }]);

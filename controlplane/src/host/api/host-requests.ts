@@ -126,7 +126,8 @@ async function setHostPower(deps: RpcDependencies, call: SetHostPowerRequest): P
   const violations = new Violations();
   checkReason('boot_old_disk_reason', bootOldDiskReason, violations);
   const wanted = powerRequest(call);
-  if (wanted === undefined) violations.add('action', 'must be on, off, reset or skip wait');
+  if (wanted === undefined)
+    violations.add('action', 'must be on, off, reset, skip wait, confirm on or confirm off');
   if (shutdown !== undefined) checkShutdown('shutdown', shutdown, violations);
   const takesPower = action === PowerAction.OFF || action === PowerAction.RESET;
   if (shutdown !== undefined && !takesPower) {
@@ -151,6 +152,10 @@ function powerRequest({
       return { kind: 'powerOff', ...asked };
     case PowerAction.SKIP_WAIT:
       return { kind: 'skipWait' };
+    case PowerAction.CONFIRM_ON:
+      return { kind: 'confirmPower', on: true };
+    case PowerAction.CONFIRM_OFF:
+      return { kind: 'confirmPower', on: false };
     default:
       return undefined;
   }

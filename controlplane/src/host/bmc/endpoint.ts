@@ -14,6 +14,7 @@ export function endpointText(bmc: BmcEndpoint): string {
 
 /** Behind one address, two ports of one protocol are two BMCs; two protocols may be one. */
 export function mayBeSameBmc(a: BmcEndpoint, b: BmcEndpoint): boolean {
+  if (a.address === '') return false;
   if (a.address !== b.address) return false;
   return protocolOf(a.protocol) !== protocolOf(b.protocol) || bmcPort(a) === bmcPort(b);
 }

@@ -1,5 +1,12 @@
 /** What differs between the protocols that BMCs speak. One without a row does not compile. */
-import { BmcProtocol, type BmcProtocolId, bmcPorts, bmcProtocolId } from '@rackwright/messages';
+import {
+  BmcProtocol,
+  type BmcProtocolId,
+  bmcPorts,
+  bmcProtocolId,
+  byHand,
+  type HostSpec,
+} from '@rackwright/messages';
 
 export interface Protocol {
   /** As agents are told it. */
@@ -14,6 +21,8 @@ export interface Protocol {
   readonly hasCertificate: boolean;
   /** The BMC can list the drives of its machine. */
   readonly listsDrives: boolean;
+  /** Nobody but a person switches the machine: it has no address, and no credential. */
+  readonly isByHand: boolean;
 }
 
 const ipmi: Protocol = {
@@ -23,6 +32,7 @@ const ipmi: Protocol = {
   hasCipherSuite: true,
   hasCertificate: false,
   listsDrives: false,
+  isByHand: false,
 };
 
 const redfish: Protocol = {
@@ -32,9 +42,20 @@ const redfish: Protocol = {
   hasCipherSuite: false,
   hasCertificate: true,
   listsDrives: true,
+  isByHand: false,
 };
 
-const protocols: Readonly<Record<BmcProtocolId, Protocol>> = { ipmi, redfish };
+const manual: Protocol = {
+  id: byHand,
+  name: 'hand',
+  port: 0,
+  hasCipherSuite: false,
+  hasCertificate: false,
+  listsDrives: false,
+  isByHand: true,
+};
+
+const protocols: Readonly<Record<BmcProtocolId, Protocol>> = { ipmi, redfish, manual };
 
 /** Of a newer version: no agent takes it for another one. */
 const unknown: Protocol = {
@@ -44,10 +65,16 @@ const unknown: Protocol = {
   hasCipherSuite: false,
   hasCertificate: false,
   listsDrives: false,
+  isByHand: false,
 };
 
 /** Unset means IPMI, as the API says. */
 export function protocolOf(protocol: BmcProtocol = BmcProtocol.UNSPECIFIED): Protocol {
   const id = bmcProtocolId(protocol);
   return id === undefined ? unknown : protocols[id];
+}
+
+/** Whether a person stands in for the host's BMC. */
+export function isByHand({ bmc }: Pick<HostSpec, 'bmc'>): boolean {
+  return bmc !== undefined && protocolOf(bmc.protocol).isByHand;
 }

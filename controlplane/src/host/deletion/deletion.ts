@@ -22,6 +22,7 @@ import {
   store,
 } from '@rackwright/messages';
 import { endpointText } from '../bmc/endpoint.ts';
+import { isByHand } from '../bmc/protocols.ts';
 import { isToBeProvedBeforeItGoes } from '../erasure/power-cycle.ts';
 import { busyText, busyWith, deletionActor } from '../life/busy.ts';
 import { hasWhatRunsNeed, mayTryAgain } from '../life/goal.ts';
@@ -228,9 +229,10 @@ function isOursToSwitch({ status, spec, record }: Going): boolean {
   return status.state !== HostState.EXTERNAL && spec.deletion?.keepPower !== true;
 }
 
-function whyNotSwitched({ status, context, record }: Leaving): string | undefined {
+function whyNotSwitched({ spec, status, context, record }: Leaving): string | undefined {
   if (!context.agentRegistered) return 'no agent has ever joined its rack';
-  if (status.bmcIdentity === undefined) return 'its BMC was never verified';
+  const isVerified = isByHand(spec) ? record.verifiedBmc : status.bmcIdentity;
+  if (isVerified === undefined) return 'its BMC was never verified';
   if (context.credentialVersion === undefined) return 'the credential of its BMC does not exist';
   return record.fences.length > 0 ? 'it is fenced off (fencePending)' : undefined;
 }

@@ -13,6 +13,7 @@ import {
   type RunFailure,
   type SystemIdentity,
 } from '@rackwright/messages';
+import { isByHand } from '../bmc/protocols.ts';
 import { invalidResult, stepFailure } from '../turn/step-failure.ts';
 import { move } from '../turn/transitions.ts';
 import type { Turn } from '../turn/turn.ts';
@@ -28,6 +29,7 @@ export function recordIdentity(
   turn: Turn,
   observations: agent.Observations | undefined,
 ): RunFailure | undefined {
+  if (isByHand(turn.spec)) return recordNone(turn);
   const identity = observations?.bmcIdentity;
   if (identity === undefined) return invalidResult('the verification brought no BMC identity');
   const owner = ownerOf(turn, identity);
@@ -49,6 +51,19 @@ export function recordIdentity(
     turn.record.verifiedBmc = clone(BmcEndpointSchema, turn.spec.bmc);
   if (observations?.poweredOn !== undefined) observePower(turn, observations.poweredOn);
   return undefined;
+}
+
+/**
+ * Without a BMC nothing says which machine the host is, before its runner does: a person's policy
+ * decides whether that is enough (guard 0).
+ */
+function recordNone({ status, spec, record, effects }: Turn): undefined {
+  const { guid = new Uint8Array() } = status.bmcIdentity ?? {};
+  if (guid.length > 0) effects.push({ kind: 'releaseIdentity', guid });
+  // What a BMC said that is no more says nothing of now.
+  if (status.bmcIdentity !== undefined) delete status.poweredOn;
+  delete status.bmcIdentity;
+  if (spec.bmc !== undefined) record.verifiedBmc = clone(BmcEndpointSchema, spec.bmc);
 }
 
 /**

@@ -14,6 +14,7 @@ export function observePower(turn: Turn, on: boolean): void {
   const seenOff = status.poweredOn === false;
   const wasOff = seenOff || status.state === HostState.AVAILABLE;
   status.poweredOn = on;
+  delete status.powerWord;
   if (!on) {
     turn.record.switchedOnRun = 0n;
     turn.record.inRunner = false;

@@ -7,6 +7,7 @@ import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { agent } from '@rackwright/messages';
 import { foldHardware } from '../bmc/hardware.ts';
 import { foldBmcHealth } from '../bmc/health.ts';
+import { isByHand } from '../bmc/protocols.ts';
 import { isBootOrdered, observePower, suspectUse } from '../erasure/use.ts';
 import { foldBootTrace } from '../operation/boot-traces.ts';
 import { bootOperationId } from '../operation/boots.ts';
@@ -58,6 +59,7 @@ function foldRunnerReady(turn: Turn, ready: agent.RunnerReady): void {
   if (ready.bootOperationId !== bootOperationId(turn, run)) return;
   turn.record.runner = ready;
   turn.record.inRunner = true;
+  if (isByHand(turn.spec)) turn.status.poweredOn = true;
   // What is listed is what runs: neither knows a runner's step under an engine step's name.
   const runnerSteps = offered(ready.steps);
   if (runnerSteps.length === 0) return;
@@ -103,7 +105,8 @@ function foldNetboot(turn: Turn, netboot: agent.UnexpectedNetboot): void {
   const { status, host } = turn;
   if (netboot.hostUid === host.uid) {
     // One whose BMC says that it is off is looked at by its agent at once.
-    const wasOn = status.poweredOn === true || netboot.seenInBand;
+    // Without a BMC nobody else could say so: a host that may have been used is cleaned again.
+    const wasOn = status.poweredOn === true || netboot.seenInBand || isByHand(turn.spec);
     if (!wasOn || isBootOrdered(turn)) return;
     suspectUse(turn, `netbooted from ${netboot.mac} without an order`);
     return;

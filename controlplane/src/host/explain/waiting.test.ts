@@ -4,6 +4,7 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
+  BmcProtocol,
   FleetSpecSchema,
   HostGoal,
   ProgressSchema,
@@ -149,6 +150,15 @@ const cases: { readonly [W in HostWait]: Case } = {
     },
   },
   bmc: { into: () => silent('unreachable', atVerify()), outside: later },
+  person: {
+    into: () => {
+      const host = bench({ bmc: { protocol: BmcProtocol.MANUAL } });
+      tick(host);
+      host.report(done);
+      return host;
+    },
+    outside: (host) => host.request({ kind: 'confirmPower', on: false }),
+  },
   registry: {
     into: () => {
       const host = workable();

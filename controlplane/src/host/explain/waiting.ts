@@ -7,6 +7,7 @@ import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { type Run, RunKind, type store } from '@rackwright/messages';
 import { readImageName } from '../../images/index.ts';
 import { idOf } from '../../records/index.ts';
+import { engineSteps, switchesOn } from '../turn/step-names.ts';
 import { currentStep } from '../turn/turn.ts';
 import type { HostContext } from '../turn/types.ts';
 import type { HostWait } from '../turn/waiting.ts';
@@ -44,6 +45,10 @@ export const waitCells: { readonly [W in HostWait]: Cell } = {
   bmc: (record) => ({
     blocker: 'the BMC',
     unblock: [...adviceFor('unreachable', record), ...tryNow(record)],
+  }),
+  person: (record, run) => ({
+    blocker: 'a person who switches the host',
+    unblock: [...askPerson(record, run), ...endRun(record, run)],
   }),
   registry: (record, run) => ({
     blocker: 'the registry of images',
@@ -100,6 +105,23 @@ export function tellWaiting(
   if (cell !== undefined) return cell(record, run, context);
   // Another version's, or none that we know: its own words must do.
   return { blocker: reason, unblock: ['nothing: it is tried again by itself'] };
+}
+
+/** Its runner says by itself that it is up; everything else is heard from a person. */
+function askPerson(record: store.HostRecord, run: Run): string[] {
+  const host = hostId(record);
+  const { name = '' } = currentStep(run) ?? {};
+  if (name === engineSteps.awaitRunner) {
+    const macs = record.host?.spec?.bootMacs.join(', ') ?? '';
+    const why = 'no BMC chooses for it, so its own boot order must begin with the network';
+    return [
+      `switch ${host} on, and let it boot from ${macs}: ${why}`,
+      'the rest goes on by itself once the runner is up',
+    ];
+  }
+  const state = switchesOn(name) ? 'on' : 'off';
+  const command = `rackwright host power confirm-${state} ${host}`;
+  return [`switch ${host} ${state}, and then say so: ${command}`];
 }
 
 function agentAdvice(record: store.HostRecord, context: HostContext): string[] {

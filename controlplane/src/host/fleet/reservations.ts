@@ -25,6 +25,7 @@ import {
   writeShared,
 } from '../../records/index.ts';
 import { endpointText } from '../bmc/endpoint.ts';
+import { isByHand } from '../bmc/protocols.ts';
 
 /** One value that must be unique, and where the request had it. */
 export interface ReservedValue {
@@ -60,7 +61,7 @@ export function reservedValues(spec: HostSpec): ReservedValue[] {
     field: `spec.boot_macs[${index}]`,
     belongsTo: ({ host }: wire.HostRecord) => host?.spec?.bootMacs.includes(mac) === true,
   }));
-  if (spec.bmc === undefined) return macs;
+  if (spec.bmc === undefined || isByHand(spec)) return macs;
   const endpoint = endpointText(spec.bmc);
   const bmc = {
     key: storeKey('reservations', 'bmc', keySegment(endpoint)),

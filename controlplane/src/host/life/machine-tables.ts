@@ -141,6 +141,11 @@ export const requests: { readonly [R in RequestKind]: { readonly [S in State]: C
       'no run of the host waits for its system to shut down; to switch it off, ask for power off',
     ),
   ),
+  confirmPower: everywhere(
+    refuse(
+      'no run of the host waits to hear that it was switched by hand; ask for power on or off',
+    ),
+  ),
   resume: { ...everywhere(nobodyAsked), [HostState.MANAGEABLE]: accept },
   skip: everywhere(nobodyAsked),
   retry: everywhere(accept),
@@ -223,6 +228,7 @@ export const requestsDuringRun: { readonly [R in RequestKind]: { readonly [K in 
   powerOff: noPowerWhileAny,
   powerReset: noPowerWhileAny,
   skipWait: whileAny(accept),
+  confirmPower: whileAny(accept),
   abort: {
     ...whileAny(accept),
     [RunKind.DELETE]: refuse(

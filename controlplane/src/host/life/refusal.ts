@@ -23,7 +23,13 @@ import { lookFirstReason, missing } from './goal.ts';
 import { requests, requestsDuringRun } from './machine-tables.ts';
 
 /** Requests that are about the run itself: where the host stands does not matter. */
-const steering: ReadonlySet<RequestKind> = new Set(['abort', 'resume', 'skip', 'skipWait']);
+const steering: ReadonlySet<RequestKind> = new Set([
+  'abort',
+  'resume',
+  'skip',
+  'skipWait',
+  'confirmPower',
+]);
 
 const powering: ReadonlySet<RequestKind> = new Set(['powerOn', 'powerOff', 'powerReset']);
 

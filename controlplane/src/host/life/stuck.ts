@@ -8,7 +8,7 @@ import type { Turn } from '../turn/turn.ts';
 
 /**
  * True when nobody does the run's work now: its agent has been silent beyond the contact deadline,
- * its BMC is silent, or it has not got its place yet.
+ * its BMC is silent, no person has done it, or it has not got its place yet.
  */
 export function isStuck(turn: Turn, run: Run): boolean {
   if (isAgentGone(turn, run)) return true;
@@ -16,7 +16,13 @@ export function isStuck(turn: Turn, run: Run): boolean {
   return waitsForNobody.has(run.waiting.reason);
 }
 
-const waitsForNobody: ReadonlySet<string> = new Set(['bmc', 'capacity', 'image', 'wipeBudget']);
+const waitsForNobody: ReadonlySet<string> = new Set([
+  'bmc',
+  'person',
+  'capacity',
+  'image',
+  'wipeBudget',
+]);
 
 /** Whether the agent that would do the run's work has been silent beyond the contact deadline. */
 export function isAgentGone({ context }: Turn, { phase, waiting }: Run): boolean {

@@ -19,6 +19,7 @@ import {
   waitForAgent,
 } from '../turn/turn.ts';
 import { descends, lifeOf } from './lineage.ts';
+import { bootWindowMs, waitsForWord } from './person.ts';
 import { orderShutdown } from './shutdown.ts';
 
 /** "<host uid>/<run>/<step>/<attempt>": names one attempt for ever. */
@@ -109,6 +110,7 @@ export function ensureSent(turn: Turn, run: Run, timeoutMs: number): SendState {
     return 'waiting';
   }
   if (isBraked(turn, run, slot.operation)) return 'waiting';
+  if (waitsForWord(turn, run, slot.operation)) return 'waiting';
   slot.sentTo = lifeOf(session.journal);
   slot.sendTime = now(turn);
   const step = run.steps[run.currentStep];
@@ -146,7 +148,7 @@ export function ownTimeoutMs(step: RunStep | undefined): number | undefined {
 /** A boot grant counts from when the order goes out, however long that had to wait. */
 function openGrantFromNow(turn: Turn, { kind }: agent.Operation): void {
   if (kind.case !== 'setPower' || kind.value.grantExpireTime === undefined) return;
-  kind.value.grantExpireTime = later(turn, turn.context.timing.bootTimeoutMs);
+  kind.value.grantExpireTime = later(turn, bootWindowMs(turn));
 }
 
 /** R9: what it means that an operation went to `sentTo`, now that `journal` is there. */

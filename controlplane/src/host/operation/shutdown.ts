@@ -25,6 +25,7 @@ import {
   ShutdownSchema,
   shutdownText,
 } from '@rackwright/messages';
+import { isByHand } from '../bmc/protocols.ts';
 import { engineSteps } from '../turn/step-names.ts';
 import { causedBy, hasPassed, later, now, type Turn } from '../turn/turn.ts';
 
@@ -64,7 +65,8 @@ export function orderShutdown(
   if (kind.case !== 'setPower' || kind.value.on !== false) return 0;
   const { shutdown: policy } = run;
   const isForced = turn.status.deletion?.mode === DeletionMode.FORCE;
-  if (policy === undefined || turn.record.inRunner || isForced) return 0;
+  // Whoever switches it by hand sees to what runs there.
+  if (policy === undefined || turn.record.inRunner || isForced || isByHand(turn.spec)) return 0;
   const latest = later(turn, (policy.timeoutSeconds ?? shutdownSeconds.usual) * 1_000);
   const { shutdown: known } = step;
   const { startTime = now(turn), deadline = latest } = isPending(known) ? known : {};

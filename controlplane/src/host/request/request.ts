@@ -22,6 +22,7 @@ import {
   type Turn,
 } from '../turn/turn.ts';
 import type { HostRequest, Refusal, RequestedStep, Requester } from '../turn/types.ts';
+import { confirmPower } from './confirm-power.ts';
 import { isCreation } from './request-ids.ts';
 import {
   adopt,
@@ -91,6 +92,7 @@ const applies: { readonly [K in Kind]: Applies<K> } = {
   powerOn: power,
   powerReset: power,
   skipWait: (turn) => skipWait(turn),
+  confirmPower,
   abort: (turn, { reason }, by) => abort(turn, reason, by),
   releaseHold,
   delete: remove,

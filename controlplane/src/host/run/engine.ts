@@ -217,6 +217,7 @@ function beginStep(turn: Turn, run: Run, step: RunStep): void {
   step.state = StepState.RUNNING;
   step.attempt += 1;
   step.startTime = now(turn);
+  delete step.word;
   const definition = stepDefinition(step);
   if (definition.kind === 'operation') definition.begin?.(turn, run);
   if (isForcedRemoval(turn, run)) limitCall(turn);
@@ -262,7 +263,7 @@ function issueOperation(
   const definition = stepDefinition(step);
   if (definition.kind !== 'operation') {
     delete turn.record.operation;
-    const timeoutMs = ownTimeoutMs(step) ?? definition.timeoutMs(turn.context.timing);
+    const timeoutMs = ownTimeoutMs(step) ?? definition.timeoutMs(turn.context.timing, turn);
     if (timeoutMs !== undefined) step.deadline = later(turn, timeoutMs);
     if (definition.kind === 'call') putCall(turn, run, step, postponement);
     else definition.begin?.(turn);
@@ -312,7 +313,7 @@ function driveStep(turn: Turn, run: Run, step: RunStep): boolean {
       completeStep(turn, run, step);
     } else if (isAgentMissing) waitForAgent(turn, run);
     else {
-      const { reason, message } = definition.waiting;
+      const { reason, message } = definition.waitsFor?.(turn) ?? definition.waiting;
       waitFor(turn, run, reason, definition.sees?.(turn, step) ?? message);
     }
     return met;

@@ -97,7 +97,7 @@ export async function sendOperation(deps: HostsDependencies, sending: Sending): 
   const { rackId, operation } = sending;
   const rack = `racks/${rackId}`;
   const bmc = bmcOf(operation);
-  if (bmc !== undefined) {
+  if (bmc !== undefined && bmc.credential !== '') {
     await sendCredential(deps, sending, bmc.credential, { rack, bmcAddress: bmc.address });
   }
   const { kind } = operation;

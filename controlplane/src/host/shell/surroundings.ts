@@ -12,6 +12,7 @@ import {
 import { storeKey } from '@rackwright/store';
 import { credentialsOfRegistries } from '../../images/index.ts';
 import { idOf, type ReadableStore, type RecordWriter, readShared } from '../../records/index.ts';
+import { isByHand } from '../bmc/protocols.ts';
 import { identityHex } from '../erasure/identity.ts';
 import { fencesPending } from '../fleet/fences.ts';
 import type { DisksElsewhere } from '../fleet/known-disks.ts';
@@ -62,7 +63,9 @@ export async function gatherContext(
     await Promise.all([
       readRack(store, idOf(spec?.rack)),
       readShared(store, wire.HostFactsSchema, storeKey('facts', idOf(name))),
-      credentialVersionOf(store, spec?.bmc?.credential ?? ''),
+      spec !== undefined && isByHand(spec)
+        ? noSecret
+        : credentialVersionOf(store, spec?.bmc?.credential ?? ''),
       record.fences.length === 0 ? nothing : fencesPending(store, record),
       startsNothingNow(record) || holdsAddresses(host),
       credentialVersions(deps, fleet),
@@ -94,6 +97,9 @@ async function readRack(store: ReadableStore, id: string): Promise<wire.RackReco
   if (id === '') return undefined;
   return (await readShared(store, wire.RackRecordSchema, storeKey('racks', id)))?.record;
 }
+
+/** A person needs none: nothing is missing. */
+const noSecret = 0n;
 
 /** `name`: "credentials/CREDENTIAL", or empty. */
 async function credentialVersionOf(

@@ -87,7 +87,25 @@ export function addressProblem(text: string): string | undefined {
   return `is ${quote(text)}; it ${wanted}${hint}`;
 }
 
+/** A person is at no address, and needs no password. */
+function checkByHand(path: string, bmc: BmcEndpoint, violations: Violations): void {
+  const { address, credential, port } = bmc;
+  const given = {
+    address: address !== '',
+    credential: credential !== '',
+    port: port !== undefined,
+  };
+  for (const [field, isGiven] of Object.entries(given)) {
+    if (isGiven) violations.add(`${path}.${field}`, 'belongs to a BMC; leave it out by hand');
+  }
+}
+
 function checkBmc(path: string, bmc: BmcEndpoint, violations: Violations): void {
+  if (protocolOf(bmc.protocol).isByHand) {
+    checkByHand(path, bmc, violations);
+    checkProtocol(path, bmc, violations);
+    return;
+  }
   violations.addIf(`${path}.address`, addressProblem(bmc.address));
   violations.addIf(`${path}.credential`, nameProblem('credentials', bmc.credential));
   if (bmc.port !== undefined && (bmc.port < 1 || bmc.port > portMax)) {

@@ -36,6 +36,7 @@ const runNames: Readonly<Record<number, string>> = {
 
 const waitingNames: Readonly<Record<string, string>> = {
   hold: 'held for a person',
+  person: 'waiting for a person',
   wait: 'pausing',
   image: 'queued for its image',
 };

@@ -153,6 +153,7 @@ export function stopWaiting(turn: Turn, run: Run): void {
 const notItsOwn: ReadonlySet<string> = new Set<HostWait>([
   'hold',
   'wait',
+  'person',
   'freeze',
   'capacity',
   'image',

@@ -73,6 +73,8 @@ type Asked =
   | { readonly kind: 'powerOff'; readonly shutdown?: ShutdownPolicy }
   /** Ends the wait for a system to shut down: it is forced off. */
   | { readonly kind: 'skipWait' }
+  /** A person says that they have switched the host, as its run asks. */
+  | { readonly kind: 'confirmPower'; readonly on: boolean }
   | { readonly kind: 'abort'; readonly reason: string }
   /** Lets a run go on that waits for a person, with its present step or without it. */
   | { readonly kind: 'resume' | 'skip'; readonly reason: string }

@@ -8,6 +8,7 @@ export const hostWaits = [
   'agent',
   'runner',
   'bmc',
+  'person',
   'registry',
   'image',
   'conflict',

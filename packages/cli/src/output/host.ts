@@ -4,6 +4,7 @@ import {
   type BmcEndpoint,
   bmcProtocolId,
   bootText,
+  byHand,
   type Deletion,
   DeletionMode,
   FaultSeverity,
@@ -148,6 +149,7 @@ function cleanedFields(last: LastCleaned | undefined, clock: Clock): [string, st
 function bmcText({ address, port, protocol, credential }: BmcEndpoint): string {
   const at = port === undefined ? address : `${address} port ${port}`;
   const spoken = bmcProtocolId(protocol) ?? enumName('BmcProtocol', protocol);
+  if (spoken === byHand) return 'none: a person switches it';
   return `${at} by ${spoken} with ${credential}`;
 }
 
@@ -180,9 +182,10 @@ function stepFields(run: Run | undefined): [string, string][] {
     const attempt = step.attempt > 1 ? ` (attempt ${step.attempt})` : '';
     const error = step.error === '' ? '' : `: ${step.error}`;
     const skip = step.skip === undefined ? '' : `: left out by ${step.skip.by}`;
+    const word = step.word === undefined ? '' : `: done by hand, says ${step.word.by}`;
     const why = step.skip?.reason ? ` (${step.skip.reason})` : '';
     const did = `${enumName('StepState', step.state)} ${step.title || step.name}${attempt}`;
-    const text = `${did}${skip}${why}${shutdownOf(step)}${error}`;
+    const text = `${did}${skip}${why}${word}${shutdownOf(step)}${error}`;
     return [index === 0 ? `${runName(run)}${outcome}` : '', text];
   });
 }
@@ -290,7 +293,9 @@ function powerText(
   { spec, status }: Host,
   { withWish = false }: { readonly withWish?: boolean } = {},
 ): string {
-  const is = status?.poweredOn === undefined ? '' : status.poweredOn ? 'on' : 'off';
+  const isOn = status?.poweredOn === undefined ? '' : status.poweredOn ? 'on' : 'off';
+  const word = status?.powerWord;
+  const is = word === undefined ? isOn : `${isOn} (${word.by} says so)`;
   const wish = enumName('HostPower', spec?.power ?? 0);
-  return !withWish || wish === '' || wish === is ? is : `${is || 'unknown'}, wanted: ${wish}`;
+  return !withWish || wish === '' || wish === isOn ? is : `${is || 'unknown'}, wanted: ${wish}`;
 }

@@ -35,6 +35,8 @@ interface HostAction {
 const isBusy = ({ status }: Host) =>
   status?.run !== undefined && status.run.phase !== RunPhase.ENDED;
 const isIdle = (host: Host) => !isBusy(host);
+/** Its run waits for a person who switches it: which way the page says above. */
+const asksPerson = ({ status }: Host) => status?.run?.waiting?.reason === 'person';
 const isIn =
   (...states: HostState[]) =>
   (host: Host) =>
@@ -72,6 +74,20 @@ const actions: readonly HostAction[] = [
   },
   {
     ...row('off', 'Power off', 'power', isIdle, 'A system that runs is asked to shut down first.'),
+    needsReason: false,
+  },
+  {
+    ...row(
+      'isOff',
+      'It is off now',
+      'power',
+      asksPerson,
+      'You have switched the host off by hand.',
+    ),
+    needsReason: false,
+  },
+  {
+    ...row('isOn', 'It is on now', 'power', asksPerson, 'You have switched the host on by hand.'),
     needsReason: false,
   },
   row('hold', 'Hold its work …', 'hold', () => true, 'No work begins until the hold is lifted.'),
@@ -196,6 +212,8 @@ function act(hosts: HostClient, id: string, name: string, reason: string): Promi
     inspect: () => hosts.inspectHost({ name, requestId }),
     on: () => hosts.setHostPower({ name, action: PowerAction.ON, requestId }),
     off: () => hosts.setHostPower({ name, action: PowerAction.OFF, requestId }),
+    isOff: () => hosts.setHostPower({ name, action: PowerAction.CONFIRM_OFF, requestId }),
+    isOn: () => hosts.setHostPower({ name, action: PowerAction.CONFIRM_ON, requestId }),
     hold: () => hosts.holdHost({ ...asked, scope: HoldScope.WORK }),
     lift: () => hosts.releaseHold(asked),
     claim: () => hosts.claimHost(asked),

@@ -3,10 +3,12 @@
 import { create } from '@bufbuild/protobuf';
 import { agent, bootText, type Run } from '@rackwright/messages';
 import { accessTo } from '../../bmc/access.ts';
+import { isByHand } from '../../bmc/protocols.ts';
 import { bootsOverNetwork, noteDeployed } from '../../deployment/deployment.ts';
 import { recordIdentity } from '../../erasure/identity.ts';
 import { bootTraceOf } from '../../operation/boot-traces.ts';
 import { bootOperationId } from '../../operation/boots.ts';
+import { bootWindowMs, notePower } from '../../operation/person.ts';
 import { noteShutdown } from '../../operation/shutdown.ts';
 import { move } from '../../turn/transitions.ts';
 import { activeRun, forgetFailure, later, type Turn } from '../../turn/turn.ts';
@@ -26,9 +28,9 @@ export const powerOff: OperationStep = {
   kind: 'operation',
   timeoutMs: operationTimeout,
   operation: (turn) => ({ case: 'setPower', value: setPower(turn, { on: false }) }),
-  complete: (turn, _run, step, { observations }) => {
+  complete: (turn, run, step, { observations }) => {
     noteShutdown(turn, step, observations);
-    turn.status.poweredOn = false;
+    notePower(turn, run, { on: false });
     turn.record.switchedOnRun = 0n;
     turn.record.inRunner = false;
     return undefined;
@@ -60,8 +62,8 @@ export const powerOn: OperationStep = {
     if (bootsOverNetwork(turn.record)) bootOverNetwork(turn, value);
     return { case: 'setPower', value };
   },
-  complete: (turn) => {
-    turn.status.poweredOn = true;
+  complete: (turn, run) => {
+    notePower(turn, run, { on: true });
     return undefined;
   },
 };
@@ -110,11 +112,13 @@ function bootStep(target: agent.BootTarget): OperationStep {
       const value = setPower(turn, { on: true });
       value.bootFrom = target;
       value.bootMacs = [...turn.spec.bootMacs];
-      value.grantExpireTime = later(turn, turn.context.timing.bootTimeoutMs);
+      value.grantExpireTime = later(turn, bootWindowMs(turn));
       return { case: 'setPower', value };
     },
-    complete: (turn) => {
-      turn.status.poweredOn = true;
+    complete: (turn, run) => {
+      notePower(turn, run, { on: true });
+      // It may boot now; whether it does, its runner says.
+      if (isByHand(turn.spec)) delete turn.status.poweredOn;
       return undefined;
     },
   };
@@ -122,8 +126,9 @@ function bootStep(target: agent.BootTarget): OperationStep {
 
 export const awaitRunner: ConditionStep = {
   kind: 'condition',
-  timeoutMs: (timing) => timing.bootTimeoutMs,
+  timeoutMs: (timing, { spec }) => (isByHand(spec) ? undefined : timing.bootTimeoutMs),
   waiting: { reason: 'runner', message: 'the host is booting into the runner' },
+  waitsFor: ({ spec }) => (isByHand(spec) ? bootByHand : undefined),
   sees: (turn) => {
     if (turn.status.poweredOn === false) {
       return 'the host is off: it was switched on to boot the runner, and has been seen off since';
@@ -133,6 +138,11 @@ export const awaitRunner: ConditionStep = {
   },
   met: (turn, run) => turn.record.runner?.bootOperationId === bootOperationId(turn, run),
 };
+
+const bootByHand = {
+  reason: 'person',
+  message: 'switch the host on and let it boot from the network',
+} as const;
 
 /** What is known of a runner that does not come; undefined: nothing. */
 export function whyNoRunner(turn: Turn, run: Run): string | undefined {

@@ -34,8 +34,10 @@ export interface OperationStep {
 /** A step that waits for a fact. */
 export interface ConditionStep {
   readonly kind: 'condition';
-  timeoutMs(timing: EngineTiming): number | undefined;
+  timeoutMs(timing: EngineTiming, turn: Turn): number | undefined;
   readonly waiting: { readonly reason: HostWait; readonly message: string };
+  /** For what else a host waits that has no BMC. */
+  waitsFor?(turn: Turn): ConditionStep['waiting'] | undefined;
   /** Says why it is not met, where more is known. */
   sees?(turn: Turn, step: RunStep): string | undefined;
   /** What it waits for does not come from the agent. */

@@ -110,8 +110,27 @@ const skipWait = powerVerb<object>(
   {},
   PowerAction.SKIP_WAIT,
 );
+const confirmOn = powerVerb<object>(
+  'confirm-on',
+  'Say that you have switched a host on that has no BMC',
+  {},
+  PowerAction.CONFIRM_ON,
+);
+const confirmOff = powerVerb<object>(
+  'confirm-off',
+  'Say that you have switched a host off that has no BMC',
+  {},
+  PowerAction.CONFIRM_OFF,
+);
 
 export const powerRoutes = buildRouteMap({
-  routes: { on: powerOn, off: powerOff, reset: powerReset, 'skip-wait': skipWait },
-  docs: { brief: 'Power of a host; refused while a run holds it, but skip-wait' },
+  routes: {
+    on: powerOn,
+    off: powerOff,
+    reset: powerReset,
+    'skip-wait': skipWait,
+    'confirm-on': confirmOn,
+    'confirm-off': confirmOff,
+  },
+  docs: { brief: 'Power of a host; on, off and reset are refused while a run holds it' },
 });

@@ -1,11 +1,9 @@
 /** Flags that say what a host is, for `host create` and `host update`. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import {
-  type BmcProtocolId,
-  bmcPorts,
+  bmcProtocolIds,
   CleaningMethod,
   type HostSpecSchema,
-  isBmcProtocolId,
   ShutdownMode,
 } from '@rackwright/messages';
 import { UsageError } from '../../failure.ts';
@@ -22,9 +20,6 @@ import { enumValue } from '../../output/enum-name.ts';
 import { field, flagsOf, saidBy, setField, type ValuesOf } from '../frame/fields.ts';
 import { parseRootDisk, rootDiskFlag } from './root-disk.ts';
 import { parseVerification, verificationFlag } from './verification-spec.ts';
-
-/** What `--bmc-protocol` takes. */
-const bmcProtocols: readonly BmcProtocolId[] = Object.keys(bmcPorts).filter(isBmcProtocolId);
 
 /** How long a system may take to shut down; the control plane knows the bounds. */
 const timeoutFlag = {
@@ -84,7 +79,7 @@ const fields = {
     'bmc.cipherSuite',
   ),
   bmcProtocol: field(
-    wordFlag(bmcProtocols, 'Protocol of the BMC; without it IPMI'),
+    wordFlag(bmcProtocolIds, 'Protocol of the BMC; without it IPMI; manual: a person switches it'),
     'bmc.protocol',
     enumOf('BmcProtocol'),
   ),

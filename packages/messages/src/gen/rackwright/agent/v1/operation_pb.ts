@@ -143,7 +143,7 @@ export type BmcAccess = Message<"rackwright.agent.v1.BmcAccess"> & {
   credentialVersion: bigint;
 
   /**
-   * "ipmi" or "redfish"
+   * "ipmi", "redfish" or "manual": a person switches it, and address and credential are empty.
    *
    * @generated from field: string protocol = 6;
    */

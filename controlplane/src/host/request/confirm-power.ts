@@ -1,0 +1,29 @@
+/** A person says that they have switched a host that has no BMC, as its run asks (`person.ts`). */
+import { create } from '@bufbuild/protobuf';
+import { PersonWordSchema } from '@rackwright/messages';
+import { refused } from '../life/refusal.ts';
+import { wordAwaited } from '../operation/person.ts';
+import { activeRun, causedBy, currentStep, now, type Turn } from '../turn/turn.ts';
+import type { Refusal, Requester } from '../turn/types.ts';
+
+/** Refused unless just this is asked: a word that comes late says nothing of what is asked now. */
+export function confirmPower(
+  turn: Turn,
+  { on }: { readonly on: boolean },
+  by: Requester,
+): Refusal | undefined {
+  const said = on ? 'on' : 'off';
+  const awaited = wordAwaited(turn);
+  const run = activeRun(turn.status);
+  const step = run === undefined ? undefined : currentStep(run);
+  if (awaited === undefined || step === undefined) {
+    return refused(turn, 'nothingToDo', 'no run of it waits to hear that it was switched by hand');
+  }
+  if (awaited !== said) {
+    const why = `its run waits to hear that it is ${awaited}, not ${said}`;
+    return refused(turn, 'nothingToDo', why);
+  }
+  step.word = create(PersonWordSchema, { by: by.actor, at: now(turn) });
+  causedBy(turn, by.actor, `${by.actor} says that the host is ${said}`);
+  return undefined;
+}

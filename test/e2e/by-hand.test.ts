@@ -1,0 +1,79 @@
+/** A host without a BMC: a person switches it, and its own runner says that it is up. */
+import {
+  BmcProtocol,
+  type Host,
+  HostGoal,
+  HostState,
+  PowerAction,
+  RunKind,
+  RunOutcome,
+  RunPhase,
+} from '@rackwright/messages';
+import { SoftwareMachine } from '@rackwright/sim/machine';
+import { expect, test } from 'vitest';
+import { bmcCommands, type MachinePlan } from './machines.ts';
+import { programOf } from './programs.ts';
+import { Rack } from './rack.ts';
+
+const timeout = 600_000;
+const name = 'hosts/h1';
+const machine: MachinePlan = {
+  name: 'h1',
+  bmcAddress: '127.0.0.30',
+  mac: '52:54:00:00:00:01',
+  uuid: '0102030405060708090a0b0c0d0e0f11',
+  serial: 'SN-1',
+  disks: [{ name: 'vda', serial: 'DISK-1', kind: 'discard' }],
+};
+
+function untilAsked(rack: Rack, message: RegExp): Promise<Host> {
+  return rack.untilHost('h1', `to ask a person: ${message}`, ({ status }) => {
+    const { reason, message: said = '' } = status?.run?.waiting ?? {};
+    return reason === 'person' && message.test(said);
+  });
+}
+
+function untilEnded(rack: Rack, kind: RunKind): Promise<Host> {
+  return rack.untilHost('h1', `run of kind ${kind} to end`, ({ status }) => {
+    return status?.run?.kind === kind && status.run.phase === RunPhase.ENDED;
+  });
+}
+
+test('is inspected by two words and a button, whoever is killed', { timeout }, async () => {
+  const rack = await Rack.start({ machines: [machine], goal: HostGoal.MANAGEABLE });
+  const [folder] = rack.machines;
+  if (folder === undefined) throw new Error('no machine');
+  const system = new SoftwareMachine({ folder: folder.folder, program: programOf('machine') });
+  try {
+    await rack.untilHost('h1', 'verified', ({ status }) => status?.state === HostState.MANAGEABLE);
+    const { hosts } = rack.clients;
+    const host = { name, spec: { bmc: { protocol: BmcProtocol.MANUAL } } };
+    await hosts.updateHost({ host, updateMask: { paths: ['spec.bmc'] } });
+    const verified = await untilEnded(rack, RunKind.VERIFY);
+    expect(verified.status?.bmcIdentity).toBeUndefined();
+    const told = bmcCommands(folder).length;
+    await hosts.inspectHost({ name });
+    await untilAsked(rack, /off/);
+    rack.kill('controlplane');
+    await untilAsked(rack, /off/);
+    await hosts.setHostPower({ name, action: PowerAction.CONFIRM_OFF });
+    await untilAsked(rack, /boot from the network/);
+    const { unblock } = await hosts.explainHost({ name });
+    expect(unblock.join()).toContain(machine.mac);
+    rack.kill('agent');
+    system.powerOn('network');
+    const up = await untilAsked(rack, /off/);
+    expect(up.status).toMatchObject({ poweredOn: true });
+    expect(up.status?.powerWord).toBeUndefined();
+    system.powerOff();
+    await hosts.setHostPower({ name, action: PowerAction.CONFIRM_OFF });
+    const ended = await untilEnded(rack, RunKind.INSPECT);
+    expect(ended.status?.run?.outcome).toBe(RunOutcome.SUCCEEDED);
+    expect(ended.status?.inventory?.devices).toHaveLength(1);
+    expect(ended.status?.powerWord?.by).toMatch(/^user:|^token:|admin/);
+    expect(bmcCommands(folder)).toHaveLength(told);
+  } finally {
+    system.powerOff();
+    await rack.stop();
+  }
+});
