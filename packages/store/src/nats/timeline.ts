@@ -9,8 +9,10 @@
  *     and takes nothing (2.10.27). There the timeline sources the bucket, which drops what was
  *     expected; its messages bear the revision in a header, and are found by halving.
  *
- *  T4 The store opens once the timeline follows the bucket, which takes a new one up to seconds. In
- *     that time a key that changes often would lose changes.
+ *  T4 The store opens once the timeline has begun to follow the bucket, which takes a new one up to
+ *     seconds. In that time a key that changes often would lose changes. One that has lost the
+ *     bucket since, with a server, finds it again by itself: that takes longer than a start may,
+ *     and those who have opened the store write meanwhile.
  *
  * It follows a moment later. A change that has left the bucket before it came is a gap, which
  * `past` shows as the end of what is kept.
@@ -96,7 +98,7 @@ export async function openTimeline(
     name: streamName(bucket),
     subject_transforms: subjects.map((subject) => ({ src: subject, dest: subject })),
   };
-  const { config, mirror, sources } = await openAgingStream(manager, {
+  const info = await openAgingStream(manager, {
     name,
     ...(isSourced ? { sources: [origin] } : { mirror: origin, mirror_direct: false }),
     retention: RetentionPolicy.Limits,
@@ -106,6 +108,7 @@ export async function openTimeline(
     allow_direct: false,
     deny_delete: true,
   });
+  const { config } = info;
   const followed = isSourced ? config.sources?.[0] : config.mirror;
   const mirrored = followed?.subject_transforms?.map(({ src }) => src) ?? [];
   const missing = subjects.filter((subject) => !mirrored.includes(subject));
@@ -115,7 +118,16 @@ export async function openTimeline(
       `stream ${name} is no mirror of ${subjects.join(' and ')}; remove it, and it is made again`,
     );
   }
-  const { active = never } = mirror ?? sources?.[0] ?? {};
-  if (active === never) throw new Error(`stream ${name} does not follow ${followed.name} yet`);
+  if (!hasBegun(info)) throw new Error(`stream ${name} does not follow ${followed.name} yet`);
   return { name, isSourced };
+}
+
+/** Whether a timeline follows its bucket, or has (T4). */
+export function hasBegun({
+  state,
+  mirror,
+  sources,
+}: Pick<StreamInfo, 'state' | 'mirror' | 'sources'>): boolean {
+  const { active = never } = mirror ?? sources?.[0] ?? {};
+  return active !== never || state.last_seq > 0;
 }
