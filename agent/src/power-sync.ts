@@ -479,6 +479,8 @@ function sightOfFailure({ type, message }: BmcFailed): Sight {
     case 'protocol':
     case 'certificate':
     case 'ambiguous':
+    case 'mediaRefused':
+    case 'mediaMissing':
       return { kind: 'trouble', trouble: agent.BmcTrouble.PROTOCOL, message };
   }
 }

@@ -133,6 +133,8 @@ const failureNames: Readonly<Record<BmcFailed['type'], FailureName>> = {
   protocol: 'protocol',
   certificate: 'certificateMismatch',
   ambiguous: 'invalidArgument',
+  mediaRefused: 'mediaRefused',
+  mediaMissing: 'mediaMissing',
   toolMissing: 'internal',
 };
 

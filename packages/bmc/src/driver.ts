@@ -24,9 +24,10 @@ export type Firmware = 'bios' | 'uefi';
 
 /**
  * Where the next boot comes from. `network` is what starts the runner, a rescue system or a
- * network image: which of them is the boot snapshot's decision, not the BMC's.
+ * network image: which of them is the boot snapshot's decision, not the BMC's. `cd`: the drive for
+ * CDs, which virtual media feed.
  */
-export type BootDevice = 'network' | 'disk' | 'none';
+export type BootDevice = 'network' | 'disk' | 'cd' | 'none';
 
 /** The override for the next boot only; `none` removes one. */
 export interface BootOverride {
@@ -82,6 +83,10 @@ export type BmcFailureType =
   | 'certificate'
   /** It manages several systems, and nothing says which of them is meant. */
   | 'ambiguous'
+  /** The BMC refused to insert a medium into its virtual drive, or to eject it. */
+  | 'mediaRefused'
+  /** The BMC has no virtual drive for CDs. */
+  | 'mediaMissing'
   /** The program that speaks the protocol is missing on this agent. */
   | 'toolMissing';
 
@@ -216,6 +221,16 @@ export interface BmcDriver extends BmcReadings {
    * such lists.
    */
   readInventory?(parts: readonly BmcPart[], signal?: AbortSignal): Promise<BmcResult<BmcInventory>>;
+  /**
+   * Puts the CD at `url` (http://, fetched by the BMC) into the virtual drive, in place of another,
+   * and reads back that it is in. Asserting what holds tells nothing anew. Absent, as are the two
+   * that follow: the protocol has no virtual media.
+   */
+  insertMedia?(url: string, signal?: AbortSignal): Promise<BmcResult<Asserted>>;
+  /** Empties the virtual drive and reads back that it is; `ok` also where there is none. */
+  ejectMedia?(signal?: AbortSignal): Promise<BmcResult<Asserted>>;
+  /** The URL of what is in the virtual drive; undefined: nothing. */
+  readMedia?(signal?: AbortSignal): Promise<BmcResult<string | undefined>>;
   /**
    * Lights the lamp by which people find the machine, or puts it out. Read back where the protocol
    * can; a note says where it cannot.

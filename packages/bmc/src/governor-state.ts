@@ -185,6 +185,8 @@ function saysBmcAnswered(result: BmcFailed): boolean {
     case 'rejected':
     case 'malformed':
     case 'ambiguous':
+    case 'mediaRefused':
+    case 'mediaMissing':
       return true;
   }
 }

@@ -134,6 +134,17 @@ export const ways = {
     { way: 'Members@odata.nextLink', source: 'DSP0266 §7.5' },
     { way: '@odata.nextLink', source: 'DMTF’s public-rackmount1 mockup' },
   ],
+  /** Whose the virtual drives are. */
+  virtualMedia: [
+    { way: 'system', source: 'DSP0268 since 2020.4' },
+    { way: 'manager', source: 'DSP0268 until 2020.4; iLO 5, iDRAC 9, DMTF’s public-rackmount1' },
+  ],
+  /** Body that inserts a medium, until one is not refused. */
+  insertMedia: [
+    { way: 'plain', source: 'DSP0268, VirtualMedia.InsertMedia' },
+    { way: 'imageAlone', source: 'DSP0268: all parameters but Image are optional' },
+    { way: 'withTransfer', source: 'DSP0268: a service may require TransferProtocolType' },
+  ],
   /** How the lamp is told, and read back. */
   indicator: [
     { way: 'LocationIndicatorActive', source: 'DSP0268 since 2020.3' },

@@ -90,7 +90,7 @@ const commands: readonly (readonly [string, RegExp])[] = [
   ['Chassis -I 1 -P SerialNumber', /"SerialNumber": ".*"/],
   ['Managers -I 1 -P FirmwareVersion', /"FirmwareVersion": ".*"/],
   ['Systems -I 1 reset ForceOff', /^/],
-  ['Systems -I 1 setBootOverride Once Cd', /is not supported by the remote service/],
+  ['Systems -I 1 setBootOverride Once BiosSetup', /is not supported by the remote service/],
 ];
 
 describe('redfishtool', () => {

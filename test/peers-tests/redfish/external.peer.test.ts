@@ -5,6 +5,8 @@
  * Cases that need a broken BMC run on ours only.
  */
 import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import {
   type BmcDriver,
   defaultGovernorLimits,
@@ -30,6 +32,7 @@ const cases = [
   'asks nothing of a machine that is off, and does not switch it on',
   'sets the boot override to network',
   'sets the boot override to disk',
+  'sets the boot override to cd',
   'sets the boot override to none',
   'calls a wrong password an authentication failure',
   'gives up at once when its caller has',
@@ -61,6 +64,7 @@ const devices: Readonly<Record<string, DeviceSide['bootDevice']>> = {
   Pxe: 'network',
   UefiHttp: 'network',
   Hdd: 'disk',
+  Cd: 'cd',
 };
 
 class External {
@@ -172,6 +176,47 @@ const readings: Readonly<Record<ForeignName, (driver: BmcDriver) => Promise<void
   },
 };
 
+/** A server of a small image, as a BMC would fetch it, and how often it was asked. */
+async function serveImage(): Promise<{ url: string; asked: () => number; close: () => void }> {
+  let asked = 0;
+  const server = createServer((_, response) => {
+    asked += 1;
+    response.end(Buffer.alloc(64 * 1024, 1));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const url = `http://127.0.0.1:${port}/files/medium.iso`;
+  return { url, asked: () => asked, close: () => server.close() };
+}
+
+/** What each comes to when media are inserted and ejected. */
+const media: Readonly<Record<ForeignName, (driver: BmcDriver, url: string) => Promise<void>>> = {
+  'sushy-tools': async (driver, url) => {
+    const changed = { kind: 'ok', value: { changed: true, notes: [] } };
+    assert.deepEqual(await driver.insertMedia?.(`${url}?before`), changed);
+    assert.deepEqual(await driver.insertMedia?.(url), changed);
+    assert.deepEqual(await driver.readMedia?.(), { kind: 'ok', value: url });
+    const same = { kind: 'ok', value: { changed: false, notes: [] } };
+    assert.deepEqual(await driver.insertMedia?.(url), same);
+    assert.deepEqual(await driver.ejectMedia?.(), changed);
+    assert.deepEqual(await driver.readMedia?.(), { kind: 'ok', value: undefined });
+    assert.deepEqual(await driver.ejectMedia?.(), same);
+    // It fetches the image itself, and says what it does not get.
+    const gone = await driver.insertMedia?.('http://127.0.0.1:1/none.iso');
+    assert.ok(gone !== undefined && gone.kind !== 'ok', JSON.stringify(gone));
+  },
+  // Its drive has no actions: it keeps what it is told by PATCH, and fetches nothing.
+  'redfish-mockup-server': async (driver, url) => {
+    const changed = { kind: 'ok', value: { changed: true, notes: [] } };
+    const shipped = await driver.readMedia?.();
+    assert.ok(shipped?.kind === 'ok' && shipped.value?.endsWith('/freeOS.1.1.iso'));
+    assert.deepEqual(await driver.insertMedia?.(url), changed);
+    assert.deepEqual(await driver.readMedia?.(), { kind: 'ok', value: url });
+    assert.deepEqual(await driver.ejectMedia?.(), changed);
+    assert.deepEqual(await driver.readMedia?.(), { kind: 'ok', value: undefined });
+  },
+};
+
 async function runCase(name: CaseName, external: External): Promise<void> {
   const found = bmcConformance.find((one) => one.name === name);
   if (found === undefined) throw new Error(`no case is named ${name}`);
@@ -190,6 +235,17 @@ describe.each(Object.entries(services))('RedfishDriver with %s', (key, exception
   test('reads what it offers, and believes no change that it does not make', async (context) => {
     if (service === undefined) return context.skip(missing);
     await readings[name](new External(service.url, readBacks[name]).driver());
+  });
+
+  test('inserts and ejects media, and believes only what is read back', async (context) => {
+    if (service === undefined) return context.skip(missing);
+    const image = await serveImage();
+    try {
+      await media[name](new External(service.url, readBacks[name]).driver(), image.url);
+      assert.equal(image.asked() > 0, name === 'sushy-tools');
+    } finally {
+      image.close();
+    }
   });
 
   for (const one of cases) {

@@ -63,10 +63,10 @@ system.reset_system(sushy.ResetType.FORCE_OFF)
 show("reset_system ForceOff reached", reach(sushy.PowerState.OFF))
 
 try:
-    system.set_system_boot_options(target=sushy.BootSource.CD)
-    show("set_system_boot_options Cd", "accepted")
+    system.set_system_boot_options(target=sushy.BootSource.BIOS_SETUP)
+    show("set_system_boot_options BiosSetup", "accepted")
 except sushy.exceptions.SushyError as error:
-    show("set_system_boot_options Cd", type(error).__name__)
+    show("set_system_boot_options BiosSetup", type(error).__name__)
 
 try:
     sushy.Sushy(url, username=user, password="another", verify=certificate).get_system(

@@ -140,6 +140,16 @@ const advice: Readonly<Record<FailureName, Advice>> = {
     look(`the BMC at ${named.place} says yes and does nothing: reset or replace it`),
     again(named),
   ],
+  mediaRefused: (named) => [
+    look(
+      `see that the BMC at ${named.place} can fetch from the agent, and has a licence for media`,
+    ),
+    again(named),
+  ],
+  mediaMissing: (named) => [
+    look(`see whether the BMC at ${named.place} has a virtual drive for CDs that is switched on`),
+    again(named),
+  ],
   identityMismatch: (named) => [
     look('find out which of the two hosts has the wrong BMC address (or cable)'),
     change(`correct it: ${updateBmc(named)}`),

@@ -50,7 +50,7 @@ function imitatedRig(breakIt: (driver: BmcDriver) => BmcDriver = (driver) => dri
   const honestBmc = imitatedBmc({ password, fru });
   const driverOf = (bmc: ImitatedBmc, secret = password): BmcDriver =>
     breakIt(imitatedDriver(clock, bmc, secret));
-  const devices = ['none', 'network', 'disk'] as const;
+  const devices = ['none', 'network', 'disk', 'none', 'none', 'cd'] as const;
   return {
     clock,
     honest: driverOf(honestBmc),

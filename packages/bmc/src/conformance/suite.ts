@@ -76,7 +76,7 @@ export const bmcConformance: readonly ConformanceCase[] = [
       assert.equal((await rig.device()).switches, 0);
     },
   },
-  ...(['network', 'disk', 'none'] as const).map(
+  ...(['network', 'disk', 'cd', 'none'] as const).map(
     (device): ConformanceCase => ({
       name: `sets the boot override to ${device}`,
       async run(rig) {

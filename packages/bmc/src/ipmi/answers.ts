@@ -60,6 +60,7 @@ const deviceSelectors: Readonly<Record<BootDevice, number>> = {
   none: 0x00,
   network: 0x04,
   disk: 0x08,
+  cd: 0x14,
 };
 
 /** The flags for the next boot only: never persistent, so that a lost agent leaves no trap. */

@@ -22,6 +22,7 @@ export interface WantedBoot {
 }
 
 const networkTargets = { pxe: ['Pxe', 'UefiHttp'], http: ['UefiHttp', 'Pxe'] } as const;
+const ownTargets = { disk: ['Hdd'], cd: ['Cd', 'UsbCd'] } as const;
 
 export function wantedBoot(
   { device, firmware }: BootOverride,
@@ -33,7 +34,7 @@ export function wantedBoot(
   if (bootMode === 'asAsked' && facts.mode === undefined) {
     return failed('unsupported', `the BMC lets nobody choose between legacy and UEFI boot`);
   }
-  const candidates = device === 'disk' ? (['Hdd'] as const) : networkTargets[networkBoot];
+  const candidates = device === 'network' ? networkTargets[networkBoot] : ownTargets[device];
   const target = candidates.find((one) => facts.targets?.includes(one) ?? true);
   if (target === undefined) {
     const offered = facts.targets?.join(', ') ?? '';

@@ -48,7 +48,8 @@ import {
   isLit,
   readFirmware,
 } from './management.ts';
-import type { Refusal } from './refusal.ts';
+import { ejectMedia, insertMedia, type MediaCalls, readMedia } from './media.ts';
+import { mayHaveHappened } from './refusal.ts';
 import { readSensors } from './sensors.ts';
 import {
   bootFacts,
@@ -56,7 +57,7 @@ import {
   type ExpectedSystem,
   identityOf,
   isExpected,
-  powerOf,
+  powerIn,
   resetFacts,
   resetTypes,
 } from './system.ts';
@@ -288,6 +289,30 @@ export class RedfishDriver implements BmcDriver {
     }, signal);
   }
 
+  insertMedia(url: string, signal?: AbortSignal): Promise<BmcResult<Asserted>> {
+    return this.#media((system, calls) => insertMedia(system, url, calls), signal);
+  }
+
+  ejectMedia(signal?: AbortSignal): Promise<BmcResult<Asserted>> {
+    return this.#media(ejectMedia, signal);
+  }
+
+  readMedia(signal?: AbortSignal): Promise<BmcResult<string | undefined>> {
+    return this.#reading(readMedia, signal);
+  }
+
+  #media(
+    act: (system: Resource, calls: MediaCalls) => Promise<BmcResult<Asserted>>,
+    signal: AbortSignal | undefined,
+  ): Promise<BmcResult<Asserted>> {
+    const { clock, readBack } = this.#parts;
+    return this.#inTurns(async (turn) => {
+      const system = await turn((talk) => this.#system(talk, signal));
+      if (system.kind !== 'ok') return system;
+      return act(system.value, { turn, clock, readBack, signal });
+    }, signal);
+  }
+
   /** What only reads, one turn for each answer. */
   #reading<T>(
     read: (system: Resource, get: Get) => Promise<BmcResult<T>>,
@@ -468,16 +493,4 @@ async function endTurn(
   const rest = { restMs: redfishRest.look };
   if (talk.hasSession()) await governor.run(credential, () => talk.end(), rest);
   talk.close();
-}
-
-function powerIn({ body }: Resource): BmcResult<PowerState> {
-  const power = powerOf(body);
-  if (power !== undefined) return ok(power);
-  const said = JSON.stringify(body['PowerState'] ?? null).slice(0, 64);
-  return failed('malformed', 'the BMC does not say whether the system is on', said);
-}
-
-/** After these answers to a command only the read-back can tell whether it was carried out. */
-function mayHaveHappened(refusal: Refusal): boolean {
-  return refusal.kind === 'transient' && refusal.reason === 'unreachable';
 }

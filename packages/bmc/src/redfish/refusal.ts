@@ -96,6 +96,11 @@ export function refusalOfStatus(
   return failed('rejected', `the BMC refused ${method} ${path}`, words);
 }
 
+/** After these answers to a command only the read-back can tell whether it was carried out. */
+export function mayHaveHappened(refusal: Refusal): boolean {
+  return refusal.kind === 'transient' && refusal.reason === 'unreachable';
+}
+
 /** Retry-After in seconds (RFC 9110 §10.2.3); a date goes by a clock that is not ours. */
 function askAgainIn({ headers }: Answered): number | undefined {
   const seconds = /^\d{1,6}$/.exec(headers['retry-after']?.trim() ?? '');

@@ -108,4 +108,5 @@ export const bootDevices: Readonly<Record<string, BootDevice>> = {
   Pxe: 'network',
   UefiHttp: 'network',
   Hdd: 'disk',
+  Cd: 'cd',
 };

@@ -1,5 +1,5 @@
 /** What the driver reads out of a ComputerSystem (DSP0268), and which of several is meant. */
-import type { BmcIdentity, PowerState } from '../driver.ts';
+import { type BmcIdentity, type BmcResult, failed, ok, type PowerState } from '../driver.ts';
 import { vendorDifference } from '../vendors.ts';
 import type { Resource } from './conversation.ts';
 import { type JsonObject, objectAt, pathOf, pathsAt, textAt, textsAt } from './json.ts';
@@ -51,7 +51,7 @@ export function resetTypes(choices: JsonObject): readonly string[] | undefined {
 }
 
 /** While it goes on or off it is still what it was. Undefined: it does not say. */
-export function powerOf(body: JsonObject): PowerState | undefined {
+function powerOf(body: JsonObject): PowerState | undefined {
   switch (textAt(body, 'PowerState')) {
     case 'On':
     case 'PoweringOff':
@@ -63,6 +63,13 @@ export function powerOf(body: JsonObject): PowerState | undefined {
     default:
       return undefined;
   }
+}
+
+export function powerIn({ body }: Resource): BmcResult<PowerState> {
+  const power = powerOf(body);
+  if (power !== undefined) return ok(power);
+  const said = JSON.stringify(body['PowerState'] ?? null).slice(0, 64);
+  return failed('malformed', 'the BMC does not say whether the system is on', said);
 }
 
 export function identityOf({ body }: Resource, chassis: JsonObject | undefined): BmcIdentity {

@@ -45,6 +45,8 @@ export interface RedfishBmc {
   /** How often the machine's system was asked to shut down. */
   softOffs(): number;
   isLit(): boolean;
+  /** URL of what is in its virtual drive for CDs. */
+  medium(): string | undefined;
   setHealth(health: RedfishHealth): void;
   close(): Promise<void>;
 }
@@ -76,6 +78,7 @@ export async function startRedfishBmc(options: RedfishBmcOptions): Promise<Redfi
     switches: () => service.switches(),
     softOffs: () => service.softOffs(),
     isLit: () => service.isLit(),
+    medium: () => service.medium(),
     setHealth: (health) => service.setHealth(health),
     close: async () => {
       service.stop();

@@ -3,7 +3,7 @@
 /** What the machine is told when it is switched on. */
 export interface BootChoice {
   /** `none`: as its firmware is set up. */
-  readonly device: 'none' | 'pxe' | 'uefiHttp' | 'disk';
+  readonly device: 'none' | 'pxe' | 'uefiHttp' | 'disk' | 'cd';
   readonly mode: 'legacy' | 'uefi';
 }
 
@@ -18,6 +18,11 @@ export interface SwitchedMachine {
   /** Asks the system to shut down, which may ignore it; unset: it always stops at once. */
   softOff?(): void | Promise<void>;
   isOn(): boolean;
+  /**
+   * What its virtual drive for CDs holds from now on: a URL, or undefined for nothing. A call that
+   * throws or rejects leaves the drive empty. Unset: nothing to do.
+   */
+  medium?(url: string | undefined): void | Promise<void>;
 }
 
 export interface RedfishIdentity {
@@ -66,7 +71,7 @@ export interface RedfishSensor {
   readonly health?: RedfishHealth;
 }
 
-export const bootTargets = ['None', 'Pxe', 'Hdd', 'UefiHttp'] as const;
+export const bootTargets = ['None', 'Pxe', 'Hdd', 'UefiHttp', 'Cd'] as const;
 export type BootTarget = (typeof bootTargets)[number];
 
 /** How this BMC differs from others that are just as right. */
@@ -108,6 +113,10 @@ export interface RedfishHabits {
   readonly logBeginsWith: 'oldest' | 'newest';
   /** How its lamp is told; undefined: it has none. */
   readonly indicator: 'LocationIndicatorActive' | 'IndicatorLED' | undefined;
+  /** Whose its virtual drives are; undefined: it has none. */
+  readonly virtualMedia: 'system' | 'manager' | undefined;
+  /** How media are inserted: by an action, by one that takes the image alone, or by PATCH. */
+  readonly mediaBy: 'action' | 'imageAlone' | 'patch';
   /** A restart of the BMC keeps it silent for so long; undefined: it cannot be restarted. */
   readonly restartMs: number | undefined;
 }
@@ -133,6 +142,8 @@ export const defaultHabits: RedfishHabits = {
   logEntriesAre: 'references',
   logBeginsWith: 'oldest',
   indicator: 'LocationIndicatorActive',
+  virtualMedia: 'system',
+  mediaBy: 'action',
   restartMs: 2_000,
 };
 
@@ -147,6 +158,10 @@ export type RedfishFault =
   | { readonly kind: 'rubbish' }
   /** Accepts every command and carries out none. */
   | { readonly kind: 'yesButNothing' }
+  /** Refuses every medium. */
+  | { readonly kind: 'mediaRefused' }
+  /** Takes a medium, shows it in this many readings, and has lost it then. */
+  | { readonly kind: 'mediaLost'; readonly afterReadings: number }
   /** Every answer comes this much later. */
   | { readonly kind: 'slow'; readonly delayMs: number }
   /** Nobody gets in for this long. */

@@ -19,6 +19,7 @@ const devices: Readonly<Record<BootTarget, BootChoice['device']>> = {
   Pxe: 'pxe',
   Hdd: 'disk',
   UefiHttp: 'uefiHttp',
+  Cd: 'cd',
 };
 
 export interface PowerParts {

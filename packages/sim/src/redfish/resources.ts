@@ -13,6 +13,7 @@ import {
   root,
   updatePath,
 } from './management.ts';
+import { mediaAt, mediaLink } from './media.ts';
 import type { JsonObject } from './messages.ts';
 import {
   bootTargets,
@@ -39,6 +40,8 @@ export interface ServiceState extends ManagedState {
   readonly isOn: boolean;
   readonly boot: Readonly<BootOverride>;
   readonly assetTag: string;
+  /** URL of what its virtual drive for CDs shows; undefined: nothing. */
+  readonly medium: string | undefined;
   readonly sessions: readonly Session[];
 }
 
@@ -89,7 +92,12 @@ export function resourceAt(path: string, state: ServiceState): JsonObject | unde
         sessions.map(({ id }) => `${path}/${id}`),
       );
     default:
-      return sessionAt(path, sessions) ?? partAt(path, state.inventory) ?? managedAt(path, state);
+      return (
+        sessionAt(path, sessions) ??
+        partAt(path, state.inventory) ??
+        mediaAt(path, state.habits, state.medium) ??
+        managedAt(path, state)
+      );
   }
 }
 
@@ -120,6 +128,7 @@ function system(state: ServiceState): JsonObject {
     Processors: link(`${systemPath}/Processors`),
     Memory: link(`${systemPath}/Memory`),
     Storage: link(storagePath),
+    ...mediaLink('system', habits),
     Links: { Chassis: [link(chassisPath)], ManagedBy: [link(bmcPath)] },
     Actions: {
       '#ComputerSystem.Reset': {
@@ -183,6 +192,7 @@ function bmcResource({ habits, startedAt }: ServiceState): JsonObject {
     PowerState: 'On',
     LastResetTime: startedAt,
     LogServices: link(logServicesPath),
+    ...mediaLink('manager', habits),
     Links: { ManagerForServers: [link(systemPath)], ManagerForChassis: [link(chassisPath)] },
     ...(habits.restartMs === undefined
       ? {}

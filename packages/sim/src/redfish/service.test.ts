@@ -117,7 +117,7 @@ describe('power', () => {
 });
 
 describe('values that it does not know', () => {
-  const Boot = { BootSourceOverrideTarget: 'Cd', BootSourceOverrideEnabled: 'Once' };
+  const Boot = { BootSourceOverrideTarget: 'BiosSetup', BootSourceOverrideEnabled: 'Once' };
 
   test('are refused', () => {
     const { call, reset } = setUp();

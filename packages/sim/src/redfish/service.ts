@@ -11,6 +11,7 @@ import type { Clock } from '@rackwright/platform';
 import { seededRandom } from '../random.ts';
 import { Accounts } from './accounts.ts';
 import { bmcResetPath, chassisPath, lampWish } from './management.ts';
+import { type MediaOrder, mediaOrder } from './media.ts';
 import {
   type Json,
   type JsonObject,
@@ -54,6 +55,11 @@ export class RedfishService {
   #logEntries: number;
   #health: RedfishHealth;
   #isLit = false;
+  /** URL of what is in its virtual drive. */
+  #medium: string | undefined;
+  #mediumReadings = 0;
+  /** Tells its machine of media, one after another. */
+  #telling: Promise<void> = Promise.resolve();
   readonly #clock: Clock;
   #startedAtMs: number;
   #restartsUntilMs = 0;
@@ -115,6 +121,11 @@ export class RedfishService {
     return this.#clock.suspendAwareMs() < this.#restartsUntilMs;
   }
 
+  /** URL of what is in its virtual drive. */
+  medium(): string | undefined {
+    return this.#medium;
+  }
+
   isLit(): boolean {
     return this.#isLit;
   }
@@ -132,6 +143,9 @@ export class RedfishService {
     if (path === root) return this.#read(call, serviceRoot(this.#state()));
     const done = this.#told(path, call);
     if (done !== undefined) return done;
+    const order = mediaOrder(call.method, path, parseObject(call.body) ?? {}, this.#habits);
+    if (order !== undefined) return this.#orderMedium(order, parseObject(call.body) ?? {});
+    if (path.endsWith('/VirtualMedia/Cd')) this.#wearMedium();
     const session = path.startsWith(`${sessionsPath}/`) && call.method === 'DELETE';
     if (session && this.#accounts.signOut(path.slice(sessionsPath.length + 1))) return noContent();
     const found = resourceAt(path, this.#state());
@@ -174,6 +188,7 @@ export class RedfishService {
       isOn: this.#power.isOn(),
       boot: this.#power.boot,
       assetTag: this.#assetTag,
+      medium: this.#medium,
       logEntries: this.#logEntries,
       sensors: this.#options.sensors ?? {},
       health: this.#health,
@@ -269,6 +284,42 @@ export class RedfishService {
         break;
     }
     return noContent();
+  }
+
+  #orderMedium(order: MediaOrder, body: JsonObject): RedfishAnswer {
+    const { Image: image, ...others } = body;
+    if (order === 'insert') {
+      if (typeof image !== 'string')
+        return refusal(400, 'ActionParameterMissing', 'Image is required');
+      if (this.#habits.mediaBy === 'imageAlone' && Object.keys(others).length > 0) {
+        return refusal(400, 'ActionParameterNotSupported', 'only Image is supported');
+      }
+      if (this.#fault.kind === 'mediaRefused') {
+        return refusal(400, 'InsertMediaFailed', `${image} cannot be fetched`);
+      }
+      if (this.#medium !== undefined)
+        return refusal(400, 'ResourceInUse', 'the drive is not empty');
+    }
+    if (this.#fault.kind === 'yesButNothing') return noContent();
+    this.#setMedium(typeof image === 'string' ? image : undefined);
+    return noContent();
+  }
+
+  #setMedium(url: string | undefined): void {
+    this.#medium = url;
+    this.#mediumReadings = 0;
+    const { machine, onMachineError = () => {} } = this.#options;
+    const told = async (): Promise<void> => machine.medium?.(url);
+    this.#telling = this.#telling.then(told).catch((error: unknown) => {
+      onMachineError(error);
+      this.#medium = undefined;
+    });
+  }
+
+  #wearMedium(): void {
+    if (this.#fault.kind !== 'mediaLost' || this.#medium === undefined) return;
+    this.#mediumReadings += 1;
+    if (this.#mediumReadings > this.#fault.afterReadings) this.#setMedium(undefined);
   }
 
   /** Emptied, but for the entry that says so. */
