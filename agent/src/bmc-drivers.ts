@@ -6,12 +6,15 @@ import {
   Governors,
   IpmiDriver,
   type Look,
+  type PowerCalls,
   RedfishDriver,
+  WebhookDriver,
 } from '@rackwright/bmc';
-import type { Clock, Exec, HttpClient, Log, Names } from '@rackwright/platform';
+import type { Clock, Exec, HttpClient, Log, Names, Udp, WebClient } from '@rackwright/platform';
 import type { AgentConfig } from './config.ts';
 import { type BmcMeter, meteredCalls } from './metrics/index.ts';
 import type { BmcDrivers, BmcEndpoint } from './operations/index.ts';
+import { wakerBy } from './wake.ts';
 
 /** What the drivers need of the machine. */
 export interface BmcPlatform {
@@ -19,19 +22,35 @@ export interface BmcPlatform {
   readonly exec: Exec;
   readonly names?: Names;
   readonly httpClient: HttpClient;
+  /** Absent: no device is asked by plain HTTP, and none is woken. */
+  readonly webClient?: WebClient;
+  readonly udp?: Udp;
   readonly log: Log;
   /** Unset: calls are not counted. */
   readonly onBmcCall?: BmcMeter;
 }
 
-/** The drivers of a rack's BMCs: one governor per address for whoever speaks to it. */
-export function createBmcDrivers(config: AgentConfig['bmc'], platform: BmcPlatform): BmcDrivers {
+/** Of an order that names none: its driver says that it knows no state. */
+const noCalls: PowerCalls = {
+  ...{ onPath: '/', offPath: '/', statePath: '/', method: '', onBody: '', offBody: '' },
+  ...{ stateField: 'none', onValues: [], offValues: [], secretHeader: '', plainHttp: false },
+};
+
+/** The drivers of a rack's BMCs: one governor per address for whoever speaks to it.
+ * `wakeFrom`: our addresses on the networks that magic packets go out to. */
+export function createBmcDrivers(
+  config: AgentConfig['bmc'],
+  platform: BmcPlatform,
+  wakeFrom: readonly string[] = [],
+): BmcDrivers {
   const { clock, log, onBmcCall } = platform;
   const governors = new Governors(
     (at) => new Governor(clock, config.governor, (health) => logHealth(log, at, health)),
   );
+  const wakes = platform.udp === undefined ? {} : { wake: wakerBy(platform.udp, clock, wakeFrom) };
   return {
     firmware: config.firmware,
+    ...wakes,
     driver: (endpoint, look) => {
       const governor = governors.at(`${endpoint.address}:${endpoint.port}`);
       const turns = look === undefined ? governor : turnsOfLook(governor, look);
@@ -52,7 +71,7 @@ function turnsOfLook(governor: Governor, look: Look): GovernedCalls {
 
 function createDriver(
   config: AgentConfig['bmc'],
-  { clock, exec, names, httpClient: client }: BmcPlatform,
+  { clock, exec, names, httpClient: client, webClient: web }: BmcPlatform,
   endpoint: BmcEndpoint,
   governor: GovernedCalls,
 ): BmcDriver {
@@ -68,6 +87,11 @@ function createDriver(
       const own = { ...target, cipherSuite };
       const parts = { target: own, governor, exec, clock, ipmitool, readBack };
       return new IpmiDriver(names === undefined ? parts : { ...parts, names });
+    }
+    case 'webhook': {
+      const { certificateSha256, webhook: calls } = endpoint;
+      const own = { ...target, certificateSha256, calls: calls ?? noCalls };
+      return new WebhookDriver({ target: own, governor, client, web, clock, readBack });
     }
     case 'redfish': {
       const { certificateSha256, expected } = endpoint;

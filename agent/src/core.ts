@@ -63,6 +63,8 @@ export interface CoreParts
    * or empty: nowhere.
    */
   readonly imageEndpoint?: (localAddress: string) => string;
+  /** Our addresses on the networks that hosts boot from; absent: nobody is woken. */
+  readonly wakeFrom?: readonly string[];
   /** Told when a runner has taken up the boot of an operation; must be quick. */
   readonly onBootArrived?: (operationId: string) => void;
 }
@@ -118,7 +120,7 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
   const discovery = new Discovery({ clock, random, log, tell });
   const images = deploymentImages(parts, () => session);
   const { tracer, faults, observer } = bootObservers(clock, () => session);
-  const drivers = createBmcDrivers(config.bmc, parts);
+  const drivers = createBmcDrivers(config.bmc, parts, parts.wakeFrom);
   const session: AgentSession = new AgentSession({
     ...{ ...parts, journal, snapshotPath, discovery, observer },
     reads: new BmcReads({ clock, log, drivers, session: () => session }),

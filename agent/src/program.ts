@@ -207,6 +207,7 @@ function openAgentCore(
   return openCore({
     ...platform,
     ...{ config, transport, signer, agentVersion, images, hostImages, imageEndpoint },
+    wakeFrom: addresses,
     ...{ trust: renewal, architecture: config.runner.architecture },
   });
 }

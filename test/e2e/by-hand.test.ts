@@ -9,9 +9,10 @@ import {
   RunOutcome,
   RunPhase,
 } from '@rackwright/messages';
+import { startSocketSwitch } from '@rackwright/sim/loopback';
 import { SoftwareMachine } from '@rackwright/sim/machine';
 import { expect, test } from 'vitest';
-import { bmcCommands, type MachinePlan } from './machines.ts';
+import { bmcCommands, bmcPassword, type MachinePlan } from './machines.ts';
 import { programOf } from './programs.ts';
 import { Rack } from './rack.ts';
 
@@ -75,5 +76,43 @@ test('is inspected by two words and a button, whoever is killed', { timeout }, a
   } finally {
     system.powerOff();
     await rack.stop();
+  }
+});
+
+test('is inspected by the socket that a device switches', { timeout }, async () => {
+  const rack = await Rack.start({ machines: [machine], goal: HostGoal.MANAGEABLE });
+  const [folder] = rack.machines;
+  if (folder === undefined) throw new Error('no machine');
+  const system = new SoftwareMachine({ folder: folder.folder, program: programOf('machine') });
+  const device = await startSocketSwitch({
+    ...{ user: 'admin', password: bmcPassword, plainHttp: true },
+    onSwitch: (on) => (on ? system.powerOn('network') : system.powerOff()),
+  });
+  try {
+    await rack.untilHost('h1', 'verified', ({ status }) => status?.state === HostState.MANAGEABLE);
+    const { hosts } = rack.clients;
+    const { address, port } = device;
+    const bmc = {
+      ...{ address, port, protocol: BmcProtocol.WEBHOOK, credential: 'credentials/bmc' },
+      wakeOnLan: true,
+      webhook: {
+        ...{ onPath: '/relay/on', offPath: '/relay/off', statePath: '/relay' },
+        ...{ stateField: 'relay.on', plainHttp: true },
+      },
+    };
+    const host = { name, spec: { bmc } };
+    await hosts.updateHost({ host, updateMask: { paths: ['spec.bmc'] } });
+    const verified = await untilEnded(rack, RunKind.VERIFY);
+    expect(verified.status).toMatchObject({ poweredOn: false });
+    await hosts.inspectHost({ name });
+    const ended = await untilEnded(rack, RunKind.INSPECT);
+    expect(ended.status?.run?.outcome).toBe(RunOutcome.SUCCEEDED);
+    expect(ended.status?.inventory?.devices).toHaveLength(1);
+    expect(ended.status?.poweredOn).toBe(false);
+    expect([device.switches(), device.isOn()]).toEqual([2, false]);
+  } finally {
+    system.powerOff();
+    await rack.stop();
+    await device.close();
   }
 });

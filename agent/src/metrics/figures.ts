@@ -164,13 +164,13 @@ function countBmc(registry: Registry): BmcMeter {
   const calls = registry.durations(
     'rackwright_agent_bmc_call_seconds',
     'Calls of BMCs, without the wait for their turn.',
-    { protocol: ['ipmi', 'redfish'], result: ['ok', 'failed', 'transient'] },
+    { protocol: ['ipmi', 'redfish', 'webhook'], result: ['ok', 'failed', 'transient'] },
     callBounds,
   );
   const refusals = registry.counter(
     'rackwright_agent_bmc_refusals_total',
     'Calls of BMCs that did not succeed, by why; some were never sent.',
-    { protocol: ['ipmi', 'redfish'], reason: { valuesMax: 32 } },
+    { protocol: ['ipmi', 'redfish', 'webhook'], reason: { valuesMax: 32 } },
   );
   return ({ protocol, result, reason, seconds }) => {
     if (seconds !== undefined) calls.observe({ protocol, result }, seconds);

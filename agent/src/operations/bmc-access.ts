@@ -12,6 +12,7 @@ import {
   bmcPorts,
   type FailureName,
   isSpokenProtocolId,
+  type PowerWebhook,
   type SpokenProtocolId,
   shownCertificate,
   type BmcIdentity as WireBmcIdentity,
@@ -28,6 +29,8 @@ export interface BmcEndpoint {
   readonly cipherSuite: number | undefined;
   /** Redfish: the certificate to accept; undefined before the first verify. */
   readonly certificateSha256: string | undefined;
+  /** How a webhook is asked. */
+  readonly webhook?: PowerWebhook | undefined;
   /** Redfish: which of several systems is meant. */
   readonly expected: ExpectedSystem | undefined;
   readonly credential: Credential;
@@ -39,6 +42,8 @@ export interface BmcDrivers {
   driver(endpoint: BmcEndpoint, look?: Look): BmcDriver;
   /** Drops what is remembered about a BMC. */
   forget(address: string, port: number): void;
+  /** Sends magic packets to these MAC addresses; absent: nobody is woken from here. */
+  wake?(macs: readonly string[]): Promise<void>;
   /** Which firmware's flag a boot override carries. */
   readonly firmware: Firmware;
 }
@@ -95,11 +100,12 @@ function endpointOf(
   credential: Credential,
   expected: WireBmcIdentity | undefined,
 ): BmcEndpoint {
-  const { cipherSuite, certificateSha256: pin } = access;
+  const { cipherSuite, certificateSha256: pin, webhook } = access;
   return {
     ...addressOf(access, protocol),
     protocol,
     cipherSuite,
+    webhook,
     certificateSha256: pin === '' ? undefined : pin,
     expected: expectedSystem(expected),
     credential,

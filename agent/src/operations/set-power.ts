@@ -39,7 +39,7 @@ export async function setPower(
   context: OperationContext,
 ): Promise<FinalResult> {
   if (request.on === undefined) return failure('invalidArgument', 'SetPower says no state');
-  if (request.bmc?.protocol === byHand) return letPerson(request, context);
+  if (request.bmc?.protocol === byHand) return letPerson(drivers, request, context);
   const bmc = await openExpectedBmc(drivers, request, context);
   if ('kind' in bmc) return bmc;
   const { driver, bmcIdentity } = bmc;
@@ -48,6 +48,7 @@ export async function setPower(
     const by = drivers.bootFirmware?.(operation.hostUid) ?? { firmware: drivers.firmware };
     const end = await switchOn(driver, by, request, context);
     if (end !== undefined) return end;
+    await wake(drivers, request);
     return complete({ bmcIdentity, poweredOn: on });
   }
   await context.begin();
@@ -67,11 +68,23 @@ export async function setPower(
 }
 
 /** Rule 4. */
-async function letPerson(request: agent.SetPower, context: OperationContext): Promise<FinalResult> {
+async function letPerson(
+  drivers: BmcDrivers,
+  request: agent.SetPower,
+  context: OperationContext,
+): Promise<FinalResult> {
   await context.begin();
-  if (request.on === true) await prepareGrant(request, context);
-  else await context.closeGrants();
+  if (request.on === true) {
+    await prepareGrant(request, context);
+    await wake(drivers, request);
+  } else await context.closeGrants();
   return { kind: 'complete' };
+}
+
+/** Nothing comes back: what boots then shows it. */
+async function wake({ wake: send }: BmcDrivers, { bmc }: agent.SetPower): Promise<void> {
+  const { wakeMacs = [] } = bmc ?? {};
+  if (wakeMacs.length > 0) await send?.(wakeMacs);
 }
 
 function complete(
@@ -106,8 +119,10 @@ async function switchOn(
   await context.begin();
   await prepareGrant(request, context);
   const override = { device, firmware: by.firmware };
-  const set = await driver.setBootOverride(override, context.signal);
-  const on = set.kind === 'ok' ? await driver.setPower('on', context.signal) : set;
+  // Without one the machine boots by its own order, and the snapshot decides what that brings.
+  const set = await driver.setBootOverride?.(override, context.signal);
+  const on =
+    set === undefined || set.kind === 'ok' ? await driver.setPower('on', context.signal) : set;
   if (on.kind === 'ok') return undefined;
   await context.closeGrants();
   return resultOfBmc(on);

@@ -200,8 +200,11 @@ export interface BmcDriver extends BmcReadings {
   powerState(signal?: AbortSignal): Promise<BmcResult<PowerState>>;
   /** Power, and what the same answer says of the hardware's health. */
   look(signal?: AbortSignal): Promise<BmcResult<BmcSight>>;
-  /** Sets the override for the next boot and reads it back. */
-  setBootOverride(override: BootOverride, signal?: AbortSignal): Promise<BmcResult<Asserted>>;
+  /**
+   * Sets the override for the next boot and reads it back. Absent: the device switches power and
+   * nothing else, so the machine boots by its own order.
+   */
+  setBootOverride?(override: BootOverride, signal?: AbortSignal): Promise<BmcResult<Asserted>>;
   /** Asserts a power state (off is immediate, not a request to the system) and reads it back. */
   setPower(state: PowerState, signal?: AbortSignal): Promise<BmcResult<Asserted>>;
   /**

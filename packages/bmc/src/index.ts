@@ -1,4 +1,4 @@
-/** BMCs: one driver interface, IPMI and Redfish behind it, and the governor of every call. */
+/** BMCs: one driver interface, its drivers, and the governor of every call. */
 export {
   type Asserted,
   type BmcDrive,
@@ -55,3 +55,5 @@ export {
   type RedfishOptions,
 } from './redfish/driver.ts';
 export type { ExpectedSystem } from './redfish/system.ts';
+export type { PowerCalls } from './webhook/calls.ts';
+export { WebhookDriver, type WebhookDriverParts, type WebhookTarget } from './webhook/driver.ts';

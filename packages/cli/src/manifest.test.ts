@@ -74,7 +74,7 @@ hosts:
     '8: serial must be a text',
     '8: names no host',
     expect.stringContaining('8: does not say which machine it is'),
-    '8: has "telnet"; it must be ipmi or redfish or manual',
+    '8: has "telnet"; it must be ipmi or redfish or webhook or manual',
     '9: is no host: it must be fields with values',
   ]);
   expect(problems('m.yml', 'hosts: [')[0]).toMatch(/^1: /);

@@ -144,6 +144,7 @@ function shutdownOf(
 const protocols: Readonly<Record<BmcProtocolId, BmcProtocol>> = {
   ipmi: BmcProtocol.IPMI,
   redfish: BmcProtocol.REDFISH,
+  webhook: BmcProtocol.WEBHOOK,
   manual: BmcProtocol.MANUAL,
 };
 const shutdownModes = { graceful: ShutdownMode.GRACEFUL, force: ShutdownMode.FORCE } as const;

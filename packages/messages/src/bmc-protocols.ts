@@ -11,6 +11,7 @@ const ids = {
   [BmcProtocol.UNSPECIFIED]: 'ipmi',
   [BmcProtocol.IPMI]: 'ipmi',
   [BmcProtocol.REDFISH]: 'redfish',
+  [BmcProtocol.WEBHOOK]: 'webhook',
   [BmcProtocol.MANUAL]: 'manual',
 } as const satisfies Readonly<Record<Known, string>>;
 
@@ -24,7 +25,11 @@ export const byHand = 'manual' satisfies BmcProtocolId;
 export type SpokenProtocolId = Exclude<BmcProtocolId, typeof byHand>;
 
 /** Where a BMC listens unless its endpoint says otherwise: RMCP+ (IPMI 2.0 §13.1), HTTPS. */
-export const bmcPorts: Readonly<Record<SpokenProtocolId, number>> = { ipmi: 623, redfish: 443 };
+export const bmcPorts: Readonly<Record<SpokenProtocolId, number>> = {
+  ipmi: 623,
+  redfish: 443,
+  webhook: 443,
+};
 
 /** All of them, as flags and files name them. */
 export const bmcProtocolIds: readonly BmcProtocolId[] = [...new Set(Object.values(ids))];

@@ -27,7 +27,7 @@ export interface HttpsLimits {
 }
 
 export interface HttpsRequest {
-  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Path and query, starting with "/". */
   readonly path: string;
   /** May carry secrets: they are sent, and appear in no outcome. */

@@ -16,6 +16,7 @@ export function accessTo(
     credential: bmc?.credential ?? '',
     credentialVersion,
     protocol: protocolOf(bmc?.protocol).id,
+    ...(bmc?.webhook === undefined ? {} : { webhook: bmc.webhook }),
     certificateSha256: bmc?.certificateSha256 || (identity?.certificateSha256 ?? ''),
   });
 }

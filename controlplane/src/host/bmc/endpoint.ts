@@ -12,9 +12,14 @@ export function endpointText(bmc: BmcEndpoint): string {
   return `${bmc.address}:${bmcPort(bmc)}`;
 }
 
+/** What is one host's alone: of a device with many sockets, one of them. */
+export function switchText(bmc: BmcEndpoint): string {
+  return `${endpointText(bmc)}${bmc.webhook?.onPath ?? ''}`;
+}
+
 /** Behind one address, two ports of one protocol are two BMCs; two protocols may be one. */
 export function mayBeSameBmc(a: BmcEndpoint, b: BmcEndpoint): boolean {
   if (a.address === '') return false;
   if (a.address !== b.address) return false;
-  return protocolOf(a.protocol) !== protocolOf(b.protocol) || bmcPort(a) === bmcPort(b);
+  return protocolOf(a.protocol) !== protocolOf(b.protocol) || switchText(a) === switchText(b);
 }

@@ -21,6 +21,8 @@ export interface Protocol {
   readonly hasCertificate: boolean;
   /** The BMC can list the drives of its machine. */
   readonly listsDrives: boolean;
+  /** A device can choose what the machine boots from next. */
+  readonly setsBoot: boolean;
   /** Nobody but a person switches the machine: it has no address, and no credential. */
   readonly isByHand: boolean;
 }
@@ -32,6 +34,7 @@ const ipmi: Protocol = {
   hasCipherSuite: true,
   hasCertificate: false,
   listsDrives: false,
+  setsBoot: true,
   isByHand: false,
 };
 
@@ -42,6 +45,18 @@ const redfish: Protocol = {
   hasCipherSuite: false,
   hasCertificate: true,
   listsDrives: true,
+  setsBoot: true,
+  isByHand: false,
+};
+
+const webhook: Protocol = {
+  id: 'webhook',
+  name: 'webhook',
+  port: bmcPorts.webhook,
+  hasCipherSuite: false,
+  hasCertificate: true,
+  listsDrives: false,
+  setsBoot: false,
   isByHand: false,
 };
 
@@ -52,10 +67,11 @@ const manual: Protocol = {
   hasCipherSuite: false,
   hasCertificate: false,
   listsDrives: false,
+  setsBoot: false,
   isByHand: true,
 };
 
-const protocols: Readonly<Record<BmcProtocolId, Protocol>> = { ipmi, redfish, manual };
+const protocols: Readonly<Record<BmcProtocolId, Protocol>> = { ipmi, redfish, webhook, manual };
 
 /** Of a newer version: no agent takes it for another one. */
 const unknown: Protocol = {
@@ -65,6 +81,7 @@ const unknown: Protocol = {
   hasCipherSuite: false,
   hasCertificate: false,
   listsDrives: false,
+  setsBoot: false,
   isByHand: false,
 };
 

@@ -7,6 +7,7 @@ import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { type Run, RunKind, type store } from '@rackwright/messages';
 import { readImageName } from '../../images/index.ts';
 import { idOf } from '../../records/index.ts';
+import { protocolOf } from '../bmc/protocols.ts';
 import { engineSteps, switchesOn } from '../turn/step-names.ts';
 import { currentStep } from '../turn/turn.ts';
 import type { HostContext } from '../turn/types.ts';
@@ -39,6 +40,7 @@ export const waitCells: { readonly [W in HostWait]: Cell } = {
     unblock: [
       `look at the console of ${record.host?.name}: it should be booting from the network card ` +
         `${record.host?.spec?.bootMacs.join(', ')}`,
+      ...ownBootOrder(record),
       ...endRun(record, run),
     ],
   }),
@@ -105,6 +107,12 @@ export function tellWaiting(
   if (cell !== undefined) return cell(record, run, context);
   // Another version's, or none that we know: its own words must do.
   return { blocker: reason, unblock: ['nothing: it is tried again by itself'] };
+}
+
+/** A device that switches power alone cannot choose for the machine. */
+function ownBootOrder({ host }: store.HostRecord): string[] {
+  if (protocolOf(host?.spec?.bmc?.protocol).setsBoot) return [];
+  return ['see that its own boot order begins with the network: nothing chooses for it'];
 }
 
 /** Its runner says by itself that it is up; everything else is heard from a person. */

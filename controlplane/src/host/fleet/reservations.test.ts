@@ -53,6 +53,17 @@ describe('reservations', () => {
     );
   });
 
+  test('are the socket of a device that has many, and none where a person switches', () => {
+    const socketOf = (onPath: string) => {
+      const bmc = { address: '192.0.2.9', protocol: BmcProtocol.WEBHOOK, webhook: { onPath } };
+      return reservedValues(create(HostSpecSchema, { bmc }))[0];
+    };
+    expect(socketOf('/relay/4/on')?.value).toBe('192.0.2.9:443/relay/4/on');
+    expect(socketOf('/relay/4/on')?.key).not.toBe(socketOf('/relay/5/on')?.key);
+    const bmc = { protocol: BmcProtocol.MANUAL };
+    expect(reservedValues(create(HostSpecSchema, { bmc }))).toEqual([]);
+  });
+
   test('are refused to a second host, which then holds nothing of what it added', async () => {
     await reserve(writer, h1, values.slice(1, 2));
     await writeHost(h1);

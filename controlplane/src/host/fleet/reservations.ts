@@ -24,7 +24,7 @@ import {
   sharedRecordOf,
   writeShared,
 } from '../../records/index.ts';
-import { endpointText } from '../bmc/endpoint.ts';
+import { switchText } from '../bmc/endpoint.ts';
 import { isByHand } from '../bmc/protocols.ts';
 
 /** One value that must be unique, and where the request had it. */
@@ -62,13 +62,13 @@ export function reservedValues(spec: HostSpec): ReservedValue[] {
     belongsTo: ({ host }: wire.HostRecord) => host?.spec?.bootMacs.includes(mac) === true,
   }));
   if (spec.bmc === undefined || isByHand(spec)) return macs;
-  const endpoint = endpointText(spec.bmc);
+  const endpoint = switchText(spec.bmc);
   const bmc = {
     key: storeKey('reservations', 'bmc', keySegment(endpoint)),
     value: endpoint,
     field: 'spec.bmc.address',
     belongsTo: ({ host }: wire.HostRecord) =>
-      host?.spec?.bmc !== undefined && endpointText(host.spec.bmc) === endpoint,
+      host?.spec?.bmc !== undefined && switchText(host.spec.bmc) === endpoint,
   };
   return [...macs, bmc];
 }

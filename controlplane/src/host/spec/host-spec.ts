@@ -23,6 +23,7 @@ import { nameProblem } from '../../call/names.ts';
 import { quote, type Violations } from '../../call/violations.ts';
 import { protocolOf, shutdownSeconds } from '../index.ts';
 import { checkRootDisk } from './root-disk.ts';
+import { checkWebhook } from './webhook-spec.ts';
 
 const bootMacsMax = 16;
 const mac = /^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/;
@@ -123,6 +124,7 @@ function checkBmc(path: string, bmc: BmcEndpoint, violations: Violations): void 
 /** What belongs to one protocol is not silently ignored with the other. */
 function checkProtocol(path: string, bmc: BmcEndpoint, violations: Violations): void {
   checkEnum(`${path}.protocol`, BmcProtocol, bmc.protocol, violations);
+  checkWebhook(path, bmc, violations);
   const { name, hasCipherSuite, hasCertificate } = protocolOf(bmc.protocol);
   if (!hasCipherSuite && bmc.cipherSuite !== undefined) {
     violations.add(`${path}.cipher_suite`, `does not belong to ${name}; leave it unset`);

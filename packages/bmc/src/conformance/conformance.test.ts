@@ -107,6 +107,14 @@ describe('IpmiDriver clears an event log', () => {
   });
 });
 
+function overrideOf(driver: BmcDriver): NonNullable<BmcDriver['setBootOverride']> {
+  return (override, signal) => {
+    const set = driver.setBootOverride?.(override, signal);
+    if (set === undefined) throw new Error('the driver has no boot override');
+    return set;
+  };
+}
+
 /** A driver of which some methods are replaced. */
 function patched(driver: BmcDriver, patch: Partial<BmcDriver>): BmcDriver {
   return {
@@ -115,7 +123,7 @@ function patched(driver: BmcDriver, patch: Partial<BmcDriver>): BmcDriver {
     look: (signal) => driver.look(signal),
     setIndicator: (lit, signal) => driver.setIndicator(lit, signal),
     resetBmc: (signal) => driver.resetBmc(signal),
-    setBootOverride: (override, signal) => driver.setBootOverride(override, signal),
+    setBootOverride: (override, signal) => overrideOf(driver)(override, signal),
     setPower: (state, signal) => driver.setPower(state, signal),
     softOff: (signal) => driver.softOff(signal),
     clearEventLog: (signal) => driver.clearEventLog(signal),
@@ -163,7 +171,7 @@ const broken: readonly (readonly [string, string, (driver: BmcDriver) => BmcDriv
     'sets the boot override to disk',
     (driver) =>
       patched(driver, {
-        setBootOverride: ({ firmware }) => driver.setBootOverride({ device: 'network', firmware }),
+        setBootOverride: ({ firmware }) => overrideOf(driver)({ device: 'network', firmware }),
       }),
   ],
   [
@@ -236,7 +244,7 @@ test('the BMC rests longer after what acts than after what only reads', async ()
   const { look, act } = ipmiRest;
   await clock.settle(driver.readIdentity());
   expect(rests.splice(0)).toEqual([look, look, look]);
-  await clock.settle(driver.setBootOverride({ device: 'network', firmware: 'bios' }));
+  await clock.settle(overrideOf(driver)({ device: 'network', firmware: 'bios' }));
   expect(rests.splice(0)).toEqual([act, look]);
   await clock.settle(driver.setPower('on'));
   expect(rests.slice(0, 3)).toEqual([look, act, look]);

@@ -6,3 +6,9 @@ export {
   type SoftwareRegistryOptions,
   startSoftwareRegistry,
 } from './registry.ts';
+export {
+  type SocketSwitch,
+  type SocketSwitchOptions,
+  type SwitchFault,
+  startSocketSwitch,
+} from './socket-switch.ts';

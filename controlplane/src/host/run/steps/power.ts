@@ -1,7 +1,7 @@
 /** Steps on the host's BMC that every kind of run shares: who it is, its power, and its boots. */
 
 import { create } from '@bufbuild/protobuf';
-import { agent, bootText, type Run } from '@rackwright/messages';
+import { agent, bootText, type HostSpec, type Run } from '@rackwright/messages';
 import { accessTo } from '../../bmc/access.ts';
 import { isByHand } from '../../bmc/protocols.ts';
 import { bootsOverNetwork, noteDeployed } from '../../deployment/deployment.ts';
@@ -128,7 +128,7 @@ export const awaitRunner: ConditionStep = {
   kind: 'condition',
   timeoutMs: (timing, { spec }) => (isByHand(spec) ? undefined : timing.bootTimeoutMs),
   waiting: { reason: 'runner', message: 'the host is booting into the runner' },
-  waitsFor: ({ spec }) => (isByHand(spec) ? bootByHand : undefined),
+  waitsFor: ({ spec }) => (isByHand(spec) ? bootByHand(spec) : undefined),
   sees: (turn) => {
     if (turn.status.poweredOn === false) {
       return 'the host is off: it was switched on to boot the runner, and has been seen off since';
@@ -139,10 +139,11 @@ export const awaitRunner: ConditionStep = {
   met: (turn, run) => turn.record.runner?.bootOperationId === bootOperationId(turn, run),
 };
 
-const bootByHand = {
-  reason: 'person',
-  message: 'switch the host on and let it boot from the network',
-} as const;
+function bootByHand({ bmc }: HostSpec) {
+  const asked = 'switch the host on and let it boot from the network';
+  const message = bmc?.wakeOnLan === true ? `${asked}, if Wake-on-LAN does not` : asked;
+  return { reason: 'person', message } as const;
+}
 
 /** What is known of a runner that does not come; undefined: nothing. */
 export function whyNoRunner(turn: Turn, run: Run): string | undefined {
@@ -165,7 +166,10 @@ export function bmcAccess({ spec, status, context }: Turn): agent.BmcAccess {
 }
 
 function setPower(turn: Turn, { on }: { readonly on: boolean }): agent.SetPower {
-  return create(agent.SetPowerSchema, { bmc: bmcAccess(turn), on, ...expectedIdentity(turn) });
+  const bmc = bmcAccess(turn);
+  const { spec } = turn;
+  if (on && spec.bmc?.wakeOnLan === true) bmc.wakeMacs = [...spec.bootMacs];
+  return create(agent.SetPowerSchema, { bmc, on, ...expectedIdentity(turn) });
 }
 
 /** What the BMC must still say of itself before anything is done by it. */

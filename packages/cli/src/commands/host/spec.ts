@@ -91,6 +91,32 @@ const fields = {
     'bmc.certificateSha256',
     (hex) => hex.toLowerCase().replaceAll(':', ''),
   ),
+  wakeOnLan: field(
+    yesNoFlag('Send magic packets to its MACs when it is switched on (webhook, manual)'),
+    'bmc.wakeOnLan',
+  ),
+  webhookOn: field(textFlag('Webhook: path that switches it on', 'path'), 'bmc.webhook.onPath'),
+  webhookOff: field(textFlag('Webhook: path that switches it off', 'path'), 'bmc.webhook.offPath'),
+  webhookState: field(
+    textFlag('Webhook: path that says its state', 'path'),
+    'bmc.webhook.statePath',
+  ),
+  webhookMethod: field(
+    wordFlag(['GET', 'POST', 'PUT'], 'Webhook: method of on and off; without it POST'),
+    'bmc.webhook.method',
+  ),
+  webhookField: field(
+    textFlag('Webhook: where the state stands in the JSON, as relays.0.on', 'field'),
+    'bmc.webhook.stateField',
+  ),
+  webhookHeader: field(
+    textFlag('Webhook: header for the password; without it Basic', 'header'),
+    'bmc.webhook.secretHeader',
+  ),
+  webhookPlainHttp: field(
+    yesNoFlag('Webhook: plain HTTP; anybody on the way reads the password'),
+    'bmc.webhook.plainHttp',
+  ),
   erasure: field(
     wordFlag(['full', 'metadata-only'], 'How much a clean removes'),
     'cleaning.level',

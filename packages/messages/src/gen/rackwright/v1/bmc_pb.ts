@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/v1/bmc.proto.
  */
 export const file_rackwright_v1_bmc: GenFile = /*@__PURE__*/
-  fileDesc("ChdyYWNrd3JpZ2h0L3YxL2JtYy5wcm90bxINcmFja3dyaWdodC52MSJMCg5IYXJkd2FyZUhlYWx0aBIpCgVsZXZlbBgBIAEoDjIaLnJhY2t3cmlnaHQudjEuSGVhbHRoTGV2ZWwSDwoHbWVzc2FnZRgCIAEoCSKeAQoJQm1jU2Vuc29yEgwKBG5hbWUYASABKAkSJwoEa2luZBgCIAEoDjIZLnJhY2t3cmlnaHQudjEuU2Vuc29yS2luZBIUCgdyZWFkaW5nGAMgASgBSACIAQESDAoEdW5pdBgEIAEoCRIqCgZoZWFsdGgYBSABKA4yGi5yYWNrd3JpZ2h0LnYxLkhlYWx0aExldmVsQgoKCF9yZWFkaW5nImYKC0JtY0xvZ0VudHJ5EgoKAmlkGAEgASgJEgwKBHRpbWUYAiABKAkSLAoIc2V2ZXJpdHkYAyABKA4yGi5yYWNrd3JpZ2h0LnYxLkhlYWx0aExldmVsEg8KB21lc3NhZ2UYBCABKAkiZgoRRmlybXdhcmVDb21wb25lbnQSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEhcKCnVwZGF0ZWFibGUYBCABKAhIAIgBAUINCgtfdXBkYXRlYWJsZSKMAgoKQm1jUmVhZGluZxItCglyZWFkX3RpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCGNvbXBsZXRlGAIgASgIEi0KBmhlYWx0aBgDIAEoCzIdLnJhY2t3cmlnaHQudjEuSGFyZHdhcmVIZWFsdGgSKQoHc2Vuc29ycxgEIAMoCzIYLnJhY2t3cmlnaHQudjEuQm1jU2Vuc29yEi8KC2xvZ19lbnRyaWVzGAUgAygLMhoucmFja3dyaWdodC52MS5CbWNMb2dFbnRyeRIyCghmaXJtd2FyZRgGIAMoCzIgLnJhY2t3cmlnaHQudjEuRmlybXdhcmVDb21wb25lbnQqegoLQm1jUmVhZEtpbmQSHQoZQk1DX1JFQURfS0lORF9VTlNQRUNJRklFRBAAEhkKFUJNQ19SRUFEX0tJTkRfU0VOU09SUxABEhUKEUJNQ19SRUFEX0tJTkRfTE9HEAISGgoWQk1DX1JFQURfS0lORF9GSVJNV0FSRRADKnUKC0hlYWx0aExldmVsEhwKGEhFQUxUSF9MRVZFTF9VTlNQRUNJRklFRBAAEhMKD0hFQUxUSF9MRVZFTF9PSxABEhgKFEhFQUxUSF9MRVZFTF9XQVJOSU5HEAISGQoVSEVBTFRIX0xFVkVMX0NSSVRJQ0FMEAMqpAEKClNlbnNvcktpbmQSGwoXU0VOU09SX0tJTkRfVU5TUEVDSUZJRUQQABIbChdTRU5TT1JfS0lORF9URU1QRVJBVFVSRRABEhMKD1NFTlNPUl9LSU5EX0ZBThACEhcKE1NFTlNPUl9LSU5EX1ZPTFRBR0UQAxIXChNTRU5TT1JfS0lORF9DVVJSRU5UEAQSFQoRU0VOU09SX0tJTkRfUE9XRVIQBWIGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("ChdyYWNrd3JpZ2h0L3YxL2JtYy5wcm90bxINcmFja3dyaWdodC52MSJMCg5IYXJkd2FyZUhlYWx0aBIpCgVsZXZlbBgBIAEoDjIaLnJhY2t3cmlnaHQudjEuSGVhbHRoTGV2ZWwSDwoHbWVzc2FnZRgCIAEoCSKeAQoJQm1jU2Vuc29yEgwKBG5hbWUYASABKAkSJwoEa2luZBgCIAEoDjIZLnJhY2t3cmlnaHQudjEuU2Vuc29yS2luZBIUCgdyZWFkaW5nGAMgASgBSACIAQESDAoEdW5pdBgEIAEoCRIqCgZoZWFsdGgYBSABKA4yGi5yYWNrd3JpZ2h0LnYxLkhlYWx0aExldmVsQgoKCF9yZWFkaW5nImYKC0JtY0xvZ0VudHJ5EgoKAmlkGAEgASgJEgwKBHRpbWUYAiABKAkSLAoIc2V2ZXJpdHkYAyABKA4yGi5yYWNrd3JpZ2h0LnYxLkhlYWx0aExldmVsEg8KB21lc3NhZ2UYBCABKAkiZgoRRmlybXdhcmVDb21wb25lbnQSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEhcKCnVwZGF0ZWFibGUYBCABKAhIAIgBAUINCgtfdXBkYXRlYWJsZSKMAgoKQm1jUmVhZGluZxItCglyZWFkX3RpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCGNvbXBsZXRlGAIgASgIEi0KBmhlYWx0aBgDIAEoCzIdLnJhY2t3cmlnaHQudjEuSGFyZHdhcmVIZWFsdGgSKQoHc2Vuc29ycxgEIAMoCzIYLnJhY2t3cmlnaHQudjEuQm1jU2Vuc29yEi8KC2xvZ19lbnRyaWVzGAUgAygLMhoucmFja3dyaWdodC52MS5CbWNMb2dFbnRyeRIyCghmaXJtd2FyZRgGIAMoCzIgLnJhY2t3cmlnaHQudjEuRmlybXdhcmVDb21wb25lbnQikQIKDFBvd2VyV2ViaG9vaxIPCgdvbl9wYXRoGAEgASgJEhAKCG9mZl9wYXRoGAIgASgJEhIKCnN0YXRlX3BhdGgYAyABKAkSDgoGbWV0aG9kGAQgASgJEg8KB29uX2JvZHkYBSABKAkSEAoIb2ZmX2JvZHkYBiABKAkSHAoPZXhwZWN0ZWRfc3RhdHVzGAcgASgNSACIAQESEwoLc3RhdGVfZmllbGQYCCABKAkSEQoJb25fdmFsdWVzGAkgAygJEhIKCm9mZl92YWx1ZXMYCiADKAkSFQoNc2VjcmV0X2hlYWRlchgLIAEoCRISCgpwbGFpbl9odHRwGAwgASgIQhIKEF9leHBlY3RlZF9zdGF0dXMqegoLQm1jUmVhZEtpbmQSHQoZQk1DX1JFQURfS0lORF9VTlNQRUNJRklFRBAAEhkKFUJNQ19SRUFEX0tJTkRfU0VOU09SUxABEhUKEUJNQ19SRUFEX0tJTkRfTE9HEAISGgoWQk1DX1JFQURfS0lORF9GSVJNV0FSRRADKnUKC0hlYWx0aExldmVsEhwKGEhFQUxUSF9MRVZFTF9VTlNQRUNJRklFRBAAEhMKD0hFQUxUSF9MRVZFTF9PSxABEhgKFEhFQUxUSF9MRVZFTF9XQVJOSU5HEAISGQoVSEVBTFRIX0xFVkVMX0NSSVRJQ0FMEAMqpAEKClNlbnNvcktpbmQSGwoXU0VOU09SX0tJTkRfVU5TUEVDSUZJRUQQABIbChdTRU5TT1JfS0lORF9URU1QRVJBVFVSRRABEhMKD1NFTlNPUl9LSU5EX0ZBThACEhcKE1NFTlNPUl9LSU5EX1ZPTFRBR0UQAxIXChNTRU5TT1JfS0lORF9DVVJSRU5UEAQSFQoRU0VOU09SX0tJTkRfUE9XRVIQBWIGcHJvdG8z", [file_google_protobuf_timestamp]);
 
 /**
  * HardwareHealth is what a BMC says of the hardware of its machine as a whole: the rollup of Redfish,
@@ -216,6 +216,101 @@ export type BmcReading = Message<"rackwright.v1.BmcReading"> & {
  */
 export const BmcReadingSchema: GenMessage<BmcReading> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_bmc, 4);
+
+/**
+ * PowerWebhook is how a device that switches a socket (a PDU, a relay) is asked over HTTP. Its address
+ * and port are those of the endpoint, its secret is the credential. Redirects are refused.
+ *
+ * @generated from message rackwright.v1.PowerWebhook
+ */
+export type PowerWebhook = Message<"rackwright.v1.PowerWebhook"> & {
+  /**
+   * Path and query of each request, with a leading "/"; at most 512 characters.
+   *
+   * @generated from field: string on_path = 1;
+   */
+  onPath: string;
+
+  /**
+   * @generated from field: string off_path = 2;
+   */
+  offPath: string;
+
+  /**
+   * Read by GET.
+   *
+   * @generated from field: string state_path = 3;
+   */
+  statePath: string;
+
+  /**
+   * Of the requests on and off: GET, POST or PUT. Empty means POST.
+   *
+   * @generated from field: string method = 4;
+   */
+  method: string;
+
+  /**
+   * Their body, as JSON; empty: none. At most 1024 characters.
+   *
+   * @generated from field: string on_body = 5;
+   */
+  onBody: string;
+
+  /**
+   * @generated from field: string off_body = 6;
+   */
+  offBody: string;
+
+  /**
+   * The status that says that they were taken: 200–299; unset: any of these.
+   *
+   * @generated from field: optional uint32 expected_status = 7;
+   */
+  expectedStatus?: number | undefined;
+
+  /**
+   * Where the state stands in the JSON of the answer: names and places, from 0, as "relays.0.on".
+   * Empty: the whole answer is the state.
+   *
+   * @generated from field: string state_field = 8;
+   */
+  stateField: string;
+
+  /**
+   * What it says there; case does not count. Empty means true, on and 1; false, off and 0. Anything
+   * else is no state.
+   *
+   * @generated from field: repeated string on_values = 9;
+   */
+  onValues: string[];
+
+  /**
+   * @generated from field: repeated string off_values = 10;
+   */
+  offValues: string[];
+
+  /**
+   * The header that the password goes into as it is. Empty: user and password by Basic (RFC 7617).
+   *
+   * @generated from field: string secret_header = 11;
+   */
+  secretHeader: string;
+
+  /**
+   * Plain HTTP: anybody on the way reads the secret. Needs a port.
+   *
+   * @generated from field: bool plain_http = 12;
+   */
+  plainHttp: boolean;
+};
+
+/**
+ * Describes the message rackwright.v1.PowerWebhook.
+ * Use `create(PowerWebhookSchema)` to create a new message.
+ */
+export const PowerWebhookSchema: GenMessage<PowerWebhook> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_bmc, 5);
 
 /**
  * BmcReadKind is what can be read of a host's BMC at once.

@@ -1,0 +1,67 @@
+/** How a device that switches a socket is asked, and what its answer says of its state. Pure. */
+import type { PowerState } from '../driver.ts';
+
+/** The requests of one socket. */
+export interface PowerCalls {
+  /** Path and query, starting with "/". */
+  readonly onPath: string;
+  readonly offPath: string;
+  readonly statePath: string;
+  /** Of the requests on and off; empty means POST. */
+  readonly method: string;
+  /** JSON; empty: none. */
+  readonly onBody: string;
+  readonly offBody: string;
+  /** The status that says that one was taken; undefined: 200–299. */
+  readonly expectedStatus?: number | undefined;
+  /** "relays.0.on"; empty: the whole answer. */
+  readonly stateField: string;
+  /** Empty: the usual words. */
+  readonly onValues: readonly string[];
+  readonly offValues: readonly string[];
+  /** The header that the secret goes into; empty: Basic. */
+  readonly secretHeader: string;
+  readonly plainHttp: boolean;
+}
+
+const usualWords = { on: ['true', 'on', '1'], off: ['false', 'off', '0'] } as const;
+
+export type ReadState =
+  | { readonly kind: 'state'; readonly power: PowerState }
+  | { readonly kind: 'none'; readonly why: string };
+
+/** What an answer says; what is neither on nor off by the configuration is no state. */
+export function stateIn(body: Uint8Array, calls: PowerCalls): ReadState {
+  const found = textIn(Buffer.from(body).toString('utf8'), calls.stateField);
+  if (found === undefined) {
+    return { kind: 'none', why: `its answer has no ${calls.stateField || 'text'}` };
+  }
+  const said = found.trim().toLowerCase();
+  const isOneOf = (given: readonly string[], usual: readonly string[]) =>
+    (given.length === 0 ? usual : given).some((word) => word.toLowerCase() === said);
+  const isOn = isOneOf(calls.onValues, usualWords.on);
+  const isOff = isOneOf(calls.offValues, usualWords.off);
+  if (isOn !== isOff) return { kind: 'state', power: isOn ? 'on' : 'off' };
+  // Not verbatim: an answer may repeat what it was asked with.
+  return { kind: 'none', why: `its answer of ${said.length} characters is neither on nor off` };
+}
+
+function textIn(text: string, field: string): string | undefined {
+  if (field === '') return text;
+  let at: unknown = parsed(text);
+  for (const name of field.split('.')) {
+    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, name)) return undefined;
+    at = (at as Readonly<Record<string, unknown>>)[name];
+  }
+  return typeof at === 'string' || typeof at === 'number' || typeof at === 'boolean'
+    ? String(at)
+    : undefined;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
