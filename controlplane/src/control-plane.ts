@@ -30,7 +30,7 @@ import {
 import { type AuditTrail, auditedGuard, createAuditTrail, identified } from './audit/index.ts';
 import { openDesk } from './backup/index.ts';
 import type { ControlPlaneConfig } from './config.ts';
-import { Discovery } from './discovery/index.ts';
+import { Discovery, type DiscoveryDependencies } from './discovery/index.ts';
 import { EventSinks } from './events/index.ts';
 import { FleetView } from './fleet-view/index.ts';
 import { Following } from './following/index.ts';
@@ -235,7 +235,7 @@ async function readClientSecret(path: string | undefined, disk: Disk): Promise<s
 function makeDiscovery(
   { resyncIntervalMs }: ControlPlaneConfig,
   platform: Platform,
-  shared: { readonly store: StateStore; readonly audit: AuditTrail; readonly hosts: Hosts },
+  shared: Pick<DiscoveryDependencies, 'store' | 'fleetView'> & { audit: AuditTrail; hosts: Hosts },
 ): Discovery {
   const { hosts } = shared;
   return new Discovery({
@@ -281,7 +281,7 @@ function makeParts(
     signStatement: (statement) => signBytes(statement, identity.erasure.privateKeyPem),
     openCredential: (record) => identity.secrets.open(record),
   });
-  const discovery = makeDiscovery(config, platform, { store, audit, hosts });
+  const discovery = makeDiscovery(config, platform, { store, fleetView, audit, hosts });
   const many = { ...platform, store, following, fleetView, hosts, resyncIntervalMs, retryDelayMs };
   const runs = createWorkflowParts({ ...many, sweep: config.workflows });
   const resolve = resolveTags(platform, identity, store, audit);

@@ -153,7 +153,7 @@ export class ControlPlaneReplica {
     if (!process.alive) return;
     const discovery = this.#view.discovery
       ? new Discovery({
-          ...{ ...shared, resyncIntervalMs: 60_000 },
+          ...{ ...shared, fleetView, resyncIntervalMs: 60_000 },
           createHost: (request, from) =>
             createHost({ ...shared, hosts, actor: 'system' }, request, from),
           reportHost: (hostId, report) => hosts.report(hostId, report),

@@ -2,8 +2,8 @@
  * V1: the fleet view of every replica is what the store has, through faults, crashes and restores.
  *
  * It is compared again and again until the world ends, so also when the faults are over: which
- * hosts there are, what is kept of each, every index, and every count. It decodes records by itself
- * and uses nothing of the view but what the view shows.
+ * hosts there are, what is kept of each, every index, also by the traits in facts, and every count.
+ * It decodes records by itself and uses nothing of the view but what the view shows.
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import type { FleetView } from '@rackwright/controlplane';
@@ -63,6 +63,52 @@ async function compare(view: WorldView, replica: Replica): Promise<void> {
     if (!known.has(hostId)) found(`shows ${hostId}, which never was`);
   }
   judgeIndexes(fleetView, found);
+  await judgeTraits(view, replica, found);
+}
+
+/** Where nothing is written while it is asked, hosts have the MACs by which they are found. */
+async function judgeTraits(
+  view: WorldView,
+  { fleetView }: Replica,
+  found: (text: string) => void,
+): Promise<void> {
+  const disk = view.storeDisk();
+  const before = disk.latest();
+  // Also those that no host has any more.
+  const macs = new Set([...view.machines.values()].flatMap((machine) => machine.macs));
+  const asked = [...macs].map((mac) => ({ mac, wanted: hostsWith(mac, disk).join() }));
+  let answers: string[] = [];
+  try {
+    const all = asked.map(({ mac }) => fleetView.hostsLike([`mac ${mac}`]));
+    answers = (await Promise.all(all)).map((ids) => ids.join());
+  } catch {
+    view.count('fleet view not caught up');
+    return;
+  }
+  if (view.storeDisk() !== disk || disk.latest() !== before) return;
+  view.count('traits compared');
+  for (const [at, { mac, wanted }] of asked.entries()) {
+    if (answers[at] === wanted) continue;
+    found(`has ${answers[at]} by the MAC ${mac}; the store has ${wanted}`);
+  }
+}
+
+/** Ids of the hosts that have a MAC, by their specification or their facts, in order. */
+function hostsWith(mac: string, disk: ReturnType<WorldView['storeDisk']>): readonly string[] {
+  const ids = [...disk.lastChanges('hosts'), ...disk.lastChanges('facts')].flatMap((change) => {
+    if (change.kind !== 'put') return [];
+    const [collection = '', id = ''] = change.key.split('.');
+    return macsOf(collection, change.value).includes(mac) ? [id] : [];
+  });
+  return [...new Set(ids)].sort();
+}
+
+function macsOf(collection: string, value: Uint8Array): readonly string[] {
+  if (collection === 'hosts') {
+    return fromBinary(wire.HostRecordSchema, value).host?.spec?.bootMacs ?? [];
+  }
+  const { inventory } = fromBinary(wire.HostFactsSchema, value);
+  return inventory?.interfaces.map(({ mac }) => mac) ?? [];
 }
 
 /** What the rows say has to be what indexes and counts say. */

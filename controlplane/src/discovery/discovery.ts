@@ -49,12 +49,14 @@ import {
 import { machinesMaxOf } from './room.ts';
 import {
   type DiscoverySnapshot,
+  type HostFinder,
   type KeptMachine,
   type KnownHost,
   SnapshotReader,
 } from './snapshot.ts';
 
 export interface DiscoveryDependencies extends IntakeDependencies {
+  readonly fleetView: HostFinder;
   /** Everything is looked at again after this at the latest. */
   readonly resyncIntervalMs: number;
   /** Where acceptances that no person asked for are recorded; absent: nowhere. */
@@ -87,7 +89,7 @@ export class Discovery {
       fieldsOf: (discovered) => ({ discovered }),
       pass: () => this.#lookAtAll(),
     });
-    this.#reader = new SnapshotReader(deps.store);
+    this.#reader = new SnapshotReader(deps.store, deps.fleetView);
     this.#intake = new Intake(deps, this.#elsewhere);
   }
 
@@ -155,9 +157,9 @@ export class Discovery {
     validateOnly: boolean,
   ): Promise<Host | undefined> {
     return this.#queue(async () => {
-      const { machines, hosts } = await this.#reader.read();
-      const kept = machines.find((each) => each.id === id);
-      if (kept === undefined) return undefined;
+      const found = await this.#reader.readOne(id);
+      if (found === undefined) return undefined;
+      const { kept, hosts } = found;
       const { lookedAt } = acceptance;
       if (lookedAt !== undefined && lookedAt !== kept.revision) throw changedSince(kept);
       const known = hostOf(kept, hosts);
@@ -183,7 +185,8 @@ export class Discovery {
     const problem = problemOf(finding);
     if (problem !== undefined) return problem;
     const answer = await untilWritten(`a discovered machine of ${rack}`, async () => {
-      return this.#intake.takeIn(rack, finding, await this.#reader.read(rack));
+      const seen = this.#intake.seen(rack, finding);
+      return this.#intake.takeIn(seen, await this.#reader.read(seen));
     });
     if (answer === '') await this.#lookAtAll();
     return answer;

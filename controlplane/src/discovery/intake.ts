@@ -9,12 +9,13 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, type DiscoveredMachine, DiscoveredMachineSchema } from '@rackwright/messages';
 import { type Clock, type Log, type Random, randomId } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
+import { traitsOf, unicastMac } from '../fleet-view/index.ts';
 import type { SeenElsewhere } from './elsewhere.ts';
 import { hostOf, isKnownBoot, judge } from './judge.ts';
 import { removeMachine, writeMachine } from './listing.ts';
 import { freeIdentity, leastWanted, machinesMaxOf } from './room.ts';
 import type { DiscoverySnapshot, KeptMachine, KnownHost } from './snapshot.ts';
-import { isSameMachine, traitsOf, unicastMac } from './traits.ts';
+import { isSameMachine } from './traits.ts';
 
 /** What taking in needs. */
 export interface IntakeDependencies {
@@ -35,15 +36,17 @@ export class Intake {
     this.#elsewhere = elsewhere;
   }
 
+  /** What was found, as it would be listed; it has no name yet. */
+  seen(rack: string, finding: agent.Discovered): KeptMachine {
+    const machine = this.#machineOf(rack, finding);
+    const traits = traitsOf(machine.inventory, machine.bootMac);
+    return { id: '', machine, traits, revision: 0 };
+  }
+
   /** Why it is not listed; empty: it is. Undefined: something was written meanwhile. */
-  async takeIn(
-    rack: string,
-    finding: agent.Discovered,
-    world: DiscoverySnapshot,
-  ): Promise<string | undefined> {
-    const fresh = this.#machineOf(rack, finding);
-    const traits = traitsOf(fresh.inventory, fresh.bootMac);
-    const seen: KeptMachine = { id: '', machine: fresh, traits, revision: 0 };
+  async takeIn(seen: KeptMachine, world: DiscoverySnapshot): Promise<string | undefined> {
+    const { machine: fresh, traits } = seen;
+    const { rack } = fresh;
     const known = hostOf(seen, world.hosts);
     if (known !== undefined) {
       await this.#tellHost(known.host, known.words, fresh);

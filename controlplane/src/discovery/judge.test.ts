@@ -7,10 +7,10 @@ import {
   Transport,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
+import { traitsOf } from '../fleet-view/index.ts';
 import { conflictOf, hostIdBy, hostOf, judge, matchOf, ruleFits } from './judge.ts';
 import { acceptedBy } from './request.ts';
 import type { DiscoverySnapshot, KeptExpected, KeptMachine, KnownHost } from './snapshot.ts';
-import { traitsOf } from './traits.ts';
 
 const mac = '52:54:00:00:00:01';
 
@@ -40,7 +40,12 @@ function line(id: string, match: MatchInit, rack = 'racks/r1'): KeptExpected {
 }
 
 function world(change: Partial<DiscoverySnapshot> = {}): DiscoverySnapshot {
-  return { hosts: [], machines: [machine()], expected: [], racks: new Map(), ...change };
+  const { hosts = [] } = change;
+  return {
+    ...{ hosts, machines: [machine()], expected: [], racks: new Map(), ...change },
+    isHost: (id) => hosts.some(({ hostId }) => hostId === id),
+    madeByRule: (rule) => hosts.filter(({ acceptedByRule }) => acceptedByRule === rule).length,
+  };
 }
 
 const host: KnownHost = {

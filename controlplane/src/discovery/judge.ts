@@ -29,7 +29,7 @@ import {
 import { isByHand } from '../host/index.ts';
 import { idOf } from '../records/index.ts';
 import { liesWithin } from '../secrets/index.ts';
-import { hostsNear, isHostId, linesNear } from './lookup.ts';
+import { hostsNear, linesNear } from './lookup.ts';
 import type { DiscoverySnapshot, KeptExpected, KeptMachine, KnownHost } from './snapshot.ts';
 import { isSameMachine } from './traits.ts';
 
@@ -164,9 +164,7 @@ const namedMax = 4;
 
 /** What a line that has taken nothing yet says of machines that fit it in part, or of rivals. */
 export function conflictOf({ id, expected }: KeptExpected, world: DiscoverySnapshot): string {
-  const said = isHostId(id, world.hosts)
-    ? [`hosts/${id} exists already and was not made of this line`]
-    : [];
+  const said = world.isHost(id) ? [`hosts/${id} exists already and was not made of this line`] : [];
   const ofMachines = saidOfMachines.get(world) ?? conflictsOf(world);
   saidOfMachines.set(world, ofMachines);
   said.push(...(ofMachines.get(expected.uid) ?? []));
@@ -215,7 +213,7 @@ function byLine(expected: ExpectedHost, kept: KeptMachine, world: DiscoverySnaps
   const hostId = idOf(expected.name);
   const elsewhere = elsewhereWords(expected, kept);
   if (elsewhere !== undefined) return waiting(`${expected.name}: ${elsewhere}`);
-  if (isHostId(hostId, world.hosts)) {
+  if (world.isHost(hostId)) {
     return waiting(`${expected.name} fits, but hosts/${hostId} exists already`);
   }
   // What the line names of the BMC fits, or we would not be here: a person wrote that as well.
@@ -239,11 +237,11 @@ function byRules(kept: KeptMachine, world: DiscoverySnapshot): Decision {
   if (hostId === undefined) {
     return waiting(`${by} fits, but the machine has no serial number of its own to be named by`);
   }
-  if (isHostId(hostId, world.hosts)) {
+  if (world.isHost(hostId)) {
     return waiting(`${by} fits, but hosts/${hostId} exists already`);
   }
   const most = rule.hostsMax ?? hostsMaxDefault;
-  const made = world.hosts.filter(({ acceptedByRule }) => acceptedByRule === ruleName).length;
+  const made = world.madeByRule(ruleName);
   if (made >= most) {
     return waiting(
       `${by} fits, but has made ${counted(made, 'host')} already, of ${most}: see its hostsMax`,

@@ -17,10 +17,11 @@ const schema = wire.ExpectedHostRecordSchema;
 
 /** Lines whose host was made before a crash, and what the others say (R2: if it differs). */
 export async function markTaken(deps: LineDependencies, world: DiscoverySnapshot): Promise<void> {
+  const hosts = new Map(world.hosts.map((host) => [host.hostId, host]));
   for (const line of world.expected) {
     const { expected, id } = line;
     if (expected.host !== '') continue;
-    const host = world.hosts.find(({ hostId }) => hostId === id);
+    const host = hosts.get(id);
     if (host !== undefined && isMadeBy(host, lineRequestId(expected.uid))) {
       await markLine(deps, id, expected.uid, host.name);
       continue;

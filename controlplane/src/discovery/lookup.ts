@@ -7,25 +7,20 @@
  * each list that was read.
  */
 import { meaningfulSerial } from '@rackwright/erasure';
+import { traitKeys } from '../fleet-view/index.ts';
 import type { KeptExpected, KeptMachine, KnownHost } from './snapshot.ts';
-import type { MachineTraits } from './traits.ts';
 
 /** Lines that have taken nothing yet and share one of the machine's traits, in their order. */
 export function linesNear(
   { machine, traits }: KeptMachine,
   expected: readonly KeptExpected[],
 ): KeptExpected[] {
-  return lineIndex(expected).near([...keysOf(traits), `bmc ${machine.bmcAddress}`]);
+  return lineIndex(expected).near([...traitKeys(traits), `bmc ${machine.bmcAddress}`]);
 }
 
 /** Hosts that could be the machine, in their order. */
 export function hostsNear({ traits }: KeptMachine, hosts: readonly KnownHost[]): KnownHost[] {
-  return hostIndex(hosts).near([...keysOf(traits), anyMachine]);
-}
-
-/** Whether a host has this id. */
-export function isHostId(hostId: string, hosts: readonly KnownHost[]): boolean {
-  return hostIndex(hosts).near([`id ${hostId}`]).length > 0;
+  return hostIndex(hosts).near([...traitKeys(traits), anyMachine]);
 }
 
 /** Other machines with the same UUID. */
@@ -53,21 +48,12 @@ const lineIndex = indexed(({ expected: { match, host } }: KeptExpected) => {
   ];
 });
 
-const hostIndex = indexed(({ hostId, bootMacs, traits }: KnownHost) => [
-  `id ${hostId}`,
+const hostIndex = indexed(({ bootMacs, traits }: KnownHost) => [
   ...bootMacs.map((mac) => `mac ${mac}`),
-  ...(traits === undefined ? [anyMachine] : keysOf(traits)),
+  ...(traits === undefined ? [anyMachine] : traitKeys(traits)),
 ]);
 
-const machineIndex = indexed(({ traits }: KeptMachine) => keysOf(traits));
-
-function keysOf({ uuid, serial, macs }: MachineTraits): string[] {
-  return [
-    ...(uuid === undefined ? [] : [`uuid ${uuid}`]),
-    ...(serial === undefined ? [] : [`serial ${serial}`]),
-    ...macs.map((mac) => `mac ${mac}`),
-  ];
-}
+const machineIndex = indexed(({ traits }: KeptMachine) => traitKeys(traits));
 
 class Index<T> {
   readonly #items: readonly T[];

@@ -9,11 +9,11 @@ import {
   type SystemIdentity,
 } from '@rackwright/messages';
 import type { AuditEvent } from '../audit/index.ts';
+import { unicastMac } from '../fleet-view/index.ts';
 import { createMethod, isByHand } from '../host/index.ts';
 import { appliedId, hasApplied } from '../records/index.ts';
 import type { Acceptance } from './judge.ts';
 import type { DiscoverySnapshot, KeptMachine, KnownHost } from './snapshot.ts';
-import { unicastMac } from './traits.ts';
 
 /** Who accepts what no person does. */
 export const discoveryActor = 'system:discovery';

@@ -3,14 +3,13 @@ import { create, fromBinary } from '@bufbuild/protobuf';
 import {
   type DiscoveredMachine,
   type ExpectedHost,
-  type Host,
   InventorySchema,
   type Rack,
   store as wire,
 } from '@rackwright/messages';
 import { type Entry, type Revision, type StateStore, storeKey } from '@rackwright/store';
-import { answered, idOf, idOfKey, readRecord } from '../records/index.ts';
-import { type MachineTraits, traitsOf } from './traits.ts';
+import { type FleetView, type MachineTraits, machineKeys, traitsOf } from '../fleet-view/index.ts';
+import { answered, idOf, idOfKey, readRecord, readShared } from '../records/index.ts';
 
 /** A host, as far as a machine may turn out to be it. */
 export interface KnownHost {
@@ -44,16 +43,19 @@ export interface KeptExpected {
 }
 
 export interface DiscoverySnapshot {
+  /**
+   * In the order of their ids: those that a listed machine may be, or the one that is asked about,
+   * and those that have the id of a line which has taken nothing yet.
+   */
   readonly hosts: readonly KnownHost[];
+  /** Whether any host has this id. */
+  readonly isHost: (hostId: string) => boolean;
+  /** Hosts that a rule, "racks/RACK rule NAME", has made. */
+  readonly madeByRule: (rule: string) => number;
   readonly machines: readonly KeptMachine[];
   readonly expected: readonly KeptExpected[];
   /** By name, "racks/RACK". */
   readonly racks: ReadonlyMap<string, Rack>;
-}
-
-interface ReadFacts {
-  readonly hostUid: string;
-  readonly traits: MachineTraits | undefined;
 }
 
 interface ReadOnce<T> {
@@ -81,22 +83,24 @@ class Decoded<T> {
     this.#kept = next;
     return [...next.values()].map(({ value }) => value);
   }
-
-  get(key: string): T | undefined {
-    return this.#kept.get(key)?.value;
-  }
 }
 
-/** Reads it all. What has not changed is not decoded twice; nobody may change what is answered. */
+/** Where hosts are found without looking through all of them. */
+export type HostFinder = Pick<FleetView, 'hostsLike' | 'row' | 'madeByRule'>;
+
+/**
+ * Reads what is listed, and of the hosts those that have to do with it. What has not changed is not
+ * decoded twice; nobody may change what is answered.
+ */
 export class SnapshotReader {
   readonly #store: StateStore;
-  readonly #facts = new Decoded(factsOf);
-  readonly #hosts = new Decoded(hostRecordOf);
+  readonly #fleetView: HostFinder;
   readonly #machines = new Decoded(keptMachine);
   readonly #lines = new Decoded(keptExpected);
 
-  constructor(store: StateStore) {
+  constructor(store: StateStore, fleetView: HostFinder) {
     this.#store = store;
+    this.#fleetView = fleetView;
   }
 
   /** Whether nothing is listed and nothing expected, so that there is nothing to decide. */
@@ -107,21 +111,53 @@ export class SnapshotReader {
     return (await Promise.all(read)).every(({ length }) => length === 0);
   }
 
-  /** Of racks, those that have machines and this one ("racks/RACK"). */
-  async read(rack = ''): Promise<DiscoverySnapshot> {
-    const lists = ['hosts', 'facts', 'discoveredMachines', 'expectedHosts'] as const;
-    const [hosts, facts, listed, expected] = await Promise.all(
+  /** Of racks, those that have machines; also what has to do with one that was seen. */
+  async read(seen?: KeptMachine): Promise<DiscoverySnapshot> {
+    const lists = ['discoveredMachines', 'expectedHosts'] as const;
+    const [listed, lines] = await Promise.all(
       lists.map(async (prefix) => (await answered(this.#store.list(prefix))).entries),
     );
-    this.#facts.of(facts ?? []);
     const machines = this.#machines.of(listed ?? []).filter((each) => each !== undefined);
-    const racks = new Set(machines.map(({ machine }) => machine.rack));
+    const expected = this.#lines.of(lines ?? []).filter((each) => each !== undefined);
+    const about = seen === undefined ? machines : [...machines, seen];
+    const racks = new Set(about.map(({ machine }) => machine.rack));
+    const fleetView = this.#fleetView;
     return {
-      hosts: this.#hosts.of(hosts ?? []).flatMap((read) => this.#host(read) ?? []),
+      // After the machines: what has become a host since is found.
+      hosts: await this.#hostsLike(about, expected),
+      isHost: (hostId) => fleetView.row(hostId) !== undefined,
+      madeByRule: (rule) => fleetView.madeByRule(rule),
       machines,
-      expected: this.#lines.of(expected ?? []).filter((each) => each !== undefined),
-      racks: await this.#racks(rack === '' ? racks : racks.add(rack)),
+      expected,
+      racks: await this.#racks(racks),
     };
+  }
+
+  /** One machine, and the hosts that it may be; undefined: it is not listed. */
+  async readOne(id: string) {
+    const key = storeKey('discoveredMachines', id);
+    const found = await answered(this.#store.get(key));
+    const kept = found.kind === 'found' ? keptMachine(found) : undefined;
+    return kept === undefined ? undefined : { kept, hosts: await this.#hostsLike([kept], []) };
+  }
+
+  async #hostsLike(
+    machines: readonly KeptMachine[],
+    lines: readonly KeptExpected[],
+  ): Promise<readonly KnownHost[]> {
+    const keys = machines.flatMap(({ machine }) => {
+      return machineKeys(machine.inventory, machine.bootMac);
+    });
+    const ids = new Set(await this.#fleetView.hostsLike(new Set(keys)));
+    for (const { id, expected } of lines) {
+      if (expected.host === '' && this.#fleetView.row(id) !== undefined) ids.add(id);
+    }
+    const hosts: KnownHost[] = [];
+    for (const id of [...ids].sort()) {
+      const host = await this.#host(id);
+      if (host !== undefined) hosts.push(host);
+    }
+    return hosts;
   }
 
   async #racks(names: ReadonlySet<string>): Promise<ReadonlyMap<string, Rack>> {
@@ -133,44 +169,33 @@ export class SnapshotReader {
     return new Map(racks.flatMap((rack) => (rack === undefined ? [] : [[rack.name, rack]])));
   }
 
-  #host({ hostId, host, acceptedByRule, acceptedIdentity, requestIds }: ReadHost) {
+  /** By its own records, whatever was found of it. */
+  async #host(hostId: string): Promise<KnownHost | undefined> {
+    const store = this.#store;
+    const [kept, facts] = await Promise.all([
+      readShared(store, wire.HostRecordSchema, storeKey('hosts', hostId)),
+      readShared(store, wire.HostFactsSchema, storeKey('facts', hostId)),
+    ]);
+    const { host, acceptedByRule = '', acceptedIdentity, requestIds = [] } = kept?.record ?? {};
     if (host === undefined) return undefined;
-    const facts = this.#facts.get(`facts.${hostId}`);
-    const seen = facts?.hostUid === host.uid ? facts.traits : undefined;
+    const inventory = facts?.record.hostUid === host.uid ? facts.record.inventory : undefined;
+    const bootMacs = host.spec?.bootMacs ?? [];
+    const accepted = acceptedTraits(acceptedIdentity, bootMacs);
     const bmc = host.status?.bmcIdentity;
     return {
       hostId,
       name: host.name,
       uid: host.uid,
       rack: host.spec?.rack ?? '',
-      bootMacs: host.spec?.bootMacs ?? [],
-      traits: seen ?? acceptedTraits(acceptedIdentity, host.spec?.bootMacs ?? []),
+      bootMacs,
+      traits: inventory === undefined ? accepted : traitsOf(inventory),
       bmcIdentity: bmc === undefined ? undefined : { guid: bmc.guid, serial: bmc.serial },
       requestIds,
       acceptedIdentity: acceptedIdentity !== undefined,
-      hasInventory: seen !== undefined,
+      hasInventory: inventory !== undefined,
       acceptedByRule,
-    } satisfies KnownHost;
+    };
   }
-}
-
-interface ReadHost
-  extends Pick<wire.HostRecord, 'acceptedByRule' | 'acceptedIdentity' | 'requestIds'> {
-  readonly hostId: string;
-  readonly host: Host | undefined;
-}
-
-/** No more of the record than is asked for: it is kept. */
-function hostRecordOf({ key, value }: Entry): ReadHost {
-  const record = fromBinary(wire.HostRecordSchema, value);
-  const { host, acceptedByRule, acceptedIdentity, requestIds } = record;
-  return { hostId: idOfKey(key), host, acceptedByRule, acceptedIdentity, requestIds };
-}
-
-function factsOf({ value }: Entry): ReadFacts {
-  const { hostUid, inventory } = fromBinary(wire.HostFactsSchema, value);
-  const traits = inventory === undefined ? undefined : traitsOf(inventory);
-  return { hostUid, traits };
 }
 
 function acceptedTraits(

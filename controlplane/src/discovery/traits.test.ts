@@ -2,7 +2,8 @@ import { create } from '@bufbuild/protobuf';
 import { InventorySchema } from '@rackwright/messages';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { identitiesOf, isSameMachine, traitsOf, unicastMac } from './traits.ts';
+import { traitsOf, unicastMac } from '../fleet-view/index.ts';
+import { identitiesOf, isSameMachine } from './traits.ts';
 
 const uuid = (byte: number) => Uint8Array.from({ length: 16 }, (_, at) => (at * 7 + byte) & 0xff);
 const nic = (last: number) => `52:54:00:00:00:${last.toString(16).padStart(2, '0')}`;

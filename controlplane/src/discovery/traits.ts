@@ -1,48 +1,16 @@
 /**
  * By what a machine is told from others, before anybody has accepted it. Pure.
  *
- * T1 Zeros, filler words and MACs that are none count as absent (as for guard 0).
  * T2 Two findings are of one machine when more traits agree than differ: a NIC may be moved, a
  *    board exchanged, and boards are sold with the same UUID or serial. In doubt they are two:
  *    a machine that is listed twice is seen, one that is hidden behind another is not.
  */
 
-import { meaningfulSerial, meaningfulUuid } from '@rackwright/erasure';
-import { type Inventory, sha256Hex } from '@rackwright/messages';
-
-export interface MachineTraits {
-  /** SMBIOS UUID, hex of its bytes; undefined when it says nothing. */
-  readonly uuid: string | undefined;
-  /** Serial number of the product, upper case. */
-  readonly serial: string | undefined;
-  /** Lower case with colons, sorted. */
-  readonly macs: readonly string[];
-}
+import { sha256Hex } from '@rackwright/messages';
+import type { MachineTraits } from '../fleet-view/index.ts';
 
 /** What a machine is identified by. */
 export type IdentifiedBy = 'uuid' | 'serial' | 'mac';
-
-const mac = /^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/;
-
-/** A MAC address as we write it; undefined when no interface can have it for itself. */
-export function unicastMac(text: string): string | undefined {
-  const written = text.trim().toLowerCase().replaceAll('-', ':');
-  if (!mac.test(written) || /^[0:]+$/.test(written)) return undefined;
-  return (Number.parseInt(written.slice(0, 2), 16) & 1) === 1 ? undefined : written;
-}
-
-/** The traits in an inventory; `bootMac` counts also where the inventory lacks it. */
-export function traitsOf(inventory: Inventory | undefined, bootMac = ''): MachineTraits {
-  const { system, interfaces = [] } = inventory ?? {};
-  const uuid = meaningfulUuid(system?.uuid);
-  const named = [bootMac, ...interfaces.map((each) => each.mac)].map(unicastMac);
-  const macs = new Set(named.filter((each) => each !== undefined));
-  return {
-    uuid: uuid === undefined ? undefined : Buffer.from(uuid).toString('hex'),
-    serial: meaningfulSerial(system?.serial),
-    macs: [...macs].sort(),
-  };
-}
 
 /** T2 */
 export function isSameMachine(one: MachineTraits, other: MachineTraits): boolean {

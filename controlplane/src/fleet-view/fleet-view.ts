@@ -9,7 +9,8 @@
  * 3. What the watch cannot tell without a gap is built anew beside the rows that are shown, and
  *    takes their place once it is whole.
  * 4. A record that cannot be decoded is a row that says so. It stops nothing.
- * 5. Who listens is told of every row that differs from what was shown before, once the rows show
+ * 5. Facts of hosts are followed from when somebody first looks for a trait: most fleets never ask.
+ * 6. Who listens is told of every row that differs from what was shown before, once the rows show
  *    it; also of what has changed while the watch told nothing.
  *
  * Must not: be asked where a host is decided on. That is done by its own record.
@@ -26,6 +27,7 @@ import {
   listingsOf,
   sharedRecordOf,
 } from '../records/index.ts';
+import { FactTraits, factsPrefix } from './fact-traits.ts';
 import { type FleetRow, rowOf, type UnreadableRow } from './row.ts';
 import { FleetRows, type IndexedField, isIndexed } from './rows.ts';
 import type { FleetTally } from './tally.ts';
@@ -76,6 +78,8 @@ interface Waiter {
 export class FleetView {
   readonly #deps: FleetViewDependencies;
   #rows = new FleetRows();
+  /** (5) Undefined: nobody has asked since the view was built. */
+  #facts: FactTraits | undefined;
   #revision: Revision = 0;
   #starting: Promise<void> | undefined;
   readonly #waiters = new Set<Waiter>();
@@ -125,7 +129,7 @@ export class FleetView {
     });
   }
 
-  /** (5) From now on, until `signal` aborts. */
+  /** (6) From now on, until `signal` aborts. */
   onChange(listener: RowListener, signal: AbortSignal): void {
     if (signal.aborted) return;
     this.#listeners.add(listener);
@@ -161,6 +165,26 @@ export class FleetView {
   /** Ids behind `after` of the hosts whose field has this value, in the order of their keys. */
   idsBy(field: IndexedField, value: string, after = ''): Iterable<string> {
     return this.#rows.idsBy(field, value, after);
+  }
+
+  /**
+   * Ids of the hosts whose record or facts have one of these traits (keys of `traits.ts`), in
+   * order, as of every write that was acknowledged before. The first who asks waits until the facts
+   * of all hosts have been read. Throws `unavailable`.
+   */
+  async hostsLike(keys: Iterable<string>): Promise<readonly string[]> {
+    const facts = await this.#factsCaughtUp();
+    const ids = new Set<string>();
+    for (const key of keys) {
+      for (const hostId of this.#rows.idsByTrait(key)) ids.add(hostId);
+      for (const hostId of facts.idsByTrait(key)) ids.add(hostId);
+    }
+    return [...ids].sort();
+  }
+
+  /** How many hosts a rule, "racks/RACK rule NAME", has made of machines. */
+  madeByRule(rule: string): number {
+    return this.#rows.countBy('rule', rule);
   }
 
   /**
@@ -214,6 +238,23 @@ export class FleetView {
     return fewest;
   }
 
+  /** (2), (5) */
+  async #factsCaughtUp(): Promise<FactTraits> {
+    for (;;) {
+      await this.caughtUp();
+      this.#facts ??= new FactTraits(this.#deps, this.#revision, this.#stopping.signal);
+      const facts = this.#facts;
+      try {
+        await answered(facts.read());
+      } catch (error) {
+        if (facts === this.#facts) this.#facts = undefined;
+        throw error;
+      }
+      // Another one: the view was built anew meanwhile.
+      if (facts === this.#facts) return facts;
+    }
+  }
+
   async #start(): Promise<void> {
     await this.#build();
     void this.#follow();
@@ -240,6 +281,8 @@ export class FleetView {
     const before = this.#rows;
     this.#rows = rows;
     this.#revision = from;
+    // What has changed since they were read, up to this revision, no watch tells.
+    this.#facts = undefined;
     this.#tell();
     if (this.#listeners.size > 0) this.#tellDifferences(before, rows);
   }
@@ -271,6 +314,7 @@ export class FleetView {
       else this.#rows.take(hostId, revision);
       this.#changed(before, this.#rows.get(hostId));
     }
+    if (isDirectlyBelow(factsPrefix, key)) this.#facts?.note(change);
     this.#revision = Math.max(this.#revision, revision);
     this.#tell();
   }
@@ -287,7 +331,7 @@ export class FleetView {
     }
   }
 
-  /** (5) What was built may show what no change has told. */
+  /** (6) What was built may show what no change has told. */
   #tellDifferences(before: FleetRows, after: FleetRows): void {
     for (const row of after.behind()) this.#changed(before.get(row.hostId), row);
     for (const row of before.behind()) {

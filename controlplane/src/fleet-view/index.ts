@@ -9,3 +9,10 @@ export {
 export { type FleetRow, type HostRow, rowOf, type UnreadableRow } from './row.ts';
 export { FleetRows } from './rows.ts';
 export type { FleetTally, RackTally } from './tally.ts';
+export {
+  type MachineTraits,
+  machineKeys,
+  traitKeys,
+  traitsOf,
+  unicastMac,
+} from './traits.ts';

@@ -11,6 +11,7 @@ import {
 } from '@rackwright/messages';
 import type { Entry, Revision } from '@rackwright/store';
 import { idOfKey, msOf } from '../records/index.ts';
+import { recordKeys } from './traits.ts';
 
 /** A host: only what is asked for of many at once. Empty, 0 and undefined stand for unset. */
 export interface HostRow {
@@ -49,6 +50,10 @@ export interface HostRow {
   readonly deleting: boolean;
   /** Uids of what keeps it fenced off, or has. */
   readonly fences: readonly string[];
+  /** "racks/RACK rule NAME" of the rule that accepted it. */
+  readonly acceptedByRule: string;
+  /** What its record says of its machine, but for the boot MACs: keys of `traits.ts`. */
+  readonly traits: readonly string[];
   /** Milliseconds since 1970. */
   readonly createMs: number | undefined;
   readonly updateMs: number | undefined;
@@ -73,9 +78,11 @@ const decodeAnew: DecodeHost = ({ value }) => fromBinary(wire.HostRecordSchema, 
 export function rowOf(entry: Entry, decode: DecodeHost = decodeAnew): FleetRow {
   const [hostId, { revision }] = [idOfKey(entry.key), entry];
   try {
-    const { host, change, fences } = decode(entry);
+    const { host, change, fences, acceptedByRule, acceptedIdentity } = decode(entry);
     const updateMs = msOf(change?.time);
-    return { kind: 'host', hostId, revision, ...partsOf(host), fences, updateMs };
+    const traits = recordKeys(acceptedIdentity, host?.status?.bmcIdentity);
+    const own = { fences, acceptedByRule, traits, updateMs };
+    return { kind: 'host', hostId, revision, ...partsOf(host), ...own };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     return { kind: 'unreadable', hostId, revision, reason };

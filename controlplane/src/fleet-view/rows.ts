@@ -8,9 +8,11 @@
  *    one list of an index.
  */
 import type { Revision } from '@rackwright/store';
+import { IdsByValue } from './ids-by-value.ts';
 import type { FleetRow, HostRow, UnreadableRow } from './row.ts';
 import { SortedIds } from './sorted-ids.ts';
 import { type FleetTally, RowTally } from './tally.ts';
+import { macOfKey } from './traits.ts';
 
 /** A row's values of each field by which rows are found; texts in lower case where case is none. */
 const indexed = {
@@ -23,9 +25,14 @@ const indexed = {
   fence: ({ fences }: HostRow) => fences,
   claim: ({ claim }: HostRow) => [claim],
   run: ({ runKind }: HostRow) => [String(runKind)],
+  rule: ({ acceptedByRule }: HostRow) => (acceptedByRule === '' ? [] : [acceptedByRule]),
+  trait: ({ traits }: HostRow) => traits,
   label: ({ labels }: HostRow) => Object.entries(labels).map(([key, value]) => `${key}=${value}`),
 } as const;
-/** By the short names that filters have for them, `fence`, and `label`: "KEY=VALUE". */
+/**
+ * By the short names that filters have for them, `fence`, `rule` (by which it was accepted),
+ * `trait` (a key of `traits.ts`, but not of MACs), and `label`: "KEY=VALUE".
+ */
 export type IndexedField = keyof typeof indexed;
 const fields = Object.keys(indexed) as readonly IndexedField[];
 
@@ -36,47 +43,6 @@ export function isIndexed(name: string): name is IndexedField {
 
 function lower(texts: readonly string[]): readonly string[] {
   return texts.map((text) => text.toLowerCase());
-}
-
-/** Ids by a value. Of most values there is one id, which needs no list. */
-class IdsByValue {
-  readonly #ids = new Map<string, string | SortedIds>();
-
-  add(value: string, id: string): void {
-    const known = this.#ids.get(value);
-    if (known === undefined || known === id) {
-      this.#ids.set(value, id);
-      return;
-    }
-    const ids = typeof known === 'string' ? new SortedIds() : known;
-    if (typeof known === 'string') ids.add(known);
-    ids.add(id);
-    this.#ids.set(value, ids);
-  }
-
-  delete(value: string, id: string): void {
-    const known = this.#ids.get(value);
-    if (known === id) this.#ids.delete(value);
-    if (!(known instanceof SortedIds)) return;
-    known.delete(id);
-    if (known.size === 0) this.#ids.delete(value);
-  }
-
-  *behind(value: string, after: string): Generator<string, void, undefined> {
-    const known = this.#ids.get(value);
-    if (known instanceof SortedIds) yield* known.behind(after);
-    else if (known !== undefined && known > after) yield known;
-  }
-
-  sizeOf(value: string): number {
-    const known = this.#ids.get(value);
-    return known instanceof SortedIds ? known.size : known === undefined ? 0 : 1;
-  }
-
-  /** How many ids each value has. */
-  *sizes(): Generator<readonly [string, number], void, undefined> {
-    for (const value of this.#ids.keys()) yield [value, this.sizeOf(value)];
-  }
 }
 
 export class FleetRows {
@@ -91,6 +57,8 @@ export class FleetRows {
     fence: new IdsByValue(),
     claim: new IdsByValue(),
     run: new IdsByValue(),
+    rule: new IdsByValue(),
+    trait: new IdsByValue(),
     label: new IdsByValue(),
   };
   readonly #tally = new RowTally();
@@ -108,6 +76,12 @@ export class FleetRows {
   /** Ids behind `after` of the hosts whose field has this value, in order. */
   *idsBy(field: IndexedField, value: string, after = ''): Generator<string, void, undefined> {
     yield* this.#indexes[field].behind(value, after);
+  }
+
+  /** Ids of the hosts whose record has this trait, a key of `traits.ts`, in order. */
+  idsByTrait(key: string): Iterable<string> {
+    const mac = macOfKey(key);
+    return mac === undefined ? this.idsBy('trait', key) : this.idsBy('boot_macs', mac);
   }
 
   /** How many hosts have this value. */

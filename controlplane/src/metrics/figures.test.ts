@@ -21,6 +21,7 @@ const plain: HostRow = {
   ...{ goal: 1, retired: false, state: HostState.AVAILABLE, dirty: false, poweredOn: true },
   ...{ claim: '', image: '', runKind: RunKind.UNSPECIFIED, waiting: '', faults: [], failure: 0 },
   ...{ workflowRun: '', fences: [], held: false, deleting: false, createMs: 0, updateMs: 0 },
+  ...{ acceptedByRule: '', traits: [] },
 };
 
 const counts = {

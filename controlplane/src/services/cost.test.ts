@@ -7,12 +7,21 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { HostState, HostView, Role } from '@rackwright/messages';
+import {
+  agent,
+  HostState,
+  HostView,
+  type InventorySchema,
+  Role,
+  store as wire,
+} from '@rackwright/messages';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { connect, type OperatorClients, operatorClients } from '@rackwright/rpc';
-import { MemoryDisk, openMemoryStore, type StateStore } from '@rackwright/store';
+import { MemoryDisk, openMemoryStore, type StateStore, storeKey } from '@rackwright/store';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import type { ControlPlane } from '../control-plane.ts';
 import { FleetRows } from '../fleet-view/rows.ts';
 import { type Cost, costSince, countedStore } from '../records/counted.fixture.ts';
 import { preparedHost, putHost } from './prepared.fixture.ts';
@@ -45,6 +54,8 @@ interface Scope {
 interface Callers extends OperatorClients {
   readonly ofRack: OperatorClients;
   readonly ofPool: OperatorClients;
+  /** What an agent tells of machines, and the looks at all of them. */
+  readonly machines: ControlPlane['discovery'];
 }
 
 /** A control plane with hosts that nothing moves, started on a store that has them already. */
@@ -69,7 +80,8 @@ class Fleet {
       await clients.credentials.createCredential({ credentialId, credential });
     }
     for (let at = 1; at <= hosts / hostsPerRack; at += 1) {
-      await clients.racks.createRack({ rackId: `r${at}` });
+      const spec = { discovery: { enabled: true } };
+      await clients.racks.createRack({ rackId: `r${at}`, rack: { spec } });
     }
     const puts = Array.from({ length: hosts }, (_, at) => putHostOf(store, at + 1, hosts));
     await Promise.all(puts);
@@ -104,10 +116,10 @@ class Fleet {
 
   /** Callers that see one rack, and one pool of few hosts, alone. */
   async #callers() {
-    const { clients, scoped } = this.#running();
+    const { clients, scoped, controlPlane } = this.#running();
     const ofRack = await scoped('of-rack', { racks: [rack], pools: [] });
     const ofPool = await scoped('of-pool', { racks: [], pools: [smallPool] });
-    this.#scoped = { ...clients, ofRack, ofPool };
+    this.#scoped = { ...clients, ofRack, ofPool, machines: controlPlane.discovery };
   }
 
   #running() {
@@ -156,6 +168,23 @@ async function putHostOf(store: StateStore, n: number, hosts: number): Promise<v
   spec.rack = `racks/r${1 + (n % (hosts / hostsPerRack))}`;
   if (spec.rack === rack && record.host) record.host.labels['pool'] = smallPool;
   await putHost(store, record);
+  const facts = create(wire.HostFactsSchema, {
+    ...{ hostUid: `u${n}`, inventory: inventoryOf(`SN-${n}`, spec.bootMacs[0] ?? '') },
+  });
+  const key = storeKey('facts', `h${n}`);
+  await store.put(key, toBinary(wire.HostFactsSchema, facts), 'absent');
+}
+
+function inventoryOf(serial: string, ...macs: string[]): MessageInitShape<typeof InventorySchema> {
+  return { system: { serial }, interfaces: macs.map((mac) => ({ mac })) };
+}
+
+/** A machine that netbooted from an interface that no host has. */
+function findingOf(serial: string, time: number, ...macs: string[]) {
+  const bootMac = `52:54:00:98:00:0${time}`;
+  const inventory = inventoryOf(serial, bootMac, ...macs);
+  const bmcAddress = `10.98.0.${time}`;
+  return create(agent.DiscoveredSchema, { id: `f${time}`, bootMac, inventory, bmcAddress });
 }
 
 let few: Fleet;
@@ -198,6 +227,20 @@ const calls: Readonly<Record<string, Call>> = {
     const bmc = { address: `10.99.0.${time}`, credential: 'credentials/bmc' };
     const spec = { rack, bmc, bootMacs: [`52:54:00:99:00:0${time}`] };
     return hosts.createHost({ hostId: `new${time}`, host: { spec } });
+  },
+  'the finding of an unknown machine': async ({ machines }, time) =>
+    expect(await machines.report('r2', findingOf(`UNKNOWN-${time}`, time))).toBe(''),
+  'the finding of a machine that is a host': async ({ machines }, time) => {
+    const finding = findingOf('SN-101', time, '52:54:00:00:00:65');
+    expect(await machines.report('r2', finding)).toContain('it is hosts/h101');
+  },
+  'a look at all machines that were found': async ({ machines }) => machines.wake(),
+  'making a machine a host': async ({ discovery }, time) => {
+    const { discoveredMachines } = await discovery.listDiscoveredMachines({});
+    const name = discoveredMachines[0]?.name ?? '';
+    const bmc = { credential: 'credentials/bmc' };
+    const hostId = `found${time}`;
+    await discovery.acceptDiscoveredMachine({ name, hostId, host: { spec: { rack, bmc } } });
   },
 };
 

@@ -157,6 +157,12 @@ function byteOrders(uuid: Uint8Array): Uint8Array[] {
   ];
 }
 
+/** All that another side may write this UUID as (G3), in hex; none, when it says nothing (G2). */
+export function uuidsAlike(uuid: Uint8Array | undefined): string[] {
+  const meant = meaningfulUuid(uuid);
+  return meant === undefined ? [] : [...new Set(byteOrders(meant).map(toHex))];
+}
+
 function toHex(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

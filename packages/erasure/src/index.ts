@@ -77,6 +77,7 @@ export {
   meaningfulSerial,
   meaningfulUuid,
   type SerialNumbers,
+  uuidsAlike,
   type WitnessName,
 } from './identity.ts';
 export { metadataSpans } from './metadata.ts';
