@@ -16,6 +16,7 @@ import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { connect, createClient, fetchPinnedCertificate } from '@rackwright/rpc';
 import { MemoryDisk, openMemoryStore } from '@rackwright/store';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { countedStore } from './records/counted.fixture.ts';
 import { type Fixture, failureOf, startFixture, startOn } from './services/rpc.fixture.ts';
 
 let fixture: Fixture;
@@ -132,10 +133,14 @@ describe('a new identity', () => {
     const disk = new MemoryDisk();
     const open = () => openMemoryStore({ random: nodeRandom(), disk });
     const before = await open();
-    await before.put('racks.r1', new Uint8Array(0), 'absent');
+    for (const id of ['r1', 'r2', 'r3']) {
+      await before.put(`racks.${id}`, new Uint8Array(0), 'absent');
+    }
     await before.close();
     for (let start = 1; start <= 2; start += 1) {
-      await expect(startOn(folder, await open())).rejects.toThrow('--accept-new-identity');
+      const { store, cost } = countedStore(await open());
+      await expect(startOn(folder, store)).rejects.toThrow('--accept-new-identity');
+      expect(cost.rows, 'however much state there is').toBe(1);
     }
     await rm(folder, { recursive: true });
   });

@@ -486,7 +486,7 @@ async function checkBelonging(
 ): Promise<void> {
   if (!identity.isNew || acceptNewIdentity) return;
   // Not by revisions: a driver may have written marks of its own.
-  if ((await store.list('')).entries.length === 0) return;
+  if ((await store.list('', { limit: 1 })).entries.length === 0) return;
   throw new IdentityError(
     `${identityFolder(config)} was empty, but the ${store.driver} store has state that belongs ` +
       'to another identity. Restore that folder from its backup. If it is lost for good, start ' +
