@@ -17,10 +17,11 @@ export function confirmPower(
   const run = activeRun(turn.status);
   const step = run === undefined ? undefined : currentStep(run);
   if (awaited === undefined || step === undefined) {
-    return refused(turn, 'nothingToDo', 'no run of it waits to hear that it was switched by hand');
+    const why = 'no run of it waits to hear that it was switched by hand; see why (explain)';
+    return refused(turn, 'nothingToDo', why);
   }
   if (awaited !== said) {
-    const why = `its run waits to hear that it is ${awaited}, not ${said}`;
+    const why = `its run waits to hear that it is ${awaited}; switch it ${awaited}, and say that`;
     return refused(turn, 'nothingToDo', why);
   }
   step.word = create(PersonWordSchema, { by: by.actor, at: now(turn) });
