@@ -45,6 +45,7 @@ const updatablePaths = [
   'spec.bmc.cipher_suite',
   'spec.bmc.protocol',
   'spec.bmc.certificate_sha256',
+  'spec.bmc.accepted_uuid',
   'spec.bmc.wake_on_lan',
   'spec.bmc.webhook',
   'spec.bmc.webhook.on_path',

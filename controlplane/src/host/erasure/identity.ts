@@ -111,6 +111,30 @@ function noticeReplacement(turn: Turn, identity: BmcIdentity): void {
   move(turn.status, 'otherMachine');
 }
 
+/**
+ * What the BMC says, as a witness of the machine. A GUID that rightly differs is none: somebody's
+ * word makes it no proof.
+ */
+export function machineIdentity({ spec, status }: Turn): BmcIdentity | undefined {
+  const { bmcIdentity } = status;
+  if (bmcIdentity === undefined || (spec.bmc?.acceptedUuid ?? '') === '') return bmcIdentity;
+  const copy = clone(BmcIdentitySchema, bmcIdentity);
+  copy.guid = new Uint8Array();
+  return copy;
+}
+
+/** Why it is not the machine that a person has vouched for; undefined: it is, or nobody has. */
+function notVouchedFor({ spec }: Turn, { uuid }: SystemIdentity): string | undefined {
+  const { acceptedUuid = '' } = spec.bmc ?? {};
+  if (acceptedUuid === '') return undefined;
+  const wanted = { uuid: new Uint8Array(Buffer.from(acceptedUuid, 'hex')), serials: {} };
+  if (judgeIdentity({ uuid, serials: {} }, wanted).kind === 'proven') return undefined;
+  return (
+    `the machine that booted says the UUID ${identityHex(uuid) || 'none'}, and bmc.accepted_uuid ` +
+    `is ${acceptedUuid}; correct or remove it`
+  );
+}
+
 /** The other host that an identity is known to belong to. */
 export function ownerOf(turn: Turn, identity: BmcIdentity | undefined): string | undefined {
   if (identity === undefined || identity.guid.length === 0) return undefined;
@@ -123,7 +147,9 @@ export function checkMachine(
   turn: Turn,
   system: SystemIdentity | undefined,
 ): RunFailure | undefined {
-  const { bmcIdentity } = turn.status;
+  const bmcIdentity = machineIdentity(turn);
+  const stranger = system === undefined ? undefined : notVouchedFor(turn, system);
+  if (system !== undefined && stranger !== undefined) return otherMachine(turn, system, stranger);
   if (system === undefined || bmcIdentity === undefined) {
     return unproven(turn, 'the inventory or the last verify says nothing of the machine');
   }
@@ -145,7 +171,8 @@ export function checkMachine(
     case 'mismatch': {
       const message =
         'the machine that booted is not the one whose BMC was switched on: its ' +
-        `${verdict.witness} is ${verdict.inBand}, the BMC says ${verdict.outOfBand}`;
+        `${verdict.witness} is ${verdict.inBand}, the BMC says ${verdict.outOfBand}` +
+        (verdict.witness === 'uuid' ? '; if both are right, set bmc.accepted_uuid' : '');
       return otherMachine(turn, system, message);
     }
     case 'unproven':

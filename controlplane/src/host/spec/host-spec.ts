@@ -121,10 +121,20 @@ function checkBmc(path: string, bmc: BmcEndpoint, violations: Violations): void 
   checkProtocol(path, bmc, violations);
 }
 
+function checkAcceptedUuid(path: string, bmc: BmcEndpoint, violations: Violations): void {
+  const { acceptedUuid, protocol } = bmc;
+  if (acceptedUuid === '') return;
+  const field = `${path}.accepted_uuid`;
+  if (protocolOf(protocol).isByHand) violations.add(field, 'belongs to a BMC; leave it empty');
+  if (/^[0-9a-f]{32}$/.test(acceptedUuid)) return;
+  violations.add(field, `is ${quote(acceptedUuid)}; give 32 lower-case hex digits`);
+}
+
 /** What belongs to one protocol is not silently ignored with the other. */
 function checkProtocol(path: string, bmc: BmcEndpoint, violations: Violations): void {
   checkEnum(`${path}.protocol`, BmcProtocol, bmc.protocol, violations);
   checkWebhook(path, bmc, violations);
+  checkAcceptedUuid(path, bmc, violations);
   const { name, hasCipherSuite, hasCertificate } = protocolOf(bmc.protocol);
   if (!hasCipherSuite && bmc.cipherSuite !== undefined) {
     violations.add(`${path}.cipher_suite`, `does not belong to ${name}; leave it unset`);

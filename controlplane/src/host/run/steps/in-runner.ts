@@ -14,6 +14,7 @@ import { beginWriteOver } from '../../deployment/written-disk.ts';
 import { certifyErasure } from '../../erasure/certify.ts';
 import { challengeSeed } from '../../erasure/derive.ts';
 import { plansOfStep } from '../../erasure/device-plan.ts';
+import { machineIdentity } from '../../erasure/identity.ts';
 import { hasLooked, plansToProve, proveErased } from '../../erasure/power-cycle.ts';
 import { eraseTimeoutMs, readTimeoutMs } from '../../erasure/times.ts';
 import { bootOperationId } from '../../operation/boots.ts';
@@ -21,7 +22,6 @@ import { operationId } from '../../operation/operation.ts';
 import { currentStep, inventoryNow, type Turn } from '../../turn/turn.ts';
 import { credentialVersions, imageOf } from './image-of-step.ts';
 import { deploymentFor, orderOf } from './of-agent.ts';
-import { expectedIdentity } from './power.ts';
 import type { OperationOptions, OperationStep } from './step-definition.ts';
 
 export const runnerStep: OperationStep = {
@@ -94,8 +94,14 @@ function runStep(
     ...(image === undefined ? {} : { image }),
     ...deploymentFor(turn, run, step),
     secrets: secretUses(step.arguments, credentialVersions(turn)),
-    ...expectedIdentity(turn),
+    ...witnesses(turn),
   });
+}
+
+/** Guard 0 in the runner: what the machine itself must say. */
+function witnesses(turn: Turn) {
+  const expectedIdentity = machineIdentity(turn);
+  return expectedIdentity === undefined ? {} : { expectedIdentity };
 }
 
 /** Reading again checks, and does nothing else. */

@@ -91,6 +91,11 @@ const fields = {
     'bmc.certificateSha256',
     (hex) => hex.toLowerCase().replaceAll(':', ''),
   ),
+  acceptedUuid: field(
+    textFlag('UUID that the machine says rightly, although its BMC says another', 'uuid'),
+    'bmc.acceptedUuid',
+    (uuid) => uuid.toLowerCase().replaceAll('-', ''),
+  ),
   wakeOnLan: field(
     yesNoFlag('Send magic packets to its MACs when it is switched on (webhook, manual)'),
     'bmc.wakeOnLan',
