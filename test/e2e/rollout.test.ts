@@ -1,5 +1,5 @@
 /**
- * A pool of forty hosts over two control planes on three NATS servers: one control plane and the
+ * A pool of 24 hosts over two control planes on three NATS servers: one control plane and the
  * leader of the stream are killed in the middle of a rollout. Who is out is watched all the time,
  * by the machines' own log.
  */
@@ -15,17 +15,17 @@ import { bucket, type Replica, ReplicaSite } from './replica-site.ts';
 import { ownSteps, RolloutMachines } from './rollout-machines.ts';
 
 const timeout = 600_000;
-const hostsCount = 40;
-const outMax = 6;
+const hostsCount = 24;
+const outMax = 4;
 /** Hosts on the new image when the first of the two is killed, and the second. */
-const [firstKillAt, secondKillAt] = [8, 18];
+const [firstKillAt, secondKillAt] = [5, 11];
 const [first, second] = ['a', 'b'].map((letter) => `sha256:${letter.repeat(64)}`) as [
   string,
   string,
 ];
 const imageOf = (digest: string) => `registry.example/os@${digest}`;
 
-/** A rack with forty hosts, whose agent goes from one control plane to the other. */
+/** A rack with the hosts, whose agent goes from one control plane to the other. */
 async function addRack(site: ReplicaSite, machines: RolloutMachines): Promise<Box> {
   const { racks, hosts } = site.a.clients;
   await racks.createRack({ rackId: 'r1' });
