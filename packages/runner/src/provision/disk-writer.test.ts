@@ -32,14 +32,16 @@ test.each<[string, Content, Buffer]>([
   ['bytes', { kind: 'bytes', bytes: image }, image],
   ['zeros', { kind: 'zeros', length: 3 * mib }, Buffer.alloc(3 * mib)],
 ])('one piece of %s that is longer than the head loses nothing', async (_, content, whole) => {
-  const disk = memoryDisk(4 * mib);
+  const disk = memoryDisk(5 * mib);
   const writer = new DiskWriter(disk, undefined, callersHashes, never, () => {});
   const rest = writer.fillHead(content);
   expect([writer.sizeBytes, writer.headIsFull]).toEqual([headBytes, true]);
   expect(disk.bytes.subarray(0, 8).toString()).toBe('PATTERN!');
   if (rest === undefined) throw new Error('something is left of the piece');
   await writer.add(rest);
-  expect(await writer.finish()).toEqual({ sizeBytes: whole.length, sha256: sha256(whole) });
+  expect(await writer.finish()).toEqual({
+    ...{ sizeBytes: whole.length, sha256: sha256(whole), tail: [] },
+  });
   expect(whole.subarray(0, headBytes).equals(writer.head)).toBe(true);
   const behind = disk.bytes.subarray(headBytes, whole.length);
   expect(behind.equals(whole.subarray(headBytes))).toBe(true);
@@ -48,6 +50,25 @@ test.each<[string, Content, Buffer]>([
   expect(disk.bytes.subarray(whole.length, end).every((byte) => byte === 0)).toBe(true);
   expect(disk.bytes.subarray(end, end + 8).toString()).toBe('PATTERN!');
   await writer.settled();
+});
+
+test('what falls into the end of the disk is kept, however the disk ends', async () => {
+  for (const sizeBytes of [4 * mib, 4 * mib - 512 * 5, 3 * mib + 1024]) {
+    const disk = memoryDisk(sizeBytes);
+    const writer = new DiskWriter(disk, undefined, callersHashes, never, () => {});
+    const rest = writer.fillHead({ kind: 'bytes', bytes: image });
+    if (rest === undefined) throw new Error('something is left of the piece');
+    await writer.add(rest);
+    const { tail, sha256: found } = await writer.finish();
+    const from = sizeBytes - headBytes;
+    expect(found).toBe(sha256(image));
+    expect(disk.bytes.subarray(headBytes, from).equals(image.subarray(headBytes, from))).toBe(true);
+    expect(disk.bytes.subarray(from).equals(Buffer.alloc(headBytes, 'PATTERN!'))).toBe(true);
+    expect(tail[0]?.offset).toBe(from);
+    for (const { offset, bytes } of tail) await writeAndCompare(disk, offset, bytes);
+    expect(disk.bytes.subarray(from, image.length).equals(image.subarray(from))).toBe(true);
+    await writer.settled();
+  }
 });
 
 test('content that is longer than the disk is refused before any more is written', async () => {

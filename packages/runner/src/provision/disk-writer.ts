@@ -1,8 +1,8 @@
 /**
  * Writes content onto a disk, from front to back, and has it read back (`checked-writes.ts`).
  *
- * W1 The first `headBytes` are kept in memory and not written: who has them decides when the disk
- *    counts.
+ * W1 What falls into the first and the last `headBytes` of the disk is kept in memory and not
+ *    written: there stand the tables, and who has them decides when the disk counts.
  * W2 While transfers are written, hashed and read back the next ones are filled.
  * W3 Zeros are written like everything else, unless the disk has zeroed a long run by itself: what
  *    is read back tells whether that was true.
@@ -28,9 +28,11 @@ export interface ImageDisk {
 export interface Written {
   readonly sizeBytes: number;
   readonly sha256: string;
+  /** What of the content falls into the end of the disk, and is not written yet (W1). */
+  readonly tail: readonly { readonly offset: number; readonly bytes: Uint8Array }[];
 }
 
-/** What is written last. */
+/** At either end of a disk: what is written last. */
 export const headBytes = transferBytesMax;
 /** From so long a run on the device is asked to make the zeros itself. */
 const zeroOutBytesMin = 16 * 1024 * 1024;
@@ -56,6 +58,7 @@ export class DiskWriter {
   /** A run of zeros before the transfer that is being filled. */
   #zeroBytes = 0;
   #zerosHashed: Promise<unknown> = Promise.resolve();
+  readonly #tail: { readonly offset: number; readonly bytes: Uint8Array }[] = [];
 
   /** `sizeBytes` of the content, as far as it is known; `tell`: of what was read back. */
   constructor(
@@ -131,7 +134,8 @@ export class DiskWriter {
     } else if (!this.headIsFull) void this.#hash.update(this.head.subarray(0, this.#at));
     await this.#flushZeros(this.#at - filled);
     await this.#writes.finish();
-    return { sizeBytes: this.#at, sha256: await this.#hash.digest() };
+    const sha256 = await this.#hash.digest();
+    return { sizeBytes: this.#at, sha256, tail: this.#tail };
   }
 
   /** Resolves when nothing is under way any more, however it ended. */
@@ -163,7 +167,18 @@ export class DiskWriter {
     await this.#flushZeros(offset);
     await this.#look(length);
     this.#slot = undefined;
-    await this.#writes.write(offset, length);
+    const before = this.#withhold(offset, slot.bytes.subarray(0, length));
+    // A transfer that is not written leaves its memory to the next one.
+    if (before > 0) await this.#writes.write(offset, before);
+  }
+
+  /** Keeps what falls into the end of the disk (W1); answers how many bytes are before that. */
+  #withhold(offset: number, bytes: Uint8Array): number {
+    const before = Math.min(bytes.length, Math.max(0, this.#disk.sizeBytes - headBytes - offset));
+    if (before < bytes.length) {
+      this.#tail.push({ offset: offset + before, bytes: bytes.slice(before) });
+    }
+    return before;
   }
 
   /** The run of zeros that ends at `end`. */

@@ -1,9 +1,10 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
+import type { ByteSource } from '@rackwright/disk-image';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { DeviceError, type OpenRegion } from '../machine/block-devices.ts';
-import { mib, noise, sha256, sourceOf, TestDisk } from './provision.fixture.ts';
+import { type Change, mib, noise, sha256, sourceOf, TestDisk } from './provision.fixture.ts';
 
 // Ends within a block; zeros in the middle and at its end.
 const image = Buffer.concat([noise(2 * mib + 100), Buffer.alloc(2 * mib), noise(1000, 'end')]);
@@ -72,6 +73,12 @@ test('takes images smaller than what is written last, and as large as the disk',
 /** Without it nothing is found on the disk. */
 const firstIsZero = (): boolean => disk.read().subarray(0, 512).equals(Buffer.alloc(512));
 const headIsZero = (): boolean => disk.read().subarray(0, mib).equals(Buffer.alloc(mib));
+/** A table stands there as well (UEFI takes the one at the end when the first is none). */
+const endIsZero = (): boolean =>
+  disk
+    .read()
+    .subarray(5 * mib)
+    .equals(Buffer.alloc(mib));
 const untouched = (): boolean => disk.read().equals(Buffer.alloc(6 * mib, 'PATTERN!'));
 const cut = (bytes: Buffer): Buffer => bytes.subarray(0, bytes.length - 20);
 const packed = gzipSync(image);
@@ -192,6 +199,64 @@ test('is not taken for bootable, at whichever write it is cut off or fails', asy
     expect(heads.every((isZero) => isZero)).toBe(true);
     expect(headIsZero()).toBe(last > 1);
   }
+});
+
+const full = noise(6 * mib);
+
+test.each<[string, Partial<Change>]>([
+  ['a file of another digest', { image: { sha256: sha256(image) } }],
+  ['other content than was declared', { image: { contentSha256: sha256(image) } }],
+])('%s leaves nothing at either end, though it is as long as the disk', async (_, change) => {
+  const file = zstd(full);
+  const heads: boolean[] = [];
+  const end = await disk.provision(file, {
+    ...change,
+    within: (open) =>
+      watched(open, (act, when) => {
+        // The first two acts are what makes zeros of the ends.
+        if (when === 'after' && act > 1) heads.push(headIsZero() && endIsZero());
+      }),
+  });
+  expect(end).toMatchObject({ fault: 'digestMismatch', begun: true });
+  expect(heads.length).toBeGreaterThan(4);
+  expect(heads.every((isZero) => isZero)).toBe(true);
+});
+
+test('what fails when the disk begins to count leaves nothing at either end', async () => {
+  let acts = 0;
+  const count = (open: OpenRegion) => watched(open, (act) => void (acts = act));
+  expect(await disk.provision(full, { within: count })).toMatchObject({ kind: 'complete' });
+  // The end, and then the first blocks.
+  for (let last = acts - 2; last <= acts; last += 1) {
+    disk.fill();
+    const end = await disk.provision(full, {
+      within: (open) =>
+        watched(open, (act, when) => {
+          if (act === last && when === 'after') throw new DeviceError('lost');
+        }),
+    });
+    expect(end).toMatchObject({ fault: 'ioError', message: 'lost', begun: true });
+    expect([headIsZero(), endIsZero()]).toEqual([true, true]);
+  }
+});
+
+test('the file is not read to its end before: so long the disk counts for nothing', async () => {
+  const file = zstd(full);
+  const heads: boolean[] = [];
+  const source: ByteSource = {
+    open: async (from, signal) => {
+      const opened = await sourceOf(file.subarray(0, file.length - 1)).open(from, signal);
+      async function* chunks() {
+        yield* opened.chunks;
+        heads.push(headIsZero() && endIsZero());
+        yield file.subarray(file.length - 1);
+      }
+      return { ...opened, chunks: chunks() };
+    },
+  };
+  expect(await disk.provision(file, { source })).toMatchObject({ kind: 'complete' });
+  expect(heads).toEqual([true]);
+  expect(disk.read().equals(full)).toBe(true);
 });
 
 test('the first block is written alone, when all else was read back', async () => {

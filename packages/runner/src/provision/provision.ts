@@ -3,12 +3,13 @@
  *
  * I1 Whatever can be found wrong with the image before the first write, is: its format, its size
  *    where it is known, its first megabyte with the partition table, the first-boot data.
- * I2 The first megabyte is zeros from the first write on, and is written last, when all else has
- *    been read back past the page cache and found to be what came, and that what was declared. It
- *    is read back while what follows is still being written (`checked-writes.ts`). Of the megabyte
- *    the first block is written last, in a write of its own: it is there or not. So
+ * I2 The first and the last megabyte of the disk, where the tables stand, are zeros from the first
+ *    write on. They are written last, when all of the file has come with the digest that names it,
+ *    all else has been read back past the page cache and found to be what came, and that what was
+ *    declared. It is read back while what follows is still being written (`checked-writes.ts`). Of
+ *    them the first block is written last, in a write of its own: it is there or not. So
  *    no firmware and no kernel takes a disk for bootable that was left half-written, by a kill, a
- *    cancellation or an error.
+ *    cancellation or an error. What fails after the first of them makes zeros of both again.
  * I3 Old signatures at both ends are gone before anything else is written.
  * I4 Success is what was read back.
  * I5 The zeros at both ends are looked at again before anything is written over them. A disk that
@@ -154,15 +155,19 @@ async function install(work: Work, image: PreparedImage): Promise<Installed> {
     await writer.settled();
   }
   checkContent(plan.image, written);
-  await checkZeros(disk, Math.max(alignedUp(written.sizeBytes, disk), endOf(disk)), disk.sizeBytes);
-  for (const { offset, bytes } of fitted.writes) await writeAndCompare(disk, offset, bytes);
-  if (seed !== undefined && fitted.seed !== undefined) {
-    await writeAndCompare(disk, fitted.seed.offsetBytes, seed);
-  }
+  await checkZeros(disk, endOf(disk), disk.sizeBytes);
   if (signal.aborted) throw new DeviceError('cancelled before it was done');
-  parts.reached?.('readBack');
-  await checkZeros(disk, 0, headBytes);
-  await writeHead(disk, fitted.head);
+  await counting(disk, async () => {
+    for (const { offset, bytes } of written.tail) await writeAndCompare(disk, offset, bytes);
+    if (seed !== undefined && fitted.seed !== undefined) {
+      await writeAndCompare(disk, fitted.seed.offsetBytes, seed);
+    }
+    for (const { offset, bytes } of fitted.writes) await writeAndCompare(disk, offset, bytes);
+    if (signal.aborted) throw new DeviceError('cancelled before it was done');
+    parts.reached?.('readBack');
+    await checkZeros(disk, 0, headBytes);
+    await writeHead(disk, fitted.head);
+  });
   work.progress(1, 'done');
   return installed(written, fitted);
 }
@@ -225,10 +230,6 @@ async function wipeEnds(disk: ImageDisk): Promise<void> {
 /** Where the last bytes begin that are zeros before anything else is written. */
 function endOf({ sizeBytes }: ImageDisk): number {
   return sizeBytes - headBytes;
-}
-
-function alignedUp(offset: number, { blockBytes }: ImageDisk): number {
-  return Math.ceil(offset / blockBytes) * blockBytes;
 }
 
 /** Zeros from before that are still there (I5); at most `headBytes`. */
@@ -320,24 +321,30 @@ function checkContent(image: ImageFile, { sizeBytes, sha256 }: Written): void {
   if (image.contentSha256 !== undefined) checkDigest(sha256, image.contentSha256);
 }
 
-/**
- * From here on the disk counts. A disk that does not give it back must not (I2). A cut of the power
- * may tear a write of many blocks, so the first one comes alone, when the others were read back.
- */
-async function writeHead(disk: ImageDisk, head: Uint8Array): Promise<void> {
-  const { blockBytes } = disk;
+/** What makes the disk count. A disk that does not give it back must not (I2). */
+async function counting(disk: ImageDisk, act: () => Promise<void>): Promise<void> {
   try {
-    await writeAndCompare(disk, blockBytes, head.subarray(blockBytes));
-    await writeAndCompare(disk, 0, head.subarray(0, blockBytes));
+    await act();
   } catch (error) {
-    try {
-      await disk.open.writeZeros(0, headBytes);
-      await disk.open.flush();
-    } catch (again) {
-      if (!(again instanceof DeviceError)) throw again;
+    const { open } = disk;
+    for (const at of [0, endOf(disk)]) {
+      await open.writeZeros(at, headBytes).catch(ofDevice);
     }
+    await open.flush().catch(ofDevice);
     throw error;
   }
+}
+
+/** The disk may be gone: what failed first is told. */
+function ofDevice(error: unknown): void {
+  if (!(error instanceof DeviceError)) throw error;
+}
+
+/** A cut of the power may tear a write of many blocks: the first one comes alone, at the end. */
+async function writeHead(disk: ImageDisk, head: Uint8Array): Promise<void> {
+  const { blockBytes } = disk;
+  await writeAndCompare(disk, blockBytes, head.subarray(blockBytes));
+  await writeAndCompare(disk, 0, head.subarray(0, blockBytes));
 }
 
 function installed(written: Written, fitted: Fitted): Installed {
