@@ -29,6 +29,7 @@ import {
   type Loaders,
   loaderBytesMaxDefault,
   portsClash,
+  type VirtualMediaConfig,
 } from './boot/index.ts';
 import { defaultAdmissionLimits } from './images/index.ts';
 import { bootInterfaces, type InterfaceSettings, readInterfaces } from './interfaces.ts';
@@ -90,6 +91,8 @@ export interface AgentConfig extends InterfaceSettings {
     /** Whose flag a boot override carries. */
     readonly firmware: Firmware;
   };
+  /** Unset: no host boots from virtual media. */
+  readonly virtualMedia?: VirtualMediaConfig;
   /** Images of hosts and of commands are kept below the state folder, so many bytes of them. */
   readonly imageCacheBytesMax: number;
   /** Hosts whose images are fetched or written at once; the others wait for their turn. */
@@ -169,6 +172,7 @@ function readAgent(reader: ConfigReader): AgentConfig {
     loaderFiles: reader.sections('loaderFiles', readFile),
     loaderBytesMax: reader.whole('loaderBytesMax', loaderBytes, loaderBytesMaxDefault),
     files: reader.sections('files', readFile),
+    ...optional('virtualMedia', reader.optionalSection('virtualMedia', readMedia)),
     runner: reader.section('runner', readRunner),
     bmc,
     imageCacheBytesMax: reader.whole('imageCacheBytesMax', imageCacheBytes, 8 * gibibyte),
@@ -252,6 +256,14 @@ function readLoaders(reader: ConfigReader): Loaders {
     if (name !== undefined) loaders[platform] = name;
   }
   return loaders;
+}
+
+function readMedia(reader: ConfigReader): VirtualMediaConfig {
+  const loaders = reader.section('loaders', (one) => ({
+    ...optional('uefiX64', one.optionalText('uefiX64')),
+    ...optional('uefiArm64', one.optionalText('uefiArm64')),
+  }));
+  return { loaders, ...optional('address', reader.optionalText('address')) };
 }
 
 function readFile(reader: ConfigReader): NamedFile {

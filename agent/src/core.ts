@@ -25,7 +25,12 @@ import { type CredentialOf, type HostImages, type Images, Prefetcher } from './i
 import { Journal } from './journal/index.ts';
 import { type NetbootSighting, NetbootWatch } from './netboot-watch.ts';
 import { defaultNetworkFaultLimits, NetworkFaults } from './network-faults.ts';
-import { type BmcDrivers, type BootFirmware, createExecutor } from './operations/index.ts';
+import {
+  type BmcDrivers,
+  type BootFirmware,
+  type BootMediumUrl,
+  createExecutor,
+} from './operations/index.ts';
 import { PowerSync } from './power-sync.ts';
 import {
   defaultDeskLimits,
@@ -65,6 +70,8 @@ export interface CoreParts
   readonly imageEndpoint?: (localAddress: string) => string;
   /** Our addresses on the networks that hosts boot from; absent: nobody is woken. */
   readonly wakeFrom?: readonly string[];
+  /** Absent: no host boots from virtual media. */
+  readonly bootMediumUrl?: BootMediumUrl;
   /** Told when a runner has taken up the boot of an operation; must be quick. */
   readonly onBootArrived?: (operationId: string) => void;
 }
@@ -242,7 +249,7 @@ function deploymentImages(
 }
 
 function makeExecutor(
-  { clock, config, images, hostImages, architecture = 'amd64' }: CoreParts,
+  { clock, config, images, hostImages, architecture = 'amd64', bootMediumUrl }: CoreParts,
   drivers: BmcDrivers,
   orders: RunnerDesk,
   proofs: Proofs,
@@ -258,6 +265,7 @@ function makeExecutor(
   const phoneHomePath = (deploymentId: string) => proofs.phoneHomePath(deploymentId);
   return createExecutor({
     ...{ drivers, orders, clock, bootFirmware },
+    ...(bootMediumUrl === undefined ? {} : { bootMediumUrl }),
     ...(images === undefined ? {} : { images: { images, clock } }),
     ...(hostImages === undefined
       ? {}

@@ -91,7 +91,7 @@ export async function startAgent(config: ServedConfig, platform: Platform): Prom
     throw new Error(`this agent has no identity in ${config.stateFolder}: join it first`);
   }
   const renewal = new IdentityRenewal({ clock, random, log, files }, identity);
-  const served = { port: config.http.port };
+  const served: Served = { port: config.http.port, mediumUrl: undefined };
   const images = await openImages(config, platform);
   const figures = createAgentFigures(clock);
   const traces = openTraces(config, platform);
@@ -108,6 +108,7 @@ export async function startAgent(config: ServedConfig, platform: Platform): Prom
   const door = Promise.withResolvers<number>();
   const boot = await startBootPath(config, whole, core, certificate, door.promise, images);
   served.port = boot.httpPort;
+  served.mediumUrl = boot.mediumUrl;
   await answerWaiting(clock);
   const gateway = await core.gateway.listen(address, port, certificate);
   door.resolve(gateway.port);
@@ -190,8 +191,7 @@ function openAgentCore(
   renewal: IdentityRenewal,
   identity: AgentIdentity,
   { images, hostImages }: KeptImages,
-  /** 0 until it is known. */
-  served: { readonly port: number },
+  served: Readonly<Served>,
 ): Promise<AgentCore> {
   const transport = grpcTransport(() => {
     const { agentEndpoint, caCertificatePem, certificatePem, privateKeyPem } = renewal.current();
@@ -209,7 +209,15 @@ function openAgentCore(
     ...{ config, transport, signer, agentVersion, images, hostImages, imageEndpoint },
     wakeFrom: addresses,
     ...{ trust: renewal, architecture: config.runner.architecture },
+    bootMediumUrl: () => served.mediumUrl,
   });
+}
+
+/** Where it serves, as far as that is known. */
+interface Served {
+  /** 0 until it is known. */
+  port: number;
+  mediumUrl: string | undefined;
 }
 
 interface KeptImages {
@@ -253,6 +261,7 @@ function startBootPath(
     loaderFiles,
     loaderBytesMax,
     files,
+    virtualMedia,
     runner,
     served = config.interfaces,
   } = config;
@@ -264,6 +273,7 @@ function startBootPath(
     {
       ...{ interfaces, addresses, tftp, http: config.http, loaders, loaderFiles, files },
       ...{ bootProfiles, loaderBytesMax },
+      ...(virtualMedia === undefined ? {} : { virtualMedia }),
       runner: { kernel, initrd, kernelArguments, agentPort: gatewayPort, fingerprint },
     },
     {

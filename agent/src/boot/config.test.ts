@@ -122,6 +122,14 @@ test('refuses ranges in which its own address lies, and leases that cannot be', 
   expect(() => checkBootConfig(ofDhcp(short))).toThrow('dhcp.subnet.leaseSeconds');
 });
 
+test.each([
+  [{}, 'virtualMedia.loaders has to be uefiX64 or uefiArm64, or both'],
+  [{ uefiX64: 'missing.efi' }, 'virtualMedia.loaders.uefiX64 has to be a name among loaderFiles'],
+])('refuses a boot medium of loaders %o', (loaders, words) => {
+  const check = () => checkBootConfig({ ...good, virtualMedia: { loaders } });
+  expect(check).toThrow(`boot configuration: ${words}`);
+});
+
 describe('of several interfaces', () => {
   const eth1: BootInterface = { name: 'eth1', serverAddress: '10.77.0.1', dhcp: proxyDhcpDefault };
   const eth2 = {

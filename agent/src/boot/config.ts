@@ -90,9 +90,19 @@ export interface BootConfig {
   readonly loaderFiles: readonly NamedFile[];
   /** Largest sum of the loaders' sizes; default {@link loaderBytesMaxDefault}. */
   readonly loaderBytesMax?: number;
+  /** The CD that hosts boot from by virtual media; absent: none is served. */
+  readonly virtualMedia?: VirtualMediaConfig;
   /** Streamed from disk by HTTP; by TFTP for GRUB, which may have nothing else. */
   readonly files: readonly NamedFile[];
   readonly runner: RunnerBootConfig;
+}
+
+/** What the CD for virtual media holds, and where BMCs fetch it. */
+export interface VirtualMediaConfig {
+  /** Names among `loaderFiles`; at least one. They have drivers of their own for network cards. */
+  readonly loaders: Pick<Loaders, 'uefiX64' | 'uefiArm64'>;
+  /** Our address as BMCs reach it; absent: that of the first interface. */
+  readonly address?: string;
 }
 
 /** Two kernels with their ramdisks, and room for more of them. */
@@ -119,7 +129,14 @@ const ipv4 = /^\d{1,3}(\.\d{1,3}){3}$/;
 /** What can be told to be wrong before it is started. */
 export type BootSettings = Pick<
   BootConfig,
-  'interfaces' | 'loaders' | 'bootProfiles' | 'loaderFiles' | 'files' | 'tftp' | 'http'
+  | 'interfaces'
+  | 'loaders'
+  | 'bootProfiles'
+  | 'loaderFiles'
+  | 'virtualMedia'
+  | 'files'
+  | 'tftp'
+  | 'http'
 > & { readonly runner: Pick<RunnerBootConfig, 'kernel' | 'initrd' | 'kernelArguments'> };
 
 /** Throws an Error that names the first setting that cannot work. */
@@ -154,6 +171,7 @@ export function bootProblems(config: BootSettings): readonly string[] {
         ...argumentProblems(`${at}.kernelArguments`, one.kernelArguments),
       ];
     }),
+    ...mediaProblems(config.virtualMedia, loaderNames),
     ...unless(fileNames.has(runner.kernel), 'runner.kernel', 'a name among files'),
     ...unless(fileNames.has(runner.initrd), 'runner.initrd', 'a name among files'),
     ...argumentProblems('runner.kernelArguments', runner.kernelArguments),
@@ -164,6 +182,21 @@ function loaderProblems(at: string, loaders: Loaders, names: ReadonlySet<string>
   return Object.entries(loaders).flatMap(([platform, name]) =>
     unless(names.has(name), `${at}.${platform}`, 'a name among loaderFiles'),
   );
+}
+
+function mediaProblems(
+  media: VirtualMediaConfig | undefined,
+  names: ReadonlySet<string>,
+): string[] {
+  if (media === undefined) return [];
+  const { loaders, address } = media;
+  const isAddress = address === undefined || ipv4.test(address);
+  const someLoader = Object.keys(loaders).length > 0;
+  return [
+    ...unless(someLoader, 'virtualMedia.loaders', 'uefiX64 or uefiArm64, or both'),
+    ...loaderProblems('virtualMedia.loaders', loaders, names),
+    ...unless(isAddress, 'virtualMedia.address', 'a dotted IPv4 address'),
+  ];
 }
 
 function argumentProblems(at: string, words: readonly string[]): string[] {

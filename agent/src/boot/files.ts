@@ -2,6 +2,8 @@
  * The files that are served, found once at the start: a request can only name what is listed, so
  * no path on disk is ever made from what a client sends.
  */
+import { createHash } from 'node:crypto';
+import { makeBootMedium } from '@rackwright/disk-image';
 import type { Disk } from '@rackwright/platform';
 import { type BootConfig, loaderBytesMaxDefault } from './config.ts';
 
@@ -32,6 +34,8 @@ export interface ServedFiles {
   readonly loaders: ReadonlyMap<string, Uint8Array>;
   /** For HTTP: everything. */
   readonly all: ReadonlyMap<string, ServedFile>;
+  /** Name of the CD that hosts boot from by virtual media; undefined: there is none. */
+  readonly mediumName: string | undefined;
 }
 
 /** Throws an Error that names the file when one is missing or the loaders are too large. */
@@ -56,7 +60,25 @@ export async function openFiles(disk: Disk, config: BootConfig): Promise<ServedF
     if (found === undefined) throw missing(name, path);
     all.set(name, { kind: 'disk', path, sizeBytes: found.sizeBytes });
   }
-  return { loaders, all };
+  const medium = bootMedium(config, loaders);
+  if (medium !== undefined) all.set(medium.name, medium.file);
+  return { loaders, all, mediumName: medium?.name };
+}
+
+/** Under a name of its content: BMCs keep what they have fetched. Throws ImageError. */
+function bootMedium(
+  { virtualMedia }: BootConfig,
+  loaders: ReadonlyMap<string, Uint8Array>,
+): { readonly name: string; readonly file: ServedFile } | undefined {
+  if (virtualMedia === undefined) return undefined;
+  const { uefiX64 = '', uefiArm64 = '' } = virtualMedia.loaders;
+  const [x64, arm64] = [loaders.get(uefiX64), loaders.get(uefiArm64)];
+  const bytes = makeBootMedium({
+    ...(x64 === undefined ? {} : { uefiX64: x64 }),
+    ...(arm64 === undefined ? {} : { uefiArm64: arm64 }),
+  });
+  const version = createHash('sha256').update(bytes).digest('hex').slice(0, 16);
+  return { name: `boot-medium-${version}.iso`, file: { kind: 'memory', bytes, version } };
 }
 
 function missing(name: string, path: string): Error {

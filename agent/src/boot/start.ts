@@ -66,6 +66,8 @@ export interface BootServices {
   /** Of the first interface where DHCP is not off. */
   readonly dhcpPort?: number;
   readonly pxePort?: number;
+  /** Where BMCs fetch the CD for virtual media; undefined: none is served. */
+  readonly mediumUrl: string | undefined;
   /** By TFTP, under way. */
   transfers(): number;
   /** Undefined when HTTP answers, else what is wrong. */
@@ -144,12 +146,23 @@ export async function startBoot(
     const problem = (timeoutMs: number) => httpShell.problem(timeoutMs);
     return {
       ...{ httpPort: httpShell.port, tftpPort: tftpShell.port, ...ports, problem, close },
+      mediumUrl: mediumUrl(config, httpShell.port, files.mediumName),
       transfers: () => tftpShell.transfers,
     };
   } catch (error) {
     await close();
     throw error;
   }
+}
+
+function mediumUrl(
+  { virtualMedia, interfaces, addresses = [] }: BootConfig,
+  port: number,
+  name: string | undefined,
+): string | undefined {
+  const address = virtualMedia?.address ?? addresses[0] ?? interfaces[0]?.serverAddress;
+  if (name === undefined || address === undefined) return undefined;
+  return `${bootUrls(address, port).root}/files/${name}`;
 }
 
 function tftpListen({ tftp }: BootConfig, { name, serverAddress }: BootInterface): TftpListen {

@@ -13,7 +13,7 @@ import { type InspectParts, inspect, resumeInspect } from './inspect.ts';
 import { outOfBandSteps, runOutOfBand } from './out-of-band.ts';
 import { type OwnStepParts, ownSteps } from './own-steps.ts';
 import { resumeStep, runStep, type StepImages } from './run-step.ts';
-import { type BootFirmware, setPower } from './set-power.ts';
+import { type BootFirmware, type BootMediumUrl, setPower } from './set-power.ts';
 import { verifyAccess } from './verify-access.ts';
 
 export {
@@ -26,7 +26,7 @@ export {
 } from './bmc-access.ts';
 export { bmcIdentityDifference } from './bmc-identity.ts';
 export { expectBmc } from './expected-bmc.ts';
-export type { BootFirmware } from './set-power.ts';
+export type { BootFirmware, BootMediumUrl } from './set-power.ts';
 
 export interface ExecutorParts extends StepImages, OwnStepParts {
   readonly drivers: BmcDrivers;
@@ -34,6 +34,8 @@ export interface ExecutorParts extends StepImages, OwnStepParts {
   readonly clock: Clock;
   /** Absent: that of the drivers, for all hosts. */
   readonly bootFirmware?: BootFirmware;
+  /** Absent: no host boots from virtual media. */
+  readonly bootMediumUrl?: BootMediumUrl;
   /** Nothing is left of a host; rejects when that is not durable. */
   readonly forgetDeployments?: (hostUid: string) => Promise<void>;
 }
@@ -44,7 +46,8 @@ const operationKinds = ['verifyAccess', 'setPower', 'inspect', 'runStep'] as con
 const bmcAddressesMax = 10_000;
 
 export function createExecutor(parts: ExecutorParts): Executor {
-  const { drivers, orders, clock, bootFirmware, forgetDeployments } = parts;
+  const { drivers, orders, clock, bootFirmware, bootMediumUrl, forgetDeployments } = parts;
+  const switching = { ...drivers, bootFirmware, bootMediumUrl };
   const looks = { orders, driveLists: new DriveLists(drivers, clock) };
   const { driveLists } = looks;
   const own = ownSteps(parts);
@@ -65,7 +68,7 @@ export function createExecutor(parts: ExecutorParts): Executor {
           return verifyAccess(drivers, driveLists, kind.value, context);
         case 'setPower':
           remember(operation, kind.value.bmc);
-          return setPower({ ...drivers, bootFirmware }, clock, operation, kind.value, context);
+          return setPower(switching, clock, operation, kind.value, context);
         case 'inspect':
           return inspect(looks, operation, kind.value, context);
         case 'runStep':

@@ -11,11 +11,20 @@
  *    closed as it would be, and that is all.
  * 5. A host that is on cannot be made to boot from elsewhere: that is a conflict, not a success
  *    (off and on are two operations of the engine).
+ * 5. The medium for a boot from virtual media is inserted for that boot, seen in the drive right
+ *    before power is switched on, and ejected with every other order. It holds no secret and starts
+ *    nothing without a grant: a drive that is not emptied fails nothing but the next insertion.
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import type { BmcDriver, BootDevice, Firmware } from '@rackwright/bmc';
-import { agent, byHand } from '@rackwright/messages';
+import {
+  type BmcDriver,
+  type BmcResult,
+  type BootDevice,
+  type Firmware,
+  failed,
+} from '@rackwright/bmc';
+import { agent, BootMethod, byHand } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import type { FinalResult } from '@rackwright/results';
 import type { OperationContext } from '../session/index.ts';
@@ -31,8 +40,14 @@ export type BootFirmware = (
   hostUid: string,
 ) => { readonly firmware: Firmware } | { readonly problem: string };
 
+/** Where BMCs fetch the medium that hosts boot from; undefined: none is served here. */
+export type BootMediumUrl = () => string | undefined;
+
 export async function setPower(
-  drivers: BmcDrivers & { readonly bootFirmware?: BootFirmware | undefined },
+  drivers: BmcDrivers & {
+    readonly bootFirmware?: BootFirmware | undefined;
+    readonly bootMediumUrl?: BootMediumUrl | undefined;
+  },
   clock: Clock,
   operation: agent.Operation,
   request: agent.SetPower,
@@ -46,7 +61,8 @@ export async function setPower(
   const { on } = request;
   if (on) {
     const by = drivers.bootFirmware?.(operation.hostUid) ?? { firmware: drivers.firmware };
-    const end = await switchOn(driver, by, request, context);
+    const mediumUrl = drivers.bootMediumUrl?.();
+    const end = await switchOn({ driver, by, mediumUrl }, request, context);
     if (end !== undefined) return end;
     await wake(drivers, request);
     return complete({ bmcIdentity, poweredOn: on });
@@ -56,7 +72,9 @@ export async function setPower(
   const leftMs = shutdownLeftMs(operation, context);
   if (leftMs === undefined) {
     const off = await driver.setPower('off', context.signal);
-    return off.kind === 'ok' ? complete({ bmcIdentity, poweredOn: on }) : resultOfBmc(off);
+    if (off.kind !== 'ok') return resultOfBmc(off);
+    await emptyDrive(driver, request, context);
+    return complete({ bmcIdentity, poweredOn: on });
   }
   const prove = async () => {
     const still = await expectBmc(driver, request, context);
@@ -64,6 +82,7 @@ export async function setPower(
   };
   const down = await shutDown({ driver, clock, context, prove }, leftMs);
   if (down.kind !== 'off') return down;
+  await emptyDrive(driver, request, context);
   return complete({ bmcIdentity, poweredOn: on, shutdown: down.shutdown });
 }
 
@@ -95,21 +114,23 @@ function complete(
 
 /** Undefined when it is on. */
 async function switchOn(
-  driver: BmcDriver,
-  by: ReturnType<BootFirmware>,
+  { driver, by, mediumUrl }: Starter,
   request: agent.SetPower,
   context: OperationContext,
 ): Promise<FinalResult | undefined> {
-  const device = bootDevice(request.bootFrom);
+  const device = bootDevice(request);
   if (device === 'unsupported') {
     return failure('unsupported', `boot target ${request.bootFrom} is unknown to this agent`);
   }
   if (device === undefined) {
     await context.begin();
+    await emptyDrive(driver, request, context);
     const on = await driver.setPower('on', context.signal);
     return on.kind === 'ok' ? undefined : resultOfBmc(on);
   }
   if ('problem' in by) return failure('invalidArgument', by.problem);
+  const unfit = device === 'cd' ? unfitForMedia(driver, by.firmware, mediumUrl) : undefined;
+  if (unfit !== undefined) return unfit;
   const before = await driver.powerState(context.signal);
   if (before.kind !== 'ok') return resultOfBmc(before);
   if (before.value === 'on') {
@@ -119,13 +140,83 @@ async function switchOn(
   await context.begin();
   await prepareGrant(request, context);
   const override = { device, firmware: by.firmware };
-  // Without one the machine boots by its own order, and the snapshot decides what that brings.
-  const set = await driver.setBootOverride?.(override, context.signal);
-  const on =
-    set === undefined || set.kind === 'ok' ? await driver.setPower('on', context.signal) : set;
-  if (on.kind === 'ok') return undefined;
+  const { signal } = context;
+  const url = device === 'cd' ? mediumUrl : undefined;
+  if (url === undefined) await emptyDrive(driver, request, context);
+  const refused =
+    (await insertMedium(driver, url, signal)) ??
+    // Without one the machine boots by its own order, and the snapshot decides what that brings.
+    refusedIn(await driver.setBootOverride?.(override, signal)) ??
+    (await mediumLost(driver, url, signal)) ??
+    refusedIn(await driver.setPower('on', signal));
+  if (refused === undefined) return undefined;
   await context.closeGrants();
-  return resultOfBmc(on);
+  if (url !== undefined) await emptyDrive(driver, request, context);
+  return resultOfBmc(refused);
+}
+
+interface Starter {
+  readonly driver: BmcDriver;
+  readonly by: ReturnType<BootFirmware>;
+  readonly mediumUrl: string | undefined;
+}
+
+/** Why the host cannot boot from virtual media; undefined: it can. */
+function unfitForMedia(
+  driver: BmcDriver,
+  firmware: Firmware,
+  mediumUrl: string | undefined,
+): FinalResult | undefined {
+  const instead = 'or boot the host over the network (boot.method)';
+  if (driver.insertMedia === undefined) {
+    return failure('unsupported', `the protocol of its BMC has no virtual media: ${instead}`);
+  }
+  if (mediumUrl === undefined) {
+    const right = 'name loaders in virtualMedia of its configuration';
+    return failure('mediaMissing', `this agent serves no boot medium: ${right}, ${instead}`);
+  }
+  if (firmware === 'uefi') return undefined;
+  const right = 'set bmc.firmware of the agent or the firmware of its boot profile to uefi';
+  return failure('invalidArgument', `virtual media boot by UEFI, not BIOS: ${right}, ${instead}`);
+}
+
+type Refused = Exclude<BmcResult<never>, { kind: 'ok' }>;
+
+function refusedIn(result: BmcResult<unknown> | undefined): Refused | undefined {
+  return result === undefined || result.kind === 'ok' ? undefined : result;
+}
+
+/** Undefined when it is in, or none is wanted. */
+async function insertMedium(
+  driver: BmcDriver,
+  url: string | undefined,
+  signal: AbortSignal,
+): Promise<Refused | undefined> {
+  if (url === undefined) return undefined;
+  return refusedIn(await driver.insertMedia?.(url, signal));
+}
+
+/** Undefined when it is in still, or none is wanted. */
+async function mediumLost(
+  driver: BmcDriver,
+  url: string | undefined,
+  signal: AbortSignal,
+): Promise<Refused | undefined> {
+  if (url === undefined) return undefined;
+  const seen = await driver.readMedia?.(signal);
+  if (seen === undefined || seen.kind !== 'ok') return seen;
+  if (seen.value === url) return undefined;
+  const message = 'the virtual drive has lost the medium before the host was switched on';
+  return failed('mediaMissing', message, `it holds ${seen.value ?? 'nothing'}`);
+}
+
+/** Of a host that boots from virtual media. */
+async function emptyDrive(
+  driver: BmcDriver,
+  { bootMethod }: agent.SetPower,
+  { signal }: OperationContext,
+): Promise<void> {
+  if (bootMethod === BootMethod.VIRTUAL_MEDIA) await driver.ejectMedia?.(signal);
 }
 
 async function prepareGrant(request: agent.SetPower, context: OperationContext): Promise<void> {
@@ -140,14 +231,18 @@ async function prepareGrant(request: agent.SetPower, context: OperationContext):
 }
 
 /** Undefined: no override was asked for. */
-function bootDevice(target: agent.BootTarget): BootDevice | 'unsupported' | undefined {
-  switch (target) {
+function bootDevice({
+  bootFrom,
+  bootMethod,
+}: agent.SetPower): BootDevice | 'unsupported' | undefined {
+  switch (bootFrom) {
     case agent.BootTarget.UNSPECIFIED:
       return undefined;
     case agent.BootTarget.DISK:
       return 'disk';
     case agent.BootTarget.RUNNER:
     case agent.BootTarget.RESCUE:
+      return bootMethod === BootMethod.VIRTUAL_MEDIA ? 'cd' : 'network';
     case agent.BootTarget.IMAGE:
       return 'network';
     default:

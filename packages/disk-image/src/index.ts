@@ -24,6 +24,7 @@ export {
 } from './format.ts';
 export { gathered, type PieceMemory, pieceMemory } from './gather.ts';
 export { type DiskFacts, type RootDiskHints, rootDisk } from './hints.ts';
+export { type BootMediumLoaders, makeBootMedium } from './medium/iso.ts';
 export { openQcow2, type Qcow2Image } from './qcow2/reader.ts';
 export { checkDigest, digestPieces, type PieceDigests, type Ranges, rangesOf } from './ranges.ts';
 export { cloudConfigToCall, type NoCloudFirstBoot, noCloudSeed } from './seed/no-cloud.ts';

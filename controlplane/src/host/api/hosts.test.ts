@@ -1,6 +1,7 @@
 import { create as createMessage } from '@bufbuild/protobuf';
 import {
   BmcProtocol,
+  BootMethod,
   type ErasureLevel,
   HostGoal,
   HostPower,
@@ -479,5 +480,13 @@ describe('a BMC', () => {
     await create(1, {
       bmc: { ...specOf(1).bmc, protocol: BmcProtocol.REDFISH, certificateSha256 },
     });
+  });
+
+  test('by IPMI has no virtual media, by Redfish it has', async () => {
+    const boot = { method: BootMethod.VIRTUAL_MEDIA };
+    const spec = { ...specOf(1), boot };
+    const fields = await violatedFields(hosts.createHost({ hostId: 'h1', host: { spec } }));
+    expect(fields).toEqual(['host.spec.boot.method']);
+    await create(1, { boot, bmc: { ...specOf(1).bmc, protocol: BmcProtocol.REDFISH } });
   });
 });

@@ -23,6 +23,8 @@ export interface Protocol {
   readonly listsDrives: boolean;
   /** A device can choose what the machine boots from next. */
   readonly setsBoot: boolean;
+  /** The BMC has a drive for CDs that it feeds from a URL. */
+  readonly hasVirtualMedia: boolean;
   /** Nobody but a person switches the machine: it has no address, and no credential. */
   readonly isByHand: boolean;
 }
@@ -35,6 +37,7 @@ const ipmi: Protocol = {
   hasCertificate: false,
   listsDrives: false,
   setsBoot: true,
+  hasVirtualMedia: false,
   isByHand: false,
 };
 
@@ -46,6 +49,7 @@ const redfish: Protocol = {
   hasCertificate: true,
   listsDrives: true,
   setsBoot: true,
+  hasVirtualMedia: true,
   isByHand: false,
 };
 
@@ -57,6 +61,7 @@ const webhook: Protocol = {
   hasCertificate: true,
   listsDrives: false,
   setsBoot: false,
+  hasVirtualMedia: false,
   isByHand: false,
 };
 
@@ -68,6 +73,7 @@ const manual: Protocol = {
   hasCertificate: false,
   listsDrives: false,
   setsBoot: false,
+  hasVirtualMedia: false,
   isByHand: true,
 };
 
@@ -82,6 +88,7 @@ const unknown: Protocol = {
   hasCertificate: false,
   listsDrives: false,
   setsBoot: false,
+  hasVirtualMedia: false,
   isByHand: false,
 };
 

@@ -71,6 +71,8 @@ const verify = (host: string) => `rackwright host verify ${host}`;
 const updateCredential = ({ credential }: Named) =>
   `rackwright credential update ${credential} --username USER`;
 
+const overNetwork = ({ host }: Named) =>
+  change(`or boot it over the network: rackwright host update ${host} --boot-method network`);
 const otherCredential = ({ host }: Named) => `rackwright host update ${host} --credential ID`;
 
 const replaceDisk: Advice = (named) => [
@@ -141,13 +143,13 @@ const advice: Readonly<Record<FailureName, Advice>> = {
     again(named),
   ],
   mediaRefused: (named) => [
-    look(
-      `see that the BMC at ${named.place} can fetch from the agent, and has a licence for media`,
-    ),
+    look(`see that the BMC at ${named.place} can fetch from the agent, and has a licence for it`),
+    overNetwork(named),
     again(named),
   ],
   mediaMissing: (named) => [
-    look(`see whether the BMC at ${named.place} has a virtual drive for CDs that is switched on`),
+    look(`see that the BMC at ${named.place} has a virtual drive for CDs, and the agent media`),
+    overNetwork(named),
     again(named),
   ],
   identityMismatch: (named) => [

@@ -4,6 +4,8 @@ import { bootMediumBytesMax, verificationPolicyProblem } from '@rackwright/erasu
 import {
   type BmcEndpoint,
   BmcProtocol,
+  BootMethod,
+  type BootPolicy,
   CleaningMethod,
   type CleaningPolicy,
   ErasureLevel,
@@ -50,7 +52,22 @@ export function checkHostSpec(path: string, spec: HostSpec, violations: Violatio
   checkEnum(`${path}.power`, HostPower, spec.power, violations);
   if (spec.cleaning !== undefined) checkCleaning(`${path}.cleaning`, spec.cleaning, violations);
   if (spec.shutdown !== undefined) checkShutdown(`${path}.shutdown`, spec.shutdown, violations);
+  if (spec.boot !== undefined) checkBoot(`${path}.boot`, spec.boot, spec.bmc, violations);
   if (spec.rootDisk !== undefined) checkRootDisk(`${path}.root_disk`, spec.rootDisk, violations);
+}
+
+/** Virtual media are the BMC's: it has to have them. */
+function checkBoot(
+  path: string,
+  { method }: BootPolicy,
+  bmc: BmcEndpoint | undefined,
+  violations: Violations,
+): void {
+  checkEnum(`${path}.method`, BootMethod, method, violations);
+  const { name, hasVirtualMedia } = protocolOf(bmc?.protocol);
+  if (method !== BootMethod.VIRTUAL_MEDIA || bmc === undefined || hasVirtualMedia) return;
+  const right = 'use BOOT_METHOD_NETWORK, or Redfish as bmc.protocol';
+  violations.add(`${path}.method`, `is VIRTUAL_MEDIA, which ${name} does not have; ${right}`);
 }
 
 /** How power is taken from a running system, of a host or of one request. */

@@ -3,6 +3,7 @@ import {
   ArgumentTypeSchema,
   Authority_StageSchema,
   BmcProtocolSchema,
+  BootMethodSchema,
   CleaningMethodSchema,
   ErasureLevelSchema,
   enumWord,
@@ -30,6 +31,7 @@ import {
 const enums = {
   AuthorityStage: Authority_StageSchema,
   BmcProtocol: BmcProtocolSchema,
+  BootMethod: BootMethodSchema,
   CleaningMethod: CleaningMethodSchema,
   ErasureLevel: ErasureLevelSchema,
   HiddenAreas: HiddenAreasSchema,

@@ -12,6 +12,7 @@ import {
   type Hold,
   HoldScope,
   type Host,
+  type HostSpec,
   HostState,
   type LastCleaned,
   type Run,
@@ -122,7 +123,7 @@ export function hostFields(host: Host, clock: Clock): [string, string][] {
     ['rack', spec?.rack ?? ''],
     ['agent', status?.agentConnected === true ? 'connected' : 'away'],
     ['bmc', spec?.bmc === undefined ? '' : bmcText(spec.bmc)],
-    ['boot macs', spec?.bootMacs.join(' ') ?? ''],
+    ...bootWayFields(spec),
     ['power', powerText(host, { withWish: true })],
     ['shutdown', policyText(spec?.shutdown)],
     ['root disk', rootDiskText(spec?.rootDisk)],
@@ -199,6 +200,13 @@ function shutdownOf({ shutdown, state }: RunStep): string {
 }
 
 /** "graceful, within 120 s"; '' where nothing is set. */
+function bootWayFields(spec: HostSpec | undefined): [string, string][] {
+  return [
+    ['boot macs', spec?.bootMacs.join(' ') ?? ''],
+    ['boot method', enumName('BootMethod', spec?.boot?.method ?? 0)],
+  ];
+}
+
 function policyText(policy: ShutdownPolicy | undefined): string {
   if (policy === undefined) return '';
   const { mode, timeoutSeconds } = policy;

@@ -169,7 +169,8 @@ function setPower(turn: Turn, { on }: { readonly on: boolean }): agent.SetPower 
   const bmc = bmcAccess(turn);
   const { spec } = turn;
   if (on && spec.bmc?.wakeOnLan === true) bmc.wakeMacs = [...spec.bootMacs];
-  return create(agent.SetPowerSchema, { bmc, on, ...expectedIdentity(turn) });
+  const bootMethod = spec.boot?.method ?? 0;
+  return create(agent.SetPowerSchema, { bmc, on, bootMethod, ...expectedIdentity(turn) });
 }
 
 /** What the BMC must still say of itself before anything is done by it. */

@@ -205,6 +205,14 @@ const fields = {
     },
     'shutdown.timeoutSeconds',
   ),
+  bootMethod: field(
+    wordFlag(
+      ['network', 'virtual-media'],
+      'How it comes into the runner: virtual-media by Redfish',
+    ),
+    'boot.method',
+    enumOf('BootMethod'),
+  ),
   mac: field(
     listFlag('MAC address that the host boots from; may be repeated', 'mac'),
     'bootMacs',

@@ -12,7 +12,26 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/v1/boot.proto.
  */
 export const file_rackwright_v1_boot: GenFile = /*@__PURE__*/
-  fileDesc("ChhyYWNrd3JpZ2h0L3YxL2Jvb3QucHJvdG8SDXJhY2t3cmlnaHQudjEiywIKCEJvb3RTdGVwEikKBGtpbmQYASABKA4yGy5yYWNrd3JpZ2h0LnYxLkJvb3RTdGVwS2luZBInCgVhc2tlchgCIAEoDjIYLnJhY2t3cmlnaHQudjEuQm9vdEFza2VyEi4KCmZpcnN0X3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi0KCWxhc3RfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFY291bnQYBSABKA0SLAoIZW5kX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWJ5dGVzGAcgASgEEi8KCXRyYW5zcG9ydBgIIAEoDjIcLnJhY2t3cmlnaHQudjEuQm9vdFRyYW5zcG9ydBIPCgdwcm9ibGVtGAkgASgJIs0BCglCb290VHJhY2USFAoMb3BlcmF0aW9uX2lkGAEgASgJEgsKA21hYxgCIAEoCRIuCgpzdGFydF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgVzdGVwcxgEIAMoCzIXLnJhY2t3cmlnaHQudjEuQm9vdFN0ZXASFwoPZ2l2ZXNfYWRkcmVzc2VzGAUgASgIEiwKB21pc3NpbmcYBiABKA4yGy5yYWNrd3JpZ2h0LnYxLkJvb3RTdGVwS2luZCI7CgtCb290U3RhbGxlZBIsCgdtaXNzaW5nGAEgASgOMhsucmFja3dyaWdodC52MS5Cb290U3RlcEtpbmQqoAIKDEJvb3RTdGVwS2luZBIeChpCT09UX1NURVBfS0lORF9VTlNQRUNJRklFRBAAEhsKF0JPT1RfU1RFUF9LSU5EX0RJU0NPVkVSEAESGAoUQk9PVF9TVEVQX0tJTkRfT0ZGRVIQAhIaChZCT09UX1NURVBfS0lORF9SRVFVRVNUEAMSFgoSQk9PVF9TVEVQX0tJTkRfQUNLEAQSGQoVQk9PVF9TVEVQX0tJTkRfTE9BREVSEAUSGQoVQk9PVF9TVEVQX0tJTkRfU0NSSVBUEAYSGQoVQk9PVF9TVEVQX0tJTkRfS0VSTkVMEAcSGQoVQk9PVF9TVEVQX0tJTkRfSU5JVFJEEAgSGQoVQk9PVF9TVEVQX0tJTkRfUlVOTkVSEAkqbgoJQm9vdEFza2VyEhoKFkJPT1RfQVNLRVJfVU5TUEVDSUZJRUQQABIXChNCT09UX0FTS0VSX0ZJUk1XQVJFEAESFQoRQk9PVF9BU0tFUl9MT0FERVIQAhIVChFCT09UX0FTS0VSX1NZU1RFTRADKmEKDUJvb3RUcmFuc3BvcnQSHgoaQk9PVF9UUkFOU1BPUlRfVU5TUEVDSUZJRUQQABIXChNCT09UX1RSQU5TUE9SVF9URlRQEAESFwoTQk9PVF9UUkFOU1BPUlRfSFRUUBACYgZwcm90bzM", [file_google_protobuf_timestamp]);
+  fileDesc("ChhyYWNrd3JpZ2h0L3YxL2Jvb3QucHJvdG8SDXJhY2t3cmlnaHQudjEiNwoKQm9vdFBvbGljeRIpCgZtZXRob2QYASABKA4yGS5yYWNrd3JpZ2h0LnYxLkJvb3RNZXRob2QiywIKCEJvb3RTdGVwEikKBGtpbmQYASABKA4yGy5yYWNrd3JpZ2h0LnYxLkJvb3RTdGVwS2luZBInCgVhc2tlchgCIAEoDjIYLnJhY2t3cmlnaHQudjEuQm9vdEFza2VyEi4KCmZpcnN0X3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi0KCWxhc3RfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFY291bnQYBSABKA0SLAoIZW5kX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWJ5dGVzGAcgASgEEi8KCXRyYW5zcG9ydBgIIAEoDjIcLnJhY2t3cmlnaHQudjEuQm9vdFRyYW5zcG9ydBIPCgdwcm9ibGVtGAkgASgJIs0BCglCb290VHJhY2USFAoMb3BlcmF0aW9uX2lkGAEgASgJEgsKA21hYxgCIAEoCRIuCgpzdGFydF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgVzdGVwcxgEIAMoCzIXLnJhY2t3cmlnaHQudjEuQm9vdFN0ZXASFwoPZ2l2ZXNfYWRkcmVzc2VzGAUgASgIEiwKB21pc3NpbmcYBiABKA4yGy5yYWNrd3JpZ2h0LnYxLkJvb3RTdGVwS2luZCI7CgtCb290U3RhbGxlZBIsCgdtaXNzaW5nGAEgASgOMhsucmFja3dyaWdodC52MS5Cb290U3RlcEtpbmQqYQoKQm9vdE1ldGhvZBIbChdCT09UX01FVEhPRF9VTlNQRUNJRklFRBAAEhcKE0JPT1RfTUVUSE9EX05FVFdPUksQARIdChlCT09UX01FVEhPRF9WSVJUVUFMX01FRElBEAIqoAIKDEJvb3RTdGVwS2luZBIeChpCT09UX1NURVBfS0lORF9VTlNQRUNJRklFRBAAEhsKF0JPT1RfU1RFUF9LSU5EX0RJU0NPVkVSEAESGAoUQk9PVF9TVEVQX0tJTkRfT0ZGRVIQAhIaChZCT09UX1NURVBfS0lORF9SRVFVRVNUEAMSFgoSQk9PVF9TVEVQX0tJTkRfQUNLEAQSGQoVQk9PVF9TVEVQX0tJTkRfTE9BREVSEAUSGQoVQk9PVF9TVEVQX0tJTkRfU0NSSVBUEAYSGQoVQk9PVF9TVEVQX0tJTkRfS0VSTkVMEAcSGQoVQk9PVF9TVEVQX0tJTkRfSU5JVFJEEAgSGQoVQk9PVF9TVEVQX0tJTkRfUlVOTkVSEAkqbgoJQm9vdEFza2VyEhoKFkJPT1RfQVNLRVJfVU5TUEVDSUZJRUQQABIXChNCT09UX0FTS0VSX0ZJUk1XQVJFEAESFQoRQk9PVF9BU0tFUl9MT0FERVIQAhIVChFCT09UX0FTS0VSX1NZU1RFTRADKmEKDUJvb3RUcmFuc3BvcnQSHgoaQk9PVF9UUkFOU1BPUlRfVU5TUEVDSUZJRUQQABIXChNCT09UX1RSQU5TUE9SVF9URlRQEAESFwoTQk9PVF9UUkFOU1BPUlRfSFRUUBACYgZwcm90bzM", [file_google_protobuf_timestamp]);
+
+/**
+ * BootPolicy says how a host boots what is not its own.
+ *
+ * @generated from message rackwright.v1.BootPolicy
+ */
+export type BootPolicy = Message<"rackwright.v1.BootPolicy"> & {
+  /**
+   * @generated from field: rackwright.v1.BootMethod method = 1;
+   */
+  method: BootMethod;
+};
+
+/**
+ * Describes the message rackwright.v1.BootPolicy.
+ * Use `create(BootPolicySchema)` to create a new message.
+ */
+export const BootPolicySchema: GenMessage<BootPolicy> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_boot, 0);
 
 /**
  * BootStep is one stage of a boot as the rack's agent saw it. What is asked again is the same step.
@@ -81,7 +100,7 @@ export type BootStep = Message<"rackwright.v1.BootStep"> & {
  * Use `create(BootStepSchema)` to create a new message.
  */
 export const BootStepSchema: GenMessage<BootStep> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_boot, 0);
+  messageDesc(file_rackwright_v1_boot, 1);
 
 /**
  * BootTrace is a boot of a host into the runner as the rack's agent saw it, for people. Anybody on
@@ -138,7 +157,7 @@ export type BootTrace = Message<"rackwright.v1.BootTrace"> & {
  * Use `create(BootTraceSchema)` to create a new message.
  */
 export const BootTraceSchema: GenMessage<BootTrace> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_boot, 1);
+  messageDesc(file_rackwright_v1_boot, 2);
 
 /**
  * BootStalled comes with DEADLINE where a runner did not come and its agent saw the boot.
@@ -159,7 +178,51 @@ export type BootStalled = Message<"rackwright.v1.BootStalled"> & {
  * Use `create(BootStalledSchema)` to create a new message.
  */
 export const BootStalledSchema: GenMessage<BootStalled> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_boot, 2);
+  messageDesc(file_rackwright_v1_boot, 3);
+
+/**
+ * BootMethod is how a host comes into the runner, for whatever runs there or for a rescue.
+ *
+ * @generated from enum rackwright.v1.BootMethod
+ */
+export const BootMethod = {
+  /**
+   * Means over the network.
+   *
+   * @generated from enum value: BOOT_METHOD_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * PXE or UEFI HTTP boot of its firmware.
+   *
+   * @generated from enum value: BOOT_METHOD_NETWORK = 1;
+   */
+  NETWORK: 1,
+
+  /**
+   * From a CD that the agent serves and the BMC inserts into its virtual drive (Redfish), by UEFI. It
+   * holds a boot loader and no secret: the loader asks for its boot over the network, and gets one by
+   * the same grant. It is ejected when the host is switched off, or on from elsewhere. An agent that
+   * does not know this boots over the network.
+   *
+   * @generated from enum value: BOOT_METHOD_VIRTUAL_MEDIA = 2;
+   */
+  VIRTUAL_MEDIA: 2,
+} as const;
+
+/**
+ * BootMethod is how a host comes into the runner, for whatever runs there or for a rescue.
+ *
+ * @generated from enum rackwright.v1.BootMethod
+ */
+export type BootMethod = (typeof BootMethod)[keyof typeof BootMethod] | UnknownEnum;
+
+/**
+ * Describes the enum rackwright.v1.BootMethod.
+ */
+export const BootMethodSchema: GenEnum<BootMethod> = /*@__PURE__*/
+  enumDesc(file_rackwright_v1_boot, 0);
 
 /**
  * BootStepKind is a stage of a boot over the network, in the order of a whole boot.
@@ -245,7 +308,7 @@ export type BootStepKind = (typeof BootStepKind)[keyof typeof BootStepKind] | Un
  * Describes the enum rackwright.v1.BootStepKind.
  */
 export const BootStepKindSchema: GenEnum<BootStepKind> = /*@__PURE__*/
-  enumDesc(file_rackwright_v1_boot, 0);
+  enumDesc(file_rackwright_v1_boot, 1);
 
 /**
  * BootAsker is the program in the machine that asks.
@@ -289,7 +352,7 @@ export type BootAsker = (typeof BootAsker)[keyof typeof BootAsker] | UnknownEnum
  * Describes the enum rackwright.v1.BootAsker.
  */
 export const BootAskerSchema: GenEnum<BootAsker> = /*@__PURE__*/
-  enumDesc(file_rackwright_v1_boot, 1);
+  enumDesc(file_rackwright_v1_boot, 2);
 
 /**
  * @generated from enum rackwright.v1.BootTransport
@@ -320,5 +383,5 @@ export type BootTransport = (typeof BootTransport)[keyof typeof BootTransport] |
  * Describes the enum rackwright.v1.BootTransport.
  */
 export const BootTransportSchema: GenEnum<BootTransport> = /*@__PURE__*/
-  enumDesc(file_rackwright_v1_boot, 2);
+  enumDesc(file_rackwright_v1_boot, 3);
 

@@ -1,0 +1,174 @@
+/** Boots from virtual media: from the operation's own words to a machine and its virtual drive. */
+import { create } from '@bufbuild/protobuf';
+import { agent, BootMethod } from '@rackwright/messages';
+import { nodeClock, nodeExec, nodeHttpClient } from '@rackwright/platform/node';
+import type { FinalResult } from '@rackwright/results';
+import {
+  type BootChoice,
+  type RedfishBmc,
+  type RedfishHabits,
+  startRedfishBmc,
+} from '@rackwright/sim/redfish';
+import { afterEach, expect, test } from 'vitest';
+import { createBmcDrivers } from './bmc-drivers.ts';
+import { parseConfig } from './config.ts';
+import { createExecutor } from './operations/index.ts';
+import { defaultDeskLimits, noHandOffs, RunnerDesk } from './runner-gateway/index.ts';
+import { quietLog, testSigner } from './runner-gateway/testing.ts';
+import type { OperationContext } from './session/index.ts';
+
+const clock = nodeClock();
+const url = 'http://127.0.0.1:8080/files/boot-medium-0.iso';
+const bmcs: RedfishBmc[] = [];
+
+afterEach(async () => {
+  await Promise.all(bmcs.splice(0).map((bmc) => bmc.close()));
+});
+
+/** A host, and what happened to its grants, its power and its drive, in order. */
+async function setUp({
+  firmware = 'uefi',
+  mediumUrl = url,
+  habits = {},
+}: {
+  readonly firmware?: 'uefi' | 'bios';
+  /** Empty: this agent serves none. */
+  readonly mediumUrl?: string;
+  readonly habits?: Partial<RedfishHabits>;
+} = {}) {
+  const events: string[] = [];
+  let isOn = false;
+  const bmc = await startRedfishBmc({
+    user: 'u',
+    password: 'secret',
+    identity: {
+      uuid: '8f14e45f-ceea-467a-9c2b-3d0e55aa0f01',
+      serial: 'HOST-1',
+      manufacturer: 'Rackwright',
+      model: 'Machine',
+    },
+    machine: {
+      powerOn: ({ device }: BootChoice) => {
+        isOn = true;
+        events.push(`on from ${device}`);
+      },
+      powerOff: () => {
+        isOn = false;
+        events.push('off');
+      },
+      isOn: () => isOn,
+      medium: (now) => void events.push(now === undefined ? 'ejected' : `inserted ${now}`),
+    },
+    habits: { powerDelayMs: [0, 0], ...habits },
+  });
+  bmcs.push(bmc);
+  const limits = { readBackWindowMs: 1_000, readBackPollMs: 50, redfishRequestTimeoutMs: 10_000 };
+  const bmcConfig = { spacingMs: 0, firmware, ...limits };
+  const config = parseConfig(JSON.stringify({ serverAddress: '127.0.0.1', bmc: bmcConfig }));
+  const parts = { clock, exec: nodeExec(), httpClient: nodeHttpClient(), log: quietLog };
+  const executor = createExecutor({
+    clock,
+    drivers: createBmcDrivers(config.bmc, parts),
+    bootMediumUrl: () => (mediumUrl === '' ? undefined : mediumUrl),
+    orders: new RunnerDesk({
+      clock,
+      log: quietLog,
+      signer: testSigner(),
+      operationState: () => 'unknown',
+      handOffs: noHandOffs,
+      limits: defaultDeskLimits,
+    }),
+  });
+  const setPower = (
+    value: Partial<Pick<agent.SetPower, 'on' | 'bootFrom' | 'bootMethod'>>,
+  ): Promise<FinalResult> => {
+    const { address, port, certificateSha256 } = bmc;
+    const credential = { credential: 'credentials/rack', credentialVersion: 3n };
+    const access = { address, port, protocol: 'redfish', certificateSha256, ...credential };
+    const order = create(agent.SetPowerSchema, {
+      ...{ bmc: access, bootMethod: BootMethod.VIRTUAL_MEDIA },
+      ...value,
+    });
+    const kind = { case: 'setPower', value: order } as const;
+    const operation = create(agent.OperationSchema, { id: 'op', hostUid: 'uid', kind });
+    return executor.execute(operation, contextOf(events));
+  };
+  return { bmc, events, setPower };
+}
+
+function contextOf(events: string[]): OperationContext {
+  return {
+    signal: new AbortController().signal,
+    begin: async () => {},
+    continuing: () => {},
+    credential: async (name, version) => ({ name, version, username: 'u', password: 'secret' }),
+    leaseValid: () => true,
+    leaseLeftMs: () => 9_000,
+    frozen: () => '',
+    remainingMs: () => Number.POSITIVE_INFINITY,
+    openGrant: async ({ macs, expiresAtMs }) => {
+      events.push('grant');
+      const grant = { operationId: 'op', hostUid: 'uid', hostName: 'h', bootToken: 'token' };
+      return { ...grant, macs, openedAtMs: clock.nowMs(), expiresAtMs };
+    },
+    closeGrants: async () => void events.push('no grant'),
+  };
+}
+
+const { DISK, IMAGE, RESCUE, RUNNER } = agent.BootTarget;
+const toRunner = { on: true, bootFrom: RUNNER };
+const asBooted = ['grant', `inserted ${url}`, 'on from cd'];
+
+test('the medium is there for the boot of the runner, and ejected when it goes off', async () => {
+  const { events, setPower } = await setUp();
+  expect(await setPower(toRunner)).toMatchObject({ kind: 'complete' });
+  expect(events).toEqual(asBooted);
+  expect(await setPower({ on: false })).toMatchObject({ kind: 'complete' });
+  expect(events).toEqual([...asBooted, 'no grant', 'off', 'ejected']);
+});
+
+test('a rescue boots from it too, and an image over the network', async () => {
+  const { events, setPower } = await setUp();
+  await setPower({ on: true, bootFrom: RESCUE });
+  await setPower({ on: false });
+  await setPower({ on: true, bootFrom: IMAGE });
+  const rest = ['no grant', 'off', 'ejected', 'no grant', 'on from pxe'];
+  expect(events).toEqual([...asBooted, ...rest]);
+});
+
+test('a medium that was left behind is ejected before the host boots its disk', async () => {
+  const { bmc, events, setPower } = await setUp();
+  await setPower(toRunner);
+  await setPower({ on: false, bootMethod: BootMethod.UNSPECIFIED });
+  expect(bmc.medium()).toBe(url);
+  await setPower({ on: true, bootFrom: DISK });
+  expect(events).toEqual([...asBooted, 'no grant', 'off', 'no grant', 'ejected', 'on from disk']);
+});
+
+test('a medium that is lost before the boot switches nothing on and closes the grant', async () => {
+  const { bmc, events, setPower } = await setUp();
+  bmc.setFault({ kind: 'mediaLost', afterReadings: 1 });
+  const result = await setPower(toRunner);
+  expect(result).toMatchObject({ kind: 'failed', type: 'mediaMissing' });
+  expect(events).toEqual(['grant', `inserted ${url}`, 'ejected', 'no grant']);
+});
+
+test('a BMC that refuses, or only says that it has inserted, switches nothing on', async () => {
+  const { bmc, events, setPower } = await setUp();
+  bmc.setFault({ kind: 'mediaRefused' });
+  expect(await setPower(toRunner)).toMatchObject({ kind: 'failed', type: 'mediaRefused' });
+  bmc.setFault({ kind: 'yesButNothing' });
+  expect(await setPower(toRunner)).toMatchObject({ kind: 'failed', type: 'notApplied' });
+  expect(events).toEqual(['grant', 'no grant', 'grant', 'no grant']);
+});
+
+test.each([
+  ['no drive', { habits: { virtualMedia: undefined } }, 'mediaMissing', /no virtual drive/],
+  ['no medium', { mediumUrl: '' }, 'mediaMissing', /virtualMedia/],
+  ['BIOS', { firmware: 'bios' as const }, 'invalidArgument', /by UEFI, not BIOS/],
+])('with %s nothing is switched on, and words say what to do', async (_, parts, type, words) => {
+  const { events, setPower } = await setUp(parts);
+  const result = await setPower(toRunner);
+  expect(result).toMatchObject({ kind: 'failed', type, message: expect.stringMatching(words) });
+  expect(events.filter((event) => event.startsWith('on'))).toEqual([]);
+});
