@@ -38,6 +38,7 @@ const errands: readonly (readonly [RegExp, (machine: SimMachine) => void])[] = [
   // No simulated machine has firmware that boots: only its runner can fail to come.
   [/^see (at the console of|whether another DHCP server) /, nothing],
   [/^see that (.* has link|nothing between .* drops)\b/, nothing],
+  [/^see that the BMC at .* (can fetch from the agent|has a virtual drive)\b/, nothing],
   [/^see that the disk that is named is in its slot$/, nothing],
   [/^read what the program wrote/, nothing],
   [/^update the agent of /, nothing],
