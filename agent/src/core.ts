@@ -19,6 +19,7 @@ import {
 } from './boot/index.ts';
 import { BootTracer, defaultBootTracerLimits } from './boot-trace/index.ts';
 import type { AgentConfig } from './config.ts';
+import { BootConsoles, defaultBootConsoleLimits } from './console/index.ts';
 import { loadDeployKey, makeDeployPages, NetbootImages, Proofs } from './deploy/index.ts';
 import { Discovery } from './discovery/index.ts';
 import { type CredentialOf, type HostImages, type Images, Prefetcher } from './images/index.ts';
@@ -29,7 +30,9 @@ import {
   type BmcDrivers,
   type BootFirmware,
   type BootMediumUrl,
+  bmcEndpoint,
   createExecutor,
+  type ExecutorParts,
 } from './operations/index.ts';
 import { PowerSync } from './power-sync.ts';
 import {
@@ -126,7 +129,8 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
   const tell = (finding: agent.Discovered): void => session.tellDiscovered(finding);
   const discovery = new Discovery({ clock, random, log, tell });
   const images = deploymentImages(parts, () => session);
-  const { tracer, faults, observer } = bootObservers(clock, () => session);
+  const consoles = new BootConsoles({ clock, log, limits: defaultBootConsoleLimits });
+  const { tracer, faults, observer } = bootObservers(clock, () => session, consoles);
   const drivers = createBmcDrivers(config.bmc, parts, parts.wakeFrom);
   const session: AgentSession = new AgentSession({
     ...{ ...parts, journal, snapshotPath, discovery, observer },
@@ -150,7 +154,7 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
   const looks = new PowerSync({ clock, random, log, drivers, session, orders: desk });
   return {
     session,
-    gateway: makeGateway(parts, session, desk, discovery, tracer),
+    gateway: makeGateway(parts, session, desk, discovery, { tracer, consoles }),
     bootMemory: () => withDiscovery(session.bootMemory(), discovery),
     openDiscovery: (mac) => discovery.open(mac, journal.state.latestTimeMs),
     ...bootEars({ watch, looks, desk, proofs, tracer, faults }),
@@ -160,20 +164,23 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
       images: images?.netboots ?? noNetboots,
       netbootOf: (hostUid) => session.netbootOf(hostUid),
     }),
-    start: () => session.start(makeExecutor(parts, drivers, desk, proofs, session), looks),
+    start: () => {
+      const hearing = hearingBoots(consoles, drivers, session);
+      return session.start(makeExecutor(parts, drivers, desk, proofs, session, hearing), looks);
+    },
     stop: () => {
-      session.stop();
-      watch.stop();
-      tracer.stop();
-      faults.stop();
-      discovery.stop();
-      images?.stop();
+      const all = [session, watch, tracer, consoles, faults, discovery, images];
+      for (const part of all) part?.stop();
     },
   };
 }
 
 /** Who follows boots and their network, for people. */
-function bootObservers(clock: CoreParts['clock'], session: () => AgentSession) {
+function bootObservers(
+  clock: CoreParts['clock'],
+  session: () => AgentSession,
+  consoles: BootConsoles,
+) {
   const faults = new NetworkFaults({
     clock,
     tell: (list) => session().tellNetworkFaults(list),
@@ -183,6 +190,7 @@ function bootObservers(clock: CoreParts['clock'], session: () => AgentSession) {
     clock,
     grantOf: (operationId) => session().grants.byOperation(operationId),
     tell: (hostUid, bootTrace) => session().publishFacts(hostUid, { bootTrace }),
+    screenOf: (operationId) => consoles.lastScreen(operationId),
     onUnseen: (grant) => faults.unseen(grant),
     limits: defaultBootTracerLimits,
   });
@@ -190,11 +198,36 @@ function bootObservers(clock: CoreParts['clock'], session: () => AgentSession) {
     bootOpened: (grant) => tracer.opened(grant),
     hostForgotten: (hostUid) => {
       tracer.forgetHost(hostUid);
+      consoles.forgetHost(hostUid);
       faults.forgetHost(hostUid);
     },
     sessionOpened: () => faults.sessionOpened(),
   };
   return { tracer, faults, observer };
+}
+
+/**
+ * Hears the console of each host that is switched on to boot. Its BMC has just said who it is, to
+ * the operation that switched it.
+ */
+function hearingBoots(
+  consoles: BootConsoles,
+  drivers: BmcDrivers,
+  session: AgentSession,
+): ExecutorParts['onSwitchedOn'] {
+  return (operation, { bmc, expectedIdentity }) => {
+    const grant = session.grants.byOperation(operation.id);
+    if (grant === undefined || bmc === undefined) return;
+    consoles.follow(grant, (hear, signal) => {
+      const credential = session.credential(bmc.credential, bmc.credentialVersion);
+      if (credential === undefined) return undefined;
+      const endpoint = bmcEndpoint(bmc, credential, expectedIdentity);
+      if (endpoint === undefined) return undefined;
+      const breakOff = new AbortController();
+      const driver = drivers.driver(endpoint, { giveWay: () => breakOff.abort() });
+      return driver.openConsole?.(hear, AbortSignal.any([signal, breakOff.signal]));
+    });
+  };
 }
 
 interface EarParts {
@@ -254,6 +287,7 @@ function makeExecutor(
   orders: RunnerDesk,
   proofs: Proofs,
   { bootMemory }: Pick<AgentSession, 'bootMemory'>,
+  onSwitchedOn: ExecutorParts['onSwitchedOn'],
 ): Executor {
   const { bootProfiles = [] } = config;
   const bootFirmware: BootFirmware = (hostUid) => {
@@ -266,6 +300,7 @@ function makeExecutor(
   return createExecutor({
     ...{ drivers, orders, clock, bootFirmware },
     ...(bootMediumUrl === undefined ? {} : { bootMediumUrl }),
+    ...(onSwitchedOn === undefined ? {} : { onSwitchedOn }),
     ...(images === undefined ? {} : { images: { images, clock } }),
     ...(hostImages === undefined
       ? {}
@@ -285,7 +320,7 @@ function makeGateway(
   session: AgentSession,
   desk: RunnerDesk,
   discovery: Discovery,
-  tracer: BootTracer,
+  { tracer, consoles }: { readonly tracer: BootTracer; readonly consoles: BootConsoles },
 ): RunnerGateway {
   const { grants } = session;
   return new RunnerGateway({
@@ -305,7 +340,9 @@ function makeGateway(
     },
     facts: {
       runnerReady: (hostUid, runnerReady) => {
-        const bootTrace = tracer.arrived(runnerReady.bootOperationId ?? '');
+        const bootOperationId = runnerReady.bootOperationId ?? '';
+        const bootTrace = tracer.arrived(bootOperationId);
+        consoles.over(bootOperationId);
         const traced = bootTrace === undefined ? {} : { bootTrace };
         session.publishFacts(hostUid, { runnerReady, ...traced });
       },

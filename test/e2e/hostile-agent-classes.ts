@@ -179,6 +179,7 @@ export const classes: Readonly<Record<string, Readonly<Record<string, NameClass>
     operation_id: 'operationId',
     mac: 'mac',
     gives_addresses: 'free',
+    last_screen: 'free',
     missing: 'free',
   },
   'rackwright.v1.BootStep': { '*': 'free' },

@@ -102,6 +102,7 @@ const agent: House = {
     'images',
     'boot',
     'boot-trace',
+    'console',
     'session',
     'deploy',
     'discovery',

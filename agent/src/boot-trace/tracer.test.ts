@@ -12,10 +12,11 @@ let told: { readonly hostUid: string; readonly trace: BootTrace }[];
 let unseen: string[];
 let known: TracedGrant[];
 let tracer: BootTracer;
+let screen: string[];
 
 beforeEach(() => {
   time = new TestClock();
-  [told, unseen, known] = [[], [], []];
+  [told, unseen, known, screen] = [[], [], [], []];
   tracer = tracerOf();
 });
 
@@ -24,6 +25,7 @@ function tracerOf(): BootTracer {
     clock: time.open().clock,
     grantOf: (operationId) => known.find((grant) => grant.operationId === operationId),
     tell: (hostUid, trace) => told.push({ hostUid, trace }),
+    screenOf: () => screen,
     onUnseen: ({ hostUid }) => unseen.push(hostUid),
     limits: { ...defaultBootTracerLimits, bootsMax: 3 },
   });
@@ -113,4 +115,14 @@ test('a runner that was refused is the last step of its boot', async () => {
   const [step] = told[0]?.trace.steps ?? [];
   expect(step).toMatchObject({ kind: BootStepKind.RUNNER, problem: 'it is another machine' });
   expect(step?.endTime).toBeUndefined();
+});
+
+test('the last screen is told with a boot that stands still, and anew before its end', async () => {
+  tracer.opened(opened(1));
+  screen = ['loading'];
+  await time.run(200_000);
+  expect(told.map(({ trace }) => trace.lastScreen)).toEqual([['loading']]);
+  screen = ['panic'];
+  await time.run(bootMs);
+  expect(told.map(({ trace }) => trace.lastScreen)).toEqual([['loading'], ['panic']]);
 });

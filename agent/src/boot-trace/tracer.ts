@@ -57,6 +57,8 @@ export interface BootTracerParts {
   /** The grant of an operation, of an earlier life of the agent as well. */
   readonly grantOf: (operationId: string) => TracedGrant | undefined;
   readonly tell: (hostUid: string, trace: BootTrace) => void;
+  /** The last lines of the host's console, of the boot of an operation; absent: none is heard. */
+  readonly screenOf?: (operationId: string) => readonly string[];
   /** The time of a boot is nearly over, and nothing at all was seen of its host. */
   readonly onUnseen: (grant: TracedGrant) => void;
   readonly limits: BootTracerLimits;
@@ -70,6 +72,8 @@ interface Boot {
   lastMs: number;
   /** The steps that were told last. */
   told: Waterfall | undefined;
+  /** The lines that were told with them. */
+  toldScreen: string;
   /** The runner has come: nothing more is told. */
   over: boolean;
   cancel: Cancel;
@@ -137,7 +141,7 @@ export class BootTracer {
     if (nowMs >= grant.expiresAtMs) return undefined;
     const boot: Boot = {
       ...{ grant, steps: [], mac: '', givesAddresses: false, lastMs: nowMs },
-      ...{ told: undefined, over: false, cancel: () => undefined },
+      ...{ told: undefined, toldScreen: '', over: false, cancel: () => undefined },
     };
     this.#boots.set(grant.operationId, boot);
     this.#wait(boot);
@@ -179,15 +183,23 @@ export class BootTracer {
     if (!boot.over) {
       const isLast = nowMs >= this.#lastCallMs(boot.grant);
       const isStill = nowMs >= boot.lastMs + limits.quietMs;
-      if (isLast ? boot.told !== boot.steps : isStill && boot.told === undefined) this.#tell(boot);
+      const isNews =
+        boot.told !== boot.steps || boot.toldScreen !== this.#screenOf(boot).join('\n');
+      if (isLast ? isNews : isStill && boot.told === undefined) this.#tell(boot);
       if (isLast && boot.steps.length === 0 && nowMs < boot.grant.expiresAtMs) onUnseen(boot.grant);
     }
     this.#wait(boot);
   }
 
   #tell(boot: Boot): void {
+    const screen = this.#screenOf(boot);
     boot.told = boot.steps;
-    this.#parts.tell(boot.grant.hostUid, traceOf(boot));
+    boot.toldScreen = screen.join('\n');
+    this.#parts.tell(boot.grant.hostUid, traceOf(boot, screen));
+  }
+
+  #screenOf({ grant }: Boot): readonly string[] {
+    return this.#parts.screenOf?.(grant.operationId) ?? [];
   }
 
   #drop(operationId: string): void {
@@ -198,8 +210,10 @@ export class BootTracer {
 
 const runnerEvent = { stage: 'runner', program: 'system', bytes: 0, problem: '' } as const;
 
-function traceOf({ grant, mac, steps, givesAddresses }: Boot): BootTrace {
+function traceOf(boot: Boot, screen: readonly string[] = []): BootTrace {
+  const { grant, mac, steps, givesAddresses } = boot;
   return create(BootTraceSchema, {
+    lastScreen: [...screen],
     ...{ operationId: grant.operationId, mac, givesAddresses },
     startTime: timestampFromMs(grant.openedAtMs),
     steps: steps.map(stepOf),

@@ -36,6 +36,8 @@ export interface ExecutorParts extends StepImages, OwnStepParts {
   readonly bootFirmware?: BootFirmware;
   /** Absent: no host boots from virtual media. */
   readonly bootMediumUrl?: BootMediumUrl;
+  /** A host has been switched on; must be quick, and must not throw. */
+  readonly onSwitchedOn?: (operation: agent.Operation, request: agent.SetPower) => void;
   /** Nothing is left of a host; rejects when that is not durable. */
   readonly forgetDeployments?: (hostUid: string) => Promise<void>;
 }
@@ -46,8 +48,7 @@ const operationKinds = ['verifyAccess', 'setPower', 'inspect', 'runStep'] as con
 const bmcAddressesMax = 10_000;
 
 export function createExecutor(parts: ExecutorParts): Executor {
-  const { drivers, orders, clock, bootFirmware, bootMediumUrl, forgetDeployments } = parts;
-  const switching = { ...drivers, bootFirmware, bootMediumUrl };
+  const { drivers, orders, clock, forgetDeployments } = parts;
   const looks = { orders, driveLists: new DriveLists(drivers, clock) };
   const { driveLists } = looks;
   const own = ownSteps(parts);
@@ -68,7 +69,7 @@ export function createExecutor(parts: ExecutorParts): Executor {
           return verifyAccess(drivers, driveLists, kind.value, context);
         case 'setPower':
           remember(operation, kind.value.bmc);
-          return setPower(switching, clock, operation, kind.value, context);
+          return switchPower(parts, operation, kind.value, context);
         case 'inspect':
           return inspect(looks, operation, kind.value, context);
         case 'runStep':
@@ -99,6 +100,18 @@ export function createExecutor(parts: ExecutorParts): Executor {
       await forgetDeployments?.(hostUid);
     },
   };
+}
+
+async function switchPower(
+  { drivers, clock, bootFirmware, bootMediumUrl, onSwitchedOn }: ExecutorParts,
+  operation: agent.Operation,
+  request: agent.SetPower,
+  context: OperationContext,
+): Promise<FinalResult> {
+  const driving = { ...drivers, bootFirmware, bootMediumUrl };
+  const result = await setPower(driving, clock, operation, request, context);
+  if (result.kind === 'complete' && request.on === true) onSwitchedOn?.(operation, request);
+  return result;
 }
 
 async function runWithoutBmc(

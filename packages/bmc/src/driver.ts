@@ -193,6 +193,17 @@ export interface BmcReadings {
   readFirmware?(signal?: AbortSignal): Promise<BmcResult<BmcFirmware>>;
 }
 
+/** A serial console that is open. */
+export interface BmcConsole {
+  /** Ends it; the BMC is told. */
+  close(): void;
+  /** Settles when it is over, whoever ended it. */
+  readonly ended: Promise<void>;
+}
+
+/** Hears what the machine writes to its serial port: any bytes. Must be quick. */
+export type HearConsole = (bytes: Uint8Array) => void;
+
 /** One BMC under one credential. */
 export interface BmcDriver extends BmcReadings {
   /** Reads identity live, proving address and credential by doing so. */
@@ -244,6 +255,12 @@ export interface BmcDriver extends BmcReadings {
    * after it has been silent. `notApplied`: it went on answering.
    */
   resetBmc(signal?: AbortSignal): Promise<BmcResult<Asserted>>;
+  /**
+   * Opens the serial console, to hear it only. A BMC has one session of it: while somebody else
+   * has it the answer is `busy`, and nobody is thrown out. Once open it does not hold up other
+   * calls. Absent: the protocol has none.
+   */
+  openConsole?(hear: HearConsole, signal?: AbortSignal): Promise<BmcResult<BmcConsole>>;
 }
 
 export function ok<T>(value: T): BmcResult<T> {

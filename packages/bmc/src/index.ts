@@ -1,6 +1,7 @@
 /** BMCs: one driver interface, its drivers, and the governor of every call. */
 export {
   type Asserted,
+  type BmcConsole,
   type BmcDrive,
   type BmcDriver,
   type BmcFailed,
@@ -19,6 +20,7 @@ export {
   type BootOverride,
   type Firmware,
   failed,
+  type HearConsole,
   type PowerState,
   type SoftOff,
   transient,

@@ -62,3 +62,14 @@ test('the waterfall has a line for each step, and one for that which never came'
     '           the boot script: never came',
   ]);
 });
+
+test('a boot that failed shows the last of its console', () => {
+  const trace = { ...traceOf([]), lastScreen: ['Kernel panic', ''] };
+  expect(bootLines(trace).slice(-3)).toEqual([
+    'its serial console showed last:',
+    '| Kernel panic',
+    '| ',
+  ]);
+  const came = { ...trace, missing: Kind.UNSPECIFIED };
+  expect(bootLines(came)).toEqual([]);
+});

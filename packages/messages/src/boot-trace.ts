@@ -96,8 +96,15 @@ export function bootLines(trace: BootTrace): string[] {
   const lines = trace.steps.map((step) => stepLine(step, trace.startTime));
   const { missing, steps } = trace;
   const isTried = steps.some(({ kind }) => kind === missing);
-  if (missing === BootStepKind.UNSPECIFIED || isTried) return lines;
-  return [...lines, `${''.padStart(offsetWidth)}  ${bootStageText(missing)}: never came`];
+  if (missing === BootStepKind.UNSPECIFIED) return lines;
+  const never = `${''.padStart(offsetWidth)}  ${bootStageText(missing)}: never came`;
+  return [...lines, ...(isTried ? [] : [never]), ...screenLines(trace)];
+}
+
+/** The last that the host wrote to its serial console; marked, for a machine wrote it. */
+function screenLines({ lastScreen }: BootTrace): string[] {
+  if (lastScreen.length === 0) return [];
+  return ['its serial console showed last:', ...lastScreen.map((line) => `| ${line}`)];
 }
 
 /** Who asked by DHCP, or how a file was sent; empty: that is not known. */

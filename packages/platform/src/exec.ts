@@ -7,6 +7,10 @@ export interface ExecRequest {
   readonly args: readonly string[];
   /** Written to standard input, which is then closed. Secrets go here, never into `args`. */
   readonly stdin?: string;
+  /** Until this is aborted standard input stays open behind `stdin`; absent: it is closed. */
+  readonly inputOpenUntil?: AbortSignal;
+  /** Told standard output as it comes, all of it. Must be quick, and must not throw. */
+  readonly onOutput?: (bytes: Uint8Array) => void;
   /**
    * Open descriptors of ours that the child gets too, numbered from `firstInheritedDescriptor` on:
    * the first one is its `/dev/fd/3`. They stay open here.

@@ -147,3 +147,13 @@ test('a fault of the rack is told of the hosts whose boot it keeps, and of no ot
   host.context = { ...host.context, rackFaults: rackFaults.slice(2) };
   expect(said()).toEqual([]);
 });
+
+test('the last screen is kept within bounds, without what acts on a terminal', () => {
+  const host = waiting();
+  const [kept] = tell(host, { steps: upToScript, lastScreen: ['a\x1b[31m\u202eb', 'panic'] });
+  expect(kept?.lastScreen).toEqual(['a[31mb', 'panic']);
+  const long = Array.from({ length: 10_000 }, (_, at) => `${at} ${'x'.repeat(10_000)}`);
+  const [again] = tell(host, { steps: upToScript, lastScreen: long });
+  expect(again?.lastScreen.at(-1)).toMatch(/^9999 x{127}$/);
+  expect(again?.lastScreen.join('\n').length).toBeLessThanOrEqual(2_048);
+});

@@ -20,6 +20,10 @@ import { operationParts } from './operation.ts';
 const stepsMax = 24;
 const problemMax = 160;
 const macMax = 17;
+/** Lines of a screen, characters of a line, and characters of all together. */
+const screenLinesMax = 40;
+const screenColumnsMax = 132;
+const screenMax = 2_048;
 /** The last second that RFC 3339 can name. */
 const secondsMax = 253_402_300_799n;
 
@@ -43,14 +47,34 @@ function afterBoot(before: readonly BootTrace[], latest: BootTrace): BootTrace[]
   return failed === undefined ? [latest] : [latest, failed];
 }
 
-function bounded({ operationId, mac, startTime, steps, givesAddresses }: BootTrace): BootTrace {
+function bounded(told: BootTrace): BootTrace {
+  const { operationId, mac, startTime, steps, givesAddresses, lastScreen } = told;
   const kept = steps.filter(isKnown).slice(0, stepsMax);
   return create(BootTraceSchema, {
     ...{ operationId, mac: mac.slice(0, macMax), givesAddresses },
     ...timeOf('startTime', startTime),
     steps: kept.map(boundedStep),
     missing: missingBootStep({ steps: kept, givesAddresses }),
+    lastScreen: screenOf(lastScreen),
   });
+}
+
+/** The last lines that fit. A machine wrote them: what could act on a terminal is taken out. */
+function screenOf(lines: readonly string[]): string[] {
+  let left = screenMax;
+  const kept: string[] = [];
+  for (const line of lines.slice(-screenLinesMax).toReversed()) {
+    const text = plainText(line.slice(0, screenColumnsMax));
+    left -= text.length + 1;
+    if (left < 0) break;
+    kept.unshift(text);
+  }
+  return kept;
+}
+
+/** Without control, format, private and unpaired code points, and separators of lines. */
+function plainText(line: string): string {
+  return line.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '');
 }
 
 const kinds: ReadonlySet<BootStepKind> = new Set(Object.values(BootStepKind));

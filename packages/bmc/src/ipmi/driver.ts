@@ -1,6 +1,7 @@
 import { type Clock, type Exec, type Names, readAddress } from '@rackwright/platform';
 import {
   type Asserted,
+  type BmcConsole,
   type BmcDriver,
   type BmcFailed,
   type BmcIdentity,
@@ -9,6 +10,7 @@ import {
   type BmcTransient,
   type BootOverride,
   failed,
+  type HearConsole,
   ok,
   type PowerState,
   type SoftOff,
@@ -38,6 +40,7 @@ import {
   type IpmitoolOptions,
 } from './ipmitool.ts';
 import { chassisHealth, firmwareVersion, logOf, sensorsOf } from './sensors.ts';
+import { openSol } from './sol.ts';
 
 /** The commands we use, as ipmitool's arguments (sections of the IPMI 2.0 specification). */
 const commands = {
@@ -169,6 +172,17 @@ export class IpmiDriver implements BmcDriver {
     };
     const { clock, restart } = this.#parts;
     return watchRestart('', answers, clock, restart ?? defaultRestartTimings, signal);
+  }
+
+  /** Serial over LAN (§15). */
+  openConsole(hear: HearConsole, signal?: AbortSignal): Promise<BmcResult<BmcConsole>> {
+    const { governor, exec, clock, ipmitool, target } = this.#parts;
+    const act = async (): Promise<BmcResult<BmcConsole>> => {
+      const address = await this.#address();
+      if (typeof address !== 'string') return address;
+      return openSol({ exec, clock, ipmitool, target: { ...target, address } }, hear, signal);
+    };
+    return governor.run(target.credential, act, { restMs: ipmiRest.look }, signal);
   }
 
   /**

@@ -38,8 +38,8 @@ const outputBytesMax = 16_384;
  * socket, and opening /dev/stdin on a socket fails with ENXIO. `cat` makes it a pipe; the
  * password is in no argument, no environment and no file.
  */
-const shell = '/bin/sh';
-const script = 'cat | "$0" "$@"';
+export const shell = '/bin/sh';
+export const script = 'cat | "$0" "$@"';
 
 /** A call that prints a long list, separated by commas. */
 export interface IpmitoolListing {
@@ -81,7 +81,7 @@ export async function callIpmitool(
  * `-v` because only it tells a wrong password from silence; `-N 2 -R 2` bound the wait for a
  * silent BMC.
  */
-function sessionArguments(target: IpmiTarget): readonly string[] {
+export function sessionArguments(target: IpmiTarget): readonly string[] {
   const { address, port, cipherSuite, user } = target;
   const suite = cipherSuite === undefined ? [] : ['-C', `${cipherSuite}`];
   const session = ['-v', '-I', 'lanplus', ...suite];
@@ -90,7 +90,7 @@ function sessionArguments(target: IpmiTarget): readonly string[] {
 }
 
 /** Refuses here what ipmitool would cut short or misread. */
-function unfitTarget(target: IpmiTarget): BmcResult<never> | undefined {
+export function unfitTarget(target: IpmiTarget): BmcResult<never> | undefined {
   if (!/^[0-9a-z.:_-]{1,253}$/i.test(target.address) || target.address.startsWith('-')) {
     const form = 'an IPv4 or IPv6 address or a host name';
     return failed('address', `BMC address ${JSON.stringify(target.address)} is not ${form}`);

@@ -19,6 +19,14 @@ const rules: readonly Rule[] = [
     (words) => failed('authentication', `the BMC does not accept the password: ${askAdmin}`, words),
   ],
   [
+    /SOL payload already active|SOL payload activation limit/i,
+    (words) => transient('busy', 'somebody else has the serial console of this BMC', words),
+  ],
+  [
+    /SOL payload disabled|Requested SOL payload with encryption/i,
+    (words) => failed('unsupported', 'the BMC does not offer serial over LAN to this user', words),
+  ],
+  [
     /unauthorized name|invalid name length|invalid user ?name/i,
     (words) => failed('authentication', `the BMC does not know the user: ${askAdmin}`, words),
   ],

@@ -36,6 +36,19 @@ test('passes standard input and closes it', async () => {
   expect(result).toMatchObject({ code: 0, stdout: 'secret' });
 });
 
+test('keeps input open until told otherwise, and tells output as it comes', async () => {
+  const until = new AbortController();
+  let heard = '';
+  const onOutput = (bytes: Uint8Array): void => {
+    heard += new TextDecoder().decode(bytes);
+    if (heard === 'first') until.abort();
+  };
+  const input = { stdin: 'first', inputOpenUntil: until.signal, outputBytesMax: 3, onOutput };
+  const result = await exec.run({ ...shell('cat; echo second'), ...input });
+  expect(result).toMatchObject({ kind: 'exited', code: 0 });
+  expect(heard).toBe('firstsecond\n');
+});
+
 test('takes a child that does not read its input', async () => {
   const result = await exec.run({ ...shell('exit 0'), stdin: 'x'.repeat(1_000_000) });
   expect(result).toMatchObject({ kind: 'exited', code: 0 });

@@ -59,7 +59,8 @@ async function run(
   const stderr = collect(child.stderr, request.outputBytesMax);
   // A child that does not read its input closes the pipe: its exit code tells the story.
   child.stdin.on('error', () => {});
-  child.stdin.end(request.stdin ?? '');
+  giveInput(child.stdin, request);
+  if (request.onOutput !== undefined) child.stdout.on('data', request.onOutput);
   const end = await ended(child, request.timeoutMs, group, signal);
   switch (end.kind) {
     case 'notStarted':
@@ -69,6 +70,17 @@ async function run(
     case 'exited':
       return { kind: 'exited', code: end.code, stdout: stdout(), stderr: stderr() };
   }
+}
+
+function giveInput(input: Writable, { stdin = '', inputOpenUntil: until }: ExecRequest): void {
+  if (until === undefined || until.aborted) {
+    input.end(stdin);
+    return;
+  }
+  const close = (): void => void input.end();
+  input.write(stdin);
+  until.addEventListener('abort', close, { once: true });
+  input.once('close', () => until.removeEventListener('abort', close));
 }
 
 type PipedChild = ChildProcess & {

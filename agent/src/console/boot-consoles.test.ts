@@ -1,0 +1,81 @@
+/** Which consoles are heard, and for how long. */
+import { type BmcResult, failed, type HearConsole, transient } from '@rackwright/bmc';
+import { beforeEach, expect, test } from 'vitest';
+import { quietLog } from '../runner-gateway/testing.ts';
+import { TestClock } from '../session/testing/clock.ts';
+import { BootConsoles, defaultBootConsoleLimits, type OpenConsole } from './boot-consoles.ts';
+
+const token = 'f'.repeat(32);
+let time: TestClock;
+let consoles: BootConsoles;
+let hear: HearConsole;
+let opens: number;
+let closes: number;
+
+beforeEach(() => {
+  time = new TestClock();
+  [opens, closes] = [0, 0];
+  const limits = { ...defaultBootConsoleLimits, consolesMax: 2, triesMax: 3, retryMs: 1_000 };
+  consoles = new BootConsoles({ clock: time.open().clock, log: quietLog, limits });
+});
+
+function boot(n: number) {
+  const expiresAtMs = time.nowMs + time.wallAheadMs + 600_000;
+  return { hostUid: `u${n}`, operationId: `u${n}/1/1/1`, bootToken: token, expiresAtMs };
+}
+
+const opening: OpenConsole = async (heard) => {
+  opens += 1;
+  hear = heard;
+  const ended = Promise.withResolvers<void>();
+  const close = (): void => {
+    closes += 1;
+    ended.resolve();
+  };
+  return { kind: 'ok', value: { close, ended: ended.promise } };
+};
+
+const refusing = (result: BmcResult<never>): OpenConsole => {
+  return async () => {
+    opens += 1;
+    return result;
+  };
+};
+
+const say = (text: string): void => hear(new TextEncoder().encode(text));
+
+test('keeps the last screen without the token until the runner comes, and lets go', async () => {
+  consoles.follow(boot(1), opening);
+  await time.run(10);
+  say(`\x1b[31mpanic\x1b[0m token=${token}\r\n`);
+  expect(consoles.lastScreen('u1/1/1/1')).toEqual([`panic token=${'*'.repeat(32)}`]);
+  consoles.over('u1/1/1/1');
+  expect([consoles.lastScreen('u1/1/1/1'), closes]).toEqual([[], 1]);
+  await time.run(700_000);
+  expect(opens).toBe(1);
+});
+
+test('lets go when the time of the boot is over, and at the next boot of the host', async () => {
+  consoles.follow(boot(1), opening);
+  await time.run(10);
+  consoles.follow({ ...boot(1), operationId: 'u1/2/1/1' }, opening);
+  await time.run(10);
+  expect([opens, closes]).toEqual([2, 1]);
+  await time.run(600_000);
+  expect(closes).toBe(2);
+});
+
+test('tries again when somebody else has it, so often, and not when there is none', async () => {
+  consoles.follow(boot(1), refusing(transient('busy', 'taken')));
+  consoles.follow(boot(2), refusing(failed('unsupported', 'none')));
+  await time.run(60_000);
+  expect(opens).toBe(3 + 1);
+});
+
+test('hears no more at once than it may', async () => {
+  for (const n of [1, 2, 3]) consoles.follow(boot(n), opening);
+  await time.run(10);
+  expect(opens).toBe(2);
+  consoles.stop();
+  expect(closes).toBe(2);
+});

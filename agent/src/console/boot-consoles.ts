@@ -1,0 +1,142 @@
+/**
+ * Hears the serial consoles of hosts that boot into the runner, and keeps the last screen of each:
+ * a boot that fails shows how.
+ *
+ * C1 From the power-on until the runner comes or the boot's time is over; then the BMC is let go.
+ * C2 It never delays what acts on the BMC, and throws nobody out: when somebody else has the
+ *    console, or the BMC has something better to do, it is tried again.
+ * C3 Bounded: consoles at once, tries, and what is kept of each.
+ * C4 The boot's token, which a kernel shows with its command line, is not kept.
+ */
+import type { BmcConsole, BmcResult, HearConsole } from '@rackwright/bmc';
+import type { Cancel, Clock, Log } from '@rackwright/platform';
+import { Masked } from './masked.ts';
+import { Screen } from './screen.ts';
+
+/** The boot whose console is heard. */
+export interface ConsoleBoot {
+  readonly hostUid: string;
+  /** The operation that has switched the host on. */
+  readonly operationId: string;
+  readonly bootToken: string;
+  /** Wall time, milliseconds. */
+  readonly expiresAtMs: number;
+}
+
+/** Opens the console of a host, giving way to whatever acts; undefined: its BMC has none. */
+export type OpenConsole = (
+  hear: HearConsole,
+  signal: AbortSignal,
+) => Promise<BmcResult<BmcConsole>> | undefined;
+
+export interface BootConsoleLimits {
+  readonly consolesMax: number;
+  readonly triesMax: number;
+  readonly retryMs: number;
+}
+
+export const defaultBootConsoleLimits: BootConsoleLimits = {
+  consolesMax: 32,
+  triesMax: 60,
+  retryMs: 15_000,
+};
+
+export interface BootConsoleParts {
+  readonly clock: Pick<Clock, 'nowMs' | 'after'>;
+  readonly log: Log;
+  readonly limits: BootConsoleLimits;
+}
+
+interface Heard {
+  readonly boot: ConsoleBoot;
+  readonly open: OpenConsole;
+  readonly screen: Screen;
+  readonly masked: Masked;
+  readonly abort: AbortController;
+  tries: number;
+  console: BmcConsole | undefined;
+  cancelRetry: Cancel;
+  cancelEnd: Cancel;
+}
+
+export class BootConsoles {
+  readonly #parts: BootConsoleParts;
+  /** By the boot's operation. */
+  readonly #heard = new Map<string, Heard>();
+
+  constructor(parts: BootConsoleParts) {
+    this.#parts = parts;
+  }
+
+  /** The host has been switched on to boot. An earlier boot of it is none any more. */
+  follow(boot: ConsoleBoot, open: OpenConsole): void {
+    const { clock, limits, log } = this.#parts;
+    this.forgetHost(boot.hostUid);
+    const leftMs = boot.expiresAtMs - clock.nowMs();
+    if (leftMs <= 0) return;
+    if (this.#heard.size >= limits.consolesMax) {
+      log.info({ hostUid: boot.hostUid }, 'too many consoles are heard already: not this one');
+      return;
+    }
+    const heard: Heard = {
+      ...{ boot, open, screen: new Screen(), masked: new Masked(boot.bootToken) },
+      ...{ abort: new AbortController(), tries: 0, console: undefined },
+      ...{ cancelRetry: () => undefined, cancelEnd: () => undefined },
+    };
+    this.#heard.set(boot.operationId, heard);
+    heard.cancelEnd = clock.after(leftMs, () => this.over(boot.operationId));
+    void this.#try(heard);
+  }
+
+  /** What the console of this boot shows; empty: nothing is known of it. */
+  lastScreen(operationId: string): readonly string[] {
+    return this.#heard.get(operationId)?.screen.lines() ?? [];
+  }
+
+  /** Its runner has come, or its time is over. */
+  over(operationId: string): void {
+    const heard = this.#heard.get(operationId);
+    if (heard === undefined) return;
+    this.#heard.delete(operationId);
+    heard.cancelRetry();
+    heard.cancelEnd();
+    heard.abort.abort();
+    heard.console?.close();
+  }
+
+  forgetHost(hostUid: string): void {
+    for (const [operationId, { boot }] of this.#heard) {
+      if (boot.hostUid === hostUid) this.over(operationId);
+    }
+  }
+
+  stop(): void {
+    for (const operationId of [...this.#heard.keys()]) this.over(operationId);
+  }
+
+  async #try(heard: Heard): Promise<void> {
+    const { log } = this.#parts;
+    const { boot, screen, masked, abort } = heard;
+    heard.tries += 1;
+    const hear: HearConsole = (bytes) => screen.write(masked.take(bytes));
+    const opened = await heard.open(hear, abort.signal);
+    if (opened === undefined) return;
+    if (opened.kind === 'ok') {
+      if (abort.signal.aborted) return opened.value.close();
+      heard.console = opened.value;
+      await opened.value.ended;
+      heard.console = undefined;
+    } else if (opened.kind === 'failed') {
+      const { type, message } = opened;
+      log.info({ hostUid: boot.hostUid, type, message }, 'the serial console is not heard');
+      return;
+    }
+    this.#again(heard);
+  }
+
+  #again(heard: Heard): void {
+    const { clock, limits } = this.#parts;
+    if (heard.abort.signal.aborted || heard.tries >= limits.triesMax) return;
+    heard.cancelRetry = clock.after(limits.retryMs, () => void this.#try(heard));
+  }
+}

@@ -1,0 +1,7 @@
+/** Serial consoles of hosts, heard through their BMCs. */
+export {
+  BootConsoles,
+  type ConsoleBoot,
+  defaultBootConsoleLimits,
+  type OpenConsole,
+} from './boot-consoles.ts';

@@ -1,0 +1,44 @@
+/** Takes a secret out of a stream of bytes, wherever the stream is cut. Pure but for itself. */
+export class Masked {
+  readonly #secret: Uint8Array;
+  /** How many bytes of the secret the end of the stream may be. */
+  #matched = 0;
+
+  /** `secret`: hexadecimal digits; empty: there is none. */
+  constructor(secret: string) {
+    this.#secret = new TextEncoder().encode(secret);
+  }
+
+  /** What may be told now; an end that may be the secret's beginning is held back. */
+  take(bytes: Uint8Array): Uint8Array {
+    const secret = this.#secret;
+    if (secret.length === 0) return bytes;
+    const whole = new Uint8Array(this.#matched + bytes.length);
+    whole.set(secret.subarray(0, this.#matched));
+    whole.set(bytes, this.#matched);
+    for (let at = indexOf(whole, secret); at !== -1; at = indexOf(whole, secret)) {
+      whole.fill(asterisk, at, at + secret.length);
+    }
+    this.#matched = 0;
+    for (let length = Math.min(secret.length - 1, whole.length); length > 0; length -= 1) {
+      if (!endsWith(whole, secret.subarray(0, length))) continue;
+      this.#matched = length;
+      break;
+    }
+    return whole.subarray(0, whole.length - this.#matched);
+  }
+}
+
+const asterisk = 0x2a;
+
+function indexOf(whole: Uint8Array, part: Uint8Array): number {
+  for (let at = 0; at + part.length <= whole.length; at += 1) {
+    if (part.every((byte, offset) => whole[at + offset] === byte)) return at;
+  }
+  return -1;
+}
+
+function endsWith(whole: Uint8Array, part: Uint8Array): boolean {
+  const start = whole.length - part.length;
+  return part.every((byte, offset) => whole[start + offset] === byte);
+}

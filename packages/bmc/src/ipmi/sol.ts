@@ -1,0 +1,96 @@
+/**
+ * Serial over LAN (IPMI 2.0 §15) through ipmitool, to hear it only.
+ *
+ * 1. ipmitool ends the session with its input, also when this program dies: the BMC is told, and
+ *    is free for the next one.
+ * 2. What ipmitool itself says before the session stands is no output of the machine.
+ */
+import type { Clock, Exec } from '@rackwright/platform';
+import { type BmcConsole, type BmcResult, type HearConsole, ok, transient } from '../driver.ts';
+import {
+  type IpmiTarget,
+  type IpmitoolOptions,
+  script,
+  sessionArguments,
+  shell,
+  unfitTarget,
+} from './ipmitool.ts';
+import { refusalOf } from './refusal.ts';
+
+export interface SolParts {
+  readonly exec: Exec;
+  readonly clock: Clock;
+  readonly ipmitool: IpmitoolOptions;
+  readonly target: IpmiTarget;
+}
+
+/** A session is ended after this, whoever may have forgotten it. */
+const sessionLongestMs = 24 * 3_600_000;
+/** How long ipmitool may take to tell the BMC that the session is over. */
+const goodbyeMs = 5_000;
+const wordsBytesMax = 4_096;
+const standing = '[SOL Session operational.';
+const newline = 0x0a;
+
+export async function openSol(
+  { exec, clock, ipmitool, target }: SolParts,
+  hear: HearConsole,
+  signal?: AbortSignal,
+): Promise<BmcResult<BmcConsole>> {
+  const unfit = unfitTarget(target);
+  if (unfit !== undefined) return unfit;
+  const [input, kill] = [new AbortController(), new AbortController()];
+  const close = (): void => {
+    if (input.signal.aborted) return;
+    input.abort();
+    const cancel = clock.after(goodbyeMs, () => kill.abort());
+    void ended.finally(cancel);
+  };
+  const stands = Promise.withResolvers<'stands'>();
+  const run = exec.run(
+    {
+      file: shell,
+      args: ['-c', script, ipmitool.path, ...sessionArguments(target), 'sol', 'activate'],
+      stdin: `${target.password}\n`,
+      inputOpenUntil: input.signal,
+      onOutput: behindStanding(() => stands.resolve('stands'), hear),
+      timeoutMs: sessionLongestMs,
+      outputBytesMax: wordsBytesMax,
+    },
+    kill.signal,
+  );
+  const ended = run.then(() => undefined);
+  const cancel = clock.after(ipmitool.callTimeoutMs, close);
+  signal?.addEventListener('abort', close, { once: true });
+  const first = await Promise.race([stands.promise, run]);
+  cancel();
+  signal?.removeEventListener('abort', close);
+  if (signal?.aborted === true) return transient('cancelled', 'the call was given up');
+  if (first === 'stands') return ok({ close, ended });
+  if (first.kind === 'exited' && first.code === 0) {
+    return transient('unreachable', 'the serial console did not open in time');
+  }
+  return refusalOf(first, target.password);
+}
+
+/** Calls `stands` at ipmitool's word that it does, and `hear` with all that comes behind it. */
+function behindStanding(stands: () => void, hear: HearConsole): HearConsole {
+  let words: string | undefined = '';
+  return (bytes) => {
+    if (words === undefined) return hear(bytes);
+    for (let at = 0; at < bytes.length; at += 1) {
+      const byte = bytes[at] ?? newline;
+      if (byte !== newline) {
+        if (words.length < wordsBytesMax) words += String.fromCharCode(byte);
+        continue;
+      }
+      const isStanding = words.includes(standing);
+      words = '';
+      if (!isStanding) continue;
+      words = undefined;
+      stands();
+      if (at + 1 < bytes.length) hear(bytes.subarray(at + 1));
+      return;
+    }
+  };
+}
