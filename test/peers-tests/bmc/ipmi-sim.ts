@@ -29,6 +29,8 @@ export interface SimulatedBmcOptions {
   readonly guidHex: string;
   readonly fru: FruTexts;
   readonly behaviour: Behaviour;
+  /** TCP port of the machine's serial port; absent: serial over LAN is not offered. */
+  readonly serialPort?: number;
 }
 
 export async function startIpmiSim(options: SimulatedBmcOptions): Promise<SimulatedBmc> {
@@ -91,6 +93,7 @@ set_working_mc 0x20
     allowed_auths_admin none md2 md5 straight
     guid ${options.guidHex}
   endlan
+${options.serialPort === undefined ? '' : `  sol "tcp:127.0.0.1:${options.serialPort}" 115200\n`}\
   chassis_control "${script}"
   user 2 true "${options.user}" "${options.password}" admin 10 none md2 md5 straight
 `;
