@@ -90,6 +90,8 @@ test('hears the machine alone, for one at a time, and lets the BMC go', async (c
     expect(await driver.powerState()).toMatchObject({ kind: 'ok' });
     const second = await driverAt(bmc.port).openConsole(() => undefined);
     expect(second).toMatchObject({ kind: 'transient', reason: 'busy' });
+    const givenUp = await driver.openConsole(() => undefined, AbortSignal.timeout(1));
+    expect(givenUp).toMatchObject({ kind: 'transient', reason: 'cancelled' });
     first.close();
     await first.ended;
     opened(await driver.openConsole(() => undefined)).close();

@@ -37,8 +37,10 @@ export async function openSol(
   hear: HearConsole,
   signal?: AbortSignal,
 ): Promise<BmcResult<BmcConsole>> {
+  const isGivenUp = (): boolean => signal?.aborted === true;
   const unfit = unfitTarget(target);
   if (unfit !== undefined) return unfit;
+  if (isGivenUp()) return transient('cancelled', 'the call was given up');
   const [input, kill] = [new AbortController(), new AbortController()];
   const close = (): void => {
     if (input.signal.aborted) return;
@@ -61,11 +63,16 @@ export async function openSol(
   );
   const ended = run.then(() => undefined);
   const cancel = clock.after(ipmitool.callTimeoutMs, close);
-  signal?.addEventListener('abort', close, { once: true });
+  // Whoever wants the BMC waits for no goodbye.
+  const giveUp = (): void => {
+    close();
+    kill.abort();
+  };
+  signal?.addEventListener('abort', giveUp, { once: true });
   const first = await Promise.race([stands.promise, run]);
   cancel();
-  signal?.removeEventListener('abort', close);
-  if (signal?.aborted === true) return transient('cancelled', 'the call was given up');
+  signal?.removeEventListener('abort', giveUp);
+  if (isGivenUp()) return transient('cancelled', 'the call was given up');
   if (first === 'stands') return ok({ close, ended });
   if (first.kind === 'exited' && first.code === 0) {
     return transient('unreachable', 'the serial console did not open in time');
