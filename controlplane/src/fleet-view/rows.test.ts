@@ -2,9 +2,10 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { HostState, store as wire } from '@rackwright/messages';
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { FleetRows, rowOf } from './index.ts';
 import type { IndexedField } from './rows.ts';
+import { SortedIds } from './sorted-ids.ts';
 
 const ids = ['a', 'a-b', 'b', 'c', 'd'];
 const names = ['', 'x', 'y'];
@@ -145,4 +146,21 @@ test('hosts are found by address, serial and state in any case, until they chang
   rows.take('a', 4);
   expect(found('boot_macs', '52:54:00:00:00:0c')).toEqual(['b']);
   expect([...rows.countsBy('state')]).toEqual([[String(HostState.AVAILABLE), 1]]);
+});
+
+test('a row that changes in one field moves no list of another', () => {
+  const rows = new FleetRows();
+  const write = (hostId: string, state: HostState, revision: number) => {
+    const host = { rack: 'x', credential: 'y', state };
+    told(rows, { hostId, host, late: 0 }, revision);
+  };
+  for (const [at, hostId] of ids.entries()) write(hostId, HostState.NEW, at + 1);
+  const adds = vi.spyOn(SortedIds.prototype, 'add');
+  const deletes = vi.spyOn(SortedIds.prototype, 'delete');
+  write('b', HostState.NEW, 10);
+  expect([adds.mock.calls.length, deletes.mock.calls.length]).toEqual([0, 0]);
+  // It leaves the list of its state, and is alone in the other, which needs no list.
+  write('b', HostState.AVAILABLE, 11);
+  expect([adds.mock.calls.length, deletes.mock.calls.length]).toEqual([0, 1]);
+  vi.restoreAllMocks();
 });

@@ -122,35 +122,39 @@ export class FleetRows {
     const { hostId, revision } = row;
     const before = this.#rows.get(hostId);
     if ((before?.revision ?? 0) >= revision) return;
-    if (before !== undefined) this.#leave(before);
     this.#rows.set(hostId, row);
     if (before === undefined) this.#ids.add(hostId);
-    if (row.kind === 'unreadable') {
-      this.#unreadable.add(hostId);
-      return;
-    }
-    for (const field of fields) {
-      for (const value of indexed[field](row)) this.#indexes[field].add(value, hostId);
-    }
-    this.#tally.count(row, 1);
+    this.#move(hostId, before, row);
   }
 
   take(hostId: string, revision: Revision): void {
     const before = this.#rows.get(hostId);
     if (before === undefined || before.revision >= revision) return;
-    this.#leave(before);
+    this.#move(hostId, before, undefined);
     this.#rows.delete(hostId);
     this.#ids.delete(hostId);
   }
 
-  #leave(row: FleetRow): void {
-    if (row.kind === 'unreadable') {
-      this.#unreadable.delete(row.hostId);
-      return;
-    }
+  /** (3) What is the same in both rows stays where it is: lists of many hosts are not moved. */
+  #move(hostId: string, before: FleetRow | undefined, after: FleetRow | undefined): void {
+    if (before?.kind === 'unreadable') this.#unreadable.delete(hostId);
+    if (after?.kind === 'unreadable') this.#unreadable.add(hostId);
+    const was = before?.kind === 'host' ? before : undefined;
+    const is = after?.kind === 'host' ? after : undefined;
     for (const field of fields) {
-      for (const value of indexed[field](row)) this.#indexes[field].delete(value, row.hostId);
+      const old = was === undefined ? none : indexed[field](was);
+      const now = is === undefined ? none : indexed[field](is);
+      if (areSame(old, now)) continue;
+      for (const value of old) this.#indexes[field].delete(value, hostId);
+      for (const value of now) this.#indexes[field].add(value, hostId);
     }
-    this.#tally.count(row, -1);
+    if (was !== undefined) this.#tally.count(was, -1);
+    if (is !== undefined) this.#tally.count(is, 1);
   }
+}
+
+const none: readonly string[] = [];
+
+function areSame(one: readonly string[], other: readonly string[]): boolean {
+  return one.length === other.length && one.every((value, at) => value === other[at]);
 }
