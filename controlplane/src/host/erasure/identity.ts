@@ -60,8 +60,11 @@ export function recordIdentity(
 function recordNone({ status, spec, record, effects }: Turn): undefined {
   const { guid = new Uint8Array() } = status.bmcIdentity ?? {};
   if (guid.length > 0) effects.push({ kind: 'releaseIdentity', guid });
-  // What a BMC said that is no more says nothing of now.
-  if (status.bmcIdentity !== undefined) delete status.poweredOn;
+  if (status.bmcIdentity !== undefined) {
+    // What a BMC said that is no more says nothing of now.
+    delete status.poweredOn;
+    move(status, 'otherMachine');
+  }
   delete status.bmcIdentity;
   if (spec.bmc !== undefined) record.verifiedBmc = clone(BmcEndpointSchema, spec.bmc);
 }
@@ -96,10 +99,15 @@ function yieldIdentity(turn: Turn, identity: BmcIdentity): void {
 }
 
 /**
- * Another machine behind the host's name: what was certified for the old one says nothing of it.
+ * Another machine behind the host's name: what was certified for the old one says nothing of it. A
+ * host that had no BMC until now may be any machine.
  */
 function noticeReplacement(turn: Turn, identity: BmcIdentity): void {
   const before = turn.status.bmcIdentity;
+  const { verifiedBmc } = turn.record;
+  if (before === undefined && verifiedBmc !== undefined && isByHand({ bmc: verifiedBmc })) {
+    move(turn.status, 'otherMachine');
+  }
   if (before === undefined || equals(BmcIdentitySchema, before, identity)) return;
   if (
     identityHex(before.guid) === identityHex(identity.guid) &&
@@ -117,7 +125,7 @@ function noticeReplacement(turn: Turn, identity: BmcIdentity): void {
  */
 export function machineIdentity({ spec, status }: Turn): BmcIdentity | undefined {
   const { bmcIdentity } = status;
-  if (bmcIdentity === undefined || (spec.bmc?.acceptedUuid ?? '') === '') return bmcIdentity;
+  if (bmcIdentity === undefined || !isVouchedFor({ spec })) return bmcIdentity;
   const copy = clone(BmcIdentitySchema, bmcIdentity);
   copy.guid = new Uint8Array();
   return copy;
@@ -150,9 +158,7 @@ export function checkMachine(
   const bmcIdentity = machineIdentity(turn);
   const stranger = system === undefined ? undefined : notVouchedFor(turn, system);
   if (system !== undefined && stranger !== undefined) return otherMachine(turn, system, stranger);
-  if (system === undefined || bmcIdentity === undefined) {
-    return unproven(turn, 'the inventory or the last verify says nothing of the machine');
-  }
+  if (system === undefined) return unproven(turn, 'its inventory says nothing of the machine');
   const { acceptedIdentity } = turn.record;
   const accepted =
     acceptedIdentity === undefined
@@ -164,10 +170,15 @@ export function checkMachine(
       `${accepted.inBand}, that one said ${accepted.outOfBand}`;
     return otherMachine(turn, system, message);
   }
+  const owner = ownerOfMachine(turn, system);
+  if (bmcIdentity === undefined) {
+    const reason = 'the last verify says nothing of the machine';
+    return owner === undefined ? unproven(turn, reason) : machineOfOther(turn, system);
+  }
   const verdict = judgeIdentity(witnessOfSystem(system), witnessOfBmc(bmcIdentity));
   switch (verdict.kind) {
     case 'proven':
-      return undefined;
+      return isVouchedFor(turn) && owner !== undefined ? machineOfOther(turn, system) : undefined;
     case 'mismatch': {
       const message =
         'the machine that booted is not the one whose BMC was switched on: its ' +
@@ -176,15 +187,31 @@ export function checkMachine(
       return otherMachine(turn, system, message);
     }
     case 'unproven':
-      return unproven(turn, verdict.reason);
+      return owner === undefined ? unproven(turn, verdict.reason) : machineOfOther(turn, system);
   }
 }
 
+/** The other host whose BMC says what this machine says of itself. */
+function ownerOfMachine(turn: Turn, { uuid }: SystemIdentity): string | undefined {
+  const owner = turn.context.identityOwners.get(identityHex(uuid));
+  return owner === turn.host.name ? undefined : owner;
+}
+
+/** No word and no policy makes one host's machine another's. */
+function machineOfOther(turn: Turn, system: SystemIdentity): RunFailure {
+  const message =
+    `the machine that booted is not ${turn.host.name}: the BMC of another host says its UUID ` +
+    `${identityHex(system.uuid)}; correct boot_macs or bmc of the two`;
+  return otherMachine(turn, system, message);
+}
+
+function isVouchedFor({ spec }: Pick<Turn, 'spec'>): boolean {
+  return (spec.bmc?.acceptedUuid ?? '') !== '';
+}
+
 function otherMachine(turn: Turn, system: SystemIdentity, message: string): RunFailure {
-  const owner = turn.context.identityOwners.get(identityHex(system.uuid));
-  if (owner === undefined || owner === turn.host.name) {
-    return stepFailure('identityMismatch', message);
-  }
+  const owner = ownerOfMachine(turn, system);
+  if (owner === undefined) return stepFailure('identityMismatch', message);
   return stepFailure('identityMismatch', `${message}; it is ${owner}`, '', otherHost(owner));
 }
 
