@@ -195,4 +195,9 @@ export const regressions: readonly Regression[] = [
     hosts: 2,
     was: 'a system that came back with a lost wipe ran, and its host was judged for its data',
   },
+  {
+    seed: 2289,
+    hosts: 2,
+    was: 'a clean was advised that the policy refused, as it failed before it came to that',
+  },
 ];

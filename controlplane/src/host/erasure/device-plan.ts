@@ -181,6 +181,12 @@ export function tooWeakFor(
   return stepFailure('notCertified', `${text}: ${why}`, '', disabledStep(step, by, pool));
 }
 
+/** Whether the host's own policy keeps the erasing step from its automatic cleans. */
+export function isDisabledByHost({ cleaning: policy }: Pick<HostSpec, 'cleaning'>): boolean {
+  const step = policy?.level === ErasureLevel.METADATA_ONLY ? eraseMetadataStep : eraseStep;
+  return disablingOf(step, { policy, pool: undefined, fleet: undefined })?.from === 'host';
+}
+
 function placeOf({ from, pool }: Disabling): { readonly by: PriorityPlace; readonly who: string } {
   switch (from) {
     case 'host':

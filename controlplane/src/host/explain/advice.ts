@@ -19,7 +19,7 @@ import {
 import { readImageName } from '../../images/index.ts';
 import { idOf } from '../../records/index.ts';
 import { protocolOf } from '../bmc/protocols.ts';
-import { tooWeakFor } from '../erasure/device-plan.ts';
+import { isDisabledByHost, tooWeakFor } from '../erasure/device-plan.ts';
 import { isPool } from '../life/claim.ts';
 import { isEngineStep } from '../run/steps.ts';
 import { engineSteps } from '../turn/step-names.ts';
@@ -44,6 +44,8 @@ interface Named {
   readonly disabled: DisabledStep | undefined;
   /** The command that starts again what failed, or shows who does. */
   readonly again: { readonly command: string; readonly kind: 'look' | 'start' };
+  /** That command is a clean that erases nothing by the host's own policy. */
+  readonly isAgainRefused: boolean;
   /** Another certificate than the pinned one, when the failure shows one. */
   readonly shownCertificate: string;
   /** "host:port" of the registry that the image comes from. */
@@ -311,7 +313,10 @@ export function adviceDuringRun(key: AdviceKey | undefined, record: store.HostRe
 }
 
 function linesFor(key: AdviceKey | undefined, record: store.HostRecord): readonly Line[] {
-  const lines = adviceOf(key)(namesOf(record));
+  const named = namesOf(record);
+  const own = adviceOf(key)(named);
+  // A clean that failed may have begun under another policy; today's refuses the next one.
+  const lines = named.isAgainRefused && key !== 'notCertified' ? [...letErase(named), ...own] : own;
   const { status } = record.host ?? {};
   const run = status === undefined ? undefined : activeRun(status);
   // A host that is being removed takes no change; between two attempts it does.
@@ -335,7 +340,7 @@ function namesOf(record: store.HostRecord): Named {
     credential: bmc === undefined ? 'CREDENTIAL' : idOf(bmc.credential),
     place: `${bmc?.address ?? '?'}:${port} (${protocol.name})`,
     endpoint: bmc?.port === undefined ? 'ADDRESS' : `ADDRESS:${bmc.port}`,
-    again: againOf(record, host),
+    ...againOf(record, host),
     shownCertificate: shownCertificateOf(record),
     registry: registryOfImage(record.image),
     isDeleted: record.host?.status?.deletion !== undefined,
@@ -399,18 +404,22 @@ function ownerNamed(record: store.HostRecord): string {
   return kind?.case === 'otherHost' ? idOf(kind.value.name) : '';
 }
 
-function againOf(record: store.HostRecord, host: string): Named['again'] {
-  const command = failedCommand(record, host);
-  return { command: `rackwright ${command.words}`, kind: command.starts ? 'start' : 'look' };
+function againOf(record: store.HostRecord, host: string): Pick<Named, 'again' | 'isAgainRefused'> {
+  const { words, starts: isStart, isClean = false } = failedCommand(record, host);
+  const again = { command: `rackwright ${words}`, kind: isStart ? 'start' : 'look' } as const;
+  return { again, isAgainRefused: isClean && isDisabledByHost(record.host?.spec ?? {}) };
 }
 
 interface Command {
   readonly words: string;
   /** It starts a run. */
   readonly starts: boolean;
+  /** That run is a clean by the host's policy. */
+  readonly isClean?: boolean;
 }
 
 const starts = (words: string): Command => ({ words, starts: true });
+const cleans = (host: string): Command => ({ ...starts(`host clean ${host}`), isClean: true });
 
 /** What starts again what failed last, or shows who does. */
 function failedCommand(record: store.HostRecord, host: string): Command {
@@ -435,12 +444,12 @@ function againBy(kind: RunKind, host: string, run: Run | undefined): Command | u
   switch (kind) {
     case RunKind.VERIFY:
     case RunKind.INSPECT:
-    case RunKind.CLEAN:
     case RunKind.RELEASE:
     case RunKind.RESCUE:
       return starts(`host ${runKindName(kind)} ${host}`);
+    case RunKind.CLEAN:
     case RunKind.PROVISION:
-      return starts(`host clean ${host}`);
+      return cleans(host);
     case RunKind.SERVICE:
       return starts(`host service ${host} ${stepFlags(run)}`);
     case RunKind.POWER:

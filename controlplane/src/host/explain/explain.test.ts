@@ -3,6 +3,7 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
   BmcEndpointSchema,
+  CleaningPolicySchema,
   FailureType,
   FleetSpecSchema,
   HostGoal,
@@ -194,6 +195,20 @@ test('a policy that lets nothing be erased is named with the command that change
   expect(explain(host).unblock[0]).toContain('--priority deploy.erase_devices-');
   // What would be refused moves nobody.
   expect(explain(host).unblock.join()).not.toContain('rackwright host clean');
+});
+
+test('a clean that failed for another reason is advised behind what lets it erase today', () => {
+  const host = bench();
+  driveToErase(host);
+  host.report(failed('internal', 'the runner went wrong'));
+  expect(explain(host).unblock.join()).toContain('rackwright host clean h1');
+  expect(explain(host).unblock.join()).not.toContain('--priority');
+  const { spec } = host.record.host ?? {};
+  const priorityOverrides = { 'deploy.erase_devices': 0 };
+  if (spec !== undefined) spec.cleaning = create(CleaningPolicySchema, { priorityOverrides });
+  const { unblock } = explain(host);
+  expect(unblock[0]).toContain('rackwright host update h1 --priority deploy.erase_devices=10');
+  expect(unblock.at(-1)).toContain('rackwright host clean h1');
 });
 
 test.each([
