@@ -200,4 +200,9 @@ export const regressions: readonly Regression[] = [
     hosts: 2,
     was: 'a clean was advised that the policy refused, as it failed before it came to that',
   },
+  {
+    seed: 1622,
+    hosts: 2,
+    was: 'an image of the lost stretch was read as returned data once a restore was accepted',
+  },
 ];

@@ -25,6 +25,10 @@ import { type Replica, type Rig, rigWith } from '../testing/rig.ts';
 
 const { BEGUN, ENDED, JOURNALLED } = agent.JournalledOperation_State;
 const { CONTINUE, CANCEL } = agent.Directive_Action;
+const stepsThatReadAgain = [
+  { name: 'deploy.erase_devices', priority: 10 },
+  { name: 'deploy.verify_erased', priority: 0 },
+];
 const nextLife = { id: 'j1', generation: 2n };
 
 async function started() {
@@ -254,6 +258,26 @@ describe('an agent that has seen more than the store has', () => {
     await third.report({ case: 'complete', value }, operation);
     expect(third.of('reportAnswer')).toMatchObject([{ verdict: agent.ReportAnswer_Verdict.STALE }]);
     expect(rig.record().certified).toEqual([]);
+  });
+
+  test('nothing that was erased before is read again, or counts as erased', async () => {
+    const { rig, replica, plain } = await started();
+    await toErase(rig, plain, [virtioDisk], stepsThatReadAgain);
+    const evidence = plain.evidence([erased(virtioDisk)]);
+    await plain.report({ case: 'complete', value: create(agent.CompleteSchema, { evidence }) });
+    expect(rig.record().unproved).toHaveLength(1);
+    const epoch = rig.status().useEpoch;
+    await plain.cut();
+    const again = await comesWithMore(rig, replica);
+    accept(rig);
+    const third = await comesAgain(rig, replica, again);
+    expect(rig.record().unproved).toEqual([]);
+    expect(rig.status().useEpoch).toBeGreaterThan(epoch);
+    await replica.request({ kind: 'retry' });
+    await third.beat(3_000);
+    const names = rig.status().run?.steps.map(({ name }) => name);
+    expect(names).toContain('deploy.erase_devices');
+    expect(names).not.toContain('deploy.verify_erased');
   });
 
   test('an available host is cleaned again, since nobody knows what it was used for', async () => {

@@ -6,7 +6,8 @@
  * G1 Until then nothing is ordered, resent or taken back; what is running goes on and its results
  *    are taken in.
  * G2 Afterwards nothing goes on under a number that the lost stretch may have used, and no host is
- *    available on what was known before it.
+ *    available on what was known before it. What was certified before says nothing of its disks
+ *    any more, and is not read again.
  * G3 Afterwards no goal and no pool boots, erases or rewrites a host by itself that may have been
  *    taken into use in the lost stretch, until a person has looked and says `retry` (or asks for
  *    the clean, the release or the image).
@@ -21,6 +22,7 @@ import {
   RunKind,
   RunOutcome,
 } from '@rackwright/messages';
+import { dropUsed, isDue } from '../erasure/power-cycle.ts';
 import { operationParts } from '../operation/operation.ts';
 import { endRun } from '../run/engine.ts';
 import { stepFailure } from '../turn/step-failure.ts';
@@ -79,9 +81,16 @@ function acceptLoss(turn: Turn, listed: readonly agent.JournalledOperation[]): v
   causedBy(turn, 'system', 'what the restored store had lost was accepted');
   const run = activeRun(status);
   if (run !== undefined && run.kind !== RunKind.DELETE) endLost(turn, run);
-  // Nobody knows what happened to it since.
-  if (status.state === HostState.AVAILABLE) move(status, 'used');
+  // Nobody knows what happened to it since: what somebody wrote then is no content that came back.
+  if (status.state === HostState.AVAILABLE || countsAsErased(turn)) move(status, 'used');
+  dropUsed(turn);
   if (mayBeInUse.has(status.state)) lookFirst(turn);
+}
+
+/** Whether anything was erased in this use, whatever became of the run that did it. */
+function countsAsErased(turn: Turn): boolean {
+  const { record, status } = turn;
+  return isDue(turn) || record.certified.some(({ useEpoch }) => useEpoch === status.useEpoch);
 }
 
 /** What ran there in the backup may have been given back since, and the host to somebody else. */

@@ -189,23 +189,31 @@ export function proved(n = 1, seen: { readonly poweredOn?: boolean } = {}): Resu
   return complete({ bmcIdentity: { guid, serial: `SN-${n}` }, ...seen });
 }
 
-export async function runnerUp(rig: Rig, plain: PlainAgent): Promise<void> {
+type Steps = Exclude<MessageInitShape<typeof agent.StepDescriptionSchema>, agent.StepDescription>[];
+
+/** The runner of h1 comes up, and names these steps; none: those of a runner that names none. */
+export async function runnerUp(rig: Rig, plain: PlainAgent, steps: Steps = []): Promise<void> {
   const bootOperationId = bootOfRunner(rig.status().run);
-  const runnerReady = { hostUid: 'u1', bootOperationId, runnerSession: 's1', bootId: 'b1' };
+  const runnerReady = { hostUid: 'u1', bootOperationId, runnerSession: 's1', bootId: 'b1', steps };
   await plain.facts({ runnerReady });
 }
 
 /** From the start of a run of h1 that boots the runner to its first inspection. */
-export async function toInspect(rig: Rig, plain: PlainAgent): Promise<void> {
+export async function toInspect(rig: Rig, plain: PlainAgent, steps: Steps = []): Promise<void> {
   await plain.report(complete());
   await plain.report(complete());
-  await runnerUp(rig, plain);
+  await runnerUp(rig, plain, steps);
 }
 
 /** From a new h1 to the erase step of its first clean. */
-export async function toErase(rig: Rig, plain: PlainAgent, devices = [virtioDisk]): Promise<void> {
+export async function toErase(
+  rig: Rig,
+  plain: PlainAgent,
+  devices = [virtioDisk],
+  steps: Steps = [],
+): Promise<void> {
   await plain.report(proved());
-  await toInspect(rig, plain);
+  await toInspect(rig, plain, steps);
   await plain.report(inspected(devices));
   await plain.report(inspected(devices));
 }
