@@ -257,7 +257,7 @@ function makeParts(
   platform: Platform,
   identity: Identity,
   store: StateStore,
-  { onRunEnded, onAcknowledged, onEvent, recordSpan }: Figures,
+  { onRunEnded, onAcknowledged, onEvent, onCall, recordSpan }: Figures,
 ) {
   const registry = createSessionRegistry();
   const replicaId = replicaIdOf(store, platform);
@@ -292,7 +292,7 @@ function makeParts(
   const shared = {
     ...platform,
     ...{ store, hosts, identity, rackKeys, discovery, ...runs, pools, audit, replicaId },
-    ...{ fleetView, secretsKeeper, resolve },
+    ...{ fleetView, secretsKeeper, resolve, onCall },
     ...{ stepLogs: new StepLogs(), prefetched: new PrefetchProgress() },
     bmcReads: readsOfBmcs({ ...platform, store, registry, audit }, identity),
     ...(recordSpan === undefined ? {} : { recordSpan }),

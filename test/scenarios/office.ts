@@ -93,6 +93,7 @@ export class Office {
         agentEndpoint: 'sim:7441',
         stepLogs: new StepLogs(),
         replicaId,
+        onCall: () => undefined,
       },
       trustedSignIn,
     );

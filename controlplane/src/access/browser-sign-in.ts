@@ -201,7 +201,8 @@ export class BrowserSignIn {
 function notBegun(): ApiFailure {
   return unauthenticated(
     'SIGN_IN_NOT_BEGUN',
-    'This sign-in was not begun in this browser, or too long ago. Begin again.',
+    'This sign-in was not begun in this browser, or too long ago, or the control plane has ' +
+      'restarted since. Begin again.',
   );
 }
 

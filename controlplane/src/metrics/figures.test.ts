@@ -1,6 +1,7 @@
 /** What the control plane counts: within bounds, without a scan, and no label names a host. */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import * as api from '@rackwright/messages';
 import {
   FailureType,
   HostState,
@@ -101,8 +102,8 @@ test('no label can name a host, a MAC, an address or a person', () => {
   expect(text()).not.toMatch(/the-host|52:54:00|192\.0\.2\.9|alice|S1/);
   const labels = [...figures.registry.labels.values()].flatMap((spec) => Object.keys(spec));
   expect([...new Set(labels)].toSorted()).toEqual([
-    ...['answer', 'call', 'certificate', 'failure', 'fault', 'kind', 'outcome', 'port', 'queue'],
-    ...['rack', 'reason', 'result', 'state', 'step', 'target'],
+    ...['answer', 'call', 'certificate', 'code', 'failure', 'fault', 'kind', 'method', 'outcome'],
+    ...['port', 'queue', 'rack', 'reason', 'result', 'state', 'step', 'target'],
   ]);
 });
 
@@ -160,4 +161,25 @@ test('a fault that goes, a host that leaves and a run that ends are counted no m
   expect(text()).toContain('rackwright_hosts_held 0\n');
   rows.take('h', 3);
   expect(text()).not.toContain('rackwright_rack_hosts{');
+});
+
+test('calls are counted by method and code, and there is room for all methods that we have', () => {
+  const { figures, text } = observed(new FleetRows());
+  const served = Object.values({ ...api, ...api.agent }).flatMap((each) =>
+    typeof each === 'object' && 'kind' in each && each.kind === 'service' ? [each] : [],
+  );
+  const methods = served.flatMap(({ name, methods }) =>
+    methods.map((each) => `${name}.${each.name}`),
+  );
+  expect(methods).toContain('HostService.GetHost');
+  for (const method of methods) figures.onCall(method, 'OK');
+  figures.onCall('HostService.GetHost', 'NOT_FOUND');
+  figures.onCall('HostService.GetHost', 'NOT_FOUND');
+  expect(text()).toContain(
+    'rackwright_api_calls_total{method="HostService.GetHost",code="OK"} 1\n',
+  );
+  expect(text()).toContain(
+    'rackwright_api_calls_total{method="HostService.GetHost",code="NOT_FOUND"} 2\n',
+  );
+  expect(text()).not.toContain('method="other"');
 });

@@ -30,6 +30,7 @@ import {
 import type { RecordSpan, SpanExporter } from '@rackwright/trace';
 import type { AcknowledgementMeter } from '../agents/index.ts';
 import { attemptResults, type EventMeter, sinkTargets } from '../events/index.ts';
+import { type CallMeter, callCodes } from './counted-calls.ts';
 import { type StoreMeter, storeCalls, storeResults } from './measured-store.ts';
 import { type HostOfRun, spansOf } from './run-spans.ts';
 
@@ -49,6 +50,8 @@ export const runKindWords = wordsOf(RunKindSchema);
 const outcomeWords = wordsOf(RunOutcomeSchema);
 /** Names of steps are few, but those of later versions are not known here. */
 const stepsMax = { valuesMax: 96 };
+/** Who counts calls names methods of our descriptors only: these are fewer. */
+const methodsMax = { valuesMax: 192 };
 const answers = ['applied', 'duplicate', 'stale', 'refused'] as const;
 
 /** The registry, and the functions by which the work is counted. */
@@ -58,6 +61,8 @@ export interface Figures {
   readonly onRunEnded: (run: Run, host: HostOfRun) => void;
   readonly onAcknowledged: AcknowledgementMeter;
   readonly onStoreCall: StoreMeter;
+  /** A call of an operator has ended. */
+  readonly onCall: CallMeter;
   /** An attempt to deliver an event has ended. */
   readonly onEvent: EventMeter;
   /** Unset: spans go nowhere. */
@@ -82,6 +87,11 @@ export function createFigures(spans?: SpanExporter): Figures {
     { call: storeCalls, result: storeResults },
     callBounds,
   );
+  const calls = registry.counter(
+    'rackwright_api_calls_total',
+    'Calls of the API that have ended, by method and gRPC code; streams when they are over.',
+    { method: methodsMax, code: callCodes },
+  );
   const events = registry.counter(
     'rackwright_event_attempts_total',
     'Attempts to deliver events, by what came of them; dead: the event was given up after it.',
@@ -96,6 +106,7 @@ export function createFigures(spans?: SpanExporter): Figures {
       for (const span of spansOf(host, run)) spans.record(span);
     },
     onAcknowledged: (answer, seconds) => acknowledged.observe({ answer }, seconds),
+    onCall: (method, code) => calls.add({ method, code }),
     onStoreCall: (call, result, seconds) => store.observe({ call, result }, seconds),
     ...(spans === undefined ? {} : { recordSpan: spans.record.bind(spans) }),
     stop: () => spans?.stop(),

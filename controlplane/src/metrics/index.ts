@@ -1,4 +1,5 @@
 /** What the control plane counts, and the page on which it is scraped. */
+export { type CallMeter, countCalls } from './counted-calls.ts';
 export { createFigures, type Figures } from './figures.ts';
 export { measuredStore, type StoreMeter } from './measured-store.ts';
 export { CountedRacks } from './racks.ts';

@@ -201,8 +201,10 @@ function countCertificates(
   );
 }
 
-/** What waits for its turn in this process. */
-/** Of agents' sessions, and of the passes that lead hosts and others where they are to be. */
+/**
+ * What waits for its turn in this process: of agents' sessions, and of the passes that lead hosts
+ * and others where they are to be.
+ */
 function countQueues(
   registry: Registry,
   { turns, hellos }: SessionQueues,

@@ -47,6 +47,7 @@ import { createHistoryService } from '../history/history.ts';
 import { createHostService } from '../host/api/hosts.ts';
 import { createPlanService } from '../host/api/plans.ts';
 import { createAuthorityService } from '../identity/api/authorities.ts';
+import { type CallMeter, countCalls } from '../metrics/index.ts';
 import { createPoolService } from '../pool/api/pools.ts';
 import { createEnrolmentService } from '../rack/enrolment.ts';
 import { createFleetService } from '../rack/fleet.ts';
@@ -118,6 +119,8 @@ export type SharedDependencies = Omit<RpcDependencies, 'actor' | 'principal' | '
   Pick<CallTracing, 'clock' | 'random'> & {
     /** Unset: calls are of no trace but their callers'. */
     readonly recordSpan?: CallTracing['recordSpan'];
+    /** A call of an operator has ended. */
+    readonly onCall: CallMeter;
   };
 
 /** Everything that the operators' port serves, health and reflection included. */
@@ -135,7 +138,7 @@ export function createOperatorServices(deps: SharedDependencies, signIn: SignIn)
   const own = gated([...factories, () => reflection], gate);
   const atTheDoor = calls?.atTheDoor(own, (context) => actorOf(signIn, context)) ?? own;
   return {
-    services: [...tracing.traced(atTheDoor), health.service],
+    services: [...countCalls(tracing.traced(atTheDoor), deps.onCall), health.service],
     openServices: openServices(),
     health,
   };

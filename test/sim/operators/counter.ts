@@ -73,6 +73,7 @@ function openCounter(view: WorldView, replica: Replica) {
       rackKeys: { rackOf: () => undefined, wrote: () => undefined },
       stepLogs: { read: () => [], onChange: () => () => undefined },
       replicaId: replica.name,
+      onCall: () => undefined,
       agentEndpoint: 'sim:7441',
     },
     trustedSignIn,
