@@ -11,7 +11,7 @@
  *    closed as it would be, and that is all.
  * 5. A host that is on cannot be made to boot from elsewhere: that is a conflict, not a success
  *    (off and on are two operations of the engine).
- * 5. The medium for a boot from virtual media is inserted for that boot, seen in the drive right
+ * 6. The medium for a boot from virtual media is inserted for that boot, seen in the drive right
  *    before power is switched on, and ejected with every other order. It holds no secret and starts
  *    nothing without a grant: a drive that is not emptied fails nothing but the next insertion.
  */

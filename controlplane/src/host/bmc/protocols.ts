@@ -1,5 +1,8 @@
 /** What differs between the protocols that BMCs speak. One without a row does not compile. */
+import { equals } from '@bufbuild/protobuf';
 import {
+  type BmcEndpoint,
+  BmcEndpointSchema,
   BmcProtocol,
   type BmcProtocolId,
   bmcPorts,
@@ -101,4 +104,15 @@ export function protocolOf(protocol: BmcProtocol = BmcProtocol.UNSPECIFIED): Pro
 /** Whether a person stands in for the host's BMC. */
 export function isByHand({ bmc }: Pick<HostSpec, 'bmc'>): boolean {
   return bmc !== undefined && protocolOf(bmc.protocol).isByHand;
+}
+
+/** Whether a host would be switched by something else, of which nothing proves whose it is. */
+export function isOtherSwitch(
+  before: BmcEndpoint | undefined,
+  after: BmcEndpoint | undefined,
+): boolean {
+  if (before === undefined || after === undefined || equals(BmcEndpointSchema, before, after)) {
+    return false;
+  }
+  return !protocolOf(before.protocol).setsBoot || !protocolOf(after.protocol).setsBoot;
 }

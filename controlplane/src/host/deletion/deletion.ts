@@ -22,7 +22,7 @@ import {
   store,
 } from '@rackwright/messages';
 import { endpointText } from '../bmc/endpoint.ts';
-import { isByHand } from '../bmc/protocols.ts';
+import { isByHand, isOtherSwitch } from '../bmc/protocols.ts';
 import { isToBeProvedBeforeItGoes } from '../erasure/power-cycle.ts';
 import { busyText, busyWith, deletionActor } from '../life/busy.ts';
 import { hasWhatRunsNeed, mayTryAgain } from '../life/goal.ts';
@@ -233,6 +233,7 @@ function whyNotSwitched({ spec, status, context, record }: Leaving): string | un
   if (!context.agentRegistered) return 'no agent has ever joined its rack';
   const isVerified = isByHand(spec) ? record.verifiedBmc : status.bmcIdentity;
   if (isVerified === undefined) return 'its BMC was never verified';
+  if (isOtherSwitch(record.verifiedBmc, spec.bmc)) return 'its BMC was changed and not verified';
   if (context.credentialVersion === undefined) return 'the credential of its BMC does not exist';
   return record.fences.length > 0 ? 'it is fenced off (fencePending)' : undefined;
 }

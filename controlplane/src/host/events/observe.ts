@@ -59,7 +59,10 @@ function foldRunnerReady(turn: Turn, ready: agent.RunnerReady): void {
   if (ready.bootOperationId !== bootOperationId(turn, run)) return;
   turn.record.runner = ready;
   turn.record.inRunner = true;
-  if (isByHand(turn.spec)) turn.status.poweredOn = true;
+  if (isByHand(turn.spec)) {
+    turn.status.poweredOn = true;
+    delete turn.status.powerWord;
+  }
   // What is listed is what runs: neither knows a runner's step under an engine step's name.
   const runnerSteps = offered(ready.steps);
   if (runnerSteps.length === 0) return;

@@ -12,6 +12,7 @@ import {
   type HostRefusalName,
   type Run,
 } from '@rackwright/messages';
+import { isOtherSwitch } from '../bmc/protocols.ts';
 import { placeOf } from '../run/step-parts.ts';
 import { isSystemHold } from '../turn/system-holds.ts';
 import { type Kind, type State } from '../turn/transitions.ts';
@@ -75,8 +76,18 @@ export function refusalOf(turn: Turn, request: HostRequest, by: Requester): Refu
   const { kind } = request;
   const found = refusedByTables(turn, kind) ?? refusedByPeople(turn, request, by);
   if (found !== undefined) return refused(turn, found.reason, found.text);
+  if (ordering.has(kind) && kind !== 'verify' && isSwitchUnproved(turn)) {
+    const id = turn.host.name.split('/')[1] ?? '';
+    const why = 'its bmc was changed, and what answers there was not verified';
+    return refused(turn, 'notReady', `${why}; verify it first: rackwright host verify ${id}`);
+  }
   const lack = startsWork(turn, kind) ? missing(turn) : undefined;
   return lack === undefined ? undefined : refused(turn, 'notReady', lack.message);
+}
+
+/** Nothing that was proved before keeps another machine there from being switched. */
+function isSwitchUnproved({ spec, record }: Turn): boolean {
+  return isOtherSwitch(record.verifiedBmc, spec.bmc);
 }
 
 interface Why {

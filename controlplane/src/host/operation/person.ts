@@ -45,8 +45,10 @@ export function wordAwaited(turn: Turn): 'on' | 'off' | undefined {
   const run = activeRun(turn.status);
   const slot = turn.record.operation;
   const step = run === undefined ? undefined : currentStep(run);
-  // Also while its agent is away: what was done in the rack is done.
   if (step === undefined || step.word !== undefined || slot?.sentTo !== undefined) return undefined;
+  // Also while its agent is away: what was done in the rack is done.
+  const { reason } = run?.waiting ?? {};
+  if (reason !== 'person' && reason !== 'agent') return undefined;
   return slot?.operation === undefined ? undefined : askedOf(turn, slot.operation);
 }
 

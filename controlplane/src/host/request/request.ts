@@ -2,6 +2,7 @@
 import { clone, create } from '@bufbuild/protobuf';
 import { AbortSchema, type Hold, HostSpecSchema, RunKind } from '@rackwright/messages';
 import { withApplied } from '../../records/index.ts';
+import { isOtherSwitch } from '../bmc/protocols.ts';
 import { cancelDelete, isDeletionStanding, remove } from '../deletion/deletion.ts';
 import { fencePending, isFenceHold, refusalOfFence, setFences } from '../deletion/fence-hold.ts';
 import { tooWeakFor } from '../erasure/device-plan.ts';
@@ -250,10 +251,25 @@ function releaseHold(
 /**
  * A changed BMC is verified as soon as no run holds the host: that is what the goal wants first.
  */
-function update(turn: Turn, request: Extract<HostRequest, { kind: 'update' }>): undefined {
+/**
+ * Of a host without a BMC nothing proves that what switches it is what its run began with: a word
+ * about one thing, or an order for it, would count for another.
+ */
+function update(
+  turn: Turn,
+  request: Extract<HostRequest, { kind: 'update' }>,
+): Refusal | undefined {
+  const run = activeRun(turn.status);
+  if (run !== undefined && isOtherSwitch(turn.spec.bmc, request.spec.bmc)) {
+    const why = 'what switches a host without a BMC does not change while it has a run';
+    const id = turn.host.name.split('/')[1] ?? '';
+    const right = `abort the run (rackwright host abort ${id}), and change bmc then`;
+    return refused(turn, 'busy', `${why}: ${right}`);
+  }
   turn.host.spec = clone(HostSpecSchema, request.spec);
   turn.host.labels = { ...request.labels };
   if (request.fences !== undefined) setFences(turn, request.fences);
   delete turn.status.backoff;
   delete turn.record.powerEnforcement;
+  return undefined;
 }
