@@ -8,10 +8,10 @@
  *    fault stands, and the host is not available, until the disk is wiped again. The fault stands
  *    until the disk has also been read clean after a loss of power.
  * E3 A disk that was certified and has lost its power is not written, and its host runs no program
- *    of a template, before somebody has tried to read it again. It may be erased anew once its
- *    certificate is of an earlier use: that proves nothing any more; or once its run, or a run that
- *    resumes it, has lost the boot that erased it: nobody saw what was done to it since, so a
- *    reading would tell nothing.
+ *    of a template, before somebody has tried to read it again. It is certified when the record of
+ *    its host cites the certificate. It may be erased anew once its certificate is of an earlier
+ *    use: that proves nothing any more; or once its run, or a run that resumes it, has lost the
+ *    boot that erased it: nobody saw what was done to it since, so a reading would tell nothing.
  * E4 No image comes onto a machine with a disk whose content came back, unless the reading after
  *    the loss of power saw it clean.
  * E5 A clean that reads again at once ends in `available` only when it has.
@@ -61,9 +61,10 @@ interface DiskStory {
   certificate:
     | {
         readonly name: string;
-        readonly atMs: number;
         readonly hostUid: string;
         readonly useEpoch: number;
+        /** The record of its host has cited it. */
+        isCited: boolean;
       }
     | undefined;
 }
@@ -136,6 +137,7 @@ export class ProofJudge {
   /** A host's record as it is now. */
   changed(before: store.HostRecord | undefined, record: store.HostRecord): void {
     this.#noteReading(record);
+    this.#noteCited(record);
     if (before !== undefined) {
       this.#noteLostBoot(before, record);
       // The answer to a report may be lost: what its host's record says is taken in as well.
@@ -286,7 +288,7 @@ export class ProofJudge {
   /** E3 */
   #judgeUnread(machineName: string, serial: string, what: string): void {
     const { certificate, powerLostMs, triedMs, provedMs, writtenMs } = this.#storyOf(serial);
-    if (this.#wasRestored || certificate === undefined || provedMs > writtenMs) return;
+    if (this.#wasRestored || certificate?.isCited !== true || provedMs > writtenMs) return;
     const isDue = writtenMs < powerLostMs && triedMs < powerLostMs;
     if (!isDue || this.#hostOn(machineName)?.host?.uid !== certificate.hostUid) return;
     const text = `${machineName}: ${what}, and ${serial} was not read since it lost its power`;
@@ -320,9 +322,21 @@ export class ProofJudge {
       readonly host: { readonly uid: string };
       readonly useEpoch: number;
     };
-    const name = key.replace('.', '/');
-    const atMs = this.#parts.view.heap.nowMs;
-    this.#storyOf(device.serial).certificate = { name, atMs, hostUid: host.uid, useEpoch };
+    // As records cite it: a key has the host's uid as a word of its own.
+    const name = key.replace('.', '/').replace('.', '-');
+    const certificate = { name, hostUid: host.uid, useEpoch, isCited: false };
+    this.#storyOf(device.serial).certificate = certificate;
+  }
+
+  /**
+   * A certificate is stored before the record that cites it. Where the control plane dies between
+   * the two and the report does not come again, no record ever counts the disk as erased.
+   */
+  #noteCited({ certified }: store.HostRecord): void {
+    for (const { deviceKey, certificate } of certified) {
+      const known = this.#storyOf(deviceKey).certificate;
+      if (known?.name === certificate) known.isCited = true;
+    }
   }
 
   /** E1 */

@@ -205,4 +205,15 @@ export const regressions: readonly Regression[] = [
     hosts: 2,
     was: 'an image of the lost stretch was read as returned data once a restore was accepted',
   },
+  {
+    seed: 1142,
+    hosts: 2,
+    was: 'a report was lost once its certificate stood, and the disk was judged as certified',
+  },
+  {
+    seed: 1234,
+    hosts: 2,
+    discovery: true,
+    was: 'a certificate that no record of a host cited was held against the erasure after it',
+  },
 ];
