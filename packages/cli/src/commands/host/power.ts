@@ -112,13 +112,13 @@ const skipWait = powerVerb<object>(
 );
 const confirmOn = powerVerb<object>(
   'confirm-on',
-  'Say that you have switched a host on that has no BMC',
+  'Confirm that you have switched on a host without a BMC',
   {},
   PowerAction.CONFIRM_ON,
 );
 const confirmOff = powerVerb<object>(
   'confirm-off',
-  'Say that you have switched a host off that has no BMC',
+  'Confirm that you have switched off a host without a BMC',
   {},
   PowerAction.CONFIRM_OFF,
 );
