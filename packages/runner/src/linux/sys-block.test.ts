@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { type DeviceFacts, decideScope } from '@rackwright/erasure';
+import { type DeviceFacts, decideScope, signGaps } from '@rackwright/erasure';
 import type { Exec } from '@rackwright/platform';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { linuxDevices } from './devices.ts';
@@ -289,6 +289,30 @@ test.each<[string, string, string, string]>([
 ])('takes %s at %s for %s%s', (name, place, mapperUuid, transport) => {
   const path = `/sys/devices/${place}/block/${name}`;
   expect(transportOf(name, path, mapperUuid)).toBe(transport);
+});
+
+test.each([
+  ['with a medium', '20480'],
+  ['empty', '0'],
+])('leaves the virtual CD of a BMC alone, %s, and lets the disk be erased', async (_, size) => {
+  const disk = 'pci0000:00/0000:00:1f.2/ata1/host0/target0:0:0/0:0:0:0';
+  const cd = 'pci0000:00/0000:00:14.0/usb1/1-3/1-3:1.0/host6/target6:0:0/6:0:0:0';
+  addBlock('sda', disk, { size: '131072', 'device/serial': 'DISK-1' });
+  addBlock('sr0', cd, {
+    ...{ size, removable: '1', 'queue/logical_block_size': '2048' },
+    ...{ 'device/vendor': 'ACME', 'device/model': 'DVD-ROM' },
+  });
+  // SPC-4 table 142: a disk is of type 0, a CD-ROM of type 5.
+  for (const [place, type] of [[disk, '0'] as const, [cd, '5'] as const]) {
+    put(`sys/devices/${place}/type`, type);
+    link(`sys/bus/scsi/devices/${place.slice(place.lastIndexOf('/') + 1)}`, `sys/devices/${place}`);
+  }
+  const { devices, signs } = await list();
+  expect(signGaps(signs, devices)).toEqual([]);
+  expect(decideScope(devices)).toMatchObject([
+    { kind: 'inScope', device: { name: 'sda' } },
+    { kind: 'listed', why: 'virtualMedia', device: { name: 'sr0', removable: true } },
+  ]);
 });
 
 test('takes only names that are unique in the world for a WWN', () => {
