@@ -18,7 +18,7 @@ import { quietLog, testSigner } from './runner-gateway/testing.ts';
 import type { OperationContext } from './session/index.ts';
 
 const clock = nodeClock();
-const url = 'http://127.0.0.1:8080/files/boot-medium-0.iso';
+const url = 'http://127.0.0.1:8080/files/boot-medium-0123456789abcdef.iso';
 const bmcs: RedfishBmc[] = [];
 
 afterEach(async () => {
@@ -38,6 +38,7 @@ async function setUp({
 } = {}) {
   const events: string[] = [];
   let isOn = false;
+  let served = mediumUrl;
   const bmc = await startRedfishBmc({
     user: 'u',
     password: 'secret',
@@ -69,7 +70,7 @@ async function setUp({
   const executor = createExecutor({
     clock,
     drivers: createBmcDrivers(config.bmc, parts),
-    bootMediumUrl: () => (mediumUrl === '' ? undefined : mediumUrl),
+    bootMediumUrl: () => (served === '' ? undefined : served),
     orders: new RunnerDesk({
       clock,
       log: quietLog,
@@ -93,7 +94,10 @@ async function setUp({
     const operation = create(agent.OperationSchema, { id: 'op', hostUid: 'uid', kind });
     return executor.execute(operation, contextOf(events));
   };
-  return { bmc, events, setPower };
+  const serve = (medium: string): void => {
+    served = medium;
+  };
+  return { bmc, events, setPower, serve };
 }
 
 function contextOf(events: string[]): OperationContext {
@@ -137,12 +141,37 @@ test('a rescue boots from it too, and an image over the network', async () => {
 });
 
 test('a medium that was left behind is ejected before the host boots its disk', async () => {
-  const { bmc, events, setPower } = await setUp();
+  const { bmc, events, setPower, serve } = await setUp();
   await setPower(toRunner);
-  await setPower({ on: false, bootMethod: BootMethod.UNSPECIFIED });
+  serve('');
+  await setPower({ on: false });
   expect(bmc.medium()).toBe(url);
+  serve(url);
   await setPower({ on: true, bootFrom: DISK });
   expect(events).toEqual([...asBooted, 'no grant', 'off', 'no grant', 'ejected', 'on from disk']);
+});
+
+test('it is ejected too from a host whose boot method is the network again', async () => {
+  const { events, setPower } = await setUp();
+  await setPower(toRunner);
+  await setPower({ on: false, bootMethod: BootMethod.NETWORK });
+  await setPower({ ...toRunner, bootMethod: BootMethod.NETWORK });
+  const rest = ['no grant', 'off', 'ejected', 'grant', 'on from pxe'];
+  expect(events).toEqual([...asBooted, ...rest]);
+});
+
+test.each([
+  ['stays when somebody else has put it in', 'http://192.0.2.9/debian-12.iso', []],
+  ['goes when this agent made it before', url.replace('0123', 'ffff'), ['ejected']],
+])('a medium %s', async (_, medium, ejected) => {
+  const { events, setPower, serve } = await setUp();
+  serve(medium);
+  await setPower(toRunner);
+  serve(url);
+  await setPower({ on: false });
+  await setPower({ on: true, bootFrom: DISK });
+  const switched = ['no grant', 'off', ...ejected, 'no grant', 'on from disk'];
+  expect(events).toEqual(['grant', `inserted ${medium}`, 'on from cd', ...switched]);
 });
 
 test('a medium that is lost before the boot switches nothing on and closes the grant', async () => {

@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import { makeBootMedium } from '@rackwright/disk-image';
 import type { Disk } from '@rackwright/platform';
 import { type BootConfig, loaderBytesMaxDefault } from './config.ts';
+import { mediumName } from './medium-name.ts';
 
 export type ServedFile =
   | { readonly kind: 'memory'; readonly bytes: Uint8Array; readonly version?: string }
@@ -78,7 +79,7 @@ function bootMedium(
     ...(arm64 === undefined ? {} : { uefiArm64: arm64 }),
   });
   const version = createHash('sha256').update(bytes).digest('hex').slice(0, 16);
-  return { name: `boot-medium-${version}.iso`, file: { kind: 'memory', bytes, version } };
+  return { name: mediumName(version), file: { kind: 'memory', bytes, version } };
 }
 
 function missing(name: string, path: string): Error {

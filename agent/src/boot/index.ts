@@ -25,6 +25,7 @@ export {
   type ReservationDhcpConfig,
 } from './dhcp-config.ts';
 export type { DhcpFault } from './dhcp-server.ts';
+export { isOwnMedium } from './medium-name.ts';
 export type {
   BootGrant,
   BootHost,

@@ -12,8 +12,11 @@
  * 5. A host that is on cannot be made to boot from elsewhere: that is a conflict, not a success
  *    (off and on are two operations of the engine).
  * 6. The medium for a boot from virtual media is inserted for that boot, seen in the drive right
- *    before power is switched on, and ejected with every other order. It holds no secret and starts
- *    nothing without a grant: a drive that is not emptied fails nothing but the next insertion.
+ *    before power is switched on, and ejected with every other order, whatever the boot method is
+ *    by then. It holds no secret and starts nothing without a grant: a drive that is not emptied
+ *    fails nothing but the next insertion.
+ * 7. Only a medium of this agent is ejected; one of somebody else stays until an insertion takes
+ *    its place.
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
@@ -27,6 +30,7 @@ import {
 import { agent, BootMethod, byHand } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import type { FinalResult } from '@rackwright/results';
+import { isOwnMedium } from '../boot/index.ts';
 import type { OperationContext } from '../session/index.ts';
 import { type BmcDrivers, failure, resultOfBmc } from './bmc-access.ts';
 import { expectBmc, openExpectedBmc } from './expected-bmc.ts';
@@ -59,9 +63,9 @@ export async function setPower(
   if ('kind' in bmc) return bmc;
   const { driver, bmcIdentity } = bmc;
   const { on } = request;
+  const mediumUrl = drivers.bootMediumUrl?.();
   if (on) {
     const by = drivers.bootFirmware?.(operation.hostUid) ?? { firmware: drivers.firmware };
-    const mediumUrl = drivers.bootMediumUrl?.();
     const end = await switchOn({ driver, by, mediumUrl }, request, context);
     if (end !== undefined) return end;
     await wake(drivers, request);
@@ -73,7 +77,7 @@ export async function setPower(
   if (leftMs === undefined) {
     const off = await driver.setPower('off', context.signal);
     if (off.kind !== 'ok') return resultOfBmc(off);
-    await emptyDrive(driver, request, context);
+    await emptyDrive(driver, mediumUrl, context);
     return complete({ bmcIdentity, poweredOn: on });
   }
   const prove = async () => {
@@ -82,7 +86,7 @@ export async function setPower(
   };
   const down = await shutDown({ driver, clock, context, prove }, leftMs);
   if (down.kind !== 'off') return down;
-  await emptyDrive(driver, request, context);
+  await emptyDrive(driver, mediumUrl, context);
   return complete({ bmcIdentity, poweredOn: on, shutdown: down.shutdown });
 }
 
@@ -124,7 +128,7 @@ async function switchOn(
   }
   if (device === undefined) {
     await context.begin();
-    await emptyDrive(driver, request, context);
+    await emptyDrive(driver, mediumUrl, context);
     const on = await driver.setPower('on', context.signal);
     return on.kind === 'ok' ? undefined : resultOfBmc(on);
   }
@@ -142,7 +146,7 @@ async function switchOn(
   const override = { device, firmware: by.firmware };
   const { signal } = context;
   const url = device === 'cd' ? mediumUrl : undefined;
-  if (url === undefined) await emptyDrive(driver, request, context);
+  if (url === undefined) await emptyDrive(driver, mediumUrl, context);
   const refused =
     (await insertMedium(driver, url, signal)) ??
     // Without one the machine boots by its own order, and the snapshot decides what that brings.
@@ -151,7 +155,7 @@ async function switchOn(
     refusedIn(await driver.setPower('on', signal));
   if (refused === undefined) return undefined;
   await context.closeGrants();
-  if (url !== undefined) await emptyDrive(driver, request, context);
+  if (url !== undefined) await emptyDrive(driver, mediumUrl, context);
   return resultOfBmc(refused);
 }
 
@@ -210,13 +214,16 @@ async function mediumLost(
   return failed('mediaMissing', message, `it holds ${seen.value ?? 'nothing'}`);
 }
 
-/** Of a host that boots from virtual media. */
+/** Rules 6 and 7. An agent that serves no medium asks for none. */
 async function emptyDrive(
   driver: BmcDriver,
-  { bootMethod }: agent.SetPower,
+  mediumUrl: string | undefined,
   { signal }: OperationContext,
 ): Promise<void> {
-  if (bootMethod === BootMethod.VIRTUAL_MEDIA) await driver.ejectMedia?.(signal);
+  if (mediumUrl === undefined) return;
+  const seen = await driver.readMedia?.(signal);
+  if (seen?.kind !== 'ok' || seen.value === undefined) return;
+  if (isOwnMedium(seen.value, mediumUrl)) await driver.ejectMedia?.(signal);
 }
 
 async function prepareGrant(request: agent.SetPower, context: OperationContext): Promise<void> {
