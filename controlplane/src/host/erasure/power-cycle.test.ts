@@ -49,10 +49,18 @@ import {
   type Spec,
   whole,
 } from './power-cycle.fixture.ts';
+import { isDue } from './power-cycle.ts';
 
 const image = `r.example/os@sha256:${'ab'.repeat(32)}`;
 const provision = { kind: 'provision', image } as const;
 const names = (host: Bench) => statusOf(host).run?.steps.map(({ name }) => name) ?? [];
+
+function seenOn(host: Bench): void {
+  const observations = create(agent.ObservationsSchema, { poweredOn: true });
+  const value = create(agent.HostUpdatedSchema, { observations });
+  const result = { case: 'hostUpdated' as const, value };
+  host.apply({ kind: 'report', report: create(agent.ReportSchema, { hostUid: 'u1', result }) });
+}
 
 describe('the first boot of the runner after a clean', () => {
   test('reads again before an image is written', () => {
@@ -112,10 +120,7 @@ describe('the first boot of the runner after a clean', () => {
 
   test('does not read what was used since', () => {
     const host = available();
-    const observations = create(agent.ObservationsSchema, { poweredOn: true });
-    const value = create(agent.HostUpdatedSchema, { observations });
-    const result = { case: 'hostUpdated' as const, value };
-    host.apply({ kind: 'report', report: create(agent.ReportSchema, { hostUid: 'u1', result }) });
+    seenOn(host);
     expect(statusOf(host).run).toMatchObject({ kind: RunKind.CLEAN });
     expect(names(host)).not.toContain(again);
   });
@@ -171,6 +176,18 @@ describe('the first boot of the runner after a clean', () => {
     expect(statusOf(host).lastError?.failure?.type).toBe(FailureType.UNSUPPORTED);
     expect(statusOf(host).state).toBe(HostState.AVAILABLE);
     expect(host.record.unproved).toHaveLength(1);
+  });
+
+  test('reads nothing again once somebody may have used a host whose next clean failed', () => {
+    const host = available();
+    // A clean that begins anew counts nothing as erased; what is to be read again stays.
+    host.record.certified = [];
+    Object.assign(statusOf(host), { state: HostState.MANAGEABLE, dirty: true, poweredOn: false });
+    expect(isDue({ record: host.record, status: statusOf(host) })).toBe(true);
+    const epoch = statusOf(host).useEpoch;
+    seenOn(host);
+    expect(statusOf(host).useEpoch).toBeGreaterThan(epoch);
+    expect(isDue({ record: host.record, status: statusOf(host) })).toBe(false);
   });
 
   test('is ordered nothing that the runner which erased could not do', () => {

@@ -6,6 +6,7 @@ import { HostState, type RunStep, StepState } from '@rackwright/messages';
 import { engineSteps, isBootStep, switchesOn } from '../turn/step-names.ts';
 import { move } from '../turn/transitions.ts';
 import { activeRun, causedBy, type Turn } from '../turn/turn.ts';
+import { isDue } from './power-cycle.ts';
 
 /** A host that is on although nobody here switched it on may have booted anything. */
 export function observePower(turn: Turn, on: boolean): void {
@@ -27,8 +28,10 @@ export function observePower(turn: Turn, on: boolean): void {
 /** Data may have come onto the disks: certificates of before no longer speak for them. */
 export function suspectUse(turn: Turn, cause: string): void {
   const { status, record } = turn;
-  // Of a dirty host only what has been erased since it was used can become worthless.
-  const counts = record.certified.some(({ useEpoch }) => useEpoch === status.useEpoch);
+  // Of a dirty host only what has been erased since it was used can become worthless: as a
+  // certificate, or as what is to be read again.
+  const isCertified = record.certified.some(({ useEpoch }) => useEpoch === status.useEpoch);
+  const counts = isCertified || isDue(turn);
   if (status.dirty && !counts && status.state !== HostState.AVAILABLE) return;
   move(status, 'used');
   causedBy(turn, 'agent', cause);
