@@ -15,7 +15,6 @@ interface Offer {
   readonly isFleetWide: boolean;
 }
 
-const viewer = Role.VIEWER;
 const operator = Role.OPERATOR;
 const admin = Role.ADMIN;
 const row = (method: string, role: Role, { isFleetWide = false } = {}): Offer => {
@@ -48,7 +47,6 @@ export const offers = {
   drop: row('DiscoveryService/DeleteDiscoveredMachine', operator),
   runWorkflow: row('WorkflowService/RunWorkflow', operator),
   cancelWorkflow: row('WorkflowService/CancelWorkflow', operator),
-  audit: row('AuditService/ListAuditRecords', viewer),
 } as const satisfies Record<string, Offer>;
 
 export type OfferName = keyof typeof offers;

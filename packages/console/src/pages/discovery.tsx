@@ -16,10 +16,16 @@ import { Table } from '../parts/table.tsx';
 
 const fresh = { everyMs: 5_000 };
 
+/** What is about to be done with a machine. */
+interface Opened {
+  readonly act: 'accept' | 'drop';
+  readonly machine: DiscoveredMachine;
+}
+
 export function DiscoveryPage() {
   const { clients, caller } = useConsole();
   useTopic({ kind: 'racks' });
-  const [open, setOpen] = useState<DiscoveredMachine | undefined>(undefined);
+  const [open, setOpen] = useState<Opened | undefined>(undefined);
   const listed = usePages<DiscoveredMachine>(
     'discovered',
     ({ name }) => name,
@@ -29,7 +35,12 @@ export function DiscoveryPage() {
     },
     fresh,
   );
-  const columns = machineColumns(isOffered(caller, 'accept'), setOpen);
+  const may = { accept: isOffered(caller, 'accept'), drop: isOffered(caller, 'drop') };
+  const columns = machineColumns(may, setOpen);
+  const close = () => {
+    setOpen(undefined);
+    listed.reload();
+  };
   return (
     <>
       <PageHead title="Discovery" />
@@ -51,20 +62,16 @@ export function DiscoveryPage() {
         </More>
       </Panel>
       <Expected />
-      {open !== undefined && (
-        <AcceptDialog
-          machine={open}
-          close={() => {
-            setOpen(undefined);
-            listed.reload();
-          }}
-        />
-      )}
+      {open?.act === 'accept' && <AcceptDialog machine={open.machine} close={close} />}
+      {open?.act === 'drop' && <DropDialog machine={open.machine} close={close} />}
     </>
   );
 }
 
-function machineColumns(mayAccept: boolean, accept: (machine: DiscoveredMachine) => void) {
+function machineColumns(
+  may: Readonly<Record<Opened['act'], boolean>>,
+  open: (opened: Opened) => void,
+) {
   return [
     { title: 'Machine', cell: (machine: DiscoveredMachine) => <Machine machine={machine} /> },
     { title: 'Rack', cell: ({ rack }: DiscoveredMachine) => <Resource name={rack} /> },
@@ -82,12 +89,20 @@ function machineColumns(mayAccept: boolean, accept: (machine: DiscoveredMachine)
     },
     {
       title: 'Take it',
-      cell: (machine: DiscoveredMachine) =>
-        mayAccept && (
-          <button type="button" onClick={() => accept(machine)}>
-            Accept …
-          </button>
-        ),
+      cell: (machine: DiscoveredMachine) => (
+        <>
+          {may.accept && (
+            <button type="button" onClick={() => open({ act: 'accept', machine })}>
+              Accept …
+            </button>
+          )}{' '}
+          {may.drop && (
+            <button type="button" class="plain" onClick={() => open({ act: 'drop', machine })}>
+              Drop …
+            </button>
+          )}
+        </>
+      ),
     },
   ];
 }
@@ -172,12 +187,12 @@ function Expected() {
   );
 }
 
-interface AcceptDialogProps {
+interface MachineDialogProps {
   readonly machine: DiscoveredMachine;
   readonly close: () => void;
 }
 
-function AcceptDialog({ machine, close }: AcceptDialogProps) {
+function AcceptDialog({ machine, close }: MachineDialogProps) {
   const { clients } = useConsole();
   const { failure, isBusy, run } = useAction();
   const [hostId, setHostId] = useState('');
@@ -204,6 +219,35 @@ function AcceptDialog({ machine, close }: AcceptDialogProps) {
           </button>
           <button type="submit" class="primary" disabled={isBusy || hostId === ''}>
             Accept
+          </button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}
+
+function DropDialog({ machine, close }: MachineDialogProps) {
+  const { clients } = useConsole();
+  const { failure, isBusy, run } = useAction();
+  const { name, etag, inventory } = machine;
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    if (await run(() => clients.discovery.deleteDiscoveredMachine({ name, etag }))) close();
+  };
+  return (
+    <Dialog title="Drop the machine from the list" close={close}>
+      <form onSubmit={(event) => void submit(event)}>
+        <p>
+          Machine <code>{inventory?.system?.serial || idOf(name)}</code> is forgotten. It is listed
+          again when it boots again.
+        </p>
+        {failure !== undefined && <FailureBox what="It was not dropped" failure={failure} />}
+        <footer>
+          <button type="button" onClick={close}>
+            Cancel
+          </button>
+          <button type="submit" class="primary" disabled={isBusy}>
+            Drop
           </button>
         </footer>
       </form>

@@ -37,6 +37,12 @@ const isBusy = ({ status }: Host) =>
 const isIdle = (host: Host) => !isBusy(host);
 /** Its run waits for a person who switches it: which way the page says above. */
 const asksPerson = ({ status }: Host) => status?.run?.waiting?.reason === 'person';
+/** Its run stands where only a person lets it go on, or where it pauses. */
+const waitsFor =
+  (...reasons: string[]) =>
+  (host: Host) =>
+    isBusy(host) && reasons.includes(host.status?.run?.waiting?.reason ?? '');
+const hasFailedClean = (host: Host) => isIdle(host) && host.status?.afterFailure !== undefined;
 const isIn =
   (...states: HostState[]) =>
   (host: Host) =>
@@ -55,6 +61,22 @@ const { MANAGEABLE, AVAILABLE, PROVISIONED } = HostState;
 const actions: readonly HostAction[] = [
   row('clean', 'Clean …', 'plan', isIn(MANAGEABLE, AVAILABLE), '', 'plan'),
   row('deploy', 'Deploy an image …', 'plan', isIn(AVAILABLE, PROVISIONED), '', 'image'),
+  row('resume', 'Go on …', 'resume', waitsFor('hold'), 'The run goes on where it stands.'),
+  row(
+    'resumeClean',
+    'Go on with the failed clean …',
+    'resume',
+    hasFailedClean,
+    'A new run erases what is left, from the step that failed. ' +
+      'If the runner is gone, the host boots, and all of its disks are erased again.',
+  ),
+  row(
+    'skip',
+    'Skip the step …',
+    'skip',
+    waitsFor('hold', 'wait'),
+    'The run goes on without the step at which it stands, or ends its pause.',
+  ),
   row('abort', 'Abort the run …', 'abort', isBusy, 'The run ends as soon as its step allows it.'),
   {
     ...row('retry', 'Try again now', 'retry', isIdle, 'What the goal waits for starts at once.'),
@@ -206,6 +228,9 @@ function act(hosts: HostClient, id: string, name: string, reason: string): Promi
   const requestId = newRequestId();
   const asked = { name, reason, requestId };
   const calls: Readonly<Record<string, () => Promise<unknown>>> = {
+    resume: () => hosts.resumeRun(asked),
+    resumeClean: () => hosts.resumeRun(asked),
+    skip: () => hosts.skipStep(asked),
     abort: () => hosts.abortRun(asked),
     retry: () => hosts.retryHost({ name, requestId }),
     verify: () => hosts.verifyHost({ name, requestId }),
