@@ -405,9 +405,12 @@ function ownerNamed(record: store.HostRecord): string {
 }
 
 function againOf(record: store.HostRecord, host: string): Pick<Named, 'again' | 'isAgainRefused'> {
-  const { words, starts: isStart, isClean = false } = failedCommand(record, host);
-  const again = { command: `rackwright ${words}`, kind: isStart ? 'start' : 'look' } as const;
-  return { again, isAgainRefused: isClean && isDisabledByHost(record.host?.spec ?? {}) };
+  const command = failedCommand(record, host);
+  const isRefused = command.isClean === true && isDisabledByHost(record.host?.spec ?? {});
+  return {
+    again: { command: `rackwright ${command.words}`, kind: command.starts ? 'start' : 'look' },
+    isAgainRefused: isRefused,
+  };
 }
 
 interface Command {
