@@ -254,7 +254,9 @@ async function runWorkflow(scene: Scene): Promise<void> {
     ({ status }) => status?.run?.kind === RunKind.WORKFLOW && status.run.phase === RunPhase.ENDED,
     60_000,
   );
-  expect(receiver.events.join()).toContain('rackwright.v1.RunEnded');
+  await eventually('the event that its run has ended', () => {
+    expect(receiver.events.join()).toContain('rackwright.v1.RunEnded');
+  });
   all.text('events', receiver.events.join());
   // They were really used.
   expect(receiver.heard).toContain(`Bearer ${String(planted['hooks'])}`);

@@ -58,6 +58,7 @@ function driverAt(port: number, secret: string): BmcDriver {
 }
 
 const bootDevices: Readonly<Record<string, DeviceSide['bootDevice']>> = {
+  cdrom: 'cd',
   pxe: 'network',
   default: 'disk',
   none: 'none',
