@@ -216,4 +216,9 @@ export const regressions: readonly Regression[] = [
     discovery: true,
     was: 'a certificate that no record of a host cited was held against the erasure after it',
   },
+  {
+    seed: 2925,
+    hosts: 2,
+    was: 'a program was ordered again and again of the runner of a boot that was gone',
+  },
 ];

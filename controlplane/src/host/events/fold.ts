@@ -292,6 +292,8 @@ function foldTransient(turn: Turn, { run, step }: Attempt, result: agent.Transie
   const first = slot?.firstTransientTime ?? now(turn);
   const lastedMs = nowMs - timestampMs(first);
   if (result.cause === TransientCause.RUNNER_AWAY && lastedMs > timing.bootTimeoutMs) {
+    // An attempt after this one has no use for the boot, unless the runner is seen again.
+    turn.record.inRunner = false;
     const text = `the runner went away and did not come back: ${result.message}`;
     failStep(turn, run, step, stepFailure('runnerLost', `${calledStep(step)}: ${text}`));
     return;

@@ -1,7 +1,14 @@
 /** A runner that is gone for good: only another boot brings the run further. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, FailureType, HostState, RunOutcome, StepState } from '@rackwright/messages';
+import {
+  agent,
+  FailureType,
+  HostState,
+  RunOutcome,
+  StepState,
+  TransientCause,
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import {
   type Bench,
@@ -14,6 +21,8 @@ import {
   verified,
   virtioDisk,
 } from '../testing/bench.ts';
+import { bootNow, passTime, script, startOn, workable, wrote } from '../testing/templates.ts';
+import { defaultTiming } from '../turn/timing.ts';
 
 /** What an agent answers to an order for a boot that is over. */
 const bootOver: agent.Report['result'] = {
@@ -79,4 +88,23 @@ test('a host whose grant was lost while it booted is booted again', () => {
   expect(stepAt(host)?.name).toBe('runner.inspect');
   host.apply({ kind: 'hello', journal, listed: [], grants: [] });
   expect(stepAt(host)?.name).toBe('runner.inspect');
+});
+
+test('a script whose runner is lost runs again behind another boot, once a person lets it', () => {
+  const host = workable();
+  startOn(host, [script('first'), script('look', { onFailure: 'hold' })]);
+  bootNow(host);
+  host.report(wrote(''));
+  const value = create(agent.TransientErrorSchema, { cause: TransientCause.RUNNER_AWAY });
+  host.report({ case: 'transientError', value });
+  passTime(host, defaultTiming.bootTimeoutMs + 1);
+  host.report({ case: 'transientError', value });
+  expect(statusOf(host)?.run?.waiting?.reason).toBe('hold');
+  host.request({ kind: 'resume', reason: 'the link is mended' });
+  expect(stepAt(host)?.name).toBe('power.off');
+  bootNow(host);
+  // What the first one left in memory is lost with the boot.
+  expect(stepAt(host)?.title).toBe('first');
+  host.report(wrote(''));
+  expect(stepAt(host)?.title).toBe('look');
 });

@@ -237,14 +237,26 @@ export function retryStep(
   issueOperation(turn, run, step, options, postponement);
 }
 
-/** Another attempt of a template's step: from its first one on, where it is several. */
+/**
+ * Another attempt of a template's step: from its first one on, where it is several. One in the
+ * runner comes behind another boot when the runner of this one is gone.
+ */
 export function restartStep(turn: Turn, run: Run, step: RunStep, postponement: Postponement): void {
   const { from, to } = partOf(run.steps, run.currentStep);
-  if (step.title === '' || from === run.currentStep) {
+  const isSeveral = step.title !== '' && from < run.currentStep;
+  if (isSeveral) {
+    for (const each of run.steps.slice(from, to + 1)) each.failures = step.failures;
+  }
+  const definition = stepDefinition(step);
+  const isInBand = definition.kind === 'operation' && definition.inBand === true;
+  if (isInBand && !turn.record.inRunner) {
+    bootAfterLoss(turn, run);
+    return;
+  }
+  if (!isSeveral) {
     retryStep(turn, run, step, {}, postponement);
     return;
   }
-  for (const each of run.steps.slice(from, to + 1)) each.failures = step.failures;
   for (const each of run.steps.slice(from, run.currentStep + 1)) {
     each.state = StepState.PENDING;
     delete each.deadline;

@@ -3,6 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
+  FailureType,
   FleetSpecSchema,
   HostGoal,
   HostState,
@@ -36,6 +37,7 @@ import {
   told,
   wrote,
 } from '../testing/templates.ts';
+import { defaultTiming } from '../turn/timing.ts';
 
 const image = `registry.example.org/tools/check@sha256:${'a'.repeat(64)}`;
 const templates = { imageRepositories: ['registry.example.org/tools/*'] };
@@ -173,6 +175,51 @@ test('an interrupted program is held for a person, or runs again where it may', 
     attempt: 2,
     state: StepState.RUNNING,
   });
+});
+
+/** The runner is away for longer than a boot takes. */
+function loseRunner(host: Bench): void {
+  const value = create(agent.TransientErrorSchema, { cause: TransientCause.RUNNER_AWAY });
+  const away = { case: 'transientError', value } as const;
+  host.report(away);
+  passTime(host, defaultTiming.bootTimeoutMs + 1);
+  host.report(away);
+}
+
+function bootToProgram(host: Bench): void {
+  expect(called(host)).toBe('power.off');
+  bootNow(host);
+  host.report(inspected());
+  expect(stepNow(host)).toMatchObject({ title: 'own.check', failures: 1 });
+}
+
+test('a program whose runner is lost is tried again behind another boot', () => {
+  const host = cleaning({ retries: 1 });
+  const before = bootOfRunner(runOf(host));
+  loseRunner(host);
+  bootToProgram(host);
+  expect(bootOfRunner(runOf(host))).not.toBe(before);
+  loseRunner(host);
+  expect(runOf(host)).toMatchObject({
+    outcome: RunOutcome.FAILED,
+    error: { type: FailureType.RUNNER_LOST },
+  });
+});
+
+test('so is one that a person lets run again, unless its runner is back', () => {
+  const gone = cleaning({ onFailure: 'hold' });
+  loseRunner(gone);
+  expect(runOf(gone).waiting).toMatchObject({ reason: 'hold' });
+  gone.request({ kind: 'resume', reason: 'the link is mended' });
+  bootToProgram(gone);
+
+  const back = cleaning({ onFailure: 'hold' });
+  loseRunner(back);
+  back.runnerReady();
+  back.request({ kind: 'resume', reason: '' });
+  expect(called(back)).toBe('own.check');
+  back.report(wrote(''));
+  expect(called(back)).toBe('power.off');
 });
 
 test('a clean that failed at a program goes on with that program', () => {
