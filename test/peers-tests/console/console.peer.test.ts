@@ -222,6 +222,21 @@ test('the server finds hosts by what the filter makes of words and choices', asy
   expect(page.url()).toContain('state=provisioned&fault=none&power=true');
 });
 
+test('what is typed while the list takes in what was typed before is not lost', async (context) => {
+  if (problem !== undefined) return context.skip(problem);
+  await go('#/hosts');
+  const filter = page.getByRole('searchbox');
+  // It is typed between the change of the address and what follows on that.
+  await page.evaluate(`addEventListener('hashchange', () => {
+    const field = document.querySelector('input[type=search]');
+    field.value = 'h2';
+    field.dispatchEvent(new Event('input', { bubbles: true }));
+  }, { once: true })`);
+  await filter.fill('h1');
+  await page.waitForURL(/q=h2/);
+  expect(await filter.inputValue()).toBe('h2');
+});
+
 test('a viewer is offered nothing that changes', async (context) => {
   if (problem !== undefined) return context.skip(problem);
   const expireTime = timestampFromMs(Date.now() + 3_600_000);

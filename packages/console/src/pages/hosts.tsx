@@ -82,16 +82,25 @@ const choices = [
 function FilterBar({ search, go }: FilterBarProps) {
   const { clock } = useConsole();
   const [text, setText] = useState(search.text);
-  useEffect(() => setText(search.text), [search.text]);
+  const asked = useRef(search.text);
+  useEffect(() => {
+    // What was typed since is newer than what our own typing has led to.
+    if (search.text !== asked.current) setText(search.text);
+    asked.current = search.text;
+  }, [search.text]);
   const latest = useRef(search);
   latest.current = search;
+  const ask = (next: Search) => {
+    asked.current = next.text;
+    go(next);
+  };
   useEffect(() => {
     if (text === search.text) return undefined;
-    return clock.after(typingPauseMs, () => go({ ...latest.current, text }));
+    return clock.after(typingPauseMs, () => ask({ ...latest.current, text }));
   }, [text, search.text]);
   const choose = (facet: Facet, value: string | undefined) => {
     const { [facet]: _, ...others } = search.chosen;
-    go({ text, chosen: value === undefined ? others : { ...others, [facet]: value } });
+    ask({ text, chosen: value === undefined ? others : { ...others, [facet]: value } });
   };
   const chosen = facets.filter((facet) => search.chosen[facet] !== undefined);
   return (
