@@ -26,4 +26,4 @@ export {
   urlProblem,
 } from './reach.ts';
 export { missingSecret, readSecrets, secretUses } from './step-secrets.ts';
-export { callWebhook } from './webhook-call.ts';
+export { callWebhook, isJson } from './webhook-call.ts';

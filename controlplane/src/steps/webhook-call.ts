@@ -81,3 +81,13 @@ export async function callWebhook<T>(
 function unanswered(message: string): Unanswered {
   return { kind: 'unanswered', isForbidden: false, message };
 }
+
+/** Whether a body is one JSON value (RFC 8259). */
+export function isJson(body: string): boolean {
+  try {
+    JSON.parse(body);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -16,7 +16,7 @@ import { Masking, maskText, StepExitSchema } from '@rackwright/messages';
 import type { Clock, Log, WebAnswer, WebClient, WebRequest } from '@rackwright/platform';
 import type { CallOutput, CallResult, CallWebhook, WebhookOrder } from '../host/index.ts';
 import { type GivenFor, OutOfBounds } from '../secrets/index.ts';
-import { callWebhook, readSecrets } from '../steps/index.ts';
+import { callWebhook, isJson, readSecrets } from '../steps/index.ts';
 
 export interface WebhookParts {
   readonly web: WebClient;
@@ -231,15 +231,6 @@ export function webhookRequest(
   const own = { 'idempotency-key': id, 'user-agent': 'rackwright' };
   const type = { 'content-type': isJson(body) ? 'application/json' : 'text/plain; charset=utf-8' };
   return { method, url, headers: { ...type, ...headers, ...own }, body: bytes };
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** Of the connection, or our own. */

@@ -156,8 +156,7 @@ export function erasesAtLevel(
   spec: { readonly cleaning?: HostSpec['cleaning'] | undefined },
   { name }: StepByName,
 ): boolean {
-  const weakEnough = spec.cleaning?.level === ErasureLevel.METADATA_ONLY;
-  return name === eraseStep || (weakEnough && name === eraseMetadataStep);
+  return name === eraseStep || name === stepAtLevel(spec.cleaning);
 }
 
 /**
@@ -171,7 +170,7 @@ export function tooWeakFor(
 ): RunFailure | undefined {
   const policy = spec?.cleaning;
   if (manual || steps.some((step) => erasesAtLevel({ cleaning: policy }, step))) return undefined;
-  const step = policy?.level === ErasureLevel.METADATA_ONLY ? eraseMetadataStep : eraseStep;
+  const step = stepAtLevel(policy);
   const disabling = disablingOf(step, { policy, pool: labels['pool'], fleet });
   const text = 'the plan has no erasure at the level of the cleaning policy';
   if (disabling === undefined) return stepFailure('notCertified', `${text}: no step of it erases`);
@@ -183,8 +182,13 @@ export function tooWeakFor(
 
 /** Whether the host's own policy keeps the erasing step from its automatic cleans. */
 export function isDisabledByHost({ cleaning: policy }: Pick<HostSpec, 'cleaning'>): boolean {
-  const step = policy?.level === ErasureLevel.METADATA_ONLY ? eraseMetadataStep : eraseStep;
-  return disablingOf(step, { policy, pool: undefined, fleet: undefined })?.from === 'host';
+  const alone = { policy, pool: undefined, fleet: undefined };
+  return disablingOf(stepAtLevel(policy), alone)?.from === 'host';
+}
+
+/** The step that erases no more than the policy asks for. */
+function stepAtLevel(policy: HostSpec['cleaning']): string {
+  return policy?.level === ErasureLevel.METADATA_ONLY ? eraseMetadataStep : eraseStep;
 }
 
 function placeOf({ from, pool }: Disabling): { readonly by: PriorityPlace; readonly who: string } {

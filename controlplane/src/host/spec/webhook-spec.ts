@@ -1,6 +1,7 @@
 /** How a device that switches a socket is asked: what a host's spec may say of it. */
 import type { BmcEndpoint, PowerWebhook } from '@rackwright/messages';
 import { quote, type Violations } from '../../call/violations.ts';
+import { isJson } from '../../steps/index.ts';
 import { protocolOf } from '../index.ts';
 
 const pathCharactersMax = 512;
@@ -104,13 +105,4 @@ function checkValues(path: string, webhook: PowerWebhook, violations: Violations
   const both = offValues.find((word) => on.has(word.toLowerCase()));
   if (both !== undefined)
     violations.add(`${path}.off_values`, `has ${quote(both)}, which means on`);
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }

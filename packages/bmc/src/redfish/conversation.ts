@@ -9,6 +9,7 @@
  */
 import type { Clock, HttpClient, HttpsLimits, HttpsPeer, HttpsRequest } from '@rackwright/platform';
 import { type BmcResult, failed, ok } from '../driver.ts';
+import { type HttpTarget, isAddress, urlHost } from '../http-target.ts';
 import { waysOf } from '../vendors.ts';
 import { type JsonObject, objectAt, parseObject, pathOf } from './json.ts';
 import {
@@ -20,19 +21,8 @@ import {
   refusalOfStatus,
 } from './refusal.ts';
 
-/** One BMC and the credential to reach it with. Lives in memory only. */
-export interface RedfishTarget {
-  /** IPv4 or IPv6 address, or a name. */
-  readonly address: string;
-  /** 1–65535; 443 by default in the protocol. */
-  readonly port: number;
-  /** The only certificate to accept, SHA-256 of the DER; undefined before one is known. */
-  readonly certificateSha256: string | undefined;
-  readonly user: string;
-  readonly password: string;
-  /** Credential name and version, for the governor and for messages. Never the secret. */
-  readonly credential: string;
-}
+/** One BMC; its port is 443 by default in the protocol. */
+export type RedfishTarget = HttpTarget;
 
 export interface ConversationParts {
   readonly client: HttpClient;
@@ -259,7 +249,7 @@ export class Conversation {
   #ownPath(location: string | undefined): string | undefined {
     if (location === undefined) return undefined;
     const { address, port } = this.#parts.target;
-    const host = address.includes(':') ? `[${address}]` : address;
+    const host = urlHost(address);
     const origin = `https://${host}:${port}`;
     const url = URL.parse(location, origin);
     if (url === null || url.origin !== new URL(origin).origin) return undefined;
@@ -309,7 +299,7 @@ function strangeStatus({ status, headers }: Answered, { method, path }: Asked): 
 /** Refuses here what would be cut short or misread. */
 function unfitTarget(target: RedfishTarget): BmcResult<never> | undefined {
   const { address, user, password, credential } = target;
-  if (!/^[0-9a-z.:_-]{1,253}$/i.test(address)) {
+  if (!isAddress(address)) {
     const form = 'an IPv4 or IPv6 address or a host name';
     return failed('address', `BMC address ${JSON.stringify(address)} is not ${form}`);
   }

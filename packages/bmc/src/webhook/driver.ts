@@ -22,22 +22,13 @@ import {
   type SoftOff,
 } from '../driver.ts';
 import type { GovernedCalls } from '../governor.ts';
+import { type HttpTarget, isAddress } from '../http-target.ts';
 import { type ReadBackTimings, readUntil } from '../read-back.ts';
 import { type PowerCalls, stateIn } from './calls.ts';
 import { type Answer, askByHttp, askByHttps, type WebhookLimits } from './request.ts';
 
-/** One socket and the credential of its device. Lives in memory only. */
-export interface WebhookTarget {
-  /** IPv4 or IPv6 address, or a name. */
-  readonly address: string;
-  /** 1–65535. */
-  readonly port: number;
-  /** The only certificate to accept, SHA-256 of the DER; undefined before one is known. */
-  readonly certificateSha256: string | undefined;
-  readonly user: string;
-  readonly password: string;
-  /** Credential name and version, for the governor. Never the secret. */
-  readonly credential: string;
+/** One socket of a device. */
+export interface WebhookTarget extends HttpTarget {
   readonly calls: PowerCalls;
 }
 
@@ -222,7 +213,7 @@ function refusalOf(
 
 /** Refuses here what would be cut short or misread. */
 function unfitTarget({ address, user, password, credential, calls }: WebhookTarget) {
-  if (!/^[0-9a-z.:_-]{1,253}$/i.test(address)) {
+  if (!isAddress(address)) {
     const form = 'an IPv4 or IPv6 address or a host name';
     return failed('address', `the address ${JSON.stringify(address)} is not ${form}`);
   }

@@ -10,6 +10,7 @@ import type {
   WebOutcome,
 } from '@rackwright/platform';
 import { type BmcResult, failed, ok, transient } from '../driver.ts';
+import { urlHost } from '../http-target.ts';
 
 export type WebhookLimits = HttpsLimits;
 
@@ -84,7 +85,7 @@ export async function askByHttp(
     return failed('unsupported', 'this agent speaks no plain HTTP to devices');
   }
   const { address, port } = target;
-  const at = address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
+  const at = `${urlHost(address)}:${port}`;
   const late = new AbortController();
   const cancel = clock.after(limits.requestTimeoutMs, () => late.abort());
   const both = signal === undefined ? late.signal : AbortSignal.any([signal, late.signal]);
