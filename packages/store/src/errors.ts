@@ -11,7 +11,8 @@
  * - `incarnationChanged`: the store behind this handle was replaced; open it again and treat it as
  *   a new incarnation (DESIGN §10, restore).
  * - `notWritable`, `schemaTooNew`, `corrupt`, `inUse`, `serverTooOld`, `wrongConfiguration`,
- *   `durabilityUnproven`, `incarnationMismatch`: opening was refused.
+ *   `durabilityUnproven`, `incarnationMismatch`: opening was refused. The third also ends an open
+ *   store, when a server returns that does not sync before it acknowledges.
  */
 export type StoreErrorCode =
   | 'invalidKey'

@@ -1,11 +1,18 @@
 import { expect, test } from 'vitest';
-import { checkDurability, factsOf, judgeDurability } from './durability.ts';
+import {
+  checkDurability,
+  factsOf,
+  holderOf,
+  judgeDurability,
+  mayComeToPass,
+} from './durability.ts';
 
 const synced = (name: string) => ({ name, version: '2.10.27', syncsAlways: true });
-const holders = ['n1', 'n2', 'n3'];
+const online = (name: string) => ({ name, isOffline: false });
+const holders = ['n1', 'n2', 'n3'].map(online);
 
 test('is proved when every holder of a replica syncs always', () => {
-  const facts = [...holders, 'n4'].map(synced);
+  const facts = ['n1', 'n2', 'n3', 'n4'].map(synced);
   expect(judgeDurability(facts, holders)).toMatchObject({ survivesPowerLoss: 'yes' });
 });
 
@@ -15,6 +22,46 @@ test('is unknown, naming the server, when one holder is silent', () => {
     survivesPowerLoss: 'unknown',
     reason: expect.stringMatching(/nats-server n2 /),
   });
+});
+
+test('is proved without a holder that is offline, as long as a majority is', () => {
+  const away = [online('n1'), online('n2'), { name: 'n3', isOffline: true }];
+  expect(judgeDurability([synced('n1'), synced('n2')], away)).toMatchObject({
+    survivesPowerLoss: 'yes',
+    proven: ['n1', 'n2'],
+    silent: ['n3'],
+  });
+  expect(judgeDurability([synced('n1')], away)).toMatchObject({ survivesPowerLoss: 'unknown' });
+  const late = [synced('n1'), synced('n2'), { ...synced('n3'), syncsAlways: false }];
+  expect(judgeDurability(late, away)).toMatchObject({ survivesPowerLoss: 'no' });
+});
+
+test('stays proved while a proved holder is silent, and is refuted by its word', () => {
+  const facts = [synced('n1'), synced('n2')];
+  expect(judgeDurability(facts, holders, ['n3'])).toMatchObject({
+    survivesPowerLoss: 'yes',
+    silent: ['n3'],
+  });
+  const late = [...facts, { ...synced('n3'), syncsAlways: false }];
+  expect(judgeDurability(late, holders, ['n3'])).toMatchObject({
+    survivesPowerLoss: 'no',
+    proven: ['n1', 'n2'],
+  });
+});
+
+test('takes a follower for away that is said to be, or that the leader has not heard of', () => {
+  const peer = { name: 'n3', offline: false, active: 200e6 };
+  expect(holderOf(peer).isOffline).toBe(false);
+  expect(holderOf({ ...peer, offline: true }).isOffline).toBe(true);
+  expect(holderOf({ ...peer, active: 9e9 }).isOffline).toBe(true);
+});
+
+test('may come to pass when a minority is silent, and not when nobody is asked', () => {
+  const facts = [synced('n1'), synced('n2')];
+  expect(mayComeToPass(judgeDurability(facts, holders))).toBe(true);
+  expect(mayComeToPass(judgeDurability([synced('n1')], holders))).toBe(false);
+  expect(mayComeToPass(judgeDurability([], [online('n1')]))).toBe(false);
+  expect(mayComeToPass(judgeDurability([...facts, synced('n3')], holders))).toBe(false);
 });
 
 test('is unknown when nobody was asked or no holder is known', () => {
@@ -31,10 +78,9 @@ test('is refuted, saying what to set, when one holder syncs late', () => {
   });
 });
 
-test('refuses to open unproved, unless accepted', () => {
-  const verdict = judgeDurability([], holders);
-  expect(() => checkDurability(verdict, false)).toThrow(/monitors of all servers/);
-  expect(() => checkDurability(verdict, true)).not.toThrow();
+test('refuses to open unproved', () => {
+  expect(() => checkDurability(judgeDurability([], holders))).toThrow(/monitors of all servers/);
+  expect(() => checkDurability(judgeDurability([synced('n1')], [online('n1')]))).not.toThrow();
 });
 
 test('reads what a server says of itself, and late syncing as the default', () => {

@@ -3,6 +3,7 @@
  * `sync_interval: always` is set, in which case it syncs the Raft log and the stream first. Each
  * server that holds a replica must be asked; an ordinary client is not told.
  */
+import type { PeerInfo } from '@nats-io/jetstream';
 import { connect } from 'nats';
 import type { StateStore } from '../contract.ts';
 import { StoreError } from '../errors.ts';
@@ -10,6 +11,8 @@ import { connectionOptions } from './connect.ts';
 import type { NatsStoreOptions } from './options.ts';
 import { checkServerVersion } from './server-version.ts';
 
+/** A follower that lives is heard of every second. */
+const UNHEARD_MS = 5_000;
 /** How long monitors and servers may take to answer. */
 const PROOF_TIMEOUT_MS = 3_000;
 /** Servers that answer the system account; more are not waited for. */
@@ -22,34 +25,65 @@ export interface ServerFacts {
   readonly syncsAlways: boolean;
 }
 
+/** A follower as the stream's leader tells of it (`PeerInfo`); `active` counts nanoseconds. */
+export function holderOf(peer: Pick<PeerInfo, 'name' | 'offline' | 'active'>): Holder {
+  return { name: peer.name, isOffline: peer.offline || peer.active / 1e6 > UNHEARD_MS };
+}
+
+/** A server that holds a replica, as the leader sees it. */
+export interface Holder {
+  readonly name: string;
+  /** The leader does not hear of it: until it is back it acknowledges nothing. */
+  readonly isOffline: boolean;
+}
+
 export interface DurabilityVerdict {
   readonly survivesPowerLoss: StateStore['survivesPowerLoss'];
   /** For the refusal, and for a person: what is missing. */
   readonly reason: string;
+  /** Holders that sync before they acknowledge, as they say or have said. */
+  readonly proven: readonly string[];
+  /** Holders that did not answer now: they must be asked again. */
+  readonly silent: readonly string[];
 }
 
-/** Judges the servers `holders`, by name, that hold a replica. */
+/**
+ * Judges the servers that hold a replica. One that is offline may be silent, as long as a majority
+ * is proven; so may one in `provenBefore`.
+ */
 export function judgeDurability(
   facts: readonly ServerFacts[],
-  holders: readonly string[],
+  holders: readonly Holder[],
+  provenBefore: readonly string[] = [],
 ): DurabilityVerdict {
   const byName = new Map(facts.map((each) => [each.name, each]));
-  const silent = holders.filter((name) => !byName.has(name));
-  const late = holders.filter((name) => byName.get(name)?.syncsAlways === false);
+  const silent = holders.filter(({ name }) => !byName.has(name));
+  const late = namesOf(holders.filter(({ name }) => byName.get(name)?.syncsAlways === false));
+  const proven = namesOf(holders).filter(
+    (name) => byName.get(name)?.syncsAlways ?? provenBefore.includes(name),
+  );
+  const verdict = { proven, silent: namesOf(silent) };
   if (late.length > 0) {
-    return {
-      survivesPowerLoss: 'no',
-      reason: `nats-server ${late.join(', ')} syncs too late; set sync_interval: always`,
-    };
+    const reason = `nats-server ${late.join(', ')} syncs too late; set sync_interval: always`;
+    return { ...verdict, survivesPowerLoss: 'no', reason };
   }
-  if (silent.length > 0 || holders.length === 0) {
-    return {
-      survivesPowerLoss: 'unknown',
-      reason: `nobody has shown how nats-server ${silent.join(', ') || '(none known)'} syncs`,
-    };
+  const unproven = silent.filter(({ name }) => !proven.includes(name));
+  const hasMajority = proven.length * 2 > holders.length;
+  if (!hasMajority || unproven.some(({ isOffline }) => !isOffline)) {
+    const names = namesOf(unproven).join(', ') || '(none known)';
+    const reason = `nobody has shown how nats-server ${names} syncs`;
+    return { ...verdict, survivesPowerLoss: 'unknown', reason };
   }
-  return { survivesPowerLoss: 'yes', reason: 'every replica syncs before it acknowledges' };
+  const reason = 'every replica syncs before it acknowledges';
+  return { ...verdict, survivesPowerLoss: 'yes', reason };
 }
+
+/** Whether only servers that may just have gone are in the way of a proof. */
+export function mayComeToPass({ survivesPowerLoss, proven, silent }: DurabilityVerdict): boolean {
+  return survivesPowerLoss === 'unknown' && proven.length > silent.length;
+}
+
+const namesOf = (holders: readonly Holder[]): string[] => holders.map(({ name }) => name);
 
 /** Reads the part of a server's `varz` that matters. Undefined when it is something else. */
 export function factsOf(varz: unknown): ServerFacts | undefined {
@@ -73,9 +107,9 @@ export async function gatherFacts(options: NatsStoreOptions): Promise<readonly S
   return facts;
 }
 
-/** Throws `durabilityUnproven` unless proved or accepted. */
-export function checkDurability(verdict: DurabilityVerdict, accepted: boolean): void {
-  if (verdict.survivesPowerLoss === 'yes' || accepted) return;
+/** Throws `durabilityUnproven` unless proved. */
+export function checkDurability(verdict: DurabilityVerdict): void {
+  if (verdict.survivesPowerLoss === 'yes') return;
   throw new StoreError(
     'durabilityUnproven',
     `it is not proved that acknowledged writes survive a loss of power: ${verdict.reason}. Give ` +

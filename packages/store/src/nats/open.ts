@@ -11,7 +11,9 @@ import {
   checkDurability,
   type DurabilityVerdict,
   gatherFacts,
+  holderOf,
   judgeDurability,
+  mayComeToPass,
 } from './durability.ts';
 import { LogChannel, openLog } from './entries.ts';
 import { messageOf } from './failures.ts';
@@ -22,6 +24,7 @@ import {
   CALL_TIMEOUT_DEFAULT_MS,
   type NatsStoreOptions,
   REPLICAS_DEFAULT,
+  RETRY_LONGEST_MS,
   retryDelayMs,
 } from './options.ts';
 import { NatsStore } from './store.ts';
@@ -55,8 +58,11 @@ async function openOn(connection: NatsConnection, options: NatsStoreOptions): Pr
 
   const info = await patiently(() => openStream(manager, bucket, replicas, options.random));
   checkStream(info, bucket, replicas);
-  const verdict = await patiently(() => proveDurability(connection, channel, replicas, options));
-  checkDurability(verdict, options.acceptUnprovenDurability === true);
+  const lookAtServers = (provenBefore?: readonly string[]) =>
+    proveDurability(connection, channel, replicas, options, provenBefore);
+  const durability = await settled(() => patiently(lookAtServers), callTimeoutMs);
+  const isAccepted = options.acceptUnprovenDurability === true;
+  if (!isAccepted) checkDurability(durability);
   const restored = options.restored === true ? { random: options.random } : undefined;
   const incarnation = await patiently(() =>
     settleIncarnation(manager, channel, info.config, restored),
@@ -73,7 +79,8 @@ async function openOn(connection: NatsConnection, options: NatsStoreOptions): Pr
     log: new LogChannel(bucket, client, manager, timeout),
     messages: new MessageChannel(bucket, client, manager, replicas, timeout),
     incarnation,
-    survivesPowerLoss: verdict.survivesPowerLoss,
+    durability,
+    ...(isAccepted ? {} : { lookAtServers }),
     callTimeoutMs,
     random: options.random,
   });
@@ -84,15 +91,30 @@ async function proveDurability(
   channel: Channel,
   replicas: number,
   options: NatsStoreOptions,
+  provenBefore: readonly string[] = [],
 ): Promise<DurabilityVerdict> {
   const { cluster } = await channel.info();
   // Without a cluster the only holder is the server that we talk to.
   const leader = cluster?.leader ?? connection.info?.server_name ?? '';
-  const holders = [leader, ...(cluster?.replicas ?? []).map((each) => each.name)];
+  const followers = (cluster?.replicas ?? []).map(holderOf);
+  const holders = [{ name: leader, isOffline: false }, ...followers];
   if (leader === '' || holders.length < replicas) {
     throw new Error(`the bucket has ${holders.length} of ${replicas} replicas so far`);
   }
-  return judgeDurability(await gatherFacts(options), holders);
+  return judgeDurability(await gatherFacts(options), holders, provenBefore);
+}
+
+/** Looks again for a while: a server that has just gone still counts as one that is there. */
+async function settled(
+  look: () => Promise<DurabilityVerdict>,
+  withinMs: number,
+): Promise<DurabilityVerdict> {
+  const until = performance.now() + withinMs;
+  for (;;) {
+    const verdict = await look();
+    if (!mayComeToPass(verdict) || performance.now() > until) return verdict;
+    await delay(RETRY_LONGEST_MS);
+  }
 }
 
 /** Repeats what fails for reasons that may pass: a cluster that has no leader yet. */

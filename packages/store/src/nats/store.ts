@@ -45,6 +45,8 @@ import { pastOf, publicChange, readResult, type StoredChange } from '../write.ts
 import { incarnationOf } from './bucket.ts';
 import type { Channel } from './channel.ts';
 import { checkConnectedServer } from './connect.ts';
+import type { DurabilityVerdict } from './durability.ts';
+import { type DurabilityPath, watchDurability } from './durability-watch.ts';
 import type { LogChannel } from './entries.ts';
 import { isStreamNotFound, messageOf } from './failures.ts';
 import { KeyIndex } from './key-index.ts';
@@ -67,7 +69,9 @@ export interface OpenedBucket {
   readonly log: LogChannel;
   readonly messages: MessageChannel;
   readonly incarnation: string;
-  readonly survivesPowerLoss: StateStore['survivesPowerLoss'];
+  readonly durability: DurabilityVerdict;
+  /** Asks again how the servers sync. Missing: whatever they do is accepted. */
+  readonly lookAtServers?: DurabilityPath['look'];
   readonly callTimeoutMs: number;
   readonly random: Random;
 }
@@ -88,7 +92,7 @@ export class NatsStore implements StateStore {
 
   constructor(opened: OpenedBucket) {
     this.incarnation = opened.incarnation;
-    this.survivesPowerLoss = opened.survivesPowerLoss;
+    this.survivesPowerLoss = opened.durability.survivesPowerLoss;
     this.#opened = opened;
     this.#keys = new KeyIndex(
       () => followKeys(this.#watchPath(0, undefined)),
@@ -102,6 +106,7 @@ export class NatsStore implements StateStore {
       },
     };
     void this.#followConnection();
+    if (opened.lookAtServers !== undefined) void this.#followDurability(opened.lookAtServers);
   }
 
   async get(key: string): Promise<GetResult> {
@@ -364,6 +369,29 @@ export class NatsStore implements StateStore {
         const isLasting = error instanceof StoreError && error.code !== 'unavailable';
         if (isLasting) this.#fail(error);
       }
+    }
+  }
+
+  /** D1, D2. */
+  async #followDurability(look: DurabilityPath['look']): Promise<void> {
+    const path: DurabilityPath = {
+      look,
+      pause: (delayMs) => this.#pauseUntilClosed(delayMs),
+      over: () => this.#bell.ended,
+    };
+    const failure = await watchDurability(path, this.#opened.durability);
+    if (failure !== undefined) this.#fail(failure);
+  }
+
+  async #pauseUntilClosed(delayMs: number): Promise<void> {
+    const until = performance.now() + delayMs;
+    while (!this.#bell.ended && performance.now() < until) {
+      const rung = new AbortController();
+      const forget = this.#bell.next(() => rung.abort());
+      const leftMs = until - performance.now();
+      // The end of the pause, or a ring: of a reconnection, or of the end.
+      await delay(leftMs, undefined, { signal: rung.signal, ref: false }).catch(() => undefined);
+      forget();
     }
   }
 

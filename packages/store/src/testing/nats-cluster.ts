@@ -57,11 +57,19 @@ export class NatsCluster {
   readonly #folder: string;
   readonly #servers: readonly Server[];
   readonly #program: string;
+  /** The settings of one of the servers, by its place. */
+  readonly #settings: (at: number, syncAlways: boolean) => string;
 
-  private constructor(folder: string, servers: readonly Server[], program: string) {
+  private constructor(
+    folder: string,
+    servers: readonly Server[],
+    program: string,
+    settings: (at: number, syncAlways: boolean) => string,
+  ) {
     this.#folder = folder;
     this.#servers = servers;
     this.#program = program;
+    this.#settings = settings;
   }
 
   /**
@@ -94,10 +102,14 @@ export class NatsCluster {
         configPath: join(folder, `n${at + 1}.conf`),
         process: undefined,
       };
-      await writeFile(server.configPath, configuration(server, folder, routes, at, options));
       servers.push(server);
     }
-    return new NatsCluster(folder, servers, options.program ?? NATS_PROGRAM);
+    const settings = (at: number, syncAlways: boolean): string =>
+      configuration(servers[at] as Server, folder, routes, at, syncAlways);
+    for (const [at, { configPath }] of servers.entries()) {
+      await writeFile(configPath, settings(at, options.syncAlways));
+    }
+    return new NatsCluster(folder, servers, options.program ?? NATS_PROGRAM, settings);
   }
 
   /** `host:port` of each server. */
@@ -127,6 +139,14 @@ export class NatsCluster {
         await this.kill();
       }
     }
+  }
+
+  /** Changes when a server syncs, from its next start on. */
+  async setSyncAlways(name: string, syncAlways: boolean): Promise<void> {
+    const at = this.#servers.findIndex((server) => server.name === name);
+    const server = this.#servers[at];
+    if (server === undefined) throw new Error(`no server is called ${name}`);
+    await writeFile(server.configPath, this.#settings(at, syncAlways));
   }
 
   async #startOnce(withinMs: number): Promise<void> {
@@ -187,9 +207,9 @@ function configuration(
   folder: string,
   routes: readonly number[],
   at: number,
-  options: ClusterOptions,
+  syncAlways: boolean,
 ): string {
-  const sync = options.syncAlways ? 'sync_interval: always' : '';
+  const sync = syncAlways ? 'sync_interval: always' : '';
   const others = routes.filter((_, each) => each !== at);
   const peers = others.map((port) => `nats://127.0.0.1:${port}`).join(', ');
   const own = `name: rackwright, host: 127.0.0.1, port: ${routes[at]}`;
@@ -207,7 +227,7 @@ function configuration(
     }
     system_account: SYS
     no_auth_user: store
-    ${options.servers > 1 ? cluster : ''}
+    ${routes.length > 1 ? cluster : ''}
   `;
 }
 
