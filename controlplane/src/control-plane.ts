@@ -204,7 +204,7 @@ function resolveTags(
 function openAccessFor(
   { oidc, operators }: ControlPlaneConfig,
   platform: Platform,
-  { adminTokenSha256 }: Identity,
+  { adminTokenSha256, secrets }: Identity,
   store: StateStore,
   following: Following,
   audit: AuditTrail,
@@ -216,8 +216,7 @@ function openAccessFor(
     following,
     audit,
     firstTokenSha256: adminTokenSha256,
-    oidc,
-    web,
+    ...{ secrets, oidc, web },
     clientSecret: () => readClientSecret(oidc?.browser?.clientSecretFile, platform.disk),
     sessionMs: operators.sessionHours * 3_600_000,
   });

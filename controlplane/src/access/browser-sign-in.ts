@@ -3,15 +3,23 @@
  * with PKCE (RFC 7636). The code is exchanged here; no token of the provider reaches the browser.
  *
  * Invariants:
- * 1. What was begun stands in the browser alone, sealed under a key of this process: strangers who
- *    begin without an end cost nothing that is kept.
+ * 1. What was begun stands in the browser alone, sealed as secrets are: strangers who begin without
+ *    an end cost nothing that is kept, and every replica can end what one has begun.
  * 2. It ends only in the browser that began it (its cookie), for the state, nonce and verifier of
  *    that beginning, and within minutes.
  * 3. Whoever signs in is led to a page of this server, and to no other address.
  */
-import { createCipheriv, createDecipheriv, createHash, timingSafeEqual } from 'node:crypto';
-import { ApiFailure, type CallContext, unauthenticated, unavailable } from '@rackwright/messages';
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { fromBinary, toBinary } from '@bufbuild/protobuf';
+import {
+  ApiFailure,
+  type CallContext,
+  unauthenticated,
+  unavailable,
+  store as wire,
+} from '@rackwright/messages';
 import type { Clock, Random, WebClient } from '@rackwright/platform';
+import { SecretError, type Secrets } from '../secrets/index.ts';
 import { principalOfIdToken } from './oidc.ts';
 import type { OidcBrowserConfig, OidcConfig } from './oidc-config.ts';
 import type { OidcEndpoints, OidcKeys } from './oidc-keys.ts';
@@ -26,14 +34,18 @@ export const beginningSeconds = 600;
 const limits = { answerTimeoutMs: 10_000, silenceMs: 5_000, headerBytesMax: 16 * 1024 };
 const answerBytesMax = 128 * 1024;
 const secretBytes = 32;
-const ivBytes = 12;
-const tagBytes = 16;
+/** What beginnings are sealed for: nothing else that is sealed opens as one. */
+const purpose = 'browser sign-in';
+const sealedSchema = wire.SealedValueSchema;
 const codeCharsMax = 4_096;
 const pathCharsMax = 1_024;
 const hostShape = /^(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+)(:\d{1,5})?$/;
 
 /** Where the provider leads back to. */
 export const callbackPath = '/auth/callback';
+
+/** Seals what every replica can open. */
+export type SignInSealer = Pick<Secrets, 'sealBytes' | 'openBytes'>;
 
 export interface BrowserSignInParts {
   readonly config: OidcConfig;
@@ -44,6 +56,7 @@ export interface BrowserSignInParts {
   readonly web: WebClient;
   readonly clock: Clock;
   readonly random: Random;
+  readonly secrets: SignInSealer;
 }
 
 /** What the browser is told to do next. */
@@ -65,11 +78,9 @@ interface Beginning {
 /** See the header. */
 export class BrowserSignIn {
   readonly #parts: BrowserSignInParts;
-  readonly #key: Uint8Array;
 
   constructor(parts: BrowserSignInParts) {
     this.#parts = parts;
-    this.#key = parts.random.bytes(secretBytes);
   }
 
   get issuer(): string {
@@ -162,21 +173,27 @@ export class BrowserSignIn {
   }
 
   #seal(beginning: Beginning): string {
-    const iv = this.#parts.random.bytes(ivBytes);
-    const cipher = createCipheriv('aes-256-gcm', this.#key, iv);
-    const text = JSON.stringify(beginning);
-    const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
-    return Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString('base64url');
+    const plain = Buffer.from(JSON.stringify(beginning));
+    try {
+      const sealed = this.#parts.secrets.sealBytes(purpose, plain);
+      return Buffer.from(toBinary(sealedSchema, sealed)).toString('base64url');
+    } catch (error) {
+      if (!(error instanceof SecretError)) throw error;
+      throw unavailable(
+        'SECRETS_UNAVAILABLE',
+        'The control plane cannot begin a sign-in: its secrets key is not there. Use a token.',
+        undefined,
+        error,
+      );
+    }
   }
 
+  /** Undefined: nothing that was sealed here, whatever it is. */
   #open(cookie: string): Beginning | undefined {
-    const bytes = Buffer.from(cookie, 'base64url');
-    if (bytes.length <= ivBytes + tagBytes) return undefined;
-    const decipher = createDecipheriv('aes-256-gcm', this.#key, bytes.subarray(0, ivBytes));
-    decipher.setAuthTag(bytes.subarray(ivBytes, ivBytes + tagBytes));
     try {
-      const opened = decipher.update(bytes.subarray(ivBytes + tagBytes), undefined, 'utf8');
-      return JSON.parse(opened + decipher.final('utf8')) as Beginning;
+      const sealed = fromBinary(sealedSchema, Buffer.from(cookie, 'base64url'));
+      const opened = this.#parts.secrets.openBytes(purpose, sealed);
+      return JSON.parse(Buffer.from(opened).toString('utf8')) as Beginning;
     } catch {
       return undefined;
     }
@@ -201,8 +218,7 @@ export class BrowserSignIn {
 function notBegun(): ApiFailure {
   return unauthenticated(
     'SIGN_IN_NOT_BEGUN',
-    'This sign-in was not begun in this browser, or too long ago, or the control plane has ' +
-      'restarted since. Begin again.',
+    'This sign-in was not begun in this browser, or too long ago. Begin again.',
   );
 }
 

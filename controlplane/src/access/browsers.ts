@@ -27,13 +27,13 @@ export interface Browsers {
     context: CallContext,
     query: URLSearchParams,
   ): Promise<{ readonly opened: Opened; readonly returnTo: string }>;
-  /** Ends the session of a call, and every stream under way in it. */
-  out(context: CallContext): void;
+  /** Ends the session of a call, and every stream under way in it, on every replica. */
+  out(context: CallContext): Promise<void>;
 }
 
 export function createBrowsers({ sessions, provider, shown, audit }: BrowsersParts): Browsers {
-  const open = (opener: Opener, context: CallContext): Opened => {
-    const opened = sessions.open(opener);
+  const open = async (opener: Opener, context: CallContext): Promise<Opened> => {
+    const opened = await sessions.open(opener);
     tell(audit, opener.principal, 'browser', context);
     // Its network has its share of what is kept for known ones.
     context.vouch?.();
@@ -48,16 +48,16 @@ export function createBrowsers({ sessions, provider, shown, audit }: BrowsersPar
     byToken: async (context, text) => {
       checkOrigin(context);
       const principal = await principalOfToken(shown, text);
-      return open({ kind: 'token', text, principal }, context);
+      return open({ kind: 'token', principal }, context);
     },
     begin: async (context, returnTo) => asked().begin(context, returnTo),
     end: async (context, query) => {
       const { principal, returnTo } = await asked().end(context, query);
-      return { opened: open({ kind: 'provider', principal }, context), returnTo };
+      return { opened: await open({ kind: 'provider', principal }, context), returnTo };
     },
-    out: (context) => {
+    out: async (context) => {
       checkOrigin(context);
-      sessions.close(context);
+      await sessions.close(context);
     },
   };
 }

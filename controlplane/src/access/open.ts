@@ -1,17 +1,18 @@
 /** The sign-in of a control plane: its tokens, its identity provider, and who is told of both. */
+import { createHash } from 'node:crypto';
 import type { CallContext } from '@rackwright/messages';
 import type { Clock, Log, Random, WebClient } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import type { AuditSink } from '../audit/index.ts';
 import type { Following } from '../following/index.ts';
-import { BrowserSignIn } from './browser-sign-in.ts';
+import { BrowserSignIn, type SignInSealer } from './browser-sign-in.ts';
 import { type Browsers, createBrowsers } from './browsers.ts';
 import { createOidcVoucher } from './oidc.ts';
 import type { OidcConfig } from './oidc-config.ts';
 import { OidcKeys } from './oidc-keys.ts';
 import { type Principal, roleText, scopeText } from './principal.ts';
 import { Sessions } from './sessions.ts';
-import { createSignIn, principalOfToken, type SignIn } from './sign-in.ts';
+import { createSignIn, principalOfSecret, type SignIn } from './sign-in.ts';
 import { TokenBook } from './token-book.ts';
 
 const hourMs = 3_600_000;
@@ -31,6 +32,8 @@ export interface AccessOptions {
   readonly web: WebClient | undefined;
   /** Of a confidential client of it; undefined: of none. */
   readonly clientSecret: () => Promise<string | undefined>;
+  /** Seals a sign-in that has begun, so that every replica can end it. */
+  readonly secrets: SignInSealer;
   /** How long somebody is signed in by a browser, at most. */
   readonly sessionMs: number;
 }
@@ -53,17 +56,30 @@ export function openAccess(options: AccessOptions): Access {
   const voucher = oidc && provider && createOidcVoucher(oidc, clock, provider.keys);
   const shown = { tokens, firstTokenSha256, voucher };
   const sessions = new Sessions({
-    ...{ ...options, lifeMs },
-    principalOfToken: (text) => principalOfToken(shown, text),
+    ...{ ...options, lifeMs, configSha256: configSha256Of(oidc) },
+    principalOfSecret: (name, secretSha256) => principalOfSecret(shown, name, secretSha256),
   });
   const browsers = createBrowsers({ ...options, sessions, provider: provider?.browser, shown });
   return {
     signIn: createSignIn({ ...shown, sessions, onSignIn: tellSignIns(clock, audit) }),
     browsers,
     otherAdmins: oidc?.roles.some(({ isFullAdmin }) => isFullAdmin) ?? false,
-    start: () => tokens.start(),
-    stop: () => tokens.stop(),
+    start: async () => {
+      await tokens.start();
+      await sessions.start();
+    },
+    stop: () => {
+      sessions.stop();
+      tokens.stop();
+    },
   };
+}
+
+/** Of all that says who of the provider's people has which role here. */
+function configSha256Of(oidc: OidcConfig | undefined): string {
+  const { issuer, usernameClaim, rolesClaim, roles } = oidc ?? {};
+  const text = JSON.stringify([issuer, usernameClaim, rolesClaim, roles]);
+  return createHash('sha256').update(text).digest('hex');
 }
 
 function providerOf(options: AccessOptions) {

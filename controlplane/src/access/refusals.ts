@@ -36,11 +36,11 @@ export function tokenUnknown(): ApiFailure {
 /** So long whoever shows a token that is not known here waits before the next try. */
 const busyRetryAfterMs = 1_000;
 
-/** Too many show tokens that are not known here to look at this one now. */
-export function signInBusy(): ApiFailure {
+/** Too many show what is not known here to look at this one now. */
+export function signInBusy(what: 'token' | 'session'): ApiFailure {
   return unavailable(
     'SIGN_IN_BUSY',
-    'The token is not known here yet, and too many unknown ones come to look at each: try again.',
+    `The ${what} is not known here yet, and too many unknown ones come to look at each: try again.`,
     busyRetryAfterMs,
   );
 }

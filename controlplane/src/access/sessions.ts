@@ -1,44 +1,90 @@
 /**
- * People who have signed in by a browser: a cookie that names a session of this process.
+ * People who have signed in by a browser: a cookie that names a session in the store.
  *
  * Invariants:
  * 1. A session never carries more than what opened it: one of a token is looked up by that token
- *    with every call, so that it ends with it; one of the identity provider has an end of its own.
+ *    with every call, so that it ends with it; one of the identity provider has an end of its own,
+ *    and holds only under the configuration that gave it its role.
  * 2. A cookie counts only together with the origin of this very server (`checkOrigin`): a page of
  *    another site that has a browser send it gets nothing carried out.
  * 3. Sessions are bounded, in all and of each caller: the oldest gives way.
- * 4. A name of a session is known to its browser alone: here stands its hash.
+ * 4. A name of a session is known to its browser alone: the store has its hash, and of a token the
+ *    hash of its secret.
+ * 5. A session counts by its record as it stands in the store at that very moment: what was signed
+ *    out of at another replica is refused here with the next call, and its streams end.
+ *
+ * Must not: write anything when a session is used.
  */
 import { createHash } from 'node:crypto';
+import { fromBinary } from '@bufbuild/protobuf';
 import {
   type ApiFailure,
   type CallContext,
   permissionDenied,
   unauthenticated,
 } from '@rackwright/messages';
-import { atWallTime, type Clock, type Random } from '@rackwright/platform';
+import {
+  Bucket,
+  type BucketRate,
+  type Cancel,
+  type Clock,
+  type Log,
+  type Random,
+} from '@rackwright/platform';
+import { type Entry, type Revision, type StateStore, storeKey } from '@rackwright/store';
+import { type FollowedValues, type Following, followValues } from '../following/index.ts';
+import {
+  answered,
+  deleteRecord,
+  idOfKey,
+  type Kept,
+  readRecord,
+  writeRecord,
+} from '../records/index.ts';
 import type { Principal } from './principal.ts';
+import { signInBusy } from './refusals.ts';
+import {
+  callerOf,
+  createMsOf,
+  expireMsOf,
+  granted,
+  type SessionRecord,
+  sessionSchema as schema,
+  sessionRecord,
+} from './session-record.ts';
 
 /** Its prefix binds a cookie to this host, all paths and TLS (RFC 6265bis §4.1.3.2). */
 export const sessionCookie = '__Host-rackwright-session';
 
+const collection = 'browserSessions';
 const sessionsMax = 1_000;
 const sessionsPerCallerMax = 20;
 const nameBytes = 32;
 const nameShape = /^[A-Za-z0-9_-]{43}$/;
+/** How long the record of a session that is over stays, at most, while the store answers. */
+const sweepIntervalMs = 600_000;
+/** Calls that name a session that is not known here; more are refused unlooked. */
+const unknownRate: BucketRate = { perSecond: 50, most: 50 };
 
 /** What has opened a session. */
-export type Opener =
-  | { readonly kind: 'token'; readonly text: string; readonly principal: Principal }
-  | { readonly kind: 'provider'; readonly principal: Principal };
+export interface Opener {
+  /** A session of a token ends with it; one of the provider outlives what the provider has sent. */
+  readonly kind: 'token' | 'provider';
+  readonly principal: Principal;
+}
 
 export interface SessionsOptions {
+  readonly store: StateStore;
+  readonly following: Following;
   readonly clock: Clock;
   readonly random: Random;
+  readonly log: Log;
   /** How long one lasts at most, from when it was opened. */
   readonly lifeMs: number;
-  /** Who shows this token; throws why it is not let in. */
-  readonly principalOfToken: (text: string) => Promise<Principal>;
+  /** SHA-256, hex, of the configuration that gives people of the provider their roles. */
+  readonly configSha256: string;
+  /** Who has the token of this name and secret; throws why it is not let in. */
+  readonly principalOfSecret: (name: string, secretSha256: Uint8Array) => Promise<Principal>;
 }
 
 /** A session that was just opened. */
@@ -49,37 +95,60 @@ export interface Opened {
   readonly expireMs: number;
 }
 
-interface Session {
-  readonly opener: Opener;
+interface Known {
+  readonly revision: Revision;
   readonly caller: string;
+  readonly createMs: number;
   readonly expireMs: number;
-  readonly ends: Set<() => void>;
 }
 
 /** See the header. */
 export class Sessions {
   readonly #options: SessionsOptions;
-  /** By the hash of its name; the oldest first. */
-  readonly #sessions = new Map<string, Session>();
+  /** What the store has, as it is followed, by the hash of the name. */
+  readonly #known = new Map<string, Known>();
+  /** What ends with a session, by the hash of its name. */
+  readonly #ends = new Map<string, Set<() => void>>();
+  readonly #followed: FollowedValues;
+  readonly #unknown: Bucket;
+  #cancelSweep: Cancel = () => undefined;
+  #isStopped = false;
 
   constructor(options: SessionsOptions) {
     this.#options = options;
+    this.#unknown = new Bucket(unknownRate, options.clock.nowMs());
+    this.#followed = followValues(options.following, collection, (key, entry) =>
+      this.#note(idOfKey(key), entry),
+    );
   }
 
-  get size(): number {
-    return this.#sessions.size;
+  /** Resolves once every session is known: none of them is taken for a guess. */
+  async start(): Promise<void> {
+    await this.#followed.start();
+    this.#armSweep();
   }
 
-  /** Opens one. Bounded by invariant 3. */
-  open(opener: Opener): Opened {
-    const { clock, random, lifeMs } = this.#options;
-    const { principal } = opener;
-    const ownEndMs = opener.kind === 'token' ? (principal.expireMs ?? Infinity) : Infinity;
-    const expireMs = Math.min(clock.nowMs() + lifeMs, ownEndMs);
-    const caller = `${principal.issuer} ${principal.actor}`;
-    this.#makeRoom(caller);
+  stop(): void {
+    this.#isStopped = true;
+    this.#followed.stop();
+    this.#cancelSweep();
+  }
+
+  /** Opens one. Bounded by invariant 3. Throws `unavailable`. */
+  async open({ kind, principal }: Opener): Promise<Opened> {
+    const { clock, random, store, lifeMs, configSha256 } = this.#options;
+    const createMs = clock.nowMs();
+    const ownEndMs = kind === 'token' ? (principal.expireMs ?? Infinity) : Infinity;
+    const expireMs = Math.min(createMs + lifeMs, ownEndMs);
     const name = Buffer.from(random.bytes(nameBytes)).toString('base64url');
-    this.#sessions.set(hashOf(name), { opener, caller, expireMs, ends: new Set() });
+    const hash = hashOf(name);
+    const { incarnation } = store;
+    const record = sessionRecord({ principal, createMs, expireMs, incarnation, configSha256 });
+    const written = await writeRecord(this.#options, schema, keyOf(hash), record, 'absent');
+    // Of 256 random bits: somebody else draws them.
+    if (written.kind === 'conflict') throw sessionOver();
+    this.#learn(hash, record, written.revision);
+    await this.sweep();
     return { name, expireMs };
   }
 
@@ -88,61 +157,137 @@ export class Sessions {
     const name = cookieOf(context, sessionCookie);
     if (name === undefined) return undefined;
     checkOrigin(context);
+    if (!nameShape.test(name)) throw sessionOver();
     const hash = hashOf(name);
-    const session = this.#sessions.get(hash);
-    if (session === undefined || !nameShape.test(name)) throw sessionOver();
-    if (session.expireMs <= this.#options.clock.nowMs()) {
-      this.#end(hash);
-      throw sessionOver();
-    }
-    const { opener, expireMs } = session;
-    const principal =
-      opener.kind === 'token'
-        ? await this.#options.principalOfToken(opener.text)
-        : opener.principal;
-    return { ...principal, expireMs, session: hash };
+    const kept = await this.#look(hash);
+    if (kept === undefined || this.#isOver(kept.record)) throw sessionOver();
+    const principal = await this.#principalIn(kept.record);
+    return { ...principal, expireMs: expireMsOf(kept.record), session: hash };
   }
 
-  /** Ends the session that a call names. False: there was none. */
-  close(context: CallContext): boolean {
+  /** Ends the session that a call names. False: there was none. Throws `unavailable`. */
+  async close(context: CallContext): Promise<boolean> {
     const name = cookieOf(context, sessionCookie);
-    return name !== undefined && this.#end(hashOf(name));
+    if (name === undefined || !nameShape.test(name)) return false;
+    const hash = hashOf(name);
+    const kept = await this.#look(hash);
+    if (kept === undefined) return false;
+    // A record is written once: whoever was faster has deleted it.
+    await deleteRecord(this.#options, keyOf(hash), kept.revision);
+    this.#forget(hash);
+    return true;
   }
 
-  /** Calls `end` once the session of this hash is over, until the returned function is called. */
+  /**
+   * Calls `end` once the session of this hash is signed out of or gives way, until the returned
+   * function is called. By the clock it ends as its principal does.
+   */
   onEnd(hash: string, end: () => void): () => void {
-    const session = this.#sessions.get(hash);
-    if (session === undefined) {
-      end();
-      return () => undefined;
-    }
-    session.ends.add(end);
-    const cancel = atWallTime(this.#options.clock, session.expireMs, () => this.#end(hash));
+    const ends = this.#ends.get(hash) ?? new Set();
+    this.#ends.set(hash, ends);
+    ends.add(end);
+    // It may have ended after it was let in, and before this; or it is not followed yet.
+    if (!this.#known.has(hash)) void this.#lookAgain(hash);
     return () => {
-      cancel();
-      session.ends.delete(end);
+      ends.delete(end);
+      if (ends.size === 0) this.#ends.delete(hash);
     };
   }
 
-  #makeRoom(caller: string): void {
-    const nowMs = this.#options.clock.nowMs();
-    const own: string[] = [];
-    for (const [hash, session] of this.#sessions) {
-      if (session.expireMs <= nowMs) this.#end(hash);
-      else if (session.caller === caller) own.push(hash);
+  /** Takes away what is over, and what has no room (invariant 3). */
+  async sweep(): Promise<void> {
+    for (const [hash, { revision }] of this.#superfluous()) {
+      try {
+        await deleteRecord(this.#options, keyOf(hash), revision);
+        this.#forget(hash);
+      } catch (error) {
+        this.#options.log.warn({}, 'sessions that are over were not swept', error);
+        return;
+      }
     }
-    const [oldestOwn] = own;
-    if (oldestOwn !== undefined && own.length >= sessionsPerCallerMax) this.#end(oldestOwn);
-    const [oldest] = this.#sessions.keys();
-    if (oldest !== undefined && this.#sessions.size >= sessionsMax) this.#end(oldest);
   }
 
-  #end(hash: string): boolean {
-    const session = this.#sessions.get(hash);
-    this.#sessions.delete(hash);
-    for (const end of [...(session?.ends ?? [])]) end();
-    return session !== undefined;
+  async #look(hash: string): Promise<Kept<SessionRecord> | undefined> {
+    const { clock, store } = this.#options;
+    // It may be one that another replica has just opened: nothing is said of it that is final.
+    if (!this.#known.has(hash) && this.#unknown.tryTake(1, clock.nowMs()) > 0) {
+      throw signInBusy('session');
+    }
+    return readRecord(store, schema, keyOf(hash));
   }
+
+  #superfluous(): readonly [string, Known][] {
+    const nowMs = this.#options.clock.nowMs();
+    const newestFirst = [...this.#known].sort(
+      ([one, { createMs: a }], [other, { createMs: b }]) => b - a || (one < other ? -1 : 1),
+    );
+    const counts = new Map<string, number>();
+    let count = 0;
+    return newestFirst.filter(([, { caller, expireMs }]) => {
+      const own = counts.get(caller) ?? 0;
+      if (expireMs <= nowMs || own >= sessionsPerCallerMax || count >= sessionsMax) return true;
+      counts.set(caller, own + 1);
+      count += 1;
+      return false;
+    });
+  }
+
+  #armSweep(): void {
+    this.#cancelSweep = this.#options.clock.after(sweepIntervalMs, () => {
+      void this.sweep().finally(() => {
+        if (!this.#isStopped) this.#armSweep();
+      });
+    });
+  }
+
+  #isOver(record: SessionRecord): boolean {
+    const { clock, store } = this.#options;
+    return record.incarnation !== store.incarnation || expireMsOf(record) <= clock.nowMs();
+  }
+
+  async #principalIn(record: SessionRecord): Promise<Principal> {
+    const { principalOfSecret, configSha256 } = this.#options;
+    if (record.opener.case === 'token') {
+      const { name, secretSha256 } = record.opener.value;
+      return principalOfSecret(name, secretSha256);
+    }
+    const principal = granted(record, configSha256);
+    if (principal === undefined) throw sessionOver();
+    return principal;
+  }
+
+  async #lookAgain(hash: string): Promise<void> {
+    const { store, log } = this.#options;
+    try {
+      const kept = await answered(store.get(keyOf(hash)));
+      if (kept.kind === 'absent') this.#forget(hash);
+    } catch (error) {
+      // Once the store answers again, what has changed is told.
+      log.warn({}, 'a session was not looked at again', error);
+    }
+  }
+
+  #note(hash: string, entry: Entry | undefined): void {
+    if (entry === undefined) this.#forget(hash);
+    else this.#learn(hash, fromBinary(schema, entry.value), entry.revision);
+  }
+
+  #learn(hash: string, record: SessionRecord, revision: Revision): void {
+    // One of before the store was restored is swept with what is over.
+    const expireMs =
+      record.incarnation === this.#options.store.incarnation ? expireMsOf(record) : 0;
+    const createMs = createMsOf(record);
+    this.#known.set(hash, { revision, caller: callerOf(record), createMs, expireMs });
+  }
+
+  #forget(hash: string): void {
+    this.#known.delete(hash);
+    for (const end of [...(this.#ends.get(hash) ?? [])]) end();
+  }
+}
+
+function keyOf(hash: string): string {
+  return storeKey(collection, hash);
 }
 
 /** The first cookie of this name that came with a call (RFC 6265 §4.2). */

@@ -6,12 +6,14 @@
  * 1. Nobody is let in for want of an answer: a store or an identity provider that is away refuses.
  * 2. Who was let in is known for this very call; nothing of it is kept for the next one.
  */
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import type { CallContext, Guard } from '@rackwright/messages';
+import { idOf } from '../records/index.ts';
 import { type Principal, systemPrincipal } from './principal.ts';
 import { tokenMissing, tokenUnknown } from './refusals.ts';
 import type { Sessions } from './sessions.ts';
-import type { TokenBook } from './token-book.ts';
+import { isSameHash } from './token.ts';
+import { firstTokenId, type TokenBook } from './token-book.ts';
 
 const scheme = /^bearer +/i;
 const tokenCharsMax = 16_384;
@@ -113,8 +115,19 @@ export async function principalOfToken(
   throw tokenUnknown();
 }
 
+/** Who has the token of ours of this name and secret. Throws why it is not let in. */
+export async function principalOfSecret(
+  { tokens, firstTokenSha256 }: Pick<SignInOptions, 'tokens' | 'firstTokenSha256'>,
+  name: string,
+  secretSha256: Uint8Array,
+): Promise<Principal> {
+  const tokenId = idOf(name);
+  if (tokenId !== firstTokenId) return tokens.principalOfSecret(tokenId, secretSha256);
+  if (!isSameHash(secretSha256, Buffer.from(firstTokenSha256, 'hex'))) throw tokenUnknown();
+  return tokens.firstPrincipal();
+}
+
 function isFirstToken(text: string, sha256: string): boolean {
   const shown = createHash('sha256').update(text).digest();
-  const expected = Buffer.from(sha256, 'hex');
-  return shown.byteLength === expected.byteLength && timingSafeEqual(shown, expected);
+  return isSameHash(shown, Buffer.from(sha256, 'hex'));
 }

@@ -114,13 +114,18 @@ export class TokenBook {
   async principalOf(text: string): Promise<Principal> {
     const shown = parseToken(text);
     if (shown === undefined) throw tokenUnknown();
-    const { tokenId, secretSha256 } = shown;
+    return this.principalOfSecret(shown.tokenId, shown.secretSha256);
+  }
+
+  /** Who has the token of this id and secret, as `principalOf`. */
+  async principalOfSecret(tokenId: string, secretSha256: Uint8Array): Promise<Principal> {
     if (tokenId === firstTokenId) throw tokenUnknown();
     // Under its own id alone: who has one token could else have the store asked for any.
     const proof = Buffer.from(secretSha256).toString('hex');
     const isKnown = this.#proofs.get(tokenKey(tokenId)) === proof;
     // It may be one that was just made: nothing is said of it that is final.
-    if (!isKnown && this.#unknown.tryTake(1, this.#options.clock.nowMs()) > 0) throw signInBusy();
+    if (!isKnown && this.#unknown.tryTake(1, this.#options.clock.nowMs()) > 0)
+      throw signInBusy('token');
     const kept = await readRecord(this.#options.store, schema, tokenKey(tokenId));
     if (kept === undefined || !isSameHash(secretSha256, kept.record.secretSha256)) {
       throw tokenUnknown();

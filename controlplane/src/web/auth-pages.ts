@@ -124,8 +124,8 @@ function failed(error: unknown, cookies: readonly string[] = []): PageResponse {
   return leading(`/sign-in?error=${encodeURIComponent(error.error.reason)}`, cookies);
 }
 
-function signOut({ context }: PageRequest, { browsers }: AuthPages): PageResponse {
-  browsers.out(context);
+async function signOut({ context }: PageRequest, { browsers }: AuthPages): Promise<PageResponse> {
+  await browsers.out(context);
   return {
     ...noContent,
     headers: withCookies(noContent, [cookieText(sessionCookie, '', 'Strict', gone)]),

@@ -1,20 +1,35 @@
 /** Browsers at the operators' port of a whole control plane: pages, sessions, provider. */
 import { createHash, generateKeyPairSync } from 'node:crypto';
+import { cp, mkdtemp, rm } from 'node:fs/promises';
 import type { IncomingHttpHeaders } from 'node:http';
 import { createServer, request as httpsRequest, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { nodeWebClient } from '@rackwright/platform/node';
+import { nodeRandom, nodeWebClient } from '@rackwright/platform/node';
 import { selfSigned } from '@rackwright/sim/loopback';
+import { MemoryDisk, openMemoryStore } from '@rackwright/store';
 import { exportJWK, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Fixture, startFixture } from '../services/rpc.fixture.ts';
+import { accessTable } from '../access/index.ts';
+import type { ControlPlane } from '../control-plane.ts';
+import { methods, pathOf } from '../services/every-method.fixture.ts';
+import {
+  type Extras,
+  type Fixture,
+  settled,
+  startFixture,
+  startOn,
+} from '../services/rpc.fixture.ts';
 
 const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 let provider: Server;
 let issuer: string;
 let fixture: Fixture;
 let host: string;
+const disk = new MemoryDisk();
+let extras: Extras;
 /** What the provider was sent, and what it puts into its next ID token. */
 let exchanged: URLSearchParams[] = [];
 let claims: Record<string, unknown> = {};
@@ -30,7 +45,8 @@ beforeAll(async () => {
   issuer = `https://127.0.0.1:${(provider.address() as AddressInfo).port}`;
   const roles = [{ value: 'team-a', role: 'operator', racks: ['aa-rack'] }];
   const browser = { clientId: 'console' };
-  fixture = await startFixture({
+  extras = {
+    disk,
     config: { oidc: { issuer, audience: 'rackwright', roles, browser } },
     platform: {
       oidcWebClient: nodeWebClient([certificatePem]),
@@ -42,7 +58,8 @@ beforeAll(async () => {
         ['assets/index-B1x9aQzK.js', Buffer.from(`console.log('${'x'.repeat(4_000)}')`)],
       ]),
     },
-  });
+  };
+  fixture = await startFixture(extras);
   host = `127.0.0.1:${fixture.controlPlane.operatorsPort}`;
 });
 
@@ -85,10 +102,11 @@ function ask(
   path: string,
   headers: Record<string, string> = {},
   body?: string,
+  at = host,
 ): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const ca = fixture.controlPlane.identity.caCertificatePem;
-    const url = `https://${host}${path}`;
+    const url = `https://${at}${path}`;
     const asked = httpsRequest(url, { method, headers, ca, agent: false }, (response) => {
       void text(response).then((body) =>
         resolve({ status: response.statusCode ?? 0, headers: response.headers, body }),
@@ -98,7 +116,7 @@ function ask(
   });
 }
 
-const own = () => ({ origin: `https://${host}`, 'content-type': 'application/json' });
+const own = (at = host) => ({ origin: `https://${at}`, 'content-type': 'application/json' });
 const cookieOf = ({ headers }: Answer, name: string): string =>
   headers['set-cookie']?.find((each) => each.startsWith(name)) ?? '';
 const pairOf = (cookie: string): string => cookie.split(';')[0] ?? '';
@@ -296,6 +314,82 @@ describe('a session by the identity provider', () => {
     const { body } = await ask('GET', '/auth/options');
     expect(JSON.parse(body)).toEqual({ token: true, issuer });
   });
+});
+
+describe('another control plane on the store', () => {
+  let folder: string;
+  let other: ControlPlane;
+  let there: string;
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'rackwright-web-'));
+    await cp(join(fixture.controlPlane.identity.folder.path, '..'), folder, { recursive: true });
+    await startOther();
+  });
+
+  afterAll(async () => {
+    await other.close();
+    await rm(folder, { recursive: true });
+  });
+
+  async function startOther(): Promise<void> {
+    const store = await openMemoryStore({ random: nodeRandom(), disk });
+    other = await startOn(folder, store, undefined, extras);
+    there = `127.0.0.1:${other.operatorsPort}`;
+  }
+
+  const who = async (at: string, cookie: string) => {
+    const { status, body } = await ask('POST', whoAmI, { ...own(at), cookie }, '{}', at);
+    return status === 200 ? (JSON.parse(body) as { actor: string }).actor : status;
+  };
+
+  test('knows who has signed in at the first, and still does when it is restarted', async () => {
+    const cookie = await signInByToken(fixture.token);
+    expect(await who(there, cookie)).toBe('user:admin');
+    await other.close();
+    await startOther();
+    expect(await who(there, cookie)).toBe('user:admin');
+  });
+
+  test('knows no more who has signed out at the first, and the other way round', async () => {
+    for (const [at, elsewhere] of [
+      [host, there],
+      [there, host],
+    ] as const) {
+      const cookie = await signInByToken(fixture.token);
+      expect([await who(at, cookie), await who(elsewhere, cookie)]).not.toContain(401);
+      const out = await ask('POST', '/auth/sign-out', { ...own(at), cookie }, undefined, at);
+      expect(out.status).toBe(204);
+      expect([await who(at, cookie), await who(elsewhere, cookie)]).toEqual([401, 401]);
+    }
+  });
+
+  test('ends the sign-in at the provider that was begun at the first', async () => {
+    const begun = await ask('GET', '/auth/sign-in?return=/');
+    const query = new URL(String(begun.headers.location)).searchParams;
+    claims = { roles: ['team-a'], nonce: query.get('nonce') };
+    const cookie = pairOf(cookieOf(begun, '__Host-rackwright-sign-in'));
+    const back = `/auth/callback?code=c1&state=${query.get('state')}`;
+    const answer = await ask('GET', back, { cookie }, undefined, there);
+    const session = pairOf(cookieOf(answer, '__Host-rackwright-session'));
+    expect([await who(there, session), await who(host, session)]).toEqual(['oidc:ann', 'oidc:ann']);
+  });
+});
+
+test('a session that reads writes nothing, whatever it reads', async () => {
+  const cookie = await signInByToken(fixture.token);
+  const reading = methods.filter(
+    (method) => method.methodKind === 'unary' && accessTable[pathOf(method)]?.changes === false,
+  );
+  expect(reading.length).toBeGreaterThan(30);
+  await ask('POST', whoAmI, { ...own(), cookie }, '{}');
+  await settled(fixture.store);
+  const before = disk.latest();
+  for (const method of reading) {
+    const answer = await ask('POST', `/${pathOf(method)}`, { ...own(), cookie }, '{}');
+    expect(answer.status).not.toBe(401);
+  }
+  expect(disk.after(before, '', 100).map(({ key }) => key)).toEqual([]);
 });
 
 function reasonIn({ body }: Answer): unknown {

@@ -1,0 +1,79 @@
+/** What the store has of a browser's session, and whom it is of. Pure. */
+import { create, type MessageShape } from '@bufbuild/protobuf';
+import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import { Role, store as wire } from '@rackwright/messages';
+import type { Principal } from './principal.ts';
+
+export const sessionSchema = wire.BrowserSessionRecordSchema;
+export type SessionRecord = MessageShape<typeof sessionSchema>;
+
+/** Who has signed in, and since when until when; times in milliseconds of wall time. */
+export interface NewSession {
+  readonly principal: Principal;
+  readonly createMs: number;
+  readonly expireMs: number;
+  /** Of the store. */
+  readonly incarnation: string;
+  /** SHA-256, hex, of the configuration that gives people of the provider their roles. */
+  readonly configSha256: string;
+}
+
+/** The record of a new session. */
+export function sessionRecord(opened: NewSession): SessionRecord {
+  const { principal, createMs, expireMs, incarnation } = opened;
+  return create(sessionSchema, {
+    createTime: timestampFromMs(createMs),
+    expireTime: timestampFromMs(expireMs),
+    incarnation,
+    actor: principal.actor,
+    issuer: principal.issuer,
+    opener: openerOf(opened),
+  });
+}
+
+function openerOf({ principal, configSha256 }: NewSession) {
+  const { token: name, proofSha256, role, scope } = principal;
+  if (name !== '') {
+    const value = { name, secretSha256: Buffer.from(proofSha256, 'hex') };
+    return { case: 'token', value } as const;
+  }
+  const { racks, pools } = scope;
+  const kept = { racks: [...racks], pools: [...pools] };
+  const value = { role, scope: kept, configSha256: Buffer.from(configSha256, 'hex') };
+  return { case: 'grant', value } as const;
+}
+
+export function createMsOf({ createTime }: SessionRecord): number {
+  return createTime === undefined ? 0 : timestampMs(createTime);
+}
+
+/** One without an end is over. */
+export function expireMsOf({ expireTime }: SessionRecord): number {
+  return expireTime === undefined ? 0 : timestampMs(expireTime);
+}
+
+/** One name for all sessions of a person. */
+export function callerOf({ issuer, actor }: Pick<Principal, 'issuer' | 'actor'>): string {
+  return `${issuer} ${actor}`;
+}
+
+/**
+ * Whom the identity provider has vouched for; undefined: it did so under another configuration, or
+ * not at all.
+ */
+export function granted(record: SessionRecord, configSha256: string): Principal | undefined {
+  if (record.opener.case !== 'grant') return undefined;
+  const { role, scope, configSha256: given } = record.opener.value;
+  if (Buffer.from(given).toString('hex') !== configSha256 || role === Role.UNSPECIFIED) {
+    return undefined;
+  }
+  return {
+    actor: record.actor,
+    role,
+    scope: { racks: scope?.racks ?? [], pools: scope?.pools ?? [] },
+    token: '',
+    issuer: record.issuer,
+    expireMs: expireMsOf(record),
+    proofSha256: '',
+  };
+}

@@ -1,0 +1,201 @@
+/** Sessions of browsers over one store: at two replicas, over a restart, and at their bounds. */
+import { ApiFailure, type CallContext, Role } from '@rackwright/messages';
+import type { Clock } from '@rackwright/platform';
+import { nodeClock, nodeRandom } from '@rackwright/platform/node';
+import { MemoryDisk, openMemoryStore, type StateStore } from '@rackwright/store';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { Following } from '../following/index.ts';
+import { everywhere, type Principal } from './principal.ts';
+import { Sessions, type SessionsOptions, sessionCookie } from './sessions.ts';
+
+const quiet = () => undefined;
+const log = { debug: quiet, info: quiet, warn: quiet, error: quiet, child: () => log } as never;
+const lifeMs = 3_600_000;
+const secret = 'ab'.repeat(32);
+
+let disk: MemoryDisk;
+let stops: (() => unknown)[];
+let shiftMs: number;
+let isRevoked: boolean;
+const clock: Clock = {
+  nowMs: () => nodeClock().nowMs() + shiftMs,
+  after: (...timing) => nodeClock().after(...timing),
+} as Clock;
+
+beforeEach(() => {
+  disk = new MemoryDisk();
+  stops = [];
+  shiftMs = 0;
+  isRevoked = false;
+});
+
+afterEach(async () => {
+  for (const stop of stops) await stop();
+});
+
+/** One of several control planes on the store. */
+async function replica(more: Partial<SessionsOptions> = {}) {
+  const store = await openMemoryStore({ random: nodeRandom(), disk, ...more });
+  const following = new Following({ store, clock, log, retryDelayMs: 10 });
+  const sessions = new Sessions({
+    ...{ store, following, clock, log, lifeMs, random: nodeRandom(), configSha256: '0a' },
+    principalOfSecret: async (name, secretSha256) => {
+      expect([name, Buffer.from(secretSha256).toString('hex')]).toEqual(['tokens/ci', secret]);
+      if (isRevoked) throw new Error('revoked');
+      return ofToken;
+    },
+    ...more,
+  });
+  await sessions.start();
+  stops.push(
+    () => sessions.stop(),
+    () => following.stop(),
+    () => store.close(),
+  );
+  return { sessions, store };
+}
+
+const ann: Principal = {
+  ...{ actor: 'oidc:ann', role: Role.OPERATOR, token: '', issuer: 'https://idp.example' },
+  ...{ scope: { racks: ['racks/r1'], pools: ['gpu'] }, expireMs: 1, proofSha256: 'cc' },
+};
+const ofToken: Principal = {
+  ...{ actor: 'token:ci', role: Role.VIEWER, token: 'tokens/ci', issuer: '' },
+  ...{ scope: everywhere, expireMs: undefined, proofSha256: secret },
+};
+const byProvider = { kind: 'provider', principal: ann } as const;
+const byToken = { kind: 'token', principal: ofToken } as const;
+
+function callWith(name: string): CallContext {
+  const headers: Readonly<Record<string, string>> = {
+    ...{ host: 'cp.example:7440', origin: 'https://cp.example:7440' },
+    cookie: `other=1; ${sessionCookie}=${name}`,
+  };
+  return { header: (name: string) => headers[name] } as never;
+}
+
+async function reasonOf(call: Promise<unknown>): Promise<string> {
+  const error = await call.then(quiet, (thrown: unknown) => thrown);
+  if (error instanceof ApiFailure) return error.error.reason;
+  throw new Error(`expected an ApiFailure, got ${String(error)}`);
+}
+
+const pause = () => new Promise<void>((resolve) => nodeClock().after(5, resolve));
+
+/** Changes come by themselves: once everybody has heard of what was written. */
+async function untilTrue(what: () => boolean | Promise<boolean>): Promise<void> {
+  for (let round = 0; round < 2_000 && !(await what()); round += 1) await pause();
+  expect(await what()).toBe(true);
+}
+
+const recordsIn = async (store: StateStore) => (await store.list('browserSessions')).entries;
+
+test('what one replica has opened counts at the other, and after a restart', async () => {
+  const [here, there] = [await replica(), await replica()];
+  const { name, expireMs } = await here.sessions.open(byProvider);
+  const { proofSha256: _, ...carried } = { ...ann, expireMs };
+  expect(await there.sessions.principalOf(callWith(name))).toMatchObject(carried);
+  here.sessions.stop();
+  const restarted = await replica();
+  expect(await restarted.sessions.principalOf(callWith(name))).toMatchObject(carried);
+});
+
+test('what ends at one replica is refused at the other with the next call', async () => {
+  const [here, there] = [await replica(), await replica()];
+  const { name } = await here.sessions.open(byToken);
+  const principal = await there.sessions.principalOf(callWith(name));
+  let isEnded = false;
+  const hash = principal?.session ?? '';
+  there.sessions.onEnd(hash, () => (isEnded = true));
+  expect(await here.sessions.close(callWith(name))).toBe(true);
+  expect(await reasonOf(there.sessions.principalOf(callWith(name)))).toBe('SESSION_OVER');
+  await untilTrue(() => isEnded);
+  // Whoever was let in before, and opens its stream after, is not overlooked.
+  let isLateEnded = false;
+  there.sessions.onEnd(hash, () => (isLateEnded = true));
+  await untilTrue(() => isLateEnded);
+  expect(await there.sessions.close(callWith(name))).toBe(false);
+});
+
+test('a session ends by the clock, and its record goes; using it writes nothing', async () => {
+  const { sessions, store } = await replica();
+  const { name } = await sessions.open(byProvider);
+  const written = await store.latestRevision();
+  shiftMs = lifeMs - 1_000;
+  await sessions.principalOf(callWith(name));
+  shiftMs = lifeMs;
+  expect(await reasonOf(sessions.principalOf(callWith(name)))).toBe('SESSION_OVER');
+  expect(await store.latestRevision()).toBe(written);
+  await sessions.sweep();
+  expect(await recordsIn(store)).toEqual([]);
+});
+
+test('one of a token ends with it; its own end is no later', async () => {
+  const { sessions } = await replica();
+  const expireMs = clock.nowMs() + 1_000;
+  const short = { kind: 'token', principal: { ...ofToken, expireMs } } as const;
+  expect((await sessions.open(short)).expireMs).toBe(expireMs);
+  const { name } = await sessions.open(byToken);
+  expect(await sessions.principalOf(callWith(name))).toMatchObject({ actor: 'token:ci' });
+  isRevoked = true;
+  await expect(sessions.principalOf(callWith(name))).rejects.toThrow('revoked');
+});
+
+test('neither the name nor a token stands in the store', async () => {
+  const { sessions, store } = await replica();
+  const { name } = await sessions.open(byToken);
+  const [entry] = await recordsIn(store);
+  const text = `${entry?.key} ${Buffer.from(entry?.value ?? []).toString('latin1')}`;
+  expect(text).not.toContain(name);
+  expect(text).toContain('token:ci');
+});
+
+test('rights of another configuration, or of before the store was restored, are over', async () => {
+  const here = await replica();
+  const { name } = await here.sessions.open(byProvider);
+  const changed = await replica({ configSha256: '0b' });
+  expect(await reasonOf(changed.sessions.principalOf(callWith(name)))).toBe('SESSION_OVER');
+  const { name: ofTokenName } = await here.sessions.open(byToken);
+  const restored = await replica({ restored: true } as never);
+  expect(await reasonOf(restored.sessions.principalOf(callWith(ofTokenName)))).toBe('SESSION_OVER');
+  await restored.sessions.sweep();
+  expect(await recordsIn(restored.store)).toEqual([]);
+});
+
+test('of one caller at most 20 live, whichever replica has opened them', async () => {
+  const [here, there] = [await replica(), await replica()];
+  const names: string[] = [];
+  for (let round = 0; round < 24; round += 1) {
+    shiftMs += 1;
+    const at = round % 2 === 0 ? here : there;
+    names.push((await at.sessions.open(byProvider)).name);
+  }
+  await there.sessions.open(byToken);
+  // Whoever has not heard of the others yet takes away what has no room later.
+  await untilTrue(async () => {
+    await here.sessions.sweep();
+    return (await recordsIn(here.store)).length === 21;
+  });
+  for (const name of names.slice(0, 4)) {
+    expect(await reasonOf(here.sessions.principalOf(callWith(name)))).toBe('SESSION_OVER');
+  }
+  for (const name of names.slice(4)) await here.sessions.principalOf(callWith(name));
+});
+
+test('guessed names cost the store little, and keep out nobody who is signed in', async () => {
+  const { sessions, store } = await replica();
+  const { name } = await sessions.open(byProvider);
+  let reads = 0;
+  const get = store.get.bind(store);
+  store.get = (key) => {
+    reads += 1;
+    return get(key);
+  };
+  const guesses = Array.from({ length: 1_000 }, (_, index) =>
+    reasonOf(sessions.principalOf(callWith(`g${index}`.padEnd(43, 'x')))),
+  );
+  expect(new Set(await Promise.all(guesses))).toEqual(new Set(['SESSION_OVER', 'SIGN_IN_BUSY']));
+  expect(reads).toBeLessThanOrEqual(150);
+  expect(await sessions.principalOf(callWith(name))).toMatchObject({ actor: 'oidc:ann' });
+  expect(await reasonOf(sessions.principalOf(callWith('too-short')))).toBe('SESSION_OVER');
+});
