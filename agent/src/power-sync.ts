@@ -459,8 +459,13 @@ function sightOfSilence({ reason, message, backendWords }: BmcTransient): Sight 
   }
 }
 
-function sightOfFailure({ type, message }: BmcFailed): Sight {
+function sightOfFailure({ type, message, backendWords }: BmcFailed): Sight {
   switch (type) {
+    case 'certificate': {
+      // Whoever compares it with what the BMC itself says needs the fingerprint.
+      const words = `${message} (${backendWords})`;
+      return { kind: 'trouble', trouble: agent.BmcTrouble.CERTIFICATE, message: words };
+    }
     case 'authentication':
     case 'privilege':
       return { kind: 'trouble', trouble: agent.BmcTrouble.AUTHENTICATION, message };
@@ -477,7 +482,6 @@ function sightOfFailure({ type, message }: BmcFailed): Sight {
     case 'rejected':
     case 'malformed':
     case 'protocol':
-    case 'certificate':
     case 'ambiguous':
     case 'mediaRefused':
     case 'mediaMissing':

@@ -2,6 +2,7 @@
 import {
   BmcProtocol,
   BmcReadKind,
+  FailureType,
   HealthLevel,
   type Host,
   HostGoal,
@@ -125,6 +126,32 @@ async function readsTheBmc({ rack, bmc }: Site): Promise<void> {
   await rack.untilHost('h1', 'well', (host) => !isCritical(host));
 }
 
+/** A new certificate gets no password until a person has pinned it, by what `explain` advises. */
+async function pinsAnother({ rack, bmc }: Site): Promise<void> {
+  const { hosts } = rack.clients;
+  const shown = await bmc.replaceCertificate();
+  const asked = bmc.calls().length;
+  const isMistrusted = ({ status }: Host): boolean =>
+    status?.faults.some(({ type }) => type === 'bmcCertificate') === true;
+  await rack.untilHost('h1', 'mistrusted', isMistrusted);
+  const told = await hosts.explainHost({ name });
+  expect(told.causes.map(({ text }) => text).join()).toContain(`shown ${shown}`);
+  await hosts.verifyHost({ name });
+  await rack.untilHost('h1', 'refused', ({ status }) => {
+    return status?.lastError?.failure?.type === FailureType.CERTIFICATE_MISMATCH;
+  });
+  const advice = (await hosts.explainHost({ name })).unblock.join('\n');
+  expect(advice).toContain(`rackwright host update h1 --bmc-certificate ${shown}`);
+  expect(bmc.calls()).toHaveLength(asked);
+  await hosts.updateHost({
+    host: { name, spec: { bmc: { certificateSha256: shown } } },
+    updateMask: { paths: ['spec.bmc.certificate_sha256'] },
+  });
+  await rack.untilHost('h1', 'trusted', (host) => {
+    return !isMistrusted(host) && host.status?.bmcIdentity?.certificateSha256 === shown;
+  });
+}
+
 test('a power button and a silent BMC are found within a period, and cleared by themselves', {
   timeout: 600_000,
 }, async () => {
@@ -170,6 +197,8 @@ test('a power button and a silent BMC are found within a period, and cleared by 
       state: HostState.AVAILABLE,
       useEpoch: again.status?.useEpoch,
     });
+
+    await pinsAnother(site);
 
     bmc.setFault({ kind: 'wrongPassword' });
     await rack.untilHost('h1', 'refused', ({ status }) => {

@@ -97,6 +97,7 @@ describe('what a look finds', () => {
       'bmcIdentityMismatch',
     ],
     ['nonsense', { ...refused, trouble: agent.BmcTrouble.PROTOCOL }, 'bmcProtocol'],
+    ['a new certificate', { ...refused, trouble: agent.BmcTrouble.CERTIFICATE }, 'bmcCertificate'],
     [
       'a trouble of a newer agent',
       { ...refused, trouble: 9_999 as agent.BmcTrouble },

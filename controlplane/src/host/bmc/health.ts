@@ -26,6 +26,7 @@ const byTrouble: Readonly<Record<number, string>> = {
   [agent.BmcTrouble.LOCKED_OUT]: 'bmcLockedOut',
   [agent.BmcTrouble.IDENTITY_MISMATCH]: 'bmcIdentityMismatch',
   [agent.BmcTrouble.PROTOCOL]: 'bmcProtocol',
+  [agent.BmcTrouble.CERTIFICATE]: 'bmcCertificate',
 };
 /** A newer agent may name a trouble that is not known here. */
 function faultOf(trouble: agent.BmcTrouble): string {

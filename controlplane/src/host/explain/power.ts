@@ -23,6 +23,7 @@ const troubles: Readonly<Record<string, { readonly says: string; readonly advice
   bmcAuthentication: { says: 'its BMC refuses the password', advice: 'authentication' },
   bmcLockedOut: { says: 'its BMC has locked the account', advice: 'lockedOut' },
   bmcIdentityMismatch: { says: 'its BMC is another machine’s', advice: 'identityMismatch' },
+  bmcCertificate: { says: 'its BMC shows another certificate', advice: 'certificateMismatch' },
   bmcProtocol: { says: 'its BMC makes no sense', advice: 'protocol' },
 };
 

@@ -31,13 +31,15 @@ export interface RecordedCall {
 export interface RedfishBmc {
   readonly address: string;
   readonly port: number;
-  /** SHA-256 of its certificate (DER), lower-case hex. */
+  /** SHA-256 of the certificate that it began with (DER), lower-case hex. */
   readonly certificateSha256: string;
   readonly certificatePem: string;
   fault(): RedfishFault;
   /** Takes the place of the fault before; `none` makes it well. */
   setFault(fault: RedfishFault): void;
   setPassword(password: string): void;
+  /** New connections see a new certificate, the others end. Answers its SHA-256. */
+  replaceCertificate(): Promise<string>;
   /** The last requests, the newest last. */
   calls(): readonly RecordedCall[];
   /** How often the machine was told to switch. */
@@ -74,6 +76,11 @@ export async function startRedfishBmc(options: RedfishBmcOptions): Promise<Redfi
       if (fault.kind === 'silent' && fault.how === 'drop') served.dropAll();
     },
     setPassword: (password) => service.setPassword(password),
+    replaceCertificate: async () => {
+      const next = await selfSigned(identity.serial, address);
+      served.show(next);
+      return next.certificateSha256;
+    },
     calls: () => served.calls,
     switches: () => service.switches(),
     softOffs: () => service.softOffs(),
@@ -112,6 +119,11 @@ class Served {
 
   port(): number {
     return (this.#server.address() as AddressInfo).port;
+  }
+
+  show({ keyPem, certificatePem }: SelfSigned): void {
+    this.#server.setSecureContext({ key: keyPem, cert: certificatePem });
+    this.dropAll();
   }
 
   dropAll(): void {
