@@ -56,6 +56,7 @@ const commands = {
     [api('api format', 'format', '-w')],
     [api('api lint', 'lint')],
     [api('api code', 'generate')],
+    [program('test/type-ids.ts', [])],
     [program('packages/clients/src/main.ts', [])],
     ...(args.includes('--released') ? [[releasedApi]] : []),
   ],

@@ -10,6 +10,7 @@ import { findLooseVersions, findUndeclared, type Manifest, needsOf } from './tid
 import { diagramBlock, diagramIn, findBrokenLinks, findLooseCitations } from './tidy/documents.ts';
 import { findStairs } from './tidy/floors.ts';
 import { findMissingHeader } from './tidy/headers.ts';
+import { findPlainIds } from './tidy/ids.ts';
 import { describeGraph, findDead, findEscapes, workspaceOf } from './tidy/imports.ts';
 import { findLayerFaults } from './tidy/layers.ts';
 import { findLockFaults } from './tidy/lock-file.ts';
@@ -67,6 +68,10 @@ test('makes branded texts only where they are checked', () => {
   const brands = brandsOf(code);
   expect([...brands.keys()]).toEqual(expect.arrayContaining(['Digest', 'Mac']));
   expect(allOf((file) => findForgedBrands(file, brands))).toEqual([]);
+});
+
+test('declares no id as any text', () => {
+  expect(allOf(findPlainIds)).toEqual([]);
 });
 
 test('calls no function with a switch that has no name', () => {

@@ -5,7 +5,7 @@
  * Must not: open a socket. `program.ts` does that around it.
  */
 import type { Mac } from '@rackwright/dhcp';
-import type { agent } from '@rackwright/messages';
+import type { agent, HostUid, OperationId } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import { type BmcPlatform, createBmcDrivers } from './bmc-drivers.ts';
 import { BmcReads } from './bmc-reads.ts';
@@ -76,7 +76,7 @@ export interface CoreParts
   /** Absent: no host boots from virtual media. */
   readonly bootMediumUrl?: BootMediumUrl;
   /** Told when a runner has taken up the boot of an operation; must be quick. */
-  readonly onBootArrived?: (operationId: string) => void;
+  readonly onBootArrived?: (operationId: OperationId) => void;
 }
 
 export interface AgentCore {
@@ -99,7 +99,7 @@ export interface AgentCore {
   onDhcpFault(fault: DhcpFault): void;
   onDhcpServerGone(serverAddress: string): void;
   /** To be told of every host whose system asks for an address. */
-  onAddressAsked(hostUid: string): void;
+  onAddressAsked(hostUid: HostUid): void;
   /** Takes up what the last life left and dials the control plane, for ever. */
   start(): Promise<void>;
   stop(): void;
@@ -254,7 +254,7 @@ function bootEars({ watch, looks, desk, proofs, tracer, faults }: EarParts) {
     onBootSight: (sight: BootSight): void => tracer.saw(sight),
     onDhcpFault: (fault: DhcpFault): void => faults.dhcp(fault),
     onDhcpServerGone: (address: string): void => faults.serverGone(address),
-    onAddressAsked: (hostUid: string): void => proofs.sawAddressAsked(hostUid),
+    onAddressAsked: (hostUid: HostUid): void => proofs.sawAddressAsked(hostUid),
   };
 }
 

@@ -1,6 +1,7 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { VirtualClock } from '@rackwright/bmc/conformance';
 import { asMac } from '@rackwright/dhcp';
+import type { HostUid } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import {
   defaultNetbootWatchLimits,
@@ -26,7 +27,7 @@ function setUp(grants: NetbootMemory['grants'] = [grant]) {
     publish: (hostUid, fact) => facts.push([hostUid, fact]),
     limits: defaultNetbootWatchLimits,
   });
-  const sees = (hostUid: string, permitted = false): void =>
+  const sees = (hostUid: HostUid, permitted = false): void =>
     watch.observe({ mac: asMac(macB), hostUid, stage: 'script', permitted, atMs: clock.nowMs() });
   const closeGrants = (): void => {
     memory = { snapshot: { hosts }, grants: [] };

@@ -10,11 +10,12 @@
 
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { Mac } from '@rackwright/dhcp';
+import type { HostUid, OperationId } from '@rackwright/messages';
 import type { Cancel, Clock } from '@rackwright/platform';
 
 export interface NetbootSighting {
   readonly mac: Mac;
-  readonly hostUid?: string;
+  readonly hostUid?: HostUid;
   readonly permitted: boolean;
   readonly atMs: number;
   /** How far it came. */
@@ -24,11 +25,11 @@ export interface NetbootSighting {
 /** The part of the boot memory that is looked at. */
 export interface NetbootMemory {
   readonly snapshot: {
-    readonly hosts: readonly { readonly hostUid: string; readonly hostName: string }[];
+    readonly hosts: readonly { readonly hostUid: HostUid; readonly hostName: string }[];
   };
   readonly grants: readonly {
-    readonly hostUid: string;
-    readonly operationId: string;
+    readonly hostUid: HostUid;
+    readonly operationId: OperationId;
     readonly openedAtMs: number;
     readonly expiresAtMs: number;
   }[];
@@ -36,10 +37,10 @@ export interface NetbootMemory {
 
 export interface UnexpectedNetboot {
   readonly mac: Mac;
-  readonly hostUid: string;
+  readonly hostUid: HostUid;
   readonly hostName: string;
   /** Empty when nobody else was expected. */
-  readonly insteadOfOperationId: string;
+  readonly insteadOfOperationId: OperationId;
   /** When it was seen, wall time. */
   readonly time: Timestamp;
 }
@@ -48,7 +49,7 @@ export interface NetbootWatchParts {
   readonly clock: Clock;
   readonly memory: () => NetbootMemory;
   /** `hostUid` is the host that the fact is about. */
-  readonly publish: (hostUid: string, fact: UnexpectedNetboot) => void;
+  readonly publish: (hostUid: HostUid, fact: UnexpectedNetboot) => void;
   readonly limits: NetbootWatchLimits;
 }
 
@@ -109,7 +110,7 @@ export class NetbootWatch {
 
   /** Rule 2: whoever should have booted gets its time first. */
   #judgeLater(
-    grant: { readonly hostUid: string; readonly openedAtMs: number },
+    grant: { readonly hostUid: HostUid; readonly openedAtMs: number },
     fact: UnexpectedNetboot,
   ): void {
     if (this.#hasShownUp(grant)) return;
@@ -126,11 +127,11 @@ export class NetbootWatch {
     this.#pending.set(key, clock.after(limits.missingAfterMs, judge));
   }
 
-  #hasShownUp({ hostUid, openedAtMs }: { hostUid: string; openedAtMs: number }): boolean {
+  #hasShownUp({ hostUid, openedAtMs }: { hostUid: HostUid; openedAtMs: number }): boolean {
     return (this.#seenAtMs.get(hostUid) ?? Number.NEGATIVE_INFINITY) >= openedAtMs;
   }
 
-  #remember(times: Map<string, number>, hostUid: string, atMs: number): void {
+  #remember(times: Map<string, number>, hostUid: HostUid, atMs: number): void {
     times.delete(hostUid);
     times.set(hostUid, atMs);
     if (times.size <= this.#parts.limits.hostsMax) return;

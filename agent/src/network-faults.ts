@@ -6,7 +6,7 @@
  *    one is seen again is no news.
  */
 import { create, equals } from '@bufbuild/protobuf';
-import { agent, RackFaultType } from '@rackwright/messages';
+import { agent, type HostUid, RackFaultType } from '@rackwright/messages';
 import type { Cancel, Clock } from '@rackwright/platform';
 import type { DhcpFault } from './boot/index.ts';
 import type { TracedGrant } from './boot-trace/index.ts';
@@ -87,7 +87,7 @@ export class NetworkFaults {
   }
 
   /** A machine asked for a boot; whose it is where no host is named, the control plane knows. */
-  saw({ mac, hostUid }: { readonly mac: string; readonly hostUid?: string | undefined }): void {
+  saw({ mac, hostUid }: { readonly mac: string; readonly hostUid?: HostUid | undefined }): void {
     if (hostUid === undefined) {
       this.#raise(MAC_OF_OTHER_RACK, { mac }, this.#parts.limits.strangerMs);
       return;
@@ -96,7 +96,7 @@ export class NetworkFaults {
     this.#clear((fault) => fault.hostUid === hostUid || isStranger(fault, mac));
   }
 
-  forgetHost(hostUid: string): void {
+  forgetHost(hostUid: HostUid): void {
     this.#clear((fault) => fault.hostUid === hostUid);
   }
 

@@ -21,7 +21,7 @@ import type {
   BmcTransient,
   HardwareHealth,
 } from '@rackwright/bmc';
-import { agent, type HardwareHealthSchema, troubleWord } from '@rackwright/messages';
+import { agent, type HardwareHealthSchema, type HostUid, troubleWord } from '@rackwright/messages';
 import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
 import { boundText, messageBytesMax } from '@rackwright/results';
 import { levelToWire } from './bmc-reads.ts';
@@ -144,7 +144,7 @@ export class PowerSync implements PowerLooks {
     else this.#joinRound([...this.#targets.values()].filter((target) => !isIn(before, target)));
   }
 
-  disturbed(hostUid: string): void {
+  disturbed(hostUid: HostUid): void {
     const target = this.#targets.get(hostUid);
     if (target === undefined) return;
     target.disturbances += 1;
@@ -154,7 +154,7 @@ export class PowerSync implements PowerLooks {
   }
 
   /** Somebody claims that the host boots: its BMC is asked now. Strangers may claim it often. */
-  lookNow(hostUid: string): void {
+  lookNow(hostUid: HostUid): void {
     const { clock } = this.#parts;
     const target = this.#targets.get(hostUid);
     if (target === undefined || target.abort !== undefined) return;
@@ -165,7 +165,7 @@ export class PowerSync implements PowerLooks {
     this.#pump();
   }
 
-  forgetHost(hostUid: string): void {
+  forgetHost(hostUid: HostUid): void {
     this.#forgotten.add(hostUid);
     const [oldest] = this.#forgotten;
     if (oldest !== undefined && this.#forgotten.size > this.#limits.hostsMax) {
@@ -260,7 +260,7 @@ export class PowerSync implements PowerLooks {
     }
   }
 
-  #isTaken(hostUid: string): boolean {
+  #isTaken(hostUid: HostUid): boolean {
     const { session, orders } = this.#parts;
     return session.isBusy(hostUid) && !orders.isAway(hostUid);
   }

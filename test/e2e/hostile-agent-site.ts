@@ -5,7 +5,14 @@
 import { createHash, X509Certificate } from 'node:crypto';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { type Fixture, startFixture } from '@rackwright/controlplane/testing';
-import { agent, type agent as agentMessages, HostGoal, store as wire } from '@rackwright/messages';
+import {
+  agent,
+  type agent as agentMessages,
+  HostGoal,
+  type HostUid,
+  type OperationId,
+  store as wire,
+} from '@rackwright/messages';
 import {
   type Credentials,
   enrol,
@@ -88,7 +95,7 @@ export class AgentStream {
   }
 
   /** The order that came last for a host. */
-  async operationOf(hostUid: string, after = 0): Promise<Operation> {
+  async operationOf(hostUid: HostUid, after = 0): Promise<Operation> {
     const own = () => this.operations().filter((each) => each.hostUid === hostUid);
     if (!(await this.until(() => own().length > after))) throw new Error('no order came');
     const last = own().at(-1);
@@ -107,7 +114,7 @@ export class HostileSite {
   readonly fixture: Fixture;
   readonly a: Credentials;
   readonly b: Credentials;
-  readonly aHostUid: string;
+  readonly aHostUid: HostUid;
   readonly bStream: AgentStream;
   /** Values of rack B, by what a field names. */
   readonly others: Readonly<Record<NameClass, readonly unknown[]>>;
@@ -170,7 +177,7 @@ interface Made {
   readonly fixture: Fixture;
   readonly a: Credentials;
   readonly b: Credentials;
-  readonly aHostUid: string;
+  readonly aHostUid: HostUid;
   readonly bStream: AgentStream;
   readonly others: Readonly<Record<NameClass, readonly unknown[]>>;
   readonly secrets: readonly string[];
@@ -276,7 +283,12 @@ async function prove(stream: AgentStream, uid: string): Promise<void> {
 
 let sequence = 0n;
 
-function report(stream: AgentStream, operationId: string, hostUid: string, observations: object) {
+function report(
+  stream: AgentStream,
+  operationId: OperationId,
+  hostUid: HostUid,
+  observations: object,
+) {
   sequence += 1n;
   const result = { case: 'complete' as const, value: { observations } };
   stream.send({ case: 'report', value: { sequence, operationId, hostUid, result } });

@@ -10,6 +10,7 @@ import {
   agent,
   FailureType,
   InventorySchema,
+  type OperationId,
   signCertificateProof,
 } from '@rackwright/messages';
 import { connect, createClient } from '@rackwright/rpc';
@@ -36,7 +37,11 @@ beforeAll(async () => {
 afterAll(() => site.stop());
 
 /** A message that A may send, of the kind that a leaf belongs to. */
-function honest(leaf: Leaf, operationId: string, powerGeneration: bigint): agent.SessionRequest {
+function honest(
+  leaf: Leaf,
+  operationId: OperationId,
+  powerGeneration: bigint,
+): agent.SessionRequest {
   const request = create(agent.SessionRequestSchema);
   const [first] = leaf.through;
   const hostUid = site.aHostUid;

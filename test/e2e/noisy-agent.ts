@@ -2,6 +2,7 @@
  * A rack's agent in a process of its own that tells facts as fast as they are taken, until it has
  * told so many or somebody ends it. Says "welcomed" and "over". The first argument is JSON.
  */
+import type { HostUid } from '@rackwright/messages';
 import type { Credentials } from '../bench/agents/lean-agent.ts';
 import { AgentStream } from './hostile-agent-site.ts';
 
@@ -9,7 +10,7 @@ import { AgentStream } from './hostile-agent-site.ts';
 export interface NoiseOrder {
   readonly port: number;
   readonly credentials: Credentials;
-  readonly hostUid: string;
+  readonly hostUid: HostUid;
   readonly journal: { readonly id: string; readonly generation: string };
   readonly factsMax: number;
 }

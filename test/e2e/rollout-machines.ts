@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { create } from '@bufbuild/protobuf';
-import { agent, RerunClass } from '@rackwright/messages';
+import { agent, type HostUid, RerunClass } from '@rackwright/messages';
 
 const fetchImage = 'deploy.fetch_image';
 const writeImage = 'deploy.write_image';
@@ -20,7 +20,7 @@ const firstBootMs = 150;
 /** One line of the machines' own log. */
 export interface MachineLine {
   readonly atMs: number;
-  readonly hostUid: string;
+  readonly hostUid: HostUid;
   readonly act: 'off' | 'begun' | 'written' | 'serves';
   /** What its disk holds then. */
   readonly digest: string;
@@ -78,7 +78,7 @@ export class RolloutMachines {
   }
 
   async #write(
-    hostUid: string,
+    hostUid: HostUid,
     machine: Machine,
     deployment: agent.Deployment | undefined,
   ): Promise<void> {
@@ -89,13 +89,13 @@ export class RolloutMachines {
     this.#note(hostUid, 'written', machine);
   }
 
-  #machineOf(hostUid: string): Machine {
+  #machineOf(hostUid: HostUid): Machine {
     const machine = this.#machines.get(hostUid) ?? { digest: '', serves: false, counts: false };
     this.#machines.set(hostUid, machine);
     return machine;
   }
 
-  #note(hostUid: string, act: MachineLine['act'], { digest }: Machine): void {
+  #note(hostUid: HostUid, act: MachineLine['act'], { digest }: Machine): void {
     this.log.push({ atMs: Date.now(), hostUid, act, digest });
     const out = [...this.#machines.values()].filter(({ counts, serves }) => counts && !serves);
     this.mostOut = Math.max(this.mostOut, out.length);

@@ -16,6 +16,7 @@ import {
 import {
   agent,
   BmcIdentitySchema,
+  type HostUid,
   InventorySchema,
   StorageDeviceSchema,
   SystemIdentitySchema,
@@ -107,12 +108,12 @@ async function setPower(
   });
 }
 
-function guidOf(hostUid: string): Uint8Array {
+function guidOf(hostUid: HostUid): Uint8Array {
   return createHash('sha256').update(hostUid).digest().subarray(0, 16);
 }
 
 /** Two devices a host. */
-function devicesOf(hostUid: string) {
+function devicesOf(hostUid: HostUid) {
   return ['A', 'B'].map((name) =>
     create(StorageDeviceSchema, {
       device: name,
@@ -125,7 +126,7 @@ function devicesOf(hostUid: string) {
   );
 }
 
-function inventory({ runners }: InstantMachines, hostUid: string): agent.Observations {
+function inventory({ runners }: InstantMachines, hostUid: HostUid): agent.Observations {
   const runnerSession = runners.get(hostUid) ?? '';
   return create(agent.ObservationsSchema, {
     inventory: create(InventorySchema, {

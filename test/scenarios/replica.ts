@@ -23,6 +23,7 @@ import {
   HostSpecSchema,
   HostState,
   HostStatusSchema,
+  type HostUid,
   store as wire,
 } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
@@ -264,7 +265,7 @@ export class Replica {
     if (this.#session !== undefined) await this.#receive({ case: 'heartbeat', value });
   }
 
-  async forgotten(hostUid: string): Promise<void> {
+  async forgotten(hostUid: HostUid): Promise<void> {
     const value = create(agent.HostForgottenSchema, { hostUid });
     await this.#receive({ case: 'hostForgotten', value });
   }
@@ -287,7 +288,7 @@ export class Replica {
 }
 
 /** What a verify brings: each host its own BMC. */
-export function verifiedAs(hostUid: string): agent.Report['result'] {
+export function verifiedAs(hostUid: HostUid): agent.Report['result'] {
   const guid = createHash('sha256').update(hostUid).digest().subarray(0, 16);
   const observations = { bmcIdentity: { guid, serial: hostUid } };
   return { case: 'complete', value: create(agent.CompleteSchema, { observations }) };

@@ -21,7 +21,7 @@ import {
   Pools,
   resolveWith,
 } from '@rackwright/controlplane';
-import { ApiFailure, agent, type CallContext } from '@rackwright/messages';
+import { ApiFailure, agent, type CallContext, type OperationId } from '@rackwright/messages';
 import type { SimProcess } from '@rackwright/sim';
 import { openMemoryStore } from '@rackwright/store';
 import { Inbox } from './inbox.ts';
@@ -56,7 +56,7 @@ export interface ReplicaOptions {
   /** Told of each work lease that is granted on a stream. */
   readonly onLease: (stream: AgentStream, renewal: agent.LeaseRenewal) => void;
   /** Told of each operation whose report has been answered `applied`. */
-  readonly onApplied: (operationId: string) => void;
+  readonly onApplied: (operationId: OperationId) => void;
   /** The log of the server that webhooks call. */
   readonly onCalled: (event: WorkEvent) => void;
 }

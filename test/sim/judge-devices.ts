@@ -3,7 +3,7 @@
  * J2 nothing destructive begins twice for one order, J3 nothing is written that is not in the plan,
  * J6 nothing destructive begins without a lease, J11 no power command but the host's own run's.
  */
-import { agent, RunPhase, type store } from '@rackwright/messages';
+import { agent, type HostUid, type OperationId, RunPhase, type store } from '@rackwright/messages';
 import { type DriveEvent, isWrite } from './drives.ts';
 import type { JudgedHost, JudgeParts } from './judged.ts';
 import type { PowerEvent } from './machine.ts';
@@ -14,8 +14,8 @@ const leaseSlackMs = 5_000;
 const powerSlackMs = 30_000;
 
 interface ErasureOrder {
-  readonly operationId: string;
-  readonly hostUid: string;
+  readonly operationId: OperationId;
+  readonly hostUid: HostUid;
   readonly serials: ReadonlySet<string>;
   /** Serials whose erasure has begun. */
   readonly begun: Set<string>;
@@ -24,7 +24,7 @@ interface ErasureOrder {
 }
 
 interface PowerOrder {
-  readonly operationId: string;
+  readonly operationId: OperationId;
   readonly address: string;
   readonly on: boolean;
   /** Undefined while it stands in the record. */

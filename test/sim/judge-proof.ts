@@ -22,6 +22,8 @@ import {
   ErasureDocumentKind,
   FailureType,
   HostState,
+  type HostUid,
+  type OperationId,
   PowerCycleCheck,
   type Run,
   RunKind,
@@ -61,7 +63,7 @@ interface DiskStory {
   certificate:
     | {
         readonly name: string;
-        readonly hostUid: string;
+        readonly hostUid: HostUid;
         readonly useEpoch: number;
         /** The record of its host has cited it. */
         isCited: boolean;
@@ -70,7 +72,7 @@ interface DiskStory {
 }
 
 interface Reading {
-  readonly hostUid: string;
+  readonly hostUid: HostUid;
   readonly certificates: ReadonlyMap<string, string>;
   /** Serials in which it saw old data. */
   readonly old: Set<string>;
@@ -156,7 +158,7 @@ export class ProofJudge {
   }
 
   /** The control plane has answered that the result of this operation is taken in. */
-  applied(operationId: string): void {
+  applied(operationId: OperationId): void {
     const reading = this.#readings.get(operationId);
     if (reading === undefined || reading.isTaken) return;
     reading.isTaken = true;

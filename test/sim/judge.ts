@@ -7,6 +7,7 @@ import { equals, fromBinary } from '@bufbuild/protobuf';
 import {
   DeletionMode,
   HostState,
+  type OperationId,
   type Run,
   RunPhase,
   RunSchema,
@@ -190,7 +191,7 @@ export class Judge {
   }
 
   /** J12: what was answered `applied` has moved its host, durably. */
-  applied(operationId: string): void {
+  applied(operationId: OperationId): void {
     this.#readChanges();
     this.#proof.applied(operationId);
     for (const { key, record } of this.#hosts.values()) {

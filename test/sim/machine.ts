@@ -5,6 +5,7 @@
 
 import { type Gate, makeGate } from '@rackwright/agent';
 import { asMac } from '@rackwright/dhcp';
+import type { HostUid } from '@rackwright/messages';
 import { type BmcSwitch, type BootFlags, SimBmc } from './bmc.ts';
 import { type DiskImage, type DriveEvent, type DriveTraits, SimDrive } from './drives.ts';
 import { type Manners, mannersOf } from './manners.ts';
@@ -254,7 +255,7 @@ export class SimMachine implements BmcSwitch {
   }
 
   /** As its script says: what is not here yet is asked for again. */
-  #fetchImage(agent: LiveAgent, hostUid: string): void {
+  #fetchImage(agent: LiveAgent, hostUid: HostUid): void {
     const image = netbootedImage(agent, hostUid);
     if (image === undefined) {
       this.#later(15_000, () => this.#netboot());

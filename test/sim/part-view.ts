@@ -1,5 +1,7 @@
 /** What each part of a simulated rack sees of it, whatever else the rack holds. */
+
 import type { AgentCore } from '@rackwright/agent';
+import type { OperationId } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import type { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
 import type { Chance } from './chance.ts';
@@ -24,7 +26,7 @@ export interface PartView {
   /** What clocks show when the world begins. */
   readonly wallStartMs: number;
   /** An agent lets a machine boot that is no host. */
-  readonly discoveryBoot: (agent: LiveAgent, mac: string, operationId: string) => void;
+  readonly discoveryBoot: (agent: LiveAgent, mac: string, operationId: OperationId) => void;
   /** Agents that are up. */
   readonly agents: () => readonly LiveAgent[];
   /** Until when faults are still injected. */

@@ -13,12 +13,14 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { folderInClone } from '../run-folder.ts';
+import { typeIds } from './ids.ts';
 import { gitTrust, root } from './sources.ts';
 
 /** The descriptors of the last release; `npm run gen -- --released` writes them (A2). */
 export const released = join(root, 'proto', 'released.binpb');
 
-const generated = join(root, 'packages', 'messages', 'src', 'gen');
+/** The generated messages. */
+export const generated = join(root, 'packages', 'messages', 'src', 'gen');
 
 /** A folder of its own in this clone, removed after `use`. */
 export function inScratch<T>(use: (folder: string) => T): T {
@@ -50,7 +52,9 @@ export function findStale(protoFolder: string): string[] {
     const plugins = template.plugins.map((plugin: object) => ({ ...plugin, out: folder }));
     const json = JSON.stringify({ version: template.version, plugins });
     const complaints = buf(protoFolder, 'generate', '--template', json);
-    return complaints.length > 0 ? complaints : compareFolders(folder, generated);
+    if (complaints.length > 0) return complaints;
+    typeIds(folder);
+    return compareFolders(folder, generated);
   });
 }
 

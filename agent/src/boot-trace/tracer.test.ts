@@ -1,6 +1,6 @@
 /** When boots are told of, and how often. */
 import { asMac } from '@rackwright/dhcp';
-import { BootStepKind, type BootTrace } from '@rackwright/messages';
+import { BootStepKind, type BootTrace, type HostUid } from '@rackwright/messages';
 import { beforeEach, expect, test } from 'vitest';
 import type { BootSight } from '../boot/index.ts';
 import { TestClock } from '../session/testing/clock.ts';
@@ -8,7 +8,7 @@ import { BootTracer, defaultBootTracerLimits, type TracedGrant } from './tracer.
 
 const bootMs = 900_000;
 let time: TestClock;
-let told: { readonly hostUid: string; readonly trace: BootTrace }[];
+let told: { readonly hostUid: HostUid; readonly trace: BootTrace }[];
 let unseen: string[];
 let known: TracedGrant[];
 let tracer: BootTracer;

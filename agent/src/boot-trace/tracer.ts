@@ -17,6 +17,8 @@ import {
   type BootTrace,
   BootTraceSchema,
   BootTransport,
+  type HostUid,
+  type OperationId,
 } from '@rackwright/messages';
 import type { Cancel, Clock } from '@rackwright/platform';
 import type { BootSight } from '../boot/index.ts';
@@ -30,8 +32,8 @@ import {
 
 /** The permission under which a boot goes. */
 export interface TracedGrant {
-  readonly hostUid: string;
-  readonly operationId: string;
+  readonly hostUid: HostUid;
+  readonly operationId: OperationId;
   readonly macs: readonly string[];
   /** Wall time, milliseconds. */
   readonly openedAtMs: number;
@@ -55,10 +57,10 @@ export const defaultBootTracerLimits: BootTracerLimits = {
 export interface BootTracerParts {
   readonly clock: Pick<Clock, 'nowMs' | 'after'>;
   /** The grant of an operation, of an earlier life of the agent as well. */
-  readonly grantOf: (operationId: string) => TracedGrant | undefined;
-  readonly tell: (hostUid: string, trace: BootTrace) => void;
+  readonly grantOf: (operationId: OperationId) => TracedGrant | undefined;
+  readonly tell: (hostUid: HostUid, trace: BootTrace) => void;
   /** The last lines of the host's console, of the boot of an operation; absent: none is heard. */
-  readonly screenOf?: (operationId: string) => readonly string[];
+  readonly screenOf?: (operationId: OperationId) => readonly string[];
   /** The time of a boot is nearly over, and nothing at all was seen of its host. */
   readonly onUnseen: (grant: TracedGrant) => void;
   readonly limits: BootTracerLimits;
@@ -102,14 +104,14 @@ export class BootTracer {
   }
 
   /** A runner that showed the boot's token was not taken. */
-  refused(operationId: string, problem: string): void {
+  refused(operationId: OperationId, problem: string): void {
     const boot = this.#bootOf(operationId);
     if (boot === undefined || boot.over) return;
     this.#add(boot, { ...runnerEvent, what: 'came', problem });
   }
 
   /** The runner has come; the boot, to be told with it. Undefined: it was told, or is not known. */
-  arrived(operationId: string): BootTrace | undefined {
+  arrived(operationId: OperationId): BootTrace | undefined {
     const boot = this.#bootOf(operationId);
     if (boot === undefined || boot.over) return undefined;
     this.#add(boot, { ...runnerEvent, what: 'came' });
@@ -118,7 +120,7 @@ export class BootTracer {
     return traceOf(boot);
   }
 
-  forgetHost(hostUid: string): void {
+  forgetHost(hostUid: HostUid): void {
     for (const [operationId, { grant }] of this.#boots) {
       if (grant.hostUid === hostUid) this.#drop(operationId);
     }
@@ -128,7 +130,7 @@ export class BootTracer {
     for (const operationId of [...this.#boots.keys()]) this.#drop(operationId);
   }
 
-  #bootOf(operationId: string): Boot | undefined {
+  #bootOf(operationId: OperationId): Boot | undefined {
     const known = this.#boots.get(operationId);
     if (known !== undefined) return known;
     const grant = this.#parts.grantOf(operationId);
@@ -202,7 +204,7 @@ export class BootTracer {
     return this.#parts.screenOf?.(grant.operationId) ?? [];
   }
 
-  #drop(operationId: string): void {
+  #drop(operationId: OperationId): void {
     this.#boots.get(operationId)?.cancel();
     this.#boots.delete(operationId);
   }

@@ -1,4 +1,6 @@
 /** What hosts of deployments ask the boot path; all but a proof is answered from memory. */
+import type { HostUid } from '@rackwright/messages';
+
 export interface DeployPages {
   /**
    * A host says that it runs what was put onto it; `proved` once that is durable. `from` is the
@@ -10,7 +12,7 @@ export interface DeployPages {
     from: string,
   ): Promise<'proved' | 'outdated' | 'wrong' | 'notDurable'>;
   /** What a host boots that runs without a disk. */
-  netboot(hostUid: string): NetbootBoot;
+  netboot(hostUid: HostUid): NetbootBoot;
   /** Its first-boot data; false: the token is not its own. `root`: our URL as the host knows it. */
   seedFile(id: string, token: string, name: string, root: string): string | false | undefined;
 }

@@ -3,11 +3,13 @@
  * the control plane. Whoever receives snapshots and opens grants replaces these values whole; they
  * are never changed in place (`permission.ts` keeps an index per snapshot object).
  */
+
 import type { Mac } from '@rackwright/dhcp';
+import type { HostUid, OperationId } from '@rackwright/messages';
 
 /** A host of this rack. */
 export interface BootHost {
-  readonly hostUid: string;
+  readonly hostUid: HostUid;
   readonly hostName: string;
   readonly macs: readonly string[];
   /** It boots its image over the network whenever it asks, unless a runner is to boot. */
@@ -18,8 +20,8 @@ export interface BootHost {
 
 /** The permission to start the runner on one host, for one operation, in one window of time. */
 export interface BootGrant {
-  readonly hostUid: string;
-  readonly operationId: string;
+  readonly hostUid: HostUid;
+  readonly operationId: OperationId;
   /** Consumed by the runner's Hello; the boot path hands it out as often as it is asked. */
   readonly bootToken: string;
   /** Wall time, milliseconds since the Unix epoch. The window ends just before `expiresAtMs`. */
@@ -31,7 +33,7 @@ export interface BootGrant {
 export interface DiscoveryBoot {
   /** Lower case, with colons. */
   readonly mac: Mac;
-  readonly operationId: string;
+  readonly operationId: OperationId;
   readonly bootToken: string;
   readonly openedAtMs: number;
   readonly expiresAtMs: number;

@@ -1,5 +1,7 @@
 /** What the boot path tells of itself to whoever counts. A call returns at once, never throws. */
+
 import type { ServerNotice } from '@rackwright/dhcp';
+import type { OperationId } from '@rackwright/messages';
 import type { TransferEnd } from '@rackwright/tftp';
 import type { BootTarget } from './urls.ts';
 
@@ -17,5 +19,5 @@ export interface BootMeter {
   /** `bytes`: of the answer's body. */
   httpAnswered(what: BootTarget['kind'], status: number, bytes: number): void;
   /** A boot script that starts the runner was given out for this operation. */
-  runnerServed(operationId: string): void;
+  runnerServed(operationId: OperationId): void;
 }

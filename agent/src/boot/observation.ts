@@ -4,7 +4,9 @@
  * S1 Each observation reaches the observer, at once; only the log is thinned out.
  * S2 An observer that throws costs a log line, not a boot.
  */
+
 import type { Mac } from '@rackwright/dhcp';
+import type { HostUid } from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
 import { LineBudget } from './line-budget.ts';
 import type { BootMemory } from './memory.ts';
@@ -17,7 +19,7 @@ export interface NetbootObservation {
   /** Lower case, with colons. */
   readonly mac: Mac;
   /** Absent when no host of the snapshot has this MAC. */
-  readonly hostUid?: string;
+  readonly hostUid?: HostUid;
   readonly stage: NetbootStage;
   /** Whether the host may boot the runner now. */
   readonly permitted: boolean;
@@ -67,7 +69,7 @@ export type AddressWatch = (mac: Mac) => void;
 /** `onAddressAsked` is told of known hosts alone, at once; one that throws costs a log line. */
 export function makeAddressWatch(
   { clock, log, memory }: Pick<GateOptions, 'clock' | 'log' | 'memory'>,
-  onAddressAsked: (hostUid: string) => void,
+  onAddressAsked: (hostUid: HostUid) => void,
 ): AddressWatch {
   return (mac) => {
     const decision = bootDecision(memory(), mac, clock.nowMs());

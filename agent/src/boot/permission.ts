@@ -11,28 +11,30 @@
  *    hosts get never depends on such machines, however many there seem to be.
  * B5 The image of a host that has no disk to boot never expires; a grant that is open comes first.
  */
+
 import { canonicalMac, type Mac } from '@rackwright/dhcp';
+import type { HostUid, OperationId } from '@rackwright/messages';
 import type { BootGrant, BootHost, BootMemory, DiscoveryBoot } from './memory.ts';
 
 export type BootDecision =
   | {
       readonly kind: 'runner';
-      readonly hostUid: string;
+      readonly hostUid: HostUid;
       readonly hostName: string;
-      readonly operationId: string;
+      readonly operationId: OperationId;
       readonly bootToken: string;
     }
   /** It runs what it boots over the network. */
-  | { readonly kind: 'image'; readonly hostUid: string; readonly hostName: string }
+  | { readonly kind: 'image'; readonly hostUid: HostUid; readonly hostName: string }
   | {
       readonly kind: 'localBoot';
-      readonly hostUid: string;
+      readonly hostUid: HostUid;
       readonly reason: 'noGrant' | 'grantExpired' | 'ambiguousMac';
     }
   /** A machine that is no host, in a boot that was opened for its inventory. */
   | {
       readonly kind: 'discovery';
-      readonly operationId: string;
+      readonly operationId: OperationId;
       readonly bootToken: string;
     }
   /** A machine that is no host: such a boot may be opened for it. */
@@ -96,7 +98,7 @@ export function bootProfileOf(memory: BootMemory, mac: Mac): string | undefined 
 }
 
 /** The profile that a host boots by; undefined as well for one that is not in the snapshot. */
-export function bootProfileOfHost({ snapshot }: BootMemory, hostUid: string): string | undefined {
+export function bootProfileOfHost({ snapshot }: BootMemory, hostUid: HostUid): string | undefined {
   let profiles = profilesOfHosts.get(snapshot);
   if (profiles === undefined) {
     profiles = new Map(snapshot.hosts.map((host) => [host.hostUid, host.bootProfile]));
@@ -177,7 +179,7 @@ function indexOf(hosts: readonly BootHost[]): ReadonlyMap<Mac, readonly BootHost
 const latestGrants = new WeakMap<readonly BootGrant[], ReadonlyMap<string, BootGrant>>();
 
 /** The grant of the host's latest operation; an earlier one has been superseded. */
-function latestGrant(grants: readonly BootGrant[], hostUid: string): BootGrant | undefined {
+function latestGrant(grants: readonly BootGrant[], hostUid: HostUid): BootGrant | undefined {
   let latest = latestGrants.get(grants);
   if (latest === undefined) {
     latest = latestOf(grants);

@@ -4,7 +4,9 @@
  *
  * G1 A sight is told at once, and decides nothing. An observer that throws costs a log line.
  */
+
 import type { BootClientKind, Mac } from '@rackwright/dhcp';
+import type { HostUid, OperationId } from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
 import type { BootMemory } from './memory.ts';
 import { type BootDecision, bootDecision } from './permission.ts';
@@ -24,9 +26,9 @@ export type BootStage =
 export type BootProgram = 'firmware' | 'loader' | 'system';
 
 export interface BootSight {
-  readonly hostUid: string;
+  readonly hostUid: HostUid;
   /** Whose boot it is. */
-  readonly operationId: string;
+  readonly operationId: OperationId;
   /** Lower case, with colons. */
   readonly mac: Mac;
   readonly stage: BootStage;

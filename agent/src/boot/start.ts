@@ -2,7 +2,9 @@
  * Starts the boot path: DHCP, TFTP, HTTP. All of it or nothing: when one part cannot start,
  * those before it are closed again.
  */
+
 import type { Mac } from '@rackwright/dhcp';
+import type { HostUid } from '@rackwright/messages';
 import type { Clock, Disk, Http, Log, Udp } from '@rackwright/platform';
 import {
   addressAsked,
@@ -41,7 +43,7 @@ export interface BootDependencies {
   /** Told of every request for a boot, synchronously. */
   readonly onNetboot: (observation: NetbootObservation) => void;
   /** Told, synchronously, of every known host whose system asks for an address by DHCP. */
-  readonly onAddressAsked?: (hostUid: string) => void;
+  readonly onAddressAsked?: (hostUid: HostUid) => void;
   /** Opens a boot for the inventory of a machine that is no host; `memory` has it at once. */
   readonly openDiscovery?: (mac: Mac) => void;
   /** The machine's IPv4 addresses by their interface, now; absent: nobody can tell. */

@@ -8,16 +8,18 @@
  * C3 Bounded: consoles at once, tries, and what is kept of each.
  * C4 The boot's token, which a kernel shows with its command line, is not kept.
  */
+
 import type { BmcConsole, BmcResult, HearConsole } from '@rackwright/bmc';
+import type { HostUid, OperationId } from '@rackwright/messages';
 import type { Cancel, Clock, Log } from '@rackwright/platform';
 import { Masked } from './masked.ts';
 import { Screen } from './screen.ts';
 
 /** The boot whose console is heard. */
 export interface ConsoleBoot {
-  readonly hostUid: string;
+  readonly hostUid: HostUid;
   /** The operation that has switched the host on. */
-  readonly operationId: string;
+  readonly operationId: OperationId;
   readonly bootToken: string;
   /** Wall time, milliseconds. */
   readonly expiresAtMs: number;
@@ -89,12 +91,12 @@ export class BootConsoles {
   }
 
   /** What the console of this boot shows; empty: nothing is known of it. */
-  lastScreen(operationId: string): readonly string[] {
+  lastScreen(operationId: OperationId): readonly string[] {
     return this.#heard.get(operationId)?.screen.lines() ?? [];
   }
 
   /** Its runner has come, or its time is over. */
-  over(operationId: string): void {
+  over(operationId: OperationId): void {
     const heard = this.#heard.get(operationId);
     if (heard === undefined) return;
     this.#heard.delete(operationId);
@@ -104,7 +106,7 @@ export class BootConsoles {
     heard.console?.close();
   }
 
-  forgetHost(hostUid: string): void {
+  forgetHost(hostUid: HostUid): void {
     for (const [operationId, { boot }] of this.#heard) {
       if (boot.hostUid === hostUid) this.over(operationId);
     }

@@ -7,7 +7,7 @@
  */
 
 import { noCloudSeed } from '@rackwright/disk-image';
-import { type agent, DeployProof, FirstBootFormat } from '@rackwright/messages';
+import { type agent, DeployProof, FirstBootFormat, type HostUid } from '@rackwright/messages';
 import { hexOf } from '@rackwright/oci';
 import type { DeployPages, NetbootBoot } from '../boot/index.ts';
 import { netbootArguments } from './netboot-arguments.ts';
@@ -19,7 +19,7 @@ export interface DeployPagesParts {
   readonly proofs: Proofs;
   readonly images: Pick<NetbootImages, 'find'>;
   /** What the boot snapshot says that this host boots over the network. */
-  readonly netbootOf: (hostUid: string) => agent.Deployment | undefined;
+  readonly netbootOf: (hostUid: HostUid) => agent.Deployment | undefined;
 }
 
 export function makeDeployPages({ proofs, images, netbootOf }: DeployPagesParts): DeployPages {

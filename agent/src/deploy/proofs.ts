@@ -9,7 +9,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent } from '@rackwright/messages';
+import { agent, type HostUid } from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
 import type { Journal } from '../journal/index.ts';
 import { idFromUrl, idInUrl, isTokenOf, readDeploymentId, tokenOf } from './token.ts';
@@ -97,7 +97,7 @@ export class Proofs {
     }
   }
 
-  async #write(hostUid: string, deploymentId: string, from: string): Promise<PhoneHomeAnswer> {
+  async #write(hostUid: HostUid, deploymentId: string, from: string): Promise<PhoneHomeAnswer> {
     const { clock, journal, log } = this.#parts;
     const fields = { host: hostUid, deployment: deploymentId, from };
     const time = timestampFromMs(clock.nowMs());
@@ -141,22 +141,22 @@ export class Proofs {
   }
 
   /** The host has asked the boot services. */
-  sawNetboot(hostUid: string, stage: string): void {
+  sawNetboot(hostUid: HostUid, stage: string): void {
     this.#saw(hostUid, agent.HostSignKind.NETBOOT, stage);
   }
 
   /** A system on the host has asked for an address. */
-  sawAddressAsked(hostUid: string): void {
+  sawAddressAsked(hostUid: HostUid): void {
     this.#saw(hostUid, agent.HostSignKind.ADDRESS_ASKED, '');
   }
 
   /** It has been given the data of its first boot. */
-  sawFirstBoot(hostUid: string): void {
+  sawFirstBoot(hostUid: HostUid): void {
     this.#saw(hostUid, agent.HostSignKind.FIRST_BOOT_FETCHED, '');
   }
 
   /** What is known of the host since then: the last of each kind. */
-  signsSince(hostUid: string, sinceMs: number): readonly agent.HostSign[] {
+  signsSince(hostUid: HostUid, sinceMs: number): readonly agent.HostSign[] {
     return [...(this.#seen.get(hostUid)?.values() ?? [])]
       .filter(({ atMs }) => atMs >= sinceMs)
       .map(({ kind, atMs, detail }) =>
@@ -165,7 +165,7 @@ export class Proofs {
   }
 
   /** Nothing is left of it. Rejects when that cannot be made durable. */
-  async forgetHost(hostUid: string): Promise<void> {
+  async forgetHost(hostUid: HostUid): Promise<void> {
     const { journal } = this.#parts;
     this.#seen.delete(hostUid);
     if (!journal.state.proved.has(hostUid)) return;
@@ -173,7 +173,7 @@ export class Proofs {
   }
 
   /** Keeps the newest. */
-  #saw(hostUid: string, kind: agent.HostSignKind, detail: string): void {
+  #saw(hostUid: HostUid, kind: agent.HostSignKind, detail: string): void {
     const its = this.#seen.get(hostUid) ?? new Map<agent.HostSignKind, Sighting>();
     its.set(kind, { kind, atMs: this.#parts.clock.nowMs(), detail });
     this.#seen.delete(hostUid);

@@ -3,7 +3,9 @@
  * deployment's id by a key that only this agent has. Nothing is kept per host, and a restart knows
  * every token again.
  */
+
 import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { HostUid } from '@rackwright/messages';
 import type { Disk, Random } from '@rackwright/platform';
 
 const keyBytes = 32;
@@ -40,7 +42,7 @@ const idForm = /^([A-Za-z0-9-]{1,64})\/(\d{1,15})$/;
 
 /** A deployment, taken apart. */
 export interface DeploymentId {
-  readonly hostUid: string;
+  readonly hostUid: HostUid;
   /** Later ones of the same host have higher ones. */
   readonly run: number;
 }

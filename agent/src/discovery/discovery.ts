@@ -13,7 +13,7 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { Mac } from '@rackwright/dhcp';
-import { agent, type Inventory } from '@rackwright/messages';
+import { agent, type Inventory, type OperationId } from '@rackwright/messages';
 import { type Cancel, type Clock, type Log, type Random, randomId } from '@rackwright/platform';
 import type { DiscoveryBoot, DiscoveryMemory } from '../boot/index.ts';
 import type { BindOutcome, BootGrant } from '../session/index.ts';
@@ -134,7 +134,7 @@ export class Discovery {
   }
 
   /** Gives the boot to the first key that presents its token. */
-  bind(operationId: string, publicKey: Uint8Array): BindOutcome {
+  bind(operationId: OperationId, publicKey: Uint8Array): BindOutcome {
     const boot = this.#byOperation(operationId);
     if (boot === undefined) return 'noGrant';
     if (boot.publicKey !== undefined) {
@@ -151,23 +151,23 @@ export class Discovery {
   }
 
   /** The runner of this boot is connected: an older stream of it is ended. */
-  linked(operationId: string, close: () => void): void {
+  linked(operationId: OperationId, close: () => void): void {
     const older = this.#links.get(operationId);
     this.#links.set(operationId, close);
     older?.();
   }
 
-  unlinked(operationId: string, close: () => void): void {
+  unlinked(operationId: OperationId, close: () => void): void {
     if (this.#links.get(operationId) === close) this.#links.delete(operationId);
   }
 
   /** Whether the boot's inventory is still to come. */
-  isAwaited(operationId: string): boolean {
+  isAwaited(operationId: OperationId): boolean {
     return this.#byOperation(operationId)?.over === false;
   }
 
   /** The boot's inventory has come: told until it is answered. */
-  found(operationId: string, inventory: Inventory, bmcAddress: string): void {
+  found(operationId: OperationId, inventory: Inventory, bmcAddress: string): void {
     const boot = this.#byOperation(operationId);
     if (boot === undefined || boot.over) return;
     this.#change(boot, { over: true });
@@ -191,7 +191,7 @@ export class Discovery {
   }
 
   /** The boot brings no inventory. */
-  failed(operationId: string, why: string): void {
+  failed(operationId: OperationId, why: string): void {
     const boot = this.#byOperation(operationId);
     if (boot === undefined || boot.over) return;
     this.#change(boot, { over: true });
@@ -226,7 +226,7 @@ export class Discovery {
     });
   }
 
-  #byOperation(operationId: string): Boot | undefined {
+  #byOperation(operationId: OperationId): Boot | undefined {
     return [...this.#boots.values()].find((boot) => boot.operationId === operationId);
   }
 

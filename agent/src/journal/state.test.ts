@@ -1,7 +1,7 @@
 /** What each record does to the state, and that a rewrite keeps all of it (J4). */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent } from '@rackwright/messages';
+import { agent, type HostUid, type OperationId } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import {
   applyRecords,
@@ -48,7 +48,7 @@ test('lost revisions only grow', () => {
   expect(after(lost(4n), seen(9n)).store?.lostRevisions).toBe(4n);
 });
 
-const proved = (hostUid: string, deploymentId: string): RecordInit => ({
+const proved = (hostUid: HostUid, deploymentId: string): RecordInit => ({
   case: 'hostProved',
   value: { hostUid, deploymentId },
 });
@@ -85,7 +85,7 @@ const bound = (key: number): RecordInit => ({
   case: 'grantBound',
   value: { operationId: 'o1', publicKey: new Uint8Array([key]) },
 });
-const handedOff = (handOffOperationId: string): RecordInit => ({
+const handedOff = (handOffOperationId: OperationId): RecordInit => ({
   case: 'grantHandedOff',
   value: { operationId: 'o1', handOffOperationId },
 });

@@ -4,6 +4,7 @@
  *
  * Bounded: beyond `bootsMax` the oldest is given up uncounted.
  */
+import type { OperationId } from '@rackwright/messages';
 import type { Cancel, Clock } from '@rackwright/platform';
 
 /** Boots that are waited for at once. */
@@ -27,7 +28,7 @@ export class BootsServed {
   }
 
   /** A script was given out; a firmware that asks again is waited for from the first time on. */
-  served(operationId: string): void {
+  served(operationId: OperationId): void {
     if (this.#waiting.has(operationId)) return;
     const { clock, onLost } = this.#parts;
     const cancel = clock.after(arrivesWithinMs, () => {
@@ -39,7 +40,7 @@ export class BootsServed {
   }
 
   /** A runner has shown the token of this operation. */
-  arrived(operationId: string): void {
+  arrived(operationId: OperationId): void {
     const waiting = this.#waiting.get(operationId);
     if (waiting === undefined) return;
     this.#drop(operationId);
@@ -50,7 +51,7 @@ export class BootsServed {
     for (const operationId of [...this.#waiting.keys()]) this.#drop(operationId);
   }
 
-  #drop(operationId: string): void {
+  #drop(operationId: OperationId): void {
     this.#waiting.get(operationId)?.cancel();
     this.#waiting.delete(operationId);
   }

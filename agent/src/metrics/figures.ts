@@ -4,6 +4,7 @@
  * C1 Nothing is labelled by a host, a MAC or an address: a rack has one agent, and the scraper
  *    knows which.
  */
+import type { OperationId } from '@rackwright/messages';
 import { callBounds, Registry, workBounds } from '@rackwright/metrics';
 import type { Clock } from '@rackwright/platform';
 import type { BootMeter } from '../boot/index.ts';
@@ -16,7 +17,7 @@ export interface AgentFigures {
   readonly boot: BootMeter;
   readonly onBmcCall: BmcMeter;
   /** A runner has taken up the boot of this operation. */
-  readonly bootArrived: (operationId: string) => void;
+  readonly bootArrived: (operationId: OperationId) => void;
   readonly stop: () => void;
 }
 

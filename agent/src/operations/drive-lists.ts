@@ -12,6 +12,8 @@ import {
   type agent,
   type BmcDriveList,
   BmcDriveListSchema,
+  type HostUid,
+  type OperationId,
   StorageSignKind,
   StorageSignSchema,
   StorageSource,
@@ -33,7 +35,7 @@ const reasonBytesMax = 512;
 type Context = Pick<OperationContext, 'credential' | 'remainingMs' | 'signal'>;
 
 interface Kept {
-  readonly bootOperationId: string;
+  readonly bootOperationId: OperationId;
   readonly atMs: number;
   readonly list: BmcDriveList;
 }
@@ -62,7 +64,7 @@ export class DriveLists {
 
   /** The list for an inspection; never rejects. Undefined as above, or when nobody is asked. */
   async during(
-    hostUid: string,
+    hostUid: HostUid,
     request: agent.Inspect,
     context: OperationContext,
   ): Promise<BmcDriveList | undefined> {
@@ -84,7 +86,7 @@ export class DriveLists {
     }
   }
 
-  forgetHost(hostUid: string): void {
+  forgetHost(hostUid: HostUid): void {
     this.#kept.delete(hostUid);
   }
 
@@ -105,7 +107,7 @@ export class DriveLists {
     return timeLimit(this.#clock, { remainingMs: readingMs, signal });
   }
 
-  #keep(hostUid: string, bootOperationId: string, list: BmcDriveList): void {
+  #keep(hostUid: HostUid, bootOperationId: OperationId, list: BmcDriveList): void {
     this.#kept.delete(hostUid);
     this.#kept.set(hostUid, { bootOperationId, atMs: this.#clock.suspendAwareMs(), list });
     const [oldest] = this.#kept.keys();

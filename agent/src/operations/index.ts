@@ -2,7 +2,7 @@
  * Carries out operations, one file per kind. Whether one may run at all, and what is written down
  * about it, is the session's; what a runner does is the gateway's.
  */
-import type { agent } from '@rackwright/messages';
+import type { agent, HostUid } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import type { FinalResult } from '@rackwright/results';
 import type { RunnerOrders } from '../runner-gateway/index.ts';
@@ -39,7 +39,7 @@ export interface ExecutorParts extends StepImages, OwnStepParts {
   /** A host has been switched on; must be quick, and must not throw. */
   readonly onSwitchedOn?: (operation: agent.Operation, request: agent.SetPower) => void;
   /** Nothing is left of a host; rejects when that is not durable. */
-  readonly forgetDeployments?: (hostUid: string) => Promise<void>;
+  readonly forgetDeployments?: (hostUid: HostUid) => Promise<void>;
 }
 
 const operationKinds = ['verifyAccess', 'setPower', 'inspect', 'runStep'] as const;

@@ -27,7 +27,7 @@ import {
   type Firmware,
   failed,
 } from '@rackwright/bmc';
-import { agent, BootMethod, byHand } from '@rackwright/messages';
+import { agent, BootMethod, byHand, type HostUid } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import type { FinalResult } from '@rackwright/results';
 import { isOwnMedium } from '../boot/index.ts';
@@ -41,7 +41,7 @@ const alreadyOnRetryMs = 10_000;
 
 /** Whose flag the boot override of a host carries; a problem: it boots nothing, and why. */
 export type BootFirmware = (
-  hostUid: string,
+  hostUid: HostUid,
 ) => { readonly firmware: Firmware } | { readonly problem: string };
 
 /** Where BMCs fetch the medium that hosts boot from; undefined: none is served here. */

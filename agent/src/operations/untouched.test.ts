@@ -1,7 +1,7 @@
 /** An image that is to be written: what is told of the disks, whoever ends it and when. */
 import { create, toJson } from '@bufbuild/protobuf';
 import { VirtualClock } from '@rackwright/bmc/conformance';
-import { agent, DeployProof, writeImageStep } from '@rackwright/messages';
+import { agent, DeployProof, type OperationId, writeImageStep } from '@rackwright/messages';
 import { digestOfHex, OciError, ociFailures } from '@rackwright/oci';
 import { type FinalResult, type Result, resultToWire } from '@rackwright/results';
 import { expect, test } from 'vitest';
@@ -76,7 +76,7 @@ function setUp({ context: changed, link: its, isAway = false, broken }: Change =
       if (error instanceof AttemptEnd) return error.result;
       throw error;
     });
-  const says = (operationId: string, result: Result): void => {
+  const says = (operationId: OperationId, result: Result): void => {
     const report = create(agent.ReportSchema, { operationId, result: resultToWire(result) });
     desk.report(link, report, undefined);
   };

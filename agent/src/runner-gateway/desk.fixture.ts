@@ -1,7 +1,7 @@
 /** A desk with a session, a clock and links of its own, and nothing else. */
 import { create } from '@bufbuild/protobuf';
 import { VirtualClock } from '@rackwright/bmc/conformance';
-import { agent } from '@rackwright/messages';
+import { agent, type OperationId } from '@rackwright/messages';
 import type { FinalResult, Result } from '@rackwright/results';
 import { resultToWire } from '@rackwright/results';
 import type { OperationContext, Progress } from '../session/index.ts';
@@ -87,7 +87,7 @@ export function setUp() {
     };
     return made;
   };
-  const says = (from: RunnerLink, operationId: string, result: Result): void => {
+  const says = (from: RunnerLink, operationId: OperationId, result: Result): void => {
     const report = create(agent.ReportSchema, { operationId, result: resultToWire(result) });
     desk.report(from, report, undefined);
   };

@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { agent, InventorySchema, runner } from '@rackwright/messages';
+import { agent, InventorySchema, type OperationId, runner } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import { describe, expect, test } from 'vitest';
 import { boot, complete, orderOf, settled, setUp } from './desk.fixture.ts';
@@ -111,7 +111,7 @@ describe('an order to a runner', () => {
       answers.push(value.answer);
       left.push(value.grantedForMs);
     };
-    const ask = (operationId: string, from = live): unknown => {
+    const ask = (operationId: OperationId, from = live): unknown => {
       desk.askedToBegin(from, create(runner.AskToBeginSchema, { operationId, sequence: 1n }));
       return answers.pop();
     };

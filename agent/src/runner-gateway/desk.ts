@@ -12,7 +12,7 @@
  * 5. A runner that is away is never silent for people: after a while its work says since when.
  */
 import { toBinary } from '@bufbuild/protobuf';
-import { agent, type runner } from '@rackwright/messages';
+import { agent, type HostUid, type OperationId, type runner } from '@rackwright/messages';
 import type { Cancel, Clock, Log } from '@rackwright/platform';
 import { boundResult, type Failed, type FinalResult, resultFromWire } from '@rackwright/results';
 import type { HandOff, OperationContext } from '../session/index.ts';
@@ -56,7 +56,7 @@ export interface DeskParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly signer: EvidenceSigner;
-  readonly operationState: (id: string) => 'unknown' | 'received' | 'begun' | 'ended';
+  readonly operationState: (id: OperationId) => 'unknown' | 'received' | 'begun' | 'ended';
   readonly handOffs: HandOffSession;
   /** Takes what programs write, while it comes. */
   readonly tellLog?: (log: agent.StepLog) => void;
@@ -99,11 +99,11 @@ export class RunnerDesk implements RunnerOrders {
     });
   }
 
-  stepsOf(bootOperationId: string): readonly string[] | undefined {
+  stepsOf(bootOperationId: OperationId): readonly string[] | undefined {
     return this.#links.get(bootOperationId)?.steps;
   }
 
-  architectureOf(bootOperationId: string): string | undefined {
+  architectureOf(bootOperationId: OperationId): string | undefined {
     return this.#links.get(bootOperationId)?.architecture || undefined;
   }
 
@@ -148,7 +148,7 @@ export class RunnerDesk implements RunnerOrders {
     return this.#finish(order, context, { resumed: true });
   }
 
-  ended(operationId: string): void {
+  ended(operationId: OperationId): void {
     const bootOperationId = this.#ending.get(operationId);
     this.#ending.delete(operationId);
     if (bootOperationId === undefined) return;
@@ -161,11 +161,11 @@ export class RunnerDesk implements RunnerOrders {
     this.#handOffs.answered(handOff, acts);
   }
 
-  handOffUnderWay(hostUid: string): string | undefined {
+  handOffUnderWay(hostUid: HostUid): string | undefined {
     return this.#handOffs.underWay(hostUid);
   }
 
-  forgetHost(hostUid: string): void {
+  forgetHost(hostUid: HostUid): void {
     for (const link of [...this.#links.values()]) {
       if (link.hostUid === hostUid) link.close();
     }
@@ -196,32 +196,32 @@ export class RunnerDesk implements RunnerOrders {
    * The host asked the boot services. When its runner is not connected, the machine has been
    * started anew, and what was ordered there is interrupted.
    */
-  sawNetboot(hostUid: string): void {
+  sawNetboot(hostUid: HostUid): void {
     this.#overWhereAway(hostUid, 'the host has netbooted while it was at work');
   }
 
   /** The host's BMC says that it is off: when its runner is not connected, it has gone with it. */
-  sawOff(hostUid: string): void {
+  sawOff(hostUid: HostUid): void {
     this.#overWhereAway(hostUid, 'the host was switched off while it was at work');
   }
 
   /** Whether work on the host is outstanding whose runner is not connected. */
-  isAway(hostUid: string): boolean {
+  isAway(hostUid: HostUid): boolean {
     return this.#awayBoots(hostUid).length > 0;
   }
 
-  #overWhereAway(hostUid: string, why: string): void {
+  #overWhereAway(hostUid: HostUid, why: string): void {
     for (const bootOperationId of this.#awayBoots(hostUid)) this.bootOver(bootOperationId, why);
   }
 
-  #awayBoots(hostUid: string): string[] {
+  #awayBoots(hostUid: HostUid): string[] {
     return [...this.#outstanding.values()]
       .filter(({ order }) => order.operation.hostUid === hostUid)
       .map(({ order }) => order.bootOperationId)
       .filter((bootOperationId) => !this.#links.has(bootOperationId));
   }
 
-  isLinked(bootOperationId: string): boolean {
+  isLinked(bootOperationId: OperationId): boolean {
     return this.#links.has(bootOperationId);
   }
 
@@ -229,7 +229,7 @@ export class RunnerDesk implements RunnerOrders {
    * The boot is over (another key presents its token): what was ordered there is interrupted, and
    * what is ordered there from now on is told so at once.
    */
-  bootOver(bootOperationId: string, why: string): void {
+  bootOver(bootOperationId: OperationId, why: string): void {
     remember(this.#over, bootOperationId, why, this.#parts.limits.bootsOverMax);
     for (const wake of [...this.#waiters]) wake();
     for (const outstanding of [...this.#outstanding.values()]) {
@@ -242,14 +242,14 @@ export class RunnerDesk implements RunnerOrders {
    * Nobody knows which of two is the host's runner: the boot is over, for the one that is connected
    * as well, and neither comes back.
    */
-  disown(bootOperationId: string, why: string): void {
+  disown(bootOperationId: OperationId, why: string): void {
     remember(this.#disowned, bootOperationId, why, this.#parts.limits.bootsOverMax);
     this.bootOver(bootOperationId, why);
     this.#links.get(bootOperationId)?.close();
   }
 
   /** Why no runner of the boot is believed any more. */
-  whyDisowned(bootOperationId: string): string | undefined {
+  whyDisowned(bootOperationId: OperationId): string | undefined {
     return this.#disowned.get(bootOperationId);
   }
 
@@ -286,7 +286,7 @@ export class RunnerDesk implements RunnerOrders {
     link.send({ case: 'beginAnswer', value: { ...value, ...limit } });
   }
 
-  #mayBegin({ bootOperationId }: RunnerLink, operationId: string): MayBegin {
+  #mayBegin({ bootOperationId }: RunnerLink, operationId: OperationId): MayBegin {
     const outstanding = this.#outstanding.get(operationId);
     if (outstanding?.order.bootOperationId === bootOperationId) return outstanding.mayBegin();
     const handOff = this.#handOffs.mayBegin(bootOperationId, operationId);
@@ -306,7 +306,7 @@ export class RunnerDesk implements RunnerOrders {
   }
 
   /** Invariant 5. One timer per boot that has work left. */
-  #watchAbsence(bootOperationId: string): void {
+  #watchAbsence(bootOperationId: OperationId): void {
     const { clock, limits } = this.#parts;
     const sinceMs = clock.nowMs();
     const left = (): Outstanding[] =>
@@ -322,7 +322,7 @@ export class RunnerDesk implements RunnerOrders {
     this.#absences.set(bootOperationId, clock.after(limits.awayToldAfterMs, tell));
   }
 
-  #absenceOver(bootOperationId: string): void {
+  #absenceOver(bootOperationId: OperationId): void {
     this.#absences.get(bootOperationId)?.();
     this.#absences.delete(bootOperationId);
   }
@@ -339,7 +339,7 @@ export class RunnerDesk implements RunnerOrders {
   }
 
   /** A final report that nobody waits for here. */
-  #unasked(link: RunnerLink, operationId: string, result: FinalResult): void {
+  #unasked(link: RunnerLink, operationId: OperationId, result: FinalResult): void {
     if (this.#ending.has(operationId)) return;
     for (const outstanding of this.#outstanding.values()) {
       if (cancelOf(outstanding.order.operation.id) === operationId) outstanding.cancelOver();

@@ -8,7 +8,14 @@
  * 3. Facts are published only of accepted runners.
  */
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { type agent, bind, type CallContext, runner } from '@rackwright/messages';
+import {
+  type agent,
+  bind,
+  type CallContext,
+  type HostUid,
+  type OperationId,
+  runner,
+} from '@rackwright/messages';
 import type { Clock, Log, Random } from '@rackwright/platform';
 import type { RpcServer } from '@rackwright/rpc';
 import type { BootGrant } from '../session/index.ts';
@@ -23,21 +30,21 @@ import { type StrangerDesk, serveStranger } from './stranger.ts';
 export interface RunnerGrants {
   byToken(token: string): BootGrant | undefined;
   bind(
-    operationId: string,
+    operationId: OperationId,
     publicKey: Uint8Array,
   ): Promise<'bound' | 'otherKey' | 'noGrant' | 'expired'>;
   /** Nobody comes with its token any more, in no later life of the agent either. */
-  close(operationId: string): Promise<void>;
+  close(operationId: OperationId): Promise<void>;
 }
 
 export interface RunnerFacts {
   runnerReady(
-    hostUid: string,
+    hostUid: HostUid,
     ready: Omit<MessageInitShape<typeof agent.RunnerReadySchema>, '$typeName'>,
   ): void;
-  runnerGone(hostUid: string, runnerSession: string): void;
+  runnerGone(hostUid: HostUid, runnerSession: string): void;
   /** Whoever waits for that boot's runner learns why it is not there. */
-  runnerRefused(hostUid: string, bootOperationId: string, message: string): void;
+  runnerRefused(hostUid: HostUid, bootOperationId: OperationId, message: string): void;
 }
 
 export interface GatewayLimits {

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { VirtualClock } from '@rackwright/bmc/conformance';
-import { agent, runner as wire } from '@rackwright/messages';
+import { agent, type OperationId, runner as wire } from '@rackwright/messages';
 import { type Result, resultToWire } from '@rackwright/results';
 import { expect, test } from 'vitest';
 import type { HandOff, HandOffState, OperationContext } from '../session/index.ts';
@@ -256,7 +256,7 @@ test('what took time to prepare destroys only under a lease of then, and in time
   const rig = setUp();
   const runner = await reported(rig);
   rig.session.boot = handOff;
-  const ask = (operationId: string): string | undefined => {
+  const ask = (operationId: OperationId): string | undefined => {
     rig.desk.askedToBegin(runner, create(wire.AskToBeginSchema, { operationId, sequence: 1n }));
     return rig.told.pop();
   };

@@ -2,23 +2,24 @@
  * Tells runners that a step may take them away (see `session/hand-off.ts` for H1 to H4). The
  * journal behind the session decides; what is remembered here is only who has been told.
  */
+import type { HostUid, OperationId } from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
 import type { HandOff, HandOffState } from '../session/index.ts';
 import type { MayBegin, RunnerLink } from './link.ts';
 
 /** What is asked of the session. */
 export interface HandOffSession {
-  stateOf(operationId: string): HandOffState;
+  stateOf(operationId: OperationId): HandOffState;
   /** The step that takes the runner of this boot away, once that is decided. */
-  ofBoot(bootOperationId: string): HandOff | undefined;
+  ofBoot(bootOperationId: OperationId): HandOff | undefined;
   /** The same of the host's latest boot. */
-  ofHost(hostUid: string): HandOff | undefined;
+  ofHost(hostUid: HostUid): HandOff | undefined;
   /** Whether something destructive may begin at this moment (R11). */
   leaseValid(): boolean;
   /** How long that stays so unless the lease is renewed, milliseconds. */
   leaseLeftMs(): number;
   /** This runner is on its way out: it takes nothing any more. */
-  leaving(hostUid: string, runnerSession: string): void;
+  leaving(hostUid: HostUid, runnerSession: string): void;
 }
 
 /** Where there is nothing of the kind. */
@@ -43,7 +44,7 @@ export interface HandOffParts {
   /** How long other work on the host waits until the runner is told. */
   readonly runnerWaitMs: number;
   /** The live link of a boot. */
-  readonly linkOf: (bootOperationId: string) => RunnerLink | undefined;
+  readonly linkOf: (bootOperationId: OperationId) => RunnerLink | undefined;
 }
 
 export class HandOffs {
@@ -60,7 +61,7 @@ export class HandOffs {
   }
 
   /** Why a boot takes no order any more; undefined while it does. */
-  whyOver(bootOperationId: string): string | undefined {
+  whyOver(bootOperationId: OperationId): string | undefined {
     const handOff = this.#parts.session.ofBoot(bootOperationId);
     if (handOff === undefined) return undefined;
     return `step ${handOff.operationId} has taken its runner away`;
@@ -70,7 +71,7 @@ export class HandOffs {
    * What follows a hand-off would mostly boot the host again at once: a runner that is away for a
    * moment, or a restart of ours, must not make it fall by the wayside.
    */
-  underWay(hostUid: string): string | undefined {
+  underWay(hostUid: HostUid): string | undefined {
     const { clock, session, runnerWaitMs } = this.#parts;
     const handOff = session.ofHost(hostUid);
     if (handOff === undefined || this.#told.has(handOff.bootOperationId)) return undefined;
@@ -83,7 +84,7 @@ export class HandOffs {
   }
 
   /** Whether the one that takes this boot's runner away may destroy now; undefined: it is none. */
-  mayBegin(bootOperationId: string, operationId: string): MayBegin | undefined {
+  mayBegin(bootOperationId: OperationId, operationId: OperationId): MayBegin | undefined {
     const { clock, session } = this.#parts;
     const handOff = session.ofBoot(bootOperationId);
     if (handOff?.operationId !== operationId) return undefined;
@@ -95,13 +96,13 @@ export class HandOffs {
   }
 
   /** The runner says that it acts now: it has been told, and nobody need wait for it. */
-  acts(bootOperationId: string, operationId: string): void {
+  acts(bootOperationId: OperationId, operationId: OperationId): void {
     const handOff = this.#parts.session.ofBoot(bootOperationId);
     if (handOff?.operationId === operationId) this.#isOver(bootOperationId);
   }
 
   /** Remembered of the last boots only: those before have been booted again long since. */
-  #isOver(bootOperationId: string): void {
+  #isOver(bootOperationId: OperationId): void {
     this.#untoldSinceMs.delete(bootOperationId);
     this.#told.add(bootOperationId);
     const [oldest] = this.#told;
@@ -109,7 +110,7 @@ export class HandOffs {
   }
 
   /** The final report of this operation is durable here: says so, or that it may act, or waits. */
-  reportKept(link: RunnerLink, operationId: string): void {
+  reportKept(link: RunnerLink, operationId: OperationId): void {
     switch (this.#parts.session.stateOf(operationId)) {
       case 'pending':
         // The control plane's answer comes first (H1).
@@ -129,7 +130,7 @@ export class HandOffs {
   }
 
   /** A runner that is away is told when it comes back: it still lists its report. */
-  #release(bootOperationId: string): void {
+  #release(bootOperationId: OperationId): void {
     const { clock, linkOf, log, session, leaseRetryMs } = this.#parts;
     const handOff = session.ofBoot(bootOperationId);
     const link = linkOf(bootOperationId);

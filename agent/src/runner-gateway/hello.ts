@@ -1,5 +1,5 @@
 import { verify } from 'node:crypto';
-import { readP256PublicKey, type runner, sha256Hex } from '@rackwright/messages';
+import { type OperationId, readP256PublicKey, type runner, sha256Hex } from '@rackwright/messages';
 import type { BootGrant } from '../session/index.ts';
 
 /**
@@ -67,7 +67,7 @@ function sinceOpenedMs(grant: BootGrant, at: HelloCircumstances): number {
 }
 
 /** Names one boot of one ramdisk: the same across reconnects and restarts of ours. */
-export function runnerSessionId(bootOperationId: string, publicKey: Uint8Array): string {
+export function runnerSessionId(bootOperationId: OperationId, publicKey: Uint8Array): string {
   const digits = 32;
   return sha256Hex(`${bootOperationId}\0${Buffer.from(publicKey).toString('hex')}`).slice(
     0,

@@ -1,6 +1,6 @@
 /** What operations, the desk and the streams say to each other about runners. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import type { agent, runner } from '@rackwright/messages';
+import type { agent, HostUid, OperationId, runner } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import type { HandOff, OperationContext } from '../session/index.ts';
 
@@ -16,8 +16,8 @@ export type MayBegin =
 
 /** A live stream to a runner that has proved itself. */
 export interface RunnerLink {
-  readonly bootOperationId: string;
-  readonly hostUid: string;
+  readonly bootOperationId: OperationId;
+  readonly hostUid: HostUid;
   readonly runnerSession: string;
   /** "interface.step" of every step that it offers. */
   readonly steps: readonly string[];
@@ -38,7 +38,7 @@ export interface RunnerLink {
 export interface RunnerOrder {
   readonly operation: agent.Operation;
   /** The SetPower operation whose grant the runner used. */
-  readonly bootOperationId: string;
+  readonly bootOperationId: OperationId;
   readonly order: Extract<agent.Operation['kind'], { case: 'inspect' | 'runStep' }>;
   /** Secrets for the step's program: in memory only, gone with this agent. */
   readonly secretEnvironment?: Readonly<Record<string, string>>;
@@ -55,19 +55,19 @@ export interface ImageOfOrder {
 /** What operations may ask of the runners. */
 export interface RunnerOrders {
   /** Steps of the runner of this boot; undefined while none is connected. */
-  stepsOf(bootOperationId: string): readonly string[] | undefined;
+  stepsOf(bootOperationId: OperationId): readonly string[] | undefined;
   /** "amd64", "arm64"; undefined while none is connected, or it does not say. */
-  architectureOf(bootOperationId: string): string | undefined;
+  architectureOf(bootOperationId: OperationId): string | undefined;
   /** Orders the work and waits for its end. Rejects with AttemptEnd when it may not begin. */
   run(order: RunnerOrder, context: OperationContext): Promise<FinalResult>;
   /** Takes up work ordered before a restart of ours; waits a bounded time for the runner. */
   resume(order: RunnerOrder, context: OperationContext): Promise<FinalResult | 'interrupted'>;
   /** The final report is durable: tells the runner so. */
-  ended(operationId: string): void;
+  ended(operationId: OperationId): void;
   /** The control plane has answered the end of a hand-off; `acts`: the runner may act now. */
   handOffAnswered(handOff: HandOff, acts: boolean): void;
   /** The host's hand-off that may act and whose runner is still to be told; for a bounded time. */
-  handOffUnderWay(hostUid: string): string | undefined;
+  handOffUnderWay(hostUid: HostUid): string | undefined;
   /** Cuts the host's runners off. */
-  forgetHost(hostUid: string): void;
+  forgetHost(hostUid: HostUid): void;
 }

@@ -5,7 +5,7 @@
  */
 
 import { create } from '@bufbuild/protobuf';
-import { agent, type runner } from '@rackwright/messages';
+import { agent, type HostUid, type runner } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 
 /** Of one piece; a longer one is left out. */
@@ -28,7 +28,7 @@ export class LogBudget {
   }
 
   /** Hands the piece on, or leaves it out. */
-  pass(hostUid: string, { operationId, offset, content }: runner.StepLog): void {
+  pass(hostUid: HostUid, { operationId, offset, content }: runner.StepLog): void {
     const nowMs = this.#clock.suspendAwareMs();
     const earned = ((nowMs - this.#atMs) / 1000) * stepLogBytesPerSecondMax;
     this.#leftBytes = Math.min(burstBytesMax, this.#leftBytes + earned);

@@ -1,5 +1,5 @@
 /** One order to a runner: offered until the runner knows it, stopped by Cancel or its deadline. */
-import { agent } from '@rackwright/messages';
+import { agent, type OperationId } from '@rackwright/messages';
 import type { Cancel, Clock } from '@rackwright/platform';
 import type { Continuing, Failed, FinalResult } from '@rackwright/results';
 import { operationTrace, traceparentOf } from '@rackwright/trace';
@@ -28,7 +28,7 @@ const unheardMax = 15;
 const waitsForLease = 'waits for the work lease';
 
 /** Our own Cancel needs an id towards the runner; this one can be no operation's. */
-export function cancelOf(operationId: string): string {
+export function cancelOf(operationId: OperationId): string {
   return `${operationId}/cancel`;
 }
 

@@ -3,22 +3,28 @@
  * else, whatever it offers. It may stay connected; nothing more is said to it.
  */
 import { toBinary } from '@bufbuild/protobuf';
-import { type agent, type Inventory, InventorySchema, type runner } from '@rackwright/messages';
+import {
+  type agent,
+  type Inventory,
+  InventorySchema,
+  type OperationId,
+  type runner,
+} from '@rackwright/messages';
 import { boundResult, resultFromWire } from '@rackwright/results';
 import type { ToRunner } from './link.ts';
 import { MessageQueue } from './message-queue.ts';
 
 /** What the gateway tells of such boots. */
 export interface StrangerDesk {
-  linked(operationId: string, close: () => void): void;
-  unlinked(operationId: string, close: () => void): void;
-  isAwaited(operationId: string): boolean;
-  found(operationId: string, inventory: Inventory, bmcAddress: string): void;
-  failed(operationId: string, why: string): void;
+  linked(operationId: OperationId, close: () => void): void;
+  unlinked(operationId: OperationId, close: () => void): void;
+  isAwaited(operationId: OperationId): boolean;
+  found(operationId: OperationId, inventory: Inventory, bmcAddress: string): void;
+  failed(operationId: OperationId, why: string): void;
 }
 
 export interface StrangerBoot {
-  readonly operationId: string;
+  readonly operationId: OperationId;
   readonly runnerSession: string;
   readonly bmcAddress: string;
 }

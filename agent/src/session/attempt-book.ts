@@ -2,6 +2,7 @@
  * The operations that are kept, found by what is asked of them: what is asked when one comes, ends
  * or is answered costs the same however many there are.
  */
+import type { HostUid, OperationId } from '@rackwright/messages';
 import type { Attempt } from './attempt.ts';
 
 const none: ReadonlySet<Attempt> = new Set();
@@ -17,7 +18,7 @@ export class AttemptBook {
     return this.#byId.size;
   }
 
-  get(id: string): Attempt | undefined {
+  get(id: OperationId): Attempt | undefined {
     return this.#byId.get(id);
   }
 
@@ -25,12 +26,12 @@ export class AttemptBook {
     return [...this.#byId.values()];
   }
 
-  ofHost(hostUid: string): ReadonlySet<Attempt> {
+  ofHost(hostUid: HostUid): ReadonlySet<Attempt> {
     return this.#byHost.get(hostUid) ?? none;
   }
 
   /** Whether a cancel that is kept names this id. */
-  isCancelled(id: string): boolean {
+  isCancelled(id: OperationId): boolean {
     return this.#cancels.has(id);
   }
 

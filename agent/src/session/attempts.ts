@@ -12,7 +12,7 @@
  *    starts. An operation that looked unknown for a moment let a runner forget its final report,
  *    and the step ran a second time.
  */
-import { agent } from '@rackwright/messages';
+import { agent, type HostUid, type OperationId } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import type { RecordSpan } from '@rackwright/trace';
 import { Attempt } from './attempt.ts';
@@ -56,7 +56,7 @@ export class Attempts {
 
   constructor(deps: AttemptsDependencies) {
     this.#deps = deps;
-    const onSafe = (operationId: string) => deps.executor.ended(operationId);
+    const onSafe = (operationId: OperationId) => deps.executor.ended(operationId);
     const onHandOff = (handOff: HandOff, acts: boolean) => {
       deps.executor.handOffAnswered?.(handOff, acts);
     };
@@ -140,7 +140,7 @@ export class Attempts {
   }
 
   /** Ends and drops all operations of a host. False when the journal still knows one. */
-  async forgetHost(hostUid: string): Promise<boolean> {
+  async forgetHost(hostUid: HostUid): Promise<boolean> {
     this.#forgetting.add(hostUid);
     try {
       const its = [...this.#kept.ofHost(hostUid)];
@@ -151,7 +151,7 @@ export class Attempts {
     }
   }
 
-  stateOf(operationId: string): 'unknown' | 'received' | 'begun' | 'ended' {
+  stateOf(operationId: OperationId): 'unknown' | 'received' | 'begun' | 'ended' {
     const attempt = this.#kept.get(operationId);
     if (attempt === undefined) return 'unknown';
     if (attempt.phase === 'ended') return 'ended';
@@ -159,14 +159,14 @@ export class Attempts {
   }
 
   /** Whether a hand-off waits for the control plane's answer (H1). */
-  isHandOffPending(operationId: string): boolean {
+  isHandOffPending(operationId: OperationId): boolean {
     const attempt = this.#kept.get(operationId);
     if (attempt === undefined || attempt.answered || attempt.dropped) return false;
     return handOffOf(attempt.operation, attempt.report) !== undefined;
   }
 
   /** Whether an exclusive operation may still run on the host (R12). */
-  isBusy(hostUid: string): boolean {
+  isBusy(hostUid: HostUid): boolean {
     return this.#exclusiveOn(hostUid) !== undefined;
   }
 
@@ -193,14 +193,14 @@ export class Attempts {
   }
 
   /** From its report on: what follows it may be sent even before its answer. */
-  #handOffOn(hostUid: string): string | undefined {
+  #handOffOn(hostUid: HostUid): string | undefined {
     for (const { id } of this.#kept.ofHost(hostUid)) {
       if (this.isHandOffPending(id)) return id;
     }
     return this.outbox.recordingHandOff(hostUid) ?? this.#deps.executor.handOffUnderWay?.(hostUid);
   }
 
-  #exclusiveOn(hostUid: string): Attempt | undefined {
+  #exclusiveOn(hostUid: HostUid): Attempt | undefined {
     for (const attempt of this.#kept.ofHost(hostUid)) {
       const exclusive = attempt.check.kind === 'execute' && attempt.check.exclusive;
       if (exclusive && attempt.mayRun) return attempt;

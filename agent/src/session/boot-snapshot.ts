@@ -6,7 +6,7 @@
  *    after a restart either: a replica that is behind must not bring back a host that is gone.
  */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/messages';
+import { agent, type HostUid, type OperationId } from '@rackwright/messages';
 import type { Disk, Log } from '@rackwright/platform';
 import type { JournalState } from '../journal/index.ts';
 
@@ -15,7 +15,7 @@ export interface BootMemory {
   readonly snapshot: {
     readonly generation: number;
     readonly hosts: readonly {
-      readonly hostUid: string;
+      readonly hostUid: HostUid;
       readonly hostName: string;
       readonly macs: readonly string[];
       readonly netboot?: boolean;
@@ -23,8 +23,8 @@ export interface BootMemory {
     }[];
   };
   readonly grants: readonly {
-    readonly hostUid: string;
-    readonly operationId: string;
+    readonly hostUid: HostUid;
+    readonly operationId: OperationId;
     readonly bootToken: string;
     readonly openedAtMs: number;
     readonly expiresAtMs: number;
@@ -105,7 +105,7 @@ export class BootSnapshots {
   }
 
   /** Takes a host out. Resolves with whether the copy on disk has forgotten it as well. */
-  async forgetHost(hostUid: string): Promise<boolean> {
+  async forgetHost(hostUid: HostUid): Promise<boolean> {
     const hosts = this.#current.hosts.filter((host) => host.hostUid !== hostUid);
     if (hosts.length === this.#current.hosts.length) return true;
     this.#use(create(agent.BootSnapshotSchema, { ...this.#current, hosts }));

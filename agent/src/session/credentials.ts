@@ -6,6 +6,7 @@
  * Texts cannot be overwritten in this language: what is dropped is gone once it is collected. So
  * that nothing of it reaches a disk, the service takes no core dumps.
  */
+import type { HostUid } from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
 import type { Credential } from './executor.ts';
 
@@ -74,13 +75,13 @@ export class Credentials {
   }
 
   /** Notes that an operation of this host names the credential. */
-  noteUse(name: string, hostUid: string): void {
+  noteUse(name: string, hostUid: HostUid): void {
     const users = this.#usersByName.get(name) ?? new Set();
     this.#usersByName.set(name, users.add(hostUid));
   }
 
   /** Drops what only this host used. */
-  forgetHost(hostUid: string): void {
+  forgetHost(hostUid: HostUid): void {
     for (const [name, users] of this.#usersByName) {
       if (!users.delete(hostUid) || users.size > 0) continue;
       this.#usersByName.delete(name);

@@ -1,4 +1,5 @@
 /** What the session does beside operations: secrets, grants, snapshots, forgetting, facts. */
+import type { OperationId } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import type { Executor } from './executor.ts';
 import { journalPath, snapshotPath, World } from './testing/world.ts';
@@ -132,7 +133,7 @@ describe('boot grants', () => {
   }
 
   /** Binds while the clock runs. */
-  async function bind(world: World, operationId: string, key: number): Promise<string> {
+  async function bind(world: World, operationId: OperationId, key: number): Promise<string> {
     const binding = world.session?.grants.bind(operationId, Uint8Array.of(key, key));
     await world.run(10);
     return (await binding) ?? 'no session';

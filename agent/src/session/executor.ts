@@ -3,7 +3,7 @@
  * session decides whether an operation may run, writes everything down and delivers the result;
  * the executor touches BMCs and runners and says what came of it.
  */
-import type { agent } from '@rackwright/messages';
+import type { agent, HostUid, OperationId } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import type { HandOff } from './hand-off.ts';
 
@@ -37,8 +37,8 @@ export interface Credential {
 /** Permission to boot the runner, and who has taken it up (DESIGN §9). */
 export interface BootGrant {
   /** The SetPower operation that opened it. */
-  readonly operationId: string;
-  readonly hostUid: string;
+  readonly operationId: OperationId;
+  readonly hostUid: HostUid;
   readonly hostName: string;
   readonly macs: readonly string[];
   /** 32 hex digits. */
@@ -119,13 +119,13 @@ export interface Executor {
     context: OperationContext,
   ): 'interrupted' | Promise<FinalResult | 'interrupted'>;
   /** The final report of this operation is durable: the runner may be told so. */
-  ended(operationId: string): void;
+  ended(operationId: OperationId): void;
   /** The control plane has answered the end of a hand-off; `acts`: durably, it may act now. */
   handOffAnswered?(handOff: HandOff, acts: boolean): void;
   /** The hand-off of this host that may act and whose runner is still to be told, if any. */
-  handOffUnderWay?(hostUid: string): string | undefined;
+  handOffUnderWay?(hostUid: HostUid): string | undefined;
   /** Drops everything that belongs to the host. None of its operations runs any more. */
-  forgetHost(hostUid: string): Promise<void>;
+  forgetHost(hostUid: HostUid): Promise<void>;
 }
 
 /** Looks at power beside the operations; what it is told comes from the session. */
@@ -135,8 +135,8 @@ export interface PowerLooks {
   /** Replaces what was asked before. */
   replace(sync: agent.PowerSync): void;
   /** An operation begins or ends to work on the host: what was seen before counts no more. */
-  disturbed(hostUid: string): void;
-  forgetHost(hostUid: string): void;
+  disturbed(hostUid: HostUid): void;
+  forgetHost(hostUid: HostUid): void;
   stop(): void;
 }
 

@@ -5,7 +5,7 @@
  * time and is over with the host's next boot grant: from then on the host boots what it is told to.
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { agent, type BootTrace } from '@rackwright/messages';
+import { agent, type BootTrace, type HostUid } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 
 export type ObservationsInit = MessageInitShape<typeof agent.ObservationsSchema>;
@@ -29,7 +29,7 @@ export class Facts {
   }
 
   /** Keeps the fields that are given in place of those before. */
-  publish(hostUid: string, observations: agent.Observations): void {
+  publish(hostUid: HostUid, observations: agent.Observations): void {
     const { runnerReady } = observations;
     if (runnerReady !== undefined) this.#runners.set(hostUid, runnerReady);
     const merged = { ...this.#byHost.get(hostUid), ...given(observations) };
@@ -43,7 +43,7 @@ export class Facts {
   }
 
   /** The host's latest boot, to be told when somebody listens. */
-  keepTrace(hostUid: string, trace: BootTrace | undefined): void {
+  keepTrace(hostUid: HostUid, trace: BootTrace | undefined): void {
     if (trace === undefined) return;
     this.#traces.delete(hostUid);
     this.#traces.set(hostUid, trace);
@@ -51,30 +51,30 @@ export class Facts {
     if (oldest !== undefined && this.#traces.size > this.#hostsMax) this.#traces.delete(oldest);
   }
 
-  takeTraces(): readonly (readonly [hostUid: string, trace: BootTrace])[] {
+  takeTraces(): readonly (readonly [hostUid: HostUid, trace: BootTrace])[] {
     const traces = [...this.#traces];
     this.#traces.clear();
     return traces;
   }
 
   /** The host is about to be booted by order: what was seen of boots before says nothing more. */
-  bootOrdered(hostUid: string): void {
+  bootOrdered(hostUid: HostUid): void {
     const observed = this.#byHost.get(hostUid);
     delete observed?.unexpectedNetboot;
     delete observed?.runnerRefused;
   }
 
   /** The boot whose runner was refused last. */
-  refusedBoot(hostUid: string): string | undefined {
+  refusedBoot(hostUid: HostUid): string | undefined {
     return this.#byHost.get(hostUid)?.runnerRefused?.bootOperationId;
   }
 
   /** The runner of this session has gone; another session of the same host stays. */
-  runnerGone(hostUid: string, runnerSession: string): void {
+  runnerGone(hostUid: HostUid, runnerSession: string): void {
     if (this.#runners.get(hostUid)?.runnerSession === runnerSession) this.#runners.delete(hostUid);
   }
 
-  forgetHost(hostUid: string): void {
+  forgetHost(hostUid: HostUid): void {
     this.#byHost.delete(hostUid);
     this.#traces.delete(hostUid);
     this.#runners.delete(hostUid);
@@ -86,7 +86,7 @@ export class Facts {
   }
 
   /** Everything but runners, which Hello tells. */
-  all(): readonly (readonly [hostUid: string, observations: agent.Observations])[] {
+  all(): readonly (readonly [hostUid: HostUid, observations: agent.Observations])[] {
     return [...this.#byHost]
       .filter(([, observed]) => Object.keys(observed).length > 0)
       .map(([hostUid, observed]) => [hostUid, create(agent.ObservationsSchema, observed)]);

@@ -12,7 +12,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { agent } from '@rackwright/messages';
+import { agent, type HostUid, type OperationId } from '@rackwright/messages';
 import { type Clock, type Random, randomId } from '@rackwright/platform';
 import type { Journal, JournalledGrant, RecordInit } from '../journal/index.ts';
 import type { BootGrant, OperationContext } from './executor.ts';
@@ -53,7 +53,7 @@ export class Grants {
     return bootToken === '' ? undefined : this.all().find((it) => it.bootToken === bootToken);
   }
 
-  byOperation(operationId: string): BootGrant | undefined {
+  byOperation(operationId: OperationId): BootGrant | undefined {
     const grant = this.#deps.journal.state.grants.get(operationId);
     return grant && this.#grantOf(grant);
   }
@@ -89,7 +89,7 @@ export class Grants {
   }
 
   /** Gives the boot to the first key (G3). Rejects when that cannot be made durable. */
-  async bind(operationId: string, publicKey: Uint8Array): Promise<BindOutcome> {
+  async bind(operationId: OperationId, publicKey: Uint8Array): Promise<BindOutcome> {
     const before = this.byOperation(operationId);
     if (before === undefined) return 'noGrant';
     if (before.publicKey !== undefined) return ownership(before.publicKey, publicKey);
@@ -102,14 +102,14 @@ export class Grants {
   }
 
   /** Closes one: its token is nobody's any more. Rejects when that cannot be made durable. */
-  async close(operationId: string): Promise<void> {
+  async close(operationId: OperationId): Promise<void> {
     const grant = this.byOperation(operationId);
     if (grant !== undefined) await this.#deps.journal.append(closing(operationId));
     this.#openedSuspendAwareMs.delete(operationId);
   }
 
   /** Closes every grant of a host. Rejects when that cannot be made durable. */
-  async closeHost(hostUid: string): Promise<void> {
+  async closeHost(hostUid: HostUid): Promise<void> {
     const open = this.#openWhere(({ opened }) => opened.hostUid === hostUid);
     if (open.length > 0) await this.#deps.journal.append(...open.map(closing));
     for (const operationId of open) this.#openedSuspendAwareMs.delete(operationId);
@@ -140,7 +140,7 @@ export class Grants {
   }
 }
 
-function closing(operationId: string): RecordInit {
+function closing(operationId: OperationId): RecordInit {
   return { case: 'grantClosed', value: { operationId } };
 }
 

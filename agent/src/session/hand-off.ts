@@ -10,13 +10,13 @@
  *    or a lease that comes late, begins nothing of a run that nobody follows any more (R5).
  */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import type { agent } from '@rackwright/messages';
+import type { agent, OperationId } from '@rackwright/messages';
 
 /** A hand-off whose end has been reported. */
 export interface HandOff {
-  readonly operationId: string;
+  readonly operationId: OperationId;
   /** The SetPower operation that started the runner that goes. */
-  readonly bootOperationId: string;
+  readonly bootOperationId: OperationId;
   /** It acts only under the work lease. */
   readonly destructive: boolean;
   /** Wall time of this machine from which on it never begins; infinite: it has none. */

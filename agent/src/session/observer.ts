@@ -1,11 +1,12 @@
 /** Who follows what a session does, for people. Each call returns at once, and never throws. */
+import type { HostUid } from '@rackwright/messages';
 import type { BootGrant } from './executor.ts';
 
 export interface SessionObserver {
   /** A boot grant has become durable. */
   bootOpened(grant: BootGrant): void;
   /** All of a host is to be forgotten. */
-  hostForgotten(hostUid: string): void;
+  hostForgotten(hostUid: HostUid): void;
   /** What was told in the session before counts for nothing. */
   sessionOpened(): void;
 }

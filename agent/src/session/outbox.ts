@@ -11,7 +11,7 @@
  */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent } from '@rackwright/messages';
+import { agent, type HostUid, type OperationId } from '@rackwright/messages';
 import type { Clock, CrashPoint, Log } from '@rackwright/platform';
 import { boundResult, type FinalResult, type Result, resultToWire } from '@rackwright/results';
 import type { Journal, RecordInit } from '../journal/index.ts';
@@ -39,7 +39,7 @@ export interface OutboxDependencies {
   /** Every operation that is kept. */
   readonly attempts: AttemptBook;
   /** The report of this operation is safe: here or at the control plane. */
-  readonly onSafe: (operationId: string) => void;
+  readonly onSafe: (operationId: OperationId) => void;
   /** The end of a hand-off was answered; `acts`: that it may act is durable (H2). */
   readonly onHandOff: (handOff: HandOff, acts: boolean) => void;
 }
@@ -132,7 +132,7 @@ export class Outbox {
   }
 
   /** Tells facts, if anybody listens. */
-  tellFacts(hostUid: string, observations: agent.Observations): void {
+  tellFacts(hostUid: HostUid, observations: agent.Observations): void {
     const value = this.#report({ id: '', hostUid }, 0n, { kind: 'hostUpdated', observations });
     this.#deps.outlet.send({ case: 'report', value });
   }
@@ -184,7 +184,7 @@ export class Outbox {
   }
 
   /** The hand-off of a host that is about to be allowed to act. */
-  recordingHandOff(hostUid: string): string | undefined {
+  recordingHandOff(hostUid: HostUid): string | undefined {
     return this.#recording.get(hostUid);
   }
 

@@ -1,5 +1,5 @@
 /** The results that the session itself gives. */
-import { agent, RerunClass } from '@rackwright/messages';
+import { agent, type OperationId, RerunClass } from '@rackwright/messages';
 import type { Failed, FinalResult, RetryAfter } from '@rackwright/results';
 import type { Attempt } from './attempt.ts';
 
@@ -90,17 +90,17 @@ export function tooLarge(reportBytes: number, reportBytesMax: number): Failed {
   };
 }
 
-export function locked(byOperationId: string): RetryAfter {
+export function locked(byOperationId: OperationId): RetryAfter {
   return retry('locked', `${byOperationId} may still run on this host.`);
 }
 
 /** A runner that is told to take its host away does so within moments. */
-export function handingOff(operationId: string): RetryAfter {
+export function handingOff(operationId: OperationId): RetryAfter {
   const message = `${operationId} takes the runner away.`;
   return { kind: 'retryAfter', reason: 'locked', message, delayMs: handOffDelayMs };
 }
 
-export function stillRunning(operationId: string): RetryAfter {
+export function stillRunning(operationId: OperationId): RetryAfter {
   return retry('locked', `${operationId} could not be stopped yet.`);
 }
 

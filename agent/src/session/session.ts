@@ -10,7 +10,7 @@
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent } from '@rackwright/messages';
+import { agent, type HostUid, type OperationId } from '@rackwright/messages';
 import type { Clock, CrashPoint, Disk, Log, Random } from '@rackwright/platform';
 import type { RecordSpan } from '@rackwright/trace';
 import type { Journal } from '../journal/index.ts';
@@ -163,7 +163,7 @@ export class AgentSession {
   }
 
   /** How far an operation is; `unknown` when it was never received or is settled. */
-  operationState(operationId: string): 'unknown' | 'received' | 'begun' | 'ended' {
+  operationState(operationId: OperationId): 'unknown' | 'received' | 'begun' | 'ended' {
     const attempts = this.#running?.attempts;
     if (attempts !== undefined) return attempts.stateOf(operationId);
     // Runners may come back before the session starts.
@@ -171,7 +171,7 @@ export class AgentSession {
   }
 
   /** Tells facts: the fields that are given replace those told before. Never acknowledged. */
-  publishFacts(hostUid: string, observations: ObservationsInit): void {
+  publishFacts(hostUid: HostUid, observations: ObservationsInit): void {
     const message = create(agent.ObservationsSchema, observations);
     this.#facts.publish(hostUid, message);
     if (this.#link.session === 0) return this.#facts.keepTrace(hostUid, message.bootTrace);
@@ -179,7 +179,7 @@ export class AgentSession {
   }
 
   /** Tells what was seen, once: whoever looks again and again need not have it kept. */
-  tellSeen(hostUid: string, observations: ObservationsInit): void {
+  tellSeen(hostUid: HostUid, observations: ObservationsInit): void {
     const message = create(agent.ObservationsSchema, observations);
     this.#started().attempts.outbox.tellFacts(hostUid, message);
   }
@@ -209,7 +209,7 @@ export class AgentSession {
   }
 
   /** What this host boots over the network, as the boot snapshot says. */
-  netbootOf(hostUid: string): agent.Deployment | undefined {
+  netbootOf(hostUid: HostUid): agent.Deployment | undefined {
     return this.#snapshots.netboots.get(hostUid);
   }
 
@@ -219,7 +219,7 @@ export class AgentSession {
   }
 
   /** How far a step that takes its runner away is. */
-  handOffState(operationId: string): HandOffState {
+  handOffState(operationId: OperationId): HandOffState {
     const released = this.grants.all().some(({ handedOff }) => {
       return handedOff?.operationId === operationId;
     });
@@ -237,17 +237,17 @@ export class AgentSession {
   }
 
   /** Whether an exclusive operation may still run on the host (R12). */
-  isBusy(hostUid: string): boolean {
+  isBusy(hostUid: HostUid): boolean {
     return this.#started().attempts.isBusy(hostUid);
   }
 
   /** The runner of this session is no longer there: Hello lists it no more. */
-  runnerGone(hostUid: string, runnerSession: string): void {
+  runnerGone(hostUid: HostUid, runnerSession: string): void {
     this.#facts.runnerGone(hostUid, runnerSession);
   }
 
   /** Told once of each boot: a runner that is refused asks again and again. */
-  runnerRefused(hostUid: string, bootOperationId: string, message: string): void {
+  runnerRefused(hostUid: HostUid, bootOperationId: OperationId, message: string): void {
     if (this.#facts.refusedBoot(hostUid) === bootOperationId) return;
     this.publishFacts(hostUid, { runnerRefused: { bootOperationId, message } });
   }
@@ -426,7 +426,7 @@ export class AgentSession {
   }
 
   /** Drops everything of a host, once, and says so when nothing of it is left. */
-  #forget(hostUid: string): void {
+  #forget(hostUid: HostUid): void {
     if (this.#forgetting.has(hostUid)) return;
     const forgetting = this.#forgetNow(hostUid)
       .catch((error: unknown) => {
@@ -437,7 +437,7 @@ export class AgentSession {
     this.#forgetting.set(hostUid, forgetting);
   }
 
-  async #forgetNow(hostUid: string): Promise<void> {
+  async #forgetNow(hostUid: HostUid): Promise<void> {
     const { attempts, executor, looks } = this.#started();
     looks?.forgetHost(hostUid);
     const operationsGone = await attempts.forgetHost(hostUid);

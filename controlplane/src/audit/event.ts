@@ -5,6 +5,7 @@ import {
   ApiFailure,
   type AuditRecord,
   AuditRecordSchema,
+  type OperationId,
   store as wire,
 } from '@rackwright/messages';
 
@@ -21,7 +22,7 @@ export interface AuditEvent {
   /** Why it was refused, or what was done. */
   readonly message?: string;
   readonly requestId?: string;
-  readonly operationId?: string;
+  readonly operationId?: OperationId;
   readonly peer?: string;
 }
 
@@ -35,7 +36,7 @@ export function credentialSent(
   name: string,
   version: bigint,
   to: string,
-  operationId: string,
+  operationId: OperationId,
 ): AuditEvent {
   return {
     kind: 'secretSent',

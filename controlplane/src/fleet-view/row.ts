@@ -5,6 +5,7 @@ import {
   type Host,
   HostGoal,
   HostState,
+  type HostUid,
   RunKind,
   RunPhase,
   store as wire,
@@ -18,7 +19,7 @@ export interface HostRow {
   readonly kind: 'host';
   readonly hostId: string;
   readonly revision: Revision;
-  readonly uid: string;
+  readonly uid: HostUid;
   /** "racks/RACK" */
   readonly rack: string;
   /** "credentials/CREDENTIAL" */

@@ -1,5 +1,5 @@
 /** What was signed of one host is found without looking at what belongs to others. */
-import { ErasureDocumentKind } from '@rackwright/messages';
+import { ErasureDocumentKind, type HostUid } from '@rackwright/messages';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { writeCertificates, writeDocuments } from '../host/shell/erasure-records.ts';
@@ -36,7 +36,7 @@ function writer(): Parameters<typeof writeDocuments>[0] {
 }
 
 /** Two certificates, an addendum and a manifest of a host that has no record (any more). */
-async function sign(host: string, hostUid: string): Promise<void> {
+async function sign(host: string, hostUid: HostUid): Promise<void> {
   const deps = writer();
   const statement = new TextEncoder().encode('{\n  "evidence": "AAAA",\n}');
   const ids = [1, 2].map((number) => `${hostUid}-1-4-1-${number}-0123abcd`);

@@ -15,6 +15,7 @@ import {
   ErasureCertificateService,
   type ErasureDocument,
   ErasureDocumentKind,
+  type HostUid,
   notFound,
   PowerCycleProof,
   store as wire,
@@ -124,7 +125,7 @@ const signedSegments = 3;
 
 /** Where a record lies. */
 interface Parts {
-  readonly hostUid: string;
+  readonly hostUid: HostUid;
   readonly rest: string;
 }
 

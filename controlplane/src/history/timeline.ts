@@ -20,6 +20,7 @@ import {
   type HostRevisionSchema,
   HostSchema,
   HostStatusSchema,
+  type HostUid,
   invalidArgument,
   type ListHostRevisionsRequest,
   type ListHostRevisionsResponseSchema,
@@ -186,7 +187,7 @@ async function lastUntil(deps: Stored, key: string, atMs: number): Promise<LastU
 async function factsAt(
   deps: Stored,
   hostId: string,
-  uid: string,
+  uid: HostUid,
   atMs: number,
 ): Promise<wire.HostFacts | undefined> {
   let looked = 0;

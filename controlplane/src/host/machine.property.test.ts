@@ -8,6 +8,7 @@ import {
   HoldScope,
   HostState,
   type HostStatus,
+  type OperationId,
   RerunClass,
   type Run,
   RunKind,
@@ -166,7 +167,7 @@ const conflict: agent.Report['result'] = {
 
 /** What an act means for a host now; undefined when it cannot happen. */
 function eventOf(host: Bench, happening: Act): HostEvent | undefined {
-  const report = (result: agent.Report['result'], operationId: string): HostEvent => ({
+  const report = (result: agent.Report['result'], operationId: OperationId): HostEvent => ({
     kind: 'report',
     report: create(agent.ReportSchema, { hostUid: 'u1', operationId, result }),
   });

@@ -3,6 +3,7 @@ import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   enumWord,
   failureWord,
+  type HostUid,
   type Run,
   RunKindSchema,
   RunOutcome,
@@ -15,7 +16,7 @@ import { type RunTrace, runTrace, type Span } from '@rackwright/trace';
 export interface HostOfRun {
   /** "hosts/HOST" */
   readonly name: string;
-  readonly uid: string;
+  readonly uid: HostUid;
 }
 
 /** None for a run of a trace that is not recorded. */

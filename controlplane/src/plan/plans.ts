@@ -7,7 +7,7 @@
  */
 import { clone, create, fromBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { type Plan, PlanSchema, store as wire } from '@rackwright/messages';
+import { type HostUid, type Plan, PlanSchema, store as wire } from '@rackwright/messages';
 import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import type { DraftPlan } from '../host/index.ts';
@@ -68,7 +68,7 @@ function named(
 /** A plan of this very host; undefined when it is not kept (any more). Throws `unavailable`. */
 export async function readPlan(
   { store }: Pick<PlanStore, 'store'>,
-  hostUid: string,
+  hostUid: HostUid,
   hash: string,
 ): Promise<wire.PlanRecord | undefined> {
   const key = planKey(hostUid, hash);
@@ -116,7 +116,7 @@ export class PlanSweeper {
   }
 }
 
-async function removeOldest(deps: PlanStore, hostUid: string): Promise<void> {
+async function removeOldest(deps: PlanStore, hostUid: HostUid): Promise<void> {
   const { entries } = await answered(deps.store.list(storeKey('plans', hostUid)));
   const byAge = entries.toSorted((a, b) => b.revision - a.revision);
   for (const { key, revision } of byAge.slice(plansPerHostMax)) {
@@ -124,6 +124,6 @@ async function removeOldest(deps: PlanStore, hostUid: string): Promise<void> {
   }
 }
 
-function planKey(hostUid: string, hash: string): string {
+function planKey(hostUid: HostUid, hash: string): string {
   return storeKey('plans', hostUid, hash);
 }

@@ -5,7 +5,7 @@
  * Invariant: none is opened for where it may not go by what stands in the very record that is
  * opened, whatever was asked when a host or a step was given it.
  */
-import { store as wire } from '@rackwright/messages';
+import { type OperationId, store as wire } from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { type AuditSink, credentialSent } from '../audit/index.ts';
 import { readShared } from '../records/index.ts';
@@ -99,7 +99,7 @@ export function secretsForCalls(
   audit: AuditSink,
 ): (
   name: string,
-  operationId: string,
+  operationId: OperationId,
   givenFor: GivenFor,
 ) => Promise<OpenedCredential | undefined> {
   return async (name, operationId, givenFor) => {

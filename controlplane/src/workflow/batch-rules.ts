@@ -10,6 +10,7 @@
 import { clone, create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  type HostUid,
   type WorkflowBatch,
   type WorkflowBatchHost,
   WorkflowBatchStatusSchema,
@@ -76,7 +77,7 @@ export function hostsAtTurn({ workflowBatch }: wire.WorkflowBatchRecord): number
 }
 
 /** Whether a host of the batch has its turn: only then may a pending run of it start. */
-export function hasTurn(record: wire.WorkflowBatchRecord, hostUid: string): boolean {
+export function hasTurn(record: wire.WorkflowBatchRecord, hostUid: HostUid): boolean {
   if (record.cancelled !== undefined) return false;
   const index = record.hostUids.indexOf(hostUid);
   return record.workflowBatch?.status?.hosts[index]?.state === RUNNING;

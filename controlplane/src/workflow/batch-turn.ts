@@ -8,6 +8,7 @@
 import { create } from '@bufbuild/protobuf';
 import {
   ApiFailure,
+  type HostUid,
   type WorkflowRun,
   WorkflowRunState,
   WorkflowSpecSchema,
@@ -70,7 +71,7 @@ export async function takeTurn(
   });
 }
 
-async function readHostWorkflow(deps: RequestDependencies, id: WorkflowId, hostUid: string) {
+async function readHostWorkflow(deps: RequestDependencies, id: WorkflowId, hostUid: HostUid) {
   try {
     const found = await readWorkflow(deps, id);
     return found.host.host?.uid === hostUid ? found : undefined;

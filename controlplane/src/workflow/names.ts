@@ -1,4 +1,5 @@
 /** Names of workflows, their runs and batches, and the keys of their records. Pure. */
+import type { HostUid } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 
 /** A workflow is named by its host and its template. */
@@ -60,6 +61,6 @@ export function batchKey(batchId: string): string {
 }
 
 /** Key of a run of a host that has ended. */
-export function finishedRunKey(hostUid: string, number: bigint): string {
+export function finishedRunKey(hostUid: HostUid, number: bigint): string {
   return storeKey('runs', hostUid, String(number));
 }

@@ -1,4 +1,5 @@
 /** Removing what is kept of a run of a host that has ended. */
+import type { HostUid } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { answered, deleteRecord, type RecordWriter } from '../records/index.ts';
 import { finishedRunKey } from './names.ts';
@@ -6,7 +7,7 @@ import { finishedRunKey } from './names.ts';
 /** The outputs of its steps, then the run itself. What is gone already is no error. */
 export async function removeFinishedRun(
   writer: RecordWriter,
-  hostUid: string,
+  hostUid: HostUid,
   number: bigint,
 ): Promise<void> {
   if (hostUid === '' || number === 0n) return;

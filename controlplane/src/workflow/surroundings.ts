@@ -1,6 +1,6 @@
 /** Gathers what a decision about one workflow follows from. */
 import { fromBinary } from '@bufbuild/protobuf';
-import { type Run, store as wire } from '@rackwright/messages';
+import { type HostUid, type Run, store as wire } from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { readPlan } from '../plan/index.ts';
 import { answered, readShared } from '../records/index.ts';
@@ -60,7 +60,7 @@ function withPlan(
 
 function planOf(
   source: Pick<SurroundingsSource, 'store'>,
-  hostUid: string,
+  hostUid: HostUid,
   hash: string,
 ): Promise<wire.PlanRecord | undefined> {
   return hash === '' ? Promise.resolve(undefined) : readPlan(source, hostUid, hash);
@@ -76,7 +76,7 @@ async function isOwnerGone(store: StateStore, record: wire.WorkflowRecord): Prom
 }
 
 /** The runs of a host that have ended and are kept. */
-export async function finishedRuns(store: StateStore, hostUid: string): Promise<Run[]> {
+export async function finishedRuns(store: StateStore, hostUid: HostUid): Promise<Run[]> {
   if (hostUid === '') return [];
   const { entries } = await answered(store.list(storeKey('runs', hostUid)));
   return entries

@@ -15,6 +15,7 @@
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import {
+  type HostUid,
   type Run,
   RunKind,
   RunOutcome,
@@ -219,7 +220,7 @@ export class Sweeper {
   }
 
   /** Of a host's finished runs. Whether one of them goes once time has passed. */
-  async #sweepRuns(hostId: string, uid: string, runs: readonly Run[]): Promise<boolean> {
+  async #sweepRuns(hostId: string, uid: HostUid, runs: readonly Run[]): Promise<boolean> {
     if (!mayGo(runs)) return false;
     const { store } = this.#deps;
     const { entries } = await answered(store.list(storeKey('workflows', hostId)));
@@ -265,7 +266,7 @@ export class Sweeper {
   }
 
   /** What a host left; true: it left nothing, for it is there (3). A uid keeps its host id. */
-  async #removeAllOf(uid: string, hostId: string): Promise<boolean> {
+  async #removeAllOf(uid: HostUid, hostId: string): Promise<boolean> {
     const { store } = this.#deps;
     const left: Entry[] = [];
     for (const collection of collectionsOfHosts) {

@@ -1,3 +1,4 @@
+import type { OperationId } from '@rackwright/messages';
 import type { Clock, Log, WebOutcome, WebRequest } from '@rackwright/platform';
 import { WebBroken } from '@rackwright/platform';
 import { describe, expect, test } from 'vitest';
@@ -236,7 +237,7 @@ describe('a header that is a secret', () => {
     JSON.stringify({ authorization: { credential, part: 'password', prefix: 'Bearer ' } });
   const given = { url, secretHeaders: named('credentials/hooks') };
   const asked: string[] = [];
-  const open = async (name: string, operationId: string) => {
+  const open = async (name: string, operationId: OperationId) => {
     asked.push(`${name} ${operationId}`);
     return name === 'credentials/hooks' ? { username: 'bot', password: secret } : undefined;
   };

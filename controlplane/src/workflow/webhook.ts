@@ -12,7 +12,7 @@
  *    without it.
  */
 import { create } from '@bufbuild/protobuf';
-import { Masking, maskText, StepExitSchema } from '@rackwright/messages';
+import { Masking, maskText, type OperationId, StepExitSchema } from '@rackwright/messages';
 import type { Clock, Log, WebAnswer, WebClient, WebRequest } from '@rackwright/platform';
 import type { CallOutput, CallResult, CallWebhook, WebhookOrder } from '../host/index.ts';
 import { type GivenFor, OutOfBounds } from '../secrets/index.ts';
@@ -30,7 +30,7 @@ export interface WebhookParts {
    */
   readonly openCredential?: (
     name: string,
-    operationId: string,
+    operationId: OperationId,
     givenFor: GivenFor,
   ) => Promise<OpenedCredential | undefined>;
 }

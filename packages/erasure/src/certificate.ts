@@ -8,7 +8,7 @@
  * from the evidence alone, by `derivedFields` and `derivedHost`.
  */
 import { fromBinary } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/messages';
+import { agent, type OperationId } from '@rackwright/messages';
 import { derivedFields, derivedHost } from './derived.ts';
 import { ShapeError } from './shape.ts';
 import { sha256Hex } from './signature.ts';
@@ -23,7 +23,7 @@ import {
 /** What the control plane adds to an agent's signed evidence. */
 export interface StatementContext {
   readonly host: { readonly name: string; readonly uid: string };
-  readonly operationId: string;
+  readonly operationId: OperationId;
   readonly useEpoch: number;
   /** As the agent reported it. */
   readonly evidence: Pick<agent.Evidence, 'payload' | 'signature' | 'publicKey'>;

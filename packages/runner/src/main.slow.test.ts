@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import { decideScope, methodToWire, storageDeviceOf } from '@rackwright/erasure';
-import { agent, BmcIdentitySchema, runner } from '@rackwright/messages';
+import { agent, BmcIdentitySchema, type OperationId, runner } from '@rackwright/messages';
 import { nodeClock } from '@rackwright/platform/node';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { fileDisks } from './linux/file-disks.ts';
@@ -43,7 +43,7 @@ function start(words = ''): RunnerProcess['ended'] {
   return started.ended;
 }
 
-async function order(operationId: string, mode: agent.StepMode = agent.StepMode.RUN) {
+async function order(operationId: OperationId, mode: agent.StepMode = agent.StepMode.RUN) {
   const { devices } = await fileDisks(folder, nodeClock()).list();
   const value = create(agent.RunStepSchema, {
     step: 'deploy.erase_devices',
@@ -60,7 +60,7 @@ async function order(operationId: string, mode: agent.StepMode = agent.StepMode.
   await testAgent.send({ case: 'order', value: create(runner.OrderSchema, message) });
 }
 
-function finalOf(operationId: string) {
+function finalOf(operationId: OperationId) {
   return testAgent.until(({ results }) => {
     const mine = results.filter((each) => each.operationId === operationId);
     return mine.map(({ result }) => result).find(({ kind }) => kind !== 'continuing');

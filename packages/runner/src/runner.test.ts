@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import { decideScope, methodToWire, storageDeviceOf } from '@rackwright/erasure';
-import { agent, BmcIdentitySchema, runner } from '@rackwright/messages';
+import { agent, BmcIdentitySchema, type OperationId, runner } from '@rackwright/messages';
 import { nodeClock, nodeDisk, nodeRandom } from '@rackwright/platform/node';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { eraseDevices, eraseDevicesMetadata } from './erase/step.ts';
@@ -72,7 +72,7 @@ function startRunner(change: Partial<RunnerParts> = {}): void {
   runners.push({ over, ended });
 }
 
-async function eraseOrder(operationId: string): Promise<runner.SessionResponse['message']> {
+async function eraseOrder(operationId: OperationId): Promise<runner.SessionResponse['message']> {
   const { devices } = await fileDisks(folder, clock).list();
   const value = create(agent.RunStepSchema, {
     step: 'deploy.erase_devices',
@@ -89,14 +89,14 @@ async function eraseOrder(operationId: string): Promise<runner.SessionResponse['
   return { case: 'order', value: order };
 }
 
-function finalOf(operationId: string): Promise<{ kind: string }> {
+function finalOf(operationId: OperationId): Promise<{ kind: string }> {
   return testAgent.until(({ results }) => {
     const mine = results.filter((each) => each.operationId === operationId);
     return mine.map(({ result }) => result).find(({ kind }) => kind !== 'continuing');
   });
 }
 
-function received(operationId: string): Promise<void> {
+function received(operationId: OperationId): Promise<void> {
   const value = create(runner.ReportReceivedSchema, { operationId });
   return testAgent.send({ case: 'reportReceived', value });
 }

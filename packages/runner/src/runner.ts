@@ -8,7 +8,7 @@
  * 3. A lost connection never touches a step that is at work.
  */
 import { create } from '@bufbuild/protobuf';
-import { type agent, runner } from '@rackwright/messages';
+import { type agent, type OperationId, runner } from '@rackwright/messages';
 import {
   type Clock,
   type CrashPoint,
@@ -78,7 +78,7 @@ export async function runRunner(parts: RunnerParts, signal: AbortSignal): Promis
 
 /** What a step's context is made of. */
 interface ContextEffect {
-  readonly operationId: string;
+  readonly operationId: OperationId;
   readonly order: agent.RunStep;
   readonly secretEnvironment?: Readonly<Record<string, string>>;
   readonly deploy?: OrderedImage;
@@ -90,7 +90,7 @@ class RunnerLoop {
   readonly #session: RunnerSession;
   readonly #key: RunnerKey;
   readonly #bootId: string;
-  readonly #interrupted: { operationId: string; progress: string } | undefined;
+  readonly #interrupted: { operationId: OperationId; progress: string } | undefined;
   readonly #recordPath: string;
   readonly #failed = new AbortController();
   readonly #steps = new Map<string, AbortController>();
@@ -105,7 +105,7 @@ class RunnerLoop {
     session: RunnerSession,
     key: RunnerKey,
     bootId: string,
-    interrupted: { operationId: string; progress: string } | undefined,
+    interrupted: { operationId: OperationId; progress: string } | undefined,
     recordPath: string,
   ) {
     this.#parts = parts;
@@ -358,7 +358,7 @@ class RunnerLoop {
     };
   }
 
-  async #mayBegin(operationId: string, signal: AbortSignal): Promise<PermissionEnd> {
+  async #mayBegin(operationId: OperationId, signal: AbortSignal): Promise<PermissionEnd> {
     const may = await this.#permissions.ask(operationId, signal, (reason) => {
       const told = { kind: 'progressed', operationId, percent: 0, text: reason } as const;
       this.#dispatch(told).catch(() => undefined);
@@ -368,14 +368,14 @@ class RunnerLoop {
     return may;
   }
 
-  #askToBegin(operationId: string, sequence: bigint): void {
+  #askToBegin(operationId: OperationId, sequence: bigint): void {
     if (!this.#session.isAccepted) return;
     const value = create(runner.AskToBeginSchema, { operationId, sequence });
     this.#connection?.send({ case: 'askToBegin', value });
   }
 
   /** False when nobody listens, or whoever does is behind. */
-  #tellOutput(operationId: string, offset: bigint, content: Uint8Array): boolean {
+  #tellOutput(operationId: OperationId, offset: bigint, content: Uint8Array): boolean {
     const connection = this.#connection;
     if (connection === undefined || !this.#session.isAccepted) return false;
     if ((connection.waiting?.() ?? 0) > liveWaitingMax) return false;
@@ -385,7 +385,7 @@ class RunnerLoop {
   }
 
   async #ended(
-    operationId: string,
+    operationId: OperationId,
     end: StepEnd & { readonly handOff?: agent.RunStep },
   ): Promise<void> {
     const { result } = end;
@@ -395,7 +395,7 @@ class RunnerLoop {
     await this.#dispatch({ kind: 'ended', operationId, ...end }).catch(() => undefined);
   }
 
-  #internal(operationId: string, error: unknown): { result: StepEnd['result'] } {
+  #internal(operationId: OperationId, error: unknown): { result: StepEnd['result'] } {
     const message = error instanceof Error ? error.message : String(error);
     const stack = error instanceof Error ? error.stack : undefined;
     this.#parts.log.error({ operation: operationId, stack }, 'the runner failed');

@@ -7,7 +7,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
-import { agent, runner } from '@rackwright/messages';
+import { agent, type OperationId, runner } from '@rackwright/messages';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { bootToken, type RunnerProcess, startRunner } from './process.fixture.ts';
 import { startTestAgent, type TestAgent } from './session/test-agent.ts';
@@ -34,7 +34,7 @@ function start(words = ''): RunnerProcess['ended'] {
   return started.ended;
 }
 
-async function order(operationId: string, script: string, handOff = false): Promise<void> {
+async function order(operationId: OperationId, script: string, handOff = false): Promise<void> {
   const value = create(agent.RunStepSchema, {
     step: 'run.script',
     mode: agent.StepMode.RUN,
@@ -46,12 +46,12 @@ async function order(operationId: string, script: string, handOff = false): Prom
   await testAgent.send({ case: 'order', value: create(runner.OrderSchema, message) });
 }
 
-async function received(operationId: string, handOff = false): Promise<void> {
+async function received(operationId: OperationId, handOff = false): Promise<void> {
   const value = create(runner.ReportReceivedSchema, { operationId, handOff });
   await testAgent.send({ case: 'reportReceived', value });
 }
 
-function finalOf(operationId: string) {
+function finalOf(operationId: OperationId) {
   return testAgent.until(({ results }) => {
     const mine = results.filter((each) => each.operationId === operationId);
     return mine.map(({ result }) => result).find(({ kind }) => kind !== 'continuing');

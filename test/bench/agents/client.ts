@@ -2,6 +2,7 @@
  * The agents' side of the benchmark, a process of its own: does what its parent asks by IPC, one
  * thing after another, and answers each with what it came to.
  */
+import type { HostUid } from '@rackwright/messages';
 import { connect } from '@rackwright/rpc';
 import { Fleet } from './fleet.ts';
 import { type FloodPorts, flood } from './flood.ts';
@@ -26,7 +27,7 @@ export type Task =
       readonly kind: 'noise';
       readonly port: number;
       readonly index: number;
-      readonly hostUids: readonly string[];
+      readonly hostUids: readonly HostUid[];
     }
   | { readonly kind: 'flood'; readonly ports: FloodPorts }
   | { readonly kind: 'quiet' }

@@ -1,5 +1,7 @@
 /** A noisy rack, and what the control plane is compared with: an echo. */
+
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { HostUid } from '@rackwright/messages';
 import { allIn, heartbeatIntervalMs } from './fleet.ts';
 import { type Credentials, LeanStream } from './lean-agent.ts';
 
@@ -7,7 +9,7 @@ import { type Credentials, LeanStream } from './lean-agent.ts';
 export async function beNoisy(
   port: number,
   credentials: Credentials | undefined,
-  hostUids: readonly string[],
+  hostUids: readonly HostUid[],
 ): Promise<() => Promise<number>> {
   if (credentials === undefined) throw new Error('no such rack');
   const welcome = Promise.withResolvers<void>();

@@ -10,6 +10,7 @@ import { reservedValues, usualBytes } from '@rackwright/controlplane';
 import {
   ApiFailure,
   type Host,
+  type HostUid,
   InventorySchema,
   RunKind,
   RunOutcome,
@@ -155,7 +156,7 @@ function idOf(name: string): string {
   return name.split('/')[1] ?? '';
 }
 
-function factsOf(hostUid: string) {
+function factsOf(hostUid: HostUid) {
   const devices = Array.from({ length: disksPerHost }, (_, at) => ({
     ...{ device: `nvme${at}`, model: 'BENCH SSD 3840', serial: `${hostUid}-${at}` },
     sizeBytes: 3_840_755_982_336n,

@@ -15,6 +15,7 @@ import {
   type DiscoveryPolicy,
   type ExpectedHost,
   HostState,
+  type OperationId,
   store,
 } from '@rackwright/messages';
 import { isWrite } from '../drives.ts';
@@ -135,7 +136,7 @@ export class DiscoveryJudge {
   }
 
   /** An agent has let a machine that is no host boot, or boots it still. */
-  opened(agent: LiveAgent, mac: string, operationId: string): void {
+  opened(agent: LiveAgent, mac: string, operationId: OperationId): void {
     // As it tells the time: its clock may step, and what it has written down is not undone by that.
     const writtenMs = agent.core.bootMemory().writtenAtMs ?? 0;
     const nowMs = Math.max(agent.process.clock.nowMs(), writtenMs);

@@ -25,6 +25,7 @@ import { equals, fromBinary } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   HostState,
+  type HostUid,
   PoolSpecSchema,
   type RolloutSlot,
   RolloutSlotState,
@@ -46,7 +47,7 @@ const requestIdsKept = 32;
 /** A host that a pool has taken out of service. */
 interface TakenOut {
   readonly pool: string;
-  readonly hostUid: string;
+  readonly hostUid: HostUid;
   /** How many might be out when its slot was taken. */
   readonly most: number;
 }

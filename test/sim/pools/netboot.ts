@@ -2,13 +2,14 @@
  * How a machine without an operating system of its own gets one from the rack's agent: what the
  * script names, and what stands in its first-boot data.
  */
+import type { HostUid } from '@rackwright/messages';
 import type { DiskImage } from '../drives.ts';
 import type { LiveAgent } from '../part-view.ts';
 
 const root = 'http://agent.sim';
 
 /** What it is to run; undefined: its agent has it not yet, or nothing tells where to call. */
-export function netbootedImage({ core }: LiveAgent, hostUid: string): DiskImage | undefined {
+export function netbootedImage({ core }: LiveAgent, hostUid: HostUid): DiskImage | undefined {
   const { deploys } = core;
   const boot = deploys.netboot(hostUid);
   if (boot.kind === 'waiting') return undefined;

@@ -19,6 +19,7 @@ import {
   type HostSelector,
   HostState,
   type HostStatus,
+  type HostUid,
   type PoolSpec,
   type RolloutSlot,
   RolloutSlotState,
@@ -228,7 +229,7 @@ export class PolicyRules {
   }
 
   /** It runs the target in good health, or did when somebody decided by that. */
-  #isOn(hostUid: string, { digest }: RolloutTarget): boolean {
+  #isOn(hostUid: HostUid, { digest }: RolloutTarget): boolean {
     const known = this.#hosts.get(hostUid);
     if (known === undefined) return false;
     const sinceMs = this.#parts.view.heap.nowMs - known.before.untilMs;

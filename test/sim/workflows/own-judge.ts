@@ -7,7 +7,7 @@
  * C2 It never begins in a run that has begun to erase, and no disk is erased in the boot in which
  *    it ran. That nothing of what it wrote is left on a host that is available is J1.
  */
-import { RunKind, type store } from '@rackwright/messages';
+import { type OperationId, RunKind, type store } from '@rackwright/messages';
 import type { DriveEvent } from '../drives.ts';
 import type { JudgedHost, JudgeParts } from '../judged.ts';
 import { type Own, ownStepsOf, ownTemplate } from './own-steps.ts';
@@ -131,6 +131,6 @@ export class OwnStepJudge {
   }
 }
 
-function runOf(operationId: string): string {
+function runOf(operationId: OperationId): string {
   return operationId.split('/').slice(0, 2).join('/');
 }

@@ -2,6 +2,7 @@
  * What steps of templates do on a simulated machine: programs that take time and end by chance,
  * files, and the machine's own log of all that. The steps themselves are the production ones.
  */
+import type { OperationId } from '@rackwright/messages';
 import type { Disk } from '@rackwright/platform';
 import {
   type MachineFiles,
@@ -25,7 +26,7 @@ export interface WorkEvent extends Mark {
   /** The boot that it is done in. */
   readonly boot: string;
   /** "<host uid>/<run>/<step>/<attempt>" */
-  readonly operationId: string;
+  readonly operationId: OperationId;
   /** begun and ended go together, unless it was cut; `left`: the machine leaves the runner. */
   readonly act: 'begun' | 'ended' | 'cut' | 'left' | 'wrote' | 'called';
   /** How it ended; undefined: nobody can say, or it did not end. */
@@ -68,7 +69,7 @@ export function templateSteps(place: WorkPlace): Step[] {
   return [ofScripts, ofCommands, ofFiles];
 }
 
-function filesOf(place: WorkPlace, operationId: string): MachineFiles {
+function filesOf(place: WorkPlace, operationId: OperationId): MachineFiles {
   return {
     writeHere: async (_path, file) => {
       const mark = readMark(new TextDecoder().decode(file.content));
@@ -81,7 +82,7 @@ function filesOf(place: WorkPlace, operationId: string): MachineFiles {
 function note(
   { view, machine, boot, log }: WorkPlace,
   mark: Mark,
-  operationId: string,
+  operationId: OperationId,
   act: WorkEvent['act'],
   code?: number,
 ): void {

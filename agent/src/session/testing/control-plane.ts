@@ -4,7 +4,7 @@
  * It speaks the real messages, as bytes.
  */
 import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/messages';
+import { agent, type HostUid, type OperationId } from '@rackwright/messages';
 import { type Result, resultFromWire, type Unsupported } from '@rackwright/results';
 import type { Connection, Transport, TransportHandlers } from '../transport.ts';
 import type { TestClock } from './clock.ts';
@@ -47,7 +47,7 @@ export class ControlPlane {
   answers = true;
   verdict: agent.ReportAnswer_Verdict = agent.ReportAnswer_Verdict.APPLIED;
   settles = true;
-  forgetHostUids: string[] = [];
+  forgetHostUids: HostUid[] = [];
   refusal: agent.Refused | undefined;
   /** What to say to an operation that Hello lists; undefined leaves it out. */
   direct = (line: agent.JournalledOperation): agent.Directive_Action | undefined => {
@@ -100,7 +100,7 @@ export class ControlPlane {
     if (this.#stream !== undefined) this.#deliver(this.#stream, message);
   }
 
-  outcome(operationId: string): Result | Unsupported | undefined {
+  outcome(operationId: OperationId): Result | Unsupported | undefined {
     return this.issued.get(operationId)?.outcome;
   }
 

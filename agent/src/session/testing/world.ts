@@ -4,7 +4,7 @@
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent } from '@rackwright/messages';
+import { agent, type OperationId } from '@rackwright/messages';
 import type { Clock, Log, Random } from '@rackwright/platform';
 import type { FinalResult } from '@rackwright/results';
 import { Journal } from '../../journal/index.ts';
@@ -171,7 +171,7 @@ export class World {
     return this.operation(id, { case: 'verifyAccess', value: { bmc } });
   }
 
-  cancel(id: string, operationId: string): agent.Operation {
+  cancel(id: string, operationId: OperationId): agent.Operation {
     return this.operation(id, { case: 'cancel', value: { operationId } });
   }
 

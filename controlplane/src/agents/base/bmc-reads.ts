@@ -8,7 +8,7 @@
  *    go by what its own record says, and that is on record.
  */
 import { create } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/messages';
+import { agent, type HostUid } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import type { AuditSink } from '../../audit/index.ts';
 import type { SessionRegistry } from '../../host/index.ts';
@@ -44,7 +44,7 @@ export interface BmcReadsDependencies extends Vault {
 
 interface Waiting {
   readonly rackId: string;
-  readonly hostUid: string;
+  readonly hostUid: HostUid;
   readonly end: (asked: Asked) => void;
 }
 
@@ -103,7 +103,7 @@ export class BmcReads {
 
   #wait(
     rackId: string,
-    hostUid: string,
+    hostUid: HostUid,
     signal: AbortSignal,
     send: (id: string) => void,
   ): Promise<Asked> {

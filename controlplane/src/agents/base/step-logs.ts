@@ -6,7 +6,7 @@
  * 2. Everything is bounded; what is pushed out shows as a gap of offsets. A piece costs no more
  *    than its size and what is merged with it, however small the pieces are that come.
  */
-import type { agent } from '@rackwright/messages';
+import type { agent, HostUid, OperationId } from '@rackwright/messages';
 import type { Cancel } from '@rackwright/platform';
 
 /** Kept of one operation. */
@@ -25,7 +25,7 @@ export interface OutputPiece {
 }
 
 interface Ring {
-  readonly operationId: string;
+  readonly operationId: OperationId;
   pieces: OutputPiece[];
   bytes: number;
   end: bigint;
@@ -54,25 +54,25 @@ export class StepLogs {
   }
 
   /** Whether it is the operation of its host that wrote last. */
-  isOf(hostUid: string, operationId: string): boolean {
+  isOf(hostUid: HostUid, operationId: OperationId): boolean {
     return this.#rings.get(hostUid)?.operationId === operationId;
   }
 
   /** What is kept of an operation from `offset` on; the first piece may begin later. */
-  read(hostUid: string, operationId: string, offset: bigint): OutputPiece[] {
+  read(hostUid: HostUid, operationId: OperationId, offset: bigint): OutputPiece[] {
     const ring = this.#rings.get(hostUid);
     if (ring?.operationId !== operationId) return [];
     return ring.pieces.flatMap((piece) => from(piece, offset));
   }
 
   /** The operation is over, and its end is stored. */
-  ended(hostUid: string, operationId: string): void {
+  ended(hostUid: HostUid, operationId: OperationId): void {
     if (this.#rings.get(hostUid)?.operationId === operationId) this.#rings.delete(hostUid);
     this.#tell(operationId);
   }
 
   /** Calls `listener` whenever the operation writes or ends. */
-  onChange(operationId: string, listener: () => void): Cancel {
+  onChange(operationId: OperationId, listener: () => void): Cancel {
     const listeners = this.#listeners.get(operationId) ?? new Set();
     this.#listeners.set(operationId, listeners.add(listener));
     return () => {
@@ -82,7 +82,7 @@ export class StepLogs {
     };
   }
 
-  #tell(operationId: string): void {
+  #tell(operationId: OperationId): void {
     for (const listener of [...(this.#listeners.get(operationId) ?? [])]) listener();
   }
 }

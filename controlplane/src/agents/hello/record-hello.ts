@@ -1,6 +1,6 @@
 /** What an agent's Hello leaves in its rack's record, and what the session takes from there. */
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import type { agent } from '@rackwright/messages';
+import type { agent, HostUid } from '@rackwright/messages';
 import { agentStepsOf, lifeOf } from '../../host/index.ts';
 import type { SessionDependencies } from '../base/dependencies.ts';
 import { believedBy } from '../base/trust.ts';
@@ -38,7 +38,7 @@ export async function recordHello(
   const { store, hosts, clock, trust } = deps;
   const { incarnation } = store;
   const position = { incarnation, revision: BigInt(await store.latestRevision()) };
-  const hostName = (uid: string) => `hosts/${hosts.hostIdOfUid(uid, rackId) ?? uid}`;
+  const hostName = (uid: HostUid) => `hosts/${hosts.hostIdOfUid(uid, rackId) ?? uid}`;
   const believed = await believedBy(hello, trust);
   let outcome: Recorded | string | undefined;
   const exists = await updateRack(deps, rackId, (record, status) => {

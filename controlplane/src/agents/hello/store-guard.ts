@@ -14,6 +14,7 @@ import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
+  type HostUid,
   type RackStatus,
   RestoredStoreSchema,
   type store as wire,
@@ -62,7 +63,7 @@ export function foldStoreGuard(
   hello: agent.Hello,
   store: StorePosition,
   nowMs: number,
-  hostName: (hostUid: string) => string,
+  hostName: (hostUid: HostUid) => string,
 ): void {
   if (record.incarnation === '') record.incarnation = store.incarnation;
   if (!hasSeenMore(hello, store, record) && hasHeard(hello, record)) {
@@ -126,7 +127,7 @@ export function guardedDirectives(
 
 function journalLines(
   operations: readonly agent.JournalledOperation[],
-  hostName: (hostUid: string) => string,
+  hostName: (hostUid: HostUid) => string,
 ): string[] {
   const lines = operations
     .slice(0, journalLinesMax)

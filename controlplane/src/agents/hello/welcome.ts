@@ -1,6 +1,6 @@
 /** What a session's Welcome says of the work that its Hello names (R10). */
 import { create } from '@bufbuild/protobuf';
-import { agent, store as wire } from '@rackwright/messages';
+import { agent, type HostUid, type OperationId, store as wire } from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
 import type { Hosts } from '../../host/index.ts';
 import { readRecord } from '../../records/index.ts';
@@ -22,7 +22,7 @@ export interface Welcoming {
   /** The store has lost something, and the agent does not know yet that this was accepted. */
   readonly isGuarded: boolean;
   readonly lostRevisions: bigint;
-  readonly forgetHostUids: string[];
+  readonly forgetHostUids: HostUid[];
   /** The stream has ended: nothing more is looked at. */
   readonly isOver: () => boolean;
 }
@@ -62,7 +62,7 @@ export async function welcomeTo(
 export async function isPresent(
   store: StateStore,
   hostId: string,
-  operationId: string,
+  operationId: OperationId,
 ): Promise<boolean> {
   const record = await recordOf(store, hostId);
   return record?.operation?.operation?.id === operationId;

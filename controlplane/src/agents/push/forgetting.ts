@@ -2,6 +2,7 @@
  * Hosts removed by force that a rack's agent must still forget: asked for in Welcome, by a push
  * when the host goes, and again as long as the rack's record has their tombstones.
  */
+import type { HostUid } from '@rackwright/messages';
 import type { CrashPoint, Log, Random } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import type { FleetView } from '../../fleet-view/index.ts';
@@ -40,7 +41,7 @@ export class Forgetting {
   }
 
   /** The agent has confirmed: the fence is lifted, and whoever stood behind it goes on. */
-  async confirmed(uid: string): Promise<void> {
+  async confirmed(uid: HostUid): Promise<void> {
     const { fleetView, log, hosts } = this.#deps;
     if (!(await takeTombstone(this.#deps, this.#rackId, uid))) return;
     log.info({ rack: this.#rackId, uid }, 'the agent has forgotten a host removed by force');

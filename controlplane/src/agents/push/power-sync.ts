@@ -11,7 +11,7 @@
  * 4. A host is looked at only where its credential may go by what that says itself.
  */
 import { create, equals } from '@bufbuild/protobuf';
-import { agent, store as wire } from '@rackwright/messages';
+import { agent, type HostUid, store as wire } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { accessTo, type IndexedHost } from '../../host/index.ts';
 import { readRecord } from '../../records/index.ts';
@@ -187,7 +187,7 @@ function syncHost(host: LookedAt, version: bigint): agent.PowerSyncHost {
   });
 }
 
-function powerFact(hostUid: string, poweredOn: boolean): agent.Report {
+function powerFact(hostUid: HostUid, poweredOn: boolean): agent.Report {
   const observations = create(agent.ObservationsSchema, { poweredOn });
   const value = create(agent.HostUpdatedSchema, { observations });
   return create(agent.ReportSchema, { hostUid, result: { case: 'hostUpdated', value } });

@@ -5,6 +5,7 @@ import {
   FailureType,
   HostState,
   InventorySchema,
+  type OperationId,
   RunKind,
   RunPhase,
   TransientCause,
@@ -35,7 +36,7 @@ async function started(faults?: (call: MemoryCall) => MemoryFault) {
 }
 
 /** The session lives, the report has its answer, and the rack's other host goes on. */
-async function expectUnharmed(rig: Rig, plain: PlainAgent, operationId: string) {
+async function expectUnharmed(rig: Rig, plain: PlainAgent, operationId: OperationId) {
   expect(plain.ended).toBe(false);
   expect(plain.of('reportAnswer').map((answer) => answer.operationId)).toContain(operationId);
   await plain.report(proved(2), plain.last('u2'));

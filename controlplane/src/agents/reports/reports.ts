@@ -2,7 +2,7 @@
  * The reports of one session: each is folded in when it is its turn, and answered once what it
  * changed is durable (R7).
  */
-import type { agent } from '@rackwright/messages';
+import type { agent, OperationId } from '@rackwright/messages';
 import type { Clock, CrashPoint, Log } from '@rackwright/platform';
 import type { Hosts } from '../../host/index.ts';
 import { isAway, isBusy } from '../../records/index.ts';
@@ -35,12 +35,12 @@ export class Reports {
   }
 
   /** Hello has announced a final report of this operation. */
-  announced(operationId: string): void {
+  announced(operationId: OperationId): void {
     this.#awaited.add(operationId);
   }
 
   /** Whether it was announced and has not come yet. */
-  isAwaited(operationId: string): boolean {
+  isAwaited(operationId: OperationId): boolean {
     return this.#awaited.has(operationId);
   }
 

@@ -13,7 +13,7 @@
  * Must not: decide anything about a host; `Hosts` does.
  */
 import { create } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/messages';
+import { agent, type HostUid } from '@rackwright/messages';
 import { randomId } from '@rackwright/platform';
 import { agentBackMs, type LiveSession, settleMs } from '../../host/index.ts';
 import type { SessionDependencies } from '../base/dependencies.ts';
@@ -366,7 +366,7 @@ export class RackSession {
     }
   }
 
-  async #forgotten(hostUid: string): Promise<void> {
+  async #forgotten(hostUid: HostUid): Promise<void> {
     const hostId = this.#deps.hosts.hostIdOfUid(hostUid, this.#rackId);
     if (hostId !== undefined) await this.#deps.hosts.forgotten(hostId);
     await this.#forgetting.confirmed(hostUid);

@@ -12,6 +12,7 @@ import {
   agent,
   CleaningMethod,
   FailureType,
+  type OperationId,
   PlanRunRequestSchema,
   StorageDeviceSchema,
   StorageRegionSchema,
@@ -46,7 +47,7 @@ const full = { level: agent.VerificationLevel.FULL };
 type Outcome = Exclude<MessageInitShape<typeof agent.DeviceOutcomeSchema>, agent.DeviceOutcome>;
 
 /** The erase step fails, and its evidence says this of the disk. */
-function failsWith(host: Bench, outcome: Outcome, operationId?: string) {
+function failsWith(host: Bench, outcome: Outcome, operationId?: OperationId) {
   const { OVERWRITE } = agent.ErasureMethod;
   const { UNVERIFIED } = agent.VerdictKind;
   const device = { device: large, method: OVERWRITE, verdict: UNVERIFIED, ...outcome };

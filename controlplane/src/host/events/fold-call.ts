@@ -1,4 +1,5 @@
 /** Folds in what came of a webhook's call, as `fold.ts` does with an agent's results. */
+import type { OperationId } from '@rackwright/messages';
 import { callLater } from '../operation/calls.ts';
 import { completeStep, failStep } from '../run/engine.ts';
 import { takeOutput } from '../run/step-output.ts';
@@ -8,7 +9,7 @@ import { activeRun, causedBy, currentStep, type Turn } from '../turn/turn.ts';
 import type { CallResult } from '../turn/types.ts';
 
 /** Of a call that is not under way it changes nothing. */
-export function foldCall(turn: Turn, id: string, result: CallResult): void {
+export function foldCall(turn: Turn, id: OperationId, result: CallResult): void {
   const run = activeRun(turn.status);
   const step = run === undefined ? undefined : currentStep(run);
   if (run === undefined || step === undefined || turn.record.call?.id !== id) return;

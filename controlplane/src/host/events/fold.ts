@@ -9,6 +9,7 @@ import {
   FailureType,
   failureNameOf,
   lasting,
+  type OperationId,
   otherHost,
   RerunClass,
   type Run,
@@ -130,7 +131,7 @@ function foldBegun(turn: Turn, { run, step }: Attempt): void {
   if (slot !== undefined && step.rerunClass === RerunClass.NEVER_TWICE) slot.begun = true;
 }
 
-function attemptOf(turn: Turn, operationId: string): Attempt | undefined {
+function attemptOf(turn: Turn, operationId: OperationId): Attempt | undefined {
   const run = activeRun(turn.status);
   const step = run === undefined ? undefined : currentStep(run);
   if (run === undefined || step === undefined) return undefined;

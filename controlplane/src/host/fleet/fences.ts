@@ -9,7 +9,12 @@
  *    disconnected; nothing else.
  */
 import { fromBinary } from '@bufbuild/protobuf';
-import { type AbandonedResource, type HostSpec, store as wire } from '@rackwright/messages';
+import {
+  type AbandonedResource,
+  type HostSpec,
+  type HostUid,
+  store as wire,
+} from '@rackwright/messages';
 import { type Revision, type StateStore, storeKey } from '@rackwright/store';
 import type { FleetView } from '../../fleet-view/index.ts';
 import {
@@ -58,7 +63,7 @@ export async function fencesPending(
  */
 export async function changeAbandoned(
   writer: RecordWriter,
-  uid: string,
+  uid: HostUid,
   change: (resource: AbandonedResource) => boolean,
 ): Promise<{ resource: AbandonedResource; revision: Revision } | undefined> {
   const key = storeKey(collection, uid);
@@ -73,7 +78,7 @@ export async function changeAbandoned(
 /** Ids of the hosts that `uid` fences off, so that they can be looked at again. */
 export async function hostsFencedBy(
   fleetView: Pick<FleetView, 'caughtUp' | 'idsBy'>,
-  uid: string,
+  uid: HostUid,
 ): Promise<readonly string[]> {
   await fleetView.caughtUp();
   return [...fleetView.idsBy('fence', uid)];

@@ -2,7 +2,12 @@
  * Which hosts there are, by uid and by rack, as this replica has read them. Only an index: the
  * store can rebuild it, and whoever needs the record reads it.
  */
-import { type BmcEndpoint, type BmcIdentity, type store as wire } from '@rackwright/messages';
+import {
+  type BmcEndpoint,
+  type BmcIdentity,
+  type HostUid,
+  type store as wire,
+} from '@rackwright/messages';
 import { idOf, sameMessage } from '../../records/index.ts';
 import { bootsOverNetwork } from '../deployment/deployment.ts';
 import { bootProfileOf } from './boot-profile.ts';
@@ -10,7 +15,7 @@ import { bootProfileOf } from './boot-profile.ts';
 /** What power sync needs of a host. */
 export interface IndexedHost {
   readonly hostId: string;
-  readonly uid: string;
+  readonly uid: HostUid;
   readonly name: string;
   /** Undefined while nobody has proved whose BMC it is, and once the host is being forgotten. */
   readonly bmc: BmcEndpoint | undefined;
@@ -60,13 +65,13 @@ export class HostIndex {
   }
 
   /** The host with this uid, if it is one of the rack's. */
-  hostIdOfUid(uid: string, rackId: string): string | undefined {
+  hostIdOfUid(uid: HostUid, rackId: string): string | undefined {
     const hostId = this.#hostIdOfUid.get(uid);
     return hostId !== undefined && this.#rackOf.get(hostId) === rackId ? hostId : undefined;
   }
 
   /** The host with this uid, wherever it is. */
-  hostIdOf(uid: string): string | undefined {
+  hostIdOf(uid: HostUid): string | undefined {
     return this.#hostIdOfUid.get(uid);
   }
 
@@ -114,7 +119,7 @@ export class HostIndex {
   }
 
   /** A host made anew under its name is another one: what is said of the old one is not its. */
-  #noteUid(hostId: string, uid: string): void {
+  #noteUid(hostId: string, uid: HostUid): void {
     const before = this.#uidOf.get(hostId);
     if (before === uid) return;
     if (before !== undefined) this.#hostIdOfUid.delete(before);

@@ -12,7 +12,7 @@
  * 4. Only reservations of one's own uid are released.
  */
 import { create } from '@bufbuild/protobuf';
-import { type HostSpec, store as wire } from '@rackwright/messages';
+import { type HostSpec, type HostUid, store as wire } from '@rackwright/messages';
 import { keySegment, type StateStore, storeKey } from '@rackwright/store';
 import {
   answered,
@@ -41,7 +41,7 @@ export interface ReservedValue {
 export interface Holder {
   /** "hosts/h1" */
   readonly name: string;
-  readonly uid: string;
+  readonly uid: HostUid;
 }
 
 export type ReserveOutcome =
@@ -109,7 +109,7 @@ export async function confirm(
 /** Whether the host holds every value that its spec names: without them it must not act. */
 export async function holdsReservations(
   store: StateStore,
-  uid: string,
+  uid: HostUid,
   spec: HostSpec,
 ): Promise<boolean> {
   for (const { key } of reservedValues(spec)) {
@@ -122,7 +122,7 @@ export async function holdsReservations(
 /** Whether `reserve` would find every value free, stale, or held already. Writes nothing. */
 export async function couldReserve(
   store: ReadableStore,
-  uid: string,
+  uid: HostUid,
   values: readonly ReservedValue[],
 ): Promise<boolean> {
   for (const value of values) {

@@ -11,6 +11,7 @@ import {
   type BootTrace,
   BootTraceSchema,
   missingBootStep,
+  type OperationId,
 } from '@rackwright/messages';
 import { cut } from '../turn/step-failure.ts';
 import type { Turn } from '../turn/turn.ts';
@@ -36,7 +37,7 @@ export function foldBootTrace(turn: Turn, told: BootTrace): void {
 }
 
 /** The boot of an operation, as far as its agent has told. */
-export function bootTraceOf({ context }: Pick<Turn, 'context'>, bootOperationId: string) {
+export function bootTraceOf({ context }: Pick<Turn, 'context'>, bootOperationId: OperationId) {
   return context.facts.boots.find(({ operationId }) => operationId === bootOperationId);
 }
 

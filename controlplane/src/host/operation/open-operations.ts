@@ -3,6 +3,7 @@
  * later is told in the timeline once and changes nothing (H3, R7). Pure.
  */
 
+import type { OperationId } from '@rackwright/messages';
 import type { Turn } from '../turn/turn.ts';
 import { cancelOperation } from './operation.ts';
 
@@ -18,7 +19,7 @@ export function leaveOpen({ record }: Pick<Turn, 'record'>): void {
 }
 
 /** Its word has come; whether it was waited for no longer. */
-export function closeOpen({ record }: Pick<Turn, 'record'>, operationId: string): boolean {
+export function closeOpen({ record }: Pick<Turn, 'record'>, operationId: OperationId): boolean {
   const { openOperations } = record;
   if (!openOperations.includes(operationId)) return false;
   record.openOperations = openOperations.filter((id) => id !== operationId);

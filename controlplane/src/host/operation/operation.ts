@@ -4,7 +4,15 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { durationMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
-import { agent, type Run, RunPhase, type RunStep, store } from '@rackwright/messages';
+import {
+  agent,
+  type HostUid,
+  type OperationId,
+  type Run,
+  RunPhase,
+  type RunStep,
+  store,
+} from '@rackwright/messages';
 import { asSent, missingAgentStep, noteWriteSent } from '../deployment/deployment.ts';
 import { queueTimeoutMs } from '../deployment/image-turn.ts';
 import { isBraked } from '../turn/brake.ts';
@@ -23,7 +31,7 @@ import { bootWindowMs, waitsForWord } from './person.ts';
 import { orderShutdown } from './shutdown.ts';
 
 /** "<host uid>/<run>/<step>/<attempt>": names one attempt for ever. */
-export function operationId(turn: Turn, run: Run, stepIndex: number, attempt: number): string {
+export function operationId(turn: Turn, run: Run, stepIndex: number, attempt: number): OperationId {
   return `${turn.host.uid}/${run.number}/${stepIndex}/${attempt}`;
 }
 
@@ -34,7 +42,7 @@ export interface OperationParts {
 }
 
 /** The parts of an id of this host; undefined when it is another's or malformed. */
-export function operationParts(hostUid: string, id: string): OperationParts | undefined {
+export function operationParts(hostUid: HostUid, id: OperationId): OperationParts | undefined {
   const [uid, run, index, attempt, ...rest] = id.split('/');
   if (uid !== hostUid || rest.length > 0) return undefined;
   if (![run, index, attempt].every((part) => part !== undefined && /^\d{1,15}$/.test(part))) {

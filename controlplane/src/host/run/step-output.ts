@@ -7,6 +7,7 @@
 import { create } from '@bufbuild/protobuf';
 import {
   commandStep,
+  type OperationId,
   type Run,
   type RunStep,
   type StepExit,
@@ -37,7 +38,7 @@ export function takeOutput(
   turn: Turn,
   run: Run,
   step: RunStep,
-  operationId: string,
+  operationId: OperationId,
   output: Output | undefined,
 ): void {
   delete step.exit;

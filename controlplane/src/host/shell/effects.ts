@@ -4,7 +4,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, store as wire } from '@rackwright/messages';
+import { agent, type HostUid, store as wire } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import {
   copyOf,
@@ -66,7 +66,7 @@ async function writeOutput(
 export async function writeFacts(
   deps: HostsDependencies,
   hostId: string,
-  hostUid: string,
+  hostUid: HostUid,
   facts: Partial<wire.HostFacts>,
 ): Promise<void> {
   const key = storeKey('facts', hostId);

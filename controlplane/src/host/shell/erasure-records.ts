@@ -14,7 +14,12 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { joinEvidence, separateEvidence } from '@rackwright/erasure';
-import { ErasureDocumentKind, ErasureDocumentSchema, store as wire } from '@rackwright/messages';
+import {
+  ErasureDocumentKind,
+  ErasureDocumentSchema,
+  type HostUid,
+  store as wire,
+} from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { idOf, readShared, writeRecord } from '../../records/index.ts';
 import type { CertificateDraft, DocumentDraft } from '../turn/types.ts';
@@ -39,7 +44,7 @@ type Writer = Pick<
 
 export async function writeCertificates(
   deps: Writer,
-  hostUid: string,
+  hostUid: HostUid,
   certificates: readonly CertificateDraft[],
 ): Promise<void> {
   await writeOwner(deps, certificates[0]?.host, hostUid);
@@ -114,7 +119,7 @@ export async function writeDocuments(
 }
 
 /** Create-only: whoever comes second finds what he wanted to write. */
-async function writeOwner(deps: Writer, host: string | undefined, hostUid: string): Promise<void> {
+async function writeOwner(deps: Writer, host: string | undefined, hostUid: HostUid): Promise<void> {
   if (host === undefined) return;
   const key = storeKey('erasureOwners', idOf(host), hostUid);
   const record = create(wire.ErasureOwnerRecordSchema, { host });

@@ -1,6 +1,6 @@
 /** What is known of a host, as two replicas write it. */
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
-import { store as wire } from '@rackwright/messages';
+import { type HostUid, store as wire } from '@rackwright/messages';
 import { nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore, storeKey } from '@rackwright/store';
 import { expect, test, vi } from 'vitest';
@@ -17,7 +17,7 @@ const inventory = { memoryBytes: 64n };
 async function opened(known: Known) {
   const store = await openMemoryStore({ random: nodeRandom() });
   await store.put(key, bytesOf(known), 'absent');
-  const write = (hostUid: string, facts: Partial<wire.HostFacts>) =>
+  const write = (hostUid: HostUid, facts: Partial<wire.HostFacts>) =>
     writeFacts({ store } as never, 'h1', hostUid, facts);
   const read = async () => (await readShared(store, schema, key))?.record;
   return { store, write, read };

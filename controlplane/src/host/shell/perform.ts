@@ -7,7 +7,14 @@
  * 2. What comes of it is folded in by a turn of the host, as everything is.
  */
 import { create } from '@bufbuild/protobuf';
-import { agent, type FailureName, failureTypeOf, store as wire } from '@rackwright/messages';
+import {
+  agent,
+  type FailureName,
+  failureTypeOf,
+  type HostUid,
+  type OperationId,
+  store as wire,
+} from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import type { Controller } from '../../loop/index.ts';
 import { isAway, readShared } from '../../records/index.ts';
@@ -119,7 +126,7 @@ function sendingOf(record: wire.HostRecord, operation: agent.Operation): Sending
 
 /** The end of an attempt that went wrong on our side, as the agent would have reported it. */
 export function failedReport(
-  { id, hostUid }: { readonly id: string; readonly hostUid: string },
+  { id, hostUid }: { readonly id: OperationId; readonly hostUid: HostUid },
   name: FailureName,
   message: string,
 ): agent.Report {

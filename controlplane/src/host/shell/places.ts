@@ -9,7 +9,7 @@
  * 3. Nothing is read or written while no limit is set and no place is taken.
  */
 import { create } from '@bufbuild/protobuf';
-import { store as wire } from '@rackwright/messages';
+import { type HostUid, store as wire } from '@rackwright/messages';
 import type { Cancel } from '@rackwright/platform';
 import { storeKey } from '@rackwright/store';
 import { changeRecord } from '../../records/index.ts';
@@ -49,7 +49,7 @@ export function runnerQuota(record: wire.RackRecord | undefined): Quota | undefi
 
 /** Where one host stands in the limits of its rack and of the fleet. */
 export function standings(
-  hostUid: string,
+  hostUid: HostUid,
   rack: wire.RackRecord | undefined,
   fleet: wire.FleetRecord | undefined,
 ): QuotaView[] {
@@ -240,7 +240,7 @@ export class Places {
 export interface HeldPlace {
   readonly rackId: string;
   readonly name: QuotaName;
-  readonly hostUid: string;
+  readonly hostUid: HostUid;
   readonly run: bigint;
 }
 
@@ -267,7 +267,7 @@ function openOf(record: Limited, name: QuotaName): string[] {
 
 /** Where a run stands in the queue that it waits in, from 1; undefined: in none. */
 export function queuePosition(
-  { hostUid, run }: { readonly hostUid: string; readonly run: bigint },
+  { hostUid, run }: { readonly hostUid: HostUid; readonly run: bigint },
   rack: wire.RackRecord | undefined,
   fleet: wire.FleetRecord | undefined,
 ): number | undefined {

@@ -3,13 +3,14 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   type agent,
+  type OperationId,
   type Progress,
   ProgressSchema,
   type store as wire,
 } from '@rackwright/messages';
 
 interface Kept {
-  readonly operationId: string;
+  readonly operationId: OperationId;
   readonly progress: Progress;
   /** Where it waits for its turn; 0: it does not. */
   readonly queuePlace: number;

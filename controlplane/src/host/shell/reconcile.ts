@@ -13,6 +13,8 @@ import {
   type Explanation,
   type FailureName,
   type Host,
+  type HostUid,
+  type OperationId,
   type Progress,
   store as wire,
 } from '@rackwright/messages';
@@ -201,7 +203,7 @@ export class Hosts {
   }
 
   /** The host with this uid, if it is one of the rack's. */
-  hostIdOfUid(uid: string, rackId: string): string | undefined {
+  hostIdOfUid(uid: HostUid, rackId: string): string | undefined {
     return this.#index.hostIdOfUid(uid, rackId);
   }
 
@@ -213,7 +215,7 @@ export class Hosts {
   /** Ends an attempt that went wrong on our side. */
   fail(
     hostId: string,
-    operation: { readonly id: string; readonly hostUid: string },
+    operation: { readonly id: OperationId; readonly hostUid: HostUid },
     type: FailureName,
     message: string,
   ): Promise<TurnResult> {

@@ -2,7 +2,7 @@
  * Which rack's agent is connected here, and how to reach it. The host loop reads from it and knows
  * nothing else of sessions, which stand above hosts and write into it.
  */
-import type { agent, BmcReadKind } from '@rackwright/messages';
+import type { agent, BmcReadKind, OperationId } from '@rackwright/messages';
 
 /** A session that has been welcomed and not ended. */
 export interface LiveSession {
@@ -19,7 +19,7 @@ export interface LiveSession {
   /** When its Hello came, wall time. */
   readonly openedMs: number;
   /** Whether Hello announced a final report of this operation that has not come yet. */
-  awaitsReport(operationId: string): boolean;
+  awaitsReport(operationId: OperationId): boolean;
   /** Never throws: what cannot be sent now is sent again after the next Hello. */
   send(message: agent.SessionResponse['message']): void;
   /** Another session has taken its place: nothing it says counts any more. */

@@ -6,6 +6,7 @@ import {
   type agent,
   type Freeze,
   type Host,
+  type HostUid,
   PowerMismatchPolicy,
   store as wire,
 } from '@rackwright/messages';
@@ -128,7 +129,7 @@ function ofRack(rack: wire.RackRecord | undefined) {
 }
 
 /** Facts of an earlier host of the same name are none of this one's. */
-function factsOf(hostUid: string, kept: wire.HostFacts | undefined): wire.HostFacts {
+function factsOf(hostUid: HostUid, kept: wire.HostFacts | undefined): wire.HostFacts {
   return kept?.hostUid === hostUid ? kept : create(wire.HostFactsSchema, { hostUid });
 }
 

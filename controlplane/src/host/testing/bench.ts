@@ -17,6 +17,7 @@ import {
   HostState,
   type HostStatus,
   InventorySchema,
+  type OperationId,
   PowerMismatchPolicy,
   type Run,
   RunPhase,
@@ -69,7 +70,7 @@ export interface Bench {
   try(event: HostEvent): HostOutcome;
   request(request: HostRequest): readonly HostEffect[];
   /** Reports a result of the operation in the slot. */
-  report(result: agent.Report['result'], operationId?: string): readonly HostEffect[];
+  report(result: agent.Report['result'], operationId?: OperationId): readonly HostEffect[];
   runnerReady(): void;
   evidence(
     devices: MessageInitShape<typeof agent.DeviceOutcomeSchema>[],

@@ -4,7 +4,7 @@
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent } from '@rackwright/messages';
+import { agent, type HostUid } from '@rackwright/messages';
 import { Outbox } from '../../agents/base/outbox.ts';
 import {
   bootOfRunner,
@@ -139,7 +139,7 @@ export class PlainAgent {
   }
 
   /** The last order that is not a cancel. */
-  last(hostUid?: string): agent.Operation {
+  last(hostUid?: HostUid): agent.Operation {
     const last = this.of('operation').findLast(
       ({ kind, hostUid: uid }) =>
         kind.case !== 'cancel' && (hostUid === undefined || uid === hostUid),

@@ -10,11 +10,11 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { store } from '@rackwright/messages';
+import { type HostUid, store } from '@rackwright/messages';
 
 /** Whose slot it is: one run of one host. */
 export interface Who {
-  readonly hostUid: string;
+  readonly hostUid: HostUid;
   readonly run: bigint;
 }
 
@@ -184,14 +184,14 @@ export function standingOf(
   name: QuotaName,
   slots: Slots,
   quota: Quota | undefined,
-  hostUid: string,
+  hostUid: HostUid,
 ): QuotaView {
   const own = slots.taken.length + slots.queued.length === 0 ? noSlots : ownSlots(slots, hostUid);
   const waits = own.some(({ kind }) => kind === 'queued');
   return { name, quota, own, nextPlaceMs: waits ? nextPlaceMs(slots, quota) : undefined };
 }
 
-function ownSlots(slots: Slots, hostUid: string): OwnSlot[] {
+function ownSlots(slots: Slots, hostUid: HostUid): OwnSlot[] {
   const own: OwnSlot[] = [];
   for (const slot of slots.taken) {
     if (slot.hostUid !== hostUid) continue;

@@ -16,6 +16,8 @@ import type {
   HostRefusalName,
   HostSpec,
   HostState,
+  HostUid,
+  OperationId,
   PowerMismatchPolicy,
   RackFault,
   RerunClass,
@@ -310,7 +312,7 @@ export interface DocumentDraft {
   readonly id: string;
   readonly kind: ErasureDocumentKind;
   readonly host: string;
-  readonly hostUid: string;
+  readonly hostUid: HostUid;
   readonly certificates: readonly string[];
   readonly useEpoch: bigint;
   /** The exact bytes to sign. */
@@ -331,7 +333,7 @@ export type HostEffect =
   /** What a step's program wrote last; create-only, durable before the record that has it ended. */
   | {
       readonly kind: 'stepOutput';
-      readonly operationId: string;
+      readonly operationId: OperationId;
       readonly exit: StepExit;
       readonly tail: Uint8Array;
     }
@@ -351,7 +353,7 @@ export type HostEffect =
   /** After the record is durable (rule R3). */
   | { readonly kind: 'send'; readonly operation: agent.Operation }
   /** Asks the agent to stop an operation; stored as an intent in the record already. */
-  | { readonly kind: 'cancel'; readonly operationId: string; readonly cancelId: string }
+  | { readonly kind: 'cancel'; readonly operationId: OperationId; readonly cancelId: string }
   | { readonly kind: 'answer'; readonly verdict: AnswerVerdict }
   /** Percent of the present step: memory only. */
   | { readonly kind: 'progress'; readonly continuing: agent.Continuing }

@@ -1,6 +1,12 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { HostState, InventorySchema, Transport, store as wire } from '@rackwright/messages';
+import {
+  HostState,
+  type HostUid,
+  InventorySchema,
+  Transport,
+  store as wire,
+} from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import {
@@ -184,7 +190,7 @@ test('the history is a query over the ledger, cut only in the view of the pool',
 test('a history comes in pages, and what is deployed meanwhile repeats none', async () => {
   const { pools, store } = fixture;
   const { uid } = await pools.getPool({ name: 'pools/web' });
-  const deploy = async (hostUid: string, hex: string, seconds: number) => {
+  const deploy = async (hostUid: HostUid, hex: string, seconds: number) => {
     const record = create(wire.DeploymentRecordSchema, {
       ...{ poolUid: uid, hostUid, run: 1n, digest: `sha256:${hex}` },
       endTime: { seconds: BigInt(seconds), nanos: 0 },

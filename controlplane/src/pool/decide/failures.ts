@@ -4,7 +4,12 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { type RolloutSlot, RolloutSlotState, store as wire } from '@rackwright/messages';
+import {
+  type HostUid,
+  type RolloutSlot,
+  RolloutSlotState,
+  store as wire,
+} from '@rackwright/messages';
 import { failureBasis, isOfOther } from '../facts/basis.ts';
 import type { Draft } from '../facts/draft-types.ts';
 import { isHealthyOn, type SeenHost } from '../facts/seen.ts';
@@ -63,7 +68,7 @@ export function fail(draft: Draft, slot: RolloutSlot, { message, counted }: Fail
 }
 
 /** It is healthy on its image, and has been for long enough. */
-export function forgive({ record }: Draft, hostUid: string): void {
+export function forgive({ record }: Draft, hostUid: HostUid): void {
   record.failures = record.failures.filter((each) => each.hostUid !== hostUid);
 }
 

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { store as wire } from '@rackwright/messages';
+import { type HostUid, store as wire } from '@rackwright/messages';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { historyOf } from './history.ts';
@@ -17,7 +17,7 @@ class Ledger {
   readonly #entries = new Map<string, LedgerEntry>();
   #revision = 0;
 
-  deployed(hostUid: string, digest: string, endMs: number, version = `v-${digest}`): void {
+  deployed(hostUid: HostUid, digest: string, endMs: number, version = `v-${digest}`): void {
     const key = `deployments.p.${hostUid}.${endMs}`;
     if (this.#entries.has(key)) return;
     const init = { poolUid: 'p', hostUid, digest, version, endTime: timestampFromMs(endMs) };
@@ -62,7 +62,7 @@ class Ledger {
   }
 }
 
-function factsOf(hostUids: readonly string[], more: Partial<LedgerFacts> = {}): LedgerFacts {
+function factsOf(hostUids: readonly HostUid[], more: Partial<LedgerFacts> = {}): LedgerFacts {
   return {
     ...{ beforeMs: 0, hostUids: new Set(hostUids), digestsInUse: new Set(), removalsMax: 1_000 },
     ...more,

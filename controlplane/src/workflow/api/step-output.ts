@@ -11,8 +11,10 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import {
   type CallContext,
   failedPrecondition,
+  type HostUid,
   invalidArgument,
   notFound,
+  type OperationId,
   type ReadStepOutputRequest,
   type ReadStepOutputResponseSchema,
   type Run,
@@ -50,11 +52,11 @@ export function createStepOutputReader(deps: StepOutputDependencies) {
 
 /** One attempt of a step, as it is at present. */
 interface Attempt {
-  readonly hostUid: string;
+  readonly hostUid: HostUid;
   readonly rackId: string;
   readonly step: RunStep;
   readonly attempt: number;
-  readonly operationId: string;
+  readonly operationId: OperationId;
   readonly isOver: boolean;
 }
 
@@ -152,7 +154,7 @@ function indexOf({ steps, currentStep }: Run, title: string): number | undefined
 
 async function storedOutput(
   { store }: StepOutputDependencies,
-  operationId: string,
+  operationId: OperationId,
 ): Promise<wire.StepOutputRecord | undefined> {
   const key = storeKey('stepOutputs', ...operationId.split('/'));
   return (await readRecord(store, wire.StepOutputRecordSchema, key))?.record;
@@ -200,7 +202,7 @@ async function mustBeHere(deps: StepOutputDependencies, { rackId }: Attempt): Pr
 /** Settles when the operation writes or ends, after a while, or when nobody listens any more. */
 function nextChange(
   { stepLogs, clock }: StepOutputDependencies,
-  operationId: string,
+  operationId: OperationId,
   signal: AbortSignal,
 ): { readonly promise: Promise<void>; cancel(): void } {
   let settle: () => void = () => undefined;

@@ -4,6 +4,7 @@
  *
  * Invariant: a statement that is not of the form that is known is shown as it is, never half.
  */
+import type { OperationId } from '@rackwright/messages';
 import { bytesText, grouped, span } from './format.ts';
 
 export interface Field {
@@ -38,7 +39,7 @@ interface Known {
   readonly orderedBy: string;
   readonly verifiedBy: Readonly<Record<string, string>>;
   readonly useEpoch: number;
-  readonly operationId: string;
+  readonly operationId: OperationId;
 }
 
 export const knownFormat = 'rackwright-erasure-certificate-2';

@@ -1,6 +1,7 @@
 /**
  * Folders that commands take for "/". `linux/command-roots.ts` has the real ones.
  */
+import type { OperationId } from '@rackwright/messages';
 import type { ProgramRequest } from '../program/program.ts';
 
 /** Bounds of everything that one image unpacks to. */
@@ -32,7 +33,7 @@ export interface CommandRoot {
 }
 
 export interface EnteredProgram {
-  readonly operationId: string;
+  readonly operationId: OperationId;
   /** The program and its arguments; it is looked for in PATH of `environment`. */
   readonly commandLine: readonly string[];
   readonly environment: Readonly<Record<string, string>>;

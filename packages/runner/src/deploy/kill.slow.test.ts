@@ -11,6 +11,7 @@ import {
   BmcIdentitySchema,
   DeployProof,
   FirstBootFormat,
+  type OperationId,
   runner,
 } from '@rackwright/messages';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -54,7 +55,7 @@ async function start(words = ''): Promise<string | null> {
   return (await started.ended).signal;
 }
 
-async function order(operationId: string): Promise<void> {
+async function order(operationId: OperationId): Promise<void> {
   const deploy = {
     proof: DeployProof.POWER_ON,
     firstBoot: { format: FirstBootFormat.NONE },
@@ -72,7 +73,7 @@ async function order(operationId: string): Promise<void> {
   await testAgent.send({ case: 'order', value: create(runner.OrderSchema, message) });
 }
 
-function finalOf(operationId: string) {
+function finalOf(operationId: OperationId) {
   return testAgent.until(({ results }) => {
     const mine = results.filter((each) => each.operationId === operationId);
     return mine.map(({ result }) => result).find(({ kind }) => kind !== 'continuing');

@@ -8,9 +8,11 @@
  * that kills it once the runner's end of a pipe is closed, that is when the runner has died (P3);
  * and it gives the program one pipe for both outputs, which keeps their order.
  */
+
 import { type ChildProcess, spawn } from 'node:child_process';
 import { stat } from 'node:fs/promises';
 import type { Readable, Writable } from 'node:stream';
+import type { OperationId } from '@rackwright/messages';
 import type { Clock, Disk, Log } from '@rackwright/platform';
 import {
   operationVariable,
@@ -52,7 +54,7 @@ exec "$@" 3<&- 2>&1`;
 
 interface ProgramMark {
   readonly bootId: string;
-  readonly operationId: string;
+  readonly operationId: OperationId;
   /** Of the process that leads the group. */
   readonly pid: number;
   readonly startTicks: string;
@@ -112,7 +114,11 @@ async function isFolder(path: string): Promise<boolean> {
   );
 }
 
-async function leaveMark(parts: ProgramParts, pid: number, operationId: string): Promise<void> {
+async function leaveMark(
+  parts: ProgramParts,
+  pid: number,
+  operationId: OperationId,
+): Promise<void> {
   const startTicks = (await readProcess(parts.procRoot, pid))?.startTicks ?? '';
   const mark: ProgramMark = { bootId: parts.bootId, operationId, pid, startTicks };
   const bytes = new TextEncoder().encode(JSON.stringify(mark));
@@ -142,7 +148,7 @@ async function whenEnded(
   parts: ProgramParts,
   child: ChildProcess,
   pid: number,
-  operationId: string,
+  operationId: OperationId,
 ): Promise<ProgramEnd> {
   const closed = new Promise<void>((resolve) => {
     child.once('close', () => resolve());
@@ -172,7 +178,7 @@ async function whenEnded(
 /** By what the processes of one program are known; beside its control group. */
 interface Marks {
   readonly group?: number | undefined;
-  readonly operationId?: string;
+  readonly operationId?: OperationId;
 }
 
 /** Ends all that carries one of the marks, wherever it has got to. Answers what does not end. */

@@ -12,11 +12,12 @@
  * P3 It goes no further than its runner: when that dies, by whatever means, so does the group.
  * P4 Reading its output never waits for whoever is told of it.
  */
+import type { OperationId } from '@rackwright/messages';
 
 /** What to start. */
 export interface ProgramRequest {
   /** Names the attempt: marks all processes of it, so that none is left behind. */
-  readonly operationId: string;
+  readonly operationId: OperationId;
   /** An absolute path, or a name that is looked for in PATH; both as seen below `root`. */
   readonly file: string;
   readonly args: readonly string[];

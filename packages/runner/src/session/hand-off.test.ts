@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { agent, runner } from '@rackwright/messages';
+import { agent, type OperationId, runner } from '@rackwright/messages';
 import { resultFromWire } from '@rackwright/results';
 import { expect, test } from 'vitest';
 import { RunnerSession, type SessionEffect } from './machine.ts';
@@ -23,7 +23,7 @@ function restarted(before: RunnerSession): RunnerSession {
   return session(decodeRecord(encodeRecord(before.record, 'boot'), 'boot'));
 }
 
-function order(it: RunnerSession, operationId: string, value = reboot): string[] {
+function order(it: RunnerSession, operationId: OperationId, value = reboot): string[] {
   const kind = { case: 'runStep', value } as const;
   return brief(
     it.handle({ kind: 'order', order: create(runner.OrderSchema, { operationId, kind }) }, 1),

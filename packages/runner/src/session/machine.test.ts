@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { agent, runner } from '@rackwright/messages';
+import { agent, type OperationId, runner } from '@rackwright/messages';
 import { resultFromWire } from '@rackwright/results';
 import { expect, test } from 'vitest';
 import { progressIntervalMs, RunnerSession, type SessionEffect } from './machine.ts';
@@ -13,16 +13,16 @@ function session(record: RunnerRecord = emptyRecord): RunnerSession {
   return made;
 }
 
-function order(operationId: string, name = step): runner.Order {
+function order(operationId: OperationId, name = step): runner.Order {
   const value = create(agent.RunStepSchema, { step: name });
   return create(runner.OrderSchema, { operationId, kind: { case: 'runStep', value } });
 }
 
-function received(operationId: string, handOff = false) {
+function received(operationId: OperationId, handOff = false) {
   return { kind: 'reportReceived' as const, operationId, handOff };
 }
 
-function cancel(operationId: string, of: string): runner.Order {
+function cancel(operationId: OperationId, of: string): runner.Order {
   const value = create(agent.CancelSchema, { operationId: of });
   return create(runner.OrderSchema, { operationId, kind: { case: 'cancel', value } });
 }
@@ -58,7 +58,7 @@ function brief(effects: readonly SessionEffect[]): string[] {
   });
 }
 
-const done = (operationId: string) => ({
+const done = (operationId: OperationId) => ({
   kind: 'ended' as const,
   operationId,
   result: { kind: 'complete' as const },

@@ -17,7 +17,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type BootMedium, bootMediaOf } from '@rackwright/erasure';
-import { agent, type Inventory, type runner } from '@rackwright/messages';
+import { agent, type Inventory, type OperationId, type runner } from '@rackwright/messages';
 import {
   boundResult,
   type Complete,
@@ -35,22 +35,22 @@ export type SessionEvent =
   | { readonly kind: 'order'; readonly order: runner.Order }
   | {
       readonly kind: 'reportReceived';
-      readonly operationId: string;
+      readonly operationId: OperationId;
       /** Of a hand-off: it may act. */
       readonly handOff: boolean;
     }
-  | { readonly kind: 'stageReached'; readonly operationId: string; readonly progress: string }
+  | { readonly kind: 'stageReached'; readonly operationId: OperationId; readonly progress: string }
   | {
       readonly kind: 'progressed';
-      readonly operationId: string;
+      readonly operationId: OperationId;
       readonly percent: number;
       readonly text: string;
     }
   /** It was permitted, and destroys from here on. */
-  | { readonly kind: 'begun'; readonly operationId: string }
+  | { readonly kind: 'begun'; readonly operationId: OperationId }
   | {
       readonly kind: 'ended';
-      readonly operationId: string;
+      readonly operationId: OperationId;
       readonly result: FinalResult;
       readonly evidence?: MessageInitShape<typeof agent.StepEvidenceSchema>;
       /** Of a hand-off that can act: what it will do. */
@@ -63,7 +63,7 @@ export type SessionEffect =
   | { readonly kind: 'crashPoint'; readonly name: string }
   | {
       readonly kind: 'runStep';
-      readonly operationId: string;
+      readonly operationId: OperationId;
       readonly order: agent.RunStep;
       /** Never saved. */
       readonly secretEnvironment: Readonly<Record<string, string>>;
@@ -73,15 +73,19 @@ export type SessionEffect =
     }
   | {
       readonly kind: 'inspect';
-      readonly operationId: string;
+      readonly operationId: OperationId;
       readonly runnerSession: string;
       readonly bootMedia: readonly BootMedium[];
     }
   /** Finds out whether a hand-off can act, without doing anything. */
-  | { readonly kind: 'checkHandOff'; readonly operationId: string; readonly order: agent.RunStep }
+  | {
+      readonly kind: 'checkHandOff';
+      readonly operationId: OperationId;
+      readonly order: agent.RunStep;
+    }
   /** What the hand-off does. */
-  | { readonly kind: 'handOff'; readonly operationId: string; readonly order: agent.RunStep }
-  | { readonly kind: 'stop'; readonly operationId: string };
+  | { readonly kind: 'handOff'; readonly operationId: OperationId; readonly order: agent.RunStep }
+  | { readonly kind: 'stop'; readonly operationId: OperationId };
 
 /** What an order says of the image of its host. */
 export type OrderedImage = Pick<runner.Order, 'imageFile' | 'phoneHomeUrl'>;
@@ -95,7 +99,7 @@ const lockedDelayMs = 5_000;
 const leaving = 'takes the runner away';
 
 interface Current {
-  readonly operationId: string;
+  readonly operationId: OperationId;
   readonly step: string;
   percent: number;
   text: string;
@@ -223,14 +227,14 @@ export class RunnerSession {
     return this.#begin(operationId, order.step, [effect]);
   }
 
-  #begin(operationId: string, step: string, effects: SessionEffect[]): SessionEffect[] {
+  #begin(operationId: OperationId, step: string, effects: SessionEffect[]): SessionEffect[] {
     this.#current = { operationId, step, percent: 0, text: 'begun', begun: false, cancels: [] };
     const progress = '';
     this.#record = { ...this.#record, outstanding: { operationId, progress } };
     return [this.#save(), { kind: 'crashPoint', name: 'runner.received' }, ...effects];
   }
 
-  #cancel(cancelId: string, operationId: string, nowMs: number): SessionEffect[] {
+  #cancel(cancelId: string, operationId: OperationId, nowMs: number): SessionEffect[] {
     if (this.#current?.operationId !== operationId) {
       return this.#answer(cancelId, { kind: 'complete' }, nowMs);
     }
@@ -238,7 +242,7 @@ export class RunnerSession {
     return [{ kind: 'stop', operationId }];
   }
 
-  #received(operationId: string, acts: boolean, nowMs: number): SessionEffect[] {
+  #received(operationId: OperationId, acts: boolean, nowMs: number): SessionEffect[] {
     const finished = this.#record.finished.filter((each) => each.operationId !== operationId);
     if (finished.length === this.#record.finished.length) return [];
     const receivedIds = [...this.#record.receivedIds, operationId];
@@ -266,7 +270,7 @@ export class RunnerSession {
     ];
   }
 
-  #stageReached(operationId: string, progress: string): SessionEffect[] {
+  #stageReached(operationId: OperationId, progress: string): SessionEffect[] {
     if (this.#record.outstanding?.operationId !== operationId) return [];
     this.#record = { ...this.#record, outstanding: { operationId, progress } };
     return [this.#save()];
@@ -285,7 +289,7 @@ export class RunnerSession {
   }
 
   /** Told at once: it is what others decide by. */
-  #begun(operationId: string, nowMs: number): SessionEffect[] {
+  #begun(operationId: OperationId, nowMs: number): SessionEffect[] {
     if (this.#current?.operationId !== operationId || this.#current.begun) return [];
     this.#current.begun = true;
     return this.#tellProgress(nowMs);
@@ -317,7 +321,7 @@ export class RunnerSession {
   }
 
   /** An answer that is not kept: whoever misses it asks again. */
-  #answer(operationId: string, result: Result, nowMs: number): SessionEffect[] {
+  #answer(operationId: OperationId, result: Result, nowMs: number): SessionEffect[] {
     const report = reportOf(operationId, result, nowMs);
     return [{ kind: 'send', message: { case: 'report', value: report } }];
   }
@@ -363,7 +367,7 @@ function sendFinished(finished: FinishedOperation): SessionEffect[] {
   return [{ kind: 'send', message: { case: 'evidence', value: evidence } }, sendReport];
 }
 
-function reportOf(operationId: string, result: Result, nowMs: number): agent.Report {
+function reportOf(operationId: OperationId, result: Result, nowMs: number): agent.Report {
   return create(agent.ReportSchema, {
     operationId,
     time: timestampFromMs(nowMs),

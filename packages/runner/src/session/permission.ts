@@ -8,6 +8,7 @@
  * 3. What asks at the same time is asked for in turn: each has a yes of its own.
  * 4. An agent that answers no such question has given its permission with the order, as ever (R8).
  */
+import type { OperationId } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 
 /** What an agent said to one asking. */
@@ -28,7 +29,7 @@ export const freshMs = 5_000;
 export const askAgainMs = 2_000;
 
 interface Asking {
-  readonly operationId: string;
+  readonly operationId: OperationId;
   readonly answered: (permission: Permission) => void;
 }
 
@@ -36,7 +37,7 @@ interface Asking {
 export class Permissions {
   readonly #clock: Clock;
   /** Sends the question; while no agent listens it goes nowhere. */
-  readonly #send: (operationId: string, sequence: bigint) => void;
+  readonly #send: (operationId: OperationId, sequence: bigint) => void;
   /** Whether the agent that was last connected answers. */
   #isAnswered = false;
   #sequence = 0n;
@@ -44,7 +45,7 @@ export class Permissions {
   /** Settles when all that asked before have had their turn. */
   #before: Promise<unknown> = Promise.resolve();
 
-  constructor(clock: Clock, send: (operationId: string, sequence: bigint) => void) {
+  constructor(clock: Clock, send: (operationId: OperationId, sequence: bigint) => void) {
     this.#clock = clock;
     this.#send = send;
   }
@@ -55,14 +56,14 @@ export class Permissions {
   }
 
   /** The agent has answered the question of this number. */
-  answered(operationId: string, sequence: bigint, permission: Permission): void {
+  answered(operationId: OperationId, sequence: bigint, permission: Permission): void {
     if (sequence !== this.#sequence || operationId !== this.#asking?.operationId) return;
     this.#asking.answered(permission);
   }
 
   /** Settles once it may begin, or never will. `tell` shows what is waited for. */
   ask(
-    operationId: string,
+    operationId: OperationId,
     signal: AbortSignal,
     tell: (reason: string) => void,
   ): Promise<PermissionEnd> {
@@ -72,7 +73,7 @@ export class Permissions {
   }
 
   async #askUntil(
-    operationId: string,
+    operationId: OperationId,
     signal: AbortSignal,
     tell: (reason: string) => void,
   ): Promise<PermissionEnd> {
@@ -92,7 +93,7 @@ export class Permissions {
   }
 
   /** Takes its time unless the answer is one to act on. */
-  #askOnce(operationId: string, signal: AbortSignal): Promise<Permission> {
+  #askOnce(operationId: OperationId, signal: AbortSignal): Promise<Permission> {
     return new Promise((resolve) => {
       let said: Permission = { kind: 'wait', reason: 'waits for the agent' };
       const settle = (): void => {

@@ -7,24 +7,24 @@
  * agent knows so by the boot id.
  */
 import { fromBinary, fromJsonString, toBinary, toJsonString } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/messages';
+import { agent, type OperationId } from '@rackwright/messages';
 
 /** Ids of operations whose final report the agent has; older ones are dropped. */
 export const receivedIdsMax = 256;
 
 export interface FinishedOperation {
-  readonly operationId: string;
+  readonly operationId: OperationId;
   readonly report: agent.Report;
   readonly evidence?: agent.StepEvidence;
 }
 
 export interface RunnerRecord {
-  readonly outstanding?: { readonly operationId: string; readonly progress: string };
+  readonly outstanding?: { readonly operationId: OperationId; readonly progress: string };
   readonly finished: readonly FinishedOperation[];
   readonly receivedIds: readonly string[];
   /** A step that was reported complete and acts once it may; `acting`: it has been begun. */
   readonly handOff?: {
-    readonly operationId: string;
+    readonly operationId: OperationId;
     readonly order: agent.RunStep;
     readonly acting: boolean;
   };
@@ -34,10 +34,10 @@ export const emptyRecord: RunnerRecord = { finished: [], receivedIds: [] };
 
 interface StoredRecord {
   bootId: string;
-  outstanding?: { operationId: string; progress: string };
-  finished: { operationId: string; report: string; evidence?: string }[];
+  outstanding?: { operationId: OperationId; progress: string };
+  finished: { operationId: OperationId; report: string; evidence?: string }[];
   receivedIds: string[];
-  handOff?: { operationId: string; order: string; acting: boolean };
+  handOff?: { operationId: OperationId; order: string; acting: boolean };
 }
 
 export function encodeRecord(record: RunnerRecord, bootId: string): Uint8Array {

@@ -12,7 +12,7 @@ import {
   SubjectAlternativeNameExtension,
   X509CertificateGenerator,
 } from '@peculiar/x509';
-import { type agent, bind, runner, sha256Hex } from '@rackwright/messages';
+import { type agent, bind, type OperationId, runner, sha256Hex } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { type Result, resultFromWire } from '@rackwright/results';
@@ -28,7 +28,7 @@ export const silentLog: Log = {
 
 export interface Heard {
   readonly hellos: runner.Hello[];
-  readonly results: { operationId: string; result: Result | { kind: 'unsupported' } }[];
+  readonly results: { operationId: OperationId; result: Result | { kind: 'unsupported' } }[];
   readonly evidence: agent.StepEvidence[];
   readonly logs: runner.StepLog[];
   readonly questions: runner.AskToBegin[];

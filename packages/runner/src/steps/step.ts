@@ -1,6 +1,6 @@
 /** What a step of the runner is: a description, and a function from an order to its end. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import type { agent, runner } from '@rackwright/messages';
+import type { agent, OperationId, runner } from '@rackwright/messages';
 import type { Clock, CrashPoint, Log } from '@rackwright/platform';
 import type { Complete, Failed, RetryAfter } from '@rackwright/results';
 import type { BlockDevices } from '../machine/block-devices.ts';
@@ -11,7 +11,7 @@ import type { PermissionEnd } from '../session/permission.ts';
 export type DeviceStage = 'begun' | 'challenged' | 'erased' | 'verified';
 
 export interface StepContext {
-  readonly operationId: string;
+  readonly operationId: OperationId;
   readonly order: agent.RunStep;
   readonly devices: BlockDevices;
   readonly machine: Machine;
