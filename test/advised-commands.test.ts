@@ -82,6 +82,7 @@ async function parsed(words: readonly string[]): Promise<{ code: number; err: st
     },
     homeFolder: '/nowhere',
     clock: nodeClock(),
+    random: { fraction: () => 0 },
     readFile: async (path) => (files.includes(path) ? new TextEncoder().encode('x') : undefined),
     writeFile: async () => {},
     writePrivateFile: async () => undefined,

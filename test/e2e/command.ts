@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { text } from 'node:stream/consumers';
 import { runCli, type World } from '@rackwright/cli';
-import { nodeClock, nodeUserFiles, nodeWebClient } from '@rackwright/platform/node';
+import { nodeClock, nodeRandom, nodeUserFiles, nodeWebClient } from '@rackwright/platform/node';
 import { compileCache, type ProgramName, programOf } from './programs.ts';
 
 /** What a command printed, and its exit code. */
@@ -32,6 +32,7 @@ export async function typed(
     environment,
     homeFolder: tmpdir(),
     clock: nodeClock(),
+    random: nodeRandom(),
     web: nodeWebClient(),
     readInput: async () => input,
     askHidden: async () => undefined,

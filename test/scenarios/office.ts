@@ -170,6 +170,7 @@ export class Office {
       },
       homeFolder: '/home/operator',
       clock: this.replica.clock,
+      random: { fraction: () => 0 },
       readFile: async (path) =>
         path.startsWith('/home') ? undefined : new TextEncoder().encode(over.token),
       writeFile: async () => undefined,

@@ -3,6 +3,7 @@
  * in the store, whatever it finds there.
  */
 import type { DescMethod } from '@bufbuild/protobuf';
+import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import { HostState, Role } from '@rackwright/messages';
 import { MemoryDisk } from '@rackwright/store';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -51,6 +52,13 @@ async function loseAddresses(): Promise<void> {
 test('there are such methods', () => {
   expect(reading.length).toBeGreaterThan(30);
   expect(reading.map(pathOf)).toContain('rackwright.v1.HostService/ExplainHost');
+});
+
+test('the API says of the same methods that they have no side effects', () => {
+  const isOurs = (method: DescMethod) => pathOf(method).startsWith('rackwright.');
+  const { NO_SIDE_EFFECTS } = MethodOptions_IdempotencyLevel;
+  const said = methods.filter(({ idempotency }) => idempotency === NO_SIDE_EFFECTS);
+  expect(said.map(pathOf)).toEqual(reading.filter(isOurs).map(pathOf));
 });
 
 test.each(reading.map((method) => [pathOf(method), method] as const))(

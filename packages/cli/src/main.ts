@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline/promises';
 import { text as readAll } from 'node:stream/consumers';
 import type { WebClient } from '@rackwright/platform';
 import { nodeVersionProblem } from '@rackwright/platform';
-import { nodeClock, nodeUserFiles } from '@rackwright/platform/node';
+import { nodeClock, nodeRandom, nodeUserFiles } from '@rackwright/platform/node';
 import { runCli } from './app.ts';
 import { exitCodes } from './failure.ts';
 import { typeSecret } from './secret-line.ts';
@@ -97,6 +97,7 @@ const code = await runCli(process.argv.slice(2), {
   environment: process.env,
   homeFolder: homedir(),
   clock: nodeClock(),
+  random: nodeRandom(),
   web: lazyWeb,
   readInput: async () => (process.stdin.isTTY ? undefined : await readAll(process.stdin)),
   askHidden,

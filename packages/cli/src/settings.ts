@@ -2,7 +2,7 @@
  * Where the control plane is and how to prove who we are: flags before environment before the
  * context in use before the rest of the file.
  */
-import { type CallOptions, type Channel, connect } from '@rackwright/rpc';
+import { type CallOptions, type Channel, connect, type Repeats } from '@rackwright/rpc';
 import { type ConfigFile, type ContextSettings, configPath, readConfig } from './config-file.ts';
 import { UsageError } from './failure.ts';
 import type { World } from './world.ts';
@@ -104,13 +104,27 @@ export async function openConnection(world: World, flags: ConnectionFlags): Prom
   }
   return {
     channel: (world.connect ?? connect)({ target: server, caPem }),
-    defaults: { headers: { authorization: `Bearer ${token}` }, signal: world.signal },
+    defaults: {
+      headers: { authorization: `Bearer ${token}` },
+      signal: world.signal,
+      repeats: repeatsOf(world, server),
+    },
     ...{ server, caPem, caFile },
     explained: async (error) => {
       const { explained } = await import('./unreached.ts');
       return explained(world, { server, caPem, caFile }, error);
     },
   };
+}
+
+/** A person who waits is told why, once. */
+function repeatsOf({ clock, random, err }: World, server: string): Repeats {
+  let isTold = false;
+  const onRepeat = (): void => {
+    if (!isTold) err.write(`${server} is unavailable now: trying again for a few seconds\n`);
+    isTold = true;
+  };
+  return { clock, random, onRepeat };
 }
 
 async function tokenOf(world: World, proof: Proof): Promise<string> {

@@ -1,5 +1,5 @@
 /** A world in memory for this package's tests. */
-import { nodeClock } from '@rackwright/platform/node';
+import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { runCli } from './app.ts';
 import type { World } from './world.ts';
 
@@ -52,6 +52,7 @@ export function worldOver(given: GivenWorld = {}): {
     environment: given.environment ?? {},
     homeFolder: '/home/me',
     clock: given.clock ?? nodeClock(),
+    random: nodeRandom(),
     readFile: async (path) => {
       const first = given.readFirst?.[path] ?? [];
       const contents = first.length > 0 ? first.shift() : files[path];

@@ -1,6 +1,6 @@
 /** What the command needs of the machine; `main.ts` gives the real one, tests their own. */
 
-import type { Clock, WebClient } from '@rackwright/platform';
+import type { Clock, Random, WebClient } from '@rackwright/platform';
 import type { Channel, ConnectOptions } from '@rackwright/rpc';
 import type { CommandContext } from '@stricli/core';
 
@@ -8,6 +8,7 @@ export interface World {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly homeFolder: string;
   readonly clock: Clock;
+  readonly random: Pick<Random, 'fraction'>;
   /** Whole contents; undefined when the file does not exist. */
   readFile(path: string): Promise<Uint8Array | undefined>;
   /** The contents of a file that may be large, from its start. */

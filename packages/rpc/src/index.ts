@@ -3,6 +3,7 @@ export { type Channel, type ConnectOptions, connect } from './client/channel.ts'
 export { type CallOptions, type Client, createClient } from './client/client.ts';
 export { localChannel } from './client/local-channel.ts';
 export { type OperatorClients, operatorClients } from './client/operators.ts';
+export type { Repeats } from './client/repeats.ts';
 export { overHttp } from './http/http-calls.ts';
 export {
   fetchPinnedCertificate,

@@ -113,6 +113,7 @@ async function type(
     },
     homeFolder: '/home/operator',
     clock: process.clock,
+    random: { fraction: () => 0.5 },
     readFile: async (path) =>
       path.startsWith('/home') ? undefined : new TextEncoder().encode('text'),
     writeFile: async () => undefined,

@@ -4,7 +4,8 @@
  * Invariants:
  * 1. The server is believed only with a chain to `caPem`, never to the public CAs, and only under
  *    the name that was asked for.
- * 2. No call is repeated behind the caller's back: grpc-js's retries are off.
+ * 2. No call is repeated behind the caller's back: grpc-js's retries are off. Who asks for it has
+ *    calls repeated that only read (`repeats.ts`).
  */
 import { isIP } from 'node:net';
 import { checkServerIdentity } from 'node:tls';

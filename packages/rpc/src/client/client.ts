@@ -14,6 +14,7 @@ import { decodeMessage, encodeMessage } from '../wire/codec.ts';
 import { fromStatus, statusDetailsKey } from '../wire/status.ts';
 import { pump, unlessAborted } from '../wire/stream.ts';
 import type { Channel } from './channel.ts';
+import { type Repeats, repeated } from './repeats.ts';
 
 export interface CallOptions {
   /** Aborting ends the call with `cancelled`. */
@@ -24,6 +25,8 @@ export interface CallOptions {
   readonly headers?: Readonly<Record<string, string>>;
   /** Wait for a connection instead of failing at once while there is none. */
   readonly waitForReady?: boolean;
+  /** Repeats calls that only read while the server is unavailable; unset: none is repeated. */
+  readonly repeats?: Repeats;
 }
 
 type ClientMethod<M extends DescMethod> = M['methodKind'] extends 'unary'
@@ -64,8 +67,10 @@ export function createClient<S extends DescService>(
 function clientMethod(channel: Channel, method: DescMethod, path: string, defaults: CallOptions) {
   switch (method.methodKind) {
     case 'unary':
-      return (request: never, options?: CallOptions) =>
-        unary(channel, method, path, request, merge(defaults, options));
+      return (request: never, options?: CallOptions) => {
+        const merged = merge(defaults, options);
+        return repeated(method, merged, () => unary(channel, method, path, request, merged));
+      };
     case 'server_streaming':
       return (request: never, options?: CallOptions) =>
         serverStreaming(channel, method, path, request, merge(defaults, options));
