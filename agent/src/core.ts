@@ -5,7 +5,7 @@
  * Must not: open a socket. `program.ts` does that around it.
  */
 import type { Mac } from '@rackwright/dhcp';
-import type { agent, HostUid, OperationId } from '@rackwright/messages';
+import type { agent, DeploymentId, HostUid, OperationId } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import { type BmcPlatform, createBmcDrivers } from './bmc-drivers.ts';
 import { BmcReads } from './bmc-reads.ts';
@@ -296,7 +296,7 @@ function makeExecutor(
     const found = bootProfiles.find((one) => one.name === name);
     return found ?? { problem: unknownProfile(name, bootProfiles) };
   };
-  const phoneHomePath = (deploymentId: string) => proofs.phoneHomePath(deploymentId);
+  const phoneHomePath = (deploymentId: DeploymentId) => proofs.phoneHomePath(deploymentId);
   return createExecutor({
     ...{ drivers, orders, clock, bootFirmware },
     ...(bootMediumUrl === undefined ? {} : { bootMediumUrl }),

@@ -10,7 +10,7 @@
 
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { Mac } from '@rackwright/dhcp';
-import type { HostUid, OperationId } from '@rackwright/messages';
+import type { HostName, HostUid, OperationId } from '@rackwright/messages';
 import type { Cancel, Clock } from '@rackwright/platform';
 
 export interface NetbootSighting {
@@ -25,7 +25,7 @@ export interface NetbootSighting {
 /** The part of the boot memory that is looked at. */
 export interface NetbootMemory {
   readonly snapshot: {
-    readonly hosts: readonly { readonly hostUid: HostUid; readonly hostName: string }[];
+    readonly hosts: readonly { readonly hostUid: HostUid; readonly hostName: HostName }[];
   };
   readonly grants: readonly {
     readonly hostUid: HostUid;
@@ -38,7 +38,7 @@ export interface NetbootMemory {
 export interface UnexpectedNetboot {
   readonly mac: Mac;
   readonly hostUid: HostUid;
-  readonly hostName: string;
+  readonly hostName: HostName;
   /** Empty when nobody else was expected. */
   readonly insteadOfOperationId: OperationId;
   /** When it was seen, wall time. */

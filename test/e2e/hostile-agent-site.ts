@@ -9,8 +9,10 @@ import {
   agent,
   type agent as agentMessages,
   HostGoal,
+  type HostId,
   type HostUid,
   type OperationId,
+  type RackId,
   store as wire,
 } from '@rackwright/messages';
 import {
@@ -183,14 +185,14 @@ interface Made {
   readonly secrets: readonly string[];
 }
 
-async function rackOf({ racks, channel }: Fixture, rackId: string): Promise<Credentials> {
+async function rackOf({ racks, channel }: Fixture, rackId: RackId): Promise<Credentials> {
   const discovery = { enabled: true };
   await racks.createRack({ rackId, rack: { spec: { discovery } } });
   const { token } = await racks.createJoinToken({ rack: `racks/${rackId}` });
   return enrol(channel, token);
 }
 
-async function hostOf(fixture: Fixture, rack: string, hostId: string, net: string, n: number) {
+async function hostOf(fixture: Fixture, rack: string, hostId: HostId, net: string, n: number) {
   const credential = `credentials/${rack}-secret`;
   const spec = {
     rack: `racks/${rack}`,

@@ -23,7 +23,14 @@ import {
   startControlPlane,
   type TrustTiming,
 } from '@rackwright/controlplane';
-import { type agent, type Host, HostGoal, RunOutcome, RunPhase } from '@rackwright/messages';
+import {
+  type agent,
+  type Host,
+  HostGoal,
+  type RackId,
+  RunOutcome,
+  RunPhase,
+} from '@rackwright/messages';
 import type { Log, LogFields } from '@rackwright/platform';
 import { nodeClock, nodeDisk, nodeRandom } from '@rackwright/platform/node';
 import { connect, operatorClients } from '@rackwright/rpc';
@@ -225,7 +232,7 @@ export class Site {
     this.clients = operatorClients(channel, token);
   }
 
-  async #addRack(rackId: string): Promise<void> {
+  async #addRack(rackId: RackId): Promise<void> {
     const { racks, hosts } = this.clients;
     await racks.createRack({ rackId });
     const { token } = await racks.createJoinToken({ rack: `racks/${rackId}` });
@@ -248,7 +255,7 @@ export class Site {
   }
 
   /** Another box for the rack, joined and not started. */
-  async addBox(rackId: string, token: string): Promise<Box> {
+  async addBox(rackId: RackId, token: string): Promise<Box> {
     const { operationMs } = this.#options;
     const box = new Box(rackId, join(this.folder, `box${this.boxes.length + 1}`), {
       ...(operationMs === undefined ? {} : { machines: () => sleep(operationMs) }),

@@ -17,7 +17,7 @@ import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TrustTiming } from '@rackwright/controlplane';
-import { type Host, HostGoal, RunPhase } from '@rackwright/messages';
+import { type Host, HostGoal, type RackId, RunPhase } from '@rackwright/messages';
 import { nodeRandom } from '@rackwright/platform/node';
 import { connect, operatorClients } from '@rackwright/rpc';
 import { freePorts } from '@rackwright/sim/loopback';
@@ -191,7 +191,7 @@ export class ReplicaSite {
     writeFileSync(join(folder, 'config.json'), JSON.stringify(config));
   }
 
-  async #addHost(rackId: string, index: number): Promise<void> {
+  async #addHost(rackId: RackId, index: number): Promise<void> {
     const spec = {
       rack: `racks/${rackId}`,
       bmc: { address: `192.0.2.${index}`, credential: 'credentials/bmc' },
@@ -202,7 +202,7 @@ export class ReplicaSite {
   }
 
   /** The box of a rack. */
-  box(rackId: string): Box {
+  box(rackId: RackId): Box {
     const box = this.boxes.find(({ rack }) => rack === rackId);
     if (box === undefined) throw new Error(`no box of ${rackId}`);
     return box;

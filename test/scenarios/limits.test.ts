@@ -1,7 +1,14 @@
 /** Limits: who is above one waits in a queue, shows its place, and can always be deleted. */
 import { clone, create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { bench, done, failed } from '@rackwright/controlplane/testing';
-import { HostState, RackSchema, RunKind, RunPhase, store as wire } from '@rackwright/messages';
+import {
+  type HostId,
+  HostState,
+  RackSchema,
+  RunKind,
+  RunPhase,
+  store as wire,
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { Replica, Site, verifiedAs } from './replica.ts';
 
@@ -35,10 +42,10 @@ async function wanting(hosts: number, runs: number) {
   return { site, replica };
 }
 
-const waiting = (site: Site, hostId: string) => site.record(hostId)?.host?.status?.run?.waiting;
+const waiting = (site: Site, hostId: HostId) => site.record(hostId)?.host?.status?.run?.waiting;
 const reasons = (site: Site) => site.hostIds().map((hostId) => waiting(site, hostId)?.reason);
 
-function place({ hosts }: Replica, site: Site, hostId: string): number | undefined {
+function place({ hosts }: Replica, site: Site, hostId: HostId): number | undefined {
   const record = site.record(hostId);
   return record === undefined ? undefined : hosts.queuePosition(record);
 }

@@ -19,6 +19,7 @@ import {
   type FailureName,
   failureTypeOf,
   HostGoal,
+  type HostId,
   HostState,
   RerunClass,
   TransientCause,
@@ -126,12 +127,12 @@ export class Office {
   }
 
   /** The latest run of a workflow, as people see it. */
-  async run(hostId: string, templateId: string): Promise<WorkflowRun | undefined> {
+  async run(hostId: HostId, templateId: string): Promise<WorkflowRun | undefined> {
     const name = `hosts/${hostId}/workflows/${templateId}`;
     return (await this.clients.workflows.getWorkflow({ name })).status?.run;
   }
 
-  create(hostId: string, templateId: string, spec: object = {}, requestId = '') {
+  create(hostId: HostId, templateId: string, spec: object = {}, requestId = '') {
     return this.clients.workflows.createWorkflow({
       parent: `hosts/${hostId}`,
       workflowId: templateId,
@@ -140,12 +141,12 @@ export class Office {
     });
   }
 
-  again(hostId: string, templateId: string, requestId = '') {
+  again(hostId: HostId, templateId: string, requestId = '') {
     const name = `hosts/${hostId}/workflows/${templateId}`;
     return this.clients.workflows.runWorkflow({ name, requestId });
   }
 
-  update(hostId: string, templateId: string, spec: object, ...paths: string[]) {
+  update(hostId: HostId, templateId: string, spec: object, ...paths: string[]) {
     const name = `hosts/${hostId}/workflows/${templateId}`;
     return this.clients.workflows.updateWorkflow({
       workflow: { name, spec },
@@ -188,27 +189,27 @@ export class Office {
   }
 
   /** What was ordered for a host's workflows, in order. */
-  ordered(hostId: string): agent.Operation[] {
+  ordered(hostId: HostId): agent.Operation[] {
     const uid = this.site.record(hostId)?.host?.uid;
     return this.replica.operations().filter(({ hostUid }) => hostUid === uid);
   }
 
   /** The operation that was ordered last for a host. */
-  last(hostId: string): agent.Operation {
+  last(hostId: HostId): agent.Operation {
     const operation = this.ordered(hostId).at(-1);
     if (operation === undefined) throw new Error(`nothing was ordered for ${hostId}`);
     return operation;
   }
 
   /** Reports how the operation that was ordered last for a host ended. */
-  async report(hostId: string, result: agent.Report['result']): Promise<void> {
+  async report(hostId: HostId, result: agent.Report['result']): Promise<void> {
     await this.replica.report(this.last(hostId), result);
     await this.site.run(1_000);
   }
 }
 
 /** The host is verified already, and its goal asks for no more. */
-async function settle(site: Site, hostId: string): Promise<void> {
+async function settle(site: Site, hostId: HostId): Promise<void> {
   const record = site.record(hostId);
   const { spec, status } = record?.host ?? {};
   if (record === undefined || spec?.bmc === undefined || status === undefined) {
@@ -258,7 +259,7 @@ export const scriptTemplate = (script: string, more = '') =>
   }`;
 
 /** Switches the host off and on into the runner, which reports: up to the step that needs it. */
-export async function bootRunner(office: Office, hostId: string): Promise<void> {
+export async function bootRunner(office: Office, hostId: HostId): Promise<void> {
   await office.report(hostId, done);
   const boot = office.last(hostId);
   await office.report(hostId, done);

@@ -20,6 +20,7 @@ import {
 } from '@rackwright/controlplane';
 import {
   agent,
+  type HostId,
   HostSpecSchema,
   HostState,
   HostStatusSchema,
@@ -98,12 +99,12 @@ export class Site {
   }
 
   /** A host's record; undefined when it is gone. */
-  record(hostId: string): wire.HostRecord | undefined {
+  record(hostId: HostId): wire.HostRecord | undefined {
     const change = this.disk.changesOf(`hosts.${hostId}`).at(-1);
     return change?.kind === 'put' ? fromBinary(wire.HostRecordSchema, change.value) : undefined;
   }
 
-  async putRecord(hostId: string, record: wire.HostRecord): Promise<void> {
+  async putRecord(hostId: HostId, record: wire.HostRecord): Promise<void> {
     await this.put(`hosts.${hostId}`, toBinary(wire.HostRecordSchema, record));
   }
 

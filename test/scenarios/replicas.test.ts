@@ -1,7 +1,15 @@
 /** Sessions, replicas and the store: who acts on what, exactly once. */
 import { create, equals } from '@bufbuild/protobuf';
 import { explainRack, failed } from '@rackwright/controlplane/testing';
-import { agent, HostState, RunKind, RunOutcome, RunPhase, store } from '@rackwright/messages';
+import {
+  agent,
+  type HostId,
+  HostState,
+  RunKind,
+  RunOutcome,
+  RunPhase,
+  store,
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { Replica, Site, verifiedAs } from './replica.ts';
 
@@ -14,7 +22,7 @@ const ended = (operations: readonly agent.Operation[]) =>
     return create(agent.JournalledOperationSchema, { operationId: id, hostUid, state });
   });
 
-const runIn = (site: Site, hostId: string) => site.record(hostId)?.host?.status?.run;
+const runIn = (site: Site, hostId: HostId) => site.record(hostId)?.host?.status?.run;
 
 test('ironic-39: hosts whose agent falls silent all wait, and none fails by silence', async () => {
   const site = await Site.open({ hosts: 500, resyncIntervalMs: 24 * 3_600_000 });

@@ -1,12 +1,12 @@
 /** Whose a run is: it was asked for in one use of its host, and does not reach the next one. */
-import { HostState, WorkflowRunState, type store as wire } from '@rackwright/messages';
+import { type HostId, HostState, WorkflowRunState, type store as wire } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { bmcTemplate, done, Office } from './office.ts';
 
 const { PENDING, FAILED } = WorkflowRunState;
 
 /** Changes what the store says of a host. */
-async function change(office: Office, hostId: string, to: (record: wire.HostRecord) => void) {
+async function change(office: Office, hostId: HostId, to: (record: wire.HostRecord) => void) {
   const record = office.site.record(hostId);
   if (record === undefined) throw new Error(`${hostId} is not there`);
   to(record);

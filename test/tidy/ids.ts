@@ -3,25 +3,51 @@
  *
  * I1 `typeIds` gives the fields of generated messages their kinds; `npm run gen` and the test of
  *    freshness both use it.
- * I2 `findPlainIds` finds what is called as such a field and is declared as any text.
+ * I2 `findPlainIds` finds what is called as such a field and is declared as any text or number.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Finding, SourceFile } from './sources.ts';
 
-/** Kinds by the names of fields, whatever the message. */
-const kinds: readonly (readonly [names: RegExp, kind: string])[] = [
-  [/^(hostUid|\w+HostUid)s?$/, 'HostUid'],
-  [/^(operationId|\w+OperationId)s?$/, 'OperationId'],
+interface Kind {
+  readonly names: RegExp;
+  readonly base: 'string' | 'bigint';
+  readonly kind: string;
+  /** Our own code uses the name for other things, too. */
+  readonly onlyInMessages?: true;
+}
+
+/** Kinds by names, whatever the message. */
+const kinds: readonly Kind[] = [
+  { names: /^(hostUid|\w+HostUid)s?$/, base: 'string', kind: 'HostUid' },
+  { names: /^(operationId|\w+OperationId)s?$/, base: 'string', kind: 'OperationId' },
+  { names: /^(hostId|\w+HostId)s?$/, base: 'string', kind: 'HostId' },
+  { names: /^hostNames?$/, base: 'string', kind: 'HostName' },
+  { names: /^hosts?$/, base: 'string', kind: 'HostName', onlyInMessages: true },
+  { names: /^(rackId|\w+RackId)s?$/, base: 'string', kind: 'RackId' },
+  { names: /^racks?$/, base: 'string', kind: 'RackName', onlyInMessages: true },
+  { names: /^deploymentId$/, base: 'string', kind: 'DeploymentId' },
+  { names: /^(run|runNumber|hostRun)$/, base: 'bigint', kind: 'RunNumber' },
+  { names: /^(revision|\w+Revision|lostRevisions\w*)$/, base: 'bigint', kind: 'Revision' },
 ];
 
-/** Kinds of fields whose names say nothing of them. */
+/** Kinds of fields whose names say nothing of them, or another one. */
 const kindsOfFields: ReadonlyMap<string, string> = new Map([
+  ['rackwright.v1.Host.name', 'HostName'],
   ['rackwright.v1.Host.uid', 'HostUid'],
+  ['rackwright.v1.Rack.name', 'RackName'],
+  ['rackwright.v1.Run.number', 'RunNumber'],
+  ['rackwright.v1.RunStarted.number', 'RunNumber'],
+  ['rackwright.v1.RunEnded.number', 'RunNumber'],
+  ['rackwright.v1.WorkflowRun.number', 'WorkflowRunNumber'],
   ['rackwright.agent.v1.Operation.id', 'OperationId'],
+  ['rackwright.agent.v1.Deployment.id', 'DeploymentId'],
+  ['rackwright.agent.v1.Deployment.hostName', 'HostId'],
 ]);
 
-const kindOf = (name: string): string | undefined => kinds.find(([names]) => names.test(name))?.[1];
+function kindOf(name: string, base: string): Kind | undefined {
+  return kinds.find((each) => each.base === base && each.names.test(name));
+}
 
 /** Gives the ids in a folder of generated code their kinds (I1). */
 export function typeIds(folder: string): void {
@@ -39,12 +65,15 @@ export function typedCode(text: string, depth: number): string {
   let message = '';
   const lines = text.split('\n').map((line) => {
     message = /^export type \w+ = Message<"([\w.]+)">/.exec(line)?.[1] ?? message;
-    return line.replace(/^  (\w+)(\??): (string|bigint)(?=(\[\])?;$)/, (field, name, optional) => {
-      const kind = kindsOfFields.get(`${message}.${name}`) ?? kindOf(name);
-      if (kind === undefined) return field;
-      used.add(kind);
-      return `  ${name}${optional}: ${kind}`;
-    });
+    return line.replace(
+      /^  (\w+)(\??): (string|bigint)(?=(\[\])?;$)/,
+      (field, name, optional, base) => {
+        const kind = kindsOfFields.get(`${message}.${name}`) ?? kindOf(name, base)?.kind;
+        if (kind === undefined) return field;
+        used.add(kind);
+        return `  ${name}${optional}: ${kind}`;
+      },
+    );
   });
   if (used.size === 0) return text;
   const from = `${'../'.repeat(depth)}ids.ts`;
@@ -52,15 +81,19 @@ export function typedCode(text: string, depth: number): string {
   return lines.join('\n');
 }
 
-/** Names of ids that are declared as any text (I2). Tracing knows no messages, and none of them. */
+/** Packages that know no messages, and none of their kinds. */
+const below =
+  /^(packages\/(bmc|bytes|dhcp|disk-image|metrics|oci|platform|sim|store|tftp|trace)|test\/tidy)\//;
+
+/** Names of ids that are declared as any text or number (I2). */
 export function findPlainIds({ path, text }: SourceFile): Finding[] {
-  if (/^(packages\/trace|test\/tidy)\//.test(path)) return [];
+  if (below.test(path)) return [];
   return text.split('\n').flatMap((line, index) =>
-    [...line.matchAll(/\b(\w+)\??: (?:readonly )?(?:string|bigint)\b/g)].flatMap(
-      ([, name = '']) => {
-        const kind = kindOf(name);
-        if (kind === undefined) return [];
-        return [{ path, line: index + 1, message: `${name} is any text; it is a ${kind}` }];
+    [...line.matchAll(/\b(\w+)\??: (?:readonly )?(string|bigint)\b/g)].flatMap(
+      ([, name = '', base = '']) => {
+        const kind = kindOf(name, base);
+        if (kind === undefined || kind.onlyInMessages) return [];
+        return [{ path, line: index + 1, message: `${name} is any ${base}; it is a ${kind.kind}` }];
       },
     ),
   );

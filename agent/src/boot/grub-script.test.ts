@@ -1,4 +1,5 @@
 import { asMac } from '@rackwright/dhcp';
+import type { HostName } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import {
   grubImageScript,
@@ -22,7 +23,7 @@ const runner = {
   kernelArguments: ['console=ttyS0'],
 };
 
-function scriptFor(hostName: string, bootToken: string): string {
+function scriptFor(hostName: HostName, bootToken: string): string {
   return grubRunnerScript({
     mac,
     decision: { kind: 'runner', hostUid: 'u1', hostName, operationId: 'u1/1/2/1', bootToken },

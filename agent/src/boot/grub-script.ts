@@ -10,6 +10,7 @@
  * G2 All files come by TFTP: the GRUB that Debian signs has nothing else, and under Secure Boot it
  *    loads no module.
  */
+import type { HostName } from '@rackwright/messages';
 import { type ImageScript, imageWords, retrySeconds, waitingWords } from './image-script.ts';
 import { attemptsMax, kernelWords, lines, plain, type RunnerScript, whoStarts } from './script.ts';
 
@@ -63,7 +64,7 @@ export function grubImageScript(script: ImageScript): string {
 }
 
 /** What it boots is not here yet: it asks again until it is. */
-export function grubWaitingScript(hostName: string, words: string): string {
+export function grubWaitingScript(hostName: HostName, words: string): string {
   const why = waitingWords(words);
   return lines([echo(`Rackwright: ${plain(hostName)} waits for its image: ${why}`), ...again]);
 }

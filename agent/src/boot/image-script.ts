@@ -1,5 +1,7 @@
 /** iPXE scripts of hosts that run without a disk; see `script.ts` for what may stand in one. */
+
 import { hyphenatedMac, type Mac } from '@rackwright/dhcp';
+import type { HostName } from '@rackwright/messages';
 import type { NetbootBoot } from './deploy-pages.ts';
 import { lines, plain } from './script.ts';
 import type { BootUrls } from './urls.ts';
@@ -10,7 +12,7 @@ const waitingCharactersMax = 200;
 
 export interface ImageScript {
   readonly mac: Mac;
-  readonly hostName: string;
+  readonly hostName: HostName;
   readonly urls: BootUrls;
   readonly boot: NetbootBoot & { readonly kind: 'ready' };
 }
@@ -45,7 +47,7 @@ export function imageWords({ mac, urls, boot }: ImageScript): string[] {
 }
 
 /** What it boots is not here yet: it asks again until it is. */
-export function waitingScript(hostName: string, words: string, scriptUrl: string): string {
+export function waitingScript(hostName: HostName, words: string, scriptUrl: string): string {
   return lines([
     '#!ipxe',
     `echo Rackwright: ${plain(hostName)} waits for its image: ${waitingWords(words)}`,

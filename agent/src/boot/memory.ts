@@ -5,12 +5,12 @@
  */
 
 import type { Mac } from '@rackwright/dhcp';
-import type { HostUid, OperationId } from '@rackwright/messages';
+import type { HostName, HostUid, OperationId } from '@rackwright/messages';
 
 /** A host of this rack. */
 export interface BootHost {
   readonly hostUid: HostUid;
-  readonly hostName: string;
+  readonly hostName: HostName;
   readonly macs: readonly string[];
   /** It boots its image over the network whenever it asks, unless a runner is to boot. */
   readonly netboot?: boolean;

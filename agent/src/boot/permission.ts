@@ -13,19 +13,19 @@
  */
 
 import { canonicalMac, type Mac } from '@rackwright/dhcp';
-import type { HostUid, OperationId } from '@rackwright/messages';
+import type { HostName, HostUid, OperationId } from '@rackwright/messages';
 import type { BootGrant, BootHost, BootMemory, DiscoveryBoot } from './memory.ts';
 
 export type BootDecision =
   | {
       readonly kind: 'runner';
       readonly hostUid: HostUid;
-      readonly hostName: string;
+      readonly hostName: HostName;
       readonly operationId: OperationId;
       readonly bootToken: string;
     }
   /** It runs what it boots over the network. */
-  | { readonly kind: 'image'; readonly hostUid: HostUid; readonly hostName: string }
+  | { readonly kind: 'image'; readonly hostUid: HostUid; readonly hostName: HostName }
   | {
       readonly kind: 'localBoot';
       readonly hostUid: HostUid;

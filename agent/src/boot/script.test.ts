@@ -1,4 +1,5 @@
 import { asMac } from '@rackwright/dhcp';
+import type { HostName } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { localBootScript, runnerScript } from './script.ts';
 
@@ -10,7 +11,7 @@ const runner = {
   kernelArguments: ['console=ttyS0', 'panic=60'],
 };
 
-function scriptFor(hostName: string, bootToken: string): string {
+function scriptFor(hostName: HostName, bootToken: string): string {
   return runnerScript({
     mac: asMac('52:54:00:77:00:01'),
     decision: { kind: 'runner', hostUid: 'u1', hostName, operationId: 'u1/1/2/1', bootToken },

@@ -9,7 +9,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, type HostUid } from '@rackwright/messages';
+import { agent, type DeploymentId, type HostUid } from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
 import type { Journal } from '../journal/index.ts';
 import { idFromUrl, idInUrl, isTokenOf, readDeploymentId, tokenOf } from './token.ts';
@@ -50,12 +50,12 @@ export class Proofs {
   }
 
   /** Path of the URL that the host of this deployment calls when it runs. */
-  phoneHomePath(deploymentId: string): string {
+  phoneHomePath(deploymentId: DeploymentId): string {
     return `/phone-home/${idInUrl(deploymentId)}/${tokenOf(this.#parts.key, deploymentId)}`;
   }
 
   /** Path of the folder where its first-boot data is, with a slash at its end. */
-  seedPath(deploymentId: string): string {
+  seedPath(deploymentId: DeploymentId): string {
     return `/seed/${idInUrl(deploymentId)}/${tokenOf(this.#parts.key, deploymentId)}/`;
   }
 
@@ -97,7 +97,11 @@ export class Proofs {
     }
   }
 
-  async #write(hostUid: HostUid, deploymentId: string, from: string): Promise<PhoneHomeAnswer> {
+  async #write(
+    hostUid: HostUid,
+    deploymentId: DeploymentId,
+    from: string,
+  ): Promise<PhoneHomeAnswer> {
     const { clock, journal, log } = this.#parts;
     const fields = { host: hostUid, deployment: deploymentId, from };
     const time = timestampFromMs(clock.nowMs());
@@ -114,13 +118,13 @@ export class Proofs {
     return 'proved';
   }
 
-  isProved(deploymentId: string): boolean {
+  isProved(deploymentId: DeploymentId): boolean {
     const hostUid = readDeploymentId(deploymentId)?.hostUid ?? '';
     return this.#parts.journal.state.proved.get(hostUid)?.deploymentId === deploymentId;
   }
 
   /** Resolves with whether it is proved, when it is, after `waitMs`, or when aborted. */
-  whenProved(deploymentId: string, waitMs: number, signal: AbortSignal): Promise<boolean> {
+  whenProved(deploymentId: DeploymentId, waitMs: number, signal: AbortSignal): Promise<boolean> {
     if (this.isProved(deploymentId) || signal.aborted) {
       return Promise.resolve(this.isProved(deploymentId));
     }
@@ -183,6 +187,6 @@ export class Proofs {
   }
 }
 
-function runOf(deploymentId: string): number {
+function runOf(deploymentId: DeploymentId): number {
   return readDeploymentId(deploymentId)?.run ?? 0;
 }

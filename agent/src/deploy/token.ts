@@ -5,7 +5,7 @@
  */
 
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import type { HostUid } from '@rackwright/messages';
+import type { DeploymentId, HostUid } from '@rackwright/messages';
 import type { Disk, Random } from '@rackwright/platform';
 
 const keyBytes = 32;
@@ -26,12 +26,12 @@ export async function loadDeployKey(disk: Disk, random: Random, path: string): P
 }
 
 /** 64 hex digits. */
-export function tokenOf(key: Uint8Array, deploymentId: string): string {
+export function tokenOf(key: Uint8Array, deploymentId: DeploymentId): string {
   return createHmac('sha256', key).update(purpose).update(deploymentId).digest('hex');
 }
 
 /** Whatever is presented takes the same time. */
-export function isTokenOf(key: Uint8Array, deploymentId: string, presented: string): boolean {
+export function isTokenOf(key: Uint8Array, deploymentId: DeploymentId, presented: string): boolean {
   const right = Buffer.from(tokenOf(key, deploymentId));
   const given = Buffer.from(presented.slice(0, right.length + 1));
   return given.length === right.length && timingSafeEqual(given, right);
@@ -41,27 +41,27 @@ const urlForm = /^([A-Za-z0-9-]{1,64})\.(\d{1,15})$/;
 const idForm = /^([A-Za-z0-9-]{1,64})\/(\d{1,15})$/;
 
 /** A deployment, taken apart. */
-export interface DeploymentId {
+export interface DeploymentParts {
   readonly hostUid: HostUid;
   /** Later ones of the same host have higher ones. */
   readonly run: number;
 }
 
 /** "HOST UID/RUN"; undefined when it is none. */
-export function readDeploymentId(id: string): DeploymentId | undefined {
+export function readDeploymentId(id: string): DeploymentParts | undefined {
   const [, hostUid, run] = idForm.exec(id) ?? [];
   return hostUid === undefined ? undefined : { hostUid, run: Number(run) };
 }
 
 /** The id as it stands in URLs. Throws when it is none, which is a fault of whoever made it. */
-export function idInUrl(id: string): string {
+export function idInUrl(id: DeploymentId): string {
   const read = readDeploymentId(id);
   if (read === undefined) throw new Error(`"${id}" is no deployment: HOST UID/RUN is one`);
   return `${read.hostUid}.${read.run}`;
 }
 
 /** The id that stands in a URL; undefined when none does. */
-export function idFromUrl(text: string): string | undefined {
+export function idFromUrl(text: string): DeploymentId | undefined {
   const [, hostUid, run] = urlForm.exec(text) ?? [];
   return hostUid === undefined ? undefined : `${hostUid}/${Number(run)}`;
 }

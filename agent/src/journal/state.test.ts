@@ -1,7 +1,13 @@
 /** What each record does to the state, and that a rewrite keeps all of it (J4). */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, type HostUid, type OperationId } from '@rackwright/messages';
+import {
+  agent,
+  type DeploymentId,
+  type HostUid,
+  type OperationId,
+  type Revision,
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import {
   applyRecords,
@@ -20,7 +26,7 @@ const after = (...records: readonly RecordInit[]): JournalState =>
 /** The same by the records of a rewrite. */
 const rewritten = (state: JournalState) => applyRecords(emptyJournal, recordsOf(state));
 
-const seen = (revision: bigint, more: object = {}): RecordInit => ({
+const seen = (revision: Revision, more: object = {}): RecordInit => ({
   case: 'storeSeen',
   value: { incarnation: 'i1', revision, ...more },
 });
@@ -42,13 +48,13 @@ test('a refused store stays refused whatever is seen, until a person accepts one
 });
 
 test('lost revisions only grow', () => {
-  const lost = (lostRevisions: bigint) => seen(1n, { accepted: true, lostRevisions });
+  const lost = (lostRevisions: Revision) => seen(1n, { accepted: true, lostRevisions });
   expect(after(lost(4n), lost(3n)).store?.lostRevisions).toBe(4n);
   expect(after(lost(4n), lost(6n)).store?.lostRevisions).toBe(6n);
   expect(after(lost(4n), seen(9n)).store?.lostRevisions).toBe(4n);
 });
 
-const proved = (hostUid: HostUid, deploymentId: string): RecordInit => ({
+const proved = (hostUid: HostUid, deploymentId: DeploymentId): RecordInit => ({
   case: 'hostProved',
   value: { hostUid, deploymentId },
 });

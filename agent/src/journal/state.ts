@@ -7,7 +7,7 @@
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { agent } from '@rackwright/messages';
+import { agent, type Revision } from '@rackwright/messages';
 
 /** An operation that the journal knows. */
 export type JournalledOperation =
@@ -45,9 +45,9 @@ export interface JournalState {
   /** Store incarnation and the highest revision seen in it. */
   readonly store?: {
     readonly incarnation: string;
-    readonly revision: bigint;
+    readonly revision: Revision;
     /** Revisions that were lost, by what was accepted so far. */
-    readonly lostRevisions: bigint;
+    readonly lostRevisions: Revision;
     /** Why nothing destructive is done for the store met last, until a person accepts it. */
     readonly refused?: string;
   };

@@ -6,7 +6,7 @@
  * W2 After a restart of ours the image is held again while the runner that still has the order is
  *    looked for: it reads on where it was, and is not stopped for what may pass.
  */
-import { type agent, DeployProof, FirstBootFormat } from '@rackwright/messages';
+import { type agent, type DeploymentId, DeployProof, FirstBootFormat } from '@rackwright/messages';
 import { type DiskImage, isOciError, type OciError } from '@rackwright/oci';
 import { type Clock, pause } from '@rackwright/platform';
 import type { Failed, FinalResult } from '@rackwright/results';
@@ -31,7 +31,7 @@ export interface HostImageParts {
   /** Of the hosts that boot here, where the runner says nothing of its own. */
   readonly architecture: Architecture;
   /** Where the host of a deployment calls when it runs. */
-  readonly phoneHomePath: (deploymentId: string) => string;
+  readonly phoneHomePath: (deploymentId: DeploymentId) => string;
 }
 
 /** Orders the step from the runner. */

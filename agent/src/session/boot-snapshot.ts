@@ -6,7 +6,7 @@
  *    after a restart either: a replica that is behind must not bring back a host that is gone.
  */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { agent, type HostUid, type OperationId } from '@rackwright/messages';
+import { agent, type HostName, type HostUid, type OperationId } from '@rackwright/messages';
 import type { Disk, Log } from '@rackwright/platform';
 import type { JournalState } from '../journal/index.ts';
 
@@ -16,7 +16,7 @@ export interface BootMemory {
     readonly generation: number;
     readonly hosts: readonly {
       readonly hostUid: HostUid;
-      readonly hostName: string;
+      readonly hostName: HostName;
       readonly macs: readonly string[];
       readonly netboot?: boolean;
       readonly bootProfile?: string;

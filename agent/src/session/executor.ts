@@ -3,7 +3,7 @@
  * session decides whether an operation may run, writes everything down and delivers the result;
  * the executor touches BMCs and runners and says what came of it.
  */
-import type { agent, HostUid, OperationId } from '@rackwright/messages';
+import type { agent, HostName, HostUid, OperationId } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import type { HandOff } from './hand-off.ts';
 
@@ -39,7 +39,7 @@ export interface BootGrant {
   /** The SetPower operation that opened it. */
   readonly operationId: OperationId;
   readonly hostUid: HostUid;
-  readonly hostName: string;
+  readonly hostName: HostName;
   readonly macs: readonly string[];
   /** 32 hex digits. */
   readonly bootToken: string;

@@ -1,11 +1,12 @@
 /** Whether a store is the one that this agent has seen, not an older copy (DESIGN §10). Pure. */
+import type { Revision } from '@rackwright/messages';
 
 /** What is known of a store: its incarnation, a revision, and what was lost before it. */
 export interface StorePosition {
   readonly incarnation: string;
-  readonly revision: bigint;
+  readonly revision: Revision;
   /** With these the revision never falls, whatever was restored and accepted. */
-  readonly lostRevisions: bigint;
+  readonly lostRevisions: Revision;
 }
 
 /** Why nothing destructive is done for `store` after `seen`; empty: it is. */

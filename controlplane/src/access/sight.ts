@@ -8,7 +8,7 @@
  * 3. What concerns several hosts is in sight when all of them are.
  */
 import { fromBinary } from '@bufbuild/protobuf';
-import { type Host, store as wire } from '@rackwright/messages';
+import { type Host, type HostId, store as wire } from '@rackwright/messages';
 import { type Entry, type StateStore, StoreError, storeKey } from '@rackwright/store';
 import { answered, idOf } from '../records/index.ts';
 import type { HostPlaces, PlaceField } from './host-places.ts';
@@ -20,7 +20,7 @@ export type Looked = Pick<Entry, 'key' | 'value'>;
 /** The hosts in sight, for the judgement of one call or one change; each is looked at once. */
 export interface HostsInSight {
   /** The host of this id, by its own record; undefined: it is out of sight, or is not. */
-  get(hostId: string): Promise<Pick<Host, 'uid'> | undefined>;
+  get(hostId: HostId): Promise<Pick<Host, 'uid'> | undefined>;
   /** Whether any of them has this: "racks/RACK" or "credentials/CREDENTIAL". */
   some(field: PlaceField, name: string): boolean;
 }
@@ -116,7 +116,7 @@ export function hostsInSight(store: StateStore, scope: Scope, places: HostPlaces
 export async function hostInScope(
   store: StateStore,
   scope: Scope,
-  hostId: string,
+  hostId: HostId,
 ): Promise<wire.HostRecord | undefined> {
   const key = storeKey('hosts', hostId);
   const found = await answered(store.get(key));
@@ -132,7 +132,7 @@ export async function hostInScope(
 async function loadHost(
   store: StateStore,
   scope: Scope,
-  hostId: string,
+  hostId: HostId,
 ): Promise<Host | undefined> {
   const found = await getOrNone(store, 'hosts', hostId);
   return found && hostWithin(scope, found.value);

@@ -1,6 +1,12 @@
 /** A host as people see it: its record with what is served from elsewhere, and its etag. */
 import { create, fromBinary } from '@bufbuild/protobuf';
-import { type Host, HostSchema, HostStatusSchema, store as wire } from '@rackwright/messages';
+import {
+  type Host,
+  type HostId,
+  HostSchema,
+  HostStatusSchema,
+  store as wire,
+} from '@rackwright/messages';
 import { type Entry, type Revision, storeKey } from '@rackwright/store';
 import { displayOf } from '../host/index.ts';
 import { idOfKey, readShared, sharedRecordOf } from '../records/index.ts';
@@ -10,12 +16,12 @@ import type { HostsPort, RpcDependencies } from './ports.ts';
 import { formatPosition } from './position.ts';
 
 /** Key of a host's record. */
-export function hostKey(hostId: string): string {
+export function hostKey(hostId: HostId): string {
   return storeKey('hosts', hostId);
 }
 
 /** Key of what was observed of a host. */
-export function factsKey(hostId: string): string {
+export function factsKey(hostId: HostId): string {
   return storeKey('facts', hostId);
 }
 
@@ -89,7 +95,7 @@ export function presentHost(
 /** The host with this id, with its record's revision; undefined when there is none. */
 export async function readHost(
   deps: Pick<RpcDependencies, 'store' | 'hosts'>,
-  hostId: string,
+  hostId: HostId,
 ): Promise<{ host: Host; record: wire.HostRecord; revision: Revision } | undefined> {
   const kept = await readShared(deps.store, wire.HostRecordSchema, hostKey(hostId));
   if (kept === undefined) return undefined;
@@ -101,7 +107,7 @@ export async function readHost(
 /** What was observed of one host. */
 export async function readFacts(
   { store }: Pick<RpcDependencies, 'store'>,
-  hostId: string,
+  hostId: HostId,
 ): Promise<wire.HostFacts | undefined> {
   return (await readShared(store, wire.HostFactsSchema, factsKey(hostId)))?.record;
 }

@@ -2,7 +2,14 @@
  * What the services need of the rest of the control plane: the host loop behind one interface, so
  * that nothing here can start work or write a host's state by itself.
  */
-import { type Explanation, type Progress, Role, type store as wire } from '@rackwright/messages';
+import {
+  type Explanation,
+  type HostId,
+  type Progress,
+  type RackId,
+  Role,
+  type store as wire,
+} from '@rackwright/messages';
 import type { Clock, Log, Random } from '@rackwright/platform';
 import type { Revision, StateStore } from '@rackwright/store';
 import type { Principal } from '../access/index.ts';
@@ -29,27 +36,27 @@ export type RequestOutcome =
 export interface HostsPort {
   /** `hostId` as in "hosts/ID"; with `expectedRevision` a changed host refuses with `aborted`. */
   request(
-    hostId: string,
+    hostId: HostId,
     request: HostRequest,
     by: Requester,
     expectedRevision?: Revision,
   ): Promise<RequestOutcome>;
   /** Something that the host depends on has changed: look again. */
-  wake(hostId: string): void;
+  wake(hostId: HostId): void;
   /** What the host waits for; undefined when there is no such host. */
-  explain(hostId: string): Promise<Explanation | undefined>;
+  explain(hostId: HostId): Promise<Explanation | undefined>;
   /** Computes something of a host from what its next turn would be decided by. */
   consider<T>(
-    hostId: string,
+    hostId: HostId,
     of: (record: wire.HostRecord, context: HostContext) => T,
   ): Promise<T | undefined>;
   /** How long runs of the host and their steps usually take. */
-  usualOf(hostId: string): Promise<UsualTimes>;
+  usualOf(hostId: HostId): Promise<UsualTimes>;
   /** Percent of the present step; memory only. */
-  progressOf(hostId: string): Progress | undefined;
+  progressOf(hostId: HostId): Progress | undefined;
   /** Where the host's run stands in the queue that it waits in, from 1. */
   queuePosition(record: wire.HostRecord): number | undefined;
-  agentConnected(rackId: string): boolean;
+  agentConnected(rackId: RackId): boolean;
 }
 
 /** Machines that were discovered and are no hosts. */

@@ -1,5 +1,5 @@
 /** The rack that a list is limited to. */
-import { notFound } from '@rackwright/messages';
+import { notFound, type RackId } from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { answered } from '../records/index.ts';
 import { requireName } from './names.ts';
@@ -14,6 +14,6 @@ export async function checkRackFilter(store: StateStore, rack: string): Promise<
 }
 
 /** Whether there is a rack of this id. */
-export async function isRack(store: StateStore, rackId: string): Promise<boolean> {
+export async function isRack(store: StateStore, rackId: RackId): Promise<boolean> {
   return (await answered(store.get(storeKey('racks', rackId)))).kind === 'found';
 }

@@ -24,6 +24,7 @@ import {
   type Host,
   type HostSpec,
   type Rack,
+  type RackId,
   type store as wire,
 } from '@rackwright/messages';
 import type { Revision } from '@rackwright/store';
@@ -139,7 +140,7 @@ export class Discovery {
   }
 
   /** Takes in a finding of a rack's agent. Resolves with why it is not listed; empty: it is. */
-  report(rackId: string, finding: agent.Discovered): Promise<string> {
+  report(rackId: RackId, finding: agent.Discovered): Promise<string> {
     return this.#queue(() => this.#takeIn(`racks/${rackId}`, finding));
   }
 

@@ -6,7 +6,12 @@
  */
 import { clone, create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, type DiscoveredMachine, DiscoveredMachineSchema } from '@rackwright/messages';
+import {
+  agent,
+  type DiscoveredMachine,
+  DiscoveredMachineSchema,
+  type HostId,
+} from '@rackwright/messages';
 import { type Clock, type Log, type Random, randomId } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import { traitsOf, unicastMac } from '../fleet-view/index.ts';
@@ -24,7 +29,7 @@ export interface IntakeDependencies {
   readonly random: Random;
   readonly log: Log;
   /** Folds what was seen of a host. */
-  readonly reportHost: (hostId: string, report: agent.Report) => Promise<unknown>;
+  readonly reportHost: (hostId: HostId, report: agent.Report) => Promise<unknown>;
 }
 
 export class Intake {

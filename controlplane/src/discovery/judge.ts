@@ -22,6 +22,7 @@ import {
   counted,
   type DiscoveredMachine,
   type ExpectedHost,
+  type HostId,
   type HostSpec,
   type SystemIdentity,
   Transport,
@@ -35,7 +36,7 @@ import { isSameMachine } from './traits.ts';
 
 /** Who takes a machine, and as what. */
 export interface Acceptance {
-  readonly hostId: string;
+  readonly hostId: HostId;
   readonly labels: Readonly<Record<string, string>>;
   readonly spec: HostSpec | undefined;
   /** For the timeline: "expectedHosts/h1", "rule small". */

@@ -3,6 +3,7 @@ import { create, fromBinary } from '@bufbuild/protobuf';
 import {
   type DiscoveredMachine,
   type ExpectedHost,
+  type HostId,
   InventorySchema,
   type Rack,
   store as wire,
@@ -13,7 +14,7 @@ import { answered, idOf, idOfKey, readRecord, readShared } from '../records/inde
 
 /** A host, as far as a machine may turn out to be it. */
 export interface KnownHost {
-  readonly hostId: string;
+  readonly hostId: HostId;
   readonly name: string;
   readonly uid: string;
   /** "racks/RACK" */
@@ -49,7 +50,7 @@ export interface DiscoverySnapshot {
    */
   readonly hosts: readonly KnownHost[];
   /** Whether any host has this id. */
-  readonly isHost: (hostId: string) => boolean;
+  readonly isHost: (hostId: HostId) => boolean;
   /** Hosts that a rule, "racks/RACK rule NAME", has made. */
   readonly madeByRule: (rule: string) => number;
   readonly machines: readonly KeptMachine[];
@@ -170,7 +171,7 @@ export class SnapshotReader {
   }
 
   /** By its own records, whatever was found of it. */
-  async #host(hostId: string): Promise<KnownHost | undefined> {
+  async #host(hostId: HostId): Promise<KnownHost | undefined> {
     const store = this.#store;
     const [kept, facts] = await Promise.all([
       readShared(store, wire.HostRecordSchema, storeKey('hosts', hostId)),

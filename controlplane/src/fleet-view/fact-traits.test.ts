@@ -1,6 +1,6 @@
 /** Hosts are found by a trait as whoever reads all records and facts would find them. */
 import { create, toBinary } from '@bufbuild/protobuf';
-import { store as wire } from '@rackwright/messages';
+import { type HostId, store as wire } from '@rackwright/messages';
 import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
 import { type Listing, openMemoryStore, type StateStore, type WatchEvent } from '@rackwright/store';
 import fc from 'fast-check';
@@ -62,14 +62,14 @@ class Site {
     if (found.kind === 'found') await this.#store.delete(key, found.revision);
   }
 
-  async putFacts(hostId: string, { macs, uuid }: Seen): Promise<void> {
+  async putFacts(hostId: HostId, { macs, uuid }: Seen): Promise<void> {
     const interfaces = macs.map((n) => ({ mac: macOf(n) }));
     const inventory = { interfaces, system: { uuid: uuidOf(uuid) } };
-    const facts = create(wire.HostFactsSchema, { hostUid: hostId, inventory });
+    const facts = create(wire.HostFactsSchema, { hostUid: `uid-${hostId}`, inventory });
     await this.put(`facts.${hostId}`, toBinary(wire.HostFactsSchema, facts));
   }
 
-  async putHost(hostId: string, host: { macs: number[]; guid?: number; accepted?: number }) {
+  async putHost(hostId: HostId, host: { macs: number[]; guid?: number; accepted?: number }) {
     const { macs, guid, accepted } = host;
     const status = guid === undefined ? {} : { bmcIdentity: { guid: uuidOf(guid) } };
     const record = create(wire.HostRecordSchema, {

@@ -8,7 +8,7 @@
  * 3. Facts that cannot be decoded have no traits. They stop nothing.
  */
 import { fromBinary } from '@bufbuild/protobuf';
-import { unavailable, store as wire } from '@rackwright/messages';
+import { type HostId, unavailable, store as wire } from '@rackwright/messages';
 import { type Clock, pause } from '@rackwright/platform';
 import type { Change, Entry, Revision, StateStore } from '@rackwright/store';
 import { idOfKey, isDirectlyBelow, listingsOf } from '../records/index.ts';
@@ -108,7 +108,7 @@ export class FactTraits {
     this.#known.set(hostId, { revision, keys });
   }
 
-  #leave(hostId: string): void {
+  #leave(hostId: HostId): void {
     for (const each of this.#known.get(hostId)?.keys ?? []) this.#ids.delete(each, hostId);
   }
 

@@ -1,6 +1,6 @@
 /** The view is what the store is, whatever befalls the watch, and whoever has waited sees it. */
 import { create, toBinary } from '@bufbuild/protobuf';
-import { HostState, store as wire } from '@rackwright/messages';
+import { type HostId, HostState, store as wire } from '@rackwright/messages';
 import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
 import { openMemoryStore, type StateStore, type WatchEvent } from '@rackwright/store';
 import { beforeEach, expect, test } from 'vitest';
@@ -63,7 +63,7 @@ async function during<T>(work: Promise<T>, ms = 0): Promise<T> {
 }
 
 async function put(
-  hostId: string,
+  hostId: HostId,
   rack: string,
   labels: Readonly<Record<string, string>> = {},
 ): Promise<void> {
@@ -80,7 +80,7 @@ async function write(key: string, value: Uint8Array): Promise<void> {
   expect(result.kind).toBe('ok');
 }
 
-async function remove(hostId: string): Promise<void> {
+async function remove(hostId: HostId): Promise<void> {
   const { revision = 0 } = await store.get(`hosts.${hostId}`);
   await store.delete(`hosts.${hostId}`, revision);
 }

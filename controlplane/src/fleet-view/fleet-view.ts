@@ -16,7 +16,7 @@
  * Must not: be asked where a host is decided on. That is done by its own record.
  */
 import { fromBinary } from '@bufbuild/protobuf';
-import { type HostState, unavailable, store as wire } from '@rackwright/messages';
+import { type HostId, type HostState, unavailable, store as wire } from '@rackwright/messages';
 import { type Clock, type Log, pause } from '@rackwright/platform';
 import type { Change, Entry, Revision, StateStore } from '@rackwright/store';
 import {
@@ -59,7 +59,7 @@ export interface FleetCounts {
 export type RowListener = (before: FleetRow | undefined, after: FleetRow | undefined) => void;
 
 /** Told of a record that was read or written; not of one that cannot be decoded. */
-export type RecordListener = (hostId: string, revision: Revision, record: wire.HostRecord) => void;
+export type RecordListener = (hostId: HostId, revision: Revision, record: wire.HostRecord) => void;
 
 /** What hosts are looked for: those that have all that is named. */
 export interface HostsWanted {
@@ -144,7 +144,7 @@ export class FleetView {
     this.#recordListeners.add(listener);
   }
 
-  row(hostId: string): FleetRow | undefined {
+  row(hostId: HostId): FleetRow | undefined {
     return this.#rows.get(hostId);
   }
 

@@ -4,6 +4,7 @@ import {
   FailureType,
   type Host,
   HostGoal,
+  type HostId,
   HostState,
   type HostUid,
   RunKind,
@@ -17,7 +18,7 @@ import { recordKeys } from './traits.ts';
 /** A host: only what is asked for of many at once. Empty, 0 and undefined stand for unset. */
 export interface HostRow {
   readonly kind: 'host';
-  readonly hostId: string;
+  readonly hostId: HostId;
   readonly revision: Revision;
   readonly uid: HostUid;
   /** "racks/RACK" */
@@ -63,7 +64,7 @@ export interface HostRow {
 /** A record that this program cannot decode. */
 export interface UnreadableRow {
   readonly kind: 'unreadable';
-  readonly hostId: string;
+  readonly hostId: HostId;
   readonly revision: Revision;
   readonly reason: string;
 }

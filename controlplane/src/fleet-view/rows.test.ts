@@ -1,6 +1,6 @@
 /** Rows, indexes and counts are what whoever looks through all hosts would find. */
 import { create, toBinary } from '@bufbuild/protobuf';
-import { HostState, store as wire } from '@rackwright/messages';
+import { type HostId, HostState, store as wire } from '@rackwright/messages';
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
 import { FleetRows, rowOf } from './index.ts';
@@ -12,7 +12,7 @@ const names = ['', 'x', 'y'];
 const states = [HostState.NEW, HostState.AVAILABLE];
 
 interface Write {
-  readonly hostId: string;
+  readonly hostId: HostId;
   /** Undefined: it is deleted. */
   readonly host: { rack: string; credential: string; state: HostState } | 'undecodable' | undefined;
   /** How many writes ago it was made, as told late. */
@@ -119,7 +119,7 @@ test('who goes through the rows meets each once, whatever comes and goes meanwhi
 
 test('hosts are found by address, serial and state in any case, until they change', () => {
   const rows = new FleetRows();
-  const write = (hostId: string, revision: number, macs: string[], state: HostState) => {
+  const write = (hostId: HostId, revision: number, macs: string[], state: HostState) => {
     const bmc = { address: `BMC-${hostId}.example` };
     const host = {
       spec: { bmc, bootMacs: macs },
@@ -150,7 +150,7 @@ test('hosts are found by address, serial and state in any case, until they chang
 
 test('a row that changes in one field moves no list of another', () => {
   const rows = new FleetRows();
-  const write = (hostId: string, state: HostState, revision: number) => {
+  const write = (hostId: HostId, state: HostState, revision: number) => {
     const host = { rack: 'x', credential: 'y', state };
     told(rows, { hostId, host, late: 0 }, revision);
   };

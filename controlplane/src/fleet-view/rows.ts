@@ -7,6 +7,7 @@
  * 3. To put or take a row costs the same however many rows there are, but for moving ids within
  *    one list of an index.
  */
+import type { HostId } from '@rackwright/messages';
 import type { Revision } from '@rackwright/store';
 import { IdsByValue } from './ids-by-value.ts';
 import type { FleetRow, HostRow, UnreadableRow } from './row.ts';
@@ -69,7 +70,7 @@ export class FleetRows {
     return this.#rows.size;
   }
 
-  get(hostId: string): FleetRow | undefined {
+  get(hostId: HostId): FleetRow | undefined {
     return this.#rows.get(hostId);
   }
 
@@ -127,7 +128,7 @@ export class FleetRows {
     this.#move(hostId, before, row);
   }
 
-  take(hostId: string, revision: Revision): void {
+  take(hostId: HostId, revision: Revision): void {
     const before = this.#rows.get(hostId);
     if (before === undefined || before.revision >= revision) return;
     this.#move(hostId, before, undefined);
@@ -136,7 +137,7 @@ export class FleetRows {
   }
 
   /** (3) What is the same in both rows stays where it is: lists of many hosts are not moved. */
-  #move(hostId: string, before: FleetRow | undefined, after: FleetRow | undefined): void {
+  #move(hostId: HostId, before: FleetRow | undefined, after: FleetRow | undefined): void {
     if (before?.kind === 'unreadable') this.#unreadable.delete(hostId);
     if (after?.kind === 'unreadable') this.#unreadable.add(hostId);
     const was = before?.kind === 'host' ? before : undefined;

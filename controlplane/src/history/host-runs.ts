@@ -3,6 +3,7 @@ import { clone, create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import {
   type Explanation,
   ExplanationSchema,
+  type HostId,
   invalidArgument,
   type ListHostRunsRequest,
   type ListHostRunsResponse,
@@ -65,7 +66,7 @@ export async function explainRun(deps: RpcDependencies, name: string): Promise<E
 }
 
 interface RunId {
-  readonly hostId: string;
+  readonly hostId: HostId;
   readonly number: bigint;
 }
 
@@ -80,7 +81,7 @@ async function findRun(deps: RpcDependencies, { hostId, number }: RunId, name: s
 }
 
 /** The host with the runs that stand in its record: the present one, and what has just ended. */
-async function readRuns(deps: RpcDependencies, hostId: string) {
+async function readRuns(deps: RpcDependencies, hostId: HostId) {
   const kept = await readRecord(deps.store, wire.HostRecordSchema, hostKey(hostId));
   if (kept === undefined) throw notFound(`hosts/${hostId}`);
   const { record, revision } = kept;

@@ -17,6 +17,7 @@ import {
 import {
   ApiFailure,
   type Host,
+  type HostId,
   type HostRevisionSchema,
   HostSchema,
   HostStatusSchema,
@@ -186,7 +187,7 @@ async function lastUntil(deps: Stored, key: string, atMs: number): Promise<LastU
 /** What had been observed until then of the host with this uid. */
 async function factsAt(
   deps: Stored,
-  hostId: string,
+  hostId: HostId,
   uid: HostUid,
   atMs: number,
 ): Promise<wire.HostFacts | undefined> {

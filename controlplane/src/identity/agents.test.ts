@@ -12,6 +12,7 @@ import {
   type CallContext,
   parseJoinToken,
   publicKeySha256,
+  type RackId,
   signCertificateProof,
   store as wire,
 } from '@rackwright/messages';
@@ -87,7 +88,7 @@ async function addRack(id: string): Promise<void> {
 const rackRecord = async (id: string) =>
   (await readRecord(store, wire.RackRecordSchema, storeKey('racks', id)))?.record;
 
-async function tokenFor(rackId: string, replaceAgent = false): Promise<string> {
+async function tokenFor(rackId: RackId, replaceAgent = false): Promise<string> {
   const { token } = await createJoinToken(trust, { rackId, replaceAgent, by: 'user:p' });
   return parseJoinToken(token)?.secretPart ?? '';
 }
@@ -466,7 +467,7 @@ describe('a request for a certificate', () => {
   });
 });
 
-function contextOf(key: KeyObject, rackId?: string): CallContext {
+function contextOf(key: KeyObject, rackId?: RackId): CallContext {
   const certificate = {
     der: new Uint8Array(),
     fingerprintSha256: '',

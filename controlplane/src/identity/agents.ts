@@ -24,6 +24,7 @@ import {
   permissionDenied,
   proofNonceBytesMax,
   proofNonceBytesMin,
+  type RackId,
   readP256PublicKey,
   unauthenticated,
   store as wire,
@@ -90,7 +91,7 @@ export interface CertificateRequest {
 
 /** Who revokes the key of a rack's agent, and why. */
 export interface Revocation {
-  readonly rackId: string;
+  readonly rackId: RackId;
   readonly by: string;
   readonly reason: string;
   readonly requestId: string;
@@ -98,14 +99,14 @@ export interface Revocation {
 
 /** Who makes a join token, and what for. */
 export interface JoinTokenCall {
-  readonly rackId: string;
+  readonly rackId: RackId;
   readonly replaceAgent: boolean;
   readonly by: string;
 }
 
 export interface IssuedCertificate {
   readonly certificatePem: string;
-  readonly rackId: string;
+  readonly rackId: RackId;
   /** Our clock, for an agent whose own is wrong. */
   readonly issueTime: Timestamp;
   readonly expireTime: Timestamp;
@@ -295,7 +296,7 @@ async function refuseRevoked(
 /** Before the rack's own record: what is retired is known to be so whatever comes after. */
 async function keepRevoked(
   writer: RecordWriter,
-  rackId: string,
+  rackId: RackId,
   before: wire.RackRecord,
   next: wire.RackRecord,
 ): Promise<void> {
@@ -343,7 +344,7 @@ function checkRequest(request: CertificateRequest): AgentKey {
 async function otherRackOfKey(
   { writer, rackKeys }: EnrolmentTrust,
   key: AgentKey,
-  rackId: string,
+  rackId: RackId,
 ): Promise<string | undefined> {
   const found = rackKeys.rackOf(hex(key.sha256));
   if (found === undefined || found === rackId) return undefined;
@@ -376,7 +377,7 @@ export async function revokeAgent(
 
 async function changeRack(
   writer: RecordWriter,
-  rackId: string,
+  rackId: RackId,
   change: (record: wire.RackRecord) => wire.RackRecord,
   missing: () => Error = () => notFound(`racks/${rackId}`),
 ): Promise<wire.RackRecord> {
@@ -397,6 +398,6 @@ function violation(field: string, description: string): ApiFailure {
   return invalidArgument([{ field, description }]);
 }
 
-function rackKey(rackId: string): string {
+function rackKey(rackId: RackId): string {
   return storeKey('racks', rackId);
 }

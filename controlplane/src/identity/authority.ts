@@ -5,6 +5,7 @@
  * 1. The server decides every field of a certificate; of the request only the public key enters.
  * 2. Times come from the clock that is passed in; serial numbers from the random source.
  */
+import type { RackId } from '@rackwright/messages';
 import 'reflect-metadata';
 import { generateKeyPairSync, webcrypto } from 'node:crypto';
 import { isIP } from 'node:net';
@@ -104,7 +105,7 @@ export async function issueServerCertificate(
 export async function issueAgentCertificate(
   issuer: Issuer,
   publicKeyDer: Uint8Array,
-  rackId: string,
+  rackId: RackId,
   lifetimeMs: number,
 ): Promise<X509Certificate> {
   const publicKey = await webcrypto.subtle.importKey(
@@ -123,7 +124,7 @@ export async function issueAgentCertificate(
 const agentUriStart = 'rackwright://racks/';
 
 /** The name of a rack's agent in its certificate. */
-export function agentUri(rackId: string): string {
+export function agentUri(rackId: RackId): string {
   return `${agentUriStart}${rackId}`;
 }
 

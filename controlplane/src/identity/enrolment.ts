@@ -18,6 +18,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { clone, create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
+  type RackId,
   RackSchema,
   type RackStatus,
   RackStatusSchema,
@@ -36,7 +37,7 @@ export const revokedKeysMax = 32;
 const keyShownChars = 16;
 
 export interface TokenUse {
-  readonly rackId: string;
+  readonly rackId: RackId;
   /** SHA-256 of the secret, 32 bytes. */
   readonly secretSha256: Uint8Array;
 }
@@ -166,7 +167,7 @@ function joined(
 
 /** Decides on a registered key that asks for a new certificate. */
 export function decideRenewal(
-  rackId: string,
+  rackId: RackId,
   record: store.RackRecord | undefined,
   key: AgentKey,
   plan: CertificatePlan,
@@ -179,7 +180,7 @@ export function decideRenewal(
 }
 
 /** The refusal of a token that is none of the rack's, if there is such a rack (invariant 5). */
-export function unknownToken(rackId: string): Refused {
+export function unknownToken(rackId: RackId): Refused {
   return refused(
     'TOKEN_UNKNOWN',
     `racks/${rackId} has no such join token, or none any more. Make a new one: rackwright rack ` +
@@ -188,7 +189,7 @@ export function unknownToken(rackId: string): Refused {
 }
 
 /** The refusal of a key that the rack does not know, if there is such a rack (invariant 5). */
-function strangerTo(rackId: string): Refused {
+function strangerTo(rackId: RackId): Refused {
   return refused(
     'KEY_UNKNOWN',
     `This agent’s key is not known as one of racks/${rackId}: the rack may be gone or have been ` +
@@ -200,7 +201,7 @@ function strangerTo(rackId: string): Refused {
 
 /** Why the holder of a key is not the rack's agent, or undefined. */
 export function whyNotAgent(
-  rackId: string,
+  rackId: RackId,
   record: store.RackRecord | undefined,
   keySha256: Uint8Array,
 ): Refused | undefined {
@@ -289,7 +290,7 @@ function revocationOf(
 }
 
 /** The refusal of a key that was revoked or replaced (invariant 4). */
-export function refusedForever(rackId: string, revoked: store.RevokedKeyRecord): Refused {
+export function refusedForever(rackId: RackId, revoked: store.RevokedKeyRecord): Refused {
   const { by, reason, replaced, time } = revoked;
   const when = time === undefined ? '' : ` at ${new Date(timestampMs(time)).toISOString()}`;
   const again =
@@ -321,7 +322,7 @@ function registered(record: store.RackRecord): Refused {
   );
 }
 
-function unknownRack(rackId: string): Refused {
+function unknownRack(rackId: RackId): Refused {
   return refused(
     'RACK_UNKNOWN',
     `racks/${rackId} does not exist (any more). Stop this agent; or, if the rack shall be there, ` +
@@ -330,7 +331,7 @@ function unknownRack(rackId: string): Refused {
 }
 
 /** The refusal of a token for a rack when the key belongs to another one. */
-export function otherRack(use: TokenUse, ownRackId: string): Refused {
+export function otherRack(use: TokenUse, ownRackId: RackId): Refused {
   return refused(
     'TOKEN_OF_OTHER_RACK',
     `This agent belongs to racks/${ownRackId}, the join token is for racks/${use.rackId}. ` +

@@ -4,7 +4,7 @@
  * Must not: be decided by alone. It may be a moment behind; the rack's own record says whether the
  * key is registered.
  */
-import { sha256Hex, type store as wire } from '@rackwright/messages';
+import { type RackId, sha256Hex, type store as wire } from '@rackwright/messages';
 import { hex, isJoined } from './enrolment.ts';
 
 export class KeyIndex {
@@ -14,7 +14,7 @@ export class KeyIndex {
   readonly #ofRack = new Map<string, readonly string[]>();
 
   /** The rack's record as it is now; undefined: there is none. */
-  note(rackId: string, record: wire.RackRecord | undefined): void {
+  note(rackId: RackId, record: wire.RackRecord | undefined): void {
     for (const key of this.#ofRack.get(rackId) ?? []) {
       for (const racks of [this.#registered, this.#past]) {
         if (racks.get(key) === rackId) racks.delete(key);

@@ -8,7 +8,7 @@
  *    thing that attending does is another look.
  * 3. The rack of a key is found without a look at other racks; of a key that joined here, at once.
  */
-import { sha256Hex, store as wire } from '@rackwright/messages';
+import { type RackId, sha256Hex, store as wire } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import { type Entry, type StateStore, storeKey } from '@rackwright/store';
 import { type FollowedValues, type Following, followValues } from '../following/index.ts';
@@ -19,7 +19,7 @@ import { type RackTrust, rackTrust } from './rotation.ts';
 
 /** An agent whose stream stands on its key. */
 export interface Attended {
-  readonly rackId: string;
+  readonly rackId: RackId;
   /** SHA-256 of the key (SPKI), lower-case hex. */
   readonly keySha256: string;
   /** The key is the rack's no more. */
@@ -70,7 +70,7 @@ export class RackKeys {
   }
 
   /** (3) This was just written; the watch brings it later. */
-  wrote(rackId: string, record: wire.RackRecord): void {
+  wrote(rackId: RackId, record: wire.RackRecord): void {
     this.#index.note(rackId, record);
   }
 

@@ -6,7 +6,7 @@
  * 1. Within a small part of a certificate's life its key is answered with that same certificate, a
  *    few times, since a reply may be lost; then it is told when to come again.
  */
-import { unavailable } from '@rackwright/messages';
+import { type RackId, unavailable } from '@rackwright/messages';
 
 /** Of a certificate's life, the part in which no other one is made. */
 const spacingPart = 1 / 200;
@@ -19,7 +19,7 @@ const busyRetryMs = 1_000;
 
 /** A certificate that was issued lately. */
 export interface Issued<T> {
-  readonly rackId: string;
+  readonly rackId: RackId;
   /** SHA-256 of the authority that signed it, lower-case hex. */
   readonly caSha256: string;
   readonly atMs: number;

@@ -7,7 +7,13 @@
  */
 import { clone, create, fromBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { type HostUid, type Plan, PlanSchema, store as wire } from '@rackwright/messages';
+import {
+  type HostName,
+  type HostUid,
+  type Plan,
+  PlanSchema,
+  store as wire,
+} from '@rackwright/messages';
 import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import type { DraftPlan } from '../host/index.ts';
@@ -30,7 +36,7 @@ export interface PlanStore {
 /** Keeps a plan; answers it as drafted, with its name and its life. Throws `unavailable`. */
 export async function keepPlan(
   deps: PlanStore,
-  hostName: string,
+  hostName: HostName,
   { plan, basis }: DraftPlan,
 ): Promise<Plan> {
   const key = planKey(plan.hostUid, plan.hash);
@@ -55,7 +61,7 @@ export async function keepPlan(
 
 function named(
   plan: Plan,
-  hostName: string,
+  hostName: HostName,
   life: Pick<Plan, 'createTime' | 'expireTime'> | undefined,
 ): Plan {
   const answer = clone(PlanSchema, plan);

@@ -12,6 +12,7 @@
 import { equals } from '@bufbuild/protobuf';
 import {
   type Run,
+  type RunNumber,
   RunPhase,
   type WorkflowRun,
   WorkflowRunState,
@@ -52,7 +53,7 @@ export type Action =
   /** Ask the host; it answers a repeated order with the same run. */
   | { readonly kind: 'start'; readonly order: StartOrder }
   /** The host carries a run that nobody wants any more. */
-  | { readonly kind: 'abort'; readonly hostRun: bigint; readonly reason: string }
+  | { readonly kind: 'abort'; readonly hostRun: RunNumber; readonly reason: string }
   /**
    * The host has changed hands since the pending run was asked for: that goes, and the host's
    * timeline says so. `record`: the workflow without it; undefined: the workflow goes with it.

@@ -7,6 +7,7 @@ import {
   type Explanation,
   ExplanationSchema,
   failureWord,
+  type HostId,
   type WorkflowRun,
   WorkflowRunState,
   type store as wire,
@@ -20,8 +21,8 @@ import { presentRunOf, presentWorkflow, type ViewSource } from './view.ts';
 /** What an explanation is made from. */
 export interface ExplainSource extends ViewSource {
   readonly hosts: {
-    explain(hostId: string): Promise<Explanation | undefined>;
-    usualOf(hostId: string): Promise<UsualTimes>;
+    explain(hostId: HostId): Promise<Explanation | undefined>;
+    usualOf(hostId: HostId): Promise<UsualTimes>;
   };
 }
 

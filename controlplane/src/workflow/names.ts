@@ -1,10 +1,10 @@
 /** Names of workflows, their runs and batches, and the keys of their records. Pure. */
-import type { HostUid } from '@rackwright/messages';
+import type { HostId, HostUid } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 
 /** A workflow is named by its host and its template. */
 export interface WorkflowId {
-  readonly hostId: string;
+  readonly hostId: HostId;
   readonly templateId: string;
 }
 

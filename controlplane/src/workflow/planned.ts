@@ -1,6 +1,12 @@
 /** Workflow runs that are looked at before they are started, and started by their plan. */
 import { create, fromBinary } from '@bufbuild/protobuf';
-import { type Host, hostRefused, WorkflowSpecSchema, store as wire } from '@rackwright/messages';
+import {
+  type Host,
+  type HostId,
+  hostRefused,
+  WorkflowSpecSchema,
+  store as wire,
+} from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import type { Requester } from '../host/index.ts';
 import { answered, hasApplied, untilWritten, writeRecord } from '../records/index.ts';
@@ -76,7 +82,7 @@ export async function startPlanned(
 /** Whether a request with this id has started a run of one of the host's workflows. */
 export async function wasStartedBy(
   deps: Pick<RequestDependencies, 'store'>,
-  hostId: string,
+  hostId: HostId,
   requestId: string,
 ): Promise<boolean> {
   const { entries } = await answered(deps.store.list(storeKey('workflows', hostId)));

@@ -1,4 +1,5 @@
 /** Which workflows there are, by host, and whether each had something under way when seen last. */
+import type { HostId } from '@rackwright/messages';
 import type { WorkflowId } from './names.ts';
 
 const none: ReadonlyMap<string, boolean> = new Map();
@@ -29,7 +30,7 @@ export class SeenWorkflows {
   }
 
   /** Of one host: by template, whether something was under way. */
-  ofHost(hostId: string): ReadonlyMap<string, boolean> {
+  ofHost(hostId: HostId): ReadonlyMap<string, boolean> {
     return this.#byHost.get(hostId) ?? none;
   }
 

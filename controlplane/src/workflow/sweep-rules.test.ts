@@ -4,6 +4,7 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   type Run,
   RunKind,
+  type RunNumber,
   RunOutcome,
   RunPhase,
   RunSchema,
@@ -62,7 +63,7 @@ test('a run whose line is not yet in the timeline stays', () => {
 });
 
 test('a workflow’s run that timed out goes when it has been shown, and others stay', () => {
-  const ended = (number: bigint, state: WorkflowRunState, hostRun: bigint) => ({
+  const ended = (number: bigint, state: WorkflowRunState, hostRun: RunNumber) => ({
     ...{ number, state, run: { number: hostRun } },
     endTime: timestampFromMs(endMs),
   });

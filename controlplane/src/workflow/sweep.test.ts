@@ -1,6 +1,6 @@
 /** What the sweeper never takes: anything of a host that is there, whatever it was told of it. */
 import { create, toBinary } from '@bufbuild/protobuf';
-import { store as wire } from '@rackwright/messages';
+import { type HostId, store as wire } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
 import { type Entry, openMemoryStore, type StateStore } from '@rackwright/store';
@@ -49,7 +49,7 @@ beforeEach(async () => {
     onChange: (listener: RowListener) => {
       tell = listener;
     },
-    row: (hostId: string) => rows.get(hostId),
+    row: (hostId: HostId) => rows.get(hostId),
     rows: () => rows.behind(),
     caughtUp: async () => undefined,
     idsBy: () => [],

@@ -15,6 +15,7 @@
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import {
+  type HostId,
   type HostUid,
   type Run,
   RunKind,
@@ -63,7 +64,7 @@ const collectionsOfHosts = ['runs', 'stepOutputs'] as const;
 
 /** A host that went while this was running. */
 interface Gone {
-  readonly hostId: string;
+  readonly hostId: HostId;
   /** Passes that have seen to it. */
   readonly passes: number;
 }
@@ -174,7 +175,7 @@ export class Sweeper {
   }
 
   /** Whether something of the host goes once time has passed. */
-  async #sweepHost(hostId: string): Promise<boolean> {
+  async #sweepHost(hostId: HostId): Promise<boolean> {
     const { store } = this.#deps;
     const uid = uidOf(this.#deps.fleetView.row(hostId)) ?? '';
     const runs = await finishedRuns(store, uid);
@@ -184,7 +185,7 @@ export class Sweeper {
   }
 
   /** The workflows of one host. Whether something of them goes once time has passed. */
-  async #sweepWorkflows(hostId: string, entries: readonly Entry[]): Promise<boolean> {
+  async #sweepWorkflows(hostId: HostId, entries: readonly Entry[]): Promise<boolean> {
     if (entries.length === 0) return false;
     const { store, workflows } = this.#deps;
     const kept = await readShared(store, wire.HostRecordSchema, storeKey('hosts', hostId));
@@ -220,7 +221,7 @@ export class Sweeper {
   }
 
   /** Of a host's finished runs. Whether one of them goes once time has passed. */
-  async #sweepRuns(hostId: string, uid: HostUid, runs: readonly Run[]): Promise<boolean> {
+  async #sweepRuns(hostId: HostId, uid: HostUid, runs: readonly Run[]): Promise<boolean> {
     if (!mayGo(runs)) return false;
     const { store } = this.#deps;
     const { entries } = await answered(store.list(storeKey('workflows', hostId)));
@@ -266,7 +267,7 @@ export class Sweeper {
   }
 
   /** What a host left; true: it left nothing, for it is there (3). A uid keeps its host id. */
-  async #removeAllOf(uid: HostUid, hostId: string): Promise<boolean> {
+  async #removeAllOf(uid: HostUid, hostId: HostId): Promise<boolean> {
     const { store } = this.#deps;
     const left: Entry[] = [];
     for (const collection of collectionsOfHosts) {

@@ -19,6 +19,7 @@ import {
   type ExpectedHost,
   ExpectedHostSchema,
   HostGoal,
+  type HostId,
   HostSpecSchema,
   ShutdownMode,
   type ShutdownPolicy,
@@ -37,7 +38,7 @@ export interface ManifestProblem {
 
 export interface ManifestLine {
   readonly line: number;
-  readonly hostId: string;
+  readonly hostId: HostId;
   /** Match, labels and spec. */
   readonly expected: ExpectedHost;
 }

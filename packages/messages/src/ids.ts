@@ -10,3 +10,27 @@ export type HostUid = string & { readonly __kind?: 'HostUid' };
 
 /** "<host uid>/<run>/<step>/<attempt>": one attempt; beneath it the agent's own, as of a cancel. */
 export type OperationId = string & { readonly __kind?: 'OperationId' };
+
+/** The name of a host without its collection: "web-1". */
+export type HostId = string & { readonly __kind?: 'HostId' };
+
+/** The name of a host: "hosts/web-1". */
+export type HostName = string & { readonly __kind?: 'HostName' };
+
+/** The name of a rack without its collection: "r1". */
+export type RackId = string & { readonly __kind?: 'RackId' };
+
+/** The name of a rack: "racks/r1". */
+export type RackName = string & { readonly __kind?: 'RackName' };
+
+/** "<host uid>/<run>": one image on one host. */
+export type DeploymentId = string & { readonly __kind?: 'DeploymentId' };
+
+/** Counts the runs of one host from 1; 0: none. */
+export type RunNumber = bigint & { readonly __kind?: 'RunNumber' };
+
+/** Counts the runs of one workflow of a host from 1; 0: none. */
+export type WorkflowRunNumber = bigint & { readonly __kind?: 'WorkflowRunNumber' };
+
+/** A position in the history of one store. */
+export type Revision = bigint & { readonly __kind?: 'Revision' };

@@ -87,7 +87,7 @@ export * from './gen/rackwright/v1/secrets_pb.ts';
 export * from './gen/rackwright/v1/template_pb.ts';
 export * from './gen/rackwright/v1/workflow_pb.ts';
 export * as googleRpc from './google-rpc.ts';
-export type { HostUid, OperationId } from './ids.ts';
+export type * from './ids.ts';
 export { Masking, maskText } from './masking.ts';
 export * as runner from './runner.ts';
 export { shownArguments } from './shown-arguments.ts';

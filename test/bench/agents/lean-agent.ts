@@ -6,12 +6,12 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync, randomBytes } f
 import { type ClientHttp2Session, type ClientHttp2Stream, connect as dial } from 'node:http2';
 import { connect as dialTls, type TLSSocket } from 'node:tls';
 import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
-import { agent, signCertificateProof } from '@rackwright/messages';
+import { agent, type RackId, signCertificateProof } from '@rackwright/messages';
 import { type Channel, createClient } from '@rackwright/rpc';
 import { stubbornly } from './stubborn.ts';
 
 export interface Credentials {
-  readonly rackId: string;
+  readonly rackId: RackId;
   readonly privateKeyPem: string;
   readonly certificatePem: string;
   readonly caPem: string;

@@ -7,7 +7,7 @@
  * O3 No call ends as an error of ours.
  */
 import { fromBinary } from '@bufbuild/protobuf';
-import { store as wire } from '@rackwright/messages';
+import { type HostId, store as wire } from '@rackwright/messages';
 import type { SimMachine } from '../machine.ts';
 import type { Replica, WorldView } from '../view.ts';
 import { actsOfAuthors } from '../workflows/acts.ts';
@@ -27,7 +27,7 @@ export interface OperatorEvent {
   readonly endMs: number;
   readonly act: string;
   /** "h1"; empty where the act is not about one host. */
-  readonly hostId: string;
+  readonly hostId: HostId;
   readonly requestId: string;
   readonly outcome: Answer<unknown>['kind'];
   readonly words: string;
@@ -100,7 +100,7 @@ export class Operators {
 
   async #call(
     act: string,
-    hostId: string,
+    hostId: HostId,
     requestId: string,
     replica: Replica,
     call: Call,
@@ -129,7 +129,7 @@ export class Operators {
 
   async #ask(
     act: string,
-    hostId: string,
+    hostId: HostId,
     requestId: string,
     replica: Replica,
     call: Call,
@@ -147,7 +147,7 @@ export class Operators {
     return answer;
   }
 
-  #judge(act: string, hostId: string, requestId: string, answer: Answer<unknown>): void {
+  #judge(act: string, hostId: HostId, requestId: string, answer: Answer<unknown>): void {
     if (answer.kind !== 'refused') return;
     const { kind, message } = answer.error;
     if (kind === 'internal') {
@@ -162,7 +162,7 @@ export class Operators {
   }
 
   /** What was written meanwhile had a reason of its own: more than its bookkeeping changed. */
-  #judgeWrites(act: string, hostId: string, before: number): void {
+  #judgeWrites(act: string, hostId: HostId, before: number): void {
     const changes = this.#view.storeDisk().changesOf(`hosts.${hostId}`);
     for (const [index, change] of changes.entries()) {
       const earlier = changes[index - 1];
@@ -182,7 +182,7 @@ export class Operators {
     }
   }
 
-  #requestIds(hostId: string): readonly string[] {
+  #requestIds(hostId: HostId): readonly string[] {
     const [change] = this.#view.storeDisk().lastChanges(`hosts.${hostId}`);
     if (change?.kind !== 'put') return [];
     return fromBinary(wire.HostRecordSchema, change.value).requestIds;

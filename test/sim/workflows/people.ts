@@ -1,4 +1,5 @@
 /** People who write templates and run workflows, beside whoever keeps the rack going. */
+import type { HostId } from '@rackwright/messages';
 import { ask, counterOf } from '../operators/counter.ts';
 import { keptHosts, machineOf } from '../operators/records.ts';
 import type { WorldView } from '../view.ts';
@@ -42,7 +43,7 @@ export function startAuthors(view: WorldView): void {
 }
 
 /** What has to be there before anything can run. */
-function missing(view: WorldView, hostId: string, pick: <T>(choices: readonly T[]) => T) {
+function missing(view: WorldView, hostId: HostId, pick: <T>(choices: readonly T[]) => T) {
   const isThere = (prefix: string) =>
     view
       .storeDisk()

@@ -8,7 +8,7 @@
  *    go by what its own record says, and that is on record.
  */
 import { create } from '@bufbuild/protobuf';
-import { agent, type HostUid } from '@rackwright/messages';
+import { agent, type HostUid, type RackId } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import type { AuditSink } from '../../audit/index.ts';
 import type { SessionRegistry } from '../../host/index.ts';
@@ -43,7 +43,7 @@ export interface BmcReadsDependencies extends Vault {
 }
 
 interface Waiting {
-  readonly rackId: string;
+  readonly rackId: RackId;
   readonly hostUid: HostUid;
   readonly end: (asked: Asked) => void;
 }
@@ -59,7 +59,7 @@ export class BmcReads {
   }
 
   /** Resolves when the answer has come, or none will. */
-  async ask(rackId: string, question: BmcQuestion, signal: AbortSignal): Promise<Asked> {
+  async ask(rackId: RackId, question: BmcQuestion, signal: AbortSignal): Promise<Asked> {
     const session = this.#deps.registry.sessionOf(rackId);
     if (session === undefined) return { kind: 'noAgent' };
     if (!session.bmcReads.includes(question.kind)) return { kind: 'agentCannot' };
@@ -81,14 +81,14 @@ export class BmcReads {
   }
 
   /** An agent has answered. */
-  took(rackId: string, read: agent.BmcRead): void {
+  took(rackId: RackId, read: agent.BmcRead): void {
     const waiting = this.#waiting.get(read.id);
     if (waiting?.rackId !== rackId || waiting.hostUid !== read.hostUid) return;
     waiting.end({ kind: 'answered', read });
   }
 
   async #open(
-    rackId: string,
+    rackId: RackId,
     { credential, address }: agent.BmcAccess,
   ): Promise<agent.CredentialValue | string> {
     try {
@@ -102,7 +102,7 @@ export class BmcReads {
   }
 
   #wait(
-    rackId: string,
+    rackId: RackId,
     hostUid: HostUid,
     signal: AbortSignal,
     send: (id: string) => void,
@@ -126,7 +126,7 @@ export class BmcReads {
   }
 
   /** The session of a rack has changed: its answers went with it. */
-  #gone(rackId: string): void {
+  #gone(rackId: RackId): void {
     for (const waiting of [...this.#waiting.values()]) {
       if (waiting.rackId === rackId) waiting.end({ kind: 'noAnswer' });
     }

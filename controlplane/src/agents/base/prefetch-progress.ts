@@ -1,5 +1,5 @@
 /** How far agents are with images that they fetch before a host needs them. */
-import type { PrefetchedImage } from '@rackwright/messages';
+import type { PrefetchedImage, RackId } from '@rackwright/messages';
 
 /** How far an agent is with one image. */
 export interface Prefetched {
@@ -16,17 +16,17 @@ export type NamedImage = Pick<PrefetchedImage, 'reference' | 'architecture' | 'n
 export class PrefetchProgress {
   readonly #racks = new Map<string, Map<string, Prefetched>>();
 
-  of(rackId: string, named: NamedImage): Prefetched | undefined {
+  of(rackId: RackId, named: NamedImage): Prefetched | undefined {
     return this.#racks.get(rackId)?.get(imageKey(named));
   }
 
-  set(rackId: string, named: NamedImage, prefetched: Prefetched): void {
+  set(rackId: RackId, named: NamedImage, prefetched: Prefetched): void {
     const images = this.#racks.get(rackId) ?? new Map<string, Prefetched>();
     this.#racks.set(rackId, images.set(imageKey(named), prefetched));
   }
 
   /** Forgets what the list of a rack does not name any more. */
-  keep(rackId: string, list: readonly NamedImage[]): void {
+  keep(rackId: RackId, list: readonly NamedImage[]): void {
     const named = new Set(list.map(imageKey));
     for (const key of this.#racks.get(rackId)?.keys() ?? []) {
       if (!named.has(key)) this.#racks.get(rackId)?.delete(key);
@@ -34,7 +34,7 @@ export class PrefetchProgress {
   }
 
   /** The session is over: nobody says anything of this rack here any more. */
-  forget(rackId: string): void {
+  forget(rackId: RackId): void {
     this.#racks.delete(rackId);
   }
 }

@@ -1,5 +1,5 @@
 /** What keeps a noisy rack from taking what is the others'. */
-import type { CallContext } from '@rackwright/messages';
+import type { CallContext, RackId } from '@rackwright/messages';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { defaultAgentLimits } from './limits.ts';
@@ -87,7 +87,7 @@ describe('turns', () => {
   test('are fewer for a rack while another has had one lately', () => {
     const clock = { now: 0, nowMs: () => clock.now };
     const turns = new RackSlots({ atOnceMax: 8, perRackMax: 3, perRackSharedMax: 1 }, clock);
-    const isFree = (rackId: string) => typeof turns.take(rackId) === 'function';
+    const isFree = (rackId: RackId) => typeof turns.take(rackId) === 'function';
     expect([isFree('a'), isFree('a')]).toEqual([true, true]);
     expect(isFree('b')).toBe(true);
     expect(isFree('a')).toBe(false);
@@ -124,7 +124,7 @@ describe('turns', () => {
   test('are given in the order in which they were asked for', async () => {
     const turns = turnsOf(1, 1);
     const begun: string[] = [];
-    const work = async (rackId: string) => {
+    const work = async (rackId: RackId) => {
       const over = await turns.take(rackId);
       begun.push(rackId);
       over();
@@ -144,7 +144,7 @@ describe('turns', () => {
       fc.asyncProperty(racks, async (asked) => {
         const turns = turnsOf(4, 2);
         const underWay = new Map<string, number>();
-        const work = async (rackId: string) => {
+        const work = async (rackId: RackId) => {
           const over = await turns.take(rackId);
           underWay.set(rackId, (underWay.get(rackId) ?? 0) + 1);
           expect(underWay.get(rackId)).toBeLessThanOrEqual(2);

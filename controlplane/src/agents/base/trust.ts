@@ -1,5 +1,5 @@
 /** What a session does for trust: it tells which authorities to believe, and ends with its key. */
-import type { agent, CallContext } from '@rackwright/messages';
+import type { agent, CallContext, RackId } from '@rackwright/messages';
 
 /** Who knows of keys and certificate authorities. */
 export interface SessionTrust {
@@ -15,7 +15,7 @@ export interface SessionTrust {
    */
   attend(
     context: CallContext,
-    rackId: string,
+    rackId: RackId,
     end: (reason: string, message: string) => void,
   ): () => void;
 }

@@ -9,6 +9,7 @@
  *    one may have. A session asks for one at a time, so that none has more than one place in line,
  *    and leaves it when it ends.
  */
+import type { RackId } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 
 export interface SlotLimits {
@@ -28,7 +29,7 @@ export type SlotOver = () => void;
 const noTurn: SlotOver = () => undefined;
 
 interface Waiting {
-  readonly rackId: string;
+  readonly rackId: RackId;
   readonly begin: (over: SlotOver) => void;
 }
 
@@ -56,7 +57,7 @@ export class RackSlots {
   }
 
   /** The turn, at once when it is free; none once `leaving` aborts while it waits. */
-  take(rackId: string, leaving?: AbortSignal): SlotOver | Promise<SlotOver> {
+  take(rackId: RackId, leaving?: AbortSignal): SlotOver | Promise<SlotOver> {
     if (this.#isFree(rackId)) return this.#begin(rackId);
     if (leaving?.aborted === true) return noTurn;
     return new Promise((resolve) => {
@@ -76,14 +77,14 @@ export class RackSlots {
     });
   }
 
-  #isFree(rackId: string): boolean {
+  #isFree(rackId: RackId): boolean {
     const { atOnceMax, perRackMax, perRackSharedMax } = this.#limits;
     const most = this.#isShared(rackId) ? perRackSharedMax : perRackMax;
     return this.#atOnce < atOnceMax && (this.#underWay.get(rackId) ?? 0) < most;
   }
 
   /** Whether another rack has had a turn lately. */
-  #isShared(rackId: string): boolean {
+  #isShared(rackId: RackId): boolean {
     const nowMs = this.#clock.nowMs();
     for (const [other, lastMs] of this.#lastMs) {
       if (Math.abs(nowMs - lastMs) > latelyMs) this.#lastMs.delete(other);
@@ -92,7 +93,7 @@ export class RackSlots {
     return false;
   }
 
-  #begin(rackId: string): SlotOver {
+  #begin(rackId: RackId): SlotOver {
     this.#atOnce += 1;
     this.#lastMs.delete(rackId);
     this.#lastMs.set(rackId, this.#clock.nowMs());

@@ -1,6 +1,11 @@
 /** A session's changes of its rack's record. */
 import { create } from '@bufbuild/protobuf';
-import { type RackStatus, RackStatusSchema, store as wire } from '@rackwright/messages';
+import {
+  type RackId,
+  type RackStatus,
+  RackStatusSchema,
+  store as wire,
+} from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { changeRecord, type RecordWriter } from '../../records/index.ts';
 
@@ -10,7 +15,7 @@ export type RackChange = (record: wire.RackRecord, status: RackStatus) => void;
 /** Writes the record if `change` makes a difference. False when the rack does not exist. */
 export async function updateRack(
   writer: RecordWriter,
-  rackId: string,
+  rackId: RackId,
   change: RackChange,
 ): Promise<boolean> {
   const key = storeKey('racks', rackId);

@@ -3,7 +3,7 @@
  * is told to it again before the agent's next message counts: nothing else would ever send again
  * what the agent never got.
  */
-import type { agent } from '@rackwright/messages';
+import type { agent, RackId } from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
 import type { Hosts } from '../../host/index.ts';
 import { isAway } from '../../records/index.ts';
@@ -25,7 +25,7 @@ const retryDelayMs = 1_000;
  */
 export async function foldHello(
   deps: FoldingDependencies,
-  rackId: string,
+  rackId: RackId,
   hello: agent.Hello,
   stands: () => boolean,
 ): Promise<'told' | 'storeAway'> {
@@ -49,7 +49,7 @@ export async function foldHello(
 
 function tellings(
   { hosts }: FoldingDependencies,
-  rackId: string,
+  rackId: RackId,
   hello: agent.Hello,
 ): (() => Promise<unknown>)[] {
   const { journal, runners, operations, grants } = hello;

@@ -3,17 +3,17 @@
  * for a while, so it is renewed while the session stands and taken away when it ends.
  */
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import type { store as wire } from '@rackwright/messages';
+import type { RackId, store as wire } from '@rackwright/messages';
 import type { SessionDependencies } from '../base/dependencies.ts';
 import { updateRack } from '../base/update-rack.ts';
 import { hintIntervalMs } from './elsewhere.ts';
 
 export class SessionHint {
   readonly #deps: SessionDependencies;
-  readonly #rackId: string;
+  readonly #rackId: RackId;
   #putMs = 0;
 
-  constructor(deps: SessionDependencies, rackId: string) {
+  constructor(deps: SessionDependencies, rackId: RackId) {
     this.#deps = deps;
     this.#rackId = rackId;
   }

@@ -1,6 +1,6 @@
 /** What an agent's Hello leaves in its rack's record, and what the session takes from there. */
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import type { agent, HostUid } from '@rackwright/messages';
+import type { agent, HostUid, RackId, Revision } from '@rackwright/messages';
 import { agentStepsOf, lifeOf } from '../../host/index.ts';
 import type { SessionDependencies } from '../base/dependencies.ts';
 import { believedBy } from '../base/trust.ts';
@@ -21,7 +21,7 @@ export interface Recorded {
   readonly tombstones: readonly string[];
   /** The store has lost something, and the agent does not know yet that this was accepted. */
   readonly isGuarded: boolean;
-  readonly lostRevisions: bigint;
+  readonly lostRevisions: Revision;
 }
 
 /**
@@ -30,7 +30,7 @@ export interface Recorded {
  */
 export async function recordHello(
   deps: SessionDependencies,
-  rackId: string,
+  rackId: RackId,
   hello: agent.Hello,
   journal: agent.Journal,
   hint: SessionHint,

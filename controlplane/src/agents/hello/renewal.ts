@@ -1,6 +1,6 @@
 /** What a renewal of the work lease rests on, and what it says (R11). */
 import { create } from '@bufbuild/protobuf';
-import { agent, store as wire } from '@rackwright/messages';
+import { agent, type RackId, store as wire } from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { fleetKey, whyNothingDestructive } from '../../host/index.ts';
 import { type Kept, readShared } from '../../records/index.ts';
@@ -18,7 +18,7 @@ export interface AsOfHeartbeat {
 }
 
 /** Read anew for each renewal: a freeze that was written before it is in it (R11). */
-export async function readForRenewal(store: StateStore, rackId: string): Promise<AsOfHeartbeat> {
+export async function readForRenewal(store: StateStore, rackId: RackId): Promise<AsOfHeartbeat> {
   const [rack, fleet, revision] = await Promise.all([
     readShared(store, wire.RackRecordSchema, storeKey('racks', rackId)),
     readShared(store, wire.FleetRecordSchema, fleetKey),

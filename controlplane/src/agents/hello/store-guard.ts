@@ -17,6 +17,7 @@ import {
   type HostUid,
   type RackStatus,
   RestoredStoreSchema,
+  type Revision,
   type store as wire,
 } from '@rackwright/messages';
 
@@ -25,7 +26,7 @@ const journalLinesMax = 64;
 
 export interface StorePosition {
   readonly incarnation: string;
-  readonly revision: bigint;
+  readonly revision: Revision;
 }
 
 /** Revisions that were lost up to now, as the store knows of them in this rack. */

@@ -1,6 +1,14 @@
 /** What a session's Welcome says of the work that its Hello names (R10). */
 import { create } from '@bufbuild/protobuf';
-import { agent, type HostUid, type OperationId, store as wire } from '@rackwright/messages';
+import {
+  agent,
+  type HostId,
+  type HostUid,
+  type OperationId,
+  type RackId,
+  type Revision,
+  store as wire,
+} from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
 import type { Hosts } from '../../host/index.ts';
 import { readRecord } from '../../records/index.ts';
@@ -16,12 +24,12 @@ export interface WelcomeDependencies {
 
 /** What the session knows by then. */
 export interface Welcoming {
-  readonly rackId: string;
+  readonly rackId: RackId;
   readonly sessionId: string;
   readonly journal: agent.Journal;
   /** The store has lost something, and the agent does not know yet that this was accepted. */
   readonly isGuarded: boolean;
-  readonly lostRevisions: bigint;
+  readonly lostRevisions: Revision;
   readonly forgetHostUids: HostUid[];
   /** The stream has ended: nothing more is looked at. */
   readonly isOver: () => boolean;
@@ -61,7 +69,7 @@ export async function welcomeTo(
 /** Whether the operation is what the host is doing now. */
 export async function isPresent(
   store: StateStore,
-  hostId: string,
+  hostId: HostId,
   operationId: OperationId,
 ): Promise<boolean> {
   const record = await recordOf(store, hostId);
@@ -70,7 +78,7 @@ export async function isPresent(
 
 async function recordOf(
   store: StateStore,
-  hostId: string | undefined,
+  hostId: HostId | undefined,
 ): Promise<wire.HostRecord | undefined> {
   if (hostId === undefined) return undefined;
   return (await readRecord(store, wire.HostRecordSchema, storeKey('hosts', hostId)))?.record;

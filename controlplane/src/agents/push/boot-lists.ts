@@ -7,7 +7,7 @@
  * 2. Only the hosts of the rack are read.
  */
 import { create, toBinary } from '@bufbuild/protobuf';
-import { agent, HostState, store as wire } from '@rackwright/messages';
+import { agent, type HostId, HostState, type RackId, store as wire } from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
 import {
   credentialVersions,
@@ -59,7 +59,7 @@ export class BootLists {
   }
 
   /** Throws `unavailable`. */
-  async of(rackId: string): Promise<BootList> {
+  async of(rackId: RackId): Promise<BootList> {
     const before = await answered(this.#store.latestRevision());
     const hostIds = this.#hosts.hostIdsOfRack(rackId).toSorted();
     const access = await this.#access();
@@ -73,7 +73,7 @@ export class BootLists {
   }
 
   /** Undefined: it is not there any more. */
-  async #read(hostId: string, rackId: string, access: RegistryAccess): Promise<Read | undefined> {
+  async #read(hostId: HostId, rackId: RackId, access: RegistryAccess): Promise<Read | undefined> {
     const key = storeKey('hosts', hostId);
     const record = (await readShared(this.#store, wire.HostRecordSchema, key))?.record;
     if (record === undefined || rackIdOf(record) !== rackId) return undefined;

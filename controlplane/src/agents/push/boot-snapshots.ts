@@ -9,7 +9,7 @@
  * 4. A host whose image the list has no room for is not ordered to boot it: that order fails.
  */
 import { create, equals } from '@bufbuild/protobuf';
-import { agent, type store as wire } from '@rackwright/messages';
+import { agent, type RackId, type store as wire } from '@rackwright/messages';
 import { pause } from '@rackwright/platform';
 import { credentialVersions } from '../../host/index.ts';
 import type { Kept } from '../../records/index.ts';
@@ -35,7 +35,7 @@ export interface BootSnapshotsParts {
 
 export class BootSnapshots {
   readonly #deps: SessionDependencies;
-  readonly #rackId: string;
+  readonly #rackId: RackId;
   readonly #parts: BootSnapshotsParts;
   #sent: agent.BootSnapshot | undefined;
   #list: BootList | undefined;
@@ -45,7 +45,7 @@ export class BootSnapshots {
   #lookedAtMs = 0;
   readonly #told = new Set<string>();
 
-  constructor(deps: SessionDependencies, rackId: string, parts: BootSnapshotsParts) {
+  constructor(deps: SessionDependencies, rackId: RackId, parts: BootSnapshotsParts) {
     this.#deps = deps;
     this.#rackId = rackId;
     this.#parts = parts;

@@ -8,7 +8,7 @@
  *    all that is known, of every rack. What is beyond that is left unanswered.
  */
 import { create, equals } from '@bufbuild/protobuf';
-import { agent, type store as wire } from '@rackwright/messages';
+import { agent, type RackId, type store as wire } from '@rackwright/messages';
 import type { Buckets } from '@rackwright/platform';
 import type { SessionDependencies } from '../base/dependencies.ts';
 import type { SessionSink } from '../base/sink.ts';
@@ -20,7 +20,7 @@ const findingsWaitingMax = 64;
 
 export class Discoveries {
   readonly #deps: DiscoveriesDependencies;
-  readonly #rackId: string;
+  readonly #rackId: RackId;
   readonly #send: SessionSink['send'];
   /** Of all sessions of the rack. */
   readonly #quotas: Buckets;
@@ -32,7 +32,7 @@ export class Discoveries {
   constructor(
     deps: DiscoveriesDependencies,
     quotas: Buckets,
-    rackId: string,
+    rackId: RackId,
     send: SessionSink['send'],
   ) {
     this.#deps = deps;

@@ -2,7 +2,7 @@
  * Hosts removed by force that a rack's agent must still forget: asked for in Welcome, by a push
  * when the host goes, and again as long as the rack's record has their tombstones.
  */
-import type { HostUid } from '@rackwright/messages';
+import type { HostUid, RackId } from '@rackwright/messages';
 import type { CrashPoint, Log, Random } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import type { FleetView } from '../../fleet-view/index.ts';
@@ -22,10 +22,10 @@ const askAgainMs = 30_000;
 
 export class Forgetting {
   readonly #deps: ForgettingDependencies;
-  readonly #rackId: string;
+  readonly #rackId: RackId;
   readonly #askedMs = new Map<string, number>();
 
-  constructor(deps: ForgettingDependencies, rackId: string) {
+  constructor(deps: ForgettingDependencies, rackId: RackId) {
     this.#deps = deps;
     this.#rackId = rackId;
   }

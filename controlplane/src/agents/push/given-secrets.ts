@@ -5,18 +5,18 @@
  * Invariant: each version goes once in a session, and only where it may go.
  */
 import { create } from '@bufbuild/protobuf';
-import { agent, type store as wire } from '@rackwright/messages';
+import { agent, type RackId, type store as wire } from '@rackwright/messages';
 import { noteGiven, openNamed, whyNotGiven } from '../../secrets/index.ts';
 import type { SessionDependencies } from '../base/dependencies.ts';
 import type { SessionSink } from '../base/sink.ts';
 
 export class GivenSecrets {
   readonly #deps: SessionDependencies;
-  readonly #rackId: string;
+  readonly #rackId: RackId;
   readonly #send: SessionSink['send'];
   readonly #sentVersions = new Map<string, bigint>();
 
-  constructor(deps: SessionDependencies, rackId: string, send: SessionSink['send']) {
+  constructor(deps: SessionDependencies, rackId: RackId, send: SessionSink['send']) {
     this.#deps = deps;
     this.#rackId = rackId;
     this.#send = send;

@@ -11,7 +11,7 @@
  * 4. A host is looked at only where its credential may go by what that says itself.
  */
 import { create, equals } from '@bufbuild/protobuf';
-import { agent, type HostUid, store as wire } from '@rackwright/messages';
+import { agent, type HostUid, type RackId, store as wire } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { accessTo, type IndexedHost } from '../../host/index.ts';
 import { readRecord } from '../../records/index.ts';
@@ -34,7 +34,7 @@ type CredentialMessage = Extract<Message, { case: 'credentialValue' }>;
 
 export class PowerSyncs {
   readonly #deps: SessionDependencies;
-  readonly #rackId: string;
+  readonly #rackId: RackId;
   readonly #send: SessionSink['send'];
   #sent: agent.PowerSync | undefined;
   readonly #sentVersions = new Map<string, bigint>();
@@ -42,7 +42,7 @@ export class PowerSyncs {
   #lookedAtMs = 0;
   #lookedAtRevision = -1;
 
-  constructor(deps: SessionDependencies, rackId: string, send: SessionSink['send']) {
+  constructor(deps: SessionDependencies, rackId: RackId, send: SessionSink['send']) {
     this.#deps = deps;
     this.#rackId = rackId;
     this.#send = send;

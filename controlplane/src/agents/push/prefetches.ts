@@ -13,6 +13,7 @@ import {
   awaitImageStep,
   type ImageRegistry,
   type PrefetchedImage,
+  type RackId,
   type store as wire,
 } from '@rackwright/messages';
 import { credentialVersions } from '../../host/index.ts';
@@ -34,7 +35,7 @@ const problemCharsMax = 500;
 
 export class Prefetches {
   readonly #deps: SessionDependencies;
-  readonly #rackId: string;
+  readonly #rackId: RackId;
   readonly #send: SessionSink['send'];
   #sent: agent.PrefetchImages | undefined;
   readonly #secrets: GivenSecrets;
@@ -45,7 +46,7 @@ export class Prefetches {
 
   constructor(
     deps: SessionDependencies,
-    rackId: string,
+    rackId: RackId,
     send: SessionSink['send'],
     secrets: GivenSecrets,
   ) {

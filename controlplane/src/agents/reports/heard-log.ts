@@ -1,5 +1,5 @@
 /** What a step's program writes, as an agent tells it. */
-import type { agent } from '@rackwright/messages';
+import type { agent, RackId } from '@rackwright/messages';
 import type { SessionDependencies } from '../base/dependencies.ts';
 import type { SlotOver } from '../base/turns.ts';
 import { isPresent } from '../hello/welcome.ts';
@@ -7,7 +7,7 @@ import { isPresent } from '../hello/welcome.ts';
 /** A rack speaks for its own hosts only, and of what they are doing. */
 export async function heardLog(
   { hosts, stepLogs, store }: Pick<SessionDependencies, 'hosts' | 'stepLogs' | 'store'>,
-  rackId: string,
+  rackId: RackId,
   piece: agent.StepLog,
   inTurn: (work: (over: SlotOver) => unknown) => Promise<void>,
 ): Promise<void> {

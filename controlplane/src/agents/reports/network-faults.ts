@@ -14,6 +14,7 @@ import {
   type RackFault,
   RackFaultSchema,
   RackFaultType,
+  type RackId,
   type RackStatus,
   store as wire,
 } from '@rackwright/messages';
@@ -32,12 +33,12 @@ type FaultDependencies = Pick<SessionDependencies, 'clock' | 'hosts' | 'log' | '
 
 export class NetworkFaults {
   readonly #deps: FaultDependencies;
-  readonly #rackId: string;
+  readonly #rackId: RackId;
   #heard: agent.NetworkFaults | undefined;
   #written: agent.NetworkFaults | undefined;
   #writtenAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(deps: FaultDependencies, rackId: string) {
+  constructor(deps: FaultDependencies, rackId: RackId) {
     this.#deps = deps;
     this.#rackId = rackId;
   }

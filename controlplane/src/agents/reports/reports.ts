@@ -2,7 +2,7 @@
  * The reports of one session: each is folded in when it is its turn, and answered once what it
  * changed is durable (R7).
  */
-import type { agent, OperationId } from '@rackwright/messages';
+import type { agent, HostId, OperationId, RackId } from '@rackwright/messages';
 import type { Clock, CrashPoint, Log } from '@rackwright/platform';
 import type { Hosts } from '../../host/index.ts';
 import { isAway, isBusy } from '../../records/index.ts';
@@ -23,12 +23,12 @@ export interface ReportsDependencies {
 
 export class Reports {
   readonly #deps: ReportsDependencies;
-  readonly #rackId: string;
+  readonly #rackId: RackId;
   readonly #sink: SessionSink;
   readonly #settlement = new Settlement();
   readonly #awaited = new Set<string>();
 
-  constructor(deps: ReportsDependencies, rackId: string, sink: SessionSink) {
+  constructor(deps: ReportsDependencies, rackId: RackId, sink: SessionSink) {
     this.#deps = deps;
     this.#rackId = rackId;
     this.#sink = sink;
@@ -88,7 +88,7 @@ export class Reports {
    */
   async #couldNotFold(
     report: agent.Report,
-    hostId: string | undefined,
+    hostId: HostId | undefined,
     error: unknown,
   ): Promise<void> {
     const { log, hosts } = this.#deps;

@@ -13,7 +13,7 @@
  * Must not: decide anything about a host; `Hosts` does.
  */
 import { create } from '@bufbuild/protobuf';
-import { agent, type HostUid } from '@rackwright/messages';
+import { agent, type HostUid, type RackId } from '@rackwright/messages';
 import { randomId } from '@rackwright/platform';
 import { agentBackMs, type LiveSession, settleMs } from '../../host/index.ts';
 import type { SessionDependencies } from '../base/dependencies.ts';
@@ -41,7 +41,7 @@ import type { SharedBySessions } from './shared.ts';
 
 export class RackSession {
   readonly #deps: SessionDependencies;
-  readonly #rackId: string;
+  readonly #rackId: RackId;
   readonly #sink: SessionSink;
   readonly #shared: SharedBySessions;
   readonly #reports: Reports;
@@ -70,7 +70,7 @@ export class RackSession {
   constructor(
     deps: SessionDependencies,
     shared: SharedBySessions,
-    rackId: string,
+    rackId: RackId,
     sink: SessionSink,
   ) {
     this.#deps = deps;

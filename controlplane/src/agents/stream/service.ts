@@ -1,5 +1,11 @@
 /** The gRPC side of agent sessions: one bidirectional stream per rack. */
-import { ApiFailure, type agent, type CallContext, unavailable } from '@rackwright/messages';
+import {
+  ApiFailure,
+  type agent,
+  type CallContext,
+  type RackId,
+  unavailable,
+} from '@rackwright/messages';
 import type { SessionDependencies } from '../base/dependencies.ts';
 import type { AgentLimits } from '../base/limits.ts';
 import { Outbox } from '../base/outbox.ts';
@@ -41,7 +47,7 @@ export function createAgentService(deps: AgentServiceDependencies): AgentService
   const sessions = new Set<RackSession>();
   const soon = (delayMs: number, act: (session: RackSession) => Promise<void>) => {
     const changed = new Set<string>();
-    return (rackId: string) => {
+    return (rackId: RackId) => {
       if (changed.has(rackId)) return;
       changed.add(rackId);
       deps.clock.after(delayMs, () => {
@@ -92,7 +98,7 @@ export function createAgentService(deps: AgentServiceDependencies): AgentService
 
 /** Throws when there is no room for another stream. */
 function admit(
-  rackId: string,
+  rackId: RackId,
   sessions: ReadonlySet<RackSession>,
   { limits, hellos }: SharedBySessions,
 ): void {

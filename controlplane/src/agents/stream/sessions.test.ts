@@ -1,6 +1,6 @@
 /** Who may speak for a rack, and for how long (R6, R11). */
 import { create } from '@bufbuild/protobuf';
-import { agent, HostState, RunPhase, store as wire } from '@rackwright/messages';
+import { agent, HostState, type RackId, RunPhase, store as wire } from '@rackwright/messages';
 import type { MemoryCall, MemoryFault } from '@rackwright/store';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { failed } from '../../host/testing/bench.ts';
@@ -27,7 +27,7 @@ async function startedSlowly() {
   const of = BootLists.prototype.of;
   vi.spyOn(BootLists.prototype, 'of').mockImplementation(async function (
     this: BootLists,
-    rackId: string,
+    rackId: RackId,
   ) {
     if (slow.on) await new Promise<void>((resolve) => rig.clock.after(500, resolve));
     return await of.call(this, rackId);

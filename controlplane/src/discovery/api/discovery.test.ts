@@ -1,6 +1,6 @@
 /** Discovered machines, over a whole control plane. */
 import { create, fromBinary } from '@bufbuild/protobuf';
-import { agent, HostState, store as wire } from '@rackwright/messages';
+import { agent, type HostId, HostState, store as wire } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { preparedHost, putHost } from '../../services/prepared.fixture.ts';
 import { failureOf, specOf, violatedFields } from '../../services/rpc.fixture.ts';
@@ -105,7 +105,7 @@ test('refuses to accept what no host could be, and leaves the machine listed', a
   await site.fixture.hosts.createHost({ hostId: 'h2', host: { spec: specOf(2) } });
   const [machine] = await listed();
   const name = machine?.name ?? '';
-  const accept = (hostId: string, spec: object) =>
+  const accept = (hostId: HostId, spec: object) =>
     site.fixture.discovery.acceptDiscoveredMachine({ name, hostId, host: { spec } });
   expect(await violatedFields(accept('H!', { bmc }))).toEqual(['host_id']);
   expect(await violatedFields(accept('h1', {}))).toEqual(['host.spec.bmc']);

@@ -12,6 +12,7 @@ import {
   alreadyExists,
   type CreateHostRequest,
   type Host,
+  type HostId,
   HostSpecSchema,
   HostState,
   type SystemIdentity,
@@ -132,7 +133,7 @@ const takeBackRoundsMax = 16;
  * Removes a host that is refused after all, also when its first turn has written it already: while
  * it is new, nothing but a look at its BMC can have begun, and the agent is told to drop that.
  */
-async function takeBack(deps: CreationDependencies, hostId: string, uid: string): Promise<void> {
+async function takeBack(deps: CreationDependencies, hostId: HostId, uid: string): Promise<void> {
   for (let round = 0; round < takeBackRoundsMax; round++) {
     const kept = await readHost(deps, hostId);
     if (kept?.host.uid !== uid) return;

@@ -6,6 +6,7 @@ import {
   type DeleteHostRequest,
   DeletionMode,
   type Host,
+  type HostId,
   HostState,
   notFound,
 } from '@rackwright/messages';
@@ -46,7 +47,7 @@ export async function deleteHost(deps: RpcDependencies, call: DeleteHostRequest)
 }
 
 /** A host that is gone, as it was in the end. */
-export async function lastSeen(deps: RpcDependencies, hostId: string, name: string): Promise<Host> {
+export async function lastSeen(deps: RpcDependencies, hostId: HostId, name: string): Promise<Host> {
   const last = await lastRecord(deps, hostId);
   if (last === undefined) throw notFound(name);
   return asGone(deps, last);
@@ -55,7 +56,7 @@ export async function lastSeen(deps: RpcDependencies, hostId: string, name: stri
 /** The host that is gone, if a request with this id was the last that was applied to it. */
 export async function answeredBefore(
   deps: Pick<RpcDependencies, 'store' | 'hosts'>,
-  hostId: string,
+  hostId: HostId,
   requestId = '',
 ): Promise<Host | undefined> {
   if (requestId === '') return undefined;
@@ -68,12 +69,12 @@ export async function answeredBefore(
 /** Ids of what was asked of the last host of this name: none of it is done again to the next. */
 export async function idsBefore(
   deps: Pick<RpcDependencies, 'store'>,
-  hostId: string,
+  hostId: HostId,
 ): Promise<string[]> {
   return (await lastRecord(deps, hostId))?.record.requestIds ?? [];
 }
 
-async function lastRecord({ store }: Pick<RpcDependencies, 'store'>, hostId: string) {
+async function lastRecord({ store }: Pick<RpcDependencies, 'store'>, hostId: HostId) {
   const changes = await answered(store.history(hostKey(hostId)));
   const last = changes.findLast((change) => change.kind === 'put');
   if (last === undefined) return undefined;

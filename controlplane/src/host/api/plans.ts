@@ -10,6 +10,7 @@ import {
   bind,
   failedPrecondition,
   type Host,
+  type HostId,
   invalidArgument,
   notFound,
   type Plan,
@@ -52,7 +53,7 @@ async function planRun(deps: RpcDependencies, request: PlanRunRequest): Promise<
 /** The plan as things stand now. Throws what is wrong with what was asked. */
 async function draftOf(
   deps: RpcDependencies,
-  hostId: string,
+  hostId: HostId,
   asked: PlanRunRequest,
 ): Promise<DraftPlan> {
   const { request, refused } = await askedPlan(deps, asked);
@@ -78,7 +79,7 @@ function wrongRequest({ run }: PlanRunRequest, { message, fieldViolations = [] }
 
 async function withUsualDurations(
   deps: RpcDependencies,
-  hostId: string,
+  hostId: HostId,
   plan: Plan,
   { parent, run }: PlanRunRequest,
 ): Promise<Plan> {
@@ -105,7 +106,7 @@ async function getPlan(deps: RpcDependencies, name: string): Promise<Plan> {
 
 async function whyRefused(
   deps: RpcDependencies,
-  hostId: string,
+  hostId: HostId,
   kept: wire.PlanRecord,
   asked: PlanRunRequest,
 ): Promise<string> {
@@ -177,7 +178,7 @@ function noPlan(name: string): ApiFailure {
   });
 }
 
-function parsePlanName(name: string): { readonly hostId: string; readonly hash: string } {
+function parsePlanName(name: string): { readonly hostId: HostId; readonly hash: string } {
   const [, host = '', hash] = /^(hosts\/[^/]+)\/plans\/([0-9a-f]{64})$/.exec(name) ?? [];
   const hostId = parseName('hosts', host);
   if (hostId !== undefined && hash !== undefined) return { hostId, hash };

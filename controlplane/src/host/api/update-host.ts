@@ -6,6 +6,7 @@ import { clone, create } from '@bufbuild/protobuf';
 import {
   alreadyExists,
   type Host,
+  type HostId,
   HostSchema,
   type HostSpec,
   HostSpecSchema,
@@ -103,7 +104,7 @@ async function updateOnce(
   deps: RpcDependencies,
   request: UpdateHostRequest,
   wanted: Host,
-  hostId: string,
+  hostId: HostId,
   expected: number | undefined,
 ): Promise<Host | undefined> {
   const before = await readHost(deps, hostId);
@@ -188,7 +189,7 @@ async function mergeChecked(
  */
 async function settleReservations(
   deps: RpcDependencies,
-  hostId: string,
+  hostId: HostId,
   before: Host,
   wanted: readonly ReservedValue[],
 ): Promise<void> {

@@ -1,6 +1,11 @@
 /** A watch with a filter tells what comes to match and what ceases to, and nothing else. */
 import { create, toBinary } from '@bufbuild/protobuf';
-import { HostView, WatchHostsResponse_Kind as Kind, store as wire } from '@rackwright/messages';
+import {
+  type HostId,
+  HostView,
+  WatchHostsResponse_Kind as Kind,
+  store as wire,
+} from '@rackwright/messages';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   addSurroundings,
@@ -23,7 +28,7 @@ beforeAll(async () => {
 
 afterAll(() => fixture.stop());
 
-async function move(hostId: string, site: string): Promise<void> {
+async function move(hostId: HostId, site: string): Promise<void> {
   const host = { name: `hosts/${hostId}`, labels: { site } };
   await fixture.hosts.updateHost({ host, updateMask: { paths: ['labels.site'] } });
 }

@@ -13,9 +13,11 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
   type CallContext,
+  type HostId,
   HostSchema,
   HostView,
   WatchHostsResponse_Kind as Kind,
+  type RackId,
   type WatchHostsRequest,
   type WatchHostsResponseSchema,
   store as wire,
@@ -48,7 +50,7 @@ type Response = MessageInitShape<typeof WatchHostsResponseSchema>;
 /** What was told of a host last. */
 interface SentHost {
   readonly revision: Revision;
-  readonly rackId: string;
+  readonly rackId: RackId;
   readonly served: string;
 }
 type WatchDependencies = PresentDependencies & Pick<RpcDependencies, 'clock'>;
@@ -144,7 +146,7 @@ async function* sendChange(
 /** The host of this entry, or that it matches no more. One that cannot be decoded is left out. */
 async function* sendHost(
   watching: Watching,
-  hostId: string,
+  hostId: HostId,
   entry: Entry,
   position: string,
 ): AsyncGenerator<Response, void, undefined> {
@@ -167,7 +169,7 @@ async function* sendHost(
   yield gone(hostId, position);
 }
 
-function gone(hostId: string, position: string): Response {
+function gone(hostId: HostId, position: string): Response {
   return { kind: Kind.DELETED, host: create(HostSchema, { name: `hosts/${hostId}` }), position };
 }
 
@@ -181,12 +183,12 @@ async function* sendServed(watching: Watching): AsyncGenerator<Response, void, u
   }
 }
 
-function servedKey({ hosts }: WatchDependencies, hostId: string, rackId: string): string {
+function servedKey({ hosts }: WatchDependencies, hostId: HostId, rackId: RackId): string {
   const progress = hosts.progressOf(hostId);
   return `${hosts.agentConnected(rackId)} ${progress?.percent} ${progress?.text}`;
 }
 
-function isWatched({ only }: Watching, hostId: string): boolean {
+function isWatched({ only }: Watching, hostId: HostId): boolean {
   return only === undefined || only === hostId;
 }
 

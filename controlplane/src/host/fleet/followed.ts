@@ -5,7 +5,7 @@
  * destructive work reads the rack itself, and agents learn of a freeze by what was read for their
  * lease.
  */
-import { store as wire } from '@rackwright/messages';
+import { type RackId, store as wire } from '@rackwright/messages';
 import type { Entry, Revision, StateStore } from '@rackwright/store';
 import type { Follower, Following } from '../../following/index.ts';
 import { readShared, sharedRecordOf } from '../../records/index.ts';
@@ -27,7 +27,7 @@ export interface FollowedDependencies {
 export interface FollowedListener {
   fleet(before: wire.FleetRecord | undefined, after: wire.FleetRecord | undefined): void;
   rack(
-    rackId: string,
+    rackId: RackId,
     before: wire.RackRecord | undefined,
     after: wire.RackRecord | undefined,
   ): void;
@@ -92,11 +92,11 @@ export class Followed {
     return this.#fleet.record;
   }
 
-  rack(rackId: string): wire.RackRecord | undefined {
+  rack(rackId: RackId): wire.RackRecord | undefined {
     return this.#racks.get(rackId)?.record;
   }
 
-  *racks(): Iterable<readonly [rackId: string, record: wire.RackRecord]> {
+  *racks(): Iterable<readonly [rackId: RackId, record: wire.RackRecord]> {
     for (const [rackId, { record }] of this.#racks) if (record) yield [rackId, record];
   }
 
@@ -108,7 +108,7 @@ export class Followed {
     this.#listener.fleet(before, record);
   }
 
-  noteRack(rackId: string, record: wire.RackRecord | undefined, revision: Revision): void {
+  noteRack(rackId: RackId, record: wire.RackRecord | undefined, revision: Revision): void {
     const before = this.#racks.get(rackId);
     if (before !== undefined && revision <= before.revision) return;
     this.#racks.set(rackId, { record, revision });

@@ -5,7 +5,9 @@
 import {
   type BmcEndpoint,
   type BmcIdentity,
+  type HostId,
   type HostUid,
+  type RackId,
   type store as wire,
 } from '@rackwright/messages';
 import { idOf, sameMessage } from '../../records/index.ts';
@@ -14,7 +16,7 @@ import { bootProfileOf } from './boot-profile.ts';
 
 /** What power sync needs of a host. */
 export interface IndexedHost {
-  readonly hostId: string;
+  readonly hostId: HostId;
   readonly uid: HostUid;
   readonly name: string;
   /** Undefined while nobody has proved whose BMC it is, and once the host is being forgotten. */
@@ -30,21 +32,21 @@ export class HostIndex {
   readonly #rackOf = new Map<string, string>();
   readonly #idsOfRack = new Map<string, Set<string>>();
   readonly #bootKeys = new Map<string, string>();
-  readonly #bootListeners: ((rackId: string) => void)[] = [];
+  readonly #bootListeners: ((rackId: RackId) => void)[] = [];
   readonly #looks = new Map<string, IndexedHost>();
-  readonly #looksListeners: ((rackId: string) => void)[] = [];
+  readonly #looksListeners: ((rackId: RackId) => void)[] = [];
 
   /** Calls `listener` with a rack whose boot snapshot may have changed. */
-  onBootChange(listener: (rackId: string) => void): void {
+  onBootChange(listener: (rackId: RackId) => void): void {
     this.#bootListeners.push(listener);
   }
 
   /** Calls `listener` with a rack whose agent may have something else to look at. */
-  onLooksChange(listener: (rackId: string) => void): void {
+  onLooksChange(listener: (rackId: RackId) => void): void {
     this.#looksListeners.push(listener);
   }
 
-  looksOfRack(rackId: string): IndexedHost[] {
+  looksOfRack(rackId: RackId): IndexedHost[] {
     return this.hostIdsOfRack(rackId).flatMap((hostId) => this.#looks.get(hostId) ?? []);
   }
 
@@ -52,20 +54,20 @@ export class HostIndex {
     return [...this.#rackOf.keys()];
   }
 
-  rackOf(hostId: string): string | undefined {
+  rackOf(hostId: HostId): string | undefined {
     return this.#rackOf.get(hostId);
   }
 
-  uidOf(hostId: string): string | undefined {
+  uidOf(hostId: HostId): string | undefined {
     return this.#uidOf.get(hostId);
   }
 
-  hostIdsOfRack(rackId: string): string[] {
+  hostIdsOfRack(rackId: RackId): string[] {
     return [...(this.#idsOfRack.get(rackId) ?? [])];
   }
 
   /** The host with this uid, if it is one of the rack's. */
-  hostIdOfUid(uid: HostUid, rackId: string): string | undefined {
+  hostIdOfUid(uid: HostUid, rackId: RackId): string | undefined {
     const hostId = this.#hostIdOfUid.get(uid);
     return hostId !== undefined && this.#rackOf.get(hostId) === rackId ? hostId : undefined;
   }
@@ -76,7 +78,7 @@ export class HostIndex {
   }
 
   /** Takes in a host as it was read. */
-  note(hostId: string, record: wire.HostRecord): void {
+  note(hostId: HostId, record: wire.HostRecord): void {
     const { host } = record;
     const rackId = rackIdOf(record);
     this.#noteUid(hostId, host?.uid ?? '');
@@ -92,7 +94,7 @@ export class HostIndex {
   }
 
   /** There is no such host (any more). */
-  drop(hostId: string): void {
+  drop(hostId: HostId): void {
     const rackId = this.#rackOf.get(hostId);
     this.#noteRack(hostId, undefined);
     if (this.#looks.delete(hostId) && rackId !== undefined) this.#looksChanged(rackId);
@@ -101,7 +103,7 @@ export class HostIndex {
     this.#uidOf.delete(hostId);
   }
 
-  #noteRack(hostId: string, rackId: string | undefined): void {
+  #noteRack(hostId: HostId, rackId: RackId | undefined): void {
     const before = this.#rackOf.get(hostId);
     if (before === rackId) return;
     if (before !== undefined) {
@@ -119,7 +121,7 @@ export class HostIndex {
   }
 
   /** A host made anew under its name is another one: what is said of the old one is not its. */
-  #noteUid(hostId: string, uid: HostUid): void {
+  #noteUid(hostId: HostId, uid: HostUid): void {
     const before = this.#uidOf.get(hostId);
     if (before === uid) return;
     if (before !== undefined) this.#hostIdOfUid.delete(before);
@@ -127,7 +129,7 @@ export class HostIndex {
     this.#hostIdOfUid.set(uid, hostId);
   }
 
-  #noteLooks(hostId: string, rackId: string, { host, forgetting, verifiedBmc }: wire.HostRecord) {
+  #noteLooks(hostId: HostId, rackId: RackId, { host, forgetting, verifiedBmc }: wire.HostRecord) {
     const before = this.#looks.get(hostId);
     const identity = host?.status?.bmcIdentity;
     const bmc = host?.spec?.bmc;
@@ -145,11 +147,11 @@ export class HostIndex {
     if (!same || !sameIdentity(before?.identity, identity)) this.#looksChanged(rackId);
   }
 
-  #looksChanged(rackId: string): void {
+  #looksChanged(rackId: RackId): void {
     for (const listener of this.#looksListeners) listener(rackId);
   }
 
-  #bootChanged(rackId: string): void {
+  #bootChanged(rackId: RackId): void {
     for (const listener of this.#bootListeners) listener(rackId);
   }
 }

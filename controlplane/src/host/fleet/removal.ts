@@ -2,7 +2,7 @@
  * What follows the removal of a host's record. A crash in between leaves only stale reservations.
  */
 import { fromBinary } from '@bufbuild/protobuf';
-import { RunPhase, store as wire } from '@rackwright/messages';
+import { type HostId, RunPhase, store as wire } from '@rackwright/messages';
 import type { CrashPoint, Log } from '@rackwright/platform';
 import { keySegment, type Revision, storeKey } from '@rackwright/store';
 import { answered, deleteRecord, type RecordWriter, writeRecord } from '../../records/index.ts';
@@ -35,7 +35,7 @@ export async function removeRecord(
 /** After the record has gone: gives free what it held. */
 export async function releaseEverything(
   writer: RecordWriter & { readonly crashPoint: CrashPoint; readonly log: Log },
-  hostId: string,
+  hostId: HostId,
   record: wire.HostRecord,
 ): Promise<void> {
   writer.crashPoint('cp.hostRemoved');

@@ -8,7 +8,7 @@
  * 2. First the fence is lifted, then the tombstone goes: a crash in between asks the agent again.
  */
 import { create } from '@bufbuild/protobuf';
-import { type HostUid, store as wire } from '@rackwright/messages';
+import { type HostUid, type RackId, store as wire } from '@rackwright/messages';
 import type { CrashPoint } from '@rackwright/platform';
 import { storeKey } from '@rackwright/store';
 import { changeRecord, type RecordWriter, readRecord, writeRecord } from '../../records/index.ts';
@@ -47,7 +47,7 @@ export async function writeTombstone(deps: Writing, record: wire.HostRecord): Pr
  * The rack's agent has forgotten the host. Whether that changed anything: a removal that crashed
  * before its tombstone, and was ended by the agent's word, has left a fence without one.
  */
-export async function takeTombstone(deps: Writing, rackId: string, uid: HostUid): Promise<boolean> {
+export async function takeTombstone(deps: Writing, rackId: RackId, uid: HostUid): Promise<boolean> {
   const kept = await readRecord(deps.store, wire.RackRecordSchema, storeKey('racks', rackId));
   const hasTombstone = kept?.record.tombstones.includes(uid) === true;
   let lifted = false;
@@ -68,7 +68,7 @@ export async function takeTombstone(deps: Writing, rackId: string, uid: HostUid)
 /** A rack that is gone has no agent that could act on anything. */
 async function changeRack(
   deps: Writing,
-  rackId: string,
+  rackId: RackId,
   change: (rack: wire.RackRecord) => void,
 ): Promise<void> {
   const edit = (rack: wire.RackRecord) => {

@@ -2,6 +2,7 @@
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  type HostId,
   type Run,
   RunKind,
   RunOutcome,
@@ -38,7 +39,7 @@ let numbers = 0n;
 
 async function ran(
   store: StateStore,
-  hostId: string,
+  hostId: HostId,
   seconds: number,
   more: Exclude<MessageInitShape<typeof RunSchema>, Run> = {},
 ): Promise<void> {

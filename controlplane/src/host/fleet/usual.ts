@@ -6,6 +6,7 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
+  type HostId,
   type Run,
   RunKind,
   RunOutcome,
@@ -64,7 +65,7 @@ export class UsualDurations {
   }
 
   /** Those of one host. Throws `unavailable`. */
-  async of(hostId: string): Promise<UsualTimes> {
+  async of(hostId: HostId): Promise<UsualTimes> {
     const own = await this.#samplesOf(hostId);
     const peers = this.#index
       .hostIdsOfRack(this.#index.rackOf(hostId) ?? '')
@@ -79,7 +80,7 @@ export class UsualDurations {
     };
   }
 
-  async #samplesOf(hostId: string): Promise<Samples> {
+  async #samplesOf(hostId: HostId): Promise<Samples> {
     const uid = this.#index.uidOf(hostId);
     if (uid === undefined || uid === '') return new Map();
     const nowMs = this.#clock.nowMs();

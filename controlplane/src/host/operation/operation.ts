@@ -9,6 +9,7 @@ import {
   type HostUid,
   type OperationId,
   type Run,
+  type RunNumber,
   RunPhase,
   type RunStep,
   store,
@@ -36,7 +37,7 @@ export function operationId(turn: Turn, run: Run, stepIndex: number, attempt: nu
 }
 
 export interface OperationParts {
-  readonly runNumber: bigint;
+  readonly runNumber: RunNumber;
   readonly stepIndex: number;
   readonly attempt: number;
 }

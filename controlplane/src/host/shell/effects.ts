@@ -4,7 +4,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, type HostUid, store as wire } from '@rackwright/messages';
+import { agent, type HostId, type HostUid, type RackId, store as wire } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import {
   copyOf,
@@ -65,7 +65,7 @@ async function writeOutput(
 /** Observed facts, only when they differ from what is known (R2); what else is known stays. */
 export async function writeFacts(
   deps: HostsDependencies,
-  hostId: string,
+  hostId: HostId,
   hostUid: HostUid,
   facts: Partial<wire.HostFacts>,
 ): Promise<void> {
@@ -84,7 +84,7 @@ export async function writeFacts(
 
 /** An operation on its way to the journal that the record names. */
 export interface Sending {
-  readonly rackId: string;
+  readonly rackId: RackId;
   readonly operation: agent.Operation;
   readonly sentTo: agent.Journal | undefined;
 }
@@ -180,7 +180,7 @@ const cancelsSent = new WeakMap<LiveSession, Map<string, string>>();
 /** A session that breaks off with it is followed by another, with whose Hello it goes again. */
 export function sendCancel(
   deps: HostsDependencies,
-  rackId: string,
+  rackId: RackId,
   record: wire.HostRecord,
   { cancelId, operationId }: Extract<HostEffect, { kind: 'cancel' }>,
 ): void {
@@ -206,7 +206,7 @@ function stamped({ clock }: HostsDependencies, operation: agent.Operation): agen
   return { ...operation, sendTime: timestampFromMs(clock.nowMs()) };
 }
 
-export function sendForget(deps: HostsDependencies, rackId: string, record: wire.HostRecord): void {
+export function sendForget(deps: HostsDependencies, rackId: RackId, record: wire.HostRecord): void {
   const value = create(agent.ForgetSchema, { hostUid: record.host?.uid ?? '' });
   // With its last host the agent lets go of a credential.
   const session = deps.registry.sessionOf(rackId);
@@ -216,7 +216,7 @@ export function sendForget(deps: HostsDependencies, rackId: string, record: wire
 
 function send(
   { registry }: HostsDependencies,
-  rackId: string,
+  rackId: RackId,
   message: agent.SessionResponse['message'],
 ): void {
   registry.sessionOf(rackId)?.send(message);

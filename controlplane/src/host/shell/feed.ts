@@ -11,7 +11,7 @@
  *    with their number.
  */
 import { fromBinary } from '@bufbuild/protobuf';
-import { store as wire } from '@rackwright/messages';
+import { type HostId, store as wire } from '@rackwright/messages';
 import { pause } from '@rackwright/platform';
 import type { Entry, Revision } from '@rackwright/store';
 import type { Controller } from '../../loop/index.ts';
@@ -60,7 +60,7 @@ export class HostFeed {
     const working = this.#working ?? new Set();
     this.#working = undefined;
     this.#wakeAll(working);
-    const gone = (hostId: string) => controller.wake(hostId, 'tick');
+    const gone = (hostId: HostId) => controller.wake(hostId, 'tick');
     fleetView.onChange((before, after) => {
       if (before !== undefined && after === undefined) gone(before.hostId);
     }, controller.signal);
@@ -68,18 +68,18 @@ export class HostFeed {
   }
 
   /** This replica has decided on the host as of this revision. */
-  decided(hostId: string, revision: Revision): void {
+  decided(hostId: HostId, revision: Revision): void {
     this.#decided.set(hostId, revision);
     if ((this.#heard.get(hostId) ?? 0) <= revision) this.#heard.delete(hostId);
   }
 
   /** Whether the host was written since this replica has decided on it. */
-  isNews(hostId: string): boolean {
+  isNews(hostId: HostId): boolean {
     return this.#heard.has(hostId);
   }
 
   /** There is no such host any more. */
-  drop(hostId: string): void {
+  drop(hostId: HostId): void {
     this.#decided.delete(hostId);
     this.#heard.delete(hostId);
   }
@@ -91,12 +91,12 @@ export class HostFeed {
     }
   }
 
-  #wake(hostId: string, lane: 'soon' | 'later'): void {
+  #wake(hostId: HostId, lane: 'soon' | 'later'): void {
     this.#parts.controller.wake(hostId, this.isNews(hostId) ? 'written' : 'tick', lane);
   }
 
   /** (1) What we wrote ourselves has been decided on by its pass. */
-  #read(hostId: string, revision: Revision, record: wire.HostRecord): void {
+  #read(hostId: HostId, revision: Revision, record: wire.HostRecord): void {
     const { controller, index } = this.#parts;
     const known = Math.max(this.#decided.get(hostId) ?? 0, this.#heard.get(hostId) ?? 0);
     if (controller.signal.aborted || revision <= known) return;

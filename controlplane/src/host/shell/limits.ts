@@ -7,6 +7,8 @@ import {
   FleetSpecSchema,
   type Freeze,
   FreezeSchema,
+  type HostId,
+  type RackId,
   RackSpecSchema,
   RunPhase,
   type store as wire,
@@ -23,14 +25,14 @@ import { holdForNewIncarnation } from './restored-racks.ts';
 export class Limits {
   readonly #deps: HostsDependencies;
   readonly #index: HostIndex;
-  readonly #wake: (hostId: string, lane?: Lane) => void;
+  readonly #wake: (hostId: HostId, lane?: Lane) => void;
   readonly #followed: Followed;
   readonly #places: Places;
 
   constructor(
     deps: HostsDependencies,
     index: HostIndex,
-    wake: (hostId: string, lane?: Lane) => void,
+    wake: (hostId: HostId, lane?: Lane) => void,
   ) {
     this.#deps = deps;
     this.#index = index;
@@ -99,7 +101,7 @@ export class Limits {
   }
 
   #rackChanged(
-    rackId: string,
+    rackId: RackId,
     before: wire.RackRecord | undefined,
     after: wire.RackRecord | undefined,
   ): void {

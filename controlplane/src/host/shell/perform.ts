@@ -11,6 +11,7 @@ import {
   agent,
   type FailureName,
   failureTypeOf,
+  type HostId,
   type HostUid,
   type OperationId,
   store as wire,
@@ -36,7 +37,7 @@ export interface PerformingParts {
   /** Nothing is sent later once its signal aborts. */
   readonly controller: Pick<Controller, 'take' | 'signal'>;
   /** Folds an event in, in its turn. */
-  readonly post: (hostId: string, event: HostEvent) => Promise<TurnResult>;
+  readonly post: (hostId: HostId, event: HostEvent) => Promise<TurnResult>;
 }
 
 export class Performing {
@@ -48,7 +49,7 @@ export class Performing {
     this.#parts = parts;
   }
 
-  async perform(hostId: string, record: wire.HostRecord, effect: HostEffect): Promise<void> {
+  async perform(hostId: HostId, record: wire.HostRecord, effect: HostEffect): Promise<void> {
     const rackId = rackIdOf(record);
     switch (effect.kind) {
       case 'certify':
@@ -84,14 +85,14 @@ export class Performing {
     }
   }
 
-  #callWebhook(hostId: string, order: WebhookOrder): void {
+  #callWebhook(hostId: HostId, order: WebhookOrder): void {
     const answer = (result: CallResult) =>
       this.#parts.post(hostId, { kind: 'webhookResult', id: order.id, result });
     (this.#deps.callWebhook ?? callNobody)(order, answer);
   }
 
   /** What cannot be sent at all ends as a failure of its host, and is nobody else's matter. */
-  async #sendOrFail(hostId: string, sending: Sending): Promise<void> {
+  async #sendOrFail(hostId: HostId, sending: Sending): Promise<void> {
     try {
       await sendOperation(this.#deps, sending);
     } catch (error) {
@@ -105,7 +106,7 @@ export class Performing {
   }
 
   /** The store was away; what has not been sent is tried again while it is what shall be sent. */
-  #sendLater(hostId: string, operation: agent.Operation): void {
+  #sendLater(hostId: HostId, operation: agent.Operation): void {
     const again = async () => {
       const key = storeKey('hosts', hostId);
       const kept = await readShared(this.#deps.store, wire.HostRecordSchema, key);

@@ -9,7 +9,7 @@
  * 3. Nothing is read or written while no limit is set and no place is taken.
  */
 import { create } from '@bufbuild/protobuf';
-import { type HostUid, store as wire } from '@rackwright/messages';
+import { type HostUid, type RackId, type RunNumber, store as wire } from '@rackwright/messages';
 import type { Cancel } from '@rackwright/platform';
 import { storeKey } from '@rackwright/store';
 import { changeRecord } from '../../records/index.ts';
@@ -122,7 +122,7 @@ export class Places {
   }
 
   /** Makes the change soon, together with others of the same record; tries until it is made. */
-  change(rackId: string, name: QuotaName, change: SlotChange): void {
+  change(rackId: RackId, name: QuotaName, change: SlotChange): void {
     const where = name === 'fleetWipes' ? undefined : rackId;
     this.#wanted.set(where, [...(this.#wanted.get(where) ?? []), { name, change }]);
     void this.#work(where);
@@ -162,7 +162,7 @@ export class Places {
   /** Every place that is held or waited for, as it was seen last. */
   held(): HeldPlace[] {
     const all: HeldPlace[] = [];
-    const add = (rackId: string, name: QuotaName, record: Limited) => {
+    const add = (rackId: RackId, name: QuotaName, record: Limited) => {
       const { taken, queued } = slotsOf(record, name);
       const open = taken.filter((slot) => slot.open);
       for (const { hostUid, run } of [...open, ...queued]) all.push({ rackId, name, hostUid, run });
@@ -208,7 +208,7 @@ export class Places {
     }
   }
 
-  async #writeRack(rackId: string, wanted: readonly Wanted[]): Promise<void> {
+  async #writeRack(rackId: RackId, wanted: readonly Wanted[]): Promise<void> {
     const key = storeKey('racks', rackId);
     const schema = wire.RackRecordSchema;
     const changed = await changeRecord(this.#deps, schema, key, (record) => {
@@ -238,10 +238,10 @@ export class Places {
 }
 
 export interface HeldPlace {
-  readonly rackId: string;
+  readonly rackId: RackId;
   readonly name: QuotaName;
   readonly hostUid: HostUid;
-  readonly run: bigint;
+  readonly run: RunNumber;
 }
 
 function namesOf(where: Where): readonly QuotaName[] {
@@ -267,7 +267,7 @@ function openOf(record: Limited, name: QuotaName): string[] {
 
 /** Where a run stands in the queue that it waits in, from 1; undefined: in none. */
 export function queuePosition(
-  { hostUid, run }: { readonly hostUid: HostUid; readonly run: bigint },
+  { hostUid, run }: { readonly hostUid: HostUid; readonly run: RunNumber },
   rack: wire.RackRecord | undefined,
   fleet: wire.FleetRecord | undefined,
 ): number | undefined {

@@ -3,6 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   type agent,
+  type HostId,
   type OperationId,
   type Progress,
   ProgressSchema,
@@ -19,17 +20,17 @@ interface Kept {
 export class StepProgress {
   readonly #byHost = new Map<string, Kept>();
 
-  of(hostId: string): Progress | undefined {
+  of(hostId: HostId): Progress | undefined {
     return this.#byHost.get(hostId)?.progress;
   }
 
   /** Its place in the queue of its agent, from 1. */
-  placeOf(hostId: string): number | undefined {
+  placeOf(hostId: HostId): number | undefined {
     return this.#byHost.get(hostId)?.queuePlace || undefined;
   }
 
   keep(
-    hostId: string,
+    hostId: HostId,
     record: wire.HostRecord,
     { percent, text, queuePlace }: agent.Continuing,
     nowMs: number,
@@ -43,12 +44,12 @@ export class StepProgress {
   }
 
   /** What was said of another operation than the record's is said no more. */
-  settle(hostId: string, record: wire.HostRecord): void {
+  settle(hostId: HostId, record: wire.HostRecord): void {
     const kept = this.#byHost.get(hostId);
     if (kept !== undefined && kept.operationId !== operationIdOf(record)) this.drop(hostId);
   }
 
-  drop(hostId: string): void {
+  drop(hostId: HostId): void {
     this.#byHost.delete(hostId);
   }
 }

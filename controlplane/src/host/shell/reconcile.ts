@@ -13,9 +13,11 @@ import {
   type Explanation,
   type FailureName,
   type Host,
+  type HostId,
   type HostUid,
   type OperationId,
   type Progress,
+  type RackId,
   store as wire,
 } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
@@ -118,7 +120,7 @@ export class Hosts {
 
   /** Applies what a person asks; refuses without writing anything. */
   async request(
-    hostId: string,
+    hostId: HostId,
     request: HostRequest,
     by: Requester,
     expectedRevision?: number,
@@ -128,22 +130,22 @@ export class Hosts {
   }
 
   /** Looks at the host again soon; `later`: behind those that are to be looked at soon. */
-  wake(hostId: string, lane: Lane = 'soon'): void {
+  wake(hostId: HostId, lane: Lane = 'soon'): void {
     this.#controller.wake(hostId, 'tick', lane);
   }
 
-  wakeRack(rackId: string): void {
+  wakeRack(rackId: RackId): void {
     for (const hostId of this.#index.hostIdsOfRack(rackId)) this.wake(hostId);
   }
 
-  async explain(hostId: string): Promise<Explanation | undefined> {
+  async explain(hostId: HostId): Promise<Explanation | undefined> {
     const more = { usual: await this.#usual.of(hostId), progress: this.progressOf(hostId) };
     return this.consider(hostId, (record, context) => explainHost(record, context, more));
   }
 
   /** Computes something of a host from what its next turn would be decided by. Writes nothing. */
   async consider<T>(
-    hostId: string,
+    hostId: HostId,
     of: (record: wire.HostRecord, context: HostContext) => T,
   ): Promise<T | undefined> {
     const key = storeKey('hosts', hostId);
@@ -160,11 +162,11 @@ export class Hosts {
   }
 
   /** How long runs of the host and their steps usually take. */
-  usualOf(hostId: string): Promise<UsualTimes> {
+  usualOf(hostId: HostId): Promise<UsualTimes> {
     return this.#usual.of(hostId);
   }
 
-  progressOf(hostId: string): Progress | undefined {
+  progressOf(hostId: HostId): Progress | undefined {
     return this.#progress.of(hostId);
   }
 
@@ -175,12 +177,12 @@ export class Hosts {
     return this.#limits.queuePosition(record) ?? atAgent;
   }
 
-  agentConnected(rackId: string): boolean {
+  agentConnected(rackId: RackId): boolean {
     return this.#deps.registry.sessionOf(rackId) !== undefined;
   }
 
   /** Calls `listener` with a rack whose boot snapshot may have changed. */
-  onBootChange(listener: (rackId: string) => void): void {
+  onBootChange(listener: (rackId: RackId) => void): void {
     this.#index.onBootChange(listener);
   }
 
@@ -198,23 +200,23 @@ export class Hosts {
     return this.#deps.openCredential(record);
   }
 
-  hostIdsOfRack(rackId: string): string[] {
+  hostIdsOfRack(rackId: RackId): string[] {
     return this.#index.hostIdsOfRack(rackId);
   }
 
   /** The host with this uid, if it is one of the rack's. */
-  hostIdOfUid(uid: HostUid, rackId: string): string | undefined {
+  hostIdOfUid(uid: HostUid, rackId: RackId): string | undefined {
     return this.#index.hostIdOfUid(uid, rackId);
   }
 
   /** Folds in what an agent says of a host; resolves once the answer may be given. */
-  report(hostId: string, report: agent.Report): Promise<TurnResult> {
+  report(hostId: HostId, report: agent.Report): Promise<TurnResult> {
     return this.#post(hostId, { kind: 'report', report });
   }
 
   /** Ends an attempt that went wrong on our side. */
   fail(
-    hostId: string,
+    hostId: HostId,
     operation: { readonly id: OperationId; readonly hostUid: HostUid },
     type: FailureName,
     message: string,
@@ -223,7 +225,7 @@ export class Hosts {
   }
 
   hello(
-    hostId: string,
+    hostId: HostId,
     journal: agent.Journal,
     listed: readonly agent.JournalledOperation[],
     grants: readonly string[],
@@ -231,15 +233,15 @@ export class Hosts {
     return this.#post(hostId, { kind: 'hello', journal, listed, grants });
   }
 
-  forgotten(hostId: string): Promise<TurnResult> {
+  forgotten(hostId: HostId): Promise<TurnResult> {
     return this.#post(hostId, { kind: 'forgotten' });
   }
 
-  #post(hostId: string, event: HostEvent, expectedRevision?: number): Promise<TurnResult> {
+  #post(hostId: HostId, event: HostEvent, expectedRevision?: number): Promise<TurnResult> {
     return this.#controller.take(hostId, () => this.#turn(hostId, event, expectedRevision));
   }
 
-  async #turn(hostId: string, event: HostEvent, expected?: number): Promise<TurnResult> {
+  async #turn(hostId: HostId, event: HostEvent, expected?: number): Promise<TurnResult> {
     const key = storeKey('hosts', hostId);
     // One that opens while this turn reads has its Hello behind it in the queue: not before that.
     const knownRack = this.#index.rackOf(hostId);
@@ -328,7 +330,7 @@ export class Hosts {
   }
 
   async #act(
-    hostId: string,
+    hostId: HostId,
     before: wire.HostRecord,
     outcome: Exclude<HostOutcome, { kind: 'refused' }>,
     revision: number,
@@ -350,7 +352,7 @@ export class Hosts {
     return { kind: 'kept', record, revision, ...(verdict === undefined ? {} : { verdict }) };
   }
 
-  #gone(hostId: string, result: TurnResult = { kind: 'notFound' }): TurnResult {
+  #gone(hostId: HostId, result: TurnResult = { kind: 'notFound' }): TurnResult {
     this.#index.drop(hostId);
     this.#progress.drop(hostId);
     this.#waits.drop(hostId);

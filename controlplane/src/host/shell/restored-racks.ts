@@ -4,7 +4,12 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { RackStatusSchema, RestoredStoreSchema, store as wire } from '@rackwright/messages';
+import {
+  type RackId,
+  RackStatusSchema,
+  RestoredStoreSchema,
+  store as wire,
+} from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { changeRecord } from '../../records/index.ts';
 import type { Followed } from '../fleet/followed.ts';
@@ -26,7 +31,7 @@ function isOfOtherIncarnation(record: wire.RackRecord, incarnation: string): boo
   return record.incarnation !== incarnation && record.rack?.status?.restoredStore === undefined;
 }
 
-async function mark(deps: HostsDependencies, followed: Followed, rackId: string): Promise<void> {
+async function mark(deps: HostsDependencies, followed: Followed, rackId: RackId): Promise<void> {
   const { store, clock, log } = deps;
   const { incarnation } = store;
   const key = storeKey('racks', rackId);

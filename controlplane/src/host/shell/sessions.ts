@@ -2,11 +2,11 @@
  * Which rack's agent is connected here, and how to reach it. The host loop reads from it and knows
  * nothing else of sessions, which stand above hosts and write into it.
  */
-import type { agent, BmcReadKind, OperationId } from '@rackwright/messages';
+import type { agent, BmcReadKind, OperationId, RackId } from '@rackwright/messages';
 
 /** A session that has been welcomed and not ended. */
 export interface LiveSession {
-  readonly rackId: string;
+  readonly rackId: RackId;
   /** As in its Welcome: only its own agent knows it. */
   readonly sessionId: string;
   readonly journal: agent.Journal;
@@ -27,19 +27,19 @@ export interface LiveSession {
 }
 
 export interface SessionRegistry {
-  sessionOf(rackId: string): LiveSession | undefined;
+  sessionOf(rackId: RackId): LiveSession | undefined;
   /** Replaces what stood there. */
   open(session: LiveSession): void;
   /** Removes exactly this session, never a newer one (rule R6). */
   close(session: LiveSession): void;
   /** Calls `listener` with the rack whenever its session opens or closes. */
-  onChange(listener: (rackId: string) => void): void;
+  onChange(listener: (rackId: RackId) => void): void;
 }
 
 export function createSessionRegistry(): SessionRegistry {
   const sessions = new Map<string, LiveSession>();
-  const listeners: ((rackId: string) => void)[] = [];
-  const changed = (rackId: string) => {
+  const listeners: ((rackId: RackId) => void)[] = [];
+  const changed = (rackId: RackId) => {
     for (const listener of listeners) listener(rackId);
   };
   return {

@@ -1,5 +1,5 @@
 /** Says in the log what a host waits for, in the words of its explanation. */
-import type { store } from '@rackwright/messages';
+import type { HostId, store } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import { explainHost } from '../explain/explain.ts';
 import { activeRun } from '../turn/turn.ts';
@@ -18,7 +18,7 @@ export class WaitLog {
   }
 
   /** Takes in a host as it was written. */
-  note(hostId: string, record: store.HostRecord, context: HostContext): void {
+  note(hostId: HostId, record: store.HostRecord, context: HostContext): void {
     const { headline, blocker, subject } = explainHost(record, context);
     const { status } = record.host ?? {};
     if (blocker === '') {
@@ -35,7 +35,7 @@ export class WaitLog {
   }
 
   /** There is no such host any more. */
-  drop(hostId: string): void {
+  drop(hostId: HostId): void {
     this.#said.delete(hostId);
   }
 }

@@ -4,7 +4,7 @@
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, type HostUid } from '@rackwright/messages';
+import { agent, type HostUid, type RackId, type Revision } from '@rackwright/messages';
 import { Outbox } from '../../agents/base/outbox.ts';
 import {
   bootOfRunner,
@@ -23,7 +23,7 @@ type Message = NonNullable<
 >;
 
 export interface Connecting {
-  readonly rackId?: string;
+  readonly rackId?: RackId;
   readonly journal?: MessageInitShape<typeof agent.JournalSchema>;
   readonly operations?: MessageInitShape<typeof agent.JournalledOperationSchema>[];
   readonly runners?: MessageInitShape<typeof agent.RunnerReadySchema>[];
@@ -31,8 +31,8 @@ export interface Connecting {
   /** What it has seen of the store; without it nothing. */
   readonly seen?: {
     readonly incarnation: string;
-    readonly revision: bigint;
-    readonly lostRevisions?: bigint;
+    readonly revision: Revision;
+    readonly lostRevisions?: Revision;
   };
 }
 
@@ -49,7 +49,7 @@ export class PlainAgent {
   #heartbeats = 0n;
   #stalled = false;
 
-  constructor(rig: Rig, { service }: Replica, rackId: string) {
+  constructor(rig: Rig, { service }: Replica, rackId: RackId) {
     this.#rig = rig;
     const responses = service.session(this.#requests, {
       method: '/rackwright.agent.v1.AgentService/Session',

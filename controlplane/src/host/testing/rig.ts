@@ -12,6 +12,7 @@ import {
   toBinary,
 } from '@bufbuild/protobuf';
 import {
+  type HostId,
   type HostSpec,
   type HostSpecSchema,
   HostStatusSchema,
@@ -69,7 +70,7 @@ export interface Replica {
   readonly shared: ReplicaParts;
   /** Lets the store's watches fail, as a lost connection does. */
   breakWatches(): void;
-  request(request: HostRequest, hostId?: string): Promise<RequestOutcome>;
+  request(request: HostRequest, hostId?: HostId): Promise<RequestOutcome>;
   /** Nothing of it runs any more; what it wrote stays. */
   kill(): void;
 }

@@ -10,12 +10,12 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { type HostUid, store } from '@rackwright/messages';
+import { type HostUid, type RunNumber, store } from '@rackwright/messages';
 
 /** Whose slot it is: one run of one host. */
 export interface Who {
   readonly hostUid: HostUid;
-  readonly run: bigint;
+  readonly run: RunNumber;
 }
 
 /** Slots that are taken, and who waits for one, oldest first. */
@@ -171,7 +171,7 @@ export interface QuotaView {
 }
 
 export interface OwnSlot {
-  readonly run: bigint;
+  readonly run: RunNumber;
   /** `open`: it has its place. `closed`: a wipe that only still counts. */
   readonly kind: 'queued' | 'open' | 'closed';
   /** Place in the queue, from 1. */

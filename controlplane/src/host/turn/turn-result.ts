@@ -1,5 +1,5 @@
 /** What a turn over one host came to, and what of that is told to who asked for it. */
-import type { store } from '@rackwright/messages';
+import type { HostId, store } from '@rackwright/messages';
 import { hasApplied } from '../../records/index.ts';
 import type { AnswerVerdict, HostEvent, Refusal } from './types.ts';
 
@@ -39,7 +39,7 @@ export function isRepeated(record: store.HostRecord, event: HostEvent): boolean 
 }
 
 /** The host is not as its reader saw it any more. */
-export function staleEtag(hostId: string): TurnResult {
+export function staleEtag(hostId: HostId): TurnResult {
   const message = `hosts/${hostId} has changed since the etag was read; read it again`;
   return { kind: 'refused', refusal: { code: 'aborted', message } };
 }

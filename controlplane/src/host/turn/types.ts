@@ -21,6 +21,7 @@ import type {
   PowerMismatchPolicy,
   RackFault,
   RerunClass,
+  Revision,
   ShutdownPolicy,
   StepExit,
   store,
@@ -291,7 +292,7 @@ export interface HostContext {
   /** A person has accepted it, and its agent has not heard of that yet. */
   readonly restoredAccepted: boolean;
   /** Revisions that were lost in all restorations; each run has taken at least one. */
-  readonly lostRevisions?: bigint;
+  readonly lostRevisions?: Revision;
   /** The limits that are set, or in which a run of the host has a place. */
   readonly standings: readonly QuotaView[];
   /** Names the replica that decides; unset: there is only one. */

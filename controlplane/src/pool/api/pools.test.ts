@@ -1,6 +1,7 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  type HostId,
   HostState,
   type HostUid,
   InventorySchema,
@@ -33,7 +34,7 @@ beforeAll(async () => {
 afterAll(() => fixture.stop());
 
 /** A host that is available, without a machine that would make it so. */
-async function addAvailable(hostId: string, n: number): Promise<void> {
+async function addAvailable(hostId: HostId, n: number): Promise<void> {
   await fixture.hosts.createHost({ hostId, host: { labels, spec: specOf(n) } });
   const key = storeKey('hosts', hostId);
   for (;;) {
@@ -53,7 +54,7 @@ async function addAvailable(hostId: string, n: number): Promise<void> {
 }
 
 /** Two disks, of which the second one is kept from being written. */
-async function addDisks(hostId: string): Promise<void> {
+async function addDisks(hostId: HostId): Promise<void> {
   const disk = (serial: string, device: string) => ({
     ...{ device, serial, model: 'M', sizeBytes: 1_000_000_000_000n, transport: Transport.SATA },
     regions: [{ name: device, sizeBytes: 1_000_000_000_000n, logicalBlockBytes: 512 }],

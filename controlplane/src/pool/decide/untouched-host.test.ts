@@ -11,6 +11,7 @@ import {
   RolloutSlotState,
   type Run,
   RunKind,
+  type RunNumber,
   store as wire,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
@@ -132,7 +133,7 @@ test('a host in use is out as well while a person has work done on it in the run
 });
 
 /** Two hosts, one of which may be out; the first one's run is this. */
-function poolOf(run: bigint): wire.PoolRecord {
+function poolOf(run: RunNumber): wire.PoolRecord {
   const target = { image: image('2'), reference: image('2'), digest: digest('2') };
   const slot = { number: 1n, host: 'hosts/h1', hostUid: 'u1', image: target.image, run };
   const names = ['hosts/h1', 'hosts/h2'];

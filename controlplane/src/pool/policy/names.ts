@@ -1,5 +1,5 @@
 /** Names of pools, and the keys of their records. Pure. */
-import type { HostUid } from '@rackwright/messages';
+import type { HostUid, RunNumber } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 
 /** Key of a pool's record. */
@@ -13,6 +13,6 @@ export function ledgerPrefix(poolUid: string): string {
 }
 
 /** Key of an entry of the ledger: one for each run of a host. */
-export function deploymentKey(poolUid: string, hostUid: HostUid, run: bigint): string {
+export function deploymentKey(poolUid: string, hostUid: HostUid, run: RunNumber): string {
   return storeKey('deployments', poolUid, hostUid, String(run));
 }

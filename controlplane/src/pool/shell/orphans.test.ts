@@ -4,6 +4,7 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   AbortSchema,
   ClaimSchema,
+  type HostId,
   HostState,
   PoolSchema,
   store as wire,
@@ -58,7 +59,7 @@ test('a claim of a pool that is gone is ended by whoever starts; a person’s st
 
 test('a claim that lands after another replica has taken its pool away is ended', async () => {
   const rig = rigWith();
-  const isSlow = (hostId: string, kind: string) => kind === 'claim' && hostId === 'h3';
+  const isSlow = (hostId: HostId, kind: string) => kind === 'claim' && hostId === 'h3';
   const wait = () => new Promise<void>((resolve) => rig.clock.after(2_000, () => resolve()));
   await start(rig, 'slow', (hosts) => ({
     request: async (hostId, request, by, revision) => {

@@ -8,6 +8,7 @@
 import { create } from '@bufbuild/protobuf';
 import {
   DeploySpecSchema,
+  type HostId,
   type RolloutSlot,
   RolloutSlotState,
   type Run,
@@ -25,7 +26,7 @@ import { opening } from '../policy/windows.ts';
 /** The host loop, as far as pools use it. */
 export interface PoolHosts {
   request(
-    hostId: string,
+    hostId: HostId,
     request: HostRequest,
     by: Requester,
     expectedRevision?: Revision,

@@ -1,6 +1,6 @@
 /** What a pool that selects these hosts would be decided by. */
 import { create } from '@bufbuild/protobuf';
-import { store as wire } from '@rackwright/messages';
+import { type HostName, store as wire } from '@rackwright/messages';
 import { nodeClock } from '@rackwright/platform/node';
 import type { StateStore } from '@rackwright/store';
 import { FleetView } from '../../fleet-view/index.ts';
@@ -8,7 +8,7 @@ import { type PoolSnapshot, readSnapshot } from './snapshot.ts';
 
 export async function snapshotOf(
   store: StateStore,
-  hostNames: readonly string[],
+  hostNames: readonly HostName[],
   nowMs: number,
 ): Promise<PoolSnapshot> {
   const log = { info: () => undefined, warn: () => undefined };

@@ -1,6 +1,7 @@
 /** Lists of workflows, and of the runs that are kept of one. */
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import {
+  type HostId,
   invalidArgument,
   type ListWorkflowRunsRequest,
   type ListWorkflowsRequest,
@@ -86,7 +87,7 @@ function checkedTemplate({ parent, template }: ListWorkflowsRequest): string | u
 /** Reads each host once, when a workflow of it comes. */
 function hostReader({ store }: RpcDependencies) {
   const known = new Map<string, wire.HostRecord | undefined>();
-  return async (hostId: string): Promise<wire.HostRecord | undefined> => {
+  return async (hostId: HostId): Promise<wire.HostRecord | undefined> => {
     if (known.has(hostId)) return known.get(hostId);
     const kept = await readShared(store, wire.HostRecordSchema, storeKey('hosts', hostId));
     known.set(hostId, kept?.record);

@@ -15,6 +15,7 @@ import {
   invalidArgument,
   notFound,
   type OperationId,
+  type RackId,
   type ReadStepOutputRequest,
   type ReadStepOutputResponseSchema,
   type Run,
@@ -53,7 +54,7 @@ export function createStepOutputReader(deps: StepOutputDependencies) {
 /** One attempt of a step, as it is at present. */
 interface Attempt {
   readonly hostUid: HostUid;
-  readonly rackId: string;
+  readonly rackId: RackId;
   readonly step: RunStep;
   readonly attempt: number;
   readonly operationId: OperationId;

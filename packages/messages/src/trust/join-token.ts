@@ -6,6 +6,7 @@
  * The fingerprint lets the agent recognize the control plane before it has any root; everything
  * behind it is the secret part, which goes to the server as `join_token`.
  */
+import type { RackId } from '../ids.ts';
 
 const prefix = 'rwj1';
 const shape = /^rwj1\.([0-9a-f]{64})\.([a-z](?:[a-z0-9-]{0,61}[a-z0-9])?\.[A-Za-z0-9_-]{43})$/;
@@ -32,7 +33,7 @@ export function parseJoinToken(text: string): JoinTokenParts | undefined {
 /** The rack id and the secret of a secret part; undefined when it is none. */
 export function parseJoinSecret(
   secretPart: string,
-): { readonly rackId: string; readonly secret: string } | undefined {
+): { readonly rackId: RackId; readonly secret: string } | undefined {
   const match = secretShape.exec(secretPart);
   if (match === null) return undefined;
   const [, rackId, secret] = match;
@@ -40,6 +41,6 @@ export function parseJoinSecret(
 }
 
 /** The text of a token for rack `rackId` with `secret`, `joinSecretBytes` random bytes. */
-export function formatJoinToken(caSha256: string, rackId: string, secret: Uint8Array): string {
+export function formatJoinToken(caSha256: string, rackId: RackId, secret: Uint8Array): string {
   return `${prefix}.${caSha256}.${rackId}.${Buffer.from(secret).toString('base64url')}`;
 }

@@ -1,6 +1,6 @@
 /** What a step of the runner is: a description, and a function from an order to its end. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import type { agent, OperationId, runner } from '@rackwright/messages';
+import type { agent, HostName, OperationId, runner } from '@rackwright/messages';
 import type { Clock, CrashPoint, Log } from '@rackwright/platform';
 import type { Complete, Failed, RetryAfter } from '@rackwright/results';
 import type { BlockDevices } from '../machine/block-devices.ts';
@@ -35,7 +35,7 @@ export interface StepContext {
   readonly verdictSwitchedOff: boolean;
   readonly runnerVersion: string;
   /** The host's name, as the agent knows it. */
-  readonly hostName: string;
+  readonly hostName: HostName;
   /** Variables for the step's program that are secrets; they are saved and shown nowhere. */
   readonly secretEnvironment: Readonly<Record<string, string>>;
   /** "host:port" where the agent serves images; empty: it serves none. */

@@ -4,6 +4,7 @@ import {
   type DiscoveredMachine,
   DiscoveredMachineSchema,
   DiscoveryService,
+  type HostId,
   ListDiscoveredMachinesResponseSchema,
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
@@ -91,7 +92,7 @@ const accept = buildCommand({
     this: CliContext,
     flags: SharedFlags & SpecFlags & { requestId: string; etag?: string },
     id: string,
-    hostId: string,
+    hostId: HostId,
   ) {
     const { spec } = specFrom(flags);
     const { requestId, etag = '' } = flags;

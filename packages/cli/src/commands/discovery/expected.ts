@@ -3,6 +3,7 @@ import {
   type BmcEndpoint,
   type ExpectedHost,
   ExpectedHostSchema,
+  type HostId,
   ListExpectedHostsResponseSchema,
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
@@ -65,7 +66,7 @@ const createExpected = buildCommand({
     positional,
     aliases,
   },
-  async func(this: CliContext, flags: CreateFlags, expectedHostId: string) {
+  async func(this: CliContext, flags: CreateFlags, expectedHostId: HostId) {
     const { spec } = specFrom(flags);
     const expectedHost = {
       match: {

@@ -1,6 +1,6 @@
 /** rackwright host … */
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import type { HostSchema } from '@rackwright/messages';
+import type { HostId, HostSchema } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
 import { UsageError } from '../../failure.ts';
@@ -66,7 +66,7 @@ const createHost = buildCommand({
     flags: SharedFlags &
       SpecFlags &
       WaitFlags & { rack: string; dryRun: boolean; requestId: string },
-    hostId: string,
+    hostId: HostId,
   ) {
     const { spec } = specFrom(flags);
     const rack = resourceName('racks', flags.rack);

@@ -1,6 +1,11 @@
 /** rackwright host runs, run, explain */
 import { create } from '@bufbuild/protobuf';
-import { HistoryService, ListHostRunsResponseSchema, RunSchema } from '@rackwright/messages';
+import {
+  HistoryService,
+  type HostId,
+  ListHostRunsResponseSchema,
+  RunSchema,
+} from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
 import {
   parseWhole,
@@ -110,6 +115,6 @@ export const explainHost = buildCommand({
   },
 });
 
-function runName(hostId: string, number: number): string {
+function runName(hostId: HostId, number: number): string {
   return `${resourceName('hosts', hostId)}/runs/${number}`;
 }

@@ -1,7 +1,7 @@
 /** rackwright rack … */
 
 import { create } from '@bufbuild/protobuf';
-import { ListRacksResponseSchema, type Rack, RackSchema } from '@rackwright/messages';
+import { ListRacksResponseSchema, type Rack, type RackId, RackSchema } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
 import {
@@ -48,7 +48,7 @@ const createRack = buildCommand({
   async func(
     this: CliContext,
     flags: SharedFlags & { displayName?: string; label?: readonly string[]; requestId: string },
-    rackId: string,
+    rackId: RackId,
   ) {
     const spec = { displayName: flags.displayName ?? '' };
     const rack = { spec, labels: parseLabels(flags.label ?? []) };
