@@ -195,6 +195,50 @@ test('a rollout is followed host by host, and its history is drawn', async (cont
   expect(await page.locator('.cell.busy').count()).toBe(0);
 });
 
+test('a run that waits for a person goes on, and goes on without its step', async (context) => {
+  if (problem !== undefined) return context.skip(problem);
+  const file = join(site.folder, 'look.yaml');
+  const steps = ['{ name: look, hold: see the lamp }', '{ name: again, hold: see it again }'];
+  writeFileSync(file, `steps:\n${steps.map((step) => `  - ${step}\n`).join('')}`);
+  await command('template', 'create', 'look', file);
+  await go('#/hosts/h1');
+  await command('workflow', 'create', 'h1', 'look');
+  const answer = async (title: string, reason: string) => {
+    await page.locator('.menu > summary').click();
+    await page.getByRole('button', { name: `${title} …` }).click();
+    const dialog = page.getByRole('dialog');
+    const act = dialog.getByRole('button', { name: title, exact: true });
+    expect(await act.isDisabled()).toBe(true);
+    await dialog.getByLabel('Reason').fill(reason);
+    expect(await violationsOf(page)).toEqual([]);
+    await act.click();
+    await dialog.waitFor({ state: 'detached' });
+  };
+  await page.getByText('see the lamp', { exact: false }).first().waitFor();
+  await answer('Go on', 'it is green');
+  await page.getByText('see it again', { exact: false }).first().waitFor();
+  await answer('Skip the step', 'seen once');
+  await page.locator('.run').getByText('succeeded').first().waitFor();
+  const { status } = await site.clients.hosts.getHost({ name: 'hosts/h1' });
+  const skips = status?.run?.steps.map(({ title, skip }) => [title, skip?.reason]);
+  expect(skips).toEqual([
+    ['look', undefined],
+    ['again', 'seen once'],
+  ]);
+});
+
+test('a sign-in that the identity provider led back from in vain says why', async (context) => {
+  if (problem !== undefined) return context.skip(problem);
+  const other = await openPage(browser);
+  other.page.setDefaultTimeout(patience.timeout);
+  await other.page.goto(`https://${site.operatorsAddress}/sign-in?error=NO_ROLE`);
+  const told = other.page.getByRole('alert');
+  await told.getByText('none of your groups has a role here', { exact: false }).waitFor();
+  expect(await told.locator('.advice').textContent()).toContain('oidc.roles');
+  expect(await violationsOf(other.page)).toEqual([]);
+  await other.context.close();
+});
+
 test('the server finds hosts by what the filter makes of words and choices', async (context) => {
   if (problem !== undefined) return context.skip(problem);
   const { spec } = await site.clients.hosts.getHost({ name: 'hosts/h2' });
@@ -322,10 +366,7 @@ test('a control plane that is away is said to be, and its return is noticed', as
   expect(await page.getByText('provisioned', { exact: true }).count()).toBeGreaterThan(0);
   expect(await violationsOf(page)).toEqual([]);
   site.controlPlane.start();
-  // Sessions are the process's own: one signs in again where one was.
-  await page.getByRole('dialog').getByText('Sign in again', { exact: false }).waitFor();
-  await page.getByRole('dialog').getByLabel('Token').fill(token());
-  await page.getByRole('dialog').getByRole('button', { name: 'Sign in' }).click();
+  // Sessions are in the store: who was signed in still is.
   await page.locator('.light.live').waitFor();
   await page.getByRole('heading', { name: 'h1' }).waitFor();
   await command('host', 'hold', 'h1', '--scope', 'work', '--reason', 'seen live again');

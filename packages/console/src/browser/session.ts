@@ -2,6 +2,7 @@
 import { Code } from '@connectrpc/connect';
 import type { WhoAmIResponse } from '@rackwright/messages';
 import type { Failure } from '../logic/failure.ts';
+import { signInFailure } from '../logic/sign-in-failure.ts';
 import { type Clients, failureOf } from './client.ts';
 
 /** How one may sign in here. */
@@ -59,7 +60,7 @@ export function providerAddress(returnTo: string): string {
 export function providerFailure(): Failure | undefined {
   const reason = new URLSearchParams(location.search).get('error');
   if (location.pathname !== '/sign-in' || reason === null) return undefined;
-  return failureWith(Code.Unauthenticated, `The identity provider did not let you in`, reason);
+  return signInFailure(reason);
 }
 
 function ask(path: string, method: string, body?: string): Promise<Response> {

@@ -65,6 +65,18 @@ const reasonAdvice: Readonly<Record<string, string>> = {
   TOKEN_WRONG: 'Check the token: one begins with “rwo1.” and has three parts.',
   TOO_MANY_WATCHES: 'Close other pages of the console, or wait a little.',
   VIEW_BEHIND: 'Try again in a moment: the list catches up with the store.',
+  PROVIDER_NO_ROLE: 'Ask whoever runs the identity provider for a group that oidc.roles names.',
+  PROVIDER_TOKEN_WITHOUT_NAME:
+    'Let whoever runs the control plane name another claim in oidc.usernameClaim.',
+  PROVIDER_TOKEN_NOT_YET: 'Compare the clocks of both, or raise oidc.clockSkewSeconds.',
+  PROVIDER_TOKEN_WRONG_AUDIENCE:
+    'Let whoever runs the control plane compare oidc.browser.clientId with the provider’s.',
+  PROVIDER_HOST_WRONG: 'Open the console by the name that the provider knows it by.',
+  PROVIDER_ISSUER_WITHOUT_BROWSER: 'Sign in with a token.',
+  PROVIDER_NOT_FOUND: 'Sign in with a token.',
+  PROVIDER_ISSUER_UNAVAILABLE: 'Sign in again in a moment, or with a token.',
+  PROVIDER_SECRETS_UNAVAILABLE: 'Sign in with a token, and look at the control plane’s log.',
+  PROVIDER_STORE_UNAVAILABLE: 'Sign in again in a moment.',
   NOTHING_TO_APPROVE: 'Nothing waits for an approval now. Load the page again.',
   POSITION_COMPACTED: 'Load the page again: it was away for too long.',
   OUTCOME_UNKNOWN: 'Look whether it was done before you ask again.',
