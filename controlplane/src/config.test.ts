@@ -16,7 +16,7 @@ describe('the configuration', () => {
       store: { driver: 'sqlite', path: '/var/lib/rackwright/state.db' },
       log: { level: 'info' },
       retention: { historyDays: 400, auditDays: 400 },
-      sessions: { heartbeatIntervalMs: 5_000 },
+      sessions: { heartbeatIntervalMs: 5_000, idleHeartbeatIntervalMs: 20_000 },
       workflows: { sweepIntervalMs: 600_000, timedOutShownMs: 600_000 },
     });
     expect(config.engine.bootTimeoutMs).toBeGreaterThan(0);

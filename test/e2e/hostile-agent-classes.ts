@@ -94,7 +94,7 @@ export const classes: Readonly<Record<string, Readonly<Record<string, NameClass>
     arguments: 'free',
     reboot_after: 'free',
   },
-  [`${agentPackage}.Heartbeat`]: { sequence: 'sequence' },
+  [`${agentPackage}.Heartbeat`]: { sequence: 'sequence', next_in_ms: 'free' },
   [`${agentPackage}.SnapshotApplied`]: { generation: 'sequence' },
   [`${agentPackage}.HostForgotten`]: { host_uid: 'hostUid' },
   [`${agentPackage}.PowerDigest`]: { generation: 'sequence' },

@@ -200,7 +200,11 @@ export class Site {
         agents: { address, port: agents, advertise: `${address}:${agents}` },
         names: [address],
         engine: shortPauses,
-        sessions: { heartbeatIntervalMs: 750, leaseDurationMs: 8_000 },
+        sessions: {
+          heartbeatIntervalMs: 750,
+          idleHeartbeatIntervalMs: 750,
+          leaseDurationMs: 8_000,
+        },
         resyncIntervalMs: 2_000,
       }),
     );

@@ -276,7 +276,11 @@ export class Rack {
       agents: { address, port: agents, advertise: `127.0.0.1:${agents}` },
       names: ['127.0.0.1', 'localhost'],
       engine: { ...shortPauses, goalFailuresMax: 2 },
-      sessions: { heartbeatIntervalMs: 750, leaseDurationMs: 3_000 },
+      sessions: {
+        heartbeatIntervalMs: 750,
+        idleHeartbeatIntervalMs: 3_000,
+        leaseDurationMs: 3_000,
+      },
       resyncIntervalMs: 2_000,
       ...this.#options.controlplane,
     };

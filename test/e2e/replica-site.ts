@@ -185,7 +185,7 @@ export class ReplicaSite {
       },
       secrets: { key: { file: keyFile } },
       engine: shortPauses,
-      sessions: { heartbeatIntervalMs: 250, leaseDurationMs: 3_000 },
+      sessions: { heartbeatIntervalMs: 250, idleHeartbeatIntervalMs: 250, leaseDurationMs: 3_000 },
       resyncIntervalMs: 2_000,
     };
     writeFileSync(join(folder, 'config.json'), JSON.stringify(config));

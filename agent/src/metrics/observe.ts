@@ -27,7 +27,8 @@ export function observeAgent(registry: Registry, agent: ObservedAgent): void {
   );
   gauge(
     'rackwright_agent_lease_seconds',
-    'How long something destructive may still begin without a word of the control plane.',
+    'How long something destructive may still begin without a word of the control plane. An ' +
+      'agent without work lets it run out.',
     () => agent.leaseLeftMs() / 1_000,
   );
   gauge(

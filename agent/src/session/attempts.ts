@@ -151,6 +151,11 @@ export class Attempts {
     }
   }
 
+  /** Whether anything is under way, or its end not answered. */
+  hasOpen(): boolean {
+    return this.#kept.values().some(({ phase, answered }) => phase !== 'ended' || !answered);
+  }
+
   stateOf(operationId: OperationId): 'unknown' | 'received' | 'begun' | 'ended' {
     const attempt = this.#kept.get(operationId);
     if (attempt === undefined) return 'unknown';

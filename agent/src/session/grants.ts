@@ -49,6 +49,15 @@ export class Grants {
     return this.all().filter(({ handedOff }) => handedOff === undefined);
   }
 
+  /** Whether a host is to boot into a runner, or a step to take its runner away, by now. */
+  isAnyAwaited(): boolean {
+    const nowMs = this.#deps.clock.nowMs();
+    return this.all().some(({ publicKey, handedOff, expiresAtMs }) => {
+      if (handedOff !== undefined) return handedOff.deadlineMs > nowMs;
+      return publicKey === undefined && expiresAtMs > nowMs;
+    });
+  }
+
   byToken(bootToken: string): BootGrant | undefined {
     return bootToken === '' ? undefined : this.all().find((it) => it.bootToken === bootToken);
   }

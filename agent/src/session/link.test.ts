@@ -20,12 +20,14 @@ let streams: Stream[];
 let taken: agent.SessionResponse['message'][];
 let welcomed: string[];
 let link: Link;
+let hasWork: boolean;
 
 beforeEach(() => {
   clock = new VirtualClock();
   streams = [];
   taken = [];
   welcomed = [];
+  hasWork = false;
   link = new Link({
     clock,
     random: nodeRandom(),
@@ -46,6 +48,7 @@ beforeEach(() => {
     hello: () => ({ agentVersion: 'test' }),
     onWelcome: ({ sessionId }) => void welcomed.push(sessionId),
     onMessage: (message) => void taken.push(message),
+    hasWork: () => hasWork,
     onHeartbeat: () => {},
   });
   link.start();
@@ -136,4 +139,66 @@ test('stopping ends both', () => {
   expect(streams.map(({ open }) => open)).toEqual([false, false]);
   say(1, welcome);
   expect(link.status.kind).toBe('stopped');
+});
+
+/** Moves into a session that asks for such intervals; answers the heartbeats of that session. */
+function paced(heartbeatIntervalMs: number, idleHeartbeatIntervalMs: number) {
+  link.move('a new certificate');
+  const asked = { sessionId: 's2', heartbeatIntervalMs, idleHeartbeatIntervalMs };
+  say(1, { case: 'welcome', value: create(agent.WelcomeSchema, asked) });
+  return () =>
+    at(1).sent.flatMap(({ message }) => (message.case === 'heartbeat' ? [message.value] : []));
+}
+
+function wait(ms: number): void {
+  const endMs = clock.nowMs() + ms;
+  clock.after(ms, () => say(1, lease));
+  while (clock.nowMs() < endMs && clock.step());
+}
+
+test('without work it beats less often and says so, with work as often as the lease needs', () => {
+  const beats = paced(5_000, 20_000);
+  wait(19_990);
+  expect(beats()).toMatchObject([{ sequence: 1n, nextInMs: 20_000 }]);
+  wait(20_020);
+  expect(beats().map(({ nextInMs }) => nextInMs)).toEqual([20_000, 20_000, 20_000]);
+  hasWork = true;
+  wait(30_000);
+  expect(beats().map(({ nextInMs }) => nextInMs)).toEqual([20_000, 20_000, 20_000, 0, 0, 0]);
+});
+
+test('work that comes is worth a heartbeat at once, and no two within the shorter interval', () => {
+  const beats = paced(5_000, 20_000);
+  wait(12_000);
+  hasWork = true;
+  link.workCame();
+  link.workCame();
+  wait(10);
+  expect(beats()).toHaveLength(2);
+  link.workCame();
+  wait(4_980);
+  expect(beats()).toHaveLength(2);
+  hasWork = false;
+  wait(20);
+  expect(beats().at(-1)).toMatchObject({ sequence: 3n, nextInMs: 20_000 });
+  wait(1_000);
+  link.workCame();
+  wait(3_980);
+  expect(beats()).toHaveLength(3);
+  wait(20);
+  expect(beats()).toHaveLength(4);
+});
+
+test('what it is asked for is bounded, and work that comes between two sessions is none', () => {
+  const beats = paced(5_000, 4_000_000_000);
+  expect(beats()).toMatchObject([{ nextInMs: defaultSessionLimits.heartbeatLongestMs }]);
+  link.redial('again');
+  link.workCame();
+  expect(link.status.kind).toBe('waiting');
+});
+
+test('a control plane that names one interval gets no other', () => {
+  const beats = paced(5_000, 0);
+  wait(15_010);
+  expect(beats().map(({ nextInMs }) => nextInMs)).toEqual([0, 0, 0, 0]);
 });

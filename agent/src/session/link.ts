@@ -36,8 +36,16 @@ export interface LinkDependencies {
   /** The session is open: `send` works from here on. */
   readonly onWelcome: (welcome: agent.Welcome) => void;
   readonly onMessage: (message: agent.SessionResponse['message']) => void;
+  /** Whether there is work, for which the lease must not run out. */
+  readonly hasWork: () => boolean;
   /** Called directly before a heartbeat is sent. */
   readonly onHeartbeat: (sequence: bigint) => void;
+}
+
+/** How often the open session beats. */
+interface Pace {
+  readonly workingMs: number;
+  readonly idleMs: number;
 }
 
 /** A session that is about to take over. */
@@ -64,6 +72,9 @@ export class Link {
   /** Attempts since the last Welcome. */
   #attempt = 0;
   #heardAtMs = 0;
+  /** When the next heartbeat comes if work comes; undefined: it comes by then already. */
+  #beatAtMs: number | undefined;
+  #beat: () => void = () => undefined;
   #cancelTimer: Cancel = () => undefined;
 
   constructor(deps: LinkDependencies) {
@@ -113,6 +124,17 @@ export class Link {
   send(message: agent.SessionRequest['message']): void {
     if (this.#status.kind !== 'connected') return;
     this.#connection?.send(create(agent.SessionRequestSchema, { message }));
+  }
+
+  /** Work has come: heartbeats come as often as it needs, from now on. */
+  workCame(): void {
+    const { clock } = this.#deps;
+    const atMs = this.#beatAtMs;
+    if (this.#status.kind !== 'connected' || atMs === undefined) return;
+    const waitMs = Math.max(atMs - clock.suspendAwareMs(), 0);
+    this.#cancelTimer();
+    this.#beatAtMs = undefined;
+    this.#cancelTimer = clock.after(waitMs, this.#beat);
   }
 
   #dial(): void {
@@ -209,27 +231,35 @@ export class Link {
 
   #open(welcome: agent.Welcome): void {
     const { limits, log, onWelcome } = this.#deps;
-    const { sessionId, heartbeatIntervalMs } = welcome;
+    const { sessionId, heartbeatIntervalMs, idleHeartbeatIntervalMs } = welcome;
     const longest = Math.max(heartbeatIntervalMs, limits.heartbeatShortestMs);
-    const intervalMs = Math.min(longest, limits.heartbeatLongestMs);
+    const workingMs = Math.min(longest, limits.heartbeatLongestMs);
+    const idleLongest = Math.max(idleHeartbeatIntervalMs, workingMs);
+    const idleMs = Math.min(idleLongest, limits.heartbeatLongestMs);
     this.#cancelTimer();
     this.#attempt = 0;
     this.#sessions += 1;
     this.#status = { kind: 'connected', sessionId };
-    log.info({ session: sessionId, heartbeatMs: intervalMs }, 'connected to the control plane');
+    log.info({ session: sessionId, heartbeatMs: workingMs }, 'connected to the control plane');
     const stream = this.#stream;
     onWelcome(welcome);
-    if (stream === this.#stream) this.#beat(1n, intervalMs);
+    if (stream === this.#stream) this.#beats(1n, { workingMs, idleMs });
   }
 
-  #beat(sequence: bigint, intervalMs: number): void {
-    const { clock, limits, onHeartbeat } = this.#deps;
-    if (clock.suspendAwareMs() - this.#heardAtMs > limits.silenceMs) {
+  #beats(sequence: bigint, pace: Pace): void {
+    const { clock, limits, onHeartbeat, hasWork } = this.#deps;
+    const nowMs = clock.suspendAwareMs();
+    if (nowMs - this.#heardAtMs > limits.silenceMs) {
       return this.#dialLater(`silent for more than ${limits.silenceMs} ms`);
     }
+    const isIdle = pace.idleMs > pace.workingMs && !hasWork();
+    const nextMs = isIdle ? pace.idleMs : pace.workingMs;
+    this.#beatAtMs = isIdle ? nowMs + pace.workingMs : undefined;
+    this.#beat = () => this.#beats(sequence + 1n, pace);
     onHeartbeat(sequence);
-    this.send({ case: 'heartbeat', value: create(agent.HeartbeatSchema, { sequence }) });
-    this.#cancelTimer = clock.after(intervalMs, () => this.#beat(sequence + 1n, intervalMs));
+    const nextInMs = isIdle ? nextMs : 0;
+    this.send({ case: 'heartbeat', value: create(agent.HeartbeatSchema, { sequence, nextInMs }) });
+    this.#cancelTimer = clock.after(nextMs, this.#beat);
   }
 
   #dialLater(reason: string): void {
@@ -249,6 +279,7 @@ export class Link {
   }
 
   #leaveStream(): void {
+    this.#beatAtMs = undefined;
     this.#stream = this.#nextStream();
     this.#move?.cancel();
     this.#move?.connection.close();

@@ -365,6 +365,43 @@ describe('R11: no work lease, nothing destructive begins', () => {
     expect(world.session?.leaseValid()).toBe(false);
   });
 
+  test('runs out without work, and comes with the heartbeat that work is worth', async () => {
+    const world = new World();
+    world.controlPlane.idleHeartbeatIntervalMs = 20_000;
+    await world.bootAndConnect();
+    await world.run(10_000);
+    expect(world.session?.leaseValid()).toBe(false);
+    await world.issue(world.erase('h/1/1/1'), 100);
+    expect(world.touched).toEqual(['h/1/1/1']);
+    await world.run(10_000);
+    expect(world.session?.leaseValid()).toBe(false);
+  });
+
+  test('goes on while work is under way, or a host is to boot into the runner', async () => {
+    const world = new World();
+    world.controlPlane.idleHeartbeatIntervalMs = 20_000;
+    await world.bootAndConnect();
+    world.work = async (_operation, context) => {
+      await context.begin();
+      await world.clock.sleep(10_000);
+      return { kind: 'complete' };
+    };
+    await world.issue(world.erase('h/1/1/1'), 100);
+    await world.run(9_000);
+    expect(world.session?.leaseValid()).toBe(true);
+    await world.run(15_000);
+    expect(world.session?.leaseValid()).toBe(false);
+    const expiresAtMs = world.clock.wallAheadMs + world.clock.nowMs + 60_000;
+    world.work = async (_operation, context) => {
+      await context.openGrant({ macs: ['52:54:00:00:00:01'], expiresAtMs });
+      return { kind: 'complete' };
+    };
+    await world.issue(world.power('h/2/1/1', { on: true }), 40_000);
+    expect(world.session?.leaseValid()).toBe(true);
+    await world.run(60_000);
+    expect(world.session?.leaseValid()).toBe(false);
+  });
+
   test('is not moved by a wall clock that steps', async () => {
     const world = await connected();
     world.clock.wallAheadMs += 86_400_000;

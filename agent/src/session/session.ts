@@ -104,6 +104,7 @@ export class AgentSession {
       onWelcome: (welcome) => this.#welcomed(welcome),
       onFailure: () => void options.trust?.sessionFailed(),
       onMessage: (message) => this.#take(message),
+      hasWork: () => this.#hasWork(),
       onHeartbeat: (sequence) => this.#lease.heartbeatSent(sequence),
     });
   }
@@ -279,6 +280,11 @@ export class AgentSession {
     };
   }
 
+  /** Whether the lease may be needed, or a deadline that waits for a word of this agent pass. */
+  #hasWork(): boolean {
+    return this.#started().attempts.hasOpen() || this.grants.isAnyAwaited();
+  }
+
   #welcomed(welcome: agent.Welcome): void {
     const { attempts, looks } = this.#started();
     looks?.sessionOpened();
@@ -306,7 +312,8 @@ export class AgentSession {
     const { attempts } = this.#started();
     switch (message.case) {
       case 'operation':
-        return attempts.receive(message.value);
+        attempts.receive(message.value);
+        return this.#link.workCame();
       case 'reportAnswer':
         return void attempts.outbox.answered(message.value);
       case 'leaseRenewal': {

@@ -34,7 +34,7 @@ export { lookFirstReason, wantsAvailable } from './life/goal.ts';
 export { heldBy } from './life/refusal.ts';
 export { isInUseOf, useOf } from './life/use-of.ts';
 export { descends, isSameLife, lifeOf } from './operation/lineage.ts';
-export { agentBackMs } from './operation/operation.ts';
+export { agentBackMs, agentWordMs } from './operation/operation.ts';
 export { shutdownSeconds } from './operation/shutdown.ts';
 export { planFor } from './plan-for.ts';
 export { powerBack } from './power/pending-power.ts';

@@ -6,8 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { agent } from '@rackwright/messages';
 import { type Credentials, LeanStream, type Message } from './lean-agent.ts';
 
-/** Default of `SessionTiming`: what Welcome asks for. */
-export const heartbeatIntervalMs = 5_000;
+/** Default of `SessionTiming` for agents without work: what Welcome asks for. */
+export const heartbeatIntervalMs = 20_000;
 /** Pauses of `SessionLimits`, before full jitter. */
 const reconnectFirstMs = 1_000;
 const reconnectLongestMs = 30_000;
@@ -138,7 +138,10 @@ class BenchAgent {
   #beats(): void {
     this.#beat += 1n;
     this.#sentMs.set(`beat ${this.#beat}`, performance.now());
-    this.#stream?.send({ case: 'heartbeat', value: { sequence: this.#beat } });
+    this.#stream?.send({
+      case: 'heartbeat',
+      value: { sequence: this.#beat, nextInMs: heartbeatIntervalMs },
+    });
     this.#beatTimer = setTimeout(() => this.#beats(), heartbeatIntervalMs);
   }
 

@@ -38,6 +38,8 @@ export class ControlPlane {
   lateMessages = false;
   latencyMs = 2;
   heartbeatIntervalMs = 1000;
+  /** 0: as with work. */
+  idleHeartbeatIntervalMs = 0;
   /** 0 renews nothing. */
   leaseMs = 5000;
   /** Said with each renewal; empty: nothing is frozen. */
@@ -170,7 +172,8 @@ export class ControlPlane {
       const action = this.direct(line);
       return action === undefined ? [] : [{ operationId: line.operationId, action }];
     });
-    const { incarnation, revision, heartbeatIntervalMs, forgetHostUids } = this;
+    const { incarnation, revision, forgetHostUids } = this;
+    const { heartbeatIntervalMs, idleHeartbeatIntervalMs } = this;
     const sessionId = `session-${stream.number}`;
     this.#deliver(stream, {
       case: 'welcome',
@@ -179,6 +182,7 @@ export class ControlPlane {
         incarnation,
         revision,
         heartbeatIntervalMs,
+        idleHeartbeatIntervalMs,
         directives,
         forgetHostUids: [...forgetHostUids],
       },

@@ -10,6 +10,7 @@ import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { agent, store as wire } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { descends, isSameLife, type LiveSession } from '../../host/index.ts';
+import type { SessionTiming } from '../base/timing.ts';
 
 /** How often a session says in the rack's record that it stands. */
 export const hintIntervalMs = 60_000;
@@ -18,7 +19,12 @@ export const hintIntervalMs = 60_000;
 export interface Standpoint {
   readonly replicaId: string;
   readonly clock: Clock;
-  readonly timing: { readonly leaseDurationMs: number };
+  readonly timing: Pick<SessionTiming, 'idleHeartbeatIntervalMs' | 'leaseDurationMs'>;
+}
+
+/** A session that has been silent for longer has ended: without work it beats less often. */
+function silenceMs({ idleHeartbeatIntervalMs, leaseDurationMs }: Standpoint['timing']): number {
+  return idleHeartbeatIntervalMs + leaseDurationMs;
 }
 
 /** Why this agent must not replace the session of another replica, or undefined (1). */
@@ -30,7 +36,7 @@ export function rivalElsewhere(
   if (standing === undefined || sessionTime === undefined) return undefined;
   if (sessionReplica === '' || sessionReplica === replicaId) return undefined;
   // One that has not been confirmed for so long has ended with its replica.
-  const heldUntilMs = timestampMs(sessionTime) + hintIntervalMs + timing.leaseDurationMs;
+  const heldUntilMs = timestampMs(sessionTime) + hintIntervalMs + silenceMs(timing);
   if (heldUntilMs <= clock.nowMs()) return undefined;
   if (descends(journal, standing)) return undefined;
   return (
@@ -48,7 +54,7 @@ export function rivalHere(
   { journal, replacesSessionId }: agent.Hello,
   { clock, timing }: Pick<Standpoint, 'clock' | 'timing'>,
 ): string | undefined {
-  if (standing.lastMessageMs() + timing.leaseDurationMs <= clock.nowMs()) return undefined;
+  if (standing.lastMessageMs() + silenceMs(timing) <= clock.nowMs()) return undefined;
   if (journal !== undefined && descends(journal, standing.journal)) {
     if (!isSameLife(journal, standing.journal)) return undefined;
     if (replacesSessionId === standing.sessionId) return undefined;

@@ -27,6 +27,14 @@ export async function readForRenewal(store: StateStore, rackId: RackId): Promise
   return { rack, fleet, revision };
 }
 
+/** How much longer than usual the agent is silent now, by what it says and as it was allowed to. */
+export function quietMs(
+  { nextInMs }: agent.Heartbeat,
+  { heartbeatIntervalMs, idleHeartbeatIntervalMs }: SessionTiming,
+): number {
+  return Math.max(Math.min(nextInMs, idleHeartbeatIntervalMs) - heartbeatIntervalMs, 0);
+}
+
 /** The renewal, and that a restored store was accepted for as long as the agent must know. */
 export function renewalOf(
   { sequence }: agent.Heartbeat,

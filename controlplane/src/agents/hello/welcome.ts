@@ -60,6 +60,7 @@ export async function welcomeTo(
     incarnation: store.incarnation,
     revision: BigInt(await store.latestRevision()),
     heartbeatIntervalMs: timing.heartbeatIntervalMs,
+    idleHeartbeatIntervalMs: timing.idleHeartbeatIntervalMs,
     directives,
     forgetHostUids: welcoming.forgetHostUids,
     lostRevisions: welcoming.lostRevisions,

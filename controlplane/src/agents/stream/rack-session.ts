@@ -26,7 +26,7 @@ import { foldHello } from '../hello/hello-folds.ts';
 import { helloProblem } from '../hello/hello-problem.ts';
 import { SessionHint } from '../hello/hint.ts';
 import { type Recorded, recordHello } from '../hello/record-hello.ts';
-import { readForRenewal, renewalOf } from '../hello/renewal.ts';
+import { quietMs, readForRenewal, renewalOf } from '../hello/renewal.ts';
 import { welcomeTo } from '../hello/welcome.ts';
 import { BootSnapshots } from '../push/boot-snapshots.ts';
 import { Discoveries } from '../push/discoveries.ts';
@@ -52,6 +52,8 @@ export class RackSession {
   #live: LiveSession | undefined;
   #lastMessageMs = 0;
   #openedMs = 0;
+  /** How much later than usual the agent, which has no work, may send its next heartbeat. */
+  #quietMs = 0;
   /** Hosts whose deadlines passed before it was opened have been looked at. */
   #hadItsWord = false;
   readonly #snapshots: BootSnapshots;
@@ -114,10 +116,11 @@ export class RackSession {
     }
     // Deadlines that passed meanwhile could not fire (R5).
     const hasItsWord = this.#lastMessageMs >= this.#openedMs + agentBackMs;
-    if (silentMs >= settleMs || (hasItsWord && !this.#hadItsWord)) {
+    if (silentMs >= settleMs + this.#quietMs || (hasItsWord && !this.#hadItsWord)) {
       this.#deps.hosts.wakeRack(this.#rackId);
     }
     this.#hadItsWord ||= hasItsWord;
+    if (message.case === 'heartbeat') this.#quietMs = quietMs(message.value, this.#deps.timing);
     await this.#heard(message);
   }
 

@@ -21,12 +21,13 @@ const standing: LiveSession = {
 };
 const surroundings = {
   clock: { nowMs: () => nowMs, suspendAwareMs: () => 0, after: () => () => {} },
-  timing: { heartbeatIntervalMs: 3_000, leaseDurationMs: 15_000 },
+  timing: { idleHeartbeatIntervalMs: 20_000, leaseDurationMs: 15_000 },
 };
 
-const rival = (journal: object, replacesSessionId = ''): string | undefined => {
+const rival = (journal: object, replacesSessionId = '', atMs = nowMs): string | undefined => {
   const hello = create(agent.HelloSchema, { journal: { id: 'j1', ...journal }, replacesSessionId });
-  return rivalHere(standing, hello, surroundings);
+  const clock = { ...surroundings.clock, nowMs: () => atMs };
+  return rivalHere(standing, hello, { ...surroundings, clock });
 };
 
 test('the agent of a session may open its next one, by the id that only it knows', () => {
@@ -39,6 +40,12 @@ test('the agent of a session may open its next one, by the id that only it knows
 test('the id alone is not enough for another journal, or an earlier life of it', () => {
   expect(rival({ id: 'j2', generation: 9n, life: 9n }, 's1')).toContain('another agent');
   expect(rival({ generation: 2n, life: 5n }, 's1')).toContain('another agent');
+});
+
+test('an agent that has no work and beats seldom keeps its place all the same', () => {
+  const other = { id: 'j2', generation: 1n, life: 1n };
+  expect(rival(other, '', nowMs + 34_999)).toContain('another agent of rack r1');
+  expect(rival(other, '', nowMs + 35_000)).toBeUndefined();
 });
 
 test('what an agent says that it believes is kept only as far as it is a fingerprint', () => {

@@ -13,6 +13,7 @@ const first = { id: 'u1/1/0/1', hostUid: 'u1' };
 const generation = (number: bigint) => ({ journal: { id: 'j1', generation: number } });
 const stranger = { journal: { id: 'j9', generation: 1n } };
 const lifetimeMs = 15_000;
+const idleMs = 20_000;
 
 async function started(faults?: (call: MemoryCall) => MemoryFault | Promise<MemoryFault>) {
   const rig = rigWith({});
@@ -225,12 +226,12 @@ describe('a second agent', () => {
     expect(rig.status().state).toBe(HostState.MANAGEABLE);
   });
 
-  test('takes over once the first has been silent for a lease', async () => {
+  test('takes over once the first has been silent for longer than any agent is', async () => {
     const { rig, replica } = await started();
     const one = await connectAgent(rig, replica);
     await connectAgent(rig, replica, stranger);
     expect(shown(rig)).not.toBe('');
-    await rig.advance(lifetimeMs);
+    await rig.advance(lifetimeMs + idleMs);
     const two = await connectAgent(rig, replica, stranger);
     expect(refusals(two)).toEqual([]);
     expect(one.ended).toBe(true);

@@ -48,7 +48,7 @@ export function controlPlaneConfig(
       goalFailuresMax: 100,
       rereadDelayMs: 2_000,
     },
-    sessions: { heartbeatIntervalMs: 500, leaseDurationMs: 5_000 },
+    sessions: { heartbeatIntervalMs: 500, idleHeartbeatIntervalMs: 500, leaseDurationMs: 5_000 },
     resyncIntervalMs: 5_000,
   };
 }
