@@ -1,10 +1,10 @@
 /**
  * What a host costs from create to available: `npm run bench -- lifecycle [--hosts N]
- * [--ironic-hosts N]`. The control plane and the agent are processes of their own, over mTLS; the
- * machines are instant, so that what is left is ours: decisions, writes, fsyncs, signatures,
- * certificates. Then OpenStack Ironic does the same with instant machines, if it is there
- * (`ironic.ts`). Ends with 1 when a figure misses its floor; fewer hosts than `judgedHosts` are not
- * judged.
+ * [--ironic-hosts N] [--profile FOLDER]`. The control plane and the agent are processes of their
+ * own, over mTLS; the machines are instant, so that what is left is ours: decisions, writes,
+ * fsyncs, signatures, certificates. Then OpenStack Ironic does the same with instant machines, if
+ * it is there (`ironic.ts`). Ends with 1 when a figure misses its floor; fewer hosts than
+ * `judgedHosts` are not judged. `--profile` writes the CPU profiles of both programs there.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -46,12 +46,13 @@ type Figures = Partial<Record<keyof typeof goals, number>>;
 const options = {
   hosts: { type: 'string', default: '1000' },
   'ironic-hosts': { type: 'string', default: '100' },
+  profile: { type: 'string', default: '' },
 } as const;
 const { values } = parseArgs({ options });
 const hosts = countOf('hosts');
 const ironicHosts = countOf('ironic-hosts');
 
-function countOf(name: keyof typeof options): number {
+function countOf(name: 'hosts' | 'ironic-hosts'): number {
   const count = Number(values[name]);
   if (Number.isSafeInteger(count) && count >= 1) return count;
   console.error(`--${name} takes a whole number from 1`);
@@ -148,7 +149,8 @@ interface Running {
 function start(name: string, args: string[]): Running {
   const syncsFile = file(`${name}.syncs`);
   const counter = join(import.meta.dirname, './count-syncs.ts');
-  const child = spawn(process.execPath, ['--import', counter, ...args], {
+  const flags = values.profile === '' ? [] : ['--cpu-prof', `--cpu-prof-dir=${values.profile}`];
+  const child = spawn(process.execPath, [...flags, '--import', counter, ...args], {
     stdio: ['ignore', 'ignore', 'inherit'],
     env: { ...process.env, RACKWRIGHT_BENCH_SYNCS: syncsFile },
   });
