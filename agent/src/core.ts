@@ -22,7 +22,13 @@ import type { AgentConfig } from './config.ts';
 import { BootConsoles, defaultBootConsoleLimits } from './console/index.ts';
 import { loadDeployKey, makeDeployPages, NetbootImages, Proofs } from './deploy/index.ts';
 import { Discovery } from './discovery/index.ts';
-import { type CredentialOf, type HostImages, type Images, Prefetcher } from './images/index.ts';
+import {
+  CarriedOn,
+  type CredentialOf,
+  type HostImages,
+  type Images,
+  Prefetcher,
+} from './images/index.ts';
 import { Journal } from './journal/index.ts';
 import { type NetbootSighting, NetbootWatch } from './netboot-watch.ts';
 import { defaultNetworkFaultLimits, NetworkFaults } from './network-faults.ts';
@@ -63,7 +69,10 @@ export interface CoreParts
   /** Absent: commands that come in images are not run here. */
   readonly images?: Pick<Images, 'fetch'>;
   /** Absent: no image is put onto a host here. */
-  readonly hostImages?: Pick<HostImages, 'hold' | 'prefetch' | 'prefer' | 'isHere' | 'hasRoom'>;
+  readonly hostImages?: Pick<
+    HostImages,
+    'begin' | 'hold' | 'prefetch' | 'prefer' | 'isHere' | 'hasRoom'
+  >;
   /** Of the hosts that boot here, where their runner says nothing of its own; unset: amd64. */
   readonly architecture?: AgentConfig['runner']['architecture'];
   /**
@@ -297,6 +306,7 @@ function makeExecutor(
     return found ?? { problem: unknownProfile(name, bootProfiles) };
   };
   const phoneHomePath = (deploymentId: DeploymentId) => proofs.phoneHomePath(deploymentId);
+  const carriedOn = new CarriedOn();
   return createExecutor({
     ...{ drivers, orders, clock, bootFirmware },
     ...(bootMediumUrl === undefined ? {} : { bootMediumUrl }),
@@ -304,7 +314,7 @@ function makeExecutor(
     ...(images === undefined ? {} : { images: { images, clock } }),
     ...(hostImages === undefined
       ? {}
-      : { hostImages: { images: hostImages, clock, architecture, phoneHomePath } }),
+      : { hostImages: { images: hostImages, clock, architecture, phoneHomePath, carriedOn } }),
     awaitImage: { proofs, clock },
     forgetDeployments: (hostUid) => proofs.forgetHost(hostUid),
   });

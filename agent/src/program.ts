@@ -279,7 +279,7 @@ function startBootPath(
     {
       ...{ udp, http, disk, clock, log, meter, memory: core.bootMemory, deploys: core.deploys },
       ownAddresses,
-      imageBlob: (hex) => images.blob(hex) ?? (images.isBegun(hex) ? 'later' : undefined),
+      imageBlob: (hex) => images.served(hex),
       openDiscovery: (mac) => core.openDiscovery(mac),
       onNetboot: (sighting) => core.onNetboot(sighting),
       onBootSight: (sight) => core.onBootSight(sight),

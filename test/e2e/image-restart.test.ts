@@ -6,34 +6,17 @@
  */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, rename, rm, truncate, writeFile } from 'node:fs/promises';
+import { mkdtemp, rename, rm, truncate } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import {
-  BlobCache,
-  defaultAdmissionLimits,
-  HostImages,
-  Images,
-  startBoot,
-  type WantedHostImage,
-} from '@rackwright/agent';
-import { quietLog } from '@rackwright/agent/testing';
 import { readFrom } from '@rackwright/disk-image';
 import { digestOf, hexOf } from '@rackwright/oci';
-import type { Log } from '@rackwright/platform';
-import {
-  callersHashes,
-  nodeClock,
-  nodeDisk,
-  nodeHttp,
-  nodeLargeFiles,
-  nodeUdp,
-  nodeWebClient,
-} from '@rackwright/platform/node';
+import { nodeClock, nodeWebClient } from '@rackwright/platform/node';
 import { webSource } from '@rackwright/runner';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { prepareAgentFolder, startAgentLife } from './image-life.ts';
 
 /** More than lies between two sockets. */
 const bytes = randomBytes(32_000_000);
@@ -45,8 +28,7 @@ let folder = '';
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'rackwright-image-restart-'));
-  await mkdir(join(folder, 'blobs'));
-  for (const name of ['vmlinuz', 'initrd']) await writeFile(join(folder, name), 'x');
+  await prepareAgentFolder(folder);
 });
 
 afterAll(() => rm(folder, { recursive: true }));
@@ -72,52 +54,6 @@ async function startOrigin() {
   return { asked, close, url: `http://127.0.0.1:${port}/disk.raw` };
 }
 
-/** One life of the agent, as far as images go. */
-async function startLife(port: number) {
-  const refused: string[] = [];
-  const warn: Log['warn'] = (fields) => void refused.push(JSON.stringify(fields));
-  const place = { files: nodeLargeFiles(), folder: join(folder, 'blobs') };
-  const cache = await BlobCache.open({
-    hashes: callersHashes,
-    ...place,
-    clock,
-    log: quietLog,
-    bytesMax: 100_000_000,
-  });
-  const images = new Images({ cache, web, architecture: 'amd64' });
-  const admission = defaultAdmissionLimits;
-  const hostImages = new HostImages({ cache, web, admission, retryDelaysMs: [] });
-  const files = ['vmlinuz', 'initrd'].map((name) => ({ name, path: join(folder, name) }));
-  const names = { kernel: 'vmlinuz', initrd: 'initrd', kernelArguments: [] };
-  const boot = await startBoot(
-    {
-      interfaces: [{ serverAddress: '127.0.0.1', dhcp: { mode: 'off' } }],
-      tftp: { address: '127.0.0.1', port: 0 },
-      http: { address: '127.0.0.1', port },
-      ...{ loaders: {}, loaderFiles: [], files },
-      runner: { ...names, agentPort: 7443, fingerprint: '00'.repeat(32) },
-    },
-    {
-      ...{ udp: nodeUdp(), http: nodeHttp(), disk: nodeDisk(), clock },
-      log: { ...quietLog, warn },
-      memory: () => ({ snapshot: { generation: 1, hosts: [] }, grants: [] }),
-      onNetboot: () => {},
-      imageBlob: (hex) => images.blob(hex) ?? (images.isBegun(hex) ? 'later' : undefined),
-    },
-  );
-  const stop = new AbortController();
-  const hold = (url: string) => {
-    const from = { kind: 'web', url, digest, credential: undefined } as const;
-    const wanted: WantedHostImage = { from, architecture: 'amd64', needs: 'disk' };
-    return hostImages.hold('h', wanted, stop.signal, () => {});
-  };
-  const end = async (): Promise<void> => {
-    stop.abort();
-    await boot.close();
-  };
-  return { end, hold, port: boot.httpPort, refused };
-}
-
 /** What the runner does with it: reads from the start to the end, patiently. */
 function startRunner(port: number) {
   const source = webSource(web, `http://127.0.0.1:${port}/v2/blobs/${digest.replace(':', '/')}`);
@@ -140,7 +76,7 @@ function startRunner(port: number) {
 
 test('an image that is lost while it is read is fetched on, and read on where it was', async () => {
   const origin = await startOrigin();
-  const first = await startLife(0);
+  const first = await startAgentLife(folder, 0, digest);
   const held = await first.hold(origin.url);
   const runner = startRunner(first.port);
   await runner.begun;
@@ -150,7 +86,7 @@ test('an image that is lost while it is read is fetched on, and read on where it
   await rename(path, `${path}.part`);
   await truncate(`${path}.part`, half);
 
-  const second = await startLife(first.port);
+  const second = await startAgentLife(folder, first.port, digest);
   runner.goOn();
   // Nobody fetches yet, as before the agent has taken its work up again.
   await expect

@@ -43,6 +43,8 @@ export interface ImageEvent {
   readonly digest: string;
   readonly deployment: string;
   readonly by: 'bmc' | 'person' | 'itself';
+  /** Of what is `begun`: it comes over another image that is whole, and was not proved before. */
+  readonly isRash?: boolean;
 }
 
 export type Booted =
@@ -297,9 +299,19 @@ export class SimMachine implements BmcSwitch {
   /** An image comes onto the first disk: a part of it, or all. */
   writeImage(image: DiskImage): void {
     const [first] = this.drives;
+    const { imageProofs } = this.#view;
+    const { deployment, digest } = image;
+    const before = first?.image;
+    const isOver = before?.whole === true && before.deployment !== deployment;
+    const isRash = !image.whole && isOver && !imageProofs.isProved(deployment, digest);
+    if (!image.whole && isOver) this.#view.count('image begun over another');
+    if (!image.whole && !imageProofs.isReadable(deployment, digest)) {
+      this.#view.count('image written as it came');
+    }
+    if (image.whole) imageProofs.written(deployment, digest);
     // Who lies has been written to, as far as anybody can tell.
     if (first?.traits.lies === false) first.takeImage(image);
-    this.#noteImage(image.whole ? 'written' : 'begun', image, 'itself');
+    this.#noteImage(image.whole ? 'written' : 'begun', image, 'itself', isRash);
   }
 
   /** The image is up; one that starts for the first time says so when it is through with that. */
@@ -331,11 +343,16 @@ export class SimMachine implements BmcSwitch {
     this.#logs.drives.push({ atMs, machine: this.name, serial, act });
   }
 
-  #noteImage(act: ImageEvent['act'], image: DiskImage | undefined, by: ImageEvent['by']): void {
+  #noteImage(
+    act: ImageEvent['act'],
+    image: DiskImage | undefined,
+    by: ImageEvent['by'],
+    isRash = false,
+  ): void {
     const { digest = '', deployment = '' } = image ?? {};
     const { nowMs: atMs } = this.#view.heap;
     this.#view.trace(`${this.name} image ${act} ${digest.slice(0, 12)} ${deployment}`);
-    this.#logs.images.push({ atMs, machine: this.name, act, digest, deployment, by });
+    this.#logs.images.push({ atMs, machine: this.name, act, digest, deployment, by, isRash });
   }
 
   #startRunner(box: string, bootToken: string): void {

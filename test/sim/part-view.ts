@@ -6,6 +6,7 @@ import type { Log } from '@rackwright/platform';
 import type { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
 import type { Chance } from './chance.ts';
 import type { PlantedFault } from './planted.ts';
+import type { ImageProofs } from './pools/image-proofs.ts';
 
 export interface PartView {
   readonly heap: EventHeap;
@@ -21,6 +22,8 @@ export interface PartView {
   readonly pools: boolean;
   /** Whether the hosts of pools boot their image over the network. */
   readonly netboot: boolean;
+  /** What of images runners can read. */
+  readonly imageProofs: ImageProofs;
   /** Whether only that goes wrong which a rack soon comes back from. */
   readonly isMild: boolean;
   /** What clocks show when the world begins. */

@@ -157,6 +157,8 @@ export class RunnerBox {
       ...{ begins, chance: this.#view.chance },
       drive: () => machine.drives[0],
       writeImage: (image: DiskImage) => machine.writeImage(image),
+      isReadable: (deployment: string, digest: string) =>
+        this.#view.imageProofs.isReadable(deployment, digest),
     };
     const flash = machine.flashable ? [flashStep(around)] : [];
     const erasing = [eraseDevices, eraseDevicesMetadata, verifyErased];

@@ -18,6 +18,8 @@ export interface StepSurroundings {
   readonly drive: () => SimDrive | undefined;
   /** So much of an image is on it now. */
   readonly writeImage: (image: DiskImage) => void;
+  /** Whether the agent shows the end of an image by now. */
+  readonly isReadable: (deployment: string, digest: string) => boolean;
 }
 
 /** Flashes firmware: an interrupted one is for a person to look at. */
@@ -79,6 +81,9 @@ async function writeImage(context: StepContext, around: StepSurroundings): Promi
   const may = await context.mayBegin();
   if (may.kind !== 'granted') return untouched('cancelled', `it may not begin: ${may.kind}`);
   for (const whole of [false, true]) {
+    if (whole && !(await comesWhole(context, around, image))) {
+      return failed('cancelled', 'the image does not come to its end');
+    }
     const disk = drive();
     const isBroken =
       disk === undefined || context.clock.suspendAwareMs() < disk.traits.failsUntilMs;
@@ -91,12 +96,25 @@ async function writeImage(context: StepContext, around: StepSurroundings): Promi
   return { result: { kind: 'complete' } };
 }
 
-function failed(type: 'writeError', message: string): StepEnd {
+function failed(type: 'writeError' | 'cancelled', message: string): StepEnd {
   return { result: { kind: 'failed', type, message } };
 }
 
 function untouched(type: 'noRootDisk' | 'cancelled', message: string): StepEnd {
   return { result: { kind: 'failed', type, message, disksUntouched: true } };
+}
+
+/** Waits for the end of the image, as long as somebody may still send it. */
+async function comesWhole(
+  context: StepContext,
+  { isReadable }: StepSurroundings,
+  { deployment, digest }: Pick<DiskImage, 'deployment' | 'digest'>,
+): Promise<boolean> {
+  while (!isReadable(deployment, digest)) {
+    if (context.signal.aborted) return false;
+    await pause(context, 1_000);
+  }
+  return true;
 }
 
 async function pause({ clock }: StepContext, forMs: number): Promise<void> {

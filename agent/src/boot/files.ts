@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { makeBootMedium } from '@rackwright/disk-image';
-import type { Disk } from '@rackwright/platform';
+import type { Disk, FileSlice } from '@rackwright/platform';
 import { type BootConfig, loaderBytesMaxDefault } from './config.ts';
 import { mediumName } from './medium-name.ts';
 
@@ -16,16 +16,19 @@ export type ServedFile =
       readonly sizeBytes: number;
       /** Of a file that never changes under its name; of others it is asked for each time. */
       readonly version?: string;
+      /** Of one that is still on its way. */
+      readonly readable?: FileSlice['readable'];
     };
 
-/** A blob of an image, whole on the disk. */
+/** A blob of an image on the disk; with `readable`, one that is on its way there. */
 export interface ImageBlob {
   readonly path: string;
   readonly sizeBytes: number;
+  readonly readable?: FileSlice['readable'];
 }
 
 /**
- * The blob of this hash; `later`: it is on its way, or was, and whoever reads it shall wait: what
+ * The blob of this hash; `later`: it was on its way, and whoever reads it shall wait: what
  * our disk has lost while a runner was at work is fetched again.
  */
 export type FindImageBlob = (hex: string) => ImageBlob | 'later' | undefined;

@@ -312,8 +312,11 @@ function part(
 ): Uint8Array | FileSlice {
   if (file.kind === 'memory') return file.bytes.subarray(start, end + 1);
   if (end < start) return new Uint8Array();
-  const { path } = file;
-  return { kind: 'file', path, start, end, ...(version === undefined ? {} : { version }) };
+  const { path, readable } = file;
+  const slice = { kind: 'file', path, start, end } as const;
+  // What is on its way is not kept.
+  if (readable !== undefined) return { ...slice, readable };
+  return { ...slice, ...(version === undefined ? {} : { version }) };
 }
 
 const phoneHomeAnswers = {

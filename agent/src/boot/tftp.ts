@@ -230,7 +230,7 @@ class TftpServer {
         return this.#hostFile(target.mac, target.name);
       case 'blob': {
         const blob = this.#options.imageBlob?.(target.hex);
-        if (blob === 'later') return { kind: 'later' };
+        if (blob === 'later' || blob?.readable !== undefined) return { kind: 'later' };
         return blob === undefined ? noSuchFile : this.#kept(blob.path);
       }
     }

@@ -41,6 +41,7 @@ function setUp() {
       digests: [digest],
       endTurn: () => void (world.turns -= 1),
       ...{ isWhole: async () => !lost.delete(name), doubt: () => {} },
+      ...{ whole: Promise.resolve(), anew: new AbortController().signal },
       release: () => void world.held.delete(name),
     };
   };

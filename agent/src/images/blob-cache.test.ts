@@ -430,3 +430,47 @@ test('what is held stays although it cannot be noted that it was used', async ()
   await expect(hold(cache, bytesOf('c'))).rejects.toThrow('full of images that are in use');
   expect(cache.find(digest)).toBeDefined();
 });
+
+describe('a blob on its way', () => {
+  test('is read as it comes, and to its end when it was proved', async () => {
+    const bytes = bytesOf('a', 3_000_000);
+    const digest = digestOf(bytes);
+    const letGo = Promise.withResolvers<void>();
+    const gate = (at: number) => (at < 2_500_000 ? Promise.resolve() : letGo.promise);
+    const cache = await open(5_000_000);
+    const holding = hold(cache, bytes, served(bytes, gate));
+    await expect.poll(() => cache.coming(digest)).toBeDefined();
+    const coming = cache.coming(digest);
+    expect(coming?.sizeBytes).toBe(bytes.length);
+    const some = (await coming?.readable(0, never)) ?? 0;
+    expect(some).toBeLessThan(2_500_000);
+    const read = await readFile(coming?.path ?? '');
+    expect(read.subarray(0, some).equals(bytes.subarray(0, some))).toBe(true);
+    expect(cache.find(digest)).toBeUndefined();
+    letGo.resolve();
+    expect(await coming?.readable(bytes.length - 1, never)).toBe(bytes.length);
+    await holding;
+    expect(cache.coming(digest)).toBeUndefined();
+    expect(cache.find(digest)).toBeDefined();
+  });
+
+  test('whose bytes are of another is shown to its end to nobody', async () => {
+    const bytes = bytesOf('a', 3_000_000);
+    const digest = digestOf(bytes);
+    const cache = await open(5_000_000);
+    const letGo = Promise.withResolvers<void>();
+    const gate = (at: number) => (at < 2_500_000 ? Promise.resolve() : letGo.promise);
+    const other = Buffer.concat([bytes.subarray(0, 2_999_000), Buffer.alloc(1_000)]);
+    const source = served(other, gate);
+    const wanted = { digest, sizeBytes: bytes.length };
+    const holding = cache
+      .hold(wanted, source.source, never, () => {})
+      .catch((error: unknown) => error);
+    await expect.poll(() => cache.coming(digest)).toBeDefined();
+    const coming = cache.coming(digest);
+    const end = coming?.readable(bytes.length - 1, never);
+    letGo.resolve();
+    await expect(end).rejects.toThrow('does not come to its end');
+    expect(await holding).toMatchObject({ kind: 'digestMismatch' });
+  });
+});

@@ -14,6 +14,7 @@
  * B5 What is held was found right in this life, and nothing drops it but that it is lost or damaged
  *    all the same, which is seen when it is asked for the next time; then it is fetched again.
  * B6 A folder that cannot be used costs what is to be held, until it can be, and nothing else.
+ * B7 A blob on its way may be read as it comes, but for its end (`coming-bytes.ts`).
  */
 import {
   type BlobSource,
@@ -30,6 +31,7 @@ import {
 } from '@rackwright/oci';
 import type { Clock, Hashes, LargeFiles, Log } from '@rackwright/platform';
 import { type BlobFetch, fetchBlob } from './blob-fetch.ts';
+import { ComingBytes, type Readable } from './coming-bytes.ts';
 
 export interface BlobCacheParts {
   readonly files: LargeFiles;
@@ -49,6 +51,11 @@ export interface BlobFile {
   readonly sizeBytes: number;
 }
 
+/** A blob on its way, for one reader; its file may have gone on to its final name meanwhile. */
+export interface ComingBlob extends BlobFile {
+  readonly readable: Readable;
+}
+
 type Wanted = Pick<Descriptor, 'digest' | 'sizeBytes'>;
 
 interface Entry {
@@ -64,8 +71,7 @@ type Look = Awaited<ReturnType<LargeFiles['find']>>;
 
 interface Fetching {
   readonly sizeBytes: number;
-  /** How much of it is here. */
-  bytes: number;
+  readonly coming: ComingBytes;
   readonly done: Promise<void>;
   readonly stop: AbortController;
   readonly listeners: Set<(bytes: number) => void>;
@@ -119,6 +125,14 @@ export class BlobCache {
   find(digest: Digest): BlobFile | undefined {
     const entry = this.#entries.get(digest);
     return entry && { path: this.#path(digest), sizeBytes: entry.sizeBytes };
+  }
+
+  /** The blob, if it is on its way (B7). */
+  coming(digest: Digest): ComingBlob | undefined {
+    const fetching = this.#fetching.get(digest);
+    if (fetching === undefined || fetching.stop.signal.aborted) return undefined;
+    const { sizeBytes, coming } = fetching;
+    return { path: partOf(this.#path(digest)), sizeBytes, readable: coming.reader() };
   }
 
   /** What could come without that anything goes which is held, preferred or on its way. */
@@ -276,20 +290,27 @@ export class BlobCache {
   #begin(wanted: Wanted, source: BlobSource, retryDelaysMs: readonly number[]): Fetching {
     const { digest, sizeBytes } = wanted;
     const stop = new AbortController();
+    const coming = new ComingBytes(sizeBytes);
     // What is in the map counts for the room, so it is there before room is made (B3).
     const started = Promise.withResolvers<void>();
     const done = started.promise
       .then(() => this.#makeRoom())
-      .then(() => this.#fetch({ wanted, source, onBytes, signal: stop.signal, retryDelaysMs }))
+      .then(() =>
+        this.#fetch({ wanted, source, onBytes, onProved, signal: stop.signal, retryDelaysMs }),
+      )
       .catch(async (error: unknown) => {
         // The next try may find it there.
         if (!isOciError(error)) await this.#parts.prepare?.().catch(() => {});
         throw this.#failureOf(error);
       })
-      .finally(() => this.#fetching.delete(digest));
-    const fetching: Fetching = { sizeBytes, bytes: 0, done, stop, listeners: new Set() };
+      .finally(() => {
+        this.#fetching.delete(digest);
+        coming.end('failed');
+      });
+    const onProved = (): void => coming.end('proved');
+    const fetching: Fetching = { sizeBytes, coming, done, stop, listeners: new Set() };
     const onBytes = (bytes: number): void => {
-      fetching.bytes = bytes;
+      coming.have(bytes);
       // That is what stays should it end here.
       this.#left.set(digest, bytes);
       for (const listener of fetching.listeners) listener(bytes);
@@ -301,13 +322,13 @@ export class BlobCache {
 
   /** Waits with the others; the last one that goes stops it (B4). */
   async #follow(
-    { bytes, done, listeners, stop }: Fetching,
+    { coming, done, listeners, stop }: Fetching,
     signal: AbortSignal,
     onBytes: (bytes: number) => void,
   ): Promise<void> {
     const listener = (bytes: number): void => onBytes(bytes);
     listeners.add(listener);
-    onBytes(bytes);
+    onBytes(coming.bytes);
     const gone = Promise.withResolvers<never>();
     const leave = (): void => {
       listeners.delete(listener);

@@ -49,6 +49,8 @@ export interface BlobFetch {
   readonly source: BlobSource;
   /** Told how much of it is in the part file. */
   readonly onBytes: (bytes: number) => void;
+  /** Told when all of it has its digest; it may not be durable yet. */
+  readonly onProved: () => void;
   readonly signal: AbortSignal;
   /** How long is waited before each further try of what may pass; empty: not at all. */
   readonly retryDelaysMs: readonly number[];
@@ -108,7 +110,7 @@ class PartOfNoUse extends Error {}
 
 async function write(parts: BlobFetchParts, fetch: BlobFetch): Promise<void> {
   const { files, hashes, path } = parts;
-  const { onBytes, signal, source, wanted } = fetch;
+  const { onBytes, onProved, signal, source, wanted } = fetch;
   const part = await files.openPart(path);
   const running = hashes.start(wanted.sizeBytes);
   try {
@@ -135,6 +137,7 @@ async function write(parts: BlobFetchParts, fetch: BlobFetch): Promise<void> {
     } finally {
       await writer.flush();
     }
+    onProved();
     await part.sync();
   } catch (error) {
     if (!isOciError(error, 'digestMismatch')) throw error;

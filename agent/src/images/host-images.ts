@@ -5,8 +5,11 @@
  * 1. What is named by no digest is not fetched.
  * 2. Hosts are admitted in turns, so many at once (`Admission`): who is admitted has its part of
  *    the rack's network and disk until it lets go.
- * 3. Nobody is shown what is not proved: an image is held when all that is needed of it is here
- *    and is what its digests name. What a mirror has altered comes onto no disk.
+ * 3. Nobody is shown the end of what is not proved: an image is whole when all that is needed of it
+ *    is here and is what its digests name. Who begins with it before, as it comes, counts nothing
+ *    as done until then.
+ * 4. An image has begun to come when its source has sent some of it: one that cannot be had, or is
+ *    for nobody here, has not.
  */
 import {
   type Architecture,
@@ -80,6 +83,14 @@ export interface HeldHostImage {
   release(): void;
 }
 
+/** An image that is on its way, or here; it stays until it is released. */
+export interface ComingHostImage extends HeldHostImage {
+  /** Resolves when it is here whole and proved. Rejects with `OciError`, and never unheard. */
+  readonly whole: Promise<void>;
+  /** Aborted when it comes anew, as what had come was not of it: whoever has read that is wrong. */
+  readonly anew: AbortSignal;
+}
+
 export interface HostImagesParts {
   readonly cache: BlobCache;
   readonly web: WebClient;
@@ -93,6 +104,18 @@ export const defaultRetryDelaysMs: readonly number[] = [1_000, 2_000, 4_000, 8_0
 const prefetcher = '';
 
 type Told = (progress: HostImageProgress) => void;
+
+/** What is asked of one fetch. */
+interface Fetch {
+  readonly signal: AbortSignal;
+  readonly told: Told;
+  /** The blob is held now. */
+  readonly keep: (digest: Digest) => void;
+  /** Its source has sent some of it. */
+  readonly begun: () => void;
+  /** What had come since then was thrown away, and it comes anew. */
+  readonly anew: () => void;
+}
 
 export class HostImages {
   readonly #parts: HostImagesParts;
@@ -111,7 +134,27 @@ export class HostImages {
     wanted: WantedHostImage,
     signal: AbortSignal,
     told: Told,
-  ): Promise<HeldHostImage> {
+  ): Promise<ComingHostImage> {
+    const coming = await this.begin(host, wanted, signal, told);
+    try {
+      await coming.whole;
+      return coming;
+    } catch (error) {
+      coming.release();
+      throw error;
+    }
+  }
+
+  /**
+   * Resolves when the image has begun to come, or is here (4). Rejects with `OciError`, and then
+   * holds nothing.
+   */
+  async begin(
+    host: string,
+    wanted: WantedHostImage,
+    signal: AbortSignal,
+    told: Told,
+  ): Promise<ComingHostImage> {
     const { cache } = this.#parts;
     const leave = await this.#admission.enter(host, signal, (place) =>
       told({ phase: 'queued', place }),
@@ -133,10 +176,17 @@ export class HostImages {
     };
     try {
       const { image, source } = await this.#find(wanted, either, held);
-      await this.#fetch(blobsOf(image, wanted.needs), source, either, told, keep);
+      const begun = Promise.withResolvers<void>();
+      const anew = new AbortController();
+      const ears = { begun: begun.resolve, anew: () => anew.abort() };
+      const fetch = { signal: either, told, keep, ...ears };
+      const whole = this.#fetch(blobsOf(image, wanted.needs), source, fetch);
+      whole.then(begun.resolve, begun.reject);
+      await begun.promise;
       const doubt = (): void => held.forEach((each) => cache.doubt(each));
       const isWhole = () => this.#isWhole(held);
-      return { image, digests: held, endTurn: leave, isWhole, doubt, release };
+      const acts = { endTurn: leave, isWhole, doubt, release };
+      return { image, digests: held, whole, anew: anew.signal, ...acts };
     } catch (error) {
       release();
       throw error;
@@ -210,9 +260,7 @@ export class HostImages {
   async #fetch(
     blobs: readonly Descriptor[],
     source: BlobSource,
-    signal: AbortSignal,
-    told: Told,
-    keep: (digest: Digest) => void,
+    { signal, told, keep, begun, anew }: Fetch,
   ): Promise<void> {
     const { cache, retryDelaysMs } = this.#parts;
     const allBytes = blobs.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
@@ -220,9 +268,19 @@ export class HostImages {
       const message = `the image has ${allBytes} bytes; the agent keeps at most ${cache.bytesMax}`;
       throw new OciError('tooLarge', `${message} (imageCacheBytesMax)`);
     }
+    let hasBegun = false;
+    let isThrownAway = false;
     const fetched = new Map<Digest, number>();
     const tell = (digest: Digest, bytes: number): void => {
+      const before = fetched.get(digest);
       fetched.set(digest, bytes);
+      // What stood here before was sent by nobody yet (4).
+      if (before !== undefined && bytes > before) {
+        if (isThrownAway) anew();
+        hasBegun = true;
+        begun();
+      }
+      if (hasBegun && bytes < (before ?? 0)) isThrownAway = true;
       const fetchedBytes = [...fetched.values()].reduce((sum, each) => sum + each, 0);
       told({ phase: 'fetching', fetchedBytes, allBytes });
     };

@@ -24,7 +24,7 @@ import {
   type RegistryCredential,
 } from '@rackwright/oci';
 import type { WebClient } from '@rackwright/platform';
-import type { BlobCache, BlobFile } from './blob-cache.ts';
+import type { BlobCache, BlobFile, ComingBlob } from './blob-cache.ts';
 import { cachedManifest, readSmall } from './cached-manifest.ts';
 
 export interface ImagesParts {
@@ -59,16 +59,19 @@ export class Images {
     this.#parts = parts;
   }
 
-  /** A blob of the cache by the hex of its SHA-256, for the HTTP server. */
+  /** A blob of the cache by the hex of its SHA-256, if it is here whole. */
   blob(hex: string): BlobFile | undefined {
     const digest = parseDigest(`sha256:${hex}`);
     return digest && this.#parts.cache.find(digest);
   }
 
-  /** Whether some of it is here, and more may come; likewise. */
-  isBegun(hex: string): boolean {
+  /** Likewise, for the HTTP server: also on its way; `later`: some is here, and more may come. */
+  served(hex: string): BlobFile | ComingBlob | 'later' | undefined {
     const digest = parseDigest(`sha256:${hex}`);
-    return digest !== undefined && this.#parts.cache.isBegun(digest);
+    if (digest === undefined) return undefined;
+    const { cache } = this.#parts;
+    const found = cache.find(digest) ?? cache.coming(digest);
+    return found ?? (cache.isBegun(digest) ? 'later' : undefined);
   }
 
   /** Rejects with `OciError`, and then holds nothing. */

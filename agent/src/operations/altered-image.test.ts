@@ -1,6 +1,8 @@
 /**
- * A registry that alters an image on its way, slowly, so that there would have been all the time
- * in the world to write its beginning: no runner is ordered, for it would cost a host its disk.
+ * A registry that alters an image on its way, slowly, so that there is all the time in the world to
+ * write its beginning. Over a host in service no runner is ordered, for it would cost its disk. One
+ * that writes the image as it comes is never shown its end, without which it makes nothing
+ * bootable, and is stopped.
  */
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -12,8 +14,15 @@ import { create } from '@bufbuild/protobuf';
 import { agent, DeployProof, writeImageStep } from '@rackwright/messages';
 import { digestOf, writeHostManifest } from '@rackwright/oci';
 import { callersHashes, nodeClock, nodeLargeFiles, nodeWebClient } from '@rackwright/platform/node';
+import type { FinalResult } from '@rackwright/results';
 import { expect, test } from 'vitest';
-import { BlobCache, defaultAdmissionLimits, HostImages } from '../images/index.ts';
+import {
+  aborted,
+  BlobCache,
+  CarriedOn,
+  defaultAdmissionLimits,
+  HostImages,
+} from '../images/index.ts';
 import { quietLog } from '../runner-gateway/testing.ts';
 import type { OperationContext, Progress } from '../session/index.ts';
 import { withHostImage } from './host-image.ts';
@@ -41,54 +50,83 @@ async function startRegistry(end: (response: ServerResponse) => void) {
   return { letGo: letGo.resolve, name: `127.0.0.1:${port}`, server };
 }
 
-test.for<[string, string, (response: ServerResponse) => void]>([
-  [
-    'ends with other bytes',
-    'imageDigestMismatch',
-    (to) => to.end(Buffer.alloc(disk.length - nearlyAll)),
-  ],
-  ['ends too early', 'imageTruncated', (to) => to.end()],
-])('garm-T10: an image that %s comes onto no disk', async ([, type, end]) => {
+interface Deployed {
+  readonly result: FinalResult;
+  /** What a runner could have read, each time that it asked; empty: none was ordered. */
+  readonly shown: readonly number[];
+  /** Whether the cache has it now. */
+  readonly isKept: boolean;
+}
+
+async function deploy(
+  writeAsFetched: boolean,
+  end: (response: ServerResponse) => void,
+): Promise<Deployed> {
   const registry = await startRegistry(end);
   const folder = await mkdtemp(join(tmpdir(), 'rackwright-altered-'));
-  const [clock, web] = [nodeClock(), nodeWebClient()];
-  const files = nodeLargeFiles();
-  const cache = await BlobCache.open({
-    hashes: callersHashes,
-    files,
-    clock,
-    log: quietLog,
-    folder,
-    bytesMax: 1e8,
-  });
+  const [clock, web, files] = [nodeClock(), nodeWebClient(), nodeLargeFiles()];
+  const place = { hashes: callersHashes, files, clock, log: quietLog, folder, bytesMax: 1e8 };
+  const cache = await BlobCache.open(place);
   const admission = defaultAdmissionLimits;
   const images = new HostImages({ cache, web, admission, retryDelaysMs: [] });
-  const told: Progress[] = [];
-  const ordered: string[] = [];
+  const shown: number[] = [];
+  const continuing = ({ percent = 0 }: Progress): void => {
+    // So much would have been written by now.
+    if (percent >= 75) registry.letGo();
+  };
   const context: OperationContext = {
-    ...{ signal: new AbortController().signal, begin: async () => {} },
-    continuing: (progress) => {
-      told.push(progress);
-      // So much would have been written by now.
-      if ((progress.percent ?? 0) >= 75) registry.letGo();
-    },
+    ...{ signal: new AbortController().signal, begin: async () => {}, continuing },
     credential: () => Promise.reject(new Error('no credential is needed')),
     ...{ leaseValid: () => true, leaseLeftMs: () => 9_000, frozen: () => '' },
     ...{ remainingMs: () => 60_000, closeGrants: async () => {} },
     openGrant: () => Promise.reject(new Error('no grant is opened')),
   };
   const image = { reference: `${registry.name}/os@${digestOf(manifest)}`, plainHttp: true };
-  const deployment = { id: 'h/1', image, deploy: { proof: DeployProof.POWER_ON } };
+  const proof = DeployProof.POWER_ON;
+  const deployment = { id: 'h/1', image, deploy: { proof }, writeAsFetched };
   const request = create(agent.RunStepSchema, { step: writeImageStep, deployment });
   const operation = create(agent.OperationSchema, { id: 'h/1/2/1', hostUid: 'h' });
-  const parts = { images, clock, architecture: 'amd64', phoneHomePath: () => '' } as const;
-  const result = await withHostImage(parts, operation, request, 'amd64', context, async () => {
-    ordered.push(told.at(-1)?.text ?? '');
-    return { kind: 'complete' };
-  });
-  expect(result).toMatchObject({ kind: 'failed', type });
-  expect(ordered).toEqual([]);
-  expect(told.map(({ text }) => text)).toContain('fetches the image: 3.1 of 4.0 MB');
+  const ways = { phoneHomePath: () => '', carriedOn: new CarriedOn() };
+  const parts = { images, clock, architecture: 'amd64', ...ways } as const;
+  const run = async (_: unknown, { signal }: OperationContext): Promise<FinalResult> => {
+    const coming = cache.coming(digest);
+    try {
+      for (let at = 0; at < disk.length; at = shown.at(-1) ?? 0) {
+        shown.push((await coming?.readable(at, signal)) ?? disk.length);
+        if ((shown.at(-1) ?? 0) >= 3_000_000) registry.letGo();
+      }
+    } catch {
+      await aborted(signal);
+    }
+    return { kind: 'failed', type: 'cancelled', message: 'stopped' };
+  };
+  const result = await withHostImage(parts, operation, request, 'amd64', context, run);
+  const isKept = cache.find(digest) !== undefined;
   registry.server.close();
   await rm(folder, { recursive: true });
+  return { result, shown, isKept };
+}
+
+const rest = disk.subarray(nearlyAll);
+const endings: [string, string, (response: ServerResponse) => void][] = [
+  ['ends with other bytes', 'imageDigestMismatch', (to) => to.end(Buffer.alloc(rest.length))],
+  ['ends too early', 'imageTruncated', (to) => to.end()],
+  ['does not end', 'imageDigestMismatch', (to) => to.end(Buffer.concat([rest, rest]))],
+];
+
+test.for(endings)('garm-T10: an image that %s takes no host in service its disk', async (row) => {
+  const [, type, end] = row;
+  const { result, shown, isKept } = await deploy(false, end);
+  expect(result).toMatchObject({ kind: 'failed', type });
+  expect([shown, isKept]).toEqual([[], false]);
+});
+
+test.for(endings)('garm-T10: an image that %s is shown to its end to nobody', async (row) => {
+  const [, type, end] = row;
+  const { result, shown, isKept } = await deploy(true, end);
+  expect(result).toMatchObject({ kind: 'failed', type });
+  expect(shown.length).toBeGreaterThan(1);
+  expect(Math.max(...shown)).toBeGreaterThan(3_000_000);
+  expect(Math.max(...shown)).toBeLessThanOrEqual(disk.length - 1);
+  expect(isKept).toBe(false);
 });

@@ -1,16 +1,19 @@
-/** Brings an image into the rack's cache, whole and verified, in its turn. */
+/**
+ * Brings an image into the rack's cache, in its turn: whole and verified, or, for a host that holds
+ * nothing worth keeping, until it has begun to come; then it comes on while the host is booted.
+ */
 import type { agent } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
-import { type HeldHostImage, wantedImage } from '../images/index.ts';
+import { type ComingHostImage, type HeldHostImage, wantedImage } from '../images/index.ts';
 import type { OperationContext } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
-import type { HostImageParts } from './host-image.ts';
+import { carriedKey, type HostImageParts, wayToHold } from './host-image.ts';
 import { notHeld, progressWords } from './host-image-result.ts';
 import { turnLimit } from './time-limit.ts';
 
-/** `judge`: the result, once all that is needed of the image is here. */
+/** `judge`: the result, by what is known of the image once it is held. */
 export async function bringImage(
-  { architecture, clock, images }: HostImageParts,
+  { architecture, carriedOn, clock, images }: HostImageParts,
   operation: agent.Operation,
   request: agent.RunStep,
   needs: 'disk' | 'netboot',
@@ -22,17 +25,28 @@ export async function bringImage(
   const wanted = await wantedImage(deployment.image, architecture, needs, context.credential);
   if ('type' in wanted) return wanted;
   const limit = turnLimit(clock, request, context);
-  let held: HeldHostImage | undefined;
+  const way = needs === 'disk' ? wayToHold(deployment) : 'hold';
+  let isOver = false;
+  let isCarried = false;
+  let held: ComingHostImage | undefined;
   try {
-    held = await images.hold(operation.hostUid, wanted, limit.signal, (progress) => {
+    held = await images[way](operation.hostUid, wanted, limit.signal, (progress) => {
+      if (isOver) return;
       if (progress.phase !== 'queued') limit.begin();
       context.continuing({ step, ...progressWords(progress) });
     });
-    return judge(held);
+    const result = judge(held);
+    if (way === 'hold' || result.kind !== 'complete') return result;
+    carriedOn.carry(carriedKey(operation, deployment, architecture), held, limit);
+    isCarried = true;
+    return result;
   } catch (error) {
     return notHeld(error, context, limit);
   } finally {
-    limit.end();
-    held?.release();
+    isOver = true;
+    if (!isCarried) {
+      limit.end();
+      held?.release();
+    }
   }
 }

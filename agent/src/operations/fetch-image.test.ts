@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { agent, fetchImageStep, prepareNetbootStep } from '@rackwright/messages';
 import { type DiskImage, digestOfHex, OciError } from '@rackwright/oci';
 import { expect, test } from 'vitest';
-import type { HostImages } from '../images/index.ts';
+import { CarriedOn, type HostImages } from '../images/index.ts';
 import type { OperationContext } from '../session/index.ts';
 import { TestClock } from '../session/testing/clock.ts';
 import { ownSteps } from './own-steps.ts';
@@ -17,28 +17,46 @@ function fetching(
   kernelArguments = '',
   name: string = fetchImageStep,
   declared: Partial<DiskImage> = {},
+  writeAsFetched = false,
 ) {
   const whole = Promise.withResolvers<void>();
   whole.promise.catch(() => {});
   const told: string[] = [];
   const asked: string[] = [];
-  const hold: HostImages['hold'] = async (host, { needs }, _signal, tell) => {
+  let tellMore = (): void => {};
+  const begin: HostImages['begin'] = async (host, { needs }, signal, tell) => {
     asked.push(`${host} ${needs}`);
-    tell({ phase: 'fetching', fetchedBytes: 1_500_000, allBytes: 3_000_000 });
-    await whole.promise;
+    tellMore = () => tell({ phase: 'fetching', fetchedBytes: 1_500_000, allBytes: 3_000_000 });
+    tellMore();
+    signal.addEventListener('abort', () => whole.reject(new OciError('unreachable', 'given up')));
     const disk = { blob, format: 'raw', architecture: 'amd64', ...declared } as const;
     const set = { kernel: blob, initrds: [], kernelArguments };
     const image = { version: '', ...(netboot ? { netboot: set } : { disk }) };
     const release = () => void asked.push('released');
     const isWhole = async (): Promise<boolean> => true;
-    return { image, digests: [], endTurn: () => {}, isWhole, doubt: () => {}, release };
+    const acts = { endTurn: () => {}, isWhole, doubt: () => {}, release };
+    const anew = new AbortController().signal;
+    return { image, digests: [], whole: whole.promise, anew, ...acts };
   };
-  const clock = new TestClock().open().clock;
+  const hold: HostImages['hold'] = async (...all) => {
+    const coming = await begin(...all);
+    await whole.promise;
+    return coming;
+  };
+  const time = new TestClock();
+  const { clock } = time.open();
+  const carriedOn = new CarriedOn();
   const phoneHomePath = (id: string) => `/phone-home/${id}`;
-  const parts = { images: { hold }, clock, architecture: 'amd64', phoneHomePath } as const;
+  const parts = {
+    images: { hold, begin },
+    carriedOn,
+    clock,
+    architecture: 'amd64',
+    phoneHomePath,
+  } as const;
   const step = ownSteps({ hostImages: parts }).get(name);
   if (step === undefined) throw new Error('the agent has no such step');
-  const deployment = { id: 'u1/3', image: { reference }, deploy: { netboot } };
+  const deployment = { id: 'u1/3', image: { reference }, deploy: { netboot }, writeAsFetched };
   const request = create(agent.RunStepSchema, { step: name, deployment });
   const context: OperationContext = {
     signal: new AbortController().signal,
@@ -48,7 +66,7 @@ function fetching(
     leaseValid: () => true,
     leaseLeftMs: () => 9_000,
     frozen: () => '',
-    remainingMs: () => 60_000,
+    remainingMs: () => 60_000 - clock.suspendAwareMs(),
     openGrant: () => Promise.reject(new Error('no boot is opened')),
     closeGrants: async () => {},
   };
@@ -57,7 +75,8 @@ function fetching(
   const result = step.run(operation, request, context).finally(() => {
     isOver = true;
   });
-  return { asked, told, whole, result, isOver: () => isOver };
+  const rig = { asked, carriedOn, time, told, whole, result };
+  return { ...rig, tellMore: () => tellMore(), isOver: () => isOver };
 }
 
 test.each<[string | undefined, Partial<DiskImage>]>([
@@ -96,4 +115,46 @@ test('a kernel that could not be booted is told before any host is switched off'
   const { whole, result } = fetching(true, 'quiet ; poweroff');
   whole.resolve();
   expect(await result).toMatchObject({ kind: 'failed', type: 'badImage' });
+});
+
+const key = { hostUid: 'u1', deploymentId: 'u1/3', architecture: 'amd64' } as const;
+
+test('for a host that holds nothing it ends when the image has begun to come', async () => {
+  const rig = fetching(false, '', fetchImageStep, {}, true);
+  const { asked, carriedOn, result, told, tellMore } = rig;
+  expect(await result).toEqual({ kind: 'complete' });
+  expect([asked, told.length]).toEqual([['u1 disk'], 1]);
+  // Its operation is over: nobody is told any more.
+  tellMore();
+  expect(told).toHaveLength(1);
+  expect(carriedOn.take({ ...key, deploymentId: 'u1/4' })).toBeUndefined();
+  expect(asked).toEqual(['u1 disk', 'released']);
+});
+
+test.each<[string, (rig: ReturnType<typeof fetching>) => void]>([
+  ['it is whole', ({ whole }) => whole.resolve()],
+  ['it cannot be had', ({ whole }) => whole.reject(new OciError('notFound', 'it is gone'))],
+  ['its time is over', ({ time }) => void time.run(60_001)],
+])('what comes on meanwhile is let go once %s', async (_, end) => {
+  const rig = fetching(false, '', fetchImageStep, {}, true);
+  const { asked, carriedOn, result } = rig;
+  expect(await result).toEqual({ kind: 'complete' });
+  end(rig);
+  await expect.poll(() => asked).toEqual(['u1 disk', 'released']);
+  expect(carriedOn.take(key)).toBeUndefined();
+});
+
+test('a kernel is waited for whatever the control plane says of the disks', async () => {
+  const { whole, result, isOver } = fetching(true, '', fetchImageStep, {}, true);
+  await new Promise(setImmediate);
+  expect(isOver()).toBe(false);
+  whole.resolve();
+  expect(await result).toEqual({ kind: 'complete' });
+});
+
+test('what an image says wrongly of itself ends it, whether or not it has come', async () => {
+  const declared = { compression: 'none', contentBytes: 6 } as const;
+  const { asked, result } = fetching(false, '', fetchImageStep, declared, true);
+  expect(await result).toMatchObject({ type: 'badImage' });
+  expect(asked).toEqual(['u1 disk', 'released']);
 });

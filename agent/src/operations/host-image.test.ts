@@ -4,7 +4,7 @@ import { agent, DeployProof, type FailureName } from '@rackwright/messages';
 import { digestOfHex, OciError, ociFailures } from '@rackwright/oci';
 import type { FinalResult } from '@rackwright/results';
 import { expect, test } from 'vitest';
-import type { HeldHostImage, HostImages } from '../images/index.ts';
+import { CarriedOn, type ComingHostImage, type HostImages } from '../images/index.ts';
 import type { ImageOfOrder } from '../runner-gateway/index.ts';
 import type { OperationContext, Progress } from '../session/index.ts';
 import { TestClock } from '../session/testing/clock.ts';
@@ -12,16 +12,18 @@ import { withHostImage, withHostImageAgain } from './host-image.ts';
 
 const uid = 'ab'.repeat(16);
 const hex = 'cd'.repeat(32);
+const never = new AbortController().signal;
 const reference = `registry.example.org/os/debian@sha256:${hex}`;
-type Hold = HostImages['hold'];
-type Asked = Parameters<Hold>;
+type Begin = HostImages['begin'];
+type Asked = Parameters<Begin>;
 
 /** Internal addresses, as the fleet lists them. */
 const internal = ['127.0.0.1:5000'];
 
 function setUp(
-  hold: (...asked: Asked) => ReturnType<Hold>,
+  begin: (...asked: Asked) => ReturnType<Begin>,
   proof: DeployProof = DeployProof.UNSPECIFIED,
+  writeAsFetched = true,
 ) {
   const time = new TestClock();
   const { clock } = time.open();
@@ -52,18 +54,26 @@ function setUp(
     ...{ reference, credential: 'credentials/r', plainHttp: true, mirrors: [mirror] },
     ...{ tokenService: 'auth', internalAddresses: [...internal] },
   };
-  const deployment = { id: `${uid}/3`, image, deploy: { proof } };
+  const deployment = { id: `${uid}/3`, image, deploy: { proof }, writeAsFetched };
   const request = create(agent.RunStepSchema, { step: 'deploy.write_image', deployment });
   const operation = create(agent.OperationSchema, { id: `${uid}/3/4/1`, hostUid: uid });
   const parts = {
     images: {
-      hold: (...all: Asked) => {
+      begin: async (...all: Asked) => {
+        if (!writeAsFetched) throw new Error('nobody begins before it is whole');
         asked.push(all);
-        return hold(...all);
+        return begin(...all);
+      },
+      hold: async (...all: Asked) => {
+        if (writeAsFetched) throw new Error('nobody waits until it is whole');
+        asked.push(all);
+        const coming = await begin(...all);
+        await coming.whole;
+        return coming;
       },
     },
     ...({ clock, architecture: 'arm64' } as const),
-    phoneHomePath: (id: string) => `/phone-home/${id}`,
+    ...{ phoneHomePath: (id: string) => `/phone-home/${id}`, carriedOn: new CarriedOn() },
   };
   return {
     ...{ asked, context, parts, stop, time, told, operation, request },
@@ -73,13 +83,17 @@ function setUp(
   };
 }
 
-function heldImage(released: string[] = []): HeldHostImage {
+function heldImage(
+  released: string[] = [],
+  changes: Partial<ComingHostImage> = {},
+): ComingHostImage {
   const digest = digestOfHex(hex);
   const blob = { mediaType: 'x', digest, sizeBytes: 5 };
   return {
     image: { version: '', disk: { blob, format: 'raw', architecture: 'arm64', contentBytes: 9 } },
     ...{ digests: [], endTurn: () => {}, release: () => void released.push('released') },
     ...{ isWhole: async () => true, doubt: () => void released.push('doubted') },
+    ...{ whole: Promise.resolve(), anew: never, ...changes },
   };
 }
 
@@ -91,7 +105,7 @@ const untilStopped = (within: OperationContext): Promise<FinalResult> =>
     within.signal.addEventListener('abort', () => resolve(stopped));
   });
 
-test('the runner is ordered when the image is here, and the image held meanwhile', async () => {
+test('the runner is ordered when the image has begun to come, and it stays', async () => {
   const released: string[] = [];
   const { asked, run, told } = setUp(async (_host, _wanted, _signal, tell) => {
     tell({ phase: 'queued', place: 3 });
@@ -237,6 +251,106 @@ test('its own time ends while the image is fetched, though the deadline leaves m
   const ended = run(notOrdered);
   await time.run(20_000);
   expect(await ended).toMatchObject({ kind: 'failed', type: 'deadline' });
+});
+
+/** One that is ordered while its image comes, and ends by what becomes of that. */
+function setUpComing() {
+  const whole = Promise.withResolvers<void>();
+  const [anew, released] = [new AbortController(), [] as string[]];
+  whole.promise.catch(() => {});
+  let begun = 0;
+  const rig = setUp(async () => {
+    begun += 1;
+    if (begun > 1) return heldImage(released);
+    return heldImage(released, { whole: whole.promise, anew: anew.signal });
+  });
+  return { ...rig, whole, anew, released, begun: () => begun };
+}
+
+const lostDisk: FinalResult = {
+  ...{ kind: 'failed', type: 'cancelled', message: 'stopped' },
+  observations: create(agent.ObservationsSchema, { writtenImage: { serial: 'S-sda' } }),
+};
+
+test('a runner is stopped when the image is another, and what was lost is told', async () => {
+  const { run, whole, released } = setUpComing();
+  const ended = run(async (_image, within) => {
+    whole.reject(new OciError('digestMismatch', 'it is another'));
+    await untilStopped(within);
+    return lostDisk;
+  });
+  expect(await ended).toMatchObject({
+    ...{ kind: 'failed', type: 'imageDigestMismatch' },
+    message: 'it is another; what the disk S-sda held is lost',
+    observations: { writtenImage: { serial: 'S-sda' } },
+  });
+  expect(released).toContain('released');
+});
+
+test('a registry that is away while the runner writes stops no runner', async () => {
+  const { begun, run, time, whole, released } = setUpComing();
+  const over = Promise.withResolvers<FinalResult>();
+  let isStopped = false;
+  const ended = run((_image, within) => {
+    void untilStopped(within).then(() => (isStopped = true));
+    return over.promise;
+  });
+  await time.run(10);
+  whole.reject(new OciError('unreachable', 'no route'));
+  await time.run(10_000);
+  expect([begun(), isStopped, released]).toEqual([2, false, ['released']]);
+  over.resolve(done);
+  await time.run(10);
+  expect(await ended).toBe(done);
+  expect(released).toEqual(['released', 'released']);
+});
+
+test('a runner that has read what is thrown away is stopped, and tried again', async () => {
+  const { anew, run } = setUpComing();
+  const ended = run(async (_image, within) => {
+    anew.abort();
+    await untilStopped(within);
+    return lostDisk;
+  });
+  expect(await ended).toMatchObject({ kind: 'transientError', cause: 'registry' });
+});
+
+test('without word of the control plane no runner is ordered before all is proved', async () => {
+  const whole = Promise.withResolvers<void>();
+  const begin = async () => heldImage([], { whole: whole.promise });
+  const { run, time, ...rig } = setUp(begin, DeployProof.UNSPECIFIED, false);
+  const ordered: string[] = [];
+  const ended = run(async () => {
+    ordered.push('first');
+    return done;
+  });
+  const { parts, operation, request, context } = rig;
+  const again = withHostImageAgain(parts, operation, request, context, async (image) => {
+    while (image() === undefined) await new Promise(setImmediate);
+    ordered.push('again');
+    return done;
+  });
+  await time.run(5_000);
+  await new Promise(setImmediate);
+  expect(ordered).toEqual([]);
+  whole.resolve();
+  expect([await ended, await again]).toEqual([done, done]);
+  expect(ordered.sort()).toEqual(['again', 'first']);
+});
+
+test('what the step before has begun is gone on with, and no turn waited for', async () => {
+  const released: string[] = [];
+  const { asked, parts, run } = setUp(() => Promise.reject(new Error('it comes already')));
+  const whole = Promise.withResolvers<void>();
+  const coming = heldImage(released, { whole: whole.promise });
+  const key = { hostUid: uid, deploymentId: `${uid}/3`, architecture: 'arm64' } as const;
+  parts.carriedOn.carry(key, coming, { signal: never, end: () => {} });
+  const ended = await run(async () => {
+    expect(released).toEqual([]);
+    whole.resolve();
+    return done;
+  });
+  expect([ended, asked, released]).toEqual([done, [], ['released']]);
 });
 
 test('after a restart the image is held again, however long its registry is away', async () => {

@@ -3,16 +3,25 @@
  *
  * W1 The runner is ordered when the image is here whole and proved, and not before: an image that
  *    turns out wrong, or cannot be had to its end, costs no disk.
- * W2 After a restart of ours the image is held again while the runner that still has the order is
- *    looked for: it reads on where it was, and is not stopped for what may pass.
+ * W2 A registry that is away meanwhile is waited for, also after a restart of ours, while the
+ *    runner that still has the order is looked for: it reads on where it was.
+ * W3 An image that turns out wrong, or cannot be had to its end, stops the runner and ends the step
+ *    with what was wrong. When what had come is fetched anew, from elsewhere, the step is too.
+ * W4 Only where the control plane says that the disks hold nothing worth keeping, the runner is
+ *    ordered when the image has begun to come, and writes it as it comes. It is shown the end of it
+ *    when all of it was proved here, and makes nothing bootable before it has proved and read back
+ *    all of it as well.
  */
 import { type agent, type DeploymentId, DeployProof, FirstBootFormat } from '@rackwright/messages';
-import { type DiskImage, isOciError, type OciError } from '@rackwright/oci';
+import { type DiskImage, isOciError, OciError } from '@rackwright/oci';
 import { type Clock, pause } from '@rackwright/platform';
 import type { Failed, FinalResult } from '@rackwright/results';
 import {
   type Architecture,
   aborted,
+  type CarriedKey,
+  type CarriedOn,
+  type ComingHostImage,
   type HeldHostImage,
   type HostImageProgress,
   type HostImages,
@@ -26,7 +35,9 @@ import { mayBeTheImage, notHeld, progressWords, resultOfHostImage } from './host
 import { turnLimit } from './time-limit.ts';
 
 export interface HostImageParts {
-  readonly images: Pick<HostImages, 'hold'>;
+  readonly images: Pick<HostImages, 'begin' | 'hold'>;
+  /** What `deploy.fetch_image` has begun. */
+  readonly carriedOn: CarriedOn;
   readonly clock: Clock;
   /** Of the hosts that boot here, where the runner says nothing of its own. */
   readonly architecture: Architecture;
@@ -62,27 +73,60 @@ export async function withHostImage(
   const wanted = await wantedDisk(parts, request, found, context);
   if ('type' in wanted) return wanted;
   const limit = turnLimit(parts.clock, request, context);
+  let isOrdered = false;
   const told = (progress: HostImageProgress): void => {
     if (progress.phase !== 'queued') limit.begin();
+    // From then on the runner tells how far it is.
+    if (isOrdered) return;
     context.continuing({ step: request.step, ...progressWords(progress) });
   };
-  let held: HeldHostImage;
+  let coming: ComingHostImage;
   try {
-    held = await parts.images.hold(operation.hostUid, wanted, limit.signal, told);
+    const begin = parts.images[wayToHold(request.deployment)];
+    coming =
+      taken(parts, operation, request, wanted) ??
+      (await begin.call(parts.images, operation.hostUid, wanted, limit.signal, told));
+    limit.begin();
   } catch (error) {
     return notHeld(error, context, limit);
   } finally {
     limit.end();
   }
-  try {
-    const image = imageOfOrder(parts, request, held);
-    if (image === undefined) return failure('badImage', 'the image has no disk');
-    const result = await order(image, { ...context, remainingMs: () => limit.remainingMs() });
-    if (mayBeTheImage(result)) held.doubt();
-    return result;
-  } finally {
-    held.release();
+  const image = imageOfOrder(parts, request, coming);
+  if (image === undefined) {
+    coming.release();
+    return failure('badImage', 'the image has no disk');
   }
+  isOrdered = true;
+  const within = { ...context, remainingMs: () => limit.remainingMs() };
+  return whileHeld(parts, operation, request, within, coming, (_, its) => order(image, its));
+}
+
+/** Whether all of the image is waited for before anything is done with it (W1, W4). */
+export function wayToHold(
+  deployment: Pick<agent.Deployment, 'writeAsFetched'> | undefined,
+): 'begin' | 'hold' {
+  return deployment?.writeAsFetched === true ? 'begin' : 'hold';
+}
+
+/** What is carried on for this deployment. */
+export function carriedKey(
+  { hostUid }: Pick<agent.Operation, 'hostUid'>,
+  { id: deploymentId }: Pick<agent.Deployment, 'id'>,
+  architecture: Architecture,
+): CarriedKey {
+  return { hostUid, deploymentId, architecture };
+}
+
+/** What comes already, since this deployment's image was begun. */
+function taken(
+  { carriedOn }: HostImageParts,
+  operation: agent.Operation,
+  { deployment }: agent.RunStep,
+  { architecture }: WantedHostImage,
+): ComingHostImage | undefined {
+  if (deployment === undefined || wayToHold(deployment) === 'hold') return undefined;
+  return carriedOn.take(carriedKey(operation, deployment, architecture));
 }
 
 /** The image is held meanwhile as soon as it can be had (W2). */
@@ -94,13 +138,25 @@ export async function withHostImageAgain<Result>(
   resume: ResumeWithImage<Result>,
 ): Promise<FinalResult | Result> {
   if (parts === undefined) return noImagesKept();
+  return whileHeld(parts, operation, request, context, undefined, resume);
+}
+
+/** Holds the image while a runner works; `first`: as it is held already. */
+async function whileHeld<Result>(
+  parts: HostImageParts,
+  operation: agent.Operation,
+  request: agent.RunStep,
+  context: OperationContext,
+  first: ComingHostImage | undefined,
+  work: ResumeWithImage<Result>,
+): Promise<FinalResult | Result> {
   const stop = new AbortController();
   const over = new AbortController();
   let broken: OciError | undefined;
   let image: ImageOfOrder | undefined;
   let again: HeldHostImage | undefined;
   const within = { ...context, signal: AbortSignal.any([context.signal, over.signal]) };
-  const holding = holdAgain(parts, operation, request, within, {
+  const holding = holdOn(parts, operation, request, within, first, {
     held: (held) => {
       again = held;
       image = imageOfOrder(parts, request, held);
@@ -112,7 +168,7 @@ export async function withHostImageAgain<Result>(
   });
   try {
     const signal = AbortSignal.any([context.signal, stop.signal]);
-    const result = await resume(() => image, { ...context, signal });
+    const result = await work(() => image, { ...context, signal });
     if (isFinal(result) && mayBeTheImage(result)) again?.doubt();
     return broken === undefined || context.signal.aborted ? result : because(broken, result);
   } finally {
@@ -130,31 +186,55 @@ interface HoldEars {
 const holdAgainMs = 2_000;
 
 /** Never rejects. Holds it until the signal is aborted, or until it is known never to be had. */
-async function holdAgain(
+async function holdOn(
   parts: HostImageParts,
   { hostUid }: agent.Operation,
   request: agent.RunStep,
   context: OperationContext,
+  first: ComingHostImage | undefined,
   ears: HoldEars,
 ): Promise<void> {
   const { signal } = context;
-  while (!signal.aborted) {
-    let held: HeldHostImage | undefined;
+  for (let coming = first; !signal.aborted || coming !== undefined; coming = undefined) {
     try {
-      const wanted = await wantedDisk(parts, request, undefined, context);
-      if ('type' in wanted) return;
-      held = await parts.images.hold(hostUid, wanted, signal, () => {});
-      ears.held(held);
+      if (coming === undefined) {
+        const wanted = await wantedDisk(parts, request, undefined, context);
+        if ('type' in wanted) return;
+        const way = wayToHold(request.deployment);
+        coming = await parts.images[way](hostUid, wanted, signal, () => {});
+      }
+      ears.held(coming);
+      await untilWhole(coming, signal);
       await aborted(signal);
     } catch (error) {
+      if (signal.aborted) return;
       const isFinal = isOciError(error) && resultOfHostImage(error).kind === 'failed';
-      if (isFinal && !signal.aborted) return ears.broken(error);
+      if (isFinal || error instanceof BegunAnew) return ears.broken(error);
       // A registry that is away, or a credential that has not come yet.
       await pause(parts.clock, holdAgainMs, signal);
     } finally {
-      held?.release();
+      coming?.release();
     }
   }
+}
+
+/** What had come of the image was of something else (W3). */
+class BegunAnew extends OciError {
+  constructor() {
+    super('unreachable', 'what had come of the image was not of it; it is fetched anew');
+  }
+}
+
+/** Rejects as `whole` does, or with `BegunAnew`; resolves as well when the signal is aborted. */
+async function untilWhole(
+  { whole, anew }: Pick<ComingHostImage, 'whole' | 'anew'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const thrownAway = aborted(anew).then(() => {
+    throw new BegunAnew();
+  });
+  thrownAway.catch(() => {});
+  await Promise.race([whole, thrownAway, aborted(signal)]);
 }
 
 /** What was wrong with the image, in place of what the runner has made of that. */

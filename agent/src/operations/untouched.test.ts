@@ -5,6 +5,7 @@ import { agent, DeployProof, type OperationId, writeImageStep } from '@rackwrigh
 import { digestOfHex, OciError, ociFailures } from '@rackwright/oci';
 import { type FinalResult, type Result, resultToWire } from '@rackwright/results';
 import { expect, test } from 'vitest';
+import { CarriedOn } from '../images/index.ts';
 import { defaultDeskLimits, noHandOffs, RunnerDesk } from '../runner-gateway/index.ts';
 import { quietLog, testSigner } from '../runner-gateway/testing.ts';
 import { AttemptEnd, type OperationContext, type Progress } from '../session/index.ts';
@@ -18,6 +19,7 @@ const held = {
   image: { version: '', disk: { ...disk, architecture: 'amd64' as const } },
   ...{ digests: [], endTurn: () => {}, release: () => {} },
   ...{ isWhole: async () => true, doubt: () => {} },
+  ...{ whole: Promise.resolve(), anew: new AbortController().signal },
 };
 
 interface Change {
@@ -68,8 +70,8 @@ function setUp({ context: changed, link: its, isAway = false, broken }: Change =
   const operation = create(agent.OperationSchema, { id, hostUid: 'h', kind });
   const hold = async () => (broken === undefined ? held : Promise.reject(broken));
   const hostImages = {
-    ...({ images: { hold }, clock, architecture: 'amd64' } as const),
-    phoneHomePath: () => '',
+    ...({ images: { hold, begin: hold }, clock, architecture: 'amd64' } as const),
+    ...{ phoneHomePath: () => '', carriedOn: new CarriedOn() },
   };
   const run = () =>
     runStep(desk, operation, value, context, { hostImages }).catch((error: unknown) => {

@@ -20,6 +20,12 @@ export interface FileSlice {
   readonly end: number;
   /** The state in which the file was just now (`FileStat.version`): what may be kept of it. */
   readonly version?: string;
+  /**
+   * Of a file that is still being written: resolves with how many bytes of it may be read by now,
+   * more than `at`. Rejects when these never come, which breaks the connection. Whoever asks for
+   * such a file that is gone is told to ask again.
+   */
+  readonly readable?: (at: number, signal: AbortSignal) => Promise<number>;
 }
 
 export interface HttpResponse {

@@ -29,7 +29,7 @@ export interface DeployTimes {
 type Rack = Part<RackTold, RackSaid>;
 type Writer = Part<WriterTold, WriterSaid>;
 
-/** As in a rack: hosts write when the image is whole. */
+/** As in a rack: hosts write the image as it comes. */
 export async function deploy(
   { registry, repository, digest }: PublishedImage,
   cacheFolder: string,
@@ -45,11 +45,13 @@ export async function deploy(
     const before = cpuSeconds();
     const startedMs = performance.now();
     rack.tell({ hosts: disks.length });
-    const { disk } = await expectSaid(rack, 'whole');
-    const fetched = since(startedMs);
+    const { disk } = await expectSaid(rack, 'begun');
     const url = `http://127.0.0.1:${port}/v2/blobs/sha256/${hexOf(disk.blob.digest)}`;
     const told = { url, image: fileOf(disk) };
-    const hosts = await Promise.all(writers.map((writer) => write(writer, told, startedMs)));
+    const writing = Promise.all(writers.map((writer) => write(writer, told, startedMs)));
+    await expectSaid(rack, 'whole');
+    const fetched = since(startedMs);
+    const hosts = await writing;
     const most = (of: (host: HostTimes) => number): number => Math.max(...hosts.map(of));
     return {
       fetched,

@@ -4,8 +4,8 @@
  *
  * A packed disk is published to a registry, fetched into a cache by the agent, and written by N
  * processes of the runner off the agent's HTTP, each onto a file past the page cache and read back.
- * The image is in the cache and proved before a disk is written, as in a rack. All rates are MB/s
- * of what stands on the disks, of all hosts together, medians of the rounds.
+ * The disks are written while the image comes into the cache, as in a rack. All rates are MB/s of
+ * what stands on the disks, of all hosts together, medians of the rounds.
  *
  * Beside it, in the same rounds on the same bytes, stand Debian's tools: each of them alone, N at
  * once where ours are N, and all of them in one pipe: curl, both hashes, unpack, dd. The pipe keeps
@@ -136,7 +136,7 @@ async function measure(image: PublishedImage, bytes: Bytes): Promise<Measured> {
   }
   const ours = roundsOf('rackwright: registry → disks, read back', disks.length);
   const fetched = roundsOf('  of that: registry → cache', 1);
-  const written = roundsOf('  and: cache → disks, read back', disks.length);
+  const written = roundsOf('  and: begun → disks, read back', disks.length);
   for (let round = 0; round < rounds; round += 1) {
     for (const [name, row] of rows) {
       await settle();

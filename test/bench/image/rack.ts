@@ -1,7 +1,7 @@
 /**
  * The agent's side: its cache, its images of hosts, its HTTP. `rack.ts FOLDER REGISTRY REPOSITORY
  * DIGEST` says where it serves; told how many hosts want the image, it holds it for each of them,
- * and says when it is whole.
+ * and says when it has begun to come, and when it is whole.
  */
 import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
@@ -31,7 +31,8 @@ export interface RackTold {
 
 export type RackSaid =
   | { readonly kind: 'serves'; readonly port: number }
-  | { readonly kind: 'whole'; readonly disk: DiskImage };
+  | { readonly kind: 'begun'; readonly disk: DiskImage }
+  | { readonly kind: 'whole' };
 
 const cacheBytesMax = 1e12;
 const [folder = '', registry = '', repository = '', digest = ''] = process.argv.slice(2);
@@ -58,14 +59,16 @@ const images = new HostImages({ cache, web, admission, retryDelaysMs: defaultRet
 const held = await Promise.all(Array.from({ length: hosts }, (_, index) => hold(`h${index}`)));
 const disk = held[0]?.image.disk;
 if (disk === undefined) throw new Error('the image has no disk');
-say({ kind: 'whole', disk });
+say({ kind: 'begun', disk });
+await Promise.all(held.map(({ whole }) => whole));
+say({ kind: 'whole' });
 
 function hold(host: string) {
   const access = { registry, plainHttp: true, credential: undefined, mirrors: [] };
   const from = { kind: 'registry', reference: `${registry}/${repository}@${digest}` } as const;
   const wanted = { architecture: 'amd64', needs: 'disk' } as const;
   const never = new AbortController().signal;
-  return images.hold(host, { ...wanted, from: { ...access, ...from } }, never, () => {});
+  return images.begin(host, { ...wanted, from: { ...access, ...from } }, never, () => {});
 }
 
 /** Nothing boots: the kernel is any file. */
@@ -83,7 +86,7 @@ async function serve(): Promise<number> {
       ...{ udp: nodeUdp(), http: nodeHttp(), disk: nodeDisk(), clock, log },
       memory: () => ({ snapshot: { generation: 1, hosts: [] }, grants: [] }),
       onNetboot: () => {},
-      imageBlob: (hex) => blobs.blob(hex) ?? (blobs.isBegun(hex) ? 'later' : undefined),
+      imageBlob: (hex) => blobs.served(hex),
     },
   );
   return httpPort;

@@ -117,6 +117,14 @@ export const agentPlants: readonly Plant[] = [
     caughtBy: { kind: 'simulation', pools: true, rule: 'G1' },
   },
   {
+    name: 'alwaysWritesAsItComes',
+    breaks: 'a runner writes an image as it comes only where the control plane says so',
+    file: 'agent/src/operations/host-image.ts',
+    find: "return deployment?.writeAsFetched === true ? 'begin' : 'hold';",
+    replace: "return deployment === undefined ? 'hold' : 'begin';",
+    caughtBy: test('agent/src/operations/host-image.test.ts', 'no runner is ordered before all is'),
+  },
+  {
     name: 'pressesWhatIsOff',
     breaks: 'a soft off never switches a machine on',
     file: 'packages/bmc/src/ipmi/driver.ts',

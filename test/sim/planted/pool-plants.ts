@@ -15,6 +15,16 @@ export const poolPlants: readonly Plant[] = [
     caughtBy: seeded(2010),
   },
   {
+    name: 'writtenOverBeforeProved',
+    breaks: 'P17: a host in service never loses its image to one that is not proved',
+    file: 'controlplane/src/host/deployment/deployment.ts',
+    find: '  const { state, image, run } = status;',
+    replace:
+      '  if (status.run?.kind === RunKind.REIMAGE) return true;\n' +
+      '  const { state, image, run } = status;',
+    caughtBy: { ...bySimulation, rule: 'P17', from: 20 },
+  },
+  {
     name: 'poolOverwritten',
     breaks: 'P9: the record of a pool is changed by compare-and-set',
     file: 'controlplane/src/pool/shell/loop.ts',

@@ -19,6 +19,8 @@ const refusals = [
   [0.02, 'noSpace', 'has it, and the cache has no room'],
 ] as const;
 
+/** How often it comes more slowly than a machine boots. */
+const slow = 0.3;
 /** What goes wrong while it comes. */
 const breaks = [
   [0.04, 'digestMismatch', 'sends something else'],
@@ -30,7 +32,7 @@ type HostImages = NonNullable<CoreParts['hostImages']>;
 
 /** The cache of one life of an agent. */
 export function simHostImages(view: WorldView, process: SimProcess): HostImages {
-  const { chance } = view;
+  const { chance, imageProofs } = view;
   const kept = new Set<Digest>();
   const maybe = (troubles: typeof refusals | typeof breaks): OciError | undefined => {
     for (const [probability, kind, words] of troubles) {
@@ -47,7 +49,7 @@ export function simHostImages(view: WorldView, process: SimProcess): HostImages 
       await process.answer(chance.around(40_000), () => undefined);
     }
   };
-  const hold: HostImages['hold'] = async (_host, wanted, signal, told) => {
+  const begin: HostImages['begin'] = async (host, wanted, signal, told) => {
     if (chance.happens(0.2)) await waitForTurn(told);
     told({ phase: 'admitted' });
     await process.answer(chance.around(2_000), () => undefined);
@@ -57,25 +59,38 @@ export function simHostImages(view: WorldView, process: SimProcess): HostImages 
     const isHere = kept.has(digest) && !chance.happens(0.2);
     const refused = isHere ? undefined : maybe(refusals);
     if (refused !== undefined) throw refused;
+    if (!isHere) imageProofs.begun(host, digest);
     told({ phase: 'fetching', fetchedBytes: 1, allBytes: imageBytes });
+    const isSlow = !isHere && chance.happens(slow);
     const broken = isHere ? undefined : maybe(breaks);
-    await process.answer(chance.around(4_000), () => undefined);
-    signal.throwIfAborted();
-    if (broken !== undefined) throw broken;
-    kept.add(digest);
+    const come = async (): Promise<void> => {
+      await process.answer(chance.around(isSlow ? 240_000 : 4_000), () => undefined);
+      signal.throwIfAborted();
+      if (broken !== undefined) throw broken;
+      kept.add(digest);
+      imageProofs.whole(host, digest);
+    };
+    // A runner writes it meanwhile, and hears of it when the rest does not come.
+    const whole = come();
+    whole.catch(() => {});
     const blob = { mediaType: 'application/octet-stream', digest, sizeBytes: imageBytes };
     const disk = { blob, architecture: undefined };
     const netboot = { kernel: blob, initrds: [blob], kernelArguments: '' };
     const image = { disk, netboot, version: '' } as Awaited<
-      ReturnType<HostImages['hold']>
+      ReturnType<HostImages['begin']>
     >['image'];
     const looks = { isWhole: async () => true, doubt: () => undefined };
     const ends = { endTurn: () => undefined, release: () => undefined };
     const rest = { digests: [digest], ...looks, ...ends };
-    return { image, ...rest };
+    return { image, whole, anew: new AbortController().signal, ...rest };
+  };
+  const hold: HostImages['hold'] = async (...asked) => {
+    const coming = await begin(...asked);
+    await coming.whole;
+    return coming;
   };
   return {
-    hold,
+    ...{ begin, hold },
     prefetch: async (wanted, signal, told) => {
       const held = await hold('', wanted, signal, told);
       return held.digests;

@@ -20,6 +20,7 @@
  * P10 A host whose failed reimage has written nothing keeps its image in its status, is no more ill
  *     by that than before, and is switched on again (`untouched.ts`).
  * P11 to P16: when a host is taken (`policy.ts`).
+ * P17 Nothing comes over an image that is whole before all of what comes was proved in the rack.
  */
 import { equals, fromBinary } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
@@ -179,11 +180,15 @@ export class PoolJudge {
     }
   }
 
-  #noteImage({ act, machine, digest, deployment, by, atMs }: ImageEvent): void {
+  #noteImage({ act, machine, digest, deployment, by, atMs, isRash }: ImageEvent): void {
     const what = `${deployment} ${digest}`;
     switch (act) {
       case 'begun':
         this.#begun.add(what);
+        // An older state of the store knows nothing of what stands on the disk.
+        if (isRash === true && !this.#isBack) {
+          this.#found('P17', `${machine} loses its image to ${what}, which is not proved yet`);
+        }
         return;
       case 'fetched':
         this.#begun.add(what);

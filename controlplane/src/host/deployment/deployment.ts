@@ -10,6 +10,8 @@
  * 3. The first boot's data stand in the record once for each image, and not in its operations: they
  *    are put in as the one leaves that writes the image. Once a run is over they stand there for
  *    one image at most: for what the host runs, if it runs any.
+ * 4. A disk is written while its image still comes only where nothing stands on it that is worth
+ *    keeping.
  */
 import { clone, create } from '@bufbuild/protobuf';
 import { durationMs, timestampMs } from '@bufbuild/protobuf/wkt';
@@ -19,8 +21,10 @@ import {
   DeploySpecSchema,
   FirstBootFormat,
   HostState,
+  type HostStatus,
   type Run,
   RunKind,
+  RunPhase,
   type RunStep,
   store,
   writeImageStep,
@@ -70,8 +74,20 @@ export function deploymentOf(turn: Turn, run: Pick<Run, 'number'>): DeploymentRe
     hostName: idOf(host.name),
     image: found.image,
     ...(spec.rootDisk === undefined ? {} : { rootDisk: spec.rootDisk }),
+    writeAsFetched: holdsNothing(turn.status),
   });
   return { kind: 'ok', deployment };
+}
+
+/**
+ * Whether the disks of a host in its run hold nothing worth keeping (4). A provision begins with an
+ * available host, whose disks were proved erased; the host is manageable once it is written to.
+ */
+export function holdsNothing(status: Pick<HostStatus, 'state' | 'image' | 'run'>): boolean {
+  const { state, image, run } = status;
+  const isInUse = state !== HostState.AVAILABLE && state !== HostState.MANAGEABLE;
+  if (isInUse || image !== '') return false;
+  return run?.kind === RunKind.PROVISION && run.phase !== RunPhase.ENDED;
 }
 
 /** The operation as it leaves (3). */

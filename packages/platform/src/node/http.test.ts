@@ -323,3 +323,59 @@ test('rejects when the address is taken', async () => {
   );
   await expect(again).rejects.toThrow('EADDRINUSE');
 });
+
+test('sends a file as it is written, and breaks off when the rest does not come', async () => {
+  const path = join(folder, 'coming');
+  await writeFile(path, 'first');
+  const asked = Promise.withResolvers<AbortSignal>();
+  const grown = Promise.withResolvers<number>();
+  const readable = async (at: number, signal: AbortSignal): Promise<number> => {
+    if (at === 0) return 5;
+    asked.resolve(signal);
+    return grown.promise;
+  };
+  const body = { kind: 'file', path, start: 0, end: 11, readable } as const;
+  const server = await serve(() => ({ status: 200, headers: {}, body }));
+  const whole = get(server).then((response) => response.text());
+  await asked.promise;
+  await writeFile(path, 'first second');
+  grown.resolve(12);
+  expect(await whole).toBe('first second');
+
+  const failing = async (at: number): Promise<number> =>
+    at === 0 ? 5 : Promise.reject(new Error('it does not come'));
+  const other = await serve(() => ({
+    ...{ status: 200, headers: {} },
+    body: { ...body, readable: failing },
+  }));
+  // What has been sent of it may be lost with the connection.
+  await expect(get(other).then((response) => response.text())).rejects.toThrow();
+});
+
+test('who waits for the rest of a file and goes is waited for no more', async () => {
+  const path = join(folder, 'coming');
+  await writeFile(path, 'first');
+  const asked = Promise.withResolvers<AbortSignal>();
+  const readable = (at: number, signal: AbortSignal): Promise<number> => {
+    if (at === 0) return Promise.resolve(5);
+    asked.resolve(signal);
+    return new Promise((_, reject) => signal.addEventListener('abort', reject));
+  };
+  const body = { kind: 'file', path, start: 0, end: 11, readable } as const;
+  const server = await serve(() => ({ status: 200, headers: {}, body }));
+  const socket = connect(server.port, server.address, () =>
+    socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n'),
+  );
+  const signal = await asked.promise;
+  const aborted = once(signal, 'abort');
+  socket.destroy();
+  await aborted;
+});
+
+test('a file on its way that is gone is asked for again', async () => {
+  const readable = async (): Promise<number> => 1;
+  const path = join(folder, 'gone');
+  const body = { kind: 'file', path, start: 0, end: 11, readable } as const;
+  const server = await serve(() => ({ status: 200, headers: {}, body }));
+  expect((await get(server)).status).toBe(503);
+});

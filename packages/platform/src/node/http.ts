@@ -254,7 +254,10 @@ async function sendFile(
   try {
     file = await pieces.open(slice.path, slice.version);
   } catch {
-    response.writeHead(404, { 'content-length': 0 }).end();
+    // One on its way may have another name by now.
+    if (slice.readable !== undefined) response.writeHead(503, { ...noBody, 'retry-after': '1' });
+    else response.writeHead(404, noBody);
+    response.end();
     return;
   }
   const length = slice.end - slice.start + 1;
@@ -280,11 +283,15 @@ async function sendFile(
 async function sendSlice(
   response: ServerResponse,
   file: OpenFile,
-  { start, end }: FileSlice,
+  { start, end, readable }: FileSlice,
 ): Promise<void> {
+  const gone = new AbortController();
+  if (readable !== undefined) response.once('close', () => gone.abort());
   let sent: Promise<void> = Promise.resolve();
+  let until = readable === undefined ? end + 1 : start;
   for (let at = start; at <= end; ) {
-    const piece = await file.piece(at, end + 1 - at);
+    if (at >= until) until = Math.min(end + 1, (await readable?.(at, gone.signal)) ?? end + 1);
+    const piece = await file.piece(at, until - at);
     await sent;
     at += piece.bytes.length;
     sent = written(response, piece);

@@ -1,0 +1,88 @@
+/**
+ * How much of a blob that is on its way may be read by those who do not wait for all of it.
+ *
+ * C1 The end of a blob is withheld until its digest was found right: who has read all of it has
+ *    read what was proved.
+ * C2 A fetch that fails, or is begun anew, ends each reader of before with an error: what it has
+ *    read may be of another blob.
+ */
+import { OciError } from '@rackwright/oci';
+
+/** What is withheld until the digest was found right, bytes (C1). */
+const withheldBytes = 4096;
+
+/**
+ * Resolves with how many bytes of the blob, from its start on, may be read by now: more than `at`.
+ * Rejects when these never come, or when `signal` is aborted.
+ */
+export type Readable = (at: number, signal: AbortSignal) => Promise<number>;
+
+export class ComingBytes {
+  readonly sizeBytes: number;
+  #bytes = 0;
+  /** Counts how often it was begun anew. */
+  #life = 0;
+  #state: 'coming' | 'proved' | 'failed' = 'coming';
+  readonly #waiting = new Set<() => void>();
+
+  constructor(sizeBytes: number) {
+    this.sizeBytes = sizeBytes;
+  }
+
+  /** How much of it is here. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** So much of it is here now; less than before: it is begun anew. */
+  have(bytes: number): void {
+    if (bytes < this.#bytes) this.#life += 1;
+    this.#bytes = bytes;
+    this.#wake();
+  }
+
+  /** Nothing more comes. */
+  end(state: 'proved' | 'failed'): void {
+    if (this.#state === 'coming') this.#state = state;
+    this.#wake();
+  }
+
+  /** For one reader, who begins now. */
+  reader(): Readable {
+    const life = this.#life;
+    return async (at, signal) => {
+      for (;;) {
+        if (signal.aborted) throw new OciError('unreachable', 'given up');
+        if (this.#state === 'failed' || this.#life !== life) {
+          throw new OciError('unreachable', 'the blob does not come to its end');
+        }
+        const readable = this.#readable;
+        if (readable > at) return readable;
+        await this.#change(signal);
+      }
+    };
+  }
+
+  /** C1 */
+  get #readable(): number {
+    if (this.#state === 'proved') return this.sizeBytes;
+    return Math.min(this.#bytes, this.sizeBytes - withheldBytes);
+  }
+
+  /** Resolves when there is something new, or the signal is aborted. */
+  #change(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const over = (): void => {
+        this.#waiting.delete(over);
+        signal.removeEventListener('abort', over);
+        resolve();
+      };
+      this.#waiting.add(over);
+      signal.addEventListener('abort', over);
+    });
+  }
+
+  #wake(): void {
+    for (const over of [...this.#waiting]) over();
+  }
+}
