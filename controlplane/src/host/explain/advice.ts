@@ -19,7 +19,7 @@ import {
 import { readImageName } from '../../images/index.ts';
 import { idOf } from '../../records/index.ts';
 import { protocolOf } from '../bmc/protocols.ts';
-import { isDisabledByHost, tooWeakFor } from '../erasure/device-plan.ts';
+import { isDisabledByHost } from '../erasure/device-plan.ts';
 import { isPool } from '../life/claim.ts';
 import { isEngineStep } from '../run/steps.ts';
 import { engineSteps } from '../turn/step-names.ts';
@@ -38,14 +38,12 @@ interface Named {
   readonly endpoint: string;
   /** Its deletion is what goes on. */
   readonly isDeleted: boolean;
-  /** A clean by its policy would erase nothing, and is refused until that is another. */
-  readonly isTooWeak: boolean;
+  /** A clean would erase nothing by the policy of today, and is refused until that is another. */
+  readonly isCleanRefused: boolean;
   /** Who keeps the erasing step from cleans, where the failure names that. */
   readonly disabled: DisabledStep | undefined;
   /** The command that starts again what failed, or shows who does. */
-  readonly again: { readonly command: string; readonly kind: 'look' | 'start' };
-  /** That command is a clean that erases nothing by the host's own policy. */
-  readonly isAgainRefused: boolean;
+  readonly again: Again;
   /** Another certificate than the pinned one, when the failure shows one. */
   readonly shownCertificate: string;
   /** "host:port" of the registry that the image comes from. */
@@ -57,6 +55,13 @@ interface Named {
   readonly rack: string;
   /** The host whose identity was met instead, when the failure names it; else empty. */
   readonly owner: string;
+}
+
+interface Again {
+  readonly command: string;
+  readonly kind: 'look' | 'start';
+  /** It starts a clean by the host's policy. */
+  readonly isClean: boolean;
 }
 
 type Advice = (named: Named) => readonly Line[];
@@ -182,7 +187,9 @@ const advice: Readonly<Record<FailureName, Advice>> = {
   ],
   notCertified: (named) => {
     const erase = letErase(named);
-    return named.isTooWeak ? erase : [...erase, again(named, 'or erase what has been added since')];
+    return named.isCleanRefused
+      ? erase
+      : [...erase, again(named, 'or erase what has been added since')];
   },
   planChanged: (named) => [
     look('find out why other disks are there than the plan has named'),
@@ -316,7 +323,8 @@ function linesFor(key: AdviceKey | undefined, record: store.HostRecord): readonl
   const named = namesOf(record);
   const own = adviceOf(key)(named);
   // A clean that failed may have begun under another policy; today's refuses the next one.
-  const lines = named.isAgainRefused && key !== 'notCertified' ? [...letErase(named), ...own] : own;
+  const isRefused = named.again.isClean && named.isCleanRefused;
+  const lines = isRefused && key !== 'notCertified' ? [...letErase(named), ...own] : own;
   const { status } = record.host ?? {};
   const run = status === undefined ? undefined : activeRun(status);
   // A host that is being removed takes no change; between two attempts it does.
@@ -340,7 +348,7 @@ function namesOf(record: store.HostRecord): Named {
     credential: bmc === undefined ? 'CREDENTIAL' : idOf(bmc.credential),
     place: `${bmc?.address ?? '?'}:${port} (${protocol.name})`,
     endpoint: bmc?.port === undefined ? 'ADDRESS' : `ADDRESS:${bmc.port}`,
-    ...againOf(record, host),
+    again: againOf(record, host),
     shownCertificate: shownCertificateOf(record),
     registry: registryOfImage(record.image),
     isDeleted: record.host?.status?.deletion !== undefined,
@@ -348,7 +356,7 @@ function namesOf(record: store.HostRecord): Named {
     macs: record.host?.spec?.bootMacs ?? [],
     rack: idOf(record.host?.spec?.rack),
     missing: missingOf(record),
-    isTooWeak: isTooWeak(record),
+    isCleanRefused: isCleanRefused(record),
     disabled: disabledIn(record),
   };
 }
@@ -387,10 +395,11 @@ function missingOf(record: store.HostRecord): BootStepKind {
   return kind?.case === 'bootStalled' ? kind.value.missing : BootStepKind.UNSPECIFIED;
 }
 
-function isTooWeak({ host }: store.HostRecord): boolean {
-  const run = host?.status?.run;
-  if (host?.spec === undefined || run?.kind !== RunKind.CLEAN) return false;
-  return tooWeakFor(host, run, undefined) !== undefined;
+/** What the fleet sets is not in the host's record; the failure says what it set. */
+function isCleanRefused(record: store.HostRecord): boolean {
+  const by = disabledIn(record)?.by;
+  if (by === PriorityPlace.FLEET || by === PriorityPlace.POOL) return true;
+  return isDisabledByHost(record.host?.spec ?? {});
 }
 
 function registryOfImage(image: string): string {
@@ -404,13 +413,9 @@ function ownerNamed(record: store.HostRecord): string {
   return kind?.case === 'otherHost' ? idOf(kind.value.name) : '';
 }
 
-function againOf(record: store.HostRecord, host: string): Pick<Named, 'again' | 'isAgainRefused'> {
-  const command = failedCommand(record, host);
-  const isRefused = command.isClean === true && isDisabledByHost(record.host?.spec ?? {});
-  return {
-    again: { command: `rackwright ${command.words}`, kind: command.starts ? 'start' : 'look' },
-    isAgainRefused: isRefused,
-  };
+function againOf(record: store.HostRecord, host: string): Again {
+  const { words, starts: isStart, isClean = false } = failedCommand(record, host);
+  return { command: `rackwright ${words}`, kind: isStart ? 'start' : 'look', isClean };
 }
 
 interface Command {

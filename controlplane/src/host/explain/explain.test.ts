@@ -195,6 +195,9 @@ test('a policy that lets nothing be erased is named with the command that change
   expect(explain(host).unblock[0]).toContain('--priority deploy.erase_devices-');
   // What would be refused moves nobody.
   expect(explain(host).unblock.join()).not.toContain('rackwright host clean');
+  // The policy of today decides, not that of the clean that failed.
+  delete host.record.host?.spec?.cleaning;
+  expect(explain(host).unblock.join()).toContain('rackwright host clean h1');
 });
 
 test('a clean that failed for another reason is advised behind what lets it erase today', () => {
