@@ -28,7 +28,7 @@ import {
   SensorKind,
   transientCauseOf,
 } from '@rackwright/messages';
-import type { Clock, Log } from '@rackwright/platform';
+import { BoundedQueue, type Clock, type Log } from '@rackwright/platform';
 import { boundText, type FinalResult, messageBytesMax } from '@rackwright/results';
 import {
   type BmcDrivers,
@@ -69,34 +69,20 @@ export class BmcReads implements BmcReadEars {
   readonly kinds = [BmcReadKind.SENSORS, BmcReadKind.LOG, BmcReadKind.FIRMWARE] as const;
   readonly #parts: BmcReadParts;
   readonly #limits: BmcReadLimits;
-  readonly #waiting: agent.ReadBmc[] = [];
-  #underWay = 0;
+  readonly #questions: BoundedQueue<agent.ReadBmc>;
 
   constructor(parts: BmcReadParts) {
     this.#parts = parts;
     this.#limits = parts.limits ?? defaultBmcReadLimits;
+    const { readsMax: atOnceMax, waitingMax } = this.#limits;
+    const answer = (question: agent.ReadBmc): Promise<void> => this.#answer(question);
+    this.#questions = new BoundedQueue({ atOnceMax, waitingMax }, answer);
   }
 
   ask(question: agent.ReadBmc): void {
-    if (this.#waiting.length >= this.#limits.waitingMax) {
-      const words = `${this.#waiting.length} reads of BMCs wait at this agent already`;
-      this.#tell(question, resultOfBmc(transient('queueFull', words)));
-      return;
-    }
-    this.#waiting.push(question);
-    this.#pump();
-  }
-
-  #pump(): void {
-    while (this.#underWay < this.#limits.readsMax) {
-      const question = this.#waiting.shift();
-      if (question === undefined) return;
-      this.#underWay += 1;
-      void this.#answer(question).finally(() => {
-        this.#underWay -= 1;
-        this.#pump();
-      });
-    }
+    if (this.#questions.add(question)) return;
+    const words = `${this.#limits.waitingMax} reads of BMCs wait at this agent already`;
+    this.#tell(question, resultOfBmc(transient('queueFull', words)));
   }
 
   async #answer(question: agent.ReadBmc): Promise<void> {

@@ -22,7 +22,7 @@ import type {
   HardwareHealth,
 } from '@rackwright/bmc';
 import { agent, type HardwareHealthSchema, type HostUid, troubleWord } from '@rackwright/messages';
-import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
+import { BoundedQueue, type Cancel, type Clock, type Log, type Random } from '@rackwright/platform';
 import { boundText, messageBytesMax } from '@rackwright/results';
 import { levelToWire } from './bmc-reads.ts';
 import {
@@ -113,12 +113,16 @@ export class PowerSync implements PowerLooks {
   #roundEndsMs = 0;
   #roundOver = false;
   #cancelRound: Cancel = () => undefined;
-  #due: Target[] = [];
-  #inFlight = 0;
+  readonly #due: BoundedQueue<Target>;
 
   constructor(parts: PowerSyncParts) {
     this.#parts = parts;
     this.#limits = parts.limits ?? defaultPowerSyncLimits;
+    const { looksMax: atOnceMax, hostsMax } = this.#limits;
+    // Each host once in its round, and once out of turn.
+    const queueLimits = { atOnceMax, waitingMax: 2 * hostsMax };
+    const look = (target: Target): Promise<void> => this.#lookAt(target);
+    this.#due = new BoundedQueue(queueLimits, look, () => this.#allLooked());
   }
 
   sessionOpened(): void {
@@ -161,8 +165,7 @@ export class PowerSync implements PowerLooks {
     const nowMs = clock.suspendAwareMs();
     if (nowMs - target.outOfTurnAtMs < this.#limits.outOfTurnMs) return;
     target.outOfTurnAtMs = nowMs;
-    this.#due.unshift(target);
-    this.#pump();
+    this.#due.add(target, { isFirst: true });
   }
 
   forgetHost(hostUid: HostUid): void {
@@ -192,7 +195,7 @@ export class PowerSync implements PowerLooks {
     this.#cancelRound();
     this.#round += 1;
     this.#roundOver = false;
-    this.#due = [];
+    this.#due.clear();
     this.#roundEndsMs = clock.suspendAwareMs() + this.#periodMs;
     this.#cancelRound = clock.after(this.#periodMs, () => this.#endRound());
     const stretchMs = this.#periodMs / this.#targets.size;
@@ -211,37 +214,27 @@ export class PowerSync implements PowerLooks {
   #lookIn(target: Target, delayMs: number): void {
     target.cancelTimer();
     target.cancelTimer = this.#parts.clock.after(Math.floor(delayMs), () => {
-      this.#due.push(target);
-      this.#pump();
+      this.#due.add(target);
     });
   }
 
   /** A round that takes longer than its period ends when its last look does. */
   #endRound(): void {
     this.#roundOver = true;
-    if (this.#inFlight > 0 || this.#due.length > 0) {
-      this.#parts.log.debug({ hosts: this.#due.length }, 'power sync takes longer than its period');
+    if (this.#due.size > 0) {
+      this.#parts.log.debug({ hosts: this.#due.size }, 'power sync takes longer than its period');
       return;
     }
     this.#tellDigest();
     this.#beginRound();
   }
 
-  #pump(): void {
-    while (this.#inFlight < this.#limits.looksMax) {
-      const target = this.#due.shift();
-      if (target === undefined) break;
-      if (!this.#isWanted(target)) continue;
-      this.#inFlight += 1;
-      void this.#lookAt(target).finally(() => {
-        this.#inFlight -= 1;
-        this.#pump();
-      });
-    }
-    if (this.#roundOver && this.#inFlight === 0 && this.#targets.size > 0) this.#endRound();
+  #allLooked(): void {
+    if (this.#roundOver && this.#targets.size > 0) this.#endRound();
   }
 
   async #lookAt(target: Target): Promise<void> {
+    if (!this.#isWanted(target)) return;
     const { log } = this.#parts;
     const { hostUid } = target.asked;
     const driver = this.#driverOf(target);

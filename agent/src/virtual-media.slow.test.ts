@@ -1,29 +1,12 @@
 /** Boots from virtual media: from the operation's own words to a machine and its virtual drive. */
 import { create } from '@bufbuild/protobuf';
 import { agent, BootMethod } from '@rackwright/messages';
-import { nodeClock, nodeExec, nodeHttpClient } from '@rackwright/platform/node';
 import type { FinalResult } from '@rackwright/results';
-import {
-  type BootChoice,
-  type RedfishBmc,
-  type RedfishHabits,
-  startRedfishBmc,
-} from '@rackwright/sim/redfish';
-import { afterEach, expect, test } from 'vitest';
-import { createBmcDrivers } from './bmc-drivers.ts';
-import { parseConfig } from './config.ts';
-import { createExecutor } from './operations/index.ts';
-import { defaultDeskLimits, noHandOffs, RunnerDesk } from './runner-gateway/index.ts';
-import { quietLog, testSigner } from './runner-gateway/testing.ts';
-import type { OperationContext } from './session/index.ts';
+import type { RedfishHabits } from '@rackwright/sim/redfish';
+import { expect, test } from 'vitest';
+import { access, startBmc, startExecutor } from './redfish.fixture.ts';
 
-const clock = nodeClock();
 const url = 'http://127.0.0.1:8080/files/boot-medium-0123456789abcdef.iso';
-const bmcs: RedfishBmc[] = [];
-
-afterEach(async () => {
-  await Promise.all(bmcs.splice(0).map((bmc) => bmc.close()));
-});
 
 /** A host, and what happened to its grants, its power and its drive, in order. */
 async function setUp({
@@ -37,86 +20,35 @@ async function setUp({
   readonly habits?: Partial<RedfishHabits>;
 } = {}) {
   const events: string[] = [];
-  let isOn = false;
   let served = mediumUrl;
-  const bmc = await startRedfishBmc({
-    user: 'u',
-    password: 'secret',
-    identity: {
-      uuid: '8f14e45f-ceea-467a-9c2b-3d0e55aa0f01',
-      serial: 'HOST-1',
-      manufacturer: 'Rackwright',
-      model: 'Machine',
+  const bmc = await startBmc(
+    { habits: { powerDelayMs: [0, 0], ...habits } },
+    {
+      on: ({ device }) => events.push(`on from ${device}`),
+      off: () => events.push('off'),
+      medium: (now) => events.push(now === undefined ? 'ejected' : `inserted ${now}`),
     },
-    machine: {
-      powerOn: ({ device }: BootChoice) => {
-        isOn = true;
-        events.push(`on from ${device}`);
-      },
-      powerOff: () => {
-        isOn = false;
-        events.push('off');
-      },
-      isOn: () => isOn,
-      medium: (now) => void events.push(now === undefined ? 'ejected' : `inserted ${now}`),
+  );
+  const execute = startExecutor(
+    { readBackWindowMs: 1_000, firmware },
+    {
+      bootMediumUrl: () => (served === '' ? undefined : served),
+      onGrant: (event) => events.push(event),
     },
-    habits: { powerDelayMs: [0, 0], ...habits },
-  });
-  bmcs.push(bmc);
-  const limits = { readBackWindowMs: 1_000, readBackPollMs: 50, redfishRequestTimeoutMs: 10_000 };
-  const bmcConfig = { spacingMs: 0, firmware, ...limits };
-  const config = parseConfig(JSON.stringify({ serverAddress: '127.0.0.1', bmc: bmcConfig }));
-  const parts = { clock, exec: nodeExec(), httpClient: nodeHttpClient(), log: quietLog };
-  const executor = createExecutor({
-    clock,
-    drivers: createBmcDrivers(config.bmc, parts),
-    bootMediumUrl: () => (served === '' ? undefined : served),
-    orders: new RunnerDesk({
-      clock,
-      log: quietLog,
-      signer: testSigner(),
-      operationState: () => 'unknown',
-      handOffs: noHandOffs,
-      limits: defaultDeskLimits,
-    }),
-  });
+  );
   const setPower = (
     value: Partial<Pick<agent.SetPower, 'on' | 'bootFrom' | 'bootMethod'>>,
   ): Promise<FinalResult> => {
-    const { address, port, certificateSha256 } = bmc;
-    const credential = { credential: 'credentials/rack', credentialVersion: 3n };
-    const access = { address, port, protocol: 'redfish', certificateSha256, ...credential };
     const order = create(agent.SetPowerSchema, {
-      ...{ bmc: access, bootMethod: BootMethod.VIRTUAL_MEDIA },
+      ...{ bmc: access(bmc, bmc.certificateSha256), bootMethod: BootMethod.VIRTUAL_MEDIA },
       ...value,
     });
-    const kind = { case: 'setPower', value: order } as const;
-    const operation = create(agent.OperationSchema, { id: 'op', hostUid: 'uid', kind });
-    return executor.execute(operation, contextOf(events));
+    return execute({ case: 'setPower', value: order });
   };
   const serve = (medium: string): void => {
     served = medium;
   };
   return { bmc, events, setPower, serve };
-}
-
-function contextOf(events: string[]): OperationContext {
-  return {
-    signal: new AbortController().signal,
-    begin: async () => {},
-    continuing: () => {},
-    credential: async (name, version) => ({ name, version, username: 'u', password: 'secret' }),
-    leaseValid: () => true,
-    leaseLeftMs: () => 9_000,
-    frozen: () => '',
-    remainingMs: () => Number.POSITIVE_INFINITY,
-    openGrant: async ({ macs, expiresAtMs }) => {
-      events.push('grant');
-      const grant = { operationId: 'op', hostUid: 'uid', hostName: 'h', bootToken: 'token' };
-      return { ...grant, macs, openedAtMs: clock.nowMs(), expiresAtMs };
-    },
-    closeGrants: async () => void events.push('no grant'),
-  };
 }
 
 const { DISK, IMAGE, RESCUE, RUNNER } = agent.BootTarget;

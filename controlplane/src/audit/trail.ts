@@ -12,16 +12,21 @@
  *     is found at the next start, and the record says that nobody knows what came of it.
  */
 import { type AuditRecord, unavailable } from '@rackwright/messages';
-import { type Cancel, type Clock, type Log, type Random, randomId } from '@rackwright/platform';
+import {
+  BoundedQueue,
+  type Cancel,
+  type Clock,
+  type Log,
+  type Random,
+  randomId,
+} from '@rackwright/platform';
 import { type EntryLog, LOG_PAGE_MAX, StoreError } from '@rackwright/store';
 import { type AuditEvent, type AuditSink, entryBytes, failureOutcome, recordOf } from './event.ts';
 import { RefusalBound } from './refusal-bound.ts';
 import { begunId, unfinishedIn, unfinishedRecord } from './unfinished.ts';
 
-/** Records that wait for the store. */
-const queueMax = 8_192;
-/** Records that are with the store at the same time; it writes them as one group. */
-const appendsAtOnceMax = 64;
+/** Records that are with the store at once (it writes them as one group), and that wait. */
+const queueLimits = { atOnceMax: 64, waitingMax: 8_192 };
 const durableWaitMs = 2_000;
 const retryDelayMs = 500;
 const giveUpAfterMs = 300_000;
@@ -83,8 +88,7 @@ function newId(clock: Clock, random: Random): string {
 
 class Trail implements AuditTrail {
   readonly #deps: TrailDependencies;
-  readonly #queue: Waiting[] = [];
-  #underWay = 0;
+  readonly #queue: BoundedQueue<Waiting>;
   #lost = 0;
   #closed = false;
   readonly #refusals: RefusalBound;
@@ -95,6 +99,8 @@ class Trail implements AuditTrail {
 
   constructor(deps: TrailDependencies) {
     this.#deps = deps;
+    const store = (waiting: Waiting): Promise<void> => this.#store(waiting);
+    this.#queue = new BoundedQueue(queueLimits, store, () => this.#idle?.());
     this.#refusals = new RefusalBound(deps.clock, (event) => this.note(event));
   }
 
@@ -180,10 +186,10 @@ class Trail implements AuditTrail {
     this.#refusals.close();
     this.#closed = true;
     this.#cancelLook();
-    if (this.#queue.length + this.#underWay > 0) {
+    if (this.#queue.size > 0) {
       await this.#within(closeWaitMs, new Promise<void>((resolve) => (this.#idle = resolve)));
     }
-    for (const each of this.#queue.splice(0)) this.#lose(each, 'the control plane has ended');
+    for (const each of this.#queue.clear()) this.#lose(each, 'the control plane has ended');
   }
 
   #add(
@@ -203,24 +209,7 @@ class Trail implements AuditTrail {
 
   #enqueue(waiting: Waiting): void {
     if (this.#closed) this.#lose(waiting, 'the control plane is closing');
-    else if (this.#queue.length >= queueMax) this.#lose(waiting, 'too many records wait');
-    else {
-      this.#queue.push(waiting);
-      this.#pump();
-    }
-  }
-
-  #pump(): void {
-    while (this.#underWay < appendsAtOnceMax) {
-      const next = this.#queue.shift();
-      if (next === undefined) break;
-      this.#underWay += 1;
-      void this.#store(next).finally(() => {
-        this.#underWay -= 1;
-        this.#pump();
-      });
-    }
-    if (this.#queue.length + this.#underWay === 0) this.#idle?.();
+    else if (!this.#queue.add(waiting)) this.#lose(waiting, 'too many records wait');
   }
 
   /** A2. */

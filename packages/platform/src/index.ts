@@ -2,6 +2,7 @@
  * What the programs need of the world, as interfaces. Nothing here touches it; `node/` does for
  * real, `@rackwright/sim` does on one event heap. Code outside those two takes these as arguments.
  */
+export { BoundedQueue, type QueueLimits } from './bounded-queue.ts';
 export { Bucket, type BucketRate, Buckets } from './bucket.ts';
 export type { Cancel, Clock } from './clock.ts';
 export {

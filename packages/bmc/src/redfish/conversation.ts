@@ -10,6 +10,7 @@
 import type { Clock, HttpClient, HttpsLimits, HttpsPeer, HttpsRequest } from '@rackwright/platform';
 import { type BmcResult, failed, ok } from '../driver.ts';
 import { type HttpTarget, isAddress, urlHost } from '../http-target.ts';
+import { noAnswer } from '../no-answer.ts';
 import { waysOf } from '../vendors.ts';
 import { type JsonObject, objectAt, parseObject, pathOf } from './json.ts';
 import {
@@ -17,8 +18,8 @@ import {
   type Asked,
   namesMessage,
   refusalOfNonsense,
-  refusalOfOutcome,
   refusalOfStatus,
+  safeWords,
 } from './refusal.ts';
 
 /** One BMC; its port is 443 by default in the protocol. */
@@ -230,7 +231,9 @@ export class Conversation {
       const asked = this.#asked(method, at);
       if (outcome.kind !== 'answered') {
         this.#isSilent = true;
-        return refusalOfOutcome(outcome, asked);
+        const words = (message: string) => safeWords(message, asked.secrets);
+        const noTlsRemedy = 'correct the address or the port';
+        return noAnswer(outcome, { name: 'the BMC', noTlsRemedy, words });
       }
       this.#isSilent = false;
       this.#certificateSha256 = outcome.certificateSha256;

@@ -26,41 +26,6 @@ export interface Asked {
   readonly secrets: readonly string[];
 }
 
-/** No answer came. */
-export function refusalOfOutcome(
-  outcome: Exclude<HttpsOutcome, { kind: 'answered' }>,
-  { secrets }: Asked,
-): Refusal {
-  switch (outcome.kind) {
-    case 'certificateRefused': {
-      const { pinned, shown } = outcome;
-      const remedy = 'if its certificate was replaced on purpose, pin the new one';
-      const message = `the BMC shows another certificate than the pinned one: ${remedy}`;
-      const words = `pinned SHA-256 ${pinned}, shown ${shown}`;
-      return { ...failed('certificate', message, words), shownCertificateSha256: shown };
-    }
-    case 'noTls': {
-      const message = 'what answers does not speak TLS: correct the address or the port';
-      return failed('protocol', message, safeWords(outcome.message, secrets));
-    }
-    case 'noHttp': {
-      const message = 'what answers does not speak HTTP as a Redfish service does';
-      return failed('protocol', message, safeWords(outcome.message, secrets));
-    }
-    case 'unknownName': {
-      const message = 'the BMC address cannot be resolved: correct it';
-      return failed('address', message, safeWords(outcome.message, secrets));
-    }
-    case 'broken':
-    case 'timedOut': {
-      const words = safeWords(outcome.message, secrets);
-      return transient('unreachable', 'the BMC does not answer', words);
-    }
-    case 'cancelled':
-      return transient('cancelled', 'the call was given up');
-  }
-}
-
 const busyStatuses: ReadonlySet<number> = new Set([409, 423, 429, 503]);
 const unsureStatuses: ReadonlySet<number> = new Set([408, 500, 502, 504]);
 const unknownStatuses: ReadonlySet<number> = new Set([404, 405, 410, 501]);

@@ -3,7 +3,6 @@ import type {
   Clock,
   HttpClient,
   HttpsLimits,
-  HttpsOutcome,
   HttpsRequest,
   HttpsTarget,
   WebClient,
@@ -11,6 +10,7 @@ import type {
 } from '@rackwright/platform';
 import { type BmcResult, failed, ok, transient } from '../driver.ts';
 import { urlHost } from '../http-target.ts';
+import { type AskedDevice, noAnswer } from '../no-answer.ts';
 
 export type WebhookLimits = HttpsLimits;
 
@@ -36,7 +36,7 @@ export async function askByHttps(
   const peer = client.peer(target, limits);
   try {
     const outcome = await peer.request(request, signal);
-    if (outcome.kind !== 'answered') return noAnswer(outcome);
+    if (outcome.kind !== 'answered') return noAnswer(outcome, askedDevice);
     const { status, body, certificateSha256 } = outcome;
     return ok({ status, body, certificateSha256 });
   } finally {
@@ -44,30 +44,11 @@ export async function askByHttps(
   }
 }
 
-function noAnswer(outcome: Exclude<HttpsOutcome, { kind: 'answered' }>): BmcResult<never> {
-  switch (outcome.kind) {
-    case 'certificateRefused': {
-      const { pinned, shown } = outcome;
-      const remedy = 'if its certificate was replaced on purpose, pin the new one';
-      const message = `the device shows another certificate than the pinned one: ${remedy}`;
-      const words = `pinned SHA-256 ${pinned}, shown ${shown}`;
-      return { ...failed('certificate', message, words), shownCertificateSha256: shown };
-    }
-    case 'noTls': {
-      const message = 'what answers does not speak TLS: correct the port, or allow plain HTTP';
-      return failed('protocol', message);
-    }
-    case 'noHttp':
-      return failed('protocol', 'what answers does not speak HTTP, or says too much');
-    case 'unknownName':
-      return failed('address', 'the address cannot be resolved, or is internal: correct it');
-    case 'broken':
-    case 'timedOut':
-      return transient('unreachable', 'the device does not answer');
-    case 'cancelled':
-      return transient('cancelled', 'the call was given up');
-  }
-}
+const askedDevice: AskedDevice = {
+  name: 'the device',
+  noTlsRemedy: 'correct the port, or allow plain HTTP',
+  words: () => '',
+};
 
 interface PlainParts {
   readonly web: WebClient | undefined;

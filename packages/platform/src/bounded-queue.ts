@@ -1,0 +1,53 @@
+/** How much is worked on, and how much waits for that. */
+export interface QueueLimits {
+  readonly atOnceMax: number;
+  readonly waitingMax: number;
+}
+
+/** Work in the order in which it came: so much at once, and no more than so much that waits. */
+export class BoundedQueue<T> {
+  readonly #limits: QueueLimits;
+  readonly #work: (item: T) => Promise<void>;
+  readonly #onIdle: () => void;
+  readonly #waiting: T[] = [];
+  #atWork = 0;
+
+  /** `work` must not reject. `onIdle`: nothing waits and nothing is worked on. */
+  constructor(limits: QueueLimits, work: (item: T) => Promise<void>, onIdle = () => {}) {
+    this.#limits = limits;
+    this.#work = work;
+    this.#onIdle = onIdle;
+  }
+
+  /** What waits and what is worked on. */
+  get size(): number {
+    return this.#waiting.length + this.#atWork;
+  }
+
+  /** False when too much waits: it was not taken. `isFirst`: it comes before all that waits. */
+  add(item: T, { isFirst = false } = {}): boolean {
+    if (this.#waiting.length >= this.#limits.waitingMax) return false;
+    if (isFirst) this.#waiting.unshift(item);
+    else this.#waiting.push(item);
+    this.#start();
+    return true;
+  }
+
+  /** Takes out what waits. */
+  clear(): T[] {
+    return this.#waiting.splice(0);
+  }
+
+  #start(): void {
+    while (this.#atWork < this.#limits.atOnceMax) {
+      const item = this.#waiting.shift();
+      if (item === undefined) break;
+      this.#atWork += 1;
+      void this.#work(item).finally(() => {
+        this.#atWork -= 1;
+        this.#start();
+      });
+    }
+    if (this.size === 0) this.#onIdle();
+  }
+}
