@@ -14,9 +14,9 @@ test('flags become the fields that they name, and nothing else is changed', () =
     pin: ['h7=registry.example/os@sha256:ab'],
   });
   expect(paths).toEqual([
-    ...['spec.hosts.labels.`pool`', 'spec.image', 'spec.pins.`hosts/h7`'],
-    ...['spec.rollout.max_unavailable', 'spec.rollout.soak', 'spec.rollout.windows'],
+    ...['spec.image', 'spec.rollout.max_unavailable', 'spec.rollout.soak', 'spec.rollout.windows'],
     ...['spec.rollout.gate.approval', 'spec.rollout.gate.deadline'],
+    ...['spec.hosts.labels.`pool`', 'spec.pins.`hosts/h7`'],
   ]);
   const { rollout, pins } = pool.spec ?? {};
   expect(pins).toEqual({ 'hosts/h7': 'registry.example/os@sha256:ab' });
@@ -30,7 +30,7 @@ test('flags become the fields that they name, and nothing else is changed', () =
 
 test('one name takes windows or pins away', () => {
   const { pool, paths } = poolOf('pools/web', { window: ['none'], pin: ['none'] });
-  expect(paths).toEqual(['spec.pins', 'spec.rollout.windows']);
+  expect(paths).toEqual(['spec.rollout.windows', 'spec.pins']);
   expect([pool.spec?.pins, pool.spec?.rollout?.windows]).toEqual([{}, []]);
 });
 
@@ -95,9 +95,10 @@ test('words take away what limits a pool', () => {
   };
   const { pool, paths } = poolOf('pools/web', flags);
   expect(paths).toEqual([
-    ...['spec.hosts.names', 'spec.hosts.rack', 'spec.hosts.labels', 'spec.size'],
+    ...['spec.hosts.names', 'spec.hosts.rack', 'spec.size'],
     ...['spec.rollout.max_unavailable', 'spec.rollout.max_unavailable_per_rack'],
     ...['spec.rollout.failure_threshold', 'spec.rollout.soak', 'spec.rollout.gate.deadline'],
+    'spec.hosts.labels',
   ]);
   const { maxUnavailable, failureThreshold, soak, gate } = pool.spec?.rollout ?? {};
   expect([maxUnavailable, failureThreshold, soak, gate?.deadline]).toEqual(
