@@ -88,6 +88,7 @@ export class Office {
           listedIn: () => 0,
           remarksOf: () => [],
           wake: () => undefined,
+          wakeRack: () => undefined,
         },
         identity: {} as never,
         rackKeys: { rackOf: () => undefined, wrote: () => undefined },

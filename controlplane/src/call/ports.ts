@@ -60,7 +60,10 @@ export interface HostsPort {
 }
 
 /** Machines that were discovered and are no hosts. */
-export type DiscoveryPort = Pick<Discovery, 'accept' | 'listedIn' | 'remarksOf' | 'wake'>;
+export type DiscoveryPort = Pick<
+  Discovery,
+  'accept' | 'listedIn' | 'remarksOf' | 'wake' | 'wakeRack'
+>;
 
 export interface RpcDependencies {
   readonly store: StateStore;
@@ -71,7 +74,7 @@ export interface RpcDependencies {
   /** Everything that is asked about more than one host; it shows what is out of scope, too. */
   readonly fleetView: Pick<
     FleetView,
-    'candidates' | 'caughtUp' | 'counts' | 'countsBy' | 'idsBy' | 'row' | 'rows'
+    'candidates' | 'caughtUp' | 'collection' | 'counts' | 'countsBy' | 'idsBy' | 'row' | 'rows'
   >;
   readonly discovery: DiscoveryPort;
   readonly workflows: Pick<Workflows, 'look' | 'inTurn'>;

@@ -2,8 +2,8 @@
  * Machines that netbooted and are no hosts: taken in as racks' agents tell of them, matched with
  * the manifest and the rules of their rack, made hosts.
  *
- * D1 By level: whatever was missed (a crash, another replica, a rule that came later) is found when
- *    everything is looked at again, which happens after each change here and at intervals.
+ * D1 By level: a change here makes what has to do with it be looked at again. Whatever was missed
+ *    (a crash, another replica) is found when everything is, at intervals.
  * D2 A host is made first, then recorded, the line of the manifest marked next, the machine's
  *    record removed last. A crash between leaves a machine that is a host already, which the next
  *    look removes; the host is made under a request id that follows from machine or line, so that
@@ -34,6 +34,7 @@ import { idOf, isAway, isBusy, untilWritten } from '../records/index.ts';
 import { SeenElsewhere } from './elsewhere.ts';
 import { Intake, type IntakeDependencies } from './intake.ts';
 import { type Acceptance, hostOf, judge } from './judge.ts';
+import { havingKeys, type KeptMachine, keysOfMachine, lineKey, rackKey } from './kept.ts';
 import { markLine, markTaken } from './lines.ts';
 import { noteWords, removeMachine, seedFacts } from './listing.ts';
 import {
@@ -51,8 +52,8 @@ import { machinesMaxOf } from './room.ts';
 import {
   type DiscoverySnapshot,
   type HostFinder,
-  type KeptMachine,
   type KnownHost,
+  type Listed,
   SnapshotReader,
 } from './snapshot.ts';
 
@@ -70,12 +71,16 @@ export interface DiscoveryDependencies extends IntakeDependencies {
 const bootsMax = 64;
 const bootsPerHourMax = 512;
 const resyncMsMin = 10_000;
+/** Machines or lines for which the store and the view are asked at once. */
+const looksAtOnce = 32;
 
 export class Discovery {
   readonly #deps: DiscoveryDependencies;
   readonly #reader: SnapshotReader;
-  /** Machines listed, by the name of their rack, as of the last look. */
-  #listed = new Map<string, number>();
+  /** By their keys (`kept.ts`), machines and lines that are to be looked at; undefined: all. */
+  #due: Set<string> | undefined = new Set();
+  /** What is listed, as of the last look. */
+  #listed: Listed | undefined;
   readonly #elsewhere = new SeenElsewhere();
   readonly #intake: Intake;
   /** D3: one thing, all discovered machines. */
@@ -88,7 +93,7 @@ export class Discovery {
       retryDelayMs: resyncMsMin,
       keyOf: String,
       fieldsOf: (discovered) => ({ discovered }),
-      pass: () => this.#lookAtAll(),
+      pass: () => this.#lookAtDue(),
     });
     this.#reader = new SnapshotReader(deps.store, deps.fleetView);
     this.#intake = new Intake(deps, this.#elsewhere);
@@ -106,7 +111,7 @@ export class Discovery {
 
   /** Machines of a rack ("racks/r1") that are listed and not accepted, as of the last look. */
   listedIn(rack: string): number {
-    return this.#listed.get(rack) ?? 0;
+    return this.#listed?.machines.countBy(rackKey(rack)) ?? 0;
   }
 
   /** What a person should know of a rack's discovery, a line each; as of the last look. */
@@ -134,9 +139,19 @@ export class Discovery {
     return { enabled, bootsMax: enabled ? bootsMax : 0, bootsPerHourMax };
   }
 
-  /** Something has changed that a machine may have waited for: everything is looked at soon. */
-  wake(): void {
+  /**
+   * Something has changed that a machine may have waited for: the machines and lines that have one
+   * of these keys (`kept.ts`) are looked at soon; undefined: all.
+   */
+  wake(keys?: readonly string[]): void {
+    if (keys === undefined) this.#due = undefined;
+    else for (const key of keys) this.#due?.add(key);
     this.#controller.wake('machines', 'look');
+  }
+
+  /** The policy of a rack, "racks/RACK", has changed: its machines are looked at soon. */
+  wakeRack(rack: string): void {
+    this.wake([rackKey(rack)]);
   }
 
   /** Takes in a finding of a rack's agent. Resolves with why it is not listed; empty: it is. */
@@ -173,7 +188,10 @@ export class Discovery {
       const request = creationOf(kept, acceptance, requestId, { validateOnly });
       if (request.host?.spec !== undefined) await acceptance.check?.(request.host.spec);
       const host = await this.#deps.createHost(request, from);
-      if (!validateOnly) await this.#settle(kept, host, undefined);
+      if (!validateOnly) {
+        await this.#settle(kept, host, undefined);
+        this.wake([lineKey(acceptance.hostId), ...keysOfMachine(kept)]);
+      }
       return host;
     });
   }
@@ -185,36 +203,75 @@ export class Discovery {
   async #takeIn(rack: string, finding: agent.Discovered): Promise<string> {
     const problem = problemOf(finding);
     if (problem !== undefined) return problem;
+    const seen = this.#intake.seen(rack, finding);
+    const keys = new Set(keysOfMachine(seen));
     const answer = await untilWritten(`a discovered machine of ${rack}`, async () => {
-      const seen = this.#intake.seen(rack, finding);
-      return this.#intake.takeIn(seen, await this.#reader.read(seen));
+      const world = await this.#reader.read({ machines: [seen], lines: [] });
+      // What it was taken for before has to do with it as well.
+      for (const near of world.machines) for (const key of keysOfMachine(near)) keys.add(key);
+      return this.#intake.takeIn(seen, { world, ofRack: () => this.#worldOf(rack) });
     });
-    if (answer === '') await this.#lookAtAll();
+    if (answer === '') await this.#lookAt(keys);
     return answer;
   }
 
-  /** D1 */
-  async #lookAtAll(): Promise<void> {
-    if (await this.#reader.isQuiet()) {
-      this.#listed = new Map();
-      return;
+  async #worldOf(rack: string): Promise<DiscoverySnapshot> {
+    const { machines } = await this.#reader.listed();
+    return await this.#reader.read({
+      machines: havingKeys(machines, [rackKey(rack)]),
+      lines: [],
+    });
+  }
+
+  async #lookAtDue(): Promise<void> {
+    const due = this.#due;
+    this.#due = new Set();
+    try {
+      await this.#lookAt(due);
+    } catch (error) {
+      if (due === undefined) this.#due = undefined;
+      else for (const key of due) this.#due?.add(key);
+      throw error;
     }
-    let left = await this.#reader.read();
-    for (const kept of left.machines) {
+  }
+
+  /** D1: at what has one of these keys; undefined: at everything. */
+  async #lookAt(keys: ReadonlySet<string> | undefined): Promise<void> {
+    const touched = new Set(keys);
+    const { machines } = await this.#noteListed();
+    for (const some of groups(havingKeys(machines, keys))) {
+      for (const key of some.flatMap(keysOfMachine)) touched.add(key);
+      if (!(await this.#lookAtSome(some))) return;
+    }
+    const { lines } = await this.#noteListed();
+    for (const some of groups(havingKeys(lines, keys && touched))) {
       if (this.#controller.signal.aborted) return;
+      const world = await this.#reader.read({ machines: [], lines: some });
+      await markTaken(this.#deps, some, world);
+    }
+  }
+
+  async #noteListed(): Promise<Listed> {
+    this.#listed = await this.#reader.listed();
+    return this.#listed;
+  }
+
+  /** False: stopped. */
+  async #lookAtSome(machines: readonly KeptMachine[]): Promise<boolean> {
+    let world: DiscoverySnapshot | undefined;
+    for (const { id } of machines) {
+      if (this.#controller.signal.aborted) return false;
+      world ??= await this.#reader.read({ machines, lines: [] });
+      const kept = world.machines.find((each) => each.id === id);
+      if (kept === undefined) continue;
       // What became a host counts for the next one: by its name, and for what a rule may make.
-      if (await this.#lookAt(kept, left)) left = await this.#reader.read();
+      if (await this.#decide(kept, world)) world = undefined;
     }
-    await markTaken(this.#deps, left);
-    const listed = new Map<string, number>();
-    for (const { machine } of left.machines) {
-      listed.set(machine.rack, (listed.get(machine.rack) ?? 0) + 1);
-    }
-    this.#listed = listed;
+    return true;
   }
 
   /** Whether the machine is listed no more. */
-  async #lookAt(kept: KeptMachine, world: DiscoverySnapshot): Promise<boolean> {
+  async #decide(kept: KeptMachine, world: DiscoverySnapshot): Promise<boolean> {
     if (!world.racks.has(kept.machine.rack)) {
       await removeMachine(this.#deps, kept);
       return true;
@@ -280,6 +337,13 @@ export class Discovery {
     if (expectedUid !== undefined) await markLine(this.#deps, hostId, expectedUid, host.name);
     await removeMachine(this.#deps, kept);
   }
+}
+
+function groups<T>(all: readonly T[]): T[][] {
+  const count = Math.ceil(all.length / looksAtOnce);
+  return Array.from({ length: count }, (_, at) =>
+    all.slice(at * looksAtOnce, (at + 1) * looksAtOnce),
+  );
 }
 
 function changedSince({ machine: { name, rack, bootMac, bmcAddress } }: KeptMachine): ApiFailure {

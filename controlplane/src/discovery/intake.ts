@@ -17,9 +17,10 @@ import type { StateStore } from '@rackwright/store';
 import { traitsOf, unicastMac } from '../fleet-view/index.ts';
 import type { SeenElsewhere } from './elsewhere.ts';
 import { hostOf, isKnownBoot, judge } from './judge.ts';
+import type { KeptMachine } from './kept.ts';
 import { removeMachine, writeMachine } from './listing.ts';
 import { freeIdentity, leastWanted, machinesMaxOf } from './room.ts';
-import type { DiscoverySnapshot, KeptMachine, KnownHost } from './snapshot.ts';
+import type { DiscoverySnapshot, KnownHost } from './snapshot.ts';
 import { isSameMachine } from './traits.ts';
 
 /** What taking in needs. */
@@ -30,6 +31,13 @@ export interface IntakeDependencies {
   readonly log: Log;
   /** Folds what was seen of a host. */
   readonly reportHost: (hostId: HostId, report: agent.Report) => Promise<unknown>;
+}
+
+/** What is decided of a machine that was seen, and of those that its rack lists. */
+export interface Surroundings {
+  readonly world: DiscoverySnapshot;
+  /** Asked only when the rack's list is full. */
+  readonly ofRack: () => Promise<DiscoverySnapshot>;
 }
 
 export class Intake {
@@ -49,7 +57,7 @@ export class Intake {
   }
 
   /** Why it is not listed; empty: it is. Undefined: something was written meanwhile. */
-  async takeIn(seen: KeptMachine, world: DiscoverySnapshot): Promise<string | undefined> {
+  async takeIn(seen: KeptMachine, { world, ofRack }: Surroundings): Promise<string | undefined> {
     const { machine: fresh, traits } = seen;
     const { rack } = fresh;
     const known = hostOf(seen, world.hosts);
@@ -63,10 +71,10 @@ export class Intake {
     if (before !== undefined) return await this.#seenAgain(before, fresh);
     for (const { machine } of sameMachines) this.#noteElsewhere(machine, fresh);
     const policy = world.racks.get(rack)?.spec?.discovery;
-    const listed = world.machines.filter(({ machine }) => machine.rack === rack).length;
+    const listed = world.listedIn(rack);
     const most = machinesMaxOf(policy);
     if (policy?.enabled !== true) return `${rack} takes in no machines that nobody knows`;
-    const room = listed < most ? 'made' : await this.#makeRoom(seen, world);
+    const room = listed < most ? 'made' : await this.#makeRoom(seen, world, ofRack);
     if (room === 'changed') return undefined;
     if (room === 'none') return `${rack} lists ${listed} machines already, of ${most}: accept some`;
     const identity = freeIdentity(seen, world);
@@ -86,10 +94,11 @@ export class Intake {
   async #makeRoom(
     seen: KeptMachine,
     world: DiscoverySnapshot,
+    ofRack: Surroundings['ofRack'],
   ): Promise<'made' | 'none' | 'changed'> {
     const decision = judge(seen, world);
     if (decision.kind === 'wait' && !decision.fits) return 'none';
-    const goes = leastWanted(seen.machine.rack, world, decision.kind === 'accept');
+    const goes = leastWanted(seen.machine.rack, await ofRack(), decision.kind === 'accept');
     if (goes === undefined) return 'none';
     if (!(await removeMachine(this.#deps, goes))) return 'changed';
     this.#deps.log.info({ machine: goes.machine.name }, 'dropped from a full list for another one');

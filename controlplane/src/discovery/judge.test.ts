@@ -9,8 +9,9 @@ import {
 import { expect, test } from 'vitest';
 import { traitsOf } from '../fleet-view/index.ts';
 import { conflictOf, hostIdBy, hostOf, judge, matchOf, ruleFits } from './judge.ts';
+import type { KeptExpected, KeptMachine } from './kept.ts';
 import { acceptedBy } from './request.ts';
-import type { DiscoverySnapshot, KeptExpected, KeptMachine, KnownHost } from './snapshot.ts';
+import type { DiscoverySnapshot, KnownHost } from './snapshot.ts';
 
 const mac = '52:54:00:00:00:01';
 
@@ -43,6 +44,8 @@ function world(change: Partial<DiscoverySnapshot> = {}): DiscoverySnapshot {
   const { hosts = [] } = change;
   return {
     ...{ hosts, machines: [machine()], expected: [], racks: new Map(), ...change },
+    listedIn: () => 1,
+    rackOf: () => undefined,
     isHost: (id) => hosts.some(({ hostId }) => hostId === id),
     madeByRule: (rule) => hosts.filter(({ acceptedByRule }) => acceptedByRule === rule).length,
   };

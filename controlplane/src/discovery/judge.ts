@@ -30,8 +30,9 @@ import {
 import { isByHand } from '../host/index.ts';
 import { idOf } from '../records/index.ts';
 import { liesWithin } from '../secrets/index.ts';
+import type { KeptExpected, KeptMachine } from './kept.ts';
 import { hostsNear, linesNear } from './lookup.ts';
-import type { DiscoverySnapshot, KeptExpected, KeptMachine, KnownHost } from './snapshot.ts';
+import type { DiscoverySnapshot, KnownHost } from './snapshot.ts';
 import { isSameMachine } from './traits.ts';
 
 /** Who takes a machine, and as what. */

@@ -5,8 +5,9 @@ import type { Clock } from '@rackwright/platform';
 import { storeKey } from '@rackwright/store';
 import { changeRecord, type RecordWriter, readRecord, writeRecord } from '../records/index.ts';
 import { conflictOf } from './judge.ts';
+import type { KeptExpected } from './kept.ts';
 import { isMadeBy, lineRequestId } from './request.ts';
-import type { DiscoverySnapshot, KeptExpected } from './snapshot.ts';
+import type { DiscoverySnapshot } from './snapshot.ts';
 
 /** What writing them needs. */
 export interface LineDependencies extends RecordWriter {
@@ -15,10 +16,17 @@ export interface LineDependencies extends RecordWriter {
 
 const schema = wire.ExpectedHostRecordSchema;
 
-/** Lines whose host was made before a crash, and what the others say (R2: if it differs). */
-export async function markTaken(deps: LineDependencies, world: DiscoverySnapshot): Promise<void> {
+/**
+ * Of lines that were asked about: those whose host was made before a crash, and what the others say
+ * (R2: if it differs).
+ */
+export async function markTaken(
+  deps: LineDependencies,
+  lines: readonly KeptExpected[],
+  world: DiscoverySnapshot,
+): Promise<void> {
   const hosts = new Map(world.hosts.map((host) => [host.hostId, host]));
-  for (const line of world.expected) {
+  for (const line of lines) {
     const { expected, id } = line;
     if (expected.host !== '') continue;
     const host = hosts.get(id);
@@ -39,7 +47,7 @@ export async function markLine(
   uid: string,
   host: string,
 ): Promise<void> {
-  await changeRecord(deps, schema, lineKey(id), (record) => {
+  await changeRecord(deps, schema, recordKey(id), (record) => {
     const line = record.expectedHost;
     if (line?.uid !== uid || line.host === host) return undefined;
     line.host = host;
@@ -55,12 +63,12 @@ async function markConflict(
   { id, revision }: Pick<KeptExpected, 'id' | 'revision'>,
   conflict: string,
 ): Promise<void> {
-  const kept = await readRecord(deps.store, schema, lineKey(id));
+  const kept = await readRecord(deps.store, schema, recordKey(id));
   if (kept?.revision !== revision || kept.record.expectedHost === undefined) return;
   kept.record.expectedHost.conflict = conflict;
-  await writeRecord(deps, schema, lineKey(id), kept.record, revision);
+  await writeRecord(deps, schema, recordKey(id), kept.record, revision);
 }
 
-function lineKey(id: string): string {
+function recordKey(id: string): string {
   return storeKey('expectedHosts', id);
 }

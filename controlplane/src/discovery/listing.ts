@@ -11,8 +11,9 @@ import {
 import { storeKey } from '@rackwright/store';
 import { deleteRecord, type RecordWriter, readRecord, writeRecord } from '../records/index.ts';
 import { bounded } from './judge.ts';
+import type { KeptMachine } from './kept.ts';
 import { twinsOf } from './lookup.ts';
-import type { DiscoverySnapshot, KeptMachine, KnownHost } from './snapshot.ts';
+import type { DiscoverySnapshot, KnownHost } from './snapshot.ts';
 
 /** Other machines that a listing names at most. */
 const twinsMax = 8;

@@ -6,16 +6,13 @@
  * trait agrees (T2); all that share none of them need not be compared. Indexes are made once for
  * each list that was read.
  */
-import { meaningfulSerial } from '@rackwright/erasure';
 import { traitKeys } from '../fleet-view/index.ts';
-import type { KeptExpected, KeptMachine, KnownHost } from './snapshot.ts';
+import { type KeptExpected, type KeptMachine, keysOfLine, keysOfMachine } from './kept.ts';
+import type { KnownHost } from './snapshot.ts';
 
 /** Lines that have taken nothing yet and share one of the machine's traits, in their order. */
-export function linesNear(
-  { machine, traits }: KeptMachine,
-  expected: readonly KeptExpected[],
-): KeptExpected[] {
-  return lineIndex(expected).near([...traitKeys(traits), `bmc ${machine.bmcAddress}`]);
+export function linesNear(kept: KeptMachine, expected: readonly KeptExpected[]): KeptExpected[] {
+  return lineIndex(expected).near(keysOfMachine(kept));
 }
 
 /** Hosts that could be the machine, in their order. */
@@ -37,16 +34,7 @@ export function twinsOf(
 /** Of hosts that only their BMC can prove to be a machine: it says its UUID in several ways. */
 const anyMachine = 'any';
 
-const lineIndex = indexed(({ expected: { match, host } }: KeptExpected) => {
-  if (host !== '') return [];
-  const { serial, mac = '', bmcAddress = '' } = match ?? {};
-  const meant = meaningfulSerial(serial);
-  return [
-    ...(meant === undefined ? [] : [`serial ${meant}`]),
-    ...(mac === '' ? [] : [`mac ${mac}`]),
-    ...(bmcAddress === '' ? [] : [`bmc ${bmcAddress}`]),
-  ];
-});
+const lineIndex = indexed(({ expected }: KeptExpected) => keysOfLine(expected));
 
 const hostIndex = indexed(({ bootMacs, traits }: KnownHost) => [
   ...bootMacs.map((mac) => `mac ${mac}`),

@@ -13,7 +13,8 @@ import { unicastMac } from '../fleet-view/index.ts';
 import { createMethod, isByHand } from '../host/index.ts';
 import { appliedId, hasApplied } from '../records/index.ts';
 import type { Acceptance } from './judge.ts';
-import type { DiscoverySnapshot, KeptMachine, KnownHost } from './snapshot.ts';
+import type { KeptMachine } from './kept.ts';
+import type { DiscoverySnapshot, KnownHost } from './snapshot.ts';
 
 /** Who accepts what no person does. */
 export const discoveryActor = 'system:discovery';

@@ -2,7 +2,8 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { counted } from '@rackwright/messages';
 import { judge } from './judge.ts';
-import type { DiscoverySnapshot, KeptMachine } from './snapshot.ts';
+import type { KeptMachine } from './kept.ts';
+import type { DiscoverySnapshot } from './snapshot.ts';
 import { identitiesOf, identityInRack } from './traits.ts';
 
 const machinesMaxDefault = 256;
@@ -42,12 +43,11 @@ function seenMs({ machine: { lastSeenTime } }: KeptMachine): number {
 /** By what the machine is named; undefined: all that names it names others of its rack already. */
 export function freeIdentity(
   { machine: { rack }, traits }: KeptMachine,
-  { machines }: DiscoverySnapshot,
+  { rackOf }: Pick<DiscoverySnapshot, 'rackOf'>,
 ) {
-  const takenBy = new Map(machines.map(({ id, machine }) => [id, machine.rack]));
   const all = identitiesOf(traits);
-  const free = all.find(({ id }) => !takenBy.has(id));
-  if (free !== undefined || all.every(({ id }) => takenBy.get(id) === rack)) return free;
+  const free = all.find(({ id }) => rackOf(id) === undefined);
+  if (free !== undefined || all.every(({ id }) => rackOf(id) === rack)) return free;
   const own = identityInRack(traits, rack);
-  return own === undefined || takenBy.has(own.id) ? undefined : own;
+  return own === undefined || rackOf(own.id) !== undefined ? undefined : own;
 }

@@ -1,16 +1,26 @@
 /** What decisions about discovered machines rest on, as the store has it now. */
-import { create, fromBinary } from '@bufbuild/protobuf';
+import { create } from '@bufbuild/protobuf';
+import { type HostId, InventorySchema, type Rack, store as wire } from '@rackwright/messages';
+import { type StateStore, storeKey } from '@rackwright/store';
 import {
-  type DiscoveredMachine,
-  type ExpectedHost,
-  type HostId,
-  InventorySchema,
-  type Rack,
-  store as wire,
-} from '@rackwright/messages';
-import { type Entry, type Revision, type StateStore, storeKey } from '@rackwright/store';
-import { type FleetView, type MachineTraits, machineKeys, traitsOf } from '../fleet-view/index.ts';
-import { answered, idOf, idOfKey, readRecord, readShared } from '../records/index.ts';
+  type FleetView,
+  type Found,
+  type MachineTraits,
+  machineKeys,
+  traitsOf,
+} from '../fleet-view/index.ts';
+import { answered, idOf, readRecord, readShared } from '../records/index.ts';
+import {
+  expectedLines,
+  havingKeys,
+  type KeptExpected,
+  type KeptMachine,
+  keptMachine,
+  keysOfLine,
+  keysOfMachine,
+  listedMachines,
+  rackKey,
+} from './kept.ts';
 
 /** A host, as far as a machine may turn out to be it. */
 export interface KnownHost {
@@ -30,107 +40,89 @@ export interface KnownHost {
   readonly acceptedByRule: string;
 }
 
-export interface KeptMachine {
-  readonly id: string;
-  readonly machine: DiscoveredMachine;
-  readonly traits: MachineTraits;
-  readonly revision: Revision;
-}
-
-export interface KeptExpected {
-  readonly id: string;
-  readonly expected: ExpectedHost;
-  readonly revision: Revision;
-}
-
 export interface DiscoverySnapshot {
   /**
-   * In the order of their ids: those that a listed machine may be, or the one that is asked about,
-   * and those that have the id of a line which has taken nothing yet.
+   * In the order of their ids: those that one of the machines asked about may be, and those that
+   * have the id of a line near them which has taken nothing yet.
    */
   readonly hosts: readonly KnownHost[];
   /** Whether any host has this id. */
   readonly isHost: (hostId: HostId) => boolean;
   /** Hosts that a rule, "racks/RACK rule NAME", has made. */
   readonly madeByRule: (rule: string) => number;
+  /** Those asked about, and those that share a trait or a line with one. */
   readonly machines: readonly KeptMachine[];
+  /** Machines that a rack, "racks/RACK", lists. */
+  readonly listedIn: (rack: string) => number;
+  /** The rack of the listed machine with this id. */
+  readonly rackOf: (machineId: string) => string | undefined;
+  /** Every line that shares a trait with one of the machines. */
   readonly expected: readonly KeptExpected[];
   /** By name, "racks/RACK". */
   readonly racks: ReadonlyMap<string, Rack>;
 }
 
-interface ReadOnce<T> {
-  readonly revision: Revision;
-  readonly value: T;
+/** What is asked about. */
+export interface Subjects {
+  readonly machines: readonly KeptMachine[];
+  readonly lines: readonly KeptExpected[];
 }
 
-/** What was made of records, by key; one that has not changed is not decoded again. */
-class Decoded<T> {
-  readonly #decode: (entry: Entry) => T;
-  #kept: Map<string, ReadOnce<T>> = new Map();
+/** Where hosts, machines and lines are found without looking through all of them. */
+export type HostFinder = Pick<FleetView, 'hostsLike' | 'row' | 'madeByRule' | 'collection'>;
 
-  constructor(decode: (entry: Entry) => T) {
-    this.#decode = decode;
-  }
-
-  /** In the order of the entries; what is not among them is forgotten. */
-  of(entries: readonly Entry[]): T[] {
-    const next: Map<string, ReadOnce<T>> = new Map();
-    for (const entry of entries) {
-      const before = this.#kept.get(entry.key);
-      const value = before?.revision === entry.revision ? before.value : this.#decode(entry);
-      next.set(entry.key, { revision: entry.revision, value });
-    }
-    this.#kept = next;
-    return [...next.values()].map(({ value }) => value);
-  }
+/** Everything that is listed or expected, as it is found at one time. */
+export interface Listed {
+  readonly machines: Found<KeptMachine>;
+  readonly lines: Found<KeptExpected>;
 }
-
-/** Where hosts are found without looking through all of them. */
-export type HostFinder = Pick<FleetView, 'hostsLike' | 'row' | 'madeByRule'>;
 
 /**
- * Reads what is listed, and of the hosts those that have to do with it. What has not changed is not
- * decoded twice; nobody may change what is answered.
+ * Reads what has to do with the machines and lines that are asked about, whatever else there is.
+ * Nobody may change what is answered.
  */
 export class SnapshotReader {
   readonly #store: StateStore;
   readonly #fleetView: HostFinder;
-  readonly #machines = new Decoded(keptMachine);
-  readonly #lines = new Decoded(keptExpected);
 
   constructor(store: StateStore, fleetView: HostFinder) {
     this.#store = store;
     this.#fleetView = fleetView;
   }
 
-  /** Whether nothing is listed and nothing expected, so that there is nothing to decide. */
-  async isQuiet(): Promise<boolean> {
-    const lists = ['discoveredMachines', 'expectedHosts'] as const;
-    const one = { limit: 1 };
-    const read = lists.map(async (each) => (await answered(this.#store.list(each, one))).entries);
-    return (await Promise.all(read)).every(({ length }) => length === 0);
+  /** As of every write that was acknowledged before. */
+  async listed(): Promise<Listed> {
+    const machines = await this.#fleetView.collection(listedMachines);
+    return { machines, lines: await this.#fleetView.collection(expectedLines) };
   }
 
-  /** Of racks, those that have machines; also what has to do with one that was seen. */
-  async read(seen?: KeptMachine): Promise<DiscoverySnapshot> {
-    const lists = ['discoveredMachines', 'expectedHosts'] as const;
-    const [listed, lines] = await Promise.all(
-      lists.map(async (prefix) => (await answered(this.#store.list(prefix))).entries),
-    );
-    const machines = this.#machines.of(listed ?? []).filter((each) => each !== undefined);
-    const expected = this.#lines.of(lines ?? []).filter((each) => each !== undefined);
-    const about = seen === undefined ? machines : [...machines, seen];
-    const racks = new Set(about.map(({ machine }) => machine.rack));
+  async read({ machines: about, lines }: Subjects): Promise<DiscoverySnapshot> {
+    const listed = await this.listed();
+    const near = (machines: readonly KeptMachine[]) =>
+      havingKeys(listed.lines, machines.flatMap(keysOfMachine));
+    const aboutLines = byId([...lines, ...near(about)]);
+    const keys = [
+      ...about.flatMap(keysOfMachine),
+      ...aboutLines.flatMap(({ expected }) => keysOfLine(expected)),
+    ];
+    const machines = byId([
+      // One that was just seen is not listed yet.
+      ...about.flatMap(({ id }) => listed.machines.get(id) ?? []),
+      ...havingKeys(listed.machines, keys),
+    ]);
     const fleetView = this.#fleetView;
+    // After the machines: what has become a host since is found.
+    const hosts = await this.#hostsLike(about, aboutLines);
+    const ofHosts = hosts.flatMap(({ hostId }) => listed.lines.get(hostId) ?? []);
     return {
-      // After the machines: what has become a host since is found.
-      hosts: await this.#hostsLike(about, expected),
+      hosts,
       isHost: (hostId) => fleetView.row(hostId) !== undefined,
       madeByRule: (rule) => fleetView.madeByRule(rule),
       machines,
-      expected,
-      racks: await this.#racks(racks),
+      listedIn: (rack) => listed.machines.countBy(rackKey(rack)),
+      rackOf: (id) => listed.machines.get(id)?.machine.rack,
+      expected: byId([...aboutLines, ...near(machines), ...ofHosts]),
+      racks: await this.#racks(new Set(about.map(({ machine }) => machine.rack))),
     };
   }
 
@@ -199,22 +191,16 @@ export class SnapshotReader {
   }
 }
 
+/** Each once, in the order of their ids. */
+function byId<T extends { readonly id: string }>(all: readonly T[]): T[] {
+  const each = new Map(all.map((one) => [one.id, one]));
+  return [...each.values()].sort((one, other) => (one.id < other.id ? -1 : 1));
+}
+
 function acceptedTraits(
   system: wire.HostRecord['acceptedIdentity'],
   macs: readonly string[],
 ): MachineTraits | undefined {
   if (system === undefined) return undefined;
   return { ...traitsOf(create(InventorySchema, { system })), macs };
-}
-
-function keptMachine({ key, value, revision }: Entry): KeptMachine | undefined {
-  const { machine } = fromBinary(wire.DiscoveredMachineRecordSchema, value);
-  if (machine === undefined) return undefined;
-  const traits = traitsOf(machine.inventory, machine.bootMac);
-  return { id: idOfKey(key), machine, traits, revision };
-}
-
-function keptExpected({ key, value, revision }: Entry): KeptExpected | undefined {
-  const { expectedHost: expected } = fromBinary(wire.ExpectedHostRecordSchema, value);
-  return expected === undefined ? undefined : { id: idOfKey(key), expected, revision };
 }

@@ -9,7 +9,8 @@
  * 3. What the watch cannot tell without a gap is built anew beside the rows that are shown, and
  *    takes their place once it is whole.
  * 4. A record that cannot be decoded is a row that says so. It stops nothing.
- * 5. Facts of hosts are followed from when somebody first looks for a trait: most fleets never ask.
+ * 5. Records that are no hosts are followed from when somebody first asks for their kind: most
+ *    fleets never do.
  * 6. Who listens is told of every row that differs from what was shown before, once the rows show
  *    it; also of what has changed while the watch told nothing.
  *
@@ -27,7 +28,8 @@ import {
   listingsOf,
   sharedRecordOf,
 } from '../records/index.ts';
-import { FactTraits, factsPrefix } from './fact-traits.ts';
+import { Collection, type CollectionKind, type Found } from './collection.ts';
+import { factTraits } from './fact-traits.ts';
 import { type FleetRow, rowOf, type UnreadableRow } from './row.ts';
 import { FleetRows, type IndexedField, isIndexed } from './rows.ts';
 import type { FleetTally } from './tally.ts';
@@ -78,8 +80,8 @@ interface Waiter {
 export class FleetView {
   readonly #deps: FleetViewDependencies;
   #rows = new FleetRows();
-  /** (5) Undefined: nobody has asked since the view was built. */
-  #facts: FactTraits | undefined;
+  /** (5) Those that somebody has asked for since the view was built. */
+  #collections = new Map<CollectionKind<unknown>, Collection<unknown>>();
   #revision: Revision = 0;
   #starting: Promise<void> | undefined;
   readonly #waiters = new Set<Waiter>();
@@ -173,13 +175,37 @@ export class FleetView {
    * of all hosts have been read. Throws `unavailable`.
    */
   async hostsLike(keys: Iterable<string>): Promise<readonly string[]> {
-    const facts = await this.#factsCaughtUp();
+    const facts = await this.collection(factTraits);
     const ids = new Set<string>();
     for (const key of keys) {
       for (const hostId of this.#rows.idsByTrait(key)) ids.add(hostId);
-      for (const hostId of facts.idsByTrait(key)) ids.add(hostId);
+      for (const hostId of facts.idsBy(key)) ids.add(hostId);
     }
     return [...ids].sort();
+  }
+
+  /**
+   * The records of this kind, as of every write that was acknowledged before, and from then on as
+   * they change. The first who asks waits until all have been read. Throws `unavailable`. What is
+   * answered hears of nothing more once the view is built anew.
+   */
+  async collection<T>(kind: CollectionKind<T>): Promise<Found<T>> {
+    for (;;) {
+      await this.caughtUp();
+      const collections = this.#collections as Map<CollectionKind<T>, Collection<T>>;
+      const { signal } = this.#stopping;
+      const found =
+        collections.get(kind) ?? new Collection(kind, this.#deps, this.#revision, signal);
+      collections.set(kind, found);
+      try {
+        await answered(found.read());
+      } catch (error) {
+        if (collections.get(kind) === found) collections.delete(kind);
+        throw error;
+      }
+      // Another one: the view was built anew meanwhile.
+      if (this.#collections.get(kind as CollectionKind<unknown>) === found) return found;
+    }
   }
 
   /** How many hosts a rule, "racks/RACK rule NAME", has made of machines. */
@@ -238,23 +264,6 @@ export class FleetView {
     return fewest;
   }
 
-  /** (2), (5) */
-  async #factsCaughtUp(): Promise<FactTraits> {
-    for (;;) {
-      await this.caughtUp();
-      this.#facts ??= new FactTraits(this.#deps, this.#revision, this.#stopping.signal);
-      const facts = this.#facts;
-      try {
-        await answered(facts.read());
-      } catch (error) {
-        if (facts === this.#facts) this.#facts = undefined;
-        throw error;
-      }
-      // Another one: the view was built anew meanwhile.
-      if (facts === this.#facts) return facts;
-    }
-  }
-
   async #start(): Promise<void> {
     await this.#build();
     void this.#follow();
@@ -282,7 +291,7 @@ export class FleetView {
     this.#rows = rows;
     this.#revision = from;
     // What has changed since they were read, up to this revision, no watch tells.
-    this.#facts = undefined;
+    this.#collections = new Map();
     this.#tell();
     if (this.#listeners.size > 0) this.#tellDifferences(before, rows);
   }
@@ -314,7 +323,7 @@ export class FleetView {
       else this.#rows.take(hostId, revision);
       this.#changed(before, this.#rows.get(hostId));
     }
-    if (isDirectlyBelow(factsPrefix, key)) this.#facts?.note(change);
+    for (const collection of this.#collections.values()) collection.note(change);
     this.#revision = Math.max(this.#revision, revision);
     this.#tell();
   }

@@ -1,4 +1,5 @@
 /** The fleet in rows, kept by following the store, for whoever asks about more than one host. */
+export type { CollectionKind, Found } from './collection.ts';
 export {
   type FleetCounts,
   FleetView,

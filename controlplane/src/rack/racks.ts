@@ -264,7 +264,7 @@ async function tryUpdate(
   const written = await writeRecord(deps, wire.RackRecordSchema, key, next, revision);
   if (written.kind === 'conflict') return undefined;
   // A rule that is new may take machines that wait.
-  deps.discovery.wake();
+  deps.discovery.wakeRack(wanted.name);
   return present(deps, next, written.revision);
 }
 

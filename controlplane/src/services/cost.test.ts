@@ -11,6 +11,7 @@ import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
+  DiscoveredMachineSchema,
   HostState,
   HostView,
   type InventorySchema,
@@ -83,8 +84,9 @@ class Fleet {
       const spec = { discovery: { enabled: true } };
       await clients.racks.createRack({ rackId: `r${at}`, rack: { spec } });
     }
-    const puts = Array.from({ length: hosts }, (_, at) => putHostOf(store, at + 1, hosts));
-    await Promise.all(puts);
+    const each = Array.from({ length: hosts }, (_, at) => at + 1);
+    await Promise.all(each.map((n) => putHostOf(store, n, hosts)));
+    await Promise.all(each.map((n) => putListedOf(store, n, hosts)));
     await fleet.settled();
     channel.close();
     await controlPlane.close();
@@ -175,6 +177,27 @@ async function putHostOf(store: StateStore, n: number, hosts: number): Promise<v
   await store.put(key, toBinary(wire.HostFactsSchema, facts), 'absent');
 }
 
+/** A machine that another rack lists, and a line that waits for yet another one. */
+async function putListedOf(store: StateStore, n: number, hosts: number): Promise<void> {
+  const id = `m${n}`;
+  const inRack = `racks/r${3 + (n % (hosts / hostsPerRack - 2))}`;
+  const hex = (byte: number): string => byte.toString(16).padStart(2, '0');
+  const mac = `52:54:00:97:${hex(n >> 8)}:${hex(n & 255)}`;
+  const machine = create(DiscoveredMachineSchema, {
+    ...{ name: `discoveredMachines/${id}`, uid: id, rack: inRack, bootMac: mac },
+    ...{ inventory: inventoryOf(`LISTED-${n}`, mac), bmcAddress: `10.97.${n >> 8}.${n & 255}` },
+    notAccepted: 'no expected host and no rule of its rack fits it',
+  });
+  const listed = create(wire.DiscoveredMachineRecordSchema, { machine });
+  const machineKey = storeKey('discoveredMachines', id);
+  await store.put(machineKey, toBinary(wire.DiscoveredMachineRecordSchema, listed), 'absent');
+  const match = { serial: `EXPECTED-${n}` };
+  const line = { name: `expectedHosts/e${n}`, uid: `e${n}`, match };
+  const expected = create(wire.ExpectedHostRecordSchema, { expectedHost: line });
+  const lineKey = storeKey('expectedHosts', `e${n}`);
+  await store.put(lineKey, toBinary(wire.ExpectedHostRecordSchema, expected), 'absent');
+}
+
 function inventoryOf(serial: string, ...macs: string[]): MessageInitShape<typeof InventorySchema> {
   return { system: { serial }, interfaces: macs.map((mac) => ({ mac })) };
 }
@@ -202,6 +225,9 @@ afterAll(async () => {
 });
 
 type Call = (clients: Callers, time: number) => Promise<unknown>;
+
+/** At the address that the machine says. */
+const anyBmc = { credential: 'credentials/bmc' };
 
 const calls: Readonly<Record<string, Call>> = {
   get: ({ hosts }) => hosts.getHost({ name: host }),
@@ -234,13 +260,21 @@ const calls: Readonly<Record<string, Call>> = {
     const finding = findingOf('SN-101', time, '52:54:00:00:00:65');
     expect(await machines.report('r2', finding)).toContain('it is hosts/h101');
   },
-  'a look at all machines that were found': async ({ machines }) => machines.wake(),
+  'a look at the machines of a rack': async ({ machines }) => machines.wakeRack('racks/r2'),
+  'the machines that a rack lists': ({ discovery }) =>
+    discovery.listDiscoveredMachines({ rack: 'racks/r2' }),
+  'a line of the manifest': ({ discovery }, time) =>
+    discovery.createExpectedHost({
+      expectedHostId: `line${time}`,
+      expectedHost: { match: { serial: `LINE-${time}` }, spec: { rack, bmc: anyBmc } },
+    }),
   'making a machine a host': async ({ discovery }, time) => {
-    const { discoveredMachines } = await discovery.listDiscoveredMachines({});
+    const { discoveredMachines } = await discovery.listDiscoveredMachines({ rack: 'racks/r2' });
     const name = discoveredMachines[0]?.name ?? '';
-    const bmc = { credential: 'credentials/bmc' };
+    expect(name).not.toBe('');
     const hostId = `found${time}`;
-    await discovery.acceptDiscoveredMachine({ name, hostId, host: { spec: { rack, bmc } } });
+    const spec = { rack, bmc: anyBmc };
+    await discovery.acceptDiscoveredMachine({ name, hostId, host: { spec } });
   },
 };
 

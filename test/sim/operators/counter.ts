@@ -68,6 +68,7 @@ function openCounter(view: WorldView, replica: Replica) {
         listedIn: () => 0,
         remarksOf: () => [],
         wake: () => undefined,
+        wakeRack: () => undefined,
       },
       identity: { secrets: simSecrets(view.random) } as never,
       rackKeys: { rackOf: () => undefined, wrote: () => undefined },

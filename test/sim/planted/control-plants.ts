@@ -61,8 +61,8 @@ export const controlPlants: readonly Plant[] = [
   {
     name: 'traitStaysWhenFactsChange',
     breaks: 'V1: a host is found by the traits of its facts as they are',
-    file: 'controlplane/src/fleet-view/fact-traits.ts',
-    find: '    this.#leave(hostId);\n    for',
+    file: 'controlplane/src/fleet-view/collection.ts',
+    find: '    this.#leave(id);\n    for',
     replace: '    for',
     caughtBy: test('controlplane/src/fleet-view/fact-traits.test.ts', 'those that they have now'),
   },

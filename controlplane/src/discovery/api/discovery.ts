@@ -20,16 +20,17 @@ import {
   store as wire,
 } from '@rackwright/messages';
 import { randomId } from '@rackwright/platform';
-import { type Revision, storeKey } from '@rackwright/store';
+import { type Entry, type Revision, storeKey } from '@rackwright/store';
 import { applyMask, maskPaths } from '../../call/field-mask.ts';
 import { readHost } from '../../call/host-view.ts';
 import { idProblem, nameProblem, requireName } from '../../call/names.ts';
-import { listPage } from '../../call/paging.ts';
+import { entriesOf, listPage, pageOf } from '../../call/paging.ts';
 import type { RpcDependencies } from '../../call/ports.ts';
 import { checkEtag, etagMismatch, formatPosition, revisionOfEtag } from '../../call/position.ts';
 import { checkRackFilter } from '../../call/rack-filter.ts';
 import { checkRequestId } from '../../call/texts.ts';
 import { Violations } from '../../call/violations.ts';
+import { traitsOf } from '../../fleet-view/index.ts';
 import { checkReferences } from '../../host/api/create-host.ts';
 import { checkDestination, checkMayPoint, type Destination } from '../../host/api/destination.ts';
 import { checkExpectedHost } from '../../rack/discovery-spec.ts';
@@ -37,23 +38,21 @@ import {
   appliedId,
   deleteRecord,
   hasApplied,
+  idOfKey,
   readRecord,
   untilWritten,
   withApplied,
   writeRecord,
 } from '../../records/index.ts';
-import { ExpectedRivals } from './expected-rivals.ts';
+import { keysOfLine, keysOfMachine, lineKey, listedMachines, rackKey } from '../kept.ts';
+import { refuseRival } from './expected-rivals.ts';
 
 const machines = 'discoveredMachines';
 const lines = 'expectedHosts';
 
-/** What changing a line of the manifest needs. */
-type LineDependencies = RpcDependencies & { readonly rivals: ExpectedRivals };
-
 /** The service over these dependencies. */
 export function createDiscoveryService(deps: RpcDependencies): BoundService {
   const { store } = deps;
-  const withRivals = { ...deps, rivals: new ExpectedRivals(deps) };
   return bind(DiscoveryService, {
     getDiscoveredMachine: async ({ name }) => {
       const { machine, revision } = await existingMachine(deps, name);
@@ -62,11 +61,15 @@ export function createDiscoveryService(deps: RpcDependencies): BoundService {
     listDiscoveredMachines: async (request) => {
       const { rack } = request;
       await checkRackFilter(store, rack);
-      const page = await listPage(store, machines, request, rack, ({ value, revision }) => {
+      const read = ({ value, revision }: Entry): DiscoveredMachine | undefined => {
         const { machine } = fromBinary(wire.DiscoveredMachineRecordSchema, value);
         if (machine === undefined || (rack !== '' && machine.rack !== rack)) return undefined;
         return presentMachine(deps, machine, revision);
-      });
+      };
+      const page =
+        rack === ''
+          ? await listPage(store, machines, request, rack, read)
+          : await pageOf(store, await machinesOf(deps, rack), request, rack, read);
       return { discoveredMachines: [...page.items], nextPageToken: page.nextPageToken };
     },
     acceptDiscoveredMachine: (request) => accept(deps, request),
@@ -77,10 +80,10 @@ export function createDiscoveryService(deps: RpcDependencies): BoundService {
       const gone = await deleteRecord(deps, key, revision);
       if (gone.kind === 'conflict') throw etagMismatch(name);
       deps.log.info({ machine: name, actor: deps.actor }, 'discovered machine dropped');
-      deps.discovery.wake();
+      deps.discovery.wake(keysOfMachine({ machine, traits: traitsOf(machine.inventory) }));
       return presentMachine(deps, machine, revision);
     },
-    createExpectedHost: (request) => createLine(withRivals, request),
+    createExpectedHost: (request) => createLine(deps, request),
     getExpectedHost: async ({ name }) => {
       const { line, revision } = await existingLine(deps, name);
       return presentLine(deps, line, revision);
@@ -92,17 +95,29 @@ export function createDiscoveryService(deps: RpcDependencies): BoundService {
       });
       return { expectedHosts: [...page.items], nextPageToken: page.nextPageToken };
     },
-    updateExpectedHost: (request) => updateLine(withRivals, request),
+    updateExpectedHost: (request) => updateLine(deps, request),
     deleteExpectedHost: async ({ name, etag }) => {
       const { line, revision } = await existingLine(deps, name);
       checkEtag(store, etag, revision, name);
-      const gone = await deleteRecord(deps, lineKey(name), revision);
+      const gone = await deleteRecord(deps, recordKey(name), revision);
       if (gone.kind === 'conflict') throw etagMismatch(name);
       deps.log.info({ expected: name, actor: deps.actor }, 'expected host removed');
-      deps.discovery.wake();
+      deps.discovery.wake(keysOfLine(line));
       return presentLine(deps, line, revision);
     },
   });
+}
+
+/** The machines of one rack behind a key, whatever other racks list. */
+async function machinesOf({ store, fleetView }: RpcDependencies, rack: string) {
+  const listed = await fleetView.collection(listedMachines);
+  return (after: string) => {
+    const ids = [...listed.idsBy(rackKey(rack), after === '' ? '' : idOfKey(after))];
+    return entriesOf(
+      store,
+      ids.map((id) => storeKey(machines, id)),
+    );
+  };
 }
 
 async function existingMachine({ store }: RpcDependencies, name: string) {
@@ -112,12 +127,12 @@ async function existingMachine({ store }: RpcDependencies, name: string) {
   return { machine: kept.record.machine, revision: kept.revision };
 }
 
-function lineKey(name: string): string {
+function recordKey(name: string): string {
   return storeKey(lines, requireName(lines, name));
 }
 
 async function existingLine({ store }: RpcDependencies, name: string) {
-  const kept = await readRecord(store, wire.ExpectedHostRecordSchema, lineKey(name));
+  const kept = await readRecord(store, wire.ExpectedHostRecordSchema, recordKey(name));
   if (kept?.record.expectedHost === undefined) throw notFound(name);
   return { line: kept.record.expectedHost, record: kept.record, revision: kept.revision };
 }
@@ -164,12 +179,11 @@ async function accept(
   const accepted = await deps.discovery.accept(id, acceptance, validateOnly);
   if (accepted === undefined) throw notFound(name);
   deps.log.info({ machine: name, host: accepted.name, actor: deps.actor }, 'machine accepted');
-  deps.discovery.wake();
   return accepted;
 }
 
 async function createLine(
-  deps: LineDependencies,
+  deps: RpcDependencies,
   request: CreateExpectedHostRequest,
 ): Promise<ExpectedHost> {
   const { expectedHostId, expectedHost, requestId, validateOnly } = request;
@@ -191,23 +205,22 @@ async function createLine(
     ...(wanted.match === undefined ? {} : { match: wanted.match }),
     ...(wanted.spec === undefined ? {} : { spec: wanted.spec }),
   });
-  const made = await readRecord(deps.store, wire.ExpectedHostRecordSchema, lineKey(name));
+  const made = await readRecord(deps.store, wire.ExpectedHostRecordSchema, recordKey(name));
   if (made !== undefined) return sameLine(deps, made, name, requestId);
-  await deps.rivals.refuse(line);
+  await refuseRival(deps, line);
   await checkMayPoint(deps, 'expected_host.spec', undefined, destinationOf(line));
   if (validateOnly) return presentLine(deps, line, 0);
   const requestIds = withApplied([], appliedId('create', requestId));
   const schema = wire.ExpectedHostRecordSchema;
   const record = create(schema, { expectedHost: line, requestIds });
-  const written = await writeRecord(deps, schema, lineKey(name), record, 'absent');
+  const written = await writeRecord(deps, schema, recordKey(name), record, 'absent');
   if (written.kind === 'conflict') {
-    const rival = await readRecord(deps.store, schema, lineKey(name));
+    const rival = await readRecord(deps.store, schema, recordKey(name));
     if (rival === undefined) throw alreadyExists(`${name} was made and removed meanwhile.`);
     return sameLine(deps, rival, name, requestId);
   }
-  deps.rivals.note(line);
   deps.log.info({ expected: name, actor: deps.actor }, 'expected host created');
-  deps.discovery.wake();
+  deps.discovery.wake([lineKey(expectedHostId), ...keysOfLine(line)]);
   return presentLine(deps, line, written.revision);
 }
 
@@ -225,7 +238,7 @@ function sameLine(
 const linePaths = ['match', 'match.serial', 'match.mac', 'match.bmc_address', 'labels', 'spec'];
 
 async function updateLine(
-  deps: LineDependencies,
+  deps: RpcDependencies,
   request: UpdateExpectedHostRequest,
 ): Promise<ExpectedHost> {
   const { expectedHost: wanted } = request;
@@ -237,7 +250,7 @@ async function updateLine(
 }
 
 async function tryUpdateLine(
-  deps: LineDependencies,
+  deps: RpcDependencies,
   { updateMask, validateOnly }: UpdateExpectedHostRequest,
   wanted: ExpectedHost,
 ): Promise<ExpectedHost | undefined> {
@@ -256,16 +269,16 @@ async function tryUpdateLine(
       `${line.name} has taken its machine: it is ${line.host}. Change that host instead.`,
     );
   }
-  await deps.rivals.refuse(next);
+  await refuseRival(deps, next);
   await checkMayPoint(deps, 'expected_host.spec', destinationOf(line), destinationOf(next));
   if (validateOnly) return presentLine(deps, next, revision);
   const schema = wire.ExpectedHostRecordSchema;
   const changed = clone(schema, record);
   changed.expectedHost = next;
-  const written = await writeRecord(deps, schema, lineKey(wanted.name), changed, revision);
+  const written = await writeRecord(deps, schema, recordKey(wanted.name), changed, revision);
   if (written.kind === 'conflict') return undefined;
-  deps.rivals.note(next);
-  deps.discovery.wake();
+  const id = requireName(lines, wanted.name);
+  deps.discovery.wake([lineKey(id), ...keysOfLine(line), ...keysOfLine(next)]);
   return presentLine(deps, next, written.revision);
 }
 

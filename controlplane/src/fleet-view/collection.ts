@@ -1,0 +1,173 @@
+/**
+ * The records under a prefix, decoded once each and found by what they have, for whoever must not
+ * list them.
+ *
+ * Invariants:
+ * 1. Once `read` has resolved, each record is found by exactly the keys that it has as of some
+ *    revision, not before the one that this was made at, and of every later change that was noted.
+ * 2. Of a record, what is older than what is known changes nothing.
+ * 3. A record that cannot be decoded is not there. It stops nothing.
+ */
+import { unavailable } from '@rackwright/messages';
+import { type Clock, pause } from '@rackwright/platform';
+import type { Change, Entry, Revision, StateStore } from '@rackwright/store';
+import { idOfKey, isDirectlyBelow, listingsOf } from '../records/index.ts';
+import { IdsByValue } from './ids-by-value.ts';
+
+/** Records that are read at once: some milliseconds of work. */
+const readEntries = 100;
+/** Between two pages, so that what people and agents wait for goes first. */
+const betweenMs = 2;
+
+/** Which records, and what of them. One object for each kind: the view keeps one of each. */
+export interface CollectionKind<T> {
+  readonly prefix: string;
+  /** What is kept of a record; undefined: nothing. May throw (3). */
+  readonly keptOf: (entry: Entry) => T | undefined;
+  /** By what it is found. */
+  readonly keysOf: (kept: T) => readonly string[];
+}
+
+export interface CollectionDependencies {
+  readonly store: StateStore;
+  readonly clock: Clock;
+  /** Pause before a store that is behind is read again. */
+  readonly retryDelayMs: number;
+}
+
+/** What whoever looks for records may ask. */
+export interface Found<T> {
+  readonly size: number;
+  get(id: string): T | undefined;
+  /** Everything, in no order. */
+  all(): Iterable<T>;
+  /** Ids behind `after` of the records that have this key, in order. */
+  idsBy(key: string, after?: string): Iterable<string>;
+  countBy(key: string): number;
+}
+
+interface Known<T> {
+  readonly revision: Revision;
+  readonly kept: T;
+}
+
+export class Collection<T> implements Found<T> {
+  readonly #kind: CollectionKind<T>;
+  readonly #deps: CollectionDependencies;
+  readonly #since: Revision;
+  readonly #signal: AbortSignal;
+  readonly #ids = new IdsByValue();
+  readonly #known = new Map<string, Known<T>>();
+  /** Revisions from which on a record is not there, that a page may not have seen. */
+  #gone: Map<string, Revision> | undefined = new Map();
+  #reading: Promise<void> | undefined;
+
+  /** From now on, every change after the revision `since` is noted. */
+  constructor(
+    kind: CollectionKind<T>,
+    deps: CollectionDependencies,
+    since: Revision,
+    signal: AbortSignal,
+  ) {
+    this.#kind = kind;
+    this.#deps = deps;
+    this.#since = since;
+    this.#signal = signal;
+  }
+
+  /** Resolves once all records are known. Rejects as the store does. */
+  read(): Promise<void> {
+    this.#reading ??= this.#read();
+    return this.#reading;
+  }
+
+  get size(): number {
+    return this.#known.size;
+  }
+
+  get(id: string): T | undefined {
+    return this.#known.get(id)?.kept;
+  }
+
+  *all(): Generator<T, void, undefined> {
+    for (const { kept } of this.#known.values()) yield kept;
+  }
+
+  idsBy(key: string, after = ''): Iterable<string> {
+    return this.#ids.behind(key, after);
+  }
+
+  countBy(key: string): number {
+    return this.#ids.sizeOf(key);
+  }
+
+  /** Changes of other prefixes are none of this. */
+  note(change: Change): void {
+    if (!isDirectlyBelow(this.#kind.prefix, change.key)) return;
+    if (change.kind === 'put') this.#put(change);
+    else this.#take(idOfKey(change.key), change.revision);
+  }
+
+  async #read(): Promise<void> {
+    while (!(await this.#readPages())) {
+      await this.#pause(this.#deps.retryDelayMs);
+      if (this.#signal.aborted) throw unavailable('VIEW_BEHIND', 'This control plane is stopping.');
+    }
+    this.#gone = undefined;
+  }
+
+  /** False: the store has shown a state from before what is noted. */
+  async #readPages(): Promise<boolean> {
+    const { store } = this.#deps;
+    const { prefix } = this.#kind;
+    const between = () => this.#pause(betweenMs);
+    const pages = { limit: readEntries, between };
+    for await (const page of listingsOf((each) => store.list(prefix, each), pages)) {
+      if (page.before < this.#since) return false;
+      for (const entry of page.entries) if (isDirectlyBelow(prefix, entry.key)) this.#put(entry);
+    }
+    return true;
+  }
+
+  /** (2) */
+  #put(entry: Entry): void {
+    const { key, revision } = entry;
+    const id = idOfKey(key);
+    const known = Math.max(this.#known.get(id)?.revision ?? 0, this.#gone?.get(id) ?? 0);
+    if (known >= revision) return;
+    const kept = this.#keptOf(entry);
+    if (kept === undefined) {
+      this.#take(id, revision);
+      return;
+    }
+    this.#leave(id);
+    for (const each of this.#kind.keysOf(kept)) this.#ids.add(each, id);
+    this.#known.set(id, { revision, kept });
+  }
+
+  /** (3) */
+  #keptOf(entry: Entry): T | undefined {
+    try {
+      return this.#kind.keptOf(entry);
+    } catch {
+      return undefined;
+    }
+  }
+
+  #take(id: string, revision: Revision): void {
+    this.#gone?.set(id, revision);
+    if ((this.#known.get(id)?.revision ?? revision) >= revision) return;
+    this.#leave(id);
+    this.#known.delete(id);
+  }
+
+  #leave(id: string): void {
+    const known = this.#known.get(id);
+    if (known === undefined) return;
+    for (const each of this.#kind.keysOf(known.kept)) this.#ids.delete(each, id);
+  }
+
+  #pause(delayMs: number): Promise<void> {
+    return pause(this.#deps.clock, delayMs, this.#signal);
+  }
+}
