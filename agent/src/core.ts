@@ -19,7 +19,13 @@ import {
 } from './boot/index.ts';
 import { BootTracer, defaultBootTracerLimits } from './boot-trace/index.ts';
 import type { AgentConfig } from './config.ts';
-import { BootConsoles, defaultBootConsoleLimits } from './console/index.ts';
+import {
+  BootConsoles,
+  defaultBootConsoleLimits,
+  type OpenConsole,
+  SharedConsoles,
+} from './console/index.ts';
+import { ConsoleViews } from './console-views.ts';
 import { loadDeployKey, makeDeployPages, NetbootImages, Proofs } from './deploy/index.ts';
 import { Discovery } from './discovery/index.ts';
 import {
@@ -139,11 +145,17 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
   const discovery = new Discovery({ clock, random, log, tell });
   const images = deploymentImages(parts, () => session);
   const consoles = new BootConsoles({ clock, log, limits: defaultBootConsoleLimits });
-  const { tracer, faults, observer } = bootObservers(clock, () => session, consoles);
+  const shared = new SharedConsoles((hostUid) => {
+    const own = session.grants.all().filter((grant) => grant.hostUid === hostUid);
+    return own.at(-1)?.bootToken;
+  });
+  const { tracer, faults, observer } = bootObservers(clock, () => session, consoles, shared);
   const drivers = createBmcDrivers(config.bmc, parts, parts.wakeFrom);
+  const views = new ConsoleViews({ clock, log, drivers, consoles: shared, session: () => session });
   const session: AgentSession = new AgentSession({
     ...{ ...parts, journal, snapshotPath, discovery, observer },
     reads: new BmcReads({ clock, log, drivers, session: () => session }),
+    consoles: views,
     ...images?.ears,
   });
   const desk = new RunnerDesk({
@@ -174,11 +186,11 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
       netbootOf: (hostUid) => session.netbootOf(hostUid),
     }),
     start: () => {
-      const hearing = hearingBoots(consoles, drivers, session);
+      const hearing = hearingBoots(consoles, shared, drivers, session);
       return session.start(makeExecutor(parts, drivers, desk, proofs, session, hearing), looks);
     },
     stop: () => {
-      const all = [session, watch, tracer, consoles, faults, discovery, images];
+      const all = [session, watch, tracer, consoles, views, faults, discovery, images];
       for (const part of all) part?.stop();
     },
   };
@@ -189,6 +201,7 @@ function bootObservers(
   clock: CoreParts['clock'],
   session: () => AgentSession,
   consoles: BootConsoles,
+  shared: SharedConsoles,
 ) {
   const faults = new NetworkFaults({
     clock,
@@ -208,6 +221,7 @@ function bootObservers(
     hostForgotten: (hostUid) => {
       tracer.forgetHost(hostUid);
       consoles.forgetHost(hostUid);
+      shared.forgetHost(hostUid);
       faults.forgetHost(hostUid);
     },
     sessionOpened: () => faults.sessionOpened(),
@@ -221,13 +235,14 @@ function bootObservers(
  */
 function hearingBoots(
   consoles: BootConsoles,
+  shared: SharedConsoles,
   drivers: BmcDrivers,
   session: AgentSession,
 ): ExecutorParts['onSwitchedOn'] {
   return (operation, { bmc, expectedIdentity }) => {
     const grant = session.grants.byOperation(operation.id);
     if (grant === undefined || bmc === undefined) return;
-    consoles.follow(grant, (hear, signal) => {
+    const open: OpenConsole = (hear, signal) => {
       const credential = session.credential(bmc.credential, bmc.credentialVersion);
       if (credential === undefined) return undefined;
       const endpoint = bmcEndpoint(bmc, credential, expectedIdentity);
@@ -235,7 +250,10 @@ function hearingBoots(
       const breakOff = new AbortController();
       const driver = drivers.driver(endpoint, { giveWay: () => breakOff.abort() });
       return driver.openConsole?.(hear, AbortSignal.any([signal, breakOff.signal]));
-    });
+    };
+    const { hostUid } = grant;
+    shared.bootBegins(hostUid);
+    consoles.follow(grant, (hear, signal) => shared.hear(hostUid, open, hear, signal));
   };
 }
 

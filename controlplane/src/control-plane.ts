@@ -21,7 +21,7 @@ import type { StateStore } from '@rackwright/store';
 import { type Access, openAccess } from './access/index.ts';
 import {
   BmcReads,
-  type BmcReadsDependencies,
+  ConsoleViews,
   createAgentService,
   PrefetchProgress,
   Quotas,
@@ -180,14 +180,6 @@ function makeEventSinks(
   return new EventSinks({ ...platform, ...shared, webhooks });
 }
 
-/** BMCs are asked through agents that are connected here. */
-function readsOfBmcs(
-  deps: Omit<BmcReadsDependencies, 'openCredential'>,
-  { secrets }: Identity,
-): BmcReads {
-  return new BmcReads({ ...deps, openCredential: secrets.open.bind(secrets) });
-}
-
 /** Tags are asked for where the platform reaches out at all. */
 function resolveTags(
   { clock, webClient: web }: Platform,
@@ -270,15 +262,15 @@ function makeParts(
   });
   const webhooks = callsWebhooks(platform, identity, store, audit);
   const fleetView = new FleetView({ ...platform, store, retryDelayMs });
+  const openCredential = identity.secrets.open.bind(identity.secrets);
   const hosts = new Hosts({
-    ...platform,
-    ...{ store, following, fleetView, audit, registry, replicaId, resyncIntervalMs },
+    ...{ ...platform, openCredential, resyncIntervalMs },
+    ...{ store, following, fleetView, audit, registry, replicaId },
     timing: config.engine,
     software: platform.software ?? { version: controlPlaneVersion },
     ...webhooks,
     onRunEnded,
     signStatement: (statement) => signBytes(statement, identity.erasure.privateKeyPem),
-    openCredential: (record) => identity.secrets.open(record),
   });
   const discovery = makeDiscovery(config, platform, { store, fleetView, audit, hosts });
   const many = { ...platform, store, following, fleetView, hosts, resyncIntervalMs, retryDelayMs };
@@ -288,12 +280,13 @@ function makeParts(
   const eventSinks = makeEventSinks(platform, identity, { ...many, replicaId, meter: onEvent });
   const access = openAccessFor(config, platform, identity, store, following, audit);
   const rackKeys = new RackKeys({ ...platform, store, following });
+  const throughAgents = { ...platform, store, registry, audit, openCredential };
   const shared = {
     ...platform,
     ...{ store, hosts, identity, rackKeys, discovery, ...runs, pools, audit, replicaId },
     ...{ fleetView, secretsKeeper, resolve, onCall },
     ...{ stepLogs: new StepLogs(), prefetched: new PrefetchProgress() },
-    bmcReads: readsOfBmcs({ ...platform, store, registry, audit }, identity),
+    ...{ bmcReads: new BmcReads(throughAgents), consoles: new ConsoleViews(throughAgents) },
     ...(recordSpan === undefined ? {} : { recordSpan }),
     ...endpointsOf(config),
     ...{ trustFaults: () => identity.authorities.faults(), otherAdmins: access.otherAdmins },

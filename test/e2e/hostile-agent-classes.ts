@@ -49,6 +49,17 @@ export const classes: Readonly<Record<string, Readonly<Record<string, NameClass>
     trusted_ca_sha256: 'caSha256',
     replaces_session_id: 'sessionId',
     bmc_reads: 'free',
+    watches_consoles: 'free',
+  },
+  // As of BmcRead.
+  [`${agentPackage}.ConsoleOutput`]: {
+    id: 'free',
+    host_uid: 'hostUid',
+    content: 'free',
+    dropped_bytes: 'free',
+    state: 'free',
+    failure: 'free',
+    message: 'free',
   },
   // A question's id counts only from the rack that was asked, with its host.
   [`${agentPackage}.BmcRead`]: {

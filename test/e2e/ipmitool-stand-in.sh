@@ -7,7 +7,7 @@
 #
 # MACHINE is the program of a software machine. FOLDER/ADDRESS holds the machine behind that BMC:
 # guid (as hex bytes) and serial, which a BMC may lack, password, machine.pid while it is on,
-# log-entries of its event log, manners, which says whether its system "stops" or "ignores" a soft
+# log-entries of its event log, console, what its serial port has shown, as printf takes it, manners, which says whether its system "stops" or "ignores" a soft
 # off (it stops, without that file), and commands, which says what the BMC was told.
 #
 # It is started thousands of times: it reads files by itself, and starts no program for that.
@@ -81,6 +81,16 @@ case "$*" in
   'raw 0x0a 0x40')
     line_of "$machine/log-entries" 0
     printf ' 51 %02x 00 00 00 00 00 00 00 00 00 00 00 02\n' "$line"
+    ;;
+  # Until nobody holds its input open any more.
+  'sol activate')
+    [ -f "$machine/console" ] || {
+      echo 'Info: SOL payload disabled' >&2
+      exit 1
+    }
+    echo '[SOL Session operational.  Use ~? for help]'
+    while read -r text; do printf "$text\r\n"; done <"$machine/console"
+    while read -r text; do :; done
     ;;
   # The clearing itself is logged.
   'sel clear') echo 1 >"$machine/log-entries"; echo 'Clearing SEL.  Please allow a few seconds to erase.' ;;

@@ -194,6 +194,26 @@ describe('in a terminal', () => {
     expect(claimed.screen).toContain('claim');
   });
 
+  test('a console draws on the terminal, says nothing to it, and ~. ends it', { timeout }, async ({
+    skip,
+  }) => {
+    if (!hasScript) return skip(noScript);
+    const folder = rack.machines[0]?.folder ?? '';
+    // Bold; a question to the terminal, whose answer would be typed; a title.
+    const said = '\\033[1mGNU GRUB\\033[0m\n\\033[6nh1\\033]0;title\\007 login:\n';
+    writeFileSync(join(folder, 'console'), said);
+    const line = 'rackwright host console h1';
+    const { code, screen } = await inTerminal(columns, line, [[/h1 login:/, '\r~.']]);
+    expect(code, screen).toBe(0);
+    expect(screen).toContain('\x1b[1mGNU GRUB\x1b[0m');
+    expect(screen).not.toMatch(/\x1b\[6n|title/);
+    // Whoever looks again sees what was shown before, also when there is no console any more.
+    rmSync(join(folder, 'console'));
+    const again = await inTerminal(columns, line);
+    expect(again.screen).toContain('h1 login:');
+    expect([again.code, again.screen]).toEqual([1, expect.stringMatching(/serial over LAN/)]);
+  });
+
   test('bash completes commands, flags and names of hosts', { timeout }, async ({ skip }) => {
     if (!hasScript) return skip(noScript);
     const rc = join(bin, 'bashrc');

@@ -6,30 +6,21 @@
  * C2 It never delays what acts on the BMC, and throws nobody out: when somebody else has the
  *    console, or the BMC has something better to do, it is tried again.
  * C3 Bounded: consoles at once, tries, and what is kept of each.
- * C4 The boot's token, which a kernel shows with its command line, is not kept.
  */
-
-import type { BmcConsole, BmcResult, HearConsole } from '@rackwright/bmc';
+import type { BmcConsole, HearConsole } from '@rackwright/bmc';
 import type { HostUid, OperationId } from '@rackwright/messages';
 import type { Cancel, Clock, Log } from '@rackwright/platform';
-import { Masked } from './masked.ts';
 import { Screen } from './screen.ts';
+import type { OpenConsole } from './shared-consoles.ts';
 
 /** The boot whose console is heard. */
 export interface ConsoleBoot {
   readonly hostUid: HostUid;
   /** The operation that has switched the host on. */
   readonly operationId: OperationId;
-  readonly bootToken: string;
   /** Wall time, milliseconds. */
   readonly expiresAtMs: number;
 }
-
-/** Opens the console of a host, giving way to whatever acts; undefined: its BMC has none. */
-export type OpenConsole = (
-  hear: HearConsole,
-  signal: AbortSignal,
-) => Promise<BmcResult<BmcConsole>> | undefined;
 
 export interface BootConsoleLimits {
   readonly consolesMax: number;
@@ -53,7 +44,6 @@ interface Heard {
   readonly boot: ConsoleBoot;
   readonly open: OpenConsole;
   readonly screen: Screen;
-  readonly masked: Masked;
   readonly abort: AbortController;
   tries: number;
   console: BmcConsole | undefined;
@@ -81,7 +71,7 @@ export class BootConsoles {
       return;
     }
     const heard: Heard = {
-      ...{ boot, open, screen: new Screen(), masked: new Masked(boot.bootToken) },
+      ...{ boot, open, screen: new Screen() },
       ...{ abort: new AbortController(), tries: 0, console: undefined },
       ...{ cancelRetry: () => undefined, cancelEnd: () => undefined },
     };
@@ -118,9 +108,9 @@ export class BootConsoles {
 
   async #try(heard: Heard): Promise<void> {
     const { log } = this.#parts;
-    const { boot, screen, masked, abort } = heard;
+    const { boot, screen, abort } = heard;
     heard.tries += 1;
-    const hear: HearConsole = (bytes) => screen.write(masked.take(bytes));
+    const hear: HearConsole = (bytes) => screen.write(bytes);
     const opened = await heard.open(hear, abort.signal);
     if (opened === undefined) return;
     if (opened.kind === 'ok') {

@@ -29,11 +29,11 @@ export async function openExpectedBmc(
 type Expecting = Pick<agent.SetPower, 'bmc' | 'expectedIdentity'>;
 
 /** The same of a BMC that was opened before: its address may lead elsewhere by now. */
-export async function expectBmc(
-  driver: BmcDriver,
+export async function expectBmc<Driver extends Pick<BmcDriver, 'readIdentity'>>(
+  driver: Driver,
   { bmc, expectedIdentity }: Expecting,
   { signal }: Pick<OperationContext, 'signal'>,
-): Promise<ExpectedBmc | FinalResult> {
+): Promise<(Pick<ExpectedBmc, 'bmcIdentity'> & { readonly driver: Driver }) | FinalResult> {
   const identity = await driver.readIdentity(signal);
   if (identity.kind !== 'ok') return resultOfBmc(identity);
   const bmcIdentity = identityToWire(identity.value);

@@ -9,6 +9,8 @@ export interface Ears {
   readonly prefetch?: PrefetchEars;
   /** Who reads BMCs when asked; without it the agent says that it can read nothing. */
   readonly reads?: BmcReadEars;
+  /** Who shows consoles; without it the agent says that it shows none. */
+  readonly consoles?: ConsoleEars;
 }
 
 /** Hears what images the rack should have. */
@@ -22,6 +24,16 @@ export interface PrefetchEars {
 export interface BmcReadEars {
   readonly kinds: readonly BmcReadKind[];
   ask(question: agent.ReadBmc): void;
+}
+
+/** Hears which consoles are to be shown, and shows them by `tellConsole`. */
+export interface ConsoleEars {
+  /** All that was asked before counts for nothing to the one who listens now. */
+  sessionOpened(): void;
+  watch(order: agent.WatchConsole): void;
+  end(id: string): void;
+  /** So many bytes of all that this session was shown have been taken. */
+  taken(bytes: number): void;
 }
 
 /** Keeps the certificate authorities that are believed. */
@@ -45,11 +57,20 @@ export interface DiscoveryEars {
 /** What concerns them. */
 type ForEars = Extract<
   agent.SessionResponse['message'],
-  { case: 'discovery' | 'discoveredAnswer' | 'prefetchImages' | 'readBmc' }
+  {
+    case:
+      | 'discovery'
+      | 'discoveredAnswer'
+      | 'prefetchImages'
+      | 'readBmc'
+      | 'watchConsole'
+      | 'endConsole'
+      | 'consoleTaken';
+  }
 >;
 
 /** Tells whoever it concerns. */
-export function tellEars({ discovery, prefetch, reads }: Ears, message: ForEars): void {
+export function tellEars({ discovery, prefetch, reads, consoles }: Ears, message: ForEars): void {
   switch (message.case) {
     case 'discovery':
       return discovery?.replace(message.value);
@@ -59,5 +80,11 @@ export function tellEars({ discovery, prefetch, reads }: Ears, message: ForEars)
       return prefetch?.replace(message.value);
     case 'readBmc':
       return reads?.ask(message.value);
+    case 'watchConsole':
+      return consoles?.watch(message.value);
+    case 'endConsole':
+      return consoles?.end(message.value.id);
+    case 'consoleTaken':
+      return consoles?.taken(Number(message.value.bytes));
   }
 }

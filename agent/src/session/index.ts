@@ -1,6 +1,12 @@
 /** The agent's side of the protocol (DESIGN §3). */
 export type { BootMemory } from './boot-snapshot.ts';
-export type { BmcReadEars, DiscoveryEars, PrefetchEars, TrustKeeper } from './ears.ts';
+export type {
+  BmcReadEars,
+  ConsoleEars,
+  DiscoveryEars,
+  PrefetchEars,
+  TrustKeeper,
+} from './ears.ts';
 export {
   AttemptEnd,
   type BootGrant,

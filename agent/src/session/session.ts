@@ -209,6 +209,11 @@ export class AgentSession {
     this.#link.send({ case: 'bmcRead', value: read });
   }
 
+  /** A piece of what a console shows; lost when nobody listens. */
+  tellConsole(output: agent.ConsoleOutput): void {
+    this.#link.send({ case: 'consoleOutput', value: output });
+  }
+
   /** What this host boots over the network, as the boot snapshot says. */
   netbootOf(hostUid: HostUid): agent.Deployment | undefined {
     return this.#snapshots.netboots.get(hostUid);
@@ -269,6 +274,7 @@ export class AgentSession {
       revision: seen?.revision ?? 0n,
       lostRevisions: seen?.lostRevisions ?? 0n,
       bmcReads: [...(this.#options.reads?.kinds ?? [])],
+      watchesConsoles: this.#options.consoles !== undefined,
       storeRefused: this.#refused || (store?.refused ?? ''),
       trustedCaSha256: [...(this.#options.trust?.trusted() ?? [])],
       grants: this.grants.standing().map((grant) => ({
@@ -305,6 +311,7 @@ export class AgentSession {
     }
     this.#options.discovery?.sessionOpened();
     this.#options.prefetch?.sessionOpened();
+    this.#options.consoles?.sessionOpened();
     this.#options.observer?.sessionOpened();
   }
 
@@ -316,12 +323,8 @@ export class AgentSession {
         return this.#link.workCame();
       case 'reportAnswer':
         return void attempts.outbox.answered(message.value);
-      case 'leaseRenewal': {
-        const { heartbeatSequence, durationMs, revision, frozen } = message.value;
-        this.#credentials.heard();
-        if (revision > 0n) this.#noteStore({ incarnation: this.#incarnation, revision });
-        return this.#lease.renew(heartbeatSequence, durationMs, frozen);
-      }
+      case 'leaseRenewal':
+        return this.#renewed(message.value);
       case 'credentialValue': {
         const { name, version, username, password } = message.value;
         return this.#credentials.keep({ name, version, username, password });
@@ -340,6 +343,9 @@ export class AgentSession {
       case 'discoveredAnswer':
       case 'prefetchImages':
       case 'readBmc':
+      case 'watchConsole':
+      case 'endConsole':
+      case 'consoleTaken':
         return tellEars(this.#options, message);
       case 'welcome':
       case 'refused':
@@ -348,6 +354,12 @@ export class AgentSession {
       case undefined:
         this.#options.log.warn({}, 'ignored a message of a kind that is not known here');
     }
+  }
+
+  #renewed({ heartbeatSequence, durationMs, revision, frozen }: agent.LeaseRenewal): void {
+    this.#credentials.heard();
+    if (revision > 0n) this.#noteStore({ incarnation: this.#incarnation, revision });
+    this.#lease.renew(heartbeatSequence, durationMs, frozen);
   }
 
   /**

@@ -138,6 +138,8 @@ export const accessTable: Readonly<Record<string, Row>> = {
     ListHostRevisions: looks(host()),
     // Asks a BMC, with a password that is sent to the agent for it.
     ReadHostBmc: looks(host(), operator),
+    // A console may show secrets of what runs there.
+    WatchHostConsole: looks(host(), operator),
   }),
   ...under(RackService, {
     CreateRack: ofFleet,

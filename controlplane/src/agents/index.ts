@@ -7,6 +7,13 @@ export {
   BmcReads,
   type BmcReadsDependencies,
 } from './base/bmc-reads.ts';
+export {
+  type ConsoleQuestion,
+  ConsoleViews,
+  type ConsoleViewsDependencies,
+  type Opened,
+  type Shown,
+} from './base/console-views.ts';
 export type { SessionDependencies } from './base/dependencies.ts';
 export {
   type AgentLimits,

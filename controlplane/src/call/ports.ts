@@ -13,7 +13,7 @@ import {
 import type { Clock, Log, Random } from '@rackwright/platform';
 import type { Revision, StateStore } from '@rackwright/store';
 import type { Principal } from '../access/index.ts';
-import type { BmcReads, PrefetchProgress, StepLogs } from '../agents/index.ts';
+import type { BmcReads, ConsoleViews, PrefetchProgress, StepLogs } from '../agents/index.ts';
 import type { AuditTrail } from '../audit/index.ts';
 import type { Discovery } from '../discovery/index.ts';
 import type { FleetView } from '../fleet-view/index.ts';
@@ -103,6 +103,8 @@ export interface RpcDependencies {
   readonly stepLogs: Pick<StepLogs, 'read' | 'onChange'>;
   /** Asks BMCs through agents that are connected here; missing: none is. */
   readonly bmcReads?: Pick<BmcReads, 'ask'>;
+  /** Shows consoles through them. */
+  readonly consoles?: Pick<ConsoleViews, 'open'>;
   /** This replica, as rack records name it. */
   readonly replicaId: string;
   /** Records what is asked; without it nothing is recorded. */

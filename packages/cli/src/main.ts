@@ -59,6 +59,18 @@ function askHidden(question: string): Promise<string | undefined> {
   });
 }
 
+/** Raw mode: Ctrl-C is a key like others. */
+function takeKeys(take: (keys: string) => void): () => void {
+  const { stdin } = process;
+  stdin.setRawMode(true);
+  stdin.setEncoding('utf8');
+  stdin.on('data', take).resume();
+  return () => {
+    stdin.off('data', take).pause();
+    stdin.setRawMode(false);
+  };
+}
+
 async function ask(question: string): Promise<string | undefined> {
   if (!process.stdin.isTTY || !process.stderr.isTTY) return undefined;
   const lines = createInterface({ input: process.stdin, output: process.stderr });
@@ -102,6 +114,7 @@ const code = await runCli(process.argv.slice(2), {
   readInput: async () => (process.stdin.isTTY ? undefined : await readAll(process.stdin)),
   askHidden,
   ask,
+  takeKeys: process.stdin.isTTY ? takeKeys : undefined,
   out: outputTo(process.stdout),
   err: outputTo(process.stderr),
   signal: interrupt.signal,

@@ -26,6 +26,8 @@ export interface World {
   askHidden(question: string): Promise<string | undefined>;
   /** A line from the terminal; undefined when nobody can be asked. */
   ask?(question: string): Promise<string | undefined>;
+  /** Takes each key that is typed, unshown, until its answer is called; absent: no terminal. */
+  readonly takeKeys?: ((take: (keys: string) => void) => () => void) | undefined;
   /** Instead of a connection over the network. */
   connect?(options: ConnectOptions): Channel;
   /** Standard output. */

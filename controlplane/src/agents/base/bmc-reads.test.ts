@@ -37,6 +37,7 @@ async function setUp(bmcNetworks: readonly string[] = []) {
   const sent: Sent[] = [];
   const session = (bmcReads: readonly BmcReadKind[] = [BmcReadKind.SENSORS]): LiveSession => ({
     ...{ rackId: 'r1', sessionId: 's', operationKinds: [], bmcReads, openedMs: 0 },
+    watchesConsoles: false,
     journal: create(agent.JournalSchema),
     lastMessageMs: () => 0,
     awaitsReport: () => false,

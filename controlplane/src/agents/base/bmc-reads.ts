@@ -4,15 +4,15 @@
  *
  * 1. Only the rack that was asked answers, and only for the host that it was asked about.
  * 2. Bounded in number and in time; who has gone is not waited for.
- * 3. The secret goes to the agent before the question, in a message of its own, only where it may
- *    go by what its own record says, and that is on record.
+ * 3. The secret goes to the agent before the question (`bmc-secret.ts`).
  */
 import { create } from '@bufbuild/protobuf';
 import { agent, type HostUid, type RackId } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import type { AuditSink } from '../../audit/index.ts';
 import type { SessionRegistry } from '../../host/index.ts';
-import { noteGiven, openNamed, type Vault, whyNotGiven } from '../../secrets/index.ts';
+import type { Vault } from '../../secrets/index.ts';
+import { giveBmcSecret } from './bmc-secret.ts';
 
 /** Longest wait; the agent gives up earlier by itself. */
 export const readWaitMs = 170_000;
@@ -67,13 +67,9 @@ export class BmcReads {
     if (this.#waiting.size >= readsMax || waiting >= readsPerRackMax) {
       return { kind: 'tooMany', waiting };
     }
-    const secret = await this.#open(rackId, question.bmc);
-    if (typeof secret === 'string') return { kind: 'noSecret', message: secret };
-    // Meanwhile the session may have ended, or a newer one have opened.
-    if (this.#deps.registry.sessionOf(rackId) !== session) return { kind: 'noAgent' };
-    session.send({ case: 'credentialValue', value: secret });
-    noteGiven(this.#deps.audit, secret, `the agent of racks/${rackId}`);
-    const bmc = { ...question.bmc, credentialVersion: secret.version };
+    const given = await giveBmcSecret(this.#deps, session, question.bmc);
+    if (given.kind !== 'given') return given;
+    const bmc = { ...question.bmc, credentialVersion: given.version };
     return this.#wait(rackId, question.hostUid, signal, (id) => {
       const value = create(agent.ReadBmcSchema, { ...question, bmc, id });
       session.send({ case: 'readBmc', value });
@@ -85,20 +81,6 @@ export class BmcReads {
     const waiting = this.#waiting.get(read.id);
     if (waiting?.rackId !== rackId || waiting.hostUid !== read.hostUid) return;
     waiting.end({ kind: 'answered', read });
-  }
-
-  async #open(
-    rackId: RackId,
-    { credential, address }: agent.BmcAccess,
-  ): Promise<agent.CredentialValue | string> {
-    try {
-      const givenFor = { rack: `racks/${rackId}`, bmcAddress: address };
-      const opened = await openNamed(this.#deps, credential, givenFor);
-      if (opened === undefined) return `${credential} does not exist`;
-      return create(agent.CredentialValueSchema, opened);
-    } catch (error) {
-      return whyNotGiven(error);
-    }
   }
 
   #wait(

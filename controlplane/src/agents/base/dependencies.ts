@@ -7,6 +7,7 @@ import type { FleetView } from '../../fleet-view/index.ts';
 import type { Hosts, SessionRegistry } from '../../host/index.ts';
 import type { AcknowledgementMeter } from './acknowledgement.ts';
 import type { BmcReads } from './bmc-reads.ts';
+import type { ConsoleViews } from './console-views.ts';
 import type { PrefetchProgress } from './prefetch-progress.ts';
 import type { StepLogs } from './step-logs.ts';
 import type { SessionTiming } from './timing.ts';
@@ -33,6 +34,8 @@ export interface SessionDependencies {
   readonly prefetched?: PrefetchProgress;
   /** Takes what agents have read of BMCs. */
   readonly bmcReads?: Pick<BmcReads, 'took'>;
+  /** Takes what consoles show. */
+  readonly consoles?: Pick<ConsoleViews, 'took'>;
   /** Who gives secrets away tells it there. */
   readonly audit?: AuditSink;
   /** Unset: answers are not timed. */

@@ -153,6 +153,9 @@ export class RackSession {
       case 'bmcRead':
         if (this.#stands()) this.#deps.bmcReads?.took(this.#rackId, message.value);
         return;
+      case 'consoleOutput':
+        if (this.#stands()) this.#deps.consoles?.took(this.#rackId, message.value);
+        return;
       case 'snapshotApplied':
         return;
       case 'trustApplied':
@@ -295,13 +298,17 @@ export class RackSession {
     return standing && rivalHere(standing, hello, this.#deps);
   }
 
-  #liveSession(journal: agent.Journal, { operationKinds, bmcReads }: agent.Hello): LiveSession {
+  #liveSession(
+    journal: agent.Journal,
+    { operationKinds, bmcReads, watchesConsoles }: agent.Hello,
+  ): LiveSession {
     return {
       rackId: this.#rackId,
       sessionId: randomId(this.#deps.random),
       journal,
       operationKinds,
       bmcReads,
+      watchesConsoles,
       lastMessageMs: () => this.#lastMessageMs,
       openedMs: this.#openedMs,
       awaitsReport: (operationId) => this.#reports.isAwaited(operationId),

@@ -13,6 +13,7 @@ const standing: LiveSession = {
   journal: create(agent.JournalSchema, { id: 'j1', generation: 3n, life }),
   operationKinds: [],
   bmcReads: [],
+  watchesConsoles: false,
   lastMessageMs: () => nowMs,
   openedMs: nowMs,
   awaitsReport: () => false,

@@ -22,6 +22,7 @@ import { hostRequests } from './host-requests.ts';
 import { countHosts, listHosts } from './list-hosts.ts';
 import { readHostBmc } from './read-bmc.ts';
 import { updateHost } from './update-host.ts';
+import { watchHostConsole } from './watch-console.ts';
 import { watchHosts } from './watch-hosts.ts';
 
 /** The service over these dependencies. */
@@ -45,6 +46,7 @@ export function createHostService(deps: RpcDependencies): BoundService {
     },
     listCleanSteps: ({ name }) => listCleanSteps(deps, name),
     readHostBmc: (request, context) => readHostBmc(deps, request, context),
+    watchHostConsole: (request, context) => watchHostConsole(deps, request, context),
     listHostRevisions: (request) => listHostRevisions(deps, request),
   });
 }

@@ -9,8 +9,6 @@ import {
   type CallContext,
   enumWord,
   FailureType,
-  failedPrecondition,
-  failureWord,
   type Host,
   notFound,
   type ReadHostBmcRequest,
@@ -22,6 +20,7 @@ import { parseName, requireName } from '../../call/names.ts';
 import type { RpcDependencies } from '../../call/ports.ts';
 import { Violations } from '../../call/violations.ts';
 import { accessTo } from '../index.ts';
+import { bmcFailed, messageCharactersMax, notVerified, refusalOf } from './bmc-refusal.ts';
 
 const entriesMax = 200;
 const entriesUsual = 50;
@@ -63,35 +62,10 @@ function checkRequest(kind: BmcReadKind, maxEntries: number): void {
   violations.throwIfAny();
 }
 
-function notVerified({ name }: Host) {
-  const command = `rackwright host verify ${name.replace('hosts/', '')}`;
-  const words = `${name}: its BMC was never verified; do so first: ${command}.`;
-  return failedPrecondition('BMC_NOT_VERIFIED', words);
-}
-
-function readingIn(asked: Asked, { name, spec }: Host, kind: BmcReadKind, nowMs: number): Reading {
-  const rack = spec?.rack ?? '';
-  switch (asked.kind) {
-    case 'answered':
-      return answerOf(asked.read, name, nowMs);
-    case 'noAgent': {
-      const words = `no agent of ${rack} is connected here`;
-      throw unavailable('AGENT_AWAY', `${name}: ${words}; try again when it is.`);
-    }
-    case 'agentCannot': {
-      const what = enumWord(BmcReadKindSchema, kind) ?? 'that';
-      const words = `the agent of ${rack} cannot read ${what} of BMCs; upgrade it`;
-      throw bmcFailed(FailureType.UNSUPPORTED, `${name}: ${words}.`);
-    }
-    case 'noSecret':
-      throw bmcFailed(FailureType.CREDENTIAL_UNUSABLE, `${name}: ${asked.message}.`);
-    case 'tooMany': {
-      const words = `${asked.waiting} reads of BMCs of ${rack} are under way`;
-      throw unavailable('TOO_MANY_READS', `${name}: ${words}; try again later.`);
-    }
-    case 'noAnswer':
-      throw unavailable('AGENT_AWAY', `${name}: the agent of ${rack} gave no answer; try again.`);
-  }
+function readingIn(asked: Asked, host: Host, kind: BmcReadKind, nowMs: number): Reading {
+  if (asked.kind === 'answered') return answerOf(asked.read, host.name, nowMs);
+  const verb = `read ${enumWord(BmcReadKindSchema, kind) ?? 'that'} of BMCs`;
+  throw refusalOf(asked, host, { verb, many: 'reads of BMCs' });
 }
 
 function answerOf(
@@ -106,12 +80,4 @@ function answerOf(
     throw bmcFailed(FailureType.INVALID_RESULT, `${name}: the agent answered without a reading.`);
   }
   return { ...reading, readTime: timestampFromMs(nowMs) };
-}
-
-/** An agent's word is bounded here, too. */
-const messageCharactersMax = 1_024;
-
-function bmcFailed(type: FailureType, message: string) {
-  const failure = failureWord(type).replaceAll(/[A-Z]/g, (letter) => `_${letter}`);
-  return failedPrecondition('BMC_FAILED', message, { failure: failure.toUpperCase() });
 }

@@ -14,6 +14,8 @@ export interface LiveSession {
   readonly operationKinds: readonly string[];
   /** What of BMCs its agent can read when asked, as its Hello named it. */
   readonly bmcReads: readonly BmcReadKind[];
+  /** Whether its agent shows consoles. */
+  readonly watchesConsoles: boolean;
   /** When its last message came, wall time. */
   lastMessageMs(): number;
   /** When its Hello came, wall time. */

@@ -190,6 +190,7 @@ const tables: readonly ServiceLimits[] = [
     listCleanSteps: 'small',
     listHostRevisions: 'small',
     readHostBmc: 'small',
+    watchHostConsole: 'small',
   }),
   table(PlanService, {
     planRun: 'spec',

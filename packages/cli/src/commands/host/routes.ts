@@ -23,6 +23,7 @@ import {
   showHost,
   withHosts,
 } from './client.ts';
+import { hostConsole } from './console.ts';
 import { cancelDelete, deleteHost, releaseHold } from './deletion.ts';
 import { provisionHost, reimageHost } from './deploy.ts';
 import { eachHost } from './each.ts';
@@ -186,6 +187,7 @@ export const hostRoutes = buildRouteMap({
     'release-hold': releaseHold,
     power: powerRoutes,
     bmc: bmcRoutes,
+    console: hostConsole,
     explain: explainHost,
     boots: hostBoots,
     delete: deleteHost,

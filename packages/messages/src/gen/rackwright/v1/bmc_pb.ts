@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/v1/bmc.proto.
  */
 export const file_rackwright_v1_bmc: GenFile = /*@__PURE__*/
-  fileDesc("ChdyYWNrd3JpZ2h0L3YxL2JtYy5wcm90bxINcmFja3dyaWdodC52MSJMCg5IYXJkd2FyZUhlYWx0aBIpCgVsZXZlbBgBIAEoDjIaLnJhY2t3cmlnaHQudjEuSGVhbHRoTGV2ZWwSDwoHbWVzc2FnZRgCIAEoCSKeAQoJQm1jU2Vuc29yEgwKBG5hbWUYASABKAkSJwoEa2luZBgCIAEoDjIZLnJhY2t3cmlnaHQudjEuU2Vuc29yS2luZBIUCgdyZWFkaW5nGAMgASgBSACIAQESDAoEdW5pdBgEIAEoCRIqCgZoZWFsdGgYBSABKA4yGi5yYWNrd3JpZ2h0LnYxLkhlYWx0aExldmVsQgoKCF9yZWFkaW5nImYKC0JtY0xvZ0VudHJ5EgoKAmlkGAEgASgJEgwKBHRpbWUYAiABKAkSLAoIc2V2ZXJpdHkYAyABKA4yGi5yYWNrd3JpZ2h0LnYxLkhlYWx0aExldmVsEg8KB21lc3NhZ2UYBCABKAkiZgoRRmlybXdhcmVDb21wb25lbnQSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEhcKCnVwZGF0ZWFibGUYBCABKAhIAIgBAUINCgtfdXBkYXRlYWJsZSKMAgoKQm1jUmVhZGluZxItCglyZWFkX3RpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCGNvbXBsZXRlGAIgASgIEi0KBmhlYWx0aBgDIAEoCzIdLnJhY2t3cmlnaHQudjEuSGFyZHdhcmVIZWFsdGgSKQoHc2Vuc29ycxgEIAMoCzIYLnJhY2t3cmlnaHQudjEuQm1jU2Vuc29yEi8KC2xvZ19lbnRyaWVzGAUgAygLMhoucmFja3dyaWdodC52MS5CbWNMb2dFbnRyeRIyCghmaXJtd2FyZRgGIAMoCzIgLnJhY2t3cmlnaHQudjEuRmlybXdhcmVDb21wb25lbnQikQIKDFBvd2VyV2ViaG9vaxIPCgdvbl9wYXRoGAEgASgJEhAKCG9mZl9wYXRoGAIgASgJEhIKCnN0YXRlX3BhdGgYAyABKAkSDgoGbWV0aG9kGAQgASgJEg8KB29uX2JvZHkYBSABKAkSEAoIb2ZmX2JvZHkYBiABKAkSHAoPZXhwZWN0ZWRfc3RhdHVzGAcgASgNSACIAQESEwoLc3RhdGVfZmllbGQYCCABKAkSEQoJb25fdmFsdWVzGAkgAygJEhIKCm9mZl92YWx1ZXMYCiADKAkSFQoNc2VjcmV0X2hlYWRlchgLIAEoCRISCgpwbGFpbl9odHRwGAwgASgIQhIKEF9leHBlY3RlZF9zdGF0dXMqegoLQm1jUmVhZEtpbmQSHQoZQk1DX1JFQURfS0lORF9VTlNQRUNJRklFRBAAEhkKFUJNQ19SRUFEX0tJTkRfU0VOU09SUxABEhUKEUJNQ19SRUFEX0tJTkRfTE9HEAISGgoWQk1DX1JFQURfS0lORF9GSVJNV0FSRRADKnUKC0hlYWx0aExldmVsEhwKGEhFQUxUSF9MRVZFTF9VTlNQRUNJRklFRBAAEhMKD0hFQUxUSF9MRVZFTF9PSxABEhgKFEhFQUxUSF9MRVZFTF9XQVJOSU5HEAISGQoVSEVBTFRIX0xFVkVMX0NSSVRJQ0FMEAMqpAEKClNlbnNvcktpbmQSGwoXU0VOU09SX0tJTkRfVU5TUEVDSUZJRUQQABIbChdTRU5TT1JfS0lORF9URU1QRVJBVFVSRRABEhMKD1NFTlNPUl9LSU5EX0ZBThACEhcKE1NFTlNPUl9LSU5EX1ZPTFRBR0UQAxIXChNTRU5TT1JfS0lORF9DVVJSRU5UEAQSFQoRU0VOU09SX0tJTkRfUE9XRVIQBWIGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("ChdyYWNrd3JpZ2h0L3YxL2JtYy5wcm90bxINcmFja3dyaWdodC52MSJMCg5IYXJkd2FyZUhlYWx0aBIpCgVsZXZlbBgBIAEoDjIaLnJhY2t3cmlnaHQudjEuSGVhbHRoTGV2ZWwSDwoHbWVzc2FnZRgCIAEoCSKeAQoJQm1jU2Vuc29yEgwKBG5hbWUYASABKAkSJwoEa2luZBgCIAEoDjIZLnJhY2t3cmlnaHQudjEuU2Vuc29yS2luZBIUCgdyZWFkaW5nGAMgASgBSACIAQESDAoEdW5pdBgEIAEoCRIqCgZoZWFsdGgYBSABKA4yGi5yYWNrd3JpZ2h0LnYxLkhlYWx0aExldmVsQgoKCF9yZWFkaW5nImYKC0JtY0xvZ0VudHJ5EgoKAmlkGAEgASgJEgwKBHRpbWUYAiABKAkSLAoIc2V2ZXJpdHkYAyABKA4yGi5yYWNrd3JpZ2h0LnYxLkhlYWx0aExldmVsEg8KB21lc3NhZ2UYBCABKAkiZgoRRmlybXdhcmVDb21wb25lbnQSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEhcKCnVwZGF0ZWFibGUYBCABKAhIAIgBAUINCgtfdXBkYXRlYWJsZSKMAgoKQm1jUmVhZGluZxItCglyZWFkX3RpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCGNvbXBsZXRlGAIgASgIEi0KBmhlYWx0aBgDIAEoCzIdLnJhY2t3cmlnaHQudjEuSGFyZHdhcmVIZWFsdGgSKQoHc2Vuc29ycxgEIAMoCzIYLnJhY2t3cmlnaHQudjEuQm1jU2Vuc29yEi8KC2xvZ19lbnRyaWVzGAUgAygLMhoucmFja3dyaWdodC52MS5CbWNMb2dFbnRyeRIyCghmaXJtd2FyZRgGIAMoCzIgLnJhY2t3cmlnaHQudjEuRmlybXdhcmVDb21wb25lbnQikQIKDFBvd2VyV2ViaG9vaxIPCgdvbl9wYXRoGAEgASgJEhAKCG9mZl9wYXRoGAIgASgJEhIKCnN0YXRlX3BhdGgYAyABKAkSDgoGbWV0aG9kGAQgASgJEg8KB29uX2JvZHkYBSABKAkSEAoIb2ZmX2JvZHkYBiABKAkSHAoPZXhwZWN0ZWRfc3RhdHVzGAcgASgNSACIAQESEwoLc3RhdGVfZmllbGQYCCABKAkSEQoJb25fdmFsdWVzGAkgAygJEhIKCm9mZl92YWx1ZXMYCiADKAkSFQoNc2VjcmV0X2hlYWRlchgLIAEoCRISCgpwbGFpbl9odHRwGAwgASgIQhIKEF9leHBlY3RlZF9zdGF0dXMqegoLQm1jUmVhZEtpbmQSHQoZQk1DX1JFQURfS0lORF9VTlNQRUNJRklFRBAAEhkKFUJNQ19SRUFEX0tJTkRfU0VOU09SUxABEhUKEUJNQ19SRUFEX0tJTkRfTE9HEAISGgoWQk1DX1JFQURfS0lORF9GSVJNV0FSRRADKmEKDENvbnNvbGVTdGF0ZRIdChlDT05TT0xFX1NUQVRFX1VOU1BFQ0lGSUVEEAASFwoTQ09OU09MRV9TVEFURV9IRUFSRBABEhkKFUNPTlNPTEVfU1RBVEVfV0FJVElORxACKnUKC0hlYWx0aExldmVsEhwKGEhFQUxUSF9MRVZFTF9VTlNQRUNJRklFRBAAEhMKD0hFQUxUSF9MRVZFTF9PSxABEhgKFEhFQUxUSF9MRVZFTF9XQVJOSU5HEAISGQoVSEVBTFRIX0xFVkVMX0NSSVRJQ0FMEAMqpAEKClNlbnNvcktpbmQSGwoXU0VOU09SX0tJTkRfVU5TUEVDSUZJRUQQABIbChdTRU5TT1JfS0lORF9URU1QRVJBVFVSRRABEhMKD1NFTlNPUl9LSU5EX0ZBThACEhcKE1NFTlNPUl9LSU5EX1ZPTFRBR0UQAxIXChNTRU5TT1JfS0lORF9DVVJSRU5UEAQSFQoRU0VOU09SX0tJTkRfUE9XRVIQBWIGcHJvdG8z", [file_google_protobuf_timestamp]);
 
 /**
  * HardwareHealth is what a BMC says of the hardware of its machine as a whole: the rollup of Redfish,
@@ -359,6 +359,45 @@ export const BmcReadKindSchema: GenEnum<BmcReadKind> = /*@__PURE__*/
   enumDesc(file_rackwright_v1_bmc, 0);
 
 /**
+ * ConsoleState is what has become of the serial console of a host.
+ *
+ * @generated from enum rackwright.v1.ConsoleState
+ */
+export const ConsoleState = {
+  /**
+   * @generated from enum value: CONSOLE_STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * What the machine writes from now on is heard.
+   *
+   * @generated from enum value: CONSOLE_STATE_HEARD = 1;
+   */
+  HEARD: 1,
+
+  /**
+   * It is not heard now, and what the machine writes is lost; it is tried again.
+   *
+   * @generated from enum value: CONSOLE_STATE_WAITING = 2;
+   */
+  WAITING: 2,
+} as const;
+
+/**
+ * ConsoleState is what has become of the serial console of a host.
+ *
+ * @generated from enum rackwright.v1.ConsoleState
+ */
+export type ConsoleState = (typeof ConsoleState)[keyof typeof ConsoleState] | UnknownEnum;
+
+/**
+ * Describes the enum rackwright.v1.ConsoleState.
+ */
+export const ConsoleStateSchema: GenEnum<ConsoleState> = /*@__PURE__*/
+  enumDesc(file_rackwright_v1_bmc, 1);
+
+/**
  * HealthLevel is as DSP0268 has it.
  *
  * @generated from enum rackwright.v1.HealthLevel
@@ -398,7 +437,7 @@ export type HealthLevel = (typeof HealthLevel)[keyof typeof HealthLevel] | Unkno
  * Describes the enum rackwright.v1.HealthLevel.
  */
 export const HealthLevelSchema: GenEnum<HealthLevel> = /*@__PURE__*/
-  enumDesc(file_rackwright_v1_bmc, 1);
+  enumDesc(file_rackwright_v1_bmc, 2);
 
 /**
  * SensorKind is what a sensor measures.
@@ -450,5 +489,5 @@ export type SensorKind = (typeof SensorKind)[keyof typeof SensorKind] | UnknownE
  * Describes the enum rackwright.v1.SensorKind.
  */
 export const SensorKindSchema: GenEnum<SensorKind> = /*@__PURE__*/
-  enumDesc(file_rackwright_v1_bmc, 2);
+  enumDesc(file_rackwright_v1_bmc, 3);
 

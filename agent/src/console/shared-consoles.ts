@@ -1,0 +1,160 @@
+/**
+ * One console of a host for all who hear it: BMCs give it to one session at a time.
+ *
+ * S1 It is open as long as somebody hears it, and the BMC is let go then.
+ * S2 What was heard last is kept for who comes later, also when nobody hears any more. Bounded:
+ *    bytes of each host, and hosts.
+ * S3 The token of a boot, which a kernel shows with its command line, reaches nobody.
+ */
+import { type BmcConsole, type BmcResult, type HearConsole, transient } from '@rackwright/bmc';
+import type { HostUid } from '@rackwright/messages';
+import { Masked } from './masked.ts';
+import { Scrollback } from './scrollback.ts';
+
+/** Opens the console of a host, giving way to whatever acts; undefined: its BMC has none. */
+export type OpenConsole = (
+  hear: HearConsole,
+  signal: AbortSignal,
+) => Promise<BmcResult<BmcConsole>> | undefined;
+
+export interface SharedConsoleLimits {
+  readonly keptBytesMax: number;
+  /** Of hosts; beyond, what was kept longest is forgotten. */
+  readonly keptMax: number;
+}
+
+export const defaultSharedConsoleLimits: SharedConsoleLimits = {
+  keptBytesMax: 64 * 1024,
+  keptMax: 256,
+};
+
+interface Kept {
+  readonly scrollback: Scrollback;
+  masked: Masked;
+  /** What it masks. */
+  bootToken: string;
+}
+
+interface Open {
+  readonly listeners: Set<HearConsole>;
+  readonly abort: AbortController;
+  readonly opening: Promise<BmcResult<BmcConsole>>;
+}
+
+/** The token of a host's present boot; undefined: it has none. */
+export type BootTokenOf = (hostUid: HostUid) => string | undefined;
+
+export class SharedConsoles {
+  readonly #bootTokenOf: BootTokenOf;
+  readonly #limits: SharedConsoleLimits;
+  /** By the host's uid; the longest untouched first. */
+  readonly #kept = new Map<string, Kept>();
+  readonly #open = new Map<string, Open>();
+
+  constructor(bootTokenOf: BootTokenOf, limits = defaultSharedConsoleLimits) {
+    this.#bootTokenOf = bootTokenOf;
+    this.#limits = limits;
+  }
+
+  /** A boot of the host begins, perhaps while its console is open: its token is masked now. */
+  bootBegins(hostUid: HostUid): void {
+    const bootToken = this.#bootTokenOf(hostUid);
+    if (bootToken === undefined) return;
+    const kept = this.#keptOf(hostUid);
+    // The same one goes on: the end of what came may be its beginning.
+    if (kept.bootToken !== bootToken) {
+      Object.assign(kept, { bootToken, masked: new Masked(bootToken) });
+    }
+  }
+
+  /** What the console has shown since `end` of an earlier answer; 0: all that is kept. */
+  since(hostUid: HostUid, end: number): { readonly content: Uint8Array; readonly end: number } {
+    const scrollback = this.#kept.get(hostUid)?.scrollback;
+    if (scrollback === undefined) return { content: new Uint8Array(), end: 0 };
+    const { length, written } = scrollback;
+    // It may have been forgotten and begun anew.
+    const news = end > written ? length : Math.min(written - end, length);
+    return { content: scrollback.bytes().subarray(length - news), end: written };
+  }
+
+  /** Opens the host's console by `open`, or joins those who hear it already. */
+  hear(
+    hostUid: HostUid,
+    open: OpenConsole,
+    hear: HearConsole,
+    signal: AbortSignal,
+  ): Promise<BmcResult<BmcConsole>> | undefined {
+    const shared = this.#open.get(hostUid) ?? this.#openNow(hostUid, open);
+    return shared === undefined ? undefined : this.#join(hostUid, shared, hear, signal);
+  }
+
+  forgetHost(hostUid: HostUid): void {
+    this.#kept.delete(hostUid);
+  }
+
+  #openNow(hostUid: HostUid, open: OpenConsole): Open | undefined {
+    this.bootBegins(hostUid);
+    const [listeners, abort] = [new Set<HearConsole>(), new AbortController()];
+    const opening = open((bytes) => {
+      const { scrollback, masked } = this.#keptOf(hostUid);
+      const told = masked.take(bytes);
+      scrollback.write(told);
+      for (const hear of [...listeners]) hear(told);
+    }, abort.signal);
+    if (opening === undefined) return undefined;
+    const shared = { listeners, abort, opening };
+    this.#open.set(hostUid, shared);
+    return shared;
+  }
+
+  async #join(
+    hostUid: HostUid,
+    shared: Open,
+    hear: HearConsole,
+    signal: AbortSignal,
+  ): Promise<BmcResult<BmcConsole>> {
+    // A function of its own: the same one may hear twice.
+    const own: HearConsole = (bytes) => hear(bytes);
+    shared.listeners.add(own);
+    const left = Promise.withResolvers<void>();
+    const leave = (): void => {
+      left.resolve();
+      if (!shared.listeners.delete(own) || shared.listeners.size > 0) return;
+      this.#over(hostUid, shared);
+      shared.abort.abort();
+      void shared.opening.then((opened) => opened.kind === 'ok' && opened.value.close());
+    };
+    signal.addEventListener('abort', leave, { once: true });
+    if (signal.aborted) leave();
+    const opened = await Promise.race([shared.opening, left.promise]);
+    if (opened === undefined) return transient('cancelled', 'the call was given up');
+    signal.removeEventListener('abort', leave);
+    if (opened.kind !== 'ok') {
+      leave();
+      return opened;
+    }
+    const ended = Promise.race([opened.value.ended, left.promise]).then(() => {
+      shared.listeners.delete(own);
+      if (shared.listeners.size === 0) this.#over(hostUid, shared);
+    });
+    return { kind: 'ok', value: { close: leave, ended } };
+  }
+
+  #over(hostUid: HostUid, shared: Open): void {
+    if (this.#open.get(hostUid) === shared) this.#open.delete(hostUid);
+  }
+
+  #keptOf(hostUid: HostUid): Kept {
+    const known = this.#kept.get(hostUid);
+    const { keptBytesMax, keptMax } = this.#limits;
+    const kept = known ?? {
+      scrollback: new Scrollback(keptBytesMax),
+      ...{ masked: new Masked(''), bootToken: '' },
+    };
+    this.#kept.delete(hostUid);
+    this.#kept.set(hostUid, kept);
+    const oldest = this.#kept.keys().next().value;
+    if (this.#kept.size > keptMax && oldest !== undefined) this.#kept.delete(oldest);
+    return kept;
+  }
+}

@@ -1,0 +1,57 @@
+/** Why a BMC of a host tells a caller nothing through the agent of its rack. */
+import {
+  FailureType,
+  failedPrecondition,
+  failureWord,
+  type Host,
+  unavailable,
+} from '@rackwright/messages';
+import type { Asked, Opened } from '../../agents/index.ts';
+
+/** An agent's word is bounded here, too. */
+export const messageCharactersMax = 1_024;
+
+export function notVerified({ name }: Host) {
+  const command = `rackwright host verify ${name.replace('hosts/', '')}`;
+  const words = `${name}: its BMC was never verified; do so first: ${command}.`;
+  return failedPrecondition('BMC_NOT_VERIFIED', words);
+}
+
+export function bmcFailed(type: FailureType, message: string) {
+  const failure = failureWord(type).replaceAll(/[A-Z]/g, (letter) => `_${letter}`);
+  return failedPrecondition('BMC_FAILED', message, { failure: failure.toUpperCase() });
+}
+
+/** What the agent was asked for. */
+interface Wish {
+  /** As in "cannot …". */
+  readonly verb: string;
+  /** As in "16 … are under way". */
+  readonly many: string;
+}
+
+export function refusalOf(
+  asked: Exclude<Asked | Opened, { readonly kind: 'answered' | 'open' }>,
+  { name, spec }: Host,
+  { verb, many }: Wish,
+) {
+  const rack = spec?.rack ?? '';
+  switch (asked.kind) {
+    case 'noAgent': {
+      const words = `no agent of ${rack} is connected here`;
+      return unavailable('AGENT_AWAY', `${name}: ${words}; try again when it is.`);
+    }
+    case 'agentCannot': {
+      const words = `the agent of ${rack} cannot ${verb}; upgrade it`;
+      return bmcFailed(FailureType.UNSUPPORTED, `${name}: ${words}.`);
+    }
+    case 'noSecret':
+      return bmcFailed(FailureType.CREDENTIAL_UNUSABLE, `${name}: ${asked.message}.`);
+    case 'tooMany': {
+      const words = `${asked.waiting} ${many} of ${rack} are under way`;
+      return unavailable('TOO_MANY_READS', `${name}: ${words}; try again later.`);
+    }
+    case 'noAnswer':
+      return unavailable('AGENT_AWAY', `${name}: the agent of ${rack} gave no answer; try again.`);
+  }
+}

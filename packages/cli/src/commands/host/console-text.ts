@@ -1,0 +1,133 @@
+/**
+ * What of a console's bytes is shown, and which keys end the view. Pure but for themselves.
+ *
+ * 1. A file or a program gets text without control sequences.
+ * 2. A terminal gets what draws on it. What makes it answer, or acts beyond its screen (titles,
+ *    clipboard, files), is left out: who writes to a console is not who looks at it.
+ */
+
+const escape = '\x1b';
+/** Of a control sequence; what is longer is none. */
+const sequenceCharactersMax = 64;
+/** Control functions that a terminal answers, or that reach beyond its screen (ECMA-48, xterm). */
+const leftOutFinals = new Set(['c', 'n', 'p', 'q', 't', 'x', '|']);
+/** After ESC: identify (Z), and what begins a string. */
+const leftOutAfterEscape = new Set(['Z']);
+const stringsAfterEscape = new Set([']', 'P', 'X', '^', '_']);
+const eightBitStrings = new Set(['\u0090', '\u0098', '\u009d', '\u009e', '\u009f']);
+
+type State = 'text' | 'escape' | 'sequence' | 'string' | 'stringEscape';
+
+export class ConsoleText {
+  readonly #isTerminal: boolean;
+  readonly #decoder = new TextDecoder();
+  #state: State = 'text';
+  #sequence = '';
+
+  constructor(isTerminal: boolean) {
+    this.#isTerminal = isTerminal;
+  }
+
+  take(bytes: Uint8Array): string {
+    let shown = '';
+    for (const character of this.#decoder.decode(bytes, { stream: true })) {
+      shown += this.#take(character);
+    }
+    return shown;
+  }
+
+  #take(character: string): string {
+    switch (this.#state) {
+      case 'text':
+        return this.#text(character);
+      case 'escape':
+        return this.#escaped(character);
+      case 'sequence':
+        return this.#inSequence(character);
+      case 'string':
+        if (character === escape) this.#state = 'stringEscape';
+        // One that was cut off must not swallow all that follows.
+        else if (character === '\x07' || character === '\u009c' || character === '\n') {
+          this.#state = 'text';
+        }
+        return '';
+      case 'stringEscape':
+        this.#state = 'text';
+        return character === '\\' ? '' : this.#escaped(character);
+    }
+  }
+
+  #text(character: string): string {
+    if (character === escape) {
+      this.#state = 'escape';
+      return '';
+    }
+    if (eightBitStrings.has(character)) {
+      this.#state = 'string';
+      return '';
+    }
+    if (character === '\u009b') return this.#begin(`${escape}[`);
+    if (character >= ' ' && !(character >= '\x7f' && character <= '\x9f')) return character;
+    if (character === '\n' || character === '\t') return character;
+    return this.#isTerminal && (character === '\r' || character === '\b') ? character : '';
+  }
+
+  #escaped(character: string): string {
+    this.#state = 'text';
+    if (character === '[') return this.#begin(`${escape}[`);
+    if (character === escape) {
+      this.#state = 'escape';
+      return '';
+    }
+    if (stringsAfterEscape.has(character)) {
+      this.#state = 'string';
+      return '';
+    }
+    // Intermediate characters: a designation of a character set, with one more behind it.
+    if (character >= ' ' && character <= '/') return this.#begin(`${escape}${character}`);
+    const isShown = character > '/' && character <= '~' && !leftOutAfterEscape.has(character);
+    return isShown && this.#isTerminal ? `${escape}${character}` : '';
+  }
+
+  #begin(sequence: string): string {
+    this.#state = 'sequence';
+    this.#sequence = sequence;
+    return '';
+  }
+
+  #inSequence(character: string): string {
+    if (character === escape) {
+      this.#state = 'escape';
+      return '';
+    }
+    if (character < ' ' || character > '~') {
+      this.#state = 'text';
+      return this.#text(character);
+    }
+    this.#sequence += character;
+    const isControl = this.#sequence.startsWith(`${escape}[`);
+    if (character < (isControl ? '@' : '0')) {
+      if (this.#sequence.length > sequenceCharactersMax) this.#state = 'text';
+      return '';
+    }
+    this.#state = 'text';
+    if (!this.#isTerminal || (isControl && leftOutFinals.has(character))) return '';
+    return this.#sequence;
+  }
+}
+
+/** As ssh has it: `~.` at the beginning of a line ends; and Ctrl-C, since nothing is written. */
+export class EndKeys {
+  #at: 'lineStart' | 'tilde' | 'line' = 'lineStart';
+
+  /** True when these keys end the view. */
+  take(keys: string): boolean {
+    for (const key of keys) {
+      if (key === '\x03' || (this.#at === 'tilde' && key === '.')) return true;
+      const isStart = this.#at === 'lineStart';
+      if (key === '\r' || key === '\n') this.#at = 'lineStart';
+      else this.#at = isStart && key === '~' ? 'tilde' : 'line';
+    }
+    return false;
+  }
+}

@@ -1,0 +1,65 @@
+/** rackwright host console: what a host's serial console shows. */
+import {
+  ConsoleState,
+  type WatchHostConsoleResponse,
+  WatchHostConsoleResponseSchema,
+} from '@rackwright/messages';
+import { buildCommand } from '@stricli/core';
+import { resourceName, type SharedFlags } from '../../flags.ts';
+import { isForPrograms, printEvent } from '../../output/show.ts';
+import type { CliContext, World } from '../../world.ts';
+import { hostAliases, hostArgument, hostFlags, withHosts } from './client.ts';
+import { ConsoleText, EndKeys } from './console-text.ts';
+
+/** The console may have left anything behind: modes, mouse, another screen, hidden cursor. */
+const modesOff = [1000, 1002, 1003, 1006, 1049, 2004].map((mode) => `\x1b[?${mode}l`).join('');
+const restored = `${modesOff}\x1b[!p\x1b[?25h\x1b[0m\r\n`;
+
+export const hostConsole = buildCommand({
+  docs: {
+    brief: 'Show the serial console of a host, read only',
+    fullDescription:
+      'Show the serial console of a host, as its BMC hears it: first what the agent has kept, ' +
+      'then what comes. Nothing is written to it. It ends with ~. at the beginning of a line, or ' +
+      'Ctrl-C.\n\n' +
+      'On a terminal the console draws as it likes; into a file or a program goes its text alone.',
+  },
+  parameters: { flags: hostFlags, positional: hostArgument, aliases: hostAliases },
+  async func(this: CliContext, flags: SharedFlags, id: string) {
+    const name = resourceName('hosts', id);
+    const { world } = this;
+    const ended = new AbortController();
+    const signal = AbortSignal.any([world.signal, ended.signal]);
+    const isTerminal = world.out.columns !== undefined;
+    const keys = new EndKeys();
+    // Typed keys are taken so that nothing that the terminal answers reaches the shell afterwards.
+    const letGo = world.takeKeys?.((typed) => {
+      if (keys.take(typed)) ended.abort();
+    });
+    const text = new ConsoleText(isTerminal);
+    if (isTerminal) world.err.write('Read only; Enter ~. or Ctrl-C ends it.\r\n');
+    try {
+      await withHosts(world, flags, async (hosts) => {
+        for await (const shown of hosts.watchHostConsole({ name }, { signal })) {
+          if (isForPrograms(flags.output)) {
+            printEvent(world, flags.output, WatchHostConsoleResponseSchema, shown);
+          } else show(world, text, shown);
+        }
+      });
+    } catch (error) {
+      if (!ended.signal.aborted) throw error;
+    } finally {
+      letGo?.();
+      if (isTerminal) world.out.write(restored);
+    }
+  },
+});
+
+function show(world: World, text: ConsoleText, shown: WatchHostConsoleResponse): void {
+  const { content, droppedBytes, state, message } = shown;
+  if (droppedBytes > 0n) world.err.write(`… ${droppedBytes} bytes were left out …\r\n`);
+  if (content.length > 0) world.out.write(text.take(content));
+  if (state === ConsoleState.WAITING) {
+    world.err.write(`\r\nNot heard now: ${message}. It is tried again.\r\n`);
+  }
+}
