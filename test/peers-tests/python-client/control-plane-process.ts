@@ -22,16 +22,21 @@ export interface ControlPlaneProcess {
 
 /**
  * Starts it, from its source or from `program`, with an empty data folder. Rejects with what it
- * wrote when it does not get ready.
+ * wrote when it does not get ready. `more` gives what else its configuration has, and may put files
+ * into the folder.
  */
-export async function startControlPlaneProcess(program = main): Promise<ControlPlaneProcess> {
+export async function startControlPlaneProcess(
+  program = main,
+  more: (folder: string) => Promise<object> = async () => ({}),
+): Promise<ControlPlaneProcess> {
   const folder = await mkdtemp(join(tmpdir(), 'rackwright-process-'));
   const inside = join(folder, 'data');
   const config = join(folder, 'config.yaml');
   const listen = { address: '127.0.0.1', port: 0 };
+  const ports = { operators: listen, agents: listen, metrics: listen };
   await writeFile(
     config,
-    JSON.stringify({ dataFolder: inside, operators: listen, agents: listen, metrics: listen }),
+    JSON.stringify({ dataFolder: inside, ...ports, ...(await more(folder)) }),
   );
   const child = spawn(process.execPath, [program, '--config', config], {
     stdio: ['ignore', 'ignore', 'pipe'],
