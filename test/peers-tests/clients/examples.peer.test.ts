@@ -2,9 +2,11 @@
 import { execFile, spawnSync } from 'node:child_process';
 import {
   cpSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -27,6 +29,11 @@ const root = join(import.meta.dirname, '../../..');
 const clients = join(root, 'packages/clients');
 const python = '/usr/bin/python3';
 const plugin = '/usr/bin/grpc_python_plugin';
+const goPeers = [
+  ...['/usr/bin/go', '/usr/bin/protoc', '/usr/bin/protoc-gen-go', '/usr/bin/protoc-gen-go-grpc'],
+  ...['/usr/share/gocode/src/google.golang.org/grpc', '/usr/include/google/protobuf'],
+  '/usr/share/gocode/src/github.com/golang/protobuf/internal',
+];
 const timeout = 600_000;
 
 let fixture: Fixture;
@@ -97,6 +104,36 @@ test('in Python, by gRPC', async (self) => {
   const { stdout } = await run(python, [program, target, 'ca.pem', 'token'], inside);
   expect(JSON.parse(stdout)).toEqual(seen('INVALID_ARGUMENT'));
 });
+
+test(
+  'in Go, by gRPC, as the README says',
+  async (self) => {
+    const missing = goPeers.find((path) => !existsSync(path));
+    if (missing !== undefined) self.skip(`${peerMissing}${missing}: run npm run peers`);
+    symlinkSync(join(root, 'proto'), join(folder, 'proto'));
+    cpSync(join(clients, 'go/example.go'), join(folder, 'example.go'));
+    const [, section = ''] = readFileSync(join(clients, 'README.md'), 'utf8').split('\n## Go\n');
+    const indented =
+      section
+        .split('\n## ')[0]
+        ?.split('\n')
+        .filter((line) => /^ {4}/.test(line)) ?? [];
+    const script = indented.join('\n').replace(/^ *apt install .*\\\n.*$/m, 'set -e');
+    const target = `127.0.0.1:${fixture.controlPlane.operatorsPort}`;
+    const told = script.replace('CONTROL-PLANE:7440 ca.pem admin.token', `${target} ca.pem token`);
+    expect(told).not.toBe(script);
+    // Modules would be looked for elsewhere: here is all that it takes.
+    const env = {
+      PATH: '/usr/bin:/bin',
+      HOME: folder,
+      GOPROXY: 'off',
+      GOCACHE: join(folder, 'go'),
+    };
+    const { stdout } = await run('sh', ['-c', told], { cwd: folder, env, timeout });
+    expect(JSON.parse(stdout)).toEqual(seen('InvalidArgument'));
+  },
+  timeout,
+);
 
 test('by curl, with JSON', async (self) => {
   if (spawnSync('curl', ['--version']).status !== 0) {
