@@ -178,7 +178,7 @@ export const accessTable: Readonly<Record<string, Row>> = {
     GetTrust: looks(self),
   }),
   // Each record is told of as far as it is in scope.
-  ...under(EventService, { WatchEvents: read }),
+  ...under(EventService, { WatchEvents: read, ListEvents: read }),
   // A URL may hold a secret, and everything of every rack is sent there.
   ...under(EventSinkService, {
     CreateEventSink: ofFleet,

@@ -69,6 +69,7 @@ function specials(own: Names, side: Side): Readonly<Record<string, Record<string
       updateMask: { paths: ['match'] },
     },
     'DiscoveryService.DeleteExpectedHost': { name: own.line },
+    'EventService.ListEvents': { subject: own.host },
     'HistoryService.DiffHost': { name: own.host, fromTime: { seconds: 4_000_000_000n } },
     'HistoryService.GetHostRun': { name: `${own.host}/runs/1` },
     'HistoryService.ListHostRuns': { parent: own.host },

@@ -14,7 +14,7 @@ export const briefs = {
   discovered: 'Machines that netbooted and are no hosts',
   expected: 'The manifest: hosts whose machines will netboot',
   template: 'Lists of steps that workflows run on hosts',
-  events: 'What changes, as it changes',
+  events: 'What changes, as it changes, and what has happened',
   sink: 'Receivers of events, and what could not be delivered',
   audit: 'What was asked, by whom, and what came of it',
   token: 'Tokens of people and programs',

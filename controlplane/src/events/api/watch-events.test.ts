@@ -8,7 +8,7 @@ import {
   type WatchEventsResponse,
 } from '@rackwright/messages';
 import { operatorClients } from '@rackwright/rpc';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import {
   addSurroundings,
   type Fixture,
@@ -124,4 +124,66 @@ test('a caller with a scope is told of what is in it, and of nothing else', asyn
   watch.stop();
   const subjects = new Set([...told, ...rest].map(({ event }) => event?.subject));
   expect(subjects).toEqual(new Set(['hosts/h2', 'racks/r2']));
+});
+
+describe('what has happened to one record', () => {
+  const typesOf = async (subject: string, more: { filter?: string; pageSize?: number } = {}) => {
+    const types: string[] = [];
+    let pageToken = '';
+    do {
+      const page = await fixture.events.listEvents({ subject, pageToken, ...more });
+      types.push(...page.events.map(({ type }) => EventTypeSchema.value[type]?.localName ?? ''));
+      pageToken = page.nextPageToken;
+    } while (pageToken !== '');
+    return types;
+  };
+
+  beforeEach(async () => {
+    await fixture.hosts.createHost({ hostId: 'h1', host: { spec: specOf(1) } });
+    await fixture.hosts.claimHost({ name: 'hosts/h1', reason: 'mine' });
+    await fixture.hosts.unclaimHost({ name: 'hosts/h1', reason: 'not mine' });
+  });
+
+  test('is told newest first, the same as to whoever followed, in pages of any size', async () => {
+    const about = 'type = claim-changed OR type = host-created';
+    const expected = ['CLAIM_CHANGED', 'CLAIM_CHANGED', 'HOST_CREATED'];
+    for (const pageSize of [1, 2, 100]) {
+      expect(await typesOf('hosts/h1', { filter: about, pageSize })).toEqual(expected);
+    }
+    const { position, stop } = await watching();
+    stop();
+    const start = position.replace(/\.\d+/, '.0');
+    const followed = await watching({ position: start, filter: `host = h1 AND (${about})` });
+    let count = 0;
+    const told = await followed.until((each) => typeOf(each) === 'CLAIM_CHANGED' && ++count === 2);
+    followed.stop();
+    const { events } = await fixture.events.listEvents({ subject: 'hosts/h1', filter: about });
+    const ids = told.filter(({ kind }) => kind === Kind.EVENT).map(({ event }) => event?.id);
+    expect(events.map(({ id }) => id)).toEqual(ids.toReversed());
+  });
+
+  test('is told of what is gone, and ends in a gap where older changes are not kept', async () => {
+    await fixture.racks.createRack({ rackId: 'r9' });
+    for (let round = 0; round < 70; round += 1) {
+      const rack = { name: 'racks/r9', labels: { round: String(round) } };
+      await fixture.racks.updateRack({ rack, updateMask: { paths: ['labels'] } });
+    }
+    await fixture.racks.deleteRack({ name: 'racks/r9' });
+    expect(await typesOf('racks/r9')).toEqual(['RACK_REMOVED', 'GAP']);
+    expect(await typesOf('racks/r1')).toEqual(['RACK_CREATED']);
+    await fixture.fleet.freezeFleet({ reason: 'fire' });
+    expect((await typesOf('fleet')).at(0)).toBe('FREEZE_STARTED');
+  });
+
+  test('is refused of what never was, of no such name, and with the page of another', async () => {
+    const list = (asked: object) => fixture.events.listEvents(asked);
+    expect(await failureOf(list({ subject: 'hosts/h9' }))).toMatchObject({ kind: 'notFound' });
+    for (const subject of ['', 'h1', 'credentials/bmc', 'hosts/../h1', 'tokens/admin']) {
+      expect(await violatedFields(list({ subject }))).toEqual(['subject']);
+    }
+    expect(await violatedFields(list({ subject: 'fleet', filter: 'a = b' }))).toEqual(['filter']);
+    const { nextPageToken } = await list({ subject: 'hosts/h1', pageSize: 1 });
+    const other = { subject: 'racks/r1', pageToken: nextPageToken };
+    expect(await violatedFields(list(other))).toEqual(['page_token']);
+  });
 });

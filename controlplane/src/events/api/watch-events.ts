@@ -1,4 +1,4 @@
-/** EventService: what has changed, as it changes. */
+/** EventService: what has changed, as it changes and afterwards. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import {
   type BoundService,
@@ -26,6 +26,7 @@ import {
   parsePositions,
   positionsFrom,
 } from '../positions.ts';
+import { listEvents } from './list-events.ts';
 
 type Response = MessageInitShape<typeof WatchEventsResponseSchema>;
 
@@ -33,6 +34,7 @@ type Response = MessageInitShape<typeof WatchEventsResponseSchema>;
 export function createEventService(deps: RpcDependencies): BoundService {
   return bind(EventService, {
     watchEvents: (request, context) => watchEvents(deps, request, context),
+    listEvents: (request) => listEvents(deps, request),
   });
 }
 

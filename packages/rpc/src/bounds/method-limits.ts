@@ -136,6 +136,7 @@ const tables: readonly ServiceLimits[] = [
   }),
   table(EventService, {
     watchEvents: 'small',
+    listEvents: 'small',
   }),
   table(EventSinkService, {
     createEventSink: 'spec',

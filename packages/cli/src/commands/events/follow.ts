@@ -1,7 +1,9 @@
-/** rackwright events: what changes, as it changes. */
+/** rackwright events: what changes, as it changes; or what has happened to one of those. */
+import { create } from '@bufbuild/protobuf';
 import {
   EventService,
   WatchEventsResponse_Kind as Kind,
+  ListEventsResponseSchema,
   type WatchEventsResponse,
   WatchEventsResponseSchema,
 } from '@rackwright/messages';
@@ -10,11 +12,12 @@ import { briefs } from '../../briefs.ts';
 import { UsageError } from '../../failure.ts';
 import { parseWhole, type SharedFlags, textFlag } from '../../flags.ts';
 import { eventText } from '../../output/event.ts';
-import { isForPrograms, printEvent, printLines } from '../../output/show.ts';
+import { isForPrograms, printAs, printEvent, printLines } from '../../output/show.ts';
 import { instant } from '../../output/time.ts';
 import type { CliContext, World } from '../../world.ts';
 import { callsOf } from '../frame/calls.ts';
 import { sharedAliases, sharedFlags } from '../frame/frames.ts';
+import { pagesUntil, rangeFlags } from '../frame/past-time.ts';
 import { watchResumed } from '../frame/resumed-watch.ts';
 
 interface EventsFlags extends SharedFlags {
@@ -22,6 +25,7 @@ interface EventsFlags extends SharedFlags {
   readonly filter?: string;
   readonly position?: string;
   readonly timeout?: number;
+  readonly limit: number;
 }
 
 const withEvents = callsOf(EventService);
@@ -35,7 +39,9 @@ export const followEvents = buildCommand({
       'A line has when, about what, the type, and what it says. With -o json each line is an ' +
       'event with the position behind it; --position goes on behind that one, so that a ' +
       'program that was stopped misses nothing. An event gap says that changes may be missing ' +
-      'there: what is known of its subject is to be read again.',
+      'there: what is known of its subject is to be read again.\n\n' +
+      'Without --follow: what has happened to a host, a rack, a pool or the fleet, newest first, ' +
+      'as far back as it is kept.',
   },
   parameters: {
     flags: {
@@ -46,6 +52,7 @@ export const followEvents = buildCommand({
         'filter',
       ),
       position: textFlag('Go on behind the event that had this position', 'position'),
+      limit: { ...rangeFlags.limit, brief: 'Without --follow: at most so many, the newest' },
       timeout: {
         kind: 'parsed',
         parse: parseWhole,
@@ -54,17 +61,24 @@ export const followEvents = buildCommand({
         placeholder: 'seconds',
       },
     },
+    positional: {
+      kind: 'tuple',
+      parameters: [
+        {
+          parse: String,
+          brief: 'Of what, as hosts/h1, racks/r1, pools/web or fleet; with --follow of all',
+          placeholder: 'subject',
+          optional: true,
+        },
+      ],
+    },
     aliases: sharedAliases,
   },
-  async func(this: CliContext, flags: EventsFlags) {
+  async func(this: CliContext, flags: EventsFlags, subject?: string) {
     const { world } = this;
-    if (!flags.follow) {
-      throw new UsageError(
-        'events come as they happen: give --follow. What has happened to a host before is in ' +
-          '`rackwright host history HOST`, what people asked for in `rackwright audit list`',
-      );
-    }
-    const { filter = '', position: first = '', timeout } = flags;
+    if (!flags.follow) return showPast(world, flags, subject);
+    const { position: first = '', timeout } = flags;
+    const filter = filterAbout(subject, flags.filter);
     const patience = { timeoutSeconds: timeout, late: () => `${timeout} s are over` };
     await withEvents(world, flags, (events) =>
       watchResumed(
@@ -77,6 +91,45 @@ export const followEvents = buildCommand({
     );
   },
 });
+
+/** The newest first, as `host history` has them. */
+async function showPast(world: World, flags: EventsFlags, subject = ''): Promise<void> {
+  const { filter = '', limit, position, timeout } = flags;
+  if (subject === '' || position !== undefined || timeout !== undefined) {
+    throw new UsageError(
+      'events come as they happen: give --follow. Or say of what the past is asked for, as ' +
+        '`rackwright events hosts/h1`',
+    );
+  }
+  const { items: events, more } = await withEvents(world, flags, (client) =>
+    pagesUntil(
+      limit,
+      (pageToken, pageSize) => client.listEvents({ subject, filter, pageToken, pageSize }),
+      (page) => page.events,
+    ),
+  );
+  if (isForPrograms(flags.output)) {
+    printAs(
+      world,
+      flags.output,
+      ListEventsResponseSchema,
+      create(ListEventsResponseSchema, { events }),
+    );
+  } else {
+    printLines(
+      world,
+      events.map((event) => `${instant(event.time)}  ${eventText(event)}`),
+    );
+  }
+  if (more) world.err.write('There is more: give a higher --limit.\n');
+}
+
+/** The filter that leaves what is about this subject; the server judges both. */
+function filterAbout(subject: string | undefined, filter = ''): string {
+  if (subject === undefined) return filter;
+  const about = `subject = ${JSON.stringify(subject)}`;
+  return filter === '' ? about : `${about} AND (${filter})`;
+}
 
 /** Always false: the watch goes on. */
 function print(world: World, { output }: EventsFlags, told: WatchEventsResponse): boolean {

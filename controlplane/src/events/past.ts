@@ -1,0 +1,76 @@
+/**
+ * The events of one record, from its last change backwards, as far as the store keeps them: the
+ * same ones, under the same ids, as a follower was told.
+ */
+import { GapReason } from '@rackwright/messages';
+import type { Change, Past, Revision, StateStore } from '@rackwright/store';
+import { answered } from '../records/index.ts';
+import { type EventCollection, eventsOf, gapOf, type TracedEvent } from './derive/derive.ts';
+
+/** Changes read at a time: each is decoded, and other calls run in between. */
+const readAtOnce = 64;
+
+/** One change with its events, newest first, which may be none. */
+export interface PastChange {
+  readonly revision: Revision;
+  readonly events: readonly TracedEvent[];
+}
+
+/**
+ * From the change with revision `from`, or the last one, backwards. Ends with a gap where the store
+ * no longer has what came before. Rejects as the store does.
+ */
+export async function* eventsBack(
+  store: Pick<StateStore, 'incarnation' | 'past'>,
+  collection: EventCollection,
+  key: string,
+  from: Revision | undefined,
+): AsyncGenerator<PastChange, void, undefined> {
+  let after: Change | undefined;
+  for await (const change of changesBack(store, key, from)) {
+    if (change.kind === 'change') {
+      if (after !== undefined) yield told(store, collection, after, change.change);
+      after = change.change;
+    } else if (after !== undefined) {
+      yield told(store, collection, after, change.before === 'gone' ? 'gone' : undefined);
+    } else if (from !== undefined) {
+      // It was kept when a page ended before it.
+      const gap = gapOf(store.incarnation, { key, revision: from }, GapReason.COMPACTED);
+      yield { revision: from, events: [gap] };
+    }
+  }
+}
+
+type Back =
+  | { readonly kind: 'change'; readonly change: Change }
+  | { readonly kind: 'end'; readonly before: Past['before']['kind'] };
+
+async function* changesBack(
+  store: Pick<StateStore, 'past'>,
+  key: string,
+  from: Revision | undefined,
+): AsyncGenerator<Back, void, undefined> {
+  for (let next = from; ; ) {
+    const { changes, before } = await answered(store.past(key, readAtOnce, next));
+    for (const change of changes) yield { kind: 'change', change };
+    if (before.kind !== 'more') {
+      yield { kind: 'end', before: before.kind };
+      return;
+    }
+    next = before.from;
+  }
+}
+
+function told(
+  { incarnation }: Pick<StateStore, 'incarnation'>,
+  collection: EventCollection,
+  change: Change,
+  before: Change | 'gone' | undefined,
+): PastChange {
+  const { revision } = change;
+  if (before === 'gone') {
+    return { revision, events: [gapOf(incarnation, change, GapReason.COMPACTED)] };
+  }
+  const was = before === undefined || before.kind === 'delete' ? 'absent' : before;
+  return { revision, events: eventsOf(incarnation, collection, change, was).toReversed() };
+}
