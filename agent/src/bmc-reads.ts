@@ -1,5 +1,6 @@
 /**
- * Reads of BMCs that somebody asks for: sensors, the event log, firmware. No operation: nothing is
+ * Reads of BMCs that somebody asks for: sensors, the event log, firmware
+ * and its settings. No operation: nothing is
  * journalled, and each question is answered once.
  *
  * B1 A read gives way to whatever acts on the BMC, as a look at power does (P2): then it is
@@ -9,6 +10,8 @@
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
+  type BmcBios,
+  type BmcBootOrder,
   type BmcDriver,
   type BmcFirmware,
   type BmcLog,
@@ -66,7 +69,13 @@ type Reading = MessageInitShape<typeof BmcReadingSchema>;
 type Answer = { readonly kind: 'ok'; readonly value: Reading } | FinalResult;
 
 export class BmcReads implements BmcReadEars {
-  readonly kinds = [BmcReadKind.SENSORS, BmcReadKind.LOG, BmcReadKind.FIRMWARE] as const;
+  readonly kinds = [
+    BmcReadKind.SENSORS,
+    BmcReadKind.LOG,
+    BmcReadKind.FIRMWARE,
+    BmcReadKind.BIOS,
+    BmcReadKind.BOOT_ORDER,
+  ] as const;
   readonly #parts: BmcReadParts;
   readonly #limits: BmcReadLimits;
   readonly #questions: BoundedQueue<agent.ReadBmc>;
@@ -173,6 +182,10 @@ async function readOf(
     }
     case BmcReadKind.FIRMWARE:
       return as(await driver.readFirmware?.(signal), firmwareToWire);
+    case BmcReadKind.BIOS:
+      return as(await driver.readBios?.(signal), biosToWire);
+    case BmcReadKind.BOOT_ORDER:
+      return as(await driver.readBootOrder?.(signal), bootOrderToWire);
     case BmcReadKind.UNSPECIFIED:
       break;
   }
@@ -227,4 +240,12 @@ function logToWire({ entries, complete }: BmcLog): Reading {
 
 function firmwareToWire({ components, complete }: BmcFirmware): Reading {
   return { complete, firmware: components.map((component) => ({ ...component })) };
+}
+
+function biosToWire({ settings, complete }: BmcBios): Reading {
+  return { complete, biosSettings: settings.map((setting) => ({ ...setting })) };
+}
+
+function bootOrderToWire({ options, complete }: BmcBootOrder): Reading {
+  return { complete, bootOptions: options.map((option) => ({ ...option })) };
 }

@@ -478,6 +478,9 @@ function sightOfFailure({ type, message, backendWords }: BmcFailed): Sight {
     case 'ambiguous':
     case 'mediaRefused':
     case 'mediaMissing':
+    case 'settingRefused':
+    case 'settingUnknown':
+    case 'stillPending':
       return { kind: 'trouble', trouble: agent.BmcTrouble.PROTOCOL, message };
   }
 }

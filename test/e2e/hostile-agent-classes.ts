@@ -210,6 +210,8 @@ export const classes: Readonly<Record<string, Readonly<Record<string, NameClass>
   'rackwright.v1.BmcSensor': { '*': 'free' },
   'rackwright.v1.BmcLogEntry': { '*': 'free' },
   'rackwright.v1.FirmwareComponent': { '*': 'free' },
+  'rackwright.v1.BiosSetting': { '*': 'free' },
+  'rackwright.v1.BootOption': { '*': 'free' },
   'rackwright.v1.StepArgument': { '*': 'free' },
   'rackwright.v1.StepExit': { '*': 'free' },
   'google.protobuf.Timestamp': { '*': 'free' },

@@ -141,6 +141,9 @@ const failureNames: Readonly<Record<BmcFailed['type'], FailureName>> = {
   ambiguous: 'invalidArgument',
   mediaRefused: 'mediaRefused',
   mediaMissing: 'mediaMissing',
+  settingRefused: 'settingRefused',
+  settingUnknown: 'settingUnknown',
+  stillPending: 'stillPending',
   toolMissing: 'internal',
 };
 

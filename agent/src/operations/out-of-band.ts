@@ -6,21 +6,13 @@
  * 3. A step that this agent did not name in its Hello is not run (R8).
  */
 import { create } from '@bufbuild/protobuf';
-import type { Asserted, BmcDriver, BmcResult } from '@rackwright/bmc';
 import { ArgumentType, agent, RerunClass } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import type { OperationContext } from '../session/index.ts';
 import { type BmcDrivers, failure, resultOfBmc } from './bmc-access.ts';
 import { openExpectedBmc } from './expected-bmc.ts';
-
-export interface OutOfBandStep {
-  readonly description: agent.StepDescription;
-  /** What is wrong with the arguments, and what would be right; undefined: nothing. */
-  readonly problem?: (values: Arguments) => string | undefined;
-  run(driver: BmcDriver, values: Arguments, signal: AbortSignal): Promise<BmcResult<Asserted>>;
-}
-
-type Arguments = Readonly<Record<string, string>>;
+import { firmwareSteps } from './firmware-steps.ts';
+import type { OutOfBandStep } from './out-of-band-step.ts';
 
 /** Repeated and aborted as one likes; runs only where somebody names it. */
 const harmless = {
@@ -73,7 +65,12 @@ const resetBmc: OutOfBandStep = {
 };
 
 /** All of them, as Hello tells them. */
-export const outOfBandSteps: readonly OutOfBandStep[] = [clearEventLog, setIndicator, resetBmc];
+export const outOfBandSteps: readonly OutOfBandStep[] = [
+  clearEventLog,
+  setIndicator,
+  resetBmc,
+  ...firmwareSteps,
+];
 
 export async function runOutOfBand(
   drivers: BmcDrivers,

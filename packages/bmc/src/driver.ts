@@ -12,7 +12,14 @@
  *
  * It must not decide what a host may do: that is the control plane's business.
  */
-import type { BmcFirmware, BmcLog, BmcSensors, HardwareHealth } from './readings.ts';
+import type {
+  BmcBios,
+  BmcBootOrder,
+  BmcFirmware,
+  BmcLog,
+  BmcSensors,
+  HardwareHealth,
+} from './readings.ts';
 
 export type PowerState = 'on' | 'off';
 
@@ -87,6 +94,12 @@ export type BmcFailureType =
   | 'mediaRefused'
   /** The BMC has no virtual drive for CDs. */
   | 'mediaMissing'
+  /** The BMC, or its own list of what may be set, refuses a setting of the firmware. */
+  | 'settingRefused'
+  /** The firmware has no setting of this name. */
+  | 'settingUnknown'
+  /** The BMC keeps the settings, and no boot has taken them within the window. */
+  | 'stillPending'
   /** The program that speaks the protocol is missing on this agent. */
   | 'toolMissing';
 
@@ -191,6 +204,8 @@ export interface BmcReadings {
   /** At most `entriesMax` of the newest entries. */
   readLog?(entriesMax: number, signal?: AbortSignal): Promise<BmcResult<BmcLog>>;
   readFirmware?(signal?: AbortSignal): Promise<BmcResult<BmcFirmware>>;
+  readBios?(signal?: AbortSignal): Promise<BmcResult<BmcBios>>;
+  readBootOrder?(signal?: AbortSignal): Promise<BmcResult<BmcBootOrder>>;
 }
 
 /** A serial console that is open. */
@@ -203,6 +218,9 @@ export interface BmcConsole {
 
 /** Hears what the machine writes to its serial port: any bytes. Must be quick. */
 export type HearConsole = (bytes: Uint8Array) => void;
+
+/** Settings of the firmware by name, as text: "Enabled", "4", "true". */
+export type BiosSettings = ReadonlyMap<string, string>;
 
 /** One BMC under one credential. */
 export interface BmcDriver extends BmcReadings {
@@ -255,6 +273,19 @@ export interface BmcDriver extends BmcReadings {
    * after it has been silent. `notApplied`: it went on answering.
    */
   resetBmc(signal?: AbortSignal): Promise<BmcResult<Asserted>>;
+  /**
+   * Has the firmware take these settings at its next boot. They are checked against the BMC's own
+   * list of settings first, where it has one. Not `changed`: all of them hold already and nothing
+   * else waits. Absent, as are the two that follow: the protocol has no such settings.
+   */
+  stageBios?(wanted: BiosSettings, signal?: AbortSignal): Promise<BmcResult<Asserted>>;
+  /** Waits until the settings hold, after a boot. `notApplied`: they were dropped. */
+  checkBios?(wanted: BiosSettings, signal?: AbortSignal): Promise<BmcResult<Asserted>>;
+  /**
+   * Puts these boot options first in the persistent boot order; the others follow in their order.
+   * A note says where the next boot takes it only.
+   */
+  setBootOrder?(first: readonly string[], signal?: AbortSignal): Promise<BmcResult<Asserted>>;
   /**
    * Opens the serial console, to hear it only. A BMC has one session of it: while somebody else
    * has it the answer is `busy`, and nobody is thrown out. Once open it does not hold up other

@@ -187,6 +187,9 @@ function saysBmcAnswered(result: BmcFailed): boolean {
     case 'ambiguous':
     case 'mediaRefused':
     case 'mediaMissing':
+    case 'settingRefused':
+    case 'settingUnknown':
+    case 'stillPending':
       return true;
   }
 }

@@ -1,6 +1,7 @@
 /** BMCs: one driver interface, its drivers, and the governor of every call. */
 export {
   type Asserted,
+  type BiosSettings,
   type BmcConsole,
   type BmcDrive,
   type BmcDriver,
@@ -38,6 +39,8 @@ export { IpmiDriver, type IpmiDriverParts } from './ipmi/driver.ts';
 export { defaultIpmitoolOptions, type IpmiTarget, type IpmitoolOptions } from './ipmi/ipmitool.ts';
 export { defaultReadBackTimings, type ReadBackTimings } from './read-back.ts';
 export {
+  type BmcBios,
+  type BmcBootOrder,
   type BmcFirmware,
   type BmcLog,
   type BmcLogEntry,

@@ -13,6 +13,9 @@ export interface ReadBackTimings {
 
 export const defaultReadBackTimings: ReadBackTimings = { windowMs: 16_000, pollMs: 1_000 };
 
+/** How long a machine that was just switched on may take to take settings of its firmware. */
+export const defaultSettleTimings: ReadBackTimings = { windowMs: 900_000, pollMs: 10_000 };
+
 /**
  * Reads until `holds` or the window is over; answers the last reading. At least one reading is
  * made after the window has passed, so that a slow BMC is not judged by an early one.

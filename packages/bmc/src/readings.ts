@@ -70,7 +70,36 @@ export interface BmcFirmware {
   readonly complete: boolean;
 }
 
+/** One setting of a machine's firmware. Values are texts: "Enabled", "4", "true"; empty: none. */
+export interface BiosSetting {
+  readonly name: string;
+  readonly current: string;
+  /** What the next boot takes; undefined: what holds now. */
+  readonly pending?: string;
+}
+
+export interface BmcBios {
+  /** By name. A password has no value here. */
+  readonly settings: readonly BiosSetting[];
+  readonly complete: boolean;
+}
+
+/** What a machine may boot from by itself. */
+export interface BootOption {
+  /** As the order names it: "Boot0003". */
+  readonly id: string;
+  readonly name: string;
+}
+
+export interface BmcBootOrder {
+  /** The first is tried first. */
+  readonly options: readonly BootOption[];
+  readonly complete: boolean;
+}
+
 /** Most that is kept of one list. */
 export const sensorsMax = 256;
 export const logEntriesMax = 200;
 export const firmwareComponentsMax = 128;
+export const biosSettingsMax = 1_024;
+export const bootOptionsMax = 64;

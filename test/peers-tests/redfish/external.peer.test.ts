@@ -93,6 +93,7 @@ class External {
       clock,
       options: defaultRedfishOptions,
       readBack: this.#readBack,
+      settle: this.#readBack,
       restart: { beginsWithinMs: 2_000, backWithinMs: 10_000, pollMs: 200 },
     });
   }
@@ -145,7 +146,13 @@ async function makeRig(external: External): Promise<BmcRig> {
 const readings: Readonly<Record<ForeignName, (driver: BmcDriver) => Promise<void>>> = {
   'sushy-tools': async (driver) => {
     assert.equal((await driver.look()).kind, 'ok');
-    for (const read of [driver.readFirmware?.(), driver.readLog?.(5)]) {
+    const settings = new Map([['Threads', 'Disabled']]);
+    for (const read of [
+      driver.readFirmware?.(),
+      driver.readLog?.(5),
+      driver.stageBios?.(settings),
+      driver.readBootOrder?.(),
+    ]) {
       const result = await read;
       assert.equal(result?.kind === 'failed' ? result.type : result?.kind, 'unsupported');
     }
@@ -170,6 +177,15 @@ const readings: Readonly<Record<ForeignName, (driver: BmcDriver) => Promise<void
     assert.ok(firmware?.kind === 'ok' && firmware.value.components.length === 3);
     const log = await driver.readLog?.(5);
     assert.ok(log?.kind === 'ok' && log.value.entries.length > 0);
+    const bios = await driver.readBios?.();
+    assert.ok(bios?.kind === 'ok' && bios.value.settings.length === 10);
+    const disks = bios.value.settings.find(({ name }) => name === 'EmbeddedSata');
+    assert.deepEqual(disks, { name: 'EmbeddedSata', current: 'Raid', pending: 'Ahci' });
+    // It keeps what it is told, and no boot of it takes that.
+    const settings = new Map([['ProcTurboMode', 'Disabled']]);
+    assert.equal((await driver.stageBios?.(settings))?.kind, 'ok');
+    const dropped = await driver.checkBios?.(settings);
+    assert.equal(dropped?.kind === 'failed' && dropped.type, 'stillPending');
     // It says yes, and does not restart.
     const lie = await driver.resetBmc();
     assert.equal(lie.kind === 'failed' ? lie.type : lie.kind, 'notApplied');

@@ -8,12 +8,10 @@ import {
   type DisabledStep,
   eraseStep,
   type FailureName,
-  FailureType,
   HostState,
   PriorityPlace,
   type Run,
   RunKind,
-  type RunStep,
   type store,
 } from '@rackwright/messages';
 import { readImageName } from '../../images/index.ts';
@@ -21,10 +19,9 @@ import { idOf } from '../../records/index.ts';
 import { protocolOf } from '../bmc/protocols.ts';
 import { isDisabledByHost } from '../erasure/device-plan.ts';
 import { isPool } from '../life/claim.ts';
-import { isEngineStep } from '../run/steps.ts';
-import { engineSteps } from '../turn/step-names.ts';
 import { activeRun, runKindName } from '../turn/turn.ts';
 import { adviceOnBoot } from './boot-advice.ts';
+import { powerAction, stepFlags } from './flags-of-run.ts';
 import { change, type Line, look, start } from './lines.ts';
 import { hostId } from './told.ts';
 
@@ -85,6 +82,11 @@ const otherCredential = ({ host }: Named) => `rackwright host update ${host} --c
 const replaceDisk: Advice = (named) => [
   look('take the disk that is named out of the host, or replace it'),
   again(named),
+];
+
+const seeSettings: Advice = (named) => [
+  look(`see what holds and what still waits for a boot: rackwright host bmc bios ${named.host}`),
+  again(named, 'correct the step, then'),
 ];
 
 const otherImage: Advice = (named) => [
@@ -149,6 +151,9 @@ const advice: Readonly<Record<FailureName, Advice>> = {
     look(`the BMC at ${named.place} says yes and does nothing: reset or replace it`),
     again(named),
   ],
+  settingRefused: seeSettings,
+  settingUnknown: seeSettings,
+  stillPending: seeSettings,
   mediaRefused: (named) => [
     look(`see that the BMC at ${named.place} can fetch from the agent, and has a licence for it`),
     overNetwork(named),
@@ -465,28 +470,6 @@ function againBy(kind: RunKind, host: string, run: Run | undefined): Command | u
     default:
       return undefined;
   }
-}
-
-/** The steps of the service that failed, as long as no other run has come after it. */
-function stepFlags(run: Run | undefined): string {
-  const steps = run?.kind === RunKind.SERVICE ? run.steps : [];
-  const flags = steps
-    .filter(({ name }) => !isEngineStep(name))
-    .map((step) => `--step ${[step.name, ...pairsOf(step)].join(',')}`);
-  return flags.join(' ') || '--step STEP';
-}
-
-function pairsOf({ arguments: given }: RunStep): string[] {
-  return Object.entries(given).map(([name, value]) => `${name}=${value}`);
-}
-
-function powerAction(run: Run | undefined): string {
-  const names = run?.steps.map(({ name }) => name) ?? [];
-  if (!names.includes(engineSteps.on)) return 'off';
-  // A host that is on already boots its disk only when it is switched off before.
-  return names.includes(engineSteps.off) || run?.error?.type === FailureType.CONFLICT
-    ? 'reset'
-    : 'on';
 }
 
 /** As the failure gives it. */

@@ -1,6 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  ArgumentType,
   agent,
   BmcEndpointSchema,
   CleaningPolicySchema,
@@ -171,6 +172,24 @@ test('a locked account is waited for, and not called a wrong password', () => {
   host.apply({ kind: 'tick' });
   host.report(failed('lockedOut', 'it says no'));
   expect(explain(host).unblock[0]).toContain('wait until the BMC lets the account in again');
+});
+
+test('a step that failed is named again so that a shell takes its arguments whole', () => {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  const typedArguments = [{ name: 'settings', type: ArgumentType.STRING }];
+  const step = { name: 'bios.apply_settings', destructive: false, typedArguments };
+  const agentSteps = [create(agent.StepDescriptionSchema, step)];
+  host.context = { ...host.context, agentSteps };
+  const settings = "A=B;C=it's";
+  host.request({ kind: 'service', steps: [{ step: step.name, arguments: { settings } }] });
+  host.report(failed('settingRefused', 'C must be one of x, y'));
+  expect(explain(host).unblock).toEqual([
+    expect.stringContaining('rackwright host bmc bios h1'),
+    'correct the step, then: rackwright host service h1 ' +
+      "--step 'bios.apply_settings,settings=A=B;C=it'\\''s'",
+  ]);
 });
 
 test('an address is corrected together with its unusual port', () => {

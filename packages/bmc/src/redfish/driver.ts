@@ -10,6 +10,7 @@
 import type { Clock, HttpClient, HttpsLimits } from '@rackwright/platform';
 import {
   type Asserted,
+  type BiosSettings,
   type BmcDriver,
   type BmcIdentity,
   type BmcInventory,
@@ -24,9 +25,12 @@ import {
 } from '../driver.ts';
 import { clearLog } from '../event-log.ts';
 import type { GovernedCalls, RestAfter } from '../governor.ts';
-import { type ReadBackTimings, readUntil } from '../read-back.ts';
-import type { BmcFirmware, BmcLog, BmcSensors } from '../readings.ts';
+import { defaultSettleTimings, type ReadBackTimings, readUntil } from '../read-back.ts';
+import type { BmcBios, BmcBootOrder, BmcFirmware, BmcLog, BmcSensors } from '../readings.ts';
 import { defaultRestartTimings, type RestartTimings, watchRestart } from '../restart.ts';
+import type { ActCalls } from './acting.ts';
+import { checkBios, readBios, stageBios } from './bios.ts';
+import { readBootOrder, setBootOrder } from './boot-order.ts';
 import {
   type BootPreferences,
   bootPatches,
@@ -40,15 +44,8 @@ import { type EventLog, entriesIn, findEventLog, readEntries } from './event-log
 import { healthOf } from './health.ts';
 import { readInventory } from './inventory.ts';
 import { type JsonObject, objectAt, pathOf, pathsAt, textAt } from './json.ts';
-import {
-  bmcReset,
-  type Indicator,
-  indicatorAmong,
-  indicatorBodies,
-  isLit,
-  readFirmware,
-} from './management.ts';
-import { ejectMedia, insertMedia, type MediaCalls, readMedia } from './media.ts';
+import { bmcReset, readFirmware, switchIndicator } from './management.ts';
+import { ejectMedia, insertMedia, readMedia } from './media.ts';
 import { mayHaveHappened } from './refusal.ts';
 import { readSensors } from './sensors.ts';
 import {
@@ -87,6 +84,8 @@ export interface RedfishDriverParts {
   readonly readBack: ReadBackTimings;
   /** Unset: `defaultRestartTimings`. */
   readonly restart?: RestartTimings;
+  /** How long a boot may take to take settings. Unset: `defaultSettleTimings`. */
+  readonly settle?: ReadBackTimings;
   /** For BMCs of several systems. */
   readonly expected?: ExpectedSystem;
 }
@@ -241,30 +240,30 @@ export class RedfishDriver implements BmcDriver {
   }
 
   setIndicator(lit: boolean, signal?: AbortSignal): Promise<BmcResult<Asserted>> {
-    return this.#inTurns<Asserted>(async (turn) => {
-      const get: Get = (path) => turn((talk) => talk.get(path, signal));
-      const found = await turn((talk) => this.#indicator(talk, signal));
-      if (found.kind !== 'ok') return found;
-      if (isLit(found.value) === lit) return ok({ changed: false, notes: [] });
-      const { resource, property } = found.value;
-      let told: BmcResult<void> = ok(undefined);
-      for (const body of indicatorBodies(property, lit)) {
-        told = await turn((talk) => talk.patch(resource, body, signal));
-        if (told.kind !== 'failed' || told.type !== 'rejected') break;
-      }
-      if (told.kind !== 'ok' && !mayHaveHappened(told)) return told;
-      const read = async () => {
-        const now = await get(resource.path);
-        return now.kind === 'ok' ? ok(isLit({ resource: now.value, property })) : now;
-      };
-      const { clock, readBack } = this.#parts;
-      const after = await readUntil(clock, readBack, read, (seen) => seen === lit, signal);
-      if (after.kind !== 'ok') return after;
-      if (after.value === lit) return ok({ changed: true, notes: [] });
-      if (told.kind !== 'ok') return told;
-      const message = `the BMC accepted to switch the lamp ${lit ? 'on' : 'off'} and did not`;
-      return failed('notApplied', message);
-    }, signal);
+    return this.#acting((system, calls) => switchIndicator(system, lit, calls), signal);
+  }
+
+  readBios(signal?: AbortSignal): Promise<BmcResult<BmcBios>> {
+    return this.#reading(readBios, signal);
+  }
+
+  stageBios(wanted: BiosSettings, signal?: AbortSignal): Promise<BmcResult<Asserted>> {
+    return this.#acting((system, calls) => stageBios(system, wanted, calls), signal);
+  }
+
+  checkBios(wanted: BiosSettings, signal?: AbortSignal): Promise<BmcResult<Asserted>> {
+    const readBack = this.#parts.settle ?? defaultSettleTimings;
+    const check = (system: Resource, calls: ActCalls) =>
+      checkBios(system, wanted, { ...calls, readBack });
+    return this.#acting(check, signal);
+  }
+
+  readBootOrder(signal?: AbortSignal): Promise<BmcResult<BmcBootOrder>> {
+    return this.#reading(readBootOrder, signal);
+  }
+
+  setBootOrder(first: readonly string[], signal?: AbortSignal): Promise<BmcResult<Asserted>> {
+    return this.#acting((system, calls) => setBootOrder(system, first, calls), signal);
   }
 
   resetBmc(signal?: AbortSignal): Promise<BmcResult<Asserted>> {
@@ -290,19 +289,19 @@ export class RedfishDriver implements BmcDriver {
   }
 
   insertMedia(url: string, signal?: AbortSignal): Promise<BmcResult<Asserted>> {
-    return this.#media((system, calls) => insertMedia(system, url, calls), signal);
+    return this.#acting((system, calls) => insertMedia(system, url, calls), signal);
   }
 
   ejectMedia(signal?: AbortSignal): Promise<BmcResult<Asserted>> {
-    return this.#media(ejectMedia, signal);
+    return this.#acting(ejectMedia, signal);
   }
 
   readMedia(signal?: AbortSignal): Promise<BmcResult<string | undefined>> {
     return this.#reading(readMedia, signal);
   }
 
-  #media(
-    act: (system: Resource, calls: MediaCalls) => Promise<BmcResult<Asserted>>,
+  #acting(
+    act: (system: Resource, calls: ActCalls) => Promise<BmcResult<Asserted>>,
     signal: AbortSignal | undefined,
   ): Promise<BmcResult<Asserted>> {
     const { clock, readBack } = this.#parts;
@@ -323,18 +322,6 @@ export class RedfishDriver implements BmcDriver {
       if (system.kind !== 'ok') return system;
       return read(system.value, (path) => turn((talk) => talk.get(path, signal)));
     }, signal);
-  }
-
-  async #indicator(
-    talk: Conversation,
-    signal: AbortSignal | undefined,
-  ): Promise<BmcResult<Indicator>> {
-    const system = await this.#system(talk, signal);
-    if (system.kind !== 'ok') return system;
-    const path = chassisPathOf(system.value);
-    const chassis = path === undefined ? undefined : await talk.get(path, signal);
-    if (chassis?.kind === 'transient') return chassis;
-    return indicatorAmong([...(chassis?.kind === 'ok' ? [chassis.value] : []), system.value]);
   }
 
   /** The BMC that manages the system. */

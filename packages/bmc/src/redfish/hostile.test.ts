@@ -187,6 +187,42 @@ describe('an answer', () => {
     expect(kindOf(await driver.powerState())).toBe('malformed');
   });
 
+  test('of any JSON where settings are expected ends in a result', async () => {
+    const at = (path: string) => ({ '@odata.id': path });
+    await fc.assert(
+      fc.asyncProperty(fc.jsonValue(), fc.jsonValue(), async (values, list) => {
+        const SettingsObject = at('/settings');
+        const { driver } = driverOf({
+          'GET /redfish/v1/': {
+            body: { RedfishVersion: '1.6.0', Systems: at('/s'), Registries: at('/r') },
+          },
+          'GET /s/1': { body: { Bios: at('/bios'), Boot: { BootOrder: list, BootOptions: list } } },
+          'GET /bios': {
+            body: {
+              ...{ Attributes: { A: 1, B: values }, AttributeRegistry: 'R' },
+              '@Redfish.Settings': { SettingsObject, SupportedApplyTimes: list },
+            },
+          },
+          'GET /settings': { body: { Attributes: values } },
+          'GET /r': { body: { Members: [at('/r/R')] } },
+          'GET /r/R': { body: { Location: [{ Uri: '/r/R.json' }] } },
+          'GET /r/R.json': { body: { RegistryEntries: { Attributes: list } } },
+          'PATCH /settings': { status: 204 },
+        });
+        const wanted = new Map([['A', '2']]);
+        for (const result of [
+          await driver.readBios(),
+          await driver.stageBios(wanted),
+          await driver.readBootOrder(),
+          await driver.setBootOrder(['x']),
+        ]) {
+          expect(JSON.stringify(result)).not.toContain(password);
+        }
+      }),
+      { numRuns: 50 },
+    );
+  });
+
   test('of any JSON at all ends in a result', async () => {
     await fc.assert(
       fc.asyncProperty(fc.jsonValue(), fc.jsonValue(), async (root, system) => {

@@ -3,20 +3,24 @@
  * persistent boot order; and the list of firmware. A success of an action means "accepted": only
  * what is read back counts.
  */
-import { type BmcResult, failed, ok } from '../driver.ts';
+import { type Asserted, type BmcResult, failed, ok } from '../driver.ts';
+import { readUntil } from '../read-back.ts';
 import { type BmcFirmware, type FirmwareComponent, firmwareComponentsMax } from '../readings.ts';
 import { waysOf } from '../vendors.ts';
+import { type ActCalls, readBy } from './acting.ts';
 import type { Get, Resource } from './conversation.ts';
 import { type JsonObject, objectAt, pathOf, pathsAt, textAt, textsAt } from './json.ts';
+import { mayHaveHappened } from './refusal.ts';
+import { chassisPathOf } from './system.ts';
 
 /** Where the lamp of a machine is: of its chassis, or of its system. */
-export interface Indicator {
+interface Indicator {
   readonly resource: Resource;
   readonly property: 'LocationIndicatorActive' | 'IndicatorLED';
 }
 
 /** The lamp that a service has; what it answers decides which property it is. */
-export function indicatorAmong(resources: readonly Resource[]): BmcResult<Indicator> {
+function indicatorAmong(resources: readonly Resource[]): BmcResult<Indicator> {
   for (const property of waysOf('indicator')) {
     const resource = resources.find(({ body }) => property in body);
     if (resource !== undefined) return ok({ resource, property });
@@ -25,7 +29,7 @@ export function indicatorAmong(resources: readonly Resource[]): BmcResult<Indica
 }
 
 /** `Blinking` is lit: some blink to show where a machine is. */
-export function isLit({ resource, property }: Indicator): boolean {
+function isLit({ resource, property }: Indicator): boolean {
   const value = resource.body[property];
   return property === 'LocationIndicatorActive' ? value === true : isLitWord(value);
 }
@@ -34,11 +38,41 @@ function isLitWord(value: unknown): boolean {
   return value === 'Lit' || value === 'Blinking';
 }
 
-/** The body of the PATCH; the words of `IndicatorLED` are tried in this order. */
-export function indicatorBodies(
-  property: Indicator['property'],
+/** Lights the lamp of the machine or puts it out, and reads it back. */
+export async function switchIndicator(
+  system: Resource,
   lit: boolean,
-): readonly JsonObject[] {
+  calls: ActCalls,
+): Promise<BmcResult<Asserted>> {
+  const { turn, clock, readBack, signal } = calls;
+  const get = readBy(calls);
+  const path = chassisPathOf(system);
+  const chassis = path === undefined ? undefined : await get(path);
+  if (chassis?.kind === 'transient') return chassis;
+  const found = indicatorAmong([...(chassis?.kind === 'ok' ? [chassis.value] : []), system]);
+  if (found.kind !== 'ok') return found;
+  if (isLit(found.value) === lit) return ok({ changed: false, notes: [] });
+  const { resource, property } = found.value;
+  let told: BmcResult<void> = ok(undefined);
+  for (const body of indicatorBodies(property, lit)) {
+    told = await turn((talk) => talk.patch(resource, body, signal));
+    if (told.kind !== 'failed' || told.type !== 'rejected') break;
+  }
+  if (told.kind !== 'ok' && !mayHaveHappened(told)) return told;
+  const read = async () => {
+    const now = await get(resource.path);
+    return now.kind === 'ok' ? ok(isLit({ resource: now.value, property })) : now;
+  };
+  const after = await readUntil(clock, readBack, read, (seen) => seen === lit, signal);
+  if (after.kind !== 'ok') return after;
+  if (after.value === lit) return ok({ changed: true, notes: [] });
+  if (told.kind !== 'ok') return told;
+  const message = `the BMC accepted to switch the lamp ${lit ? 'on' : 'off'} and did not`;
+  return failed('notApplied', message);
+}
+
+/** The body of the PATCH; the words of `IndicatorLED` are tried in this order. */
+function indicatorBodies(property: Indicator['property'], lit: boolean): readonly JsonObject[] {
   if (property === 'LocationIndicatorActive') return [{ LocationIndicatorActive: lit }];
   return (lit ? ['Lit', 'Blinking'] : ['Off']).map((IndicatorLED) => ({ IndicatorLED }));
 }

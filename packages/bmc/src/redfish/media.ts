@@ -2,24 +2,16 @@
  * Virtual media (DSP0268, VirtualMedia): a drive for CDs of the machine that the BMC feeds from a
  * URL. Only what is read back counts: a medium is in when the drive names it and says so.
  */
-import type { Clock } from '@rackwright/platform';
 import { type Asserted, type BmcResult, failed, ok } from '../driver.ts';
-import { type ReadBackTimings, readUntil } from '../read-back.ts';
+import { readUntil } from '../read-back.ts';
 import { waysOf } from '../vendors.ts';
-import type { Conversation, Get, Resource } from './conversation.ts';
+import { type ActCalls, isRefused, readBy } from './acting.ts';
+import type { Get, Resource } from './conversation.ts';
 import { type JsonObject, objectAt, pathOf, pathsAt, textAt, textsAt } from './json.ts';
 import { mayHaveHappened } from './refusal.ts';
 
 /** Drives of one machine that are looked at; each costs a request. */
 const drivesMax = 16;
-
-export interface MediaCalls {
-  /** One turn of the governor. */
-  turn<T>(act: (talk: Conversation) => Promise<BmcResult<T>>): Promise<BmcResult<T>>;
-  readonly clock: Clock;
-  readonly readBack: ReadBackTimings;
-  readonly signal: AbortSignal | undefined;
-}
 
 /** What a drive holds. */
 interface Medium {
@@ -31,7 +23,7 @@ interface Medium {
 export async function insertMedia(
   system: Resource,
   url: string,
-  calls: MediaCalls,
+  calls: ActCalls,
 ): Promise<BmcResult<Asserted>> {
   const drive = await findDrive(system, readBy(calls));
   if (drive.kind !== 'ok') return drive;
@@ -48,10 +40,7 @@ export async function insertMedia(
 }
 
 /** Empties the drive. A BMC without such a drive holds no medium. */
-export async function ejectMedia(
-  system: Resource,
-  calls: MediaCalls,
-): Promise<BmcResult<Asserted>> {
+export async function ejectMedia(system: Resource, calls: ActCalls): Promise<BmcResult<Asserted>> {
   const drive = await findDrive(system, readBy(calls));
   if (drive.kind === 'failed' && drive.type === 'mediaMissing') {
     return ok({ changed: false, notes: [] });
@@ -117,7 +106,7 @@ function insertBodies(url: string): readonly JsonObject[] {
   return waysOf('insertMedia').map((way) => bodies[way]);
 }
 
-function empty(drive: Resource, calls: MediaCalls): Promise<BmcResult<Asserted>> {
+function empty(drive: Resource, calls: ActCalls): Promise<BmcResult<Asserted>> {
   const how = {
     action: '#VirtualMedia.EjectMedia',
     bodies: [{}],
@@ -140,7 +129,7 @@ async function tell(
   drive: Resource,
   { action, bodies, patch = bodies[0] ?? {}, what }: Order,
   holds: (medium: Medium) => boolean,
-  calls: MediaCalls,
+  calls: ActCalls,
 ): Promise<BmcResult<Asserted>> {
   const path = pathOf(objectAt(objectAt(drive.body, 'Actions'), action), 'target');
   let told: BmcResult<void> = ok(undefined);
@@ -167,14 +156,4 @@ async function tell(
   if (told.kind !== 'ok') return told;
   const words = `Inserted ${after.value.isIn}, Image ${JSON.stringify(after.value.image)}`;
   return failed('notApplied', `the BMC accepted to ${what} and did not`, words);
-}
-
-function readBy({ turn, signal }: MediaCalls): Get {
-  return (path) => turn((talk) => talk.get(path, signal));
-}
-
-function isRefused(
-  result: BmcResult<void>,
-): result is Extract<BmcResult<never>, { kind: 'failed' }> {
-  return result.kind === 'failed' && (result.type === 'rejected' || result.type === 'unsupported');
 }

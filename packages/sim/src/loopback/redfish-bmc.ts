@@ -47,6 +47,9 @@ export interface RedfishBmc {
   /** How often the machine's system was asked to shut down. */
   softOffs(): number;
   isLit(): boolean;
+  /** Settings of its machine's firmware that hold now, and its boot order. */
+  bios(): Readonly<Record<string, unknown>>;
+  bootOrder(): readonly string[];
   /** URL of what is in its virtual drive for CDs. */
   medium(): string | undefined;
   setHealth(health: RedfishHealth): void;
@@ -85,6 +88,8 @@ export async function startRedfishBmc(options: RedfishBmcOptions): Promise<Redfi
     switches: () => service.switches(),
     softOffs: () => service.softOffs(),
     isLit: () => service.isLit(),
+    bios: () => service.settings().values(),
+    bootOrder: () => service.settings().bootOrder(),
     medium: () => service.medium(),
     setHealth: (health) => service.setHealth(health),
     close: async () => {
@@ -159,6 +164,10 @@ class Served {
     if (fault.kind === 'slow') await this.#pause(fault.delayMs);
     const answer = this.#service.answer(call);
     recorded.status = answer.status;
+    if (answer.isDropped === true) {
+      request.destroy();
+      return;
+    }
     send(response, answer, call.method === 'HEAD');
   }
 

@@ -10,6 +10,7 @@ export {
 } from '../loopback/redfish-bmc.ts';
 export {
   type BootChoice,
+  type RedfishBios,
   type RedfishFault,
   type RedfishFirmware,
   type RedfishHabits,

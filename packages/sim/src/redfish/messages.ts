@@ -14,6 +14,8 @@ export interface RedfishAnswer {
   readonly headers: Readonly<Record<string, string>>;
   /** Sent as it is. */
   readonly body: string;
+  /** The connection is dropped instead. */
+  readonly isDropped?: true;
 }
 
 /** A resource, or the body of an answer. */

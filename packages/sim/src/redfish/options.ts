@@ -1,5 +1,7 @@
 /** What a simulated Redfish BMC is, how it behaves, and what may be wrong with it. */
 
+import type { JsonObject } from './messages.ts';
+
 /** What the machine is told when it is switched on. */
 export interface BootChoice {
   /** `none`: as its firmware is set up. */
@@ -117,6 +119,8 @@ export interface RedfishHabits {
   readonly virtualMedia: 'system' | 'manager' | undefined;
   /** How media are inserted: by an action, by one that takes the image alone, or by PATCH. */
   readonly mediaBy: 'action' | 'imageAlone' | 'patch';
+  /** Where its persistent boot order is told: in the system, or in what holds after a boot. */
+  readonly bootOrderIn: 'system' | 'settings';
   /** A restart of the BMC keeps it silent for so long; undefined: it cannot be restarted. */
   readonly restartMs: number | undefined;
 }
@@ -144,6 +148,7 @@ export const defaultHabits: RedfishHabits = {
   indicator: 'LocationIndicatorActive',
   virtualMedia: 'system',
   mediaBy: 'action',
+  bootOrderIn: 'system',
   restartMs: 2_000,
 };
 
@@ -162,10 +167,29 @@ export type RedfishFault =
   | { readonly kind: 'mediaRefused' }
   /** Takes a medium, shows it in this many readings, and has lost it then. */
   | { readonly kind: 'mediaLost'; readonly afterReadings: number }
+  /** Carries out each PATCH, and drops the connection instead of an answer. */
+  | { readonly kind: 'dropsHalfway' }
+  /** Refuses every setting of the firmware. */
+  | { readonly kind: 'biosRefused' }
+  /** Takes all settings, and at the boot leaves this one as it was. */
+  | { readonly kind: 'biosIgnores'; readonly attribute: string }
+  /** At the next boot this attribute falls back to what it was at first. */
+  | { readonly kind: 'biosDefaults'; readonly attribute: string }
+  /** No boot takes what waits. */
+  | { readonly kind: 'settingsStayPending' }
   /** Every answer comes this much later. */
   | { readonly kind: 'slow'; readonly delayMs: number }
   /** Nobody gets in for this long. */
   | { readonly kind: 'lockedOut'; readonly forMs: number };
+
+/** Settings of the firmware of its machine, as they are at first. */
+export interface RedfishBios {
+  readonly attributes: Readonly<Record<string, string | number | boolean>>;
+  /** Entries of its AttributeRegistry. */
+  readonly registry?: readonly JsonObject[];
+  /** In the order that they boot in. */
+  readonly bootOptions?: readonly { readonly id: string; readonly name: string }[];
+}
 
 export interface RedfishFirmware {
   readonly id: string;
@@ -186,6 +210,8 @@ export interface RedfishServiceOptions {
   readonly health?: RedfishHealth;
   /** Components of its firmware beside the BMC's own; unset: none. */
   readonly firmware?: readonly RedfishFirmware[];
+  /** Unset: it lets nobody see its settings. */
+  readonly bios?: RedfishBios;
   /** Habits that are not named are `defaultHabits`. */
   readonly habits?: Partial<RedfishHabits>;
   readonly fault?: RedfishFault;

@@ -28,6 +28,8 @@ export interface PowerParts {
   readonly habits: RedfishHabits;
   readonly machine: SwitchedMachine;
   readonly onMachineError: (error: unknown) => void;
+  /** The machine boots. */
+  readonly onBoot: () => void;
 }
 
 export class Power {
@@ -103,9 +105,10 @@ export class Power {
   }
 
   async #switch(state: 'on' | 'off'): Promise<void> {
-    const { machine, clock, onMachineError } = this.#parts;
+    const { machine, clock, onMachineError, onBoot } = this.#parts;
     if (machine.isOn() === (state === 'on')) return;
     this.#switches += 1;
+    if (state === 'on') onBoot();
     try {
       if (state === 'on') await machine.powerOn(this.#takeBoot());
       else await machine.powerOff();

@@ -1,7 +1,9 @@
 /**
  * The resources of the simulated BMC by path (schemas: DMTF DSP0268, what clients read of them).
  */
+
 import type { Session } from './accounts.ts';
+import { registriesPath, type Settings } from './bios.ts';
 import {
   bmcPath,
   bmcResetPath,
@@ -40,6 +42,7 @@ export interface ServiceState extends ManagedState {
   readonly isOn: boolean;
   readonly boot: Readonly<BootOverride>;
   readonly assetTag: string;
+  readonly settings: Settings;
   /** URL of what its virtual drive for CDs shows; undefined: nothing. */
   readonly medium: string | undefined;
   readonly sessions: readonly Session[];
@@ -55,6 +58,7 @@ export function serviceRoot({ identity, habits }: ServiceState): JsonObject {
     Chassis: link(`${root}/Chassis`),
     Managers: link(`${root}/Managers`),
     UpdateService: link(updatePath),
+    Registries: link(registriesPath),
     ...(habits.sessionsMax > 0
       ? { SessionService: link(`${root}/SessionService`), Links: { Sessions: link(sessionsPath) } }
       : { Links: {} }),
@@ -96,6 +100,7 @@ export function resourceAt(path: string, state: ServiceState): JsonObject | unde
         sessionAt(path, sessions) ??
         partAt(path, state.inventory) ??
         mediaAt(path, state.habits, state.medium) ??
+        state.settings.at(path) ??
         managedAt(path, state)
       );
   }
@@ -118,7 +123,8 @@ function system(state: ServiceState): JsonObject {
     BiosVersion: '1.0.0',
     Status: { State: 'Enabled', Health: state.health, HealthRollup: state.health },
     PowerState: isOn ? 'On' : 'Off',
-    Boot: bootResource(boot, habits),
+    Boot: { ...bootResource(boot, habits), ...state.settings.ofBoot() },
+    ...state.settings.ofSystem(),
     ProcessorSummary: {
       Count: processors.length,
       Model: processors[0]?.model ?? null,

@@ -10,6 +10,7 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '@rackwright/platform';
 import { seededRandom } from '../random.ts';
 import { Accounts } from './accounts.ts';
+import { biosSettingsPath, type Refused, Settings, systemSettingsPath } from './bios.ts';
 import { bmcResetPath, chassisPath, lampWish } from './management.ts';
 import { type MediaOrder, mediaOrder } from './media.ts';
 import {
@@ -50,6 +51,7 @@ export class RedfishService {
   readonly #habits: RedfishHabits;
   readonly #accounts: Accounts;
   readonly #power: Power;
+  readonly #settings: Settings;
   #fault: RedfishFault = { kind: 'none' };
   #assetTag = '';
   #logEntries: number;
@@ -72,6 +74,7 @@ export class RedfishService {
     this.#clock = clock;
     this.#startedAtMs = clock.nowMs();
     this.#habits = { ...defaultHabits, ...options.habits };
+    this.#settings = new Settings(options.bios, this.#habits);
     this.#accounts = new Accounts(clock, random, this.#habits, options);
     this.#power = new Power({
       clock,
@@ -79,6 +82,7 @@ export class RedfishService {
       habits: this.#habits,
       machine: options.machine,
       onMachineError: options.onMachineError ?? (() => {}),
+      onBoot: () => this.#settings.boot(this.#fault),
     });
     this.setFault(options.fault ?? { kind: 'none' });
   }
@@ -126,6 +130,10 @@ export class RedfishService {
     return this.#medium;
   }
 
+  settings(): Settings {
+    return this.#settings;
+  }
+
   isLit(): boolean {
     return this.#isLit;
   }
@@ -158,8 +166,37 @@ export class RedfishService {
     if (path === resetPath) return this.#reset(call);
     if (path === clearLogPath) return this.#clearLog(call);
     if (path === bmcResetPath && this.#habits.restartMs !== undefined) return this.#restart(call);
-    if (path === chassisPath && call.method === 'PATCH') return this.#patchChassis(call);
-    return path === systemPath && call.method === 'PATCH' ? this.#patch(call) : undefined;
+    return call.method === 'PATCH' ? this.#patched(path, call) : undefined;
+  }
+
+  #patched(path: string, call: RedfishCall): RedfishAnswer | undefined {
+    const answer = (() => {
+      switch (path) {
+        case chassisPath:
+          return this.#patchChassis(call);
+        case systemPath:
+          return this.#patch(call);
+        case biosSettingsPath:
+        case systemSettingsPath:
+          return resourceAt(path, this.#state()) && this.#patchSettings(path, call);
+        default:
+          return undefined;
+      }
+    })();
+    const isHalf = this.#fault.kind === 'dropsHalfway' && answer !== undefined;
+    return isHalf ? { ...answer, isDropped: true } : answer;
+  }
+
+  #patchSettings(path: string, call: RedfishCall): RedfishAnswer {
+    const refused = this.#refusePrecondition(call, path);
+    if (refused !== undefined) return refused;
+    const body = parseObject(call.body) ?? {};
+    if (this.#fault.kind === 'biosRefused') {
+      return refusal(400, 'PropertyNotWritable', 'settings are locked');
+    }
+    if (this.#fault.kind === 'yesButNothing') return noContent();
+    if (path === biosSettingsPath) return answerOf(this.#settings.patchBios(body));
+    return answerOf(this.#settings.patchBootOrder(asObject(body['Boot'])?.['BootOrder']));
   }
 
   #read({ method }: RedfishCall, resource: JsonObject): RedfishAnswer {
@@ -194,6 +231,7 @@ export class RedfishService {
       health: this.#health,
       firmware: [{ id: 'BMC', version: '1.0.0' }, ...(this.#options.firmware ?? [])],
       isLit: this.#isLit,
+      settings: this.#settings,
       startedAt: new Date(this.#startedAtMs).toISOString(),
       sessions: this.#accounts.sessions(),
     };
@@ -279,9 +317,6 @@ export class RedfishService {
       case 'GracefulRestart':
       case 'PowerCycle':
         if (power.isOn()) power.switchLater('off', 'on');
-        break;
-      default:
-        break;
     }
     return noContent();
   }
@@ -367,9 +402,9 @@ export class RedfishService {
     if (this.#fault.kind === 'yesButNothing') return noContent();
     if (typeof assetTag === 'string') this.#assetTag = assetTag.slice(0, assetTagCharactersMax);
     if (boot === undefined) return noContent();
-    const isObject = typeof boot === 'object' && boot !== null && !Array.isArray(boot);
-    if (!isObject) return refusal(400, 'PropertyValueTypeError', 'Boot is no object');
-    return this.#patchBoot(boot as JsonObject);
+    const wanted = asObject(boot);
+    if (wanted === undefined) return refusal(400, 'PropertyValueTypeError', 'Boot is no object');
+    return this.#patchBoot(wanted);
   }
 
   #refusePrecondition({ headers }: RedfishCall, path: string): RedfishAnswer | undefined {
@@ -387,7 +422,11 @@ export class RedfishService {
     return refusal(412, 'PreconditionFailed', 'the resource has another ETag');
   }
 
-  #patchBoot(wanted: JsonObject): RedfishAnswer {
+  #patchBoot({ BootOrder: order, ...wanted }: JsonObject): RedfishAnswer {
+    if (order !== undefined && this.#habits.bootOrderIn === 'settings') {
+      return refusal(400, 'PropertyNotWritable', 'BootOrder is written in the settings');
+    }
+    if (order !== undefined) return answerOf(this.#settings.patchBootOrder(order));
     const { boot } = this.#power;
     if (this.#habits.needsBootTarget && wanted['BootSourceOverrideTarget'] === undefined) {
       return refusal(400, 'PropertyMissing', 'BootSourceOverrideTarget is missing');
@@ -443,11 +482,18 @@ function plainPath(target: string): string {
   return target.replace(/[?#].*$/, '').replace(/\/+$/, '');
 }
 
+function answerOf(refused: Refused | undefined): RedfishAnswer {
+  return refused === undefined ? noContent() : refusal(400, refused.key, refused.words);
+}
+
+function asObject(value: unknown): JsonObject | undefined {
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isObject ? (value as JsonObject) : undefined;
+}
+
 function parseObject(text: string): JsonObject | undefined {
   try {
-    const value: unknown = JSON.parse(text);
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-    return isObject ? (value as JsonObject) : undefined;
+    return asObject(JSON.parse(text));
   } catch {
     return undefined;
   }

@@ -1,10 +1,12 @@
-/** rackwright host bmc sensors, log, firmware */
+/** rackwright host bmc sensors, log, firmware, bios, boot-order */
 import {
+  type BiosSetting,
   type BmcLogEntry,
   type BmcReading,
   BmcReadingSchema,
   BmcReadKind,
   type BmcSensor,
+  type BootOption,
   enumWord,
   type FirmwareComponent,
   type HealthLevel,
@@ -46,6 +48,17 @@ const firmwareColumns: readonly Column<FirmwareComponent>[] = [
     title: 'UPDATEABLE',
     value: ({ updateable }) => (updateable === undefined ? '' : updateable ? 'yes' : 'no'),
   },
+];
+
+const biosColumns: readonly Column<BiosSetting>[] = [
+  { title: 'SETTING', value: ({ name }) => name },
+  { title: 'CURRENT', value: ({ current }) => current },
+  { title: 'NEXT BOOT', value: ({ pending }) => pending ?? '' },
+];
+
+const bootOrderColumns: readonly Column<BootOption>[] = [
+  { title: 'ID', value: ({ id }) => id },
+  { title: 'NAME', value: ({ name }) => name },
 ];
 
 type Show = (world: World, flags: SharedFlags, reading: BmcReading) => void;
@@ -130,7 +143,25 @@ const firmware = reads(
   },
 );
 
+const bios = reads(
+  'Settings of a host’s firmware',
+  BmcReadKind.BIOS,
+  (world, { output }, reading) => {
+    printTable(world, output, biosColumns, reading.biosSettings);
+    showRest(world, reading);
+  },
+);
+
+const bootOrder = reads(
+  'What a host boots from by itself, in its order',
+  BmcReadKind.BOOT_ORDER,
+  (world, { output }, reading) => {
+    printTable(world, output, bootOrderColumns, reading.bootOptions);
+    showRest(world, reading);
+  },
+);
+
 export const bmcRoutes = buildRouteMap({
-  routes: { sensors, log, firmware },
+  routes: { sensors, log, firmware, bios, 'boot-order': bootOrder },
   docs: { brief: 'Ask the BMC of a host' },
 });

@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/v1/bmc.proto.
  */
 export const file_rackwright_v1_bmc: GenFile = /*@__PURE__*/
-  fileDesc("ChdyYWNrd3JpZ2h0L3YxL2JtYy5wcm90bxINcmFja3dyaWdodC52MSJMCg5IYXJkd2FyZUhlYWx0aBIpCgVsZXZlbBgBIAEoDjIaLnJhY2t3cmlnaHQudjEuSGVhbHRoTGV2ZWwSDwoHbWVzc2FnZRgCIAEoCSKeAQoJQm1jU2Vuc29yEgwKBG5hbWUYASABKAkSJwoEa2luZBgCIAEoDjIZLnJhY2t3cmlnaHQudjEuU2Vuc29yS2luZBIUCgdyZWFkaW5nGAMgASgBSACIAQESDAoEdW5pdBgEIAEoCRIqCgZoZWFsdGgYBSABKA4yGi5yYWNrd3JpZ2h0LnYxLkhlYWx0aExldmVsQgoKCF9yZWFkaW5nImYKC0JtY0xvZ0VudHJ5EgoKAmlkGAEgASgJEgwKBHRpbWUYAiABKAkSLAoIc2V2ZXJpdHkYAyABKA4yGi5yYWNrd3JpZ2h0LnYxLkhlYWx0aExldmVsEg8KB21lc3NhZ2UYBCABKAkiZgoRRmlybXdhcmVDb21wb25lbnQSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEhcKCnVwZGF0ZWFibGUYBCABKAhIAIgBAUINCgtfdXBkYXRlYWJsZSKMAgoKQm1jUmVhZGluZxItCglyZWFkX3RpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCGNvbXBsZXRlGAIgASgIEi0KBmhlYWx0aBgDIAEoCzIdLnJhY2t3cmlnaHQudjEuSGFyZHdhcmVIZWFsdGgSKQoHc2Vuc29ycxgEIAMoCzIYLnJhY2t3cmlnaHQudjEuQm1jU2Vuc29yEi8KC2xvZ19lbnRyaWVzGAUgAygLMhoucmFja3dyaWdodC52MS5CbWNMb2dFbnRyeRIyCghmaXJtd2FyZRgGIAMoCzIgLnJhY2t3cmlnaHQudjEuRmlybXdhcmVDb21wb25lbnQikQIKDFBvd2VyV2ViaG9vaxIPCgdvbl9wYXRoGAEgASgJEhAKCG9mZl9wYXRoGAIgASgJEhIKCnN0YXRlX3BhdGgYAyABKAkSDgoGbWV0aG9kGAQgASgJEg8KB29uX2JvZHkYBSABKAkSEAoIb2ZmX2JvZHkYBiABKAkSHAoPZXhwZWN0ZWRfc3RhdHVzGAcgASgNSACIAQESEwoLc3RhdGVfZmllbGQYCCABKAkSEQoJb25fdmFsdWVzGAkgAygJEhIKCm9mZl92YWx1ZXMYCiADKAkSFQoNc2VjcmV0X2hlYWRlchgLIAEoCRISCgpwbGFpbl9odHRwGAwgASgIQhIKEF9leHBlY3RlZF9zdGF0dXMqegoLQm1jUmVhZEtpbmQSHQoZQk1DX1JFQURfS0lORF9VTlNQRUNJRklFRBAAEhkKFUJNQ19SRUFEX0tJTkRfU0VOU09SUxABEhUKEUJNQ19SRUFEX0tJTkRfTE9HEAISGgoWQk1DX1JFQURfS0lORF9GSVJNV0FSRRADKmEKDENvbnNvbGVTdGF0ZRIdChlDT05TT0xFX1NUQVRFX1VOU1BFQ0lGSUVEEAASFwoTQ09OU09MRV9TVEFURV9IRUFSRBABEhkKFUNPTlNPTEVfU1RBVEVfV0FJVElORxACKnUKC0hlYWx0aExldmVsEhwKGEhFQUxUSF9MRVZFTF9VTlNQRUNJRklFRBAAEhMKD0hFQUxUSF9MRVZFTF9PSxABEhgKFEhFQUxUSF9MRVZFTF9XQVJOSU5HEAISGQoVSEVBTFRIX0xFVkVMX0NSSVRJQ0FMEAMqpAEKClNlbnNvcktpbmQSGwoXU0VOU09SX0tJTkRfVU5TUEVDSUZJRUQQABIbChdTRU5TT1JfS0lORF9URU1QRVJBVFVSRRABEhMKD1NFTlNPUl9LSU5EX0ZBThACEhcKE1NFTlNPUl9LSU5EX1ZPTFRBR0UQAxIXChNTRU5TT1JfS0lORF9DVVJSRU5UEAQSFQoRU0VOU09SX0tJTkRfUE9XRVIQBWIGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("ChdyYWNrd3JpZ2h0L3YxL2JtYy5wcm90bxINcmFja3dyaWdodC52MSJMCg5IYXJkd2FyZUhlYWx0aBIpCgVsZXZlbBgBIAEoDjIaLnJhY2t3cmlnaHQudjEuSGVhbHRoTGV2ZWwSDwoHbWVzc2FnZRgCIAEoCSKeAQoJQm1jU2Vuc29yEgwKBG5hbWUYASABKAkSJwoEa2luZBgCIAEoDjIZLnJhY2t3cmlnaHQudjEuU2Vuc29yS2luZBIUCgdyZWFkaW5nGAMgASgBSACIAQESDAoEdW5pdBgEIAEoCRIqCgZoZWFsdGgYBSABKA4yGi5yYWNrd3JpZ2h0LnYxLkhlYWx0aExldmVsQgoKCF9yZWFkaW5nImYKC0JtY0xvZ0VudHJ5EgoKAmlkGAEgASgJEgwKBHRpbWUYAiABKAkSLAoIc2V2ZXJpdHkYAyABKA4yGi5yYWNrd3JpZ2h0LnYxLkhlYWx0aExldmVsEg8KB21lc3NhZ2UYBCABKAkiZgoRRmlybXdhcmVDb21wb25lbnQSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEhcKCnVwZGF0ZWFibGUYBCABKAhIAIgBAUINCgtfdXBkYXRlYWJsZSJOCgtCaW9zU2V0dGluZxIMCgRuYW1lGAEgASgJEg8KB2N1cnJlbnQYAiABKAkSFAoHcGVuZGluZxgDIAEoCUgAiAEBQgoKCF9wZW5kaW5nIiYKCkJvb3RPcHRpb24SCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCSLwAgoKQm1jUmVhZGluZxItCglyZWFkX3RpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCGNvbXBsZXRlGAIgASgIEi0KBmhlYWx0aBgDIAEoCzIdLnJhY2t3cmlnaHQudjEuSGFyZHdhcmVIZWFsdGgSKQoHc2Vuc29ycxgEIAMoCzIYLnJhY2t3cmlnaHQudjEuQm1jU2Vuc29yEi8KC2xvZ19lbnRyaWVzGAUgAygLMhoucmFja3dyaWdodC52MS5CbWNMb2dFbnRyeRIyCghmaXJtd2FyZRgGIAMoCzIgLnJhY2t3cmlnaHQudjEuRmlybXdhcmVDb21wb25lbnQSMQoNYmlvc19zZXR0aW5ncxgHIAMoCzIaLnJhY2t3cmlnaHQudjEuQmlvc1NldHRpbmcSLwoMYm9vdF9vcHRpb25zGAggAygLMhkucmFja3dyaWdodC52MS5Cb290T3B0aW9uIpECCgxQb3dlcldlYmhvb2sSDwoHb25fcGF0aBgBIAEoCRIQCghvZmZfcGF0aBgCIAEoCRISCgpzdGF0ZV9wYXRoGAMgASgJEg4KBm1ldGhvZBgEIAEoCRIPCgdvbl9ib2R5GAUgASgJEhAKCG9mZl9ib2R5GAYgASgJEhwKD2V4cGVjdGVkX3N0YXR1cxgHIAEoDUgAiAEBEhMKC3N0YXRlX2ZpZWxkGAggASgJEhEKCW9uX3ZhbHVlcxgJIAMoCRISCgpvZmZfdmFsdWVzGAogAygJEhUKDXNlY3JldF9oZWFkZXIYCyABKAkSEgoKcGxhaW5faHR0cBgMIAEoCEISChBfZXhwZWN0ZWRfc3RhdHVzKrABCgtCbWNSZWFkS2luZBIdChlCTUNfUkVBRF9LSU5EX1VOU1BFQ0lGSUVEEAASGQoVQk1DX1JFQURfS0lORF9TRU5TT1JTEAESFQoRQk1DX1JFQURfS0lORF9MT0cQAhIaChZCTUNfUkVBRF9LSU5EX0ZJUk1XQVJFEAMSFgoSQk1DX1JFQURfS0lORF9CSU9TEAQSHAoYQk1DX1JFQURfS0lORF9CT09UX09SREVSEAUqYQoMQ29uc29sZVN0YXRlEh0KGUNPTlNPTEVfU1RBVEVfVU5TUEVDSUZJRUQQABIXChNDT05TT0xFX1NUQVRFX0hFQVJEEAESGQoVQ09OU09MRV9TVEFURV9XQUlUSU5HEAIqdQoLSGVhbHRoTGV2ZWwSHAoYSEVBTFRIX0xFVkVMX1VOU1BFQ0lGSUVEEAASEwoPSEVBTFRIX0xFVkVMX09LEAESGAoUSEVBTFRIX0xFVkVMX1dBUk5JTkcQAhIZChVIRUFMVEhfTEVWRUxfQ1JJVElDQUwQAyqkAQoKU2Vuc29yS2luZBIbChdTRU5TT1JfS0lORF9VTlNQRUNJRklFRBAAEhsKF1NFTlNPUl9LSU5EX1RFTVBFUkFUVVJFEAESEwoPU0VOU09SX0tJTkRfRkFOEAISFwoTU0VOU09SX0tJTkRfVk9MVEFHRRADEhcKE1NFTlNPUl9LSU5EX0NVUlJFTlQQBBIVChFTRU5TT1JfS0lORF9QT1dFUhAFYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
  * HardwareHealth is what a BMC says of the hardware of its machine as a whole: the rollup of Redfish,
@@ -161,6 +161,68 @@ export const FirmwareComponentSchema: GenMessage<FirmwareComponent> = /*@__PURE_
   messageDesc(file_rackwright_v1_bmc, 3);
 
 /**
+ * BiosSetting is one setting of a machine's firmware, as its BMC shows it. Values are texts:
+ * "Enabled", "4", "true".
+ *
+ * @generated from message rackwright.v1.BiosSetting
+ */
+export type BiosSetting = Message<"rackwright.v1.BiosSetting"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * What holds now. Empty: nothing, or a password, which is never shown.
+   *
+   * @generated from field: string current = 2;
+   */
+  current: string;
+
+  /**
+   * What the next boot takes; unset: what holds now.
+   *
+   * @generated from field: optional string pending = 3;
+   */
+  pending?: string | undefined;
+};
+
+/**
+ * Describes the message rackwright.v1.BiosSetting.
+ * Use `create(BiosSettingSchema)` to create a new message.
+ */
+export const BiosSettingSchema: GenMessage<BiosSetting> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_bmc, 4);
+
+/**
+ * BootOption is what a machine may boot from by itself.
+ *
+ * @generated from message rackwright.v1.BootOption
+ */
+export type BootOption = Message<"rackwright.v1.BootOption"> & {
+  /**
+   * As the boot order calls it: "Boot0003".
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * Empty: the BMC does not say.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message rackwright.v1.BootOption.
+ * Use `create(BootOptionSchema)` to create a new message.
+ */
+export const BootOptionSchema: GenMessage<BootOption> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_bmc, 5);
+
+/**
  * BmcReading is what a BMC has just said. Only what was asked for is filled in. Nothing of it is
  * kept.
  *
@@ -208,6 +270,20 @@ export type BmcReading = Message<"rackwright.v1.BmcReading"> & {
    * @generated from field: repeated rackwright.v1.FirmwareComponent firmware = 6;
    */
   firmware: FirmwareComponent[];
+
+  /**
+   * By name; at most 1024.
+   *
+   * @generated from field: repeated rackwright.v1.BiosSetting bios_settings = 7;
+   */
+  biosSettings: BiosSetting[];
+
+  /**
+   * The first is tried first; at most 64.
+   *
+   * @generated from field: repeated rackwright.v1.BootOption boot_options = 8;
+   */
+  bootOptions: BootOption[];
 };
 
 /**
@@ -215,7 +291,7 @@ export type BmcReading = Message<"rackwright.v1.BmcReading"> & {
  * Use `create(BmcReadingSchema)` to create a new message.
  */
 export const BmcReadingSchema: GenMessage<BmcReading> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_bmc, 4);
+  messageDesc(file_rackwright_v1_bmc, 6);
 
 /**
  * PowerWebhook is how a device that switches a socket (a PDU, a relay) is asked over HTTP. Its address
@@ -310,7 +386,7 @@ export type PowerWebhook = Message<"rackwright.v1.PowerWebhook"> & {
  * Use `create(PowerWebhookSchema)` to create a new message.
  */
 export const PowerWebhookSchema: GenMessage<PowerWebhook> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_bmc, 5);
+  messageDesc(file_rackwright_v1_bmc, 7);
 
 /**
  * BmcReadKind is what can be read of a host's BMC at once.
@@ -343,6 +419,20 @@ export const BmcReadKind = {
    * @generated from enum value: BMC_READ_KIND_FIRMWARE = 3;
    */
   FIRMWARE: 3,
+
+  /**
+   * Settings of the machine's firmware: what holds now, and what the next boot takes.
+   *
+   * @generated from enum value: BMC_READ_KIND_BIOS = 4;
+   */
+  BIOS: 4,
+
+  /**
+   * What the machine boots from by itself, in its order.
+   *
+   * @generated from enum value: BMC_READ_KIND_BOOT_ORDER = 5;
+   */
+  BOOT_ORDER: 5,
 } as const;
 
 /**

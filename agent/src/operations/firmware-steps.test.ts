@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest';
+import { firmwareSteps, parseSettings } from './firmware-steps.ts';
+
+test('settings are pairs, and a value may hold "="', () => {
+  expect(parseSettings('A=B;C.1=x=y;D=')).toEqual(
+    new Map([
+      ['A', 'B'],
+      ['C.1', 'x=y'],
+      ['D', ''],
+    ]),
+  );
+});
+
+test.each([
+  ['', /must be NAME=VALUE/],
+  ['A', /"A" is not/],
+  ['A=1;', /"" is not/],
+  ['=1', /must be/],
+  ['__proto__=1', /must be/],
+  ['A=\n', /must be/],
+  ['A=1;A=2', /names A twice/],
+  [Array.from({ length: 65 }, (_, at) => `A${at}=1`).join(';'), /has 65 settings; at most 64/],
+])('%j is refused with its reason', (text, reason) => {
+  expect(parseSettings(text)).toMatch(reason);
+});
+
+test('a boot order names different options', () => {
+  const step = firmwareSteps.find(({ description }) => description.name === 'bios.set_boot_order');
+  expect(step?.problem?.({ first: 'Boot0001;Boot0002' })).toBeUndefined();
+  for (const first of ['', 'A;A', 'A;', 'A B']) {
+    expect(step?.problem?.({ first })).toMatch(/different boot options/);
+  }
+});

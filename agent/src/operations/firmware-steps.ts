@@ -1,0 +1,107 @@
+/**
+ * Steps on the settings of a machine's firmware, by its BMC. What is set waits for the next boot,
+ * which the list of the run orders: no step here switches a machine.
+ */
+import { create } from '@bufbuild/protobuf';
+import { type BiosSettings, failed } from '@rackwright/bmc';
+import { ArgumentType, agent, RerunClass } from '@rackwright/messages';
+import type { OutOfBandStep } from './out-of-band-step.ts';
+
+const settingsMax = 64;
+const optionsMax = 32;
+
+const asserts = {
+  priority: 0,
+  rerunClass: RerunClass.SAFE,
+  destructive: false,
+  abortable: true,
+};
+
+const form = 'NAME=VALUE, more of them behind ";"';
+const settingsArgument = {
+  name: 'settings',
+  type: ArgumentType.STRING,
+  required: true,
+  description: `Settings of the firmware as its BMC calls them: ${form}.`,
+};
+
+const noSettings = failed('unsupported', 'the protocol of this BMC has no settings of firmware');
+const noOrder = failed('unsupported', 'the protocol of this BMC has no persistent boot order');
+
+const applySettings: OutOfBandStep = {
+  description: create(agent.StepDescriptionSchema, {
+    name: 'bios.apply_settings',
+    ...asserts,
+    description:
+      'Has the firmware take these settings at its next boot, and reads back that they wait. ' +
+      'Put a reboot and bios.check_settings behind it.',
+    typedArguments: [settingsArgument],
+  }),
+  problem: ({ settings = '' }) => problemOf(parseSettings(settings)),
+  run: async (driver, { settings = '' }, signal) =>
+    (await driver.stageBios?.(settingsIn(settings), signal)) ?? noSettings,
+};
+
+const checkSettings: OutOfBandStep = {
+  description: create(agent.StepDescriptionSchema, {
+    name: 'bios.check_settings',
+    ...asserts,
+    description: 'Waits until these settings of the firmware hold, after a boot.',
+    typedArguments: [settingsArgument],
+  }),
+  problem: ({ settings = '' }) => problemOf(parseSettings(settings)),
+  run: async (driver, { settings = '' }, signal) =>
+    (await driver.checkBios?.(settingsIn(settings), signal)) ?? noSettings,
+};
+
+const setBootOrder: OutOfBandStep = {
+  description: create(agent.StepDescriptionSchema, {
+    name: 'bios.set_boot_order',
+    ...asserts,
+    description: 'Puts boot options first in the persistent boot order, and reads it back.',
+    typedArguments: [
+      {
+        name: 'first',
+        type: ArgumentType.STRING,
+        required: true,
+        description: 'Boot options as the BMC calls them, the first one first, ";" between them.',
+      },
+    ],
+  }),
+  problem: ({ first = '' }) => {
+    const ids = first.split(';');
+    const isRight = ids.every((id) => /^[!-:<-~]{1,64}$/.test(id));
+    const isBounded = ids.length <= optionsMax && new Set(ids).size === ids.length;
+    if (isRight && isBounded) return undefined;
+    return `first must be 1 to ${optionsMax} different boot options, ";" between them`;
+  },
+  run: async (driver, { first = '' }, signal) =>
+    (await driver.setBootOrder?.(first.split(';'), signal)) ?? noOrder,
+};
+
+export const firmwareSteps: readonly OutOfBandStep[] = [applySettings, checkSettings, setBootOrder];
+
+/** The settings of "A=B;C=D", or what is wrong with the text. */
+export function parseSettings(text: string): BiosSettings | string {
+  const settings = new Map<string, string>();
+  for (const pair of text.split(';')) {
+    const [, name, value] = /^([A-Za-z][\w.:-]{0,127})=([^\p{Cc}]{0,255})$/u.exec(pair) ?? [];
+    if (name === undefined || value === undefined) {
+      return `settings must be ${form}; ${JSON.stringify(pair.slice(0, 40))} is not`;
+    }
+    if (settings.has(name)) return `settings names ${name} twice`;
+    settings.set(name, value);
+  }
+  if (settings.size <= settingsMax) return settings;
+  return `settings has ${settings.size} settings; at most ${settingsMax} are taken`;
+}
+
+function problemOf(parsed: BiosSettings | string): string | undefined {
+  return typeof parsed === 'string' ? parsed : undefined;
+}
+
+/** Of a text that was checked. */
+function settingsIn(text: string): BiosSettings {
+  const parsed = parseSettings(text);
+  return typeof parsed === 'string' ? new Map() : parsed;
+}
