@@ -111,7 +111,8 @@ export async function startControlPlane(
     ...keySourceOf(config, platform),
   });
   const figures = createFigures(openTraces(config.traces, platform));
-  const store = measuredStore(await platform.openStore(), platform.clock, figures.onStoreCall);
+  const { clock, elapsedMs = () => clock.suspendAwareMs() } = platform;
+  const store = measuredStore(await platform.openStore(), elapsedMs, figures.onStoreCall);
   try {
     await checkBelonging(config, own, store, options);
     if (own.isNew) await own.complete();

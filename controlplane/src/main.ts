@@ -87,6 +87,7 @@ async function nodePlatform(
   const [disk, clock, random] = [nodeDisk(), nodeClock(), nodeRandom()];
   return {
     clock,
+    elapsedMs: () => performance.now(),
     random,
     disk,
     log,

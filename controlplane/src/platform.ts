@@ -18,6 +18,11 @@ import type { Software } from './version.ts';
 /** The world as the control plane needs it. */
 export interface Platform {
   readonly clock: Clock;
+  /**
+   * Milliseconds, for figures of how long something took: cheaper to read than the clock, and
+   * without suspended time. Absent: the clock is read.
+   */
+  readonly elapsedMs?: () => number;
   readonly random: Random;
   readonly disk: Disk;
   readonly log: Log;

@@ -87,6 +87,9 @@ export function createFigures(spans?: SpanExporter): Figures {
     { call: storeCalls, result: storeResults },
     callBounds,
   );
+  const observers = byWord(storeCalls, (call) =>
+    byWord(storeResults, (result) => store.observerOf({ call, result })),
+  );
   const calls = registry.counter(
     'rackwright_api_calls_total',
     'Calls of the API that have ended, by method and gRPC code; streams when they are over.',
@@ -107,10 +110,14 @@ export function createFigures(spans?: SpanExporter): Figures {
     },
     onAcknowledged: (answer, seconds) => acknowledged.observe({ answer }, seconds),
     onCall: (method, code) => calls.add({ method, code }),
-    onStoreCall: (call, result, seconds) => store.observe({ call, result }, seconds),
+    onStoreCall: (call, result, seconds) => observers[call][result](seconds),
     ...(spans === undefined ? {} : { recordSpan: spans.record.bind(spans) }),
     stop: () => spans?.stop(),
   };
+}
+
+function byWord<W extends string, T>(words: readonly W[], of: (word: W) => T) {
+  return Object.fromEntries(words.map((word) => [word, of(word)])) as Readonly<Record<W, T>>;
 }
 
 function countRuns(registry: Registry): (run: Run) => void {

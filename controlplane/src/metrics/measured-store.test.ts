@@ -7,8 +7,11 @@ import { measuredStore } from './index.ts';
 test('calls are answered as the store answers them, and told with their results', async () => {
   const told: string[] = [];
   const inner = await openMemoryStore({ random: seededRandom(1) });
-  const clock = { suspendAwareMs: () => 0 };
-  const store = measuredStore(inner, clock, (call, result) => told.push(`${call} ${result}`));
+  const store = measuredStore(
+    inner,
+    () => 0,
+    (call, result) => told.push(`${call} ${result}`),
+  );
   expect(Object.keys(store).toSorted()).toContain('watch');
   const written = await store.put('a', new Uint8Array([1]), 'absent');
   expect(written.kind).toBe('ok');

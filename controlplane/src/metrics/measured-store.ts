@@ -1,5 +1,4 @@
 /** A store whose calls are timed. It changes nothing of what they answer. */
-import type { Clock } from '@rackwright/platform';
 import type { EntryLog, StateStore } from '@rackwright/store';
 
 /** What is timed; a watch lasts, and is not. */
@@ -23,24 +22,24 @@ export type StoreResult = (typeof storeResults)[number];
 /** Told of each call, at once. */
 export type StoreMeter = (call: StoreCall, result: StoreResult, seconds: number) => void;
 
-/** Another store with the same content. */
+/** Another store with the same content. `elapsedMs` only grows. */
 export function measuredStore(
   inner: StateStore,
-  clock: Pick<Clock, 'suspendAwareMs'>,
+  elapsedMs: () => number,
   meter: StoreMeter,
 ): StateStore {
   const timed = async <T extends object | number>(
     call: StoreCall,
     answer: Promise<T>,
   ): Promise<T> => {
-    const sinceMs = clock.suspendAwareMs();
+    const sinceMs = elapsedMs();
     let result: StoreResult = 'failed';
     try {
       const given = await answer;
       result = resultOf(given);
       return given;
     } finally {
-      meter(call, result, (clock.suspendAwareMs() - sinceMs) / 1_000);
+      meter(call, result, (elapsedMs() - sinceMs) / 1_000);
     }
   };
   const log: EntryLog = {
@@ -52,7 +51,7 @@ export function measuredStore(
     isShared: inner.isShared,
     incarnation: inner.incarnation,
     survivesPowerLoss: inner.survivesPowerLoss,
-    get: (...of) => timed('get', inner.get(...of)),
+    get: (key) => timed('get', inner.get(key)),
     list: (...of) => timed('list', inner.list(...of)),
     put: (...of) => timed('put', inner.put(...of)),
     delete: (...of) => timed('delete', inner.delete(...of)),

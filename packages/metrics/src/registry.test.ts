@@ -65,6 +65,23 @@ test('durations are counted into the bucket of their bound, and none is negative
   expect(registry.families()[1]?.series).toEqual([{ values: [], value: 8.1, buckets: [2, 3, 4] }]);
 });
 
+test('an observer counts into the series of its labels, which it does not make before', () => {
+  const registry = new Registry();
+  const took = registry.durations('took_seconds', 'Took.', { call: { valuesMax: 2 } }, [0.5, 1]);
+  const observers = ['a', 'b', 'c'].map((call) => took.observerOf({ call }));
+  const series = () => registry.families()[1]?.series;
+  expect(series()).toEqual([]);
+  observers[0]?.(Number.NaN);
+  expect(series()).toEqual([]);
+  for (const observe of [...observers, ...observers]) observe(0.7);
+  took.observe({ call: 'a' }, 0.3);
+  expect(series()).toMatchObject([
+    { values: ['a'], buckets: [1, 3, 3] },
+    { values: ['b'], buckets: [0, 2, 2] },
+    { values: ['other'], buckets: [0, 2, 2] },
+  ]);
+});
+
 test('a name is declared once', () => {
   const registry = new Registry();
   registry.counter('a_total', 'A.', {});

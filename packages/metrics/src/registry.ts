@@ -25,6 +25,8 @@ export interface Counter<S extends LabelSpec> {
 /** Counts how long things took, in seconds. */
 export interface Durations<S extends LabelSpec> {
   observe(labels: LabelsOf<S>, seconds: number): void;
+  /** The same for what is counted all the time: its labels are looked up once. */
+  observerOf(labels: LabelsOf<S>): (seconds: number) => void;
 }
 
 /** One value of a gauge, or of a counter that somebody else keeps. */
@@ -119,16 +121,18 @@ export class Registry {
         buckets: cumulated(cell.counts),
       })),
     }));
+    const cell = (labels: LabelsOf<S>) => cellOf(values, admission.admit(labels), empty);
     return {
       observe: (labels, seconds) => {
-        if (!Number.isFinite(seconds)) return;
-        // A clock that was set back makes no time negative.
-        const taken = Math.max(seconds, 0);
-        const cell = cellOf(values, admission.admit(labels), empty);
-        const found = bounds.findIndex((bound) => taken <= bound);
-        const at = found < 0 ? bounds.length : found;
-        cell.counts[at] = (cell.counts[at] ?? 0) + 1;
-        cell.sum += taken;
+        if (Number.isFinite(seconds)) count(cell(labels), bounds, seconds);
+      },
+      observerOf: (labels) => {
+        let known: DurationsCell | undefined;
+        return (seconds) => {
+          if (!Number.isFinite(seconds)) return;
+          known ??= cell(labels);
+          count(known, bounds, seconds);
+        };
       },
     };
   }
@@ -200,6 +204,21 @@ export class Registry {
     }
     this.#declared.push({ name, spec, linesMax: combinationsMax(spec) * linesEach, read });
   }
+}
+
+interface DurationsCell {
+  sum: number;
+  /** By bound, and of what is above the last. */
+  readonly counts: Float64Array;
+}
+
+function count(cell: DurationsCell, bounds: readonly number[], seconds: number): void {
+  // A clock that was set back makes no time negative.
+  const taken = Math.max(seconds, 0);
+  let at = 0;
+  while (at < bounds.length && taken > (bounds[at] ?? 0)) at += 1;
+  cell.counts[at] = (cell.counts[at] ?? 0) + 1;
+  cell.sum += taken;
 }
 
 type Cells<T> = Map<string, { readonly key: readonly string[]; readonly cell: T }>;

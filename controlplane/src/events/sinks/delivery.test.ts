@@ -32,7 +32,7 @@ beforeEach(async () => {
 
 /** The same store, but for this. */
 function over(changes: Partial<StateStore>): StateStore {
-  return { ...measuredStore(store, clock, quiet), ...changes };
+  return { ...measuredStore(store, () => 0, quiet), ...changes };
 }
 
 async function advance(ms: number): Promise<void> {
