@@ -259,10 +259,15 @@ export class Attempts {
     const result = afterBegin(attempt, await this.#resultOf(attempt, execute));
     const { operation } = attempt;
     this.#deps.log.info({ ...idsOf(operation), result: result.kind }, 'ended');
-    const endMs = this.#deps.clock.nowMs();
-    const span = spanOf(operation, result, { startMs, endMs });
-    if (span !== undefined) this.#deps.recordSpan?.(span);
+    this.#record(operation, result, startMs);
     await this.outbox.end(attempt, result);
+  }
+
+  #record(operation: agent.Operation, result: FinalResult, startMs: number): void {
+    const { recordSpan, clock } = this.#deps;
+    if (recordSpan === undefined) return;
+    const span = spanOf(operation, result, { startMs, endMs: clock.nowMs() });
+    if (span !== undefined) recordSpan(span);
   }
 
   async #resultOf(attempt: Attempt, execute: () => Promise<FinalResult>): Promise<FinalResult> {

@@ -76,19 +76,31 @@ export type DecodeHost = (entry: Entry) => wire.HostRecord;
 
 const decodeAnew: DecodeHost = ({ value }) => fromBinary(wire.HostRecordSchema, value);
 
+/** Of records that are shared: whoever watches hosts needs the row that the view has made. */
+const made = new WeakMap<wire.HostRecord, HostRow>();
+
 /** The row of a host's record. Never throws. */
 export function rowOf(entry: Entry, decode: DecodeHost = decodeAnew): FleetRow {
   const [hostId, { revision }] = [idOfKey(entry.key), entry];
   try {
-    const { host, change, fences, acceptedByRule, acceptedIdentity } = decode(entry);
-    const updateMs = msOf(change?.time);
-    const traits = recordKeys(acceptedIdentity, host?.status?.bmcIdentity);
-    const own = { fences, acceptedByRule, traits, updateMs };
-    return { kind: 'host', hostId, revision, ...partsOf(host), ...own };
+    const record = decode(entry);
+    const known = made.get(record);
+    if (known?.revision === revision && known.hostId === hostId) return known;
+    const row = hostRow(hostId, revision, record);
+    made.set(record, row);
+    return row;
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     return { kind: 'unreadable', hostId, revision, reason };
   }
+}
+
+function hostRow(hostId: HostId, revision: Revision, record: wire.HostRecord): HostRow {
+  const { host, change, fences, acceptedByRule, acceptedIdentity } = record;
+  const updateMs = msOf(change?.time);
+  const traits = recordKeys(acceptedIdentity, host?.status?.bmcIdentity);
+  const own = { fences, acceptedByRule, traits, updateMs };
+  return { kind: 'host', hostId, revision, ...partsOf(host), ...own };
 }
 
 const noLabels = {};

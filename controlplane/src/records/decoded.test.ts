@@ -182,3 +182,15 @@ test('two messages are the same where protobuf says so, and unknown fields count
   delete original.change;
   expect(sameMessage(original, unset as never)).toBe(true);
 });
+
+test('labels that are called as what every object has are compared as any others', () => {
+  const labelled = (labels: object) => create(schema, { host: { labels: { ...labels } } });
+  const names = ['constructor', 'toString', 'hasOwnProperty', 'valueOf'];
+  for (const name of names) {
+    expect(sameMessage(labelled({ [name]: 'a' }), labelled({ [name]: 'a' }))).toBe(true);
+    for (const other of [{}, { [name]: 'b' }, { a: 'a' }, { [name]: 'a', a: 'a' }]) {
+      expect(sameMessage(labelled({ [name]: 'a' }), labelled(other))).toBe(false);
+      expect(sameMessage(labelled(other), labelled({ [name]: 'a' }))).toBe(false);
+    }
+  }
+});

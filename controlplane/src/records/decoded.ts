@@ -143,9 +143,12 @@ function copy(value: unknown): unknown {
 }
 
 function shallowCopy(value: object): Record<string, unknown> {
-  const prototype: unknown = Object.getPrototypeOf(value);
-  if (prototype === Object.prototype) return { ...value };
-  return Object.assign(Object.create(prototype as object | null), value);
+  if (isPlain(value)) return { ...value };
+  return Object.assign(Object.create(Object.getPrototypeOf(value) as object | null), value);
+}
+
+function isPlain(value: object): boolean {
+  return Object.getPrototypeOf(value) === Object.prototype;
 }
 
 /**
@@ -174,6 +177,23 @@ type Fields = Readonly<Record<string, unknown>>;
 
 /** A field that is undefined is as one that is not there. Names are gone through without a list. */
 function sameFields(one: Fields, other: Fields): boolean {
+  return isPlain(one) && isPlain(other) ? samePlain(one, other) : sameInherited(one, other);
+}
+
+/** What `Object.prototype` has is no value of a message: it is never the same as one. */
+function samePlain(one: Fields, other: Fields): boolean {
+  let more = 0;
+  for (const name in one) {
+    const value = one[name];
+    if (value === undefined) continue;
+    if (!same(value, other[name])) return false;
+    more += 1;
+  }
+  for (const name in other) if (other[name] !== undefined) more -= 1;
+  return more === 0;
+}
+
+function sameInherited(one: Fields, other: Fields): boolean {
   for (const name in one) {
     if (Object.hasOwn(one, name) && !same(one[name], own(other, name))) return false;
   }

@@ -45,15 +45,22 @@ export interface RunTrace {
   step(index: number): string;
 }
 
-/** `traceparent`: of the call that asked for it; empty: nobody did. */
+/**
+ * `traceparent`: of the call that asked for it; empty: nobody did. Each id is a hash, made when it
+ * is asked for: a line of a log needs one of them.
+ */
 export function runTrace(hostUid: string, run: bigint | string, traceparent: string): RunTrace {
   const name = `${hostUid}/${run}`;
   const call = parseTraceparent(traceparent);
   return {
-    traceId: call?.traceId ?? derived(`trace ${name}`, 32),
+    get traceId() {
+      return call?.traceId ?? derived(`trace ${name}`, 32);
+    },
     sampled: call?.sampled ?? true,
     callSpanId: call?.spanId,
-    spanId: derived(`run ${name}`, 16),
+    get spanId() {
+      return derived(`run ${name}`, 16);
+    },
     step: (index) => derived(`step ${name}/${index}`, 16),
   };
 }
@@ -71,7 +78,17 @@ export function operationTrace(id: string, traceparent: string): OperationTrace 
   const [hostUid, run, step, attempt, ...more] = id.split('/');
   if (hostUid === undefined || run === undefined || more.length > 0) return undefined;
   if (!/^\d{1,9}$/.test(step ?? '') || attempt === undefined) return undefined;
-  const { traceId, sampled, step: stepSpan } = runTrace(hostUid, run, traceparent);
-  const spanId = derived(`operation ${id}`, 16);
-  return { traceId, spanId, sampled, parentSpanId: stepSpan(Number(step)) };
+  const ofRun = runTrace(hostUid, run, traceparent);
+  return {
+    get traceId() {
+      return ofRun.traceId;
+    },
+    get spanId() {
+      return derived(`operation ${id}`, 16);
+    },
+    sampled: ofRun.sampled,
+    get parentSpanId() {
+      return ofRun.step(Number(step));
+    },
+  };
 }

@@ -32,7 +32,9 @@ export class Packer {
   pack(value: Uint8Array): Uint8Array | undefined {
     if (value.length < VALUE_BYTES_MIN) return undefined;
     const dictionary = this.#dictionary;
-    const packed = deflateRawSync(value, { dictionary, memLevel: MEMORY_LEVEL });
+    // Room for what is shorter, which is all that counts; the usual 16 KiB take time to make.
+    const options = { dictionary, memLevel: MEMORY_LEVEL, chunkSize: value.length };
+    const packed = deflateRawSync(value, options);
     return packed.length < value.length ? packed : undefined;
   }
 

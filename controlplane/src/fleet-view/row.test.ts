@@ -1,0 +1,32 @@
+/** A row is made once of a record that is shared, and anew of every other. */
+import { create, toBinary } from '@bufbuild/protobuf';
+import { HostState, store as wire } from '@rackwright/messages';
+import { expect, test } from 'vitest';
+import { rowOf } from './row.ts';
+
+const record = create(wire.HostRecordSchema, {
+  host: { name: 'hosts/h1', status: { state: HostState.AVAILABLE } },
+});
+const value = toBinary(wire.HostRecordSchema, record);
+const entryAt = (key: string, revision: number) => ({ key, revision, value, writeId: 'w' });
+
+test('who asks again gets the same row', () => {
+  const row = rowOf(entryAt('hosts.h1', 3), () => record);
+  expect(row).toMatchObject({ kind: 'host', hostId: 'h1', revision: 3 });
+  expect(rowOf(entryAt('hosts.h1', 3), () => record)).toBe(row);
+});
+
+test.each([
+  ['hosts.h1', 4],
+  ['hosts.h2', 3],
+])('the row of %s at revision %s is its own', (key, revision) => {
+  rowOf(entryAt('hosts.h1', 3), () => record);
+  const row = rowOf(entryAt(key, revision), () => record);
+  expect(row).toMatchObject({ hostId: key.slice('hosts.'.length), revision });
+});
+
+test('what is decoded anew has a row of its own that says the same', () => {
+  const entry = entryAt('hosts.h1', 3);
+  expect(rowOf(entry)).not.toBe(rowOf(entry));
+  expect(rowOf(entry)).toEqual(rowOf(entry, () => record));
+});
