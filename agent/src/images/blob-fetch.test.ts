@@ -106,6 +106,49 @@ test('garm-T10: what a mirror has altered is fetched anew from the next place', 
   expect([bad.asked, good.asked]).toEqual([[0], [0]]);
 });
 
+describe('a disk that is slow to make durable', () => {
+  const large = Buffer.alloc(100 * 1024 * 1024);
+  const wantedLarge = { digest: digestOf(large), sizeBytes: large.length };
+
+  /** Takes everything at once; `sync`: the answers to be made durable, one after the other. */
+  function filesWith(...syncs: Promise<void>[]): LargeFiles {
+    const files = nodeLargeFiles();
+    const openPart: LargeFiles['openPart'] = async (path) => {
+      const part = await files.openPart(path);
+      const sync = (): Promise<void> => syncs.shift() ?? Promise.resolve();
+      const acts = { empty: () => part.empty(), close: () => part.close() };
+      return { sizeBytes: 0, write: async () => {}, sync, ...acts };
+    };
+    return { ...files, openPart };
+  }
+
+  test('is not waited for by whoever reads what comes, and is at the end', async () => {
+    const slow = Promise.withResolvers<void>();
+    const source = new GatedSource(large);
+    source.letTo(large.length);
+    const cache = await open(1e9, filesWith(slow.promise));
+    const told: number[] = [];
+    const holding = cache.hold(wantedLarge, source, never, (each) => told.push(each));
+    await expect.poll(() => told.at(-1), { timeout: 20_000 }).toBe(large.length);
+    expect(cache.find(wantedLarge.digest)).toBeUndefined();
+    slow.resolve();
+    await holding;
+    expect(cache.find(wantedLarge.digest)).toBeDefined();
+  });
+
+  test('and refuses in the end ends the fetch, before all has come', async () => {
+    const full = Object.assign(new Error('EIO'), { code: 'EIO', errno: -5 });
+    const refusing = Promise.reject(full);
+    refusing.catch(() => {});
+    const source = new GatedSource(large);
+    source.letTo(90 * 1024 * 1024);
+    const cache = await open(1e9, filesWith(refusing));
+    const holding = cache.hold(wantedLarge, source, never, () => {});
+    await expect(holding).rejects.toMatchObject({ kind: 'noSpace' });
+    expect(cache.find(wantedLarge.digest)).toBeUndefined();
+  });
+});
+
 describe('a registry that has trouble', () => {
   /** Fails so, one after the other, and then serves. */
   function failing(...errors: readonly OciError[]) {

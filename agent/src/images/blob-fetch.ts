@@ -180,6 +180,7 @@ class GatheringWriter {
   #writing: Promise<void> = Promise.resolve();
   #syncing: Promise<void> = Promise.resolve();
   #sinceSync = 0;
+  #isSyncing = false;
 
   constructor(
     part: PartFile,
@@ -233,10 +234,15 @@ class GatheringWriter {
     // Whoever fills that memory next, or flushes, hears of it.
     for (const each of [written, gathered.free]) each.catch(() => {});
     this.#sinceSync += bytes.length;
-    if (this.#sinceSync < syncBytes) return;
-    this.#sinceSync = 0;
+    // Who reads what comes does not wait for the disk.
+    if (this.#sinceSync < syncBytes || this.#isSyncing) return;
+    // It is over: only what the disk has refused is heard here.
     await this.#syncing;
-    this.#syncing = this.#part.sync();
+    this.#sinceSync = 0;
+    this.#isSyncing = true;
+    this.#syncing = this.#part.sync().finally(() => {
+      this.#isSyncing = false;
+    });
     this.#syncing.catch(() => {});
   }
 }
