@@ -158,7 +158,7 @@ async function emptied(part: PartFile, onBytes: BlobFetch['onBytes']): Promise<v
 const gatherBytes = 1024 * 1024;
 /** One is filled while the others are written and hashed. */
 const gatherPieces = 4;
-/** What has come is made durable so often, bytes: little is left to wait for at the end. */
+/** What has come is made durable so often, bytes, if the disk can: little is left at the end. */
 const syncBytes = 32 * 1024 * 1024;
 
 /** One piece of memory, which the thread that hashes is shown as it stands. */

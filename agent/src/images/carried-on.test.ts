@@ -1,0 +1,67 @@
+import { digestOfHex, OciError } from '@rackwright/oci';
+import { expect, test } from 'vitest';
+import { CarriedOn } from './carried-on.ts';
+import type { ComingHostImage } from './host-images.ts';
+
+const key = { hostUid: 'u1', deploymentId: 'u1/3', architecture: 'amd64' } as const;
+const blob = { mediaType: 'x', digest: digestOfHex('cd'.repeat(32)), sizeBytes: 5 };
+const soon = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+function setUp() {
+  const carriedOn = new CarriedOn();
+  const happened: string[] = [];
+  const carry = (name: string) => {
+    const whole = Promise.withResolvers<void>();
+    const [anew, late] = [new AbortController(), new AbortController()];
+    const coming: ComingHostImage = {
+      image: { version: '', disk: { blob, architecture: 'amd64' } },
+      ...{ digests: [], endTurn: () => {}, isWhole: async () => true, doubt: () => {} },
+      ...{ whole: whole.promise, anew: anew.signal },
+      release: () => void happened.push(`${name} released`),
+    };
+    const end = (): void => void happened.push(`${name} watched no more`);
+    carriedOn.carry(key, coming, { signal: late.signal, end });
+    return { anew, coming, late, whole };
+  };
+  return { carriedOn, carry, happened };
+}
+
+test('what is taken is its new holder’s, however it ends', async () => {
+  const { carriedOn, carry, happened } = setUp();
+  const { coming, whole } = carry('one');
+  expect(carriedOn.take(key)).toBe(coming);
+  expect(carriedOn.take(key)).toBeUndefined();
+  whole.reject(new OciError('notFound', 'it is gone'));
+  await soon();
+  expect(happened).toEqual(['one watched no more']);
+});
+
+test('a host has one at most, and the end of the one before is none of the next', async () => {
+  const { carriedOn, carry, happened } = setUp();
+  const before = carry('before');
+  const next = carry('next');
+  expect(happened).toEqual(['before watched no more', 'before released']);
+  before.whole.resolve();
+  await soon();
+  expect(carriedOn.take(key)).toBe(next.coming);
+});
+
+test.each<[string, Partial<typeof key | { architecture: 'arm64' }>]>([
+  ['another deployment', { deploymentId: 'u1/4' as 'u1/3' }],
+  ['another kind of machine', { architecture: 'arm64' }],
+])('%s does not get it, and it is let go', (_, change) => {
+  const { carriedOn, carry, happened } = setUp();
+  carry('one');
+  expect(carriedOn.take({ ...key, ...change })).toBeUndefined();
+  expect(happened).toContain('one released');
+});
+
+test('what was thrown away meanwhile is not taken, nor what is late', async () => {
+  const { carriedOn, carry, happened } = setUp();
+  carry('one').anew.abort();
+  expect(carriedOn.take(key)).toBeUndefined();
+  carry('two').late.abort();
+  await soon();
+  expect(carriedOn.take(key)).toBeUndefined();
+  expect(happened.filter((each) => each.endsWith('released'))).toHaveLength(2);
+});
