@@ -4,6 +4,10 @@
  * work.
  */
 import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
+import { request } from 'node:https';
+import { join } from 'node:path';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { ApiFailure, Role, RunPhase, Authority_Stage as Stage } from '@rackwright/messages';
 import { serverMissing } from '@rackwright/store/testing';
@@ -38,6 +42,23 @@ const keyOf = ({ clients }: Replica) => clients.secrets.getSecretsKey({});
 async function keysInUse(replica: Replica): Promise<string[]> {
   const { uses } = await keyOf(replica);
   return uses.filter(({ records }) => records > 0).map(({ keyId }) => keyId);
+}
+
+/** As a page of the console asks. */
+function post({ folder, address }: Replica, path: string, cookie: string, body = '{}') {
+  const ca = readFileSync(join(folder, 'identity/ca.pem'));
+  const headers = { origin: `https://${address}`, 'content-type': 'application/json', cookie };
+  return new Promise<IncomingMessage>((resolve, reject) => {
+    const asked = request(
+      `https://${address}${path}`,
+      { method: 'POST', ca, headers },
+      (answer) => {
+        answer.resume();
+        resolve(answer);
+      },
+    );
+    asked.on('error', reject).end(body);
+  });
 }
 
 async function untilSealedBy(keyId: string): Promise<void> {
@@ -175,6 +196,23 @@ describe('what one replica is told', () => {
     } finally {
       clients.close();
     }
+  });
+
+  test('is known of a browser at the other, over a restart, until it signs out', {
+    timeout,
+  }, async () => {
+    const { a, b } = site;
+    const token = readFileSync(join(a.folder, 'identity/admin.token'), 'utf8').trim();
+    const opened = await post(a, '/auth/token', '', JSON.stringify({ token }));
+    const cookie = String(opened.headers['set-cookie']).split(';')[0] ?? '';
+    const who = async (replica: Replica) =>
+      (await post(replica, '/rackwright.v1.AccessService/WhoAmI', cookie)).statusCode;
+    expect([opened.statusCode, await who(a), await who(b)]).toEqual([200, 200, 200]);
+    await b.end('SIGKILL');
+    await b.start();
+    expect(await who(b)).toBe(200);
+    expect((await post(b, '/auth/sign-out', cookie)).statusCode).toBe(204);
+    expect([await who(a), await who(b)]).toEqual([401, 401]);
   });
 
   test('ends the stream of a revoked agent at the other; the other rack works on', {
