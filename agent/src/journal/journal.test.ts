@@ -1,6 +1,7 @@
 import { create, equals } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/messages';
-import type { Clock, Log, Random } from '@rackwright/platform';
+import type { Clock, Random } from '@rackwright/platform';
+import { quietLog as noLog } from '@rackwright/platform/testing';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { encodeFrames, framePayloadBytesMax, readFrames } from './frame.ts';
@@ -16,14 +17,6 @@ import {
 import { MemoryDisk } from './testing/disk.ts';
 
 const path = '/state/journal';
-
-const noLog: Log = {
-  debug: () => undefined,
-  info: () => undefined,
-  warn: () => undefined,
-  error: () => undefined,
-  child: () => noLog,
-};
 
 function clockAt(startMs: number): Clock {
   let nowMs = startMs;

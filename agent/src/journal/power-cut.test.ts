@@ -1,16 +1,15 @@
 /** J1 and J2 on a disk that forgets what was not synced, whose power goes at any call. */
 import { create } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/messages';
-import type { Clock, Log } from '@rackwright/platform';
+import type { Clock } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
-import { ForgetfulFiles, forgetfulDisk } from '@rackwright/platform/testing';
+import { ForgetfulFiles, forgetfulDisk, quietLog as log } from '@rackwright/platform/testing';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { Journal } from './journal.ts';
 import type { RecordInit } from './state.ts';
 
 const quiet = () => undefined;
-const log: Log = { debug: quiet, info: quiet, warn: quiet, error: quiet, child: () => log };
 const clock: Clock = { nowMs: () => 1_000_000, suspendAwareMs: () => 0, after: () => quiet };
 /** Small: about every third record makes the journal rewrite its file. */
 const rewriteAtBytes = 200;

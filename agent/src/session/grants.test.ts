@@ -1,13 +1,13 @@
 /** Boot grants on a clock that is put back: what has expired never opens again. */
-import type { Clock, Log } from '@rackwright/platform';
+import type { Clock } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
+import { quietLog as log } from '@rackwright/platform/testing';
 import { expect, test } from 'vitest';
 import { Journal } from '../journal/index.ts';
 import { MemoryDisk } from '../journal/testing/disk.ts';
 import { Grants } from './grants.ts';
 
 const quiet = () => undefined;
-const log: Log = { debug: quiet, info: quiet, warn: quiet, error: quiet, child: () => log };
 const key = new Uint8Array([1, 2, 3]);
 const expiresAtMs = 10_000;
 

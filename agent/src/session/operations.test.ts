@@ -1,6 +1,6 @@
 /** R3, R4, R12 and Cancel: an operation from receipt to its answered report. */
 import { agent, RerunClass } from '@rackwright/messages';
-import type { Log } from '@rackwright/platform';
+import { quietLog as log } from '@rackwright/platform/testing';
 import { describe, expect, test } from 'vitest';
 import { Journal } from '../journal/index.ts';
 import { AttemptEnd } from './executor.ts';
@@ -124,7 +124,6 @@ describe('R3: a known id is answered from the journal', () => {
     const { disk } = world.disk.open();
     const { transport } = world.controlPlane.open();
     const note = () => undefined;
-    const log: Log = { debug: note, info: note, warn: note, error: note, child: () => log };
     const random = { bytes: (count: number) => new Uint8Array(count), fraction: () => 0 };
     const opening = Journal.open({ disk, path: journalPath, clock, random, log });
     await world.run(10);

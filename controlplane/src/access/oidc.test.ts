@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { ApiFailure, Role } from '@rackwright/messages';
 import { ConfigError, ConfigReader } from '@rackwright/platform';
 import { nodeClock, nodeWebClient } from '@rackwright/platform/node';
+import { quietLog as log } from '@rackwright/platform/testing';
 import { selfSigned } from '@rackwright/sim/loopback';
 import { exportJWK, SignJWT } from 'jose';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -95,8 +96,6 @@ function voucherOf(of: OidcConfig): Voucher {
     nowMs: () => base.nowMs() + shiftMs,
     after: base.after.bind(base),
   };
-  const quiet = () => undefined;
-  const log = { debug: quiet, info: quiet, warn: quiet, error: quiet, child: () => log };
   const keys = new OidcKeys(of.issuer, { clock: clock as never, log }, nodeWebClient([caPem]));
   return createOidcVoucher(of, clock as never, keys);
 }

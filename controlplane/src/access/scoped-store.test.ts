@@ -1,6 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { HostSchema, store as wire } from '@rackwright/messages';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
+import { quietLog as log } from '@rackwright/platform/testing';
 import { openMemoryStore, type StateStore, storeKey } from '@rackwright/store';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { FleetView } from '../fleet-view/index.ts';
@@ -10,9 +11,6 @@ import { scopedStore, watchCollections } from './scoped-store.ts';
 const scope = { racks: ['racks/aa'], pools: [] };
 /** Where nobody asks for credentials or racks. */
 const places = new HostPlaces({ rows: () => [] as never });
-const quiet = () => undefined;
-const log = { debug: quiet, info: quiet, warn: quiet, error: quiet, child: () => log } as never;
-
 let inner: StateStore;
 let reads: string[];
 let stop: AbortController;

@@ -2,6 +2,7 @@
 import { ApiFailure, type CallContext, Role } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
+import { quietLog as log } from '@rackwright/platform/testing';
 import { MemoryDisk, openMemoryStore, type StateStore } from '@rackwright/store';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { Following } from '../following/index.ts';
@@ -9,7 +10,6 @@ import { everywhere, type Principal } from './principal.ts';
 import { Sessions, type SessionsOptions, sessionCookie } from './sessions.ts';
 
 const quiet = () => undefined;
-const log = { debug: quiet, info: quiet, warn: quiet, error: quiet, child: () => log } as never;
 const lifeMs = 3_600_000;
 const secret = 'ab'.repeat(32);
 

@@ -3,6 +3,7 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { ApiFailure, type CallContext, Role, store as wire } from '@rackwright/messages';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
+import { quietLog as log } from '@rackwright/platform/testing';
 import { openMemoryStore, type StateStore } from '@rackwright/store';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { Following } from '../following/index.ts';
@@ -15,7 +16,6 @@ const first = `rwa1.${'x'.repeat(43)}`;
 const hashOf = (token: string) => createHash('sha256').update(token).digest('hex');
 const firstTokenSha256 = hashOf(first);
 const quiet = () => undefined;
-const log = { debug: quiet, info: quiet, warn: quiet, error: quiet, child: () => log } as never;
 const dayMs = 86_400_000;
 
 let store: StateStore;

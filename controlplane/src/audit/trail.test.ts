@@ -2,6 +2,7 @@ import { fromBinary } from '@bufbuild/protobuf';
 import { type AuditRecord, store as wire } from '@rackwright/messages';
 import type { Clock, Log, LogFields } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
+import { quietLog as quiet } from '@rackwright/platform/testing';
 import { type MemoryFault, openMemoryStore, type StateStore } from '@rackwright/store';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { AuditEvent } from './event.ts';
@@ -24,14 +25,6 @@ const clock: Clock = {
       timers = timers.filter((each) => each !== timer);
     };
   },
-};
-
-const quiet: Log = {
-  debug: () => {},
-  info: () => {},
-  warn: () => {},
-  error: () => {},
-  child: () => quiet,
 };
 
 beforeEach(async () => {

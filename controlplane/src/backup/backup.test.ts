@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { create, toBinary } from '@bufbuild/protobuf';
 import { store as wire } from '@rackwright/messages';
-import type { LocalListener, Log } from '@rackwright/platform';
+import type { LocalListener } from '@rackwright/platform';
 import {
   nodeClock,
   nodeDisk,
@@ -25,6 +25,7 @@ import {
   nodeLocalCalls,
   nodeRandom,
 } from '@rackwright/platform/node';
+import { quietLog as log } from '@rackwright/platform/testing';
 import { openSqliteStore, type StateStore } from '@rackwright/store';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type ControlPlaneConfig, parseConfig } from '../config.ts';
@@ -44,13 +45,6 @@ const patienceMs = 60_000;
 
 const [clock, disk, files, random] = [nodeClock(), nodeDisk(), nodeLargeFiles(), nodeRandom()];
 const calls = nodeLocalCalls();
-const log: Log = {
-  debug: () => undefined,
-  info: () => undefined,
-  warn: () => undefined,
-  error: () => undefined,
-  child: () => log,
-};
 const privateKey = 'the CA’s private key';
 
 let folder = '';

@@ -1,5 +1,5 @@
 /** One watch for all who follow, and nothing that they miss. */
-import type { Log } from '@rackwright/platform';
+import { quietLog as log } from '@rackwright/platform/testing';
 import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
 import { type Listing, openMemoryStore, type StateStore } from '@rackwright/store';
 import { beforeEach, expect, test } from 'vitest';
@@ -9,7 +9,6 @@ import { untilBroken } from './until-broken.fixture.ts';
 const retryDelayMs = 1_000;
 const bytes = (text: string) => new TextEncoder().encode(text);
 const quiet = () => undefined;
-const log: Log = { debug: quiet, info: quiet, warn: quiet, error: quiet, child: () => log };
 
 let heap: EventHeap;
 let store: StateStore;

@@ -1,5 +1,5 @@
 /** F1 as a property: who follows ends with what the store has, whatever breaks in between. */
-import type { Log } from '@rackwright/platform';
+import { quietLog as log } from '@rackwright/platform/testing';
 import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
 import { type Listing, openMemoryStore, type StateStore, type WatchEvent } from '@rackwright/store';
 import fc from 'fast-check';
@@ -8,7 +8,6 @@ import { type Follower, Following } from './following.ts';
 
 const retryDelayMs = 1_000;
 const quiet = () => undefined;
-const log: Log = { debug: quiet, info: quiet, warn: quiet, error: quiet, child: () => log };
 /** Longer than a change takes to come by the watch. */
 const slowListingMs = 10;
 const keys = ['hosts.a', 'hosts.b', 'hosts.c'];

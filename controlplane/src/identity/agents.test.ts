@@ -16,8 +16,9 @@ import {
   signCertificateProof,
   store as wire,
 } from '@rackwright/messages';
-import type { Clock, Log } from '@rackwright/platform';
+import type { Clock } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
+import { quietLog as log } from '@rackwright/platform/testing';
 import { openMemoryStore, type StateStore, storeKey } from '@rackwright/store';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Following } from '../following/index.ts';
@@ -43,14 +44,6 @@ let nowMs: number;
 let store: StateStore;
 let trust: EnrolmentTrust;
 let following: Following;
-const log: Log = {
-  debug: () => undefined,
-  info: () => undefined,
-  warn: () => undefined,
-  error: () => undefined,
-  child: () => log,
-};
-
 const clock: Clock = {
   nowMs: () => nowMs,
   suspendAwareMs: () => nowMs,

@@ -1,12 +1,11 @@
 /** The identity's files on a disk that forgets what was not synced. */
-import type { Clock, Log } from '@rackwright/platform';
+import type { Clock } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
-import { ForgetfulFiles, forgetfulDisk } from '@rackwright/platform/testing';
+import { ForgetfulFiles, forgetfulDisk, quietLog as log } from '@rackwright/platform/testing';
 import { expect, test } from 'vitest';
 import { type OwnIdentity, openIdentity } from './identity.ts';
 
 const quiet = () => undefined;
-const log: Log = { debug: quiet, info: quiet, warn: quiet, error: quiet, child: () => log };
 const clock: Clock = {
   nowMs: () => Date.UTC(2026, 0, 1),
   suspendAwareMs: () => 0,

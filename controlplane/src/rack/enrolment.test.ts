@@ -6,21 +6,13 @@ import {
   parseJoinToken,
   signCertificateProof,
 } from '@rackwright/messages';
-import type { Log } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
+import { quietLog as log } from '@rackwright/platform/testing';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type Fixture, failureOf, startFixture } from '../services/rpc.fixture.ts';
 import { createEnrolmentService } from './enrolment.ts';
 
 let fixture: Fixture;
-const log: Log = {
-  debug: () => undefined,
-  info: () => undefined,
-  warn: () => undefined,
-  error: () => undefined,
-  child: () => log,
-};
-
 beforeEach(async () => {
   fixture = await startFixture();
 });

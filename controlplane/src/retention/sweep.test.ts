@@ -7,8 +7,9 @@ import {
 } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { store as wire } from '@rackwright/messages';
-import type { Clock, Log } from '@rackwright/platform';
+import type { Clock } from '@rackwright/platform';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
+import { quietLog as log } from '@rackwright/platform/testing';
 import { openMemoryStore, type StateStore } from '@rackwright/store';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { FleetView } from '../fleet-view/index.ts';
@@ -35,8 +36,6 @@ beforeEach(async () => {
       };
     },
   };
-  const quiet = () => undefined;
-  const log: Log = { debug: quiet, info: quiet, warn: quiet, error: quiet, child: () => log };
   const random = nodeRandom();
   store = await openMemoryStore({ random, clock });
   fleetView = new FleetView({ store, clock: nodeClock(), log, retryDelayMs: 10 });

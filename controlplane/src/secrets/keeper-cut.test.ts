@@ -1,8 +1,9 @@
 /** A change of the key that is cut at each of its writes, before it and after it. */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { store as wire } from '@rackwright/messages';
-import type { Clock, Log } from '@rackwright/platform';
+import type { Clock } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
+import { quietLog as log } from '@rackwright/platform/testing';
 import { openMemoryStore, type StateStore } from '@rackwright/store';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { Following } from '../following/index.ts';
@@ -12,8 +13,6 @@ import { createSecrets, type Secrets, secretsKeyId } from './secrets.ts';
 const random = nodeRandom();
 const [one, two] = [new Uint8Array(32).fill(1), new Uint8Array(32).fill(2)] as const;
 const names = ['c1', 'c2', 'c3'];
-const quiet = () => undefined;
-const log: Log = { debug: quiet, info: quiet, warn: quiet, error: quiet, child: () => log };
 /** What the one that is asked writes, in this order. */
 const itsWrites = [
   'secrets.key',

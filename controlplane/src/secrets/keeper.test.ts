@@ -1,8 +1,9 @@
 /** Replicas over one store in memory; a clock that stands still until it is asked to go on. */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { ApiFailure, store as wire } from '@rackwright/messages';
-import type { Clock, Log } from '@rackwright/platform';
+import type { Clock } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
+import { quietLog as log } from '@rackwright/platform/testing';
 import { openMemoryStore, type StateStore } from '@rackwright/store';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { Following } from '../following/index.ts';
@@ -14,14 +15,6 @@ const random = nodeRandom();
 const keyOf = (fill: number) => new Uint8Array(32).fill(fill);
 const [one, two, three] = [keyOf(1), keyOf(2), keyOf(3)] as const;
 const id = secretsKeyId;
-const log: Log = {
-  debug: () => undefined,
-  info: () => undefined,
-  warn: () => undefined,
-  error: () => undefined,
-  child: () => log,
-};
-
 let store: StateStore;
 let nowMs = 0;
 const timers: (() => void)[] = [];

@@ -1,7 +1,7 @@
 /** What the sweeper never takes: anything of a host that is there, whatever it was told of it. */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { type HostId, store as wire } from '@rackwright/messages';
-import type { Log } from '@rackwright/platform';
+import { quietLog as log } from '@rackwright/platform/testing';
 import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
 import { type Entry, openMemoryStore, type StateStore } from '@rackwright/store';
 import { beforeEach, expect, test } from 'vitest';
@@ -10,7 +10,6 @@ import type { Follower } from '../following/index.ts';
 import { Sweeper } from './sweep.ts';
 
 const quiet = () => undefined;
-const log: Log = { debug: quiet, info: quiet, warn: quiet, error: quiet, child: () => log };
 const sweepIntervalMs = 1_000;
 
 let heap: EventHeap;

@@ -1,6 +1,7 @@
 import type { OperationId } from '@rackwright/messages';
-import type { Clock, Log, WebOutcome, WebRequest } from '@rackwright/platform';
+import type { Clock, WebOutcome, WebRequest } from '@rackwright/platform';
 import { WebBroken } from '@rackwright/platform';
+import { quietLog as quiet } from '@rackwright/platform/testing';
 import { describe, expect, test } from 'vitest';
 import type { CallResult } from '../host/index.ts';
 import { OutOfBounds } from '../secrets/index.ts';
@@ -9,14 +10,6 @@ import { createWebhookCaller, webhookRequest } from './webhook.ts';
 const id = 'uid/7/2/1';
 const rack = 'racks/r2';
 const url = 'https://hooks.example.org/rack/x?token=1';
-
-const quiet: Log = {
-  debug: () => {},
-  info: () => {},
-  warn: () => {},
-  error: () => {},
-  child: () => quiet,
-};
 
 interface Page {
   readonly status: number;

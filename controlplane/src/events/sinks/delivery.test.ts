@@ -1,7 +1,8 @@
 /** Deliveries to one sink on a simulated clock: what arrives, in which order, whatever happens. */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { type Event, EventTypeSchema, HostState, store as wire } from '@rackwright/messages';
-import type { Clock, Log } from '@rackwright/platform';
+import type { Clock } from '@rackwright/platform';
+import { quietLog as log } from '@rackwright/platform/testing';
 import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
 import { HISTORY_PER_KEY, openMemoryStore, type StateStore } from '@rackwright/store';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -17,7 +18,6 @@ import { type Attempted, DeliveryWindow, windowEventsMax } from './window.ts';
 
 const uid = 'sink-uid';
 const quiet = () => undefined;
-const log: Log = { debug: quiet, info: quiet, warn: quiet, error: quiet, child: () => log };
 const retention = { historyPrefixes: ['hosts'], historyAgeMs: 1e12, logAgeMs: 1e12 };
 
 let heap: EventHeap;

@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import { ApiFailure, bind, RackSchema, RackService, unavailable } from '@rackwright/messages';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
+import { quietLog as log } from '@rackwright/platform/testing';
 import { afterEach, beforeAll, expect, test } from 'vitest';
 import { serve } from '../server/server.ts';
 import { createTestCa, type TestCa } from '../wire/test-pki.ts';
@@ -11,8 +12,6 @@ import { pauseBefore, type Repeats, triesMax } from './repeats.ts';
 
 const clock = nodeClock();
 const random = { fraction: () => 0 };
-const quiet = () => undefined;
-const log = { debug: quiet, info: quiet, warn: quiet, error: quiet, child: () => log } as never;
 let ca: TestCa;
 const open: { close(): unknown }[] = [];
 

@@ -11,17 +11,11 @@ import {
   Health,
   unauthenticated,
 } from '@rackwright/messages';
-import type { Log } from '@rackwright/platform';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
+import { quietLog } from '@rackwright/platform/testing';
 import { type RpcServer, type ServeOptions, serve } from '../server/server.ts';
 import { createTestCa, type TestCa } from '../wire/test-pki.ts';
 import { overHttp } from './http-calls.ts';
-
-const quiet = () => undefined;
-export const quietLog: Log = {
-  ...{ debug: quiet, info: quiet, warn: quiet, error: quiet },
-  child: () => quietLog,
-};
 
 export interface HttpServer {
   readonly server: RpcServer;

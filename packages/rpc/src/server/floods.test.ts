@@ -4,8 +4,8 @@ import { connect as dialTcp, type Socket } from 'node:net';
 import { duplexPair } from 'node:stream';
 import { connect as dialTls, type SecureContextOptions, type TLSSocket } from 'node:tls';
 import { ApiFailure, agent, bind, type Guard, Health, unauthenticated } from '@rackwright/messages';
-import type { Log } from '@rackwright/platform';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
+import { quietLog as log } from '@rackwright/platform/testing';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { connect } from '../client/channel.ts';
 import { createClient } from '../client/client.ts';
@@ -16,14 +16,6 @@ import { type RpcServer, serve } from './server.ts';
 const clock = nodeClock();
 let ca: TestCa;
 const open: { close(): unknown }[] = [];
-const log: Log = {
-  debug: () => undefined,
-  info: () => undefined,
-  warn: () => undefined,
-  error: () => undefined,
-  child: () => log,
-};
-
 beforeAll(async () => {
   ca = await createTestCa();
 });

@@ -1,8 +1,8 @@
 /** What becomes of who goes on while it is refused; see `floods.test.ts` for whole floods. */
 
 import { ApiFailure, agent, bind, notFound, unauthenticated } from '@rackwright/messages';
-import type { Log } from '@rackwright/platform';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
+import { quietLog as log } from '@rackwright/platform/testing';
 import { expect, test } from 'vitest';
 import { connect } from '../client/channel.ts';
 import { createClient } from '../client/client.ts';
@@ -10,9 +10,6 @@ import { createTestCa } from '../wire/test-pki.ts';
 import { serve } from './server.ts';
 
 const clock = nodeClock();
-const quiet = () => undefined;
-const log: Log = { debug: quiet, info: quiet, warn: quiet, error: quiet, child: () => log };
-
 const reasonOf = (call: Promise<unknown>) =>
   call.then(
     () => 'answered',

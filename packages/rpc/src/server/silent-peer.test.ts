@@ -4,14 +4,13 @@ import { connect as dial } from 'node:http2';
 import { type AddressInfo, createServer, connect as dialTcp, type Socket } from 'node:net';
 import { connect as dialTls } from 'node:tls';
 import { bind, Health, HealthCheckResponse_ServingStatus as Status } from '@rackwright/messages';
-import type { Log } from '@rackwright/platform';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
+import { quietLog as log } from '@rackwright/platform/testing';
 import { expect, test } from 'vitest';
 import { createTestCa } from '../wire/test-pki.ts';
 import { serve } from './server.ts';
 
 const silent = () => undefined;
-const log: Log = { debug: silent, info: silent, warn: silent, error: silent, child: () => log };
 
 /** A network between the two that can lose everything and tell neither. */
 async function wayTo(port: number) {

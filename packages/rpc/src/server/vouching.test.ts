@@ -1,8 +1,8 @@
 /** Who makes a connection one of somebody known, over real TLS. */
 
 import { agent, bind, permissionDenied } from '@rackwright/messages';
-import type { Log } from '@rackwright/platform';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
+import { quietLog as log } from '@rackwright/platform/testing';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { connect } from '../client/channel.ts';
 import { createClient } from '../client/client.ts';
@@ -11,14 +11,6 @@ import { type RpcServer, type ServeOptions, serve } from './server.ts';
 
 let ca: TestCa;
 const open: { close(): unknown }[] = [];
-const log: Log = {
-  debug: () => undefined,
-  info: () => undefined,
-  warn: () => undefined,
-  error: () => undefined,
-  child: () => log,
-};
-
 beforeAll(async () => {
   ca = await createTestCa();
 });
