@@ -40,6 +40,8 @@ export interface SessionDependencies {
   readonly audit?: AuditSink;
   /** Unset: answers are not timed. */
   readonly onAcknowledged?: AcknowledgementMeter;
+  /** As in `Platform`. */
+  readonly elapsedMs?: () => number;
   /** As in `HostsDependencies`. */
   readonly replicaId: string;
 }

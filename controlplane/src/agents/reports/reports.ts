@@ -19,6 +19,8 @@ export interface ReportsDependencies {
   readonly crashPoint: CrashPoint;
   readonly stepLogs?: Pick<StepLogs, 'ended'>;
   readonly onAcknowledged?: AcknowledgementMeter;
+  /** As in `Platform`. */
+  readonly elapsedMs?: () => number;
 }
 
 export class Reports {
@@ -50,7 +52,8 @@ export class Reports {
    */
   fold(report: agent.Report, over: SlotOver): void {
     const { clock, hosts, crashPoint, stepLogs } = this.#deps;
-    const cameMs = clock.suspendAwareMs();
+    const { elapsedMs = () => clock.suspendAwareMs() } = this.#deps;
+    const cameMs = elapsedMs();
     if (report.sequence > 0n) this.#settlement.received(report.sequence);
     const hostId = hosts.hostIdOfUid(report.hostUid, this.#rackId);
     const folding =
@@ -66,7 +69,7 @@ export class Reports {
         const value = answerOf(report, result, settledUpTo);
         this.#sink.send({ case: 'reportAnswer', value });
         crashPoint('cp.reportAcknowledged');
-        const seconds = (clock.suspendAwareMs() - cameMs) / 1_000;
+        const seconds = (elapsedMs() - cameMs) / 1_000;
         this.#deps.onAcknowledged?.(answerWord(value.verdict), seconds);
       })
       .catch((error: unknown) => this.#couldNotFold(report, hostId, error))

@@ -21,9 +21,23 @@ test('a rack is told when what its hosts boot by changes, and of no other label'
     ['another one', { boot: 'serial' }, 3],
     ['none any more', {}, 4],
   ];
-  for (const [what, labels, times] of changes) {
-    index.note('h1', recordOf(labels));
+  for (const [at, [what, labels, times]] of changes.entries()) {
+    index.note('h1', recordOf(labels), at + 1);
     expect(told.length, what).toBe(times);
   }
   expect(new Set(told)).toEqual(new Set(['r1']));
+});
+
+test('a host that is made anew is told of, also where the index knew the one before', () => {
+  const index = new HostIndex();
+  const told: string[] = [];
+  index.onBootChange((rackId) => told.push(rackId));
+  index.note('h1', recordOf({}), 1);
+  index.note('h1', recordOf({}), 1);
+  expect(told).toEqual(['r1']);
+  index.drop('h1');
+  expect(index.hostIdsOfRack('r1')).toEqual([]);
+  index.note('h1', recordOf({}), 1);
+  expect(told).toEqual(['r1', 'r1', 'r1']);
+  expect(index.hostIdOfUid('u1', 'r1')).toBe('h1');
 });

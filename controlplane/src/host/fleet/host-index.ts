@@ -10,6 +10,7 @@ import {
   type RackId,
   type store as wire,
 } from '@rackwright/messages';
+import type { Revision } from '@rackwright/store';
 import { idOf, sameMessage } from '../../records/index.ts';
 import { bootsOverNetwork } from '../deployment/deployment.ts';
 import { bootProfileOf } from './boot-profile.ts';
@@ -34,6 +35,8 @@ export class HostIndex {
   readonly #bootKeys = new Map<string, string>();
   readonly #bootListeners: ((rackId: RackId) => void)[] = [];
   readonly #looks = new Map<string, IndexedHost>();
+  /** As of which revision each host was taken in last. */
+  readonly #noted = new Map<string, Revision>();
   readonly #looksListeners: ((rackId: RackId) => void)[] = [];
 
   /** Calls `listener` with a rack whose boot snapshot may have changed. */
@@ -77,8 +80,10 @@ export class HostIndex {
     return this.#hostIdOfUid.get(uid);
   }
 
-  /** Takes in a host as it was read. */
-  note(hostId: HostId, record: wire.HostRecord): void {
+  /** Takes in a host as it was read; at once again, it costs a look. */
+  note(hostId: HostId, record: wire.HostRecord, revision: Revision): void {
+    if (this.#noted.get(hostId) === revision) return;
+    this.#noted.set(hostId, revision);
     const { host } = record;
     const rackId = rackIdOf(record);
     this.#noteUid(hostId, host?.uid ?? '');
@@ -95,6 +100,7 @@ export class HostIndex {
 
   /** There is no such host (any more). */
   drop(hostId: HostId): void {
+    this.#noted.delete(hostId);
     const rackId = this.#rackOf.get(hostId);
     this.#noteRack(hostId, undefined);
     if (this.#looks.delete(hostId) && rackId !== undefined) this.#looksChanged(rackId);

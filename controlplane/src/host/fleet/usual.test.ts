@@ -29,7 +29,7 @@ async function world() {
     ['h3', 'r2'],
   ] as const) {
     const host = { name: `hosts/${id}`, uid: `u-${id}`, spec: { rack: `racks/${rack}` } };
-    index.note(id, create(wire.HostRecordSchema, { host }));
+    index.note(id, create(wire.HostRecordSchema, { host }), 1);
   }
   const deps = { store, clock: { nowMs: () => clock.nowMs } as never };
   return { clock, store, usual: () => new UsualDurations(deps, index) };

@@ -101,7 +101,7 @@ export class HostFeed {
     const known = Math.max(this.#decided.get(hostId) ?? 0, this.#heard.get(hostId) ?? 0);
     if (controller.signal.aborted || revision <= known) return;
     this.#heard.set(hostId, revision);
-    index.note(hostId, record);
+    index.note(hostId, record, revision);
     if (this.#working === undefined) {
       controller.wake(hostId, 'written');
       return;

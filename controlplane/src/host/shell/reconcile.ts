@@ -252,7 +252,7 @@ export class Hosts {
       if (found === undefined) return this.#gone(hostId);
       const stale = expected !== undefined && found.revision !== expected;
       if (stale && !isRepeated(found.record, event)) return staleEtag(hostId);
-      this.#index.note(hostId, found.record);
+      this.#index.note(hostId, found.record, found.revision);
       const session = knownRack === rackIdOf(found.record) ? before : this.#session(found.record);
       const { outcome, context } = await this.#decide(found.record, event, session, standing);
       if (outcome.kind === 'refused') {
@@ -336,7 +336,7 @@ export class Hosts {
     revision: number,
   ): Promise<TurnResult> {
     const record = outcome.kind === 'kept' ? outcome.record : before;
-    if (outcome.kind === 'kept') this.#index.note(hostId, record);
+    if (outcome.kind === 'kept') this.#index.note(hostId, record, revision);
     let verdict: AnswerVerdict | undefined;
     for (const effect of outcome.effects) {
       if (effect.kind === 'answer') verdict = effect.verdict;
