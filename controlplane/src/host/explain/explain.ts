@@ -7,6 +7,7 @@
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  BootStepKind,
   CauseSchema,
   type Explanation,
   ExplanationSchema,
@@ -25,6 +26,7 @@ import {
 import { idOf } from '../../records/index.ts';
 import { diskKnownElsewhere, disksElsewhere } from '../erasure/elsewhere.ts';
 import { noUsualTimes, type UsualTimes } from '../fleet/usual.ts';
+import { operationParts } from '../operation/operation.ts';
 import { displayOf } from '../turn/display.ts';
 import { activeRun, currentStep, runName, waitsForOthers } from '../turn/turn.ts';
 import type { HostContext } from '../turn/types.ts';
@@ -79,7 +81,18 @@ export function explainHost(
     unblock: [...(told.unblock ?? [])],
     lastEvidence: lastEvidence(record, progress),
     ...(usualMs === undefined ? {} : { usualDuration: durationFromMs(usualMs) }),
+    lastScreen: lastScreen(record, context),
   });
+}
+
+/** Of the last boot, while the host is kept from it; a new boot has its own. */
+function lastScreen({ host }: store.HostRecord, { facts }: HostContext): string[] {
+  const [last] = facts.boots;
+  if (host?.status === undefined || last === undefined || !isKeptFromBoot(host.status)) return [];
+  const run = activeRun(host.status);
+  const isOfRun = operationParts(host.uid, last.operationId)?.runNumber === run?.number;
+  if (run?.waiting?.reason === 'runner' && !isOfRun) return [];
+  return last.missing === BootStepKind.UNSPECIFIED ? [] : [...last.lastScreen];
 }
 
 /** What is wrong on the rack's network is said where it keeps the host from its boot. */

@@ -9,6 +9,7 @@ import {
   BootStepKind as Kind,
   RackFaultSchema,
   RackFaultType,
+  RunPhase,
   store,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
@@ -156,4 +157,24 @@ test('the last screen is kept within bounds, without what acts on a terminal', (
   const [again] = tell(host, { steps: upToScript, lastScreen: long });
   expect(again?.lastScreen.at(-1)).toMatch(/^9999 x{127}$/);
   expect(again?.lastScreen.join('\n').length).toBeLessThanOrEqual(2_048);
+});
+
+test('the last screen is explained while the boot stands still, and after it has failed', () => {
+  const host = waiting();
+  tell(host, { steps: upToScript, lastScreen: ['Access Denied'] });
+  expect(explain(host).lastScreen).toEqual(['Access Denied']);
+  timeOut(host);
+  expect(statusOf(host).run?.phase).not.toBe(RunPhase.WAITING);
+  expect(explain(host).lastScreen).toEqual(['Access Denied']);
+});
+
+test('no screen of an earlier run is explained, nor one of a boot whose runner came', () => {
+  const host = waiting();
+  const operationId = 'u1/1/1/1';
+  expect(boot(host).startsWith('u1/1/')).toBe(false);
+  tell(host, { operationId, steps: upToScript, lastScreen: ['old'] });
+  expect(explain(host).lastScreen).toEqual([]);
+  const came = step(Kind.RUNNER, { endTime: at });
+  tell(host, { steps: [...upToScript, came], lastScreen: ['login:'] });
+  expect(explain(host).lastScreen).toEqual([]);
 });

@@ -17,7 +17,7 @@ export function showExplanation(
 }
 
 function explanationLines(explanation: Explanation, { clock }: World): string[] {
-  const { subject, headline, causes, blocker, unblock, lastEvidence } = explanation;
+  const { subject, headline, causes, blocker, unblock, lastEvidence, lastScreen } = explanation;
   const since = explanation.since === undefined ? '' : `, since ${ago(clock, explanation.since)}`;
   const times = [
     ...(explanation.nextAttemptTime === undefined
@@ -37,5 +37,7 @@ function explanationLines(explanation: Explanation, { clock }: World): string[] 
     ...times,
     ...unblock.map((line) => `  to do: ${line}`),
     ...(lastEvidence === '' ? [] : [`  last seen: ${lastEvidence}`]),
+    ...(lastScreen.length === 0 ? [] : ['  its serial console showed last:']),
+    ...lastScreen.map((line) => `  | ${line}`),
   ];
 }

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rackwright/v1/explanation.proto.
  */
 export const file_rackwright_v1_explanation: GenFile = /*@__PURE__*/
-  fileDesc("Ch9yYWNrd3JpZ2h0L3YxL2V4cGxhbmF0aW9uLnByb3RvEg1yYWNrd3JpZ2h0LnYxItICCgtFeHBsYW5hdGlvbhIPCgdzdWJqZWN0GAEgASgJEhAKCGhlYWRsaW5lGAIgASgJEiQKBmNhdXNlcxgDIAMoCzIULnJhY2t3cmlnaHQudjEuQ2F1c2USDwoHYmxvY2tlchgEIAEoCRIpCgVzaW5jZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNQoRbmV4dF9hdHRlbXB0X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGRlYWRsaW5lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgd1bmJsb2NrGAggAygJEhUKDWxhc3RfZXZpZGVuY2UYCSABKAkSMQoOdXN1YWxfZHVyYXRpb24YCiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iQAoFQ2F1c2USDAoEdGV4dBgBIAEoCRIpCgVzaW5jZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("Ch9yYWNrd3JpZ2h0L3YxL2V4cGxhbmF0aW9uLnByb3RvEg1yYWNrd3JpZ2h0LnYxIucCCgtFeHBsYW5hdGlvbhIPCgdzdWJqZWN0GAEgASgJEhAKCGhlYWRsaW5lGAIgASgJEiQKBmNhdXNlcxgDIAMoCzIULnJhY2t3cmlnaHQudjEuQ2F1c2USDwoHYmxvY2tlchgEIAEoCRIpCgVzaW5jZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNQoRbmV4dF9hdHRlbXB0X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGRlYWRsaW5lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgd1bmJsb2NrGAggAygJEhUKDWxhc3RfZXZpZGVuY2UYCSABKAkSMQoOdXN1YWxfZHVyYXRpb24YCiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEwoLbGFzdF9zY3JlZW4YCyADKAkiQAoFQ2F1c2USDAoEdGV4dBgBIAEoCRIpCgVzaW5jZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * Explanation says why something does not move, in words that a person can act on. It is computed
@@ -90,6 +90,14 @@ export type Explanation = Message<"rackwright.v1.Explanation"> & {
    * @generated from field: google.protobuf.Duration usual_duration = 10;
    */
   usualDuration?: Duration | undefined;
+
+  /**
+   * The last lines that the host has written to its serial console, where its boot stands still: plain
+   * text that a machine wrote. Empty: its boot does not stand still, or nobody hears the console.
+   *
+   * @generated from field: repeated string last_screen = 11;
+   */
+  lastScreen: string[];
 };
 
 /**
