@@ -4,7 +4,7 @@
  */
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { isSecure } from './firmware.ts';
+import { hasVirtualDrive, isSecure, type LabFirmware } from './firmware.ts';
 import { runProgram } from './processes.ts';
 import type { LabMachine } from './qemu.ts';
 import type { Site } from './site.ts';
@@ -74,10 +74,20 @@ function checkLoader(site: Site, machine: LabMachine, data: number, acks: number
   } else findings.check('nothing came by TFTP', data === 0 && acks === 0, counts);
   const words = machine.console();
   const ofUefi = words.includes('BdsDxe: starting Boot');
-  const option = firmware === 'uefi-http' ? 'UEFI HTTPv4' : 'UEFI PXEv4';
   if (firmware === 'bios') findings.check('the BIOS booted', !ofUefi && words.includes('SeaBIOS'));
-  else findings.check(`the firmware started "${option}"`, ofUefi && words.includes(option));
+  else {
+    const option = bootOption(firmware);
+    const isStarted = new RegExp(`BdsDxe: starting Boot[0-9A-F]+ "${option}`).test(words);
+    findings.check(`the firmware started "${option}"`, isStarted);
+  }
   if (isSecure(firmware)) checkLockdown(site, words);
+}
+
+/** How the firmware names what it boots from: the beginning of that. */
+function bootOption(firmware: Exclude<LabFirmware, 'bios'>): string {
+  // EDK2's word for whatever is on USB and can be read in blocks, a drive for CDs too.
+  if (hasVirtualDrive(firmware)) return 'UEFI QEMU QEMU USB HARDDRIVE';
+  return firmware === 'uefi-http' ? 'UEFI HTTPv4' : 'UEFI PXEv4';
 }
 
 /** What the kernel says of itself, which it does at its level "notice". */

@@ -4,9 +4,11 @@
 #   chassis-control.sh FOLDER MC get|set power|boot|reset|shutdown|identify [VALUE]
 #
 # FOLDER holds the machine: qemu-pxe.args and qemu-disk.args, qemu-own.args for firmware that keeps an
-# order of its own (one argument a line; @BOOT@ stands for the number of the power-on), logs to be
-# made empty for each power-on (boot-files), soft-off, which presses its power button where there is
-# one, and our state: qemu.pid, boot-device, boots. Every call is written to chassis.log.
+# order of its own, qemu-cdrom.args where there is a virtual drive (one argument a line; @BOOT@ stands
+# for the number of the power-on), logs to be made empty for each power-on (boot-files), soft-off,
+# which presses its power button where there is one, medium-in while the virtual drive is not empty,
+# which puts the medium into a machine that waits for that and lets it go, and our state: qemu.pid,
+# boot-device, boots. Every call is written to chassis.log.
 folder=$1
 verb="$3 $4"
 value=$5
@@ -39,11 +41,15 @@ on() {
   case $device in
     pxe) ;;
     default) device=disk ;; # what the simulator calls an order for the disk
+    cdrom) [ -e "$folder/qemu-cdrom.args" ] || device=disk ;;
     *) if [ -e "$folder/qemu-own.args" ]; then device=own; else device=disk; fi ;;
   esac
   echo "$(date +%s.%N) on $device boot $boot" >>"$folder/chassis.log"
+  hold=
+  [ -x "$folder/medium-in" ] && hold=-S
   sed "s/@BOOT@/$boot/g" "$folder/qemu-$device.args" |
-    xargs -d '\n' qemu-system-x86_64 >>"$folder/qemu.log" 2>&1
+    xargs -d '\n' qemu-system-x86_64 $hold >>"$folder/qemu.log" 2>&1
+  [ -z "$hold" ] || "$folder/medium-in" >>"$folder/qemu.log" 2>&1
 }
 
 # ipmi_sim hands down its sockets: QEMU would keep their addresses after the simulator is gone.

@@ -9,10 +9,11 @@ import { LAB_ADDRESS } from './netns.ts';
 
 /**
  * `bios`: SeaBIOS with the network card's iPXE. `uefi`: OVMF with its own PXE, which asks port
- * 4011 and loads by TFTP. `uefi-http`: OVMF with its own HTTP boot. `uefi-secure`:
- * OVMF's PXE under Secure Boot, with Debian's signed shim, GRUB and kernel.
+ * 4011 and loads by TFTP. `uefi-http`: OVMF with its own HTTP boot. `uefi-media`: OVMF from the CD
+ * that the machine's BMC feeds by Redfish. `uefi-secure`: OVMF's PXE under Secure Boot, with
+ * Debian's signed shim, GRUB and kernel.
  */
-export const firmwares = ['bios', 'uefi', 'uefi-http', 'uefi-secure'] as const;
+export const firmwares = ['bios', 'uefi', 'uefi-http', 'uefi-media', 'uefi-secure'] as const;
 export type LabFirmware = (typeof firmwares)[number];
 
 /** `proxy`: the site's own server gives addresses. `reservation`: the agent alone does. */
@@ -37,6 +38,9 @@ const SECURE_CODE = '/usr/share/OVMF/OVMF_CODE_4M.secboot.fd';
 const SECURE_VARIABLES = '/usr/share/OVMF/OVMF_VARS_4M.ms.fd';
 const UEFI_LOADER = 'snponly.efi';
 const UEFI_LOADER_PATH = `/usr/lib/ipxe/${UEFI_LOADER}`;
+/** Has drivers of its own: firmware that boots from a CD has not set up its network card. */
+const MEDIUM_LOADER = 'ipxe.efi';
+const MEDIUM_LOADER_PATH = `/usr/lib/ipxe/${MEDIUM_LOADER}`;
 
 /** Debian's signed loaders, in the package archive that {@link UNPACKED} holds. */
 export const SIGNED_LOADERS = {
@@ -54,9 +58,17 @@ export function signedLoader(name: keyof typeof SIGNED_LOADERS): string {
   return path;
 }
 
+/** The virtual drive by the name under which QEMU is asked about it. */
+export const VIRTUAL_DRIVE = 'bmc-cd';
+
 /** Whether the firmware runs nothing that is not signed. */
 export function isSecure(firmware: LabFirmware): boolean {
   return firmware === 'uefi-secure';
+}
+
+/** Whether the BMC has a Redfish face and a virtual drive, and the host boots from that. */
+export function hasVirtualDrive(firmware: LabFirmware): boolean {
+  return firmware === 'uefi-media';
 }
 
 /**
@@ -69,7 +81,8 @@ export function boardArgs(firmware: LabFirmware, folder: string): string[] {
   const variables = join(folder, 'uefi-variables.fd');
   copyFileSync(secure ? SECURE_VARIABLES : UEFI_VARIABLES, variables);
   // IPv6 first would cost half a minute; without IPv4 PXE the first boot option is HTTPv4.
-  const off = firmware === 'uefi-http' ? ['IPv4PXESupport', 'IPv6PXESupport'] : ['IPv6PXESupport'];
+  const hasPxe = firmware === 'uefi' || isSecure(firmware);
+  const off = hasPxe ? ['IPv6PXESupport'] : ['IPv4PXESupport', 'IPv6PXESupport'];
   return [
     // Only code in system management mode may write the variables that say whom to trust.
     ...['-M', secure ? 'q35,smm=on' : 'q35'],
@@ -82,22 +95,30 @@ export function boardArgs(firmware: LabFirmware, folder: string): string[] {
 }
 
 /**
- * QEMU arguments for what the BMC has ordered, `n` network or `c` disk, and what they add to the
- * network card; `own`: nothing was ordered, and UEFI goes by the order in its variables. UEFI knows
- * no order of device classes, only the index of a device; its card has no option ROM, which would
- * be iPXE instead of the firmware's own network stack.
+ * QEMU arguments for what the BMC has ordered, `n` network, `c` disk or `d` CD, and what they add
+ * to the network card; `own`: nothing was ordered, and UEFI goes by the order in its variables.
+ * UEFI knows no order of device classes, only the index of a device; its card has no option ROM,
+ * which would be iPXE instead of the firmware's own network stack.
  */
 export function bootOrder(
   firmware: LabFirmware,
-  order: 'n' | 'c' | 'own',
+  order: 'n' | 'c' | 'd' | 'own',
 ): { readonly args: readonly string[]; readonly card: string; readonly firstDisk: string } {
   if (firmware === 'bios') return { args: ['-boot', `order=${order}`], card: '', firstDisk: '' };
   const first = ',bootindex=1';
   return {
-    args: [],
+    args: hasVirtualDrive(firmware) ? virtualDriveArgs(order === 'd' ? first : '') : [],
     card: `,romfile=${order === 'n' ? first : ''}`,
     firstDisk: order === 'c' ? first : '',
   };
+}
+
+/** On USB, as that of a real BMC; empty. */
+function virtualDriveArgs(first: string): string[] {
+  return [
+    ...['-device', 'qemu-xhci,id=bmc-usb', '-device', 'usb-bot,id=bmc-drive,bus=bmc-usb.0'],
+    ...['-device', `scsi-cd,id=${VIRTUAL_DRIVE},bus=bmc-drive.0${first}`],
+  ];
 }
 
 /** What the agent's configuration has to say for these machines. */
@@ -111,13 +132,19 @@ export function agentBootConfig({ firmware, dhcp, loader }: BootWay): object {
           { name: 'grubx64.efi', path: signedLoader('grubNetwork') },
         ]
       : [{ name: UEFI_LOADER, path: UEFI_LOADER_PATH }];
+  const mediumFiles = hasVirtualDrive(firmware)
+    ? [{ name: MEDIUM_LOADER, path: MEDIUM_LOADER_PATH }]
+    : [];
   return {
     dhcp: { mode: dhcp, ...(dhcp === 'reservation' ? reservation : {}) },
     ...(firmware === 'bios'
       ? {}
       : {
           loaders: { uefiX64: loaderFiles[0]?.name },
-          loaderFiles,
+          loaderFiles: [...loaderFiles, ...mediumFiles],
+          ...(hasVirtualDrive(firmware)
+            ? { virtualMedia: { loaders: { uefiX64: MEDIUM_LOADER } } }
+            : {}),
           bmc: { firmware: 'uefi' },
         }),
   };

@@ -9,6 +9,7 @@ import { fruImage } from './fru.ts';
 import type { LabNetwork } from './netns.ts';
 import { runProgram, type Started, startProcess, until } from './processes.ts';
 import type { LabMachine } from './qemu.ts';
+import { startRedfishFace } from './redfish-face.ts';
 import type { Undo } from './undo.ts';
 
 /** The operator account of every BMC in the lab. */
@@ -30,13 +31,17 @@ export interface LabBmc {
   start(): Promise<void>;
 }
 
-/** Starts the BMC of `machine`; `inBandPort` is where the machine's QEMU looks for it. */
+/**
+ * Starts the BMC of `machine`; `inBandPort` is where the machine's QEMU looks for it, and
+ * `consolePort` where that shows it the machine's serial port.
+ */
 export async function startBmc(options: {
   readonly undo: Undo;
   readonly network: LabNetwork;
   readonly machine: LabMachine;
   readonly address: string;
   readonly inBandPort: number;
+  readonly consolePort: number;
 }): Promise<LabBmc> {
   const { machine, network } = options;
   const folder = join(machine.folder, 'bmc');
@@ -47,7 +52,7 @@ export async function startBmc(options: {
   let process: Started | undefined;
   const start = async (): Promise<void> => {
     const config = join(folder, 'lan.conf');
-    writeFileSync(config, lanConfig(machine, address, options.inBandPort));
+    writeFileSync(config, lanConfig(machine, address, options));
     process = startProcess(options.undo, {
       name: `ipmi_sim of ${machine.name}`,
       file: 'ipmi_sim',
@@ -82,6 +87,17 @@ export async function startBmc(options: {
   return bmc;
 }
 
+/** Lets the machine's BMC speak Redfish too, with the same account. */
+export async function addRedfishFace(options: {
+  readonly undo: Undo;
+  readonly network: LabNetwork;
+  readonly machine: LabMachine;
+  readonly address: string;
+}): Promise<void> {
+  const account = { user: BMC_USER, password: BMC_PASSWORD };
+  await startRedfishFace({ ...options, ...account, controlScript: CONTROL_SCRIPT });
+}
+
 /** Node gives a child a socket as standard input, which ipmitool cannot open by its name. */
 const throughPipe = 'cat | "$0" "$@"';
 
@@ -99,7 +115,11 @@ export async function ipmitool(
   });
 }
 
-function lanConfig(machine: LabMachine, address: string, inBandPort: number): string {
+function lanConfig(
+  machine: LabMachine,
+  address: string,
+  { inBandPort, consolePort }: { readonly inBandPort: number; readonly consolePort: number },
+): string {
   const auths = ['callback', 'user', 'operator', 'admin'].map(
     (level) => `    allowed_auths_${level} none md2 md5 straight`,
   );
@@ -112,6 +132,7 @@ function lanConfig(machine: LabMachine, address: string, inBandPort: number): st
     ...auths,
     `    guid ${machine.uuid.replaceAll('-', '')}`,
     '  endlan',
+    `  sol "tcp:127.0.0.1:${consolePort}" 115200`,
     `  serial 15 127.0.0.1 ${inBandPort} codec VM`,
     `  chassis_control "${CONTROL_SCRIPT} ${machine.folder} 0x20"`,
     `  user 2 true "${BMC_USER}" "${BMC_PASSWORD}" admin 10 none md2 md5 straight`,

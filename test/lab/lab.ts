@@ -9,8 +9,8 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type DirectBoot, startDhcpServer } from './dhcp-server.ts';
-import { type BootWay, isSecure, USUAL_BOOT } from './firmware.ts';
-import { type LabBmc, startBmc } from './ipmi-sim.ts';
+import { type BootWay, hasVirtualDrive, isSecure, USUAL_BOOT } from './firmware.ts';
+import { addRedfishFace, type LabBmc, startBmc } from './ipmi-sim.ts';
 import { chooseAccelerator } from './kvm.ts';
 import { bmcAddress, LAB_ADDRESS, type LabNetwork, makeNetwork } from './netns.ts';
 import { type LabMachine, type MachineSpec, makeMachine } from './qemu.ts';
@@ -19,6 +19,7 @@ import { createUndo, type Undo } from './undo.ts';
 
 const CACHE = join(import.meta.dirname, '../../.cache/lab');
 const IN_BAND_PORT = 9100;
+const CONSOLE_PORT = 9300;
 const SIGNAL_EXIT_CODE = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 
 /** A running laboratory. */
@@ -72,12 +73,13 @@ export async function startLab(options: {
     const machines: LabMachine[] = [];
     const bmcs: LabBmc[] = [];
     for (const [index, spec] of options.machines.entries()) {
-      const inBandPort = IN_BAND_PORT + index;
+      const ports = { inBandPort: IN_BAND_PORT + index, consolePort: CONSOLE_PORT + index };
       const { firmware } = boot;
-      const where = { index, labFolder: folder, accelerator, inBandPort };
+      const where = { index, labFolder: folder, accelerator, ...ports };
       const machine = makeMachine({ spec, firmware, ...where });
       const address = bmcAddress(index);
-      bmcs.push(await startBmc({ undo, network, machine, address, inBandPort }));
+      bmcs.push(await startBmc({ undo, network, machine, address, ...ports }));
+      if (hasVirtualDrive(firmware)) await addRedfishFace({ undo, network, machine, address });
       machines.push(machine);
     }
     const stop = async (): Promise<readonly string[]> => {

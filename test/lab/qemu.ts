@@ -4,7 +4,7 @@
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { boardArgs, bootOrder, type LabFirmware } from './firmware.ts';
+import { boardArgs, bootOrder, hasVirtualDrive, type LabFirmware } from './firmware.ts';
 import {
   blockLog,
   type DiskSpec,
@@ -52,6 +52,7 @@ export function makeMachine(options: {
   readonly labFolder: string;
   readonly accelerator: 'kvm' | 'tcg';
   readonly inBandPort: number;
+  readonly consolePort: number;
 }): LabMachine {
   const { spec, index } = options;
   const folder = join(options.labFolder, spec.name);
@@ -87,12 +88,14 @@ export function makeMachine(options: {
   for (const [device, order] of [
     ['pxe', 'n'],
     ['disk', 'c'],
+    ['cdrom', 'd'],
     ['own', 'own'],
   ] as const) {
     if (order === 'own' && options.firmware === 'bios') continue; // it has none
+    if (order === 'd' && !hasVirtualDrive(options.firmware)) continue; // likewise
     const { card, firstDisk, args: orderArgs } = bootOrder(options.firmware, order);
     const args = [
-      ...qemuArgs(machine, options.accelerator, options.inBandPort, card),
+      ...qemuArgs(machine, options, card),
       ...['-smp', String(spec.processors ?? 1)],
       ...board,
       ...orderArgs,
@@ -105,8 +108,15 @@ export function makeMachine(options: {
 
 function qemuArgs(
   machine: LabMachine,
-  accelerator: string,
-  inBandPort: number,
+  {
+    accelerator,
+    inBandPort,
+    consolePort,
+  }: {
+    readonly accelerator: string;
+    readonly inBandPort: number;
+    readonly consolePort: number;
+  },
   card: string,
 ): string[] {
   return [
@@ -115,7 +125,12 @@ function qemuArgs(
     ...memoryArgs(MEMORY_MIB, machine.disks),
     ...['-display', 'none', '-nodefaults', '-no-user-config'],
     ...['-daemonize', '-pidfile', join(machine.folder, 'qemu.pid')],
-    ...['-chardev', `file,id=console,path=${machine.serialLog},append=on`],
+    // The BMC hears it for serial over LAN, and may come and go; the file has all of it.
+    ...[
+      '-chardev',
+      `socket,id=console,host=127.0.0.1,port=${consolePort},server=on,wait=off,` +
+        `logfile=${machine.serialLog},logappend=on`,
+    ],
     ...['-serial', 'chardev:console'],
     ...['-qmp', `unix:${join(machine.folder, 'qmp.sock')},server=on,wait=off`],
     ...[

@@ -35,20 +35,29 @@ export async function tellQemu(
   await exchange(machine, commands, undefined);
 }
 
+/** Asks one thing; rejects with QEMU's words when it is refused. */
+export async function askQemu(machine: QmpMachine, command: QmpCommand): Promise<unknown> {
+  return (await exchange(machine, [command], undefined)).at(-1);
+}
+
 /** Pulls a device; settles when the machine has let go of it. */
 export async function pullDevice(machine: QmpMachine, device: string): Promise<void> {
   await exchange(machine, [{ execute: 'device_del', arguments: { id: device } }], device);
 }
 
-/** Settles once all commands are answered and, if one is named, that device is gone. */
+/**
+ * Settles once all commands are answered and, if one is named, that device is gone; with the
+ * answers in order, after that to the greeting.
+ */
 async function exchange(
   machine: QmpMachine,
   commands: readonly QmpCommand[],
   goneDevice: string | undefined,
-): Promise<void> {
+): Promise<readonly unknown[]> {
   const socket = connect(join(machine.folder, 'qmp.sock'));
   const waiting: QmpCommand[] = [{ execute: 'qmp_capabilities' }, ...commands];
-  let answers = waiting.length;
+  const answers: unknown[] = [];
+  const answersMax = waiting.length;
   let isGone = goneDevice === undefined;
   await new Promise<void>((resolve, reject) => {
     const what = commands.map(({ execute }) => execute).join(', ');
@@ -64,11 +73,11 @@ async function exchange(
       if (line.error !== undefined) reject(new Error(`${what}: ${line.error.desc}`));
       if (line.QMP !== undefined) sendNext();
       if (line.return !== undefined) {
-        answers -= 1;
+        answers.push(line.return);
         sendNext();
       }
       if (line.event === 'DEVICE_DELETED' && line.data?.device === goneDevice) isGone = true;
-      if (answers === 0 && isGone) resolve();
+      if (answers.length === answersMax && isGone) resolve();
     };
     let rest = '';
     socket.setEncoding('utf8');
@@ -80,4 +89,5 @@ async function exchange(
     socket.on('error', reject);
     socket.on('close', () => clearTimeout(timer));
   }).finally(() => socket.destroy());
+  return answers;
 }

@@ -4,7 +4,7 @@
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { BootWay } from './firmware.ts';
+import { type BootWay, hasVirtualDrive } from './firmware.ts';
 import { type HostView, type HostWatch, watchHosts } from './host-watch.ts';
 import { BMC_PASSWORD, BMC_USER, ipmitool, type LabBmc } from './ipmi-sim.ts';
 import type { Lab } from './lab.ts';
@@ -85,7 +85,10 @@ export async function createHost(
   policy: readonly string[] = [],
 ): Promise<void> {
   const { name, mac } = bmc.machine;
-  const bmcWords = ['--bmc', bmc.address(), '--credential', CREDENTIAL, '--cipher-suite', '3'];
+  const protocol = hasVirtualDrive(site.lab.boot.firmware)
+    ? ['--bmc-protocol', 'redfish', '--boot-method', 'virtual-media']
+    : ['--cipher-suite', '3'];
+  const bmcWords = ['--bmc', bmc.address(), '--credential', CREDENTIAL, ...protocol];
   const words = ['--rack', RACK, ...bmcWords, '--mac', mac, '--goal', goal, ...policy];
   await site.stack.cli(['host', 'create', name, ...words]);
 }

@@ -7,11 +7,13 @@ import { join } from 'node:path';
 import { readBlockLog, touchedBytes } from '../blocklog.ts';
 import { watchBootPath } from '../boot-path.ts';
 import { inspectDisk, isUntouched } from '../disk-image.ts';
+import { hasVirtualDrive } from '../firmware.ts';
 import { tryProgram } from '../processes.ts';
 import { type LabMachine } from '../qemu.ts';
 import { usualDisks } from '../qemu-disks.ts';
 import { createHost, powerOff, RUN_LIMIT_MS, type Scenario, type Site } from '../site.ts';
 import { printStages } from '../stages.ts';
+import { watchVirtualDrive } from '../virtual-drive.ts';
 
 /** A certificate, as the API shows it in JSON. */
 export interface CertificateView {
@@ -30,9 +32,12 @@ export const checkScenario: Scenario = {
     checkFull(site, machine);
     const checkBootPath = await watchBootPath(site, machine);
     await createHost(site, bmc, 'available');
+    const isOfMedium = hasVirtualDrive(lab.boot.firmware);
+    const checkDrive = isOfMedium ? await watchVirtualDrive(site, bmc) : undefined;
     await watch.waitFor('h1', 'h1 is available', RUN_LIMIT_MS, isAvailable);
     findings.check('h1 is available', true);
     await checkBootPath();
+    await checkDrive?.();
     await powerOff(site, bmc);
     checkDisks(site, machine);
     await checkCertificates(site, machine);

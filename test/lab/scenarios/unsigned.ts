@@ -1,15 +1,20 @@
 /**
  * A machine under Secure Boot whose agent offers it a loader that nobody has signed: its firmware
- * fetches it and does not start it, so that nothing of ours runs.
+ * fetches it and does not start it, so that nothing of ours runs. Once the boot stands still,
+ * people read in `host explain` what the firmware has said on the serial console.
  */
 import { until } from '../processes.ts';
 import { usualDisks } from '../qemu-disks.ts';
-import { createHost, powerOff, type Scenario } from '../site.ts';
+import { createHost, powerOff, type Scenario, type Site } from '../site.ts';
 
 /** From the order to the firmware's word; a boot takes a minute when the machine is busy. */
 const REFUSAL_WAIT_MS = 400_000;
+/** A boot of which nothing is seen for three minutes stands still. */
+const SCREEN_WAIT_MS = 600_000;
 /** EDK2's words for a loader that it may not start (EFI_ACCESS_DENIED). */
 const REFUSED = /BdsDxe: failed to load Boot\d+ "UEFI PXEv4 .*: Access Denied/;
+/** The same on a screen, whose lines are cut. */
+const SHOWN = /BdsDxe: failed to load Boot\d+ "UEFI PXEv4 /;
 
 /** The scenario. */
 export const unsignedScenario: Scenario = {
@@ -28,6 +33,7 @@ export const unsignedScenario: Scenario = {
       'the loader was fetched, and refused',
       words.includes('NBP file downloaded successfully'),
     );
+    await checkLastScreen(site);
     await powerOff(site, bmc);
     findings.check('iPXE did not run', !machine.console().includes('iPXE'));
     const began = watch.history('h1').some(({ status }) =>
@@ -38,3 +44,15 @@ export const unsignedScenario: Scenario = {
     findings.check('no step ran in the machine', !began);
   },
 };
+
+/** As the agent has heard it by serial over LAN, and told it with the boot. */
+async function checkLastScreen({ stack, findings }: Site): Promise<void> {
+  let told = '';
+  const isTold = async (): Promise<boolean> => {
+    told = await stack.cli(['host', 'explain', 'h1']);
+    return SHOWN.test(told);
+  };
+  await until("the firmware's words in host explain", SCREEN_WAIT_MS, isTold);
+  findings.check("host explain shows the firmware's last words", true);
+  findings.say(told.replaceAll(/^/gm, '       '));
+}
