@@ -27,7 +27,7 @@ import {
   sessionCookie,
 } from '../access/index.ts';
 import { type AuditTrail, identified } from '../audit/index.ts';
-import { jsonPage, noContent, wrongMethod } from './answers.ts';
+import { jsonPage, noContent, textPage, wrongMethod } from './answers.ts';
 
 export interface AuthPages {
   readonly browsers: Browsers;
@@ -124,12 +124,17 @@ function failed(error: unknown, cookies: readonly string[] = []): PageResponse {
   return leading(`/sign-in?error=${encodeURIComponent(error.error.reason)}`, cookies);
 }
 
+/** The browser forgets the session, also while the store cannot: then it ends by its time alone. */
 async function signOut({ context }: PageRequest, { browsers }: AuthPages): Promise<PageResponse> {
-  await browsers.out(context);
-  return {
-    ...noContent,
-    headers: withCookies(noContent, [cookieText(sessionCookie, '', 'Strict', gone)]),
-  };
+  const over = cookieText(sessionCookie, '', 'Strict', gone);
+  try {
+    await browsers.out(context);
+    return { ...noContent, headers: withCookies(noContent, [over]) };
+  } catch (error) {
+    if (!(error instanceof ApiFailure) || error.error.kind !== 'unavailable') throw error;
+    const words = textPage(503, 'This browser is signed out; the store does not know it yet.');
+    return { ...words, headers: withCookies(words, [over]) };
+  }
 }
 
 function kept({ expireMs }: Opened, name: string, { nowMs }: AuthPages): string {

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { nodeRandom, nodeWebClient } from '@rackwright/platform/node';
 import { selfSigned } from '@rackwright/sim/loopback';
-import { MemoryDisk, openMemoryStore } from '@rackwright/store';
+import { MemoryDisk, openMemoryStore, StoreError } from '@rackwright/store';
 import { exportJWK, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { accessTable } from '../access/index.ts';
@@ -227,6 +227,22 @@ describe('a session by a token', () => {
     expect(cookieOf(out, '__Host-rackwright-session')).toContain('Max-Age=0');
     const answer = await ask('POST', whoAmI, { ...own(), cookie }, '{}');
     expect([answer.status, reasonIn(answer)]).toEqual([401, 'SESSION_OVER']);
+  });
+
+  test('is forgotten by its browser also while the store is away', async () => {
+    const cookie = await signInByToken(fixture.token);
+    const { store } = fixture;
+    const get = store.get.bind(store);
+    store.get = async () => {
+      throw new StoreError('unavailable', 'away');
+    };
+    try {
+      const out = await ask('POST', '/auth/sign-out', { ...own(), cookie });
+      expect(out.status).toBe(503);
+      expect(cookieOf(out, '__Host-rackwright-session')).toContain('Max-Age=0');
+    } finally {
+      store.get = get;
+    }
   });
 
   test('is not opened by what is no token of ours', async () => {
