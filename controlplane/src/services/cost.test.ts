@@ -35,6 +35,10 @@ const rack = 'racks/r2';
 const smallPool = 'small';
 /** What else a fleet does by itself meanwhile is in none of so many counts at least. */
 const tries = 4;
+/** What a call sets off has come to its end when nothing is counted in so many looks on end. */
+const quietLooks = 5;
+const lookMs = 50;
+const longestWaitMs = 60_000;
 
 /** Rows of fleet views that were looked at, by whomever. */
 const visits = vi.spyOn(FleetRows.prototype, 'get');
@@ -87,11 +91,11 @@ class Fleet {
     const each = Array.from({ length: hosts }, (_, at) => at + 1);
     await Promise.all(each.map((n) => putHostOf(store, n, hosts)));
     await Promise.all(each.map((n) => putListedOf(store, n, hosts)));
-    await fleet.settled();
+    await fleet.settled(2 * quietLooks);
     channel.close();
     await controlPlane.close();
     fleet.#started = await fleet.startUp();
-    await fleet.settled();
+    await fleet.settled(2 * quietLooks);
     fleet.start = { ...fleet.#started.cost };
     await fleet.#callers();
     return fleet;
@@ -129,13 +133,19 @@ class Fleet {
     return this.#started;
   }
 
-  /** Until nothing has been read for a while, or it never ends. */
-  async settled(): Promise<void> {
+  /**
+   * Until nothing has been counted in `looks` looks on end. Looks, not time: on a busy machine the
+   * control plane, which is in this process, comes to its turn between any two of them.
+   */
+  async settled(looks: number): Promise<void> {
     const { cost } = this.#running();
-    let seen = -1;
-    for (let left = 40; left > 0 && seen !== cost.rows; left -= 1) {
-      seen = cost.rows;
-      await pause(400);
+    const counted = () => cost.rows + cost.written + visits.mock.calls.length;
+    let [seen, quiet] = [counted(), 0];
+    for (let waitedMs = 0; quiet < looks; waitedMs += lookMs) {
+      if (waitedMs > longestWaitMs) throw new Error('the control plane never comes to rest');
+      await pause(lookMs);
+      quiet = counted() === seen ? quiet + 1 : 0;
+      seen = counted();
     }
   }
 
@@ -149,7 +159,7 @@ class Fleet {
       const before = { ...cost };
       visits.mockClear();
       await call(clients, time);
-      await pause(250);
+      await this.settled(quietLooks);
       // The first time is the one that fills caches.
       if (time > 0) found.push({ ...costSince(before, cost), visited: visits.mock.calls.length });
     }
@@ -268,9 +278,13 @@ const calls: Readonly<Record<string, Call>> = {
       expectedHostId: `line${time}`,
       expectedHost: { match: { serial: `LINE-${time}` }, spec: { rack, bmc: anyBmc } },
     }),
-  'making a machine a host': async ({ discovery }, time) => {
-    const { discoveredMachines } = await discovery.listDiscoveredMachines({ rack: 'racks/r2' });
-    const name = discoveredMachines[0]?.name ?? '';
+  // Its machine comes with it: each time as many others wait.
+  'making a machine a host': async ({ discovery, machines }, time) => {
+    const serial = `FOUND-${time}`;
+    await machines.report('r2', findingOf(serial, tries + 1 + time));
+    const { discoveredMachines } = await discovery.listDiscoveredMachines({ rack });
+    const found = discoveredMachines.find(({ inventory }) => inventory?.system?.serial === serial);
+    const name = found?.name ?? '';
     expect(name).not.toBe('');
     const hostId = `found${time}`;
     const spec = { rack, bmc: anyBmc };
