@@ -74,10 +74,11 @@ test('reads whole spans at the full level', () => {
   expect(plan.bytesExamined).toBe(1024 ** 2);
 });
 
-test('plans 46,050 places on 20 TB within a second', () => {
-  const start = performance.now();
+test('plans 46,050 places on 20 TB within a second of its processor', () => {
+  const start = process.threadCpuUsage();
   const plan = planChallenge(seed, whole(20e12), { level: 'sampled', places: 46_050 });
-  expect(performance.now() - start).toBeLessThan(1000);
+  // What a busy machine takes meanwhile does not count.
+  expect(process.threadCpuUsage(start).user).toBeLessThan(1_000_000);
   const offsets = offsetsOf(plan);
   expect(offsets.length).toBeGreaterThan(46_100);
   expect(offsets.length).toBeLessThanOrEqual(46_050 + 64);
