@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { makeFolder, parseOptions, planFleet, Site } from '@rackwright/demo/site';
-import { Role } from '@rackwright/messages';
+import { Role, RunPhase } from '@rackwright/messages';
 import { systemImage } from '@rackwright/sim/machine';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -68,6 +68,12 @@ async function signIn(): Promise<void> {
   await page.getByRole('button', { name: 'Sign in' }).click();
 }
 
+/** Until the page says that the run itself ended well: none before it, and none of its steps. */
+async function untilSucceeded(run: string): Promise<void> {
+  const head = page.locator('.run-head', { has: page.getByText(run, { exact: true }) });
+  await head.getByText('succeeded', { exact: true }).waitFor();
+}
+
 async function go(hash: string): Promise<void> {
   await page.evaluate(`location.hash = ${JSON.stringify(hash)}`);
 }
@@ -112,7 +118,7 @@ test('a clean is watched live, from the first step to the last', async (context)
   await page.getByText('deploy.erase_devices').first().waitFor();
   await page.getByRole('progressbar').waitFor();
   await page.locator('.host-line .badge', { hasText: 'available' }).first().waitFor();
-  await page.locator('.run').getByText('succeeded').first().waitFor();
+  await untilSucceeded('clean 3');
 });
 
 test('a planned clean says what is lost, and starts once the name is typed', async (context) => {
@@ -129,11 +135,11 @@ test('a planned clean says what is lost, and starts once the name is typed', asy
   await dialog.locator('input[name=confirm]').fill('h1');
   await dialog.locator('input[name=reason]').fill('by the console');
   await start.click();
-  await page.getByText('clean 4', { exact: true }).waitFor();
-  await page.locator('.run').getByText('succeeded').first().waitFor();
+  await untilSucceeded('clean 4');
   const { status } = await site.clients.hosts.getHost({ name: 'hosts/h1' });
   expect(status?.run).toMatchObject({
     number: 4n,
+    phase: RunPhase.ENDED,
     planHash: expect.stringMatching(/^[0-9a-f]{64}$/),
   });
 });
